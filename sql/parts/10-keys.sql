@@ -1,0 +1,29 @@
+-- Keys: from a name to the 64-bit lock identifier.
+--
+-- A permanent public format: the first 8 bytes, big-endian and signed, of SHA-256
+-- over the UTF-8 bytes of namespace, one zero byte and name.
+
+CREATE FUNCTION advisory.key(name text) RETURNS bigint
+    AS 'MODULE_PATHNAME', 'advisory_key_name'
+    LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION advisory.key(text) IS
+    'key of a name alone: first 8 bytes of SHA-256 over its UTF-8 bytes';
+
+CREATE FUNCTION advisory.key(namespace text, name text) RETURNS bigint
+    AS 'MODULE_PATHNAME', 'advisory_key_text'
+    LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION advisory.key(text, text) IS
+    'key of a named lock, the same that pg_advisory_lock() takes';
+
+CREATE FUNCTION advisory.key(namespace text, id bigint) RETURNS bigint
+    AS 'MODULE_PATHNAME', 'advisory_key_bigint'
+    LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION advisory.key(text, bigint) IS
+    'key of a named lock, the same that pg_advisory_lock() takes, with id::text as name';
+
+CREATE FUNCTION advisory.key(namespace text, id uuid) RETURNS bigint
+    AS 'MODULE_PATHNAME', 'advisory_key_uuid'
+    LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION advisory.key(text, uuid) IS
+    'key of a named lock, the same that pg_advisory_lock() takes, with id::text as name';
+

@@ -1,0 +1,65 @@
+-- Views.  Each is readable by everybody; what is hidden from whom is decided where
+-- the rows are made.
+
+CREATE FUNCTION advisory._locks()
+    RETURNS TABLE (
+        pid integer,
+        database text,
+        role text,
+        application_name text,
+        client_addr inet,
+        state text,
+        kind text,
+        namespace text,
+        name text,
+        slot integer,
+        key bigint,
+        key1 integer,
+        key2 integer,
+        mode text,
+        scope text,
+        granted boolean,
+        wait_start timestamptz,
+        waited interval,
+        acquired_at timestamptz,
+        held interval,
+        blocked_by integer[],
+        known_as text[],
+        gid text,
+        query text)
+    AS 'MODULE_PATHNAME', 'advisory_locks'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 ROWS 1000;
+COMMENT ON FUNCTION advisory._locks() IS 'rows of advisory.locks';
+
+CREATE VIEW advisory.locks AS
+    SELECT pid, database, role, application_name, client_addr, state, kind, namespace,
+           name, slot, key, key1, key2, mode, scope, granted, wait_start,
+           waited, acquired_at, held, blocked_by, known_as, gid, query
+    FROM advisory._locks();
+COMMENT ON VIEW advisory.locks IS
+    'every advisory lock and waiter on the server, decoded';
+COMMENT ON COLUMN advisory.locks.pid IS 'process that holds or waits; null for a prepared transaction';
+COMMENT ON COLUMN advisory.locks.database IS 'database that the lock is in; null if it was dropped';
+COMMENT ON COLUMN advisory.locks.role IS 'role of the session, or owner of the prepared transaction';
+COMMENT ON COLUMN advisory.locks.application_name IS 'application_name of the session';
+COMMENT ON COLUMN advisory.locks.client_addr IS 'address of the client; null for a socket, and for those who may not see it';
+COMMENT ON COLUMN advisory.locks.state IS 'state of the session as in pg_stat_activity; null for those who may not see it';
+COMMENT ON COLUMN advisory.locks.kind IS 'lock, semaphore (a slot), queue (the line before a semaphore) or foreign (neither bigint, pair nor ours)';
+COMMENT ON COLUMN advisory.locks.namespace IS 'namespace of the lock; null where never seen';
+COMMENT ON COLUMN advisory.locks.name IS 'name or label of the lock; null where never seen';
+COMMENT ON COLUMN advisory.locks.slot IS 'slot of a semaphore, from 1';
+COMMENT ON COLUMN advisory.locks.key IS '64-bit key';
+COMMENT ON COLUMN advisory.locks.key1 IS 'first key of the pair form, signed';
+COMMENT ON COLUMN advisory.locks.key2 IS 'second key of the pair form, signed';
+COMMENT ON COLUMN advisory.locks.mode IS 'exclusive or shared';
+COMMENT ON COLUMN advisory.locks.scope IS 'session or transaction; null where unknown';
+COMMENT ON COLUMN advisory.locks.granted IS 'true: held; false: waited for';
+COMMENT ON COLUMN advisory.locks.wait_start IS 'when the wait began';
+COMMENT ON COLUMN advisory.locks.waited IS 'how long it has lasted';
+COMMENT ON COLUMN advisory.locks.acquired_at IS 'when the lock was acquired; null for takers through the built-ins';
+COMMENT ON COLUMN advisory.locks.held IS 'how long it has been held';
+COMMENT ON COLUMN advisory.locks.blocked_by IS 'processes in the way of a waiter; 0 is a prepared transaction';
+COMMENT ON COLUMN advisory.locks.known_as IS 'well-known uses of this key, as candidates';
+COMMENT ON COLUMN advisory.locks.gid IS 'identifier of the prepared transaction';
+COMMENT ON COLUMN advisory.locks.query IS 'query of the session; hidden from those who may not see it';
+GRANT SELECT ON advisory.locks TO PUBLIC;

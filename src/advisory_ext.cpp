@@ -1,0 +1,24 @@
+/*
+ * advisory_ext.cpp
+ *		Module magic and initialisation, nothing else.
+ */
+#include "pg.h"
+
+#include "compat.h"
+#include "guc.h"
+#include "holds.h"
+
+extern "C" {
+
+ADVISORY_EXT_MODULE_MAGIC("advisory_ext", ADVISORY_EXT_VERSION);
+
+void		_PG_init(void);
+
+void
+_PG_init(void)
+{
+	advisory::guc_init();
+	advisory::holds_init();
+}
+
+}

@@ -1,0 +1,91 @@
+/*
+ * await.cpp
+ *		Waiting for a lock without keeping a snapshot.
+ *
+ * ForgetPortalSnapshots() is what COMMIT in a procedure uses.  It pops every
+ * active snapshot and only then finds out whether all of them were portals'
+ * own, with an error that comes too late to be undone.  So it is only called
+ * where the one active snapshot is the active portal's own, which is also what
+ * a query around us, an atomic PL/pgSQL block or one with an EXCEPTION clause
+ * would spoil.  What else keeps xmin set (an open cursor, the query of a FOR
+ * loop) is seen afterwards, when a new snapshot can still be had.
+ */
+#include "pg.h"
+
+#include "await.h"
+
+namespace advisory
+{
+
+[[noreturn]] static void
+raise_cannot_release(const char *procedure, const char *reason)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
+			 errmsg("%s() cannot wait without a snapshot here", procedure),
+			 errdetail("%s", reason),
+			 errhint("CALL it at top level, or in a procedure or DO block that is not in an explicit transaction.")));
+	pg_unreachable();
+}
+
+/* Are there other active snapshots below the topmost?  Leaves all as it was. */
+static bool
+has_more_snapshots()
+{
+	Portal		portal = ActivePortal;
+	Snapshot	top = RegisterSnapshot(GetActiveSnapshot());
+	bool		more;
+
+	PopActiveSnapshot();
+	more = ActiveSnapshotSet();
+	PushActiveSnapshotWithLevel(top, portal->createLevel);
+	portal->portalSnapshot = GetActiveSnapshot();
+	UnregisterSnapshot(top);
+	return more;
+}
+
+static bool
+only_portals_snapshot()
+{
+	Portal		portal = ActivePortal;
+
+	return portal != nullptr && ActiveSnapshotSet() &&
+		portal->portalSnapshot == GetActiveSnapshot() && !has_more_snapshots();
+}
+
+static void
+release_snapshots(const char *procedure)
+{
+	if (IsolationUsesXactSnapshot())
+		raise_cannot_release(procedure,
+							 "In isolation level REPEATABLE READ or SERIALIZABLE a transaction keeps its snapshot.");
+	if (TransactionIdIsValid(GetTopTransactionIdIfAny()))
+		raise_cannot_release(procedure,
+							 "The transaction has a transaction ID, because it has already written or locked rows.");
+	if (!only_portals_snapshot())
+		raise_cannot_release(procedure,
+							 "The call is inside a query, a function, a block with an EXCEPTION clause, or a DO block or procedure in an explicit transaction.");
+
+	ForgetPortalSnapshots();
+	InvalidateCatalogSnapshot();
+	if (TransactionIdIsValid(MyProc->xmin))
+	{
+		EnsurePortalSnapshotExists();
+		raise_cannot_release(procedure,
+							 "The transaction has an open cursor or is inside a loop over a query.");
+	}
+}
+
+void
+await_lock(const LockRequest &request, Timeout timeout, const char *procedure)
+{
+	release_snapshots(procedure);
+
+	bool		granted = lock_try(request, timeout);
+
+	EnsurePortalSnapshotExists();
+	if (!granted)
+		lock_raise_not_available(request, timeout);
+}
+
+}								/* namespace advisory */

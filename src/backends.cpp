@@ -1,0 +1,165 @@
+/*
+ * backends.cpp
+ *		Who the server's sessions are, and what of it the current user may see.
+ */
+#include "pg.h"
+
+#include "backends.h"
+#include "compat.h"
+
+namespace advisory
+{
+
+static int
+compare_pids(const void *a, const void *b) noexcept
+{
+	int			pid_a = (*static_cast<LocalPgBackendStatus *const *>(a))->backendStatus.st_procpid;
+	int			pid_b = (*static_cast<LocalPgBackendStatus *const *>(b))->backendStatus.st_procpid;
+
+	return pid_a < pid_b ? -1 : pid_a > pid_b;
+}
+
+Backends::Backends()
+{
+	/* The server would repeat the transaction's first picture for ever. */
+	pgstat_clear_backend_activity_snapshot();
+	count = pgstat_fetch_stat_numbackends();
+	entries = static_cast<LocalPgBackendStatus **>(palloc(sizeof(*entries) * (count + 1)));
+	for (int i = 0; i < count; i++)
+		entries[i] = compat::local_beentry_by_index(i + 1);
+	qsort(entries, count, sizeof(*entries), compare_pids);
+}
+
+const LocalPgBackendStatus *
+Backends::find(int pid) const noexcept
+{
+	int			low = 0;
+	int			high = count;
+
+	while (low < high)
+	{
+		int			middle = low + (high - low) / 2;
+
+		if (entries[middle]->backendStatus.st_procpid < pid)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < count && entries[low]->backendStatus.st_procpid == pid)
+		return entries[low];
+	return nullptr;
+}
+
+bool
+may_see_role(Oid role)
+{
+	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
+		has_privs_of_role(GetUserId(), role);
+}
+
+const char *
+state_name(BackendState state) noexcept
+{
+	if (compat::backend_is_starting(state))
+		return "starting";
+	switch (state)
+	{
+		case STATE_IDLE:
+			return "idle";
+		case STATE_RUNNING:
+			return "active";
+		case STATE_IDLEINTRANSACTION:
+			return "idle in transaction";
+		case STATE_FASTPATH:
+			return "fastpath function call";
+		case STATE_IDLEINTRANSACTION_ABORTED:
+			return "idle in transaction (aborted)";
+		case STATE_DISABLED:
+			return "disabled";
+		default:
+			return nullptr;
+	}
+}
+
+bool
+client_address(const PgBackendStatus &backend, Datum *address)
+{
+	const SockAddr &client = backend.st_clientaddr;
+	char		host[NI_MAXHOST];
+	char		port[NI_MAXSERV];
+
+	if (client.addr.ss_family != AF_INET && client.addr.ss_family != AF_INET6)
+		return false;
+	if (pg_getnameinfo_all(&client.addr, client.salen, host, sizeof(host), port, sizeof(port),
+						   NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+		return false;
+	clean_ipv6_addr(client.addr.ss_family, host);
+	*address = DirectFunctionCall1(inet_in, CStringGetDatum(host));
+	return true;
+}
+
+char *
+query_text(const PgBackendStatus &backend)
+{
+	return pgstat_clip_activity(backend.st_activity_raw);
+}
+
+char *
+role_name(Oid role)
+{
+	return OidIsValid(role) ? GetUserNameFromId(role, true) : nullptr;
+}
+
+char *
+database_name(Oid database)
+{
+	return OidIsValid(database) ? get_database_name(database) : nullptr;
+}
+
+static PreparedXact
+read_prepared(HeapTuple row, TupleDesc columns)
+{
+	PreparedXact xact = {};
+	bool		isnull;
+
+	xact.xid = DatumGetTransactionId(SPI_getbinval(row, columns, 1, &isnull));
+	xact.gid = SPI_getvalue(row, columns, 2);
+	xact.owner = DatumGetObjectId(SPI_getbinval(row, columns, 3, &isnull));
+	return xact;
+}
+
+PreparedXact *
+prepared_xacts(int *count)
+{
+	MemoryContext callers_context = CurrentMemoryContext;
+	PreparedXact *xacts;
+
+	SPI_connect();
+	if (SPI_execute("SELECT transaction, gid, ownerid FROM pg_catalog.pg_prepared_xact()",
+					true, 0) != SPI_OK_SELECT)
+		elog(ERROR, "could not read pg_prepared_xact()");
+
+	*count = static_cast<int>(SPI_processed);
+	xacts = static_cast<PreparedXact *>(MemoryContextAlloc(callers_context,
+														   sizeof(PreparedXact) * (*count + 1)));
+	for (int i = 0; i < *count; i++)
+	{
+		xacts[i] = read_prepared(SPI_tuptable->vals[i], SPI_tuptable->tupdesc);
+		xacts[i].gid = MemoryContextStrdup(callers_context, xacts[i].gid);
+	}
+	SPI_finish();
+	return xacts;
+}
+
+const PreparedXact *
+find_prepared(const PreparedXact *xacts, int count, TransactionId xid) noexcept
+{
+	for (int i = 0; i < count; i++)
+	{
+		if (xacts[i].xid == xid)
+			return &xacts[i];
+	}
+	return nullptr;
+}
+
+}								/* namespace advisory */

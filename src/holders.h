@@ -1,0 +1,33 @@
+/*
+ * holders.h
+ *		Who stands in the way: for people, in errors; and how to be rid of them.
+ */
+#ifndef ADVISORY_EXT_HOLDERS_H
+#define ADVISORY_EXT_HOLDERS_H
+
+#include "args.h"
+#include "lockname.h"
+
+namespace advisory
+{
+
+/*
+ * Who keeps this session from having the lock in this mode, a sentence each:
+ * those that hold a conflicting mode, and those that wait for one.  State and
+ * times only of sessions that the current user may see.  Null if nobody does
+ * any more.  The result is palloc'd.  May ereport.
+ */
+char	   *describe_blockers(const LockName &name, Mode mode);
+
+/*
+ * End the session with this pid if it holds the lock at that moment, and wait
+ * for its end (an immediate timeout does not wait).  True: it is gone, or
+ * signalled where there was to be no waiting.  False, with a WARNING: it does
+ * not hold the lock, could not be signalled, or was still there at the end of
+ * the timeout.  Raises 42501 under pg_terminate_backend()'s rules.
+ */
+bool		terminate_holder(const LockName &name, int pid, Timeout timeout);
+
+}								/* namespace advisory */
+
+#endif							/* ADVISORY_EXT_HOLDERS_H */

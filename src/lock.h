@@ -1,0 +1,98 @@
+/*
+ * lock.h
+ *		Taking and releasing named advisory locks.
+ *
+ * Whatever happens, in every race: true means held; false or an error means
+ * not held (unless it was held before).
+ */
+#ifndef ADVISORY_EXT_LOCK_H
+#define ADVISORY_EXT_LOCK_H
+
+#include "args.h"
+#include "lockname.h"
+
+namespace advisory
+{
+
+/* Which lock, how, and for how long. */
+struct LockRequest
+{
+	LockName	name;
+	Mode		mode;
+	Scope		scope;
+
+	LOCKTAG		tag() const noexcept
+	{
+		return lock_tag(MyDatabaseId, name.key);
+	}
+};
+
+/*
+ * Take a lock, waiting at most as long as the timeout or lock_timeout says.
+ *
+ *		granted							true
+ *		either timeout ended the wait	false; the transaction goes on
+ *		deadlock						error 40P01, with a hint where locks of
+ *										this session survive it
+ *		cancelled, statement_timeout	error 57014
+ *		lock table full					error 53200
+ *
+ * A lock that was granted while the wait was being ended counts as granted for
+ * the first two, and is released before any error.  Uses an internal
+ * subtransaction for the wait, so not in parallel mode.
+ */
+bool		lock_try(const LockRequest &request, Timeout timeout);
+
+/* The same, but instead of false error 55P03, which says who is in the way. */
+void		lock_must(const LockRequest &request, Timeout timeout);
+
+/* That error; limit is the timeout that the caller asked for. */
+[[noreturn]] void lock_raise_not_available(const LockRequest &request, Timeout limit);
+
+/*
+ * Take several locks or none, one after the other in the order of their keys
+ * (each once), within one timeout.  As lock_try and lock_must for each.
+ */
+bool		lock_try_all(const LockNames &names, Mode mode, Scope scope, Timeout timeout);
+void		lock_must_all(const LockNames &names, Mode mode, Scope scope, Timeout timeout);
+
+/*
+ * Take up to wanted of the locks that are free, in the given order, looking at
+ * each once.  Calls report(index in names) for each that was taken; if that or
+ * anything else ereports, those are released again that a transaction's end
+ * would not release.
+ */
+void		lock_try_any(const LockNames &names, Mode mode, Scope scope, int wanted,
+						 void (*report) (int index, void *argument), void *argument);
+
+/*
+ * Release one session-level hold.  False, with a WARNING that names the lock,
+ * if this session has none in this mode.
+ */
+bool		lock_release(const LockName &name, Mode mode);
+
+/* Release every session-level hold in both modes; how many there were. */
+int64		lock_release_all(Key key);
+
+/*
+ * Release every session-level hold that this session took by name in the
+ * namespace through this extension; how many there were.
+ */
+int64		lock_release_namespace(std::string_view ns);
+
+/* Does this session hold the lock, in any mode and scope, however taken? */
+bool		lock_is_mine(Key key);
+
+/* How often does it, through this extension, in any mode and scope? */
+int64		lock_my_count(Key key);
+
+/*
+ * Raise 55000 unless session-level locks are allowed to this session; with
+ * "warn" only warn.  Names the transaction-level function to use instead of the
+ * one that is being called.
+ */
+void		check_session_locks(FunctionCallInfo fcinfo);
+
+}								/* namespace advisory */
+
+#endif							/* ADVISORY_EXT_LOCK_H */

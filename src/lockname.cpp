@@ -1,0 +1,51 @@
+/*
+ * lockname.cpp
+ *		What a lock is called: its key, and the namespace and name behind it.
+ */
+#include "pg.h"
+
+#include "lockname.h"
+
+namespace advisory
+{
+
+char *
+to_cstring(std::string_view text)
+{
+	return pnstrdup(text.data(), text.size());
+}
+
+static char *
+displayed_part(std::string_view text)
+{
+	int			length = static_cast<int>(text.size());
+
+	if (length <= DISPLAYED_NAME_BYTES)
+		return to_cstring(text);
+	length = pg_mbcliplen(text.data(), length, DISPLAYED_NAME_BYTES);
+	return psprintf("%.*s...", length, text.data());
+}
+
+char *
+display_name(const LockName &name)
+{
+	if (name.by_name())
+		return psprintf("%s/%s", displayed_part(name.ns), displayed_part(name.name));
+	if (name.has_name())
+		return displayed_part(name.name);
+	return psprintf(INT64_FORMAT, name.key.value);
+}
+
+char *
+call_arguments(const LockName &name)
+{
+	if (!name.by_name())
+		return psprintf(INT64_FORMAT, name.key.value);
+	if (name.ns.size() + name.name.size() > DISPLAYED_NAME_BYTES)
+		return nullptr;
+	return psprintf("%s, %s",
+					quote_literal_cstr(to_cstring(name.ns)),
+					quote_literal_cstr(to_cstring(name.name)));
+}
+
+}								/* namespace advisory */

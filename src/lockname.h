@@ -1,0 +1,58 @@
+/*
+ * lockname.h
+ *		What a lock is called: its key, and the namespace and name behind it.
+ */
+#ifndef ADVISORY_EXT_LOCKNAME_H
+#define ADVISORY_EXT_LOCKNAME_H
+
+#include <string_view>
+
+#include "locktag.h"
+
+namespace advisory
+{
+
+/*
+ * The views point into memory of the caller (an SQL argument, as a rule), in
+ * the server's encoding and without a terminating zero.
+ */
+struct LockName
+{
+	Key			key;
+	std::string_view ns;		/* data() is null for a lock taken by key */
+	std::string_view name;		/* by key: the label; data() is null if none */
+
+	bool		by_name() const noexcept
+	{
+		return ns.data() != nullptr;
+	}
+	bool		has_name() const noexcept
+	{
+		return name.data() != nullptr;
+	}
+};
+
+/* Longest namespace or name, in bytes, that a message shows whole. */
+constexpr int DISPLAYED_NAME_BYTES = 256;
+
+/*
+ * The lock as messages name it: billing/invoice:42, or the label, or the key
+ * as a number.  Long parts are cut at a character boundary and end in "...".
+ * The result is palloc'd.  May ereport (out of memory).
+ */
+char	   *display_name(const LockName &name);
+
+/*
+ * The arguments that name the lock in a call, as SQL literals: 'billing',
+ * 'invoice:42' for a lock by name, the key as a number otherwise; null where
+ * they would be too long for a hint.  The result is palloc'd.  May ereport
+ * (out of memory).
+ */
+char	   *call_arguments(const LockName &name);
+
+/* A palloc'd, zero-terminated copy.  May ereport (out of memory). */
+char	   *to_cstring(std::string_view text);
+
+}								/* namespace advisory */
+
+#endif							/* ADVISORY_EXT_LOCKNAME_H */

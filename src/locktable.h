@@ -1,0 +1,66 @@
+/*
+ * locktable.h
+ *		Reading advisory locks out of the server's lock table.
+ *
+ * Never more than one of the table's partitions is locked at a time, and that
+ * one in shared mode, so a reader holds up no more than 1/16 of the server's
+ * locking and only for the time of its own partition.  What comes back is
+ * therefore not one instant: a lock that moves meanwhile may appear twice or
+ * not at all.  What is said of one lock (its holders, its waiters, who blocks
+ * whom) is of one instant.
+ */
+#ifndef ADVISORY_EXT_LOCKTABLE_H
+#define ADVISORY_EXT_LOCKTABLE_H
+
+#include "locktag.h"
+
+namespace advisory
+{
+
+/* One mode that a session or prepared transaction holds or waits for. */
+struct LockEntry
+{
+	LOCKTAG		tag;
+	int			pid;			/* 0 for a prepared transaction */
+	TransactionId xid;			/* of a prepared transaction */
+	Oid			role;			/* of the session; invalid if it has none */
+	LOCKMODE	lockmode;
+	bool		granted;
+	TimestampTz wait_start;		/* 0 where not waiting, or not yet known */
+	int			first_blocker;	/* in LockEntries.blockers */
+	int			blocker_count;
+};
+
+struct LockEntries
+{
+	LockEntry  *entries;
+	int			count;
+	int		   *blockers;		/* pids; 0 stands for a prepared transaction */
+	int			blocker_count;
+	bool		has_prepared;
+};
+
+/*
+ * Every advisory lock and waiter on the server, session by session within a
+ * partition.  Takes each partition's lock once (again, if its memory was too
+ * small).  May ereport (out of memory, cancellation) with no lock held.
+ */
+LockEntries read_all_locks();
+
+/* The same of one lock; takes one partition's lock. */
+LockEntries read_lock(const LOCKTAG &tag);
+
+/* Does anybody hold this lock at the moment?  May ereport. */
+bool		is_held_by_anybody(const LOCKTAG &tag);
+
+/*
+ * Send SIGTERM to the session with this pid, provided that it holds the lock at
+ * that very moment: the partition stays locked in between, so that it cannot
+ * let go.  Returns whether it does; *sent says whether the signal went out
+ * (errno says why not).  Checks no privilege.
+ */
+bool		signal_holder(const LOCKTAG &tag, int pid, bool *sent);
+
+}								/* namespace advisory */
+
+#endif							/* ADVISORY_EXT_LOCKTABLE_H */

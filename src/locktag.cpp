@@ -1,0 +1,106 @@
+/*
+ * locktag.cpp
+ *		Keys, modes, scopes and the lock tags they make.
+ */
+#include "pg.h"
+
+#include "locktag.h"
+
+namespace advisory
+{
+
+const char *
+lockmode_name(LOCKMODE lockmode) noexcept
+{
+	/* The names as GetLockmodeName has them, without its table look-up. */
+	switch (lockmode)
+	{
+		case ExclusiveLock:
+			return mode_name(Mode::exclusive);
+		case ShareLock:
+			return mode_name(Mode::shared);
+		case AccessShareLock:
+			return "AccessShareLock";
+		case RowShareLock:
+			return "RowShareLock";
+		case RowExclusiveLock:
+			return "RowExclusiveLock";
+		case ShareUpdateExclusiveLock:
+			return "ShareUpdateExclusiveLock";
+		case ShareRowExclusiveLock:
+			return "ShareRowExclusiveLock";
+		case AccessExclusiveLock:
+			return "AccessExclusiveLock";
+		default:
+			return "unknown";
+	}
+}
+
+const char *
+kind_name(Kind kind) noexcept
+{
+	switch (kind)
+	{
+		case Kind::lock:
+		case Kind::pair:
+			return "lock";
+		case Kind::semaphore:
+			return "semaphore";
+		case Kind::queue:
+			return "queue";
+		case Kind::foreign:
+			break;
+	}
+	return "foreign";
+}
+
+LOCKTAG
+lock_tag(Oid database, Key key) noexcept
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_ADVISORY(tag, database,
+						 static_cast<uint32>(static_cast<uint64>(key.value) >> 32),
+						 static_cast<uint32>(key.value),
+						 OBJSUBID_KEY);
+	return tag;
+}
+
+static Kind
+kind_of(uint16 objsubid) noexcept
+{
+	if (objsubid == OBJSUBID_KEY)
+		return Kind::lock;
+	if (objsubid == OBJSUBID_PAIR)
+		return Kind::pair;
+	if (objsubid == OBJSUBID_QUEUE)
+		return Kind::queue;
+	if (objsubid > OBJSUBID_SLOT_BASE && objsubid <= OBJSUBID_SLOT_BASE + MAX_SLOTS)
+		return Kind::semaphore;
+	return Kind::foreign;
+}
+
+DecodedTag
+decode_tag(const LOCKTAG &tag) noexcept
+{
+	DecodedTag	decoded = {};
+
+	decoded.kind = kind_of(tag.locktag_field4);
+	decoded.database = tag.locktag_field1;
+	decoded.key.value = static_cast<int64>((static_cast<uint64>(tag.locktag_field2) << 32) |
+										   tag.locktag_field3);
+	decoded.key1 = static_cast<int32>(tag.locktag_field2);
+	decoded.key2 = static_cast<int32>(tag.locktag_field3);
+	decoded.objsubid = tag.locktag_field4;
+	if (decoded.kind == Kind::semaphore)
+		decoded.slot = tag.locktag_field4 - OBJSUBID_SLOT_BASE;
+	return decoded;
+}
+
+bool
+same_tag(const LOCKTAG &a, const LOCKTAG &b) noexcept
+{
+	return memcmp(&a, &b, sizeof(LOCKTAG)) == 0;
+}
+
+}								/* namespace advisory */

@@ -1,0 +1,343 @@
+/*
+ * lockview.cpp
+ *		The rows of advisory.locks and advisory.holders().
+ *
+ * Rows of one session stand together within a partition of the lock table, and
+ * most servers have few databases, so what was last looked up about a session
+ * or a database is kept for the next row.
+ */
+#include "pg.h"
+
+#include "backends.h"
+#include "holds.h"
+#include "lockname.h"
+#include "locktable.h"
+#include "lockview.h"
+#include "srf.h"
+
+namespace advisory
+{
+
+namespace
+{
+
+constexpr char HIDDEN[] = "<insufficient privilege>";
+
+/* Who holds or waits, ready to be shown. */
+struct Owner
+{
+	bool		known;			/* is this filled in? */
+	int			pid;
+	TransactionId xid;
+	char	   *role;
+	char	   *application;
+	char	   *state;
+	char	   *query;
+	char	   *gid;
+	Datum		address;
+	bool		has_address;
+};
+
+class View
+{
+public:
+	View(const LockEntries &entries, ReturnSetInfo *result)
+		: entries(entries), result(result), now(GetCurrentTimestamp())
+	{
+		if (entries.has_prepared)
+			prepared = prepared_xacts(&prepared_count);
+	}
+
+	/* Look up what outlives the row; to be called in lasting memory before show. */
+	void		prepare(const LockEntry &entry)
+	{
+		owner_of(entry);
+		database_of(entry.tag.locktag_field1);
+	}
+	void		show_lock(const LockEntry &entry);
+	void		show_holder(const LockEntry &entry);
+
+private:
+	const Owner &owner_of(const LockEntry &entry);
+	void		look_up_session(const LockEntry &entry);
+	void		look_up_prepared(const LockEntry &entry);
+	char	   *database_of(Oid database);
+
+	void		add_owner(Row &row, const LockEntry &entry);
+	void		add_tag(Row &row, const LockEntry &entry, const Hold *hold);
+	void		add_times(Row &row, const LockEntry &entry, const Hold *hold);
+	void		add_blockers(Row &row, const LockEntry &entry);
+
+	const LockEntries &entries;
+	ReturnSetInfo *result;
+	TimestampTz now;
+	Backends	backends;
+	PreparedXact *prepared = nullptr;
+	int			prepared_count = 0;
+	Owner		owner = {};
+	Oid			last_database = InvalidOid;
+	char	   *last_database_name = nullptr;
+};
+
+}								/* anonymous namespace */
+
+static char *
+copy_or_null(const char *text)
+{
+	return text != nullptr ? pstrdup(text) : nullptr;
+}
+
+void
+View::look_up_session(const LockEntry &entry)
+{
+	const LocalPgBackendStatus *status = backends.find(entry.pid);
+	Oid			role = status != nullptr ? status->backendStatus.st_userid : entry.role;
+
+	owner.role = role_name(role);
+	if (status == nullptr)
+		return;
+
+	const PgBackendStatus &backend = status->backendStatus;
+
+	owner.application = pstrdup(backend.st_appname);
+	if (!may_see_role(role))
+	{
+		owner.query = pstrdup(HIDDEN);
+		return;
+	}
+	owner.state = copy_or_null(state_name(backend.st_state));
+	owner.query = query_text(backend);
+	owner.has_address = client_address(backend, &owner.address);
+}
+
+void
+View::look_up_prepared(const LockEntry &entry)
+{
+	const PreparedXact *xact = find_prepared(prepared, prepared_count, entry.xid);
+
+	if (xact == nullptr)
+		return;
+	owner.role = role_name(xact->owner);
+	owner.gid = xact->gid;
+}
+
+const Owner &
+View::owner_of(const LockEntry &entry)
+{
+	if (owner.known && owner.pid == entry.pid && owner.xid == entry.xid)
+		return owner;
+
+	owner = Owner{};
+	owner.known = true;
+	owner.pid = entry.pid;
+	owner.xid = entry.xid;
+	if (entry.pid == 0)
+		look_up_prepared(entry);
+	else
+		look_up_session(entry);
+	return owner;
+}
+
+char *
+View::database_of(Oid database)
+{
+	if (database != last_database)
+	{
+		last_database_name = database_name(database);
+		last_database = database;
+	}
+	return last_database_name;
+}
+
+/* pid, database, role, application_name, client_addr, state */
+void
+View::add_owner(Row &row, const LockEntry &entry)
+{
+	const Owner &who = owner_of(entry);
+
+	if (entry.pid != 0)
+		row.add_int32(entry.pid);
+	else
+		row.add_null();
+	row.add_text(database_of(entry.tag.locktag_field1));
+	row.add_text(who.role);
+	row.add_text(who.application);
+	if (who.has_address)
+		row.add(who.address);
+	else
+		row.add_null();
+	row.add_text(who.state);
+}
+
+/* What this session itself has noted of the lock; null if nothing or not ours. */
+static const Hold *
+note_on(const LOCKTAG &tag)
+{
+	DecodedTag	decoded = decode_tag(tag);
+
+	if (decoded.kind != Kind::lock || decoded.database != MyDatabaseId)
+		return nullptr;
+	return hold_find(decoded.key);
+}
+
+/* kind, namespace, name, slot, key, key1, key2 */
+void
+View::add_tag(Row &row, const LockEntry &entry, const Hold *hold)
+{
+	DecodedTag	tag = decode_tag(entry.tag);
+	bool		has_key = tag.kind != Kind::pair && tag.kind != Kind::foreign;
+
+	row.add_text(kind_name(tag.kind));
+	row.add_text(hold != nullptr ? hold->ns : nullptr);
+	row.add_text(hold != nullptr ? hold->name : nullptr);
+	if (tag.kind == Kind::semaphore)
+		row.add_int32(tag.slot);
+	else
+		row.add_null();
+	if (has_key)
+	{
+		row.add_int64(tag.key.value);
+		row.add_null();
+		row.add_null();
+	}
+	else
+	{
+		row.add_null();
+		row.add_int32(tag.key1);
+		row.add_int32(tag.key2);
+	}
+}
+
+static const char *
+scope_of(const LockEntry &entry)
+{
+	if (!entry.granted)
+		return nullptr;
+	if (entry.pid == 0)
+		return scope_name(Scope::transaction);	/* PREPARE refuses session-level ones */
+	if (entry.pid != MyProcPid)
+		return nullptr;
+	for (Mode mode : ALL_MODES)
+	{
+		if (lockmode_of(mode) == entry.lockmode)
+			return scope_name(lock_counts(entry.tag, mode).session > 0 ? Scope::session : Scope::transaction);
+	}
+	return nullptr;
+}
+
+/* When this session's own hold began; 0 where unknown. */
+static TimestampTz
+acquired_at(const LockEntry &entry, const Hold *hold)
+{
+	if (hold == nullptr || entry.pid != MyProcPid || !entry.granted)
+		return 0;
+	for (Mode mode : ALL_MODES)
+	{
+		if (lockmode_of(mode) == entry.lockmode &&
+			hold_count(hold, mode, Scope::session) + hold_count(hold, mode, Scope::transaction) > 0)
+			return hold->acquired_at[index_of(mode)];
+	}
+	return 0;
+}
+
+/* mode, scope, granted, wait_start, waited, acquired_at, held */
+void
+View::add_times(Row &row, const LockEntry &entry, const Hold *hold)
+{
+	TimestampTz acquired = acquired_at(entry, hold);
+
+	row.add_text(lockmode_name(entry.lockmode));
+	row.add_text(scope_of(entry));
+	row.add_bool(entry.granted);
+	row.add_time(entry.wait_start);
+	row.add_age(entry.wait_start, now);
+	row.add_time(acquired);
+	row.add_age(acquired, now);
+}
+
+void
+View::add_blockers(Row &row, const LockEntry &entry)
+{
+	if (entry.granted)
+		return row.add_null();
+
+	auto	   *pids = static_cast<Datum *>(palloc(sizeof(Datum) * (entry.blocker_count + 1)));
+
+	for (int i = 0; i < entry.blocker_count; i++)
+		pids[i] = Int32GetDatum(entries.blockers[entry.first_blocker + i]);
+	row.add(PointerGetDatum(construct_array(pids, entry.blocker_count, INT4OID, sizeof(int32), true, TYPALIGN_INT)));
+}
+
+void
+View::show_lock(const LockEntry &entry)
+{
+	const Hold *hold = note_on(entry.tag);
+	Row			row;
+
+	add_owner(row, entry);
+	add_tag(row, entry, hold);
+	add_times(row, entry, hold);
+	add_blockers(row, entry);
+	row.add_null();				/* known_as */
+	row.add_text(owner_of(entry).gid);
+	row.add_text(owner_of(entry).query);
+	row.put(result);
+}
+
+void
+View::show_holder(const LockEntry &entry)
+{
+	const Hold *hold = note_on(entry.tag);
+	Row			row;
+
+	add_owner(row, entry);
+	add_times(row, entry, hold);
+	add_blockers(row, entry);
+	row.add_text(owner_of(entry).gid);
+	row.add_text(owner_of(entry).query);
+	row.put(result);
+}
+
+/*
+ * Run show(view, entry) for each entry, in memory that does not grow with their
+ * number.
+ */
+template <typename Show>
+static void
+show_each(const LockEntries &entries, ReturnSetInfo *result, Show show)
+{
+	View		view(entries, result);
+	MemoryContext row_context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext row",
+													  ALLOCSET_DEFAULT_SIZES);
+
+	for (int i = 0; i < entries.count; i++)
+	{
+		MemoryContext old_context;
+
+		CHECK_FOR_INTERRUPTS();
+		view.prepare(entries.entries[i]);
+		old_context = MemoryContextSwitchTo(row_context);
+		show(view, entries.entries[i]);
+		MemoryContextSwitchTo(old_context);
+		MemoryContextReset(row_context);
+	}
+	MemoryContextDelete(row_context);
+}
+
+void
+show_all_locks(ReturnSetInfo *result)
+{
+	show_each(read_all_locks(), result, [](View &view, const LockEntry &entry) {
+		view.show_lock(entry);
+	});
+}
+
+void
+show_holders(const LockName &name, ReturnSetInfo *result)
+{
+	show_each(read_lock(lock_tag(MyDatabaseId, name.key)), result, [](View &view, const LockEntry &entry) {
+		view.show_holder(entry);
+	});
+}
+
+}								/* namespace advisory */

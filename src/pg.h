@@ -1,0 +1,61 @@
+/*
+ * pg.h
+ *		The one place that includes PostgreSQL's headers.
+ *
+ * Every source file includes this first, so that the server's C headers are
+ * always read with C linkage and always in the same order.
+ */
+#ifndef ADVISORY_EXT_PG_H
+#define ADVISORY_EXT_PG_H
+
+extern "C" {
+#include "postgres.h"
+
+#include "access/twophase.h"
+#include "access/xact.h"
+#include "catalog/pg_authid.h"
+#include "catalog/pg_type.h"
+#include "commands/dbcommands.h"
+#include "common/cryptohash.h"
+#include "common/ip.h"
+#include "common/sha2.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "lib/ilist.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/lock.h"
+#include "storage/lwlock.h"
+#include "storage/proc.h"
+#include "storage/procarray.h"
+#include "tcop/pquery.h"
+#include "utils/acl.h"
+#include "utils/array.h"
+#include "utils/backend_status.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/guc.h"
+#include "utils/hsearch.h"
+#include "utils/inet.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/portal.h"
+#include "utils/resowner.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+#include "utils/tuplestore.h"
+#include "utils/uuid.h"
+#include "utils/wait_event.h"
+}
+
+/* The server's gettext macros stand in the way of C++ library headers. */
+#undef gettext
+#undef dgettext
+#undef ngettext
+#undef dngettext
+
+#endif							/* ADVISORY_EXT_PG_H */

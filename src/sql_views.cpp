@@ -1,0 +1,54 @@
+/*
+ * sql_views.cpp
+ *		SQL: what the views read.
+ */
+#include "pg.h"
+
+#include "lockview.h"
+#include "sqlfunction.h"
+#include "srf.h"
+
+namespace advisory
+{
+
+static Datum
+locks(FunctionCallInfo fcinfo)
+{
+	InitMaterializedSRF(fcinfo, 0);
+	show_all_locks(reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo));
+	return Datum(0);
+}
+
+/*
+ * The server's own view of the settings, read from here because by then the
+ * library is loaded and they are known.
+ */
+static Datum
+settings(FunctionCallInfo fcinfo)
+{
+	InitMaterializedSRF(fcinfo, 0);
+
+	auto	   *result = reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo);
+
+	SPI_connect();
+	if (SPI_execute("SELECT name, setting, unit, boot_val, context, short_desc"
+					" FROM pg_catalog.pg_settings"
+					" WHERE pg_catalog.starts_with(name, 'advisory_ext.')",
+					true, 0) != SPI_OK_SELECT)
+		elog(ERROR, "could not read pg_settings");
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		Row			row;
+
+		for (int column = 1; column <= SPI_tuptable->tupdesc->natts; column++)
+			row.add_text(SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, column));
+		row.put(result);
+	}
+	SPI_finish();
+	return Datum(0);
+}
+
+ADVISORY_SQL_FUNCTION(advisory_locks, locks);
+ADVISORY_SQL_FUNCTION(advisory_settings, settings);
+
+}								/* namespace advisory */

@@ -1,0 +1,83 @@
+/*
+ * srf.h
+ *		Filling a set-returning function's result, column by column.
+ */
+#ifndef ADVISORY_EXT_SRF_H
+#define ADVISORY_EXT_SRF_H
+
+namespace advisory
+{
+
+/* One row; every column is null until it is set.  Columns are set in order. */
+class Row
+{
+public:
+	static constexpr int MAX_COLUMNS = 32;
+
+	void		add(Datum value) noexcept
+	{
+		Assert(count < MAX_COLUMNS);
+		values[count] = value;
+		nulls[count++] = false;
+	}
+	void		add_null() noexcept
+	{
+		Assert(count < MAX_COLUMNS);
+		values[count] = Datum(0);
+		nulls[count++] = true;
+	}
+	/* These may ereport (out of memory). */
+	void		add_text(const char *text)
+	{
+		if (text != nullptr)
+			add(CStringGetTextDatum(text));
+		else
+			add_null();
+	}
+	void		add_bool(bool value) noexcept
+	{
+		add(BoolGetDatum(value));
+	}
+	void		add_int32(int32 value) noexcept
+	{
+		add(Int32GetDatum(value));
+	}
+	void		add_int64(int64 value)
+	{
+		add(Int64GetDatum(value));
+	}
+	/* 0 stands for null. */
+	void		add_time(TimestampTz time)
+	{
+		if (time != 0)
+			add(TimestampTzGetDatum(time));
+		else
+			add_null();
+	}
+	/* How long ago that was, at now; null for a time of 0. */
+	void		add_age(TimestampTz time, TimestampTz now)
+	{
+		if (time == 0)
+			return add_null();
+
+		auto	   *age = static_cast<Interval *>(palloc0(sizeof(Interval)));
+
+		age->time = Max(now - time, 0);
+		add(IntervalPGetDatum(age));
+	}
+	/* Append the row to the result that InitMaterializedSRF made. */
+	void		put(ReturnSetInfo *result)
+	{
+		Assert(count == result->setDesc->natts);
+		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	}
+
+private:
+	Datum		values[MAX_COLUMNS];
+	bool		nulls[MAX_COLUMNS];
+	int			count = 0;
+};
+
+}								/* namespace advisory */
+
+#endif							/* ADVISORY_EXT_SRF_H */
