@@ -75,24 +75,20 @@ uuid_as_name(Datum id)
 
 /*
  * The length of an interval in milliseconds, rounded up, with a day of 24 hours
- * and a month of 30 days as where intervals are compared.  No overflow: at most
- * 2^31 * 31 days and 2^63 microseconds are below 2^63 milliseconds.
+ * and a month of 30 days as where intervals are compared; -1 if it is negative.
+ * No overflow: at most 2^31 * 31 days and 2^63 microseconds are below 2^63
+ * milliseconds.
  */
 static int64
 interval_in_milliseconds(const Interval *interval)
 {
 	int64		days = static_cast<int64>(interval->month) * DAYS_PER_MONTH + interval->day;
-	int64		milliseconds = interval->time / 1000;
+	int64		whole = days * (SECS_PER_DAY * INT64CONST(1000)) + interval->time / 1000;
+	int64		fraction = interval->time % 1000;
 
-	/*
-	 * Away from zero, so that a fraction of a millisecond below zero is still
-	 * negative when nothing else is left.
-	 */
-	if (interval->time % 1000 > 0)
-		milliseconds++;
-	else if (interval->time % 1000 < 0 && days <= 0)
-		milliseconds--;
-	return days * (SECS_PER_DAY * INT64CONST(1000)) + milliseconds;
+	if (whole < 0 || (whole == 0 && fraction < 0))
+		return -1;
+	return fraction > 0 ? whole + 1 : whole;
 }
 
 Timeout
@@ -205,27 +201,9 @@ element_as_name(Datum element, Oid element_type)
 	}
 }
 
-static ArrayType *
-array_argument(FunctionCallInfo fcinfo, int arg)
+static LockNames
+names_in(std::string_view ns, ArrayType *array)
 {
-	if (PG_ARGISNULL(arg))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("list of names must not be null")));
-
-	if (get_fn_expr_argtype(fcinfo->flinfo, arg) != TEXTOID)
-		return PG_GETARG_ARRAYTYPE_P(arg);
-
-	char	   *literal = text_to_cstring(PG_GETARG_TEXT_PP(arg));
-
-	return DatumGetArrayTypeP(OidInputFunctionCall(F_ARRAY_IN, literal, TEXTOID, -1));
-}
-
-LockNames
-names_arguments(FunctionCallInfo fcinfo, int arg)
-{
-	std::string_view ns = text_argument(fcinfo, 0, "namespace");
-	ArrayType  *array = array_argument(fcinfo, arg);
 	LockNames	names = {};
 	int16		typlen;
 	bool		typbyval;
@@ -246,10 +224,43 @@ names_arguments(FunctionCallInfo fcinfo, int arg)
 					 errdetail("Element %d of the list is null.", i + 1)));
 	}
 
-	names.locks = static_cast<LockName *>(palloc(sizeof(LockName) * names.count));
+	names.locks = static_cast<LockName *>(palloc_extended(sizeof(LockName) * names.count, MCXT_ALLOC_HUGE));
 	for (int i = 0; i < names.count; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
 		names.locks[i] = named_lock(ns, element_as_name(names.elements[i], names.element_type));
+	}
 	return names;
+}
+
+static void
+check_list_not_null(FunctionCallInfo fcinfo)
+{
+	if (PG_ARGISNULL(1))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("list of names must not be null")));
+}
+
+LockNames
+FromArray::read(FunctionCallInfo fcinfo)
+{
+	std::string_view ns = text_argument(fcinfo, 0, "namespace");
+
+	check_list_not_null(fcinfo);
+	return names_in(ns, PG_GETARG_ARRAYTYPE_P(1));
+}
+
+LockNames
+FromLiteral::read(FunctionCallInfo fcinfo)
+{
+	std::string_view ns = text_argument(fcinfo, 0, "namespace");
+
+	check_list_not_null(fcinfo);
+
+	char	   *literal = text_to_cstring(PG_GETARG_TEXT_PP(1));
+
+	return names_in(ns, DatumGetArrayTypeP(OidInputFunctionCall(F_ARRAY_IN, literal, TEXTOID, -1)));
 }
 
 }								/* namespace advisory */

@@ -130,11 +130,20 @@ struct LockNames
 };
 
 /*
- * Read the namespace and a text[], bigint[] or uuid[] at arg; an argument of
- * type text is taken as a text[] literal, which is what an untyped parameter
- * becomes.  A null array, or one with a null or an empty element, is an error.
+ * How a function's SQL variants take their list, which stands behind the
+ * namespace: as a text[], bigint[] or uuid[], or as text that is read as a
+ * text[] literal, which is what an untyped parameter becomes.  A null list, or
+ * one with a null or an empty element, is an error.
  */
-LockNames	names_arguments(FunctionCallInfo fcinfo, int arg);
+struct FromArray
+{
+	static LockNames read(FunctionCallInfo fcinfo);
+};
+
+struct FromLiteral
+{
+	static LockNames read(FunctionCallInfo fcinfo);
+};
 
 }								/* namespace advisory */
 

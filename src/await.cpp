@@ -18,17 +18,21 @@ namespace advisory
 {
 
 [[noreturn]] static void
-raise_cannot_release(const char *procedure, const char *reason)
+raise_cannot_release(const char *procedure, const char *reason, const char *remedy)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
 			 errmsg("%s() cannot wait without a snapshot here", procedure),
 			 errdetail("%s", reason),
-			 errhint("CALL it at top level, or in a procedure or DO block that is not in an explicit transaction.")));
+			 errhint("%s", remedy)));
 	pg_unreachable();
 }
 
-/* Are there other active snapshots below the topmost?  Leaves all as it was. */
+/*
+ * Are there other active snapshots below the topmost?  The topmost may be the
+ * portal's and yet be pushed again by somebody above it, who still wants it.
+ * Leaves all as it was.
+ */
 static bool
 has_more_snapshots()
 {
@@ -53,26 +57,46 @@ only_portals_snapshot()
 		portal->portalSnapshot == GetActiveSnapshot() && !has_more_snapshots();
 }
 
+/*
+ * A procedure that returns a row keeps one more snapshot for the row's sake; it
+ * goes where PreCommit_Portals() would drop it at COMMIT.
+ */
+static void
+release_hold_snapshot(Portal portal)
+{
+	if (portal->holdSnapshot == nullptr)
+		return;
+	UnregisterSnapshotFromOwner(portal->holdSnapshot, portal->resowner);
+	portal->holdSnapshot = nullptr;
+}
+
 static void
 release_snapshots(const char *procedure)
 {
 	if (IsolationUsesXactSnapshot())
 		raise_cannot_release(procedure,
-							 "In isolation level REPEATABLE READ or SERIALIZABLE a transaction keeps its snapshot.");
+							 "In isolation level REPEATABLE READ or SERIALIZABLE a transaction keeps its snapshot.",
+							 "Use isolation level READ COMMITTED.");
 	if (TransactionIdIsValid(GetTopTransactionIdIfAny()))
 		raise_cannot_release(procedure,
-							 "The transaction has a transaction ID, because it has already written or locked rows.");
+							 "The transaction has a transaction ID, because it has already written or locked rows.",
+							 "CALL it first in the transaction.");
 	if (!only_portals_snapshot())
 		raise_cannot_release(procedure,
-							 "The call is inside a query, a function, a block with an EXCEPTION clause, or a DO block or procedure in an explicit transaction.");
+							 "The call is where a procedure could not commit either: inside a query, a function, EXECUTE, "
+							 "a block with an EXCEPTION clause, a procedure with SECURITY DEFINER or SET, or a DO block or "
+							 "procedure in an explicit transaction.",
+							 "CALL it outside of these, for example at top level.");
 
 	ForgetPortalSnapshots();
 	InvalidateCatalogSnapshot();
+	release_hold_snapshot(ActivePortal);
 	if (TransactionIdIsValid(MyProc->xmin))
 	{
 		EnsurePortalSnapshotExists();
 		raise_cannot_release(procedure,
-							 "The transaction has an open cursor or is inside a loop over a query.");
+							 "The transaction has an open cursor or is inside a loop over a query.",
+							 "Close the cursor, or CALL it outside of the loop.");
 	}
 }
 
@@ -81,11 +105,11 @@ await_lock(const LockRequest &request, Timeout timeout, const char *procedure)
 {
 	release_snapshots(procedure);
 
-	bool		granted = lock_try(request, timeout);
+	Outcome		outcome = lock_take(request, timeout);
 
 	EnsurePortalSnapshotExists();
-	if (!granted)
-		lock_raise_not_available(request, timeout);
+	if (outcome != Outcome::granted)
+		lock_raise_not_available(request, outcome, timeout);
 }
 
 }								/* namespace advisory */

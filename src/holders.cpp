@@ -45,14 +45,17 @@ append_session(StringInfo out, const LockEntry &entry, const Backends &backends)
 }
 
 static void
-append_prepared(StringInfo out, const LockEntry &entry)
+append_prepared(StringInfo out, const LockEntry &entry, char **gid)
 {
 	int			count;
 	const PreparedXact *xacts = prepared_xacts(&count);
 	const PreparedXact *xact = find_prepared(xacts, count, entry.xid);
 
 	if (xact != nullptr)
+	{
 		appendStringInfo(out, "Prepared transaction \"%s\"", xact->gid);
+		*gid = xact->gid;
+	}
 	else
 		appendStringInfoString(out, "A prepared transaction");
 	appendStringInfo(out, " holds it in %s mode", lockmode_name(entry.lockmode));
@@ -66,11 +69,12 @@ blocks(const LockEntry &entry, Mode wanted) noexcept
 	return wanted == Mode::exclusive || entry.lockmode != ShareLock;
 }
 
-char *
-describe_blockers(const LockName &name, Mode mode)
+Blockers
+find_blockers(const LockName &name, Mode mode)
 {
 	LockEntries found = read_lock(lock_tag(MyDatabaseId, name.key));
 	Backends	backends;
+	Blockers	blockers = {};
 	StringInfoData out;
 	int			described = 0;
 	int			left_out = 0;
@@ -85,6 +89,8 @@ describe_blockers(const LockName &name, Mode mode)
 
 			if (entry.granted != granted || !blocks(entry, mode))
 				continue;
+			if (granted && blockers.holder_pid == 0)
+				blockers.holder_pid = entry.pid;
 			if (described == DESCRIBED_BLOCKERS)
 			{
 				left_out++;
@@ -93,7 +99,7 @@ describe_blockers(const LockName &name, Mode mode)
 			if (described++ > 0)
 				appendStringInfoChar(&out, '\n');
 			if (entry.pid == 0)
-				append_prepared(&out, entry);
+				append_prepared(&out, entry, &blockers.holder_gid);
 			else
 				append_session(&out, entry, backends);
 			appendStringInfoChar(&out, '.');
@@ -101,7 +107,9 @@ describe_blockers(const LockName &name, Mode mode)
 	}
 	if (left_out > 0)
 		appendStringInfo(&out, "\n%d more hold or wait for it.", left_out);
-	return described > 0 ? out.data : nullptr;
+	if (described > 0)
+		blockers.description = out.data;
+	return blockers;
 }
 
 /* The rules of pg_terminate_backend(). */

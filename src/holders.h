@@ -11,13 +11,20 @@
 namespace advisory
 {
 
+struct Blockers
+{
+	char	   *description;	/* null if nobody is in the way any more */
+	int			holder_pid;		/* a session that holds the lock; 0 if none does */
+	char	   *holder_gid;		/* a prepared transaction that does; null if none does */
+};
+
 /*
  * Who keeps this session from having the lock in this mode, a sentence each:
  * those that hold a conflicting mode, and those that wait for one.  State and
- * times only of sessions that the current user may see.  Null if nobody does
- * any more.  The result is palloc'd.  May ereport.
+ * times only of sessions that the current user may see.  The description is
+ * palloc'd.  May ereport.
  */
-char	   *describe_blockers(const LockName &name, Mode mode);
+Blockers	find_blockers(const LockName &name, Mode mode);
 
 /*
  * End the session with this pid if it holds the lock at that moment, and wait

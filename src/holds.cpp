@@ -194,29 +194,14 @@ rename_note(Hold *hold, const LockName &name)
 	hold->name = new_name;
 }
 
-/* Strike out the session-level holds that were released behind our back. */
-static void
-strike_released(Hold *hold) noexcept
-{
-	LOCKTAG		tag = lock_tag(MyDatabaseId, Key{hold->key});
-	int64	   *noted = hold->counts[index_of(Scope::session)];
-
-	for (Mode mode : ALL_MODES)
-	{
-		if (noted[index_of(mode)] > 0 && !compat::lock_held_by_me(&tag, lockmode_of(mode)))
-			noted[index_of(mode)] = 0;
-	}
-}
-
-Hold *
-hold_open(const LockName &name, Scope scope)
+/* The note on a lock, under its name; a new one if there was none. */
+static Hold *
+open_note(const LockName &name)
 {
 	bool		found;
 
 	if (notebook == nullptr)
 		open_notebook();
-	if (scope == Scope::transaction)
-		reserve_xact_hold();
 	if (hash_get_num_entries(notebook) >= sweep_at)
 		sweep_notebook();
 
@@ -227,10 +212,32 @@ hold_open(const LockName &name, Scope scope)
 		*hold = Hold{};
 		hold->key = name.key.value;
 	}
-	strike_released(hold);
 	if (should_rename(hold, name))
 		rename_note(hold, name);
 	return hold;
+}
+
+static void
+set_session_count(Hold *hold, Mode mode, int64 count) noexcept
+{
+	int			m = index_of(mode);
+
+	hold->counts[index_of(Scope::session)][m] = count;
+	hold->session_by_name[m] = Min(hold->session_by_name[m], count);
+}
+
+/* Strike out session-level holds that were released behind our back. */
+static void
+strike_released(Hold *hold, Mode mode, int64 just_granted)
+{
+	int64		noted = hold->counts[index_of(Scope::session)][index_of(mode)];
+
+	if (noted == 0)
+		return;
+
+	LockCounts	held = lock_counts(lock_tag(MyDatabaseId, Key{hold->key}), mode);
+
+	set_session_count(hold, mode, Min(noted, held.session - just_granted));
 }
 
 /* Is nothing held in this mode by what was noted so far? */
@@ -244,24 +251,22 @@ is_first(const Hold *hold, Mode mode) noexcept
 }
 
 void
-hold_granted(Hold *hold, Mode mode, Scope scope) noexcept
+hold_note(const LockName &name, Mode mode, Scope scope)
 {
-	if (is_first(hold, mode))
-		hold->acquired_at[index_of(mode)] = GetCurrentTimestamp();
-	hold->counts[index_of(scope)][index_of(mode)]++;
+	int			m = index_of(mode);
+	Hold	   *hold = open_note(name);
 
 	if (scope == Scope::transaction)
-	{
-		Assert(xact_hold_count < xact_hold_capacity);
-		xact_holds[xact_hold_count++] = XactHold{Key{hold->key}, mode, GetCurrentTransactionNestLevel()};
-	}
-}
+		reserve_xact_hold();
+	strike_released(hold, mode, scope == Scope::session ? 1 : 0);
 
-void
-hold_close(Hold *hold) noexcept
-{
-	if (total_count(hold) == 0)
-		drop_note(hold);
+	if (is_first(hold, mode))
+		hold->acquired_at[m] = GetCurrentTimestamp();
+	hold->counts[index_of(scope)][m]++;
+	if (scope == Scope::transaction)
+		xact_holds[xact_hold_count++] = XactHold{name.key, mode, GetCurrentTransactionNestLevel()};
+	else if (name.by_name())
+		hold->session_by_name[m]++;
 }
 
 static Hold *
@@ -272,41 +277,73 @@ find_note(Key key) noexcept
 	return static_cast<Hold *>(hash_search(notebook, &key.value, HASH_FIND, nullptr));
 }
 
-const Hold *
-hold_find(Key key) noexcept
+static void
+drop_if_empty(Hold *hold) noexcept
 {
-	return find_note(key);
+	if (total_count(hold) == 0)
+		drop_note(hold);
 }
 
 void
-hold_released(Key key, Mode mode, Scope scope, int64 count) noexcept
+hold_strike(const LockName &name, Mode mode, int64 count) noexcept
 {
-	Hold	   *hold = find_note(key);
+	Hold	   *hold = find_note(name.key);
 
 	if (hold == nullptr)
 		return;
 
-	int64	   &noted = hold->counts[index_of(scope)][index_of(mode)];
+	int			m = index_of(mode);
 
-	noted = Max(noted - count, 0);
-	hold_close(hold);
+	if (name.by_name())
+		hold->session_by_name[m] = Max(hold->session_by_name[m] - count, 0);
+	set_session_count(hold, mode, Max(hold->counts[index_of(Scope::session)][m] - count, 0));
+	drop_if_empty(hold);
+}
+
+static void
+strike_xact_hold(const XactHold &held) noexcept
+{
+	Hold	   *hold = find_note(held.key);
+
+	if (hold == nullptr)
+		return;
+
+	int64	   &noted = hold->counts[index_of(Scope::transaction)][index_of(held.mode)];
+
+	noted = Max(noted - 1, 0);
+	drop_if_empty(hold);
+}
+
+const Hold *
+hold_find(Key key)
+{
+	Hold	   *hold = find_note(key);
+
+	if (hold == nullptr)
+		return nullptr;
+	for (Mode mode : ALL_MODES)
+		strike_released(hold, mode, 0);
+	if (total_count(hold) > 0)
+		return hold;
+	drop_note(hold);
+	return nullptr;
 }
 
 int64
-hold_count(const Hold *hold, Mode mode, Scope scope)
+hold_count(const Hold *hold, Mode mode) noexcept
 {
-	LockCounts	held = lock_counts(lock_tag(MyDatabaseId, Key{hold->key}), mode);
-	int64		noted = hold->counts[index_of(scope)][index_of(mode)];
-
-	return Min(noted, scope == Scope::session ? held.session : held.transaction);
+	return hold->counts[index_of(Scope::session)][index_of(mode)] +
+		hold->counts[index_of(Scope::transaction)][index_of(mode)];
 }
 
 static bool
-has_session_hold(const Hold *hold)
+has_session_hold(const Hold *hold) noexcept
 {
-	for (Mode mode : ALL_MODES)
+	if (hold == nullptr)
+		return false;
+	for (int64 count : hold->counts[index_of(Scope::session)])
 	{
-		if (hold_count(hold, mode, Scope::session) > 0)
+		if (count > 0)
 			return true;
 	}
 	return false;
@@ -324,7 +361,7 @@ hold_session_keys(const std::string_view *ns, int *count)
 	auto	   *keys = static_cast<Key *>(palloc_extended(sizeof(Key) * (hash_get_num_entries(notebook) + 1),
 														  MCXT_ALLOC_HUGE));
 
-	/* No ereport may leave the scan open, so lock_counts is for afterwards. */
+	/* An error must not leave the scan open, so hold_find is for afterwards. */
 	hash_seq_init(&status, notebook);
 	while (auto *hold = static_cast<Hold *>(hash_seq_search(&status)))
 	{
@@ -361,11 +398,7 @@ static void
 forget_xact_holds(int nest_level) noexcept
 {
 	while (xact_hold_count > 0 && xact_holds[xact_hold_count - 1].nest_level >= nest_level)
-	{
-		const XactHold &held = xact_holds[--xact_hold_count];
-
-		hold_released(held.key, held.mode, Scope::transaction, 1);
-	}
+		strike_xact_hold(xact_holds[--xact_hold_count]);
 }
 
 /* A subtransaction has succeeded: its holds are now its parent's. */

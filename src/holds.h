@@ -4,12 +4,13 @@
  *
  * This is the session's own memory and nobody else's.  It is a notebook, not
  * the truth: the built-in functions, pg_advisory_unlock_all() and DISCARD ALL
- * release locks without telling us, so whoever reads it asks the lock manager
- * (lock_counts) what is left, and the smaller of the two counts.
+ * release locks without telling us.  So before a note is read or added to, it is
+ * compared with what the lock manager says (lock_counts) and the smaller number
+ * stays.  What the built-in functions release and take again in between cannot be
+ * told from ours.
  *
- * Taking a note must not fail once a lock has been granted, or an error would
- * leave it held.  So a note is opened before (which may ereport) and counted
- * after (which cannot).
+ * A note is taken when a lock has been granted.  That can fail (out of memory), so
+ * whoever takes it releases the lock again if it does.
  */
 #ifndef ADVISORY_EXT_HOLDS_H
 #define ADVISORY_EXT_HOLDS_H
@@ -26,6 +27,7 @@ struct Hold
 	char	   *ns;				/* zero-terminated; null if only taken by key */
 	char	   *name;			/* zero-terminated; null if no name or label */
 	int64		counts[SCOPES][MODES];	/* as noted */
+	int64		session_by_name[MODES]; /* session-level ones that were taken by name */
 	TimestampTz acquired_at[MODES]; /* when the first of the present ones was granted */
 };
 
@@ -44,28 +46,25 @@ struct LockCounts
 LockCounts	lock_counts(const LOCKTAG &tag, Mode mode);
 
 /*
- * Open the note for a lock of this database that is about to be taken.  May
- * ereport (out of memory), changing nothing that is visible.
+ * Note one hold that was just granted, and the name that it was taken by.  May
+ * ereport (out of memory); nothing is noted then.
  */
-Hold	   *hold_open(const LockName &name, Scope scope);
-
-/* Count one hold that was just granted.  Does not ereport. */
-void		hold_granted(Hold *hold, Mode mode, Scope scope) noexcept;
-
-/* Count holds that were just released.  Does not ereport. */
-void		hold_released(Key key, Mode mode, Scope scope, int64 count) noexcept;
-
-/* Close a note that was opened for nothing.  Does not ereport. */
-void		hold_close(Hold *hold) noexcept;
-
-/* The note on a key of this database, or null. */
-const Hold *hold_find(Key key) noexcept;
+void		hold_note(const LockName &name, Mode mode, Scope scope);
 
 /*
- * How often the session still holds the lock as noted, by scope and mode: the
- * smaller of what was noted and what the lock manager says.
+ * Strike out session-level holds that were just released.  Those taken by name
+ * are struck out first if they were released by name.  Does not ereport.
  */
-int64		hold_count(const Hold *hold, Mode mode, Scope scope);
+void		hold_strike(const LockName &name, Mode mode, int64 count) noexcept;
+
+/*
+ * What the session still holds of a lock as noted; null if nothing.  Good until
+ * the next call of any of these.  May ereport (out of memory).
+ */
+const Hold *hold_find(Key key);
+
+/* How often it is held in this mode, in either scope. */
+int64		hold_count(const Hold *hold, Mode mode) noexcept;
 
 /*
  * The keys of a namespace of which the session still has session-level holds

@@ -5,17 +5,21 @@
  * How a wait ends
  *
  * A lock that is free is taken without waiting, and nothing else happens.
- * Otherwise the wait runs in an internal subtransaction with lock_timeout set
- * to the shorter of the caller's and ours, so that the lock manager itself
- * queues, detects deadlocks, logs, and ends the wait.  Rolling the
- * subtransaction back after an error makes the transaction usable again.
+ * Otherwise the lock manager itself queues, detects deadlocks, logs, and ends
+ * the wait.  Where a timeout may end it, the wait runs in an internal
+ * subtransaction with lock_timeout set to the shorter of the caller's and ours;
+ * rolling that back makes the transaction usable again.  Where none can, there
+ * is no subtransaction: every error is passed on, and a standby could not cancel
+ * the query without ending the session.
  *
  * The grant can land before the waiter handles its timeout or cancel.  The lock
- * manager then keeps the lock and raises the error all the same.  Rolling the
- * subtransaction back releases a transaction-level lock; a session-level one
- * stays, so it is looked for after every error: the wait's own timeout then
- * counts as granted, anything else releases the lock.  This is exact, since a
- * mode that the session already holds never waits.
+ * manager then keeps the lock and raises the error all the same, or even returns
+ * with the interrupt still pending, which is why it is looked for at once.
+ * Rolling the subtransaction back releases a transaction-level lock; a
+ * session-level one stays, so the lock manager is asked for it after every
+ * error: the wait's own timeout then counts as granted, anything else releases
+ * the lock.  This is exact, since a mode that the session already holds never
+ * waits.
  */
 #include "pg.h"
 
@@ -80,49 +84,97 @@ add_survivors_hint(ErrorData *error)
 	error->hint = error->hint == nullptr ? hint : psprintf("%s\n%s", error->hint, hint);
 }
 
+/* Wait for the lock; what was pending when it was granted ends the wait too. */
+static void
+wait_and_check(const LockRequest &request)
+{
+	acquire(request, false);
+	CHECK_FOR_INTERRUPTS();
+}
+
+/* The error in hand, in this memory context, with the error state cleared. */
+static ErrorData *
+catch_error(MemoryContext context)
+{
+	ErrorData  *error;
+
+	MemoryContextSwitchTo(context);
+	error = CopyErrorData();
+	FlushErrorState();
+	return error;
+}
+
 /*
- * Wait for the lock in an internal subtransaction.  Returns null if it was
- * granted there, otherwise the error that ended the wait, in the caller's
- * memory context.
+ * Wait without an end of its own.  Returns null if the lock was granted,
+ * otherwise the error that ended the wait, which must be raised.
  */
 static ErrorData *
-wait_in_subtransaction(const LockRequest &request, Timeout timeout)
+wait_forever(const LockRequest &request)
+{
+	MemoryContext callers_context = CurrentMemoryContext;
+	ErrorData  *volatile error = nullptr;
+
+	PG_TRY();
+	{
+		wait_and_check(request);
+	}
+	PG_CATCH();
+	{
+		error = catch_error(callers_context);
+	}
+	PG_END_TRY();
+	return error;
+}
+
+/*
+ * Wait for so many milliseconds in an internal subtransaction.  Returns null if
+ * the lock was granted there, otherwise the error that ended the wait.
+ */
+static ErrorData *
+wait_in_subtransaction(const LockRequest &request, int milliseconds)
 {
 	MemoryContext callers_context = CurrentMemoryContext;
 	ResourceOwner callers_owner = CurrentResourceOwner;
 	int			users_lock_timeout = LockTimeout;
 	ErrorData  *volatile error = nullptr;
-	ErrorContextCallback context;
-
-	context.callback = add_wait_context;
-	context.arg = const_cast<LockRequest *>(&request);
-	context.previous = error_context_stack;
 
 	BeginInternalSubTransaction(nullptr);
 	MemoryContextSwitchTo(callers_context);
 
 	PG_TRY();
 	{
-		error_context_stack = &context;
-		LockTimeout = effective_lock_timeout(timeout);
-		acquire(request, false);
+		LockTimeout = milliseconds;
+		wait_and_check(request);
 		LockTimeout = users_lock_timeout;
-		error_context_stack = context.previous;
 
 		ReleaseCurrentSubTransaction();
 	}
 	PG_CATCH();
 	{
 		LockTimeout = users_lock_timeout;
-		MemoryContextSwitchTo(callers_context);
-		error = CopyErrorData();
-		FlushErrorState();
+		error = catch_error(callers_context);
 		RollbackAndReleaseCurrentSubTransaction();
 	}
 	PG_END_TRY();
 
 	MemoryContextSwitchTo(callers_context);
 	CurrentResourceOwner = callers_owner;
+	return error;
+}
+
+/* Wait with the lock's name in the context of errors. */
+static ErrorData *
+wait_for_lock(const LockRequest &request, int milliseconds)
+{
+	ErrorContextCallback context;
+	ErrorData  *error;
+
+	context.callback = add_wait_context;
+	context.arg = const_cast<LockRequest *>(&request);
+	context.previous = error_context_stack;
+	error_context_stack = &context;
+	error = milliseconds > 0 ? wait_in_subtransaction(request, milliseconds) : wait_forever(request);
+	error_context_stack = context.previous;
 	return error;
 }
 
@@ -146,19 +198,28 @@ raise_wait_error(ErrorData *error)
 	pg_unreachable();
 }
 
-/* Wait, and say what came of it: granted, timed out (false), or *error to be raised. */
-static bool
+/* What ended, or would end, a wait of this length by its own. */
+static Outcome
+outcome_of_timeout(Timeout timeout) noexcept
+{
+	if (timeout.is_forever() || effective_lock_timeout(timeout) < timeout.milliseconds())
+		return Outcome::lock_timeout;
+	return Outcome::timeout;
+}
+
+/* Wait, and say what came of it; with *error, that is to be raised. */
+static Outcome
 wait_for_grant(const LockRequest &request, Timeout timeout, ErrorData **error)
 {
-	ErrorData  *ended_by = wait_in_subtransaction(request, timeout);
+	ErrorData  *ended_by = wait_for_lock(request, effective_lock_timeout(timeout));
 
 	if (ended_by == nullptr)
-		return true;
+		return Outcome::granted;
 
 	if (ended_by->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE)
 	{
 		FreeErrorData(ended_by);
-		return survived(request);
+		return survived(request) ? Outcome::granted : outcome_of_timeout(timeout);
 	}
 
 	if (survived(request))
@@ -168,35 +229,70 @@ wait_for_grant(const LockRequest &request, Timeout timeout, ErrorData **error)
 		LockRelease(&tag, lockmode_of(request.mode), true);
 	}
 	*error = ended_by;
-	return false;
+	return Outcome::not_free;
 }
 
-/* As lock_try, but hands over the error that ended the wait. */
-static bool
+/* A transaction-level lock needs no undoing: the error ends what it belongs to. */
+static void
+note_or_release(const LockRequest &request)
+{
+	PG_TRY();
+	{
+		hold_note(request.name, request.mode, request.scope);
+	}
+	PG_CATCH();
+	{
+		if (request.scope == Scope::session)
+		{
+			LOCKTAG		tag = request.tag();
+
+			LockRelease(&tag, lockmode_of(request.mode), true);
+		}
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+}
+
+static void
+check_not_parallel_worker()
+{
+	if (IsParallelWorker())
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+				 errmsg("cannot take advisory locks in a parallel worker"),
+				 errdetail("The lock would go with the worker, at the end of the query."),
+				 errhint("Mark the calling function PARALLEL UNSAFE.")));
+}
+
+/* As lock_take, but hands over the error that ended a wait. */
+static Outcome
 take(const LockRequest &request, Timeout timeout, ErrorData **error)
 {
-	Hold	   *hold = hold_open(request.name, request.scope);
-	bool		granted = acquire(request, true) != LOCKACQUIRE_NOT_AVAIL;
+	Outcome		outcome = Outcome::granted;
 
-	if (!granted && !timeout.is_immediate())
-		granted = wait_for_grant(request, timeout, error);
+	check_not_parallel_worker();
+	if (acquire(request, true) == LOCKACQUIRE_NOT_AVAIL)
+		outcome = timeout.is_immediate() ? Outcome::not_free : wait_for_grant(request, timeout, error);
+	if (outcome == Outcome::granted)
+		note_or_release(request);
+	return outcome;
+}
 
-	if (granted)
-		hold_granted(hold, request.mode, request.scope);
-	else
-		hold_close(hold);
-	return granted;
+Outcome
+lock_take(const LockRequest &request, Timeout timeout)
+{
+	ErrorData  *error = nullptr;
+	Outcome		outcome = take(request, timeout, &error);
+
+	if (error != nullptr)
+		raise_wait_error(error);
+	return outcome;
 }
 
 bool
 lock_try(const LockRequest &request, Timeout timeout)
 {
-	ErrorData  *error = nullptr;
-	bool		granted = take(request, timeout, &error);
-
-	if (error != nullptr)
-		raise_wait_error(error);
-	return granted;
+	return lock_take(request, timeout) == Outcome::granted;
 }
 
 /* "within 250 ms", "within 5 s" */
@@ -221,52 +317,55 @@ set_lock_fields(const LockName &name)
 	return 0;
 }
 
+/* What to run to look, and to act. */
 static int
-set_look_hint(const LockName &name)
+set_hint(const LockName &name, const Blockers &blockers)
 {
 	char	   *arguments = call_arguments(name);
-	const char *suffix = name.by_name() ? "" : "_key";
 
 	if (arguments == nullptr)
 		return errhint("To see who holds it: SELECT * FROM advisory.locks WHERE key = " INT64_FORMAT ".",
 					   name.key.value);
+	if (blockers.holder_gid != nullptr)
+		return errhint("To end the prepared transaction that holds it: COMMIT PREPARED %s or ROLLBACK PREPARED %s.",
+					   quote_literal_cstr(blockers.holder_gid), quote_literal_cstr(blockers.holder_gid));
 	if (!name.by_name())
-		return errhint("To see who holds it: SELECT * FROM advisory.holders%s(%s).", suffix, arguments);
+		return errhint("To see who holds it: SELECT * FROM advisory.holders_key(%s).", arguments);
+	if (blockers.holder_pid == 0)
+		return errhint("To see who holds it: SELECT * FROM advisory.holders(%s).", arguments);
 	return errhint("To see who holds it: SELECT * FROM advisory.holders(%s). "
-				   "To end a holder's session: SELECT advisory.terminate_holder(%s, pid).",
-				   arguments, arguments);
+				   "To end that session: SELECT advisory.terminate_holder(%s, %d).",
+				   arguments, arguments, blockers.holder_pid);
 }
 
 static int
-set_blockers_detail(const char *blockers)
+set_detail(const Blockers &blockers)
 {
-	return blockers != nullptr ? errdetail("%s", blockers) : 0;
+	return blockers.description != nullptr ? errdetail("%s", blockers.description) : 0;
+}
+
+/* How long it was waited for, as a part of the sentence. */
+static char *
+describe_limit(Outcome outcome, Timeout limit)
+{
+	if (outcome == Outcome::lock_timeout)
+		return psprintf("within lock_timeout of %s", format_limit(LockTimeout));
+	if (limit.is_forever() || limit.is_immediate())
+		return pstrdup("without waiting");
+	return psprintf("within %s", format_limit(limit.milliseconds()));
 }
 
 [[noreturn]] void
-lock_raise_not_available(const LockRequest &request, Timeout limit)
+lock_raise_not_available(const LockRequest &request, Outcome outcome, Timeout limit)
 {
-	char	   *blockers = describe_blockers(request.name, request.mode);
-	char	   *shown = display_name(request.name);
-
-	if (limit.is_immediate())
-		ereport(ERROR,
-				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-				 errmsg("could not obtain advisory lock \"%s\" without waiting", shown),
-				 set_blockers_detail(blockers),
-				 set_look_hint(request.name),
-				 set_lock_fields(request.name)));
-
-	int			waited = effective_lock_timeout(limit);
-	bool		by_lock_timeout = limit.is_forever() || waited < limit.milliseconds();
+	Blockers	blockers = find_blockers(request.name, request.mode);
 
 	ereport(ERROR,
 			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-			 by_lock_timeout
-			 ? errmsg("could not obtain advisory lock \"%s\" within lock_timeout of %s", shown, format_limit(waited))
-			 : errmsg("could not obtain advisory lock \"%s\" within %s", shown, format_limit(waited)),
-			 set_blockers_detail(blockers),
-			 set_look_hint(request.name),
+			 errmsg("could not obtain advisory lock \"%s\" %s",
+					display_name(request.name), describe_limit(outcome, limit)),
+			 set_detail(blockers),
+			 set_hint(request.name, blockers),
 			 set_lock_fields(request.name)));
 	pg_unreachable();
 }
@@ -274,8 +373,10 @@ lock_raise_not_available(const LockRequest &request, Timeout limit)
 void
 lock_must(const LockRequest &request, Timeout timeout)
 {
-	if (!lock_try(request, timeout))
-		lock_raise_not_available(request, timeout);
+	Outcome		outcome = lock_take(request, timeout);
+
+	if (outcome != Outcome::granted)
+		lock_raise_not_available(request, outcome, timeout);
 }
 
 /* Undo one grant of this call; only for session-level locks. */
@@ -285,7 +386,7 @@ take_back(const LockName &name, Mode mode)
 	LOCKTAG		tag = lock_tag(MyDatabaseId, name.key);
 
 	LockRelease(&tag, lockmode_of(mode), true);
-	hold_released(name.key, mode, Scope::session, 1);
+	hold_strike(name, mode, 1);
 }
 
 static int
@@ -316,28 +417,43 @@ in_key_order(const LockNames &names)
 	return sorted;
 }
 
+namespace
+{
+
+/* What came of taking several locks. */
+struct TakenAll
+{
+	int			taken;			/* how many, from the front */
+	Outcome		outcome;		/* of the last that was asked for */
+};
+
+}								/* anonymous namespace */
+
 /*
- * Take the locks in their order.  Returns the index of the first that was not
- * to be had, or their number.  *taken counts along, for who has to undo; it
- * raises what ended a wait without looking at what this session still holds.
+ * Take the locks in their order, up to the first that is not to be had.  result
+ * counts along, for who has to undo when this raises an error; that says nothing
+ * of what the session still holds.
  */
-static int
-take_in_order(const LockNames &names, Mode mode, Scope scope, Timeout timeout, volatile int *taken)
+static void
+take_in_order(const LockNames &names, Mode mode, Scope scope, Timeout timeout, volatile TakenAll *result)
 {
 	Deadline	deadline(timeout);
 
-	for (int i = 0; i < names.count; i++)
+	while (result->taken < names.count)
 	{
+		LockRequest request = {names.locks[result->taken], mode, scope};
 		ErrorData  *error = nullptr;
+		Outcome		outcome;
 
-		if (take(LockRequest{names.locks[i], mode, scope}, deadline.remaining(), &error))
-			(*taken)++;
-		else if (error == nullptr)
-			return i;
-		else
+		CHECK_FOR_INTERRUPTS();
+		outcome = take(request, deadline.remaining(), &error);
+		if (error != nullptr)
 			ReThrowError(error);
+		result->outcome = outcome;
+		if (outcome != Outcome::granted)
+			return;
+		result->taken = result->taken + 1;
 	}
-	return names.count;
 }
 
 static void
@@ -347,100 +463,91 @@ take_back_first(const LockNames &names, Mode mode, int taken)
 		take_back(names.locks[i], mode);
 }
 
-/* All session-level locks or none; -1 for all, or the index of the one that was not to be had. */
-static int
-take_all_session(const LockNames &names, Mode mode, Timeout timeout)
+/* All session-level locks or none. */
+static void
+take_all_session(const LockNames &names, Mode mode, Timeout timeout, volatile TakenAll *result)
 {
 	MemoryContext callers_context = CurrentMemoryContext;
-	volatile int taken = 0;
-	int			missing;
 
 	PG_TRY();
 	{
-		missing = take_in_order(names, mode, Scope::session, timeout, &taken);
+		take_in_order(names, mode, Scope::session, timeout, result);
 	}
 	PG_CATCH();
 	{
-		ErrorData  *error;
+		ErrorData  *error = catch_error(callers_context);
 
-		MemoryContextSwitchTo(callers_context);
-		error = CopyErrorData();
-		FlushErrorState();
-		take_back_first(names, mode, taken);
+		take_back_first(names, mode, result->taken);
 		raise_wait_error(error);
 	}
 	PG_END_TRY();
 
-	if (missing == names.count)
-		return -1;
-	take_back_first(names, mode, taken);
-	return missing;
+	if (result->taken < names.count)
+		take_back_first(names, mode, result->taken);
 }
 
 /*
- * The same for transaction-level locks: an internal subtransaction releases those that
- * were taken when one is not to be had.
+ * The same for transaction-level locks: an internal subtransaction releases
+ * those that were taken when one is not to be had.
  */
-static int
-take_all_transaction(const LockNames &names, Mode mode, Timeout timeout)
+static void
+take_all_transaction(const LockNames &names, Mode mode, Timeout timeout, volatile TakenAll *result)
 {
 	MemoryContext callers_context = CurrentMemoryContext;
 	ResourceOwner callers_owner = CurrentResourceOwner;
-	volatile int taken = 0;
-	volatile int missing = -1;
 
 	BeginInternalSubTransaction(nullptr);
 	MemoryContextSwitchTo(callers_context);
 
 	PG_TRY();
 	{
-		missing = take_in_order(names, mode, Scope::transaction, timeout, &taken);
+		take_in_order(names, mode, Scope::transaction, timeout, result);
+		if (result->taken == names.count)
+			ReleaseCurrentSubTransaction();
+		else
+			RollbackAndReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(callers_context);
+		CurrentResourceOwner = callers_owner;
 	}
 	PG_CATCH();
 	{
-		ErrorData  *error;
+		ErrorData  *error = catch_error(callers_context);
 
-		MemoryContextSwitchTo(callers_context);
-		error = CopyErrorData();
-		FlushErrorState();
 		RollbackAndReleaseCurrentSubTransaction();
 		MemoryContextSwitchTo(callers_context);
 		CurrentResourceOwner = callers_owner;
 		raise_wait_error(error);
 	}
 	PG_END_TRY();
-
-	if (missing == names.count)
-		ReleaseCurrentSubTransaction();
-	else
-		RollbackAndReleaseCurrentSubTransaction();
-	MemoryContextSwitchTo(callers_context);
-	CurrentResourceOwner = callers_owner;
-	return missing == names.count ? -1 : missing;
 }
 
-static int
+/* All of them (sorted) or none; how many were taken, and what stopped it. */
+static TakenAll
 take_all(const LockNames &sorted, Mode mode, Scope scope, Timeout timeout)
 {
-	return scope == Scope::session
-		? take_all_session(sorted, mode, timeout)
-		: take_all_transaction(sorted, mode, timeout);
+	volatile TakenAll result = {0, Outcome::granted};
+
+	if (scope == Scope::session)
+		take_all_session(sorted, mode, timeout, &result);
+	else
+		take_all_transaction(sorted, mode, timeout, &result);
+	return TakenAll{result.taken, result.outcome};
 }
 
 bool
 lock_try_all(const LockNames &names, Mode mode, Scope scope, Timeout timeout)
 {
-	return take_all(in_key_order(names), mode, scope, timeout) < 0;
+	return take_all(in_key_order(names), mode, scope, timeout).outcome == Outcome::granted;
 }
 
 void
 lock_must_all(const LockNames &names, Mode mode, Scope scope, Timeout timeout)
 {
 	LockNames	sorted = in_key_order(names);
-	int			missing = take_all(sorted, mode, scope, timeout);
+	TakenAll	result = take_all(sorted, mode, scope, timeout);
 
-	if (missing >= 0)
-		lock_raise_not_available(LockRequest{sorted.locks[missing], mode, scope}, timeout);
+	if (result.outcome != Outcome::granted)
+		lock_raise_not_available(LockRequest{sorted.locks[result.taken], mode, scope}, result.outcome, timeout);
 }
 
 /* Was this key already looked at, further ahead in the list? */
@@ -535,29 +642,29 @@ lock_release(const LockName &name, Mode mode)
 		return false;
 	}
 	LockRelease(&tag, lockmode_of(mode), true);
-	hold_released(name.key, mode, Scope::session, 1);
+	hold_strike(name, mode, 1);
 	return true;
 }
 
 static int64
-release_holds(Key key, Mode mode, int64 count)
+release_holds(const LockName &name, Mode mode, int64 count)
 {
-	LOCKTAG		tag = lock_tag(MyDatabaseId, key);
+	LOCKTAG		tag = lock_tag(MyDatabaseId, name.key);
 
 	for (int64 i = 0; i < count; i++)
 		LockRelease(&tag, lockmode_of(mode), true);
-	hold_released(key, mode, Scope::session, count);
+	hold_strike(name, mode, count);
 	return count;
 }
 
 int64
-lock_release_all(Key key)
+lock_release_all(const LockName &name)
 {
-	LOCKTAG		tag = lock_tag(MyDatabaseId, key);
+	LOCKTAG		tag = lock_tag(MyDatabaseId, name.key);
 	int64		released = 0;
 
 	for (Mode mode : ALL_MODES)
-		released += release_holds(key, mode, lock_counts(tag, mode).session);
+		released += release_holds(name, mode, lock_counts(tag, mode).session);
 	return released;
 }
 
@@ -575,7 +682,7 @@ lock_release_namespace(std::string_view ns)
 			const Hold *hold = hold_find(keys[i]);
 
 			if (hold != nullptr)
-				released += release_holds(keys[i], mode, hold_count(hold, mode, Scope::session));
+				released += release_holds(LockName{keys[i], ns, ns}, mode, hold->session_by_name[index_of(mode)]);
 		}
 	}
 	return released;
@@ -604,8 +711,7 @@ lock_my_count(Key key)
 		return 0;
 	for (Mode mode : ALL_MODES)
 	{
-		total += hold_count(hold, mode, Scope::session);
-		total += hold_count(hold, mode, Scope::transaction);
+		total += hold_count(hold, mode);
 	}
 	return total;
 }
@@ -632,15 +738,16 @@ check_session_locks(FunctionCallInfo fcinfo)
 	if (allowed == SessionLocks::on)
 		return;
 
+	bool		refused = allowed == SessionLocks::off;
 	char	   *function = get_func_name(fcinfo->flinfo->fn_oid);
 
-	ereport(allowed == SessionLocks::off ? ERROR : WARNING,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 allowed == SessionLocks::off
+	ereport(refused ? ERROR : WARNING,
+			(errcode(refused ? ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE : ERRCODE_WARNING),
+			 refused
 			 ? errmsg("session-level advisory locks are turned off by \"advisory_ext.session_locks\"")
 			 : errmsg("session-level advisory lock taken with \"advisory_ext.session_locks\" set to \"warn\""),
 			 errdetail("Behind a transaction pooler a session-level lock outlives the client that took it."),
-			 errhint("Use advisory.%s() instead.", transaction_level_name(function))));
+			 function != nullptr ? errhint("Use advisory.%s() instead.", transaction_level_name(function)) : 0));
 }
 
 }								/* namespace advisory */

@@ -27,27 +27,40 @@ struct LockRequest
 	}
 };
 
+/* What came of asking for a lock. */
+enum class Outcome
+{
+	granted,
+	not_free,					/* and it was not to be waited for */
+	timeout,					/* the caller's timeout ended the wait */
+	lock_timeout				/* the setting lock_timeout did */
+};
+
 /*
  * Take a lock, waiting at most as long as the timeout or lock_timeout says.
  *
- *		granted							true
- *		either timeout ended the wait	false; the transaction goes on
+ *		granted							Outcome::granted
+ *		not to be had in time			one of the others; the transaction goes on
  *		deadlock						error 40P01, with a hint where locks of
  *										this session survive it
  *		cancelled, statement_timeout	error 57014
  *		lock table full					error 53200
+ *		in a parallel worker			error 25000
  *
- * A lock that was granted while the wait was being ended counts as granted for
- * the first two, and is released before any error.  Uses an internal
- * subtransaction for the wait, so not in parallel mode.
+ * A lock that was granted while a timeout was ending the wait counts as granted,
+ * if it is a session-level one, and is released before any other error.  Where a
+ * timeout is to end it, the wait runs in an internal subtransaction.
  */
+Outcome		lock_take(const LockRequest &request, Timeout timeout);
+
+/* Is it granted? */
 bool		lock_try(const LockRequest &request, Timeout timeout);
 
-/* The same, but instead of false error 55P03, which says who is in the way. */
+/* The same, but unless it is granted error 55P03, which says who is in the way. */
 void		lock_must(const LockRequest &request, Timeout timeout);
 
-/* That error; limit is the timeout that the caller asked for. */
-[[noreturn]] void lock_raise_not_available(const LockRequest &request, Timeout limit);
+/* That error, for an outcome; limit is the timeout that the caller asked for. */
+[[noreturn]] void lock_raise_not_available(const LockRequest &request, Outcome outcome, Timeout limit);
 
 /*
  * Take several locks or none, one after the other in the order of their keys
@@ -71,8 +84,8 @@ void		lock_try_any(const LockNames &names, Mode mode, Scope scope, int wanted,
  */
 bool		lock_release(const LockName &name, Mode mode);
 
-/* Release every session-level hold in both modes; how many there were. */
-int64		lock_release_all(Key key);
+/* Release every session-level hold in both modes, however taken; how many there were. */
+int64		lock_release_all(const LockName &name);
 
 /*
  * Release every session-level hold that this session took by name in the

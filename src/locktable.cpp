@@ -31,38 +31,18 @@ class Collector
 public:
 	Collector()
 	{
-		entry_capacity = FIRST_ENTRIES;
-		blocker_capacity = FIRST_ENTRIES;
-		found.entries = static_cast<LockEntry *>(palloc(sizeof(LockEntry) * entry_capacity));
-		found.blockers = static_cast<int *>(palloc(sizeof(int) * blocker_capacity));
+		found.entries = static_cast<LockEntry *>(palloc(sizeof(LockEntry) * capacity));
 	}
 
-	bool		add_entry(const LockEntry &entry) noexcept
+	bool		add(const LockEntry &entry) noexcept
 	{
-		if (found.count == entry_capacity)
-			return overflow();
+		full = found.count == capacity;
+		if (full)
+			return false;
 		found.entries[found.count++] = entry;
 		if (entry.pid == 0)
 			found.has_prepared = true;
 		return true;
-	}
-
-	bool		add_blocker(int pid) noexcept
-	{
-		if (found.blocker_count == blocker_capacity)
-			return overflow();
-		found.blockers[found.blocker_count++] = pid;
-		return true;
-	}
-
-	bool		has_blocker_since(int first, int pid) const noexcept
-	{
-		for (int i = first; i < found.blocker_count; i++)
-		{
-			if (found.blockers[i] == pid)
-				return true;
-		}
-		return false;
 	}
 
 	bool		is_full() const noexcept
@@ -71,28 +51,18 @@ public:
 	}
 
 	/* Forget what came after the mark, and make room for more. */
-	void		enlarge(int entry_mark, int blocker_mark)
+	void		enlarge(int mark)
 	{
-		found.count = entry_mark;
-		found.blocker_count = blocker_mark;
+		found.count = mark;
 		full = false;
-		entry_capacity *= 2;
-		blocker_capacity *= 2;
-		found.entries = static_cast<LockEntry *>(repalloc_huge(found.entries, sizeof(LockEntry) * entry_capacity));
-		found.blockers = static_cast<int *>(repalloc_huge(found.blockers, sizeof(int) * blocker_capacity));
+		capacity *= 2;
+		found.entries = static_cast<LockEntry *>(repalloc_huge(found.entries, sizeof(LockEntry) * capacity));
 	}
 
 	LockEntries found = {};
 
 private:
-	bool		overflow() noexcept
-	{
-		full = true;
-		return false;
-	}
-
-	int			entry_capacity;
-	int			blocker_capacity;
+	int			capacity = FIRST_ENTRIES;
 	bool		full = false;
 };
 
@@ -105,69 +75,19 @@ proc_count() noexcept
 	return static_cast<int>(ProcGlobal->allProcCount) + max_prepared_xacts;
 }
 
-static LOCKMASK
-conflicts_of(const LOCK *lock, LOCKMODE lockmode)
-{
-	return GetLocksMethodTable(lock)->conflictTab[lockmode];
-}
-
-/* The pid that others know a session by: a parallel worker's is its leader's. */
-static int
-visible_pid(const PGPROC *proc) noexcept
-{
-	return proc->lockGroupLeader != nullptr ? proc->lockGroupLeader->pid : proc->pid;
-}
-
-static const PGPROC *
-group_leader(const PGPROC *proc) noexcept
-{
-	return proc->lockGroupLeader != nullptr ? proc->lockGroupLeader : proc;
-}
-
-/*
- * Who is in a waiter's way: those that hold a conflicting mode, and those that
- * wait for one further ahead in the queue, as pg_blocking_pids() has it.
- */
-static bool
-collect_blockers(Collector *collector, LOCK *lock, const PGPROC *waiter)
-{
-	LOCKMASK	conflicts = conflicts_of(lock, waiter->waitLockMode);
-	int			first = collector->found.blocker_count;
-
-	auto		add = [&](const PGPROC *proc) {
-		int			pid = visible_pid(proc);
-
-		return collector->has_blocker_since(first, pid) || collector->add_blocker(pid);
-	};
-
-	compat::walk_list<PROCLOCK>(&lock->procLocks, offsetof(PROCLOCK, lockLink), [&](PROCLOCK *other) {
-		const PGPROC *holder = other->tag.myProc;
-
-		if (group_leader(holder) != group_leader(waiter) && (other->holdMask & conflicts) != 0)
-			return add(holder);
-		return true;
-	});
-	compat::walk_waiters(lock, [&](PGPROC *ahead) {
-		if (ahead == waiter)
-			return false;
-		if (group_leader(ahead) != group_leader(waiter) &&
-			(LOCKBIT_ON(ahead->waitLockMode) & conflicts) != 0)
-			return add(ahead);
-		return true;
-	});
-	return !collector->is_full();
-}
-
 static LockEntry
-entry_for(const PGPROC *proc, const LOCK *lock, LOCKMODE lockmode) noexcept
+entry_for(const PROCLOCK *proclock, LOCKMODE lockmode) noexcept
 {
+	const PGPROC *proc = proclock->tag.myProc;
 	LockEntry	entry = {};
 
-	entry.tag = lock->tag;
+	entry.tag = proclock->tag.myLock->tag;
 	entry.pid = proc->pid;
+	entry.leader_pid = proc->lockGroupLeader != nullptr ? proc->lockGroupLeader->pid : proc->pid;
 	entry.xid = proc->pid == 0 ? proc->xid : InvalidTransactionId;
 	entry.role = proc->roleId;
 	entry.lockmode = lockmode;
+	entry.held_modes = proclock->holdMask;
 	return entry;
 }
 
@@ -179,32 +99,43 @@ collect_granted(Collector *collector, const PROCLOCK *proclock) noexcept
 		if ((proclock->holdMask & LOCKBIT_ON(lockmode)) == 0)
 			continue;
 
-		LockEntry	entry = entry_for(proclock->tag.myProc, proclock->tag.myLock, lockmode);
+		LockEntry	entry = entry_for(proclock, lockmode);
 
 		entry.granted = true;
-		if (!collector->add_entry(entry))
+		if (!collector->add(entry))
 			return false;
 	}
 	return true;
 }
 
 static bool
-collect_awaited(Collector *collector, const PROCLOCK *proclock)
+is_first_in_queue(LOCK *lock, const PGPROC *proc)
 {
-	PGPROC	   *proc = proclock->tag.myProc;
+	const PGPROC *first = nullptr;
+
+	compat::walk_waiters(lock, [&](PGPROC *waiter) {
+		first = waiter;
+		return false;
+	});
+	return first == proc;
+}
+
+/* The whole queue, in its order, when its first waiter comes along. */
+static bool
+collect_waiters(Collector *collector, const PROCLOCK *proclock)
+{
 	LOCK	   *lock = proclock->tag.myLock;
 
-	if (proc->waitLock != lock)
+	if (proclock->tag.myProc->waitLock != lock || !is_first_in_queue(lock, proclock->tag.myProc))
 		return true;
 
-	LockEntry	entry = entry_for(proc, lock, proc->waitLockMode);
+	compat::walk_waiters(lock, [&](PGPROC *waiter) {
+		LockEntry	entry = entry_for(waiter->waitProcLock, waiter->waitLockMode);
 
-	entry.wait_start = static_cast<TimestampTz>(pg_atomic_read_u64(&proc->waitStart));
-	entry.first_blocker = collector->found.blocker_count;
-	if (!collect_blockers(collector, lock, proc))
-		return false;
-	entry.blocker_count = collector->found.blocker_count - entry.first_blocker;
-	return collector->add_entry(entry);
+		entry.wait_start = static_cast<TimestampTz>(pg_atomic_read_u64(&waiter->waitStart));
+		return collector->add(entry);
+	});
+	return !collector->is_full();
 }
 
 /*
@@ -233,8 +164,7 @@ visit_partition(int partition, Visit visit)
 static void
 read_partition(Collector *collector, int partition, const LOCKTAG *only)
 {
-	int			entry_mark = collector->found.count;
-	int			blocker_mark = collector->found.blocker_count;
+	int			mark = collector->found.count;
 	LWLock	   *partition_lock = LockHashPartitionLockByIndex(partition);
 
 	for (;;)
@@ -244,13 +174,13 @@ read_partition(Collector *collector, int partition, const LOCKTAG *only)
 		visit_partition(partition, [&](PROCLOCK *proclock) {
 			if (only != nullptr && !same_tag(proclock->tag.myLock->tag, *only))
 				return true;
-			return collect_granted(collector, proclock) && collect_awaited(collector, proclock);
+			return collect_granted(collector, proclock) && collect_waiters(collector, proclock);
 		});
 		LWLockRelease(partition_lock);
 
 		if (!collector->is_full())
 			return;
-		collector->enlarge(entry_mark, blocker_mark);
+		collector->enlarge(mark);
 	}
 }
 
@@ -277,6 +207,179 @@ read_lock(const LOCKTAG &tag)
 
 	read_partition(&collector, partition_of(tag), &tag);
 	return collector.found;
+}
+
+namespace
+{
+
+/* The holders of a lock that somebody waits for, as a list through next_holder. */
+struct AwaitedLock
+{
+	LOCKTAG		tag;			/* hash key */
+	int			first_holder;
+};
+
+constexpr int NO_HOLDER = -1;
+
+class BlockerFinder
+{
+public:
+	explicit BlockerFinder(LockEntries *found) : found(found)
+	{
+	}
+
+	void		run()
+	{
+		if (index_awaited_locks() == 0)
+			return;
+		index_holders();
+		for (int i = 0; i < found->count; i++)
+		{
+			CHECK_FOR_INTERRUPTS();
+			if (!found->entries[i].granted)
+				find_for(i);
+		}
+		hash_destroy(awaited);
+	}
+
+private:
+	int			index_awaited_locks();
+	void		index_holders();
+	void		find_for(int waiter);
+	void		add(int pid);
+
+	LockEntries *found;
+	HTAB	   *awaited = nullptr;
+	int		   *next_holder = nullptr;
+	int			capacity = 0;
+};
+
+}								/* anonymous namespace */
+
+int
+BlockerFinder::index_awaited_locks()
+{
+	HASHCTL		control = {};
+	int			count = 0;
+
+	for (int i = 0; i < found->count; i++)
+	{
+		const LockEntry &entry = found->entries[i];
+
+		if (entry.granted)
+			continue;
+		if (awaited == nullptr)
+		{
+			control.keysize = sizeof(LOCKTAG);
+			control.entrysize = sizeof(AwaitedLock);
+			control.hcxt = CurrentMemoryContext;
+			awaited = hash_create("advisory_ext awaited locks", FIRST_ENTRIES, &control,
+								  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+		}
+
+		auto	   *lock = static_cast<AwaitedLock *>(hash_search(awaited, &entry.tag, HASH_ENTER, nullptr));
+
+		lock->first_holder = NO_HOLDER;
+		count++;
+	}
+	return count;
+}
+
+void
+BlockerFinder::index_holders()
+{
+	next_holder = static_cast<int *>(palloc_extended(sizeof(int) * found->count, MCXT_ALLOC_HUGE));
+	for (int i = 0; i < found->count; i++)
+	{
+		const LockEntry &entry = found->entries[i];
+
+		if (!entry.granted)
+			continue;
+
+		auto	   *lock = static_cast<AwaitedLock *>(hash_search(awaited, &entry.tag, HASH_FIND, nullptr));
+
+		if (lock == nullptr)
+			continue;
+		next_holder[i] = lock->first_holder;
+		lock->first_holder = i;
+	}
+}
+
+void
+BlockerFinder::add(int pid)
+{
+	if (found->blocker_count == capacity)
+	{
+		capacity = Max(2 * capacity, FIRST_ENTRIES);
+
+		Size		bytes = sizeof(int) * capacity;
+
+		found->blockers = static_cast<int *>(found->blockers == nullptr
+											 ? palloc(bytes)
+											 : repalloc_huge(found->blockers, bytes));
+	}
+	found->blockers[found->blocker_count++] = pid;
+}
+
+static LOCKMASK
+conflicts_of(const LockEntry &entry)
+{
+	return GetLockTagsMethodTable(&entry.tag)->conflictTab[entry.lockmode];
+}
+
+/* A session that holds several conflicting modes stands for its first one only. */
+static bool
+is_first_conflict(const LockEntry &holder, LOCKMASK conflicts) noexcept
+{
+	LOCKMASK	held = holder.held_modes & conflicts;
+
+	return held != 0 && (held & (LOCKBIT_ON(holder.lockmode) - 1)) == 0 &&
+		(held & LOCKBIT_ON(holder.lockmode)) != 0;
+}
+
+static bool
+same_group(const LockEntry &a, const LockEntry &b) noexcept
+{
+	return a.leader_pid == b.leader_pid && a.leader_pid != 0;
+}
+
+void
+BlockerFinder::find_for(int waiter)
+{
+	LockEntry  &entry = found->entries[waiter];
+	LOCKMASK	conflicts = conflicts_of(entry);
+	auto	   *lock = static_cast<AwaitedLock *>(hash_search(awaited, &entry.tag, HASH_FIND, nullptr));
+
+	entry.first_blocker = found->blocker_count;
+	for (int i = lock->first_holder; i != NO_HOLDER; i = next_holder[i])
+	{
+		const LockEntry &holder = found->entries[i];
+
+		if (is_first_conflict(holder, conflicts) && !same_group(holder, entry))
+			add(holder.leader_pid);
+	}
+
+	/* Those ahead in the queue, unless they were already named as holders. */
+	int			ahead = waiter;
+
+	while (ahead > 0 && !found->entries[ahead - 1].granted &&
+		   same_tag(found->entries[ahead - 1].tag, entry.tag))
+		ahead--;
+	for (; ahead < waiter; ahead++)
+	{
+		const LockEntry &other = found->entries[ahead];
+
+		if ((LOCKBIT_ON(other.lockmode) & conflicts) != 0 &&
+			(other.held_modes & conflicts) == 0 && !same_group(other, entry))
+			add(other.leader_pid);
+	}
+	entry.blocker_count = found->blocker_count - entry.first_blocker;
+}
+
+void
+find_all_blockers(LockEntries *found)
+{
+	BlockerFinder(found).run();
 }
 
 bool

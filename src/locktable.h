@@ -22,15 +22,18 @@ struct LockEntry
 {
 	LOCKTAG		tag;
 	int			pid;			/* 0 for a prepared transaction */
+	int			leader_pid;		/* of its lock group, by which others know it; else pid */
 	TransactionId xid;			/* of a prepared transaction */
 	Oid			role;			/* of the session; invalid if it has none */
 	LOCKMODE	lockmode;
+	LOCKMASK	held_modes;		/* all that it holds of this lock */
 	bool		granted;
 	TimestampTz wait_start;		/* 0 where not waiting, or not yet known */
 	int			first_blocker;	/* in LockEntries.blockers */
 	int			blocker_count;
 };
 
+/* The waiters of a lock stand together, in the order of their queue. */
 struct LockEntries
 {
 	LockEntry  *entries;
@@ -49,6 +52,13 @@ LockEntries read_all_locks();
 
 /* The same of one lock; takes one partition's lock. */
 LockEntries read_lock(const LOCKTAG &tag);
+
+/*
+ * Fill in who is in each waiter's way: those that hold a conflicting mode, and
+ * those that wait for one further ahead in the queue, as pg_blocking_pids() has
+ * it.  May ereport.
+ */
+void		find_all_blockers(LockEntries *found);
 
 /* Does anybody hold this lock at the moment?  May ereport. */
 bool		is_held_by_anybody(const LOCKTAG &tag);

@@ -23,26 +23,66 @@ namespace
 
 constexpr char HIDDEN[] = "<insufficient privilege>";
 
-/* Who holds or waits, ready to be shown. */
+/*
+ * Who holds or waits, ready to be shown: text values, and the address, made once
+ * for all of a session's rows.
+ */
 struct Owner
 {
 	bool		known;			/* is this filled in? */
 	int			pid;
 	TransactionId xid;
-	char	   *role;
-	char	   *application;
-	char	   *state;
-	char	   *query;
-	char	   *gid;
-	Datum		address;
-	bool		has_address;
+	NullableDatum role;
+	NullableDatum application;
+	NullableDatum state;
+	NullableDatum query;
+	NullableDatum gid;
+	NullableDatum address;
+};
+
+/* Text values of the few words that most rows are made of, made when first needed. */
+class Words
+{
+public:
+	Words() : context(CurrentMemoryContext)
+	{
+	}
+
+	/* word must be a constant, since it is known by its address. */
+	NullableDatum text_of(const char *word)
+	{
+		for (int i = 0; i < count; i++)
+		{
+			if (words[i] == word)
+				return texts[i];
+		}
+		if (count == MAX_WORDS)
+			return make_text(word);
+
+		MemoryContext old_context = MemoryContextSwitchTo(context);
+
+		texts[count] = make_text(word);
+		words[count] = word;
+		MemoryContextSwitchTo(old_context);
+		return texts[count++];
+	}
+
+private:
+	static constexpr int MAX_WORDS = 16;
+
+	MemoryContext context;
+	const char *words[MAX_WORDS];
+	NullableDatum texts[MAX_WORDS];
+	int			count = 0;
 };
 
 class View
 {
 public:
 	View(const LockEntries &entries, ReturnSetInfo *result)
-		: entries(entries), result(result), now(GetCurrentTimestamp())
+		: entries(entries), result(result), now(GetCurrentTimestamp()),
+		  owner_context(AllocSetContextCreate(CurrentMemoryContext, "advisory_ext owner",
+											  ALLOCSET_DEFAULT_SIZES))
 	{
 		if (entries.has_prepared)
 			prepared = prepared_xacts(&prepared_count);
@@ -61,7 +101,7 @@ private:
 	const Owner &owner_of(const LockEntry &entry);
 	void		look_up_session(const LockEntry &entry);
 	void		look_up_prepared(const LockEntry &entry);
-	char	   *database_of(Oid database);
+	NullableDatum database_of(Oid database);
 
 	void		add_owner(Row &row, const LockEntry &entry);
 	void		add_tag(Row &row, const LockEntry &entry, const Hold *hold);
@@ -71,21 +111,17 @@ private:
 	const LockEntries &entries;
 	ReturnSetInfo *result;
 	TimestampTz now;
+	MemoryContext owner_context;	/* what owner points to */
 	Backends	backends;
 	PreparedXact *prepared = nullptr;
 	int			prepared_count = 0;
+	Words		words;
 	Owner		owner = {};
 	Oid			last_database = InvalidOid;
-	char	   *last_database_name = nullptr;
+	NullableDatum last_database_name = make_text(nullptr);
 };
 
 }								/* anonymous namespace */
-
-static char *
-copy_or_null(const char *text)
-{
-	return text != nullptr ? pstrdup(text) : nullptr;
-}
 
 void
 View::look_up_session(const LockEntry &entry)
@@ -93,21 +129,21 @@ View::look_up_session(const LockEntry &entry)
 	const LocalPgBackendStatus *status = backends.find(entry.pid);
 	Oid			role = status != nullptr ? status->backendStatus.st_userid : entry.role;
 
-	owner.role = role_name(role);
+	owner.role = make_text(role_name(role));
 	if (status == nullptr)
 		return;
 
 	const PgBackendStatus &backend = status->backendStatus;
 
-	owner.application = pstrdup(backend.st_appname);
+	owner.application = make_text(backend.st_appname);
 	if (!may_see_role(role))
 	{
-		owner.query = pstrdup(HIDDEN);
+		owner.query = make_text(HIDDEN);
 		return;
 	}
-	owner.state = copy_or_null(state_name(backend.st_state));
-	owner.query = query_text(backend);
-	owner.has_address = client_address(backend, &owner.address);
+	owner.state = make_text(state_name(backend.st_state));
+	owner.query = make_text(query_text(backend));
+	owner.address.isnull = !client_address(backend, &owner.address.value);
 }
 
 void
@@ -117,8 +153,8 @@ View::look_up_prepared(const LockEntry &entry)
 
 	if (xact == nullptr)
 		return;
-	owner.role = role_name(xact->owner);
-	owner.gid = xact->gid;
+	owner.role = make_text(role_name(xact->owner));
+	owner.gid = make_text(xact->gid);
 }
 
 const Owner &
@@ -127,7 +163,13 @@ View::owner_of(const LockEntry &entry)
 	if (owner.known && owner.pid == entry.pid && owner.xid == entry.xid)
 		return owner;
 
+	MemoryContextReset(owner_context);
+
+	MemoryContext old_context = MemoryContextSwitchTo(owner_context);
+
 	owner = Owner{};
+	for (NullableDatum *value : {&owner.role, &owner.application, &owner.state, &owner.query, &owner.gid, &owner.address})
+		value->isnull = true;
 	owner.known = true;
 	owner.pid = entry.pid;
 	owner.xid = entry.xid;
@@ -135,15 +177,16 @@ View::owner_of(const LockEntry &entry)
 		look_up_prepared(entry);
 	else
 		look_up_session(entry);
+	MemoryContextSwitchTo(old_context);
 	return owner;
 }
 
-char *
+NullableDatum
 View::database_of(Oid database)
 {
 	if (database != last_database)
 	{
-		last_database_name = database_name(database);
+		last_database_name = make_text(database_name(database));
 		last_database = database;
 	}
 	return last_database_name;
@@ -159,14 +202,11 @@ View::add_owner(Row &row, const LockEntry &entry)
 		row.add_int32(entry.pid);
 	else
 		row.add_null();
-	row.add_text(database_of(entry.tag.locktag_field1));
-	row.add_text(who.role);
-	row.add_text(who.application);
-	if (who.has_address)
-		row.add(who.address);
-	else
-		row.add_null();
-	row.add_text(who.state);
+	row.add(database_of(entry.tag.locktag_field1));
+	row.add(who.role);
+	row.add(who.application);
+	row.add(who.address);
+	row.add(who.state);
 }
 
 /* What this session itself has noted of the lock; null if nothing or not ours. */
@@ -187,7 +227,7 @@ View::add_tag(Row &row, const LockEntry &entry, const Hold *hold)
 	DecodedTag	tag = decode_tag(entry.tag);
 	bool		has_key = tag.kind != Kind::pair && tag.kind != Kind::foreign;
 
-	row.add_text(kind_name(tag.kind));
+	row.add(words.text_of(kind_name(tag.kind)));
 	row.add_text(hold != nullptr ? hold->ns : nullptr);
 	row.add_text(hold != nullptr ? hold->name : nullptr);
 	if (tag.kind == Kind::semaphore)
@@ -233,8 +273,7 @@ acquired_at(const LockEntry &entry, const Hold *hold)
 		return 0;
 	for (Mode mode : ALL_MODES)
 	{
-		if (lockmode_of(mode) == entry.lockmode &&
-			hold_count(hold, mode, Scope::session) + hold_count(hold, mode, Scope::transaction) > 0)
+		if (lockmode_of(mode) == entry.lockmode && hold_count(hold, mode) > 0)
 			return hold->acquired_at[index_of(mode)];
 	}
 	return 0;
@@ -246,8 +285,8 @@ View::add_times(Row &row, const LockEntry &entry, const Hold *hold)
 {
 	TimestampTz acquired = acquired_at(entry, hold);
 
-	row.add_text(lockmode_name(entry.lockmode));
-	row.add_text(scope_of(entry));
+	row.add(words.text_of(lockmode_name(entry.lockmode)));
+	row.add(words.text_of(scope_of(entry)));
 	row.add_bool(entry.granted);
 	row.add_time(entry.wait_start);
 	row.add_age(entry.wait_start, now);
@@ -279,8 +318,8 @@ View::show_lock(const LockEntry &entry)
 	add_times(row, entry, hold);
 	add_blockers(row, entry);
 	row.add_null();				/* known_as */
-	row.add_text(owner_of(entry).gid);
-	row.add_text(owner_of(entry).query);
+	row.add(owner_of(entry).gid);
+	row.add(owner_of(entry).query);
 	row.put(result);
 }
 
@@ -293,8 +332,8 @@ View::show_holder(const LockEntry &entry)
 	add_owner(row, entry);
 	add_times(row, entry, hold);
 	add_blockers(row, entry);
-	row.add_text(owner_of(entry).gid);
-	row.add_text(owner_of(entry).query);
+	row.add(owner_of(entry).gid);
+	row.add(owner_of(entry).query);
 	row.put(result);
 }
 

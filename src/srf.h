@@ -8,6 +8,19 @@
 namespace advisory
 {
 
+/* A text value, or null for null; palloc'd.  May ereport. */
+inline NullableDatum
+make_text(const char *text)
+{
+	NullableDatum value = {};
+
+	if (text != nullptr)
+		value.value = CStringGetTextDatum(text);
+	else
+		value.isnull = true;
+	return value;
+}
+
 /* One row; every column is null until it is set.  Columns are set in order. */
 class Row
 {
@@ -26,13 +39,16 @@ public:
 		values[count] = Datum(0);
 		nulls[count++] = true;
 	}
+	void		add(NullableDatum value) noexcept
+	{
+		Assert(count < MAX_COLUMNS);
+		values[count] = value.value;
+		nulls[count++] = value.isnull;
+	}
 	/* These may ereport (out of memory). */
 	void		add_text(const char *text)
 	{
-		if (text != nullptr)
-			add(CStringGetTextDatum(text));
-		else
-			add_null();
+		add(make_text(text));
 	}
 	void		add_bool(bool value) noexcept
 	{

@@ -27,7 +27,7 @@ COMMENT ON FUNCTION advisory.lock_all(text, uuid[], interval) IS
 
 CREATE FUNCTION advisory.lock_all(namespace text, names text, timeout interval DEFAULT NULL)
     RETURNS boolean
-    AS 'MODULE_PATHNAME', 'advisory_lock_all'
+    AS 'MODULE_PATHNAME', 'advisory_lock_all_literal'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
 COMMENT ON FUNCTION advisory.lock_all(text, text, interval) IS
     'take exclusive session-level locks on all of the list, in key order: true, or error 55P03 and none when timeout is over (NULL: wait for ever) (an untyped list, read as text[])';
@@ -55,7 +55,7 @@ COMMENT ON FUNCTION advisory.try_lock_all(text, uuid[], interval) IS
 
 CREATE FUNCTION advisory.try_lock_all(namespace text, names text, timeout interval DEFAULT '0')
     RETURNS boolean
-    AS 'MODULE_PATHNAME', 'advisory_try_lock_all'
+    AS 'MODULE_PATHNAME', 'advisory_try_lock_all_literal'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
 COMMENT ON FUNCTION advisory.try_lock_all(text, text, interval) IS
     'take exclusive session-level locks on all of the list, in key order, if all are free within timeout: true, or false and none (an untyped list, read as text[])';
@@ -83,7 +83,7 @@ COMMENT ON FUNCTION advisory.xact_lock_all(text, uuid[], interval) IS
 
 CREATE FUNCTION advisory.xact_lock_all(namespace text, names text, timeout interval DEFAULT NULL)
     RETURNS boolean
-    AS 'MODULE_PATHNAME', 'advisory_xact_lock_all'
+    AS 'MODULE_PATHNAME', 'advisory_xact_lock_all_literal'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
 COMMENT ON FUNCTION advisory.xact_lock_all(text, text, interval) IS
     'take exclusive transaction-level locks on all of the list, in key order: true, or error 55P03 and none when timeout is over (NULL: wait for ever) (an untyped list, read as text[])';
@@ -111,7 +111,7 @@ COMMENT ON FUNCTION advisory.try_xact_lock_all(text, uuid[], interval) IS
 
 CREATE FUNCTION advisory.try_xact_lock_all(namespace text, names text, timeout interval DEFAULT '0')
     RETURNS boolean
-    AS 'MODULE_PATHNAME', 'advisory_try_xact_lock_all'
+    AS 'MODULE_PATHNAME', 'advisory_try_xact_lock_all_literal'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
 COMMENT ON FUNCTION advisory.try_xact_lock_all(text, text, interval) IS
     'take exclusive transaction-level locks on all of the list, in key order, if all are free within timeout: true, or false and none (an untyped list, read as text[])';
@@ -139,7 +139,7 @@ COMMENT ON FUNCTION advisory.try_lock_any(text, uuid[], integer) IS
 
 CREATE FUNCTION advisory.try_lock_any(namespace text, names text, wanted integer DEFAULT 1)
     RETURNS SETOF text
-    AS 'MODULE_PATHNAME', 'advisory_try_lock_any'
+    AS 'MODULE_PATHNAME', 'advisory_try_lock_any_literal'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 ROWS 1;
 COMMENT ON FUNCTION advisory.try_lock_any(text, text, integer) IS
     'take exclusive session-level locks on up to wanted of the list that are free, in its order, looking at each once; returns those taken (an untyped list, read as text[])';
@@ -167,7 +167,7 @@ COMMENT ON FUNCTION advisory.try_xact_lock_any(text, uuid[], integer) IS
 
 CREATE FUNCTION advisory.try_xact_lock_any(namespace text, names text, wanted integer DEFAULT 1)
     RETURNS SETOF text
-    AS 'MODULE_PATHNAME', 'advisory_try_xact_lock_any'
+    AS 'MODULE_PATHNAME', 'advisory_try_xact_lock_any_literal'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 ROWS 1;
 COMMENT ON FUNCTION advisory.try_xact_lock_any(text, text, integer) IS
     'take exclusive transaction-level locks on up to wanted of the list that are free, in its order, looking at each once; returns those taken (an untyped list, read as text[])';
