@@ -1,0 +1,142 @@
+-- The API's shape, as the reference documents it: a change here is a change for every caller.
+BEGIN;
+SET LOCAL intervalstyle = postgres;
+SELECT plan(24);
+
+---- Every function: name, arguments with their names and defaults, result
+
+CREATE TEMP TABLE expected (name text, arguments text, result text);
+
+-- How a lock is named, and what the functions that take one make of their timeout.
+CREATE TEMP TABLE forms (argument text);
+INSERT INTO forms VALUES ('name text'), ('id bigint'), ('id uuid');
+CREATE TEMP TABLE lists (argument text, element text);
+INSERT INTO lists VALUES ('names text[]', 'text'), ('ids bigint[]', 'bigint'), ('ids uuid[]', 'uuid');
+CREATE TEMP TABLE takers (name text, timeout text);
+INSERT INTO takers
+    SELECT name, CASE WHEN name LIKE 'try%' THEN '''00:00:00''::interval' ELSE 'NULL::interval' END
+    FROM unnest(ARRAY['lock', 'lock_shared', 'xact_lock', 'xact_lock_shared',
+                      'try_lock', 'try_lock_shared', 'try_xact_lock', 'try_xact_lock_shared']) AS name;
+CREATE TEMP TABLE holder (columns text);
+INSERT INTO holder VALUES
+    ('TABLE(pid integer, database text, role text, application_name text, client_addr inet, state text, mode text, scope text, '
+     'granted boolean, wait_start timestamp with time zone, waited interval, acquired_at timestamp with time zone, held interval, '
+     'blocked_by integer[], gid text, query text)');
+
+INSERT INTO expected VALUES ('key', 'name text', 'bigint');
+INSERT INTO expected SELECT 'key', 'namespace text, ' || argument, 'bigint' FROM forms;
+INSERT INTO expected
+    SELECT name, format('namespace text, %s, timeout interval DEFAULT %s', argument, timeout), 'boolean' FROM takers, forms;
+INSERT INTO expected
+    SELECT name || '_key', format('key bigint, timeout interval DEFAULT %s, label text DEFAULT NULL::text', timeout), 'boolean' FROM takers;
+INSERT INTO expected
+    SELECT name, 'namespace text, ' || argument, result
+    FROM (VALUES ('unlock', 'boolean'), ('unlock_shared', 'boolean'), ('unlock_all', 'integer'), ('holds', 'boolean'),
+                 ('hold_count', 'integer'), ('is_locked', 'boolean')) AS f(name, result), forms;
+INSERT INTO expected
+    SELECT name, 'key bigint', 'boolean' FROM unnest(ARRAY['unlock_key', 'unlock_shared_key', 'holds_key', 'is_locked_key']) AS name;
+INSERT INTO expected SELECT 'holders', 'namespace text, ' || argument, columns FROM forms, holder;
+INSERT INTO expected SELECT 'holders_key', 'key bigint', columns FROM holder;
+INSERT INTO expected
+    SELECT 'terminate_holder', format('namespace text, %s, pid integer, timeout interval DEFAULT ''00:00:05''::interval', argument), 'boolean'
+    FROM forms;
+INSERT INTO expected VALUES ('unlock_all', 'namespace text', 'integer');
+INSERT INTO expected SELECT 'unlock_all', 'namespace text, ' || argument, 'integer' FROM lists;
+-- A list may also come untyped, as text.
+INSERT INTO expected
+    SELECT name, format('namespace text, %s, timeout interval DEFAULT %s', argument,
+                        CASE WHEN name LIKE 'try%' THEN '''00:00:00''::interval' ELSE 'NULL::interval' END), 'boolean'
+    FROM unnest(ARRAY['lock_all', 'try_lock_all', 'xact_lock_all', 'try_xact_lock_all']) AS name,
+         (SELECT argument FROM lists UNION ALL VALUES ('names text')) AS l;
+INSERT INTO expected
+    SELECT name, format('namespace text, %s, wanted integer DEFAULT 1', argument), 'SETOF ' || element
+    FROM unnest(ARRAY['try_lock_any', 'try_xact_lock_any']) AS name,
+         (SELECT * FROM lists UNION ALL VALUES ('names text', 'text')) AS l;
+INSERT INTO expected
+    SELECT name, format('IN namespace text, IN %s, IN timeout interval DEFAULT NULL::interval', argument), NULL
+    FROM unnest(ARRAY['await_lock', 'await_lock_shared']) AS name, forms;
+INSERT INTO expected
+    SELECT name, 'IN key bigint, IN timeout interval DEFAULT NULL::interval, IN label text DEFAULT NULL::text', NULL
+    FROM unnest(ARRAY['await_lock_key', 'await_lock_shared_key']) AS name;
+
+-- Names that begin with an underscore are nobody's business but the views'.
+CREATE TEMP VIEW functions AS
+    SELECT *, proname::text COLLATE "C" AS name FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace;
+CREATE TEMP VIEW public_functions AS SELECT * FROM functions WHERE proname NOT LIKE '\_%';
+CREATE TEMP VIEW actual AS
+    SELECT name, pg_get_function_arguments(oid) AS arguments, pg_get_function_result(oid) AS result FROM public_functions;
+
+SELECT is_empty('SELECT * FROM expected EXCEPT ALL SELECT * FROM actual', 'no function is missing or has changed');
+SELECT is_empty('SELECT * FROM actual EXCEPT ALL SELECT * FROM expected', 'there is no function more than is documented');
+SELECT is_empty($$ SELECT name, arguments FROM actual WHERE arguments ~ '\$\d|(^|, )(text|bigint|uuid|interval)(,|$)' $$,
+                'every argument has a name');
+SELECT set_eq('SELECT name FROM public_functions WHERE prokind = ''p''',
+              ARRAY['await_lock', 'await_lock_shared', 'await_lock_key', 'await_lock_shared_key'],
+              'the procedures are procedures, and all else functions');
+SELECT is_empty('SELECT name FROM functions WHERE prokind NOT IN (''f'', ''p'')', 'there are no aggregates or window functions');
+
+---- How the planner may treat them
+
+SELECT is_empty('SELECT oid::regprocedure FROM functions WHERE proisstrict', 'no function is strict: a null is an error');
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name = 'key' AND NOT (provolatile = 'i' AND proparallel = 's') $$,
+                'key() is immutable and parallel safe');
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name <> 'key' AND NOT (provolatile = 'v' AND proparallel = 'u') $$,
+                'everything else is volatile and parallel unsafe');
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name <> 'key' AND prokind = 'f' AND procost <> 10000 $$,
+                'whatever touches locks costs 10000, so that the planner filters first');
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE proleakproof $$, 'nothing claims to be leakproof');
+
+---- What they are made of
+
+SELECT is_empty('SELECT oid::regprocedure FROM functions WHERE prosecdef', 'nothing runs with its owner''s privileges');
+SELECT is_empty('SELECT oid::regprocedure, proconfig FROM functions WHERE proconfig IS NOT NULL',
+                'nothing has a SET clause, which would keep procedures from releasing their snapshot');
+SELECT set_eq('SELECT DISTINCT probin FROM functions WHERE prolang = (SELECT oid FROM pg_language WHERE lanname = ''c'')',
+              ARRAY['$libdir/advisory_ext'], 'C functions come from this library only');
+
+---- Views and their columns, in this order
+
+SELECT set_eq($$ SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind = 'v' $$,
+              ARRAY['locks', 'settings'], 'the views are there, and no others');
+SELECT is_empty($$ SELECT relname FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind NOT IN ('v', 'c') $$,
+                'there is nothing to be written to');
+
+CREATE FUNCTION pg_temp.columns_of(view regclass) RETURNS text LANGUAGE sql AS $$
+    SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum)
+    FROM pg_attribute WHERE attrelid = view AND attnum > 0 AND NOT attisdropped $$;
+SELECT is(pg_temp.columns_of('advisory.locks'),
+          'pid integer, database text, role text, application_name text, client_addr inet, state text, kind text, namespace text, name text, '
+          'slot integer, key bigint, key1 integer, key2 integer, mode text, scope text, granted boolean, wait_start timestamp with time zone, '
+          'waited interval, acquired_at timestamp with time zone, held interval, blocked_by integer[], known_as text[], gid text, query text',
+          'columns of locks');
+SELECT is(pg_temp.columns_of('advisory.settings'),
+          'name text, setting text, unit text, default_setting text, context text, description text', 'columns of settings');
+
+---- Everything is explained
+
+SELECT isnt(obj_description('advisory'::regnamespace, 'pg_namespace'), NULL, 'the schema has a comment');
+SELECT is_empty('SELECT oid::regprocedure FROM functions WHERE coalesce(obj_description(oid, ''pg_proc''), '''') = ''''', 'every function has a comment');
+SELECT is_empty($$ SELECT c.oid::regclass, a.attname FROM pg_class c
+                       LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+                   WHERE c.relnamespace = 'advisory'::regnamespace AND c.relkind = 'v'
+                     AND (obj_description(c.oid, 'pg_class') IS NULL OR col_description(c.oid, a.attnum) IS NULL) $$,
+                'every view has a comment, and so has every column');
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name LIKE 'is\_locked%'
+                   AND obj_description(oid, 'pg_proc') NOT LIKE '%an observation, never a guard%' $$,
+                'is_locked() says that it is no guard');
+
+---- The extension
+
+SELECT is(extversion || ' ' || extrelocatable, default_version || ' false', 'it is installed in its default version, and not relocatable')
+    FROM pg_extension JOIN pg_available_extensions ON name = extname WHERE extname = 'advisory_ext';
+SELECT ok(bool_and(trusted), 'it is trusted') FROM pg_available_extension_versions WHERE name = 'advisory_ext';
+SELECT is_empty($$ SELECT classid::regclass, objid FROM (
+                       SELECT 'pg_proc'::regclass AS classid, oid AS objid FROM functions
+                       UNION ALL SELECT 'pg_class'::regclass, oid FROM pg_class WHERE relnamespace = 'advisory'::regnamespace
+                       UNION ALL SELECT 'pg_namespace'::regclass, 'advisory'::regnamespace) AS objects
+                   WHERE NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = objects.classid AND d.objid = objects.objid AND deptype = 'e'
+                       AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'advisory_ext')) $$,
+                'all of the schema belongs to the extension, and the schema too');
+
+SELECT * FROM finish();
+ROLLBACK;

@@ -1,0 +1,68 @@
+-- Who may do and see what.  All in one session: SET ROLE changes whose privileges count, not whose session it is.
+BEGIN;
+SELECT plan(16);
+
+CREATE ROLE advisory_tap_nobody;
+CREATE ROLE advisory_tap_reader IN ROLE pg_read_all_stats;
+CREATE ROLE advisory_tap_signaller IN ROLE pg_signal_backend;
+
+-- A statement's result as a role, or its SQLSTATE; with the exception the role is set back.
+CREATE FUNCTION pg_temp.outcome_as(role text, statement text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    result text := 'done';
+BEGIN
+    EXECUTE format('SET LOCAL ROLE %I', role);
+    IF statement ~ '^ *SELECT' THEN
+        EXECUTE statement INTO result;
+    ELSE
+        EXECUTE statement;
+    END IF;
+    RESET ROLE;
+    RETURN result;
+EXCEPTION WHEN OTHERS THEN
+    RETURN SQLSTATE;
+END $$;
+
+---- The unprivileged: use and read everything, create nothing
+
+SELECT schema_privs_are('advisory', 'advisory_tap_nobody', ARRAY['USAGE'], 'the schema can be used, not added to');
+SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'CREATE FUNCTION advisory.try_lock(text, text, text) RETURNS boolean LANGUAGE sql AS ''SELECT true'''),
+          '42501', 'nobody can plant a function in the schema');
+SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'CREATE TABLE advisory.planted (id int)'), '42501', 'nor a table');
+SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'CREATE OR REPLACE FUNCTION advisory.key(name text) RETURNS bigint LANGUAGE sql AS ''SELECT 1::bigint'''),
+          '42501', 'nor replace one');
+SELECT is_empty($$ SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace
+                   AND NOT has_function_privilege('advisory_tap_nobody', oid, 'EXECUTE') $$, 'every function can be called');
+SELECT is_empty($$ SELECT oid::regclass FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind = 'v'
+                   AND NOT has_table_privilege('advisory_tap_nobody', oid, 'SELECT') $$, 'every view can be read');
+SELECT is_empty($$ SELECT oid::regclass FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind = 'v'
+                   AND has_table_privilege('advisory_tap_nobody', oid, 'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER') $$,
+                'and nothing but read');
+SELECT is(pg_temp.outcome_as('advisory_tap_nobody', $$ SELECT advisory.try_lock('ns', 'name') $$), 'true', 'a lock is taken');
+SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'SELECT count(*) FROM advisory.locks WHERE pid = pg_backend_pid()'), '1', 'and shown');
+SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'SELECT count(*) > 0 FROM advisory.settings'), 'true', 'settings are shown');
+
+---- pg_stat_activity's rules: this session belongs to another role (a superuser), as pg_stat_activity has it
+
+SELECT is(pg_temp.outcome_as('advisory_tap_nobody', $$ SELECT row_to_json(l) FROM
+              (SELECT state, client_addr, query FROM advisory.locks WHERE pid = pg_backend_pid()) AS l $$)::jsonb,
+          '{"state": null, "client_addr": null, "query": "<insufficient privilege>"}', 'locks hides state, address and query of other roles'' sessions');
+SELECT is(pg_temp.outcome_as('advisory_tap_nobody', $$ SELECT row_to_json(l) FROM
+              (SELECT state, client_addr, query FROM advisory.holders('ns', 'name')) AS l $$)::jsonb,
+          '{"state": null, "client_addr": null, "query": "<insufficient privilege>"}', 'so does holders()');
+SELECT is(pg_temp.outcome_as('advisory_tap_nobody', $$ SELECT role = session_user AND database = current_database() FROM advisory.locks
+              WHERE pid = pg_backend_pid() $$), 'true', 'role and database are for everybody');
+SELECT is(pg_temp.outcome_as('advisory_tap_reader', $$ SELECT state || ' ' || (query LIKE '%outcome_as%')
+              FROM advisory.locks WHERE pid = pg_backend_pid() $$), 'active true', 'members of pg_read_all_stats see the rest');
+
+---- terminate_holder(): the privileges of pg_terminate_backend()
+
+SELECT is(pg_temp.outcome_as('advisory_tap_nobody', $$ SELECT advisory.terminate_holder('ns', 'name', pg_backend_pid()) $$), '42501',
+          'an unprivileged role cannot end another role''s session');
+SELECT is(pg_temp.outcome_as('advisory_tap_signaller', $$ SELECT advisory.terminate_holder('ns', 'name', pg_backend_pid()) $$), '42501',
+          'a member of pg_signal_backend cannot end a superuser''s');
+
+SELECT * FROM finish();
+ROLLBACK;
+-- A session-level lock outlives the transaction.
+DO $$ BEGIN PERFORM advisory.unlock_all('ns'); END $$;

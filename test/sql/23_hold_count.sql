@@ -1,0 +1,141 @@
+-- hold_count() and holds() tell the truth whatever releases a lock: savepoints, the built-ins, DISCARD, PREPARE.
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS advisory_ext;
+RESET client_min_messages;
+
+CREATE FUNCTION pg_temp.state(OUT hold_count integer, OUT holds boolean, OUT shown text) LANGUAGE sql AS
+    $$ SELECT advisory.hold_count('ns', 'name'), advisory.holds('ns', 'name'),
+              (SELECT string_agg(mode || ' ' || scope, ', ' ORDER BY mode) FROM advisory.holders('ns', 'name')) $$;
+
+---- Modes and scopes add up
+
+SELECT * FROM pg_temp.state();
+BEGIN;
+SELECT advisory.lock('ns', 'name'), advisory.lock('ns', 'name'), advisory.lock_shared('ns', 'name'),
+       advisory.xact_lock('ns', 'name'), advisory.try_xact_lock_shared('ns', 'name');
+SELECT * FROM pg_temp.state();
+-- A failed or empty try is no hold.
+SELECT advisory.lock('ns', 'name', '-1s');
+ROLLBACK;
+SELECT * FROM pg_temp.state();
+SELECT advisory.unlock('ns', 'name');
+SELECT * FROM pg_temp.state();
+SELECT advisory.unlock_shared('ns', 'name'), advisory.unlock('ns', 'name');
+SELECT * FROM pg_temp.state();
+
+---- Savepoints: a transaction-level hold ends with its own, a session-level one does not
+
+BEGIN;
+SELECT advisory.xact_lock('ns', 'name');
+SAVEPOINT a;
+SELECT advisory.xact_lock('ns', 'name');
+SAVEPOINT b;
+SELECT advisory.xact_lock('ns', 'name'), advisory.lock('ns', 'name');
+SELECT hold_count FROM pg_temp.state();
+ROLLBACK TO b;
+SELECT hold_count AS back_to_b FROM pg_temp.state();
+RELEASE b;
+SAVEPOINT c;
+SELECT advisory.xact_lock('ns', 'name');
+RELEASE c;
+SELECT hold_count AS released_c FROM pg_temp.state();
+-- A later savepoint of the same depth has nothing to do with it.
+SAVEPOINT other;
+ROLLBACK TO other;
+SELECT hold_count AS back_to_other FROM pg_temp.state();
+-- What a released savepoint took went to the one around it, and goes with that.
+ROLLBACK TO a;
+SELECT hold_count AS back_to_a FROM pg_temp.state();
+SAVEPOINT d;
+SELECT advisory.xact_lock('ns', 'name');
+SELECT 1/0;
+ROLLBACK TO d;
+SELECT hold_count AS after_error FROM pg_temp.state();
+COMMIT;
+SELECT * FROM pg_temp.state();
+SELECT advisory.unlock('ns', 'name');
+-- The same in PL/pgSQL's blocks.
+DO $$
+BEGIN
+    PERFORM advisory.xact_lock('ns', 'name');
+    BEGIN
+        PERFORM advisory.xact_lock('ns', 'name'), advisory.xact_lock_shared('ns', 'name');
+        RAISE NOTICE 'within: %', advisory.hold_count('ns', 'name');
+        RAISE EXCEPTION 'undo';
+    EXCEPTION WHEN raise_exception THEN
+        RAISE NOTICE 'after: %', advisory.hold_count('ns', 'name');
+    END;
+    COMMIT;
+    RAISE NOTICE 'committed: %', advisory.hold_count('ns', 'name');
+END $$;
+
+---- The built-ins release, and take
+
+SELECT advisory.lock('ns', 'name'), advisory.lock('ns', 'name'), pg_advisory_unlock(advisory.key('ns', 'name'));
+SELECT * FROM pg_temp.state();
+SELECT pg_advisory_unlock(advisory.key('ns', 'name'));
+SELECT * FROM pg_temp.state();
+SELECT advisory.unlock('ns', 'name');
+-- Held, but not through this extension.
+SELECT pg_advisory_lock(advisory.key('ns', 'built-in'));
+SELECT advisory.hold_count('ns', 'built-in'), advisory.holds('ns', 'built-in'),
+       (SELECT acquired_at FROM advisory.holders('ns', 'built-in'));
+SELECT advisory.lock('ns', 'built-in'), advisory.hold_count('ns', 'built-in');
+SELECT pg_advisory_unlock_all();
+SELECT advisory.hold_count('ns', 'built-in'), advisory.holds('ns', 'built-in');
+-- A transaction-level hold is no affair of pg_advisory_unlock_all().
+BEGIN;
+SELECT advisory.xact_lock('ns', 'name'), advisory.lock('ns', 'name');
+SELECT pg_advisory_unlock_all();
+SELECT * FROM pg_temp.state();
+COMMIT;
+SELECT * FROM pg_temp.state();
+
+---- DISCARD ALL, as connection poolers send it
+
+SELECT advisory.lock('ns', 'name'), advisory.lock_shared('ns', 'name');
+DISCARD ALL;
+SELECT advisory.hold_count('ns', 'name'), advisory.holds('ns', 'name');
+-- Counting starts afresh.
+SELECT advisory.lock('ns', 'name'), advisory.hold_count('ns', 'name'), advisory.unlock_all('ns', 'name');
+-- A pooled connection does not pile up notes of what was released behind our back.
+DO $$
+BEGIN
+    FOR client IN 1..50 LOOP
+        PERFORM advisory.lock('pooled ' || client, i) FROM generate_series(1, 300) i;
+        PERFORM pg_advisory_unlock_all();
+    END LOOP;
+END $$;
+SELECT sum(used_bytes) < 500000 AS bounded FROM pg_backend_memory_contexts WHERE name LIKE 'advisory_ext%';
+
+---- PREPARE TRANSACTION: looking at holds leaves nothing behind that would forbid it
+
+SELECT advisory.lock('ns', 'session');
+BEGIN;
+SELECT advisory.xact_lock('ns', 'name');
+SELECT advisory.holds('ns', 'name'), advisory.hold_count('ns', 'name'), advisory.unlock('ns', 'name'),
+       advisory.unlock_all('ns', 'name'), (SELECT scope FROM advisory.holders('ns', 'name'));
+PREPARE TRANSACTION 'regress_advisory';
+-- No longer this session's, but still locked; what the session holds has stayed.
+SELECT advisory.holds('ns', 'name'), advisory.hold_count('ns', 'name'), advisory.is_locked('ns', 'name'),
+       advisory.hold_count('ns', 'session'), advisory.try_lock('ns', 'name');
+COMMIT PREPARED 'regress_advisory';
+SELECT advisory.is_locked('ns', 'name'), advisory.unlock('ns', 'session');
+-- The server's own rule: not with holds of both scopes on one lock.
+BEGIN;
+SELECT advisory.xact_lock('ns', 'name'), advisory.lock('ns', 'name');
+PREPARE TRANSACTION 'regress_advisory';
+SELECT advisory.hold_count('ns', 'name'), advisory.unlock('ns', 'name');
+
+SELECT count(*) AS left_locked FROM pg_locks
+    WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
+
+-- What is released behind our back is struck out when the note is next looked at, so that what the built-ins take
+-- afterwards is not taken for ours.
+SELECT advisory.lock('behind', 'b');
+SELECT pg_advisory_unlock_all();
+SELECT advisory.hold_count('behind', 'b') AS seen;
+SELECT pg_advisory_lock(advisory.key('behind', 'b'));
+SELECT advisory.hold_count('behind', 'b') AS still_theirs, advisory.unlock_all('behind') AS released;
+SELECT acquired_at IS NULL AS unknown FROM advisory.locks WHERE key = advisory.key('behind', 'b');
+SELECT pg_advisory_unlock_all();

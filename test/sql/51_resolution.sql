@@ -1,0 +1,142 @@
+-- What a call resolves to: literals, typed values and the untyped parameters that drivers send.
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS advisory_ext;
+RESET client_min_messages;
+
+-- The function that a call means, as the parser has it: a view depends on just that.
+CREATE FUNCTION pg_temp.resolved(call text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    result text;
+BEGIN
+    EXECUTE 'CREATE TEMP VIEW resolved AS SELECT 1 AS one FROM ' || call;
+    SELECT string_agg(refobjid::regprocedure::text, ', ') FROM pg_depend JOIN pg_rewrite r ON r.oid = objid
+        WHERE classid = 'pg_rewrite'::regclass AND ev_class = 'pg_temp.resolved'::regclass
+          AND refclassid = 'pg_proc'::regclass AND refobjid::regprocedure::text LIKE 'advisory.%' INTO result;
+    DROP VIEW pg_temp.resolved;
+    RETURN result;
+EXCEPTION WHEN OTHERS THEN
+    RETURN SQLSTATE;
+END $$;
+
+-- What a statement with untyped parameters takes for them.
+CREATE FUNCTION pg_temp.parameters(call text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    result text;
+BEGIN
+    EXECUTE 'PREPARE untyped AS SELECT ' || call;
+    SELECT parameter_types FROM pg_prepared_statements WHERE name = 'untyped' INTO STRICT result;
+    DEALLOCATE untyped;
+    RETURN result;
+EXCEPTION WHEN OTHERS THEN
+    RETURN SQLSTATE;
+END $$;
+
+---- key(): two of a kind that could be mistaken
+
+SELECT call, pg_temp.resolved(call) FROM unnest(ARRAY[
+    $$advisory.key('name')$$, $$advisory.key('name'::varchar)$$, $$advisory.key('name'::name)$$, $$advisory.key(42)$$,
+    $$advisory.key('ns', '42')$$, $$advisory.key('ns', 42)$$,
+    $$advisory.key(namespace => 'ns', name => '42')$$, $$advisory.key(namespace => 'ns', id => 42)$$,
+    $$advisory.key(id => '42', namespace => 'ns')$$]) AS call;
+SELECT call, pg_temp.parameters(call) FROM unnest(ARRAY['advisory.key($1)', 'advisory.key($1, $2)', 'advisory.key($1, $2::bigint)']) AS call;
+
+---- One lock: each function alike for each way to write its name
+
+CREATE TABLE pg_temp.functions AS
+    SELECT function, CASE function WHEN 'terminate_holder' THEN ', 1' ELSE '' END AS rest
+    FROM unnest(ARRAY['key', 'lock', 'lock_shared', 'xact_lock', 'xact_lock_shared', 'try_lock', 'try_lock_shared', 'try_xact_lock', 'try_xact_lock_shared',
+                      'unlock', 'unlock_shared', 'unlock_all', 'holds', 'hold_count', 'is_locked', 'holders', 'terminate_holder']) AS function;
+CREATE TYPE pg_temp.job AS ENUM ('nightly');
+CREATE DOMAIN pg_temp.job_name AS text;
+CREATE DOMAIN pg_temp.job_id AS bigint;
+
+-- Only the type of the second argument is shown, since that is what makes the difference.
+SELECT name, coalesce(substring(resolved FROM '\(text,(\w+)'), resolved) AS taken_as, count(*) AS functions
+    FROM unnest(ARRAY[$$'name'$$, $$'42'$$, $$'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'$$, $$NULL$$,
+                      $$42$$, $$4200000000$$, $$42::smallint$$, $$42::integer$$, $$42::bigint$$, $$'42'::integer$$, $$42::oid$$,
+                      $$'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid$$, $$gen_random_uuid()$$,
+                      $$'name'::text$$, $$'name'::varchar$$, $$'name'::varchar(9)$$, $$'name'::char(9)$$, $$'name'::name$$, $$'n'::"char"$$,
+                      $$'name'::job_name$$, $$42::job_id$$,
+                      $$42.0$$, $$42::numeric$$, $$42::float8$$, $$true$$, $$now()$$, $$'nightly'::job$$, $$'{}'::jsonb$$,
+                      $$ARRAY[true]$$]) WITH ORDINALITY AS n(name, i),
+         pg_temp.functions, pg_temp.resolved(format('advisory.%s(''ns'', %s%s)', function, name, rest)) AS resolved
+    GROUP BY i, name, taken_as ORDER BY i;
+-- The namespace is text and nothing else.
+SELECT namespace, coalesce(resolved, '') AS resolved
+    FROM unnest(ARRAY[$$'ns'$$, $$'ns'::varchar$$, $$'ns'::name$$, $$'ns'::char(2)$$, $$42$$]) AS namespace,
+         pg_temp.resolved(format('advisory.lock(%s, 42)', namespace)) AS resolved;
+-- Parameters without a type are text, like literals.
+SELECT pg_temp.parameters(format('advisory.%s($1, $2%s)', function, rest)), count(*) FROM pg_temp.functions GROUP BY 1;
+SELECT pg_temp.parameters(format('advisory.%s($1, 42%s)', function, rest)), count(*) FROM pg_temp.functions GROUP BY 1;
+SELECT pg_temp.parameters(format('advisory.%s($1, $2, $3)', function)), string_agg(function, ' ' ORDER BY function)
+    FROM pg_temp.functions WHERE function LIKE '%lock%' AND function NOT LIKE 'unlock%' AND function <> 'is_locked' GROUP BY 1;
+SELECT pg_temp.parameters('advisory.terminate_holder($1, $2, $3)'), pg_temp.parameters('advisory.terminate_holder($1, $2, $3, $4)');
+
+---- Timeouts
+
+SELECT timeout, resolved FROM unnest(ARRAY[$$'5s'$$, $$NULL$$, $$interval '5s'$$, $$'5s'::text$$, $$5$$, $$5.0$$, $$timeout => '5s'$$,
+                                           $$timeout => NULL$$]) AS timeout,
+    pg_temp.resolved(format('advisory.lock(''ns'', 42, %s)', timeout)) AS resolved;
+-- Where the third argument could be taken for something else.
+SELECT call, pg_temp.resolved(call) FROM unnest(ARRAY[
+    $$advisory.lock('42', '5s')$$, $$advisory.lock_key(42, '5s')$$, $$advisory.lock_key('42', '5s')$$, $$advisory.lock_key(42, NULL, 'label')$$,
+    $$advisory.lock_key(42, label => 'label')$$, $$advisory.lock_key('ns', 'name')$$, $$advisory.lock_key(42, 43)$$, $$advisory.lock('name')$$,
+    $$advisory.lock(42)$$, $$advisory.lock(name => 'name', namespace => 'ns')$$, $$advisory.lock(id => 42, namespace => 'ns')$$,
+    $$advisory.lock(namespace => 'ns', name => 'name', timeout => '5s')$$, $$advisory.unlock_all('ns')$$,
+    $$advisory.unlock_all(namespace => 'ns', names => ARRAY['a'])$$, $$advisory.unlock_all(namespace => 'ns', ids => ARRAY[1])$$]) AS call;
+
+---- By key
+
+SELECT pg_temp.parameters(format('advisory.%s($1)', function)), count(*)
+    FROM unnest(ARRAY['lock_key', 'lock_shared_key', 'xact_lock_key', 'xact_lock_shared_key', 'try_lock_key', 'try_lock_shared_key',
+                      'try_xact_lock_key', 'try_xact_lock_shared_key', 'unlock_key', 'unlock_shared_key', 'holds_key', 'is_locked_key',
+                      'holders_key']) AS function GROUP BY 1;
+SELECT pg_temp.parameters(format('advisory.%s($1, $2, $3)', function)), count(*)
+    FROM unnest(ARRAY['lock_key', 'lock_shared_key', 'xact_lock_key', 'xact_lock_shared_key', 'try_lock_key', 'try_lock_shared_key',
+                      'try_xact_lock_key', 'try_xact_lock_shared_key']) AS function GROUP BY 1;
+
+---- Lists: untyped ones are text[] literals, except in unlock_all, where they are a name
+
+SELECT list, coalesce(substring(resolved FROM '\(text,(\w+(\[\])?)'), resolved) AS taken_as, string_agg(function, ' ' ORDER BY function) AS functions
+    FROM unnest(ARRAY[$$ARRAY['a', 'b']$$, $$ARRAY['a', 'b']::varchar[]$$, $$ARRAY['a', 'b']::name[]$$, $$ARRAY['a']::char(9)[]$$, $$'{a,b}'::text[]$$,
+                      $$ARRAY[1, 2]$$, $$ARRAY[1, 2]::smallint[]$$, $$ARRAY[1, 4200000000]$$, $$ARRAY[1, 2]::bigint[]$$, $$'{1,2}'::bigint[]$$,
+                      $$ARRAY[gen_random_uuid()]$$, $$'{}'::uuid[]$$, $$'{a,b}'$$, $$'{1,2}'$$, $$'{}'$$, $$NULL$$, $$'{a,b}'::text$$,
+                      $$ARRAY[1.5]$$, $$42$$, $$(SELECT array_agg(42))$$, $$string_to_array('a,b', ',')$$]) WITH ORDINALITY AS n(list, i),
+         unnest(ARRAY['lock_all', 'try_lock_all', 'xact_lock_all', 'try_xact_lock_all', 'try_lock_any', 'try_xact_lock_any', 'unlock_all']) AS function,
+         pg_temp.resolved(format('advisory.%s(''ns'', %s)', function, list)) AS resolved
+    GROUP BY i, list, taken_as ORDER BY i, taken_as;
+SELECT pg_temp.parameters(format('advisory.%s($1, $2)', function)) AS two, pg_temp.parameters(format('advisory.%s($1, $2, $3)', function)) AS three,
+       string_agg(function, ' ' ORDER BY function) AS functions
+    FROM unnest(ARRAY['lock_all', 'try_lock_all', 'xact_lock_all', 'try_xact_lock_all', 'try_lock_any', 'try_xact_lock_any']) AS function
+    GROUP BY 1, 2 ORDER BY 2;
+
+---- And what runs then is the lock that was meant
+
+PREPARE take AS SELECT advisory.lock($1, $2, $3);
+EXECUTE take('ns', '42', '1s');
+SELECT advisory.holds('ns', 42), advisory.unlock('ns', 42);
+PREPARE take_all AS SELECT advisory.lock_all($1, $2);
+EXECUTE take_all('ns', '{1,"b c"}');
+SELECT advisory.unlock('ns', 1), advisory.unlock('ns', 'b c');
+PREPARE take_any AS SELECT * FROM advisory.try_lock_any($1, $2, $3);
+EXECUTE take_any('ns', '{b,a,c}', 2);
+SELECT advisory.unlock_all('ns');
+PREPARE by_key AS SELECT advisory.lock_key($1, $2, $3);
+EXECUTE by_key(42, NULL, 'label');
+SELECT advisory.unlock_key(42);
+-- Procedures have no views to depend on: by what they lock.
+CALL advisory.await_lock('ns', 'name');
+CALL advisory.await_lock('ns', 42);
+CALL advisory.await_lock('ns', 43::smallint, '1s');
+CALL advisory.await_lock('ns', 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11');
+CALL advisory.await_lock('ns', 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A12'::uuid, timeout => NULL);
+CALL advisory.await_lock_shared('ns', 'name'::varchar);
+CALL advisory.await_lock_shared(id => 42, namespace => 'ns');
+CALL advisory.await_lock_key(42, '1s', 'label');
+CALL advisory.await_lock_shared_key(42, label => 'label');
+SELECT namespace, name, mode FROM advisory.locks WHERE pid = pg_backend_pid() ORDER BY namespace, name COLLATE "C", mode;
+SELECT advisory.unlock_all('ns'), advisory.unlock_key(42), advisory.unlock_shared_key(42);
+DEALLOCATE ALL;
+
+SELECT count(*) AS left_locked FROM pg_locks
+    WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database());

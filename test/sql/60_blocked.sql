@@ -1,0 +1,147 @@
+-- Another holder is in the way: false or 55P03, who it is, and a transaction that goes on.
+-- The other holder is a prepared transaction, which one session can have; how waits between sessions end is for the
+-- isolation tests.
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS advisory_ext;
+RESET client_min_messages;
+
+CREATE ROLE regress_advisory_role;
+CREATE TABLE items (id int);
+GRANT ALL ON items TO regress_advisory_role;
+SET ROLE regress_advisory_role;
+BEGIN;
+SELECT advisory.xact_lock('billing', 'invoice:42'), advisory.xact_lock_shared('billing', 'shared'), advisory.xact_lock_key(42);
+PREPARE TRANSACTION 'regress_advisory';
+RESET ROLE;
+
+---- try_*: false, at once and after a wait, and with it the transaction is as good as before
+
+BEGIN;
+INSERT INTO items VALUES (1);
+SELECT advisory.try_lock('billing', 'invoice:42') AS lock, advisory.try_lock_shared('billing', 'invoice:42') AS lock_shared,
+       advisory.try_xact_lock('billing', 'invoice:42') AS xact_lock, advisory.try_xact_lock_shared('billing', 'invoice:42') AS xact_lock_shared;
+SELECT advisory.try_lock('billing', 'invoice:42', '1ms') AS lock, advisory.try_lock_shared('billing', 'invoice:42', '1ms') AS lock_shared,
+       advisory.try_xact_lock('billing', 'invoice:42', '1ms') AS xact_lock, advisory.try_xact_lock_shared('billing', 'invoice:42', '1ms') AS xact_lock_shared;
+SELECT advisory.try_lock_key(42) AS lock, advisory.try_lock_shared_key(42, '1ms') AS lock_shared,
+       advisory.try_xact_lock_key(42, '1ms') AS xact_lock, advisory.try_xact_lock_shared_key(42) AS xact_lock_shared;
+INSERT INTO items VALUES (2);
+COMMIT;
+SELECT count(*) AS committed FROM items;
+-- Shared goes with shared, and with nothing else.
+BEGIN;
+SELECT advisory.try_lock('billing', 'shared') AS lock, advisory.try_xact_lock('billing', 'shared', '1ms') AS xact_lock,
+       advisory.try_lock_shared('billing', 'shared') AS lock_shared, advisory.try_xact_lock_shared('billing', 'shared') AS xact_lock_shared;
+SELECT advisory.unlock_shared('billing', 'shared');
+COMMIT;
+-- The time that was asked for is waited, and not much more.
+SELECT clock_timestamp() AS before \gset
+SELECT advisory.try_lock('billing', 'invoice:42', '200ms');
+SELECT clock_timestamp() - :'before' BETWEEN '200ms' AND '10s' AS waited;
+
+---- lock_timeout: the shorter of the two ends the wait; try_* returns false for either
+
+SET lock_timeout = '1ms';
+BEGIN;
+SELECT advisory.try_lock('billing', 'invoice:42', '1h') AS lock, advisory.try_xact_lock('billing', 'invoice:42', NULL) AS xact_lock,
+       advisory.try_lock_key(42, NULL) AS lock_key, advisory.try_lock_all('billing', ARRAY['invoice:42'], NULL) AS lock_all;
+SELECT 1 AS goes_on;
+COMMIT;
+SELECT advisory.lock('billing', 'invoice:42');
+SELECT advisory.lock('billing', 'invoice:42', '1h');
+SET lock_timeout = '1h';
+SELECT advisory.lock('billing', 'invoice:42', '1ms');
+-- It is as it was after a wait.
+SHOW lock_timeout;
+RESET lock_timeout;
+
+---- lock*: 55P03 and who it is
+
+SELECT advisory.lock('billing', 'invoice:42', '0');
+SELECT advisory.lock('billing', 'invoice:42', '1ms');
+SELECT advisory.lock_shared('billing', 'invoice:42', '0.0015 s');
+SELECT advisory.xact_lock('billing', 'invoice:42', '0');
+SELECT advisory.xact_lock_shared('billing', 'invoice:42', '1ms');
+SELECT advisory.xact_lock('billing', 'shared', '0');
+SELECT advisory.lock_key(42, '0');
+SELECT advisory.lock_shared_key(42, '0', 'label');
+SELECT advisory.xact_lock_key(42, '1ms', 'label');
+SELECT advisory.xact_lock_shared_key(42, '0');
+\set VERBOSITY sqlstate
+SELECT advisory.lock('billing', 'invoice:42', '0');
+SELECT advisory.lock('billing', 'invoice:42', '1ms');
+SELECT advisory.xact_lock_key(42, '1ms');
+\set VERBOSITY default
+-- In seconds where they are whole.
+SELECT advisory.lock('billing', 'invoice:42', '1s');
+-- An error is an error: the transaction has failed, but a savepoint saves it.
+BEGIN;
+SELECT advisory.lock('billing', 'other');
+SAVEPOINT s;
+SELECT advisory.lock('billing', 'invoice:42', '1ms');
+ROLLBACK TO s;
+SELECT advisory.hold_count('billing', 'other') AS other, advisory.hold_count('billing', 'invoice:42') AS this;
+COMMIT;
+SELECT advisory.unlock('billing', 'other');
+
+---- The error's fields, for programs
+
+CREATE FUNCTION pg_temp.error_fields(statement text, OUT code text, OUT schema_name text, OUT constraint_name text)
+    LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE statement;
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS code = RETURNED_SQLSTATE, schema_name = SCHEMA_NAME, constraint_name = CONSTRAINT_NAME;
+END $$;
+SELECT statement, fields.* FROM unnest(ARRAY[
+    $$SELECT advisory.lock('billing', 'invoice:42', '0')$$,
+    $$SELECT advisory.lock('billing', 'invoice:42', '1ms')$$,
+    $$SELECT advisory.xact_lock_all('billing', ARRAY['a', 'invoice:42', 'z'], '1ms')$$,
+    $$SELECT advisory.lock_key(42, '0')$$,
+    $$SELECT advisory.lock_key(42, '1ms', 'label')$$,
+    $$SELECT advisory.lock_key(advisory.key('billing', 'invoice:42'), '0')$$]) AS statement,
+    pg_temp.error_fields(statement) AS fields;
+
+---- Cancelled in the wait: the error of the server, with the lock's name as context
+
+-- (19 puts a line of its own before ours.)
+CREATE FUNCTION pg_temp.wait_context(call text, OUT error text, OUT context text) LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE call;
+EXCEPTION WHEN query_canceled THEN
+    GET STACKED DIAGNOSTICS error = MESSAGE_TEXT, context = PG_EXCEPTION_CONTEXT;
+    context := substring(context FROM 'while waiting for.*?mode');
+END $$;
+SET statement_timeout = '50ms';
+SELECT * FROM pg_temp.wait_context($$SELECT advisory.lock('billing', 'invoice:42')$$);
+SELECT * FROM pg_temp.wait_context($$SELECT advisory.try_xact_lock_shared('billing', 'invoice:42', NULL)$$);
+SELECT * FROM pg_temp.wait_context($$SELECT advisory.lock_key(42, '1h', 'label')$$);
+SELECT * FROM pg_temp.wait_context($$SELECT advisory.lock_all('billing', ARRAY['a', 'invoice:42'])$$);
+\set VERBOSITY sqlstate
+SELECT advisory.try_lock('billing', 'invoice:42', '1h');
+\set VERBOSITY default
+RESET statement_timeout;
+SELECT advisory.holds('billing', 'invoice:42'), advisory.holds_key(42);
+
+---- Looking at it
+
+SELECT advisory.is_locked('billing', 'invoice:42'), advisory.is_locked('billing', 'shared'), advisory.is_locked_key(42),
+       advisory.is_locked('billing', 'free'), advisory.holds('billing', 'invoice:42'), advisory.hold_count('billing', 'invoice:42');
+SELECT pid, database = current_database() AS here, role, application_name, client_addr, state, mode, scope, granted,
+       wait_start, waited, acquired_at, held, blocked_by, gid, query
+    FROM advisory.holders('billing', 'shared');
+SELECT gid, mode, scope FROM advisory.holders_key(42);
+SELECT pid, role, mode, scope, granted, gid, key = advisory.key('billing', 'invoice:42') AS invoice, query
+    FROM advisory.locks WHERE gid = 'regress_advisory' ORDER BY mode, key;
+-- It is no session that could be ended.
+SELECT advisory.terminate_holder('billing', 'invoice:42', 0);
+
+---- When it is over, so is that
+
+COMMIT PREPARED 'regress_advisory';
+SELECT advisory.is_locked('billing', 'invoice:42'), (SELECT count(*) FROM advisory.holders('billing', 'shared'));
+SELECT advisory.try_xact_lock('billing', 'invoice:42'), advisory.try_xact_lock('billing', 'shared'), advisory.try_xact_lock_key(42);
+
+DROP TABLE items;
+DROP ROLE regress_advisory_role;
+SELECT count(*) AS left_locked FROM pg_locks
+    WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database());

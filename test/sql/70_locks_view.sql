@@ -1,0 +1,99 @@
+-- advisory.locks: every advisory lock decoded, ours and not.
+-- Other sessions' locks and waiters are for the isolation tests; objsubids of semaphores and of strangers cannot be made here.
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS advisory_ext;
+RESET client_min_messages;
+
+---- The same locks as pg_locks, key by key
+
+BEGIN;
+SELECT advisory.lock('billing', 'invoice:42'), advisory.lock_shared('user', 42), advisory.xact_lock_key(-1, label => 'label'),
+       pg_advisory_lock(4294967296), pg_advisory_xact_lock_shared(9223372036854775807), pg_advisory_lock(-9223372036854775808);
+SELECT pg_advisory_lock(1, 2), pg_advisory_lock(-1, -2147483648), pg_advisory_xact_lock_shared(2147483647, -2), pg_advisory_lock(0, 0);
+SELECT kind, namespace, name, slot, key, key1, key2, mode, scope, granted FROM advisory.locks
+    WHERE pid = pg_backend_pid() ORDER BY key, key1, key2;
+-- Both ways round: nothing is missing, nothing made up.
+CREATE VIEW pg_temp.theirs AS
+    SELECT pid, database, mode, granted,
+           CASE objsubid WHEN 1 THEN (classid::bigint << 32) | objid::bigint END AS key,
+           CASE objsubid WHEN 2 THEN classid::bigint::bit(32)::int END AS key1,
+           CASE objsubid WHEN 2 THEN objid::bigint::bit(32)::int END AS key2
+    FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid();
+CREATE VIEW pg_temp.ours AS
+    SELECT pid, d.oid AS database, CASE mode WHEN 'exclusive' THEN 'ExclusiveLock' ELSE 'ShareLock' END AS mode, granted, key, key1, key2
+    FROM advisory.locks l JOIN pg_database d ON d.datname = l.database WHERE pid = pg_backend_pid();
+SELECT count(*) FROM pg_temp.theirs;
+(SELECT * FROM pg_temp.theirs EXCEPT ALL SELECT * FROM pg_temp.ours)
+UNION ALL (SELECT * FROM pg_temp.ours EXCEPT ALL SELECT * FROM pg_temp.theirs);
+COMMIT;
+SELECT pg_advisory_unlock_all();
+
+---- The holder
+
+SELECT advisory.lock('ns', 'name');
+SELECT pid = pg_backend_pid() AS me, database = current_database() AS here, role = session_user AS is_role, application_name,
+       l.client_addr IS NOT DISTINCT FROM a.client_addr AS same_address, l.state, wait_start, waited, held >= '0' AS held,
+       acquired_at BETWEEN a.backend_start AND clock_timestamp() AS acquired, blocked_by, known_as, gid, l.query LIKE '%who is it%' AS query
+    FROM advisory.locks l JOIN pg_stat_activity a USING (pid, application_name) WHERE pid = pg_backend_pid() /* who is it */;
+-- acquired_at is when the first of the present holds was taken; NULL where the built-ins took it.
+SELECT acquired_at AS first FROM advisory.locks WHERE name = 'name' \gset
+SELECT advisory.lock('ns', 'name'), pg_sleep(0.002);
+SELECT acquired_at = :'first' AS kept FROM advisory.locks WHERE name = 'name';
+SELECT advisory.unlock('ns', 'name');
+SELECT acquired_at = :'first' AS kept FROM advisory.locks WHERE name = 'name';
+SELECT advisory.unlock('ns', 'name');
+SELECT advisory.lock('ns', 'name');
+SELECT acquired_at > :'first' AS anew FROM advisory.locks WHERE name = 'name';
+SELECT advisory.unlock('ns', 'name');
+SELECT pg_advisory_lock(42);
+SELECT acquired_at, held, namespace, name FROM advisory.locks WHERE key = 42;
+SELECT pg_advisory_unlock(42);
+
+---- Another database
+
+SELECT current_database() AS regression \gset
+CREATE DATABASE regress_advisory_other TEMPLATE template0;
+\c regress_advisory_other
+BEGIN;
+SELECT pg_advisory_xact_lock(42), pg_advisory_xact_lock(-4, 2);
+PREPARE TRANSACTION 'regress_advisory_other';
+\c :regression
+-- Shown with its database, and no obstacle here.
+SELECT advisory.lock_key(42), advisory.lock_key(43);
+SELECT database = current_database() AS here, nullif(database, current_database()) AS other, pid IS NOT NULL AS session, key, key1, key2, gid FROM advisory.locks
+    WHERE database IN (current_database(), 'regress_advisory_other') ORDER BY here, key, key1;
+SELECT advisory.is_locked_key(42), (SELECT count(*) FROM advisory.holders_key(42)) AS holders, advisory.hold_count('ns', 'x');
+SELECT advisory.unlock_key(42), advisory.unlock_key(43), advisory.is_locked_key(42);
+\c regress_advisory_other
+ROLLBACK PREPARED 'regress_advisory_other';
+\c :regression
+DROP DATABASE regress_advisory_other;
+
+---- Prepared transactions
+
+CREATE ROLE regress_advisory_role;
+SET ROLE regress_advisory_role;
+BEGIN;
+SELECT advisory.xact_lock('ns', 'name'), pg_advisory_xact_lock_shared(-1, 1);
+PREPARE TRANSACTION 'regress_advisory "it''s"';
+RESET ROLE;
+BEGIN;
+SELECT advisory.xact_lock_shared('ns', 'other');
+PREPARE TRANSACTION 'regress_advisory_2';
+SELECT pid, database = current_database() AS here, role = session_user AS is_role, application_name, client_addr, state, kind, slot, key1, key2,
+       mode, scope, granted, wait_start, waited, acquired_at, held, blocked_by, known_as, gid, query
+    FROM advisory.locks WHERE gid LIKE 'regress_advisory%' ORDER BY is_role, key1;
+SELECT role FROM advisory.locks WHERE key1 = -1;
+ROLLBACK PREPARED 'regress_advisory "it''s"';
+ROLLBACK PREPARED 'regress_advisory_2';
+DROP ROLE regress_advisory_role;
+
+---- Large: more locks than any first guess of a buffer, and the view is read several times in a statement
+
+SELECT count(advisory.lock('many', i)) FROM generate_series(1, 3000) i;
+SELECT count(*), count(DISTINCT name), count(DISTINCT key) FROM advisory.locks WHERE namespace = 'many';
+SELECT count(*) FROM advisory.locks a JOIN advisory.locks b USING (key) WHERE a.namespace = 'many';
+SELECT advisory.unlock_all('many');
+
+SELECT count(*) AS left_locked FROM pg_locks
+    WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
