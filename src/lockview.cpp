@@ -343,8 +343,10 @@ View::show_holder(const LockEntry &entry)
  */
 template <typename Show>
 static void
-show_each(const LockEntries &entries, ReturnSetInfo *result, Show show)
+show_each(LockEntries entries, ReturnSetInfo *result, Show show)
 {
+	find_all_blockers(&entries);
+
 	View		view(entries, result);
 	MemoryContext row_context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext row",
 													  ALLOCSET_DEFAULT_SIZES);
