@@ -1,0 +1,108 @@
+# advisory_ext: named advisory locks for PostgreSQL. A PGXS extension in C++.
+#
+# PG_CONFIG picks the server version, here and in every script that this file starts.
+
+# ---- Identity: the control file is the one source of the version -------------------------------
+EXTENSION  = advisory_ext
+EXTVERSION := $(shell sed -n "s/^default_version *= *'\([^']*\)'.*/\1/p" $(EXTENSION).control)
+PG_CONFIG  ?= pg_config
+
+# ---- Sources ----------------------------------------------------------------------------------
+MODULE_big = $(EXTENSION)
+OBJS       = $(patsubst %.cpp,%.o,$(sort $(wildcard src/*.cpp)))
+BITCODE    = $(OBJS:.o=.bc)
+
+# ---- SQL: readable parts, joined in the order of their numbers; upgrade scripts are hand-written
+SQL_PARTS  = $(sort $(wildcard sql/parts/*.sql))
+DATA_built = sql/$(EXTENSION)--$(EXTVERSION).sql
+DATA       = $(wildcard sql/$(EXTENSION)--*--*.sql)
+
+# ---- Tests ------------------------------------------------------------------------------------
+REGRESS         = $(sort $(patsubst test/sql/%.sql,%,$(wildcard test/sql/*.sql)))
+REGRESS_OPTS   += --inputdir=test
+ISOLATION       = $(sort $(patsubst test/isolation/specs/%.spec,%,$(wildcard test/isolation/specs/*.spec)))
+ISOLATION_OPTS += --inputdir=test/isolation --load-extension=$(EXTENSION)
+# 15 looks for the specs' answers in the input directory; 16 and later have to be told to.
+ISOLATION_OPTS += $(if $(filter-out 14 15,$(MAJORVERSION)),--expecteddir=test/isolation)
+
+# ---- Flags: C++ inside a server that longjmps, and no C++ run-time library -----------------------
+CXX_DIALECT  = -std=c++17 -fno-exceptions -fno-rtti -fno-threadsafe-statics -Wno-register
+PG_CPPFLAGS  = -DADVISORY_EXT_VERSION='"$(EXTVERSION)"'
+PG_CXXFLAGS  = $(CXX_DIALECT) -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -MMD -MP
+# The library that the server itself has its digests from.
+SHLIB_LINK   = $(if $(filter openssl,$(with_ssl)),-lcrypto)
+BUILT_FOR    = src/.built-for
+EXTRA_CLEAN  = $(OBJS:.o=.d) $(BITCODE:.bc=.bc.d) $(BUILT_FOR) output_iso
+
+# ---- PGXS, where a server's development files are there; help, demo and test need none -----------
+# (Debian's client package has PGXS too, but not the headers.)
+PGXS   := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
+HEADER := $(shell $(PG_CONFIG) --includedir-server 2>/dev/null)/postgres.h
+ifneq ($(and $(wildcard $(PGXS)),$(wildcard $(HEADER))),)
+
+# Bitcode is for the server's JIT only: without the clang it was built with, do without.
+PGXS_GLOBAL  = $(dir $(PGXS))../Makefile.global
+pgxs_setting = $(shell sed -n 's/^$(1)[ \t]*=[ \t]*//p' $(PGXS_GLOBAL))
+ifeq ($(wildcard $(call pgxs_setting,CLANG)),)
+override with_llvm = no
+endif
+ifeq ($(wildcard $(call pgxs_setting,LLVM_BINPATH)/llvm-lto),)
+override with_llvm = no
+endif
+
+.DEFAULT_GOAL = all
+include $(PGXS)
+
+# Bitcode knows nothing of PG_CXXFLAGS, and needs dependency files of its own.
+override BITCODE_CXXFLAGS += $(CXX_DIALECT) -MMD -MP -MF $@.d
+
+else
+
+all install uninstall installcheck:
+	@echo "advisory_ext: '$(PG_CONFIG)' names no PostgreSQL with development files." >&2
+	@echo "Install postgresql-server-dev-NN, or say PG_CONFIG=/path/to/pg_config." >&2
+	@echo "'make demo' and 'make test' install what they need by themselves." >&2
+	@exit 2
+
+clean:
+	rm -rf $(OBJS) $(BITCODE) $(DATA_built) $(EXTENSION).so $(EXTRA_CLEAN) results regression.diffs regression.out
+
+.PHONY: all install uninstall installcheck clean
+endif
+
+# ---- Rules ------------------------------------------------------------------------------------
+$(DATA_built): $(SQL_PARTS) $(EXTENSION).control Makefile
+	@test -n '$(strip $(SQL_PARTS))' || { echo 'advisory_ext: no sql/parts/*.sql' >&2; exit 1; }
+	{ printf '%s\n' '\echo Use "CREATE EXTENSION $(EXTENSION)" to load this file. \quit'; cat $(SQL_PARTS); } > $@.tmp
+	mv $@.tmp $@
+
+# Another server version, or another compiler flag, rebuilds everything.
+BUILD_ID = $(shell $(PG_CONFIG) --version) $(EXTVERSION) $(CXX_DIALECT)
+$(BUILT_FOR): FORCE
+	@echo '$(BUILD_ID)' | cmp -s - $@ || echo '$(BUILD_ID)' > $@
+$(OBJS) $(BITCODE): $(BUILT_FOR)
+
+-include $(wildcard $(OBJS:.o=.d) $(BITCODE:.bc=.bc.d))
+
+##
+##The server version is that of PG_CONFIG=/path/to/pg_config.
+##  make                  build
+##  make install          install into that server (as its owner or root)
+##  make clean            remove what was built
+
+demo: ## show, on real concurrent sessions, what the extension is for
+	@bash demo/demo.sh
+
+test: ## every test, on a throw-away server [PARTS="regress pgtap"] [TESTS="name file.sql"]
+	@bash scripts/test.sh
+
+test-matrix: ## the same for 15, 17, 18 and 19, in chroots; needs root [VERSIONS="17 19"]
+	@bash scripts/matrix.sh
+
+##  make installcheck     pg_regress and isolation tests on a running server (PGHOST, PGPORT …)
+
+help: ## this text
+	@awk -F ': ## *' '/^##/ { sub(/^##/, ""); print } /^[a-z-]+: ##/ { printf "  make %-17s%s\n", $$1, $$2 }' Makefile
+
+FORCE:
+.PHONY: demo test test-matrix help FORCE

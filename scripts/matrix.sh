@@ -1,0 +1,273 @@
+#!/usr/bin/env bash
+# `make test` for every server version that Debian has, on one Debian machine: `make test-matrix`. Needs root.
+#
+#   VERSIONS="17 19"            only these (default: this machine's own, and 15 17 18 19)
+#   ADVISORY_EXT_MATRIX_DIR=…   where the chroots are kept (default: under XDG_CACHE_HOME or /var/cache); remove a
+#                               version's directory in there to have it made anew
+#   PARTS, TESTS, TEST_TIMEOUT  as for scripts/test.sh
+#
+# This machine's own version is tested here, every other one in a chroot of the Debian release that has it. In each a
+# copy of the work tree, as it is now, runs the very same `make test`, which installs what it needs by itself. A version
+# that cannot be had is reported as skipped; one whose tests fail fails the run. The last line adds everything up.
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+CACHE=${ADVISORY_EXT_MATRIX_DIR:-${XDG_CACHE_HOME:-/var/cache}/$EXTENSION}
+CHROOT_TREE=/usr/src/$EXTENSION
+
+passed=0 failed=0 skipped=0
+child=          # what run_shown waits for
+work=           # our temporary directory
+table=()
+
+# The Debian release that has a server version. 16 was in none.
+release_of() {
+    case $1 in
+        15) say bookworm ;;
+        17) say trixie ;;
+        18 | 19) say sid ;;
+        *) return 1 ;;
+    esac
+}
+
+debian_codename() ( . /etc/os-release && [ "${ID:-}" = debian ] && say "${VERSION_CODENAME:-sid}" )
+
+# The version that is tested without a chroot: that of the server here, or else the one that the release would bring.
+host_version() {
+    local config version
+    if config=$(find_pg_config) && version=$(pg_major "$config") && [ -n "$version" ]; then
+        say "$version"
+        return
+    fi
+    for version in 15 17; do
+        [ "$(release_of "$version")" != "$(debian_codename)" ] || say "$version"
+    done
+}
+
+# Where apt gets this machine's own release from: the same place has the others.
+mirror() {
+    # shellcheck disable=SC2016 # apt's own variables
+    apt-get indextargets --format '$(CODENAME) $(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
+        awk -v release="$(debian_codename)" '$1 == release { print $2; exit }'
+}
+
+# ---- Running things ---------------------------------------------------------------------------------
+
+# run_shown PREFIX LOG COMMAND…: runs it, showing every line as it comes behind the prefix; nothing without one.
+run_shown() {
+    local prefix=$1 log=$2 status=0 shower=
+    shift 2
+    : >"$log"
+    setpriv --pdeathsig KILL -- "$@" </dev/null >>"$log" 2>&1 9>&- &
+    child=$!
+    if [ -n "$prefix" ]; then
+        tail -n +1 -f --pid="$child" "$log" 2>/dev/null 9>&- | sed -u "s/^/$prefix/" 9>&- &
+        shower=$!
+    fi
+    wait "$child" || status=$?
+    child=
+    [ -z "$shower" ] || wait "$shower" || true
+    return "$status"
+}
+
+# The arguments that run a command in namespaces of its own: whatever it mounts or starts ends with it.
+IN_NAMESPACE=(unshare --fork --kill-child --pid --mount --mount-proc --)
+
+# Run within such a namespace: mounts what a chroot needs, and runs a command there. Not by exec, so that the first
+# process of the namespace is a shell, which looks after orphans.
+# shellcheck disable=SC2016 # expanded by the inner shell
+ENTER_CHROOT='
+    root=$1
+    shift
+    mount -t proc proc "$root/proc"
+    mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
+    mkdir -p "$root/dev/shm"
+    mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
+    chroot "$root" "$@"
+    exit $?'
+
+# in_chroot PREFIX LOG ROOT COMMAND…
+in_chroot() {
+    local prefix=$1 log=$2 root=$3 name environment=()
+    shift 3
+    for name in http_proxy https_proxy no_proxy PARTS TESTS TEST_TIMEOUT CI; do
+        [ -z "${!name:-}" ] || environment+=("$name=${!name}")
+    done
+    run_shown "$prefix" "$log" "${IN_NAMESPACE[@]}" bash -c "$ENTER_CHROOT" chroot "$root" \
+        env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 ${environment[@]+"${environment[@]}"} "$@"
+}
+
+# Copies the work tree as it stands, without what git ignores.
+copy_tree() {
+    rm -rf "$1"
+    mkdir -p "$1"
+    work_tree_files | tar -C "$REPOSITORY" --null --files-from=- --create | tar -C "$1" --no-same-owner --extract
+}
+
+work_tree_files() {
+    local file
+    cd "$REPOSITORY"
+    if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+        git ls-files -z --cached --others --exclude-standard
+    else
+        find . -type f -print0
+    fi | while IFS= read -r -d '' file; do
+        [ ! -e "$file" ] || printf '%s\0' "$file"
+    done
+}
+
+# ---- Making a chroot ----------------------------------------------------------------------------------
+
+# obtain_chroot VERSION LOG: leaves a complete one in the cache, or fails with the reason in the log. It is made under
+# another name, so that one that was broken off is never taken for complete.
+obtain_chroot() {
+    local version=$1 log=$2 root=$CACHE/$1 release uri include=()
+    [ ! -d "$root" ] || return 0
+    release=$(release_of "$version") || { say "no Debian release has PostgreSQL $version" >"$log"; return 1; }
+    uri=$(mirror)
+    [ -n "$uri" ] || { say "this machine's apt names no Debian mirror" >"$log"; return 1; }
+    [[ $uri != https:* ]] || include=(--include=ca-certificates)
+    say "$version | making a chroot of Debian $release, once (kept in $CACHE)"
+    rm -rf "$root.partial"
+    run_shown "" "$log" "${IN_NAMESPACE[@]}" debootstrap --variant=minbase ${include[@]+"${include[@]}"} \
+        "$release" "$root.partial" "$uri" || return 1
+    configure_apt "$version" "$root.partial" "$uri"
+    copy_tree "$root.partial$CHROOT_TREE"
+    # shellcheck disable=SC2016 # expanded by the inner shell
+    in_chroot "$version | " "$log" "$root.partial" bash -euc '
+        apt-get -qq update
+        PG_CONFIG=$2 bash "$1/scripts/packages.sh" test
+        apt-get clean' setup "$CHROOT_TREE" "$(chroot_pg_config "$version")" || return 1
+    borrow_pgtap "$version" "$log" "$root.partial"
+    mv "$root.partial" "$root"
+}
+
+chroot_pg_config() { say "/usr/lib/postgresql/$1/bin/pg_config"; }
+
+# What this machine's apt needs to reach the mirror, its copies need too: but no hooks, which call programs they lack.
+configure_apt() {
+    local version=$1 root=$2 uri=$3 file
+    for file in /etc/apt/apt.conf.d/*; do
+        [ -f "$file" ] || continue
+        if grep -q 'Acquire::' "$file" && ! grep -qE 'Invoke|Hook' "$file"; then
+            cp "$file" "$root/etc/apt/apt.conf.d/"
+        fi
+    done
+    # A mirror that lags behind has a release file past its date.
+    say 'Acquire::Check-Valid-Until "false";' >"$root/etc/apt/apt.conf.d/90$EXTENSION"
+    [ "$version" -ge 19 ] || return 0
+    # Before its release a server version is in experimental. Nothing but it is wanted from there.
+    say "deb $uri experimental main" >"$root/etc/apt/sources.list.d/experimental.list"
+    printf '%s\n' "Package: src:postgresql-$version" 'Pin: release a=experimental' 'Pin-Priority: 500' \
+        >"$root/etc/apt/preferences.d/postgresql"
+}
+
+# pgTAP is plain SQL: where a version has no package of its own yet, the files of the one before serve.
+borrow_pgtap() {
+    local version=$1 before=$(($1 - 1)) log=$2 root=$3
+    [ ! -e "$root/usr/share/postgresql/$version/extension/pgtap.control" ] || return 0
+    # shellcheck disable=SC2016 # expanded by the inner shell
+    in_chroot "$version | " "$log.pgtap" "$root" bash -euc '
+        cd /tmp
+        apt-get -qq download "postgresql-$1-pgtap"
+        dpkg-deb --extract postgresql-*-pgtap_*.deb pgtap
+        cp "pgtap/usr/share/postgresql/$1/extension/"pgtap* "/usr/share/postgresql/$2/extension/"
+        ' borrow "$before" "$version" || say "$version | pgTAP of $before could not be had either"
+}
+
+# ---- Testing ------------------------------------------------------------------------------------------
+
+test_here() {
+    local version=$1 config
+    config=$(find_pg_config) || config=/usr/lib/postgresql/$version/bin/pg_config
+    copy_tree "$work/tree"
+    run_shown "$version | " "$2" make --no-print-directory -C "$work/tree" test PG_CONFIG="$config"
+}
+
+test_in_chroot() {
+    local version=$1 log=$2 root=$CACHE/$1
+    copy_tree "$root$CHROOT_TREE"
+    in_chroot "$version | " "$log" "$root" \
+        make --no-print-directory -C "$CHROOT_TREE" test PG_CONFIG="$(chroot_pg_config "$version")"
+}
+
+test_version() {
+    local version=$1 log=$work/$1.log status=0 where=here started=$SECONDS
+    if [ "$version" != "$(host_version)" ]; then
+        where="Debian $(release_of "$version" || true)"
+        if ! obtain_chroot "$version" "$work/$version.setup"; then
+            [ ! -s "$work/$version.setup" ] || tail -n 20 "$work/$version.setup" | sed "s/^/$version | /"
+            record_skip "$version" "$(reason "$work/$version.setup")"
+            return
+        fi
+        test_in_chroot "$version" "$log" || status=$?
+    else
+        test_here "$version" "$log" || status=$?
+    fi
+    record "$version" "$where" "$log" "$status" "$((SECONDS - started))"
+}
+
+reason() { { grep '^E: ' "$1" || tail -n 1 "$1" || say "unknown"; } | tail -n 1; }
+
+record_skip() {
+    skipped=$((skipped + 1))
+    table+=("$(printf '%-8s skipped: %s' "$1" "$2")")
+    say "$1 | skipped: $2"
+}
+
+# Counts are taken from the run's closing line. A run without one, or whose exit code belies it, has failed.
+record() {
+    local version=$1 where=$2 log=$3 status=$4 seconds=$5 good=0 bad=0 aside=0 line
+    line=$(grep -E '^[0-9]+ passed, [0-9]+ failed(, [0-9]+ skipped)?$' "$log" | tail -n 1 || true)
+    [ -z "$line" ] || read -r good bad aside < <(tr -c '0-9\n' ' ' <<<"$line")
+    [ "$status" -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
+    [ -n "$line" ] || bad=1
+    passed=$((passed + good)) failed=$((failed + bad)) skipped=$((skipped + ${aside:-0}))
+    table+=("$(printf '%-8s %-16s %6s %6s %7s  %5s s' "$version" "$where" "$good" "$bad" "${aside:-0}" "$seconds")")
+}
+
+print_summary() {
+    printf '\n%-8s %-16s %6s %6s %7s  %7s\n' version where passed failed skipped time
+    printf '%s\n' "${table[@]}"
+    say "(16 is in no Debian release; elsewhere: make test PG_CONFIG=… with a server of that version)"
+    printf '\n'
+    if [ "$skipped" -gt 0 ]; then
+        say "$passed passed, $failed failed, $skipped skipped"
+    else
+        say "$passed passed, $failed failed"
+    fi
+}
+
+cleanup() {
+    trap '' HUP INT PIPE TERM
+    if [ -n "$child" ]; then
+        kill -KILL "$child" 2>/dev/null || true
+        wait "$child" 2>/dev/null || true
+    fi
+    [ -z "$work" ] || rm -rf "$work"
+}
+
+main() {
+    local version
+    is_root || die "the test matrix makes chroots, and that needs root ('make test' does not)"
+    VERSIONS=${VERSIONS:-$(printf '%s\n' "$(host_version)" 15 17 18 19 | sort -un | tr '\n' ' ')}
+    trap cleanup EXIT
+    trap 'exit 129' HUP
+    trap 'exit 130' INT
+    trap 'exit 141' PIPE
+    trap 'exit 143' TERM
+    work=$(mktemp -d "${TMPDIR:-/tmp}/$EXTENSION-matrix.XXXXXX")
+    bash "$REPOSITORY/scripts/packages.sh" matrix
+    mkdir -p "$CACHE"
+    exec 9>"$CACHE/lock"
+    flock 9     # two runs must not make, or use, one chroot at the same time
+    for version in $VERSIONS; do
+        printf '\n== PostgreSQL %s\n' "$version"
+        test_version "$version"
+    done
+    print_summary
+    [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+}
+
+main

@@ -1,0 +1,162 @@
+#!/usr/bin/env bash
+# Says what the demo, the tests or the test matrix need and this machine lacks, and then installs it with apt.
+#
+#   scripts/packages.sh demo|test|matrix
+#
+# What is needed is looked for by its use (a program, a file, a Perl module), not by package name, so anything
+# that was installed in another way counts. Nothing is changed where nothing is missing.
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+missing=()      # package names
+no_cluster=     # our file that keeps Debian's packages from starting a server
+
+purpose=${1:-}
+case $purpose in
+    demo | test | matrix) ;;
+    *) die "usage: scripts/packages.sh demo|test|matrix" ;;
+esac
+
+# need PACKAGE REASON TEST…: notes the package as missing unless the test succeeds.
+need() {
+    local package=$1 reason=$2
+    shift 2
+    if ! "$@" >/dev/null 2>&1; then
+        say "missing: $package ($reason)"
+        missing+=("$package")
+    fi
+}
+
+has_perl() { perl -M"$1" -e 1; }
+
+# ---- Which PostgreSQL ---------------------------------------------------------------------------
+
+distribution_major() {
+    apt-cache show postgresql 2>/dev/null | sed -n 's/^Depends:.*postgresql-\([0-9][0-9]*\).*/\1/p' | head -n 1
+}
+
+# The version that is meant: of the pg_config in use; or in the path asked for, though nothing is there yet; or
+# the distribution's own.
+wanted_major() {
+    local config major=
+    config=$(find_pg_config) || config=
+    [ -z "$config" ] || major=$(pg_major "$config")
+    [ -n "$major" ] || major=$(sed -n 's|^/usr/lib/postgresql/\([0-9]*\)/bin/.*|\1|p' <<<"$config")
+    if [ -z "$major" ] && [ -n "${PG_CONFIG:-}" ] && [ "$PG_CONFIG" != pg_config ]; then
+        die "PG_CONFIG=$PG_CONFIG does not run"
+    fi
+    [ -n "$major" ] || major=$(distribution_major)
+    if [ -z "$major" ] && have apt-get; then
+        refresh_lists
+        major=$(distribution_major)
+    fi
+    [ -n "$major" ] || die "found no PostgreSQL, and no apt to install one: say PG_CONFIG=/path/to/pg_config"
+    say "$major"
+}
+
+look_for_server() {
+    local major config
+    major=$(wanted_major)
+    config=$(find_pg_config) || config=/usr/lib/postgresql/$major/bin/pg_config
+    need g++ "the extension is written in C++" have g++
+    need make "builds it" have make
+    need "postgresql-$major" "the server to try it on" has_server "$config"
+    need "postgresql-server-dev-$major" "the server's headers and build rules" has_server_dev "$config"
+    [ "$purpose" = test ] || return 0
+    need binutils "nm, to look into the built library" have nm
+    need libtap-parser-sourcehandler-pgtap-perl "runs pgTAP files" has_perl TAP::Parser::SourceHandler::pgTAP
+    need libdbd-pg-perl "tests that hold several sessions" has_perl DBD::Pg
+    need libipc-run-perl "tests that drive programs" has_perl IPC::Run
+    look_for_pgtap "$major" "$config"
+}
+
+# A PostgreSQL before its release has no pgTAP package yet: the tests then say that they skipped those files.
+look_for_pgtap() {
+    has_server_file "$2" extension/pgtap.control && return
+    if have apt-cache && ! is_available "postgresql-$1-pgtap"; then
+        refresh_lists
+        is_available "postgresql-$1-pgtap" || {
+            say "not to be had: postgresql-$1-pgtap (tests in SQL will be skipped)"
+            return
+        }
+    fi
+    need "postgresql-$1-pgtap" "tests in SQL" false
+}
+
+is_available() { apt-cache show "$1" >/dev/null 2>&1; }
+
+look_for_matrix() {
+    need debootstrap "makes the chroots of other Debian releases" have debootstrap
+    need util-linux "unshare, so that mounts end with their user" have unshare
+}
+
+# ---- Installing -----------------------------------------------------------------------------------
+
+as_root() {
+    if is_root; then "$@"; else sudo "$@"; fi
+}
+
+# sudo without a password, or with somebody there to type one.
+may_become_root() {
+    is_root && return
+    have sudo || return
+    sudo -n true 2>/dev/null || [ -t 0 ]
+}
+
+apt_get() {
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600 \
+        -o Dpkg::Use-Pty=0 "$@" >"$log" 2>&1
+}
+
+lists_refreshed=
+refresh_lists() {
+    [ -z "$lists_refreshed" ] || return 0
+    lists_refreshed=1
+    may_become_root || return 0
+    apt_get update || { cat "$log" >&2; warn "apt-get update failed; trying with the lists there are"; }
+}
+
+lists_are_old() {
+    [ -z "$(find /var/lib/apt/lists -maxdepth 1 -name '*_Packages*' -ctime -7 -print -quit 2>/dev/null)" ]
+}
+
+# Debian's server packages create and start a cluster. This machine's owner asked for tests, not for a server.
+forbid_cluster() {
+    local dir=/etc/postgresql-common/createcluster.d
+    no_cluster=$dir/$EXTENSION-setup.conf
+    as_root mkdir -p "$dir"
+    say 'create_main_cluster = false' | as_root tee "$no_cluster" >/dev/null
+}
+
+cleanup() {
+    if [ -n "$no_cluster" ]; then
+        as_root rm -f "$no_cluster"
+        as_root rmdir --ignore-fail-on-non-empty "$(dirname "$no_cluster")"
+    fi
+    rm -f "$log"
+}
+
+install_missing() {
+    local line="apt-get install -y --no-install-recommends ${missing[*]}"
+    have apt-get || die "no apt here: please install the above with this system's own means, then try again"
+    if ! may_become_root; then
+        warn "neither root nor sudo: please have this run, then try again:"
+        printf '    %s\n' "$line" >&2
+        exit 1
+    fi
+    say "running: $line"
+    forbid_cluster
+    ! lists_are_old || refresh_lists
+    apt_get install -y --no-install-recommends "${missing[@]}" && return
+    refresh_lists
+    apt_get install -y --no-install-recommends "${missing[@]}" || { cat "$log" >&2; die "apt could not install it"; }
+}
+
+log=$(mktemp)
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+if [ "$purpose" = matrix ]; then look_for_matrix; else look_for_server; fi
+[ "${#missing[@]}" -eq 0 ] || install_missing

@@ -1,0 +1,262 @@
+#!/usr/bin/env bash
+# A throw-away PostgreSQL server that has this extension, for the demo and the tests.
+#
+# As a command:
+#   scripts/server.sh run [--conf 'name=value']… -- COMMAND [ARGUMENT]…
+#       starts a new server, runs the command with it, removes the server, returns the command's exit code
+#   scripts/server.sh ctl restart -m immediate
+#       pg_ctl, from within such a command, on the server that it was given
+#   scripts/server.sh as COMMAND [ARGUMENT]…
+#       runs something else as the server's owner, in ADVISORY_EXT_TMP
+#
+# To be sourced: server_open, server_stage, server_start [name=value]…, server_run COMMAND… (see there).
+#
+# The command's environment:
+#   PGHOST PGPORT PGUSER PGDATABASE  lead every client to the server (a superuser, in a private directory's socket)
+#   PG_CONFIG PG_BINDIR PATH         of the server's version
+#   ADVISORY_EXT_DATADIR, _LOG       the server's files
+#   ADVISORY_EXT_TMP                 belongs to the server's owner; a cluster made in here (by pg_basebackup, say)
+#                                    is stopped and removed with everything else
+#   ADVISORY_EXT_STAGE               the shadow installation; a further `run` uses it again
+#
+# Nothing is written into the system: the extension goes into a shadow installation in the temporary directory, made of
+# links to the server's own files. PostgreSQL finds its files relative to its own program, so only its programs are
+# copied for real. A copy of the extension that is installed in the system is neither used nor touched.
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+SERVER_SH=$REPOSITORY/scripts/server.sh
+server_dir=         # all that is ours: stage/ and run/
+server_child=       # the command that server_run waits for
+
+# ---- Who, and where -----------------------------------------------------------------------------
+
+# A server refuses to run as root. Everybody else's server runs as themselves.
+choose_server_user() {
+    ADVISORY_EXT_SERVER_USER=
+    is_root || return 0
+    local user
+    for user in postgres nobody; do
+        id "$user" >/dev/null 2>&1 || continue
+        ADVISORY_EXT_SERVER_USER=$user
+        return
+    done
+    die "a server cannot run as root, and there is neither a user postgres nor nobody"
+}
+
+# Runs a command as the server's owner, from a directory that this user can enter.
+as_server() (
+    cd "${ADVISORY_EXT_TMP:-$server_dir}"
+    [ -n "${ADVISORY_EXT_SERVER_USER:-}" ] || exec "$@"
+    HOME=$PWD exec setpriv --reuid "$ADVISORY_EXT_SERVER_USER" --regid "$(id -g "$ADVISORY_EXT_SERVER_USER")" \
+        --init-groups -- "$@"
+)
+
+# A directory for sockets too, whose paths may have 107 bytes, and which the server's owner must be able to enter.
+make_server_dir() {
+    local base
+    for base in "${TMPDIR:-/tmp}" /tmp; do
+        server_dir=$(mktemp -d "$base/$EXTENSION.XXXXXX")
+        server_dir=$(cd "$server_dir" && pwd -P)
+        mkdir "$server_dir/run"
+        if is_root; then
+            chmod 755 "$server_dir"
+            chown "$ADVISORY_EXT_SERVER_USER" "$server_dir/run"
+        fi
+        if [ "${#server_dir}" -le 80 ] && ADVISORY_EXT_TMP=$server_dir as_server test -x "$server_dir/run"; then
+            return
+        fi
+        rm -rf "$server_dir"
+    done
+    die "found no directory for a server's files: set TMPDIR to a short path that ${ADVISORY_EXT_SERVER_USER:-you} can enter"
+}
+
+# Settings of the caller's own server must not lead any client astray.
+forget_client_settings() {
+    local name
+    for name in $(compgen -A export PG); do
+        [ "$name" = PG_CONFIG ] || unset "$name"
+    done
+}
+
+# server_open: to be called first. From here on everything is cleaned up when this process ends, in whatever way.
+server_open() {
+    choose_server_user
+    forget_client_settings
+    trap server_close EXIT
+    trap 'exit 129' HUP
+    trap 'exit 130' INT
+    trap 'exit 141' PIPE
+    trap 'exit 143' TERM
+    make_server_dir
+    # Traps do not run under kill -9, so somebody outside watches: this process, and the one whose stage we use.
+    setsid bash "$SERVER_SH" watch "$server_dir" "$$" ${ADVISORY_EXT_WATCH:+"$ADVISORY_EXT_WATCH"} \
+        </dev/null >/dev/null 2>&1 &
+    ADVISORY_EXT_WATCH=$$
+    ADVISORY_EXT_TMP=$server_dir/run
+    export ADVISORY_EXT_SERVER_USER ADVISORY_EXT_TMP ADVISORY_EXT_WATCH
+}
+
+# ---- The shadow installation ----------------------------------------------------------------------
+
+# server_stage: builds the extension and installs it beside the server's own files, for PG_CONFIG's version. Once only:
+# what a caller has staged already is used again.
+server_stage() {
+    if [ ! -d "${ADVISORY_EXT_STAGE:-}" ]; then
+        ADVISORY_EXT_STAGE=$server_dir/stage
+        link_server_files
+        stage_extension
+    fi
+    PG_BINDIR=$ADVISORY_EXT_STAGE$("$PG_CONFIG" --bindir)
+    PATH=$PG_BINDIR:$PATH
+    export ADVISORY_EXT_STAGE PG_CONFIG PG_BINDIR PATH
+}
+
+link_server_files() {
+    local dir
+    for dir in "$("$PG_CONFIG" --sharedir)" "$("$PG_CONFIG" --pkglibdir)"; do
+        mkdir -p "$ADVISORY_EXT_STAGE$dir"
+        cp -rs "$dir/." "$ADVISORY_EXT_STAGE$dir/"
+        # Without an installed copy of this extension, and its old install scripts.
+        find "$ADVISORY_EXT_STAGE$dir" -name "$EXTENSION*" -prune -exec rm -rf {} +
+    done
+    dir=$("$PG_CONFIG" --bindir)
+    mkdir -p "$ADVISORY_EXT_STAGE$dir"
+    cp -rL "$dir/." "$ADVISORY_EXT_STAGE$dir/"
+}
+
+# Silent where all is well, except for what the compiler has to warn of; without the compiler's command lines otherwise.
+stage_extension() {
+    local log=$server_dir/build.log
+    if ! run_make install DESTDIR="$ADVISORY_EXT_STAGE" >"$log" 2>&1; then
+        grep -vE '^[^ ]*(g\+\+|gcc|clang)[^ ]* -' "$log" >&2 || true
+        die "the extension could not be built"
+    fi
+    grep -A 4 'warning:' "$log" || true
+}
+
+# ---- The server -----------------------------------------------------------------------------------
+
+# server_start [name=value]…: a new cluster with these settings, and its server.
+server_start() {
+    ADVISORY_EXT_DATADIR=$ADVISORY_EXT_TMP/data
+    ADVISORY_EXT_LOG=$ADVISORY_EXT_TMP/log
+    PGHOST=$ADVISORY_EXT_TMP PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
+    export ADVISORY_EXT_DATADIR ADVISORY_EXT_LOG PGHOST PGPORT PGUSER PGDATABASE
+    as_server "$PG_BINDIR/initdb" --pgdata="$ADVISORY_EXT_DATADIR" --username="$PGUSER" --auth=trust \
+        --encoding=UTF8 --locale=C --no-sync --no-instructions >"$server_dir/initdb.log" 2>&1 ||
+        { cat "$server_dir/initdb.log" >&2; die "initdb failed"; }
+    server_settings "$@" | as_server tee -a "$ADVISORY_EXT_DATADIR/postgresql.conf" >/dev/null
+    server_ctl start >/dev/null || { server_log 30 >&2; die "the server did not start"; }
+}
+
+# Safe for nobody's data, and quick.
+server_settings() {
+    local setting name value
+    for setting in listen_addresses= "unix_socket_directories=$PGHOST" "port=$PGPORT" \
+        fsync=off full_page_writes=off autovacuum_naptime=10s timezone=UTC log_timezone=UTC \
+        max_connections=100 max_prepared_transactions=10 'log_line_prefix=%m [%p] %q%u@%d/%a ' "$@"; do
+        name=${setting%%=*} value=${setting#*=}
+        printf "%s = '%s'\n" "${name// /}" "${value//\'/\'\'}"
+    done
+}
+
+server_ctl() {
+    as_server "$PG_BINDIR/pg_ctl" "$@" --pgdata="$ADVISORY_EXT_DATADIR" --log="$ADVISORY_EXT_LOG" --wait --silent
+}
+
+server_log() { tail -n "${1:-50}" "$ADVISORY_EXT_LOG" 2>/dev/null || true; }
+
+# server_run COMMAND…: runs it and returns its exit code. The shell waits instead of running it itself, for only so
+# does it hear a signal at once; and the command is told should this shell be killed.
+server_run() {
+    local status=0
+    setpriv --pdeathsig TERM -- "$@" <&0 &
+    server_child=$!
+    wait "$server_child" || status=$?
+    server_child=
+    return "$status"
+}
+
+# ---- The end --------------------------------------------------------------------------------------
+
+server_close() {
+    trap '' HUP INT PIPE TERM
+    if [ -n "$server_child" ]; then
+        kill "$server_child" 2>/dev/null || true
+        wait "$server_child" 2>/dev/null || true
+    fi
+    [ -z "$server_dir" ] || remove_server_dir "$server_dir"
+}
+
+# Stops every server that runs on files in this directory, then removes it.
+remove_server_dir() {
+    local file attempt
+    for file in "$1"/run/*/postmaster.pid; do
+        [ ! -e "$file" ] || stop_postmaster "$(dirname "$file")" "$(head -n 1 "$file")"
+    done
+    # An initdb that was broken off may still be writing.
+    for attempt in 1 2 3 4 5; do
+        rm -rf "$1" 2>/dev/null && return
+        sleep "$attempt"
+    done
+    warn "could not remove $1"
+}
+
+# First a fast stop, then an immediate one, then the hard way. A server works in its data directory: that tells
+# it from a stranger that was given the number of a server that is gone.
+stop_postmaster() {
+    local data=$1 pid=$2 signal tenth
+    for signal in INT QUIT KILL; do
+        for tenth in {1..50}; do
+            [ "$(readlink "/proc/$pid/cwd" 2>/dev/null)" = "$data" ] || return 0
+            [ "$tenth" -ne 1 ] || kill -s "$signal" "$pid" 2>/dev/null || true
+            sleep 0.1
+        done
+    done
+}
+
+# The watchdog: ends as soon as the directory is gone, or removes it when any of the processes is.
+watch_server_dir() {
+    local dir=$1 pid
+    shift
+    cd /
+    while [ -d "$dir" ]; do
+        for pid in "$@"; do
+            kill -0 "$pid" 2>/dev/null || { remove_server_dir "$dir"; return; }
+        done
+        sleep 0.5
+    done
+}
+
+# ---- As a command ---------------------------------------------------------------------------------
+
+run_with_server() {
+    local settings=()
+    while [ "${1:-}" = --conf ]; do
+        settings+=("${2:?--conf needs name=value}")
+        shift 2
+    done
+    [ "${1:-}" != -- ] || shift
+    [ $# -gt 0 ] || die "usage: scripts/server.sh run [--conf 'name=value']… -- COMMAND [ARGUMENT]…"
+    server_open
+    PG_CONFIG=$(find_pg_config) || die "found no PostgreSQL: say PG_CONFIG=/path/to/pg_config"
+    server_stage
+    server_start ${settings[@]+"${settings[@]}"}
+    server_run "$@"
+}
+
+server_main() {
+    local command=${1:-}
+    shift || true
+    case $command in
+        run)   run_with_server "$@" ;;
+        ctl)   server_ctl "$@" ;;
+        as)    as_server "$@" ;;
+        watch) watch_server_dir "$@" ;;
+        *)     die "usage: scripts/server.sh run|ctl|as … (see the head of this file)" ;;
+    esac
+}
+
+[ "${BASH_SOURCE[0]}" != "$0" ] || server_main "$@"

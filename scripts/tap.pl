@@ -1,0 +1,47 @@
+#!/usr/bin/env perl
+# Runs TAP tests with prove's own machinery, and counts what prove does not: single assertions, also of the failed.
+#
+#   scripts/tap.pl COUNTS SECONDS FILE…
+#
+# FILE is an executable (*.t), which may take so many seconds, or a pgTAP script (*.sql, run by psql in the database
+# of the environment). Into COUNTS goes one line, "passed failed skipped". A file that breaks off, has a wrong plan or
+# runs no test counts as a failure.
+use strict;
+use warnings;
+use TAP::Harness;
+
+my ($counts, $seconds, @files) = @ARGV;
+die "usage: scripts/tap.pl COUNTS SECONDS FILE...\n" unless @files;
+
+my ($passed, $failed, $skipped) = (0, 0, 0);
+
+# A script says by its first line what runs it. One that hangs is ended with all that it started; so it is when we are.
+my $scripts = qr/\.t$/;
+my @limited = (qw(setpriv --pdeathsig TERM -- timeout --kill-after=10), $seconds);
+
+for my $kind (qr/\.sql$/, $scripts) {
+    my @chosen = grep { $_ =~ $kind } @files or next;
+    my $harness = TAP::Harness->new({
+        failures => 1,      # of a good file only its name is shown; of a bad one, its failures and
+        comments => 1,      # what was expected
+        color    => -t STDOUT ? 1 : 0,
+        ($kind eq $scripts ? (exec => \@limited) : (sources => { pgTAP => { suffix => '.sql' } })),
+    });
+    count_file($_) for $harness->runtests(@chosen)->parsers;
+}
+
+open my $out, '>', $counts or die "cannot write $counts: $!\n";
+print {$out} "$passed $failed $skipped\n";
+close $out or die "cannot write $counts: $!\n";
+exit($failed ? 1 : 0);
+
+sub count_file {
+    my ($parser) = @_;
+    # Tests marked as skipped or to do are neither good nor bad news.
+    my %aside = map { $_ => 1 } $parser->skipped, $parser->todo;
+    my $broken = ($parser->has_problems && !$parser->failed) || $parser->parse_errors;
+    $skipped += keys(%aside) + ($parser->skip_all ? 1 : 0);
+    $passed  += grep { !$aside{$_} } $parser->passed;
+    $failed  += $parser->failed + ($broken ? 1 : 0);
+    $failed  += 1 if !$broken && !$parser->skip_all && !$parser->tests_run;
+}
