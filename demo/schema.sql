@@ -1,0 +1,52 @@
+-- A small shop, and what its demo needs to watch it.
+CREATE EXTENSION advisory_ext;
+
+CREATE TABLE customer (name text PRIMARY KEY);
+INSERT INTO customer VALUES ('Ada'), ('Bob'), ('Cyd');
+
+CREATE TABLE invoice (
+    number          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    billing_window  text NOT NULL,
+    customer        text NOT NULL REFERENCES customer,
+    made_by         text NOT NULL);
+
+-- The lock keeps two workers apart; this row tells the one that comes later.
+CREATE TABLE billing_done (billing_window text PRIMARY KEY, made_by text NOT NULL);
+
+CREATE TABLE webhook_done (event text PRIMARY KEY, made_by text NOT NULL);
+
+-- What each worker saw and did. The demo's claims are checked against these rows.
+CREATE TABLE report (
+    scene     text NOT NULL,
+    worker    text NOT NULL,
+    got_lock  boolean,
+    outcome   text NOT NULL,
+    asked_at  timestamptz,
+    got_at    timestamptz,
+    ended_at  timestamptz NOT NULL DEFAULT clock_timestamp());
+
+-- The error of a bounded wait, as a program receives it.
+CREATE TABLE failure (
+    sqlstate text, message text, detail text, hint text, namespace text, name text, seconds numeric);
+
+CREATE PROCEDURE make_invoices(billing_window text, worker text) LANGUAGE sql AS $$
+    INSERT INTO invoice (billing_window, customer, made_by) SELECT billing_window, name, worker FROM customer
+$$;
+
+-- A meeting place: everybody waits here until so many have come. It makes a rare race happen every time.
+CREATE TABLE arrival (place text, worker text, PRIMARY KEY (place, worker));
+
+CREATE PROCEDURE meet(meeting_place text, who text, expected integer) LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO arrival VALUES (meeting_place, who);
+    COMMIT;
+    FOR hundredth IN 1 .. 3000 LOOP
+        IF (SELECT count(*) FROM arrival WHERE place = meeting_place) >= expected THEN
+            RETURN;
+        END IF;
+        PERFORM pg_sleep(0.01);
+    END LOOP;
+    RAISE EXCEPTION 'only % of % came to "%"',
+        (SELECT count(*) FROM arrival WHERE place = meeting_place), expected, meeting_place;
+END
+$$;
