@@ -65,6 +65,7 @@ look_for_server() {
     need "postgresql-server-dev-$major" "the server's headers and build rules" has_server_dev "$config"
     [ "$purpose" = test ] || return 0
     need binutils "nm, to look into the built library" have nm
+    need gdb "stops a session between two steps of the lock manager" have gdb
     need libtap-parser-sourcehandler-pgtap-perl "runs pgTAP files" has_perl TAP::Parser::SourceHandler::pgTAP
     need libdbd-pg-perl "tests that hold several sessions" has_perl DBD::Pg
     need libipc-run-perl "tests that drive programs" has_perl IPC::Run

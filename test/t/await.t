@@ -1,0 +1,226 @@
+#!/usr/bin/env perl
+# That a session which waits in CALL advisory.await_lock() holds up nobody: the holder's CREATE INDEX CONCURRENTLY
+# completes, in every place where the call is allowed, and where it is not it is refused at once. It takes clients
+# of the extended protocol, a look at the waiter's xmin from outside, and a signal in the middle of the wait.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use AdvisoryTest;
+use Test::More;
+
+create_database();
+my $observer = session();
+my $holder   = session()->run("SET deadlock_timeout = '100ms'");
+
+$observer->run(
+    'CREATE TABLE item (id int)',
+    'INSERT INTO item SELECT generate_series(1, 10)',
+    'CREATE TABLE log (waited_in text, seen int)',
+    # a call in a procedure, twice, with work before and after
+    <<'SQL',
+    CREATE PROCEDURE wait_in_procedure() LANGUAGE plpgsql AS $$
+    DECLARE seen int;
+    BEGIN
+        seen := count(*) FROM item;
+        CALL advisory.await_lock('await', 'a');
+        CALL advisory.await_lock('await', 'free');
+        CALL advisory.await_lock('await', 'a');
+        PERFORM advisory.unlock('await', 'free'), advisory.unlock('await', 'a');
+        INSERT INTO log SELECT 'procedure', count(*) FROM item;
+    END $$
+SQL
+    'CREATE PROCEDURE wait_nested() LANGUAGE plpgsql AS $$ BEGIN CALL wait_in_procedure(); END $$',
+    'CREATE PROCEDURE wait_nested_twice() LANGUAGE plpgsql AS $$ BEGIN CALL wait_nested(); END $$',
+    <<'SQL',
+    CREATE PROCEDURE wait_after_commit() LANGUAGE plpgsql AS $$
+    BEGIN
+        INSERT INTO log VALUES ('before commit', 0);
+        COMMIT;
+        CALL advisory.await_lock('await', 'a');
+        INSERT INTO log SELECT 'after commit', count(*) FROM item;
+        ROLLBACK;
+        CALL advisory.await_lock('await', 'free');
+        PERFORM advisory.unlock('await', 'free');
+    END $$
+SQL
+    # places where it cannot be
+    'CREATE FUNCTION wait_in_function() RETURNS int LANGUAGE plpgsql AS $$ BEGIN CALL advisory.await_lock(\'await\', \'a\'); RETURN 1; END $$',
+    'CREATE PROCEDURE wait_with_setting() LANGUAGE plpgsql SET work_mem = \'1MB\' AS $$ BEGIN CALL advisory.await_lock(\'await\', \'a\'); END $$',
+    'CREATE PROCEDURE wait_in_loop() LANGUAGE plpgsql AS $$ DECLARE r record; BEGIN FOR r IN SELECT id FROM item LOOP CALL advisory.await_lock(\'await\', \'a\'); END LOOP; END $$',
+    'CREATE PROCEDURE wait_after_writing() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO log VALUES (\'written\', 0); CALL advisory.await_lock(\'await\', \'a\'); END $$',
+    'CREATE PROCEDURE wait_with_cursor() LANGUAGE plpgsql AS $$ DECLARE c CURSOR FOR SELECT id FROM item; BEGIN OPEN c; CALL advisory.await_lock(\'await\', \'a\'); END $$',
+    'CREATE PROCEDURE wait_in_block() LANGUAGE plpgsql AS $$ BEGIN BEGIN CALL advisory.await_lock(\'await\', \'a\'); EXCEPTION WHEN active_sql_transaction THEN INSERT INTO log VALUES (\'refused\', 0); END; COMMIT; INSERT INTO log VALUES (\'went on\', 0); END $$',
+);
+
+sub take    { $holder->value("SELECT advisory.lock('await', 'a')") }
+sub release { $holder->value("SELECT advisory.unlock('await', 'a')") }
+
+sub holds_anything {
+    my ($session) = @_;
+    return $observer->value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = ?", $session->pid);
+}
+
+sub build_index {
+    return $holder->query('CREATE INDEX CONCURRENTLY item_id ON item (id)');
+}
+
+# A session that has done what comes first, and waits in the call.
+sub waiting {
+    my ($before, @call) = @_;
+    my $waiter = session()->run(@$before);
+    $waiter->start(@call);
+    waits($observer, $waiter);
+    return $waiter;
+}
+
+# ---- Where it works ---------------------------------------------------------------------------------------
+
+my $CALL = "CALL advisory.await_lock('await', 'a')";
+for my $place (
+    [ 'at top level',                        [],                 $CALL ],
+    [ 'at top level, with a timeout',        [],                 "CALL advisory.await_lock('await', 'a', '1 min')" ],
+    [ 'shared',                              [],                 "CALL advisory.await_lock_shared('await', 'a')" ],
+    [ 'by key',                              [],                 "CALL advisory.await_lock_key(advisory.key('await', 'a'), label => 'l')" ],
+    [ 'shared, by key',                      [],                 "CALL advisory.await_lock_shared_key(advisory.key('await', 'a'))" ],
+    [ 'in BEGIN',                            ['BEGIN'],          $CALL ],
+    [ 'in BEGIN, after a query',             [ 'BEGIN', 'SELECT * FROM item' ], $CALL ],
+    [ 'in a savepoint',                      [ 'BEGIN', 'SAVEPOINT s' ], $CALL ],
+    [ 'beside a cursor that holds its rows', [ 'BEGIN', 'DECLARE c CURSOR WITH HOLD FOR SELECT * FROM item', 'COMMIT' ], $CALL ],
+    [ 'with another statement in one string', [],                "$CALL; SELECT 1" ],
+    [ 'in DO',                               [],                 "DO \$\$ BEGIN $CALL; END \$\$" ],
+    [ 'in a procedure, several times',       [],                 'CALL wait_in_procedure()' ],
+    [ 'in a nested procedure',               [],                 'CALL wait_nested()' ],
+    [ 'in one nested twice, from DO',        [],                 'DO $$ BEGIN CALL wait_nested_twice(); END $$' ],
+    [ 'after COMMIT in a procedure',         [],                 'CALL wait_after_commit()' ],
+    [ 'by the extended protocol',            [],                 'CALL advisory.await_lock(?, ?)', 'await', 'a' ],
+    [ 'by the extended protocol, with a timeout', [],            'CALL advisory.await_lock(?, ?, ?)', 'await', 'a', '1 min' ],
+    [ 'by the extended protocol, in BEGIN',  ['BEGIN'],          'CALL advisory.await_lock(?, ?)', 'await', 'a' ],
+) {
+    my ($name, $before, @call) = @$place;
+    take();
+    my $waiter = waiting($before, @call);
+    is_deeply($observer->rows('SELECT backend_xmin, backend_xid FROM pg_stat_activity WHERE pid = ?', $waiter->pid),
+        [ [ undef, undef ] ], "$name: the waiter has neither xmin nor transaction id");
+    my $index = build_index();
+    is($index->{state}, undef, "$name: the holder's CREATE INDEX CONCURRENTLY completes") or diag($index->{message});
+    $holder->run('INSERT INTO item VALUES (11)');
+    release();
+    my $result = $waiter->finish;
+    is($result->{state}, undef, "$name: the waiter gets the lock") or diag($result->{message});
+    is($waiter->value('SELECT count(*) FROM item'), 11, "$name: and sees what was committed while it waited");
+    is($waiter->value("SELECT advisory.holds('await', 'a')"), 1, "$name: and holds the lock");
+    $waiter->query('COMMIT') if @$before;
+    $waiter->disconnect;
+    $observer->run('DELETE FROM item WHERE id = 11', 'DROP INDEX item_id');
+}
+is_deeply($observer->rows('SELECT DISTINCT waited_in, seen FROM log ORDER BY 1'),
+    [ [ 'before commit', 0 ], [ 'procedure', 11 ] ], 'procedures go on after it with a new snapshot, and may roll back');
+
+# A call that need not wait.
+my $free = session();
+$free->run($CALL, 'BEGIN', $CALL, 'INSERT INTO log VALUES (\'free\', 0)', 'COMMIT', 'DO $$ BEGIN CALL wait_nested(); END $$');
+is($free->value("SELECT advisory.hold_count('await', 'a')"), 3, 'a free lock is taken at once, and counts');
+$free->disconnect;
+
+# ---- Beside it, what a wait in a query does ----------------------------------------------------------------
+
+take();
+my $blocker = waiting([ "SET deadlock_timeout = '100ms'" ], "SELECT advisory.lock('await', 'a')");
+isnt($observer->value('SELECT backend_xmin FROM pg_stat_activity WHERE pid = ?', $blocker->pid), undef,
+    'a waiter in SELECT advisory.lock() has an xmin');
+my $index = build_index();
+$holder->run('DROP INDEX IF EXISTS item_id');
+release();
+my $end = $blocker->finish;
+is_deeply([ sort map { $_->{state} // 'done' } $index, $end ], [ '40P01', 'done' ],
+    'and CREATE INDEX CONCURRENTLY by the holder is a deadlock (so the test can fail)');
+$blocker->disconnect;
+
+# ---- Where it is refused ----------------------------------------------------------------------------------
+
+my $session = session();
+for my $free (0, 1) {
+    take() unless $free;
+    for my $place (
+        [ 'REPEATABLE READ',                    ['BEGIN ISOLATION LEVEL REPEATABLE READ'], $CALL ],
+        [ 'SERIALIZABLE',                       ['BEGIN ISOLATION LEVEL SERIALIZABLE'], $CALL ],
+        [ 'an open cursor',                     [ 'BEGIN', 'DECLARE c CURSOR FOR SELECT * FROM item' ], $CALL ],
+        [ 'a transaction that has written',     [ 'BEGIN', "INSERT INTO log VALUES ('x', 0)" ], $CALL ],
+        [ 'one that has locked rows',           [ 'BEGIN', 'SELECT * FROM item FOR UPDATE' ], $CALL ],
+        [ 'one that has asked for its id',      [ 'BEGIN', 'SELECT pg_current_xact_id()' ], $CALL ],
+        [ 'one that has written in a savepoint', [ 'BEGIN', 'SAVEPOINT s', "INSERT INTO log VALUES ('x', 0)" ], $CALL ],
+        [ 'DO in BEGIN',                        ['BEGIN'], "DO \$\$ BEGIN $CALL; END \$\$" ],
+        [ 'a procedure in BEGIN',               ['BEGIN'], 'CALL wait_in_procedure()' ],
+        [ 'a function',                         [], 'SELECT wait_in_function()' ],
+        [ 'a function in a procedure',          [], 'DO $$ BEGIN PERFORM wait_in_function(); END $$' ],
+        [ 'a procedure with a SET clause',      [], 'CALL wait_with_setting()' ],
+        [ 'a loop over a query',                [], 'CALL wait_in_loop()' ],
+        [ 'a procedure that has written',       [], 'CALL wait_after_writing()' ],
+        [ 'a procedure with an open cursor',    [], 'CALL wait_with_cursor()' ],
+        [ 'a block with EXCEPTION',             [], "DO \$\$ BEGIN $CALL; EXCEPTION WHEN division_by_zero THEN NULL; END \$\$" ],
+        [ 'REPEATABLE READ, extended protocol', ['BEGIN ISOLATION LEVEL REPEATABLE READ'], 'CALL advisory.await_lock(?, ?)', 'await', 'a' ],
+    ) {
+        my ($name, $before, @call) = @$place;
+        $name .= ', though the lock is free' if $free;
+        $session->run(@$before);
+        $session->start(@call);
+        my $result = $session->finish(10);
+        is($result->{state}, '25001', "$name: 25001") or diag(explain($result));
+        like($result->{detail}, qr/\w.*\.$/, "$name: and says why");
+        $session->query('ROLLBACK') if @$before;
+        is_deeply($session->rows('SELECT count(*) FROM item'), [ [10] ], "$name: the session goes on");
+        is($observer->value('SELECT backend_xmin FROM pg_stat_activity WHERE pid = ?', $session->pid), undef,
+            "$name: without a snapshot left behind");
+        is(holds_anything($session), 0, "$name: and holds nothing");
+    }
+    # Refused and caught, the procedure goes on.
+    $session->run('CALL wait_in_block()');
+    release() unless $free;
+}
+is($observer->value("SELECT count(*) FROM log WHERE waited_in IN ('refused', 'went on')"), 4,
+    'a procedure that catches the refusal goes on, and commits');
+
+# ---- How else the wait can end ----------------------------------------------------------------------------
+
+take();
+for my $place (
+    [ 'top level',   [],                $CALL ],
+    [ 'in BEGIN',    ['BEGIN'],         $CALL ],
+    [ 'a procedure', [],                'CALL wait_nested()' ],
+    [ 'extended protocol', [],          'CALL advisory.await_lock(?, ?)', 'await', 'a' ],
+) {
+    my ($name, $before, @call) = @$place;
+    for my $way (
+        [ 'cancel',            [], sub { $observer->value('SELECT pg_cancel_backend(?)', $_[0]->pid) }, '57014' ],
+        [ 'statement_timeout', [ "SET statement_timeout = '80ms'" ], sub { }, '57014' ],
+        [ 'lock_timeout',      [ "SET lock_timeout = '80ms'" ], sub { }, '55P03' ],
+    ) {
+        my ($how, $settings, $act, $state) = @$way;
+        my $waiter = session()->run(@$settings, @$before);
+        $waiter->start(@call);
+        waits($observer, $waiter) if $how eq 'cancel';
+        $act->($waiter);
+        is($waiter->finish->{state}, $state, "$name, $how: $state");
+        $waiter->query('ROLLBACK') if @$before;
+        is_deeply($waiter->rows('SELECT count(*) FROM item'), [ [10] ], "$name, $how: the session goes on");
+        is(holds_anything($waiter), 0, "$name, $how: and holds nothing");
+        $waiter->disconnect;
+    }
+}
+my $late = session();
+my $error = $late->query("CALL advisory.await_lock('await', 'a', '30ms')");
+is($error->{state}, '55P03', 'its own timeout: 55P03');
+like($error->{message}, qr/"await\/a" within 30 ms/, 'names lock and limit');
+like($error->{detail}, qr/Process ${\$holder->pid}\b/, 'and the holder');
+is(holds_anything($late), 0, 'and holds nothing');
+
+my $doomed = waiting([], $CALL);
+$observer->value('SELECT pg_terminate_backend(?)', $doomed->pid);
+ok($doomed->finish->{state}, 'terminated while waiting, the call ends');
+wait_until('the process is gone', sub { !$observer->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $doomed->pid) });
+is($observer->value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"), 0, 'and is out of the queue');
+release();
+is($late->value("SELECT advisory.try_lock('await', 'a')"), 1, 'the lock can be had afterwards');
+
+done_testing();

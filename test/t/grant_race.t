@@ -1,0 +1,122 @@
+#!/usr/bin/env perl
+# That a wait never ends in false or an error with the lock held: when the grant lands before the waiter gets to
+# handle its timeout or cancel, the server gives it the lock and raises the error all the same. The waiter's process
+# has to be stopped for that moment, which no SQL can do.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use AdvisoryTest;
+use Test::More;
+use Time::HiRes qw(sleep);
+
+use constant { LIMIT_MS => 200, REPETITIONS => 3 };
+
+create_database();
+my $observer = session();
+my $holder   = session();
+
+# Is the lock held by the waiter?
+sub held {
+    my ($waiter) = @_;
+    return $observer->value(<<'SQL', $waiter->pid);
+        SELECT count(*) FROM pg_locks
+        WHERE locktype = 'advisory' AND pid = ? AND granted
+            AND (classid::bigint << 32 | objid::bigint) = advisory.key('race', 'a') AND objsubid = 1
+SQL
+}
+
+# Has the waiter wait, stops it, lets it have the lock, interrupts it meanwhile, and lets it go on: what the wait came
+# to. Undefined if the waiter was too slow to be caught in time.
+sub race {
+    my ($waiter, $statement, $interrupt) = @_;
+    $holder->value("SELECT advisory.lock('race', 'a')");
+    $waiter->start($statement);
+    waits($observer, $waiter);
+    kill STOP => $waiter->pid or die 'cannot stop the process ' . $waiter->pid . ": $!\n";
+    $holder->value("SELECT advisory.unlock('race', 'a')");
+    my $caught = held($waiter);
+    $interrupt->($waiter) if $interrupt;
+    sleep 1.25 * LIMIT_MS / 1000;
+    kill CONT => $waiter->pid;
+    my $result = $waiter->finish;
+    return $caught ? $result : undef;
+}
+
+sub cancel { return $observer->value('SELECT pg_cancel_backend(?)', $_[0]->pid) }
+
+# name, call, settings of the session, what interrupts it, and what has to come of it: in some cases both are right
+my $own = LIMIT_MS . 'ms';
+my @ways = (
+    [ 'try, its own timeout',     'try_%s(\'race\', \'a\', \'' . $own . '\')' ],
+    [ 'lock, its own timeout',    '%s(\'race\', \'a\', \'' . $own . '\')' ],
+    [ 'try, lock_timeout',        'try_%s(\'race\', \'a\', NULL)',   { lock_timeout => $own } ],
+    [ 'lock, lock_timeout',       '%s(\'race\', \'a\')',             { lock_timeout => $own } ],
+    [ 'try, statement_timeout',   'try_%s(\'race\', \'a\', NULL)',   { statement_timeout => $own } ],
+    [ 'lock, statement_timeout',  '%s(\'race\', \'a\')',             { statement_timeout => $own } ],
+    [ 'try, cancelled',           'try_%s(\'race\', \'a\', NULL)',   {}, \&cancel ],
+    [ 'lock, cancelled',          '%s(\'race\', \'a\')',             {}, \&cancel ],
+);
+my %functions = (session => [qw(lock lock_shared)], transaction => [qw(xact_lock xact_lock_shared)]);
+
+# Runs one way so often, and compares what the waiter was told with what it has, while its transaction goes on.
+sub try_way {
+    my ($name, $call, $settings, $interrupt, $in_transaction) = @_;
+    my ($wrong, $done, $tried, %ends) = (0, 0, 0);
+    while ($done < REPETITIONS && $tried++ < 10 * REPETITIONS) {
+        my $waiter = session();
+        $waiter->run("SET $_ = '$settings->{$_}'") for keys %$settings;
+        $waiter->run('BEGIN', 'SAVEPOINT s') if $in_transaction;
+        my $result = race($waiter, $call, $interrupt);
+        if ($result) {
+            $done++;
+            # An error ends the savepoint and not the transaction, which would release the lock in any case.
+            $waiter->run('ROLLBACK TO s') if $in_transaction && $result->{state};
+            my $told = $result->{state} ? 0 : !defined $result->{value} || $result->{value} ? 1 : 0;
+            $ends{ $result->{state} // ($told ? 'true' : 'false') }++;
+            $wrong++ if $told != held($waiter);
+            $wrong++ if $result->{state} && $result->{state} !~ /^(57014|55P03)$/;
+        }
+        $waiter->disconnect;
+    }
+    return ($done, $wrong, \%ends);
+}
+
+for my $scope (sort keys %functions) {
+    for my $way (@ways) {
+        my ($name, $call, $settings, $interrupt) = @$way;
+        # Every second way in shared mode.
+        my $function = $functions{$scope}[ $way == $ways[0] || $way == $ways[3] || $way == $ways[4] || $way == $ways[7] ? 0 : 1 ];
+        my ($done, $wrong, $ends) = try_way($name, 'SELECT advisory.' . sprintf($call, $function), $settings // {},
+            $interrupt, $scope eq 'transaction');
+        is($done, REPETITIONS, "$scope: $name ($function): caught in time");
+        is($wrong, 0, "$scope: $name ($function): true if held, and only then") or diag(explain($ends));
+        if ($name =~ /statement_timeout|cancelled/) {
+            is_deeply($ends, { 57014 => REPETITIONS }, "$scope: $name ($function): error 57014");
+        } elsif ($scope eq 'session') {
+            is_deeply($ends, { true => REPETITIONS }, "$scope: $name ($function): a lock that was granted counts");
+        }
+    }
+}
+
+for my $case (
+    [ 'await_lock, its own timeout',  "CALL advisory.await_lock('race', 'a', '$own')",           {}, undef, 'true' ],
+    [ 'await_lock, cancelled',        "CALL advisory.await_lock('race', 'a')",                   {}, \&cancel, '57014' ],
+    [ 'lock_all, its own timeout',    "SELECT advisory.lock_all('race', '{a}', '$own')",         {}, undef, 'true' ],
+    [ 'lock_all, cancelled',          "SELECT advisory.lock_all('race', '{a}')",                 {}, \&cancel, '57014' ],
+    [ 'lock_key, statement_timeout',  "SELECT advisory.lock_key(advisory.key('race', 'a'))",     { statement_timeout => $own }, undef, '57014' ],
+) {
+    my ($name, $call, $settings, $interrupt, $end) = @$case;
+    my ($done, $wrong, $ends) = try_way($name, $call, $settings, $interrupt, 0);
+    is($wrong, 0, "session: $name: true if held, and only then") or diag(explain($ends));
+    is_deeply($ends, { $end => REPETITIONS }, "session: $name: $end");
+}
+
+# The server's own function in the same race, which says that it is one.
+my $waiter = session()->run("SET lock_timeout = '$own'");
+my ($result, $tried) = (undef, 0);
+$result = race($waiter, "SELECT pg_advisory_lock(advisory.key('race', 'a'))") until $result || $tried++ > 10;
+is($result->{state}, '55P03', 'pg_advisory_lock() ends with an error');
+ok(held($waiter), 'and holds the lock (so the test can fail)');
+
+done_testing();

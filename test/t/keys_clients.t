@@ -1,0 +1,108 @@
+#!/usr/bin/env perl
+# That any language computes a key in one line, and the same as the server: the lines below are those that the
+# documentation shows.
+use strict;
+use warnings;
+use utf8;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use AdvisoryTest;
+use Encode qw(encode_utf8);
+use File::Temp qw(tempdir);
+use Test::More;
+
+my %LINES = (
+    node => 'key = (namespace, name) => '
+        . 'crypto.createHash("sha256").update(namespace + "\0" + name).digest().readBigInt64BE()',
+    python3 => 'key = lambda namespace, name: '
+        . 'int.from_bytes(hashlib.sha256(f"{namespace}\0{name}".encode()).digest()[:8], "big", signed=True)',
+    java => 'static long key(String namespace, String name) throws Exception { '
+        . 'return ByteBuffer.wrap(MessageDigest.getInstance("SHA-256").digest((namespace + "\0" + name).getBytes("UTF-8"))).getLong(); }',
+);
+
+# Each reads namespace and name from alternate lines, and prints a key a line.
+my %PROGRAMS = (
+    node => [ 'key.js', <<"JS" ],
+const crypto = require("crypto")
+const $LINES{node}
+const lines = require("fs").readFileSync(0, "utf8").split("\\n")
+for (let i = 0; i + 1 < lines.length; i += 2) console.log(String(key(lines[i], lines[i + 1])))
+JS
+    python3 => [ 'key.py', <<"PYTHON" ],
+import hashlib, sys
+$LINES{python3}
+lines = sys.stdin.buffer.read().decode().split("\\n")
+for i in range(0, len(lines) - 1, 2):
+    print(key(lines[i], lines[i + 1]))
+PYTHON
+    java => [ 'Key.java', <<"JAVA" ],
+import java.io.*;
+import java.nio.ByteBuffer;
+import java.security.MessageDigest;
+
+class Key {
+    $LINES{java}
+
+    public static void main(String[] arguments) throws Exception {
+        String[] lines = new String(System.in.readAllBytes(), "UTF-8").split("\\n", -1);
+        for (int i = 0; i + 1 < lines.length; i += 2)
+            System.out.println(key(lines[i], lines[i + 1]));
+    }
+}
+JAVA
+);
+
+# The vectors of the format, which never change.
+my @vectors = (
+    [ 'billing', 'invoice:42', '1572001551135567388' ],
+    [ 'user',    '42',         '8907056734076048704' ],
+    [ 'größe',   'naïve ☃',    '733500587011654506' ],
+    [ 'order',   '00000000-0000-0000-0000-000000000001', '-3943673449234501271' ],
+);
+
+# Names of one to three words of whatever a UTF-8 database can hold; the seed is shown, so that a failure can be had again.
+my $seed = srand;
+my @alphabet = ('a' .. 'z', 'A' .. 'Z', 0 .. 9, split //, q{:/.-_'"\\$ %{}äßñøЖあ漢字😀🔒𝄞é‍});
+my @random = map { [ random_text(), random_text() ] } 1 .. 100;
+sub random_text { return join '', map { $alphabet[ rand @alphabet ] } 1 .. 1 + rand 40 }
+
+create_database();
+my $server = session();
+for my $vector (@vectors) {
+    is($server->value('SELECT advisory.key(?::text, ?::text)', @$vector[ 0, 1 ]), $vector->[2], encode_utf8("the server: @$vector[0, 1]"));
+}
+is($server->value("SELECT advisory.key('invoice-generation')"), '-8670053900832782221', 'the server: a name alone');
+is($server->value("SELECT advisory.key('user', 42)"), '8907056734076048704', 'the server: an id');
+is($server->value("SELECT advisory.key('order', '00000000-0000-0000-0000-000000000001'::uuid)"), '-3943673449234501271', 'the server: a uuid');
+
+my @names = (@vectors, @random);
+my @expected = map { $server->value('SELECT advisory.key(?::text, ?::text)', @$_[ 0, 1 ]) } @names;
+my $input = join '', map { encode_utf8("$_->[0]\n$_->[1]\n") } @names;
+my $directory = tempdir(CLEANUP => 1);
+
+for my $language (sort keys %PROGRAMS) {
+    SKIP: {
+        skip "$language is not installed", 1 unless program($language) && system("$language --version >/dev/null 2>&1") == 0;
+        my ($file, $source) = @{ $PROGRAMS{$language} };
+        write_file("$directory/$file", encode_utf8($source));
+        write_file("$directory/input", $input);
+        my @keys = split /\n/, `$language $directory/$file <$directory/input 2>&1`;
+        is_deeply(\@keys, \@expected, "$language: the same keys as the server's") or diag("seed $seed");
+    }
+}
+
+# And the key is the lock's.
+my $key = $expected[0];
+my $client = session();
+$client->value('SELECT pg_advisory_lock(?::bigint)', $key);
+is($server->value("SELECT advisory.try_lock('billing', 'invoice:42')"), 0, 'a client that locks the key has the named lock');
+
+done_testing();
+
+sub write_file {
+    my ($name, $content) = @_;
+    open my $file, '>', $name or die "$name: $!\n";
+    print {$file} $content;
+    close $file or die "$name: $!\n";
+    return;
+}

@@ -1,0 +1,232 @@
+# What the script tests share: a database of their own, sessions whose queries run while the test goes on, and
+# servers of their own for what a shared one must not suffer.
+package AdvisoryTest;
+
+use strict;
+use warnings;
+use DBI;
+use Exporter 'import';
+use File::Basename qw(basename dirname);
+use File::Spec;
+use IPC::Open2;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+our @EXPORT = qw(create_database session wait_until waits own_server median program);
+
+my @databases;
+my @servers;
+
+# A test that hangs is to fail.
+alarm 180;
+
+# A new database that has the extension (unless extension => 0), in which session() connects from then on; its name.
+sub create_database {
+    my %how = (extension => 1, @_);
+    my $name = $how{name} // join '_', 'advisory', basename($0) =~ /^(\w+)/, $$;
+    my $server = AdvisoryTest::Session->new(database => $ENV{PGDATABASE});
+    $server->run(qq{CREATE DATABASE "$name"});
+    push @databases, $name;
+    $ENV{ADVISORY_TEST_DATABASE} = $name unless $how{aside};
+    session(database => $name)->run('CREATE EXTENSION advisory_ext') if $how{extension};
+    return $name;
+}
+
+# session(role => …, database => …, application => …, server => …): a connection.
+sub session { return AdvisoryTest::Session->new(@_) }
+
+# Waits until the code returns true, and dies if it does not within so many seconds.
+sub wait_until {
+    my ($what, $code, $seconds) = @_;
+    my $end = time + ($seconds // 30);
+    until ($code->()) {
+        die "gave up waiting until $what\n" if time > $end;
+        sleep 0.005;
+    }
+    return 1;
+}
+
+# Waits until the other session is in a lock's queue, as this one sees it.
+sub waits {
+    my ($observer, $waiter) = @_;
+    return wait_until('session waits for a lock', sub {
+        $observer->value('SELECT count(*) FROM pg_locks WHERE pid = ? AND NOT granted', $waiter->pid);
+    });
+}
+
+sub median {
+    my @sorted = sort { $a <=> $b } @_;
+    return $sorted[@sorted / 2];
+}
+
+# The path of a program, or nothing.
+sub program {
+    my ($name) = @_;
+    for my $dir (File::Spec->path) {
+        return "$dir/$name" if -x "$dir/$name";
+    }
+    return;
+}
+
+# own_server('name=value', …): a server with these settings that lives as long as what comes back.
+sub own_server { return AdvisoryTest::Server->new(@_) }
+
+END {
+    my $status = $?;
+    $_->stop for grep { defined } @servers;
+    if (@databases) {
+        my $server = AdvisoryTest::Session->new(database => $ENV{PGDATABASE});
+        $server->run(qq{DROP DATABASE IF EXISTS "$_" WITH (FORCE)}) for @databases;
+    }
+    $? = $status;
+}
+
+# ---- A session --------------------------------------------------------------------------------------------
+
+package AdvisoryTest::Session;
+
+use DBD::Pg qw(:async);
+use Time::HiRes qw(sleep time);
+
+sub new {
+    my ($class, %how) = @_;
+    my $server   = $how{server};
+    my $database = $how{database} // ($server ? 'postgres' : $ENV{ADVISORY_TEST_DATABASE} // $ENV{PGDATABASE});
+    my $source   = "dbi:Pg:dbname='$database'";
+    $source .= ";host='$server->{PGHOST}';port=$server->{PGPORT}" if $server;
+    $source .= ";application_name='$how{application}'" if defined $how{application};
+    my $dbh = DBI->connect($source, $how{role} // ($server ? $server->{PGUSER} : $ENV{PGUSER}), '',
+        { RaiseError => 0, PrintError => 0, PrintWarn => 1, AutoCommit => 1, pg_enable_utf8 => 1 })
+        or die "cannot connect: $DBI::errstr\n";
+    my $self = bless { dbh => $dbh, pid => $dbh->{pg_pid} }, $class;
+    return $self;
+}
+
+sub pid { return $_[0]{pid} }
+
+sub dbh { return $_[0]{dbh} }
+
+# Runs a statement to its end. What comes back is as from finish().
+sub query {
+    my ($self, $sql, @values) = @_;
+    $self->start($sql, @values);
+    return $self->finish;
+}
+
+# The same for what has to succeed: its rows, or its first value, or nothing of interest.
+sub rows {
+    my ($self, $sql, @values) = @_;
+    my $result = $self->query($sql, @values);
+    die "$result->{message}\nin: $sql\n" if $result->{state};
+    return $result->{rows};
+}
+
+sub value {
+    my ($self, $sql, @values) = @_;
+    my $rows = $self->rows($sql, @values);
+    return @$rows ? $rows->[0][0] : undef;
+}
+
+sub run {
+    my ($self, @statements) = @_;
+    $self->rows($_) for @statements;
+    return $self;
+}
+
+# Sends a statement and returns at once. Without values by the simple protocol, with values by the extended one.
+sub start {
+    my ($self, $sql, @values) = @_;
+    my $direct = @values ? 0 : 1;
+    my $sth = $self->{dbh}->prepare($sql, { pg_async => PG_ASYNC, pg_direct => $direct, pg_server_prepare => !$direct });
+    $self->{sth} = $sth;
+    $self->{warnings} = [];
+    local $SIG{__WARN__} = sub { push @{ $self->{warnings} }, $_[0] };
+    $self->{failed} = !defined $sth->execute(@values);
+    return $self;
+}
+
+sub is_done {
+    my ($self) = @_;
+    return $self->{failed} || $self->{dbh}->pg_ready;
+}
+
+# Waits for the end of what was started, not longer than so many seconds. Of a success {rows, value}, of an error
+# {state, message, detail, hint, context, schema, constraint}; {warnings} of both.
+sub finish {
+    my ($self, $seconds) = @_;
+    my ($dbh, $sth) = @{$self}{qw(dbh sth)};
+    my $warnings = $self->{warnings};
+    local $SIG{__WARN__} = sub { push @$warnings, $_[0] };
+    my $end = time + ($seconds // 60);
+    until ($self->is_done) {
+        die "gave up waiting for a statement of $self->{pid}\n" if time > $end;
+        vec(my $socket = '', $dbh->{pg_socket}, 1) = 1;
+        select($socket, undef, undef, 0.2);
+    }
+    my $affected = $self->{failed} ? undef : $dbh->pg_result;
+    delete $self->{sth};
+    # DBD::Pg (3.21) takes whatever was cancelled (57014) for a success.
+    if (!defined $affected || $dbh->err || $dbh->state eq '57014') {
+        my %error = (state => $dbh->state || 'XX000', message => $dbh->pg_error_field('message_primary') // $dbh->errstr,
+            warnings => $warnings);
+        # (It spoils its argument.)
+        $error{$_} = $dbh->pg_error_field("$_") for qw(detail hint context schema constraint);
+        return \%error;
+    }
+    my $rows = $sth->{NUM_OF_FIELDS} ? $sth->fetchall_arrayref : [];
+    return { rows => $rows, value => (@$rows ? $rows->[0][0] : undef), warnings => $warnings };
+}
+
+sub disconnect {
+    my ($self) = @_;
+    # DBD::Pg would wait for its end.
+    $self->{dbh}->pg_cancel if $self->{sth} && !$self->{failed};
+    delete $self->{sth};
+    $self->{dbh}->disconnect;
+    return;
+}
+
+sub DESTROY { $_[0]->disconnect unless ${^GLOBAL_PHASE} eq 'DESTRUCT' }
+
+# ---- A server ---------------------------------------------------------------------------------------------
+
+package AdvisoryTest::Server;
+
+use File::Basename qw(dirname);
+use IPC::Open2;
+
+# scripts/server.sh starts it, waits for the end of its input, and removes it.
+sub new {
+    my ($class, @settings) = @_;
+    local $ENV{PG_CONFIG} = $ENV{PG_CONFIG} // "$ENV{PG_BINDIR}/pg_config";
+    my $script = dirname($INC{'AdvisoryTest.pm'}) . '/../../../scripts/server.sh';
+    my $self = bless { script => $script }, $class;
+    $self->{pid} = open2($self->{out}, $self->{in}, 'bash', $script, 'run', (map { ('--conf', $_) } @settings), '--',
+        'sh', '-c', 'env; echo ready=; exec cat >/dev/null');
+    my $out = $self->{out};
+    while (my $line = <$out>) {
+        my ($name, $value) = $line =~ /^(\w+)=(.*)$/ or next;
+        last if $name eq 'ready';
+        $self->{$name} = $value if $name =~ /^(PG|ADVISORY_EXT_)/;
+    }
+    die "the server did not start\n" unless $self->{PGHOST};
+    push @servers, $self;
+    return $self;
+}
+
+# pg_ctl on it, as in $server->ctl('restart', '-m', 'immediate').
+sub ctl {
+    my ($self, @arguments) = @_;
+    local %ENV = (%ENV, map { $_ => $self->{$_} } grep { /^(PG|ADVISORY_EXT_)/ } keys %$self);
+    return system('bash', $self->{script}, 'ctl', @arguments) == 0;
+}
+
+sub stop {
+    my ($self) = @_;
+    my $pid = delete $self->{pid} or return;
+    close $self->{in};
+    waitpid $pid, 0;
+    return;
+}
+
+1;

@@ -1,0 +1,167 @@
+#!/usr/bin/env perl
+# How long a timeout takes beside the server's own lock_timeout, what an error says of the holder and to whom, and
+# that ten thousand timed-out tries leave nothing behind: times, pids and a process's memory, which no expected
+# output can hold.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use AdvisoryTest;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+use constant { LIMIT => 0.250, TIMES => 9, TRIES => 10_000 };
+
+create_database();
+my $observer = session();
+my $holder   = session(application => 'nightly batch');
+my $waiter   = session();
+
+sub advisory_locks_of {
+    my ($session) = @_;
+    return $observer->value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = ?", $session->pid);
+}
+
+sub duration {
+    my ($code) = @_;
+    my $start = time;
+    $code->();
+    return time - $start;
+}
+
+$holder->value("SELECT advisory.lock('a', 'b')");
+
+# ---- How long it takes ------------------------------------------------------------------------------------
+
+my (@ours, @native, @falses);
+for (1 .. TIMES) {
+    push @ours, duration(sub { push @falses, $waiter->value("SELECT advisory.try_lock('a', 'b', '250ms')") });
+    $waiter->run("SET lock_timeout = '250ms'");
+    push @native, duration(sub { $waiter->query("SELECT pg_advisory_lock(advisory.key('a', 'b'))") });
+    $waiter->run('SET lock_timeout = 0');
+}
+is_deeply(\@falses, [ (0) x TIMES ], "try_lock('a', 'b', '250ms') returns false");
+cmp_ok((sort { $a <=> $b } @ours)[0], '>=', LIMIT, 'not before 250 ms');
+cmp_ok(median(@ours), '<=', 1.1 * median(@native), 'nor later than the built-in under lock_timeout, within a tenth');
+
+# ---- The transaction goes on ------------------------------------------------------------------------------
+
+$waiter->run('CREATE TABLE note (t text)', 'BEGIN', "INSERT INTO note VALUES ('before')");
+is($waiter->value("SELECT advisory.try_lock('a', 'b', '10ms')"), 0, 'false in a transaction');
+$waiter->run("INSERT INTO note VALUES ('after')", 'COMMIT');
+is($observer->value("SELECT string_agg(t, ',') FROM note"), 'before,after', 'that goes on, and commits all of it');
+
+# ---- What the error says ----------------------------------------------------------------------------------
+
+my $error = $waiter->query("SELECT advisory.lock('a', 'b', '250ms')");
+is($error->{state}, '55P03', 'lock() raises 55P03');
+is($error->{message}, 'could not obtain advisory lock "a/b" within 250 ms', 'names lock and limit');
+my $pid = $holder->pid;
+like($error->{detail}, qr/\bProcess $pid\b/, 'the detail names the holder: pid,');
+like($error->{detail}, qr/role "\Q$ENV{PGUSER}\E"/, 'role,');
+like($error->{detail}, qr/application "nightly batch"/, 'application,');
+like($error->{detail}, qr/exclusive mode; it is idle since \d{4}-/, 'mode, state and since when');
+is($error->{schema}, 'a', "the error's schema field is the namespace");
+is($error->{constraint}, 'b', 'its constraint field is the name');
+like($error->{hint}, qr/advisory\.holders\('a', 'b'\).*advisory\.terminate_holder\('a', 'b', $pid\)/, 'the hint says how to look and to act');
+is_deeply($waiter->rows("SELECT pid FROM advisory.holders('a', 'b')"), [ [$pid] ], 'and so it is');
+
+# A hint is to be pasted; a quote in the name must not break out of it.
+$holder->value(q{SELECT advisory.lock('it''s', 'a\b')});
+$error = $waiter->query(q{SELECT advisory.lock('it''s', 'a\b', '0')});
+my ($statement) = $error->{hint} =~ /(SELECT \* FROM advisory\.holders\(.*?\))\. /;
+is_deeply($waiter->rows($statement), $waiter->rows(q{SELECT * FROM advisory.holders('it''s', 'a\b')}), "a hint's statement can be pasted")
+    or diag($error->{hint});
+
+my $other = "advisory_other_$$";
+$observer->run("CREATE ROLE $other LOGIN");
+my $stranger = session(role => $other, application => 'stranger');
+$error = $stranger->query("SELECT advisory.lock('a', 'b', '10ms')");
+is($error->{state}, '55P03', 'the same for a role without privileges');
+like($error->{detail}, qr/\bProcess $pid\b.*application "nightly batch"/, 'with pid and application');
+unlike($error->{detail}, qr/idle|active|since/, 'and without state and time');
+$observer->run("GRANT pg_read_all_stats TO $other");
+$error = $stranger->query("SELECT advisory.lock('a', 'b', '10ms')");
+like($error->{detail}, qr/it is idle since/, 'which a member of pg_read_all_stats is told');
+
+# Those who wait ahead are in the way too.
+$observer->run("REVOKE pg_read_all_stats FROM $other");
+$stranger->start("SELECT advisory.lock('a', 'b')");
+waits($observer, $stranger);
+$error = $waiter->query("SELECT advisory.lock('a', 'b', '10ms')");
+my $ahead = $stranger->pid;
+like($error->{detail}, qr/Process $pid .* holds it .*\n.*Process $ahead of role "$other".* waits for it/, 'holder first, then who waits');
+$observer->value('SELECT pg_cancel_backend(?)', $stranger->pid);
+is($stranger->finish->{state}, '57014', 'the queue is empty again');
+$stranger->disconnect;
+
+# ---- Many of them -----------------------------------------------------------------------------------------
+
+# Every open subtransaction has a memory context of this name.
+my $OPEN_CONTEXTS = "SELECT count(*) FROM pg_backend_memory_contexts WHERE name = 'CurTransactionContext'";
+my $MEMORY = 'SELECT sum(total_bytes) FROM pg_backend_memory_contexts';
+
+sub try_often {
+    my ($tries) = @_;
+    $waiter->run(<<"SQL");
+        DO \$\$ BEGIN
+            FOR i IN 1 .. $tries LOOP
+                IF advisory.try_lock('a', 'b', '1ms') THEN
+                    RAISE 'got it';
+                END IF;
+            END LOOP;
+        END \$\$
+SQL
+}
+
+$waiter->value($_) for $OPEN_CONTEXTS, $MEMORY;
+$waiter->run('BEGIN', "SET LOCAL lock_timeout = '1h'");
+my $contexts = $waiter->value($OPEN_CONTEXTS);
+try_often(500);
+my $memory = $waiter->value($MEMORY);
+try_often(TRIES);
+cmp_ok($waiter->value($MEMORY) - $memory, '<', 64 * 1024, TRIES . ' timed-out tries: less than 7 bytes each');
+is($waiter->value($OPEN_CONTEXTS), $contexts, 'no open subtransaction');
+is($waiter->value('SELECT pg_current_xact_id_if_assigned()'), undef, 'no transaction id');
+is($waiter->value("SELECT current_setting('lock_timeout')"), '1h', 'lock_timeout as before');
+is(advisory_locks_of($waiter), 0, 'no lock');
+$waiter->run('COMMIT');
+is($waiter->value("SELECT advisory.hold_count('a', 'b')"), 0, 'nothing noted');
+
+# The same for the error, caught each time.
+$waiter->run(my $caught = <<'SQL');
+    DO $$ BEGIN
+        FOR i IN 1 .. 500 LOOP
+            BEGIN
+                PERFORM advisory.lock('a', 'b', '1ms');
+                RAISE 'got it';
+            EXCEPTION WHEN lock_not_available THEN
+            END;
+        END LOOP;
+    END $$
+SQL
+$memory = $waiter->value($MEMORY);
+$waiter->run($caught) for 1 .. 3;
+cmp_ok($waiter->value($MEMORY) - $memory, '<', 64 * 1024, '1500 errors leave no memory behind either');
+
+# ---- An interrupted wait ----------------------------------------------------------------------------------
+
+for my $function (qw(lock try_lock xact_lock try_xact_lock lock_shared try_xact_lock_shared)) {
+    my $call = "SELECT advisory.$function('a', 'b', NULL)";
+    $waiter->start($call);
+    waits($observer, $waiter);
+    $observer->value('SELECT pg_cancel_backend(?)', $waiter->pid);
+    is($waiter->finish->{state}, '57014', "$function: cancelled in the middle of a wait");
+    is_deeply($waiter->rows('SELECT 1'), [ [1] ], 'the session goes on');
+    is(advisory_locks_of($waiter), 0, 'and holds nothing');
+
+    $waiter->run("SET statement_timeout = '50ms'");
+    is($waiter->query($call)->{state}, '57014', "$function: ended by statement_timeout");
+    $waiter->run('SET statement_timeout = 0');
+    is_deeply([ $waiter->value('SELECT 1'), advisory_locks_of($waiter) ], [ 1, 0 ], 'the session goes on and holds nothing');
+}
+$holder->value("SELECT advisory.unlock('a', 'b')");
+is($waiter->value("SELECT advisory.try_lock('a', 'b')"), 1, 'and can have the lock once it is free');
+$observer->run("DROP ROLE $other");
+
+done_testing();
