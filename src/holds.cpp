@@ -350,7 +350,7 @@ has_session_hold(const Hold *hold) noexcept
 }
 
 Key *
-hold_session_keys(const std::string_view *ns, int *count)
+hold_session_keys(std::string_view ns, int *count)
 {
 	HASH_SEQ_STATUS status;
 
@@ -365,7 +365,7 @@ hold_session_keys(const std::string_view *ns, int *count)
 	hash_seq_init(&status, notebook);
 	while (auto *hold = static_cast<Hold *>(hash_seq_search(&status)))
 	{
-		if (ns == nullptr || same_text(hold->ns, *ns))
+		if (same_text(hold->ns, ns))
 			keys[(*count)++] = Key{hold->key};
 	}
 

@@ -68,10 +68,9 @@ int64		hold_count(const Hold *hold, Mode mode) noexcept;
 
 /*
  * The keys of a namespace of which the session still has session-level holds
- * as noted; palloc'd, *count of them.  A null namespace stands for all.  May
- * ereport (out of memory).
+ * as noted; palloc'd, *count of them.  May ereport (out of memory).
  */
-Key		   *hold_session_keys(const std::string_view *ns, int *count);
+Key		   *hold_session_keys(std::string_view ns, int *count);
 
 /* The lock as the note names it; points into the note. */
 LockName	hold_name(const Hold *hold) noexcept;

@@ -28,6 +28,7 @@
 #include "holders.h"
 #include "holds.h"
 #include "lock.h"
+#include "locktable.h"
 
 namespace advisory
 {
@@ -38,6 +39,19 @@ acquire(const LockRequest &request, bool dont_wait)
 	LOCKTAG		tag = request.tag();
 
 	return LockAcquire(&tag, lockmode_of(request.mode), request.scope == Scope::session, dont_wait);
+}
+
+/* The error fields that a program finds the lock by; palloc'd, or null. */
+static char *
+field_namespace(const LockName &name)
+{
+	return name.by_name() ? to_cstring(name.ns) : nullptr;
+}
+
+static char *
+field_name(const LockName &name)
+{
+	return name.has_name() ? to_cstring(name.name) : display_name(name);
 }
 
 /* Error context while a session waits. */
@@ -61,26 +75,55 @@ effective_lock_timeout(Timeout timeout) noexcept
 	return timeout.milliseconds();
 }
 
-/* A deadlock's victim keeps its session-level locks; say so. */
+/* What this session calls a lock that it holds. */
+static char *
+display_my_lock(const LOCKTAG &tag)
+{
+	DecodedTag	decoded = decode_tag(tag);
+	const Hold *hold = decoded.kind == Kind::lock ? hold_find(decoded.key) : nullptr;
+
+	if (hold != nullptr)
+		return display_name(hold_name(hold));
+	if (decoded.kind == Kind::pair || decoded.kind == Kind::foreign)
+		return psprintf("%d, %d", decoded.key1, decoded.key2);
+	return psprintf(INT64_FORMAT, decoded.key.value);
+}
+
+static bool
+is_session_level(const LockEntry &entry)
+{
+	for (Mode mode : ALL_MODES)
+	{
+		if (entry.lockmode == lockmode_of(mode))
+			return lock_counts(entry.tag, mode).session > 0;
+	}
+	return false;
+}
+
+/* A deadlock's victim keeps its session-level locks, however taken; say so. */
 static void
 add_survivors_hint(ErrorData *error)
 {
-	int			count;
-	Key		   *keys = hold_session_keys(nullptr, &count);
-
-	if (count == 0)
-		return;
-
-	LockName	survivor = hold_name(hold_find(keys[0]));
-	char	   *shown = display_name(survivor);
+	LockEntries mine = read_my_locks();
+	const LockEntry *survivor = nullptr;
+	int			count = 0;
 	char	   *hint;
 
+	for (int i = 0; i < mine.count; i++)
+	{
+		if (!is_session_level(mine.entries[i]))
+			continue;
+		survivor = &mine.entries[i];
+		count++;
+	}
+	if (count == 0)
+		return;
 	if (count == 1)
 		hint = psprintf("This session still holds session-level advisory lock \"%s\", which an error does not release.",
-						shown);
+						display_my_lock(survivor->tag));
 	else
 		hint = psprintf("This session still holds %d session-level advisory locks, such as \"%s\", which an error does not release.",
-						count, shown);
+						count, display_my_lock(survivor->tag));
 	error->hint = error->hint == nullptr ? hint : psprintf("%s\n%s", error->hint, hint);
 }
 
@@ -228,6 +271,9 @@ wait_for_grant(const LockRequest &request, Timeout timeout, ErrorData **error)
 
 		LockRelease(&tag, lockmode_of(request.mode), true);
 	}
+	/* What a program finds the lock by, as where a timeout ends the wait. */
+	ended_by->schema_name = field_namespace(request.name);
+	ended_by->constraint_name = field_name(request.name);
 	*error = ended_by;
 	return Outcome::not_free;
 }
@@ -304,16 +350,12 @@ format_limit(int milliseconds)
 	return psprintf("%d ms", milliseconds);
 }
 
-/* Fields that a program finds the lock by. */
 static int
 set_lock_fields(const LockName &name)
 {
 	if (name.by_name())
-		err_generic_string(PG_DIAG_SCHEMA_NAME, to_cstring(name.ns));
-	if (name.has_name())
-		err_generic_string(PG_DIAG_CONSTRAINT_NAME, to_cstring(name.name));
-	else
-		err_generic_string(PG_DIAG_CONSTRAINT_NAME, display_name(name));
+		err_generic_string(PG_DIAG_SCHEMA_NAME, field_namespace(name));
+	err_generic_string(PG_DIAG_CONSTRAINT_NAME, field_name(name));
 	return 0;
 }
 
@@ -672,7 +714,7 @@ int64
 lock_release_namespace(std::string_view ns)
 {
 	int			count;
-	Key		   *keys = hold_session_keys(&ns, &count);
+	Key		   *keys = hold_session_keys(ns, &count);
 	int64		released = 0;
 
 	for (int i = 0; i < count; i++)

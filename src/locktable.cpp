@@ -139,30 +139,43 @@ collect_waiters(Collector *collector, const PROCLOCK *proclock)
 }
 
 /*
- * Call visit(proclock) for each advisory lock of each session in a partition
- * until it returns false.  The partition must be locked.
+ * Call visit(proclock) for each advisory lock of a session in a partition until
+ * it returns false, and return what it did.  The partition must be locked.
  */
+template <typename Visit>
+static bool
+visit_session(PGPROC *proc, int partition, Visit visit)
+{
+	bool		going = true;
+
+	compat::walk_list<PROCLOCK>(&proc->myProcLocks[partition], offsetof(PROCLOCK, procLink),
+								[&](PROCLOCK *proclock) {
+		if (LOCK_LOCKTAG(*proclock->tag.myLock) == LOCKTAG_ADVISORY)
+			going = visit(proclock);
+		return going;
+	});
+	return going;
+}
+
+/* The same for each session. */
 template <typename Visit>
 static void
 visit_partition(int partition, Visit visit)
 {
-	bool		going = true;
-
-	for (int i = 0; going && i < proc_count(); i++)
+	for (int i = 0; i < proc_count(); i++)
 	{
-		PGPROC	   *proc = GetPGProcByNumber(i);
-
-		compat::walk_list<PROCLOCK>(&proc->myProcLocks[partition], offsetof(PROCLOCK, procLink),
-									[&](PROCLOCK *proclock) {
-			if (LOCK_LOCKTAG(*proclock->tag.myLock) == LOCKTAG_ADVISORY)
-				going = visit(proclock);
-			return going;
-		});
+		if (!visit_session(GetPGProcByNumber(i), partition, visit))
+			return;
 	}
 }
 
+/*
+ * Run read(), which locks nothing itself, with the partition locked, as often as
+ * it takes for what it collects to find room.
+ */
+template <typename Read>
 static void
-read_partition(Collector *collector, int partition, const LOCKTAG *only)
+read_partition(Collector *collector, int partition, Read read)
 {
 	int			mark = collector->found.count;
 	LWLock	   *partition_lock = LockHashPartitionLockByIndex(partition);
@@ -171,11 +184,7 @@ read_partition(Collector *collector, int partition, const LOCKTAG *only)
 	{
 		CHECK_FOR_INTERRUPTS();
 		LWLockAcquire(partition_lock, LW_SHARED);
-		visit_partition(partition, [&](PROCLOCK *proclock) {
-			if (only != nullptr && !same_tag(proclock->tag.myLock->tag, *only))
-				return true;
-			return collect_granted(collector, proclock) && collect_waiters(collector, proclock);
-		});
+		read();
 		LWLockRelease(partition_lock);
 
 		if (!collector->is_full())
@@ -196,7 +205,13 @@ read_all_locks()
 	Collector	collector;
 
 	for (int partition = 0; partition < NUM_LOCK_PARTITIONS; partition++)
-		read_partition(&collector, partition, nullptr);
+	{
+		read_partition(&collector, partition, [&]() {
+			visit_partition(partition, [&](PROCLOCK *proclock) {
+				return collect_granted(&collector, proclock) && collect_waiters(&collector, proclock);
+			});
+		});
+	}
 	return collector.found;
 }
 
@@ -204,8 +219,31 @@ LockEntries
 read_lock(const LOCKTAG &tag)
 {
 	Collector	collector;
+	int			partition = partition_of(tag);
 
-	read_partition(&collector, partition_of(tag), &tag);
+	read_partition(&collector, partition, [&]() {
+		visit_partition(partition, [&](PROCLOCK *proclock) {
+			if (!same_tag(proclock->tag.myLock->tag, tag))
+				return true;
+			return collect_granted(&collector, proclock) && collect_waiters(&collector, proclock);
+		});
+	});
+	return collector.found;
+}
+
+LockEntries
+read_my_locks()
+{
+	Collector	collector;
+
+	for (int partition = 0; partition < NUM_LOCK_PARTITIONS; partition++)
+	{
+		read_partition(&collector, partition, [&]() {
+			visit_session(MyProc, partition, [&](PROCLOCK *proclock) {
+				return collect_granted(&collector, proclock);
+			});
+		});
+	}
 	return collector.found;
 }
 

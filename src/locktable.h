@@ -53,6 +53,9 @@ LockEntries read_all_locks();
 /* The same of one lock; takes one partition's lock. */
 LockEntries read_lock(const LOCKTAG &tag);
 
+/* What this session holds, of every kind and in both scopes.  May ereport. */
+LockEntries read_my_locks();
+
 /*
  * Fill in who is in each waiter's way: those that hold a conflicting mode, and
  * those that wait for one further ahead in the queue, as pg_blocking_pids() has

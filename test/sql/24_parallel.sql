@@ -1,0 +1,33 @@
+-- In a parallel worker "true" would not mean held: the lock would go with the worker. A wrapper that is wrongly marked
+-- gets an error there; in the leader, and unmarked, it works.
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS advisory_ext;
+RESET client_min_messages;
+
+CREATE TABLE many AS SELECT i FROM generate_series(1, 100) i;
+CREATE FUNCTION wrongly_marked(i integer) RETURNS boolean LANGUAGE sql PARALLEL SAFE COST 1
+    AS $$ SELECT advisory.try_lock('parallel', i) $$;
+CREATE FUNCTION unmarked(i integer) RETURNS boolean LANGUAGE sql
+    AS $$ SELECT advisory.try_lock('parallel', i) $$;
+
+SET min_parallel_table_scan_size = 0;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET max_parallel_workers_per_gather = 2;
+SET parallel_leader_participation = off;
+-- (Its context differs between versions.)
+\set VERBOSITY terse
+SELECT count(*) FROM many WHERE wrongly_marked(i);
+\set VERBOSITY default
+SELECT count(*) FROM many WHERE unmarked(i);
+SELECT advisory.unlock_all('parallel');
+SELECT count(*) AS left_locked FROM pg_locks
+    WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
+
+RESET min_parallel_table_scan_size;
+RESET parallel_setup_cost;
+RESET parallel_tuple_cost;
+RESET max_parallel_workers_per_gather;
+RESET parallel_leader_participation;
+DROP FUNCTION wrongly_marked, unmarked;
+DROP TABLE many;
