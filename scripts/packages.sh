@@ -144,6 +144,8 @@ install_missing() {
     if ! may_become_root; then
         warn "neither root nor sudo: please have this run, then try again:"
         printf '    %s\n' "$line" >&2
+        warn "(Debian's server packages also start a cluster of their own, unless a file in" \
+            "/etc/postgresql-common/createcluster.d/ that ends in .conf says create_main_cluster = false)"
         exit 1
     fi
     say "running: $line"

@@ -28,6 +28,7 @@ set -euo pipefail
 
 SERVER_SH=$REPOSITORY/scripts/server.sh
 server_dir=         # all that is ours: stage/ and run/
+watchdog=           # the process that removes it if we are killed
 server_child=       # the command that server_run waits for
 
 # ---- Who, and where -----------------------------------------------------------------------------
@@ -93,6 +94,7 @@ server_open() {
     # Traps do not run under kill -9, so somebody outside watches: this process, and the one whose stage we use.
     setsid bash "$SERVER_SH" watch "$server_dir" "$$" ${ADVISORY_EXT_WATCH:+"$ADVISORY_EXT_WATCH"} \
         </dev/null >/dev/null 2>&1 &
+    watchdog=$!
     ADVISORY_EXT_WATCH=$$
     ADVISORY_EXT_TMP=$server_dir/run
     export ADVISORY_EXT_SERVER_USER ADVISORY_EXT_TMP ADVISORY_EXT_WATCH
@@ -188,6 +190,8 @@ server_close() {
         wait "$server_child" 2>/dev/null || true
     fi
     [ -z "$server_dir" ] || remove_server_dir "$server_dir"
+    # The watchdog ends with the directory; nothing of ours is to run any more when we are gone.
+    [ -z "$watchdog" ] || [ -d "$server_dir" ] || wait "$watchdog" || true
 }
 
 # Stops every server that runs on files in this directory, then removes it.
@@ -226,7 +230,7 @@ watch_server_dir() {
         for pid in "$@"; do
             kill -0 "$pid" 2>/dev/null || { remove_server_dir "$dir"; return; }
         done
-        sleep 0.5
+        sleep 0.2
     done
 }
 

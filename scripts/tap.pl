@@ -27,6 +27,11 @@ for my $kind (qr/\.sql$/, $scripts) {
         color    => -t STDOUT ? 1 : 0,
         ($kind eq $scripts ? (exec => \@limited) : (sources => { pgTAP => { suffix => '.sql' } })),
     });
+    # prove says how many were skipped, not why.
+    $harness->callback(made_parser => sub {
+        my ($parser) = @_;
+        $parser->callback(test => sub { print "\nskipped: ", $_[0]->explanation, "\n" if $_[0]->has_skip });
+    });
     count_file($_) for $harness->runtests(@chosen)->parsers;
 }
 

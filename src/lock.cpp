@@ -100,30 +100,40 @@ is_session_level(const LockEntry &entry)
 	return false;
 }
 
+/* The tags of this session's session-level locks, in order, each once; palloc'd. */
+static LOCKTAG *
+find_survivors(int *count)
+{
+	LockEntries mine = read_my_locks();
+	auto	   *tags = static_cast<LOCKTAG *>(palloc_extended(sizeof(LOCKTAG) * (mine.count + 1), MCXT_ALLOC_HUGE));
+
+	*count = 0;
+	for (int i = 0; i < mine.count; i++)
+	{
+		if (is_session_level(mine.entries[i]))
+			tags[(*count)++] = mine.entries[i].tag;
+	}
+	qsort(tags, *count, sizeof(LOCKTAG), compare_locktags);
+	*count = static_cast<int>(qunique(tags, *count, sizeof(LOCKTAG), compare_locktags));
+	return tags;
+}
+
 /* A deadlock's victim keeps its session-level locks, however taken; say so. */
 static void
 add_survivors_hint(ErrorData *error)
 {
-	LockEntries mine = read_my_locks();
-	const LockEntry *survivor = nullptr;
-	int			count = 0;
+	int			count;
+	LOCKTAG    *survivors = find_survivors(&count);
 	char	   *hint;
 
-	for (int i = 0; i < mine.count; i++)
-	{
-		if (!is_session_level(mine.entries[i]))
-			continue;
-		survivor = &mine.entries[i];
-		count++;
-	}
 	if (count == 0)
 		return;
 	if (count == 1)
 		hint = psprintf("This session still holds session-level advisory lock \"%s\", which an error does not release.",
-						display_my_lock(survivor->tag));
+						display_my_lock(survivors[0]));
 	else
 		hint = psprintf("This session still holds %d session-level advisory locks, such as \"%s\", which an error does not release.",
-						count, display_my_lock(survivor->tag));
+						count, display_my_lock(survivors[0]));
 	error->hint = error->hint == nullptr ? hint : psprintf("%s\n%s", error->hint, hint);
 }
 

@@ -103,4 +103,17 @@ same_tag(const LOCKTAG &a, const LOCKTAG &b) noexcept
 	return memcmp(&a, &b, sizeof(LOCKTAG)) == 0;
 }
 
+int
+compare_locktags(const void *a, const void *b) noexcept
+{
+	const DecodedTag tag_a = decode_tag(*static_cast<const LOCKTAG *>(a));
+	const DecodedTag tag_b = decode_tag(*static_cast<const LOCKTAG *>(b));
+
+	if (tag_a.database != tag_b.database)
+		return tag_a.database < tag_b.database ? -1 : 1;
+	if (!(tag_a.key == tag_b.key))
+		return tag_a.key.value < tag_b.key.value ? -1 : 1;
+	return static_cast<int>(tag_a.objsubid) - static_cast<int>(tag_b.objsubid);
+}
+
 }								/* namespace advisory */

@@ -129,6 +129,9 @@ DecodedTag decode_tag(const LOCKTAG &tag) noexcept;
 
 bool same_tag(const LOCKTAG &a, const LOCKTAG &b) noexcept;
 
+/* For qsort: by database, then key, then objsubid. */
+int compare_locktags(const void *a, const void *b) noexcept;
+
 }								/* namespace advisory */
 
 #endif							/* ADVISORY_EXT_LOCKTAG_H */

@@ -24,6 +24,7 @@ extern "C" {
 #include "fmgr.h"
 #include "funcapi.h"
 #include "lib/ilist.h"
+#include "lib/qunique.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "pgstat.h"

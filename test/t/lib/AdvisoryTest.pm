@@ -46,11 +46,11 @@ sub wait_until {
     return 1;
 }
 
-# Waits until the other session is in a lock's queue, as this one sees it.
+# Waits until the other session is in a lock's queue, with its timers set, as this one sees it.
 sub waits {
     my ($observer, $waiter) = @_;
     return wait_until('session waits for a lock', sub {
-        $observer->value('SELECT count(*) FROM pg_locks WHERE pid = ? AND NOT granted', $waiter->pid);
+        $observer->value('SELECT count(*) FROM pg_locks WHERE pid = ? AND NOT granted AND waitstart IS NOT NULL', $waiter->pid);
     });
 }
 
