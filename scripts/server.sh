@@ -58,6 +58,8 @@ as_server() (
 make_server_dir() {
     local base
     for base in "${TMPDIR:-/tmp}" /tmp; do
+        # PGXS does not quote where it installs to.
+        [[ $base != *[[:space:]]* ]] || continue
         server_dir=$(mktemp -d "$base/$EXTENSION.XXXXXX")
         server_dir=$(cd "$server_dir" && pwd -P)
         mkdir "$server_dir/run"

@@ -98,22 +98,42 @@ client_address(const PgBackendStatus &backend, Datum *address)
 	return true;
 }
 
+/* The text, or a copy with the bytes escaped that no text here may have. */
+static char *
+escape_foreign(char *text)
+{
+	StringInfoData escaped;
+
+	if (text == nullptr || pg_verifymbstr(text, static_cast<int>(strlen(text)), true))
+		return text;
+
+	initStringInfo(&escaped);
+	for (const char *byte = text; *byte != '\0'; byte++)
+	{
+		if (IS_HIGHBIT_SET(*byte))
+			appendStringInfo(&escaped, "\\x%02x", static_cast<unsigned char>(*byte));
+		else
+			appendStringInfoChar(&escaped, *byte);
+	}
+	return escaped.data;
+}
+
 char *
 query_text(const PgBackendStatus &backend)
 {
-	return pgstat_clip_activity(backend.st_activity_raw);
+	return escape_foreign(pgstat_clip_activity(backend.st_activity_raw));
 }
 
 char *
 role_name(Oid role)
 {
-	return OidIsValid(role) ? GetUserNameFromId(role, true) : nullptr;
+	return OidIsValid(role) ? escape_foreign(GetUserNameFromId(role, true)) : nullptr;
 }
 
 char *
 database_name(Oid database)
 {
-	return OidIsValid(database) ? get_database_name(database) : nullptr;
+	return OidIsValid(database) ? escape_foreign(get_database_name(database)) : nullptr;
 }
 
 static PreparedXact
@@ -145,7 +165,7 @@ prepared_xacts(int *count)
 	for (int i = 0; i < *count; i++)
 	{
 		xacts[i] = read_prepared(SPI_tuptable->vals[i], SPI_tuptable->tupdesc);
-		xacts[i].gid = MemoryContextStrdup(callers_context, xacts[i].gid);
+		xacts[i].gid = MemoryContextStrdup(callers_context, escape_foreign(xacts[i].gid));
 	}
 	SPI_finish();
 	return xacts;

@@ -36,6 +36,11 @@ const char *state_name(BackendState state) noexcept;
 /* A session's client address as inet; false for none (a socket, or unknown). */
 bool		client_address(const PgBackendStatus &backend, Datum *address);
 
+/*
+ * What follows may come from a database of another encoding.  Bytes that are not
+ * valid in this one's are escaped, as \xe9.
+ */
+
 /* A session's query text, cut at a character boundary; palloc'd. */
 char	   *query_text(const PgBackendStatus &backend);
 

@@ -33,6 +33,7 @@ struct XactHold
 
 static constexpr int FIRST_SWEEP_AT = 256;
 static constexpr int FIRST_XACT_HOLDS = 64;
+static constexpr int KEPT_XACT_HOLDS = 4096;
 
 static MemoryContext notebook_context = nullptr;
 static HTAB *notebook = nullptr;
@@ -84,14 +85,22 @@ total_count(const Hold *hold) noexcept
 }
 
 static void
-drop_note(Hold *hold) noexcept
+clear_names(Hold *hold) noexcept
 {
-	int64		key = hold->key;
-
 	if (hold->ns != nullptr)
 		pfree(hold->ns);
 	if (hold->name != nullptr)
 		pfree(hold->name);
+	hold->ns = nullptr;
+	hold->name = nullptr;
+}
+
+static void
+drop_note(Hold *hold) noexcept
+{
+	int64		key = hold->key;
+
+	clear_names(hold);
 	hash_search(notebook, &key, HASH_REMOVE, nullptr);
 }
 
@@ -186,15 +195,12 @@ rename_note(Hold *hold, const LockName &name)
 	char	   *new_ns = name.by_name() ? copy_into_notebook(name.ns) : nullptr;
 	char	   *new_name = copy_into_notebook(name.name);
 
-	if (hold->ns != nullptr)
-		pfree(hold->ns);
-	if (hold->name != nullptr)
-		pfree(hold->name);
+	clear_names(hold);
 	hold->ns = new_ns;
 	hold->name = new_name;
 }
 
-/* The note on a lock, under its name; a new one if there was none. */
+/* The note on a lock; a new one if there was none. */
 static Hold *
 open_note(const LockName &name)
 {
@@ -212,8 +218,6 @@ open_note(const LockName &name)
 		*hold = Hold{};
 		hold->key = name.key.value;
 	}
-	if (should_rename(hold, name))
-		rename_note(hold, name);
 	return hold;
 }
 
@@ -258,7 +262,12 @@ hold_note(const LockName &name, Mode mode, Scope scope)
 
 	if (scope == Scope::transaction)
 		reserve_xact_hold();
-	strike_released(hold, mode, scope == Scope::session ? 1 : 0);
+	for (Mode each : ALL_MODES)
+		strike_released(hold, each, each == mode && scope == Scope::session ? 1 : 0);
+	if (total_count(hold) == 0)
+		clear_names(hold);		/* of an earlier life */
+	if (should_rename(hold, name))
+		rename_note(hold, name);
 
 	if (is_first(hold, mode))
 		hold->acquired_at[m] = GetCurrentTimestamp();
@@ -401,6 +410,24 @@ forget_xact_holds(int nest_level) noexcept
 		strike_xact_hold(xact_holds[--xact_hold_count]);
 }
 
+/* Give back what only a large transaction needed. */
+static void
+shrink() noexcept
+{
+	if (xact_hold_capacity <= KEPT_XACT_HOLDS)
+		return;
+	pfree(xact_holds);
+	xact_holds = nullptr;
+	xact_hold_capacity = 0;
+	if (hash_get_num_entries(notebook) == 0)
+	{
+		MemoryContextDelete(notebook_context);
+		notebook_context = nullptr;
+		notebook = nullptr;
+		sweep_at = FIRST_SWEEP_AT;
+	}
+}
+
 /* A subtransaction has succeeded: its holds are now its parent's. */
 static void
 hand_xact_holds_to_parent(int nest_level) noexcept
@@ -418,6 +445,7 @@ at_xact_end(XactEvent event, void *)
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PREPARE:
 			forget_xact_holds(0);
+			shrink();
 			break;
 		default:
 			break;

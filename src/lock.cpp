@@ -260,10 +260,37 @@ outcome_of_timeout(Timeout timeout) noexcept
 	return Outcome::timeout;
 }
 
+/* Release what was granted while the wait was being ended. */
+static void
+release_survivor(const LockRequest &request)
+{
+	LOCKTAG		tag = request.tag();
+
+	if (survived(request))
+		LockRelease(&tag, lockmode_of(request.mode), true);
+}
+
+/*
+ * The server reports one interrupt for all that were pending, and a lock timeout
+ * before the others.  A statement must not outlive its statement_timeout for
+ * that.  (A cancel by somebody else cannot be told from the lock timeout's own.)
+ */
+static void
+check_statement_timeout(const LockRequest &request, bool was_running)
+{
+	if (!was_running || get_timeout_active(STATEMENT_TIMEOUT))
+		return;
+	release_survivor(request);
+	ereport(ERROR,
+			(errcode(ERRCODE_QUERY_CANCELED),
+			 errmsg("canceling statement due to statement timeout")));
+}
+
 /* Wait, and say what came of it; with *error, that is to be raised. */
 static Outcome
 wait_for_grant(const LockRequest &request, Timeout timeout, ErrorData **error)
 {
+	bool		statement_timeout = get_timeout_active(STATEMENT_TIMEOUT);
 	ErrorData  *ended_by = wait_for_lock(request, effective_lock_timeout(timeout));
 
 	if (ended_by == nullptr)
@@ -272,15 +299,11 @@ wait_for_grant(const LockRequest &request, Timeout timeout, ErrorData **error)
 	if (ended_by->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE)
 	{
 		FreeErrorData(ended_by);
+		check_statement_timeout(request, statement_timeout);
 		return survived(request) ? Outcome::granted : outcome_of_timeout(timeout);
 	}
 
-	if (survived(request))
-	{
-		LOCKTAG		tag = request.tag();
-
-		LockRelease(&tag, lockmode_of(request.mode), true);
-	}
+	release_survivor(request);
 	/* What a program finds the lock by, as where a timeout ends the wait. */
 	ended_by->schema_name = field_namespace(request.name);
 	ended_by->constraint_name = field_name(request.name);
@@ -288,13 +311,21 @@ wait_for_grant(const LockRequest &request, Timeout timeout, ErrorData **error)
 	return Outcome::not_free;
 }
 
-/* A transaction-level lock needs no undoing: the error ends what it belongs to. */
+/*
+ * Note a grant; look for interrupts once more, since those that come later end
+ * the statement with the lock held.  A transaction-level lock needs no undoing:
+ * the error ends what it belongs to.
+ */
 static void
 note_or_release(const LockRequest &request)
 {
+	volatile bool noted = false;
+
 	PG_TRY();
 	{
 		hold_note(request.name, request.mode, request.scope);
+		noted = true;
+		CHECK_FOR_INTERRUPTS();
 	}
 	PG_CATCH();
 	{
@@ -303,6 +334,8 @@ note_or_release(const LockRequest &request)
 			LOCKTAG		tag = request.tag();
 
 			LockRelease(&tag, lockmode_of(request.mode), true);
+			if (noted)
+				hold_strike(request.name, request.mode, 1);
 		}
 		PG_RE_THROW();
 	}
@@ -327,6 +360,7 @@ take(const LockRequest &request, Timeout timeout, ErrorData **error)
 	Outcome		outcome = Outcome::granted;
 
 	check_not_parallel_worker();
+	CHECK_FOR_INTERRUPTS();
 	if (acquire(request, true) == LOCKACQUIRE_NOT_AVAIL)
 		outcome = timeout.is_immediate() ? Outcome::not_free : wait_for_grant(request, timeout, error);
 	if (outcome == Outcome::granted)
