@@ -69,5 +69,12 @@ SELECT advisory.unlock_key(42), advisory.unlock_key(42), advisory.unlock_key(42)
 SELECT advisory.unlock_key(42);
 SELECT advisory.unlock_shared_key(42);
 
+-- A label goes with the lock that it was given for, also when that is released behind our back.
+SELECT advisory.lock_key(43, label => 'once');
+SELECT pg_advisory_unlock_all();
+SELECT advisory.lock_key(43);
+SELECT name FROM advisory.locks WHERE key = 43 AND pid = pg_backend_pid();
+SELECT advisory.unlock_key(43);
+
 SELECT count(*) AS left_locked FROM pg_locks
     WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database());

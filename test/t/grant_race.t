@@ -119,4 +119,21 @@ $result = race($waiter, "SELECT pg_advisory_lock(advisory.key('race', 'a'))") un
 is($result->{state}, '55P03', 'pg_advisory_lock() ends with an error');
 ok(held($waiter), 'and holds the lock (so the test can fail)');
 
+# When both its own limit and statement_timeout are over before the waiter gets to look, the server reports the lock
+# timeout only. The statement must not go on for that.
+for my $call ("advisory.try_lock('race', 'a', '$own')", "advisory.try_lock_all('race', ARRAY['a', 'b'], '$own')",
+              "advisory.try_xact_lock('race', 'a', '$own')") {
+    $waiter = session()->run("SET statement_timeout = '" . 2 * LIMIT_MS . "ms'");
+    $holder->value("SELECT advisory.lock('race', 'a')");
+    $waiter->start("SELECT $call, pg_sleep(10)");
+    waits($observer, $waiter);
+    kill STOP => $waiter->pid or die 'cannot stop the process ' . $waiter->pid . ": $!\n";
+    sleep 2.5 * LIMIT_MS / 1000;
+    kill CONT => $waiter->pid;
+    is($waiter->finish->{state}, '57014', "$call: statement_timeout ends the statement");
+    $holder->value("SELECT advisory.unlock('race', 'a')");
+    is($observer->value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = ?", $waiter->pid), 0,
+        'and nothing is held');
+}
+
 done_testing();

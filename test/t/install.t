@@ -163,6 +163,16 @@ is($user->value("SELECT advisory.lock_all('install', ARRAY(SELECT 'n' || i FROM 
 is($watcher->value($MINE, $user->pid), 100, 'and is held');
 is($user->value("SELECT advisory.unlock_all('install')"), 100, 'and let go');
 
+# A query in another encoding, which this database's cannot have as it is, is escaped.
+my $latin = "advisory_latin_$$";
+$admin->run(qq{CREATE DATABASE "$latin" ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0});
+my $foreign = session(database => $latin);
+$foreign->run('SET client_encoding = \'UTF8\'', "SELECT pg_advisory_lock(4711), '\x{e9}t\x{e9}'");
+is($here->value('SELECT query FROM advisory.locks WHERE pid = ?', $foreign->pid), q{SELECT pg_advisory_lock(4711), '\xe9t\xe9'},
+    'bytes of another encoding are escaped');
+$foreign->disconnect;
+$admin->run(qq{DROP DATABASE "$latin"});
+
 $_->disconnect for $owners, $other, $here;
 $server->stop;
 $admin->run(qq{DROP DATABASE "$database" WITH (FORCE)}, qq{DROP DATABASE "$planted" WITH (FORCE)}, "DROP ROLE $owner", "DROP ROLE $stranger", "DROP ROLE $reader");

@@ -46,11 +46,13 @@ sub wait_until {
     return 1;
 }
 
-# Waits until the other session is in a lock's queue, with its timers set, as this one sees it.
+# Waits until the other session is in a lock's queue, with its timers set, as this one sees it; or until it has done
+# with what it was given to do, which on a busy machine can be too soon to be seen waiting.
 sub waits {
     my ($observer, $waiter) = @_;
     return wait_until('session waits for a lock', sub {
-        $observer->value('SELECT count(*) FROM pg_locks WHERE pid = ? AND NOT granted AND waitstart IS NOT NULL', $waiter->pid);
+        $observer->value('SELECT count(*) FROM pg_locks WHERE pid = ? AND NOT granted AND waitstart IS NOT NULL',
+            $waiter->pid) || $waiter->is_done;
     });
 }
 
