@@ -43,6 +43,17 @@ static XactHold *xact_holds = nullptr;
 static int	xact_hold_count = 0;
 static int	xact_hold_capacity = 0;
 
+bool
+is_held_by_me(const LOCKTAG &tag) noexcept
+{
+	for (Mode mode : ALL_MODES)
+	{
+		if (compat::lock_held_by_me(&tag, lockmode_of(mode)))
+			return true;
+	}
+	return false;
+}
+
 LockCounts
 lock_counts(const LOCKTAG &tag, Mode mode)
 {
@@ -104,19 +115,6 @@ drop_note(Hold *hold) noexcept
 	hash_search(notebook, &key, HASH_REMOVE, nullptr);
 }
 
-static bool
-is_stale(const Hold *hold) noexcept
-{
-	LOCKTAG		tag = lock_tag(MyDatabaseId, Key{hold->key});
-
-	for (Mode mode : ALL_MODES)
-	{
-		if (compat::lock_held_by_me(&tag, lockmode_of(mode)))
-			return false;
-	}
-	return true;
-}
-
 static void
 sweep_notebook()
 {
@@ -125,7 +123,7 @@ sweep_notebook()
 	hash_seq_init(&status, notebook);
 	while (auto *hold = static_cast<Hold *>(hash_seq_search(&status)))
 	{
-		if (is_stale(hold))
+		if (!is_held_by_me(lock_tag(MyDatabaseId, Key{hold->key})))
 			drop_note(hold);
 	}
 	sweep_at = Max(2 * hash_get_num_entries(notebook), FIRST_SWEEP_AT);
@@ -244,16 +242,6 @@ strike_released(Hold *hold, Mode mode, int64 just_granted)
 	set_session_count(hold, mode, Min(noted, held.session - just_granted));
 }
 
-/* Is nothing held in this mode by what was noted so far? */
-static bool
-is_first(const Hold *hold, Mode mode) noexcept
-{
-	int			m = index_of(mode);
-
-	return hold->counts[index_of(Scope::session)][m] == 0 &&
-		hold->counts[index_of(Scope::transaction)][m] == 0;
-}
-
 void
 hold_note(const LockName &name, Mode mode, Scope scope)
 {
@@ -269,7 +257,7 @@ hold_note(const LockName &name, Mode mode, Scope scope)
 	if (should_rename(hold, name))
 		rename_note(hold, name);
 
-	if (is_first(hold, mode))
+	if (hold_count(hold, mode) == 0)
 		hold->acquired_at[m] = GetCurrentTimestamp();
 	hold->counts[index_of(scope)][m]++;
 	if (scope == Scope::transaction)

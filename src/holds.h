@@ -38,6 +38,9 @@ struct LockCounts
 	int64		transaction;
 };
 
+/* Does this session hold the lock, in any mode and scope, however taken? */
+bool		is_held_by_me(const LOCKTAG &tag) noexcept;
+
 /*
  * Ask the lock manager how often this session holds the lock in this mode, by
  * scope, however it was taken.  Touches no shared memory.  May ereport (out of

@@ -41,6 +41,13 @@ acquire(const LockRequest &request, bool dont_wait)
 	return LockAcquire(&tag, lockmode_of(request.mode), request.scope == Scope::session, dont_wait);
 }
 
+/* Give up one session-level hold that is known to be there. */
+static void
+release_one(const LOCKTAG &tag, Mode mode)
+{
+	LockRelease(&tag, lockmode_of(mode), true);
+}
+
 /* The error fields that a program finds the lock by; palloc'd, or null. */
 static char *
 field_namespace(const LockName &name)
@@ -157,6 +164,53 @@ catch_error(MemoryContext context)
 	return error;
 }
 
+namespace
+{
+
+/* An internal subtransaction, and what is the caller's again after it. */
+class Subtransaction
+{
+public:
+	Subtransaction() : context(CurrentMemoryContext), owner(CurrentResourceOwner)
+	{
+		BeginInternalSubTransaction(nullptr);
+		MemoryContextSwitchTo(context);
+	}
+
+	void		release() const
+	{
+		ReleaseCurrentSubTransaction();
+		restore();
+	}
+
+	/* After an error: roll back, and return the error with its state cleared. */
+	ErrorData  *roll_back_error() const
+	{
+		ErrorData  *error = catch_error(context);
+
+		roll_back();
+		return error;
+	}
+
+	void		roll_back() const
+	{
+		RollbackAndReleaseCurrentSubTransaction();
+		restore();
+	}
+
+private:
+	void		restore() const
+	{
+		MemoryContextSwitchTo(context);
+		CurrentResourceOwner = owner;
+	}
+
+	MemoryContext context;
+	ResourceOwner owner;
+};
+
+}								/* anonymous namespace */
+
 /*
  * Wait without an end of its own.  Returns null if the lock was granted,
  * otherwise the error that ended the wait, which must be raised.
@@ -186,32 +240,23 @@ wait_forever(const LockRequest &request)
 static ErrorData *
 wait_in_subtransaction(const LockRequest &request, int milliseconds)
 {
-	MemoryContext callers_context = CurrentMemoryContext;
-	ResourceOwner callers_owner = CurrentResourceOwner;
 	int			users_lock_timeout = LockTimeout;
 	ErrorData  *volatile error = nullptr;
-
-	BeginInternalSubTransaction(nullptr);
-	MemoryContextSwitchTo(callers_context);
+	Subtransaction subtransaction;
 
 	PG_TRY();
 	{
 		LockTimeout = milliseconds;
 		wait_and_check(request);
 		LockTimeout = users_lock_timeout;
-
-		ReleaseCurrentSubTransaction();
+		subtransaction.release();
 	}
 	PG_CATCH();
 	{
 		LockTimeout = users_lock_timeout;
-		error = catch_error(callers_context);
-		RollbackAndReleaseCurrentSubTransaction();
+		error = subtransaction.roll_back_error();
 	}
 	PG_END_TRY();
-
-	MemoryContextSwitchTo(callers_context);
-	CurrentResourceOwner = callers_owner;
 	return error;
 }
 
@@ -264,10 +309,8 @@ outcome_of_timeout(Timeout timeout) noexcept
 static void
 release_survivor(const LockRequest &request)
 {
-	LOCKTAG		tag = request.tag();
-
 	if (survived(request))
-		LockRelease(&tag, lockmode_of(request.mode), true);
+		release_one(request.tag(), request.mode);
 }
 
 /*
@@ -331,9 +374,7 @@ note_or_release(const LockRequest &request)
 	{
 		if (request.scope == Scope::session)
 		{
-			LOCKTAG		tag = request.tag();
-
-			LockRelease(&tag, lockmode_of(request.mode), true);
+			release_one(request.tag(), request.mode);
 			if (noted)
 				hold_strike(request.name, request.mode, 1);
 		}
@@ -469,9 +510,7 @@ lock_must(const LockRequest &request, Timeout timeout)
 static void
 take_back(const LockName &name, Mode mode)
 {
-	LOCKTAG		tag = lock_tag(MyDatabaseId, name.key);
-
-	LockRelease(&tag, lockmode_of(mode), true);
+	release_one(lock_tag(MyDatabaseId, name.key), mode);
 	hold_strike(name, mode, 1);
 }
 
@@ -529,10 +568,8 @@ take_in_order(const LockNames &names, Mode mode, Scope scope, Timeout timeout, v
 	{
 		LockRequest request = {names.locks[result->taken], mode, scope};
 		ErrorData  *error = nullptr;
-		Outcome		outcome;
+		Outcome		outcome = take(request, deadline.remaining(), &error);
 
-		CHECK_FOR_INTERRUPTS();
-		outcome = take(request, deadline.remaining(), &error);
 		if (error != nullptr)
 			ReThrowError(error);
 		result->outcome = outcome;
@@ -543,10 +580,10 @@ take_in_order(const LockNames &names, Mode mode, Scope scope, Timeout timeout, v
 }
 
 static void
-take_back_first(const LockNames &names, Mode mode, int taken)
+take_back_first(const LockName *locks, Mode mode, int taken)
 {
 	for (int i = taken - 1; i >= 0; i--)
-		take_back(names.locks[i], mode);
+		take_back(locks[i], mode);
 }
 
 /* All session-level locks or none. */
@@ -563,13 +600,13 @@ take_all_session(const LockNames &names, Mode mode, Timeout timeout, volatile Ta
 	{
 		ErrorData  *error = catch_error(callers_context);
 
-		take_back_first(names, mode, result->taken);
+		take_back_first(names.locks, mode, result->taken);
 		raise_wait_error(error);
 	}
 	PG_END_TRY();
 
 	if (result->taken < names.count)
-		take_back_first(names, mode, result->taken);
+		take_back_first(names.locks, mode, result->taken);
 }
 
 /*
@@ -579,30 +616,19 @@ take_all_session(const LockNames &names, Mode mode, Timeout timeout, volatile Ta
 static void
 take_all_transaction(const LockNames &names, Mode mode, Timeout timeout, volatile TakenAll *result)
 {
-	MemoryContext callers_context = CurrentMemoryContext;
-	ResourceOwner callers_owner = CurrentResourceOwner;
-
-	BeginInternalSubTransaction(nullptr);
-	MemoryContextSwitchTo(callers_context);
+	Subtransaction subtransaction;
 
 	PG_TRY();
 	{
 		take_in_order(names, mode, Scope::transaction, timeout, result);
 		if (result->taken == names.count)
-			ReleaseCurrentSubTransaction();
+			subtransaction.release();
 		else
-			RollbackAndReleaseCurrentSubTransaction();
-		MemoryContextSwitchTo(callers_context);
-		CurrentResourceOwner = callers_owner;
+			subtransaction.roll_back();
 	}
 	PG_CATCH();
 	{
-		ErrorData  *error = catch_error(callers_context);
-
-		RollbackAndReleaseCurrentSubTransaction();
-		MemoryContextSwitchTo(callers_context);
-		CurrentResourceOwner = callers_owner;
-		raise_wait_error(error);
+		raise_wait_error(subtransaction.roll_back_error());
 	}
 	PG_END_TRY();
 }
@@ -679,10 +705,7 @@ lock_try_any(const LockNames &names, Mode mode, Scope scope, int wanted,
 	PG_CATCH();
 	{
 		if (scope == Scope::session)
-		{
-			for (int i = taken_count - 1; i >= 0; i--)
-				take_back(taken[i], mode);
-		}
+			take_back_first(taken, mode, taken_count);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
@@ -727,7 +750,7 @@ lock_release(const LockName &name, Mode mode)
 				 set_lock_fields(name)));
 		return false;
 	}
-	LockRelease(&tag, lockmode_of(mode), true);
+	release_one(tag, mode);
 	hold_strike(name, mode, 1);
 	return true;
 }
@@ -738,7 +761,7 @@ release_holds(const LockName &name, Mode mode, int64 count)
 	LOCKTAG		tag = lock_tag(MyDatabaseId, name.key);
 
 	for (int64 i = 0; i < count; i++)
-		LockRelease(&tag, lockmode_of(mode), true);
+		release_one(tag, mode);
 	hold_strike(name, mode, count);
 	return count;
 }
@@ -772,19 +795,6 @@ lock_release_namespace(std::string_view ns)
 		}
 	}
 	return released;
-}
-
-bool
-lock_is_mine(Key key)
-{
-	LOCKTAG		tag = lock_tag(MyDatabaseId, key);
-
-	for (Mode mode : ALL_MODES)
-	{
-		if (compat::lock_held_by_me(&tag, lockmode_of(mode)))
-			return true;
-	}
-	return false;
 }
 
 int64

@@ -93,10 +93,7 @@ int64		lock_release_all(const LockName &name);
  */
 int64		lock_release_namespace(std::string_view ns);
 
-/* Does this session hold the lock, in any mode and scope, however taken? */
-bool		lock_is_mine(Key key);
-
-/* How often does it, through this extension, in any mode and scope? */
+/* How often does this session hold the lock through this extension, in any mode and scope? */
 int64		lock_my_count(Key key);
 
 /*

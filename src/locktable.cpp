@@ -420,35 +420,41 @@ find_all_blockers(LockEntries *found)
 	BlockerFinder(found).run();
 }
 
-bool
-is_held_by_anybody(const LOCKTAG &tag)
+/* Call visit(proclock) for each session's part in one lock, with its partition locked. */
+template <typename Visit>
+static void
+visit_lock(const LOCKTAG &tag, Visit visit)
 {
 	int			partition = partition_of(tag);
 	LWLock	   *partition_lock = LockHashPartitionLockByIndex(partition);
-	bool		held = false;
 
 	LWLockAcquire(partition_lock, LW_SHARED);
 	visit_partition(partition, [&](PROCLOCK *proclock) {
-		if (same_tag(proclock->tag.myLock->tag, tag))
-			held = proclock->tag.myLock->nGranted > 0;
-		return !held;
+		return !same_tag(proclock->tag.myLock->tag, tag) || visit(proclock);
 	});
 	LWLockRelease(partition_lock);
+}
+
+bool
+is_held_by_anybody(const LOCKTAG &tag)
+{
+	bool		held = false;
+
+	visit_lock(tag, [&](PROCLOCK *proclock) {
+		held = proclock->tag.myLock->nGranted > 0;
+		return false;
+	});
 	return held;
 }
 
 bool
 signal_holder(const LOCKTAG &tag, int pid, bool *sent)
 {
-	int			partition = partition_of(tag);
-	LWLock	   *partition_lock = LockHashPartitionLockByIndex(partition);
 	bool		holds = false;
 	int			signal_errno = 0;
 
-	LWLockAcquire(partition_lock, LW_SHARED);
-	visit_partition(partition, [&](PROCLOCK *proclock) {
-		if (proclock->tag.myProc->pid != pid || proclock->holdMask == 0 ||
-			!same_tag(proclock->tag.myLock->tag, tag))
+	visit_lock(tag, [&](PROCLOCK *proclock) {
+		if (proclock->tag.myProc->pid != pid || proclock->holdMask == 0)
 			return true;
 		holds = true;
 		/* Its whole process group, as pg_terminate_backend() does. */
@@ -456,7 +462,6 @@ signal_holder(const LOCKTAG &tag, int pid, bool *sent)
 			signal_errno = errno;
 		return false;
 	});
-	LWLockRelease(partition_lock);
 
 	*sent = holds && signal_errno == 0;
 	errno = signal_errno;

@@ -7,6 +7,7 @@
 #include "args.h"
 #include "await.h"
 #include "holders.h"
+#include "holds.h"
 #include "lock.h"
 #include "locktable.h"
 #include "lockview.h"
@@ -70,7 +71,7 @@ template <typename By>
 static Datum
 holds(FunctionCallInfo fcinfo)
 {
-	PG_RETURN_BOOL(lock_is_mine(By::read(fcinfo).key));
+	PG_RETURN_BOOL(is_held_by_me(lock_tag(MyDatabaseId, By::read(fcinfo).key)));
 }
 
 template <typename By>
