@@ -13,6 +13,7 @@
 #include "lockname.h"
 #include "locktable.h"
 #include "lockview.h"
+#include "names.h"
 #include "srf.h"
 
 namespace advisory
@@ -20,8 +21,6 @@ namespace advisory
 
 namespace
 {
-
-constexpr char HIDDEN[] = "<insufficient privilege>";
 
 /*
  * Who holds or waits, ready to be shown: text values, and the address, made once
