@@ -26,7 +26,7 @@ ISOLATION_OPTS += --inputdir=test/isolation --load-extension=$(EXTENSION)
 ISOLATION_OPTS += $(if $(filter-out 14 15,$(MAJORVERSION)),--expecteddir=test/isolation)
 
 # ---- Flags: C++ inside a server that longjmps, and no C++ run-time library -----------------------
-CXX_DIALECT  = -std=c++17 -fno-exceptions -fno-rtti -fno-threadsafe-statics -Wno-register
+CXX_DIALECT  = -std=c++17 -fno-exceptions -fno-rtti -fno-threadsafe-statics -fvisibility=hidden -Wno-register
 PG_CPPFLAGS  = -DADVISORY_EXT_VERSION='"$(EXTVERSION)"'
 PG_CXXFLAGS  = $(CXX_DIALECT) -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -MMD -MP
 # The library that the server itself has its digests from.

@@ -7,7 +7,9 @@
 #include "compat.h"
 #include "guc.h"
 #include "holds.h"
+#include "shared.h"
 
+#pragma GCC visibility push(default)
 extern "C" {
 
 ADVISORY_EXT_MODULE_MAGIC("advisory_ext", ADVISORY_EXT_VERSION);
@@ -19,6 +21,8 @@ _PG_init(void)
 {
 	advisory::guc_init();
 	advisory::holds_init();
+	advisory::shared_init();
 }
 
 }
+#pragma GCC visibility pop

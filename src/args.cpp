@@ -5,6 +5,7 @@
 #include "pg.h"
 
 #include "args.h"
+#include "holds.h"
 #include "key.h"
 
 namespace advisory
@@ -128,12 +129,6 @@ Deadline::remaining() const noexcept
 	int64		milliseconds = (left + 999) / 1000;
 
 	return Timeout::of(static_cast<int>(Min(milliseconds, timeout.milliseconds())));
-}
-
-LockName
-named_lock(std::string_view ns, std::string_view name)
-{
-	return LockName{key_of(ns, name), ns, name};
 }
 
 LockName

@@ -81,9 +81,6 @@ std::string_view uuid_as_name(Datum id);
 /* An interval argument: null waits for ever. */
 Timeout		timeout_argument(FunctionCallInfo fcinfo, int arg);
 
-/* The lock that a namespace and a name stand for. */
-LockName	named_lock(std::string_view ns, std::string_view name);
-
 /*
  * How a function's SQL variants name their lock.  Each reads it from the
  * arguments at the front, and says where the timeout stands.

@@ -13,6 +13,7 @@
 #include "pg.h"
 
 #include "await.h"
+#include "holds.h"
 
 namespace advisory
 {
@@ -103,6 +104,8 @@ release_snapshots(const char *procedure)
 void
 await_lock(const LockRequest &request, Timeout timeout, const char *procedure)
 {
+	/* What looks at catalogs comes first: it would take a snapshot. */
+	hold_open(request.name, request.scope);
 	release_snapshots(procedure);
 
 	Outcome		outcome = lock_take(request, timeout);

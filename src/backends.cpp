@@ -6,6 +6,7 @@
 
 #include "backends.h"
 #include "compat.h"
+#include "encoding.h"
 
 namespace advisory
 {
@@ -19,15 +20,25 @@ compare_pids(const void *a, const void *b) noexcept
 	return pid_a < pid_b ? -1 : pid_a > pid_b;
 }
 
-Backends::Backends()
+Backends::Backends(AsBefore)
 {
-	/* The server would repeat the transaction's first picture for ever. */
-	pgstat_clear_backend_activity_snapshot();
 	count = pgstat_fetch_stat_numbackends();
 	entries = static_cast<LocalPgBackendStatus **>(palloc(sizeof(*entries) * (count + 1)));
 	for (int i = 0; i < count; i++)
 		entries[i] = compat::local_beentry_by_index(i + 1);
 	qsort(entries, count, sizeof(*entries), compare_pids);
+}
+
+/* The server would repeat the transaction's first picture for ever. */
+static Backends::AsBefore
+refresh()
+{
+	pgstat_clear_backend_activity_snapshot();
+	return Backends::AsBefore{};
+}
+
+Backends::Backends() : Backends(refresh())
+{
 }
 
 const LocalPgBackendStatus *
@@ -51,10 +62,15 @@ Backends::find(int pid) const noexcept
 }
 
 bool
+may_see_all()
+{
+	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
+}
+
+bool
 may_see_role(Oid role)
 {
-	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
-		has_privs_of_role(GetUserId(), role);
+	return may_see_all() || has_privs_of_role(GetUserId(), role);
 }
 
 const char *
@@ -96,26 +112,6 @@ client_address(const PgBackendStatus &backend, Datum *address)
 	clean_ipv6_addr(client.addr.ss_family, host);
 	*address = DirectFunctionCall1(inet_in, CStringGetDatum(host));
 	return true;
-}
-
-/* The text, or a copy with the bytes escaped that no text here may have. */
-static char *
-escape_foreign(char *text)
-{
-	StringInfoData escaped;
-
-	if (text == nullptr || pg_verifymbstr(text, static_cast<int>(strlen(text)), true))
-		return text;
-
-	initStringInfo(&escaped);
-	for (const char *byte = text; *byte != '\0'; byte++)
-	{
-		if (IS_HIGHBIT_SET(*byte))
-			appendStringInfo(&escaped, "\\x%02x", static_cast<unsigned char>(*byte));
-		else
-			appendStringInfoChar(&escaped, *byte);
-	}
-	return escaped.data;
 }
 
 char *

@@ -19,6 +19,12 @@ public:
 	/* May ereport (out of memory). */
 	Backends();
 
+	/* The picture that was made last in this transaction, rather than a fresh one. */
+	struct AsBefore
+	{
+	};
+	explicit Backends(AsBefore);
+
 	/* The session with this pid, or null if it has gone. */
 	const LocalPgBackendStatus *find(int pid) const noexcept;
 
@@ -26,6 +32,9 @@ private:
 	LocalPgBackendStatus **entries; /* by ascending pid */
 	int			count;
 };
+
+/* May the current user see what everybody's sessions are doing?  May ereport. */
+bool		may_see_all();
 
 /* May the current user see what sessions of this role are doing?  May ereport. */
 bool		may_see_role(Oid role);

@@ -73,6 +73,129 @@ backend_is_starting(BackendState state)
 #endif
 }
 
+/* 19 gives a tranche its name when it is made; before, each session told itself. */
+inline int
+new_lwlock_tranche(const char *name)
+{
+#if PG_VERSION_NUM >= 190000
+	return LWLockNewTrancheId(name);
+#else
+	(void) name;
+	return LWLockNewTrancheId();
+#endif
+}
+
+inline void
+register_lwlock_tranche(int tranche, const char *name)
+{
+#if PG_VERSION_NUM >= 190000
+	(void) tranche;
+	(void) name;
+#else
+	LWLockRegisterTranche(tranche, name);
+#endif
+}
+
+/*
+ * A piece of shared memory by name, made by make(place) if this is the first to
+ * ask; the same place in all sessions' eyes, and there until the server restarts.
+ * 17 brought a registry for this, 19 an argument to its callback; before, there
+ * is the memory that the server has to spare.  May ereport.
+ */
+#if PG_VERSION_NUM >= 170000
+
+constexpr bool shared_struct_can_be_reserved = false;
+
+inline void *
+shared_struct(const char *name, size_t size, void (*make) (void *))
+{
+	bool		found;
+
+#if PG_VERSION_NUM >= 190000
+	return GetNamedDSMSegment(name, size,
+							  [](void *place, void *argument) {
+								  reinterpret_cast<void (*) (void *)>(argument)(place);
+							  },
+							  &found, reinterpret_cast<void *>(make));
+#else
+	return GetNamedDSMSegment(name, size, make, &found);
+#endif
+}
+
+inline void
+reserve_shared_struct(const char *, size_t, void (*) (void *))
+{
+}
+
+#else
+
+constexpr bool shared_struct_can_be_reserved = true;
+
+inline void *
+shared_struct(const char *name, size_t size, void (*make) (void *))
+{
+	bool		found;
+	void	   *place;
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	place = ShmemInitStruct(name, size, &found);
+	if (!found)
+		make(place);
+	LWLockRelease(AddinShmemInitLock);
+	return place;
+}
+
+/* What the hooks of a preloaded library need to know. */
+struct ReservedStruct
+{
+	const char *name;
+	size_t		size;
+	void		(*make) (void *);
+	shmem_request_hook_type previous_request;
+	shmem_startup_hook_type previous_startup;
+};
+
+inline ReservedStruct reserved_struct;
+
+/* When preloading: have the memory set aside, and make it before anybody else can use it up. */
+inline void
+reserve_shared_struct(const char *name, size_t size, void (*make) (void *))
+{
+	if (!process_shared_preload_libraries_in_progress)
+		return;
+
+	reserved_struct = ReservedStruct{name, size, make, shmem_request_hook, shmem_startup_hook};
+	shmem_request_hook = []() {
+		if (reserved_struct.previous_request != nullptr)
+			reserved_struct.previous_request();
+		RequestAddinShmemSpace(CACHELINEALIGN(reserved_struct.size));
+	};
+	shmem_startup_hook = []() {
+		if (reserved_struct.previous_startup != nullptr)
+			reserved_struct.previous_startup();
+		shared_struct(reserved_struct.name, reserved_struct.size, reserved_struct.make);
+	};
+}
+
+#endif
+
+/* 17 added the function that copies a key. */
+inline dshash_parameters
+hash_parameters(size_t key_size, size_t entry_size, int tranche)
+{
+	dshash_parameters parameters = {};
+
+	parameters.key_size = key_size;
+	parameters.entry_size = entry_size;
+	parameters.compare_function = dshash_memcmp;
+	parameters.hash_function = dshash_memhash;
+#if PG_VERSION_NUM >= 170000
+	parameters.copy_function = dshash_memcpy;
+#endif
+	parameters.tranche_id = tranche;
+	return parameters;
+}
+
 /* 16 changed SHM_QUEUE to dlist; C++ cannot use either's macros for walking. */
 #if PG_VERSION_NUM >= 160000
 using ListHead = dlist_head;

@@ -25,10 +25,57 @@ static const config_enum_entry session_locks_options[] = {
 	{nullptr, 0, false},
 };
 
+static int	track = static_cast<int>(Track::all);
+
+static const config_enum_entry track_options[] = {
+	{"none", static_cast<int>(Track::none), false},
+	{"names", static_cast<int>(Track::names), false},
+	{"all", static_cast<int>(Track::all), false},
+	{nullptr, 0, false},
+};
+
+/* Memory for more would be megabytes by the hundred. */
+static constexpr int MAX_MAX_NAMES = 1000000;
+
+static int	max_names = 10000;
+static int	log_wait = -1;
+static int	log_hold = -1;
+static int	leak_after = 10 * 60;
+
 SessionLocks
 session_locks_setting() noexcept
 {
 	return static_cast<SessionLocks>(session_locks);
+}
+
+Track
+track_setting() noexcept
+{
+	return static_cast<Track>(track);
+}
+
+int
+max_names_setting() noexcept
+{
+	return max_names;
+}
+
+int
+log_wait_setting() noexcept
+{
+	return log_wait;
+}
+
+int
+log_hold_setting() noexcept
+{
+	return log_hold;
+}
+
+int
+leak_after_setting() noexcept
+{
+	return leak_after;
 }
 
 void
@@ -44,6 +91,50 @@ guc_init()
 							 session_locks_options,
 							 PGC_USERSET, 0,
 							 nullptr, nullptr, nullptr);
+
+	DefineCustomIntVariable("advisory_ext.max_names",
+							"Sets how many names of locks the server remembers.",
+							"When there are more, those that were not used for the longest "
+							"time make room, unless their lock is held or waited for.",
+							&max_names,
+							10000, 0, MAX_MAX_NAMES,
+							PGC_SIGHUP, 0,
+							nullptr, nullptr, nullptr);
+
+	DefineCustomEnumVariable("advisory_ext.track",
+							 "Selects what is remembered about locks: \"none\", their "
+							 "\"names\", or \"all\" with statistics.",
+							 nullptr,
+							 &track,
+							 static_cast<int>(Track::all),
+							 track_options,
+							 PGC_SUSET, 0,
+							 nullptr, nullptr, nullptr);
+
+	DefineCustomIntVariable("advisory_ext.log_wait",
+							"Logs waits for locks that took longer than this.",
+							"-1 turns it off, 0 logs all waits.",
+							&log_wait,
+							-1, -1, INT_MAX,
+							PGC_SUSET, GUC_UNIT_MS,
+							nullptr, nullptr, nullptr);
+
+	DefineCustomIntVariable("advisory_ext.log_hold",
+							"Logs locks that were held longer than this, when they are released.",
+							"-1 turns it off, 0 logs all.",
+							&log_hold,
+							-1, -1, INT_MAX,
+							PGC_SUSET, GUC_UNIT_MS,
+							nullptr, nullptr, nullptr);
+
+	DefineCustomIntVariable("advisory_ext.leak_after",
+							"Sets how long a session may be idle before its session-level "
+							"locks are shown in advisory.leaks.",
+							nullptr,
+							&leak_after,
+							10 * 60, 0, INT_MAX / 1000,
+							PGC_USERSET, GUC_UNIT_S,
+							nullptr, nullptr, nullptr);
 
 	MarkGUCPrefixReserved("advisory_ext");
 }

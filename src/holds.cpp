@@ -1,47 +1,156 @@
 /*
  * holds.cpp
- *		What this session holds through this extension, and under which names.
+ *		What this session knows of locks: their names, and what it holds through this
+ *		extension.
  *
- * Two structures:
+ * The notes are found by key, and by namespace and name unless these are very
+ * long.  What is held is published (published.h): a record for each lock, mode and
+ * transaction, and one for each session-level lock and mode.  The transaction-level
+ * records stand in the order they were made, with the nesting level of
+ * the transaction that they belong to.  Levels never fall from one record to the
+ * next, so the end of a subtransaction concerns only the end of the list.
  *
- * - notebook: a hash table, key -> Hold.
- *
- * - xact_holds: the transaction-level holds in the order they were noted, each
- *	 with the nesting level of the transaction that it belongs to.  Levels never
- *	 fall from one entry to the next, so the end of a subtransaction concerns
- *	 only the top of the stack.
- *
- * A note is dropped when its counts reach zero.  Session-level holds that were
- * released behind our back leave stale notes; these are swept out whenever the
- * notebook has doubled since the last sweep, so that a pooled connection which
- * lives on DISCARD ALL does not grow.
+ * Notes of nothing that is held are kept until there are many.  Session-level holds
+ * that were released behind our back leave stale counts; these are found out
+ * when the note is used, or when notes are dropped.
  */
 #include "pg.h"
 
+#include "backends.h"
 #include "compat.h"
+#include "encoding.h"
+#include "guc.h"
 #include "holds.h"
+#include "key.h"
+#include "published.h"
 
 namespace advisory
 {
 
-struct XactHold
+/* How many notes of nothing that is held are kept, at least and at most. */
+static constexpr int MIN_KEPT_NOTES = 256;
+static constexpr int MAX_KEPT_NOTES = 16384;
+
+namespace
 {
-	Key			key;
-	Mode		mode;
-	int			nest_level;
+
+/* What a note goes by; in a Hold, or in the arguments of a call. */
+struct NoteName
+{
+	std::string_view ns;
+	std::string_view name;
 };
 
-static constexpr int FIRST_SWEEP_AT = 256;
-static constexpr int FIRST_XACT_HOLDS = 64;
-static constexpr int KEPT_XACT_HOLDS = 4096;
+struct NoteByKey
+{
+	int64		key;
+	Hold	   *hold;
+	char		status;
+};
+
+struct NoteByName
+{
+	Hold	   *hold;
+	uint32		hash;
+	char		status;
+};
+
+uint32
+hash_key(int64 key) noexcept
+{
+	uint64		bits = static_cast<uint64>(key);
+
+	return murmurhash32(static_cast<uint32>(bits) ^ murmurhash32(static_cast<uint32>(bits >> 32)));
+}
+
+uint32
+hash_text(std::string_view text) noexcept
+{
+	return hash_bytes(reinterpret_cast<const unsigned char *>(text.data()), static_cast<int>(text.size()));
+}
+
+/* Only for notes that are found by name, which are kept whole. */
+NoteName
+note_name(const Hold *hold) noexcept
+{
+	return NoteName{std::string_view(hold->text(), hold->ns_kept), std::string_view(hold->name(), hold->name_kept)};
+}
+
+uint32
+hash_name(const NoteName &name) noexcept
+{
+	return hash_combine(hash_text(name.ns), hash_text(name.name));
+}
+
+/* While the table looks for a name that may not have a note: it, instead of a null note. */
+const NoteName *wanted_name;
+
+uint32
+hash_note(const Hold *hold) noexcept
+{
+	return hash_name(hold != nullptr ? note_name(hold) : *wanted_name);
+}
+
+bool
+same_note(const Hold *stored, const Hold *hold) noexcept
+{
+	NoteName	a = note_name(stored);
+	NoteName	b = hold != nullptr ? note_name(hold) : *wanted_name;
+
+	return a.name == b.name && a.ns == b.ns;
+}
+
+#define SH_PREFIX by_key
+#define SH_ELEMENT_TYPE NoteByKey
+#define SH_KEY_TYPE int64
+#define SH_KEY key
+#define SH_HASH_KEY(table, key) hash_key(key)
+#define SH_EQUAL(table, a, b) ((a) == (b))
+#define SH_SCOPE static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
+
+#define SH_PREFIX by_name
+#define SH_ELEMENT_TYPE NoteByName
+#define SH_KEY_TYPE Hold *
+#define SH_KEY hold
+#define SH_HASH_KEY(table, key) hash_note(key)
+#define SH_EQUAL(table, a, b) same_note(a, b)
+#define SH_STORE_HASH
+#define SH_GET_HASH(table, element) ((element)->hash)
+#define SH_SCOPE static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
+
+}								/* anonymous namespace */
 
 static MemoryContext notebook_context = nullptr;
-static HTAB *notebook = nullptr;
-static int64 sweep_at = FIRST_SWEEP_AT;
+static by_key_hash *notes_by_key = nullptr;
+static by_name_hash *notes_by_name = nullptr;
+static uint32 sweep_at = MIN_KEPT_NOTES;
+static bool closes_at_exit = false;
 
-static XactHold *xact_holds = nullptr;
-static int	xact_hold_count = 0;
-static int	xact_hold_capacity = 0;
+/* Changes whenever notes are dropped. */
+static uint32 notebook_epoch = 0;
+
+/* A note that is not in use, as a list. */
+struct FreeNote
+{
+	Hold	   *self;
+	FreeNote   *next;
+};
+
+static constexpr int NOTES_PER_BLOCK = 32;
+
+static FreeNote *free_notes = nullptr;
+
+static void strike_xact_records(int from) noexcept;
+static void end_hold(Hold *hold, Mode mode, TimestampTz now) noexcept;
+static void count_record(const HoldRecord *record) noexcept;
+
+/* ---- Asking the lock manager ---- */
 
 bool
 is_held_by_me(const LOCKTAG &tag) noexcept
@@ -82,233 +191,619 @@ lock_counts(const LOCKTAG &tag, Mode mode)
 	return counts;
 }
 
-static int64
-total_count(const Hold *hold) noexcept
-{
-	int64		total = 0;
+/* ---- Notes ---- */
 
-	for (const auto &scope : hold->counts)
-	{
-		for (int64 count : scope)
-			total += count;
-	}
-	return total;
+/* How often it is held by transactions, in this mode. */
+static int64
+xact_count(const Hold *hold, Mode mode) noexcept
+{
+	int64		count = 0;
+
+	for (int i = hold->xact_record[index_of(mode)]; i != NO_RECORD; i = xact_record(i)->previous)
+		count += xact_record(i)->count;
+	return count;
+}
+
+int64
+hold_count(const Hold *hold, Mode mode) noexcept
+{
+	return hold->session_count[index_of(mode)] + xact_count(hold, mode);
+}
+
+static bool
+is_held(const Hold *hold, Mode mode) noexcept
+{
+	return hold->session_count[index_of(mode)] > 0 || hold->xact_record[index_of(mode)] != NO_RECORD;
+}
+
+static bool
+is_held(const Hold *hold) noexcept
+{
+	return is_held(hold, Mode::exclusive) || is_held(hold, Mode::shared);
 }
 
 static void
 clear_names(Hold *hold) noexcept
 {
-	if (hold->ns != nullptr)
-		pfree(hold->ns);
-	if (hold->name != nullptr)
-		pfree(hold->name);
-	hold->ns = nullptr;
-	hold->name = nullptr;
+	if (hold->is_found_by_name)
+		by_name_delete(notes_by_name, hold);
+	if (hold->long_text != nullptr)
+		pfree(hold->long_text);
+	hold->long_text = nullptr;
+	hold->has_name = false;
+	hold->by_name = false;
+	hold->is_found_by_name = false;
+	hold->entry = DirectoryReference{};
 }
 
+/* A lock is released without being counted as held for any time: who knows when that was. */
 static void
-drop_note(Hold *hold) noexcept
+forget_session_holds(Hold *hold, Mode mode) noexcept
 {
-	int64		key = hold->key;
+	int			m = index_of(mode);
 
-	clear_names(hold);
-	hash_search(notebook, &key, HASH_REMOVE, nullptr);
+	hold->session_count[m] = 0;
+	hold->session_by_name[m] = 0;
+	if (hold->session_record[m] == NO_RECORD)
+		return;
+	count_record(session_record(hold->session_record[m]));
+	withdraw_session_hold(hold->session_record[m]);
+	hold->session_record[m] = NO_RECORD;
 }
 
-static void
-sweep_notebook()
+static bool
+has_xact_hold(const Hold *hold) noexcept
 {
-	HASH_SEQ_STATUS status;
-
-	hash_seq_init(&status, notebook);
-	while (auto *hold = static_cast<Hold *>(hash_seq_search(&status)))
+	for (int record : hold->xact_record)
 	{
-		if (!is_held_by_me(lock_tag(MyDatabaseId, Key{hold->key})))
-			drop_note(hold);
+		if (record != NO_RECORD)
+			return true;
 	}
-	sweep_at = Max(2 * hash_get_num_entries(notebook), FIRST_SWEEP_AT);
+	return false;
+}
+
+static bool
+is_noted_and_held(const Hold *hold) noexcept
+{
+	return has_xact_hold(hold) ||
+		(is_held(hold) && is_held_by_me(lock_tag(MyDatabaseId, hold->key)));
+}
+
+static void
+free_note(Hold *hold) noexcept
+{
+	auto	   *free = reinterpret_cast<FreeNote *>(hold);
+
+	free->self = hold;
+	free->next = free_notes;
+	free_notes = free;
+}
+
+static int
+kept_notes() noexcept
+{
+	return Max(Min(max_names_setting(), MAX_KEPT_NOTES), MIN_KEPT_NOTES);
+}
+
+/* Drop the notes of what is not held. */
+static void
+sweep_notebook() noexcept
+{
+	by_key_iterator iterator;
+
+	notebook_epoch++;
+	by_key_start_iterate(notes_by_key, &iterator);
+	while (NoteByKey *note = by_key_iterate(notes_by_key, &iterator))
+	{
+		Hold	   *hold = note->hold;
+
+		if (is_noted_and_held(hold))
+			continue;
+		for (Mode mode : ALL_MODES)
+			forget_session_holds(hold, mode);
+		clear_names(hold);
+		free_note(hold);
+		by_key_delete_item(notes_by_key, note);
+	}
+	sweep_at = Max(2 * notes_by_key->members, static_cast<uint32>(kept_notes()));
+}
+
+/* The session ends. */
+static void
+close_notebook(int, Datum)
+{
+	by_key_iterator iterator;
+	TimestampTz now = GetCurrentTimestamp();
+
+	/* As the end of a transaction, which comes after this, would. */
+	LWLockReleaseAll();
+	strike_xact_records(0);
+	if (notes_by_key == nullptr)
+		return published_detach();
+	by_key_start_iterate(notes_by_key, &iterator);
+	while (NoteByKey *note = by_key_iterate(notes_by_key, &iterator))
+	{
+		for (Mode mode : ALL_MODES)
+		{
+			if (is_held(note->hold, mode) && is_noted_and_held(note->hold))
+				end_hold(note->hold, mode, now);
+			forget_session_holds(note->hold, mode);
+		}
+	}
+	published_detach();
 }
 
 static void
 open_notebook()
 {
-	HASHCTL		control = {};
+	MemoryContext context = AllocSetContextCreate(TopMemoryContext, "advisory_ext holds",
+												  ALLOCSET_DEFAULT_SIZES);
 
-	if (notebook_context == nullptr)
-		notebook_context = AllocSetContextCreate(TopMemoryContext, "advisory_ext holds",
-												 ALLOCSET_DEFAULT_SIZES);
-	control.keysize = sizeof(int64);
-	control.entrysize = sizeof(Hold);
-	control.hcxt = notebook_context;
-	notebook = hash_create("advisory_ext holds", FIRST_SWEEP_AT, &control,
-						   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	notes_by_name = by_name_create(context, MIN_KEPT_NOTES, nullptr);
+	notes_by_key = by_key_create(context, MIN_KEPT_NOTES, nullptr);
+	notebook_context = context;
+	sweep_at = kept_notes();
+	if (!closes_at_exit)
+		before_shmem_exit(close_notebook, Datum(0));
+	closes_at_exit = true;
 }
 
+static Hold *
+find_note(Key key) noexcept
+{
+	if (notes_by_key == nullptr)
+		return nullptr;
+
+	NoteByKey  *note = by_key_lookup(notes_by_key, key.value);
+
+	return note != nullptr ? note->hold : nullptr;
+}
+
+/* Notes are had by the block, and used again. */
 static void
-reserve_xact_hold()
+add_block()
 {
-	if (xact_hold_count < xact_hold_capacity)
-		return;
+	auto	   *block = static_cast<char *>(MemoryContextAllocHuge(notebook_context, sizeof(Hold) * NOTES_PER_BLOCK + alignof(Hold)));
+	auto	   *notes = reinterpret_cast<Hold *>(TYPEALIGN(alignof(Hold), block));
 
-	int			capacity = Max(2 * xact_hold_capacity, FIRST_XACT_HOLDS);
-	Size		bytes = sizeof(XactHold) * capacity;
-	void	   *grown = xact_holds == nullptr
-		? MemoryContextAlloc(notebook_context, bytes)
-		: repalloc_huge(xact_holds, bytes);
-
-	xact_holds = static_cast<XactHold *>(grown);
-	xact_hold_capacity = capacity;
+	/* In the order they will be used in, for the processor's sake. */
+	for (int i = NOTES_PER_BLOCK - 1; i >= 0; i--)
+		free_note(&notes[i]);
 }
 
-static char *
-copy_into_notebook(std::string_view text)
+static Hold *
+add_note(Key key)
 {
-	auto	   *copy = static_cast<char *>(MemoryContextAlloc(notebook_context, text.size() + 1));
+	bool		found;
 
-	memcpy(copy, text.data(), text.size());
-	copy[text.size()] = '\0';
-	return copy;
+	if (notes_by_key == nullptr)
+		open_notebook();
+	if (notes_by_key->members >= sweep_at)
+		sweep_notebook();
+
+	if (free_notes == nullptr)
+		add_block();
+
+	Hold	   *hold = free_notes->self;
+
+	by_key_insert(notes_by_key, key.value, &found)->hold = hold;
+	free_notes = free_notes->next;
+	memset(static_cast<void *>(hold), 0, sizeof(Hold));
+	hold->key = key;
+	for (Mode mode : ALL_MODES)
+	{
+		hold->session_record[index_of(mode)] = NO_RECORD;
+		hold->xact_record[index_of(mode)] = NO_RECORD;
+	}
+	return hold;
+}
+
+/* ---- Names ---- */
+
+static bool
+is_kept_whole(const NoteName &name) noexcept
+{
+	return name.ns.size() <= STORED_NAME_BYTES && name.name.size() <= STORED_NAME_BYTES;
+}
+
+static Hold *
+find_note_by_name(const NoteName &name) noexcept
+{
+	NoteByName *note;
+
+	if (notes_by_name == nullptr || !is_kept_whole(name))
+		return nullptr;
+	wanted_name = &name;
+	note = by_name_lookup(notes_by_name, nullptr);
+	return note != nullptr ? note->hold : nullptr;
+}
+
+LockName
+named_lock(std::string_view ns, std::string_view name)
+{
+	LockName	lock = {};
+
+	lock.ns = ns;
+	lock.name = name;
+	if (Hold *hold = find_note_by_name(NoteName{ns, name}))
+	{
+		directory_prefetch(hold->entry);
+		lock.key = hold->key;
+		lock.known = hold;
+		lock.epoch = notebook_epoch;
+		return lock;
+	}
+	lock.key = key_of(ns, name);
+	return lock;
+}
+
+/* As much of it as is kept: whole characters, as the directory would. */
+static std::string_view
+kept_part(std::string_view text)
+{
+	if (text.size() <= STORED_NAME_BYTES)
+		return text;
+	return text.substr(0, pg_mbcliplen(text.data(), static_cast<int>(text.size()), STORED_NAME_BYTES));
 }
 
 static bool
-same_text(const char *stored, std::string_view text) noexcept
+same_part(std::string_view kept, uint32 full_length, std::string_view text) noexcept
 {
-	return stored != nullptr && text == std::string_view(stored);
+	return full_length == text.size() && kept == text.substr(0, kept.size());
+}
+
+/* Is this what the note is called already? */
+static bool
+same_name(const Hold *hold, const LockName &name) noexcept
+{
+	return hold->has_name && hold->by_name == name.by_name() &&
+		same_part(std::string_view(hold->name(), hold->name_kept), hold->name_length, name.name) &&
+		same_part(std::string_view(hold->text(), hold->ns_kept), hold->ns_length, name.ns);
 }
 
 /* A name outranks a label, and a new label an old one. */
 static bool
 should_rename(const Hold *hold, const LockName &name) noexcept
 {
-	if (!name.has_name())
+	if (!name.has_name() || same_name(hold, name))
 		return false;
-	if (name.by_name())
-		return !same_text(hold->ns, name.ns) || !same_text(hold->name, name.name);
-	return hold->ns == nullptr && !same_text(hold->name, name.name);
+	return name.by_name() || !hold->by_name;
 }
 
 static void
 rename_note(Hold *hold, const LockName &name)
 {
-	char	   *new_ns = name.by_name() ? copy_into_notebook(name.ns) : nullptr;
-	char	   *new_name = copy_into_notebook(name.name);
-
-	clear_names(hold);
-	hold->ns = new_ns;
-	hold->name = new_name;
-}
-
-/* The note on a lock; a new one if there was none. */
-static Hold *
-open_note(const LockName &name)
-{
+	std::string_view ns = kept_part(name.ns);
+	std::string_view text = kept_part(name.name);
+	int64		ns_key = ns.size() < name.ns.size() ? key_of(name.ns).value : 0;
+	size_t		bytes = ns.size() + text.size() + 2;
+	auto	   *copy = bytes <= NOTE_TEXT_BYTES
+		? nullptr : static_cast<char *>(MemoryContextAlloc(notebook_context, bytes));
 	bool		found;
 
-	if (notebook == nullptr)
-		open_notebook();
-	if (hash_get_num_entries(notebook) >= sweep_at)
-		sweep_notebook();
+	clear_names(hold);
+	hold->long_text = copy;
+	if (copy == nullptr)
+		copy = hold->short_text;
+	if (!ns.empty())
+		memcpy(copy, ns.data(), ns.size());
+	copy[ns.size()] = '\0';
+	memcpy(copy + ns.size() + 1, text.data(), text.size());
+	copy[ns.size() + 1 + text.size()] = '\0';
+	hold->has_name = true;
+	hold->by_name = name.by_name();
+	hold->ns_kept = static_cast<uint16>(ns.size());
+	hold->name_kept = static_cast<uint16>(text.size());
+	hold->ns_length = static_cast<uint32>(name.ns.size());
+	hold->name_length = static_cast<uint32>(name.name.size());
+	hold->ns_key = ns_key;
+	if (!name.by_name() || !is_kept_whole(NoteName{name.ns, name.name}))
+		return;
+	by_name_insert(notes_by_name, hold, &found);
+	hold->is_found_by_name = true;
+}
 
-	auto	   *hold = static_cast<Hold *>(hash_search(notebook, &name.key.value, HASH_ENTER, &found));
-
-	if (!found)
-	{
-		*hold = Hold{};
-		hold->key = name.key.value;
-	}
-	return hold;
+/* The other name of a key that two names share, as far as the current user may know it. */
+static const char *
+display_other(const OtherName &other)
+{
+	if (!may_see_name(other.roles))
+		return nullptr;
+	if (!other.by_name)
+		return from_utf8(other.name);
+	return psprintf("%s/%s", from_utf8(other.ns), from_utf8(other.name));
 }
 
 static void
-set_session_count(Hold *hold, Mode mode, int64 count) noexcept
+warn_of_clash(const LockName &name, const OtherName &other)
+{
+	const char *other_name = display_other(other);
+
+	ereport(WARNING,
+			(errmsg("the key of advisory lock \"%s\" also has another name", display_name(name)),
+			 other_name != nullptr
+			 ? errdetail("Key " INT64_FORMAT " is also that of \"%s\".", name.key.value, other_name)
+			 : errdetail("Key " INT64_FORMAT " is also that of a name that you may not see.", name.key.value),
+			 errhint("Locks with the same key exclude each other. Use another name or key for one of them.")));
+}
+
+static void
+register_name(Hold *hold, const LockName &name)
+{
+	RegisteredName registered = {name.key, {}, to_utf8(name.name)};
+	OtherName	other;
+
+	if (name.by_name())
+		registered.ns = to_utf8(name.ns);
+	hold->role = GetUserId();
+	if (directory_register(registered, &hold->entry, &other) != Registered::clash || hold->clash_reported)
+		return;
+	hold->clash_reported = true;
+	warn_of_clash(name, other);
+}
+
+/* Is this the label of a key that is known by another name? */
+static bool
+is_other_label(const Hold *hold, const LockName &name) noexcept
+{
+	return name.known == nullptr && name.has_name() && !name.by_name() && hold->by_name &&
+		!hold->clash_reported;
+}
+
+/* Have the directory know the name, unless it did the last time that this role used it. */
+static void
+register_once(Hold *hold, const LockName &name)
+{
+	if (hold->entry.entry != nullptr && hold->role == GetUserId() && !is_other_label(hold, name))
+		return;
+	if (name.has_name() && track_setting() != Track::none)
+		register_name(hold, name);
+}
+
+/* The same where it may have been forgotten since. */
+static void
+ensure_registered(Hold *hold, const LockName &name)
+{
+	if (directory_is_current(&hold->entry))
+		return;
+	if (name.has_name() && track_setting() != Track::none)
+		register_name(hold, name);
+}
+
+/* The note on a lock, under the name that it is now asked for by. */
+static Hold *
+note_for(const LockName &name)
+{
+	Hold	   *hold;
+
+	if (name.known != nullptr && name.epoch == notebook_epoch)
+		return name.known;
+	hold = find_note(name.key);
+	if (hold == nullptr)
+		hold = add_note(name.key);
+	if (should_rename(hold, name))
+		rename_note(hold, name);
+	return hold;
+}
+
+Hold *
+hold_open(const LockName &name, Scope scope)
+{
+	Hold	   *hold = note_for(name);
+
+	published_reserve(scope);
+	register_once(hold, name);
+	return hold;
+}
+
+/* ---- Statistics and log ---- */
+
+static NameStats *
+stats_of(Hold *hold) noexcept
+{
+	if (track_setting() != Track::all || !directory_is_current(&hold->entry))
+		return nullptr;
+	return directory_stats(hold->entry);
+}
+
+void
+hold_count_event(Hold *hold, Event event) noexcept
+{
+	if (NameStats *stats = stats_of(hold))
+		stats_count(stats, event, 1);
+}
+
+void
+hold_will_wait(Hold *hold, const LockName &name)
+{
+	if (hold->entry.entry != nullptr)
+		ensure_registered(hold, name);
+	hold_count_event(hold, Event::contended);
+}
+
+void
+hold_count_wait(Hold *hold, TimestampTz from, TimestampTz to) noexcept
+{
+	if (NameStats *stats = stats_of(hold))
+		stats_add(&stats->wait, from, to);
+}
+
+/* What a record stood for is held no more: from now on the directory counts it. */
+static void
+count_record(const HoldRecord *record) noexcept
+{
+	NameStats  *stats = stats_of(record->hold);
+
+	if (stats == nullptr)
+		return;
+	stats_count(stats, Event::acquired, record->count);
+	stats_note_acquired(stats, record->last_acquired_at);
+}
+
+static const char *
+mark_of_cut(uint32 kept, uint32 length) noexcept
+{
+	return kept < length ? "..." : "";
+}
+
+/* Allocates nothing, since it is called at the end of transactions. */
+static void
+log_hold(const Hold *hold, Mode mode, TimestampTz held) noexcept
+{
+	char		name[2 * (STORED_NAME_BYTES + sizeof("..."))];
+
+	if (!hold->has_name)
+		snprintf(name, sizeof(name), INT64_FORMAT, hold->key.value);
+	else
+		snprintf(name, sizeof(name), "%s%s%s%s%s",
+				 hold->text(), mark_of_cut(hold->ns_kept, hold->ns_length), hold->by_name ? "/" : "",
+				 hold->name(), mark_of_cut(hold->name_kept, hold->name_length));
+	ereport(LOG,
+			(errmsg("session held advisory lock \"%s\" in %s mode for " INT64_FORMAT ".%03d ms",
+					name, mode_name(mode), held / 1000, static_cast<int>(held % 1000))));
+}
+
+/* The last hold in a mode has ended now. */
+static void
+end_hold(Hold *hold, Mode mode, TimestampTz now) noexcept
+{
+	TimestampTz from = hold->acquired_at[index_of(mode)];
+
+	if (NameStats *stats = stats_of(hold))
+		stats_add(&stats->hold, from, now);
+	if (log_hold_setting() >= 0 && now - from >= log_hold_setting() * INT64CONST(1000))
+		log_hold(hold, mode, now - from);
+}
+
+/* ---- Holds ---- */
+
+/* Compare a session-level count with the lock manager's. */
+static void
+compare_session_count(Hold *hold, Mode mode, int64 just_granted)
 {
 	int			m = index_of(mode);
+	int64		held = lock_counts(lock_tag(MyDatabaseId, hold->key), mode).session - just_granted;
 
-	hold->counts[index_of(Scope::session)][m] = count;
-	hold->session_by_name[m] = Min(hold->session_by_name[m], count);
+	if (held <= 0)
+		return forget_session_holds(hold, mode);
+	hold->session_count[m] = Min(hold->session_count[m], held);
+	hold->session_by_name[m] = Min(hold->session_by_name[m], held);
 }
 
 /* Strike out session-level holds that were released behind our back. */
 static void
-strike_released(Hold *hold, Mode mode, int64 just_granted)
+strike_released(Hold *hold)
 {
-	int64		noted = hold->counts[index_of(Scope::session)][index_of(mode)];
-
-	if (noted == 0)
-		return;
-
-	LockCounts	held = lock_counts(lock_tag(MyDatabaseId, Key{hold->key}), mode);
-
-	set_session_count(hold, mode, Min(noted, held.session - just_granted));
+	for (Mode mode : ALL_MODES)
+	{
+		if (hold->session_count[index_of(mode)] > 0)
+			compare_session_count(hold, mode, 0);
+	}
 }
 
-void
-hold_note(const LockName &name, Mode mode, Scope scope)
+/* The same when one more was just granted. */
+static void
+strike_released(Hold *hold, Mode granted, Scope scope)
 {
-	int			m = index_of(mode);
-	Hold	   *hold = open_note(name);
-
-	if (scope == Scope::transaction)
-		reserve_xact_hold();
-	for (Mode each : ALL_MODES)
-		strike_released(hold, each, each == mode && scope == Scope::session ? 1 : 0);
-	if (total_count(hold) == 0)
-		clear_names(hold);		/* of an earlier life */
-	if (should_rename(hold, name))
-		rename_note(hold, name);
-
-	if (hold_count(hold, mode) == 0)
-		hold->acquired_at[m] = GetCurrentTimestamp();
-	hold->counts[index_of(scope)][m]++;
-	if (scope == Scope::transaction)
-		xact_holds[xact_hold_count++] = XactHold{name.key, mode, GetCurrentTransactionNestLevel()};
-	else if (name.by_name())
-		hold->session_by_name[m]++;
+	for (Mode mode : ALL_MODES)
+	{
+		if (hold->session_count[index_of(mode)] > 0)
+			compare_session_count(hold, mode, mode == granted && scope == Scope::session ? 1 : 0);
+	}
 }
 
-static Hold *
-find_note(Key key) noexcept
+static HoldRecord
+make_record(Hold *hold, const LockName &name, Mode mode, TimestampTz now) noexcept
 {
-	if (notebook == nullptr)
-		return nullptr;
-	return static_cast<Hold *>(hash_search(notebook, &key.value, HASH_FIND, nullptr));
+	HoldRecord	record = {};
+
+	record.key = hold->key.value;
+	record.objsubid = OBJSUBID_KEY;
+	record.mode = static_cast<uint8>(index_of(mode));
+	record.has_name = name.has_name();
+	record.nest_level = GetCurrentTransactionNestLevel();
+	record.role = GetUserId();
+	record.taker = NO_RECORD;
+	record.acquired_at = hold->acquired_at[index_of(mode)];
+	record.last_acquired_at = now;
+	record.count = 1;
+	record.hold = hold;
+	record.previous = hold->xact_record[index_of(mode)];
+	return record;
 }
 
 static void
-drop_if_empty(Hold *hold) noexcept
+add_to_record(HoldRecord *record, TimestampTz now) noexcept
 {
-	if (total_count(hold) == 0)
-		drop_note(hold);
+	record->count++;
+	record->last_acquired_at = now;
+}
+
+static void
+note_xact_hold(Hold *hold, const LockName &name, Mode mode, TimestampTz now) noexcept
+{
+	int		   &newest = hold->xact_record[index_of(mode)];
+
+	if (newest != NO_RECORD && xact_record(newest)->nest_level == GetCurrentTransactionNestLevel())
+		add_to_record(xact_record(newest), now);
+	else
+		newest = publish_xact_hold(make_record(hold, name, mode, now));
+}
+
+static void
+note_session_hold(Hold *hold, const LockName &name, Mode mode, TimestampTz now) noexcept
+{
+	int		   &place = hold->session_record[index_of(mode)];
+
+	hold->session_count[index_of(mode)]++;
+	if (name.by_name())
+		hold->session_by_name[index_of(mode)]++;
+	if (place != NO_RECORD)
+		add_to_record(session_record(place), now);
+	else
+		place = publish_session_hold(make_record(hold, name, mode, now));
+}
+
+void
+hold_note(Hold *hold, const LockName &name, Mode mode, Scope scope)
+{
+	int			m = index_of(mode);
+	TimestampTz now;
+
+	strike_released(hold, mode, scope);
+	/* Its name may have had to make room before it was ours to keep. */
+	if (hold->entry.entry != nullptr)
+		ensure_registered(hold, name);
+
+	if (is_held(hold, mode))
+		/* Near enough for a lock that is held already, and cheaper. */
+		now = Max(GetCurrentStatementStartTimestamp(), hold->acquired_at[m]);
+	else
+		hold->acquired_at[m] = now = GetCurrentTimestamp();
+	if (scope == Scope::transaction)
+		note_xact_hold(hold, name, mode, now);
+	else
+		note_session_hold(hold, name, mode, now);
 }
 
 void
 hold_strike(const LockName &name, Mode mode, int64 count) noexcept
 {
 	Hold	   *hold = find_note(name.key);
-
-	if (hold == nullptr)
-		return;
-
 	int			m = index_of(mode);
+
+	if (hold == nullptr || hold->session_count[m] == 0)
+		return;
 
 	if (name.by_name())
 		hold->session_by_name[m] = Max(hold->session_by_name[m] - count, 0);
-	set_session_count(hold, mode, Max(hold->counts[index_of(Scope::session)][m] - count, 0));
-	drop_if_empty(hold);
-}
-
-static void
-strike_xact_hold(const XactHold &held) noexcept
-{
-	Hold	   *hold = find_note(held.key);
-
-	if (hold == nullptr)
+	hold->session_count[m] = Max(hold->session_count[m] - count, 0);
+	hold->session_by_name[m] = Min(hold->session_by_name[m], hold->session_count[m]);
+	if (hold->session_count[m] > 0)
 		return;
-
-	int64	   &noted = hold->counts[index_of(Scope::transaction)][index_of(held.mode)];
-
-	noted = Max(noted - 1, 0);
-	drop_if_empty(hold);
+	forget_session_holds(hold, mode);
+	if (!is_held(hold, mode))
+		end_hold(hold, mode, GetCurrentTimestamp());
 }
 
 const Hold *
@@ -318,19 +813,21 @@ hold_find(Key key)
 
 	if (hold == nullptr)
 		return nullptr;
-	for (Mode mode : ALL_MODES)
-		strike_released(hold, mode, 0);
-	if (total_count(hold) > 0)
-		return hold;
-	drop_note(hold);
-	return nullptr;
+	strike_released(hold);
+	return is_held(hold) ? hold : nullptr;
 }
 
-int64
-hold_count(const Hold *hold, Mode mode) noexcept
+const Hold *
+hold_remembered(Key key) noexcept
 {
-	return hold->counts[index_of(Scope::session)][index_of(mode)] +
-		hold->counts[index_of(Scope::transaction)][index_of(mode)];
+	return find_note(key);
+}
+
+static bool
+is_in_namespace(const Hold *hold, std::string_view ns, int64 ns_key) noexcept
+{
+	return hold->by_name && same_part(std::string_view(hold->text(), hold->ns_kept), hold->ns_length, ns) &&
+		hold->ns_key == ns_key;
 }
 
 static bool
@@ -338,7 +835,7 @@ has_session_hold(const Hold *hold) noexcept
 {
 	if (hold == nullptr)
 		return false;
-	for (int64 count : hold->counts[index_of(Scope::session)])
+	for (int64 count : hold->session_count)
 	{
 		if (count > 0)
 			return true;
@@ -349,31 +846,22 @@ has_session_hold(const Hold *hold) noexcept
 Key *
 hold_session_keys(std::string_view ns, int *count)
 {
-	HASH_SEQ_STATUS status;
+	by_key_iterator iterator;
+	int64		ns_key = ns.size() > STORED_NAME_BYTES ? key_of(ns).value : 0;
 
 	*count = 0;
-	if (notebook == nullptr)
+	if (notes_by_key == nullptr)
 		return nullptr;
 
-	auto	   *keys = static_cast<Key *>(palloc_extended(sizeof(Key) * (hash_get_num_entries(notebook) + 1),
-														  MCXT_ALLOC_HUGE));
+	auto	   *keys = static_cast<Key *>(palloc_extended(sizeof(Key) * (notes_by_key->members + 1), MCXT_ALLOC_HUGE));
 
-	/* An error must not leave the scan open, so hold_find is for afterwards. */
-	hash_seq_init(&status, notebook);
-	while (auto *hold = static_cast<Hold *>(hash_seq_search(&status)))
+	by_key_start_iterate(notes_by_key, &iterator);
+	while (NoteByKey *note = by_key_iterate(notes_by_key, &iterator))
 	{
-		if (same_text(hold->ns, ns))
-			keys[(*count)++] = Key{hold->key};
+		if (has_session_hold(note->hold) && is_in_namespace(note->hold, ns, ns_key) &&
+			has_session_hold(hold_find(note->hold->key)))
+			keys[(*count)++] = note->hold->key;
 	}
-
-	int			kept = 0;
-
-	for (int i = 0; i < *count; i++)
-	{
-		if (has_session_hold(hold_find(keys[i])))
-			keys[kept++] = keys[i];
-	}
-	*count = kept;
 	return keys;
 }
 
@@ -382,46 +870,72 @@ hold_name(const Hold *hold) noexcept
 {
 	LockName	name = {};
 
-	name.key = Key{hold->key};
-	if (hold->ns != nullptr)
-		name.ns = hold->ns;
-	if (hold->name != nullptr)
-		name.name = hold->name;
+	name.key = hold->key;
+	if (hold->by_name)
+		name.ns = std::string_view(hold->ns(), hold->ns_kept);
+	if (hold->has_name)
+		name.name = std::string_view(hold->name(), hold->name_kept);
 	return name;
 }
 
-/* A transaction has ended for good or failed: what was taken in it or below it is gone. */
+/* ---- Ends of transactions ---- */
+
+/* What the records from this one on stand for is held no more. */
 static void
-forget_xact_holds(int nest_level) noexcept
+strike_xact_records(int from) noexcept
 {
-	while (xact_hold_count > 0 && xact_holds[xact_hold_count - 1].nest_level >= nest_level)
-		strike_xact_hold(xact_holds[--xact_hold_count]);
+	int			count = xact_record_count();
+	TimestampTz now;
+
+	if (count <= from)
+		return;
+	now = GetCurrentTimestamp();
+	for (int i = count - 1; i >= from; i--)
+	{
+		const HoldRecord *record = xact_record(i);
+		Hold	   *hold = record->hold;
+		Mode		mode = static_cast<Mode>(record->mode);
+
+		count_record(record);
+		hold->xact_record[record->mode] = record->previous;
+		if (!is_held(hold, mode))
+			end_hold(hold, mode, now);
+	}
+	withdraw_xact_holds(from);
 }
 
-/* Give back what only a large transaction needed. */
-static void
-shrink() noexcept
+/* The first record that belongs to a transaction of this level, or a deeper one. */
+static int
+first_record_of(int nest_level) noexcept
 {
-	if (xact_hold_capacity <= KEPT_XACT_HOLDS)
-		return;
-	pfree(xact_holds);
-	xact_holds = nullptr;
-	xact_hold_capacity = 0;
-	if (hash_get_num_entries(notebook) == 0)
-	{
-		MemoryContextDelete(notebook_context);
-		notebook_context = nullptr;
-		notebook = nullptr;
-		sweep_at = FIRST_SWEEP_AT;
-	}
+	int			first = xact_record_count();
+
+	while (first > 0 && xact_record(first - 1)->nest_level >= nest_level)
+		first--;
+	return first;
 }
 
 /* A subtransaction has succeeded: its holds are now its parent's. */
 static void
-hand_xact_holds_to_parent(int nest_level) noexcept
+hand_records_to_parent(int nest_level) noexcept
 {
-	for (int i = xact_hold_count - 1; i >= 0 && xact_holds[i].nest_level >= nest_level; i--)
-		xact_holds[i].nest_level = nest_level - 1;
+	for (int i = first_record_of(nest_level); i < xact_record_count(); i++)
+		xact_record(i)->nest_level = nest_level - 1;
+}
+
+/* Give back what only many locks needed. */
+static void
+shrink() noexcept
+{
+	if (notes_by_key == nullptr || notes_by_key->members <= static_cast<uint32>(kept_notes()))
+		return;
+	sweep_notebook();
+	if (notes_by_key->members > 0)
+		return;
+	MemoryContextDelete(notebook_context);
+	notes_by_key = nullptr;
+	notes_by_name = nullptr;
+	free_notes = nullptr;
 }
 
 static void
@@ -432,7 +946,9 @@ at_xact_end(XactEvent event, void *)
 		case XACT_EVENT_COMMIT:
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PREPARE:
-			forget_xact_holds(0);
+			strike_xact_records(0);
+			publish_present_role();
+			withdraw_wait();
 			shrink();
 			break;
 		default:
@@ -444,9 +960,9 @@ static void
 at_subxact_end(SubXactEvent event, SubTransactionId, SubTransactionId, void *)
 {
 	if (event == SUBXACT_EVENT_ABORT_SUB)
-		forget_xact_holds(GetCurrentTransactionNestLevel());
+		strike_xact_records(first_record_of(GetCurrentTransactionNestLevel()));
 	else if (event == SUBXACT_EVENT_COMMIT_SUB)
-		hand_xact_holds_to_parent(GetCurrentTransactionNestLevel());
+		hand_records_to_parent(GetCurrentTransactionNestLevel());
 }
 
 void

@@ -1,6 +1,7 @@
 /*
  * holds.h
- *		What this session holds through this extension, and under which names.
+ *		What this session knows of locks: their names, and what it holds through this
+ *		extension.
  *
  * This is the session's own memory and nobody else's.  It is a notebook, not
  * the truth: the built-in functions, pg_advisory_unlock_all() and DISCARD ALL
@@ -9,33 +10,66 @@
  * stays.  What the built-in functions release and take again in between cannot be
  * told from ours.
  *
- * A note is taken when a lock has been granted.  That can fail (out of memory), so
- * whoever takes it releases the lock again if it does.
+ * A note outlives the hold for a while: it remembers the key of a name, and where
+ * the name stands in the directory.
+ *
+ * A lock is noted in two steps.  hold_open() comes first and does what can
+ * fail for want of memory; hold_note() comes when the lock has been granted.  What
+ * others are to see of it (directory.h, published.h) is taken care of here.
  */
 #ifndef ADVISORY_EXT_HOLDS_H
 #define ADVISORY_EXT_HOLDS_H
 
+#include "directory.h"
 #include "lockname.h"
 
 namespace advisory
 {
 
-/* What one session holds of one lock through this extension. */
-struct Hold
-{
-	int64		key;			/* hash key */
-	char	   *ns;				/* zero-terminated; null if only taken by key */
-	char	   *name;			/* zero-terminated; null if no name or label */
-	int64		counts[SCOPES][MODES];	/* as noted */
-	int64		session_by_name[MODES]; /* session-level ones that were taken by name */
-	TimestampTz acquired_at[MODES]; /* when the first of the present ones was granted */
-};
+/* Namespaces and names up to so many bytes together are kept in the note itself. */
+constexpr int NOTE_TEXT_BYTES = 64;
 
-/* How often the lock manager says that this session holds a lock. */
-struct LockCounts
+/*
+ * What one session knows of one lock.  Every call touches the beginning of one, and
+ * where there are thousands that is what a call costs: so what it needs stands
+ * close together.
+ */
+struct alignas(PG_CACHE_LINE_SIZE / 2) Hold
 {
-	int64		session;
-	int64		transaction;
+	Key			key;
+	DirectoryReference entry;	/* the name in the directory */
+	char	   *long_text;		/* where short_text is too short for it; else null */
+	uint16		ns_kept;		/* how long namespace and name are there, each with a zero behind it */
+	uint16		name_kept;
+	Oid			role;			/* that used the name last; its entry in the directory knows it */
+	bool		has_name;
+	bool		by_name;		/* else the name is a label */
+	bool		is_found_by_name;
+	bool		clash_reported;
+	int			xact_record[MODES]; /* the newest, or NO_RECORD; it knows how often */
+	int			session_record[MODES];	/* as published, or NO_RECORD */
+	char		short_text[NOTE_TEXT_BYTES];
+	int64		session_count[MODES];
+	int64		session_by_name[MODES]; /* those of them that were taken by name */
+	TimestampTz acquired_at[MODES]; /* when the first of the present ones was granted */
+	uint32		ns_length;		/* before they were cut */
+	uint32		name_length;
+	int64		ns_key;			/* of a namespace that was cut */
+
+	/* Zero-terminated; empty where there is none. */
+	const char *text() const noexcept
+	{
+		return long_text != nullptr ? long_text : short_text;
+	}
+	/* Zero-terminated; null where there is none. */
+	const char *ns() const noexcept
+	{
+		return by_name ? text() : nullptr;
+	}
+	const char *name() const noexcept
+	{
+		return has_name ? text() + ns_kept + 1 : nullptr;
+	}
 };
 
 /* Does this session hold the lock, in any mode and scope, however taken? */
@@ -46,13 +80,32 @@ bool		is_held_by_me(const LOCKTAG &tag) noexcept;
  * scope, however it was taken.  Touches no shared memory.  May ereport (out of
  * memory), changing nothing.
  */
+struct LockCounts
+{
+	int64		session;
+	int64		transaction;
+};
+
 LockCounts	lock_counts(const LOCKTAG &tag, Mode mode);
 
 /*
- * Note one hold that was just granted, and the name that it was taken by.  May
+ * The lock that a namespace and a name stand for, by way of the notebook if it
+ * is there.  May ereport (22021).
+ */
+LockName	named_lock(std::string_view ns, std::string_view name);
+
+/*
+ * The note on a lock that is about to be asked for, under its name, with room for
+ * one more hold of this scope.  Registers the name in the directory.  Good until
+ * the next call for another lock.  May ereport (out of memory).
+ */
+Hold	   *hold_open(const LockName &name, Scope scope);
+
+/*
+ * Note one hold that was just granted, on the note that hold_open gave.  May
  * ereport (out of memory); nothing is noted then.
  */
-void		hold_note(const LockName &name, Mode mode, Scope scope);
+void		hold_note(Hold *hold, const LockName &name, Mode mode, Scope scope);
 
 /*
  * Strike out session-level holds that were just released.  Those taken by name
@@ -66,6 +119,9 @@ void		hold_strike(const LockName &name, Mode mode, int64 count) noexcept;
  */
 const Hold *hold_find(Key key);
 
+/* The note on a lock, whether or not it is held; null if there is none. */
+const Hold *hold_remembered(Key key) noexcept;
+
 /* How often it is held in this mode, in either scope. */
 int64		hold_count(const Hold *hold, Mode mode) noexcept;
 
@@ -77,6 +133,16 @@ Key		   *hold_session_keys(std::string_view ns, int *count);
 
 /* The lock as the note names it; points into the note. */
 LockName	hold_name(const Hold *hold) noexcept;
+
+/*
+ * The lock is to be waited for, under this name: see that others can learn it.  May
+ * ereport for a cancel.
+ */
+void		hold_will_wait(Hold *hold, const LockName &name);
+
+/* Count an event, or a wait, in the statistics of the lock's name. */
+void		hold_count_event(Hold *hold, Event event) noexcept;
+void		hold_count_wait(Hold *hold, TimestampTz from, TimestampTz to) noexcept;
 
 /* Called from _PG_init: hears about ends of transactions. */
 void		holds_init();

@@ -5,20 +5,11 @@
 #include "pg.h"
 
 #include "digest.h"
+#include "encoding.h"
 #include "key.h"
 
 namespace advisory
 {
-
-static std::string_view
-to_utf8(std::string_view text)
-{
-	const char *converted = pg_server_to_any(text.data(), static_cast<int>(text.size()), PG_UTF8);
-
-	if (converted == text.data())
-		return text;
-	return std::string_view(converted, strlen(converted));
-}
 
 static Key
 finish_key()

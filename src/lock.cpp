@@ -29,6 +29,8 @@
 #include "holds.h"
 #include "lock.h"
 #include "locktable.h"
+#include "names.h"
+#include "published.h"
 
 namespace advisory
 {
@@ -87,10 +89,10 @@ static char *
 display_my_lock(const LOCKTAG &tag)
 {
 	DecodedTag	decoded = decode_tag(tag);
-	const Hold *hold = decoded.kind == Kind::lock ? hold_find(decoded.key) : nullptr;
+	char	   *name = visible_name(tag);
 
-	if (hold != nullptr)
-		return display_name(hold_name(hold));
+	if (name != nullptr)
+		return name;
 	if (decoded.kind == Kind::pair || decoded.kind == Kind::foreign)
 		return psprintf("%d, %d", decoded.key1, decoded.key2);
 	return psprintf(INT64_FORMAT, decoded.key.value);
@@ -354,30 +356,81 @@ wait_for_grant(const LockRequest &request, Timeout timeout, ErrorData **error)
 	return Outcome::not_free;
 }
 
+namespace
+{
+
+/* When a session waited; from is 0 if it did not. */
+struct Waited
+{
+	TimestampTz from;
+	TimestampTz to;
+};
+
+}								/* anonymous namespace */
+
+/* Log a wait that was longer than it may be without being logged. */
+static void
+log_wait(const LockRequest &request, const Waited &wait, const char *end)
+{
+	TimestampTz waited = wait.to - wait.from;
+
+	if (wait.from == 0 || log_wait_setting() < 0 || waited < log_wait_setting() * INT64CONST(1000))
+		return;
+	ereport(LOG,
+			(errmsg("session waited for advisory lock \"%s\" in %s mode for " INT64_FORMAT ".%03d ms %s",
+					display_name(request.name), mode_name(request.mode),
+					waited / 1000, static_cast<int>(waited % 1000), end)));
+}
+
+/* As wait_for_grant; others see that and why this session waits. */
+static Outcome
+wait_in_public(Hold *hold, const LockRequest &request, Timeout timeout, Waited *waited, ErrorData **error)
+{
+	Outcome		outcome;
+
+	waited->from = GetCurrentTimestamp();
+	hold_will_wait(hold, request.name);
+	if (request.name.has_name())
+		publish_wait(request.tag());
+	outcome = wait_for_grant(request, timeout, error);
+	withdraw_wait();
+	waited->to = GetCurrentTimestamp();
+	hold_count_wait(hold, waited->from, waited->to);
+	return outcome;
+}
+
 /*
  * Note a grant; look for interrupts once more, since those that come later end
- * the statement with the lock held.  A transaction-level lock needs no undoing:
- * the error ends what it belongs to.
+ * the statement with the lock held.  *noted says how far it got.
  */
 static void
-note_or_release(const LockRequest &request)
+note_grant(Hold *hold, const LockRequest &request, const Waited &waited, volatile bool *noted)
+{
+	hold_note(hold, request.name, request.mode, request.scope);
+	*noted = true;
+	log_wait(request, waited, "and obtained it");
+	CHECK_FOR_INTERRUPTS();
+}
+
+/* A session-level lock must not outlive an error on the way. */
+static void
+note_or_release(Hold *hold, const LockRequest &request, const Waited &waited)
 {
 	volatile bool noted = false;
 
+	/* The error ends what a transaction-level lock belongs to. */
+	if (request.scope == Scope::transaction)
+		return note_grant(hold, request, waited, &noted);
+
 	PG_TRY();
 	{
-		hold_note(request.name, request.mode, request.scope);
-		noted = true;
-		CHECK_FOR_INTERRUPTS();
+		note_grant(hold, request, waited, &noted);
 	}
 	PG_CATCH();
 	{
-		if (request.scope == Scope::session)
-		{
-			release_one(request.tag(), request.mode);
-			if (noted)
-				hold_strike(request.name, request.mode, 1);
-		}
+		release_one(request.tag(), request.mode);
+		if (noted)
+			hold_strike(request.name, request.mode, 1);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
@@ -399,13 +452,22 @@ static Outcome
 take(const LockRequest &request, Timeout timeout, ErrorData **error)
 {
 	Outcome		outcome = Outcome::granted;
+	Waited		waited = {};
+	Hold	   *hold;
 
 	check_not_parallel_worker();
 	CHECK_FOR_INTERRUPTS();
+	hold = hold_open(request.name, request.scope);
 	if (acquire(request, true) == LOCKACQUIRE_NOT_AVAIL)
-		outcome = timeout.is_immediate() ? Outcome::not_free : wait_for_grant(request, timeout, error);
+		outcome = timeout.is_immediate() ? Outcome::not_free : wait_in_public(hold, request, timeout, &waited, error);
 	if (outcome == Outcome::granted)
-		note_or_release(request);
+	{
+		note_or_release(hold, request, waited);
+		return outcome;
+	}
+	if (*error == nullptr)
+		hold_count_event(hold, outcome == Outcome::not_free ? Event::failed : Event::timed_out);
+	log_wait(request, waited, *error == nullptr ? "and timed out" : "in vain");
 	return outcome;
 }
 

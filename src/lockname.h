@@ -12,6 +12,8 @@
 namespace advisory
 {
 
+struct Hold;
+
 /*
  * The views point into memory of the caller (an SQL argument, as a rule), in
  * the server's encoding and without a terminating zero.
@@ -21,6 +23,8 @@ struct LockName
 	Key			key;
 	std::string_view ns;		/* data() is null for a lock taken by key */
 	std::string_view name;		/* by key: the label; data() is null if none */
+	Hold	   *known;			/* the session's note that goes by this name, if there was one */
+	uint32		epoch;			/* of the notebook, when known was looked up */
 
 	bool		by_name() const noexcept
 	{

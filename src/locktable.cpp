@@ -82,6 +82,7 @@ entry_for(const PROCLOCK *proclock, LOCKMODE lockmode) noexcept
 	LockEntry	entry = {};
 
 	entry.tag = proclock->tag.myLock->tag;
+	entry.proc_number = static_cast<int>(proc - ProcGlobal->allProcs);
 	entry.pid = proc->pid;
 	entry.leader_pid = proc->lockGroupLeader != nullptr ? proc->lockGroupLeader->pid : proc->pid;
 	entry.xid = proc->pid == 0 ? proc->xid : InvalidTransactionId;
@@ -213,6 +214,22 @@ read_all_locks()
 		});
 	}
 	return collector.found;
+}
+
+void
+visit_locked_tags(void (*visit) (const LOCKTAG &tag, void *argument), void *argument)
+{
+	for (int partition = 0; partition < NUM_LOCK_PARTITIONS; partition++)
+	{
+		LWLock	   *partition_lock = LockHashPartitionLockByIndex(partition);
+
+		LWLockAcquire(partition_lock, LW_SHARED);
+		visit_partition(partition, [&](PROCLOCK *proclock) {
+			visit(proclock->tag.myLock->tag, argument);
+			return true;
+		});
+		LWLockRelease(partition_lock);
+	}
 }
 
 LockEntries

@@ -21,6 +21,7 @@ namespace advisory
 struct LockEntry
 {
 	LOCKTAG		tag;
+	int			proc_number;	/* in the server's array of processes */
 	int			pid;			/* 0 for a prepared transaction */
 	int			leader_pid;		/* of its lock group, by which others know it; else pid */
 	TransactionId xid;			/* of a prepared transaction */
@@ -50,7 +51,14 @@ struct LockEntries
  */
 LockEntries read_all_locks();
 
-/* The same of one lock; takes one partition's lock. */
+/*
+ * Call visit(tag, argument) for the tag of each advisory lock that a session or
+ * prepared transaction holds or waits for, as often as there are such.  visit runs
+ * with a partition locked: it must be quick, must not ereport and must not lock.
+ */
+void		visit_locked_tags(void (*visit) (const LOCKTAG &tag, void *argument), void *argument);
+
+/* As read_all_locks, of one lock; takes one partition's lock. */
 LockEntries read_lock(const LOCKTAG &tag);
 
 /* What this session holds, of every kind and in both scopes.  May ereport. */

@@ -78,10 +78,11 @@ private:
 class View
 {
 public:
-	View(const LockEntries &entries, ReturnSetInfo *result)
-		: entries(entries), result(result), now(GetCurrentTimestamp()),
+	View(const LockEntries &entries, ReturnSetInfo *result, bool with_query)
+		: entries(entries), result(result), with_query(with_query), now(GetCurrentTimestamp()),
 		  owner_context(AllocSetContextCreate(CurrentMemoryContext, "advisory_ext owner",
-											  ALLOCSET_DEFAULT_SIZES))
+											  ALLOCSET_DEFAULT_SIZES)),
+		  names(entries.count)
 	{
 		if (entries.has_prepared)
 			prepared = prepared_xacts(&prepared_count);
@@ -103,14 +104,16 @@ private:
 	NullableDatum database_of(Oid database);
 
 	void		add_owner(Row &row, const LockEntry &entry);
-	void		add_tag(Row &row, const LockEntry &entry, const Hold *hold);
-	void		add_times(Row &row, const LockEntry &entry, const Hold *hold);
+	void		add_tag(Row &row, const LockEntry &entry);
+	void		add_times(Row &row, const LockEntry &entry);
 	void		add_blockers(Row &row, const LockEntry &entry);
 
 	const LockEntries &entries;
 	ReturnSetInfo *result;
+	bool		with_query;
 	TimestampTz now;
 	MemoryContext owner_context;	/* what owner points to */
+	Names		names;
 	Backends	backends;
 	PreparedXact *prepared = nullptr;
 	int			prepared_count = 0;
@@ -137,11 +140,13 @@ View::look_up_session(const LockEntry &entry)
 	owner.application = make_text(backend.st_appname);
 	if (!may_see_role(role))
 	{
-		owner.query = make_text(HIDDEN);
+		if (with_query)
+			owner.query = make_text(HIDDEN);
 		return;
 	}
 	owner.state = make_text(state_name(backend.st_state));
-	owner.query = make_text(query_text(backend));
+	if (with_query)
+		owner.query = make_text(query_text(backend));
 	owner.address.isnull = !client_address(backend, &owner.address.value);
 }
 
@@ -208,27 +213,17 @@ View::add_owner(Row &row, const LockEntry &entry)
 	row.add(who.state);
 }
 
-/* What this session itself has noted of the lock; null if nothing or not ours. */
-static const Hold *
-note_on(const LOCKTAG &tag)
-{
-	DecodedTag	decoded = decode_tag(tag);
-
-	if (decoded.kind != Kind::lock || decoded.database != MyDatabaseId)
-		return nullptr;
-	return hold_find(decoded.key);
-}
-
 /* kind, namespace, name, slot, key, key1, key2 */
 void
-View::add_tag(Row &row, const LockEntry &entry, const Hold *hold)
+View::add_tag(Row &row, const LockEntry &entry)
 {
 	DecodedTag	tag = decode_tag(entry.tag);
+	ShownName	name = names.of(entry);
 	bool		has_key = tag.kind != Kind::pair && tag.kind != Kind::foreign;
 
 	row.add(words.text_of(kind_name(tag.kind)));
-	row.add_text(hold != nullptr ? hold->ns : nullptr);
-	row.add_text(hold != nullptr ? hold->name : nullptr);
+	row.add_text(name.ns);
+	row.add_text(name.name);
 	if (tag.kind == Kind::semaphore)
 		row.add_int32(tag.slot);
 	else
@@ -247,15 +242,10 @@ View::add_tag(Row &row, const LockEntry &entry, const Hold *hold)
 	}
 }
 
+/* The scope of this session's own lock, as the lock manager has it. */
 static const char *
-scope_of(const LockEntry &entry)
+my_scope(const LockEntry &entry)
 {
-	if (!entry.granted)
-		return nullptr;
-	if (entry.pid == 0)
-		return scope_name(Scope::transaction);	/* PREPARE refuses session-level ones */
-	if (entry.pid != MyProcPid)
-		return nullptr;
 	for (Mode mode : ALL_MODES)
 	{
 		if (lockmode_of(mode) == entry.lockmode)
@@ -264,28 +254,28 @@ scope_of(const LockEntry &entry)
 	return nullptr;
 }
 
-/* When this session's own hold began; 0 where unknown. */
-static TimestampTz
-acquired_at(const LockEntry &entry, const Hold *hold)
+static const char *
+scope_of(const LockEntry &entry, const PublishedHold *hold)
 {
-	if (hold == nullptr || entry.pid != MyProcPid || !entry.granted)
-		return 0;
-	for (Mode mode : ALL_MODES)
-	{
-		if (lockmode_of(mode) == entry.lockmode && hold_count(hold, mode) > 0)
-			return hold->acquired_at[index_of(mode)];
-	}
-	return 0;
+	if (!entry.granted)
+		return nullptr;
+	if (entry.pid == 0)
+		return scope_name(Scope::transaction);	/* PREPARE refuses session-level ones */
+	if (entry.pid == MyProcPid)
+		return my_scope(entry);
+	return hold != nullptr ? scope_name(hold->scope) : nullptr;
 }
 
 /* mode, scope, granted, wait_start, waited, acquired_at, held */
 void
-View::add_times(Row &row, const LockEntry &entry, const Hold *hold)
+View::add_times(Row &row, const LockEntry &entry)
 {
-	TimestampTz acquired = acquired_at(entry, hold);
+	PublishedHold published;
+	const PublishedHold *hold = names.published(entry, &published) ? &published : nullptr;
+	TimestampTz acquired = hold != nullptr ? hold->acquired_at : 0;
 
 	row.add(words.text_of(lockmode_name(entry.lockmode)));
-	row.add(words.text_of(scope_of(entry)));
+	row.add(words.text_of(scope_of(entry, hold)));
 	row.add_bool(entry.granted);
 	row.add_time(entry.wait_start);
 	row.add_age(entry.wait_start, now);
@@ -306,30 +296,37 @@ View::add_blockers(Row &row, const LockEntry &entry)
 	row.add(PointerGetDatum(construct_array(pids, entry.blocker_count, INT4OID, sizeof(int32), true, TYPALIGN_INT)));
 }
 
+/* database, high and low half of the key, objsubid: the tag as the server has it */
+static void
+add_raw_tag(Row &row, const LOCKTAG &tag)
+{
+	row.add(ObjectIdGetDatum(tag.locktag_field1));
+	row.add_int32(static_cast<int32>(tag.locktag_field2));
+	row.add_int32(static_cast<int32>(tag.locktag_field3));
+	row.add_int32(tag.locktag_field4);
+}
+
 void
 View::show_lock(const LockEntry &entry)
 {
-	const Hold *hold = note_on(entry.tag);
 	Row			row;
 
 	add_owner(row, entry);
-	add_tag(row, entry, hold);
-	add_times(row, entry, hold);
+	add_tag(row, entry);
+	add_times(row, entry);
 	add_blockers(row, entry);
-	row.add_null();				/* known_as */
 	row.add(owner_of(entry).gid);
-	row.add(owner_of(entry).query);
+	add_raw_tag(row, entry.tag);
 	row.put(result);
 }
 
 void
 View::show_holder(const LockEntry &entry)
 {
-	const Hold *hold = note_on(entry.tag);
 	Row			row;
 
 	add_owner(row, entry);
-	add_times(row, entry, hold);
+	add_times(row, entry);
 	add_blockers(row, entry);
 	row.add(owner_of(entry).gid);
 	row.add(owner_of(entry).query);
@@ -342,11 +339,11 @@ View::show_holder(const LockEntry &entry)
  */
 template <typename Show>
 static void
-show_each(LockEntries entries, ReturnSetInfo *result, Show show)
+show_each(LockEntries entries, ReturnSetInfo *result, bool with_query, Show show)
 {
 	find_all_blockers(&entries);
 
-	View		view(entries, result);
+	View		view(entries, result, with_query);
 	MemoryContext row_context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext row",
 													  ALLOCSET_DEFAULT_SIZES);
 
@@ -367,7 +364,7 @@ show_each(LockEntries entries, ReturnSetInfo *result, Show show)
 void
 show_all_locks(ReturnSetInfo *result)
 {
-	show_each(read_all_locks(), result, [](View &view, const LockEntry &entry) {
+	show_each(read_all_locks(), result, false, [](View &view, const LockEntry &entry) {
 		view.show_lock(entry);
 	});
 }
@@ -375,9 +372,21 @@ show_all_locks(ReturnSetInfo *result)
 void
 show_holders(const LockName &name, ReturnSetInfo *result)
 {
-	show_each(read_lock(lock_tag(MyDatabaseId, name.key)), result, [](View &view, const LockEntry &entry) {
+	show_each(read_lock(lock_tag(MyDatabaseId, name.key)), result, true, [](View &view, const LockEntry &entry) {
 		view.show_holder(entry);
 	});
+}
+
+NullableDatum
+QueryColumn::of(int pid)
+{
+	const LocalPgBackendStatus *status = backends.find(pid);
+
+	if (status == nullptr)
+		return make_text(nullptr);
+	if (!may_see_role(status->backendStatus.st_userid))
+		return make_text(HIDDEN);
+	return make_text(query_text(status->backendStatus));
 }
 
 }								/* namespace advisory */

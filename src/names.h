@@ -1,11 +1,17 @@
 /*
  * names.h
  *		What a lock is called, as far as the current user may know.
+ *
+ * A name is for members of pg_read_all_stats.  Others see it where they may see the
+ * session that holds or awaits the lock, and also the role that named it: in
+ * that session, or somewhere else.
  */
 #ifndef ADVISORY_EXT_NAMES_H
 #define ADVISORY_EXT_NAMES_H
 
+#include "directory.h"
 #include "locktable.h"
+#include "published.h"
 
 namespace advisory
 {
@@ -24,10 +30,49 @@ struct ShownName
 };
 
 /*
- * The name of the lock that an entry holds or waits for; good until the next
- * call.  May ereport (out of memory).
+ * The names of locks, and what their holders say of them, as it is when this is
+ * made or first asked.  In the current memory context, which must outlive it.
  */
-ShownName	shown_name(const LockEntry &entry);
+class Names
+{
+public:
+	/* lookups: how many entries will be asked about, or so.  May ereport. */
+	explicit Names(int lookups);
+
+	/*
+	 * The name of the lock that an entry holds or waits for; good as long as
+	 * this.  May ereport (out of memory).
+	 */
+	ShownName	of(const LockEntry &entry);
+
+	/* What the holder said of an entry that is granted; false if nothing.  May ereport. */
+	bool		published(const LockEntry &entry, PublishedHold *hold)
+	{
+		return entry.granted &&
+			holds.find(entry.proc_number, entry.pid, entry.tag, entry.lockmode, hold);
+	}
+
+	struct Item;
+
+private:
+	Item	   *item_for(const LOCKTAG &tag);
+	bool		may_see(const LockEntry &entry, const Item *item);
+	bool		may_see_role_again(Oid role);
+
+	MemoryContext context;
+	bool		sees_all;
+	bool		read_whole;		/* the directory, rather than name by name */
+	struct items_hash *items;
+	PublishedHolds holds;
+	Oid			last_role;		/* that was asked for, and the answer */
+	bool		last_answer;
+};
+
+/*
+ * What the directory or this session calls a lock, if the current user may see who
+ * called it so; else null.  Like billing/invoice:42, palloc'd.  May ereport.
+ */
+char	   *visible_name(const LOCKTAG &tag);
 
 }								/* namespace advisory */
 

@@ -19,6 +19,35 @@ locks(FunctionCallInfo fcinfo)
 	return Datum(0);
 }
 
+/* What a function keeps from one row of a query to the next; made when first needed. */
+template <typename State>
+static State *
+state_of_query(FunctionCallInfo fcinfo)
+{
+	if (fcinfo->flinfo->fn_extra == nullptr)
+	{
+		MemoryContext old_context = MemoryContextSwitchTo(fcinfo->flinfo->fn_mcxt);
+		auto	   *state = static_cast<State *>(palloc(sizeof(State)));
+
+		*state = State();
+		fcinfo->flinfo->fn_extra = state;
+		MemoryContextSwitchTo(old_context);
+	}
+	return static_cast<State *>(fcinfo->flinfo->fn_extra);
+}
+
+static Datum
+query(FunctionCallInfo fcinfo)
+{
+	if (PG_ARGISNULL(0))
+		PG_RETURN_NULL();
+
+	NullableDatum query = state_of_query<QueryColumn>(fcinfo)->of(PG_GETARG_INT32(0));
+
+	fcinfo->isnull = query.isnull;
+	return query.value;
+}
+
 /*
  * The server's own view of the settings, read from here because by then the
  * library is loaded and they are known.
@@ -49,6 +78,7 @@ settings(FunctionCallInfo fcinfo)
 }
 
 ADVISORY_SQL_FUNCTION(advisory_locks, locks);
+ADVISORY_SQL_FUNCTION(advisory_query, query);
 ADVISORY_SQL_FUNCTION(advisory_settings, settings);
 
 }								/* namespace advisory */

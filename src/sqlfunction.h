@@ -5,8 +5,12 @@
 #ifndef ADVISORY_EXT_SQLFUNCTION_H
 #define ADVISORY_EXT_SQLFUNCTION_H
 
-/* Export implementation, a function of fcinfo, to SQL as symbol. */
+/*
+ * Export implementation, a function of fcinfo, to SQL as symbol.  Nothing else of
+ * the library is visible from outside.
+ */
 #define ADVISORY_SQL_FUNCTION(symbol, ...) \
+	_Pragma("GCC visibility push(default)") \
 	extern "C" { \
 	PG_FUNCTION_INFO_V1(symbol); \
 	Datum \
@@ -15,6 +19,7 @@
 		return __VA_ARGS__(fcinfo); \
 	} \
 	} \
+	_Pragma("GCC visibility pop") \
 	extern int	advisory_no_such_variable
 
 /*

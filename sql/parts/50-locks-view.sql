@@ -24,17 +24,25 @@ CREATE FUNCTION advisory._locks()
         acquired_at timestamptz,
         held interval,
         blocked_by integer[],
-        known_as text[],
         gid text,
-        query text)
+        datid oid,
+        high integer,
+        low integer,
+        objsubid integer)
     AS 'MODULE_PATHNAME', 'advisory_locks'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 ROWS 1000;
 COMMENT ON FUNCTION advisory._locks() IS 'rows of advisory.locks';
 
+CREATE FUNCTION advisory._query(pid integer)
+    RETURNS text
+    AS 'MODULE_PATHNAME', 'advisory_query'
+    LANGUAGE C STABLE PARALLEL UNSAFE;
+COMMENT ON FUNCTION advisory._query(integer) IS 'column query of advisory.locks';
+
 CREATE VIEW advisory.locks AS
     SELECT pid, database, role, application_name, client_addr, state, kind, namespace,
            name, slot, key, key1, key2, mode, scope, granted, wait_start,
-           waited, acquired_at, held, blocked_by, known_as, gid, query
+           waited, acquired_at, held, blocked_by, NULL::text[] AS known_as, gid, advisory._query(pid) AS query
     FROM advisory._locks();
 COMMENT ON VIEW advisory.locks IS
     'every advisory lock and waiter on the server, decoded';

@@ -1,0 +1,998 @@
+/*
+ * directory.cpp
+ *		The names of locks, shared by all sessions.
+ *
+ * Locking
+ *
+ * Directory.lock is held exclusively to change anything in the directory, and
+ * shared to read it, but for what is atomic: the counters, and each entry's life
+ * and its mark of use.  The hash tables' own locks are taken below it, and so are the
+ * lock table's partition locks, when names have to make room.
+ *
+ * Lives of an entry
+ *
+ * Entries are made in chunks and never given back, so that a session can keep an
+ * entry's address.  The life of an entry is a number that grows; its low bits say
+ * what state it is in:
+ *
+ *		free -> live		a name is registered		(Directory.lock held)
+ *		live -> leaving		it may have to make room	(Directory.lock held)
+ *		leaving -> live		it was used, or its lock is held or waited for
+ *		leaving -> free		its lock is not; the number grows	(Directory.lock held)
+ *
+ * A name that makes room is marked as leaving before the lock table is looked at.
+ * A session looks at the life of its entry after it was granted the lock: either it
+ * sees the mark and takes it away, or the other saw the lock.
+ *
+ * Running out of memory
+ *
+ * Whatever allocates does so before anything is changed that would have to be undone.
+ */
+#include "pg.h"
+
+#include "backends.h"
+#include "compat.h"
+#include "directory.h"
+#include "encoding.h"
+#include "guc.h"
+#include "locktable.h"
+#include "shared.h"
+
+namespace advisory
+{
+
+static constexpr int CHUNK_ENTRIES = 256;
+static constexpr int MAX_CHUNKS = 4096;
+static constexpr int INLINE_TEXT_BYTES = 64;
+static constexpr int NO_ENTRY = -1;
+
+/* What one role may fill, and what makes room at a time, as parts of the whole. */
+static constexpr int ROLE_SHARE = 4;
+static constexpr int EVICTED_SHARE = 4;
+
+/* Looking at the lock table in vain is to take no more than one part in so many of the time. */
+static constexpr int VAIN_EVICTION_SHARE = 50;
+
+static constexpr uint64 STATE_MASK = 3;
+static constexpr uint64 STATE_FREE = 0;
+static constexpr uint64 STATE_LIVE = 1;
+static constexpr uint64 STATE_LEAVING = 2;
+
+namespace
+{
+
+struct DirectoryKey
+{
+	int64		key;
+	Oid			database;
+	uint32		padding;		/* always 0, since keys are compared as bytes */
+};
+
+struct IndexEntry
+{
+	DirectoryKey key;			/* hash key */
+	int			number;
+};
+
+/* How many entries a role has. */
+struct RoleEntry
+{
+	Oid			role;			/* hash key */
+	int			count;
+	TimestampTz no_eviction_before;
+};
+
+/* Who gives a name. */
+struct Giver
+{
+	Oid			role;
+	bool		is_superuser;	/* found out before any lock is taken */
+};
+
+struct Directory
+{
+	LWLock		lock;
+	dshash_table_handle index;
+	dshash_table_handle roles;
+	int			entry_count;	/* made so far, in whole chunks */
+	int			live_count;
+	int			first_free;
+	int			clock_hand;
+	TimestampTz no_eviction_before;
+	pg_atomic_uint64 evicted;
+	pg_atomic_uint64 refused;
+	pg_atomic_uint64 clashes;
+	dsa_pointer chunks[MAX_CHUNKS];
+};
+
+}								/* anonymous namespace */
+
+/* What every call touches stands in the first cache line. */
+struct alignas(PG_CACHE_LINE_SIZE / 2) DirectoryEntry
+{
+	pg_atomic_uint64 life;
+	pg_atomic_uint32 used;		/* since the clock hand came by */
+	bool		by_name;		/* else the label of a key */
+	NameStats	stats;
+	DirectoryKey key;
+	Oid			roles[ENTRY_ROLES];	/* that gave the name; the first one's share it counts to */
+	int			next_free;
+	int			ns_length;		/* as stored */
+	int			name_length;
+	int64		full_ns_length; /* before it was cut */
+	int64		full_name_length;
+	dsa_pointer long_text;		/* invalid where inline_text is enough */
+	char		inline_text[INLINE_TEXT_BYTES]; /* namespace and name, one behind the other */
+};
+
+/* All null, or all there. */
+static Directory *directory = nullptr;
+static dshash_table *index_table = nullptr;
+static dshash_table *role_table = nullptr;
+
+static dshash_parameters
+index_parameters(const SharedRoot *root)
+{
+	return compat::hash_parameters(sizeof(DirectoryKey), sizeof(IndexEntry), root->tranche);
+}
+
+static dshash_parameters
+role_parameters(const SharedRoot *root)
+{
+	return compat::hash_parameters(sizeof(Oid), sizeof(RoleEntry), root->tranche);
+}
+
+static void
+make_directory(SharedRoot *root)
+{
+	dsa_pointer place = dsa_allocate0(shared_area(), sizeof(Directory));
+	auto	   *made = static_cast<Directory *>(dsa_get_address(shared_area(), place));
+	dshash_parameters parameters = index_parameters(root);
+	dshash_table *table = dshash_create(shared_area(), &parameters, nullptr);
+
+	LWLockInitialize(&made->lock, root->tranche);
+	made->index = dshash_get_hash_table_handle(table);
+	dshash_detach(table);
+
+	parameters = role_parameters(root);
+	table = dshash_create(shared_area(), &parameters, nullptr);
+	made->roles = dshash_get_hash_table_handle(table);
+	dshash_detach(table);
+
+	made->first_free = NO_ENTRY;
+	pg_atomic_init_u64(&made->evicted, 0);
+	pg_atomic_init_u64(&made->refused, 0);
+	pg_atomic_init_u64(&made->clashes, 0);
+	root->directory = place;
+}
+
+static void
+attach_directory(SharedRoot *root)
+{
+	dshash_parameters parameters;
+
+	LWLockAcquire(&root->lock, LW_EXCLUSIVE);
+	if (root->directory == InvalidDsaPointer)
+		make_directory(root);
+	LWLockRelease(&root->lock);
+
+	auto	   *found = static_cast<Directory *>(dsa_get_address(shared_area(), root->directory));
+
+	parameters = index_parameters(root);
+	index_table = dshash_attach(shared_area(), &parameters, found->index, nullptr);
+	parameters = role_parameters(root);
+	role_table = dshash_attach(shared_area(), &parameters, found->roles, nullptr);
+	directory = found;
+}
+
+/* Is the directory there?  May ereport for a cancel. */
+static bool
+is_attached()
+{
+	if (directory != nullptr)
+		return true;
+
+	SharedRoot *root = shared_root();
+
+	return root != nullptr && shared_attempt([root]() { attach_directory(root); });
+}
+
+static DirectoryEntry *
+entry_at(int number)
+{
+	auto	   *chunk = static_cast<DirectoryEntry *>(dsa_get_address(shared_area(),
+																	  directory->chunks[number / CHUNK_ENTRIES]));
+
+	return &chunk[number % CHUNK_ENTRIES];
+}
+
+static uint64
+life_of(const DirectoryEntry *entry) noexcept
+{
+	return pg_atomic_read_u64(const_cast<pg_atomic_uint64 *>(&entry->life));
+}
+
+static bool
+is_free(const DirectoryEntry *entry) noexcept
+{
+	return (life_of(entry) & STATE_MASK) == STATE_FREE;
+}
+
+static char *
+text_of(DirectoryEntry *entry)
+{
+	if (entry->long_text != InvalidDsaPointer)
+		return static_cast<char *>(dsa_get_address(shared_area(), entry->long_text));
+	return entry->inline_text;
+}
+
+static std::string_view
+namespace_of(DirectoryEntry *entry)
+{
+	return std::string_view(text_of(entry), entry->ns_length);
+}
+
+static std::string_view
+name_of(DirectoryEntry *entry)
+{
+	return std::string_view(text_of(entry) + entry->ns_length, entry->name_length);
+}
+
+/* As much of it as is kept: whole characters. */
+static std::string_view
+cut(std::string_view utf8)
+{
+	if (utf8.size() <= STORED_NAME_BYTES)
+		return utf8;
+	return utf8.substr(0, pg_encoding_mbcliplen(PG_UTF8, utf8.data(), static_cast<int>(Min(utf8.size(), 2 * STORED_NAME_BYTES)),
+												STORED_NAME_BYTES));
+}
+
+static bool
+same_part(std::string_view stored, int64 full_length, std::string_view part)
+{
+	return full_length == static_cast<int64>(part.size()) && stored == part.substr(0, stored.size());
+}
+
+/* A label may also be the name alone, or namespace and name as they are shown. */
+static bool
+label_fits(DirectoryEntry *entry, std::string_view label)
+{
+	std::string_view ns = namespace_of(entry);
+	std::string_view name = name_of(entry);
+
+	if (same_part(name, entry->full_name_length, label))
+		return true;
+	return label.size() == ns.size() + 1 + name.size() && label.substr(0, ns.size()) == ns &&
+		label[ns.size()] == '/' && label.substr(ns.size() + 1) == name;
+}
+
+static bool
+is_same_name(DirectoryEntry *entry, const RegisteredName &name)
+{
+	bool		by_name = name.ns.data() != nullptr;
+
+	if (entry->by_name && !by_name)
+		return label_fits(entry, name.name);
+	return entry->by_name == by_name &&
+		same_part(namespace_of(entry), entry->full_ns_length, name.ns) &&
+		same_part(name_of(entry), entry->full_name_length, name.name);
+}
+
+/* Store a name; room for it is had before anything changes. */
+static void
+set_text(DirectoryEntry *entry, const RegisteredName &name)
+{
+	std::string_view ns = cut(name.ns);
+	std::string_view text = cut(name.name);
+	dsa_pointer long_text = InvalidDsaPointer;
+
+	if (ns.size() + text.size() > INLINE_TEXT_BYTES)
+		long_text = dsa_allocate(shared_area(), ns.size() + text.size());
+	if (entry->long_text != InvalidDsaPointer)
+		dsa_free(shared_area(), entry->long_text);
+
+	entry->long_text = long_text;
+	entry->by_name = name.ns.data() != nullptr;
+	entry->ns_length = static_cast<int>(ns.size());
+	entry->name_length = static_cast<int>(text.size());
+	entry->full_ns_length = static_cast<int64>(name.ns.size());
+	entry->full_name_length = static_cast<int64>(name.name.size());
+	if (!ns.empty())
+		memcpy(text_of(entry), ns.data(), ns.size());
+	memcpy(text_of(entry) + ns.size(), text.data(), text.size());
+}
+
+static bool
+has_role(const DirectoryEntry *entry, Oid role) noexcept
+{
+	for (Oid each : entry->roles)
+	{
+		if (each == role)
+			return true;
+	}
+	return false;
+}
+
+/* Remember that this role gave the name, too, while there is room for that. */
+static void
+add_role(DirectoryEntry *entry, Oid role) noexcept
+{
+	if (has_role(entry, role))
+		return;
+	for (Oid &each : entry->roles)
+	{
+		if (OidIsValid(each))
+			continue;
+		each = role;
+		return;
+	}
+}
+
+static bool
+knows_role(const DirectoryEntry *entry, Oid role) noexcept
+{
+	return has_role(entry, role) || OidIsValid(entry->roles[ENTRY_ROLES - 1]);
+}
+
+static void
+mark_used(DirectoryEntry *entry) noexcept
+{
+	if (pg_atomic_read_u32(&entry->used) == 0)
+		pg_atomic_write_u32(&entry->used, 1);
+}
+
+static DirectoryKey
+directory_key(Oid database, Key key) noexcept
+{
+	return DirectoryKey{key.value, database, 0};
+}
+
+/* The entry of a key, or null.  Directory.lock must be held. */
+static DirectoryEntry *
+look_up(const DirectoryKey &key)
+{
+	auto	   *found = static_cast<IndexEntry *>(dshash_find(index_table, &key, false));
+
+	if (found == nullptr)
+		return nullptr;
+
+	int			number = found->number;
+
+	dshash_release_lock(index_table, found);
+	return entry_at(number);
+}
+
+/* ---- Making room ---- */
+
+/* What a role has, as it is; 0 if it never had anything.  Directory.lock must be held. */
+static RoleEntry
+look_up_role(Oid role)
+{
+	RoleEntry	copy = {role, 0, 0};
+	auto	   *found = static_cast<RoleEntry *>(dshash_find(role_table, &role, false));
+
+	if (found != nullptr)
+	{
+		copy = *found;
+		dshash_release_lock(role_table, found);
+	}
+	return copy;
+}
+
+template <typename Change>
+static void
+change_role(Oid role, Change change)
+{
+	bool		found;
+	auto	   *entry = static_cast<RoleEntry *>(dshash_find_or_insert(role_table, &role, &found));
+
+	if (!found)
+		*entry = RoleEntry{role, 0, 0};
+	change(entry);
+	dshash_release_lock(role_table, entry);
+}
+
+/* The role with the most entries. */
+static RoleEntry
+find_largest_role()
+{
+	RoleEntry	largest = {};
+	dshash_seq_status status;
+
+	dshash_seq_init(&status, role_table, false);
+	while (auto *role = static_cast<RoleEntry *>(dshash_seq_next(&status)))
+	{
+		if (role->count > largest.count)
+			largest = *role;
+	}
+	dshash_seq_term(&status);
+	return largest;
+}
+
+static int
+share_of_role() noexcept
+{
+	return Max(max_names_setting() / ROLE_SHARE, 1);
+}
+
+namespace
+{
+
+struct Victim
+{
+	DirectoryKey key;
+	int			number;
+	bool		in_use;
+	char		status;
+};
+
+uint32
+hash_directory_key(const DirectoryKey &key) noexcept
+{
+	uint64		bits = static_cast<uint64>(key.key);
+
+	return murmurhash32(static_cast<uint32>(bits) ^ murmurhash32(static_cast<uint32>(bits >> 32) ^ key.database));
+}
+
+bool
+same_directory_key(const DirectoryKey &a, const DirectoryKey &b) noexcept
+{
+	return a.key == b.key && a.database == b.database;
+}
+
+#define SH_PREFIX victims
+#define SH_ELEMENT_TYPE Victim
+#define SH_KEY_TYPE DirectoryKey
+#define SH_KEY key
+#define SH_HASH_KEY(table, key) hash_directory_key(key)
+#define SH_EQUAL(table, a, b) same_directory_key(a, b)
+#define SH_SCOPE static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
+
+/* The names that are to make room, and which of them cannot. */
+class Eviction
+{
+public:
+	/* The victims' role, or InvalidOid for all roles. */
+	Eviction(Oid role, int wanted);
+
+	/* How many made room. */
+	int			run();
+
+private:
+	void		choose();
+	bool		may_leave(DirectoryEntry *entry) const noexcept;
+	void		add(int number, DirectoryEntry *entry);
+	void		spare_those_in_use();
+	void		finish(Victim *victim);
+	static void mark_in_use(const LOCKTAG &tag, void *argument);
+
+	Oid			role;
+	int			wanted;
+	int			chosen = 0;
+	int			evicted = 0;
+	victims_hash *victims;
+};
+
+}								/* anonymous namespace */
+
+Eviction::Eviction(Oid role, int wanted)
+	: role(role), wanted(wanted), victims(victims_create(CurrentMemoryContext, wanted, nullptr))
+{
+}
+
+bool
+Eviction::may_leave(DirectoryEntry *entry) const noexcept
+{
+	if (is_free(entry))
+		return false;
+	if (OidIsValid(role) && entry->roles[0] != role)
+		return false;
+	/* A second chance for what was used since the hand last came by. */
+	return pg_atomic_exchange_u32(&entry->used, 0) == 0;
+}
+
+void
+Eviction::add(int number, DirectoryEntry *entry)
+{
+	bool		found;
+	Victim	   *victim = victims_insert(victims, entry->key, &found);
+	uint64		live = (life_of(entry) & ~STATE_MASK) | STATE_LIVE;
+
+	victim->number = number;
+	victim->in_use = false;
+	chosen++;
+	/* It can be marked already, by one who then ran out of memory. */
+	pg_atomic_compare_exchange_u64(&entry->life, &live, live + STATE_LEAVING - STATE_LIVE);
+}
+
+/* From where the last one stopped, twice around at most. */
+void
+Eviction::choose()
+{
+	for (int64 looked_at = 0; looked_at < 2 * static_cast<int64>(directory->entry_count) && chosen < wanted; looked_at++)
+	{
+		int			number = directory->clock_hand;
+		DirectoryEntry *entry = entry_at(number);
+
+		directory->clock_hand = (number + 1) % directory->entry_count;
+		if (may_leave(entry))
+			add(number, entry);
+	}
+}
+
+void
+Eviction::mark_in_use(const LOCKTAG &tag, void *argument)
+{
+	DecodedTag	decoded = decode_tag(tag);
+	Victim	   *victim = victims_lookup(static_cast<victims_hash *>(argument),
+										 directory_key(decoded.database, decoded.key));
+
+	if (victim != nullptr)
+		victim->in_use = true;
+}
+
+void
+Eviction::spare_those_in_use()
+{
+	visit_locked_tags(mark_in_use, victims);
+}
+
+void
+Eviction::finish(Victim *victim)
+{
+	DirectoryEntry *entry = entry_at(victim->number);
+	uint64		leaving = life_of(entry);
+	uint64		next_life = (leaving & ~STATE_MASK) + STATE_MASK + 1;
+
+	/* Somebody may have taken the mark away in the meantime. */
+	if ((leaving & STATE_MASK) != STATE_LEAVING)
+		return;
+	if (victim->in_use)
+	{
+		pg_atomic_compare_exchange_u64(&entry->life, &leaving, leaving + STATE_LIVE - STATE_LEAVING);
+		mark_used(entry);
+		return;
+	}
+	if (!pg_atomic_compare_exchange_u64(&entry->life, &leaving, next_life | STATE_FREE))
+		return;
+
+	dshash_delete_key(index_table, &entry->key);
+	change_role(entry->roles[0], [](RoleEntry *owner) { owner->count--; });
+	entry->next_free = directory->first_free;
+	directory->first_free = victim->number;
+	directory->live_count--;
+	evicted++;
+}
+
+int
+Eviction::run()
+{
+	victims_iterator iterator;
+
+	choose();
+	if (chosen > 0)
+		spare_those_in_use();
+	victims_start_iterate(victims, &iterator);
+	while (Victim *victim = victims_iterate(victims, &iterator))
+		finish(victim);
+	victims_destroy(victims);
+	pg_atomic_fetch_add_u64(&directory->evicted, evicted);
+	return evicted;
+}
+
+/*
+ * Have names of this role (or of any) make room, so many if possible.  If that
+ * was to no great effect, *not_before says when it is to be tried again.  Returns
+ * whether there is room now.
+ */
+static bool
+evict(Oid role, int wanted, TimestampTz *not_before)
+{
+	TimestampTz start = GetCurrentTimestamp();
+
+	if (start < *not_before)
+		return false;
+
+	int			evicted = Eviction(role, wanted).run();
+
+	if (evicted < wanted)
+	{
+		TimestampTz end = GetCurrentTimestamp();
+
+		*not_before = end + (end - start) * VAIN_EVICTION_SHARE;
+	}
+	return evicted > 0;
+}
+
+/* When the directory is full: those make room first that have more than a share. */
+static bool
+evict_from_all()
+{
+	int			limit = max_names_setting();
+	int			wanted = Max(limit / EVICTED_SHARE, directory->live_count - limit + 1);
+	RoleEntry	largest = find_largest_role();
+
+	wanted = Min(wanted, directory->live_count);
+	if (largest.count > share_of_role() &&
+		evict(largest.role, wanted, &largest.no_eviction_before))
+		return true;
+	if (OidIsValid(largest.role))
+		change_role(largest.role, [&](RoleEntry *entry) { entry->no_eviction_before = largest.no_eviction_before; });
+	return evict(InvalidOid, wanted, &directory->no_eviction_before);
+}
+
+/* When a role has its share. */
+static bool
+evict_from_role(RoleEntry role)
+{
+	bool		evicted = evict(role.role, Max(share_of_role() / EVICTED_SHARE, role.count - share_of_role() + 1),
+								&role.no_eviction_before);
+
+	change_role(role.role, [&](RoleEntry *entry) { entry->no_eviction_before = role.no_eviction_before; });
+	return evicted;
+}
+
+static void
+add_chunk()
+{
+	int			first = directory->entry_count;
+	dsa_pointer place = dsa_allocate0(shared_area(), sizeof(DirectoryEntry) * CHUNK_ENTRIES);
+	auto	   *entries = static_cast<DirectoryEntry *>(dsa_get_address(shared_area(), place));
+
+	for (int i = 0; i < CHUNK_ENTRIES; i++)
+	{
+		pg_atomic_init_u64(&entries[i].life, STATE_FREE);
+		pg_atomic_init_u32(&entries[i].used, 0);
+		entries[i].long_text = InvalidDsaPointer;
+		entries[i].next_free = i + 1 < CHUNK_ENTRIES ? first + i + 1 : NO_ENTRY;
+	}
+	directory->chunks[first / CHUNK_ENTRIES] = place;
+	directory->entry_count += CHUNK_ENTRIES;
+	directory->first_free = first;
+}
+
+/* Is there, or can there be, a free entry for this role? */
+static bool
+make_room(const Giver &giver)
+{
+	RoleEntry	share = look_up_role(giver.role);
+
+	if (max_names_setting() <= 0)
+		return false;
+	if (share.count >= share_of_role() && !giver.is_superuser && !evict_from_role(share))
+		return false;
+	if (directory->live_count >= max_names_setting() && !evict_from_all())
+		return false;
+	if (directory->live_count >= max_names_setting())
+		return false;
+	if (directory->first_free == NO_ENTRY)
+		add_chunk();
+	return true;
+}
+
+/* ---- Registering ---- */
+
+static DirectoryReference
+reference_to(DirectoryEntry *entry) noexcept
+{
+	return DirectoryReference{entry, (life_of(entry) & ~STATE_MASK) | STATE_LIVE};
+}
+
+static DirectoryEntry *
+add_entry(const DirectoryKey &key, const RegisteredName &name, Oid role)
+{
+	int			number = directory->first_free;
+	DirectoryEntry *entry = entry_at(number);
+	bool		found;
+
+	set_text(entry, name);
+	change_role(role, [](RoleEntry *) {});
+
+	auto	   *place = static_cast<IndexEntry *>(dshash_find_or_insert(index_table, &key, &found));
+
+	place->number = number;
+	dshash_release_lock(index_table, place);
+
+	/* From here on nothing can fail. */
+	change_role(role, [](RoleEntry *owner) { owner->count++; });
+	directory->first_free = entry->next_free;
+	directory->live_count++;
+	entry->key = key;
+	memset(entry->roles, 0, sizeof(entry->roles));
+	entry->roles[0] = role;
+	stats_init(&entry->stats);
+	pg_atomic_write_u32(&entry->used, 1);
+	pg_atomic_fetch_add_u64(&entry->life, STATE_LIVE - STATE_FREE);
+	return entry;
+}
+
+static void
+note_other(DirectoryEntry *entry, OtherName *other) noexcept
+{
+	std::string_view ns = namespace_of(entry);
+	std::string_view name = name_of(entry);
+
+	*other = OtherName{};
+	other->by_name = entry->by_name;
+	memcpy(other->ns, ns.data(), ns.size());
+	memcpy(other->name, name.data(), name.size());
+	memcpy(other->roles, entry->roles, sizeof(other->roles));
+}
+
+/* The key is there under another name. */
+static Registered
+clash(DirectoryEntry *entry, const RegisteredName &name, Oid role, OtherName *other)
+{
+	pg_atomic_fetch_add_u64(&directory->clashes, 1);
+	note_other(entry, other);
+	if (!entry->by_name)
+	{
+		set_text(entry, name);
+		memset(entry->roles + 1, 0, sizeof(entry->roles) - sizeof(Oid));
+		add_role(entry, role);
+	}
+	return Registered::clash;
+}
+
+/* With Directory.lock held exclusively. */
+static Registered
+register_name(const RegisteredName &name, const Giver &giver, DirectoryReference *reference, OtherName *other)
+{
+	DirectoryKey key = directory_key(MyDatabaseId, name.key);
+	DirectoryEntry *entry = look_up(key);
+	Registered	result = Registered::stored;
+
+	if (entry == nullptr)
+	{
+		if (!make_room(giver))
+			return Registered::refused;
+		entry = add_entry(key, name, giver.role);
+	}
+	else if (is_same_name(entry, name))
+		add_role(entry, giver.role);
+	else
+		result = clash(entry, name, giver.role, other);
+	*reference = reference_to(entry);
+	directory_is_current(reference);
+	return result;
+}
+
+/* The common case: the name is there, and nothing has to change.  With Directory.lock held. */
+static bool
+find_registered(const RegisteredName &name, Oid role, DirectoryReference *reference)
+{
+	DirectoryEntry *entry = look_up(directory_key(MyDatabaseId, name.key));
+
+	if (entry == nullptr || !is_same_name(entry, name) || !knows_role(entry, role))
+		return false;
+	*reference = reference_to(entry);
+	return directory_is_current(reference);
+}
+
+Registered
+directory_register(const RegisteredName &name, DirectoryReference *reference, OtherName *other)
+{
+	Registered	result = Registered::refused;
+	Giver		giver = {GetUserId(), superuser()};
+
+	*reference = DirectoryReference{};
+	if (!is_attached())
+		return result;
+
+	shared_attempt([&]() {
+		LWLockAcquire(&directory->lock, LW_SHARED);
+		if (find_registered(name, giver.role, reference))
+			result = Registered::stored;
+		LWLockRelease(&directory->lock);
+		if (result == Registered::stored)
+			return;
+
+		LWLockAcquire(&directory->lock, LW_EXCLUSIVE);
+		result = register_name(name, giver, reference, other);
+		LWLockRelease(&directory->lock);
+	});
+	if (result == Registered::refused)
+		pg_atomic_fetch_add_u64(&directory->refused, 1);
+	return result;
+}
+
+bool
+directory_is_current(DirectoryReference *reference) noexcept
+{
+	DirectoryEntry *entry = reference->entry;
+	uint64		leaving = reference->life + STATE_LEAVING - STATE_LIVE;
+
+	if (entry == nullptr)
+		return false;
+	if (life_of(entry) != reference->life &&
+		!pg_atomic_compare_exchange_u64(&entry->life, &leaving, reference->life))
+		return false;
+	mark_used(entry);
+	return true;
+}
+
+NameStats *
+directory_stats(const DirectoryReference &reference) noexcept
+{
+	return &reference.entry->stats;
+}
+
+/* ---- Reading ---- */
+
+/* Text of the directory as it is shown. */
+static const char *
+shown_text(std::string_view utf8, int64 full_length)
+{
+	char	   *text = from_utf8(utf8);
+
+	return full_length > static_cast<int64>(utf8.size()) ? psprintf("%s...", text) : text;
+}
+
+static std::string_view
+copy_of(std::string_view text)
+{
+	auto	   *copy = static_cast<char *>(palloc(text.size() + 1));
+
+	memcpy(copy, text.data(), text.size());
+	return std::string_view(copy, text.size());
+}
+
+namespace
+{
+
+/* An entry as it was, to be made presentable when no lock is held any more. */
+struct EntryCopy
+{
+	std::string_view ns;
+	std::string_view name;
+	int64		full_ns_length;
+	int64		full_name_length;
+	bool		by_name;
+	DirectoryKey key;
+	Oid			roles[ENTRY_ROLES];
+	StatsCopy	stats;
+};
+
+}								/* anonymous namespace */
+
+/* palloc'd.  Directory.lock must be held. */
+static void
+copy_entry(DirectoryEntry *entry, EntryCopy *copy)
+{
+	copy->ns = copy_of(namespace_of(entry));
+	copy->name = copy_of(name_of(entry));
+	copy->full_ns_length = entry->full_ns_length;
+	copy->full_name_length = entry->full_name_length;
+	copy->by_name = entry->by_name;
+	copy->key = entry->key;
+	memcpy(copy->roles, entry->roles, sizeof(copy->roles));
+	copy->stats = stats_read(&entry->stats);
+}
+
+static KnownName
+known_name(const EntryCopy &copy)
+{
+	KnownName	known = {};
+
+	known.database = copy.key.database;
+	known.key = Key{copy.key.key};
+	if (copy.by_name)
+		known.ns = shown_text(copy.ns, copy.full_ns_length);
+	known.name = shown_text(copy.name, copy.full_name_length);
+	memcpy(known.roles, copy.roles, sizeof(known.roles));
+	known.stats = copy.stats;
+	return known;
+}
+
+const KnownName *
+directory_find(Oid database, Key key)
+{
+	EntryCopy	copy;
+	bool		found = false;
+
+	if (!is_attached())
+		return nullptr;
+
+	LWLockAcquire(&directory->lock, LW_SHARED);
+	if (DirectoryEntry *entry = look_up(directory_key(database, key)))
+	{
+		copy_entry(entry, &copy);
+		found = true;
+	}
+	LWLockRelease(&directory->lock);
+	if (!found)
+		return nullptr;
+
+	auto	   *known = static_cast<KnownName *>(palloc(sizeof(KnownName)));
+
+	*known = known_name(copy);
+	return known;
+}
+
+static EntryCopy *
+copy_entries(Oid database, int *count)
+{
+	EntryCopy  *copies;
+
+	*count = 0;
+	LWLockAcquire(&directory->lock, LW_SHARED);
+	copies = static_cast<EntryCopy *>(palloc_extended(sizeof(EntryCopy) * (directory->live_count + 1), MCXT_ALLOC_HUGE));
+	for (int number = 0; number < directory->entry_count; number++)
+	{
+		DirectoryEntry *entry = entry_at(number);
+
+		if (!is_free(entry) && (!OidIsValid(database) || entry->key.database == database))
+			copy_entry(entry, &copies[(*count)++]);
+	}
+	LWLockRelease(&directory->lock);
+	return copies;
+}
+
+KnownName *
+directory_read(Oid database, int *count)
+{
+	EntryCopy  *copies;
+	KnownName  *names;
+
+	*count = 0;
+	if (!is_attached())
+		return nullptr;
+	copies = copy_entries(database, count);
+	names = static_cast<KnownName *>(palloc_extended(sizeof(KnownName) * (*count + 1), MCXT_ALLOC_HUGE));
+	for (int i = 0; i < *count; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		names[i] = known_name(copies[i]);
+	}
+	return names;
+}
+
+bool
+may_see_name(const Oid *roles)
+{
+	for (int i = 0; i < ENTRY_ROLES && OidIsValid(roles[i]); i++)
+	{
+		if (may_see_role(roles[i]))
+			return true;
+	}
+	return false;
+}
+
+void
+directory_reset_stats()
+{
+	if (!is_attached())
+		return;
+	LWLockAcquire(&directory->lock, LW_SHARED);
+	for (int number = 0; number < directory->entry_count; number++)
+	{
+		DirectoryEntry *entry = entry_at(number);
+
+		if (!is_free(entry) && entry->key.database == MyDatabaseId)
+			stats_clear(&entry->stats);
+	}
+	LWLockRelease(&directory->lock);
+}
+
+DirectoryState
+directory_state()
+{
+	DirectoryState state = {};
+
+	if (!is_attached())
+		return state;
+	state.available = true;
+	LWLockAcquire(&directory->lock, LW_SHARED);
+	state.names = directory->live_count;
+	LWLockRelease(&directory->lock);
+	state.evicted = static_cast<int64>(pg_atomic_read_u64(&directory->evicted));
+	state.refused = static_cast<int64>(pg_atomic_read_u64(&directory->refused));
+	state.clashes = static_cast<int64>(pg_atomic_read_u64(&directory->clashes));
+	return state;
+}
+
+}								/* namespace advisory */

@@ -1,0 +1,132 @@
+/*
+ * directory.h
+ *		The names of locks, shared by all sessions: (database, key) to namespace
+ *		and name, with the statistics of each.
+ *
+ * Bounded by advisory_ext.max_names.  When it is full the names that were not used
+ * for the longest time make room, but never that of a lock that somebody holds or
+ * waits for; and a role that is no superuser fills no more than a quarter.
+ *
+ * An entry's address stays good for ever, its content does not: a reference
+ * remembers which life of the entry it means, and whoever uses one asks first
+ * whether that life goes on (directory_is_current).
+ */
+#ifndef ADVISORY_EXT_DIRECTORY_H
+#define ADVISORY_EXT_DIRECTORY_H
+
+#include <string_view>
+
+#include "locktag.h"
+#include "stats.h"
+
+namespace advisory
+{
+
+/* How many bytes of a namespace, and of a name, are kept. */
+constexpr int STORED_NAME_BYTES = 256;
+
+struct DirectoryEntry;
+
+/* A certain life of an entry; entry is null for none. */
+struct DirectoryReference
+{
+	DirectoryEntry *entry;
+	uint64		life;
+};
+
+/* A name as it is registered: UTF-8.  ns.data() is null for the label of a key. */
+struct RegisteredName
+{
+	Key			key;
+	std::string_view ns;
+	std::string_view name;
+};
+
+/* What came of registering a name. */
+enum class Registered
+{
+	stored,						/* or it was there already */
+	clash,						/* the key is there under another name */
+	refused						/* no room, no memory, or names are not tracked */
+};
+
+/* How many of the roles that gave a name are remembered. */
+constexpr int ENTRY_ROLES = 4;
+
+/* What else a key is called: zero-terminated UTF-8, as far as it is kept. */
+struct OtherName
+{
+	bool		by_name;		/* else a label, and ns is empty */
+	char		ns[STORED_NAME_BYTES + 1];
+	char		name[STORED_NAME_BYTES + 1];
+	Oid			roles[ENTRY_ROLES]; /* that gave it; the rest is InvalidOid */
+};
+
+/*
+ * Make sure that the directory of this database knows the name, and that this
+ * role (the current user) is among those who gave it.  *reference is what
+ * stands there for the key, also with a clash; nothing if refused.  After a clash
+ * *other says what the key was called before: a name stays, a label is replaced.
+ * May ereport only for a cancel.
+ */
+Registered	directory_register(const RegisteredName &name, DirectoryReference *reference, OtherName *other);
+
+/*
+ * Does the entry still stand for what it did?  Marks it as in use.  Cheap: no
+ * lock.  After a lock on the key has been granted, true means that the name stays
+ * as long as the lock.
+ */
+bool		directory_is_current(DirectoryReference *reference) noexcept;
+
+/* The entry will soon be asked for: have the processor fetch it in the meantime. */
+inline void
+directory_prefetch(const DirectoryReference &reference) noexcept
+{
+	__builtin_prefetch(reference.entry, 1);
+}
+
+/* The statistics of an entry that is current. */
+NameStats  *directory_stats(const DirectoryReference &reference) noexcept;
+
+/* What the directory knows of one key: zero-terminated, in the database's encoding. */
+struct KnownName
+{
+	Oid			database;
+	Key			key;
+	const char *ns;				/* null for a label */
+	const char *name;
+	Oid			roles[ENTRY_ROLES]; /* that gave it; the rest is InvalidOid */
+	StatsCopy	stats;
+};
+
+/*
+ * The name of a key; null if it is not known.  palloc'd.  Bytes that the
+ * database's encoding cannot express are escaped; what was cut ends in "...".
+ * May ereport.
+ */
+const KnownName *directory_find(Oid database, Key key);
+
+/* All of a database's names, or those of all if it is InvalidOid; palloc'd.  May ereport. */
+KnownName  *directory_read(Oid database, int *count);
+
+/* May the current user see a name that these roles gave?  May ereport. */
+bool		may_see_name(const Oid *roles);
+
+/* Set the statistics of this database's names to zero. */
+void		directory_reset_stats();
+
+/* How the directory is doing. */
+struct DirectoryState
+{
+	bool		available;
+	int64		names;
+	int64		evicted;		/* names that made room for others */
+	int64		refused;		/* times that a name found no room */
+	int64		clashes;		/* times that two names met in one key */
+};
+
+DirectoryState directory_state();
+
+}								/* namespace advisory */
+
+#endif							/* ADVISORY_EXT_DIRECTORY_H */

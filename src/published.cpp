@@ -1,0 +1,715 @@
+/*
+ * published.cpp
+ *		What each session tells the others about the locks that it holds.
+ *
+ * Locking
+ *
+ * Each session's part has a lock of its own.  The session appends records without
+ * it: it fills in the record, then counts it.  For everything else (shortening a
+ * list, using a place again, moving a list to where it has more room) it holds the
+ * lock exclusively; readers hold it shared.  Nobody but the session itself writes.
+ */
+#include "pg.h"
+
+#include "compat.h"
+#include "published.h"
+#include "shared.h"
+
+namespace advisory
+{
+
+static constexpr int FIRST_RECORDS = 64;
+static constexpr int FIRST_TAKERS = 8;
+static constexpr int MAX_TAKERS = 1024;
+
+/* A list that grew beyond this is given back when it is empty. */
+static constexpr int KEPT_RECORDS = 4096;
+
+namespace
+{
+
+struct SharedList
+{
+	dsa_pointer records;
+	pg_atomic_uint32 count;
+};
+
+struct SharedSession
+{
+	LWLock		lock;
+	int			pid;			/* 0 while nobody has this place */
+	SharedList	lists[SCOPES];
+	dsa_pointer takers;
+	int			taker_count;
+	Oid			present_role;
+	LOCKTAG		awaited;		/* all zero while it waits for nothing that it named */
+	Oid			awaited_role;
+};
+
+/* Where the session itself has its records: in shared memory, or in its own. */
+struct RecordList
+{
+	HoldRecord *records;
+	int			count;
+	int			capacity;
+	int			live;			/* how many of them are not free places */
+	int			first_free;
+	dsa_pointer place;			/* invalid: in the session's own memory */
+};
+
+}								/* anonymous namespace */
+
+static SharedSession *my_session = nullptr;
+static bool detached = false;
+static bool awaits = false;
+static RecordList my_lists[SCOPES];
+static Taker *my_takers = nullptr;
+static int	my_taker_capacity = 0;
+
+static RecordList *
+my_list(Scope scope) noexcept
+{
+	return &my_lists[index_of(scope)];
+}
+
+static int
+my_proc_number() noexcept
+{
+	return static_cast<int>(MyProc - ProcGlobal->allProcs);
+}
+
+/* ---- The session's own part ---- */
+
+static void
+make_sessions(SharedRoot *root)
+{
+	int			count = static_cast<int>(ProcGlobal->allProcCount);
+	dsa_pointer place = dsa_allocate_extended(shared_area(), sizeof(SharedSession) * count,
+											  DSA_ALLOC_HUGE | DSA_ALLOC_ZERO);
+	auto	   *sessions = static_cast<SharedSession *>(dsa_get_address(shared_area(), place));
+
+	for (int i = 0; i < count; i++)
+	{
+		LWLockInitialize(&sessions[i].lock, root->tranche);
+		for (SharedList &list : sessions[i].lists)
+			pg_atomic_init_u32(&list.count, 0);
+	}
+	root->published = place;
+}
+
+/* All sessions' parts, or null if nobody has published anything yet. */
+static SharedSession *
+all_sessions()
+{
+	SharedRoot *root = shared_root();
+
+	if (root == nullptr || root->published == InvalidDsaPointer)
+		return nullptr;
+	return static_cast<SharedSession *>(dsa_get_address(shared_area(), root->published));
+}
+
+static void
+take_place(SharedRoot *root)
+{
+	LWLockAcquire(&root->lock, LW_EXCLUSIVE);
+	if (root->published == InvalidDsaPointer)
+		make_sessions(root);
+	LWLockRelease(&root->lock);
+
+	SharedSession *session = &all_sessions()[my_proc_number()];
+
+	LWLockAcquire(&session->lock, LW_EXCLUSIVE);
+	session->pid = MyProcPid;
+	LWLockRelease(&session->lock);
+	my_session = session;
+}
+
+/* Has this session its part in shared memory?  May ereport for a cancel. */
+static bool
+has_place()
+{
+	if (my_session != nullptr)
+		return true;
+	if (detached)
+		return false;
+
+	SharedRoot *root = shared_root();
+
+	return root != nullptr && shared_attempt([root]() { take_place(root); });
+}
+
+static void
+free_records(HoldRecord *records, dsa_pointer place)
+{
+	if (place != InvalidDsaPointer)
+		dsa_free(shared_area(), place);
+	else if (records != nullptr)
+		pfree(records);
+}
+
+static dsa_pointer
+allocate_shared(Size bytes)
+{
+	dsa_pointer place = InvalidDsaPointer;
+
+	if (has_place())
+		shared_attempt([&]() { place = dsa_allocate_extended(shared_area(), bytes, DSA_ALLOC_HUGE); });
+	return place;
+}
+
+/* Move a list to where there is room for so many, in shared memory if possible. */
+static void
+move_list(Scope scope, int capacity)
+{
+	RecordList *list = my_list(scope);
+	HoldRecord *old_records = list->records;
+	dsa_pointer old_place = list->place;
+	Size		bytes = sizeof(HoldRecord) * capacity;
+	dsa_pointer place = allocate_shared(bytes);
+	void	   *records = place != InvalidDsaPointer
+		? dsa_get_address(shared_area(), place)
+		: MemoryContextAllocHuge(TopMemoryContext, bytes);
+
+	if (list->count > 0 && old_records != nullptr)
+		memcpy(records, old_records, sizeof(HoldRecord) * list->count);
+	list->records = static_cast<HoldRecord *>(records);
+	list->capacity = capacity;
+	list->place = place;
+
+	if (my_session != nullptr)
+	{
+		SharedList *shared = &my_session->lists[index_of(scope)];
+
+		LWLockAcquire(&my_session->lock, LW_EXCLUSIVE);
+		shared->records = place;
+		pg_atomic_write_u32(&shared->count, place != InvalidDsaPointer ? list->count : 0);
+		LWLockRelease(&my_session->lock);
+	}
+	free_records(old_records, old_place);
+}
+
+static void
+grow_takers()
+{
+	int			capacity = Max(2 * my_taker_capacity, FIRST_TAKERS);
+	dsa_pointer place = allocate_shared(sizeof(Taker) * capacity);
+
+	if (place == InvalidDsaPointer)
+		return;
+
+	auto	   *takers = static_cast<Taker *>(dsa_get_address(shared_area(), place));
+	dsa_pointer old = my_session->takers;
+
+	if (my_session->taker_count > 0)
+		memcpy(takers, my_takers, sizeof(Taker) * my_session->taker_count);
+	LWLockAcquire(&my_session->lock, LW_EXCLUSIVE);
+	my_session->takers = place;
+	LWLockRelease(&my_session->lock);
+	if (old != InvalidDsaPointer)
+		dsa_free(shared_area(), old);
+	my_takers = takers;
+	my_taker_capacity = capacity;
+}
+
+static bool
+has_room(const RecordList *list) noexcept
+{
+	return list->count < list->capacity || list->live < list->count;
+}
+
+void
+published_reserve(Scope scope)
+{
+	RecordList *list = my_list(scope);
+
+	if (list->place == InvalidDsaPointer && list->live == 0)
+	{
+		/* A good moment to go where others can see it, if that has become possible. */
+		list->count = 0;
+		list->first_free = NO_RECORD;
+		if (list->capacity == 0 || has_place())
+			move_list(scope, FIRST_RECORDS);
+	}
+	else if (!has_room(list))
+		move_list(scope, 2 * list->capacity);
+
+	if (scope == Scope::session && my_session != nullptr &&
+		my_session->taker_count == my_taker_capacity && my_taker_capacity < MAX_TAKERS)
+		grow_takers();
+}
+
+/* Let others see the whole list as it now is, or as much of it as they may. */
+static void
+publish_count(Scope scope) noexcept
+{
+	RecordList *list = my_list(scope);
+
+	if (list->place == InvalidDsaPointer)
+		return;
+	pg_write_barrier();
+	pg_atomic_write_u32(&my_session->lists[index_of(scope)].count, list->count);
+}
+
+static int
+append_record(Scope scope, const HoldRecord &record) noexcept
+{
+	RecordList *list = my_list(scope);
+	int			index = list->count;
+
+	list->records[index] = record;
+	list->count++;
+	list->live++;
+	publish_count(scope);
+	return index;
+}
+
+HoldRecord *
+xact_record(int index) noexcept
+{
+	return &my_list(Scope::transaction)->records[index];
+}
+
+int
+xact_record_count() noexcept
+{
+	return my_list(Scope::transaction)->count;
+}
+
+int
+publish_xact_hold(const HoldRecord &record) noexcept
+{
+	return append_record(Scope::transaction, record);
+}
+
+/* Run change(), which changes what others can see, so that they see it before or after. */
+template <typename Change>
+static void
+change_published(const RecordList *list, Change change) noexcept
+{
+	bool		is_shared = list->place != InvalidDsaPointer;
+
+	if (is_shared)
+		LWLockAcquire(&my_session->lock, LW_EXCLUSIVE);
+	change();
+	if (is_shared)
+		LWLockRelease(&my_session->lock);
+}
+
+/* Give back what only many locks needed. */
+static void
+shrink(Scope scope) noexcept
+{
+	RecordList *list = my_list(scope);
+	RecordList	old = *list;
+
+	if (list->count > 0 || list->capacity <= KEPT_RECORDS)
+		return;
+	change_published(&old, [&]() {
+		*list = RecordList{};
+		list->first_free = NO_RECORD;
+		if (old.place != InvalidDsaPointer)
+			my_session->lists[index_of(scope)].records = InvalidDsaPointer;
+	});
+	free_records(old.records, old.place);
+}
+
+void
+withdraw_xact_holds(int from) noexcept
+{
+	RecordList *list = my_list(Scope::transaction);
+
+	if (list->count == from)
+		return;
+	change_published(list, [&]() {
+		list->count = from;
+		list->live = from;
+		publish_count(Scope::transaction);
+	});
+	shrink(Scope::transaction);
+}
+
+HoldRecord *
+session_record(int index) noexcept
+{
+	return &my_list(Scope::session)->records[index];
+}
+
+static bool
+is_taker(const Taker &taker, Oid role, const char *application) noexcept
+{
+	return taker.role == role && strcmp(taker.application, application) == 0;
+}
+
+/* Who this session acts for at present, in the list of takers; NO_RECORD if that is full. */
+static int
+present_taker() noexcept
+{
+	Oid			role = GetUserId();
+	const char *application = application_name != nullptr ? application_name : "";
+
+	if (my_session == nullptr)
+		return NO_RECORD;
+	/* The last one first: it is nearly always the same. */
+	for (int i = my_session->taker_count - 1; i >= 0; i--)
+	{
+		if (is_taker(my_takers[i], role, application))
+			return i;
+	}
+	if (my_session->taker_count == my_taker_capacity)
+		return NO_RECORD;
+
+	int			index = my_session->taker_count;
+
+	my_takers[index].role = role;
+	strlcpy(my_takers[index].application, application, NAMEDATALEN);
+	pg_write_barrier();
+	my_session->taker_count++;
+	return index;
+}
+
+int
+publish_session_hold(const HoldRecord &record) noexcept
+{
+	RecordList *list = my_list(Scope::session);
+	HoldRecord	complete = record;
+	int			index = list->first_free;
+
+	complete.taker = present_taker();
+	if (index == NO_RECORD)
+		return append_record(Scope::session, complete);
+	change_published(list, [&]() {
+		list->first_free = list->records[index].previous;
+		list->records[index] = complete;
+		list->live++;
+	});
+	return index;
+}
+
+void
+withdraw_session_hold(int index) noexcept
+{
+	RecordList *list = my_list(Scope::session);
+
+	change_published(list, [&]() {
+		list->records[index].objsubid = 0;
+		list->records[index].previous = list->first_free;
+		list->first_free = index;
+		if (--list->live > 0)
+			return;
+		list->count = 0;
+		list->first_free = NO_RECORD;
+		publish_count(Scope::session);
+		if (my_session != nullptr)
+			my_session->taker_count = 0;
+	});
+	shrink(Scope::session);
+}
+
+void
+publish_present_role() noexcept
+{
+	if (my_session != nullptr && my_list(Scope::session)->live > 0)
+		my_session->present_role = GetUserId();
+}
+
+void
+published_detach() noexcept
+{
+	SharedSession *session = my_session;
+
+	detached = true;
+	my_session = nullptr;
+	for (RecordList &list : my_lists)
+	{
+		dsa_pointer place = list.place;
+
+		list = RecordList{};
+		if (session == nullptr || place == InvalidDsaPointer)
+			continue;
+		LWLockAcquire(&session->lock, LW_EXCLUSIVE);
+		session->pid = 0;
+		session->lists[&list - my_lists].records = InvalidDsaPointer;
+		pg_atomic_write_u32(&session->lists[&list - my_lists].count, 0);
+		LWLockRelease(&session->lock);
+		dsa_free(shared_area(), place);
+	}
+	if (session == nullptr)
+		return;
+
+	dsa_pointer takers = session->takers;
+
+	LWLockAcquire(&session->lock, LW_EXCLUSIVE);
+	session->pid = 0;
+	session->takers = InvalidDsaPointer;
+	session->taker_count = 0;
+	session->present_role = InvalidOid;
+	session->awaited = LOCKTAG{};
+	LWLockRelease(&session->lock);
+	if (takers != InvalidDsaPointer)
+		dsa_free(shared_area(), takers);
+}
+
+static void
+set_awaited(const LOCKTAG &tag, Oid role) noexcept
+{
+	LWLockAcquire(&my_session->lock, LW_EXCLUSIVE);
+	my_session->awaited = tag;
+	my_session->awaited_role = role;
+	LWLockRelease(&my_session->lock);
+	awaits = OidIsValid(role);
+}
+
+void
+publish_wait(const LOCKTAG &tag)
+{
+	if (has_place())
+		set_awaited(tag, GetUserId());
+}
+
+void
+withdraw_wait() noexcept
+{
+	if (my_session != nullptr && awaits)
+		set_awaited(LOCKTAG{}, InvalidOid);
+}
+
+/* ---- What others see ---- */
+
+namespace
+{
+
+struct RecordKey
+{
+	int64		key;
+	uint16		objsubid;
+	uint8		mode;
+};
+
+struct RecordIndex
+{
+	RecordKey	key;
+	char		status;
+	int			record;
+};
+
+uint32
+hash_record_key(const RecordKey &key) noexcept
+{
+	uint64		bits = static_cast<uint64>(key.key);
+
+	return murmurhash32(static_cast<uint32>(bits) ^ murmurhash32(static_cast<uint32>(bits >> 32)) ^
+						(static_cast<uint32>(key.objsubid) << 8) ^ key.mode);
+}
+
+bool
+same_record_key(const RecordKey &a, const RecordKey &b) noexcept
+{
+	return a.key == b.key && a.objsubid == b.objsubid && a.mode == b.mode;
+}
+
+#define SH_PREFIX records
+#define SH_ELEMENT_TYPE RecordIndex
+#define SH_KEY_TYPE RecordKey
+#define SH_KEY key
+#define SH_HASH_KEY(table, key) hash_record_key(key)
+#define SH_EQUAL(table, a, b) same_record_key(a, b)
+#define SH_SCOPE static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
+
+}								/* anonymous namespace */
+
+struct PublishedHolds::Session
+{
+	int			pid;
+	int			count;			/* of the records, session-level ones first */
+	int			session_count;
+	HoldRecord *records;
+	records_hash *index;
+	Taker	   *takers;
+	int			taker_count;
+	LOCKTAG		awaited;
+	Oid			awaited_role;
+};
+
+static HoldRecord *
+shared_records(const SharedSession *session, Scope scope)
+{
+	dsa_pointer place = session->lists[index_of(scope)].records;
+
+	if (place == InvalidDsaPointer)
+		return nullptr;
+	return static_cast<HoldRecord *>(dsa_get_address(shared_area(), place));
+}
+
+static int
+shared_count(SharedSession *session, Scope scope) noexcept
+{
+	int			count = static_cast<int>(pg_atomic_read_u32(&session->lists[index_of(scope)].count));
+
+	pg_read_barrier();
+	return count;
+}
+
+static void
+join_records(PublishedHolds::Session *copy, const HoldRecord *session_records, int session_count,
+			 const HoldRecord *xact_records, int xact_count)
+{
+	copy->count = session_count + xact_count;
+	copy->session_count = session_count;
+	copy->records = static_cast<HoldRecord *>(palloc_extended(sizeof(HoldRecord) * (copy->count + 1), MCXT_ALLOC_HUGE));
+	if (session_records != nullptr)
+		memcpy(copy->records, session_records, sizeof(HoldRecord) * session_count);
+	if (xact_records != nullptr)
+		memcpy(copy->records + session_count, xact_records, sizeof(HoldRecord) * xact_count);
+}
+
+/* What another session says of itself. */
+static void
+copy_session(SharedSession *session, PublishedHolds::Session *copy)
+{
+	LWLockAcquire(&session->lock, LW_SHARED);
+	copy->pid = session->pid;
+	copy->awaited = session->awaited;
+	copy->awaited_role = session->awaited_role;
+	join_records(copy,
+				 shared_records(session, Scope::session), shared_count(session, Scope::session),
+				 shared_records(session, Scope::transaction), shared_count(session, Scope::transaction));
+	copy->taker_count = session->taker_count;
+	if (copy->taker_count > 0)
+	{
+		copy->takers = static_cast<Taker *>(palloc(sizeof(Taker) * copy->taker_count));
+		memcpy(copy->takers, dsa_get_address(shared_area(), session->takers), sizeof(Taker) * copy->taker_count);
+	}
+	LWLockRelease(&session->lock);
+}
+
+/* What this session knows, whether or not others can see it. */
+static void
+copy_own(PublishedHolds::Session *copy)
+{
+	copy->pid = MyProcPid;
+	join_records(copy, my_list(Scope::session)->records, my_list(Scope::session)->count,
+				 my_list(Scope::transaction)->records, my_list(Scope::transaction)->count);
+	if (my_session == nullptr || my_session->taker_count == 0)
+		return;
+	copy->taker_count = my_session->taker_count;
+	copy->takers = static_cast<Taker *>(palloc(sizeof(Taker) * copy->taker_count));
+	memcpy(copy->takers, my_takers, sizeof(Taker) * copy->taker_count);
+}
+
+/* The oldest record of a lock stands for it; a session-level one rather than another. */
+static void
+index_records(PublishedHolds::Session *copy)
+{
+	bool		found;
+
+	if (copy->count == 0)
+		return;
+	copy->index = records_create(CurrentMemoryContext, copy->count, nullptr);
+	for (int i = 0; i < copy->count; i++)
+	{
+		const HoldRecord &record = copy->records[i];
+
+		if (record.objsubid == 0)
+			continue;
+
+		RecordIndex *place = records_insert(copy->index, RecordKey{record.key, record.objsubid, record.mode}, &found);
+
+		if (!found)
+			place->record = i;
+	}
+}
+
+PublishedHolds::PublishedHolds()
+	: context(CurrentMemoryContext),
+	  sessions(static_cast<Session **>(palloc0(sizeof(Session *) * ProcGlobal->allProcCount)))
+{
+}
+
+PublishedHolds::Session *
+PublishedHolds::session_of(int proc_number, int pid)
+{
+	if (proc_number >= static_cast<int>(ProcGlobal->allProcCount))
+		return nullptr;			/* a prepared transaction */
+
+	if (sessions[proc_number] == nullptr)
+	{
+		MemoryContext old_context = MemoryContextSwitchTo(context);
+		auto	   *copy = static_cast<Session *>(palloc0(sizeof(Session)));
+		SharedSession *all = all_sessions();
+
+		if (pid == MyProcPid)
+			copy_own(copy);
+		else if (all != nullptr)
+			copy_session(&all[proc_number], copy);
+		index_records(copy);
+		sessions[proc_number] = copy;
+		MemoryContextSwitchTo(old_context);
+	}
+	return sessions[proc_number]->pid == pid ? sessions[proc_number] : nullptr;
+}
+
+static bool
+find_mode(LOCKMODE lockmode, uint8 *mode) noexcept
+{
+	for (Mode each : ALL_MODES)
+	{
+		if (lockmode_of(each) != lockmode)
+			continue;
+		*mode = static_cast<uint8>(index_of(each));
+		return true;
+	}
+	return false;
+}
+
+bool
+PublishedHolds::find(int proc_number, int pid, const LOCKTAG &tag, LOCKMODE lockmode, PublishedHold *found)
+{
+	Session    *session = session_of(proc_number, pid);
+	RecordKey	key = {};
+
+	if (session == nullptr || session->index == nullptr || !find_mode(lockmode, &key.mode))
+		return false;
+	key.key = decode_tag(tag).key.value;
+	key.objsubid = tag.locktag_field4;
+
+	RecordIndex *place = records_lookup(session->index, key);
+
+	if (place == nullptr)
+		return false;
+
+	const HoldRecord &record = session->records[place->record];
+
+	*found = PublishedHold{};
+	found->scope = place->record < session->session_count ? Scope::session : Scope::transaction;
+	found->acquired_at = record.acquired_at;
+	found->role = record.has_name ? record.role : InvalidOid;
+	found->taker_role = record.role;
+	if (record.taker >= 0 && record.taker < session->taker_count)
+		found->taker_application = session->takers[record.taker].application;
+	return true;
+}
+
+Oid
+PublishedHolds::find_wait(int proc_number, int pid, const LOCKTAG &tag)
+{
+	Session    *session = session_of(proc_number, pid);
+
+	if (session == nullptr || !same_tag(session->awaited, tag))
+		return InvalidOid;
+	return session->awaited_role;
+}
+
+Oid
+present_role(int proc_number, int pid)
+{
+	SharedSession *all = all_sessions();
+
+	if (all == nullptr || proc_number >= static_cast<int>(ProcGlobal->allProcCount) || all[proc_number].pid != pid)
+		return InvalidOid;
+	return all[proc_number].present_role;
+}
+
+}								/* namespace advisory */

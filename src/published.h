@@ -1,0 +1,124 @@
+/*
+ * published.h
+ *		What each session tells the others about the locks that it holds: since
+ *		when, in which scope, and by whom they were taken.
+ *
+ * The lock table says who holds what; this only adds to it.  What is said here of
+ * a lock that the lock table does not know of is out of date, and to be ignored.
+ *
+ * A session has two lists.  Transaction-level holds stand in the order they were
+ * taken in, so that the end of a (sub)transaction only shortens the list.
+ * Session-level holds have a place each, which is used again.  Where shared memory
+ * is not to be had the lists are the session's own, and nobody else sees them.
+ */
+#ifndef ADVISORY_EXT_PUBLISHED_H
+#define ADVISORY_EXT_PUBLISHED_H
+
+#include "locktag.h"
+
+namespace advisory
+{
+
+struct Hold;
+
+/* Where a place in a list is meant, and there is none. */
+constexpr int NO_RECORD = -1;
+
+/* One hold, of one lock in one mode and scope. */
+struct HoldRecord
+{
+	int64		key;
+	uint16		objsubid;		/* of the lock's tag; 0 for a place that is free */
+	uint8		mode;			/* Mode */
+	bool		has_name;		/* it was taken by a name or label */
+	int			nest_level;		/* of the transaction that it belongs to */
+	Oid			role;			/* that took it: the current user at the time */
+	int			taker;			/* in the list of takers; session-level holds only */
+	TimestampTz acquired_at;
+	TimestampTz last_acquired_at;
+	int64		count;			/* how often it was taken since there is this record */
+	Hold	   *hold;			/* only for the session itself */
+	int			previous;		/* the lock's next older record in this mode, or NO_RECORD */
+};
+
+/* Who took a session-level lock, as far as that can change in a pooled connection. */
+struct Taker
+{
+	Oid			role;
+	char		application[NAMEDATALEN];
+};
+
+/* ---- The session's own part ---- */
+
+/* Make sure that one more record finds room.  May ereport (out of memory). */
+void		published_reserve(Scope scope);
+
+/* The list of transaction-level holds, oldest first. */
+HoldRecord *xact_record(int index) noexcept;
+int			xact_record_count() noexcept;
+
+/* Append a record for which room was reserved; where it stands. */
+int			publish_xact_hold(const HoldRecord &record) noexcept;
+
+/* Forget all records from this one on. */
+void		withdraw_xact_holds(int from) noexcept;
+
+/* The same for session-level holds, which are withdrawn one by one. */
+HoldRecord *session_record(int index) noexcept;
+int			publish_session_hold(const HoldRecord &record) noexcept;
+void		withdraw_session_hold(int index) noexcept;
+
+/* Say who the current user is now, if there are session-level holds that it matters for. */
+void		publish_present_role() noexcept;
+
+/* The session ends: nothing of it is to be seen any more. */
+void		published_detach() noexcept;
+
+/* The session begins to wait for a lock that it named, or has stopped waiting. */
+void		publish_wait(const LOCKTAG &tag);
+void		withdraw_wait() noexcept;
+
+/* ---- What others see ---- */
+
+/* What is known of one hold of another session (or this one). */
+struct PublishedHold
+{
+	Scope		scope;
+	TimestampTz acquired_at;
+	Oid			role;			/* that took it by name; invalid if it was not by name */
+	Oid			taker_role;		/* session-level holds: who took it */
+	const char *taker_application;	/* good as long as the reader */
+};
+
+/*
+ * What all sessions said when this was made.  In the current memory context,
+ * which must outlive it.
+ */
+class PublishedHolds
+{
+public:
+	/* May ereport. */
+	PublishedHolds();
+
+	/* A session's records, and how to find them. */
+	struct Session;
+
+	/* Of the lock that this process holds in this mode; false if it said nothing. */
+	bool		find(int proc_number, int pid, const LOCKTAG &tag, LOCKMODE lockmode, PublishedHold *found);
+
+	/* The role that a waiting process named the lock as; InvalidOid if it did not. */
+	Oid			find_wait(int proc_number, int pid, const LOCKTAG &tag);
+
+private:
+	Session    *session_of(int proc_number, int pid);
+
+	MemoryContext context;
+	Session   **sessions;		/* by process number; read when first needed */
+};
+
+/* The current user of a session at the end of its last transaction; InvalidOid if not known. */
+Oid			present_role(int proc_number, int pid);
+
+}								/* namespace advisory */
+
+#endif							/* ADVISORY_EXT_PUBLISHED_H */
