@@ -114,6 +114,7 @@ private:
 	void		write_root(int session);
 	void		write_circle(int session);
 	void		write_tree(int session, int line);
+	void		enter(int session, int line);
 	int			add_line(const LockEntry *lock, const LockEntry *blocker, int parent);
 
 	int			session_of(const LockEntry &entry) const;
@@ -349,16 +350,18 @@ Forest::add_line(const LockEntry *lock, const LockEntry *blocker, int parent)
 	return lines.count - 1;
 }
 
+void
+Forest::enter(int session, int line)
+{
+	sessions[session].expanded = true;
+	sessions[session].in_path = true;
+	path.add(Step{session, line, sessions[session].first_waiter});
+}
+
 /* Everything below a session's line, which has been written. */
 void
 Forest::write_tree(int session, int line)
 {
-	auto		enter = [this](int session, int line) {
-		sessions[session].expanded = true;
-		sessions[session].in_path = true;
-		path.add(Step{session, line, sessions[session].first_waiter});
-	};
-
 	enter(session, line);
 	while (path.count > 0)
 	{
