@@ -208,11 +208,12 @@ using ListNode = SHM_QUEUE;
 /*
  * Call visit(object) for each object in the list until it returns false.
  * offset is that of the list's node in the object.  The lock that protects the
- * list must be held, and visit must not change it.
+ * list must be held, and visit must not change it.  With &ListNode::prev the
+ * walk begins at the end.
  */
 template <typename Object, typename Visit>
 inline void
-walk_list(ListHead *list, size_t offset, Visit visit)
+walk_list(ListHead *list, size_t offset, Visit visit, ListNode *ListNode::*link = &ListNode::next)
 {
 #if PG_VERSION_NUM >= 160000
 	ListNode   *end = &list->head;
@@ -221,9 +222,9 @@ walk_list(ListHead *list, size_t offset, Visit visit)
 #endif
 
 	/* A dlist that was only zeroed has no head to come back to. */
-	if (end->next == nullptr)
+	if (end->*link == nullptr)
 		return;
-	for (ListNode *node = end->next; node != end; node = node->next)
+	for (ListNode *node = end->*link; node != end; node = node->*link)
 	{
 		if (!visit(reinterpret_cast<Object *>(reinterpret_cast<char *>(node) - offset)))
 			return;
@@ -245,6 +246,14 @@ walk_waiters(LOCK *lock, Visit visit)
 #else
 	walk_list<PGPROC>(&lock->waitProcs.links, offsetof(PGPROC, links), visit);
 #endif
+}
+
+/* The same for each session's part in a lock, of holders and waiters alike. */
+template <typename Visit>
+inline void
+walk_proclocks(LOCK *lock, Visit visit)
+{
+	walk_list<PROCLOCK>(&lock->procLocks, offsetof(PROCLOCK, lockLink), visit);
 }
 
 }								/* namespace compat */

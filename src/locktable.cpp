@@ -1,6 +1,6 @@
 /*
  * locktable.cpp
- *		Reading advisory locks out of the server's lock table.
+ *		Reading locks, advisory ones above all, out of the server's lock table.
  *
  * The lock table's hash is private to the lock manager, but every session's
  * slot in the process array links the locks that it holds or waits for, by
@@ -121,15 +121,10 @@ is_first_in_queue(LOCK *lock, const PGPROC *proc)
 	return first == proc;
 }
 
-/* The whole queue, in its order, when its first waiter comes along. */
+/* The whole queue, in its order. */
 static bool
-collect_waiters(Collector *collector, const PROCLOCK *proclock)
+collect_queue(Collector *collector, LOCK *lock)
 {
-	LOCK	   *lock = proclock->tag.myLock;
-
-	if (proclock->tag.myProc->waitLock != lock || !is_first_in_queue(lock, proclock->tag.myProc))
-		return true;
-
 	compat::walk_waiters(lock, [&](PGPROC *waiter) {
 		LockEntry	entry = entry_for(waiter->waitProcLock, waiter->waitLockMode);
 
@@ -137,6 +132,27 @@ collect_waiters(Collector *collector, const PROCLOCK *proclock)
 		return collector->add(entry);
 	});
 	return !collector->is_full();
+}
+
+/* The queue, when its first waiter comes along. */
+static bool
+collect_waiters(Collector *collector, const PROCLOCK *proclock)
+{
+	LOCK	   *lock = proclock->tag.myLock;
+
+	if (proclock->tag.myProc->waitLock != lock || !is_first_in_queue(lock, proclock->tag.myProc))
+		return true;
+	return collect_queue(collector, lock);
+}
+
+/* All that hold a lock, then its queue. */
+static bool
+collect_lock(Collector *collector, LOCK *lock)
+{
+	compat::walk_proclocks(lock, [&](PROCLOCK *proclock) {
+		return collect_granted(collector, proclock);
+	});
+	return !collector->is_full() && collect_queue(collector, lock);
 }
 
 /*
@@ -198,6 +214,62 @@ static int
 partition_of(const LOCKTAG &tag)
 {
 	return LockHashPartition(LockTagHashCode(&tag));
+}
+
+/*
+ * The lock of this partition, which must be locked, that a session waits for; or
+ * null.
+ *
+ * If its lock is in this partition, the session's waitLock stays as it is.  If
+ * not, it can change and the lock go while we look, and what we read of it can be
+ * anything.  So the tag only tells where it would be vain to look; what counts is
+ * that the lock is among the session's own of this partition, where one that it
+ * waits for is the last as a rule.
+ */
+static LOCK *
+awaited_lock(PGPROC *proc, int partition)
+{
+	LOCK	   *lock = const_cast<LOCK *volatile &>(proc->waitLock);
+	LOCK	   *found = nullptr;
+
+	if (lock == nullptr || partition_of(LOCKTAG(lock->tag)) != partition)
+		return nullptr;
+	compat::walk_list<PROCLOCK>(&proc->myProcLocks[partition], offsetof(PROCLOCK, procLink),
+								[&](PROCLOCK *proclock) {
+		if (proclock->tag.myLock == lock)
+			found = lock;
+		return found == nullptr;
+	}, &compat::ListNode::prev);
+	return found;
+}
+
+/* Everything about the locks of a partition that somebody waits for. */
+static void
+collect_awaited(Collector *collector, int partition)
+{
+	for (int i = 0; i < proc_count(); i++)
+	{
+		PGPROC	   *proc = GetPGProcByNumber(i);
+		LOCK	   *lock = awaited_lock(proc, partition);
+
+		/* Once for all of its waiters. */
+		if (lock != nullptr && is_first_in_queue(lock, proc) && !collect_lock(collector, lock))
+			return;
+	}
+}
+
+LockEntries
+read_all_waits()
+{
+	Collector	collector;
+
+	for (int partition = 0; partition < NUM_LOCK_PARTITIONS; partition++)
+	{
+		read_partition(&collector, partition, [&]() {
+			collect_awaited(&collector, partition);
+		});
+	}
+	return collector.found;
 }
 
 LockEntries
@@ -382,36 +454,37 @@ conflicts_of(const LockEntry &entry)
 	return GetLockTagsMethodTable(&entry.tag)->conflictTab[entry.lockmode];
 }
 
-/* A session that holds several conflicting modes stands for its first one only. */
-static bool
-is_first_conflict(const LockEntry &holder, LOCKMASK conflicts) noexcept
-{
-	LOCKMASK	held = holder.held_modes & conflicts;
-
-	return held != 0 && (held & (LOCKBIT_ON(holder.lockmode) - 1)) == 0 &&
-		(held & LOCKBIT_ON(holder.lockmode)) != 0;
-}
-
 static bool
 same_group(const LockEntry &a, const LockEntry &b) noexcept
 {
 	return a.leader_pid == b.leader_pid && a.leader_pid != 0;
 }
 
+bool
+is_in_the_way(const LockEntry &other, const LockEntry &waiter)
+{
+	LOCKMASK	conflicts = conflicts_of(waiter);
+	LOCKMASK	held = other.held_modes & conflicts;
+	LOCKMASK	mode = LOCKBIT_ON(other.lockmode);
+
+	if ((mode & conflicts) == 0 || same_group(other, waiter))
+		return false;
+	if (!other.granted)
+		return held == 0;
+	return (held & (mode - 1)) == 0;
+}
+
 void
 BlockerFinder::find_for(int waiter)
 {
 	LockEntry  &entry = found->entries[waiter];
-	LOCKMASK	conflicts = conflicts_of(entry);
 	auto	   *lock = static_cast<AwaitedLock *>(hash_search(awaited, &entry.tag, HASH_FIND, nullptr));
 
 	entry.first_blocker = found->blocker_count;
 	for (int i = lock->first_holder; i != NO_HOLDER; i = next_holder[i])
 	{
-		const LockEntry &holder = found->entries[i];
-
-		if (is_first_conflict(holder, conflicts) && !same_group(holder, entry))
-			add(holder.leader_pid);
+		if (is_in_the_way(found->entries[i], entry))
+			add(found->entries[i].leader_pid);
 	}
 
 	/* Those ahead in the queue, unless they were already named as holders. */
@@ -422,11 +495,8 @@ BlockerFinder::find_for(int waiter)
 		ahead--;
 	for (; ahead < waiter; ahead++)
 	{
-		const LockEntry &other = found->entries[ahead];
-
-		if ((LOCKBIT_ON(other.lockmode) & conflicts) != 0 &&
-			(other.held_modes & conflicts) == 0 && !same_group(other, entry))
-			add(other.leader_pid);
+		if (is_in_the_way(found->entries[ahead], entry))
+			add(found->entries[ahead].leader_pid);
 	}
 	entry.blocker_count = found->blocker_count - entry.first_blocker;
 }

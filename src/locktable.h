@@ -1,6 +1,6 @@
 /*
  * locktable.h
- *		Reading advisory locks out of the server's lock table.
+ *		Reading locks, advisory ones above all, out of the server's lock table.
  *
  * Never more than one of the table's partitions is locked at a time, and that
  * one in shared mode, so a reader holds up no more than 1/16 of the server's
@@ -61,6 +61,13 @@ void		visit_locked_tags(void (*visit) (const LOCKTAG &tag, void *argument), void
 /* As read_all_locks, of one lock; takes one partition's lock. */
 LockEntries read_lock(const LOCKTAG &tag);
 
+/*
+ * Every lock, of any type, that somebody waits for: lock by lock all that hold
+ * it, then its whole queue.  Costs by the number of sessions and of waits, not by
+ * that of locks.
+ */
+LockEntries read_all_waits();
+
 /* What this session holds, of every kind and in both scopes.  May ereport. */
 LockEntries read_my_locks();
 
@@ -70,6 +77,13 @@ LockEntries read_my_locks();
  * it.  May ereport.
  */
 void		find_all_blockers(LockEntries *found);
+
+/*
+ * Is other, which holds the same lock or is ahead in its queue, in the waiter's
+ * way?  A session that holds several conflicting modes stands there once, with
+ * the first of them; one that also waits, as a holder only.
+ */
+bool		is_in_the_way(const LockEntry &other, const LockEntry &waiter);
 
 /* Does anybody hold this lock at the moment?  May ereport. */
 bool		is_held_by_anybody(const LOCKTAG &tag);

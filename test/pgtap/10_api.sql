@@ -1,7 +1,7 @@
 -- The API's shape, as the reference documents it: a change here is a change for every caller.
 BEGIN;
 SET LOCAL intervalstyle = postgres;
-SELECT plan(24);
+SELECT plan(25);
 
 ---- Every function: name, arguments with their names and defaults, result
 
@@ -59,6 +59,8 @@ INSERT INTO expected
     SELECT name, 'IN key bigint, IN timeout interval DEFAULT NULL::interval, IN label text DEFAULT NULL::text', NULL
     FROM unnest(ARRAY['await_lock_key', 'await_lock_shared_key']) AS name;
 
+INSERT INTO expected VALUES ('wait_tree', '', 'SETOF text');
+
 -- Names that begin with an underscore are nobody's business but the views'.
 CREATE TEMP VIEW functions AS
     SELECT *, proname::text COLLATE "C" AS name FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace;
@@ -97,7 +99,7 @@ SELECT set_eq('SELECT DISTINCT probin FROM functions WHERE prolang = (SELECT oid
 ---- Views and their columns, in this order
 
 SELECT set_eq($$ SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind = 'v' $$,
-              ARRAY['locks', 'settings'], 'the views are there, and no others');
+              ARRAY['locks', 'waits', 'settings'], 'the views are there, and no others');
 SELECT is_empty($$ SELECT relname FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind NOT IN ('v', 'c') $$,
                 'there is nothing to be written to');
 
@@ -109,6 +111,9 @@ SELECT is(pg_temp.columns_of('advisory.locks'),
           'slot integer, key bigint, key1 integer, key2 integer, mode text, scope text, granted boolean, wait_start timestamp with time zone, '
           'waited interval, acquired_at timestamp with time zone, held interval, blocked_by integer[], known_as text[], gid text, query text',
           'columns of locks');
+SELECT is(pg_temp.columns_of('advisory.waits'),
+          'root_pid integer, depth integer, path integer[], pid integer, waits_for_pid integer, namespace text, name text, key bigint, '
+          'mode text, waited interval, state text, application_name text, query text', 'columns of waits');
 SELECT is(pg_temp.columns_of('advisory.settings'),
           'name text, setting text, unit text, default_setting text, context text, description text', 'columns of settings');
 

@@ -1,0 +1,46 @@
+-- Who waits for whom.
+
+CREATE FUNCTION advisory._waits()
+    RETURNS TABLE (
+        root_pid integer,
+        depth integer,
+        path integer[],
+        pid integer,
+        waits_for_pid integer,
+        namespace text,
+        name text,
+        key bigint,
+        mode text,
+        waited interval,
+        state text,
+        application_name text,
+        query text)
+    AS 'MODULE_PATHNAME', 'advisory_waits'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 ROWS 100;
+COMMENT ON FUNCTION advisory._waits() IS 'rows of advisory.waits';
+
+CREATE VIEW advisory.waits AS
+    SELECT root_pid, depth, path, pid, waits_for_pid, namespace, name, key, mode, waited, state, application_name, query
+    FROM advisory._waits();
+COMMENT ON VIEW advisory.waits IS
+    'who waits for whom, as trees that lead to a waiter for an advisory lock';
+COMMENT ON COLUMN advisory.waits.root_pid IS 'process at the root of the tree; 0 is a prepared transaction';
+COMMENT ON COLUMN advisory.waits.depth IS 'how far from the root, which has depth 0';
+COMMENT ON COLUMN advisory.waits.path IS 'processes from the root to this one';
+COMMENT ON COLUMN advisory.waits.pid IS 'process; 0 is a prepared transaction';
+COMMENT ON COLUMN advisory.waits.waits_for_pid IS 'process in its way; null for a root, which waits for nothing';
+COMMENT ON COLUMN advisory.waits.namespace IS 'namespace of the lock; null where never seen, and for what is no advisory lock';
+COMMENT ON COLUMN advisory.waits.name IS 'name or label of the lock; null where never seen, and for what is no advisory lock';
+COMMENT ON COLUMN advisory.waits.key IS '64-bit key; null for a pair, and for what is no advisory lock';
+COMMENT ON COLUMN advisory.waits.mode IS 'mode waited for; of a root, the mode held';
+COMMENT ON COLUMN advisory.waits.waited IS 'how long the wait has lasted; null for a root';
+COMMENT ON COLUMN advisory.waits.state IS 'state of the session as in pg_stat_activity; null for those who may not see it';
+COMMENT ON COLUMN advisory.waits.application_name IS 'application_name of the session';
+COMMENT ON COLUMN advisory.waits.query IS 'query of the session; hidden from those who may not see it';
+GRANT SELECT ON advisory.waits TO PUBLIC;
+
+CREATE FUNCTION advisory.wait_tree() RETURNS SETOF text
+    AS 'MODULE_PATHNAME', 'advisory_wait_tree'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 ROWS 100;
+COMMENT ON FUNCTION advisory.wait_tree() IS
+    'who waits for whom, as indented text: those in the way first, under each those that wait for it';
