@@ -306,6 +306,16 @@ View::add_blockers(Row &row, const LockEntry &entry)
 	row.add(PointerGetDatum(construct_array(pids, entry.blocker_count, INT4OID, sizeof(int32), true, TYPALIGN_INT)));
 }
 
+/* datid, high, low, objsubid: the tag as it is, from which known_as is made. */
+static void
+add_whole_tag(Row &row, const LOCKTAG &tag)
+{
+	row.add(ObjectIdGetDatum(tag.locktag_field1));
+	row.add_int32(static_cast<int32>(tag.locktag_field2));
+	row.add_int32(static_cast<int32>(tag.locktag_field3));
+	row.add_int32(tag.locktag_field4);
+}
+
 void
 View::show_lock(const LockEntry &entry)
 {
@@ -316,9 +326,9 @@ View::show_lock(const LockEntry &entry)
 	add_tag(row, entry, hold);
 	add_times(row, entry, hold);
 	add_blockers(row, entry);
-	row.add_null();				/* known_as */
 	row.add(owner_of(entry).gid);
 	row.add(owner_of(entry).query);
+	add_whole_tag(row, entry.tag);
 	row.put(result);
 }
 
