@@ -99,22 +99,26 @@ keys_of_pair(int32 key1, int32 key2) noexcept
 	return TagKeys{static_cast<uint32>(key1), static_cast<uint32>(key2), OBJSUBID_PAIR};
 }
 
-static Label
-read_label(HeapTuple row, TupleDesc columns)
+/* False for what the table's constraints forbid. */
+static bool
+read_label(HeapTuple row, TupleDesc columns, Label *label)
 {
 	bool		no_key;
-	bool		isnull;
+	bool		no_key1;
+	bool		no_key2;
 	Datum		key = SPI_getbinval(row, columns, 1, &no_key);
-	Label		label = {};
+	Datum		key1 = SPI_getbinval(row, columns, 2, &no_key1);
+	Datum		key2 = SPI_getbinval(row, columns, 3, &no_key2);
 
 	if (!no_key)
-		label.keys = keys_of(Key{DatumGetInt64(key)});
+		label->keys = keys_of(Key{DatumGetInt64(key)});
+	else if (!no_key1 && !no_key2)
+		label->keys = keys_of_pair(DatumGetInt32(key1), DatumGetInt32(key2));
 	else
-		label.keys = keys_of_pair(DatumGetInt32(SPI_getbinval(row, columns, 2, &isnull)),
-								  DatumGetInt32(SPI_getbinval(row, columns, 3, &isnull)));
-	label.label = SPI_getvalue(row, columns, 4);
-	label.note = SPI_getvalue(row, columns, 5);
-	return label;
+		return false;
+	label->label = SPI_getvalue(row, columns, 4);
+	label->note = SPI_getvalue(row, columns, 5);
+	return label->label != nullptr;
 }
 
 /* Run each(row, columns) for the rows of a query; memory is freed at the end. */
@@ -141,9 +145,9 @@ each_label(Each each)
 	if (!labels_are_readable())
 		return;
 	each_row(READ_LABELS, [&](HeapTuple row, TupleDesc columns) {
-		Label		label = read_label(row, columns);
+		Label		label = {};
 
-		if (label.label != nullptr)
+		if (read_label(row, columns, &label))
 			each(label);
 	});
 }
