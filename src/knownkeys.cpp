@@ -224,12 +224,12 @@ each_key(const KeyFact &fact, const char *database, Each each)
 	switch (fact.rule)
 	{
 		case KeyRule::exact:
-			return each(Key{fact.number}, static_cast<const char *>(nullptr));
+			return each(Key{fact.number}, nullptr);
 		case KeyRule::hash:
-			return each(key_of_hash(fact.text), static_cast<const char *>(nullptr));
+			return each(key_of_hash(fact.text), nullptr);
 		case KeyRule::crc_product:
 		case KeyRule::crc_product_32:
-			return each(key_of_crc(fact, database), static_cast<const char *>(nullptr));
+			return each(key_of_crc(fact, database), nullptr);
 		case KeyRule::migrate_table:
 			return each_migrate_key(fact, database, each);
 		case KeyRule::pgmq_queue:

@@ -28,7 +28,7 @@ SELECT pg_extension_config_dump('advisory.key_labels', '');
 
 -- The table belongs to the superuser that a trusted extension's script runs as; labels
 -- are written by the role that installs it, and by those to whom that role grants it.
--- (At-extowner-at does not take every role name.)
+-- (The script's placeholder for that role refuses names with quotes, $ or \.)
 DO $$
 BEGIN
     EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON advisory.key_labels TO %I WITH GRANT OPTION',
