@@ -61,6 +61,17 @@ local_beentry_by_index(int index)
 #endif
 }
 
+/* 16 has one function for all objects that are not relations. */
+inline AclResult
+schema_aclcheck(Oid schema, Oid role, AclMode mode)
+{
+#if PG_VERSION_NUM >= 160000
+	return object_aclcheck(NamespaceRelationId, schema, role, mode);
+#else
+	return pg_namespace_aclcheck(schema, role, mode);
+#endif
+}
+
 /* 18 added STATE_STARTING. */
 inline bool
 backend_is_starting(BackendState state)

@@ -42,7 +42,8 @@ COMMENT ON FUNCTION advisory._query(integer) IS 'column query of advisory.locks'
 CREATE VIEW advisory.locks AS
     SELECT pid, database, role, application_name, client_addr, state, kind, namespace,
            name, slot, key, key1, key2, mode, scope, granted, wait_start,
-           waited, acquired_at, held, blocked_by, NULL::text[] AS known_as, gid, advisory._query(pid) AS query
+           waited, acquired_at, held, blocked_by, advisory._known_as(datid, high, low, objsubid) AS known_as,
+           gid, advisory._query(pid) AS query
     FROM advisory._locks();
 COMMENT ON VIEW advisory.locks IS
     'every advisory lock and waiter on the server, decoded';
@@ -67,7 +68,7 @@ COMMENT ON COLUMN advisory.locks.waited IS 'how long it has lasted';
 COMMENT ON COLUMN advisory.locks.acquired_at IS 'when the lock was acquired; null for takers through the built-ins';
 COMMENT ON COLUMN advisory.locks.held IS 'how long it has been held';
 COMMENT ON COLUMN advisory.locks.blocked_by IS 'processes in the way of a waiter; 0 is a prepared transaction';
-COMMENT ON COLUMN advisory.locks.known_as IS 'well-known uses of this key, as candidates';
+COMMENT ON COLUMN advisory.locks.known_as IS 'well-known uses of this key, as candidates, not verdicts; see known_keys';
 COMMENT ON COLUMN advisory.locks.gid IS 'identifier of the prepared transaction';
 COMMENT ON COLUMN advisory.locks.query IS 'query of the session; hidden from those who may not see it';
 GRANT SELECT ON advisory.locks TO PUBLIC;

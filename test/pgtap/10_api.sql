@@ -1,7 +1,7 @@
 -- The API's shape, as the reference documents it: a change here is a change for every caller.
 BEGIN;
 SET LOCAL intervalstyle = postgres;
-SELECT plan(25);
+SELECT plan(29);
 
 ---- Every function: name, arguments with their names and defaults, result
 
@@ -82,9 +82,11 @@ SELECT is_empty('SELECT name FROM functions WHERE prokind NOT IN (''f'', ''p'')'
 SELECT is_empty('SELECT oid::regprocedure FROM functions WHERE proisstrict', 'no function is strict: a null is an error');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name = 'key' AND NOT (provolatile = 'i' AND proparallel = 's') $$,
                 'key() is immutable and parallel safe');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name <> 'key' AND NOT (provolatile = 'v' AND proparallel = 'u') $$,
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name = '_known_as' AND NOT (provolatile = 's' AND procost = 1) $$,
+                '_known_as() is stable, and cheap');
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_known_as') AND NOT (provolatile = 'v' AND proparallel = 'u') $$,
                 'everything else is volatile and parallel unsafe');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name <> 'key' AND prokind = 'f' AND procost <> 10000 $$,
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_known_as') AND prokind = 'f' AND procost <> 10000 $$,
                 'whatever touches locks costs 10000, so that the planner filters first');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE proleakproof $$, 'nothing claims to be leakproof');
 
@@ -99,9 +101,9 @@ SELECT set_eq('SELECT DISTINCT probin FROM functions WHERE prolang = (SELECT oid
 ---- Views and their columns, in this order
 
 SELECT set_eq($$ SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind = 'v' $$,
-              ARRAY['locks', 'waits', 'settings'], 'the views are there, and no others');
-SELECT is_empty($$ SELECT relname FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind NOT IN ('v', 'c') $$,
-                'there is nothing to be written to');
+              ARRAY['known_keys', 'locks', 'waits', 'settings'], 'the views are there, and no others');
+SELECT set_eq($$ SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind NOT IN ('v', 'c', 'i') $$,
+              ARRAY['key_labels'], 'there is nothing to be written to but the labels');
 
 CREATE FUNCTION pg_temp.columns_of(view regclass) RETURNS text LANGUAGE sql AS $$
     SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum)
@@ -114,6 +116,10 @@ SELECT is(pg_temp.columns_of('advisory.locks'),
 SELECT is(pg_temp.columns_of('advisory.waits'),
           'root_pid integer, depth integer, path integer[], pid integer, waits_for_pid integer, namespace text, name text, key bigint, '
           'mode text, waited interval, state text, application_name text, query text', 'columns of waits');
+SELECT is(pg_temp.columns_of('advisory.known_keys'),
+          'tool text, purpose text, form text, scope text, match text, rule text, source text, key bigint, key1 integer, key2 integer',
+          'columns of known_keys');
+SELECT is(pg_temp.columns_of('advisory.key_labels'), 'key bigint, key1 integer, key2 integer, label text, note text', 'columns of key_labels');
 SELECT is(pg_temp.columns_of('advisory.settings'),
           'name text, setting text, unit text, default_setting text, context text, description text', 'columns of settings');
 
@@ -123,9 +129,9 @@ SELECT isnt(obj_description('advisory'::regnamespace, 'pg_namespace'), NULL, 'th
 SELECT is_empty('SELECT oid::regprocedure FROM functions WHERE coalesce(obj_description(oid, ''pg_proc''), '''') = ''''', 'every function has a comment');
 SELECT is_empty($$ SELECT c.oid::regclass, a.attname FROM pg_class c
                        LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-                   WHERE c.relnamespace = 'advisory'::regnamespace AND c.relkind = 'v'
+                   WHERE c.relnamespace = 'advisory'::regnamespace AND c.relkind IN ('v', 'r')
                      AND (obj_description(c.oid, 'pg_class') IS NULL OR col_description(c.oid, a.attnum) IS NULL) $$,
-                'every view has a comment, and so has every column');
+                'every view and table has a comment, and so has every column');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name LIKE 'is\_locked%'
                    AND obj_description(oid, 'pg_proc') NOT LIKE '%an observation, never a guard%' $$,
                 'is_locked() says that it is no guard');
@@ -137,11 +143,12 @@ SELECT is(extversion || ' ' || extrelocatable, default_version || ' false', 'it 
 SELECT ok(bool_and(trusted), 'it is trusted') FROM pg_available_extension_versions WHERE name = 'advisory_ext';
 SELECT is_empty($$ SELECT classid::regclass, objid FROM (
                        SELECT 'pg_proc'::regclass AS classid, oid AS objid FROM functions
-                       UNION ALL SELECT 'pg_class'::regclass, oid FROM pg_class WHERE relnamespace = 'advisory'::regnamespace
+                       UNION ALL SELECT 'pg_class'::regclass, oid FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind <> 'i'
                        UNION ALL SELECT 'pg_namespace'::regclass, 'advisory'::regnamespace) AS objects
                    WHERE NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = objects.classid AND d.objid = objects.objid AND deptype = 'e'
                        AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'advisory_ext')) $$,
                 'all of the schema belongs to the extension, and the schema too');
+SELECT is(extconfig::regclass[]::text, '{advisory.key_labels}', 'pg_dump dumps the labels') FROM pg_extension WHERE extname = 'advisory_ext';
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -1,6 +1,6 @@
 -- Who may do and see what.  All in one session: SET ROLE changes whose privileges count, not whose session it is.
 BEGIN;
-SELECT plan(16);
+SELECT plan(21);
 
 CREATE ROLE advisory_tap_nobody;
 CREATE ROLE advisory_tap_reader IN ROLE pg_read_all_stats;
@@ -41,6 +41,18 @@ SELECT is_empty($$ SELECT oid::regclass FROM pg_class WHERE relnamespace = 'advi
 SELECT is(pg_temp.outcome_as('advisory_tap_nobody', $$ SELECT advisory.try_lock('ns', 'name') $$), 'true', 'a lock is taken');
 SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'SELECT count(*) FROM advisory.locks WHERE pid = pg_backend_pid()'), '1', 'and shown');
 SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'SELECT count(*) > 0 FROM advisory.settings'), 'true', 'settings are shown');
+
+---- Labels: for everybody to read, for the installer to write
+
+SELECT table_privs_are('advisory', 'key_labels', 'advisory_tap_nobody', ARRAY['SELECT'], 'labels can be read, and no more');
+SELECT results_eq($$ SELECT privilege_type, is_grantable FROM pg_class, aclexplode(relacl)
+                     WHERE oid = 'advisory.key_labels'::regclass AND grantee = (SELECT extowner FROM pg_extension WHERE extname = 'advisory_ext')
+                       AND privilege_type IN ('SELECT', 'INSERT', 'UPDATE', 'DELETE') ORDER BY 1 $$,
+                  $$ VALUES ('DELETE', true), ('INSERT', true), ('SELECT', true), ('UPDATE', true) $$, 'whoever installed it can write them, and hand that on');
+INSERT INTO advisory.key_labels (key, label) VALUES (42, 'a label');
+SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'SELECT pg_advisory_xact_lock(42)'), '', 'a lock is taken');
+SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'SELECT known_as FROM advisory.locks WHERE key = 42 AND pid = pg_backend_pid()'), '{"a label"}', 'and known');
+SELECT is(pg_temp.outcome_as('advisory_tap_nobody', $$ SELECT tool FROM advisory.known_keys WHERE key = 42 $$), 'a label', 'as the view has it');
 
 ---- pg_stat_activity's rules: this session belongs to another role (a superuser), as pg_stat_activity has it
 

@@ -7,7 +7,7 @@ DO $$ BEGIN PERFORM advisory.xact_lock('tap', 'prepared'); END $$;
 PREPARE TRANSACTION 'advisory_ext_tap_search_path';
 
 BEGIN;
-SELECT plan(24);
+SELECT plan(27);
 SET LOCAL client_min_messages = error;
 CREATE SCHEMA evil;
 CREATE FUNCTION evil.sprung() RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'sprung' USING ERRCODE = 'EV000'; END $$;
@@ -66,6 +66,9 @@ SELECT is(pg_temp.trapped($$ SELECT * FROM pg_catalog.pg_prepared_xacts $$), 'un
 SELECT is(pg_temp.trapped(statement), 'untouched', statement) FROM unnest(ARRAY[
     'SELECT * FROM advisory.locks',
     'SELECT * FROM advisory.settings',
+    'SELECT * FROM advisory.known_keys',
+    'SELECT advisory._known_as((SELECT oid FROM pg_catalog.pg_database WHERE datname OPERATOR(pg_catalog.=) pg_catalog.current_database()), 0, 1, 1)',
+    'SELECT advisory._known_as((SELECT oid FROM pg_catalog.pg_database WHERE datname OPERATOR(pg_catalog.=) pg_catalog.current_database()), 16185446, 1, 2)',
     $$SELECT * FROM advisory.holders('tap', 'prepared')$$,
     $$SELECT * FROM advisory.holders_key(42)$$,
     $$SELECT advisory.key('tap'), advisory.key('tap', 'a'), advisory.key('tap', 42), advisory.key('tap', '00000000-0000-0000-0000-000000000001'::pg_catalog.uuid)$$,

@@ -117,7 +117,7 @@ my @calls = (
     "SELECT advisory.xact_lock_all('install', '{x,y}')", "SELECT advisory.try_lock_any('install', '{x,y}', 2)", "CALL advisory.await_lock('install', 'x')",
 );
 my @looks = ("SELECT count(*) FROM advisory.locks", "SELECT count(*) FROM advisory.holders('install', 'held')",
-    "SELECT advisory.is_locked('install', 'held')", "SELECT advisory.holds('install', 'held')");
+    "SELECT advisory.is_locked('install', 'held')", "SELECT advisory.holds('install', 'held')", "SELECT count(known_as) = 0 FROM advisory.locks");
 my $MINE = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = ?";
 for my $session ($user, $watcher) {
     $session->query($_) for @calls, @looks, 'SELECT pg_advisory_lock(7)', "SELECT advisory.lock('install', 'x', '0')";

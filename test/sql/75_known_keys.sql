@@ -1,0 +1,262 @@
+-- advisory.known_keys and locks.known_as: what other programs' locks are recognised as, each by a lock that is really held.
+-- Objsubids of others cannot be taken from SQL; the function is asked about them directly.
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS advisory_ext;
+RESET client_min_messages;
+
+-- The formulas once more and by other means, so that the two check each other.
+CREATE FUNCTION pg_temp.crc32(bytes bytea) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    crc bigint := 4294967295;
+BEGIN
+    FOR i IN 0 .. length(bytes) - 1 LOOP
+        crc := crc # get_byte(bytes, i);
+        FOR b IN 1 .. 8 LOOP
+            crc := (crc >> 1) # (3988292384 * (crc & 1));
+        END LOOP;
+    END LOOP;
+    RETURN crc # 4294967295;
+END $$;
+CREATE FUNCTION pg_temp.crc32(VARIADIC parts text[]) RETURNS bigint LANGUAGE sql AS $$
+    SELECT pg_temp.crc32(string_agg(convert_to(part, 'UTF8'), '\x00' ORDER BY n)) FROM unnest(parts) WITH ORDINALITY AS p(part, n)
+$$;
+CREATE FUNCTION pg_temp.golang_migrate(schema text, "table" text, database text) RETURNS bigint LANGUAGE sql AS $$
+    SELECT pg_temp.crc32(schema, "table", database) * 1486364155::numeric % 4294967296
+$$;
+-- The check value of CRC-32, and a database's name and key from another program's tests of sqlx's.
+SELECT pg_temp.crc32('123456789') = 3421780262 AS crc32, pg_temp.crc32('zone') * 1026731422 = 2771974297191923538 AS sqlx;
+
+-- Known: a lock is taken, and what it is known as; then released.
+CREATE FUNCTION pg_temp.known(key bigint) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    answer text[];
+BEGIN
+    PERFORM pg_advisory_lock(key);
+    SELECT known_as INTO STRICT answer FROM advisory.locks l WHERE l.key = known.key AND pid = pg_backend_pid();
+    PERFORM pg_advisory_unlock(key);
+    RETURN array_to_string(answer, ' | ');
+END $$;
+CREATE FUNCTION pg_temp.known(key1 int, key2 int) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    answer text[];
+BEGIN
+    PERFORM pg_advisory_lock(key1, key2);
+    SELECT known_as INTO STRICT answer FROM advisory.locks l WHERE l.key1 = known.key1 AND l.key2 = known.key2 AND pid = pg_backend_pid();
+    PERFORM pg_advisory_unlock(key1, key2);
+    RETURN array_to_string(answer, ' | ');
+END $$;
+
+---- The facts
+
+\pset format unaligned
+SELECT tool, purpose, form, scope, match, rule, source FROM advisory.known_keys WHERE tool <> 'golang-migrate' OR purpose NOT LIKE '%public.schema_migrations%';
+SELECT DISTINCT tool, purpose, form, scope, match, rule, source FROM advisory.known_keys WHERE purpose LIKE '%public.schema_migrations%';
+\pset format aligned
+-- A key is shown where there is one in this database, and only there.
+SELECT match, count(*), count(key) AS keys, count(key1) + count(key2) AS pairs FROM advisory.known_keys GROUP BY match ORDER BY match;
+
+---- Every key in the list, taken
+
+SELECT tool, purpose FROM advisory.known_keys WHERE key IS NOT NULL
+    AND pg_temp.known(key) IS DISTINCT FROM concat(tool, ': ', purpose);
+SELECT key, pg_temp.known(key) FROM unnest('{72707369,4097083626,3853314791062309107,7241865325823964,4727445306447283,-8525285245963000605,
+    9628173550095224,12388221127840347,2686470616,361947982,1234567890,1000,12345,4004,1,2,5,3,0,-1}'::bigint[]) AS key;
+-- The same number as a pair is another lock.
+SELECT pg_temp.known(0, 72707369), pg_temp.known(0, 1);
+
+---- Formulas over the database's name
+
+SELECT pg_temp.known(2053462845 * pg_temp.crc32(current_database())) AS rails,
+       pg_temp.known((pg_temp.crc32(current_database()) * 1486364155::numeric % 4294967296)::bigint) AS grafana,
+       pg_temp.known(1026731422 * pg_temp.crc32(current_database())) AS sqlx;
+SELECT pg_temp.known(2053462845 * pg_temp.crc32('another')) AS of_another_name;
+
+---- Formulas over what is in the catalogs
+
+-- The default table of golang-migrate, which need not be there; connected by URL, and otherwise.
+SELECT pg_temp.known(pg_temp.golang_migrate('public', 'schema_migrations', '/' || current_database())) AS by_url,
+       pg_temp.known(pg_temp.golang_migrate('public', 'schema_migrations', current_database())) AS by_name;
+CREATE SCHEMA "regress Advisory";
+SELECT pg_temp.known(pg_temp.golang_migrate('regress Advisory', 'moves', '/' || current_database())) AS no_such_table;
+CREATE TABLE "regress Advisory".moves (version bigint NOT NULL PRIMARY KEY, dirty boolean NOT NULL);
+CREATE TABLE public.schema_migrations (version bigint NOT NULL PRIMARY KEY, dirty boolean NOT NULL);
+CREATE TABLE "regress Advisory".others (version text);
+SELECT pg_temp.known(pg_temp.golang_migrate('regress Advisory', 'moves', '/' || current_database())) AS by_url,
+       pg_temp.known(pg_temp.golang_migrate('regress Advisory', 'moves', current_database())) AS by_name;
+SELECT pg_temp.known(pg_temp.golang_migrate('regress Advisory', 'others', '/' || current_database())) AS another_table,
+       pg_temp.known(pg_temp.golang_migrate('public', 'schema_migrations', '/' || current_database())) AS listed_once;
+SELECT purpose, count(*), count(DISTINCT key) FROM advisory.known_keys WHERE tool = 'golang-migrate' GROUP BY purpose ORDER BY purpose COLLATE "C";
+DROP TABLE public.schema_migrations;
+
+SELECT pg_temp.known(hashtext('pg_partman run_maintenance')) AS pg_partman;
+SELECT pg_temp.known(hashtext('pgmq.queue_orders')) AS no_such_queue;
+CREATE SCHEMA pgmq;
+CREATE TABLE pgmq.q_orders (msg_id bigint);
+CREATE TABLE pgmq.a_orders (msg_id bigint);
+CREATE TABLE pgmq.qorders (msg_id bigint);
+CREATE TABLE pgmq."q_groups"(msg_id bigint) PARTITION BY RANGE (msg_id);
+CREATE TABLE pgmq."q_groups_p0" PARTITION OF pgmq."q_groups" DEFAULT;
+SELECT queue, pg_temp.known(hashtext('pgmq.queue_' || queue)) FROM unnest('{orders,groups,groups_p0,a_orders,""}'::text[]) AS queue;
+SELECT purpose, key = hashtext('pgmq.queue_orders') AS orders FROM advisory.known_keys WHERE tool = 'pgmq' ORDER BY purpose COLLATE "C" DESC;
+DROP SCHEMA pgmq CASCADE;
+
+---- Ranges and patterns
+
+-- Flyway's default table, the ends of the range, and what is just outside.
+SELECT pg_temp.known(77433833903597) AS flyway;
+SELECT key, pg_temp.known(key) FROM (VALUES (77431708279161 - 2147483648), (77431708279161 + 2147483647),
+                                            (77431708279161 - 2147483649), (77431708279161 + 2147483648)) AS v(key);
+
+-- pg_repack: a table that is there, one that is not, and the least and the greatest oid.
+SELECT pg_temp.known(16185446, ('"regress Advisory".others'::regclass::oid::bigint - 2147483648)::int) AS there,
+       pg_temp.known(16185446, -2147483648) AS least, pg_temp.known(16185446, 2147483647) AS greatest;
+SELECT 'pg_class'::regclass::oid::bigint - 2147483648 AS key2, pg_temp.known(16185446, ('pg_class'::regclass::oid::bigint - 2147483648)::int);
+DROP SCHEMA "regress Advisory" CASCADE;
+
+-- DistributedLock.NET: names of 1, 6, 8 and 9 characters; one that has quotes; none at all; one that cannot be printed; and numbers
+-- that are no names.
+SELECT key1, key2, pg_temp.known(key1, key2)
+    FROM (VALUES (-1023410177, -1), (0, 0), (1, 2), (42, -1), (2147483647, -1), (-1, -1), (-2147483648, 0)) AS v(key1, key2);
+CREATE FUNCTION pg_temp.name_pair(name text, OUT key1 int, OUT key2 int) LANGUAGE plpgsql AS $$
+DECLARE
+    bits bit varying := '';
+BEGIN
+    FOR i IN 1 .. length(name) LOOP
+        bits := bits || ascii(substr(name, i, 1))::bit(7);
+    END LOOP;
+    bits := rpad((bits || B'0')::text, 64, '1')::bit varying;
+    key1 := substring(bits FROM 1 FOR 32)::bit(32)::int;
+    key2 := substring(bits FROM 33)::bit(32)::int;
+END $$;
+SELECT quote_literal(name) AS name, key1, key2, pg_temp.known(key1, key2)
+    FROM unnest(ARRAY['a', 'orders', 'abcdefgh', 'ninechars', '~ "x" ~', '', E'\x01abc', E'a\x7f', 'ab' || chr(31)]) AS name, pg_temp.name_pair(name);
+
+-- Classes, by objsubid: Citus's, pg_auto_failover's, one of both's, nobody's, semaphores'.
+SELECT objsubid, advisory._known_as(d.oid, 7, -7, objsubid)
+    FROM pg_database d, unnest('{-1,0,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,63,64,68,255,16383,16384,16385,32384,65535,65536,65540,2147483647}'::int[]) AS objsubid
+    WHERE datname = current_database();
+
+---- Other databases, and what is none
+
+CREATE DATABASE regress_advisory_known TEMPLATE template0;
+SELECT current_database() AS regression, pg_temp.crc32(current_database()) AS here, pg_temp.crc32('regress_advisory_known') AS there \gset
+\c regress_advisory_known
+BEGIN;
+SELECT pg_advisory_xact_lock(2053462845::bigint * :here), pg_advisory_xact_lock(2053462845::bigint * :there), pg_advisory_xact_lock(1026731422::bigint * :there),
+       pg_advisory_xact_lock(4097083626), pg_advisory_xact_lock(4711), pg_advisory_xact_lock(16185446, -2147482389);
+PREPARE TRANSACTION 'regress_advisory_known';
+\c :regression
+INSERT INTO advisory.key_labels (key, label) VALUES (4711, 'only here');
+SELECT * FROM (SELECT
+           CASE key WHEN 2053462845::bigint * :here THEN 'Rails'' of this database' WHEN 2053462845::bigint * :there THEN 'Rails'' of that one'
+                    WHEN 1026731422::bigint * :there THEN 'sqlx''s of that one' ELSE coalesce(key::text, key1 || ', ' || key2) END AS lock, known_as
+        FROM advisory.locks WHERE gid = 'regress_advisory_known') AS l ORDER BY lock COLLATE "C";
+-- A database that is dropped between the reading of the locks and this, no database, and nothing at all.
+SELECT advisory._known_as(4294967295, 0, 1, 1), advisory._known_as(0, 0, 1, 1), advisory._known_as(0, 0, 4711, 1),
+       advisory._known_as(0, 16185446, -2147482389, 2);
+SELECT advisory._known_as(NULL, 0, 1, 1), advisory._known_as(0, NULL, 1, 1), advisory._known_as(0, 0, NULL, 1), advisory._known_as(0, 0, 1, NULL);
+\c regress_advisory_known
+ROLLBACK PREPARED 'regress_advisory_known';
+\c :regression
+DROP DATABASE regress_advisory_known;
+DELETE FROM advisory.key_labels;
+
+---- Labels
+
+CREATE FUNCTION pg_temp.known(key bigint) RETURNS text[] LANGUAGE sql AS $$
+    SELECT advisory._known_as(oid, (key >> 32)::int, key::bit(32)::int, 1) FROM pg_database WHERE datname = current_database()
+$$;
+CREATE FUNCTION pg_temp.known(key1 int, key2 int) RETURNS text[] LANGUAGE sql AS $$
+    SELECT advisory._known_as(oid, key1, key2, 2) FROM pg_database WHERE datname = current_database()
+$$;
+INSERT INTO advisory.key_labels (key, label, note) VALUES
+    (1, 'nightly import', 'ask the billing team'), (1, 'another, on the same key', NULL), (-9223372036854775808, 'least', NULL);
+INSERT INTO advisory.key_labels (key1, key2, label) VALUES (1, 2, 'a pair'), (-1, -2147483648, 'a signed one'), (16185446, 0, 'before pg_repack''s');
+SELECT * FROM advisory.known_keys WHERE source = 'advisory.key_labels';
+-- They come first, and are told apart by form.
+SELECT pg_temp.known(1) AS one, pg_temp.known(-9223372036854775808) AS least, pg_temp.known((1::bigint << 32) | 2) AS no_pair;
+SELECT pg_temp.known(1, 2) AS pair, pg_temp.known(-1, -2147483648) AS signed, pg_temp.known(0, 1) AS no_bigint, pg_temp.known(16185446, 0);
+-- A statement sees them as they were when it began.
+BEGIN;
+DELETE FROM advisory.key_labels WHERE label = 'nightly import';
+SELECT pg_temp.known(1);
+ROLLBACK;
+
+-- One form, no empty text, no text without end, nothing twice.
+\set VERBOSITY terse
+INSERT INTO advisory.key_labels (label) VALUES ('no key');
+INSERT INTO advisory.key_labels (key, key1, key2, label) VALUES (1, 1, 1, 'two');
+INSERT INTO advisory.key_labels (key, key2, label) VALUES (1, 1, 'one and a half');
+INSERT INTO advisory.key_labels (key1, label) VALUES (1, 'half');
+INSERT INTO advisory.key_labels (key, label) VALUES (1, '');
+INSERT INTO advisory.key_labels (key, label) VALUES (1, NULL);
+INSERT INTO advisory.key_labels (key, label, note) VALUES (1, 'x', '');
+INSERT INTO advisory.key_labels (key, label) VALUES (1, repeat('x', 201));
+INSERT INTO advisory.key_labels (key, label, note) VALUES (1, 'x', repeat('x', 1001));
+INSERT INTO advisory.key_labels (key, label) VALUES (1, 'nightly import');
+INSERT INTO advisory.key_labels (key1, key2, label) VALUES (1, 2, 'a pair');
+\set VERBOSITY default
+
+-- As much as the table takes, and more labels than are read.
+INSERT INTO advisory.key_labels (key, label, note) VALUES (0, repeat('x', 200), repeat('y', 1000));
+SELECT char_length((pg_temp.known(0))[1]) AS characters;
+DELETE FROM advisory.key_labels WHERE key = 0;
+INSERT INTO advisory.key_labels (key, label) SELECT 77, format('label %s', i) FROM generate_series(1, 12000) AS i;
+SELECT cardinality(pg_temp.known(77)) BETWEEN 9000 AND 10000 AS enough, (pg_temp.known(77))[1] AS first;
+SELECT count(*) FROM advisory.known_keys WHERE source = 'advisory.key_labels';
+DELETE FROM advisory.key_labels WHERE key = 77;
+
+---- Everybody sees them, the installer writes them
+
+CREATE ROLE regress_advisory_role;
+SET ROLE regress_advisory_role;
+SELECT pg_temp.known(1), pg_temp.known(1, 2), count(*) FILTER (WHERE source = 'advisory.key_labels') AS labels FROM advisory.known_keys;
+INSERT INTO advisory.key_labels (key, label) VALUES (3, 'not allowed');
+DELETE FROM advisory.key_labels;
+RESET ROLE;
+-- Without the right to read them, they are left out.
+REVOKE SELECT ON advisory.key_labels FROM PUBLIC;
+SET ROLE regress_advisory_role;
+SELECT pg_temp.known(1), count(*) FILTER (WHERE source = 'advisory.key_labels') AS labels, count(*) AS all FROM advisory.known_keys;
+RESET ROLE;
+GRANT SELECT ON advisory.key_labels TO PUBLIC;
+-- Nor does it take the right to use the schema, in a view of somebody who has it.
+CREATE VIEW pg_temp.mine AS SELECT known_as FROM advisory.locks WHERE pid = pg_backend_pid();
+GRANT SELECT ON pg_temp.mine TO regress_advisory_role;
+REVOKE USAGE ON SCHEMA advisory FROM PUBLIC;
+SELECT pg_advisory_lock(1);
+SET ROLE regress_advisory_role;
+SELECT known_as FROM pg_temp.mine;
+RESET ROLE;
+GRANT USAGE ON SCHEMA advisory TO PUBLIC;
+SELECT known_as FROM pg_temp.mine;
+SELECT pg_advisory_unlock(1);
+DROP VIEW pg_temp.mine;
+DROP ROLE regress_advisory_role;
+
+---- Whatever the table has
+
+-- What a superuser can do to it leaves the views alive.
+BEGIN;
+ALTER TABLE advisory.key_labels DROP CONSTRAINT key_labels_label_length, DROP CONSTRAINT key_labels_one_form, DROP CONSTRAINT key_labels_unique;
+INSERT INTO advisory.key_labels (key, label) VALUES (78, repeat('x', 1000000)), (78, '');
+INSERT INTO advisory.key_labels (label) VALUES ('no key');
+SELECT length(known[1]), length(known[2]), cardinality(known), pg_temp.known(0, 0) FROM pg_temp.known(78) AS known;
+SELECT count(*) FROM advisory.known_keys WHERE source = 'advisory.key_labels';
+ROLLBACK;
+BEGIN;
+ALTER EXTENSION advisory_ext DROP TABLE advisory.key_labels;
+DROP TABLE advisory.key_labels;
+SELECT pg_temp.known(1);
+ROLLBACK;
+
+---- Large: every lock is looked at, most are nothing known
+
+DELETE FROM advisory.key_labels;
+SELECT count(pg_advisory_lock(i * 1000003)) FROM generate_series(5000000000, 5000002999) AS i;
+SELECT pg_advisory_lock(1000);
+SELECT count(*), count(known_as), min(known_as) FROM advisory.locks WHERE pid = pg_backend_pid();
+SELECT pg_advisory_unlock_all();
+
+SELECT count(*) AS left_locked FROM pg_locks
+    WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
