@@ -632,7 +632,7 @@ hold_count_wait(Hold *hold, TimestampTz from, TimestampTz to) noexcept
 static void
 count_record(const HoldRecord *record) noexcept
 {
-	NameStats  *stats = stats_of(record->hold);
+	NameStats  *stats = record->is_counted ? stats_of(record->hold) : nullptr;
 
 	if (stats == nullptr)
 		return;
@@ -721,6 +721,7 @@ make_record(Hold *hold, const LockName &name, Mode mode, TimestampTz now) noexce
 	record.objsubid = OBJSUBID_KEY;
 	record.mode = static_cast<uint8>(index_of(mode));
 	record.has_name = name.has_name();
+	record.is_counted = hold->entry.entry != nullptr && track_setting() == Track::all;
 	record.nest_level = GetCurrentTransactionNestLevel();
 	record.role = GetUserId();
 	record.taker = NO_RECORD;

@@ -63,14 +63,26 @@ field_name(const LockName &name)
 	return name.has_name() ? to_cstring(name.name) : display_name(name);
 }
 
+namespace
+{
+
+/* What the error context needs, looked up before the wait. */
+struct Waiting
+{
+	char	   *display_name;
+	Mode		mode;
+};
+
+}								/* anonymous namespace */
+
 /* Error context while a session waits. */
 static void
 add_wait_context(void *argument)
 {
-	const auto *request = static_cast<const LockRequest *>(argument);
+	const auto *waiting = static_cast<const Waiting *>(argument);
 
 	errcontext("while waiting for advisory lock \"%s\" in %s mode",
-			   display_name(request->name), mode_name(request->mode));
+			   waiting->display_name, mode_name(waiting->mode));
 }
 
 /* The shorter of the user's lock_timeout and ours, in milliseconds; 0 is none. */
@@ -93,7 +105,7 @@ display_my_lock(const LOCKTAG &tag)
 
 	if (name != nullptr)
 		return name;
-	if (decoded.kind == Kind::pair || decoded.kind == Kind::foreign)
+	if (!has_key(decoded.kind))
 		return psprintf("%d, %d", decoded.key1, decoded.key2);
 	return psprintf(INT64_FORMAT, decoded.key.value);
 }
@@ -144,6 +156,52 @@ add_survivors_hint(ErrorData *error)
 		hint = psprintf("This session still holds %d session-level advisory locks, such as \"%s\", which an error does not release.",
 						count, display_my_lock(survivors[0]));
 	error->hint = error->hint == nullptr ? hint : psprintf("%s\n%s", error->hint, hint);
+}
+
+/*
+ * Read an advisory lock's tag as the deadlock detector prints it, in any language:
+ * [database,high,low,objsubid].  The character behind it, or null if it is none.
+ */
+static const char *
+read_printed_tag(const char *text, LOCKTAG *tag) noexcept
+{
+	unsigned int database;
+	unsigned int high;
+	unsigned int low;
+	unsigned int objsubid;
+	int			length = 0;
+
+	if (sscanf(text, "[%u,%u,%u,%u]%n", &database, &high, &low, &objsubid, &length) != 4 || length == 0)
+		return nullptr;
+	SET_LOCKTAG_ADVISORY(*tag, database, high, low, static_cast<uint16>(objsubid));
+	return text + length;
+}
+
+/* Put the names of advisory locks, as far as they may be seen, behind their numbers. */
+static char *
+add_lock_names(const char *detail)
+{
+	StringInfoData out;
+
+	if (detail == nullptr)
+		return nullptr;
+	initStringInfo(&out);
+	while (*detail != '\0')
+	{
+		LOCKTAG		tag;
+		const char *end = *detail == '[' ? read_printed_tag(detail, &tag) : nullptr;
+
+		if (end == nullptr)
+		{
+			appendStringInfoChar(&out, *detail++);
+			continue;
+		}
+		appendBinaryStringInfo(&out, detail, static_cast<int>(end - detail));
+		if (char *name = visible_name(tag))
+			appendStringInfo(&out, " \"%s\"", name);
+		detail = end;
+	}
+	return out.data;
 }
 
 /* Wait for the lock; what was pending when it was granted ends the wait too. */
@@ -267,10 +325,11 @@ static ErrorData *
 wait_for_lock(const LockRequest &request, int milliseconds)
 {
 	ErrorContextCallback context;
+	Waiting		waiting = {display_lock(request.name), request.mode};
 	ErrorData  *error;
 
 	context.callback = add_wait_context;
-	context.arg = const_cast<LockRequest *>(&request);
+	context.arg = &waiting;
 	context.previous = error_context_stack;
 	error_context_stack = &context;
 	error = milliseconds > 0 ? wait_in_subtransaction(request, milliseconds) : wait_forever(request);
@@ -293,7 +352,10 @@ survived(const LockRequest &request)
 raise_wait_error(ErrorData *error)
 {
 	if (error->sqlerrcode == ERRCODE_T_R_DEADLOCK_DETECTED)
+	{
+		error->detail = add_lock_names(error->detail);
 		add_survivors_hint(error);
+	}
 	ReThrowError(error);
 	pg_unreachable();
 }
@@ -378,7 +440,7 @@ log_wait(const LockRequest &request, const Waited &wait, const char *end)
 		return;
 	ereport(LOG,
 			(errmsg("session waited for advisory lock \"%s\" in %s mode for " INT64_FORMAT ".%03d ms %s",
-					display_name(request.name), mode_name(request.mode),
+					display_lock(request.name), mode_name(request.mode),
 					waited / 1000, static_cast<int>(waited % 1000), end)));
 }
 
@@ -552,7 +614,7 @@ lock_raise_not_available(const LockRequest &request, Outcome outcome, Timeout li
 	ereport(ERROR,
 			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 			 errmsg("could not obtain advisory lock \"%s\" %s",
-					display_name(request.name), describe_limit(outcome, limit)),
+					display_lock(request.name), describe_limit(outcome, limit)),
 			 set_detail(blockers),
 			 set_hint(request.name, blockers),
 			 set_lock_fields(request.name)));
@@ -807,7 +869,7 @@ lock_release(const LockName &name, Mode mode)
 		ereport(WARNING,
 				(errmsg("you don't own a lock of type %s on \"%s\"",
 						mode == Mode::exclusive ? "ExclusiveLock" : "ShareLock",
-						display_name(name)),
+						display_lock(name)),
 				 set_vain_release_detail(tag, mode),
 				 set_lock_fields(name)));
 		return false;

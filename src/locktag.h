@@ -118,6 +118,13 @@ struct DecodedTag
 	uint16		objsubid;
 };
 
+/* Has it one 64-bit key, rather than two halves? */
+constexpr bool
+has_key(Kind kind) noexcept
+{
+	return kind != Kind::pair && kind != Kind::foreign;
+}
+
 /* "lock", "semaphore", "queue" or "foreign", as in the views. */
 const char *kind_name(Kind kind) noexcept;
 

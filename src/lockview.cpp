@@ -218,28 +218,9 @@ void
 View::add_tag(Row &row, const LockEntry &entry)
 {
 	DecodedTag	tag = decode_tag(entry.tag);
-	ShownName	name = names.of(entry);
-	bool		has_key = tag.kind != Kind::pair && tag.kind != Kind::foreign;
 
 	row.add(words.text_of(kind_name(tag.kind)));
-	row.add_text(name.ns);
-	row.add_text(name.name);
-	if (tag.kind == Kind::semaphore)
-		row.add_int32(tag.slot);
-	else
-		row.add_null();
-	if (has_key)
-	{
-		row.add_int64(tag.key.value);
-		row.add_null();
-		row.add_null();
-	}
-	else
-	{
-		row.add_null();
-		row.add_int32(tag.key1);
-		row.add_int32(tag.key2);
-	}
+	add_name_columns(row, tag, names.of(entry));
 }
 
 /* The scope of this session's own lock, as the lock manager has it. */

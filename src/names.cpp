@@ -153,10 +153,9 @@ Names::may_see(const LockEntry &entry, const Item *item)
 ShownName
 Names::of(const LockEntry &entry)
 {
-	Kind		kind = decode_tag(entry.tag).kind;
 	const Item *item;
 
-	if (kind == Kind::pair || kind == Kind::foreign)
+	if (!has_key(decode_tag(entry.tag).kind))
 		return ShownName{};
 	item = item_for(entry.tag);
 	if (!item->is_known)
@@ -166,6 +165,29 @@ Names::of(const LockEntry &entry)
 	return ShownName{HIDDEN, HIDDEN};
 }
 
+void
+add_name_columns(Row &row, const DecodedTag &tag, const ShownName &name)
+{
+	row.add_text(name.ns);
+	row.add_text(name.name);
+	if (tag.kind == Kind::semaphore)
+		row.add_int32(tag.slot);
+	else
+		row.add_null();
+	if (has_key(tag.kind))
+	{
+		row.add_int64(tag.key.value);
+		row.add_null();
+		row.add_null();
+	}
+	else
+	{
+		row.add_null();
+		row.add_int32(tag.key1);
+		row.add_int32(tag.key2);
+	}
+}
+
 char *
 visible_name(const LOCKTAG &tag)
 {
@@ -173,7 +195,7 @@ visible_name(const LOCKTAG &tag)
 	ShownName	name;
 	Oid			role;
 
-	if (decoded.kind == Kind::pair || decoded.kind == Kind::foreign)
+	if (!has_key(decoded.kind))
 		return nullptr;
 
 	const KnownName *known = directory_find(decoded.database, decoded.key);
@@ -183,6 +205,14 @@ visible_name(const LOCKTAG &tag)
 	else if (!look_in_notebook(ItemKey{decoded.key.value, decoded.database}, &name, &role) || !may_see_role(role))
 		return nullptr;
 	return name.ns != nullptr ? psprintf("%s/%s", name.ns, name.name) : pstrdup(name.name);
+}
+
+char *
+display_lock(const LockName &name)
+{
+	char	   *known = name.has_name() ? nullptr : visible_name(lock_tag(MyDatabaseId, name.key));
+
+	return known != nullptr ? known : display_name(name);
 }
 
 }								/* namespace advisory */

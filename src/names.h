@@ -10,8 +10,10 @@
 #define ADVISORY_EXT_NAMES_H
 
 #include "directory.h"
+#include "lockname.h"
 #include "locktable.h"
 #include "published.h"
+#include "srf.h"
 
 namespace advisory
 {
@@ -67,6 +69,18 @@ private:
 	Oid			last_role;		/* that was asked for, and the answer */
 	bool		last_answer;
 };
+
+/*
+ * Add the columns namespace, name, slot, key, key1 and key2, which say which lock a
+ * row is about.  May ereport (out of memory).
+ */
+void		add_name_columns(Row &row, const DecodedTag &tag, const ShownName &name);
+
+/*
+ * The lock as messages name it (lockname.h): a lock by key, without a label, by
+ * what visible_name() has for it.  palloc'd.  May ereport.
+ */
+char	   *display_lock(const LockName &name);
 
 /*
  * What the directory or this session calls a lock, if the current user may see who

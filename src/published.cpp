@@ -11,6 +11,8 @@
  */
 #include "pg.h"
 
+#include <initializer_list>
+
 #include "compat.h"
 #include "published.h"
 #include "shared.h"
@@ -38,6 +40,7 @@ struct SharedSession
 {
 	LWLock		lock;
 	int			pid;			/* 0 while nobody has this place */
+	Oid			database;
 	SharedList	lists[SCOPES];
 	dsa_pointer takers;
 	int			taker_count;
@@ -120,6 +123,7 @@ take_place(SharedRoot *root)
 
 	LWLockAcquire(&session->lock, LW_EXCLUSIVE);
 	session->pid = MyProcPid;
+	session->database = MyDatabaseId;
 	LWLockRelease(&session->lock);
 	my_session = session;
 }
@@ -700,6 +704,72 @@ PublishedHolds::find_wait(int proc_number, int pid, const LOCKTAG &tag)
 	if (session == nullptr || !same_tag(session->awaited, tag))
 		return InvalidOid;
 	return session->awaited_role;
+}
+
+struct PendingKey
+{
+	int64		key;
+	PendingStats stats;
+	char		status;
+};
+
+#define SH_PREFIX pending
+#define SH_ELEMENT_TYPE PendingKey
+#define SH_KEY_TYPE int64
+#define SH_KEY key
+#define SH_HASH_KEY(table, key) hash_record_key(RecordKey{key, 0, 0})
+#define SH_EQUAL(table, a, b) ((a) == (b))
+#define SH_SCOPE static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
+
+static void
+add_pending(pending_hash *keys, const HoldRecord *records, int count)
+{
+	for (int i = 0; i < count; i++)
+	{
+		bool		found;
+
+		if (records[i].objsubid == 0 || !records[i].is_counted)
+			continue;
+
+		PendingStats *stats = &pending_insert(keys, records[i].key, &found)->stats;
+
+		if (!found)
+			*stats = PendingStats{};
+		stats->acquired += records[i].count;
+		stats->last_acquired_at = Max(stats->last_acquired_at, records[i].last_acquired_at);
+	}
+}
+
+PendingHolds::PendingHolds() : keys(pending_create(CurrentMemoryContext, FIRST_RECORDS, nullptr))
+{
+	SharedSession *all = all_sessions();
+
+	if (all == nullptr)
+		return;
+	for (int i = 0; i < static_cast<int>(ProcGlobal->allProcCount); i++)
+	{
+		SharedSession *session = &all[i];
+
+		CHECK_FOR_INTERRUPTS();
+		LWLockAcquire(&session->lock, LW_SHARED);
+		if (session->pid != 0 && session->database == MyDatabaseId)
+		{
+			for (Scope scope : {Scope::session, Scope::transaction})
+				add_pending(keys, shared_records(session, scope), shared_count(session, scope));
+		}
+		LWLockRelease(&session->lock);
+	}
+}
+
+PendingStats
+PendingHolds::of(Key key) const noexcept
+{
+	PendingKey *found = pending_lookup(keys, key.value);
+
+	return found != nullptr ? found->stats : PendingStats{};
 }
 
 Oid

@@ -30,7 +30,8 @@ struct HoldRecord
 	int64		key;
 	uint16		objsubid;		/* of the lock's tag; 0 for a place that is free */
 	uint8		mode;			/* Mode */
-	bool		has_name;		/* it was taken by a name or label */
+	bool		has_name:1;		/* it was taken by a name or label */
+	bool		is_counted:1;	/* the statistics will have it when it has ended */
 	int			nest_level;		/* of the transaction that it belongs to */
 	Oid			role;			/* that took it: the current user at the time */
 	int			taker;			/* in the list of takers; session-level holds only */
@@ -114,6 +115,26 @@ private:
 
 	MemoryContext context;
 	Session   **sessions;		/* by process number; read when first needed */
+};
+
+/* What is held at the moment and not in the statistics yet, of one key of this database. */
+struct PendingStats
+{
+	int64		acquired;
+	TimestampTz last_acquired_at;
+};
+
+/* What all sessions of this database hold by name, key by key. */
+class PendingHolds
+{
+public:
+	/* In the current memory context, which must outlive it.  May ereport. */
+	PendingHolds();
+
+	PendingStats of(Key key) const noexcept;
+
+private:
+	struct pending_hash *keys;
 };
 
 /* The current user of a session at the end of its last transaction; InvalidOid if not known. */

@@ -11,14 +11,6 @@
 namespace advisory
 {
 
-static Datum
-known_keys(FunctionCallInfo fcinfo)
-{
-	InitMaterializedSRF(fcinfo, 0);
-	show_known_keys(reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo));
-	return Datum(0);
-}
-
 /* Loaded by the query's first call, for all of its rows. */
 static KnownKeys *
 loaded_keys(FmgrInfo *function)
@@ -51,7 +43,7 @@ known_as_of_tag(FunctionCallInfo fcinfo)
 	PG_RETURN_ARRAYTYPE_P(candidates);
 }
 
-ADVISORY_SQL_FUNCTION(advisory_known_keys, known_keys);
+ADVISORY_SQL_FUNCTION(advisory_known_keys, rows_function<show_known_keys>);
 ADVISORY_SQL_FUNCTION(advisory_known_as, known_as_of_tag);
 
 }								/* namespace advisory */

@@ -4,19 +4,21 @@
  */
 #include "pg.h"
 
+#include "directory.h"
+#include "leaks.h"
 #include "lockview.h"
 #include "sqlfunction.h"
 #include "srf.h"
+#include "statsview.h"
 
 namespace advisory
 {
 
 static Datum
-locks(FunctionCallInfo fcinfo)
+reset_stats(FunctionCallInfo)
 {
-	InitMaterializedSRF(fcinfo, 0);
-	show_all_locks(reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo));
-	return Datum(0);
+	directory_reset_stats();
+	PG_RETURN_VOID();
 }
 
 /* What a function keeps from one row of a query to the next; made when first needed. */
@@ -77,7 +79,11 @@ settings(FunctionCallInfo fcinfo)
 	return Datum(0);
 }
 
-ADVISORY_SQL_FUNCTION(advisory_locks, locks);
+ADVISORY_SQL_FUNCTION(advisory_locks, rows_function<show_all_locks>);
+ADVISORY_SQL_FUNCTION(advisory_stats, rows_function<show_stats>);
+ADVISORY_SQL_FUNCTION(advisory_stats_reset, reset_stats);
+ADVISORY_SQL_FUNCTION(advisory_directory, rows_function<show_directory>);
+ADVISORY_SQL_FUNCTION(advisory_leaks, rows_function<show_leaks>);
 ADVISORY_SQL_FUNCTION(advisory_query, query);
 ADVISORY_SQL_FUNCTION(advisory_settings, settings);
 

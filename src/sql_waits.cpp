@@ -10,23 +10,7 @@
 namespace advisory
 {
 
-static Datum
-waits(FunctionCallInfo fcinfo)
-{
-	InitMaterializedSRF(fcinfo, 0);
-	show_waits(reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo));
-	return Datum(0);
-}
-
-static Datum
-wait_tree(FunctionCallInfo fcinfo)
-{
-	InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
-	print_waits(reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo));
-	return Datum(0);
-}
-
-ADVISORY_SQL_FUNCTION(advisory_waits, waits);
-ADVISORY_SQL_FUNCTION(advisory_wait_tree, wait_tree);
+ADVISORY_SQL_FUNCTION(advisory_waits, rows_function<show_waits>);
+ADVISORY_SQL_FUNCTION(advisory_wait_tree, rows_function<print_waits, MAT_SRF_USE_EXPECTED_DESC>);
 
 }								/* namespace advisory */

@@ -31,4 +31,19 @@
 	ADVISORY_SQL_FUNCTION(symbol##_bigint, implementation<ByBigint, ##__VA_ARGS__>); \
 	ADVISORY_SQL_FUNCTION(symbol##_uuid, implementation<ByUuid, ##__VA_ARGS__>)
 
+namespace advisory
+{
+
+/* A set-returning function whose rows show() adds. */
+template <void (*show) (ReturnSetInfo *), uint32 flags = 0>
+Datum
+rows_function(FunctionCallInfo fcinfo)
+{
+	InitMaterializedSRF(fcinfo, flags);
+	show(reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo));
+	return Datum(0);
+}
+
+}								/* namespace advisory */
+
 #endif							/* ADVISORY_EXT_SQLFUNCTION_H */

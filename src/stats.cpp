@@ -48,7 +48,7 @@ stats_clear(NameStats *stats) noexcept
 void
 stats_count(NameStats *stats, Event event, int64 times) noexcept
 {
-	pg_atomic_fetch_add_u64(&stats->events[static_cast<int>(event)], times);
+	pg_atomic_fetch_add_u64(&stats->events[index_of(event)], times);
 }
 
 static void

@@ -24,6 +24,12 @@ enum class Event
 
 constexpr int EVENTS = 5;
 
+constexpr int
+index_of(Event event) noexcept
+{
+	return static_cast<int>(event);
+}
+
 /* How long something took, all times together and the longest. */
 struct Duration
 {

@@ -35,7 +35,7 @@ class View
 {
 public:
 	View(const WaitTrees &trees, ReturnSetInfo *result)
-		: trees(trees), result(result), now(GetCurrentTimestamp())
+		: trees(trees), result(result), now(GetCurrentTimestamp()), names(trees.count)
 	{
 		if (trees.has_prepared)
 			prepared = prepared_xacts(&prepared_count);
@@ -49,7 +49,7 @@ private:
 	Owner		owner_of_prepared(const LockEntry &entry) const;
 
 	Datum		path_to(const WaitLine &line) const;
-	void		add_lock(Row &row, const LockEntry &entry) const;
+	void		add_lock(Row &row, const LockEntry &entry);
 
 	void		append_owner(StringInfo out, const Owner &owner) const;
 	void		append_age(StringInfo out, TimestampTz time) const;
@@ -57,6 +57,7 @@ private:
 	const WaitTrees &trees;
 	ReturnSetInfo *result;
 	TimestampTz now;
+	Names		names;
 	Backends	backends;
 	PreparedXact *prepared = nullptr;
 	int			prepared_count = 0;
@@ -147,16 +148,16 @@ View::path_to(const WaitLine &line) const
 
 /* namespace, name, key, mode */
 void
-View::add_lock(Row &row, const LockEntry &entry) const
+View::add_lock(Row &row, const LockEntry &entry)
 {
 	ShownName	name = {};
 	DecodedTag	tag = decode_tag(entry.tag);
 
 	if (is_advisory(entry))
-		name = shown_name(entry);
+		name = names.of(entry);
 	row.add_text(name.ns);
 	row.add_text(name.name);
-	if (is_advisory(entry) && tag.kind != Kind::pair && tag.kind != Kind::foreign)
+	if (is_advisory(entry) && has_key(tag.kind))
 		row.add_int64(tag.key.value);
 	else
 		row.add_null();
@@ -189,10 +190,9 @@ View::show(const WaitLine &line)
 
 /* billing/invoice:42; the label; the key as a number where the name was never seen; or the pair. */
 static void
-append_advisory(StringInfo out, const LockEntry &entry)
+append_advisory(StringInfo out, const LockEntry &entry, const ShownName &shown)
 {
 	DecodedTag	tag = decode_tag(entry.tag);
-	ShownName	shown = shown_name(entry);
 	LockName	name = {};
 
 	name.key = tag.key;
@@ -305,7 +305,7 @@ View::print(const WaitLine &line)
 	append_owner(&out, owner);
 	appendStringInfoString(&out, lock.granted ? " holds " : " waits for ");
 	if (is_advisory(lock))
-		append_advisory(&out, lock);
+		append_advisory(&out, lock, names.of(lock));
 	else
 		append_other(&out, lock.tag);
 	appendStringInfo(&out, " %s", lockmode_name(lock.lockmode));

@@ -1,0 +1,75 @@
+-- Statistics, and the directory of names that they are kept in.
+
+CREATE FUNCTION advisory._stats()
+    RETURNS TABLE (
+        namespace text,
+        name text,
+        acquired bigint,
+        contended bigint,
+        failed bigint,
+        timeouts bigint,
+        skipped bigint,
+        wait_total interval,
+        wait_max interval,
+        hold_total interval,
+        hold_max interval,
+        last_acquired_at timestamptz,
+        stats_since timestamptz)
+    AS 'MODULE_PATHNAME', 'advisory_stats'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 ROWS 1000;
+COMMENT ON FUNCTION advisory._stats() IS 'rows of advisory.stats';
+
+CREATE VIEW advisory.stats AS
+    SELECT namespace, name, acquired, contended, failed, timeouts, skipped, wait_total,
+           wait_max, hold_total, hold_max, last_acquired_at, stats_since
+    FROM advisory._stats();
+COMMENT ON VIEW advisory.stats IS
+    'what happened to the locks of this database, by name';
+COMMENT ON COLUMN advisory.stats.namespace IS 'namespace; null for the label of a key; hidden from those who may not see it';
+COMMENT ON COLUMN advisory.stats.name IS 'name or label; hidden from those who may not see it';
+COMMENT ON COLUMN advisory.stats.acquired IS 'how often it was granted';
+COMMENT ON COLUMN advisory.stats.contended IS 'how often it had to be waited for, however the wait ended';
+COMMENT ON COLUMN advisory.stats.failed IS 'how often it was not free and not waited for';
+COMMENT ON COLUMN advisory.stats.timeouts IS 'how often a timeout, or lock_timeout, ended the wait';
+COMMENT ON COLUMN advisory.stats.skipped IS 'how often advisory.run() ran nothing because it was taken';
+COMMENT ON COLUMN advisory.stats.wait_total IS 'time spent in all waits together';
+COMMENT ON COLUMN advisory.stats.wait_max IS 'the longest wait';
+COMMENT ON COLUMN advisory.stats.hold_total IS 'time for which it was held, all holds that have ended together';
+COMMENT ON COLUMN advisory.stats.hold_max IS 'the longest of these holds';
+COMMENT ON COLUMN advisory.stats.last_acquired_at IS 'when it was last granted';
+COMMENT ON COLUMN advisory.stats.stats_since IS 'when counting began';
+GRANT SELECT ON advisory.stats TO PUBLIC;
+
+CREATE FUNCTION advisory.stats_reset()
+    RETURNS void
+    AS 'MODULE_PATHNAME', 'advisory_stats_reset'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION advisory.stats_reset() IS 'set the statistics of this database''s locks to zero';
+REVOKE ALL ON FUNCTION advisory.stats_reset() FROM PUBLIC;
+
+CREATE FUNCTION advisory._directory()
+    RETURNS TABLE (
+        available boolean,
+        names bigint,
+        max_names integer,
+        evicted bigint,
+        not_stored bigint,
+        collisions bigint,
+        reason text)
+    AS 'MODULE_PATHNAME', 'advisory_directory'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 ROWS 1;
+COMMENT ON FUNCTION advisory._directory() IS 'row of advisory.directory';
+
+CREATE VIEW advisory.directory AS
+    SELECT available, names, max_names, evicted, not_stored, collisions, reason
+    FROM advisory._directory();
+COMMENT ON VIEW advisory.directory IS
+    'how the server''s directory of names is doing';
+COMMENT ON COLUMN advisory.directory.available IS 'can names be shared at all; false while there is no shared memory to be had';
+COMMENT ON COLUMN advisory.directory.names IS 'names that are in it, of all databases';
+COMMENT ON COLUMN advisory.directory.max_names IS 'how many there may be';
+COMMENT ON COLUMN advisory.directory.evicted IS 'names that made room for others, with their statistics';
+COMMENT ON COLUMN advisory.directory.not_stored IS 'how often a name found no room';
+COMMENT ON COLUMN advisory.directory.collisions IS 'how often two different names met in one key';
+COMMENT ON COLUMN advisory.directory.reason IS 'what the server said when it is not available';
+GRANT SELECT ON advisory.directory TO PUBLIC;

@@ -1,0 +1,54 @@
+-- Session-level locks that look forgotten.
+
+CREATE FUNCTION advisory._leaks()
+    RETURNS TABLE (
+        pid integer,
+        database text,
+        role text,
+        application_name text,
+        client_addr inet,
+        state text,
+        kind text,
+        namespace text,
+        name text,
+        slot integer,
+        key bigint,
+        key1 integer,
+        key2 integer,
+        mode text,
+        acquired_at timestamptz,
+        held interval,
+        taken_by_role text,
+        taken_by_application text,
+        reason text)
+    AS 'MODULE_PATHNAME', 'advisory_leaks'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 ROWS 10;
+COMMENT ON FUNCTION advisory._leaks() IS 'rows of advisory.leaks';
+
+CREATE VIEW advisory.leaks AS
+    SELECT pid, database, role, application_name, client_addr, state, kind, namespace,
+           name, slot, key, key1, key2, mode, acquired_at, held, taken_by_role,
+           taken_by_application, reason
+    FROM advisory._leaks();
+COMMENT ON VIEW advisory.leaks IS
+    'session-level locks that look forgotten, and why; of sessions that the user may see';
+COMMENT ON COLUMN advisory.leaks.pid IS 'process that holds it';
+COMMENT ON COLUMN advisory.leaks.database IS 'database that the lock is in';
+COMMENT ON COLUMN advisory.leaks.role IS 'role of the session';
+COMMENT ON COLUMN advisory.leaks.application_name IS 'application_name of the session, at present';
+COMMENT ON COLUMN advisory.leaks.client_addr IS 'address of the client (or pooler); null for a socket';
+COMMENT ON COLUMN advisory.leaks.state IS 'state of the session as in pg_stat_activity';
+COMMENT ON COLUMN advisory.leaks.kind IS 'lock, semaphore (a slot) or foreign';
+COMMENT ON COLUMN advisory.leaks.namespace IS 'namespace of the lock; null where never seen';
+COMMENT ON COLUMN advisory.leaks.name IS 'name or label of the lock; null where never seen';
+COMMENT ON COLUMN advisory.leaks.slot IS 'slot of a semaphore, from 1';
+COMMENT ON COLUMN advisory.leaks.key IS '64-bit key';
+COMMENT ON COLUMN advisory.leaks.key1 IS 'first key of the pair form, signed';
+COMMENT ON COLUMN advisory.leaks.key2 IS 'second key of the pair form, signed';
+COMMENT ON COLUMN advisory.leaks.mode IS 'exclusive or shared';
+COMMENT ON COLUMN advisory.leaks.acquired_at IS 'when it was acquired; null for takers through the built-ins';
+COMMENT ON COLUMN advisory.leaks.held IS 'how long it has been held';
+COMMENT ON COLUMN advisory.leaks.taken_by_role IS 'current user when it was taken; null for takers through the built-ins';
+COMMENT ON COLUMN advisory.leaks.taken_by_application IS 'application_name when it was taken; null for takers through the built-ins';
+COMMENT ON COLUMN advisory.leaks.reason IS 'what makes it look forgotten';
+GRANT SELECT ON advisory.leaks TO PUBLIC;

@@ -1,0 +1,87 @@
+/*
+ * statsview.cpp
+ *		The rows of advisory.stats and advisory.directory.
+ */
+#include "pg.h"
+
+#include "directory.h"
+#include "guc.h"
+#include "names.h"
+#include "published.h"
+#include "shared.h"
+#include "srf.h"
+#include "statsview.h"
+
+namespace advisory
+{
+
+static void
+add_microseconds(Row &row, int64 microseconds)
+{
+	auto	   *interval = static_cast<Interval *>(palloc0(sizeof(Interval)));
+
+	interval->time = microseconds;
+	row.add(IntervalPGetDatum(interval));
+}
+
+/* Something counts once it has ended; what is pending is what has not. */
+static void
+show_name(const KnownName &known, const PendingStats &pending, ReturnSetInfo *result)
+{
+	bool		is_visible = may_see_name(known.roles);
+	const StatsCopy &stats = known.stats;
+	Row			row;
+
+	row.add_text(is_visible ? known.ns : HIDDEN);
+	row.add_text(is_visible ? known.name : HIDDEN);
+	row.add_int64(stats.events[index_of(Event::acquired)] + pending.acquired);
+	row.add_int64(stats.events[index_of(Event::contended)]);
+	row.add_int64(stats.events[index_of(Event::failed)]);
+	row.add_int64(stats.events[index_of(Event::timed_out)]);
+	row.add_int64(stats.events[index_of(Event::skipped)]);
+	add_microseconds(row, stats.wait_total);
+	add_microseconds(row, stats.wait_max);
+	add_microseconds(row, stats.hold_total);
+	add_microseconds(row, stats.hold_max);
+	row.add_time(Max(stats.last_acquired_at, pending.last_acquired_at));
+	row.add_time(stats.since);
+	row.put(result);
+}
+
+void
+show_stats(ReturnSetInfo *result)
+{
+	PendingHolds pending;
+	int			count;
+	KnownName  *names = directory_read(MyDatabaseId, &count);
+	MemoryContext row_context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext row",
+													  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old_context = MemoryContextSwitchTo(row_context);
+
+	for (int i = 0; i < count; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		show_name(names[i], pending.of(names[i].key), result);
+		MemoryContextReset(row_context);
+	}
+	MemoryContextSwitchTo(old_context);
+	MemoryContextDelete(row_context);
+}
+
+void
+show_directory(ReturnSetInfo *result)
+{
+	DirectoryState state = directory_state();
+	Row			row;
+
+	row.add_bool(state.available);
+	row.add_int64(state.names);
+	row.add_int32(max_names_setting());
+	row.add_int64(state.evicted);
+	row.add_int64(state.refused);
+	row.add_int64(state.clashes);
+	row.add_text(state.available ? nullptr : shared_last_failure());
+	row.put(result);
+}
+
+}								/* namespace advisory */

@@ -1,0 +1,19 @@
+/*
+ * statsview.h
+ *		The rows of advisory.stats and advisory.directory.
+ */
+#ifndef ADVISORY_EXT_STATSVIEW_H
+#define ADVISORY_EXT_STATSVIEW_H
+
+namespace advisory
+{
+
+/* Add the statistics of every name of this database.  May ereport. */
+void		show_stats(ReturnSetInfo *result);
+
+/* Add the one row that says how the directory of names is doing.  May ereport. */
+void		show_directory(ReturnSetInfo *result);
+
+}								/* namespace advisory */
+
+#endif							/* ADVISORY_EXT_STATSVIEW_H */
