@@ -20,25 +20,26 @@ compare_pids(const void *a, const void *b) noexcept
 	return pid_a < pid_b ? -1 : pid_a > pid_b;
 }
 
-Backends::Backends(AsBefore)
+static LocalPgBackendStatus *
+copy_backend(const LocalPgBackendStatus *original)
 {
+	auto	   *copy = static_cast<LocalPgBackendStatus *>(palloc(sizeof(LocalPgBackendStatus)));
+
+	*copy = *original;
+	copy->backendStatus.st_appname = pstrdup(original->backendStatus.st_appname);
+	copy->backendStatus.st_activity_raw = pstrdup(original->backendStatus.st_activity_raw);
+	return copy;
+}
+
+Backends::Backends()
+{
+	/* The server would repeat the transaction's first picture for ever. */
+	pgstat_clear_backend_activity_snapshot();
 	count = pgstat_fetch_stat_numbackends();
 	entries = static_cast<LocalPgBackendStatus **>(palloc(sizeof(*entries) * (count + 1)));
 	for (int i = 0; i < count; i++)
-		entries[i] = compat::local_beentry_by_index(i + 1);
+		entries[i] = copy_backend(compat::local_beentry_by_index(i + 1));
 	qsort(entries, count, sizeof(*entries), compare_pids);
-}
-
-/* The server would repeat the transaction's first picture for ever. */
-static Backends::AsBefore
-refresh()
-{
-	pgstat_clear_backend_activity_snapshot();
-	return Backends::AsBefore{};
-}
-
-Backends::Backends() : Backends(refresh())
-{
 }
 
 const LocalPgBackendStatus *

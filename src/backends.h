@@ -12,18 +12,15 @@
 namespace advisory
 {
 
-/* A fresh picture of all sessions, in the current memory context. */
+/*
+ * A fresh picture of all sessions, in the current memory context.  A copy, since the
+ * server keeps one picture only, and the next to ask for a fresh one takes it away.
+ */
 class Backends
 {
 public:
 	/* May ereport (out of memory). */
 	Backends();
-
-	/* The picture that was made last in this transaction, rather than a fresh one. */
-	struct AsBefore
-	{
-	};
-	explicit Backends(AsBefore);
 
 	/* The session with this pid, or null if it has gone. */
 	const LocalPgBackendStatus *find(int pid) const noexcept;

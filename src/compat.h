@@ -207,6 +207,22 @@ hash_parameters(size_t key_size, size_t entry_size, int tranche)
 	return parameters;
 }
 
+/* 17 added fdw_restrictinfo, 18 disabled_nodes. */
+inline ForeignPath *
+create_scan_path(PlannerInfo *root, RelOptInfo *table, double rows, Cost startup_cost, Cost total_cost)
+{
+#if PG_VERSION_NUM >= 180000
+	return create_foreignscan_path(root, table, nullptr, rows, 0, startup_cost, total_cost,
+								   nullptr, nullptr, nullptr, nullptr, nullptr);
+#elif PG_VERSION_NUM >= 170000
+	return create_foreignscan_path(root, table, nullptr, rows, startup_cost, total_cost,
+								   nullptr, nullptr, nullptr, nullptr, nullptr);
+#else
+	return create_foreignscan_path(root, table, nullptr, rows, startup_cost, total_cost,
+								   nullptr, nullptr, nullptr, nullptr);
+#endif
+}
+
 /* 16 changed SHM_QUEUE to dlist; C++ cannot use either's macros for walking. */
 #if PG_VERSION_NUM >= 160000
 using ListHead = dlist_head;

@@ -119,7 +119,7 @@ LeakFinder::show(const LockEntry &entry, const PgBackendStatus &backend, const P
 	row.add(address);
 	row.add_text(state_name(backend.st_state));
 	row.add_text(kind_name(tag.kind));
-	add_name_columns(row, tag, names.of(entry));
+	add_name_columns(row, tag, names.texts_of(entry));
 	row.add_text(lockmode_name(entry.lockmode));
 	row.add_time(hold != nullptr ? hold->acquired_at : 0);
 	row.add_age(hold != nullptr ? hold->acquired_at : 0, now);

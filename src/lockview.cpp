@@ -8,6 +8,8 @@
  */
 #include "pg.h"
 
+#include <new>
+
 #include "backends.h"
 #include "holds.h"
 #include "lockname.h"
@@ -75,11 +77,14 @@ private:
 	int			count = 0;
 };
 
+constexpr ShownTexts NO_TEXTS = {{Datum(0), true}, {Datum(0), true}};
+
+/* Makes rows out of entries.  In the memory context that it is made in. */
 class View
 {
 public:
-	View(const LockEntries &entries, ReturnSetInfo *result, bool with_query)
-		: entries(entries), result(result), with_query(with_query), now(GetCurrentTimestamp()),
+	explicit View(LockEntries entries)
+		: entries(entries), now(GetCurrentTimestamp()), context(CurrentMemoryContext),
 		  owner_context(AllocSetContextCreate(CurrentMemoryContext, "advisory_ext owner",
 											  ALLOCSET_DEFAULT_SIZES)),
 		  names(entries.count)
@@ -88,14 +93,13 @@ public:
 			prepared = prepared_xacts(&prepared_count);
 	}
 
-	/* Look up what outlives the row; to be called in lasting memory before show. */
-	void		prepare(const LockEntry &entry)
+	int			count() const noexcept
 	{
-		owner_of(entry);
-		database_of(entry.tag.locktag_field1);
+		return entries.count;
 	}
-	void		show_lock(const LockEntry &entry);
-	void		show_holder(const LockEntry &entry);
+	/* What a row needs on top is allocated in the caller's memory context. */
+	void		fill_lock(Row &row, int index, const WantedColumns &wanted);
+	void		fill_holder(Row &row, int index);
 
 private:
 	const Owner &owner_of(const LockEntry &entry);
@@ -104,14 +108,13 @@ private:
 	NullableDatum database_of(Oid database);
 
 	void		add_owner(Row &row, const LockEntry &entry);
-	void		add_tag(Row &row, const LockEntry &entry);
-	void		add_times(Row &row, const LockEntry &entry);
+	void		add_tag(Row &row, const LockEntry &entry, bool with_name);
+	void		add_times(Row &row, const LockEntry &entry, bool with_hold);
 	void		add_blockers(Row &row, const LockEntry &entry);
 
-	const LockEntries &entries;
-	ReturnSetInfo *result;
-	bool		with_query;
+	LockEntries entries;
 	TimestampTz now;
+	MemoryContext context;
 	MemoryContext owner_context;	/* what owner points to */
 	Names		names;
 	Backends	backends;
@@ -140,13 +143,11 @@ View::look_up_session(const LockEntry &entry)
 	owner.application = make_text(backend.st_appname);
 	if (!may_see_role(role))
 	{
-		if (with_query)
-			owner.query = make_text(HIDDEN);
+		owner.query = make_text(HIDDEN);
 		return;
 	}
 	owner.state = make_text(state_name(backend.st_state));
-	if (with_query)
-		owner.query = make_text(query_text(backend));
+	owner.query = make_text(query_text(backend));
 	owner.address.isnull = !client_address(backend, &owner.address.value);
 }
 
@@ -190,8 +191,11 @@ View::database_of(Oid database)
 {
 	if (database != last_database)
 	{
+		MemoryContext old_context = MemoryContextSwitchTo(context);
+
 		last_database_name = make_text(database_name(database));
 		last_database = database;
+		MemoryContextSwitchTo(old_context);
 	}
 	return last_database_name;
 }
@@ -215,12 +219,12 @@ View::add_owner(Row &row, const LockEntry &entry)
 
 /* kind, namespace, name, slot, key, key1, key2 */
 void
-View::add_tag(Row &row, const LockEntry &entry)
+View::add_tag(Row &row, const LockEntry &entry, bool with_name)
 {
 	DecodedTag	tag = decode_tag(entry.tag);
 
 	row.add(words.text_of(kind_name(tag.kind)));
-	add_name_columns(row, tag, names.of(entry));
+	add_name_columns(row, tag, with_name ? names.texts_of(entry) : NO_TEXTS);
 }
 
 /* The scope of this session's own lock, as the lock manager has it. */
@@ -249,14 +253,14 @@ scope_of(const LockEntry &entry, const PublishedHold *hold)
 
 /* mode, scope, granted, wait_start, waited, acquired_at, held */
 void
-View::add_times(Row &row, const LockEntry &entry)
+View::add_times(Row &row, const LockEntry &entry, bool with_hold)
 {
 	PublishedHold published;
-	const PublishedHold *hold = names.published(entry, &published) ? &published : nullptr;
+	const PublishedHold *hold = with_hold && names.published(entry, &published) ? &published : nullptr;
 	TimestampTz acquired = hold != nullptr ? hold->acquired_at : 0;
 
 	row.add(words.text_of(lockmode_name(entry.lockmode)));
-	row.add(words.text_of(scope_of(entry, hold)));
+	row.add(with_hold ? words.text_of(scope_of(entry, hold)) : NullableDatum{Datum(0), true});
 	row.add_bool(entry.granted);
 	row.add_time(entry.wait_start);
 	row.add_age(entry.wait_start, now);
@@ -288,86 +292,88 @@ add_raw_tag(Row &row, const LOCKTAG &tag)
 }
 
 void
-View::show_lock(const LockEntry &entry)
+View::fill_lock(Row &row, int index, const WantedColumns &wanted)
 {
-	Row			row;
+	const LockEntry &entry = entries.entries[index];
 
 	add_owner(row, entry);
-	add_tag(row, entry);
-	add_times(row, entry);
-	add_blockers(row, entry);
-	row.add(owner_of(entry).gid);
-	add_raw_tag(row, entry.tag);
-	row.put(result);
-}
-
-void
-View::show_holder(const LockEntry &entry)
-{
-	Row			row;
-
-	add_owner(row, entry);
-	add_times(row, entry);
+	add_tag(row, entry, wanted.name);
+	add_times(row, entry, wanted.hold);
 	add_blockers(row, entry);
 	row.add(owner_of(entry).gid);
 	row.add(owner_of(entry).query);
-	row.put(result);
-}
-
-/*
- * Run show(view, entry) for each entry, in memory that does not grow with their
- * number.
- */
-template <typename Show>
-static void
-show_each(LockEntries entries, ReturnSetInfo *result, bool with_query, Show show)
-{
-	find_all_blockers(&entries);
-
-	View		view(entries, result, with_query);
-	MemoryContext row_context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext row",
-													  ALLOCSET_DEFAULT_SIZES);
-
-	for (int i = 0; i < entries.count; i++)
-	{
-		MemoryContext old_context;
-
-		CHECK_FOR_INTERRUPTS();
-		view.prepare(entries.entries[i]);
-		old_context = MemoryContextSwitchTo(row_context);
-		show(view, entries.entries[i]);
-		MemoryContextSwitchTo(old_context);
-		MemoryContextReset(row_context);
-	}
-	MemoryContextDelete(row_context);
+	add_raw_tag(row, entry.tag);
 }
 
 void
-show_all_locks(ReturnSetInfo *result)
+View::fill_holder(Row &row, int index)
 {
-	show_each(read_all_locks(), result, false, [](View &view, const LockEntry &entry) {
-		view.show_lock(entry);
-	});
+	const LockEntry &entry = entries.entries[index];
+
+	add_owner(row, entry);
+	add_times(row, entry, true);
+	add_blockers(row, entry);
+	row.add(owner_of(entry).gid);
+	row.add(owner_of(entry).query);
 }
 
 void
 show_holders(const LockName &name, ReturnSetInfo *result)
 {
-	show_each(read_lock(lock_tag(MyDatabaseId, name.key)), result, true, [](View &view, const LockEntry &entry) {
-		view.show_holder(entry);
-	});
+	LockEntries entries = read_lock(lock_tag(MyDatabaseId, name.key));
+
+	find_all_blockers(&entries);
+
+	View		view(entries);
+	MemoryContext row_context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext row",
+													  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old_context = MemoryContextSwitchTo(row_context);
+
+	for (int i = 0; i < view.count(); i++)
+	{
+		Row			row;
+
+		CHECK_FOR_INTERRUPTS();
+		view.fill_holder(row, i);
+		row.put(result);
+		MemoryContextReset(row_context);
+	}
+	MemoryContextSwitchTo(old_context);
+	MemoryContextDelete(row_context);
 }
 
-NullableDatum
-QueryColumn::of(int pid)
+struct LockRows
 {
-	const LocalPgBackendStatus *status = backends.find(pid);
+	View		view;
+	WantedColumns wanted;
+	int			next;
+};
 
-	if (status == nullptr)
-		return make_text(nullptr);
-	if (!may_see_role(status->backendStatus.st_userid))
-		return make_text(HIDDEN);
-	return make_text(query_text(status->backendStatus));
+LockRows *
+open_lock_rows(const WantedColumns &wanted)
+{
+	LockEntries entries = read_all_locks();
+
+	find_all_blockers(&entries);
+	return new (palloc(sizeof(LockRows))) LockRows{View(entries), wanted, 0};
+}
+
+bool
+next_lock_row(LockRows *rows, Datum *values, bool *nulls)
+{
+	if (rows->next == rows->view.count())
+		return false;
+
+	Row			row(values, nulls);
+
+	rows->view.fill_lock(row, rows->next++, rows->wanted);
+	return true;
+}
+
+void
+restart_lock_rows(LockRows *rows) noexcept
+{
+	rows->next = 0;
 }
 
 }								/* namespace advisory */

@@ -13,6 +13,7 @@ namespace advisory
 
 /* From here on it is cheaper to read the directory whole than name by name. */
 static constexpr int MANY_LOOKUPS = 100;
+static constexpr int FIRST_ITEMS = 128;
 
 namespace
 {
@@ -38,9 +39,10 @@ struct Names::Item
 {
 	ItemKey		key;
 	char		status;
-	bool		is_known;
 	bool		is_visible;
-	ShownName	name;
+	bool		has_texts;
+	ShownName	name;			/* both null: not known */
+	ShownTexts	texts;
 };
 
 using NamesItem = Names::Item;
@@ -72,14 +74,24 @@ look_in_notebook(const ItemKey &key, ShownName *name, Oid *role)
 static void
 fill_item(NamesItem *item, const KnownName &known)
 {
-	item->is_known = true;
 	item->is_visible = may_see_name(known.roles);
 	item->name = ShownName{known.ns, known.name};
+	item->has_texts = false;
+}
+
+static NamesItem *
+make_item(const char *text)
+{
+	auto	   *item = static_cast<NamesItem *>(palloc0(sizeof(NamesItem)));
+
+	item->name = ShownName{text, text};
+	return item;
 }
 
 Names::Names(int lookups)
 	: context(CurrentMemoryContext), sees_all(may_see_all()), read_whole(lookups >= MANY_LOOKUPS),
-	  items(items_create(CurrentMemoryContext, Max(lookups, 16), nullptr)), last_role(InvalidOid), last_answer(false)
+	  items(items_create(CurrentMemoryContext, FIRST_ITEMS, nullptr)), unknown(make_item(nullptr)), hidden(make_item(HIDDEN)),
+	  last_role(InvalidOid), last_answer(false)
 {
 	bool		found;
 	int			count;
@@ -92,31 +104,32 @@ Names::Names(int lookups)
 		fill_item(items_insert(items, ItemKey{names[i].key.value, names[i].database}, &found), names[i]);
 }
 
+/* The lock's item; the unknown one where it has no name. */
 Names::Item *
 Names::item_for(const LOCKTAG &tag)
 {
 	DecodedTag	decoded = decode_tag(tag);
 	ItemKey		key = {decoded.key.value, decoded.database};
 	Item	   *item = items_lookup(items, key);
+	KnownName	remembered = {};
+	const KnownName *known;
+	ShownName	name;
 	bool		found;
-	Oid			role;
 
 	if (item != nullptr)
 		return item;
-
-	MemoryContext old_context = MemoryContextSwitchTo(context);
-	const KnownName *known = read_whole ? nullptr : directory_find(decoded.database, decoded.key);
+	if (!read_whole && (known = directory_find(decoded.database, decoded.key)) != nullptr)
+		remembered = *known;
+	else if (look_in_notebook(key, &name, &remembered.roles[0]))
+	{
+		remembered.ns = name.ns;
+		remembered.name = name.name;
+	}
+	else
+		return unknown;
 
 	item = items_insert(items, key, &found);
-	item->is_known = false;
-	if (known != nullptr)
-		fill_item(item, *known);
-	else if (look_in_notebook(key, &item->name, &role))
-	{
-		item->is_known = true;
-		item->is_visible = may_see_role(role);
-	}
-	MemoryContextSwitchTo(old_context);
+	fill_item(item, remembered);
 	return item;
 }
 
@@ -150,26 +163,49 @@ Names::may_see(const LockEntry &entry, const Item *item)
 	return OidIsValid(named_as) && may_see_role(named_as);
 }
 
+Names::Item *
+Names::item_to_show(const LockEntry &entry)
+{
+	MemoryContext old_context;
+	Item	   *item;
+
+	if (!has_key(decode_tag(entry.tag).kind))
+		return unknown;
+	old_context = MemoryContextSwitchTo(context);
+	item = item_for(entry.tag);
+	if (item != unknown && !may_see(entry, item))
+		item = hidden;
+	MemoryContextSwitchTo(old_context);
+	return item;
+}
+
 ShownName
 Names::of(const LockEntry &entry)
 {
-	const Item *item;
+	return item_to_show(entry)->name;
+}
 
-	if (!has_key(decode_tag(entry.tag).kind))
-		return ShownName{};
-	item = item_for(entry.tag);
-	if (!item->is_known)
-		return ShownName{};
-	if (may_see(entry, item))
-		return item->name;
-	return ShownName{HIDDEN, HIDDEN};
+ShownTexts
+Names::texts_of(const LockEntry &entry)
+{
+	Item	   *item = item_to_show(entry);
+
+	if (!item->has_texts)
+	{
+		MemoryContext old_context = MemoryContextSwitchTo(context);
+
+		item->texts = ShownTexts{make_text(item->name.ns), make_text(item->name.name)};
+		item->has_texts = true;
+		MemoryContextSwitchTo(old_context);
+	}
+	return item->texts;
 }
 
 void
-add_name_columns(Row &row, const DecodedTag &tag, const ShownName &name)
+add_name_columns(Row &row, const DecodedTag &tag, const ShownTexts &name)
 {
-	row.add_text(name.ns);
-	row.add_text(name.name);
+	row.add(name.ns);
+	row.add(name.name);
 	if (tag.kind == Kind::semaphore)
 		row.add_int32(tag.slot);
 	else

@@ -31,6 +31,12 @@ struct ShownName
 	const char *name;
 };
 
+struct ShownTexts
+{
+	NullableDatum ns;
+	NullableDatum name;
+};
+
 /*
  * The names of locks, and what their holders say of them, as it is when this is
  * made or first asked.  In the current memory context, which must outlive it.
@@ -47,6 +53,9 @@ public:
 	 */
 	ShownName	of(const LockEntry &entry);
 
+	/* The same as text values, which are made once for all entries of a lock. */
+	ShownTexts	texts_of(const LockEntry &entry);
+
 	/* What the holder said of an entry that is granted; false if nothing.  May ereport. */
 	bool		published(const LockEntry &entry, PublishedHold *hold)
 	{
@@ -58,6 +67,7 @@ public:
 
 private:
 	Item	   *item_for(const LOCKTAG &tag);
+	Item	   *item_to_show(const LockEntry &entry);
 	bool		may_see(const LockEntry &entry, const Item *item);
 	bool		may_see_role_again(Oid role);
 
@@ -65,6 +75,8 @@ private:
 	bool		sees_all;
 	bool		read_whole;		/* the directory, rather than name by name */
 	struct items_hash *items;
+	Item	   *unknown;		/* stands for all that have no name */
+	Item	   *hidden;			/* and for all that must not be shown */
 	PublishedHolds holds;
 	Oid			last_role;		/* that was asked for, and the answer */
 	bool		last_answer;
@@ -74,7 +86,7 @@ private:
  * Add the columns namespace, name, slot, key, key1 and key2, which say which lock a
  * row is about.  May ereport (out of memory).
  */
-void		add_name_columns(Row &row, const DecodedTag &tag, const ShownName &name);
+void		add_name_columns(Row &row, const DecodedTag &tag, const ShownTexts &name);
 
 /*
  * The lock as messages name it (lockname.h): a lock by key, without a label, by

@@ -6,7 +6,6 @@
 
 #include "directory.h"
 #include "leaks.h"
-#include "lockview.h"
 #include "sqlfunction.h"
 #include "srf.h"
 #include "statsview.h"
@@ -19,35 +18,6 @@ reset_stats(FunctionCallInfo)
 {
 	directory_reset_stats();
 	PG_RETURN_VOID();
-}
-
-/* What a function keeps from one row of a query to the next; made when first needed. */
-template <typename State>
-static State *
-state_of_query(FunctionCallInfo fcinfo)
-{
-	if (fcinfo->flinfo->fn_extra == nullptr)
-	{
-		MemoryContext old_context = MemoryContextSwitchTo(fcinfo->flinfo->fn_mcxt);
-		auto	   *state = static_cast<State *>(palloc(sizeof(State)));
-
-		*state = State();
-		fcinfo->flinfo->fn_extra = state;
-		MemoryContextSwitchTo(old_context);
-	}
-	return static_cast<State *>(fcinfo->flinfo->fn_extra);
-}
-
-static Datum
-query(FunctionCallInfo fcinfo)
-{
-	if (PG_ARGISNULL(0))
-		PG_RETURN_NULL();
-
-	NullableDatum query = state_of_query<QueryColumn>(fcinfo)->of(PG_GETARG_INT32(0));
-
-	fcinfo->isnull = query.isnull;
-	return query.value;
 }
 
 /*
@@ -79,12 +49,10 @@ settings(FunctionCallInfo fcinfo)
 	return Datum(0);
 }
 
-ADVISORY_SQL_FUNCTION(advisory_locks, rows_function<show_all_locks>);
 ADVISORY_SQL_FUNCTION(advisory_stats, rows_function<show_stats>);
 ADVISORY_SQL_FUNCTION(advisory_stats_reset, reset_stats);
 ADVISORY_SQL_FUNCTION(advisory_directory, rows_function<show_directory>);
 ADVISORY_SQL_FUNCTION(advisory_leaks, rows_function<show_leaks>);
-ADVISORY_SQL_FUNCTION(advisory_query, query);
 ADVISORY_SQL_FUNCTION(advisory_settings, settings);
 
 }								/* namespace advisory */

@@ -27,6 +27,14 @@ class Row
 public:
 	static constexpr int MAX_COLUMNS = 32;
 
+	Row() noexcept : values(own_values), nulls(own_nulls)
+	{
+	}
+	/* A row whose columns go where the caller wants them. */
+	Row(Datum *values, bool *nulls) noexcept : values(values), nulls(nulls)
+	{
+	}
+
 	void		add(Datum value) noexcept
 	{
 		Assert(count < MAX_COLUMNS);
@@ -89,8 +97,10 @@ public:
 	}
 
 private:
-	Datum		values[MAX_COLUMNS];
-	bool		nulls[MAX_COLUMNS];
+	Datum		own_values[MAX_COLUMNS];
+	bool		own_nulls[MAX_COLUMNS];
+	Datum	   *values;
+	bool	   *nulls;
 	int			count = 0;
 };
 

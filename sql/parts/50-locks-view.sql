@@ -1,50 +1,54 @@
 -- Views.  Each is readable by everybody; what is hidden from whom is decided where
 -- the rows are made.
 
-CREATE FUNCTION advisory._locks()
-    RETURNS TABLE (
-        pid integer,
-        database text,
-        role text,
-        application_name text,
-        client_addr inet,
-        state text,
-        kind text,
-        namespace text,
-        name text,
-        slot integer,
-        key bigint,
-        key1 integer,
-        key2 integer,
-        mode text,
-        scope text,
-        granted boolean,
-        wait_start timestamptz,
-        waited interval,
-        acquired_at timestamptz,
-        held interval,
-        blocked_by integer[],
-        gid text,
-        datid oid,
-        high integer,
-        low integer,
-        objsubid integer)
-    AS 'MODULE_PATHNAME', 'advisory_locks'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 ROWS 1000;
-COMMENT ON FUNCTION advisory._locks() IS 'rows of advisory.locks';
+CREATE FUNCTION advisory._locks_handler()
+    RETURNS fdw_handler
+    AS 'MODULE_PATHNAME', 'advisory_locks_handler'
+    LANGUAGE C;
+COMMENT ON FUNCTION advisory._locks_handler() IS 'handler of the foreign table advisory._locks';
 
-CREATE FUNCTION advisory._query(pid integer)
-    RETURNS text
-    AS 'MODULE_PATHNAME', 'advisory_query'
-    LANGUAGE C STABLE PARALLEL UNSAFE;
-COMMENT ON FUNCTION advisory._query(integer) IS 'column query of advisory.locks';
+CREATE FOREIGN DATA WRAPPER advisory_ext HANDLER advisory._locks_handler NO VALIDATOR;
+COMMENT ON FOREIGN DATA WRAPPER advisory_ext IS 'this server''s own advisory locks';
+CREATE SERVER advisory_ext FOREIGN DATA WRAPPER advisory_ext;
+COMMENT ON SERVER advisory_ext IS 'this server''s own advisory locks';
+
+CREATE FOREIGN TABLE advisory._locks (
+    pid integer,
+    database text,
+    role text,
+    application_name text,
+    client_addr inet,
+    state text,
+    kind text,
+    namespace text,
+    name text,
+    slot integer,
+    key bigint,
+    key1 integer,
+    key2 integer,
+    mode text,
+    scope text,
+    granted boolean,
+    wait_start timestamptz,
+    waited interval,
+    acquired_at timestamptz,
+    held interval,
+    blocked_by integer[],
+    gid text,
+    query text,
+    datid oid,
+    high integer,
+    low integer,
+    objsubid integer)
+    SERVER advisory_ext;
+COMMENT ON FOREIGN TABLE advisory._locks IS 'rows of advisory.locks';
 
 CREATE VIEW advisory.locks AS
     SELECT pid, database, role, application_name, client_addr, state, kind, namespace,
            name, slot, key, key1, key2, mode, scope, granted, wait_start,
            waited, acquired_at, held, blocked_by, advisory._known_as(datid, high, low, objsubid) AS known_as,
-           gid, advisory._query(pid) AS query
-    FROM advisory._locks();
+           gid, query
+    FROM advisory._locks;
 COMMENT ON VIEW advisory.locks IS
     'every advisory lock and waiter on the server, decoded';
 COMMENT ON COLUMN advisory.locks.pid IS 'process that holds or waits; null for a prepared transaction';

@@ -8,7 +8,7 @@ CREATE VIEW advisory.activity AS
                     WHEN namespace IS NULL OR namespace = '<insufficient privilege>' THEN name
                     ELSE namespace || '/' || name
                END AS lock
-        FROM advisory._locks()
+        FROM advisory._locks
     ), blocker AS (
         SELECT datid, high, low, objsubid, blocker_pid, min(wait_start) AS wait_start
         FROM entry, unnest(blocked_by) AS blocker_pid
