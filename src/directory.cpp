@@ -46,6 +46,9 @@ static constexpr int MAX_CHUNKS = 4096;
 static constexpr int INLINE_TEXT_BYTES = 64;
 static constexpr int NO_ENTRY = -1;
 
+/* Stands at the end of what was cut. */
+static constexpr char CUT_MARK[] = "...";
+
 /* What one role may fill, and what makes room at a time, as parts of the whole. */
 static constexpr int ROLE_SHARE = 4;
 static constexpr int EVICTED_SHARE = 4;
@@ -823,76 +826,52 @@ directory_stats(const DirectoryReference &reference) noexcept
 
 /* ---- Reading ---- */
 
-/* Text of the directory as it is shown. */
-static const char *
-shown_text(std::string_view utf8, int64 full_length)
+/* As it stands in the directory, with room for a mark behind it. */
+static char *
+copy_text(std::string_view text)
 {
-	char	   *text = from_utf8(utf8);
-
-	return full_length > static_cast<int64>(utf8.size()) ? psprintf("%s...", text) : text;
-}
-
-static std::string_view
-copy_of(std::string_view text)
-{
-	auto	   *copy = static_cast<char *>(palloc(text.size() + 1));
+	auto	   *copy = static_cast<char *>(palloc(text.size() + sizeof(CUT_MARK)));
 
 	memcpy(copy, text.data(), text.size());
-	return std::string_view(copy, text.size());
+	copy[text.size()] = '\0';
+	return copy;
 }
 
-namespace
-{
-
-/* An entry as it was, to be made presentable when no lock is held any more. */
-struct EntryCopy
-{
-	std::string_view ns;
-	std::string_view name;
-	int64		full_ns_length;
-	int64		full_name_length;
-	bool		by_name;
-	DirectoryKey key;
-	Oid			roles[ENTRY_ROLES];
-	StatsCopy	stats;
-};
-
-}								/* anonymous namespace */
-
-/* palloc'd.  Directory.lock must be held. */
+/* palloc'd, and not yet fit to be shown.  Directory.lock must be held. */
 static void
-copy_entry(DirectoryEntry *entry, EntryCopy *copy)
+copy_entry(DirectoryEntry *entry, KnownName *known)
 {
-	copy->ns = copy_of(namespace_of(entry));
-	copy->name = copy_of(name_of(entry));
-	copy->full_ns_length = entry->full_ns_length;
-	copy->full_name_length = entry->full_name_length;
-	copy->by_name = entry->by_name;
-	copy->key = entry->key;
-	memcpy(copy->roles, entry->roles, sizeof(copy->roles));
-	copy->stats = stats_read(&entry->stats);
+	known->database = entry->key.database;
+	known->key = Key{entry->key.key};
+	known->ns = entry->by_name ? copy_text(namespace_of(entry)) : nullptr;
+	known->name = copy_text(name_of(entry));
+	known->ns_is_cut = entry->full_ns_length > entry->ns_length;
+	known->name_is_cut = entry->full_name_length > entry->name_length;
+	memcpy(known->roles, entry->roles, sizeof(known->roles));
+	known->stats = stats_read(&entry->stats);
 }
 
-static KnownName
-known_name(const EntryCopy &copy)
+static char *
+make_text_fit(char *text, bool is_cut)
 {
-	KnownName	known = {};
+	if (is_cut)
+		strcat(text, CUT_MARK);
+	return pg_is_ascii(text) ? text : from_utf8(text);
+}
 
-	known.database = copy.key.database;
-	known.key = Key{copy.key.key};
-	if (copy.by_name)
-		known.ns = shown_text(copy.ns, copy.full_ns_length);
-	known.name = shown_text(copy.name, copy.full_name_length);
-	memcpy(known.roles, copy.roles, sizeof(known.roles));
-	known.stats = copy.stats;
-	return known;
+/* To be done when no lock is held any more. */
+static void
+make_fit(KnownName *known)
+{
+	if (known->ns != nullptr)
+		known->ns = make_text_fit(known->ns, known->ns_is_cut);
+	known->name = make_text_fit(known->name, known->name_is_cut);
 }
 
 const KnownName *
 directory_find(Oid database, Key key)
 {
-	EntryCopy	copy;
-	bool		found = false;
+	KnownName  *known = nullptr;
 
 	if (!is_attached())
 		return nullptr;
@@ -900,27 +879,22 @@ directory_find(Oid database, Key key)
 	LWLockAcquire(&directory->lock, LW_SHARED);
 	if (DirectoryEntry *entry = look_up(directory_key(database, key)))
 	{
-		copy_entry(entry, &copy);
-		found = true;
+		known = static_cast<KnownName *>(palloc(sizeof(KnownName)));
+		copy_entry(entry, known);
 	}
 	LWLockRelease(&directory->lock);
-	if (!found)
-		return nullptr;
-
-	auto	   *known = static_cast<KnownName *>(palloc(sizeof(KnownName)));
-
-	*known = known_name(copy);
+	if (known != nullptr)
+		make_fit(known);
 	return known;
 }
 
-static EntryCopy *
+static KnownName *
 copy_entries(Oid database, int *count)
 {
-	EntryCopy  *copies;
+	KnownName  *copies;
 
-	*count = 0;
 	LWLockAcquire(&directory->lock, LW_SHARED);
-	copies = static_cast<EntryCopy *>(palloc_extended(sizeof(EntryCopy) * (directory->live_count + 1), MCXT_ALLOC_HUGE));
+	copies = static_cast<KnownName *>(palloc_extended(sizeof(KnownName) * (directory->live_count + 1), MCXT_ALLOC_HUGE));
 	for (int number = 0; number < directory->entry_count; number++)
 	{
 		DirectoryEntry *entry = entry_at(number);
@@ -935,18 +909,16 @@ copy_entries(Oid database, int *count)
 KnownName *
 directory_read(Oid database, int *count)
 {
-	EntryCopy  *copies;
 	KnownName  *names;
 
 	*count = 0;
 	if (!is_attached())
 		return nullptr;
-	copies = copy_entries(database, count);
-	names = static_cast<KnownName *>(palloc_extended(sizeof(KnownName) * (*count + 1), MCXT_ALLOC_HUGE));
+	names = copy_entries(database, count);
 	for (int i = 0; i < *count; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		names[i] = known_name(copies[i]);
+		make_fit(&names[i]);
 	}
 	return names;
 }

@@ -93,8 +93,10 @@ struct KnownName
 {
 	Oid			database;
 	Key			key;
-	const char *ns;				/* null for a label */
-	const char *name;
+	char	   *ns;				/* null for a label */
+	char	   *name;
+	bool		ns_is_cut;		/* as the mark at its end says */
+	bool		name_is_cut;
 	Oid			roles[ENTRY_ROLES]; /* that gave it; the rest is InvalidOid */
 	StatsCopy	stats;
 };

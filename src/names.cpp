@@ -15,14 +15,14 @@ namespace advisory
 static constexpr int MANY_LOOKUPS = 100;
 static constexpr int FIRST_ITEMS = 128;
 
-namespace
-{
-
 struct ItemKey
 {
 	int64		key;
 	Oid			database;
 };
+
+namespace
+{
 
 uint32
 hash_item_key(const ItemKey &key) noexcept
@@ -71,11 +71,11 @@ look_in_notebook(const ItemKey &key, ShownName *name, Oid *role)
 	return true;
 }
 
-static void
-fill_item(NamesItem *item, const KnownName &known)
+void
+Names::fill(Item *item, const ShownName &name, const Oid *roles)
 {
-	item->is_visible = may_see_name(known.roles);
-	item->name = ShownName{known.ns, known.name};
+	item->is_visible = sees_all || may_see_name(roles);
+	item->name = name;
 	item->has_texts = false;
 }
 
@@ -89,19 +89,31 @@ make_item(const char *text)
 }
 
 Names::Names(int lookups)
-	: context(CurrentMemoryContext), sees_all(may_see_all()), read_whole(lookups >= MANY_LOOKUPS),
+	: context(CurrentMemoryContext), sees_all(may_see_all()), is_many(lookups >= MANY_LOOKUPS), has_read_whole(false),
 	  items(items_create(CurrentMemoryContext, FIRST_ITEMS, nullptr)), unknown(make_item(nullptr)), hidden(make_item(HIDDEN)),
 	  last_role(InvalidOid), last_answer(false)
 {
-	bool		found;
-	int			count;
-	KnownName  *names;
+}
 
-	if (!read_whole)
-		return;
-	names = directory_read(InvalidOid, &count);
+void
+Names::read_whole()
+{
+	int			count;
+	KnownName  *names = directory_read(InvalidOid, &count);
+
 	for (int i = 0; i < count; i++)
-		fill_item(items_insert(items, ItemKey{names[i].key.value, names[i].database}, &found), names[i]);
+		add(ItemKey{names[i].key.value, names[i].database}, ShownName{names[i].ns, names[i].name}, names[i].roles);
+	has_read_whole = true;
+}
+
+Names::Item *
+Names::add(const ItemKey &key, const ShownName &name, const Oid *roles)
+{
+	bool		found;
+	Item	   *item = items_insert(items, key, &found);
+
+	fill(item, name, roles);
+	return item;
 }
 
 /* The lock's item; the unknown one where it has no name. */
@@ -110,27 +122,21 @@ Names::item_for(const LOCKTAG &tag)
 {
 	DecodedTag	decoded = decode_tag(tag);
 	ItemKey		key = {decoded.key.value, decoded.database};
-	Item	   *item = items_lookup(items, key);
-	KnownName	remembered = {};
-	const KnownName *known;
+	Oid			roles[ENTRY_ROLES] = {};
 	ShownName	name;
-	bool		found;
 
-	if (item != nullptr)
+	if (is_many && !has_read_whole)
+		read_whole();
+	if (Item *item = items_lookup(items, key))
 		return item;
-	if (!read_whole && (known = directory_find(decoded.database, decoded.key)) != nullptr)
-		remembered = *known;
-	else if (look_in_notebook(key, &name, &remembered.roles[0]))
+	if (!is_many)
 	{
-		remembered.ns = name.ns;
-		remembered.name = name.name;
+		if (const KnownName *known = directory_find(decoded.database, decoded.key))
+			return add(key, ShownName{known->ns, known->name}, known->roles);
 	}
-	else
-		return unknown;
-
-	item = items_insert(items, key, &found);
-	fill_item(item, remembered);
-	return item;
+	if (look_in_notebook(key, &name, &roles[0]))
+		return add(key, name, roles);
+	return unknown;
 }
 
 bool

@@ -66,6 +66,9 @@ public:
 	struct Item;
 
 private:
+	void		read_whole();
+	void		fill(Item *item, const ShownName &name, const Oid *roles);
+	Item	   *add(const struct ItemKey &key, const ShownName &name, const Oid *roles);
 	Item	   *item_for(const LOCKTAG &tag);
 	Item	   *item_to_show(const LockEntry &entry);
 	bool		may_see(const LockEntry &entry, const Item *item);
@@ -73,7 +76,8 @@ private:
 
 	MemoryContext context;
 	bool		sees_all;
-	bool		read_whole;		/* the directory, rather than name by name */
+	bool		is_many;		/* the directory is read whole, rather than name by name */
+	bool		has_read_whole;
 	struct items_hash *items;
 	Item	   *unknown;		/* stands for all that have no name */
 	Item	   *hidden;			/* and for all that must not be shown */

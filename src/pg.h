@@ -23,6 +23,7 @@ extern "C" {
 #include "common/hashfn.h"
 #include "common/ip.h"
 #include "common/sha2.h"
+#include "common/string.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "foreign/fdwapi.h"
