@@ -51,7 +51,7 @@ static constexpr char CUT_MARK[] = "...";
 
 /* What one role may fill, and what makes room at a time, as parts of the whole. */
 static constexpr int ROLE_SHARE = 4;
-static constexpr int EVICTED_SHARE = 4;
+static constexpr int EVICTED_SHARE = 2;
 
 /* Looking at the lock table in vain is to take no more than one part in so many of the time. */
 static constexpr int VAIN_EVICTION_SHARE = 50;
@@ -368,46 +368,41 @@ look_up(const DirectoryKey &key)
 
 /* ---- Making room ---- */
 
-/* What a role has, as it is; 0 if it never had anything.  Directory.lock must be held. */
-static RoleEntry
-look_up_role(Oid role)
+/*
+ * What a role has.  Such entries are never deleted and do not move, so that the one
+ * asked for last is remembered.  Directory.lock must be held exclusively; it protects
+ * what is in them.
+ */
+static RoleEntry *
+role_entry(Oid role)
 {
-	RoleEntry	copy = {role, 0, 0};
-	auto	   *found = static_cast<RoleEntry *>(dshash_find(role_table, &role, false));
-
-	if (found != nullptr)
-	{
-		copy = *found;
-		dshash_release_lock(role_table, found);
-	}
-	return copy;
-}
-
-template <typename Change>
-static void
-change_role(Oid role, Change change)
-{
+	static RoleEntry *last = nullptr;
 	bool		found;
+
+	if (last != nullptr && last->role == role)
+		return last;
+
 	auto	   *entry = static_cast<RoleEntry *>(dshash_find_or_insert(role_table, &role, &found));
 
 	if (!found)
 		*entry = RoleEntry{role, 0, 0};
-	change(entry);
 	dshash_release_lock(role_table, entry);
+	last = entry;
+	return entry;
 }
 
-/* The role with the most entries. */
-static RoleEntry
+/* The role with the most entries, of which there is at least one. */
+static RoleEntry *
 find_largest_role()
 {
-	RoleEntry	largest = {};
+	RoleEntry  *largest = nullptr;
 	dshash_seq_status status;
 
 	dshash_seq_init(&status, role_table, false);
 	while (auto *role = static_cast<RoleEntry *>(dshash_seq_next(&status)))
 	{
-		if (role->count > largest.count)
-			largest = *role;
+		if (largest == nullptr || role->count > largest->count)
+			largest = role;
 	}
 	dshash_seq_term(&status);
 	return largest;
@@ -494,8 +489,11 @@ Eviction::may_leave(DirectoryEntry *entry) const noexcept
 		return false;
 	if (OidIsValid(role) && entry->roles[0] != role)
 		return false;
+	if (pg_atomic_read_u32(&entry->used) == 0)
+		return true;
 	/* A second chance for what was used since the hand last came by. */
-	return pg_atomic_exchange_u32(&entry->used, 0) == 0;
+	pg_atomic_write_u32(&entry->used, 0);
+	return false;
 }
 
 void
@@ -564,7 +562,7 @@ Eviction::finish(Victim *victim)
 		return;
 
 	dshash_delete_key(index_table, &entry->key);
-	change_role(entry->roles[0], [](RoleEntry *owner) { owner->count--; });
+	role_entry(entry->roles[0])->count--;
 	entry->next_free = directory->first_free;
 	directory->first_free = victim->number;
 	directory->live_count--;
@@ -616,27 +614,23 @@ static bool
 evict_from_all()
 {
 	int			limit = max_names_setting();
-	int			wanted = Max(limit / EVICTED_SHARE, directory->live_count - limit + 1);
-	RoleEntry	largest = find_largest_role();
+	int			wanted = Min(Max(limit / EVICTED_SHARE, directory->live_count - limit + 1), directory->live_count);
+	RoleEntry  *largest;
 
-	wanted = Min(wanted, directory->live_count);
-	if (largest.count > share_of_role() &&
-		evict(largest.role, wanted, &largest.no_eviction_before))
+	if (GetCurrentTimestamp() < directory->no_eviction_before)
+		return false;
+	largest = find_largest_role();
+	if (largest->count > share_of_role() && evict(largest->role, wanted, &largest->no_eviction_before))
 		return true;
-	if (OidIsValid(largest.role))
-		change_role(largest.role, [&](RoleEntry *entry) { entry->no_eviction_before = largest.no_eviction_before; });
 	return evict(InvalidOid, wanted, &directory->no_eviction_before);
 }
 
 /* When a role has its share. */
 static bool
-evict_from_role(RoleEntry role)
+evict_from_role(RoleEntry *role)
 {
-	bool		evicted = evict(role.role, Max(share_of_role() / EVICTED_SHARE, role.count - share_of_role() + 1),
-								&role.no_eviction_before);
-
-	change_role(role.role, [&](RoleEntry *entry) { entry->no_eviction_before = role.no_eviction_before; });
-	return evicted;
+	return evict(role->role, Max(share_of_role() / EVICTED_SHARE, role->count - share_of_role() + 1),
+				 &role->no_eviction_before);
 }
 
 static void
@@ -662,11 +656,11 @@ add_chunk()
 static bool
 make_room(const Giver &giver)
 {
-	RoleEntry	share = look_up_role(giver.role);
+	RoleEntry  *role = role_entry(giver.role);
 
 	if (max_names_setting() <= 0)
 		return false;
-	if (share.count >= share_of_role() && !giver.is_superuser && !evict_from_role(share))
+	if (role->count >= share_of_role() && !giver.is_superuser && !evict_from_role(role))
 		return false;
 	if (directory->live_count >= max_names_setting() && !evict_from_all())
 		return false;
@@ -693,7 +687,6 @@ add_entry(const DirectoryKey &key, const RegisteredName &name, Oid role)
 	bool		found;
 
 	set_text(entry, name);
-	change_role(role, [](RoleEntry *) {});
 
 	auto	   *place = static_cast<IndexEntry *>(dshash_find_or_insert(index_table, &key, &found));
 
@@ -701,7 +694,7 @@ add_entry(const DirectoryKey &key, const RegisteredName &name, Oid role)
 	dshash_release_lock(index_table, place);
 
 	/* From here on nothing can fail. */
-	change_role(role, [](RoleEntry *owner) { owner->count++; });
+	role_entry(role)->count++;	/* it is there since make_room */
 	directory->first_free = entry->next_free;
 	directory->live_count++;
 	entry->key = key;
@@ -743,12 +736,14 @@ clash(DirectoryEntry *entry, const RegisteredName &name, Oid role, OtherName *ot
 
 /* With Directory.lock held exclusively. */
 static Registered
-register_name(const RegisteredName &name, const Giver &giver, DirectoryReference *reference, OtherName *other)
+register_name(const RegisteredName &name, const Giver &giver, DirectoryReference *reference, OtherName *other,
+			  bool *is_new)
 {
 	DirectoryKey key = directory_key(MyDatabaseId, name.key);
 	DirectoryEntry *entry = look_up(key);
 	Registered	result = Registered::stored;
 
+	*is_new = entry == nullptr;
 	if (entry == nullptr)
 	{
 		if (!make_room(giver))
@@ -779,6 +774,7 @@ find_registered(const RegisteredName &name, Oid role, DirectoryReference *refere
 Registered
 directory_register(const RegisteredName &name, DirectoryReference *reference, OtherName *other)
 {
+	static bool expect_new = false;
 	Registered	result = Registered::refused;
 	Giver		giver = {GetUserId(), superuser()};
 
@@ -787,15 +783,19 @@ directory_register(const RegisteredName &name, DirectoryReference *reference, Ot
 		return result;
 
 	shared_attempt([&]() {
-		LWLockAcquire(&directory->lock, LW_SHARED);
-		if (find_registered(name, giver.role, reference))
-			result = Registered::stored;
-		LWLockRelease(&directory->lock);
-		if (result == Registered::stored)
-			return;
+		/* New names seldom come alone, so the last one tells where to begin. */
+		if (!expect_new)
+		{
+			LWLockAcquire(&directory->lock, LW_SHARED);
+			if (find_registered(name, giver.role, reference))
+				result = Registered::stored;
+			LWLockRelease(&directory->lock);
+			if (result == Registered::stored)
+				return;
+		}
 
 		LWLockAcquire(&directory->lock, LW_EXCLUSIVE);
-		result = register_name(name, giver, reference, other);
+		result = register_name(name, giver, reference, other, &expect_new);
 		LWLockRelease(&directory->lock);
 	});
 	if (result == Registered::refused)

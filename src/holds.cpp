@@ -285,11 +285,36 @@ kept_notes() noexcept
 	return Max(Min(max_names_setting(), MAX_KEPT_NOTES), MIN_KEPT_NOTES);
 }
 
-/* Drop the notes of what is not held. */
+static void
+drop_note(Hold *hold) noexcept
+{
+	for (Mode mode : ALL_MODES)
+		forget_session_holds(hold, mode);
+	if (hold->long_text != nullptr)
+		pfree(hold->long_text);
+	free_note(hold);
+}
+
+/* Put a note that was kept back where it is found; there is room for it. */
+static void
+find_again(Hold *hold) noexcept
+{
+	bool		found;
+
+	by_key_insert(notes_by_key, hold->key.value, &found)->hold = hold;
+	if (hold->is_found_by_name)
+		by_name_insert(notes_by_name, hold, &found);
+}
+
+/*
+ * Drop the notes of what is not held.  As a rule these are nearly all, so both
+ * tables are emptied and what stays is put in again.
+ */
 static void
 sweep_notebook() noexcept
 {
 	by_key_iterator iterator;
+	Hold	   *kept = nullptr;
 
 	notebook_epoch++;
 	by_key_start_iterate(notes_by_key, &iterator);
@@ -297,14 +322,18 @@ sweep_notebook() noexcept
 	{
 		Hold	   *hold = note->hold;
 
-		if (is_noted_and_held(hold))
+		if (!is_noted_and_held(hold))
+		{
+			drop_note(hold);
 			continue;
-		for (Mode mode : ALL_MODES)
-			forget_session_holds(hold, mode);
-		clear_names(hold);
-		free_note(hold);
-		by_key_delete_item(notes_by_key, note);
+		}
+		hold->next_kept = kept;
+		kept = hold;
 	}
+	by_key_reset(notes_by_key);
+	by_name_reset(notes_by_name);
+	for (; kept != nullptr; kept = kept->next_kept)
+		find_again(kept);
 	sweep_at = Max(2 * notes_by_key->members, static_cast<uint32>(kept_notes()));
 }
 
@@ -406,15 +435,17 @@ is_kept_whole(const NoteName &name) noexcept
 	return name.ns.size() <= STORED_NAME_BYTES && name.name.size() <= STORED_NAME_BYTES;
 }
 
+/* The note that goes by this name, or null; and the name's hash. */
 static Hold *
-find_note_by_name(const NoteName &name) noexcept
+find_note_by_name(const NoteName &name, uint32 *hash) noexcept
 {
 	NoteByName *note;
 
 	if (notes_by_name == nullptr || !is_kept_whole(name))
 		return nullptr;
 	wanted_name = &name;
-	note = by_name_lookup(notes_by_name, nullptr);
+	*hash = hash_name(name);
+	note = by_name_lookup_hash(notes_by_name, nullptr, *hash);
 	return note != nullptr ? note->hold : nullptr;
 }
 
@@ -422,18 +453,19 @@ LockName
 named_lock(std::string_view ns, std::string_view name)
 {
 	LockName	lock = {};
+	Hold	   *hold = find_note_by_name(NoteName{ns, name}, &lock.hash);
 
 	lock.ns = ns;
 	lock.name = name;
-	if (Hold *hold = find_note_by_name(NoteName{ns, name}))
+	if (hold != nullptr)
 	{
 		directory_prefetch(hold->entry);
 		lock.key = hold->key;
 		lock.known = hold;
 		lock.epoch = notebook_epoch;
-		return lock;
 	}
-	lock.key = key_of(ns, name);
+	else
+		lock.key = key_of(ns, name);
 	return lock;
 }
 
@@ -499,7 +531,7 @@ rename_note(Hold *hold, const LockName &name)
 	hold->ns_key = ns_key;
 	if (!name.by_name() || !is_kept_whole(NoteName{name.ns, name.name}))
 		return;
-	by_name_insert(notes_by_name, hold, &found);
+	by_name_insert_hash(notes_by_name, hold, name.hash != 0 ? name.hash : hash_note(hold), &found);
 	hold->is_found_by_name = true;
 }
 

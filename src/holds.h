@@ -55,6 +55,7 @@ struct alignas(PG_CACHE_LINE_SIZE / 2) Hold
 	uint32		ns_length;		/* before they were cut */
 	uint32		name_length;
 	int64		ns_key;			/* of a namespace that was cut */
+	Hold	   *next_kept;		/* while notes are being dropped */
 
 	/* Zero-terminated; empty where there is none. */
 	const char *text() const noexcept

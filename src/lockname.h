@@ -25,6 +25,7 @@ struct LockName
 	std::string_view name;		/* by key: the label; data() is null if none */
 	Hold	   *known;			/* the session's note that goes by this name, if there was one */
 	uint32		epoch;			/* of the notebook, when known was looked up */
+	uint32		hash;			/* of namespace and name, where they were looked up; else 0 */
 
 	bool		by_name() const noexcept
 	{

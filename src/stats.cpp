@@ -31,7 +31,7 @@ stats_init(NameStats *stats) noexcept
 	init_duration(&stats->wait);
 	init_duration(&stats->hold);
 	pg_atomic_init_u64(&stats->last_acquired_at, 0);
-	pg_atomic_init_u64(&stats->since, static_cast<uint64>(GetCurrentTimestamp()));
+	pg_atomic_init_u64(&stats->since, static_cast<uint64>(GetCurrentStatementStartTimestamp()));
 }
 
 void
