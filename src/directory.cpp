@@ -247,14 +247,14 @@ cut(std::string_view utf8)
 {
 	if (utf8.size() <= STORED_NAME_BYTES)
 		return utf8;
-	return utf8.substr(0, pg_encoding_mbcliplen(PG_UTF8, utf8.data(), static_cast<int>(Min(utf8.size(), 2 * STORED_NAME_BYTES)),
-												STORED_NAME_BYTES));
+	return first_bytes(utf8, pg_encoding_mbcliplen(PG_UTF8, utf8.data(), static_cast<int>(Min(utf8.size(), 2 * STORED_NAME_BYTES)),
+													STORED_NAME_BYTES));
 }
 
 static bool
 same_part(std::string_view stored, int64 full_length, std::string_view part)
 {
-	return full_length == static_cast<int64>(part.size()) && stored == part.substr(0, stored.size());
+	return full_length == static_cast<int64>(part.size()) && stored == first_bytes(part, stored.size());
 }
 
 /* A label may also be the name alone, or namespace and name as they are shown. */
@@ -266,8 +266,9 @@ label_fits(DirectoryEntry *entry, std::string_view label)
 
 	if (same_part(name, entry->full_name_length, label))
 		return true;
-	return label.size() == ns.size() + 1 + name.size() && label.substr(0, ns.size()) == ns &&
-		label[ns.size()] == '/' && label.substr(ns.size() + 1) == name;
+	return label.size() == ns.size() + 1 + name.size() && first_bytes(label, ns.size()) == ns &&
+		label[ns.size()] == '/' &&
+		std::string_view(label.data() + ns.size() + 1, name.size()) == name;
 }
 
 static bool

@@ -10,6 +10,13 @@
 namespace advisory
 {
 
+/* The first so many bytes of a text that has at least as many. */
+inline std::string_view
+first_bytes(std::string_view text, size_t count) noexcept
+{
+	return std::string_view(text.data(), count);
+}
+
 /*
  * Text of this database as UTF-8: the argument itself where nothing has to be
  * done, else palloc'd.  Raises 22021 for bytes that are not valid UTF-8 in a

@@ -475,13 +475,13 @@ kept_part(std::string_view text)
 {
 	if (text.size() <= STORED_NAME_BYTES)
 		return text;
-	return text.substr(0, pg_mbcliplen(text.data(), static_cast<int>(text.size()), STORED_NAME_BYTES));
+	return first_bytes(text, pg_mbcliplen(text.data(), static_cast<int>(text.size()), STORED_NAME_BYTES));
 }
 
 static bool
 same_part(std::string_view kept, uint32 full_length, std::string_view text) noexcept
 {
-	return full_length == text.size() && kept == text.substr(0, kept.size());
+	return full_length == text.size() && kept == first_bytes(text, kept.size());
 }
 
 /* Is this what the note is called already? */
