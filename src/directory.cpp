@@ -118,7 +118,8 @@ struct alignas(PG_CACHE_LINE_SIZE / 2) DirectoryEntry
 	bool		by_name;		/* else the label of a key */
 	NameStats	stats;
 	DirectoryKey key;
-	Oid			roles[ENTRY_ROLES];	/* that gave the name; the first one's share it counts to */
+	Oid			payer;			/* the role to whose share it counts */
+	Oid			roles[ENTRY_ROLES];	/* that gave the name */
 	int			next_free;
 	int			ns_length;		/* as stored */
 	int			name_length;
@@ -259,11 +260,14 @@ same_part(std::string_view stored, int64 full_length, std::string_view part)
 
 /* A label may also be the name alone, or namespace and name as they are shown. */
 static bool
-label_fits(DirectoryEntry *entry, std::string_view label)
+is_fitting_label(DirectoryEntry *entry, const RegisteredName &given)
 {
+	std::string_view label = given.name;
 	std::string_view ns = namespace_of(entry);
 	std::string_view name = name_of(entry);
 
+	if (!entry->by_name || given.ns.data() != nullptr)
+		return false;
 	if (same_part(name, entry->full_name_length, label))
 		return true;
 	return label.size() == ns.size() + 1 + name.size() && first_bytes(label, ns.size()) == ns &&
@@ -274,11 +278,7 @@ label_fits(DirectoryEntry *entry, std::string_view label)
 static bool
 is_same_name(DirectoryEntry *entry, const RegisteredName &name)
 {
-	bool		by_name = name.ns.data() != nullptr;
-
-	if (entry->by_name && !by_name)
-		return label_fits(entry, name.name);
-	return entry->by_name == by_name &&
+	return entry->by_name == (name.ns.data() != nullptr) &&
 		same_part(namespace_of(entry), entry->full_ns_length, name.ns) &&
 		same_part(name_of(entry), entry->full_name_length, name.name);
 }
@@ -331,6 +331,14 @@ add_role(DirectoryEntry *entry, Oid role) noexcept
 		each = role;
 		return;
 	}
+}
+
+/* The name is this role's only. */
+static void
+set_giver(DirectoryEntry *entry, Oid role) noexcept
+{
+	memset(entry->roles, 0, sizeof(entry->roles));
+	entry->roles[0] = role;
 }
 
 static bool
@@ -488,7 +496,7 @@ Eviction::may_leave(DirectoryEntry *entry) const noexcept
 {
 	if (is_free(entry))
 		return false;
-	if (OidIsValid(role) && entry->roles[0] != role)
+	if (OidIsValid(role) && entry->payer != role)
 		return false;
 	if (pg_atomic_read_u32(&entry->used) == 0)
 		return true;
@@ -563,7 +571,7 @@ Eviction::finish(Victim *victim)
 		return;
 
 	dshash_delete_key(index_table, &entry->key);
-	role_entry(entry->roles[0])->count--;
+	role_entry(entry->payer)->count--;
 	entry->next_free = directory->first_free;
 	directory->first_free = victim->number;
 	directory->live_count--;
@@ -699,8 +707,8 @@ add_entry(const DirectoryKey &key, const RegisteredName &name, Oid role)
 	directory->first_free = entry->next_free;
 	directory->live_count++;
 	entry->key = key;
-	memset(entry->roles, 0, sizeof(entry->roles));
-	entry->roles[0] = role;
+	entry->payer = role;
+	set_giver(entry, role);
 	stats_init(&entry->stats);
 	pg_atomic_write_u32(&entry->used, 1);
 	pg_atomic_fetch_add_u64(&entry->life, STATE_LIVE - STATE_FREE);
@@ -726,13 +734,11 @@ clash(DirectoryEntry *entry, const RegisteredName &name, Oid role, OtherName *ot
 {
 	pg_atomic_fetch_add_u64(&directory->clashes, 1);
 	note_other(entry, other);
-	if (!entry->by_name)
-	{
-		set_text(entry, name);
-		memset(entry->roles + 1, 0, sizeof(entry->roles) - sizeof(Oid));
-		add_role(entry, role);
-	}
-	return Registered::clash;
+	if (entry->by_name)
+		return Registered::clash;
+	set_text(entry, name);
+	set_giver(entry, role);
+	return Registered::replaced;
 }
 
 /* With Directory.lock held exclusively. */
@@ -753,6 +759,8 @@ register_name(const RegisteredName &name, const Giver &giver, DirectoryReference
 	}
 	else if (is_same_name(entry, name))
 		add_role(entry, giver.role);
+	else if (is_fitting_label(entry, name))
+		result = Registered::fits;	/* which is no proof of knowing the rest */
 	else
 		result = clash(entry, name, giver.role, other);
 	*reference = reference_to(entry);
@@ -794,6 +802,8 @@ directory_register(const RegisteredName &name, DirectoryReference *reference, Ot
 			if (result == Registered::stored)
 				return;
 		}
+		if (shared_is_short())
+			return;
 
 		LWLockAcquire(&directory->lock, LW_EXCLUSIVE);
 		result = register_name(name, giver, reference, other, &expect_new);

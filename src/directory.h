@@ -46,7 +46,9 @@ struct RegisteredName
 enum class Registered
 {
 	stored,						/* or it was there already */
-	clash,						/* the key is there under another name */
+	fits,						/* a label that fits the name that the key is there under */
+	clash,						/* the key is there under another name, which stays */
+	replaced,					/* it was there under another label, which this replaced */
 	refused						/* no room, no memory, or names are not tracked */
 };
 
@@ -65,8 +67,8 @@ struct OtherName
 /*
  * Make sure that the directory of this database knows the name, and that this
  * role (the current user) is among those who gave it.  *reference is what
- * stands there for the key, also with a clash; nothing if refused.  After a clash
- * *other says what the key was called before: a name stays, a label is replaced.
+ * stands there for the key, also with a clash; nothing if refused.  Where the
+ * key was called something else *other says what: a name stays, a label is replaced.
  * May ereport only for a cancel.
  */
 Registered	directory_register(const RegisteredName &name, DirectoryReference *reference, OtherName *other);

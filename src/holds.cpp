@@ -146,9 +146,9 @@ static constexpr int NOTES_PER_BLOCK = 32;
 
 static FreeNote *free_notes = nullptr;
 
-static void strike_xact_records(int from) noexcept;
-static void end_hold(Hold *hold, Mode mode, TimestampTz now) noexcept;
+static void strike_xact_records(int from);
 static void count_record(const HoldRecord *record) noexcept;
+static void count_hold(Hold *hold, TimestampTz from, TimestampTz now) noexcept;
 
 /* ---- Asking the lock manager ---- */
 
@@ -233,6 +233,7 @@ clear_names(Hold *hold) noexcept
 	hold->has_name = false;
 	hold->by_name = false;
 	hold->is_found_by_name = false;
+	hold->gave_name = false;
 	hold->entry = DirectoryReference{};
 }
 
@@ -246,9 +247,12 @@ forget_session_holds(Hold *hold, Mode mode) noexcept
 	hold->session_by_name[m] = 0;
 	if (hold->session_record[m] == NO_RECORD)
 		return;
-	count_record(session_record(hold->session_record[m]));
+
+	HoldRecord	record = *session_record(hold->session_record[m]);
+
 	withdraw_session_hold(hold->session_record[m]);
 	hold->session_record[m] = NO_RECORD;
+	count_record(&record);
 }
 
 static bool
@@ -337,28 +341,39 @@ sweep_notebook() noexcept
 	sweep_at = Max(2 * notes_by_key->members, static_cast<uint32>(kept_notes()));
 }
 
-/* The session ends. */
+/* Count the session-level holds that end with the session. */
 static void
-close_notebook(int, Datum)
+count_session_holds() noexcept
 {
 	by_key_iterator iterator;
 	TimestampTz now = GetCurrentTimestamp();
 
-	/* As the end of a transaction, which comes after this, would. */
-	LWLockReleaseAll();
-	strike_xact_records(0);
-	if (notes_by_key == nullptr)
-		return published_detach();
 	by_key_start_iterate(notes_by_key, &iterator);
 	while (NoteByKey *note = by_key_iterate(notes_by_key, &iterator))
 	{
+		Hold	   *hold = note->hold;
+		bool		is_true = is_noted_and_held(hold);
+
 		for (Mode mode : ALL_MODES)
 		{
-			if (is_held(note->hold, mode) && is_noted_and_held(note->hold))
-				end_hold(note->hold, mode, now);
-			forget_session_holds(note->hold, mode);
+			bool		ends = is_true && is_held(hold, mode);
+
+			forget_session_holds(hold, mode);
+			if (ends)
+				count_hold(hold, hold->acquired_at[index_of(mode)], now);
 		}
 	}
+}
+
+/* The session ends. */
+static void
+close_notebook(int, Datum)
+{
+	/* As the end of a transaction, which comes after this, would. */
+	LWLockReleaseAll();
+	strike_xact_records(0);
+	if (notes_by_key != nullptr)
+		count_session_holds();
 	published_detach();
 }
 
@@ -523,6 +538,7 @@ rename_note(Hold *hold, const LockName &name)
 	memcpy(copy + ns.size() + 1, text.data(), text.size());
 	copy[ns.size() + 1 + text.size()] = '\0';
 	hold->has_name = true;
+	hold->role = GetUserId();
 	hold->by_name = name.by_name();
 	hold->ns_kept = static_cast<uint16>(ns.size());
 	hold->name_kept = static_cast<uint16>(text.size());
@@ -563,12 +579,19 @@ static void
 register_name(Hold *hold, const LockName &name)
 {
 	RegisteredName registered = {name.key, {}, to_utf8(name.name)};
+	bool		is_own_name = name.by_name() == hold->by_name;
+	Registered	result;
 	OtherName	other;
+	bool		has_other;
 
 	if (name.by_name())
 		registered.ns = to_utf8(name.ns);
 	hold->role = GetUserId();
-	if (directory_register(registered, &hold->entry, &other) != Registered::clash || hold->clash_reported)
+	result = directory_register(registered, &hold->entry, &other);
+	has_other = result == Registered::clash || result == Registered::replaced;
+	if (is_own_name)
+		hold->gave_name = result == Registered::stored || result == Registered::replaced;
+	if (!has_other || hold->clash_reported)
 		return;
 	hold->clash_reported = true;
 	warn_of_clash(name, other);
@@ -618,11 +641,35 @@ note_for(const LockName &name)
 	return hold;
 }
 
+/* Strike out session-level holds in this mode that were released behind our back. */
+static void
+compare_session_count(Hold *hold, Mode mode)
+{
+	int			m = index_of(mode);
+	int64		held = lock_counts(lock_tag(MyDatabaseId, hold->key), mode).session;
+
+	if (held == 0)
+		return forget_session_holds(hold, mode);
+	hold->session_count[m] = Min(hold->session_count[m], held);
+	hold->session_by_name[m] = Min(hold->session_by_name[m], held);
+}
+
+static void
+strike_released(Hold *hold)
+{
+	for (Mode mode : ALL_MODES)
+	{
+		if (hold->session_count[index_of(mode)] > 0)
+			compare_session_count(hold, mode);
+	}
+}
+
 Hold *
 hold_open(const LockName &name, Scope scope)
 {
 	Hold	   *hold = note_for(name);
 
+	strike_released(hold);		/* which may give back room, so it comes before */
 	published_reserve(scope);
 	register_once(hold, name);
 	return hold;
@@ -666,7 +713,7 @@ count_record(const HoldRecord *record) noexcept
 {
 	NameStats  *stats = record->is_counted ? stats_of(record->hold) : nullptr;
 
-	if (stats == nullptr)
+	if (stats == nullptr || record->last_acquired_at < stats_since(stats))
 		return;
 	stats_count(stats, Event::acquired, record->count);
 	stats_note_acquired(stats, record->last_acquired_at);
@@ -680,7 +727,7 @@ mark_of_cut(uint32 kept, uint32 length) noexcept
 
 /* Allocates nothing, since it is called at the end of transactions. */
 static void
-log_hold(const Hold *hold, Mode mode, TimestampTz held) noexcept
+log_hold(const Hold *hold, Mode mode, TimestampTz held)
 {
 	char		name[2 * (STORED_NAME_BYTES + sizeof("..."))];
 
@@ -690,59 +737,29 @@ log_hold(const Hold *hold, Mode mode, TimestampTz held) noexcept
 		snprintf(name, sizeof(name), "%s%s%s%s%s",
 				 hold->text(), mark_of_cut(hold->ns_kept, hold->ns_length), hold->by_name ? "/" : "",
 				 hold->name(), mark_of_cut(hold->name_kept, hold->name_length));
-	ereport(LOG,
+	/* Not to the client, where sending it could fail. */
+	ereport(LOG_SERVER_ONLY,
 			(errmsg("session held advisory lock \"%s\" in %s mode for " INT64_FORMAT ".%03d ms",
 					name, mode_name(mode), held / 1000, static_cast<int>(held % 1000))));
 }
 
-/* The last hold in a mode has ended now. */
+/* A lock that was held since then is held no more, in this mode. */
 static void
-end_hold(Hold *hold, Mode mode, TimestampTz now) noexcept
+count_hold(Hold *hold, TimestampTz from, TimestampTz now) noexcept
 {
-	TimestampTz from = hold->acquired_at[index_of(mode)];
-
 	if (NameStats *stats = stats_of(hold))
-		stats_add(&stats->hold, from, now);
+		stats_add(&stats->hold, Max(from, stats_since(stats)), now);
+}
+
+/* The last that is done when a hold ends: it can fail. */
+static void
+log_long_hold(const Hold *hold, Mode mode, TimestampTz from, TimestampTz now)
+{
 	if (log_hold_setting() >= 0 && now - from >= log_hold_setting() * INT64CONST(1000))
 		log_hold(hold, mode, now - from);
 }
 
 /* ---- Holds ---- */
-
-/* Compare a session-level count with the lock manager's. */
-static void
-compare_session_count(Hold *hold, Mode mode, int64 just_granted)
-{
-	int			m = index_of(mode);
-	int64		held = lock_counts(lock_tag(MyDatabaseId, hold->key), mode).session - just_granted;
-
-	if (held <= 0)
-		return forget_session_holds(hold, mode);
-	hold->session_count[m] = Min(hold->session_count[m], held);
-	hold->session_by_name[m] = Min(hold->session_by_name[m], held);
-}
-
-/* Strike out session-level holds that were released behind our back. */
-static void
-strike_released(Hold *hold)
-{
-	for (Mode mode : ALL_MODES)
-	{
-		if (hold->session_count[index_of(mode)] > 0)
-			compare_session_count(hold, mode, 0);
-	}
-}
-
-/* The same when one more was just granted. */
-static void
-strike_released(Hold *hold, Mode granted, Scope scope)
-{
-	for (Mode mode : ALL_MODES)
-	{
-		if (hold->session_count[index_of(mode)] > 0)
-			compare_session_count(hold, mode, mode == granted && scope == Scope::session ? 1 : 0);
-	}
-}
 
 static HoldRecord
 make_record(Hold *hold, const LockName &name, Mode mode, TimestampTz now) noexcept
@@ -752,7 +769,7 @@ make_record(Hold *hold, const LockName &name, Mode mode, TimestampTz now) noexce
 	record.key = hold->key.value;
 	record.objsubid = OBJSUBID_KEY;
 	record.mode = static_cast<uint8>(index_of(mode));
-	record.has_name = name.has_name();
+	record.has_name = hold->gave_name;
 	record.is_counted = hold->entry.entry != nullptr && track_setting() == Track::all;
 	record.nest_level = GetCurrentTransactionNestLevel();
 	record.role = GetUserId();
@@ -762,6 +779,7 @@ make_record(Hold *hold, const LockName &name, Mode mode, TimestampTz now) noexce
 	record.count = 1;
 	record.hold = hold;
 	record.previous = hold->xact_record[index_of(mode)];
+	record.next = NO_RECORD;
 	return record;
 }
 
@@ -803,7 +821,6 @@ hold_note(Hold *hold, const LockName &name, Mode mode, Scope scope)
 	int			m = index_of(mode);
 	TimestampTz now;
 
-	strike_released(hold, mode, scope);
 	/* Its name may have had to make room before it was ours to keep. */
 	if (hold->entry.entry != nullptr)
 		ensure_registered(hold, name);
@@ -820,7 +837,7 @@ hold_note(Hold *hold, const LockName &name, Mode mode, Scope scope)
 }
 
 void
-hold_strike(const LockName &name, Mode mode, int64 count) noexcept
+hold_strike(const LockName &name, Mode mode, int64 count)
 {
 	Hold	   *hold = find_note(name.key);
 	int			m = index_of(mode);
@@ -835,8 +852,13 @@ hold_strike(const LockName &name, Mode mode, int64 count) noexcept
 	if (hold->session_count[m] > 0)
 		return;
 	forget_session_holds(hold, mode);
-	if (!is_held(hold, mode))
-		end_hold(hold, mode, GetCurrentTimestamp());
+	if (is_held(hold, mode))
+		return;
+
+	TimestampTz now = GetCurrentTimestamp();
+
+	count_hold(hold, hold->acquired_at[m], now);
+	log_long_hold(hold, mode, hold->acquired_at[m], now);
 }
 
 const Hold *
@@ -913,9 +935,27 @@ hold_name(const Hold *hold) noexcept
 
 /* ---- Ends of transactions ---- */
 
-/* What the records from this one on stand for is held no more. */
+/* Log the holds that ended with these records, which are withdrawn already. */
 static void
-strike_xact_records(int from) noexcept
+log_ended_holds(int from, int count, TimestampTz now)
+{
+	if (log_hold_setting() < 0)
+		return;
+	for (int i = from; i < count; i++)
+	{
+		const HoldRecord *record = xact_record(i);
+
+		if (record->is_last)
+			log_long_hold(record->hold, static_cast<Mode>(record->mode), record->hold->acquired_at[record->mode], now);
+	}
+}
+
+/*
+ * What the records from this one on stand for is held no more.  First all is put
+ * in order, then counted, then logged: that can fail.
+ */
+static void
+strike_xact_records(int from)
 {
 	int			count = xact_record_count();
 	TimestampTz now;
@@ -923,18 +963,19 @@ strike_xact_records(int from) noexcept
 	if (count <= from)
 		return;
 	now = GetCurrentTimestamp();
+	withdraw_xact_holds(from);
 	for (int i = count - 1; i >= from; i--)
 	{
-		const HoldRecord *record = xact_record(i);
+		HoldRecord *record = xact_record(i);
 		Hold	   *hold = record->hold;
-		Mode		mode = static_cast<Mode>(record->mode);
 
-		count_record(record);
 		hold->xact_record[record->mode] = record->previous;
-		if (!is_held(hold, mode))
-			end_hold(hold, mode, now);
+		record->is_last = !is_held(hold, static_cast<Mode>(record->mode));
+		count_record(record);
+		if (record->is_last)
+			count_hold(hold, hold->acquired_at[record->mode], now);
 	}
-	withdraw_xact_holds(from);
+	log_ended_holds(from, count, now);
 }
 
 /* The first record that belongs to a transaction of this level, or a deeper one. */
@@ -948,18 +989,56 @@ first_record_of(int nest_level) noexcept
 	return first;
 }
 
-/* A subtransaction has succeeded: its holds are now its parent's. */
+/* Add a record to the lock's older one, which is then the newest. */
+static void
+join_records(const HoldRecord *record) noexcept
+{
+	HoldRecord *older = xact_record(record->previous);
+
+	older->count += record->count;
+	older->last_acquired_at = record->last_acquired_at;
+	record->hold->xact_record[record->mode] = record->previous;
+}
+
+/*
+ * A subtransaction has succeeded: its holds are now its parent's.  Where the
+ * parent has the lock already the two become one, so that there is one record for
+ * each lock, mode and transaction, however often subtransactions take it.
+ */
 static void
 hand_records_to_parent(int nest_level) noexcept
 {
-	for (int i = first_record_of(nest_level); i < xact_record_count(); i++)
-		xact_record(i)->nest_level = nest_level - 1;
+	int			first = first_record_of(nest_level);
+	int			count = xact_record_count();
+	int			kept = first;
+
+	if (first == count)
+		return;
+	{
+		XactListChange change;
+
+		for (int i = first; i < count; i++)
+		{
+			HoldRecord	record = *xact_record(i);
+
+			record.nest_level = nest_level - 1;
+			if (record.previous != NO_RECORD && xact_record(record.previous)->nest_level == nest_level - 1)
+			{
+				join_records(&record);
+				continue;
+			}
+			record.hold->xact_record[record.mode] = kept;
+			*xact_record(kept++) = record;
+		}
+	}
+	withdraw_xact_holds(kept);
 }
 
 /* Give back what only many locks needed. */
 static void
 shrink() noexcept
 {
+	published_shrink();
 	if (notes_by_key == nullptr || notes_by_key->members <= static_cast<uint32>(kept_notes()))
 		return;
 	sweep_notebook();
@@ -971,6 +1050,29 @@ shrink() noexcept
 	free_notes = nullptr;
 }
 
+static bool calls_after_transaction = false;
+
+/* What was set for the transaction only has been undone. */
+static void
+after_transaction(void *)
+{
+	calls_after_transaction = false;
+	publish_taker();
+}
+
+/* Have after_transaction called, when all else of the transaction is over. */
+static void
+call_after_transaction() noexcept
+{
+	static MemoryContextCallback callback;
+
+	if (calls_after_transaction)
+		return;
+	calls_after_transaction = true;
+	callback.func = after_transaction;
+	MemoryContextRegisterResetCallback(TopTransactionContext, &callback);
+}
+
 static void
 at_xact_end(XactEvent event, void *)
 {
@@ -979,9 +1081,10 @@ at_xact_end(XactEvent event, void *)
 		case XACT_EVENT_COMMIT:
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PREPARE:
-			strike_xact_records(0);
-			publish_present_role();
+			if (needs_taker())
+				call_after_transaction();
 			withdraw_wait();
+			strike_xact_records(0);
 			shrink();
 			break;
 		default:

@@ -46,6 +46,7 @@ struct alignas(PG_CACHE_LINE_SIZE / 2) Hold
 	bool		by_name;		/* else the name is a label */
 	bool		is_found_by_name;
 	bool		clash_reported;
+	bool		gave_name;		/* the directory has this name, and that this role gave it */
 	int			xact_record[MODES]; /* the newest, or NO_RECORD; it knows how often */
 	int			session_record[MODES];	/* as published, or NO_RECORD */
 	char		short_text[NOTE_TEXT_BYTES];
@@ -110,9 +111,10 @@ void		hold_note(Hold *hold, const LockName &name, Mode mode, Scope scope);
 
 /*
  * Strike out session-level holds that were just released.  Those taken by name
- * are struck out first if they were released by name.  Does not ereport.
+ * are struck out first if they were released by name.  May ereport (writing to the
+ * log), with all done.
  */
-void		hold_strike(const LockName &name, Mode mode, int64 count) noexcept;
+void		hold_strike(const LockName &name, Mode mode, int64 count);
 
 /*
  * What the session still holds of a lock as noted; null if nothing.  Good until

@@ -64,29 +64,35 @@ add_idle_reason(StringInfo reasons, const PgBackendStatus &backend, TimestampTz 
 	appendStringInfo(reasons, "idle outside a transaction for " INT64_FORMAT " s", idle / USECS_PER_SEC);
 }
 
-/* An empty name is what a connection has before its client gives it one. */
 static void
-add_application_reason(StringInfo reasons, const PgBackendStatus &backend, const PublishedHold &hold)
+add_application_reason(StringInfo reasons, const PgBackendStatus &backend, const Taker &taker)
 {
-	if (hold.taker_application == nullptr || strcmp(hold.taker_application, backend.st_appname) == 0)
+	if (strcmp(taker.application, backend.st_appname) == 0)
 		return;
 	start_reason(reasons);
 	appendStringInfo(reasons, "taken by application \"%s\", now serves \"%s\"",
-					 hold.taker_application, backend.st_appname);
+					 taker.application, backend.st_appname);
+}
+
+/* A role that was dropped since has no name. */
+static const char *
+name_or_oid(Oid role)
+{
+	const char *name = role_name(role);
+
+	return name != nullptr ? name : psprintf("%u", role);
 }
 
 static void
-add_role_reason(StringInfo reasons, const LockEntry &entry, const PublishedHold &hold)
+add_role_reason(StringInfo reasons, const LockEntry &entry, const Taker &taker)
 {
 	Oid			present = present_role(entry.proc_number, entry.pid);
-	char	   *taker;
 
-	if (!OidIsValid(present) || present == hold.taker_role)
+	if (!OidIsValid(present) || present == taker.role)
 		return;
-	taker = role_name(hold.taker_role);
 	start_reason(reasons);
 	appendStringInfo(reasons, "taken as user \"%s\", now acts as \"%s\"",
-					 taker != nullptr ? taker : "(dropped)", role_name(present));
+					 name_or_oid(taker.role), name_or_oid(present));
 }
 
 char *
@@ -96,10 +102,10 @@ LeakFinder::reason_of(const LockEntry &entry, const PgBackendStatus &backend, co
 
 	initStringInfo(&reasons);
 	add_idle_reason(&reasons, backend, now);
-	if (hold != nullptr && hold->scope == Scope::session)
+	if (hold != nullptr && hold->taker != nullptr)
 	{
-		add_role_reason(&reasons, entry, *hold);
-		add_application_reason(&reasons, backend, *hold);
+		add_role_reason(&reasons, entry, *hold->taker);
+		add_application_reason(&reasons, backend, *hold->taker);
 	}
 	return reasons.len > 0 ? reasons.data : nullptr;
 }
@@ -123,8 +129,8 @@ LeakFinder::show(const LockEntry &entry, const PgBackendStatus &backend, const P
 	row.add_text(lockmode_name(entry.lockmode));
 	row.add_time(hold != nullptr ? hold->acquired_at : 0);
 	row.add_age(hold != nullptr ? hold->acquired_at : 0, now);
-	row.add_text(hold != nullptr ? role_name(hold->taker_role) : nullptr);
-	row.add_text(hold != nullptr ? hold->taker_application : nullptr);
+	row.add_text(hold != nullptr && hold->taker != nullptr ? role_name(hold->taker->role) : nullptr);
+	row.add_text(hold != nullptr && hold->taker != nullptr ? hold->taker->application : nullptr);
 	row.add_text(reason);
 	row.put(result);
 }

@@ -438,7 +438,8 @@ log_wait(const LockRequest &request, const Waited &wait, const char *end)
 
 	if (wait.from == 0 || log_wait_setting() < 0 || waited < log_wait_setting() * INT64CONST(1000))
 		return;
-	ereport(LOG,
+	/* Not to the client, where sending it could fail. */
+	ereport(LOG_SERVER_ONLY,
 			(errmsg("session waited for advisory lock \"%s\" in %s mode for " INT64_FORMAT ".%03d ms %s",
 					display_lock(request.name), mode_name(request.mode),
 					waited / 1000, static_cast<int>(waited % 1000), end)));
@@ -452,7 +453,7 @@ wait_in_public(Hold *hold, const LockRequest &request, Timeout timeout, Waited *
 
 	waited->from = GetCurrentTimestamp();
 	hold_will_wait(hold, request.name);
-	if (request.name.has_name())
+	if (hold->gave_name)
 		publish_wait(request.tag());
 	outcome = wait_for_grant(request, timeout, error);
 	withdraw_wait();

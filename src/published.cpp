@@ -65,6 +65,7 @@ struct RecordList
 static SharedSession *my_session = nullptr;
 static bool detached = false;
 static bool awaits = false;
+static int	first_untaken = NO_RECORD;
 static RecordList my_lists[SCOPES];
 static Taker *my_takers = nullptr;
 static int	my_taker_capacity = 0;
@@ -122,8 +123,18 @@ take_place(SharedRoot *root)
 	SharedSession *session = &all_sessions()[my_proc_number()];
 
 	LWLockAcquire(&session->lock, LW_EXCLUSIVE);
-	session->pid = MyProcPid;
+	for (SharedList &list : session->lists)
+	{
+		list.records = InvalidDsaPointer;
+		pg_atomic_write_u32(&list.count, 0);
+	}
+	session->takers = InvalidDsaPointer;
+	session->taker_count = 0;
+	session->present_role = InvalidOid;
+	session->awaited = LOCKTAG{};
+	session->awaited_role = InvalidOid;
 	session->database = MyDatabaseId;
+	session->pid = MyProcPid;
 	LWLockRelease(&session->lock);
 	my_session = session;
 }
@@ -156,7 +167,7 @@ allocate_shared(Size bytes)
 {
 	dsa_pointer place = InvalidDsaPointer;
 
-	if (has_place())
+	if (!shared_is_short() && has_place())
 		shared_attempt([&]() { place = dsa_allocate_extended(shared_area(), bytes, DSA_ALLOC_HUGE); });
 	return place;
 }
@@ -231,7 +242,7 @@ published_reserve(Scope scope)
 		/* A good moment to go where others can see it, if that has become possible. */
 		list->count = 0;
 		list->first_free = NO_RECORD;
-		if (list->capacity == 0 || has_place())
+		if (list->capacity == 0 || (!shared_is_short() && has_place()))
 			move_list(scope, FIRST_RECORDS);
 	}
 	else if (!has_room(list))
@@ -299,7 +310,6 @@ change_published(const RecordList *list, Change change) noexcept
 		LWLockRelease(&my_session->lock);
 }
 
-/* Give back what only many locks needed. */
 static void
 shrink(Scope scope) noexcept
 {
@@ -318,6 +328,13 @@ shrink(Scope scope) noexcept
 }
 
 void
+published_shrink() noexcept
+{
+	shrink(Scope::session);
+	shrink(Scope::transaction);
+}
+
+void
 withdraw_xact_holds(int from) noexcept
 {
 	RecordList *list = my_list(Scope::transaction);
@@ -329,7 +346,18 @@ withdraw_xact_holds(int from) noexcept
 		list->live = from;
 		publish_count(Scope::transaction);
 	});
-	shrink(Scope::transaction);
+}
+
+XactListChange::XactListChange() noexcept
+{
+	if (my_list(Scope::transaction)->place != InvalidDsaPointer)
+		LWLockAcquire(&my_session->lock, LW_EXCLUSIVE);
+}
+
+XactListChange::~XactListChange() noexcept
+{
+	if (my_list(Scope::transaction)->place != InvalidDsaPointer)
+		LWLockRelease(&my_session->lock);
 }
 
 HoldRecord *
@@ -348,11 +376,9 @@ is_taker(const Taker &taker, Oid role, const char *application) noexcept
 static int
 present_taker() noexcept
 {
-	Oid			role = GetUserId();
+	Oid			role = GetOuterUserId();
 	const char *application = application_name != nullptr ? application_name : "";
 
-	if (my_session == nullptr)
-		return NO_RECORD;
 	/* The last one first: it is nearly always the same. */
 	for (int i = my_session->taker_count - 1; i >= 0; i--)
 	{
@@ -371,21 +397,50 @@ present_taker() noexcept
 	return index;
 }
 
+/* The holds that have no taker yet are a list in both directions. */
+static void
+add_to_untaken(int index) noexcept
+{
+	HoldRecord *record = session_record(index);
+
+	record->taker = NO_RECORD;
+	record->previous = NO_RECORD;
+	record->next = first_untaken;
+	if (first_untaken != NO_RECORD)
+		session_record(first_untaken)->previous = index;
+	first_untaken = index;
+}
+
+static void
+remove_from_untaken(int index) noexcept
+{
+	HoldRecord *record = session_record(index);
+
+	if (index == first_untaken)
+		first_untaken = record->next;
+	else if (record->previous != NO_RECORD)
+		session_record(record->previous)->next = record->next;
+	else
+		return;					/* it has its taker */
+	if (record->next != NO_RECORD)
+		session_record(record->next)->previous = record->previous;
+}
+
 int
 publish_session_hold(const HoldRecord &record) noexcept
 {
 	RecordList *list = my_list(Scope::session);
-	HoldRecord	complete = record;
 	int			index = list->first_free;
 
-	complete.taker = present_taker();
 	if (index == NO_RECORD)
-		return append_record(Scope::session, complete);
-	change_published(list, [&]() {
-		list->first_free = list->records[index].previous;
-		list->records[index] = complete;
-		list->live++;
-	});
+		index = append_record(Scope::session, record);
+	else
+		change_published(list, [&]() {
+			list->first_free = list->records[index].previous;
+			list->records[index] = record;
+			list->live++;
+		});
+	add_to_untaken(index);
 	return index;
 }
 
@@ -394,6 +449,7 @@ withdraw_session_hold(int index) noexcept
 {
 	RecordList *list = my_list(Scope::session);
 
+	remove_from_untaken(index);
 	change_published(list, [&]() {
 		list->records[index].objsubid = 0;
 		list->records[index].previous = list->first_free;
@@ -406,14 +462,37 @@ withdraw_session_hold(int index) noexcept
 		if (my_session != nullptr)
 			my_session->taker_count = 0;
 	});
-	shrink(Scope::session);
+}
+
+bool
+needs_taker() noexcept
+{
+	return my_session != nullptr && my_list(Scope::session)->live > 0;
 }
 
 void
-publish_present_role() noexcept
+publish_taker() noexcept
 {
-	if (my_session != nullptr && my_list(Scope::session)->live > 0)
-		my_session->present_role = GetUserId();
+	int			taker;
+
+	if (!needs_taker())
+		return;
+	my_session->present_role = GetOuterUserId();
+	if (first_untaken == NO_RECORD)
+		return;
+
+	taker = present_taker();
+	change_published(my_list(Scope::session), [&]() {
+		while (first_untaken != NO_RECORD)
+		{
+			HoldRecord *record = session_record(first_untaken);
+
+			first_untaken = record->next;
+			record->taker = taker;
+			record->previous = NO_RECORD;
+			record->next = NO_RECORD;
+		}
+	});
 }
 
 void
@@ -423,6 +502,7 @@ published_detach() noexcept
 
 	detached = true;
 	my_session = nullptr;
+	first_untaken = NO_RECORD;
 	for (RecordList &list : my_lists)
 	{
 		dsa_pointer place = list.place;
@@ -690,9 +770,8 @@ PublishedHolds::find(int proc_number, int pid, const LOCKTAG &tag, LOCKMODE lock
 	found->scope = place->record < session->session_count ? Scope::session : Scope::transaction;
 	found->acquired_at = record.acquired_at;
 	found->role = record.has_name ? record.role : InvalidOid;
-	found->taker_role = record.role;
 	if (record.taker >= 0 && record.taker < session->taker_count)
-		found->taker_application = session->takers[record.taker].application;
+		found->taker = &session->takers[record.taker];
 	return true;
 }
 

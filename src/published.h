@@ -30,22 +30,28 @@ struct HoldRecord
 	int64		key;
 	uint16		objsubid;		/* of the lock's tag; 0 for a place that is free */
 	uint8		mode;			/* Mode */
-	bool		has_name:1;		/* it was taken by a name or label */
+	bool		has_name:1;		/* its role gave the name that the directory has */
+	bool		is_last:1;		/* when it ends: nothing is left of the lock in this mode */
 	bool		is_counted:1;	/* the statistics will have it when it has ended */
 	int			nest_level;		/* of the transaction that it belongs to */
 	Oid			role;			/* that took it: the current user at the time */
-	int			taker;			/* in the list of takers; session-level holds only */
+	int			taker;			/* session-level: in the list of takers, once the transaction has ended */
 	TimestampTz acquired_at;
 	TimestampTz last_acquired_at;
 	int64		count;			/* how often it was taken since there is this record */
 	Hold	   *hold;			/* only for the session itself */
 	int			previous;		/* the lock's next older record in this mode, or NO_RECORD */
+	int			next;			/* with previous: session-level holds that have no taker yet */
 };
 
-/* Who took a session-level lock, as far as that can change in a pooled connection. */
+/*
+ * Who took a session-level lock, as far as that can change in a pooled connection:
+ * as it was at the end of the transaction, when what was set for the transaction
+ * only (SET LOCAL, SECURITY DEFINER) is over.
+ */
 struct Taker
 {
-	Oid			role;
+	Oid			role;			/* the session's user, or that of SET ROLE */
 	char		application[NAMEDATALEN];
 };
 
@@ -61,16 +67,36 @@ int			xact_record_count() noexcept;
 /* Append a record for which room was reserved; where it stands. */
 int			publish_xact_hold(const HoldRecord &record) noexcept;
 
-/* Forget all records from this one on. */
+/*
+ * Forget all records from this one on.  They can still be read until the next
+ * record is published, or published_shrink() called.
+ */
 void		withdraw_xact_holds(int from) noexcept;
+
+/* Give back memory that only many records needed. */
+void		published_shrink() noexcept;
+
+/* While one exists, the list of transaction-level holds may be changed anywhere. */
+class XactListChange
+{
+public:
+	XactListChange() noexcept;
+	~XactListChange() noexcept;
+};
 
 /* The same for session-level holds, which are withdrawn one by one. */
 HoldRecord *session_record(int index) noexcept;
 int			publish_session_hold(const HoldRecord &record) noexcept;
 void		withdraw_session_hold(int index) noexcept;
 
-/* Say who the current user is now, if there are session-level holds that it matters for. */
-void		publish_present_role() noexcept;
+/*
+ * The transaction is over, with all that was set for it: say whom the session
+ * acts for now, and that it is who took what was taken in the transaction.
+ */
+void		publish_taker() noexcept;
+
+/* Are there session-level holds that it matters for? */
+bool		needs_taker() noexcept;
 
 /* The session ends: nothing of it is to be seen any more. */
 void		published_detach() noexcept;
@@ -87,8 +113,7 @@ struct PublishedHold
 	Scope		scope;
 	TimestampTz acquired_at;
 	Oid			role;			/* that took it by name; invalid if it was not by name */
-	Oid			taker_role;		/* session-level holds: who took it */
-	const char *taker_application;	/* good as long as the reader */
+	const Taker *taker;			/* of a session-level hold; null where not known; good as long as the reader */
 };
 
 /*

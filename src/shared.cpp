@@ -46,6 +46,13 @@ shared_swallow_error(MemoryContext context, ResourceOwner owner)
 	LWLockReleaseAll();
 	strlcpy(last_failure, error->message, sizeof(last_failure));
 	FreeErrorData(error);
+	retry_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), RETRY_AFTER_MS);
+}
+
+bool
+shared_is_short()
+{
+	return retry_at != 0 && GetCurrentTimestamp() < retry_at;
 }
 
 static void
@@ -107,14 +114,8 @@ shared_root()
 {
 	if (root != nullptr)
 		return root;
-	if (retry_at != 0 && GetCurrentTimestamp() < retry_at)
-		return nullptr;
-	if (!shared_attempt(attach))
-	{
-		retry_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), RETRY_AFTER_MS);
-		if (!notified)
-			notify();
-	}
+	if (!shared_is_short() && !shared_attempt(attach) && !notified)
+		notify();
 	return root;
 }
 

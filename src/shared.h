@@ -54,6 +54,12 @@ dsa_area   *shared_area() noexcept;
 template <typename Body>
 bool		shared_attempt(Body body);
 
+/*
+ * Was there a lack of memory just now (within a second)?  Then there is no point in
+ * trying to get more.
+ */
+bool		shared_is_short();
+
 /* What the last failure was about; for messages.  Never null. */
 const char *shared_last_failure() noexcept;
 

@@ -45,6 +45,12 @@ stats_clear(NameStats *stats) noexcept
 	pg_atomic_write_u64(&stats->since, static_cast<uint64>(GetCurrentTimestamp()));
 }
 
+TimestampTz
+stats_since(NameStats *stats) noexcept
+{
+	return static_cast<TimestampTz>(pg_atomic_read_u64(&stats->since));
+}
+
 void
 stats_count(NameStats *stats, Event event, int64 times) noexcept
 {

@@ -58,6 +58,9 @@ struct StatsCopy
 	TimestampTz since;
 };
 
+/* When counting began. */
+TimestampTz stats_since(NameStats *stats) noexcept;
+
 /* Before anybody else can see them. */
 void		stats_init(NameStats *stats) noexcept;
 

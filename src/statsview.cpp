@@ -26,11 +26,14 @@ add_microseconds(Row &row, int64 microseconds)
 
 /* Something counts once it has ended; what is pending is what has not. */
 static void
-show_name(const KnownName &known, const PendingStats &pending, ReturnSetInfo *result)
+show_name(const KnownName &known, PendingStats pending, ReturnSetInfo *result)
 {
 	bool		is_visible = may_see_name(known.roles);
 	const StatsCopy &stats = known.stats;
 	Row			row;
+
+	if (pending.last_acquired_at < stats.since)
+		pending = PendingStats{};	/* before the reset */
 
 	row.add_text(is_visible ? known.ns : HIDDEN);
 	row.add_text(is_visible ? known.name : HIDDEN);
