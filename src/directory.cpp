@@ -56,6 +56,10 @@ static constexpr int EVICTED_SHARE = 2;
 /* Looking at the lock table in vain is to take no more than one part in so many of the time. */
 static constexpr int VAIN_EVICTION_SHARE = 50;
 
+static constexpr uint32 UNUSED = 0;
+static constexpr uint32 USED = 1;
+static constexpr uint32 HELD = 2;
+
 static constexpr uint64 STATE_MASK = 3;
 static constexpr uint64 STATE_FREE = 0;
 static constexpr uint64 STATE_LIVE = 1;
@@ -114,7 +118,7 @@ struct Directory
 struct alignas(PG_CACHE_LINE_SIZE / 2) DirectoryEntry
 {
 	pg_atomic_uint64 life;
-	pg_atomic_uint32 used;		/* since the clock hand came by */
+	pg_atomic_uint32 used;		/* UNUSED since the clock hand came by, USED, or probably HELD */
 	bool		by_name;		/* else the label of a key */
 	NameStats	stats;
 	DirectoryKey key;
@@ -350,8 +354,8 @@ knows_role(const DirectoryEntry *entry, Oid role) noexcept
 static void
 mark_used(DirectoryEntry *entry) noexcept
 {
-	if (pg_atomic_read_u32(&entry->used) == 0)
-		pg_atomic_write_u32(&entry->used, 1);
+	if (pg_atomic_read_u32(&entry->used) == UNUSED)
+		pg_atomic_write_u32(&entry->used, USED);
 }
 
 static DirectoryKey
@@ -479,6 +483,7 @@ private:
 
 	Oid			role;
 	int			wanted;
+	bool		doubts_hints = false;
 	int			chosen = 0;
 	int			evicted = 0;
 	victims_hash *victims;
@@ -498,11 +503,17 @@ Eviction::may_leave(DirectoryEntry *entry) const noexcept
 		return false;
 	if (OidIsValid(role) && entry->payer != role)
 		return false;
-	if (pg_atomic_read_u32(&entry->used) == 0)
-		return true;
-	/* A second chance for what was used since the hand last came by. */
-	pg_atomic_write_u32(&entry->used, 0);
-	return false;
+	switch (pg_atomic_read_u32(&entry->used))
+	{
+		case UNUSED:
+			return true;
+		case USED:
+			/* A second chance for what was used since the hand last came by. */
+			pg_atomic_write_u32(&entry->used, UNUSED);
+			return false;
+		default:
+			return doubts_hints;
+	}
 }
 
 void
@@ -584,6 +595,12 @@ Eviction::run()
 	victims_iterator iterator;
 
 	choose();
+	if (chosen == 0)
+	{
+		/* All held?  Look, since the hints may be wrong. */
+		doubts_hints = true;
+		choose();
+	}
 	if (chosen > 0)
 		spare_those_in_use();
 	victims_start_iterate(victims, &iterator);
@@ -710,7 +727,7 @@ add_entry(const DirectoryKey &key, const RegisteredName &name, Oid role)
 	entry->payer = role;
 	set_giver(entry, role);
 	stats_init(&entry->stats);
-	pg_atomic_write_u32(&entry->used, 1);
+	pg_atomic_write_u32(&entry->used, USED);
 	pg_atomic_fetch_add_u64(&entry->life, STATE_LIVE - STATE_FREE);
 	return entry;
 }
@@ -827,6 +844,12 @@ directory_is_current(DirectoryReference *reference) noexcept
 		return false;
 	mark_used(entry);
 	return true;
+}
+
+void
+directory_mark_held(const DirectoryReference &reference, bool is_held) noexcept
+{
+	pg_atomic_write_u32(&reference.entry->used, is_held ? HELD : USED);
 }
 
 NameStats *

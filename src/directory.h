@@ -80,6 +80,12 @@ Registered	directory_register(const RegisteredName &name, DirectoryReference *re
  */
 bool		directory_is_current(DirectoryReference *reference) noexcept;
 
+/*
+ * The lock of a current entry is held from now on, or no more, by this session.  Only a hint,
+ * which spares those who make room from looking at names that cannot.
+ */
+void		directory_mark_held(const DirectoryReference &reference, bool is_held) noexcept;
+
 /* The entry will soon be asked for: have the processor fetch it in the meantime. */
 inline void
 directory_prefetch(const DirectoryReference &reference) noexcept

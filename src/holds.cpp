@@ -213,13 +213,24 @@ hold_count(const Hold *hold, Mode mode) noexcept
 static bool
 is_held(const Hold *hold, Mode mode) noexcept
 {
-	return hold->session_count[index_of(mode)] > 0 || hold->xact_record[index_of(mode)] != NO_RECORD;
+	return hold->session_record[index_of(mode)] != NO_RECORD || hold->xact_record[index_of(mode)] != NO_RECORD;
 }
 
 static bool
 is_held(const Hold *hold) noexcept
 {
 	return is_held(hold, Mode::exclusive) || is_held(hold, Mode::shared);
+}
+
+/* Since when, of what is held in this mode: every record knows. */
+static TimestampTz
+held_since(const Hold *hold, Mode mode) noexcept
+{
+	int			place = hold->session_record[index_of(mode)];
+
+	if (place != NO_RECORD)
+		return session_record(place)->acquired_at;
+	return xact_record(hold->xact_record[index_of(mode)])->acquired_at;
 }
 
 static void
@@ -357,10 +368,11 @@ count_session_holds() noexcept
 		for (Mode mode : ALL_MODES)
 		{
 			bool		ends = is_true && is_held(hold, mode);
+			TimestampTz since = ends ? held_since(hold, mode) : now;
 
 			forget_session_holds(hold, mode);
 			if (ends)
-				count_hold(hold, hold->acquired_at[index_of(mode)], now);
+				count_hold(hold, since, now);
 		}
 	}
 }
@@ -659,7 +671,7 @@ strike_released(Hold *hold)
 {
 	for (Mode mode : ALL_MODES)
 	{
-		if (hold->session_count[index_of(mode)] > 0)
+		if (hold->session_record[index_of(mode)] != NO_RECORD)
 			compare_session_count(hold, mode);
 	}
 }
@@ -747,6 +759,8 @@ log_hold(const Hold *hold, Mode mode, TimestampTz held)
 static void
 count_hold(Hold *hold, TimestampTz from, TimestampTz now) noexcept
 {
+	if (directory_is_current(&hold->entry) && !is_held(hold))
+		directory_mark_held(hold->entry, false);
 	if (NameStats *stats = stats_of(hold))
 		stats_add(&stats->hold, Max(from, stats_since(stats)), now);
 }
@@ -762,7 +776,7 @@ log_long_hold(const Hold *hold, Mode mode, TimestampTz from, TimestampTz now)
 /* ---- Holds ---- */
 
 static HoldRecord
-make_record(Hold *hold, const LockName &name, Mode mode, TimestampTz now) noexcept
+make_record(Hold *hold, Mode mode, TimestampTz since, TimestampTz now) noexcept
 {
 	HoldRecord	record = {};
 
@@ -774,7 +788,7 @@ make_record(Hold *hold, const LockName &name, Mode mode, TimestampTz now) noexce
 	record.nest_level = GetCurrentTransactionNestLevel();
 	record.role = GetUserId();
 	record.taker = NO_RECORD;
-	record.acquired_at = hold->acquired_at[index_of(mode)];
+	record.acquired_at = since;
 	record.last_acquired_at = now;
 	record.count = 1;
 	record.hold = hold;
@@ -791,18 +805,18 @@ add_to_record(HoldRecord *record, TimestampTz now) noexcept
 }
 
 static void
-note_xact_hold(Hold *hold, const LockName &name, Mode mode, TimestampTz now) noexcept
+note_xact_hold(Hold *hold, Mode mode, TimestampTz since, TimestampTz now) noexcept
 {
 	int		   &newest = hold->xact_record[index_of(mode)];
 
 	if (newest != NO_RECORD && xact_record(newest)->nest_level == GetCurrentTransactionNestLevel())
 		add_to_record(xact_record(newest), now);
 	else
-		newest = publish_xact_hold(make_record(hold, name, mode, now));
+		newest = publish_xact_hold(make_record(hold, mode, since, now));
 }
 
 static void
-note_session_hold(Hold *hold, const LockName &name, Mode mode, TimestampTz now) noexcept
+note_session_hold(Hold *hold, const LockName &name, Mode mode, TimestampTz since, TimestampTz now) noexcept
 {
 	int		   &place = hold->session_record[index_of(mode)];
 
@@ -812,28 +826,28 @@ note_session_hold(Hold *hold, const LockName &name, Mode mode, TimestampTz now) 
 	if (place != NO_RECORD)
 		add_to_record(session_record(place), now);
 	else
-		place = publish_session_hold(make_record(hold, name, mode, now));
+		place = publish_session_hold(make_record(hold, mode, since, now));
 }
 
 void
 hold_note(Hold *hold, const LockName &name, Mode mode, Scope scope)
 {
-	int			m = index_of(mode);
-	TimestampTz now;
+	bool		is_first = !is_held(hold, mode);
+	/* For a lock that is held already the statement's time is near enough, and cheaper. */
+	TimestampTz now = is_first ? GetCurrentTimestamp() : GetCurrentStatementStartTimestamp();
+	TimestampTz since = is_first ? now : held_since(hold, mode);
 
-	/* Its name may have had to make room before it was ours to keep. */
 	if (hold->entry.entry != nullptr)
+	{
+		/* The name may have had to make room before it was ours to keep. */
 		ensure_registered(hold, name);
-
-	if (is_held(hold, mode))
-		/* Near enough for a lock that is held already, and cheaper. */
-		now = Max(GetCurrentStatementStartTimestamp(), hold->acquired_at[m]);
-	else
-		hold->acquired_at[m] = now = GetCurrentTimestamp();
+		if (is_first && hold->entry.entry != nullptr)
+			directory_mark_held(hold->entry, true);
+	}
 	if (scope == Scope::transaction)
-		note_xact_hold(hold, name, mode, now);
+		note_xact_hold(hold, mode, since, Max(now, since));
 	else
-		note_session_hold(hold, name, mode, now);
+		note_session_hold(hold, name, mode, since, Max(now, since));
 }
 
 void
@@ -842,8 +856,10 @@ hold_strike(const LockName &name, Mode mode, int64 count)
 	Hold	   *hold = find_note(name.key);
 	int			m = index_of(mode);
 
-	if (hold == nullptr || hold->session_count[m] == 0)
+	if (hold == nullptr || hold->session_record[m] == NO_RECORD)
 		return;
+
+	TimestampTz since = held_since(hold, mode);
 
 	if (name.by_name())
 		hold->session_by_name[m] = Max(hold->session_by_name[m] - count, 0);
@@ -857,8 +873,8 @@ hold_strike(const LockName &name, Mode mode, int64 count)
 
 	TimestampTz now = GetCurrentTimestamp();
 
-	count_hold(hold, hold->acquired_at[m], now);
-	log_long_hold(hold, mode, hold->acquired_at[m], now);
+	count_hold(hold, since, now);
+	log_long_hold(hold, mode, since, now);
 }
 
 const Hold *
@@ -946,7 +962,7 @@ log_ended_holds(int from, int count, TimestampTz now)
 		const HoldRecord *record = xact_record(i);
 
 		if (record->is_last)
-			log_long_hold(record->hold, static_cast<Mode>(record->mode), record->hold->acquired_at[record->mode], now);
+			log_long_hold(record->hold, static_cast<Mode>(record->mode), record->acquired_at, now);
 	}
 }
 
@@ -973,7 +989,7 @@ strike_xact_records(int from)
 		record->is_last = !is_held(hold, static_cast<Mode>(record->mode));
 		count_record(record);
 		if (record->is_last)
-			count_hold(hold, hold->acquired_at[record->mode], now);
+			count_hold(hold, record->acquired_at, now);
 	}
 	log_ended_holds(from, count, now);
 }

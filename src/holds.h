@@ -34,7 +34,7 @@ constexpr int NOTE_TEXT_BYTES = 64;
  * where there are thousands that is what a call costs: so what it needs stands
  * close together.
  */
-struct alignas(PG_CACHE_LINE_SIZE / 2) Hold
+struct alignas(PG_CACHE_LINE_SIZE) Hold
 {
 	Key			key;
 	DirectoryReference entry;	/* the name in the directory */
@@ -48,11 +48,10 @@ struct alignas(PG_CACHE_LINE_SIZE / 2) Hold
 	bool		clash_reported;
 	bool		gave_name;		/* the directory has this name, and that this role gave it */
 	int			xact_record[MODES]; /* the newest, or NO_RECORD; it knows how often */
-	int			session_record[MODES];	/* as published, or NO_RECORD */
+	int			session_record[MODES];	/* as published; NO_RECORD while there is no session-level hold */
 	char		short_text[NOTE_TEXT_BYTES];
 	int64		session_count[MODES];
 	int64		session_by_name[MODES]; /* those of them that were taken by name */
-	TimestampTz acquired_at[MODES]; /* when the first of the present ones was granted */
 	uint32		ns_length;		/* before they were cut */
 	uint32		name_length;
 	int64		ns_key;			/* of a namespace that was cut */

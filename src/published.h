@@ -36,7 +36,7 @@ struct HoldRecord
 	int			nest_level;		/* of the transaction that it belongs to */
 	Oid			role;			/* that took it: the current user at the time */
 	int			taker;			/* session-level: in the list of takers, once the transaction has ended */
-	TimestampTz acquired_at;
+	TimestampTz acquired_at;	/* since when the session has held the lock in this mode */
 	TimestampTz last_acquired_at;
 	int64		count;			/* how often it was taken since there is this record */
 	Hold	   *hold;			/* only for the session itself */
