@@ -22,7 +22,9 @@
  *
  * A name that makes room is marked as leaving before the lock table is looked at.
  * A session looks at the life of its entry after it was granted the lock: either it
- * sees the mark and takes it away, or the other saw the lock.
+ * sees the mark and takes it away, or the other saw the lock.  Before any is marked
+ * the directory's epoch changes, so that while it is the same as when the session
+ * last looked, it need not look again.
  *
  * Running out of memory
  *
@@ -106,6 +108,7 @@ struct Directory
 	int			first_free;
 	int			clock_hand;
 	TimestampTz no_eviction_before;
+	pg_atomic_uint32 epoch;		/* grows before each time that names make room */
 	pg_atomic_uint64 evicted;
 	pg_atomic_uint64 refused;
 	pg_atomic_uint64 clashes;
@@ -168,6 +171,7 @@ make_directory(SharedRoot *root)
 	dshash_detach(table);
 
 	made->first_free = NO_ENTRY;
+	pg_atomic_init_u32(&made->epoch, 0);
 	pg_atomic_init_u64(&made->evicted, 0);
 	pg_atomic_init_u64(&made->refused, 0);
 	pg_atomic_init_u64(&made->clashes, 0);
@@ -594,6 +598,7 @@ Eviction::run()
 {
 	victims_iterator iterator;
 
+	pg_atomic_fetch_add_u32(&directory->epoch, 1);
 	choose();
 	if (chosen == 0)
 	{
@@ -702,7 +707,7 @@ make_room(const Giver &giver)
 static DirectoryReference
 reference_to(DirectoryEntry *entry) noexcept
 {
-	return DirectoryReference{entry, (life_of(entry) & ~STATE_MASK) | STATE_LIVE};
+	return DirectoryReference{entry, (life_of(entry) & ~STATE_MASK) | STATE_LIVE, 0};
 }
 
 static DirectoryEntry *
@@ -727,7 +732,8 @@ add_entry(const DirectoryKey &key, const RegisteredName &name, Oid role)
 	entry->payer = role;
 	set_giver(entry, role);
 	stats_init(&entry->stats);
-	pg_atomic_write_u32(&entry->used, USED);
+	/* Whoever gives a name is about to have the lock. */
+	pg_atomic_write_u32(&entry->used, HELD);
 	pg_atomic_fetch_add_u64(&entry->life, STATE_LIVE - STATE_FREE);
 	return entry;
 }
@@ -836,20 +842,33 @@ directory_is_current(DirectoryReference *reference) noexcept
 {
 	DirectoryEntry *entry = reference->entry;
 	uint64		leaving = reference->life + STATE_LEAVING - STATE_LIVE;
+	uint32		epoch;
 
 	if (entry == nullptr)
 		return false;
+	epoch = pg_atomic_read_u32(&directory->epoch);
+	pg_read_barrier();
 	if (life_of(entry) != reference->life &&
 		!pg_atomic_compare_exchange_u64(&entry->life, &leaving, reference->life))
 		return false;
+	reference->epoch = epoch;
 	mark_used(entry);
 	return true;
 }
 
-void
-directory_mark_held(const DirectoryReference &reference, bool is_held) noexcept
+bool
+directory_is_undisturbed(DirectoryReference *reference) noexcept
 {
-	pg_atomic_write_u32(&reference.entry->used, is_held ? HELD : USED);
+	if (reference->entry == nullptr)
+		return false;
+	return reference->epoch == pg_atomic_read_u32(&directory->epoch) || directory_is_current(reference);
+}
+
+void
+directory_mark_free(const DirectoryReference &reference) noexcept
+{
+	if (pg_atomic_read_u32(&reference.entry->used) != USED)
+		pg_atomic_write_u32(&reference.entry->used, USED);
 }
 
 NameStats *

@@ -32,6 +32,7 @@ struct DirectoryReference
 {
 	DirectoryEntry *entry;
 	uint64		life;
+	uint32		epoch;			/* of the directory, when the life was last found to go on */
 };
 
 /* A name as it is registered: UTF-8.  ns.data() is null for the label of a key. */
@@ -81,10 +82,11 @@ Registered	directory_register(const RegisteredName &name, DirectoryReference *re
 bool		directory_is_current(DirectoryReference *reference) noexcept;
 
 /*
- * The lock of a current entry is held from now on, or no more, by this session.  Only a hint,
- * which spares those who make room from looking at names that cannot.
+ * This session does not hold the lock of a current entry, or no more.  Only a hint:
+ * a new name's lock is taken to be held, which spares those who make room from
+ * looking at it.
  */
-void		directory_mark_held(const DirectoryReference &reference, bool is_held) noexcept;
+void		directory_mark_free(const DirectoryReference &reference) noexcept;
 
 /* The entry will soon be asked for: have the processor fetch it in the meantime. */
 inline void
@@ -92,6 +94,12 @@ directory_prefetch(const DirectoryReference &reference) noexcept
 {
 	__builtin_prefetch(reference.entry, 1);
 }
+
+/*
+ * The same, cheaper where nothing had to make room lately: does not touch the entry
+ * then, and so does not mark it.
+ */
+bool		directory_is_undisturbed(DirectoryReference *reference) noexcept;
 
 /* The statistics of an entry that is current. */
 NameStats  *directory_stats(const DirectoryReference &reference) noexcept;

@@ -139,10 +139,11 @@ static uint32 notebook_epoch = 0;
 struct FreeNote
 {
 	Hold	   *self;
+	HoldRest   *rest;
 	FreeNote   *next;
 };
 
-static constexpr int NOTES_PER_BLOCK = 32;
+static constexpr int NOTES_PER_BLOCK = 64;
 
 static FreeNote *free_notes = nullptr;
 
@@ -207,7 +208,7 @@ xact_count(const Hold *hold, Mode mode) noexcept
 int64
 hold_count(const Hold *hold, Mode mode) noexcept
 {
-	return hold->session_count[index_of(mode)] + xact_count(hold, mode);
+	return hold->rest->session_count[index_of(mode)] + xact_count(hold, mode);
 }
 
 static bool
@@ -254,8 +255,8 @@ forget_session_holds(Hold *hold, Mode mode) noexcept
 {
 	int			m = index_of(mode);
 
-	hold->session_count[m] = 0;
-	hold->session_by_name[m] = 0;
+	hold->rest->session_count[m] = 0;
+	hold->rest->session_by_name[m] = 0;
 	if (hold->session_record[m] == NO_RECORD)
 		return;
 
@@ -289,6 +290,7 @@ free_note(Hold *hold) noexcept
 {
 	auto	   *free = reinterpret_cast<FreeNote *>(hold);
 
+	free->rest = hold->rest;
 	free->self = hold;
 	free->next = free_notes;
 	free_notes = free;
@@ -342,12 +344,12 @@ sweep_notebook() noexcept
 			drop_note(hold);
 			continue;
 		}
-		hold->next_kept = kept;
+		hold->rest->next_kept = kept;
 		kept = hold;
 	}
 	by_key_reset(notes_by_key);
 	by_name_reset(notes_by_name);
-	for (; kept != nullptr; kept = kept->next_kept)
+	for (; kept != nullptr; kept = kept->rest->next_kept)
 		find_again(kept);
 	sweep_at = Max(2 * notes_by_key->members, static_cast<uint32>(kept_notes()));
 }
@@ -415,16 +417,23 @@ find_note(Key key) noexcept
 	return note != nullptr ? note->hold : nullptr;
 }
 
+static_assert(sizeof(Hold) == PG_CACHE_LINE_SIZE, "a note is to be small");
+
 /* Notes are had by the block, and used again. */
 static void
 add_block()
 {
-	auto	   *block = static_cast<char *>(MemoryContextAllocHuge(notebook_context, sizeof(Hold) * NOTES_PER_BLOCK + alignof(Hold)));
+	Size		bytes = (sizeof(Hold) + sizeof(HoldRest)) * NOTES_PER_BLOCK + alignof(Hold);
+	auto	   *block = static_cast<char *>(MemoryContextAllocHuge(notebook_context, bytes));
 	auto	   *notes = reinterpret_cast<Hold *>(TYPEALIGN(alignof(Hold), block));
+	auto	   *rests = reinterpret_cast<HoldRest *>(notes + NOTES_PER_BLOCK);
 
 	/* In the order they will be used in, for the processor's sake. */
 	for (int i = NOTES_PER_BLOCK - 1; i >= 0; i--)
+	{
+		notes[i].rest = &rests[i];
 		free_note(&notes[i]);
+	}
 }
 
 static Hold *
@@ -441,10 +450,13 @@ add_note(Key key)
 		add_block();
 
 	Hold	   *hold = free_notes->self;
+	HoldRest   *rest = free_notes->rest;
 
 	by_key_insert(notes_by_key, key.value, &found)->hold = hold;
 	free_notes = free_notes->next;
 	memset(static_cast<void *>(hold), 0, sizeof(Hold));
+	*rest = HoldRest{};
+	hold->rest = rest;
 	hold->key = key;
 	for (Mode mode : ALL_MODES)
 	{
@@ -516,8 +528,8 @@ static bool
 same_name(const Hold *hold, const LockName &name) noexcept
 {
 	return hold->has_name && hold->by_name == name.by_name() &&
-		same_part(std::string_view(hold->name(), hold->name_kept), hold->name_length, name.name) &&
-		same_part(std::string_view(hold->text(), hold->ns_kept), hold->ns_length, name.ns);
+		same_part(std::string_view(hold->name(), hold->name_kept), hold->rest->name_length, name.name) &&
+		same_part(std::string_view(hold->text(), hold->ns_kept), hold->rest->ns_length, name.ns);
 }
 
 /* A name outranks a label, and a new label an old one. */
@@ -554,9 +566,9 @@ rename_note(Hold *hold, const LockName &name)
 	hold->by_name = name.by_name();
 	hold->ns_kept = static_cast<uint16>(ns.size());
 	hold->name_kept = static_cast<uint16>(text.size());
-	hold->ns_length = static_cast<uint32>(name.ns.size());
-	hold->name_length = static_cast<uint32>(name.name.size());
-	hold->ns_key = ns_key;
+	hold->rest->ns_length = static_cast<uint32>(name.ns.size());
+	hold->rest->name_length = static_cast<uint32>(name.name.size());
+	hold->rest->ns_key = ns_key;
 	if (!name.by_name() || !is_kept_whole(NoteName{name.ns, name.name}))
 		return;
 	by_name_insert_hash(notes_by_name, hold, name.hash != 0 ? name.hash : hash_note(hold), &found);
@@ -662,8 +674,8 @@ compare_session_count(Hold *hold, Mode mode)
 
 	if (held == 0)
 		return forget_session_holds(hold, mode);
-	hold->session_count[m] = Min(hold->session_count[m], held);
-	hold->session_by_name[m] = Min(hold->session_by_name[m], held);
+	hold->rest->session_count[m] = Min(hold->rest->session_count[m], held);
+	hold->rest->session_by_name[m] = Min(hold->rest->session_by_name[m], held);
 }
 
 static void
@@ -700,6 +712,8 @@ stats_of(Hold *hold) noexcept
 void
 hold_count_event(Hold *hold, Event event) noexcept
 {
+	if (!is_held(hold) && directory_is_current(&hold->entry))
+		directory_mark_free(hold->entry);
 	if (NameStats *stats = stats_of(hold))
 		stats_count(stats, event, 1);
 }
@@ -747,8 +761,8 @@ log_hold(const Hold *hold, Mode mode, TimestampTz held)
 		snprintf(name, sizeof(name), INT64_FORMAT, hold->key.value);
 	else
 		snprintf(name, sizeof(name), "%s%s%s%s%s",
-				 hold->text(), mark_of_cut(hold->ns_kept, hold->ns_length), hold->by_name ? "/" : "",
-				 hold->name(), mark_of_cut(hold->name_kept, hold->name_length));
+				 hold->text(), mark_of_cut(hold->ns_kept, hold->rest->ns_length), hold->by_name ? "/" : "",
+				 hold->name(), mark_of_cut(hold->name_kept, hold->rest->name_length));
 	/* Not to the client, where sending it could fail. */
 	ereport(LOG_SERVER_ONLY,
 			(errmsg("session held advisory lock \"%s\" in %s mode for " INT64_FORMAT ".%03d ms",
@@ -759,8 +773,8 @@ log_hold(const Hold *hold, Mode mode, TimestampTz held)
 static void
 count_hold(Hold *hold, TimestampTz from, TimestampTz now) noexcept
 {
-	if (directory_is_current(&hold->entry) && !is_held(hold))
-		directory_mark_held(hold->entry, false);
+	if (!is_held(hold) && directory_is_current(&hold->entry))
+		directory_mark_free(hold->entry);
 	if (NameStats *stats = stats_of(hold))
 		stats_add(&stats->hold, Max(from, stats_since(stats)), now);
 }
@@ -820,9 +834,9 @@ note_session_hold(Hold *hold, const LockName &name, Mode mode, TimestampTz since
 {
 	int		   &place = hold->session_record[index_of(mode)];
 
-	hold->session_count[index_of(mode)]++;
+	hold->rest->session_count[index_of(mode)]++;
 	if (name.by_name())
-		hold->session_by_name[index_of(mode)]++;
+		hold->rest->session_by_name[index_of(mode)]++;
 	if (place != NO_RECORD)
 		add_to_record(session_record(place), now);
 	else
@@ -837,13 +851,9 @@ hold_note(Hold *hold, const LockName &name, Mode mode, Scope scope)
 	TimestampTz now = is_first ? GetCurrentTimestamp() : GetCurrentStatementStartTimestamp();
 	TimestampTz since = is_first ? now : held_since(hold, mode);
 
-	if (hold->entry.entry != nullptr)
-	{
-		/* The name may have had to make room before it was ours to keep. */
+	/* The name may have had to make room before it was ours to keep. */
+	if (hold->entry.entry != nullptr && !directory_is_undisturbed(&hold->entry))
 		ensure_registered(hold, name);
-		if (is_first && hold->entry.entry != nullptr)
-			directory_mark_held(hold->entry, true);
-	}
 	if (scope == Scope::transaction)
 		note_xact_hold(hold, mode, since, Max(now, since));
 	else
@@ -862,10 +872,10 @@ hold_strike(const LockName &name, Mode mode, int64 count)
 	TimestampTz since = held_since(hold, mode);
 
 	if (name.by_name())
-		hold->session_by_name[m] = Max(hold->session_by_name[m] - count, 0);
-	hold->session_count[m] = Max(hold->session_count[m] - count, 0);
-	hold->session_by_name[m] = Min(hold->session_by_name[m], hold->session_count[m]);
-	if (hold->session_count[m] > 0)
+		hold->rest->session_by_name[m] = Max(hold->rest->session_by_name[m] - count, 0);
+	hold->rest->session_count[m] = Max(hold->rest->session_count[m] - count, 0);
+	hold->rest->session_by_name[m] = Min(hold->rest->session_by_name[m], hold->rest->session_count[m]);
+	if (hold->rest->session_count[m] > 0)
 		return;
 	forget_session_holds(hold, mode);
 	if (is_held(hold, mode))
@@ -897,8 +907,8 @@ hold_remembered(Key key) noexcept
 static bool
 is_in_namespace(const Hold *hold, std::string_view ns, int64 ns_key) noexcept
 {
-	return hold->by_name && same_part(std::string_view(hold->text(), hold->ns_kept), hold->ns_length, ns) &&
-		hold->ns_key == ns_key;
+	return hold->by_name && same_part(std::string_view(hold->text(), hold->ns_kept), hold->rest->ns_length, ns) &&
+		hold->rest->ns_key == ns_key;
 }
 
 static bool
@@ -906,7 +916,7 @@ has_session_hold(const Hold *hold) noexcept
 {
 	if (hold == nullptr)
 		return false;
-	for (int64 count : hold->session_count)
+	for (int64 count : hold->rest->session_count)
 	{
 		if (count > 0)
 			return true;

@@ -27,12 +27,24 @@ namespace advisory
 {
 
 /* Namespaces and names up to so many bytes together are kept in the note itself. */
-constexpr int NOTE_TEXT_BYTES = 64;
+constexpr int NOTE_TEXT_BYTES = 48;
+
+struct Hold;
+
+/* What not every call needs. */
+struct HoldRest
+{
+	int64		session_count[MODES];
+	int64		session_by_name[MODES]; /* those of them that were taken by name */
+	uint32		ns_length;		/* before they were cut */
+	uint32		name_length;
+	int64		ns_key;			/* of a namespace that was cut */
+	Hold	   *next_kept;		/* while notes are being dropped */
+};
 
 /*
- * What one session knows of one lock.  Every call touches the beginning of one, and
- * where there are thousands that is what a call costs: so what it needs stands
- * close together.
+ * What one session knows of one lock.  Where there are thousands, to fetch one
+ * from memory is what a call costs: so it is kept small, and the rest apart.
  */
 struct alignas(PG_CACHE_LINE_SIZE) Hold
 {
@@ -42,20 +54,15 @@ struct alignas(PG_CACHE_LINE_SIZE) Hold
 	uint16		ns_kept;		/* how long namespace and name are there, each with a zero behind it */
 	uint16		name_kept;
 	Oid			role;			/* that used the name last; its entry in the directory knows it */
+	int			xact_record[MODES]; /* the newest, or NO_RECORD; it knows how often */
+	int			session_record[MODES];	/* as published; NO_RECORD while there is no session-level hold */
 	bool		has_name;
 	bool		by_name;		/* else the name is a label */
 	bool		is_found_by_name;
 	bool		clash_reported;
 	bool		gave_name;		/* the directory has this name, and that this role gave it */
-	int			xact_record[MODES]; /* the newest, or NO_RECORD; it knows how often */
-	int			session_record[MODES];	/* as published; NO_RECORD while there is no session-level hold */
+	HoldRest   *rest;			/* never null */
 	char		short_text[NOTE_TEXT_BYTES];
-	int64		session_count[MODES];
-	int64		session_by_name[MODES]; /* those of them that were taken by name */
-	uint32		ns_length;		/* before they were cut */
-	uint32		name_length;
-	int64		ns_key;			/* of a namespace that was cut */
-	Hold	   *next_kept;		/* while notes are being dropped */
 
 	/* Zero-terminated; empty where there is none. */
 	const char *text() const noexcept

@@ -916,7 +916,7 @@ lock_release_namespace(std::string_view ns)
 			const Hold *hold = hold_find(keys[i]);
 
 			if (hold != nullptr)
-				released += release_holds(LockName{keys[i], ns, ns}, mode, hold->session_by_name[index_of(mode)]);
+				released += release_holds(LockName{keys[i], ns, ns}, mode, hold->rest->session_by_name[index_of(mode)]);
 		}
 	}
 	return released;
