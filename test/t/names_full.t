@@ -54,6 +54,13 @@ sub is_as_built_in {
     return @theirs;
 }
 
+# One lock less, whoever of the hogs got hold of it.
+sub free_key {
+    my ($key) = @_;
+    $_->run("SELECT pg_advisory_unlock_shared($key)") for @hogs;
+    return;
+}
+
 sub locks_of {
     my ($session) = @_;
     return $look->value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = ?", $session->pid);
@@ -82,7 +89,7 @@ sub locks_as_ever {
     is($t->query('SELECT * FROM advisory.wait_tree()')->{state}, undef, "$what: wait_tree() answers");
 
     # Room for one.
-    $hogs[0]->run('SELECT pg_advisory_unlock_shared(7)');
+    free_key(7);
     is(outcome($t, "SELECT pg_try_advisory_lock(advisory.key('full', 'one'))"), 1, "$what: when one is released the built-in finds room");
     $t->run('SELECT pg_advisory_unlock_all()');
     is(outcome($t, "SELECT advisory.lock('full', 'one')"), 1, "$what: and so does a named lock");
@@ -125,7 +132,7 @@ if ($has_registry || $left >= 128) {
     is($first->{state}, '53200', "$what: the first lock of all fails");
     is_deeply($first->{warnings}, [], "$what: and there is no notice");
     locks_as_ever($what);
-    $hogs[0]->run('SELECT pg_advisory_unlock_shared(8)');
+    free_key(8);
     names_are_shared("$what, full");
     $t->run('SELECT pg_advisory_unlock_all()');
     locks_as_ever_afterwards($what);
@@ -164,7 +171,7 @@ SKIP: {
 
     fill_a_server('shared_preload_libraries=advisory_ext');
     is($look->value(q(SELECT count(*) FROM pg_shmem_allocations WHERE name LIKE 'advisory_ext%')), 1, 'preloaded: the memory is there before it is used');
-    $hogs[0]->run('SELECT pg_advisory_unlock_shared(8)');
+    free_key(8);
     names_are_shared('preloaded, full');
 }
 

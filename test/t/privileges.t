@@ -21,8 +21,9 @@ sub as { my ($who, @more) = @_; return session(role => $role{$who}, application 
 my $SECRET = 'hush';    # part of every name of a's
 my $HIDDEN = '<insufficient privilege>';
 
-# Everything that a session is told goes in here.
+# Everything that a session is told goes in here, what it is told between two statements too.
 my @heard;
+local $SIG{__WARN__} = sub { $_[0] =~ /^(?:DEBUG|LOG|INFO|NOTICE|WARNING): / ? push @heard, $_[0] : print {*STDERR} $_[0] };
 
 sub hear {
     my ($session, $result) = @_;
@@ -165,10 +166,9 @@ $admin->run("ALTER ROLE $role{a} SET deadlock_timeout = '1h'");
 
 # What a logs of its locks is not b's business; b's own is.
 $admin->run("ALTER ROLE $role{$_} SET advisory_ext.log_wait = 0", "ALTER ROLE $role{$_} SET advisory_ext.log_hold = 0") for qw(a b);
-$admin->run(qq{ALTER ROLE $role{b} SET client_min_messages = 'debug5'});
 {
     my ($logged_a, $logged_b) = (as('a'), as('b'));
-    $logged_b->run('SELECT advisory.key(1::text)');
+    $logged_b->run('SELECT advisory.key(1::text)', 'SET client_min_messages = debug5');
     $logged_a->run("SELECT advisory.lock('$SECRET', '$SECRET-4')");
     my $fourth = $admin->value("SELECT advisory.key('$SECRET', '$SECRET-4')");
     my $wait = ask($logged_b, "SELECT advisory.try_lock_key($fourth, '10ms')");
