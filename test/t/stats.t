@@ -183,12 +183,13 @@ $look->run("CREATE ROLE $role LOGIN");
     my $names = $look->value('SELECT count(*) FROM advisory.stats');
     my $before = $look->value('SELECT clock_timestamp()');
     is_deeply(counts('taken'), [ 1, 7, 3, 3, 0 ], 'and has done nothing');
-    $h->run('SELECT pg_advisory_unlock_all()');
+    $h->run('SELECT pg_advisory_unlock_all()', q(SELECT advisory.lock('stats', 'held over')));
+    $names++;
     $look->run('SELECT advisory.stats_reset()');
-    # What was released behind its back is not counted until that is noticed.
-    is_deeply($look->rows(q(SELECT count(*), bool_and(stats_since >= $1),
-                                   sum(contended + failed + timeouts + skipped), max(wait_total), max(wait_max), max(hold_total), max(hold_max)
+    is_deeply($look->rows(q(SELECT count(*), bool_and(stats_since >= $1), sum(acquired + contended + failed + timeouts + skipped), max(wait_total), max(wait_max), max(hold_total), max(hold_max)
                             FROM advisory.stats), $before), [ [ $names, 1, 0, ('00:00:00') x 4 ] ], 'stats_reset() sets them to zero');
+    $h->run(q(SELECT advisory.unlock('stats', 'held over')));
+    is_deeply(counts('held over'), [ 0, 0, 0, 0, 0 ], 'what was held then stays uncounted');
     is_deeply(counts('timed'), [ 0, 0, 0, 0, 0 ], 'with what was acquired');
     is($other->value('SELECT acquired FROM advisory.stats'), 1, 'but not those of another database');
     $look->run("GRANT EXECUTE ON FUNCTION advisory.stats_reset() TO $role");
@@ -248,27 +249,36 @@ is(session(role => $role)->run(q(SELECT advisory.key('a')))->query(q(SET advisor
 # ---- The log --------------------------------------------------------------------------------------------------------
 
 {
-    $_->run('SET client_min_messages = log', 'SET advisory_ext.log_wait = 0') for $t;
-    $h->run('SET client_min_messages = log', q(SELECT advisory.lock('log', 'a')));
-    my $result = $t->query(q(SELECT advisory.try_lock('log', 'a', '20ms')));
-    like("@{ $result->{warnings} }", qr{^LOG: +session waited for advisory lock "log/a" in exclusive mode for \d+\.\d{3} ms and timed out$}m, 'log_wait: a timeout')
-        or diag explain $result;
-    is_deeply($t->query(q(SELECT advisory.try_lock('log', 'a')))->{warnings}, [], 'not where there was no wait');
-    $t->start(q(SELECT advisory.lock_shared('log', 'a')));
-    waits($look, $t);
-    my $released = $h->query(q(SELECT advisory.unlock('log', 'a')));
-    is_deeply($released->{warnings}, [], 'log_hold is off');
-    like("@{ $t->finish->{warnings} }", qr{"log/a" in shared mode for \d+\.\d{3} ms and obtained it$}m, 'log_wait: a wait that ended well');
+    # A session's own lines of the server's log.
+    my $log_of = sub {
+        my ($session, @statements) = @_;
+        my $pid = $session->pid;
+        my $log = logged(sub { $session->query($_) for @statements });
+        return join '', map { "$_\n" } grep { /\[$pid\].*\bsession (?:waited|held)\b/ } split /\n/, $log;
+    };
+    $t->run('SET advisory_ext.log_wait = 0', 'SET client_min_messages = log');
+    $h->run(q(SELECT advisory.lock('log', 'a')));
+    my $IN_VAIN = q(SELECT advisory.try_lock('log', 'a', '20ms'));
+    like($log_of->($t, $IN_VAIN), qr{LOG: +session waited for advisory lock "log/a" in exclusive mode for \d+\.\d{3} ms and timed out$}m, 'log_wait: a timeout');
+    is_deeply($t->query($IN_VAIN)->{warnings}, [], 'which the client is not told');
+    like($log_of->($t, q(SET statement_timeout = '20ms'), q(SELECT advisory.lock('log', 'a')), 'RESET statement_timeout'), qr{ ms in vain$}m, 'a wait that is broken off');
+    is($log_of->($t, q(SELECT advisory.try_lock('log', 'a'))), '', 'not where there was no wait');
+    like(logged(sub {
+        $t->start(q(SELECT advisory.lock_shared('log', 'a')));
+        waits($look, $t);
+        $h->run(q(SELECT advisory.unlock('log', 'a')));
+        $t->finish;
+    }), qr{"log/a" in shared mode for \d+\.\d{3} ms and obtained it$}m, 'a wait that ended well');
     $t->run('SELECT pg_advisory_unlock_all()', q(SET advisory_ext.log_wait = '1h'));
+    is($log_of->($h, q(SELECT advisory.lock('log', 'a')), q(SELECT advisory.unlock('log', 'a'))), '', 'log_hold is off');
     $h->run(q(SELECT advisory.lock('log', 'a')), 'SET advisory_ext.log_hold = 0');
-    is_deeply($t->query(q(SELECT advisory.try_lock('log', 'a', '20ms')))->{warnings}, [], 'not a wait that was shorter');
-    like("@{ $h->query(q(SELECT advisory.unlock('log', 'a')))->{warnings} }", qr{^LOG: +session held advisory lock "log/a" in exclusive mode for \d+\.\d{3} ms$}m, 'log_hold: when it is released');
-    $h->run('BEGIN', q(SELECT advisory.xact_lock('log', 'b'), advisory.xact_lock_key(43)));
-    my $commit = join '', @{ $h->query('COMMIT')->{warnings} };
-    like($commit, qr{"log/b" in exclusive mode}, 'at the end of a transaction');
-    like($commit, qr{"43" in exclusive mode}, 'by its key where it has no name');
+    is($log_of->($t, $IN_VAIN), '', 'not a wait that was shorter');
+    like($log_of->($h, q(SELECT advisory.unlock('log', 'a'))), qr{LOG: +session held advisory lock "log/a" in exclusive mode for \d+\.\d{3} ms$}m, 'log_hold: when it is released');
+    my $xact = $log_of->($h, 'BEGIN', q(SELECT advisory.xact_lock('log', 'b'), advisory.xact_lock_key(43)), 'COMMIT');
+    like($xact, qr{"log/b" in exclusive mode}, 'at the end of a transaction');
+    like($xact, qr{"43" in exclusive mode}, 'by its key where it has no name');
     $h->run(q(SET advisory_ext.log_hold = '1h'));
-    is_deeply($h->query(q(SELECT advisory.try_xact_lock('log', 'b')))->{warnings}, [], 'not a hold that was shorter');
+    is($log_of->($h, q(SELECT advisory.try_xact_lock('log', 'b'))), '', 'not a hold that was shorter');
 }
 
 gone($h, $t);
