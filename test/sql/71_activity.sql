@@ -10,7 +10,7 @@ CREATE VIEW pg_temp.mine AS
 
 ---- What a lock is called
 
-SELECT advisory.lock('billing', 'invoice:42'), advisory.lock_shared('user', 42), advisory.lock_key(-1, label => 'a label'), advisory.lock_key(99999);
+SELECT advisory.lock('billing', 'invoice:42'), advisory.lock_shared('user', 42), advisory.lock_key(-7171, label => 'a label'), advisory.lock_key(99999);
 SELECT pg_advisory_lock(12345), pg_advisory_lock(-1, -2147483648), pg_advisory_lock(advisory.key('billing', 'invoice:42')), pg_advisory_lock_shared(advisory.key('billing', 'by its key'));
 SELECT * FROM pg_temp.mine ORDER BY lock COLLATE "C";
 -- That a name has a slash, or looks like a number, is its own affair.
