@@ -1,7 +1,7 @@
 -- The API's shape, as the reference documents it: a change here is a change for every caller.
 BEGIN;
 SET LOCAL intervalstyle = postgres;
-SELECT plan(29);
+SELECT plan(38);
 
 ---- Every function: name, arguments with their names and defaults, result
 
@@ -59,7 +59,7 @@ INSERT INTO expected
     SELECT name, 'IN key bigint, IN timeout interval DEFAULT NULL::interval, IN label text DEFAULT NULL::text', NULL
     FROM unnest(ARRAY['await_lock_key', 'await_lock_shared_key']) AS name;
 
-INSERT INTO expected VALUES ('wait_tree', '', 'SETOF text');
+INSERT INTO expected VALUES ('wait_tree', '', 'SETOF text'), ('stats_reset', '', 'void');
 
 -- Names that begin with an underscore are nobody's business but the views'.
 CREATE TEMP VIEW functions AS
@@ -86,7 +86,7 @@ SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name = '_known_
                 '_known_as() is stable, and cheap');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_known_as') AND NOT (provolatile = 'v' AND proparallel = 'u') $$,
                 'everything else is volatile and parallel unsafe');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_known_as') AND prokind = 'f' AND procost <> 10000 $$,
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_known_as', '_locks_handler', 'stats_reset') AND prokind = 'f' AND procost <> 10000 $$,
                 'whatever touches locks costs 10000, so that the planner filters first');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE proleakproof $$, 'nothing claims to be leakproof');
 
@@ -101,9 +101,14 @@ SELECT set_eq('SELECT DISTINCT probin FROM functions WHERE prolang = (SELECT oid
 ---- Views and their columns, in this order
 
 SELECT set_eq($$ SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind = 'v' $$,
-              ARRAY['known_keys', 'locks', 'waits', 'settings'], 'the views are there, and no others');
-SELECT set_eq($$ SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind NOT IN ('v', 'c', 'i') $$,
+              ARRAY['activity', 'locks', 'waits', 'stats', 'leaks', 'directory', 'known_keys', 'settings'], 'the views are there, and no others');
+SELECT set_eq($$ SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind NOT IN ('v', 'c', 'i', 'f') $$,
               ARRAY['key_labels'], 'there is nothing to be written to but the labels');
+SELECT set_eq($$ SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind = 'f' $$,
+              ARRAY['_locks'], 'there is one foreign table, that locks is read from');
+SELECT is(pg_relation_is_updatable('advisory._locks', false), 0, 'which cannot be written to');
+SELECT is_empty($$ SELECT relname FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind = 'v' AND reloptions IS NOT NULL $$,
+                'views have no options, such as security_invoker');
 
 CREATE FUNCTION pg_temp.columns_of(view regclass) RETURNS text LANGUAGE sql AS $$
     SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum)
@@ -116,12 +121,31 @@ SELECT is(pg_temp.columns_of('advisory.locks'),
 SELECT is(pg_temp.columns_of('advisory.waits'),
           'root_pid integer, depth integer, path integer[], pid integer, waits_for_pid integer, namespace text, name text, key bigint, '
           'mode text, waited interval, state text, application_name text, query text', 'columns of waits');
+SELECT is(pg_temp.columns_of('advisory.activity'),
+          'lock text, slot integer, mode text, pid integer, who text, state text, waiting interval, held interval, blocked_by integer[]', 'columns of activity');
+SELECT is(pg_temp.columns_of('advisory.stats'),
+          'namespace text, name text, acquired bigint, contended bigint, failed bigint, timeouts bigint, skipped bigint, wait_total interval, '
+          'wait_max interval, hold_total interval, hold_max interval, last_acquired_at timestamp with time zone, stats_since timestamp with time zone',
+          'columns of stats');
+SELECT is(pg_temp.columns_of('advisory.leaks'),
+          'pid integer, database text, role text, application_name text, client_addr inet, state text, kind text, namespace text, name text, '
+          'slot integer, key bigint, key1 integer, key2 integer, mode text, acquired_at timestamp with time zone, held interval, '
+          'taken_by_role text, taken_by_application text, reason text', 'columns of leaks');
+SELECT is(pg_temp.columns_of('advisory.directory'),
+          'available boolean, names bigint, max_names integer, evicted bigint, not_stored bigint, collisions bigint, reason text', 'columns of directory');
 SELECT is(pg_temp.columns_of('advisory.known_keys'),
           'tool text, purpose text, form text, scope text, match text, rule text, source text, key bigint, key1 integer, key2 integer',
           'columns of known_keys');
 SELECT is(pg_temp.columns_of('advisory.key_labels'), 'key bigint, key1 integer, key2 integer, label text, note text', 'columns of key_labels');
 SELECT is(pg_temp.columns_of('advisory.settings'),
           'name text, setting text, unit text, default_setting text, context text, description text', 'columns of settings');
+
+---- Settings: name, default, context
+
+SELECT results_eq('SELECT name, default_setting, context FROM advisory.settings ORDER BY name COLLATE "C"',
+                  $$ VALUES ('advisory_ext.leak_after', '600', 'user'), ('advisory_ext.log_hold', '-1', 'superuser'), ('advisory_ext.log_wait', '-1', 'superuser'),
+                            ('advisory_ext.max_names', '10000', 'sighup'), ('advisory_ext.session_locks', 'on', 'user'), ('advisory_ext.track', 'all', 'superuser') $$,
+                  'the settings and their defaults, and who may set them');
 
 ---- Everything is explained
 
@@ -135,6 +159,10 @@ SELECT is_empty($$ SELECT c.oid::regclass, a.attname FROM pg_class c
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name LIKE 'is\_locked%'
                    AND obj_description(oid, 'pg_proc') NOT LIKE '%an observation, never a guard%' $$,
                 'is_locked() says that it is no guard');
+
+SELECT is_empty($$ SELECT srvname, fdwname FROM pg_foreign_server s JOIN pg_foreign_data_wrapper w ON w.oid = srvfdw WHERE fdwname = 'advisory_ext'
+                   AND (obj_description(s.oid, 'pg_foreign_server') IS NULL OR obj_description(w.oid, 'pg_foreign_data_wrapper') IS NULL) $$,
+                'so have the server and the wrapper');
 
 ---- The extension
 

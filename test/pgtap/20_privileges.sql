@@ -1,6 +1,6 @@
 -- Who may do and see what.  All in one session: SET ROLE changes whose privileges count, not whose session it is.
 BEGIN;
-SELECT plan(21);
+SELECT plan(34);
 
 CREATE ROLE advisory_tap_nobody;
 CREATE ROLE advisory_tap_reader IN ROLE pg_read_all_stats;
@@ -32,12 +32,20 @@ SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'CREATE TABLE advisory.plant
 SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'CREATE OR REPLACE FUNCTION advisory.key(name text) RETURNS bigint LANGUAGE sql AS ''SELECT 1::bigint'''),
           '42501', 'nor replace one');
 SELECT is_empty($$ SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace
-                   AND NOT has_function_privilege('advisory_tap_nobody', oid, 'EXECUTE') $$, 'every function can be called');
+                   AND NOT has_function_privilege('advisory_tap_nobody', oid, 'EXECUTE') AND proname <> 'stats_reset' $$, 'every function can be called');
+SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'SELECT advisory.stats_reset()'), '42501', 'but stats_reset()');
 SELECT is_empty($$ SELECT oid::regclass FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind = 'v'
                    AND NOT has_table_privilege('advisory_tap_nobody', oid, 'SELECT') $$, 'every view can be read');
-SELECT is_empty($$ SELECT oid::regclass FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind = 'v'
+SELECT is_empty($$ SELECT relname FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind = 'v'
+                   AND pg_temp.outcome_as('advisory_tap_nobody', format('SELECT count(*) >= 0 FROM advisory.%I', relname)) <> 'true' $$, 'and is read');
+SELECT is_empty($$ SELECT oid::regclass FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind IN ('v', 'f')
                    AND has_table_privilege('advisory_tap_nobody', oid, 'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER') $$,
                 'and nothing but read');
+SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'CREATE FOREIGN TABLE pg_temp.planted (pid integer) SERVER advisory_ext'), '42501', 'the foreign server is nobody''s to use');
+SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'CREATE SERVER planted FOREIGN DATA WRAPPER advisory_ext'), '42501', 'nor its wrapper');
+SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'SET LOCAL advisory_ext.track = ''none'''), '42501', 'what is remembered is the superuser''s business');
+SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'SET LOCAL advisory_ext.log_wait = 0'), '42501', 'so is the log');
+SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'SET LOCAL advisory_ext.leak_after = 0'), 'done', 'what counts as a leak is not');
 SELECT is(pg_temp.outcome_as('advisory_tap_nobody', $$ SELECT advisory.try_lock('ns', 'name') $$), 'true', 'a lock is taken');
 SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'SELECT count(*) FROM advisory.locks WHERE pid = pg_backend_pid()'), '1', 'and shown');
 SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'SELECT count(*) > 0 FROM advisory.settings'), 'true', 'settings are shown');
@@ -66,6 +74,18 @@ SELECT is(pg_temp.outcome_as('advisory_tap_nobody', $$ SELECT role = session_use
               WHERE pid = pg_backend_pid() $$), 'true', 'role and database are for everybody');
 SELECT is(pg_temp.outcome_as('advisory_tap_reader', $$ SELECT state || ' ' || (query LIKE '%outcome_as%')
               FROM advisory.locks WHERE pid = pg_backend_pid() $$), 'active true', 'members of pg_read_all_stats see the rest');
+
+SELECT is(advisory.try_lock('ns', 'of a superuser'), true, 'a lock is taken by another role');
+SELECT is(pg_temp.outcome_as('advisory_tap_nobody', $$ SELECT string_agg(DISTINCT namespace || '/' || name, ' ') FROM advisory.locks
+              WHERE pid = pg_backend_pid() AND key IN (advisory.key('ns', 'name'), advisory.key('ns', 'of a superuser')) $$),
+          '<insufficient privilege>/<insufficient privilege>', 'locks hides the names of a session that one may not see');
+SELECT is(pg_temp.outcome_as('advisory_tap_nobody', $$ SELECT string_agg(DISTINCT lock, ' ') FROM advisory.activity WHERE pid = pg_backend_pid() AND lock !~ '^[0-9]+$' $$),
+          '<insufficient privilege>', 'so does activity');
+SELECT is(pg_temp.outcome_as('advisory_tap_nobody', $$ SELECT string_agg(namespace || '/' || name, ' ' ORDER BY name) FROM advisory.stats WHERE name LIKE 'name' OR name LIKE 'of %' $$),
+          'ns/name', 'stats shows one''s own names only');
+SELECT is(pg_temp.outcome_as('advisory_tap_reader', $$ SELECT string_agg(namespace || '/' || name, ' ' ORDER BY name) FROM advisory.stats WHERE name LIKE 'name' OR name LIKE 'of %' $$),
+          'ns/name ns/of a superuser', 'members of pg_read_all_stats see all');
+SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'SELECT count(*) FROM advisory.leaks'), '0', 'leaks shows no sessions that one may not see');
 
 ---- terminate_holder(): the privileges of pg_terminate_backend()
 

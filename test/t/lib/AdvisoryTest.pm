@@ -12,7 +12,7 @@ use IPC::Open2;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-our @EXPORT = qw(create_database session wait_until waits own_server median program);
+our @EXPORT = qw(create_database session wait_until waits own_server median program logged);
 
 my @databases;
 my @servers;
@@ -54,6 +54,17 @@ sub waits {
         $observer->value('SELECT count(*) FROM pg_locks WHERE pid = ? AND NOT granted AND waitstart IS NOT NULL',
             $waiter->pid) || $waiter->is_done;
     });
+}
+
+# What the shared server writes into its log while the code runs.
+sub logged {
+    my ($code) = @_;
+    my $from = -s $ENV{ADVISORY_EXT_LOG};
+    $code->();
+    open my $log, '<', $ENV{ADVISORY_EXT_LOG} or die "cannot read the server's log: $!\n";
+    seek $log, $from, 0;
+    local $/ = undef;
+    return <$log> // '';
 }
 
 sub median {

@@ -1,0 +1,67 @@
+-- advisory.stats and stats_reset(), as far as one session can tell: it never waits.
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS advisory_ext;
+RESET client_min_messages;
+SELECT advisory.key('load the library');
+CREATE VIEW pg_temp.counts AS
+    SELECT namespace, name, acquired, contended, failed, timeouts, skipped, wait_total, wait_max FROM advisory.stats
+    WHERE namespace = 'stats' OR name = 'stats label' ORDER BY name COLLATE "C";
+
+---- Nothing, then one by one
+
+SELECT * FROM pg_temp.counts;
+SELECT advisory.key('stats', 'only a key'), advisory.is_locked('stats', 'looked at'), advisory.hold_count('stats', 'looked at'), advisory.unlock_all('stats', 'looked at');
+SELECT * FROM pg_temp.counts;
+SELECT advisory.lock('stats', 'a'), advisory.lock('stats', 'a'), advisory.lock_shared('stats', 'a');
+SELECT * FROM pg_temp.counts;
+SELECT hold_total, hold_max, last_acquired_at <= clock_timestamp() AS acquired, stats_since <= last_acquired_at AS since FROM advisory.stats WHERE namespace = 'stats';
+SELECT advisory.unlock('stats', 'a'), pg_sleep(0.005);
+SELECT hold_total FROM advisory.stats WHERE namespace = 'stats';
+SELECT advisory.unlock_all('stats');
+SELECT hold_total BETWEEN '10ms' AND '1min' AS total, hold_max BETWEEN '5ms' AND hold_total AS longest FROM advisory.stats WHERE namespace = 'stats';
+SELECT * FROM pg_temp.counts;
+
+---- Transactions
+
+BEGIN;
+SELECT advisory.xact_lock('stats', 'b');
+SAVEPOINT s;
+SELECT advisory.try_xact_lock('stats', 'b'), advisory.try_xact_lock('stats', 'c');
+ROLLBACK TO s;
+SELECT * FROM pg_temp.counts;
+ROLLBACK;
+SELECT * FROM pg_temp.counts;
+DO $$ BEGIN
+    PERFORM advisory.xact_lock('stats', 'd');
+    RAISE EXCEPTION 'an error';
+EXCEPTION WHEN raise_exception THEN
+    PERFORM advisory.xact_lock('stats', 'd');
+END $$;
+SELECT * FROM pg_temp.counts WHERE name = 'd';
+
+---- Several, labels, bigints
+
+SELECT advisory.lock_all('stats', ARRAY['e', 'f', 'e']), advisory.unlock_all('stats');
+SELECT * FROM advisory.try_lock_any('stats', ARRAY['e', 'g', 'h'], 2);
+SELECT advisory.unlock_all('stats'), advisory.lock_key(4711, label => 'stats label'), advisory.unlock_key(4711);
+SELECT advisory.try_xact_lock('stats', 7), advisory.try_xact_lock('stats', '7');
+SELECT namespace, name, acquired FROM pg_temp.counts;
+
+---- Without
+
+SET advisory_ext.track = 'none';
+SELECT advisory.try_xact_lock('stats', 'e'), advisory.try_xact_lock('stats', 'untracked');
+SET advisory_ext.track = 'names';
+SELECT advisory.try_xact_lock('stats', 'e'), advisory.try_xact_lock('stats', 'by name only');
+RESET advisory_ext.track;
+SELECT namespace, name, acquired FROM pg_temp.counts WHERE name IN ('e', 'untracked', 'by name only');
+
+---- Anew
+
+SELECT count(*) AS names FROM pg_temp.counts \gset
+SELECT clock_timestamp() AS before \gset
+SELECT advisory.stats_reset();
+SELECT count(*) = :names AS all_there, sum(acquired) AS acquired, max(last_acquired_at) AS last, min(stats_since) > :'before' AS anew
+    FROM advisory.stats WHERE namespace = 'stats' OR name = 'stats label';
+SELECT advisory.try_xact_lock('stats', 'a');
+SELECT name, acquired FROM pg_temp.counts WHERE acquired > 0;

@@ -1,0 +1,59 @@
+-- advisory.leaks: session-level locks of a connection that now serves somebody else. This session is never idle while it
+-- looks, so idle sessions are for the isolation tests.
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS advisory_ext;
+RESET client_min_messages;
+SET application_name = 'first';
+CREATE ROLE regress_leaks_other;
+CREATE VIEW pg_temp.mine AS
+    SELECT kind, namespace, name, key1, key2, mode, replace(taken_by_role, session_user, 'ROLE') AS taken_by_role, taken_by_application,
+           replace(reason, session_user, 'ROLE') AS reason
+    FROM advisory.leaks WHERE pid = pg_backend_pid() ORDER BY namespace, name, key1;
+GRANT SELECT ON pg_temp.mine TO regress_leaks_other;
+
+---- Nobody has changed
+
+SELECT advisory.lock('leaks', 'a'), advisory.lock_shared('leaks', 'b'), pg_advisory_lock(1, 2);
+SET advisory_ext.leak_after = 0;
+SELECT * FROM pg_temp.mine;
+
+---- Another application
+
+SET application_name = 'second';
+SELECT * FROM pg_temp.mine;
+SELECT advisory.lock('leaks', 'c');
+SELECT namespace, name, taken_by_application, reason FROM pg_temp.mine;
+SET application_name = 'first';
+SELECT namespace, name, taken_by_application, reason FROM pg_temp.mine;
+SELECT advisory.unlock('leaks', 'c');
+SELECT * FROM pg_temp.mine;
+
+---- Another user, as of the transaction before
+
+SET ROLE regress_leaks_other;
+SELECT current_user;
+-- A superuser's session, which the other must not see.
+SELECT * FROM pg_temp.mine;
+RESET ROLE;
+SELECT current_user = session_user AS back;
+SELECT * FROM pg_temp.mine;
+SET ROLE regress_leaks_other;
+SELECT advisory.lock('leaks', 'by another'), advisory.lock('leaks', 'a');
+RESET ROLE;
+SELECT current_user = session_user AS back;
+SELECT namespace, name, mode, taken_by_role, taken_by_application, reason FROM pg_temp.mine;
+SET application_name = 'third';
+SELECT namespace, name, taken_by_role, taken_by_application, reason FROM pg_temp.mine;
+
+---- Given back, or of a transaction: no leak
+
+SELECT advisory.unlock('leaks', 'by another'), advisory.unlock_all('leaks', 'a'), advisory.unlock_shared('leaks', 'b');
+BEGIN;
+SELECT advisory.xact_lock('leaks', 'a');
+SET LOCAL application_name = 'fourth';
+SELECT * FROM pg_temp.mine;
+COMMIT;
+SELECT * FROM pg_temp.mine;
+SELECT pg_advisory_unlock_all();
+REVOKE ALL ON pg_temp.mine FROM regress_leaks_other;
+DROP ROLE regress_leaks_other;

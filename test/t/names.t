@@ -1,0 +1,390 @@
+#!/usr/bin/env perl
+# Names that come back in other sessions: on a server whose shared memory nobody has made yet, after the session that
+# made it is gone, after crashes and restarts, from databases in other encodings, and of roles and databases that are no
+# more. It takes servers of its own, crashes, and databases in several encodings.
+use strict;
+use warnings;
+use utf8;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use AdvisoryTest;
+use Test::More;
+
+binmode Test::More->builder->$_, ':encoding(UTF-8)' for qw(output failure_output todo_output);
+
+my $server = own_server('restart_after_crash=on');
+
+# Sessions that speak UTF-8, whatever the database is in.
+sub there {
+    my $session = session(server => $server, @_);
+    return $session->run(q(SET client_encoding = 'UTF8'));
+}
+
+sub gone {
+    my ($observer, @sessions) = @_;
+    for my $session (@sessions) {
+        my $pid = $session->pid;
+        $session->disconnect;
+        wait_until("process $pid is gone", sub { !$observer->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $pid) });
+    }
+    return;
+}
+
+# What a session holds or waits for, as another one sees it.
+sub names_of {
+    my ($observer, $session) = @_;
+    return $observer->rows(q(SELECT namespace, name FROM advisory.locks WHERE pid = ? ORDER BY name, key), $session->pid);
+}
+
+# ---- Straight after CREATE EXTENSION ------------------------------------------------------------------------
+
+my $first = there(application => 'first')->run('CREATE EXTENSION advisory_ext');
+my $look  = there(application => 'look');
+$first->value("SELECT advisory.lock('names', 'a')");
+is_deeply(names_of($look, $first), [ [ 'names', 'a' ] ], 'the first lock on a server is shown by name in another session');
+is($look->value('SELECT lock FROM advisory.activity'), 'names/a', 'in activity too');
+is_deeply($look->rows('SELECT available, names, evicted, not_stored, collisions, reason FROM advisory.directory'), [ [ 1, 1, 0, 0, 0, undef ] ],
+    'the directory has it');
+
+gone($look, $first);
+undef $first;
+my $holder = there(application => 'holder');
+$holder->value("SELECT advisory.lock('names', 'b')");
+is_deeply(names_of($look, $holder), [ [ 'names', 'b' ] ], 'so is one of a later session, after that one has gone');
+is_deeply(names_of(there(), $holder), [ [ 'names', 'b' ] ], 'to a session that has just begun, too');
+$holder->run('SELECT pg_advisory_unlock_all()');
+
+# ---- Taken by the built-ins ---------------------------------------------------------------------------------
+
+$holder->run(q(SELECT pg_advisory_lock(advisory.key('names', 'a')), pg_advisory_lock(advisory.key('names', 'unseen'))));
+is_deeply($look->rows(q(SELECT namespace, name, scope, acquired_at, held, key = advisory.key('names', 'a') AS is_a FROM advisory.locks ORDER BY name)),
+    [ [ 'names', 'a', undef, undef, undef, 1 ], [ undef, undef, undef, undef, undef, 0 ] ],
+    'the built-in on a key that was seen shows its name, and nothing that is not known; one never seen has none');
+is_deeply($look->rows('SELECT lock FROM advisory.activity ORDER BY lock COLLATE "C"'),
+    [ [ $look->value(q(SELECT advisory.key('names', 'unseen')::text)) ], ['names/a'] ], 'activity shows the key of the one never seen');
+# Somebody else comes by and asks in vain.
+is($look->value("SELECT advisory.try_lock('names', 'unseen')"), 0, 'somebody asks for that by name');
+is_deeply(names_of(there(), $holder), [ [ 'names', 'a' ], [ 'names', 'unseen' ] ], 'then it has one');
+$holder->run('SELECT pg_advisory_unlock_all()');
+
+# ---- Scope and times ----------------------------------------------------------------------------------------
+
+my $from = $look->value('SELECT clock_timestamp()');
+$holder->run('BEGIN', "SELECT advisory.xact_lock_shared('names', 'transaction')", "SELECT advisory.lock('names', 'session')", "SELECT advisory.lock_key(-7, label => 'a label')");
+my $to = $look->value('SELECT clock_timestamp()');
+is_deeply($look->rows(q(SELECT namespace, name, key = -7, mode, scope, acquired_at BETWEEN ? AND ?, held BETWEEN '0' AND clock_timestamp() - ?::timestamptz,
+                               waited, wait_start, blocked_by FROM advisory.locks WHERE pid = ? ORDER BY name), $from, $to, $from, $holder->pid),
+    [ [ undef, 'a label', 1, 'exclusive', 'session', 1, 1, undef, undef, undef ], [ 'names', 'session', 0, 'exclusive', 'session', 1, 1, undef, undef, undef ],
+      [ 'names', 'transaction', 0, 'shared', 'transaction', 1, 1, undef, undef, undef ] ], 'scope, and since when, in another session');
+
+my $waiter = there(application => 'waiter');
+$from = $look->value('SELECT clock_timestamp()');
+$waiter->start("SELECT advisory.xact_lock('names', 'session', '1h')");
+waits($look, $waiter);
+$to = $look->value('SELECT clock_timestamp()');
+is_deeply($look->rows(q(SELECT namespace, name, mode, scope, granted, wait_start BETWEEN ? AND ?, waited BETWEEN '0' AND clock_timestamp() - ?::timestamptz,
+                               acquired_at, held, blocked_by FROM advisory.locks WHERE pid = ?), $from, $to, $from, $waiter->pid),
+    [ [ 'names', 'session', 'exclusive', undef, 0, 1, 1, undef, undef, [ $holder->pid ] ] ], 'a waiter: since when, and for whom');
+is_deeply($look->rows('SELECT namespace, name, depth FROM advisory.waits'), [ [ 'names', 'session', 0 ], [ 'names', 'session', 1 ] ], 'waits shows the name');
+like(join("\n", map { $_->[0] } @{ $look->rows('SELECT * FROM advisory.wait_tree()') }),
+    qr{\A\d+ postgres\@holder holds names/session exclusive, idle in transaction \d+ s\n  \d+ postgres\@waiter waits for names/session exclusive \d+ s\z},
+    'so does wait_tree()');
+my $error = $look->query("SELECT advisory.lock('names', 'transaction', '10ms')");
+like($error->{message}, qr{"names/transaction"}, 'and the error of a wait in vain');
+# Given back and taken anew, it is younger.
+$from = $look->value('SELECT clock_timestamp()');
+$holder->run('COMMIT', "SELECT advisory.unlock('names', 'session')");
+$waiter->finish;
+$holder->run("SELECT advisory.lock('names', 'session')");
+is($look->value(q(SELECT acquired_at >= ? FROM advisory.locks WHERE name = 'session'), $from), 1, 'taken anew, it counts from then');
+$holder->run('SELECT pg_advisory_unlock_all()');
+
+# What other means have released is not shown as held, and what they took next has no times.
+$holder->run("SELECT advisory.lock('names', 'a')", q(SELECT pg_advisory_unlock(advisory.key('names', 'a'))));
+is_deeply(names_of($look, $holder), [], 'released by the built-in: not held');
+$holder->run("SELECT advisory.lock('names', 'a')", 'DISCARD ALL', q(SET client_encoding = 'UTF8'));
+is_deeply($look->rows('SELECT * FROM advisory.activity'), [], 'released by DISCARD ALL: not held');
+
+# ---- activity: order and width ------------------------------------------------------------------------------
+
+{
+    $look->run('CREATE ROLE app LOGIN', 'CREATE ROLE other LOGIN');
+    my @rest = there(application => 'rest');
+    $rest[0]->value("SELECT advisory.lock('q', 'older')");
+    $rest[0]->value("SELECT advisory.lock('q', 'younger')");
+    my $invoice = there(role => 'app', application => 'worker-1');
+    $invoice->run('BEGIN', "SELECT advisory.xact_lock('billing', 'invoice:42')");
+    my $second = there(application => 'second');
+    $second->value("SELECT advisory.lock('q', 'second')");
+    my ($w1, $w2, $w3) = map { there(role => 'app', application => "worker-$_") } 2 .. 4;
+    $w1->start("SELECT advisory.lock('q', 'second')");
+    waits($look, $w1);
+    $w2->start("SELECT advisory.lock('billing', 'invoice:42')");
+    waits($look, $w2);
+    $w3->start("SELECT advisory.lock('billing', 'invoice:42')");
+    waits($look, $w3);
+    is_deeply($look->rows(q(SELECT lock, slot, mode, pid, who, state, waiting >= '0', held >= '0', blocked_by FROM advisory.activity)), [
+        [ 'q/second',           undef, 'exclusive', $w1->pid,      'app@worker-2',    'active',       1,     undef, [ $second->pid ] ],
+        [ 'billing/invoice:42', undef, 'exclusive', $w2->pid,      'app@worker-3',    'active',       1,     undef, [ $invoice->pid ] ],
+        [ 'billing/invoice:42', undef, 'exclusive', $w3->pid,      'app@worker-4',    'active',       1,     undef, [ $invoice->pid, $w2->pid ] ],
+        [ 'q/second',           undef, 'exclusive', $second->pid,  'postgres@second', 'idle',         undef, 1,     undef ],
+        [ 'billing/invoice:42', undef, 'exclusive', $invoice->pid, 'app@worker-1',    'idle in xact', undef, 1,     undef ],
+        [ 'q/older',            undef, 'exclusive', $rest[0]->pid, 'postgres@rest',   'idle',         undef, 1,     undef ],
+        [ 'q/younger',          undef, 'exclusive', $rest[0]->pid, 'postgres@rest',   'idle',         undef, 1,     undef ],
+    ], 'activity: the longest waiter first, then who is in the way, in the same order, then the rest, oldest first');
+
+    my $table = do {
+        local $ENV{PGCLIENTENCODING} = 'UTF8';
+        my @command = ("$ENV{PG_BINDIR}/psql", '-X', '-h', $server->{PGHOST}, '-p', $server->{PGPORT}, '-U', $server->{PGUSER},
+            '-d', 'postgres', '-c', 'SELECT * FROM advisory.activity');
+        open my $psql, '-|:encoding(UTF-8)', @command or die "psql: $!\n";
+        local $/ = undef;
+        scalar <$psql>;
+    };
+    like($table, qr{billing/invoice:42 .* app\@worker-1 .* idle in xact}, 'psql prints it');
+    cmp_ok((sort { $b <=> $a } map { length } split /\n/, $table)[0], '<=', 120, 'in 120 columns') or diag $table;
+    $invoice->run('ROLLBACK');
+    $second->run('SELECT pg_advisory_unlock_all()');
+    $w1->finish;
+    $w2->finish;
+    $w2->run('SELECT pg_advisory_unlock_all()');
+    $w3->finish;
+    gone($look, @rest, $invoice, $second, $w1, $w2, $w3);
+}
+
+# ---- Pairs, and long names ----------------------------------------------------------------------------------
+
+$holder->run('SELECT pg_advisory_lock(-1, -2147483648), pg_advisory_lock_shared(2147483647, -2)');
+is_deeply($look->rows('SELECT key, key1, key2, namespace, name, mode FROM advisory.locks ORDER BY key1'),
+    [ [ undef, -1, -2147483648, undef, undef, 'exclusive' ], [ undef, 2147483647, -2, undef, undef, 'shared' ] ], 'pairs are signed');
+is_deeply($look->rows('SELECT lock FROM advisory.activity ORDER BY lock COLLATE "C"'), [ ['-1, -2147483648'], ['2147483647, -2'] ], 'in activity too');
+$holder->run('SELECT pg_advisory_unlock_all()');
+
+for my $case (
+    [ 'a megabyte',                          q(repeat('n', 1048576)),           'n' x 256 . '...' ],
+    [ 'a megabyte with another end',         q(repeat('n', 1048576) || 'x'),    'n' x 256 . '...' ],
+    [ '256 bytes',                           q(repeat('n', 256)),               'n' x 256 ],
+    [ '257 bytes',                           q(repeat('n', 257)),               'n' x 256 . '...' ],
+    [ 'a megabyte of two bytes each',        q(repeat('é', 524288)),            'é' x 128 . '...' ],
+    [ 'the same, from an odd byte on',       q('n' || repeat('é', 524288)),     'n' . 'é' x 127 . '...' ],
+    [ 'a megabyte of four bytes each',       q(repeat('😀', 262144)),           '😀' x 64 . '...' ],
+    [ 'the same, from the fourth byte on',   q('nnn' || repeat('😀', 262144)),  'nnn' . '😀' x 63 . '...' ],
+    [ 'four bytes',                          q('😀'),                           '😀' ],
+) {
+    my ($what, $name, $shown) = @$case;
+    $holder->value("SELECT advisory.lock('long', $name)");
+    is_deeply(names_of($look, $holder), [ [ 'long', $shown ] ], "a name of $what");
+    is($look->value('SELECT lock FROM advisory.activity'), "long/$shown", 'in activity');
+    $holder->value("SELECT advisory.unlock('long', $name)");
+    # Whoever looks may know the name, too.
+    $look->value("SELECT advisory.lock($name, 'name')");
+    is_deeply(names_of($look, $look), [ [ $shown, 'name' ] ], 'the same as a namespace');
+    $look->value("SELECT advisory.unlock($name, 'name')");
+}
+is($look->value(q(SELECT count(*) FROM advisory.stats WHERE namespace = 'long' AND name = repeat('n', 256) || '...')), 3,
+    'names that only differ in what is not kept are different locks');
+is($look->value('SELECT collisions FROM advisory.directory'), 0, 'and no collision');
+
+# ---- Collisions -----------------------------------------------------------------------------------------------
+
+{
+    my $key = q(advisory.key('names', 'a'));
+    my $result = $holder->query("SELECT advisory.try_lock_key($key, label => 'other')");
+    like("@{ $result->{warnings} }", qr{key of advisory lock "other" also has another name\b.*Key -?\d+ is also that of "names/a"}s,
+        'a label for a key that has a name: a warning');
+    is($look->value('SELECT collisions FROM advisory.directory'), 1, 'and counted');
+    is_deeply(names_of($look, $holder), [ [ 'names', 'a' ] ], 'the name stays');
+    $result = $holder->query("SELECT advisory.try_lock_key($key, label => 'other')");
+    is_deeply($result->{warnings}, [], 'the same session is warned once');
+    $holder->run('SELECT pg_advisory_unlock_all()');
+    # The label itself, and the name written out, are the same thing.
+    for my $label ('a', 'names/a') {
+        my $session = there();
+        is_deeply($session->query("SELECT advisory.try_xact_lock_key($key, label => '$label')")->{warnings}, [], "the label $label is none");
+    }
+    # Behind a label, a name takes its place.
+    $holder->value(q(SELECT advisory.lock_key(advisory.key('names', 'behind a label'), label => 'first')));
+    is_deeply(names_of($look, $holder), [ [ undef, 'first' ] ], 'a key that was labelled');
+    $holder->value(q(SELECT advisory.unlock_key(advisory.key('names', 'behind a label'))));
+    $result = $look->query("SELECT advisory.try_lock('names', 'behind a label')");
+    like("@{ $result->{warnings} }", qr{"names/behind a label" also has another name\b.*"first"}s, 'and then named: a warning');
+    is_deeply(names_of($holder, $look), [ [ 'names', 'behind a label' ] ], 'shows by its name');
+    $look->run('SELECT pg_advisory_unlock_all()');
+}
+
+# ---- Other databases, and those that are gone ------------------------------------------------------------------
+
+# Another database by its encoding; template0 has no locale in its way.
+sub database {
+    my ($name, $encoding) = @_;
+    $look->run(qq{CREATE DATABASE $name TEMPLATE template0 ENCODING '$encoding' LC_COLLATE 'C' LC_CTYPE 'C'});
+    return there(database => $name)->run('CREATE EXTENSION advisory_ext');
+}
+
+{
+    my $other = database('elsewhere', 'UTF8');
+    $holder->value("SELECT advisory.lock_key(1, label => 'one')");
+    $other->value("SELECT advisory.lock_key(1, label => 'uno')");
+    $other->value("SELECT advisory.lock('names', 'elsewhere')");
+    my $ALL = 'SELECT database, key = 1, namespace, name FROM advisory.locks ORDER BY database, namespace';
+    my $expected = [ [ 'elsewhere', 0, 'names', 'elsewhere' ], [ 'elsewhere', 1, undef, 'uno' ], [ 'postgres', 1, undef, 'one' ] ];
+    is_deeply($_->rows($ALL), $expected, 'one key in two databases has two names, wherever one looks') for $look, $other;
+    is($other->value(q(SELECT count(*) FROM advisory.stats WHERE name IN ('one', 'a'))), 0, 'stats are those of this database');
+    $other->run('BEGIN', "SELECT advisory.xact_lock('names', 'force')");
+    $look->run('DROP DATABASE elsewhere WITH (FORCE)');
+    is_deeply($look->rows($ALL), [ [ 'postgres', 1, undef, 'one' ] ], 'a database that is dropped takes its locks along');
+    is($look->value('SELECT count(*) FROM advisory.activity'), 1, 'activity does without them');
+    is($look->value(q(SELECT count(*) FROM advisory.stats WHERE name = 'elsewhere')), 0, 'and so does stats');
+    $holder->run('SELECT pg_advisory_unlock_all()');
+}
+
+# ---- Roles that are gone ----------------------------------------------------------------------------------------
+
+{
+    my $doomed = there(role => 'app', application => 'of a dropped role');
+    $doomed->value("SELECT advisory.lock('names', 'doomed')");
+    my $prepares = there(role => 'app');
+    $prepares->run('BEGIN', "SELECT advisory.xact_lock('names', 'prepared')", "PREPARE TRANSACTION 'of a dropped role'");
+    gone($look, $prepares);
+    $look->run('DROP ROLE app');
+    is_deeply($look->rows('SELECT role, application_name, gid, namespace, name FROM advisory.locks ORDER BY name'),
+        [ [ undef, 'of a dropped role', undef, 'names', 'doomed' ], [ undef, undef, 'of a dropped role', 'names', 'prepared' ] ],
+        'locks of a dropped role are shown, without its name');
+    is_deeply($look->rows('SELECT lock FROM advisory.activity ORDER BY lock'), [ ['names/doomed'], ['names/prepared'] ], 'in activity too');
+    is_deeply($look->rows(q(SELECT name, taken_by_application FROM advisory.leaks)), [], 'no leak');
+    $look->run('SET advisory_ext.leak_after = 0');
+    is_deeply($look->rows(q(SELECT name, role, taken_by_role, taken_by_application FROM advisory.leaks)), [ [ 'doomed', undef, undef, 'of a dropped role' ] ],
+        'idle, it is one');
+    $look->run('RESET advisory_ext.leak_after');
+    my $unprivileged = there(role => 'other');
+    is_deeply($unprivileged->rows('SELECT namespace, name, role, state FROM advisory.locks ORDER BY pid NULLS LAST'),
+        [ [ ('<insufficient privilege>') x 2, undef, undef ], [ ('<insufficient privilege>') x 2, undef, undef ] ],
+        'an unprivileged role may see a name of nobody no more than of somebody else');
+    like($look->query("SELECT advisory.lock('names', 'doomed', '10ms')")->{detail}, qr/^Process \d+, application "of a dropped role", holds it/,
+        'the error of a wait has its pid') or diag explain $look->query("SELECT advisory.lock('names', 'doomed', '10ms')");
+    is($doomed->value("SELECT advisory.try_lock('names', 'by nobody')"), 1, 'its session can still lock');
+    is_deeply(names_of($doomed, $doomed), [ [ 'names', 'by nobody' ], [ 'names', 'doomed' ] ], 'and see its own names');
+    is_deeply(names_of($look, $doomed), [ [ 'names', 'by nobody' ], [ 'names', 'doomed' ] ], 'as others do');
+    gone($look, $doomed, $unprivileged);
+    $look->run("ROLLBACK PREPARED 'of a dropped role'");
+}
+
+# ---- Prepared transactions, crashes and restarts ----------------------------------------------------------------
+
+sub prepare {
+    my ($gid, $name) = @_;
+    my $session = there();
+    $session->run('BEGIN', "SELECT advisory.xact_lock('names', '$name')", "PREPARE TRANSACTION '$gid'");
+    gone($look, $session);
+    return;
+}
+
+prepare('a gid', 'prepared');
+is_deeply($look->rows('SELECT pid, role, gid, namespace, name, scope, acquired_at FROM advisory.locks'),
+    [ [ undef, 'postgres', 'a gid', 'names', 'prepared', 'transaction', undef ] ], 'a prepared transaction: gid and name');
+is_deeply($look->rows('SELECT lock, pid, who, state, blocked_by FROM advisory.activity'),
+    [ [ 'names/prepared', undef, 'postgres (prepared a gid)', undef, undef ] ], 'in activity');
+$holder->start("SELECT advisory.lock('names', 'prepared')");
+waits($look, $holder);
+is_deeply($look->rows('SELECT lock, who, blocked_by FROM advisory.activity'),
+    [ [ 'names/prepared', 'postgres@holder', [0] ], [ 'names/prepared', 'postgres (prepared a gid)', undef ] ], 'which somebody waits for');
+$look->run("COMMIT PREPARED 'a gid'");
+$holder->finish;
+$holder->run('SELECT pg_advisory_unlock_all()');
+
+for my $end (
+    [ 'a backend dies by SIGKILL',   sub { kill KILL => $_[0]->pid } ],
+    [ 'an immediate stop and start', sub { $server->ctl('restart', '-m', 'immediate') } ],
+    [ 'a restart',                   sub { $server->ctl('restart', '-m', 'fast') } ],
+) {
+    my ($what, $act) = @$end;
+    prepare('survivor', 'prepared');
+    my $session = there(application => 'before');
+    $session->run('BEGIN', "SELECT advisory.lock('names', 'session')", "SELECT advisory.xact_lock('names', 'transaction')");
+    my $blocked = there(application => 'blocked');
+    $blocked->start("SELECT advisory.lock('names', 'session')");
+    waits($look, $blocked);
+    is_deeply($look->rows('SELECT lock FROM advisory.activity'), [ ['names/session'], ['names/session'], ['names/transaction'], ['names/prepared'] ],
+        "before $what");
+    $act->($session);
+    $blocked->finish;
+    wait_until('the server is back', sub { eval { there()->value('SELECT NOT pg_is_in_recovery()') } });
+    $_->disconnect for $session, $blocked, $holder, $look;
+    ($holder, $look) = (there(application => 'holder'), there(application => 'look'));
+
+    is_deeply($look->rows('SELECT pid, gid, namespace, name, acquired_at FROM advisory.locks'), [ [ undef, 'survivor', undef, undef, undef ] ],
+        "after $what nothing shows a holder that is none, and what is prepared has no name");
+    is_deeply($look->rows('SELECT who, held FROM advisory.activity'), [ [ 'postgres (prepared survivor)', undef ] ], 'in activity');
+    is_deeply($look->rows('SELECT * FROM advisory.stats'), [], 'stats begin anew');
+    is_deeply($look->rows('SELECT available, names, evicted, not_stored, collisions FROM advisory.directory'), [ [ 1, 0, 0, 0, 0 ] ], 'so does the directory');
+    is($holder->value("SELECT advisory.try_lock('names', 'session') AND advisory.try_lock('names', 'transaction')"), 1, 'the locks are free');
+    is_deeply(names_of($look, $holder), [ [ 'names', 'session' ], [ 'names', 'transaction' ] ], 'and come back by name');
+    is($holder->value("SELECT advisory.try_lock('names', 'prepared')"), 0, 'what is prepared is not free');
+    is_deeply($look->rows(q(SELECT namespace, name FROM advisory.locks WHERE gid = 'survivor')), [ [ 'names', 'prepared' ] ], 'and has its name back, being asked for');
+    is($look->value(q(SELECT sum(acquired) FROM advisory.stats)), 2, 'stats count');
+    $look->run("ROLLBACK PREPARED 'survivor'");
+    $holder->run('SELECT pg_advisory_unlock_all()');
+}
+
+# ---- Encodings --------------------------------------------------------------------------------------------------
+
+{
+    my $latin1 = database('latin', 'LATIN1');
+    my $ascii  = database('sqlascii', 'SQL_ASCII');
+    my $koi8   = database('koi', 'KOI8R');
+    $holder->value("SELECT advisory.lock('größe', 'naïve ☃')");
+    $holder->value("SELECT advisory.lock_key(1, label => '😀')");
+    $holder->value("SELECT advisory.lock('long', repeat('é', 300))");
+    $holder->value("SELECT advisory.lock('long', repeat('☃', 300))");
+    $latin1->value("SELECT advisory.lock('größe', 'é')");
+    $koi8->value("SELECT advisory.lock('мир', 'война')");
+    # SQL_ASCII takes the bytes for what they are.
+    $ascii->value("SELECT advisory.lock('größe', 'naïve ☃')");
+
+    my $NAMES = 'SELECT namespace, name FROM advisory.locks WHERE pid = ? ORDER BY key';
+    my %shown = (
+        utf8 => {
+            holder => [ [ undef, '😀' ], [ 'größe', 'naïve ☃' ], [ 'long', 'é' x 128 . '...' ], [ 'long', '☃' x 85 . '...' ] ],
+            latin1 => [ [ 'größe', 'é' ] ], koi8 => [ [ 'мир', 'война' ] ], ascii => [ [ 'größe', 'naïve ☃' ] ],
+        },
+        latin1 => {
+            holder => [ [ undef, '\U0001F600' ], [ 'größe', 'naïve \u2603' ], [ 'long', 'é' x 128 . '...' ], [ 'long', '\u2603' x 85 . '...' ] ],
+            latin1 => [ [ 'größe', 'é' ] ], koi8 => [ [ '\u043C\u0438\u0440', '\u0432\u043E\u0439\u043D\u0430' ] ], ascii => [ [ 'größe', 'naïve \u2603' ] ],
+        },
+        koi8 => {
+            holder => [ [ undef, '\U0001F600' ], [ 'gr\u00F6\u00DFe', 'na\u00EFve \u2603' ], [ 'long', '\u00E9' x 128 . '...' ], [ 'long', '\u2603' x 85 . '...' ] ],
+            latin1 => [ [ 'gr\u00F6\u00DFe', '\u00E9' ] ], koi8 => [ [ 'мир', 'война' ] ], ascii => [ [ 'gr\u00F6\u00DFe', 'na\u00EFve \u2603' ] ],
+        },
+    );
+    $shown{ascii} = $shown{utf8};
+    my %session = (holder => $holder, latin1 => $latin1, koi8 => $koi8, ascii => $ascii);
+    my %looks_from = (utf8 => $look, latin1 => $latin1, koi8 => $koi8, ascii => $ascii);
+    for my $where (sort keys %looks_from) {
+        for my $who (sort keys %session) {
+            my $rows = $looks_from{$where}->rows($NAMES, $session{$who}->pid);
+            # One order for all, not that of keys.
+            my $sorted = sub { [ sort { ($a->[0] // '') . "/$a->[1]" cmp(($b->[0] // '') . "/$b->[1]") } @{ $_[0] } ] };
+            is_deeply($sorted->($rows), $sorted->($shown{$where}{$who}), "names of $who as $where sees them") or diag explain $rows;
+        }
+        is($looks_from{$where}->value('SELECT count(*) FROM advisory.activity'), 7, "activity, $where");
+        cmp_ok($looks_from{$where}->value('SELECT count(*) FROM advisory.leaks'), '==', 0, "leaks, $where");
+        cmp_ok($looks_from{$where}->value('SELECT count(*) FROM advisory.stats'), '>=', 1, "stats, $where");
+    }
+    is($latin1->value('SELECT name FROM advisory.stats WHERE pg_column_size(name) > 0'), 'é', 'stats of the LATIN1 database');
+    # What other databases are called, and their prepared transactions, comes in bytes of theirs.
+    $latin1->run('BEGIN', "SELECT advisory.xact_lock('größe', 'prepared')", "PREPARE TRANSACTION 'gid größe'");
+    is($latin1->value('SELECT gid FROM advisory.locks WHERE gid IS NOT NULL'), 'gid größe', 'a gid, where it was given');
+    is_deeply($look->rows('SELECT gid, namespace, name FROM advisory.locks WHERE gid IS NOT NULL'), [ [ 'gid gr\xf6\xdfe', 'größe', 'prepared' ] ], 'and from elsewhere');
+    is($look->value(q(SELECT who FROM advisory.activity WHERE lock = 'größe/prepared')), 'postgres (prepared gid gr\xf6\xdfe)', 'in activity');
+    $latin1->run("ROLLBACK PREPARED 'gid größe'");
+    # A waiter elsewhere, in the tree.
+    my $blocked = there(application => 'blocked');
+    $blocked->start("SELECT advisory.lock('größe', 'naïve ☃')");
+    waits($look, $blocked);
+    like($latin1->value('SELECT string_agg(t, chr(10)) FROM advisory.wait_tree() AS t'),
+        qr{holds größe/naïve \\u2603 in database "postgres" exclusive}, 'wait_tree() in the LATIN1 database');
+    $holder->run('SELECT pg_advisory_unlock_all()');
+    $blocked->finish;
+}
+
+done_testing();
