@@ -121,6 +121,7 @@ link_server_files() {
     local dir
     for dir in "$("$PG_CONFIG" --sharedir)" "$("$PG_CONFIG" --pkglibdir)"; do
         mkdir -p "$ADVISORY_EXT_STAGE$dir"
+        [ -d "${dir:-/nowhere}" ] || die "'$PG_CONFIG' does not say where its server's files are"
         cp -rs "$dir/." "$ADVISORY_EXT_STAGE$dir/"
         # Without an installed copy of this extension, and its old install scripts.
         find "$ADVISORY_EXT_STAGE$dir" -name "$EXTENSION*" -prune -exec rm -rf {} +

@@ -7,6 +7,7 @@
 #include "backends.h"
 #include "compat.h"
 #include "encoding.h"
+#include "subtransaction.h"
 
 namespace advisory
 {
@@ -62,16 +63,63 @@ Backends::find(int pid) const noexcept
 	return nullptr;
 }
 
+/*
+ * Run look_up(), which may have to read a catalog that all databases share, and so
+ * to lock it.  False, with nothing else wrong, if the lock table has no room for
+ * that: our views are for bad times, too.
+ */
+template <typename LookUp>
+static bool
+look_up_shared(LookUp look_up)
+{
+	/* Up to 16 there can be no subtransaction beside parallel workers. */
+	if (IsInParallelMode())
+	{
+		look_up();
+		return true;
+	}
+
+	Subtransaction subtransaction;
+	volatile bool succeeded = false;
+
+	PG_TRY();
+	{
+		look_up();
+		subtransaction.release();
+		succeeded = true;
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error = subtransaction.roll_back_error();
+
+		if (error->sqlerrcode != ERRCODE_OUT_OF_MEMORY)
+			ReThrowError(error);
+	}
+	PG_END_TRY();
+	return succeeded;
+}
+
+/* Has the current user the privileges of this role?  No, where that cannot be found out. */
+static bool
+has_privileges_of(Oid role)
+{
+	bool		answer = false;
+
+	if (superuser() || GetUserId() == role)
+		return true;
+	return look_up_shared([&]() { answer = has_privs_of_role(GetUserId(), role); }) && answer;
+}
+
 bool
 may_see_all()
 {
-	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
+	return has_privileges_of(ROLE_PG_READ_ALL_STATS);
 }
 
 bool
 may_see_role(Oid role)
 {
-	return may_see_all() || has_privs_of_role(GetUserId(), role);
+	return may_see_all() || has_privileges_of(role);
 }
 
 const char *
@@ -124,13 +172,27 @@ query_text(const PgBackendStatus &backend)
 char *
 role_name(Oid role)
 {
-	return OidIsValid(role) ? escape_foreign(GetUserNameFromId(role, true)) : nullptr;
+	char	   *name = nullptr;
+
+	if (OidIsValid(role))
+		look_up_shared([&]() { name = GetUserNameFromId(role, true); });
+	return escape_foreign(name);
+}
+
+char *
+stored_database_name(Oid database)
+{
+	char	   *name = nullptr;
+
+	if (OidIsValid(database))
+		look_up_shared([&]() { name = get_database_name(database); });
+	return name;
 }
 
 char *
 database_name(Oid database)
 {
-	return OidIsValid(database) ? escape_foreign(get_database_name(database)) : nullptr;
+	return escape_foreign(stored_database_name(database));
 }
 
 static PreparedXact

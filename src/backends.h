@@ -50,9 +50,15 @@ bool		client_address(const PgBackendStatus &backend, Datum *address);
 /* A session's query text, cut at a character boundary; palloc'd. */
 char	   *query_text(const PgBackendStatus &backend);
 
-/* A role's or database's name, or null if it was dropped; palloc'd. */
+/*
+ * A role's or database's name; palloc'd.  Null if it was dropped, or cannot be looked
+ * up because the server's lock table is full.
+ */
 char	   *role_name(Oid role);
 char	   *database_name(Oid database);
+
+/* The same as it is stored. */
+char	   *stored_database_name(Oid database);
 
 /* A prepared transaction, which holds locks and is no session. */
 struct PreparedXact

@@ -96,6 +96,7 @@ struct Giver
 {
 	Oid			role;
 	bool		is_superuser;	/* found out before any lock is taken */
+	bool		has_lock;		/* that the name is of */
 };
 
 struct Directory
@@ -753,14 +754,15 @@ note_other(DirectoryEntry *entry, OtherName *other) noexcept
 
 /* The key is there under another name. */
 static Registered
-clash(DirectoryEntry *entry, const RegisteredName &name, Oid role, OtherName *other)
+clash(DirectoryEntry *entry, const RegisteredName &name, const Giver &giver, OtherName *other)
 {
 	pg_atomic_fetch_add_u64(&directory->clashes, 1);
 	note_other(entry, other);
-	if (entry->by_name)
+	/* To name a key is proof enough of its name; a label is anybody's word. */
+	if (entry->by_name || (name.ns.data() == nullptr && !giver.has_lock))
 		return Registered::clash;
 	set_text(entry, name);
-	set_giver(entry, role);
+	set_giver(entry, giver.role);
 	return Registered::replaced;
 }
 
@@ -785,7 +787,7 @@ register_name(const RegisteredName &name, const Giver &giver, DirectoryReference
 	else if (is_fitting_label(entry, name))
 		result = Registered::fits;	/* which is no proof of knowing the rest */
 	else
-		result = clash(entry, name, giver.role, other);
+		result = clash(entry, name, giver, other);
 	*reference = reference_to(entry);
 	directory_is_current(reference);
 	return result;
@@ -804,11 +806,11 @@ find_registered(const RegisteredName &name, Oid role, DirectoryReference *refere
 }
 
 Registered
-directory_register(const RegisteredName &name, DirectoryReference *reference, OtherName *other)
+directory_register(const RegisteredName &name, bool has_lock, DirectoryReference *reference, OtherName *other)
 {
 	static bool expect_new = false;
 	Registered	result = Registered::refused;
-	Giver		giver = {GetUserId(), superuser()};
+	Giver		giver = {GetUserId(), superuser(), has_lock};
 
 	*reference = DirectoryReference{};
 	if (!is_attached())

@@ -69,10 +69,11 @@ struct OtherName
  * Make sure that the directory of this database knows the name, and that this
  * role (the current user) is among those who gave it.  *reference is what
  * stands there for the key, also with a clash; nothing if refused.  Where the
- * key was called something else *other says what: a name stays, a label is replaced.
+ * key was called something else *other says what: a name stays, a label is replaced
+ * if the caller has the lock, and stays otherwise.
  * May ereport only for a cancel.
  */
-Registered	directory_register(const RegisteredName &name, DirectoryReference *reference, OtherName *other);
+Registered	directory_register(const RegisteredName &name, bool has_lock, DirectoryReference *reference, OtherName *other);
 
 /*
  * Does the entry still stand for what it did?  Marks it as in use.  Cheap: no

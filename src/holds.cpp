@@ -246,6 +246,7 @@ clear_names(Hold *hold) noexcept
 	hold->by_name = false;
 	hold->is_found_by_name = false;
 	hold->gave_name = false;
+	hold->wants_label = false;
 	hold->entry = DirectoryReference{};
 }
 
@@ -600,7 +601,7 @@ warn_of_clash(const LockName &name, const OtherName &other)
 }
 
 static void
-register_name(Hold *hold, const LockName &name)
+register_name(Hold *hold, const LockName &name, bool has_lock)
 {
 	RegisteredName registered = {name.key, {}, to_utf8(name.name)};
 	bool		is_own_name = name.by_name() == hold->by_name;
@@ -611,8 +612,9 @@ register_name(Hold *hold, const LockName &name)
 	if (name.by_name())
 		registered.ns = to_utf8(name.ns);
 	hold->role = GetUserId();
-	result = directory_register(registered, &hold->entry, &other);
+	result = directory_register(registered, has_lock, &hold->entry, &other);
 	has_other = result == Registered::clash || result == Registered::replaced;
+	hold->wants_label = result == Registered::clash && !name.by_name() && !has_lock;
 	if (is_own_name)
 		hold->gave_name = result == Registered::stored || result == Registered::replaced;
 	if (!has_other || hold->clash_reported)
@@ -636,17 +638,17 @@ register_once(Hold *hold, const LockName &name)
 	if (hold->entry.entry != nullptr && hold->role == GetUserId() && !is_other_label(hold, name))
 		return;
 	if (name.has_name() && track_setting() != Track::none)
-		register_name(hold, name);
+		register_name(hold, name, false);
 }
 
 /* The same where it may have been forgotten since. */
 static void
-ensure_registered(Hold *hold, const LockName &name)
+ensure_registered(Hold *hold, const LockName &name, bool has_lock)
 {
-	if (directory_is_current(&hold->entry))
+	if (directory_is_current(&hold->entry) && !(has_lock && hold->wants_label))
 		return;
 	if (name.has_name() && track_setting() != Track::none)
-		register_name(hold, name);
+		register_name(hold, name, has_lock);
 }
 
 /* The note on a lock, under the name that it is now asked for by. */
@@ -722,7 +724,7 @@ void
 hold_will_wait(Hold *hold, const LockName &name)
 {
 	if (hold->entry.entry != nullptr)
-		ensure_registered(hold, name);
+		ensure_registered(hold, name, false);
 	hold_count_event(hold, Event::contended);
 }
 
@@ -852,8 +854,8 @@ hold_note(Hold *hold, const LockName &name, Mode mode, Scope scope)
 	TimestampTz since = is_first ? now : held_since(hold, mode);
 
 	/* The name may have had to make room before it was ours to keep. */
-	if (hold->entry.entry != nullptr && !directory_is_undisturbed(&hold->entry))
-		ensure_registered(hold, name);
+	if (hold->entry.entry != nullptr && (hold->wants_label || !directory_is_undisturbed(&hold->entry)))
+		ensure_registered(hold, name, true);
 	if (scope == Scope::transaction)
 		note_xact_hold(hold, mode, since, Max(now, since));
 	else

@@ -61,6 +61,7 @@ struct alignas(PG_CACHE_LINE_SIZE) Hold
 	bool		is_found_by_name;
 	bool		clash_reported;
 	bool		gave_name;		/* the directory has this name, and that this role gave it */
+	bool		wants_label;	/* the directory has another, which will be replaced once the lock is had */
 	HoldRest   *rest;			/* never null */
 	char		short_text[NOTE_TEXT_BYTES];
 

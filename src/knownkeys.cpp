@@ -10,6 +10,7 @@
  */
 #include "pg.h"
 
+#include "backends.h"
 #include "compat.h"
 #include "keyfacts.h"
 #include "knownkeys.h"
@@ -356,7 +357,7 @@ have_database(KnownKeys *known, Oid database)
 		return;
 
 	/* None if it was dropped meanwhile, or is none. */
-	if (const char *name = get_database_name(database))
+	if (const char *name = stored_database_name(database))
 		add_facts(known, KeyOrigin::database_name, database, name);
 }
 
@@ -368,7 +369,7 @@ have_catalogs(KnownKeys *known, const DecodedTag &tag)
 	if (known->has_catalogs || tag.kind != Kind::lock || tag.database != MyDatabaseId ||
 		tag.key.value < PG_INT32_MIN || tag.key.value > PG_UINT32_MAX)
 		return;
-	add_facts(known, KeyOrigin::catalogs, MyDatabaseId, get_database_name(MyDatabaseId));
+	add_facts(known, KeyOrigin::catalogs, MyDatabaseId, stored_database_name(MyDatabaseId));
 	known->has_catalogs = true;
 }
 
@@ -535,7 +536,7 @@ show_fact(ReturnSetInfo *result, const KeyFact &fact, const TagKeys *keys, const
 void
 show_known_keys(ReturnSetInfo *result)
 {
-	const char *database = get_database_name(MyDatabaseId);
+	const char *database = stored_database_name(MyDatabaseId);
 
 	each_label([=](const Label &label) {
 		show_label(result, label);

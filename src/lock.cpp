@@ -31,6 +31,7 @@
 #include "locktable.h"
 #include "names.h"
 #include "published.h"
+#include "subtransaction.h"
 
 namespace advisory
 {
@@ -211,65 +212,6 @@ wait_and_check(const LockRequest &request)
 	acquire(request, false);
 	CHECK_FOR_INTERRUPTS();
 }
-
-/* The error in hand, in this memory context, with the error state cleared. */
-static ErrorData *
-catch_error(MemoryContext context)
-{
-	ErrorData  *error;
-
-	MemoryContextSwitchTo(context);
-	error = CopyErrorData();
-	FlushErrorState();
-	return error;
-}
-
-namespace
-{
-
-/* An internal subtransaction, and what is the caller's again after it. */
-class Subtransaction
-{
-public:
-	Subtransaction() : context(CurrentMemoryContext), owner(CurrentResourceOwner)
-	{
-		BeginInternalSubTransaction(nullptr);
-		MemoryContextSwitchTo(context);
-	}
-
-	void		release() const
-	{
-		ReleaseCurrentSubTransaction();
-		restore();
-	}
-
-	/* After an error: roll back, and return the error with its state cleared. */
-	ErrorData  *roll_back_error() const
-	{
-		ErrorData  *error = catch_error(context);
-
-		roll_back();
-		return error;
-	}
-
-	void		roll_back() const
-	{
-		RollbackAndReleaseCurrentSubTransaction();
-		restore();
-	}
-
-private:
-	void		restore() const
-	{
-		MemoryContextSwitchTo(context);
-		CurrentResourceOwner = owner;
-	}
-
-	MemoryContext context;
-	ResourceOwner owner;
-};
-
-}								/* anonymous namespace */
 
 /*
  * Wait without an end of its own.  Returns null if the lock was granted,

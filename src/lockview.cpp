@@ -105,6 +105,7 @@ private:
 	const Owner &owner_of(const LockEntry &entry);
 	void		look_up_session(const LockEntry &entry);
 	void		look_up_prepared(const LockEntry &entry);
+	NullableDatum name_of_role(Oid role);
 	NullableDatum database_of(Oid database);
 
 	void		add_owner(Row &row, const LockEntry &entry);
@@ -122,6 +123,8 @@ private:
 	int			prepared_count = 0;
 	Words		words;
 	Owner		owner = {};
+	Oid			last_role = InvalidOid;
+	NullableDatum last_role_name = make_text(nullptr);
 	Oid			last_database = InvalidOid;
 	NullableDatum last_database_name = make_text(nullptr);
 };
@@ -134,7 +137,7 @@ View::look_up_session(const LockEntry &entry)
 	const LocalPgBackendStatus *status = backends.find(entry.pid);
 	Oid			role = status != nullptr ? status->backendStatus.st_userid : entry.role;
 
-	owner.role = make_text(role_name(role));
+	owner.role = name_of_role(role);
 	if (status == nullptr)
 		return;
 
@@ -158,7 +161,7 @@ View::look_up_prepared(const LockEntry &entry)
 
 	if (xact == nullptr)
 		return;
-	owner.role = make_text(role_name(xact->owner));
+	owner.role = name_of_role(xact->owner);
 	owner.gid = make_text(xact->gid);
 }
 
@@ -184,6 +187,20 @@ View::owner_of(const LockEntry &entry)
 		look_up_session(entry);
 	MemoryContextSwitchTo(old_context);
 	return owner;
+}
+
+NullableDatum
+View::name_of_role(Oid role)
+{
+	if (role != last_role)
+	{
+		MemoryContext old_context = MemoryContextSwitchTo(context);
+
+		last_role_name = make_text(role_name(role));
+		last_role = role;
+		MemoryContextSwitchTo(old_context);
+	}
+	return last_role_name;
 }
 
 NullableDatum

@@ -19,8 +19,8 @@ CREATE VIEW advisory.activity AS
            e.slot,
            e.mode,
            e.pid,
-           CASE WHEN e.gid IS NOT NULL THEN e.role || ' (prepared ' || e.gid || ')'
-                WHEN e.application_name <> '' THEN e.role || '@' || e.application_name
+           CASE WHEN e.gid IS NOT NULL THEN concat(e.role, ' (prepared ', e.gid, ')')
+                WHEN e.application_name <> '' THEN concat(e.role, '@', e.application_name)
                 ELSE e.role
            END AS who,
            replace(replace(e.state, 'idle in transaction (aborted)', 'failed xact'),
