@@ -684,6 +684,14 @@ add_chunk()
 	directory->first_free = first;
 }
 
+/* Is there a free entry for this role, with nothing to be done? */
+static bool
+has_room(const Giver &giver)
+{
+	return directory->first_free != NO_ENTRY && directory->live_count < max_names_setting() &&
+		(giver.is_superuser || role_entry(giver.role)->count < share_of_role());
+}
+
 /* Is there, or can there be, a free entry for this role? */
 static bool
 make_room(const Giver &giver)
@@ -711,22 +719,28 @@ reference_to(DirectoryEntry *entry) noexcept
 	return DirectoryReference{entry, (life_of(entry) & ~STATE_MASK) | STATE_LIVE, 0};
 }
 
+/* The entry of a key, or a new one, for which there must be room. */
 static DirectoryEntry *
-add_entry(const DirectoryKey &key, const RegisteredName &name, Oid role)
+find_or_add(const DirectoryKey &key, const RegisteredName &name, Oid role, bool *found)
 {
 	int			number = directory->first_free;
 	DirectoryEntry *entry = entry_at(number);
-	bool		found;
+	RoleEntry  *payer = role_entry(role);
 
+	/* Into an entry that is free still; what can fail comes first. */
 	set_text(entry, name);
 
-	auto	   *place = static_cast<IndexEntry *>(dshash_find_or_insert(index_table, &key, &found));
+	auto	   *place = static_cast<IndexEntry *>(dshash_find_or_insert(index_table, &key, found));
 
-	place->number = number;
+	if (*found)
+		number = place->number;
+	else
+		place->number = number;
 	dshash_release_lock(index_table, place);
+	if (*found)
+		return entry_at(number);
 
-	/* From here on nothing can fail. */
-	role_entry(role)->count++;	/* it is there since make_room */
+	payer->count++;
 	directory->first_free = entry->next_free;
 	directory->live_count++;
 	entry->key = key;
@@ -756,7 +770,9 @@ note_other(DirectoryEntry *entry, OtherName *other) noexcept
 static Registered
 clash(DirectoryEntry *entry, const RegisteredName &name, const Giver &giver, OtherName *other)
 {
-	pg_atomic_fetch_add_u64(&directory->clashes, 1);
+	/* Who has the lock has been here before, when he asked for it. */
+	if (!giver.has_lock)
+		pg_atomic_fetch_add_u64(&directory->clashes, 1);
 	note_other(entry, other);
 	/* To name a key is proof enough of its name; a label is anybody's word. */
 	if (entry->by_name || (name.ns.data() == nullptr && !giver.has_lock))
@@ -766,22 +782,42 @@ clash(DirectoryEntry *entry, const RegisteredName &name, const Giver &giver, Oth
 	return Registered::replaced;
 }
 
+/*
+ * The entry of a name's key, made if it is not there.  *is_new says whether that is
+ * expected, and then whether it was so.  False if there is no room.
+ */
+static bool
+find_or_make(const RegisteredName &name, const Giver &giver, DirectoryEntry **entry, bool *is_new)
+{
+	DirectoryKey key = directory_key(MyDatabaseId, name.key);
+	bool		found;
+
+	if (!*is_new || !has_room(giver))
+	{
+		*entry = look_up(key);
+		*is_new = *entry == nullptr;
+		if (!*is_new)
+			return true;
+		if (!make_room(giver))
+			return false;
+	}
+	*entry = find_or_add(key, name, giver.role, &found);
+	*is_new = !found;
+	return true;
+}
+
 /* With Directory.lock held exclusively. */
 static Registered
 register_name(const RegisteredName &name, const Giver &giver, DirectoryReference *reference, OtherName *other,
 			  bool *is_new)
 {
-	DirectoryKey key = directory_key(MyDatabaseId, name.key);
-	DirectoryEntry *entry = look_up(key);
+	DirectoryEntry *entry;
 	Registered	result = Registered::stored;
 
-	*is_new = entry == nullptr;
-	if (entry == nullptr)
-	{
-		if (!make_room(giver))
-			return Registered::refused;
-		entry = add_entry(key, name, giver.role);
-	}
+	if (!find_or_make(name, giver, &entry, is_new))
+		return Registered::refused;
+	if (*is_new)
+		;						/* nothing else to be done */
 	else if (is_same_name(entry, name))
 		add_role(entry, giver.role);
 	else if (is_fitting_label(entry, name))
@@ -869,8 +905,9 @@ directory_is_undisturbed(DirectoryReference *reference) noexcept
 void
 directory_mark_free(const DirectoryReference &reference) noexcept
 {
-	if (pg_atomic_read_u32(&reference.entry->used) != USED)
-		pg_atomic_write_u32(&reference.entry->used, USED);
+	/* Of names that were used only once there are many; they make room first. */
+	if (pg_atomic_read_u32(&reference.entry->used) == HELD)
+		pg_atomic_write_u32(&reference.entry->used, UNUSED);
 }
 
 NameStats *

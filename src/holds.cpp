@@ -711,13 +711,19 @@ stats_of(Hold *hold) noexcept
 	return directory_stats(hold->entry);
 }
 
-void
-hold_count_event(Hold *hold, Event event) noexcept
+static void
+mark_if_free(Hold *hold) noexcept
 {
 	if (!is_held(hold) && directory_is_current(&hold->entry))
 		directory_mark_free(hold->entry);
+}
+
+void
+hold_count_event(Hold *hold, Event event) noexcept
+{
 	if (NameStats *stats = stats_of(hold))
 		stats_count(stats, event, 1);
+	mark_if_free(hold);
 }
 
 void
@@ -775,10 +781,9 @@ log_hold(const Hold *hold, Mode mode, TimestampTz held)
 static void
 count_hold(Hold *hold, TimestampTz from, TimestampTz now) noexcept
 {
-	if (!is_held(hold) && directory_is_current(&hold->entry))
-		directory_mark_free(hold->entry);
 	if (NameStats *stats = stats_of(hold))
 		stats_add(&stats->hold, Max(from, stats_since(stats)), now);
+	mark_if_free(hold);
 }
 
 /* The last that is done when a hold ends: it can fail. */
