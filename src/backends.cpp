@@ -63,42 +63,6 @@ Backends::find(int pid) const noexcept
 	return nullptr;
 }
 
-/*
- * Run look_up(), which may have to read a catalog that all databases share, and so
- * to lock it.  False, with nothing else wrong, if the lock table has no room for
- * that: our views are for bad times, too.
- */
-template <typename LookUp>
-static bool
-look_up_shared(LookUp look_up)
-{
-	/* Up to 16 there can be no subtransaction beside parallel workers. */
-	if (IsInParallelMode())
-	{
-		look_up();
-		return true;
-	}
-
-	Subtransaction subtransaction;
-	volatile bool succeeded = false;
-
-	PG_TRY();
-	{
-		look_up();
-		subtransaction.release();
-		succeeded = true;
-	}
-	PG_CATCH();
-	{
-		ErrorData  *error = subtransaction.roll_back_error();
-
-		if (error->sqlerrcode != ERRCODE_OUT_OF_MEMORY)
-			ReThrowError(error);
-	}
-	PG_END_TRY();
-	return succeeded;
-}
-
 /* Has the current user the privileges of this role?  No, where that cannot be found out. */
 static bool
 has_privileges_of(Oid role)
@@ -107,7 +71,7 @@ has_privileges_of(Oid role)
 
 	if (superuser() || GetUserId() == role)
 		return true;
-	return look_up_shared([&]() { answer = has_privs_of_role(GetUserId(), role); }) && answer;
+	return unless_lock_table_is_full([&]() { answer = has_privs_of_role(GetUserId(), role); }) && answer;
 }
 
 bool
@@ -175,7 +139,7 @@ role_name(Oid role)
 	char	   *name = nullptr;
 
 	if (OidIsValid(role))
-		look_up_shared([&]() { name = GetUserNameFromId(role, true); });
+		unless_lock_table_is_full([&]() { name = GetUserNameFromId(role, true); });
 	return escape_foreign(name);
 }
 
@@ -185,7 +149,7 @@ stored_database_name(Oid database)
 	char	   *name = nullptr;
 
 	if (OidIsValid(database))
-		look_up_shared([&]() { name = get_database_name(database); });
+		unless_lock_table_is_full([&]() { name = get_database_name(database); });
 	return name;
 }
 

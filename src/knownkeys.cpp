@@ -15,6 +15,7 @@
 #include "keyfacts.h"
 #include "knownkeys.h"
 #include "srf.h"
+#include "subtransaction.h"
 
 namespace advisory
 {
@@ -122,10 +123,9 @@ read_label(HeapTuple row, TupleDesc columns, Label *label)
 	return label->label != nullptr;
 }
 
-/* Run each(row, columns) for the rows of a query; memory is freed at the end. */
 template <typename Each>
 static void
-each_row(const char *query, Each each)
+run_query(const char *query, Each each)
 {
 	SPI_connect();
 	if (SPI_execute(query, true, 0) != SPI_OK_SELECT)
@@ -139,11 +139,24 @@ each_row(const char *query, Each each)
 	SPI_finish();
 }
 
+/*
+ * Run each(row, columns) for the rows of a query; memory is freed at the end.  There
+ * are none where the lock table is too full to plan it.
+ */
+template <typename Each>
+static void
+each_row(const char *query, Each each)
+{
+	unless_lock_table_is_full([&]() { run_query(query, each); });
+}
+
 template <typename Each>
 static void
 each_label(Each each)
 {
-	if (!labels_are_readable())
+	bool		readable = false;
+
+	if (!unless_lock_table_is_full([&]() { readable = labels_are_readable(); }) || !readable)
 		return;
 	each_row(READ_LABELS, [&](HeapTuple row, TupleDesc columns) {
 		Label		label = {};

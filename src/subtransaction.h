@@ -62,6 +62,42 @@ private:
 	ResourceOwner owner;
 };
 
+/*
+ * Run body(), which may have to read a catalog that all databases share, and so
+ * to lock it in the server's lock table.  False, with nothing else wrong, if there
+ * is no room for that: our views are for bad times, too.  Other errors are raised.
+ */
+template <typename Body>
+inline bool
+unless_lock_table_is_full(Body body)
+{
+	/* Up to 16 there can be no subtransaction beside parallel workers. */
+	if (IsInParallelMode())
+	{
+		body();
+		return true;
+	}
+
+	Subtransaction subtransaction;
+	volatile bool succeeded = false;
+
+	PG_TRY();
+	{
+		body();
+		subtransaction.release();
+		succeeded = true;
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error = subtransaction.roll_back_error();
+
+		if (error->sqlerrcode != ERRCODE_OUT_OF_MEMORY)
+			ReThrowError(error);
+	}
+	PG_END_TRY();
+	return succeeded;
+}
+
 }								/* namespace advisory */
 
 #endif							/* ADVISORY_EXT_SUBTRANSACTION_H */
