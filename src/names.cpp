@@ -101,6 +101,9 @@ Names::read_whole()
 	int			count;
 	KnownName  *names = directory_read(InvalidOid, &count);
 
+	/* It is empty still; let it not grow step by step. */
+	items_destroy(items);
+	items = items_create(context, Max(count, FIRST_ITEMS), nullptr);
 	for (int i = 0; i < count; i++)
 		add(ItemKey{names[i].key.value, names[i].database}, ShownName{names[i].ns, names[i].name}, names[i].roles);
 	has_read_whole = true;
