@@ -22,9 +22,10 @@
  *
  * A name that makes room is marked as leaving before the lock table is looked at.
  * A session looks at the life of its entry after it was granted the lock: either it
- * sees the mark and takes it away, or the other saw the lock.  Before any is marked
- * the directory's epoch changes, so that while it is the same as when the session
- * last looked, it need not look again.
+ * sees the mark and takes it away, or the other saw the lock.  When all are marked,
+ * and before the lock table is looked at, the directory's epoch changes, so that
+ * while it is the same as when the session last looked, it need not look again: who
+ * saw the new epoch sees the marks.
  *
  * Running out of memory
  *
@@ -96,7 +97,7 @@ struct Giver
 {
 	Oid			role;
 	bool		is_superuser;	/* found out before any lock is taken */
-	bool		has_lock;		/* that the name is of */
+	bool		has_lock;		/* that the name is of, for itself alone */
 };
 
 struct Directory
@@ -109,7 +110,7 @@ struct Directory
 	int			first_free;
 	int			clock_hand;
 	TimestampTz no_eviction_before;
-	pg_atomic_uint32 epoch;		/* grows before each time that names make room */
+	pg_atomic_uint32 epoch;		/* grows with each time that names make room, or are replaced */
 	pg_atomic_uint64 evicted;
 	pg_atomic_uint64 refused;
 	pg_atomic_uint64 clashes;
@@ -599,7 +600,6 @@ Eviction::run()
 {
 	victims_iterator iterator;
 
-	pg_atomic_fetch_add_u32(&directory->epoch, 1);
 	choose();
 	if (chosen == 0)
 	{
@@ -607,6 +607,7 @@ Eviction::run()
 		doubts_hints = true;
 		choose();
 	}
+	pg_atomic_fetch_add_u32(&directory->epoch, 1);
 	if (chosen > 0)
 		spare_those_in_use();
 	victims_start_iterate(victims, &iterator);
@@ -779,6 +780,9 @@ clash(DirectoryEntry *entry, const RegisteredName &name, const Giver &giver, Oth
 		return Registered::clash;
 	set_text(entry, name);
 	set_giver(entry, giver.role);
+	/* Another life, so that all who knew the old name notice. */
+	pg_atomic_fetch_add_u64(&entry->life, STATE_MASK + 1);
+	pg_atomic_fetch_add_u32(&directory->epoch, 1);
 	return Registered::replaced;
 }
 

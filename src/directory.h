@@ -70,7 +70,7 @@ struct OtherName
  * role (the current user) is among those who gave it.  *reference is what
  * stands there for the key, also with a clash; nothing if refused.  Where the
  * key was called something else *other says what: a name stays, a label is replaced
- * if the caller has the lock, and stays otherwise.
+ * by a name, and by another label if the caller has the lock for itself alone.
  * May ereport only for a cancel.
  */
 Registered	directory_register(const RegisteredName &name, bool has_lock, DirectoryReference *reference, OtherName *other);

@@ -250,6 +250,14 @@ clear_names(Hold *hold) noexcept
 	hold->entry = DirectoryReference{};
 }
 
+/* While it is held its name cannot make room; now it can. */
+static void
+mark_if_free(Hold *hold) noexcept
+{
+	if (!is_held(hold) && directory_is_current(&hold->entry))
+		directory_mark_free(hold->entry);
+}
+
 /* A lock is released without being counted as held for any time: who knows when that was. */
 static void
 forget_session_holds(Hold *hold, Mode mode) noexcept
@@ -308,6 +316,7 @@ drop_note(Hold *hold) noexcept
 {
 	for (Mode mode : ALL_MODES)
 		forget_session_holds(hold, mode);
+	mark_if_free(hold);
 	if (hold->long_text != nullptr)
 		pfree(hold->long_text);
 	free_note(hold);
@@ -675,7 +684,11 @@ compare_session_count(Hold *hold, Mode mode)
 	int64		held = lock_counts(lock_tag(MyDatabaseId, hold->key), mode).session;
 
 	if (held == 0)
-		return forget_session_holds(hold, mode);
+	{
+		forget_session_holds(hold, mode);
+		mark_if_free(hold);
+		return;
+	}
 	hold->rest->session_count[m] = Min(hold->rest->session_count[m], held);
 	hold->rest->session_by_name[m] = Min(hold->rest->session_by_name[m], held);
 }
@@ -709,13 +722,6 @@ stats_of(Hold *hold) noexcept
 	if (track_setting() != Track::all || !directory_is_current(&hold->entry))
 		return nullptr;
 	return directory_stats(hold->entry);
-}
-
-static void
-mark_if_free(Hold *hold) noexcept
-{
-	if (!is_held(hold) && directory_is_current(&hold->entry))
-		directory_mark_free(hold->entry);
 }
 
 void
@@ -804,7 +810,7 @@ make_record(Hold *hold, Mode mode, TimestampTz since, TimestampTz now) noexcept
 	record.key = hold->key.value;
 	record.objsubid = OBJSUBID_KEY;
 	record.mode = static_cast<uint8>(index_of(mode));
-	record.has_name = hold->gave_name;
+	record.has_name = hold_proves_name(hold);
 	record.is_counted = hold->entry.entry != nullptr && track_setting() == Track::all;
 	record.nest_level = GetCurrentTransactionNestLevel();
 	record.role = GetUserId();
@@ -860,7 +866,7 @@ hold_note(Hold *hold, const LockName &name, Mode mode, Scope scope)
 
 	/* The name may have had to make room before it was ours to keep. */
 	if (hold->entry.entry != nullptr && (hold->wants_label || !directory_is_undisturbed(&hold->entry)))
-		ensure_registered(hold, name, true);
+		ensure_registered(hold, name, mode == Mode::exclusive);
 	if (scope == Scope::transaction)
 		note_xact_hold(hold, mode, since, Max(now, since));
 	else
@@ -903,6 +909,12 @@ hold_find(Key key)
 		return nullptr;
 	strike_released(hold);
 	return is_held(hold) ? hold : nullptr;
+}
+
+bool
+hold_proves_name(const Hold *hold) noexcept
+{
+	return hold->gave_name && hold->by_name && hold->role == GetUserId();
 }
 
 const Hold *

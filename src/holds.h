@@ -132,6 +132,12 @@ const Hold *hold_find(Key key);
 /* The note on a lock, whether or not it is held; null if there is none. */
 const Hold *hold_remembered(Key key) noexcept;
 
+/*
+ * Has the current user shown to know the name that the directory has?  To have used
+ * a namespace and name is proof, since the key is made of them; a label is none.
+ */
+bool		hold_proves_name(const Hold *hold) noexcept;
+
 /* How often it is held in this mode, in either scope. */
 int64		hold_count(const Hold *hold, Mode mode) noexcept;
 

@@ -209,6 +209,8 @@ add_lock_names(const char *detail)
 static void
 wait_and_check(const LockRequest &request)
 {
+	/* What was looked up for the wait must not hold back others while it lasts. */
+	InvalidateCatalogSnapshot();
 	acquire(request, false);
 	CHECK_FOR_INTERRUPTS();
 }
@@ -380,10 +382,13 @@ log_wait(const LockRequest &request, const Waited &wait, const char *end)
 
 	if (wait.from == 0 || log_wait_setting() < 0 || waited < log_wait_setting() * INT64CONST(1000))
 		return;
+
 	/* Not to the client, where sending it could fail. */
+	char	   *name = display_lock(request.name);
+
 	ereport(LOG_SERVER_ONLY,
 			(errmsg("session waited for advisory lock \"%s\" in %s mode for " INT64_FORMAT ".%03d ms %s",
-					display_lock(request.name), mode_name(request.mode),
+					name, mode_name(request.mode),
 					waited / 1000, static_cast<int>(waited % 1000), end)));
 }
 
@@ -395,7 +400,7 @@ wait_in_public(Hold *hold, const LockRequest &request, Timeout timeout, Waited *
 
 	waited->from = GetCurrentTimestamp();
 	hold_will_wait(hold, request.name);
-	if (hold->gave_name)
+	if (hold_proves_name(hold))
 		publish_wait(request.tag());
 	outcome = wait_for_grant(request, timeout, error);
 	withdraw_wait();
@@ -553,11 +558,12 @@ describe_limit(Outcome outcome, Timeout limit)
 lock_raise_not_available(const LockRequest &request, Outcome outcome, Timeout limit)
 {
 	Blockers	blockers = find_blockers(request.name, request.mode);
+	char	   *name = display_lock(request.name);
 
 	ereport(ERROR,
 			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 			 errmsg("could not obtain advisory lock \"%s\" %s",
-					display_lock(request.name), describe_limit(outcome, limit)),
+					name, describe_limit(outcome, limit)),
 			 set_detail(blockers),
 			 set_hint(request.name, blockers),
 			 set_lock_fields(request.name)));
@@ -809,10 +815,12 @@ lock_release(const LockName &name, Mode mode)
 
 	if (lock_counts(tag, mode).session == 0)
 	{
+		char	   *shown_name = display_lock(name);
+
 		ereport(WARNING,
 				(errmsg("you don't own a lock of type %s on \"%s\"",
 						mode == Mode::exclusive ? "ExclusiveLock" : "ShareLock",
-						display_lock(name)),
+						shown_name),
 				 set_vain_release_detail(tag, mode),
 				 set_lock_fields(name)));
 		return false;

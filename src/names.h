@@ -94,7 +94,8 @@ void		add_name_columns(Row &row, const DecodedTag &tag, const ShownTexts &name);
 
 /*
  * The lock as messages name it (lockname.h): a lock by key, without a label, by
- * what visible_name() has for it.  palloc'd.  May ereport.
+ * what visible_name() has for it.  palloc'd.  May ereport.  Not to be called among
+ * the arguments of ereport(), since it can have an error of its own to clear.
  */
 char	   *display_lock(const LockName &name);
 

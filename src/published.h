@@ -30,7 +30,7 @@ struct HoldRecord
 	int64		key;
 	uint16		objsubid;		/* of the lock's tag; 0 for a place that is free */
 	uint8		mode;			/* Mode */
-	bool		has_name:1;		/* its role gave the name that the directory has */
+	bool		has_name:1;		/* its role took it by the namespace and name that the directory has */
 	bool		is_last:1;		/* when it ends: nothing is left of the lock in this mode */
 	bool		is_counted:1;	/* the statistics will have it when it has ended */
 	int			nest_level;		/* of the transaction that it belongs to */

@@ -66,6 +66,8 @@ private:
  * Run body(), which may have to read a catalog that all databases share, and so
  * to lock it in the server's lock table.  False, with nothing else wrong, if there
  * is no room for that: our views are for bad times, too.  Other errors are raised.
+ * Not to be called among the arguments of ereport(): clearing the error would
+ * clear that report, too.
  */
 template <typename Body>
 inline bool
