@@ -222,5 +222,22 @@ wait_until('the process is gone', sub { !$observer->value('SELECT count(*) FROM 
 is($observer->value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"), 0, 'and is out of the queue');
 release();
 is($late->value("SELECT advisory.try_lock('await', 'a')"), 1, 'the lock can be had afterwards');
+$late->disconnect;
+
+# ---- What a plain role looks up on the way -----------------------------------------------------------------
+# By its key alone, in a session that has looked up nothing yet: may it see the name that the directory has?
+take();
+my $role = "advisory_await_$$";
+$observer->run("CREATE ROLE $role LOGIN");
+my $plain = session(role => $role);
+$plain->start('CALL advisory.await_lock_key(' . $observer->value("SELECT advisory.key('await', 'a')") . ')');
+waits($observer, $plain);
+is($observer->value('SELECT backend_xmin FROM pg_stat_activity WHERE pid = ?', $plain->pid), undef,
+    'a plain role waits for a key without a snapshot, too');
+release();
+is($plain->finish->{state}, undef, 'and gets it');
+$plain->disconnect;
+wait_until('the role is not in use', sub { !$observer->value('SELECT count(*) FROM pg_stat_activity WHERE usename = ?', $role) });
+$observer->run("DROP ROLE $role");
 
 done_testing();
