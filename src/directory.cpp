@@ -444,14 +444,6 @@ struct Victim
 	char		status;
 };
 
-uint32
-hash_directory_key(const DirectoryKey &key) noexcept
-{
-	uint64		bits = static_cast<uint64>(key.key);
-
-	return murmurhash32(static_cast<uint32>(bits) ^ murmurhash32(static_cast<uint32>(bits >> 32) ^ key.database));
-}
-
 bool
 same_directory_key(const DirectoryKey &a, const DirectoryKey &b) noexcept
 {
@@ -462,7 +454,7 @@ same_directory_key(const DirectoryKey &a, const DirectoryKey &b) noexcept
 #define SH_ELEMENT_TYPE Victim
 #define SH_KEY_TYPE DirectoryKey
 #define SH_KEY key
-#define SH_HASH_KEY(table, key) hash_directory_key(key)
+#define SH_HASH_KEY(table, wanted) hash_of_key((wanted).key, (wanted).database)
 #define SH_EQUAL(table, a, b) same_directory_key(a, b)
 #define SH_SCOPE static inline
 #define SH_DECLARE

@@ -56,14 +56,6 @@ struct NoteByName
 };
 
 uint32
-hash_key(int64 key) noexcept
-{
-	uint64		bits = static_cast<uint64>(key);
-
-	return murmurhash32(static_cast<uint32>(bits) ^ murmurhash32(static_cast<uint32>(bits >> 32)));
-}
-
-uint32
 hash_text(std::string_view text) noexcept
 {
 	return hash_bytes(reinterpret_cast<const unsigned char *>(text.data()), static_cast<int>(text.size()));
@@ -104,7 +96,7 @@ same_note(const Hold *stored, const Hold *hold) noexcept
 #define SH_ELEMENT_TYPE NoteByKey
 #define SH_KEY_TYPE int64
 #define SH_KEY key
-#define SH_HASH_KEY(table, key) hash_key(key)
+#define SH_HASH_KEY(table, key) hash_of_key(key, 0)
 #define SH_EQUAL(table, a, b) ((a) == (b))
 #define SH_SCOPE static inline
 #define SH_DECLARE

@@ -36,6 +36,18 @@ operator==(Key a, Key b) noexcept
 	return a.value == b.value;
 }
 
+/*
+ * For hash tables in memory: of a key, and of what else it is told from others by.
+ * The keys of names are evenly spread, those that people choose are not.
+ */
+inline uint32
+hash_of_key(int64 key, uint32 besides) noexcept
+{
+	uint64		bits = static_cast<uint64>(key);
+
+	return murmurhash32(static_cast<uint32>(bits) ^ murmurhash32(static_cast<uint32>(bits >> 32) ^ besides));
+}
+
 enum class Mode
 {
 	exclusive,

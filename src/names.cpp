@@ -21,19 +21,6 @@ struct ItemKey
 	Oid			database;
 };
 
-namespace
-{
-
-uint32
-hash_item_key(const ItemKey &key) noexcept
-{
-	uint64		bits = static_cast<uint64>(key.key);
-
-	return murmurhash32(static_cast<uint32>(bits) ^ murmurhash32(static_cast<uint32>(bits >> 32) ^ key.database));
-}
-
-}								/* anonymous namespace */
-
 /* One lock of the directory, or one that it does not know. */
 struct Names::Item
 {
@@ -51,7 +38,7 @@ using NamesItem = Names::Item;
 #define SH_ELEMENT_TYPE NamesItem
 #define SH_KEY_TYPE ItemKey
 #define SH_KEY key
-#define SH_HASH_KEY(table, key) hash_item_key(key)
+#define SH_HASH_KEY(table, wanted) hash_of_key((wanted).key, (wanted).database)
 #define SH_EQUAL(table, a, b) ((a).key == (b).key && (a).database == (b).database)
 #define SH_SCOPE static inline
 #define SH_DECLARE

@@ -576,15 +576,6 @@ struct RecordIndex
 	int			record;
 };
 
-uint32
-hash_record_key(const RecordKey &key) noexcept
-{
-	uint64		bits = static_cast<uint64>(key.key);
-
-	return murmurhash32(static_cast<uint32>(bits) ^ murmurhash32(static_cast<uint32>(bits >> 32)) ^
-						(static_cast<uint32>(key.objsubid) << 8) ^ key.mode);
-}
-
 bool
 same_record_key(const RecordKey &a, const RecordKey &b) noexcept
 {
@@ -595,7 +586,7 @@ same_record_key(const RecordKey &a, const RecordKey &b) noexcept
 #define SH_ELEMENT_TYPE RecordIndex
 #define SH_KEY_TYPE RecordKey
 #define SH_KEY key
-#define SH_HASH_KEY(table, key) hash_record_key(key)
+#define SH_HASH_KEY(table, wanted) hash_of_key((wanted).key, ((wanted).objsubid << 8) ^ (wanted).mode)
 #define SH_EQUAL(table, a, b) same_record_key(a, b)
 #define SH_SCOPE static inline
 #define SH_DECLARE
@@ -796,7 +787,7 @@ struct PendingKey
 #define SH_ELEMENT_TYPE PendingKey
 #define SH_KEY_TYPE int64
 #define SH_KEY key
-#define SH_HASH_KEY(table, key) hash_record_key(RecordKey{key, 0, 0})
+#define SH_HASH_KEY(table, key) hash_of_key(key, 0)
 #define SH_EQUAL(table, a, b) ((a) == (b))
 #define SH_SCOPE static inline
 #define SH_DECLARE
