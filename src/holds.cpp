@@ -957,19 +957,6 @@ hold_session_keys(std::string_view ns, int *count)
 	return keys;
 }
 
-LockName
-hold_name(const Hold *hold) noexcept
-{
-	LockName	name = {};
-
-	name.key = hold->key;
-	if (hold->by_name)
-		name.ns = std::string_view(hold->ns(), hold->ns_kept);
-	if (hold->has_name)
-		name.name = std::string_view(hold->name(), hold->name_kept);
-	return name;
-}
-
 /* ---- Ends of transactions ---- */
 
 /* Log the holds that ended with these records, which are withdrawn already. */

@@ -147,9 +147,6 @@ int64		hold_count(const Hold *hold, Mode mode) noexcept;
  */
 Key		   *hold_session_keys(std::string_view ns, int *count);
 
-/* The lock as the note names it; points into the note. */
-LockName	hold_name(const Hold *hold) noexcept;
-
 /*
  * The lock is to be waited for, under this name: see that others can learn it.  May
  * ereport for a cancel.

@@ -156,18 +156,10 @@ show_leaks(ReturnSetInfo *result)
 {
 	LockEntries entries = read_all_locks();
 	LeakFinder	finder(entries, result);
-	MemoryContext row_context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext row",
-													  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext old_context = MemoryContextSwitchTo(row_context);
 
-	for (int i = 0; i < entries.count; i++)
-	{
-		CHECK_FOR_INTERRUPTS();
+	show_each(entries.count, [&](int i) {
 		finder.look_at(entries.entries[i]);
-		MemoryContextReset(row_context);
-	}
-	MemoryContextSwitchTo(old_context);
-	MemoryContextDelete(row_context);
+	});
 }
 
 }								/* namespace advisory */

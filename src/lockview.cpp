@@ -342,21 +342,13 @@ show_holders(const LockName &name, ReturnSetInfo *result)
 	find_all_blockers(&entries);
 
 	View		view(entries);
-	MemoryContext row_context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext row",
-													  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext old_context = MemoryContextSwitchTo(row_context);
 
-	for (int i = 0; i < view.count(); i++)
-	{
+	show_each(view.count(), [&](int i) {
 		Row			row;
 
-		CHECK_FOR_INTERRUPTS();
 		view.fill_holder(row, i);
 		row.put(result);
-		MemoryContextReset(row_context);
-	}
-	MemoryContextSwitchTo(old_context);
-	MemoryContextDelete(row_context);
+	});
 }
 
 struct LockRows

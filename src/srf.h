@@ -104,6 +104,28 @@ private:
 	int			count = 0;
 };
 
+/*
+ * Run show(i) for each i from 0 up to count, in a memory context that is emptied after
+ * each, so that memory does not grow with the number of rows.  May ereport.
+ */
+template <typename Show>
+inline void
+show_each(int count, Show show)
+{
+	MemoryContext row_context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext row",
+													  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old_context = MemoryContextSwitchTo(row_context);
+
+	for (int i = 0; i < count; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		show(i);
+		MemoryContextReset(row_context);
+	}
+	MemoryContextSwitchTo(old_context);
+	MemoryContextDelete(row_context);
+}
+
 }								/* namespace advisory */
 
 #endif							/* ADVISORY_EXT_SRF_H */

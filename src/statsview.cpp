@@ -57,18 +57,10 @@ show_stats(ReturnSetInfo *result)
 	PendingHolds pending;
 	int			count;
 	KnownName  *names = directory_read(MyDatabaseId, &count);
-	MemoryContext row_context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext row",
-													  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext old_context = MemoryContextSwitchTo(row_context);
 
-	for (int i = 0; i < count; i++)
-	{
-		CHECK_FOR_INTERRUPTS();
+	show_each(count, [&](int i) {
 		show_name(names[i], pending.of(names[i].key), result);
-		MemoryContextReset(row_context);
-	}
-	MemoryContextSwitchTo(old_context);
-	MemoryContextDelete(row_context);
+	});
 }
 
 void

@@ -325,33 +325,23 @@ View::print(const WaitLine &line)
 	row.put(result);
 }
 
-/* Run show(view, line) for each line, in memory that does not grow with their number. */
+/* Run show(view, line) for each line of the trees. */
 template <typename Show>
 static void
-show_each(ReturnSetInfo *result, Show show)
+show_lines(ReturnSetInfo *result, Show show)
 {
 	WaitTrees	trees = read_wait_trees();
 	View		view(trees, result);
-	MemoryContext row_context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext row",
-													  ALLOCSET_DEFAULT_SIZES);
 
-	for (int i = 0; i < trees.count; i++)
-	{
-		MemoryContext old_context;
-
-		CHECK_FOR_INTERRUPTS();
-		old_context = MemoryContextSwitchTo(row_context);
+	show_each(trees.count, [&](int i) {
 		show(view, trees.lines[i]);
-		MemoryContextSwitchTo(old_context);
-		MemoryContextReset(row_context);
-	}
-	MemoryContextDelete(row_context);
+	});
 }
 
 void
 show_waits(ReturnSetInfo *result)
 {
-	show_each(result, [](View &view, const WaitLine &line) {
+	show_lines(result, [](View &view, const WaitLine &line) {
 		view.show(line);
 	});
 }
@@ -359,7 +349,7 @@ show_waits(ReturnSetInfo *result)
 void
 print_waits(ReturnSetInfo *result)
 {
-	show_each(result, [](View &view, const WaitLine &line) {
+	show_lines(result, [](View &view, const WaitLine &line) {
 		view.print(line);
 	});
 }
