@@ -92,14 +92,6 @@ struct RoleEntry
 	TimestampTz no_eviction_before;
 };
 
-/* Who gives a name. */
-struct Giver
-{
-	Oid			role;
-	bool		is_superuser;	/* found out before any lock is taken */
-	bool		has_lock;		/* that the name is of, for itself alone */
-};
-
 struct Directory
 {
 	LWLock		lock;
@@ -714,11 +706,11 @@ reference_to(DirectoryEntry *entry) noexcept
 
 /* The entry of a key, or a new one, for which there must be room. */
 static DirectoryEntry *
-find_or_add(const DirectoryKey &key, const RegisteredName &name, Oid role, bool *found)
+find_or_add(const DirectoryKey &key, const RegisteredName &name, const Giver &giver, bool *found)
 {
 	int			number = directory->first_free;
 	DirectoryEntry *entry = entry_at(number);
-	RoleEntry  *payer = role_entry(role);
+	RoleEntry  *payer = role_entry(giver.role);
 
 	/* Into an entry that is free still; what can fail comes first. */
 	set_text(entry, name);
@@ -737,9 +729,9 @@ find_or_add(const DirectoryKey &key, const RegisteredName &name, Oid role, bool 
 	directory->first_free = entry->next_free;
 	directory->live_count++;
 	entry->key = key;
-	entry->payer = role;
-	set_giver(entry, role);
-	stats_init(&entry->stats);
+	entry->payer = giver.role;
+	set_giver(entry, giver.role);
+	stats_init(&entry->stats, giver.since);
 	/* Whoever gives a name is about to have the lock. */
 	pg_atomic_write_u32(&entry->used, HELD);
 	pg_atomic_fetch_add_u64(&entry->life, STATE_LIVE - STATE_FREE);
@@ -797,7 +789,7 @@ find_or_make(const RegisteredName &name, const Giver &giver, DirectoryEntry **en
 		if (!make_room(giver))
 			return false;
 	}
-	*entry = find_or_add(key, name, giver.role, &found);
+	*entry = find_or_add(key, name, giver, &found);
 	*is_new = !found;
 	return true;
 }
@@ -825,24 +817,47 @@ register_name(const RegisteredName &name, const Giver &giver, DirectoryReference
 	return result;
 }
 
-/* The common case: the name is there, and nothing has to change.  With Directory.lock held. */
-static bool
+/* With Directory.lock held. */
+static Found
 find_registered(const RegisteredName &name, Oid role, DirectoryReference *reference)
 {
 	DirectoryEntry *entry = look_up(directory_key(MyDatabaseId, name.key));
 
-	if (entry == nullptr || !is_same_name(entry, name) || !knows_role(entry, role))
-		return false;
+	if (entry == nullptr)
+		return Found::nothing;
+	if (!is_same_name(entry, name) || !knows_role(entry, role))
+		return Found::other;
 	*reference = reference_to(entry);
-	return directory_is_current(reference);
+	return directory_is_current(reference) ? Found::name : Found::other;
+}
+
+Giver
+present_giver(bool has_lock)
+{
+	return Giver{GetUserId(), superuser(), has_lock, GetCurrentStatementStartTimestamp()};
+}
+
+Found
+directory_look(const RegisteredName &name, Oid role, DirectoryReference *reference)
+{
+	Found		found = Found::nothing;
+
+	*reference = DirectoryReference{};
+	if (!is_attached())
+		return found;
+	shared_attempt([&]() {
+		LWLockAcquire(&directory->lock, LW_SHARED);
+		found = find_registered(name, role, reference);
+		LWLockRelease(&directory->lock);
+	});
+	return found;
 }
 
 Registered
-directory_register(const RegisteredName &name, bool has_lock, DirectoryReference *reference, OtherName *other)
+directory_register(const RegisteredName &name, const Giver &giver, DirectoryReference *reference, OtherName *other)
 {
 	static bool expect_new = false;
 	Registered	result = Registered::refused;
-	Giver		giver = {GetUserId(), superuser(), has_lock};
 
 	*reference = DirectoryReference{};
 	if (!is_attached())
@@ -853,7 +868,7 @@ directory_register(const RegisteredName &name, bool has_lock, DirectoryReference
 		if (!expect_new)
 		{
 			LWLockAcquire(&directory->lock, LW_SHARED);
-			if (find_registered(name, giver.role, reference))
+			if (find_registered(name, giver.role, reference) == Found::name)
 				result = Registered::stored;
 			LWLockRelease(&directory->lock);
 			if (result == Registered::stored)
@@ -914,25 +929,26 @@ directory_stats(const DirectoryReference &reference) noexcept
 
 /* ---- Reading ---- */
 
-/* As it stands in the directory, with room for a mark behind it. */
+/* As it stands in the directory, with room for a mark behind it; what comes behind that. */
 static char *
-copy_text(std::string_view text)
+copy_text(char *copy, std::string_view text) noexcept
 {
-	auto	   *copy = static_cast<char *>(palloc(text.size() + sizeof(CUT_MARK)));
-
 	memcpy(copy, text.data(), text.size());
 	copy[text.size()] = '\0';
-	return copy;
+	return copy + text.size() + sizeof(CUT_MARK);
 }
 
 /* palloc'd, and not yet fit to be shown.  Directory.lock must be held. */
 static void
 copy_entry(DirectoryEntry *entry, KnownName *known)
 {
+	auto	   *copy = static_cast<char *>(palloc(entry->ns_length + entry->name_length + 2 * sizeof(CUT_MARK)));
+
 	known->database = entry->key.database;
 	known->key = Key{entry->key.key};
-	known->ns = entry->by_name ? copy_text(namespace_of(entry)) : nullptr;
-	known->name = copy_text(name_of(entry));
+	known->ns = entry->by_name ? copy : nullptr;
+	known->name = copy_text(copy, namespace_of(entry));
+	copy_text(known->name, name_of(entry));
 	known->ns_is_cut = entry->full_ns_length > entry->ns_length;
 	known->name_is_cut = entry->full_name_length > entry->name_length;
 	memcpy(known->roles, entry->roles, sizeof(known->roles));

@@ -3,6 +3,10 @@
  *		The names of locks, shared by all sessions: (database, key) to namespace
  *		and name, with the statistics of each.
  *
+ * A new name of a transaction-level lock goes with the hold first (published.h), and
+ * comes here when that ends: taking a lock should not cost what others may never ask
+ * for.
+ *
  * Bounded by advisory_ext.max_names.  When it is full the names that were not used
  * for the longest time make room, but never that of a lock that somebody holds or
  * waits for; and a role that is no superuser fills no more than a quarter.
@@ -43,6 +47,26 @@ struct RegisteredName
 	std::string_view name;
 };
 
+/* Who gives a name. */
+struct Giver
+{
+	Oid			role;
+	bool		is_superuser;
+	bool		has_lock;		/* that the name is of, for itself alone */
+	TimestampTz since;			/* when the statistics of a new name begin */
+};
+
+/* The current user, now. */
+Giver		present_giver(bool has_lock);
+
+/* What the directory has for the key of a name. */
+enum class Found
+{
+	nothing,
+	name,						/* this name, and that this role gave it */
+	other						/* another name, or this one as given by others */
+};
+
 /* What came of registering a name. */
 enum class Registered
 {
@@ -66,14 +90,22 @@ struct OtherName
 };
 
 /*
- * Make sure that the directory of this database knows the name, and that this
- * role (the current user) is among those who gave it.  *reference is what
- * stands there for the key, also with a clash; nothing if refused.  Where the
- * key was called something else *other says what: a name stays, a label is replaced
- * by a name, and by another label if the caller has the lock for itself alone.
- * May ereport only for a cancel.
+ * Make sure that the directory of this database knows the name, and that the giver's
+ * role is among those who gave it.  *reference is what stands there for the key,
+ * also with a clash; nothing if refused.  Where the key was called something else
+ * *other says what: a name stays, a label is replaced by a name, and by another
+ * label if the giver has the lock for itself alone.  Looks at no catalog.  May
+ * ereport only for a cancel.
  */
-Registered	directory_register(const RegisteredName &name, bool has_lock, DirectoryReference *reference, OtherName *other);
+Registered	directory_register(const RegisteredName &name, const Giver &giver, DirectoryReference *reference,
+							   OtherName *other);
+
+/*
+ * What is there for the key of a name that this role gives?  *reference is the name
+ * itself, if it is.  Found::nothing also where there is no directory.  May ereport
+ * only for a cancel.
+ */
+Found		directory_look(const RegisteredName &name, Oid role, DirectoryReference *reference);
 
 /*
  * Does the entry still stand for what it did?  Marks it as in use.  Cheap: no

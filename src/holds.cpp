@@ -48,9 +48,11 @@ struct NoteByKey
 	char		status;
 };
 
+/* The key is in the note, too, but here the processor has it sooner. */
 struct NoteByName
 {
 	Hold	   *hold;
+	int64		key;
 	uint32		hash;
 	char		status;
 };
@@ -237,6 +239,7 @@ clear_names(Hold *hold) noexcept
 	hold->has_name = false;
 	hold->by_name = false;
 	hold->is_found_by_name = false;
+	hold->goes_with_holds = false;
 	hold->gave_name = false;
 	hold->wants_label = false;
 	hold->entry = DirectoryReference{};
@@ -322,7 +325,7 @@ find_again(Hold *hold) noexcept
 
 	by_key_insert(notes_by_key, hold->key.value, &found)->hold = hold;
 	if (hold->is_found_by_name)
-		by_name_insert(notes_by_name, hold, &found);
+		by_name_insert(notes_by_name, hold, &found)->key = hold->key.value;
 }
 
 /*
@@ -477,32 +480,28 @@ is_kept_whole(const NoteName &name) noexcept
 }
 
 /* The note that goes by this name, or null; and the name's hash. */
-static Hold *
+static NoteByName *
 find_note_by_name(const NoteName &name, uint32 *hash) noexcept
 {
-	NoteByName *note;
-
 	if (notes_by_name == nullptr || !is_kept_whole(name))
 		return nullptr;
 	wanted_name = &name;
 	*hash = hash_name(name);
-	note = by_name_lookup_hash(notes_by_name, nullptr, *hash);
-	return note != nullptr ? note->hold : nullptr;
+	return by_name_lookup_hash(notes_by_name, nullptr, *hash);
 }
 
 LockName
 named_lock(std::string_view ns, std::string_view name)
 {
 	LockName	lock = {};
-	Hold	   *hold = find_note_by_name(NoteName{ns, name}, &lock.hash);
+	NoteByName *note = find_note_by_name(NoteName{ns, name}, &lock.hash);
 
 	lock.ns = ns;
 	lock.name = name;
-	if (hold != nullptr)
+	if (note != nullptr)
 	{
-		directory_prefetch(hold->entry);
-		lock.key = hold->key;
-		lock.known = hold;
+		lock.key = Key{note->key};
+		lock.known = note->hold;
 		lock.epoch = notebook_epoch;
 	}
 	else
@@ -543,13 +542,20 @@ should_rename(const Hold *hold, const LockName &name) noexcept
 	return name.by_name() || !hold->by_name;
 }
 
+static bool
+is_utf8_as_it_is(std::string_view text)
+{
+	return to_utf8(text).data() == text.data();
+}
+
 static void
 rename_note(Hold *hold, const LockName &name)
 {
 	std::string_view ns = kept_part(name.ns);
 	std::string_view text = kept_part(name.name);
 	int64		ns_key = ns.size() < name.ns.size() ? key_of(name.ns).value : 0;
-	size_t		bytes = ns.size() + text.size() + 2;
+	size_t		copy_length = ns.size() + text.size();
+	size_t		bytes = copy_length + 2;
 	auto	   *copy = bytes <= NOTE_TEXT_BYTES
 		? nullptr : static_cast<char *>(MemoryContextAlloc(notebook_context, bytes));
 	bool		found;
@@ -573,8 +579,10 @@ rename_note(Hold *hold, const LockName &name)
 	hold->rest->ns_key = ns_key;
 	if (!name.by_name() || !is_kept_whole(NoteName{name.ns, name.name}))
 		return;
-	by_name_insert_hash(notes_by_name, hold, name.hash != 0 ? name.hash : hash_note(hold), &found);
+	by_name_insert_hash(notes_by_name, hold, name.hash != 0 ? name.hash : hash_note(hold), &found)->key =
+		hold->key.value;
 	hold->is_found_by_name = true;
+	hold->goes_with_holds = copy_length <= RECORD_TEXT_BYTES && is_utf8_as_it_is(ns) && is_utf8_as_it_is(text);
 }
 
 /* The other name of a key that two names share, as far as the current user may know it. */
@@ -613,7 +621,7 @@ register_name(Hold *hold, const LockName &name, bool has_lock)
 	if (name.by_name())
 		registered.ns = to_utf8(name.ns);
 	hold->role = GetUserId();
-	result = directory_register(registered, has_lock, &hold->entry, &other);
+	result = directory_register(registered, present_giver(has_lock), &hold->entry, &other);
 	has_other = result == Registered::clash || result == Registered::replaced;
 	hold->wants_label = result == Registered::clash && !name.by_name() && !has_lock;
 	if (is_own_name)
@@ -632,13 +640,43 @@ is_other_label(const Hold *hold, const LockName &name) noexcept
 		!hold->clash_reported;
 }
 
+/* Is it held by this role, and the name goes with the hold? */
+static bool
+is_published_with_name(const Hold *hold) noexcept
+{
+	return hold->goes_with_holds && hold->role == GetUserId() && has_xact_hold(hold);
+}
+
+/*
+ * A name that the directory does not have can go with the hold, for as long as
+ * there is one, and into the directory afterwards, which spares who takes the lock the
+ * time for that.  If the directory has it, it is found here.
+ */
+static bool
+may_register_later(Hold *hold, const LockName &name)
+{
+	RegisteredName wanted = {name.key, name.ns, name.name};
+
+	if (!hold->goes_with_holds || !name.by_name() || !xact_holds_are_shared() || max_names_setting() <= 0)
+		return false;
+	if (hold->entry.entry == nullptr && is_published_with_name(hold))
+		return true;
+	if (directory_look(wanted, GetUserId(), &hold->entry) == Found::other)
+		return false;
+	hold->role = GetUserId();
+	hold->gave_name = true;
+	return true;
+}
+
 /* Have the directory know the name, unless it did the last time that this role used it. */
 static void
-register_once(Hold *hold, const LockName &name)
+register_once(Hold *hold, const LockName &name, Scope scope)
 {
 	if (hold->entry.entry != nullptr && hold->role == GetUserId() && !is_other_label(hold, name))
 		return;
-	if (name.has_name() && track_setting() != Track::none)
+	if (!name.has_name() || track_setting() == Track::none)
+		return;
+	if (scope != Scope::transaction || !may_register_later(hold, name))
 		register_name(hold, name, false);
 }
 
@@ -702,7 +740,7 @@ hold_open(const LockName &name, Scope scope)
 
 	strike_released(hold);		/* which may give back room, so it comes before */
 	published_reserve(scope);
-	register_once(hold, name);
+	register_once(hold, name, scope);
 	return hold;
 }
 
@@ -725,11 +763,10 @@ hold_count_event(Hold *hold, Event event) noexcept
 }
 
 void
-hold_will_wait(Hold *hold, const LockName &name)
+hold_not_free(Hold *hold, const LockName &name)
 {
-	if (hold->entry.entry != nullptr)
+	if (hold->entry.entry != nullptr || hold->goes_with_holds)
 		ensure_registered(hold, name, false);
-	hold_count_event(hold, Event::contended);
 }
 
 void
@@ -745,8 +782,10 @@ count_record(const HoldRecord *record) noexcept
 {
 	NameStats  *stats = record->is_counted ? stats_of(record->hold) : nullptr;
 
-	if (stats == nullptr || record->last_acquired_at < stats_since(stats))
+	if (stats == nullptr || record->last_acquired_at < stats_reset_at(stats))
 		return;
+	if (record->is_new)
+		stats_note_since(stats, Max(record->acquired_at, stats_reset_at(stats)));
 	stats_count(stats, Event::acquired, record->count);
 	stats_note_acquired(stats, record->last_acquired_at);
 }
@@ -780,7 +819,7 @@ static void
 count_hold(Hold *hold, TimestampTz from, TimestampTz now) noexcept
 {
 	if (NameStats *stats = stats_of(hold))
-		stats_add(&stats->hold, Max(from, stats_since(stats)), now);
+		stats_add(&stats->hold, Max(from, stats_reset_at(stats)), now);
 	mark_if_free(hold);
 }
 
@@ -794,26 +833,42 @@ log_long_hold(const Hold *hold, Mode mode, TimestampTz from, TimestampTz now)
 
 /* ---- Holds ---- */
 
-static HoldRecord
-make_record(Hold *hold, Mode mode, TimestampTz since, TimestampTz now) noexcept
+/* Let the name go with the hold; it is the directory's name, or will be. */
+static void
+add_name(HoldRecord *record, const Hold *hold) noexcept
 {
-	HoldRecord	record = {};
+	record->ns_length = static_cast<uint8>(hold->ns_kept);
+	record->name_length = static_cast<uint8>(hold->name_kept);
+	memcpy(record->text, hold->text(), hold->ns_kept);
+	memcpy(record->text + hold->ns_kept, hold->name(), hold->name_kept);
+}
 
-	record.key = hold->key.value;
-	record.objsubid = OBJSUBID_KEY;
-	record.mode = static_cast<uint8>(index_of(mode));
-	record.has_name = hold_proves_name(hold);
-	record.is_counted = hold->entry.entry != nullptr && track_setting() == Track::all;
-	record.nest_level = GetCurrentTransactionNestLevel();
-	record.role = GetUserId();
-	record.taker = NO_RECORD;
-	record.acquired_at = since;
-	record.last_acquired_at = now;
-	record.count = 1;
-	record.hold = hold;
-	record.previous = hold->xact_record[index_of(mode)];
-	record.next = NO_RECORD;
-	return record;
+static void
+fill_record(HoldRecord *record, Hold *hold, Mode mode, TimestampTz since, TimestampTz now) noexcept
+{
+	bool		is_known = hold->entry.entry != nullptr;
+
+	record->key = hold->key.value;
+	record->objsubid = OBJSUBID_KEY;
+	record->mode = static_cast<uint8>(index_of(mode));
+	record->has_name = hold_proves_name(hold);
+	record->is_last = false;
+	record->is_new = !is_known && record->has_name && hold->goes_with_holds && track_setting() != Track::none;
+	record->is_counted = (is_known || record->is_new) && track_setting() == Track::all;
+	record->is_superuser = record->is_new && superuser();
+	record->nest_level = GetCurrentTransactionNestLevel();
+	record->role = GetUserId();
+	record->taker = NO_RECORD;
+	record->acquired_at = since;
+	record->last_acquired_at = now;
+	record->count = 1;
+	record->hold = hold;
+	record->previous = hold->xact_record[index_of(mode)];
+	record->next = NO_RECORD;
+	record->ns_length = 0;
+	record->name_length = 0;
+	if (record->has_name && hold->goes_with_holds)
+		add_name(record, hold);
 }
 
 static void
@@ -831,7 +886,10 @@ note_xact_hold(Hold *hold, Mode mode, TimestampTz since, TimestampTz now) noexce
 	if (newest != NO_RECORD && xact_record(newest)->nest_level == GetCurrentTransactionNestLevel())
 		add_to_record(xact_record(newest), now);
 	else
-		newest = publish_xact_hold(make_record(hold, mode, since, now));
+	{
+		fill_record(next_xact_record(), hold, mode, since, now);
+		newest = publish_xact_hold();
+	}
 }
 
 static void
@@ -845,7 +903,12 @@ note_session_hold(Hold *hold, const LockName &name, Mode mode, TimestampTz since
 	if (place != NO_RECORD)
 		add_to_record(session_record(place), now);
 	else
-		place = publish_session_hold(make_record(hold, mode, since, now));
+	{
+		HoldRecord	record;
+
+		fill_record(&record, hold, mode, since, now);
+		place = publish_session_hold(record);
+	}
 }
 
 void
@@ -975,6 +1038,30 @@ log_ended_holds(int from, int count, TimestampTz now)
 }
 
 /*
+ * The directory gets the names that it did not have yet.  There is no transaction any
+ * more that catalogs could be looked at in, and nobody to be warned.
+ */
+static void
+register_new_names(int from)
+{
+	for (int i = from; i < xact_record_count(); i++)
+	{
+		const HoldRecord *record = xact_record(i);
+		Hold	   *hold = record->hold;
+		RegisteredName name = {Key{record->key}, record->ns(), record->name()};
+		OtherName	other;
+
+		if (!record->is_new || hold->entry.entry != nullptr)
+			continue;
+		hold->role = record->role;
+		/* If it has another name by now, who uses it next will be told. */
+		if (directory_register(name, Giver{record->role, record->is_superuser, false, record->acquired_at},
+							   &hold->entry, &other) != Registered::stored)
+			hold->entry = DirectoryReference{};
+	}
+}
+
+/*
  * What the records from this one on stand for is held no more.  First all is put
  * in order, then counted, then logged: that can fail.
  */
@@ -987,6 +1074,7 @@ strike_xact_records(int from)
 	if (count <= from)
 		return;
 	now = GetCurrentTimestamp();
+	register_new_names(from);
 	withdraw_xact_holds(from);
 	for (int i = count - 1; i >= from; i--)
 	{

@@ -59,8 +59,9 @@ struct alignas(PG_CACHE_LINE_SIZE) Hold
 	bool		has_name;
 	bool		by_name;		/* else the name is a label */
 	bool		is_found_by_name;
+	bool		goes_with_holds;	/* the name is published with what is held by it */
 	bool		clash_reported;
-	bool		gave_name;		/* the directory has this name, and that this role gave it */
+	bool		gave_name;		/* the directory has this name, or is to have it, and that this role gave it */
 	bool		wants_label;	/* the directory has another, which will be replaced once the lock is had */
 	HoldRest   *rest;			/* never null */
 	char		short_text[NOTE_TEXT_BYTES];
@@ -148,10 +149,10 @@ int64		hold_count(const Hold *hold, Mode mode) noexcept;
 Key		   *hold_session_keys(std::string_view ns, int *count);
 
 /*
- * The lock is to be waited for, under this name: see that others can learn it.  May
- * ereport for a cancel.
+ * The lock was not free, asked for under this name: see that others can learn it.
+ * May ereport for a cancel.
  */
-void		hold_will_wait(Hold *hold, const LockName &name);
+void		hold_not_free(Hold *hold, const LockName &name);
 
 /* Count an event, or a wait, in the statistics of the lock's name. */
 void		hold_count_event(Hold *hold, Event event) noexcept;

@@ -139,12 +139,11 @@ void
 LeakFinder::look_at(const LockEntry &entry)
 {
 	const LocalPgBackendStatus *status = entry.granted ? backends.find(entry.pid) : nullptr;
-	PublishedHold published;
 
 	if (status == nullptr || !may_see_role(status->backendStatus.st_userid))
 		return;
 
-	const PublishedHold *hold = names.published(entry, &published) ? &published : nullptr;
+	const PublishedHold *hold = names.published(entry);
 	const char *reason = reason_of(entry, status->backendStatus, hold);
 
 	if (reason != nullptr)

@@ -399,7 +399,7 @@ wait_in_public(Hold *hold, const LockRequest &request, Timeout timeout, Waited *
 	Outcome		outcome;
 
 	waited->from = GetCurrentTimestamp();
-	hold_will_wait(hold, request.name);
+	hold_count_event(hold, Event::contended);
 	if (hold_proves_name(hold))
 		publish_wait(request.tag());
 	outcome = wait_for_grant(request, timeout, error);
@@ -469,7 +469,10 @@ take(const LockRequest &request, Timeout timeout, ErrorData **error)
 	CHECK_FOR_INTERRUPTS();
 	hold = hold_open(request.name, request.scope);
 	if (acquire(request, true) == LOCKACQUIRE_NOT_AVAIL)
+	{
+		hold_not_free(hold, request.name);
 		outcome = timeout.is_immediate() ? Outcome::not_free : wait_in_public(hold, request, timeout, &waited, error);
+	}
 	if (outcome == Outcome::granted)
 	{
 		note_or_release(hold, request, waited);

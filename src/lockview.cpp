@@ -272,8 +272,7 @@ scope_of(const LockEntry &entry, const PublishedHold *hold)
 void
 View::add_times(Row &row, const LockEntry &entry, bool with_hold)
 {
-	PublishedHold published;
-	const PublishedHold *hold = with_hold && names.published(entry, &published) ? &published : nullptr;
+	const PublishedHold *hold = with_hold ? names.published(entry) : nullptr;
 	TimestampTz acquired = hold != nullptr ? hold->acquired_at : 0;
 
 	row.add(words.text_of(lockmode_name(entry.lockmode)));

@@ -5,6 +5,7 @@
 #include "pg.h"
 
 #include "backends.h"
+#include "encoding.h"
 #include "holds.h"
 #include "names.h"
 
@@ -82,18 +83,68 @@ Names::Names(int lookups)
 {
 }
 
+KnownName
+make_known(const NewName &name)
+{
+	KnownName	known = {};
+
+	known.database = name.database;
+	known.key = name.key;
+	known.ns = from_utf8(name.ns);
+	known.name = from_utf8(name.name);
+	known.roles[0] = name.role;
+	known.stats.since = name.since;
+	return known;
+}
+
+/*
+ * The name of a key, wherever it is: the directory, or what goes with a hold; null
+ * if it is not known.  palloc'd.
+ */
+static const KnownName *
+find_name(Oid database, Key key)
+{
+	const KnownName *known = directory_find(database, key);
+	NewName    *names;
+	int			count;
+
+	if (known != nullptr)
+		return known;
+	names = read_new_names(database, &key, &count);
+	if (count == 0)
+		return directory_find(database, key);	/* where it may have gone in the meantime */
+
+	auto	   *made = static_cast<KnownName *>(palloc(sizeof(KnownName)));
+
+	*made = make_known(names[0]);
+	return made;
+}
+
 void
 Names::read_whole()
 {
+	int			new_count;
+	NewName    *new_names = read_new_names(InvalidOid, nullptr, &new_count);
 	int			count;
 	KnownName  *names = directory_read(InvalidOid, &count);
 
 	/* It is empty still; let it not grow step by step. */
 	items_destroy(items);
-	items = items_create(context, Max(count, FIRST_ITEMS), nullptr);
+	items = items_create(context, Max(count + new_count, FIRST_ITEMS), nullptr);
 	for (int i = 0; i < count; i++)
-		add(ItemKey{names[i].key.value, names[i].database}, ShownName{names[i].ns, names[i].name}, names[i].roles);
+		add(names[i]);
+	for (int i = 0; i < new_count; i++)
+	{
+		if (items_lookup(items, ItemKey{new_names[i].key.value, new_names[i].database}) == nullptr)
+			add(make_known(new_names[i]));
+	}
 	has_read_whole = true;
+}
+
+Names::Item *
+Names::add(const KnownName &known)
+{
+	return add(ItemKey{known.key.value, known.database}, ShownName{known.ns, known.name}, known.roles);
 }
 
 Names::Item *
@@ -121,8 +172,8 @@ Names::item_for(const LOCKTAG &tag)
 		return item;
 	if (!is_many)
 	{
-		if (const KnownName *known = directory_find(decoded.database, decoded.key))
-			return add(key, ShownName{known->ns, known->name}, known->roles);
+		if (const KnownName *known = find_name(decoded.database, decoded.key))
+			return add(*known);
 	}
 	if (look_in_notebook(key, &name, &roles[0]))
 		return add(key, name, roles);
@@ -143,7 +194,7 @@ Names::may_see_role_again(Oid role)
 bool
 Names::may_see(const LockEntry &entry, const Item *item)
 {
-	PublishedHold hold;
+	const PublishedHold *hold = published(entry);
 	Oid			named_as;
 
 	if (sees_all)
@@ -155,7 +206,7 @@ Names::may_see(const LockEntry &entry, const Item *item)
 	if (!entry.granted)
 		named_as = holds.find_wait(entry.proc_number, entry.pid, entry.tag);
 	else
-		named_as = published(entry, &hold) ? hold.role : InvalidOid;
+		named_as = hold != nullptr ? hold->role : InvalidOid;
 	return OidIsValid(named_as) && may_see_role(named_as);
 }
 
@@ -181,9 +232,44 @@ Names::of(const LockEntry &entry)
 	return item_to_show(entry)->name;
 }
 
+const PublishedHold *
+Names::published(const LockEntry &entry)
+{
+	if (!entry.granted)
+		return nullptr;
+	if (last_entry != &entry)
+	{
+		last_is_published = holds.find(entry.proc_number, entry.pid, entry.tag, entry.lockmode, &last_hold);
+		last_entry = &entry;
+	}
+	return last_is_published ? &last_hold : nullptr;
+}
+
+/* Does the name go with the hold, and may the current user see it for that? */
+bool
+Names::may_see_all_of(const LockEntry &entry, const PublishedHold *hold)
+{
+	return hold != nullptr && !hold->name.empty() &&
+		(sees_all || (may_see_role_again(entry.role) && may_see_role_again(hold->role)));
+}
+
+static NullableDatum
+make_utf8_text(std::string_view utf8)
+{
+	if (GetDatabaseEncoding() == PG_UTF8)
+		return NullableDatum{PointerGetDatum(cstring_to_text_with_len(utf8.data(), static_cast<int>(utf8.size()))), false};
+	return make_text(from_utf8(utf8));
+}
+
 ShownTexts
 Names::texts_of(const LockEntry &entry)
 {
+	const PublishedHold *hold = published(entry);
+
+	/* The usual case, and the cheapest. */
+	if (may_see_all_of(entry, hold))
+		return ShownTexts{make_utf8_text(hold->ns), make_utf8_text(hold->name)};
+
 	Item	   *item = item_to_show(entry);
 
 	if (!item->has_texts)
@@ -230,7 +316,7 @@ visible_name(const LOCKTAG &tag)
 	if (!has_key(decoded.kind))
 		return nullptr;
 
-	const KnownName *known = directory_find(decoded.database, decoded.key);
+	const KnownName *known = find_name(decoded.database, decoded.key);
 
 	if (known != nullptr && may_see_name(known->roles))
 		name = ShownName{known->ns, known->name};

@@ -56,12 +56,11 @@ public:
 	/* The same as text values, which are made once for all entries of a lock. */
 	ShownTexts	texts_of(const LockEntry &entry);
 
-	/* What the holder said of an entry that is granted; false if nothing.  May ereport. */
-	bool		published(const LockEntry &entry, PublishedHold *hold)
-	{
-		return entry.granted &&
-			holds.find(entry.proc_number, entry.pid, entry.tag, entry.lockmode, hold);
-	}
+	/*
+	 * What the holder said of an entry that is granted; null if nothing.  Good
+	 * until the next call.  May ereport.
+	 */
+	const PublishedHold *published(const LockEntry &entry);
 
 	struct Item;
 
@@ -69,9 +68,11 @@ private:
 	void		read_whole();
 	void		fill(Item *item, const ShownName &name, const Oid *roles);
 	Item	   *add(const struct ItemKey &key, const ShownName &name, const Oid *roles);
+	Item	   *add(const KnownName &known);
 	Item	   *item_for(const LOCKTAG &tag);
 	Item	   *item_to_show(const LockEntry &entry);
 	bool		may_see(const LockEntry &entry, const Item *item);
+	bool		may_see_all_of(const LockEntry &entry, const PublishedHold *hold);
 	bool		may_see_role_again(Oid role);
 
 	MemoryContext context;
@@ -82,6 +83,9 @@ private:
 	Item	   *unknown;		/* stands for all that have no name */
 	Item	   *hidden;			/* and for all that must not be shown */
 	PublishedHolds holds;
+	const LockEntry *last_entry = nullptr;	/* that was asked for, and the answer */
+	bool		last_is_published = false;
+	PublishedHold last_hold;
 	Oid			last_role;		/* that was asked for, and the answer */
 	bool		last_answer;
 };
@@ -91,6 +95,9 @@ private:
  * row is about.  May ereport (out of memory).
  */
 void		add_name_columns(Row &row, const DecodedTag &tag, const ShownTexts &name);
+
+/* A name that the directory does not have yet, as it will have it.  palloc'd.  May ereport. */
+KnownName	make_known(const NewName &name);
 
 /*
  * The lock as messages name it (lockname.h): a lock by key, without a label, by

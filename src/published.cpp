@@ -24,6 +24,9 @@ static constexpr int FIRST_RECORDS = 64;
 static constexpr int FIRST_TAKERS = 8;
 static constexpr int MAX_TAKERS = 1024;
 
+/* So many records are looked at before they are indexed: some more than there are partitions. */
+static constexpr int NEAR_RECORDS = 4 * NUM_LOCK_PARTITIONS;
+
 /* A list that grew beyond this is given back when it is empty. */
 static constexpr int KEPT_RECORDS = 4096;
 
@@ -265,13 +268,13 @@ publish_count(Scope scope) noexcept
 	pg_atomic_write_u32(&my_session->lists[index_of(scope)].count, list->count);
 }
 
+/* Where the record stands that was just written behind the others. */
 static int
-append_record(Scope scope, const HoldRecord &record) noexcept
+append_record(Scope scope) noexcept
 {
 	RecordList *list = my_list(scope);
 	int			index = list->count;
 
-	list->records[index] = record;
 	list->count++;
 	list->live++;
 	publish_count(scope);
@@ -290,10 +293,22 @@ xact_record_count() noexcept
 	return my_list(Scope::transaction)->count;
 }
 
-int
-publish_xact_hold(const HoldRecord &record) noexcept
+HoldRecord *
+next_xact_record() noexcept
 {
-	return append_record(Scope::transaction, record);
+	return &my_list(Scope::transaction)->records[my_list(Scope::transaction)->count];
+}
+
+int
+publish_xact_hold() noexcept
+{
+	return append_record(Scope::transaction);
+}
+
+bool
+xact_holds_are_shared() noexcept
+{
+	return my_list(Scope::transaction)->place != InvalidDsaPointer;
 }
 
 /* Run change(), which changes what others can see, so that they see it before or after. */
@@ -433,7 +448,10 @@ publish_session_hold(const HoldRecord &record) noexcept
 	int			index = list->first_free;
 
 	if (index == NO_RECORD)
-		index = append_record(Scope::session, record);
+	{
+		list->records[list->count] = record;
+		index = append_record(Scope::session);
+	}
 	else
 		change_published(list, [&]() {
 			list->first_free = list->records[index].previous;
@@ -601,7 +619,8 @@ struct PublishedHolds::Session
 	int			count;			/* of the records, session-level ones first */
 	int			session_count;
 	HoldRecord *records;
-	records_hash *index;
+	int			next;			/* behind the record that was found last */
+	records_hash *index;		/* made when first needed */
 	Taker	   *takers;
 	int			taker_count;
 	LOCKTAG		awaited;
@@ -674,27 +693,75 @@ copy_own(PublishedHolds::Session *copy)
 	memcpy(copy->takers, my_takers, sizeof(Taker) * copy->taker_count);
 }
 
+static RecordKey
+key_of(const HoldRecord &record) noexcept
+{
+	return RecordKey{record.key, record.objsubid, record.mode};
+}
+
 /* The oldest record of a lock stands for it; a session-level one rather than another. */
 static void
-index_records(PublishedHolds::Session *copy)
+index_records(PublishedHolds::Session *copy, MemoryContext context)
 {
 	bool		found;
 
-	if (copy->count == 0)
-		return;
-	copy->index = records_create(CurrentMemoryContext, copy->count, nullptr);
+	copy->index = records_create(context, copy->count, nullptr);
 	for (int i = 0; i < copy->count; i++)
 	{
-		const HoldRecord &record = copy->records[i];
-
-		if (record.objsubid == 0)
+		if (copy->records[i].objsubid == 0)
 			continue;
 
-		RecordIndex *place = records_insert(copy->index, RecordKey{record.key, record.objsubid, record.mode}, &found);
+		RecordIndex *place = records_insert(copy->index, key_of(copy->records[i]), &found);
 
 		if (!found)
 			place->record = i;
 	}
+}
+
+/*
+ * The server lists a session's locks in the order they were taken in, partition by
+ * partition, and so do the records: the next one asked for is nearly always a few
+ * places on, or near the beginning again.  NO_RECORD if it is not, or may not
+ * be the one that stands for the lock.
+ */
+static int
+find_near(const PublishedHolds::Session *session, const RecordKey &key) noexcept
+{
+	if (session->session_count > 0 && session->session_count < session->count)
+		return NO_RECORD;		/* it may be in both lists */
+	for (int start : {session->next, 0})
+	{
+		int			end = Min(start + NEAR_RECORDS, session->count);
+
+		for (int i = start; i < end; i++)
+		{
+			const HoldRecord &record = session->records[i];
+
+			if (same_record_key(key_of(record), key))
+				return session->session_count > 0 || record.previous == NO_RECORD ? i : NO_RECORD;
+		}
+	}
+	return NO_RECORD;
+}
+
+/* The record that stands for a lock in a mode, or NO_RECORD. */
+static int
+find_record(PublishedHolds::Session *session, const RecordKey &key, MemoryContext context)
+{
+	int			found = find_near(session, key);
+
+	if (found == NO_RECORD && session->count > 0)
+	{
+		if (session->index == nullptr)
+			index_records(session, context);
+
+		RecordIndex *place = records_lookup(session->index, key);
+
+		found = place != nullptr ? place->record : NO_RECORD;
+	}
+	if (found != NO_RECORD)
+		session->next = found + 1;
+	return found;
 }
 
 PublishedHolds::PublishedHolds()
@@ -719,7 +786,6 @@ PublishedHolds::session_of(int proc_number, int pid)
 			copy_own(copy);
 		else if (all != nullptr)
 			copy_session(&all[proc_number], copy);
-		index_records(copy);
 		sessions[proc_number] = copy;
 		MemoryContextSwitchTo(old_context);
 	}
@@ -745,22 +811,24 @@ PublishedHolds::find(int proc_number, int pid, const LOCKTAG &tag, LOCKMODE lock
 	Session    *session = session_of(proc_number, pid);
 	RecordKey	key = {};
 
-	if (session == nullptr || session->index == nullptr || !find_mode(lockmode, &key.mode))
+	if (session == nullptr || !find_mode(lockmode, &key.mode))
 		return false;
 	key.key = decode_tag(tag).key.value;
 	key.objsubid = tag.locktag_field4;
 
-	RecordIndex *place = records_lookup(session->index, key);
+	int			index = find_record(session, key, context);
 
-	if (place == nullptr)
+	if (index == NO_RECORD)
 		return false;
 
-	const HoldRecord &record = session->records[place->record];
+	const HoldRecord &record = session->records[index];
 
 	*found = PublishedHold{};
-	found->scope = place->record < session->session_count ? Scope::session : Scope::transaction;
+	found->scope = index < session->session_count ? Scope::session : Scope::transaction;
 	found->acquired_at = record.acquired_at;
 	found->role = record.has_name ? record.role : InvalidOid;
+	found->ns = record.ns();
+	found->name = record.name();
 	if (record.taker >= 0 && record.taker < session->taker_count)
 		found->taker = &session->takers[record.taker];
 	return true;
@@ -779,6 +847,7 @@ PublishedHolds::find_wait(int proc_number, int pid, const LOCKTAG &tag)
 struct PendingKey
 {
 	int64		key;
+	bool		is_taken;
 	PendingStats stats;
 	char		status;
 };
@@ -794,20 +863,30 @@ struct PendingKey
 #define SH_DEFINE
 #include "lib/simplehash.h"
 
+static PendingKey *
+pending_of(pending_hash *keys, int64 key)
+{
+	bool		found;
+	PendingKey *pending = pending_insert(keys, key, &found);
+
+	if (!found)
+	{
+		pending->is_taken = false;
+		pending->stats = PendingStats{};
+	}
+	return pending;
+}
+
 static void
 add_pending(pending_hash *keys, const HoldRecord *records, int count)
 {
 	for (int i = 0; i < count; i++)
 	{
-		bool		found;
-
 		if (records[i].objsubid == 0 || !records[i].is_counted)
 			continue;
 
-		PendingStats *stats = &pending_insert(keys, records[i].key, &found)->stats;
+		PendingStats *stats = &pending_of(keys, records[i].key)->stats;
 
-		if (!found)
-			*stats = PendingStats{};
 		stats->acquired += records[i].count;
 		stats->last_acquired_at = Max(stats->last_acquired_at, records[i].last_acquired_at);
 	}
@@ -834,12 +913,89 @@ PendingHolds::PendingHolds() : keys(pending_create(CurrentMemoryContext, FIRST_R
 	}
 }
 
-PendingStats
-PendingHolds::of(Key key) const noexcept
+namespace
 {
-	PendingKey *found = pending_lookup(keys, key.value);
 
-	return found != nullptr ? found->stats : PendingStats{};
+/* Where new names are collected; grows with no lock held. */
+struct NewNames
+{
+	NewName    *names;
+	int			count;
+	int			capacity;
+};
+
+}								/* anonymous namespace */
+
+static char *
+copy_part(std::string_view part)
+{
+	return pnstrdup(part.data(), part.size());
+}
+
+static int
+count_new(const HoldRecord *records, int count, const Key *key) noexcept
+{
+	int			found = 0;
+
+	for (int i = 0; i < count; i++)
+		found += records[i].is_new && (key == nullptr || records[i].key == key->value);
+	return found;
+}
+
+static void
+add_new(NewNames *found, Oid database, const HoldRecord *records, int count, const Key *key)
+{
+	int			needed = found->count + count_new(records, count, key);
+
+	if (needed > found->capacity)
+	{
+		found->capacity = Max(needed, 2 * found->capacity);
+		found->names = static_cast<NewName *>(found->names == nullptr
+											  ? MemoryContextAllocHuge(CurrentMemoryContext, sizeof(NewName) * found->capacity)
+											  : repalloc_huge(found->names, sizeof(NewName) * found->capacity));
+	}
+	for (int i = 0; found->count < needed; i++)
+	{
+		const HoldRecord &record = records[i];
+
+		if (!record.is_new || (key != nullptr && record.key != key->value))
+			continue;
+		found->names[found->count++] = NewName{database, Key{record.key}, record.role, record.acquired_at,
+											   copy_part(record.ns()), copy_part(record.name())};
+	}
+}
+
+NewName *
+read_new_names(Oid database, const Key *key, int *count)
+{
+	SharedSession *all = all_sessions();
+	NewNames	found = {};
+
+	for (int i = 0; all != nullptr && i < static_cast<int>(ProcGlobal->allProcCount); i++)
+	{
+		SharedSession *session = &all[i];
+
+		CHECK_FOR_INTERRUPTS();
+		if (session->pid == 0)
+			continue;
+		LWLockAcquire(&session->lock, LW_SHARED);
+		if (session->pid != 0 && (!OidIsValid(database) || session->database == database))
+			add_new(&found, session->database, shared_records(session, Scope::transaction),
+					shared_count(session, Scope::transaction), key);
+		LWLockRelease(&session->lock);
+	}
+	*count = found.count;
+	return found.names;
+}
+
+PendingStats
+PendingHolds::take(Key key, bool *is_first)
+{
+	PendingKey *pending = pending_of(keys, key.value);
+
+	*is_first = !pending->is_taken;
+	pending->is_taken = true;
+	return pending->stats;
 }
 
 Oid

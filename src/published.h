@@ -14,6 +14,8 @@
 #ifndef ADVISORY_EXT_PUBLISHED_H
 #define ADVISORY_EXT_PUBLISHED_H
 
+#include <string_view>
+
 #include "locktag.h"
 
 namespace advisory
@@ -24,6 +26,9 @@ struct Hold;
 /* Where a place in a list is meant, and there is none. */
 constexpr int NO_RECORD = -1;
 
+/* A namespace and name of up to so many bytes together go with the hold. */
+constexpr int RECORD_TEXT_BYTES = 62;
+
 /* One hold, of one lock in one mode and scope. */
 struct HoldRecord
 {
@@ -33,6 +38,8 @@ struct HoldRecord
 	bool		has_name:1;		/* its role took it by the namespace and name that the directory has */
 	bool		is_last:1;		/* when it ends: nothing is left of the lock in this mode */
 	bool		is_counted:1;	/* the statistics will have it when it has ended */
+	bool		is_new:1;		/* the directory does not have the name yet */
+	bool		is_superuser:1; /* its role is one */
 	int			nest_level;		/* of the transaction that it belongs to */
 	Oid			role;			/* that took it: the current user at the time */
 	int			taker;			/* session-level: in the list of takers, once the transaction has ended */
@@ -42,7 +49,22 @@ struct HoldRecord
 	Hold	   *hold;			/* only for the session itself */
 	int			previous;		/* the lock's next older record in this mode, or NO_RECORD */
 	int			next;			/* with previous: session-level holds that have no taker yet */
+	uint8		ns_length;
+	uint8		name_length;	/* 0: it carries no name */
+	char		text[RECORD_TEXT_BYTES]; /* namespace and name in UTF-8, one behind the other */
+
+	std::string_view ns() const noexcept
+	{
+		return std::string_view(text, ns_length);
+	}
+	std::string_view name() const noexcept
+	{
+		return std::string_view(text + ns_length, name_length);
+	}
 };
+
+/* It is written with each lock that is taken: two lines of the processor's cache. */
+static_assert(sizeof(HoldRecord) == 128, "a record is to be small");
 
 /*
  * Who took a session-level lock, as far as that can change in a pooled connection:
@@ -64,8 +86,14 @@ void		published_reserve(Scope scope);
 HoldRecord *xact_record(int index) noexcept;
 int			xact_record_count() noexcept;
 
-/* Append a record for which room was reserved; where it stands. */
-int			publish_xact_hold(const HoldRecord &record) noexcept;
+/* Where the next record goes, for which room was reserved: to be filled in. */
+HoldRecord *next_xact_record() noexcept;
+
+/* Append it, now that it is filled in; where it stands. */
+int			publish_xact_hold() noexcept;
+
+/* Can others see this session's transaction-level holds? */
+bool		xact_holds_are_shared() noexcept;
 
 /*
  * Forget all records from this one on.  They can still be read until the next
@@ -113,6 +141,8 @@ struct PublishedHold
 	Scope		scope;
 	TimestampTz acquired_at;
 	Oid			role;			/* that took it by name; invalid if it was not by name */
+	std::string_view ns;		/* the name in UTF-8, if it goes with the hold; good as long as the reader */
+	std::string_view name;
 	const Taker *taker;			/* of a session-level hold; null where not known; good as long as the reader */
 };
 
@@ -142,6 +172,23 @@ private:
 	Session   **sessions;		/* by process number; read when first needed */
 };
 
+/* A name that goes with a hold, and that the directory does not have yet. */
+struct NewName
+{
+	Oid			database;
+	Key			key;
+	Oid			role;			/* that gave it */
+	TimestampTz since;
+	const char *ns;				/* UTF-8, zero-terminated */
+	const char *name;
+};
+
+/*
+ * All such names of a database, or of all if it is InvalidOid; of one key, unless
+ * key is null.  Some can be there more than once.  palloc'd.  May ereport.
+ */
+NewName    *read_new_names(Oid database, const Key *key, int *count);
+
 /* What is held at the moment and not in the statistics yet, of one key of this database. */
 struct PendingStats
 {
@@ -156,7 +203,8 @@ public:
 	/* In the current memory context, which must outlive it.  May ereport. */
 	PendingHolds();
 
-	PendingStats of(Key key) const noexcept;
+	/* Of this key; *is_first says whether it is asked for the first time.  May ereport (out of memory). */
+	PendingStats take(Key key, bool *is_first);
 
 private:
 	struct pending_hash *keys;

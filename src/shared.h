@@ -19,7 +19,7 @@ namespace advisory
 {
 
 /* Changes whenever the layout of anything in shared memory does. */
-#define ADVISORY_EXT_SHARED_NAME "advisory_ext 1"
+#define ADVISORY_EXT_SHARED_NAME "advisory_ext 2"
 
 /* What every session finds first. */
 struct SharedRoot

@@ -24,14 +24,15 @@ clear_duration(Duration *duration) noexcept
 }
 
 void
-stats_init(NameStats *stats) noexcept
+stats_init(NameStats *stats, TimestampTz since) noexcept
 {
 	for (pg_atomic_uint64 &counter : stats->events)
 		pg_atomic_init_u64(&counter, 0);
 	init_duration(&stats->wait);
 	init_duration(&stats->hold);
 	pg_atomic_init_u64(&stats->last_acquired_at, 0);
-	pg_atomic_init_u64(&stats->since, static_cast<uint64>(GetCurrentStatementStartTimestamp()));
+	pg_atomic_init_u64(&stats->since, static_cast<uint64>(since));
+	pg_atomic_init_u64(&stats->reset_at, 0);
 }
 
 void
@@ -43,12 +44,23 @@ stats_clear(NameStats *stats) noexcept
 	clear_duration(&stats->hold);
 	pg_atomic_write_u64(&stats->last_acquired_at, 0);
 	pg_atomic_write_u64(&stats->since, static_cast<uint64>(GetCurrentTimestamp()));
+	pg_atomic_write_u64(&stats->reset_at, pg_atomic_read_u64(&stats->since));
 }
 
 TimestampTz
-stats_since(NameStats *stats) noexcept
+stats_reset_at(NameStats *stats) noexcept
 {
-	return static_cast<TimestampTz>(pg_atomic_read_u64(&stats->since));
+	return static_cast<TimestampTz>(pg_atomic_read_u64(&stats->reset_at));
+}
+
+void
+stats_note_since(NameStats *stats, TimestampTz since) noexcept
+{
+	uint64		present = pg_atomic_read_u64(&stats->since);
+
+	while (static_cast<uint64>(since) < present &&
+		   !pg_atomic_compare_exchange_u64(&stats->since, &present, static_cast<uint64>(since)))
+		;
 }
 
 void
@@ -94,6 +106,7 @@ stats_read(NameStats *stats) noexcept
 	copy.hold_max = static_cast<int64>(pg_atomic_read_u64(&stats->hold.longest));
 	copy.last_acquired_at = static_cast<TimestampTz>(pg_atomic_read_u64(&stats->last_acquired_at));
 	copy.since = static_cast<TimestampTz>(pg_atomic_read_u64(&stats->since));
+	copy.reset_at = stats_reset_at(stats);
 	return copy;
 }
 

@@ -44,6 +44,7 @@ struct NameStats
 	Duration	hold;
 	Duration	wait;
 	pg_atomic_uint64 since;		/* when counting began */
+	pg_atomic_uint64 reset_at;	/* what was acquired before does not count; 0 for never */
 };
 
 /* The same at one moment, for reading. */
@@ -56,13 +57,17 @@ struct StatsCopy
 	int64		hold_max;
 	TimestampTz last_acquired_at;	/* 0 for never */
 	TimestampTz since;
+	TimestampTz reset_at;
 };
 
-/* When counting began. */
-TimestampTz stats_since(NameStats *stats) noexcept;
+/* When they were last set to zero; 0 for never. */
+TimestampTz stats_reset_at(NameStats *stats) noexcept;
 
-/* Before anybody else can see them. */
-void		stats_init(NameStats *stats) noexcept;
+/* Something counts that began then, maybe before they did. */
+void		stats_note_since(NameStats *stats, TimestampTz since) noexcept;
+
+/* Before anybody else can see them; counting began at since. */
+void		stats_init(NameStats *stats, TimestampTz since) noexcept;
 
 /* Begin again from zero. */
 void		stats_clear(NameStats *stats) noexcept;

@@ -32,7 +32,7 @@ show_name(const KnownName &known, PendingStats pending, ReturnSetInfo *result)
 	const StatsCopy &stats = known.stats;
 	Row			row;
 
-	if (pending.last_acquired_at < stats.since)
+	if (pending.last_acquired_at < stats.reset_at)
 		pending = PendingStats{};	/* before the reset */
 
 	row.add_text(is_visible ? known.ns : HIDDEN);
@@ -55,11 +55,20 @@ void
 show_stats(ReturnSetInfo *result)
 {
 	PendingHolds pending;
+	int			new_count;
+	NewName    *new_names = read_new_names(MyDatabaseId, nullptr, &new_count);
 	int			count;
 	KnownName  *names = directory_read(MyDatabaseId, &count);
+	bool		is_first;
 
 	show_each(count, [&](int i) {
-		show_name(names[i], pending.of(names[i].key), result);
+		show_name(names[i], pending.take(names[i].key, &is_first), result);
+	});
+	show_each(new_count, [&](int i) {
+		PendingStats stats = pending.take(new_names[i].key, &is_first);
+
+		if (is_first)
+			show_name(make_known(new_names[i]), stats, result);
 	});
 }
 

@@ -105,6 +105,41 @@ is_deeply(names_of($look, $holder), [], 'released by the built-in: not held');
 $holder->run("SELECT advisory.lock('names', 'a')", 'DISCARD ALL', q(SET client_encoding = 'UTF8'));
 is_deeply($look->rows('SELECT * FROM advisory.activity'), [], 'released by DISCARD ALL: not held');
 
+# ---- New names go with their holds ----------------------------------------------------------------------------
+
+{
+    my $in_directory = sub { $look->value('SELECT names FROM advisory.directory') - shift };
+    my $before       = $in_directory->(0);
+    my $stats        = sub { $look->rows(q(SELECT name, acquired FROM advisory.stats WHERE namespace = 'new' ORDER BY name)) };
+    $holder->run('BEGIN', "SELECT advisory.xact_lock_shared('new', 'a')", 'SAVEPOINT s', "SELECT advisory.xact_lock('new', 'b')");
+    is($in_directory->($before), 0, 'names of transaction-level locks are not in the directory yet');
+    is_deeply(names_of($look, $holder), [ [ 'new', 'a' ], [ 'new', 'b' ] ], 'but are shown');
+    is_deeply($stats->(), [ [ 'a', 1 ], [ 'b', 1 ] ], 'in stats too');
+    $look->run(q(SELECT pg_try_advisory_lock_shared(advisory.key('new', 'a'))));
+    is_deeply(names_of($look, $look), [ [ 'new', 'a' ] ], 'also for who has it by other means');
+    is($look->value(q(SELECT lock FROM advisory.activity WHERE pid = pg_backend_pid())), 'new/a', 'in activity');
+    $look->run('SELECT pg_advisory_unlock_all()');
+    is($look->value("SELECT advisory.try_xact_lock('new', 'b')"), 0, 'somebody who asks in vain');
+    is($in_directory->($before), 1, 'puts it into the directory');
+    $holder->run('ROLLBACK TO s');
+    is_deeply($stats->(), [ [ 'a', 1 ], [ 'b', 1 ] ], 'what a savepoint gave back has counted');
+    $holder->run("SELECT advisory.xact_lock('new', 'c')", 'COMMIT');
+    is($in_directory->($before), 3, 'when they end, all are there');
+    is_deeply($stats->(), [ [ 'a', 1 ], [ 'b', 1 ], [ 'c', 1 ] ], 'and have counted');
+    $holder->run('BEGIN', "SELECT advisory.xact_lock('new', 'd')", 'SAVEPOINT s', "SELECT advisory.xact_lock('new', 'e')", 'ROLLBACK TO s');
+    is($in_directory->($before), 4, 'a rolled back savepoint puts its names there');
+    $holder->query('SELECT 1/0');
+    $holder->run('ROLLBACK');
+    is($in_directory->($before), 5, 'an error those of the transaction');
+    my $ended = there(application => 'ended');
+    $ended->run('BEGIN', "SELECT advisory.xact_lock('new', 'f')");
+    gone($look, $ended);
+    is($in_directory->($before), 6, 'the end of a session those of its transaction');
+    $holder->run(q(SELECT pg_advisory_lock(advisory.key('new', 'f'))));
+    is_deeply(names_of($look, $holder), [ [ 'new', 'f' ] ], 'so that the built-in on its key shows it');
+    $holder->run('SELECT pg_advisory_unlock_all()');
+}
+
 # ---- activity: order and width ------------------------------------------------------------------------------
 
 {
@@ -202,6 +237,10 @@ is($look->value('SELECT collisions FROM advisory.directory'), 0, 'and no collisi
         my $session = there();
         is_deeply($session->query("SELECT advisory.try_xact_lock_key($key, label => '$label')")->{warnings}, [], "the label $label is none");
     }
+    # Also where the name would otherwise go into the directory only when the transaction ends.
+    $look->run(q(SELECT advisory.lock_key(advisory.key('names', 'in a transaction'), label => 'label')), 'SELECT pg_advisory_unlock_all()');
+    $result = $holder->query(q(SELECT advisory.try_xact_lock('names', 'in a transaction')));
+    like("@{ $result->{warnings} }", qr{"names/in a transaction" also has another name\b.*"label"}s, 'a label, and a name in a transaction: a warning');
     # Behind a label, a name takes its place.
     $holder->value(q(SELECT advisory.lock_key(advisory.key('names', 'behind a label'), label => 'first')));
     is_deeply(names_of($look, $holder), [ [ undef, 'first' ] ], 'a key that was labelled');
