@@ -7,6 +7,7 @@
 #include "compat.h"
 #include "guc.h"
 #include "holds.h"
+#include "semaphore.h"
 #include "shared.h"
 
 #pragma GCC visibility push(default)
@@ -21,6 +22,7 @@ _PG_init(void)
 {
 	advisory::guc_init();
 	advisory::holds_init();
+	advisory::semaphores_init();
 	advisory::shared_init();
 }
 

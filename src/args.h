@@ -83,37 +83,37 @@ Timeout		timeout_argument(FunctionCallInfo fcinfo, int arg);
 
 /*
  * How a function's SQL variants name their lock.  Each reads it from the
- * arguments at the front, and says where the timeout stands.
+ * arguments at the front, and says where the next one stands.
  */
 struct ByText
 {
-	static constexpr int timeout_arg = 2;
+	static constexpr int next_arg = 2;
 	static LockName read(FunctionCallInfo fcinfo);
 };
 
 struct ByBigint
 {
-	static constexpr int timeout_arg = 2;
+	static constexpr int next_arg = 2;
 	static LockName read(FunctionCallInfo fcinfo);
 };
 
 struct ByUuid
 {
-	static constexpr int timeout_arg = 2;
+	static constexpr int next_arg = 2;
 	static LockName read(FunctionCallInfo fcinfo);
 };
 
 /* (key bigint) */
 struct ByKey
 {
-	static constexpr int timeout_arg = 1;
+	static constexpr int next_arg = 1;
 	static LockName read(FunctionCallInfo fcinfo);
 };
 
 /* (key bigint, timeout interval, label text) */
 struct ByLabelledKey
 {
-	static constexpr int timeout_arg = 1;
+	static constexpr int next_arg = 1;
 	static LockName read(FunctionCallInfo fcinfo);
 };
 

@@ -101,18 +101,20 @@ release_snapshots(const char *procedure)
 	}
 }
 
-void
+int
 await_lock(const LockRequest &request, Timeout timeout, const char *procedure)
 {
 	/* What looks at catalogs comes first: it would take a snapshot. */
 	hold_open(request.name, request.scope);
 	release_snapshots(procedure);
 
-	Outcome		outcome = lock_take(request, timeout);
+	int			slot;
+	Outcome		outcome = lock_take(request, timeout, &slot);
 
 	EnsurePortalSnapshotExists();
 	if (outcome != Outcome::granted)
 		lock_raise_not_available(request, outcome, timeout);
+	return slot;
 }
 
 }								/* namespace advisory */

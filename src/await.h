@@ -16,12 +16,12 @@ namespace advisory
 {
 
 /*
- * As lock_must, for a procedure named in messages, with the session's xmin and
+ * As lock_must (and slot_must, whose slot it returns), for a procedure named in messages, with the session's xmin and
  * transaction id unset while it waits.  Raises 25001, before it takes or waits
  * for anything, where that cannot be; this does not depend on whether the lock
  * is free.
  */
-void		await_lock(const LockRequest &request, Timeout timeout, const char *procedure);
+int			await_lock(const LockRequest &request, Timeout timeout, const char *procedure);
 
 }								/* namespace advisory */
 

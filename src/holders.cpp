@@ -9,12 +9,28 @@
 #include "backends.h"
 #include "holders.h"
 #include "locktable.h"
+#include "slotlocks.h"
 
 namespace advisory
 {
 
 /* More would not be read in an error message. */
 static constexpr int DESCRIBED_BLOCKERS = 5;
+
+/* What a session or prepared transaction has of it. */
+static void
+append_claim(StringInfo out, const LockEntry &entry)
+{
+	int			slot = decode_tag(entry.tag).slot;
+
+	if (!is_of_semaphore(entry.tag))
+		appendStringInfo(out, " %s it in %s mode", entry.granted ? "holds" : "waits for",
+						 lockmode_name(entry.lockmode));
+	else if (entry.granted)
+		appendStringInfo(out, " has slot %d", slot);
+	else
+		appendStringInfoString(out, " waits for a slot");
+}
 
 static void
 append_session(StringInfo out, const LockEntry &entry, const Backends &backends)
@@ -28,8 +44,7 @@ append_session(StringInfo out, const LockEntry &entry, const Backends &backends)
 		appendStringInfo(out, " of role \"%s\"", name);
 	if (status != nullptr && status->backendStatus.st_appname[0] != '\0')
 		appendStringInfo(out, ", application \"%s\",", status->backendStatus.st_appname);
-	appendStringInfo(out, " %s it in %s mode", entry.granted ? "holds" : "waits for",
-					 lockmode_name(entry.lockmode));
+	append_claim(out, entry);
 
 	if (status == nullptr || !may_see_role(role))
 		return;
@@ -58,7 +73,7 @@ append_prepared(StringInfo out, const LockEntry &entry, char **gid)
 	}
 	else
 		appendStringInfoString(out, "A prepared transaction");
-	appendStringInfo(out, " holds it in %s mode", lockmode_name(entry.lockmode));
+	append_claim(out, entry);
 }
 
 static bool
@@ -69,10 +84,9 @@ blocks(const LockEntry &entry, Mode wanted) noexcept
 	return wanted == Mode::exclusive || entry.lockmode != ShareLock;
 }
 
-Blockers
-find_blockers(const LockName &name, Mode mode)
+static Blockers
+describe_blockers(const LockEntries &found, Mode mode)
 {
-	LockEntries found = read_lock(lock_tag(MyDatabaseId, name.key));
 	Backends	backends;
 	Blockers	blockers = {};
 	StringInfoData out;
@@ -110,6 +124,31 @@ find_blockers(const LockName &name, Mode mode)
 	if (described > 0)
 		blockers.description = out.data;
 	return blockers;
+}
+
+Blockers
+find_blockers(const LockName &name, Mode mode)
+{
+	return describe_blockers(read_lock(lock_tag(MyDatabaseId, name.key)), mode);
+}
+
+Blockers
+find_slot_blockers(const LockName &name, int slots)
+{
+	LOCKTAG		queue = queue_tag(MyDatabaseId, name.key);
+	LockEntries found = read_all_slots();
+	int			kept = 0;
+
+	mark_slot_waits(&found);
+	for (int i = 0; i < found.count; i++)
+	{
+		const LockEntry &entry = found.entries[i];
+
+		if (is_same_semaphore(entry.tag, queue) && decode_tag(entry.tag).slot <= slots)
+			found.entries[kept++] = entry;
+	}
+	found.count = kept;
+	return describe_blockers(found, Mode::exclusive);
 }
 
 /* The rules of pg_terminate_backend(). */

@@ -26,6 +26,9 @@ struct Blockers
  */
 Blockers	find_blockers(const LockName &name, Mode mode);
 
+/* The same for a semaphore's slots up to this one, and those that wait for them. */
+Blockers	find_slot_blockers(const LockName &name, int slots);
+
 /*
  * End the session with this pid if it holds the lock at that moment, and wait
  * for its end (an immediate timeout does not wait).  True: it is gone, or

@@ -249,7 +249,7 @@ clear_names(Hold *hold) noexcept
 static void
 mark_if_free(Hold *hold) noexcept
 {
-	if (!is_held(hold) && directory_is_current(&hold->entry))
+	if (!is_held(hold) && !hold->has_slots && directory_is_current(&hold->entry))
 		directory_mark_free(hold->entry);
 }
 
@@ -285,7 +285,7 @@ has_xact_hold(const Hold *hold) noexcept
 static bool
 is_noted_and_held(const Hold *hold) noexcept
 {
-	return has_xact_hold(hold) ||
+	return has_xact_hold(hold) || hold->has_slots ||
 		(is_held(hold) && is_held_by_me(lock_tag(MyDatabaseId, hold->key)));
 }
 
@@ -851,6 +851,7 @@ fill_record(HoldRecord *record, Hold *hold, Mode mode, TimestampTz since, Timest
 	record->key = hold->key.value;
 	record->objsubid = OBJSUBID_KEY;
 	record->mode = static_cast<uint8>(index_of(mode));
+	record->slots = 0;
 	record->has_name = hold_proves_name(hold);
 	record->is_last = false;
 	record->is_new = !is_known && record->has_name && hold->goes_with_holds && track_setting() != Track::none;
@@ -911,6 +912,14 @@ note_session_hold(Hold *hold, const LockName &name, Mode mode, TimestampTz since
 	}
 }
 
+/* The name may have had to make room before it was ours to keep. */
+static void
+keep_registered(Hold *hold, const LockName &name, bool has_lock)
+{
+	if (hold->entry.entry != nullptr && (hold->wants_label || !directory_is_undisturbed(&hold->entry)))
+		ensure_registered(hold, name, has_lock);
+}
+
 void
 hold_note(Hold *hold, const LockName &name, Mode mode, Scope scope)
 {
@@ -919,13 +928,66 @@ hold_note(Hold *hold, const LockName &name, Mode mode, Scope scope)
 	TimestampTz now = is_first ? GetCurrentTimestamp() : GetCurrentStatementStartTimestamp();
 	TimestampTz since = is_first ? now : held_since(hold, mode);
 
-	/* The name may have had to make room before it was ours to keep. */
-	if (hold->entry.entry != nullptr && (hold->wants_label || !directory_is_undisturbed(&hold->entry)))
-		ensure_registered(hold, name, mode == Mode::exclusive);
+	keep_registered(hold, name, mode == Mode::exclusive);
 	if (scope == Scope::transaction)
 		note_xact_hold(hold, mode, since, Max(now, since));
 	else
 		note_session_hold(hold, name, mode, since, Max(now, since));
+}
+
+static void
+count_slots(Hold *hold, int change) noexcept
+{
+	hold->rest->slots += change;
+	hold->has_slots = hold->rest->slots > 0;
+}
+
+/* A slot's record is its own; it hangs on no lock's list of records. */
+static void
+fill_slot_record(HoldRecord *record, Hold *hold, int slot, int slots, TimestampTz now) noexcept
+{
+	fill_record(record, hold, Mode::exclusive, now, now);
+	record->objsubid = static_cast<uint16>(OBJSUBID_SLOT_BASE + slot);
+	record->slots = static_cast<uint16>(slots);
+	record->previous = NO_RECORD;
+}
+
+int
+hold_note_slot(Hold *hold, const LockName &name, int slot, int slots, Scope scope)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	HoldRecord	record;
+	int			place = NO_RECORD;
+
+	keep_registered(hold, name, false);
+	if (scope == Scope::transaction)
+	{
+		fill_slot_record(next_xact_record(), hold, slot, slots, now);
+		publish_xact_hold();
+	}
+	else
+	{
+		fill_slot_record(&record, hold, slot, slots, now);
+		place = publish_session_hold(record);
+	}
+	count_slots(hold, 1);
+	return place;
+}
+
+void
+hold_strike_slot(int place, bool released)
+{
+	HoldRecord	record = *session_record(place);
+	TimestampTz now;
+
+	withdraw_session_hold(place);
+	count_slots(record.hold, -1);
+	count_record(&record);
+	if (!released)
+		return mark_if_free(record.hold);
+	now = GetCurrentTimestamp();
+	count_hold(record.hold, record.acquired_at, now);
+	log_long_hold(record.hold, Mode::exclusive, record.acquired_at, now);
 }
 
 void
@@ -985,6 +1047,18 @@ is_in_namespace(const Hold *hold, std::string_view ns, int64 ns_key) noexcept
 		hold->rest->ns_key == ns_key;
 }
 
+static int64
+key_of_namespace(std::string_view ns)
+{
+	return ns.size() > STORED_NAME_BYTES ? key_of(ns).value : 0;
+}
+
+bool
+hold_is_in_namespace(const Hold *hold, std::string_view ns)
+{
+	return is_in_namespace(hold, ns, key_of_namespace(ns));
+}
+
 static bool
 has_session_hold(const Hold *hold) noexcept
 {
@@ -1002,7 +1076,7 @@ Key *
 hold_session_keys(std::string_view ns, int *count)
 {
 	by_key_iterator iterator;
-	int64		ns_key = ns.size() > STORED_NAME_BYTES ? key_of(ns).value : 0;
+	int64		ns_key = key_of_namespace(ns);
 
 	*count = 0;
 	if (notes_by_key == nullptr)
@@ -1081,8 +1155,11 @@ strike_xact_records(int from)
 		HoldRecord *record = xact_record(i);
 		Hold	   *hold = record->hold;
 
-		hold->xact_record[record->mode] = record->previous;
-		record->is_last = !is_held(hold, static_cast<Mode>(record->mode));
+		if (record->slots > 0)
+			count_slots(hold, -1);
+		else
+			hold->xact_record[record->mode] = record->previous;
+		record->is_last = record->slots > 0 || !is_held(hold, static_cast<Mode>(record->mode));
 		count_record(record);
 		if (record->is_last)
 			count_hold(hold, record->acquired_at, now);
@@ -1134,6 +1211,11 @@ hand_records_to_parent(int nest_level) noexcept
 			HoldRecord	record = *xact_record(i);
 
 			record.nest_level = nest_level - 1;
+			if (record.slots > 0)
+			{
+				*xact_record(kept++) = record;
+				continue;
+			}
 			if (record.previous != NO_RECORD && xact_record(record.previous)->nest_level == nest_level - 1)
 			{
 				join_records(&record);

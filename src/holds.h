@@ -39,6 +39,7 @@ struct HoldRest
 	uint32		ns_length;		/* before they were cut */
 	uint32		name_length;
 	int64		ns_key;			/* of a namespace that was cut */
+	int			slots;			/* of the semaphore of this name that the session has */
 	Hold	   *next_kept;		/* while notes are being dropped */
 };
 
@@ -62,6 +63,7 @@ struct alignas(PG_CACHE_LINE_SIZE) Hold
 	bool		goes_with_holds;	/* the name is published with what is held by it */
 	bool		clash_reported;
 	bool		gave_name;		/* the directory has this name, or is to have it, and that this role gave it */
+	bool		has_slots;		/* rest->slots is not 0 */
 	bool		wants_label;	/* the directory has another, which will be replaced once the lock is had */
 	HoldRest   *rest;			/* never null */
 	char		short_text[NOTE_TEXT_BYTES];
@@ -118,6 +120,20 @@ Hold	   *hold_open(const LockName &name, Scope scope);
 void		hold_note(Hold *hold, const LockName &name, Mode mode, Scope scope);
 
 /*
+ * Note a slot of the semaphore of this name that was just taken, by one who says
+ * that it has so many.  Returns where a session-level one stands in the list of
+ * session-level holds.  May ereport (out of memory); nothing is noted then.
+ */
+int			hold_note_slot(Hold *hold, const LockName &name, int slot, int slots, Scope scope);
+
+/*
+ * Strike out a session-level slot that stands there.  If it was released by its
+ * holder it counts as held until now, and a long hold is logged, which may ereport
+ * with all done.  Otherwise it is not known how long it was held.
+ */
+void		hold_strike_slot(int place, bool released);
+
+/*
  * Strike out session-level holds that were just released.  Those taken by name
  * are struck out first if they were released by name.  May ereport (writing to the
  * log), with all done.
@@ -138,6 +154,9 @@ const Hold *hold_remembered(Key key) noexcept;
  * a namespace and name is proof, since the key is made of them; a label is none.
  */
 bool		hold_proves_name(const Hold *hold) noexcept;
+
+/* Was it last used by a name in this namespace?  May ereport (22021). */
+bool		hold_is_in_namespace(const Hold *hold, std::string_view ns);
 
 /* How often it is held in this mode, in either scope. */
 int64		hold_count(const Hold *hold, Mode mode) noexcept;

@@ -31,10 +31,25 @@
 #include "locktable.h"
 #include "names.h"
 #include "published.h"
+#include "semaphore.h"
 #include "subtransaction.h"
 
 namespace advisory
 {
+
+namespace
+{
+
+/* An attempt to have a lock, or a slot. */
+struct Attempt
+{
+	LockRequest request;
+	Hold	   *hold;
+	Semaphore  *semaphore;		/* null for a lock */
+	int			slot;			/* that was taken */
+};
+
+}								/* anonymous namespace */
 
 static LockAcquireResult
 acquire(const LockRequest &request, bool dont_wait)
@@ -44,11 +59,35 @@ acquire(const LockRequest &request, bool dont_wait)
 	return LockAcquire(&tag, lockmode_of(request.mode), request.scope == Scope::session, dont_wait);
 }
 
+/* Have it without waiting, if possible. */
+static bool
+grab(Attempt *attempt)
+{
+	const LockRequest &request = attempt->request;
+
+	if (!request.is_for_slot())
+		return acquire(request, true) != LOCKACQUIRE_NOT_AVAIL;
+	attempt->slot = semaphore_try(attempt->semaphore, request.slots, request.scope);
+	return attempt->slot != NO_SLOT;
+}
+
 /* Give up one session-level hold that is known to be there. */
 static void
 release_one(const LOCKTAG &tag, Mode mode)
 {
 	LockRelease(&tag, lockmode_of(mode), true);
+}
+
+/* What the session has taken here, if it is session-level. */
+static void
+release_taken(const Attempt &attempt)
+{
+	const LockRequest &request = attempt.request;
+
+	if (request.is_for_slot())
+		semaphore_release(request.name.key, attempt.slot);
+	else
+		release_one(request.tag(), request.mode);
 }
 
 /* The error fields that a program finds the lock by; palloc'd, or null. */
@@ -72,6 +111,7 @@ struct Waiting
 {
 	char	   *display_name;
 	Mode		mode;
+	bool		is_for_slot;
 };
 
 }								/* anonymous namespace */
@@ -82,8 +122,11 @@ add_wait_context(void *argument)
 {
 	const auto *waiting = static_cast<const Waiting *>(argument);
 
-	errcontext("while waiting for advisory lock \"%s\" in %s mode",
-			   waiting->display_name, mode_name(waiting->mode));
+	if (waiting->is_for_slot)
+		errcontext("while waiting for a slot of semaphore \"%s\"", waiting->display_name);
+	else
+		errcontext("while waiting for advisory lock \"%s\" in %s mode",
+				   waiting->display_name, mode_name(waiting->mode));
 }
 
 /* The shorter of the user's lock_timeout and ours, in milliseconds; 0 is none. */
@@ -205,29 +248,34 @@ add_lock_names(const char *detail)
 	return out.data;
 }
 
-/* Wait for the lock; what was pending when it was granted ends the wait too. */
+/* Wait for it; what was pending when it was granted ends the wait too. */
 static void
-wait_and_check(const LockRequest &request)
+wait_and_check(Attempt *attempt)
 {
+	const LockRequest &request = attempt->request;
+
 	/* What was looked up for the wait must not hold back others while it lasts. */
 	InvalidateCatalogSnapshot();
-	acquire(request, false);
+	if (request.is_for_slot())
+		attempt->slot = semaphore_wait(attempt->semaphore, request.slots, request.scope);
+	else
+		acquire(request, false);
 	CHECK_FOR_INTERRUPTS();
 }
 
 /*
- * Wait without an end of its own.  Returns null if the lock was granted,
- * otherwise the error that ended the wait, which must be raised.
+ * Wait without an end of its own.  Returns null if it was granted, otherwise the
+ * error that ended the wait, which must be raised.
  */
 static ErrorData *
-wait_forever(const LockRequest &request)
+wait_forever(Attempt *attempt)
 {
 	MemoryContext callers_context = CurrentMemoryContext;
 	ErrorData  *volatile error = nullptr;
 
 	PG_TRY();
 	{
-		wait_and_check(request);
+		wait_and_check(attempt);
 	}
 	PG_CATCH();
 	{
@@ -238,11 +286,11 @@ wait_forever(const LockRequest &request)
 }
 
 /*
- * Wait for so many milliseconds in an internal subtransaction.  Returns null if
- * the lock was granted there, otherwise the error that ended the wait.
+ * Wait for so many milliseconds in an internal subtransaction.  Returns null if it
+ * was granted there, otherwise the error that ended the wait.
  */
 static ErrorData *
-wait_in_subtransaction(const LockRequest &request, int milliseconds)
+wait_in_subtransaction(Attempt *attempt, int milliseconds)
 {
 	int			users_lock_timeout = LockTimeout;
 	ErrorData  *volatile error = nullptr;
@@ -251,7 +299,7 @@ wait_in_subtransaction(const LockRequest &request, int milliseconds)
 	PG_TRY();
 	{
 		LockTimeout = milliseconds;
-		wait_and_check(request);
+		wait_and_check(attempt);
 		LockTimeout = users_lock_timeout;
 		subtransaction.release();
 	}
@@ -266,29 +314,35 @@ wait_in_subtransaction(const LockRequest &request, int milliseconds)
 
 /* Wait with the lock's name in the context of errors. */
 static ErrorData *
-wait_for_lock(const LockRequest &request, int milliseconds)
+wait_for_lock(Attempt *attempt, int milliseconds)
 {
+	const LockRequest &request = attempt->request;
 	ErrorContextCallback context;
-	Waiting		waiting = {display_lock(request.name), request.mode};
+	Waiting		waiting = {display_lock(request.name), request.mode, request.is_for_slot()};
 	ErrorData  *error;
 
 	context.callback = add_wait_context;
 	context.arg = &waiting;
 	context.previous = error_context_stack;
 	error_context_stack = &context;
-	error = milliseconds > 0 ? wait_in_subtransaction(request, milliseconds) : wait_forever(request);
+	error = milliseconds > 0 ? wait_in_subtransaction(attempt, milliseconds) : wait_forever(attempt);
 	error_context_stack = context.previous;
 	return error;
 }
 
-/* After an error out of a wait: was the lock granted all the same? */
+/* After an error out of a wait: was it granted all the same? */
 static bool
-survived(const LockRequest &request)
+survived(Attempt *attempt)
 {
+	const LockRequest &request = attempt->request;
 	LOCKTAG		tag = request.tag();
 
-	return request.scope == Scope::session &&
-		compat::lock_held_by_me(&tag, lockmode_of(request.mode));
+	if (request.scope != Scope::session)
+		return false;
+	if (!request.is_for_slot())
+		return compat::lock_held_by_me(&tag, lockmode_of(request.mode));
+	attempt->slot = semaphore_survivor(attempt->semaphore, request.slots);
+	return attempt->slot != NO_SLOT;
 }
 
 /* Raise the error that ended a wait, once everything is released that has to be. */
@@ -315,10 +369,10 @@ outcome_of_timeout(Timeout timeout) noexcept
 
 /* Release what was granted while the wait was being ended. */
 static void
-release_survivor(const LockRequest &request)
+release_survivor(Attempt *attempt)
 {
-	if (survived(request))
-		release_one(request.tag(), request.mode);
+	if (survived(attempt))
+		release_taken(*attempt);
 }
 
 /*
@@ -327,11 +381,11 @@ release_survivor(const LockRequest &request)
  * that.  (A cancel by somebody else cannot be told from the lock timeout's own.)
  */
 static void
-check_statement_timeout(const LockRequest &request, bool was_running)
+check_statement_timeout(Attempt *attempt, bool was_running)
 {
 	if (!was_running || get_timeout_active(STATEMENT_TIMEOUT))
 		return;
-	release_survivor(request);
+	release_survivor(attempt);
 	ereport(ERROR,
 			(errcode(ERRCODE_QUERY_CANCELED),
 			 errmsg("canceling statement due to statement timeout")));
@@ -339,10 +393,11 @@ check_statement_timeout(const LockRequest &request, bool was_running)
 
 /* Wait, and say what came of it; with *error, that is to be raised. */
 static Outcome
-wait_for_grant(const LockRequest &request, Timeout timeout, ErrorData **error)
+wait_for_grant(Attempt *attempt, Timeout timeout, ErrorData **error)
 {
+	const LockName &name = attempt->request.name;
 	bool		statement_timeout = get_timeout_active(STATEMENT_TIMEOUT);
-	ErrorData  *ended_by = wait_for_lock(request, effective_lock_timeout(timeout));
+	ErrorData  *ended_by = wait_for_lock(attempt, effective_lock_timeout(timeout));
 
 	if (ended_by == nullptr)
 		return Outcome::granted;
@@ -350,14 +405,14 @@ wait_for_grant(const LockRequest &request, Timeout timeout, ErrorData **error)
 	if (ended_by->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE)
 	{
 		FreeErrorData(ended_by);
-		check_statement_timeout(request, statement_timeout);
-		return survived(request) ? Outcome::granted : outcome_of_timeout(timeout);
+		check_statement_timeout(attempt, statement_timeout);
+		return survived(attempt) ? Outcome::granted : outcome_of_timeout(timeout);
 	}
 
-	release_survivor(request);
+	release_survivor(attempt);
 	/* What a program finds the lock by, as where a timeout ends the wait. */
-	ended_by->schema_name = field_namespace(request.name);
-	ended_by->constraint_name = field_name(request.name);
+	ended_by->schema_name = field_namespace(name);
+	ended_by->constraint_name = field_name(name);
 	*error = ended_by;
 	return Outcome::not_free;
 }
@@ -387,25 +442,29 @@ log_wait(const LockRequest &request, const Waited &wait, const char *end)
 	char	   *name = display_lock(request.name);
 
 	ereport(LOG_SERVER_ONLY,
-			(errmsg("session waited for advisory lock \"%s\" in %s mode for " INT64_FORMAT ".%03d ms %s",
-					name, mode_name(request.mode),
-					waited / 1000, static_cast<int>(waited % 1000), end)));
+			(request.is_for_slot()
+			 ? errmsg("session waited for a slot of semaphore \"%s\" for " INT64_FORMAT ".%03d ms %s",
+					  name, waited / 1000, static_cast<int>(waited % 1000), end)
+			 : errmsg("session waited for advisory lock \"%s\" in %s mode for " INT64_FORMAT ".%03d ms %s",
+					  name, mode_name(request.mode), waited / 1000, static_cast<int>(waited % 1000), end)));
 }
 
 /* As wait_for_grant; others see that and why this session waits. */
 static Outcome
-wait_in_public(Hold *hold, const LockRequest &request, Timeout timeout, Waited *waited, ErrorData **error)
+wait_in_public(Attempt *attempt, Timeout timeout, Waited *waited, ErrorData **error)
 {
+	const LockRequest &request = attempt->request;
+	bool		by_name = hold_proves_name(attempt->hold);
 	Outcome		outcome;
 
 	waited->from = GetCurrentTimestamp();
-	hold_count_event(hold, Event::contended);
-	if (hold_proves_name(hold))
-		publish_wait(request.tag());
-	outcome = wait_for_grant(request, timeout, error);
+	hold_count_event(attempt->hold, Event::contended);
+	if (by_name || request.is_for_slot())
+		publish_wait(request.tag(), request.slots, by_name);
+	outcome = wait_for_grant(attempt, timeout, error);
 	withdraw_wait();
 	waited->to = GetCurrentTimestamp();
-	hold_count_wait(hold, waited->from, waited->to);
+	hold_count_wait(attempt->hold, waited->from, waited->to);
 	return outcome;
 }
 
@@ -414,9 +473,14 @@ wait_in_public(Hold *hold, const LockRequest &request, Timeout timeout, Waited *
  * the statement with the lock held.  *noted says how far it got.
  */
 static void
-note_grant(Hold *hold, const LockRequest &request, const Waited &waited, volatile bool *noted)
+note_grant(const Attempt &attempt, const Waited &waited, volatile bool *noted)
 {
-	hold_note(hold, request.name, request.mode, request.scope);
+	const LockRequest &request = attempt.request;
+
+	if (request.is_for_slot())
+		semaphore_note(attempt.semaphore, request.name, attempt.hold, attempt.slot, request.slots, request.scope);
+	else
+		hold_note(attempt.hold, request.name, request.mode, request.scope);
 	*noted = true;
 	log_wait(request, waited, "and obtained it");
 	CHECK_FOR_INTERRUPTS();
@@ -424,22 +488,23 @@ note_grant(Hold *hold, const LockRequest &request, const Waited &waited, volatil
 
 /* A session-level lock must not outlive an error on the way. */
 static void
-note_or_release(Hold *hold, const LockRequest &request, const Waited &waited)
+note_or_release(const Attempt &attempt, const Waited &waited)
 {
+	const LockRequest &request = attempt.request;
 	volatile bool noted = false;
 
 	/* The error ends what a transaction-level lock belongs to. */
 	if (request.scope == Scope::transaction)
-		return note_grant(hold, request, waited, &noted);
+		return note_grant(attempt, waited, &noted);
 
 	PG_TRY();
 	{
-		note_grant(hold, request, waited, &noted);
+		note_grant(attempt, waited, &noted);
 	}
 	PG_CATCH();
 	{
-		release_one(request.tag(), request.mode);
-		if (noted)
+		release_taken(attempt);
+		if (noted && !request.is_for_slot())
 			hold_strike(request.name, request.mode, 1);
 		PG_RE_THROW();
 	}
@@ -459,39 +524,44 @@ check_not_parallel_worker()
 
 /* As lock_take, but hands over the error that ended a wait. */
 static Outcome
-take(const LockRequest &request, Timeout timeout, ErrorData **error)
+take(Attempt *attempt, Timeout timeout, ErrorData **error)
 {
+	const LockRequest &request = attempt->request;
 	Outcome		outcome = Outcome::granted;
 	Waited		waited = {};
-	Hold	   *hold;
 
 	check_not_parallel_worker();
 	CHECK_FOR_INTERRUPTS();
-	hold = hold_open(request.name, request.scope);
-	if (acquire(request, true) == LOCKACQUIRE_NOT_AVAIL)
+	attempt->hold = hold_open(request.name, request.scope);
+	if (request.is_for_slot())
+		attempt->semaphore = semaphore_open(request.name, request.slots);
+	if (!grab(attempt))
 	{
-		hold_not_free(hold, request.name);
-		outcome = timeout.is_immediate() ? Outcome::not_free : wait_in_public(hold, request, timeout, &waited, error);
+		hold_not_free(attempt->hold, request.name);
+		outcome = timeout.is_immediate() ? Outcome::not_free : wait_in_public(attempt, timeout, &waited, error);
 	}
 	if (outcome == Outcome::granted)
 	{
-		note_or_release(hold, request, waited);
+		note_or_release(*attempt, waited);
 		return outcome;
 	}
 	if (*error == nullptr)
-		hold_count_event(hold, outcome == Outcome::not_free ? Event::failed : Event::timed_out);
+		hold_count_event(attempt->hold, outcome == Outcome::not_free ? Event::failed : Event::timed_out);
 	log_wait(request, waited, *error == nullptr ? "and timed out" : "in vain");
 	return outcome;
 }
 
 Outcome
-lock_take(const LockRequest &request, Timeout timeout)
+lock_take(const LockRequest &request, Timeout timeout, int *slot)
 {
+	Attempt		attempt = {request, nullptr, nullptr, NO_SLOT};
 	ErrorData  *error = nullptr;
-	Outcome		outcome = take(request, timeout, &error);
+	Outcome		outcome = take(&attempt, timeout, &error);
 
 	if (error != nullptr)
 		raise_wait_error(error);
+	if (slot != nullptr)
+		*slot = attempt.slot;
 	return outcome;
 }
 
@@ -560,15 +630,21 @@ describe_limit(Outcome outcome, Timeout limit)
 [[noreturn]] void
 lock_raise_not_available(const LockRequest &request, Outcome outcome, Timeout limit)
 {
-	Blockers	blockers = find_blockers(request.name, request.mode);
+	bool		is_for_slot = request.is_for_slot();
+	Blockers	blockers = is_for_slot
+		? find_slot_blockers(request.name, request.slots) : find_blockers(request.name, request.mode);
 	char	   *name = display_lock(request.name);
 
 	ereport(ERROR,
 			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-			 errmsg("could not obtain advisory lock \"%s\" %s",
-					name, describe_limit(outcome, limit)),
+			 is_for_slot
+			 ? errmsg("could not obtain a slot of semaphore \"%s\" %s", name, describe_limit(outcome, limit))
+			 : errmsg("could not obtain advisory lock \"%s\" %s", name, describe_limit(outcome, limit)),
 			 set_detail(blockers),
-			 set_hint(request.name, blockers),
+			 is_for_slot
+			 ? errhint("To see who has its slots: SELECT * FROM advisory.locks WHERE key = " INT64_FORMAT ".",
+					   request.name.key.value)
+			 : set_hint(request.name, blockers),
 			 set_lock_fields(request.name)));
 	pg_unreachable();
 }
@@ -580,6 +656,25 @@ lock_must(const LockRequest &request, Timeout timeout)
 
 	if (outcome != Outcome::granted)
 		lock_raise_not_available(request, outcome, timeout);
+}
+
+int
+slot_try(const LockRequest &request, Timeout timeout)
+{
+	int			slot;
+
+	return lock_take(request, timeout, &slot) == Outcome::granted ? slot : NO_SLOT;
+}
+
+int
+slot_must(const LockRequest &request, Timeout timeout)
+{
+	int			slot;
+	Outcome		outcome = lock_take(request, timeout, &slot);
+
+	if (outcome != Outcome::granted)
+		lock_raise_not_available(request, outcome, timeout);
+	return slot;
 }
 
 /* Undo one grant of this call; only for session-level locks. */
@@ -642,9 +737,9 @@ take_in_order(const LockNames &names, Mode mode, Scope scope, Timeout timeout, v
 
 	while (result->taken < names.count)
 	{
-		LockRequest request = {names.locks[result->taken], mode, scope};
+		Attempt		attempt = {LockRequest{names.locks[result->taken], mode, scope}, nullptr, nullptr, NO_SLOT};
 		ErrorData  *error = nullptr;
-		Outcome		outcome = take(request, deadline.remaining(), &error);
+		Outcome		outcome = take(&attempt, deadline.remaining(), &error);
 
 		if (error != nullptr)
 			ReThrowError(error);
@@ -800,7 +895,7 @@ holds_for_transaction(const LOCKTAG &tag)
 
 /* Why a release was in vain, as far as it can be told. */
 static int
-set_vain_release_detail(const LOCKTAG &tag, Mode mode)
+set_vain_release_detail(const LOCKTAG &tag, Mode mode, bool has_slot)
 {
 	Mode		other = mode == Mode::exclusive ? Mode::shared : Mode::exclusive;
 
@@ -808,6 +903,8 @@ set_vain_release_detail(const LOCKTAG &tag, Mode mode)
 		return errdetail("This session holds it in %s mode.", mode_name(other));
 	if (holds_for_transaction(tag))
 		return errdetail("This session holds it until the end of the transaction.");
+	if (has_slot)
+		return errdetail("This session has a slot of the semaphore of that name, which is another thing than the lock.");
 	return 0;
 }
 
@@ -819,17 +916,55 @@ lock_release(const LockName &name, Mode mode)
 	if (lock_counts(tag, mode).session == 0)
 	{
 		char	   *shown_name = display_lock(name);
+		bool		has_slot = semaphore_has_slot(name.key);
 
 		ereport(WARNING,
 				(errmsg("you don't own a lock of type %s on \"%s\"",
 						mode == Mode::exclusive ? "ExclusiveLock" : "ShareLock",
 						shown_name),
-				 set_vain_release_detail(tag, mode),
+				 set_vain_release_detail(tag, mode, has_slot),
+				 has_slot ? errhint("To give back a slot, use advisory.release().") : 0,
 				 set_lock_fields(name)));
 		return false;
 	}
 	release_one(tag, mode);
 	hold_strike(name, mode, 1);
+	return true;
+}
+
+/* Why there is no slot to be given back, as far as it can be told. */
+static int
+set_vain_slot_detail(bool has_lock, bool has_slot)
+{
+	if (has_lock)
+		return errdetail("This session holds the lock of that name, which is another thing than the semaphore.");
+	if (has_slot)
+		return errdetail("Slots that were taken for the transaction are given back at its end.");
+	return 0;
+}
+
+bool
+slot_release(const LockName &name, int slot)
+{
+	int			mine = semaphore_find_slot(name.key, slot);
+
+	if (mine == NO_SLOT)
+	{
+		char	   *shown_name = display_lock(name);
+		bool		has_slot = slot == NO_SLOT ? semaphore_has_slot(name.key)
+			: is_held_by_me(slot_tag(MyDatabaseId, name.key, slot));
+		bool		has_lock = !has_slot && is_held_by_me(lock_tag(MyDatabaseId, name.key));
+
+		ereport(WARNING,
+				(slot == NO_SLOT
+				 ? errmsg("you don't own a slot of semaphore \"%s\"", shown_name)
+				 : errmsg("you don't own slot %d of semaphore \"%s\"", slot, shown_name),
+				 set_vain_slot_detail(has_lock, has_slot),
+				 has_lock ? errhint("To release the lock, use advisory.unlock().") : 0,
+				 set_lock_fields(name)));
+		return false;
+	}
+	semaphore_release(name.key, mine);
 	return true;
 }
 
@@ -855,6 +990,23 @@ lock_release_all(const LockName &name)
 	return released;
 }
 
+static int64
+release_slots_of_namespace(std::string_view ns)
+{
+	int64		released = 0;
+
+	for (int i = semaphore_slot_count() - 1; i >= 0; i--)
+	{
+		HeldSlot	held = semaphore_held_slot(i);
+
+		if (held.scope != Scope::session || held.hold == nullptr || !hold_is_in_namespace(held.hold, ns))
+			continue;
+		semaphore_release(held.key, held.slot);
+		released++;
+	}
+	return released;
+}
+
 int64
 lock_release_namespace(std::string_view ns)
 {
@@ -872,7 +1024,7 @@ lock_release_namespace(std::string_view ns)
 				released += release_holds(LockName{keys[i], ns, ns}, mode, hold->rest->session_by_name[index_of(mode)]);
 		}
 	}
-	return released;
+	return released + release_slots_of_namespace(ns);
 }
 
 int64

@@ -14,16 +14,24 @@
 namespace advisory
 {
 
-/* Which lock, how, and for how long. */
+/* Which lock, how, and for how long; or a slot of which semaphore. */
 struct LockRequest
 {
 	LockName	name;
 	Mode		mode;
 	Scope		scope;
+	int			slots = 0;		/* of the semaphore; 0 where the lock is meant */
 
+	bool		is_for_slot() const noexcept
+	{
+		return slots > 0;
+	}
+	/* The lock that is asked for; of a semaphore, the one to wait for. */
 	LOCKTAG		tag() const noexcept
 	{
-		return lock_tag(MyDatabaseId, name.key);
+		if (!is_for_slot())
+			return lock_tag(MyDatabaseId, name.key);
+		return slots == 1 ? slot_tag(MyDatabaseId, name.key, slots) : queue_tag(MyDatabaseId, name.key);
 	}
 };
 
@@ -37,7 +45,7 @@ enum class Outcome
 };
 
 /*
- * Take a lock, waiting at most as long as the timeout or lock_timeout says.
+ * Take a lock or a slot, waiting at most as long as the timeout or lock_timeout says.
  *
  *		granted							Outcome::granted
  *		not to be had in time			one of the others; the transaction goes on
@@ -49,15 +57,20 @@ enum class Outcome
  *
  * A lock that was granted while a timeout was ending the wait counts as granted,
  * if it is a session-level one, and is released before any other error.  Where a
- * timeout is to end it, the wait runs in an internal subtransaction.
+ * timeout is to end it, the wait runs in an internal subtransaction.  *slot is the
+ * slot that was taken.
  */
-Outcome		lock_take(const LockRequest &request, Timeout timeout);
+Outcome		lock_take(const LockRequest &request, Timeout timeout, int *slot = nullptr);
 
 /* Is it granted? */
 bool		lock_try(const LockRequest &request, Timeout timeout);
 
 /* The same, but unless it is granted error 55P03, which says who is in the way. */
 void		lock_must(const LockRequest &request, Timeout timeout);
+
+/* The same for a slot of a semaphore: which one, or NO_SLOT; or error 55P03 instead. */
+int			slot_try(const LockRequest &request, Timeout timeout);
+int			slot_must(const LockRequest &request, Timeout timeout);
 
 /* That error, for an outcome; limit is the timeout that the caller asked for. */
 [[noreturn]] void lock_raise_not_available(const LockRequest &request, Outcome outcome, Timeout limit);
@@ -84,11 +97,17 @@ void		lock_try_any(const LockNames &names, Mode mode, Scope scope, int wanted,
  */
 bool		lock_release(const LockName &name, Mode mode);
 
+/*
+ * Give back one session-level slot, the one that was taken last if it is NO_SLOT.
+ * False, with a WARNING, if this session has none, or not this one.
+ */
+bool		slot_release(const LockName &name, int slot);
+
 /* Release every session-level hold in both modes, however taken; how many there were. */
 int64		lock_release_all(const LockName &name);
 
 /*
- * Release every session-level hold that this session took by name in the
+ * Release every session-level hold and slot that this session took by name in the
  * namespace through this extension; how many there were.
  */
 int64		lock_release_namespace(std::string_view ns);

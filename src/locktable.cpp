@@ -272,8 +272,10 @@ read_all_waits()
 	return collector.found;
 }
 
-LockEntries
-read_all_locks()
+/* Every advisory lock with a tag that is wanted, and its waiters. */
+template <typename Wanted>
+static LockEntries
+read_wanted(Wanted wanted)
 {
 	Collector	collector;
 
@@ -281,11 +283,28 @@ read_all_locks()
 	{
 		read_partition(&collector, partition, [&]() {
 			visit_partition(partition, [&](PROCLOCK *proclock) {
-				return collect_granted(&collector, proclock) && collect_waiters(&collector, proclock);
+				return !wanted(proclock->tag.myLock->tag) ||
+					(collect_granted(&collector, proclock) && collect_waiters(&collector, proclock));
 			});
 		});
 	}
 	return collector.found;
+}
+
+LockEntries
+read_all_locks()
+{
+	return read_wanted([](const LOCKTAG &) {
+		return true;
+	});
+}
+
+LockEntries
+read_all_slots()
+{
+	return read_wanted([](const LOCKTAG &tag) {
+		return is_of_semaphore(tag);
+	});
 }
 
 void
@@ -383,6 +402,26 @@ private:
 
 }								/* anonymous namespace */
 
+/* A semaphore's slots and its queue are one thing to be waited for. */
+static LOCKTAG
+awaited_tag(const LOCKTAG &tag) noexcept
+{
+	return is_of_semaphore(tag) ? queue_tag(tag.locktag_field1, decode_tag(tag).key) : tag;
+}
+
+/* Is a holder, or the head of a semaphore's line, in the waiter's way? */
+static bool
+holds_in_the_way(const LockEntry &holder, const LockEntry &waiter)
+{
+	DecodedTag	held = decode_tag(holder.tag);
+
+	if (!is_of_semaphore(waiter.tag))
+		return is_in_the_way(holder, waiter);
+	if (holder.is_head)
+		return !waiter.is_head && is_in_the_way(holder, waiter);
+	return (waiter.slots == 0 || held.slot <= waiter.slots) && is_in_the_way(holder, waiter);
+}
+
 int
 BlockerFinder::index_awaited_locks()
 {
@@ -391,9 +430,9 @@ BlockerFinder::index_awaited_locks()
 
 	for (int i = 0; i < found->count; i++)
 	{
-		const LockEntry &entry = found->entries[i];
+		LOCKTAG		tag = awaited_tag(found->entries[i].tag);
 
-		if (entry.granted)
+		if (found->entries[i].granted)
 			continue;
 		if (awaited == nullptr)
 		{
@@ -404,7 +443,7 @@ BlockerFinder::index_awaited_locks()
 								  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 		}
 
-		auto	   *lock = static_cast<AwaitedLock *>(hash_search(awaited, &entry.tag, HASH_ENTER, nullptr));
+		auto	   *lock = static_cast<AwaitedLock *>(hash_search(awaited, &tag, HASH_ENTER, nullptr));
 
 		lock->first_holder = NO_HOLDER;
 		count++;
@@ -418,12 +457,12 @@ BlockerFinder::index_holders()
 	next_holder = static_cast<int *>(palloc_extended(sizeof(int) * found->count, MCXT_ALLOC_HUGE));
 	for (int i = 0; i < found->count; i++)
 	{
-		const LockEntry &entry = found->entries[i];
+		LOCKTAG		tag = awaited_tag(found->entries[i].tag);
 
-		if (!entry.granted)
+		if (!found->entries[i].granted && !found->entries[i].is_head)
 			continue;
 
-		auto	   *lock = static_cast<AwaitedLock *>(hash_search(awaited, &entry.tag, HASH_FIND, nullptr));
+		auto	   *lock = static_cast<AwaitedLock *>(hash_search(awaited, &tag, HASH_FIND, nullptr));
 
 		if (lock == nullptr)
 			continue;
@@ -478,12 +517,13 @@ void
 BlockerFinder::find_for(int waiter)
 {
 	LockEntry  &entry = found->entries[waiter];
-	auto	   *lock = static_cast<AwaitedLock *>(hash_search(awaited, &entry.tag, HASH_FIND, nullptr));
+	LOCKTAG		tag = awaited_tag(entry.tag);
+	auto	   *lock = static_cast<AwaitedLock *>(hash_search(awaited, &tag, HASH_FIND, nullptr));
 
 	entry.first_blocker = found->blocker_count;
 	for (int i = lock->first_holder; i != NO_HOLDER; i = next_holder[i])
 	{
-		if (is_in_the_way(found->entries[i], entry))
+		if (holds_in_the_way(found->entries[i], entry))
 			add(found->entries[i].leader_pid);
 	}
 

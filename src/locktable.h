@@ -29,6 +29,8 @@ struct LockEntry
 	LOCKMODE	lockmode;
 	LOCKMASK	held_modes;		/* all that it holds of this lock */
 	bool		granted;
+	bool		is_head;		/* of a semaphore's line (slotlocks.h) */
+	int			slots;			/* of the semaphore that it waits for, as it says; 0 if that is not known */
 	TimestampTz wait_start;		/* 0 where not waiting, or not yet known */
 	int			first_blocker;	/* in LockEntries.blockers */
 	int			blocker_count;
@@ -50,6 +52,9 @@ struct LockEntries
  * small).  May ereport (out of memory, cancellation) with no lock held.
  */
 LockEntries read_all_locks();
+
+/* The same of semaphores only: who has slots, and who has or waits for queues. */
+LockEntries read_all_slots();
 
 /*
  * Call visit(tag, argument) for the tag of each advisory lock that a session or

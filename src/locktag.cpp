@@ -54,16 +54,34 @@ kind_name(Kind kind) noexcept
 	return "foreign";
 }
 
-LOCKTAG
-lock_tag(Oid database, Key key) noexcept
+static LOCKTAG
+make_tag(Oid database, Key key, int objsubid) noexcept
 {
 	LOCKTAG		tag;
 
 	SET_LOCKTAG_ADVISORY(tag, database,
 						 static_cast<uint32>(static_cast<uint64>(key.value) >> 32),
 						 static_cast<uint32>(key.value),
-						 OBJSUBID_KEY);
+						 static_cast<uint16>(objsubid));
 	return tag;
+}
+
+LOCKTAG
+lock_tag(Oid database, Key key) noexcept
+{
+	return make_tag(database, key, OBJSUBID_KEY);
+}
+
+LOCKTAG
+slot_tag(Oid database, Key key, int slot) noexcept
+{
+	return make_tag(database, key, OBJSUBID_SLOT_BASE + slot);
+}
+
+LOCKTAG
+queue_tag(Oid database, Key key) noexcept
+{
+	return make_tag(database, key, OBJSUBID_QUEUE);
 }
 
 static Kind
@@ -101,6 +119,20 @@ bool
 same_tag(const LOCKTAG &a, const LOCKTAG &b) noexcept
 {
 	return memcmp(&a, &b, sizeof(LOCKTAG)) == 0;
+}
+
+bool
+is_of_semaphore(const LOCKTAG &tag) noexcept
+{
+	return tag.locktag_field4 >= OBJSUBID_QUEUE && tag.locktag_field4 <= OBJSUBID_SLOT_BASE + MAX_SLOTS &&
+		tag.locktag_field4 != OBJSUBID_SLOT_BASE && tag.locktag_type == LOCKTAG_ADVISORY;
+}
+
+bool
+is_same_semaphore(const LOCKTAG &a, const LOCKTAG &b) noexcept
+{
+	return a.locktag_field1 == b.locktag_field1 && a.locktag_field2 == b.locktag_field2 &&
+		a.locktag_field3 == b.locktag_field3 && is_of_semaphore(a) && is_of_semaphore(b);
 }
 
 int

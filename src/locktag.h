@@ -119,6 +119,9 @@ constexpr uint16 OBJSUBID_QUEUE = 16383;
 constexpr uint16 OBJSUBID_SLOT_BASE = 16384;
 constexpr int MAX_SLOTS = 16000;
 
+/* No slot; they are counted from 1. */
+constexpr int NO_SLOT = 0;
+
 struct DecodedTag
 {
 	Kind		kind;
@@ -140,13 +143,21 @@ has_key(Kind kind) noexcept
 /* "lock", "semaphore", "queue" or "foreign", as in the views. */
 const char *kind_name(Kind kind) noexcept;
 
-/* The tag of the lock with this key in this database. */
+/* The tag of the lock with this key in this database; of a semaphore's slot, or of its queue. */
 LOCKTAG lock_tag(Oid database, Key key) noexcept;
+LOCKTAG slot_tag(Oid database, Key key, int slot) noexcept;
+LOCKTAG queue_tag(Oid database, Key key) noexcept;
 
 /* Take a LOCKTAG_ADVISORY tag apart. */
 DecodedTag decode_tag(const LOCKTAG &tag) noexcept;
 
 bool same_tag(const LOCKTAG &a, const LOCKTAG &b) noexcept;
+
+/* Is this advisory lock's tag that of a slot, or of a queue? */
+bool is_of_semaphore(const LOCKTAG &tag) noexcept;
+
+/* Are these two of the same semaphore? */
+bool is_same_semaphore(const LOCKTAG &a, const LOCKTAG &b) noexcept;
 
 /* For qsort: by database, then key, then objsubid. */
 int compare_locktags(const void *a, const void *b) noexcept;

@@ -16,6 +16,7 @@
 #include "locktable.h"
 #include "lockview.h"
 #include "names.h"
+#include "slotlocks.h"
 #include "srf.h"
 
 namespace advisory
@@ -362,6 +363,7 @@ open_lock_rows(const WantedColumns &wanted)
 {
 	LockEntries entries = read_all_locks();
 
+	mark_slot_waits(&entries);
 	find_all_blockers(&entries);
 	return new (palloc(sizeof(LockRows))) LockRows{View(entries), wanted, 0};
 }

@@ -195,6 +195,7 @@ bool
 Names::may_see(const LockEntry &entry, const Item *item)
 {
 	const PublishedHold *hold = published(entry);
+	PublishedWait wait = {};
 	Oid			named_as;
 
 	if (sees_all)
@@ -203,10 +204,10 @@ Names::may_see(const LockEntry &entry, const Item *item)
 		return false;
 	if (item->is_visible)
 		return true;
-	if (!entry.granted)
-		named_as = holds.find_wait(entry.proc_number, entry.pid, entry.tag);
-	else
+	if (entry.granted)
 		named_as = hold != nullptr ? hold->role : InvalidOid;
+	else
+		named_as = holds.find_wait(entry.proc_number, entry.pid, entry.tag, &wait) ? wait.role : InvalidOid;
 	return OidIsValid(named_as) && may_see_role(named_as);
 }
 

@@ -40,6 +40,7 @@ extern "C" {
 #include "optimizer/restrictinfo.h"
 #include "pgstat.h"
 #include "port/atomics.h"
+#include "port/pg_bitutils.h"
 #if __has_include("storage/dsm_registry.h")
 #include "storage/dsm_registry.h"
 #endif

@@ -48,8 +48,7 @@ struct SharedSession
 	dsa_pointer takers;
 	int			taker_count;
 	Oid			present_role;
-	LOCKTAG		awaited;		/* all zero while it waits for nothing that it named */
-	Oid			awaited_role;
+	PublishedWait wait;			/* its tag is all zero while there is none */
 };
 
 /* Where the session itself has its records: in shared memory, or in its own. */
@@ -134,8 +133,7 @@ take_place(SharedRoot *root)
 	session->takers = InvalidDsaPointer;
 	session->taker_count = 0;
 	session->present_role = InvalidOid;
-	session->awaited = LOCKTAG{};
-	session->awaited_role = InvalidOid;
+	session->wait = PublishedWait{};
 	session->database = MyDatabaseId;
 	session->pid = MyProcPid;
 	LWLockRelease(&session->lock);
@@ -545,34 +543,44 @@ published_detach() noexcept
 	session->takers = InvalidDsaPointer;
 	session->taker_count = 0;
 	session->present_role = InvalidOid;
-	session->awaited = LOCKTAG{};
+	session->wait = PublishedWait{};
 	LWLockRelease(&session->lock);
 	if (takers != InvalidDsaPointer)
 		dsa_free(shared_area(), takers);
 }
 
 static void
-set_awaited(const LOCKTAG &tag, Oid role) noexcept
+set_wait(const PublishedWait &wait, bool is_there) noexcept
 {
 	LWLockAcquire(&my_session->lock, LW_EXCLUSIVE);
-	my_session->awaited = tag;
-	my_session->awaited_role = role;
+	my_session->wait = wait;
 	LWLockRelease(&my_session->lock);
-	awaits = OidIsValid(role);
+	awaits = is_there;
 }
 
 void
-publish_wait(const LOCKTAG &tag)
+publish_wait(const LOCKTAG &tag, int slots, bool by_name)
 {
 	if (has_place())
-		set_awaited(tag, GetUserId());
+		set_wait(PublishedWait{my_proc_number(), MyProcPid, tag, slots, GetCurrentTimestamp(),
+							   by_name ? GetUserId() : InvalidOid, false}, true);
+}
+
+void
+publish_victim() noexcept
+{
+	if (my_session == nullptr)
+		return;
+	LWLockAcquire(&my_session->lock, LW_EXCLUSIVE);
+	my_session->wait.is_victim = true;
+	LWLockRelease(&my_session->lock);
 }
 
 void
 withdraw_wait() noexcept
 {
 	if (my_session != nullptr && awaits)
-		set_awaited(LOCKTAG{}, InvalidOid);
+		set_wait(PublishedWait{}, false);
 }
 
 /* ---- What others see ---- */
@@ -623,8 +631,7 @@ struct PublishedHolds::Session
 	records_hash *index;		/* made when first needed */
 	Taker	   *takers;
 	int			taker_count;
-	LOCKTAG		awaited;
-	Oid			awaited_role;
+	PublishedWait wait;
 };
 
 static HoldRecord *
@@ -665,8 +672,7 @@ copy_session(SharedSession *session, PublishedHolds::Session *copy)
 {
 	LWLockAcquire(&session->lock, LW_SHARED);
 	copy->pid = session->pid;
-	copy->awaited = session->awaited;
-	copy->awaited_role = session->awaited_role;
+	copy->wait = session->wait;
 	join_records(copy,
 				 shared_records(session, Scope::session), shared_count(session, Scope::session),
 				 shared_records(session, Scope::transaction), shared_count(session, Scope::transaction));
@@ -827,6 +833,7 @@ PublishedHolds::find(int proc_number, int pid, const LOCKTAG &tag, LOCKMODE lock
 	found->scope = index < session->session_count ? Scope::session : Scope::transaction;
 	found->acquired_at = record.acquired_at;
 	found->role = record.has_name ? record.role : InvalidOid;
+	found->slots = record.slots;
 	found->ns = record.ns();
 	found->name = record.name();
 	if (record.taker >= 0 && record.taker < session->taker_count)
@@ -834,14 +841,84 @@ PublishedHolds::find(int proc_number, int pid, const LOCKTAG &tag, LOCKMODE lock
 	return true;
 }
 
-Oid
-PublishedHolds::find_wait(int proc_number, int pid, const LOCKTAG &tag)
+bool
+PublishedHolds::find_wait(int proc_number, int pid, const LOCKTAG &tag, PublishedWait *found)
 {
 	Session    *session = session_of(proc_number, pid);
 
-	if (session == nullptr || !same_tag(session->awaited, tag))
-		return InvalidOid;
-	return session->awaited_role;
+	if (session == nullptr || !same_tag(session->wait.tag, tag))
+		return false;
+	*found = session->wait;
+	return true;
+}
+
+/* Call visit(session) for each session's part, with its lock held shared, until it returns false. */
+template <typename Visit>
+static void
+visit_sessions(Visit visit)
+{
+	SharedSession *all = all_sessions();
+	bool		going = true;
+
+	for (int i = 0; all != nullptr && going && i < static_cast<int>(ProcGlobal->allProcCount); i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (all[i].pid == 0)
+			continue;
+		LWLockAcquire(&all[i].lock, LW_SHARED);
+		if (all[i].pid != 0)
+			going = visit(&all[i]);
+		LWLockRelease(&all[i].lock);
+	}
+}
+
+PublishedWait *
+read_slot_waits(int *count)
+{
+	auto	   *waits = static_cast<PublishedWait *>(palloc_extended(sizeof(PublishedWait) * ProcGlobal->allProcCount,
+																	  MCXT_ALLOC_HUGE));
+
+	*count = 0;
+	visit_sessions([&](const SharedSession *session) {
+		if (session->wait.slots > 0)
+			waits[(*count)++] = session->wait;
+		return true;
+	});
+	return waits;
+}
+
+/* How many slots a session says that a semaphore has, if it has or awaits one and says not this many; or 0. */
+static int
+other_slots_of(SharedSession *session, Key key, int slots)
+{
+	for (Scope scope : {Scope::session, Scope::transaction})
+	{
+		const HoldRecord *records = shared_records(session, scope);
+		int			count = shared_count(session, scope);
+
+		for (int i = 0; i < count; i++)
+		{
+			if (records[i].objsubid > OBJSUBID_SLOT_BASE && records[i].key == key.value && records[i].slots != slots)
+				return records[i].slots;
+		}
+	}
+	if (session->wait.slots > 0 && session->wait.slots != slots && decode_tag(session->wait.tag).key == key)
+		return session->wait.slots;
+	return 0;
+}
+
+bool
+find_other_slots(Key key, int slots, OtherSlots *other)
+{
+	*other = OtherSlots{};
+	visit_sessions([&](SharedSession *session) {
+		int			others = session->database == MyDatabaseId ? other_slots_of(session, key, slots) : 0;
+
+		if (others > 0)
+			*other = OtherSlots{session->pid, others};
+		return others == 0;
+	});
+	return other->slots > 0;
 }
 
 struct PendingKey
@@ -894,23 +971,14 @@ add_pending(pending_hash *keys, const HoldRecord *records, int count)
 
 PendingHolds::PendingHolds() : keys(pending_create(CurrentMemoryContext, FIRST_RECORDS, nullptr))
 {
-	SharedSession *all = all_sessions();
-
-	if (all == nullptr)
-		return;
-	for (int i = 0; i < static_cast<int>(ProcGlobal->allProcCount); i++)
-	{
-		SharedSession *session = &all[i];
-
-		CHECK_FOR_INTERRUPTS();
-		LWLockAcquire(&session->lock, LW_SHARED);
-		if (session->pid != 0 && session->database == MyDatabaseId)
+	visit_sessions([&](SharedSession *session) {
+		for (Scope scope : {Scope::session, Scope::transaction})
 		{
-			for (Scope scope : {Scope::session, Scope::transaction})
+			if (session->database == MyDatabaseId)
 				add_pending(keys, shared_records(session, scope), shared_count(session, scope));
 		}
-		LWLockRelease(&session->lock);
-	}
+		return true;
+	});
 }
 
 namespace
@@ -968,22 +1036,14 @@ add_new(NewNames *found, Oid database, const HoldRecord *records, int count, con
 NewName *
 read_new_names(Oid database, const Key *key, int *count)
 {
-	SharedSession *all = all_sessions();
 	NewNames	found = {};
 
-	for (int i = 0; all != nullptr && i < static_cast<int>(ProcGlobal->allProcCount); i++)
-	{
-		SharedSession *session = &all[i];
-
-		CHECK_FOR_INTERRUPTS();
-		if (session->pid == 0)
-			continue;
-		LWLockAcquire(&session->lock, LW_SHARED);
-		if (session->pid != 0 && (!OidIsValid(database) || session->database == database))
+	visit_sessions([&](SharedSession *session) {
+		if (!OidIsValid(database) || session->database == database)
 			add_new(&found, session->database, shared_records(session, Scope::transaction),
 					shared_count(session, Scope::transaction), key);
-		LWLockRelease(&session->lock);
-	}
+		return true;
+	});
 	*count = found.count;
 	return found.names;
 }

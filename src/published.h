@@ -27,7 +27,7 @@ struct Hold;
 constexpr int NO_RECORD = -1;
 
 /* A namespace and name of up to so many bytes together go with the hold. */
-constexpr int RECORD_TEXT_BYTES = 62;
+constexpr int RECORD_TEXT_BYTES = 60;
 
 /* One hold, of one lock in one mode and scope. */
 struct HoldRecord
@@ -49,6 +49,7 @@ struct HoldRecord
 	Hold	   *hold;			/* only for the session itself */
 	int			previous;		/* the lock's next older record in this mode, or NO_RECORD */
 	int			next;			/* with previous: session-level holds that have no taker yet */
+	uint16		slots;			/* how many its taker said that the semaphore has; 0 for a lock */
 	uint8		ns_length;
 	uint8		name_length;	/* 0: it carries no name */
 	char		text[RECORD_TEXT_BYTES]; /* namespace and name in UTF-8, one behind the other */
@@ -129,9 +130,16 @@ bool		needs_taker() noexcept;
 /* The session ends: nothing of it is to be seen any more. */
 void		published_detach() noexcept;
 
-/* The session begins to wait for a lock that it named, or has stopped waiting. */
-void		publish_wait(const LOCKTAG &tag);
+/*
+ * The session begins to wait for a lock, or for one of so many slots (the tag is then
+ * the semaphore's queue, or its only slot); or has stopped waiting.  by_name: the
+ * current user named it by what the directory has.
+ */
+void		publish_wait(const LOCKTAG &tag, int slots, bool by_name);
 void		withdraw_wait() noexcept;
+
+/* It is about to give up waiting, for the sake of others. */
+void		publish_victim() noexcept;
 
 /* ---- What others see ---- */
 
@@ -141,9 +149,22 @@ struct PublishedHold
 	Scope		scope;
 	TimestampTz acquired_at;
 	Oid			role;			/* that took it by name; invalid if it was not by name */
+	int			slots;			/* of a semaphore, as its holder says */
 	std::string_view ns;		/* the name in UTF-8, if it goes with the hold; good as long as the reader */
 	std::string_view name;
 	const Taker *taker;			/* of a session-level hold; null where not known; good as long as the reader */
+};
+
+/* What a session says of what it waits for. */
+struct PublishedWait
+{
+	int			proc_number;
+	int			pid;
+	LOCKTAG		tag;
+	int			slots;			/* 0: a lock */
+	TimestampTz since;
+	Oid			role;			/* that named it; invalid if it was not by name */
+	bool		is_victim;		/* of a deadlock: it is about to give up */
 };
 
 /*
@@ -162,8 +183,8 @@ public:
 	/* Of the lock that this process holds in this mode; false if it said nothing. */
 	bool		find(int proc_number, int pid, const LOCKTAG &tag, LOCKMODE lockmode, PublishedHold *found);
 
-	/* The role that a waiting process named the lock as; InvalidOid if it did not. */
-	Oid			find_wait(int proc_number, int pid, const LOCKTAG &tag);
+	/* What a waiting process says of its wait; false if nothing. */
+	bool		find_wait(int proc_number, int pid, const LOCKTAG &tag, PublishedWait *found);
 
 private:
 	Session    *session_of(int proc_number, int pid);
@@ -171,6 +192,25 @@ private:
 	MemoryContext context;
 	Session   **sessions;		/* by process number; read when first needed */
 };
+
+/*
+ * All sessions that say that they wait for a slot, whatever they wait for in truth.
+ * palloc'd.  May ereport.
+ */
+PublishedWait *read_slot_waits(int *count);
+
+/* A session that has, or waits for, a slot, and how many it says there are. */
+struct OtherSlots
+{
+	int			pid;
+	int			slots;
+};
+
+/*
+ * Is there a session that uses this semaphore of this database at present and says that
+ * it has another number of slots?  The first such.  May ereport for a cancel.
+ */
+bool		find_other_slots(Key key, int slots, OtherSlots *other);
 
 /* A name that goes with a hold, and that the directory does not have yet. */
 struct NewName

@@ -66,6 +66,8 @@ make_root(void *place)
 	made->area = DSM_HANDLE_INVALID;
 	made->directory = InvalidDsaPointer;
 	made->published = InvalidDsaPointer;
+	made->boards = InvalidDsaPointer;
+	LWLockInitialize(&made->deadlock, made->tranche);
 }
 
 static dsa_area *

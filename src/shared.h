@@ -29,6 +29,8 @@ struct SharedRoot
 	dsa_handle	area;
 	dsa_pointer directory;
 	dsa_pointer published;
+	dshash_table_handle boards; /* of semaphores */
+	LWLock		deadlock;		/* held while somebody finds out whether he is in a deadlock over slots */
 };
 
 /*

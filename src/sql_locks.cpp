@@ -28,7 +28,7 @@ static Datum
 must_lock(FunctionCallInfo fcinfo)
 {
 	LockRequest request = read_request<By>(fcinfo, mode, scope);
-	Timeout		timeout = timeout_argument(fcinfo, By::timeout_arg);
+	Timeout		timeout = timeout_argument(fcinfo, By::next_arg);
 
 	if (scope == Scope::session)
 		check_session_locks(fcinfo);
@@ -41,7 +41,7 @@ static Datum
 try_to_lock(FunctionCallInfo fcinfo)
 {
 	LockRequest request = read_request<By>(fcinfo, mode, scope);
-	Timeout		timeout = timeout_argument(fcinfo, By::timeout_arg);
+	Timeout		timeout = timeout_argument(fcinfo, By::next_arg);
 
 	if (scope == Scope::session)
 		check_session_locks(fcinfo);
@@ -53,7 +53,7 @@ static Datum
 await(FunctionCallInfo fcinfo)
 {
 	LockRequest request = read_request<By>(fcinfo, mode, Scope::session);
-	Timeout		timeout = timeout_argument(fcinfo, By::timeout_arg);
+	Timeout		timeout = timeout_argument(fcinfo, By::next_arg);
 
 	check_session_locks(fcinfo);
 	await_lock(request, timeout, get_func_name(fcinfo->flinfo->fn_oid));

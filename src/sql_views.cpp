@@ -6,6 +6,7 @@
 
 #include "directory.h"
 #include "leaks.h"
+#include "semaphoreview.h"
 #include "sqlfunction.h"
 #include "srf.h"
 #include "statsview.h"
@@ -53,6 +54,7 @@ ADVISORY_SQL_FUNCTION(advisory_stats, rows_function<show_stats>);
 ADVISORY_SQL_FUNCTION(advisory_stats_reset, reset_stats);
 ADVISORY_SQL_FUNCTION(advisory_directory, rows_function<show_directory>);
 ADVISORY_SQL_FUNCTION(advisory_leaks, rows_function<show_leaks>);
+ADVISORY_SQL_FUNCTION(advisory_semaphores, rows_function<show_semaphores>);
 ADVISORY_SQL_FUNCTION(advisory_settings, settings);
 
 }								/* namespace advisory */

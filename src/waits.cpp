@@ -9,6 +9,7 @@
  */
 #include "pg.h"
 
+#include "slotlocks.h"
 #include "waits.h"
 
 namespace advisory
@@ -231,7 +232,7 @@ Forest::list_waits_of(int first, int waiter)
 	const LockEntry *lock = &entries.entries[waiter];
 	Wait		wait = {session_of(*lock), NONE, lock, nullptr, NONE};
 
-	for (int i = first; i < waiter && entries.entries[i].granted; i++)
+	for (int i = first; i < waiter && (entries.entries[i].granted || entries.entries[i].is_head); i++)
 	{
 		wait.held = &entries.entries[i];
 		if (!is_in_the_way(*wait.held, *lock))
@@ -243,6 +244,14 @@ Forest::list_waits_of(int first, int waiter)
 	{
 		wait.held = &entries.entries[i];
 		if (!is_in_the_way(*wait.held, *lock))
+			continue;
+		wait.blocker = session_of(*wait.held);
+		waits.add(wait);
+	}
+	for (int i = waiter; lock->is_head && i < entries.count && is_same_semaphore(entries.entries[i].tag, lock->tag); i++)
+	{
+		wait.held = &entries.entries[i];
+		if (!is_slot_in_the_way(*wait.held, *lock))
 			continue;
 		wait.blocker = session_of(*wait.held);
 		waits.add(wait);
@@ -541,7 +550,7 @@ WaitTrees
 read_wait_trees()
 {
 	/* The lines point into the entries. */
-	LockEntries entries = read_all_waits();
+	LockEntries entries = read_all_waits_and_slots();
 
 	return Forest(entries).grow();
 }

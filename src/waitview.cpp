@@ -292,6 +292,18 @@ put_on_one_line(StringInfo text) noexcept
 	}
 }
 
+/* "slot 2 of " */
+static void
+append_slot(StringInfo out, const LockEntry &lock)
+{
+	if (!is_of_semaphore(lock.tag))
+		return;
+	if (lock.granted)
+		appendStringInfo(out, "slot %d of ", decode_tag(lock.tag).slot);
+	else
+		appendStringInfoString(out, "a slot of ");
+}
+
 void
 View::print(const WaitLine &line)
 {
@@ -304,6 +316,7 @@ View::print(const WaitLine &line)
 	appendStringInfoSpaces(&out, INDENT * line.depth);
 	append_owner(&out, owner);
 	appendStringInfoString(&out, lock.granted ? " holds " : " waits for ");
+	append_slot(&out, lock);
 	if (is_advisory(lock))
 		append_advisory(&out, lock, names.of(lock));
 	else

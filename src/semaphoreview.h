@@ -1,0 +1,16 @@
+/*
+ * semaphoreview.h
+ *		The rows of advisory.semaphores.
+ */
+#ifndef ADVISORY_EXT_SEMAPHOREVIEW_H
+#define ADVISORY_EXT_SEMAPHOREVIEW_H
+
+namespace advisory
+{
+
+/* A row for each semaphore of this database that somebody has or awaits a slot of.  May ereport. */
+void		show_semaphores(ReturnSetInfo *result);
+
+}								/* namespace advisory */
+
+#endif							/* ADVISORY_EXT_SEMAPHOREVIEW_H */

@@ -1,0 +1,34 @@
+/*
+ * slotdeadlock.h
+ *		Deadlocks over the slots of semaphores.
+ *
+ * The server's own detector does not see them, since the head of a semaphore's line
+ * waits for no lock, and for none in particular.
+ *
+ * Wording
+ *		live	can go on some day, as far as locks decide it
+ *		dead	not live
+ *
+ * Who waits for nothing is live; who waits for a lock is, if all in its way are; who waits
+ * for a slot is, if one is free or has a live holder.  What does not follow from
+ * this is dead.
+ */
+#ifndef ADVISORY_EXT_SLOTDEADLOCK_H
+#define ADVISORY_EXT_SLOTDEADLOCK_H
+
+#include "locktag.h"
+
+namespace advisory
+{
+
+/*
+ * This session is the head of the line of a semaphore of this database and wants one of
+ * so many slots.  Raises 40P01, with a DETAIL that names the circle, if it is dead.  Of
+ * several heads that are dead together one gives up, if there is shared memory to tell
+ * the others.
+ */
+void		check_slot_deadlock(Key key, int slots);
+
+}								/* namespace advisory */
+
+#endif							/* ADVISORY_EXT_SLOTDEADLOCK_H */

@@ -1,0 +1,132 @@
+/*
+ * slotlocks.cpp
+ *		Who waits for slots of semaphores, as one more kind of lock entries.
+ */
+#include "pg.h"
+
+#include "published.h"
+#include "slotlocks.h"
+
+namespace advisory
+{
+
+static bool
+is_queue(const LockEntry &entry) noexcept
+{
+	return is_of_semaphore(entry.tag) && entry.tag.locktag_field4 == OBJSUBID_QUEUE;
+}
+
+static const PublishedWait *
+find_wait(const PublishedWait *waits, int count, const LockEntry &entry) noexcept
+{
+	for (int i = 0; i < count; i++)
+	{
+		if (waits[i].proc_number == entry.proc_number && waits[i].pid == entry.pid &&
+			is_same_semaphore(waits[i].tag, entry.tag))
+			return &waits[i];
+	}
+	return nullptr;
+}
+
+void
+mark_slot_waits(LockEntries *found)
+{
+	PublishedWait *waits = nullptr;
+	int			count = 0;
+
+	for (int i = 0; i < found->count; i++)
+	{
+		LockEntry  &entry = found->entries[i];
+		const PublishedWait *wait;
+
+		/* In shared mode somebody only looks whether there is a line. */
+		if (!is_of_semaphore(entry.tag) || (entry.granted && (!is_queue(entry) || entry.lockmode != ExclusiveLock)))
+			continue;
+		CHECK_FOR_INTERRUPTS();
+		if (waits == nullptr)
+			waits = read_slot_waits(&count);
+		if (entry.granted)
+		{
+			entry.is_head = true;
+			entry.granted = false;
+			entry.held_modes = 0;
+		}
+		wait = find_wait(waits, count, entry);
+		if (wait == nullptr)
+			continue;
+		entry.slots = wait->slots;
+		entry.wait_start = wait->since;
+	}
+}
+
+bool
+is_slot_in_the_way(const LockEntry &holder, const LockEntry &waiter) noexcept
+{
+	DecodedTag	tag = decode_tag(holder.tag);
+
+	return holder.granted && tag.kind == Kind::semaphore && is_same_semaphore(holder.tag, waiter.tag) &&
+		(waiter.slots == 0 || tag.slot <= waiter.slots);
+}
+
+/* By lock; who holds it, then the head of a line, then the queue in its order. */
+static int
+compare_entries(const void *a, const void *b) noexcept
+{
+	auto	   *entry_a = static_cast<const LockEntry *>(a);
+	auto	   *entry_b = static_cast<const LockEntry *>(b);
+	int			result = compare_locktags(&entry_a->tag, &entry_b->tag);
+
+	if (result == 0)
+		result = static_cast<int>(entry_b->granted) - static_cast<int>(entry_a->granted);
+	if (result == 0)
+		result = static_cast<int>(entry_b->is_head) - static_cast<int>(entry_a->is_head);
+	return result != 0 ? result : entry_a->first_blocker - entry_b->first_blocker;
+}
+
+static bool
+has_slot_wait(const LockEntries &found)
+{
+	int			count;
+
+	for (int i = 0; i < found.count; i++)
+	{
+		if (is_of_semaphore(found.entries[i].tag))
+			return true;
+	}
+	read_slot_waits(&count);
+	return count > 0;
+}
+
+LockEntries
+read_all_waits_and_slots()
+{
+	LockEntries waits = read_all_waits();
+	LockEntries slots;
+	LockEntries all = {};
+
+	if (!has_slot_wait(waits))
+		return waits;
+	slots = read_all_slots();
+	mark_slot_waits(&slots);
+	for (int i = 0; i < slots.count; i++)
+		slots.entries[i].first_blocker = i;
+	if (slots.count > 1)
+		qsort(slots.entries, slots.count, sizeof(LockEntry), compare_entries);
+
+	all.entries = static_cast<LockEntry *>(palloc_extended(sizeof(LockEntry) * (waits.count + slots.count + 1),
+														   MCXT_ALLOC_HUGE));
+	for (int i = 0; i < waits.count; i++)
+	{
+		if (!is_of_semaphore(waits.entries[i].tag))
+			all.entries[all.count++] = waits.entries[i];
+	}
+	for (int i = 0; i < slots.count; i++)
+	{
+		all.entries[all.count] = slots.entries[i];
+		all.entries[all.count++].first_blocker = 0;
+	}
+	all.has_prepared = waits.has_prepared || slots.has_prepared;
+	return all;
+}
+
+}								/* namespace advisory */
