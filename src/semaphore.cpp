@@ -119,8 +119,11 @@ leave_line() noexcept
 		return;
 	if (lined_up_for->board != nullptr)
 	{
-		board_clear_head(lined_up_for->board);
+		board_open_door(lined_up_for->board);
+		board_leave_row(lined_up_for->board);
 		board_leave_line(lined_up_for->board);
+		/* If it gave up, what was meant for it is somebody else's. */
+		board_wake(lined_up_for->board);
 	}
 	lined_up_for = nullptr;
 }
@@ -132,7 +135,7 @@ tell_free(const Semaphore *semaphore, int slot) noexcept
 	if (semaphore->board == nullptr)
 		return;
 	board_mark_free(semaphore->board, slot);
-	board_wake_head(semaphore->board);
+	board_wake(semaphore->board);
 }
 
 static void
@@ -348,10 +351,14 @@ take_claimed(Semaphore *semaphore, int slots, Scope scope)
 
 		claimed_board = semaphore->board;
 		claimed_slot = slot;
+		if (lined_up_for != nullptr)
+			board_mark_served(semaphore->board);
 		is_taken = lock_slot(semaphore, slot, scope);
 		claimed_slot = NO_SLOT;
 		if (is_taken)
 			return slot;
+		if (lined_up_for != nullptr)
+			board_mark_waiting(semaphore->board, slots);
 		if (!is_mine(semaphore, slot))
 			board_mark_doubtful(semaphore->board, slot);
 	}
@@ -458,54 +465,140 @@ sleep_until(TimestampTz time, TimestampTz now)
 	CHECK_FOR_INTERRUPTS();
 }
 
-/* As the head of the line; deadline is DT_NOEND if there is none. */
-static int
-wait_as_head(Semaphore *semaphore, int slots, Scope scope, TimestampTz start, TimestampTz deadline)
+namespace
 {
-	int			look_after = semaphore->board != nullptr ? LOOK_AFTER_MS : LOOK_WITHOUT_BOARD_MS;
-	TimestampTz look_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), look_after);
-	TimestampTz check_at = TimestampTzPlusMilliseconds(start, DeadlockTimeout);
 
-	for (;;)
-	{
-		int			slot = take_free(semaphore, slots, scope);
-		TimestampTz now;
+/* A wait in the front row. */
+class FrontRow
+{
+public:
+	FrontRow(Semaphore *semaphore, int slots, Scope scope);
 
-		if (slot != NO_SLOT)
-			return slot;
-		now = GetCurrentTimestamp();
-		if (now >= deadline)
-			raise_lock_timeout();
-		if (now >= look_at)
-		{
-			slot = take_any(semaphore, slots, scope);
-			if (slot != NO_SLOT)
-				return slot;
-			look_at = TimestampTzPlusMilliseconds(now, look_after);
-		}
-		if (now >= check_at)
-		{
-			check_slot_deadlock(semaphore->key, slots);
-			check_at = TimestampTzPlusMilliseconds(now, LOOK_AFTER_MS);
-		}
-		sleep_until(Min(Min(look_at, check_at), deadline), now);
-	}
+	/* Wait for a slot, and take it. */
+	int			wait();
+
+private:
+	void		come_forward();
+	void		leave();
+	void		open_door_if_possible();
+	int			take_mine() const;
+	int			look_again(TimestampTz now);
+
+	Semaphore  *semaphore;
+	SlotBoard  *board;
+	int			slots;
+	Scope		scope;
+	LOCKTAG		queue;
+	TimestampTz start;
+	TimestampTz deadline;		/* DT_NOEND if there is none */
+	TimestampTz look_at;
+	TimestampTz check_at;
+	bool		keeps_door = false;
+};
+
+}								/* anonymous namespace */
+
+FrontRow::FrontRow(Semaphore *semaphore, int slots, Scope scope)
+	: semaphore(semaphore), board(semaphore->board), slots(slots), scope(scope),
+	  queue(queue_tag(MyDatabaseId, semaphore->key)), start(GetCurrentTimestamp()),
+	  deadline(LockTimeout > 0 ? TimestampTzPlusMilliseconds(start, LockTimeout) : DT_NOEND),
+	  look_at(start), check_at(TimestampTzPlusMilliseconds(start, DeadlockTimeout))
+{
 }
 
-static int
-wait_in_line(Semaphore *semaphore, int slots, Scope scope)
+/*
+ * Through the line, in its order.  The front row has the queue's lock in a mode that
+ * hinders nobody; who has it in exclusive mode, too, keeps the door.
+ */
+void
+FrontRow::come_forward()
 {
-	LOCKTAG		queue = queue_tag(MyDatabaseId, semaphore->key);
-	TimestampTz start = GetCurrentTimestamp();
-	TimestampTz deadline = LockTimeout > 0 ? TimestampTzPlusMilliseconds(start, LockTimeout) : DT_NOEND;
+	LockAcquire(&queue, ExclusiveLock, false, false);
+	keeps_door = true;
+	LockAcquire(&queue, AccessShareLock, false, false);
+	if (board == nullptr)
+		return;
+	board_keep_door(board);
+	while (!board_join_row(board, slots))
+		sleep_until(TimestampTzPlusMilliseconds(GetCurrentTimestamp(), LOOK_WITHOUT_BOARD_MS), GetCurrentTimestamp());
+	open_door_if_possible();
+}
+
+/* Without a board there is no row, and its keeper is all there is of it. */
+void
+FrontRow::open_door_if_possible()
+{
+	if (!keeps_door || board == nullptr || board_row_is_full(board))
+		return;
+	board_open_door(board);
+	LockRelease(&queue, ExclusiveLock, false);
+	keeps_door = false;
+}
+
+void
+FrontRow::leave()
+{
+	leave_line();
+	if (keeps_door)
+		LockRelease(&queue, ExclusiveLock, false);
+	LockRelease(&queue, AccessShareLock, false);
+}
+
+/* A slot, if there is one for all ahead of us, too. */
+int
+FrontRow::take_mine() const
+{
+	int			slot = NO_SLOT;
+
+	if (board == nullptr || slots == 1)
+		return take_any(semaphore, slots, scope);
+	if (board_has_slot_for_me(board, slots))
+		slot = take_claimed(semaphore, slots, scope);
+	if (slot == NO_SLOT && board_am_first(board))
+		slot = take_doubtful(semaphore, slots, scope);
+	return slot;
+}
+
+/* From time to time: what nobody told us about. */
+int
+FrontRow::look_again(TimestampTz now)
+{
+	int			slot = NO_SLOT;
+
+	if (now >= look_at)
+	{
+		if (board == nullptr || board_am_first(board))
+			slot = take_any(semaphore, slots, scope);
+		look_at = TimestampTzPlusMilliseconds(now, board != nullptr ? LOOK_AFTER_MS : LOOK_WITHOUT_BOARD_MS);
+	}
+	if (slot == NO_SLOT && now >= check_at)
+	{
+		check_slot_deadlock(semaphore->key, slots);
+		check_at = TimestampTzPlusMilliseconds(now, LOOK_AFTER_MS);
+	}
+	return slot;
+}
+
+int
+FrontRow::wait()
+{
 	int			slot;
 
-	LockAcquire(&queue, ExclusiveLock, false, false);
-	if (semaphore->board != nullptr)
-		board_set_head(semaphore->board);
-	slot = wait_as_head(semaphore, slots, scope, start, deadline);
-	leave_line();
-	LockRelease(&queue, ExclusiveLock, false);
+	come_forward();
+	look_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), board != nullptr ? LOOK_AFTER_MS : LOOK_WITHOUT_BOARD_MS);
+	while ((slot = take_mine()) == NO_SLOT)
+	{
+		TimestampTz now = GetCurrentTimestamp();
+
+		if (now >= deadline)
+			raise_lock_timeout();
+		slot = look_again(now);
+		if (slot != NO_SLOT)
+			break;
+		sleep_until(Min(Min(look_at, check_at), deadline), now);
+		open_door_if_possible();
+	}
+	leave();
 	return slot;
 }
 
@@ -535,7 +628,7 @@ semaphore_wait(Semaphore *semaphore, int slots, Scope scope)
 		board_enter_line(semaphore->board);
 	PG_TRY();
 	{
-		slot = wait_in_line(semaphore, slots, scope);
+		slot = FrontRow(semaphore, slots, scope).wait();
 	}
 	PG_CATCH();
 	{

@@ -83,19 +83,15 @@ show_usage(const Usage &usage, Names *names, ReturnSetInfo *result)
 	row.put(result);
 }
 
-/* Entries that only looked whether there is a line are nobody's. */
 static void
-drop_others(LockEntries *found) noexcept
+drop_other_databases(LockEntries *found) noexcept
 {
 	int			kept = 0;
 
 	for (int i = 0; i < found->count; i++)
 	{
-		const LockEntry &entry = found->entries[i];
-
-		if (entry.tag.locktag_field1 == MyDatabaseId &&
-			!(entry.granted && decode_tag(entry.tag).kind == Kind::queue))
-			found->entries[kept++] = entry;
+		if (found->entries[i].tag.locktag_field1 == MyDatabaseId)
+			found->entries[kept++] = found->entries[i];
 	}
 	found->count = kept;
 }
@@ -106,7 +102,7 @@ show_semaphores(ReturnSetInfo *result)
 	LockEntries found = read_all_slots();
 
 	mark_slot_waits(&found);
-	drop_others(&found);
+	drop_other_databases(&found);
 	if (found.count == 0)
 		return;
 	qsort(found.entries, found.count, sizeof(LockEntry), compare_entries);

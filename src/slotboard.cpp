@@ -14,10 +14,16 @@
  *
  * Waking
  *
- * Who frees a slot first releases the lock, then writes on the board, then looks for a
- * head.  A head first puts itself on the board, then looks at the slots, then sleeps.
+ * Who frees a slot first releases the lock, then writes on the board, then looks at the
+ * front row.  Who waits first joins the row, then looks at the slots, then sleeps.
  * With a memory barrier in between on both sides, either the one sees the slot or the
- * other sees the head.
+ * other sees the waiter.
+ *
+ * The row is there because slots often become free together: to wake one waiter costs
+ * some ten microseconds, and if each had to come forward first before the next could,
+ * the last slot would be idle for many of those.  Of those in the row, whose order their
+ * tickets say, as many are woken as there are slots, and nobody takes a slot unless
+ * there are enough for all ahead of him.
  */
 #include "pg.h"
 
@@ -32,6 +38,7 @@ static constexpr int SLOTS_PER_WORD = 64;
 static constexpr int FIRST_SLOTS = SLOTS_PER_WORD;
 static constexpr int SEGMENT_FACTOR = 4;
 static constexpr int SEGMENTS = 4;	/* besides the first slots */
+static constexpr int ROW_PLACES = 64;
 
 namespace
 {
@@ -50,6 +57,14 @@ struct BoardKey
 	uint32		padding;		/* always 0, since keys are compared as bytes */
 };
 
+/* A place in the front row. */
+struct RowPlace
+{
+	pg_atomic_uint32 process;	/* its number, plus 1; 0 if it is empty */
+	pg_atomic_uint32 slots;		/* of which it wants one; 0: it has marked one */
+	pg_atomic_uint64 ticket;
+};
+
 /* Which slots a part of the board is about. */
 struct SlotRange
 {
@@ -65,8 +80,10 @@ struct SlotBoard
 	BoardKey	key;			/* hash key */
 	int			attached;		/* sessions */
 	pg_atomic_uint32 line;		/* sessions that wait */
-	pg_atomic_uint32 head;		/* number of the process to be woken, plus 1; or 0 */
+	pg_atomic_uint32 door;		/* number of the process that keeps the door, plus 1; or 0 */
 	pg_atomic_uint32 agreed;
+	pg_atomic_uint64 next_ticket;
+	RowPlace	row[ROW_PLACES];
 	SlotWord	first_word;
 	dsa_pointer segments[SEGMENTS];
 };
@@ -207,8 +224,15 @@ init_board(SlotBoard *board) noexcept
 {
 	board->attached = 0;
 	pg_atomic_init_u32(&board->line, 0);
-	pg_atomic_init_u32(&board->head, 0);
+	pg_atomic_init_u32(&board->door, 0);
 	pg_atomic_init_u32(&board->agreed, 0);
+	pg_atomic_init_u64(&board->next_ticket, 0);
+	for (RowPlace &place : board->row)
+	{
+		pg_atomic_init_u32(&place.process, 0);
+		pg_atomic_init_u32(&place.slots, 0);
+		pg_atomic_init_u64(&place.ticket, 0);
+	}
 	init_word(&board->first_word);
 	for (dsa_pointer &segment : board->segments)
 		segment = InvalidDsaPointer;
@@ -383,35 +407,185 @@ board_line_length(SlotBoard *board) noexcept
 }
 
 static uint32
-my_head_value() noexcept
+my_process() noexcept
 {
 	return static_cast<uint32>(MyProc - ProcGlobal->allProcs) + 1;
 }
 
-void
-board_set_head(SlotBoard *board) noexcept
+static void
+wake(uint32 process) noexcept
 {
-	/* Implies a memory barrier. */
-	pg_atomic_exchange_u32(&board->head, my_head_value());
+	if (process != 0)
+		SetLatch(&ProcGlobal->allProcs[process - 1].procLatch);
+}
+
+static int
+row_length(SlotBoard *board) noexcept
+{
+	int			length = 0;
+
+	for (RowPlace &place : board->row)
+		length += pg_atomic_read_u32(&place.process) != 0;
+	return length;
+}
+
+bool
+board_row_is_full(SlotBoard *board) noexcept
+{
+	return row_length(board) == ROW_PLACES;
+}
+
+bool
+board_join_row(SlotBoard *board, int slots) noexcept
+{
+	for (RowPlace &place : board->row)
+	{
+		if (pg_atomic_read_u32(&place.process) != 0)
+			continue;
+		pg_atomic_write_u32(&place.slots, static_cast<uint32>(slots));
+		pg_atomic_write_u64(&place.ticket, pg_atomic_fetch_add_u64(&board->next_ticket, 1));
+		/* Implies a memory barrier. */
+		pg_atomic_exchange_u32(&place.process, my_process());
+		return true;
+	}
+	return false;
+}
+
+static RowPlace *
+my_place(SlotBoard *board) noexcept
+{
+	uint32		me = my_process();
+
+	for (RowPlace &place : board->row)
+	{
+		if (pg_atomic_read_u32(&place.process) == me)
+			return &place;
+	}
+	return nullptr;
 }
 
 void
-board_clear_head(SlotBoard *board) noexcept
+board_leave_row(SlotBoard *board) noexcept
 {
-	uint32		mine = my_head_value();
+	RowPlace   *place = my_place(board);
 
-	pg_atomic_compare_exchange_u32(&board->head, &mine, 0);
+	if (place == nullptr)
+		return;
+	pg_atomic_exchange_u32(&place->process, 0);
+	if (row_length(board) <= ROW_PLACES / 2)
+		wake(pg_atomic_read_u32(&board->door));
+}
+
+static bool
+wants_slot(RowPlace *place) noexcept
+{
+	return pg_atomic_read_u32(&place->process) != 0 && pg_atomic_read_u32(&place->slots) != 0;
+}
+
+/* How many stand in the row before this ticket. */
+static int
+count_ahead(SlotBoard *board, uint64 ticket) noexcept
+{
+	int			ahead = 0;
+
+	for (RowPlace &place : board->row)
+		ahead += wants_slot(&place) && pg_atomic_read_u64(&place.ticket) < ticket;
+	return ahead;
+}
+
+/* Are there more free slots than this, up to that one? */
+static bool
+has_more_free(SlotBoard *board, int slots, int count) noexcept
+{
+	int			found = 0;
+
+	find_slot(board, 1, slots, [&](SlotWord *word, uint64 mask, int start) {
+		found += pg_popcount64(~pg_atomic_read_u64(&word->taken) & mask);
+		return found > count ? start : NO_SLOT;
+	});
+	return found > count;
+}
+
+bool
+board_has_slot_for_me(SlotBoard *board, int slots) noexcept
+{
+	RowPlace   *place = my_place(board);
+
+	return place != nullptr &&
+		has_more_free(board, slots, count_ahead(board, pg_atomic_read_u64(&place->ticket)));
 }
 
 void
-board_wake_head(SlotBoard *board) noexcept
+board_mark_waiting(SlotBoard *board, int slots) noexcept
 {
-	uint32		head;
+	RowPlace   *place = my_place(board);
+
+	if (place != nullptr)
+		pg_atomic_exchange_u32(&place->slots, static_cast<uint32>(slots));
+}
+
+void
+board_mark_served(SlotBoard *board) noexcept
+{
+	board_mark_waiting(board, 0);
+}
+
+bool
+board_am_first(SlotBoard *board) noexcept
+{
+	RowPlace   *place = my_place(board);
+
+	return place == nullptr || count_ahead(board, pg_atomic_read_u64(&place->ticket)) == 0;
+}
+
+void
+board_keep_door(SlotBoard *board) noexcept
+{
+	pg_atomic_exchange_u32(&board->door, my_process());
+}
+
+void
+board_open_door(SlotBoard *board) noexcept
+{
+	uint32		mine = my_process();
+
+	pg_atomic_compare_exchange_u32(&board->door, &mine, 0);
+}
+
+/* Who has the lowest ticket from this one on; null if there is nobody. */
+static RowPlace *
+next_in_row(SlotBoard *board, uint64 ticket) noexcept
+{
+	RowPlace   *next = nullptr;
+	uint64		lowest = PG_UINT64_MAX;
+
+	for (RowPlace &place : board->row)
+	{
+		uint64		its = pg_atomic_read_u64(&place.ticket);
+
+		if (!wants_slot(&place) || its < ticket || its >= lowest)
+			continue;
+		next = &place;
+		lowest = its;
+	}
+	return next;
+}
+
+void
+board_wake(SlotBoard *board) noexcept
+{
+	uint64		ticket = 0;
 
 	pg_memory_barrier();
-	head = pg_atomic_read_u32(&board->head);
-	if (head != 0)
-		SetLatch(&ProcGlobal->allProcs[head - 1].procLatch);
+	if (board_line_length(board) == 0)
+		return;
+	for (int ahead = 0; RowPlace *next = next_in_row(board, ticket); ahead++)
+	{
+		if (!has_more_free(board, static_cast<int>(pg_atomic_read_u32(&next->slots)), ahead))
+			return;
+		wake(pg_atomic_read_u32(&next->process));
+		ticket = pg_atomic_read_u64(&next->ticket) + 1;
+	}
 }
 
 int

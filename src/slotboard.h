@@ -55,12 +55,37 @@ void		board_enter_line(SlotBoard *board) noexcept;
 void		board_leave_line(SlotBoard *board) noexcept;
 int			board_line_length(SlotBoard *board) noexcept;
 
-/* This session is the first in line and wants to be woken, or no more. */
-void		board_set_head(SlotBoard *board) noexcept;
-void		board_clear_head(SlotBoard *board) noexcept;
+/*
+ * The front row of the line: those that are woken when slots become free, each by a
+ * slot of its own.  Who joins it comes behind those that are there; one at a time may
+ * do so.  False if it is full.  Who leaves it lets somebody else come forward.
+ */
+bool		board_join_row(SlotBoard *board, int slots) noexcept;
+void		board_leave_row(SlotBoard *board) noexcept;
+bool		board_row_is_full(SlotBoard *board) noexcept;
 
-/* A slot has become free in the lock manager's eyes, and on the board: wake the first in line. */
-void		board_wake_head(SlotBoard *board) noexcept;
+/*
+ * Is there a free slot, up to this one, beside those for the sessions that are ahead of
+ * this one in the row?
+ */
+bool		board_has_slot_for_me(SlotBoard *board, int slots) noexcept;
+
+/*
+ * This session has marked a slot as taken and wants no other, so that it stands in
+ * nobody's way in the row; or wants one of so many again.
+ */
+void		board_mark_served(SlotBoard *board) noexcept;
+void		board_mark_waiting(SlotBoard *board, int slots) noexcept;
+
+/* Is this session the first in the row? */
+bool		board_am_first(SlotBoard *board) noexcept;
+
+/* This session keeps others from the row, and is to be woken when it is half empty; or no more. */
+void		board_keep_door(SlotBoard *board) noexcept;
+void		board_open_door(SlotBoard *board) noexcept;
+
+/* Slots may have become free in the lock manager's eyes, and on the board: wake those who are to have them. */
+void		board_wake(SlotBoard *board) noexcept;
 
 /*
  * How many slots the semaphore was last said to have; 0 if nobody has said anything

@@ -28,19 +28,39 @@ find_wait(const PublishedWait *waits, int count, const LockEntry &entry) noexcep
 	return nullptr;
 }
 
+/*
+ * Of the queue's lock only what says that a session is in the front row (semaphore.cpp):
+ * its door, and a look whether there is a line, are nobody's wait.
+ */
+static void
+drop_doors(LockEntries *found) noexcept
+{
+	int			kept = 0;
+
+	for (int i = 0; i < found->count; i++)
+	{
+		const LockEntry &entry = found->entries[i];
+
+		if (!entry.granted || !is_queue(entry) || entry.lockmode == AccessShareLock)
+			found->entries[kept++] = entry;
+	}
+	found->count = kept;
+}
+
 void
 mark_slot_waits(LockEntries *found)
 {
 	PublishedWait *waits = nullptr;
 	int			count = 0;
 
+	drop_doors(found);
+
 	for (int i = 0; i < found->count; i++)
 	{
 		LockEntry  &entry = found->entries[i];
 		const PublishedWait *wait;
 
-		/* In shared mode somebody only looks whether there is a line. */
-		if (!is_of_semaphore(entry.tag) || (entry.granted && (!is_queue(entry) || entry.lockmode != ExclusiveLock)))
+		if (!is_of_semaphore(entry.tag) || (entry.granted && !is_queue(entry)))
 			continue;
 		CHECK_FOR_INTERRUPTS();
 		if (waits == nullptr)
@@ -50,6 +70,7 @@ mark_slot_waits(LockEntries *found)
 			entry.is_head = true;
 			entry.granted = false;
 			entry.held_modes = 0;
+			entry.lockmode = ExclusiveLock;
 		}
 		wait = find_wait(waits, count, entry);
 		if (wait == nullptr)
