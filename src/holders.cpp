@@ -132,23 +132,37 @@ find_blockers(const LockName &name, Mode mode)
 	return describe_blockers(read_lock(lock_tag(MyDatabaseId, name.key)), mode);
 }
 
+/* Who has all slots himself is in his own way. */
+static Blockers
+add_own_slots(Blockers blockers, int own)
+{
+	if (own > 0)
+		blockers.description = psprintf("%s%sThis session has %d of the slots itself.",
+										blockers.description != nullptr ? blockers.description : "",
+										blockers.description != nullptr ? "\n" : "", own);
+	return blockers;
+}
+
 Blockers
 find_slot_blockers(const LockName &name, int slots)
 {
 	LOCKTAG		queue = queue_tag(MyDatabaseId, name.key);
 	LockEntries found = read_all_slots();
 	int			kept = 0;
+	int			own = 0;
 
 	mark_slot_waits(&found);
 	for (int i = 0; i < found.count; i++)
 	{
 		const LockEntry &entry = found.entries[i];
 
-		if (is_same_semaphore(entry.tag, queue) && decode_tag(entry.tag).slot <= slots)
-			found.entries[kept++] = entry;
+		if (!is_same_semaphore(entry.tag, queue) || decode_tag(entry.tag).slot > slots)
+			continue;
+		own += entry.granted && entry.pid == MyProcPid;
+		found.entries[kept++] = entry;
 	}
 	found.count = kept;
-	return describe_blockers(found, Mode::exclusive);
+	return add_own_slots(describe_blockers(found, Mode::exclusive), own);
 }
 
 /* The rules of pg_terminate_backend(). */

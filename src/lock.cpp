@@ -148,7 +148,7 @@ display_my_lock(const LOCKTAG &tag)
 	char	   *name = visible_name(tag);
 
 	if (name != nullptr)
-		return name;
+		return decoded.kind == Kind::semaphore ? psprintf("%s, slot %d", name, decoded.slot) : name;
 	if (!has_key(decoded.kind))
 		return psprintf("%d, %d", decoded.key1, decoded.key2);
 	return psprintf(INT64_FORMAT, decoded.key.value);

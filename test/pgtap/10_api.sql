@@ -1,7 +1,7 @@
 -- The API's shape, as the reference documents it: a change here is a change for every caller.
 BEGIN;
 SET LOCAL intervalstyle = postgres;
-SELECT plan(38);
+SELECT plan(39);
 
 ---- Every function: name, arguments with their names and defaults, result
 
@@ -59,6 +59,16 @@ INSERT INTO expected
     SELECT name, 'IN key bigint, IN timeout interval DEFAULT NULL::interval, IN label text DEFAULT NULL::text', NULL
     FROM unnest(ARRAY['await_lock_key', 'await_lock_shared_key']) AS name;
 
+INSERT INTO expected
+    SELECT name, format('namespace text, %s, slots integer, timeout interval DEFAULT %s', argument,
+                        CASE WHEN name LIKE 'try%' THEN '''00:00:00''::interval' ELSE 'NULL::interval' END), 'integer'
+    FROM unnest(ARRAY['acquire', 'try_acquire', 'xact_acquire', 'try_xact_acquire']) AS name, forms;
+INSERT INTO expected SELECT 'release', format('namespace text, %s, slot integer DEFAULT NULL::integer', argument), 'boolean' FROM forms;
+INSERT INTO expected
+    SELECT 'await_acquire', format('IN namespace text, IN %s, IN slots integer, IN timeout interval DEFAULT NULL::interval, '
+                                   'INOUT slot integer DEFAULT NULL::integer', argument), NULL
+    FROM forms;
+
 INSERT INTO expected VALUES ('wait_tree', '', 'SETOF text'), ('stats_reset', '', 'void');
 
 -- Names that begin with an underscore are nobody's business but the views'.
@@ -73,7 +83,7 @@ SELECT is_empty('SELECT * FROM actual EXCEPT ALL SELECT * FROM expected', 'there
 SELECT is_empty($$ SELECT name, arguments FROM actual WHERE arguments ~ '\$\d|(^|, )(text|bigint|uuid|interval)(,|$)' $$,
                 'every argument has a name');
 SELECT set_eq('SELECT name FROM public_functions WHERE prokind = ''p''',
-              ARRAY['await_lock', 'await_lock_shared', 'await_lock_key', 'await_lock_shared_key'],
+              ARRAY['await_lock', 'await_lock_shared', 'await_lock_key', 'await_lock_shared_key', 'await_acquire'],
               'the procedures are procedures, and all else functions');
 SELECT is_empty('SELECT name FROM functions WHERE prokind NOT IN (''f'', ''p'')', 'there are no aggregates or window functions');
 
@@ -101,7 +111,7 @@ SELECT set_eq('SELECT DISTINCT probin FROM functions WHERE prolang = (SELECT oid
 ---- Views and their columns, in this order
 
 SELECT set_eq($$ SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind = 'v' $$,
-              ARRAY['activity', 'locks', 'waits', 'stats', 'leaks', 'directory', 'known_keys', 'settings'], 'the views are there, and no others');
+              ARRAY['activity', 'locks', 'semaphores', 'waits', 'stats', 'leaks', 'directory', 'known_keys', 'settings'], 'the views are there, and no others');
 SELECT set_eq($$ SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind NOT IN ('v', 'c', 'i', 'f') $$,
               ARRAY['key_labels'], 'there is nothing to be written to but the labels');
 SELECT set_eq($$ SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind = 'f' $$,
@@ -118,6 +128,9 @@ SELECT is(pg_temp.columns_of('advisory.locks'),
           'slot integer, key bigint, key1 integer, key2 integer, mode text, scope text, granted boolean, wait_start timestamp with time zone, '
           'waited interval, acquired_at timestamp with time zone, held interval, blocked_by integer[], known_as text[], gid text, query text',
           'columns of locks');
+SELECT is(pg_temp.columns_of('advisory.semaphores'),
+          'namespace text, name text, key bigint, slots integer, in_use integer, free integer, waiting integer, holders integer[], slots_disagree boolean',
+          'columns of semaphores');
 SELECT is(pg_temp.columns_of('advisory.waits'),
           'root_pid integer, depth integer, path integer[], pid integer, waits_for_pid integer, namespace text, name text, key bigint, '
           'mode text, waited interval, state text, application_name text, query text', 'columns of waits');
