@@ -162,6 +162,7 @@ find_slot_blockers(const LockName &name, int slots)
 		found.entries[kept++] = entry;
 	}
 	found.count = kept;
+	sort_slot_entries(&found);
 	return add_own_slots(describe_blockers(found, Mode::exclusive), own);
 }
 

@@ -409,7 +409,7 @@ awaited_tag(const LOCKTAG &tag) noexcept
 	return is_of_semaphore(tag) ? queue_tag(tag.locktag_field1, decode_tag(tag).key) : tag;
 }
 
-/* Is a holder, or the head of a semaphore's line, in the waiter's way? */
+/* Is a holder, or somebody in the front row of a semaphore's line, in the waiter's way? */
 static bool
 holds_in_the_way(const LockEntry &holder, const LockEntry &waiter)
 {
@@ -418,7 +418,7 @@ holds_in_the_way(const LockEntry &holder, const LockEntry &waiter)
 	if (!is_of_semaphore(waiter.tag))
 		return is_in_the_way(holder, waiter);
 	if (holder.is_head)
-		return !waiter.is_head && is_in_the_way(holder, waiter);
+		return holder.pid != waiter.pid && (!waiter.is_head || holder.wait_start < waiter.wait_start);
 	return (waiter.slots == 0 || held.slot <= waiter.slots) && is_in_the_way(holder, waiter);
 }
 
@@ -530,7 +530,7 @@ BlockerFinder::find_for(int waiter)
 	/* Those ahead in the queue, unless they were already named as holders. */
 	int			ahead = waiter;
 
-	while (ahead > 0 && !found->entries[ahead - 1].granted &&
+	while (!entry.is_head && ahead > 0 && !found->entries[ahead - 1].granted && !found->entries[ahead - 1].is_head &&
 		   same_tag(found->entries[ahead - 1].tag, entry.tag))
 		ahead--;
 	for (; ahead < waiter; ahead++)

@@ -29,7 +29,7 @@ struct LockEntry
 	LOCKMODE	lockmode;
 	LOCKMASK	held_modes;		/* all that it holds of this lock */
 	bool		granted;
-	bool		is_head;		/* of a semaphore's line (slotlocks.h) */
+	bool		is_head;		/* in the front row of a semaphore's line (slotlocks.h) */
 	int			slots;			/* of the semaphore that it waits for, as it says; 0 if that is not known */
 	TimestampTz wait_start;		/* 0 where not waiting, or not yet known */
 	int			first_blocker;	/* in LockEntries.blockers */

@@ -8,12 +8,12 @@
  * (by the end of a transaction or savepoint, pg_advisory_unlock_all(), DISCARD ALL), so
  * whenever the server has released what belonged to some resource owner, each slot of the
  * list is compared with what the lock manager says, and what is gone is written on the
- * board (slotboard.h), where the head of the line is woken.  That way it is seen at the
+ * board (slotboard.h), where the first in line is woken.  That way it is seen at the
  * latest when the statement ends.  When a session ends, its locks are released earlier
  * than the server would, while the board can still be written on.
  *
  * Nobody tells us of COMMIT PREPARED, nor of what sessions without shared memory
- * release.  So the head looks at every slot from time to time.
+ * release.  So the first in line looks at every slot from time to time.
  *
  * Who waits
  *
@@ -32,7 +32,7 @@
 namespace advisory
 {
 
-/* How often the head looks at every slot; more often where nobody can wake it. */
+/* How often the first in line looks at every slot; more often where nobody can wake it. */
 static constexpr int LOOK_AFTER_MS = 1000;
 static constexpr int LOOK_WITHOUT_BOARD_MS = 100;
 
@@ -156,7 +156,22 @@ remove_own(int index) noexcept
 	return own;
 }
 
-/* Drop what was released behind our back, and a claim that came to nothing. */
+/* Drop a slot that was released behind our back; was it? */
+static bool
+drop_if_lost(int index) noexcept
+{
+	if (is_mine(own_slots[index].semaphore, own_slots[index].slot))
+		return false;
+
+	OwnSlot		lost = remove_own(index);
+
+	tell_free(lost.semaphore, lost.slot);
+	if (lost.place != NO_RECORD)
+		hold_strike_slot(lost.place, false);
+	return true;
+}
+
+/* Drop all that were, and a claim that came to nothing. */
 static void
 drop_lost_slots() noexcept
 {
@@ -165,16 +180,20 @@ drop_lost_slots() noexcept
 	claimed_slot = NO_SLOT;
 
 	for (int i = own_count - 1; i >= 0; i--)
-	{
-		if (is_mine(own_slots[i].semaphore, own_slots[i].slot))
-			continue;
+		drop_if_lost(i);
+}
 
-		OwnSlot		lost = remove_own(i);
+/* Release a session-level slot. */
+static void
+give_back(int index)
+{
+	OwnSlot		own = remove_own(index);
+	LOCKTAG		tag = tag_of(own.semaphore, own.slot);
 
-		tell_free(lost.semaphore, lost.slot);
-		if (lost.place != NO_RECORD)
-			hold_strike_slot(lost.place, false);
-	}
+	LockRelease(&tag, ExclusiveLock, true);
+	tell_free(own.semaphore, own.slot);
+	if (own.place != NO_RECORD)
+		hold_strike_slot(own.place, true);
 }
 
 static void
@@ -193,7 +212,7 @@ detach(Semaphore *semaphore)
 }
 
 /*
- * The session ends.  Release now what the server would release next, while the boards are
+ * The session ends.  Release now what the server would release soon, while the boards are
  * still there to be written on.
  */
 static void
@@ -204,11 +223,10 @@ at_exit(int, Datum)
 	LWLockReleaseAll();
 	leave_line();
 	if (own_count > 0)
-	{
 		AbortOutOfAnyTransaction();
-		LockReleaseAll(USER_LOCKMETHOD, true);
-	}
 	drop_lost_slots();
+	while (own_count > 0)
+		give_back(own_count - 1);
 	semaphores_start_iterate(known_semaphores, &iterator);
 	while (SemaphoreByKey *known = semaphores_iterate(known_semaphores, &iterator))
 		detach(known->semaphore);
@@ -683,24 +701,18 @@ semaphore_note(Semaphore *semaphore, const LockName &name, Hold *hold, int slot,
 void
 semaphore_release(Key key, int slot)
 {
-	OwnSlot		own = remove_own(find_own(key, slot));
-	LOCKTAG		tag = tag_of(own.semaphore, slot);
-
-	LockRelease(&tag, ExclusiveLock, true);
-	tell_free(own.semaphore, slot);
-	if (own.place != NO_RECORD)
-		hold_strike_slot(own.place, true);
+	give_back(find_own(key, slot));
 }
 
 int
 semaphore_find_slot(Key key, int slot)
 {
-	drop_lost_slots();
 	for (int i = own_count - 1; i >= 0; i--)
 	{
-		const OwnSlot &own = own_slots[i];
+		OwnSlot		own = own_slots[i];
 
-		if (own.semaphore->key == key && own.scope == Scope::session && (slot == NO_SLOT || own.slot == slot))
+		if (own.semaphore->key == key && own.scope == Scope::session && (slot == NO_SLOT || own.slot == slot) &&
+			!drop_if_lost(i))
 			return own.slot;
 	}
 	return NO_SLOT;

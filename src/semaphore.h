@@ -4,9 +4,9 @@
  *
  * A semaphore is K slots, each a lock of its own (locktag.h); to have one is to have
  * its lock in exclusive mode.  Who finds no slot free lines up for one more lock, the
- * semaphore's queue.  Whoever has that is the head of the line: it sleeps until a slot
- * becomes free, takes it, and lets the next one be the head.  So the line is the
- * lock manager's own: first come, first served, with its timeouts and cancels.
+ * semaphore's queue: so the line is the lock manager's own, first come, first served,
+ * with its timeouts and cancels.  Who gets to its front joins the front row, which sleeps
+ * until slots become free, and lets the next one come forward as long as there is room.
  *
  * If there is but one slot, it is waited for as any lock is.
  *

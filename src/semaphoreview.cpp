@@ -28,13 +28,6 @@ struct Usage
 
 }								/* anonymous namespace */
 
-/* By semaphore, and there by slot; the queue comes first. */
-static int
-compare_entries(const void *a, const void *b) noexcept
-{
-	return compare_locktags(&static_cast<const LockEntry *>(a)->tag, &static_cast<const LockEntry *>(b)->tag);
-}
-
 static void
 note_slots(Usage *usage, int slots) noexcept
 {
@@ -105,7 +98,7 @@ show_semaphores(ReturnSetInfo *result)
 	drop_other_databases(&found);
 	if (found.count == 0)
 		return;
-	qsort(found.entries, found.count, sizeof(LockEntry), compare_entries);
+	sort_slot_entries(&found);
 
 	Names		names(found.count);
 	auto	   *holders = static_cast<Datum *>(palloc_extended(sizeof(Datum) * found.count, MCXT_ALLOC_HUGE));

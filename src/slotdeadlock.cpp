@@ -57,7 +57,7 @@ private:
 	bool		is_lock_live(int waiter) const;
 	bool		is_slot_live(int waiter) const;
 	int			first_of_lock(int entry) const noexcept;
-	bool		blocks(int entry, int waiter, int first) const;
+	bool		blocks(int entry, int waiter) const;
 	void		settle();
 	void		describe_wait(StringInfo out, int waiter, int *pids, int *count) const;
 
@@ -163,23 +163,18 @@ Reading::first_of_lock(int entry) const noexcept
 	return entry;
 }
 
-/* The first entries of a lock are those that hold it, or the head of a line. */
 bool
-Reading::blocks(int entry, int waiter, int) const
+Reading::blocks(int entry, int waiter) const
 {
-	const LockEntry &other = entries.entries[entry];
-
-	return entry != waiter && is_in_the_way(other, entries.entries[waiter]);
+	return entry != waiter && is_in_the_way(entries.entries[entry], entries.entries[waiter]);
 }
 
 bool
 Reading::is_lock_live(int waiter) const
 {
-	int			first = first_of_lock(waiter);
-
-	for (int i = first; i < waiter; i++)
+	for (int i = first_of_lock(waiter); i < waiter; i++)
 	{
-		if (blocks(i, waiter, first) && !is_live(session_pid(entries.entries[i])))
+		if (blocks(i, waiter) && !is_live(session_pid(entries.entries[i])))
 			return false;
 	}
 	return true;
@@ -252,7 +247,7 @@ Reading::describe_wait(StringInfo out, int waiter, int *pids, int *count) const
 	{
 		bool		is_blocker = waits_for_slot(entry)
 			? is_slot_in_the_way(entries.entries[i], entry)
-			: i >= first && i < waiter && blocks(i, waiter, first);
+			: i >= first && i < waiter && blocks(i, waiter);
 
 		if (is_blocker)
 			add_pid(blockers, &blocker_count, session_pid(entries.entries[i]));

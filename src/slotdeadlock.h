@@ -2,8 +2,8 @@
  * slotdeadlock.h
  *		Deadlocks over the slots of semaphores.
  *
- * The server's own detector does not see them, since the head of a semaphore's line
- * waits for no lock, and for none in particular.
+ * The server's own detector does not see them, since the front row of a semaphore's line
+ * waits for no lock in particular.
  *
  * Wording
  *		live	can go on some day, as far as locks decide it
@@ -22,9 +22,9 @@ namespace advisory
 {
 
 /*
- * This session is the head of the line of a semaphore of this database and wants one of
+ * This session is in the front row of a semaphore of this database and wants one of
  * so many slots.  Raises 40P01, with a DETAIL that names the circle, if it is dead.  Of
- * several heads that are dead together one gives up, if there is shared memory to tell
+ * several that are dead together one gives up, if there is shared memory to tell
  * the others.
  */
 void		check_slot_deadlock(Key key, int slots);

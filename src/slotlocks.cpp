@@ -89,7 +89,7 @@ is_slot_in_the_way(const LockEntry &holder, const LockEntry &waiter) noexcept
 		(waiter.slots == 0 || tag.slot <= waiter.slots);
 }
 
-/* By lock; who holds it, then the head of a line, then the queue in its order. */
+/* By lock; who holds it, then the front row by its age, then the queue in its order. */
 static int
 compare_entries(const void *a, const void *b) noexcept
 {
@@ -101,7 +101,21 @@ compare_entries(const void *a, const void *b) noexcept
 		result = static_cast<int>(entry_b->granted) - static_cast<int>(entry_a->granted);
 	if (result == 0)
 		result = static_cast<int>(entry_b->is_head) - static_cast<int>(entry_a->is_head);
+	if (result == 0 && entry_a->is_head && entry_a->wait_start != entry_b->wait_start)
+		result = entry_a->wait_start < entry_b->wait_start ? -1 : 1;
+	/* Where they stood before: the lock manager's own order. */
 	return result != 0 ? result : entry_a->first_blocker - entry_b->first_blocker;
+}
+
+void
+sort_slot_entries(LockEntries *found)
+{
+	for (int i = 0; i < found->count; i++)
+		found->entries[i].first_blocker = i;
+	if (found->count > 1)
+		qsort(found->entries, found->count, sizeof(LockEntry), compare_entries);
+	for (int i = 0; i < found->count; i++)
+		found->entries[i].first_blocker = 0;
 }
 
 static bool
@@ -129,11 +143,7 @@ read_all_waits_and_slots()
 		return waits;
 	slots = read_all_slots();
 	mark_slot_waits(&slots);
-	for (int i = 0; i < slots.count; i++)
-		slots.entries[i].first_blocker = i;
-	if (slots.count > 1)
-		qsort(slots.entries, slots.count, sizeof(LockEntry), compare_entries);
-
+	sort_slot_entries(&slots);
 	all.entries = static_cast<LockEntry *>(palloc_extended(sizeof(LockEntry) * (waits.count + slots.count + 1),
 														   MCXT_ALLOC_HUGE));
 	for (int i = 0; i < waits.count; i++)
@@ -142,10 +152,7 @@ read_all_waits_and_slots()
 			all.entries[all.count++] = waits.entries[i];
 	}
 	for (int i = 0; i < slots.count; i++)
-	{
-		all.entries[all.count] = slots.entries[i];
-		all.entries[all.count++].first_blocker = 0;
-	}
+		all.entries[all.count++] = slots.entries[i];
 	all.has_prepared = waits.has_prepared || slots.has_prepared;
 	return all;
 }

@@ -2,9 +2,9 @@
  * slotlocks.h
  *		Who waits for slots of semaphores, as one more kind of lock entries.
  *
- * In the server's eyes the head of a semaphore's line has the queue's lock and waits for
- * nothing.  Here it waits, as those behind it do: its entry is not granted, and the
- * first of its queue.
+ * In the server's eyes the front row of a semaphore's line (semaphore.h) has the queue's
+ * lock and waits for nothing.  Here it waits, as those behind it do: its entries are not
+ * granted, and come before those of the queue.
  */
 #ifndef ADVISORY_EXT_SLOTLOCKS_H
 #define ADVISORY_EXT_SLOTLOCKS_H
@@ -15,7 +15,7 @@ namespace advisory
 {
 
 /*
- * Mark the heads among these entries as waiting, and note since when and for how many
+ * Mark those in front rows as waiting, and note since when and for how many
  * slots all that wait for slots do so, as far as they say it.  May ereport.
  */
 void		mark_slot_waits(LockEntries *found);
@@ -26,6 +26,12 @@ void		mark_slot_waits(LockEntries *found);
  * May ereport.
  */
 LockEntries read_all_waits_and_slots();
+
+/*
+ * Sort entries of semaphores (marked, see above): semaphore by semaphore, its queue in
+ * the order of the line, then its slots in theirs; who has one before who waits for it.
+ */
+void		sort_slot_entries(LockEntries *found);
 
 /* Does this entry hold a slot that is in the way of one that waits for a slot? */
 bool		is_slot_in_the_way(const LockEntry &holder, const LockEntry &waiter) noexcept;

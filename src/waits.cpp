@@ -232,7 +232,7 @@ Forest::list_waits_of(int first, int waiter)
 	const LockEntry *lock = &entries.entries[waiter];
 	Wait		wait = {session_of(*lock), NONE, lock, nullptr, NONE};
 
-	for (int i = first; i < waiter && (entries.entries[i].granted || entries.entries[i].is_head); i++)
+	for (int i = first; i < waiter && entries.entries[i].granted; i++)
 	{
 		wait.held = &entries.entries[i];
 		if (!is_in_the_way(*wait.held, *lock))
@@ -240,10 +240,13 @@ Forest::list_waits_of(int first, int waiter)
 		wait.blocker = session_of(*wait.held);
 		waits.add(wait);
 	}
-	for (int i = waiter - 1; wait.blocker == NONE && i >= first && !entries.entries[i].granted; i--)
+	for (int i = waiter - 1; wait.blocker == NONE && !lock->is_head && i >= first && !entries.entries[i].granted; i--)
 	{
 		wait.held = &entries.entries[i];
 		if (!is_in_the_way(*wait.held, *lock))
+			continue;
+		/* Behind a front row all wait for the last of it. */
+		if (!wait.held->is_head && entries.entries[first].is_head)
 			continue;
 		wait.blocker = session_of(*wait.held);
 		waits.add(wait);

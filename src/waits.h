@@ -44,7 +44,7 @@ constexpr int NO_LINE = -1;
 /*
  * The lines of all trees, each followed by its branches: a waiter under every
  * session whose hold is in its way, or if there is none, under the nearest one
- * ahead of it in the queue.  Longest waits first, circles last.
+ * ahead of it in the queue; behind a semaphore's front row, under the last of that.  Longest waits first, circles last.
  */
 struct WaitTrees
 {
