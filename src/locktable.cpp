@@ -355,6 +355,29 @@ read_my_locks()
 	return collector.found;
 }
 
+bool
+am_i_in_the_way()
+{
+	bool		found = false;
+
+	for (int partition = 0; partition < NUM_LOCK_PARTITIONS && !found; partition++)
+	{
+		LWLock	   *partition_lock = LockHashPartitionLockByIndex(partition);
+
+		LWLockAcquire(partition_lock, LW_SHARED);
+		compat::walk_list<PROCLOCK>(&MyProc->myProcLocks[partition], offsetof(PROCLOCK, procLink),
+									[&](PROCLOCK *proclock) {
+			const LOCK *lock = proclock->tag.myLock;
+
+			found = proclock->holdMask != 0 &&
+				(lock->waitMask != 0 || decode_tag(lock->tag).kind == Kind::semaphore);
+			return !found;
+		});
+		LWLockRelease(partition_lock);
+	}
+	return found;
+}
+
 namespace
 {
 

@@ -77,6 +77,12 @@ LockEntries read_all_waits();
 LockEntries read_my_locks();
 
 /*
+ * Does this session hold anything that others may wait for: a lock of any type that has
+ * waiters, or a slot of a semaphore?
+ */
+bool		am_i_in_the_way();
+
+/*
  * Fill in who is in each waiter's way: those that hold a conflicting mode, and
  * those that wait for one further ahead in the queue, as pg_blocking_pids() has
  * it.  May ereport.

@@ -567,13 +567,12 @@ publish_wait(const LOCKTAG &tag, int slots, bool by_name)
 }
 
 void
-publish_victim() noexcept
+publish_leaving(bool is_leaving) noexcept
 {
-	if (my_session == nullptr)
-		return;
-	LWLockAcquire(&my_session->lock, LW_EXCLUSIVE);
-	my_session->wait.is_victim = true;
-	LWLockRelease(&my_session->lock);
+	/* One byte, which is read as it was or as it is. */
+	if (my_session != nullptr)
+		my_session->wait.is_leaving = is_leaving;
+	pg_memory_barrier();
 }
 
 void

@@ -138,8 +138,8 @@ void		published_detach() noexcept;
 void		publish_wait(const LOCKTAG &tag, int slots, bool by_name);
 void		withdraw_wait() noexcept;
 
-/* It is about to give up waiting, for the sake of others. */
-void		publish_victim() noexcept;
+/* It is about to give up waiting, or to have what it waits for; or it is not. */
+void		publish_leaving(bool is_leaving) noexcept;
 
 /* ---- What others see ---- */
 
@@ -164,7 +164,7 @@ struct PublishedWait
 	int			slots;			/* 0: a lock */
 	TimestampTz since;
 	Oid			role;			/* that named it; invalid if it was not by name */
-	bool		is_victim;		/* of a deadlock: it is about to give up */
+	bool		is_leaving;		/* it is about to give up, or may have got what it waits for */
 };
 
 /*

@@ -36,8 +36,8 @@ namespace advisory
 static constexpr int LOOK_AFTER_MS = 1000;
 static constexpr int LOOK_WITHOUT_BOARD_MS = 100;
 
-/* How many semaphores are remembered that the session has no slot of. */
-static constexpr int MAX_KEPT_SEMAPHORES = 256;
+/* So many semaphores are remembered at least, although the session has no slot of them. */
+static constexpr int MIN_KEPT_SEMAPHORES = 64;
 
 static constexpr int FIRST_SLOTS = 16;
 
@@ -83,6 +83,7 @@ struct OwnSlot
 }								/* anonymous namespace */
 
 static semaphores_hash *known_semaphores = nullptr;
+static uint32 sweep_at = MIN_KEPT_SEMAPHORES;
 
 /* In the order they were taken. */
 static OwnSlot *own_slots = nullptr;
@@ -93,8 +94,9 @@ static int	own_capacity = 0;
 static SlotBoard *claimed_board = nullptr;
 static int	claimed_slot = NO_SLOT;
 
-/* In whose line this session stands. */
+/* In whose line this session stands, and whether in its row. */
 static Semaphore *lined_up_for = nullptr;
+static bool in_row = false;
 
 static LOCKTAG
 tag_of(const Semaphore *semaphore, int slot) noexcept
@@ -119,13 +121,14 @@ leave_line() noexcept
 		return;
 	if (lined_up_for->board != nullptr)
 	{
-		board_open_door(lined_up_for->board);
-		board_leave_row(lined_up_for->board);
+		if (in_row)
+			board_leave_row(lined_up_for->board);
 		board_leave_line(lined_up_for->board);
 		/* If it gave up, what was meant for it is somebody else's. */
 		board_wake(lined_up_for->board);
 	}
 	lined_up_for = nullptr;
+	in_row = false;
 }
 
 /* It is nobody's any more, as the lock manager has it. */
@@ -176,7 +179,10 @@ static void
 drop_lost_slots() noexcept
 {
 	if (claimed_slot != NO_SLOT)
+	{
 		board_mark_free(claimed_board, claimed_slot);
+		board_wake(claimed_board);
+	}
 	claimed_slot = NO_SLOT;
 
 	for (int i = own_count - 1; i >= 0; i--)
@@ -250,6 +256,7 @@ sweep() noexcept
 		semaphores_delete_item(known_semaphores, known);
 		detach(semaphore);
 	}
+	sweep_at = Max(2 * known_semaphores->members, static_cast<uint32>(MIN_KEPT_SEMAPHORES));
 }
 
 static Semaphore *
@@ -270,7 +277,7 @@ add_semaphore(Key key)
 		known_semaphores = semaphores_create(TopMemoryContext, FIRST_SLOTS, nullptr);
 		before_shmem_exit(at_exit, Datum(0));
 	}
-	if (known_semaphores->members >= MAX_KEPT_SEMAPHORES)
+	if (known_semaphores->members >= sweep_at)
 		sweep();
 
 	auto	   *semaphore = static_cast<Semaphore *>(MemoryContextAllocZero(TopMemoryContext, sizeof(Semaphore)));
@@ -337,24 +344,55 @@ semaphore_open(const LockName &name, int slots)
 
 /* ---- Taking a slot ---- */
 
-/* Lock a slot, if it is free and not this session's already. */
+/* A slot that was released behind our back, and is this session's once more. */
+static void
+drop_former(const Semaphore *semaphore, int slot) noexcept
+{
+	for (int i = own_count - 1; semaphore->held > 0 && i >= 0; i--)
+	{
+		if (own_slots[i].semaphore != semaphore || own_slots[i].slot != slot)
+			continue;
+
+		OwnSlot		former = remove_own(i);
+
+		if (former.place != NO_RECORD)
+			hold_strike_slot(former.place, false);
+		return;
+	}
+}
+
+/* The lock manager has just given it. */
+static void
+note_taken(Semaphore *semaphore, int slot, Scope scope) noexcept
+{
+	drop_former(semaphore, slot);
+	add_own(semaphore, slot, scope);
+}
+
+/*
+ * Lock a slot, if it is free and not this session's already.  Who stands in line says
+ * before that he may have it by then: to others he would wait and have it at once.
+ */
 static bool
 lock_slot(Semaphore *semaphore, int slot, Scope scope)
 {
 	LOCKTAG		tag = tag_of(semaphore, slot);
 	bool		is_session = scope == Scope::session;
+	LockAcquireResult result;
 
-	switch (LockAcquire(&tag, ExclusiveLock, is_session, true))
+	if (lined_up_for != nullptr)
+		publish_leaving(true);
+	result = LockAcquire(&tag, ExclusiveLock, is_session, true);
+	if (result == LOCKACQUIRE_ALREADY_HELD)
+		LockRelease(&tag, ExclusiveLock, is_session);
+	else if (result != LOCKACQUIRE_NOT_AVAIL)
 	{
-		case LOCKACQUIRE_NOT_AVAIL:
-			return false;
-		case LOCKACQUIRE_ALREADY_HELD:
-			LockRelease(&tag, ExclusiveLock, is_session);
-			return false;
-		default:
-			add_own(semaphore, slot, scope);
-			return true;
+		note_taken(semaphore, slot, scope);
+		return true;
 	}
+	if (lined_up_for != nullptr)
+		publish_leaving(false);
+	return false;
 }
 
 /* A slot that the board has as free. */
@@ -369,13 +407,13 @@ take_claimed(Semaphore *semaphore, int slots, Scope scope)
 
 		claimed_board = semaphore->board;
 		claimed_slot = slot;
-		if (lined_up_for != nullptr)
+		if (in_row)
 			board_mark_served(semaphore->board);
 		is_taken = lock_slot(semaphore, slot, scope);
 		claimed_slot = NO_SLOT;
 		if (is_taken)
 			return slot;
-		if (lined_up_for != nullptr)
+		if (in_row)
 			board_mark_waiting(semaphore->board, slots);
 		if (!is_mine(semaphore, slot))
 			board_mark_doubtful(semaphore->board, slot);
@@ -420,12 +458,19 @@ take_any(Semaphore *semaphore, int slots, Scope scope)
 	return NO_SLOT;
 }
 
+/* Are all of its slots on the board?  To look at the only one is as good as that. */
+static bool
+is_on_board(const Semaphore *semaphore, int slots) noexcept
+{
+	return slots > 1 && semaphore->board != nullptr && board_has_room(semaphore->board, slots);
+}
+
 static int
 take_free(Semaphore *semaphore, int slots, Scope scope)
 {
 	int			slot;
 
-	if (slots == 1 || semaphore->board == nullptr)
+	if (!is_on_board(semaphore, slots))
 		return take_any(semaphore, slots, scope);
 	slot = take_claimed(semaphore, slots, scope);
 	return slot != NO_SLOT ? slot : take_doubtful(semaphore, slots, scope);
@@ -445,14 +490,27 @@ try_behind_queue(Semaphore *semaphore, int slots, Scope scope)
 	return slot;
 }
 
-int
-semaphore_try(Semaphore *semaphore, int slots, Scope scope)
+static int
+try_once(Semaphore *semaphore, int slots, Scope scope)
 {
 	if (slots == 1)
 		return take_free(semaphore, slots, scope);	/* the lock manager sees to the line */
 	if (semaphore->board == nullptr)
 		return try_behind_queue(semaphore, slots, scope);
 	return board_line_length(semaphore->board) > 0 ? NO_SLOT : take_free(semaphore, slots, scope);
+}
+
+int
+semaphore_try(Semaphore *semaphore, int slots, Scope scope)
+{
+	int			slot = try_once(semaphore, slots, scope);
+
+	if (slot != NO_SLOT || own_count == 0)
+		return slot;
+
+	/* Others may wait for what this session has lost without having noticed yet. */
+	drop_lost_slots();
+	return try_once(semaphore, slots, scope);
 }
 
 /* ---- Waiting ---- */
@@ -486,11 +544,11 @@ sleep_until(TimestampTz time, TimestampTz now)
 namespace
 {
 
-/* A wait in the front row. */
-class FrontRow
+/* A wait in line. */
+class WaitInLine
 {
 public:
-	FrontRow(Semaphore *semaphore, int slots, Scope scope);
+	WaitInLine(Semaphore *semaphore, int slots, Scope scope);
 
 	/* Wait for a slot, and take it. */
 	int			wait();
@@ -498,112 +556,112 @@ public:
 private:
 	void		come_forward();
 	void		leave();
-	void		open_door_if_possible();
 	int			take_mine() const;
 	int			look_again(TimestampTz now);
+	bool		am_first() const noexcept;
+	TimestampTz next_look(TimestampTz now) const noexcept;
 
 	Semaphore  *semaphore;
-	SlotBoard  *board;
 	int			slots;
 	Scope		scope;
 	LOCKTAG		queue;
-	TimestampTz start;
 	TimestampTz deadline;		/* DT_NOEND if there is none */
 	TimestampTz look_at;
 	TimestampTz check_at;
-	bool		keeps_door = false;
 };
 
 }								/* anonymous namespace */
 
-FrontRow::FrontRow(Semaphore *semaphore, int slots, Scope scope)
-	: semaphore(semaphore), board(semaphore->board), slots(slots), scope(scope),
-	  queue(queue_tag(MyDatabaseId, semaphore->key)), start(GetCurrentTimestamp()),
-	  deadline(LockTimeout > 0 ? TimestampTzPlusMilliseconds(start, LockTimeout) : DT_NOEND),
-	  look_at(start), check_at(TimestampTzPlusMilliseconds(start, DeadlockTimeout))
+WaitInLine::WaitInLine(Semaphore *semaphore, int slots, Scope scope)
+	: semaphore(semaphore), slots(slots), scope(scope), queue(queue_tag(MyDatabaseId, semaphore->key))
 {
+	TimestampTz start = GetCurrentTimestamp();
+
+	deadline = LockTimeout > 0 ? TimestampTzPlusMilliseconds(start, LockTimeout) : DT_NOEND;
+	look_at = next_look(start);
+	check_at = TimestampTzPlusMilliseconds(start, DeadlockTimeout);
+}
+
+TimestampTz
+WaitInLine::next_look(TimestampTz now) const noexcept
+{
+	return TimestampTzPlusMilliseconds(now, is_on_board(semaphore, slots) ? LOOK_AFTER_MS : LOOK_WITHOUT_BOARD_MS);
 }
 
 /*
- * Through the line, in its order.  The front row has the queue's lock in a mode that
- * hinders nobody; who has it in exclusive mode, too, keeps the door.
+ * Through the queue, one after the other.  Who is in the row keeps the queue's lock only in
+ * a mode that hinders nobody, and says by it that it waits.  Where there is no row the
+ * first in line keeps it whole, and all others wait for that.
  */
 void
-FrontRow::come_forward()
+WaitInLine::come_forward()
 {
 	LockAcquire(&queue, ExclusiveLock, false, false);
-	keeps_door = true;
 	LockAcquire(&queue, AccessShareLock, false, false);
-	if (board == nullptr)
-		return;
-	board_keep_door(board);
-	while (!board_join_row(board, slots))
-		sleep_until(TimestampTzPlusMilliseconds(GetCurrentTimestamp(), LOOK_WITHOUT_BOARD_MS), GetCurrentTimestamp());
-	open_door_if_possible();
-}
-
-/* Without a board there is no row, and its keeper is all there is of it. */
-void
-FrontRow::open_door_if_possible()
-{
-	if (!keeps_door || board == nullptr || board_row_is_full(board))
-		return;
-	board_open_door(board);
-	LockRelease(&queue, ExclusiveLock, false);
-	keeps_door = false;
+	in_row = semaphore->board != nullptr && board_join_row(semaphore->board, slots);
+	if (in_row)
+		LockRelease(&queue, ExclusiveLock, false);
 }
 
 void
-FrontRow::leave()
+WaitInLine::leave()
 {
+	bool		was_in_row = in_row;
+
 	leave_line();
-	if (keeps_door)
+	if (!was_in_row)
 		LockRelease(&queue, ExclusiveLock, false);
 	LockRelease(&queue, AccessShareLock, false);
 }
 
+bool
+WaitInLine::am_first() const noexcept
+{
+	return !in_row || board_am_first(semaphore->board);
+}
+
 /* A slot, if there is one for all ahead of us, too. */
 int
-FrontRow::take_mine() const
+WaitInLine::take_mine() const
 {
 	int			slot = NO_SLOT;
 
-	if (board == nullptr || slots == 1)
-		return take_any(semaphore, slots, scope);
-	if (board_has_slot_for_me(board, slots))
+	if (!is_on_board(semaphore, slots))
+		return am_first() ? take_any(semaphore, slots, scope) : NO_SLOT;
+	if (!in_row || board_has_slot_for_me(semaphore->board, slots))
 		slot = take_claimed(semaphore, slots, scope);
-	if (slot == NO_SLOT && board_am_first(board))
+	if (slot == NO_SLOT && am_first())
 		slot = take_doubtful(semaphore, slots, scope);
 	return slot;
 }
 
 /* From time to time: what nobody told us about. */
 int
-FrontRow::look_again(TimestampTz now)
+WaitInLine::look_again(TimestampTz now)
 {
 	int			slot = NO_SLOT;
 
 	if (now >= look_at)
 	{
-		if (board == nullptr || board_am_first(board))
+		if (am_first())
 			slot = take_any(semaphore, slots, scope);
-		look_at = TimestampTzPlusMilliseconds(now, board != nullptr ? LOOK_AFTER_MS : LOOK_WITHOUT_BOARD_MS);
+		look_at = next_look(now);
 	}
 	if (slot == NO_SLOT && now >= check_at)
 	{
-		check_slot_deadlock(semaphore->key, slots);
-		check_at = TimestampTzPlusMilliseconds(now, LOOK_AFTER_MS);
+		bool		is_checked = check_slot_deadlock(semaphore->key, slots);
+
+		check_at = TimestampTzPlusMilliseconds(now, is_checked ? LOOK_AFTER_MS : LOOK_WITHOUT_BOARD_MS);
 	}
 	return slot;
 }
 
 int
-FrontRow::wait()
+WaitInLine::wait()
 {
 	int			slot;
 
 	come_forward();
-	look_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), board != nullptr ? LOOK_AFTER_MS : LOOK_WITHOUT_BOARD_MS);
 	while ((slot = take_mine()) == NO_SLOT)
 	{
 		TimestampTz now = GetCurrentTimestamp();
@@ -614,7 +672,6 @@ FrontRow::wait()
 		if (slot != NO_SLOT)
 			break;
 		sleep_until(Min(Min(look_at, check_at), deadline), now);
-		open_door_if_possible();
 	}
 	leave();
 	return slot;
@@ -627,7 +684,7 @@ wait_for_only(Semaphore *semaphore, Scope scope)
 	LOCKTAG		tag = tag_of(semaphore, 1);
 
 	LockAcquire(&tag, ExclusiveLock, scope == Scope::session, false);
-	add_own(semaphore, 1, scope);
+	note_taken(semaphore, 1, scope);
 	if (semaphore->board != nullptr)
 		board_mark_taken(semaphore->board, 1);
 	return 1;
@@ -646,7 +703,7 @@ semaphore_wait(Semaphore *semaphore, int slots, Scope scope)
 		board_enter_line(semaphore->board);
 	PG_TRY();
 	{
-		slot = FrontRow(semaphore, slots, scope).wait();
+		slot = WaitInLine(semaphore, slots, scope).wait();
 	}
 	PG_CATCH();
 	{

@@ -15,15 +15,17 @@
  * Waking
  *
  * Who frees a slot first releases the lock, then writes on the board, then looks at the
- * front row.  Who waits first joins the row, then looks at the slots, then sleeps.
- * With a memory barrier in between on both sides, either the one sees the slot or the
- * other sees the waiter.
+ * row.  Who waits first joins the row, then looks at the slots, then sleeps.  With a
+ * memory barrier in between on both sides, either the one sees the slot or the other sees
+ * the waiter.
  *
- * The row is there because slots often become free together: to wake one waiter costs
- * some ten microseconds, and if each had to come forward first before the next could,
- * the last slot would be idle for many of those.  Of those in the row, whose order their
- * tickets say, as many are woken as there are slots, and nobody takes a slot unless
- * there are enough for all ahead of him.
+ * Slots often become free together, and to wake somebody costs some ten microseconds: so
+ * nobody waits for the one ahead of him to be awake.  As many of the row are woken as
+ * there are free slots, and nobody takes a slot unless there are enough for all ahead of
+ * him who could have one.
+ *
+ * The row has a place for each process that the server allows, and is made when first
+ * needed; a place is its process's own.
  */
 #include "pg.h"
 
@@ -38,7 +40,7 @@ static constexpr int SLOTS_PER_WORD = 64;
 static constexpr int FIRST_SLOTS = SLOTS_PER_WORD;
 static constexpr int SEGMENT_FACTOR = 4;
 static constexpr int SEGMENTS = 4;	/* besides the first slots */
-static constexpr int ROW_PLACES = 64;
+static constexpr int NONE = -1;
 
 namespace
 {
@@ -57,11 +59,10 @@ struct BoardKey
 	uint32		padding;		/* always 0, since keys are compared as bytes */
 };
 
-/* A place in the front row. */
+/* A place in the row. */
 struct RowPlace
 {
-	pg_atomic_uint32 process;	/* its number, plus 1; 0 if it is empty */
-	pg_atomic_uint32 slots;		/* of which it wants one; 0: it has marked one */
+	pg_atomic_uint32 slots;		/* of which it wants one; 0: none */
 	pg_atomic_uint64 ticket;
 };
 
@@ -80,10 +81,10 @@ struct SlotBoard
 	BoardKey	key;			/* hash key */
 	int			attached;		/* sessions */
 	pg_atomic_uint32 line;		/* sessions that wait */
-	pg_atomic_uint32 door;		/* number of the process that keeps the door, plus 1; or 0 */
 	pg_atomic_uint32 agreed;
 	pg_atomic_uint64 next_ticket;
-	RowPlace	row[ROW_PLACES];
+	pg_atomic_uint32 row_end;	/* places from this one on were never used */
+	dsa_pointer row;
 	SlotWord	first_word;
 	dsa_pointer segments[SEGMENTS];
 };
@@ -224,15 +225,10 @@ init_board(SlotBoard *board) noexcept
 {
 	board->attached = 0;
 	pg_atomic_init_u32(&board->line, 0);
-	pg_atomic_init_u32(&board->door, 0);
 	pg_atomic_init_u32(&board->agreed, 0);
 	pg_atomic_init_u64(&board->next_ticket, 0);
-	for (RowPlace &place : board->row)
-	{
-		pg_atomic_init_u32(&place.process, 0);
-		pg_atomic_init_u32(&place.slots, 0);
-		pg_atomic_init_u64(&place.ticket, 0);
-	}
+	pg_atomic_init_u32(&board->row_end, 0);
+	board->row = InvalidDsaPointer;
 	init_word(&board->first_word);
 	for (dsa_pointer &segment : board->segments)
 		segment = InvalidDsaPointer;
@@ -282,8 +278,8 @@ board_attach(Key key, int slots)
 	return board;
 }
 
-static bool
-has_room(const SlotBoard *board, int slots) noexcept
+bool
+board_has_room(const SlotBoard *board, int slots) noexcept
 {
 	for (int i = 0; i < SEGMENTS && first_slot_of(i) <= slots; i++)
 	{
@@ -296,7 +292,7 @@ has_room(const SlotBoard *board, int slots) noexcept
 void
 board_make_room(SlotBoard *board, int slots)
 {
-	if (has_room(board, slots) || shared_is_short())
+	if (board_has_room(board, slots) || shared_is_short())
 		return;
 	shared_attempt([&]() {
 		auto	   *entry = static_cast<SlotBoard *>(dshash_find(boards, &board->key, true));
@@ -304,6 +300,17 @@ board_make_room(SlotBoard *board, int slots)
 		add_segments(entry, slots);
 		dshash_release_lock(boards, entry);
 	});
+}
+
+/* So that what is freed is not freed again if that fails half-way. */
+static void
+free_part(dsa_pointer *part)
+{
+	dsa_pointer place = *part;
+
+	*part = InvalidDsaPointer;
+	if (place != InvalidDsaPointer)
+		dsa_free(shared_area(), place);
 }
 
 void
@@ -317,11 +324,9 @@ board_detach(SlotBoard *board)
 			dshash_release_lock(boards, entry);
 			return;
 		}
-		for (dsa_pointer segment : entry->segments)
-		{
-			if (segment != InvalidDsaPointer)
-				dsa_free(shared_area(), segment);
-		}
+		for (dsa_pointer &segment : entry->segments)
+			free_part(&segment);
+		free_part(&entry->row);
 		dshash_delete_entry(boards, entry);
 	});
 }
@@ -406,91 +411,94 @@ board_line_length(SlotBoard *board) noexcept
 	return static_cast<int>(pg_atomic_read_u32(&board->line));
 }
 
-static uint32
-my_process() noexcept
+static int
+my_number() noexcept
 {
-	return static_cast<uint32>(MyProc - ProcGlobal->allProcs) + 1;
+	return static_cast<int>(MyProc - ProcGlobal->allProcs);
 }
 
+/* With the entry locked. */
 static void
-wake(uint32 process) noexcept
+add_row(SlotBoard *board)
 {
-	if (process != 0)
-		SetLatch(&ProcGlobal->allProcs[process - 1].procLatch);
+	int			places = static_cast<int>(ProcGlobal->allProcCount);
+
+	if (board->row != InvalidDsaPointer)
+		return;
+
+	dsa_pointer made = dsa_allocate(shared_area(), sizeof(RowPlace) * places);
+	auto	   *row = static_cast<RowPlace *>(dsa_get_address(shared_area(), made));
+
+	for (int i = 0; i < places; i++)
+	{
+		pg_atomic_init_u32(&row[i].slots, 0);
+		pg_atomic_init_u64(&row[i].ticket, 0);
+	}
+	pg_write_barrier();
+	board->row = made;
+}
+
+/* Null if nobody has joined it yet. */
+static RowPlace *
+row_of(SlotBoard *board)
+{
+	if (board->row == InvalidDsaPointer)
+		return nullptr;
+	return static_cast<RowPlace *>(dsa_get_address(shared_area(), board->row));
 }
 
 static int
-row_length(SlotBoard *board) noexcept
+row_end(SlotBoard *board) noexcept
 {
-	int			length = 0;
+	return static_cast<int>(pg_atomic_read_u32(&board->row_end));
+}
 
-	for (RowPlace &place : board->row)
-		length += pg_atomic_read_u32(&place.process) != 0;
-	return length;
+static void
+raise_row_end(SlotBoard *board, uint32 end) noexcept
+{
+	uint32		present = pg_atomic_read_u32(&board->row_end);
+
+	while (end > present && !pg_atomic_compare_exchange_u32(&board->row_end, &present, end))
+		;
 }
 
 bool
-board_row_is_full(SlotBoard *board) noexcept
+board_join_row(SlotBoard *board, int slots)
 {
-	return row_length(board) == ROW_PLACES;
+	if (board->row == InvalidDsaPointer)
+		shared_attempt([&]() {
+			auto	   *entry = static_cast<SlotBoard *>(dshash_find(boards, &board->key, true));
+
+			add_row(entry);
+			dshash_release_lock(boards, entry);
+		});
+	if (board->row == InvalidDsaPointer)
+		return false;
+
+	raise_row_end(board, static_cast<uint32>(my_number()) + 1);
+	pg_atomic_write_u64(&row_of(board)[my_number()].ticket, pg_atomic_fetch_add_u64(&board->next_ticket, 1));
+	board_mark_waiting(board, slots);
+	return true;
 }
 
-bool
-board_join_row(SlotBoard *board, int slots) noexcept
+void
+board_mark_waiting(SlotBoard *board, int slots) noexcept
 {
-	for (RowPlace &place : board->row)
-	{
-		if (pg_atomic_read_u32(&place.process) != 0)
-			continue;
-		pg_atomic_write_u32(&place.slots, static_cast<uint32>(slots));
-		pg_atomic_write_u64(&place.ticket, pg_atomic_fetch_add_u64(&board->next_ticket, 1));
-		/* Implies a memory barrier. */
-		pg_atomic_exchange_u32(&place.process, my_process());
-		return true;
-	}
-	return false;
+	/* Implies a memory barrier. */
+	pg_atomic_exchange_u32(&row_of(board)[my_number()].slots, static_cast<uint32>(slots));
 }
 
-static RowPlace *
-my_place(SlotBoard *board) noexcept
+void
+board_mark_served(SlotBoard *board) noexcept
 {
-	uint32		me = my_process();
-
-	for (RowPlace &place : board->row)
-	{
-		if (pg_atomic_read_u32(&place.process) == me)
-			return &place;
-	}
-	return nullptr;
+	board_mark_waiting(board, 0);
 }
 
 void
 board_leave_row(SlotBoard *board) noexcept
 {
-	RowPlace   *place = my_place(board);
-
-	if (place == nullptr)
-		return;
-	pg_atomic_exchange_u32(&place->process, 0);
-	if (row_length(board) <= ROW_PLACES / 2)
-		wake(pg_atomic_read_u32(&board->door));
-}
-
-static bool
-wants_slot(RowPlace *place) noexcept
-{
-	return pg_atomic_read_u32(&place->process) != 0 && pg_atomic_read_u32(&place->slots) != 0;
-}
-
-/* How many stand in the row before this ticket. */
-static int
-count_ahead(SlotBoard *board, uint64 ticket) noexcept
-{
-	int			ahead = 0;
-
-	for (RowPlace &place : board->row)
-		ahead += wants_slot(&place) && pg_atomic_read_u64(&place.ticket) < ticket;
-	return ahead;
+	if (board->row != InvalidDsaPointer)
+		board_mark_served(board);
 }
 
 /* Are there more free slots than this, up to that one? */
@@ -509,63 +517,53 @@ has_more_free(SlotBoard *board, int slots, int count) noexcept
 bool
 board_has_slot_for_me(SlotBoard *board, int slots) noexcept
 {
-	RowPlace   *place = my_place(board);
+	RowPlace   *row = row_of(board);
+	uint64		ticket = pg_atomic_read_u64(&row[my_number()].ticket);
+	int			ahead = 0;
 
-	return place != nullptr &&
-		has_more_free(board, slots, count_ahead(board, pg_atomic_read_u64(&place->ticket)));
-}
+	if (!has_more_free(board, slots, 0))
+		return false;
+	for (int i = 0; i < row_end(board); i++)
+	{
+		int			wanted = static_cast<int>(pg_atomic_read_u32(&row[i].slots));
 
-void
-board_mark_waiting(SlotBoard *board, int slots) noexcept
-{
-	RowPlace   *place = my_place(board);
-
-	if (place != nullptr)
-		pg_atomic_exchange_u32(&place->slots, static_cast<uint32>(slots));
-}
-
-void
-board_mark_served(SlotBoard *board) noexcept
-{
-	board_mark_waiting(board, 0);
+		/* Whoever says that there are fewer slots may have none to choose from. */
+		if (wanted != 0 && pg_atomic_read_u64(&row[i].ticket) < ticket &&
+			(wanted >= slots || has_more_free(board, wanted, 0)))
+			ahead++;
+	}
+	return has_more_free(board, slots, ahead);
 }
 
 bool
 board_am_first(SlotBoard *board) noexcept
 {
-	RowPlace   *place = my_place(board);
+	RowPlace   *row = row_of(board);
+	uint64		ticket = pg_atomic_read_u64(&row[my_number()].ticket);
 
-	return place == nullptr || count_ahead(board, pg_atomic_read_u64(&place->ticket)) == 0;
+	for (int i = 0; i < row_end(board); i++)
+	{
+		if (pg_atomic_read_u32(&row[i].slots) != 0 && pg_atomic_read_u64(&row[i].ticket) < ticket)
+			return false;
+	}
+	return true;
 }
 
-void
-board_keep_door(SlotBoard *board) noexcept
+/* Who has the lowest ticket from this one on, and wants one of more slots than that; NONE if nobody does. */
+static int
+next_in_row(SlotBoard *board, uint64 ticket, uint32 more_than) noexcept
 {
-	pg_atomic_exchange_u32(&board->door, my_process());
-}
-
-void
-board_open_door(SlotBoard *board) noexcept
-{
-	uint32		mine = my_process();
-
-	pg_atomic_compare_exchange_u32(&board->door, &mine, 0);
-}
-
-/* Who has the lowest ticket from this one on; null if there is nobody. */
-static RowPlace *
-next_in_row(SlotBoard *board, uint64 ticket) noexcept
-{
-	RowPlace   *next = nullptr;
+	RowPlace   *row = row_of(board);
+	int			next = NONE;
 	uint64		lowest = PG_UINT64_MAX;
 
-	for (RowPlace &place : board->row)
+	for (int i = 0; row != nullptr && i < row_end(board); i++)
 	{
-		uint64		its = pg_atomic_read_u64(&place.ticket);
+		uint64		its = pg_atomic_read_u64(&row[i].ticket);
 
-		if (!wants_slot(&place) || its < ticket || its >= lowest)
+		if (pg_atomic_read_u32(&row[i].slots) <= more_than || its < ticket || its >= lowest)
 			continue;
-		next = &place;
+		next = i;
 		lowest = its;
 	}
 	return next;
@@ -575,16 +573,26 @@ void
 board_wake(SlotBoard *board) noexcept
 {
 	uint64		ticket = 0;
+	uint32		useless = 0;	/* there is none left for those who say that there are so many */
+	int			woken = 0;
+	int			next;
 
 	pg_memory_barrier();
 	if (board_line_length(board) == 0)
 		return;
-	for (int ahead = 0; RowPlace *next = next_in_row(board, ticket); ahead++)
+	while ((next = next_in_row(board, ticket, useless)) != NONE)
 	{
-		if (!has_more_free(board, static_cast<int>(pg_atomic_read_u32(&next->slots)), ahead))
-			return;
-		wake(pg_atomic_read_u32(&next->process));
-		ticket = pg_atomic_read_u64(&next->ticket) + 1;
+		RowPlace   *place = &row_of(board)[next];
+		uint32		slots = pg_atomic_read_u32(&place->slots);
+
+		ticket = pg_atomic_read_u64(&place->ticket) + 1;
+		if (has_more_free(board, static_cast<int>(slots), woken))
+		{
+			SetLatch(&ProcGlobal->allProcs[next].procLatch);
+			woken++;
+		}
+		else
+			useless = Max(useless, slots);
 	}
 }
 

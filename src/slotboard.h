@@ -25,13 +25,15 @@ struct SlotBoard;
 /*
  * Attach this session to the board of a semaphore of this database, with room for so
  * many slots.  Null if there is no memory for it at the moment; where only the
- * room for some slots could not be had, those are never found on the board.  May
- * ereport for a cancel.
+ * room for some slots could not be had, see board_has_room().  May ereport for a cancel.
  */
 SlotBoard  *board_attach(Key key, int slots);
 
 /* See that an attached board has room for so many slots, if possible.  As above. */
 void		board_make_room(SlotBoard *board, int slots);
+
+/* Has it?  Slots that it has no room for are never found on it. */
+bool		board_has_room(const SlotBoard *board, int slots) noexcept;
 
 /* The last session that detaches removes the board.  May ereport only for a cancel. */
 void		board_detach(SlotBoard *board);
@@ -56,33 +58,28 @@ void		board_leave_line(SlotBoard *board) noexcept;
 int			board_line_length(SlotBoard *board) noexcept;
 
 /*
- * The front row of the line: those that are woken when slots become free, each by a
- * slot of its own.  Who joins it comes behind those that are there; one at a time may
- * do so.  False if it is full.  Who leaves it lets somebody else come forward.
+ * The row: those that are woken when slots become free, as many as there are slots, in
+ * the order of their tickets.  Who joins it gets the next ticket; one at a time may do
+ * so.  May ereport for a cancel.  False if there is no memory for a row.
  */
-bool		board_join_row(SlotBoard *board, int slots) noexcept;
+bool		board_join_row(SlotBoard *board, int slots);
 void		board_leave_row(SlotBoard *board) noexcept;
-bool		board_row_is_full(SlotBoard *board) noexcept;
 
 /*
- * Is there a free slot, up to this one, beside those for the sessions that are ahead of
- * this one in the row?
- */
-bool		board_has_slot_for_me(SlotBoard *board, int slots) noexcept;
-
-/*
- * This session has marked a slot as taken and wants no other, so that it stands in
- * nobody's way in the row; or wants one of so many again.
+ * This session, which is in the row, has marked a slot as taken and wants no other, so
+ * that it stands in nobody's way; or wants one of so many again.
  */
 void		board_mark_served(SlotBoard *board) noexcept;
 void		board_mark_waiting(SlotBoard *board, int slots) noexcept;
 
-/* Is this session the first in the row? */
-bool		board_am_first(SlotBoard *board) noexcept;
+/*
+ * This session is in the row: is there a free slot for it, up to this one, beside those
+ * for the sessions that are ahead of it?
+ */
+bool		board_has_slot_for_me(SlotBoard *board, int slots) noexcept;
 
-/* This session keeps others from the row, and is to be woken when it is half empty; or no more. */
-void		board_keep_door(SlotBoard *board) noexcept;
-void		board_open_door(SlotBoard *board) noexcept;
+/* Is it the first in the row? */
+bool		board_am_first(SlotBoard *board) noexcept;
 
 /* Slots may have become free in the lock manager's eyes, and on the board: wake those who are to have them. */
 void		board_wake(SlotBoard *board) noexcept;

@@ -46,12 +46,19 @@ public:
 		return me != nullptr && !me->is_live;
 	}
 
+	/*
+	 * Would it help if this session gave up?  Not if it only stands behind a
+	 * deadlock of others, which one of them will end.
+	 */
+	bool		am_i_in_circle() const;
+
 	/* Who waits for whom, from this session on; palloc'd. */
 	char	   *describe() const;
 
 private:
 	void		list_waiters(const Reading *before);
 	bool		was_dead(const LockEntry &entry) const noexcept;
+	bool		says_so_still(const LockEntry &entry) const noexcept;
 	const Waiter *find(int pid) const noexcept;
 	bool		is_live(int pid) const noexcept;
 	bool		is_lock_live(int waiter) const;
@@ -59,10 +66,13 @@ private:
 	int			first_of_lock(int entry) const noexcept;
 	bool		blocks(int entry, int waiter) const;
 	void		settle();
-	void		describe_wait(StringInfo out, int waiter, int *pids, int *count) const;
+	int		   *blockers_of(int waiter, int *count) const;
+	int		   *reached_from(int pid, int *count) const;
+	void		describe_wait(StringInfo out, int waiter) const;
 
 	LockEntries entries;
-	Waiter	   *waiters;
+	Waiter	   *waiters;		/* in the order of their entries */
+	Waiter	  **by_pid;
 	int			waiter_count = 0;
 	PublishedWait *published;
 	int			published_count;
@@ -77,8 +87,9 @@ waits_for_slot(const LockEntry &entry) noexcept
 }
 
 Reading::Reading(Key key, int slots, const Reading *before)
-	: entries(read_all_waits_and_slots()),
+	: entries(read_all_waits_and_all_slots()),
 	  waiters(static_cast<Waiter *>(palloc_extended(sizeof(Waiter) * (entries.count + 1), MCXT_ALLOC_HUGE))),
+	  by_pid(static_cast<Waiter **>(palloc_extended(sizeof(Waiter *) * (entries.count + 1), MCXT_ALLOC_HUGE))),
 	  published(read_slot_waits(&published_count))
 {
 	LOCKTAG		mine = queue_tag(MyDatabaseId, key);
@@ -91,6 +102,15 @@ Reading::Reading(Key key, int slots, const Reading *before)
 	}
 	list_waiters(before);
 	settle();
+}
+
+static int
+compare_waiters(const void *a, const void *b) noexcept
+{
+	int			pid_a = (*static_cast<Waiter *const *>(a))->pid;
+	int			pid_b = (*static_cast<Waiter *const *>(b))->pid;
+
+	return pid_a < pid_b ? -1 : pid_a > pid_b;
 }
 
 bool
@@ -108,6 +128,18 @@ Reading::was_dead(const LockEntry &entry) const noexcept
 		(entry.wait_start != 0 || entry.pid == MyProcPid);
 }
 
+/* Does a session still say that it waits for a slot as it did, and not that it leaves? */
+bool
+Reading::says_so_still(const LockEntry &entry) const noexcept
+{
+	for (int i = 0; i < published_count; i++)
+	{
+		if (published[i].pid == entry.pid)
+			return published[i].since == entry.wait_start && !published[i].is_leaving;
+	}
+	return false;
+}
+
 /* All sessions that wait; who is seen to wait twice does not. */
 void
 Reading::list_waiters(const Reading *before)
@@ -115,36 +147,36 @@ Reading::list_waiters(const Reading *before)
 	for (int i = 0; i < entries.count; i++)
 	{
 		const LockEntry &entry = entries.entries[i];
-		Waiter	   *known;
+		bool		is_live;
 
 		if (entry.granted)
 			continue;
-		known = const_cast<Waiter *>(find(session_pid(entry)));
-		if (known != nullptr)
-		{
-			known->is_live = true;
-			continue;
-		}
-		waiters[waiter_count++] = Waiter{i, session_pid(entry), before != nullptr && !before->was_dead(entry)};
+		is_live = before != nullptr && !before->was_dead(entry);
+		/* The entries were read earlier than what is published. */
+		if (entry.is_head && entry.pid != MyProcPid && !says_so_still(entry))
+			is_live = true;
+		waiters[waiter_count] = Waiter{i, session_pid(entry), is_live};
+		by_pid[waiter_count] = &waiters[waiter_count];
+		waiter_count++;
 	}
-	for (int i = 0; i < published_count; i++)
+	if (waiter_count > 1)
+		qsort(by_pid, waiter_count, sizeof(Waiter *), compare_waiters);
+	for (int i = 1; i < waiter_count; i++)
 	{
-		Waiter	   *known = const_cast<Waiter *>(find(published[i].pid));
-
-		if (published[i].is_victim && known != nullptr)
-			known->is_live = true;
+		if (by_pid[i - 1]->pid == by_pid[i]->pid)
+			by_pid[i - 1]->is_live = by_pid[i]->is_live = true;
 	}
 }
 
+/* One that is seen to wait twice has several, all of them live. */
 const Waiter *
 Reading::find(int pid) const noexcept
 {
-	for (int i = 0; i < waiter_count; i++)
-	{
-		if (waiters[i].pid == pid)
-			return &waiters[i];
-	}
-	return nullptr;
+	Waiter		wanted = {0, pid, false};
+	Waiter	   *key = &wanted;
+	auto	  **found = static_cast<Waiter **>(bsearch(&key, by_pid, waiter_count, sizeof(Waiter *), compare_waiters));
+
+	return found != nullptr ? *found : nullptr;
 }
 
 bool
@@ -223,26 +255,33 @@ Reading::settle()
 	}
 }
 
+static bool
+contains(const int *pids, int count, int pid) noexcept
+{
+	for (int i = 0; i < count; i++)
+	{
+		if (pids[i] == pid)
+			return true;
+	}
+	return false;
+}
+
 static void
 add_pid(int *pids, int *count, int pid) noexcept
 {
-	for (int i = 0; i < *count; i++)
-	{
-		if (pids[i] == pid)
-			return;
-	}
-	pids[(*count)++] = pid;
+	if (!contains(pids, *count, pid))
+		pids[(*count)++] = pid;
 }
 
-/* One line; adds those in its way to the list of pids. */
-void
-Reading::describe_wait(StringInfo out, int waiter, int *pids, int *count) const
+/* The sessions in a waiter's way, each once; palloc'd. */
+int *
+Reading::blockers_of(int waiter, int *count) const
 {
 	const LockEntry &entry = entries.entries[waiter];
+	auto	   *pids = static_cast<int *>(palloc(sizeof(int) * (entries.count + 1)));
 	int			first = first_of_lock(waiter);
-	auto	   *blockers = static_cast<int *>(palloc(sizeof(int) * (entries.count + 1)));
-	int			blocker_count = 0;
 
+	*count = 0;
 	for (int i = 0; i < entries.count; i++)
 	{
 		bool		is_blocker = waits_for_slot(entry)
@@ -250,8 +289,61 @@ Reading::describe_wait(StringInfo out, int waiter, int *pids, int *count) const
 			: i >= first && i < waiter && blocks(i, waiter);
 
 		if (is_blocker)
-			add_pid(blockers, &blocker_count, session_pid(entries.entries[i]));
+			add_pid(pids, count, session_pid(entries.entries[i]));
 	}
+	return pids;
+}
+
+/* A session, and all that it waits for, directly or through others; palloc'd. */
+int *
+Reading::reached_from(int pid, int *count) const
+{
+	auto	   *pids = static_cast<int *>(palloc(sizeof(int) * (entries.count + 2)));
+
+	*count = 0;
+	add_pid(pids, count, pid);
+	for (int i = 0; i < *count; i++)
+	{
+		const Waiter *waiter = find(pids[i]);
+		int		   *blockers;
+		int			blocker_count = 0;
+
+		CHECK_FOR_INTERRUPTS();
+		if (waiter == nullptr)
+			continue;
+		blockers = blockers_of(waiter->entry, &blocker_count);
+		for (int b = 0; b < blocker_count; b++)
+			add_pid(pids, count, blockers[b]);
+		pfree(blockers);
+	}
+	return pids;
+}
+
+/* Do all that it waits for wait for it in turn? */
+bool
+Reading::am_i_in_circle() const
+{
+	int			count;
+	const int  *pids = reached_from(MyProcPid, &count);
+
+	for (int i = 1; i < count; i++)
+	{
+		int			further_count;
+		const int  *further = reached_from(pids[i], &further_count);
+
+		if (!contains(further, further_count, MyProcPid))
+			return false;
+	}
+	return true;
+}
+
+/* One line. */
+void
+Reading::describe_wait(StringInfo out, int waiter) const
+{
+	const LockEntry &entry = entries.entries[waiter];
+	int			count;
+	const int  *blockers = blockers_of(waiter, &count);
 
 	if (out->len > 0)
 		appendStringInfoChar(out, '\n');
@@ -261,30 +353,24 @@ Reading::describe_wait(StringInfo out, int waiter, int *pids, int *count) const
 	else
 		appendStringInfo(out, "%s on ", GetLockmodeName(DEFAULT_LOCKMETHOD, entry.lockmode));
 	DescribeLockTag(out, &entry.tag);
-	for (int i = 0; i < blocker_count; i++)
-	{
+	for (int i = 0; i < count; i++)
 		appendStringInfo(out, "%s%d",
-						 i > 0 ? ", " : blocker_count > 1 ? "; blocked by processes " : "; blocked by process ",
-						 blockers[i]);
-		add_pid(pids, count, blockers[i]);
-	}
+						 i > 0 ? ", " : count > 1 ? "; blocked by processes " : "; blocked by process ", blockers[i]);
 	appendStringInfoChar(out, '.');
-	pfree(blockers);
 }
 
 char *
 Reading::describe() const
 {
 	StringInfoData out;
-	auto	   *pids = static_cast<int *>(palloc(sizeof(int) * (entries.count + 2)));
-	int			count = 0;
+	int			count;
+	const int  *pids = reached_from(MyProcPid, &count);
 
 	initStringInfo(&out);
-	add_pid(pids, &count, MyProcPid);
 	for (int i = 0; i < count; i++)
 	{
 		if (const Waiter *waiter = find(pids[i]))
-			describe_wait(&out, waiter->entry, pids, &count);
+			describe_wait(&out, waiter->entry);
 	}
 	return out.data;
 }
@@ -300,24 +386,28 @@ find_deadlock(Key key, int slots)
 
 	Reading		second(key, slots, &first);
 
-	if (!second.am_i_dead())
+	if (!second.am_i_dead() || !second.am_i_in_circle())
 		return nullptr;
-	publish_victim();
+	publish_leaving(true);
 	return second.describe();
 }
 
-void
+bool
 check_slot_deadlock(Key key, int slots)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext deadlock",
-												  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext old_context = MemoryContextSwitchTo(context);
+	MemoryContext context;
+	MemoryContext old_context;
 	SharedRoot *root = shared_root_if_attached();
 	char	   *detail;
 
+	/* Who holds nothing that others want can be no part of a circle. */
+	if (!am_i_in_the_way())
+		return true;
 	/* One at a time, so that one that gives up is seen by the next. */
-	if (root != nullptr)
-		LWLockAcquire(&root->deadlock, LW_EXCLUSIVE);
+	if (root != nullptr && !LWLockConditionalAcquire(&root->deadlock, LW_EXCLUSIVE))
+		return false;
+	context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext deadlock", ALLOCSET_DEFAULT_SIZES);
+	old_context = MemoryContextSwitchTo(context);
 	detail = find_deadlock(key, slots);
 	if (root != nullptr)
 		LWLockRelease(&root->deadlock);
@@ -328,6 +418,7 @@ check_slot_deadlock(Key key, int slots)
 				 errmsg("deadlock detected"),
 				 errdetail_internal("%s", detail)));
 	MemoryContextDelete(context);
+	return true;
 }
 
 }								/* namespace advisory */

@@ -25,9 +25,10 @@ namespace advisory
  * This session is in the front row of a semaphore of this database and wants one of
  * so many slots.  Raises 40P01, with a DETAIL that names the circle, if it is dead.  Of
  * several that are dead together one gives up, if there is shared memory to tell
- * the others.
+ * the others.  False if somebody else is checking at the moment: then it is to be tried
+ * again soon.
  */
-void		check_slot_deadlock(Key key, int slots);
+bool		check_slot_deadlock(Key key, int slots);
 
 }								/* namespace advisory */
 

@@ -5,6 +5,7 @@
 #include "pg.h"
 
 #include "published.h"
+#include "shared.h"
 #include "slotlocks.h"
 
 namespace advisory
@@ -128,20 +129,19 @@ has_slot_wait(const LockEntries &found)
 		if (is_of_semaphore(found.entries[i].tag))
 			return true;
 	}
+	/* Where nobody can say anything it takes a look. */
+	if (shared_root_if_attached() == nullptr)
+		return true;
 	read_slot_waits(&count);
 	return count > 0;
 }
 
-LockEntries
-read_all_waits_and_slots()
+static LockEntries
+add_slots(const LockEntries &waits)
 {
-	LockEntries waits = read_all_waits();
-	LockEntries slots;
+	LockEntries slots = read_all_slots();
 	LockEntries all = {};
 
-	if (!has_slot_wait(waits))
-		return waits;
-	slots = read_all_slots();
 	mark_slot_waits(&slots);
 	sort_slot_entries(&slots);
 	all.entries = static_cast<LockEntry *>(palloc_extended(sizeof(LockEntry) * (waits.count + slots.count + 1),
@@ -155,6 +155,20 @@ read_all_waits_and_slots()
 		all.entries[all.count++] = slots.entries[i];
 	all.has_prepared = waits.has_prepared || slots.has_prepared;
 	return all;
+}
+
+LockEntries
+read_all_waits_and_all_slots()
+{
+	return add_slots(read_all_waits());
+}
+
+LockEntries
+read_all_waits_and_slots()
+{
+	LockEntries waits = read_all_waits();
+
+	return has_slot_wait(waits) ? add_slots(waits) : waits;
 }
 
 }								/* namespace advisory */

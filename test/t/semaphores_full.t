@@ -1,0 +1,134 @@
+#!/usr/bin/env perl
+# Semaphores on a server that has no byte of shared memory left, so that there is nothing by which sessions could wake
+# each other: never more than K inside, in order, and with deadlocks found; only names and instant wake-ups are missing.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use AdvisoryTest;
+use List::Util qw(max);
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+use constant { MORE_THAN_FITS => 1_000_000, SERVERS => 8, SESSIONS => 12, SLOTS => 3, HOLDS => 8, LOOKS_MS => 100, FOUND_S => 5 };
+
+# As in names_full.t: changes the memory that is left by a few dozen bytes for each byte.
+my $query_size = 1024;
+my ($server, $look, @sessions);
+
+# A server whose lock table was full once, so that no memory is left for anything else: how many bytes there are.
+sub fill_a_server {
+    $server = own_server('max_locks_per_transaction=10', 'max_connections=30', 'max_prepared_transactions=2', "track_activity_query_size=$query_size");
+    $look = session(server => $server)->run('CREATE EXTENSION advisory_ext');
+    @sessions = map { session(server => $server) } 1 .. SESSIONS;
+    $_->run('SELECT relname FROM pg_class') for @sessions, $look;
+    for my $hog (map { session(server => $server) } 1, 2) {
+        is($hog->query('SELECT count(pg_advisory_lock_shared(i)) FROM generate_series(1, ' . MORE_THAN_FITS . ') AS i')->{state}, '53200',
+            "the lock table is full (query size $query_size)");
+    }
+    return $look->value('SELECT coalesce(sum(size), 0) FROM pg_shmem_allocations WHERE name IS NULL');
+}
+
+sub acquires { my ($name, $slots) = @_; return "SELECT advisory.acquire('full', '$name', $slots)" }
+
+sub releases { my ($name) = @_; return "SELECT advisory.release('full', '$name')" }
+
+# Says nothing of the notice that each session has once.
+sub outcome {
+    my ($session, $statement) = @_;
+    my $result = $session->query($statement);
+    return $result->{state} // $result->{value};
+}
+
+sub in_line {
+    my ($waiter) = @_;
+    return wait_until('session waits', sub { $look->value('SELECT count(*) FROM advisory.locks WHERE pid = ? AND NOT granted', $waiter->pid) || $waiter->is_done });
+}
+
+my $left = fill_a_server();
+for (1 .. SERVERS) {
+    last if $left == 0 || $look->value(q(SELECT current_setting('server_version_num')::int >= 170000));
+    $query_size += $left > 1024 ? int($left / 62) : 1;
+    $server->stop;
+    $left = fill_a_server();
+}
+
+SKIP: {
+    skip 'from 17 on the server has a registry for such memory', 1 if $look->value(q(SELECT current_setting('server_version_num')::int >= 170000));
+    is($left, 0, 'a server with nothing left is found') or skip 'there is none', 1;
+
+    my ($holder, $other, @line) = @sessions[ 0 .. 7 ];
+    # Each has its notice now.
+    is_deeply([ map { outcome($_, "SELECT advisory.try_acquire('full', 'a', 2)") . outcome($_, releases('a')) } @sessions ], [ ('11') x SESSIONS ], 'a slot, and given back');
+    is($look->value('SELECT available FROM advisory.directory'), 0, 'without shared memory');
+
+    # ---- In order ---------------------------------------------------------------------------------------------------
+
+    is_deeply([ map { outcome($holder, "SELECT advisory.try_acquire('full', 'a', 2)") } 1 .. 3 ], [ 1, 2, undef ], 'K slots');
+    is($other->value("SELECT advisory.try_acquire('full', 'a', 2)"), undef, 'none for others');
+    for my $waiter (@line) {
+        $waiter->start(acquires('a', 2) . ', extract(epoch FROM clock_timestamp())');
+        in_line($waiter);
+        next if $waiter != $line[0];
+        is_deeply($look->rows('SELECT depth, waits_for_pid FROM advisory.waits WHERE pid = ?', $waiter->pid), [ [ 1, $holder->pid ] ], 'waits shows who waits alone');
+        is($look->value('SELECT count(*) FROM advisory.wait_tree()'), 2, 'so does wait_tree()');
+    }
+    is_deeply($look->rows('SELECT in_use, waiting, holders FROM advisory.semaphores'), [ [ 2, scalar @line, [ ($holder->pid) x 2 ] ] ], 'semaphores');
+    is($other->value("SELECT advisory.try_acquire('full', 'a', 2)"), undef, 'who tries does not overtake');
+    my ($from, @order, @delays) = ($holder);
+    while (grep { $_->{sth} } @line) {
+        my $free = time;
+        $from->run(releases('a'));
+        wait_until('somebody is served', sub { grep { $line[$_]{sth} && $line[$_]->is_done } 0 .. $#line }, 10);
+        my ($next) = grep { $line[$_]{sth} && $line[$_]->is_done } 0 .. $#line;
+        push @order, $next;
+        $from = $line[$next];
+        push @delays, 1000 * ($from->finish->{rows}[0][1] - $free);
+    }
+    is_deeply(\@order, [ 0 .. $#line ], 'first come, first served');
+    cmp_ok(median(@delays), '<', 5 * LOOKS_MS, 'soon');
+    $_->run('SELECT pg_advisory_unlock_all()') for $from, $holder;
+
+    # ---- Never more than K ------------------------------------------------------------------------------------------
+
+    $look->run('CREATE UNLOGGED TABLE span (got float8, done float8)', sprintf <<'SQL', SLOTS);
+        CREATE FUNCTION work(holds int) RETURNS void LANGUAGE plpgsql AS $$
+        DECLARE
+            got float8;
+            done float8;
+        BEGIN
+            FOR i IN 1 .. holds LOOP
+                PERFORM advisory.acquire('full', 'b', %d);
+                got := extract(epoch FROM clock_timestamp());
+                PERFORM pg_sleep(0.002);
+                done := extract(epoch FROM clock_timestamp());
+                PERFORM advisory.release('full', 'b');
+                INSERT INTO span VALUES (got, done);
+            END LOOP;
+        END
+        $$
+SQL
+    $_->start('SELECT work(' . HOLDS . ')') for @sessions;
+    is_deeply([ map { $_->finish->{state} } @sessions ], [ (undef) x SESSIONS ], 'many at once');
+    my ($inside, $most) = (0, 0);
+    for my $event (sort { $a->[0] <=> $b->[0] || $a->[1] <=> $b->[1] } map { ([ $_->[0], 1 ], [ $_->[1], -1 ]) } @{ $look->rows('SELECT * FROM span') }) {
+        $inside += $event->[1];
+        $most = max($most, $inside);
+    }
+    is($most, SLOTS, 'never more than ' . SLOTS . ' inside, and as many as that');
+    is_deeply($look->rows('SELECT * FROM advisory.semaphores'), [], 'nothing is left');
+
+    # ---- Deadlocks: but for those over several semaphores, of which nobody can say how many slots they have -----------
+
+    my ($w, $p, $q) = @sessions;
+    $_->run(acquires('z', 2)) for $p, $q;
+    $w->run("SELECT advisory.lock('full', 'in the way')");
+    $w->start(acquires('z', 2));
+    in_line($w);
+    $_->start("SELECT advisory.lock('full', 'in the way')") for $p, $q;
+    sleep FOUND_S;
+    is_deeply([ map { $_->is_done ? $_->finish->{state} // 'goes on' : 'waits' } $w, $p, $q ], [qw(40P01 waits waits)], 'a circle over a lock is found');
+    $_->disconnect for @sessions;
+}
+
+done_testing();
