@@ -280,7 +280,7 @@ for my $what (sort keys %give_up) {
     my @line = line_up('long', 2, map { {} } 1 .. FRONT_ROW);
     is(waiting('long'), FRONT_ROW, FRONT_ROW . ' waiting');
     is($look->value(q(SELECT count(*) FROM advisory.locks WHERE name = 'long' AND NOT granted AND kind = 'queue')), FRONT_ROW, 'all of them in locks');
-    is_deeply(order_served('long', $from, @line), [ 0 .. $#line ], 'a line that is longer than its front row: in order');
+    is_deeply(order_served('long', $from, @line), [ 0 .. $#line ], 'a long line: in order');
     gone(@line);
 
     # Some of all parts of it give up: the front, the one that keeps the door, and those behind.
