@@ -1125,7 +1125,7 @@ register_new_names(int from)
 		RegisteredName name = {Key{record->key}, record->ns(), record->name()};
 		OtherName	other;
 
-		if (!record->is_new || hold->entry.entry != nullptr)
+		if (!record->is_new || (hold->entry.entry != nullptr && hold->role == record->role))
 			continue;
 		hold->role = record->role;
 		/* If it has another name by now, who uses it next will be told. */

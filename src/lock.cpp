@@ -399,6 +399,7 @@ wait_for_grant(Attempt *attempt, Timeout timeout, ErrorData **error)
 	bool		statement_timeout = get_timeout_active(STATEMENT_TIMEOUT);
 	ErrorData  *ended_by = wait_for_lock(attempt, effective_lock_timeout(timeout));
 
+	withdraw_wait();
 	if (ended_by == nullptr)
 		return Outcome::granted;
 
@@ -462,7 +463,6 @@ wait_in_public(Attempt *attempt, Timeout timeout, Waited *waited, ErrorData **er
 	if (by_name || request.is_for_slot())
 		publish_wait(request.tag(), request.slots, by_name);
 	outcome = wait_for_grant(attempt, timeout, error);
-	withdraw_wait();
 	waited->to = GetCurrentTimestamp();
 	hold_count_wait(attempt->hold, waited->from, waited->to);
 	return outcome;

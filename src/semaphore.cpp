@@ -578,14 +578,15 @@ WaitInLine::WaitInLine(Semaphore *semaphore, int slots, Scope scope)
 	TimestampTz start = GetCurrentTimestamp();
 
 	deadline = LockTimeout > 0 ? TimestampTzPlusMilliseconds(start, LockTimeout) : DT_NOEND;
-	look_at = next_look(start);
 	check_at = TimestampTzPlusMilliseconds(start, DeadlockTimeout);
 }
 
 TimestampTz
 WaitInLine::next_look(TimestampTz now) const noexcept
 {
-	return TimestampTzPlusMilliseconds(now, is_on_board(semaphore, slots) ? LOOK_AFTER_MS : LOOK_WITHOUT_BOARD_MS);
+	bool		is_woken = in_row && is_on_board(semaphore, slots);
+
+	return TimestampTzPlusMilliseconds(now, is_woken ? LOOK_AFTER_MS : LOOK_WITHOUT_BOARD_MS);
 }
 
 /*
@@ -601,6 +602,7 @@ WaitInLine::come_forward()
 	in_row = semaphore->board != nullptr && board_join_row(semaphore->board, slots);
 	if (in_row)
 		LockRelease(&queue, ExclusiveLock, false);
+	look_at = next_look(GetCurrentTimestamp());
 }
 
 void

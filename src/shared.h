@@ -79,8 +79,12 @@ shared_attempt(Body body)
 {
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
+	uint32		holdoff = InterruptHoldoffCount;
+	bool		exiting = proc_exit_inprogress;
 	volatile bool succeeded = false;
 
+	/* While a session ends an error would not come back to us, but end the ending. */
+	proc_exit_inprogress = false;
 	PG_TRY();
 	{
 		/* What is mapped here is the session's, not the transaction's. */
@@ -93,9 +97,13 @@ shared_attempt(Body body)
 	}
 	PG_CATCH();
 	{
+		proc_exit_inprogress = exiting;
 		shared_swallow_error(context, owner);
+		/* The error has set it to 0; but who has called us may hold interrupts off. */
+		InterruptHoldoffCount = holdoff;
 	}
 	PG_END_TRY();
+	proc_exit_inprogress = exiting;
 	return succeeded;
 }
 

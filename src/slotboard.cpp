@@ -187,8 +187,11 @@ find_slot(SlotBoard *board, int first, int last, Find find)
 {
 	for (int part = 0; part <= SEGMENTS; part++)
 	{
-		SlotRange	range = range_of(board, part);
+		SlotRange	range = {};
 
+		if (part > 0 && first_slot_of(part - 1) > last)
+			break;
+		range = range_of(board, part);
 		if (range.words == nullptr)
 			continue;
 		for (int at = 0; at < range.count && range.first + at <= last; at += SLOTS_PER_WORD)
@@ -465,7 +468,7 @@ raise_row_end(SlotBoard *board, uint32 end) noexcept
 bool
 board_join_row(SlotBoard *board, int slots)
 {
-	if (board->row == InvalidDsaPointer)
+	if (board->row == InvalidDsaPointer && !shared_is_short())
 		shared_attempt([&]() {
 			auto	   *entry = static_cast<SlotBoard *>(dshash_find(boards, &board->key, true));
 

@@ -21,6 +21,10 @@
 namespace advisory
 {
 
+/* More would not be read in an error message. */
+static constexpr int DESCRIBED_WAITS = 20;
+static constexpr int DESCRIBED_BLOCKERS = 20;
+
 namespace
 {
 
@@ -66,9 +70,11 @@ private:
 	int			first_of_lock(int entry) const noexcept;
 	bool		blocks(int entry, int waiter) const;
 	void		settle();
-	int		   *blockers_of(int waiter, int *count) const;
-	int		   *reached_from(int pid, int *count) const;
-	void		describe_wait(StringInfo out, int waiter) const;
+	template <typename Visit>
+	void		visit_blockers(const Waiter &waiter, Visit visit) const;
+	bool	   *mark_blockers(const Waiter *start) const;
+	bool	   *mark_waiters(const Waiter *start) const;
+	void		describe_wait(StringInfo out, const Waiter &waiter) const;
 
 	LockEntries entries;
 	Waiter	   *waiters;		/* in the order of their entries */
@@ -266,72 +272,97 @@ contains(const int *pids, int count, int pid) noexcept
 	return false;
 }
 
-static void
-add_pid(int *pids, int *count, int pid) noexcept
+/*
+ * Call visit(pid) for each session in a waiter's way until it returns false; some more
+ * than once.
+ */
+template <typename Visit>
+void
+Reading::visit_blockers(const Waiter &waiter, Visit visit) const
 {
-	if (!contains(pids, *count, pid))
-		pids[(*count)++] = pid;
+	const LockEntry &entry = entries.entries[waiter.entry];
+
+	if (!waits_for_slot(entry))
+	{
+		for (int i = first_of_lock(waiter.entry); i < waiter.entry; i++)
+		{
+			if (blocks(i, waiter.entry) && !visit(session_pid(entries.entries[i])))
+				return;
+		}
+		return;
+	}
+	for (int i = waiter.entry + 1; i < entries.count && is_same_semaphore(entries.entries[i].tag, entry.tag); i++)
+	{
+		if (is_slot_in_the_way(entries.entries[i], entry) && !visit(session_pid(entries.entries[i])))
+			return;
+	}
 }
 
-/* The sessions in a waiter's way, each once; palloc'd. */
-int *
-Reading::blockers_of(int waiter, int *count) const
+/* The session itself, and all that it waits for, directly or through others: a mark for each waiter; palloc'd. */
+bool *
+Reading::mark_blockers(const Waiter *start) const
 {
-	const LockEntry &entry = entries.entries[waiter];
-	auto	   *pids = static_cast<int *>(palloc(sizeof(int) * (entries.count + 1)));
-	int			first = first_of_lock(waiter);
+	auto	   *marks = static_cast<bool *>(palloc0(sizeof(bool) * (waiter_count + 1)));
+	auto	   *stack = static_cast<const Waiter **>(palloc(sizeof(Waiter *) * (waiter_count + 1)));
+	int			depth = 0;
 
-	*count = 0;
-	for (int i = 0; i < entries.count; i++)
+	marks[start - waiters] = true;
+	stack[depth++] = start;
+	while (depth > 0)
 	{
-		bool		is_blocker = waits_for_slot(entry)
-			? is_slot_in_the_way(entries.entries[i], entry)
-			: i >= first && i < waiter && blocks(i, waiter);
+		visit_blockers(*stack[--depth], [&](int pid) {
+			const Waiter *blocker = find(pid);
 
-		if (is_blocker)
-			add_pid(pids, count, session_pid(entries.entries[i]));
+			if (blocker != nullptr && !marks[blocker - waiters])
+			{
+				marks[blocker - waiters] = true;
+				stack[depth++] = blocker;
+			}
+			return true;
+		});
 	}
-	return pids;
+	pfree(stack);
+	return marks;
 }
 
-/* A session, and all that it waits for, directly or through others; palloc'd. */
-int *
-Reading::reached_from(int pid, int *count) const
+/* The other way round: itself, and all that wait for it. */
+bool *
+Reading::mark_waiters(const Waiter *start) const
 {
-	auto	   *pids = static_cast<int *>(palloc(sizeof(int) * (entries.count + 2)));
+	auto	   *marks = static_cast<bool *>(palloc0(sizeof(bool) * (waiter_count + 1)));
+	bool		changed = true;
 
-	*count = 0;
-	add_pid(pids, count, pid);
-	for (int i = 0; i < *count; i++)
+	marks[start - waiters] = true;
+	while (changed)
 	{
-		const Waiter *waiter = find(pids[i]);
-		int		   *blockers;
-		int			blocker_count = 0;
+		changed = false;
+		for (int i = 0; i < waiter_count; i++)
+		{
+			if (marks[i])
+				continue;
+			visit_blockers(waiters[i], [&](int pid) {
+				const Waiter *blocker = find(pid);
 
-		CHECK_FOR_INTERRUPTS();
-		if (waiter == nullptr)
-			continue;
-		blockers = blockers_of(waiter->entry, &blocker_count);
-		for (int b = 0; b < blocker_count; b++)
-			add_pid(pids, count, blockers[b]);
-		pfree(blockers);
+				marks[i] = blocker != nullptr && marks[blocker - waiters];
+				return !marks[i];
+			});
+			changed |= marks[i];
+		}
 	}
-	return pids;
+	return marks;
 }
 
 /* Do all that it waits for wait for it in turn? */
 bool
 Reading::am_i_in_circle() const
 {
-	int			count;
-	const int  *pids = reached_from(MyProcPid, &count);
+	const Waiter *me = find(MyProcPid);
+	const bool *blockers = mark_blockers(me);
+	const bool *waiting = mark_waiters(me);
 
-	for (int i = 1; i < count; i++)
+	for (int i = 0; i < waiter_count; i++)
 	{
-		int			further_count;
-		const int  *further = reached_from(pids[i], &further_count);
-
-		if (!contains(further, further_count, MyProcPid))
+		if (blockers[i] && !waiting[i])
 			return false;
 	}
 	return true;
@@ -339,15 +370,23 @@ Reading::am_i_in_circle() const
 
 /* One line. */
 void
-Reading::describe_wait(StringInfo out, int waiter) const
+Reading::describe_wait(StringInfo out, const Waiter &waiter) const
 {
-	const LockEntry &entry = entries.entries[waiter];
-	int			count;
-	const int  *blockers = blockers_of(waiter, &count);
+	const LockEntry &entry = entries.entries[waiter.entry];
+	int			pids[DESCRIBED_BLOCKERS];
+	int			count = 0;
+	bool		is_cut = false;
 
-	if (out->len > 0)
-		appendStringInfoChar(out, '\n');
-	appendStringInfo(out, "Process %d waits for ", session_pid(entry));
+	visit_blockers(waiter, [&](int pid) {
+		if (contains(pids, count, pid))
+			return true;
+		is_cut = count == DESCRIBED_BLOCKERS;
+		if (!is_cut)
+			pids[count++] = pid;
+		return !is_cut;
+	});
+
+	appendStringInfo(out, "%sProcess %d waits for ", out->len > 0 ? "\n" : "", session_pid(entry));
 	if (waits_for_slot(entry))
 		appendStringInfo(out, entry.slots == 1 ? "the only slot of " : "one of the %d slots of ", entry.slots);
 	else
@@ -355,23 +394,29 @@ Reading::describe_wait(StringInfo out, int waiter) const
 	DescribeLockTag(out, &entry.tag);
 	for (int i = 0; i < count; i++)
 		appendStringInfo(out, "%s%d",
-						 i > 0 ? ", " : count > 1 ? "; blocked by processes " : "; blocked by process ", blockers[i]);
-	appendStringInfoChar(out, '.');
+						 i > 0 ? ", " : count > 1 ? "; blocked by processes " : "; blocked by process ", pids[i]);
+	appendStringInfoString(out, is_cut ? " and others." : ".");
 }
 
 char *
 Reading::describe() const
 {
+	const Waiter *me = find(MyProcPid);
+	const bool *marks = mark_blockers(me);
 	StringInfoData out;
-	int			count;
-	const int  *pids = reached_from(MyProcPid, &count);
+	int			described = 1;
 
 	initStringInfo(&out);
-	for (int i = 0; i < count; i++)
+	describe_wait(&out, *me);
+	for (int i = 0; i < waiter_count; i++)
 	{
-		if (const Waiter *waiter = find(pids[i]))
-			describe_wait(&out, waiter->entry);
+		if (!marks[i] || &waiters[i] == me)
+			continue;
+		if (described++ < DESCRIBED_WAITS)
+			describe_wait(&out, waiters[i]);
 	}
+	if (described > DESCRIBED_WAITS)
+		appendStringInfo(&out, "\n%d more wait in turn.", described - DESCRIBED_WAITS);
 	return out.data;
 }
 

@@ -1,0 +1,76 @@
+#!/usr/bin/env perl
+# What happens at the ends of transactions and sessions when no more dynamic shared memory is to be had, which is when new
+# names go into the directory. It takes a server whose posix_fallocate() can be made to fail, by a library put before it.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use AdvisoryTest;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+use constant { NAMES => 3000, TIMEOUT_MS => 300, SLEEP_S => 5 };
+
+my $dir     = $ENV{ADVISORY_EXT_TMP};
+my $flag    = "$dir/no_memory.$$";
+my $library = "$dir/no_memory.$$.so";
+my $cc      = program('gcc') // program('cc') or plan(skip_all => 'no C compiler');
+open my $source, '|-', $cc, '-shared', '-fPIC', '-x', 'c', '-o', $library, '-' or die "$cc: $!\n";
+print {$source} <<"C";
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+int posix_fallocate(int fd, off_t offset, off_t length)
+{
+    if (access("$flag", F_OK) == 0)
+        return ENOSPC;
+    return fallocate(fd, 0, offset, length) == 0 ? 0 : errno;
+}
+C
+close $source or plan(skip_all => 'the C compiler does not work');
+chmod 0755, $library;
+
+my $server;
+{
+    local $ENV{LD_PRELOAD} = $library;
+    $server = own_server('advisory_ext.max_names=100000');
+}
+sub there { return session(server => $server) }
+my $look = there()->run('CREATE EXTENSION advisory_ext');
+plan(skip_all => 'the server does not use posix_fallocate()') if $look->value('SHOW dynamic_shared_memory_type') ne 'posix';
+
+# Take new names, one transaction each, until there is no room for more, and then some.
+my $session = there()->run("SELECT advisory.xact_lock('before', 'a')");
+open my $file, '>', $flag or die "$flag: $!\n";
+close $file;
+$session->run(qq(DO \$\$ BEGIN FOR i IN 1 .. @{[NAMES]} LOOP PERFORM advisory.xact_lock('name', i); COMMIT; END LOOP; END \$\$));
+cmp_ok($look->value('SELECT not_stored FROM advisory.directory'), '>', 0, 'names find no memory');
+is($look->value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), 0, 'the locks do not mind');
+
+# The errors that were swallowed at COMMIT must not leave the session deaf.
+$session->run("SET statement_timeout = @{[TIMEOUT_MS]}");
+my $start = time;
+is($session->query("SELECT pg_sleep(@{[SLEEP_S]})")->{state}, '57014', 'the session can still be cancelled');
+cmp_ok(time - $start, '<', SLEEP_S / 2, 'and in time');
+$session->run('RESET statement_timeout');
+
+# Nor may such an error end the end of a session before its locks are released.
+for my $what ("xact_lock('at exit', 'lock')", "xact_acquire('at exit', 'slot', 2)", "acquire('at exit', 'slots', 2)") {
+    my $ends = there()->run('BEGIN', "SELECT advisory.$what");
+    my $pid  = $ends->pid;
+    $ends->disconnect;
+    wait_until('it is gone', sub { !$look->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $pid) });
+    is($look->value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), 0, "$what: the session has ended, and its lock");
+    is($look->value("SELECT count(*) FROM advisory.stats WHERE namespace = 'at exit' AND acquired > 0"), 0, 'nobody is seen to hold it');
+    my $next = there();
+    isnt($next->value("SELECT advisory.$what"), undef, 'the next one has it');
+    $next->disconnect;
+}
+
+# When there is memory again, all is well again.
+unlink $flag;
+wait_until('names are stored again', sub { there()->run("SELECT advisory.xact_lock('after', 'a')"); $look->value("SELECT count(*) FROM advisory.stats WHERE namespace = 'after'") });
+is($look->value("SELECT acquired > 0 FROM advisory.stats WHERE namespace = 'after'"), 1, 'names are stored again');
+
+done_testing();
