@@ -831,6 +831,17 @@ find_registered(const RegisteredName &name, Oid role, DirectoryReference *refere
 	return directory_is_current(reference) ? Found::name : Found::other;
 }
 
+static Found
+look_shared(const RegisteredName &name, Oid role, DirectoryReference *reference)
+{
+	Found		found;
+
+	LWLockAcquire(&directory->lock, LW_SHARED);
+	found = find_registered(name, role, reference);
+	LWLockRelease(&directory->lock);
+	return found;
+}
+
 Giver
 present_giver(bool has_lock)
 {
@@ -846,9 +857,7 @@ directory_look(const RegisteredName &name, Oid role, DirectoryReference *referen
 	if (!is_attached())
 		return found;
 	shared_attempt([&]() {
-		LWLockAcquire(&directory->lock, LW_SHARED);
-		found = find_registered(name, role, reference);
-		LWLockRelease(&directory->lock);
+		found = look_shared(name, role, reference);
 	});
 	return found;
 }
@@ -865,14 +874,10 @@ directory_register(const RegisteredName &name, const Giver &giver, DirectoryRefe
 
 	shared_attempt([&]() {
 		/* New names seldom come alone, so the last one tells where to begin. */
-		if (!expect_new)
+		if (!expect_new && look_shared(name, giver.role, reference) == Found::name)
 		{
-			LWLockAcquire(&directory->lock, LW_SHARED);
-			if (find_registered(name, giver.role, reference) == Found::name)
-				result = Registered::stored;
-			LWLockRelease(&directory->lock);
-			if (result == Registered::stored)
-				return;
+			result = Registered::stored;
+			return;
 		}
 		if (shared_is_short())
 			return;

@@ -121,13 +121,6 @@ bool		directory_is_current(DirectoryReference *reference) noexcept;
  */
 void		directory_mark_free(const DirectoryReference &reference) noexcept;
 
-/* The entry will soon be asked for: have the processor fetch it in the meantime. */
-inline void
-directory_prefetch(const DirectoryReference &reference) noexcept
-{
-	__builtin_prefetch(reference.entry, 1);
-}
-
 /*
  * The same, cheaper where nothing had to make room lately: does not touch the entry
  * then, and so does not mark it.

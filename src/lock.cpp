@@ -44,9 +44,9 @@ namespace
 struct Attempt
 {
 	LockRequest request;
-	Hold	   *hold;
-	Semaphore  *semaphore;		/* null for a lock */
-	int			slot;			/* that was taken */
+	Hold	   *hold = nullptr;
+	Semaphore  *semaphore = nullptr;	/* stays null for a lock */
+	int			slot = NO_SLOT; /* that was taken */
 };
 
 }								/* anonymous namespace */
@@ -554,7 +554,7 @@ take(Attempt *attempt, Timeout timeout, ErrorData **error)
 Outcome
 lock_take(const LockRequest &request, Timeout timeout, int *slot)
 {
-	Attempt		attempt = {request, nullptr, nullptr, NO_SLOT};
+	Attempt		attempt = {request};
 	ErrorData  *error = nullptr;
 	Outcome		outcome = take(&attempt, timeout, &error);
 
@@ -737,7 +737,7 @@ take_in_order(const LockNames &names, Mode mode, Scope scope, Timeout timeout, v
 
 	while (result->taken < names.count)
 	{
-		Attempt		attempt = {LockRequest{names.locks[result->taken], mode, scope}, nullptr, nullptr, NO_SLOT};
+		Attempt		attempt = {LockRequest{names.locks[result->taken], mode, scope}};
 		ErrorData  *error = nullptr;
 		Outcome		outcome = take(&attempt, deadline.remaining(), &error);
 

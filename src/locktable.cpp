@@ -432,17 +432,24 @@ awaited_tag(const LOCKTAG &tag) noexcept
 	return is_of_semaphore(tag) ? queue_tag(tag.locktag_field1, decode_tag(tag).key) : tag;
 }
 
+bool
+is_slot_in_the_way(const LockEntry &holder, const LockEntry &waiter) noexcept
+{
+	DecodedTag	tag = decode_tag(holder.tag);
+
+	return holder.granted && tag.kind == Kind::semaphore && is_same_semaphore(holder.tag, waiter.tag) &&
+		(waiter.slots == 0 || tag.slot <= waiter.slots);
+}
+
 /* Is a holder, or somebody in the front row of a semaphore's line, in the waiter's way? */
 static bool
 holds_in_the_way(const LockEntry &holder, const LockEntry &waiter)
 {
-	DecodedTag	held = decode_tag(holder.tag);
-
 	if (!is_of_semaphore(waiter.tag))
 		return is_in_the_way(holder, waiter);
 	if (holder.is_head)
 		return holder.pid != waiter.pid && (!waiter.is_head || holder.wait_start < waiter.wait_start);
-	return (waiter.slots == 0 || held.slot <= waiter.slots) && is_in_the_way(holder, waiter);
+	return is_slot_in_the_way(holder, waiter) && is_in_the_way(holder, waiter);
 }
 
 int

@@ -96,6 +96,9 @@ void		find_all_blockers(LockEntries *found);
  */
 bool		is_in_the_way(const LockEntry &other, const LockEntry &waiter);
 
+/* Does an entry hold a slot that is in the way of one that waits for a slot of the same semaphore? */
+bool		is_slot_in_the_way(const LockEntry &holder, const LockEntry &waiter) noexcept;
+
 /* Does anybody hold this lock at the moment?  May ereport. */
 bool		is_held_by_anybody(const LOCKTAG &tag);
 

@@ -78,6 +78,13 @@ private:
 	int			count = 0;
 };
 
+/* The object whose name was looked up last, and that. */
+struct LastName
+{
+	Oid			object;
+	NullableDatum name;
+};
+
 constexpr ShownTexts NO_TEXTS = {{Datum(0), true}, {Datum(0), true}};
 
 /* Makes rows out of entries.  In the memory context that it is made in. */
@@ -106,8 +113,7 @@ private:
 	const Owner &owner_of(const LockEntry &entry);
 	void		look_up_session(const LockEntry &entry);
 	void		look_up_prepared(const LockEntry &entry);
-	NullableDatum name_of_role(Oid role);
-	NullableDatum database_of(Oid database);
+	NullableDatum name_of(Oid object, LastName *last, char *(*look_up) (Oid));
 
 	void		add_owner(Row &row, const LockEntry &entry);
 	void		add_tag(Row &row, const LockEntry &entry, bool with_name);
@@ -124,10 +130,8 @@ private:
 	int			prepared_count = 0;
 	Words		words;
 	Owner		owner = {};
-	Oid			last_role = InvalidOid;
-	NullableDatum last_role_name = make_text(nullptr);
-	Oid			last_database = InvalidOid;
-	NullableDatum last_database_name = make_text(nullptr);
+	LastName	last_role = {InvalidOid, make_text(nullptr)};
+	LastName	last_database = {InvalidOid, make_text(nullptr)};
 };
 
 }								/* anonymous namespace */
@@ -138,7 +142,7 @@ View::look_up_session(const LockEntry &entry)
 	const LocalPgBackendStatus *status = backends.find(entry.pid);
 	Oid			role = status != nullptr ? status->backendStatus.st_userid : entry.role;
 
-	owner.role = name_of_role(role);
+	owner.role = name_of(role, &last_role, role_name);
 	if (status == nullptr)
 		return;
 
@@ -162,7 +166,7 @@ View::look_up_prepared(const LockEntry &entry)
 
 	if (xact == nullptr)
 		return;
-	owner.role = name_of_role(xact->owner);
+	owner.role = name_of(xact->owner, &last_role, role_name);
 	owner.gid = make_text(xact->gid);
 }
 
@@ -190,32 +194,19 @@ View::owner_of(const LockEntry &entry)
 	return owner;
 }
 
+/* The name of an object by its look_up, kept for the next row. */
 NullableDatum
-View::name_of_role(Oid role)
+View::name_of(Oid object, LastName *last, char *(*look_up) (Oid))
 {
-	if (role != last_role)
+	if (object != last->object)
 	{
 		MemoryContext old_context = MemoryContextSwitchTo(context);
 
-		last_role_name = make_text(role_name(role));
-		last_role = role;
+		last->name = make_text(look_up(object));
+		last->object = object;
 		MemoryContextSwitchTo(old_context);
 	}
-	return last_role_name;
-}
-
-NullableDatum
-View::database_of(Oid database)
-{
-	if (database != last_database)
-	{
-		MemoryContext old_context = MemoryContextSwitchTo(context);
-
-		last_database_name = make_text(database_name(database));
-		last_database = database;
-		MemoryContextSwitchTo(old_context);
-	}
-	return last_database_name;
+	return last->name;
 }
 
 /* pid, database, role, application_name, client_addr, state */
@@ -228,7 +219,7 @@ View::add_owner(Row &row, const LockEntry &entry)
 		row.add_int32(entry.pid);
 	else
 		row.add_null();
-	row.add(database_of(entry.tag.locktag_field1));
+	row.add(name_of(entry.tag.locktag_field1, &last_database, database_name));
 	row.add(who.role);
 	row.add(who.application);
 	row.add(who.address);

@@ -983,7 +983,7 @@ PendingHolds::PendingHolds() : keys(pending_create(CurrentMemoryContext, FIRST_R
 namespace
 {
 
-/* Where new names are collected; grows with no lock held. */
+/* Where new names are collected. */
 struct NewNames
 {
 	NewName    *names;

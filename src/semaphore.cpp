@@ -40,6 +40,7 @@ static constexpr int LOOK_WITHOUT_BOARD_MS = 100;
 static constexpr int MIN_KEPT_SEMAPHORES = 64;
 
 static constexpr int FIRST_SLOTS = 16;
+static constexpr int NONE = -1;
 
 struct Semaphore
 {
@@ -159,6 +160,26 @@ remove_own(int index) noexcept
 	return own;
 }
 
+/* Where in the list a slot is, or the one taken last if it is NO_SLOT; NONE if it is not there. */
+static int
+find_own(Key key, int slot) noexcept
+{
+	for (int i = own_count - 1; i >= 0; i--)
+	{
+		if (own_slots[i].semaphore->key == key && (slot == NO_SLOT || own_slots[i].slot == slot))
+			return i;
+	}
+	return NONE;
+}
+
+/* What the session has published of a slot that is no more in the list. */
+static void
+strike(const OwnSlot &own, bool released)
+{
+	if (own.place != NO_RECORD)
+		hold_strike_slot(own.place, released);
+}
+
 /* Drop a slot that was released behind our back; was it? */
 static bool
 drop_if_lost(int index) noexcept
@@ -169,8 +190,7 @@ drop_if_lost(int index) noexcept
 	OwnSlot		lost = remove_own(index);
 
 	tell_free(lost.semaphore, lost.slot);
-	if (lost.place != NO_RECORD)
-		hold_strike_slot(lost.place, false);
+	strike(lost, false);
 	return true;
 }
 
@@ -198,8 +218,7 @@ give_back(int index)
 
 	LockRelease(&tag, ExclusiveLock, true);
 	tell_free(own.semaphore, own.slot);
-	if (own.place != NO_RECORD)
-		hold_strike_slot(own.place, true);
+	strike(own, true);
 }
 
 static void
@@ -344,28 +363,14 @@ semaphore_open(const LockName &name, int slots)
 
 /* ---- Taking a slot ---- */
 
-/* A slot that was released behind our back, and is this session's once more. */
-static void
-drop_former(const Semaphore *semaphore, int slot) noexcept
-{
-	for (int i = own_count - 1; semaphore->held > 0 && i >= 0; i--)
-	{
-		if (own_slots[i].semaphore != semaphore || own_slots[i].slot != slot)
-			continue;
-
-		OwnSlot		former = remove_own(i);
-
-		if (former.place != NO_RECORD)
-			hold_strike_slot(former.place, false);
-		return;
-	}
-}
-
-/* The lock manager has just given it. */
+/* The lock manager has just given it, maybe once more after it was released behind our back. */
 static void
 note_taken(Semaphore *semaphore, int slot, Scope scope) noexcept
 {
-	drop_former(semaphore, slot);
+	int			former = semaphore->held > 0 ? find_own(semaphore->key, slot) : NONE;
+
+	if (former != NONE)
+		strike(remove_own(former), false);
 	add_own(semaphore, slot, scope);
 }
 
@@ -525,17 +530,12 @@ raise_lock_timeout()
 	pg_unreachable();
 }
 
-/* Milliseconds, rounded up; at least one. */
-static long
-milliseconds_until(TimestampTz time, TimestampTz now) noexcept
-{
-	return static_cast<long>(Max((time - now + 999) / 1000, 1));
-}
-
+/* time is later than now. */
 static void
 sleep_until(TimestampTz time, TimestampTz now)
 {
-	WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, milliseconds_until(time, now),
+	WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+			  TimestampDifferenceMilliseconds(now, time),
 			  PG_WAIT_LOCK | LOCKTAG_ADVISORY);
 	ResetLatch(MyLatch);
 	CHECK_FOR_INTERRUPTS();
@@ -724,29 +724,13 @@ semaphore_survivor(Semaphore *semaphore, int slots)
 	/* What it had before is noted. */
 	if (last != nullptr && last->semaphore == semaphore && last->hold == nullptr && last->scope == Scope::session)
 		return last->slot;
-	for (int i = 0; i < own_count && slots == 1; i++)
-	{
-		if (own_slots[i].semaphore == semaphore && own_slots[i].slot == 1)
-			return NO_SLOT;
-	}
-	if (slots > 1 || !is_mine(semaphore, 1))
+	if (slots > 1 || find_own(semaphore->key, 1) != NONE || !is_mine(semaphore, 1))
 		return NO_SLOT;
 	add_own(semaphore, 1, Scope::session);
 	return 1;
 }
 
 /* ---- Noting and releasing ---- */
-
-static int
-find_own(Key key, int slot) noexcept
-{
-	for (int i = own_count - 1; i >= 0; i--)
-	{
-		if (own_slots[i].semaphore->key == key && (slot == NO_SLOT || own_slots[i].slot == slot))
-			return i;
-	}
-	return -1;
-}
 
 void
 semaphore_note(Semaphore *semaphore, const LockName &name, Hold *hold, int slot, int slots, Scope scope)
@@ -781,7 +765,7 @@ bool
 semaphore_has_slot(Key key)
 {
 	drop_lost_slots();
-	return find_own(key, NO_SLOT) >= 0;
+	return find_own(key, NO_SLOT) != NONE;
 }
 
 int

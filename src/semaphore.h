@@ -5,8 +5,8 @@
  * A semaphore is K slots, each a lock of its own (locktag.h); to have one is to have
  * its lock in exclusive mode.  Who finds no slot free lines up for one more lock, the
  * semaphore's queue: so the line is the lock manager's own, first come, first served,
- * with its timeouts and cancels.  Who gets to its front joins the front row, which sleeps
- * until slots become free, and lets the next one come forward as long as there is room.
+ * with its timeouts and cancels.  Who gets to its front joins the front row, lets the next
+ * one come forward, and sleeps until there is a slot for it.
  *
  * If there is but one slot, it is waited for as any lock is.
  *

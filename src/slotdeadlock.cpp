@@ -65,10 +65,9 @@ private:
 	bool		says_so_still(const LockEntry &entry) const noexcept;
 	const Waiter *find(int pid) const noexcept;
 	bool		is_live(int pid) const noexcept;
-	bool		is_lock_live(int waiter) const;
-	bool		is_slot_live(int waiter) const;
+	bool		can_get_lock(const Waiter &waiter) const;
+	bool		can_get_slot(const Waiter &waiter) const;
 	int			first_of_lock(int entry) const noexcept;
-	bool		blocks(int entry, int waiter) const;
 	void		settle();
 	template <typename Visit>
 	void		visit_blockers(const Waiter &waiter, Visit visit) const;
@@ -201,41 +200,58 @@ Reading::first_of_lock(int entry) const noexcept
 	return entry;
 }
 
-bool
-Reading::blocks(int entry, int waiter) const
+/*
+ * Call visit(pid) for each session in a waiter's way until it returns false; some more
+ * than once.
+ */
+template <typename Visit>
+void
+Reading::visit_blockers(const Waiter &waiter, Visit visit) const
 {
-	return entry != waiter && is_in_the_way(entries.entries[entry], entries.entries[waiter]);
-}
+	const LockEntry &entry = entries.entries[waiter.entry];
 
-bool
-Reading::is_lock_live(int waiter) const
-{
-	for (int i = first_of_lock(waiter); i < waiter; i++)
+	if (!waits_for_slot(entry))
 	{
-		if (blocks(i, waiter) && !is_live(session_pid(entries.entries[i])))
-			return false;
+		for (int i = first_of_lock(waiter.entry); i < waiter.entry; i++)
+		{
+			if (is_in_the_way(entries.entries[i], entry) && !visit(session_pid(entries.entries[i])))
+				return;
+		}
+		return;
 	}
-	return true;
+	for (int i = waiter.entry + 1; i < entries.count && is_same_semaphore(entries.entries[i].tag, entry.tag); i++)
+	{
+		if (is_slot_in_the_way(entries.entries[i], entry) && !visit(session_pid(entries.entries[i])))
+			return;
+	}
 }
 
 bool
-Reading::is_slot_live(int waiter) const
+Reading::can_get_lock(const Waiter &waiter) const
 {
-	const LockEntry &head = entries.entries[waiter];
+	bool		all_live = true;
+
+	visit_blockers(waiter, [&](int pid) {
+		all_live = is_live(pid);
+		return all_live;
+	});
+	return all_live;
+}
+
+bool
+Reading::can_get_slot(const Waiter &waiter) const
+{
+	int			slots = entries.entries[waiter.entry].slots;
 	int			held = 0;
+	bool		one_live = slots == 0;
 
-	if (head.slots == 0)
-		return true;
-	for (int i = waiter + 1; i < entries.count && is_same_semaphore(entries.entries[i].tag, head.tag); i++)
-	{
-		if (!is_slot_in_the_way(entries.entries[i], head))
-			continue;
-		/* Itself is no help: it would have to release a slot while it waits. */
-		if (session_pid(entries.entries[i]) != session_pid(head) && is_live(session_pid(entries.entries[i])))
-			return true;
+	visit_blockers(waiter, [&](int pid) {
 		held++;
-	}
-	return held < head.slots;
+		/* Itself is no help: it would have to release a slot while it waits. */
+		one_live = one_live || (pid != waiter.pid && is_live(pid));
+		return !one_live;
+	});
+	return one_live || held < slots;
 }
 
 /* From nobody who waits being live, as far as that follows. */
@@ -254,8 +270,7 @@ Reading::settle()
 
 			if (waiter.is_live)
 				continue;
-			waiter.is_live = waits_for_slot(entries.entries[waiter.entry])
-				? is_slot_live(waiter.entry) : is_lock_live(waiter.entry);
+			waiter.is_live = waits_for_slot(entries.entries[waiter.entry]) ? can_get_slot(waiter) : can_get_lock(waiter);
 			changed |= waiter.is_live;
 		}
 	}
@@ -270,32 +285,6 @@ contains(const int *pids, int count, int pid) noexcept
 			return true;
 	}
 	return false;
-}
-
-/*
- * Call visit(pid) for each session in a waiter's way until it returns false; some more
- * than once.
- */
-template <typename Visit>
-void
-Reading::visit_blockers(const Waiter &waiter, Visit visit) const
-{
-	const LockEntry &entry = entries.entries[waiter.entry];
-
-	if (!waits_for_slot(entry))
-	{
-		for (int i = first_of_lock(waiter.entry); i < waiter.entry; i++)
-		{
-			if (blocks(i, waiter.entry) && !visit(session_pid(entries.entries[i])))
-				return;
-		}
-		return;
-	}
-	for (int i = waiter.entry + 1; i < entries.count && is_same_semaphore(entries.entries[i].tag, entry.tag); i++)
-	{
-		if (is_slot_in_the_way(entries.entries[i], entry) && !visit(session_pid(entries.entries[i])))
-			return;
-	}
 }
 
 /* The session itself, and all that it waits for, directly or through others: a mark for each waiter; palloc'd. */

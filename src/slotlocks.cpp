@@ -81,15 +81,6 @@ mark_slot_waits(LockEntries *found)
 	}
 }
 
-bool
-is_slot_in_the_way(const LockEntry &holder, const LockEntry &waiter) noexcept
-{
-	DecodedTag	tag = decode_tag(holder.tag);
-
-	return holder.granted && tag.kind == Kind::semaphore && is_same_semaphore(holder.tag, waiter.tag) &&
-		(waiter.slots == 0 || tag.slot <= waiter.slots);
-}
-
 /* By lock; who holds it, then the front row by its age, then the queue in its order. */
 static int
 compare_entries(const void *a, const void *b) noexcept

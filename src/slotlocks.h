@@ -36,9 +36,6 @@ LockEntries read_all_waits_and_all_slots();
  */
 void		sort_slot_entries(LockEntries *found);
 
-/* Does this entry hold a slot that is in the way of one that waits for a slot? */
-bool		is_slot_in_the_way(const LockEntry &holder, const LockEntry &waiter) noexcept;
-
 }								/* namespace advisory */
 
 #endif							/* ADVISORY_EXT_SLOTLOCKS_H */

@@ -20,16 +20,6 @@ sub there {
     return $session->run(q(SET client_encoding = 'UTF8'));
 }
 
-sub gone {
-    my ($observer, @sessions) = @_;
-    for my $session (@sessions) {
-        my $pid = $session->pid;
-        $session->disconnect;
-        wait_until("process $pid is gone", sub { !$observer->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $pid) });
-    }
-    return;
-}
-
 # What a session holds or waits for, as another one sees it.
 sub names_of {
     my ($observer, $session) = @_;
@@ -46,7 +36,7 @@ is($look->value('SELECT lock FROM advisory.activity'), 'names/a', 'in activity t
 is_deeply($look->rows('SELECT available, names, evicted, not_stored, collisions, reason FROM advisory.directory'), [ [ 1, 1, 0, 0, 0, undef ] ],
     'the directory has it');
 
-gone($look, $first);
+leave($look, $first);
 undef $first;
 my $holder = there(application => 'holder');
 $holder->value("SELECT advisory.lock('names', 'b')");
@@ -133,7 +123,7 @@ is_deeply($look->rows('SELECT * FROM advisory.activity'), [], 'released by DISCA
     is($in_directory->($before), 5, 'an error those of the transaction');
     my $ended = there(application => 'ended');
     $ended->run('BEGIN', "SELECT advisory.xact_lock('new', 'f')");
-    gone($look, $ended);
+    leave($look, $ended);
     is($in_directory->($before), 6, 'the end of a session those of its transaction');
     $holder->run(q(SELECT pg_advisory_lock(advisory.key('new', 'f'))));
     is_deeply(names_of($look, $holder), [ [ 'new', 'f' ] ], 'so that the built-in on its key shows it');
@@ -184,7 +174,7 @@ is_deeply($look->rows('SELECT * FROM advisory.activity'), [], 'released by DISCA
     $w2->finish;
     $w2->run('SELECT pg_advisory_unlock_all()');
     $w3->finish;
-    gone($look, @rest, $invoice, $second, $w1, $w2, $w3);
+    leave($look, @rest, $invoice, $second, $w1, $w2, $w3);
 }
 
 # ---- Pairs, and long names ----------------------------------------------------------------------------------
@@ -284,7 +274,7 @@ sub database {
     $doomed->value("SELECT advisory.lock('names', 'doomed')");
     my $prepares = there(role => 'app');
     $prepares->run('BEGIN', "SELECT advisory.xact_lock('names', 'prepared')", "PREPARE TRANSACTION 'of a dropped role'");
-    gone($look, $prepares);
+    leave($look, $prepares);
     $look->run('DROP ROLE app');
     is_deeply($look->rows('SELECT role, application_name, gid, namespace, name FROM advisory.locks ORDER BY name'),
         [ [ undef, 'of a dropped role', undef, 'names', 'doomed' ], [ undef, undef, 'of a dropped role', 'names', 'prepared' ] ],
@@ -304,7 +294,7 @@ sub database {
     is($doomed->value("SELECT advisory.try_lock('names', 'by nobody')"), 1, 'its session can still lock');
     is_deeply(names_of($doomed, $doomed), [ [ 'names', 'by nobody' ], [ 'names', 'doomed' ] ], 'and see its own names');
     is_deeply(names_of($look, $doomed), [ [ 'names', 'by nobody' ], [ 'names', 'doomed' ] ], 'as others do');
-    gone($look, $doomed, $unprivileged);
+    leave($look, $doomed, $unprivileged);
     $look->run("ROLLBACK PREPARED 'of a dropped role'");
 }
 
@@ -314,7 +304,7 @@ sub prepare {
     my ($gid, $name) = @_;
     my $session = there();
     $session->run('BEGIN', "SELECT advisory.xact_lock('names', '$name')", "PREPARE TRANSACTION '$gid'");
-    gone($look, $session);
+    leave($look, $session);
     return;
 }
 

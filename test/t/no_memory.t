@@ -58,9 +58,7 @@ $session->run('RESET statement_timeout');
 # Nor may such an error end the end of a session before its locks are released.
 for my $what ("xact_lock('at exit', 'lock')", "xact_acquire('at exit', 'slot', 2)", "acquire('at exit', 'slots', 2)") {
     my $ends = there()->run('BEGIN', "SELECT advisory.$what");
-    my $pid  = $ends->pid;
-    $ends->disconnect;
-    wait_until('it is gone', sub { !$look->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $pid) });
+    leave($look, $ends);
     is($look->value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), 0, "$what: the session has ended, and its lock");
     is($look->value("SELECT count(*) FROM advisory.stats WHERE namespace = 'at exit' AND acquired > 0"), 0, 'nobody is seen to hold it');
     my $next = there();

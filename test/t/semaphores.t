@@ -50,16 +50,6 @@ sub slots_of {
         $session->pid);
 }
 
-sub gone {
-    my (@sessions) = @_;
-    for my $session (@sessions) {
-        my $pid = $session->pid;
-        $session->disconnect;
-        wait_until("process $pid is gone", sub { !$look->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $pid) });
-    }
-    return;
-}
-
 # A new session that has so many slots of sem/name.
 sub holder {
     my ($name, $slots, $count) = @_;
@@ -243,9 +233,9 @@ sub order_served {
         is_deeply($look->rows('SELECT backend_xmin, backend_xid FROM pg_stat_activity WHERE pid = ?', $waiter->pid), [ [ undef, undef ] ], "K = $slots, await_acquire holds no snapshot");
         $holders[0]->run(releases('snapshot'));
         like($waiter->finish->{value}, qr/^[12]$/, 'and has its slot');
-        gone(@holders, $waiter);
+        leave($look, @holders, $waiter);
     }
-    gone($rest, $from, @line);
+    leave($look, $rest, $from, @line);
 }
 
 # Those who give up, at the head of the line and in its middle, leave the others in their order.
@@ -271,7 +261,7 @@ for my $what (sort keys %give_up) {
         wait_until('it has left the line', sub { waiting('give up') == 4 });
         is_deeply(slots_of($quitter), [], 'nor does it hold one');
         is_deeply(order_served('give up', $from, @line), [ 0 .. 3 ], 'and the others are served in order');
-        gone($rest, $from, $quitter, @line);
+        leave($look, $rest, $from, $quitter, @line);
     }
 }
 
@@ -282,7 +272,7 @@ for my $what (sort keys %give_up) {
     is(waiting('long'), FRONT_ROW, FRONT_ROW . ' waiting');
     is($look->value(q(SELECT count(*) FROM advisory.locks WHERE name = 'long' AND NOT granted AND kind = 'queue')), FRONT_ROW, 'all of them in locks');
     is_deeply(order_served('long', $from, @line), [ 0 .. $#line ], 'a long line: in order');
-    gone(@line);
+    leave($look, @line);
 
     # Some of all parts of it give up: the front, the one that keeps the door, and those behind.
     $from = holder('long', 2);
@@ -296,7 +286,7 @@ for my $what (sort keys %give_up) {
     my @left = @line[ grep { !$quits{$_} } 0 .. $#line ];
     wait_until('they have left the line', sub { waiting('long') == @left });
     is_deeply(order_served('long', $from, @left), [ 0 .. $#left ], 'the others are served in order');
-    gone($rest, $from, @line);
+    leave($look, $rest, $from, @line);
 }
 
 # ---- Woken at once --------------------------------------------------------------------------------------------------
@@ -351,7 +341,7 @@ sub delay {
     my $result = $waiter->finish;
     die $result->{message} if $result->{state};
     $holder->finish if $holder->{sth};
-    gone($waiter, $holder);
+    leave($look, $waiter, $holder);
     return 1000 * ($result->{rows}[0][1] - $from);
 }
 
@@ -364,7 +354,7 @@ for my $slots (2, 1) {
         cmp_ok(median(@delays), '<', $limit, "K = $slots, woken by $what") or diag "after ms: @delays";
         note sprintf 'K = %d, %s: %s ms', $slots, $what, join ', ', map { sprintf '%.1f', $_ } @delays;
     }
-    gone($rest) if $rest;
+    leave($look, $rest) if $rest;
 }
 
 # When the first in line is cancelled at the moment that a slot becomes free, the next has it at once, or after the first.
@@ -393,7 +383,7 @@ for my $slots (2, 1) {
     note join ', ', map { "$_: $ends{$_}" } sort keys %ends;
     is_deeply([ grep { !/^(57014|served)$/ } keys %ends ], [], 'a cancel and a release at once');
     cmp_ok(max(@late), '<', LOST_MS, 'no wake-up is lost');
-    gone($rest, $from, $first, $second, $killer);
+    leave($look, $rest, $from, $first, $second, $killer);
 }
 
 # ---- Nobody overtakes -----------------------------------------------------------------------------------------------
@@ -414,7 +404,7 @@ for my $slots (2, 1) {
     like($waiter->finish->{value}, qr/^[12]$/, "K = $slots: the waiter has it");
     $waiter->run(releases('overtake'));
     like($other->value($tries[0]), qr/^[12]$/, "K = $slots: and when nobody waits for it any more, it is for those who try");
-    gone(@holders, $waiter, $other);
+    leave($look, @holders, $waiter, $other);
 }
 
 # Who does not come to take its slot keeps that one, and no other.
@@ -430,7 +420,7 @@ for my $slots (2, 1) {
     ok(!$absent->is_done, 'so it goes on without it');
     kill CONT => $absent->pid;
     like($absent->finish->{value}, qr/^[12]$/, 'and what was meant for it is there when it comes');
-    gone(@holders, $absent, @line);
+    leave($look, @holders, $absent, @line);
 }
 
 # ---- Deadlocks, and what only looks like one ------------------------------------------------------------------------
@@ -542,7 +532,7 @@ for my $slots (2, 1) {
     like($second->finish->{value}, qr/^[12]$/, 'then the next');
     $second->run(q(SELECT advisory.unlock('sem', 'second')));
     is($half[0]->finish->{value}, 1, 'and who waited for that');
-    gone($waiter, @holders, $row_waiter, @writers, $idle, @blocked, $patient, @half, $head, $second, values %all, values %alone);
+    leave($look, $waiter, @holders, $row_waiter, @writers, $idle, @blocked, $patient, @half, $head, $second, values %all, values %alone);
     is($look->value('SELECT count(*) FROM advisory.semaphores'), 0, 'nothing is left');
 }
 
@@ -576,7 +566,7 @@ for my $slots (2, 1) {
     is_deeply($what_of->($ahead), ['waits'], 'the first in line waits on');
     is_deeply([ sort @{ $what_of->(@natives) } ], [qw(40P01 waits)], 'a deadlock of the holders over locks: one of them gives up');
     is_deeply($what_of->($stands_by), ['waits'], 'who waits for a slot of theirs waits on');
-    gone(values %all, @crosswise, $ahead, $culprit, @holders, @natives, $stands_by);
+    leave($look, values %all, @crosswise, $ahead, $culprit, @holders, @natives, $stands_by);
 }
 
 # ---- One session's slots --------------------------------------------------------------------------------------------
@@ -635,7 +625,7 @@ for my $slots (2, 1) {
     is($session->value(q(SELECT advisory.unlock_all('sem'))), 4, 'unlock_all(namespace) counts slots and locks');
     is($look->value(q(SELECT string_agg(namespace || '/' || name, ',' ORDER BY namespace) FROM advisory.semaphores)), 'other/own,sem/own',
         'and leaves those of other namespaces, and of the transaction');
-    gone($session);
+    leave($look, $session);
 }
 
 # ---- Disagreement ---------------------------------------------------------------------------------------------------
@@ -674,7 +664,7 @@ for my $slots (2, 1) {
     is_deeply($three->query($try->(7))->{warnings}, [], 'then another number is right');
     is_deeply(session()->query($try->(7))->{warnings}, [], 'for others too');
     is_deeply($look->rows(q(SELECT slots, slots_disagree FROM advisory.semaphores WHERE name = 'disagreed')), [ [ 7, 0 ] ], 'in the view, too');
-    gone($three, $five, $five_too, $waiter);
+    leave($look, $three, $five, $five_too, $waiter);
 }
 
 # ---- The views ------------------------------------------------------------------------------------------------------
@@ -688,7 +678,7 @@ for my $slots (2, 1) {
     $holder->run(acquires('shown', 3));
     $other->run('BEGIN', q(SELECT advisory.xact_acquire('sem', 'shown', 3)));
     my $prepares = session()->run('BEGIN', q(SELECT advisory.xact_acquire('sem', 'shown', 3)), q(PREPARE TRANSACTION 'a gid'));
-    gone($prepares);
+    leave($look, $prepares);
     for my $waiter ($first, $second) {
         $waiter->start(acquires('shown', 3));
         in_line($waiter);
@@ -740,7 +730,7 @@ for my $slots (2, 1) {
         'blocked_by: nobody is blocked by who stands behind it');
     is(join("\n", map { $behind_it->(@$_) } @{ $look->rows('SELECT DISTINCT pid, waits_for_pid FROM advisory.waits WHERE waits_for_pid IS NOT NULL') }), '',
         'waits: nobody waits for who stands behind it');
-    gone(@behind);
+    leave($look, @behind);
 
     # What others may see, and what is their own.
     my $HIDDEN = '<insufficient privilege>';
@@ -761,7 +751,7 @@ for my $slots (2, 1) {
     is($first->finish->{value}, 3, 'what the prepared transaction had');
     $holder->run(releases('shown'));
     is($second->finish->{value}, 1, 'and what a session had');
-    gone($holder, $other, $first, $second, $unprivileged);
+    leave($look, $holder, $other, $first, $second, $unprivileged);
     $look->run("DROP ROLE $role");
 }
 
@@ -892,7 +882,7 @@ sub work_and_suffer {
     is_deeply([ sort map { $_->[0] // 'none' } @{ $session->rows("SELECT advisory.try_acquire('sem', 'kills', i) FROM generate_series(@{[SLOTS]}, @{[SLOTS]}) AS i, generate_series(1, @{[SLOTS]})") } ],
         [ 1 .. SLOTS ], 'and all slots can be had at once');
     is_deeply($look->rows('SELECT in_use, free, waiting, holders, slots_disagree FROM advisory.semaphores'), [ [ SLOTS, 0, 0, [ ($session->pid) x SLOTS ], 0 ] ], 'the view shows just these');
-    gone($session);
+    leave($look, $session);
 }
 
 # ---- What is counted ------------------------------------------------------------------------------------------------
@@ -929,7 +919,7 @@ sub work_and_suffer {
     $_->run('SELECT pg_advisory_unlock_all()') for $h, $t;
     is($look->value(q(SELECT hold_total > '0' AND hold_max <= hold_total AND wait_total >= '60ms' AND wait_max < wait_total AND last_acquired_at <= clock_timestamp()
                       FROM advisory.stats WHERE name = 'counted')), 1, 'and so are times');
-    gone($h, $t);
+    leave($look, $h, $t);
 
     # Very short timeouts: each call is acquired, or has timed out, or failed.
     $look->run('CREATE UNLOGGED TABLE outcome (slot int)');

@@ -22,16 +22,6 @@ sub counts {
                          WHERE name = $1 AND namespace IS NOT DISTINCT FROM $2), $name, $namespace // 'stats')->[0];
 }
 
-sub gone {
-    my (@sessions) = @_;
-    for my $session (@sessions) {
-        my $pid = $session->pid;
-        $session->disconnect;
-        wait_until("process $pid is gone", sub { !$look->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $pid) });
-    }
-    return;
-}
-
 # ---- One session --------------------------------------------------------------------------------------------
 
 $t->run(map { "SELECT advisory.$_" } q(lock('stats', 'session')), q(lock('stats', 'session')), q(try_lock('stats', 'session', '1s')));
@@ -64,7 +54,7 @@ is_deeply(counts('prepared'), [ 1, 0, 0, 0, 0 ], 'PREPARE TRANSACTION');
 {
     my $leaves = session();
     $leaves->run(q(SELECT advisory.lock('stats', 'left'), advisory.lock('stats', 'left')), 'BEGIN', q(SELECT advisory.xact_lock('stats', 'left in a transaction')));
-    gone($leaves);
+    leave($look, $leaves);
 }
 is_deeply(counts('left'), [ 2, 0, 0, 0, 0 ], 'a session that ends');
 is_deeply(counts('left in a transaction'), [ 1, 0, 0, 0, 0 ], 'in a transaction');
@@ -122,7 +112,7 @@ waits($look, $t);
 is_deeply(counts('taken'), [ 1, 7, 3, 3, 0 ], 'a wait counts when it begins');
 $look->value('SELECT pg_terminate_backend(?)', $t->pid);
 $t->finish;
-gone($t);
+leave($look, $t);
 is_deeply(counts('taken'), [ 1, 7, 3, 3, 0 ], 'a waiter that ends is counted as contended');
 $t = session(application => 't');
 
@@ -197,7 +187,7 @@ $look->run("CREATE ROLE $role LOGIN");
     is_deeply(counts('timed'), [ 1, 0, 0, 0, 0 ], 'from then on it counts anew');
     is($unprivileged->query('SELECT advisory.stats_reset()')->{state}, undef, 'it can be granted');
     is_deeply(counts('timed'), [ 0, 0, 0, 0, 0 ], 'and works for whom it is granted to');
-    gone($unprivileged, $other);
+    leave($look, $unprivileged, $other);
 }
 
 # ---- Sixteen sessions at once -----------------------------------------------------------------------------------
@@ -281,7 +271,7 @@ is(session(role => $role)->run(q(SELECT advisory.key('a')))->query(q(SET advisor
     is($log_of->($h, q(SELECT advisory.try_xact_lock('log', 'b'))), '', 'not a hold that was shorter');
 }
 
-gone($h, $t);
+leave($look, $h, $t);
 $look->run("REVOKE ALL ON FUNCTION advisory.stats_reset() FROM $role", "DROP ROLE $role");
 
 # ---- A full directory ---------------------------------------------------------------------------------------------

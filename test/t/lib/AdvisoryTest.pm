@@ -12,7 +12,7 @@ use IPC::Open2;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-our @EXPORT = qw(create_database session wait_until waits own_server median program logged);
+our @EXPORT = qw(create_database session wait_until waits leave own_server median program logged);
 
 my @databases;
 my @servers;
@@ -54,6 +54,17 @@ sub waits {
         $observer->value('SELECT count(*) FROM pg_locks WHERE pid = ? AND NOT granted AND waitstart IS NOT NULL',
             $waiter->pid) || $waiter->is_done;
     });
+}
+
+# Sessions disconnect, and are gone when this comes back, as another one sees it.
+sub leave {
+    my ($observer, @sessions) = @_;
+    for my $session (@sessions) {
+        my $pid = $session->pid;
+        $session->disconnect;
+        wait_until("process $pid is gone", sub { !$observer->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $pid) });
+    }
+    return;
 }
 
 # What the shared server writes into its log while the code runs.
