@@ -39,6 +39,15 @@ static constexpr int LOOK_WITHOUT_BOARD_MS = 100;
 /* So many semaphores are remembered at least, although the session has no slot of them. */
 static constexpr int MIN_KEPT_SEMAPHORES = 64;
 
+/*
+ * Modes of the queue's lock.  Who is in the row keeps it in one that hinders nobody else
+ * there.  Who tries without a board hinders nobody who does so too, but does not get past
+ * the row.  Who comes into line one after the other keeps all of them out.
+ */
+static constexpr LOCKMODE IN_ROW = RowExclusiveLock;
+static constexpr LOCKMODE PASSING = ShareLock;
+static constexpr LOCKMODE IN_DOOR = ExclusiveLock;
+
 static constexpr int FIRST_SLOTS = 16;
 static constexpr int NONE = -1;
 
@@ -488,10 +497,10 @@ try_behind_queue(Semaphore *semaphore, int slots, Scope scope)
 	LOCKTAG		queue = queue_tag(MyDatabaseId, semaphore->key);
 	int			slot;
 
-	if (LockAcquire(&queue, ShareLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
+	if (LockAcquire(&queue, PASSING, false, true) == LOCKACQUIRE_NOT_AVAIL)
 		return NO_SLOT;
 	slot = take_free(semaphore, slots, scope);
-	LockRelease(&queue, ShareLock, false);
+	LockRelease(&queue, PASSING, false);
 	return slot;
 }
 
@@ -554,6 +563,8 @@ public:
 	int			wait();
 
 private:
+	bool		step_in();
+	void		come_through_door();
 	void		come_forward();
 	void		leave();
 	int			take_mine() const;
@@ -589,19 +600,37 @@ WaitInLine::next_look(TimestampTz now) const noexcept
 	return TimestampTzPlusMilliseconds(now, is_woken ? LOOK_AFTER_MS : LOOK_WITHOUT_BOARD_MS);
 }
 
+/* Into the row at once: nobody is ahead who is not in it, too. */
+bool
+WaitInLine::step_in()
+{
+	if (semaphore->board == nullptr || LockAcquire(&queue, IN_ROW, false, true) == LOCKACQUIRE_NOT_AVAIL)
+		return false;
+	in_row = board_join_row(semaphore->board, slots);
+	if (!in_row)
+		LockRelease(&queue, IN_ROW, false);
+	return in_row;
+}
+
 /*
- * Through the queue, one after the other.  Who is in the row keeps the queue's lock only in
- * a mode that hinders nobody, and says by it that it waits.  Where there is no row the
- * first in line keeps it whole, and all others wait for that.
+ * Through the door, one after the other, and behind all that are in the row.  Where there is
+ * no row the first in line stays in the door, and all others wait for that.
  */
+void
+WaitInLine::come_through_door()
+{
+	LockAcquire(&queue, IN_DOOR, false, false);
+	LockAcquire(&queue, IN_ROW, false, false);
+	in_row = semaphore->board != nullptr && board_join_row(semaphore->board, slots);
+	if (in_row)
+		LockRelease(&queue, IN_DOOR, false);
+}
+
 void
 WaitInLine::come_forward()
 {
-	LockAcquire(&queue, ExclusiveLock, false, false);
-	LockAcquire(&queue, AccessShareLock, false, false);
-	in_row = semaphore->board != nullptr && board_join_row(semaphore->board, slots);
-	if (in_row)
-		LockRelease(&queue, ExclusiveLock, false);
+	if (!step_in())
+		come_through_door();
 	look_at = next_look(GetCurrentTimestamp());
 }
 
@@ -612,8 +641,8 @@ WaitInLine::leave()
 
 	leave_line();
 	if (!was_in_row)
-		LockRelease(&queue, ExclusiveLock, false);
-	LockRelease(&queue, AccessShareLock, false);
+		LockRelease(&queue, IN_DOOR, false);
+	LockRelease(&queue, IN_ROW, false);
 }
 
 bool

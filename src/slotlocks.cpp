@@ -42,7 +42,7 @@ drop_doors(LockEntries *found) noexcept
 	{
 		const LockEntry &entry = found->entries[i];
 
-		if (!entry.granted || !is_queue(entry) || entry.lockmode == AccessShareLock)
+		if (!entry.granted || !is_queue(entry) || entry.lockmode == RowExclusiveLock)
 			found->entries[kept++] = entry;
 	}
 	found->count = kept;
