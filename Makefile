@@ -99,10 +99,13 @@ test: ## every test, on a throw-away server [PARTS="regress pgtap"] [TESTS="name
 test-matrix: ## the same for 15, 17, 18 and 19, in chroots; needs root [VERSIONS="17 19"]
 	@bash scripts/matrix.sh
 
+bench-pool: ## fill servers of many sizes: how many locks were estimated, and how many fit
+	@bash scripts/server.sh run -- env ADVISORY_EXT_POOLS=many TEST_SECONDS=900 perl test/t/pool_capacity.t
+
 ##  make installcheck     pg_regress and isolation tests on a running server (PGHOST, PGPORT …)
 
 help: ## this text
 	@awk -F ': ## *' '/^##/ { sub(/^##/, ""); print } /^[a-z-]+: ##/ { printf "  make %-17s%s\n", $$1, $$2 }' Makefile
 
 FORCE:
-.PHONY: demo test test-matrix help FORCE
+.PHONY: demo test test-matrix bench-pool help FORCE

@@ -190,6 +190,39 @@ reserve_shared_struct(const char *name, size_t size, void (*make) (void *))
 
 #endif
 
+/* Up to 18 the lock tables begin with half of their entries and grow into spare memory. */
+constexpr bool lock_tables_grow = PG_VERSION_NUM < 190000;
+
+/*
+ * The bytes that the server has registered for a table in shared memory, if it is one that
+ * hash_control describes, with this many entries at most.  19 registers the whole
+ * table, the versions before only its header and directory.
+ */
+inline Size
+shared_table_size(HASHCTL *control, int64 entries)
+{
+#if PG_VERSION_NUM >= 190000
+	return hash_estimate_size(entries, control->entrysize);
+#else
+	control->dsize = control->max_dsize = hash_select_dirsize(static_cast<long>(entries));
+	return hash_get_shared_size(control, HASH_DIRSIZE);
+#endif
+}
+
+/*
+ * Attach to a table in shared memory that is there, with exactly that size: otherwise it would
+ * be made, or an error be raised.  19 has one number of entries instead of two.
+ */
+inline HTAB *
+attach_shared_table(const char *name, HASHCTL *control, int64 entries, int flags)
+{
+#if PG_VERSION_NUM >= 190000
+	return ShmemInitHash(name, entries, control, flags);
+#else
+	return ShmemInitHash(name, static_cast<long>(entries), static_cast<long>(entries), control, flags);
+#endif
+}
+
 /* 17 added the function that copies a key. */
 inline dshash_parameters
 hash_parameters(size_t key_size, size_t entry_size, int tranche)

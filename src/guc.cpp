@@ -41,6 +41,9 @@ static int	max_names = 10000;
 static int	log_wait = -1;
 static int	log_hold = -1;
 static int	leak_after = 10 * 60;
+static int	pool_limit = 90;
+static int	pressure_warning = 50;
+static int	pressure_critical = 75;
 
 SessionLocks
 session_locks_setting() noexcept
@@ -76,6 +79,24 @@ int
 leak_after_setting() noexcept
 {
 	return leak_after;
+}
+
+int
+pool_limit_setting() noexcept
+{
+	return pool_limit;
+}
+
+int
+pressure_warning_setting() noexcept
+{
+	return pressure_warning;
+}
+
+int
+pressure_critical_setting() noexcept
+{
+	return pressure_critical;
 }
 
 void
@@ -134,6 +155,34 @@ guc_init()
 							&leak_after,
 							10 * 60, 0, INT_MAX / 1000,
 							PGC_USERSET, GUC_UNIT_S,
+							nullptr, nullptr, nullptr);
+
+	DefineCustomIntVariable("advisory_ext.pool_limit",
+							"Sets how full the server's lock table may be, in percent of what "
+							"it is estimated to hold, before sessions with many locks are refused more.",
+							"Many are more than max_locks_per_transaction advisory locks taken "
+							"through this extension. 0 turns it off.",
+							&pool_limit,
+							90, 0, 100,
+							PGC_SUSET, 0,
+							nullptr, nullptr, nullptr);
+
+	DefineCustomIntVariable("advisory_ext.pressure_warning",
+							"Sets how full the server's lock table is, in percent, when "
+							"advisory.pressure says \"warning\".",
+							nullptr,
+							&pressure_warning,
+							50, 1, 100,
+							PGC_SUSET, 0,
+							nullptr, nullptr, nullptr);
+
+	DefineCustomIntVariable("advisory_ext.pressure_critical",
+							"Sets how full the server's lock table is, in percent, when "
+							"advisory.pressure says \"critical\".",
+							nullptr,
+							&pressure_critical,
+							75, 1, 100,
+							PGC_SUSET, 0,
 							nullptr, nullptr, nullptr);
 
 	MarkGUCPrefixReserved("advisory_ext");

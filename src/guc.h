@@ -39,6 +39,15 @@ int			log_hold_setting() noexcept;
 /* How many seconds a session may be idle with a session-level lock.  advisory_ext.leak_after. */
 int			leak_after_setting() noexcept;
 
+/*
+ * In percent of what the server's lock table is estimated to hold: when it is nearly full
+ * to the guard (0: never), and when advisory.pressure says so.  advisory_ext.pool_limit,
+ * pressure_warning, pressure_critical.
+ */
+int			pool_limit_setting() noexcept;
+int			pressure_warning_setting() noexcept;
+int			pressure_critical_setting() noexcept;
+
 /* Called from _PG_init: defines the settings and reserves their prefix. */
 void		guc_init();
 

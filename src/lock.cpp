@@ -30,6 +30,8 @@
 #include "lock.h"
 #include "locktable.h"
 #include "names.h"
+#include "pool.h"
+#include "poolguard.h"
 #include "published.h"
 #include "semaphore.h"
 #include "subtransaction.h"
@@ -88,19 +90,6 @@ release_taken(const Attempt &attempt)
 		semaphore_release(request.name.key, attempt.slot);
 	else
 		release_one(request.tag(), request.mode);
-}
-
-/* The error fields that a program finds the lock by; palloc'd, or null. */
-static char *
-field_namespace(const LockName &name)
-{
-	return name.by_name() ? to_cstring(name.ns) : nullptr;
-}
-
-static char *
-field_name(const LockName &name)
-{
-	return name.has_name() ? to_cstring(name.name) : display_name(name);
 }
 
 namespace
@@ -532,6 +521,8 @@ take(Attempt *attempt, Timeout timeout, ErrorData **error)
 
 	check_not_parallel_worker();
 	CHECK_FOR_INTERRUPTS();
+	pool_first_look();
+	check_pool_limit(request);
 	attempt->hold = hold_open(request.name, request.scope);
 	if (request.is_for_slot())
 		attempt->semaphore = semaphore_open(request.name, request.slots);
@@ -578,15 +569,6 @@ format_limit(int milliseconds)
 	if (milliseconds % 1000 == 0)
 		return psprintf("%d s", milliseconds / 1000);
 	return psprintf("%d ms", milliseconds);
-}
-
-static int
-set_lock_fields(const LockName &name)
-{
-	if (name.by_name())
-		err_generic_string(PG_DIAG_SCHEMA_NAME, field_namespace(name));
-	err_generic_string(PG_DIAG_CONSTRAINT_NAME, field_name(name));
-	return 0;
 }
 
 /* What to run to look, and to act. */

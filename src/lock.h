@@ -9,31 +9,10 @@
 #define ADVISORY_EXT_LOCK_H
 
 #include "args.h"
-#include "lockname.h"
+#include "lockrequest.h"
 
 namespace advisory
 {
-
-/* Which lock, how, and for how long; or a slot of which semaphore. */
-struct LockRequest
-{
-	LockName	name;
-	Mode		mode;
-	Scope		scope;
-	int			slots = 0;		/* of the semaphore; 0 where the lock is meant */
-
-	bool		is_for_slot() const noexcept
-	{
-		return slots > 0;
-	}
-	/* The lock that is asked for; of a semaphore, the one to wait for. */
-	LOCKTAG		tag() const noexcept
-	{
-		if (!is_for_slot())
-			return lock_tag(MyDatabaseId, name.key);
-		return slots == 1 ? slot_tag(MyDatabaseId, name.key, slots) : queue_tag(MyDatabaseId, name.key);
-	}
-};
 
 /* What came of asking for a lock. */
 enum class Outcome
@@ -53,6 +32,8 @@ enum class Outcome
  *										this session survive it
  *		cancelled, statement_timeout	error 57014
  *		lock table full					error 53200
+ *		lock table nearly full, and this
+ *		session holds many locks		error 53400 (poolguard.h)
  *		in a parallel worker			error 25000
  *
  * A lock that was granted while a timeout was ending the wait counts as granted,

@@ -48,4 +48,25 @@ call_arguments(const LockName &name)
 					quote_literal_cstr(to_cstring(name.name)));
 }
 
+char *
+field_namespace(const LockName &name)
+{
+	return name.by_name() ? to_cstring(name.ns) : nullptr;
+}
+
+char *
+field_name(const LockName &name)
+{
+	return name.has_name() ? to_cstring(name.name) : display_name(name);
+}
+
+int
+set_lock_fields(const LockName &name)
+{
+	if (name.by_name())
+		err_generic_string(PG_DIAG_SCHEMA_NAME, field_namespace(name));
+	err_generic_string(PG_DIAG_CONSTRAINT_NAME, field_name(name));
+	return 0;
+}
+
 }								/* namespace advisory */

@@ -58,6 +58,16 @@ char	   *call_arguments(const LockName &name);
 /* A palloc'd, zero-terminated copy.  May ereport (out of memory). */
 char	   *to_cstring(std::string_view text);
 
+/*
+ * The error fields schema_name (null for a lock by key) and constraint_name, by which a
+ * program finds the lock; palloc'd.  May ereport (out of memory).
+ */
+char	   *field_namespace(const LockName &name);
+char	   *field_name(const LockName &name);
+
+/* In ereport(): sets them.  Always 0. */
+int			set_lock_fields(const LockName &name);
+
 }								/* namespace advisory */
 
 #endif							/* ADVISORY_EXT_LOCKNAME_H */

@@ -156,22 +156,37 @@ collect_lock(Collector *collector, LOCK *lock)
 }
 
 /*
- * Call visit(proclock) for each advisory lock of a session in a partition until
- * it returns false, and return what it did.  The partition must be locked.
+ * Call visit(proclock) for each lock of any type of a session in a partition until it
+ * returns false, and return what it did.  The partition must be locked.
  */
 template <typename Visit>
 static bool
-visit_session(PGPROC *proc, int partition, Visit visit)
+visit_any_of_session(PGPROC *proc, int partition, Visit visit)
 {
 	bool		going = true;
 
 	compat::walk_list<PROCLOCK>(&proc->myProcLocks[partition], offsetof(PROCLOCK, procLink),
 								[&](PROCLOCK *proclock) {
-		if (LOCK_LOCKTAG(*proclock->tag.myLock) == LOCKTAG_ADVISORY)
-			going = visit(proclock);
+		going = visit(proclock);
 		return going;
 	});
 	return going;
+}
+
+static bool
+is_advisory(const PROCLOCK *proclock) noexcept
+{
+	return LOCK_LOCKTAG(*proclock->tag.myLock) == LOCKTAG_ADVISORY;
+}
+
+/* The same for advisory locks. */
+template <typename Visit>
+static bool
+visit_session(PGPROC *proc, int partition, Visit visit)
+{
+	return visit_any_of_session(proc, partition, [&](PROCLOCK *proclock) {
+		return !is_advisory(proclock) || visit(proclock);
+	});
 }
 
 /* The same for each session. */
@@ -183,6 +198,22 @@ visit_partition(int partition, Visit visit)
 	{
 		if (!visit_session(GetPGProcByNumber(i), partition, visit))
 			return;
+	}
+}
+
+/* Run read(partition), which must be quick and must not ereport, with each partition locked. */
+template <typename Read>
+static void
+visit_partitions(Read read)
+{
+	for (int partition = 0; partition < NUM_LOCK_PARTITIONS; partition++)
+	{
+		LWLock	   *partition_lock = LockHashPartitionLockByIndex(partition);
+
+		LWLockAcquire(partition_lock, LW_SHARED);
+		read(partition);
+		LWLockRelease(partition_lock);
+		CHECK_FOR_INTERRUPTS();
 	}
 }
 
@@ -310,17 +341,59 @@ read_all_slots()
 void
 visit_locked_tags(void (*visit) (const LOCKTAG &tag, void *argument), void *argument)
 {
-	for (int partition = 0; partition < NUM_LOCK_PARTITIONS; partition++)
-	{
-		LWLock	   *partition_lock = LockHashPartitionLockByIndex(partition);
-
-		LWLockAcquire(partition_lock, LW_SHARED);
+	visit_partitions([&](int partition) {
 		visit_partition(partition, [&](PROCLOCK *proclock) {
 			visit(proclock->tag.myLock->tag, argument);
 			return true;
 		});
-		LWLockRelease(partition_lock);
+	});
+}
+
+/* Once for all that hold or await it: is this the first of them?  Its partition must be locked. */
+static bool
+is_first_of_lock(const PROCLOCK *proclock)
+{
+	const PROCLOCK *first = nullptr;
+
+	compat::walk_proclocks(proclock->tag.myLock, [&](PROCLOCK *one) {
+		first = one;
+		return false;
+	});
+	return first == proclock;
+}
+
+void
+read_pool_use(PoolTypeUse *types, PoolSessionUse **sessions, int *session_count)
+{
+	int			count = proc_count();
+	auto	   *all = static_cast<PoolSessionUse *>(palloc0(sizeof(PoolSessionUse) * count));
+	int			kept = 0;
+
+	memset(types, 0, sizeof(PoolTypeUse) * POOL_TYPES);
+	visit_partitions([&](int partition) {
+		for (int i = 0; i < count; i++)
+		{
+			visit_any_of_session(GetPGProcByNumber(i), partition, [&](PROCLOCK *proclock) {
+				PoolTypeUse &type = types[LOCK_LOCKTAG(*proclock->tag.myLock)];
+
+				if (all[i].locks++ == 0)
+					all[i].holder = entry_for(proclock, NoLock);
+				if (is_advisory(proclock))
+					all[i].advisory_locks++;
+				type.holders++;
+				if (is_first_of_lock(proclock))
+					type.locks++;
+				return true;
+			});
+		}
+	});
+	for (int i = 0; i < count; i++)
+	{
+		if (all[i].locks > 0)
+			all[kept++] = all[i];
 	}
+	*sessions = all;
+	*session_count = kept;
 }
 
 LockEntries

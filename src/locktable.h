@@ -63,6 +63,30 @@ LockEntries read_all_slots();
  */
 void		visit_locked_tags(void (*visit) (const LOCKTAG &tag, void *argument), void *argument);
 
+/* How many entries of the server's two lock tables are used for locks of one type. */
+struct PoolTypeUse
+{
+	int64		locks;
+	int64		holders;		/* one for each session that holds or awaits such a lock */
+};
+
+constexpr int POOL_TYPES = LOCKTAG_LAST_TYPE + 1;
+
+/* How many locks in the tables a session or prepared transaction holds or awaits. */
+struct PoolSessionUse
+{
+	LockEntry	holder;			/* one of them: who it is */
+	int64		locks;
+	int64		advisory_locks;
+};
+
+/*
+ * Count what is in the lock tables: in types[POOL_TYPES] by the type of the lock, and
+ * by session, with those that have any (palloc'd).  Visits every lock, one partition
+ * after the other.  May ereport (out of memory, cancellation) with no lock held.
+ */
+void		read_pool_use(PoolTypeUse *types, PoolSessionUse **sessions, int *session_count);
+
 /* As read_all_locks, of one lock; takes one partition's lock. */
 LockEntries read_lock(const LOCKTAG &tag);
 

@@ -480,6 +480,12 @@ withdraw_session_hold(int index) noexcept
 	});
 }
 
+int
+published_count() noexcept
+{
+	return my_list(Scope::session)->live + my_list(Scope::transaction)->live;
+}
+
 bool
 needs_taker() noexcept
 {
@@ -682,6 +688,32 @@ copy_session(SharedSession *session, PublishedHolds::Session *copy)
 		memcpy(copy->takers, dsa_get_address(shared_area(), session->takers), sizeof(Taker) * copy->taker_count);
 	}
 	LWLockRelease(&session->lock);
+}
+
+int64
+published_session_count(int proc_number, int pid)
+{
+	SharedSession *sessions = all_sessions();
+	int64		live = 0;
+
+	if (pid == MyProcPid)
+		return my_list(Scope::session)->live;
+	if (sessions == nullptr)
+		return 0;
+
+	SharedSession *session = &sessions[proc_number];
+
+	LWLockAcquire(&session->lock, LW_SHARED);
+	if (session->pid == pid)
+	{
+		const HoldRecord *records = shared_records(session, Scope::session);
+		int			count = records != nullptr ? shared_count(session, Scope::session) : 0;
+
+		for (int i = 0; i < count; i++)
+			live += records[i].objsubid != 0;
+	}
+	LWLockRelease(&session->lock);
+	return live;
 }
 
 /* What this session knows, whether or not others can see it. */

@@ -124,6 +124,15 @@ void		withdraw_session_hold(int index) noexcept;
  */
 void		publish_taker() noexcept;
 
+/*
+ * How many locks and slots this session holds through this extension, a lock in both modes
+ * counted twice, as far as it has noticed what was released behind its back.
+ */
+int			published_count() noexcept;
+
+/* The same of any process's session-level holds, as it says; 0 if it says nothing.  May ereport. */
+int64		published_session_count(int proc_number, int pid);
+
 /* Are there session-level holds that it matters for? */
 bool		needs_taker() noexcept;
 

@@ -70,6 +70,10 @@ public:
 	{
 		add(Int64GetDatum(value));
 	}
+	void		add_float8(double value)
+	{
+		add(Float8GetDatum(value));
+	}
 	/* 0 stands for null. */
 	void		add_time(TimestampTz time)
 	{

@@ -1,7 +1,7 @@
 -- The API's shape, as the reference documents it: a change here is a change for every caller.
 BEGIN;
 SET LOCAL intervalstyle = postgres;
-SELECT plan(39);
+SELECT plan(42);
 
 ---- Every function: name, arguments with their names and defaults, result
 
@@ -69,7 +69,7 @@ INSERT INTO expected
                                    'INOUT slot integer DEFAULT NULL::integer', argument), NULL
     FROM forms;
 
-INSERT INTO expected VALUES ('wait_tree', '', 'SETOF text'), ('stats_reset', '', 'void');
+INSERT INTO expected VALUES ('wait_tree', '', 'SETOF text'), ('stats_reset', '', 'void'), ('can_fit', 'n integer', 'boolean');
 
 -- Names that begin with an underscore are nobody's business but the views'.
 CREATE TEMP VIEW functions AS
@@ -96,7 +96,7 @@ SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name = '_known_
                 '_known_as() is stable, and cheap');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_known_as') AND NOT (provolatile = 'v' AND proparallel = 'u') $$,
                 'everything else is volatile and parallel unsafe');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_known_as', '_locks_handler', 'stats_reset') AND prokind = 'f' AND procost <> 10000 $$,
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_known_as', '_locks_handler', 'stats_reset', '_pressure', 'can_fit') AND prokind = 'f' AND procost <> 10000 $$,
                 'whatever touches locks costs 10000, so that the planner filters first');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE proleakproof $$, 'nothing claims to be leakproof');
 
@@ -111,7 +111,7 @@ SELECT set_eq('SELECT DISTINCT probin FROM functions WHERE prolang = (SELECT oid
 ---- Views and their columns, in this order
 
 SELECT set_eq($$ SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind = 'v' $$,
-              ARRAY['activity', 'locks', 'semaphores', 'waits', 'stats', 'leaks', 'directory', 'known_keys', 'settings'], 'the views are there, and no others');
+              ARRAY['activity', 'locks', 'semaphores', 'waits', 'stats', 'leaks', 'pressure', 'pressure_by_backend', 'pressure_by_type', 'directory', 'known_keys', 'settings'], 'the views are there, and no others');
 SELECT set_eq($$ SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind NOT IN ('v', 'c', 'i', 'f') $$,
               ARRAY['key_labels'], 'there is nothing to be written to but the labels');
 SELECT set_eq($$ SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind = 'f' $$,
@@ -144,6 +144,14 @@ SELECT is(pg_temp.columns_of('advisory.leaks'),
           'pid integer, database text, role text, application_name text, client_addr inet, state text, kind text, namespace text, name text, '
           'slot integer, key bigint, key1 integer, key2 integer, mode text, acquired_at timestamp with time zone, held interval, '
           'taken_by_role text, taken_by_application text, reason text', 'columns of leaks');
+SELECT is(pg_temp.columns_of('advisory.pressure'),
+          'status text, percent_used double precision, headroom bigint, locks_used bigint, locks_estimated bigint, locks_guaranteed bigint, '
+          'percent_of_guaranteed double precision, holders_used bigint, holders_guaranteed bigint, recommended_max_locks_per_transaction integer, '
+          'exact boolean, holders_estimated bigint', 'columns of pressure');
+SELECT is(pg_temp.columns_of('advisory.pressure_by_backend'),
+          'pid integer, role text, application_name text, state text, locks bigint, advisory_locks bigint, session_locks bigint, '
+          'statement_cost interval, gid text', 'columns of pressure_by_backend');
+SELECT is(pg_temp.columns_of('advisory.pressure_by_type'), 'type text, locks bigint, holders bigint', 'columns of pressure_by_type');
 SELECT is(pg_temp.columns_of('advisory.directory'),
           'available boolean, names bigint, max_names integer, evicted bigint, not_stored bigint, collisions bigint, reason text', 'columns of directory');
 SELECT is(pg_temp.columns_of('advisory.known_keys'),
@@ -157,7 +165,8 @@ SELECT is(pg_temp.columns_of('advisory.settings'),
 
 SELECT results_eq('SELECT name, default_setting, context FROM advisory.settings ORDER BY name COLLATE "C"',
                   $$ VALUES ('advisory_ext.leak_after', '600', 'user'), ('advisory_ext.log_hold', '-1', 'superuser'), ('advisory_ext.log_wait', '-1', 'superuser'),
-                            ('advisory_ext.max_names', '10000', 'sighup'), ('advisory_ext.session_locks', 'on', 'user'), ('advisory_ext.track', 'all', 'superuser') $$,
+                            ('advisory_ext.max_names', '10000', 'sighup'), ('advisory_ext.pool_limit', '90', 'superuser'),
+                            ('advisory_ext.pressure_critical', '75', 'superuser'), ('advisory_ext.pressure_warning', '50', 'superuser'), ('advisory_ext.session_locks', 'on', 'user'), ('advisory_ext.track', 'all', 'superuser') $$,
                   'the settings and their defaults, and who may set them');
 
 ---- Everything is explained

@@ -18,7 +18,7 @@ my @databases;
 my @servers;
 
 # A test that hangs is to fail.
-alarm 180;
+alarm($ENV{TEST_SECONDS} // 180);
 
 # A new database that has the extension (unless extension => 0), in which session() connects from then on; its name.
 sub create_database {

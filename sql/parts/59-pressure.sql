@@ -1,0 +1,111 @@
+-- How full the server's lock table is.
+
+CREATE FUNCTION advisory._pressure(
+    by_counting boolean DEFAULT false,
+    OUT status text,
+    OUT percent_used double precision,
+    OUT headroom bigint,
+    OUT locks_used bigint,
+    OUT locks_estimated bigint,
+    OUT locks_guaranteed bigint,
+    OUT percent_of_guaranteed double precision,
+    OUT holders_used bigint,
+    OUT holders_guaranteed bigint,
+    OUT recommended_max_locks_per_transaction integer,
+    OUT exact boolean,
+    OUT holders_estimated bigint)
+    RETURNS SETOF record
+    AS 'MODULE_PATHNAME', 'advisory_pressure'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 1;
+COMMENT ON FUNCTION advisory._pressure(boolean) IS
+    'row of advisory.pressure; what is in use counted lock by lock if by_counting';
+
+CREATE VIEW advisory.pressure AS
+    SELECT status, percent_used, headroom, locks_used, locks_estimated, locks_guaranteed,
+           percent_of_guaranteed, holders_used, holders_guaranteed,
+           recommended_max_locks_per_transaction, exact, holders_estimated
+    FROM advisory._pressure();
+COMMENT ON VIEW advisory.pressure IS
+    'how full the server''s shared lock table is, and how full it can get; one row, at no cost worth mentioning';
+COMMENT ON COLUMN advisory.pressure.status IS
+    'ok, warning or critical, by advisory_ext.pressure_warning and pressure_critical';
+COMMENT ON COLUMN advisory.pressure.percent_used IS
+    'what is in use in percent of the estimated capacity, of the fuller of the two tables';
+COMMENT ON COLUMN advisory.pressure.headroom IS 'how many further locks with one holder each are estimated to fit';
+COMMENT ON COLUMN advisory.pressure.locks_used IS 'locks of all types that are held or awaited, without those on the fast path';
+COMMENT ON COLUMN advisory.pressure.locks_estimated IS 'how many locks it will really hold before it is full';
+COMMENT ON COLUMN advisory.pressure.locks_guaranteed IS
+    'how many it holds at least: max_locks_per_transaction times the number of processes and prepared transactions';
+COMMENT ON COLUMN advisory.pressure.percent_of_guaranteed IS
+    'what is in use in percent of what is guaranteed, of the fuller table; can be more than 100';
+COMMENT ON COLUMN advisory.pressure.holders_used IS
+    'entries of the second table: one for each session that holds or awaits a lock';
+COMMENT ON COLUMN advisory.pressure.holders_guaranteed IS 'how many such entries there are room for at least';
+COMMENT ON COLUMN advisory.pressure.recommended_max_locks_per_transaction IS
+    'setting that would bring the present use to ok; the present one if it is ok';
+COMMENT ON COLUMN advisory.pressure.exact IS
+    'false where locks had to be counted one by one, or where the table had grown before the extension was first used';
+COMMENT ON COLUMN advisory.pressure.holders_estimated IS 'how many entries the second table will have when the pool is full';
+GRANT SELECT ON advisory.pressure TO PUBLIC;
+
+CREATE FUNCTION advisory._pressure_by_backend(
+    OUT pid integer,
+    OUT role text,
+    OUT application_name text,
+    OUT state text,
+    OUT locks bigint,
+    OUT advisory_locks bigint,
+    OUT session_locks bigint,
+    OUT statement_cost interval,
+    OUT gid text)
+    RETURNS SETOF record
+    AS 'MODULE_PATHNAME', 'advisory_pressure_by_backend'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 ROWS 100;
+COMMENT ON FUNCTION advisory._pressure_by_backend() IS 'rows of advisory.pressure_by_backend';
+
+CREATE VIEW advisory.pressure_by_backend AS
+    SELECT pid, role, application_name, state, locks, advisory_locks, session_locks, statement_cost, gid
+    FROM advisory._pressure_by_backend()
+    ORDER BY locks DESC, pid;
+COMMENT ON VIEW advisory.pressure_by_backend IS
+    'what each session and prepared transaction has in the server''s shared lock table, the most first';
+COMMENT ON COLUMN advisory.pressure_by_backend.pid IS 'process; null for a prepared transaction';
+COMMENT ON COLUMN advisory.pressure_by_backend.role IS 'role of the session; of a prepared transaction, its owner';
+COMMENT ON COLUMN advisory.pressure_by_backend.application_name IS 'application_name of the session';
+COMMENT ON COLUMN advisory.pressure_by_backend.state IS
+    'state as in pg_stat_activity; null for other roles'' sessions unless a member of pg_read_all_stats asks';
+COMMENT ON COLUMN advisory.pressure_by_backend.locks IS 'locks of all types, without those on the fast path';
+COMMENT ON COLUMN advisory.pressure_by_backend.advisory_locks IS 'advisory locks among them';
+COMMENT ON COLUMN advisory.pressure_by_backend.session_locks IS
+    'session-level locks among those, as far as known: all outside a transaction, in one those taken through this extension';
+COMMENT ON COLUMN advisory.pressure_by_backend.statement_cost IS
+    'what they cost the session at the end of every transaction, so of each statement outside a block: an estimate';
+COMMENT ON COLUMN advisory.pressure_by_backend.gid IS 'global identifier of a prepared transaction';
+GRANT SELECT ON advisory.pressure_by_backend TO PUBLIC;
+
+CREATE FUNCTION advisory._pressure_by_type(
+    OUT type text,
+    OUT locks bigint,
+    OUT holders bigint)
+    RETURNS SETOF record
+    AS 'MODULE_PATHNAME', 'advisory_pressure_by_type'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 ROWS 5;
+COMMENT ON FUNCTION advisory._pressure_by_type() IS 'rows of advisory.pressure_by_type';
+
+CREATE VIEW advisory.pressure_by_type AS
+    SELECT type, locks, holders
+    FROM advisory._pressure_by_type()
+    ORDER BY locks DESC, type;
+COMMENT ON VIEW advisory.pressure_by_type IS
+    'what is in the server''s shared lock table by type of lock, the most first';
+COMMENT ON COLUMN advisory.pressure_by_type.type IS 'type of the lock, as pg_locks.locktype';
+COMMENT ON COLUMN advisory.pressure_by_type.locks IS 'locks of that type, without those on the fast path';
+COMMENT ON COLUMN advisory.pressure_by_type.holders IS 'one for each session that holds or awaits one';
+GRANT SELECT ON advisory.pressure_by_type TO PUBLIC;
+
+CREATE FUNCTION advisory.can_fit(n integer)
+    RETURNS boolean
+    AS 'MODULE_PATHNAME', 'advisory_can_fit'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION advisory.can_fit(integer) IS
+    'would so many more locks fit into the server''s lock table? An estimate of this moment, which reserves nothing';

@@ -1,0 +1,235 @@
+/*
+ * poolmodel.cpp
+ *		How many locks the server's lock tables will hold: arithmetic only.
+ *
+ * With n entries in use, what one of the free lists has given away is binomially
+ * distributed, near enough a normal distribution; so the chunks that a table has grown by are
+ * known on average.  The pool is full when the spare memory has gone into chunks of
+ * either table, and then one of them has used up what all its lists still had.
+ *
+ * Filling thousands of simulated pools, and servers of many sizes, gave from 1200
+ * locks by the formula on a count that is half a percent below that average (the table
+ * that had bad luck decides), with a standard deviation of some 30.  In smaller pools
+ * luck decides who gets the few chunks, so that less of what is beyond the formula
+ * can be relied upon.
+ */
+#include "pg.h"
+
+#include <math.h>
+
+#include "compat.h"
+#include "poolmodel.h"
+
+namespace advisory
+{
+
+/* dynahash's, for tables that many processes use at once. */
+static constexpr int FREE_LISTS = 32;
+static constexpr int LEAST_CHUNK_BYTES = 256;
+static constexpr int LEAST_CHUNK_ENTRIES = 32;
+
+/* The parts of a pool beyond the formula that can be relied upon, by its size. */
+static constexpr int64 LARGE_POOL = 1200;
+static constexpr int64 SMALL_POOL = 600;
+static constexpr int64 TINY_POOL = 300;
+static constexpr double RELIABLE_IN_MIDDLE_POOL = 0.9;
+static constexpr double RELIABLE_IN_SMALL_POOL = 0.25;
+
+/*
+ * So many more locks the tables really hold, at least, for each that the formula gives
+ * them: found with servers of 1,500 to 3,000,000.
+ */
+static constexpr double LEAST_GAIN = 1.35;
+
+/* So many standard deviations from the mean are as good as certain. */
+static constexpr double CERTAIN = 4;
+
+/* Near enough to the end of memory. */
+static constexpr int64 NEAR_END = 4;
+
+namespace
+{
+
+/* One of the two tables. */
+struct Table
+{
+	int64		first_entries;	/* that it has from the start */
+	int			chunk_entries;
+	int64		chunk_bytes;
+};
+
+struct Tables
+{
+	Table		locks;
+	Table		holders;
+};
+
+}								/* anonymous namespace */
+
+/* A chunk is the least power of two that so many entries go into (choose_nelem_alloc). */
+static Table
+make_table(int64 first_entries, Size entry_size) noexcept
+{
+	Size		element = MAXALIGN(sizeof(HASHELEMENT)) + MAXALIGN(entry_size);
+	Size		bytes = LEAST_CHUNK_BYTES;
+
+	while (bytes / element < LEAST_CHUNK_ENTRIES)
+		bytes *= 2;
+
+	int			entries = static_cast<int>(bytes / element);
+
+	return Table{first_entries, entries, static_cast<int64>(CACHELINEALIGN(entries * element))};
+}
+
+static Tables
+tables_of(int64 guaranteed) noexcept
+{
+	int64		holders = 2 * guaranteed;
+	int			parts = compat::lock_tables_grow ? 2 : 1;
+
+	return Tables{make_table(guaranteed / parts, sizeof(LOCK)), make_table(holders / parts, sizeof(PROCLOCK))};
+}
+
+/* The probability that a normally distributed number is more than z standard deviations above its mean. */
+static double
+probability_above(double z) noexcept
+{
+	return 0.5 * erfc(z / M_SQRT2);
+}
+
+/* By how many chunks a table has grown, on average, to have so many entries in use. */
+static double
+chunks_for(const Table &table, int64 entries) noexcept
+{
+	double		mean = static_cast<double>(entries) / FREE_LISTS;
+	double		deviation = sqrt(mean * (FREE_LISTS - 1) / FREE_LISTS);
+	double		needed = static_cast<double>(table.first_entries / FREE_LISTS);	/* before the next chunk */
+	double		chunks = 0;
+
+	if (entries <= 0)
+		return 0;
+	if (mean - CERTAIN * deviation > needed)
+		chunks = floor((mean - CERTAIN * deviation - needed) / table.chunk_entries);
+	needed += chunks * table.chunk_entries;
+	for (; needed < mean + CERTAIN * deviation; needed += table.chunk_entries)
+		chunks += probability_above((needed + 0.5 - mean) / deviation);
+	return chunks * FREE_LISTS;
+}
+
+static double
+bytes_for(const Tables &tables, const PoolUse &use) noexcept
+{
+	return chunks_for(tables.locks, use.locks) * tables.locks.chunk_bytes +
+		chunks_for(tables.holders, use.holders) * tables.holders.chunk_bytes;
+}
+
+int64
+pool_growth(const PoolSize &size, const PoolUse &use) noexcept
+{
+	return compat::lock_tables_grow ? static_cast<int64>(bytes_for(tables_of(size.guaranteed), use)) : 0;
+}
+
+/* How many locks with a holder each, beside so many holders more, the spare memory lasts for. */
+static int64
+find_end_of_memory(const Tables &tables, int64 spare, int64 more_holders) noexcept
+{
+	int64		low = 0;
+	int64		high = tables.holders.first_entries + spare / static_cast<int64>(sizeof(LOCK)) + 1;
+
+	while (high - low > NEAR_END)
+	{
+		int64		middle = low + (high - low) / 2;
+
+		if (bytes_for(tables, PoolUse{middle, middle + more_holders}) <= spare)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* What can be relied upon of what was estimated. */
+static int64
+reliable_locks(const Tables &tables, int64 guaranteed, int64 locks) noexcept
+{
+	int64		beyond = locks - guaranteed;
+
+	if (!compat::lock_tables_grow || beyond <= 0)
+		return locks;
+	if (guaranteed >= LARGE_POOL)
+		return locks - Min(beyond, tables.locks.chunk_entries / 2);
+	if (guaranteed >= SMALL_POOL)
+		return guaranteed + static_cast<int64>(beyond * RELIABLE_IN_MIDDLE_POOL);
+	if (guaranteed >= TINY_POOL)
+		return guaranteed + static_cast<int64>(beyond * RELIABLE_IN_SMALL_POOL);
+	return guaranteed;
+}
+
+PoolEnd
+pool_end(const PoolSize &size, int64 more_holders) noexcept
+{
+	Tables		tables = tables_of(size.guaranteed);
+	PoolEnd		end = {tables.locks.first_entries, tables.holders.first_entries};
+
+	if (compat::lock_tables_grow)
+	{
+		int64		last = find_end_of_memory(tables, size.spare, more_holders);
+		double		for_locks = chunks_for(tables.locks, last);
+		double		for_holders = (static_cast<double>(size.spare) - for_locks * tables.locks.chunk_bytes) /
+			tables.holders.chunk_bytes;
+
+		for_holders = Min(for_holders, chunks_for(tables.holders, last + more_holders));
+		end.locks += static_cast<int64>(for_locks * tables.locks.chunk_entries);
+		end.holders += static_cast<int64>(Max(for_holders, 0) * tables.holders.chunk_entries);
+	}
+	end.locks = reliable_locks(tables, size.guaranteed, Min(end.locks, end.holders - more_holders));
+	return end;
+}
+
+PoolCapacity
+pool_capacity(const PoolEnd &end, const PoolUse &use) noexcept
+{
+	int64		headroom = Max(end.locks - use.locks, 0);
+
+	return PoolCapacity{headroom, use.locks + headroom, Max(end.holders, use.holders + headroom)};
+}
+
+static double
+share(int64 part, int64 whole) noexcept
+{
+	return whole > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+double
+pool_percent_used(const PoolCapacity &capacity, const PoolUse &use) noexcept
+{
+	return Max(share(use.locks, capacity.locks), share(use.holders, capacity.holders));
+}
+
+int64
+pool_least_spare(int64 guaranteed) noexcept
+{
+	auto		size_of = [](int64 entries, Size entry_size) {
+		return static_cast<int64>(hash_estimate_size(entries, entry_size));
+	};
+	int64		whole = size_of(guaranteed, sizeof(LOCK)) + size_of(2 * guaranteed, sizeof(PROCLOCK));
+
+	if (!compat::lock_tables_grow)
+		return 0;
+	/* LockShmemSize() adds a tenth; the tables begin with half of their entries. */
+	return whole + whole / 10 - size_of(guaranteed / 2, sizeof(LOCK)) - size_of(guaranteed, sizeof(PROCLOCK));
+}
+
+int64
+pool_guaranteed_for(const PoolSize &size, const PoolCapacity &capacity, const PoolUse &use, double percent) noexcept
+{
+	bool		locks_decide = share(use.locks, capacity.locks) >= share(use.holders, capacity.holders);
+	int64		used = locks_decide ? use.locks : use.holders;
+	int64		room = locks_decide ? capacity.locks : capacity.holders;
+	double		more = floor(used * 100.0 / percent) + 1 - room;
+	double		gain = compat::lock_tables_grow ? LEAST_GAIN : locks_decide ? 1 : 2;
+
+	return size.guaranteed + static_cast<int64>(ceil(Max(more, 0) / gain));
+}
+
+}								/* namespace advisory */

@@ -1,0 +1,79 @@
+/*
+ * poolmodel.h
+ *		How many locks the server's lock tables will hold: arithmetic only.
+ *
+ * Up to 18 the tables begin with a part of what the server's formula gives them,
+ * and grow by chunks out of the shared memory that nothing else uses, until there is no
+ * more; that is well beyond the formula.  Each table has NUM_FREELISTS lists of
+ * free entries, and the list that an entry belongs to is as good as random.  A list
+ * that is empty has the table grow, although others may have free entries; only where the table
+ * cannot grow any more are they used.  From 19 on the tables have their size from
+ * the start.  (dynahash.c and lock.c of PostgreSQL.)
+ */
+#ifndef ADVISORY_EXT_POOLMODEL_H
+#define ADVISORY_EXT_POOLMODEL_H
+
+namespace advisory
+{
+
+/* What the server was started with. */
+struct PoolSize
+{
+	int64		guaranteed;		/* locks, by the server's formula; twice as many holders */
+	int64		spare;			/* bytes that the tables could grow by at the start; 0 if they cannot */
+};
+
+/* Entries of both tables that are in use. */
+struct PoolUse
+{
+	int64		locks;
+	int64		holders;
+};
+
+/* What the tables are estimated to hold, if each further lock has one holder. */
+struct PoolCapacity
+{
+	int64		headroom;		/* further locks; 0 if it is full */
+	int64		locks;			/* when it is full: those in use and the headroom */
+	int64		holders;		/* entries that the second table will have by then */
+};
+
+/*
+ * The estimate for a pool of this size in which there are so many more holders than locks:
+ * how many of both it will hold when it is full.  Takes some 10 us, whatever the size.
+ */
+struct PoolEnd
+{
+	int64		locks;
+	int64		holders;
+};
+
+PoolEnd		pool_end(const PoolSize &size, int64 more_holders) noexcept;
+
+/* The same, with so much in use already.  Takes no time. */
+PoolCapacity pool_capacity(const PoolEnd &end, const PoolUse &use) noexcept;
+
+/* How full it is, in percent: the fuller of both tables. */
+double		pool_percent_used(const PoolCapacity &capacity, const PoolUse &use) noexcept;
+
+/*
+ * Bytes that both tables have taken from the spare memory to hold so much; what they
+ * will have taken, on average, if they never held more.
+ */
+int64		pool_growth(const PoolSize &size, const PoolUse &use) noexcept;
+
+/*
+ * Bytes that the server sets aside at least for such tables to grow into, by its formula
+ * for the size of shared memory.
+ */
+int64		pool_least_spare(int64 guaranteed) noexcept;
+
+/*
+ * How many locks by the server's formula are enough for this use, of a pool of this size and
+ * capacity, to be less than so many percent of what fits.  On the safe side by some percent.
+ */
+int64		pool_guaranteed_for(const PoolSize &size, const PoolCapacity &capacity, const PoolUse &use, double percent) noexcept;
+
+}								/* namespace advisory */
+
+#endif							/* ADVISORY_EXT_POOLMODEL_H */

@@ -1,0 +1,113 @@
+#!/usr/bin/env perl
+# The guard: a session that takes locks without end is stopped before the server's lock table is full, and nobody else is;
+# without it the server's own error comes, and all is well once that session has gone.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use AdvisoryTest;
+use Test::More;
+
+use constant { LOCKS => 32, LIMIT => 90, MODEST => 30, TABLES => 300 };
+
+my $server = own_server('max_locks_per_transaction=' . LOCKS, 'max_connections=40', 'max_prepared_transactions=5');
+my $look = session(server => $server)->run('CREATE EXTENSION advisory_ext')->run('CREATE ROLE modest LOGIN')->run('CREATE TABLE item (id int PRIMARY KEY)');
+my $other = session(server => $server, role => 'modest');
+
+sub pressure { my ($column) = @_; return $look->value("SELECT $column FROM advisory.pressure") }
+
+sub takes_until_stopped {
+    my ($session, $call) = @_;
+    return $session->query(qq{DO \$\$ DECLARE i bigint := 0; BEGIN LOOP PERFORM $call; i := i + 1; END LOOP; END \$\$});
+}
+
+# What everybody does, and a modest use of locks: none of it is refused.
+sub everybody_goes_on {
+    my ($what) = @_;
+    is($other->value('SELECT count(*) > 0 FROM pg_class'), 1, "$what: queries");
+    is($look->value('INSERT INTO item SELECT coalesce(max(id), 0) + 1 FROM item RETURNING 1'), 1, "$what: changes");
+    $look->run('CREATE TABLE made (id int PRIMARY KEY, other int UNIQUE)')->run('ALTER TABLE made ADD COLUMN more text')->run('DROP TABLE made');
+    pass("$what: DDL");
+    is($other->value("SELECT count(*) FROM generate_series(1, @{[MODEST]}) AS i WHERE advisory.try_lock('modest', i)"), MODEST, "$what: modest locking");
+    is($other->value("SELECT advisory.unlock_all('modest')"), MODEST, "$what: and letting go");
+    is($other->value("SELECT advisory.acquire('modest', 'slots', 3)"), 1, "$what: a slot");
+    is($other->value("SELECT advisory.release('modest', 'slots')"), 1, "$what: given back");
+    return;
+}
+
+# Every way to take a lock is stopped.
+my %calls = (
+    'session-level locks'     => q{advisory.lock('run', i)},
+    'transaction-level locks' => q{advisory.try_xact_lock('run', i)},
+    'shared locks by key'     => q{advisory.lock_shared_key(i)},
+    'several at once'         => q{advisory.lock_all('run', ARRAY[i, -i])},
+    'slots'                   => q{advisory.acquire('run', 'semaphore', 16000)},
+    'slots of many semaphores' => q{advisory.xact_acquire('run', i, 2)},
+);
+for my $what (sort keys %calls) {
+    my $runaway = session(server => $server);
+    my $result = takes_until_stopped($runaway, $calls{$what});
+    is($result->{state}, '53400', "$what: a runaway is stopped");
+    like($result->{message}, qr/because the server's lock table is nearly full/, "$what: and told why");
+    like($result->{detail}, qr/pool_limit is @{[LIMIT]}; this session holds \d+ advisory locks, more than max_locks_per_transaction \(@{[LOCKS]}\)/, "$what: with the figures");
+    like($result->{hint}, qr/max_locks_per_transaction is to be raised/, "$what: and what to do");
+    my $used = pressure('percent_used');
+    if ($what =~ /session|shared|several|^slots$/) {
+        ok($used > LIMIT - 1 && $used < LIMIT + 1, "$what: at the limit ($used percent)");
+        everybody_goes_on($what);
+        # What it has stays its own, and what it has already it may have again.
+        if ($what eq 'session-level locks') {
+            is($runaway->value(q{SELECT advisory.try_lock('run', 0)}), 1, 'a lock that it has is no more locks');
+            is($runaway->query(q{SELECT advisory.try_lock('run', 'new')})->{state}, '53400', 'to ask is refused, too, not answered with false');
+            is($runaway->value(q{SELECT pg_try_advisory_lock(1)}), 1, 'the built-ins are not');
+            is($runaway->query(q{SET ROLE modest; SET advisory_ext.pool_limit = 0})->{state}, '42501', 'and who is no superuser does not turn it off');
+            $runaway->run('RESET ROLE');
+        }
+    } else {
+        ok($used < 5, "$what: all are gone with the transaction");
+    }
+    $runaway->run('SELECT pg_advisory_unlock_all()');
+    is($runaway->value(q{SELECT advisory.try_lock('run', 'again')}), 1, "$what: with its locks released it goes on");
+    leave($look, $runaway);
+}
+
+# Others fill the pool: built-in locks and a dump of many tables. Who holds few is not refused.
+my $hog = session(server => $server);
+my $room = pressure('headroom');
+my $most = int($room * 0.93);
+$hog->run("SELECT count(pg_advisory_lock(i)) FROM generate_series(1, $most) AS i");
+cmp_ok(pressure('percent_used'), '>', LIMIT, 'built-in locks have filled the pool beyond the limit');
+everybody_goes_on('others have filled the pool');
+my $many = session(server => $server);
+is($many->query(q{SELECT count(*) FROM generate_series(1, } . 2 * LOCKS . q{) AS i WHERE advisory.try_lock('many', i)})->{state}, '53400', 'who holds many then is stopped');
+is($many->value(q{SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory'}), LOCKS + 1, 'once it has more than max_locks_per_transaction');
+leave($look, $hog, $many);
+
+my $dump = session(server => $server);
+$look->run("DO \$\$ BEGIN FOR i IN 1..@{[TABLES]} LOOP EXECUTE format('CREATE TABLE t%s ()', i); COMMIT; END LOOP; END \$\$");
+$dump->run('BEGIN');
+$dump->run(join ' ', 'LOCK TABLE', join(', ', map { "t$_" } 1 .. TABLES), 'IN ACCESS SHARE MODE');
+cmp_ok(pressure('locks_used'), '>=', TABLES - 200, 'a dump of many tables is in the pool');
+my $while = session(server => $server);
+is(takes_until_stopped($while, q{advisory.lock('run', i)})->{state}, '53400', 'a runaway beside it is stopped');
+everybody_goes_on('a dump and a runaway');
+$dump->run('COMMIT');
+leave($look, $dump, $while);
+
+# Several at once, however they race.
+my @runaways = map { session(server => $server) } 1 .. 6;
+$runaways[$_]->start(qq{DO \$\$ DECLARE i bigint := 0; BEGIN LOOP PERFORM advisory.lock('race $_', i); i := i + 1; END LOOP; END \$\$}) for 0 .. $#runaways;
+is($_->finish->{state}, '53400', 'a runaway among others is stopped') for @runaways;
+cmp_ok(pressure('percent_used'), '<', LIMIT + 3, 'close to the limit');
+everybody_goes_on('several runaways');
+leave($look, @runaways);
+
+# Off: the server's own error, and then all is well again.
+my $unguarded = session(server => $server)->run('SET advisory_ext.pool_limit = 0');
+is(takes_until_stopped($unguarded, q{advisory.lock('run', i)})->{state}, '53200', 'without the guard the server is out of memory');
+is($other->query(q{SELECT advisory.lock('modest', 'now')})->{state}, '53200', 'for everybody');
+cmp_ok(pressure('percent_used'), '>', 97, 'as pressure still says');
+$unguarded->disconnect;
+ok(wait_until('its locks are gone', sub { pressure('percent_used') < 5 }), 'nothing is left behind');
+everybody_goes_on('after that');
+done_testing();

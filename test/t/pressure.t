@@ -1,0 +1,128 @@
+#!/usr/bin/env perl
+# advisory.pressure counts right however much is held and while it changes, costs the same at any size and nobody else
+# anything, and says so where it cannot be exact.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use AdvisoryTest;
+use Test::More;
+use Time::HiRes qw(time);
+
+use constant { READS => 300, CHURNERS => 8, CHURNED => 40, LEAST_TIMES_CHEAPER => 300, MOST_TIMES_DEARER => 2 };
+
+my $server = own_server('max_locks_per_transaction=1024', 'max_connections=60', 'max_prepared_transactions=10', 'jit=off');
+my $look = session(server => $server)->run('CREATE EXTENSION advisory_ext');
+my $hog = session(server => $server);
+
+# What is in the lock table in truth: pg_locks has more, and a lock once for each of its holders and modes.
+my $TRUE_LOCKS = q{SELECT count(DISTINCT (locktype, database, relation, page, tuple, virtualxid, transactionid::text, classid, objid, objsubid))
+    FROM pg_locks WHERE NOT fastpath AND mode NOT LIKE 'SIRead%'};
+my $TRUE_HOLDERS = q{SELECT count(DISTINCT (locktype, database, relation, page, tuple, virtualxid, transactionid::text, classid, objid, objsubid, pid, virtualtransaction))
+    FROM pg_locks WHERE NOT fastpath AND mode NOT LIKE 'SIRead%'};
+
+# In microseconds: a loop within the server.
+sub cost {
+    my ($query, $times) = @_;
+    return $look->value(<<"SQL");
+DO \$\$
+DECLARE
+    start timestamptz;
+    found record;
+BEGIN
+    $query;
+    start := clock_timestamp();
+    FOR i IN 1..$times LOOP
+        $query;
+    END LOOP;
+    PERFORM set_config('cost.us', (extract(epoch FROM clock_timestamp() - start) * 1e6 / $times)::text, false);
+END \$\$
+SQL
+}
+
+sub cost_of {
+    my ($query, $times) = @_;
+    cost($query, $times);
+    return $look->value(q{SELECT current_setting('cost.us')});
+}
+
+my %cost;
+for my $held (0, 100, 10_000, 100_000) {
+    $hog->run("SELECT count(pg_advisory_lock(i)) FROM generate_series(1, $held) AS i");
+    is($look->value('SELECT locks_used - (' . $TRUE_LOCKS . ') FROM advisory.pressure'), 0, "$held held: locks are counted right");
+    is($look->value('SELECT holders_used - (' . $TRUE_HOLDERS . ') FROM advisory.pressure'), 0, "$held held: holders, too");
+    is($look->value("SELECT count(*) FROM advisory.pressure WHERE locks_used >= $held AND exact"), 1, "$held held: without counting");
+    is($look->value('SELECT count(*) FROM advisory._pressure(true) c, advisory.pressure p WHERE c.locks_used = p.locks_used AND NOT c.exact'), 1, "$held held: as by counting");
+    $cost{$held} = median(map { cost_of('SELECT * INTO found FROM advisory.pressure', READS) } 1 .. 5);
+    $hog->run('SELECT pg_advisory_unlock_all()');
+}
+cmp_ok($cost{100_000}, '<', MOST_TIMES_DEARER * $cost{100}, sprintf 'a look costs %.1f us at 100,000 locks, %.1f us at 100', @cost{100_000, 100});
+$hog->run('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, 100000) AS i');
+my $usual = cost_of('SELECT count(*) INTO found FROM pg_locks', 3);
+cmp_ok($usual, '>', LEAST_TIMES_CHEAPER * $cost{100_000}, sprintf 'the usual query %.0f us, %.0f times as much', $usual, $usual / $cost{100_000});
+
+# Several holders of one lock, waiters, and prepared transactions: the second table is the fuller one.
+$hog->run('SELECT pg_advisory_unlock_all()');
+my @holders = map { session(server => $server) } 1 .. CHURNERS;
+$_->run('SELECT count(pg_advisory_lock_shared(i)) FROM generate_series(1, 1000) AS i') for @holders;
+is($look->value('SELECT locks FROM advisory.pressure_by_type WHERE type = ?', 'advisory'), 1000, 'shared locks are one lock');
+is($look->value('SELECT holders FROM advisory.pressure_by_type WHERE type = ?', 'advisory'), 1000 * CHURNERS, 'with many holders');
+is($look->value('SELECT holders_used - locks_used FROM advisory.pressure'), 1000 * (CHURNERS - 1), 'as pressure has it');
+is($look->value('SELECT percent_used = round((100.0 * holders_used / holders_estimated)::numeric, 2)::float8 FROM advisory.pressure'), 1, 'the fuller table decides');
+$hog->start('SELECT pg_advisory_lock(1)');
+waits($look, $hog);
+is($look->value('SELECT holders FROM advisory.pressure_by_type WHERE type = ?', 'advisory'), 1000 * CHURNERS + 1, 'a waiter counts as well');
+is($look->value('SELECT string_agg(DISTINCT session_locks::text, $$,$$) FROM advisory.pressure_by_backend WHERE session_locks > 0'), '1000', 'idle sessions hold session-level locks');
+is($look->value('SELECT max(statement_cost) FROM advisory.pressure_by_backend'), '00:00:00.0001', 'which cost them something on every statement');
+is($look->value('SELECT count(*) FROM advisory.pressure_by_backend WHERE locks = 1000 AND advisory_locks = 1000'), CHURNERS, 'by session');
+leave($look, @holders);
+$hog->finish;
+$hog->run('SELECT pg_advisory_unlock_all()');
+$hog->run('BEGIN')->run('SELECT count(pg_advisory_xact_lock(i)) FROM generate_series(1, 10) AS i')->run(q{PREPARE TRANSACTION 'pressure'});
+is($look->value(q{SELECT advisory_locks FROM advisory.pressure_by_backend WHERE gid = 'pressure' AND pid IS NULL AND role = current_user}), 10, 'a prepared transaction');
+$hog->run(q{COMMIT PREPARED 'pressure'});
+
+# While others take and release: what stays held is there in every count, and never more than they can have.
+$hog->run('SELECT count(advisory.lock($$stays$$, i)) FROM generate_series(1, 10000) AS i');
+my @churners = map { session(server => $server) } 1 .. CHURNERS;
+$churners[$_]->start(<<"SQL") for 0 .. $#churners;
+DO \$\$ DECLARE until timestamptz := clock_timestamp() + '3 s'; BEGIN
+    WHILE clock_timestamp() < until LOOP
+        FOR i IN 1..@{[CHURNED]} LOOP PERFORM advisory.lock('churn $_', i); END LOOP;
+        FOR i IN 1..@{[CHURNED]} LOOP PERFORM advisory.unlock('churn $_', i); END LOOP;
+    END LOOP;
+END \$\$
+SQL
+my ($reads, $wrong, %seen) = (0, 0);
+until (grep { $_->is_done } @churners) {
+    my $used = $look->value('SELECT locks_used FROM advisory.pressure');
+    $reads++;
+    # (Other locks, of the churners' own transactions and of the server's processes, are few.)
+    $wrong++ if $used < 10_000 || $used > 10_000 + CHURNERS * CHURNED + 5 * CHURNERS;
+    $seen{$used} = 1;
+}
+ok($reads > 100 && keys(%seen) > 5, "looked $reads times while locks come and go");
+is($wrong, 0, 'no count was wrong');
+$_->finish for @churners;
+leave($look, @churners);
+is($look->value('SELECT locks_used FROM advisory.pressure'), 10_000, 'and afterwards it is right');
+$_->disconnect for $hog, $look;
+$server->stop;
+
+# Locks had filled the table before anybody used the extension.
+$server = own_server('max_locks_per_transaction=64', 'max_connections=60');
+$look = session(server => $server);
+$hog = session(server => $server);
+my $grows = $look->value('SHOW server_version_num') < 190000;
+my $fill = <<'SQL';
+DO $$ DECLARE filled bigint := 0; BEGIN LOOP PERFORM pg_advisory_lock(filled); filled := filled + 1; END LOOP;
+EXCEPTION WHEN out_of_memory THEN PERFORM set_config('pool.filled', filled::text, false); END $$
+SQL
+$hog->run($fill);
+my $filled = $hog->value(q{SELECT current_setting('pool.filled')});
+$hog->run('SELECT pg_advisory_unlock_all()');
+$look->run('CREATE EXTENSION advisory_ext');
+is($look->value('SELECT exact FROM advisory.pressure'), $grows ? 0 : 1, 'first used late: it says that it is not exact');
+my $estimate = $look->value('SELECT locks_estimated FROM advisory.pressure');
+ok($estimate <= $filled && $estimate > 0.8 * $filled, "and estimates not too much ($estimate of $filled)");
+done_testing();
