@@ -96,6 +96,9 @@ demo: ## show, on real concurrent sessions, what the extension is for
 test: ## every test, on a throw-away server [PARTS="regress pgtap"] [TESTS="name file.sql"]
 	@bash scripts/test.sh
 
+test-integration: ## only with the real pg_cron, PgBouncer, Node, Python, Java and migration tools [TESTS="cron"]
+	@PARTS=integration bash scripts/test.sh
+
 test-matrix: ## the same for 15, 17, 18 and 19, in chroots; needs root [VERSIONS="17 19"]
 	@bash scripts/matrix.sh
 
@@ -108,4 +111,4 @@ help: ## this text
 	@awk -F ': ## *' '/^##/ { sub(/^##/, ""); print } /^[a-z-]+: ##/ { printf "  make %-17s%s\n", $$1, $$2 }' Makefile
 
 FORCE:
-.PHONY: demo test test-matrix bench-pool help FORCE
+.PHONY: demo test test-integration test-matrix bench-pool help FORCE

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Says what the demo, the tests or the test matrix need and this machine lacks, and then installs it with apt.
 #
-#   scripts/packages.sh demo|test|matrix
+#   scripts/packages.sh demo|test|integration|matrix
 #
 # What is needed is looked for by its use (a program, a file, a Perl module), not by package name, so anything
 # that was installed in another way counts. Nothing is changed where nothing is missing.
@@ -14,8 +14,8 @@ no_cluster=     # our file that keeps Debian's packages from starting a server
 
 purpose=${1:-}
 case $purpose in
-    demo | test | matrix) ;;
-    *) die "usage: scripts/packages.sh demo|test|matrix" ;;
+    demo | test | integration | matrix) ;;
+    *) die "usage: scripts/packages.sh demo|test|integration|matrix" ;;
 esac
 
 # need PACKAGE REASON TEST…: notes the package as missing unless the test succeeds.
@@ -63,14 +63,42 @@ look_for_server() {
     need make "builds it" have make
     need "postgresql-$major" "the server to try it on" has_server "$config"
     need "postgresql-server-dev-$major" "the server's headers and build rules" has_server_dev "$config"
-    [ "$purpose" = test ] || return 0
+    [ "$purpose" != demo ] || return 0
     need binutils "nm, to look into the built library" have nm
     need gdb "stops a session between two steps of the lock manager" have gdb
     need libtap-parser-sourcehandler-pgtap-perl "runs pgTAP files" has_perl TAP::Parser::SourceHandler::pgTAP
     need libdbd-pg-perl "tests that hold several sessions" has_perl DBD::Pg
     need libipc-run-perl "tests that drive programs" has_perl IPC::Run
     look_for_pgtap "$major" "$config"
+    [ "$purpose" != integration ] || look_for_integration "$major" "$config"
 }
+
+# The real programs that the extension is used with. What cannot be had here has its tests skipped, which they say.
+look_for_integration() {
+    need_if_available pgbouncer "a pooler" has_program pgbouncer
+    need_if_available "postgresql-$1-cron" "scheduled jobs" has_server_file "$2" extension/pg_cron.control
+    need_if_available python3-psycopg2 "Python's client" has_python psycopg2
+    need_if_available alembic "a migration tool in Python" has_python alembic
+    need_if_available default-jdk-headless "Java" have javac
+    need_if_available libpostgresql-jdbc-java "Java's client" test -e /usr/share/java/postgresql.jar
+    need_if_available nodejs "Node" have node
+    # Where there is npm, the tests have what they need from its registry.
+    have npm || need_if_available node-pg "Node's client" test -e /usr/share/nodejs/pg
+}
+
+need_if_available() {
+    "${@:3}" >/dev/null 2>&1 && return
+    if have apt-cache && ! is_available "$1"; then
+        refresh_lists
+        is_available "$1" || { say "not to be had: $1 ($2; tests with it will be skipped)"; return; }
+    fi
+    need "$@"
+}
+
+has_program() { have "$1" || [ -x "/usr/sbin/$1" ]; }
+
+# Debian's own Python, which is the one that has Debian's modules.
+has_python() { /usr/bin/python3 -c "import $1"; }
 
 # A PostgreSQL before its release has no pgTAP package yet: the tests then say that they skipped those files.
 look_for_pgtap() {

@@ -2,7 +2,8 @@
 # Every test there is, on a server of its own: `make test`.
 #
 #   PG_CONFIG=…            the server's version
-#   PARTS="regress tap"    only these of: library regress isolation pgtap tap
+#   PARTS="regress tap"    only these of: library regress isolation pgtap tap integration
+#                          (integration: with pg_cron, PgBouncer, Node, Python, Java and migration tools, from packages)
 #   TESTS="keys 10-api"    only the tests of these names, in whatever part they are (with or without path and ending)
 #   TEST_TIMEOUT=900       seconds that one part may take; a single *.t file may take a third of it
 #
@@ -12,7 +13,7 @@ set -euo pipefail
 # shellcheck source=scripts/server.sh
 . "$(dirname "${BASH_SOURCE[0]}")/server.sh"
 
-ALL_PARTS="library regress isolation pgtap tap"
+ALL_PARTS="library regress isolation pgtap tap integration"
 PARTS=${PARTS:-$ALL_PARTS}
 TESTS=${TESTS:-}
 TEST_TIMEOUT=${TEST_TIMEOUT:-900}
@@ -146,6 +147,12 @@ test_tap() {
     run_tap "${files[@]}"
 }
 
+test_integration() {
+    local files
+    begin "integration: the programs that it is used with" test/integration/*.t || return 0
+    run_tap "${files[@]}"
+}
+
 run_tap() {
     local counts=$server_dir/tap.counts status=0
     rm -f "$counts"
@@ -212,7 +219,10 @@ main() {
     local part
     cd "$REPOSITORY"
     check_arguments
-    bash scripts/packages.sh test
+    case " $PARTS " in
+        *" integration "*) bash scripts/packages.sh integration ;;
+        *) bash scripts/packages.sh test ;;
+    esac
     PG_CONFIG=$(find_pg_config) || die "found no PostgreSQL: say PG_CONFIG=/path/to/pg_config"
     server_open
     say "building for $("$PG_CONFIG" --version)"

@@ -1,0 +1,57 @@
+# What the integration tests share: where the programs are that the extension is used with.
+package Programs;
+
+use strict;
+use warnings;
+use Cwd qw(abs_path);
+use Exporter 'import';
+use File::Basename qw(dirname);
+use File::Copy qw(copy);
+use File::Path qw(make_path);
+use File::Temp qw(tempdir);
+
+our @EXPORT = qw(examples node_modules python pgbouncer free_port as_user);
+
+my $repository = abs_path(dirname(__FILE__) . '/../../..');
+
+# examples('node/worker.js'): the path of an example.
+sub examples { return "$repository/examples/$_[0]" }
+
+# A directory with Node's modules that the examples need (examples/node/package.json says which), by npm where it is there,
+# else Debian's own; nothing if there is neither. They are for NODE_PATH.
+my $modules;
+sub node_modules {
+    return $modules if defined $modules;
+    system('node -e 0 >/dev/null 2>&1') == 0 or return $modules = '';
+    my $dir = tempdir('advisory_node_XXXXXX', TMPDIR => 1, CLEANUP => 1);
+    chmod 0755, $dir;
+    copy(examples('node/package.json'), "$dir/package.json") or die "cannot copy package.json: $!\n";
+    if (system("cd '$dir' && npm install --no-package-lock --no-audit --no-fund --loglevel=error >npm.log 2>&1") == 0) {
+        return $modules = "$dir/node_modules";
+    }
+    return $modules = -e '/usr/share/nodejs/pg' ? '/usr/share/nodejs' : '';
+}
+
+# Debian's Python, if it has all of these modules; else nothing.
+sub python {
+    my $imports = join '; ', map { "import $_" } @_;
+    return system("/usr/bin/python3 -c '$imports' >/dev/null 2>&1") == 0 ? '/usr/bin/python3' : undef;
+}
+
+sub pgbouncer { return (grep { -x } map { "$_/pgbouncer" } split(/:/, $ENV{PATH}), '/usr/sbin')[0] }
+
+# A port of loopback that is free at the moment.
+sub free_port {
+    require IO::Socket::INET;
+    my $socket = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Proto => 'tcp', Listen => 1) or die "no free port: $!\n";
+    return $socket->sockport;
+}
+
+# The start of a command line that runs a program as the server's owner, since some refuse to run as root.
+sub as_user {
+    my $user = $ENV{ADVISORY_EXT_SERVER_USER} or return;
+    my (undef, undef, $uid, $gid) = getpwnam $user or die "there is no user $user\n";
+    return ('setpriv', '--reuid', $uid, '--regid', $gid, '--clear-groups', '--');
+}
+
+1;
