@@ -57,6 +57,18 @@ integer_argument(FunctionCallInfo fcinfo, int arg, const char *what)
 	return PG_GETARG_INT32(arg);
 }
 
+int
+slot_number_argument(FunctionCallInfo fcinfo, int arg, const char *what)
+{
+	int32		value = integer_argument(fcinfo, arg, what);
+
+	if (value < 1 || value > MAX_SLOTS)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("%s must be between 1 and %d", what, MAX_SLOTS)));
+	return value;
+}
+
 std::string_view
 bigint_as_name(int64 id)
 {

@@ -74,6 +74,9 @@ std::string_view text_argument(FunctionCallInfo fcinfo, int arg, const char *wha
 int64		bigint_argument(FunctionCallInfo fcinfo, int arg, const char *what);
 int32		integer_argument(FunctionCallInfo fcinfo, int arg, const char *what);
 
+/* A slot, or how many of them, which must be there. */
+int			slot_number_argument(FunctionCallInfo fcinfo, int arg, const char *what);
+
 /* An id in the text form that stands for it as a name; palloc'd. */
 std::string_view bigint_as_name(int64 id);
 std::string_view uuid_as_name(Datum id);

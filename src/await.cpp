@@ -14,6 +14,7 @@
 
 #include "await.h"
 #include "holds.h"
+#include "pool.h"
 
 namespace advisory
 {
@@ -72,6 +73,22 @@ release_hold_snapshot(Portal portal)
 }
 
 static void
+forget_snapshots()
+{
+	ForgetPortalSnapshots();
+	InvalidateCatalogSnapshot();
+	release_hold_snapshot(ActivePortal);
+}
+
+/* What looks at catalogs comes before: it would take a snapshot. */
+static void
+prepare(const LockRequest &request)
+{
+	pool_first_look();
+	hold_open(request.name, request.scope);
+}
+
+static void
 release_snapshots(const char *procedure)
 {
 	if (IsolationUsesXactSnapshot())
@@ -89,9 +106,7 @@ release_snapshots(const char *procedure)
 							 "procedure in an explicit transaction.",
 							 "CALL it outside of these, for example at top level.");
 
-	ForgetPortalSnapshots();
-	InvalidateCatalogSnapshot();
-	release_hold_snapshot(ActivePortal);
+	forget_snapshots();
 	if (TransactionIdIsValid(MyProc->xmin))
 	{
 		EnsurePortalSnapshotExists();
@@ -104,8 +119,7 @@ release_snapshots(const char *procedure)
 int
 await_lock(const LockRequest &request, Timeout timeout, const char *procedure)
 {
-	/* What looks at catalogs comes first: it would take a snapshot. */
-	hold_open(request.name, request.scope);
+	prepare(request);
 	release_snapshots(procedure);
 
 	int			slot;
@@ -115,6 +129,22 @@ await_lock(const LockRequest &request, Timeout timeout, const char *procedure)
 	if (outcome != Outcome::granted)
 		lock_raise_not_available(request, outcome, timeout);
 	return slot;
+}
+
+Outcome
+await_if_possible(const LockRequest &request, Timeout timeout, int *slot)
+{
+	Outcome		outcome;
+
+	if (timeout.is_immediate() || IsolationUsesXactSnapshot() || TransactionIdIsValid(GetTopTransactionIdIfAny()) ||
+		!only_portals_snapshot())
+		return lock_take(request, timeout, slot);
+
+	prepare(request);
+	forget_snapshots();
+	outcome = lock_take(request, timeout, slot);
+	EnsurePortalSnapshotExists();
+	return outcome;
 }
 
 }								/* namespace advisory */

@@ -23,6 +23,12 @@ namespace advisory
  */
 int			await_lock(const LockRequest &request, Timeout timeout, const char *procedure);
 
+/*
+ * As lock_take, for a procedure that may be called anywhere: without a snapshot while it
+ * waits where that can be, else with it.
+ */
+Outcome		await_if_possible(const LockRequest &request, Timeout timeout, int *slot);
+
 }								/* namespace advisory */
 
 #endif							/* ADVISORY_EXT_AWAIT_H */

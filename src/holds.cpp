@@ -935,6 +935,17 @@ hold_note(Hold *hold, const LockName &name, Mode mode, Scope scope)
 		note_session_hold(hold, name, mode, since, Max(now, since));
 }
 
+void
+hold_note_kept(Hold *hold, Mode mode)
+{
+	bool		is_new = hold->xact_record[index_of(mode)] == NO_RECORD;
+	TimestampTz now = GetCurrentTimestamp();
+
+	note_xact_hold(hold, mode, now, now);
+	if (is_new)
+		xact_record(hold->xact_record[index_of(mode)])->is_counted = false;
+}
+
 static void
 count_slots(Hold *hold, int change) noexcept
 {
@@ -972,6 +983,15 @@ hold_note_slot(Hold *hold, const LockName &name, int slot, int slots, Scope scop
 	}
 	count_slots(hold, 1);
 	return place;
+}
+
+void
+hold_note_kept_slot(Hold *hold, int slot, int place)
+{
+	fill_slot_record(next_xact_record(), hold, slot, session_record(place)->slots, GetCurrentTimestamp());
+	next_xact_record()->is_counted = false;
+	publish_xact_hold();
+	count_slots(hold, 1);
 }
 
 void

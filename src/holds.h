@@ -120,11 +120,20 @@ Hold	   *hold_open(const LockName &name, Scope scope);
 void		hold_note(Hold *hold, const LockName &name, Mode mode, Scope scope);
 
 /*
+ * Note that a session-level hold, which is about to be released, goes on as one of the
+ * transaction, on the note that hold_open gave for it.  Not counted as one more; its time is.
+ */
+void		hold_note_kept(Hold *hold, Mode mode);
+
+/*
  * Note a slot of the semaphore of this name that was just taken, by one who says
  * that it has so many.  Returns where a session-level one stands in the list of
  * session-level holds.  May ereport (out of memory); nothing is noted then.
  */
 int			hold_note_slot(Hold *hold, const LockName &name, int slot, int slots, Scope scope);
+
+/* The same as hold_note_kept for a slot, whose session-level record stands there. */
+void		hold_note_kept_slot(Hold *hold, int slot, int place);
 
 /*
  * Strike out a session-level slot that stands there.  If it was released by its

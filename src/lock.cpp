@@ -950,6 +950,49 @@ slot_release(const LockName &name, int slot)
 	return true;
 }
 
+bool
+lock_keep_for_transaction(const LockRequest &request, int slot)
+{
+	LOCKTAG		tag = lock_tag(MyDatabaseId, request.name.key);
+	Hold	   *hold;
+
+	if (request.is_for_slot())
+	{
+		if (semaphore_find_slot(request.name.key, slot) == NO_SLOT)
+			return false;
+		semaphore_keep(request.name.key, slot, hold_open(request.name, Scope::transaction));
+		return true;
+	}
+	if (lock_counts(tag, request.mode).session == 0)
+		return false;
+	hold = hold_open(request.name, Scope::transaction);
+	LockAcquire(&tag, lockmode_of(request.mode), false, true);
+	hold_note_kept(hold, request.mode);
+	release_one(tag, request.mode);
+	hold_strike(request.name, request.mode, 1);
+	return true;
+}
+
+void
+lock_give_up(const LockRequest &request, int slot)
+{
+	if (!request.is_for_slot())
+	{
+		if (lock_counts(request.tag(), request.mode).session == 0)
+			return;
+		release_one(request.tag(), request.mode);
+		hold_strike(request.name, request.mode, 1);
+	}
+	else if (semaphore_find_slot(request.name.key, slot) != NO_SLOT)
+		semaphore_release(request.name.key, slot);
+}
+
+void
+lock_count_skipped(const LockName &name)
+{
+	hold_count_event(hold_open(name, Scope::session), Event::skipped);
+}
+
 static int64
 release_holds(const LockName &name, Mode mode, int64 count)
 {

@@ -84,6 +84,19 @@ bool		lock_release(const LockName &name, Mode mode);
  */
 bool		slot_release(const LockName &name, int slot);
 
+/*
+ * Have a session-level lock, or the slot with this number, until the end of the transaction
+ * instead, without letting go of it.  False if this session has none.  May ereport (53200),
+ * with the session-level one as it was.
+ */
+bool		lock_keep_for_transaction(const LockRequest &request, int slot);
+
+/* Release the session-level lock, or slot, of a request if this session has it; no warning if not. */
+void		lock_give_up(const LockRequest &request, int slot);
+
+/* It was asked for in vain, and what was to be done under it is left undone: for the statistics. */
+void		lock_count_skipped(const LockName &name);
+
 /* Release every session-level hold in both modes, however taken; how many there were. */
 int64		lock_release_all(const LockName &name);
 

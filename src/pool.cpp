@@ -109,7 +109,7 @@ read_shared_memory()
 	rows.type = T_ReturnSetInfo;
 	rows.econtext = context;
 	rows.allowedModes = SFRM_Materialize;
-	InitFunctionCallInfoData(*fcinfo, &function, 0, InvalidOid, nullptr, reinterpret_cast<fmNodePtr>(&rows));
+	InitFunctionCallInfoData(*fcinfo, &function, 0, InvalidOid, nullptr, reinterpret_cast<Node *>(&rows));
 	FunctionCallInvoke(fcinfo);
 
 	row = MakeSingleTupleTableSlot(rows.setDesc, &TTSOpsMinimalTuple);

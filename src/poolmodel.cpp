@@ -8,10 +8,10 @@
  * either table, and then one of them has used up what all its lists still had.
  *
  * Filling thousands of simulated pools, and servers of many sizes, gave from 1200
- * locks by the formula on a count that is half a percent below that average (the table
- * that had bad luck decides), with a standard deviation of some 30.  In smaller pools
- * luck decides who gets the few chunks, so that less of what is beyond the formula
- * can be relied upon.
+ * locks by the formula on a count that is half a chunk below that average (the table
+ * that had bad luck decides), with a standard deviation of some 30, which is up to 3
+ * percent of the smallest of these.  In smaller pools luck decides who gets the few chunks,
+ * so that less of what is beyond the formula can be relied upon.
  */
 #include "pg.h"
 

@@ -776,6 +776,21 @@ semaphore_release(Key key, int slot)
 	give_back(find_own(key, slot));
 }
 
+void
+semaphore_keep(Key key, int slot, Hold *hold)
+{
+	OwnSlot    &own = own_slots[find_own(key, slot)];
+	LOCKTAG		tag = tag_of(own.semaphore, slot);
+	int			session_place = own.place;
+
+	LockAcquire(&tag, ExclusiveLock, false, true);
+	own.scope = Scope::transaction;
+	own.place = NO_RECORD;
+	hold_note_kept_slot(hold, slot, session_place);
+	LockRelease(&tag, ExclusiveLock, true);
+	hold_strike_slot(session_place, true);
+}
+
 int
 semaphore_find_slot(Key key, int slot)
 {

@@ -64,6 +64,13 @@ void		semaphore_note(Semaphore *semaphore, const LockName &name, Hold *hold, int
 void		semaphore_release(Key key, int slot);
 
 /*
+ * Have a session-level slot that this session has until the end of the transaction
+ * instead, without letting go of it; hold is the note that hold_open gave for the transaction.
+ * May ereport (53200), with the session-level slot as it was.
+ */
+void		semaphore_keep(Key key, int slot, Hold *hold);
+
+/*
  * The session-level slot with this number, or the one that was taken last if it is
  * NO_SLOT; NO_SLOT if this session has none.
  */

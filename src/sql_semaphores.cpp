@@ -14,23 +14,13 @@
 namespace advisory
 {
 
-static int
-check_slot_number(int32 value, const char *what)
-{
-	if (value < 1 || value > MAX_SLOTS)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("%s must be between 1 and %d", what, MAX_SLOTS)));
-	return value;
-}
-
 template <typename By>
 static LockRequest
 read_request(FunctionCallInfo fcinfo, Scope scope)
 {
 	LockRequest request = {By::read(fcinfo), Mode::exclusive, scope};
 
-	request.slots = check_slot_number(integer_argument(fcinfo, By::next_arg, "slots"), "slots");
+	request.slots = slot_number_argument(fcinfo, By::next_arg, "slots");
 	return request;
 }
 
@@ -87,7 +77,7 @@ release(FunctionCallInfo fcinfo)
 	int			slot = NO_SLOT;
 
 	if (!PG_ARGISNULL(By::next_arg))
-		slot = check_slot_number(PG_GETARG_INT32(By::next_arg), "slot");
+		slot = slot_number_argument(fcinfo, By::next_arg, "slot");
 	PG_RETURN_BOOL(slot_release(name, slot));
 }
 

