@@ -69,6 +69,10 @@ INSERT INTO expected
                                    'INOUT slot integer DEFAULT NULL::integer', argument), NULL
     FROM forms;
 
+INSERT INTO expected
+    SELECT 'run', format('IN namespace text, IN %s, IN command text, IN timeout interval DEFAULT ''00:00:00''::interval, IN slots integer DEFAULT NULL::integer, '
+                         'IN if_busy text DEFAULT ''skip''::text, INOUT ran boolean DEFAULT NULL::boolean', argument), NULL
+    FROM forms;
 INSERT INTO expected VALUES ('wait_tree', '', 'SETOF text'), ('stats_reset', '', 'void'), ('can_fit', 'n integer', 'boolean');
 
 -- Names that begin with an underscore are nobody's business but the views'.
@@ -83,7 +87,7 @@ SELECT is_empty('SELECT * FROM actual EXCEPT ALL SELECT * FROM expected', 'there
 SELECT is_empty($$ SELECT name, arguments FROM actual WHERE arguments ~ '\$\d|(^|, )(text|bigint|uuid|interval)(,|$)' $$,
                 'every argument has a name');
 SELECT set_eq('SELECT name FROM public_functions WHERE prokind = ''p''',
-              ARRAY['await_lock', 'await_lock_shared', 'await_lock_key', 'await_lock_shared_key', 'await_acquire'],
+              ARRAY['await_lock', 'await_lock_shared', 'await_lock_key', 'await_lock_shared_key', 'await_acquire', 'run'],
               'the procedures are procedures, and all else functions');
 SELECT is_empty('SELECT name FROM functions WHERE prokind NOT IN (''f'', ''p'')', 'there are no aggregates or window functions');
 
