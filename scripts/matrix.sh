@@ -33,6 +33,15 @@ release_of() {
 
 debian_codename() ( . /etc/os-release && [ "${ID:-}" = debian ] && say "${VERSION_CODENAME:-sid}" )
 
+# What is tested in a chroot. The programs that the extension is used with are tried with the oldest version, which is
+# this machine's own as a rule, and with the newest one that is released.
+INTEGRATION_VERSION=18
+parts_of() {
+    local parts="library regress isolation pgtap tap"
+    [ "$1" != "$INTEGRATION_VERSION" ] || parts+=" integration"
+    say "$parts"
+}
+
 # The version that is tested without a chroot: that of the server here, or else the one that the release would bring.
 host_version() {
     local config version
@@ -186,7 +195,7 @@ test_here() {
 }
 
 test_in_chroot() {
-    local version=$1 log=$2 root=$CACHE/$1
+    local version=$1 log=$2 root=$CACHE/$1 PARTS=${PARTS:-$(parts_of "$1")}
     copy_tree "$root$CHROOT_TREE"
     in_chroot "$version | " "$log" "$root" \
         make --no-print-directory -C "$CHROOT_TREE" test PG_CONFIG="$(chroot_pg_config "$version")"

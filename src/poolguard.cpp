@@ -21,7 +21,7 @@ namespace advisory
 
 /* The part of the room that is left which a session may use up between two looks. */
 static constexpr int64 PART_OF_ROOM = 16;
-static constexpr int64 MOST_BETWEEN_LOOKS = 16;
+static constexpr int64 MOST_BETWEEN_LOOKS = 8;
 
 /* Where a look means to count all locks. */
 static constexpr int64 LEAST_BETWEEN_COUNTS = 64;
