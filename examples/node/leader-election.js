@@ -12,7 +12,8 @@
 //         began     timestamptz NOT NULL DEFAULT clock_timestamp(),
 //         last_seen timestamptz NOT NULL DEFAULT clock_timestamp());
 //
-//     npm install pg && PGHOST=localhost PGDATABASE=shop node leader-election.js [name of this candidate]
+//     npm install pg       # 8.13 or later: query_timeout for a single query
+//     PGHOST=localhost PGDATABASE=shop node leader-election.js [name of this candidate]
 //
 // A process that is killed is noticed by the server at once. A machine that is cut off is noticed when TCP says so: see
 // tcp_keepalives_idle and tcp_user_timeout in the server's configuration, and let PATIENCE be less than these.

@@ -28,6 +28,7 @@ async function main() {
     client.on('error', () => {});      // a lost connection; the query that needs it says so, too
     await client.connect();
     try {
+        // Not to get it is no error here, so this asks. (To wait for it: advisory.lock with a timeout, which raises one.)
         const { rows } = await client.query('SELECT advisory.try_lock($1, $2) AS mine', ['job', 'reminders']);
         if (!rows[0].mine) {
             console.log('the previous run is still at work');

@@ -10,8 +10,8 @@ use warnings;
 use AdvisoryTest;
 use IO::Handle;
 use IO::Socket::INET;
+use POSIX ();
 use Programs;
-use Test::More ();
 
 my @running;
 
