@@ -2,6 +2,8 @@
 import datetime
 import hashlib
 import sys
+import threading
+import time
 import uuid
 
 import psycopg2
@@ -113,7 +115,7 @@ def ends_with_transactions():
     call("SELECT advisory.unlock('py', 'session')")
     del connection.notices[:]
     report('unlock of what is not held', call("SELECT advisory.unlock('py', 'session')"), [False])
-    report('has a warning', connection.notices[0].split('\n')[0], """WARNING:  you don't own a lock of type ExclusiveLock on "py/session\""""")
+    report('has a warning with its name', [notice[:8] for notice in connection.notices if '"py/session"' in notice], ['WARNING:'])
     # `with connection` is a transaction also with autocommit, from psycopg2 2.9 on.
     with connection, connection.cursor() as cursor:
         cursor.execute("SELECT advisory.xact_lock('py', 'xact')")
@@ -196,6 +198,34 @@ def awaits():
         cursor.execute("SELECT advisory.unlock('py', 'taken')")
 
 
+def has_snapshot(cursor, sql):
+    """Does the session, while it waits, have one, which would be in the way of CREATE INDEX CONCURRENTLY?"""
+    cursor.execute("SELECT advisory.lock('py', 'taken')")
+    waiter = threading.Thread(target=call, args=(sql,))
+    waiter.start()
+    waits = has = None
+    while waiter.is_alive() and not waits:
+        time.sleep(0.005)
+        cursor.execute("""SELECT wait_event = 'advisory' AND wait_event_type = 'Lock',
+                                 backend_xmin IS NOT NULL OR backend_xid IS NOT NULL
+                          FROM pg_stat_activity WHERE pid = %s""", (connection.info.backend_pid,))
+        waits, has = cursor.fetchone()
+    cursor.execute("SELECT advisory.unlock('py', 'taken')")
+    waiter.join()
+    report(f'{sql} has waited', (waits, held()), (True, [key('taken')]))
+    let_go()
+    return has
+
+
+def waits_without_snapshot():
+    with watcher.cursor() as cursor:
+        for autocommit in (True, False):
+            connection.autocommit = autocommit
+            form = 'autocommit' if autocommit else 'in a transaction'
+            report(f'lock, {form}: waits with a snapshot', has_snapshot(cursor, "SELECT advisory.lock('py', 'taken')"), True)
+            report(f'await_lock, {form}: waits without', has_snapshot(cursor, "CALL advisory.await_lock('py', 'taken')"), False)
+
+
 if __name__ == '__main__':
     sys.stdout.reconfigure(encoding='utf-8')
     takes_values()
@@ -203,4 +233,5 @@ if __name__ == '__main__':
     ends_with_transactions()
     fails_as_a_program_expects()
     awaits()
+    waits_without_snapshot()
     print('end')
