@@ -7,7 +7,7 @@
  *
  * To run:
  *   javac Patterns.java
- *   java -cp .:/usr/share/java/postgresql.jar Patterns 'jdbc:postgresql://localhost/shop?user=app' webhook evt_1 7 12.50
+ *   java -cp .:/usr/share/java/postgresql.jar Patterns 'jdbc:postgresql://localhost/shop' webhook evt_1 7 12.50
  *
  * Tables: usage (customer_id bigint, amount numeric, billed boolean), invoice (customer_id bigint, total numeric),
  *   app_user (id bigint, exports integer), orders (id bigint, user_id bigint, amount numeric),
@@ -34,7 +34,7 @@ public class Patterns {
         }
     }
 
-    /** Is this the error that says that the lock is held? (A table's lock, after lock_timeout, has the same SQLSTATE.) */
+    /** Does the error say that this lock is held? (A table's lock, after lock_timeout, has the same SQLSTATE.) */
     static boolean isHeld(SQLException error, String namespace, String name) {
         if (!LOCK_NOT_AVAILABLE.equals(error.getSQLState()) || !(error instanceof PSQLException)) {
             return false;
@@ -48,8 +48,8 @@ public class Patterns {
     }
 
     /**
-     * The lock is the session's, for the job commits for each customer. It lasts until the connection is closed; one that
-     * goes back to a pool instead has to unlock() first.
+     * The lock is the session's, for the job commits for each customer. It lasts until the connection is closed; one
+     * that goes back to a pool instead has to unlock() first.
      */
     static int bill(Connection connection) throws SQLException {
         connection.setAutoCommit(true);
@@ -107,14 +107,16 @@ public class Patterns {
     }
 
     /**
-     * A lock says "not at the same time", not "only once": so what was handled is written down in the same transaction,
-     * and looked at when the lock is held. That look must see what was committed meanwhile: READ COMMITTED, the default.
+     * A lock says "not at the same time", not "only once": so what was handled is written down in the same
+     * transaction, and looked at when the lock is held. That look must see what was committed meanwhile: READ
+     * COMMITTED, the default.
      */
     static boolean webhook(Connection connection, String event, long account, BigDecimal amount) throws SQLException {
         connection.setAutoCommit(false);
         try (PreparedStatement lock = connection.prepareStatement("SELECT advisory.xact_lock('webhook', ?, '10s')");
              PreparedStatement done = connection.prepareStatement("SELECT FROM webhook_event WHERE id = ?");
-             PreparedStatement pay = connection.prepareStatement("UPDATE account SET balance = balance + ? WHERE id = ?");
+             PreparedStatement pay = connection.prepareStatement(
+                "UPDATE account SET balance = balance + ? WHERE id = ?");
              PreparedStatement note = connection.prepareStatement("INSERT INTO webhook_event (id) VALUES (?)")) {
             lock.setString(1, event);
             lock.execute();
@@ -134,7 +136,8 @@ public class Patterns {
             return !before;
         } catch (SQLException error) {
             connection.rollback();
-            throw isHeld(error, "webhook", event) ? new Busy("503, try again later: " + error.getMessage(), error) : error;
+            throw isHeld(error, "webhook", event)
+                ? new Busy("503, try again later: " + error.getMessage(), error) : error;
         }
     }
 
@@ -148,7 +151,8 @@ public class Patterns {
                     export(connection, Long.parseLong(arguments[2]));
                     break;
                 case "webhook":
-                    boolean handled = webhook(connection, arguments[2], Long.parseLong(arguments[3]), new BigDecimal(arguments[4]));
+                    boolean handled = webhook(connection, arguments[2], Long.parseLong(arguments[3]),
+                        new BigDecimal(arguments[4]));
                     System.out.println(handled ? "handled" : "handled before");
                     break;
                 default:

@@ -5,7 +5,7 @@ it. Each event is handled once, and the duplicate is answered when that is done.
     PGDATABASE=shop python3 webhook.py evt_1 7 12.50            # event evt_1: 12.50 paid into account 7
 
 A lock says "not at the same time", not "only once". So what was handled is written down, in the same transaction, and
-looked at when the lock is held. (That look must see what was committed meanwhile: READ COMMITTED, which is the default.)
+looked at when the lock is held. (That look must see what was committed meanwhile: READ COMMITTED, the default.)
 
 Tables: webhook_event (id text PRIMARY KEY), account (id bigint, balance numeric)
 """

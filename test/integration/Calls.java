@@ -298,7 +298,7 @@ public class Calls {
             }
         }
         connection.setAutoCommit(false);
-        call("try_lock, by then in a transaction", 7, "SELECT advisory.try_lock(?, ?) = false AND count(*) > 0 FROM pg_class",
+        call("try_lock, and the transaction goes on", 7, "SELECT advisory.try_lock(?, ?) = false AND count(*) > 0 FROM pg_class",
             s -> { s.setString(1, "jdbc"); s.setString(2, "taken"); }, "t");
         connection.setAutoCommit(true);
         for (String sql : new String[] {"SELECT advisory.lock('jdbc', 'taken')", "CALL advisory.await_lock('jdbc', 'taken')"}) {

@@ -42,7 +42,7 @@ $session->run('CREATE TABLE usage (customer_id bigint, amount numeric, billed bo
 
 sub use_things { $session->run('INSERT INTO usage SELECT c, c FROM generate_series(1, 3) c, generate_series(1, 2)') }
 
-sub invoices { $session->value("SELECT string_agg(customer_id || ':' || coalesce(total::text, 'NULL'), ' ' ORDER BY 1, total) FROM invoice") }
+sub invoices { $session->value("SELECT string_agg(customer_id || ':' || coalesce(total::text, 'NULL'), ' ' ORDER BY customer_id, total) FROM invoice") }
 
 # Whoever wants to write an invoice waits, until $gate commits.
 sub shut { $gate->run('BEGIN', 'LOCK TABLE invoice IN SHARE MODE') }

@@ -4,8 +4,8 @@
 
 The lock is held for the whole run by a connection that does nothing else. It is on autocommit, so that the connection
 has no transaction open while the migrations run. CALL advisory.await_lock() waits without a snapshot, and so is not in
-the way of the other's CREATE INDEX CONCURRENTLY. In SELECT pg_advisory_lock() it would be, and both would wait for ever:
-the server cannot see that the two connections of a deployment belong together, so it finds no deadlock.
+the way of the other's CREATE INDEX CONCURRENTLY. In SELECT pg_advisory_lock() it would be, and both would wait for
+ever: the server cannot see that the two connections of a deployment belong together, so it finds no deadlock.
 """
 from logging.config import fileConfig
 
