@@ -1,0 +1,35 @@
+// node-pg-migrate for deployments that may start at the same time: one migrates, the others wait and then find nothing
+// to do. By itself it gives up at once when another one is at work ("Another migration is already running"), so its own
+// lock is off (--no-lock), and ours is held around it, by a connection that does nothing else.
+//
+//   PGDATABASE=shop npm exec -- node deploy.js    (so that node-pg-migrate is found; or as a script in package.json)
+//
+// CALL advisory.await_lock() waits without a snapshot, and so is not in the way of the other's CREATE INDEX
+// CONCURRENTLY. In SELECT pg_advisory_lock() it would be, and both would wait for ever: the server cannot see that the
+// two connections of a deployment belong together, so it finds no deadlock.
+const { spawn } = require('node:child_process');
+const { once } = require('node:events');
+const { Client } = require('pg');
+
+async function deploy() {
+    const client = new Client(process.env.DATABASE_URL);    // or PGHOST, PGDATABASE, …
+    client.on('error', () => {});                           // a lost connection: unlock, below, fails
+    await client.connect();
+    try {
+        await client.query("CALL advisory.await_lock('migration', 'app', '10 min')");
+        const options = ['--no-lock', '--no-single-transaction', '-m', `${__dirname}/migrations`];
+        const migrate = spawn('node-pg-migrate', ['up', ...options], { stdio: 'inherit' });
+        process.on('SIGTERM', () => migrate.kill());        // it must not go on without the lock
+        const [status] = await once(migrate, 'exit');
+        // Raises an error if the connection, and with it the lock, was lost in between.
+        await client.query("SELECT advisory.unlock('migration', 'app')");
+        return status ?? 1;
+    } finally {
+        await client.end();
+    }
+}
+
+deploy().then((status) => { process.exitCode = status; }, (error) => {
+    console.error(error.detail ? `${error.message}: ${error.detail}` : error);
+    process.exitCode = 1;
+});

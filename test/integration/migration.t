@@ -1,0 +1,259 @@
+#!/usr/bin/env perl
+# Migrations: of two deployments that start at once, one migrates, with CREATE INDEX CONCURRENTLY, while the other waits
+# and then finds nothing to do. By a psql script, node-pg-migrate and Alembic, all as in examples/migration. And beside
+# each what happens if the other one waits in SELECT pg_advisory_lock() instead.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
+use AdvisoryTest;
+use File::Basename qw(dirname);
+use File::Find qw(find);
+use File::Path qw(make_path);
+use Launch;
+use Programs;
+use Test::More;
+use Time::HiRes qw(sleep);
+
+my ($session, $gate);
+my $GATE = 4711;
+my $number = 0;
+
+# A new database, in which every CREATE INDEX is noted and then waits at a gate, which is shut; and everything that was
+# made is noted.
+sub new_database {
+    create_database(name => "advisory_migration_${$}_" . ++$number);
+    $session = session()->run(
+        'CREATE TABLE attempt (pid integer)',
+        'CREATE TABLE made (object text)',
+        <<"SQL",
+        CREATE FUNCTION at_gate() RETURNS event_trigger LANGUAGE plpgsql AS \$\$ BEGIN
+            INSERT INTO attempt VALUES (pg_backend_pid());
+            PERFORM pg_advisory_xact_lock_shared($GATE);
+        END \$\$
+SQL
+        <<'SQL',
+        CREATE FUNCTION note() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN
+            INSERT INTO made SELECT command_tag || ' ' || object_identity FROM pg_event_trigger_ddl_commands();
+        END $$
+SQL
+        "CREATE EVENT TRIGGER at_gate ON ddl_command_start WHEN TAG IN ('CREATE INDEX') EXECUTE FUNCTION at_gate()",
+        'CREATE EVENT TRIGGER note ON ddl_command_end EXECUTE FUNCTION note()');
+    $gate = session()->run("SELECT pg_advisory_lock($GATE)");
+    return;
+}
+
+sub open_gate { $gate->run("SELECT pg_advisory_unlock($GATE)") }
+
+# The session that holds or awaits a lock of this key: its pid, if there is one.
+sub of_lock {
+    my ($granted, $key) = @_;
+    return $session->value(<<'SQL', $granted, $key);
+        SELECT pid FROM advisory.locks
+        WHERE database = current_database() AND granted = $1 AND key = $2 AND pid <> pg_backend_pid()
+SQL
+}
+
+sub key { $session->value("SELECT advisory.key('migration', 'app')") }
+
+sub xmin { $session->value('SELECT backend_xmin FROM pg_stat_activity WHERE pid = ?', $_[0]) }
+
+# Waits until one deployment is at the gate and another one waits for it; the waiter's pid.
+sub until_one_waits {
+    my $key = key();
+    wait_until('one deployment is at the gate', sub { of_lock(0, $GATE) });
+    wait_until('the other one waits', sub { of_lock(0, $key) });
+    return of_lock(0, $key);
+}
+
+sub made { join ', ', map { $_->[0] } @{ $session->rows("SELECT object FROM made WHERE object ~ 'item( |_name|\$)' ORDER BY 1") } }
+
+my $MADE = 'CREATE INDEX public.item_name_idx, CREATE TABLE public.item';
+
+sub attempts { $session->value('SELECT count(*) FROM attempt') }
+
+# Is the index valid? NULL if there is none.
+sub valid { $session->value("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('item_name_idx')") }
+
+# The examples, with another way to wait.
+my $others = 0;
+sub with_other_wait {
+    my ($statement) = @_;
+    my $to = scratch() . '/other.' . ++$others;
+    my $from = examples('migration');
+    my $replaced = 0;
+    find({ no_chdir => 1, wanted => sub {
+        my $file = $File::Find::name;
+        return unless -f $file;
+        open my $in, '<', $file or die "cannot read $file: $!\n";
+        my $text = do { local $/ = undef; <$in> };
+        $replaced += $text =~ s/CALL advisory\.await_lock\('migration', 'app', '10 min'\)/$statement/;
+        my $copy = $to . substr $file, length $from;
+        make_path(dirname($copy));
+        open my $out, '>', $copy or die "cannot write $copy: $!\n";
+        print {$out} $text;
+        close $out or die "cannot write $copy: $!\n";
+    } }, $from);
+    die "found $replaced ways to wait\n" unless $replaced == 3;
+    return $to;
+}
+
+my $node = program('node') && node_modules();
+undef $node unless $node && -x "$node/.bin/node-pg-migrate";
+my $python = python('psycopg2', 'alembic');
+
+my @TOOLS = (
+    {   name      => 'psql',
+        available => 1,
+        start     => sub { my ($dir, %environment) = @_; launch(\%environment, 'psql', '-X', '-v', 'VERBOSITY=verbose', '-f', "$dir/deploy.sql") },
+        migrated  => qr/^CREATE INDEX$/m,
+        versions  => [ 'SELECT version FROM schema_migrations ORDER BY 1', '1_item', '2_item_name' ],
+        one_connection => 1,
+    },
+    {   name      => 'node-pg-migrate',
+        available => $node,
+        start     => sub {
+            my ($dir, %environment) = @_;
+            launch({ NODE_PATH => $node, PATH => "$node/.bin:$ENV{PATH}", %environment }, 'node', "$dir/node/deploy.js");
+        },
+        migrated  => qr/^CREATE INDEX CONCURRENTLY/m,
+        nothing   => qr/^No migrations to run!$/m,
+        versions  => [ 'SELECT name FROM pgmigrations ORDER BY 1', '1700000000001_item', '1700000000002_item_name' ],
+    },
+    {   name      => 'Alembic',
+        available => $python,
+        start     => sub {
+            my ($dir, %environment) = @_;
+            launch(\%environment, $python, '-m', 'alembic', '-c', "$dir/alembic/alembic.ini", 'upgrade', 'head');
+        },
+        migrated  => qr/Running upgrade 1_item -> 2_item_name/,
+        versions  => [ 'SELECT version_num FROM alembic_version', '2_item_name' ],
+    },
+);
+
+my $with_builtin = with_other_wait("SELECT pg_advisory_lock(advisory.key('migration', 'app'))");
+my $with_lock    = with_other_wait("SELECT advisory.lock('migration', 'app', '10 min')");
+
+sub is_migrated {
+    my ($tool) = @_;
+    is(made(), $MADE, "$tool->{name}: table and index were made once");
+    is(valid(), 1, "$tool->{name}: the index is valid");
+    my ($query, @versions) = @{ $tool->{versions} };
+    is_deeply([ map { $_->[0] } @{ $session->rows($query) } ], \@versions, "$tool->{name}: each migration is recorded, once");
+    is($session->value('SELECT count(*) FROM advisory.locks WHERE database = current_database() AND pid <> ?', $gate->pid),
+        0, "$tool->{name}: no lock is left");
+    return;
+}
+
+# ---- Two deployments ------------------------------------------------------------------------------------------
+
+sub two_deployments {
+    my ($tool) = @_;
+    my $name = $tool->{name};
+    new_database();
+    my @deployments = map { $tool->{start}->(examples('migration')) } 1, 2;
+    my $waiter = until_one_waits();
+    is(xmin($waiter), undef, "$name: while one migrates, the other waits without a snapshot");
+    is($session->value("SELECT string_agg(namespace || '/' || name, ' ') FROM advisory.locks WHERE pid = ?", $waiter), 'migration/app',
+        "$name: for the named lock");
+    my ($said, $status) = $tool->{start}->(examples('migration'), PGOPTIONS => '-c lock_timeout=50ms')->finish;
+    isnt($status, 0, "$name: a third one, which has waited long enough, fails");
+    like($said, qr{could not obtain advisory lock "migration/app".*Process ${\of_lock(1, key())} of role}s, "$name: and is told by whom");
+    open_gate();
+    my @ends = map { [ $_->finish ] } @deployments;
+    is_deeply([ map { $_->[1] } @ends ], [ 0, 0 ], "$name: both end well") or diag(map { $_->[0] } @ends);
+    my ($done, $idle) = sort { ($b->[0] =~ $tool->{migrated}) <=> ($a->[0] =~ $tool->{migrated}) } @ends;
+    like($done->[0], $tool->{migrated}, "$name: one migrates");
+    unlike($idle->[0], $tool->{migrated}, "$name: the other one does not");
+    like($idle->[0], $tool->{nothing}, "$name: and says that there is nothing to do") if $tool->{nothing};
+    is(attempts(), 1, "$name: the index was built once");
+    is_migrated($tool);
+    return;
+}
+
+# The same, but the second one waits in a query. Only the first looks for deadlocks, so that it is the one that is told.
+sub second_waits_in_a_query {
+    my ($tool, $dir) = @_;
+    my $name = "$tool->{name}, with a wait in a query";
+    new_database();
+    my $first = $tool->{start}->($dir, PGOPTIONS => '-c deadlock_timeout=100ms');
+    wait_until('the first is at the gate', sub { of_lock(0, $GATE) });
+    my $builder = of_lock(0, $GATE);
+    my $second = $tool->{start}->($dir, PGOPTIONS => '-c deadlock_timeout=10min');
+    my $waiter = until_one_waits();
+    isnt(xmin($waiter), undef, "$name: it has a snapshot");
+    open_gate();
+    if ($tool->{one_connection}) {
+        my ($said, $status) = $first->finish;
+        isnt($status, 0, "$name: the first deployment fails");
+        like($said, qr/deploy\.sql:\d+: ERROR:  40P01: deadlock detected\n/, "$name: in a deadlock");
+    } else {
+        # The lock is another connection's than the index, so nobody can see the circle.
+        wait_until('the index waits for the other deployment', sub {
+            $session->value('SELECT pg_blocking_pids(?) = ARRAY[?::int]', $builder, $waiter);
+        });
+        my $holder = of_lock(1, key());
+        is($session->value('SELECT pg_blocking_pids(?) = ARRAY[?::int]', $waiter, $holder), 1,
+            "$name: the index waits for the other deployment, which waits for the first one's lock");
+        is($session->value('SELECT phase FROM pg_stat_progress_create_index WHERE pid = ?', $builder), 'waiting for old snapshots',
+            "$name: for its snapshot");
+        # Four times as long as the server takes to look for deadlocks.
+        sleep 0.4;
+        ok(!$first->is_done && !$second->is_done, "$name: for ever");
+        # Only somebody from outside can end that.
+        $session->value('SELECT pg_terminate_backend(?)', $waiter);
+        is(($first->finish)[1], 0, "$name: until one is ended");
+        isnt(($second->finish)[1], 0, "$name: which fails");
+        is_migrated($tool);
+        return;
+    }
+    my ($said, $status) = $second->finish;
+    is($status, 0, "$name: the second one gets the lock");
+    unlike($said, qr/index "item_name_idx" does not exist/, "$name: finds an index that is not valid");
+    is(attempts(), 2, "$name: and builds another one");
+    is_migrated($tool);
+    return;
+}
+
+for my $tool (@TOOLS) {
+    SKIP: {
+        skip "$tool->{name} is not here", 1 unless $tool->{available};
+        two_deployments($tool);
+        second_waits_in_a_query($tool, $with_builtin);
+    }
+}
+second_waits_in_a_query($TOOLS[0], $with_lock);
+
+# ---- node-pg-migrate by itself ----------------------------------------------------------------------------------
+
+SKIP: {
+    skip 'node-pg-migrate is not here', 1 unless $node;
+    new_database();
+    my @command = ("$node/.bin/node-pg-migrate", 'up', '-m', examples('migration/node/migrations'));
+    my $first = launch(@command);
+    wait_until('the first is at the gate', sub { of_lock(0, $GATE) });
+    is($session->value("SELECT count(*) FROM advisory.locks WHERE granted AND 'node-pg-migrate: migration lock' = ANY (known_as)"), 1,
+        'node-pg-migrate: its own lock is known as that');
+    my ($said, $status) = run_program(@command);
+    isnt($status, 0, 'node-pg-migrate: a second one gives up at once');
+    like($said, qr/Another migration is already running/, 'and says why');
+    open_gate();
+    is(($first->finish)[1], 0, 'the first one migrates');
+    is_migrated($TOOLS[1]);
+
+    # The program around it is ended, as by a scheduler.
+    new_database();
+    $first = $TOOLS[1]{start}->(examples('migration'));
+    wait_until('the first is at the gate', sub { of_lock(0, $GATE) });
+    my $second = $TOOLS[1]{start}->(examples('migration'));
+    until_one_waits();
+    kill TERM => $first->{pid};
+    ($said, $status) = $first->finish;
+    is($status, 1, 'a deployment that is ended ends');
+    unlike($said, qr/Migrations complete/, 'with what it had started');
+    open_gate();
+    is(($second->finish)[1], 0, 'and the next one goes on');
+    is(valid(), 1, 'to an index that is valid');
+}
+
+done_testing();
