@@ -22,6 +22,8 @@ use Test::More;
 
 our @EXPORT = qw(document recipe sessions block start_block finished broken database look gate waits_for all_recipes_checked);
 
+use constant BLOCK_S => 30;
+
 my (@titles, %blocks, %checked);
 my ($title, $next, $look, $database, $server, %running);
 
@@ -63,7 +65,8 @@ sub recipe {
         }
         $look = session(server => $server, database => $database, application => 'look')->run('CREATE EXTENSION advisory_ext');
         $look->run($_) for gate_sql();
-        $code->();
+        # What hangs is a failure of this recipe, and the others go on.
+        eval { $code->(); 1 } or fail("stopped: $@");
         is($next, @$blocks + 1, 'every block was run: ' . @$blocks);
         is(scalar(keys %running), 0, 'and waited for');
     };
@@ -103,7 +106,7 @@ sub start_block {
 sub finished {
     my ($session) = @_;
     my $how = delete $running{$session} or die "session runs no block\n";
-    my $printed = $session->finish;
+    my $printed = $session->finish(BLOCK_S);
     if ($how->{error}) {
         like($printed, $how->{error}, "$how->{what}: the error");
     } elsif ($printed =~ /ERROR:|FATAL:|invalid command|no rows returned|connection/) {
@@ -122,7 +125,7 @@ sub finished {
 sub broken {
     my ($session) = @_;
     delete $running{$session} or die "session runs no block\n";
-    return $session->finish;
+    return $session->finish(BLOCK_S);
 }
 
 sub block {
