@@ -205,7 +205,7 @@ for my $wait (
     } elsif ($ended eq 'query') {
         my $error = $waiter->finish;
         is($error->{state}, '40001', "$sql: the query is cancelled");
-        like($error->{context}, qr{^while waiting for .*"conflict/a"}, 'the error says what it waited for');
+        like($error->{context}, qr{^while waiting for .*"conflict/a"}m, 'the error says what it waited for');
         is($look->value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = ?", $pid), 0,
             'it awaits nothing, and holds nothing of its transaction');
         $waiter->run('ROLLBACK');
