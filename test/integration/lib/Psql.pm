@@ -1,0 +1,78 @@
+# A psql that stays, as somebody's terminal does: it is given lines as they stand in a document, and what it prints comes
+# back, also while the test goes on.
+package Psql;
+
+use strict;
+use warnings;
+use IPC::Open2;
+use Time::HiRes qw(time);
+
+# Psql->new(database => …, application => …, server => …): a connection. Without a server, the shared one.
+sub new {
+    my ($class, %how) = @_;
+    local %ENV = %ENV;
+    $ENV{PGDATABASE} = $how{database} // ($how{server} ? 'postgres' : $ENV{ADVISORY_TEST_DATABASE} // $ENV{PGDATABASE});
+    $ENV{PGAPPNAME} = $how{application} // 'psql';
+    if (my $server = $how{server}) { $ENV{$_} = $server->{$_} for qw(PGHOST PGPORT PGUSER) }
+    my $self = bless { marks => 0, seen => '' }, $class;
+    $self->{client} = open2($self->{out}, $self->{in}, 'sh', '-c', 'exec psql -X -q -A -t -P pager=off 2>&1');
+    $self->{in}->autoflush(1);
+    ($self->{pid}) = $self->run('SELECT pg_backend_pid();') =~ /^(\d+)$/m or die "psql did not connect: $self->{seen}\n";
+    return $self;
+}
+
+# The session's process in the server; and the client's own.
+sub pid    { return $_[0]{pid} }
+sub client { return $_[0]{client} }
+
+# Gives it lines, and returns at once.
+sub start {
+    my ($self, $text) = @_;
+    my $mark = $self->{mark} = 'done ' . ++$self->{marks};
+    @{$self}{qw(seen done)} = ('', 0);
+    print { $self->{in} } "$text\n\\echo $mark\n\\warn $mark\n";
+    return $self;
+}
+
+# Has it done them all? Waits so many seconds for something to be printed.
+sub is_done {
+    my ($self, $seconds) = @_;
+    vec(my $ready = '', fileno $self->{out}, 1) = 1;
+    while (!$self->{done} && select(my $now = $ready, undef, undef, $seconds // 0)) {
+        sysread($self->{out}, $self->{seen}, 65536, length $self->{seen}) or $self->{ended} = 1;
+        # Standard output and standard error may overtake each other, so each says it.
+        $self->{done} = 1 if $self->{ended} || 2 == (() = $self->{seen} =~ /^\Q$self->{mark}\E\n/mg);
+        $seconds = 0;
+    }
+    return $self->{done};
+}
+
+# What it printed, errors included, when it has done.
+sub finish {
+    my ($self, $seconds) = @_;
+    my $end = time + ($seconds // 60);
+    until ($self->is_done(0.2)) {
+        die "gave up waiting for psql, process $self->{pid}, which has printed: $self->{seen}\n" if time > $end;
+    }
+    return $self->{seen} =~ s/^\Q$self->{mark}\E\n//mgr;
+}
+
+sub run { return $_[0]->start($_[1])->finish }
+
+# As \q, in the middle of what it does if need be: KILL for a client that crashes.
+sub quit {
+    my ($self, $signal) = @_;
+    my $client = delete $self->{client} or return;
+    kill $signal // 'TERM', $client;
+    close $self->{in};
+    waitpid $client, 0;
+    return;
+}
+
+sub DESTROY {
+    my ($self) = @_;
+    local ($?, $!);
+    return $self->quit;
+}
+
+1;
