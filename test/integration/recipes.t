@@ -38,25 +38,33 @@ sub at_once {
 
 recipe 'Singleton job' => sub {
     my ($one, $other) = sessions(2);
-    block(1, $one);
+    my $job = gate();
+    start_block(1, $one);
+    $job->inside($one);
+    like(block(1, $other), qr/^f$/m, 'in one line: while it runs, another one is skipped');
+    $job->open;
+    like(finished($one), qr/^t$/m, 'in one line: the first one ran it');
+    is(worked(), 1, 'in one line: once');
+    like(block(1, $other), qr/^t$/m, 'in one line: when it has ended, the other one can');
+    block(2, $one);
     my $gate = gate();
-    start_block(2, $one);
+    start_block(3, $one);
     $gate->inside($one);
-    like(block(2, $other), qr/^f$/, 'while it runs, another one is told so, at once');
+    like(block(3, $other), qr/^f$/, 'while it runs, another one is told so, at once');
     $gate->open;
     like(finished($one), qr/^t$/, 'the first one ran it');
-    is(worked(), 1, 'once');
-    like(block(2, $other), qr/^t$/, 'when it has ended, the other one can');
+    is(worked(), 3, 'once');
+    like(block(3, $other), qr/^t$/, 'when it has ended, the other one can');
 
     # One that is ended in the middle of it.
     $gate = gate();
-    start_block(2, $one);
+    start_block(3, $one);
     $gate->inside($one);
     is(look->value('SELECT pg_terminate_backend(?, 10000)', $one->pid), 1, 'a job is ended');
     like(broken($one), qr/FATAL:/, 'in the middle of it');
     $gate->open;
-    is(worked(), 2, 'it leaves nothing done');
-    like(block(2, $other), qr/^t$/, 'and nothing locked');
+    is(worked(), 4, 'it leaves nothing done');
+    like(block(3, $other), qr/^t$/, 'and nothing locked');
 };
 
 # ---- Migration guard ----------------------------------------------------------------------------------------
