@@ -134,17 +134,21 @@ await_lock(const LockRequest &request, Timeout timeout, const char *procedure)
 Outcome
 await_if_possible(const LockRequest &request, Timeout timeout, int *slot)
 {
-	Outcome		outcome;
-
 	if (timeout.is_immediate() || IsolationUsesXactSnapshot() || TransactionIdIsValid(GetTopTransactionIdIfAny()) ||
 		!only_portals_snapshot())
 		return lock_take(request, timeout, slot);
 
 	prepare(request);
 	forget_snapshots();
-	outcome = lock_take(request, timeout, slot);
+	return lock_take(request, timeout, slot);
+}
+
+void
+refresh_snapshot()
+{
+	if (!IsolationUsesXactSnapshot() && only_portals_snapshot())
+		forget_snapshots();
 	EnsurePortalSnapshotExists();
-	return outcome;
 }
 
 }								/* namespace advisory */

@@ -25,9 +25,16 @@ int			await_lock(const LockRequest &request, Timeout timeout, const char *proced
 
 /*
  * As lock_take, for a procedure that may be called anywhere: without a snapshot while it
- * waits where that can be, else with it.
+ * waits where that can be, else with it.  Before anything else the caller has
+ * EnsurePortalSnapshotExists() to call, or refresh_snapshot(), which can fail with the lock held.
  */
 Outcome		await_if_possible(const LockRequest &request, Timeout timeout, int *slot);
+
+/*
+ * See that a snapshot is there, a new one where that can be: for what is executed with the snapshot of
+ * the statement around it.  May ereport (out of memory).
+ */
+void		refresh_snapshot();
 
 }								/* namespace advisory */
 

@@ -938,12 +938,11 @@ hold_note(Hold *hold, const LockName &name, Mode mode, Scope scope)
 void
 hold_note_kept(Hold *hold, Mode mode)
 {
-	bool		is_new = hold->xact_record[index_of(mode)] == NO_RECORD;
-	TimestampTz now = GetCurrentTimestamp();
+	int			m = index_of(mode);
 
-	note_xact_hold(hold, mode, now, now);
-	if (is_new)
-		xact_record(hold->xact_record[index_of(mode)])->is_counted = false;
+	note_xact_hold(hold, mode, held_since(hold, mode), GetCurrentTimestamp());
+	if (hold->session_record[m] != NO_RECORD)
+		session_record(hold->session_record[m])->count--;
 }
 
 static void
@@ -988,10 +987,12 @@ hold_note_slot(Hold *hold, const LockName &name, int slot, int slots, Scope scop
 void
 hold_note_kept_slot(Hold *hold, int slot, int place)
 {
-	fill_slot_record(next_xact_record(), hold, slot, session_record(place)->slots, GetCurrentTimestamp());
-	next_xact_record()->is_counted = false;
+	HoldRecord *kept = session_record(place);
+
+	fill_slot_record(next_xact_record(), hold, slot, kept->slots, kept->acquired_at);
 	publish_xact_hold();
 	count_slots(hold, 1);
+	kept->count--;
 }
 
 void
@@ -1090,6 +1091,38 @@ has_session_hold(const Hold *hold) noexcept
 			return true;
 	}
 	return false;
+}
+
+static LOCKTAG
+tag_of(const HoldRecord &record) noexcept
+{
+	LOCKTAG		tag = lock_tag(MyDatabaseId, Key{record.key});
+
+	tag.locktag_field4 = record.objsubid;
+	return tag;
+}
+
+int
+hold_count_locks()
+{
+	int			records = session_record_count() + xact_record_count();
+	auto	   *tags = static_cast<LOCKTAG *>(palloc_extended(sizeof(LOCKTAG) * (records + 1), MCXT_ALLOC_HUGE));
+	int			count = 0;
+	int			held = 0;
+
+	for (int i = 0; i < session_record_count(); i++)
+	{
+		if (session_record(i)->objsubid != 0)
+			tags[count++] = tag_of(*session_record(i));
+	}
+	for (int i = 0; i < xact_record_count(); i++)
+		tags[count++] = tag_of(*xact_record(i));
+	qsort(tags, count, sizeof(LOCKTAG), compare_locktags);
+	count = static_cast<int>(qunique(tags, count, sizeof(LOCKTAG), compare_locktags));
+	for (int i = 0; i < count; i++)
+		held += is_held_by_me(tags[i]);
+	pfree(tags);
+	return held;
 }
 
 Key *

@@ -121,7 +121,7 @@ void		hold_note(Hold *hold, const LockName &name, Mode mode, Scope scope);
 
 /*
  * Note that a session-level hold, which is about to be released, goes on as one of the
- * transaction, on the note that hold_open gave for it.  Not counted as one more; its time is.
+ * transaction, on the note that hold_open gave for it.  That counts as one hold, not as two.
  */
 void		hold_note_kept(Hold *hold, Mode mode);
 
@@ -169,6 +169,12 @@ bool		hold_is_in_namespace(const Hold *hold, std::string_view ns);
 
 /* How often it is held in this mode, in either scope. */
 int64		hold_count(const Hold *hold, Mode mode) noexcept;
+
+/*
+ * How many locks and slots this session holds through this extension, each once, as the
+ * lock manager confirms.  Looks at every one.  May ereport (out of memory).
+ */
+int			hold_count_locks();
 
 /*
  * The keys of a namespace of which the session still has session-level holds

@@ -976,15 +976,16 @@ lock_keep_for_transaction(const LockRequest &request, int slot)
 void
 lock_give_up(const LockRequest &request, int slot)
 {
-	if (!request.is_for_slot())
+	LOCKTAG		tag = request.tag();
+
+	if (request.is_for_slot())
 	{
-		if (lock_counts(request.tag(), request.mode).session == 0)
-			return;
-		release_one(request.tag(), request.mode);
-		hold_strike(request.name, request.mode, 1);
+		if (semaphore_find_slot(request.name.key, slot) != NO_SLOT)
+			semaphore_release(request.name.key, slot);
 	}
-	else if (semaphore_find_slot(request.name.key, slot) != NO_SLOT)
-		semaphore_release(request.name.key, slot);
+	else if (compat::lock_held_by_me(&tag, lockmode_of(request.mode)) &&
+			 LockRelease(&tag, lockmode_of(request.mode), true))
+		hold_strike(request.name, request.mode, 1);
 }
 
 void

@@ -91,7 +91,10 @@ bool		slot_release(const LockName &name, int slot);
  */
 bool		lock_keep_for_transaction(const LockRequest &request, int slot);
 
-/* Release the session-level lock, or slot, of a request if this session has it; no warning if not. */
+/*
+ * Release the session-level lock, or slot, of a request if this session has it; allocates nothing
+ * before it has, for who has run out of memory.
+ */
 void		lock_give_up(const LockRequest &request, int slot);
 
 /* It was asked for in vain, and what was to be done under it is left undone: for the statistics. */

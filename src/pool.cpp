@@ -161,8 +161,11 @@ has_tables()
 	if (tables_are_unknown)
 		return false;
 
-	SharedMemory memory = read_shared_memory();
+	SharedMemory memory = {};
 
+	/* To call a function takes a look into the catalog; in bad times there is another time. */
+	if (!unless_lock_table_is_full([&memory]() { memory = read_shared_memory(); }))
+		return false;
 	tables_are_unknown = !is_as_expected(lock_table, memory.lock_table) ||
 		!is_as_expected(holder_table, memory.holder_table);
 	if (tables_are_unknown)

@@ -10,7 +10,6 @@
 
 #include "guc.h"
 #include "holds.h"
-#include "locktable.h"
 #include "names.h"
 #include "pool.h"
 #include "poolguard.h"
@@ -49,17 +48,6 @@ locks_until_look(const PoolState &pool, int limit) noexcept
 	return Min(part, MOST_BETWEEN_LOOKS);
 }
 
-/* The session may not have noticed yet that it lost some. */
-static bool
-holds_too_many()
-{
-	LockEntries mine = read_my_locks();
-	int			held = Min(mine.count, published_count());
-
-	pfree(mine.entries);
-	return held > max_locks_per_xact;
-}
-
 static bool
 has_it_already(const LockRequest &request) noexcept
 {
@@ -67,7 +55,7 @@ has_it_already(const LockRequest &request) noexcept
 }
 
 [[noreturn]] static void
-refuse(const LockRequest &request, const PoolState &pool, int limit)
+refuse(const LockRequest &request, const PoolState &pool, int limit, int held)
 {
 	char	   *name = display_lock(request.name);
 
@@ -77,7 +65,7 @@ refuse(const LockRequest &request, const PoolState &pool, int limit)
 			 errdetail("The table is %.1f percent full (" INT64_FORMAT " of an estimated " INT64_FORMAT " locks), "
 					   "advisory_ext.pool_limit is %d; this session holds %d advisory locks, more than max_locks_per_transaction (%d).",
 					   pool_percent_used(pool.capacity, pool.use), pool.use.locks, pool.capacity.locks,
-					   limit, published_count(), max_locks_per_xact),
+					   limit, held, max_locks_per_xact),
 			 errhint("Release locks, or take one lock for many things; "
 					 "for so many locks max_locks_per_transaction is to be raised, which needs a restart."),
 			 set_lock_fields(request.name)));
@@ -90,11 +78,16 @@ look(const LockRequest &request, int limit)
 	PoolState	pool = read_pool_quickly();
 
 	until_look = locks_until_look(pool, limit);
-	if (pool_percent_used(pool.capacity, pool.use) > limit && holds_too_many() && !has_it_already(request))
-	{
-		until_look = 0;
-		refuse(request, pool, limit);
-	}
+	if (pool_percent_used(pool.capacity, pool.use) <= limit || has_it_already(request))
+		return;
+
+	/* The session may not have noticed yet that it lost some. */
+	int			held = hold_count_locks();
+
+	if (held <= max_locks_per_xact)
+		return;
+	until_look = 0;
+	refuse(request, pool, limit, held);
 }
 
 void

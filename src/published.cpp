@@ -440,6 +440,12 @@ remove_from_untaken(int index) noexcept
 }
 
 int
+session_record_count() noexcept
+{
+	return my_list(Scope::session)->count;
+}
+
+int
 publish_session_hold(const HoldRecord &record) noexcept
 {
 	RecordList *list = my_list(Scope::session);

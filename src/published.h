@@ -115,6 +115,7 @@ public:
 
 /* The same for session-level holds, which are withdrawn one by one. */
 HoldRecord *session_record(int index) noexcept;
+int			session_record_count() noexcept;	/* with free places, whose objsubid is 0 */
 int			publish_session_hold(const HoldRecord &record) noexcept;
 void		withdraw_session_hold(int index) noexcept;
 

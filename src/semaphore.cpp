@@ -788,7 +788,8 @@ semaphore_keep(Key key, int slot, Hold *hold)
 	own.place = NO_RECORD;
 	hold_note_kept_slot(hold, slot, session_place);
 	LockRelease(&tag, ExclusiveLock, true);
-	hold_strike_slot(session_place, true);
+	/* Its time is that of the record which goes on. */
+	hold_strike_slot(session_place, false);
 }
 
 int

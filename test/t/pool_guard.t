@@ -81,7 +81,20 @@ everybody_goes_on('others have filled the pool');
 my $many = session(server => $server);
 is($many->query(q{SELECT count(*) FROM generate_series(1, } . 2 * LOCKS . q{) AS i WHERE advisory.try_lock('many', i)})->{state}, '53400', 'who holds many then is stopped');
 is($many->value(q{SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory'}), LOCKS + 1, 'once it has more than max_locks_per_transaction');
-leave($look, $hog, $many);
+# What counts is what it really holds through the extension, each lock once.
+my $modest = session(server => $server);
+$modest->run("SELECT count(advisory.lock('modes', i)), count(advisory.lock_shared('modes', i)) FROM generate_series(1, @{[LOCKS - 8]}) AS i");
+is($modest->value(q{SELECT advisory.lock('modes', 'more')}), 1, 'a lock in both modes is one lock');
+$modest->run(q{SELECT advisory.unlock_all('modes')});
+$modest->run("SELECT count(advisory.lock('lost', i)) FROM generate_series(1, @{[LOCKS]}) AS i")->run('SELECT pg_advisory_unlock_all()');
+$modest->run("SELECT count(pg_advisory_lock(100000 + i)) FROM generate_series(1, @{[LOCKS]}) AS i");
+is($modest->value("SELECT count(advisory.lock('few', i)) FROM generate_series(1, 10) AS i"), 10, 'what was released behind its back does not count');
+$modest->run('SELECT pg_advisory_unlock_all()')->run('BEGIN');
+$modest->run("SELECT count(advisory.xact_lock('twice', i)) FROM generate_series(1, @{[LOCKS - 8]}) AS i")->run('SAVEPOINT a')
+    ->run("SELECT count(advisory.xact_lock('twice', i)) FROM generate_series(1, @{[LOCKS - 8]}) AS i");
+is($modest->value(q{SELECT advisory.xact_lock('twice', 'more')}), 1, 'nor does a lock twice in a savepoint');
+$modest->run('COMMIT');
+leave($look, $hog, $many, $modest);
 
 my $dump = session(server => $server);
 $look->run("DO \$\$ BEGIN FOR i IN 1..@{[TABLES]} LOOP EXECUTE format('CREATE TABLE t%s ()', i); COMMIT; END LOOP; END \$\$");

@@ -158,6 +158,56 @@ is($one->query(run_sql('SELECT 1/0'))->{state}, '22012', 'also after an error');
 is($one->value(q{SELECT advisory.hold_count('jobs', 'nightly')}), 1, 'it has it');
 $one->run(q{SELECT advisory.unlock('jobs', 'nightly')});
 
+# Each statement of a command sees what those before it did, and what others committed before the lock was had.
+$look->run('CREATE TABLE q (i int, w text)');
+for my $way (['at top level', sub { run_sql($_[0]) }], ['in DO', sub { "DO \$d\$ DECLARE ran boolean; BEGIN CALL advisory.run('jobs', 'nightly', \$\$$_[0]\$\$, ran => ran); END \$d\$" }]) {
+    my ($where, $call) = @$way;
+    $one->run('TRUNCATE q')->run($call->(q{INSERT INTO q VALUES (1, 'a'); INSERT INTO q SELECT count(*), 'n' FROM q; UPDATE q SET i = i + 100}));
+    is($look->value(q{SELECT string_agg(i || w, ',' ORDER BY w) FROM q}), '101a,101n', "$where: a statement sees the ones before");
+    $one->run($call->('CREATE TEMP TABLE s AS SELECT 7 AS i; INSERT INTO q SELECT i FROM s; DROP TABLE s'));
+    is($look->value('SELECT count(*) FROM q WHERE i = 7'), 1, "$where: also a table that it made");
+    $one->run('TRUNCATE q');
+    close_gate();
+    $one->start("DO \$d\$ DECLARE ran boolean; BEGIN PERFORM passes_gate('late'); CALL advisory.run('jobs', 'nightly', 'INSERT INTO q SELECT count(*) FROM q', ran => ran); END \$d\$");
+    waits($look, $one);
+    $two->run($call->('INSERT INTO q SELECT count(*) FROM q'));
+    open_gate();
+    $one->finish;
+    is($look->value(q{SELECT string_agg(i::text, ',' ORDER BY i) FROM q}), '0,1', "$where: and what the one before it committed");
+}
+$one->run('TRUNCATE q');
+$one->run(run_sql(q{CALL in_steps(); INSERT INTO q SELECT count(*) FROM done; DO $x$ BEGIN INSERT INTO q SELECT count(*) FROM q; COMMIT; END $x$; INSERT INTO q SELECT count(*) FROM q}));
+is($look->value(q{SELECT string_agg((i > 2)::int::text, ',' ORDER BY i) || ',' || count(*) FROM q}), '0,0,1,3', 'statements that commit and others, in their order');
+
+# Its time and number in the statistics and the log, as one hold.
+for my $more ('', ', slots => 2') {
+    my $what = $more ? 'slot' : 'lock';
+    my $log = logged(sub { $one->run('SET advisory_ext.log_hold = 150')->run('BEGIN')->run("CALL advisory.run('time', '$what', 'SELECT pg_sleep(0.2)'$more)")->run('SELECT pg_sleep(0.1)')->run('COMMIT')->run('RESET advisory_ext.log_hold') });
+    is($look->value(q{SELECT acquired || ',' || (hold_max > '290 ms') || ',' || (hold_total = hold_max) FROM advisory.stats WHERE namespace = 'time' AND name = ?}, $what), '1,true,true', "$what: the whole time is one hold");
+    is(scalar(() = $log =~ m{held .*"time/$what}g), 1, "$what: and logged once") or diag($log);
+}
+$one->run('BEGIN')->run(q{SELECT advisory.xact_lock('time', 'twice')})->run(q{CALL advisory.run('time', 'twice', 'SELECT 1')})->run('COMMIT');
+is($look->value(q{SELECT acquired FROM advisory.stats WHERE namespace = 'time' AND name = 'twice'}), 2, 'beside a hold of the transaction it is one more');
+$one->run('BEGIN')->run(q{CALL advisory.run('time', 'before', 'SELECT 1')})->run(q{SELECT advisory.xact_lock('time', 'before')})->run('COMMIT');
+is($look->value(q{SELECT acquired FROM advisory.stats WHERE namespace = 'time' AND name = 'before'}), 2, 'before one, too');
+
+# Out of memory in the command: the lock does not stay.
+SKIP: {
+    my $prlimit = program('prlimit') or skip 'prlimit is not installed', 1;
+    for my $more (6_000, 10_000, 10_064, 10_448) {
+        my $poor = session();
+        $poor->run(run_sql('SELECT 1'));
+        my ($size) = map { /^VmSize:\s+(\d+)/ } do { open my $status, '<', '/proc/' . $poor->pid . '/status' or (); <$status> };
+        # By the server's owner, who may do that to his own processes.
+        my @limit = ('bash', "$FindBin::Bin/../../scripts/server.sh", 'as', $prlimit, '--pid', $poor->pid);
+        system(@limit, '--as=' . ($size + $more) * 1024 . ':') == 0 or skip 'no limits here', 1;
+        my $end = $poor->query(run_sql(q{DO $x$ BEGIN FOR i IN 1..200000 LOOP EXECUTE 'PREPARE p' || i || ' AS SELECT 1'; END LOOP; END $x$ }));
+        is($end->{state}, '53200', "a command that runs out of memory ($more kB)");
+        is_free('out of memory');
+        $poor->disconnect;
+    }
+}
+
 # Other ways.
 $one->run('SET advisory_ext.session_locks = off');
 is($one->query(run_sql('SELECT 1'))->{value}, 1, 'session_locks does not concern it');
@@ -166,6 +216,8 @@ my $text = $one->query(q{DO $$ DECLARE ran boolean; BEGIN CALL advisory.run('job
 like("@{$text->{warnings}}", qr/ran: t/, 'from PL/pgSQL, commits and all');
 $text = $one->query(run_sql('SELECT pg_advisory_unlock_all()'));
 like("@{$text->{warnings}}", qr/advisory lock "jobs\/nightly" was released by the command that ran under it/, 'who releases the lock is told');
+like($one->query(run_sql('SELECT 1; SELECT pg_advisory_unlock_all()', ', slots => 2'))->{warnings}[0], qr/slot \d of semaphore "jobs\/nightly" was released/, 'or which slot');
+is($one->query(run_sql('SELECT 1; SET TRANSACTION ISOLATION LEVEL SERIALIZABLE'))->{hint}, undef, 'no hint where it is no help');
 my %bad = ('BEGIN' => '2D000', 'COPY done TO STDOUT' => '0A000');
 is($one->query(run_sql($_))->{state}, $bad{$_}, "$_ cannot be such a command") for sort keys %bad;
 is($one->query(q{CALL advisory.run('jobs', 'nightly', NULL)})->{state}, '22004', 'no command');
