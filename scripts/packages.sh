@@ -10,6 +10,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 missing=()      # package names
+optional=()     # the same, of what only has some tests skipped
 no_cluster=     # our file that keeps Debian's packages from starting a server
 
 purpose=${1:-}
@@ -75,24 +76,26 @@ look_for_server() {
 
 # The real programs that the extension is used with. What cannot be had here has its tests skipped, which they say.
 look_for_integration() {
-    need_if_available pgbouncer "a pooler" has_program pgbouncer
-    need_if_available "postgresql-$1-cron" "scheduled jobs" has_server_file "$2" extension/pg_cron.control
-    need_if_available python3-psycopg2 "Python's client" has_python psycopg2
-    need_if_available alembic "a migration tool in Python" has_python alembic
-    need_if_available default-jdk-headless "Java" have javac
-    need_if_available libpostgresql-jdbc-java "Java's client" test -e /usr/share/java/postgresql.jar
-    need_if_available nodejs "Node" have node
+    want pgbouncer "a pooler" has_program pgbouncer
+    want "postgresql-$1-cron" "scheduled jobs" has_server_file "$2" extension/pg_cron.control
+    want python3-psycopg2 "Python's client" has_python psycopg2
+    want alembic "a migration tool in Python" has_python alembic
+    want default-jdk-headless "Java" have javac
+    want libpostgresql-jdbc-java "Java's client" test -e /usr/share/java/postgresql.jar
+    want nodejs "Node" have node
     # Where there is npm, the tests have what they need from its registry.
-    have npm || need_if_available node-pg "Node's client" test -e /usr/share/nodejs/pg
+    have npm || want node-pg "Node's client" test -e /usr/share/nodejs/pg
 }
 
-need_if_available() {
+# want PACKAGE REASON TEST…: as need, but where it cannot be had the tests go on without it.
+want() {
     "${@:3}" >/dev/null 2>&1 && return
     if have apt-cache && ! is_available "$1"; then
         refresh_lists
         is_available "$1" || { say "not to be had: $1 ($2; tests with it will be skipped)"; return; }
     fi
-    need "$@"
+    say "missing: $1 ($2)"
+    optional+=("$1")
 }
 
 has_program() { have "$1" || [ -x "/usr/sbin/$1" ]; }
@@ -184,6 +187,20 @@ install_missing() {
     apt_get install -y --no-install-recommends "${missing[@]}" || { cat "$log" >&2; die "apt could not install it"; }
 }
 
+install_optional() {
+    local line="apt-get install -y --no-install-recommends ${optional[*]}"
+    if have apt-get && may_become_root; then
+        say "running: $line"
+        forbid_cluster
+        ! lists_are_old || refresh_lists
+        apt_get install -y --no-install-recommends "${optional[@]}" && return
+        refresh_lists
+        apt_get install -y --no-install-recommends "${optional[@]}" && return
+        cat "$log" >&2
+    fi
+    warn "the tests with these will be skipped; to have them: $line"
+}
+
 log=$(mktemp)
 trap cleanup EXIT
 trap 'exit 130' INT
@@ -191,3 +208,4 @@ trap 'exit 143' TERM HUP
 
 if [ "$purpose" = matrix ]; then look_for_matrix; else look_for_server; fi
 [ "${#missing[@]}" -eq 0 ] || install_missing
+[ "${#optional[@]}" -eq 0 ] || install_optional
