@@ -22,6 +22,7 @@ extern "C" {
 #include "common/cryptohash.h"
 #include "common/hashfn.h"
 #include "common/ip.h"
+#include "common/pg_prng.h"
 #include "common/sha2.h"
 #include "common/string.h"
 #include "executor/executor.h"

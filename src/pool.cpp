@@ -56,6 +56,7 @@ static Spare my_spare;			/* where there is no shared memory to keep it in */
 /* The estimate that was made last, and for what; it changes only with the number of holders. */
 static PoolEnd known_end;
 static int64 known_spare = -1;
+static int64 known_luck;
 static int64 known_more_holders;
 
 static int64
@@ -210,7 +211,7 @@ read_use(bool by_counting)
 static Spare
 find_spare()
 {
-	PoolSize	size = {guaranteed_locks(), 0};
+	PoolSize	size = {guaranteed_locks(), 0, 0};
 	int64		least = pool_least_spare(size.guaranteed);
 	Spare		spare = {};
 
@@ -271,11 +272,14 @@ pool_first_look()
 
 /* May be off by so many holders. */
 static PoolEnd
-end_of(const PoolSize &size, const PoolUse &use, int64 tolerance) noexcept
+end_of(PoolSize size, const PoolUse &use, int64 tolerance)
 {
 	int64		more_holders = Max(use.holders - use.locks, 0);
 	int64		difference = Max(more_holders, known_more_holders) - Min(more_holders, known_more_holders);
 
+	if (size.spare != known_spare)
+		known_luck = pool_luck(size.guaranteed, size.spare);
+	size.luck = known_luck;
 	if (size.spare != known_spare || difference > tolerance)
 	{
 		known_end = pool_end(size, more_holders);
@@ -292,7 +296,7 @@ read_pool_within(bool by_counting, int64 tolerance)
 	Spare		spare = spare_of_pool();
 	PoolState	state;
 
-	state.size = PoolSize{guaranteed_locks(), spare.bytes};
+	state.size = PoolSize{guaranteed_locks(), spare.bytes, 0};
 	state.use = read_use(counts);
 	state.capacity = pool_capacity(end_of(state.size, state.use, tolerance), state.use);
 	state.is_counted = counts;

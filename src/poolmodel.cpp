@@ -7,11 +7,9 @@
  * known on average.  The pool is full when the spare memory has gone into chunks of
  * either table, and then one of them has used up what all its lists still had.
  *
- * Filling thousands of simulated pools, and servers of many sizes, gave from 1200
- * locks by the formula on a count that is half a chunk below that average (the table
- * that had bad luck decides), with a standard deviation of some 30, which is up to 3
- * percent of the smallest of these.  In smaller pools luck decides who gets the few chunks,
- * so that less of what is beyond the formula can be relied upon.
+ * In a large pool what really fits is half a chunk less than that, with a standard deviation of
+ * some 30 (the table that had bad luck decides).  In a small one a chunk is some percent of
+ * it, and the steps do not average out: there some fills are simulated.
  */
 #include "pg.h"
 
@@ -28,12 +26,10 @@ static constexpr int FREE_LISTS = 32;
 static constexpr int LEAST_CHUNK_BYTES = 256;
 static constexpr int LEAST_CHUNK_ENTRIES = 32;
 
-/* The parts of a pool beyond the formula that can be relied upon, by its size. */
-static constexpr int64 LARGE_POOL = 1200;
-static constexpr int64 SMALL_POOL = 600;
-static constexpr int64 TINY_POOL = 300;
-static constexpr double RELIABLE_IN_MIDDLE_POOL = 0.9;
-static constexpr double RELIABLE_IN_SMALL_POOL = 0.25;
+/* Up to so many locks by the formula it is simulated; below so many, what is estimated must fit. */
+static constexpr int64 SIMULATED_POOL = 4000;
+static constexpr int64 TINY_POOL = 1200;
+static constexpr int SIMULATIONS = 41;
 
 /*
  * So many more locks the tables really hold, at least, for each that the formula gives
@@ -148,21 +144,98 @@ find_end_of_memory(const Tables &tables, int64 spare, int64 more_holders) noexce
 	return low;
 }
 
-/* What can be relied upon of what was estimated. */
-static int64
-reliable_locks(const Tables &tables, int64 guaranteed, int64 locks) noexcept
+namespace
 {
-	int64		beyond = locks - guaranteed;
 
-	if (!compat::lock_tables_grow || beyond <= 0)
-		return locks;
-	if (guaranteed >= LARGE_POOL)
-		return locks - Min(beyond, tables.locks.chunk_entries / 2);
-	if (guaranteed >= SMALL_POOL)
-		return guaranteed + static_cast<int64>(beyond * RELIABLE_IN_MIDDLE_POOL);
+/* The free lists of a table while a fill is simulated. */
+class SimulatedTable
+{
+public:
+	SimulatedTable(const Table &table, int64 *spare) noexcept : table(table), spare(spare)
+	{
+		for (int64 &free_entries : lists)
+			free_entries = table.first_entries / FREE_LISTS;
+		lists[0] += table.first_entries % FREE_LISTS;
+	}
+
+	/* An entry of this list, or, if the table cannot grow, of the next one that has any. */
+	bool		take(int list) noexcept
+	{
+		if (lists[list] == 0 && *spare >= table.chunk_bytes)
+		{
+			*spare -= table.chunk_bytes;
+			lists[list] += table.chunk_entries;
+		}
+		for (int i = 0; i < FREE_LISTS; i++)
+		{
+			int64	   &free_entries = lists[(list + i) % FREE_LISTS];
+
+			if (free_entries > 0)
+			{
+				free_entries--;
+				return true;
+			}
+		}
+		return false;
+	}
+
+private:
+	const Table &table;
+	int64	   *spare;
+	int64		lists[FREE_LISTS];
+};
+
+}								/* anonymous namespace */
+
+/* How many locks of one session fit, as chance has it. */
+static int64
+simulate_fill(const Tables &tables, int64 spare, pg_prng_state *chance) noexcept
+{
+	SimulatedTable locks(tables.locks, &spare);
+	SimulatedTable holders(tables.holders, &spare);
+	int64		filled = 0;
+
+	for (;;)
+	{
+		int			list = static_cast<int>(pg_prng_uint32(chance) % FREE_LISTS);
+
+		/* A session's own part of the hash moves all of its entries alike. */
+		if (!locks.take(list) || !holders.take(FREE_LISTS - 1 - list))
+			return filled;
+		filled++;
+	}
+}
+
+static int
+compare_counts(const void *a, const void *b) noexcept
+{
+	int64		count_a = *static_cast<const int64 *>(a);
+	int64		count_b = *static_cast<const int64 *>(b);
+
+	return count_a < count_b ? -1 : count_a > count_b;
+}
+
+int64
+pool_luck(int64 guaranteed, int64 spare)
+{
+	Tables		tables = tables_of(guaranteed);
+	int64		average = pool_end(PoolSize{guaranteed, spare, 0}, 0).locks;
+	int64		filled[SIMULATIONS];
+	pg_prng_state chance;
+
+	if (!compat::lock_tables_grow)
+		return 0;
+	if (guaranteed >= SIMULATED_POOL)
+		return -tables.locks.chunk_entries / 2;
+
+	/* The same each time. */
+	pg_prng_seed(&chance, static_cast<uint64>(guaranteed));
+	for (int64 &count : filled)
+		count = simulate_fill(tables, spare, &chance);
+	qsort(filled, SIMULATIONS, sizeof(int64), compare_counts);
 	if (guaranteed >= TINY_POOL)
-		return guaranteed + static_cast<int64>(beyond * RELIABLE_IN_SMALL_POOL);
-	return guaranteed;
+		return (filled[1] + filled[SIMULATIONS - 2]) / 2 - average;
+	return Max(filled[0] - tables.holders.chunk_entries, guaranteed) - average;
 }
 
 PoolEnd
@@ -182,7 +255,7 @@ pool_end(const PoolSize &size, int64 more_holders) noexcept
 		end.locks += static_cast<int64>(for_locks * tables.locks.chunk_entries);
 		end.holders += static_cast<int64>(Max(for_holders, 0) * tables.holders.chunk_entries);
 	}
-	end.locks = reliable_locks(tables, size.guaranteed, Min(end.locks, end.holders - more_holders));
+	end.locks = Max(Min(end.locks, end.holders - more_holders) + size.luck, 0);
 	return end;
 }
 

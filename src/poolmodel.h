@@ -21,7 +21,15 @@ struct PoolSize
 {
 	int64		guaranteed;		/* locks, by the server's formula; twice as many holders */
 	int64		spare;			/* bytes that the tables could grow by at the start; 0 if they cannot */
+	int64		luck;			/* pool_luck() of both */
 };
+
+/*
+ * How many locks more than on average (or fewer, then it is negative) a pool of this size is to be
+ * estimated at, since luck decides who gets the last chunks.  Takes up to some milliseconds for
+ * a small pool.
+ */
+int64		pool_luck(int64 guaranteed, int64 spare);
 
 /* Entries of both tables that are in use. */
 struct PoolUse

@@ -1,7 +1,6 @@
 #!/usr/bin/env perl
 # Fills the lock tables of servers of several sizes until they refuse, and compares that with what advisory.pressure had
-# estimated before: within 2 percent, within 5 where the pool is small (a single chunk of memory makes 2 to 3 percent
-# then), and never too much where it is very small. Run by `make bench-pool` it says so for
+# estimated before: within 2 percent, and never too much where the pool is very small. Run by `make bench-pool` it says so for
 # more servers, beside what the usual formula says.
 use strict;
 use warnings;
@@ -10,14 +9,14 @@ use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Test::More;
 
-# By what is guaranteed.
-use constant { EXACT_FROM => 1200, LARGE_FROM => 2500, TOLERANCE => 0.02, SMALL_TOLERANCE => 0.055 };
+# By what is guaranteed. In the smallest pools that are to be exact, bad luck can make it 3 percent.
+use constant { EXACT_FROM => 1200, LARGE_FROM => 2500, TOLERANCE => 0.02, SMALL_TOLERANCE => 0.03 };
 
 # max_locks_per_transaction/max_connections/max_prepared_transactions
 my %POOLS = (
     few  => [qw(64/100/0 64/20/0 20/50/2)],
     some => [qw(64/100/0 64/20/0 128/60/20 20/50/2 32/50/10 10/20/0 10/40/0)],
-    many => [qw(64/100/0 256/100/50 64/20/0 128/300/0 64/100/100 512/60/0 20/50/2 32/50/10 30/20/0 16/30/0 10/90/0 10/40/0 10/20/0 10/10/0)],
+    many => [qw(10/100/0 16/60/5 20/70/0 24/40/0 30/50/0 40/30/0 48/25/0 64/100/0 256/100/50 64/20/0 128/300/0 64/100/100 512/60/0 20/50/2 32/50/10 30/20/0 16/30/0 10/90/0 10/40/0 10/20/0 10/10/0)],
 );
 
 # In a session of its own, since a session-level lock survives the error.
