@@ -116,6 +116,22 @@ release_snapshots(const char *procedure)
 	}
 }
 
+/* As before the wait; a session-level lock must not outlive an error on the way. */
+static void
+restore_snapshot(const LockRequest &request, int slot)
+{
+	PG_TRY();
+	{
+		EnsurePortalSnapshotExists();
+	}
+	PG_CATCH();
+	{
+		lock_give_up(request, slot);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+}
+
 int
 await_lock(const LockRequest &request, Timeout timeout, const char *procedure)
 {
@@ -125,9 +141,13 @@ await_lock(const LockRequest &request, Timeout timeout, const char *procedure)
 	int			slot;
 	Outcome		outcome = lock_take(request, timeout, &slot);
 
-	EnsurePortalSnapshotExists();
-	if (outcome != Outcome::granted)
+	if (outcome == Outcome::granted)
+		restore_snapshot(request, slot);
+	else
+	{
+		EnsurePortalSnapshotExists();
 		lock_raise_not_available(request, outcome, timeout);
+	}
 	return slot;
 }
 

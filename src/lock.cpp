@@ -252,73 +252,6 @@ wait_and_check(Attempt *attempt)
 	CHECK_FOR_INTERRUPTS();
 }
 
-/*
- * Wait without an end of its own.  Returns null if it was granted, otherwise the
- * error that ended the wait, which must be raised.
- */
-static ErrorData *
-wait_forever(Attempt *attempt)
-{
-	MemoryContext callers_context = CurrentMemoryContext;
-	ErrorData  *volatile error = nullptr;
-
-	PG_TRY();
-	{
-		wait_and_check(attempt);
-	}
-	PG_CATCH();
-	{
-		error = catch_error(callers_context);
-	}
-	PG_END_TRY();
-	return error;
-}
-
-/*
- * Wait for so many milliseconds in an internal subtransaction.  Returns null if it
- * was granted there, otherwise the error that ended the wait.
- */
-static ErrorData *
-wait_in_subtransaction(Attempt *attempt, int milliseconds)
-{
-	int			users_lock_timeout = LockTimeout;
-	ErrorData  *volatile error = nullptr;
-	Subtransaction subtransaction;
-
-	PG_TRY();
-	{
-		LockTimeout = milliseconds;
-		wait_and_check(attempt);
-		LockTimeout = users_lock_timeout;
-		subtransaction.release();
-	}
-	PG_CATCH();
-	{
-		LockTimeout = users_lock_timeout;
-		error = subtransaction.roll_back_error();
-	}
-	PG_END_TRY();
-	return error;
-}
-
-/* Wait with the lock's name in the context of errors. */
-static ErrorData *
-wait_for_lock(Attempt *attempt, int milliseconds)
-{
-	const LockRequest &request = attempt->request;
-	ErrorContextCallback context;
-	Waiting		waiting = {display_lock(request.name), request.mode, request.is_for_slot()};
-	ErrorData  *error;
-
-	context.callback = add_wait_context;
-	context.arg = &waiting;
-	context.previous = error_context_stack;
-	error_context_stack = &context;
-	error = milliseconds > 0 ? wait_in_subtransaction(attempt, milliseconds) : wait_forever(attempt);
-	error_context_stack = context.previous;
-	return error;
-}
-
 /* After an error out of a wait: was it granted all the same? */
 static bool
 survived(Attempt *attempt)
@@ -332,6 +265,106 @@ survived(Attempt *attempt)
 		return compat::lock_held_by_me(&tag, lockmode_of(request.mode));
 	attempt->slot = semaphore_survivor(attempt->semaphore, request.slots);
 	return attempt->slot != NO_SLOT;
+}
+
+/* Release what was granted while the wait was being ended. */
+static void
+release_survivor(Attempt *attempt)
+{
+	if (survived(attempt))
+		release_taken(*attempt);
+}
+
+namespace
+{
+
+/* How a wait ended. */
+enum class WaitEnd
+{
+	granted,
+	timeout,					/* its own; what was granted all the same is still there */
+	error						/* another, which must be raised; nothing is left of the wait */
+};
+
+}								/* anonymous namespace */
+
+/* Wait without an end of its own. */
+static WaitEnd
+wait_forever(Attempt *attempt, ErrorData *volatile *error)
+{
+	MemoryContext callers_context = CurrentMemoryContext;
+	volatile WaitEnd end = WaitEnd::granted;
+
+	PG_TRY();
+	{
+		wait_and_check(attempt);
+	}
+	PG_CATCH();
+	{
+		/* Before anything that takes memory, of which there may be no more. */
+		LWLockReleaseAll();
+		release_survivor(attempt);
+		*error = catch_error(callers_context);
+		end = WaitEnd::error;
+	}
+	PG_END_TRY();
+	return end;
+}
+
+/* Wait for so many milliseconds in an internal subtransaction. */
+static WaitEnd
+wait_in_subtransaction(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
+{
+	MemoryContext callers_context = CurrentMemoryContext;
+	int			users_lock_timeout = LockTimeout;
+	volatile WaitEnd end = WaitEnd::granted;
+	Subtransaction subtransaction;
+
+	PG_TRY();
+	{
+		LockTimeout = milliseconds;
+		wait_and_check(attempt);
+		LockTimeout = users_lock_timeout;
+		subtransaction.release();
+	}
+	PG_CATCH();
+	{
+		LockTimeout = users_lock_timeout;
+		subtransaction.roll_back();
+		if (geterrcode() == ERRCODE_LOCK_NOT_AVAILABLE)
+		{
+			FlushErrorState();
+			end = WaitEnd::timeout;
+		}
+		else
+		{
+			release_survivor(attempt);
+			*error = catch_error(callers_context);
+			end = WaitEnd::error;
+		}
+	}
+	PG_END_TRY();
+	return end;
+}
+
+/* Wait with the lock's name in the context of errors. */
+static WaitEnd
+wait_for_lock(Attempt *attempt, int milliseconds, ErrorData **error)
+{
+	const LockRequest &request = attempt->request;
+	ErrorContextCallback context;
+	Waiting		waiting = {display_lock(request.name), request.mode, request.is_for_slot()};
+	ErrorData  *volatile ended_by = nullptr;
+	WaitEnd		end;
+
+	context.callback = add_wait_context;
+	context.arg = &waiting;
+	context.previous = error_context_stack;
+	error_context_stack = &context;
+	end = milliseconds > 0 ? wait_in_subtransaction(attempt, milliseconds, &ended_by) : wait_forever(attempt, &ended_by);
+	error_context_stack = context.previous;
+	*error = ended_by;
+	return end;
 }
 
 /* Raise the error that ended a wait, once everything is released that has to be. */
@@ -356,14 +389,6 @@ outcome_of_timeout(Timeout timeout) noexcept
 	return Outcome::timeout;
 }
 
-/* Release what was granted while the wait was being ended. */
-static void
-release_survivor(Attempt *attempt)
-{
-	if (survived(attempt))
-		release_taken(*attempt);
-}
-
 /*
  * The server reports one interrupt for all that were pending, and a lock timeout
  * before the others.  A statement must not outlive its statement_timeout for
@@ -386,24 +411,21 @@ wait_for_grant(Attempt *attempt, Timeout timeout, ErrorData **error)
 {
 	const LockName &name = attempt->request.name;
 	bool		statement_timeout = get_timeout_active(STATEMENT_TIMEOUT);
-	ErrorData  *ended_by = wait_for_lock(attempt, effective_lock_timeout(timeout));
+	WaitEnd		end = wait_for_lock(attempt, effective_lock_timeout(timeout), error);
 
 	withdraw_wait();
-	if (ended_by == nullptr)
+	if (end == WaitEnd::granted)
 		return Outcome::granted;
 
-	if (ended_by->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE)
+	if (end == WaitEnd::timeout)
 	{
-		FreeErrorData(ended_by);
 		check_statement_timeout(attempt, statement_timeout);
 		return survived(attempt) ? Outcome::granted : outcome_of_timeout(timeout);
 	}
 
-	release_survivor(attempt);
 	/* What a program finds the lock by, as where a timeout ends the wait. */
-	ended_by->schema_name = field_namespace(name);
-	ended_by->constraint_name = field_name(name);
-	*error = ended_by;
+	(*error)->schema_name = field_namespace(name);
+	(*error)->constraint_name = field_name(name);
 	return Outcome::not_free;
 }
 
@@ -751,10 +773,10 @@ take_all_session(const LockNames &names, Mode mode, Timeout timeout, volatile Ta
 	}
 	PG_CATCH();
 	{
-		ErrorData  *error = catch_error(callers_context);
-
+		/* As after a wait: first that, then what takes memory. */
+		LWLockReleaseAll();
 		take_back_first(names.locks, mode, result->taken);
-		raise_wait_error(error);
+		raise_wait_error(catch_error(callers_context));
 	}
 	PG_END_TRY();
 
