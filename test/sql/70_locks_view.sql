@@ -45,9 +45,9 @@ SELECT advisory.unlock('ns', 'name');
 SELECT advisory.lock('ns', 'name');
 SELECT acquired_at > :'first' AS anew FROM advisory.locks WHERE name = 'name';
 SELECT advisory.unlock('ns', 'name');
-SELECT pg_advisory_lock(42);
-SELECT acquired_at, held, namespace, name FROM advisory.locks WHERE key = 42;
-SELECT pg_advisory_unlock(42);
+SELECT pg_advisory_lock(424243);
+SELECT acquired_at, held, namespace, name FROM advisory.locks WHERE key = 424243;
+SELECT pg_advisory_unlock(424243);
 
 ---- Another database
 
