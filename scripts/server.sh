@@ -148,6 +148,10 @@ server_start() {
     ADVISORY_EXT_DATADIR=$ADVISORY_EXT_TMP/data
     ADVISORY_EXT_LOG=$ADVISORY_EXT_TMP/log
     PGHOST=$ADVISORY_EXT_TMP PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
+    local setting
+    for setting in "$@"; do
+        case $setting in port=*) PGPORT=${setting#*=} ;; esac
+    done
     export ADVISORY_EXT_DATADIR ADVISORY_EXT_LOG PGHOST PGPORT PGUSER PGDATABASE
     as_server "$PG_BINDIR/initdb" --pgdata="$ADVISORY_EXT_DATADIR" --username="$PGUSER" --auth=trust \
         --encoding=UTF8 --locale=C --no-sync --no-instructions >"$server_dir/initdb.log" 2>&1 ||

@@ -16,7 +16,6 @@ program('javac') && program('java') or plan skip_all => 'Java is not here';
 # JDBC knows no Unix sockets.
 my $port   = free_port();
 my $server = own_server('listen_addresses=127.0.0.1', "port=$port");
-$server->{PGPORT} = $port;
 my $url = "jdbc:postgresql://127.0.0.1:$port/postgres?user=$server->{PGUSER}";
 my $session = session(server => $server)->run('CREATE EXTENSION advisory_ext');
 my $gate    = session(server => $server);

@@ -404,7 +404,6 @@ recipe 'A pool of connections that all wait' => sub {
 
 my $port = free_port();
 my $primary = own_server('listen_addresses=127.0.0.1', "port=$port");
-$primary->{PGPORT} = $port;
 
 # Takes all that comes for this connection out of its way, acknowledgements included, as if its machine were gone: a
 # filter on the client's socket that lets nothing pass. False if there is no such thing here.
