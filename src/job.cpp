@@ -148,7 +148,9 @@ run_command(const Job &job, const Statements &command, int slot)
 {
 	MemoryContext context = CurrentMemoryContext;
 	volatile int current = 0;
+	PassingLock passing;
 
+	lock_begin_passing(&passing, job.request, slot);
 	PG_TRY();
 	{
 		for (; current < command.count; current = current + 1)
@@ -158,6 +160,7 @@ run_command(const Job &job, const Statements &command, int slot)
 	}
 	PG_CATCH();
 	{
+		lock_set_passing(passing.outer);
 		/* As the end of the transaction will: releasing takes some of them. */
 		LWLockReleaseAll();
 		lock_give_up(job.request, slot);
@@ -166,6 +169,7 @@ run_command(const Job &job, const Statements &command, int slot)
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
+	lock_set_passing(passing.outer);
 }
 
 static void

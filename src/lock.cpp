@@ -53,6 +53,8 @@ struct Attempt
 
 }								/* anonymous namespace */
 
+static const PassingLock *passing_locks = nullptr;
+
 static LockAcquireResult
 acquire(const LockRequest &request, bool dont_wait)
 {
@@ -143,18 +145,30 @@ display_my_lock(const LOCKTAG &tag)
 	return psprintf(INT64_FORMAT, decoded.key.value);
 }
 
+/* How many of a lock's session-level holds are given up after an error. */
+static int64
+passing_count(const LOCKTAG &tag) noexcept
+{
+	int64		count = 0;
+
+	for (const PassingLock *passing = passing_locks; passing != nullptr; passing = passing->outer)
+		count += compare_locktags(&passing->tag, &tag) == 0 ? 1 : 0;
+	return count;
+}
+
+/* Is it held so that it outlives an error? */
 static bool
-is_session_level(const LockEntry &entry)
+outlives_error(const LockEntry &entry)
 {
 	for (Mode mode : ALL_MODES)
 	{
 		if (entry.lockmode == lockmode_of(mode))
-			return lock_counts(entry.tag, mode).session > 0;
+			return lock_counts(entry.tag, mode).session > passing_count(entry.tag);
 	}
 	return false;
 }
 
-/* The tags of this session's session-level locks, in order, each once; palloc'd. */
+/* The tags of this session's locks that outlive an error, in order, each once; palloc'd. */
 static LOCKTAG *
 find_survivors(int *count)
 {
@@ -164,7 +178,7 @@ find_survivors(int *count)
 	*count = 0;
 	for (int i = 0; i < mine.count; i++)
 	{
-		if (is_session_level(mine.entries[i]))
+		if (outlives_error(mine.entries[i]))
 			tags[(*count)++] = mine.entries[i].tag;
 	}
 	qsort(tags, *count, sizeof(LOCKTAG), compare_locktags);
@@ -1008,6 +1022,21 @@ lock_give_up(const LockRequest &request, int slot)
 	else if (compat::lock_held_by_me(&tag, lockmode_of(request.mode)) &&
 			 LockRelease(&tag, lockmode_of(request.mode), true))
 		hold_strike(request.name, request.mode, 1);
+}
+
+void
+lock_begin_passing(PassingLock *passing, const LockRequest &request, int slot) noexcept
+{
+	Key			key = request.name.key;
+
+	*passing = {request.is_for_slot() ? slot_tag(MyDatabaseId, key, slot) : lock_tag(MyDatabaseId, key), passing_locks};
+	passing_locks = passing;
+}
+
+void
+lock_set_passing(const PassingLock *passing) noexcept
+{
+	passing_locks = passing;
 }
 
 void

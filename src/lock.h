@@ -97,6 +97,21 @@ bool		lock_keep_for_transaction(const LockRequest &request, int slot);
  */
 void		lock_give_up(const LockRequest &request, int slot);
 
+/*
+ * A session-level lock that is given up if an error ends what goes on under it, and what was
+ * so already when that began.  Until lock_set_passing() is called with outer again, which who
+ * began it must do, a deadlock's hint does not count it among what outlives the error.
+ */
+struct PassingLock
+{
+	LOCKTAG		tag;
+	const PassingLock *outer;
+};
+
+/* The lock, or the slot, of a request; *passing must live until lock_set_passing(passing->outer). */
+void		lock_begin_passing(PassingLock *passing, const LockRequest &request, int slot) noexcept;
+void		lock_set_passing(const PassingLock *passing) noexcept;
+
 /* It was asked for in vain, and what was to be done under it is left undone: for the statistics. */
 void		lock_count_skipped(const LockName &name);
 

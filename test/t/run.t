@@ -191,6 +191,30 @@ is($look->value(q{SELECT acquired FROM advisory.stats WHERE namespace = 'time' A
 $one->run('BEGIN')->run(q{CALL advisory.run('time', 'before', 'SELECT 1')})->run(q{SELECT advisory.xact_lock('time', 'before')})->run('COMMIT');
 is($look->value(q{SELECT acquired FROM advisory.stats WHERE namespace = 'time' AND name = 'before'}), 2, 'before one, too');
 
+# A deadlock's hint names what outlives it; the job's own lock does not.
+for my $more ('', ', slots => 1') {
+    for my $kept (undef, 'kept') {
+        my $what = ($more ? 'slot' : 'lock') . ($kept ? ', with another kept' : '');
+        $one->run(q{SELECT advisory.lock('jobs', 'kept')}) if $kept;
+        $one->run(q{SET deadlock_timeout = '10 ms'});
+        $two->run(q{SET deadlock_timeout = '1 min'})->run('BEGIN')->run('SELECT advisory.xact_lock_key(98)');
+        close_gate();
+        $one->start(run_sql(q{SELECT passes_gate('_'); CALL advisory.run('inner', 'job', 'SELECT advisory.xact_lock_key(98)')}, $more));
+        waits($look, $one);
+        $two->start($more ? q{SELECT advisory.xact_acquire('jobs', 'nightly', 1)} : q{SELECT advisory.xact_lock('jobs', 'nightly')});
+        waits($look, $two);
+        open_gate();
+        my $end = $one->finish;
+        is($end->{state}, '40P01', "$what: a deadlock");
+        my ($survivors) = $end->{hint} =~ /^This session still holds (.*)/m;
+        is($survivors, $kept && 'session-level advisory lock "jobs/kept", which an error does not release.', "$what: what outlives it");
+        is($two->finish->{state}, undef, "$what: the other has it then");
+        $_->run('ROLLBACK')->run('RESET deadlock_timeout') for $one, $two;
+        $one->run('SELECT pg_advisory_unlock_all()');
+        is_free("$what: after a deadlock");
+    }
+}
+
 # Out of memory in the command: the lock does not stay.
 SKIP: {
     my $prlimit = program('prlimit') or skip 'prlimit is not installed', 1;
