@@ -102,8 +102,9 @@ test-integration: ## only with the real pg_cron, PgBouncer, Node, Python, Java a
 test-matrix: ## the same for 15, 17, 18 and 19, in chroots; needs root [VERSIONS="17 19"]
 	@bash scripts/matrix.sh
 
-bench-pool: ## fill servers of many sizes: how many locks were estimated, and how many fit
-	@bash scripts/server.sh run -- env ADVISORY_EXT_POOLS=many TEST_SECONDS=900 perl test/t/pool_capacity.t
+bench-pool: ## fill servers of many sizes: how many locks were estimated, and how many fit; and what looking costs others
+	@bash scripts/server.sh run -- env ADVISORY_EXT_POOLS=many TEST_SECONDS=900 \
+		sh -c 'perl test/t/pool_capacity.t; perl test/t/pressure_beside.t'
 
 ##  make installcheck     pg_regress and isolation tests on a running server (PGHOST, PGPORT …)
 

@@ -1,0 +1,71 @@
+#!/usr/bin/env perl
+# What a load that does not use the extension loses while advisory.pressure is read 100 times a second, with 100,000 locks
+# held; and while the usual query is. The reader is stopped and let go on each second by turns, and a second with it is
+# compared with the two around it, so that what else the machine does counts on both sides. Run by `make bench-pool` it
+# takes a minute each, and says what it found.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use AdvisoryTest;
+use Test::More;
+
+use constant { LOCKS => 100_000, CLIENTS => 2, PAUSE => '10 ms', LEAST_KEPT => 0.8 };
+my $long = ($ENV{ADVISORY_EXT_POOLS} // '') eq 'many';
+my $seconds = $long ? 60 : 9;
+
+my $server = own_server('max_locks_per_transaction=1024', 'max_connections=100', 'jit=off');
+my $hog = session(server => $server)->run('CREATE EXTENSION advisory_ext');
+local @ENV{qw(PGHOST PGPORT PGUSER PGDATABASE)} = @{$server}{qw(PGHOST PGPORT PGUSER PGDATABASE)};
+my @PGBENCH = ("$ENV{PG_BINDIR}/pgbench", '--no-vacuum', '--protocol=prepared');
+is(system("$PGBENCH[0] --initialize --quiet >/dev/null 2>&1"), 0, 'a load of its own tables');
+$hog->run("SELECT count(advisory.lock('held', i)) FROM generate_series(1, @{[LOCKS]}) AS i");
+
+sub script {
+    my ($name, $query) = @_;
+    my $file = "$server->{ADVISORY_EXT_TMP}/$name.sql";
+    open my $out, '>', $file or die "cannot write $file: $!\n";
+    print {$out} '\sleep ' . PAUSE . "\n$query;\n";
+    close $out or die "cannot write $file: $!\n";
+    return $file;
+}
+
+# A pgbench in the background: its process, and what it says.
+sub start_pgbench {
+    my (@options) = @_;
+    my $pid = open my $out, '-|' // die "cannot fork: $!\n";
+    if (!$pid) {
+        open STDERR, '>&', \*STDOUT or die "cannot join: $!\n";
+        exec @PGBENCH, @options or die "cannot run pgbench: $!\n";
+    }
+    return ($pid, $out);
+}
+
+# What is kept of the throughput in a second with the reader: the median.
+sub kept_beside {
+    my ($name, $query) = @_;
+    my ($reader, $said) = start_pgbench('--client=1', '--time=' . ($seconds + 30), '--file=' . script($name, $query));
+    kill STOP => $reader;
+    my ($pid, $out) = start_pgbench('--select-only', '--client=' . CLIENTS, "--time=$seconds", '--progress=1');
+    my @tps;
+    while (my $line = <$out>) {
+        my ($tps) = $line =~ /^progress: [\d.]+ s, ([\d.]+) tps/ or next;
+        push @tps, $tps;
+        kill @tps % 2 ? 'CONT' : 'STOP', $reader;
+    }
+    waitpid $pid, 0;
+    kill TERM => $reader;
+    kill CONT => $reader;
+    waitpid $reader, 0;
+    # From the third second on, those with the reader.
+    my @kept = map { 2 * $tps[$_] / ($tps[$_ - 1] + $tps[$_ + 1]) } grep { $_ % 2 && $_ > 2 && $_ < $#tps } 0 .. $#tps;
+    diag(sprintf '%s: %.4f of the throughput is kept (median of %d seconds)', $name, median(@kept), scalar @kept) if $long;
+    return median(@kept);
+}
+
+cmp_ok(kept_beside('pressure', 'SELECT * FROM advisory.pressure'), '>=', LEAST_KEPT, 'reading pressure is not felt');
+if ($long) {
+    kept_beside('nothing', 'SELECT 1');
+    kept_beside('usual', 'SELECT count(*) FROM pg_locks');
+}
+done_testing();
