@@ -9,11 +9,22 @@
  * a query around us, an atomic PL/pgSQL block or one with an EXCEPTION clause
  * would spoil.  What else keeps xmin set (an open cursor, the query of a FOR
  * loop) is seen afterwards, when a new snapshot can still be had.
+ *
+ * To have none while waiting is not enough.  CREATE INDEX CONCURRENTLY lists the
+ * transactions that have an old one and then waits for the end of each, even if
+ * it has put it away since; and a CALL has one at first.  What it waits for is the
+ * lock that a transaction has on its own number (the virtual transaction ID).
+ * So that lock is let go while the wait lasts, and taken again before there can
+ * be a snapshot: meanwhile there is nothing of this transaction that anybody
+ * could have to wait for, and who lists it later finds the lock as it was.  A
+ * transaction that has locked tables keeps it, since that is what others wait by
+ * for these locks, too.
  */
 #include "pg.h"
 
 #include "await.h"
 #include "holds.h"
+#include "locktable.h"
 #include "pool.h"
 
 namespace advisory
@@ -80,12 +91,59 @@ forget_snapshots()
 	release_hold_snapshot(ActivePortal);
 }
 
+static VirtualTransactionId
+my_transaction() noexcept
+{
+	VirtualTransactionId id;
+
+	GET_VXID_FROM_PGPROC(id, *MyProc);
+	return id;
+}
+
+/* As lock_take, without the lock on this transaction's number. */
+static Outcome
+take_aside(const LockRequest &request, Timeout timeout, int *slot)
+{
+	volatile Outcome outcome = Outcome::not_free;
+
+	VirtualXactLockTableCleanup();
+	PG_TRY();
+	{
+		outcome = lock_take(request, timeout, slot);
+	}
+	PG_FINALLY();
+	{
+		/* Also after an error: it may end no more than a savepoint. */
+		VirtualXactLockTableInsert(my_transaction());
+	}
+	PG_END_TRY();
+	return outcome;
+}
+
+/* There is no snapshot. */
+static Outcome
+take(const LockRequest &request, Timeout timeout, int *slot)
+{
+	return have_other_locks() ? lock_take(request, timeout, slot) : take_aside(request, timeout, slot);
+}
+
 /* What looks at catalogs comes before: it would take a snapshot. */
 static void
 prepare(const LockRequest &request)
 {
 	pool_first_look();
 	hold_open(request.name, request.scope);
+}
+
+/* Who waits for its end may have the lock that it is about to wait for. */
+static bool
+is_end_awaited()
+{
+	LOCKTAG		tag;
+	VirtualTransactionId id = my_transaction();
+
+	SET_LOCKTAG_VIRTUALTRANSACTION(tag, id);
+	return have_other_locks() && is_mine_awaited(tag);
 }
 
 static void
@@ -114,6 +172,13 @@ release_snapshots(const char *procedure)
 							 "The transaction has an open cursor or is inside a loop over a query.",
 							 "Close the cursor, or CALL it outside of the loop.");
 	}
+	if (is_end_awaited())
+	{
+		EnsurePortalSnapshotExists();
+		raise_cannot_release(procedure,
+							 "The transaction has locked tables, and another session waits for its end.",
+							 "CALL it first in the transaction.");
+	}
 }
 
 /* As before the wait; a session-level lock must not outlive an error on the way. */
@@ -139,7 +204,7 @@ await_lock(const LockRequest &request, Timeout timeout, const char *procedure)
 	release_snapshots(procedure);
 
 	int			slot;
-	Outcome		outcome = lock_take(request, timeout, &slot);
+	Outcome		outcome = take(request, timeout, &slot);
 
 	if (outcome == Outcome::granted)
 		restore_snapshot(request, slot);
@@ -160,7 +225,7 @@ await_if_possible(const LockRequest &request, Timeout timeout, int *slot)
 
 	prepare(request);
 	forget_snapshots();
-	return lock_take(request, timeout, slot);
+	return take(request, timeout, slot);
 }
 
 void

@@ -35,6 +35,26 @@ lock_held_by_me(const LOCKTAG *tag, LOCKMODE lockmode)
 #endif
 }
 
+/*
+ * Does this session hold locks on tables that are not in the lock table?  18 made the number of places
+ * for them a setting.  Any session may move them there meanwhile, so look here first.
+ */
+inline bool
+has_fast_path_locks()
+{
+	bool		found = false;
+
+	LWLockAcquire(&MyProc->fpInfoLock, LW_SHARED);
+#if PG_VERSION_NUM >= 180000
+	for (int group = 0; group < FastPathLockGroupsPerBackend; group++)
+		found = found || MyProc->fpLockBits[group] != 0;
+#else
+	found = MyProc->fpLockBits != 0;
+#endif
+	LWLockRelease(&MyProc->fpInfoLock);
+	return found;
+}
+
 /* 18 added logLockFailure. */
 inline LockAcquireResult
 lock_acquire_extended(const LOCKTAG *tag, LOCKMODE lockmode, bool session_lock,

@@ -428,8 +428,10 @@ read_my_locks()
 	return collector.found;
 }
 
-bool
-am_i_in_the_way()
+/* Does this session hold a lock of which matches(lock) is true? */
+template <typename Match>
+static bool
+do_i_hold(Match matches)
 {
 	bool		found = false;
 
@@ -440,15 +442,36 @@ am_i_in_the_way()
 		LWLockAcquire(partition_lock, LW_SHARED);
 		compat::walk_list<PROCLOCK>(&MyProc->myProcLocks[partition], offsetof(PROCLOCK, procLink),
 									[&](PROCLOCK *proclock) {
-			const LOCK *lock = proclock->tag.myLock;
-
-			found = proclock->holdMask != 0 &&
-				(lock->waitMask != 0 || decode_tag(lock->tag).kind == Kind::semaphore);
+			found = proclock->holdMask != 0 && matches(proclock->tag.myLock);
 			return !found;
 		});
 		LWLockRelease(partition_lock);
 	}
 	return found;
+}
+
+bool
+am_i_in_the_way()
+{
+	return do_i_hold([](const LOCK *lock) {
+		return lock->waitMask != 0 || decode_tag(lock->tag).kind == Kind::semaphore;
+	});
+}
+
+bool
+have_other_locks()
+{
+	return compat::has_fast_path_locks() || do_i_hold([](const LOCK *lock) {
+		return lock->tag.locktag_type != LOCKTAG_VIRTUALTRANSACTION && lock->tag.locktag_type != LOCKTAG_ADVISORY;
+	});
+}
+
+bool
+is_mine_awaited(const LOCKTAG &tag)
+{
+	return do_i_hold([&tag](const LOCK *lock) {
+		return lock->waitMask != 0 && same_tag(lock->tag, tag);
+	});
 }
 
 namespace

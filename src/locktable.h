@@ -107,6 +107,15 @@ LockEntries read_my_locks();
 bool		am_i_in_the_way();
 
 /*
+ * Does this session hold a lock that is no advisory one, but for that on its transaction's
+ * own number?
+ */
+bool		have_other_locks();
+
+/* Does this session hold this lock, of any type, and somebody wait for it? */
+bool		is_mine_awaited(const LOCKTAG &tag);
+
+/*
  * Fill in who is in each waiter's way: those that hold a conflicting mode, and
  * those that wait for one further ahead in the queue, as pg_blocking_pids() has
  * it.  May ereport.

@@ -224,6 +224,18 @@ for my $tool (@TOOLS) {
 }
 second_waits_in_a_query($TOOLS[0], $with_lock);
 
+# ---- Many at once, with nothing to hold them up ---------------------------------------------------------------
+
+# Some have just begun their CALL, and so have a snapshot still, when the index looks whom to wait for.
+for my $round (1 .. 6) {
+    new_database();
+    open_gate();
+    my @ends = map { [ $_->finish ] } map { $TOOLS[0]{start}->(examples('migration')) } 1 .. 8;
+    is_deeply([ map { $_->[1] } @ends ], [ (0) x 8 ], "eight deployments at once, round $round: all end well") or diag(map { $_->[0] } grep { $_->[1] } @ends);
+    is(attempts(), 1, "eight deployments at once, round $round: the index was built once");
+    is_migrated($TOOLS[0]);
+}
+
 # ---- node-pg-migrate by itself ----------------------------------------------------------------------------------
 
 SKIP: {

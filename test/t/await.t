@@ -117,6 +117,116 @@ for my $place (
 is_deeply($observer->rows('SELECT DISTINCT waited_in, seen FROM log ORDER BY 1'),
     [ [ 'before commit', 0 ], [ 'procedure', 11 ] ], 'procedures go on after it with a new snapshot, and may roll back');
 
+# The same, where the index was begun while the waiter had a snapshot still: in the call's arguments, or before it.
+$observer->run(<<'SQL');
+CREATE FUNCTION passes_gate() RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_advisory_lock(99), pg_advisory_unlock(99);
+    RETURN 'a';
+END $$
+SQL
+my $gate = session();
+
+sub close_gate { return $gate->run('SELECT pg_advisory_lock(99)') }
+
+sub open_gate { return $gate->run('SELECT pg_advisory_unlock(99)') }
+
+# Does anybody wait for the end of this session's transaction?
+sub is_end_awaited {
+    my ($session) = @_;
+    return $observer->value(<<'SQL', $session->pid);
+SELECT count(*) FROM pg_locks AS t JOIN pg_locks AS w USING (virtualxid) WHERE t.pid = ? AND t.granted AND NOT w.granted
+SQL
+}
+
+# Up to where it is at the gate, and a build waits for its end.
+sub overtaken {
+    my ($builder, $before, @call) = @_;
+    close_gate();
+    my $waiter = waiting($before, @call);
+    $builder->start('CREATE INDEX CONCURRENTLY item_id ON item (id)');
+    wait_until('it waits for the end of the transaction', sub { is_end_awaited($waiter) });
+    return $waiter;
+}
+
+my %HELD = (
+    lock => { take => "advisory.lock('await', 'a')", give => "advisory.unlock('await', 'a')" },
+    only => { take => "advisory.acquire('await', 'a', 1)", give => "advisory.release('await', 'a')" },
+    two  => { take => "advisory.acquire('await', 'a', 2), advisory.acquire('await', 'a', 2)", give => "advisory.unlock_all('await')" },
+);
+for my $place (
+    [ 'at top level',                 'lock', [], "CALL advisory.await_lock('await', passes_gate())" ],
+    [ 'with a timeout',               'lock', [], "CALL advisory.await_lock('await', passes_gate(), '1 min')" ],
+    [ 'shared',                       'lock', [], "CALL advisory.await_lock_shared('await', passes_gate())" ],
+    [ 'by key',                       'lock', [], "CALL advisory.await_lock_key(advisory.key('await', passes_gate()))" ],
+    [ 'the only slot',                'only', [], "CALL advisory.await_acquire('await', passes_gate(), 1)" ],
+    [ 'one of two slots',             'two',  [], "CALL advisory.await_acquire('await', passes_gate(), 2)" ],
+    [ 'in BEGIN',                     'lock', ['BEGIN'], "CALL advisory.await_lock('await', passes_gate())" ],
+    [ 'in a savepoint',               'lock', [ 'BEGIN', 'SAVEPOINT s' ], "CALL advisory.await_lock('await', passes_gate(), '1 min')" ],
+    [ 'before the call, in DO',       'lock', [], "DO \$\$ BEGIN PERFORM passes_gate(); $CALL; END \$\$" ],
+    [ 'before two calls, in DO',      'lock', [], "DO \$\$ BEGIN PERFORM passes_gate(); $CALL; PERFORM advisory.unlock('await', 'a'); $CALL; END \$\$" ],
+    [ 'run()',                        'lock', [], "CALL advisory.run('await', passes_gate(), 'SELECT count(*) FROM item', '1 min')" ],
+    [ 'run() with slots',             'two',  [], "CALL advisory.run('await', passes_gate(), 'SELECT count(*) FROM item', '1 min', slots => 2)" ],
+) {
+    my ($name, $held, $before, $call) = @$place;
+    # With the lock on one connection and the build on another no deadlock would be found.
+    for my $builder ($holder, session()) {
+        my $what = "index first, $name" . ($builder == $holder ? '' : ', on another connection');
+        $holder->run("SELECT $HELD{$held}{take}");
+        my $waiter = overtaken($builder, $before, $call);
+        open_gate();
+        my $index = $builder->finish(20);
+        is($index->{state}, undef, "$what: CREATE INDEX CONCURRENTLY completes") or diag($index->{message});
+        wait_until('it waits', sub { $observer->value(q{SELECT count(*) FROM advisory.waits WHERE pid = ?}, $waiter->pid) });
+        $holder->run("SELECT $HELD{$held}{give}");
+        my $result = $waiter->finish;
+        is($result->{state}, undef, "$what: the waiter gets the lock") or diag($result->{message});
+        if (@$before) {
+            # From now on it can be waited for again.
+            $waiter->run('SELECT * FROM item');
+            is($observer->value(q{SELECT count(*) FROM pg_locks WHERE locktype = 'virtualxid' AND granted AND pid = ?}, $waiter->pid), 1, "$what: its transaction goes on");
+            $waiter->run('COMMIT');
+        }
+        leave($observer, $waiter);
+        leave($observer, $builder) if $builder != $holder;
+        $observer->run('DROP INDEX item_id');
+    }
+}
+
+# A wait that failed in a savepoint does not end the transaction: others wait for what it does then.
+take();
+my $survivor = session()->run('BEGIN', 'SAVEPOINT s');
+is($survivor->query("CALL advisory.await_lock('await', 'a', '20 ms')")->{state}, '55P03', 'a wait that failed in a savepoint');
+$survivor->run('ROLLBACK TO s', 'LOCK TABLE item IN ROW EXCLUSIVE MODE');
+$gate->start('CREATE INDEX CONCURRENTLY item_id ON item (id)');
+wait_until('it waits for the end of the transaction', sub { is_end_awaited($survivor) });
+$survivor->run('INSERT INTO item VALUES (11)', 'COMMIT');
+is($gate->finish->{state}, undef, 'its transaction is waited for as before');
+is($observer->value('SET enable_seqscan = off; SELECT count(*) FROM item WHERE id = 11'), 1, 'and the index has its row');
+$observer->run('RESET enable_seqscan', 'DELETE FROM item WHERE id = 11', 'DROP INDEX item_id');
+leave($observer, $survivor);
+
+# Who has locked tables cannot step out of the way; where somebody waits for his end already he is told instead.
+for my $place (
+    [ 'in DO',    [],        "DO \$\$ BEGIN PERFORM count(*) FROM log; PERFORM passes_gate(); $CALL; END \$\$" ],
+    [ 'in BEGIN', [ 'BEGIN', 'SELECT * FROM log' ], "CALL advisory.await_lock('await', passes_gate())" ],
+) {
+    my ($name, $before, $call) = @$place;
+    my $waiter = overtaken($holder, $before, $call);
+    open_gate();
+    my $result = $waiter->finish(10);
+    is($result->{state}, '25001', "tables locked, $name: refused");
+    like($result->{detail}, qr/has locked tables, and another session waits for its end/, "tables locked, $name: and told why");
+    $waiter->query('ROLLBACK');
+    is($holder->finish->{state}, undef, "tables locked, $name: CREATE INDEX CONCURRENTLY completes");
+    is_deeply($waiter->rows('SELECT count(*) FROM item'), [ [10] ], "tables locked, $name: the session goes on");
+    is(holds_anything($waiter), 0, "tables locked, $name: and holds nothing");
+    leave($observer, $waiter);
+    $observer->run('DROP INDEX item_id');
+}
+release();
+leave($observer, $gate);
+
 # A call that need not wait.
 my $free = session();
 $free->run($CALL, 'BEGIN', $CALL, 'INSERT INTO log VALUES (\'free\', 0)', 'COMMIT', 'DO $$ BEGIN CALL wait_nested(); END $$');
