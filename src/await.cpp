@@ -25,7 +25,6 @@
 #include "await.h"
 #include "holds.h"
 #include "locktable.h"
-#include "pool.h"
 
 namespace advisory
 {
@@ -131,7 +130,6 @@ take(const LockRequest &request, Timeout timeout, int *slot)
 static void
 prepare(const LockRequest &request)
 {
-	pool_first_look();
 	hold_open(request.name, request.scope);
 }
 

@@ -213,6 +213,17 @@ reserve_shared_struct(const char *name, size_t size, void (*make) (void *))
 /* Up to 18 the lock tables begin with half of their entries and grow into spare memory. */
 constexpr bool lock_tables_grow = PG_VERSION_NUM < 190000;
 
+/* How much of shared memory is used.  19 keeps that elsewhere; the lock tables do not grow there. */
+inline Size
+used_shared_memory(const PGShmemHeader *segment) noexcept
+{
+#if PG_VERSION_NUM >= 190000
+	return segment->totalsize;
+#else
+	return *static_cast<const volatile Size *>(&segment->freeoffset);
+#endif
+}
+
 /*
  * The bytes that the server has registered for a table in shared memory, if it is one that
  * hash_control describes, with this many entries at most.  19 registers the whole

@@ -30,7 +30,6 @@
 #include "lock.h"
 #include "locktable.h"
 #include "names.h"
-#include "pool.h"
 #include "poolguard.h"
 #include "published.h"
 #include "semaphore.h"
@@ -557,7 +556,6 @@ take(Attempt *attempt, Timeout timeout, ErrorData **error)
 
 	check_not_parallel_worker();
 	CHECK_FOR_INTERRUPTS();
-	pool_first_look();
 	check_pool_limit(request);
 	attempt->hold = hold_open(request.name, request.scope);
 	if (request.is_for_slot())

@@ -21,7 +21,7 @@ struct PoolState
 	PoolUse		use;
 	PoolCapacity capacity;
 	bool		is_counted;		/* what is in use was counted lock by lock */
-	bool		is_exact;		/* false in that case, and where nobody looked at the pool before it had grown */
+	bool		is_exact;		/* false in that case, and where it cannot be told how the tables have grown */
 };
 
 /*
@@ -32,13 +32,6 @@ PoolState	read_pool(bool by_counting = false);
 
 /* The same in a tenth of a microsecond as a rule, with a capacity that can be off by a percent. */
 PoolState	read_pool_quickly();
-
-/*
- * Look at the memory that the pool can still grow into, if no session has done so
- * since the server's start: later it is not known any more.  For whoever is about to
- * take a lock.  May ereport for a cancel.
- */
-void		pool_first_look();
 
 }								/* namespace advisory */
 

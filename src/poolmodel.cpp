@@ -52,6 +52,7 @@ struct Table
 	int64		first_entries;	/* that it has from the start */
 	int			chunk_entries;
 	int64		chunk_bytes;
+	int64		grown;			/* chunks that it has since got */
 };
 
 struct Tables
@@ -63,8 +64,8 @@ struct Tables
 }								/* anonymous namespace */
 
 /* A chunk is the least power of two that so many entries go into (choose_nelem_alloc). */
-static Table
-make_table(int64 first_entries, Size entry_size) noexcept
+static PoolChunk
+chunk_of(Size entry_size) noexcept
 {
 	Size		element = MAXALIGN(sizeof(HASHELEMENT)) + MAXALIGN(entry_size);
 	Size		bytes = LEAST_CHUNK_BYTES;
@@ -74,16 +75,42 @@ make_table(int64 first_entries, Size entry_size) noexcept
 
 	int			entries = static_cast<int>(bytes / element);
 
-	return Table{first_entries, entries, static_cast<int64>(CACHELINEALIGN(entries * element))};
+	return PoolChunk{entries, element, CACHELINEALIGN(entries * element)};
+}
+
+PoolChunk
+pool_lock_chunk() noexcept
+{
+	return chunk_of(sizeof(LOCK));
+}
+
+PoolChunk
+pool_holder_chunk() noexcept
+{
+	return chunk_of(sizeof(PROCLOCK));
+}
+
+static Table
+make_table(int64 first_entries, const PoolChunk &chunk, int64 grown) noexcept
+{
+	return Table{first_entries, chunk.entries, static_cast<int64>(chunk.bytes), grown};
 }
 
 static Tables
-tables_of(int64 guaranteed) noexcept
+tables_of(int64 guaranteed, const PoolGrowth &growth) noexcept
 {
 	int64		holders = 2 * guaranteed;
 	int			parts = compat::lock_tables_grow ? 2 : 1;
 
-	return Tables{make_table(guaranteed / parts, sizeof(LOCK)), make_table(holders / parts, sizeof(PROCLOCK))};
+	return Tables{make_table(guaranteed / parts, pool_lock_chunk(), growth.lock_chunks),
+		make_table(holders / parts, pool_holder_chunk(), growth.holder_chunks)};
+}
+
+int64
+pool_first_spare(const PoolGrowth &growth) noexcept
+{
+	return growth.spare + growth.lock_chunks * static_cast<int64>(pool_lock_chunk().bytes) +
+		growth.holder_chunks * static_cast<int64>(pool_holder_chunk().bytes);
 }
 
 /* The probability that a normally distributed number is more than z standard deviations above its mean. */
@@ -112,17 +139,30 @@ chunks_for(const Table &table, int64 entries) noexcept
 	return chunks * FREE_LISTS;
 }
 
+/* By how many it will have grown then, with what it has by now. */
+static double
+chunks_at(const Table &table, int64 entries) noexcept
+{
+	return Max(chunks_for(table, entries), static_cast<double>(table.grown));
+}
+
+/* What both tables will take from the spare memory until there is so much in use. */
 static double
 bytes_for(const Tables &tables, const PoolUse &use) noexcept
 {
-	return chunks_for(tables.locks, use.locks) * tables.locks.chunk_bytes +
-		chunks_for(tables.holders, use.holders) * tables.holders.chunk_bytes;
+	return (chunks_at(tables.locks, use.locks) - tables.locks.grown) * tables.locks.chunk_bytes +
+		(chunks_at(tables.holders, use.holders) - tables.holders.grown) * tables.holders.chunk_bytes;
 }
 
-int64
-pool_growth(const PoolSize &size, const PoolUse &use) noexcept
+PoolGrowth
+pool_least_growth(int64 guaranteed, int64 spare, const PoolUse &use) noexcept
 {
-	return compat::lock_tables_grow ? static_cast<int64>(bytes_for(tables_of(size.guaranteed), use)) : 0;
+	Tables		tables = tables_of(guaranteed, PoolGrowth{});
+
+	if (!compat::lock_tables_grow)
+		return PoolGrowth{};
+	return PoolGrowth{spare, static_cast<int64>(chunks_for(tables.locks, use.locks)),
+		static_cast<int64>(chunks_for(tables.holders, use.holders))};
 }
 
 /* How many locks with a holder each, beside so many holders more, the spare memory lasts for. */
@@ -130,7 +170,8 @@ static int64
 find_end_of_memory(const Tables &tables, int64 spare, int64 more_holders) noexcept
 {
 	int64		low = 0;
-	int64		high = tables.holders.first_entries + spare / static_cast<int64>(sizeof(LOCK)) + 1;
+	int64		high = tables.holders.first_entries + tables.holders.grown * tables.holders.chunk_entries +
+		tables.locks.grown * tables.locks.chunk_entries + spare / static_cast<int64>(sizeof(LOCK)) + 1;
 
 	while (high - low > NEAR_END)
 	{
@@ -216,10 +257,11 @@ compare_counts(const void *a, const void *b) noexcept
 }
 
 int64
-pool_luck(int64 guaranteed, int64 spare)
+pool_luck(int64 guaranteed, int64 first_spare)
 {
-	Tables		tables = tables_of(guaranteed);
-	int64		average = pool_end(PoolSize{guaranteed, spare, 0}, 0).locks;
+	PoolGrowth	start = {first_spare, 0, 0};
+	Tables		tables = tables_of(guaranteed, start);
+	int64		average = pool_end(PoolSize{guaranteed, start, 0}, 0).locks;
 	int64		filled[SIMULATIONS];
 	pg_prng_state chance;
 
@@ -231,7 +273,7 @@ pool_luck(int64 guaranteed, int64 spare)
 	/* The same each time. */
 	pg_prng_seed(&chance, static_cast<uint64>(guaranteed));
 	for (int64 &count : filled)
-		count = simulate_fill(tables, spare, &chance);
+		count = simulate_fill(tables, first_spare, &chance);
 	qsort(filled, SIMULATIONS, sizeof(int64), compare_counts);
 	if (guaranteed >= TINY_POOL)
 		return (filled[1] + filled[SIMULATIONS - 2]) / 2 - average;
@@ -241,19 +283,20 @@ pool_luck(int64 guaranteed, int64 spare)
 PoolEnd
 pool_end(const PoolSize &size, int64 more_holders) noexcept
 {
-	Tables		tables = tables_of(size.guaranteed);
+	Tables		tables = tables_of(size.guaranteed, size.growth);
 	PoolEnd		end = {tables.locks.first_entries, tables.holders.first_entries};
 
 	if (compat::lock_tables_grow)
 	{
-		int64		last = find_end_of_memory(tables, size.spare, more_holders);
-		double		for_locks = chunks_for(tables.locks, last);
-		double		for_holders = (static_cast<double>(size.spare) - for_locks * tables.locks.chunk_bytes) /
-			tables.holders.chunk_bytes;
+		auto		spare = static_cast<double>(size.growth.spare);
+		int64		last = find_end_of_memory(tables, size.growth.spare, more_holders);
+		double		for_locks = chunks_at(tables.locks, last);
+		double		for_holders = tables.holders.grown +
+			Max(spare - (for_locks - tables.locks.grown) * tables.locks.chunk_bytes, 0) / tables.holders.chunk_bytes;
 
-		for_holders = Min(for_holders, chunks_for(tables.holders, last + more_holders));
+		for_holders = Min(for_holders, chunks_at(tables.holders, last + more_holders));
 		end.locks += static_cast<int64>(for_locks * tables.locks.chunk_entries);
-		end.holders += static_cast<int64>(Max(for_holders, 0) * tables.holders.chunk_entries);
+		end.holders += static_cast<int64>(for_holders * tables.holders.chunk_entries);
 	}
 	end.locks = Max(Min(end.locks, end.holders - more_holders) + size.luck, 0);
 	return end;
@@ -277,20 +320,6 @@ double
 pool_percent_used(const PoolCapacity &capacity, const PoolUse &use) noexcept
 {
 	return Max(share(use.locks, capacity.locks), share(use.holders, capacity.holders));
-}
-
-int64
-pool_least_spare(int64 guaranteed) noexcept
-{
-	auto		size_of = [](int64 entries, Size entry_size) {
-		return static_cast<int64>(hash_estimate_size(entries, entry_size));
-	};
-	int64		whole = size_of(guaranteed, sizeof(LOCK)) + size_of(2 * guaranteed, sizeof(PROCLOCK));
-
-	if (!compat::lock_tables_grow)
-		return 0;
-	/* LockShmemSize() adds a tenth; the tables begin with half of their entries. */
-	return whole + whole / 10 - size_of(guaranteed / 2, sizeof(LOCK)) - size_of(guaranteed, sizeof(PROCLOCK));
 }
 
 int64

@@ -16,20 +16,42 @@
 namespace advisory
 {
 
-/* What the server was started with. */
+/* How a table grows. */
+struct PoolChunk
+{
+	int			entries;
+	Size		entry_bytes;
+	Size		bytes;			/* of memory */
+};
+
+PoolChunk	pool_lock_chunk() noexcept;
+PoolChunk	pool_holder_chunk() noexcept;
+
+/* By how much the tables have grown since the server's start. */
+struct PoolGrowth
+{
+	int64		spare;			/* bytes that are left to grow by; 0 if they do not grow */
+	int64		lock_chunks;
+	int64		holder_chunks;
+};
+
+/* The tables as they are. */
 struct PoolSize
 {
 	int64		guaranteed;		/* locks, by the server's formula; twice as many holders */
-	int64		spare;			/* bytes that the tables could grow by at the start; 0 if they cannot */
+	PoolGrowth	growth;
 	int64		luck;			/* pool_luck() of both */
 };
+
+/* Bytes that they had to grow by at the server's start. */
+int64		pool_first_spare(const PoolGrowth &growth) noexcept;
 
 /*
  * How many locks more than on average (or fewer, then it is negative) a pool of this size is to be
  * estimated at, since luck decides who gets the last chunks.  Takes up to some milliseconds for
  * a small pool.
  */
-int64		pool_luck(int64 guaranteed, int64 spare);
+int64		pool_luck(int64 guaranteed, int64 first_spare);
 
 /* Entries of both tables that are in use. */
 struct PoolUse
@@ -64,17 +86,8 @@ PoolCapacity pool_capacity(const PoolEnd &end, const PoolUse &use) noexcept;
 /* How full it is, in percent: the fuller of both tables. */
 double		pool_percent_used(const PoolCapacity &capacity, const PoolUse &use) noexcept;
 
-/*
- * Bytes that both tables have taken from the spare memory to hold so much; what they
- * will have taken, on average, if they never held more.
- */
-int64		pool_growth(const PoolSize &size, const PoolUse &use) noexcept;
-
-/*
- * Bytes that the server sets aside at least for such tables to grow into, by its formula
- * for the size of shared memory.
- */
-int64		pool_least_spare(int64 guaranteed) noexcept;
+/* The chunks that this use needs, on average; there may be more, if the use was larger once. */
+PoolGrowth	pool_least_growth(int64 guaranteed, int64 spare, const PoolUse &use) noexcept;
 
 /*
  * How many locks by the server's formula are enough for this use, of a pool of this size and

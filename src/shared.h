@@ -19,7 +19,7 @@ namespace advisory
 {
 
 /* Changes whenever the layout of anything in shared memory does. */
-#define ADVISORY_EXT_SHARED_NAME "advisory_ext 3"
+#define ADVISORY_EXT_SHARED_NAME "advisory_ext 4"
 
 /* What every session finds first. */
 struct SharedRoot
@@ -31,9 +31,6 @@ struct SharedRoot
 	dsa_pointer published;
 	dshash_table_handle boards; /* of semaphores */
 	LWLock		deadlock;		/* held while somebody finds out whether he is in a deadlock over slots */
-	bool		pool_spare_is_known;	/* set last */
-	bool		pool_spare_is_late; /* the lock tables had grown, nobody knows how much */
-	int64		pool_spare;		/* bytes that they could grow by at the server's start */
 };
 
 /*

@@ -6,7 +6,7 @@
  *   webhook EVENT ID AMOUNT   a webhook in flight: each event is handled once, however often it is delivered
  *
  * To run:
- *   javac Patterns.java
+ *   javac -cp /usr/share/java/postgresql.jar Patterns.java
  *   java -cp .:/usr/share/java/postgresql.jar Patterns 'jdbc:postgresql://localhost/shop' webhook evt_1 7 12.50
  *
  * Tables: usage (customer_id bigint, amount numeric, billed boolean), invoice (customer_id bigint, total numeric),

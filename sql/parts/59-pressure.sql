@@ -44,7 +44,7 @@ COMMENT ON COLUMN advisory.pressure.holders_guaranteed IS 'how many such entries
 COMMENT ON COLUMN advisory.pressure.recommended_max_locks_per_transaction IS
     'setting that would bring the present use to ok; the present one if it is ok';
 COMMENT ON COLUMN advisory.pressure.exact IS
-    'false where locks had to be counted one by one, or where the table had grown before the extension was first used';
+    'false where locks had to be counted one by one, or where it cannot be told how the tables have grown';
 COMMENT ON COLUMN advisory.pressure.holders_estimated IS 'how many entries the second table will have when the pool is full';
 GRANT SELECT ON advisory.pressure TO PUBLIC;
 

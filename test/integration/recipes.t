@@ -316,7 +316,8 @@ recipe 'A batch in which one may fail' => sub {
     block(3, $batch);
     is_taken('account', 1, 'with a savepoint: what was taken before it is locked');
     is_free('account', 2, 'what was taken after it is not');
-    $batch->run('COMMIT;');
+    block(4, $batch);
+    is_free('account', 1, 'and at the end neither is');
 };
 
 # ---- Cleaning up --------------------------------------------------------------------------------------------
