@@ -322,16 +322,20 @@ pool_percent_used(const PoolCapacity &capacity, const PoolUse &use) noexcept
 	return Max(share(use.locks, capacity.locks), share(use.holders, capacity.holders));
 }
 
+/* How much more of the formula brings a table with this much in use below so many percent. */
+static double
+guaranteed_more(int64 used, int64 room, double percent, double gain) noexcept
+{
+	return Max(floor(used * 100.0 / percent) + 1 - room, 0) / gain;
+}
+
 int64
 pool_guaranteed_for(const PoolSize &size, const PoolCapacity &capacity, const PoolUse &use, double percent) noexcept
 {
-	bool		locks_decide = share(use.locks, capacity.locks) >= share(use.holders, capacity.holders);
-	int64		used = locks_decide ? use.locks : use.holders;
-	int64		room = locks_decide ? capacity.locks : capacity.holders;
-	double		more = floor(used * 100.0 / percent) + 1 - room;
-	double		gain = compat::lock_tables_grow ? LEAST_GAIN : locks_decide ? 1 : 2;
+	double		for_locks = guaranteed_more(use.locks, capacity.locks, percent, compat::lock_tables_grow ? LEAST_GAIN : 1);
+	double		for_holders = guaranteed_more(use.holders, capacity.holders, percent, compat::lock_tables_grow ? LEAST_GAIN : 2);
 
-	return size.guaranteed + static_cast<int64>(ceil(Max(more, 0) / gain));
+	return size.guaranteed + static_cast<int64>(ceil(Max(for_locks, for_holders)));
 }
 
 }								/* namespace advisory */

@@ -120,7 +120,9 @@ for my $pool ('64/100/0', '20/60/0', '10/20/0') {
     my @sessions = map { session(server => $server) } 1 .. 4;
     my $held = 0;
     until (grep { $_->query("SELECT pg_advisory_lock_shared($held)")->{state} } @sessions) { $held++ }
-    cmp_ok(pressure()->{percent_used}, '>=', FULL, "$pool, many locks first, then many holders: full is full");
+    $full = pressure();
+    cmp_ok($full->{percent_used}, '>=', FULL, "$pool, many locks first, then many holders: full is full");
+    cmp_ok($full->{recommended_max_locks_per_transaction}, '>=', 1.4 * $locks, "$pool, many locks first, then many holders: and needs nearly twice as much");
     let_go(@sessions);
 
     # Whatever was held before, who takes ever more is stopped in time.
