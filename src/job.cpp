@@ -86,13 +86,17 @@ make_statement(const char *command, const RawStmt *raw)
 	return statement;
 }
 
-/* palloc'd, in memory that outlives the transaction.  May ereport (42601). */
+/* palloc'd, in memory that outlives the transaction.  May ereport (42601, or 22023 if there is none). */
 static Statements
 split_command(const char *command)
 {
 	List	   *raw = raw_parser(command, RAW_PARSE_DEFAULT);
 	Statements	split = {static_cast<Statement *>(palloc(sizeof(Statement) * (list_length(raw) + 1))), list_length(raw)};
 
+	if (split.count == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("command must not be empty")));
 	for (int i = 0; i < split.count; i++)
 		split.statements[i] = make_statement(command, static_cast<const RawStmt *>(list_nth(raw, i)));
 	return split;

@@ -245,7 +245,7 @@ is($one->query(run_sql('SELECT 1; SET TRANSACTION ISOLATION LEVEL SERIALIZABLE')
 my %bad = ('BEGIN' => '2D000', 'COPY done TO STDOUT' => '0A000');
 is($one->query(run_sql($_))->{state}, $bad{$_}, "$_ cannot be such a command") for sort keys %bad;
 is($one->query(q{CALL advisory.run('jobs', 'nightly', NULL)})->{state}, '22004', 'no command');
-is($one->query(q{CALL advisory.run('jobs', 'nightly', '')})->{state}, '22023', 'an empty command');
+is($one->query("CALL advisory.run('jobs', 'nightly', '$_')")->{state}, '22023', "an empty command: '$_'") for '', ' ; ;', '-- nothing';
 is($one->query(run_sql('SELECT 1', q{, if_busy => 'wait'}))->{state}, '22023', 'an unknown if_busy');
 is($one->query(run_sql('SELECT 1', ', slots => 0'))->{state}, '22023', 'no slots');
 is_free('at the end');
