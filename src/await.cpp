@@ -112,7 +112,8 @@ take_aside(const LockRequest &request, Timeout timeout, int *slot)
 	}
 	PG_FINALLY();
 	{
-		/* Also after an error: it may end no more than a savepoint. */
+		/* Also after an error, as an abort begins: it may end no more than a savepoint. */
+		LWLockReleaseAll();
 		VirtualXactLockTableInsert(my_transaction());
 	}
 	PG_END_TRY();

@@ -13,7 +13,7 @@
 namespace advisory
 {
 
-/* A quick look may be off by this part of the pool's holders. */
+/* A quick look may be off by this part of the pool. */
 static constexpr int64 QUICK_PART = 100;
 
 namespace
