@@ -10,7 +10,7 @@ use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Test::More;
 
-use constant { LOCKS => 100_000, CLIENTS => 2, PAUSE => '10 ms', LEAST_KEPT => 0.8 };
+use constant { LOCKS => 100_000, CLIENTS => 2, PAUSE => '10 ms', LEAST_KEPT => 0.9, TRIES => 3 };
 my $long = ($ENV{ADVISORY_EXT_POOLS} // '') eq 'many';
 my $seconds = $long ? 60 : 9;
 
@@ -63,7 +63,13 @@ sub kept_beside {
     return median(@kept);
 }
 
-cmp_ok(kept_beside('pressure', 'SELECT * FROM advisory.pressure'), '>=', LEAST_KEPT, 'reading pressure is not felt');
+# The machine may have had something else to do. (Beside the usual query it is never that much.)
+my $kept = 0;
+for my $try (1 .. TRIES) {
+    $kept = kept_beside('pressure', 'SELECT * FROM advisory.pressure');
+    last if $kept >= LEAST_KEPT;
+}
+cmp_ok($kept, '>=', LEAST_KEPT, 'reading pressure is not felt');
 if ($long) {
     kept_beside('nothing', 'SELECT 1');
     kept_beside('usual', 'SELECT count(*) FROM pg_locks');
