@@ -20,6 +20,9 @@ namespace advisory
 /* So many of a chunk's last entries must be right. */
 static constexpr int TOLD_BY = 4;
 
+/* After so many milliseconds a chunk is no longer just being made. */
+static constexpr int MADE_AFTER_MS = 1000;
+
 /* Registered pieces behind what the server itself needs, to be stepped over at once. */
 static constexpr int MOST_PIECES = 64;
 
@@ -39,6 +42,7 @@ struct Piece
 struct Map
 {
 	PGShmemHeader *segment;		/* null if it is not known */
+	Size		start;			/* of what the tables can have taken */
 	Size		listed_free;	/* bytes that were left when the list was read */
 	Piece		pieces[MOST_PIECES];
 	int			piece_count;
@@ -51,6 +55,7 @@ struct Count
 	Size		seen;			/* where the free part began when it was looked at last */
 	int64		lock_chunks;
 	int64		holder_chunks;
+	TimestampTz doubtful_since; /* something was no chunk, as far as could be told then; or 0 */
 };
 
 /* A row of the server's list. */
@@ -168,8 +173,9 @@ draw_map(const List &list)
 		if (piece.name != nullptr && piece.offset > last.offset)
 			map.pieces[map.piece_count++] = Piece{piece.offset, CACHELINEALIGN(piece.offset + piece.size)};
 	}
+	map.start = CACHELINEALIGN(last.offset + last.size);
 	counted = Count{};
-	counted.settled = CACHELINEALIGN(last.offset + last.size);
+	counted.settled = map.start;
 }
 
 RegisteredTables
@@ -278,6 +284,27 @@ count_chunks(Size end)
 	}
 }
 
+/* Count what is new; and all of it once more when it can be told what could not be. */
+static void
+count_to(Size end)
+{
+	Size		seen = counted.seen;
+	bool		is_recount = counted.doubtful_since != 0 &&
+		TimestampDifferenceExceeds(counted.doubtful_since, GetCurrentTimestamp(), MADE_AFTER_MS);
+
+	if (is_recount)
+	{
+		counted = Count{};
+		counted.settled = map.start;
+	}
+	count_chunks(end);
+	if (counted.settled >= end)
+		return;
+	/* What it stopped at can be told now; or it is being made by somebody who does not get on; or it is no chunk. */
+	counted.doubtful_since = is_recount && end == seen ? 0 : GetCurrentTimestamp();
+	count_chunks(end);
+}
+
 bool
 read_pool_growth(PoolGrowth *growth)
 {
@@ -288,13 +315,8 @@ read_pool_growth(PoolGrowth *growth)
 		return false;
 
 	end = compat::used_shared_memory(map.segment);
-	if (end != counted.seen || counted.settled < end)
-	{
-		count_chunks(end);
-		/* What it stopped at can be told now, or it is no chunk. */
-		if (counted.settled < end)
-			count_chunks(end);
-	}
+	if (counted.settled < end || counted.doubtful_since != 0)
+		count_to(end);
 	*growth = PoolGrowth{static_cast<int64>(map.segment->totalsize - end), counted.lock_chunks, counted.holder_chunks};
 	return true;
 }

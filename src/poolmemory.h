@@ -34,7 +34,7 @@ RegisteredTables read_shared_memory();
  * By how much the tables have grown, and what is left.  False if that cannot be told, because
  * shared memory is not as expected or nobody has looked at the list yet; then only what the
  * list said is left is set.  The first time in a session it visits all that was taken (some ten
- * nanoseconds a chunk), then only what is new.
+ * nanoseconds a chunk), then only what is new, and all once more where something could not be told.
  */
 bool		read_pool_growth(PoolGrowth *growth);
 
