@@ -9,7 +9,7 @@ PG_CONFIG  ?= pg_config
 
 # ---- Sources ----------------------------------------------------------------------------------
 MODULE_big = $(EXTENSION)
-OBJS       = $(patsubst %.cpp,%.o,$(sort $(wildcard src/*.cpp)))
+OBJS       = $(patsubst %.cpp,%.o,$(sort $(wildcard src/*.cpp src/*/*.cpp)))
 BITCODE    = $(OBJS:.o=.bc)
 
 # ---- SQL: readable parts, joined in the order of their numbers; upgrade scripts are hand-written
@@ -27,7 +27,7 @@ ISOLATION_OPTS += $(if $(filter-out 14 15,$(MAJORVERSION)),--expecteddir=test/is
 
 # ---- Flags: C++ inside a server that longjmps, and no C++ run-time library -----------------------
 CXX_DIALECT  = -std=c++17 -fno-exceptions -fno-rtti -fno-threadsafe-statics -fvisibility=hidden -Wno-register
-PG_CPPFLAGS  = -DADVISORY_EXT_VERSION='"$(EXTVERSION)"'
+PG_CPPFLAGS  = -Isrc -DADVISORY_EXT_VERSION='"$(EXTVERSION)"'
 PG_CXXFLAGS  = $(CXX_DIALECT) -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -MMD -MP
 # The library that the server itself has its digests from.
 SHLIB_LINK   = $(if $(filter openssl,$(with_ssl)),-lcrypto)

@@ -2,13 +2,13 @@
  * advisory_ext.cpp
  *		Module magic and initialisation, nothing else.
  */
-#include "pg.h"
+#include "base/pg.h"
 
-#include "compat.h"
-#include "guc.h"
-#include "holds.h"
-#include "semaphore.h"
-#include "shared.h"
+#include "base/compat.h"
+#include "base/guc.h"
+#include "core/held.h"
+#include "core/semaphore.h"
+#include "shmem/root.h"
 
 #pragma GCC visibility push(default)
 extern "C" {

@@ -1,0 +1,353 @@
+/*
+ * base/compat.h
+ *		The only place that asks for the server's version.
+ *
+ * Each shim has the newest server's signature, and says what changed when.
+ */
+#ifndef ADVISORY_EXT_BASE_COMPAT_H
+#define ADVISORY_EXT_BASE_COMPAT_H
+
+#if PG_VERSION_NUM < 150000
+#error "advisory_ext needs PostgreSQL 15 or later"
+#endif
+
+namespace advisory
+{
+namespace compat
+{
+
+/* 18 shows the module's name and version in pg_get_loaded_modules(). */
+#if PG_VERSION_NUM >= 180000
+#define ADVISORY_EXT_MODULE_MAGIC(name_, version_) \
+	PG_MODULE_MAGIC_EXT(.name = name_, .version = version_)
+#else
+#define ADVISORY_EXT_MODULE_MAGIC(name_, version_) PG_MODULE_MAGIC
+#endif
+
+/* 17 added orstronger, which makes no difference to the two modes we use. */
+inline bool
+lock_held_by_me(const LOCKTAG *tag, LOCKMODE lockmode)
+{
+#if PG_VERSION_NUM >= 170000
+	return LockHeldByMe(tag, lockmode, false);
+#else
+	return LockHeldByMe(tag, lockmode);
+#endif
+}
+
+/*
+ * Does this session hold locks on tables that are not in the lock table?  18 made the number of places
+ * for them a setting.  Any session may move them there meanwhile, so look here first.
+ */
+inline bool
+has_fast_path_locks()
+{
+	bool		found = false;
+
+	LWLockAcquire(&MyProc->fpInfoLock, LW_SHARED);
+#if PG_VERSION_NUM >= 180000
+	for (int group = 0; group < FastPathLockGroupsPerBackend; group++)
+		found = found || MyProc->fpLockBits[group] != 0;
+#else
+	found = MyProc->fpLockBits != 0;
+#endif
+	LWLockRelease(&MyProc->fpInfoLock);
+	return found;
+}
+
+/* 18 added logLockFailure. */
+inline LockAcquireResult
+lock_acquire_extended(const LOCKTAG *tag, LOCKMODE lockmode, bool session_lock,
+					  bool dont_wait, bool report_memory_error,
+					  LOCALLOCK **locallock)
+{
+#if PG_VERSION_NUM >= 180000
+	return LockAcquireExtended(tag, lockmode, session_lock, dont_wait,
+							   report_memory_error, locallock, false);
+#else
+	return LockAcquireExtended(tag, lockmode, session_lock, dont_wait,
+							   report_memory_error, locallock);
+#endif
+}
+
+/* 16 renamed it, and counts from 1 as before. */
+inline LocalPgBackendStatus *
+local_beentry_by_index(int index)
+{
+#if PG_VERSION_NUM >= 160000
+	return pgstat_get_local_beentry_by_index(index);
+#else
+	return pgstat_fetch_stat_local_beentry(index);
+#endif
+}
+
+/* 16 has one function for all objects that are not relations. */
+inline AclResult
+schema_aclcheck(Oid schema, Oid role, AclMode mode)
+{
+#if PG_VERSION_NUM >= 160000
+	return object_aclcheck(NamespaceRelationId, schema, role, mode);
+#else
+	return pg_namespace_aclcheck(schema, role, mode);
+#endif
+}
+
+/* 18 added STATE_STARTING. */
+inline bool
+backend_is_starting(BackendState state)
+{
+#if PG_VERSION_NUM >= 180000
+	return state == STATE_STARTING;
+#else
+	(void) state;
+	return false;
+#endif
+}
+
+/* 19 gives a tranche its name when it is made; before, each session told itself. */
+inline int
+new_lwlock_tranche(const char *name)
+{
+#if PG_VERSION_NUM >= 190000
+	return LWLockNewTrancheId(name);
+#else
+	(void) name;
+	return LWLockNewTrancheId();
+#endif
+}
+
+inline void
+register_lwlock_tranche(int tranche, const char *name)
+{
+#if PG_VERSION_NUM >= 190000
+	(void) tranche;
+	(void) name;
+#else
+	LWLockRegisterTranche(tranche, name);
+#endif
+}
+
+/*
+ * A piece of shared memory by name, made by make(place) if this is the first to
+ * ask; the same place in all sessions' eyes, and there until the server restarts.
+ * 17 brought a registry for this, 19 an argument to its callback; before, there
+ * is the memory that the server has to spare.  May ereport.
+ */
+#if PG_VERSION_NUM >= 170000
+
+constexpr bool shared_struct_can_be_reserved = false;
+
+inline void *
+shared_struct(const char *name, size_t size, void (*make) (void *))
+{
+	bool		found;
+
+#if PG_VERSION_NUM >= 190000
+	return GetNamedDSMSegment(name, size,
+							  [](void *place, void *argument) {
+								  reinterpret_cast<void (*) (void *)>(argument)(place);
+							  },
+							  &found, reinterpret_cast<void *>(make));
+#else
+	return GetNamedDSMSegment(name, size, make, &found);
+#endif
+}
+
+inline void
+reserve_shared_struct(const char *, size_t, void (*) (void *))
+{
+}
+
+#else
+
+constexpr bool shared_struct_can_be_reserved = true;
+
+inline void *
+shared_struct(const char *name, size_t size, void (*make) (void *))
+{
+	bool		found;
+	void	   *place;
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	place = ShmemInitStruct(name, size, &found);
+	if (!found)
+		make(place);
+	LWLockRelease(AddinShmemInitLock);
+	return place;
+}
+
+/* What the hooks of a preloaded library need to know. */
+struct ReservedStruct
+{
+	const char *name;
+	size_t		size;
+	void		(*make) (void *);
+	shmem_request_hook_type previous_request;
+	shmem_startup_hook_type previous_startup;
+};
+
+inline ReservedStruct reserved_struct;
+
+/* When preloading: have the memory set aside, and make it before anybody else can use it up. */
+inline void
+reserve_shared_struct(const char *name, size_t size, void (*make) (void *))
+{
+	if (!process_shared_preload_libraries_in_progress)
+		return;
+
+	reserved_struct = ReservedStruct{name, size, make, shmem_request_hook, shmem_startup_hook};
+	shmem_request_hook = []() {
+		if (reserved_struct.previous_request != nullptr)
+			reserved_struct.previous_request();
+		RequestAddinShmemSpace(CACHELINEALIGN(reserved_struct.size));
+	};
+	shmem_startup_hook = []() {
+		if (reserved_struct.previous_startup != nullptr)
+			reserved_struct.previous_startup();
+		shared_struct(reserved_struct.name, reserved_struct.size, reserved_struct.make);
+	};
+}
+
+#endif
+
+/* Up to 18 the lock tables begin with half of their entries and grow into spare memory. */
+constexpr bool lock_tables_grow = PG_VERSION_NUM < 190000;
+
+/* How much of shared memory is used.  19 keeps that elsewhere; the lock tables do not grow there. */
+inline Size
+used_shared_memory(const PGShmemHeader *segment) noexcept
+{
+#if PG_VERSION_NUM >= 190000
+	return segment->totalsize;
+#else
+	return *static_cast<const volatile Size *>(&segment->freeoffset);
+#endif
+}
+
+/*
+ * The bytes that the server has registered for a table in shared memory, if it is one that
+ * hash_control describes, with this many entries at most.  19 registers the whole
+ * table, the versions before only its header and directory.
+ */
+inline Size
+shared_table_size(HASHCTL *control, int64 entries)
+{
+#if PG_VERSION_NUM >= 190000
+	return hash_estimate_size(entries, control->entrysize);
+#else
+	control->dsize = control->max_dsize = hash_select_dirsize(static_cast<long>(entries));
+	return hash_get_shared_size(control, HASH_DIRSIZE);
+#endif
+}
+
+/*
+ * Attach to a table in shared memory that is there, with exactly that size: otherwise it would
+ * be made, or an error be raised.  19 has one number of entries instead of two.
+ */
+inline HTAB *
+attach_shared_table(const char *name, HASHCTL *control, int64 entries, int flags)
+{
+#if PG_VERSION_NUM >= 190000
+	return ShmemInitHash(name, entries, control, flags);
+#else
+	return ShmemInitHash(name, static_cast<long>(entries), static_cast<long>(entries), control, flags);
+#endif
+}
+
+/* 17 added the function that copies a key. */
+inline dshash_parameters
+hash_parameters(size_t key_size, size_t entry_size, int tranche)
+{
+	dshash_parameters parameters = {};
+
+	parameters.key_size = key_size;
+	parameters.entry_size = entry_size;
+	parameters.compare_function = dshash_memcmp;
+	parameters.hash_function = dshash_memhash;
+#if PG_VERSION_NUM >= 170000
+	parameters.copy_function = dshash_memcpy;
+#endif
+	parameters.tranche_id = tranche;
+	return parameters;
+}
+
+/* 17 added fdw_restrictinfo, 18 disabled_nodes. */
+inline ForeignPath *
+create_scan_path(PlannerInfo *root, RelOptInfo *table, double rows, Cost startup_cost, Cost total_cost)
+{
+#if PG_VERSION_NUM >= 180000
+	return create_foreignscan_path(root, table, nullptr, rows, 0, startup_cost, total_cost,
+								   nullptr, nullptr, nullptr, nullptr, nullptr);
+#elif PG_VERSION_NUM >= 170000
+	return create_foreignscan_path(root, table, nullptr, rows, startup_cost, total_cost,
+								   nullptr, nullptr, nullptr, nullptr, nullptr);
+#else
+	return create_foreignscan_path(root, table, nullptr, rows, startup_cost, total_cost,
+								   nullptr, nullptr, nullptr, nullptr);
+#endif
+}
+
+/* 16 changed SHM_QUEUE to dlist; C++ cannot use either's macros for walking. */
+#if PG_VERSION_NUM >= 160000
+using ListHead = dlist_head;
+using ListNode = dlist_node;
+#else
+using ListHead = SHM_QUEUE;
+using ListNode = SHM_QUEUE;
+#endif
+
+/*
+ * Call visit(object) for each object in the list until it returns false.
+ * offset is that of the list's node in the object.  The lock that protects the
+ * list must be held, and visit must not change it.  With &ListNode::prev the
+ * walk begins at the end.
+ */
+template <typename Object, typename Visit>
+inline void
+walk_list(ListHead *list, size_t offset, Visit visit, ListNode *ListNode::*link = &ListNode::next)
+{
+#if PG_VERSION_NUM >= 160000
+	ListNode   *end = &list->head;
+#else
+	ListNode   *end = list;
+#endif
+
+	/* A dlist that was only zeroed has no head to come back to. */
+	if (end->*link == nullptr)
+		return;
+	for (ListNode *node = end->*link; node != end; node = node->*link)
+	{
+		if (!visit(reinterpret_cast<Object *>(reinterpret_cast<char *>(node) - offset)))
+			return;
+	}
+}
+
+/*
+ * Call visit(proc) for each waiter of a lock in the queue's order, until it
+ * returns false.  16 made the queue a dclist; 19 gave it a link of its own.
+ */
+template <typename Visit>
+inline void
+walk_waiters(LOCK *lock, Visit visit)
+{
+#if PG_VERSION_NUM >= 190000
+	walk_list<PGPROC>(&lock->waitProcs.dlist, offsetof(PGPROC, waitLink), visit);
+#elif PG_VERSION_NUM >= 160000
+	walk_list<PGPROC>(&lock->waitProcs.dlist, offsetof(PGPROC, links), visit);
+#else
+	walk_list<PGPROC>(&lock->waitProcs.links, offsetof(PGPROC, links), visit);
+#endif
+}
+
+/* The same for each session's part in a lock, of holders and waiters alike. */
+template <typename Visit>
+inline void
+walk_proclocks(LOCK *lock, Visit visit)
+{
+	walk_list<PROCLOCK>(&lock->procLocks, offsetof(PROCLOCK, lockLink), visit);
+}
+
+}								/* namespace compat */
+}								/* namespace advisory */
+
+#endif							/* ADVISORY_EXT_BASE_COMPAT_H */

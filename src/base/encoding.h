@@ -1,0 +1,42 @@
+/*
+ * base/encoding.h
+ *		Text between the encodings of different databases.
+ */
+#ifndef ADVISORY_EXT_BASE_ENCODING_H
+#define ADVISORY_EXT_BASE_ENCODING_H
+
+#include <string_view>
+
+namespace advisory
+{
+
+/* The first so many bytes of a text that has at least as many. */
+inline std::string_view
+first_bytes(std::string_view text, size_t count) noexcept
+{
+	return std::string_view(text.data(), count);
+}
+
+/*
+ * Text of this database as UTF-8: the argument itself where nothing has to be
+ * done, else palloc'd.  Raises 22021 for bytes that are not valid UTF-8 in a
+ * SQL_ASCII database.
+ */
+std::string_view to_utf8(std::string_view text);
+
+/*
+ * UTF-8 as text of this database, zero-terminated and palloc'd.  Characters that
+ * its encoding does not have are escaped, as \u2603.  May ereport (out of memory).
+ */
+char	   *from_utf8(std::string_view utf8);
+
+/*
+ * Text from an unknown database, or a copy in which bytes that are not valid in
+ * this one's encoding are escaped, as \xe9.  Null for null.  May ereport (out of
+ * memory).
+ */
+char	   *escape_foreign(char *text);
+
+}								/* namespace advisory */
+
+#endif							/* ADVISORY_EXT_BASE_ENCODING_H */

@@ -1,0 +1,73 @@
+/*
+ * base/lockname.h
+ *		What a lock is called: its key, and the namespace and name behind it.
+ */
+#ifndef ADVISORY_EXT_BASE_LOCKNAME_H
+#define ADVISORY_EXT_BASE_LOCKNAME_H
+
+#include <string_view>
+
+#include "base/locktag.h"
+
+namespace advisory
+{
+
+struct Hold;
+
+/*
+ * The views point into memory of the caller (an SQL argument, as a rule), in
+ * the server's encoding and without a terminating zero.
+ */
+struct LockName
+{
+	Key			key;
+	std::string_view ns;		/* data() is null for a lock taken by key */
+	std::string_view name;		/* by key: the label; data() is null if none */
+	Hold	   *known;			/* the session's note that goes by this name, if there was one */
+	uint32		epoch;			/* of the notebook, when known was looked up */
+	uint32		hash;			/* of namespace and name, where they were looked up; else 0 */
+
+	bool		by_name() const noexcept
+	{
+		return ns.data() != nullptr;
+	}
+	bool		has_name() const noexcept
+	{
+		return name.data() != nullptr;
+	}
+};
+
+/* Longest namespace or name, in bytes, that a message shows whole. */
+constexpr int DISPLAYED_NAME_BYTES = 256;
+
+/*
+ * The lock as messages name it: billing/invoice:42, or the label, or the key
+ * as a number.  Long parts are cut at a character boundary and end in "...".
+ * The result is palloc'd.  May ereport (out of memory).
+ */
+char	   *display_name(const LockName &name);
+
+/*
+ * The arguments that name the lock in a call, as SQL literals: 'billing',
+ * 'invoice:42' for a lock by name, the key as a number otherwise; null where
+ * they would be too long for a hint.  The result is palloc'd.  May ereport
+ * (out of memory).
+ */
+char	   *call_arguments(const LockName &name);
+
+/* A palloc'd, zero-terminated copy.  May ereport (out of memory). */
+char	   *to_cstring(std::string_view text);
+
+/*
+ * The error fields schema_name (null for a lock by key) and constraint_name, by which a
+ * program finds the lock; palloc'd.  May ereport (out of memory).
+ */
+char	   *field_namespace(const LockName &name);
+char	   *field_name(const LockName &name);
+
+/* In ereport(): sets them.  Always 0. */
+int			set_lock_fields(const LockName &name);
+
+}								/* namespace advisory */
+
+#endif							/* ADVISORY_EXT_BASE_LOCKNAME_H */

@@ -1,0 +1,151 @@
+/*
+ * base/locktag.cpp
+ *		Keys, modes, scopes and the lock tags they make.
+ */
+#include "base/pg.h"
+
+#include "base/locktag.h"
+
+namespace advisory
+{
+
+const char *
+lockmode_name(LOCKMODE lockmode) noexcept
+{
+	/* The names as GetLockmodeName has them, without its table look-up. */
+	switch (lockmode)
+	{
+		case ExclusiveLock:
+			return mode_name(Mode::exclusive);
+		case ShareLock:
+			return mode_name(Mode::shared);
+		case AccessShareLock:
+			return "AccessShareLock";
+		case RowShareLock:
+			return "RowShareLock";
+		case RowExclusiveLock:
+			return "RowExclusiveLock";
+		case ShareUpdateExclusiveLock:
+			return "ShareUpdateExclusiveLock";
+		case ShareRowExclusiveLock:
+			return "ShareRowExclusiveLock";
+		case AccessExclusiveLock:
+			return "AccessExclusiveLock";
+		default:
+			return "unknown";
+	}
+}
+
+const char *
+kind_name(Kind kind) noexcept
+{
+	switch (kind)
+	{
+		case Kind::lock:
+		case Kind::pair:
+			return "lock";
+		case Kind::semaphore:
+			return "semaphore";
+		case Kind::queue:
+			return "queue";
+		case Kind::foreign:
+			break;
+	}
+	return "foreign";
+}
+
+static LOCKTAG
+make_tag(Oid database, Key key, int objsubid) noexcept
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_ADVISORY(tag, database,
+						 static_cast<uint32>(static_cast<uint64>(key.value) >> 32),
+						 static_cast<uint32>(key.value),
+						 static_cast<uint16>(objsubid));
+	return tag;
+}
+
+LOCKTAG
+lock_tag(Oid database, Key key) noexcept
+{
+	return make_tag(database, key, OBJSUBID_KEY);
+}
+
+LOCKTAG
+slot_tag(Oid database, Key key, int slot) noexcept
+{
+	return make_tag(database, key, OBJSUBID_SLOT_BASE + slot);
+}
+
+LOCKTAG
+queue_tag(Oid database, Key key) noexcept
+{
+	return make_tag(database, key, OBJSUBID_QUEUE);
+}
+
+static Kind
+kind_of(uint16 objsubid) noexcept
+{
+	if (objsubid == OBJSUBID_KEY)
+		return Kind::lock;
+	if (objsubid == OBJSUBID_PAIR)
+		return Kind::pair;
+	if (objsubid == OBJSUBID_QUEUE)
+		return Kind::queue;
+	if (objsubid > OBJSUBID_SLOT_BASE && objsubid <= OBJSUBID_SLOT_BASE + MAX_SLOTS)
+		return Kind::semaphore;
+	return Kind::foreign;
+}
+
+DecodedTag
+decode_tag(const LOCKTAG &tag) noexcept
+{
+	DecodedTag	decoded = {};
+
+	decoded.kind = kind_of(tag.locktag_field4);
+	decoded.database = tag.locktag_field1;
+	decoded.key.value = static_cast<int64>((static_cast<uint64>(tag.locktag_field2) << 32) |
+										   tag.locktag_field3);
+	decoded.key1 = static_cast<int32>(tag.locktag_field2);
+	decoded.key2 = static_cast<int32>(tag.locktag_field3);
+	decoded.objsubid = tag.locktag_field4;
+	if (decoded.kind == Kind::semaphore)
+		decoded.slot = tag.locktag_field4 - OBJSUBID_SLOT_BASE;
+	return decoded;
+}
+
+bool
+same_tag(const LOCKTAG &a, const LOCKTAG &b) noexcept
+{
+	return memcmp(&a, &b, sizeof(LOCKTAG)) == 0;
+}
+
+bool
+is_of_semaphore(const LOCKTAG &tag) noexcept
+{
+	return tag.locktag_field4 >= OBJSUBID_QUEUE && tag.locktag_field4 <= OBJSUBID_SLOT_BASE + MAX_SLOTS &&
+		tag.locktag_field4 != OBJSUBID_SLOT_BASE && tag.locktag_type == LOCKTAG_ADVISORY;
+}
+
+bool
+is_same_semaphore(const LOCKTAG &a, const LOCKTAG &b) noexcept
+{
+	return a.locktag_field1 == b.locktag_field1 && a.locktag_field2 == b.locktag_field2 &&
+		a.locktag_field3 == b.locktag_field3 && is_of_semaphore(a) && is_of_semaphore(b);
+}
+
+int
+compare_locktags(const void *a, const void *b) noexcept
+{
+	const DecodedTag tag_a = decode_tag(*static_cast<const LOCKTAG *>(a));
+	const DecodedTag tag_b = decode_tag(*static_cast<const LOCKTAG *>(b));
+
+	if (tag_a.database != tag_b.database)
+		return tag_a.database < tag_b.database ? -1 : 1;
+	if (!(tag_a.key == tag_b.key))
+		return tag_a.key.value < tag_b.key.value ? -1 : 1;
+	return static_cast<int>(tag_a.objsubid) - static_cast<int>(tag_b.objsubid);
+}
+
+}								/* namespace advisory */

@@ -1,0 +1,167 @@
+/*
+ * base/locktag.h
+ *		Keys, modes, scopes and the lock tags they make.
+ *
+ * Wording
+ *		key		64-bit lock identifier
+ *		mode	exclusive or shared
+ *		scope	session or transaction
+ *		slot	one of the K places of a semaphore, counted from 1
+ *
+ * Everything here is pure: no catalog, no shared memory, nothing that ereports.
+ *
+ * How a tag is laid out (all have LOCKTAG_ADVISORY; field 1 is the database):
+ *
+ *		field 2, field 3	field 4 (objsubid)	what it is
+ *		key high, key low	1					a lock by bigint key (ours and the built-ins')
+ *		key1, key2			2					a lock by int4 pair (the built-ins')
+ *		key high, key low	16383				the queue of a semaphore
+ *		key high, key low	16384 + slot		a slot of a semaphore, slot 1 to 16000
+ *		anything			anything else		foreign
+ */
+#ifndef ADVISORY_EXT_BASE_LOCKTAG_H
+#define ADVISORY_EXT_BASE_LOCKTAG_H
+
+namespace advisory
+{
+
+struct Key
+{
+	int64		value;
+};
+
+inline bool
+operator==(Key a, Key b) noexcept
+{
+	return a.value == b.value;
+}
+
+/*
+ * For hash tables in memory: of a key, and of what else it is told from others by.
+ * The keys of names are evenly spread, those that people choose are not.
+ */
+inline uint32
+hash_of_key(int64 key, uint32 besides) noexcept
+{
+	uint64		bits = static_cast<uint64>(key);
+
+	return murmurhash32(static_cast<uint32>(bits) ^ murmurhash32(static_cast<uint32>(bits >> 32) ^ besides));
+}
+
+enum class Mode
+{
+	exclusive,
+	shared
+};
+
+enum class Scope
+{
+	session,
+	transaction
+};
+
+constexpr Mode ALL_MODES[] = {Mode::exclusive, Mode::shared};
+constexpr int MODES = 2;
+constexpr int SCOPES = 2;
+
+constexpr int
+index_of(Mode mode) noexcept
+{
+	return static_cast<int>(mode);
+}
+
+constexpr int
+index_of(Scope scope) noexcept
+{
+	return static_cast<int>(scope);
+}
+
+/* The lock manager's mode for ours. */
+constexpr LOCKMODE
+lockmode_of(Mode mode) noexcept
+{
+	return mode == Mode::exclusive ? ExclusiveLock : ShareLock;
+}
+
+/* "exclusive" or "shared", as in messages and views. */
+constexpr const char *
+mode_name(Mode mode) noexcept
+{
+	return mode == Mode::exclusive ? "exclusive" : "shared";
+}
+
+/*
+ * The same for a mode that the lock manager shows.  Advisory locks taken by
+ * others can have any of its modes; those that are not ours keep the server's
+ * name for them.
+ */
+const char *lockmode_name(LOCKMODE lockmode) noexcept;
+
+constexpr const char *
+scope_name(Scope scope) noexcept
+{
+	return scope == Scope::session ? "session" : "transaction";
+}
+
+/* What a tag stands for. */
+enum class Kind
+{
+	lock,						/* by bigint key */
+	pair,						/* by two int4 keys; also shown as a lock */
+	semaphore,					/* a slot */
+	queue,						/* the line before a semaphore's slots */
+	foreign						/* somebody else's use of other objsubids */
+};
+
+constexpr uint16 OBJSUBID_KEY = 1;
+constexpr uint16 OBJSUBID_PAIR = 2;
+constexpr uint16 OBJSUBID_QUEUE = 16383;
+constexpr uint16 OBJSUBID_SLOT_BASE = 16384;
+constexpr int MAX_SLOTS = 16000;
+
+/* No slot; they are counted from 1. */
+constexpr int NO_SLOT = 0;
+
+struct DecodedTag
+{
+	Kind		kind;
+	Oid			database;
+	Key			key;			/* lock, semaphore, queue */
+	int32		key1;			/* pair and foreign: the two halves, signed */
+	int32		key2;
+	int			slot;			/* semaphore */
+	uint16		objsubid;
+};
+
+/* Has it one 64-bit key, rather than two halves? */
+constexpr bool
+has_key(Kind kind) noexcept
+{
+	return kind != Kind::pair && kind != Kind::foreign;
+}
+
+/* "lock", "semaphore", "queue" or "foreign", as in the views. */
+const char *kind_name(Kind kind) noexcept;
+
+/* The tag of the lock with this key in this database; of a semaphore's slot, or of its queue. */
+LOCKTAG lock_tag(Oid database, Key key) noexcept;
+LOCKTAG slot_tag(Oid database, Key key, int slot) noexcept;
+LOCKTAG queue_tag(Oid database, Key key) noexcept;
+
+/* Take a LOCKTAG_ADVISORY tag apart. */
+DecodedTag decode_tag(const LOCKTAG &tag) noexcept;
+
+bool same_tag(const LOCKTAG &a, const LOCKTAG &b) noexcept;
+
+/* Is this advisory lock's tag that of a slot, or of a queue? */
+bool is_of_semaphore(const LOCKTAG &tag) noexcept;
+
+/* Are these two of the same semaphore? */
+bool is_same_semaphore(const LOCKTAG &a, const LOCKTAG &b) noexcept;
+
+/* For qsort: by database, then key, then objsubid. */
+int compare_locktags(const void *a, const void *b) noexcept;
+
+}								/* namespace advisory */
+
+#endif							/* ADVISORY_EXT_BASE_LOCKTAG_H */

@@ -1,0 +1,49 @@
+/*
+ * base/sqlfunction.h
+ *		Making C functions that SQL can call out of C++ ones.
+ */
+#ifndef ADVISORY_EXT_BASE_SQLFUNCTION_H
+#define ADVISORY_EXT_BASE_SQLFUNCTION_H
+
+/*
+ * Export implementation, a function of fcinfo, to SQL as symbol.  Nothing else of
+ * the library is visible from outside.
+ */
+#define ADVISORY_SQL_FUNCTION(symbol, ...) \
+	_Pragma("GCC visibility push(default)") \
+	extern "C" { \
+	PG_FUNCTION_INFO_V1(symbol); \
+	Datum \
+	symbol(PG_FUNCTION_ARGS) \
+	{ \
+		return __VA_ARGS__(fcinfo); \
+	} \
+	} \
+	_Pragma("GCC visibility pop") \
+	extern int	advisory_no_such_variable
+
+/*
+ * The same for a template over how the lock is named, once for each way:
+ * symbol_text, symbol_bigint and symbol_uuid.
+ */
+#define ADVISORY_SQL_NAME_FUNCTIONS(symbol, implementation, ...) \
+	ADVISORY_SQL_FUNCTION(symbol##_text, implementation<ByText, ##__VA_ARGS__>); \
+	ADVISORY_SQL_FUNCTION(symbol##_bigint, implementation<ByBigint, ##__VA_ARGS__>); \
+	ADVISORY_SQL_FUNCTION(symbol##_uuid, implementation<ByUuid, ##__VA_ARGS__>)
+
+namespace advisory
+{
+
+/* A set-returning function whose rows show() adds. */
+template <void (*show) (ReturnSetInfo *), uint32 flags = 0>
+Datum
+rows_function(FunctionCallInfo fcinfo)
+{
+	InitMaterializedSRF(fcinfo, flags);
+	show(reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo));
+	return Datum(0);
+}
+
+}								/* namespace advisory */
+
+#endif							/* ADVISORY_EXT_BASE_SQLFUNCTION_H */

@@ -1,0 +1,42 @@
+/*
+ * core/holders.h
+ *		Who stands in the way: for people, in errors; and how to be rid of them.
+ */
+#ifndef ADVISORY_EXT_CORE_HOLDERS_H
+#define ADVISORY_EXT_CORE_HOLDERS_H
+
+#include "core/request.h"
+
+namespace advisory
+{
+
+struct Blockers
+{
+	char	   *description;	/* null if nobody is in the way any more */
+	int			holder_pid;		/* a session that holds the lock; 0 if none does */
+	char	   *holder_gid;		/* a prepared transaction that does; null if none does */
+};
+
+/*
+ * Who keeps this session from having the lock in this mode, a sentence each:
+ * those that hold a conflicting mode, and those that wait for one.  State and
+ * times only of sessions that the current user may see.  The description is
+ * palloc'd.  May ereport.
+ */
+Blockers	find_blockers(const LockName &name, Mode mode);
+
+/* The same for a semaphore's slots up to this one, and those that wait for them. */
+Blockers	find_slot_blockers(const LockName &name, int slots);
+
+/*
+ * End the session with this pid if it holds the lock at that moment, and wait
+ * for its end (an immediate timeout does not wait).  True: it is gone, or
+ * signalled where there was to be no waiting.  False, with a WARNING: it does
+ * not hold the lock, could not be signalled, or was still there at the end of
+ * the timeout.  Raises 42501 under pg_terminate_backend()'s rules.
+ */
+bool		terminate_holder(const LockName &name, int pid, Timeout timeout);
+
+}								/* namespace advisory */
+
+#endif							/* ADVISORY_EXT_CORE_HOLDERS_H */

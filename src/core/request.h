@@ -1,0 +1,98 @@
+/*
+ * core/request.h
+ *		What somebody asks for.
+ */
+#ifndef ADVISORY_EXT_CORE_REQUEST_H
+#define ADVISORY_EXT_CORE_REQUEST_H
+
+#include "base/lockname.h"
+
+namespace advisory
+{
+
+/* How long to wait: for ever, not at all, or so many milliseconds. */
+class Timeout
+{
+public:
+	static constexpr Timeout forever() noexcept
+	{
+		return Timeout(-1);
+	}
+	static constexpr Timeout immediate() noexcept
+	{
+		return Timeout(0);
+	}
+	static constexpr Timeout of(int milliseconds) noexcept
+	{
+		return Timeout(milliseconds);
+	}
+	bool		is_forever() const noexcept
+	{
+		return ms < 0;
+	}
+	bool		is_immediate() const noexcept
+	{
+		return ms == 0;
+	}
+	/* Only for a timeout that is not for ever. */
+	int			milliseconds() const noexcept
+	{
+		return ms;
+	}
+
+private:
+	explicit constexpr Timeout(int milliseconds) noexcept : ms(milliseconds)
+	{
+	}
+	int			ms;
+};
+
+/* A timeout that runs from the moment this is made; for waits in several steps. */
+class Deadline
+{
+public:
+	explicit Deadline(Timeout timeout) noexcept
+		: timeout(timeout), start(GetCurrentTimestamp())
+	{
+	}
+	/* What is left of it, in whole milliseconds rounded up. */
+	Timeout		remaining() const noexcept;
+
+private:
+	Timeout		timeout;
+	TimestampTz start;
+};
+
+/* Which lock, and how; or a slot of which semaphore. */
+struct LockRequest
+{
+	LockName	name;
+	Mode		mode;
+	Scope		scope;
+	int			slots = 0;		/* of the semaphore; 0 where the lock is meant */
+
+	bool		is_for_slot() const noexcept
+	{
+		return slots > 0;
+	}
+	/* The lock that is asked for; of a semaphore, the one to wait for. */
+	LOCKTAG		tag() const noexcept
+	{
+		if (!is_for_slot())
+			return lock_tag(MyDatabaseId, name.key);
+		return slots == 1 ? slot_tag(MyDatabaseId, name.key, slots) : queue_tag(MyDatabaseId, name.key);
+	}
+};
+
+/* Several locks, and the elements of the SQL array that named them. */
+struct LockNames
+{
+	LockName   *locks;
+	Datum	   *elements;		/* the array's own elements, in its order */
+	int			count;
+	Oid			element_type;
+};
+
+}								/* namespace advisory */
+
+#endif							/* ADVISORY_EXT_CORE_REQUEST_H */

@@ -1,0 +1,151 @@
+/*
+ * server/locktable.h
+ *		Reading locks, advisory ones above all, out of the server's lock table.
+ *
+ * Never more than one of the table's partitions is locked at a time, and that
+ * one in shared mode, so a reader holds up no more than 1/16 of the server's
+ * locking and only for the time of its own partition.  What comes back is
+ * therefore not one instant: a lock that moves meanwhile may appear twice or
+ * not at all.  What is said of one lock (its holders, its waiters, who blocks
+ * whom) is of one instant.
+ */
+#ifndef ADVISORY_EXT_SERVER_LOCKTABLE_H
+#define ADVISORY_EXT_SERVER_LOCKTABLE_H
+
+#include "base/locktag.h"
+
+namespace advisory
+{
+
+/* One mode that a session or prepared transaction holds or waits for. */
+struct LockEntry
+{
+	LOCKTAG		tag;
+	int			proc_number;	/* in the server's array of processes */
+	int			pid;			/* 0 for a prepared transaction */
+	int			leader_pid;		/* of its lock group, by which others know it; else pid */
+	TransactionId xid;			/* of a prepared transaction */
+	Oid			role;			/* of the session; invalid if it has none */
+	LOCKMODE	lockmode;
+	LOCKMASK	held_modes;		/* all that it holds of this lock */
+	bool		granted;
+	bool		is_head;		/* in the front row of a semaphore's line (slotlocks.h) */
+	int			slots;			/* of the semaphore that it waits for, as it says; 0 if that is not known */
+	TimestampTz wait_start;		/* 0 where not waiting, or not yet known */
+	int			first_blocker;	/* in LockEntries.blockers */
+	int			blocker_count;
+};
+
+/* The pid by which others know an entry's session; 0 for a prepared transaction. */
+int			session_pid(const LockEntry &entry) noexcept;
+
+/* The waiters of a lock stand together, in the order of their queue. */
+struct LockEntries
+{
+	LockEntry  *entries;
+	int			count;
+	int		   *blockers;		/* pids; 0 stands for a prepared transaction */
+	int			blocker_count;
+	bool		has_prepared;
+};
+
+/*
+ * Every advisory lock and waiter on the server, session by session within a
+ * partition.  Takes each partition's lock once (again, if its memory was too
+ * small).  May ereport (out of memory, cancellation) with no lock held.
+ */
+LockEntries read_all_locks();
+
+/* The same of semaphores only: who has slots, and who has or waits for queues. */
+LockEntries read_all_slots();
+
+/*
+ * Call visit(tag, argument) for the tag of each advisory lock that a session or
+ * prepared transaction holds or waits for, as often as there are such.  visit runs
+ * with a partition locked: it must be quick, must not ereport and must not lock.
+ */
+void		visit_locked_tags(void (*visit) (const LOCKTAG &tag, void *argument), void *argument);
+
+/* How many entries of the server's two lock tables are used for locks of one type. */
+struct PoolTypeUse
+{
+	int64		locks;
+	int64		holders;		/* one for each session that holds or awaits such a lock */
+};
+
+constexpr int POOL_TYPES = LOCKTAG_LAST_TYPE + 1;
+
+/* How many locks in the tables a session or prepared transaction holds or awaits. */
+struct PoolSessionUse
+{
+	LockEntry	holder;			/* one of them: who it is */
+	int64		locks;
+	int64		advisory_locks;
+};
+
+/*
+ * Count what is in the lock tables: in types[POOL_TYPES] by the type of the lock, and
+ * by session, with those that have any (palloc'd).  Visits every lock, one partition
+ * after the other.  May ereport (out of memory, cancellation) with no lock held.
+ */
+void		read_pool_use(PoolTypeUse *types, PoolSessionUse **sessions, int *session_count);
+
+/* As read_all_locks, of one lock; takes one partition's lock. */
+LockEntries read_lock(const LOCKTAG &tag);
+
+/*
+ * Every lock, of any type, that somebody waits for: lock by lock all that hold
+ * it, then its whole queue.  Costs by the number of sessions and of waits, not by
+ * that of locks.
+ */
+LockEntries read_all_waits();
+
+/* What this session holds, of every kind and in both scopes.  May ereport. */
+LockEntries read_my_locks();
+
+/*
+ * Does this session hold anything that others may wait for: a lock of any type that has
+ * waiters, or a slot of a semaphore?
+ */
+bool		am_i_in_the_way();
+
+/*
+ * Does this session hold a lock that is no advisory one, but for that on its transaction's
+ * own number?
+ */
+bool		have_other_locks();
+
+/* Does this session hold this lock, of any type, and somebody wait for it? */
+bool		is_mine_awaited(const LOCKTAG &tag);
+
+/*
+ * Fill in who is in each waiter's way: those that hold a conflicting mode, and
+ * those that wait for one further ahead in the queue, as pg_blocking_pids() has
+ * it.  May ereport.
+ */
+void		find_all_blockers(LockEntries *found);
+
+/*
+ * Is other, which holds the same lock or is ahead in its queue, in the waiter's
+ * way?  A session that holds several conflicting modes stands there once, with
+ * the first of them; one that also waits, as a holder only.
+ */
+bool		is_in_the_way(const LockEntry &other, const LockEntry &waiter);
+
+/* Does an entry hold a slot that is in the way of one that waits for a slot of the same semaphore? */
+bool		is_slot_in_the_way(const LockEntry &holder, const LockEntry &waiter) noexcept;
+
+/* Does anybody hold this lock at the moment?  May ereport. */
+bool		is_held_by_anybody(const LOCKTAG &tag);
+
+/*
+ * Send SIGTERM to the session with this pid, provided that it holds the lock at
+ * that very moment: the partition stays locked in between, so that it cannot
+ * let go.  Returns whether it does; *sent says whether the signal went out
+ * (errno says why not).  Checks no privilege.
+ */
+bool		signal_holder(const LOCKTAG &tag, int pid, bool *sent);
+
+}								/* namespace advisory */
+
+#endif							/* ADVISORY_EXT_SERVER_LOCKTABLE_H */

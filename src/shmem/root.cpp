@@ -1,0 +1,142 @@
+/*
+ * shmem/root.cpp
+ *		The memory that sessions share, had without preloading.
+ *
+ * The root is made once by whoever comes first, under a lock of the server's.
+ * Everything in it is made later, under the root's own lock and each by itself,
+ * so that a session that runs out of memory half-way leaves the rest to the next.
+ */
+#include "base/pg.h"
+
+#include "base/compat.h"
+#include "shmem/root.h"
+
+namespace advisory
+{
+
+static constexpr int RETRY_AFTER_MS = 1000;
+static constexpr int FAILURE_BYTES = 256;
+
+/* Both null, or both there. */
+static SharedRoot *root = nullptr;
+static dsa_area *area = nullptr;
+static TimestampTz retry_at = 0;
+static bool notified = false;
+static char last_failure[FAILURE_BYTES] = "";
+
+const char *
+shared_last_failure() noexcept
+{
+	return last_failure;
+}
+
+void
+shared_swallow_error(MemoryContext context, ResourceOwner owner)
+{
+	ErrorData  *error;
+
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+	error = CopyErrorData();
+	if (ERRCODE_TO_CATEGORY(error->sqlerrcode) == ERRCODE_OPERATOR_INTERVENTION)
+		PG_RE_THROW();
+	FlushErrorState();
+
+	/* As the end of a transaction would; nobody calls us with one of his own held. */
+	LWLockReleaseAll();
+	strlcpy(last_failure, error->message, sizeof(last_failure));
+	FreeErrorData(error);
+	retry_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), RETRY_AFTER_MS);
+}
+
+bool
+shared_is_short()
+{
+	return retry_at != 0 && GetCurrentTimestamp() < retry_at;
+}
+
+static void
+make_root(void *place)
+{
+	auto	   *made = static_cast<SharedRoot *>(place);
+
+	memset(static_cast<void *>(made), 0, sizeof(*made));
+	made->tranche = compat::new_lwlock_tranche("advisory_ext");
+	LWLockInitialize(&made->lock, made->tranche);
+	made->area = DSM_HANDLE_INVALID;
+	made->directory = InvalidDsaPointer;
+	made->published = InvalidDsaPointer;
+	made->boards = InvalidDsaPointer;
+	LWLockInitialize(&made->deadlock, made->tranche);
+}
+
+static dsa_area *
+attach_area(SharedRoot *found)
+{
+	dsa_area   *attached;
+
+	LWLockAcquire(&found->lock, LW_EXCLUSIVE);
+	if (found->area == DSM_HANDLE_INVALID)
+	{
+		attached = dsa_create(found->tranche);
+		dsa_pin(attached);
+		found->area = dsa_get_handle(attached);
+	}
+	else
+		attached = dsa_attach(found->area);
+	dsa_pin_mapping(attached);
+	LWLockRelease(&found->lock);
+	return attached;
+}
+
+static void
+attach()
+{
+	auto	   *found = static_cast<SharedRoot *>(compat::shared_struct(ADVISORY_EXT_SHARED_NAME, sizeof(SharedRoot),
+																		make_root));
+
+	compat::register_lwlock_tranche(found->tranche, "advisory_ext");
+	area = attach_area(found);
+	root = found;
+}
+
+static void
+notify()
+{
+	notified = true;
+	ereport(NOTICE,
+			(errmsg("names of advisory locks are not shared with other sessions for now"),
+			 errdetail("The locks themselves are not affected. The server said: %s", last_failure),
+			 compat::shared_struct_can_be_reserved
+			 ? errhint("Preload the library (shared_preload_libraries) to reserve the memory.") : 0));
+}
+
+SharedRoot *
+shared_root()
+{
+	if (root != nullptr)
+		return root;
+	if (!shared_is_short() && !shared_attempt(attach) && !notified)
+		notify();
+	return root;
+}
+
+SharedRoot *
+shared_root_if_attached() noexcept
+{
+	return root;
+}
+
+dsa_area *
+shared_area() noexcept
+{
+	return area;
+}
+
+void
+shared_init()
+{
+	compat::reserve_shared_struct(ADVISORY_EXT_SHARED_NAME, sizeof(SharedRoot), make_root);
+}
+
+}								/* namespace advisory */

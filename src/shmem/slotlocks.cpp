@@ -1,0 +1,165 @@
+/*
+ * shmem/slotlocks.cpp
+ *		Who waits for slots of semaphores, as one more kind of lock entries.
+ */
+#include "base/pg.h"
+
+#include "shmem/published.h"
+#include "shmem/root.h"
+#include "shmem/slotlocks.h"
+
+namespace advisory
+{
+
+static bool
+is_queue(const LockEntry &entry) noexcept
+{
+	return is_of_semaphore(entry.tag) && entry.tag.locktag_field4 == OBJSUBID_QUEUE;
+}
+
+static const PublishedWait *
+find_wait(const PublishedWait *waits, int count, const LockEntry &entry) noexcept
+{
+	for (int i = 0; i < count; i++)
+	{
+		if (waits[i].proc_number == entry.proc_number && waits[i].pid == entry.pid &&
+			is_same_semaphore(waits[i].tag, entry.tag))
+			return &waits[i];
+	}
+	return nullptr;
+}
+
+/*
+ * Of the queue's lock only what says that a session is in the front row (semaphore.cpp):
+ * its door, and a look whether there is a line, are nobody's wait.
+ */
+static void
+drop_doors(LockEntries *found) noexcept
+{
+	int			kept = 0;
+
+	for (int i = 0; i < found->count; i++)
+	{
+		const LockEntry &entry = found->entries[i];
+
+		if (!entry.granted || !is_queue(entry) || entry.lockmode == RowExclusiveLock)
+			found->entries[kept++] = entry;
+	}
+	found->count = kept;
+}
+
+void
+mark_slot_waits(LockEntries *found)
+{
+	PublishedWait *waits = nullptr;
+	int			count = 0;
+
+	drop_doors(found);
+
+	for (int i = 0; i < found->count; i++)
+	{
+		LockEntry  &entry = found->entries[i];
+		const PublishedWait *wait;
+
+		if (!is_of_semaphore(entry.tag) || (entry.granted && !is_queue(entry)))
+			continue;
+		CHECK_FOR_INTERRUPTS();
+		if (waits == nullptr)
+			waits = read_slot_waits(&count);
+		if (entry.granted)
+		{
+			entry.is_head = true;
+			entry.granted = false;
+			entry.held_modes = 0;
+			entry.lockmode = ExclusiveLock;
+		}
+		wait = find_wait(waits, count, entry);
+		if (wait == nullptr)
+			continue;
+		entry.slots = wait->slots;
+		entry.wait_start = wait->since;
+	}
+}
+
+/* By lock; who holds it, then the front row by its age, then the queue in its order. */
+static int
+compare_entries(const void *a, const void *b) noexcept
+{
+	auto	   *entry_a = static_cast<const LockEntry *>(a);
+	auto	   *entry_b = static_cast<const LockEntry *>(b);
+	int			result = compare_locktags(&entry_a->tag, &entry_b->tag);
+
+	if (result == 0)
+		result = static_cast<int>(entry_b->granted) - static_cast<int>(entry_a->granted);
+	if (result == 0)
+		result = static_cast<int>(entry_b->is_head) - static_cast<int>(entry_a->is_head);
+	if (result == 0 && entry_a->is_head && entry_a->wait_start != entry_b->wait_start)
+		result = entry_a->wait_start < entry_b->wait_start ? -1 : 1;
+	/* Where they stood before: the lock manager's own order. */
+	return result != 0 ? result : entry_a->first_blocker - entry_b->first_blocker;
+}
+
+void
+sort_slot_entries(LockEntries *found)
+{
+	for (int i = 0; i < found->count; i++)
+		found->entries[i].first_blocker = i;
+	if (found->count > 1)
+		qsort(found->entries, found->count, sizeof(LockEntry), compare_entries);
+	for (int i = 0; i < found->count; i++)
+		found->entries[i].first_blocker = 0;
+}
+
+static bool
+has_slot_wait(const LockEntries &found)
+{
+	int			count;
+
+	for (int i = 0; i < found.count; i++)
+	{
+		if (is_of_semaphore(found.entries[i].tag))
+			return true;
+	}
+	/* Where nobody can say anything it takes a look. */
+	if (shared_root_if_attached() == nullptr)
+		return true;
+	read_slot_waits(&count);
+	return count > 0;
+}
+
+static LockEntries
+add_slots(const LockEntries &waits)
+{
+	LockEntries slots = read_all_slots();
+	LockEntries all = {};
+
+	mark_slot_waits(&slots);
+	sort_slot_entries(&slots);
+	all.entries = static_cast<LockEntry *>(palloc_extended(sizeof(LockEntry) * (waits.count + slots.count + 1),
+														   MCXT_ALLOC_HUGE));
+	for (int i = 0; i < waits.count; i++)
+	{
+		if (!is_of_semaphore(waits.entries[i].tag))
+			all.entries[all.count++] = waits.entries[i];
+	}
+	for (int i = 0; i < slots.count; i++)
+		all.entries[all.count++] = slots.entries[i];
+	all.has_prepared = waits.has_prepared || slots.has_prepared;
+	return all;
+}
+
+LockEntries
+read_all_waits_and_all_slots()
+{
+	return add_slots(read_all_waits());
+}
+
+LockEntries
+read_all_waits_and_slots()
+{
+	LockEntries waits = read_all_waits();
+
+	return has_slot_wait(waits) ? add_slots(waits) : waits;
+}
+
+}								/* namespace advisory */

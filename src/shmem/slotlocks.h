@@ -1,0 +1,41 @@
+/*
+ * shmem/slotlocks.h
+ *		Who waits for slots of semaphores, as one more kind of lock entries.
+ *
+ * In the server's eyes the front row of a semaphore's line (semaphore.h) has the queue's
+ * lock and waits for nothing.  Here it waits, as those behind it do: its entries are not
+ * granted, and come before those of the queue.
+ */
+#ifndef ADVISORY_EXT_SHMEM_SLOTLOCKS_H
+#define ADVISORY_EXT_SHMEM_SLOTLOCKS_H
+
+#include "server/locktable.h"
+
+namespace advisory
+{
+
+/*
+ * Mark those in front rows as waiting, and note since when and for how many
+ * slots all that wait for slots do so, as far as they say it.  May ereport.
+ */
+void		mark_slot_waits(LockEntries *found);
+
+/*
+ * As read_all_waits(), with every semaphore that somebody waits for: lock by lock all that
+ * hold it, then its whole queue; a semaphore's locks stand together, the queue first.
+ * May ereport.
+ */
+LockEntries read_all_waits_and_slots();
+
+/* The same, also if nobody says that he waits for a slot. */
+LockEntries read_all_waits_and_all_slots();
+
+/*
+ * Sort entries of semaphores (marked, see above): semaphore by semaphore, its queue in
+ * the order of the line, then its slots in theirs; who has one before who waits for it.
+ */
+void		sort_slot_entries(LockEntries *found);
+
+}								/* namespace advisory */
+
+#endif							/* ADVISORY_EXT_SHMEM_SLOTLOCKS_H */

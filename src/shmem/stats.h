@@ -1,0 +1,82 @@
+/*
+ * shmem/stats.h
+ *		What is counted about each name.
+ *
+ * The counters are atomics in shared memory: everything is counted exactly, and
+ * without a lock.  What is held at the moment is not in here yet, but in what its
+ * holders publish; whoever reads adds it.  Times are in microseconds.
+ */
+#ifndef ADVISORY_EXT_SHMEM_STATS_H
+#define ADVISORY_EXT_SHMEM_STATS_H
+
+namespace advisory
+{
+
+/* What can happen to somebody who asks for a lock. */
+enum class Event
+{
+	acquired,					/* it was granted */
+	contended,					/* it had to be waited for, however that ended */
+	failed,						/* it was not free, and not to be waited for */
+	timed_out,					/* a timeout or lock_timeout ended the wait */
+	skipped						/* run() did nothing since it was taken */
+};
+
+constexpr int EVENTS = 5;
+
+constexpr int
+index_of(Event event) noexcept
+{
+	return static_cast<int>(event);
+}
+
+/* How long something took, all times together and the longest. */
+struct Duration
+{
+	pg_atomic_uint64 total;
+	pg_atomic_uint64 longest;
+};
+
+struct NameStats
+{
+	pg_atomic_uint64 events[EVENTS];
+	pg_atomic_uint64 last_acquired_at;
+	Duration	hold;
+	Duration	wait;
+	pg_atomic_uint64 since;		/* when counting began */
+	pg_atomic_uint64 reset_at;	/* what was acquired before does not count; 0 for never */
+};
+
+/* The same at one moment, for reading. */
+struct StatsCopy
+{
+	int64		events[EVENTS];
+	int64		wait_total;
+	int64		wait_max;
+	int64		hold_total;
+	int64		hold_max;
+	TimestampTz last_acquired_at;	/* 0 for never */
+	TimestampTz since;
+	TimestampTz reset_at;
+};
+
+/* When they were last set to zero; 0 for never. */
+TimestampTz stats_reset_at(NameStats *stats) noexcept;
+
+/* Something counts that began then, maybe before they did. */
+void		stats_note_since(NameStats *stats, TimestampTz since) noexcept;
+
+/* Before anybody else can see them; counting began at since. */
+void		stats_init(NameStats *stats, TimestampTz since) noexcept;
+
+/* Begin again from zero. */
+void		stats_clear(NameStats *stats) noexcept;
+
+void		stats_count(NameStats *stats, Event event, int64 times) noexcept;
+void		stats_note_acquired(NameStats *stats, TimestampTz at) noexcept;
+void		stats_add(Duration *duration, TimestampTz from, TimestampTz to) noexcept;
+StatsCopy	stats_read(NameStats *stats) noexcept;
+
+}								/* namespace advisory */
+
+#endif							/* ADVISORY_EXT_SHMEM_STATS_H */

@@ -1,0 +1,30 @@
+/*
+ * sql/keys.cpp
+ *		SQL: key().
+ */
+#include "base/pg.h"
+
+#include "sql/args.h"
+#include "base/key.h"
+#include "base/sqlfunction.h"
+
+namespace advisory
+{
+
+static Datum
+key_of_name_alone(FunctionCallInfo fcinfo)
+{
+	PG_RETURN_INT64(key_of(text_argument(fcinfo, 0, "name")).value);
+}
+
+template <typename By>
+static Datum
+key_of_lock(FunctionCallInfo fcinfo)
+{
+	PG_RETURN_INT64(By::read(fcinfo).key.value);
+}
+
+ADVISORY_SQL_FUNCTION(advisory_key_name, key_of_name_alone);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_key, key_of_lock);
+
+}								/* namespace advisory */

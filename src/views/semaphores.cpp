@@ -1,0 +1,117 @@
+/*
+ * views/semaphores.cpp
+ *		The rows of advisory.semaphores.
+ */
+#include "base/pg.h"
+
+#include "core/visiblename.h"
+#include "views/semaphores.h"
+#include "shmem/slotlocks.h"
+#include "base/srf.h"
+
+namespace advisory
+{
+
+namespace
+{
+
+/* What is known of one semaphore. */
+struct Usage
+{
+	const LockEntry *shown;		/* by which its name is found */
+	int			slots;			/* the most that anybody says; 0 if nobody does */
+	bool		disagree;
+	int			in_use;
+	int			waiting;
+	Datum	   *holders;
+};
+
+}								/* anonymous namespace */
+
+static void
+note_slots(Usage *usage, int slots) noexcept
+{
+	if (slots == 0)
+		return;
+	usage->disagree = usage->disagree || (usage->slots != 0 && usage->slots != slots);
+	usage->slots = Max(usage->slots, slots);
+}
+
+static void
+add_entry(Usage *usage, const LockEntry &entry, Names *names)
+{
+	if (!entry.granted)
+	{
+		usage->waiting++;
+		note_slots(usage, entry.slots);
+		return;
+	}
+	if (const PublishedHold *hold = names->published(entry))
+		note_slots(usage, hold->slots);
+	usage->holders[usage->in_use++] = Int32GetDatum(entry.leader_pid);
+	usage->shown = &entry;
+}
+
+static void
+show_usage(const Usage &usage, Names *names, ReturnSetInfo *result)
+{
+	ShownTexts	name = names->texts_of(*usage.shown);
+	Row			row;
+
+	row.add(name.ns);
+	row.add(name.name);
+	row.add_int64(decode_tag(usage.shown->tag).key.value);
+	if (usage.slots > 0)
+		row.add_int32(usage.slots);
+	else
+		row.add_null();
+	row.add_int32(usage.in_use);
+	if (usage.slots > 0)
+		row.add_int32(Max(usage.slots - usage.in_use, 0));
+	else
+		row.add_null();
+	row.add_int32(usage.waiting);
+	row.add(PointerGetDatum(construct_array(usage.holders, usage.in_use, INT4OID, sizeof(int32), true, TYPALIGN_INT)));
+	row.add_bool(usage.disagree);
+	row.put(result);
+}
+
+static void
+drop_other_databases(LockEntries *found) noexcept
+{
+	int			kept = 0;
+
+	for (int i = 0; i < found->count; i++)
+	{
+		if (found->entries[i].tag.locktag_field1 == MyDatabaseId)
+			found->entries[kept++] = found->entries[i];
+	}
+	found->count = kept;
+}
+
+void
+show_semaphores(ReturnSetInfo *result)
+{
+	LockEntries found = read_all_slots();
+
+	mark_slot_waits(&found);
+	drop_other_databases(&found);
+	if (found.count == 0)
+		return;
+	sort_slot_entries(&found);
+
+	Names		names(found.count);
+	auto	   *holders = static_cast<Datum *>(palloc_extended(sizeof(Datum) * found.count, MCXT_ALLOC_HUGE));
+
+	for (int first = 0, next; first < found.count; first = next)
+	{
+		Usage		usage = {&found.entries[first], 0, false, 0, 0, holders};
+
+		CHECK_FOR_INTERRUPTS();
+		for (next = first; next < found.count && is_same_semaphore(found.entries[next].tag, found.entries[first].tag); next++)
+			add_entry(&usage, found.entries[next], &names);
+		show_usage(usage, &names, result);
+	}
+}
+
+}								/* namespace advisory */

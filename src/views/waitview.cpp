@@ -1,0 +1,370 @@
+/*
+ * views/waitview.cpp
+ *		Who waits for whom: the rows of advisory.waits, and the same as text.
+ */
+#include "base/pg.h"
+
+#include "server/backends.h"
+#include "base/lockname.h"
+#include "core/visiblename.h"
+#include "base/srf.h"
+#include "views/waits.h"
+#include "views/waitview.h"
+
+namespace advisory
+{
+
+namespace
+{
+
+constexpr int INDENT = 2;		/* columns for each level of depth */
+
+/* The session of a line, as far as the current user may see it; null what is not there. */
+struct Owner
+{
+	int			pid;			/* 0 for a prepared transaction */
+	const char *gid;			/* of a prepared transaction */
+	const char *role;
+	const char *application;
+	const char *state;
+	TimestampTz state_start;	/* 0 where unknown */
+	const char *query;
+};
+
+class View
+{
+public:
+	View(const WaitTrees &trees, ReturnSetInfo *result)
+		: trees(trees), result(result), now(GetCurrentTimestamp()), names(trees.count)
+	{
+		if (trees.has_prepared)
+			prepared = prepared_xacts(&prepared_count);
+	}
+
+	void		show(const WaitLine &line);
+	void		print(const WaitLine &line);
+
+private:
+	Owner		owner_of(const LockEntry &entry) const;
+	Owner		owner_of_prepared(const LockEntry &entry) const;
+
+	Datum		path_to(const WaitLine &line) const;
+	void		add_lock(Row &row, const LockEntry &entry);
+
+	void		append_owner(StringInfo out, const Owner &owner) const;
+	void		append_age(StringInfo out, TimestampTz time) const;
+
+	const WaitTrees &trees;
+	ReturnSetInfo *result;
+	TimestampTz now;
+	Names		names;
+	Backends	backends;
+	PreparedXact *prepared = nullptr;
+	int			prepared_count = 0;
+};
+
+}								/* anonymous namespace */
+
+static bool
+is_advisory(const LockEntry &entry) noexcept
+{
+	return LOCK_LOCKTAG(entry) == LOCKTAG_ADVISORY;
+}
+
+/* ---- The session ---- */
+
+Owner
+View::owner_of_prepared(const LockEntry &entry) const
+{
+	const PreparedXact *xact = find_prepared(prepared, prepared_count, entry.xid);
+	Owner		owner = {};
+
+	if (xact != nullptr)
+	{
+		owner.gid = xact->gid;
+		owner.role = role_name(xact->owner);
+	}
+	return owner;
+}
+
+Owner
+View::owner_of(const LockEntry &entry) const
+{
+	if (entry.pid == 0)
+		return owner_of_prepared(entry);
+
+	Owner		owner = {};
+
+	owner.pid = session_pid(entry);
+
+	const LocalPgBackendStatus *status = backends.find(owner.pid);
+	Oid			role = status != nullptr ? status->backendStatus.st_userid : entry.role;
+
+	owner.role = role_name(role);
+	if (status == nullptr)
+		return owner;
+
+	const PgBackendStatus &backend = status->backendStatus;
+
+	owner.application = backend.st_appname;
+	if (!may_see_role(role))
+	{
+		owner.query = HIDDEN;
+		return owner;
+	}
+	owner.state = state_name(backend.st_state);
+	owner.state_start = backend.st_state_start_timestamp;
+	owner.query = query_text(backend);
+	return owner;
+}
+
+/* ---- Rows ---- */
+
+/* The line of depth 0 that a line stands under; itself if it has that depth. */
+static const WaitLine &
+root_of(const WaitTrees &trees, const WaitLine &line) noexcept
+{
+	const WaitLine *root = &line;
+
+	while (root->parent != NO_LINE)
+		root = &trees.lines[root->parent];
+	return *root;
+}
+
+Datum
+View::path_to(const WaitLine &line) const
+{
+	auto	   *pids = static_cast<Datum *>(palloc(sizeof(Datum) * (line.depth + 1)));
+	const WaitLine *step = &line;
+
+	for (int i = line.depth; i >= 0; i--)
+	{
+		pids[i] = Int32GetDatum(session_pid(*step->lock));
+		if (i > 0)
+			step = &trees.lines[step->parent];
+	}
+	return PointerGetDatum(construct_array(pids, line.depth + 1, INT4OID, sizeof(int32), true, TYPALIGN_INT));
+}
+
+/* namespace, name, key, mode */
+void
+View::add_lock(Row &row, const LockEntry &entry)
+{
+	ShownName	name = {};
+	DecodedTag	tag = decode_tag(entry.tag);
+
+	if (is_advisory(entry))
+		name = names.of(entry);
+	row.add_text(name.ns);
+	row.add_text(name.name);
+	if (is_advisory(entry) && has_key(tag.kind))
+		row.add_int64(tag.key.value);
+	else
+		row.add_null();
+	row.add_text(lockmode_name(entry.lockmode));
+}
+
+void
+View::show(const WaitLine &line)
+{
+	Owner		owner = owner_of(*line.lock);
+	Row			row;
+
+	row.add_int32(session_pid(*root_of(trees, line).lock));
+	row.add_int32(line.depth);
+	row.add(path_to(line));
+	row.add_int32(owner.pid);
+	if (line.blocker != nullptr)
+		row.add_int32(session_pid(*line.blocker));
+	else
+		row.add_null();
+	add_lock(row, *line.lock);
+	row.add_age(line.lock->wait_start, now);
+	row.add_text(owner.state);
+	row.add_text(owner.application);
+	row.add_text(owner.query);
+	row.put(result);
+}
+
+/* ---- Text ---- */
+
+/* billing/invoice:42; the label; the key as a number where the name was never seen; or the pair. */
+static void
+append_advisory(StringInfo out, const LockEntry &entry, const ShownName &shown)
+{
+	DecodedTag	tag = decode_tag(entry.tag);
+	LockName	name = {};
+
+	name.key = tag.key;
+	if (shown.ns != nullptr)
+		name.ns = shown.ns;
+	if (shown.name != nullptr)
+		name.name = shown.name;
+
+	if (shown.name != nullptr && strcmp(shown.name, HIDDEN) == 0)
+		appendStringInfoString(out, HIDDEN);
+	else if (name.has_name())
+		appendStringInfoString(out, display_name(name));
+	else if (tag.kind == Kind::pair)
+		appendStringInfo(out, "%d, %d", tag.key1, tag.key2);
+	else if (tag.kind == Kind::foreign)
+		appendStringInfo(out, "%d, %d (objsubid %d)", tag.key1, tag.key2, tag.objsubid);
+	else
+		appendStringInfo(out, INT64_FORMAT, tag.key.value);
+
+	if (tag.database != MyDatabaseId)
+	{
+		char	   *database = database_name(tag.database);
+
+		if (database != nullptr)
+			appendStringInfo(out, " in database \"%s\"", database);
+		else
+			appendStringInfoString(out, " in a dropped database");
+	}
+}
+
+/* The table or index that a tag is about, with its schema; null if it is not to be found from here. */
+static char *
+relation_of(const LOCKTAG &tag)
+{
+	Oid			relation = tag.locktag_field2;
+	char	   *name;
+
+	if (tag.locktag_field1 != MyDatabaseId && OidIsValid(tag.locktag_field1))
+		return nullptr;
+	name = get_rel_name(relation);
+	if (name == nullptr)
+		return nullptr;
+	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)), name);
+}
+
+/* Any other lock: a relation or row by name, the rest in the server's own words. */
+static void
+append_other(StringInfo out, const LOCKTAG &tag)
+{
+	char	   *relation = nullptr;
+
+	if (tag.locktag_type == LOCKTAG_RELATION || tag.locktag_type == LOCKTAG_TUPLE)
+		relation = relation_of(tag);
+
+	if (relation == nullptr)
+		DescribeLockTag(out, &tag);
+	else if (tag.locktag_type == LOCKTAG_RELATION)
+		appendStringInfo(out, "relation %s", relation);
+	else
+		appendStringInfo(out, "row (%u,%u) of %s", tag.locktag_field3, tag.locktag_field4, relation);
+}
+
+void
+View::append_owner(StringInfo out, const Owner &owner) const
+{
+	bool		has_application = owner.application != nullptr && owner.application[0] != '\0';
+
+	if (owner.pid != 0)
+		appendStringInfo(out, "%d", owner.pid);
+	else if (owner.gid != nullptr)
+		appendStringInfo(out, "prepared transaction \"%s\"", owner.gid);
+	else
+		appendStringInfoString(out, "a prepared transaction");
+
+	if (owner.role != nullptr)
+		appendStringInfo(out, "%s%s", owner.pid != 0 ? " " : " of ", owner.role);
+	if (has_application)
+		appendStringInfo(out, "%s@%s", owner.role != nullptr ? "" : " ", owner.application);
+}
+
+/* " 12 s", or nothing where the time is not known. */
+void
+View::append_age(StringInfo out, TimestampTz time) const
+{
+	if (time != 0)
+		appendStringInfo(out, " " INT64_FORMAT " s", Max(now - time, INT64CONST(0)) / USECS_PER_SEC);
+}
+
+/* What is called a name may have anything in it, but must not look like another line. */
+static void
+put_on_one_line(StringInfo text) noexcept
+{
+	for (int i = 0; i < text->len; i++)
+	{
+		if (static_cast<unsigned char>(text->data[i]) < ' ' || text->data[i] == '\x7f')
+			text->data[i] = '?';
+	}
+}
+
+/* "slot 2 of " */
+static void
+append_slot(StringInfo out, const LockEntry &lock)
+{
+	if (!is_of_semaphore(lock.tag))
+		return;
+	if (lock.granted)
+		appendStringInfo(out, "slot %d of ", decode_tag(lock.tag).slot);
+	else
+		appendStringInfoString(out, "a slot of ");
+}
+
+void
+View::print(const WaitLine &line)
+{
+	const LockEntry &lock = *line.lock;
+	Owner		owner = owner_of(lock);
+	StringInfoData out;
+	Row			row;
+
+	initStringInfo(&out);
+	appendStringInfoSpaces(&out, INDENT * line.depth);
+	append_owner(&out, owner);
+	appendStringInfoString(&out, lock.granted ? " holds " : " waits for ");
+	append_slot(&out, lock);
+	if (is_advisory(lock))
+		append_advisory(&out, lock, names.of(lock));
+	else
+		append_other(&out, lock.tag);
+	appendStringInfo(&out, " %s", lockmode_name(lock.lockmode));
+	append_age(&out, lock.wait_start);
+	if (lock.granted && owner.state != nullptr)
+	{
+		appendStringInfo(&out, ", %s", owner.state);
+		append_age(&out, owner.state_start);
+	}
+	if (line.depth == 0 && line.blocker != nullptr)
+		appendStringInfo(&out, ", in a circle with %d", session_pid(*line.blocker));
+	if (line.seen_above)
+		appendStringInfoString(&out, " (see above)");
+	put_on_one_line(&out);
+
+	row.add_text(out.data);
+	row.put(result);
+}
+
+/* Run show(view, line) for each line of the trees. */
+template <typename Show>
+static void
+show_lines(ReturnSetInfo *result, Show show)
+{
+	WaitTrees	trees = read_wait_trees();
+	View		view(trees, result);
+
+	show_each(trees.count, [&](int i) {
+		show(view, trees.lines[i]);
+	});
+}
+
+void
+show_waits(ReturnSetInfo *result)
+{
+	show_lines(result, [](View &view, const WaitLine &line) {
+		view.show(line);
+	});
+}
+
+void
+print_waits(ReturnSetInfo *result)
+{
+	show_lines(result, [](View &view, const WaitLine &line) {
+		view.print(line);
+	});
+}
+
+}								/* namespace advisory */
