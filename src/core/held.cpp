@@ -23,6 +23,7 @@
 #include "core/held.h"
 #include "base/key.h"
 #include "shmem/published.h"
+#include "shmem/waiters.h"
 
 namespace advisory
 {
@@ -393,6 +394,7 @@ close_notebook(int, Datum)
 	strike_xact_records(0);
 	if (notes_by_key != nullptr)
 		count_session_holds();
+	withdraw_wait();
 	published_detach();
 }
 

@@ -32,6 +32,7 @@
 #include "core/visiblename.h"
 #include "core/poolguard.h"
 #include "shmem/published.h"
+#include "shmem/waiters.h"
 #include "core/semaphore.h"
 #include "base/errors.h"
 

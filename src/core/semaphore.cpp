@@ -26,6 +26,7 @@
 #include "base/compat.h"
 #include "base/lockname.h"
 #include "shmem/published.h"
+#include "shmem/waiters.h"
 #include "core/semaphore.h"
 #include "core/semdeadlock.h"
 

@@ -13,6 +13,7 @@
 #include "base/pg.h"
 
 #include "shmem/published.h"
+#include "shmem/waiters.h"
 #include "shmem/root.h"
 #include "core/semdeadlock.h"
 #include "shmem/slotlocks.h"

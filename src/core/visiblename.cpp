@@ -207,7 +207,8 @@ Names::may_see(const LockEntry &entry, const Item *item)
 	if (entry.granted)
 		named_as = hold != nullptr ? hold->role : InvalidOid;
 	else
-		named_as = holds.find_wait(entry.proc_number, entry.pid, entry.tag, &wait) ? wait.role : InvalidOid;
+		named_as = read_wait(entry.proc_number, &wait) && wait.pid == entry.pid && same_tag(wait.tag, entry.tag)
+			? wait.role : InvalidOid;
 	return OidIsValid(named_as) && may_see_role(named_as);
 }
 

@@ -13,6 +13,7 @@
 #include "base/lockname.h"
 #include "server/locktable.h"
 #include "shmem/published.h"
+#include "shmem/waiters.h"
 #include "base/srf.h"
 
 namespace advisory

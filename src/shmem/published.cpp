@@ -16,6 +16,7 @@
 #include "base/compat.h"
 #include "shmem/published.h"
 #include "shmem/root.h"
+#include "shmem/waiters.h"
 
 namespace advisory
 {
@@ -48,7 +49,6 @@ struct SharedSession
 	dsa_pointer takers;
 	int			taker_count;
 	Oid			present_role;
-	PublishedWait wait;			/* its tag is all zero while there is none */
 };
 
 /* Where the session itself has its records: in shared memory, or in its own. */
@@ -66,7 +66,6 @@ struct RecordList
 
 static SharedSession *my_session = nullptr;
 static bool detached = false;
-static bool awaits = false;
 static int	first_untaken = NO_RECORD;
 static RecordList my_lists[SCOPES];
 static Taker *my_takers = nullptr;
@@ -133,7 +132,6 @@ take_place(SharedRoot *root)
 	session->takers = InvalidDsaPointer;
 	session->taker_count = 0;
 	session->present_role = InvalidOid;
-	session->wait = PublishedWait{};
 	session->database = MyDatabaseId;
 	session->pid = MyProcPid;
 	LWLockRelease(&session->lock);
@@ -555,43 +553,9 @@ published_detach() noexcept
 	session->takers = InvalidDsaPointer;
 	session->taker_count = 0;
 	session->present_role = InvalidOid;
-	session->wait = PublishedWait{};
 	LWLockRelease(&session->lock);
 	if (takers != InvalidDsaPointer)
 		dsa_free(shared_area(), takers);
-}
-
-static void
-set_wait(const PublishedWait &wait, bool is_there) noexcept
-{
-	LWLockAcquire(&my_session->lock, LW_EXCLUSIVE);
-	my_session->wait = wait;
-	LWLockRelease(&my_session->lock);
-	awaits = is_there;
-}
-
-void
-publish_wait(const LOCKTAG &tag, int slots, bool by_name)
-{
-	if (has_place())
-		set_wait(PublishedWait{my_proc_number(), MyProcPid, tag, slots, GetCurrentTimestamp(),
-							   by_name ? GetUserId() : InvalidOid, false}, true);
-}
-
-void
-publish_leaving(bool is_leaving) noexcept
-{
-	/* One byte, which is read as it was or as it is. */
-	if (my_session != nullptr)
-		my_session->wait.is_leaving = is_leaving;
-	pg_memory_barrier();
-}
-
-void
-withdraw_wait() noexcept
-{
-	if (my_session != nullptr && awaits)
-		set_wait(PublishedWait{}, false);
 }
 
 /* ---- What others see ---- */
@@ -642,7 +606,6 @@ struct PublishedHolds::Session
 	records_hash *index;		/* made when first needed */
 	Taker	   *takers;
 	int			taker_count;
-	PublishedWait wait;
 };
 
 static HoldRecord *
@@ -683,7 +646,6 @@ copy_session(SharedSession *session, PublishedHolds::Session *copy)
 {
 	LWLockAcquire(&session->lock, LW_SHARED);
 	copy->pid = session->pid;
-	copy->wait = session->wait;
 	join_records(copy,
 				 shared_records(session, Scope::session), shared_count(session, Scope::session),
 				 shared_records(session, Scope::transaction), shared_count(session, Scope::transaction));
@@ -878,17 +840,6 @@ PublishedHolds::find(int proc_number, int pid, const LOCKTAG &tag, LOCKMODE lock
 	return true;
 }
 
-bool
-PublishedHolds::find_wait(int proc_number, int pid, const LOCKTAG &tag, PublishedWait *found)
-{
-	Session    *session = session_of(proc_number, pid);
-
-	if (session == nullptr || !same_tag(session->wait.tag, tag))
-		return false;
-	*found = session->wait;
-	return true;
-}
-
 /* Call visit(session) for each session's part, with its lock held shared, until it returns false. */
 template <typename Visit>
 static void
@@ -909,22 +860,7 @@ visit_sessions(Visit visit)
 	}
 }
 
-PublishedWait *
-read_slot_waits(int *count)
-{
-	auto	   *waits = static_cast<PublishedWait *>(palloc_extended(sizeof(PublishedWait) * ProcGlobal->allProcCount,
-																	  MCXT_ALLOC_HUGE));
-
-	*count = 0;
-	visit_sessions([&](const SharedSession *session) {
-		if (session->wait.slots > 0)
-			waits[(*count)++] = session->wait;
-		return true;
-	});
-	return waits;
-}
-
-/* How many slots a session says that a semaphore has, if it has or awaits one and says not this many; or 0. */
+/* How many slots a session says that a semaphore has, if it has one and says not this many; or 0. */
 static int
 other_slots_of(SharedSession *session, Key key, int slots)
 {
@@ -939,9 +875,25 @@ other_slots_of(SharedSession *session, Key key, int slots)
 				return records[i].slots;
 		}
 	}
-	if (session->wait.slots > 0 && session->wait.slots != slots && decode_tag(session->wait.tag).key == key)
-		return session->wait.slots;
 	return 0;
+}
+
+static bool
+find_other_waiter(Key key, int slots, OtherSlots *other)
+{
+	int			count;
+	PublishedWait *waits = read_slot_waits(&count);
+
+	for (int i = 0; i < count; i++)
+	{
+		DecodedTag	tag = decode_tag(waits[i].tag);
+
+		if (tag.database != MyDatabaseId || !(tag.key == key) || waits[i].slots == slots)
+			continue;
+		*other = OtherSlots{waits[i].pid, waits[i].slots};
+		return true;
+	}
+	return false;
 }
 
 bool
@@ -955,7 +907,7 @@ find_other_slots(Key key, int slots, OtherSlots *other)
 			*other = OtherSlots{session->pid, others};
 		return others == 0;
 	});
-	return other->slots > 0;
+	return other->slots > 0 || find_other_waiter(key, slots, other);
 }
 
 struct PendingKey

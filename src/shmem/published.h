@@ -140,17 +140,6 @@ bool		needs_taker() noexcept;
 /* The session ends: nothing of it is to be seen any more. */
 void		published_detach() noexcept;
 
-/*
- * The session begins to wait for a lock, or for one of so many slots (the tag is then
- * the semaphore's queue, or its only slot); or has stopped waiting.  by_name: the
- * current user named it by what the directory has.
- */
-void		publish_wait(const LOCKTAG &tag, int slots, bool by_name);
-void		withdraw_wait() noexcept;
-
-/* It is about to give up waiting, or to have what it waits for; or it is not. */
-void		publish_leaving(bool is_leaving) noexcept;
-
 /* ---- What others see ---- */
 
 /* What is known of one hold of another session (or this one). */
@@ -163,18 +152,6 @@ struct PublishedHold
 	std::string_view ns;		/* the name in UTF-8, if it goes with the hold; good as long as the reader */
 	std::string_view name;
 	const Taker *taker;			/* of a session-level hold; null where not known; good as long as the reader */
-};
-
-/* What a session says of what it waits for. */
-struct PublishedWait
-{
-	int			proc_number;
-	int			pid;
-	LOCKTAG		tag;
-	int			slots;			/* 0: a lock */
-	TimestampTz since;
-	Oid			role;			/* that named it; invalid if it was not by name */
-	bool		is_leaving;		/* it is about to give up, or may have got what it waits for */
 };
 
 /*
@@ -193,21 +170,12 @@ public:
 	/* Of the lock that this process holds in this mode; false if it said nothing. */
 	bool		find(int proc_number, int pid, const LOCKTAG &tag, LOCKMODE lockmode, PublishedHold *found);
 
-	/* What a waiting process says of its wait; false if nothing. */
-	bool		find_wait(int proc_number, int pid, const LOCKTAG &tag, PublishedWait *found);
-
 private:
 	Session    *session_of(int proc_number, int pid);
 
 	MemoryContext context;
 	Session   **sessions;		/* by process number; read when first needed */
 };
-
-/*
- * All sessions that say that they wait for a slot, whatever they wait for in truth.
- * palloc'd.  May ereport.
- */
-PublishedWait *read_slot_waits(int *count);
 
 /* A session that has, or waits for, a slot, and how many it says there are. */
 struct OtherSlots

@@ -66,6 +66,7 @@ make_root(void *place)
 	made->area = DSM_HANDLE_INVALID;
 	made->directory = InvalidDsaPointer;
 	made->published = InvalidDsaPointer;
+	made->waiters = InvalidDsaPointer;
 	made->boards = InvalidDsaPointer;
 	LWLockInitialize(&made->deadlock, made->tranche);
 }

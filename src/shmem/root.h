@@ -19,7 +19,7 @@ namespace advisory
 {
 
 /* Changes whenever the layout of anything in shared memory does. */
-#define ADVISORY_EXT_SHARED_NAME "advisory_ext 4"
+#define ADVISORY_EXT_SHARED_NAME "advisory_ext 5"
 
 /* What every session finds first. */
 struct SharedRoot
@@ -29,6 +29,7 @@ struct SharedRoot
 	dsa_handle	area;
 	dsa_pointer directory;
 	dsa_pointer published;
+	dsa_pointer waiters;
 	dshash_table_handle boards; /* of semaphores */
 	LWLock		deadlock;		/* held while somebody finds out whether he is in a deadlock over slots */
 };

@@ -5,6 +5,7 @@
 #include "base/pg.h"
 
 #include "shmem/published.h"
+#include "shmem/waiters.h"
 #include "shmem/root.h"
 #include "shmem/slotlocks.h"
 
