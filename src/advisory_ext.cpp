@@ -20,8 +20,9 @@ void		_PG_init(void);
 void
 _PG_init(void)
 {
+	advisory::hash_seed_init();
 	advisory::guc_init();
-	advisory::holds_init();
+	advisory::held_init();
 	advisory::semaphores_init();
 	advisory::shared_init();
 }

@@ -254,6 +254,17 @@ attach_shared_table(const char *name, HASHCTL *control, int64 entries, int flags
 #endif
 }
 
+/*
+ * For hash tables in shared memory whose keys users choose: the argument that is given to
+ * dshash_create() and dshash_attach() must point to a random seed.
+ */
+inline dshash_hash
+seeded_hash(const void *key, size_t size, void *seed)
+{
+	return static_cast<dshash_hash>(hash_bytes_extended(static_cast<const unsigned char *>(key), static_cast<int>(size),
+														*static_cast<uint64 *>(seed)));
+}
+
 /* 17 added the function that copies a key. */
 inline dshash_parameters
 hash_parameters(size_t key_size, size_t entry_size, int tranche)
@@ -263,7 +274,7 @@ hash_parameters(size_t key_size, size_t entry_size, int tranche)
 	parameters.key_size = key_size;
 	parameters.entry_size = entry_size;
 	parameters.compare_function = dshash_memcmp;
-	parameters.hash_function = dshash_memhash;
+	parameters.hash_function = seeded_hash;
 #if PG_VERSION_NUM >= 170000
 	parameters.copy_function = dshash_memcpy;
 #endif

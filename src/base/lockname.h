@@ -12,8 +12,6 @@
 namespace advisory
 {
 
-struct Hold;
-
 /*
  * The views point into memory of the caller (an SQL argument, as a rule), in
  * the server's encoding and without a terminating zero.
@@ -23,9 +21,6 @@ struct LockName
 	Key			key;
 	std::string_view ns;		/* data() is null for a lock taken by key */
 	std::string_view name;		/* by key: the label; data() is null if none */
-	Hold	   *known;			/* the session's note that goes by this name, if there was one */
-	uint32		epoch;			/* of the notebook, when known was looked up */
-	uint32		hash;			/* of namespace and name, where they were looked up; else 0 */
 
 	bool		by_name() const noexcept
 	{

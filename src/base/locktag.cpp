@@ -9,6 +9,15 @@
 namespace advisory
 {
 
+uint64		hash_seed = 0;
+
+void
+hash_seed_init()
+{
+	if (!pg_strong_random(&hash_seed, sizeof(hash_seed)))
+		hash_seed = pg_prng_uint64(&pg_global_prng_state);
+}
+
 const char *
 lockmode_name(LOCKMODE lockmode) noexcept
 {

@@ -8,7 +8,7 @@
  *		scope	session or transaction
  *		slot	one of the K places of a semaphore, counted from 1
  *
- * Everything here is pure: no catalog, no shared memory, nothing that ereports.
+ * Everything here is pure, but for hash_seed_init(): no catalog, no shared memory, nothing that ereports.
  *
  * How a tag is laid out (all have LOCKTAG_ADVISORY; field 1 is the database):
  *
@@ -36,17 +36,20 @@ operator==(Key a, Key b) noexcept
 	return a.value == b.value;
 }
 
-/*
- * For hash tables in memory: of a key, and of what else it is told from others by.
- * The keys of names are evenly spread, those that people choose are not.
- */
+/* A random number of this process, so that nobody can choose keys that collide in its hash tables. */
+extern uint64 hash_seed;
+
+/* For hash tables in this process's memory: the hash of a key, and of a number that comes with it. */
 inline uint32
 hash_of_key(int64 key, uint32 besides) noexcept
 {
-	uint64		bits = static_cast<uint64>(key);
+	int64		words[] = {key, besides};
 
-	return murmurhash32(static_cast<uint32>(bits) ^ murmurhash32(static_cast<uint32>(bits >> 32) ^ besides));
+	return static_cast<uint32>(hash_bytes_extended(reinterpret_cast<const unsigned char *>(words), sizeof(words), hash_seed));
 }
+
+/* Called from _PG_init: chooses the seed. */
+void		hash_seed_init();
 
 enum class Mode
 {

@@ -23,7 +23,9 @@
 #include "base/pg.h"
 
 #include "core/await.h"
-#include "core/held.h"
+#include "core/errors.h"
+#include "core/namecache.h"
+#include "core/release.h"
 #include "server/locktable.h"
 
 namespace advisory
@@ -131,7 +133,7 @@ take(const LockRequest &request, Timeout timeout, int *slot)
 static void
 prepare(const LockRequest &request)
 {
-	hold_open(request.name, request.scope);
+	name_ask(request.name);
 }
 
 /* Who waits for its end may have the lock that it is about to wait for. */
@@ -210,7 +212,7 @@ await_lock(const LockRequest &request, Timeout timeout, const char *procedure)
 	else
 	{
 		EnsurePortalSnapshotExists();
-		lock_raise_not_available(request, outcome, timeout);
+		raise_not_available(request, outcome, timeout);
 	}
 	return slot;
 }

@@ -10,7 +10,7 @@
 #ifndef ADVISORY_EXT_CORE_AWAIT_H
 #define ADVISORY_EXT_CORE_AWAIT_H
 
-#include "core/lock.h"
+#include "core/acquire.h"
 
 namespace advisory
 {

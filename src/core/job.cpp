@@ -11,8 +11,8 @@
 #include "core/await.h"
 #include "core/holders.h"
 #include "core/job.h"
-#include "core/lock.h"
-#include "core/visiblename.h"
+#include "core/errors.h"
+#include "core/release.h"
 #include "base/errors.h"
 
 namespace advisory
@@ -154,7 +154,7 @@ run_command(const Job &job, const Statements &command, int slot)
 	volatile int current = 0;
 	PassingLock passing;
 
-	lock_begin_passing(&passing, job.request, slot);
+	begin_passing(&passing, job.request.is_for_slot() ? slot_tag(MyDatabaseId, job.request.name.key, slot) : job.request.tag());
 	PG_TRY();
 	{
 		for (; current < command.count; current = current + 1)
@@ -164,7 +164,7 @@ run_command(const Job &job, const Statements &command, int slot)
 	}
 	PG_CATCH();
 	{
-		lock_set_passing(passing.outer);
+		set_passing(passing.outer);
 		/* As the end of the transaction will: releasing takes some of them. */
 		LWLockReleaseAll();
 		lock_give_up(job.request, slot);
@@ -173,7 +173,7 @@ run_command(const Job &job, const Statements &command, int slot)
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	lock_set_passing(passing.outer);
+	set_passing(passing.outer);
 }
 
 static void
@@ -205,7 +205,7 @@ run_job(const Job &job)
 	{
 		EnsurePortalSnapshotExists();
 		if (!job.skips)
-			lock_raise_not_available(job.request, outcome, job.timeout);
+			raise_not_available(job.request, outcome, job.timeout);
 		lock_count_skipped(job.request.name);
 		notify_skipped(job);
 		return false;

@@ -10,10 +10,10 @@
 
 #include "base/guc.h"
 #include "core/held.h"
-#include "core/visiblename.h"
+#include "core/errors.h"
 #include "server/pool.h"
 #include "core/poolguard.h"
-#include "shmem/published.h"
+#include "shmem/heldpublish.h"
 
 namespace advisory
 {
@@ -82,7 +82,7 @@ look(const LockRequest &request, int limit)
 		return;
 
 	/* The session may not have noticed yet that it lost some. */
-	int			held = hold_count_locks();
+	int			held = held_count_locks();
 
 	if (held <= max_locks_per_xact)
 		return;

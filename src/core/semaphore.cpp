@@ -25,7 +25,7 @@
 
 #include "base/compat.h"
 #include "base/lockname.h"
-#include "shmem/published.h"
+#include "shmem/heldread.h"
 #include "shmem/waiters.h"
 #include "core/semaphore.h"
 #include "core/semdeadlock.h"
@@ -85,10 +85,9 @@ struct SemaphoreByKey
 struct OwnSlot
 {
 	Semaphore  *semaphore;
-	Hold	   *hold;			/* null until it is noted */
+	bool		is_noted;
 	int			slot;
 	Scope		scope;
-	int			place;			/* in the list of session-level holds, once it is noted */
 };
 
 }								/* anonymous namespace */
@@ -155,7 +154,7 @@ tell_free(const Semaphore *semaphore, int slot) noexcept
 static void
 add_own(Semaphore *semaphore, int slot, Scope scope) noexcept
 {
-	own_slots[own_count++] = OwnSlot{semaphore, nullptr, slot, scope, NO_RECORD};
+	own_slots[own_count++] = OwnSlot{semaphore, false, slot, scope};
 	semaphore->held++;
 }
 
@@ -186,8 +185,14 @@ find_own(Key key, int slot) noexcept
 static void
 strike(const OwnSlot &own, bool released)
 {
-	if (own.place != NO_RECORD)
-		hold_strike_slot(own.place, released);
+	HeldLock   *held = held_find(tag_of(own.semaphore, own.slot), Mode::exclusive);
+
+	if (held == nullptr || !own.is_noted || own.scope == Scope::transaction)
+		return;
+	if (released)
+		held_remove(held, 1, true);
+	else
+		held_forget_session_holds(held);
 }
 
 /* Drop a slot that was released behind our back; was it? */
@@ -752,7 +757,7 @@ semaphore_survivor(Semaphore *semaphore, int slots)
 	const OwnSlot *last = own_count > 0 ? &own_slots[own_count - 1] : nullptr;
 
 	/* What it had before is noted. */
-	if (last != nullptr && last->semaphore == semaphore && last->hold == nullptr && last->scope == Scope::session)
+	if (last != nullptr && last->semaphore == semaphore && !last->is_noted && last->scope == Scope::session)
 		return last->slot;
 	if (slots > 1 || find_own(semaphore->key, 1) != NONE || !is_mine(semaphore, 1))
 		return NO_SLOT;
@@ -763,34 +768,21 @@ semaphore_survivor(Semaphore *semaphore, int slots)
 /* ---- Noting and releasing ---- */
 
 void
-semaphore_note(Semaphore *semaphore, const LockName &name, Hold *hold, int slot, int slots, Scope scope)
+semaphore_note(Semaphore *semaphore, int slot, HeldLock *held) noexcept
 {
-	OwnSlot    &own = own_slots[find_own(semaphore->key, slot)];
+	own_slots[find_own(semaphore->key, slot)].is_noted = true;
+}
 
-	own.place = hold_note_slot(hold, name, slot, slots, scope);
-	own.hold = hold;
+void
+semaphore_kept(Key key, int slot) noexcept
+{
+	own_slots[find_own(key, slot)].scope = Scope::transaction;
 }
 
 void
 semaphore_release(Key key, int slot)
 {
 	give_back(find_own(key, slot));
-}
-
-void
-semaphore_keep(Key key, int slot, Hold *hold)
-{
-	OwnSlot    &own = own_slots[find_own(key, slot)];
-	LOCKTAG		tag = tag_of(own.semaphore, slot);
-	int			session_place = own.place;
-
-	LockAcquire(&tag, ExclusiveLock, false, true);
-	own.scope = Scope::transaction;
-	own.place = NO_RECORD;
-	hold_note_kept_slot(hold, slot, session_place);
-	LockRelease(&tag, ExclusiveLock, true);
-	/* Its time is that of the record which goes on. */
-	hold_strike_slot(session_place, false);
 }
 
 int
@@ -812,21 +804,6 @@ semaphore_has_slot(Key key)
 {
 	drop_lost_slots();
 	return find_own(key, NO_SLOT) != NONE;
-}
-
-int
-semaphore_slot_count()
-{
-	drop_lost_slots();
-	return own_count;
-}
-
-HeldSlot
-semaphore_held_slot(int index)
-{
-	const OwnSlot &own = own_slots[index];
-
-	return HeldSlot{own.semaphore->key, own.slot, own.scope, own.hold};
 }
 
 void

@@ -54,21 +54,17 @@ int			semaphore_wait(Semaphore *semaphore, int slots, Scope scope);
  */
 int			semaphore_survivor(Semaphore *semaphore, int slots);
 
-/* Note a slot that was just taken (hold_note_slot).  May ereport (out of memory). */
-void		semaphore_note(Semaphore *semaphore, const LockName &name, Hold *hold, int slot, int slots, Scope scope);
+/* A slot that was just taken is among the held locks now. */
+void		semaphore_note(Semaphore *semaphore, int slot, HeldLock *held) noexcept;
+
+/* A session-level slot goes on as one of the transaction. */
+void		semaphore_kept(Key key, int slot) noexcept;
 
 /*
  * Release a session-level slot that this session has.  May ereport (writing to the
  * log), with all done.
  */
 void		semaphore_release(Key key, int slot);
-
-/*
- * Have a session-level slot that this session has until the end of the transaction
- * instead, without letting go of it; hold is the note that hold_open gave for the transaction.
- * May ereport (53200), with the session-level slot as it was.
- */
-void		semaphore_keep(Key key, int slot, Hold *hold);
 
 /*
  * The session-level slot with this number, or the one that was taken last if it is
@@ -78,19 +74,6 @@ int			semaphore_find_slot(Key key, int slot);
 
 /* Does this session have a slot of the semaphore, in any scope? */
 bool		semaphore_has_slot(Key key);
-
-/* How many session-level slots this session has of all semaphores; and one of them. */
-int			semaphore_slot_count();
-
-struct HeldSlot
-{
-	Key			key;
-	int			slot;
-	Scope		scope;
-	const Hold *hold;
-};
-
-HeldSlot	semaphore_held_slot(int index);
 
 /* Called from _PG_init: hears about released locks. */
 void		semaphores_init();

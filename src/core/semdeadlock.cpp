@@ -12,7 +12,6 @@
  */
 #include "base/pg.h"
 
-#include "shmem/published.h"
 #include "shmem/waiters.h"
 #include "shmem/root.h"
 #include "core/semdeadlock.h"

@@ -63,9 +63,11 @@ make_root(void *place)
 	memset(static_cast<void *>(made), 0, sizeof(*made));
 	made->tranche = compat::new_lwlock_tranche("advisory_ext");
 	LWLockInitialize(&made->lock, made->tranche);
+	if (!pg_strong_random(&made->seed, sizeof(made->seed)))
+		made->seed = pg_prng_uint64(&pg_global_prng_state);
 	made->area = DSM_HANDLE_INVALID;
-	made->directory = InvalidDsaPointer;
-	made->published = InvalidDsaPointer;
+	made->names = InvalidDsaPointer;
+	made->sessions = InvalidDsaPointer;
 	made->waiters = InvalidDsaPointer;
 	made->boards = InvalidDsaPointer;
 	LWLockInitialize(&made->deadlock, made->tranche);

@@ -19,16 +19,17 @@ namespace advisory
 {
 
 /* Changes whenever the layout of anything in shared memory does. */
-#define ADVISORY_EXT_SHARED_NAME "advisory_ext 5"
+#define ADVISORY_EXT_SHARED_NAME "advisory_ext 6"
 
 /* What every session finds first. */
 struct SharedRoot
 {
 	int			tranche;		/* of all our LWLocks */
 	LWLock		lock;			/* protects what follows; each is made by whom first needs it */
+	uint64		seed;			/* random, for all hash tables in shared memory */
 	dsa_handle	area;
-	dsa_pointer directory;
-	dsa_pointer published;
+	dsa_pointer names;			/* the name table */
+	dsa_pointer sessions;		/* the session table */
 	dsa_pointer waiters;
 	dshash_table_handle boards; /* of semaphores */
 	LWLock		deadlock;		/* held while somebody finds out whether he is in a deadlock over slots */
@@ -52,7 +53,7 @@ dsa_area   *shared_area() noexcept;
  * Run body(), which may allocate in the area: an error that means a lack of
  * memory is swallowed, LWLocks are released and false comes back.  body must
  * leave shared memory in order wherever it may run out.  Other errors are
- * raised.
+ * raised.  Not to be called while a session ends, when an error cannot be caught.
  */
 template <typename Body>
 bool		shared_attempt(Body body);
@@ -81,11 +82,8 @@ shared_attempt(Body body)
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
 	uint32		holdoff = InterruptHoldoffCount;
-	bool		exiting = proc_exit_inprogress;
 	volatile bool succeeded = false;
 
-	/* While a session ends an error would not come back to us, but end the ending. */
-	proc_exit_inprogress = false;
 	PG_TRY();
 	{
 		/* What is mapped here is the session's, not the transaction's. */
@@ -98,13 +96,11 @@ shared_attempt(Body body)
 	}
 	PG_CATCH();
 	{
-		proc_exit_inprogress = exiting;
 		shared_swallow_error(context, owner);
 		/* The error has set it to 0; but who has called us may hold interrupts off. */
 		InterruptHoldoffCount = holdoff;
 	}
 	PG_END_TRY();
-	proc_exit_inprogress = exiting;
 	return succeeded;
 }
 

@@ -4,7 +4,6 @@
  */
 #include "base/pg.h"
 
-#include "shmem/published.h"
 #include "shmem/waiters.h"
 #include "shmem/root.h"
 #include "shmem/slotlocks.h"

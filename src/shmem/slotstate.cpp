@@ -105,13 +105,13 @@ attach_table(SharedRoot *root)
 	LWLockAcquire(&root->lock, LW_EXCLUSIVE);
 	if (root->boards == InvalidDsaPointer)
 	{
-		dshash_table *made = dshash_create(shared_area(), &parameters, nullptr);
+		dshash_table *made = dshash_create(shared_area(), &parameters, &root->seed);
 
 		root->boards = dshash_get_hash_table_handle(made);
 		dshash_detach(made);
 	}
 	LWLockRelease(&root->lock);
-	boards = dshash_attach(shared_area(), &parameters, root->boards, nullptr);
+	boards = dshash_attach(shared_area(), &parameters, root->boards, &root->seed);
 }
 
 static bool

@@ -5,7 +5,7 @@
 #include "base/pg.h"
 
 #include "sql/args.h"
-#include "core/held.h"
+#include "core/namecache.h"
 #include "base/guc.h"
 #include "base/key.h"
 

@@ -5,7 +5,8 @@
 #include "base/pg.h"
 
 #include "sql/args.h"
-#include "core/lock.h"
+#include "core/many.h"
+#include "core/release.h"
 #include "base/sqlfunction.h"
 
 namespace advisory

@@ -8,7 +8,7 @@
 
 #include "sql/args.h"
 #include "core/await.h"
-#include "core/lock.h"
+#include "core/release.h"
 #include "base/sqlfunction.h"
 
 namespace advisory
@@ -59,14 +59,21 @@ await_acquire(FunctionCallInfo fcinfo)
 	LockRequest request = read_request<By>(fcinfo, Scope::session);
 	Timeout		timeout = timeout_argument(fcinfo, By::next_arg + 1);
 	TupleDesc	description;
-	Datum		slot;
+	Datum		no_slot = Int32GetDatum(NO_SLOT);
 	bool		is_null = false;
+	HeapTuple	row;
+	Datum		result;
+	int32		slot;
 
 	check_session_locks(fcinfo);
 	if (get_call_result_type(fcinfo, nullptr, &description) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
-	slot = Int32GetDatum(await_lock(request, timeout, get_func_name(fcinfo->flinfo->fn_oid)));
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(description), &slot, &is_null)));
+	/* The row is made before the slot is taken, since an error after that would leave the slot taken. */
+	row = heap_form_tuple(BlessTupleDesc(description), &no_slot, &is_null);
+	result = HeapTupleGetDatum(row);
+	slot = await_lock(request, timeout, get_func_name(fcinfo->flinfo->fn_oid));
+	memcpy(GETSTRUCT(row), &slot, sizeof(slot));
+	PG_RETURN_DATUM(result);
 }
 
 template <typename By>

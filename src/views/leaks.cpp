@@ -13,7 +13,7 @@
 #include "base/guc.h"
 #include "views/leaks.h"
 #include "server/locktable.h"
-#include "core/visiblename.h"
+#include "views/visiblename.h"
 #include "base/srf.h"
 
 namespace advisory
@@ -34,12 +34,12 @@ public:
 	void		look_at(const LockEntry &entry);
 
 private:
-	char	   *reason_of(const LockEntry &entry, const PgBackendStatus &backend, const PublishedHold *hold);
-	void		show(const LockEntry &entry, const PgBackendStatus &backend, const PublishedHold *hold, const char *reason);
+	char	   *reason_of(const LockEntry &entry, const PgBackendStatus &backend, const KnownHold *hold);
+	void		show(const LockEntry &entry, const PgBackendStatus &backend, const KnownHold *hold, const char *reason);
 
 	ReturnSetInfo *result;
 	TimestampTz now;
-	Names		names;
+	VisibleNames names;
 	Backends	backends;
 };
 
@@ -96,7 +96,7 @@ add_role_reason(StringInfo reasons, const LockEntry &entry, const Taker &taker)
 }
 
 char *
-LeakFinder::reason_of(const LockEntry &entry, const PgBackendStatus &backend, const PublishedHold *hold)
+LeakFinder::reason_of(const LockEntry &entry, const PgBackendStatus &backend, const KnownHold *hold)
 {
 	StringInfoData reasons;
 
@@ -111,7 +111,7 @@ LeakFinder::reason_of(const LockEntry &entry, const PgBackendStatus &backend, co
 }
 
 void
-LeakFinder::show(const LockEntry &entry, const PgBackendStatus &backend, const PublishedHold *hold, const char *reason)
+LeakFinder::show(const LockEntry &entry, const PgBackendStatus &backend, const KnownHold *hold, const char *reason)
 {
 	DecodedTag	tag = decode_tag(entry.tag);
 	NullableDatum address = {};
@@ -125,10 +125,10 @@ LeakFinder::show(const LockEntry &entry, const PgBackendStatus &backend, const P
 	row.add(address);
 	row.add_text(state_name(backend.st_state));
 	row.add_text(kind_name(tag.kind));
-	add_name_columns(row, tag, names.texts_of(entry));
+	add_name_columns(row, tag, names.of(entry));
 	row.add_text(lockmode_name(entry.lockmode));
-	row.add_time(hold != nullptr ? hold->acquired_at : 0);
-	row.add_age(hold != nullptr ? hold->acquired_at : 0, now);
+	row.add_time(hold != nullptr ? hold->hold.acquired_at : 0);
+	row.add_age(hold != nullptr ? hold->hold.acquired_at : 0, now);
 	row.add_text(hold != nullptr && hold->taker != nullptr ? role_name(hold->taker->role) : nullptr);
 	row.add_text(hold != nullptr && hold->taker != nullptr ? hold->taker->application : nullptr);
 	row.add_text(reason);
@@ -143,7 +143,7 @@ LeakFinder::look_at(const LockEntry &entry)
 	if (status == nullptr || !may_see_role(status->backendStatus.st_userid))
 		return;
 
-	const PublishedHold *hold = names.published(entry);
+	const KnownHold *hold = names.hold_of(entry);
 	const char *reason = reason_of(entry, status->backendStatus, hold);
 
 	if (reason != nullptr)

@@ -11,11 +11,11 @@
 #include <new>
 
 #include "server/backends.h"
-#include "core/held.h"
 #include "base/lockname.h"
+#include "server/locallock.h"
 #include "server/locktable.h"
 #include "views/locks.h"
-#include "core/visiblename.h"
+#include "views/visiblename.h"
 #include "shmem/slotlocks.h"
 #include "base/srf.h"
 
@@ -85,7 +85,7 @@ struct LastName
 	NullableDatum name;
 };
 
-constexpr ShownTexts NO_TEXTS = {{Datum(0), true}, {Datum(0), true}};
+constexpr VisibleName NO_NAME = {nullptr, nullptr, {Datum(0), true}, {Datum(0), true}};
 
 /* Makes rows out of entries.  In the memory context that it is made in. */
 class View
@@ -124,7 +124,7 @@ private:
 	TimestampTz now;
 	MemoryContext context;
 	MemoryContext owner_context;	/* what owner points to */
-	Names		names;
+	VisibleNames names;
 	Backends	backends;
 	PreparedXact *prepared = nullptr;
 	int			prepared_count = 0;
@@ -233,7 +233,7 @@ View::add_tag(Row &row, const LockEntry &entry, bool with_name)
 	DecodedTag	tag = decode_tag(entry.tag);
 
 	row.add(words.text_of(kind_name(tag.kind)));
-	add_name_columns(row, tag, with_name ? names.texts_of(entry) : NO_TEXTS);
+	add_name_columns(row, tag, with_name ? names.of(entry) : NO_NAME);
 }
 
 /* The scope of this session's own lock, as the lock manager has it. */
@@ -249,7 +249,7 @@ my_scope(const LockEntry &entry)
 }
 
 static const char *
-scope_of(const LockEntry &entry, const PublishedHold *hold)
+scope_of(const LockEntry &entry, const KnownHold *hold)
 {
 	if (!entry.granted)
 		return nullptr;
@@ -257,15 +257,15 @@ scope_of(const LockEntry &entry, const PublishedHold *hold)
 		return scope_name(Scope::transaction);	/* PREPARE refuses session-level ones */
 	if (entry.pid == MyProcPid)
 		return my_scope(entry);
-	return hold != nullptr ? scope_name(hold->scope) : nullptr;
+	return hold != nullptr ? scope_name(hold->scope()) : nullptr;
 }
 
 /* mode, scope, granted, wait_start, waited, acquired_at, held */
 void
 View::add_times(Row &row, const LockEntry &entry, bool with_hold)
 {
-	const PublishedHold *hold = with_hold ? names.published(entry) : nullptr;
-	TimestampTz acquired = hold != nullptr ? hold->acquired_at : 0;
+	const KnownHold *hold = with_hold ? names.hold_of(entry) : nullptr;
+	TimestampTz acquired = hold != nullptr ? hold->hold.acquired_at : 0;
 
 	row.add(words.text_of(lockmode_name(entry.lockmode)));
 	row.add(with_hold ? words.text_of(scope_of(entry, hold)) : NullableDatum{Datum(0), true});

@@ -11,7 +11,7 @@
 #include "server/locktable.h"
 #include "server/pool.h"
 #include "views/pressure.h"
-#include "shmem/published.h"
+#include "shmem/heldread.h"
 #include "base/srf.h"
 
 namespace advisory
@@ -91,7 +91,7 @@ session_locks_of(const PoolSessionUse &use, const LocalPgBackendStatus *status)
 		return 0;
 	if (status != nullptr && status->backendStatus.st_state == STATE_IDLE)
 		return use.advisory_locks;
-	return Min(published_session_count(use.holder.proc_number, use.holder.pid), use.advisory_locks);
+	return Min(count_session_holds(use.holder.proc_number, use.holder.pid), use.advisory_locks);
 }
 
 static Datum

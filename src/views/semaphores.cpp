@@ -4,7 +4,7 @@
  */
 #include "base/pg.h"
 
-#include "core/visiblename.h"
+#include "views/visiblename.h"
 #include "views/semaphores.h"
 #include "shmem/slotlocks.h"
 #include "base/srf.h"
@@ -38,7 +38,7 @@ note_slots(Usage *usage, int slots) noexcept
 }
 
 static void
-add_entry(Usage *usage, const LockEntry &entry, Names *names)
+add_entry(Usage *usage, const LockEntry &entry, VisibleNames *names)
 {
 	if (!entry.granted)
 	{
@@ -46,20 +46,20 @@ add_entry(Usage *usage, const LockEntry &entry, Names *names)
 		note_slots(usage, entry.slots);
 		return;
 	}
-	if (const PublishedHold *hold = names->published(entry))
-		note_slots(usage, hold->slots);
+	if (const KnownHold *hold = names->hold_of(entry))
+		note_slots(usage, hold->hold.slots);
 	usage->holders[usage->in_use++] = Int32GetDatum(entry.leader_pid);
 	usage->shown = &entry;
 }
 
 static void
-show_usage(const Usage &usage, Names *names, ReturnSetInfo *result)
+show_usage(const Usage &usage, VisibleNames *names, ReturnSetInfo *result)
 {
-	ShownTexts	name = names->texts_of(*usage.shown);
+	const VisibleName &name = names->of(*usage.shown);
 	Row			row;
 
-	row.add(name.ns);
-	row.add(name.name);
+	row.add(name.ns_text);
+	row.add(name.name_text);
 	row.add_int64(decode_tag(usage.shown->tag).key.value);
 	if (usage.slots > 0)
 		row.add_int32(usage.slots);
@@ -100,7 +100,7 @@ show_semaphores(ReturnSetInfo *result)
 		return;
 	sort_slot_entries(&found);
 
-	Names		names(found.count);
+	VisibleNames names(found.count);
 	auto	   *holders = static_cast<Datum *>(palloc_extended(sizeof(Datum) * found.count, MCXT_ALLOC_HUGE));
 
 	for (int first = 0, next; first < found.count; first = next)

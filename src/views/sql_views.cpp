@@ -17,7 +17,7 @@ namespace advisory
 static Datum
 reset_stats(FunctionCallInfo)
 {
-	directory_reset_stats();
+	name_reset_stats();
 	PG_RETURN_VOID();
 }
 

@@ -6,8 +6,7 @@
 
 #include "shmem/nametable.h"
 #include "base/guc.h"
-#include "core/visiblename.h"
-#include "shmem/published.h"
+#include "views/visiblename.h"
 #include "shmem/root.h"
 #include "base/srf.h"
 #include "views/stats.h"
@@ -24,20 +23,16 @@ add_microseconds(Row &row, int64 microseconds)
 	row.add(IntervalPGetDatum(interval));
 }
 
-/* Something counts once it has ended; what is pending is what has not. */
 static void
-show_name(const KnownName &known, PendingStats pending, ReturnSetInfo *result)
+show_name(const KnownName &known, ReturnSetInfo *result)
 {
 	bool		is_visible = may_see_name(known.roles);
 	const StatsCopy &stats = known.stats;
 	Row			row;
 
-	if (pending.last_acquired_at < stats.reset_at)
-		pending = PendingStats{};	/* before the reset */
-
 	row.add_text(is_visible ? known.ns : HIDDEN);
 	row.add_text(is_visible ? known.name : HIDDEN);
-	row.add_int64(stats.events[index_of(Event::acquired)] + pending.acquired);
+	row.add_int64(stats.events[index_of(Event::acquired)]);
 	row.add_int64(stats.events[index_of(Event::contended)]);
 	row.add_int64(stats.events[index_of(Event::failed)]);
 	row.add_int64(stats.events[index_of(Event::timed_out)]);
@@ -46,7 +41,7 @@ show_name(const KnownName &known, PendingStats pending, ReturnSetInfo *result)
 	add_microseconds(row, stats.wait_max);
 	add_microseconds(row, stats.hold_total);
 	add_microseconds(row, stats.hold_max);
-	row.add_time(Max(stats.last_acquired_at, pending.last_acquired_at));
+	row.add_time(stats.last_acquired_at);
 	row.add_time(stats.since);
 	row.put(result);
 }
@@ -54,28 +49,18 @@ show_name(const KnownName &known, PendingStats pending, ReturnSetInfo *result)
 void
 show_stats(ReturnSetInfo *result)
 {
-	PendingHolds pending;
-	int			new_count;
-	NewName    *new_names = read_new_names(MyDatabaseId, nullptr, &new_count);
 	int			count;
-	KnownName  *names = directory_read(MyDatabaseId, &count);
-	bool		is_first;
+	KnownName  *names = name_read_all(MyDatabaseId, &count);
 
 	show_each(count, [&](int i) {
-		show_name(names[i], pending.take(names[i].key, &is_first), result);
-	});
-	show_each(new_count, [&](int i) {
-		PendingStats stats = pending.take(new_names[i].key, &is_first);
-
-		if (is_first)
-			show_name(make_known(new_names[i]), stats, result);
+		show_name(names[i], result);
 	});
 }
 
 void
 show_directory(ReturnSetInfo *result)
 {
-	DirectoryState state = directory_state();
+	NameTableState state = name_table_state();
 	Row			row;
 
 	row.add_bool(state.available);

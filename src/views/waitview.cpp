@@ -6,7 +6,7 @@
 
 #include "server/backends.h"
 #include "base/lockname.h"
-#include "core/visiblename.h"
+#include "views/visiblename.h"
 #include "base/srf.h"
 #include "views/waits.h"
 #include "views/waitview.h"
@@ -57,7 +57,7 @@ private:
 	const WaitTrees &trees;
 	ReturnSetInfo *result;
 	TimestampTz now;
-	Names		names;
+	VisibleNames names;
 	Backends	backends;
 	PreparedXact *prepared = nullptr;
 	int			prepared_count = 0;
@@ -150,7 +150,7 @@ View::path_to(const WaitLine &line) const
 void
 View::add_lock(Row &row, const LockEntry &entry)
 {
-	ShownName	name = {};
+	VisibleName name = {};
 	DecodedTag	tag = decode_tag(entry.tag);
 
 	if (is_advisory(entry))
@@ -190,7 +190,7 @@ View::show(const WaitLine &line)
 
 /* billing/invoice:42; the label; the key as a number where the name was never seen; or the pair. */
 static void
-append_advisory(StringInfo out, const LockEntry &entry, const ShownName &shown)
+append_advisory(StringInfo out, const LockEntry &entry, const VisibleName &shown)
 {
 	DecodedTag	tag = decode_tag(entry.tag);
 	LockName	name = {};

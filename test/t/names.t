@@ -95,36 +95,36 @@ is_deeply(names_of($look, $holder), [], 'released by the built-in: not held');
 $holder->run("SELECT advisory.lock('names', 'a')", 'DISCARD ALL', q(SET client_encoding = 'UTF8'));
 is_deeply($look->rows('SELECT * FROM advisory.activity'), [], 'released by DISCARD ALL: not held');
 
-# ---- New names go with their holds ----------------------------------------------------------------------------
+# ---- New names are stored before the lock is asked for ------------------------------------------------------------------------
 
 {
     my $in_directory = sub { $look->value('SELECT names FROM advisory.directory') - shift };
     my $before       = $in_directory->(0);
     my $stats        = sub { $look->rows(q(SELECT name, acquired FROM advisory.stats WHERE namespace = 'new' ORDER BY name)) };
     $holder->run('BEGIN', "SELECT advisory.xact_lock_shared('new', 'a')", 'SAVEPOINT s', "SELECT advisory.xact_lock('new', 'b')");
-    is($in_directory->($before), 0, 'names of transaction-level locks are not in the directory yet');
-    is_deeply(names_of($look, $holder), [ [ 'new', 'a' ], [ 'new', 'b' ] ], 'but are shown');
+    is($in_directory->($before), 2, 'names of transaction-level locks are in the directory at once');
+    is_deeply(names_of($look, $holder), [ [ 'new', 'a' ], [ 'new', 'b' ] ], 'and are shown');
     is_deeply($stats->(), [ [ 'a', 1 ], [ 'b', 1 ] ], 'in stats too');
     $look->run(q(SELECT pg_try_advisory_lock_shared(advisory.key('new', 'a'))));
     is_deeply(names_of($look, $look), [ [ 'new', 'a' ] ], 'also for who has it by other means');
     is($look->value(q(SELECT lock FROM advisory.activity WHERE pid = pg_backend_pid())), 'new/a', 'in activity');
     $look->run('SELECT pg_advisory_unlock_all()');
-    is($look->value("SELECT advisory.try_xact_lock('new', 'b')"), 0, 'somebody who asks in vain');
-    is($in_directory->($before), 1, 'puts it into the directory');
+    is($look->value("SELECT advisory.try_xact_lock('new', 'b')"), 0, 'somebody who asks for one unsuccessfully');
+    is($in_directory->($before), 2, 'finds it there');
     $holder->run('ROLLBACK TO s');
     is_deeply($stats->(), [ [ 'a', 1 ], [ 'b', 1 ] ], 'what a savepoint gave back has counted');
     $holder->run("SELECT advisory.xact_lock('new', 'c')", 'COMMIT');
     is($in_directory->($before), 3, 'when they end, all are there');
     is_deeply($stats->(), [ [ 'a', 1 ], [ 'b', 1 ], [ 'c', 1 ] ], 'and have counted');
     $holder->run('BEGIN', "SELECT advisory.xact_lock('new', 'd')", 'SAVEPOINT s', "SELECT advisory.xact_lock('new', 'e')", 'ROLLBACK TO s');
-    is($in_directory->($before), 4, 'a rolled back savepoint puts its names there');
+    is($in_directory->($before), 5, 'a rolled back savepoint keeps its names there');
     $holder->query('SELECT 1/0');
     $holder->run('ROLLBACK');
-    is($in_directory->($before), 5, 'an error those of the transaction');
+    is($in_directory->($before), 5, 'and so does an error');
     my $ended = there(application => 'ended');
     $ended->run('BEGIN', "SELECT advisory.xact_lock('new', 'f')");
     leave($look, $ended);
-    is($in_directory->($before), 6, 'the end of a session those of its transaction');
+    is($in_directory->($before), 6, 'and the end of a session');
     $holder->run(q(SELECT pg_advisory_lock(advisory.key('new', 'f'))));
     is_deeply(names_of($look, $holder), [ [ 'new', 'f' ] ], 'so that the built-in on its key shows it');
     $holder->run('SELECT pg_advisory_unlock_all()');

@@ -1,0 +1,163 @@
+/*
+ * core/acquire.cpp
+ *		Taking one lock, or one slot of a semaphore.
+ *
+ * The way of a request: its name is registered, the guard of the lock table is asked, memory
+ * for one more held lock is had; then the lock is taken at once or waited for (wait.h), and
+ * added to the held locks.  After the grant nothing is registered any more.
+ */
+#include "base/pg.h"
+
+#include "core/acquire.h"
+#include "core/errors.h"
+#include "core/held.h"
+#include "core/poolguard.h"
+#include "core/wait.h"
+
+namespace advisory
+{
+
+static void
+check_not_parallel_worker()
+{
+	if (IsParallelWorker())
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+				 errmsg("cannot take advisory locks in a parallel worker"),
+				 errdetail("The lock would go with the worker, at the end of the query."),
+				 errhint("Mark the calling function PARALLEL UNSAFE.")));
+}
+
+static void
+count_event(const CachedName *name, Event event) noexcept
+{
+	if (NameStats *stats = stats_of_name(name))
+		stats_count(stats, event, 1);
+}
+
+/*
+ * Add what was granted to the held locks; look for interrupts once more, since those that
+ * come later end the statement with the lock held.  *added is what was added so far.
+ */
+static void
+add_granted(const Attempt &attempt, HeldLock *volatile *added)
+{
+	const LockRequest &request = attempt.request;
+
+	*added = held_add(attempt.granted_tag(), request.mode, request.scope, attempt.name, request.name.by_name(), request.slots);
+	if (request.is_for_slot())
+		semaphore_note(attempt.semaphore, attempt.slot, *added);
+	else if (request.mode == Mode::exclusive)
+		name_note_held(attempt.name, request.name);
+	log_wait(attempt, "and obtained it");
+	CHECK_FOR_INTERRUPTS();
+}
+
+static void
+add_or_release(const Attempt &attempt)
+{
+	HeldLock   *volatile added = nullptr;
+
+	/* An error ends the (sub)transaction that a transaction-level lock belongs to. */
+	if (attempt.request.scope == Scope::transaction)
+		return add_granted(attempt, &added);
+
+	PG_TRY();
+	{
+		add_granted(attempt, &added);
+	}
+	PG_CATCH();
+	{
+		/* A session-level lock would survive it. */
+		release_granted(attempt);
+		if (!attempt.request.is_for_slot())
+			held_remove(added, 1, attempt.request.name.by_name());
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+}
+
+Outcome
+lock_take_or_hand_over(const LockRequest &request, Timeout timeout, int *slot, ErrorData **error)
+{
+	Attempt		attempt = {request};
+	Outcome		outcome = Outcome::granted;
+
+	*error = nullptr;
+	check_not_parallel_worker();
+	CHECK_FOR_INTERRUPTS();
+	check_pool_limit(request);
+	attempt.name = name_ask(request.name);
+	held_prepare(request.tag(), request.mode);
+	if (request.is_for_slot())
+		attempt.semaphore = semaphore_open(request.name, request.slots);
+
+	if (!take_if_free(&attempt))
+		outcome = timeout.is_immediate() ? Outcome::not_free : wait_for_grant(&attempt, timeout, error);
+	if (outcome == Outcome::granted)
+		add_or_release(attempt);
+	else
+	{
+		if (*error == nullptr)
+			count_event(attempt.name, outcome == Outcome::not_free ? Event::failed : Event::timed_out);
+		log_wait(attempt, *error == nullptr ? "and timed out" : "and did not obtain it");
+	}
+	name_end_asking();
+	if (slot != nullptr)
+		*slot = attempt.slot;
+	return outcome;
+}
+
+Outcome
+lock_take(const LockRequest &request, Timeout timeout, int *slot)
+{
+	ErrorData  *error;
+	Outcome		outcome = lock_take_or_hand_over(request, timeout, slot, &error);
+
+	if (error != nullptr)
+		raise_wait_error(error);
+	return outcome;
+}
+
+bool
+lock_try(const LockRequest &request, Timeout timeout)
+{
+	return lock_take(request, timeout) == Outcome::granted;
+}
+
+void
+lock_must(const LockRequest &request, Timeout timeout)
+{
+	Outcome		outcome = lock_take(request, timeout);
+
+	if (outcome != Outcome::granted)
+		raise_not_available(request, outcome, timeout);
+}
+
+int
+slot_try(const LockRequest &request, Timeout timeout)
+{
+	int			slot;
+
+	return lock_take(request, timeout, &slot) == Outcome::granted ? slot : NO_SLOT;
+}
+
+int
+slot_must(const LockRequest &request, Timeout timeout)
+{
+	int			slot;
+	Outcome		outcome = lock_take(request, timeout, &slot);
+
+	if (outcome != Outcome::granted)
+		raise_not_available(request, outcome, timeout);
+	return slot;
+}
+
+void
+lock_count_skipped(const LockName &name)
+{
+	count_event(name_ask(name), Event::skipped);
+	name_end_asking();
+}
+
+}								/* namespace advisory */

@@ -1,0 +1,447 @@
+/*
+ * core/namecache.cpp
+ *		The name cache: the names that this session has used.
+ *
+ * Entries are found by key and role, and by role, namespace and name unless these are very
+ * long.  When there are many, those that are not in use are dropped all at once.
+ */
+#include "base/pg.h"
+
+#include "base/encoding.h"
+#include "base/guc.h"
+#include "base/key.h"
+#include "core/namecache.h"
+
+namespace advisory
+{
+
+/* How many entries are kept, at least and at most, while they are not in use. */
+static constexpr int MIN_KEPT_NAMES = 256;
+static constexpr int MAX_KEPT_NAMES = 16384;
+
+namespace
+{
+
+struct KeyAndRole
+{
+	int64		key;
+	Oid			role;
+};
+
+struct ByKey
+{
+	KeyAndRole	key;
+	CachedName *name;
+	char		status;
+};
+
+/* What an entry is found by. */
+struct FullName
+{
+	Oid			role;
+	uint32		ns_length;
+	uint32		name_length;
+	const char *ns_text;
+	const char *name_text;
+
+	std::string_view ns() const noexcept
+	{
+		return std::string_view(ns_text, ns_length);
+	}
+	std::string_view name() const noexcept
+	{
+		return std::string_view(name_text, name_length);
+	}
+};
+
+FullName
+make_full_name(Oid role, std::string_view ns, std::string_view name) noexcept
+{
+	return FullName{role, static_cast<uint32>(ns.size()), static_cast<uint32>(name.size()), ns.data(), name.data()};
+}
+
+struct ByName
+{
+	FullName	full;			/* points into the entry */
+	CachedName *name;
+	uint32		hash;
+	char		status;
+};
+
+uint32
+hash_text(std::string_view text, uint64 seed) noexcept
+{
+	return static_cast<uint32>(hash_bytes_extended(reinterpret_cast<const unsigned char *>(text.data()),
+												   static_cast<int>(text.size()), seed));
+}
+
+uint32
+hash_full_name(const FullName &full) noexcept
+{
+	return hash_text(full.name(), hash_text(full.ns(), hash_seed ^ full.role));
+}
+
+#define SH_PREFIX by_key
+#define SH_ELEMENT_TYPE ByKey
+#define SH_KEY_TYPE KeyAndRole
+#define SH_KEY key
+#define SH_HASH_KEY(table, wanted) hash_of_key((wanted).key, (wanted).role)
+#define SH_EQUAL(table, a, b) ((a).key == (b).key && (a).role == (b).role)
+#define SH_SCOPE static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
+
+#define SH_PREFIX by_name
+#define SH_ELEMENT_TYPE ByName
+#define SH_KEY_TYPE FullName
+#define SH_KEY full
+#define SH_HASH_KEY(table, wanted) hash_full_name(wanted)
+#define SH_EQUAL(table, a, b) ((a).name() == (b).name() && (a).ns() == (b).ns() && (a).role == (b).role)
+#define SH_STORE_HASH
+#define SH_GET_HASH(table, element) ((element)->hash)
+#define SH_SCOPE static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
+
+}								/* anonymous namespace */
+
+/* All null, or all there. */
+static MemoryContext cache_context = nullptr;
+static by_key_hash *names_by_key = nullptr;
+static by_name_hash *names_by_name = nullptr;
+
+/* When there are so many entries, those that are not in use are dropped. */
+static uint32 drop_at = MIN_KEPT_NAMES;
+
+/* What is being asked for, in which (sub)transaction; or null. */
+static CachedName *asked = nullptr;
+static int	asked_level = 0;
+
+/* ---- Entries ---- */
+
+static void
+make_cache()
+{
+	MemoryContext context = AllocSetContextCreate(TopMemoryContext, "advisory_ext names", ALLOCSET_DEFAULT_SIZES);
+
+	names_by_name = by_name_create(context, MIN_KEPT_NAMES, nullptr);
+	names_by_key = by_key_create(context, MIN_KEPT_NAMES, nullptr);
+	cache_context = context;
+}
+
+static FullName
+full_name_of(const CachedName *name) noexcept
+{
+	return make_full_name(name->role, std::string_view(name->text, name->ns_length),
+						  std::string_view(name->text + name->ns_length + 1, name->name_length));
+}
+
+static void
+clear_text(CachedName *name) noexcept
+{
+	if (name->is_found_by_name)
+		by_name_delete(names_by_name, full_name_of(name));
+	if (name->text != nullptr)
+		pfree(name->text);
+	name->text = nullptr;
+	name->has_name = false;
+	name->by_name = false;
+	name->is_found_by_name = false;
+	name->is_registered = false;
+	name->wants_label = false;
+}
+
+static void
+drop_unused()
+{
+	by_key_iterator iterator;
+
+	by_key_start_iterate(names_by_key, &iterator);
+	while (ByKey *found = by_key_iterate(names_by_key, &iterator))
+	{
+		CachedName *name = found->name;
+
+		if (name->uses > 0)
+			continue;
+		clear_text(name);
+		by_key_delete_item(names_by_key, found);
+		pfree(name);
+	}
+	drop_at = Max(2 * names_by_key->members, static_cast<uint32>(Min(Max(max_names_setting(), MIN_KEPT_NAMES), MAX_KEPT_NAMES)));
+}
+
+static CachedName *
+find_by_key(Key key, Oid role) noexcept
+{
+	ByKey	   *found = names_by_key != nullptr ? by_key_lookup(names_by_key, KeyAndRole{key.value, role}) : nullptr;
+
+	return found != nullptr ? found->name : nullptr;
+}
+
+static CachedName *
+add_entry(Key key, Oid role)
+{
+	bool		found;
+
+	if (names_by_key == nullptr)
+		make_cache();
+	if (names_by_key->members >= drop_at)
+		drop_unused();
+
+	auto	   *name = static_cast<CachedName *>(MemoryContextAllocZero(cache_context, sizeof(CachedName)));
+
+	name->key = key;
+	name->role = role;
+	by_key_insert(names_by_key, KeyAndRole{key.value, role}, &found)->name = name;
+	return name;
+}
+
+static bool
+is_kept_whole(std::string_view part) noexcept
+{
+	return part.size() <= STORED_NAME_BYTES;
+}
+
+LockName
+named_lock(std::string_view ns, std::string_view name)
+{
+	LockName	lock = {};
+	ByName	   *found = nullptr;
+
+	lock.ns = ns;
+	lock.name = name;
+	if (names_by_name != nullptr && is_kept_whole(ns) && is_kept_whole(name))
+		found = by_name_lookup(names_by_name, make_full_name(GetUserId(), ns, name));
+	lock.key = found != nullptr ? found->name->key : key_of(ns, name);
+	return lock;
+}
+
+/* As much of it as is kept: whole characters, as in the name table. */
+static std::string_view
+kept_part(std::string_view text)
+{
+	if (is_kept_whole(text))
+		return text;
+	return first_bytes(text, pg_mbcliplen(text.data(), static_cast<int>(text.size()), STORED_NAME_BYTES));
+}
+
+static bool
+same_part(std::string_view kept, size_t full_length, std::string_view text) noexcept
+{
+	return full_length == text.size() && kept == first_bytes(text, kept.size());
+}
+
+/* A name replaces a label, and a label an older one. */
+static bool
+should_rename(const CachedName *entry, const LockName &name) noexcept
+{
+	FullName	full;
+
+	if (!name.has_name())
+		return false;
+	if (!entry->has_name)
+		return true;
+	full = full_name_of(entry);
+	if (entry->by_name == name.by_name() && same_part(full.name(), entry->full_name_length, name.name) &&
+		same_part(full.ns(), entry->full_ns_length, name.ns))
+		return false;
+	return name.by_name() || !entry->by_name;
+}
+
+static void
+rename_entry(CachedName *entry, const LockName &name)
+{
+	std::string_view ns = kept_part(name.ns);
+	std::string_view text = kept_part(name.name);
+	int64		ns_key = name_namespace_key(name.ns);
+	auto	   *copy = static_cast<char *>(MemoryContextAllocZero(cache_context, ns.size() + text.size() + 2));
+	bool		found;
+
+	clear_text(entry);
+	if (entry->is_pinned)
+		name_unpin(entry->reference);
+	entry->is_pinned = false;
+	entry->reference = NameReference{};
+	if (!ns.empty())
+		memcpy(copy, ns.data(), ns.size());
+	memcpy(copy + ns.size() + 1, text.data(), text.size());
+	entry->text = copy;
+	entry->has_name = true;
+	entry->by_name = name.by_name();
+	entry->ns_length = static_cast<uint16>(ns.size());
+	entry->name_length = static_cast<uint16>(text.size());
+	entry->full_ns_length = name.ns.size();
+	entry->full_name_length = name.name.size();
+	entry->ns_key = ns_key;
+	if (!name.by_name() || !is_kept_whole(name.ns) || !is_kept_whole(name.name))
+		return;
+	by_name_insert(names_by_name, full_name_of(entry), &found)->name = entry;
+	entry->is_found_by_name = true;
+}
+
+/* ---- The name table ---- */
+
+/* The other name of a key that two names share, as far as the current user may know it. */
+static const char *
+display_other(const OtherName &other)
+{
+	if (!may_see_name(other.roles))
+		return nullptr;
+	if (!other.by_name)
+		return from_utf8(other.name);
+	return psprintf("%s/%s", from_utf8(other.ns), from_utf8(other.name));
+}
+
+static void
+warn_of_clash(const LockName &name, const OtherName &other)
+{
+	const char *other_name = display_other(other);
+
+	ereport(WARNING,
+			(errmsg("the key of advisory lock \"%s\" also has another name", display_name(name)),
+			 other_name != nullptr
+			 ? errdetail("Key " INT64_FORMAT " is also that of \"%s\".", name.key.value, other_name)
+			 : errdetail("Key " INT64_FORMAT " is also that of a name that you may not see.", name.key.value),
+			 errhint("Locks with the same key exclude each other. Use another name or key for one of them.")));
+}
+
+/* Register the name under which the lock is asked for; the entry's pin then is on what the key has in the name table. */
+static void
+register_entry(CachedName *entry, const LockName &name, bool has_lock)
+{
+	GivenName	given = {name.key, {}, to_utf8(name.name)};
+	NameReference reference;
+	OtherName	other;
+	Registered	result;
+
+	if (name.by_name())
+		given.ns = to_utf8(name.ns);
+	result = name_register(given, NameGiver{entry->role, superuser(), has_lock}, &reference, &other);
+	if (entry->is_pinned)
+		name_unpin(entry->reference);
+	entry->reference = reference;
+	entry->is_pinned = reference.entry != nullptr;
+	entry->wants_label = result == Registered::clash && !name.by_name() && !has_lock;
+	if (name.by_name() == entry->by_name)
+		entry->is_registered = result == Registered::stored || result == Registered::replaced;
+	if ((result != Registered::clash && result != Registered::replaced) || entry->clash_reported)
+		return;
+	entry->clash_reported = true;
+	warn_of_clash(name, other);
+}
+
+static void
+pin_or_register(CachedName *entry, const LockName &name)
+{
+	/* A label for a key that this role also used by name: what does the name table say to it? */
+	bool		is_other_label = name.has_name() && !name.by_name() && entry->by_name && !entry->clash_reported;
+
+	if (!entry->is_pinned)
+		entry->is_pinned = name_pin(entry->reference);
+	if (entry->is_pinned && !is_other_label)
+		return;
+	if (name.has_name() && track_setting() != Track::none)
+		register_entry(entry, name, false);
+}
+
+CachedName *
+name_ask(const LockName &name)
+{
+	Oid			role = GetUserId();
+	CachedName *entry = find_by_key(name.key, role);
+
+	name_end_asking();
+	if (entry == nullptr)
+		entry = add_entry(name.key, role);
+	if (should_rename(entry, name))
+		rename_entry(entry, name);
+	asked = entry;
+	asked_level = GetCurrentTransactionNestLevel();
+	entry->uses++;
+	pin_or_register(entry, name);
+	return entry;
+}
+
+void
+name_end_asking() noexcept
+{
+	CachedName *entry = asked;
+
+	asked = nullptr;
+	if (entry != nullptr)
+		name_release(entry);
+}
+
+void
+name_end_asking_of_level(int nest_level) noexcept
+{
+	if (asked_level >= nest_level)
+		name_end_asking();
+}
+
+void
+name_note_held(CachedName *entry, const LockName &name)
+{
+	if (entry->wants_label && name.has_name() && track_setting() != Track::none)
+		register_entry(entry, name, true);
+}
+
+void
+name_use(CachedName *name) noexcept
+{
+	name->uses++;
+}
+
+void
+name_release(CachedName *name) noexcept
+{
+	if (--name->uses > 0 || !name->is_pinned)
+		return;
+	name->is_pinned = false;
+	name_unpin(name->reference);
+}
+
+void
+name_unpin_all() noexcept
+{
+	by_key_iterator iterator;
+
+	if (names_by_key == nullptr)
+		return;
+	by_key_start_iterate(names_by_key, &iterator);
+	while (ByKey *found = by_key_iterate(names_by_key, &iterator))
+	{
+		if (found->name->is_pinned)
+			name_unpin(found->name->reference);
+		found->name->is_pinned = false;
+	}
+}
+
+const CachedName *
+name_remembered(Key key) noexcept
+{
+	return find_by_key(key, GetUserId());
+}
+
+bool
+name_is_in_namespace(const CachedName *name, std::string_view ns, int64 ns_key) noexcept
+{
+	return name->by_name && name->ns_key == ns_key &&
+		same_part(std::string_view(name->text, name->ns_length), name->full_ns_length, ns);
+}
+
+int64
+name_namespace_key(std::string_view ns)
+{
+	return is_kept_whole(ns) ? 0 : key_of(ns).value;
+}
+
+NameStats *
+stats_of_name(const CachedName *name) noexcept
+{
+	return name->is_pinned && track_setting() == Track::all ? name_stats(name->reference) : nullptr;
+}
+
+}								/* namespace advisory */

@@ -1,0 +1,200 @@
+/*
+ * core/release.cpp
+ *		Releasing session-level locks and slots.
+ */
+#include "base/pg.h"
+
+#include "core/errors.h"
+#include "core/held.h"
+#include "core/release.h"
+#include "core/semaphore.h"
+
+namespace advisory
+{
+
+static bool
+holds_for_transaction(const LOCKTAG &tag)
+{
+	for (Mode mode : ALL_MODES)
+	{
+		if (lock_counts(tag, mode).transaction > 0)
+			return true;
+	}
+	return false;
+}
+
+/* Why there was nothing to release, as far as it is known. */
+static int
+set_release_detail(const LOCKTAG &tag, Mode mode, bool has_slot)
+{
+	Mode		other = mode == Mode::exclusive ? Mode::shared : Mode::exclusive;
+
+	if (lock_counts(tag, other).session > 0)
+		return errdetail("This session holds it in %s mode.", mode_name(other));
+	if (holds_for_transaction(tag))
+		return errdetail("This session holds it until the end of the transaction.");
+	if (has_slot)
+		return errdetail("This session has a slot of the semaphore of that name, which is another thing than the lock.");
+	return 0;
+}
+
+bool
+lock_release(const LockName &name, Mode mode)
+{
+	LOCKTAG		tag = lock_tag(MyDatabaseId, name.key);
+
+	if (lock_counts(tag, mode).session == 0)
+	{
+		char	   *shown_name = display_lock(name);
+		bool		has_slot = semaphore_has_slot(name.key);
+
+		ereport(WARNING,
+				(errmsg("you don't own a lock of type %s on \"%s\"",
+						mode == Mode::exclusive ? "ExclusiveLock" : "ShareLock",
+						shown_name),
+				 set_release_detail(tag, mode, has_slot),
+				 has_slot ? errhint("To give back a slot, use advisory.release().") : 0,
+				 set_lock_fields(name)));
+		return false;
+	}
+	release_session_lock(tag, mode);
+	held_remove(held_find(tag, mode), 1, name.by_name());
+	held_write_log();
+	return true;
+}
+
+/* Why there was no slot to release, as far as it is known. */
+static int
+set_slot_release_detail(bool has_lock, bool has_slot)
+{
+	if (has_lock)
+		return errdetail("This session holds the lock of that name, which is another thing than the semaphore.");
+	if (has_slot)
+		return errdetail("Slots that were taken for the transaction are given back at its end.");
+	return 0;
+}
+
+bool
+slot_release(const LockName &name, int slot)
+{
+	int			mine = semaphore_find_slot(name.key, slot);
+
+	if (mine == NO_SLOT)
+	{
+		char	   *shown_name = display_lock(name);
+		bool		has_slot = slot == NO_SLOT ? semaphore_has_slot(name.key)
+			: is_held_by_me(slot_tag(MyDatabaseId, name.key, slot));
+		bool		has_lock = !has_slot && is_held_by_me(lock_tag(MyDatabaseId, name.key));
+
+		ereport(WARNING,
+				(slot == NO_SLOT
+				 ? errmsg("you don't own a slot of semaphore \"%s\"", shown_name)
+				 : errmsg("you don't own slot %d of semaphore \"%s\"", slot, shown_name),
+				 set_slot_release_detail(has_lock, has_slot),
+				 has_lock ? errhint("To release the lock, use advisory.unlock().") : 0,
+				 set_lock_fields(name)));
+		return false;
+	}
+	semaphore_release(name.key, mine);
+	held_write_log();
+	return true;
+}
+
+static int64
+release_holds(const LOCKTAG &tag, Mode mode, int64 count, bool by_name)
+{
+	for (int64 i = 0; i < count; i++)
+		release_session_lock(tag, mode);
+	held_remove(held_find(tag, mode), count, by_name);
+	return count;
+}
+
+int64
+lock_release_all(const LockName &name)
+{
+	LOCKTAG		tag = lock_tag(MyDatabaseId, name.key);
+	int64		released = 0;
+
+	for (Mode mode : ALL_MODES)
+		released += release_holds(tag, mode, lock_counts(tag, mode).session, name.by_name());
+	held_write_log();
+	return released;
+}
+
+int64
+lock_release_namespace(std::string_view ns)
+{
+	int			count;
+	HeldTag    *tags = held_in_namespace(ns, &count);
+	int64		released = 0;
+
+	for (int i = 0; i < count; i++)
+	{
+		DecodedTag	tag = decode_tag(tags[i].tag);
+		HeldLock   *held = held_find(tags[i].tag, tags[i].mode);
+
+		CHECK_FOR_INTERRUPTS();
+		if (tag.kind != Kind::semaphore)
+		{
+			held = held_refresh(held);
+			released += held != nullptr ? release_holds(tags[i].tag, tags[i].mode, held->session_by_name, true) : 0;
+		}
+		else if (semaphore_find_slot(tag.key, tag.slot) != NO_SLOT)
+		{
+			semaphore_release(tag.key, tag.slot);
+			released++;
+		}
+	}
+	held_write_log();
+	return released;
+}
+
+bool
+lock_keep_for_transaction(const LockRequest &request, int slot)
+{
+	Key			key = request.name.key;
+	LOCKTAG		tag = request.is_for_slot() ? slot_tag(MyDatabaseId, key, slot) : lock_tag(MyDatabaseId, key);
+
+	held_prepare(tag, request.mode);
+	if (lock_counts(tag, request.mode).session == 0)
+		return false;
+	take_lock(tag, request.mode, Scope::transaction, true);
+	release_session_lock(tag, request.mode);
+	if (HeldLock *held = held_find(tag, request.mode))
+		held_keep_for_transaction(held);
+	if (request.is_for_slot())
+		semaphore_kept(key, slot);
+	return true;
+}
+
+void
+lock_give_up(const LockRequest &request, int slot)
+{
+	LOCKTAG		tag = request.tag();
+
+	if (request.is_for_slot())
+	{
+		if (semaphore_find_slot(request.name.key, slot) != NO_SLOT)
+			semaphore_release(request.name.key, slot);
+	}
+	else if (is_held_by_me(tag, request.mode) && LockRelease(&tag, lockmode_of(request.mode), true))
+		held_remove(held_find(tag, request.mode), 1, request.name.by_name());
+}
+
+int64
+lock_my_count(Key key)
+{
+	int64		total = 0;
+
+	for (Mode mode : ALL_MODES)
+	{
+		HeldLock   *held = held_find(lock_tag(MyDatabaseId, key), mode);
+
+		if (held != nullptr)
+			held = held_refresh(held);
+		total += held != nullptr ? held_count(held) : 0;
+	}
+	return total;
+}
+
+}								/* namespace advisory */

@@ -1,0 +1,312 @@
+/*
+ * core/wait.cpp
+ *		Getting a lock or a slot from the lock manager: at once, or after a wait.
+ *
+ * How a wait ends
+ *
+ * A lock that is free is taken without waiting, and nothing else happens.
+ * Otherwise the lock manager itself queues, detects deadlocks, logs, and ends
+ * the wait.  Where a timeout may end it, the wait runs in an internal
+ * subtransaction with lock_timeout set to the shorter of the caller's and ours;
+ * rolling that back makes the transaction usable again.  Where none can, there
+ * is no subtransaction: every error is passed on, and a standby could not cancel
+ * the query without ending the session.
+ *
+ * The grant can land before the waiter handles its timeout or cancel.  The lock
+ * manager then keeps the lock and raises the error all the same, or even returns
+ * with the interrupt still pending, which is why it is looked for at once.
+ * Rolling the subtransaction back releases a transaction-level lock; a
+ * session-level one stays, so the lock manager is asked for it after every
+ * error: the wait's own timeout then counts as granted, anything else releases
+ * the lock.  This is exact, since a mode that the session already holds never
+ * waits.
+ */
+#include "base/pg.h"
+
+#include "base/errors.h"
+#include "base/guc.h"
+#include "core/errors.h"
+#include "core/wait.h"
+#include "server/locallock.h"
+#include "shmem/waiters.h"
+
+namespace advisory
+{
+
+bool
+take_if_free(Attempt *attempt)
+{
+	const LockRequest &request = attempt->request;
+
+	if (!request.is_for_slot())
+		return take_lock(request.tag(), request.mode, request.scope, true) != LOCKACQUIRE_NOT_AVAIL;
+	attempt->slot = semaphore_try(attempt->semaphore, request.slots, request.scope);
+	return attempt->slot != NO_SLOT;
+}
+
+void
+release_granted(const Attempt &attempt)
+{
+	const LockRequest &request = attempt.request;
+
+	if (request.is_for_slot())
+		semaphore_release(request.name.key, attempt.slot);
+	else
+		release_session_lock(request.tag(), request.mode);
+}
+
+namespace
+{
+
+/* What the error context needs, looked up before the wait. */
+struct Waiting
+{
+	char	   *display_name;
+	Mode		mode;
+	bool		is_for_slot;
+};
+
+}								/* anonymous namespace */
+
+/* Error context while a session waits. */
+static void
+add_wait_context(void *argument)
+{
+	const auto *waiting = static_cast<const Waiting *>(argument);
+
+	if (waiting->is_for_slot)
+		errcontext("while waiting for a slot of semaphore \"%s\"", waiting->display_name);
+	else
+		errcontext("while waiting for advisory lock \"%s\" in %s mode",
+				   waiting->display_name, mode_name(waiting->mode));
+}
+
+/* The shorter of the user's lock_timeout and ours, in milliseconds; 0 is none. */
+static int
+effective_lock_timeout(Timeout timeout) noexcept
+{
+	if (timeout.is_forever())
+		return LockTimeout;
+	if (LockTimeout > 0)
+		return Min(LockTimeout, timeout.milliseconds());
+	return timeout.milliseconds();
+}
+
+/* Wait for it; what was pending when it was granted ends the wait too. */
+static void
+wait_and_check(Attempt *attempt)
+{
+	const LockRequest &request = attempt->request;
+
+	/* What was looked up for the wait must not hold back others while it lasts. */
+	InvalidateCatalogSnapshot();
+	if (request.is_for_slot())
+		attempt->slot = semaphore_wait(attempt->semaphore, request.slots, request.scope);
+	else
+		take_lock(request.tag(), request.mode, request.scope, false);
+	CHECK_FOR_INTERRUPTS();
+}
+
+/* After an error out of a wait: was it granted all the same? */
+static bool
+survived(Attempt *attempt)
+{
+	const LockRequest &request = attempt->request;
+
+	if (request.scope != Scope::session)
+		return false;
+	if (!request.is_for_slot())
+		return is_held_by_me(request.tag(), request.mode);
+	attempt->slot = semaphore_survivor(attempt->semaphore, request.slots);
+	return attempt->slot != NO_SLOT;
+}
+
+/* Release what was granted while the wait was being ended. */
+static void
+release_survivor(Attempt *attempt)
+{
+	if (survived(attempt))
+		release_granted(*attempt);
+}
+
+namespace
+{
+
+/* How a wait ended. */
+enum class WaitEnd
+{
+	granted,
+	timeout,					/* its own; what was granted all the same is still there */
+	error						/* another, which must be raised; nothing is left of the wait */
+};
+
+}								/* anonymous namespace */
+
+/* Wait without an end of its own. */
+static WaitEnd
+wait_forever(Attempt *attempt, ErrorData *volatile *error)
+{
+	MemoryContext callers_context = CurrentMemoryContext;
+	volatile WaitEnd end = WaitEnd::granted;
+
+	PG_TRY();
+	{
+		wait_and_check(attempt);
+	}
+	PG_CATCH();
+	{
+		/* As the end of a transaction does; and before anything that takes memory, of which there may be no more. */
+		LWLockReleaseAll();
+		LockErrorCleanup();
+		release_survivor(attempt);
+		*error = catch_error(callers_context);
+		end = WaitEnd::error;
+	}
+	PG_END_TRY();
+	return end;
+}
+
+/* Wait for so many milliseconds in an internal subtransaction. */
+static WaitEnd
+wait_in_subtransaction(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
+{
+	MemoryContext callers_context = CurrentMemoryContext;
+	int			users_lock_timeout = LockTimeout;
+	volatile WaitEnd end = WaitEnd::granted;
+	Subtransaction subtransaction;
+
+	PG_TRY();
+	{
+		LockTimeout = milliseconds;
+		wait_and_check(attempt);
+		LockTimeout = users_lock_timeout;
+		subtransaction.release();
+	}
+	PG_CATCH();
+	{
+		LockTimeout = users_lock_timeout;
+		subtransaction.roll_back();
+		if (geterrcode() == ERRCODE_LOCK_NOT_AVAILABLE)
+		{
+			FlushErrorState();
+			end = WaitEnd::timeout;
+		}
+		else
+		{
+			release_survivor(attempt);
+			*error = catch_error(callers_context);
+			end = WaitEnd::error;
+		}
+	}
+	PG_END_TRY();
+	return end;
+}
+
+/* Wait with the lock's name in the context of errors. */
+static WaitEnd
+wait_for_lock(Attempt *attempt, int milliseconds, ErrorData **error)
+{
+	const LockRequest &request = attempt->request;
+	ErrorContextCallback context;
+	Waiting		waiting = {display_lock(request.name), request.mode, request.is_for_slot()};
+	ErrorData  *volatile ended_by = nullptr;
+	WaitEnd		end;
+
+	context.callback = add_wait_context;
+	context.arg = &waiting;
+	context.previous = error_context_stack;
+	error_context_stack = &context;
+	end = milliseconds > 0 ? wait_in_subtransaction(attempt, milliseconds, &ended_by) : wait_forever(attempt, &ended_by);
+	error_context_stack = context.previous;
+	*error = ended_by;
+	return end;
+}
+
+/* What ended, or would end, a wait of this length by its own. */
+static Outcome
+outcome_of_timeout(Timeout timeout) noexcept
+{
+	if (timeout.is_forever() || effective_lock_timeout(timeout) < timeout.milliseconds())
+		return Outcome::lock_timeout;
+	return Outcome::timeout;
+}
+
+/*
+ * The server reports one interrupt for all that were pending, and a lock timeout
+ * before the others.  A statement must not outlive its statement_timeout for
+ * that.  (A cancel by somebody else cannot be told from the lock timeout's own.)
+ */
+static void
+check_statement_timeout(Attempt *attempt, bool was_running)
+{
+	if (!was_running || get_timeout_active(STATEMENT_TIMEOUT))
+		return;
+	release_survivor(attempt);
+	ereport(ERROR,
+			(errcode(ERRCODE_QUERY_CANCELED),
+			 errmsg("canceling statement due to statement timeout")));
+}
+
+/* Wait; the result, or in *error what is to be raised. */
+static Outcome
+wait_and_settle(Attempt *attempt, Timeout timeout, ErrorData **error)
+{
+	const LockName &name = attempt->request.name;
+	bool		statement_timeout = get_timeout_active(STATEMENT_TIMEOUT);
+	WaitEnd		end = wait_for_lock(attempt, effective_lock_timeout(timeout), error);
+
+	withdraw_wait();
+	if (end == WaitEnd::granted)
+		return Outcome::granted;
+	if (end == WaitEnd::timeout)
+	{
+		check_statement_timeout(attempt, statement_timeout);
+		return survived(attempt) ? Outcome::granted : outcome_of_timeout(timeout);
+	}
+	/* By these fields a program finds the lock, as where a timeout ends the wait. */
+	(*error)->schema_name = field_namespace(name);
+	(*error)->constraint_name = field_name(name);
+	return Outcome::not_free;
+}
+
+Outcome
+wait_for_grant(Attempt *attempt, Timeout timeout, ErrorData **error)
+{
+	const LockRequest &request = attempt->request;
+	NameStats  *stats = stats_of_name(attempt->name);
+	bool		by_name = attempt->name->by_name && attempt->name->is_registered;
+	Outcome		outcome;
+
+	attempt->wait_start = GetCurrentTimestamp();
+	if (stats != nullptr)
+		stats_count(stats, Event::contended, 1);
+	if (by_name || request.is_for_slot())
+		publish_wait(request.tag(), request.slots, by_name);
+	outcome = wait_and_settle(attempt, timeout, error);
+	attempt->wait_end = GetCurrentTimestamp();
+	if (stats != nullptr)
+		stats_add(&stats->wait, attempt->wait_start, attempt->wait_end);
+	return outcome;
+}
+
+void
+log_wait(const Attempt &attempt, const char *end)
+{
+	const LockRequest &request = attempt.request;
+	TimestampTz waited = attempt.wait_end - attempt.wait_start;
+
+	if (attempt.wait_start == 0 || log_wait_setting() < 0 || waited < log_wait_setting() * INT64CONST(1000))
+		return;
+
+	/* Not to the client, where sending it could fail. */
+	char	   *name = display_lock(request.name);
+
+	ereport(LOG_SERVER_ONLY,
+			(request.is_for_slot()
+			 ? errmsg("session waited for a slot of semaphore \"%s\" for " INT64_FORMAT ".%03d ms %s",
+					  name, waited / 1000, static_cast<int>(waited % 1000), end)
+			 : errmsg("session waited for advisory lock \"%s\" in %s mode for " INT64_FORMAT ".%03d ms %s",
+					  name, mode_name(request.mode), waited / 1000, static_cast<int>(waited % 1000), end)));
+}
+
+}								/* namespace advisory */

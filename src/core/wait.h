@@ -1,0 +1,50 @@
+/*
+ * core/wait.h
+ *		Getting a lock or a slot from the lock manager: at once, or after a wait.
+ */
+#ifndef ADVISORY_EXT_CORE_WAIT_H
+#define ADVISORY_EXT_CORE_WAIT_H
+
+#include "core/acquire.h"
+#include "core/namecache.h"
+#include "core/semaphore.h"
+
+namespace advisory
+{
+
+/* An attempt to get a lock or a slot. */
+struct Attempt
+{
+	LockRequest request;
+	CachedName *name = nullptr;
+	Semaphore  *semaphore = nullptr;	/* stays null for a lock */
+	int			slot = NO_SLOT; /* that was taken */
+	TimestampTz wait_start = 0; /* 0 if it did not wait */
+	TimestampTz wait_end = 0;
+
+	/* The lock that was granted. */
+	LOCKTAG		granted_tag() const noexcept
+	{
+		return request.is_for_slot() ? slot_tag(MyDatabaseId, request.name.key, slot) : request.tag();
+	}
+};
+
+/* Take it without waiting, if it is free.  May ereport (53200). */
+bool		take_if_free(Attempt *attempt);
+
+/*
+ * Wait for it, as long as the timeout and lock_timeout say.  Other sessions see that
+ * this one waits.  An error that ended the wait is handed over in *error, with nothing left
+ * of the wait; it must be raised.
+ */
+Outcome		wait_for_grant(Attempt *attempt, Timeout timeout, ErrorData **error);
+
+/* Release what was granted, session-level.  Allocates nothing before it has. */
+void		release_granted(const Attempt &attempt);
+
+/* Log a wait that was longer than log_wait.  May ereport. */
+void		log_wait(const Attempt &attempt, const char *end);
+
+}								/* namespace advisory */
+
+#endif							/* ADVISORY_EXT_CORE_WAIT_H */

@@ -1,0 +1,35 @@
+/*
+ * server/locallock.h
+ *		What the lock manager says that this session holds.
+ *
+ * Touches the session's own memory only, and no shared memory.
+ */
+#ifndef ADVISORY_EXT_SERVER_LOCALLOCK_H
+#define ADVISORY_EXT_SERVER_LOCALLOCK_H
+
+#include "base/locktag.h"
+
+namespace advisory
+{
+
+/* Does this session hold the lock, in this mode or in any, in whatever scope and however taken? */
+bool		is_held_by_me(const LOCKTAG &tag, Mode mode) noexcept;
+bool		is_held_by_me(const LOCKTAG &tag) noexcept;
+
+/* How often this session holds a lock in one mode, however taken. */
+struct LockCounts
+{
+	int64		session;
+	int64		transaction;
+};
+
+/* May ereport (out of memory), changing nothing. */
+LockCounts	lock_counts(const LOCKTAG &tag, Mode mode);
+
+/* Take a lock, waiting for it unless dont_wait; and release it once. */
+LockAcquireResult take_lock(const LOCKTAG &tag, Mode mode, Scope scope, bool dont_wait);
+void		release_session_lock(const LOCKTAG &tag, Mode mode);
+
+}								/* namespace advisory */
+
+#endif							/* ADVISORY_EXT_SERVER_LOCALLOCK_H */

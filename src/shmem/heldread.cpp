@@ -1,0 +1,288 @@
+/*
+ * shmem/heldread.cpp
+ *		What the sessions of the server say of the locks that they hold.
+ */
+#include "base/pg.h"
+
+#include "shmem/heldpublish.h"
+#include "shmem/heldread.h"
+#include "shmem/root.h"
+#include "shmem/waiters.h"
+
+namespace advisory
+{
+
+namespace
+{
+
+struct HoldKey
+{
+	int64		key;
+	uint16		objsubid;
+	uint8		mode;
+};
+
+struct HoldIndex
+{
+	HoldKey		key;
+	char		status;
+	int			place;
+};
+
+#define SH_PREFIX holds
+#define SH_ELEMENT_TYPE HoldIndex
+#define SH_KEY_TYPE HoldKey
+#define SH_KEY key
+#define SH_HASH_KEY(table, wanted) hash_of_key((wanted).key, ((wanted).objsubid << 8) ^ (wanted).mode)
+#define SH_EQUAL(table, a, b) ((a).key == (b).key && (a).objsubid == (b).objsubid && (a).mode == (b).mode)
+#define SH_SCOPE static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
+
+}								/* anonymous namespace */
+
+/* A copy of what one session says. */
+struct HoldReader::Session
+{
+	int			pid;
+	PublishedHold *holds;
+	int			count;
+	holds_hash *index;			/* null until it is first needed */
+	Taker	   *takers;
+	int			taker_count;
+};
+
+static int
+process_count() noexcept
+{
+	return static_cast<int>(ProcGlobal->allProcCount);
+}
+
+/*
+ * Call visit(holds, count) for the holds of a session, piece by piece, with its lock held shared, until it
+ * returns false.  begin(most) is called before each piece, without the lock.  Where the session changes its list
+ * between two pieces, a hold may be seen twice or not at all.
+ */
+template <typename Begin, typename Visit>
+static void
+visit_holds(SharedSession *session, Begin begin, Visit visit)
+{
+	bool		going = true;
+
+	for (int first = 0; going; first += SESSION_READ_HOLDS)
+	{
+		CHECK_FOR_INTERRUPTS();
+		begin(SESSION_READ_HOLDS);
+		LWLockAcquire(&session->lock, LW_SHARED);
+
+		int			count = Min(session->hold_count - first, SESSION_READ_HOLDS);
+
+		going = count > 0 &&
+			visit(static_cast<PublishedHold *>(dsa_get_address(shared_area(), session->holds)) + first, count) &&
+			count == SESSION_READ_HOLDS;
+		LWLockRelease(&session->lock);
+	}
+}
+
+static void
+copy_takers(SharedSession *session, HoldReader::Session *copy)
+{
+	int			capacity = session->taker_count;
+
+	if (capacity == 0)
+		return;
+	copy->takers = static_cast<Taker *>(palloc(sizeof(Taker) * capacity));
+	LWLockAcquire(&session->lock, LW_SHARED);
+	copy->taker_count = Min(session->taker_count, capacity);
+	memcpy(copy->takers, dsa_get_address(shared_area(), session->takers), sizeof(Taker) * copy->taker_count);
+	LWLockRelease(&session->lock);
+}
+
+static void
+copy_session(SharedSession *session, HoldReader::Session *copy)
+{
+	int			capacity = 0;
+
+	if (copy->holds != nullptr)
+		return copy_takers(session, copy);
+	copy->pid = session->pid;
+	visit_holds(session, [&](int most) {
+		if (copy->count + most <= capacity)
+			return;
+		capacity = Max(2 * capacity, copy->count + most);
+
+		Size		bytes = sizeof(PublishedHold) * capacity;
+
+		copy->holds = static_cast<PublishedHold *>(copy->holds == nullptr
+												   ? palloc(bytes)
+												   : repalloc_huge(copy->holds, bytes));
+	}, [&](const PublishedHold *holds, int count) {
+		memcpy(copy->holds + copy->count, holds, sizeof(PublishedHold) * count);
+		copy->count += count;
+		return true;
+	});
+	copy_takers(session, copy);
+}
+
+/* Of this session, also where others cannot see it. */
+static void
+copy_own(HoldReader::Session *copy)
+{
+	const PublishedHold *holds = my_published_holds(&copy->count);
+	Size		bytes = sizeof(PublishedHold) * (copy->count + 1);
+
+	copy->pid = MyProcPid;
+	copy->holds = static_cast<PublishedHold *>(palloc_extended(bytes, MCXT_ALLOC_HUGE));
+	if (copy->count > 0)
+		memcpy(copy->holds, holds, sizeof(PublishedHold) * copy->count);
+}
+
+static void
+index_holds(HoldReader::Session *copy, MemoryContext context)
+{
+	bool		found;
+
+	copy->index = holds_create(context, copy->count, nullptr);
+	for (int i = 0; i < copy->count; i++)
+	{
+		const PublishedHold &hold = copy->holds[i];
+
+		if (hold.objsubid != 0)
+			holds_insert(copy->index, HoldKey{hold.key, hold.objsubid, hold.mode}, &found)->place = i;
+	}
+}
+
+HoldReader::HoldReader()
+	: context(CurrentMemoryContext),
+	  sessions(static_cast<Session **>(palloc0(sizeof(Session *) * process_count())))
+{
+}
+
+HoldReader::Session *
+HoldReader::session_of(int proc_number, int pid)
+{
+	if (proc_number >= process_count())
+		return nullptr;			/* a prepared transaction */
+
+	if (sessions[proc_number] == nullptr)
+	{
+		MemoryContext old_context = MemoryContextSwitchTo(context);
+		auto	   *copy = static_cast<Session *>(palloc0(sizeof(Session)));
+
+		if (proc_number == MyProc - ProcGlobal->allProcs)
+			copy_own(copy);
+		if (SharedSession *all = all_sessions())
+			copy_session(&all[proc_number], copy);
+		index_holds(copy, context);
+		sessions[proc_number] = copy;
+		MemoryContextSwitchTo(old_context);
+	}
+	return sessions[proc_number]->pid == pid ? sessions[proc_number] : nullptr;
+}
+
+bool
+HoldReader::find(int proc_number, int pid, const LOCKTAG &tag, LOCKMODE lockmode, KnownHold *found)
+{
+	Session    *session = session_of(proc_number, pid);
+
+	if (session == nullptr)
+		return false;
+	for (Mode mode : ALL_MODES)
+	{
+		HoldKey		key = {decode_tag(tag).key.value, tag.locktag_field4, static_cast<uint8>(index_of(mode))};
+		HoldIndex  *place = lockmode_of(mode) == lockmode ? holds_lookup(session->index, key) : nullptr;
+
+		if (place == nullptr)
+			continue;
+		found->hold = session->holds[place->place];
+		found->taker = found->hold.taker >= 0 && found->hold.taker < session->taker_count
+			? &session->takers[found->hold.taker] : nullptr;
+		return true;
+	}
+	return false;
+}
+
+int64
+count_session_holds(int proc_number, int pid)
+{
+	SharedSession *all = all_sessions();
+	int64		live = 0;
+
+	auto		count_in = [&live](const PublishedHold *holds, int count) {
+		for (int i = 0; i < count; i++)
+			live += holds[i].objsubid != 0 && holds[i].scope == index_of(Scope::session);
+		return true;
+	};
+
+	if (pid == MyProcPid)
+	{
+		int			count;
+		const PublishedHold *holds = my_published_holds(&count);
+
+		count_in(holds, count);
+	}
+	else if (all != nullptr && all[proc_number].pid == pid)
+		visit_holds(&all[proc_number], [](int) {}, count_in);
+	return live;
+}
+
+static bool
+find_other_holder(Key key, int slots, OtherSlots *other)
+{
+	SharedSession *all = all_sessions();
+
+	for (int i = 0; all != nullptr && i < process_count(); i++)
+	{
+		if (all[i].pid == 0 || all[i].database != MyDatabaseId)
+			continue;
+		visit_holds(&all[i], [](int) {}, [&](const PublishedHold *holds, int count) {
+			for (int j = 0; j < count && other->slots == 0; j++)
+			{
+				if (holds[j].objsubid > OBJSUBID_SLOT_BASE && holds[j].key == key.value && holds[j].slots != slots)
+					*other = OtherSlots{all[i].pid, holds[j].slots};
+			}
+			return other->slots == 0;
+		});
+		if (other->slots != 0)
+			return true;
+	}
+	return false;
+}
+
+static bool
+find_other_waiter(Key key, int slots, OtherSlots *other)
+{
+	int			count;
+	PublishedWait *waits = read_slot_waits(&count);
+
+	for (int i = 0; i < count; i++)
+	{
+		DecodedTag	tag = decode_tag(waits[i].tag);
+
+		if (tag.database != MyDatabaseId || !(tag.key == key) || waits[i].slots == slots)
+			continue;
+		*other = OtherSlots{waits[i].pid, waits[i].slots};
+		return true;
+	}
+	return false;
+}
+
+bool
+find_other_slots(Key key, int slots, OtherSlots *other)
+{
+	*other = OtherSlots{};
+	return find_other_holder(key, slots, other) || find_other_waiter(key, slots, other);
+}
+
+Oid
+present_role(int proc_number, int pid)
+{
+	SharedSession *all = all_sessions();
+
+	if (all == nullptr || proc_number >= process_count() || all[proc_number].pid != pid)
+		return InvalidOid;
+	return all[proc_number].present_role;
+}
+
+}								/* namespace advisory */

@@ -1,0 +1,118 @@
+/*
+ * shmem/nameentry.h
+ *		The inside of the name table, for the two files that write and read it.
+ *
+ * The locking protocol is in nametable.cpp.
+ */
+#ifndef ADVISORY_EXT_SHMEM_NAMEENTRY_H
+#define ADVISORY_EXT_SHMEM_NAMEENTRY_H
+
+#include "shmem/nametable.h"
+#include "shmem/root.h"
+
+namespace advisory
+{
+
+constexpr int NAME_CHUNK_ENTRIES = 256;
+constexpr int NAME_MAX_CHUNKS = 4096;
+constexpr int NAME_INLINE_BYTES = 64;
+constexpr int NO_ENTRY = -1;
+
+struct NameKey
+{
+	int64		key;
+	Oid			database;
+	uint32		padding;		/* always 0, since keys are compared as bytes */
+};
+
+struct IndexEntry
+{
+	NameKey		key;			/* hash key */
+	int			number;
+};
+
+/* The names that count to a role's share: a list through NameEntry.older and newer. */
+struct RoleEntry
+{
+	Oid			role;			/* hash key */
+	int			count;
+	int			oldest;
+	int			newest;
+};
+
+struct NameTable
+{
+	LWLock		lock;
+	dshash_table_handle index;
+	dshash_table_handle roles;
+	int			entry_count;	/* made so far, in whole chunks */
+	int			live_count;
+	int			first_free;
+	int			clock_hand;
+	pg_atomic_uint64 evicted;
+	pg_atomic_uint64 refused;
+	pg_atomic_uint64 clashes;
+	dsa_pointer chunks[NAME_MAX_CHUNKS];
+};
+
+struct NameEntry
+{
+	pg_atomic_uint64 state;		/* generation and pins */
+	bool		is_live;		/* else it is free */
+	volatile bool is_used;		/* since an eviction last looked at it */
+	bool		by_name;		/* else the label of a key */
+	NameStats	stats;
+	NameKey		key;
+	Oid			quota_role;		/* the role to whose share it counts */
+	int			older;			/* in that role's list */
+	int			newer;
+	Oid			roles[NAME_ROLES];	/* that gave the name */
+	int			next_free;
+	int			ns_length;		/* as stored */
+	int			name_length;
+	int64		full_ns_length; /* before it was cut */
+	int64		full_name_length;
+	dsa_pointer long_text;		/* invalid where inline_text is enough */
+	char		inline_text[NAME_INLINE_BYTES]; /* namespace and name, one behind the other */
+};
+
+/* Null until has_name_table() has found it. */
+extern NameTable *name_table;
+
+/* Is the table there?  Attaches this session to it, if that is possible.  May ereport for a cancel. */
+bool		has_name_table();
+
+/* The number of a key's entry, or NO_ENTRY.  The table's lock must be held. */
+int			name_look_up(Oid database, Key key);
+
+inline NameEntry *
+name_entry(int number)
+{
+	dsa_pointer place = name_table->chunks[number / NAME_CHUNK_ENTRIES];
+
+	return static_cast<NameEntry *>(dsa_get_address(shared_area(), place)) + number % NAME_CHUNK_ENTRIES;
+}
+
+inline char *
+text_of(NameEntry *entry)
+{
+	if (entry->long_text != InvalidDsaPointer)
+		return static_cast<char *>(dsa_get_address(shared_area(), entry->long_text));
+	return entry->inline_text;
+}
+
+inline std::string_view
+namespace_of(NameEntry *entry)
+{
+	return std::string_view(text_of(entry), entry->ns_length);
+}
+
+inline std::string_view
+name_of(NameEntry *entry)
+{
+	return std::string_view(text_of(entry) + entry->ns_length, entry->name_length);
+}
+
+}								/* namespace advisory */
+
+#endif							/* ADVISORY_EXT_SHMEM_NAMEENTRY_H */

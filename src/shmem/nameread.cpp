@@ -1,0 +1,173 @@
+/*
+ * shmem/nameread.cpp
+ *		Reading the name table.
+ */
+#include "base/pg.h"
+
+#include "base/encoding.h"
+#include "server/backends.h"
+#include "shmem/nameentry.h"
+
+namespace advisory
+{
+
+/* Stands at the end of what was cut. */
+static constexpr char CUT_MARK[] = "...";
+
+/* As it stands in the table, with room for a mark behind it; what comes behind that. */
+static char *
+copy_text(char *copy, std::string_view text) noexcept
+{
+	memcpy(copy, text.data(), text.size());
+	copy[text.size()] = '\0';
+	return copy + text.size() + sizeof(CUT_MARK);
+}
+
+/* palloc'd, and not yet fit to be shown.  The table's lock must be held. */
+static void
+copy_entry(NameEntry *entry, KnownName *known)
+{
+	auto	   *copy = static_cast<char *>(palloc(entry->ns_length + entry->name_length + 2 * sizeof(CUT_MARK)));
+
+	known->database = entry->key.database;
+	known->key = Key{entry->key.key};
+	known->ns = entry->by_name ? copy : nullptr;
+	known->name = copy_text(copy, namespace_of(entry));
+	copy_text(known->name, name_of(entry));
+	known->ns_is_cut = entry->full_ns_length > entry->ns_length;
+	known->name_is_cut = entry->full_name_length > entry->name_length;
+	memcpy(known->roles, entry->roles, sizeof(known->roles));
+	known->stats = stats_read(&entry->stats);
+}
+
+static char *
+make_text_fit(char *text, bool is_cut)
+{
+	if (is_cut)
+		strcat(text, CUT_MARK);
+	return pg_is_ascii(text) ? text : from_utf8(text);
+}
+
+/* To be done when no lock is held any more. */
+static void
+make_fit(KnownName *known)
+{
+	if (known->ns != nullptr)
+		known->ns = make_text_fit(known->ns, known->ns_is_cut);
+	known->name = make_text_fit(known->name, known->name_is_cut);
+}
+
+const KnownName *
+name_find(Oid database, Key key)
+{
+	KnownName  *known = nullptr;
+	int			number;
+
+	if (!has_name_table())
+		return nullptr;
+
+	LWLockAcquire(&name_table->lock, LW_SHARED);
+	number = name_look_up(database, key);
+	if (number != NO_ENTRY)
+	{
+		known = static_cast<KnownName *>(palloc(sizeof(KnownName)));
+		copy_entry(name_entry(number), known);
+	}
+	LWLockRelease(&name_table->lock);
+	if (known != nullptr)
+		make_fit(known);
+	return known;
+}
+
+/*
+ * Call visit(entry) for each live entry, with the table's lock held shared for one chunk after the other.
+ * begin(most) is called before each chunk, without the lock, where at most so many entries follow.
+ */
+template <typename Begin, typename Visit>
+static void
+visit_entries(Begin begin, Visit visit)
+{
+	for (int first = 0; first < name_table->entry_count; first += NAME_CHUNK_ENTRIES)
+	{
+		CHECK_FOR_INTERRUPTS();
+		begin(NAME_CHUNK_ENTRIES);
+		LWLockAcquire(&name_table->lock, LW_SHARED);
+		for (int number = first; number < first + NAME_CHUNK_ENTRIES; number++)
+		{
+			NameEntry  *entry = name_entry(number);
+
+			if (entry->is_live)
+				visit(entry);
+		}
+		LWLockRelease(&name_table->lock);
+	}
+}
+
+KnownName *
+name_read_all(Oid database, int *count)
+{
+	KnownName  *names = nullptr;
+	int			capacity = 0;
+
+	*count = 0;
+	if (!has_name_table())
+		return nullptr;
+	visit_entries([&](int most) {
+		if (*count + most <= capacity)
+			return;
+		capacity = Max(2 * capacity, *count + most);
+		names = static_cast<KnownName *>(names == nullptr
+										 ? palloc_extended(sizeof(KnownName) * capacity, MCXT_ALLOC_HUGE)
+										 : repalloc_huge(names, sizeof(KnownName) * capacity));
+	}, [&](NameEntry *entry) {
+		if (!OidIsValid(database) || entry->key.database == database)
+			copy_entry(entry, &names[(*count)++]);
+	});
+	for (int i = 0; i < *count; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		make_fit(&names[i]);
+	}
+	return names;
+}
+
+bool
+may_see_name(const Oid *roles)
+{
+	for (int i = 0; i < NAME_ROLES && OidIsValid(roles[i]); i++)
+	{
+		if (may_see_role(roles[i]))
+			return true;
+	}
+	return false;
+}
+
+void
+name_reset_stats()
+{
+	if (!has_name_table())
+		return;
+	visit_entries([](int) {}, [](NameEntry *entry) {
+		if (entry->key.database == MyDatabaseId)
+			stats_clear(&entry->stats);
+	});
+}
+
+NameTableState
+name_table_state()
+{
+	NameTableState state = {};
+
+	if (!has_name_table())
+		return state;
+	state.available = true;
+	LWLockAcquire(&name_table->lock, LW_SHARED);
+	state.names = name_table->live_count;
+	LWLockRelease(&name_table->lock);
+	state.evicted = static_cast<int64>(pg_atomic_read_u64(&name_table->evicted));
+	state.refused = static_cast<int64>(pg_atomic_read_u64(&name_table->refused));
+	state.clashes = static_cast<int64>(pg_atomic_read_u64(&name_table->clashes));
+	return state;
+}
+
+}								/* namespace advisory */

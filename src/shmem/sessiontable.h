@@ -1,0 +1,74 @@
+/*
+ * shmem/sessiontable.h
+ *		The session table: for each process of the server, what it says of the locks
+ *		that it holds.
+ *
+ * heldpublish writes this session's part, and heldread reads everybody's.
+ *
+ * Locking
+ *
+ * Each part has a lock of its own.  Its process changes it with the lock held exclusively;
+ * others read it with the lock held shared, and no more than SESSION_READ_HOLDS holds at a
+ * time, so that nobody waits long.  A process reads its own part without the lock, and also
+ * changes the scope, the role or the taker of a hold without it: readers see one or the other.
+ *
+ * The memory for the holds belongs to the place of the process, not to the session: the
+ * next session in the same place uses it again, so that the end of a session frees nothing.
+ */
+#ifndef ADVISORY_EXT_SHMEM_SESSIONTABLE_H
+#define ADVISORY_EXT_SHMEM_SESSIONTABLE_H
+
+#include "base/locktag.h"
+
+namespace advisory
+{
+
+/* A place in a list where there is none. */
+constexpr int NO_PLACE = -1;
+
+constexpr int SESSION_READ_HOLDS = 256;
+
+/* One lock or slot that a session holds, in one mode. */
+struct PublishedHold
+{
+	int64		key;
+	TimestampTz acquired_at;
+	uint16		objsubid;		/* of the lock's tag; 0 for a place that is free */
+	uint16		slots;			/* of the semaphore, as the session says; 0 for a lock */
+	uint8		mode;			/* Mode */
+	uint8		scope;			/* Scope */
+	int32		taker;			/* place in the list of takers; NO_PLACE if it is not known */
+	Oid			role;			/* that used the lock's namespace and name; invalid if it was not by name */
+	int32		next_free;		/* of a free place */
+};
+
+/*
+ * Who took a session-level lock, as far as that can change in a pooled connection: as
+ * it was at the end of the transaction, when SET LOCAL and SECURITY DEFINER are over.
+ */
+struct Taker
+{
+	Oid			role;			/* the session's user, or that of SET ROLE */
+	char		application[NAMEDATALEN];
+};
+
+struct SharedSession
+{
+	LWLock		lock;
+	int			pid;			/* 0 while no session that uses the extension is in this place */
+	Oid			database;
+	Oid			present_role;	/* at the end of the last transaction with session-level holds */
+	int			hold_count;		/* with free places */
+	int			hold_capacity;
+	dsa_pointer holds;
+	int			taker_count;
+	int			taker_capacity;
+	dsa_pointer takers;
+};
+
+/* The parts of all processes, by process number; null if there are none.  May ereport for a cancel. */
+SharedSession *all_sessions();
+
+}								/* namespace advisory */
+
+#endif							/* ADVISORY_EXT_SHMEM_SESSIONTABLE_H */
