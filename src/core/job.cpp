@@ -9,7 +9,7 @@
 #include "base/pg.h"
 
 #include "core/await.h"
-#include "core/holders.h"
+#include "core/errors.h"
 #include "core/job.h"
 #include "core/lock.h"
 #include "core/visiblename.h"

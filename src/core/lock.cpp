@@ -25,7 +25,7 @@
 
 #include "base/compat.h"
 #include "base/guc.h"
-#include "core/holders.h"
+#include "core/errors.h"
 #include "core/held.h"
 #include "core/lock.h"
 #include "server/locktable.h"

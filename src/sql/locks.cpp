@@ -6,7 +6,7 @@
 
 #include "sql/args.h"
 #include "core/await.h"
-#include "core/holders.h"
+#include "core/errors.h"
 #include "core/held.h"
 #include "core/lock.h"
 #include "server/locktable.h"

@@ -13,7 +13,7 @@
 #include "server/backends.h"
 #include "core/held.h"
 #include "base/lockname.h"
-#include "server/locktable.h"
+#include "server/waitgraph.h"
 #include "views/locks.h"
 #include "core/visiblename.h"
 #include "shmem/slotlocks.h"
