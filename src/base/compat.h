@@ -225,22 +225,6 @@ used_shared_memory(const PGShmemHeader *segment) noexcept
 }
 
 /*
- * The bytes that the server has registered for a table in shared memory, if it is one that
- * hash_control describes, with this many entries at most.  19 registers the whole
- * table, the versions before only its header and directory.
- */
-inline Size
-shared_table_size(HASHCTL *control, int64 entries)
-{
-#if PG_VERSION_NUM >= 190000
-	return hash_estimate_size(entries, control->entrysize);
-#else
-	control->dsize = control->max_dsize = hash_select_dirsize(static_cast<long>(entries));
-	return hash_get_shared_size(control, HASH_DIRSIZE);
-#endif
-}
-
-/*
  * Attach to a table in shared memory that is there, with exactly that size: otherwise it would
  * be made, or an error be raised.  19 has one number of entries instead of two.
  */
@@ -306,6 +290,19 @@ using ListNode = dlist_node;
 using ListHead = SHM_QUEUE;
 using ListNode = SHM_QUEUE;
 #endif
+
+/* Has the list no objects? */
+inline bool
+is_empty(const ListHead *list) noexcept
+{
+#if PG_VERSION_NUM >= 160000
+	const ListNode *end = &list->head;
+#else
+	const ListNode *end = list;
+#endif
+
+	return end->next == nullptr || end->next == end;
+}
 
 /*
  * Call visit(object) for each object in the list until it returns false.

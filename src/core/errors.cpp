@@ -5,7 +5,7 @@
 #include "base/pg.h"
 
 #include "core/errors.h"
-#include "core/holders.h"
+#include "core/blockers.h"
 #include "core/namecache.h"
 #include "server/locallock.h"
 #include "server/locktable.h"

@@ -9,9 +9,10 @@
 #include "base/pg.h"
 
 #include "core/await.h"
-#include "core/holders.h"
-#include "core/job.h"
+#include "core/blockers.h"
 #include "core/errors.h"
+#include "core/job.h"
+#include "core/blockers.h"
 #include "core/release.h"
 #include "base/errors.h"
 

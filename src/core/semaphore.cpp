@@ -686,9 +686,8 @@ WaitInLine::look_again(TimestampTz now)
 	}
 	if (slot == NO_SLOT && now >= check_at)
 	{
-		bool		is_checked = check_slot_deadlock(semaphore->key, slots);
-
-		check_at = TimestampTzPlusMilliseconds(now, is_checked ? LOOK_AFTER_MS : LOOK_WITHOUT_BOARD_MS);
+		check_slot_deadlock(semaphore->key, slots);
+		check_at = TimestampTzPlusMilliseconds(now, LOOK_AFTER_MS);
 	}
 	return slot;
 }

@@ -2,20 +2,27 @@
  * core/semdeadlock.cpp
  *		Deadlocks over the slots of semaphores.
  *
- * The lock table is read partition by partition, so what is read may never have been
- * true all at once.  What a session holds stays the same while it waits, however: so it
- * is read twice, and the second time only those can be dead that were dead the first
- * time and have gone on with the very same wait.  All of these waited, and held what
- * is read the second time, at the moment between the two.
+ * The search begins with this session and looks only at what it waits for, directly or through
+ * others.  It follows the first holder of a slot as far as it can before it looks at the next,
+ * and ends as soon as this session is known to be live.  Most searches thus read one or two slots.
  *
- * Where in doubt a session is live.
+ * Nothing is locked during a search but one partition of the lock table at a time, so what is read may
+ * never have been true all at once.  What a session holds stays the same while it waits, however.
+ * So a session that seems to be in a cycle searches a second time.  Then only those can be dead that were
+ * dead the first time and have gone on with the very same wait, and at the end it reads all of these
+ * waits once more.  So all of them waited, and held what the second search read, throughout that search.
+ *
+ * The second search runs with the root's deadlock lock held, so that a session that gives up is seen by
+ * the next to search.  Only sessions in a cycle get there, and they search only that cycle.
+ *
+ * Where in doubt a session is live.  A parallel worker's wait is not followed.
  */
 #include "base/pg.h"
 
-#include "shmem/waiters.h"
-#include "shmem/root.h"
 #include "core/semdeadlock.h"
-#include "shmem/slotlocks.h"
+#include "server/waitgraph.h"
+#include "shmem/root.h"
+#include "shmem/waiters.h"
 
 namespace advisory
 {
@@ -24,256 +31,470 @@ namespace advisory
 static constexpr int DESCRIBED_WAITS = 20;
 static constexpr int DESCRIBED_BLOCKERS = 20;
 
+/* Something can change while it is looked at; the next check would be a second later. */
+static constexpr int ATTEMPTS = 3;
+
+/* Instead of a node's number, for what is live at first sight. */
+static constexpr int LIVE = -1;
+
+static constexpr int NO_EDGE = -1;
+
 namespace
 {
 
-/* A session that waits; index of its entry. */
-struct Waiter
-{
-	int			entry;
-	int			pid;
-	bool		is_live;
-};
-
-/* What one reading says. */
-class Reading
+/* An array that grows, of what can be copied byte by byte. */
+template <typename T>
+class Array
 {
 public:
-	/* before: what an earlier one said, or null. */
-	Reading(Key key, int slots, const Reading *before);
-
-	bool		am_i_dead() const noexcept
+	/* May ereport (out of memory). */
+	int			add(const T &item)
 	{
-		const Waiter *me = find(MyProcPid);
+		if (count == capacity)
+		{
+			capacity = Max(2 * capacity, 16);
 
-		return me != nullptr && !me->is_live;
+			Size		bytes = sizeof(T) * capacity;
+
+			items = static_cast<T *>(items == nullptr ? palloc(bytes) : repalloc_huge(items, bytes));
+		}
+		items[count] = item;
+		return count++;
 	}
 
-	/*
-	 * Would it help if this session gave up?  Not if it only stands behind a
-	 * deadlock of others, which one of them will end.
-	 */
-	bool		am_i_in_circle() const;
+	T		   &operator[](int i) const noexcept
+	{
+		return items[i];
+	}
 
-	/* Who waits for whom, from this session on; palloc'd. */
+	int			count = 0;
+
+private:
+	T		   *items = nullptr;
+	int			capacity = 0;
+};
+
+/* What a session waits for: a lock, or one of so many slots of a semaphore. */
+struct Target
+{
+	LOCKTAG		tag;			/* of a semaphore its queue's */
+	int			slots;			/* 0: a lock */
+};
+
+/* A session that waits, or a semaphore with a number of slots, which all that say so share. */
+struct Node
+{
+	int			proc_number;	/* of a session, and of its lock group's leader */
+	int			pid;
+	Target		target;			/* of a semaphore: itself */
+	LOCKMODE	lockmode;		/* of a wait for a lock */
+	TimestampTz since;
+	bool		is_session;
+	bool		is_live;
+	bool		is_expanded;	/* are its edges there? */
+	int			missing;		/* live nodes that it needs in order to be live itself */
+	int			first_edge;		/* to what it waits for; they are side by side */
+	int			edge_count;
+	int			first_from;		/* the edges that lead here, through Edge.next_from */
+};
+
+/* from waits for to. */
+struct Edge
+{
+	int			from;
+	int			to;
+	int			next_from;
+};
+
+/* In a hash table: the node of a semaphore, or the entries of a lock that somebody waits for. */
+struct KnownTarget
+{
+	Target		target;
+	int			node;
+	LockEntries entries;
+};
+
+class Search
+{
+public:
+	/* before: an earlier search of this session, or null. */
+	Search(const Target &mine, const Search *before);
+
+	/* Is this session dead?  Would it help if it gave up: do all that it waits for wait for it in turn? */
+	bool		am_i_in_cycle();
+
+	/* Do all that are dead wait as they did? */
+	bool		is_unchanged() const;
+
+	/* The dead that this session waits for, from itself on; palloc'd. */
 	char	   *describe() const;
 
 private:
-	void		list_waiters(const Reading *before);
-	bool		was_dead(const LockEntry &entry) const noexcept;
-	bool		says_so_still(const LockEntry &entry) const noexcept;
-	const Waiter *find(int pid) const noexcept;
-	bool		is_live(int pid) const noexcept;
-	bool		can_get_lock(const Waiter &waiter) const;
-	bool		can_get_slot(const Waiter &waiter) const;
-	int			first_of_lock(int entry) const noexcept;
-	void		settle();
-	template <typename Visit>
-	void		visit_blockers(const Waiter &waiter, Visit visit) const;
-	bool	   *mark_blockers(const Waiter *start) const;
-	bool	   *mark_waiters(const Waiter *start) const;
-	void		describe_wait(StringInfo out, const Waiter &waiter) const;
+	int			node_of_session(const LockEntry &session);
+	int			node_of_semaphore(const Target &target);
+	int			add_node(const Node &node);
+	bool		may_be_dead(const Node &node) const noexcept;
+	KnownTarget *known_target(const Target &target, bool *is_new);
+	void		add_edge(int from, int to);
+	void		make_live(int node);
+	bool		is_needed(int node) const noexcept;
+	void		expand(int node);
+	void		expand_semaphore(int node);
+	void		expand_lock_wait(int node);
+	bool	   *mark(bool with_waiters) const;
+	void		describe_wait(StringInfo out, const Node &session) const;
 
-	LockEntries entries;
-	Waiter	   *waiters;		/* in the order of their entries */
-	Waiter	  **by_pid;
-	int			waiter_count = 0;
-	PublishedWait *published;
-	int			published_count;
+	const Search *before;
+	int		   *by_process;		/* a session's node, by its proc_number; 0 if it has none: node 0 is this session */
+	HTAB	   *targets = nullptr;
+	Array<Node> nodes;
+	Array<Edge> edges;
+	Array<int>	pending;		/* nodes to be expanded, the last first */
 };
 
 }								/* anonymous namespace */
 
-static bool
-waits_for_slot(const LockEntry &entry) noexcept
-{
-	return entry.is_head;
-}
-
-Reading::Reading(Key key, int slots, const Reading *before)
-	: entries(read_all_waits_and_all_slots()),
-	  waiters(static_cast<Waiter *>(palloc_extended(sizeof(Waiter) * (entries.count + 1), MCXT_ALLOC_HUGE))),
-	  by_pid(static_cast<Waiter **>(palloc_extended(sizeof(Waiter *) * (entries.count + 1), MCXT_ALLOC_HUGE))),
-	  published(read_slot_waits(&published_count))
-{
-	LOCKTAG		mine = queue_tag(MyDatabaseId, key);
-
-	/* This session knows what it waits for, also where others cannot. */
-	for (int i = 0; i < entries.count; i++)
-	{
-		if (entries.entries[i].pid == MyProcPid && same_tag(entries.entries[i].tag, mine))
-			entries.entries[i].slots = slots;
-	}
-	list_waiters(before);
-	settle();
-}
+static constexpr int ME = 0;
 
 static int
-compare_waiters(const void *a, const void *b) noexcept
+my_number() noexcept
 {
-	int			pid_a = (*static_cast<Waiter *const *>(a))->pid;
-	int			pid_b = (*static_cast<Waiter *const *>(b))->pid;
-
-	return pid_a < pid_b ? -1 : pid_a > pid_b;
-}
-
-bool
-Reading::was_dead(const LockEntry &entry) const noexcept
-{
-	const Waiter *waiter = find(session_pid(entry));
-
-	if (waiter == nullptr || waiter->is_live)
-		return false;
-
-	const LockEntry &earlier = entries.entries[waiter->entry];
-
-	return earlier.proc_number == entry.proc_number && same_tag(earlier.tag, entry.tag) &&
-		earlier.wait_start == entry.wait_start && earlier.is_head == entry.is_head &&
-		(entry.wait_start != 0 || entry.pid == MyProcPid);
-}
-
-/* Does a session still say that it waits for a slot as it did, and not that it leaves? */
-bool
-Reading::says_so_still(const LockEntry &entry) const noexcept
-{
-	for (int i = 0; i < published_count; i++)
-	{
-		if (published[i].pid == entry.pid)
-			return published[i].since == entry.wait_start && !published[i].is_leaving;
-	}
-	return false;
-}
-
-/* All sessions that wait; who is seen to wait twice does not. */
-void
-Reading::list_waiters(const Reading *before)
-{
-	for (int i = 0; i < entries.count; i++)
-	{
-		const LockEntry &entry = entries.entries[i];
-		bool		is_live;
-
-		if (entry.granted)
-			continue;
-		is_live = before != nullptr && !before->was_dead(entry);
-		/* The entries were read earlier than what is published. */
-		if (entry.is_head && entry.pid != MyProcPid && !says_so_still(entry))
-			is_live = true;
-		waiters[waiter_count] = Waiter{i, session_pid(entry), is_live};
-		by_pid[waiter_count] = &waiters[waiter_count];
-		waiter_count++;
-	}
-	if (waiter_count > 1)
-		qsort(by_pid, waiter_count, sizeof(Waiter *), compare_waiters);
-	for (int i = 1; i < waiter_count; i++)
-	{
-		if (by_pid[i - 1]->pid == by_pid[i]->pid)
-			by_pid[i - 1]->is_live = by_pid[i]->is_live = true;
-	}
-}
-
-/* One that is seen to wait twice has several, all of them live. */
-const Waiter *
-Reading::find(int pid) const noexcept
-{
-	Waiter		wanted = {0, pid, false};
-	Waiter	   *key = &wanted;
-	auto	  **found = static_cast<Waiter **>(bsearch(&key, by_pid, waiter_count, sizeof(Waiter *), compare_waiters));
-
-	return found != nullptr ? *found : nullptr;
-}
-
-bool
-Reading::is_live(int pid) const noexcept
-{
-	const Waiter *waiter = find(pid);
-
-	return waiter == nullptr || waiter->is_live;
-}
-
-int
-Reading::first_of_lock(int entry) const noexcept
-{
-	while (entry > 0 && same_tag(entries.entries[entry - 1].tag, entries.entries[entry].tag))
-		entry--;
-	return entry;
+	return static_cast<int>(MyProc - ProcGlobal->allProcs);
 }
 
 /*
- * Call visit(pid) for each session in a waiter's way until it returns false; some more
- * than once.
+ * Fill in what a node's session waits for.  False if it waits for nothing, or says that it is about to
+ * stop, or if that cannot be told.
  */
-template <typename Visit>
-void
-Reading::visit_blockers(const Waiter &waiter, Visit visit) const
+static bool
+read_session_wait(Node *node)
 {
-	const LockEntry &entry = entries.entries[waiter.entry];
+	LockEntry	waiter;
+	PublishedWait wait;
 
-	if (!waits_for_slot(entry))
+	if (read_awaited_lock(node->proc_number, &waiter))
 	{
-		for (int i = first_of_lock(waiter.entry); i < waiter.entry; i++)
-		{
-			if (is_in_the_way(entries.entries[i], entry) && !visit(session_pid(entries.entries[i])))
-				return;
-		}
-		return;
+		node->target = Target{waiter.tag, 0};
+		node->lockmode = waiter.lockmode;
+		node->since = waiter.wait_start;
+		return waiter.wait_start != 0;
 	}
-	for (int i = waiter.entry + 1; i < entries.count && is_same_semaphore(entries.entries[i].tag, entry.tag); i++)
+	if (!read_wait(node->proc_number, &wait) || wait.slots == 0 || wait.is_leaving ||
+		decode_tag(wait.tag).kind != Kind::queue)
+		return false;
+	node->target = Target{wait.tag, wait.slots};
+	node->since = wait.since;
+	return true;
+}
+
+/* Is it the very same wait? */
+static bool
+is_same_wait(const Node &a, const Node &b) noexcept
+{
+	return a.pid == b.pid && same_tag(a.target.tag, b.target.tag) && a.target.slots == b.target.slots &&
+		a.since == b.since;
+}
+
+Search::Search(const Target &mine, const Search *before)
+	: before(before),
+	  by_process(static_cast<int *>(palloc0(sizeof(int) * ProcGlobal->allProcCount)))
+{
+	Node		me = {};
+
+	/* This session knows what it waits for, also where others cannot. */
+	me.is_session = true;
+	me.proc_number = my_number();
+	me.pid = MyProcPid;
+	me.target = mine;
+	add_node(me);
+}
+
+/* ---- Nodes and edges ---- */
+
+int
+Search::add_node(const Node &node)
+{
+	int			number = nodes.add(node);
+
+	nodes[number].first_from = NO_EDGE;
+	pending.add(number);
+	return number;
+}
+
+bool
+Search::may_be_dead(const Node &node) const noexcept
+{
+	if (before == nullptr)
+		return true;
+
+	int			earlier = before->by_process[node.proc_number];
+
+	return earlier != 0 && !before->nodes[earlier].is_live && is_same_wait(before->nodes[earlier], node);
+}
+
+int
+Search::node_of_session(const LockEntry &session)
+{
+	Node		node = {};
+
+	/* A prepared transaction has no place in the array. */
+	if (session.pid == 0)
+		return LIVE;
+	if (session.leader_number == my_number())
+		return ME;
+	if (by_process[session.leader_number] != 0)
+		return by_process[session.leader_number];
+	node.is_session = true;
+	node.proc_number = session.leader_number;
+	node.pid = session_pid(session);
+	if (!read_session_wait(&node) || !may_be_dead(node))
+		return LIVE;
+	by_process[node.proc_number] = add_node(node);
+	return by_process[node.proc_number];
+}
+
+KnownTarget *
+Search::known_target(const Target &target, bool *is_new)
+{
+	HASHCTL		control = {};
+	bool		found;
+
+	if (targets == nullptr)
 	{
-		if (is_slot_in_the_way(entries.entries[i], entry) && !visit(session_pid(entries.entries[i])))
+		control.keysize = sizeof(Target);
+		control.entrysize = sizeof(KnownTarget);
+		control.hcxt = CurrentMemoryContext;
+		targets = hash_create("advisory_ext awaited locks", 16, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	}
+
+	auto	   *known = static_cast<KnownTarget *>(hash_search(targets, &target, HASH_ENTER, &found));
+
+	*is_new = !found;
+	return known;
+}
+
+int
+Search::node_of_semaphore(const Target &target)
+{
+	bool		is_new;
+	KnownTarget *known = known_target(target, &is_new);
+
+	if (is_new)
+	{
+		Node		node = {};
+
+		node.target = target;
+		known->node = add_node(node);
+	}
+	return known->node;
+}
+
+void
+Search::add_edge(int from, int to)
+{
+	int			edge = edges.add(Edge{from, to, nodes[to].first_from});
+
+	nodes[to].first_from = edge;
+	nodes[from].edge_count++;
+}
+
+/* With all that follows from it. */
+void
+Search::make_live(int node)
+{
+	Array<int>	found;
+
+	found.add(node);
+	while (found.count > 0)
+	{
+		Node	   &live = nodes[found[--found.count]];
+
+		if (live.is_live)
+			continue;
+		live.is_live = true;
+		for (int i = live.first_from; i != NO_EDGE; i = edges[i].next_from)
+		{
+			if (--nodes[edges[i].from].missing == 0)
+				found.add(edges[i].from);
+		}
+	}
+}
+
+/* ---- The search ---- */
+
+/* Is there one that would not be known to be live without this one? */
+bool
+Search::is_needed(int node) const noexcept
+{
+	for (int i = nodes[node].first_from; i != NO_EDGE; i = edges[i].next_from)
+	{
+		if (!nodes[edges[i].from].is_live)
+			return true;
+	}
+	return node == ME;
+}
+
+/* It needs one live holder, or a free slot. */
+void
+Search::expand_semaphore(int node)
+{
+	DecodedTag	tag = decode_tag(nodes[node].target.tag);
+	int			slots = nodes[node].target.slots;
+
+	nodes[node].missing = 1;
+	for (int slot = 1; slot <= slots; slot++)
+	{
+		LockEntry	holder;
+		int			blocker = LIVE;
+
+		if (slot % 64 == 0)
+			CHECK_FOR_INTERRUPTS();
+		if (read_holder(slot_tag(tag.database, tag.key, slot), &holder))
+			blocker = node_of_session(holder);
+		if (blocker == LIVE || nodes[blocker].is_live)
+			return make_live(node);
+		if (nodes[node].edge_count == 0 || edges[edges.count - 1].to != blocker)
+			add_edge(node, blocker);
+	}
+}
+
+/* Do all that are in the waiter's way stand in this one's, too? */
+static bool
+covers(const LockEntry &ahead, const LockEntry &waiter)
+{
+	const LockMethodData *method = GetLockTagsMethodTable(&waiter.tag);
+
+	return (method->conflictTab[waiter.lockmode] & ~method->conflictTab[ahead.lockmode]) == 0;
+}
+
+/* It needs all of them. */
+void
+Search::expand_lock_wait(int node)
+{
+	bool		is_new;
+	KnownTarget *known = known_target(nodes[node].target, &is_new);
+	int			waiter = 0;
+
+	if (is_new)
+		known->entries = read_lock(nodes[node].target.tag);
+
+	const LockEntries &entries = known->entries;
+
+	while (waiter < entries.count &&
+		   (entries.entries[waiter].granted || entries.entries[waiter].proc_number != nodes[node].proc_number))
+		waiter++;
+	if (waiter == entries.count)
+		return make_live(node);
+
+	visit_blockers(entries, 0, waiter, [&](int i) {
+		int			blocker = node_of_session(entries.entries[i]);
+
+		if (blocker != LIVE && !nodes[blocker].is_live)
+		{
+			add_edge(node, blocker);
+			nodes[node].missing++;
+		}
+		/* What one further ahead waits for it waits for through this one. */
+		return entries.entries[i].granted || blocker == LIVE || !covers(entries.entries[i], entries.entries[waiter]);
+	});
+	if (nodes[node].missing == 0)
+		make_live(node);
+}
+
+void
+Search::expand(int node)
+{
+	nodes[node].is_expanded = true;
+	nodes[node].first_edge = edges.count;
+	if (!nodes[node].is_session)
+		expand_semaphore(node);
+	else if (nodes[node].target.slots > 0)
+	{
+		int			semaphore = node_of_semaphore(nodes[node].target);
+
+		if (nodes[semaphore].is_live)
+			return make_live(node);
+		nodes[node].missing = 1;
+		add_edge(node, semaphore);
+	}
+	else
+		expand_lock_wait(node);
+
+	/* The first is to be looked at first. */
+	for (int i = nodes[node].edge_count - 1; i >= 0; i--)
+		pending.add(edges[nodes[node].first_edge + i].to);
+}
+
+/*
+ * Mark the dead that this session waits for, itself included; or with_waiters those that wait for
+ * it.  palloc'd.
+ */
+bool *
+Search::mark(bool with_waiters) const
+{
+	auto	   *marks = static_cast<bool *>(palloc0(sizeof(bool) * nodes.count));
+	Array<int>	found;
+	auto		visit = [&](int node) {
+		if (nodes[node].is_live || marks[node])
 			return;
-	}
-}
+		marks[node] = true;
+		found.add(node);
+	};
 
-bool
-Reading::can_get_lock(const Waiter &waiter) const
-{
-	bool		all_live = true;
-
-	visit_blockers(waiter, [&](int pid) {
-		all_live = is_live(pid);
-		return all_live;
-	});
-	return all_live;
-}
-
-bool
-Reading::can_get_slot(const Waiter &waiter) const
-{
-	int			slots = entries.entries[waiter.entry].slots;
-	int			held = 0;
-	bool		one_live = slots == 0;
-
-	visit_blockers(waiter, [&](int pid) {
-		held++;
-		/* Itself is no help: it would have to release a slot while it waits. */
-		one_live = one_live || (pid != waiter.pid && is_live(pid));
-		return !one_live;
-	});
-	return one_live || held < slots;
-}
-
-/* From nobody who waits being live, as far as that follows. */
-void
-Reading::settle()
-{
-	bool		changed = true;
-
-	while (changed)
+	visit(ME);
+	while (found.count > 0)
 	{
-		changed = false;
-		CHECK_FOR_INTERRUPTS();
-		for (int i = 0; i < waiter_count; i++)
-		{
-			Waiter	   &waiter = waiters[i];
+		const Node	node = nodes[found[--found.count]];
 
-			if (waiter.is_live)
-				continue;
-			waiter.is_live = waits_for_slot(entries.entries[waiter.entry]) ? can_get_slot(waiter) : can_get_lock(waiter);
-			changed |= waiter.is_live;
-		}
+		for (int i = node.first_from; with_waiters && i != NO_EDGE; i = edges[i].next_from)
+			visit(edges[i].from);
+		for (int i = 0; !with_waiters && i < node.edge_count; i++)
+			visit(edges[node.first_edge + i].to);
 	}
+	return marks;
 }
+
+bool
+Search::am_i_in_cycle()
+{
+	while (pending.count > 0 && !nodes[ME].is_live)
+	{
+		int			node = pending[--pending.count];
+
+		CHECK_FOR_INTERRUPTS();
+		if (!nodes[node].is_expanded && !nodes[node].is_live && is_needed(node))
+			expand(node);
+	}
+	if (nodes[ME].is_live)
+		return false;
+
+	const bool *blockers = mark(false);
+	const bool *waiters = mark(true);
+
+	for (int i = 0; i < nodes.count; i++)
+	{
+		if (blockers[i] && !waiters[i])
+			return false;
+	}
+	return true;
+}
+
+bool
+Search::is_unchanged() const
+{
+	const bool *blockers = mark(false);
+
+	for (int i = ME + 1; i < nodes.count; i++)
+	{
+		Node		now = nodes[i];
+
+		if (blockers[i] && now.is_session && (!read_session_wait(&now) || !is_same_wait(now, nodes[i])))
+			return false;
+	}
+	return true;
+}
+
+/* ---- For people ---- */
 
 static bool
 contains(const int *pids, int count, int pid) noexcept
@@ -286,100 +507,33 @@ contains(const int *pids, int count, int pid) noexcept
 	return false;
 }
 
-/* The session itself, and all that it waits for, directly or through others: a mark for each waiter; palloc'd. */
-bool *
-Reading::mark_blockers(const Waiter *start) const
-{
-	auto	   *marks = static_cast<bool *>(palloc0(sizeof(bool) * (waiter_count + 1)));
-	auto	   *stack = static_cast<const Waiter **>(palloc(sizeof(Waiter *) * (waiter_count + 1)));
-	int			depth = 0;
-
-	marks[start - waiters] = true;
-	stack[depth++] = start;
-	while (depth > 0)
-	{
-		visit_blockers(*stack[--depth], [&](int pid) {
-			const Waiter *blocker = find(pid);
-
-			if (blocker != nullptr && !marks[blocker - waiters])
-			{
-				marks[blocker - waiters] = true;
-				stack[depth++] = blocker;
-			}
-			return true;
-		});
-	}
-	pfree(stack);
-	return marks;
-}
-
-/* The other way round: itself, and all that wait for it. */
-bool *
-Reading::mark_waiters(const Waiter *start) const
-{
-	auto	   *marks = static_cast<bool *>(palloc0(sizeof(bool) * (waiter_count + 1)));
-	bool		changed = true;
-
-	marks[start - waiters] = true;
-	while (changed)
-	{
-		changed = false;
-		for (int i = 0; i < waiter_count; i++)
-		{
-			if (marks[i])
-				continue;
-			visit_blockers(waiters[i], [&](int pid) {
-				const Waiter *blocker = find(pid);
-
-				marks[i] = blocker != nullptr && marks[blocker - waiters];
-				return !marks[i];
-			});
-			changed |= marks[i];
-		}
-	}
-	return marks;
-}
-
-/* Do all that it waits for wait for it in turn? */
-bool
-Reading::am_i_in_circle() const
-{
-	const Waiter *me = find(MyProcPid);
-	const bool *blockers = mark_blockers(me);
-	const bool *waiting = mark_waiters(me);
-
-	for (int i = 0; i < waiter_count; i++)
-	{
-		if (blockers[i] && !waiting[i])
-			return false;
-	}
-	return true;
-}
-
 /* One line. */
 void
-Reading::describe_wait(StringInfo out, const Waiter &waiter) const
+Search::describe_wait(StringInfo out, const Node &session) const
 {
-	const LockEntry &entry = entries.entries[waiter.entry];
+	const Target &target = session.target;
+	const Node &node = target.slots > 0 ? nodes[edges[session.first_edge].to] : session;
 	int			pids[DESCRIBED_BLOCKERS];
 	int			count = 0;
 	bool		is_cut = false;
 
-	visit_blockers(waiter, [&](int pid) {
+	for (int i = 0; i < node.edge_count && !is_cut; i++)
+	{
+		int			pid = nodes[edges[node.first_edge + i].to].pid;
+
 		if (contains(pids, count, pid))
-			return true;
+			continue;
 		is_cut = count == DESCRIBED_BLOCKERS;
 		if (!is_cut)
 			pids[count++] = pid;
-		return !is_cut;
-	});
+	}
 
-	appendStringInfo(out, "%sProcess %d waits for ", out->len > 0 ? "\n" : "", session_pid(entry));
-	if (waits_for_slot(entry))
-		appendStringInfo(out, entry.slots == 1 ? "the only slot of " : "one of the %d slots of ", entry.slots);
+	appendStringInfo(out, "%sProcess %d waits for ", out->len > 0 ? "\n" : "", session.pid);
+	if (target.slots > 0)
+		appendStringInfo(out, target.slots == 1 ? "the only slot of " : "one of the %d slots of ", target.slots);
 	else
-		appendStringInfo(out, "%s on ", GetLockmodeName(DEFAULT_LOCKMETHOD, entry.lockmode));
-	DescribeLockTag(out, &entry.tag);
+		appendStringInfo(out, "%s on ", GetLockmodeName(DEFAULT_LOCKMETHOD, session.lockmode));
+	DescribeLockTag(out, &target.tag);
 	for (int i = 0; i < count; i++)
 		appendStringInfo(out, "%s%d",
 						 i > 0 ? ", " : count > 1 ? "; blocked by processes " : "; blocked by process ", pids[i]);
@@ -387,63 +541,97 @@ Reading::describe_wait(StringInfo out, const Waiter &waiter) const
 }
 
 char *
-Reading::describe() const
+Search::describe() const
 {
-	const Waiter *me = find(MyProcPid);
-	const bool *marks = mark_blockers(me);
+	const bool *blockers = mark(false);
 	StringInfoData out;
-	int			described = 1;
+	int			described = 0;
 
 	initStringInfo(&out);
-	describe_wait(&out, *me);
-	for (int i = 0; i < waiter_count; i++)
+	for (int i = 0; i < nodes.count; i++)
 	{
-		if (!marks[i] || &waiters[i] == me)
-			continue;
-		if (described++ < DESCRIBED_WAITS)
-			describe_wait(&out, waiters[i]);
+		if (blockers[i] && nodes[i].is_session && described++ < DESCRIBED_WAITS)
+			describe_wait(&out, nodes[i]);
 	}
 	if (described > DESCRIBED_WAITS)
 		appendStringInfo(&out, "\n%d more wait in turn.", described - DESCRIBED_WAITS);
 	return out.data;
 }
 
-/* With the others told, if this session gives up; what it is to say then, or null. */
-static char *
-find_deadlock(Key key, int slots)
+/* ---- The check ---- */
+
+/* Does anybody wait for something that this session holds? */
+static bool
+am_i_in_the_way()
 {
-	Reading		first(key, slots, nullptr);
+	LockEntries mine = read_my_awaited_locks();
+	const LockEntry *last = nullptr;
 
-	if (!first.am_i_dead())
-		return nullptr;
+	for (int i = 0; i < mine.count; i++)
+	{
+		const LockEntry &entry = mine.entries[i];
+		DecodedTag	tag = decode_tag(entry.tag);
 
-	Reading		second(key, slots, &first);
+		if (entry.is_awaited)
+			return true;
+		if (last != nullptr && is_same_semaphore(entry.tag, last->tag))
+			continue;
+		last = &entry;
+		/* All in a semaphore's queue hold the queue's lock. */
+		if (is_held_by_anybody(queue_tag(tag.database, tag.key)))
+			return true;
+	}
+	return false;
+}
 
-	if (!second.am_i_dead() || !second.am_i_in_circle())
+/* Null, or what a session that gives up is to say; then others know already that it leaves. */
+static char *
+verify(const Target &mine, const Search &first)
+{
+	Search		second(mine, &first);
+
+	if (!second.am_i_in_cycle() || !second.is_unchanged())
 		return nullptr;
 	publish_leaving(true);
 	return second.describe();
 }
 
-bool
+static char *
+find_deadlock(const Target &mine)
+{
+	SharedRoot *root = shared_root_if_attached();
+	PublishedWait wait;
+	char	   *detail = nullptr;
+
+	/* Without a published wait there is nobody to be told. */
+	if (root != nullptr && !read_wait(my_number(), &wait))
+		root = nullptr;
+
+	for (int i = 0; i < ATTEMPTS && detail == nullptr; i++)
+	{
+		Search		first(mine, nullptr);
+
+		if (!first.am_i_in_cycle())
+			return nullptr;
+		if (root != nullptr)
+			LWLockAcquire(&root->deadlock, LW_EXCLUSIVE);
+		detail = verify(mine, first);
+		if (root != nullptr)
+			LWLockRelease(&root->deadlock);
+	}
+	return detail;
+}
+
+void
 check_slot_deadlock(Key key, int slots)
 {
-	MemoryContext context;
-	MemoryContext old_context;
-	SharedRoot *root = shared_root_if_attached();
-	char	   *detail;
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext deadlock", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old_context = MemoryContextSwitchTo(context);
+	char	   *detail = nullptr;
 
-	/* Who holds nothing that others want can be no part of a circle. */
-	if (!am_i_in_the_way())
-		return true;
-	/* One at a time, so that one that gives up is seen by the next. */
-	if (root != nullptr && !LWLockConditionalAcquire(&root->deadlock, LW_EXCLUSIVE))
-		return false;
-	context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext deadlock", ALLOCSET_DEFAULT_SIZES);
-	old_context = MemoryContextSwitchTo(context);
-	detail = find_deadlock(key, slots);
-	if (root != nullptr)
-		LWLockRelease(&root->deadlock);
+	/* A session that is in nobody's way is part of no cycle. */
+	if (am_i_in_the_way())
+		detail = find_deadlock(Target{queue_tag(MyDatabaseId, key), slots});
 	MemoryContextSwitchTo(old_context);
 	if (detail != nullptr)
 		ereport(ERROR,
@@ -451,7 +639,6 @@ check_slot_deadlock(Key key, int slots)
 				 errmsg("deadlock detected"),
 				 errdetail_internal("%s", detail)));
 	MemoryContextDelete(context);
-	return true;
 }
 
 }								/* namespace advisory */

@@ -15,6 +15,7 @@
 #include <signal.h>
 
 #include "base/compat.h"
+#include "server/lockhash.h"
 #include "server/locktable.h"
 
 namespace advisory
@@ -23,7 +24,7 @@ namespace advisory
 namespace
 {
 
-constexpr int FIRST_ENTRIES = 256;
+constexpr int FIRST_ENTRIES = 64;
 
 /* Where entries are collected; says when it is full instead of growing. */
 class Collector
@@ -86,16 +87,19 @@ static LockEntry
 entry_for(const PROCLOCK *proclock, LOCKMODE lockmode) noexcept
 {
 	const PGPROC *proc = proclock->tag.myProc;
+	const PGPROC *leader = proc->lockGroupLeader != nullptr ? proc->lockGroupLeader : proc;
 	LockEntry	entry = {};
 
 	entry.tag = proclock->tag.myLock->tag;
 	entry.proc_number = static_cast<int>(proc - ProcGlobal->allProcs);
 	entry.pid = proc->pid;
-	entry.leader_pid = proc->lockGroupLeader != nullptr ? proc->lockGroupLeader->pid : proc->pid;
+	entry.leader_pid = leader->pid;
+	entry.leader_number = static_cast<int>(leader - ProcGlobal->allProcs);
 	entry.xid = proc->pid == 0 ? proc->xid : InvalidTransactionId;
 	entry.role = proc->roleId;
 	entry.lockmode = lockmode;
 	entry.held_modes = proclock->holdMask;
+	entry.is_awaited = proclock->tag.myLock->waitMask != 0;
 	return entry;
 }
 
@@ -128,15 +132,22 @@ is_first_in_queue(LOCK *lock, const PGPROC *proc)
 	return first == proc;
 }
 
+/* The wait of a process for a lock, whose partition is locked. */
+static LockEntry
+waiting_entry(PGPROC *waiter) noexcept
+{
+	LockEntry	entry = entry_for(waiter->waitProcLock, waiter->waitLockMode);
+
+	entry.wait_start = static_cast<TimestampTz>(pg_atomic_read_u64(&waiter->waitStart));
+	return entry;
+}
+
 /* The whole queue, in its order. */
 static bool
 collect_queue(Collector *collector, LOCK *lock)
 {
 	compat::walk_waiters(lock, [&](PGPROC *waiter) {
-		LockEntry	entry = entry_for(waiter->waitProcLock, waiter->waitLockMode);
-
-		entry.wait_start = static_cast<TimestampTz>(pg_atomic_read_u64(&waiter->waitStart));
-		return collector->add(entry);
+		return collector->add(waiting_entry(waiter));
 	});
 	return !collector->is_full();
 }
@@ -246,6 +257,43 @@ read_partition(Collector *collector, int partition, Read read)
 			return;
 		collector->enlarge(mark);
 	}
+}
+
+/*
+ * The lock with this tag, whose hash value's partition is locked; null if nobody holds or awaits
+ * it.  Where the hash table cannot be searched, the locks of all sessions are.
+ */
+static LOCK *
+find_lock(const LOCKTAG &tag, uint32 hash, bool by_hash)
+{
+	LOCK	   *found = nullptr;
+
+	if (by_hash)
+		return find_in_lock_table(tag, hash);
+	for (int i = 0; i < proc_count() && found == nullptr; i++)
+	{
+		visit_any_of_session(GetPGProcByNumber(i), LockHashPartition(hash), [&](PROCLOCK *proclock) {
+			if (same_tag(proclock->tag.myLock->tag, tag))
+				found = proclock->tag.myLock;
+			return found == nullptr;
+		});
+	}
+	return found;
+}
+
+/* Run read(lock), which must be quick and must not ereport, with the lock's partition locked, if there is such a lock. */
+template <typename Read>
+static void
+visit_lock(const LOCKTAG &tag, Read read)
+{
+	uint32		hash = LockTagHashCode(&tag);
+	bool		by_hash = lock_tables() != nullptr;
+	LWLock	   *partition_lock = LockHashPartitionLock(hash);
+
+	LWLockAcquire(partition_lock, LW_SHARED);
+	if (LOCK *lock = find_lock(tag, hash, by_hash))
+		read(lock);
+	LWLockRelease(partition_lock);
 }
 
 static int
@@ -403,36 +451,122 @@ read_pool_use(PoolTypeUse *types, PoolSessionUse **sessions, int *session_count)
 	*session_count = kept;
 }
 
+static void
+collect_by_tag(Collector *collector, const LOCKTAG &tag)
+{
+	uint32		hash = LockTagHashCode(&tag);
+	bool		by_hash = lock_tables() != nullptr;
+
+	read_partition(collector, LockHashPartition(hash), [&]() {
+		if (LOCK *lock = find_lock(tag, hash, by_hash))
+			collect_lock(collector, lock);
+	});
+}
+
 LockEntries
 read_lock(const LOCKTAG &tag)
 {
 	Collector	collector;
-	int			partition = partition_of(tag);
 
-	read_partition(&collector, partition, [&]() {
-		visit_partition(partition, [&](PROCLOCK *proclock) {
-			if (!same_tag(proclock->tag.myLock->tag, tag))
-				return true;
-			return collect_granted(&collector, proclock) && collect_waiters(&collector, proclock);
+	collect_by_tag(&collector, tag);
+	return collector.found;
+}
+
+LockEntries
+read_semaphore(Oid database, Key key, int slots)
+{
+	Collector	collector;
+
+	collect_by_tag(&collector, queue_tag(database, key));
+	for (int slot = 1; slot <= slots; slot++)
+		collect_by_tag(&collector, slot_tag(database, key, slot));
+	return collector.found;
+}
+
+bool
+read_holder(const LOCKTAG &tag, LockEntry *holder)
+{
+	bool		found = false;
+
+	visit_lock(tag, [&](LOCK *lock) {
+		compat::walk_proclocks(lock, [&](PROCLOCK *proclock) {
+			found = proclock->holdMask != 0;
+			if (found)
+				*holder = entry_for(proclock, NoLock);
+			return !found;
 		});
 	});
+	return found;
+}
+
+bool
+read_awaited_lock(int proc_number, LockEntry *waiter)
+{
+	PGPROC	   *proc = GetPGProcByNumber(proc_number);
+	LOCK	   *lock = const_cast<LOCK *volatile &>(proc->waitLock);
+	bool		is_awaited = false;
+
+	if (lock == nullptr)
+		return false;
+
+	/* The lock may have gone by now; then this is any partition. */
+	int			partition = partition_of(LOCKTAG(lock->tag));
+	LWLock	   *partition_lock = LockHashPartitionLockByIndex(partition);
+
+	LWLockAcquire(partition_lock, LW_SHARED);
+	lock = awaited_lock(proc, partition);
+	is_awaited = lock != nullptr;
+	if (is_awaited)
+		*waiter = waiting_entry(proc);
+	LWLockRelease(partition_lock);
+	return is_awaited;
+}
+
+/* Call visit(proclock) for each lock that this session has, until it returns false; its partition is locked. */
+template <typename Visit>
+static void
+visit_mine(int partition, Visit visit)
+{
+	visit_any_of_session(MyProc, partition, [&](PROCLOCK *proclock) {
+		return proclock->holdMask == 0 || visit(proclock);
+	});
+}
+
+/* This session's locks of which matches(lock) is true. */
+template <typename Match>
+static LockEntries
+read_mine(Match matches)
+{
+	Collector	collector;
+
+	for (int partition = 0; partition < NUM_LOCK_PARTITIONS; partition++)
+	{
+		/* What others add to this session's own list, they add before they wait. */
+		if (compat::is_empty(&MyProc->myProcLocks[partition]))
+			continue;
+		read_partition(&collector, partition, [&]() {
+			visit_mine(partition, [&](PROCLOCK *proclock) {
+				return !matches(proclock->tag.myLock) || collect_granted(&collector, proclock);
+			});
+		});
+	}
 	return collector.found;
 }
 
 LockEntries
 read_my_locks()
 {
-	Collector	collector;
+	return read_mine([](const LOCK *lock) {
+		return LOCK_LOCKTAG(*lock) == LOCKTAG_ADVISORY;
+	});
+}
 
-	for (int partition = 0; partition < NUM_LOCK_PARTITIONS; partition++)
-	{
-		read_partition(&collector, partition, [&]() {
-			visit_session(MyProc, partition, [&](PROCLOCK *proclock) {
-				return collect_granted(&collector, proclock);
-			});
-		});
-	}
-	return collector.found;
+LockEntries
+read_my_awaited_locks()
+{
+	return read_mine([](const LOCK *lock) {
+		return lock->waitMask != 0 || (LOCK_LOCKTAG(*lock) == LOCKTAG_ADVISORY && decode_tag(lock->tag).kind == Kind::semaphore);
+	});
 }
 
 /* Does this session hold a lock of which matches(lock) is true? */
@@ -446,23 +580,16 @@ do_i_hold(Match matches)
 	{
 		LWLock	   *partition_lock = LockHashPartitionLockByIndex(partition);
 
+		if (compat::is_empty(&MyProc->myProcLocks[partition]))
+			continue;
 		LWLockAcquire(partition_lock, LW_SHARED);
-		compat::walk_list<PROCLOCK>(&MyProc->myProcLocks[partition], offsetof(PROCLOCK, procLink),
-									[&](PROCLOCK *proclock) {
-			found = proclock->holdMask != 0 && matches(proclock->tag.myLock);
+		visit_mine(partition, [&](PROCLOCK *proclock) {
+			found = matches(proclock->tag.myLock);
 			return !found;
 		});
 		LWLockRelease(partition_lock);
 	}
 	return found;
-}
-
-bool
-am_i_in_the_way()
-{
-	return do_i_hold([](const LOCK *lock) {
-		return lock->waitMask != 0 || decode_tag(lock->tag).kind == Kind::semaphore;
-	});
 }
 
 bool
@@ -481,228 +608,13 @@ is_mine_awaited(const LOCKTAG &tag)
 	});
 }
 
-namespace
-{
-
-/* The holders of a lock that somebody waits for, as a list through next_holder. */
-struct AwaitedLock
-{
-	LOCKTAG		tag;			/* hash key */
-	int			first_holder;
-};
-
-constexpr int NO_HOLDER = -1;
-
-class BlockerFinder
-{
-public:
-	explicit BlockerFinder(LockEntries *found) : found(found)
-	{
-	}
-
-	void		run()
-	{
-		if (index_awaited_locks() == 0)
-			return;
-		index_holders();
-		for (int i = 0; i < found->count; i++)
-		{
-			CHECK_FOR_INTERRUPTS();
-			if (!found->entries[i].granted)
-				find_for(i);
-		}
-		hash_destroy(awaited);
-	}
-
-private:
-	int			index_awaited_locks();
-	void		index_holders();
-	void		find_for(int waiter);
-	void		add(int pid);
-
-	LockEntries *found;
-	HTAB	   *awaited = nullptr;
-	int		   *next_holder = nullptr;
-	int			capacity = 0;
-};
-
-}								/* anonymous namespace */
-
-/* A semaphore's slots and its queue are one thing to be waited for. */
-static LOCKTAG
-awaited_tag(const LOCKTAG &tag) noexcept
-{
-	return is_of_semaphore(tag) ? queue_tag(tag.locktag_field1, decode_tag(tag).key) : tag;
-}
-
-bool
-is_slot_in_the_way(const LockEntry &holder, const LockEntry &waiter) noexcept
-{
-	DecodedTag	tag = decode_tag(holder.tag);
-
-	return holder.granted && tag.kind == Kind::semaphore && is_same_semaphore(holder.tag, waiter.tag) &&
-		(waiter.slots == 0 || tag.slot <= waiter.slots);
-}
-
-/* Is a holder, or somebody in the front row of a semaphore's line, in the waiter's way? */
-static bool
-holds_in_the_way(const LockEntry &holder, const LockEntry &waiter)
-{
-	if (!is_of_semaphore(waiter.tag))
-		return is_in_the_way(holder, waiter);
-	if (holder.is_head)
-		return holder.pid != waiter.pid && (!waiter.is_head || holder.wait_start < waiter.wait_start);
-	return is_slot_in_the_way(holder, waiter) && is_in_the_way(holder, waiter);
-}
-
-int
-BlockerFinder::index_awaited_locks()
-{
-	HASHCTL		control = {};
-	int			count = 0;
-
-	for (int i = 0; i < found->count; i++)
-	{
-		LOCKTAG		tag = awaited_tag(found->entries[i].tag);
-
-		if (found->entries[i].granted)
-			continue;
-		if (awaited == nullptr)
-		{
-			control.keysize = sizeof(LOCKTAG);
-			control.entrysize = sizeof(AwaitedLock);
-			control.hcxt = CurrentMemoryContext;
-			awaited = hash_create("advisory_ext awaited locks", FIRST_ENTRIES, &control,
-								  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-		}
-
-		auto	   *lock = static_cast<AwaitedLock *>(hash_search(awaited, &tag, HASH_ENTER, nullptr));
-
-		lock->first_holder = NO_HOLDER;
-		count++;
-	}
-	return count;
-}
-
-void
-BlockerFinder::index_holders()
-{
-	next_holder = static_cast<int *>(palloc_extended(sizeof(int) * found->count, MCXT_ALLOC_HUGE));
-	for (int i = 0; i < found->count; i++)
-	{
-		LOCKTAG		tag = awaited_tag(found->entries[i].tag);
-
-		if (!found->entries[i].granted && !found->entries[i].is_head)
-			continue;
-
-		auto	   *lock = static_cast<AwaitedLock *>(hash_search(awaited, &tag, HASH_FIND, nullptr));
-
-		if (lock == nullptr)
-			continue;
-		next_holder[i] = lock->first_holder;
-		lock->first_holder = i;
-	}
-}
-
-void
-BlockerFinder::add(int pid)
-{
-	if (found->blocker_count == capacity)
-	{
-		capacity = Max(2 * capacity, FIRST_ENTRIES);
-
-		Size		bytes = sizeof(int) * capacity;
-
-		found->blockers = static_cast<int *>(found->blockers == nullptr
-											 ? palloc(bytes)
-											 : repalloc_huge(found->blockers, bytes));
-	}
-	found->blockers[found->blocker_count++] = pid;
-}
-
-static LOCKMASK
-conflicts_of(const LockEntry &entry)
-{
-	return GetLockTagsMethodTable(&entry.tag)->conflictTab[entry.lockmode];
-}
-
-static bool
-same_group(const LockEntry &a, const LockEntry &b) noexcept
-{
-	return a.leader_pid == b.leader_pid && a.leader_pid != 0;
-}
-
-bool
-is_in_the_way(const LockEntry &other, const LockEntry &waiter)
-{
-	LOCKMASK	conflicts = conflicts_of(waiter);
-	LOCKMASK	held = other.held_modes & conflicts;
-	LOCKMASK	mode = LOCKBIT_ON(other.lockmode);
-
-	if ((mode & conflicts) == 0 || same_group(other, waiter))
-		return false;
-	if (!other.granted)
-		return held == 0;
-	return (held & (mode - 1)) == 0;
-}
-
-void
-BlockerFinder::find_for(int waiter)
-{
-	LockEntry  &entry = found->entries[waiter];
-	LOCKTAG		tag = awaited_tag(entry.tag);
-	auto	   *lock = static_cast<AwaitedLock *>(hash_search(awaited, &tag, HASH_FIND, nullptr));
-
-	entry.first_blocker = found->blocker_count;
-	for (int i = lock->first_holder; i != NO_HOLDER; i = next_holder[i])
-	{
-		if (holds_in_the_way(found->entries[i], entry))
-			add(found->entries[i].leader_pid);
-	}
-
-	/* Those ahead in the queue, unless they were already named as holders. */
-	int			ahead = waiter;
-
-	while (!entry.is_head && ahead > 0 && !found->entries[ahead - 1].granted && !found->entries[ahead - 1].is_head &&
-		   same_tag(found->entries[ahead - 1].tag, entry.tag))
-		ahead--;
-	for (; ahead < waiter; ahead++)
-	{
-		if (is_in_the_way(found->entries[ahead], entry))
-			add(found->entries[ahead].leader_pid);
-	}
-	entry.blocker_count = found->blocker_count - entry.first_blocker;
-}
-
-void
-find_all_blockers(LockEntries *found)
-{
-	BlockerFinder(found).run();
-}
-
-/* Call visit(proclock) for each session's part in one lock, with its partition locked. */
-template <typename Visit>
-static void
-visit_lock(const LOCKTAG &tag, Visit visit)
-{
-	int			partition = partition_of(tag);
-	LWLock	   *partition_lock = LockHashPartitionLockByIndex(partition);
-
-	LWLockAcquire(partition_lock, LW_SHARED);
-	visit_partition(partition, [&](PROCLOCK *proclock) {
-		return !same_tag(proclock->tag.myLock->tag, tag) || visit(proclock);
-	});
-	LWLockRelease(partition_lock);
-}
-
 bool
 is_held_by_anybody(const LOCKTAG &tag)
 {
 	bool		held = false;
 
-	visit_lock(tag, [&](PROCLOCK *proclock) {
-		held = proclock->tag.myLock->nGranted > 0;
-		return false;
+	visit_lock(tag, [&](const LOCK *lock) {
+		held = lock->nGranted > 0;
 	});
 	return held;
 }
@@ -713,14 +625,16 @@ signal_holder(const LOCKTAG &tag, int pid, bool *sent)
 	bool		holds = false;
 	int			signal_errno = 0;
 
-	visit_lock(tag, [&](PROCLOCK *proclock) {
-		if (proclock->tag.myProc->pid != pid || proclock->holdMask == 0)
-			return true;
-		holds = true;
-		/* Its whole process group, as pg_terminate_backend() does. */
-		if (kill(-pid, SIGTERM) != 0)
-			signal_errno = errno;
-		return false;
+	visit_lock(tag, [&](LOCK *lock) {
+		compat::walk_proclocks(lock, [&](PROCLOCK *proclock) {
+			if (proclock->tag.myProc->pid != pid || proclock->holdMask == 0)
+				return true;
+			holds = true;
+			/* Its whole process group, as pg_terminate_backend() does. */
+			if (kill(-pid, SIGTERM) != 0)
+				signal_errno = errno;
+			return false;
+		});
 	});
 
 	*sent = holds && signal_errno == 0;

@@ -24,12 +24,14 @@ struct LockEntry
 	int			proc_number;	/* in the server's array of processes */
 	int			pid;			/* 0 for a prepared transaction */
 	int			leader_pid;		/* of its lock group, by which others know it; else pid */
+	int			leader_number;	/* the leader's proc_number */
 	TransactionId xid;			/* of a prepared transaction */
 	Oid			role;			/* of the session; invalid if it has none */
 	LOCKMODE	lockmode;
 	LOCKMASK	held_modes;		/* all that it holds of this lock */
 	bool		granted;
-	bool		is_head;		/* in the front row of a semaphore's line (slotlocks.h) */
+	bool		is_awaited;		/* it has waiters in the lock manager's queue */
+	bool		is_head;		/* waits for a slot in a semaphore's queue (slotlocks.h) */
 	int			slots;			/* of the semaphore that it waits for, as it says; 0 if that is not known */
 	TimestampTz wait_start;		/* 0 where not waiting, or not yet known */
 	int			first_blocker;	/* in LockEntries.blockers */
@@ -90,8 +92,23 @@ struct PoolSessionUse
  */
 void		read_pool_use(PoolTypeUse *types, PoolSessionUse **sessions, int *session_count);
 
-/* As read_all_locks, of one lock; takes one partition's lock. */
+/*
+ * All that hold one lock, then its queue in its order.  Looks at no other lock.
+ * May ereport (out of memory, cancellation).
+ */
 LockEntries read_lock(const LOCKTAG &tag);
+
+/* The same of a semaphore's queue, and then of its slots up to this one. */
+LockEntries read_semaphore(Oid database, Key key, int slots);
+
+/* Somebody that holds this lock; its mode is not filled in.  False if nobody does. */
+bool		read_holder(const LOCKTAG &tag, LockEntry *holder);
+
+/*
+ * Does this process wait for a lock?  Then the entry of its wait; wait_start is 0 if it has only just
+ * begun.  False also if that changes while it is being read.
+ */
+bool		read_awaited_lock(int proc_number, LockEntry *waiter);
 
 /*
  * Every lock, of any type, that somebody waits for: lock by lock all that hold
@@ -100,14 +117,11 @@ LockEntries read_lock(const LOCKTAG &tag);
  */
 LockEntries read_all_waits();
 
-/* What this session holds, of every kind and in both scopes.  May ereport. */
+/* The advisory locks that this session holds, of every kind and in both scopes.  May ereport. */
 LockEntries read_my_locks();
 
-/*
- * Does this session hold anything that others may wait for: a lock of any type that has
- * waiters, or a slot of a semaphore?
- */
-bool		am_i_in_the_way();
+/* What this session holds that others may wait for: locks of any type that have waiters, and slots.  May ereport. */
+LockEntries read_my_awaited_locks();
 
 /*
  * Does this session hold a lock that is no advisory one, but for that on its transaction's
@@ -118,24 +132,7 @@ bool		have_other_locks();
 /* Does this session hold this lock, of any type, and somebody wait for it? */
 bool		is_mine_awaited(const LOCKTAG &tag);
 
-/*
- * Fill in who is in each waiter's way: those that hold a conflicting mode, and
- * those that wait for one further ahead in the queue, as pg_blocking_pids() has
- * it.  May ereport.
- */
-void		find_all_blockers(LockEntries *found);
-
-/*
- * Is other, which holds the same lock or is ahead in its queue, in the waiter's
- * way?  A session that holds several conflicting modes stands there once, with
- * the first of them; one that also waits, as a holder only.
- */
-bool		is_in_the_way(const LockEntry &other, const LockEntry &waiter);
-
-/* Does an entry hold a slot that is in the way of one that waits for a slot of the same semaphore? */
-bool		is_slot_in_the_way(const LockEntry &holder, const LockEntry &waiter) noexcept;
-
-/* Does anybody hold this lock at the moment?  May ereport. */
+/* Does anybody hold this lock at the moment? */
 bool		is_held_by_anybody(const LOCKTAG &tag);
 
 /*

@@ -5,6 +5,7 @@
 #include "base/pg.h"
 
 #include "base/compat.h"
+#include "server/lockhash.h"
 #include "server/locktable.h"
 #include "server/pool.h"
 #include "server/poolmemory.h"
@@ -16,25 +17,8 @@ namespace advisory
 /* A quick look may be off by this part of the pool. */
 static constexpr int64 QUICK_PART = 100;
 
-namespace
-{
-
-/* One of the server's two tables. */
-struct ServerTable
-{
-	const char *name;
-	Size		key_size;
-	Size		entry_size;
-	int			entries_per_lock;	/* of those that the server's formula gives */
-	HTAB	   *table;			/* null until it is attached to */
-};
-
-ServerTable lock_table = {"LOCK hash", sizeof(LOCKTAG), sizeof(LOCK), 1, nullptr};
-ServerTable holder_table = {"PROCLOCK hash", sizeof(PROCLOCKTAG), sizeof(PROCLOCK), 2, nullptr};
-
-}								/* anonymous namespace */
-
-static bool tables_are_unknown = false;
+/* The server's list of shared memory. */
+static bool list_was_read = false;
 
 /* The estimate that was made last, and for what. */
 static PoolEnd known_end;
@@ -45,64 +29,13 @@ static int64 known_more_holders;
 static int64 known_luck;
 static int64 known_first_spare = -1;
 
-static int64
-guaranteed_locks() noexcept
-{
-	return static_cast<int64>(max_locks_per_xact) * (MaxBackends + max_prepared_xacts);
-}
-
-/* ---- Attaching ---- */
-
-static HASHCTL
-control_of(const ServerTable &table) noexcept
-{
-	HASHCTL		control = {};
-
-	control.keysize = table.key_size;
-	control.entrysize = table.entry_size;
-	control.num_partitions = NUM_LOCK_PARTITIONS;
-	return control;
-}
-
-static bool
-is_as_expected(const ServerTable &table, Size registered)
-{
-	HASHCTL		control = control_of(table);
-
-	return registered == compat::shared_table_size(&control, guaranteed_locks() * table.entries_per_lock);
-}
-
-/* Only to count: keys are never looked up, so it does not matter how the server hashes them. */
-static void
-attach(ServerTable *table)
-{
-	HASHCTL		control = control_of(*table);
-
-	table->table = compat::attach_shared_table(table->name, &control, guaranteed_locks() * table->entries_per_lock,
-											   HASH_ELEM | HASH_BLOBS | HASH_PARTITION);
-}
-
-/* False if the tables are not what we take them for. */
+/* Can the tables be read as they are?  The first time this may fail because the lock table is full. */
 static bool
 has_tables()
 {
-	if (holder_table.table != nullptr)
-		return true;
-	if (tables_are_unknown)
-		return false;
-
-	RegisteredTables registered = {};
-
-	/* To call a function takes a look into the catalog; in bad times there is another time. */
-	if (!unless_lock_table_is_full([&registered]() { registered = read_shared_memory(); }))
-		return false;
-	tables_are_unknown = !is_as_expected(lock_table, registered.locks) ||
-		!is_as_expected(holder_table, registered.holders);
-	if (tables_are_unknown)
-		return false;
-	attach(&lock_table);
-	attach(&holder_table);
-	return true;
+	if (compat::lock_tables_grow && !list_was_read)
+		list_was_read = unless_lock_table_is_full([]() { read_shared_memory(); });
+	return lock_tables() != nullptr && (list_was_read || !compat::lock_tables_grow);
 }
 
 static PoolUse
@@ -127,8 +60,8 @@ read_use(bool by_counting)
 {
 	if (by_counting)
 		return count_locks();
-	return PoolUse{static_cast<int64>(hash_get_num_entries(lock_table.table)),
-		static_cast<int64>(hash_get_num_entries(holder_table.table))};
+	return PoolUse{static_cast<int64>(hash_get_num_entries(lock_tables()->locks)),
+		static_cast<int64>(hash_get_num_entries(lock_tables()->holders))};
 }
 
 /* ---- What they can grow by ---- */

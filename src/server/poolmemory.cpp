@@ -178,7 +178,7 @@ draw_map(const List &list)
 	counted.settled = map.start;
 }
 
-RegisteredTables
+void
 read_shared_memory()
 {
 	List		list = read_list();
@@ -186,7 +186,6 @@ read_shared_memory()
 	if (map.segment == nullptr)
 		draw_map(list);
 	map.listed_free = find_piece(list, nullptr).size;
-	return RegisteredTables{find_piece(list, "LOCK hash").size, find_piece(list, "PROCLOCK hash").size};
 }
 
 /* ---- Chunks ---- */

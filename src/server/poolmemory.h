@@ -17,18 +17,10 @@
 namespace advisory
 {
 
-/* What the server has registered for its lock tables, in bytes; 0 where there is none of that name. */
-struct RegisteredTables
-{
-	Size		locks;
-	Size		holders;
-};
-
 /*
- * Look at the server's list of shared memory: the tables, and where everything is, for
- * read_pool_growth().  Reads catalogs, so it may need a lock in the lock table.
+ * Look at the server's list of shared memory: where everything is, for read_pool_growth().  Reads catalogs, so it may need a lock in the lock table.
  */
-RegisteredTables read_shared_memory();
+void		read_shared_memory();
 
 /*
  * By how much the tables have grown, and what is left.  False if that cannot be told, because

@@ -17,18 +17,6 @@ is_queue(const LockEntry &entry) noexcept
 	return is_of_semaphore(entry.tag) && entry.tag.locktag_field4 == OBJSUBID_QUEUE;
 }
 
-static const PublishedWait *
-find_wait(const PublishedWait *waits, int count, const LockEntry &entry) noexcept
-{
-	for (int i = 0; i < count; i++)
-	{
-		if (waits[i].proc_number == entry.proc_number && waits[i].pid == entry.pid &&
-			is_same_semaphore(waits[i].tag, entry.tag))
-			return &waits[i];
-	}
-	return nullptr;
-}
-
 /*
  * Of the queue's lock only what says that a session is in the front row (semaphore.cpp):
  * its door, and a look whether there is a line, are nobody's wait.
@@ -51,21 +39,16 @@ drop_doors(LockEntries *found) noexcept
 void
 mark_slot_waits(LockEntries *found)
 {
-	PublishedWait *waits = nullptr;
-	int			count = 0;
-
 	drop_doors(found);
 
 	for (int i = 0; i < found->count; i++)
 	{
 		LockEntry  &entry = found->entries[i];
-		const PublishedWait *wait;
+		PublishedWait wait;
 
 		if (!is_of_semaphore(entry.tag) || (entry.granted && !is_queue(entry)))
 			continue;
 		CHECK_FOR_INTERRUPTS();
-		if (waits == nullptr)
-			waits = read_slot_waits(&count);
 		if (entry.granted)
 		{
 			entry.is_head = true;
@@ -73,11 +56,10 @@ mark_slot_waits(LockEntries *found)
 			entry.held_modes = 0;
 			entry.lockmode = ExclusiveLock;
 		}
-		wait = find_wait(waits, count, entry);
-		if (wait == nullptr)
+		if (!read_wait(entry.proc_number, &wait) || wait.pid != entry.pid || !is_same_semaphore(wait.tag, entry.tag))
 			continue;
-		entry.slots = wait->slots;
-		entry.wait_start = wait->since;
+		entry.slots = wait.slots;
+		entry.wait_start = wait.since;
 	}
 }
 
@@ -146,12 +128,6 @@ add_slots(const LockEntries &waits)
 		all.entries[all.count++] = slots.entries[i];
 	all.has_prepared = waits.has_prepared || slots.has_prepared;
 	return all;
-}
-
-LockEntries
-read_all_waits_and_all_slots()
-{
-	return add_slots(read_all_waits());
 }
 
 LockEntries

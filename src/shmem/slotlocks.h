@@ -27,9 +27,6 @@ void		mark_slot_waits(LockEntries *found);
  */
 LockEntries read_all_waits_and_slots();
 
-/* The same, also if nobody says that he waits for a slot. */
-LockEntries read_all_waits_and_all_slots();
-
 /*
  * Sort entries of semaphores (marked, see above): semaphore by semaphore, its queue in
  * the order of the line, then its slots in theirs; who has one before who waits for it.

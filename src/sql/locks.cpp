@@ -6,7 +6,7 @@
 
 #include "sql/args.h"
 #include "core/await.h"
-#include "core/holders.h"
+#include "core/blockers.h"
 #include "core/release.h"
 #include "server/locallock.h"
 #include "server/locktable.h"

@@ -13,7 +13,7 @@
 #include "server/backends.h"
 #include "base/lockname.h"
 #include "server/locallock.h"
-#include "server/locktable.h"
+#include "server/waitgraph.h"
 #include "views/locks.h"
 #include "views/visiblename.h"
 #include "shmem/slotlocks.h"

@@ -1,16 +1,15 @@
 /*
  * views/waits.cpp
- *		Who waits for whom, as trees.
- *
- * The lock table is read one partition after the other, so what comes back need
- * not have been true at any one instant: a session may be seen to wait twice, or
- * a circle be seen that never was.  All that is taken for granted here is that
- * there may be anything.
+ *		Who waits for whom: the rows of advisory.waits, and the same as text.
  */
 #include "base/pg.h"
 
-#include "shmem/slotlocks.h"
-#include "views/waits.h"
+#include "base/lockname.h"
+#include "base/sqlfunction.h"
+#include "base/srf.h"
+#include "views/visiblename.h"
+#include "server/backends.h"
+#include "views/waittrees.h"
 
 namespace advisory
 {
@@ -18,537 +17,363 @@ namespace advisory
 namespace
 {
 
-constexpr int NONE = -1;
+constexpr int INDENT = 2;		/* columns for each level of depth */
 
-/* An array that grows, of what can be copied byte by byte.  Its memory goes with the context. */
-template <typename T>
-class List
-{
-public:
-	/* May ereport (out of memory). */
-	void		add(const T &item)
-	{
-		if (items == nullptr)
-			items = static_cast<T *>(palloc(sizeof(T) * capacity));
-		else if (count == capacity)
-		{
-			capacity *= 2;
-			items = static_cast<T *>(repalloc_huge(items, sizeof(T) * capacity));
-		}
-		items[count++] = item;
-	}
-
-	T		   &operator[](int i) const noexcept
-	{
-		return items[i];
-	}
-
-	/* For qsort.  An empty list has nothing to sort. */
-	void		sort(int (*compare) (const void *, const void *)) const
-	{
-		if (count > 1)
-			qsort(items, count, sizeof(T), compare);
-	}
-
-	T		   *items = nullptr;
-	int			count = 0;
-
-private:
-	int			capacity = 64;
-};
-
-struct Session
+/* The session of a line, as far as the current user may see it; null what is not there. */
+struct Owner
 {
 	int			pid;			/* 0 for a prepared transaction */
-	TransactionId xid;			/* of that */
-	int			first_wait;		/* its own, through Wait.next; NONE if it waits for nothing */
-	int			first_waiter;	/* those that wait for it, side by side in the list of waits */
-	int			waiter_count;
-	const LockEntry *stuck;		/* an advisory lock that it waits for with nobody in its way */
-	bool		shown;			/* it or somebody below it waits for an advisory lock */
-	bool		expanded;		/* are those below it in the tree already? */
-	bool		in_path;		/* is it between the root and the line that is being written? */
+	const char *gid;			/* of a prepared transaction */
+	const char *role;
+	const char *application;
+	const char *state;
+	TimestampTz state_start;	/* 0 where unknown */
+	const char *query;
 };
 
-/* waiter waits for blocker.  These two are numbers of sessions. */
-struct Wait
-{
-	int			waiter;
-	int			blocker;
-	const LockEntry *lock;		/* what the waiter waits for */
-	const LockEntry *held;		/* what the blocker has of it: a hold, or its place in the queue */
-	int			next;			/* another wait of the same waiter; NONE if there is none */
-};
-
-struct Root
-{
-	TimestampTz since;			/* how long somebody has waited for it */
-	int			session;
-};
-
-/* Where we are in a session's waiters while its tree is written. */
-struct Step
-{
-	int			session;
-	int			line;
-	int			next_wait;
-};
-
-class Forest
+class View
 {
 public:
-	explicit Forest(const LockEntries &entries) : entries(entries)
+	View(const WaitTrees &trees, ReturnSetInfo *result)
+		: trees(trees), result(result), now(GetCurrentTimestamp()), names(trees.count)
 	{
+		if (trees.has_prepared)
+			prepared = prepared_xacts(&prepared_count);
 	}
 
-	WaitTrees	grow();
+	void		show(const WaitLine &line);
+	void		print(const WaitLine &line);
 
 private:
-	void		list_sessions();
-	void		list_waits();
-	void		list_waits_of(int first, int waiter);
-	void		link_waits();
-	void		choose();
-	void		show_blockers(int session, int *stack, int *depth);
+	Owner		owner_of(const LockEntry &entry) const;
+	Owner		owner_of_prepared(const LockEntry &entry) const;
 
-	void		write_roots();
-	void		write_root(int session);
-	void		write_circle(int session);
-	void		write_tree(int session, int line);
-	void		enter(int session, int line);
-	int			add_line(const LockEntry *lock, const LockEntry *blocker, int parent);
+	Datum		path_to(const WaitLine &line) const;
+	void		add_lock(Row &row, const LockEntry &entry);
 
-	int			session_of(const LockEntry &entry) const;
-	bool		is_shown(const Wait &wait) const noexcept;
-	const Wait *first_shown(int session) const noexcept;
-	int			start_of_circle(int session) const;
-	bool	   *blockers_of(int session) const;
-	bool	   *waiters_of(int session) const;
+	void		append_owner(StringInfo out, const Owner &owner) const;
+	void		append_age(StringInfo out, TimestampTz time) const;
 
-	const LockEntries &entries;
-	List<Session> sessions;		/* by pid and xid */
-	List<Wait>	waits;			/* by blocker, longest first */
-	List<Step>	path;			/* from the root to where we are */
-	List<WaitLine> lines;
+	const WaitTrees &trees;
+	ReturnSetInfo *result;
+	TimestampTz now;
+	VisibleNames names;
+	Backends	backends;
+	PreparedXact *prepared = nullptr;
+	int			prepared_count = 0;
 };
 
-bool
+}								/* anonymous namespace */
+
+static bool
 is_advisory(const LockEntry &entry) noexcept
 {
 	return LOCK_LOCKTAG(entry) == LOCKTAG_ADVISORY;
 }
 
-/* A wait whose start is not known yet has only just begun. */
-TimestampTz
-start_of(const LockEntry &entry) noexcept
+/* ---- The session ---- */
+
+Owner
+View::owner_of_prepared(const LockEntry &entry) const
 {
-	return entry.wait_start != 0 ? entry.wait_start : DT_NOEND;
+	const PreparedXact *xact = find_prepared(prepared, prepared_count, entry.xid);
+	Owner		owner = {};
+
+	if (xact != nullptr)
+	{
+		owner.gid = xact->gid;
+		owner.role = role_name(xact->owner);
+	}
+	return owner;
 }
 
-template <typename T>
-int
-compare(T a, T b) noexcept
+Owner
+View::owner_of(const LockEntry &entry) const
 {
-	return a < b ? -1 : a > b;
+	if (entry.pid == 0)
+		return owner_of_prepared(entry);
+
+	Owner		owner = {};
+
+	owner.pid = session_pid(entry);
+
+	const LocalPgBackendStatus *status = backends.find(owner.pid);
+	Oid			role = status != nullptr ? status->backendStatus.st_userid : entry.role;
+
+	owner.role = role_name(role);
+	if (status == nullptr)
+		return owner;
+
+	const PgBackendStatus &backend = status->backendStatus;
+
+	owner.application = backend.st_appname;
+	if (!may_see_role(role))
+	{
+		owner.query = HIDDEN;
+		return owner;
+	}
+	owner.state = state_name(backend.st_state);
+	owner.state_start = backend.st_state_start_timestamp;
+	owner.query = query_text(backend);
+	return owner;
 }
 
-int
-compare_sessions(const void *a, const void *b) noexcept
-{
-	auto	   *session_a = static_cast<const Session *>(a);
-	auto	   *session_b = static_cast<const Session *>(b);
-	int			result = compare(session_a->pid, session_b->pid);
+/* ---- Rows ---- */
 
-	return result != 0 ? result : compare(session_a->xid, session_b->xid);
+/* The line of depth 0 that a line stands under; itself if it has that depth. */
+static const WaitLine &
+root_of(const WaitTrees &trees, const WaitLine &line) noexcept
+{
+	const WaitLine *root = &line;
+
+	while (root->parent != NO_LINE)
+		root = &trees.lines[root->parent];
+	return *root;
 }
 
-/* Entries stand in the order of their queue, so a lock that moved there first comes first. */
-int
-compare_waits(const void *a, const void *b) noexcept
+Datum
+View::path_to(const WaitLine &line) const
 {
-	auto	   *wait_a = static_cast<const Wait *>(a);
-	auto	   *wait_b = static_cast<const Wait *>(b);
-	int			result = compare(wait_a->blocker, wait_b->blocker);
+	auto	   *pids = static_cast<Datum *>(palloc(sizeof(Datum) * (line.depth + 1)));
+	const WaitLine *step = &line;
 
-	if (result == 0)
-		result = compare(start_of(*wait_a->lock), start_of(*wait_b->lock));
-	if (result == 0)
-		result = compare(wait_a->lock, wait_b->lock);
-	return result != 0 ? result : compare(wait_a->held, wait_b->held);
+	for (int i = line.depth; i >= 0; i--)
+	{
+		pids[i] = Int32GetDatum(session_pid(*step->lock));
+		if (i > 0)
+			step = &trees.lines[step->parent];
+	}
+	return PointerGetDatum(construct_array(pids, line.depth + 1, INT4OID, sizeof(int32), true, TYPALIGN_INT));
 }
 
-int
-compare_roots(const void *a, const void *b) noexcept
-{
-	auto	   *root_a = static_cast<const Root *>(a);
-	auto	   *root_b = static_cast<const Root *>(b);
-	int			result = compare(root_a->since, root_b->since);
-
-	return result != 0 ? result : compare(root_a->session, root_b->session);
-}
-
-}								/* anonymous namespace */
-
-/* ---- Sessions and waits ---- */
-
+/* namespace, name, key, mode */
 void
-Forest::list_sessions()
+View::add_lock(Row &row, const LockEntry &entry)
 {
-	for (int i = 0; i < entries.count; i++)
-	{
-		Session		session = {};
+	VisibleName name = {};
+	DecodedTag	tag = decode_tag(entry.tag);
 
-		session.pid = session_pid(entries.entries[i]);
-		session.xid = entries.entries[i].xid;
-		session.first_wait = NONE;
-		sessions.add(session);
-	}
-	sessions.sort(compare_sessions);
-	sessions.count = static_cast<int>(qunique(sessions.items, sessions.count, sizeof(Session), compare_sessions));
-}
-
-int
-Forest::session_of(const LockEntry &entry) const
-{
-	Session		wanted = {};
-
-	wanted.pid = session_pid(entry);
-	wanted.xid = entry.xid;
-	return static_cast<int>(static_cast<Session *>(bsearch(&wanted, sessions.items, sessions.count,
-														   sizeof(Session), compare_sessions)) - sessions.items);
-}
-
-/* Those in one waiter's way; first is the first entry of its lock. */
-void
-Forest::list_waits_of(int first, int waiter)
-{
-	const LockEntry *lock = &entries.entries[waiter];
-	Wait		wait = {session_of(*lock), NONE, lock, nullptr, NONE};
-
-	for (int i = first; i < waiter && entries.entries[i].granted; i++)
-	{
-		wait.held = &entries.entries[i];
-		if (!is_in_the_way(*wait.held, *lock))
-			continue;
-		wait.blocker = session_of(*wait.held);
-		waits.add(wait);
-	}
-	for (int i = waiter - 1; wait.blocker == NONE && !lock->is_head && i >= first && !entries.entries[i].granted; i--)
-	{
-		wait.held = &entries.entries[i];
-		if (!is_in_the_way(*wait.held, *lock))
-			continue;
-		/* Behind a front row all wait for the last of it. */
-		if (!wait.held->is_head && entries.entries[first].is_head)
-			continue;
-		wait.blocker = session_of(*wait.held);
-		waits.add(wait);
-	}
-	for (int i = waiter; lock->is_head && i < entries.count && is_same_semaphore(entries.entries[i].tag, lock->tag); i++)
-	{
-		wait.held = &entries.entries[i];
-		if (!is_slot_in_the_way(*wait.held, *lock))
-			continue;
-		wait.blocker = session_of(*wait.held);
-		waits.add(wait);
-	}
-	if (wait.blocker == NONE && is_advisory(*lock))
-		sessions[wait.waiter].stuck = lock;
+	if (is_advisory(entry))
+		name = names.of(entry);
+	row.add_text(name.ns);
+	row.add_text(name.name);
+	if (is_advisory(entry) && has_key(tag.kind))
+		row.add_int64(tag.key.value);
+	else
+		row.add_null();
+	row.add_text(lockmode_name(entry.lockmode));
 }
 
 void
-Forest::list_waits()
+View::show(const WaitLine &line)
 {
-	int			first = 0;
+	Owner		owner = owner_of(*line.lock);
+	Row			row;
 
-	for (int i = 0; i < entries.count; i++)
+	row.add_int32(session_pid(*root_of(trees, line).lock));
+	row.add_int32(line.depth);
+	row.add(path_to(line));
+	row.add_int32(owner.pid);
+	if (line.blocker != nullptr)
+		row.add_int32(session_pid(*line.blocker));
+	else
+		row.add_null();
+	add_lock(row, *line.lock);
+	row.add_age(line.lock->wait_start, now);
+	row.add_text(owner.state);
+	row.add_text(owner.application);
+	row.add_text(owner.query);
+	row.put(result);
+}
+
+/* ---- Text ---- */
+
+/* billing/invoice:42; the label; the key as a number where the name was never seen; or the pair. */
+static void
+append_advisory(StringInfo out, const LockEntry &entry, const VisibleName &shown)
+{
+	DecodedTag	tag = decode_tag(entry.tag);
+	LockName	name = {};
+
+	name.key = tag.key;
+	if (shown.ns != nullptr)
+		name.ns = shown.ns;
+	if (shown.name != nullptr)
+		name.name = shown.name;
+
+	if (shown.name != nullptr && strcmp(shown.name, HIDDEN) == 0)
+		appendStringInfoString(out, HIDDEN);
+	else if (name.has_name())
+		appendStringInfoString(out, display_name(name));
+	else if (tag.kind == Kind::pair)
+		appendStringInfo(out, "%d, %d", tag.key1, tag.key2);
+	else if (tag.kind == Kind::foreign)
+		appendStringInfo(out, "%d, %d (objsubid %d)", tag.key1, tag.key2, tag.objsubid);
+	else
+		appendStringInfo(out, INT64_FORMAT, tag.key.value);
+
+	if (tag.database != MyDatabaseId)
 	{
-		CHECK_FOR_INTERRUPTS();
-		if (!same_tag(entries.entries[i].tag, entries.entries[first].tag))
-			first = i;
-		if (!entries.entries[i].granted)
-			list_waits_of(first, i);
-	}
-}
+		char	   *database = database_name(tag.database);
 
-/* Sorted, each pair once (a lock group may hold a lock several times), and found from both ends. */
-void
-Forest::link_waits()
-{
-	int			kept = 0;
-
-	waits.sort(compare_waits);
-	for (int i = 0; i < waits.count; i++)
-	{
-		if (kept > 0 && waits[kept - 1].blocker == waits[i].blocker && waits[kept - 1].lock == waits[i].lock)
-			continue;
-		waits[kept++] = waits[i];
-	}
-	waits.count = kept;
-
-	for (int i = waits.count - 1; i >= 0; i--)
-	{
-		Session    &waiter = sessions[waits[i].waiter];
-		Session    &blocker = sessions[waits[i].blocker];
-
-		waits[i].next = waiter.first_wait;
-		waiter.first_wait = i;
-		blocker.first_waiter = i;
-		blocker.waiter_count++;
-	}
-}
-
-/* ---- What leads to an advisory lock ---- */
-
-bool
-Forest::is_shown(const Wait &wait) const noexcept
-{
-	return is_advisory(*wait.lock) || sessions[wait.waiter].shown;
-}
-
-/* Mark those that a session waits for, and put the newly marked ones on the stack. */
-void
-Forest::show_blockers(int session, int *stack, int *depth)
-{
-	for (int i = sessions[session].first_wait; i != NONE; i = waits[i].next)
-	{
-		Session    &blocker = sessions[waits[i].blocker];
-
-		if (!is_shown(waits[i]) || blocker.shown)
-			continue;
-		blocker.shown = true;
-		stack[(*depth)++] = waits[i].blocker;
-	}
-}
-
-void
-Forest::choose()
-{
-	auto	   *stack = static_cast<int *>(palloc(sizeof(int) * (sessions.count + 1)));
-
-	for (int i = 0; i < sessions.count; i++)
-	{
-		int			depth = 0;
-
-		CHECK_FOR_INTERRUPTS();
-		if (sessions[i].stuck != nullptr)
-			sessions[i].shown = true;
-		show_blockers(i, stack, &depth);
-		while (depth > 0)
-			show_blockers(stack[--depth], stack, &depth);
-	}
-	pfree(stack);
-}
-
-/* ---- Writing the lines ---- */
-
-int
-Forest::add_line(const LockEntry *lock, const LockEntry *blocker, int parent)
-{
-	WaitLine	line = {};
-
-	line.lock = lock;
-	line.blocker = blocker;
-	line.parent = parent;
-	line.depth = parent != NO_LINE ? lines[parent].depth + 1 : 0;
-	lines.add(line);
-	return lines.count - 1;
-}
-
-void
-Forest::enter(int session, int line)
-{
-	sessions[session].expanded = true;
-	sessions[session].in_path = true;
-	path.add(Step{session, line, sessions[session].first_waiter});
-}
-
-/* Everything below a session's line, which has been written. */
-void
-Forest::write_tree(int session, int line)
-{
-	enter(session, line);
-	while (path.count > 0)
-	{
-		Step	   &step = path[path.count - 1];
-		const Session &blocker = sessions[step.session];
-
-		CHECK_FOR_INTERRUPTS();
-		if (step.next_wait == blocker.first_waiter + blocker.waiter_count)
-		{
-			sessions[step.session].in_path = false;
-			path.count--;
-			continue;
-		}
-
-		const Wait &wait = waits[step.next_wait++];
-		const Session &waiter = sessions[wait.waiter];
-
-		/* A wait that would close a circle leads back to a line above. */
-		if (!is_shown(wait) || waiter.in_path)
-			continue;
-		line = add_line(wait.lock, wait.held, step.line);
-		if (!waiter.expanded)
-			enter(wait.waiter, line);
+		if (database != nullptr)
+			appendStringInfo(out, " in database \"%s\"", database);
 		else
-			lines[line].seen_above = waiter.shown;
+			appendStringInfoString(out, " in a dropped database");
 	}
 }
 
-/* The longest of the waits for a session that are shown; null if there is none. */
-const Wait *
-Forest::first_shown(int session) const noexcept
+/* The table or index that a tag is about, with its schema; null if it is not to be found from here. */
+static char *
+relation_of(const LOCKTAG &tag)
 {
-	const Session &blocker = sessions[session];
+	Oid			relation = tag.locktag_field2;
+	char	   *name;
 
-	for (int i = blocker.first_waiter; i < blocker.first_waiter + blocker.waiter_count; i++)
-	{
-		if (is_shown(waits[i]))
-			return &waits[i];
-	}
-	return nullptr;
+	if (tag.locktag_field1 != MyDatabaseId && OidIsValid(tag.locktag_field1))
+		return nullptr;
+	name = get_rel_name(relation);
+	if (name == nullptr)
+		return nullptr;
+	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)), name);
+}
+
+/* Any other lock: a relation or row by name, the rest in the server's own words. */
+static void
+append_other(StringInfo out, const LOCKTAG &tag)
+{
+	char	   *relation = nullptr;
+
+	if (tag.locktag_type == LOCKTAG_RELATION || tag.locktag_type == LOCKTAG_TUPLE)
+		relation = relation_of(tag);
+
+	if (relation == nullptr)
+		DescribeLockTag(out, &tag);
+	else if (tag.locktag_type == LOCKTAG_RELATION)
+		appendStringInfo(out, "relation %s", relation);
+	else
+		appendStringInfo(out, "row (%u,%u) of %s", tag.locktag_field3, tag.locktag_field4, relation);
 }
 
 void
-Forest::write_root(int session)
+View::append_owner(StringInfo out, const Owner &owner) const
 {
-	const Wait *wait = first_shown(session);
-	const LockEntry *lock = wait != nullptr ? wait->held : sessions[session].stuck;
+	bool		has_application = owner.application != nullptr && owner.application[0] != '\0';
 
-	write_tree(session, add_line(lock, nullptr, NO_LINE));
+	if (owner.pid != 0)
+		appendStringInfo(out, "%d", owner.pid);
+	else if (owner.gid != nullptr)
+		appendStringInfo(out, "prepared transaction \"%s\"", owner.gid);
+	else
+		appendStringInfoString(out, "a prepared transaction");
+
+	if (owner.role != nullptr)
+		appendStringInfo(out, "%s%s", owner.pid != 0 ? " " : " of ", owner.role);
+	if (has_application)
+		appendStringInfo(out, "%s@%s", owner.role != nullptr ? "" : " ", owner.application);
+}
+
+/* " 12 s", or nothing where the time is not known. */
+void
+View::append_age(StringInfo out, TimestampTz time) const
+{
+	if (time != 0)
+		appendStringInfo(out, " " INT64_FORMAT " s", Max(now - time, INT64CONST(0)) / USECS_PER_SEC);
+}
+
+/* What is called a name may have anything in it, but must not look like another line. */
+static void
+put_on_one_line(StringInfo text) noexcept
+{
+	for (int i = 0; i < text->len; i++)
+	{
+		if (static_cast<unsigned char>(text->data[i]) < ' ' || text->data[i] == '\x7f')
+			text->data[i] = '?';
+	}
+}
+
+/* "slot 2 of " */
+static void
+append_slot(StringInfo out, const LockEntry &lock)
+{
+	if (!is_of_semaphore(lock.tag))
+		return;
+	if (lock.granted)
+		appendStringInfo(out, "slot %d of ", decode_tag(lock.tag).slot);
+	else
+		appendStringInfoString(out, "a slot of ");
 }
 
 void
-Forest::write_roots()
+View::print(const WaitLine &line)
 {
-	List<Root>	roots;
+	const LockEntry &lock = *line.lock;
+	Owner		owner = owner_of(lock);
+	StringInfoData out;
+	Row			row;
 
-	for (int i = 0; i < sessions.count; i++)
+	initStringInfo(&out);
+	appendStringInfoSpaces(&out, INDENT * line.depth);
+	append_owner(&out, owner);
+	appendStringInfoString(&out, lock.granted ? " holds " : " waits for ");
+	append_slot(&out, lock);
+	if (is_advisory(lock))
+		append_advisory(&out, lock, names.of(lock));
+	else
+		append_other(&out, lock.tag);
+	appendStringInfo(&out, " %s", lockmode_name(lock.lockmode));
+	append_age(&out, lock.wait_start);
+	if (lock.granted && owner.state != nullptr)
 	{
-		const Session &session = sessions[i];
-		const Wait *wait = first_shown(i);
-
-		if (session.shown && session.first_wait == NONE)
-			roots.add(Root{start_of(wait != nullptr ? *wait->lock : *session.stuck), i});
+		appendStringInfo(&out, ", %s", owner.state);
+		append_age(&out, owner.state_start);
 	}
-	roots.sort(compare_roots);
-	for (int i = 0; i < roots.count; i++)
-		write_root(roots[i].session);
+	if (line.depth == 0 && line.blocker != nullptr)
+		appendStringInfo(&out, ", in a circle with %d", session_pid(*line.blocker));
+	if (line.seen_above)
+		appendStringInfoString(&out, " (see above)");
+	put_on_one_line(&out);
+
+	row.add_text(out.data);
+	row.put(result);
 }
 
-/* ---- Circles ---- */
-
-/* All that a session waits for, directly or not, itself included: a mark for each session. */
-bool *
-Forest::blockers_of(int session) const
+/* Run show(view, line) for each line of the trees. */
+template <typename Show>
+static void
+show_lines(ReturnSetInfo *result, Show show)
 {
-	auto	   *marks = static_cast<bool *>(palloc0(sizeof(bool) * sessions.count));
-	List<int>	pending;
+	WaitTrees	trees = read_wait_trees();
+	View		view(trees, result);
 
-	marks[session] = true;
-	pending.add(session);
-	while (pending.count > 0)
-	{
-		int			waiter = pending[--pending.count];
-
-		for (int i = sessions[waiter].first_wait; i != NONE; i = waits[i].next)
-		{
-			if (marks[waits[i].blocker])
-				continue;
-			marks[waits[i].blocker] = true;
-			pending.add(waits[i].blocker);
-		}
-	}
-	return marks;
+	show_each(trees.count, [&](int i) {
+		show(view, trees.lines[i]);
+	});
 }
 
-/* The other way round: all that wait for it, as far as they are shown. */
-bool *
-Forest::waiters_of(int session) const
+static void
+show_waits(ReturnSetInfo *result)
 {
-	auto	   *marks = static_cast<bool *>(palloc0(sizeof(bool) * sessions.count));
-	List<int>	pending;
-
-	marks[session] = true;
-	pending.add(session);
-	while (pending.count > 0)
-	{
-		const Session &blocker = sessions[pending[--pending.count]];
-
-		for (int i = blocker.first_waiter; i < blocker.first_waiter + blocker.waiter_count; i++)
-		{
-			if (!is_shown(waits[i]) || marks[waits[i].waiter])
-				continue;
-			marks[waits[i].waiter] = true;
-			pending.add(waits[i].waiter);
-		}
-	}
-	return marks;
+	show_lines(result, [](View &view, const WaitLine &line) {
+		view.show(line);
+	});
 }
 
 /*
- * Where to begin with what hangs on no root: the smallest pid of a circle at the
- * very end of what this session waits for.  Every session of such a circle waits,
- * in the end, for all others of it and for nobody else.
+ * The same, as one indented text each:
+ *
+ *		4711 app@worker holds billing/invoice:42 exclusive, idle in transaction 35 s
+ *		  4712 app@web waits for billing/invoice:42 exclusive 12 s
  */
-int
-Forest::start_of_circle(int session) const
+static void
+print_waits(ReturnSetInfo *result)
 {
-	for (;;)
-	{
-		const bool *blockers = blockers_of(session);
-		const bool *waiters = waiters_of(session);
-		int			smallest = NONE;
-		int			further = NONE;
-
-		CHECK_FOR_INTERRUPTS();
-		for (int i = sessions.count - 1; i >= 0; i--)
-		{
-			if (!blockers[i])
-				continue;
-			smallest = i;
-			if (!waiters[i])
-				further = i;
-		}
-		if (further == NONE)
-			return smallest;
-		session = further;
-	}
+	show_lines(result, [](View &view, const WaitLine &line) {
+		view.print(line);
+	});
 }
 
-void
-Forest::write_circle(int session)
-{
-	int			first = lines.count;
-
-	for (int i = sessions[session].first_wait; i != NONE; i = waits[i].next)
-		add_line(waits[i].lock, waits[i].held, NO_LINE);
-	write_tree(session, first);
-}
-
-WaitTrees
-Forest::grow()
-{
-	list_sessions();
-	list_waits();
-	link_waits();
-	choose();
-	write_roots();
-	for (int i = 0; i < sessions.count; i++)
-	{
-		if (sessions[i].shown && !sessions[i].expanded)
-			write_circle(start_of_circle(i));
-	}
-	return WaitTrees{lines.items, lines.count, entries.has_prepared};
-}
-
-WaitTrees
-read_wait_trees()
-{
-	/* The lines point into the entries. */
-	LockEntries entries = read_all_waits_and_slots();
-
-	return Forest(entries).grow();
-}
+ADVISORY_SQL_FUNCTION(advisory_waits, rows_function<show_waits>);
+ADVISORY_SQL_FUNCTION(advisory_wait_tree, rows_function<print_waits, MAT_SRF_USE_EXPECTED_DESC>);
 
 }								/* namespace advisory */

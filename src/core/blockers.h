@@ -1,9 +1,9 @@
 /*
- * core/holders.h
- *		Who stands in the way: for people, in errors; and how to be rid of them.
+ * core/blockers.h
+ *		Who is in the way of a lock or a slot, for error messages; and how to end such a session.
  */
-#ifndef ADVISORY_EXT_CORE_HOLDERS_H
-#define ADVISORY_EXT_CORE_HOLDERS_H
+#ifndef ADVISORY_EXT_CORE_BLOCKERS_H
+#define ADVISORY_EXT_CORE_BLOCKERS_H
 
 #include "core/request.h"
 
@@ -39,4 +39,4 @@ bool		terminate_holder(const LockName &name, int pid, Timeout timeout);
 
 }								/* namespace advisory */
 
-#endif							/* ADVISORY_EXT_CORE_HOLDERS_H */
+#endif							/* ADVISORY_EXT_CORE_BLOCKERS_H */

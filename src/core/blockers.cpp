@@ -1,14 +1,13 @@
 /*
- * core/holders.cpp
- *		Who stands in the way: for people, in errors; and how to be rid of them.
+ * core/blockers.cpp
+ *		Who is in the way of a lock or a slot, for error messages; and how to end such a session.
  */
 #include "base/pg.h"
 
 #include <signal.h>
 
+#include "core/blockers.h"
 #include "server/backends.h"
-#include "core/holders.h"
-#include "server/locktable.h"
 #include "shmem/slotlocks.h"
 
 namespace advisory
@@ -146,22 +145,12 @@ add_own_slots(Blockers blockers, int own)
 Blockers
 find_slot_blockers(const LockName &name, int slots)
 {
-	LOCKTAG		queue = queue_tag(MyDatabaseId, name.key);
-	LockEntries found = read_all_slots();
-	int			kept = 0;
+	LockEntries found = read_semaphore(MyDatabaseId, name.key, slots);
 	int			own = 0;
 
 	mark_slot_waits(&found);
 	for (int i = 0; i < found.count; i++)
-	{
-		const LockEntry &entry = found.entries[i];
-
-		if (!is_same_semaphore(entry.tag, queue) || decode_tag(entry.tag).slot > slots)
-			continue;
-		own += entry.granted && entry.pid == MyProcPid;
-		found.entries[kept++] = entry;
-	}
-	found.count = kept;
+		own += found.entries[i].granted && found.entries[i].pid == MyProcPid;
 	sort_slot_entries(&found);
 	return add_own_slots(describe_blockers(found, Mode::exclusive), own);
 }

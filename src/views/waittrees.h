@@ -1,5 +1,5 @@
 /*
- * views/waits.h
+ * views/waittrees.h
  *		Who waits for whom, as trees.
  *
  * Wording
@@ -12,8 +12,8 @@
  * may itself wait for somebody's row; but of the trees only the branches are
  * kept that lead to a waiter for an advisory lock.
  */
-#ifndef ADVISORY_EXT_VIEWS_WAITS_H
-#define ADVISORY_EXT_VIEWS_WAITS_H
+#ifndef ADVISORY_EXT_VIEWS_WAITTREES_H
+#define ADVISORY_EXT_VIEWS_WAITTREES_H
 
 #include "server/locktable.h"
 
@@ -44,7 +44,7 @@ constexpr int NO_LINE = -1;
 /*
  * The lines of all trees, each followed by its branches: a waiter under every
  * session whose hold is in its way, or if there is none, under the nearest one
- * ahead of it in the queue; behind a semaphore's front row, under the last of that.  Longest waits first, circles last.
+ * ahead of it in the queue.  Longest waits first, cycles last.
  */
 struct WaitTrees
 {
@@ -58,4 +58,4 @@ WaitTrees	read_wait_trees();
 
 }								/* namespace advisory */
 
-#endif							/* ADVISORY_EXT_VIEWS_WAITS_H */
+#endif							/* ADVISORY_EXT_VIEWS_WAITTREES_H */

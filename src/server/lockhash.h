@@ -1,0 +1,39 @@
+/*
+ * server/lockhash.h
+ *		The hash tables of the server's lock manager.
+ *
+ * There are two of them, in shared memory: one of locks, and one of holders, with an
+ * entry for each session that holds or awaits a lock.  A backend can attach to them as
+ * to any table in shared memory.  To count their entries takes no lock.
+ */
+#ifndef ADVISORY_EXT_SERVER_LOCKHASH_H
+#define ADVISORY_EXT_SERVER_LOCKHASH_H
+
+namespace advisory
+{
+
+struct LockTables
+{
+	HTAB	   *locks;
+	HTAB	   *holders;		/* only to count its entries: its hash function is not ours */
+};
+
+/*
+ * This session's way to the tables; null if they are not what this version of the library
+ * expects.  Attaches when it is first called, which must not be with an LWLock held.
+ * Reads no catalog.
+ */
+const LockTables *lock_tables();
+
+/*
+ * The lock with this tag and hash value (LockTagHashCode), or null if nobody holds or
+ * awaits it.  The partition of the hash value must be locked, and lock_tables() not null.
+ */
+LOCK	   *find_in_lock_table(const LOCKTAG &tag, uint32 hash) noexcept;
+
+/* How many locks the server's formula gives the first table; the second has twice as many. */
+int64		guaranteed_locks() noexcept;
+
+}								/* namespace advisory */
+
+#endif							/* ADVISORY_EXT_SERVER_LOCKHASH_H */

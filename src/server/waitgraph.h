@@ -1,0 +1,78 @@
+/*
+ * server/waitgraph.h
+ *		Who waits for whom.
+ *
+ * A session that waits for a lock waits for those that hold it in a conflicting mode, and
+ * for those ahead of it in the lock's queue that want a conflicting mode, as
+ * pg_blocking_pids() has it.  The members of a lock group do not wait for each other.
+ *
+ * A session that waits for a slot of a semaphore (is_head) waits for the holders of the slots that
+ * it could use.  Those ahead of it in the queue wait for the same, so they need not be followed.
+ */
+#ifndef ADVISORY_EXT_SERVER_WAITGRAPH_H
+#define ADVISORY_EXT_SERVER_WAITGRAPH_H
+
+#include "server/locktable.h"
+
+namespace advisory
+{
+
+/* Is this entry's session or prepared transaction another member of the same lock group, or the same? */
+bool		is_same_group(const LockEntry &a, const LockEntry &b) noexcept;
+
+/*
+ * Is other, which holds the same lock or is ahead in its queue, in the waiter's
+ * way?  A session that holds several conflicting modes is there once, with
+ * the first of them; one that also waits, as a holder only.
+ */
+bool		is_in_the_way(const LockEntry &other, const LockEntry &waiter);
+
+/* Does an entry hold a slot that one that waits for a slot of the same semaphore could use? */
+bool		is_slot_in_the_way(const LockEntry &holder, const LockEntry &waiter) noexcept;
+
+/* Fill in who is in each waiter's way, those ahead in a semaphore's queue included.  May ereport. */
+void		find_all_blockers(LockEntries *found);
+
+/*
+ * Call visit(index) for the entries that a waiter waits for, until it returns false: of a lock its
+ * holders, then those ahead in the queue, the nearest first; of a semaphore the holders of slots.
+ * The entries of the waiter's lock begin at first, as read_all_waits() has them; a semaphore's
+ * slots come after its queue.
+ */
+template <typename Visit>
+void		visit_blockers(const LockEntries &entries, int first, int waiter, Visit visit);
+
+/* ---- implementation of the template ---- */
+
+template <typename Visit>
+void
+visit_blockers(const LockEntries &entries, int first, int waiter, Visit visit)
+{
+	const LockEntry *all = entries.entries;
+	const LockEntry &wait = all[waiter];
+	int			i;
+
+	if (wait.is_head)
+	{
+		for (i = waiter + 1; i < entries.count && is_same_semaphore(all[i].tag, wait.tag); i++)
+		{
+			if (is_slot_in_the_way(all[i], wait) && !visit(i))
+				return;
+		}
+		return;
+	}
+	for (i = first; i < waiter && all[i].granted; i++)
+	{
+		if (is_in_the_way(all[i], wait) && !visit(i))
+			return;
+	}
+	for (i = waiter - 1; i >= first && !all[i].granted; i--)
+	{
+		if (is_in_the_way(all[i], wait) && !visit(i))
+			return;
+	}
+}
+
+}								/* namespace advisory */
+
+#endif							/* ADVISORY_EXT_SERVER_WAITGRAPH_H */

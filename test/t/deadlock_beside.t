@@ -1,0 +1,101 @@
+#!/usr/bin/env perl
+# A deadlock over semaphores is found in time beside many locks and many sessions that wait, too, and are part of none: behind the same
+# semaphores and behind another one, with slots of their own or without. Some of them have what others wait for, and so
+# each of these looks as far as the deadlock itself does. None of them is taken for a part of it.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use AdvisoryTest;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+# ADVISORY_EXT_WAITERS=1200 for a bench.
+use constant {
+    WAITERS => $ENV{ADVISORY_EXT_WAITERS} // 500,
+    LOCKS   => 200_000,
+    BEHIND  => 66,                                              # of them behind the deadlock, and in somebody's way
+    TRIES   => 5,
+    FOUND_S => 2,                                               # deadlock_timeout and a second
+    SLACK_S => $ENV{ADVISORY_EXT_WAITERS} ? 0 : 1,                  # the machine may be busy
+};
+
+my $server = own_server('max_connections=' . (WAITERS + 50), 'max_locks_per_transaction=' . int(LOCKS / WAITERS + 64), 'deadlock_timeout=1s', 'autovacuum=off');
+my $look = session(server => $server)->run('CREATE EXTENSION advisory_ext');
+my $new = sub { return session(server => $server) };
+
+sub acquires { my ($name, $slots) = @_; return "SELECT advisory.acquire('beside', '$name', $slots)" }
+
+sub takes {
+    my ($session, $name, $slots, $count) = @_;
+    return $session->run((acquires($name, $slots)) x $count);
+}
+
+# How many sessions wait for a slot.
+sub queued {
+    my ($name) = @_;
+    return $look->value(q(SELECT sum(waiting) FROM advisory.semaphores WHERE name = ?), $name) // 0;
+}
+
+my $many = $new->()->run('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, ' . LOCKS . ') i');
+my %all = map { $_ => takes($new->(), $_, 4, 4) } qw(x y);
+my $idle = takes($new->(), 'busy', 2, 2);
+my @holders = map { takes($new->(), 'n', 2, 1) } 1, 2;
+
+# The first of them wait behind x, with a slot that somebody else waits for; the others behind x, y, n and busy by turns,
+# and most have a slot that nobody waits for.
+my @waiters;
+for my $i (1 .. WAITERS - 1) {
+    my $waiter = $new->();
+    takes($waiter, $i <= BEHIND ? ('wanted', BEHIND) : ('unwanted', 16000), 1) if $i <= BEHIND || $i % 8;
+    my $for = $i <= BEHIND ? 'x' : (qw(x y n busy))[ $i % 4 ];
+    $waiter->start(acquires($for, $for =~ /^[xy]$/ ? 4 : 2));
+    push @waiters, $waiter;
+}
+push @waiters, $new->()->start(acquires('wanted', BEHIND));
+wait_until('all of them wait', sub { queued('x') + queued('y') + queued('n') + queued('busy') + queued('wanted') == WAITERS }, 60);
+
+# Over two semaphores: who has all of one waits for the other.
+my @took;
+for my $try (1 .. TRIES) {
+    my $from = time;
+    $all{x}->start(acquires('y', 4));
+    $all{y}->start(acquires('x', 4));
+    wait_until('the deadlock is found', sub { grep { $_->is_done } values %all }, 100);
+    push @took, time - $from;
+    my ($victim) = grep { $_->is_done } values %all;
+    my ($winner) = grep { $_ != $victim } values %all;
+    is($victim->finish->{state}, '40P01', "try $try: over two semaphores");
+    $look->run('SELECT pg_cancel_backend(' . $winner->pid . ')');
+    is($winner->finish->{state}, '57014', 'one gives up, and the other waits on');
+}
+note sprintf 'over two semaphores: found after %s s', join ', ', map { sprintf '%.2f', $_ } sort { $a <=> $b } @took;
+ok(!(grep { $_ > FOUND_S + SLACK_S } @took), 'each is found in time');
+
+# Closed later by what the server waits for itself: the holders wait for a lock of one that waits for their slots.
+my $key = $look->value(q(SELECT advisory.key('beside', 'key')));
+@took = ();
+for my $try (1 .. TRIES) {
+    my $waiter = $new->()->run(q(SELECT advisory.lock('beside', 'key')));
+    $waiter->start(acquires('n', 2));
+    sleep 1.2;
+    my $from = time;
+    $_->start("SELECT pg_advisory_lock($key)") for @holders;
+    wait_until('the deadlock is found', sub { $waiter->is_done }, 100);
+    push @took, time - $from;
+    is($waiter->finish->{state}, '40P01', "try $try: over a semaphore and a lock");
+    $waiter->disconnect;
+    wait_until('one holder has the lock', sub { grep { $_->is_done } @holders });
+    my ($first) = grep { $_->is_done } @holders;
+    $first->finish;
+    $first->run("SELECT pg_advisory_unlock($key)");
+    for my $second (grep { $_ != $first } @holders) {
+        $second->finish;
+        $second->run("SELECT pg_advisory_unlock($key)");
+    }
+}
+note sprintf 'over a lock: found after %s s', join ', ', map { sprintf '%.2f', $_ } sort { $a <=> $b } @took;
+ok(!(grep { $_ > 1 + SLACK_S } @took), 'each is found in time, which is a second after it began');
+is(scalar(grep { $_->is_done } @waiters), 0, 'none of the others has been taken for a part of it');
+
+done_testing;

@@ -1,0 +1,64 @@
+#!/usr/bin/env perl
+# Sessions that wait for a slot, and hold one of another semaphore, cost the server next to nothing, however many locks
+# there are beside: their checks for a deadlock look at what they themselves hold and wait for. What the server's
+# processes use of the processors is read from /proc, where it is told to the nanosecond.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use AdvisoryTest;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+# ADVISORY_EXT_WAITERS=550 for a bench.
+use constant {
+    WAITERS => $ENV{ADVISORY_EXT_WAITERS} // 150,
+    LOCKS   => 100_000,
+    SECONDS => $ENV{ADVISORY_EXT_WAITERS} ? 20 : 6,
+    MOST    => 3,                                               # percent of one processor
+};
+
+plan skip_all => 'the kernel does not tell how long a process ran' unless -r '/proc/self/schedstat';
+
+my $server = own_server('max_connections=' . (WAITERS + 20), 'max_locks_per_transaction=' . int(LOCKS / WAITERS + 64),
+    'deadlock_timeout=100ms', 'autovacuum=off');
+my $new = sub { return session(server => $server) };
+my $look = $new->()->run('CREATE EXTENSION advisory_ext');
+my $many = $new->()->run('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, ' . LOCKS . ') i');
+my $idle = $new->()->run(q(SELECT advisory.acquire('idle', 'busy', 2) FROM generate_series(1, 2)));
+
+my @waiters = map { $new->()->run("SELECT advisory.acquire('idle', 'own', @{[WAITERS]})") } 1 .. WAITERS;
+$_->start(q(SELECT advisory.acquire('idle', 'busy', 2))) for @waiters;
+
+sub all_wait {
+    my ($count) = @_;
+    return wait_until('all of them wait', sub { $look->value('SELECT sum(waiting) FROM advisory.semaphores') == $count });
+}
+
+# Percent of a processor.
+sub used {
+    my $nanoseconds = sub {
+        my $sum = 0;
+        for my $waiter (@waiters) {
+            open my $stat, '<', '/proc/' . $waiter->pid . '/schedstat' or die "a waiter has gone: $!\n";
+            $sum += (split ' ', <$stat>)[0];
+        }
+        return $sum;
+    };
+    my ($from, $before) = (time, $nanoseconds->());
+    sleep SECONDS;
+    return 100 * ($nanoseconds->() - $before) / 1e9 / (time - $from);
+}
+
+all_wait(WAITERS);
+sleep 2;
+cmp_ok(my $used = used(), '<', MOST, "@{[WAITERS]} waiters with a slot that nobody waits for");
+note sprintf '%.1f %% of a processor', $used;
+
+# Now each of them is in somebody's way, and looks at what it waits for.
+my $other = $new->()->start("SELECT advisory.acquire('idle', 'own', @{[WAITERS]})");
+all_wait(WAITERS + 1);
+cmp_ok($used = used(), '<', MOST, 'and when somebody waits for that');
+note sprintf '%.1f %% of a processor', $used;
+
+done_testing;

@@ -1,0 +1,68 @@
+#!/usr/bin/env perl
+# A question about one lock costs the same however many other locks there are: is_locked(), holders(), and the DETAIL of a
+# lock() or acquire() that fails look at that lock, or at that semaphore's slots, and at nothing else. (A question about
+# all locks, the view, shows that the others are there.) Times can be compared on one machine only, and in one run.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use AdvisoryTest;
+use Test::More;
+
+# ADVISORY_EXT_LOCKS=200000 for a bench.
+use constant {
+    LOCKS  => $ENV{ADVISORY_EXT_LOCKS} // 100_000,
+    ROUNDS => 5,
+    CALLS  => 100,
+    MOST   => 2,                                                # times as much beside the others; 1.5 on a quiet machine
+};
+
+my $server = own_server('max_locks_per_transaction=' . int(LOCKS / 50), 'max_connections=40');
+my ($look, $holder, $many) = map { session(server => $server) } 1 .. 3;
+$look->run('CREATE EXTENSION advisory_ext');
+$holder->run(q(SELECT advisory.lock('look', 'taken')), q(SELECT advisory.acquire('look', 'slots', 3) FROM generate_series(1, 3)));
+
+# The mean time of a call, in ms, with the error that it may end in.
+$look->run(q{
+    CREATE FUNCTION cost(call text, calls integer) RETURNS double precision LANGUAGE plpgsql AS $$
+    DECLARE
+        start timestamptz := clock_timestamp();
+    BEGIN
+        FOR i IN 1 .. calls LOOP
+            BEGIN
+                EXECUTE call;
+            EXCEPTION WHEN lock_not_available THEN
+            END;
+        END LOOP;
+        RETURN extract(epoch FROM clock_timestamp() - start) * 1000 / calls;
+    END $$});
+
+my %call = (
+    'is_locked()'                    => q(SELECT advisory.is_locked('look', 'taken')),
+    'is_locked() of a free one'      => q(SELECT advisory.is_locked('look', 'free')),
+    'holders()'                      => q(SELECT * FROM advisory.holders('look', 'taken')),
+    'lock() without waiting'         => q(SELECT advisory.lock('look', 'taken', '0')),
+    'acquire() without waiting'      => q(SELECT advisory.acquire('look', 'slots', 3, '0')),
+);
+my $measure = sub {
+    my ($times, $what) = @_;
+    for my $call (sort keys %call) {
+        push @{ $times->{$call} }, $look->value('SELECT cost(?, ?)', $call{$call}, CALLS);
+    }
+};
+
+my (%alone, %beside);
+$measure->({});
+for (1 .. ROUNDS) {
+    $measure->(\%alone);
+    $many->run('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, ' . LOCKS . ') i');
+    $measure->(\%beside);
+    $many->run('SELECT pg_advisory_unlock_all()');
+}
+for my $call (sort keys %call) {
+    my ($alone, $beside) = (median(@{ $alone{$call} }), median(@{ $beside{$call} }));
+    cmp_ok($beside, '<', MOST * $alone, "$call costs the same beside @{[LOCKS]} other locks")
+        and note sprintf '%s: %.3f and %.3f ms, %.2f times as much', $call, $alone, $beside, $beside / $alone;
+}
+
+done_testing;
