@@ -93,6 +93,10 @@ public:
 		age->time = Max(now - time, 0);
 		add(IntervalPGetDatum(age));
 	}
+	int			column_count() const noexcept
+	{
+		return count;
+	}
 	/* Append the row to the result that InitMaterializedSRF made. */
 	void		put(ReturnSetInfo *result)
 	{
