@@ -10,7 +10,7 @@ CREATE FUNCTION advisory._semaphores(
     OUT slots_disagree boolean)
     RETURNS SETOF record
     AS 'MODULE_PATHNAME', 'advisory_semaphores'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 ROWS 10;
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
 COMMENT ON FUNCTION advisory._semaphores() IS 'rows of advisory.semaphores';
 
 CREATE VIEW advisory.semaphores AS

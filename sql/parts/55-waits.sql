@@ -16,7 +16,7 @@ CREATE FUNCTION advisory._waits()
         application_name text,
         query text)
     AS 'MODULE_PATHNAME', 'advisory_waits'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 ROWS 100;
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 100;
 COMMENT ON FUNCTION advisory._waits() IS 'rows of advisory.waits';
 
 CREATE VIEW advisory.waits AS
@@ -41,6 +41,6 @@ GRANT SELECT ON advisory.waits TO PUBLIC;
 
 CREATE FUNCTION advisory.wait_tree() RETURNS SETOF text
     AS 'MODULE_PATHNAME', 'advisory_wait_tree'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 ROWS 100;
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 100;
 COMMENT ON FUNCTION advisory.wait_tree() IS
     'who waits for whom, as indented text: those in the way first, under each those that wait for it';

@@ -16,7 +16,7 @@ CREATE FUNCTION advisory._stats()
         last_acquired_at timestamptz,
         stats_since timestamptz)
     AS 'MODULE_PATHNAME', 'advisory_stats'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 ROWS 1000;
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 1000;
 COMMENT ON FUNCTION advisory._stats() IS 'rows of advisory.stats';
 
 CREATE VIEW advisory.stats AS
@@ -57,7 +57,7 @@ CREATE FUNCTION advisory._directory()
         collisions bigint,
         reason text)
     AS 'MODULE_PATHNAME', 'advisory_directory'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 ROWS 1;
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 1;
 COMMENT ON FUNCTION advisory._directory() IS 'row of advisory.directory';
 
 CREATE VIEW advisory.directory AS

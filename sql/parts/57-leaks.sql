@@ -22,7 +22,7 @@ CREATE FUNCTION advisory._leaks()
         taken_by_application text,
         reason text)
     AS 'MODULE_PATHNAME', 'advisory_leaks'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 ROWS 10;
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
 COMMENT ON FUNCTION advisory._leaks() IS 'rows of advisory.leaks';
 
 CREATE VIEW advisory.leaks AS

@@ -60,7 +60,7 @@ CREATE FUNCTION advisory._pressure_by_backend(
     OUT gid text)
     RETURNS SETOF record
     AS 'MODULE_PATHNAME', 'advisory_pressure_by_backend'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 ROWS 100;
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 100;
 COMMENT ON FUNCTION advisory._pressure_by_backend() IS 'rows of advisory.pressure_by_backend';
 
 CREATE VIEW advisory.pressure_by_backend AS
@@ -89,7 +89,7 @@ CREATE FUNCTION advisory._pressure_by_type(
     OUT holders bigint)
     RETURNS SETOF record
     AS 'MODULE_PATHNAME', 'advisory_pressure_by_type'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 ROWS 5;
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 5;
 COMMENT ON FUNCTION advisory._pressure_by_type() IS 'rows of advisory.pressure_by_type';
 
 CREATE VIEW advisory.pressure_by_type AS
