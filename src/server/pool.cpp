@@ -13,7 +13,7 @@
 namespace advisory
 {
 
-/* A quick look may be off by this part of the pool. */
+/* A quick look may be off by the pool's size divided by this. */
 static constexpr int64 QUICK_PART = 100;
 
 namespace
@@ -25,7 +25,7 @@ struct ServerTable
 	const char *name;
 	Size		key_size;
 	Size		entry_size;
-	int			entries_per_lock;	/* of those that the server's formula gives */
+	int			entries_per_lock;	/* for each lock of the server's formula */
 	HTAB	   *table;			/* null until it is attached to */
 };
 
@@ -36,13 +36,13 @@ ServerTable holder_table = {"PROCLOCK hash", sizeof(PROCLOCKTAG), sizeof(PROCLOC
 
 static bool tables_are_unknown = false;
 
-/* The estimate that was made last, and for what. */
+/* The last estimate, and what it was made for. */
 static PoolEnd known_end;
 static PoolGrowth known_growth = {-1, 0, 0};
 static int64 known_more_holders;
 
-/* The luck of a pool, and of which. */
-static int64 known_luck;
+/* The last pool_small_table_bias(), and the spare memory it was computed for. */
+static int64 known_bias;
 static int64 known_first_spare = -1;
 
 static int64
@@ -72,7 +72,7 @@ is_as_expected(const ServerTable &table, Size registered)
 	return registered == compat::shared_table_size(&control, guaranteed_locks() * table.entries_per_lock);
 }
 
-/* Only to count: keys are never looked up, so it does not matter how the server hashes them. */
+/* Only for counting entries.  As keys are never looked up, the server's hash function does not matter. */
 static void
 attach(ServerTable *table)
 {
@@ -82,7 +82,7 @@ attach(ServerTable *table)
 											   HASH_ELEM | HASH_BLOBS | HASH_PARTITION);
 }
 
-/* False if the tables are not what we take them for. */
+/* Attach to the tables.  False if they are not as expected. */
 static bool
 has_tables()
 {
@@ -93,7 +93,7 @@ has_tables()
 
 	RegisteredTables registered = {};
 
-	/* To call a function takes a look into the catalog; in bad times there is another time. */
+	/* Calling a function reads the catalog, which needs a lock.  If the lock table is full, a later call will try again. */
 	if (!unless_lock_table_is_full([&registered]() { registered = read_shared_memory(); }))
 		return false;
 	tables_are_unknown = !is_as_expected(lock_table, registered.locks) ||
@@ -131,30 +131,32 @@ read_use(bool by_counting)
 		static_cast<int64>(hash_get_num_entries(holder_table.table))};
 }
 
-/* ---- What they can grow by ---- */
+/* ---- The estimate ---- */
 
-/* By how much the tables have grown.  False if that is only what they need at least. */
+/* By how much the tables have grown.  False if that is only the growth that the present use needs. */
 static bool
 find_growth(const PoolUse &use, PoolGrowth *growth)
 {
 	*growth = PoolGrowth{};
 	if (!compat::lock_tables_grow || read_pool_growth(growth))
 		return true;
-	/* What is left may have changed since the list was read. */
+	/* The free memory may have changed since the list was read. */
 	unless_lock_table_is_full([]() { read_shared_memory(); });
 	read_pool_growth(growth);
 	*growth = pool_least_growth(guaranteed_locks(), growth->spare, use);
 	return false;
 }
 
-/* Is it nearer than that? */
 static bool
 is_near(int64 one, int64 other, int64 tolerance) noexcept
 {
 	return Max(one, other) - Min(one, other) <= tolerance;
 }
 
-/* What was found last, if no more than such a part of the pool has changed since; 0 for nothing. */
+/*
+ * The estimate for this size and use.  The last one is used again if nothing has
+ * changed since, or no more than the pool's size divided by part, unless that is 0.
+ */
 static PoolEnd
 end_of(PoolSize size, const PoolUse &use, int64 part)
 {
@@ -166,8 +168,8 @@ end_of(PoolSize size, const PoolUse &use, int64 part)
 		is_near(size.growth.spare, known_growth.spare, part > 0 ? first_spare / part : 0))
 		return known_end;
 	if (first_spare != known_first_spare)
-		known_luck = pool_luck(size.guaranteed, first_spare);
-	size.luck = known_luck;
+		known_bias = pool_small_table_bias(size.guaranteed, first_spare);
+	size.small_table_bias = known_bias;
 	known_end = pool_end(size, more_holders);
 	known_first_spare = first_spare;
 	known_growth = size.growth;

@@ -4,13 +4,13 @@
  */
 #include "base/pg.h"
 
-#include "shmem/nametable.h"
 #include "base/guc.h"
+#include "base/sqlfunction.h"
+#include "base/srf.h"
 #include "core/visiblename.h"
+#include "shmem/nametable.h"
 #include "shmem/published.h"
 #include "shmem/root.h"
-#include "base/srf.h"
-#include "views/stats.h"
 
 namespace advisory
 {
@@ -24,7 +24,7 @@ add_microseconds(Row &row, int64 microseconds)
 	row.add(IntervalPGetDatum(interval));
 }
 
-/* Something counts once it has ended; what is pending is what has not. */
+/* The table counts a hold when it has ended; pending are the holds that have not. */
 static void
 show_name(const KnownName &known, PendingStats pending, ReturnSetInfo *result)
 {
@@ -51,7 +51,8 @@ show_name(const KnownName &known, PendingStats pending, ReturnSetInfo *result)
 	row.put(result);
 }
 
-void
+/* Add the statistics of every name of this database. */
+static void
 show_stats(ReturnSetInfo *result)
 {
 	PendingHolds pending;
@@ -72,7 +73,8 @@ show_stats(ReturnSetInfo *result)
 	});
 }
 
-void
+/* Add the only row of advisory.directory, the state of the name table. */
+static void
 show_directory(ReturnSetInfo *result)
 {
 	DirectoryState state = directory_state();
@@ -87,5 +89,16 @@ show_directory(ReturnSetInfo *result)
 	row.add_text(state.available ? nullptr : shared_last_failure());
 	row.put(result);
 }
+
+static Datum
+reset_stats(FunctionCallInfo)
+{
+	directory_reset_stats();
+	PG_RETURN_VOID();
+}
+
+ADVISORY_SQL_FUNCTION(advisory_stats, rows_function<show_stats>);
+ADVISORY_SQL_FUNCTION(advisory_stats_reset, reset_stats);
+ADVISORY_SQL_FUNCTION(advisory_directory, rows_function<show_directory>);
 
 }								/* namespace advisory */
