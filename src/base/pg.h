@@ -86,7 +86,7 @@ extern "C" {
 #include "utils/wait_event.h"
 }
 
-/* The server's gettext macros stand in the way of C++ library headers. */
+/* The server's gettext macros would change names in C++ library headers. */
 #undef gettext
 #undef dgettext
 #undef ngettext

@@ -17,12 +17,13 @@ srand 4711;
 
 my $look = observer();
 
-# One process of the load: holds in a file, as 'got done'. Of a hold that is interrupted only what is certain.
-sub work_and_suffer {
+# One process of the load. It writes the times of each hold into a file, as 'got done'; of an interrupted hold only the times
+# that are certain.
+sub hold_slots {
     my ($path, $until) = @_;
     open my $out, '>', $path or die "$path: $!\n";
     my $session;
-    # Until it is not cancelled; nothing if the session is lost.
+    # Repeats a statement until it is not cancelled. Returns nothing if the session is lost.
     my $surely = sub {
         my ($sql) = @_;
         while (1) {
@@ -32,10 +33,10 @@ sub work_and_suffer {
         }
     };
     while (time < $until) {
-        eval { $session //= session(application => 'suffers') } or next;
+        eval { $session //= session(application => 'victim') } or next;
         my $result = $session->query(acquires('kills', SLOTS) . ', extract(epoch FROM clock_timestamp())');
         if ($result->{state}) {
-            # If the cancel came after the grant, the slot is there.
+            # If the cancel came after the grant, the session has the slot.
             undef $session if $result->{state} ne '57014' || !$surely->(q(SELECT advisory.unlock_all('sem')));
             next;
         }
@@ -57,10 +58,10 @@ sub work_and_suffer {
         my $path = "$ENV{ADVISORY_EXT_TMP}/kills.$$.$n";
         my $child = fork // die "cannot fork: $!\n";
         if (!$child) {
-            # Nothing of the parent's is to be ended here.
+            # The parent's sessions must survive the child's exit.
             alarm 2 * KILLS_S + 30;
             open STDERR, '>', '/dev/null';
-            my $is_done = eval { work_and_suffer($path, $until); 1 } or print "# $@";
+            my $is_done = eval { hold_slots($path, $until); 1 } or print "# $@";
             close STDOUT;
             POSIX::_exit($is_done ? 0 : 1);
         }
@@ -69,7 +70,7 @@ sub work_and_suffer {
     my ($cancels, $kills) = (0, 0);
     while (time < $until) {
         my $way = rand() < 0.3 ? 'terminate' : 'cancel';
-        my $hit = $look->value("SELECT pg_${way}_backend(pid) FROM (SELECT pid FROM pg_stat_activity WHERE application_name = 'suffers' ORDER BY random() LIMIT 1) AS a");
+        my $hit = $look->value("SELECT pg_${way}_backend(pid) FROM (SELECT pid FROM pg_stat_activity WHERE application_name = 'victim' ORDER BY random() LIMIT 1) AS a");
         $hit && $way eq 'cancel' ? $cancels++ : $hit ? $kills++ : 0;
         sleep 0.01;
     }
@@ -82,17 +83,17 @@ sub work_and_suffer {
         close $in;
         unlink $children{$child};
     }
-    is_deeply(\@ends, [ (0) x CLIENTS ], 'sessions under random cancels and kills come to their end');
+    is_deeply(\@ends, [ (0) x CLIENTS ], 'all processes of the load end normally in spite of random cancels and kills');
     cmp_ok($cancels, '>', 50, "$cancels cancels");
     cmp_ok($kills, '>', 20, "$kills kills");
     cmp_ok(scalar @spans, '>', 500, scalar(@spans) . ' holds');
     is(largest_overlap(@spans), SLOTS, 'never more than ' . SLOTS . ' of them at once');
-    wait_until('they are gone', sub { !$look->value(q(SELECT count(*) FROM pg_stat_activity WHERE application_name = 'suffers')) });
-    is_deeply($look->rows(q(SELECT * FROM advisory.semaphores)), [], 'nobody has a slot, or waits');
+    wait_until('the sessions are gone', sub { !$look->value(q(SELECT count(*) FROM pg_stat_activity WHERE application_name = 'victim')) });
+    is_deeply($look->rows(q(SELECT * FROM advisory.semaphores)), [], 'no session holds or awaits a slot');
     my $session = session();
     is_deeply([ sort map { $_->[0] // 'none' } @{ $session->rows("SELECT advisory.try_acquire('sem', 'kills', i) FROM generate_series(@{[SLOTS]}, @{[SLOTS]}) AS i, generate_series(1, @{[SLOTS]})") } ],
-        [ 1 .. SLOTS ], 'and all slots can be had at once');
-    is_deeply($look->rows('SELECT in_use, free, waiting, holders, slots_disagree FROM advisory.semaphores'), [ [ SLOTS, 0, 0, [ ($session->pid) x SLOTS ], 0 ] ], 'the view shows just these');
+        [ 1 .. SLOTS ], 'all slots can be taken');
+    is_deeply($look->rows('SELECT in_use, free, waiting, holders, slots_disagree FROM advisory.semaphores'), [ [ SLOTS, 0, 0, [ ($session->pid) x SLOTS ], 0 ] ], 'the view shows exactly these');
     leave($look, $session);
 }
 done_testing();

@@ -30,7 +30,7 @@ $look->run('CREATE UNLOGGED TABLE span (way text, client int, asked timestamptz,
     END
     $$
 SQL
-    -- What people do without semaphores.
+    -- The same without a semaphore.
     CREATE FUNCTION poll(client int) RETURNS void LANGUAGE plpgsql AS $$
     DECLARE
         asked timestamptz := clock_timestamp();
@@ -59,14 +59,14 @@ SQL
 
 my $worked = 0;
 {
-    # The longest of all waits is at the mercy of the machine: the median of some runs.
+    # The longest wait depends on the machine's load, so the median of several runs counts.
     my (%longest, @utilisation, @overlap);
     for (1 .. WORK_REPEATS) {
         $look->run('TRUNCATE span');
         is(run_pgbench("SELECT $_(:client_id);", CLIENTS, '-T', WORK_S), 0, CLIENTS . " clients, $_") for qw(work poll);
         push @{ $longest{ $_->[0] } }, $_->[1] for @{ $look->rows('SELECT way, 1000 * extract(epoch FROM max(got - asked)) FROM span GROUP BY way') };
         push @overlap, largest_overlap(map { [ @$_ ] } @{ $look->rows(q(SELECT extract(epoch FROM got), extract(epoch FROM done) FROM span WHERE way = 'work')) });
-        # While all of them are at it.
+        # During the time in which all of them work.
         push @utilisation, $look->value(<<'SQL', SLOTS);
             WITH range AS (SELECT max(first) AS first, min(last) AS last
                            FROM (SELECT min(got) AS first, max(got) AS last FROM span WHERE way = 'work' GROUP BY client) AS client)
@@ -77,12 +77,12 @@ SQL
         $worked += $holds;
         note sprintf '%d holds; longest wait %.1f ms, polling %.1f ms; utilisation %.3f', $holds, $longest{work}[-1], $longest{poll}[-1], $utilisation[-1];
     }
-    is_deeply(\@overlap, [ (SLOTS) x WORK_REPEATS ], 'by the work itself: never more than ' . SLOTS . ' inside, and as many as that');
-    # 0.90 to 0.96 on a machine that does nothing else at the time.
-    cmp_ok(median(@utilisation), '>=', 0.5, 'the slots are busy all the time, with others waiting');
-    cmp_ok(median(@{ $longest{work} }), '<=', median(@{ $longest{poll} }) / 5, 'the longest wait is a fraction of that of a loop that polls');
-    is($look->value(q(SELECT count(*) FROM advisory.semaphores WHERE namespace = 'sem')), 0, 'nothing is left');
+    is_deeply(\@overlap, [ (SLOTS) x WORK_REPEATS ], 'by the times of the work itself, at most ' . SLOTS . ' sessions work at once, and at times that many');
+    # It is 0.90 to 0.96 on an idle machine.
+    cmp_ok(median(@utilisation), '>=', 0.5, 'the slots are in use nearly all the time');
+    cmp_ok(median(@{ $longest{work} }), '<=', median(@{ $longest{poll} }) / 5, 'the longest wait is a fraction of the longest one of a polling loop');
+    is($look->value(q(SELECT count(*) FROM advisory.semaphores WHERE namespace = 'sem')), 0, 'no session holds or awaits a slot afterwards');
     is_deeply($look->rows(q(SELECT acquired, failed, timeouts, contended <= acquired FROM advisory.stats WHERE name = 'work')), [ [ $worked, 0, 0, 1 ] ],
-        CLIENTS . ' clients at once, above: every time counts');
+        'advisory.stats counted every acquire() of ' . CLIENTS . ' clients');
 }
 done_testing();

@@ -39,7 +39,7 @@ my $look = observer();
         'and one for each waiter');
     for my $row (@waiting) {
         my %blocked_by = map { $_ => 1 } @{ $row->[12] };
-        is_deeply([ @blocked_by{@holders} ], [ 1, 1, 1 ], 'blocked by those that have the slots');
+        is_deeply([ @blocked_by{@holders} ], [ 1, 1, 1 ], 'blocked by the holders of the slots');
     }
     is_deeply($look->rows('SELECT root_pid, depth, path, pid, waits_for_pid, namespace, name, key, mode FROM advisory.waits WHERE depth = 0 AND root_pid = ?', $holder->pid),
         [ [ $holder->pid, 0, [ $holder->pid ], $holder->pid, undef, 'sem', 'shown', $key, 'exclusive' ] ], 'waits: a holder is a root');
@@ -50,8 +50,8 @@ my $look = observer();
     my $tree = join '', map { "$_->[0]\n" } @{ $look->rows('SELECT * FROM advisory.wait_tree()') };
     my ($h, $o, $f, $s) = map { $_->pid } $holder, $other, $first, $second;
     like($tree, qr{^$h postgres\@holder holds slot 1 of sem/shown exclusive, idle \d+ s\n(?:  .*\n)*?  $f postgres\@first waits for a slot of sem/shown exclusive \d+ s}m, 'wait_tree()');
-    like($tree, qr{^$o postgres\@other holds slot 2 of sem/shown exclusive, idle in transaction \d+ s\n(?:  .*\n)*?  $f postgres\@first waits}m, 'the other slot');
-    like($tree, qr{^prepared transaction "a gid" of postgres holds slot 3 of sem/shown exclusive\n(?:  .*\n)*?  $f postgres\@first waits}m, 'and that of the prepared transaction');
+    like($tree, qr{^$o postgres\@other holds slot 2 of sem/shown exclusive, idle in transaction \d+ s\n(?:  .*\n)*?  $f postgres\@first waits}m, 'wait_tree(): the other slot');
+    like($tree, qr{^prepared transaction "a gid" of postgres holds slot 3 of sem/shown exclusive\n(?:  .*\n)*?  $f postgres\@first waits}m, 'the slot of the prepared transaction');
     like($tree, qr{^ +$s postgres\@second waits for a slot of sem/shown exclusive \d+ s$}m, 'and the second waiter') or diag $tree;
     is_deeply($look->rows('SELECT lock, slot, pid, who, state FROM advisory.activity'),
         [ [ 'sem/shown', undef, $f, 'postgres@first', 'active' ], [ 'sem/shown', undef, $s, 'postgres@second', 'active' ],
@@ -60,7 +60,7 @@ my $look = observer();
         [ [ 1, 'postgres@holder', 'idle', 1, undef ], [ 2, 'postgres@other', 'idle in xact', 1, undef ], [ 3, 'postgres (prepared a gid)', undef, 1, undef ] ],
         'then the holders');
 
-    # Nobody waits for those behind it. (By chance the right order could come out of two or three.)
+    # No session waits for a session behind it in the queue. (With only two or three waiters the order could be right by chance.)
     my @behind = queue_up('shown', 3, map { {} } 1 .. 4);
     my @queue = map { $_->pid } $first, $second, @behind;
     my %place = map { $queue[$_] => $_ + 1 } 0 .. $#queue;
@@ -69,12 +69,12 @@ my $look = observer();
         return map { "number $place{$pid} waits for number $place{$_}" } grep { ($place{$_} // 0) > $place{$pid} } @in_its_way;
     };
     is(join("\n", map { $behind_it->($_->[0], @{ $_->[1] }) } @{ $look->rows('SELECT pid, blocked_by FROM advisory.locks WHERE NOT granted ORDER BY wait_start') }), '',
-        'blocked_by: nobody is blocked by who stands behind it');
+        'blocked_by: no session is blocked by one behind it');
     is(join("\n", map { $behind_it->(@$_) } @{ $look->rows('SELECT DISTINCT pid, waits_for_pid FROM advisory.waits WHERE waits_for_pid IS NOT NULL') }), '',
-        'waits: nobody waits for who stands behind it');
+        'waits: no session waits for one behind it');
     leave($look, @behind);
 
-    # What others may see, and what is their own.
+    # What an unprivileged role sees of other roles' slots, and of its own.
     my $HIDDEN = '<insufficient privilege>';
     my $unprivileged = session(role => $role);
     $unprivileged->run(acquires('mine', 2));
@@ -85,14 +85,14 @@ my $look = observer();
     is_deeply($unprivileged->rows('SELECT DISTINCT lock FROM advisory.activity ORDER BY lock'), [ [$HIDDEN], ['sem/mine'] ], 'nor in activity');
     is_deeply($unprivileged->rows('SELECT DISTINCT namespace, name FROM advisory.waits'), [ [ $HIDDEN, $HIDDEN ] ], 'nor in waits');
     unlike(join("\n", map { $_->[0] } @{ $unprivileged->rows('SELECT * FROM advisory.wait_tree()') }), qr/shown/, 'nor in wait_tree()');
-    is_deeply($unprivileged->rows('SELECT name FROM advisory.locks WHERE pid = pg_backend_pid()'), [ ['mine'] ], 'but those of its own');
+    is_deeply($unprivileged->rows('SELECT name FROM advisory.locks WHERE pid = pg_backend_pid()'), [ ['mine'] ], 'but the names of its own slots');
     $look->run("GRANT pg_read_all_stats TO $role");
     is_deeply($unprivileged->rows(q(SELECT namespace, name FROM advisory.semaphores WHERE name = 'shown')), [ [ 'sem', 'shown' ] ], 'with pg_read_all_stats it sees them');
 
     $look->run(q(ROLLBACK PREPARED 'a gid'));
-    is($first->finish->{value}, 3, 'what the prepared transaction had');
+    is($first->finish->{value}, 3, 'the first waiter gets the slot of the prepared transaction');
     $holder->run(releases('shown'));
-    is($second->finish->{value}, 1, 'and what a session had');
+    is($second->finish->{value}, 1, 'and the second one that of a session');
     leave($look, $holder, $other, $first, $second, $unprivileged);
     $look->run("DROP ROLE $role");
 }

@@ -20,7 +20,7 @@ srand 4711;
 
 my $look = observer();
 
-# What frees a slot: what the holder does to have one, and to be rid of it.
+# What frees a slot: how the holder gets one, and how it loses it.
 my $HAS      = q(SELECT advisory.acquire('sem', 'woken', %d));
 my $XACT_HAS = q(SELECT advisory.xact_acquire('sem', 'woken', %d));
 sub run_all { my ($session, @statements) = @_; $session->query($_) for @statements; return }
@@ -48,7 +48,7 @@ my @frees = (
     [ 'ROLLBACK PREPARED', [ 'BEGIN', $XACT_HAS, q(PREPARE TRANSACTION 'slot') ], sub { $look->run(q(ROLLBACK PREPARED 'slot')) } ],
 );
 
-# How many milliseconds after its cause a wait ends. (A statement of the holder's is its own cause, 0.5 s after its start.)
+# How many milliseconds after the slot became free the wait ends. (A statement of the holder frees it 0.5 s after its start.)
 sub delay {
     my ($slots, $before, $free, $statement) = @_;
     my $holder = session(application => 'holder');
@@ -58,7 +58,7 @@ sub delay {
     $holder->run(map { $with_slots->($_) } @$before);
     if ($statement) {
         $free->($holder, $with_slots->($statement));
-        wait_until('it has its slot', sub { @{ slots_of($holder) } == 1 });
+        wait_until('the holder has its slot', sub { @{ slots_of($holder) } == 1 });
         $from = 0.5 + $look->value('SELECT extract(epoch FROM query_start) FROM pg_stat_activity WHERE pid = ?', $holder->pid);
     }
     $waiter->start($with_slots->("$HAS, extract(epoch FROM clock_timestamp())"));
@@ -86,7 +86,8 @@ for my $slots (2, 1) {
     leave($look, $rest) if $rest;
 }
 
-# When the first in line is cancelled at the moment that a slot becomes free, the next has it at once, or after the first.
+# If the first waiter is cancelled at the moment at which a slot becomes free, the second one gets the slot at once, or after
+# the first one.
 {
     my $rest = holder('race', 2);
     my $from = holder('race', 2);
@@ -102,7 +103,7 @@ for my $slots (2, 1) {
         $_->finish for $killer, $from;
         $ends{ $first->finish->{state} // 'served' }++;
         my $free = time;
-        # (If it was cancelled after all was done it has the slot with an error, as with any lock.)
+        # (If it was cancelled when it had the slot already, it keeps the slot in spite of the error, as it would any lock.)
         $first->run(q(SELECT advisory.unlock_all('sem')));
         my $result = $second->finish;
         push @late, 1000 * ($result->{rows}[0][1] - $free);
@@ -110,7 +111,7 @@ for my $slots (2, 1) {
         $from->run(acquires('race', 2));
     }
     note join ', ', map { "$_: $ends{$_}" } sort keys %ends;
-    is_deeply([ grep { !/^(57014|served)$/ } keys %ends ], [], 'a cancel and a release at once');
+    is_deeply([ grep { !/^(57014|served)$/ } keys %ends ], [], 'a cancel and a release at the same time: the first waiter is cancelled or gets the slot');
     cmp_ok(max(@late), '<', LOST_MS, 'no wake-up is lost');
     leave($look, $rest, $from, $first, $second, $killer);
 }
