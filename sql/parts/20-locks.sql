@@ -281,7 +281,7 @@ CREATE FUNCTION advisory.holders(namespace text, name text)
     AS 'MODULE_PATHNAME', 'advisory_holders_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
 COMMENT ON FUNCTION advisory.holders(text, text) IS
-    'who holds the lock and who waits for it';
+    'the sessions that hold the lock and those that wait for it';
 
 CREATE FUNCTION advisory.holders(namespace text, id bigint)
     RETURNS TABLE (
@@ -291,7 +291,7 @@ CREATE FUNCTION advisory.holders(namespace text, id bigint)
     AS 'MODULE_PATHNAME', 'advisory_holders_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
 COMMENT ON FUNCTION advisory.holders(text, bigint) IS
-    'who holds the lock and who waits for it (id::text as name)';
+    'the sessions that hold the lock and those that wait for it (id::text as name)';
 
 CREATE FUNCTION advisory.holders(namespace text, id uuid)
     RETURNS TABLE (
@@ -301,7 +301,7 @@ CREATE FUNCTION advisory.holders(namespace text, id uuid)
     AS 'MODULE_PATHNAME', 'advisory_holders_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
 COMMENT ON FUNCTION advisory.holders(text, uuid) IS
-    'who holds the lock and who waits for it (id::text as name)';
+    'the sessions that hold the lock and those that wait for it (id::text as name)';
 
 CREATE FUNCTION advisory.terminate_holder(namespace text, name text, pid integer, timeout interval DEFAULT '5s')
     RETURNS boolean

@@ -90,5 +90,5 @@ CREATE FUNCTION advisory.holders_key(key bigint)
     AS 'MODULE_PATHNAME', 'advisory_holders_key'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
 COMMENT ON FUNCTION advisory.holders_key(bigint) IS
-    'who holds the lock and who waits for it';
+    'the sessions that hold the lock and those that wait for it';
 

@@ -108,4 +108,4 @@ CREATE FUNCTION advisory.can_fit(n integer)
     AS 'MODULE_PATHNAME', 'advisory_can_fit'
     LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION advisory.can_fit(integer) IS
-    'would so many more locks fit into the server''s lock table? An estimate of this moment, which reserves nothing';
+    'would this many more locks fit into the server''s lock table? An estimate for this moment, which reserves nothing';

@@ -35,7 +35,7 @@ is_deeply($look->rows(q(SELECT lock, slot, mode, pid, who, state, waiting >= '0'
     [ 'billing/invoice:42', undef, 'exclusive', $invoice->pid, 'app@worker-1',    'idle in xact', undef, 1,     undef ],
     [ 'q/older',            undef, 'exclusive', $rest[0]->pid, 'postgres@rest',   'idle',         undef, 1,     undef ],
     [ 'q/younger',          undef, 'exclusive', $rest[0]->pid, 'postgres@rest',   'idle',         undef, 1,     undef ],
-], 'activity: the longest waiter first, then who is in the way, in the same order, then the rest, oldest first');
+], 'activity: the longest waiters first, then their blockers in the same order, then the rest, oldest first');
 
 my $table = do {
     local $ENV{PGCLIENTENCODING} = 'UTF8';

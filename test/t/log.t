@@ -23,7 +23,7 @@ $h->run(q(SELECT advisory.lock('log', 'a')));
 my $IN_VAIN = q(SELECT advisory.try_lock('log', 'a', '20ms'));
 like($log_of->($t, $IN_VAIN), qr{LOG: +session waited for advisory lock "log/a" in exclusive mode for \d+\.\d{3} ms and timed out$}m, 'log_wait: a timeout');
 is_deeply($t->query($IN_VAIN)->{warnings}, [], 'which the client is not told');
-like($log_of->($t, q(SET statement_timeout = '20ms'), q(SELECT advisory.lock('log', 'a')), 'RESET statement_timeout'), qr{ ms in vain$}m, 'a wait that is broken off');
+like($log_of->($t, q(SET statement_timeout = '20ms'), q(SELECT advisory.lock('log', 'a')), 'RESET statement_timeout'), qr{ ms in vain$}m, 'a wait that is cancelled');
 is($log_of->($t, q(SELECT advisory.try_lock('log', 'a'))), '', 'not where there was no wait');
 like(logged(sub {
     $t->start(q(SELECT advisory.lock_shared('log', 'a')));

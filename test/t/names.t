@@ -20,7 +20,7 @@ sub there {
     return $session->run(q(SET client_encoding = 'UTF8'));
 }
 
-# What a session holds or waits for, as another one sees it.
+# The locks that a session holds or waits for, as another session sees them.
 sub names_of {
     my ($observer, $session) = @_;
     return $observer->rows(q(SELECT namespace, name FROM advisory.locks WHERE pid = ? ORDER BY name, key), $session->pid);
@@ -34,7 +34,7 @@ $first->value("SELECT advisory.lock('names', 'a')");
 is_deeply(names_of($look, $first), [ [ 'names', 'a' ] ], 'the first lock on a server is shown by name in another session');
 is($look->value('SELECT lock FROM advisory.activity'), 'names/a', 'in activity too');
 is_deeply($look->rows('SELECT available, names, evicted, not_stored, collisions, reason FROM advisory.directory'), [ [ 1, 1, 0, 0, 0, undef ] ],
-    'the directory has it');
+    'the name table has it');
 
 leave($look, $first);
 undef $first;
@@ -52,9 +52,9 @@ is_deeply($look->rows(q(SELECT namespace, name, scope, acquired_at, held, key = 
     'the built-in on a key that was seen shows its name, and nothing that is not known; one never seen has none');
 is_deeply($look->rows('SELECT lock FROM advisory.activity ORDER BY lock COLLATE "C"'),
     [ [ $look->value(q(SELECT advisory.key('names', 'unseen')::text)) ], ['names/a'] ], 'activity shows the key of the one never seen');
-# Somebody else comes by and asks in vain.
-is($look->value("SELECT advisory.try_lock('names', 'unseen')"), 0, 'somebody asks for that by name');
-is_deeply(names_of(there(), $holder), [ [ 'names', 'a' ], [ 'names', 'unseen' ] ], 'then it has one');
+# Another session tries to lock it by name, which fails.
+is($look->value("SELECT advisory.try_lock('names', 'unseen')"), 0, 'a try_lock() by name fails');
+is_deeply(names_of(there(), $holder), [ [ 'names', 'a' ], [ 'names', 'unseen' ] ], 'but then the key has a name');
 $holder->run('SELECT pg_advisory_unlock_all()');
 
 # ---- Scope and times ----------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ like(join("\n", map { $_->[0] } @{ $look->rows('SELECT * FROM advisory.wait_tree
     qr{\A\d+ postgres\@holder holds names/session exclusive, idle in transaction \d+ s\n  \d+ postgres\@waiter waits for names/session exclusive \d+ s\z},
     'so does wait_tree()');
 my $error = $look->query("SELECT advisory.lock('names', 'transaction', '10ms')");
-like($error->{message}, qr{"names/transaction"}, 'and the error of a wait in vain');
+like($error->{message}, qr{"names/transaction"}, 'and the error of a failed wait');
 # Given back and taken anew, it is younger.
 $from = $look->value('SELECT clock_timestamp()');
 $holder->run('COMMIT', "SELECT advisory.unlock('names', 'session')");
@@ -102,15 +102,15 @@ is_deeply($look->rows('SELECT * FROM advisory.activity'), [], 'released by DISCA
     my $before       = $in_directory->(0);
     my $stats        = sub { $look->rows(q(SELECT name, acquired FROM advisory.stats WHERE namespace = 'new' ORDER BY name)) };
     $holder->run('BEGIN', "SELECT advisory.xact_lock_shared('new', 'a')", 'SAVEPOINT s', "SELECT advisory.xact_lock('new', 'b')");
-    is($in_directory->($before), 0, 'names of transaction-level locks are not in the directory yet');
+    is($in_directory->($before), 0, 'names of transaction-level locks are not in the name table yet');
     is_deeply(names_of($look, $holder), [ [ 'new', 'a' ], [ 'new', 'b' ] ], 'but are shown');
     is_deeply($stats->(), [ [ 'a', 1 ], [ 'b', 1 ] ], 'in stats too');
     $look->run(q(SELECT pg_try_advisory_lock_shared(advisory.key('new', 'a'))));
-    is_deeply(names_of($look, $look), [ [ 'new', 'a' ] ], 'also for who has it by other means');
+    is_deeply(names_of($look, $look), [ [ 'new', 'a' ] ], 'also for a session that took it by the built-in function');
     is($look->value(q(SELECT lock FROM advisory.activity WHERE pid = pg_backend_pid())), 'new/a', 'in activity');
     $look->run('SELECT pg_advisory_unlock_all()');
-    is($look->value("SELECT advisory.try_xact_lock('new', 'b')"), 0, 'somebody who asks in vain');
-    is($in_directory->($before), 1, 'puts it into the directory');
+    is($look->value("SELECT advisory.try_xact_lock('new', 'b')"), 0, 'a failing try_xact_lock()');
+    is($in_directory->($before), 1, 'puts the name into the table');
     $holder->run('ROLLBACK TO s');
     is_deeply($stats->(), [ [ 'a', 1 ], [ 'b', 1 ] ], 'what a savepoint gave back has counted');
     $holder->run("SELECT advisory.xact_lock('new', 'c')", 'COMMIT');
@@ -154,7 +154,7 @@ for my $case (
     is_deeply(names_of($look, $holder), [ [ 'long', $shown ] ], "a name of $what");
     is($look->value('SELECT lock FROM advisory.activity'), "long/$shown", 'in activity');
     $holder->value("SELECT advisory.unlock('long', $name)");
-    # Whoever looks may know the name, too.
+    # The observer's own lock of that namespace.
     $look->value("SELECT advisory.lock($name, 'name')");
     is_deeply(names_of($look, $look), [ [ $shown, 'name' ] ], 'the same as a namespace');
     $look->value("SELECT advisory.unlock($name, 'name')");

@@ -15,7 +15,7 @@ my $look = there()->run('CREATE EXTENSION advisory_ext', map { "CREATE ROLE $_ L
 my $DIRECTORY = 'SELECT names, evicted, not_stored FROM advisory.directory';
 sub names { return $look->value('SELECT count(*) FROM advisory.stats WHERE namespace = ?', $_[0]) }
 
-is_deeply($look->rows($DIRECTORY), [ [ 0, 0, 0 ] ], 'an empty directory');
+is_deeply($look->rows($DIRECTORY), [ [ 0, 0, 0 ] ], 'an empty name table');
 my ($role_a, $role_b) = map { there(role => $_) } qw(a b);
 my $root = there();
 $role_a->run(q(SELECT count(advisory.try_xact_lock('a', i)) FROM generate_series(1, 50) AS i));

@@ -35,7 +35,7 @@ sub create_database {
 # session(role => …, database => …, application => …, server => …): a connection.
 sub session { return AdvisoryTest::Session->new(@_) }
 
-# Waits until the code returns true, and dies if it does not within so many seconds.
+# Waits until the code returns true; dies if it does not within this many seconds.
 sub wait_until {
     my ($what, $code, $seconds) = @_;
     my $end = time + ($seconds // 30);
