@@ -102,6 +102,9 @@ test-integration: ## only with the real pg_cron, PgBouncer, Node, Python, Java a
 test-matrix: ## the same for 15, 17, 18 and 19, in chroots; needs root [VERSIONS="17 19"]
 	@bash scripts/matrix.sh
 
+bench: ## what it costs beside the built-ins, in ratios [BASE=/path/to/another/tree] [ROUNDS=7] [ONLY=semaphore]
+	@bash scripts/server.sh run -- env TEST_SECONDS=1800 perl test/bench/speed.pl
+
 bench-pool: ## fill servers of many sizes: how many locks were estimated, and how many fit; and what looking costs others
 	@bash scripts/server.sh run -- env ADVISORY_EXT_POOLS=many TEST_SECONDS=900 \
 		sh -c 'perl test/t/pool_capacity.t; perl test/t/pressure_beside.t'
@@ -112,4 +115,4 @@ help: ## this text
 	@awk -F ': ## *' '/^##/ { sub(/^##/, ""); print } /^[a-z-]+: ##/ { printf "  make %-17s%s\n", $$1, $$2 }' Makefile
 
 FORCE:
-.PHONY: demo test test-integration test-matrix bench-pool help FORCE
+.PHONY: demo test test-integration test-matrix bench bench-pool help FORCE

@@ -65,7 +65,7 @@ until_true() {
         [ "$(sql -c "SELECT ($1) IS TRUE")" != t ] || return 0
         sleep 0.1
     done
-    die "waited for $((tenth / 10)) s in vain for: $1"
+    die "gave up after $((tenth / 10)) s, waiting for: $1"
 }
 
 # ---- The scenes -----------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ scene_dba() {
                 AND bool_or(NOT granted AND application_name = 'late-worker' AND blocked_by =
                     ARRAY(SELECT pid FROM advisory.holders('billing', 'invoices:2026-12') WHERE granted))
          FROM advisory.holders('billing', 'invoices:2026-12')"
-    tell "" "Every advisory lock on this server, whoever took it: SELECT … FROM advisory.locks" ""
+    tell "" "Every advisory lock on this server, whichever program took it: SELECT … FROM advisory.locks" ""
     show "SELECT pid, application_name, database, kind, key, mode, granted, blocked_by
           FROM advisory.locks ORDER BY granted DESC, pid"
     check "the view has the same two sessions, by the key that every other program can compute" \
@@ -178,7 +178,7 @@ scene_dba() {
 }
 
 scene_dba_error() {
-    tell "" "A third session is willing to wait for one second, and is told who was in the way:" ""
+    tell "" "A third session is willing to wait for one second, and is told which session blocked it:" ""
     PGAPPNAME=hurried-worker psql -Xq -c "SELECT advisory.lock('billing', 'invoices:2026-12', '1s')" 2>&1 |
         sed 's/^/    /' || true
     tell ""

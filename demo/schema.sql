@@ -33,7 +33,7 @@ CREATE PROCEDURE make_invoices(billing_window text, worker text) LANGUAGE sql AS
     INSERT INTO invoice (billing_window, customer, made_by) SELECT billing_window, name, worker FROM customer
 $$;
 
--- A meeting place: everybody waits here until so many have come. It makes a rare race happen every time.
+-- A meeting place: sessions wait here until the given number has come. It makes a rare race happen every time.
 CREATE TABLE arrival (place text, worker text, PRIMARY KEY (place, worker));
 
 CREATE PROCEDURE meet(meeting_place text, who text, expected integer) LANGUAGE plpgsql AS $$

@@ -1,6 +1,6 @@
 // Leader election: of all processes that run this, one leads. When it ends, or loses its connection, another one leads.
 //
-// The leader is who has a session-level lock. Its connection is used for nothing else but to hold that lock and to write
+// The leader is the process that holds a session-level lock. Its connection is used for nothing else but to hold that lock and to write
 // down that its holder is alive: as long as a statement on it succeeds, the lock is held. So the connection goes to the
 // server itself, or through a pooler in session mode. When it is lost, so is the leadership, at once.
 //
@@ -30,7 +30,7 @@ const me = process.argv[2] || `${require('os').hostname()}:${process.pid}`;
 
 // Leads until the signal comes or the server does not answer, and always ends with an error.
 //
-// Work that goes elsewhere than over this connection is to carry the number of the term: who gets it refuses numbers
+// Work that does not go over this connection has to carry the number of the term: its receiver refuses numbers
 // lower than the highest one seen, for an answer that takes long may belong to a leader of yesterday.
 async function lead(client, term, lost) {
     console.log(`${me} leads, term ${term}`);

@@ -3,7 +3,7 @@
 
     PGDATABASE=shop python3 scheduled_job.py            # from cron, every few minutes, on as many machines as you like
 
-Who finds it at work elsewhere says so and leaves. The job commits for each customer, so the lock is the session's: it
+A process that finds it at work elsewhere says so and exits. The job commits for each customer, so the lock is the session's: it
 lasts until the connection ends, and that it does however the job ends. (Behind a transaction pooler, connect directly.)
 
 Tables: usage (customer_id bigint, amount numeric, billed boolean), invoice (customer_id bigint, total numeric)

@@ -5,80 +5,80 @@
 CREATE FUNCTION advisory.lock_key(key bigint, timeout interval DEFAULT NULL, label text DEFAULT NULL)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_lock_key'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.lock_key(bigint, interval, text) IS
     'take an exclusive session-level lock: true, or error 55P03 when timeout is over (NULL: wait for ever); label is the name that views and messages show';
 
 CREATE FUNCTION advisory.try_lock_key(key bigint, timeout interval DEFAULT '0', label text DEFAULT NULL)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_try_lock_key'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.try_lock_key(bigint, interval, text) IS
     'take an exclusive session-level lock if it is free within timeout (0: at once): true or false; label is the name that views and messages show';
 
 CREATE FUNCTION advisory.lock_shared_key(key bigint, timeout interval DEFAULT NULL, label text DEFAULT NULL)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_lock_shared_key'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.lock_shared_key(bigint, interval, text) IS
     'take a shared session-level lock: true, or error 55P03 when timeout is over (NULL: wait for ever); label is the name that views and messages show';
 
 CREATE FUNCTION advisory.try_lock_shared_key(key bigint, timeout interval DEFAULT '0', label text DEFAULT NULL)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_try_lock_shared_key'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.try_lock_shared_key(bigint, interval, text) IS
     'take a shared session-level lock if it is free within timeout (0: at once): true or false; label is the name that views and messages show';
 
 CREATE FUNCTION advisory.xact_lock_key(key bigint, timeout interval DEFAULT NULL, label text DEFAULT NULL)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_xact_lock_key'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.xact_lock_key(bigint, interval, text) IS
     'take an exclusive transaction-level lock: true, or error 55P03 when timeout is over (NULL: wait for ever); label is the name that views and messages show';
 
 CREATE FUNCTION advisory.try_xact_lock_key(key bigint, timeout interval DEFAULT '0', label text DEFAULT NULL)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_try_xact_lock_key'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.try_xact_lock_key(bigint, interval, text) IS
     'take an exclusive transaction-level lock if it is free within timeout (0: at once): true or false; label is the name that views and messages show';
 
 CREATE FUNCTION advisory.xact_lock_shared_key(key bigint, timeout interval DEFAULT NULL, label text DEFAULT NULL)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_xact_lock_shared_key'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.xact_lock_shared_key(bigint, interval, text) IS
     'take a shared transaction-level lock: true, or error 55P03 when timeout is over (NULL: wait for ever); label is the name that views and messages show';
 
 CREATE FUNCTION advisory.try_xact_lock_shared_key(key bigint, timeout interval DEFAULT '0', label text DEFAULT NULL)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_try_xact_lock_shared_key'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.try_xact_lock_shared_key(bigint, interval, text) IS
     'take a shared transaction-level lock if it is free within timeout (0: at once): true or false; label is the name that views and messages show';
 
 CREATE FUNCTION advisory.unlock_key(key bigint) RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_unlock_key'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.unlock_key(bigint) IS
     'release one exclusive session-level hold; false with a warning if there is none';
 
 CREATE FUNCTION advisory.unlock_shared_key(key bigint) RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_unlock_shared_key'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.unlock_shared_key(bigint) IS
     'release one shared session-level hold; false with a warning if there is none';
 
 CREATE FUNCTION advisory.holds_key(key bigint) RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_holds_key'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.holds_key(bigint) IS
     'does this session hold the lock, in any mode and scope';
 
 CREATE FUNCTION advisory.is_locked_key(key bigint) RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_is_locked_key'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000;
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.is_locked_key(bigint) IS
     'does anybody hold the lock at this moment: an observation, never a guard, since it can change before you act on it; to act, take the lock';
 
@@ -88,7 +88,7 @@ CREATE FUNCTION advisory.holders_key(key bigint)
     mode text, scope text, granted boolean, wait_start timestamptz, waited interval,
     acquired_at timestamptz, held interval, blocked_by integer[], gid text, query text)
     AS 'MODULE_PATHNAME', 'advisory_holders_key'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 ROWS 10;
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
 COMMENT ON FUNCTION advisory.holders_key(bigint) IS
-    'who holds the lock and who waits for it';
+    'the sessions that hold the lock and those that wait for it';
 

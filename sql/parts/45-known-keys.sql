@@ -48,7 +48,7 @@ CREATE FUNCTION advisory._known_keys()
         key1 integer,
         key2 integer)
     AS 'MODULE_PATHNAME', 'advisory_known_keys'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 ROWS 30;
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 30;
 COMMENT ON FUNCTION advisory._known_keys() IS 'rows of advisory.known_keys';
 
 CREATE VIEW advisory.known_keys AS

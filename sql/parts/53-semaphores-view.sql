@@ -10,7 +10,7 @@ CREATE FUNCTION advisory._semaphores(
     OUT slots_disagree boolean)
     RETURNS SETOF record
     AS 'MODULE_PATHNAME', 'advisory_semaphores'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 ROWS 10;
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
 COMMENT ON FUNCTION advisory._semaphores() IS 'rows of advisory.semaphores';
 
 CREATE VIEW advisory.semaphores AS
@@ -21,10 +21,10 @@ COMMENT ON VIEW advisory.semaphores IS
 COMMENT ON COLUMN advisory.semaphores.namespace IS 'namespace; null where never seen';
 COMMENT ON COLUMN advisory.semaphores.name IS 'name; null where never seen';
 COMMENT ON COLUMN advisory.semaphores.key IS 'key of the name';
-COMMENT ON COLUMN advisory.semaphores.slots IS 'how many slots it has, as those say who use it; the most, if they disagree; null where nobody says so';
+COMMENT ON COLUMN advisory.semaphores.slots IS 'how many slots it has, according to the sessions that use it; the largest number if they disagree; null if unknown';
 COMMENT ON COLUMN advisory.semaphores.in_use IS 'slots that are taken';
 COMMENT ON COLUMN advisory.semaphores.free IS 'slots that are not';
 COMMENT ON COLUMN advisory.semaphores.waiting IS 'sessions that wait for a slot';
 COMMENT ON COLUMN advisory.semaphores.holders IS 'process of each taken slot, in their order; 0 is a prepared transaction';
-COMMENT ON COLUMN advisory.semaphores.slots_disagree IS 'do those who use it say different numbers of slots?';
+COMMENT ON COLUMN advisory.semaphores.slots_disagree IS 'do sessions use it with different numbers of slots?';
 GRANT SELECT ON advisory.semaphores TO PUBLIC;

@@ -16,7 +16,7 @@ CREATE FUNCTION advisory._waits()
         application_name text,
         query text)
     AS 'MODULE_PATHNAME', 'advisory_waits'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 ROWS 100;
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 100;
 COMMENT ON FUNCTION advisory._waits() IS 'rows of advisory.waits';
 
 CREATE VIEW advisory.waits AS
@@ -34,13 +34,13 @@ COMMENT ON COLUMN advisory.waits.name IS 'name or label of the lock; null where 
 COMMENT ON COLUMN advisory.waits.key IS '64-bit key; null for a pair, and for what is no advisory lock';
 COMMENT ON COLUMN advisory.waits.mode IS 'mode waited for; of a root, the mode held';
 COMMENT ON COLUMN advisory.waits.waited IS 'how long the wait has lasted; null for a root';
-COMMENT ON COLUMN advisory.waits.state IS 'state of the session as in pg_stat_activity; null for those who may not see it';
+COMMENT ON COLUMN advisory.waits.state IS 'state of the session as in pg_stat_activity; null without the privilege to see it';
 COMMENT ON COLUMN advisory.waits.application_name IS 'application_name of the session';
-COMMENT ON COLUMN advisory.waits.query IS 'query of the session; hidden from those who may not see it';
+COMMENT ON COLUMN advisory.waits.query IS 'query of the session; hidden without the privilege to see it';
 GRANT SELECT ON advisory.waits TO PUBLIC;
 
 CREATE FUNCTION advisory.wait_tree() RETURNS SETOF text
     AS 'MODULE_PATHNAME', 'advisory_wait_tree'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 ROWS 100;
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 100;
 COMMENT ON FUNCTION advisory.wait_tree() IS
-    'who waits for whom, as indented text: those in the way first, under each those that wait for it';
+    'who waits for whom, as indented text: blockers first, under each the sessions that wait for it';

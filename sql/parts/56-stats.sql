@@ -16,7 +16,7 @@ CREATE FUNCTION advisory._stats()
         last_acquired_at timestamptz,
         stats_since timestamptz)
     AS 'MODULE_PATHNAME', 'advisory_stats'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 ROWS 1000;
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 1000;
 COMMENT ON FUNCTION advisory._stats() IS 'rows of advisory.stats';
 
 CREATE VIEW advisory.stats AS
@@ -25,8 +25,8 @@ CREATE VIEW advisory.stats AS
     FROM advisory._stats();
 COMMENT ON VIEW advisory.stats IS
     'what happened to the locks of this database, by name';
-COMMENT ON COLUMN advisory.stats.namespace IS 'namespace; null for the label of a key; hidden from those who may not see it';
-COMMENT ON COLUMN advisory.stats.name IS 'name or label; hidden from those who may not see it';
+COMMENT ON COLUMN advisory.stats.namespace IS 'namespace; null for the label of a key; hidden without the privilege to see it';
+COMMENT ON COLUMN advisory.stats.name IS 'name or label; hidden without the privilege to see it';
 COMMENT ON COLUMN advisory.stats.acquired IS 'how often it was granted';
 COMMENT ON COLUMN advisory.stats.contended IS 'how often it had to be waited for, however the wait ended';
 COMMENT ON COLUMN advisory.stats.failed IS 'how often it was not free and not waited for';
@@ -57,19 +57,19 @@ CREATE FUNCTION advisory._directory()
         collisions bigint,
         reason text)
     AS 'MODULE_PATHNAME', 'advisory_directory'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 ROWS 1;
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 1;
 COMMENT ON FUNCTION advisory._directory() IS 'row of advisory.directory';
 
 CREATE VIEW advisory.directory AS
     SELECT available, names, max_names, evicted, not_stored, collisions, reason
     FROM advisory._directory();
 COMMENT ON VIEW advisory.directory IS
-    'how the server''s directory of names is doing';
-COMMENT ON COLUMN advisory.directory.available IS 'can names be shared at all; false while there is no shared memory to be had';
-COMMENT ON COLUMN advisory.directory.names IS 'names that are in it, of all databases';
-COMMENT ON COLUMN advisory.directory.max_names IS 'how many there may be';
-COMMENT ON COLUMN advisory.directory.evicted IS 'names that made room for others, with their statistics';
-COMMENT ON COLUMN advisory.directory.not_stored IS 'how often a name found no room';
-COMMENT ON COLUMN advisory.directory.collisions IS 'how often two different names met in one key';
-COMMENT ON COLUMN advisory.directory.reason IS 'what the server said when it is not available';
+    'the state of the server''s table of names';
+COMMENT ON COLUMN advisory.directory.available IS 'can names be shared at all; false while shared memory is not available';
+COMMENT ON COLUMN advisory.directory.names IS 'names in it, of all databases';
+COMMENT ON COLUMN advisory.directory.max_names IS 'how many names it may hold';
+COMMENT ON COLUMN advisory.directory.evicted IS 'names that were removed for others, with their statistics';
+COMMENT ON COLUMN advisory.directory.not_stored IS 'how often there was no room for a name';
+COMMENT ON COLUMN advisory.directory.collisions IS 'how often two different names had the same key';
+COMMENT ON COLUMN advisory.directory.reason IS 'the server''s error message if it is not available';
 GRANT SELECT ON advisory.directory TO PUBLIC;

@@ -22,7 +22,7 @@ CREATE FUNCTION advisory._leaks()
         taken_by_application text,
         reason text)
     AS 'MODULE_PATHNAME', 'advisory_leaks'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 ROWS 10;
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
 COMMENT ON FUNCTION advisory._leaks() IS 'rows of advisory.leaks';
 
 CREATE VIEW advisory.leaks AS
@@ -46,9 +46,9 @@ COMMENT ON COLUMN advisory.leaks.key IS '64-bit key';
 COMMENT ON COLUMN advisory.leaks.key1 IS 'first key of the pair form, signed';
 COMMENT ON COLUMN advisory.leaks.key2 IS 'second key of the pair form, signed';
 COMMENT ON COLUMN advisory.leaks.mode IS 'exclusive or shared';
-COMMENT ON COLUMN advisory.leaks.acquired_at IS 'when it was acquired; null for takers through the built-ins';
+COMMENT ON COLUMN advisory.leaks.acquired_at IS 'when it was acquired; null for locks taken by the built-in functions';
 COMMENT ON COLUMN advisory.leaks.held IS 'how long it has been held';
-COMMENT ON COLUMN advisory.leaks.taken_by_role IS 'current user when it was taken; null for takers through the built-ins';
-COMMENT ON COLUMN advisory.leaks.taken_by_application IS 'application_name when it was taken; null for takers through the built-ins';
+COMMENT ON COLUMN advisory.leaks.taken_by_role IS 'current user when it was taken; null for locks taken by the built-in functions';
+COMMENT ON COLUMN advisory.leaks.taken_by_application IS 'application_name when it was taken; null for locks taken by the built-in functions';
 COMMENT ON COLUMN advisory.leaks.reason IS 'what makes it look forgotten';
 GRANT SELECT ON advisory.leaks TO PUBLIC;

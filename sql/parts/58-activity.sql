@@ -1,4 +1,4 @@
--- The view for 3 a.m.: who waits, who is in the way, and everything else that is held.
+-- The view for 3 a.m.: waiters, their blockers, and everything else that is held.
 -- Short enough for a terminal of 120 columns.
 
 CREATE VIEW advisory.activity AS
@@ -37,13 +37,13 @@ CREATE VIEW advisory.activity AS
              coalesce(e.wait_start, b.wait_start),
              e.held DESC NULLS LAST, e.lock, e.slot, e.pid;
 COMMENT ON VIEW advisory.activity IS
-    'who waits for advisory locks, who is in the way, and what else is held; longest waits first';
+    'waiters for advisory locks, their blockers, and what else is held; longest waits first';
 COMMENT ON COLUMN advisory.activity.lock IS 'namespace/name; the label, key or pair where there is no name';
 COMMENT ON COLUMN advisory.activity.slot IS 'slot of a semaphore, from 1';
 COMMENT ON COLUMN advisory.activity.mode IS 'exclusive or shared';
 COMMENT ON COLUMN advisory.activity.pid IS 'process that holds or waits; null for a prepared transaction';
 COMMENT ON COLUMN advisory.activity.who IS 'role@application';
-COMMENT ON COLUMN advisory.activity.state IS 'state of the session, shortened; null for those who may not see it';
+COMMENT ON COLUMN advisory.activity.state IS 'state of the session, shortened; null without the privilege to see it';
 COMMENT ON COLUMN advisory.activity.waiting IS 'how long it has waited; null for a holder';
 COMMENT ON COLUMN advisory.activity.held IS 'how long it has held the lock; null where unknown';
 COMMENT ON COLUMN advisory.activity.blocked_by IS 'processes in the way of a waiter; 0 is a prepared transaction';

@@ -60,7 +60,7 @@ CREATE FUNCTION advisory._pressure_by_backend(
     OUT gid text)
     RETURNS SETOF record
     AS 'MODULE_PATHNAME', 'advisory_pressure_by_backend'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 ROWS 100;
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 100;
 COMMENT ON FUNCTION advisory._pressure_by_backend() IS 'rows of advisory.pressure_by_backend';
 
 CREATE VIEW advisory.pressure_by_backend AS
@@ -89,7 +89,7 @@ CREATE FUNCTION advisory._pressure_by_type(
     OUT holders bigint)
     RETURNS SETOF record
     AS 'MODULE_PATHNAME', 'advisory_pressure_by_type'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 ROWS 5;
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 5;
 COMMENT ON FUNCTION advisory._pressure_by_type() IS 'rows of advisory.pressure_by_type';
 
 CREATE VIEW advisory.pressure_by_type AS
@@ -108,4 +108,4 @@ CREATE FUNCTION advisory.can_fit(n integer)
     AS 'MODULE_PATHNAME', 'advisory_can_fit'
     LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION advisory.can_fit(integer) IS
-    'would so many more locks fit into the server''s lock table? An estimate of this moment, which reserves nothing';
+    'would this many more locks fit into the server''s lock table? An estimate for this moment, which reserves nothing';

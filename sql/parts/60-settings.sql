@@ -9,7 +9,7 @@ CREATE FUNCTION advisory._settings()
         context text,
         description text)
     AS 'MODULE_PATHNAME', 'advisory_settings'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 10000 ROWS 10;
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
 COMMENT ON FUNCTION advisory._settings() IS 'rows of advisory.settings';
 
 CREATE VIEW advisory.settings AS

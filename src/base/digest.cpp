@@ -1,6 +1,6 @@
 /*
  * base/digest.cpp
- *		SHA-256, with what is costly about it done once a session.
+ *		SHA-256, with the costly preparation done once in a session.
  */
 #include "base/pg.h"
 
@@ -25,7 +25,7 @@ check_digest(int result)
 		elog(ERROR, "could not compute SHA-256");
 }
 
-/* Before 3.0 algorithms were static, and nothing had to be looked up. */
+/* Before OpenSSL 3.0 algorithms were static and needed no look-up. */
 static const EVP_MD *
 find_algorithm()
 {

@@ -1,11 +1,11 @@
 /*
  * base/digest.h
- *		SHA-256, with what is costly about it done once a session.
+ *		SHA-256, with the costly preparation done once in a session.
  *
- * Most of the cost of a short digest is the way to it: OpenSSL looks its
- * algorithm up anew each time the server's own wrapper starts one.  So where the
- * server is built with OpenSSL its library is used directly, with the algorithm
- * and a context kept; elsewhere the server's wrapper is, with the context kept.
+ * Most of the cost of a short digest is preparation: the server's wrapper makes
+ * OpenSSL look up the algorithm for each digest.  If the server is built with
+ * OpenSSL, its library is called directly, and the algorithm and a context are kept.
+ * Otherwise the server's wrapper is called, and its context is kept.
  */
 #ifndef ADVISORY_EXT_BASE_DIGEST_H
 #define ADVISORY_EXT_BASE_DIGEST_H
@@ -16,9 +16,9 @@ namespace advisory
 {
 
 /*
- * One digest after the other: start, add as often as needed, finish.  Each may
- * ereport (out of memory, or an internal error if the algorithm is not to be
- * had); the next start begins afresh.
+ * For each digest: start, add as often as needed, finish.  Only one digest at a
+ * time.  Each function may ereport (out of memory, or an internal error if the
+ * algorithm is not available); after an error call start again.
  */
 void		sha256_start();
 void		sha256_add(std::string_view bytes);

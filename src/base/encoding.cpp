@@ -1,6 +1,6 @@
 /*
  * base/encoding.cpp
- *		Text between the encodings of different databases.
+ *		Converting text between the encodings of different databases.
  */
 #include "base/pg.h"
 
@@ -19,7 +19,7 @@ to_utf8(std::string_view text)
 	return std::string_view(converted, strlen(converted));
 }
 
-/* Append one UTF-8 character as an escape; how many bytes it had. */
+/* Append one UTF-8 character as an escape.  Returns its number of bytes. */
 static int
 append_escaped(StringInfo out, const char *utf8)
 {
@@ -30,7 +30,7 @@ append_escaped(StringInfo out, const char *utf8)
 	return pg_utf_mblen(bytes);
 }
 
-/* Append what of it can be converted, up to the first character that cannot; how many bytes that was. */
+/* Convert and append text up to the first character that cannot be converted.  Returns the number of bytes converted. */
 static int
 append_converted(StringInfo out, Oid conversion, std::string_view utf8)
 {

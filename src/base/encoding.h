@@ -1,6 +1,6 @@
 /*
  * base/encoding.h
- *		Text between the encodings of different databases.
+ *		Converting text between the encodings of different databases.
  */
 #ifndef ADVISORY_EXT_BASE_ENCODING_H
 #define ADVISORY_EXT_BASE_ENCODING_H
@@ -10,7 +10,7 @@
 namespace advisory
 {
 
-/* The first so many bytes of a text that has at least as many. */
+/* The first count bytes of a text, which has at least as many. */
 inline std::string_view
 first_bytes(std::string_view text, size_t count) noexcept
 {
@@ -18,8 +18,8 @@ first_bytes(std::string_view text, size_t count) noexcept
 }
 
 /*
- * Text of this database as UTF-8: the argument itself where nothing has to be
- * done, else palloc'd.  Raises 22021 for bytes that are not valid UTF-8 in a
+ * Text of this database as UTF-8: the argument itself if it needs no conversion,
+ * else palloc'd.  Raises 22021 for bytes that are not valid UTF-8 in a
  * SQL_ASCII database.
  */
 std::string_view to_utf8(std::string_view text);
@@ -31,8 +31,8 @@ std::string_view to_utf8(std::string_view text);
 char	   *from_utf8(std::string_view utf8);
 
 /*
- * Text from an unknown database, or a copy in which bytes that are not valid in
- * this one's encoding are escaped, as \xe9.  Null for null.  May ereport (out of
+ * Text from an unknown database.  If it has bytes that are not valid in this
+ * database's encoding, a copy with those bytes escaped, as \xe9.  Null for null.  May ereport (out of
  * memory).
  */
 char	   *escape_foreign(char *text);

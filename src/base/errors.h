@@ -1,6 +1,6 @@
 /*
  * base/errors.h
- *		Going on after an error.
+ *		Continuing after an error.
  */
 #ifndef ADVISORY_EXT_BASE_ERRORS_H
 #define ADVISORY_EXT_BASE_ERRORS_H
@@ -8,7 +8,7 @@
 namespace advisory
 {
 
-/* The error in hand, in this memory context, with the error state cleared. */
+/* Copy the current error into this memory context and clear the error state. */
 inline ErrorData *
 catch_error(MemoryContext context)
 {
@@ -20,7 +20,7 @@ catch_error(MemoryContext context)
 	return error;
 }
 
-/* An internal subtransaction, and what is the caller's again after it. */
+/* An internal subtransaction that restores the caller's memory context and resource owner. */
 class Subtransaction
 {
 public:
@@ -36,7 +36,7 @@ public:
 		restore();
 	}
 
-	/* After an error: roll back, and return the error with its state cleared. */
+	/* In PG_CATCH: roll back, clear the error state and return the error. */
 	ErrorData  *roll_back_error() const
 	{
 		ErrorData  *error = catch_error(context);
@@ -63,17 +63,16 @@ private:
 };
 
 /*
- * Run body(), which may have to read a catalog that all databases share, and so
- * to lock it in the server's lock table.  False, with nothing else wrong, if there
- * is no room for that: our views are for bad times, too.  Other errors are raised.
- * Not to be called among the arguments of ereport(): clearing the error would
- * clear that report, too.
+ * Run body(), which may read a shared catalog and therefore need a lock in the
+ * server's lock table.  Returns false, without an error, if the lock table is full:
+ * our views have to work then, too.  Other errors are raised.  Do not call this in
+ * the arguments of ereport(), because clearing the error would clear that report.
  */
 template <typename Body>
 inline bool
 unless_lock_table_is_full(Body body)
 {
-	/* Up to 16 there can be no subtransaction beside parallel workers. */
+	/* Up to 16 a subtransaction cannot be started in parallel mode. */
 	if (IsInParallelMode())
 	{
 		body();

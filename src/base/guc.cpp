@@ -15,7 +15,7 @@ static const config_enum_entry session_locks_options[] = {
 	{"on", static_cast<int>(SessionLocks::on), false},
 	{"warn", static_cast<int>(SessionLocks::warn), false},
 	{"off", static_cast<int>(SessionLocks::off), false},
-	/* what people write for on and off */
+	/* other ways to write on and off */
 	{"true", static_cast<int>(SessionLocks::on), true},
 	{"yes", static_cast<int>(SessionLocks::on), true},
 	{"1", static_cast<int>(SessionLocks::on), true},
@@ -34,7 +34,7 @@ static const config_enum_entry track_options[] = {
 	{nullptr, 0, false},
 };
 
-/* Memory for more would be megabytes by the hundred. */
+/* More names would take hundreds of megabytes. */
 static constexpr int MAX_MAX_NAMES = 1000000;
 
 static int	max_names = 10000;

@@ -15,7 +15,7 @@ enum class SessionLocks
 	off
 };
 
-/* What is remembered about locks, in the memory that sessions share. */
+/* What is stored about locks in shared memory. */
 enum class Track
 {
 	none,
@@ -29,10 +29,10 @@ SessionLocks session_locks_setting() noexcept;
 /* advisory_ext.track. */
 Track		track_setting() noexcept;
 
-/* How many names the directory may hold.  advisory_ext.max_names. */
+/* How many names the name table may hold.  advisory_ext.max_names. */
 int			max_names_setting() noexcept;
 
-/* Waits and holds longer than so many milliseconds are logged; -1 for none. */
+/* Waits and holds longer than this are logged, in milliseconds; -1 for none. */
 int			log_wait_setting() noexcept;
 int			log_hold_setting() noexcept;
 
@@ -40,15 +40,15 @@ int			log_hold_setting() noexcept;
 int			leak_after_setting() noexcept;
 
 /*
- * In percent of what the server's lock table is estimated to hold: when it is nearly full
- * to the guard (0: never), and when advisory.pressure says so.  advisory_ext.pool_limit,
- * pressure_warning, pressure_critical.
+ * Percentages of what the server's lock table is estimated to hold: above the first one
+ * a session with many locks is refused more (0: never), from the others on
+ * advisory.pressure has the status warning or critical.
  */
 int			pool_limit_setting() noexcept;
 int			pressure_warning_setting() noexcept;
 int			pressure_critical_setting() noexcept;
 
-/* Called from _PG_init: defines the settings and reserves their prefix. */
+/* Define the settings and reserve their prefix.  Called from _PG_init. */
 void		guc_init();
 
 }								/* namespace advisory */

@@ -46,7 +46,7 @@ key_of(std::string_view ns, std::string_view name)
 	sha256_start();
 	if (length <= sizeof(joined))
 	{
-		/* In one piece, since each costs a call. */
+		/* In one piece, since each piece costs a call. */
 		memcpy(joined, utf8_ns.data(), utf8_ns.size());
 		joined[utf8_ns.size()] = '\0';
 		memcpy(joined + utf8_ns.size() + 1, utf8_name.data(), utf8_name.size());

@@ -21,7 +21,7 @@ hash_seed_init()
 const char *
 lockmode_name(LOCKMODE lockmode) noexcept
 {
-	/* The names as GetLockmodeName has them, without its table look-up. */
+	/* The same names as GetLockmodeName() gives, without its look-up in a table. */
 	switch (lockmode)
 	{
 		case ExclusiveLock:

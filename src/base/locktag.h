@@ -6,7 +6,7 @@
  *		key		64-bit lock identifier
  *		mode	exclusive or shared
  *		scope	session or transaction
- *		slot	one of the K places of a semaphore, counted from 1
+ *		slot	one of the K slots of a semaphore, counted from 1
  *
  * Everything here is pure, but for hash_seed_init(): no catalog, no shared memory, nothing that ereports.
  *
@@ -79,7 +79,7 @@ index_of(Scope scope) noexcept
 	return static_cast<int>(scope);
 }
 
-/* The lock manager's mode for ours. */
+/* The lock manager's mode for our mode. */
 constexpr LOCKMODE
 lockmode_of(Mode mode) noexcept
 {
@@ -94,9 +94,8 @@ mode_name(Mode mode) noexcept
 }
 
 /*
- * The same for a mode that the lock manager shows.  Advisory locks taken by
- * others can have any of its modes; those that are not ours keep the server's
- * name for them.
+ * The same for a mode of the lock manager.  Advisory locks of other programs can
+ * have any mode; modes that we do not use are shown by the server's name.
  */
 const char *lockmode_name(LOCKMODE lockmode) noexcept;
 
@@ -112,8 +111,8 @@ enum class Kind
 	lock,						/* by bigint key */
 	pair,						/* by two int4 keys; also shown as a lock */
 	semaphore,					/* a slot */
-	queue,						/* the line before a semaphore's slots */
-	foreign						/* somebody else's use of other objsubids */
+	queue,						/* the queue of a semaphore */
+	foreign						/* another program's use of another objsubid */
 };
 
 constexpr uint16 OBJSUBID_KEY = 1;
@@ -122,7 +121,7 @@ constexpr uint16 OBJSUBID_QUEUE = 16383;
 constexpr uint16 OBJSUBID_SLOT_BASE = 16384;
 constexpr int MAX_SLOTS = 16000;
 
-/* No slot; they are counted from 1. */
+/* Stands for no slot. */
 constexpr int NO_SLOT = 0;
 
 struct DecodedTag
@@ -136,7 +135,7 @@ struct DecodedTag
 	uint16		objsubid;
 };
 
-/* Has it one 64-bit key, rather than two halves? */
+/* Does it have one 64-bit key, not two 32-bit ones? */
 constexpr bool
 has_key(Kind kind) noexcept
 {
@@ -151,15 +150,15 @@ LOCKTAG lock_tag(Oid database, Key key) noexcept;
 LOCKTAG slot_tag(Oid database, Key key, int slot) noexcept;
 LOCKTAG queue_tag(Oid database, Key key) noexcept;
 
-/* Take a LOCKTAG_ADVISORY tag apart. */
+/* Decode a LOCKTAG_ADVISORY tag. */
 DecodedTag decode_tag(const LOCKTAG &tag) noexcept;
 
 bool same_tag(const LOCKTAG &a, const LOCKTAG &b) noexcept;
 
-/* Is this advisory lock's tag that of a slot, or of a queue? */
+/* Is this the tag of a slot or of a queue? */
 bool is_of_semaphore(const LOCKTAG &tag) noexcept;
 
-/* Are these two of the same semaphore? */
+/* Do both tags belong to the same semaphore? */
 bool is_same_semaphore(const LOCKTAG &a, const LOCKTAG &b) noexcept;
 
 /* For qsort: by database, then key, then objsubid. */

@@ -14,11 +14,14 @@ extern "C" {
 #include "access/parallel.h"
 #include "access/twophase.h"
 #include "access/xact.h"
+#include "catalog/dependency.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_authid.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_type.h"
 #include "commands/dbcommands.h"
+#include "commands/extension.h"
 #include "common/cryptohash.h"
 #include "common/hashfn.h"
 #include "common/ip.h"
@@ -73,6 +76,7 @@ extern "C" {
 #include "utils/memutils.h"
 #include "utils/pg_crc.h"
 #include "utils/portal.h"
+#include "utils/rel.h"
 #include "utils/resowner.h"
 #include "utils/snapmgr.h"
 #include "utils/timeout.h"
@@ -82,7 +86,7 @@ extern "C" {
 #include "utils/wait_event.h"
 }
 
-/* The server's gettext macros stand in the way of C++ library headers. */
+/* The server's gettext macros would change names in C++ library headers. */
 #undef gettext
 #undef dgettext
 #undef ngettext

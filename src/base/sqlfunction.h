@@ -1,13 +1,13 @@
 /*
  * base/sqlfunction.h
- *		Making C functions that SQL can call out of C++ ones.
+ *		Making C++ functions callable from SQL.
  */
 #ifndef ADVISORY_EXT_BASE_SQLFUNCTION_H
 #define ADVISORY_EXT_BASE_SQLFUNCTION_H
 
 /*
- * Export implementation, a function of fcinfo, to SQL as symbol.  Nothing else of
- * the library is visible from outside.
+ * Export implementation, a function of fcinfo, to SQL as symbol.  Only such symbols
+ * of the library are visible from outside.
  */
 #define ADVISORY_SQL_FUNCTION(symbol, ...) \
 	_Pragma("GCC visibility push(default)") \
@@ -23,7 +23,7 @@
 	extern int	advisory_no_such_variable
 
 /*
- * The same for a template over how the lock is named, once for each way:
+ * The same for a template whose parameter is how the lock is named.  Exports
  * symbol_text, symbol_bigint and symbol_uuid.
  */
 #define ADVISORY_SQL_NAME_FUNCTIONS(symbol, implementation, ...) \
@@ -34,7 +34,7 @@
 namespace advisory
 {
 
-/* A set-returning function whose rows show() adds. */
+/* A set-returning function; show() adds its rows. */
 template <void (*show) (ReturnSetInfo *), uint32 flags = 0>
 Datum
 rows_function(FunctionCallInfo fcinfo)

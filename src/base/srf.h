@@ -21,7 +21,7 @@ make_text(const char *text)
 	return value;
 }
 
-/* One row; every column is null until it is set.  Columns are set in order. */
+/* One row, whose columns are added in order. */
 class Row
 {
 public:
@@ -30,7 +30,7 @@ public:
 	Row() noexcept : values(own_values), nulls(own_nulls)
 	{
 	}
-	/* A row whose columns go where the caller wants them. */
+	/* Columns are stored in the caller's arrays. */
 	Row(Datum *values, bool *nulls) noexcept : values(values), nulls(nulls)
 	{
 	}
@@ -74,7 +74,7 @@ public:
 	{
 		add(Float8GetDatum(value));
 	}
-	/* 0 stands for null. */
+	/* Null for a time of 0. */
 	void		add_time(TimestampTz time)
 	{
 		if (time != 0)
@@ -82,7 +82,7 @@ public:
 		else
 			add_null();
 	}
-	/* How long ago that was, at now; null for a time of 0. */
+	/* The interval from time to now; null for a time of 0. */
 	void		add_age(TimestampTz time, TimestampTz now)
 	{
 		if (time == 0)
@@ -92,6 +92,10 @@ public:
 
 		age->time = Max(now - time, 0);
 		add(IntervalPGetDatum(age));
+	}
+	int			column_count() const noexcept
+	{
+		return count;
 	}
 	/* Append the row to the result that InitMaterializedSRF made. */
 	void		put(ReturnSetInfo *result)
@@ -109,8 +113,8 @@ private:
 };
 
 /*
- * Run show(i) for each i from 0 up to count, in a memory context that is emptied after
- * each, so that memory does not grow with the number of rows.  May ereport.
+ * Run show(i) for each i from 0 to count - 1.  The current memory context is emptied
+ * after each, so that memory does not grow with the number of rows.  May ereport.
  */
 template <typename Show>
 inline void

@@ -2,23 +2,21 @@
  * core/await.cpp
  *		Waiting for a lock without keeping a snapshot.
  *
- * ForgetPortalSnapshots() is what COMMIT in a procedure uses.  It pops every
- * active snapshot and only then finds out whether all of them were portals'
- * own, with an error that comes too late to be undone.  So it is only called
- * where the one active snapshot is the active portal's own, which is also what
- * a query around us, an atomic PL/pgSQL block or one with an EXCEPTION clause
- * would spoil.  What else keeps xmin set (an open cursor, the query of a FOR
- * loop) is seen afterwards, when a new snapshot can still be had.
+ * ForgetPortalSnapshots(), which COMMIT in a procedure uses, pops every active snapshot
+ * before it finds out whether all of them belonged to portals.  Its error then comes too
+ * late to be undone.  So it is called only if the only active snapshot is the active
+ * portal's, which is not so inside a query, an atomic PL/pgSQL block or a block with an
+ * EXCEPTION clause.  Other things that keep xmin set (an open cursor, the query of a FOR
+ * loop) are found afterwards, when a new snapshot can still be taken.
  *
- * To have none while waiting is not enough.  CREATE INDEX CONCURRENTLY lists the
- * transactions that have an old one and then waits for the end of each, even if
- * it has put it away since; and a CALL has one at first.  What it waits for is the
- * lock that a transaction has on its own number (the virtual transaction ID).
- * So that lock is let go while the wait lasts, and taken again before there can
- * be a snapshot: meanwhile there is nothing of this transaction that anybody
- * could have to wait for, and who lists it later finds the lock as it was.  A
- * transaction that has locked tables keeps it, since that is what others wait by
- * for these locks, too.
+ * Having no snapshot while waiting is not enough.  CREATE INDEX CONCURRENTLY lists the
+ * transactions that have an old snapshot and waits for the end of each, even if it has
+ * released its snapshot since then; and a CALL has a snapshot at first.  It waits by the
+ * lock that each transaction holds on its own virtual transaction ID.  So this
+ * transaction releases that lock while it waits, and takes it again before it takes a
+ * snapshot.  Meanwhile nothing in this transaction can make another session wait, and a
+ * session that lists it later finds the lock held as usual.  A transaction that has
+ * locked tables keeps the lock, because other sessions wait by it for the tables, too.
  */
 #include "base/pg.h"
 
@@ -43,9 +41,8 @@ raise_cannot_release(const char *procedure, const char *reason, const char *reme
 }
 
 /*
- * Are there other active snapshots below the topmost?  The topmost may be the
- * portal's and yet be pushed again by somebody above it, who still wants it.
- * Leaves all as it was.
+ * Are there other active snapshots below the top one?  The top one may be the portal's
+ * and still have been pushed a second time by a caller that needs it.  Changes nothing.
  */
 static bool
 has_more_snapshots()
@@ -72,8 +69,8 @@ only_portals_snapshot()
 }
 
 /*
- * A procedure that returns a row keeps one more snapshot for the row's sake; it
- * goes where PreCommit_Portals() would drop it at COMMIT.
+ * The portal of a procedure that returns a row keeps one more snapshot for the row.
+ * Release it as PreCommit_Portals() does at COMMIT.
  */
 static void
 release_hold_snapshot(Portal portal)
@@ -101,7 +98,7 @@ my_transaction() noexcept
 	return id;
 }
 
-/* As lock_take, without the lock on this transaction's number. */
+/* As lock_take(), with the lock on this transaction's virtual transaction ID released. */
 static Outcome
 take_aside(const LockRequest &request, Timeout timeout, int *slot)
 {
@@ -114,7 +111,7 @@ take_aside(const LockRequest &request, Timeout timeout, int *slot)
 	}
 	PG_FINALLY();
 	{
-		/* Also after an error, as an abort begins: it may end no more than a savepoint. */
+		/* After an error, too, because the abort may end only a savepoint. */
 		LWLockReleaseAll();
 		VirtualXactLockTableInsert(my_transaction());
 	}
@@ -122,21 +119,21 @@ take_aside(const LockRequest &request, Timeout timeout, int *slot)
 	return outcome;
 }
 
-/* There is no snapshot. */
+/* Called without a snapshot. */
 static Outcome
 take(const LockRequest &request, Timeout timeout, int *slot)
 {
 	return have_other_locks() ? lock_take(request, timeout, slot) : take_aside(request, timeout, slot);
 }
 
-/* What looks at catalogs comes before: it would take a snapshot. */
+/* Do what reads catalogs, and so takes a snapshot, before the snapshots are released. */
 static void
 prepare(const LockRequest &request)
 {
 	name_ask(request.name);
 }
 
-/* Who waits for its end may have the lock that it is about to wait for. */
+/* Does a session wait for the end of this transaction?  It may hold the lock that we are going to wait for. */
 static bool
 is_end_awaited()
 {
@@ -182,7 +179,7 @@ release_snapshots(const char *procedure)
 	}
 }
 
-/* As before the wait; a session-level lock must not outlive an error on the way. */
+/* Take a snapshot again.  On an error release the lock, which may be session-level. */
 static void
 restore_snapshot(const LockRequest &request, int slot)
 {

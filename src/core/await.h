@@ -2,10 +2,10 @@
  * core/await.h
  *		Waiting for a lock without keeping a snapshot.
  *
- * A session that waits inside a query keeps its snapshot, and with it its xmin:
- * CREATE INDEX CONCURRENTLY waits for it, and vacuum cannot remove what it might
- * still see.  A procedure can put its snapshots away, as it does for COMMIT,
- * and take new ones after the wait.
+ * A session that waits inside a query keeps its snapshot and so its xmin.  CREATE INDEX
+ * CONCURRENTLY then waits for the session, and vacuum cannot remove rows that it might
+ * still see.  A procedure can release its snapshots, as for COMMIT, and take a new one
+ * after the wait.
  */
 #ifndef ADVISORY_EXT_CORE_AWAIT_H
 #define ADVISORY_EXT_CORE_AWAIT_H
@@ -16,23 +16,24 @@ namespace advisory
 {
 
 /*
- * As lock_must (and slot_must, whose slot it returns), for a procedure named in messages, with the session's xmin and
- * transaction id unset while it waits.  Raises 25001, before it takes or waits
- * for anything, where that cannot be; this does not depend on whether the lock
- * is free.
+ * Take the lock, or a slot, which is returned, as lock_must() and slot_must() do, but with
+ * the session's xmin and transaction ID unset while it waits.  If that is impossible
+ * here, raises 25001 before it takes or waits for anything, also if the lock is free.
+ * procedure is the name for messages.
  */
 int			await_lock(const LockRequest &request, Timeout timeout, const char *procedure);
 
 /*
- * As lock_take, for a procedure that may be called anywhere: without a snapshot while it
- * waits where that can be, else with it.  Before anything else the caller has
- * EnsurePortalSnapshotExists() to call, or refresh_snapshot(), which can fail with the lock held.
+ * As lock_take(), but without a snapshot while it waits if that is possible here.  Right
+ * after it the caller has to call EnsurePortalSnapshotExists() or refresh_snapshot(),
+ * which can fail while the lock is held.
  */
 Outcome		await_if_possible(const LockRequest &request, Timeout timeout, int *slot);
 
 /*
- * See that a snapshot is there, a new one where that can be: for what is executed with the snapshot of
- * the statement around it.  May ereport (out of memory).
+ * Give the portal a new snapshot if that is possible here; otherwise make sure that it
+ * has one.  For statements that run with the portal's snapshot.  May ereport (out of
+ * memory).
  */
 void		refresh_snapshot();
 

@@ -2,9 +2,9 @@
  * core/job.cpp
  *		Running a command while holding a lock, or one of K slots.
  *
- * While the command runs the lock is session-level: the command may commit, and a
- * transaction-level one would be gone then.  When it has run, the lock becomes one of
- * the transaction that is open at that time.
+ * While the command runs, the lock is session-level, because the command may commit,
+ * which would release a transaction-level lock.  After the command, the lock becomes a
+ * transaction-level lock of the transaction that is open then.
  */
 #include "base/pg.h"
 
@@ -19,7 +19,7 @@
 namespace advisory
 {
 
-/* slot is the one that is meant, or NO_SLOT. */
+/* What the job locks, for messages.  slot may be NO_SLOT. */
 static char *
 display_job(const Job &job, int slot)
 {
@@ -38,7 +38,7 @@ add_job_context(void *argument)
 	errcontext("while running a command under %s", static_cast<const char *>(argument));
 }
 
-/* SPI says of these what they are, and no more. */
+/* Raise an error for what SPI only reports by its result. */
 static void
 check_result(int result)
 {
@@ -63,7 +63,7 @@ struct Statement
 {
 	const char *text;
 	bool		may_commit;		/* a CALL or DO */
-	bool		is_utility;		/* something else that is no query either, and no SET */
+	bool		is_utility;		/* neither CALL, DO, SET nor a query */
 };
 
 struct Statements
@@ -87,7 +87,7 @@ make_statement(const char *command, const RawStmt *raw)
 	return statement;
 }
 
-/* palloc'd, in memory that outlives the transaction.  May ereport (42601, or 22023 if there is none). */
+/* The statements of a command, palloc'd.  May ereport (42601 for a syntax error, 22023 if there is none). */
 static Statements
 split_command(const char *command)
 {
@@ -104,9 +104,10 @@ split_command(const char *command)
 }
 
 /*
- * What it returns is nobody's.  What may commit runs with the snapshot of the procedure
- * call; everything else takes one of its own, so that each statement sees what the ones before have done,
- * and what others did before the lock was had.
+ * Run a statement and discard its result.  A statement that may commit runs with the
+ * snapshot of the procedure call, which is renewed before.  Any other statement takes a
+ * snapshot of its own.  So each statement sees the effects of the statements before it,
+ * and what was committed before the lock was granted.
  */
 static void
 execute(const Statement &statement, bool may_commit)
@@ -134,7 +135,7 @@ keep_or_warn(const Job &job, int slot)
 				 errdetail("Something else may have run at the same time.")));
 }
 
-/* VACUUM, CREATE INDEX CONCURRENTLY and the like need a transaction of their own. */
+/* VACUUM, CREATE INDEX CONCURRENTLY and others cannot run in a transaction block. */
 [[noreturn]] static void
 rethrow_with_hint(MemoryContext context)
 {
@@ -147,7 +148,7 @@ rethrow_with_hint(MemoryContext context)
 	pg_unreachable();
 }
 
-/* An error ends the transaction, or what of it has not committed yet; the lock would outlive it. */
+/* The lock is session-level here and would survive an error, so an error releases it. */
 static void
 run_command(const Job &job, const Statements &command, int slot)
 {
@@ -166,7 +167,7 @@ run_command(const Job &job, const Statements &command, int slot)
 	PG_CATCH();
 	{
 		set_passing(passing.outer);
-		/* As the end of the transaction will: releasing takes some of them. */
+		/* As the abort will do.  Releasing the lock takes LWLocks, which must not be held already. */
 		LWLockReleaseAll();
 		lock_give_up(job.request, slot);
 		if (current < command.count && command.statements[current].is_utility && geterrcode() == ERRCODE_ACTIVE_SQL_TRANSACTION)
@@ -195,7 +196,7 @@ notify_skipped(const Job &job)
 bool
 run_job(const Job &job)
 {
-	/* All that takes memory comes before the lock. */
+	/* Everything that allocates memory comes before the lock. */
 	Statements	command = split_command(job.command);
 	char	   *what = display_job(job, NO_SLOT);
 	int			slot = NO_SLOT;

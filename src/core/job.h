@@ -14,17 +14,19 @@ struct Job
 {
 	LockRequest request;		/* session-level */
 	Timeout		timeout;
-	bool		skips;			/* if it is taken; else that is an error */
+	bool		skips;			/* if the lock is not free: skip the command, or raise an error? */
 	const char *command;
-	bool		may_commit;		/* the command may end the transaction, as in a procedure that is called at top level */
+	bool		may_commit;		/* may the command end the transaction? */
 };
 
 /*
- * Take what the job asks for, run its command, and keep it until the transaction ends, so
- * that no one else runs before the command's effects are there to be seen, and before what was
- * deferred to the commit is done.  Returns whether it ran: false, with a NOTICE, if it was
- * taken and the job skips; otherwise error 55P03.  An error of the command is raised
- * once the lock is released.
+ * Take the job's lock or slot, run the command, and keep the lock until the transaction
+ * ends: no other session may run its command before this one's effects are visible and
+ * its deferred triggers have run.
+ *
+ * Returns true if the command ran.  If the lock is not free, raises 55P03, or gives a
+ * NOTICE and returns false if the job skips.  If the command fails, releases the lock and
+ * raises the command's error.
  */
 bool		run_job(const Job &job);
 

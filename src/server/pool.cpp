@@ -14,19 +14,19 @@
 namespace advisory
 {
 
-/* A quick look may be off by this part of the pool. */
+/* A quick look may be off by the pool's size divided by this. */
 static constexpr int64 QUICK_PART = 100;
 
 /* The server's list of shared memory. */
 static bool list_was_read = false;
 
-/* The estimate that was made last, and for what. */
+/* The last estimate, and what it was made for. */
 static PoolEnd known_end;
 static PoolGrowth known_growth = {-1, 0, 0};
 static int64 known_more_holders;
 
-/* The luck of a pool, and of which. */
-static int64 known_luck;
+/* The last pool_small_table_bias(), and the spare memory it was computed for. */
+static int64 known_bias;
 static int64 known_first_spare = -1;
 
 /* Can the tables be read as they are?  The first time this may fail because the lock table is full. */
@@ -64,30 +64,32 @@ read_use(bool by_counting)
 		static_cast<int64>(hash_get_num_entries(lock_tables()->holders))};
 }
 
-/* ---- What they can grow by ---- */
+/* ---- The estimate ---- */
 
-/* By how much the tables have grown.  False if that is only what they need at least. */
+/* By how much the tables have grown.  False if that is only the growth that the present use needs. */
 static bool
 find_growth(const PoolUse &use, PoolGrowth *growth)
 {
 	*growth = PoolGrowth{};
 	if (!compat::lock_tables_grow || read_pool_growth(growth))
 		return true;
-	/* What is left may have changed since the list was read. */
+	/* The free memory may have changed since the list was read. */
 	unless_lock_table_is_full([]() { read_shared_memory(); });
 	read_pool_growth(growth);
 	*growth = pool_least_growth(guaranteed_locks(), growth->spare, use);
 	return false;
 }
 
-/* Is it nearer than that? */
 static bool
 is_near(int64 one, int64 other, int64 tolerance) noexcept
 {
 	return Max(one, other) - Min(one, other) <= tolerance;
 }
 
-/* What was found last, if no more than such a part of the pool has changed since; 0 for nothing. */
+/*
+ * The estimate for this size and use.  The last one is used again if nothing has
+ * changed since, or no more than the pool's size divided by part, unless that is 0.
+ */
 static PoolEnd
 end_of(PoolSize size, const PoolUse &use, int64 part)
 {
@@ -99,8 +101,8 @@ end_of(PoolSize size, const PoolUse &use, int64 part)
 		is_near(size.growth.spare, known_growth.spare, part > 0 ? first_spare / part : 0))
 		return known_end;
 	if (first_spare != known_first_spare)
-		known_luck = pool_luck(size.guaranteed, first_spare);
-	size.luck = known_luck;
+		known_bias = pool_small_table_bias(size.guaranteed, first_spare);
+	size.small_table_bias = known_bias;
 	known_end = pool_end(size, more_holders);
 	known_first_spare = first_spare;
 	known_growth = size.growth;

@@ -2,10 +2,10 @@
  * server/pool.h
  *		The server's shared lock table, and how full it is.
  *
- * It consists of two hash tables: one of locks, and one of holders, with an entry for
- * each session that holds or awaits a lock.  A backend can attach to them as it can to
- * any table in shared memory, and to count their entries takes no lock and no longer than to
- * add a few numbers.
+ * The lock table consists of two hash tables: one of locks, and one of holders, with an
+ * entry for each session that holds or awaits a lock.  A backend can attach to them as to
+ * any hash table in shared memory.  Counting their entries then takes no lock and means
+ * adding a few numbers.
  */
 #ifndef ADVISORY_EXT_SERVER_POOL_H
 #define ADVISORY_EXT_SERVER_POOL_H
@@ -20,17 +20,18 @@ struct PoolState
 	PoolSize	size;
 	PoolUse		use;
 	PoolCapacity capacity;
-	bool		is_counted;		/* what is in use was counted lock by lock */
-	bool		is_exact;		/* false in that case, and where it cannot be told how the tables have grown */
+	bool		is_counted;		/* the use was counted lock by lock */
+	bool		is_exact;		/* false if is_counted, and if the growth of the tables is unknown */
 };
 
 /*
- * The pool as it is, in constant time; lock by lock if by_counting, or if the tables are not
- * what this version of the library expects.  May ereport (out of memory, cancellation).
+ * The present state of the pool, in constant time; by counting lock by lock if
+ * by_counting, or if the tables are not as this library expects them.  May ereport
+ * (out of memory, cancellation).
  */
 PoolState	read_pool(bool by_counting = false);
 
-/* The same in a tenth of a microsecond as a rule, with a capacity that can be off by a percent. */
+/* The same in 0.1 us as a rule, with a capacity that can be off by one percent. */
 PoolState	read_pool_quickly();
 
 }								/* namespace advisory */

@@ -2,12 +2,16 @@
  * server/poolmemory.cpp
  *		What the server's lock tables have taken of its spare shared memory.
  *
- * A chunk of a table is an array of entries that hash_search() hands out from its
- * end.  An entry that was ever used has its key for good: a lock's tag, which its hash
- * value must fit, or a holder's two pointers, one of them into the array of processes.
- * One that was never used points to the one before it.  So a chunk is told by its last entries from
- * the other table's and from anything else.  What is seen while it is just being made, or
- * written to, looks like neither, and is looked at once more.
+ * A table grows by a chunk of memory, which is an array of entries.  hash_search()
+ * hands them out from the end of the chunk.  An entry that was used once keeps its
+ * key when it is free again: the tag of a lock, which has to match the entry's hash
+ * value, or the two pointers of a holder, one of which points into the array of
+ * processes.  An entry that was never used points to the entry before it.  So the
+ * last entries of a chunk tell it from a chunk of the other table and from any
+ * other memory.
+ *
+ * A chunk that another session is just making or using cannot be recognized for a
+ * moment.  Unrecognized memory is therefore looked at again after a second.
  */
 #include "base/pg.h"
 
@@ -17,16 +21,23 @@
 namespace advisory
 {
 
-/* So many of a chunk's last entries must be right. */
-static constexpr int TOLD_BY = 4;
+/* How many of its last entries are checked to recognize a chunk. */
+static constexpr int CHECKED_ENTRIES = 4;
 
-/* After so many milliseconds a chunk is no longer just being made. */
-static constexpr int MADE_AFTER_MS = 1000;
+/* Making a chunk takes less than this. */
+static constexpr int CHUNK_MADE_MS = 1000;
 
-/* Registered pieces behind what the server itself needs, to be stepped over at once. */
-static constexpr int MOST_PIECES = 64;
+/* How many registered pieces of shared memory are skipped at once; further pieces are searched. */
+static constexpr int MAX_PIECES = 64;
 
-/* The last of what every server registers at its start, before libraries get their share. */
+/*
+ * The search for chunks stops at this much memory that is neither a chunk nor
+ * registered.  That much is a table of another library, made at the server's start:
+ * the lock tables grow into memory behind it.
+ */
+static constexpr Size MAX_SEARCHED_BYTES = 8 * 1024 * 1024;
+
+/* The last structure that every server registers at its start.  Those of libraries follow. */
 static const char *const LAST_OF_SERVER = "Shared Memory Stats";
 
 namespace
@@ -38,30 +49,30 @@ struct Piece
 	Size		end;
 };
 
-/* Where things are, as offsets in the segment. */
+/* Places in shared memory, as offsets in the segment. */
 struct Map
 {
-	PGShmemHeader *segment;		/* null if it is not known */
-	Size		start;			/* of what the tables can have taken */
-	Size		listed_free;	/* bytes that were left when the list was read */
-	Piece		pieces[MOST_PIECES];
+	PGShmemHeader *segment;		/* null if unknown */
+	Size		start;			/* the lock tables have grown behind this only */
+	Size		listed_free;	/* bytes that were free when the list was read */
+	Piece		pieces[MAX_PIECES];
 	int			piece_count;
 };
 
-/* How far the chunks were counted. */
+/* How far the chunks have been counted. */
 struct Count
 {
-	Size		settled;		/* all before this is counted, or nothing of the tables' */
-	Size		seen;			/* where the free part began when it was looked at last */
+	Size		settled;		/* everything before this is counted; 0: nothing yet */
+	Size		seen;			/* end of the used memory when it was counted last */
 	int64		lock_chunks;
 	int64		holder_chunks;
-	TimestampTz doubtful_since; /* something was no chunk, as far as could be told then; or 0 */
+	TimestampTz unverified_since;	/* when unrecognized memory was skipped, or 0 */
 };
 
-/* A row of the server's list. */
+/* A row of pg_shmem_allocations. */
 struct ListedPiece
 {
-	char	   *name;			/* null: what is free */
+	char	   *name;			/* null: free memory */
 	Size		offset;			/* 0: memory without a name */
 	Size		size;
 };
@@ -77,7 +88,7 @@ struct List
 static Map map;
 static Count counted;
 
-/* ---- The server's list ---- */
+/* ---- pg_shmem_allocations ---- */
 
 static ListedPiece
 read_row(TupleTableSlot *row)
@@ -97,8 +108,8 @@ read_row(TupleTableSlot *row)
 }
 
 /*
- * Call the function behind pg_shmem_allocations, which not every role may call in SQL: what
- * we tell of it is nobody's secret.
+ * Call the function behind pg_shmem_allocations.  Not every role may call it in SQL,
+ * but what we show of its result is not secret.
  */
 static List
 read_list()
@@ -127,7 +138,7 @@ read_list()
 	return list;
 }
 
-/* The piece of this name, or what is free for a null; of size 0 if there is none. */
+/* The piece of this name, or the free memory if name is null.  Its size is 0 if there is none. */
 static ListedPiece
 find_piece(const List &list, const char *name)
 {
@@ -141,7 +152,7 @@ find_piece(const List &list, const char *name)
 	return ListedPiece{};
 }
 
-/* Where the segment begins, if it is as the list says. */
+/* The start of the segment; null if the segment does not agree with the list. */
 static PGShmemHeader *
 find_segment(const List &list)
 {
@@ -166,7 +177,7 @@ draw_map(const List &list)
 
 	map.segment = last.size > 0 ? find_segment(list) : nullptr;
 	map.piece_count = 0;
-	for (int i = 0; i < list.count && map.piece_count < MOST_PIECES; i++)
+	for (int i = 0; i < list.count && map.piece_count < MAX_PIECES; i++)
 	{
 		const ListedPiece &piece = list.pieces[i];
 
@@ -175,7 +186,6 @@ draw_map(const List &list)
 	}
 	map.start = CACHELINEALIGN(last.offset + last.size);
 	counted = Count{};
-	counted.settled = map.start;
 }
 
 void
@@ -224,7 +234,7 @@ is_holder(const HASHELEMENT *entry) noexcept
 		distance / static_cast<ptrdiff_t>(sizeof(PGPROC)) < count && ShmemAddrIsValid(key->myLock);
 }
 
-/* Is here a chunk of this kind, of whose entries is_used(entry) is true if they were ever used? */
+/* Is there a chunk of this kind?  is_used(entry) says whether an entry can have been used once. */
 template <typename IsUsed>
 static bool
 is_chunk(Size at, const PoolChunk &kind, Size end, IsUsed is_used)
@@ -233,7 +243,7 @@ is_chunk(Size at, const PoolChunk &kind, Size end, IsUsed is_used)
 
 	if (at + kind.bytes > end)
 		return false;
-	for (int i = kind.entries - 1; i >= kind.entries - TOLD_BY; i--)
+	for (int i = kind.entries - 1; i >= kind.entries - CHECKED_ENTRIES; i--)
 	{
 		const HASHELEMENT *entry = entry_of(chunk, kind, i);
 
@@ -243,53 +253,93 @@ is_chunk(Size at, const PoolChunk &kind, Size end, IsUsed is_used)
 	return true;
 }
 
-/* Where a registered piece ends that this is in, or the next place where something can begin. */
-static Size
-step_over(Size at) noexcept
+static bool
+is_lock_chunk(Size at, Size end)
+{
+	return is_chunk(at, pool_lock_chunk(), end, is_lock);
+}
+
+static bool
+is_holder_chunk(Size at, Size end)
+{
+	return is_chunk(at, pool_holder_chunk(), end, is_holder);
+}
+
+/* The registered piece that contains this place, or the cache line there. */
+static Piece
+piece_at(Size at) noexcept
 {
 	for (int i = 0; i < map.piece_count; i++)
 	{
 		if (map.pieces[i].start <= at && at < map.pieces[i].end)
-			return map.pieces[i].end;
+			return map.pieces[i];
 	}
-	return at + PG_CACHE_LINE_SIZE;
+	return Piece{at, at + PG_CACHE_LINE_SIZE};
 }
 
-/* Count on, up to what is new and cannot be told yet. */
+/*
+ * Search backwards from the end of the used memory for the place from which to
+ * count: all chunks are behind it.
+ */
+static Size
+find_start(Size end)
+{
+	const Size	lock_bytes = pool_lock_chunk().bytes;
+	const Size	holder_bytes = pool_holder_chunk().bytes;
+	Size		at = end;
+	Size		searched = 0;
+
+	while (at > map.start && searched < MAX_SEARCHED_BYTES)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (at >= map.start + lock_bytes && is_lock_chunk(at - lock_bytes, end))
+			at -= lock_bytes;
+		else if (at >= map.start + holder_bytes && is_holder_chunk(at - holder_bytes, end))
+			at -= holder_bytes;
+		else
+		{
+			Piece		piece = piece_at(at - PG_CACHE_LINE_SIZE);
+
+			if (at - piece.start == PG_CACHE_LINE_SIZE)
+				searched += PG_CACHE_LINE_SIZE;
+			at = piece.start;
+		}
+	}
+	return Max(at, map.start);
+}
+
+/* Continue the count.  Stops at new memory that is not recognized. */
 static void
 count_chunks(Size end)
 {
-	Size		seen = counted.seen;
-	const PoolChunk locks = pool_lock_chunk();
-	const PoolChunk holders = pool_holder_chunk();
-
-	counted.seen = end;
 	while (counted.settled < end)
 	{
-		if (is_chunk(counted.settled, locks, end, is_lock))
+		CHECK_FOR_INTERRUPTS();
+		if (is_lock_chunk(counted.settled, end))
 		{
 			counted.lock_chunks++;
-			counted.settled += locks.bytes;
+			counted.settled += pool_lock_chunk().bytes;
 		}
-		else if (is_chunk(counted.settled, holders, end, is_holder))
+		else if (is_holder_chunk(counted.settled, end))
 		{
 			counted.holder_chunks++;
-			counted.settled += holders.bytes;
+			counted.settled += pool_holder_chunk().bytes;
 		}
-		else if (counted.settled < seen)
-			counted.settled = step_over(counted.settled);
+		else if (counted.settled < counted.seen)
+			counted.settled = piece_at(counted.settled).end;
 		else
-			return;
+			break;
 	}
+	counted.seen = end;
 }
 
-/* Count what is new; and all of it once more when it can be told what could not be. */
+/* Count new memory.  If some was not recognized a second ago, count everything again. */
 static void
 count_to(Size end)
 {
 	Size		seen = counted.seen;
-	bool		is_recount = counted.doubtful_since != 0 &&
-		TimestampDifferenceExceeds(counted.doubtful_since, GetCurrentTimestamp(), MADE_AFTER_MS);
+	bool		is_recount = counted.unverified_since != 0 &&
+		TimestampDifferenceExceeds(counted.unverified_since, GetCurrentTimestamp(), CHUNK_MADE_MS);
 
 	if (is_recount)
 	{
@@ -299,8 +349,8 @@ count_to(Size end)
 	count_chunks(end);
 	if (counted.settled >= end)
 		return;
-	/* What it stopped at can be told now; or it is being made by somebody who does not get on; or it is no chunk. */
-	counted.doubtful_since = is_recount && end == seen ? 0 : GetCurrentTimestamp();
+	/* Memory that a recount does not recognize either, and that was not new, is no chunk. */
+	counted.unverified_since = is_recount && end == seen ? 0 : GetCurrentTimestamp();
 	count_chunks(end);
 }
 
@@ -314,7 +364,9 @@ read_pool_growth(PoolGrowth *growth)
 		return false;
 
 	end = compat::used_shared_memory(map.segment);
-	if (counted.settled < end || counted.doubtful_since != 0)
+	if (counted.settled == 0)
+		counted.settled = map.start = find_start(end);
+	if (counted.settled < end || counted.unverified_since != 0)
 		count_to(end);
 	*growth = PoolGrowth{static_cast<int64>(map.segment->totalsize - end), counted.lock_chunks, counted.holder_chunks};
 	return true;

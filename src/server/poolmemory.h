@@ -2,12 +2,12 @@
  * server/poolmemory.h
  *		What the server's lock tables have taken of its spare shared memory.
  *
- * Memory that a table has grown by stays that table's, also when its entries are free again.
- * Nobody keeps account of it, but it can be seen: chunks come one after the other from
- * the part of the segment that was free when the server had started, and an entry of either table is
- * known by its key.
+ * Memory that a table has grown by stays with that table, also when its entries are
+ * free again.  The server does not count it.  But the chunks of memory lie one after
+ * the other in the part of the segment that was free when the server had started, and
+ * the keys of their entries tell what they are.
  *
- * Nothing here takes a lock but the look at the server's list.
+ * Nothing here takes a lock, except for reading pg_shmem_allocations.
  */
 #ifndef ADVISORY_EXT_SERVER_POOLMEMORY_H
 #define ADVISORY_EXT_SERVER_POOLMEMORY_H
@@ -18,15 +18,20 @@ namespace advisory
 {
 
 /*
- * Look at the server's list of shared memory: where everything is, for read_pool_growth().  Reads catalogs, so it may need a lock in the lock table.
+ * Read the server's list of shared memory, which read_pool_growth() needs.  Reads
+ * catalogs, so it may need a lock in the lock table.
  */
 void		read_shared_memory();
 
 /*
- * By how much the tables have grown, and what is left.  False if that cannot be told, because
- * shared memory is not as expected or nobody has looked at the list yet; then only what the
- * list said is left is set.  The first time in a session it visits all that was taken (some ten
- * nanoseconds a chunk), then only what is new, and all once more where something could not be told.
+ * By how much the tables have grown, and the memory that is left.  Returns false,
+ * and sets only the memory that was left when the list was read, if that cannot be
+ * found out because shared memory is not as expected or the list was not read yet.
+ *
+ * The first call in a session visits each chunk (about 10 ns each), and besides at
+ * most 8 MB of memory that is neither a chunk nor registered, twice (below 5 ms);
+ * so does a call a second after a chunk was not recognized.  Further calls visit
+ * what is new.  May ereport (cancellation).
  */
 bool		read_pool_growth(PoolGrowth *growth);
 

@@ -2,14 +2,15 @@
  * server/poolmodel.cpp
  *		How many locks the server's lock tables will hold: arithmetic only.
  *
- * With n entries in use, what one of the free lists has given away is binomially
- * distributed, near enough a normal distribution; so the chunks that a table has grown by are
- * known on average.  The pool is full when the spare memory has gone into chunks of
- * either table, and then one of them has used up what all its lists still had.
+ * With n entries in use, the number of entries taken from one free list has a binomial
+ * distribution, which is close to a normal distribution.  This gives the average number
+ * of chunks that a table has grown by.  The pool is full when all spare memory has gone
+ * into chunks of the two tables, and one of them has used up all its free lists.
  *
- * In a large pool what really fits is half a chunk less than that, with a standard deviation of
- * some 30 (the table that had bad luck decides).  In a small one a chunk is some percent of
- * it, and the steps do not average out: there some fills are simulated.
+ * A large pool really holds half a chunk less than that, with a standard deviation of
+ * about 30, because the table with the worse distribution is full first.  In a small
+ * pool a chunk is some percent of the whole and the steps do not average out, so some
+ * fills are simulated.
  */
 #include "base/pg.h"
 
@@ -21,27 +22,30 @@
 namespace advisory
 {
 
-/* dynahash's, for tables that many processes use at once. */
+/* As in dynahash.c, for partitioned tables. */
 static constexpr int FREE_LISTS = 32;
-static constexpr int LEAST_CHUNK_BYTES = 256;
-static constexpr int LEAST_CHUNK_ENTRIES = 32;
+static constexpr int MIN_CHUNK_BYTES = 256;
+static constexpr int MIN_CHUNK_ENTRIES = 32;
 
-/* Up to so many locks by the formula it is simulated; below so many, what is estimated must fit. */
+/*
+ * Smaller pools (locks by the server's formula) are simulated.  The estimate for a
+ * tiny one is the worst case, so that all of it really fits.
+ */
 static constexpr int64 SIMULATED_POOL = 4000;
 static constexpr int64 TINY_POOL = 1200;
 static constexpr int SIMULATIONS = 41;
 
 /*
- * So many more locks the tables really hold, at least, for each that the formula gives
- * them: found with servers of 1,500 to 3,000,000.
+ * The tables really hold at least this many locks for each lock that the formula gives
+ * them.  Found with servers of 1,500 to 3,000,000 locks.
  */
-static constexpr double LEAST_GAIN = 1.35;
+static constexpr double MIN_GAIN = 1.35;
 
-/* So many standard deviations from the mean are as good as certain. */
-static constexpr double CERTAIN = 4;
+/* A normally distributed number is practically never further from its mean, in standard deviations. */
+static constexpr double MAX_DEVIATIONS = 4;
 
-/* Near enough to the end of memory. */
-static constexpr int64 NEAR_END = 4;
+/* The search for the end of memory is exact to this number of locks. */
+static constexpr int64 END_TOLERANCE = 4;
 
 namespace
 {
@@ -49,10 +53,10 @@ namespace
 /* One of the two tables. */
 struct Table
 {
-	int64		first_entries;	/* that it has from the start */
+	int64		first_entries;	/* entries that it has from the start */
 	int			chunk_entries;
 	int64		chunk_bytes;
-	int64		grown;			/* chunks that it has since got */
+	int64		grown;			/* chunks added since */
 };
 
 struct Tables
@@ -63,14 +67,14 @@ struct Tables
 
 }								/* anonymous namespace */
 
-/* A chunk is the least power of two that so many entries go into (choose_nelem_alloc). */
+/* A chunk has the smallest power of two of bytes that holds MIN_CHUNK_ENTRIES (choose_nelem_alloc). */
 static PoolChunk
 chunk_of(Size entry_size) noexcept
 {
 	Size		element = MAXALIGN(sizeof(HASHELEMENT)) + MAXALIGN(entry_size);
-	Size		bytes = LEAST_CHUNK_BYTES;
+	Size		bytes = MIN_CHUNK_BYTES;
 
-	while (bytes / element < LEAST_CHUNK_ENTRIES)
+	while (bytes / element < MIN_CHUNK_ENTRIES)
 		bytes *= 2;
 
 	int			entries = static_cast<int>(bytes / element);
@@ -120,33 +124,33 @@ probability_above(double z) noexcept
 	return 0.5 * erfc(z / M_SQRT2);
 }
 
-/* By how many chunks a table has grown, on average, to have so many entries in use. */
+/* The average number of chunks that a table has grown by when this many entries are in use. */
 static double
 chunks_for(const Table &table, int64 entries) noexcept
 {
 	double		mean = static_cast<double>(entries) / FREE_LISTS;
 	double		deviation = sqrt(mean * (FREE_LISTS - 1) / FREE_LISTS);
-	double		needed = static_cast<double>(table.first_entries / FREE_LISTS);	/* before the next chunk */
+	double		needed = static_cast<double>(table.first_entries / FREE_LISTS);	/* entries of one list before the next chunk */
 	double		chunks = 0;
 
 	if (entries <= 0)
 		return 0;
-	if (mean - CERTAIN * deviation > needed)
-		chunks = floor((mean - CERTAIN * deviation - needed) / table.chunk_entries);
+	if (mean - MAX_DEVIATIONS * deviation > needed)
+		chunks = floor((mean - MAX_DEVIATIONS * deviation - needed) / table.chunk_entries);
 	needed += chunks * table.chunk_entries;
-	for (; needed < mean + CERTAIN * deviation; needed += table.chunk_entries)
+	for (; needed < mean + MAX_DEVIATIONS * deviation; needed += table.chunk_entries)
 		chunks += probability_above((needed + 0.5 - mean) / deviation);
 	return chunks * FREE_LISTS;
 }
 
-/* By how many it will have grown then, with what it has by now. */
+/* The same, but not fewer than the table has grown by already. */
 static double
 chunks_at(const Table &table, int64 entries) noexcept
 {
 	return Max(chunks_for(table, entries), static_cast<double>(table.grown));
 }
 
-/* What both tables will take from the spare memory until there is so much in use. */
+/* The spare memory that both tables will have taken when this much is in use. */
 static double
 bytes_for(const Tables &tables, const PoolUse &use) noexcept
 {
@@ -165,7 +169,7 @@ pool_least_growth(int64 guaranteed, int64 spare, const PoolUse &use) noexcept
 		static_cast<int64>(chunks_for(tables.holders, use.holders))};
 }
 
-/* How many locks with a holder each, beside so many holders more, the spare memory lasts for. */
+/* For how many locks with one holder each, beside more_holders, the spare memory suffices. */
 static int64
 find_end_of_memory(const Tables &tables, int64 spare, int64 more_holders) noexcept
 {
@@ -173,7 +177,7 @@ find_end_of_memory(const Tables &tables, int64 spare, int64 more_holders) noexce
 	int64		high = tables.holders.first_entries + tables.holders.grown * tables.holders.chunk_entries +
 		tables.locks.grown * tables.locks.chunk_entries + spare / static_cast<int64>(sizeof(LOCK)) + 1;
 
-	while (high - low > NEAR_END)
+	while (high - low > END_TOLERANCE)
 	{
 		int64		middle = low + (high - low) / 2;
 
@@ -199,7 +203,7 @@ public:
 		lists[0] += table.first_entries % FREE_LISTS;
 	}
 
-	/* An entry of this list, or, if the table cannot grow, of the next one that has any. */
+	/* Take an entry from this list or, if it is empty and the table cannot grow, from the next list that has one. */
 	bool		take(int list) noexcept
 	{
 		if (lists[list] == 0 && *spare >= table.chunk_bytes)
@@ -228,9 +232,9 @@ private:
 
 }								/* anonymous namespace */
 
-/* How many locks of one session fit, as chance has it. */
+/* How many locks of one session fit in one simulated fill. */
 static int64
-simulate_fill(const Tables &tables, int64 spare, pg_prng_state *chance) noexcept
+simulate_fill(const Tables &tables, int64 spare, pg_prng_state *random) noexcept
 {
 	SimulatedTable locks(tables.locks, &spare);
 	SimulatedTable holders(tables.holders, &spare);
@@ -238,9 +242,9 @@ simulate_fill(const Tables &tables, int64 spare, pg_prng_state *chance) noexcept
 
 	for (;;)
 	{
-		int			list = static_cast<int>(pg_prng_uint32(chance) % FREE_LISTS);
+		int			list = static_cast<int>(pg_prng_uint32(random) % FREE_LISTS);
 
-		/* A session's own part of the hash moves all of its entries alike. */
+		/* The session's part of a holder's hash value moves all its holders by the same number of lists. */
 		if (!locks.take(list) || !holders.take(FREE_LISTS - 1 - list))
 			return filled;
 		filled++;
@@ -257,23 +261,23 @@ compare_counts(const void *a, const void *b) noexcept
 }
 
 int64
-pool_luck(int64 guaranteed, int64 first_spare)
+pool_small_table_bias(int64 guaranteed, int64 first_spare)
 {
 	PoolGrowth	start = {first_spare, 0, 0};
 	Tables		tables = tables_of(guaranteed, start);
 	int64		average = pool_end(PoolSize{guaranteed, start, 0}, 0).locks;
 	int64		filled[SIMULATIONS];
-	pg_prng_state chance;
+	pg_prng_state random;
 
 	if (!compat::lock_tables_grow)
 		return 0;
 	if (guaranteed >= SIMULATED_POOL)
 		return -tables.locks.chunk_entries / 2;
 
-	/* The same each time. */
-	pg_prng_seed(&chance, static_cast<uint64>(guaranteed));
+	/* The same seed gives the same estimate each time. */
+	pg_prng_seed(&random, static_cast<uint64>(guaranteed));
 	for (int64 &count : filled)
-		count = simulate_fill(tables, first_spare, &chance);
+		count = simulate_fill(tables, first_spare, &random);
 	qsort(filled, SIMULATIONS, sizeof(int64), compare_counts);
 	if (guaranteed >= TINY_POOL)
 		return (filled[1] + filled[SIMULATIONS - 2]) / 2 - average;
@@ -298,7 +302,7 @@ pool_end(const PoolSize &size, int64 more_holders) noexcept
 		end.locks += static_cast<int64>(for_locks * tables.locks.chunk_entries);
 		end.holders += static_cast<int64>(for_holders * tables.holders.chunk_entries);
 	}
-	end.locks = Max(Min(end.locks, end.holders - more_holders) + size.luck, 0);
+	end.locks = Max(Min(end.locks, end.holders - more_holders) + size.small_table_bias, 0);
 	return end;
 }
 
@@ -322,7 +326,7 @@ pool_percent_used(const PoolCapacity &capacity, const PoolUse &use) noexcept
 	return Max(share(use.locks, capacity.locks), share(use.holders, capacity.holders));
 }
 
-/* How much more of the formula brings a table with this much in use below so many percent. */
+/* How much more the formula has to give for this use of a table to be below this percentage. */
 static double
 guaranteed_more(int64 used, int64 room, double percent, double gain) noexcept
 {
@@ -332,8 +336,8 @@ guaranteed_more(int64 used, int64 room, double percent, double gain) noexcept
 int64
 pool_guaranteed_for(const PoolSize &size, const PoolCapacity &capacity, const PoolUse &use, double percent) noexcept
 {
-	double		for_locks = guaranteed_more(use.locks, capacity.locks, percent, compat::lock_tables_grow ? LEAST_GAIN : 1);
-	double		for_holders = guaranteed_more(use.holders, capacity.holders, percent, compat::lock_tables_grow ? LEAST_GAIN : 2);
+	double		for_locks = guaranteed_more(use.locks, capacity.locks, percent, compat::lock_tables_grow ? MIN_GAIN : 1);
+	double		for_holders = guaranteed_more(use.holders, capacity.holders, percent, compat::lock_tables_grow ? MIN_GAIN : 2);
 
 	return size.guaranteed + static_cast<int64>(ceil(Max(for_locks, for_holders)));
 }

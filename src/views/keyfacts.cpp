@@ -1,7 +1,6 @@
 /*
  * views/keyfacts.cpp
- *		What is known of the advisory locks that other programs take: their keys,
- *		and how those are made.
+ *		The keys of advisory locks that other programs take.
  */
 #include "base/pg.h"
 
@@ -18,14 +17,14 @@ static constexpr char TRANSACTION[] = "transaction";
 static constexpr char EITHER[] = "session or transaction";
 static constexpr char ANY_SCOPE[] = "any";
 
-/* A set of objsubids, as bits: first to last. */
+/* The set of objsubids from first to last, as bits. */
 static constexpr int64
 objsubids(int first, int last)
 {
 	return ((INT64CONST(1) << (last - first + 1)) - 1) << first;
 }
 
-/* golang-migrate's, which Grafana has taken over. */
+/* The factor of golang-migrate, which Grafana uses too. */
 static constexpr int64 MIGRATE_SALT = 1486364155;
 
 static constexpr KeyFact FACTS[] = {
@@ -90,7 +89,7 @@ static constexpr KeyFact FACTS[] = {
 		objsubids(10, 11), nullptr, "objsubid (10 is Citus's too)", "hapostgres/pg_auto_failover metadata.h"},
 };
 
-/* Where the patterns begin; nothing else may follow them. */
+/* The index of the first pattern. */
 static constexpr int
 first_pattern() noexcept
 {
@@ -141,7 +140,7 @@ match_name(KeyRule rule) noexcept
 	}
 }
 
-/* What hashtext() makes of a text under a deterministic collation, which every database's own is. */
+/* As hashtext() with a deterministic collation, which is the default collation of each database. */
 Key
 key_of_hash(std::string_view text) noexcept
 {
@@ -150,7 +149,7 @@ key_of_hash(std::string_view text) noexcept
 	return Key{DatumGetInt32(hash)};
 }
 
-/* CRC-32 as zlib and most others have it, over several pieces. */
+/* CRC-32 as zlib computes it, over several pieces. */
 class Crc32
 {
 public:
@@ -208,8 +207,7 @@ repacked_table(int32 key2) noexcept
 }
 
 /*
- * The bits are those of the characters, 7 each and the first one highest, then a
- * 0, then 1s up to 64.
+ * From the highest bit: 7 bits for each character, then a 0, then 1s up to 64 bits.
  */
 bool
 ascii_name(int32 key1, int32 key2, char name[ASCII_NAME_SIZE]) noexcept

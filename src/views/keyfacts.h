@@ -1,11 +1,10 @@
 /*
  * views/keyfacts.h
- *		What is known of the advisory locks that other programs take: their keys,
- *		and how those are made.
+ *		The keys of advisory locks that other programs take.
  *
- * The one place where these facts are written down; the view advisory.known_keys
- * and the column known_as of advisory.locks are both fed from here.  Each fact
- * has its source, a file of a public repository.
+ * This is the only list of these facts; the view advisory.known_keys and the column
+ * known_as of advisory.locks are made from it.  Each fact names its source, a file
+ * of a public repository.
  *
  * Everything here is pure.
  */
@@ -19,7 +18,7 @@
 namespace advisory
 {
 
-/* How the keys of a fact are found, or a lock is recognised as one of its. */
+/* How the keys of a fact are computed, or how a lock is recognized. */
 enum class KeyRule
 {
 	/* Keys, the same in every database */
@@ -31,11 +30,11 @@ enum class KeyRule
 	/* Keys that follow from names in the database's catalogs */
 	migrate_table,				/* of golang-migrate's tables, and number */
 	pgmq_queue,					/* hashtext(text || queue) */
-	/* Patterns that a lock fits */
-	range_32,					/* number, give or take 2^31 */
+	/* Patterns */
+	range_32,					/* number - 2^31 to number + 2^31 - 1 */
 	repack_table,				/* a pair: number, and a table's oid - 2^31 */
-	ascii_name,					/* a pair that is a name in 7-bit characters */
-	classes						/* an objsubid that is among the bits of number */
+	ascii_name,					/* a pair that encodes a name in 7-bit characters */
+	classes						/* an objsubid whose bit is set in number */
 };
 
 struct KeyFact
@@ -47,11 +46,11 @@ struct KeyFact
 	KeyRule		rule;
 	int64		number;
 	const char *text;
-	const char *formula;		/* the rule for people; null where it is the number */
+	const char *formula;		/* the rule in words; null if it is just the number */
 	const char *source;
 };
 
-/* All of them, in the order in which they are shown. */
+/* A range of facts, in the order in which they are shown. */
 struct KeyFacts
 {
 	const KeyFact *first;
@@ -69,10 +68,10 @@ struct KeyFacts
 
 KeyFacts	key_facts() noexcept;
 
-/* Those of them that are patterns, which stand together at the end. */
+/* The facts that are patterns.  They are the last ones. */
 KeyFacts	key_patterns() noexcept;
 
-/* Where the keys of a rule come from, if it is one that has keys. */
+/* What the keys of a rule follow from. */
 enum class KeyOrigin
 {
 	anywhere,
@@ -108,15 +107,14 @@ origin_of(KeyRule rule) noexcept
 const char *match_name(KeyRule rule) noexcept;
 
 /*
- * The key of a hash or crc rule.  Names are taken byte by byte, as they are
- * stored.
+ * The key of a hash or crc rule.  Names are used byte by byte as they are stored.
  */
 Key			key_of_hash(std::string_view text) noexcept;
 Key			key_of_crc(const KeyFact &fact, std::string_view database) noexcept;
 
 /*
- * golang-migrate's key.  A program that connects by URL hands the database's
- * name on with the URL's slash before it; one that does not, without.
+ * golang-migrate's key.  A program that connects by URL writes the URL's slash
+ * before the database's name; other programs do not.
  */
 Key			key_of_migrate_table(const KeyFact &fact, std::string_view schema, std::string_view table,
 								 bool slash, std::string_view database) noexcept;
@@ -124,15 +122,15 @@ Key			key_of_migrate_table(const KeyFact &fact, std::string_view schema, std::st
 /* Does the tag fit the pattern? */
 bool		fits_pattern(const KeyFact &fact, const DecodedTag &tag) noexcept;
 
-/* The table that pg_repack works on, from the second key of its pair. */
+/* The table that pg_repack works on, by the second key of its pair. */
 Oid			repacked_table(int32 key2) noexcept;
 
-/* Longest name that a pair can stand for, and its terminating zero. */
+/* Length of the longest name in a pair, and the terminating zero. */
 constexpr int ASCII_NAME_SIZE = 10;
 
 /*
- * The name that the pair stands for, if it has at least one character and all
- * can be printed; what is in the buffer is of no interest otherwise.
+ * Decode the name in a pair of keys.  False, with an undefined buffer, unless it has
+ * at least one character and all characters are printable.
  */
 bool		ascii_name(int32 key1, int32 key2, char name[ASCII_NAME_SIZE]) noexcept;
 

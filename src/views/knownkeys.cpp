@@ -1,26 +1,41 @@
 /*
  * views/knownkeys.cpp
- *		Which well-known use a lock may be.
+ *		What a lock may be used for, judging by its key: advisory.known_keys and the
+ *		column known_as of advisory.locks.
  *
- * One hash table has every key that can be written down, with its candidates.
- * It is filled as late as can be: with the labels and the keys that are the same
- * everywhere at the start; with a database's keys when its first lock comes by;
- * with what has to be looked for in the catalogs when a lock comes by that has
- * so small a key.  Patterns are tried on each lock.
+ * The sources are the facts in keyfacts, the keys that follow from them in this
+ * database, and the labels that users put into advisory.key_labels.  The results are
+ * candidates, not verdicts: a key does not tell who took the lock, and several
+ * programs use the same small numbers.
+ *
+ * Labels, and formulas over the catalogs, apply to locks of the current database
+ * only.  Formulas over a database's name apply to the locks of each database.
+ *
+ * Lock tag				compared with
+ * bigint key			exact keys, formulas, ranges, labels
+ * int4 pair			pg_repack's tables, names of DistributedLock.NET, labels
+ * other objsubids		classes
+ *
+ * One hash table holds every key that is known, with its candidates.  It is filled
+ * only as far as needed: first with the labels and the keys that are the same in all
+ * databases; with the keys of a database when its first lock is looked up; with the
+ * keys that follow from the catalogs when a lock with a 32-bit key is looked up,
+ * since all of those have 32 bits.  Patterns are compared with each lock.
  */
 #include "base/pg.h"
 
-#include "server/backends.h"
 #include "base/compat.h"
-#include "views/keyfacts.h"
-#include "views/knownkeys.h"
-#include "base/srf.h"
 #include "base/errors.h"
+#include "base/locktag.h"
+#include "base/sqlfunction.h"
+#include "base/srf.h"
+#include "server/backends.h"
+#include "views/keyfacts.h"
 
 namespace advisory
 {
 
-/* Labels come before all facts, which go by their place in the list. */
+/* The rank of a label, which is shown before all facts.  The rank of a fact is its place in the list. */
 static constexpr int LABEL_RANK = -1;
 
 /* The keys of a tag, without its database. */
@@ -33,16 +48,16 @@ struct TagKeys
 
 struct Candidate
 {
-	Oid			database;		/* only in this one; invalid for any */
+	Oid			database;		/* applies to locks of this database; invalid: of any */
 	int			rank;
 	const char *text;
 	Candidate  *next;
 };
 
-/* Candidates by ascending rank. */
 struct KnownKey
 {
 	TagKeys		keys;			/* hash key */
+	/* candidates by ascending rank */
 	Candidate  *first;
 	Candidate  *last;
 };
@@ -51,8 +66,8 @@ struct KnownKeys
 {
 	MemoryContext context;
 	HTAB	   *keys;			/* of KnownKey */
-	HTAB	   *databases;		/* those whose keys are in it */
-	Oid			last_database;	/* one of them */
+	HTAB	   *databases;		/* the databases whose keys are in it */
+	Oid			last_database;	/* the one added or looked up last */
 	bool		has_catalogs;
 };
 
@@ -61,7 +76,7 @@ struct KnownKeys
 static constexpr char SCHEMA[] = "advisory";
 static constexpr char LABELS[] = "key_labels";
 
-/* As many labels as are read, and characters of each: whatever the table has, the view works. */
+/* The number of labels and their lengths are limited, so that the view works whatever is in the table. */
 static constexpr char READ_LABELS[] =
 	"SELECT key, key1, key2, pg_catalog.\"left\"(label, 200), pg_catalog.\"left\"(note, 1000)"
 	" FROM advisory.key_labels ORDER BY key, key1, key2, label LIMIT 10000";
@@ -74,8 +89,8 @@ struct Label
 };
 
 /*
- * Can the labels be read, by this user and without waiting?  Takes the lock that
- * reading them takes, since a view for bad times must not wait for a table.
+ * Can this user read the labels without waiting?  Takes the lock that reading them
+ * takes, because the view must not wait for a table.
  */
 static bool
 labels_are_readable()
@@ -101,7 +116,7 @@ keys_of_pair(int32 key1, int32 key2) noexcept
 	return TagKeys{static_cast<uint32>(key1), static_cast<uint32>(key2), OBJSUBID_PAIR};
 }
 
-/* False for what the table's constraints forbid. */
+/* False if the row is one that the table's constraints forbid. */
 static bool
 read_label(HeapTuple row, TupleDesc columns, Label *label)
 {
@@ -129,7 +144,7 @@ run_query(const char *query, Each each)
 {
 	SPI_connect();
 	if (SPI_execute(query, true, 0) != SPI_OK_SELECT)
-		elog(ERROR, "could not read what is known of keys");
+		elog(ERROR, "could not read known keys");
 
 	/* each may run another query. */
 	SPITupleTable *table = SPI_tuptable;
@@ -140,8 +155,8 @@ run_query(const char *query, Each each)
 }
 
 /*
- * Run each(row, columns) for the rows of a query; memory is freed at the end.  There
- * are none where the lock table is too full to plan it.
+ * Run each(row, columns) for the rows of a query, in memory that is freed at the end.
+ * Does nothing if the lock table is too full to plan the query.
  */
 template <typename Each>
 static void
@@ -182,7 +197,7 @@ static constexpr char MIGRATE_TABLES[] =
 	" AND a.attnum OPERATOR(pg_catalog.=) 2 AND a.attname OPERATOR(pg_catalog.=) 'dirty')"
 	" ORDER BY 1, 2 LIMIT 10000";
 
-/* Queues are q_<queue>; their partitions, where they have some, are no queues. */
+/* The table of a queue is called q_<queue>.  A partition of it is not a queue. */
 static constexpr char PGMQ_QUEUES[] =
 	"SELECT pg_catalog.substr(c.relname::pg_catalog.text, 3)"
 	" FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace"
@@ -191,7 +206,7 @@ static constexpr char PGMQ_QUEUES[] =
 	" AND (c.relkind OPERATOR(pg_catalog.=) 'r' OR c.relkind OPERATOR(pg_catalog.=) 'p') AND NOT c.relispartition"
 	" ORDER BY 1 LIMIT 10000";
 
-/* A table that migrations are noted in has one key for each way to connect. */
+/* golang-migrate's table has two keys, since a client may write the database's name with a slash. */
 template <typename Each>
 static void
 each_key_of_migrate_table(const KeyFact &fact, const char *database, const char *schema, const char *table, Each each)
@@ -200,7 +215,7 @@ each_key_of_migrate_table(const KeyFact &fact, const char *database, const char 
 		each(key_of_migrate_table(fact, schema, table, slash, database), quote_qualified_identifier(schema, table));
 }
 
-/* The default one counts also before it is made, which is done under the lock. */
+/* The default table counts even if it does not exist yet, because it is created under the lock. */
 template <typename Each>
 static void
 each_migrate_key(const KeyFact &fact, const char *database, Each each)
@@ -227,9 +242,9 @@ each_pgmq_key(const KeyFact &fact, Each each)
 }
 
 /*
- * Run each(key, detail) for each key of a fact; detail may be null.  database is
- * the name of the one that the lock is in; that it is the current one is the
- * caller's to know where the catalogs are asked.
+ * Run each(key, detail) for each key of a fact; detail may be null.  database is the
+ * name of the lock's database, which has to be the current one for a fact whose keys
+ * follow from the catalogs.
  */
 template <typename Each>
 static void
@@ -253,7 +268,7 @@ each_key(const KeyFact &fact, const char *database, Each each)
 	}
 }
 
-/* ---- The table ---------------------------------------------------------------------- */
+/* ---- The hash table ---------------------------------------------------------------------- */
 
 /* "what", or "what (detail)". */
 static const char *
@@ -275,7 +290,7 @@ rank_of(const KeyFact &fact) noexcept
 	return static_cast<int>(&fact - key_facts().first);
 }
 
-/* Put the candidate into the chain behind those of its rank. */
+/* Insert the candidate behind those of the same rank. */
 static void
 insert_candidate(KnownKey *entry, Candidate *candidate) noexcept
 {
@@ -318,7 +333,7 @@ add_labels(KnownKeys *known)
 	});
 }
 
-/* Add the keys of this origin; in_database is where they hold, invalid for everywhere. */
+/* Add the keys of this origin.  They apply to locks of in_database; if that is invalid, of all databases. */
 static void
 add_facts(KnownKeys *known, KeyOrigin origin, Oid in_database, const char *database_name)
 {
@@ -343,7 +358,12 @@ make_table(MemoryContext context, const char *name, Size key_size, Size entry_si
 	return hash_create(name, 64, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
 
-KnownKeys *
+/*
+ * Read the labels and the keys that are the same in all databases.  Everything,
+ * including what is added later, is allocated in the context.  Labels are left out
+ * if this user may not read them or their table is locked.
+ */
+static KnownKeys *
 load_known_keys(MemoryContext context)
 {
 	auto	   *known = static_cast<KnownKeys *>(MemoryContextAllocZero(context, sizeof(KnownKeys)));
@@ -356,9 +376,9 @@ load_known_keys(MemoryContext context)
 	return known;
 }
 
-/* See to it that keys which follow from this database's name are there. */
+/* Add the keys that follow from this database's name, if they are not there. */
 static void
-have_database(KnownKeys *known, Oid database)
+add_database(KnownKeys *known, Oid database)
 {
 	bool		found;
 
@@ -369,14 +389,14 @@ have_database(KnownKeys *known, Oid database)
 	if (found)
 		return;
 
-	/* None if it was dropped meanwhile, or is none. */
+	/* The database may have been dropped, or the number is not a database's. */
 	if (const char *name = stored_database_name(database))
 		add_facts(known, KeyOrigin::database_name, database, name);
 }
 
-/* See to it that keys which follow from the catalogs are there, if the lock's could be one. */
+/* Add the keys that follow from the catalogs, if they are not there and the lock's key could be one of them. */
 static void
-have_catalogs(KnownKeys *known, const DecodedTag &tag)
+add_catalogs(KnownKeys *known, const DecodedTag &tag)
 {
 	/* All of them are 32 bits wide: unsigned, or signed. */
 	if (known->has_catalogs || tag.kind != Kind::lock || tag.database != MyDatabaseId ||
@@ -386,47 +406,9 @@ have_catalogs(KnownKeys *known, const DecodedTag &tag)
 	known->has_catalogs = true;
 }
 
-/* ---- Asking ------------------------------------------------------------------------- */
+/* ---- Looking up a lock ------------------------------------------------------------------------- */
 
-/* What fits a lock, by rank. */
-struct Matches
-{
-	Datum	   *texts;
-	int		   *ranks;
-	int			count;
-	int			capacity;
-};
-
-static void
-add_match(Matches *matches, int rank, const char *text)
-{
-	int			place = matches->count;
-
-	if (matches->count == matches->capacity)
-	{
-		matches->capacity = Max(8, 2 * matches->capacity);
-		if (matches->texts == nullptr)
-		{
-			matches->texts = static_cast<Datum *>(palloc(sizeof(Datum) * matches->capacity));
-			matches->ranks = static_cast<int *>(palloc(sizeof(int) * matches->capacity));
-		}
-		else
-		{
-			matches->texts = static_cast<Datum *>(repalloc(matches->texts, sizeof(Datum) * matches->capacity));
-			matches->ranks = static_cast<int *>(repalloc(matches->ranks, sizeof(int) * matches->capacity));
-		}
-	}
-	for (; place > 0 && matches->ranks[place - 1] > rank; place--)
-	{
-		matches->texts[place] = matches->texts[place - 1];
-		matches->ranks[place] = matches->ranks[place - 1];
-	}
-	matches->texts[place] = CStringGetTextDatum(text);
-	matches->ranks[place] = rank;
-	matches->count++;
-}
-
-/* The name of the table, or its number where it cannot be looked up. */
+/* The name of the table, or its OID if it cannot be looked up from this database. */
 static const char *
 table_detail(Oid database, Oid table)
 {
@@ -438,7 +420,7 @@ table_detail(Oid database, Oid table)
 	return quote_qualified_identifier(schema, name);
 }
 
-/* What a lock that fits a pattern tells beyond that; null for nothing. */
+/* What else the keys of a lock that fits a pattern tell, or null. */
 static const char *
 pattern_detail(const KeyFact &fact, const DecodedTag &tag)
 {
@@ -451,30 +433,36 @@ pattern_detail(const KeyFact &fact, const DecodedTag &tag)
 	return nullptr;
 }
 
-ArrayType *
+/*
+ * What the lock may be used for, as text[] in the current memory context: labels
+ * first, then the facts in their order; null if nothing is known.
+ */
+static ArrayType *
 known_as(KnownKeys *known, const DecodedTag &tag)
 {
 	TagKeys		keys = {static_cast<uint32>(tag.key1), static_cast<uint32>(tag.key2), tag.objsubid};
-	Matches		matches = {};
+	ArrayBuildState *texts = nullptr;
+	auto		add = [&texts](const char *text) {
+		texts = accumArrayResult(texts, CStringGetTextDatum(text), false, TEXTOID, CurrentMemoryContext);
+	};
 
-	have_database(known, tag.database);
-	have_catalogs(known, tag);
+	add_database(known, tag.database);
+	add_catalogs(known, tag);
 
 	auto	   *entry = static_cast<KnownKey *>(hash_search(known->keys, &keys, HASH_FIND, nullptr));
 
 	for (Candidate *candidate = entry != nullptr ? entry->first : nullptr; candidate != nullptr; candidate = candidate->next)
 	{
 		if (!OidIsValid(candidate->database) || candidate->database == tag.database)
-			add_match(&matches, candidate->rank, candidate->text);
+			add(candidate->text);
 	}
+	/* Patterns rank behind all candidates. */
 	for (const KeyFact &fact : key_patterns())
 	{
 		if (fits_pattern(fact, tag))
-			add_match(&matches, rank_of(fact), candidate_text(fact, pattern_detail(fact, tag)));
+			add(candidate_text(fact, pattern_detail(fact, tag)));
 	}
-	if (matches.count == 0)
-		return nullptr;
-	return construct_array(matches.texts, matches.count, TEXTOID, -1, false, TYPALIGN_INT);
+	return texts != nullptr ? DatumGetArrayTypeP(makeArrayResult(texts, CurrentMemoryContext)) : nullptr;
 }
 
 /* ---- The view ----------------------------------------------------------------------- */
@@ -522,7 +510,7 @@ show_label(ReturnSetInfo *result, const Label &label)
 	row.put(result);
 }
 
-/* A row of a fact; keys is null where it has none. */
+/* A row for a fact, or for one of its keys.  keys is null for a fact without keys. */
 static void
 show_fact(ReturnSetInfo *result, const KeyFact &fact, const TagKeys *keys, const char *detail)
 {
@@ -546,7 +534,8 @@ show_fact(ReturnSetInfo *result, const KeyFact &fact, const TagKeys *keys, const
 	row.put(result);
 }
 
-void
+/* Add the rows of advisory.known_keys: one for each label and each key of a fact. */
+static void
 show_known_keys(ReturnSetInfo *result)
 {
 	const char *database = stored_database_name(MyDatabaseId);
@@ -568,5 +557,42 @@ show_known_keys(ReturnSetInfo *result)
 			show_fact(result, fact, nullptr, nullptr);
 	}
 }
+
+/* ---- SQL ---- */
+
+/* The first call of a query loads them for all of its rows. */
+static KnownKeys *
+loaded_keys(FmgrInfo *function)
+{
+	if (function->fn_extra == nullptr)
+		function->fn_extra = load_known_keys(function->fn_mcxt);
+	return static_cast<KnownKeys *>(function->fn_extra);
+}
+
+/* _known_as(database oid, high integer, low integer, objsubid integer) */
+static Datum
+known_as_of_tag(FunctionCallInfo fcinfo)
+{
+	LOCKTAG		tag;
+	ArrayType  *candidates;
+
+	/* Not a lock tag. */
+	for (int i = 0; i < PG_NARGS(); i++)
+	{
+		if (PG_ARGISNULL(i))
+			PG_RETURN_NULL();
+	}
+	if (PG_GETARG_INT32(3) < 0 || PG_GETARG_INT32(3) > PG_UINT16_MAX)
+		PG_RETURN_NULL();
+
+	SET_LOCKTAG_ADVISORY(tag, PG_GETARG_OID(0), PG_GETARG_UINT32(1), PG_GETARG_UINT32(2), PG_GETARG_INT32(3));
+	candidates = known_as(loaded_keys(fcinfo->flinfo), decode_tag(tag));
+	if (candidates == nullptr)
+		PG_RETURN_NULL();
+	PG_RETURN_ARRAYTYPE_P(candidates);
+}
+
+ADVISORY_SQL_FUNCTION(advisory_known_keys, rows_function<show_known_keys>);
+ADVISORY_SQL_FUNCTION(advisory_known_as, known_as_of_tag);
 
 }								/* namespace advisory */

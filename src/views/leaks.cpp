@@ -1,20 +1,20 @@
 /*
  * views/leaks.cpp
- *		Session-level locks that look forgotten.
+ *		The rows of advisory.leaks: session-level locks that look forgotten.
  *
- * Two things give one away.  Its session has been idle outside a transaction for
- * long; a lock that is held then is session-level, whoever took it.  Or its
- * connection belongs to a pool, and now serves somebody else: another user, or
- * another application, than the one that took the lock.
+ * A lock looks forgotten for one of two reasons.  Its session has been idle outside
+ * a transaction for long; all locks that a session holds then are session-level.  Or
+ * its session is a pooled connection that has changed its user or its application
+ * since it took the lock.
  */
 #include "base/pg.h"
 
-#include "server/backends.h"
 #include "base/guc.h"
-#include "views/leaks.h"
-#include "server/locktable.h"
-#include "views/visiblename.h"
+#include "base/sqlfunction.h"
 #include "base/srf.h"
+#include "views/visiblename.h"
+#include "server/backends.h"
+#include "server/locktable.h"
 
 namespace advisory
 {
@@ -30,7 +30,7 @@ public:
 	{
 	}
 
-	/* In memory that is given back after each. */
+	/* Add a row if the lock looks forgotten.  Leaves garbage in the current memory context. */
 	void		look_at(const LockEntry &entry);
 
 private:
@@ -74,7 +74,7 @@ add_application_reason(StringInfo reasons, const PgBackendStatus &backend, const
 					 taker.application, backend.st_appname);
 }
 
-/* A role that was dropped since has no name. */
+/* A role that has been dropped since then has no name. */
 static const char *
 name_or_oid(Oid role)
 {
@@ -150,7 +150,8 @@ LeakFinder::look_at(const LockEntry &entry)
 		show(entry, status->backendStatus, hold, reason);
 }
 
-void
+/* Looks at the locks of sessions that the current user may see. */
+static void
 show_leaks(ReturnSetInfo *result)
 {
 	LockEntries entries = read_all_locks();
@@ -160,5 +161,7 @@ show_leaks(ReturnSetInfo *result)
 		finder.look_at(entries.entries[i]);
 	});
 }
+
+ADVISORY_SQL_FUNCTION(advisory_leaks, rows_function<show_leaks>);
 
 }								/* namespace advisory */

@@ -368,6 +368,7 @@ next_lock_row(LockRows *rows, Datum *values, bool *nulls)
 	Row			row(values, nulls);
 
 	rows->view.fill_lock(row, rows->next++, rows->wanted);
+	Assert(row.column_count() == LOCK_COLUMN_COUNT);
 	return true;
 }
 

@@ -10,16 +10,51 @@
 namespace advisory
 {
 
-/* Columns of advisory.locks that cost something: are they asked for? */
+/* Columns of advisory._locks that take time to fill: does the query use them? */
 struct WantedColumns
 {
 	bool		name;			/* namespace and name */
 	bool		hold;			/* scope, acquired_at, held */
 };
 
-constexpr int FIRST_NAME_COLUMN = 8;	/* of two */
-constexpr int SCOPE_COLUMN = 15;
-constexpr int FIRST_HOLD_COLUMN = 19;	/* of two */
+/* The columns of advisory._locks, in the order in which next_lock_row() fills them. */
+struct LockColumn
+{
+	std::string_view name;
+	Oid			type;
+};
+
+constexpr LockColumn LOCK_COLUMNS[] = {
+	{"pid", INT4OID},
+	{"database", TEXTOID},
+	{"role", TEXTOID},
+	{"application_name", TEXTOID},
+	{"client_addr", INETOID},
+	{"state", TEXTOID},
+	{"kind", TEXTOID},
+	{"namespace", TEXTOID},
+	{"name", TEXTOID},
+	{"slot", INT4OID},
+	{"key", INT8OID},
+	{"key1", INT4OID},
+	{"key2", INT4OID},
+	{"mode", TEXTOID},
+	{"scope", TEXTOID},
+	{"granted", BOOLOID},
+	{"wait_start", TIMESTAMPTZOID},
+	{"waited", INTERVALOID},
+	{"acquired_at", TIMESTAMPTZOID},
+	{"held", INTERVALOID},
+	{"blocked_by", INT4ARRAYOID},
+	{"gid", TEXTOID},
+	{"query", TEXTOID},
+	{"datid", OIDOID},
+	{"high", INT4OID},
+	{"low", INT4OID},
+	{"objsubid", INT4OID},
+};
+
+constexpr int LOCK_COLUMN_COUNT = lengthof(LOCK_COLUMNS);
 
 /*
  * The rows of advisory._locks, which are made one by one: there can be a hundred
@@ -34,8 +69,8 @@ struct LockRows;
 LockRows   *open_lock_rows(const WantedColumns &wanted);
 
 /*
- * The next row's columns; false at the end.  What they point to is in the current
- * memory context, or as good as rows.  May ereport.
+ * Fill the LOCK_COLUMN_COUNT columns of the next row; false at the end.  What they
+ * point to is in the current memory context, or lives as long as rows.  May ereport.
  */
 bool		next_lock_row(LockRows *rows, Datum *values, bool *nulls);
 

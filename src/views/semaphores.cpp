@@ -4,10 +4,10 @@
  */
 #include "base/pg.h"
 
-#include "views/visiblename.h"
-#include "views/semaphores.h"
-#include "shmem/slotlocks.h"
+#include "base/sqlfunction.h"
 #include "base/srf.h"
+#include "views/visiblename.h"
+#include "shmem/slotlocks.h"
 
 namespace advisory
 {
@@ -15,12 +15,12 @@ namespace advisory
 namespace
 {
 
-/* What is known of one semaphore. */
+/* The use of one semaphore. */
 struct Usage
 {
-	const LockEntry *shown;		/* by which its name is found */
-	int			slots;			/* the most that anybody says; 0 if nobody does */
-	bool		disagree;
+	const LockEntry *shown;		/* one of its entries, to find its name by */
+	int			slots;			/* the largest number that a session gave; 0 if unknown */
+	bool		disagree;		/* sessions gave different numbers */
 	int			in_use;
 	int			waiting;
 	Datum	   *holders;
@@ -89,7 +89,8 @@ drop_other_databases(LockEntries *found) noexcept
 	found->count = kept;
 }
 
-void
+/* Add a row for each semaphore of this database that a session holds or awaits a slot of. */
+static void
 show_semaphores(ReturnSetInfo *result)
 {
 	LockEntries found = read_all_slots();
@@ -113,5 +114,7 @@ show_semaphores(ReturnSetInfo *result)
 		show_usage(usage, &names, result);
 	}
 }
+
+ADVISORY_SQL_FUNCTION(advisory_semaphores, rows_function<show_semaphores>);
 
 }								/* namespace advisory */

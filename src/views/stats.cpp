@@ -4,12 +4,12 @@
  */
 #include "base/pg.h"
 
-#include "shmem/nametable.h"
 #include "base/guc.h"
-#include "views/visiblename.h"
-#include "shmem/root.h"
+#include "base/sqlfunction.h"
 #include "base/srf.h"
-#include "views/stats.h"
+#include "views/visiblename.h"
+#include "shmem/nametable.h"
+#include "shmem/root.h"
 
 namespace advisory
 {
@@ -46,7 +46,8 @@ show_name(const KnownName &known, ReturnSetInfo *result)
 	row.put(result);
 }
 
-void
+/* Add the statistics of every name of this database. */
+static void
 show_stats(ReturnSetInfo *result)
 {
 	int			count;
@@ -57,7 +58,8 @@ show_stats(ReturnSetInfo *result)
 	});
 }
 
-void
+/* Add the only row of advisory.directory, the state of the name table. */
+static void
 show_directory(ReturnSetInfo *result)
 {
 	NameTableState state = name_table_state();
@@ -72,5 +74,16 @@ show_directory(ReturnSetInfo *result)
 	row.add_text(state.available ? nullptr : shared_last_failure());
 	row.put(result);
 }
+
+static Datum
+reset_stats(FunctionCallInfo)
+{
+	name_reset_stats();
+	PG_RETURN_VOID();
+}
+
+ADVISORY_SQL_FUNCTION(advisory_stats, rows_function<show_stats>);
+ADVISORY_SQL_FUNCTION(advisory_stats_reset, reset_stats);
+ADVISORY_SQL_FUNCTION(advisory_directory, rows_function<show_directory>);
 
 }								/* namespace advisory */

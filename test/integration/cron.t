@@ -84,9 +84,9 @@ my $OVERLAPS = q{SELECT count(*) FROM work a JOIN work b ON a.lock = b.lock AND 
 is($look->value($OVERLAPS, $_), 0, "$_: two jobs never overlap") for qw(pair strict steps deferred waits);
 is($look->value('SELECT count(*) FROM work WHERE lock = ?', 'pair'), 1, 'pair: one has run');
 is(details('count(*)', 'pair%'), 2, 'pair: both were started');
-is(details(q{count(*) FILTER (WHERE status = 'succeeded')}, 'pair%'), 2, 'pair: who skips has succeeded');
+is(details(q{count(*) FILTER (WHERE status = 'succeeded')}, 'pair%'), 2, 'pair: a run that skips has succeeded');
 is($look->value(q{SELECT skipped FROM advisory.stats WHERE namespace = 'cron' AND name = 'pair'}), 1, 'pair: and is counted');
-is(details(q{string_agg(status, ',' ORDER BY status)}, 'strict%'), 'failed,succeeded', 'strict: who finds it taken has failed');
+is(details(q{string_agg(status, ',' ORDER BY status)}, 'strict%'), 'failed,succeeded', 'strict: a run that finds the lock taken has failed');
 like(details(q{string_agg(return_message, ',') FILTER (WHERE status = 'failed')}, 'strict%'), qr{could not obtain advisory lock "cron/strict"}, 'strict: and pg_cron knows why');
 is(details('status', 'fails'), 'failed', 'fails: a failing command is recorded');
 like(details('return_message', 'fails'), qr/division by zero/, 'fails: with its error');

@@ -52,7 +52,7 @@ wait_for(1, 'relation');
 my $holder = pid_of_waiter();
 ($said, $status) = patterns('bill')->finish;
 is($status, 75, 'a job that finds another at work fails for the time being');
-like($said, qr/^Process $holder of role "\w+", application "patterns", holds it in exclusive mode/, 'and says who that is');
+like($said, qr/^Process $holder of role "\w+", application "patterns", holds it in exclusive mode/, 'and names the holder');
 ok(!$first->is_done, 'while that one works');
 $gate->run('COMMIT');
 is_deeply([ $first->finish ], [ "billed 3 customers\n", 0 ], 'which bills everybody');

@@ -156,7 +156,7 @@ SKIP: {
     isnt(next_term($old)->{pid}, $old->{pid}, '... until the server finds out that it has gone');
 }
 all_waiting();
-pass('whoever has lost its connection is a candidate again');
+pass('a process that lost its connection is a candidate again');
 
 # The last one may have begun just now.
 my $silent = 'SELECT count(*) FROM term WHERE last_seen = began';

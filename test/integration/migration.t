@@ -188,7 +188,7 @@ sub second_waits_in_a_query {
         isnt($status, 0, "$name: the first deployment fails");
         like($said, qr/deploy\.sql:\d+: ERROR:  40P01: deadlock detected\n/, "$name: in a deadlock");
     } else {
-        # The lock is another connection's than the index, so nobody can see the circle.
+        # The lock and the index belong to different connections, so the server cannot see the cycle.
         wait_until('the index waits for the other deployment', sub {
             $session->value('SELECT pg_blocking_pids(?) = ARRAY[?::int]', $builder, $waiter);
         });

@@ -104,7 +104,7 @@ is($look->value(q{SELECT advisory.is_locked('job', 'reminders')}), 0, '... and l
 # A run that fails leaves none either; nor does one that is killed, or whose connection is lost.
 $look->run('UPDATE invoice SET reminded_at = NULL', 'ALTER TABLE reminder ADD CHECK (invoice_id < 10) NOT VALID');
 my $failing = NodeProgram->start(program => [$job]);
-isnt($failing->finish, 0, 'a run that fails says so to who started it');
+isnt($failing->finish, 0, 'a run that fails says so by its exit code');
 like($failing->output, qr/violates check constraint/, '... and why');
 is($look->value(q{SELECT advisory.is_locked('job', 'reminders')}), 0, '... and leaves no lock');
 $look->run('ALTER TABLE reminder DROP CONSTRAINT reminder_invoice_id_check');
@@ -248,7 +248,7 @@ my $holder = session(application => 'holder')->run(q{SELECT advisory.lock('u', '
 is(outcome(node('SELECT advisory.try_lock($1, $2)', [ 'u', 'x' ])), 'boolean false', 'what somebody else has: false');
 my $refused = node('SELECT advisory.lock($1, $2, $3)', [ 'u', 'x', '50ms' ])->{error};
 is_deeply([ @$refused{qw(code schema constraint)} ], [ '55P03', 'u', 'x' ], '... or an error that bears the lock\'s name in fields');
-like($refused->{detail}, qr/application "holder", holds it/, '... and who has it');
+like($refused->{detail}, qr/application "holder", holds it/, '... and names the holder');
 print {$node_in} $json->encode({ sql => 'CALL advisory.await_lock($1, $2, $3)', values => [ 'u', 'x', '30s' ] }), "\n";
 $node_in->flush;
 wait_until('Node waits', sub { $look->value(q{SELECT count(*) FROM advisory.holders('u', 'x') WHERE NOT granted}) });

@@ -1,5 +1,5 @@
 #!/usr/bin/env perl
-# Behind PgBouncer. In transaction mode a server connection serves whoever has a transaction: transaction-level locks and
+# Behind PgBouncer. In transaction mode a server connection serves the client that has a transaction: transaction-level locks and
 # slots are right there under load, a session-level lock stays behind when its client has gone; that can be forbidden, and
 # is found. In session mode everything is as without a pooler.
 use strict;
@@ -28,7 +28,7 @@ sub client {
 
 sub pooler { return PgBouncer->new($server, users => ['app'], @_) }
 
-# Who holds what, as the server sees it: "pid namespace/name".
+# Holders and locks, as the server sees them: "pid namespace/name".
 sub held {
     return join ', ', map { "$_->[0] $_->[1]" } @{ $look->rows(<<'SQL') };
         SELECT pid, namespace || '/' || name FROM advisory.locks WHERE granted ORDER BY pid, namespace, name, slot
@@ -129,7 +129,7 @@ $look->run(q{SET advisory_ext.leak_after = '1s'});
 my $idle = $look->rows('SELECT pid, namespace, name, slot, taken_by_role, taken_by_application, reason FROM advisory.leaks ORDER BY name');
 is_deeply([ map { [ @$_[ 0 .. 5 ] ] } @$idle ],
     [ [ $backend, 'export', '7', undef, 'app', 'careless' ], [ $backend, 'export', 'slots', 1, 'app', 'careless' ] ],
-    'idle for longer than leak_after: a leak, with who took it');
+    'idle for longer than leak_after: a leak, with its role and application');
 like($_->[6], qr/^idle outside a transaction for \d+ s$/, '... and why') for @$idle;
 $look->run('RESET advisory_ext.leak_after');
 is($look->value('SELECT count(*) FROM advisory.leaks'), 0, '... but not with ten minutes');
@@ -140,7 +140,7 @@ is($next->value(q{SELECT advisory.try_lock('export', 7)}), 1, '... which is told
 is($next->value(q{SELECT advisory.unlock('export', 7)}), 1, '... (and gives that back)');
 is_deeply($look->rows('SELECT pid, application_name, namespace, name, slot, taken_by_role, taken_by_application, reason FROM advisory.leaks ORDER BY name'),
     [ map { [ $backend, 'next', 'export', @$_, 'app', 'careless', 'taken by application "careless", now serves "next"' ] } [ '7', undef ], [ 'slots', 1 ] ],
-    'now it is a leak at once: who took it, and whom the connection serves');
+    'now it is a leak at once, with the application that took it and the one that the connection serves');
 is_deeply($next->rows('SELECT namespace, name, taken_by_application FROM advisory.leaks ORDER BY name'),
     [ [ 'export', '7', 'careless' ], [ 'export', 'slots', 'careless' ] ], '... as the clients see it too');
 
@@ -197,7 +197,7 @@ sub asleep {
     return;
 }
 
-# A client that goes; its server connection is cleaned, and serves who comes next.
+# A client that disconnects. Its server connection is cleaned, and serves the next client.
 sub replace {
     my ($number) = @_;
     $clients[$number]->disconnect;
@@ -214,7 +214,7 @@ is($first->value(q{SELECT advisory.holds('job', 1)}), 1, '... which the client h
 is($second->value(q{SELECT advisory.try_lock('job', 1)}), 0, '... and nobody else can have');
 my $timeout = $second->query(q{SELECT advisory.lock('job', 1, '200ms')});
 is($timeout->{state}, '55P03', '... a wait with a timeout ends in an error');
-like($timeout->{detail}, qr/^Process $backends[0] of role "app", application "client 1", holds it/, '... that says who has it, through the pooler');
+like($timeout->{detail}, qr/^Process $backends[0] of role "app", application "client 1", holds it/, '... that names the holder, through the pooler');
 $second->start(q{SELECT advisory.lock('job', 1, '60s')});
 asleep(1);
 $first->run(q{SELECT advisory.unlock('job', 1)});
@@ -234,7 +234,7 @@ $clients[2]->start(q{SELECT advisory.acquire('workers', 'embedding', 2, '60s')})
 asleep(2);
 $old = $backends[0];
 replace(0);
-is($clients[2]->finish->{value}, 1, 'the slot of a client that disconnects is for the next in line');
+is($clients[2]->finish->{value}, 1, 'the slot of a client that disconnects goes to the next waiter');
 is($backends[0], $old, '... (its server connection is still there)');
 is(held(), join(', ', map { "$_ workers/embedding" } sort { $a <=> $b } @backends[ 1, 2 ]), '... and of that client nothing is left');
 

@@ -44,7 +44,7 @@ sub use_things { $session->run('INSERT INTO usage SELECT c, c FROM generate_seri
 
 sub invoices { $session->value("SELECT string_agg(customer_id || ':' || coalesce(total::text, 'NULL'), ' ' ORDER BY customer_id, total) FROM invoice") }
 
-# Whoever wants to write an invoice waits, until $gate commits.
+# Sessions that want to write an invoice wait until $gate commits.
 sub shut { $gate->run('BEGIN', 'LOCK TABLE invoice IN SHARE MODE') }
 
 use_things();
@@ -55,7 +55,7 @@ my $holder = pid_of('billing');
 for my $other (map { launch(example('scheduled_job.py')) } 1, 2) {
     my ($said, $status) = $other->finish;
     is($status, 0, 'a job that finds another at work ends well');
-    like($said, qr/^skipped: Process $holder of role "\w+", application "billing", holds it/, 'and says who that is');
+    like($said, qr/^skipped: Process $holder of role "\w+", application "billing", holds it/, 'and names the holder');
 }
 ok(!$first->is_done, 'while that one works');
 $gate->run('COMMIT');

@@ -9,7 +9,7 @@ use AdvisoryTest;
 use Psql;
 use Test::More;
 
-# What those who read it must have of their own.
+# What a reader has to bring.
 my $OWN = <<'SQL';
 CREATE PROCEDURE run_invoices() LANGUAGE SQL AS 'SELECT 1';
 SQL

@@ -184,7 +184,7 @@ recipe 'Leader election' => sub {
     start_block(2, $second);
     waits_for($second, 'leader', 'scheduler');
     is_deeply(look->rows('SELECT backend_xmin, backend_xid FROM pg_stat_activity WHERE pid = ?', $second->pid), [ [ undef, undef ] ],
-        'who waits has no snapshot');
+        'a waiter has no snapshot');
     like(block(3, $first), qr/^t$/, 'the first one leads');
     like(block(4, $third), qr/^${\$first->pid}\|session 1\|\d\d:\d\d:\d\d/m, 'as anybody can see');
     is_deeply(look->rows('SELECT term FROM leader'), [ [1] ], 'in its first term');
@@ -195,7 +195,7 @@ recipe 'Leader election' => sub {
     like(block(3, $second), qr/^t$/, 'the next one leads when the leader is gone');
     is_deeply(look->rows('SELECT term FROM leader'), [ [2] ], 'and the term is another');
     is($second->run('\echo :term'), "2\n", 'which it knows');
-    like(block(3, $third), qr/^f$/, 'who does not lead knows that, too');
+    like(block(3, $third), qr/^f$/, 'a process that does not lead knows that, too');
 
     start_block(2, $third);
     waits_for($third, 'leader', 'scheduler');
@@ -291,8 +291,8 @@ recipe 'Readers and a writer' => sub {
     $gate->open;
     my ($seen_by_one, $seen_late) = map { finished($_) } $one, $late;
     finished($_) for $two, $writer;
-    like($seen_by_one, qr/^1$/m, 'who came first has read what was there');
-    like($seen_late, qr/^3$/m, 'who came after the writer what it wrote');
+    like($seen_by_one, qr/^1$/m, 'the first session has read what was there');
+    like($seen_late, qr/^3$/m, 'a session after the writer reads what it wrote');
 };
 
 # ---- A batch ------------------------------------------------------------------------------------------------
@@ -339,7 +339,7 @@ recipe 'Cleaning up' => sub {
     $pooled->run("SET application_name = 'exporter'; SELECT advisory.lock('export', 7); SET application_name = 'web';");
     my $leak;
     wait_until('the leak shows', sub { ($leak) = grep { /^${\$pooled->pid}\|/ } split /\n/, block(3, $one) });
-    like($leak, qr/\|export\|7\|exporter\|.*\w/, 'a leak is shown, with who took it and why it looks like one');
+    like($leak, qr/\|export\|7\|exporter\|.*\w/, 'a leak is shown, with its role and application and the reason');
     $one->run('\set pid ' . $pooled->pid);
     like(block(4, $one), qr/^t$/, 'that session is ended');
     is_free('export', 7);
@@ -355,7 +355,7 @@ recipe 'Once per time window' => sub {
     my $gate = gate();
     start_block(2, $one);
     $gate->inside($one);
-    like(block(2, $two), qr/^f$/, 'who comes while it runs does nothing');
+    like(block(2, $two), qr/^f$/, 'a session that comes while it runs does nothing');
     $gate->open;
     like(finished($one), qr/^t$/, 'the first one has done it');
     # In the rare case that an hour's middle has just gone by, this one is of the next hour.
@@ -363,7 +363,7 @@ recipe 'Once per time window' => sub {
     is_free('report', 'hourly', 'the lock is free afterwards');
     SKIP: {
         skip 'the hour has changed meanwhile', 2 if $hours > 1;
-        like(block(2, $_), qr/^f$/, 'and still who comes late does nothing') for $two, $three;
+        like(block(2, $_), qr/^f$/, 'and a session that comes late still does nothing') for $two, $three;
     }
     is(worked(), 1, 'it was done once');
 
@@ -389,7 +389,7 @@ recipe 'A pool of connections that all wait' => sub {
         my @in_front = @pool[0 .. 2];
         wait_until('two wait', sub { look->value("SELECT count(*) FROM advisory.holders('export', 7) WHERE NOT granted") == 2 });
         for my $more (@pool[3, 4]) {
-            if ($form == 1) { like(block($form, $more), qr/^busy$/m, 'who comes fourth is told so at once') }
+            if ($form == 1) { like(block($form, $more), qr/^busy$/m, 'the fourth session is told so at once') }
             else { block($form, $more, error => qr/could not obtain a slot of semaphore "front of export\/7"|could not obtain .*"front of export\/7".* within 200 ms/) }
         }
         is_deeply(look->rows("SELECT granted, count(*) FROM advisory.holders('export', 7) GROUP BY 1 ORDER BY 1"), [ [ 0, 2 ], [ 1, 1 ] ],

@@ -13,7 +13,7 @@ use Test::More;
 my $first = own_server('autovacuum=off');
 my $primary = session(server => $first)->run('CREATE EXTENSION advisory_ext', 'CREATE TABLE item (id integer)',
     "INSERT INTO advisory.key_labels (key, label) VALUES (4711, 'nightly import')");
-# Whoever is in the way of replay is cancelled at once.
+# A session that blocks replay is cancelled at once.
 my $second = replica($first, 'max_standby_streaming_delay=0', 'deadlock_timeout=200ms');
 sub there { return session(server => $second, @_) }
 my $look = there(application => 'look');
@@ -25,7 +25,7 @@ is($look->value('SELECT pg_is_in_recovery()'), 1, 'it is a standby');
 
 sub advisory_locks { return $_[0]->value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") }
 
-# How to take it, how many locks that is, and how to ask for it in vain from another session.
+# How to take it, how many locks that is, and a statement of another session that fails to get it.
 for my $kind (
     [ "SELECT advisory.lock('s', 'a')",                                         1, "SELECT advisory.try_lock('s', 'a')" ],
     [ "SELECT advisory.lock('s', 42, '5s')",                                    1, "SELECT advisory.try_lock('s', 42, '20ms')" ],
@@ -120,7 +120,7 @@ for my $kind (
     $holder->run("SELECT advisory.unlock('own', 'standby')");
     is($waiter->finish->{value}, 1, 'the waiter gets it when it is released here');
     $sem->run("SELECT advisory.release('own', 'sem')");
-    like($line->finish->{value}, qr/^[12]$/, 'and who waits for a slot, too');
+    like($line->finish->{value}, qr/^[12]$/, 'and a waiter for a slot gets it, too');
     is_deeply($primary->rows("SELECT pid FROM advisory.locks WHERE name = 'standby'"), [ [ $primary->pid ] ], 'the primary has noticed nothing');
     $primary->run('SELECT pg_advisory_unlock_all()');
     leave($look, $holder, $waiter, $sem, $line);
@@ -222,7 +222,7 @@ for my $wait (
     wait_until('all is released', sub { !advisory_locks($look) });
     is_deeply($look->rows('SELECT * FROM advisory.semaphores'), [], 'nothing stays locked');
 }
-like(log_of($second), qr/FATAL:  terminating connection due to conflict with recovery/, 'who is ended is told why');
+like(log_of($second), qr/FATAL:  terminating connection due to conflict with recovery/, 'the terminated session is told why');
 
 # What a session holds for itself outlives the cancelled query, as it outlives other errors.
 {
@@ -233,7 +233,7 @@ like(log_of($second), qr/FATAL:  terminating connection due to conflict with rec
     conflict();
     is($waiter->finish->{state}, '40001', 'a query is cancelled');
     is_deeply($look->rows("SELECT name, pid FROM advisory.locks ORDER BY name"), [ [ 'a', $holder->pid ], [ 'mine', $waiter->pid ] ],
-        'session-level locks are still held, by those who had them');
+        'session-level locks are still held by the same sessions');
     leave($look, $holder, $waiter);
 }
 
@@ -267,7 +267,7 @@ is($look->value("SELECT advisory.is_locked('promote', 'prepared')"), 0, 'before:
 
 my $both = there()->run("SELECT advisory.lock('promote', 'both')");
 
-# Holders, and those who wait for them.
+# Holders, and sessions that wait for them.
 my %holder = map { $_ => there(application => "holds $_") } qw(session transaction slot);
 $holder{session}->run("SELECT advisory.lock('promote', 'session')", "SELECT advisory.lock_shared('promote', 'shared')");
 $holder{transaction}->run('BEGIN', "SELECT advisory.xact_lock('promote', 'transaction')");
@@ -294,7 +294,7 @@ my $slots = $look->rows('SELECT name, slots, in_use, waiting, holders FROM advis
 
 is($look->value('SELECT pg_promote()'), 1, 'it is promoted');
 is($look->value('SELECT pg_is_in_recovery()'), 0, 'and a standby no more');
-is_deeply($look->rows($WHO), $before, 'who held something holds it, who waited is waiting');
+is_deeply($look->rows($WHO), $before, 'holders still hold, waiters still wait');
 is_deeply($look->rows('SELECT name, slots, in_use, waiting, holders FROM advisory.semaphores'), $slots, 'for slots, too');
 is(scalar(grep { $_->{session}->is_done } @waiters), 0, 'no wait has ended');
 is($look->value("SELECT advisory.is_locked('promote', 'of the primary')"), 0, 'what a session of the old primary holds is free here');
@@ -314,7 +314,7 @@ is($holder{transaction}->value("SELECT advisory.holds('promote', 'transaction')"
 $look->run("INSERT INTO advisory.key_labels (key, label) VALUES (1, 'written here')");
 is_deeply($look->rows('SELECT label FROM advisory.key_labels ORDER BY key'), [ ['written here'], ['nightly import'] ], 'labels can be written');
 
-# Released, each of them goes to who waits: at once, one after the other.
+# Each lock that is released goes to its waiter at once.
 $holder{session}->run("SELECT advisory.unlock('promote', 'session')", "SELECT advisory.unlock_shared('promote', 'shared')");
 $holder{transaction}->run('COMMIT');
 $holder{slot}->run('COMMIT', "SELECT advisory.release('promote', 'slot')");

@@ -1,4 +1,4 @@
--- Who may do and see what.  All in one session: SET ROLE changes whose privileges count, not whose session it is.
+-- What roles may do and see.  All in one session: SET ROLE changes whose privileges count, not whose session it is.
 BEGIN;
 SELECT plan(34);
 
@@ -56,7 +56,7 @@ SELECT table_privs_are('advisory', 'key_labels', 'advisory_tap_nobody', ARRAY['S
 SELECT results_eq($$ SELECT privilege_type, is_grantable FROM pg_class, aclexplode(relacl)
                      WHERE oid = 'advisory.key_labels'::regclass AND grantee = (SELECT extowner FROM pg_extension WHERE extname = 'advisory_ext')
                        AND privilege_type IN ('SELECT', 'INSERT', 'UPDATE', 'DELETE') ORDER BY 1 $$,
-                  $$ VALUES ('DELETE', true), ('INSERT', true), ('SELECT', true), ('UPDATE', true) $$, 'whoever installed it can write them, and hand that on');
+                  $$ VALUES ('DELETE', true), ('INSERT', true), ('SELECT', true), ('UPDATE', true) $$, 'the role that installed it can write them, and grant that');
 INSERT INTO advisory.key_labels (key, label) VALUES (42, 'a label');
 SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'SELECT pg_advisory_xact_lock(42)'), '', 'a lock is taken');
 SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'SELECT known_as FROM advisory.locks WHERE key = 42 AND pid = pg_backend_pid()'), '{"a label"}', 'and known');

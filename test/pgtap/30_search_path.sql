@@ -85,7 +85,7 @@ SELECT is(pg_temp.trapped(statement), 'untouched', statement) FROM unnest(ARRAY[
     $$SELECT advisory.unlock_all('tap', 'a'), advisory.unlock_all('tap', ARRAY['b']), advisory.unlock_all('tap')$$,
     $$SELECT advisory.terminate_holder('tap', 'a', 0)$$]) AS statement;
 SELECT is(pg_temp.trapped($$ SELECT advisory.lock('tap', 'prepared', '1ms') $$),
-          '55P03 could not obtain advisory lock "tap/prepared" within 1 ms', 'an error that has to say who is in the way');
+          '55P03 could not obtain advisory lock "tap/prepared" within 1 ms', 'an error that has to name the holder');
 SELECT is(pg_temp.trapped($$ SELECT advisory.xact_lock_all('tap', ARRAY['a', 'prepared'], '0') $$),
           '55P03 could not obtain advisory lock "tap/prepared" without waiting', 'the same for several');
 SET LOCAL advisory_ext.session_locks = off;

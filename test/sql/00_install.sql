@@ -30,7 +30,7 @@ SELECT count(*) AS adopted FROM pg_depend
 DROP SCHEMA advisory CASCADE;
 CREATE EXTENSION advisory_ext;
 
----- The owner of a database who is no superuser
+---- The owner of a database, without superuser privileges
 
 \c :regression
 CREATE DATABASE regress_advisory_owned OWNER regress_advisory_owner TEMPLATE template0;
@@ -44,7 +44,7 @@ DROP EXTENSION advisory_ext;
 -- It takes everything along, the schema too.
 SELECT to_regnamespace('advisory');
 CREATE EXTENSION advisory_ext;
--- "Not relocatable" holds whoever asks.
+-- "Not relocatable" holds for superusers, too.
 ALTER EXTENSION advisory_ext SET SCHEMA public;
 RESET ROLE;
 ALTER EXTENSION advisory_ext SET SCHEMA public;

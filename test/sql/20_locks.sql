@@ -3,7 +3,7 @@ SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS advisory_ext;
 RESET client_min_messages;
 
--- Who is locked how, out of the server's own view and ours; scope is what only ours knows.
+-- Locks and modes, from the server's view and ours; only ours knows the scope.
 CREATE VIEW pg_temp.mine AS
     SELECT l.mode AS lockmode, ours.mode, ours.scope,
            (l.classid::bigint << 32) | l.objid::bigint AS key

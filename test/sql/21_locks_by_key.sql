@@ -69,7 +69,7 @@ SELECT advisory.unlock_key(42), advisory.unlock_key(42), advisory.unlock_key(42)
 SELECT advisory.unlock_key(42);
 SELECT advisory.unlock_shared_key(42);
 
--- A label goes with the lock that it was given for, also when that is released behind our back.
+-- A label goes with the lock that it was given for, also when that is released without the extension.
 SELECT advisory.lock_key(43, label => 'once');
 SELECT pg_advisory_unlock_all();
 SELECT advisory.lock_key(43);

@@ -38,7 +38,7 @@ SELECT advisory.unlock('ns', 'name');
 SELECT 1 AS goes_on;
 COMMIT;
 
----- One hold at a time, whoever took it and by whatever name
+---- One hold at a time, whichever function took it and by whichever name
 
 SELECT advisory.lock('ns', 42), advisory.lock('ns', '42'), pg_advisory_lock(advisory.key('ns', 42));
 SELECT advisory.unlock('ns', 42), advisory.unlock_key(advisory.key('ns', 42)), advisory.unlock('ns', '42');
@@ -93,11 +93,11 @@ SELECT advisory.try_lock_any('ns', ARRAY['c', 'd']);
 CALL advisory.await_lock('ns', 'e');
 CALL advisory.await_lock_shared('ns', 'e');
 SELECT advisory.unlock_all('ns');
--- What was released behind our back is not counted, nor released again.
+-- What was released without the extension is not counted, nor released again.
 SELECT advisory.lock('ns', 'a'), advisory.lock('ns', 'b'), advisory.lock('ns', 'b');
 SELECT pg_advisory_unlock(advisory.key('ns', 'a')), pg_advisory_unlock(advisory.key('ns', 'b'));
 SELECT advisory.unlock_all('ns');
--- A large number of them, through the notebook's sweeps.
+-- A large number of them, so that the session cleans up its records several times.
 SELECT count(*) FROM generate_series(1, 2000) i WHERE advisory.lock('many', i);
 SELECT advisory.unlock_all('many');
 

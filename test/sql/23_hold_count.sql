@@ -98,7 +98,7 @@ DISCARD ALL;
 SELECT advisory.hold_count('ns', 'name'), advisory.holds('ns', 'name');
 -- Counting starts afresh.
 SELECT advisory.lock('ns', 'name'), advisory.hold_count('ns', 'name'), advisory.unlock_all('ns', 'name');
--- A pooled connection does not pile up notes of what was released behind our back.
+-- A pooled connection does not keep records of locks that were released without the extension.
 DO $$
 BEGIN
     FOR client IN 1..50 LOOP
@@ -130,7 +130,7 @@ SELECT advisory.hold_count('ns', 'name'), advisory.unlock('ns', 'name');
 SELECT count(*) AS left_locked FROM pg_locks
     WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
 
--- What is released behind our back is struck out when the note is next looked at, so that what the built-ins take
+-- What is released without the extension is removed when the record is next looked at, so that what the built-ins take
 -- afterwards is not taken for ours.
 SELECT advisory.lock('behind', 'b');
 SELECT pg_advisory_unlock_all();

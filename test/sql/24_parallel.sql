@@ -21,6 +21,21 @@ SELECT count(*) FROM many WHERE wrongly_marked(i);
 \set VERBOSITY default
 SELECT count(*) FROM many WHERE unmarked(i);
 SELECT advisory.unlock_all('parallel');
+---- The cost of a call: a query of 4,000 is not worth compiling
+
+SET jit = on;
+CREATE FUNCTION pg_temp.is_compiled(query text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    line text;
+BEGIN
+    FOR line IN EXECUTE 'EXPLAIN ' || query LOOP
+        IF line LIKE 'JIT:%' THEN RETURN true; END IF;
+    END LOOP;
+    RETURN false;
+END $$;
+SELECT pg_temp.is_compiled($$ SELECT advisory.try_lock('ns', i), advisory.try_xact_lock_key(i) FROM generate_series(1, 4000) AS i $$);
+RESET jit;
+
 SELECT count(*) AS left_locked FROM pg_locks
     WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
 

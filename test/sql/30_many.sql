@@ -87,7 +87,7 @@ SELECT advisory.xact_lock_all('ns', ARRAY['f', 'g']);
 SELECT advisory.try_xact_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken']);
 SELECT advisory.try_xact_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken'], '1ms');
 SELECT name, advisory.hold_count('ns', name) FROM pg_temp.mine ORDER BY name;
--- The error names the one that was not to be had.
+-- The error names the lock that could not be obtained.
 SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'taken'], '1ms');
 ROLLBACK;
 SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken'], '1ms');

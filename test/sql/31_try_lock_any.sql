@@ -47,7 +47,7 @@ SELECT advisory.holds('ns', 'c');
 COMMIT;
 SELECT * FROM pg_temp.mine;
 
----- Nothing to be had
+---- Nothing free
 
 SELECT advisory.try_lock_any('ns', '{}'::text[]);
 SELECT advisory.try_lock_any('ns', '{}'::bigint[], 5);

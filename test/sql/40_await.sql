@@ -183,7 +183,7 @@ END $$;
 CREATE TRIGGER await BEFORE INSERT ON items FOR EACH ROW EXECUTE FUNCTION await_in_trigger();
 INSERT INTO items VALUES (5);
 DROP TRIGGER await ON items;
--- Each of the four procedures refuses, and says who it is.
+-- Each of the four procedures refuses, and its error has its name.
 BEGIN ISOLATION LEVEL REPEATABLE READ;
 CALL advisory.await_lock_shared('ns', 42);
 ROLLBACK;

@@ -1,4 +1,4 @@
--- Another holder is in the way: false or 55P03, who it is, and a transaction that goes on.
+-- Another session holds the lock: false, or 55P03 which names the holder; and the transaction goes on.
 -- The other holder is a prepared transaction, which one session can have; how waits between sessions end is for the
 -- isolation tests.
 SET client_min_messages = warning;
@@ -54,7 +54,7 @@ SELECT advisory.lock('billing', 'invoice:42', '1ms');
 SHOW lock_timeout;
 RESET lock_timeout;
 
----- lock*: 55P03 and who it is
+---- lock*: 55P03, and the holder
 
 SELECT advisory.lock('billing', 'invoice:42', '0');
 SELECT advisory.lock('billing', 'invoice:42', '1ms');

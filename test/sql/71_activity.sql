@@ -21,7 +21,7 @@ SELECT count(*) AS locks, count(DISTINCT lock) AS texts FROM pg_temp.mine;
 SELECT lock, mode FROM pg_temp.mine ORDER BY lock COLLATE "C";
 SELECT pg_advisory_unlock_all();
 
----- Who
+---- The column who
 
 SET application_name = '';
 SELECT advisory.lock('who', 'no application');

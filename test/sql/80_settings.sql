@@ -16,7 +16,7 @@ SELECT name, setting, unit, boot_val, context, short_desc FROM pg_settings WHERE
 -- Of others there is none, and none can be made up.
 SET advisory_ext.no_such_setting = 1;
 
----- session_locks: who may set it to what
+---- session_locks: values and privileges
 
 SET advisory_ext.session_locks = warn;
 SELECT setting, default_setting FROM advisory.settings WHERE name = 'advisory_ext.session_locks';

@@ -206,7 +206,8 @@ is($observer->value('SET enable_seqscan = off; SELECT count(*) FROM item WHERE i
 $observer->run('RESET enable_seqscan', 'DELETE FROM item WHERE id = 11', 'DROP INDEX item_id');
 leave($observer, $survivor);
 
-# Who has locked tables cannot step out of the way; where somebody waits for his end already he is told instead.
+# A transaction that has locked tables keeps the lock on its virtual transaction ID. If another session waits for its end
+# already, the call is refused.
 for my $place (
     [ 'in DO',    [],        "DO \$\$ BEGIN PERFORM count(*) FROM log; PERFORM passes_gate(); $CALL; END \$\$" ],
     [ 'in BEGIN', [ 'BEGIN', 'SELECT * FROM log' ], "CALL advisory.await_lock('await', passes_gate())" ],
@@ -331,7 +332,7 @@ ok($doomed->finish->{state}, 'terminated while waiting, the call ends');
 wait_until('the process is gone', sub { !$observer->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $doomed->pid) });
 is($observer->value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"), 0, 'and is out of the queue');
 release();
-is($late->value("SELECT advisory.try_lock('await', 'a')"), 1, 'the lock can be had afterwards');
+is($late->value("SELECT advisory.try_lock('await', 'a')"), 1, 'the lock can be taken afterwards');
 $late->disconnect;
 
 # ---- What a plain role looks up on the way -----------------------------------------------------------------

@@ -144,7 +144,7 @@ for my $end (
     $holder->run('SELECT pg_advisory_unlock_all()');
 }
 
-# Who waits for a prepared transaction is told so.
+# The error of a wait for a prepared transaction says so.
 my $waiter = there();
 my $error = $waiter->query("SELECT advisory.lock('crash', 'prepared', '20ms')");
 like($error->{detail}, qr/Prepared transaction "the gid" holds it in exclusive mode/, 'the error names the prepared transaction');

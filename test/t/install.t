@@ -13,7 +13,7 @@ my $admin = session();
 my ($owner, $stranger, $reader) = map { "advisory_${_}_$$" } qw(owner stranger reader);
 $admin->run("CREATE ROLE $owner LOGIN", "CREATE ROLE $stranger LOGIN", "CREATE ROLE $reader LOGIN", "GRANT pg_read_all_stats TO $reader");
 
-# ---- Who installs -----------------------------------------------------------------------------------------
+# ---- The installing role --------------------------------------------------------------------------------------
 
 my $database = create_database(extension => 0);
 $admin->run(qq{ALTER DATABASE "$database" OWNER TO $owner});
@@ -72,7 +72,7 @@ $server->{PGPORT} = $port;
 my $root = session(server => $server)->run('CREATE EXTENSION advisory_ext', "CREATE ROLE $stranger LOGIN", "CREATE ROLE $reader LOGIN",
     "GRANT pg_read_all_stats TO $reader");
 
-# Who sees what of a session that came over the network.
+# What each role sees of a session that came over the network.
 my $remote = session(server => { %$server, PGHOST => '127.0.0.1' }, application => 'over the network');
 $remote->value("SELECT advisory.lock('install', 'a')");
 my $SEEN = 'SELECT pid, role, application_name, state, client_addr, query FROM %s WHERE granted AND pid = ?';

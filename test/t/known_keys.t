@@ -11,7 +11,7 @@ use Test::More;
 
 my $admin = session();
 
-# ---- Whoever installs it writes them ------------------------------------------------------------------------
+# ---- The installing role can write them ---------------------------------------------------------------------
 
 my @roles = map { "$_ $$" } 'advisory Owner-1', q{o'brien}, q{a"quote}, q{back\\slash}, q{cost$}, 'grüße', 'PUBLIC';
 for my $name (@roles) {
@@ -66,7 +66,7 @@ cmp_ok($reader->value('SELECT count(*) FROM advisory.known_keys'), '>', 20, 'and
 $source->run('COMMIT');
 ok($reader->value($KNOWN), 'then it is there again');
 
-# One who is in a transaction of a kind that reads as of its beginning sees what there was then.
+# A REPEATABLE READ transaction sees the labels of its snapshot.
 $reader->run('BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT 1');
 $source->run("UPDATE advisory.key_labels SET label = 'b', note = NULL WHERE key = -1");
 like($reader->value($KNOWN), qr/a: one/, 'as of the beginning of the transaction');

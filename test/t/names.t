@@ -20,7 +20,7 @@ sub there {
     return $session->run(q(SET client_encoding = 'UTF8'));
 }
 
-# What a session holds or waits for, as another one sees it.
+# The locks that a session holds or waits for, as another session sees them.
 sub names_of {
     my ($observer, $session) = @_;
     return $observer->rows(q(SELECT namespace, name FROM advisory.locks WHERE pid = ? ORDER BY name, key), $session->pid);
@@ -34,7 +34,7 @@ $first->value("SELECT advisory.lock('names', 'a')");
 is_deeply(names_of($look, $first), [ [ 'names', 'a' ] ], 'the first lock on a server is shown by name in another session');
 is($look->value('SELECT lock FROM advisory.activity'), 'names/a', 'in activity too');
 is_deeply($look->rows('SELECT available, names, evicted, not_stored, collisions, reason FROM advisory.directory'), [ [ 1, 1, 0, 0, 0, undef ] ],
-    'the directory has it');
+    'the name table has it');
 
 leave($look, $first);
 undef $first;
@@ -52,9 +52,9 @@ is_deeply($look->rows(q(SELECT namespace, name, scope, acquired_at, held, key = 
     'the built-in on a key that was seen shows its name, and nothing that is not known; one never seen has none');
 is_deeply($look->rows('SELECT lock FROM advisory.activity ORDER BY lock COLLATE "C"'),
     [ [ $look->value(q(SELECT advisory.key('names', 'unseen')::text)) ], ['names/a'] ], 'activity shows the key of the one never seen');
-# Somebody else comes by and asks in vain.
-is($look->value("SELECT advisory.try_lock('names', 'unseen')"), 0, 'somebody asks for that by name');
-is_deeply(names_of(there(), $holder), [ [ 'names', 'a' ], [ 'names', 'unseen' ] ], 'then it has one');
+# Another session tries to lock it by name, which fails.
+is($look->value("SELECT advisory.try_lock('names', 'unseen')"), 0, 'a try_lock() by name fails');
+is_deeply(names_of(there(), $holder), [ [ 'names', 'a' ], [ 'names', 'unseen' ] ], 'but then the key has a name');
 $holder->run('SELECT pg_advisory_unlock_all()');
 
 # ---- Scope and times ----------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ like(join("\n", map { $_->[0] } @{ $look->rows('SELECT * FROM advisory.wait_tree
     qr{\A\d+ postgres\@holder holds names/session exclusive, idle in transaction \d+ s\n  \d+ postgres\@waiter waits for names/session exclusive \d+ s\z},
     'so does wait_tree()');
 my $error = $look->query("SELECT advisory.lock('names', 'transaction', '10ms')");
-like($error->{message}, qr{"names/transaction"}, 'and the error of a wait in vain');
+like($error->{message}, qr{"names/transaction"}, 'and the error of a failed wait');
 # Given back and taken anew, it is younger.
 $from = $look->value('SELECT clock_timestamp()');
 $holder->run('COMMIT', "SELECT advisory.unlock('names', 'session')");
@@ -106,7 +106,7 @@ is_deeply($look->rows('SELECT * FROM advisory.activity'), [], 'released by DISCA
     is_deeply(names_of($look, $holder), [ [ 'new', 'a' ], [ 'new', 'b' ] ], 'and are shown');
     is_deeply($stats->(), [ [ 'a', 1 ], [ 'b', 1 ] ], 'in stats too');
     $look->run(q(SELECT pg_try_advisory_lock_shared(advisory.key('new', 'a'))));
-    is_deeply(names_of($look, $look), [ [ 'new', 'a' ] ], 'also for who has it by other means');
+    is_deeply(names_of($look, $look), [ [ 'new', 'a' ] ], 'also for a session that took it by the built-in function');
     is($look->value(q(SELECT lock FROM advisory.activity WHERE pid = pg_backend_pid())), 'new/a', 'in activity');
     $look->run('SELECT pg_advisory_unlock_all()');
     is($look->value("SELECT advisory.try_xact_lock('new', 'b')"), 0, 'somebody who asks for one unsuccessfully');
@@ -128,53 +128,6 @@ is_deeply($look->rows('SELECT * FROM advisory.activity'), [], 'released by DISCA
     $holder->run(q(SELECT pg_advisory_lock(advisory.key('new', 'f'))));
     is_deeply(names_of($look, $holder), [ [ 'new', 'f' ] ], 'so that the built-in on its key shows it');
     $holder->run('SELECT pg_advisory_unlock_all()');
-}
-
-# ---- activity: order and width ------------------------------------------------------------------------------
-
-{
-    $look->run('CREATE ROLE app LOGIN', 'CREATE ROLE other LOGIN');
-    my @rest = there(application => 'rest');
-    $rest[0]->value("SELECT advisory.lock('q', 'older')");
-    $rest[0]->value("SELECT advisory.lock('q', 'younger')");
-    my $invoice = there(role => 'app', application => 'worker-1');
-    $invoice->run('BEGIN', "SELECT advisory.xact_lock('billing', 'invoice:42')");
-    my $second = there(application => 'second');
-    $second->value("SELECT advisory.lock('q', 'second')");
-    my ($w1, $w2, $w3) = map { there(role => 'app', application => "worker-$_") } 2 .. 4;
-    $w1->start("SELECT advisory.lock('q', 'second')");
-    waits($look, $w1);
-    $w2->start("SELECT advisory.lock('billing', 'invoice:42')");
-    waits($look, $w2);
-    $w3->start("SELECT advisory.lock('billing', 'invoice:42')");
-    waits($look, $w3);
-    is_deeply($look->rows(q(SELECT lock, slot, mode, pid, who, state, waiting >= '0', held >= '0', blocked_by FROM advisory.activity)), [
-        [ 'q/second',           undef, 'exclusive', $w1->pid,      'app@worker-2',    'active',       1,     undef, [ $second->pid ] ],
-        [ 'billing/invoice:42', undef, 'exclusive', $w2->pid,      'app@worker-3',    'active',       1,     undef, [ $invoice->pid ] ],
-        [ 'billing/invoice:42', undef, 'exclusive', $w3->pid,      'app@worker-4',    'active',       1,     undef, [ $invoice->pid, $w2->pid ] ],
-        [ 'q/second',           undef, 'exclusive', $second->pid,  'postgres@second', 'idle',         undef, 1,     undef ],
-        [ 'billing/invoice:42', undef, 'exclusive', $invoice->pid, 'app@worker-1',    'idle in xact', undef, 1,     undef ],
-        [ 'q/older',            undef, 'exclusive', $rest[0]->pid, 'postgres@rest',   'idle',         undef, 1,     undef ],
-        [ 'q/younger',          undef, 'exclusive', $rest[0]->pid, 'postgres@rest',   'idle',         undef, 1,     undef ],
-    ], 'activity: the longest waiter first, then who is in the way, in the same order, then the rest, oldest first');
-
-    my $table = do {
-        local $ENV{PGCLIENTENCODING} = 'UTF8';
-        my @command = ("$ENV{PG_BINDIR}/psql", '-X', '-h', $server->{PGHOST}, '-p', $server->{PGPORT}, '-U', $server->{PGUSER},
-            '-d', 'postgres', '-c', 'SELECT * FROM advisory.activity');
-        open my $psql, '-|:encoding(UTF-8)', @command or die "psql: $!\n";
-        local $/ = undef;
-        scalar <$psql>;
-    };
-    like($table, qr{billing/invoice:42 .* app\@worker-1 .* idle in xact}, 'psql prints it');
-    cmp_ok((sort { $b <=> $a } map { length } split /\n/, $table)[0], '<=', 120, 'in 120 columns') or diag $table;
-    $invoice->run('ROLLBACK');
-    $second->run('SELECT pg_advisory_unlock_all()');
-    $w1->finish;
-    $w2->finish;
-    $w2->run('SELECT pg_advisory_unlock_all()');
-    $w3->finish;
-    leave($look, @rest, $invoice, $second, $w1, $w2, $w3);
 }
 
 # ---- Pairs, and long names ----------------------------------------------------------------------------------
@@ -201,7 +154,7 @@ for my $case (
     is_deeply(names_of($look, $holder), [ [ 'long', $shown ] ], "a name of $what");
     is($look->value('SELECT lock FROM advisory.activity'), "long/$shown", 'in activity');
     $holder->value("SELECT advisory.unlock('long', $name)");
-    # Whoever looks may know the name, too.
+    # The observer's own lock of that namespace.
     $look->value("SELECT advisory.lock($name, 'name')");
     is_deeply(names_of($look, $look), [ [ $shown, 'name' ] ], 'the same as a namespace');
     $look->value("SELECT advisory.unlock($name, 'name')");
@@ -270,6 +223,7 @@ sub database {
 # ---- Roles that are gone ----------------------------------------------------------------------------------------
 
 {
+    $look->run('CREATE ROLE app LOGIN', 'CREATE ROLE other LOGIN');
     my $doomed = there(role => 'app', application => 'of a dropped role');
     $doomed->value("SELECT advisory.lock('names', 'doomed')");
     my $prepares = there(role => 'app');

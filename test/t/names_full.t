@@ -54,7 +54,7 @@ sub is_as_built_in {
     return @theirs;
 }
 
-# One lock less, whoever of the hogs got hold of it.
+# One lock less. Either of the two sessions may have taken it.
 sub free_key {
     my ($key) = @_;
     $_->run("SELECT pg_advisory_unlock_shared($key)") for @hogs;

@@ -1,5 +1,5 @@
 #!/usr/bin/env perl
-# What happens at the ends of transactions and sessions when no more dynamic shared memory is to be had, which is when new
+# What happens at the ends of transactions and sessions when no more dynamic shared memory is available, which is when new
 # names go into the directory. It takes a server whose posix_fallocate() can be made to fail, by a library put before it.
 use strict;
 use warnings;

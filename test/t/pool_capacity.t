@@ -9,7 +9,7 @@ use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Test::More;
 
-# By what is guaranteed. In the smallest pools that are to be exact, bad luck can make it 3 percent.
+# By what is guaranteed. In the smallest pools that are to be exact, it can be 3 percent by chance.
 use constant { EXACT_FROM => 1200, LARGE_FROM => 2500, TOLERANCE => 0.02, SMALL_TOLERANCE => 0.03 };
 
 # max_locks_per_transaction/max_connections/max_prepared_transactions

@@ -60,7 +60,7 @@ for my $what (sort keys %calls) {
             is($runaway->value(q{SELECT advisory.try_lock('run', 0)}), 1, 'a lock that it has is no more locks');
             is($runaway->query(q{SELECT advisory.try_lock('run', 'new')})->{state}, '53400', 'to ask is refused, too, not answered with false');
             is($runaway->value(q{SELECT pg_try_advisory_lock(1)}), 1, 'the built-ins are not');
-            is($runaway->query(q{SET ROLE modest; SET advisory_ext.pool_limit = 0})->{state}, '42501', 'and who is no superuser does not turn it off');
+            is($runaway->query(q{SET ROLE modest; SET advisory_ext.pool_limit = 0})->{state}, '42501', 'and a role that is no superuser cannot turn it off');
             $runaway->run('RESET ROLE');
         }
     } else {
@@ -71,7 +71,7 @@ for my $what (sort keys %calls) {
     leave($look, $runaway);
 }
 
-# Others fill the pool: built-in locks and a dump of many tables. Who holds few is not refused.
+# Others fill the pool: built-in locks and a dump of many tables. A session that holds few locks is not refused.
 my $hog = session(server => $server);
 my $room = pressure('headroom');
 my $most = int($room * 0.93);
@@ -88,7 +88,7 @@ is($modest->value(q{SELECT advisory.lock('modes', 'more')}), 1, 'a lock in both 
 $modest->run(q{SELECT advisory.unlock_all('modes')});
 $modest->run("SELECT count(advisory.lock('lost', i)) FROM generate_series(1, @{[LOCKS]}) AS i")->run('SELECT pg_advisory_unlock_all()');
 $modest->run("SELECT count(pg_advisory_lock(100000 + i)) FROM generate_series(1, @{[LOCKS]}) AS i");
-is($modest->value("SELECT count(advisory.lock('few', i)) FROM generate_series(1, 10) AS i"), 10, 'what was released behind its back does not count');
+is($modest->value("SELECT count(advisory.lock('few', i)) FROM generate_series(1, 10) AS i"), 10, 'locks released without the extension do not count');
 $modest->run('SELECT pg_advisory_unlock_all()')->run('BEGIN');
 $modest->run("SELECT count(advisory.xact_lock('twice', i)) FROM generate_series(1, @{[LOCKS - 8]}) AS i")->run('SAVEPOINT a')
     ->run("SELECT count(advisory.xact_lock('twice', i)) FROM generate_series(1, @{[LOCKS - 8]}) AS i");

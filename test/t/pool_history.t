@@ -1,7 +1,7 @@
 #!/usr/bin/env perl
 # Memory that one of the lock tables has grown by stays that table's, so what still fits depends on what was held before. That
 # advisory.pressure knows it: after many holders of few locks, after many tables, looked at for the first time then, or in a
-# table that is half full or full; and that the guard stops who would fill what is left.
+# table that is half full or full; and that the guard stops a session that would fill what is left.
 use strict;
 use warnings;
 use FindBin;
@@ -125,7 +125,7 @@ for my $pool ('64/100/0', '20/60/0', '10/20/0') {
     cmp_ok($full->{recommended_max_locks_per_transaction}, '>=', 1.4 * $locks, "$pool, many locks first, then many holders: and needs nearly twice as much");
     let_go(@sessions);
 
-    # Whatever was held before, who takes ever more is stopped in time.
+    # Whatever was held before, a session that takes ever more locks is stopped in time.
     next if $guaranteed < EXACT_FROM;
     restart();
     look();

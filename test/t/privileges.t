@@ -219,7 +219,7 @@ is($b2->value(q(SELECT count(*) FROM advisory.locks WHERE pid = ? AND namespace 
 is($b2->value(q(SELECT count(*) FROM advisory.locks WHERE pid = ? AND namespace = 'common'), $owner->pid), 0, 'but not in that of a');
 is($s->value(q(SELECT count(*) FROM advisory.locks WHERE namespace = 'common')), 2, 'who may see both sees both');
 
-# A role that no longer is a member no longer sees; and who has SET ROLE is who they are now.
+# A role that is no longer a member no longer sees names; after SET ROLE the new role's privileges count.
 $admin->run("REVOKE $role{a} FROM $role{m}");
 is($m->value(q(SELECT count(*) FROM advisory.locks WHERE namespace = 'common')), 0, 'no member any more: hidden');
 $admin->run("SET ROLE $role{b}");

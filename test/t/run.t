@@ -56,7 +56,7 @@ skips('while it runs', $two);
 my $result = $two->query(run_sql('SELECT 1', q{, if_busy => 'error'}));
 is($result->{state}, '55P03', 'or it is an error');
 is("$result->{schema}/$result->{constraint}", 'jobs/nightly', 'by whose fields a program finds the lock');
-like($result->{detail}, qr/@{[$one->pid]}/, 'and the detail who has it');
+like($result->{detail}, qr/@{[$one->pid]}/, 'and the detail names its holder');
 $result = $two->query(run_sql('SELECT 1', q{, timeout => '100 ms'}));
 is($result->{value}, 0, 'it waits as long as it is told, and then skips');
 $result = $two->query(run_sql('SELECT 1', q{, timeout => '100 ms', if_busy => 'error'}));
@@ -147,7 +147,7 @@ open_gate();
 $one->finish;
 is($two->query(run_sql('SELECT 1/0', ', slots => 2'))->{state}, '22012', 'a slot, and an error');
 is_free('slots');
-is($two->value(q{SELECT advisory.try_acquire('jobs', 'nightly', 2) || ',' || advisory.try_acquire('jobs', 'nightly', 2)}), '1,2', 'all slots are there to be had');
+is($two->value(q{SELECT advisory.try_acquire('jobs', 'nightly', 2) || ',' || advisory.try_acquire('jobs', 'nightly', 2)}), '1,2', 'all slots are free');
 is($two->value(q{SELECT advisory.unlock_all('jobs')}), 2, 'and back');
 
 # Held by the session already, it is one more.
@@ -222,7 +222,7 @@ SKIP: {
         my $poor = session();
         $poor->run(run_sql('SELECT 1'));
         my ($size) = map { /^VmSize:\s+(\d+)/ } do { open my $status, '<', '/proc/' . $poor->pid . '/status' or (); <$status> };
-        # By the server's owner, who may do that to his own processes.
+        # The server's owner may send signals to its processes.
         my @limit = ('bash', "$FindBin::Bin/../../scripts/server.sh", 'as', $prlimit, '--pid', $poor->pid);
         system(@limit, '--as=' . ($size + $more) * 1024 . ':') == 0 or skip 'no limits here', 1;
         my $end = $poor->query(run_sql(q{DO $x$ BEGIN FOR i IN 1..200000 LOOP EXECUTE 'PREPARE p' || i || ' AS SELECT 1'; END LOOP; END $x$ }));
@@ -239,7 +239,7 @@ is($one->query('CALL advisory.run(?, ?::bigint, ?)', 'jobs', 42, 'SELECT 1')->{v
 my $text = $one->query(q{DO $$ DECLARE ran boolean; BEGIN CALL advisory.run('jobs', 'nightly', 'CALL in_steps()', ran => ran); RAISE NOTICE 'ran: %', ran; END $$});
 like("@{$text->{warnings}}", qr/ran: t/, 'from PL/pgSQL, commits and all');
 $text = $one->query(run_sql('SELECT pg_advisory_unlock_all()'));
-like("@{$text->{warnings}}", qr/advisory lock "jobs\/nightly" was released by the command that ran under it/, 'who releases the lock is told');
+like("@{$text->{warnings}}", qr/advisory lock "jobs\/nightly" was released by the command that ran under it/, 'a command that releases the lock gets a warning');
 like($one->query(run_sql('SELECT 1; SELECT pg_advisory_unlock_all()', ', slots => 2'))->{warnings}[0], qr/slot \d of semaphore "jobs\/nightly" was released/, 'or which slot');
 is($one->query(run_sql('SELECT 1; SET TRANSACTION ISOLATION LEVEL SERIALIZABLE'))->{hint}, undef, 'no hint where it is no help');
 my %bad = ('BEGIN' => '2D000', 'COPY done TO STDOUT' => '0A000');

@@ -127,7 +127,7 @@ SQL
     in_line($w);
     $_->start("SELECT advisory.lock('full', 'in the way')") for $p, $q;
     sleep FOUND_S;
-    is_deeply([ map { $_->is_done ? $_->finish->{state} // 'goes on' : 'waits' } $w, $p, $q ], [qw(40P01 waits waits)], 'a circle over a lock is found');
+    is_deeply([ map { $_->is_done ? $_->finish->{state} // 'goes on' : 'waits' } $w, $p, $q ], [qw(40P01 waits waits)], 'a cycle over a lock is found');
     $_->disconnect for @sessions;
 }
 

@@ -85,13 +85,13 @@ $observer->run("GRANT pg_read_all_stats TO $other");
 $error = $stranger->query("SELECT advisory.lock('a', 'b', '10ms')");
 like($error->{detail}, qr/it is idle since/, 'which a member of pg_read_all_stats is told');
 
-# Those who wait ahead are in the way too.
+# Waiters ahead in the queue are blockers, too.
 $observer->run("REVOKE pg_read_all_stats FROM $other");
 $stranger->start("SELECT advisory.lock('a', 'b')");
 waits($observer, $stranger);
 $error = $waiter->query("SELECT advisory.lock('a', 'b', '10ms')");
 my $ahead = $stranger->pid;
-like($error->{detail}, qr/Process $pid .* holds it .*\n.*Process $ahead of role "$other".* waits for it/, 'holder first, then who waits');
+like($error->{detail}, qr/Process $pid .* holds it .*\n.*Process $ahead of role "$other".* waits for it/, 'first the holder, then the waiter ahead');
 $observer->value('SELECT pg_cancel_backend(?)', $stranger->pid);
 is($stranger->finish->{state}, '57014', 'the queue is empty again');
 $stranger->disconnect;

@@ -49,7 +49,7 @@ sub says {
     my ($self, $pattern) = @_;
     my @found;
     eval { wait_until('it says so', sub { (@found = $self->output =~ $pattern) || $self->{ended} }) };
-    @found or die "waited for $pattern in vain; the program said:\n", $self->output;
+    @found or die "gave up waiting for $pattern; the program said:\n", $self->output;
     return wantarray ? @found : $found[0];
 }
 

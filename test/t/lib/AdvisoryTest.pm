@@ -35,7 +35,7 @@ sub create_database {
 # session(role => …, database => …, application => …, server => …): a connection.
 sub session { return AdvisoryTest::Session->new(@_) }
 
-# Waits until the code returns true, and dies if it does not within so many seconds.
+# Waits until the code returns true; dies if it does not within this many seconds.
 sub wait_until {
     my ($what, $code, $seconds) = @_;
     my $end = time + ($seconds // 30);
@@ -219,11 +219,15 @@ package AdvisoryTest::Server;
 use File::Basename qw(dirname);
 use IPC::Open2;
 
+# The tree whose extension the server has, if it is not this one.
+our $tree;
+
 # scripts/server.sh starts it, waits for the end of its input, and removes it.
 sub new {
     my ($class, @settings) = @_;
     local $ENV{PG_CONFIG} = $ENV{PG_CONFIG} // "$ENV{PG_BINDIR}/pg_config";
-    my $script = dirname($INC{'AdvisoryTest.pm'}) . '/../../../scripts/server.sh';
+    local $ENV{ADVISORY_EXT_STAGE} = $tree ? '' : $ENV{ADVISORY_EXT_STAGE};
+    my $script = ($tree // dirname($INC{'AdvisoryTest.pm'}) . '/../../..') . '/scripts/server.sh';
     my $self = bless { script => $script }, $class;
     $self->{pid} = open2($self->{out}, $self->{in}, 'bash', $script, 'run', (map { ('--conf', $_) } @settings), '--',
         'sh', '-c', 'env; echo ready=; exec cat >/dev/null');

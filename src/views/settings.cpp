@@ -1,0 +1,39 @@
+/*
+ * views/settings.cpp
+ *		The rows of advisory.settings.
+ */
+#include "base/pg.h"
+
+#include "base/sqlfunction.h"
+#include "base/srf.h"
+
+namespace advisory
+{
+
+/*
+ * Read pg_settings from here, because calling this function loads the library, which
+ * defines the settings.
+ */
+static void
+show_settings(ReturnSetInfo *result)
+{
+	SPI_connect();
+	if (SPI_execute("SELECT name, setting, unit, boot_val, context, short_desc"
+					" FROM pg_catalog.pg_settings"
+					" WHERE pg_catalog.starts_with(name, 'advisory_ext.')",
+					true, 0) != SPI_OK_SELECT)
+		elog(ERROR, "could not read pg_settings");
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		Row			row;
+
+		for (int column = 1; column <= SPI_tuptable->tupdesc->natts; column++)
+			row.add_text(SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, column));
+		row.put(result);
+	}
+	SPI_finish();
+}
+
+ADVISORY_SQL_FUNCTION(advisory_settings, rows_function<show_settings>);
+
+}								/* namespace advisory */

@@ -1,0 +1,45 @@
+#!/usr/bin/env perl
+# What the server's log says of long waits and of long holds, and to which client it is sent.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use AdvisoryTest;
+use Test::More;
+
+create_database();
+my $look = session();
+my ($h, $t) = (session(application => 'h'), session(application => 't'));
+
+# A session's own lines of the server's log.
+my $log_of = sub {
+    my ($session, @statements) = @_;
+    my $pid = $session->pid;
+    my $log = logged(sub { $session->query($_) for @statements });
+    return join '', map { "$_\n" } grep { /\[$pid\].*\bsession (?:waited|held)\b/ } split /\n/, $log;
+};
+$t->run('SET advisory_ext.log_wait = 0', 'SET client_min_messages = log');
+$h->run(q(SELECT advisory.lock('log', 'a')));
+my $IN_VAIN = q(SELECT advisory.try_lock('log', 'a', '20ms'));
+like($log_of->($t, $IN_VAIN), qr{LOG: +session waited for advisory lock "log/a" in exclusive mode for \d+\.\d{3} ms and timed out$}m, 'log_wait: a timeout');
+is_deeply($t->query($IN_VAIN)->{warnings}, [], 'which the client is not told');
+like($log_of->($t, q(SET statement_timeout = '20ms'), q(SELECT advisory.lock('log', 'a')), 'RESET statement_timeout'), qr{ ms and did not obtain it$}m, 'a wait that is cancelled');
+is($log_of->($t, q(SELECT advisory.try_lock('log', 'a'))), '', 'not where there was no wait');
+like(logged(sub {
+    $t->start(q(SELECT advisory.lock_shared('log', 'a')));
+    waits($look, $t);
+    $h->run(q(SELECT advisory.unlock('log', 'a')));
+    $t->finish;
+}), qr{"log/a" in shared mode for \d+\.\d{3} ms and obtained it$}m, 'a wait that ended well');
+$t->run('SELECT pg_advisory_unlock_all()', q(SET advisory_ext.log_wait = '1h'));
+is($log_of->($h, q(SELECT advisory.lock('log', 'a')), q(SELECT advisory.unlock('log', 'a'))), '', 'log_hold is off');
+$h->run(q(SELECT advisory.lock('log', 'a')), 'SET advisory_ext.log_hold = 0');
+is($log_of->($t, $IN_VAIN), '', 'not a wait that was shorter');
+like($log_of->($h, q(SELECT advisory.unlock('log', 'a'))), qr{LOG: +session held advisory lock "log/a" in exclusive mode for \d+\.\d{3} ms$}m, 'log_hold: when it is released');
+my $xact = $log_of->($h, 'BEGIN', q(SELECT advisory.xact_lock('log', 'b'), advisory.xact_lock_key(43)), 'COMMIT');
+like($xact, qr{"log/b" in exclusive mode}, 'at the end of a transaction');
+like($xact, qr{"43" in exclusive mode}, 'by its key where it has no name');
+$h->run(q(SET advisory_ext.log_hold = '1h'));
+is($log_of->($h, q(SELECT advisory.try_xact_lock('log', 'b'))), '', 'not a hold that was shorter');
+leave($look, $h, $t);
+done_testing();

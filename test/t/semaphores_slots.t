@@ -1,0 +1,70 @@
+#!/usr/bin/env perl
+# The slots of one session: each call takes another slot, and release() gives back the right one.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use AdvisoryTest;
+use Semaphores;
+use Test::More;
+
+
+my $look = observer();
+
+{
+    my $session = session();
+    my $held = sub { return [ map { $_->[0] } @{ slots_of($session) } ] };
+    my @slots = map { $session->value(acquires('own', 4)) } 1 .. 3;
+    push @slots, $session->value(tries('own', 4));
+    is_deeply([ sort @slots ], [ 1 .. 4 ], 'each call takes a different slot');
+    is($session->value(tries('own', 4)), undef, 'until none is free');
+    is($session->value(releases('own')), 1, 'release');
+    is_deeply($held->(), [ sort @slots[ 0 .. 2 ] ], 'releases the slot that was taken last');
+    is($session->value(q(SELECT advisory.release('sem', 'own', ?)), $slots[0]), 1, 'release() of a given slot');
+    is_deeply($held->(), [ sort @slots[ 1, 2 ] ], 'releases that one');
+    my $result = $session->query(q(SELECT advisory.release('sem', 'own', ?)), $slots[0]);
+    is($result->{value}, 0, 'a second release() of it does nothing');
+    like(join('', @{ $result->{warnings} }), qr{WARNING:  you don't own slot $slots[0] of semaphore "sem/own"}, 'with a warning');
+    is_deeply([ sort map { $look->value(tries('own', 4)) } 1, 2 ], [ sort @slots[ 0, 3 ] ], 'another session can take these two');
+    is($look->value(q(SELECT advisory.unlock_all('sem'))), 2, 'unlock_all(namespace) releases and counts them');
+    is($session->value(releases('own')), 1, 'release() releases the last');
+    is_deeply($held->(), [ $slots[1] ], 'of the slots that are left');
+    $session->run(releases('own'));
+    $result = $session->query(releases('own'));
+    is($result->{value}, 0, 'with none left, release is false');
+    like(join('', @{ $result->{warnings} }), qr{WARNING:  you don't own a slot of semaphore "sem/own"}, 'with a warning');
+
+    $session->run('BEGIN', q(SELECT advisory.xact_acquire('sem', 'own', 4)));
+    my ($of_transaction) = @{ $held->() };
+    $result = $session->query(releases('own'));
+    is($result->{value}, 0, 'release() does not release a transaction-level slot');
+    like(join('', @{ $result->{warnings} }), qr{WARNING:  you don't own a slot of semaphore "sem/own"\n.*taken for the transaction are given back at its end}s, 'and says so');
+    is_deeply($held->(), [$of_transaction], 'it is still held');
+    my $mine = $session->value(acquires('own', 4));
+    isnt($mine, $of_transaction, 'acquire() takes a different slot');
+    $session->run(q(SELECT advisory.xact_acquire('sem', 'own', 4)));
+    is($session->value(releases('own')), 1, 'which release() releases, although another was taken after it');
+    is(scalar(grep { $_ == $mine } @{ $held->() }), 0, 'exactly that one');
+    $session->run(acquires('own', 4), 'ROLLBACK');
+    is(scalar @{ $held->() }, 1, 'the end of the transaction releases its slots and leaves the one of the session');
+    $session->run(releases('own'));
+
+    $session->run(q(SELECT advisory.lock('sem', 'own')));
+    is($look->value(q(SELECT advisory.try_acquire('sem', 'own', 1))), 1, 'the lock of the same name does not block it');
+    $look->run(releases('own'));
+    $session->run(q(SELECT advisory.unlock('sem', 'own')), acquires('own', 4), q(SELECT advisory.lock('sem', 'own lock')));
+    $result = $session->query(releases('own lock'));
+    is($result->{value}, 0, 'release on a lock');
+    like(join('', @{ $result->{warnings} }), qr{"sem/own lock"\n.*holds the lock of that name.*advisory\.unlock\(\)}s, 'says that unlock was meant');
+    $result = $session->query(q(SELECT advisory.unlock('sem', 'own')));
+    is($result->{value}, 0, 'unlock on a semaphore');
+    like(join('', @{ $result->{warnings} }), qr{"sem/own"\n.*has a slot of the semaphore.*advisory\.release\(\)}s, 'says that release was meant');
+    is(scalar @{ $held->() }, 1, 'neither releases anything');
+    is($session->value(q(SELECT advisory.holds('sem', 'own lock'))), 1, 'the lock is still held');
+    $session->run(acquires('own', 4), acquires('own too', 2), q(SELECT advisory.acquire('other', 'own', 2)), 'BEGIN', q(SELECT advisory.xact_acquire('sem', 'own', 4)));
+    is($session->value(q(SELECT advisory.unlock_all('sem'))), 4, 'unlock_all(namespace) counts slots and locks');
+    is($look->value(q(SELECT string_agg(namespace || '/' || name, ',' ORDER BY namespace) FROM advisory.semaphores)), 'other/own,sem/own',
+        'and leaves those of other namespaces, and of the transaction');
+    leave($look, $session);
+}
+done_testing();

@@ -1,0 +1,118 @@
+#!/usr/bin/env perl
+# A session that waits for a slot is woken at once by whatever frees one, and no wake-up is lost.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use AdvisoryTest;
+use List::Util qw(max);
+use Semaphores;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+
+use constant {
+    WOKEN_MS => 300, PREPARED_MS => 1500, REPETITIONS => 3,
+    RACES => 60, LOST_MS => 800,                                 # a waiter that is not woken looks after 1 s
+};
+
+srand 4711;
+
+my $look = observer();
+
+# What frees a slot: how the holder gets one, and how it loses it.
+my $HAS      = q(SELECT advisory.acquire('sem', 'woken', %d));
+my $XACT_HAS = q(SELECT advisory.xact_acquire('sem', 'woken', %d));
+sub run_all { my ($session, @statements) = @_; $session->query($_) for @statements; return }
+my @frees = (
+    [ 'release()',                            [$HAS],                               [ releases('woken') ] ],
+    [ 'release() in a statement that goes on', [$HAS],                              sub { $_[0]->start(releases('woken') . ', pg_sleep(0.5)') } ],
+    [ 'unlock_all(namespace)',                [$HAS],                               [ q(SELECT advisory.unlock_all('sem')) ] ],
+    [ 'COMMIT',                               [ 'BEGIN', $XACT_HAS ],               ['COMMIT'] ],
+    [ 'ROLLBACK',                             [ 'BEGIN', $XACT_HAS ],               ['ROLLBACK'] ],
+    [ 'ROLLBACK TO SAVEPOINT',                [ 'BEGIN', 'SAVEPOINT s', $XACT_HAS ], ['ROLLBACK TO SAVEPOINT s'] ],
+    [ 'an error in a transaction',            [ 'BEGIN', $XACT_HAS ],               ['SELECT 1/0'] ],
+    [ 'pg_advisory_unlock_all()',             [$HAS],                               ['SELECT pg_advisory_unlock_all()'] ],
+    [ 'DISCARD ALL',                          [$HAS],                               ['DISCARD ALL'] ],
+    [ 'a client that leaves',                 [$HAS],                               sub { $_[0]->disconnect } ],
+    [ 'a client that leaves in a transaction', [ 'BEGIN', $XACT_HAS ],              sub { $_[0]->disconnect } ],
+    [ 'pg_terminate_backend()',               [$HAS],                               sub { $look->value('SELECT pg_terminate_backend(?)', $_[0]->pid) } ],
+    [ 'an error that PL/pgSQL catches',       ['SELECT 1'],                         sub { $_[0]->start($_[1]) },
+        q(DO $$ BEGIN
+                    PERFORM advisory.xact_acquire('sem', 'woken', %d), pg_sleep(0.5);
+                    RAISE division_by_zero;
+                EXCEPTION WHEN division_by_zero THEN
+                    PERFORM pg_sleep(0.5);
+                END $$) ],
+    [ 'COMMIT PREPARED',   [ 'BEGIN', $XACT_HAS, q(PREPARE TRANSACTION 'slot') ], sub { $look->run(q(COMMIT PREPARED 'slot')) } ],
+    [ 'ROLLBACK PREPARED', [ 'BEGIN', $XACT_HAS, q(PREPARE TRANSACTION 'slot') ], sub { $look->run(q(ROLLBACK PREPARED 'slot')) } ],
+);
+
+# How many milliseconds after the slot became free the wait ends. (A statement of the holder frees it 0.5 s after its start.)
+sub delay {
+    my ($slots, $before, $free, $statement) = @_;
+    my $holder = session(application => 'holder');
+    my $waiter = session(application => 'waiter');
+    my $with_slots = sub { $_[0] =~ s/%d/$slots/r };
+    my $from;
+    $holder->run(map { $with_slots->($_) } @$before);
+    if ($statement) {
+        $free->($holder, $with_slots->($statement));
+        wait_until('the holder has its slot', sub { @{ slots_of($holder) } == 1 });
+        $from = 0.5 + $look->value('SELECT extract(epoch FROM query_start) FROM pg_stat_activity WHERE pid = ?', $holder->pid);
+    }
+    $waiter->start($with_slots->("$HAS, extract(epoch FROM clock_timestamp())"));
+    in_queue($waiter);
+    if (!$statement) {
+        $from = time;
+        ref $free eq 'CODE' ? $free->($holder) : run_all($holder, @$free);
+    }
+    my $result = $waiter->finish;
+    die $result->{message} if $result->{state};
+    $holder->finish if $holder->{sth};
+    leave($look, $waiter, $holder);
+    return 1000 * ($result->{rows}[0][1] - $from);
+}
+
+for my $slots (2, 1) {
+    my $rest = $slots == 2 ? holder('woken', 2) : undef;
+    for my $case (@frees) {
+        my ($what, @how) = @$case;
+        my $limit = $what =~ /PREPARED/ && $slots > 1 ? PREPARED_MS : WOKEN_MS;
+        my @delays = map { delay($slots, @how) } 1 .. REPETITIONS;
+        cmp_ok(median(@delays), '<', $limit, "K = $slots, woken by $what") or diag "after ms: @delays";
+        note sprintf 'K = %d, %s: %s ms', $slots, $what, join ', ', map { sprintf '%.1f', $_ } @delays;
+    }
+    leave($look, $rest) if $rest;
+}
+
+# If the first waiter is cancelled at the moment at which a slot becomes free, the second one gets the slot at once, or after
+# the first one.
+{
+    my $rest = holder('race', 2);
+    my $from = holder('race', 2);
+    my ($first, $second, $killer) = map { session() } 1 .. 3;
+    my (%ends, @late);
+    for (1 .. RACES) {
+        for my $waiter ($first, $second) {
+            $waiter->start(acquires('race', 2) . ', extract(epoch FROM clock_timestamp())');
+            in_queue($waiter);
+        }
+        $killer->start(sprintf 'SELECT pg_sleep(%f), pg_cancel_backend(%d)', 0.0005 * int rand 4, $first->pid);
+        $from->start(sprintf q(SELECT pg_sleep(%f), advisory.release('sem', 'race')), 0.0005 * int rand 4);
+        $_->finish for $killer, $from;
+        $ends{ $first->finish->{state} // 'served' }++;
+        my $free = time;
+        # (If it was cancelled when it had the slot already, it keeps the slot in spite of the error, as it would any lock.)
+        $first->run(q(SELECT advisory.unlock_all('sem')));
+        my $result = $second->finish;
+        push @late, 1000 * ($result->{rows}[0][1] - $free);
+        $second->run(releases('race'));
+        $from->run(acquires('race', 2));
+    }
+    note join ', ', map { "$_: $ends{$_}" } sort keys %ends;
+    is_deeply([ grep { !/^(57014|served)$/ } keys %ends ], [], 'a cancel and a release at the same time: the first waiter is cancelled or gets the slot');
+    cmp_ok(max(@late), '<', LOST_MS, 'no wake-up is lost');
+    leave($look, $rest, $from, $first, $second, $killer);
+}
+done_testing();
