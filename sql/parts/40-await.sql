@@ -1,7 +1,7 @@
 -- Waiting without a snapshot.
 --
--- Procedures, since only those can put the session's snapshot away; without a SET
--- clause, which would forbid it.
+-- Procedures, because only those can release the session's snapshot.  They have no SET
+-- clause, because a procedure with one cannot.
 
 CREATE PROCEDURE advisory.await_lock(namespace text, name text, timeout interval DEFAULT NULL)
     AS 'MODULE_PATHNAME', 'advisory_await_lock_text'

@@ -14,7 +14,7 @@ CREATE TABLE advisory.key_labels (
     CONSTRAINT key_labels_note_length CHECK (length(note) BETWEEN 1 AND 1000),
     CONSTRAINT key_labels_unique UNIQUE NULLS NOT DISTINCT (key, key1, key2, label)
 );
--- Its unique key has nulls; so a database that publishes all tables can change its rows too.
+-- The unique key has nulls, so it cannot be the replica identity.  FULL lets rows be changed where all tables are published.
 ALTER TABLE advisory.key_labels REPLICA IDENTITY FULL;
 COMMENT ON TABLE advisory.key_labels IS
     'what keys of this database are for, as its users say; shown in locks.known_as and in known_keys';
@@ -68,7 +68,7 @@ COMMENT ON COLUMN advisory.known_keys.key1 IS 'first key of the pair form, signe
 COMMENT ON COLUMN advisory.known_keys.key2 IS 'second key of the pair form, signed';
 GRANT SELECT ON advisory.known_keys TO PUBLIC;
 
--- Loads what is known once a query, so it costs little for each further row.
+-- Loads the known keys once for each query, so that further rows cost little.
 CREATE FUNCTION advisory._known_as(database oid, high integer, low integer, objsubid integer) RETURNS text[]
     AS 'MODULE_PATHNAME', 'advisory_known_as'
     LANGUAGE C STABLE PARALLEL UNSAFE;

@@ -1,5 +1,5 @@
--- Views.  Each is readable by everybody; what is hidden from whom is decided where
--- the rows are made.
+-- Views.  PUBLIC may read each of them.  The functions that make the rows hide values
+-- from roles without the privilege to see them.
 
 CREATE FUNCTION advisory._locks_handler()
     RETURNS fdw_handler

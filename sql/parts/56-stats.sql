@@ -1,4 +1,4 @@
--- Statistics, and the directory of names that they are kept in.
+-- Statistics, and the table of names that they are kept in.
 
 CREATE FUNCTION advisory._stats()
     RETURNS TABLE (

@@ -1,7 +1,7 @@
 #!/usr/bin/env perl
-# That a session which waits in CALL advisory.await_lock() holds up nobody: the holder's CREATE INDEX CONCURRENTLY
-# completes, in every place where the call is allowed, and where it is not it is refused at once. It takes clients
-# of the extended protocol, a look at the waiter's xmin from outside, and a signal in the middle of the wait.
+# A session that waits in CALL advisory.await_lock() blocks no CREATE INDEX CONCURRENTLY of the lock's holder, wherever the
+# call is allowed; elsewhere the call is refused at once. The test needs clients of the extended protocol, the waiter's xmin as
+# another session sees it, and signals during the wait.
 use strict;
 use warnings;
 use FindBin;
@@ -44,7 +44,7 @@ SQL
         PERFORM advisory.unlock('await', 'free');
     END $$
 SQL
-    # places where it cannot be
+    # places where the call is refused
     'CREATE FUNCTION wait_in_function() RETURNS int LANGUAGE plpgsql AS $$ BEGIN CALL advisory.await_lock(\'await\', \'a\'); RETURN 1; END $$',
     'CREATE PROCEDURE wait_with_setting() LANGUAGE plpgsql SET work_mem = \'1MB\' AS $$ BEGIN CALL advisory.await_lock(\'await\', \'a\'); END $$',
     'CREATE PROCEDURE wait_in_loop() LANGUAGE plpgsql AS $$ DECLARE r record; BEGIN FOR r IN SELECT id FROM item LOOP CALL advisory.await_lock(\'await\', \'a\'); END LOOP; END $$',
@@ -65,7 +65,7 @@ sub build_index {
     return $holder->query('CREATE INDEX CONCURRENTLY item_id ON item (id)');
 }
 
-# A session that has done what comes first, and waits in the call.
+# A session that has run the statements before, and waits in the call.
 sub waiting {
     my ($before, @call) = @_;
     my $waiter = session()->run(@$before);
@@ -117,7 +117,7 @@ for my $place (
 is_deeply($observer->rows('SELECT DISTINCT waited_in, seen FROM log ORDER BY 1'),
     [ [ 'before commit', 0 ], [ 'procedure', 11 ] ], 'procedures go on after it with a new snapshot, and may roll back');
 
-# The same, where the index was begun while the waiter had a snapshot still: in the call's arguments, or before it.
+# The same if CREATE INDEX began while the waiter still had a snapshot: in the call's arguments, or before the call.
 $observer->run(<<'SQL');
 CREATE FUNCTION passes_gate() RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
@@ -131,7 +131,7 @@ sub close_gate { return $gate->run('SELECT pg_advisory_lock(99)') }
 
 sub open_gate { return $gate->run('SELECT pg_advisory_unlock(99)') }
 
-# Does anybody wait for the end of this session's transaction?
+# Does a session wait for the end of this session's transaction?
 sub is_end_awaited {
     my ($session) = @_;
     return $observer->value(<<'SQL', $session->pid);
@@ -139,7 +139,7 @@ SELECT count(*) FROM pg_locks AS t JOIN pg_locks AS w USING (virtualxid) WHERE t
 SQL
 }
 
-# Up to where it is at the gate, and a build waits for its end.
+# Until the session waits at the gate, and CREATE INDEX waits for the session.
 sub overtaken {
     my ($builder, $before, @call) = @_;
     close_gate();
@@ -169,7 +169,7 @@ for my $place (
     [ 'run() with slots',             'two',  [], "CALL advisory.run('await', passes_gate(), 'SELECT count(*) FROM item', '1 min', slots => 2)" ],
 ) {
     my ($name, $held, $before, $call) = @$place;
-    # With the lock on one connection and the build on another no deadlock would be found.
+    # If one connection held the lock and another built the index, the server would find no deadlock.
     for my $builder ($holder, session()) {
         my $what = "index first, $name" . ($builder == $holder ? '' : ', on another connection');
         $holder->run("SELECT $HELD{$held}{take}");
@@ -182,7 +182,7 @@ for my $place (
         my $result = $waiter->finish;
         is($result->{state}, undef, "$what: the waiter gets the lock") or diag($result->{message});
         if (@$before) {
-            # From now on it can be waited for again.
+            # From now on other sessions can wait for it again.
             $waiter->run('SELECT * FROM item');
             is($observer->value(q{SELECT count(*) FROM pg_locks WHERE locktype = 'virtualxid' AND granted AND pid = ?}, $waiter->pid), 1, "$what: its transaction goes on");
             $waiter->run('COMMIT');
@@ -336,7 +336,7 @@ is($late->value("SELECT advisory.try_lock('await', 'a')"), 1, 'the lock can be t
 $late->disconnect;
 
 # ---- What a plain role looks up on the way -----------------------------------------------------------------
-# By its key alone, in a session that has looked up nothing yet: may it see the name that the directory has?
+# By key, in a new session: to decide whether the role may see the name, it has to read catalogs first.
 take();
 my $role = "advisory_await_$$";
 $observer->run("CREATE ROLE $role LOGIN");

@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# What becomes of locks when a process or the whole server ends in the middle of things: a holder that is terminated,
-# a waiter that is taken out of the queue, a backend that dies by SIGKILL, a restart with prepared transactions.
+# Locks when a process or the whole server ends: a holder is terminated, a waiter is cancelled in the queue, a backend dies by
+# SIGKILL, the server restarts with prepared transactions.
 # The crashes happen on a server of their own.
 use strict;
 use warnings;
@@ -62,7 +62,7 @@ for my $end (
     is($next->finish->{value}, 1, 'and goes on');
     $next->value("SELECT advisory.unlock('crash', 'a')");
 
-    # Not holding it any more, a session is safe, and the caller is told.
+    # A session that holds it no more is not terminated, and the caller gets a warning.
     for my $case ([ $holder->pid, qr/PID \d+ does not hold advisory lock "crash\/a"/ ], [ 2**31 - 1, qr/is not a PostgreSQL backend process/ ]) {
         my $result = $observer->query("SELECT advisory.terminate_holder('crash', 'a', ?::int)", $case->[0]);
         is($result->{value}, 0, 'terminate_holder() of somebody else: false');
@@ -71,7 +71,7 @@ for my $end (
     is($holder->value('SELECT 1'), 1, 'and nobody is harmed');
 }
 
-# Whose privileges it takes is the server's rule.
+# The privileges are those of pg_terminate_backend().
 {
     my ($owner, $stranger) = map { "advisory_${_}_$$" } qw(owner stranger);
     $observer->run("CREATE ROLE $owner LOGIN", "CREATE ROLE $stranger LOGIN");
@@ -155,7 +155,7 @@ $holder->run("COMMIT PREPARED 'the gid'");
 is($waiter->finish->{value}, 1, 'its COMMIT PREPARED lets the waiter go on');
 is($holder->value('SELECT count(*) FROM note'), 1, 'and keeps what it wrote');
 
-# Both scopes on one lock cannot be prepared, and nothing of it is left.
+# A transaction with both scopes on one lock cannot be prepared, and leaves no lock.
 my $both = there();
 $both->run('BEGIN', "SELECT advisory.lock('crash', 'both')", "SELECT advisory.xact_lock('crash', 'both')");
 ok($both->query("PREPARE TRANSACTION 'both'")->{state}, 'a transaction with the same lock in both scopes cannot be prepared');

@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# That functions called through the fast-path protocol, which sends arguments without an expression that would tell
-# their types, read them as what they are declared to be. No SQL statement comes that way.
+# Functions called through the fast-path protocol read their arguments by the declared types. That protocol has no expressions
+# that would tell the types, and SQL statements do not use it.
 use strict;
 use warnings;
 use FindBin;
@@ -12,7 +12,7 @@ use Test::More;
 my $database = create_database();
 my $observer = session();
 
-# A connection of our own, since DBD::Pg has no call for it.
+# A connection made by hand, because DBD::Pg does not support this protocol.
 my $socket = IO::Socket::UNIX->new(Peer => "$ENV{PGHOST}/.s.PGSQL.$ENV{PGPORT}") or die "cannot connect: $!\n";
 
 sub send_message {

@@ -1,7 +1,6 @@
 #!/usr/bin/env perl
-# That a wait never ends in false or an error with the lock held: when the grant lands before the waiter gets to
-# handle its timeout or cancel, the server gives it the lock and raises the error all the same. The waiter's process
-# has to be stopped for that moment, which no SQL can do.
+# A wait never ends in false or an error with the lock held. If the lock is granted before the waiter handles its timeout or
+# cancel, the server gives it the lock and still raises the error. The test has to stop the waiter's process at that moment.
 use strict;
 use warnings;
 use FindBin;
@@ -26,8 +25,8 @@ sub held {
 SQL
 }
 
-# Has the waiter wait, stops it, lets it have the lock, interrupts it meanwhile, and lets it go on: what the wait came
-# to. Undefined if the waiter was too slow to be caught in time.
+# Makes the waiter wait, stops its process, releases the lock, interrupts the waiter and continues it. Returns the result of the
+# wait, or undef if the waiter was too slow.
 sub race {
     my ($waiter, $statement, $interrupt) = @_;
     $holder->value("SELECT advisory.lock('race', 'a')");
@@ -45,7 +44,7 @@ sub race {
 
 sub cancel { return $observer->value('SELECT pg_cancel_backend(?)', $_[0]->pid) }
 
-# name, call, settings of the session, what interrupts it, and what has to come of it: in some cases both are right
+# name, call, settings of the session, what interrupts it, and the expected results: in some cases two are right
 my $own = LIMIT_MS . 'ms';
 my @ways = (
     [ 'try, its own timeout',     'try_%s(\'race\', \'a\', \'' . $own . '\')' ],
@@ -59,7 +58,7 @@ my @ways = (
 );
 my %functions = (session => [qw(lock lock_shared)], transaction => [qw(xact_lock xact_lock_shared)]);
 
-# Runs one way so often, and compares what the waiter was told with what it has, while its transaction goes on.
+# Runs one case several times, and compares the waiter's result with what it holds, while its transaction is open.
 sub try_way {
     my ($name, $call, $settings, $interrupt, $in_transaction) = @_;
     my ($wrong, $done, $tried, %ends) = (0, 0, 0);
@@ -112,15 +111,15 @@ for my $case (
     is_deeply($ends, { $end => REPETITIONS }, "session: $name: $end");
 }
 
-# The server's own function in the same race, which says that it is one.
+# The server's own function in the same race, to show that the race happens.
 my $waiter = session()->run("SET lock_timeout = '$own'");
 my ($result, $tried) = (undef, 0);
 $result = race($waiter, "SELECT pg_advisory_lock(advisory.key('race', 'a'))") until $result || $tried++ > 10;
 is($result->{state}, '55P03', 'pg_advisory_lock() ends with an error');
 ok(held($waiter), 'and holds the lock (so the test can fail)');
 
-# When both its own limit and statement_timeout are over before the waiter gets to look, the server reports the lock
-# timeout only. The statement must not go on for that.
+# If both its own timeout and statement_timeout have passed when the waiter looks, the server reports the lock timeout only. The
+# statement must end all the same.
 for my $call ("advisory.try_lock('race', 'a', '$own')", "advisory.try_lock_all('race', ARRAY['a', 'b'], '$own')",
               "advisory.try_xact_lock('race', 'a', '$own')") {
     $waiter = session()->run("SET statement_timeout = '" . 2 * LIMIT_MS . "ms'");

@@ -1,6 +1,5 @@
 #!/usr/bin/env perl
-# What depends on who installs and who looks, on other databases, and on a server whose lock table is full: roles and
-# databases of their own, and a server that is too small.
+# Installing and using the extension in different roles and databases, and on a server whose lock table is full.
 use strict;
 use warnings;
 use FindBin;
@@ -108,7 +107,7 @@ $filler->run(<<'SQL', 'CREATE TABLE filled (upto int)', 'INSERT INTO filled VALU
         END LOOP;
     END $$
 SQL
-# All of them have used everything before: what a session has to look up for the first time takes locks itself.
+# All sessions have used everything before, because a session's first look-ups take locks.
 my @calls = (
     "SELECT advisory.lock('install', 'x')", "SELECT advisory.lock('install', 'x', '1s')", "SELECT advisory.try_lock('install', 'x')",
     "SELECT advisory.try_lock('install', 'x', '1s')", "SELECT advisory.xact_lock('install', 'x')", "SELECT advisory.try_xact_lock('install', 'x')",
@@ -139,7 +138,7 @@ is($watcher->value($_) // '', $_ eq $looks[0] ? $capacity + 1 : $_ eq $looks[3] 
 my $error = $user->query("SELECT advisory.lock('install', 'held', '0')");
 like($error->{state}, qr/^(53200|55P03)$/, 'asked for what is taken, it says so, or that there is no place even to ask');
 
-# With room for some: none of a list that does not fit.
+# If only some locks of a list fit, none is taken.
 sub unfill { $filler->run(map { "SELECT pg_advisory_unlock(1, $_)" } @_) }
 unfill(1 .. 5);
 my $many = "ARRAY(SELECT 'n' || i FROM generate_series(1, 400) i)";

@@ -1,6 +1,5 @@
 #!/usr/bin/env perl
-# That any language computes a key in one line, and the same as the server: the lines below are those that the
-# documentation shows.
+# Any language computes the same key as the server in one line. The lines below are those of the documentation.
 use strict;
 use warnings;
 use utf8;
@@ -60,7 +59,7 @@ my @vectors = (
     [ 'order',   '00000000-0000-0000-0000-000000000001', '-3943673449234501271' ],
 );
 
-# Names of one to three words of whatever a UTF-8 database can hold; the seed is shown, so that a failure can be had again.
+# Names of one to three words of whatever a UTF-8 database can hold; the seed is shown, so that a failure can be repeated.
 my $seed = srand;
 my @alphabet = ('a' .. 'z', 'A' .. 'Z', 0 .. 9, split //, q{:/.-_'"\\$ %{}äßñøЖあ漢字😀🔒𝄞é‍});
 my @random = map { [ random_text(), random_text() ] } 1 .. 100;

@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# Labels of keys: that pg_dump takes them along, that whoever installs the extension can write them, whatever the role is
-# called, and that a locked table or a full lock table does not stand in the view's way. Roles, databases and programs.
+# Labels of keys: pg_dump dumps them, the role that installs the extension can write them, whatever its name is, and the view
+# works if their table is locked or the lock table is full.
 use strict;
 use warnings;
 use FindBin;

@@ -1,7 +1,7 @@
 #!/usr/bin/env perl
-# That an interrupt which arrives after the lock manager has looked for interrupts the last time, but before it returns
-# with the lock, does not end in an error with the lock held. A debugger has to stop the waiter in that moment, where it
-# turns its timers off: it is too short to be met by chance.
+# An interrupt that arrives after the lock manager has checked for interrupts the last time, but before it returns with the lock,
+# does not end in an error with the lock held. A debugger stops the waiter where it turns its timers off, because this moment is
+# too short to be hit by chance.
 use strict;
 use warnings;
 use FindBin;
@@ -10,12 +10,12 @@ use AdvisoryTest;
 use Test::More;
 use Time::HiRes qw(sleep);
 
-# Time enough for the debugger to come.
+# Long enough for the debugger to attach.
 use constant LIMIT_MS => 2500;
 
 plan skip_all => 'gdb is not installed' unless program('gdb');
 
-# Where processes may not be traced (an ordinary user under Yama, some containers), nothing can be shown.
+# Skipped where processes may not be traced (an ordinary user under Yama, some containers).
 sub may_trace {
     my ($pid) = @_;
     my $said = `timeout 30 gdb -q -batch -nx -p $pid -ex detach 2>&1`;
@@ -33,8 +33,7 @@ sub held {
         $waiter->pid);
 }
 
-# A debugger on the waiter, which stops it when it has the lock and is about to turn off its timers, and holds it there
-# until they are over.
+# A debugger that stops the waiter when it has the lock and is about to turn off its timers, until the timers have fired.
 sub stop_late {
     my ($waiter) = @_;
     my $pause = 1.2 * LIMIT_MS / 1000;

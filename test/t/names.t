@@ -1,7 +1,7 @@
 #!/usr/bin/env perl
-# Names that come back in other sessions: on a server whose shared memory nobody has made yet, after the session that
-# made it is gone, after crashes and restarts, from databases in other encodings, and of roles and databases that are no
-# more. It takes servers of its own, crashes, and databases in several encodings.
+# Locks are shown by name in other sessions: on a server where the extension's shared memory does not exist yet, after the
+# session that made it has ended, after crashes and restarts, from databases in other encodings, and for dropped roles and
+# databases.
 use strict;
 use warnings;
 use utf8;
@@ -81,7 +81,7 @@ like(join("\n", map { $_->[0] } @{ $look->rows('SELECT * FROM advisory.wait_tree
     'so does wait_tree()');
 my $error = $look->query("SELECT advisory.lock('names', 'transaction', '10ms')");
 like($error->{message}, qr{"names/transaction"}, 'and the error of a failed wait');
-# Given back and taken anew, it is younger.
+# A lock that is released and taken again has a new time.
 $from = $look->value('SELECT clock_timestamp()');
 $holder->run('COMMIT', "SELECT advisory.unlock('names', 'session')");
 $waiter->finish;
@@ -89,7 +89,7 @@ $holder->run("SELECT advisory.lock('names', 'session')");
 is($look->value(q(SELECT acquired_at >= ? FROM advisory.locks WHERE name = 'session'), $from), 1, 'taken anew, it counts from then');
 $holder->run('SELECT pg_advisory_unlock_all()');
 
-# What other means have released is not shown as held, and what they took next has no times.
+# A lock that was released without the extension is not shown as held, and one taken without it has no times.
 $holder->run("SELECT advisory.lock('names', 'a')", q(SELECT pg_advisory_unlock(advisory.key('names', 'a'))));
 is_deeply(names_of($look, $holder), [], 'released by the built-in: not held');
 $holder->run("SELECT advisory.lock('names', 'a')", 'DISCARD ALL', q(SET client_encoding = 'UTF8'));
@@ -180,11 +180,11 @@ is($look->value('SELECT collisions FROM advisory.directory'), 0, 'and no collisi
         my $session = there();
         is_deeply($session->query("SELECT advisory.try_xact_lock_key($key, label => '$label')")->{warnings}, [], "the label $label is none");
     }
-    # Also where the name would otherwise go into the directory only when the transaction ends.
+    # Also if the name would go into the name table only at the end of the transaction.
     $look->run(q(SELECT advisory.lock_key(advisory.key('names', 'in a transaction'), label => 'label')), 'SELECT pg_advisory_unlock_all()');
     $result = $holder->query(q(SELECT advisory.try_xact_lock('names', 'in a transaction')));
     like("@{ $result->{warnings} }", qr{"names/in a transaction" also has another name\b.*"label"}s, 'a label, and a name in a transaction: a warning');
-    # Behind a label, a name takes its place.
+    # A name replaces a label.
     $holder->value(q(SELECT advisory.lock_key(advisory.key('names', 'behind a label'), label => 'first')));
     is_deeply(names_of($look, $holder), [ [ undef, 'first' ] ], 'a key that was labelled');
     $holder->value(q(SELECT advisory.unlock_key(advisory.key('names', 'behind a label'))));
@@ -196,7 +196,7 @@ is($look->value('SELECT collisions FROM advisory.directory'), 0, 'and no collisi
 
 # ---- Other databases, and those that are gone ------------------------------------------------------------------
 
-# Another database by its encoding; template0 has no locale in its way.
+# A database with another encoding, which template0 permits.
 sub database {
     my ($name, $encoding) = @_;
     $look->run(qq{CREATE DATABASE $name TEMPLATE template0 ENCODING '$encoding' LC_COLLATE 'C' LC_CTYPE 'C'});
@@ -321,7 +321,7 @@ for my $end (
     $holder->value("SELECT advisory.lock('long', repeat('☃', 300))");
     $latin1->value("SELECT advisory.lock('größe', 'é')");
     $koi8->value("SELECT advisory.lock('мир', 'война')");
-    # SQL_ASCII takes the bytes for what they are.
+    # SQL_ASCII does not interpret the bytes.
     $ascii->value("SELECT advisory.lock('größe', 'naïve ☃')");
 
     my $NAMES = 'SELECT namespace, name FROM advisory.locks WHERE pid = ? ORDER BY key';
@@ -345,7 +345,7 @@ for my $end (
     for my $where (sort keys %looks_from) {
         for my $who (sort keys %session) {
             my $rows = $looks_from{$where}->rows($NAMES, $session{$who}->pid);
-            # One order for all, not that of keys.
+            # In one order for all encodings.
             my $sorted = sub { [ sort { ($a->[0] // '') . "/$a->[1]" cmp(($b->[0] // '') . "/$b->[1]") } @{ $_[0] } ] };
             is_deeply($sorted->($rows), $sorted->($shown{$where}{$who}), "names of $who as $where sees them") or diag explain $rows;
         }
@@ -354,13 +354,13 @@ for my $end (
         cmp_ok($looks_from{$where}->value('SELECT count(*) FROM advisory.stats'), '>=', 1, "stats, $where");
     }
     is($latin1->value('SELECT name FROM advisory.stats WHERE pg_column_size(name) > 0'), 'é', 'stats of the LATIN1 database');
-    # What other databases are called, and their prepared transactions, comes in bytes of theirs.
+    # Names of other databases and of their prepared transactions come in those databases' encodings.
     $latin1->run('BEGIN', "SELECT advisory.xact_lock('größe', 'prepared')", "PREPARE TRANSACTION 'gid größe'");
     is($latin1->value('SELECT gid FROM advisory.locks WHERE gid IS NOT NULL'), 'gid größe', 'a gid, where it was given');
     is_deeply($look->rows('SELECT gid, namespace, name FROM advisory.locks WHERE gid IS NOT NULL'), [ [ 'gid gr\xf6\xdfe', 'größe', 'prepared' ] ], 'and from elsewhere');
     is($look->value(q(SELECT who FROM advisory.activity WHERE lock = 'größe/prepared')), 'postgres (prepared gid gr\xf6\xdfe)', 'in activity');
     $latin1->run("ROLLBACK PREPARED 'gid größe'");
-    # A waiter elsewhere, in the tree.
+    # A waiter in another database, in the tree.
     my $blocked = there(application => 'blocked');
     $blocked->start("SELECT advisory.lock('größe', 'naïve ☃')");
     waits($look, $blocked);

@@ -23,7 +23,7 @@ $role_b->run(q(SELECT count(advisory.try_xact_lock('b', i)) FROM generate_series
 $root->run(q(SELECT count(advisory.try_xact_lock('root', i)) FROM generate_series(1, 40) AS i), q(SELECT count(advisory.lock('root held', i)) FROM generate_series(1, 10) AS i));
 is_deeply($look->rows($DIRECTORY), [ [ 150, 0, 0 ] ], 'three roles with fifty names each');
 
-# One unprivileged role without end: it has its quarter, the others keep theirs.
+# An unprivileged role that takes ever new names gets a quarter of the table, and the others keep their names.
 my $flood = there(role => 'flood');
 is($flood->value(q(SELECT count(*) FILTER (WHERE advisory.try_lock('flood', i) AND advisory.unlock('flood', i)) FROM generate_series(1, 2000) AS i)), 2000, 'a flood of names, one after the other');
 cmp_ok(names('flood'), '<=', 50, 'keeps to a quarter');
@@ -50,7 +50,7 @@ $role_a->value(q(SELECT advisory.lock('a', 50)));
 is($look->value(q(SELECT name FROM advisory.locks WHERE pid = ?), $role_a->pid), '50', 'the others go on');
 $role_a->value(q(SELECT advisory.unlock('a', 50)));
 
-# One that may fill it all: what is held or waited for stays.
+# A superuser may fill all of it, but names of locks that are held or awaited stay.
 my $waiter = there(role => 'a');
 $waiter->start(q(SELECT advisory.lock('root held', 1)));
 waits($look, $waiter);

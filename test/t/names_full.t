@@ -11,7 +11,7 @@ use Test::More;
 
 use constant { MORE_THAN_FITS => 1_000_000, SERVERS => 8, NAMES => 20 };
 
-# Changes the memory that is left by a few dozen bytes for each byte.
+# Each byte of this setting changes the memory that is left by a few dozen bytes.
 my $query_size = 1024;
 my ($server, @hogs, $look, $t, $other, $fresh);
 
@@ -24,9 +24,9 @@ sub fill_a_server {
         "track_activity_query_size=$query_size", @settings);
     $look = session(server => $server)->run('CREATE EXTENSION advisory_ext');
     ($t, $other, $fresh, @hogs) = map { session(server => $server) } 1 .. 5;
-    # What every query needs; the views are looked at for the first time when the table is full.
+    # Look up what every query needs. The views are read for the first time when the table is full.
     $_->run('SELECT relname FROM pg_class') for $t, $other, $look;
-    # Shared, so that the second one uses up what is left for holders of locks that are there already.
+    # Shared locks, so that the second session uses up the entries for holders of locks that exist already.
     for my $hog (@hogs) {
         is($hog->query('SELECT count(pg_advisory_lock_shared(i)) FROM generate_series(1, ' . MORE_THAN_FITS . ') AS i')->{state}, '53200',
             "the lock table is full (query size $query_size)");
@@ -34,7 +34,7 @@ sub fill_a_server {
     return spare();
 }
 
-# What a statement comes to.
+# The result of a statement.
 sub outcome {
     my ($session, $statement) = @_;
     my $result = $session->query($statement);
@@ -68,7 +68,7 @@ sub locks_of {
 
 my $NOTICE = qr/^NOTICE: +names of advisory locks are not shared with other sessions for now\b/;
 
-# What must be true however little is left, but for the names.
+# What holds however little memory is left; only names may be missing.
 sub locks_as_ever {
     my ($what) = @_;
     is_deeply([ is_as_built_in("$what, full") ], [ ('53200') x NAMES ], "$what: which is to fail");

@@ -48,14 +48,14 @@ $session->run(qq(DO \$\$ BEGIN FOR i IN 1 .. @{[NAMES]} LOOP PERFORM advisory.xa
 cmp_ok($look->value('SELECT not_stored FROM advisory.directory'), '>', 0, 'names find no memory');
 is($look->value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), 0, 'the locks do not mind');
 
-# The errors that were swallowed at COMMIT must not leave the session deaf.
+# After the errors that were caught at COMMIT the session must still react to interrupts.
 $session->run("SET statement_timeout = @{[TIMEOUT_MS]}");
 my $start = time;
 is($session->query("SELECT pg_sleep(@{[SLEEP_S]})")->{state}, '57014', 'the session can still be cancelled');
 cmp_ok(time - $start, '<', SLEEP_S / 2, 'and in time');
 $session->run('RESET statement_timeout');
 
-# Nor may such an error end the end of a session before its locks are released.
+# Such an error must not keep the end of a session from releasing its locks.
 for my $what ("xact_lock('at exit', 'lock')", "xact_acquire('at exit', 'slot', 2)", "acquire('at exit', 'slots', 2)") {
     my $ends = there()->run('BEGIN', "SELECT advisory.$what");
     leave($look, $ends);
@@ -66,7 +66,7 @@ for my $what ("xact_lock('at exit', 'lock')", "xact_acquire('at exit', 'slot', 2
     $next->disconnect;
 }
 
-# When there is memory again, all is well again.
+# When memory is available again, everything works again.
 unlink $flag;
 wait_until('names are stored again', sub { there()->run("SELECT advisory.xact_lock('after', 'a')"); $look->value("SELECT count(*) FROM advisory.stats WHERE namespace = 'after'") });
 is($look->value("SELECT acquired > 0 FROM advisory.stats WHERE namespace = 'after'"), 1, 'names are stored again');

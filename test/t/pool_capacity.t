@@ -9,7 +9,7 @@ use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Test::More;
 
-# By what is guaranteed. In the smallest pools that are to be exact, it can be 3 percent by chance.
+# Limits by the number of guaranteed locks. In the smallest pools that are to be exact, it can be 3 percent by chance.
 use constant { EXACT_FROM => 1200, LARGE_FROM => 2500, TOLERANCE => 0.02, SMALL_TOLERANCE => 0.03 };
 
 # max_locks_per_transaction/max_connections/max_prepared_transactions
@@ -34,7 +34,7 @@ EXCEPTION WHEN out_of_memory THEN
 END $$
 SQL
 
-# The usual formula, which blogs have.
+# The formula that most articles give.
 my $USUAL = q{SELECT current_setting('max_locks_per_transaction')::int
     * (current_setting('max_connections')::int + current_setting('max_prepared_transactions')::int)};
 
@@ -75,7 +75,7 @@ sub try_pool {
 
     return if $pool ne '64/100/0';
 
-    # What is recommended for this use makes it be nothing to worry about.
+    # With the recommended setting this use would have the status ok.
     $server = own_server("max_locks_per_transaction=$after->{recommended_max_locks_per_transaction}", "max_connections=$connections",
         "max_prepared_transactions=$prepared");
     $look = session(server => $server)->run('CREATE EXTENSION advisory_ext');
@@ -86,7 +86,7 @@ sub try_pool {
     return;
 }
 
-# On older servers other than the main one a few will do.
+# On servers of other versions fewer pools are tried.
 my $version = session()->value('SHOW server_version_num');
 try_pool($_) for @{ $POOLS{ $ENV{ADVISORY_EXT_POOLS} // ($version < 160000 ? 'some' : 'few') } };
 done_testing();

@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# The guard: a session that takes locks without end is stopped before the server's lock table is full, and nobody else is;
-# without it the server's own error comes, and all is well once that session has gone.
+# The guard stops a session that takes ever more locks before the server's lock table is full, and stops no other session.
+# Without the guard the server raises its own error; when that session has ended, everything works again.
 use strict;
 use warnings;
 use FindBin;
@@ -21,7 +21,7 @@ sub takes_until_stopped {
     return $session->query(qq{DO \$\$ DECLARE i bigint := 0; BEGIN LOOP PERFORM $call; i := i + 1; END LOOP; END \$\$});
 }
 
-# What everybody does, and a modest use of locks: none of it is refused.
+# Ordinary statements and a modest number of locks are not refused.
 sub everybody_goes_on {
     my ($what) = @_;
     is($other->value('SELECT count(*) > 0 FROM pg_class'), 1, "$what: queries");
@@ -55,7 +55,7 @@ for my $what (sort keys %calls) {
     if ($what =~ /session|shared|several|^slots$/) {
         ok($used > LIMIT - 1 && $used < LIMIT + 1, "$what: at the limit ($used percent)");
         everybody_goes_on($what);
-        # What it has stays its own, and what it has already it may have again.
+        # The session keeps its locks, and may take again what it holds already.
         if ($what eq 'session-level locks') {
             is($runaway->value(q{SELECT advisory.try_lock('run', 0)}), 1, 'a lock that it has is no more locks');
             is($runaway->query(q{SELECT advisory.try_lock('run', 'new')})->{state}, '53400', 'to ask is refused, too, not answered with false');
@@ -81,7 +81,7 @@ everybody_goes_on('others have filled the pool');
 my $many = session(server => $server);
 is($many->query(q{SELECT count(*) FROM generate_series(1, } . 2 * LOCKS . q{) AS i WHERE advisory.try_lock('many', i)})->{state}, '53400', 'who holds many then is stopped');
 is($many->value(q{SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory'}), LOCKS + 1, 'once it has more than max_locks_per_transaction');
-# What counts is what it really holds through the extension, each lock once.
+# Only locks that the session really holds through the extension count, each of them once.
 my $modest = session(server => $server);
 $modest->run("SELECT count(advisory.lock('modes', i)), count(advisory.lock_shared('modes', i)) FROM generate_series(1, @{[LOCKS - 8]}) AS i");
 is($modest->value(q{SELECT advisory.lock('modes', 'more')}), 1, 'a lock in both modes is one lock');
@@ -107,7 +107,7 @@ everybody_goes_on('a dump and a runaway');
 $dump->run('COMMIT');
 leave($look, $dump, $while);
 
-# Several at once, however they race.
+# Several sessions at once.
 my @runaways = map { session(server => $server) } 1 .. 6;
 $runaways[$_]->start(qq{DO \$\$ DECLARE i bigint := 0; BEGIN LOOP PERFORM advisory.lock('race $_', i); i := i + 1; END LOOP; END \$\$}) for 0 .. $#runaways;
 is($_->finish->{state}, '53400', 'a runaway among others is stopped') for @runaways;
@@ -115,7 +115,7 @@ cmp_ok(pressure('percent_used'), '<', LIMIT + 5, 'close to the limit');
 everybody_goes_on('several runaways');
 leave($look, @runaways);
 
-# Off: the server's own error, and then all is well again.
+# With the guard off the server raises its own error, and then everything works again.
 my $unguarded = session(server => $server)->run('SET advisory_ext.pool_limit = 0');
 is(takes_until_stopped($unguarded, q{advisory.lock('run', i)})->{state}, '53200', 'without the guard the server is out of memory');
 is($other->query(q{SELECT advisory.lock('modest', 'now')})->{state}, '53200', 'for everybody');

@@ -1,7 +1,7 @@
 #!/usr/bin/env perl
-# Memory that one of the lock tables has grown by stays that table's, so what still fits depends on what was held before. That
-# advisory.pressure knows it: after many holders of few locks, after many tables, looked at for the first time then, or in a
-# table that is half full or full; and that the guard stops a session that would fill what is left.
+# Memory that one of the lock tables has grown by stays with that table, so what still fits depends on what was held before.
+# advisory.pressure knows it: after many holders of few locks, after many tables, also if it is read for the first time then, or
+# when the table is half full or full. And the guard stops a session that would fill the rest.
 use strict;
 use warnings;
 use FindBin;
@@ -34,7 +34,7 @@ my ($server, $look);
 
 sub pressure { return $look->dbh->selectrow_hashref('SELECT * FROM advisory.pressure') }
 
-# A server that has just started, and nobody has looked yet.
+# A server that has just started, on which advisory.pressure was not read yet.
 sub restart {
     $look->disconnect if $look;
     $server->ctl('restart', '-m', 'immediate') or die "no restart\n";
@@ -43,7 +43,7 @@ sub restart {
 
 sub look { return $look = session(server => $server) }
 
-# In a full table nothing can be looked up, so they let go first.
+# While the table is full nothing can be looked up, so the sessions release their locks first.
 sub let_go {
     my (@sessions) = @_;
     $_->run('SELECT pg_advisory_unlock_all()') for @sessions;
@@ -51,7 +51,7 @@ sub let_go {
     return;
 }
 
-# So many sessions that hold the same locks, until they leave.
+# Several sessions hold the same locks, and end.
 sub peak {
     my ($times) = @_;
     my @sessions = map { session(server => $server)->run("SELECT count(pg_advisory_lock_shared(i)) FROM generate_series(1, $times) AS i") } 1 .. HOLDERS;
@@ -61,7 +61,7 @@ sub peak {
     return;
 }
 
-# What fits is what was estimated.
+# Compares the estimate with the number of locks that fit.
 sub fits {
     my ($what) = @_;
     my $before = pressure();
@@ -86,7 +86,7 @@ for my $pool ('64/100/0', '20/60/0', '10/20/0') {
     $server = own_server("max_locks_per_transaction=$locks", "max_connections=$connections", "max_prepared_transactions=$prepared");
     look()->run('CREATE EXTENSION advisory_ext');
     my $guaranteed = pressure()->{locks_guaranteed};
-    # From 19 on the tables do not grow, so that nothing of this makes a difference.
+    # From 19 on the tables do not grow, and their history makes no difference.
     my $grows = $look->value('SHOW server_version_num') < 190000;
     my $many = int $guaranteed * ($grows ? 3.6 : 1.8) / HOLDERS;
     my $some = int $guaranteed * ($grows ? 1.2 : 0.5);
@@ -105,7 +105,7 @@ for my $pool ('64/100/0', '20/60/0', '10/20/0') {
     fits("$pool, first seen half full");
     $half->disconnect;
 
-    # To connect takes locks, too; the one that looks comes first.
+    # Connecting takes locks, so the observer connects first.
     restart();
     look();
     my $hog = session(server => $server);

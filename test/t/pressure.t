@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# advisory.pressure counts right however much is held and while it changes, costs the same at any size and nobody else
-# anything, and says so where it cannot be exact.
+# advisory.pressure counts correctly however many locks are held and while they change. It costs the same at any size, costs
+# other sessions nothing, and says when it cannot be exact.
 use strict;
 use warnings;
 use FindBin;
@@ -15,7 +15,7 @@ my $server = own_server('max_locks_per_transaction=1024', 'max_connections=60', 
 my $look = session(server => $server)->run('CREATE EXTENSION advisory_ext');
 my $hog = session(server => $server);
 
-# What is in the lock table in truth: pg_locks has more, and a lock once for each of its holders and modes.
+# The true contents of the lock table. pg_locks has more than that, and shows a lock once for each holder and mode.
 my $TRUE_LOCKS = q{SELECT count(DISTINCT (locktype, database, relation, page, tuple, virtualxid, transactionid::text, classid, objid, objsubid))
     FROM pg_locks WHERE NOT fastpath AND mode NOT LIKE 'SIRead%'};
 my $TRUE_HOLDERS = q{SELECT count(DISTINCT (locktype, database, relation, page, tuple, virtualxid, transactionid::text, classid, objid, objsubid, pid, virtualtransaction))
@@ -82,7 +82,7 @@ $hog->run('BEGIN')->run('SELECT count(pg_advisory_xact_lock(i)) FROM generate_se
 is($look->value(q{SELECT advisory_locks FROM advisory.pressure_by_backend WHERE gid = 'pressure' AND pid IS NULL AND role = current_user}), 10, 'a prepared transaction');
 $hog->run(q{COMMIT PREPARED 'pressure'});
 
-# While others take and release: what stays held is there in every count, and never more than they can have.
+# While other sessions take and release locks, each count has all locks that stay held, and not more than there can be.
 $hog->run('SELECT count(advisory.lock($$stays$$, i)) FROM generate_series(1, 10000) AS i');
 my @churners = map { session(server => $server) } 1 .. CHURNERS;
 $churners[$_]->start(<<"SQL") for 0 .. $#churners;
@@ -109,7 +109,7 @@ is($look->value('SELECT locks_used FROM advisory.pressure'), 10_000, 'and afterw
 $_->disconnect for $hog, $look;
 $server->stop;
 
-# Locks had filled the table before anybody used the extension.
+# The table was full before the extension was used.
 $server = own_server('max_locks_per_transaction=64', 'max_connections=60');
 $look = session(server => $server);
 $hog = session(server => $server);

@@ -1,8 +1,8 @@
 #!/usr/bin/env perl
-# What a load that does not use the extension loses while advisory.pressure is read 100 times a second, with 100,000 locks
-# held; and while the usual query is. The reader is stopped and let go on each second by turns, and a second with it is
-# compared with the two around it, so that what else the machine does counts on both sides. Run by `make bench-pool` it
-# takes a minute each, and says what it found.
+# How much throughput a load without the extension loses while advisory.pressure is read 100 times a second, with 100,000 locks
+# held; and while the usual query is run. The reader is stopped in every other second, and a second with it is compared with the
+# two seconds around it, so that other load on the machine affects both alike. `make bench-pool` runs this for a minute each,
+# and prints the results.
 use strict;
 use warnings;
 use FindBin;
@@ -63,7 +63,7 @@ sub kept_beside {
     return median(@kept);
 }
 
-# The machine may have had something else to do. (Beside the usual query it is never that much.)
+# The machine may be busy, so it tries again. (Beside the usual query the throughput is never that high.)
 my $kept = 0;
 for my $try (1 .. TRIES) {
     $kept = kept_beside('pressure', 'SELECT * FROM advisory.pressure');

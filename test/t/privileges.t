@@ -1,7 +1,6 @@
 #!/usr/bin/env perl
-# That an unprivileged role sees nobody else's names: not in a view, an error, a warning, the context or detail of a
-# deadlock, nor in what of the log is sent to the client; that its own come back to it from other sessions; and that those
-# who may see them do. Sessions of several roles that wait for each other, listening to everything.
+# An unprivileged role sees no names of other roles: not in a view, an error, a warning, the context or detail of a deadlock, nor
+# in log messages that are sent to the client. It sees its own names from other sessions, and roles with the privilege see all.
 use strict;
 use warnings;
 use FindBin;
@@ -21,7 +20,7 @@ sub as { my ($who, @more) = @_; return session(role => $role{$who}, application 
 my $SECRET = 'hush';    # part of every name of a's
 my $HIDDEN = '<insufficient privilege>';
 
-# Everything that a session is told goes in here, what it is told between two statements too.
+# Collects everything that a session receives, also between two statements.
 my @heard;
 local $SIG{__WARN__} = sub { $_[0] =~ /^(?:DEBUG|LOG|INFO|NOTICE|WARNING): / ? push @heard, $_[0] : print {*STDERR} $_[0] };
 
@@ -35,7 +34,7 @@ sub hear {
 
 sub ask { my ($session, @call) = @_; return hear($session, $session->query(@call)) }
 
-# Nothing of the secret came through since the last time.
+# The session has received nothing of the secret since the last check.
 sub learnt_nothing {
     my ($what) = @_;
     cmp_ok(scalar @heard, '>', 0, "$what: something was asked");
@@ -50,7 +49,7 @@ my @VIEWS = map { "SELECT * FROM advisory.$_" } qw(activity locks waits wait_tre
 my $owner = as('a');
 my $stranger = as('b');
 my ($m, $s) = (as('m'), as('s'));
-# All that the server has to say, as far as it sends it to clients.
+# Everything that the server can send to clients.
 $stranger->run('SELECT advisory.key(1::text)', 'SET client_min_messages = debug5', 'SET advisory_ext.leak_after = 0');
 $_->run('SELECT advisory.key(1::text)', 'SET advisory_ext.leak_after = 0') for $m, $s, $owner;
 
@@ -114,12 +113,12 @@ for my $known ($key, $free, -5) {
 $stranger->run('SELECT pg_advisory_unlock_all()');
 learnt_nothing('keys by number');
 
-# With a label of its own, it is told that there is another name, not which.
+# A session with a label of its own learns that there is another name, but not which.
 my $warned = ask($stranger, "SELECT advisory.try_lock_key($free, label => 'mine')");
 like("@{ $warned->{warnings} }", qr/"mine" also has another name.*that of a name that you may not see/s, 'a label for a key that has a name');
 ask($stranger, $_) for @VIEWS;
 {
-    # So it is for others of its role, and while one of them waits for it under a label.
+    # The same for other sessions of its role, and while one of them waits for it under a label.
     my $again = as('b');
     $again->start("SELECT advisory.lock_key($free, label => 'mine')");
     waits($admin, $again);
@@ -163,7 +162,7 @@ $admin->run("ALTER ROLE $role{a} SET deadlock_timeout = '1h'");
     $stranger->run('SELECT pg_advisory_unlock_all()');
     is($patient->finish->{value}, 1, 'the other goes on');
 
-    # The same for one who may know.
+    # The same for a role with the privilege.
     $m->run("SELECT advisory.lock('b', 'third')");
     $patient->start("SELECT advisory.lock('b', 'third')");
     waits($admin, $patient);

@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# That of many sessions which ask at the same moment exactly one gets the lock, round after round, and that a lock
-# keeps a plain read-modify-write from losing anything. It takes many sessions that really run at once.
+# Of many sessions that ask at the same moment exactly one gets the lock, round after round; and under a lock a plain
+# read-modify-write loses no update. The test needs many sessions that really run at once.
 use strict;
 use warnings;
 use FindBin;

@@ -1,6 +1,7 @@
 #!/usr/bin/env perl
-# advisory.run(): never two at once, until what the command did is committed and what it deferred is done; skipped or an
-# error where it is taken; and free again whatever becomes of the command or its session.
+# advisory.run(): two commands never run at the same time, until the effects of the first are committed and its deferred triggers
+# have run. If the lock is taken, the command is skipped or an error is raised. The lock is free afterwards, however the command
+# or its session ends.
 use strict;
 use warnings;
 use FindBin;
@@ -62,7 +63,7 @@ is($result->{value}, 0, 'it waits as long as it is told, and then skips');
 $result = $two->query(run_sql('SELECT 1', q{, timeout => '100 ms', if_busy => 'error'}));
 like($result->{message}, qr/within 100 ms/, 'or says how long it waited');
 
-# Waiting, it keeps nobody from vacuuming; and then it runs.
+# While it waits it does not hold back vacuum; then it runs.
 $two->start(run_sql('INSERT INTO done VALUES ($_$two$_$)', q{, timeout => '1 min'}));
 waits($look, $two);
 is($look->value('SELECT backend_xmin IS NULL AND backend_xid IS NULL FROM pg_stat_activity WHERE pid = ?', $two->pid), 1, 'it waits without a snapshot');
@@ -74,7 +75,7 @@ is_free('after both');
 is($look->value(q{SELECT skipped FROM advisory.stats WHERE namespace = 'jobs' AND name = 'nightly'}), 2, 'what was skipped is counted');
 is($look->value(q{SELECT acquired FROM advisory.stats WHERE namespace = 'jobs' AND name = 'nightly'}), 2, 'and what ran, once each');
 
-# What the command deferred runs at commit, under the lock.
+# Deferred triggers of the command run at commit, under the lock.
 $look->run('TRUNCATE done');
 close_gate();
 $one->start(run_sql('INSERT INTO deferred VALUES ($_$deferred$_$)'));
@@ -86,7 +87,7 @@ is($one->finish->{value}, 1, 'it has run');
 is(done(), 'deferred', 'with what was deferred');
 is_free('after the commit');
 
-# A command that commits keeps the lock all the while.
+# A command that commits keeps the lock until its end.
 $look->run('TRUNCATE done');
 close_gate();
 $one->start(run_sql('CALL in_steps()'));
@@ -98,7 +99,7 @@ is($one->finish->{value}, 1, 'it has run to its end');
 is(done(), 'first step,second step,third step', 'all of its steps');
 is_free('after the last step');
 
-# Errors, cancelling, terminating; also with steps that are committed by then.
+# Errors, cancels and terminations, also after steps that have committed.
 my %ends = (
     'an error'      => sub { return $one->query(run_sql('SELECT 1/0')) },
     'a syntax error' => sub { return $one->query(run_sql('SELEC 1')) },
@@ -120,7 +121,7 @@ for my $what (sort keys %ends) {
     is($two->query(run_sql('SELECT 1'))->{value}, 1, "$what: the next one runs");
 }
 
-# In a transaction block it is kept until that ends; a savepoint's rollback ends it, too.
+# In a transaction block the lock is kept until the block ends, or until a rollback to a savepoint before it.
 $one->run('BEGIN')->run(run_sql('SELECT 1'));
 skips('before COMMIT', $two);
 $one->run('COMMIT');
@@ -150,7 +151,7 @@ is_free('slots');
 is($two->value(q{SELECT advisory.try_acquire('jobs', 'nightly', 2) || ',' || advisory.try_acquire('jobs', 'nightly', 2)}), '1,2', 'all slots are free');
 is($two->value(q{SELECT advisory.unlock_all('jobs')}), 2, 'and back');
 
-# Held by the session already, it is one more.
+# If the session holds the lock already, the job adds a hold.
 $one->run(q{SELECT advisory.lock('jobs', 'nightly')});
 is($one->query(run_sql('SELECT 1'))->{value}, 1, 'a session that has the lock may run');
 is($one->value(q{SELECT advisory.hold_count('jobs', 'nightly')}), 1, 'and has it as before');
@@ -158,7 +159,7 @@ is($one->query(run_sql('SELECT 1/0'))->{state}, '22012', 'also after an error');
 is($one->value(q{SELECT advisory.hold_count('jobs', 'nightly')}), 1, 'it has it');
 $one->run(q{SELECT advisory.unlock('jobs', 'nightly')});
 
-# Each statement of a command sees what those before it did, and what others committed before the lock was had.
+# Each statement of a command sees the effects of the statements before it, and what was committed before the lock was granted.
 $look->run('CREATE TABLE q (i int, w text)');
 for my $way (['at top level', sub { run_sql($_[0]) }], ['in DO', sub { "DO \$d\$ DECLARE ran boolean; BEGIN CALL advisory.run('jobs', 'nightly', \$\$$_[0]\$\$, ran => ran); END \$d\$" }]) {
     my ($where, $call) = @$way;
@@ -191,7 +192,7 @@ is($look->value(q{SELECT acquired FROM advisory.stats WHERE namespace = 'time' A
 $one->run('BEGIN')->run(q{CALL advisory.run('time', 'before', 'SELECT 1')})->run(q{SELECT advisory.xact_lock('time', 'before')})->run('COMMIT');
 is($look->value(q{SELECT acquired FROM advisory.stats WHERE namespace = 'time' AND name = 'before'}), 2, 'before one, too');
 
-# A deadlock's hint names what outlives it; the job's own lock does not.
+# A deadlock's hint names locks that survive the error; the job's lock does not survive it.
 for my $more ('', ', slots => 1') {
     for my $kept (undef, 'kept') {
         my $what = ($more ? 'slot' : 'lock') . ($kept ? ', with another kept' : '');
@@ -215,7 +216,7 @@ for my $more ('', ', slots => 1') {
     }
 }
 
-# Out of memory in the command: the lock does not stay.
+# If the command runs out of memory, the lock is released.
 SKIP: {
     my $prlimit = program('prlimit') or skip 'prlimit is not installed', 1;
     for my $more (6_000, 10_000, 10_064, 10_448) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# Semaphores on a server that has no byte of shared memory left, so that there is nothing by which sessions could wake
-# each other: never more than K inside, in order, and with deadlocks found; only names and instant wake-ups are missing.
+# Semaphores on a server that has no byte of shared memory left, so that sessions cannot wake each other: there are never more
+# than K sessions inside, they are served in order, and deadlocks are found. Only names and instant wake-ups are missing.
 use strict;
 use warnings;
 use FindBin;
@@ -12,11 +12,11 @@ use Time::HiRes qw(sleep time);
 
 use constant { MORE_THAN_FITS => 1_000_000, SERVERS => 8, SESSIONS => 12, SLOTS => 3, HOLDS => 8, LOOKS_MS => 100, FOUND_S => 5 };
 
-# As in names_full.t: changes the memory that is left by a few dozen bytes for each byte.
+# As in names_full.t: each byte of this setting changes the memory that is left by a few dozen bytes.
 my $query_size = 1024;
 my ($server, $look, @sessions);
 
-# A server whose lock table was full once, so that no memory is left for anything else: how many bytes there are.
+# A server whose lock table was full once, so that no memory is left for anything else. Returns the number of bytes left.
 sub fill_a_server {
     $server = own_server('max_locks_per_transaction=10', 'max_connections=30', 'max_prepared_transactions=2', "track_activity_query_size=$query_size");
     $look = session(server => $server)->run('CREATE EXTENSION advisory_ext');
@@ -33,7 +33,7 @@ sub acquires { my ($name, $slots) = @_; return "SELECT advisory.acquire('full', 
 
 sub releases { my ($name) = @_; return "SELECT advisory.release('full', '$name')" }
 
-# Says nothing of the notice that each session has once.
+# Leaves out the notice that each session gets once.
 sub outcome {
     my ($session, $statement) = @_;
     my $result = $session->query($statement);
@@ -57,35 +57,35 @@ SKIP: {
     skip 'from 17 on the server has a registry for such memory', 1 if $look->value(q(SELECT current_setting('server_version_num')::int >= 170000));
     is($left, 0, 'a server with nothing left is found') or skip 'there is none', 1;
 
-    my ($holder, $other, @line) = @sessions[ 0 .. 7 ];
-    # Each has its notice now.
-    is_deeply([ map { outcome($_, "SELECT advisory.try_acquire('full', 'a', 2)") . outcome($_, releases('a')) } @sessions ], [ ('11') x SESSIONS ], 'a slot, and given back');
+    my ($holder, $other, @queue) = @sessions[ 0 .. 7 ];
+    # Each session has got its notice now.
+    is_deeply([ map { outcome($_, "SELECT advisory.try_acquire('full', 'a', 2)") . outcome($_, releases('a')) } @sessions ], [ ('11') x SESSIONS ], 'each session gets a slot and releases it');
     is($look->value('SELECT available FROM advisory.directory'), 0, 'without shared memory');
 
     # ---- In order ---------------------------------------------------------------------------------------------------
 
     is_deeply([ map { outcome($holder, "SELECT advisory.try_acquire('full', 'a', 2)") } 1 .. 3 ], [ 1, 2, undef ], 'K slots');
     is($other->value("SELECT advisory.try_acquire('full', 'a', 2)"), undef, 'none for others');
-    for my $waiter (@line) {
+    for my $waiter (@queue) {
         $waiter->start(acquires('a', 2) . ', extract(epoch FROM clock_timestamp())');
         in_line($waiter);
-        next if $waiter != $line[0];
-        is_deeply($look->rows('SELECT depth, waits_for_pid FROM advisory.waits WHERE pid = ?', $waiter->pid), [ [ 1, $holder->pid ] ], 'waits shows who waits alone');
+        next if $waiter != $queue[0];
+        is_deeply($look->rows('SELECT depth, waits_for_pid FROM advisory.waits WHERE pid = ?', $waiter->pid), [ [ 1, $holder->pid ] ], 'advisory.waits shows the waiter');
         is($look->value('SELECT count(*) FROM advisory.wait_tree()'), 2, 'so does wait_tree()');
     }
-    is_deeply($look->rows('SELECT in_use, waiting, holders FROM advisory.semaphores'), [ [ 2, scalar @line, [ ($holder->pid) x 2 ] ] ], 'semaphores');
-    is($other->value("SELECT advisory.try_acquire('full', 'a', 2)"), undef, 'who tries does not overtake');
+    is_deeply($look->rows('SELECT in_use, waiting, holders FROM advisory.semaphores'), [ [ 2, scalar @queue, [ ($holder->pid) x 2 ] ] ], 'semaphores');
+    is($other->value("SELECT advisory.try_acquire('full', 'a', 2)"), undef, 'try_acquire() does not overtake');
     my ($from, @order, @delays) = ($holder);
-    while (grep { $_->{sth} } @line) {
+    while (grep { $_->{sth} } @queue) {
         my $free = time;
         $from->run(releases('a'));
-        wait_until('somebody is served', sub { grep { $line[$_]{sth} && $line[$_]->is_done } 0 .. $#line }, 10);
-        my ($next) = grep { $line[$_]{sth} && $line[$_]->is_done } 0 .. $#line;
+        wait_until('somebody is served', sub { grep { $queue[$_]{sth} && $queue[$_]->is_done } 0 .. $#queue }, 10);
+        my ($next) = grep { $queue[$_]{sth} && $queue[$_]->is_done } 0 .. $#queue;
         push @order, $next;
-        $from = $line[$next];
+        $from = $queue[$next];
         push @delays, 1000 * ($from->finish->{rows}[0][1] - $free);
     }
-    is_deeply(\@order, [ 0 .. $#line ], 'first come, first served');
+    is_deeply(\@order, [ 0 .. $#queue ], 'first come, first served');
     cmp_ok(median(@delays), '<', 5 * LOOKS_MS, 'soon');
     $_->run('SELECT pg_advisory_unlock_all()') for $from, $holder;
 
@@ -118,7 +118,7 @@ SQL
     is($most, SLOTS, 'never more than ' . SLOTS . ' inside, and as many as that');
     is_deeply($look->rows('SELECT * FROM advisory.semaphores'), [], 'nothing is left');
 
-    # ---- Deadlocks: but for those over several semaphores, of which nobody can say how many slots they have -----------
+    # ---- Deadlocks, except over several semaphores, whose numbers of slots are unknown without shared memory ---------
 
     my ($w, $p, $q) = @sessions;
     $_->run(acquires('z', 2)) for $p, $q;

@@ -14,7 +14,7 @@ my $database = create_database();
 my $look = session();
 my ($h, $t) = (session(application => 'h'), session(application => 't'));
 
-# acquired, contended, failed, timeouts, skipped of a name; nothing for one that has no row.
+# acquired, contended, failed, timeouts, skipped of a name; nothing for a name that advisory.stats does not have.
 sub counts {
     my ($name, $namespace) = @_;
     return $look->rows(q(SELECT acquired, contended, failed, timeouts, skipped FROM advisory.stats
@@ -129,7 +129,7 @@ $t = session(application => 't');
         $t->start("SELECT advisory.lock('stats', '$name', '1h')");
         waits($look, $t);
         my $waiting = $now->();
-        # Not to wait for anything, but to have something to measure.
+        # So that there is a time to measure.
         $look->run("SELECT pg_sleep($pause)");
         my $still = $now->();
         $h->value("SELECT advisory.unlock('stats', '$name')");

@@ -1,7 +1,6 @@
 #!/usr/bin/env perl
-# How long a timeout takes beside the server's own lock_timeout, what an error says of the holder and to whom, and
-# that ten thousand timed-out tries leave nothing behind: times, pids and a process's memory, which no expected
-# output can hold.
+# How long a timeout takes compared with the server's lock_timeout, what an error tells which role about the holder, and that
+# ten thousand tries that time out leave nothing behind. Times, pids and memory do not fit into expected output.
 use strict;
 use warnings;
 use FindBin;
@@ -66,11 +65,11 @@ is($error->{constraint}, 'b', 'its constraint field is the name');
 like($error->{hint}, qr/advisory\.holders\('a', 'b'\).*advisory\.terminate_holder\('a', 'b', $pid\)/, 'the hint says how to look and to act');
 is_deeply($waiter->rows("SELECT pid FROM advisory.holders('a', 'b')"), [ [$pid] ], 'and so it is');
 
-# A hint is to be pasted; a quote in the name must not break out of it.
+# The hint's statement can be pasted, also with a quote in the name.
 $holder->value(q{SELECT advisory.lock('it''s', 'a\b')});
 $error = $waiter->query(q{SELECT advisory.lock('it''s', 'a\b', '0')});
 my ($statement) = $error->{hint} =~ /(SELECT \* FROM advisory\.holders\(.*?\))\. /;
-# (But for the time that it has been held, each time it is the same.)
+# (Only the time for which it has been held differs.)
 is_deeply($waiter->rows($statement =~ s/\*/pid, mode, acquired_at/r), $waiter->rows(q{SELECT pid, mode, acquired_at FROM advisory.holders('it''s', 'a\b')}),
     "a hint's statement can be pasted") or diag($error->{hint});
 

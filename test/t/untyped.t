@@ -1,5 +1,5 @@
 #!/usr/bin/env perl
-# That the calls of drivers resolve to the function that was meant: node-postgres and psycopg send parameters
+# Calls of drivers resolve to the intended function: node-postgres and psycopg send parameters
 # without a type over the extended protocol, JDBC sends varchar and bigint, psycopg 3 the smallest integer type that
 # fits. A literal in psql goes another way.
 use strict;
