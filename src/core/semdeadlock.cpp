@@ -42,38 +42,6 @@ static constexpr int NO_EDGE = -1;
 namespace
 {
 
-/* An array that grows, of what can be copied byte by byte. */
-template <typename T>
-class Array
-{
-public:
-	/* May ereport (out of memory). */
-	int			add(const T &item)
-	{
-		if (count == capacity)
-		{
-			capacity = Max(2 * capacity, 16);
-
-			Size		bytes = sizeof(T) * capacity;
-
-			items = static_cast<T *>(items == nullptr ? palloc(bytes) : repalloc_huge(items, bytes));
-		}
-		items[count] = item;
-		return count++;
-	}
-
-	T		   &operator[](int i) const noexcept
-	{
-		return items[i];
-	}
-
-	int			count = 0;
-
-private:
-	T		   *items = nullptr;
-	int			capacity = 0;
-};
-
 /* What a session waits for: a lock, or one of so many slots of a semaphore. */
 struct Target
 {
@@ -112,44 +80,6 @@ struct KnownTarget
 	Target		target;
 	int			node;
 	LockEntries entries;
-};
-
-class Search
-{
-public:
-	/* before: an earlier search of this session, or null. */
-	Search(const Target &mine, const Search *before);
-
-	/* Is this session dead?  Would it help if it gave up: do all that it waits for wait for it in turn? */
-	bool		am_i_in_cycle();
-
-	/* Do all that are dead wait as they did? */
-	bool		is_unchanged() const;
-
-	/* The dead that this session waits for, from itself on; palloc'd. */
-	char	   *describe() const;
-
-private:
-	int			node_of_session(const LockEntry &session);
-	int			node_of_semaphore(const Target &target);
-	int			add_node(const Node &node);
-	bool		may_be_dead(const Node &node) const noexcept;
-	KnownTarget *known_target(const Target &target, bool *is_new);
-	void		add_edge(int from, int to);
-	void		make_live(int node);
-	bool		is_needed(int node) const noexcept;
-	void		expand(int node);
-	void		expand_semaphore(int node);
-	void		expand_lock_wait(int node);
-	bool	   *mark(bool with_waiters) const;
-	void		describe_wait(StringInfo out, const Node &session) const;
-
-	const Search *before;
-	int		   *by_process;		/* a session's node, by its proc_number; 0 if it has none: node 0 is this session */
-	HTAB	   *targets = nullptr;
-	Array<Node> nodes;
-	Array<Edge> edges;
-	Array<int>	pending;		/* nodes to be expanded, the last first */
 };
 
 }								/* anonymous namespace */
@@ -195,169 +125,6 @@ is_same_wait(const Node &a, const Node &b) noexcept
 		a.since == b.since;
 }
 
-Search::Search(const Target &mine, const Search *before)
-	: before(before),
-	  by_process(static_cast<int *>(palloc0(sizeof(int) * ProcGlobal->allProcCount)))
-{
-	Node		me = {};
-
-	/* This session knows what it waits for, also where others cannot. */
-	me.is_session = true;
-	me.proc_number = my_number();
-	me.pid = MyProcPid;
-	me.target = mine;
-	add_node(me);
-}
-
-/* ---- Nodes and edges ---- */
-
-int
-Search::add_node(const Node &node)
-{
-	int			number = nodes.add(node);
-
-	nodes[number].first_from = NO_EDGE;
-	pending.add(number);
-	return number;
-}
-
-bool
-Search::may_be_dead(const Node &node) const noexcept
-{
-	if (before == nullptr)
-		return true;
-
-	int			earlier = before->by_process[node.proc_number];
-
-	return earlier != 0 && !before->nodes[earlier].is_live && is_same_wait(before->nodes[earlier], node);
-}
-
-int
-Search::node_of_session(const LockEntry &session)
-{
-	Node		node = {};
-
-	/* A prepared transaction has no place in the array. */
-	if (session.pid == 0)
-		return LIVE;
-	if (session.leader_number == my_number())
-		return ME;
-	if (by_process[session.leader_number] != 0)
-		return by_process[session.leader_number];
-	node.is_session = true;
-	node.proc_number = session.leader_number;
-	node.pid = session_pid(session);
-	if (!read_session_wait(&node) || !may_be_dead(node))
-		return LIVE;
-	by_process[node.proc_number] = add_node(node);
-	return by_process[node.proc_number];
-}
-
-KnownTarget *
-Search::known_target(const Target &target, bool *is_new)
-{
-	HASHCTL		control = {};
-	bool		found;
-
-	if (targets == nullptr)
-	{
-		control.keysize = sizeof(Target);
-		control.entrysize = sizeof(KnownTarget);
-		control.hcxt = CurrentMemoryContext;
-		targets = hash_create("advisory_ext awaited locks", 16, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	}
-
-	auto	   *known = static_cast<KnownTarget *>(hash_search(targets, &target, HASH_ENTER, &found));
-
-	*is_new = !found;
-	return known;
-}
-
-int
-Search::node_of_semaphore(const Target &target)
-{
-	bool		is_new;
-	KnownTarget *known = known_target(target, &is_new);
-
-	if (is_new)
-	{
-		Node		node = {};
-
-		node.target = target;
-		known->node = add_node(node);
-	}
-	return known->node;
-}
-
-void
-Search::add_edge(int from, int to)
-{
-	int			edge = edges.add(Edge{from, to, nodes[to].first_from});
-
-	nodes[to].first_from = edge;
-	nodes[from].edge_count++;
-}
-
-/* With all that follows from it. */
-void
-Search::make_live(int node)
-{
-	Array<int>	found;
-
-	found.add(node);
-	while (found.count > 0)
-	{
-		Node	   &live = nodes[found[--found.count]];
-
-		if (live.is_live)
-			continue;
-		live.is_live = true;
-		for (int i = live.first_from; i != NO_EDGE; i = edges[i].next_from)
-		{
-			if (--nodes[edges[i].from].missing == 0)
-				found.add(edges[i].from);
-		}
-	}
-}
-
-/* ---- The search ---- */
-
-/* Is there one that would not be known to be live without this one? */
-bool
-Search::is_needed(int node) const noexcept
-{
-	for (int i = nodes[node].first_from; i != NO_EDGE; i = edges[i].next_from)
-	{
-		if (!nodes[edges[i].from].is_live)
-			return true;
-	}
-	return node == ME;
-}
-
-/* It needs one live holder, or a free slot. */
-void
-Search::expand_semaphore(int node)
-{
-	DecodedTag	tag = decode_tag(nodes[node].target.tag);
-	int			slots = nodes[node].target.slots;
-
-	nodes[node].missing = 1;
-	for (int slot = 1; slot <= slots; slot++)
-	{
-		LockEntry	holder;
-		int			blocker = LIVE;
-
-		if (slot % 64 == 0)
-			CHECK_FOR_INTERRUPTS();
-		if (read_holder(slot_tag(tag.database, tag.key, slot), &holder))
-			blocker = node_of_session(holder);
-		if (blocker == LIVE || nodes[blocker].is_live)
-			return make_live(node);
-		if (nodes[node].edge_count == 0 || edges[edges.count - 1].to != blocker)
-			add_edge(node, blocker);
-	}
-}
-
 /* Do all that are in the waiter's way stand in this one's, too? */
 static bool
 covers(const LockEntry &ahead, const LockEntry &waiter)
@@ -366,135 +133,6 @@ covers(const LockEntry &ahead, const LockEntry &waiter)
 
 	return (method->conflictTab[waiter.lockmode] & ~method->conflictTab[ahead.lockmode]) == 0;
 }
-
-/* It needs all of them. */
-void
-Search::expand_lock_wait(int node)
-{
-	bool		is_new;
-	KnownTarget *known = known_target(nodes[node].target, &is_new);
-	int			waiter = 0;
-
-	if (is_new)
-		known->entries = read_lock(nodes[node].target.tag);
-
-	const LockEntries &entries = known->entries;
-
-	while (waiter < entries.count &&
-		   (entries.entries[waiter].granted || entries.entries[waiter].proc_number != nodes[node].proc_number))
-		waiter++;
-	if (waiter == entries.count)
-		return make_live(node);
-
-	visit_blockers(entries, 0, waiter, [&](int i) {
-		int			blocker = node_of_session(entries.entries[i]);
-
-		if (blocker != LIVE && !nodes[blocker].is_live)
-		{
-			add_edge(node, blocker);
-			nodes[node].missing++;
-		}
-		/* What one further ahead waits for it waits for through this one. */
-		return entries.entries[i].granted || blocker == LIVE || !covers(entries.entries[i], entries.entries[waiter]);
-	});
-	if (nodes[node].missing == 0)
-		make_live(node);
-}
-
-void
-Search::expand(int node)
-{
-	nodes[node].is_expanded = true;
-	nodes[node].first_edge = edges.count;
-	if (!nodes[node].is_session)
-		expand_semaphore(node);
-	else if (nodes[node].target.slots > 0)
-	{
-		int			semaphore = node_of_semaphore(nodes[node].target);
-
-		if (nodes[semaphore].is_live)
-			return make_live(node);
-		nodes[node].missing = 1;
-		add_edge(node, semaphore);
-	}
-	else
-		expand_lock_wait(node);
-
-	/* The first is to be looked at first. */
-	for (int i = nodes[node].edge_count - 1; i >= 0; i--)
-		pending.add(edges[nodes[node].first_edge + i].to);
-}
-
-/*
- * Mark the dead that this session waits for, itself included; or with_waiters those that wait for
- * it.  palloc'd.
- */
-bool *
-Search::mark(bool with_waiters) const
-{
-	auto	   *marks = static_cast<bool *>(palloc0(sizeof(bool) * nodes.count));
-	Array<int>	found;
-	auto		visit = [&](int node) {
-		if (nodes[node].is_live || marks[node])
-			return;
-		marks[node] = true;
-		found.add(node);
-	};
-
-	visit(ME);
-	while (found.count > 0)
-	{
-		const Node	node = nodes[found[--found.count]];
-
-		for (int i = node.first_from; with_waiters && i != NO_EDGE; i = edges[i].next_from)
-			visit(edges[i].from);
-		for (int i = 0; !with_waiters && i < node.edge_count; i++)
-			visit(edges[node.first_edge + i].to);
-	}
-	return marks;
-}
-
-bool
-Search::am_i_in_cycle()
-{
-	while (pending.count > 0 && !nodes[ME].is_live)
-	{
-		int			node = pending[--pending.count];
-
-		CHECK_FOR_INTERRUPTS();
-		if (!nodes[node].is_expanded && !nodes[node].is_live && is_needed(node))
-			expand(node);
-	}
-	if (nodes[ME].is_live)
-		return false;
-
-	const bool *blockers = mark(false);
-	const bool *waiters = mark(true);
-
-	for (int i = 0; i < nodes.count; i++)
-	{
-		if (blockers[i] && !waiters[i])
-			return false;
-	}
-	return true;
-}
-
-bool
-Search::is_unchanged() const
-{
-	const bool *blockers = mark(false);
-
-	for (int i = ME + 1; i < nodes.count; i++)
-	{
-		Node		now = nodes[i];
-
-		if (blockers[i] && now.is_session && (!read_session_wait(&now) || !is_same_wait(now, nodes[i])))
-			return false;
-	}
-	return true;
-}
-
-/* ---- For people ---- */
 
 static bool
 contains(const int *pids, int count, int pid) noexcept
@@ -507,56 +145,346 @@ contains(const int *pids, int count, int pid) noexcept
 	return false;
 }
 
-/* One line. */
-void
-Search::describe_wait(StringInfo out, const Node &session) const
+namespace
 {
-	const Target &target = session.target;
-	const Node &node = target.slots > 0 ? nodes[edges[session.first_edge].to] : session;
-	int			pids[DESCRIBED_BLOCKERS];
-	int			count = 0;
-	bool		is_cut = false;
 
-	for (int i = 0; i < node.edge_count && !is_cut; i++)
+class Search
+{
+public:
+	/* before: an earlier search of this session, or null. */
+	Search(const Target &mine, const Search *before)
+		: before(before),
+		  by_process(static_cast<int *>(palloc0(sizeof(int) * ProcGlobal->allProcCount)))
 	{
-		int			pid = nodes[edges[node.first_edge + i].to].pid;
+		Node		me = {};
 
-		if (contains(pids, count, pid))
-			continue;
-		is_cut = count == DESCRIBED_BLOCKERS;
-		if (!is_cut)
-			pids[count++] = pid;
+		/* This session knows what it waits for, also where others cannot. */
+		me.is_session = true;
+		me.proc_number = my_number();
+		me.pid = MyProcPid;
+		me.target = mine;
+		add_node(me);
 	}
 
-	appendStringInfo(out, "%sProcess %d waits for ", out->len > 0 ? "\n" : "", session.pid);
-	if (target.slots > 0)
-		appendStringInfo(out, target.slots == 1 ? "the only slot of " : "one of the %d slots of ", target.slots);
-	else
-		appendStringInfo(out, "%s on ", GetLockmodeName(DEFAULT_LOCKMETHOD, session.lockmode));
-	DescribeLockTag(out, &target.tag);
-	for (int i = 0; i < count; i++)
-		appendStringInfo(out, "%s%d",
-						 i > 0 ? ", " : count > 1 ? "; blocked by processes " : "; blocked by process ", pids[i]);
-	appendStringInfoString(out, is_cut ? " and others." : ".");
-}
-
-char *
-Search::describe() const
-{
-	const bool *blockers = mark(false);
-	StringInfoData out;
-	int			described = 0;
-
-	initStringInfo(&out);
-	for (int i = 0; i < nodes.count; i++)
+	/* Is this session dead, and would it help if it gave up: do all that it waits for wait for it in turn? */
+	bool		am_i_in_cycle()
 	{
-		if (blockers[i] && nodes[i].is_session && described++ < DESCRIBED_WAITS)
-			describe_wait(&out, nodes[i]);
+		while (pending.count > 0 && !nodes[ME].is_live)
+		{
+			int			node = pending[--pending.count];
+
+			CHECK_FOR_INTERRUPTS();
+			if (!nodes[node].is_expanded && !nodes[node].is_live && is_needed(node))
+				expand(node);
+		}
+		if (nodes[ME].is_live)
+			return false;
+
+		const bool *blockers = mark_blockers();
+		const bool *waiters = mark_waiters();
+
+		for (int i = 0; i < nodes.count; i++)
+		{
+			if (blockers[i] && !waiters[i])
+				return false;
+		}
+		return true;
 	}
-	if (described > DESCRIBED_WAITS)
-		appendStringInfo(&out, "\n%d more wait in turn.", described - DESCRIBED_WAITS);
-	return out.data;
-}
+
+	/* Do all that it waits for wait as they did? */
+	bool		is_unchanged() const
+	{
+		const bool *blockers = mark_blockers();
+
+		for (int i = ME + 1; i < nodes.count; i++)
+		{
+			Node		now = nodes[i];
+
+			if (blockers[i] && now.is_session && (!read_session_wait(&now) || !is_same_wait(now, nodes[i])))
+				return false;
+		}
+		return true;
+	}
+
+	/* The waits of the cycle, this session's first; palloc'd. */
+	char	   *describe() const
+	{
+		const bool *blockers = mark_blockers();
+		StringInfoData out;
+		int			described = 0;
+
+		initStringInfo(&out);
+		for (int i = 0; i < nodes.count; i++)
+		{
+			if (blockers[i] && nodes[i].is_session && described++ < DESCRIBED_WAITS)
+				describe_wait(&out, nodes[i]);
+		}
+		if (described > DESCRIBED_WAITS)
+			appendStringInfo(&out, "\n%d more wait in turn.", described - DESCRIBED_WAITS);
+		return out.data;
+	}
+
+private:
+	int			add_node(const Node &node)
+	{
+		int			number = nodes.add(node);
+
+		nodes[number].first_from = NO_EDGE;
+		pending.add(number);
+		return number;
+	}
+
+	/* Was it dead before, with the very same wait? */
+	bool		may_be_dead(const Node &node) const noexcept
+	{
+		if (before == nullptr)
+			return true;
+
+		int			earlier = before->by_process[node.proc_number];
+
+		return earlier != 0 && !before->nodes[earlier].is_live && is_same_wait(before->nodes[earlier], node);
+	}
+
+	/* The node of a session's lock group, or LIVE. */
+	int			node_of_session(const LockEntry &session)
+	{
+		Node		node = {};
+
+		/* A prepared transaction has no place in the array. */
+		if (session.pid == 0)
+			return LIVE;
+		if (session.leader_number == my_number())
+			return ME;
+		if (by_process[session.leader_number] != 0)
+			return by_process[session.leader_number];
+		node.is_session = true;
+		node.proc_number = session.leader_number;
+		node.pid = session_pid(session);
+		if (!read_session_wait(&node) || !may_be_dead(node))
+			return LIVE;
+		by_process[node.proc_number] = add_node(node);
+		return by_process[node.proc_number];
+	}
+
+	KnownTarget*known_target(const Target &target, bool *is_new)
+	{
+		HASHCTL		control = {};
+		bool		found;
+
+		if (targets == nullptr)
+		{
+			control.keysize = sizeof(Target);
+			control.entrysize = sizeof(KnownTarget);
+			control.hcxt = CurrentMemoryContext;
+			targets = hash_create("advisory_ext awaited locks", 16, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+		}
+
+		auto	   *known = static_cast<KnownTarget *>(hash_search(targets, &target, HASH_ENTER, &found));
+
+		*is_new = !found;
+		return known;
+	}
+
+	int			node_of_semaphore(const Target &target)
+	{
+		bool		is_new;
+		KnownTarget *known = known_target(target, &is_new);
+
+		if (is_new)
+		{
+			Node		node = {};
+
+			node.target = target;
+			known->node = add_node(node);
+		}
+		return known->node;
+	}
+
+	void		add_edge(int from, int to)
+	{
+		int			edge = edges.add(Edge{from, to, nodes[to].first_from});
+
+		nodes[to].first_from = edge;
+		nodes[from].edge_count++;
+	}
+
+	/* With all that follows from it. */
+	void		make_live(int node)
+	{
+		List<int>	found;
+
+		found.add(node);
+		while (found.count > 0)
+		{
+			Node	   &live = nodes[found[--found.count]];
+
+			if (live.is_live)
+				continue;
+			live.is_live = true;
+			for (int i = live.first_from; i != NO_EDGE; i = edges[i].next_from)
+			{
+				if (--nodes[edges[i].from].missing == 0)
+					found.add(edges[i].from);
+			}
+		}
+	}
+
+	/* Is there one that would not be known to be live without this one? */
+	bool		is_needed(int node) const noexcept
+	{
+		for (int i = nodes[node].first_from; i != NO_EDGE; i = edges[i].next_from)
+		{
+			if (!nodes[edges[i].from].is_live)
+				return true;
+		}
+		return node == ME;
+	}
+
+	/* It needs one live holder, or a free slot. */
+	void		expand_semaphore(int node)
+	{
+		DecodedTag	tag = decode_tag(nodes[node].target.tag);
+		int			slots = nodes[node].target.slots;
+
+		nodes[node].missing = 1;
+		for (int slot = 1; slot <= slots; slot++)
+		{
+			LockEntry	holder;
+			int			blocker = LIVE;
+
+			if (slot % 64 == 0)
+				CHECK_FOR_INTERRUPTS();
+			if (read_holder(slot_tag(tag.database, tag.key, slot), &holder))
+				blocker = node_of_session(holder);
+			if (blocker == LIVE || nodes[blocker].is_live)
+				return make_live(node);
+			if (nodes[node].edge_count == 0 || edges[edges.count - 1].to != blocker)
+				add_edge(node, blocker);
+		}
+	}
+
+	/* It needs all of them. */
+	void		expand_lock_wait(int node)
+	{
+		bool		is_new;
+		KnownTarget *known = known_target(nodes[node].target, &is_new);
+		int			waiter = 0;
+
+		if (is_new)
+			known->entries = read_lock(nodes[node].target.tag);
+
+		const LockEntries &entries = known->entries;
+
+		while (waiter < entries.count &&
+			   (entries.entries[waiter].granted || entries.entries[waiter].proc_number != nodes[node].proc_number))
+			waiter++;
+		if (waiter == entries.count)
+			return make_live(node);
+
+		visit_blockers(entries, 0, waiter, [&](int i) {
+			int			blocker = node_of_session(entries.entries[i]);
+
+			if (blocker != LIVE && !nodes[blocker].is_live)
+			{
+				add_edge(node, blocker);
+				nodes[node].missing++;
+			}
+			/* What one further ahead waits for it waits for through this one. */
+			return entries.entries[i].granted || blocker == LIVE || !covers(entries.entries[i], entries.entries[waiter]);
+		});
+		if (nodes[node].missing == 0)
+			make_live(node);
+	}
+
+	/* Find out what it waits for. */
+	void		expand(int node)
+	{
+		nodes[node].is_expanded = true;
+		nodes[node].first_edge = edges.count;
+		if (!nodes[node].is_session)
+			expand_semaphore(node);
+		else if (nodes[node].target.slots > 0)
+		{
+			int			semaphore = node_of_semaphore(nodes[node].target);
+
+			if (nodes[semaphore].is_live)
+				return make_live(node);
+			nodes[node].missing = 1;
+			add_edge(node, semaphore);
+		}
+		else
+			expand_lock_wait(node);
+
+		/* The first is to be looked at first. */
+		for (int i = nodes[node].edge_count - 1; i >= 0; i--)
+			pending.add(edges[nodes[node].first_edge + i].to);
+	}
+
+	/* Mark the dead that this session waits for, itself included. */
+	bool	   *mark_blockers() const
+	{
+		return mark_reachable(nodes.count, ME, [this](int node, auto visit) {
+			for (int i = nodes[node].first_edge; i < nodes[node].first_edge + nodes[node].edge_count; i++)
+			{
+				if (!nodes[edges[i].to].is_live)
+					visit(edges[i].to);
+			}
+		});
+	}
+
+	/* The other way round: itself, and the dead that wait for it. */
+	bool	   *mark_waiters() const
+	{
+		return mark_reachable(nodes.count, ME, [this](int node, auto visit) {
+			for (int i = nodes[node].first_from; i != NO_EDGE; i = edges[i].next_from)
+			{
+				if (!nodes[edges[i].from].is_live)
+					visit(edges[i].from);
+			}
+		});
+	}
+
+	/* One line. */
+	void		describe_wait(StringInfo out, const Node &session) const
+	{
+		const Target &target = session.target;
+		const Node &node = target.slots > 0 ? nodes[edges[session.first_edge].to] : session;
+		int			pids[DESCRIBED_BLOCKERS];
+		int			count = 0;
+		bool		is_cut = false;
+
+		for (int i = 0; i < node.edge_count && !is_cut; i++)
+		{
+			int			pid = nodes[edges[node.first_edge + i].to].pid;
+
+			if (contains(pids, count, pid))
+				continue;
+			is_cut = count == DESCRIBED_BLOCKERS;
+			if (!is_cut)
+				pids[count++] = pid;
+		}
+
+		appendStringInfo(out, "%sProcess %d waits for ", out->len > 0 ? "\n" : "", session.pid);
+		if (target.slots > 0)
+			appendStringInfo(out, target.slots == 1 ? "the only slot of " : "one of the %d slots of ", target.slots);
+		else
+			appendStringInfo(out, "%s on ", GetLockmodeName(DEFAULT_LOCKMETHOD, session.lockmode));
+		DescribeLockTag(out, &target.tag);
+		for (int i = 0; i < count; i++)
+			appendStringInfo(out, "%s%d",
+							 i > 0 ? ", " : count > 1 ? "; blocked by processes " : "; blocked by process ", pids[i]);
+		appendStringInfoString(out, is_cut ? " and others." : ".");
+	}
+
+	const Search *before;
+	int		   *by_process;		/* a session's node, by its proc_number; 0 if it has none: node 0 is this session */
+	HTAB	   *targets = nullptr;
+	List<Node>	nodes;
+	List<Edge>	edges;
+	List<int>	pending;		/* nodes to be expanded, the last first */
+};
+
+}								/* anonymous namespace */
 
 /* ---- The check ---- */
 

@@ -47,7 +47,6 @@ struct LockEntries
 	LockEntry  *entries;
 	int			count;
 	int		   *blockers;		/* pids; 0 stands for a prepared transaction */
-	int			blocker_count;
 	bool		has_prepared;
 };
 

@@ -40,6 +40,7 @@ public:
 			if (!found->entries[i].granted)
 				find_for(i);
 		}
+		found->blockers = pids.items;
 		hash_destroy(awaited);
 	}
 
@@ -47,12 +48,11 @@ private:
 	int			index_awaited_locks();
 	void		index_holders();
 	void		find_for(int waiter);
-	void		add(int pid);
 
 	LockEntries *found;
 	HTAB	   *awaited = nullptr;
 	int		   *next_holder = nullptr;
-	int			capacity = 0;
+	List<int>	pids;
 };
 
 }								/* anonymous namespace */
@@ -133,29 +133,13 @@ BlockerFinder::index_holders()
 	}
 }
 
-void
-BlockerFinder::add(int pid)
-{
-	if (found->blocker_count == capacity)
-	{
-		capacity = Max(2 * capacity, FIRST_BLOCKERS);
-
-		Size		bytes = sizeof(int) * capacity;
-
-		found->blockers = static_cast<int *>(found->blockers == nullptr
-											 ? palloc(bytes)
-											 : repalloc_huge(found->blockers, bytes));
-	}
-	found->blockers[found->blocker_count++] = pid;
-}
-
 static LOCKMASK
 conflicts_of(const LockEntry &entry)
 {
 	return GetLockTagsMethodTable(&entry.tag)->conflictTab[entry.lockmode];
 }
 
-bool
+static bool
 is_same_group(const LockEntry &a, const LockEntry &b) noexcept
 {
 	return a.leader_pid == b.leader_pid && a.leader_pid != 0;
@@ -182,11 +166,11 @@ BlockerFinder::find_for(int waiter)
 	LOCKTAG		tag = awaited_tag(entry.tag);
 	auto	   *lock = static_cast<AwaitedLock *>(hash_search(awaited, &tag, HASH_FIND, nullptr));
 
-	entry.first_blocker = found->blocker_count;
+	entry.first_blocker = pids.count;
 	for (int i = lock->first_holder; i != NO_HOLDER; i = next_holder[i])
 	{
 		if (holds_in_the_way(found->entries[i], entry))
-			add(found->entries[i].leader_pid);
+			pids.add(found->entries[i].leader_pid);
 	}
 
 	/* Those ahead in the queue, unless they were already named as holders. */
@@ -198,9 +182,9 @@ BlockerFinder::find_for(int waiter)
 	for (; ahead < waiter; ahead++)
 	{
 		if (is_in_the_way(found->entries[ahead], entry))
-			add(found->entries[ahead].leader_pid);
+			pids.add(found->entries[ahead].leader_pid);
 	}
-	entry.blocker_count = found->blocker_count - entry.first_blocker;
+	entry.blocker_count = pids.count - entry.first_blocker;
 }
 
 void

@@ -12,13 +12,11 @@
 #ifndef ADVISORY_EXT_SERVER_WAITGRAPH_H
 #define ADVISORY_EXT_SERVER_WAITGRAPH_H
 
+#include "base/list.h"
 #include "server/locktable.h"
 
 namespace advisory
 {
-
-/* Is this entry's session or prepared transaction another member of the same lock group, or the same? */
-bool		is_same_group(const LockEntry &a, const LockEntry &b) noexcept;
 
 /*
  * Is other, which holds the same lock or is ahead in its queue, in the waiter's
@@ -42,7 +40,14 @@ void		find_all_blockers(LockEntries *found);
 template <typename Visit>
 void		visit_blockers(const LockEntries &entries, int first, int waiter, Visit visit);
 
-/* ---- implementation of the template ---- */
+/*
+ * Mark each node of a graph that can be reached from one of them, itself included.  next(node, visit) calls
+ * visit(other) for each that is one step away.  palloc'd.  May ereport (out of memory).
+ */
+template <typename Next>
+bool	   *mark_reachable(int count, int start, Next next);
+
+/* ---- implementation of the templates ---- */
 
 template <typename Visit>
 void
@@ -71,6 +76,24 @@ visit_blockers(const LockEntries &entries, int first, int waiter, Visit visit)
 		if (is_in_the_way(all[i], wait) && !visit(i))
 			return;
 	}
+}
+
+template <typename Next>
+bool *
+mark_reachable(int count, int start, Next next)
+{
+	auto	   *marks = static_cast<bool *>(palloc0(sizeof(bool) * count));
+	List<int>	found;
+	auto		visit = [&](int node) {
+		if (!marks[node])
+			found.add(node);
+		marks[node] = true;
+	};
+
+	visit(start);
+	while (found.count > 0)
+		next(found[--found.count], visit);
+	return marks;
 }
 
 }								/* namespace advisory */

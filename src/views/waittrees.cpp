@@ -21,43 +21,6 @@ namespace
 
 constexpr int NONE = -1;
 
-/* An array that grows, of what can be copied byte by byte.  Its memory goes with the context. */
-template <typename T>
-class List
-{
-public:
-	/* May ereport (out of memory). */
-	void		add(const T &item)
-	{
-		if (items == nullptr)
-			items = static_cast<T *>(palloc(sizeof(T) * capacity));
-		else if (count == capacity)
-		{
-			capacity *= 2;
-			items = static_cast<T *>(repalloc_huge(items, sizeof(T) * capacity));
-		}
-		items[count++] = item;
-	}
-
-	T		   &operator[](int i) const noexcept
-	{
-		return items[i];
-	}
-
-	/* For qsort.  An empty list has nothing to sort. */
-	void		sort(int (*compare) (const void *, const void *)) const
-	{
-		if (count > 1)
-			qsort(items, count, sizeof(T), compare);
-	}
-
-	T		   *items = nullptr;
-	int			count = 0;
-
-private:
-	int			capacity = 64;
-};
-
 struct Session
 {
 	int			pid;			/* 0 for a prepared transaction */
@@ -430,48 +393,25 @@ Forest::write_roots()
 bool *
 Forest::blockers_of(int session) const
 {
-	auto	   *marks = static_cast<bool *>(palloc0(sizeof(bool) * sessions.count));
-	List<int>	pending;
-
-	marks[session] = true;
-	pending.add(session);
-	while (pending.count > 0)
-	{
-		int			waiter = pending[--pending.count];
-
+	return mark_reachable(sessions.count, session, [this](int waiter, auto visit) {
 		for (int i = sessions[waiter].first_wait; i != NONE; i = waits[i].next)
-		{
-			if (marks[waits[i].blocker])
-				continue;
-			marks[waits[i].blocker] = true;
-			pending.add(waits[i].blocker);
-		}
-	}
-	return marks;
+			visit(waits[i].blocker);
+	});
 }
 
 /* The other way round: all that wait for it, as far as they are shown. */
 bool *
 Forest::waiters_of(int session) const
 {
-	auto	   *marks = static_cast<bool *>(palloc0(sizeof(bool) * sessions.count));
-	List<int>	pending;
+	return mark_reachable(sessions.count, session, [this](int blocker, auto visit) {
+		const Session &one = sessions[blocker];
 
-	marks[session] = true;
-	pending.add(session);
-	while (pending.count > 0)
-	{
-		const Session &blocker = sessions[pending[--pending.count]];
-
-		for (int i = blocker.first_waiter; i < blocker.first_waiter + blocker.waiter_count; i++)
+		for (int i = one.first_waiter; i < one.first_waiter + one.waiter_count; i++)
 		{
-			if (!is_shown(waits[i]) || marks[waits[i].waiter])
-				continue;
-			marks[waits[i].waiter] = true;
-			pending.add(waits[i].waiter);
+			if (is_shown(waits[i]))
+				visit(waits[i].waiter);
 		}
-	}
-	return marks;
+	});
 }
 
 /*
