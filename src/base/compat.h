@@ -256,14 +256,14 @@ attach_shared_table(const char *name, HASHCTL *control, int64 entries, int flags
 
 /* 17 added the function that copies a key. */
 inline dshash_parameters
-hash_parameters(size_t key_size, size_t entry_size, int tranche)
+hash_parameters(size_t key_size, size_t entry_size, int tranche, dshash_hash_function hash = dshash_memhash)
 {
 	dshash_parameters parameters = {};
 
 	parameters.key_size = key_size;
 	parameters.entry_size = entry_size;
 	parameters.compare_function = dshash_memcmp;
-	parameters.hash_function = dshash_memhash;
+	parameters.hash_function = hash;
 #if PG_VERSION_NUM >= 170000
 	parameters.copy_function = dshash_memcpy;
 #endif

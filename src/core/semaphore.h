@@ -2,16 +2,11 @@
  * core/semaphore.h
  *		Semaphores: at most K at once.
  *
- * A semaphore is K slots, each a lock of its own (locktag.h); to have one is to have
- * its lock in exclusive mode.  Who finds no slot free lines up for one more lock, the
- * semaphore's queue: so the line is the lock manager's own, first come, first served,
- * with its timeouts and cancels.  Who gets to its front joins the front row, lets the next
- * one come forward, and sleeps until there is a slot for it.
+ * A semaphore is K slots, each of which is a lock of its own (locktag.h); a session has a
+ * slot if it holds that lock in exclusive mode.  This file takes and releases the slots of
+ * one session; semqueue.h waits for one.
  *
- * If there is but one slot, it is waited for as any lock is.
- *
- * Here is what one session takes and releases.  Names, timeouts, what others are told and
- * what comes of a wait is all in lock.h.
+ * Names, timeouts, what others are told, and how a wait ends are in lock.h.
  */
 #ifndef ADVISORY_EXT_CORE_SEMAPHORE_H
 #define ADVISORY_EXT_CORE_SEMAPHORE_H
@@ -23,27 +18,33 @@ namespace advisory
 {
 
 /* A semaphore as this session knows it. */
-struct Semaphore;
+struct Semaphore
+{
+	Key			key;
+	SlotState	state;
+	int			held;			/* slots that this session has */
+	bool		disagreement_reported;
+};
 
 /*
- * The semaphore of this name, about to be used by one who says that it has so many
- * slots, with memory for one more.  Good until this is called for another one.
- * WARNING, once a session and semaphore, if others who use it at the moment say
- * otherwise.  May ereport (out of memory, a cancel).
+ * The semaphore of this name, for a caller that says that it has so many slots and will
+ * take one more.  Good until this is called for another semaphore.  WARNING, once a
+ * session and semaphore, if other sessions that use it at the moment say otherwise.
+ * May ereport (out of memory, a cancel).
  */
 Semaphore  *semaphore_open(const LockName &name, int slots);
 
 /*
- * Take a free slot without waiting, unless somebody is in line; NO_SLOT if there is
- * none.  A slot that this session has already is not free.  May ereport (53200), with
- * nothing taken.
+ * Take a free slot without waiting, if there is one besides those that waiters will get;
+ * else NO_SLOT.  A slot that this session has already is not free.  May ereport (53200),
+ * with nothing taken.
  */
 int			semaphore_try(Semaphore *semaphore, int slots, Scope scope);
 
 /*
- * Line up, and take a slot.  Raises 55P03 when lock_timeout, counted from here, is
- * over, 40P01 if none of those that hold the slots could ever release theirs, and 57014
- * when cancelled.  A session-level slot may have been taken all the same: see
+ * Wait for a slot, and take it.  Raises 55P03 when lock_timeout, counted from here, is
+ * over, 40P01 if none of the sessions that have the slots could ever release theirs, and
+ * 57014 when cancelled.  A session-level slot may have been taken all the same: see
  * semaphore_survivor().
  */
 int			semaphore_wait(Semaphore *semaphore, int slots, Scope scope);
@@ -54,7 +55,7 @@ int			semaphore_wait(Semaphore *semaphore, int slots, Scope scope);
  */
 int			semaphore_survivor(Semaphore *semaphore, int slots);
 
-/* Note a slot that was just taken (hold_note_slot).  May ereport (out of memory). */
+/* Note the slot that was just taken (hold_note_slot).  May ereport (out of memory). */
 void		semaphore_note(Semaphore *semaphore, const LockName &name, Hold *hold, int slot, int slots, Scope scope);
 
 /*
@@ -91,6 +92,25 @@ struct HeldSlot
 };
 
 HeldSlot	semaphore_held_slot(int index);
+
+/* ---- For semqueue.cpp ---- */
+
+/* The lock of a slot. */
+LOCKTAG		tag_of_slot(const Semaphore *semaphore, int slot) noexcept;
+
+/*
+ * Take a slot that claim_slot() gave.  False if it could not be locked; it is marked so
+ * that nobody claims it again.  May ereport (53200), with the slot marked as free.
+ */
+bool		take_claimed_slot(Semaphore *semaphore, int slot, Scope scope);
+
+/*
+ * Take one of the slots from first to last of which it is not known whether they are
+ * free, or one of all these slots, whatever is known of them; NO_SLOT if all are taken.
+ * Both may ereport (53200; a cancel), with nothing taken.
+ */
+int			take_unverified_slot(Semaphore *semaphore, int first, int last, Scope scope);
+int			take_any_slot(Semaphore *semaphore, int first, int last, Scope scope);
 
 /* Called from _PG_init: hears about released locks. */
 void		semaphores_init();

@@ -61,13 +61,17 @@ make_root(void *place)
 	auto	   *made = static_cast<SharedRoot *>(place);
 
 	memset(static_cast<void *>(made), 0, sizeof(*made));
+	if (!pg_strong_random(&made->seed, sizeof(made->seed)))
+		made->seed = static_cast<uint64>(GetCurrentTimestamp());
 	made->tranche = compat::new_lwlock_tranche("advisory_ext");
 	LWLockInitialize(&made->lock, made->tranche);
 	made->area = DSM_HANDLE_INVALID;
 	made->directory = InvalidDsaPointer;
 	made->published = InvalidDsaPointer;
 	made->waiters = InvalidDsaPointer;
-	made->boards = InvalidDsaPointer;
+	made->semaphores = InvalidDsaPointer;
+	pg_atomic_init_u32(&made->semaphore_count, 0);
+	pg_atomic_init_u32(&made->semaphore_limit, 0);
 	LWLockInitialize(&made->deadlock, made->tranche);
 }
 
@@ -132,6 +136,13 @@ dsa_area *
 shared_area() noexcept
 {
 	return area;
+}
+
+dshash_hash
+seeded_hash(const void *key, size_t size, void *root) noexcept
+{
+	return static_cast<dshash_hash>(hash_bytes_extended(static_cast<const unsigned char *>(key), static_cast<int>(size),
+														static_cast<const SharedRoot *>(root)->seed));
 }
 
 void

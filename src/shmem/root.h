@@ -19,18 +19,21 @@ namespace advisory
 {
 
 /* Changes whenever the layout of anything in shared memory does. */
-#define ADVISORY_EXT_SHARED_NAME "advisory_ext 5"
+#define ADVISORY_EXT_SHARED_NAME "advisory_ext 6"
 
 /* What every session finds first. */
 struct SharedRoot
 {
 	int			tranche;		/* of all our LWLocks */
+	uint64		seed;			/* of hash functions whose input users choose; random */
 	LWLock		lock;			/* protects what follows; each is made by whom first needs it */
 	dsa_handle	area;
 	dsa_pointer directory;
 	dsa_pointer published;
 	dsa_pointer waiters;
-	dshash_table_handle boards; /* of semaphores */
+	dshash_table_handle semaphores; /* their states */
+	pg_atomic_uint32 semaphore_count;	/* states that there are, whether or not a session is attached to them */
+	pg_atomic_uint32 semaphore_limit;	/* beyond which the unused ones are removed */
 	LWLock		deadlock;		/* held while somebody finds out whether he is in a deadlock over slots */
 };
 
@@ -47,6 +50,12 @@ SharedRoot *shared_root_if_attached() noexcept;
 
 /* The area that dsa_pointers point into.  Only while attached. */
 dsa_area   *shared_area() noexcept;
+
+/*
+ * A hash function for dshash tables whose keys users choose: nobody can know which keys
+ * collide.  Give the root as the table's argument.
+ */
+dshash_hash seeded_hash(const void *key, size_t size, void *root) noexcept;
 
 /*
  * Run body(), which may allocate in the area: an error that means a lack of
