@@ -100,7 +100,7 @@ take_free_slot(const QueueWait &wait)
 	{
 		if (take_openly([&]() { return take_claimed_slot(wait.semaphore, slot, wait.scope) ? slot : NO_SLOT; }))
 			return slot;
-		wait_again(wait.slots);
+		return_to_queue(state);
 	}
 	if (!has_unverified(state, wait.slots))
 		return NO_SLOT;

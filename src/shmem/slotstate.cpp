@@ -17,9 +17,11 @@
  * The queue
  *
  * A waiting process has one entry in the array of all waiters (waiters.h).  A state's
- * waiters are linked, in the order in which they came, by process number.  The state's
+ * waiters are linked, in the order of their positions, by process number.  The state's
  * lock protects the links: it is held exclusively to join, to leave and to claim a slot
- * as a waiter, and shared to read.
+ * where there are waiters, and shared to read.  A waiter that claims a slot leaves the
+ * queue at once, so that it is in nobody's way; if it cannot lock the slot it returns, with
+ * the position that it had.
  *
  * Each waiter in order is meant to get the highest free slot that it can use: a lower slot
  * can be used by every waiter that can use a higher one, so this serves as many as
@@ -66,6 +68,7 @@ struct SemaphoreState
 	LWLock		lock;			/* protects what follows up to word, and the links of the waiters */
 	int			first;			/* process numbers */
 	int			last;
+	uint64		next_position;
 	int			most_wanted;	/* the largest number of slots that a session has said since the queue was empty */
 	SlotWord	word;			/* of slots 1 to 64 */
 	dsa_pointer_atomic more;	/* of all others: WORDS - 1 */
@@ -260,6 +263,7 @@ clear_state(SemaphoreState *shared)
 	pg_atomic_init_u32(&shared->agreed, 0);
 	shared->first = NO_PROCESS;
 	shared->last = NO_PROCESS;
+	shared->next_position = 0;
 	shared->most_wanted = 0;
 	clear_words(&shared->word, 1);
 	if (SlotWord *more = further_words(shared))
@@ -437,8 +441,8 @@ mark_free(const SlotState &state, int slot) noexcept
 /* ---- The queue ---- */
 
 /*
- * Call visit(process number, slots) for each session that waits, up to this one, until it
- * returns false.  With the state's lock held.
+ * Call visit(process number, slots) for each waiter, up to this session if it is one, until
+ * it returns false.  With the state's lock held.
  */
 template <typename Visit>
 static void
@@ -446,11 +450,75 @@ visit_waiters(SemaphoreState *shared, Visit visit)
 {
 	for (int number = shared->first; number != NO_PROCESS && number != my_process_number(); number = queue_link(number)->next)
 	{
-		int			slots = queue_link(number)->slots;
-
-		if (slots > 0 && !visit(number, slots))
+		if (!visit(number, queue_link(number)->slots))
 			return;
 	}
+}
+
+/* Insert this session by its position.  With the state's lock held. */
+static void
+link_me(SemaphoreState *shared)
+{
+	int			me = my_process_number();
+	QueueLink  *link = queue_link(me);
+	int			previous = shared->last;
+
+	while (previous != NO_PROCESS && queue_link(previous)->position > link->position)
+		previous = queue_link(previous)->previous;
+	link->previous = previous;
+	link->next = previous != NO_PROCESS ? queue_link(previous)->next : shared->first;
+	*(previous != NO_PROCESS ? &queue_link(previous)->next : &shared->first) = me;
+	*(link->next != NO_PROCESS ? &queue_link(link->next)->previous : &shared->last) = me;
+	shared->most_wanted = Max(shared->most_wanted, link->slots);
+	my_queue = shared;
+	/* Implies a full memory barrier: this session reads the bits next. */
+	pg_atomic_fetch_add_u32(&shared->queue_length, 1);
+}
+
+/* With the state's lock held. */
+static void
+unlink_me(SemaphoreState *shared)
+{
+	const QueueLink *link = queue_link(my_process_number());
+
+	*(link->previous != NO_PROCESS ? &queue_link(link->previous)->next : &shared->first) = link->next;
+	*(link->next != NO_PROCESS ? &queue_link(link->next)->previous : &shared->last) = link->previous;
+	if (shared->first == NO_PROCESS)
+		shared->most_wanted = 0;
+	my_queue = nullptr;
+	pg_atomic_fetch_sub_u32(&shared->queue_length, 1);
+}
+
+void
+join_queue(const SlotState &state, int slots)
+{
+	QueueLink  *link = queue_link(my_process_number());
+
+	LWLockAcquire(&state.shared->lock, LW_EXCLUSIVE);
+	link->position = state.shared->next_position++;
+	link->slots = slots;
+	link_me(state.shared);
+	LWLockRelease(&state.shared->lock);
+}
+
+void
+return_to_queue(const SlotState &state)
+{
+	LWLockAcquire(&state.shared->lock, LW_EXCLUSIVE);
+	link_me(state.shared);
+	LWLockRelease(&state.shared->lock);
+}
+
+void
+leave_queue()
+{
+	SemaphoreState *shared = my_queue;
+
+	if (shared == nullptr)
+		return;
+	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+	unlink_me(shared);
+	LWLockRelease(&shared->lock);
 }
 
 static bool
@@ -472,6 +540,22 @@ claim_lowest(const SlotState &state, FreeSlots *free, int slots) noexcept
 	return slot;
 }
 
+static int
+claim_behind_waiters(const SlotState &state, int slots)
+{
+	FreeSlots	free(state, Max(slots, state.shared->most_wanted));
+	int			slot;
+
+	visit_waiters(state.shared, [&free](int, int its_slots) {
+		free.take_highest(its_slots);
+		return !free.is_empty();
+	});
+	slot = claim_lowest(state, &free, slots);
+	if (slot != NO_SLOT && my_queue == state.shared)
+		unlink_me(state.shared);
+	return slot;
+}
+
 int
 claim_slot(const SlotState &state, int slots)
 {
@@ -480,73 +564,10 @@ claim_slot(const SlotState &state, int slots)
 
 	if (free.is_empty() || !has_waiters(state))
 		return claim_lowest(state, &free, slots);
-
 	LWLockAcquire(&state.shared->lock, LW_EXCLUSIVE);
-	free = FreeSlots(state, Max(slots, state.shared->most_wanted));
-	visit_waiters(state.shared, [&free](int, int its_slots) {
-		free.take_highest(its_slots);
-		return !free.is_empty();
-	});
-	slot = claim_lowest(state, &free, slots);
-	if (slot != NO_SLOT && my_queue == state.shared)
-		queue_link(my_process_number())->slots = 0;
+	slot = claim_behind_waiters(state, slots);
 	LWLockRelease(&state.shared->lock);
 	return slot;
-}
-
-void
-join_queue(const SlotState &state, int slots)
-{
-	SemaphoreState *shared = state.shared;
-	int			me = my_process_number();
-
-	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
-	*queue_link(me) = QueueLink{shared->last, NO_PROCESS, slots};
-	if (shared->last != NO_PROCESS)
-		queue_link(shared->last)->next = me;
-	else
-		shared->first = me;
-	shared->last = me;
-	shared->most_wanted = Max(shared->most_wanted, slots);
-	my_queue = shared;
-	/* Implies a full memory barrier. */
-	pg_atomic_fetch_add_u32(&shared->queue_length, 1);
-	LWLockRelease(&shared->lock);
-}
-
-void
-wait_again(int slots)
-{
-	LWLockAcquire(&my_queue->lock, LW_EXCLUSIVE);
-	queue_link(my_process_number())->slots = slots;
-	LWLockRelease(&my_queue->lock);
-	/* It reads the bits next. */
-	pg_memory_barrier();
-}
-
-void
-leave_queue()
-{
-	SemaphoreState *shared = my_queue;
-	QueueLink  *link;
-
-	if (shared == nullptr)
-		return;
-	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
-	link = queue_link(my_process_number());
-	if (link->previous != NO_PROCESS)
-		queue_link(link->previous)->next = link->next;
-	else
-		shared->first = link->next;
-	if (link->next != NO_PROCESS)
-		queue_link(link->next)->previous = link->previous;
-	else
-		shared->last = link->previous;
-	if (shared->first == NO_PROCESS)
-		shared->most_wanted = 0;
-	pg_atomic_fetch_sub_u32(&shared->queue_length, 1);
-	my_queue = nullptr;
-	LWLockRelease(&shared->lock);
 }
 
 int
@@ -576,18 +597,19 @@ wake_waiters(const SlotState &state)
 	pg_memory_barrier();
 	if (!has_waiters(state))
 		return;
+	pg_read_barrier();
 
+	/* A session that joins only now, and may say a larger number of slots, reads the bits itself. */
+	FreeSlots	free(state, Max(state.shared->most_wanted, 1));
+
+	if (free.is_empty())
+		return;
 	LWLockAcquire(&state.shared->lock, LW_SHARED);
-	if (state.shared->first != NO_PROCESS)
-	{
-		FreeSlots	free(state, state.shared->most_wanted);
-
-		visit_waiters(state.shared, [&](int number, int slots) {
-			if (!free.is_empty() && free.take_highest(slots) != NO_SLOT)
-				woken[count++] = number;
-			return count < MAX_WOKEN && !free.is_empty();
-		});
-	}
+	visit_waiters(state.shared, [&](int number, int slots) {
+		if (free.take_highest(slots) != NO_SLOT)
+			woken[count++] = number;
+		return count < MAX_WOKEN && !free.is_empty();
+	});
 	LWLockRelease(&state.shared->lock);
 	for (int i = 0; i < count; i++)
 		SetLatch(&ProcGlobal->allProcs[woken[i]].procLatch);

@@ -43,8 +43,7 @@ bool		has_bits_of(const SlotState &state, int slots) noexcept;
 /*
  * Mark the lowest free slot, from 1 to slots, as taken, and return it; NO_SLOT if there is
  * none besides those that the sessions ahead of this one in the queue will get.  A session
- * that is not in the queue comes after all that are.  One that is in it stands in nobody's
- * way from then on.
+ * that is not in the queue comes after all that are.  One that is in it leaves it.
  */
 int			claim_slot(const SlotState &state, int slots);
 
@@ -65,8 +64,8 @@ void		mark_free(const SlotState &state, int slot) noexcept;
  */
 void		join_queue(const SlotState &state, int slots);
 
-/* The slot that this session claimed could not be locked: it waits again, where it was. */
-void		wait_again(int slots);
+/* The slot that this session claimed could not be locked: it waits again, with the position that it had. */
+void		return_to_queue(const SlotState &state);
 
 /* Leave the queue.  Does nothing if this session is in none. */
 void		leave_queue();

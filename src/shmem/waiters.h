@@ -34,7 +34,8 @@ struct QueueLink
 {
 	int			previous;		/* process numbers, or NO_PROCESS */
 	int			next;
-	int			slots;			/* it waits for one of so many; 0: it has claimed one, and is about to lock it */
+	uint64		position;
+	int			slots;			/* it waits for one of so many */
 };
 
 constexpr int NO_PROCESS = -1;
