@@ -7,7 +7,6 @@
 #include "base/compat.h"
 #include "base/guc.h"
 #include "core/held.h"
-#include "core/semaphore.h"
 #include "shmem/root.h"
 
 #pragma GCC visibility push(default)
@@ -23,7 +22,6 @@ _PG_init(void)
 	advisory::hash_seed_init();
 	advisory::guc_init();
 	advisory::held_init();
-	advisory::semaphores_init();
 	advisory::shared_init();
 }
 

@@ -12,6 +12,7 @@
 #include "core/errors.h"
 #include "core/held.h"
 #include "core/poolguard.h"
+#include "core/semaphore.h"
 #include "core/wait.h"
 
 namespace advisory
@@ -44,10 +45,9 @@ add_granted(const Attempt &attempt, HeldLock *volatile *added)
 {
 	const LockRequest &request = attempt.request;
 
-	*added = held_add(attempt.granted_tag(), request.mode, request.scope, attempt.name, request.name.by_name(), request.slots);
-	if (request.is_for_slot())
-		semaphore_note(attempt.semaphore, attempt.slot, *added);
-	else if (request.mode == Mode::exclusive)
+	if (!request.is_for_slot())
+		*added = held_add(request.tag(), request.mode, request.scope, attempt.name, request.name.by_name());
+	if (request.mode == Mode::exclusive && !request.is_for_slot())
 		name_note_held(attempt.name, request.name);
 	log_wait(attempt, "and obtained it");
 	CHECK_FOR_INTERRUPTS();
@@ -70,8 +70,7 @@ add_or_release(const Attempt &attempt)
 	{
 		/* A session-level lock would survive it. */
 		release_granted(attempt);
-		if (!attempt.request.is_for_slot())
-			held_remove(added, 1, attempt.request.name.by_name());
+		held_remove(added, 1, attempt.request.name.by_name());
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
@@ -90,7 +89,7 @@ lock_take_or_hand_over(const LockRequest &request, Timeout timeout, int *slot, E
 	attempt.name = name_ask(request.name);
 	held_prepare(request.tag(), request.mode);
 	if (request.is_for_slot())
-		attempt.semaphore = semaphore_open(request.name, request.slots);
+		attempt.semaphore = semaphore_open(request.name, attempt.name, request.slots);
 
 	if (!take_if_free(&attempt))
 		outcome = timeout.is_immediate() ? Outcome::not_free : wait_for_grant(&attempt, timeout, error);

@@ -19,6 +19,7 @@
 #include "base/compat.h"
 #include "base/guc.h"
 #include "core/held.h"
+#include "core/semaphore.h"
 #include "shmem/heldpublish.h"
 #include "shmem/waiters.h"
 
@@ -77,11 +78,13 @@ static XactHold *xact_holds = nullptr;
 static int	xact_hold_count = 0;
 static int	xact_hold_capacity = 0;
 
+/* Slots that have ended, and whose locks may not be released yet. */
+static dlist_head ended_slots = DLIST_STATIC_INIT(ended_slots);
+
 /* Entries with session-level holds in the order in which they were taken, and ended holds that are still to be logged. */
 static dlist_head session_holds = DLIST_STATIC_INIT(session_holds);
 static dlist_head holds_to_log = DLIST_STATIC_INIT(holds_to_log);
 
-static void notice_lost_holds() noexcept;
 static void at_session_end(int code, Datum argument);
 static void at_process_end(int code, Datum argument);
 
@@ -140,7 +143,7 @@ held_prepare(const LOCKTAG &tag, Mode mode)
 	}
 	if (helds == nullptr)
 		make_table();
-	notice_lost_holds();
+	held_notice_lost();
 	if (HeldLock *held = held_find(tag, mode))
 		held_refresh(held);
 	reserve_xact_hold();
@@ -290,6 +293,16 @@ free_entry(HeldLock *held) noexcept
 	pfree(held);
 }
 
+/* An ended entry goes to the log, or away. */
+static void
+dispose_of(HeldLock *held) noexcept
+{
+	if (held->wants_log)
+		dlist_push_tail(&holds_to_log, &held->list);
+	else
+		free_entry(held);
+}
+
 /* Nothing of the lock is held any more in this mode.  The entry is gone after this. */
 static void
 end_entry(HeldLock *held, HoldEnd end, TimestampTz now) noexcept
@@ -300,11 +313,37 @@ end_entry(HeldLock *held, HoldEnd end, TimestampTz now) noexcept
 	helds_delete(helds, HeldTag{held->tag, held->mode});
 	if (end == HoldEnd::released && stats != nullptr)
 		stats_add(&stats->hold, Max(held->since, stats_reset_at(stats)), now);
-	if (end != HoldEnd::released || held->is_logged || !is_long(held, now))
-		return free_entry(held);
-	/* It is logged later; until then this remembers for how long it was held. */
+	held->wants_log = end == HoldEnd::released && !held->is_logged && is_long(held, now);
+	/* Until it is logged this remembers for how long it was held. */
 	held->since = now - held->since;
-	dlist_push_tail(&holds_to_log, &held->list);
+	if (held->semaphore == nullptr)
+		return dispose_of(held);
+	semaphore_remove_slot(held);
+	if (end != HoldEnd::prepared)
+		return dlist_push_tail(&ended_slots, &held->in_semaphore);
+	semaphore_slot_is_prepared(held->semaphore, decode_tag(held->tag).slot);
+	dispose_of(held);
+}
+
+static HeldLock *
+from_ended_slots(dlist_node *node) noexcept
+{
+	return reinterpret_cast<HeldLock *>(reinterpret_cast<char *>(node) - offsetof(HeldLock, in_semaphore));
+}
+
+/* The locks of slots that have ended are released by now: tell others that they are free. */
+static void
+free_ended_slots() noexcept
+{
+	while (!dlist_is_empty(&ended_slots))
+	{
+		HeldLock   *held = from_ended_slots(dlist_pop_head_node(&ended_slots));
+		bool		others_follow = !dlist_is_empty(&ended_slots) &&
+			from_ended_slots(dlist_head_node(&ended_slots))->semaphore == held->semaphore;
+
+		semaphore_slot_is_free(held->semaphore, decode_tag(held->tag).slot, others_follow);
+		dispose_of(held);
+	}
 }
 
 static void
@@ -334,6 +373,7 @@ held_remove(HeldLock *held, int64 count, bool by_name) noexcept
 	end_session_holds(held);
 	if (!held->is_held())
 		end_entry(held, HoldEnd::released, GetCurrentTimestamp());
+	free_ended_slots();
 }
 
 void
@@ -342,6 +382,7 @@ held_forget_session_holds(HeldLock *held) noexcept
 	end_session_holds(held);
 	if (!held->is_held())
 		end_entry(held, HoldEnd::lost, 0);
+	free_ended_slots();
 }
 
 static bool
@@ -362,19 +403,24 @@ end_lost_session_holds(HeldLock *held) noexcept
  * pg_advisory_unlock_all() and DISCARD ALL release all session-level locks, slots included.  To see that takes a look at
  * two entries: if the oldest and the newest are lost, all others are compared with the lock manager, too.
  */
-static void
-notice_lost_holds() noexcept
+void
+held_notice_lost() noexcept
 {
 	if (dlist_is_empty(&session_holds) || !is_lost(from_list(dlist_head_node(&session_holds))))
 		return;
 	if (!is_lost(from_list(dlist_tail_node(&session_holds))))
-		return end_lost_session_holds(from_list(dlist_head_node(&session_holds)));
+	{
+		/* Released one by one: only locks can be, not slots. */
+		end_lost_session_holds(from_list(dlist_head_node(&session_holds)));
+		return free_ended_slots();
+	}
 	for (dlist_node *node = dlist_head_node(&session_holds), *next; node != &session_holds.head; node = next)
 	{
 		next = node->next;
 		if (is_lost(from_list(node)))
 			end_lost_session_holds(from_list(node));
 	}
+	free_ended_slots();
 }
 
 HeldLock *
@@ -618,12 +664,14 @@ at_subxact_end(SubXactEvent event, SubTransactionId, SubTransactionId, void *)
 		hand_to_parent(level);
 }
 
-/* Whenever something has released its locks, as at the end of a statement. */
+/* Whenever something has released its locks: at the ends of statements, subtransactions and transactions. */
 static void
 at_resource_release(ResourceReleasePhase phase, bool, bool, void *)
 {
-	if (phase == RESOURCE_RELEASE_AFTER_LOCKS)
-		notice_lost_holds();
+	if (phase != RESOURCE_RELEASE_AFTER_LOCKS)
+		return;
+	free_ended_slots();
+	held_notice_lost();
 }
 
 /* ---- The end of the session ---- */
@@ -635,8 +683,10 @@ at_session_end(int, Datum)
 	helds_iterator iterator;
 	TimestampTz now = GetCurrentTimestamp();
 
-	/* As the end of a transaction, which comes after this, would. */
+	/* As the end of the transaction, which comes after this, would. */
 	LWLockReleaseAll();
+	LockErrorCleanup();
+	semaphore_stop_waiting();
 	name_end_asking();
 	withdraw_wait();
 	end_xact_holds(0, HoldEnd::released);
@@ -652,6 +702,11 @@ at_session_end(int, Datum)
 			end_entry(held, is_held_by_me(held->tag, held->mode) ? HoldEnd::released : HoldEnd::lost, now);
 		}
 	}
+	/* The server would release advisory locks a moment later, when waiters could not be woken any more. */
+	if (!dlist_is_empty(&ended_slots))
+		LockReleaseAll(USER_LOCKMETHOD, true);
+	free_ended_slots();
+	semaphores_detach();
 	name_unpin_all();
 	publish_end();
 }

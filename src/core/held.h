@@ -32,10 +32,12 @@ struct HeldLock
 	int			newest_xact_hold;	/* place in the list of transaction-level holds; NO_PLACE if there is none */
 	int			place;			/* where it is published */
 	int			slots;			/* of the semaphore, as the caller said; 0 for a lock */
+	struct Semaphore *semaphore;	/* that a slot belongs to; null for a lock */
 	bool		has_taker;		/* else its transaction has not ended yet */
 	bool		is_logged;		/* as a long hold, before the commit */
+	bool		wants_log;		/* it has ended, and was a long one */
 	dlist_node	list;			/* entries with session-level holds in the order in which they were taken; or those to be logged */
-	dlist_node	in_semaphore;	/* of a slot: in the list of core/semaphore */
+	dlist_node	in_semaphore;	/* of a slot: in the list of its semaphore; or slots that have ended */
 
 	bool		is_held() const noexcept
 	{
@@ -70,6 +72,12 @@ HeldLock   *held_refresh(HeldLock *held);
  * removed first.  A hold that ends counts in the statistics.  Null does nothing.
  */
 void		held_remove(HeldLock *held, int64 count, bool by_name) noexcept;
+
+/*
+ * Has somebody called pg_advisory_unlock_all() or DISCARD ALL?  Then nothing is left of the
+ * session-level holds.  Looks at two entries as a rule.
+ */
+void		held_notice_lost() noexcept;
 
 /* The session-level holds were released without the extension, nobody knows when. */
 void		held_forget_session_holds(HeldLock *held) noexcept;

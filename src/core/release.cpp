@@ -63,6 +63,16 @@ lock_release(const LockName &name, Mode mode)
 	return true;
 }
 
+/* So many session-level holds that this session has. */
+static int64
+release_holds(const LOCKTAG &tag, Mode mode, int64 count, bool by_name)
+{
+	for (int64 i = 0; i < count; i++)
+		release_session_lock(tag, mode);
+	held_remove(held_find(tag, mode), count, by_name);
+	return count;
+}
+
 /* Why there was no slot to release, as far as it is known. */
 static int
 set_slot_release_detail(bool has_lock, bool has_slot)
@@ -95,18 +105,9 @@ slot_release(const LockName &name, int slot)
 				 set_lock_fields(name)));
 		return false;
 	}
-	semaphore_release(name.key, mine);
+	release_holds(slot_tag(MyDatabaseId, name.key, mine), Mode::exclusive, 1, name.by_name());
 	held_write_log();
 	return true;
-}
-
-static int64
-release_holds(const LOCKTAG &tag, Mode mode, int64 count, bool by_name)
-{
-	for (int64 i = 0; i < count; i++)
-		release_session_lock(tag, mode);
-	held_remove(held_find(tag, mode), count, by_name);
-	return count;
 }
 
 int64
@@ -130,30 +131,28 @@ lock_release_namespace(std::string_view ns)
 
 	for (int i = 0; i < count; i++)
 	{
-		DecodedTag	tag = decode_tag(tags[i].tag);
 		HeldLock   *held = held_find(tags[i].tag, tags[i].mode);
 
 		CHECK_FOR_INTERRUPTS();
-		if (tag.kind != Kind::semaphore)
-		{
+		if (held != nullptr)
 			held = held_refresh(held);
-			released += held != nullptr ? release_holds(tags[i].tag, tags[i].mode, held->session_by_name, true) : 0;
-		}
-		else if (semaphore_find_slot(tag.key, tag.slot) != NO_SLOT)
-		{
-			semaphore_release(tag.key, tag.slot);
-			released++;
-		}
+		released += held != nullptr ? release_holds(tags[i].tag, tags[i].mode, held->session_by_name, true) : 0;
 	}
 	held_write_log();
 	return released;
 }
 
+/* The lock, or the slot, of a request. */
+static LOCKTAG
+granted_tag(const LockRequest &request, int slot) noexcept
+{
+	return request.is_for_slot() ? slot_tag(MyDatabaseId, request.name.key, slot) : request.tag();
+}
+
 bool
 lock_keep_for_transaction(const LockRequest &request, int slot)
 {
-	Key			key = request.name.key;
-	LOCKTAG		tag = request.is_for_slot() ? slot_tag(MyDatabaseId, key, slot) : lock_tag(MyDatabaseId, key);
+	LOCKTAG		tag = granted_tag(request, slot);
 
 	held_prepare(tag, request.mode);
 	if (lock_counts(tag, request.mode).session == 0)
@@ -162,22 +161,15 @@ lock_keep_for_transaction(const LockRequest &request, int slot)
 	release_session_lock(tag, request.mode);
 	if (HeldLock *held = held_find(tag, request.mode))
 		held_keep_for_transaction(held);
-	if (request.is_for_slot())
-		semaphore_kept(key, slot);
 	return true;
 }
 
 void
 lock_give_up(const LockRequest &request, int slot)
 {
-	LOCKTAG		tag = request.tag();
+	LOCKTAG		tag = granted_tag(request, slot);
 
-	if (request.is_for_slot())
-	{
-		if (semaphore_find_slot(request.name.key, slot) != NO_SLOT)
-			semaphore_release(request.name.key, slot);
-	}
-	else if (is_held_by_me(tag, request.mode) && LockRelease(&tag, lockmode_of(request.mode), true))
+	if (is_held_by_me(tag, request.mode) && LockRelease(&tag, lockmode_of(request.mode), true))
 		held_remove(held_find(tag, request.mode), 1, request.name.by_name());
 }
 

@@ -26,6 +26,7 @@
 #include "base/errors.h"
 #include "base/guc.h"
 #include "core/errors.h"
+#include "core/held.h"
 #include "core/wait.h"
 #include "server/locallock.h"
 #include "shmem/waiters.h"
@@ -49,10 +50,9 @@ release_granted(const Attempt &attempt)
 {
 	const LockRequest &request = attempt.request;
 
+	release_session_lock(attempt.granted_tag(), request.mode);
 	if (request.is_for_slot())
-		semaphore_release(request.name.key, attempt.slot);
-	else
-		release_session_lock(request.tag(), request.mode);
+		held_remove(held_find(attempt.granted_tag(), request.mode), 1, request.name.by_name());
 }
 
 namespace

@@ -69,7 +69,9 @@ make_root(void *place)
 	made->names = InvalidDsaPointer;
 	made->sessions = InvalidDsaPointer;
 	made->waiters = InvalidDsaPointer;
-	made->boards = InvalidDsaPointer;
+	made->semaphores = InvalidDsaPointer;
+	pg_atomic_init_u32(&made->semaphore_count, 0);
+	pg_atomic_init_u32(&made->semaphore_limit, 0);
 	LWLockInitialize(&made->deadlock, made->tranche);
 }
 

@@ -31,7 +31,9 @@ struct SharedRoot
 	dsa_pointer names;			/* the name table */
 	dsa_pointer sessions;		/* the session table */
 	dsa_pointer waiters;
-	dshash_table_handle boards; /* of semaphores */
+	dshash_table_handle semaphores; /* their states */
+	pg_atomic_uint32 semaphore_count;	/* states that there are, whether or not a session is attached to them */
+	pg_atomic_uint32 semaphore_limit;	/* beyond which the unused ones are removed */
 	LWLock		deadlock;		/* held while somebody finds out whether he is in a deadlock over slots */
 };
 

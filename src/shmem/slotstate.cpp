@@ -1,123 +1,222 @@
 /*
  * shmem/slotstate.cpp
- *		What sessions tell each other about the slots of semaphores.
+ *		Semaphore states: the bits of the slots, and the queue.
  *
- * Locking
+ * Attaching and removing
  *
- * Boards are the entries of a hash table in shared memory.  To attach, detach, or
- * add a segment is done with the entry locked; an entry with sessions attached is
- * never deleted, and entries do not move, so that its address stays good.  Everything
- * else in it is atomic.
+ * A hash table in shared memory leads from database and key to the state, which is an
+ * allocation of its own and does not move.  A session attaches with the table's entry
+ * locked exclusively, and detaches by decrementing a counter, without a lock.  A session
+ * that makes a state when there are many removes those that no session is attached to:
+ * with the entry locked nobody can attach.  The session that attaches to a state that
+ * nobody is attached to clears it.
  *
- * A board begins with room for 64 slots; segments for more are added when first
- * needed, each four times as large as all before it, and stay.
+ * The bits of slots 1 to 64 are in the state; the bits of all others are in one further
+ * allocation, made when the first session needs it.
  *
- * Waking
+ * The queue
  *
- * Who frees a slot first releases the lock, then writes on the board, then looks at the
- * row.  Who waits first joins the row, then looks at the slots, then sleeps.  With a
- * memory barrier in between on both sides, either the one sees the slot or the other sees
- * the waiter.
+ * A waiting process has one entry in the array of all waiters (waiters.h).  A state's
+ * waiters are linked, in the order of their positions, by process number.  The state's
+ * lock protects the links: it is held exclusively to join, to leave and to claim a slot
+ * where there are waiters, and shared to read.  A waiter that claims a slot leaves the
+ * queue at once, so that it is in nobody's way; if it cannot lock the slot it returns, with
+ * the position that it had.
  *
- * Slots often become free together, and to wake somebody costs some ten microseconds: so
- * nobody waits for the one ahead of him to be awake.  As many of the row are woken as
- * there are free slots, and nobody takes a slot unless there are enough for all ahead of
- * him who could have one.
+ * Each waiter in order is meant to get the highest free slot that it can use: a lower slot
+ * can be used by every waiter that can use a higher one, so this serves as many as
+ * possible.  A session may claim what this leaves.
  *
- * The row has a place for each process that the server allows, and is made when first
- * needed; a place is its process's own.
+ * No wake-up is lost: a session that waits first joins the queue and then reads the bits.
+ * A session that frees a slot first clears its bit and then reads the length of the queue.
+ * There is a full memory barrier between the two on both sides, so at least one of them
+ * sees what the other has done.
  */
 #include "base/pg.h"
 
 #include "base/compat.h"
 #include "shmem/root.h"
 #include "shmem/slotstate.h"
+#include "shmem/waiters.h"
 
 namespace advisory
 {
 
 static constexpr int SLOTS_PER_WORD = 64;
-static constexpr int FIRST_SLOTS = SLOTS_PER_WORD;
-static constexpr int SEGMENT_FACTOR = 4;
-static constexpr int SEGMENTS = 4;	/* besides the first slots */
-static constexpr int NONE = -1;
+static constexpr int WORDS = MAX_SLOTS / SLOTS_PER_WORD;
 
-namespace
-{
+/* Unused states are removed when there are more than this many, and twice as many as were in use the last time. */
+static constexpr uint32 MIN_KEPT_STATES = 64;
+
+/* How many waiters are woken at a time. */
+static constexpr int MAX_WOKEN = 64;
+
+static_assert(MAX_SLOTS % SLOTS_PER_WORD == 0, "slots fill their words");
 
 /* One bit for each slot. */
 struct SlotWord
 {
 	pg_atomic_uint64 taken;
-	pg_atomic_uint64 doubtful;	/* taken, but maybe by nobody who will say so when it is free */
+	pg_atomic_uint64 unverified;	/* marked as taken, but maybe nobody will mark it when it becomes free */
 };
 
-struct BoardKey
+struct SemaphoreState
+{
+	pg_atomic_uint32 attached;	/* sessions */
+	pg_atomic_uint32 queue_length;
+	pg_atomic_uint32 agreed;	/* slots */
+	LWLock		lock;			/* protects what follows up to word, and the links of the waiters */
+	int			first;			/* process numbers */
+	int			last;
+	uint64		next_position;
+	int			most_wanted;	/* the largest number of slots that a session has said since the queue was empty */
+	SlotWord	word;			/* of slots 1 to 64 */
+	dsa_pointer_atomic more;	/* of all others: WORDS - 1 */
+};
+
+namespace
+{
+
+struct SemaphoreKey
 {
 	int64		key;
 	Oid			database;
 	uint32		padding;		/* always 0, since keys are compared as bytes */
 };
 
-/* A place in the row. */
-struct RowPlace
+struct SemaphoreEntry
 {
-	pg_atomic_uint32 slots;		/* of which it wants one; 0: none */
-	pg_atomic_uint64 ticket;
-};
-
-/* Which slots a part of the board is about. */
-struct SlotRange
-{
-	SlotWord   *words;
-	int			first;			/* slot of the first bit */
-	int			count;			/* slots */
+	SemaphoreKey key;			/* hash key */
+	dsa_pointer state;			/* invalid if there was no memory for it */
 };
 
 }								/* anonymous namespace */
 
-struct SlotBoard
+static dshash_table *semaphores = nullptr;
+
+/* In whose queue this session is. */
+static SemaphoreState *my_queue = nullptr;
+
+/* ---- The bits of a slot ---- */
+
+/* Null where the session has not mapped it. */
+static SlotWord *
+word_at(const SlotState &state, int index) noexcept
 {
-	BoardKey	key;			/* hash key */
-	int			attached;		/* sessions */
-	pg_atomic_uint32 line;		/* sessions that wait */
-	pg_atomic_uint32 agreed;
-	pg_atomic_uint64 next_ticket;
-	pg_atomic_uint32 row_end;	/* places from this one on were never used */
-	dsa_pointer row;
-	SlotWord	first_word;
-	dsa_pointer segments[SEGMENTS];
+	if (index == 0)
+		return &state.shared->word;
+	return state.more != nullptr ? &state.more[index - 1] : nullptr;
+}
+
+static SlotWord *
+word_of(const SlotState &state, int slot) noexcept
+{
+	return state.shared != nullptr ? word_at(state, (slot - 1) / SLOTS_PER_WORD) : nullptr;
+}
+
+static int
+word_count(const SlotState &state) noexcept
+{
+	return state.more != nullptr ? WORDS : 1;
+}
+
+static uint64
+bit_of(int slot) noexcept
+{
+	return UINT64CONST(1) << ((slot - 1) % SLOTS_PER_WORD);
+}
+
+/* Those bits of a word that are of slots up to last. */
+static uint64
+bits_up_to(int index, int last) noexcept
+{
+	int			count = last - index * SLOTS_PER_WORD;
+
+	if (count >= SLOTS_PER_WORD)
+		return PG_UINT64_MAX;
+	return count > 0 ? (UINT64CONST(1) << count) - 1 : 0;
+}
+
+namespace
+{
+
+/* A copy of which slots, up to last, are free. */
+class FreeSlots
+{
+public:
+	FreeSlots(const SlotState &state, int last) noexcept
+		: word_count(Min(advisory::word_count(state), (last - 1) / SLOTS_PER_WORD + 1))
+	{
+		for (int i = 0; i < word_count; i++)
+		{
+			words[i] = ~pg_atomic_read_u64(&word_at(state, i)->taken) & bits_up_to(i, last);
+			count += pg_popcount64(words[i]);
+		}
+	}
+
+	bool		is_empty() const noexcept
+	{
+		return count == 0;
+	}
+
+	/* Remove the highest, or the lowest, up to last, and return it; NO_SLOT if there is none. */
+	int take_highest(int last) noexcept
+	{
+		for (int i = Min(word_count - 1, (last - 1) / SLOTS_PER_WORD); i >= 0 && count > 0; i--)
+		{
+			if (uint64 bits = words[i] & bits_up_to(i, last))
+				return take(i, pg_leftmost_one_pos64(bits));
+		}
+		return NO_SLOT;
+	}
+	int take_lowest(int last) noexcept
+	{
+		for (int i = 0; i < word_count && count > 0; i++)
+		{
+			if (uint64 bits = words[i] & bits_up_to(i, last))
+				return take(i, pg_rightmost_one_pos64(bits));
+		}
+		return NO_SLOT;
+	}
+
+private:
+	int take(int index, int position) noexcept
+	{
+		words[index] &= ~(UINT64CONST(1) << position);
+		count--;
+		return index * SLOTS_PER_WORD + position + 1;
+	}
+
+	int			word_count;
+	int			count = 0;
+	uint64		words[WORDS];
 };
 
-static dshash_table *boards = nullptr;
+}								/* anonymous namespace */
 
-static dshash_parameters
-board_parameters(const SharedRoot *root)
-{
-	return compat::hash_parameters(sizeof(BoardKey), sizeof(SlotBoard), root->tranche);
-}
+/* ---- Attaching ---- */
 
 static void
 attach_table(SharedRoot *root)
 {
-	dshash_parameters parameters = board_parameters(root);
+	dshash_parameters parameters = compat::hash_parameters(sizeof(SemaphoreKey), sizeof(SemaphoreEntry), root->tranche);
 
 	LWLockAcquire(&root->lock, LW_EXCLUSIVE);
-	if (root->boards == InvalidDsaPointer)
+	if (root->semaphores == InvalidDsaPointer)
 	{
 		dshash_table *made = dshash_create(shared_area(), &parameters, &root->seed);
 
-		root->boards = dshash_get_hash_table_handle(made);
+		root->semaphores = dshash_get_hash_table_handle(made);
 		dshash_detach(made);
 	}
 	LWLockRelease(&root->lock);
-	boards = dshash_attach(shared_area(), &parameters, root->boards, &root->seed);
+	semaphores = dshash_attach(shared_area(), &parameters, root->semaphores, &root->seed);
 }
 
 static bool
 has_table()
 {
-	if (boards != nullptr)
+	if (semaphores != nullptr)
 		return true;
 
 	SharedRoot *root = shared_root();
@@ -125,496 +224,414 @@ has_table()
 	return root != nullptr && !shared_is_short() && shared_attempt([root]() { attach_table(root); });
 }
 
-/* ---- Where the bits of a slot are ---- */
-
-/* The slots of the first part, and of each segment. */
-static int
-first_slot_of(int segment) noexcept
+static void
+clear_words(SlotWord *words, int count) noexcept
 {
-	int			first = FIRST_SLOTS + 1;
-
-	for (int i = 0; i < segment; i++)
-		first = (first - 1) * SEGMENT_FACTOR + 1;
-	return first;
+	for (int i = 0; i < count; i++)
+	{
+		pg_atomic_init_u64(&words[i].taken, 0);
+		pg_atomic_init_u64(&words[i].unverified, 0);
+	}
 }
 
-static int
-slots_of(int segment) noexcept
+static SlotWord *
+further_words(SemaphoreState *shared)
 {
-	return first_slot_of(segment + 1) - first_slot_of(segment);
+	dsa_pointer place = dsa_pointer_atomic_read(&shared->more);
+
+	pg_read_barrier();
+	return place != InvalidDsaPointer ? static_cast<SlotWord *>(dsa_get_address(shared_area(), place)) : nullptr;
 }
 
-/* Part 0 is what every board has, the others are segments; no words where there is no memory. */
-static SlotRange
-range_of(SlotBoard *board, int part)
+static dsa_pointer
+make_state()
 {
-	if (part == 0)
-		return SlotRange{&board->first_word, 1, FIRST_SLOTS};
+	dsa_pointer place = dsa_allocate0(shared_area(), sizeof(SemaphoreState));
+	auto	   *made = static_cast<SemaphoreState *>(dsa_get_address(shared_area(), place));
 
-	dsa_pointer place = board->segments[part - 1];
-	SlotRange	range = {nullptr, first_slot_of(part - 1), slots_of(part - 1)};
+	pg_atomic_init_u32(&made->attached, 0);
+	LWLockInitialize(&made->lock, shared_root_if_attached()->tranche);
+	dsa_pointer_atomic_init(&made->more, InvalidDsaPointer);
+	return place;
+}
+
+static void
+clear_state(SemaphoreState *shared)
+{
+	pg_atomic_init_u32(&shared->queue_length, 0);
+	pg_atomic_init_u32(&shared->agreed, 0);
+	shared->first = NO_PROCESS;
+	shared->last = NO_PROCESS;
+	shared->next_position = 0;
+	shared->most_wanted = 0;
+	clear_words(&shared->word, 1);
+	if (SlotWord *more = further_words(shared))
+		clear_words(more, WORDS - 1);
+}
+
+static void
+make_further_words(SemaphoreState *shared)
+{
+	dsa_pointer place = dsa_allocate(shared_area(), sizeof(SlotWord) * (WORDS - 1));
+
+	clear_words(static_cast<SlotWord *>(dsa_get_address(shared_area(), place)), WORDS - 1);
+	pg_write_barrier();
+	dsa_pointer_atomic_write(&shared->more, place);
+}
+
+/* Free a state that no session is attached to, with its entry locked. */
+static bool
+free_if_unused(SemaphoreEntry *entry)
+{
+	dsa_pointer place = entry->state;
 
 	if (place != InvalidDsaPointer)
-		range.words = static_cast<SlotWord *>(dsa_get_address(shared_area(), place));
-	return range;
-}
-
-/* Call use(word, bit) for a slot that the board has room for. */
-template <typename Use>
-static void
-with_slot(SlotBoard *board, int slot, Use use)
-{
-	for (int part = 0; part <= SEGMENTS; part++)
 	{
-		SlotRange	range = range_of(board, part);
-		int			at = slot - range.first;
+		auto	   *shared = static_cast<SemaphoreState *>(dsa_get_address(shared_area(), place));
+		dsa_pointer more = dsa_pointer_atomic_read(&shared->more);
 
-		if (at >= range.count)
-			continue;
-		if (range.words != nullptr)
-			use(&range.words[at / SLOTS_PER_WORD], UINT64CONST(1) << (at % SLOTS_PER_WORD));
-		return;
-	}
-}
-
-/*
- * Call find(word, mask, first slot of the word) for each word with slots from first
- * to last, mask being which of its bits these are, until it returns a slot.
- */
-template <typename Find>
-static int
-find_slot(SlotBoard *board, int first, int last, Find find)
-{
-	for (int part = 0; part <= SEGMENTS; part++)
-	{
-		SlotRange	range = {};
-
-		if (part > 0 && first_slot_of(part - 1) > last)
-			break;
-		range = range_of(board, part);
-		if (range.words == nullptr)
-			continue;
-		for (int at = 0; at < range.count && range.first + at <= last; at += SLOTS_PER_WORD)
-		{
-			int			start = range.first + at;
-			uint64		mask = PG_UINT64_MAX;
-			int			slot;
-
-			if (start + SLOTS_PER_WORD <= first)
-				continue;
-			if (start < first)
-				mask &= PG_UINT64_MAX << (first - start);
-			if (last - start + 1 < SLOTS_PER_WORD)
-				mask &= (UINT64CONST(1) << (last - start + 1)) - 1;
-			slot = find(&range.words[at / SLOTS_PER_WORD], mask, start);
-			if (slot != NO_SLOT)
-				return slot;
-		}
-	}
-	return NO_SLOT;
-}
-
-/* ---- Attaching ---- */
-
-static void
-init_word(SlotWord *word) noexcept
-{
-	pg_atomic_init_u64(&word->taken, 0);
-	pg_atomic_init_u64(&word->doubtful, 0);
-}
-
-static void
-init_board(SlotBoard *board) noexcept
-{
-	board->attached = 0;
-	pg_atomic_init_u32(&board->line, 0);
-	pg_atomic_init_u32(&board->agreed, 0);
-	pg_atomic_init_u64(&board->next_ticket, 0);
-	pg_atomic_init_u32(&board->row_end, 0);
-	board->row = InvalidDsaPointer;
-	init_word(&board->first_word);
-	for (dsa_pointer &segment : board->segments)
-		segment = InvalidDsaPointer;
-}
-
-/* With the entry locked. */
-static void
-add_segments(SlotBoard *board, int slots)
-{
-	for (int i = 0; i < SEGMENTS && first_slot_of(i) <= slots; i++)
-	{
-		int			words = slots_of(i) / SLOTS_PER_WORD;
-
-		if (board->segments[i] != InvalidDsaPointer)
-			continue;
-
-		dsa_pointer place = dsa_allocate(shared_area(), sizeof(SlotWord) * words);
-		auto	   *made = static_cast<SlotWord *>(dsa_get_address(shared_area(), place));
-
-		for (int w = 0; w < words; w++)
-			init_word(&made[w]);
-		pg_write_barrier();
-		board->segments[i] = place;
-	}
-}
-
-SlotBoard *
-board_attach(Key key, int slots)
-{
-	BoardKey	wanted = {key.value, MyDatabaseId, 0};
-	SlotBoard  *board = nullptr;
-
-	if (!has_table())
-		return nullptr;
-	shared_attempt([&]() {
-		bool		found;
-		auto	   *entry = static_cast<SlotBoard *>(dshash_find_or_insert(boards, &wanted, &found));
-
-		if (!found)
-			init_board(entry);
-		entry->attached++;
-		dshash_release_lock(boards, entry);
-		board = entry;
-	});
-	if (board != nullptr)
-		board_make_room(board, slots);
-	return board;
-}
-
-bool
-board_has_room(const SlotBoard *board, int slots) noexcept
-{
-	for (int i = 0; i < SEGMENTS && first_slot_of(i) <= slots; i++)
-	{
-		if (board->segments[i] == InvalidDsaPointer)
+		if (pg_atomic_read_u32(&shared->attached) > 0)
 			return false;
+		/* So that nothing is freed twice if this fails half-way. */
+		entry->state = InvalidDsaPointer;
+		if (more != InvalidDsaPointer)
+			dsa_free(shared_area(), more);
+		dsa_free(shared_area(), place);
 	}
 	return true;
 }
 
-void
-board_make_room(SlotBoard *board, int slots)
-{
-	if (board_has_room(board, slots) || shared_is_short())
-		return;
-	shared_attempt([&]() {
-		auto	   *entry = static_cast<SlotBoard *>(dshash_find(boards, &board->key, true));
-
-		add_segments(entry, slots);
-		dshash_release_lock(boards, entry);
-	});
-}
-
-/* So that what is freed is not freed again if that fails half-way. */
 static void
-free_part(dsa_pointer *part)
+remove_unused_states(SharedRoot *root)
 {
-	dsa_pointer place = *part;
+	dshash_seq_status scan;
+	uint32		left;
+	int			removed = 0;
 
-	*part = InvalidDsaPointer;
-	if (place != InvalidDsaPointer)
-		dsa_free(shared_area(), place);
+	dshash_seq_init(&scan, semaphores, true);
+	while (auto *entry = static_cast<SemaphoreEntry *>(dshash_seq_next(&scan)))
+	{
+		if (!free_if_unused(entry))
+			continue;
+		dshash_delete_current(&scan);
+		removed++;
+	}
+	dshash_seq_term(&scan);
+	left = pg_atomic_sub_fetch_u32(&root->semaphore_count, removed);
+	pg_atomic_write_u32(&root->semaphore_limit, Max(2 * left, MIN_KEPT_STATES));
+}
+
+static void
+attach(SlotState *state, Key key, int slots)
+{
+	SemaphoreKey wanted = {key.value, MyDatabaseId, 0};
+	SharedRoot *root = shared_root_if_attached();
+	bool		found;
+	auto	   *entry = static_cast<SemaphoreEntry *>(dshash_find_or_insert(semaphores, &wanted, &found));
+
+	if (!found)
+	{
+		entry->state = InvalidDsaPointer;
+		pg_atomic_fetch_add_u32(&root->semaphore_count, 1);
+	}
+	if (entry->state == InvalidDsaPointer)
+		entry->state = make_state();
+	if (state->shared == nullptr)
+	{
+		auto	   *shared = static_cast<SemaphoreState *>(dsa_get_address(shared_area(), entry->state));
+
+		if (pg_atomic_read_u32(&shared->attached) == 0)
+			clear_state(shared);
+		pg_atomic_fetch_add_u32(&shared->attached, 1);
+		state->shared = shared;
+	}
+	if (slots > SLOTS_PER_WORD && dsa_pointer_atomic_read(&state->shared->more) == InvalidDsaPointer)
+		make_further_words(state->shared);
+	state->more = further_words(state->shared);
+	dshash_release_lock(semaphores, entry);
+
+	if (!found && pg_atomic_read_u32(&root->semaphore_count) > Max(pg_atomic_read_u32(&root->semaphore_limit), MIN_KEPT_STATES))
+		remove_unused_states(root);
 }
 
 void
-board_detach(SlotBoard *board)
+attach_slot_state(SlotState *state, Key key, int slots)
 {
-	shared_attempt([&]() {
-		auto	   *entry = static_cast<SlotBoard *>(dshash_find(boards, &board->key, true));
+	bool		is_attached = state->shared != nullptr &&
+		(state->more != nullptr ||
+		 (slots <= SLOTS_PER_WORD && dsa_pointer_atomic_read(&state->shared->more) == InvalidDsaPointer));
 
-		if (--entry->attached > 0)
-		{
-			dshash_release_lock(boards, entry);
-			return;
-		}
-		for (dsa_pointer &segment : entry->segments)
-			free_part(&segment);
-		free_part(&entry->row);
-		dshash_delete_entry(boards, entry);
-	});
+	if (!is_attached && has_table() && attach_waiters() && !shared_is_short())
+		shared_attempt([=]() { attach(state, key, slots); });
+}
+
+void
+detach_slot_state(SlotState *state) noexcept
+{
+	if (state->shared != nullptr)
+		pg_atomic_fetch_sub_u32(&state->shared->attached, 1);
+	*state = SlotState{};
+}
+
+bool
+has_bits_of(const SlotState &state, int slots) noexcept
+{
+	return state.shared != nullptr && (slots <= SLOTS_PER_WORD || state.more != nullptr);
 }
 
 /* ---- Slots ---- */
 
-int
-board_claim(SlotBoard *board, int slots) noexcept
-{
-	return find_slot(board, 1, slots, [](SlotWord *word, uint64 mask, int start) {
-		uint64		free_bits = ~pg_atomic_read_u64(&word->taken) & mask;
-
-		while (free_bits != 0)
-		{
-			int			at = pg_rightmost_one_pos64(free_bits);
-			uint64		bit = UINT64CONST(1) << at;
-
-			if ((pg_atomic_fetch_or_u64(&word->taken, bit) & bit) == 0)
-				return start + at;
-			free_bits &= free_bits - 1;
-		}
-		return NO_SLOT;
-	});
-}
-
-int
-board_next_doubtful(SlotBoard *board, int slots, int after) noexcept
-{
-	return find_slot(board, after + 1, slots, [](SlotWord *word, uint64 mask, int start) {
-		uint64		bits = pg_atomic_read_u64(&word->doubtful) & mask;
-
-		return bits != 0 ? start + pg_rightmost_one_pos64(bits) : NO_SLOT;
-	});
-}
-
-void
-board_mark_taken(SlotBoard *board, int slot) noexcept
-{
-	with_slot(board, slot, [](SlotWord *word, uint64 bit) {
-		pg_atomic_fetch_or_u64(&word->taken, bit);
-		if ((pg_atomic_read_u64(&word->doubtful) & bit) != 0)
-			pg_atomic_fetch_and_u64(&word->doubtful, ~bit);
-	});
-}
-
-void
-board_mark_doubtful(SlotBoard *board, int slot) noexcept
-{
-	with_slot(board, slot, [](SlotWord *word, uint64 bit) {
-		pg_atomic_fetch_or_u64(&word->doubtful, bit);
-		pg_atomic_fetch_or_u64(&word->taken, bit);
-	});
-}
-
-void
-board_mark_free(SlotBoard *board, int slot) noexcept
-{
-	with_slot(board, slot, [](SlotWord *word, uint64 bit) {
-		if ((pg_atomic_read_u64(&word->doubtful) & bit) != 0)
-			pg_atomic_fetch_and_u64(&word->doubtful, ~bit);
-		pg_atomic_fetch_and_u64(&word->taken, ~bit);
-	});
-}
-
-/* ---- The line ---- */
-
-void
-board_enter_line(SlotBoard *board) noexcept
-{
-	pg_atomic_fetch_add_u32(&board->line, 1);
-}
-
-void
-board_leave_line(SlotBoard *board) noexcept
-{
-	pg_atomic_fetch_sub_u32(&board->line, 1);
-}
-
-int
-board_line_length(SlotBoard *board) noexcept
-{
-	return static_cast<int>(pg_atomic_read_u32(&board->line));
-}
-
-static int
-my_number() noexcept
-{
-	return static_cast<int>(MyProc - ProcGlobal->allProcs);
-}
-
-/* With the entry locked. */
-static void
-add_row(SlotBoard *board)
-{
-	int			places = static_cast<int>(ProcGlobal->allProcCount);
-
-	if (board->row != InvalidDsaPointer)
-		return;
-
-	dsa_pointer made = dsa_allocate(shared_area(), sizeof(RowPlace) * places);
-	auto	   *row = static_cast<RowPlace *>(dsa_get_address(shared_area(), made));
-
-	for (int i = 0; i < places; i++)
-	{
-		pg_atomic_init_u32(&row[i].slots, 0);
-		pg_atomic_init_u64(&row[i].ticket, 0);
-	}
-	pg_write_barrier();
-	board->row = made;
-}
-
-/* Null if nobody has joined it yet. */
-static RowPlace *
-row_of(SlotBoard *board)
-{
-	if (board->row == InvalidDsaPointer)
-		return nullptr;
-	return static_cast<RowPlace *>(dsa_get_address(shared_area(), board->row));
-}
-
-static int
-row_end(SlotBoard *board) noexcept
-{
-	return static_cast<int>(pg_atomic_read_u32(&board->row_end));
-}
-
-static void
-raise_row_end(SlotBoard *board, uint32 end) noexcept
-{
-	uint32		present = pg_atomic_read_u32(&board->row_end);
-
-	while (end > present && !pg_atomic_compare_exchange_u32(&board->row_end, &present, end))
-		;
-}
-
 bool
-board_join_row(SlotBoard *board, int slots)
+has_unverified(const SlotState &state, int slots) noexcept
 {
-	if (board->row == InvalidDsaPointer && !shared_is_short())
-		shared_attempt([&]() {
-			auto	   *entry = static_cast<SlotBoard *>(dshash_find(boards, &board->key, true));
+	return next_unverified(state, 1, slots) != NO_SLOT;
+}
 
-			add_row(entry);
-			dshash_release_lock(boards, entry);
-		});
-	if (board->row == InvalidDsaPointer)
-		return false;
+int
+next_unverified(const SlotState &state, int first, int last) noexcept
+{
+	for (int i = (first - 1) / SLOTS_PER_WORD; i < word_count(state) && i * SLOTS_PER_WORD < last; i++)
+	{
+		uint64		bits = pg_atomic_read_u64(&word_at(state, i)->unverified) & bits_up_to(i, last) & ~bits_up_to(i, first - 1);
 
-	raise_row_end(board, static_cast<uint32>(my_number()) + 1);
-	pg_atomic_write_u64(&row_of(board)[my_number()].ticket, pg_atomic_fetch_add_u64(&board->next_ticket, 1));
-	board_mark_waiting(board, slots);
-	return true;
+		if (bits != 0)
+			return i * SLOTS_PER_WORD + pg_rightmost_one_pos64(bits) + 1;
+	}
+	return NO_SLOT;
+}
+
+static void
+clear_unverified(SlotWord *word, int slot) noexcept
+{
+	if ((pg_atomic_read_u64(&word->unverified) & bit_of(slot)) != 0)
+		pg_atomic_fetch_and_u64(&word->unverified, ~bit_of(slot));
 }
 
 void
-board_mark_waiting(SlotBoard *board, int slots) noexcept
+mark_taken(const SlotState &state, int slot) noexcept
 {
-	/* Implies a memory barrier. */
-	pg_atomic_exchange_u32(&row_of(board)[my_number()].slots, static_cast<uint32>(slots));
+	if (SlotWord *word = word_of(state, slot))
+	{
+		pg_atomic_fetch_or_u64(&word->taken, bit_of(slot));
+		clear_unverified(word, slot);
+	}
 }
 
 void
-board_mark_served(SlotBoard *board) noexcept
+mark_unverified(const SlotState &state, int slot) noexcept
 {
-	board_mark_waiting(board, 0);
+	if (SlotWord *word = word_of(state, slot))
+	{
+		pg_atomic_fetch_or_u64(&word->unverified, bit_of(slot));
+		pg_atomic_fetch_or_u64(&word->taken, bit_of(slot));
+	}
 }
 
 void
-board_leave_row(SlotBoard *board) noexcept
+mark_free(const SlotState &state, int slot) noexcept
 {
-	if (board->row != InvalidDsaPointer)
-		board_mark_served(board);
+	if (SlotWord *word = word_of(state, slot))
+	{
+		clear_unverified(word, slot);
+		pg_atomic_fetch_and_u64(&word->taken, ~bit_of(slot));
+	}
 }
 
-/* Are there more free slots than this, up to that one? */
+/* ---- The queue ---- */
+
+/*
+ * Call visit(process number, slots) for each waiter, up to this session if it is one, until
+ * it returns false.  With the state's lock held.
+ */
+template <typename Visit>
+static void
+visit_waiters(SemaphoreState *shared, Visit visit)
+{
+	for (int number = shared->first; number != NO_PROCESS && number != my_process_number(); number = queue_link(number)->next)
+	{
+		if (!visit(number, queue_link(number)->slots))
+			return;
+	}
+}
+
+/* Insert this session by its position.  With the state's lock held. */
+static void
+link_me(SemaphoreState *shared)
+{
+	int			me = my_process_number();
+	QueueLink  *link = queue_link(me);
+	int			previous = shared->last;
+
+	while (previous != NO_PROCESS && queue_link(previous)->position > link->position)
+		previous = queue_link(previous)->previous;
+	link->previous = previous;
+	link->next = previous != NO_PROCESS ? queue_link(previous)->next : shared->first;
+	*(previous != NO_PROCESS ? &queue_link(previous)->next : &shared->first) = me;
+	*(link->next != NO_PROCESS ? &queue_link(link->next)->previous : &shared->last) = me;
+	shared->most_wanted = Max(shared->most_wanted, link->slots);
+	my_queue = shared;
+	/* Implies a full memory barrier: this session reads the bits next. */
+	pg_atomic_fetch_add_u32(&shared->queue_length, 1);
+}
+
+/* With the state's lock held. */
+static void
+unlink_me(SemaphoreState *shared)
+{
+	const QueueLink *link = queue_link(my_process_number());
+
+	*(link->previous != NO_PROCESS ? &queue_link(link->previous)->next : &shared->first) = link->next;
+	*(link->next != NO_PROCESS ? &queue_link(link->next)->previous : &shared->last) = link->previous;
+	if (shared->first == NO_PROCESS)
+		shared->most_wanted = 0;
+	my_queue = nullptr;
+	pg_atomic_fetch_sub_u32(&shared->queue_length, 1);
+}
+
+void
+join_queue(const SlotState &state, int slots)
+{
+	QueueLink  *link = queue_link(my_process_number());
+
+	LWLockAcquire(&state.shared->lock, LW_EXCLUSIVE);
+	link->position = state.shared->next_position++;
+	link->slots = slots;
+	link_me(state.shared);
+	LWLockRelease(&state.shared->lock);
+}
+
+void
+return_to_queue(const SlotState &state)
+{
+	LWLockAcquire(&state.shared->lock, LW_EXCLUSIVE);
+	link_me(state.shared);
+	LWLockRelease(&state.shared->lock);
+}
+
+void
+leave_queue()
+{
+	SemaphoreState *shared = my_queue;
+
+	if (shared == nullptr)
+		return;
+	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+	unlink_me(shared);
+	LWLockRelease(&shared->lock);
+}
+
 static bool
-has_more_free(SlotBoard *board, int slots, int count) noexcept
+has_waiters(const SlotState &state) noexcept
 {
-	int			found = 0;
-
-	find_slot(board, 1, slots, [&](SlotWord *word, uint64 mask, int start) {
-		found += pg_popcount64(~pg_atomic_read_u64(&word->taken) & mask);
-		return found > count ? start : NO_SLOT;
-	});
-	return found > count;
+	return pg_atomic_read_u32(&state.shared->queue_length) > 0;
 }
 
-bool
-board_has_slot_for_me(SlotBoard *board, int slots) noexcept
-{
-	RowPlace   *row = row_of(board);
-	uint64		ticket = pg_atomic_read_u64(&row[my_number()].ticket);
-	int			ahead = 0;
-
-	if (!has_more_free(board, slots, 0))
-		return false;
-	for (int i = 0; i < row_end(board); i++)
-	{
-		int			wanted = static_cast<int>(pg_atomic_read_u32(&row[i].slots));
-
-		/* Whoever says that there are fewer slots may have none to choose from. */
-		if (wanted != 0 && pg_atomic_read_u64(&row[i].ticket) < ticket &&
-			(wanted >= slots || has_more_free(board, wanted, 0)))
-			ahead++;
-	}
-	return has_more_free(board, slots, ahead);
-}
-
-bool
-board_am_first(SlotBoard *board) noexcept
-{
-	RowPlace   *row = row_of(board);
-	uint64		ticket = pg_atomic_read_u64(&row[my_number()].ticket);
-
-	for (int i = 0; i < row_end(board); i++)
-	{
-		if (pg_atomic_read_u32(&row[i].slots) != 0 && pg_atomic_read_u64(&row[i].ticket) < ticket)
-			return false;
-	}
-	return true;
-}
-
-/* Who has the lowest ticket from this one on, and wants one of more slots than that; NONE if nobody does. */
 static int
-next_in_row(SlotBoard *board, uint64 ticket, uint32 more_than) noexcept
+claim_lowest(const SlotState &state, FreeSlots *free, int slots) noexcept
 {
-	RowPlace   *row = row_of(board);
-	int			next = NONE;
-	uint64		lowest = PG_UINT64_MAX;
+	int			slot;
 
-	for (int i = 0; row != nullptr && i < row_end(board); i++)
+	while ((slot = free->take_lowest(slots)) != NO_SLOT)
 	{
-		uint64		its = pg_atomic_read_u64(&row[i].ticket);
-
-		if (pg_atomic_read_u32(&row[i].slots) <= more_than || its < ticket || its >= lowest)
-			continue;
-		next = i;
-		lowest = its;
+		if ((pg_atomic_fetch_or_u64(&word_of(state, slot)->taken, bit_of(slot)) & bit_of(slot)) == 0)
+			break;
 	}
-	return next;
+	return slot;
 }
 
-void
-board_wake(SlotBoard *board) noexcept
+static int
+claim_behind_waiters(const SlotState &state, int slots)
 {
-	uint64		ticket = 0;
-	uint32		useless = 0;	/* there is none left for those who say that there are so many */
-	int			woken = 0;
-	int			next;
+	FreeSlots	free(state, Max(slots, state.shared->most_wanted));
+	int			slot;
 
-	pg_memory_barrier();
-	if (board_line_length(board) == 0)
-		return;
-	while ((next = next_in_row(board, ticket, useless)) != NONE)
-	{
-		RowPlace   *place = &row_of(board)[next];
-		uint32		slots = pg_atomic_read_u32(&place->slots);
-
-		ticket = pg_atomic_read_u64(&place->ticket) + 1;
-		if (has_more_free(board, static_cast<int>(slots), woken))
-		{
-			SetLatch(&ProcGlobal->allProcs[next].procLatch);
-			woken++;
-		}
-		else
-			useless = Max(useless, slots);
-	}
+	visit_waiters(state.shared, [&free](int, int its_slots) {
+		free.take_highest(its_slots);
+		return !free.is_empty();
+	});
+	slot = claim_lowest(state, &free, slots);
+	if (slot != NO_SLOT && my_queue == state.shared)
+		unlink_me(state.shared);
+	return slot;
 }
 
 int
-board_agree(SlotBoard *board, int slots) noexcept
+claim_slot(const SlotState &state, int slots)
+{
+	FreeSlots	free(state, slots);
+	int			slot;
+
+	if (free.is_empty() || !has_waiters(state))
+		return claim_lowest(state, &free, slots);
+	LWLockAcquire(&state.shared->lock, LW_EXCLUSIVE);
+	slot = claim_behind_waiters(state, slots);
+	LWLockRelease(&state.shared->lock);
+	return slot;
+}
+
+int
+most_slots_ahead(const SlotState &state, int enough)
+{
+	int			most = 0;
+
+	if (!has_waiters(state))
+		return most;
+	LWLockAcquire(&state.shared->lock, LW_SHARED);
+	visit_waiters(state.shared, [&](int, int slots) {
+		most = Max(most, slots);
+		return most < enough;
+	});
+	LWLockRelease(&state.shared->lock);
+	return most;
+}
+
+void
+wake_waiters(const SlotState &state)
+{
+	int			woken[MAX_WOKEN];
+	int			count = 0;
+
+	if (state.shared == nullptr)
+		return;
+	pg_memory_barrier();
+	if (!has_waiters(state))
+		return;
+	pg_read_barrier();
+
+	/* A session that joins only now, and may say a larger number of slots, reads the bits itself. */
+	FreeSlots	free(state, Max(state.shared->most_wanted, 1));
+
+	if (free.is_empty())
+		return;
+	LWLockAcquire(&state.shared->lock, LW_SHARED);
+	visit_waiters(state.shared, [&](int number, int slots) {
+		if (free.take_highest(slots) != NO_SLOT)
+			woken[count++] = number;
+		return count < MAX_WOKEN && !free.is_empty();
+	});
+	LWLockRelease(&state.shared->lock);
+	for (int i = 0; i < count; i++)
+		SetLatch(&ProcGlobal->allProcs[woken[i]].procLatch);
+}
+
+/* ---- The number of slots ---- */
+
+int
+agree_on_slots(const SlotState &state, int slots) noexcept
 {
 	uint32		agreed = 0;
 
-	if (pg_atomic_read_u32(&board->agreed) == static_cast<uint32>(slots))
+	if (pg_atomic_read_u32(&state.shared->agreed) == static_cast<uint32>(slots))
 		return slots;
-	if (pg_atomic_compare_exchange_u32(&board->agreed, &agreed, static_cast<uint32>(slots)))
+	if (pg_atomic_compare_exchange_u32(&state.shared->agreed, &agreed, static_cast<uint32>(slots)))
 		return 0;
 	return static_cast<int>(agreed);
 }
 
 void
-board_set_agreed(SlotBoard *board, int slots) noexcept
+set_agreed_slots(const SlotState &state, int slots) noexcept
 {
-	pg_atomic_write_u32(&board->agreed, static_cast<uint32>(slots));
+	pg_atomic_write_u32(&state.shared->agreed, static_cast<uint32>(slots));
 }
 
 }								/* namespace advisory */

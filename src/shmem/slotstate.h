@@ -1,16 +1,14 @@
 /*
  * shmem/slotstate.h
- *		What sessions tell each other about the slots of semaphores: which are
- *		probably taken, and who is to be woken when one becomes free.
+ *		Semaphore states: what sessions tell each other about the slots of a semaphore,
+ *		and the queue of those that wait for one.
  *
- * Nothing here makes a slot somebody's; only the lock manager does.  A slot that is
- * on the board as free can be taken, since not everybody writes on the board
- * (prepared transactions, sessions that have no shared memory), and one that is
- * there as taken can be free for a while.  So it only tells where to look first,
- * and in whose stead nobody needs to look.
+ * Nothing here gives a slot to a session; only its lock does.  The bits of a state are
+ * hints: a slot that is marked free can be locked (prepared transactions and sessions
+ * without shared memory do not mark what they take), and one that is marked taken can be
+ * free for a moment.  They tell a session where to look first, and whom to wake.
  *
- * There is one board for each semaphore, by database and key, as long as some session
- * is attached to it.  All of this is lock-free but for attaching and detaching.
+ * There is one state for each semaphore, by database and key.
  */
 #ifndef ADVISORY_EXT_SHMEM_SLOTSTATE_H
 #define ADVISORY_EXT_SHMEM_SLOTSTATE_H
@@ -20,76 +18,76 @@
 namespace advisory
 {
 
-struct SlotBoard;
+struct SemaphoreState;
+struct SlotWord;
+
+/* A semaphore state as this session has mapped it. */
+struct SlotState
+{
+	SemaphoreState *shared = nullptr;	/* null where there is no shared memory for it */
+	SlotWord   *more = nullptr; /* slots 65 and up; null where they are not mapped */
+};
 
 /*
- * Attach this session to the board of a semaphore of this database, with room for so
- * many slots.  Null if there is no memory for it at the moment; where only the
- * room for some slots could not be had, see board_has_room().  May ereport for a cancel.
+ * Attach this session to the state of a semaphore of this database, with the bits of so
+ * many slots.  Does what memory allows; see has_bits_of().  May ereport for a cancel.
  */
-SlotBoard  *board_attach(Key key, int slots);
+void		attach_slot_state(SlotState *state, Key key, int slots);
 
-/* See that an attached board has room for so many slots, if possible.  As above. */
-void		board_make_room(SlotBoard *board, int slots);
+/* Detach it.  Allocates, frees and locks nothing. */
+void		detach_slot_state(SlotState *state) noexcept;
 
-/* Has it?  Slots that it has no room for are never found on it. */
-bool		board_has_room(const SlotBoard *board, int slots) noexcept;
-
-/* The last session that detaches removes the board.  May ereport only for a cancel. */
-void		board_detach(SlotBoard *board);
-
-/* Mark a free slot, from 1 to slots, as taken, and return it; NO_SLOT if there is none. */
-int			board_claim(SlotBoard *board, int slots) noexcept;
+/* Are there bits for so many slots?  Slots without bits are never claimed. */
+bool		has_bits_of(const SlotState &state, int slots) noexcept;
 
 /*
- * The next slot after this one, up to slots, of which it is not known whether it is
- * free; begin with NO_SLOT, which is also what comes back when there are no more.
+ * Mark the lowest free slot, from 1 to slots, as taken, and return it; NO_SLOT if there is
+ * none besides those that the sessions ahead of this one in the queue will get.  A session
+ * that is not in the queue comes after all that are.  One that is in it leaves it.
  */
-int			board_next_doubtful(SlotBoard *board, int slots, int after) noexcept;
+int			claim_slot(const SlotState &state, int slots);
 
-/* A slot was taken by this session, or by somebody who is not known; or is free again. */
-void		board_mark_taken(SlotBoard *board, int slot) noexcept;
-void		board_mark_doubtful(SlotBoard *board, int slot) noexcept;
-void		board_mark_free(SlotBoard *board, int slot) noexcept;
+/* Is there a slot, up to this one, of which it is not known whether it is free? */
+bool		has_unverified(const SlotState &state, int slots) noexcept;
 
-/* This session comes into line, or leaves it; how many there are. */
-void		board_enter_line(SlotBoard *board) noexcept;
-void		board_leave_line(SlotBoard *board) noexcept;
-int			board_line_length(SlotBoard *board) noexcept;
+/* The first one from this slot on, up to last; NO_SLOT if there is none. */
+int			next_unverified(const SlotState &state, int first, int last) noexcept;
+
+/* A slot was taken by this session; by somebody unknown, or by nobody; or is free again. */
+void		mark_taken(const SlotState &state, int slot) noexcept;
+void		mark_unverified(const SlotState &state, int slot) noexcept;
+void		mark_free(const SlotState &state, int slot) noexcept;
 
 /*
- * The row: those that are woken when slots become free, as many as there are slots, in
- * the order of their tickets.  Who joins it gets the next ticket; one at a time may do
- * so.  May ereport for a cancel.  False if there is no memory for a row.
+ * Join the queue, at its end, to wait for one of so many slots.  A session is in one
+ * queue at a time.
  */
-bool		board_join_row(SlotBoard *board, int slots);
-void		board_leave_row(SlotBoard *board) noexcept;
+void		join_queue(const SlotState &state, int slots);
+
+/* The slot that this session claimed could not be locked: it waits again, with the position that it had. */
+void		return_to_queue(const SlotState &state);
+
+/* Leave the queue.  Does nothing if this session is in none. */
+void		leave_queue();
 
 /*
- * This session, which is in the row, has marked a slot as taken and wants no other, so
- * that it stands in nobody's way; or wants one of so many again.
+ * The largest number of slots that a session says which is in the queue, ahead of this one
+ * if this one is in it; 0 if there is none.  Looks no further once it has found enough.
  */
-void		board_mark_served(SlotBoard *board) noexcept;
-void		board_mark_waiting(SlotBoard *board, int slots) noexcept;
+int			most_slots_ahead(const SlotState &state, int enough);
 
 /*
- * This session is in the row: is there a free slot for it, up to this one, beside those
- * for the sessions that are ahead of it?
+ * Slots have been marked free: wake as many waiters, in order, as can be served.  If there
+ * are very many of these it wakes the first, and whoever leaves the queue wakes others.
  */
-bool		board_has_slot_for_me(SlotBoard *board, int slots) noexcept;
-
-/* Is it the first in the row? */
-bool		board_am_first(SlotBoard *board) noexcept;
-
-/* Slots may have become free in the lock manager's eyes, and on the board: wake those who are to have them. */
-void		board_wake(SlotBoard *board) noexcept;
+void		wake_waiters(const SlotState &state);
 
 /*
  * How many slots the semaphore was last said to have; 0 if nobody has said anything
  * yet, in which case this many is noted.
  */
-int			board_agree(SlotBoard *board, int slots) noexcept;
-void		board_set_agreed(SlotBoard *board, int slots) noexcept;
+int			agree_on_slots(const SlotState &state, int slots) noexcept;
+void		set_agreed_slots(const SlotState &state, int slots) noexcept;
 
 }								/* namespace advisory */
 

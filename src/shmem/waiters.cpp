@@ -5,7 +5,8 @@
  * Locking
  *
  * Each entry has a lock of its own.  Its process writes with the lock held exclusively;
- * readers hold it shared.  is_leaving is one byte and is written without the lock.
+ * readers hold it shared.  is_leaving is one byte and is written without the lock.  The
+ * link in a queue is slotstate.cpp's, which says how it is protected.
  */
 #include "base/pg.h"
 
@@ -22,6 +23,7 @@ struct SharedWaiter
 {
 	LWLock		lock;
 	PublishedWait wait;			/* pid is 0 while the process waits for nothing */
+	QueueLink	link;
 };
 
 }								/* anonymous namespace */
@@ -51,7 +53,7 @@ make_waiters(SharedRoot *root)
 }
 
 static void
-attach_waiters(SharedRoot *root)
+map_waiters(SharedRoot *root)
 {
 	LWLockAcquire(&root->lock, LW_EXCLUSIVE);
 	if (root->waiters == InvalidDsaPointer)
@@ -60,16 +62,27 @@ attach_waiters(SharedRoot *root)
 	all_waiters = static_cast<SharedWaiter *>(dsa_get_address(shared_area(), root->waiters));
 }
 
-/* Is the array there?  May ereport for a cancel. */
-static bool
-has_waiters()
+bool
+attach_waiters()
 {
 	if (all_waiters != nullptr)
 		return true;
 
 	SharedRoot *root = shared_root();
 
-	return root != nullptr && !shared_is_short() && shared_attempt([root]() { attach_waiters(root); });
+	return root != nullptr && !shared_is_short() && shared_attempt([root]() { map_waiters(root); });
+}
+
+QueueLink *
+queue_link(int proc_number) noexcept
+{
+	return &all_waiters[proc_number].link;
+}
+
+int
+my_process_number() noexcept
+{
+	return static_cast<int>(MyProc - ProcGlobal->allProcs);
 }
 
 static void
@@ -83,9 +96,9 @@ set_wait(const PublishedWait &wait) noexcept
 void
 publish_wait(const LOCKTAG &tag, int slots, bool by_name)
 {
-	int			number = static_cast<int>(MyProc - ProcGlobal->allProcs);
+	int			number = my_process_number();
 
-	if (!has_waiters())
+	if (!attach_waiters())
 		return;
 	my_waiter = &all_waiters[number];
 	set_wait(PublishedWait{number, MyProcPid, tag, slots, GetCurrentTimestamp(),
@@ -114,7 +127,7 @@ bool
 read_wait(int proc_number, PublishedWait *wait)
 {
 	*wait = PublishedWait{};
-	if (!has_waiters() || proc_number >= process_count())
+	if (!attach_waiters() || proc_number >= process_count())
 		return false;
 	LWLockAcquire(&all_waiters[proc_number].lock, LW_SHARED);
 	*wait = all_waiters[proc_number].wait;
@@ -129,7 +142,7 @@ read_slot_waits(int *count)
 																	  MCXT_ALLOC_HUGE));
 
 	*count = 0;
-	if (!has_waiters())
+	if (!attach_waiters())
 		return waits;
 	for (int i = 0; i < process_count(); i++)
 	{

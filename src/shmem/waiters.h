@@ -6,6 +6,8 @@
  * time.  The lock table says who waits for a lock; this adds what it does not know: under
  * which role's name, and for one of how many slots.  An entry that the lock table does not
  * confirm is out of date and is to be ignored.
+ *
+ * The entry is also the process's place in the queue of a semaphore (slotstate.h).
  */
 #ifndef ADVISORY_EXT_SHMEM_WAITERS_H
 #define ADVISORY_EXT_SHMEM_WAITERS_H
@@ -26,6 +28,26 @@ struct PublishedWait
 	Oid			role;			/* that named it; invalid if it was not by name */
 	bool		is_leaving;		/* it is about to give up, or may have got what it waits for */
 };
+
+/* A process in the queue of a semaphore; the lock of that semaphore's state protects it. */
+struct QueueLink
+{
+	int			previous;		/* process numbers, or NO_PROCESS */
+	int			next;
+	uint64		position;
+	int			slots;			/* it waits for one of so many */
+};
+
+constexpr int NO_PROCESS = -1;
+
+/* Is the array there?  Maps it into this session if possible.  May ereport for a cancel. */
+bool		attach_waiters();
+
+/* The link of the process with this number.  Only after attach_waiters() has returned true. */
+QueueLink  *queue_link(int proc_number) noexcept;
+
+/* The number of this process. */
+int			my_process_number() noexcept;
 
 /*
  * This session begins to wait for a lock, or for one of so many slots.  by_name: the
