@@ -311,7 +311,7 @@ private:
 	/* With all that follows from it. */
 	void		make_live(int node)
 	{
-		List<int>	found;
+		Array<int>	found;
 
 		found.add(node);
 		while (found.count > 0)
@@ -479,9 +479,9 @@ private:
 	const Search *before;
 	int		   *by_process;		/* a session's node, by its proc_number; 0 if it has none: node 0 is this session */
 	HTAB	   *targets = nullptr;
-	List<Node>	nodes;
-	List<Edge>	edges;
-	List<int>	pending;		/* nodes to be expanded, the last first */
+	Array<Node>	nodes;
+	Array<Edge>	edges;
+	Array<int>	pending;		/* nodes to be expanded, the last first */
 };
 
 }								/* anonymous namespace */

@@ -20,40 +20,6 @@ struct AwaitedLock
 };
 
 constexpr int NO_HOLDER = -1;
-constexpr int FIRST_BLOCKERS = 256;
-
-class BlockerFinder
-{
-public:
-	explicit BlockerFinder(LockEntries *found) : found(found)
-	{
-	}
-
-	void		run()
-	{
-		if (index_awaited_locks() == 0)
-			return;
-		index_holders();
-		for (int i = 0; i < found->count; i++)
-		{
-			CHECK_FOR_INTERRUPTS();
-			if (!found->entries[i].granted)
-				find_for(i);
-		}
-		found->blockers = pids.items;
-		hash_destroy(awaited);
-	}
-
-private:
-	int			index_awaited_locks();
-	void		index_holders();
-	void		find_for(int waiter);
-
-	LockEntries *found;
-	HTAB	   *awaited = nullptr;
-	int		   *next_holder = nullptr;
-	List<int>	pids;
-};
 
 }								/* anonymous namespace */
 
@@ -84,55 +50,6 @@ holds_in_the_way(const LockEntry &holder, const LockEntry &waiter)
 	return is_slot_in_the_way(holder, waiter) && is_in_the_way(holder, waiter);
 }
 
-int
-BlockerFinder::index_awaited_locks()
-{
-	HASHCTL		control = {};
-	int			count = 0;
-
-	for (int i = 0; i < found->count; i++)
-	{
-		LOCKTAG		tag = awaited_tag(found->entries[i].tag);
-
-		if (found->entries[i].granted)
-			continue;
-		if (awaited == nullptr)
-		{
-			control.keysize = sizeof(LOCKTAG);
-			control.entrysize = sizeof(AwaitedLock);
-			control.hcxt = CurrentMemoryContext;
-			awaited = hash_create("advisory_ext awaited locks", FIRST_BLOCKERS, &control,
-								  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-		}
-
-		auto	   *lock = static_cast<AwaitedLock *>(hash_search(awaited, &tag, HASH_ENTER, nullptr));
-
-		lock->first_holder = NO_HOLDER;
-		count++;
-	}
-	return count;
-}
-
-void
-BlockerFinder::index_holders()
-{
-	next_holder = static_cast<int *>(palloc_extended(sizeof(int) * found->count, MCXT_ALLOC_HUGE));
-	for (int i = 0; i < found->count; i++)
-	{
-		LOCKTAG		tag = awaited_tag(found->entries[i].tag);
-
-		if (!found->entries[i].granted && !found->entries[i].is_head)
-			continue;
-
-		auto	   *lock = static_cast<AwaitedLock *>(hash_search(awaited, &tag, HASH_FIND, nullptr));
-
-		if (lock == nullptr)
-			continue;
-		next_holder[i] = lock->first_holder;
-		lock->first_holder = i;
-	}
-}
-
 static LOCKMASK
 conflicts_of(const LockEntry &entry)
 {
@@ -159,38 +76,84 @@ is_in_the_way(const LockEntry &other, const LockEntry &waiter)
 	return (held & (mode - 1)) == 0;
 }
 
-void
-BlockerFinder::find_for(int waiter)
+/* Those ahead of a waiter in the lock manager's queue, unless they hold the lock, too. */
+static void
+add_ahead(const LockEntries &found, int waiter, Array<int> *pids)
 {
-	LockEntry  &entry = found->entries[waiter];
-	LOCKTAG		tag = awaited_tag(entry.tag);
-	auto	   *lock = static_cast<AwaitedLock *>(hash_search(awaited, &tag, HASH_FIND, nullptr));
-
-	entry.first_blocker = pids.count;
-	for (int i = lock->first_holder; i != NO_HOLDER; i = next_holder[i])
-	{
-		if (holds_in_the_way(found->entries[i], entry))
-			pids.add(found->entries[i].leader_pid);
-	}
-
-	/* Those ahead in the queue, unless they were already named as holders. */
+	const LockEntry *entries = found.entries;
 	int			ahead = waiter;
 
-	while (!entry.is_head && ahead > 0 && !found->entries[ahead - 1].granted && !found->entries[ahead - 1].is_head &&
-		   same_tag(found->entries[ahead - 1].tag, entry.tag))
+	while (ahead > 0 && !entries[ahead - 1].granted && !entries[ahead - 1].is_head &&
+		   same_tag(entries[ahead - 1].tag, entries[waiter].tag))
 		ahead--;
 	for (; ahead < waiter; ahead++)
 	{
-		if (is_in_the_way(found->entries[ahead], entry))
-			pids.add(found->entries[ahead].leader_pid);
+		if (is_in_the_way(entries[ahead], entries[waiter]))
+			pids->add(entries[ahead].leader_pid);
 	}
-	entry.blocker_count = pids.count - entry.first_blocker;
 }
 
 void
 find_all_blockers(LockEntries *found)
 {
-	BlockerFinder(found).run();
+	HASHCTL		control = {};
+	HTAB	   *awaited;
+	LockEntry  *entries = found->entries;
+	auto	   *next_holder = static_cast<int *>(palloc_extended(sizeof(int) * (found->count + 1), MCXT_ALLOC_HUGE));
+	Array<int>	pids;
+
+	control.keysize = sizeof(LOCKTAG);
+	control.entrysize = sizeof(AwaitedLock);
+	control.hcxt = CurrentMemoryContext;
+	awaited = hash_create("advisory_ext awaited locks", 256, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+
+	/* Link the holders of each lock that somebody waits for. */
+	for (int i = 0; i < found->count; i++)
+	{
+		if (entries[i].granted)
+			continue;
+
+		LOCKTAG		tag = awaited_tag(entries[i].tag);
+
+		static_cast<AwaitedLock *>(hash_search(awaited, &tag, HASH_ENTER, nullptr))->first_holder = NO_HOLDER;
+	}
+	for (int i = 0; i < found->count && hash_get_num_entries(awaited) > 0; i++)
+	{
+		LOCKTAG		tag = awaited_tag(entries[i].tag);
+		AwaitedLock *lock;
+
+		if (!entries[i].granted && !entries[i].is_head)
+			continue;
+		lock = static_cast<AwaitedLock *>(hash_search(awaited, &tag, HASH_FIND, nullptr));
+		if (lock == nullptr)
+			continue;
+		next_holder[i] = lock->first_holder;
+		lock->first_holder = i;
+	}
+
+	/* Then it is easy to say who is in each waiter's way. */
+	for (int i = 0; i < found->count; i++)
+	{
+		if (entries[i].granted)
+			continue;
+		CHECK_FOR_INTERRUPTS();
+
+		LOCKTAG		tag = awaited_tag(entries[i].tag);
+
+		entries[i].first_blocker = pids.count;
+		for (int holder = static_cast<AwaitedLock *>(hash_search(awaited, &tag, HASH_FIND, nullptr))->first_holder;
+			 holder != NO_HOLDER; holder = next_holder[holder])
+		{
+			if (holds_in_the_way(entries[holder], entries[i]))
+				pids.add(entries[holder].leader_pid);
+		}
+		if (!entries[i].is_head)
+			add_ahead(*found, i, &pids);
+		entries[i].blocker_count = pids.count - entries[i].first_blocker;
+	}
+	found->blockers = pids.items;
+	pfree(next_holder);
+	hash_destroy(awaited);
 }
 
 }								/* namespace advisory */

@@ -12,7 +12,7 @@
 #ifndef ADVISORY_EXT_SERVER_WAITGRAPH_H
 #define ADVISORY_EXT_SERVER_WAITGRAPH_H
 
-#include "base/list.h"
+#include "base/array.h"
 #include "server/locktable.h"
 
 namespace advisory
@@ -83,7 +83,7 @@ bool *
 mark_reachable(int count, int start, Next next)
 {
 	auto	   *marks = static_cast<bool *>(palloc0(sizeof(bool) * count));
-	List<int>	found;
+	Array<int>	found;
 	auto		visit = [&](int node) {
 		if (!marks[node])
 			found.add(node);

@@ -1,6 +1,6 @@
 /*
  * shmem/slotlocks.cpp
- *		Who waits for slots of semaphores, as one more kind of lock entries.
+ *		Waits for slots of semaphores, as one more kind of lock entries.
  */
 #include "base/pg.h"
 
@@ -18,11 +18,11 @@ is_queue(const LockEntry &entry) noexcept
 }
 
 /*
- * Of the queue's lock only what says that a session is in the front row (semaphore.cpp):
- * its door, and a look whether there is a line, are nobody's wait.
+ * A queued session holds the queue lock in RowExclusiveLock mode.  Other modes are held only in
+ * order to get into the queue, or to see whether it is empty (semaphore.cpp), and say nothing of a wait.
  */
 static void
-drop_doors(LockEntries *found) noexcept
+drop_other_modes(LockEntries *found) noexcept
 {
 	int			kept = 0;
 
@@ -39,7 +39,7 @@ drop_doors(LockEntries *found) noexcept
 void
 mark_slot_waits(LockEntries *found)
 {
-	drop_doors(found);
+	drop_other_modes(found);
 
 	for (int i = 0; i < found->count; i++)
 	{
@@ -63,7 +63,7 @@ mark_slot_waits(LockEntries *found)
 	}
 }
 
-/* By lock; who holds it, then the front row by its age, then the queue in its order. */
+/* By lock; its holders, then those in a semaphore's queue by the time they have waited, then the waiters in their order. */
 static int
 compare_entries(const void *a, const void *b) noexcept
 {

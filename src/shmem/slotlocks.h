@@ -1,10 +1,9 @@
 /*
  * shmem/slotlocks.h
- *		Who waits for slots of semaphores, as one more kind of lock entries.
+ *		Waits for slots of semaphores, as one more kind of lock entries.
  *
- * In the server's eyes the front row of a semaphore's line (semaphore.h) has the queue's
- * lock and waits for nothing.  Here it waits, as those behind it do: its entries are not
- * granted, and come before those of the queue.
+ * To the server a session in a semaphore's queue (semaphore.h) holds the queue lock and waits
+ * for nothing.  Here it waits: its entry is not granted, and is_head.
  */
 #ifndef ADVISORY_EXT_SHMEM_SLOTLOCKS_H
 #define ADVISORY_EXT_SHMEM_SLOTLOCKS_H
@@ -15,8 +14,8 @@ namespace advisory
 {
 
 /*
- * Mark those in front rows as waiting, and note since when and for how many
- * slots all that wait for slots do so, as far as they say it.  May ereport.
+ * Mark the sessions in semaphores' queues as waiting, and fill in since when and for how many
+ * slots, as far as they say it.  May ereport.
  */
 void		mark_slot_waits(LockEntries *found);
 

@@ -4,7 +4,7 @@
  *
  * The lock table is read one partition after the other, so what comes back need
  * not have been true at any one instant: a session may be seen to wait twice, or
- * a circle be seen that never was.  All that is taken for granted here is that
+ * a cycle be seen that never was.  All that is taken for granted here is that
  * there may be anything.
  */
 #include "base/pg.h"
@@ -77,7 +77,7 @@ private:
 
 	void		write_roots();
 	void		write_root(int session);
-	void		write_circle(int session);
+	void		write_cycle(int session);
 	void		write_tree(int session, int line);
 	void		enter(int session, int line);
 	int			add_line(const LockEntry *lock, const LockEntry *blocker, int parent);
@@ -85,15 +85,15 @@ private:
 	int			session_of(const LockEntry &entry) const;
 	bool		is_shown(const Wait &wait) const noexcept;
 	const Wait *first_shown(int session) const noexcept;
-	int			start_of_circle(int session) const;
+	int			start_of_cycle(int session) const;
 	bool	   *blockers_of(int session) const;
 	bool	   *waiters_of(int session) const;
 
 	const LockEntries &entries;
-	List<Session> sessions;		/* by pid and xid */
-	List<Wait>	waits;			/* by blocker, longest first */
-	List<Step>	path;			/* from the root to where we are */
-	List<WaitLine> lines;
+	Array<Session> sessions;		/* by pid and xid */
+	Array<Wait>	waits;			/* by blocker, longest first */
+	Array<Step>	path;			/* from the root to where we are */
+	Array<WaitLine> lines;
 };
 
 bool
@@ -335,7 +335,7 @@ Forest::write_tree(int session, int line)
 		const Wait &wait = waits[step.next_wait++];
 		const Session &waiter = sessions[wait.waiter];
 
-		/* A wait that would close a circle leads back to a line above. */
+		/* A wait that would close a cycle leads back to a line above. */
 		if (!is_shown(wait) || waiter.in_path)
 			continue;
 		line = add_line(wait.lock, wait.held, step.line);
@@ -372,7 +372,7 @@ Forest::write_root(int session)
 void
 Forest::write_roots()
 {
-	List<Root>	roots;
+	Array<Root>	roots;
 
 	for (int i = 0; i < sessions.count; i++)
 	{
@@ -415,12 +415,12 @@ Forest::waiters_of(int session) const
 }
 
 /*
- * Where to begin with what hangs on no root: the smallest pid of a circle at the
- * very end of what this session waits for.  Every session of such a circle waits,
+ * Where to begin with what hangs on no root: the smallest pid of a cycle at the
+ * very end of what this session waits for.  Every session of such a cycle waits,
  * in the end, for all others of it and for nobody else.
  */
 int
-Forest::start_of_circle(int session) const
+Forest::start_of_cycle(int session) const
 {
 	for (;;)
 	{
@@ -445,7 +445,7 @@ Forest::start_of_circle(int session) const
 }
 
 void
-Forest::write_circle(int session)
+Forest::write_cycle(int session)
 {
 	int			first = lines.count;
 
@@ -465,7 +465,7 @@ Forest::grow()
 	for (int i = 0; i < sessions.count; i++)
 	{
 		if (sessions[i].shown && !sessions[i].expanded)
-			write_circle(start_of_circle(i));
+			write_cycle(start_of_cycle(i));
 	}
 	return WaitTrees{lines.items, lines.count, entries.has_prepared};
 }

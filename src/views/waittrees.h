@@ -6,7 +6,7 @@
  *		session		a lock group (a session with its parallel workers) or a prepared transaction
  *		wait		one session waiting for another that is in its way
  *		root		a session that others wait for, and that waits for nothing
- *		circle		sessions that wait for each other: a deadlock not found yet
+ *		cycle		sessions that wait for each other: a deadlock not found yet
  *
  * Waits for locks of every type are followed, since who holds an advisory lock
  * may itself wait for somebody's row; but of the trees only the branches are
@@ -28,7 +28,7 @@ namespace advisory
  *					for the longest
  *		waiter		what it waits for					what is in its way
  *		first of	the same							the same; the blocker is
- *		a circle										further down the tree
+ *		a cycle										further down the tree
  */
 struct WaitLine
 {

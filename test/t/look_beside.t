@@ -1,7 +1,7 @@
 #!/usr/bin/env perl
 # A question about one lock costs the same however many other locks there are: is_locked(), holders(), and the DETAIL of a
-# lock() or acquire() that fails look at that lock, or at that semaphore's slots, and at nothing else. (A question about
-# all locks, the view, shows that the others are there.) Times can be compared on one machine only, and in one run.
+# lock() or acquire() that fails look at that lock, or at that semaphore's slots, and at nothing else. Of several times
+# the shortest counts, since the machine may be busy.
 use strict;
 use warnings;
 use FindBin;

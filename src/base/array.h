@@ -1,16 +1,16 @@
 /*
- * base/list.h
+ * base/array.h
  *		An array that grows, of what can be copied byte by byte.
  */
-#ifndef ADVISORY_EXT_BASE_LIST_H
-#define ADVISORY_EXT_BASE_LIST_H
+#ifndef ADVISORY_EXT_BASE_ARRAY_H
+#define ADVISORY_EXT_BASE_ARRAY_H
 
 namespace advisory
 {
 
 /* Its memory goes with the memory context that was the current one at the first add(). */
 template <typename T>
-class List
+class Array
 {
 public:
 	/* Where it was added.  May ereport (out of memory). */
@@ -49,4 +49,4 @@ private:
 
 }								/* namespace advisory */
 
-#endif							/* ADVISORY_EXT_BASE_LIST_H */
+#endif							/* ADVISORY_EXT_BASE_ARRAY_H */
