@@ -88,12 +88,6 @@ static dlist_head holds_to_log = DLIST_STATIC_INIT(holds_to_log);
 static void at_session_end(int code, Datum argument);
 static void at_process_end(int code, Datum argument);
 
-static HeldLock *
-from_list(dlist_node *node) noexcept
-{
-	return reinterpret_cast<HeldLock *>(reinterpret_cast<char *>(node) - offsetof(HeldLock, list));
-}
-
 /* ---- Adding ---- */
 
 static void
@@ -115,21 +109,22 @@ make_table()
 static void
 reserve_xact_hold()
 {
-	Size		bytes;
+	int			capacity = Max(2 * xact_hold_capacity, FIRST_HOLDS);
+	Size		bytes = sizeof(XactHold) * capacity;
 
 	if (xact_hold_count == 0 && xact_hold_capacity > KEPT_HOLDS)
 	{
 		pfree(xact_holds);
 		xact_holds = nullptr;
 		xact_hold_capacity = 0;
+		return reserve_xact_hold();
 	}
 	if (xact_hold_count < xact_hold_capacity)
 		return;
-	bytes = sizeof(XactHold) * Max(2 * xact_hold_capacity, FIRST_HOLDS);
 	xact_holds = static_cast<XactHold *>(xact_holds == nullptr
 										 ? MemoryContextAlloc(TopMemoryContext, bytes)
 										 : repalloc_huge(xact_holds, bytes));
-	xact_hold_capacity = Max(2 * xact_hold_capacity, FIRST_HOLDS);
+	xact_hold_capacity = capacity;
 }
 
 void
@@ -325,36 +320,36 @@ end_entry(HeldLock *held, HoldEnd end, TimestampTz now) noexcept
 	dispose_of(held);
 }
 
-static HeldLock *
-from_ended_slots(dlist_node *node) noexcept
-{
-	return reinterpret_cast<HeldLock *>(reinterpret_cast<char *>(node) - offsetof(HeldLock, in_semaphore));
-}
-
 /* The locks of slots that have ended are released by now: tell others that they are free. */
 static void
 free_ended_slots() noexcept
 {
 	while (!dlist_is_empty(&ended_slots))
 	{
-		HeldLock   *held = from_ended_slots(dlist_pop_head_node(&ended_slots));
+		HeldLock   *held = held_of(dlist_pop_head_node(&ended_slots), offsetof(HeldLock, in_semaphore));
 		bool		others_follow = !dlist_is_empty(&ended_slots) &&
-			from_ended_slots(dlist_head_node(&ended_slots))->semaphore == held->semaphore;
+			held_of(dlist_head_node(&ended_slots), offsetof(HeldLock, in_semaphore))->semaphore == held->semaphore;
 
 		semaphore_slot_is_free(held->semaphore, decode_tag(held->tag).slot, others_follow);
 		dispose_of(held);
 	}
 }
 
-static void
-end_session_holds(HeldLock *held) noexcept
+/* Returns the entry, or null if nothing of the lock is held any more in this mode. */
+static HeldLock *
+end_session_holds(HeldLock *held, HoldEnd end) noexcept
 {
-	if (held->session_count == 0)
-		return;
-	held->session_count = 0;
-	held->session_by_name = 0;
-	dlist_delete(&held->list);
-	publish_scope(held->place, Scope::transaction);
+	if (held->session_count > 0)
+	{
+		held->session_count = 0;
+		held->session_by_name = 0;
+		dlist_delete(&held->list);
+		publish_scope(held->place, Scope::transaction);
+	}
+	if (held->is_held())
+		return held;
+	end_entry(held, end, GetCurrentTimestamp());
+	return nullptr;
 }
 
 void
@@ -370,55 +365,43 @@ held_remove(HeldLock *held, int64 count, bool by_name) noexcept
 		held->session_by_name = Min(held->session_by_name, held->session_count);
 		return;
 	}
-	end_session_holds(held);
-	if (!held->is_held())
-		end_entry(held, HoldEnd::released, GetCurrentTimestamp());
+	end_session_holds(held, HoldEnd::released);
 	free_ended_slots();
 }
 
 void
 held_forget_session_holds(HeldLock *held) noexcept
 {
-	end_session_holds(held);
-	if (!held->is_held())
-		end_entry(held, HoldEnd::lost, 0);
+	end_session_holds(held, HoldEnd::lost);
 	free_ended_slots();
 }
 
 static bool
-is_lost(const HeldLock *held) noexcept
+is_lost(dlist_node *node) noexcept
 {
-	return !is_held_by_me(held->tag, held->mode);
-}
+	const HeldLock *held = held_of(node, offsetof(HeldLock, list));
 
-static void
-end_lost_session_holds(HeldLock *held) noexcept
-{
-	end_session_holds(held);
-	if (!held->is_held())
-		end_entry(held, HoldEnd::released, GetCurrentTimestamp());
+	return !is_held_by_me(held->tag, held->mode);
 }
 
 /*
  * pg_advisory_unlock_all() and DISCARD ALL release all session-level locks, slots included.  To see that takes a look at
- * two entries: if the oldest and the newest are lost, all others are compared with the lock manager, too.
+ * two entries: if the oldest and the newest are lost, all others are compared with the lock manager, too.  Otherwise the
+ * oldest was released alone, as locks can be, but not slots.
  */
 void
 held_notice_lost() noexcept
 {
-	if (dlist_is_empty(&session_holds) || !is_lost(from_list(dlist_head_node(&session_holds))))
+	bool		all_are_lost;
+
+	if (dlist_is_empty(&session_holds) || !is_lost(dlist_head_node(&session_holds)))
 		return;
-	if (!is_lost(from_list(dlist_tail_node(&session_holds))))
-	{
-		/* Released one by one: only locks can be, not slots. */
-		end_lost_session_holds(from_list(dlist_head_node(&session_holds)));
-		return free_ended_slots();
-	}
+	all_are_lost = is_lost(dlist_tail_node(&session_holds));
 	for (dlist_node *node = dlist_head_node(&session_holds), *next; node != &session_holds.head; node = next)
 	{
-		next = node->next;
-		if (is_lost(from_list(node)))
-			end_lost_session_holds(from_list(node));
+		next = all_are_lost ? node->next : &session_holds.head;
+		if (is_lost(node))
+			end_session_holds(held_of(node, offsetof(HeldLock, list)), HoldEnd::released);
 	}
 	free_ended_slots();
 }
@@ -431,19 +414,14 @@ held_refresh(HeldLock *held)
 	if (held->session_count == 0)
 		return held;
 	real_count = lock_counts(held->tag, held->mode).session;
+	held->session_count = Min(held->session_count, real_count);
+	held->session_by_name = Min(held->session_by_name, real_count);
 	if (real_count > 0)
-	{
-		held->session_count = Min(held->session_count, real_count);
-		held->session_by_name = Min(held->session_by_name, real_count);
 		return held;
-	}
-	if (held->newest_xact_hold != NO_PLACE)
-	{
-		end_session_holds(held);
-		return held;
-	}
-	held_forget_session_holds(held);
-	return nullptr;
+	held->session_count = 1;	/* so that it is removed from the list */
+	held = end_session_holds(held, HoldEnd::lost);
+	free_ended_slots();
+	return held;
 }
 
 void
@@ -465,6 +443,12 @@ held_count(const HeldLock *held) noexcept
 }
 
 /* ---- Looking at all ---- */
+
+int
+held_entry_count() noexcept
+{
+	return helds != nullptr ? static_cast<int>(helds->members) : 0;
+}
 
 int
 held_count_locks()
@@ -514,7 +498,7 @@ held_write_log()
 {
 	while (!dlist_is_empty(&holds_to_log))
 	{
-		HeldLock   *held = from_list(dlist_pop_head_node(&holds_to_log));
+		HeldLock   *held = held_of(dlist_pop_head_node(&holds_to_log), offsetof(HeldLock, list));
 		TimestampTz length = held->since;
 
 		held->since = 0;
@@ -597,37 +581,35 @@ hand_to_parent(int nest_level) noexcept
 	xact_hold_count = kept;
 }
 
+static bool calls_after_transaction = false;
+
 /* What was set for the transaction only has been undone, so it shows now who took the session-level locks. */
 static void
 after_transaction(void *)
 {
 	int			taker;
 
+	calls_after_transaction = false;
 	if (dlist_is_empty(&session_holds))
 		return;
-	taker = publish_taker();
+	taker = publish_present_role();
 	/* Those that were taken in this transaction are the last ones. */
-	for (dlist_node *node = dlist_tail_node(&session_holds);
-		 node != &session_holds.head && !from_list(node)->has_taker; node = node->prev)
+	for (dlist_node *node = dlist_tail_node(&session_holds); node != &session_holds.head; node = node->prev)
 	{
-		from_list(node)->has_taker = true;
-		publish_taker_of(from_list(node)->place, taker);
+		HeldLock   *held = held_of(node, offsetof(HeldLock, list));
+
+		if (held->has_taker)
+			break;
+		held->has_taker = true;
+		publish_taker(held->place, taker);
 	}
-}
-
-/* Have after_transaction() called when everything else of the transaction is over.  This only links what is there. */
-static void
-call_after_transaction() noexcept
-{
-	static MemoryContextCallback callback;
-
-	callback.func = after_transaction;
-	MemoryContextRegisterResetCallback(TopTransactionContext, &callback);
 }
 
 static void
 at_xact_end(XactEvent event, void *)
 {
+	static MemoryContextCallback callback;
+
 	switch (event)
 	{
 		case XACT_EVENT_PRE_COMMIT:
@@ -642,8 +624,12 @@ at_xact_end(XactEvent event, void *)
 			name_end_asking();
 			withdraw_wait();
 			end_xact_holds(0, event == XACT_EVENT_PREPARE ? HoldEnd::prepared : HoldEnd::released);
-			if (!dlist_is_empty(&session_holds))
-				call_after_transaction();
+			if (dlist_is_empty(&session_holds) || calls_after_transaction)
+				break;
+			calls_after_transaction = true;
+			/* To be called when everything else of the transaction is over.  This only links what is there. */
+			callback.func = after_transaction;
+			MemoryContextRegisterResetCallback(TopTransactionContext, &callback);
 			break;
 		default:
 			break;
@@ -681,7 +667,6 @@ static void
 at_session_end(int, Datum)
 {
 	helds_iterator iterator;
-	TimestampTz now = GetCurrentTimestamp();
 
 	/* As the end of the transaction, which comes after this, would. */
 	LWLockReleaseAll();
@@ -698,8 +683,7 @@ at_session_end(int, Datum)
 		{
 			HeldLock   *held = found->held;
 
-			end_session_holds(held);
-			end_entry(held, is_held_by_me(held->tag, held->mode) ? HoldEnd::released : HoldEnd::lost, now);
+			end_session_holds(held, is_held_by_me(held->tag, held->mode) ? HoldEnd::released : HoldEnd::lost);
 		}
 	}
 	/* The server would release advisory locks a moment later, when waiters could not be woken any more. */

@@ -45,6 +45,13 @@ struct HeldLock
 	}
 };
 
+/* The entry whose list node, at this offset, this is. */
+inline HeldLock *
+held_of(dlist_node *node, size_t offset) noexcept
+{
+	return reinterpret_cast<HeldLock *>(reinterpret_cast<char *>(node) - offset);
+}
+
 /*
  * A lock in this mode, or a slot, is about to be asked for: get memory for one more hold,
  * and compare what is known of it with the lock manager.  May ereport (out of memory).
@@ -90,6 +97,9 @@ void		held_keep_for_transaction(HeldLock *held) noexcept;
 
 /* How many holds there are in both scopes, as far as they are known. */
 int64		held_count(const HeldLock *held) noexcept;
+
+/* How many entries there are: a lock that is held in both modes has two. */
+int			held_entry_count() noexcept;
 
 /*
  * How many locks and slots this session holds through this extension, each once, as the

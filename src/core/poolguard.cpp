@@ -13,7 +13,6 @@
 #include "core/errors.h"
 #include "server/pool.h"
 #include "core/poolguard.h"
-#include "shmem/heldpublish.h"
 
 namespace advisory
 {
@@ -95,7 +94,7 @@ check_pool_limit(const LockRequest &request)
 {
 	int			limit = pool_limit_setting();
 
-	if (published_count() <= max_locks_per_xact || limit == 0 || until_look-- > 0)
+	if (held_entry_count() <= max_locks_per_xact || limit == 0 || until_look-- > 0)
 		return;
 	look(request, limit);
 }

@@ -63,12 +63,6 @@ is_mine(const Semaphore *semaphore, int slot) noexcept
 	return is_held_by_me(tag_of(semaphore, slot), Mode::exclusive);
 }
 
-static HeldLock *
-from_list(dlist_node *node) noexcept
-{
-	return reinterpret_cast<HeldLock *>(reinterpret_cast<char *>(node) - offsetof(HeldLock, in_semaphore));
-}
-
 /* ---- For core/held ---- */
 
 void
@@ -367,7 +361,7 @@ semaphore_find_slot(Key key, int slot)
 		return NO_SLOT;
 	for (dlist_node *node = dlist_tail_node(&semaphore->slots); node != &semaphore->slots.head; node = node->prev)
 	{
-		const HeldLock *held = from_list(node);
+		const HeldLock *held = held_of(node, offsetof(HeldLock, in_semaphore));
 		int			number = decode_tag(held->tag).slot;
 
 		if (held->session_count > 0 && (slot == NO_SLOT || number == slot))

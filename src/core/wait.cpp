@@ -55,30 +55,23 @@ release_granted(const Attempt &attempt)
 		held_remove(held_find(attempt.granted_tag(), request.mode), 1, request.name.by_name());
 }
 
-namespace
+/* What the error context says, looked up before the wait. */
+struct WaitContext
 {
-
-/* What the error context needs, looked up before the wait. */
-struct Waiting
-{
-	char	   *display_name;
+	char	   *name;
 	Mode		mode;
 	bool		is_for_slot;
 };
 
-}								/* anonymous namespace */
-
-/* Error context while a session waits. */
 static void
 add_wait_context(void *argument)
 {
-	const auto *waiting = static_cast<const Waiting *>(argument);
+	const auto *wait = static_cast<const WaitContext *>(argument);
 
-	if (waiting->is_for_slot)
-		errcontext("while waiting for a slot of semaphore \"%s\"", waiting->display_name);
+	if (wait->is_for_slot)
+		errcontext("while waiting for a slot of semaphore \"%s\"", wait->name);
 	else
-		errcontext("while waiting for advisory lock \"%s\" in %s mode",
-				   waiting->display_name, mode_name(waiting->mode));
+		errcontext("while waiting for advisory lock \"%s\" in %s mode", wait->name, mode_name(wait->mode));
 }
 
 /* The shorter of the user's lock_timeout and ours, in milliseconds; 0 is none. */
@@ -129,9 +122,6 @@ release_survivor(Attempt *attempt)
 		release_granted(*attempt);
 }
 
-namespace
-{
-
 /* How a wait ended. */
 enum class WaitEnd
 {
@@ -140,54 +130,49 @@ enum class WaitEnd
 	error						/* another, which must be raised; nothing is left of the wait */
 };
 
-}								/* anonymous namespace */
-
-/* Wait without an end of its own. */
+/*
+ * Wait for the lock; where the wait is bounded, for so many milliseconds in an internal subtransaction, else milliseconds
+ * is 0.
+ */
 static WaitEnd
-wait_forever(Attempt *attempt, ErrorData *volatile *error)
+wait_for_lock(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
 {
+	const LockRequest &request = attempt->request;
 	MemoryContext callers_context = CurrentMemoryContext;
-	volatile WaitEnd end = WaitEnd::granted;
-
-	PG_TRY();
-	{
-		wait_and_check(attempt);
-	}
-	PG_CATCH();
-	{
-		/* As the end of a transaction does; and before anything that takes memory, of which there may be no more. */
-		LWLockReleaseAll();
-		LockErrorCleanup();
-		release_survivor(attempt);
-		*error = catch_error(callers_context);
-		end = WaitEnd::error;
-	}
-	PG_END_TRY();
-	return end;
-}
-
-/* Wait for so many milliseconds in an internal subtransaction. */
-static WaitEnd
-wait_in_subtransaction(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
-{
-	MemoryContext callers_context = CurrentMemoryContext;
+	ResourceOwner callers_owner = CurrentResourceOwner;
 	int			users_lock_timeout = LockTimeout;
+	WaitContext waiting = {display_lock(request.name), request.mode, request.is_for_slot()};
+	ErrorContextCallback context = {error_context_stack, add_wait_context, &waiting};
 	volatile WaitEnd end = WaitEnd::granted;
-	Subtransaction subtransaction;
 
+	error_context_stack = &context;
+	if (milliseconds > 0)
+		BeginInternalSubTransaction(nullptr);
+	MemoryContextSwitchTo(callers_context);
 	PG_TRY();
 	{
-		LockTimeout = milliseconds;
+		if (milliseconds > 0)
+			LockTimeout = milliseconds;
 		wait_and_check(attempt);
 		LockTimeout = users_lock_timeout;
-		subtransaction.release();
+		if (milliseconds > 0)
+			ReleaseCurrentSubTransaction();
 	}
 	PG_CATCH();
 	{
 		LockTimeout = users_lock_timeout;
-		subtransaction.roll_back();
-		if (geterrcode() == ERRCODE_LOCK_NOT_AVAILABLE)
+		if (milliseconds > 0)
+			RollbackAndReleaseCurrentSubTransaction();
+		else
 		{
+			/* As an abort would; and before anything that takes memory, of which there may be no more. */
+			LWLockReleaseAll();
+			LockErrorCleanup();
+		}
+		CurrentResourceOwner = callers_owner;
+		if (milliseconds > 0 && geterrcode() == ERRCODE_LOCK_NOT_AVAILABLE)
+		{
+			MemoryContextSwitchTo(callers_context);
 			FlushErrorState();
 			end = WaitEnd::timeout;
 		}
@@ -199,26 +184,9 @@ wait_in_subtransaction(Attempt *attempt, int milliseconds, ErrorData *volatile *
 		}
 	}
 	PG_END_TRY();
-	return end;
-}
-
-/* Wait with the lock's name in the context of errors. */
-static WaitEnd
-wait_for_lock(Attempt *attempt, int milliseconds, ErrorData **error)
-{
-	const LockRequest &request = attempt->request;
-	ErrorContextCallback context;
-	Waiting		waiting = {display_lock(request.name), request.mode, request.is_for_slot()};
-	ErrorData  *volatile ended_by = nullptr;
-	WaitEnd		end;
-
-	context.callback = add_wait_context;
-	context.arg = &waiting;
-	context.previous = error_context_stack;
-	error_context_stack = &context;
-	end = milliseconds > 0 ? wait_in_subtransaction(attempt, milliseconds, &ended_by) : wait_forever(attempt, &ended_by);
+	MemoryContextSwitchTo(callers_context);
+	CurrentResourceOwner = callers_owner;
 	error_context_stack = context.previous;
-	*error = ended_by;
 	return end;
 }
 
@@ -253,8 +221,10 @@ wait_and_settle(Attempt *attempt, Timeout timeout, ErrorData **error)
 {
 	const LockName &name = attempt->request.name;
 	bool		statement_timeout = get_timeout_active(STATEMENT_TIMEOUT);
-	WaitEnd		end = wait_for_lock(attempt, effective_lock_timeout(timeout), error);
+	ErrorData  *volatile ended_by = nullptr;
+	WaitEnd		end = wait_for_lock(attempt, effective_lock_timeout(timeout), &ended_by);
 
+	*error = ended_by;
 	withdraw_wait();
 	if (end == WaitEnd::granted)
 		return Outcome::granted;

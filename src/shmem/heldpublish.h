@@ -4,32 +4,26 @@
  *		when, in which scope, and by whom they were taken.
  *
  * The lock table says who holds what; this only adds to it.  core/held calls these
- * functions and keeps the places.  Where shared memory is not to be had, the list is in
- * this session's own memory, and nobody else sees it.
+ * functions and keeps the places.  Without shared memory nothing is published: the
+ * place of a hold is NO_PLACE then, for which the functions do nothing.
  */
-#ifndef ADVISORY_EXT_SHMEM_HELDPUBLISH_H
-#define ADVISORY_EXT_SHMEM_HELDPUBLISH_H
+#pragma once
 
 #include "shmem/sessiontable.h"
 
 namespace advisory
 {
 
-/* Make sure that one more hold finds room, and one more taker.  May ereport (out of memory). */
+/* Make room for one more hold, if that is possible.  May ereport for a cancel. */
 void		publish_reserve();
 
-/* Add a hold, for which room was reserved, and return its place. */
+/* Publish a hold, and return its place. */
 int			publish_hold(const PublishedHold &hold) noexcept;
 
-/* The hold in this place.  Only to be read; this session alone changes it, by the functions here. */
-const PublishedHold *published_hold(int place) noexcept;
-
-/* The whole list, with free places, also where others cannot see it. */
-const PublishedHold *my_published_holds(int *count) noexcept;
-
-/* Change the scope of a hold, or the role that used its name. */
+/* Change the scope of a hold, the role that used its name, or its taker. */
 void		publish_scope(int place, Scope scope) noexcept;
 void		publish_role(int place, Oid role) noexcept;
+void		publish_taker(int place, int taker) noexcept;
 
 /* The hold has ended; its place is free. */
 void		withdraw_hold(int place) noexcept;
@@ -43,15 +37,9 @@ void		end_withdrawing() noexcept;
  * for now.  Returns the place of that role and application in the list of takers, or
  * NO_PLACE if that is full.
  */
-int			publish_taker() noexcept;
-void		publish_taker_of(int place, int taker) noexcept;
-
-/* How many holds are published. */
-int			published_count() noexcept;
+int			publish_present_role() noexcept;
 
 /* The session ends: nothing of it is to be seen any more. */
 void		publish_end() noexcept;
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_SHMEM_HELDPUBLISH_H */

@@ -4,7 +4,6 @@
  */
 #include "base/pg.h"
 
-#include "shmem/heldpublish.h"
 #include "shmem/heldread.h"
 #include "shmem/root.h"
 #include "shmem/waiters.h"
@@ -49,7 +48,7 @@ struct HoldReader::Session
 	PublishedHold *holds;
 	int			count;
 	holds_hash *index;			/* null until it is first needed */
-	Taker	   *takers;
+	Taker		takers[SESSION_TAKERS];
 	int			taker_count;
 };
 
@@ -86,26 +85,10 @@ visit_holds(SharedSession *session, Begin begin, Visit visit)
 }
 
 static void
-copy_takers(SharedSession *session, HoldReader::Session *copy)
-{
-	int			capacity = session->taker_count;
-
-	if (capacity == 0)
-		return;
-	copy->takers = static_cast<Taker *>(palloc(sizeof(Taker) * capacity));
-	LWLockAcquire(&session->lock, LW_SHARED);
-	copy->taker_count = Min(session->taker_count, capacity);
-	memcpy(copy->takers, dsa_get_address(shared_area(), session->takers), sizeof(Taker) * copy->taker_count);
-	LWLockRelease(&session->lock);
-}
-
-static void
 copy_session(SharedSession *session, HoldReader::Session *copy)
 {
 	int			capacity = 0;
 
-	if (copy->holds != nullptr)
-		return copy_takers(session, copy);
 	copy->pid = session->pid;
 	visit_holds(session, [&](int most) {
 		if (copy->count + most <= capacity)
@@ -122,20 +105,10 @@ copy_session(SharedSession *session, HoldReader::Session *copy)
 		copy->count += count;
 		return true;
 	});
-	copy_takers(session, copy);
-}
-
-/* Of this session, also where others cannot see it. */
-static void
-copy_own(HoldReader::Session *copy)
-{
-	const PublishedHold *holds = my_published_holds(&copy->count);
-	Size		bytes = sizeof(PublishedHold) * (copy->count + 1);
-
-	copy->pid = MyProcPid;
-	copy->holds = static_cast<PublishedHold *>(palloc_extended(bytes, MCXT_ALLOC_HUGE));
-	if (copy->count > 0)
-		memcpy(copy->holds, holds, sizeof(PublishedHold) * copy->count);
+	LWLockAcquire(&session->lock, LW_SHARED);
+	copy->taker_count = session->taker_count;
+	memcpy(copy->takers, session->takers, sizeof(copy->takers));
+	LWLockRelease(&session->lock);
 }
 
 static void
@@ -170,8 +143,6 @@ HoldReader::session_of(int proc_number, int pid)
 		MemoryContext old_context = MemoryContextSwitchTo(context);
 		auto	   *copy = static_cast<Session *>(palloc0(sizeof(Session)));
 
-		if (proc_number == MyProc - ProcGlobal->allProcs)
-			copy_own(copy);
 		if (SharedSession *all = all_sessions())
 			copy_session(&all[proc_number], copy);
 		index_holds(copy, context);
@@ -196,7 +167,7 @@ HoldReader::find(int proc_number, int pid, const LOCKTAG &tag, LOCKMODE lockmode
 		if (place == nullptr)
 			continue;
 		found->hold = session->holds[place->place];
-		found->taker = found->hold.taker >= 0 && found->hold.taker < session->taker_count
+		found->taker = found->hold.taker != NO_PLACE && found->hold.taker < session->taker_count
 			? &session->takers[found->hold.taker] : nullptr;
 		return true;
 	}
@@ -209,21 +180,13 @@ count_session_holds(int proc_number, int pid)
 	SharedSession *all = all_sessions();
 	int64		live = 0;
 
-	auto		count_in = [&live](const PublishedHold *holds, int count) {
+	if (all == nullptr || all[proc_number].pid != pid)
+		return 0;
+	visit_holds(&all[proc_number], [](int) {}, [&live](const PublishedHold *holds, int count) {
 		for (int i = 0; i < count; i++)
 			live += holds[i].objsubid != 0 && holds[i].scope == index_of(Scope::session);
 		return true;
-	};
-
-	if (pid == MyProcPid)
-	{
-		int			count;
-		const PublishedHold *holds = my_published_holds(&count);
-
-		count_in(holds, count);
-	}
-	else if (all != nullptr && all[proc_number].pid == pid)
-		visit_holds(&all[proc_number], [](int) {}, count_in);
+	});
 	return live;
 }
 

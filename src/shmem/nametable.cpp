@@ -58,54 +58,59 @@ static dshash_table *role_table = nullptr;
 
 /* ---- The table itself ---- */
 
-static dshash_table *
-make_hash(const dshash_parameters &parameters, uint64 *seed, dshash_table_handle *handle)
+static dshash_parameters
+index_parameters(const SharedRoot *root)
 {
-	dshash_table *made = dshash_create(shared_area(), &parameters, seed);
+	return compat::hash_parameters(sizeof(NameKey), sizeof(IndexEntry), root->tranche);
+}
 
-	*handle = dshash_get_hash_table_handle(made);
-	return made;
+static dshash_parameters
+role_parameters(const SharedRoot *root)
+{
+	return compat::hash_parameters(sizeof(Oid), sizeof(RoleEntry), root->tranche);
+}
+
+static dshash_table_handle
+make_hash(const dshash_parameters &parameters, SharedRoot *root)
+{
+	dshash_table *made = dshash_create(shared_area(), &parameters, &root->seed);
+	dshash_table_handle handle = dshash_get_hash_table_handle(made);
+
+	dshash_detach(made);
+	return handle;
 }
 
 static void
-attach_table(SharedRoot *root)
+make_table(SharedRoot *root, void *place)
 {
-	dshash_parameters of_index = compat::hash_parameters(sizeof(NameKey), sizeof(IndexEntry), root->tranche);
-	dshash_parameters of_roles = compat::hash_parameters(sizeof(Oid), sizeof(RoleEntry), root->tranche);
+	auto	   *made = static_cast<NameTable *>(place);
 
-	LWLockAcquire(&root->lock, LW_EXCLUSIVE);
-	if (root->names == InvalidDsaPointer)
-	{
-		dsa_pointer place = dsa_allocate0(shared_area(), sizeof(NameTable));
-		auto	   *made = static_cast<NameTable *>(dsa_get_address(shared_area(), place));
-
-		LWLockInitialize(&made->lock, root->tranche);
-		dshash_detach(make_hash(of_index, &root->seed, &made->index));
-		dshash_detach(make_hash(of_roles, &root->seed, &made->roles));
-		made->first_free = NO_ENTRY;
-		pg_atomic_init_u64(&made->evicted, 0);
-		pg_atomic_init_u64(&made->refused, 0);
-		pg_atomic_init_u64(&made->clashes, 0);
-		root->names = place;
-	}
-	LWLockRelease(&root->lock);
-
-	auto	   *found = static_cast<NameTable *>(dsa_get_address(shared_area(), root->names));
-
-	index_table = dshash_attach(shared_area(), &of_index, found->index, &root->seed);
-	role_table = dshash_attach(shared_area(), &of_roles, found->roles, &root->seed);
-	name_table = found;
+	LWLockInitialize(&made->lock, root->tranche);
+	made->index = make_hash(index_parameters(root), root);
+	made->roles = make_hash(role_parameters(root), root);
+	made->first_free = NO_ENTRY;
+	pg_atomic_init_u64(&made->evicted, 0);
+	pg_atomic_init_u64(&made->refused, 0);
+	pg_atomic_init_u64(&made->clashes, 0);
 }
 
 bool
 has_name_table()
 {
-	if (name_table != nullptr)
-		return true;
+	auto	   *found = name_table != nullptr ? name_table
+		: static_cast<NameTable *>(shared_part(&SharedRoot::names, sizeof(NameTable), make_table));
 
-	SharedRoot *root = shared_root();
+	if (found == nullptr || name_table != nullptr)
+		return found != nullptr;
+	return shared_attempt([found]() {
+		SharedRoot *root = shared_root();
+		dshash_parameters of_index = index_parameters(root);
+		dshash_parameters of_roles = role_parameters(root);
 
-	return root != nullptr && shared_attempt([root]() { attach_table(root); });
+		index_table = dshash_attach(shared_area(), &of_index, found->index, &root->seed);
+		role_table = dshash_attach(shared_area(), &of_roles, found->roles, &root->seed);
+		name_table = found;
+	});
 }
 
 static NameKey

@@ -138,6 +138,28 @@ shared_area() noexcept
 	return area;
 }
 
+void *
+shared_part(dsa_pointer SharedRoot::*part, size_t bytes, void (*make) (SharedRoot *root, void *place))
+{
+	void	   *volatile address = nullptr;
+
+	if (shared_root() == nullptr || shared_is_short())
+		return nullptr;
+	shared_attempt([&]() {
+		LWLockAcquire(&root->lock, LW_EXCLUSIVE);
+		if (root->*part == InvalidDsaPointer)
+		{
+			dsa_pointer place = dsa_allocate_extended(area, bytes, DSA_ALLOC_HUGE | DSA_ALLOC_ZERO);
+
+			make(root, dsa_get_address(area, place));
+			root->*part = place;
+		}
+		LWLockRelease(&root->lock);
+		address = dsa_get_address(area, root->*part);
+	});
+	return address;
+}
+
 void
 shared_init()
 {

@@ -61,6 +61,13 @@ template <typename Body>
 bool		shared_attempt(Body body);
 
 /*
+ * The part of the shared memory that the root has under this name, made by make(root, place),
+ * zeroed before, by the first session that needs it; null if it cannot be had at the moment.
+ * May ereport for a cancel.
+ */
+void	   *shared_part(dsa_pointer SharedRoot::*part, size_t bytes, void (*make) (SharedRoot *root, void *place));
+
+/*
  * Was there a lack of memory just now (within a second)?  Then there is no point in
  * trying to get more.
  */

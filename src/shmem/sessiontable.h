@@ -12,11 +12,10 @@
  * time, so that nobody waits long.  A process reads its own part without the lock, and also
  * changes the scope, the role or the taker of a hold without it: readers see one or the other.
  *
- * The memory for the holds belongs to the place of the process, not to the session: the
- * next session in the same place uses it again, so that the end of a session frees nothing.
+ * The list of holds belongs to the place of the process, not to the session: the next session
+ * in the same place uses it again, so that the end of a session frees nothing.
  */
-#ifndef ADVISORY_EXT_SHMEM_SESSIONTABLE_H
-#define ADVISORY_EXT_SHMEM_SESSIONTABLE_H
+#pragma once
 
 #include "base/locktag.h"
 
@@ -27,6 +26,7 @@ namespace advisory
 constexpr int NO_PLACE = -1;
 
 constexpr int SESSION_READ_HOLDS = 256;
+constexpr int SESSION_TAKERS = 8;
 
 /* One lock or slot that a session holds, in one mode. */
 struct PublishedHold
@@ -37,7 +37,7 @@ struct PublishedHold
 	uint16		slots;			/* of the semaphore, as the session says; 0 for a lock */
 	uint8		mode;			/* Mode */
 	uint8		scope;			/* Scope */
-	int32		taker;			/* place in the list of takers; NO_PLACE if it is not known */
+	int16		taker;			/* place in the list of takers; NO_PLACE if it is not known */
 	Oid			role;			/* that used the lock's namespace and name; invalid if it was not by name */
 	int32		next_free;		/* of a free place */
 };
@@ -60,15 +60,12 @@ struct SharedSession
 	Oid			present_role;	/* at the end of the last transaction with session-level holds */
 	int			hold_count;		/* with free places */
 	int			hold_capacity;
-	dsa_pointer holds;
 	int			taker_count;
-	int			taker_capacity;
-	dsa_pointer takers;
+	dsa_pointer holds;
+	Taker		takers[SESSION_TAKERS];
 };
 
 /* The parts of all processes, by process number; null if there are none.  May ereport for a cancel. */
 SharedSession *all_sessions();
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_SHMEM_SESSIONTABLE_H */
