@@ -322,7 +322,7 @@ semaphore_try(Semaphore *semaphore, int slots, Scope scope)
 	}
 	if (!has_bits_of(state, slots))
 		return most_slots_ahead(state, slots) > 0 ? NO_SLOT : take_any_slot(semaphore, 1, slots, scope);
-	if (!has_unverified(state, slots))
+	if (next_unverified(state, 1, slots) == NO_SLOT)
 		return NO_SLOT;
 	return take_unverified_slot(semaphore, most_slots_ahead(state, slots) + 1, slots, scope);
 }

@@ -102,7 +102,7 @@ take_free_slot(const QueueWait &wait)
 			return slot;
 		return_to_queue(state);
 	}
-	if (!has_unverified(state, wait.slots))
+	if (next_unverified(state, 1, wait.slots) == NO_SLOT)
 		return NO_SLOT;
 
 	int			first = most_slots_ahead(state, wait.slots) + 1;

@@ -381,12 +381,6 @@ has_bits_of(const SlotState &state, int slots) noexcept
 
 /* ---- Slots ---- */
 
-bool
-has_unverified(const SlotState &state, int slots) noexcept
-{
-	return next_unverified(state, 1, slots) != NO_SLOT;
-}
-
 int
 next_unverified(const SlotState &state, int first, int last) noexcept
 {

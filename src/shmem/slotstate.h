@@ -47,10 +47,7 @@ bool		has_bits_of(const SlotState &state, int slots) noexcept;
  */
 int			claim_slot(const SlotState &state, int slots);
 
-/* Is there a slot, up to this one, of which it is not known whether it is free? */
-bool		has_unverified(const SlotState &state, int slots) noexcept;
-
-/* The first one from this slot on, up to last; NO_SLOT if there is none. */
+/* The first slot from this one on, up to last, of which it is not known whether it is free; NO_SLOT if there is none. */
 int			next_unverified(const SlotState &state, int first, int last) noexcept;
 
 /* A slot was taken by this session; by somebody unknown, or by nobody; or is free again. */
