@@ -24,7 +24,7 @@ namespace advisory
 namespace
 {
 
-constexpr int FIRST_ENTRIES = 64;
+constexpr int FIRST_ENTRIES = 16;
 
 /* Where entries are collected; says when it is full instead of growing. */
 class Collector
