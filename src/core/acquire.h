@@ -5,8 +5,7 @@
  * Whatever happens, in every race: true means held; false or an error means
  * not held (unless it was held before).
  */
-#ifndef ADVISORY_EXT_CORE_ACQUIRE_H
-#define ADVISORY_EXT_CORE_ACQUIRE_H
+#pragma once
 
 #include "core/request.h"
 
@@ -58,5 +57,3 @@ int			slot_must(const LockRequest &request, Timeout timeout);
 void		lock_count_skipped(const LockName &name);
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_CORE_ACQUIRE_H */

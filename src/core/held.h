@@ -12,8 +12,7 @@
  * What other sessions see of it (heldpublish.h), the statistics of its name and the log
  * follow from what is added and removed here.
  */
-#ifndef ADVISORY_EXT_CORE_HELD_H
-#define ADVISORY_EXT_CORE_HELD_H
+#pragma once
 
 #include "core/namecache.h"
 #include "server/locallock.h"
@@ -126,5 +125,3 @@ void		held_write_log();
 void		held_init();
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_CORE_HELD_H */

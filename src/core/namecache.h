@@ -9,8 +9,7 @@
  * As long as an entry is in use, its name is pinned in the name table: while this session
  * asks for the lock, and while it holds it.
  */
-#ifndef ADVISORY_EXT_CORE_NAMECACHE_H
-#define ADVISORY_EXT_CORE_NAMECACHE_H
+#pragma once
 
 #include "base/lockname.h"
 #include "shmem/nametable.h"
@@ -88,5 +87,3 @@ int64		name_namespace_key(std::string_view ns);
 NameStats  *stats_of_name(const CachedName *name) noexcept;
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_CORE_NAMECACHE_H */

@@ -2,8 +2,7 @@
  * core/wait.h
  *		Getting a lock or a slot from the lock manager: at once, or after a wait.
  */
-#ifndef ADVISORY_EXT_CORE_WAIT_H
-#define ADVISORY_EXT_CORE_WAIT_H
+#pragma once
 
 #include "core/acquire.h"
 #include "core/namecache.h"
@@ -46,5 +45,3 @@ void		release_granted(const Attempt &attempt);
 void		log_wait(const Attempt &attempt, const char *end);
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_CORE_WAIT_H */

@@ -5,8 +5,7 @@
  * What is said of a lock that the lock table does not know of is out of date, and is
  * to be ignored.
  */
-#ifndef ADVISORY_EXT_SHMEM_HELDREAD_H
-#define ADVISORY_EXT_SHMEM_HELDREAD_H
+#pragma once
 
 #include "shmem/sessiontable.h"
 
@@ -67,5 +66,3 @@ bool		find_other_slots(Key key, int slots, OtherSlots *other);
 Oid			present_role(int proc_number, int pid);
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_SHMEM_HELDREAD_H */

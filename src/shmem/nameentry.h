@@ -4,8 +4,7 @@
  *
  * The locking protocol is in nametable.cpp.
  */
-#ifndef ADVISORY_EXT_SHMEM_NAMEENTRY_H
-#define ADVISORY_EXT_SHMEM_NAMEENTRY_H
+#pragma once
 
 #include "shmem/nametable.h"
 #include "shmem/root.h"
@@ -114,5 +113,3 @@ name_of(NameEntry *entry)
 }
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_SHMEM_NAMEENTRY_H */

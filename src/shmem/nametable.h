@@ -9,8 +9,7 @@
  * than a quarter of it.  A new name that finds no room evicts an old one, but never one
  * that is pinned: a session pins the names of the locks that it holds or waits for.
  */
-#ifndef ADVISORY_EXT_SHMEM_NAMETABLE_H
-#define ADVISORY_EXT_SHMEM_NAMETABLE_H
+#pragma once
 
 #include <string_view>
 
@@ -135,5 +134,3 @@ struct NameTableState
 NameTableState name_table_state();
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_SHMEM_NAMETABLE_H */

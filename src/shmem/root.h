@@ -12,8 +12,7 @@
  * carries the version of the layout, so that libraries of different versions do
  * not meet in it.
  */
-#ifndef ADVISORY_EXT_SHMEM_ROOT_H
-#define ADVISORY_EXT_SHMEM_ROOT_H
+#pragma once
 
 namespace advisory
 {
@@ -114,5 +113,3 @@ shared_attempt(Body body)
 }
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_SHMEM_ROOT_H */

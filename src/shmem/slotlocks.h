@@ -5,8 +5,7 @@
  * To the server a session in a semaphore's queue (semaphore.h) holds the queue lock and waits
  * for nothing.  Here it waits: its entry is not granted, and is_head.
  */
-#ifndef ADVISORY_EXT_SHMEM_SLOTLOCKS_H
-#define ADVISORY_EXT_SHMEM_SLOTLOCKS_H
+#pragma once
 
 #include "server/locktable.h"
 
@@ -33,5 +32,3 @@ LockEntries read_all_waits_and_slots();
 void		sort_slot_entries(LockEntries *found);
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_SHMEM_SLOTLOCKS_H */

@@ -9,58 +9,39 @@
 namespace advisory
 {
 
+/* Call set(counter) for each of them. */
+template <typename Set>
 static void
-init_duration(Duration *duration) noexcept
+for_each_counter(NameStats *stats, Set set) noexcept
 {
-	pg_atomic_init_u64(&duration->total, 0);
-	pg_atomic_init_u64(&duration->longest, 0);
-}
+	static_assert(sizeof(NameStats) % sizeof(pg_atomic_uint64) == 0, "statistics are counters and nothing else");
+	auto	   *counters = reinterpret_cast<pg_atomic_uint64 *>(stats);
 
-static void
-clear_duration(Duration *duration) noexcept
-{
-	pg_atomic_write_u64(&duration->total, 0);
-	pg_atomic_write_u64(&duration->longest, 0);
+	for (size_t i = 0; i < sizeof(NameStats) / sizeof(pg_atomic_uint64); i++)
+		set(&counters[i]);
 }
 
 void
 stats_init(NameStats *stats, TimestampTz since) noexcept
 {
-	for (pg_atomic_uint64 &counter : stats->events)
-		pg_atomic_init_u64(&counter, 0);
-	init_duration(&stats->wait);
-	init_duration(&stats->hold);
-	pg_atomic_init_u64(&stats->last_acquired_at, 0);
-	pg_atomic_init_u64(&stats->since, static_cast<uint64>(since));
-	pg_atomic_init_u64(&stats->reset_at, 0);
+	for_each_counter(stats, [](pg_atomic_uint64 *counter) { pg_atomic_init_u64(counter, 0); });
+	pg_atomic_write_u64(&stats->since, static_cast<uint64>(since));
 }
 
 void
 stats_clear(NameStats *stats) noexcept
 {
-	for (pg_atomic_uint64 &counter : stats->events)
-		pg_atomic_write_u64(&counter, 0);
-	clear_duration(&stats->wait);
-	clear_duration(&stats->hold);
-	pg_atomic_write_u64(&stats->last_acquired_at, 0);
-	pg_atomic_write_u64(&stats->since, static_cast<uint64>(GetCurrentTimestamp()));
-	pg_atomic_write_u64(&stats->reset_at, pg_atomic_read_u64(&stats->since));
+	auto		now = static_cast<uint64>(GetCurrentTimestamp());
+
+	for_each_counter(stats, [](pg_atomic_uint64 *counter) { pg_atomic_write_u64(counter, 0); });
+	pg_atomic_write_u64(&stats->since, now);
+	pg_atomic_write_u64(&stats->reset_at, now);
 }
 
 TimestampTz
 stats_reset_at(NameStats *stats) noexcept
 {
 	return static_cast<TimestampTz>(pg_atomic_read_u64(&stats->reset_at));
-}
-
-void
-stats_note_since(NameStats *stats, TimestampTz since) noexcept
-{
-	uint64		present = pg_atomic_read_u64(&stats->since);
-
-	while (static_cast<uint64>(since) < present &&
-		   !pg_atomic_compare_exchange_u64(&stats->since, &present, static_cast<uint64>(since)))
-		;
 }
 
 void

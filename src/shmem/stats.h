@@ -3,11 +3,10 @@
  *		What is counted about each name.
  *
  * The counters are atomics in shared memory: everything is counted exactly, and
- * without a lock.  What is held at the moment is not in here yet, but in what its
- * holders publish; whoever reads adds it.  Times are in microseconds.
+ * without a lock.  A hold counts as acquired when it begins, and its time when it ends.
+ * Times are in microseconds.
  */
-#ifndef ADVISORY_EXT_SHMEM_STATS_H
-#define ADVISORY_EXT_SHMEM_STATS_H
+#pragma once
 
 namespace advisory
 {
@@ -63,9 +62,6 @@ struct StatsCopy
 /* When they were last set to zero; 0 for never. */
 TimestampTz stats_reset_at(NameStats *stats) noexcept;
 
-/* Something counts that began then, maybe before they did. */
-void		stats_note_since(NameStats *stats, TimestampTz since) noexcept;
-
 /* Before anybody else can see them; counting began at since. */
 void		stats_init(NameStats *stats, TimestampTz since) noexcept;
 
@@ -78,5 +74,3 @@ void		stats_add(Duration *duration, TimestampTz from, TimestampTz to) noexcept;
 StatsCopy	stats_read(NameStats *stats) noexcept;
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_SHMEM_STATS_H */
