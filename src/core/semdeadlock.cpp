@@ -74,7 +74,7 @@ struct Edge
 	int			next_from;
 };
 
-/* In a hash table: the node of a semaphore, or the entries of a lock that somebody waits for. */
+/* The node of a semaphore, or the entries of a lock that somebody waits for. */
 struct KnownTarget
 {
 	Target		target;
@@ -266,38 +266,32 @@ private:
 		return by_process[node.proc_number];
 	}
 
-	KnownTarget*known_target(const Target &target, bool *is_new)
+	/* Its number in the list; *is_new if it has just been added. */
+	int			known_target(const Target &target, bool *is_new)
 	{
-		HASHCTL		control = {};
-		bool		found;
-
-		if (targets == nullptr)
+		*is_new = false;
+		for (int i = 0; i < targets.count; i++)
 		{
-			control.keysize = sizeof(Target);
-			control.entrysize = sizeof(KnownTarget);
-			control.hcxt = CurrentMemoryContext;
-			targets = hash_create("advisory_ext awaited locks", 16, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+			if (targets[i].target.slots == target.slots && same_tag(targets[i].target.tag, target.tag))
+				return i;
 		}
-
-		auto	   *known = static_cast<KnownTarget *>(hash_search(targets, &target, HASH_ENTER, &found));
-
-		*is_new = !found;
-		return known;
+		*is_new = true;
+		return targets.add(KnownTarget{target, 0, {}});
 	}
 
 	int			node_of_semaphore(const Target &target)
 	{
 		bool		is_new;
-		KnownTarget *known = known_target(target, &is_new);
+		int			known = known_target(target, &is_new);
 
 		if (is_new)
 		{
 			Node		node = {};
 
 			node.target = target;
-			known->node = add_node(node);
+			targets[known].node = add_node(node);
 		}
-		return known->node;
+		return targets[known].node;
 	}
 
 	void		add_edge(int from, int to)
@@ -367,13 +361,13 @@ private:
 	void		expand_lock_wait(int node)
 	{
 		bool		is_new;
-		KnownTarget *known = known_target(nodes[node].target, &is_new);
+		int			known = known_target(nodes[node].target, &is_new);
 		int			waiter = 0;
 
 		if (is_new)
-			known->entries = read_lock(nodes[node].target.tag);
+			targets[known].entries = read_lock(nodes[node].target.tag);
 
-		const LockEntries &entries = known->entries;
+		const LockEntries entries = targets[known].entries;
 
 		while (waiter < entries.count &&
 			   (entries.entries[waiter].granted || entries.entries[waiter].proc_number != nodes[node].proc_number))
@@ -478,7 +472,7 @@ private:
 
 	const Search *before;
 	int		   *by_process;		/* a session's node, by its proc_number; 0 if it has none: node 0 is this session */
-	HTAB	   *targets = nullptr;
+	Array<KnownTarget> targets;
 	Array<Node>	nodes;
 	Array<Edge>	edges;
 	Array<int>	pending;		/* nodes to be expanded, the last first */
