@@ -1,0 +1,92 @@
+#!/usr/bin/env perl
+# Keys that a user chooses so that they collide, and a full name table, cost no more than others: the hash functions are
+# seeded, and a name that evicts another one looks at a bounded number of entries. It takes servers of its own for the
+# number of locks and names.
+use strict;
+use warnings;
+use integer;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use AdvisoryTest;
+use Test::More;
+use Time::HiRes qw(time);
+
+use constant { KEYS => 20_000, NAMES => 200_000, NEW => 200, TRIES => 3 };
+
+# PostgreSQL's murmurhash32().
+sub murmur {
+    my ($h) = @_;
+    $h &= 0xffffffff;
+    $h ^= $h >> 16;
+    $h = ($h * 0x85ebca6b) & 0xffffffff;
+    $h ^= $h >> 13;
+    $h = ($h * 0xc2b2ae35) & 0xffffffff;
+    return $h ^ ($h >> 16);
+}
+
+# Keys whose hash would be the same if it were murmur(low ^ murmur(high)), as it once was.
+sub colliding { return map { ($_ << 32) | (murmur($_) ^ 4711) } 1 .. $_[0] }
+
+# The shortest of some tries, in seconds.
+sub shortest {
+    my ($body, $after) = @_;
+    my $best;
+    for (1 .. TRIES) {
+        no integer;
+        my $start = time;
+        $body->();
+        my $took = time - $start;
+        $best = $took if !defined $best || $took < $best;
+        $after->();
+    }
+    return $best;
+}
+
+{
+    my $server  = own_server('max_locks_per_transaction=1000');
+    my $session = session(server => $server)->run('CREATE EXTENSION advisory_ext', 'CREATE TABLE keys (kind text, key bigint)');
+    my $look    = session(server => $server);
+    my %keys    = (colliding => [ colliding(KEYS) ], others => [ map { 1_000_000_007 * $_ } 1 .. KEYS ]);
+    $session->run("INSERT INTO keys SELECT '$_', unnest('{" . join(',', @{ $keys{$_} }) . "}'::bigint[])") for sort keys %keys;
+    my (%taking, %looking);
+    for my $kind (qw(others colliding)) {
+        my $take = sub { $session->run("SELECT count(advisory.lock_key(key, label => 'x' || key)) FROM keys WHERE kind = '$kind'") };
+        my $free = sub { $session->run('SELECT pg_advisory_unlock_all()') };
+        $taking{$kind} = shortest($take, $free);
+        $take->();
+        $looking{$kind} = shortest(sub { $look->value('SELECT count(name) FROM advisory.locks WHERE held IS NOT NULL') }, sub { });
+        is($look->value('SELECT count(name) FROM advisory.locks'), KEYS > 10_000 ? 10_000 : KEYS, "$kind: as many names as there is room for");
+        $free->();
+    }
+    no integer;
+    diag sprintf('taking %d locks: %.2f s, with colliding keys %.2f s; looking at them: %.2f s, %.2f s', KEYS, @taking{qw(others colliding)}, @looking{qw(others colliding)});
+    cmp_ok($taking{colliding}, '<', 3 * $taking{others}, 'locks with colliding keys are taken as fast as others');
+    cmp_ok($looking{colliding}, '<', 3 * $looking{others}, 'and shown as fast');
+    $server->stop;
+}
+
+{
+    no integer;
+    my $server  = own_server('advisory_ext.max_names=' . NAMES);
+    my $session = session(server => $server)->run('CREATE EXTENSION advisory_ext');
+    my $names   = 0;
+    my $add     = sub {
+        my ($count) = @_;
+        my $from = $names + 1;
+        $names += $count;
+        $session->run("DO \$\$ BEGIN FOR i IN $from .. $names LOOP PERFORM advisory.try_xact_lock('n', i); COMMIT; END LOOP; END \$\$");
+    };
+    my $room = shortest(sub { $add->(NEW) }, sub { });
+    $add->(NAMES - $names);
+    is($session->value('SELECT names FROM advisory.directory'), NAMES, 'the name table is full');
+    my $longest = 0;
+    for (1 .. 5) {
+        my $start = time;
+        $add->(NEW);
+        $longest = time - $start if time - $start > $longest;
+    }
+    diag sprintf('%d new names: %.1f ms, in a full table of %d at most %.1f ms', NEW, 1000 * $room, NAMES, 1000 * $longest);
+    cmp_ok($longest, '<', 10 * $room, 'new names that evict others cost about what they cost before');
+}
+
+done_testing();
