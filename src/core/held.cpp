@@ -90,75 +90,54 @@ static void at_process_end(int code, Datum argument);
 
 /* ---- Adding ---- */
 
-static void
-make_table()
+void
+held_prepare(const LOCKTAG &tag, Mode mode)
 {
 	static bool hears_about_end = false;
-	MemoryContext context = SlabContextCreate(TopMemoryContext, "advisory_ext held locks",
-											  SLAB_DEFAULT_BLOCK_SIZE, sizeof(HeldLock));
 
-	helds = helds_create(TopMemoryContext, FIRST_HOLDS, nullptr);
-	entry_context = context;
-	if (hears_about_end)
-		return;
-	hears_about_end = true;
-	before_shmem_exit(at_session_end, Datum(0));
-	on_proc_exit(at_process_end, Datum(0));
-}
-
-static void
-reserve_xact_hold()
-{
-	int			capacity = Max(2 * xact_hold_capacity, FIRST_HOLDS);
-	Size		bytes = sizeof(XactHold) * capacity;
+	if (!hears_about_end)
+	{
+		before_shmem_exit(at_session_end, Datum(0));
+		on_proc_exit(at_process_end, Datum(0));
+		hears_about_end = true;
+	}
+	if (entry_context == nullptr)
+		entry_context = SlabContextCreate(TopMemoryContext, "advisory_ext held locks", SLAB_DEFAULT_BLOCK_SIZE, sizeof(HeldLock));
+	if (helds != nullptr && helds->members == 0 && helds->size > KEPT_HOLDS)
+	{
+		helds_destroy(helds);
+		helds = nullptr;
+	}
+	if (helds == nullptr)
+		helds = helds_create(TopMemoryContext, FIRST_HOLDS, nullptr);
+	held_notice_lost();
+	if (HeldLock *held = held_find(tag, mode))
+		held_refresh(held);
 
 	if (xact_hold_count == 0 && xact_hold_capacity > KEPT_HOLDS)
 	{
 		pfree(xact_holds);
 		xact_holds = nullptr;
 		xact_hold_capacity = 0;
-		return reserve_xact_hold();
 	}
-	if (xact_hold_count < xact_hold_capacity)
-		return;
-	xact_holds = static_cast<XactHold *>(xact_holds == nullptr
-										 ? MemoryContextAlloc(TopMemoryContext, bytes)
-										 : repalloc_huge(xact_holds, bytes));
-	xact_hold_capacity = capacity;
-}
-
-void
-held_prepare(const LOCKTAG &tag, Mode mode)
-{
-	if (helds != nullptr && helds->members == 0 && helds->size > KEPT_HOLDS)
+	if (xact_hold_count == xact_hold_capacity)
 	{
-		helds_destroy(helds);
-		helds = nullptr;
-		helds = helds_create(TopMemoryContext, FIRST_HOLDS, nullptr);
+		int			capacity = Max(2 * xact_hold_capacity, FIRST_HOLDS);
+		Size		bytes = sizeof(XactHold) * capacity;
+
+		xact_holds = static_cast<XactHold *>(xact_holds == nullptr
+											 ? MemoryContextAlloc(TopMemoryContext, bytes)
+											 : repalloc_huge(xact_holds, bytes));
+		xact_hold_capacity = capacity;
 	}
-	if (helds == nullptr)
-		make_table();
-	held_notice_lost();
-	if (HeldLock *held = held_find(tag, mode))
-		held_refresh(held);
-	reserve_xact_hold();
 	publish_reserve();
 }
 
-static PublishedHold
-make_published(const HeldLock *held, Scope scope) noexcept
+/* The role that others may know to have used the lock's namespace and name. */
+static Oid
+role_of_name(const CachedName *name) noexcept
 {
-	PublishedHold published = {};
-
-	published.key = decode_tag(held->tag).key.value;
-	published.acquired_at = held->since;
-	published.objsubid = held->tag.locktag_field4;
-	published.slots = static_cast<uint16>(held->slots);
-	published.mode = static_cast<uint8>(index_of(held->mode));
-	published.scope = static_cast<uint8>(index_of(scope));
-	published.taker = NO_PLACE;
-	published.role = held->name->by_name && held->name->is_registered ? held->name->role : InvalidOid;
-	return published;
+	return name->by_name && name->is_registered ? name->role : InvalidOid;
 }
 
 /* A new entry, which holds nothing yet. */
@@ -166,6 +145,7 @@ static HeldLock *
 add_entry(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, int slots)
 {
 	auto	   *held = static_cast<HeldLock *>(MemoryContextAllocZero(entry_context, sizeof(HeldLock)));
+	PublishedHold published = {};
 	bool		found;
 
 	held->tag = tag;
@@ -176,18 +156,17 @@ add_entry(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, int slot
 	held->newest_xact_hold = NO_PLACE;
 	helds_insert(helds, HeldTag{tag, mode}, &found)->held = held;
 	name_use(name);
-	held->place = publish_hold(make_published(held, scope));
-	return held;
-}
 
-/* A lock that was first taken by key has a name now. */
-static void
-set_name(HeldLock *held, CachedName *name) noexcept
-{
-	name_use(name);
-	name_release(held->name);
-	held->name = name;
-	publish_role(held->place, make_published(held, Scope::session).role);
+	published.key = decode_tag(tag).key.value;
+	published.acquired_at = held->since;
+	published.objsubid = tag.locktag_field4;
+	published.slots = static_cast<uint16>(slots);
+	published.mode = static_cast<uint8>(index_of(mode));
+	published.scope = static_cast<uint8>(index_of(scope));
+	published.taker = NO_PLACE;
+	published.role = role_of_name(name);
+	held->place = publish_hold(published);
+	return held;
 }
 
 static void
@@ -205,17 +184,6 @@ add_xact_hold(HeldLock *held) noexcept
 	held->newest_xact_hold = xact_hold_count++;
 }
 
-static void
-add_session_hold(HeldLock *held, bool by_name) noexcept
-{
-	held->session_by_name += by_name ? 1 : 0;
-	if (held->session_count++ > 0)
-		return;
-	held->has_taker = false;
-	dlist_push_tail(&session_holds, &held->list);
-	publish_scope(held->place, Scope::session);
-}
-
 HeldLock *
 held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_name, int slots)
 {
@@ -225,11 +193,25 @@ held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_n
 	if (is_first)
 		held = add_entry(tag, mode, scope, name, slots);
 	else if (by_name && !held->name->by_name)
-		set_name(held, name);
+	{
+		/* A lock that was first taken by key has a name now. */
+		name_use(name);
+		name_release(held->name);
+		held->name = name;
+		publish_role(held->place, role_of_name(name));
+	}
 	if (scope == Scope::transaction)
 		add_xact_hold(held);
 	else
-		add_session_hold(held, by_name);
+	{
+		held->session_by_name += by_name ? 1 : 0;
+		if (held->session_count++ == 0)
+		{
+			held->has_taker = false;
+			dlist_push_tail(&session_holds, &held->list);
+			publish_scope(held->place, Scope::session);
+		}
+	}
 	if (NameStats *stats = stats_of_name(name))
 	{
 		stats_count(stats, Event::acquired, 1);
@@ -257,35 +239,10 @@ enum class HoldEnd
 	prepared					/* not at all: a prepared transaction goes on with it */
 };
 
-static void
-write_log(const HeldLock *held, TimestampTz now)
-{
-	TimestampTz length = now - held->since;
-	const CachedName *name = held->name;
-	const char *mark_of_ns = name->has_name && name->ns_length < name->full_ns_length ? "..." : "";
-	const char *mark_of_name = name->has_name && name->name_length < name->full_name_length ? "..." : "";
-	char		key[32];
-
-	snprintf(key, sizeof(key), INT64_FORMAT, name->key.value);
-	/* Not to the client, where sending it could fail. */
-	ereport(LOG_SERVER_ONLY,
-			(errmsg("session held advisory lock \"%s%s%s%s%s\" in %s mode for " INT64_FORMAT ".%03d ms",
-					name->by_name ? name->text : "", name->by_name ? mark_of_ns : "", name->by_name ? "/" : "",
-					name->has_name ? name->name() : key, mark_of_name,
-					mode_name(held->mode), length / 1000, static_cast<int>(length % 1000))));
-}
-
 static bool
 is_long(const HeldLock *held, TimestampTz now) noexcept
 {
 	return log_hold_setting() >= 0 && now - held->since >= log_hold_setting() * INT64CONST(1000);
-}
-
-static void
-free_entry(HeldLock *held) noexcept
-{
-	name_release(held->name);
-	pfree(held);
 }
 
 /* An ended entry goes to the log, or away. */
@@ -293,9 +250,9 @@ static void
 dispose_of(HeldLock *held) noexcept
 {
 	if (held->wants_log)
-		dlist_push_tail(&holds_to_log, &held->list);
-	else
-		free_entry(held);
+		return dlist_push_tail(&holds_to_log, &held->list);
+	name_release(held->name);
+	pfree(held);
 }
 
 /* Nothing of the lock is held any more in this mode.  The entry is gone after this. */
@@ -309,8 +266,7 @@ end_entry(HeldLock *held, HoldEnd end, TimestampTz now) noexcept
 	if (end == HoldEnd::released && stats != nullptr)
 		stats_add(&stats->hold, Max(held->since, stats_reset_at(stats)), now);
 	held->wants_log = end == HoldEnd::released && !held->is_logged && is_long(held, now);
-	/* Until it is logged this remembers for how long it was held. */
-	held->since = now - held->since;
+	held->ended_at = now;
 	if (held->semaphore == nullptr)
 		return dispose_of(held);
 	semaphore_remove_slot(held);
@@ -493,17 +449,35 @@ held_in_namespace(std::string_view ns, int *count)
 
 /* ---- The log ---- */
 
+static void
+write_log(const HeldLock *held, TimestampTz now)
+{
+	const CachedName *name = held->name;
+	TimestampTz length = now - held->since;
+	char		key[32];
+
+	snprintf(key, sizeof(key), INT64_FORMAT, name->key.value);
+	/* Not to the client, where sending it could fail. */
+	ereport(LOG_SERVER_ONLY,
+			(errmsg("session held advisory lock \"%s%s%s%s%s\" in %s mode for " INT64_FORMAT ".%03d ms",
+					name->by_name ? name->text : "",
+					name->by_name && name->ns_length < name->full_ns_length ? "..." : "",
+					name->by_name ? "/" : "",
+					name->has_name ? name->name() : key,
+					name->has_name && name->name_length < name->full_name_length ? "..." : "",
+					mode_name(held->mode), length / 1000, static_cast<int>(length % 1000))));
+}
+
 void
 held_write_log()
 {
 	while (!dlist_is_empty(&holds_to_log))
 	{
 		HeldLock   *held = held_of(dlist_pop_head_node(&holds_to_log), offsetof(HeldLock, list));
-		TimestampTz length = held->since;
 
-		held->since = 0;
-		write_log(held, length);
-		free_entry(held);
+		held->wants_log = false;
+		write_log(held, held->ended_at);
+		dispose_of(held);
 	}
 }
 
@@ -511,12 +485,8 @@ held_write_log()
 static void
 log_ending_holds()
 {
-	TimestampTz now;
+	TimestampTz now = GetCurrentTimestamp();
 
-	held_write_log();
-	if (log_hold_setting() < 0 || xact_hold_count == 0)
-		return;
-	now = GetCurrentTimestamp();
 	for (int i = 0; i < xact_hold_count; i++)
 	{
 		HeldLock   *held = xact_holds[i].held;
@@ -613,7 +583,9 @@ at_xact_end(XactEvent event, void *)
 	switch (event)
 	{
 		case XACT_EVENT_PRE_COMMIT:
-			log_ending_holds();
+			held_write_log();
+			if (log_hold_setting() >= 0 && xact_hold_count > 0)
+				log_ending_holds();
 			break;
 		case XACT_EVENT_PRE_PREPARE:
 			held_write_log();

@@ -26,6 +26,7 @@ struct HeldLock
 	Mode		mode;
 	CachedName *name;			/* of the first hold, or of the first by name; never null */
 	TimestampTz since;			/* when the first hold was granted */
+	TimestampTz ended_at;		/* when nothing of it was held any more */
 	int64		session_count;	/* session-level holds */
 	int64		session_by_name;	/* those of them that were taken by name */
 	int			newest_xact_hold;	/* place in the list of transaction-level holds; NO_PLACE if there is none */

@@ -121,16 +121,6 @@ static int	asked_level = 0;
 
 /* ---- Entries ---- */
 
-static void
-make_cache()
-{
-	MemoryContext context = AllocSetContextCreate(TopMemoryContext, "advisory_ext names", ALLOCSET_DEFAULT_SIZES);
-
-	names_by_name = by_name_create(context, MIN_KEPT_NAMES, nullptr);
-	names_by_key = by_key_create(context, MIN_KEPT_NAMES, nullptr);
-	cache_context = context;
-}
-
 static FullName
 full_name_of(const CachedName *name) noexcept
 {
@@ -186,7 +176,13 @@ add_entry(Key key, Oid role)
 	bool		found;
 
 	if (names_by_key == nullptr)
-		make_cache();
+	{
+		MemoryContext context = AllocSetContextCreate(TopMemoryContext, "advisory_ext names", ALLOCSET_DEFAULT_SIZES);
+
+		names_by_name = by_name_create(context, MIN_KEPT_NAMES, nullptr);
+		names_by_key = by_key_create(context, MIN_KEPT_NAMES, nullptr);
+		cache_context = context;
+	}
 	if (names_by_key->members >= drop_at)
 		drop_unused();
 
@@ -283,22 +279,13 @@ rename_entry(CachedName *entry, const LockName &name)
 
 /* ---- The name table ---- */
 
-/* The other name of a key that two names share, as far as the current user may know it. */
-static const char *
-display_other(const OtherName &other)
-{
-	if (!may_see_name(other.roles))
-		return nullptr;
-	if (!other.by_name)
-		return from_utf8(other.name);
-	return psprintf("%s/%s", from_utf8(other.ns), from_utf8(other.name));
-}
-
 static void
 warn_of_clash(const LockName &name, const OtherName &other)
 {
-	const char *other_name = display_other(other);
+	const char *other_name = nullptr;
 
+	if (may_see_name(other.roles))
+		other_name = other.by_name ? psprintf("%s/%s", from_utf8(other.ns), from_utf8(other.name)) : from_utf8(other.name);
 	ereport(WARNING,
 			(errmsg("the key of advisory lock \"%s\" also has another name", display_name(name)),
 			 other_name != nullptr
@@ -332,20 +319,6 @@ register_entry(CachedName *entry, const LockName &name, bool has_lock)
 	warn_of_clash(name, other);
 }
 
-static void
-pin_or_register(CachedName *entry, const LockName &name)
-{
-	/* A label for a key that this role also used by name: what does the name table say to it? */
-	bool		is_other_label = name.has_name() && !name.by_name() && entry->by_name && !entry->clash_reported;
-
-	if (!entry->is_pinned)
-		entry->is_pinned = name_pin(entry->reference);
-	if (entry->is_pinned && !is_other_label)
-		return;
-	if (name.has_name() && track_setting() != Track::none)
-		register_entry(entry, name, false);
-}
-
 CachedName *
 name_ask(const LockName &name)
 {
@@ -360,7 +333,14 @@ name_ask(const LockName &name)
 	asked = entry;
 	asked_level = GetCurrentTransactionNestLevel();
 	entry->uses++;
-	pin_or_register(entry, name);
+	if (!entry->is_pinned)
+		entry->is_pinned = name_pin(entry->reference);
+
+	/* A label for a key that this role also used by name: what does the name table say to it? */
+	bool		is_other_label = name.has_name() && !name.by_name() && entry->by_name && !entry->clash_reported;
+
+	if ((!entry->is_pinned || is_other_label) && name.has_name() && track_setting() != Track::none)
+		register_entry(entry, name, false);
 	return entry;
 }
 

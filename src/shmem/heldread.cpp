@@ -47,7 +47,7 @@ struct HoldReader::Session
 	int			pid;
 	PublishedHold *holds;
 	int			count;
-	holds_hash *index;			/* null until it is first needed */
+	holds_hash *index;
 	Taker		takers[SESSION_TAKERS];
 	int			taker_count;
 };
@@ -111,21 +111,6 @@ copy_session(SharedSession *session, HoldReader::Session *copy)
 	LWLockRelease(&session->lock);
 }
 
-static void
-index_holds(HoldReader::Session *copy, MemoryContext context)
-{
-	bool		found;
-
-	copy->index = holds_create(context, copy->count, nullptr);
-	for (int i = 0; i < copy->count; i++)
-	{
-		const PublishedHold &hold = copy->holds[i];
-
-		if (hold.objsubid != 0)
-			holds_insert(copy->index, HoldKey{hold.key, hold.objsubid, hold.mode}, &found)->place = i;
-	}
-}
-
 HoldReader::HoldReader()
 	: context(CurrentMemoryContext),
 	  sessions(static_cast<Session **>(palloc0(sizeof(Session *) * process_count())))
@@ -143,9 +128,18 @@ HoldReader::session_of(int proc_number, int pid)
 		MemoryContext old_context = MemoryContextSwitchTo(context);
 		auto	   *copy = static_cast<Session *>(palloc0(sizeof(Session)));
 
+		bool		found;
+
 		if (SharedSession *all = all_sessions())
 			copy_session(&all[proc_number], copy);
-		index_holds(copy, context);
+		copy->index = holds_create(context, copy->count, nullptr);
+		for (int i = 0; i < copy->count; i++)
+		{
+			const PublishedHold &hold = copy->holds[i];
+
+			if (hold.objsubid != 0)
+				holds_insert(copy->index, HoldKey{hold.key, hold.objsubid, hold.mode}, &found)->place = i;
+		}
 		sessions[proc_number] = copy;
 		MemoryContextSwitchTo(old_context);
 	}
@@ -190,12 +184,15 @@ count_session_holds(int proc_number, int pid)
 	return live;
 }
 
-static bool
-find_other_holder(Key key, int slots, OtherSlots *other)
+bool
+find_other_slots(Key key, int slots, OtherSlots *other)
 {
 	SharedSession *all = all_sessions();
+	int			wait_count;
+	PublishedWait *waits = read_slot_waits(&wait_count);
 
-	for (int i = 0; all != nullptr && i < process_count(); i++)
+	*other = OtherSlots{};
+	for (int i = 0; all != nullptr && i < process_count() && other->slots == 0; i++)
 	{
 		if (all[i].pid == 0 || all[i].database != MyDatabaseId)
 			continue;
@@ -207,35 +204,15 @@ find_other_holder(Key key, int slots, OtherSlots *other)
 			}
 			return other->slots == 0;
 		});
-		if (other->slots != 0)
-			return true;
 	}
-	return false;
-}
-
-static bool
-find_other_waiter(Key key, int slots, OtherSlots *other)
-{
-	int			count;
-	PublishedWait *waits = read_slot_waits(&count);
-
-	for (int i = 0; i < count; i++)
+	for (int i = 0; i < wait_count && other->slots == 0; i++)
 	{
 		DecodedTag	tag = decode_tag(waits[i].tag);
 
-		if (tag.database != MyDatabaseId || !(tag.key == key) || waits[i].slots == slots)
-			continue;
-		*other = OtherSlots{waits[i].pid, waits[i].slots};
-		return true;
+		if (tag.database == MyDatabaseId && tag.key == key && waits[i].slots != slots)
+			*other = OtherSlots{waits[i].pid, waits[i].slots};
 	}
-	return false;
-}
-
-bool
-find_other_slots(Key key, int slots, OtherSlots *other)
-{
-	*other = OtherSlots{};
-	return find_other_holder(key, slots, other) || find_other_waiter(key, slots, other);
+	return other->slots != 0;
 }
 
 Oid

@@ -58,21 +58,10 @@ static dshash_table *role_table = nullptr;
 
 /* ---- The table itself ---- */
 
-static dshash_parameters
-index_parameters(const SharedRoot *root)
-{
-	return compat::hash_parameters(sizeof(NameKey), sizeof(IndexEntry), root->tranche);
-}
-
-static dshash_parameters
-role_parameters(const SharedRoot *root)
-{
-	return compat::hash_parameters(sizeof(Oid), sizeof(RoleEntry), root->tranche);
-}
-
 static dshash_table_handle
-make_hash(const dshash_parameters &parameters, SharedRoot *root)
+make_hash(SharedRoot *root, size_t key_size, size_t entry_size)
 {
+	dshash_parameters parameters = compat::hash_parameters(key_size, entry_size, root->tranche);
 	dshash_table *made = dshash_create(shared_area(), &parameters, &root->seed);
 	dshash_table_handle handle = dshash_get_hash_table_handle(made);
 
@@ -86,8 +75,8 @@ make_table(SharedRoot *root, void *place)
 	auto	   *made = static_cast<NameTable *>(place);
 
 	LWLockInitialize(&made->lock, root->tranche);
-	made->index = make_hash(index_parameters(root), root);
-	made->roles = make_hash(role_parameters(root), root);
+	made->index = make_hash(root, sizeof(NameKey), sizeof(IndexEntry));
+	made->roles = make_hash(root, sizeof(Oid), sizeof(RoleEntry));
 	made->first_free = NO_ENTRY;
 	pg_atomic_init_u64(&made->evicted, 0);
 	pg_atomic_init_u64(&made->refused, 0);
@@ -97,15 +86,17 @@ make_table(SharedRoot *root, void *place)
 bool
 has_name_table()
 {
-	auto	   *found = name_table != nullptr ? name_table
-		: static_cast<NameTable *>(shared_part(&SharedRoot::names, sizeof(NameTable), make_table));
+	if (name_table != nullptr)
+		return true;
 
-	if (found == nullptr || name_table != nullptr)
-		return found != nullptr;
+	auto	   *found = static_cast<NameTable *>(shared_part(&SharedRoot::names, sizeof(NameTable), make_table));
+
+	if (found == nullptr)
+		return false;
 	return shared_attempt([found]() {
 		SharedRoot *root = shared_root();
-		dshash_parameters of_index = index_parameters(root);
-		dshash_parameters of_roles = role_parameters(root);
+		dshash_parameters of_index = compat::hash_parameters(sizeof(NameKey), sizeof(IndexEntry), root->tranche);
+		dshash_parameters of_roles = compat::hash_parameters(sizeof(Oid), sizeof(RoleEntry), root->tranche);
 
 		index_table = dshash_attach(shared_area(), &of_index, found->index, &root->seed);
 		role_table = dshash_attach(shared_area(), &of_roles, found->roles, &root->seed);
@@ -245,32 +236,6 @@ set_text(NameEntry *entry, const GivenName &name)
 	memcpy(text_of(entry) + ns.size(), text.data(), text.size());
 }
 
-static bool
-has_role(const NameEntry *entry, Oid role) noexcept
-{
-	for (Oid each : entry->roles)
-	{
-		if (each == role)
-			return true;
-	}
-	return false;
-}
-
-/* Remember that this role gave the name, too, while there is room for that. */
-static void
-add_role(NameEntry *entry, Oid role) noexcept
-{
-	for (Oid &each : entry->roles)
-	{
-		if (each == role)
-			return;
-		if (OidIsValid(each))
-			continue;
-		each = role;
-		return;
-	}
-}
-
 static void
 set_only_role(NameEntry *entry, Oid role) noexcept
 {
@@ -333,16 +298,6 @@ share_of_role() noexcept
 	return Max(max_names_setting() / ROLE_SHARE, 1);
 }
 
-/* Take away the mark of use; was there one? */
-static bool
-had_second_chance(NameEntry *entry) noexcept
-{
-	bool		was_used = entry->is_used;
-
-	entry->is_used = false;
-	return was_used;
-}
-
 /*
  * Evict this entry, unless it is pinned, or somebody who has no pin holds the lock: a prepared
  * transaction, or a session that took it through the built-in functions.
@@ -381,15 +336,17 @@ evict_one(Next next)
 	for (int step = 0; step < EVICTION_STEPS; step++)
 	{
 		int			number = next();
+		NameEntry  *entry = number != NO_ENTRY ? name_entry(number) : nullptr;
 
-		if (number == NO_ENTRY)
+		if (entry == nullptr)
 			break;
-		if (!name_entry(number)->is_live)
+		if (!entry->is_live)
 			continue;
-		if (had_second_chance(name_entry(number)))
+		if (entry->is_used)
 			used[used_count++] = number;
 		else if (evict(number))
 			return true;
+		entry->is_used = false;
 	}
 	for (int i = 0; i < used_count; i++)
 	{
@@ -510,19 +467,6 @@ add_name(const NameKey &key, const GivenName &name, const NameGiver &giver)
 	return pin_entry(entry);
 }
 
-static void
-copy_other(NameEntry *entry, OtherName *other) noexcept
-{
-	std::string_view ns = namespace_of(entry);
-	std::string_view name = name_of(entry);
-
-	*other = OtherName{};
-	other->by_name = entry->by_name;
-	memcpy(other->ns, ns.data(), ns.size());
-	memcpy(other->name, name.data(), name.size());
-	memcpy(other->roles, entry->roles, sizeof(other->roles));
-}
-
 /*
  * The key has another name.  A name is proved by its key, so it stays, and it replaces a label; a label is replaced
  * by another one only if the giver has the lock.
@@ -531,11 +475,17 @@ static Registered
 settle_clash(int number, const GivenName &name, const NameGiver &giver, OtherName *other)
 {
 	NameEntry  *entry = name_entry(number);
+	std::string_view ns = namespace_of(entry);
+	std::string_view text = name_of(entry);
 
 	/* A giver that has the lock was counted when it asked for the lock. */
 	if (!giver.has_lock)
 		pg_atomic_fetch_add_u64(&name_table->clashes, 1);
-	copy_other(entry, other);
+	*other = OtherName{};
+	other->by_name = entry->by_name;
+	memcpy(other->ns, ns.data(), ns.size());
+	memcpy(other->name, text.data(), text.size());
+	memcpy(other->roles, entry->roles, sizeof(other->roles));
 	if (entry->by_name || (name.ns.data() == nullptr && !giver.has_lock))
 		return Registered::clash;
 	set_text(entry, name);
@@ -559,7 +509,18 @@ register_locked(const GivenName &name, const NameGiver &giver, NameReference *re
 		return reference->entry != nullptr ? Registered::stored : Registered::refused;
 	}
 	if (is_same_name(name_entry(number), name))
-		add_role(name_entry(number), giver.role);
+	{
+		/* This role gave the name, too: remember that while there is room for it. */
+		for (Oid &role : name_entry(number)->roles)
+		{
+			if (role == giver.role)
+				break;
+			if (OidIsValid(role))
+				continue;
+			role = giver.role;
+			break;
+		}
+	}
 	else if (is_fitting_label(name_entry(number), name))
 		result = Registered::fits;	/* which does not prove that the giver knows the rest */
 	else
@@ -568,16 +529,19 @@ register_locked(const GivenName &name, const NameGiver &giver, NameReference *re
 	return result;
 }
 
-/* Is the name there, as this role gave it?  With the table's lock held. */
+/* Is the name there, as this role gave it, or so many others that one more is not remembered?  With the lock held. */
 static bool
 find_locked(const GivenName &name, Oid role, NameReference *reference)
 {
 	int			number = name_look_up(MyDatabaseId, name.key);
+	NameEntry  *entry = number != NO_ENTRY ? name_entry(number) : nullptr;
+	bool		found = entry != nullptr && OidIsValid(entry->roles[NAME_ROLES - 1]);
 
-	if (number == NO_ENTRY || !is_same_name(name_entry(number), name) ||
-		(!has_role(name_entry(number), role) && !OidIsValid(name_entry(number)->roles[NAME_ROLES - 1])))
+	for (int i = 0; entry != nullptr && i < NAME_ROLES; i++)
+		found = found || entry->roles[i] == role;
+	if (!found || !is_same_name(entry, name))
 		return false;
-	*reference = pin_entry(name_entry(number));
+	*reference = pin_entry(entry);
 	return true;
 }
 
