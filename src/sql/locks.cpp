@@ -74,10 +74,10 @@ template <By by>
 static Datum
 holders(FunctionCallInfo fcinfo)
 {
-	LockName	name = lock_argument(fcinfo, by);
+	Key			key = lock_argument(fcinfo, by).key;
 
 	InitMaterializedSRF(fcinfo, 0);
-	show_holders(name, reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo));
+	show_holders(key, reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo));
 	return Datum(0);
 }
 
