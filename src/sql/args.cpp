@@ -152,7 +152,11 @@ list_argument(FunctionCallInfo fcinfo, ListForm form)
 	if (form == ListForm::array)
 		array = PG_GETARG_ARRAYTYPE_P(1);
 	else
-		array = DatumGetArrayTypeP(OidInputFunctionCall(F_ARRAY_IN, text_to_cstring(PG_GETARG_TEXT_PP(1)), TEXTOID, -1));
+	{
+		char	   *literal = text_to_cstring(PG_GETARG_TEXT_PP(1));
+
+		array = DatumGetArrayTypeP(OidInputFunctionCall(F_ARRAY_IN, literal, TEXTOID, -1));
+	}
 	names.element_type = ARR_ELEMTYPE(array);
 	get_typlenbyvalalign(names.element_type, &typlen, &typbyval, &typalign);
 	deconstruct_array(array, names.element_type, typlen, typbyval, typalign,

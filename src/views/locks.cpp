@@ -304,7 +304,8 @@ make_plan(PlannerInfo *, RelOptInfo *table, Oid, ForeignPath *, List *target_lis
 	pull_varattnos(reinterpret_cast<Node *>(table->reltarget->exprs), table->relid, &columns);
 	pull_varattnos(reinterpret_cast<Node *>(clauses), table->relid, &columns);
 	wanted = list_make2_int(uses_column(columns, "namespace") || uses_column(columns, "name"),
-							uses_column(columns, "scope") || uses_column(columns, "acquired_at") || uses_column(columns, "held"));
+							uses_column(columns, "scope") || uses_column(columns, "acquired_at") ||
+							uses_column(columns, "held"));
 	return make_foreignscan(target_list, clauses, table->relid, nullptr, wanted, nullptr, nullptr, outer_plan);
 }
 
