@@ -80,11 +80,13 @@ show_pressure_by_backend(ReturnSetInfo *result)
 	PoolTypeUse types[POOL_TYPES];
 	PoolSessionUse *sessions;
 	int			count;
+
+	read_pool_use(types, &sessions, &count);
+
 	int			prepared_count;
 	PreparedXact *prepared = prepared_xacts(&prepared_count);
 	Backends	backends;
 
-	read_pool_use(types, &sessions, &count);
 	show_each(count, [&](int i) {
 		const PoolSessionUse &use = sessions[i];
 		bool		is_prepared = use.holder.pid == 0;
