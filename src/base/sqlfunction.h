@@ -2,8 +2,7 @@
  * base/sqlfunction.h
  *		Making C++ functions callable from SQL.
  */
-#ifndef ADVISORY_EXT_BASE_SQLFUNCTION_H
-#define ADVISORY_EXT_BASE_SQLFUNCTION_H
+#pragma once
 
 /*
  * Export implementation, a function of fcinfo, to SQL as symbol.  Only such symbols
@@ -23,13 +22,13 @@
 	extern int	advisory_no_such_variable
 
 /*
- * The same for a template whose parameter is how the lock is named.  Exports
- * symbol_text, symbol_bigint and symbol_uuid.
+ * The same for a template whose first parameter is By.  Exports symbol_text,
+ * symbol_bigint and symbol_uuid.
  */
 #define ADVISORY_SQL_NAME_FUNCTIONS(symbol, implementation, ...) \
-	ADVISORY_SQL_FUNCTION(symbol##_text, implementation<ByText, ##__VA_ARGS__>); \
-	ADVISORY_SQL_FUNCTION(symbol##_bigint, implementation<ByBigint, ##__VA_ARGS__>); \
-	ADVISORY_SQL_FUNCTION(symbol##_uuid, implementation<ByUuid, ##__VA_ARGS__>)
+	ADVISORY_SQL_FUNCTION(symbol##_text, implementation<By::text, ##__VA_ARGS__>); \
+	ADVISORY_SQL_FUNCTION(symbol##_bigint, implementation<By::bigint, ##__VA_ARGS__>); \
+	ADVISORY_SQL_FUNCTION(symbol##_uuid, implementation<By::uuid, ##__VA_ARGS__>)
 
 namespace advisory
 {
@@ -45,5 +44,3 @@ rows_function(FunctionCallInfo fcinfo)
 }
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_BASE_SQLFUNCTION_H */

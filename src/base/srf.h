@@ -1,62 +1,35 @@
 /*
  * base/srf.h
- *		Filling a set-returning function's result, column by column.
+ *		Filling the rows of a set-returning function, column by column.
  */
-#ifndef ADVISORY_EXT_BASE_SRF_H
-#define ADVISORY_EXT_BASE_SRF_H
+#pragma once
 
 namespace advisory
 {
 
-/* A text value, or null for null; palloc'd.  May ereport. */
-inline NullableDatum
-make_text(const char *text)
-{
-	NullableDatum value = {};
-
-	if (text != nullptr)
-		value.value = CStringGetTextDatum(text);
-	else
-		value.isnull = true;
-	return value;
-}
-
 /* One row, whose columns are added in order. */
-class Row
+struct Row
 {
-public:
 	static constexpr int MAX_COLUMNS = 32;
 
-	Row() noexcept : values(own_values), nulls(own_nulls)
-	{
-	}
-	/* Columns are stored in the caller's arrays. */
-	Row(Datum *values, bool *nulls) noexcept : values(values), nulls(nulls)
-	{
-	}
+	Datum		values[MAX_COLUMNS];
+	bool		nulls[MAX_COLUMNS];
+	int			count = 0;
 
-	void		add(Datum value) noexcept
+	void		add(Datum value, bool is_null = false) noexcept
 	{
 		Assert(count < MAX_COLUMNS);
 		values[count] = value;
-		nulls[count++] = false;
+		nulls[count++] = is_null;
 	}
 	void		add_null() noexcept
 	{
-		Assert(count < MAX_COLUMNS);
-		values[count] = Datum(0);
-		nulls[count++] = true;
+		add(Datum(0), true);
 	}
-	void		add(NullableDatum value) noexcept
-	{
-		Assert(count < MAX_COLUMNS);
-		values[count] = value.value;
-		nulls[count++] = value.isnull;
-	}
-	/* These may ereport (out of memory). */
+	/* Null for a null pointer.  May ereport (out of memory), like all that follow with a palloc'd value. */
 	void		add_text(const char *text)
 	{
-		add(make_text(text));
+		add(text != nullptr ? CStringGetTextDatum(text) : Datum(0), text == nullptr);
 	}
 	void		add_bool(bool value) noexcept
 	{
@@ -74,28 +47,33 @@ public:
 	{
 		add(Float8GetDatum(value));
 	}
+	void		add_int32_array(const int *items, int item_count)
+	{
+		auto	   *datums = static_cast<Datum *>(palloc_extended(sizeof(Datum) * (item_count + 1), MCXT_ALLOC_HUGE));
+
+		for (int i = 0; i < item_count; i++)
+			datums[i] = Int32GetDatum(items[i]);
+		add(PointerGetDatum(construct_array(datums, item_count, INT4OID, sizeof(int32), true, TYPALIGN_INT)));
+	}
 	/* Null for a time of 0. */
 	void		add_time(TimestampTz time)
 	{
-		if (time != 0)
-			add(TimestampTzGetDatum(time));
-		else
-			add_null();
+		add(TimestampTzGetDatum(time), time == 0);
+	}
+	void		add_interval(int64 microseconds)
+	{
+		auto	   *interval = static_cast<Interval *>(palloc0(sizeof(Interval)));
+
+		interval->time = microseconds;
+		add(IntervalPGetDatum(interval));
 	}
 	/* The interval from time to now; null for a time of 0. */
 	void		add_age(TimestampTz time, TimestampTz now)
 	{
-		if (time == 0)
-			return add_null();
-
-		auto	   *age = static_cast<Interval *>(palloc0(sizeof(Interval)));
-
-		age->time = Max(now - time, 0);
-		add(IntervalPGetDatum(age));
-	}
-	int			column_count() const noexcept
-	{
-		return count;
+		if (time != 0)
+			add_interval(Max(now - time, 0));
+		else
+			add_null();
 	}
 	/* Append the row to the result that InitMaterializedSRF made. */
 	void		put(ReturnSetInfo *result)
@@ -103,13 +81,6 @@ public:
 		Assert(count == result->setDesc->natts);
 		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	}
-
-private:
-	Datum		own_values[MAX_COLUMNS];
-	bool		own_nulls[MAX_COLUMNS];
-	Datum	   *values;
-	bool	   *nulls;
-	int			count = 0;
 };
 
 /*
@@ -135,5 +106,3 @@ show_each(int count, Show show)
 }
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_BASE_SRF_H */

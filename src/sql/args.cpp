@@ -7,7 +7,6 @@
 #include "sql/args.h"
 #include "core/namecache.h"
 #include "base/guc.h"
-#include "base/key.h"
 
 namespace advisory
 {
@@ -22,33 +21,23 @@ check_not_null(FunctionCallInfo fcinfo, int arg, const char *what)
 }
 
 static std::string_view
-checked_not_empty(std::string_view text, const char *what)
+checked_text(Datum value, const char *what)
 {
-	if (text.empty())
+	text	   *checked = DatumGetTextPP(value);
+	std::string_view view(VARDATA_ANY(checked), VARSIZE_ANY_EXHDR(checked));
+
+	if (view.empty())
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("%s must not be empty", what)));
-	return text;
-}
-
-static std::string_view
-view_of(const text *value)
-{
-	return std::string_view(VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value));
+	return view;
 }
 
 std::string_view
 text_argument(FunctionCallInfo fcinfo, int arg, const char *what)
 {
 	check_not_null(fcinfo, arg, what);
-	return checked_not_empty(view_of(PG_GETARG_TEXT_PP(arg)), what);
-}
-
-int64
-bigint_argument(FunctionCallInfo fcinfo, int arg, const char *what)
-{
-	check_not_null(fcinfo, arg, what);
-	return PG_GETARG_INT64(arg);
+	return checked_text(PG_GETARG_DATUM(arg), what);
 }
 
 int32
@@ -70,53 +59,32 @@ slot_number_argument(FunctionCallInfo fcinfo, int arg, const char *what)
 	return value;
 }
 
-std::string_view
-bigint_as_name(int64 id)
-{
-	char	   *digits = static_cast<char *>(palloc(MAXINT8LEN + 1));
-	int			length = pg_lltoa(id, digits);
-
-	return std::string_view(digits, length);
-}
-
-std::string_view
-uuid_as_name(Datum id)
-{
-	char	   *digits = DatumGetCString(DirectFunctionCall1(uuid_out, id));
-
-	return std::string_view(digits, strlen(digits));
-}
-
 /*
- * The length of an interval in milliseconds, rounded up, with a day of 24 hours
- * and a month of 30 days as where intervals are compared; -1 if it is negative.
- * No overflow: at most 2^31 * 31 days and 2^63 microseconds are below 2^63
- * milliseconds.
+ * The length in milliseconds is rounded up, with a day of 24 hours and a month of 30 days
+ * as where intervals are compared.  No overflow: at most 2^31 * 31 days and 2^63
+ * microseconds are below 2^63 milliseconds.
  */
-static int64
-interval_in_milliseconds(const Interval *interval)
-{
-	int64		days = static_cast<int64>(interval->month) * DAYS_PER_MONTH + interval->day;
-	int64		whole = days * (SECS_PER_DAY * INT64CONST(1000)) + interval->time / 1000;
-	int64		fraction = interval->time % 1000;
-
-	if (whole < 0 || (whole == 0 && fraction < 0))
-		return -1;
-	return fraction > 0 ? whole + 1 : whole;
-}
-
 Timeout
 timeout_argument(FunctionCallInfo fcinfo, int arg)
 {
+	const Interval *interval;
+	int64		days;
+	int64		milliseconds;
+	int64		fraction;
+
 	if (PG_ARGISNULL(arg))
 		return Timeout::forever();
 
-	int64		milliseconds = interval_in_milliseconds(PG_GETARG_INTERVAL_P(arg));
-
-	if (milliseconds < 0)
+	interval = PG_GETARG_INTERVAL_P(arg);
+	days = static_cast<int64>(interval->month) * DAYS_PER_MONTH + interval->day;
+	milliseconds = days * (SECS_PER_DAY * INT64CONST(1000)) + interval->time / 1000;
+	fraction = interval->time % 1000;
+	if (milliseconds < 0 || (milliseconds == 0 && fraction < 0))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("timeout must not be negative")));
+	if (fraction > 0)
+		milliseconds++;
 	if (milliseconds > PG_INT32_MAX)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
@@ -126,80 +94,69 @@ timeout_argument(FunctionCallInfo fcinfo, int arg)
 	return Timeout::of(static_cast<int>(milliseconds));
 }
 
-LockName
-ByText::read(FunctionCallInfo fcinfo)
-{
-	std::string_view ns = text_argument(fcinfo, 0, "namespace");
-
-	return named_lock(ns, text_argument(fcinfo, 1, "name"));
-}
-
-LockName
-ByBigint::read(FunctionCallInfo fcinfo)
-{
-	std::string_view ns = text_argument(fcinfo, 0, "namespace");
-
-	return named_lock(ns, bigint_as_name(bigint_argument(fcinfo, 1, "id")));
-}
-
-LockName
-ByUuid::read(FunctionCallInfo fcinfo)
-{
-	std::string_view ns = text_argument(fcinfo, 0, "namespace");
-
-	check_not_null(fcinfo, 1, "id");
-	return named_lock(ns, uuid_as_name(PG_GETARG_DATUM(1)));
-}
-
-LockName
-ByKey::read(FunctionCallInfo fcinfo)
-{
-	LockName	lock = {};
-
-	lock.key.value = bigint_argument(fcinfo, 0, "key");
-	return lock;
-}
-
-LockName
-ByLabelledKey::read(FunctionCallInfo fcinfo)
-{
-	LockName	lock = ByKey::read(fcinfo);
-
-	if (!PG_ARGISNULL(2))
-		lock.name = text_argument(fcinfo, 2, "label");
-	return lock;
-}
-
-/* What the elements of a list of names are called in messages. */
+/* What a value of this type is called in messages. */
 static const char *
-element_word(Oid element_type)
+name_or_id(Oid type)
 {
-	return element_type == INT8OID || element_type == UUIDOID ? "id" : "name";
+	return type == INT8OID || type == UUIDOID ? "id" : "name";
 }
 
+/* The name that a text, bigint or uuid stands for: ids in their text form, palloc'd. */
 static std::string_view
-element_as_name(Datum element, Oid element_type)
+value_as_name(Datum value, Oid type)
 {
-	switch (element_type)
+	switch (type)
 	{
 		case INT8OID:
-			return bigint_as_name(DatumGetInt64(element));
+			return psprintf(INT64_FORMAT, DatumGetInt64(value));
 		case UUIDOID:
-			return uuid_as_name(element);
+			return DatumGetCString(DirectFunctionCall1(uuid_out, value));
 		default:
-			return checked_not_empty(view_of(DatumGetTextPP(element)), "name");
+			return checked_text(value, name_or_id(type));
 	}
 }
 
-static LockNames
-names_in(std::string_view ns, ArrayType *array)
+LockName
+lock_argument(FunctionCallInfo fcinfo, By by)
 {
+	if (by == By::key || by == By::labelled_key)
+	{
+		LockName	lock = {};
+
+		check_not_null(fcinfo, 0, "key");
+		lock.key.value = PG_GETARG_INT64(0);
+		if (by == By::labelled_key && !PG_ARGISNULL(2))
+			lock.name = text_argument(fcinfo, 2, "label");
+		return lock;
+	}
+
+	Oid			type = by == By::text ? TEXTOID : by == By::bigint ? INT8OID : UUIDOID;
+	std::string_view ns = text_argument(fcinfo, 0, "namespace");
+
+	check_not_null(fcinfo, 1, name_or_id(type));
+	return named_lock(ns, value_as_name(PG_GETARG_DATUM(1), type));
+}
+
+LockNames
+list_argument(FunctionCallInfo fcinfo, ListForm form)
+{
+	std::string_view ns = text_argument(fcinfo, 0, "namespace");
 	LockNames	names = {};
+	ArrayType  *array;
 	int16		typlen;
 	bool		typbyval;
 	char		typalign;
 	bool	   *nulls;
 
+	check_not_null(fcinfo, 1, "list of names");
+	if (form == ListForm::array)
+		array = PG_GETARG_ARRAYTYPE_P(1);
+	else
+	{
+		char	   *literal = text_to_cstring(PG_GETARG_TEXT_PP(1));
+
+		array = DatumGetArrayTypeP(OidInputFunctionCall(F_ARRAY_IN, literal, TEXTOID, -1));
+	}
 	names.element_type = ARR_ELEMTYPE(array);
 	get_typlenbyvalalign(names.element_type, &typlen, &typbyval, &typalign);
 	deconstruct_array(array, names.element_type, typlen, typbyval, typalign,
@@ -210,7 +167,7 @@ names_in(std::string_view ns, ArrayType *array)
 		if (nulls[i])
 			ereport(ERROR,
 					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-					 errmsg("%s must not be null", element_word(names.element_type)),
+					 errmsg("%s must not be null", name_or_id(names.element_type)),
 					 errdetail("Element %d of the list is null.", i + 1)));
 	}
 
@@ -218,65 +175,32 @@ names_in(std::string_view ns, ArrayType *array)
 	for (int i = 0; i < names.count; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		names.locks[i] = named_lock(ns, element_as_name(names.elements[i], names.element_type));
+		names.locks[i] = named_lock(ns, value_as_name(names.elements[i], names.element_type));
 	}
 	return names;
 }
 
-static void
-check_list_not_null(FunctionCallInfo fcinfo)
-{
-	if (PG_ARGISNULL(1))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("list of names must not be null")));
-}
-
-LockNames
-FromArray::read(FunctionCallInfo fcinfo)
-{
-	std::string_view ns = text_argument(fcinfo, 0, "namespace");
-
-	check_list_not_null(fcinfo);
-	return names_in(ns, PG_GETARG_ARRAYTYPE_P(1));
-}
-
-LockNames
-FromLiteral::read(FunctionCallInfo fcinfo)
-{
-	std::string_view ns = text_argument(fcinfo, 0, "namespace");
-
-	check_list_not_null(fcinfo);
-
-	char	   *literal = text_to_cstring(PG_GETARG_TEXT_PP(1));
-
-	return names_in(ns, DatumGetArrayTypeP(OidInputFunctionCall(F_ARRAY_IN, literal, TEXTOID, -1)));
-}
-
-/* try_lock -> try_xact_lock, await_lock -> xact_lock, lock_shared -> xact_lock_shared */
-static char *
-transaction_level_name(const char *function)
-{
-	static constexpr char TRY[] = "try_";
-	static constexpr char AWAIT[] = "await_";
-
-	if (strncmp(function, TRY, strlen(TRY)) == 0)
-		return psprintf("try_xact_%s", function + strlen(TRY));
-	if (strncmp(function, AWAIT, strlen(AWAIT)) == 0)
-		return psprintf("xact_%s", function + strlen(AWAIT));
-	return psprintf("xact_%s", function);
-}
-
 void
-check_session_locks(FunctionCallInfo fcinfo)
+check_scope(FunctionCallInfo fcinfo, Scope scope)
 {
 	SessionLocks allowed = session_locks_setting();
 
-	if (allowed == SessionLocks::on)
+	if (scope == Scope::transaction || allowed == SessionLocks::on)
 		return;
 
+	static constexpr char TRY[] = "try_";
+	static constexpr char AWAIT[] = "await_";
 	bool		refused = allowed == SessionLocks::off;
 	char	   *function = get_func_name(fcinfo->flinfo->fn_oid);
+	char	   *instead = nullptr;
+
+	/* try_lock -> try_xact_lock, await_lock -> xact_lock, lock_shared -> xact_lock_shared */
+	if (function != nullptr && strncmp(function, TRY, strlen(TRY)) == 0)
+		instead = psprintf("try_xact_%s", function + strlen(TRY));
+	else if (function != nullptr && strncmp(function, AWAIT, strlen(AWAIT)) == 0)
+		instead = psprintf("xact_%s", function + strlen(AWAIT));
+	else if (function != nullptr)
+		instead = psprintf("xact_%s", function);
 
 	ereport(refused ? ERROR : WARNING,
 			(errcode(refused ? ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE : ERRCODE_WARNING),
@@ -284,7 +208,7 @@ check_session_locks(FunctionCallInfo fcinfo)
 			 ? errmsg("session-level advisory locks are turned off by \"advisory_ext.session_locks\"")
 			 : errmsg("session-level advisory lock taken with \"advisory_ext.session_locks\" set to \"warn\""),
 			 errdetail("Behind a transaction pooler a session-level lock outlives the client that took it."),
-			 function != nullptr ? errhint("Use advisory.%s() instead.", transaction_level_name(function)) : 0));
+			 instead != nullptr ? errhint("Use advisory.%s() instead.", instead) : 0));
 }
 
 }								/* namespace advisory */

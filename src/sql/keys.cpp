@@ -17,11 +17,11 @@ key_of_name_alone(FunctionCallInfo fcinfo)
 	PG_RETURN_INT64(key_of(text_argument(fcinfo, 0, "name")).value);
 }
 
-template <typename By>
+template <By by>
 static Datum
 key_of_lock(FunctionCallInfo fcinfo)
 {
-	PG_RETURN_INT64(By::read(fcinfo).key.value);
+	PG_RETURN_INT64(lock_argument(fcinfo, by).key.value);
 }
 
 ADVISORY_SQL_FUNCTION(advisory_key_name, key_of_name_alone);

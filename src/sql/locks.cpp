@@ -16,124 +16,101 @@
 namespace advisory
 {
 
-template <typename By>
-static LockRequest
-read_request(FunctionCallInfo fcinfo, Mode mode, Scope scope)
-{
-	return LockRequest{By::read(fcinfo), mode, scope};
-}
-
-template <typename By, Mode mode, Scope scope>
+template <By by, Mode mode, Scope scope, OnFailure on_failure>
 static Datum
-must_lock(FunctionCallInfo fcinfo)
+lock(FunctionCallInfo fcinfo)
 {
-	LockRequest request = read_request<By>(fcinfo, mode, scope);
-	Timeout		timeout = timeout_argument(fcinfo, By::next_arg);
+	LockRequest request = {lock_argument(fcinfo, by), mode, scope};
+	Timeout		timeout = timeout_argument(fcinfo, next_argument(by));
 
-	if (scope == Scope::session)
-		check_session_locks(fcinfo);
+	check_scope(fcinfo, scope);
+	if (on_failure == OnFailure::say)
+		PG_RETURN_BOOL(lock_try(request, timeout));
 	lock_must(request, timeout);
 	PG_RETURN_BOOL(true);
 }
 
-template <typename By, Mode mode, Scope scope>
-static Datum
-try_to_lock(FunctionCallInfo fcinfo)
-{
-	LockRequest request = read_request<By>(fcinfo, mode, scope);
-	Timeout		timeout = timeout_argument(fcinfo, By::next_arg);
-
-	if (scope == Scope::session)
-		check_session_locks(fcinfo);
-	PG_RETURN_BOOL(lock_try(request, timeout));
-}
-
-template <typename By, Mode mode>
+template <By by, Mode mode>
 static Datum
 await(FunctionCallInfo fcinfo)
 {
-	LockRequest request = read_request<By>(fcinfo, mode, Scope::session);
-	Timeout		timeout = timeout_argument(fcinfo, By::next_arg);
+	LockRequest request = {lock_argument(fcinfo, by), mode, Scope::session};
+	Timeout		timeout = timeout_argument(fcinfo, next_argument(by));
 
-	check_session_locks(fcinfo);
+	check_scope(fcinfo, Scope::session);
 	await_lock(request, timeout, get_func_name(fcinfo->flinfo->fn_oid));
 	PG_RETURN_VOID();
 }
 
-template <typename By, Mode mode>
+template <By by, Mode mode>
 static Datum
 unlock(FunctionCallInfo fcinfo)
 {
-	PG_RETURN_BOOL(lock_release(By::read(fcinfo), mode));
+	PG_RETURN_BOOL(lock_release(lock_argument(fcinfo, by), mode));
 }
 
-template <typename By>
+template <By by>
 static Datum
 holds(FunctionCallInfo fcinfo)
 {
-	PG_RETURN_BOOL(is_held_by_me(lock_tag(MyDatabaseId, By::read(fcinfo).key)));
+	PG_RETURN_BOOL(is_held_by_me(lock_tag(MyDatabaseId, lock_argument(fcinfo, by).key)));
 }
 
-template <typename By>
+template <By by>
 static Datum
 hold_count(FunctionCallInfo fcinfo)
 {
-	PG_RETURN_INT32(static_cast<int32>(lock_my_count(By::read(fcinfo).key)));
+	PG_RETURN_INT32(static_cast<int32>(lock_my_count(lock_argument(fcinfo, by).key)));
 }
 
-template <typename By>
+template <By by>
 static Datum
 is_locked(FunctionCallInfo fcinfo)
 {
-	PG_RETURN_BOOL(is_held_by_anybody(lock_tag(MyDatabaseId, By::read(fcinfo).key)));
+	PG_RETURN_BOOL(is_held_by_anybody(lock_tag(MyDatabaseId, lock_argument(fcinfo, by).key)));
 }
 
-template <typename By>
+template <By by>
 static Datum
 holders(FunctionCallInfo fcinfo)
 {
-	LockName	name = By::read(fcinfo);
+	Key			key = lock_argument(fcinfo, by).key;
 
 	InitMaterializedSRF(fcinfo, 0);
-	show_holders(name, reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo));
+	show_holders(key, reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo));
 	return Datum(0);
 }
 
-template <typename By>
+template <By by>
 static Datum
 terminate(FunctionCallInfo fcinfo)
 {
-	LockName	name = By::read(fcinfo);
+	LockName	name = lock_argument(fcinfo, by);
 	int32		pid = integer_argument(fcinfo, 2, "pid");
 
 	PG_RETURN_BOOL(terminate_holder(name, pid, timeout_argument(fcinfo, 3)));
 }
 
-#define ADVISORY_SQL_LOCK_FUNCTIONS(verb, implementation, ...) \
+/* The same by key: with a label to take the lock, without one to release it or to ask about it. */
+#define ADVISORY_SQL_FUNCTIONS(verb, implementation, by_key, ...) \
 	ADVISORY_SQL_NAME_FUNCTIONS(advisory_##verb, implementation, ##__VA_ARGS__); \
-	ADVISORY_SQL_FUNCTION(advisory_##verb##_key, implementation<ByLabelledKey, ##__VA_ARGS__>)
+	ADVISORY_SQL_FUNCTION(advisory_##verb##_key, implementation<by_key, ##__VA_ARGS__>)
 
-ADVISORY_SQL_LOCK_FUNCTIONS(lock, must_lock, Mode::exclusive, Scope::session);
-ADVISORY_SQL_LOCK_FUNCTIONS(lock_shared, must_lock, Mode::shared, Scope::session);
-ADVISORY_SQL_LOCK_FUNCTIONS(xact_lock, must_lock, Mode::exclusive, Scope::transaction);
-ADVISORY_SQL_LOCK_FUNCTIONS(xact_lock_shared, must_lock, Mode::shared, Scope::transaction);
-ADVISORY_SQL_LOCK_FUNCTIONS(try_lock, try_to_lock, Mode::exclusive, Scope::session);
-ADVISORY_SQL_LOCK_FUNCTIONS(try_lock_shared, try_to_lock, Mode::shared, Scope::session);
-ADVISORY_SQL_LOCK_FUNCTIONS(try_xact_lock, try_to_lock, Mode::exclusive, Scope::transaction);
-ADVISORY_SQL_LOCK_FUNCTIONS(try_xact_lock_shared, try_to_lock, Mode::shared, Scope::transaction);
-ADVISORY_SQL_LOCK_FUNCTIONS(await_lock, await, Mode::exclusive);
-ADVISORY_SQL_LOCK_FUNCTIONS(await_lock_shared, await, Mode::shared);
-
-#define ADVISORY_SQL_ASK_FUNCTIONS(verb, implementation, ...) \
-	ADVISORY_SQL_NAME_FUNCTIONS(advisory_##verb, implementation, ##__VA_ARGS__); \
-	ADVISORY_SQL_FUNCTION(advisory_##verb##_key, implementation<ByKey, ##__VA_ARGS__>)
-
-ADVISORY_SQL_ASK_FUNCTIONS(unlock, unlock, Mode::exclusive);
-ADVISORY_SQL_ASK_FUNCTIONS(unlock_shared, unlock, Mode::shared);
-ADVISORY_SQL_ASK_FUNCTIONS(holds, holds);
-ADVISORY_SQL_ASK_FUNCTIONS(is_locked, is_locked);
-ADVISORY_SQL_ASK_FUNCTIONS(holders, holders);
-
+ADVISORY_SQL_FUNCTIONS(lock, lock, By::labelled_key, Mode::exclusive, Scope::session, OnFailure::raise);
+ADVISORY_SQL_FUNCTIONS(lock_shared, lock, By::labelled_key, Mode::shared, Scope::session, OnFailure::raise);
+ADVISORY_SQL_FUNCTIONS(xact_lock, lock, By::labelled_key, Mode::exclusive, Scope::transaction, OnFailure::raise);
+ADVISORY_SQL_FUNCTIONS(xact_lock_shared, lock, By::labelled_key, Mode::shared, Scope::transaction, OnFailure::raise);
+ADVISORY_SQL_FUNCTIONS(try_lock, lock, By::labelled_key, Mode::exclusive, Scope::session, OnFailure::say);
+ADVISORY_SQL_FUNCTIONS(try_lock_shared, lock, By::labelled_key, Mode::shared, Scope::session, OnFailure::say);
+ADVISORY_SQL_FUNCTIONS(try_xact_lock, lock, By::labelled_key, Mode::exclusive, Scope::transaction, OnFailure::say);
+ADVISORY_SQL_FUNCTIONS(try_xact_lock_shared, lock, By::labelled_key, Mode::shared, Scope::transaction, OnFailure::say);
+ADVISORY_SQL_FUNCTIONS(await_lock, await, By::labelled_key, Mode::exclusive);
+ADVISORY_SQL_FUNCTIONS(await_lock_shared, await, By::labelled_key, Mode::shared);
+ADVISORY_SQL_FUNCTIONS(unlock, unlock, By::key, Mode::exclusive);
+ADVISORY_SQL_FUNCTIONS(unlock_shared, unlock, By::key, Mode::shared);
+ADVISORY_SQL_FUNCTIONS(holds, holds, By::key);
+ADVISORY_SQL_FUNCTIONS(is_locked, is_locked, By::key);
+ADVISORY_SQL_FUNCTIONS(holders, holders, By::key);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_hold_count, hold_count);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_terminate_holder, terminate);
 

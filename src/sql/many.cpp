@@ -12,100 +12,69 @@
 namespace advisory
 {
 
-template <typename List, Mode mode, Scope scope>
+template <ListForm form, Scope scope, OnFailure on_failure>
 static Datum
-must_lock_all(FunctionCallInfo fcinfo)
+lock_all(FunctionCallInfo fcinfo)
 {
-	LockNames	names = List::read(fcinfo);
+	LockNames	names = list_argument(fcinfo, form);
 	Timeout		timeout = timeout_argument(fcinfo, 2);
 
-	if (scope == Scope::session)
-		check_session_locks(fcinfo);
-	lock_must_all(names, mode, scope, timeout);
+	check_scope(fcinfo, scope);
+	if (on_failure == OnFailure::say)
+		PG_RETURN_BOOL(lock_try_all(names, Mode::exclusive, scope, timeout));
+	lock_must_all(names, Mode::exclusive, scope, timeout);
 	PG_RETURN_BOOL(true);
 }
 
-template <typename List, Mode mode, Scope scope>
+template <ListForm form, Scope scope>
 static Datum
-try_to_lock_all(FunctionCallInfo fcinfo)
+try_lock_any(FunctionCallInfo fcinfo)
 {
-	LockNames	names = List::read(fcinfo);
-	Timeout		timeout = timeout_argument(fcinfo, 2);
-
-	if (scope == Scope::session)
-		check_session_locks(fcinfo);
-	PG_RETURN_BOOL(lock_try_all(names, mode, scope, timeout));
-}
-
-namespace
-{
-
-struct AnyResult
-{
-	const LockNames *names;
-	ReturnSetInfo *result;
-};
-
-}								/* anonymous namespace */
-
-static void
-return_element(int index, void *argument)
-{
-	auto	   *any = static_cast<AnyResult *>(argument);
-	bool		null = false;
-
-	tuplestore_putvalues(any->result->setResult, any->result->setDesc,
-						 &any->names->elements[index], &null);
-}
-
-template <typename List, Scope scope>
-static Datum
-try_to_lock_any(FunctionCallInfo fcinfo)
-{
-	LockNames	names = List::read(fcinfo);
+	struct Report
+	{
+		const LockNames *names;
+		ReturnSetInfo *result;
+	};
+	LockNames	names = list_argument(fcinfo, form);
 	int32		wanted = integer_argument(fcinfo, 2, "wanted");
 
 	if (wanted < 1)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("wanted must be at least 1")));
-	if (scope == Scope::session)
-		check_session_locks(fcinfo);
-
+	check_scope(fcinfo, scope);
 	InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
 
-	AnyResult	any = {&names, reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo)};
+	Report		report = {&names, reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo)};
 
-	lock_try_any(names, Mode::exclusive, scope, wanted, return_element, &any);
+	lock_try_any(names, Mode::exclusive, scope, wanted, [](int index, void *argument) {
+		auto	   *to = static_cast<Report *>(argument);
+		bool		null = false;
+
+		tuplestore_putvalues(to->result->setResult, to->result->setDesc, &to->names->elements[index], &null);
+	}, &report);
 	return Datum(0);
 }
 
-/* An untyped list becomes one name here; in a finally block that would go unseen. */
-static void
-notice_if_list(std::string_view name)
-{
-	if (name.front() == '{' && name.back() == '}')
-		ereport(NOTICE,
-				(errmsg("this session does not hold an advisory lock of that name, which looks like a list"),
-				 errhint("To release a list of locks, cast it: unlock_all(namespace, list::text[]).")));
-}
-
-template <typename By>
+template <By by>
 static Datum
 unlock_all_of_name(FunctionCallInfo fcinfo)
 {
-	LockName	name = By::read(fcinfo);
+	LockName	name = lock_argument(fcinfo, by);
 	int64		released = lock_release_all(name);
 
-	if (released == 0)
-		notice_if_list(name.name);
+	/* An untyped list becomes one name here; in a finally block that would go unseen. */
+	if (released == 0 && name.name.front() == '{' && name.name.back() == '}')
+		ereport(NOTICE,
+				(errmsg("this session does not hold an advisory lock of that name, which looks like a list"),
+				 errhint("To release a list of locks, cast it: unlock_all(namespace, list::text[]).")));
 	PG_RETURN_INT32(static_cast<int32>(released));
 }
 
 static Datum
 unlock_all_of_names(FunctionCallInfo fcinfo)
 {
-	LockNames	names = FromArray::read(fcinfo);
+	LockNames	names = list_argument(fcinfo, ListForm::array);
 	int64		released = 0;
 
 	for (int i = 0; i < names.count; i++)
@@ -123,15 +92,15 @@ unlock_all_of_namespace(FunctionCallInfo fcinfo)
 }
 
 #define ADVISORY_SQL_LIST_FUNCTIONS(symbol, implementation, ...) \
-	ADVISORY_SQL_FUNCTION(symbol, implementation<FromArray, __VA_ARGS__>); \
-	ADVISORY_SQL_FUNCTION(symbol##_literal, implementation<FromLiteral, __VA_ARGS__>)
+	ADVISORY_SQL_FUNCTION(symbol, implementation<ListForm::array, __VA_ARGS__>); \
+	ADVISORY_SQL_FUNCTION(symbol##_literal, implementation<ListForm::literal, __VA_ARGS__>)
 
-ADVISORY_SQL_LIST_FUNCTIONS(advisory_lock_all, must_lock_all, Mode::exclusive, Scope::session);
-ADVISORY_SQL_LIST_FUNCTIONS(advisory_xact_lock_all, must_lock_all, Mode::exclusive, Scope::transaction);
-ADVISORY_SQL_LIST_FUNCTIONS(advisory_try_lock_all, try_to_lock_all, Mode::exclusive, Scope::session);
-ADVISORY_SQL_LIST_FUNCTIONS(advisory_try_xact_lock_all, try_to_lock_all, Mode::exclusive, Scope::transaction);
-ADVISORY_SQL_LIST_FUNCTIONS(advisory_try_lock_any, try_to_lock_any, Scope::session);
-ADVISORY_SQL_LIST_FUNCTIONS(advisory_try_xact_lock_any, try_to_lock_any, Scope::transaction);
+ADVISORY_SQL_LIST_FUNCTIONS(advisory_lock_all, lock_all, Scope::session, OnFailure::raise);
+ADVISORY_SQL_LIST_FUNCTIONS(advisory_xact_lock_all, lock_all, Scope::transaction, OnFailure::raise);
+ADVISORY_SQL_LIST_FUNCTIONS(advisory_try_lock_all, lock_all, Scope::session, OnFailure::say);
+ADVISORY_SQL_LIST_FUNCTIONS(advisory_try_xact_lock_all, lock_all, Scope::transaction, OnFailure::say);
+ADVISORY_SQL_LIST_FUNCTIONS(advisory_try_lock_any, try_lock_any, Scope::session);
+ADVISORY_SQL_LIST_FUNCTIONS(advisory_try_xact_lock_any, try_lock_any, Scope::transaction);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_unlock_all, unlock_all_of_name);
 ADVISORY_SQL_FUNCTION(advisory_unlock_all_names, unlock_all_of_names);
 ADVISORY_SQL_FUNCTION(advisory_unlock_all_namespace, unlock_all_of_namespace);

@@ -14,50 +14,35 @@
 namespace advisory
 {
 
-template <typename By>
+template <By by>
 static LockRequest
-read_request(FunctionCallInfo fcinfo, Scope scope)
+slot_request(FunctionCallInfo fcinfo, Scope scope)
 {
-	LockRequest request = {By::read(fcinfo), Mode::exclusive, scope};
-
-	request.slots = slot_number_argument(fcinfo, By::next_arg, "slots");
-	return request;
+	return LockRequest{lock_argument(fcinfo, by), Mode::exclusive, scope,
+					   slot_number_argument(fcinfo, next_argument(by), "slots")};
 }
 
-template <typename By, Scope scope>
+template <By by, Scope scope, OnFailure on_failure>
 static Datum
 acquire(FunctionCallInfo fcinfo)
 {
-	LockRequest request = read_request<By>(fcinfo, scope);
-	Timeout		timeout = timeout_argument(fcinfo, By::next_arg + 1);
-
-	if (scope == Scope::session)
-		check_session_locks(fcinfo);
-	PG_RETURN_INT32(slot_must(request, timeout));
-}
-
-template <typename By, Scope scope>
-static Datum
-try_acquire(FunctionCallInfo fcinfo)
-{
-	LockRequest request = read_request<By>(fcinfo, scope);
-	Timeout		timeout = timeout_argument(fcinfo, By::next_arg + 1);
+	LockRequest request = slot_request<by>(fcinfo, scope);
+	Timeout		timeout = timeout_argument(fcinfo, next_argument(by) + 1);
 	int			slot;
 
-	if (scope == Scope::session)
-		check_session_locks(fcinfo);
-	slot = slot_try(request, timeout);
+	check_scope(fcinfo, scope);
+	slot = on_failure == OnFailure::say ? slot_try(request, timeout) : slot_must(request, timeout);
 	if (slot == NO_SLOT)
 		PG_RETURN_NULL();
 	PG_RETURN_INT32(slot);
 }
 
-template <typename By>
+template <By by>
 static Datum
 await_acquire(FunctionCallInfo fcinfo)
 {
-	LockRequest request = read_request<By>(fcinfo, Scope::session);
-	Timeout		timeout = timeout_argument(fcinfo, By::next_arg + 1);
+	LockRequest request = slot_request<by>(fcinfo, Scope::session);
+	Timeout		timeout = timeout_argument(fcinfo, next_argument(by) + 1);
 	TupleDesc	description;
 	Datum		no_slot = Int32GetDatum(NO_SLOT);
 	bool		is_null = false;
@@ -65,7 +50,7 @@ await_acquire(FunctionCallInfo fcinfo)
 	Datum		result;
 	int32		slot;
 
-	check_session_locks(fcinfo);
+	check_scope(fcinfo, Scope::session);
 	if (get_call_result_type(fcinfo, nullptr, &description) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 	/* The row is made before the slot is taken, since an error after that would leave the slot taken. */
@@ -76,22 +61,22 @@ await_acquire(FunctionCallInfo fcinfo)
 	PG_RETURN_DATUM(result);
 }
 
-template <typename By>
+template <By by>
 static Datum
 release(FunctionCallInfo fcinfo)
 {
-	LockName	name = By::read(fcinfo);
+	LockName	name = lock_argument(fcinfo, by);
 	int			slot = NO_SLOT;
 
-	if (!PG_ARGISNULL(By::next_arg))
-		slot = slot_number_argument(fcinfo, By::next_arg, "slot");
+	if (!PG_ARGISNULL(next_argument(by)))
+		slot = slot_number_argument(fcinfo, next_argument(by), "slot");
 	PG_RETURN_BOOL(slot_release(name, slot));
 }
 
-ADVISORY_SQL_NAME_FUNCTIONS(advisory_acquire, acquire, Scope::session);
-ADVISORY_SQL_NAME_FUNCTIONS(advisory_xact_acquire, acquire, Scope::transaction);
-ADVISORY_SQL_NAME_FUNCTIONS(advisory_try_acquire, try_acquire, Scope::session);
-ADVISORY_SQL_NAME_FUNCTIONS(advisory_try_xact_acquire, try_acquire, Scope::transaction);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_acquire, acquire, Scope::session, OnFailure::raise);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_xact_acquire, acquire, Scope::transaction, OnFailure::raise);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_try_acquire, acquire, Scope::session, OnFailure::say);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_try_xact_acquire, acquire, Scope::transaction, OnFailure::say);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_await_acquire, await_acquire);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_release, release);
 

@@ -2,22 +2,30 @@
  * views/locks.cpp
  *		The rows of advisory.locks and advisory.holders().
  *
- * Rows of one session stand together within a partition of the lock table, and
- * most servers have few databases, so what was last looked up about a session
- * or a database is kept for the next row.
+ * advisory._locks is a foreign table of the server's own advisory locks.  A foreign
+ * table hands each row to the executor as soon as it is made.  A set-returning
+ * function would first store all rows, and it would not know which columns the query
+ * uses.
+ *
+ * Whoever has USAGE on the foreign server can make foreign tables of other columns
+ * on it.  Writing our columns into the rows of such a table would overwrite memory,
+ * so a scan is refused unless the table is the extension's own and still has the
+ * columns in LOCK_COLUMNS.
  */
 #include "base/pg.h"
 
 #include <new>
+#include <string_view>
 
+#include "base/compat.h"
+#include "base/sqlfunction.h"
+#include "base/srf.h"
 #include "server/backends.h"
-#include "base/lockname.h"
 #include "server/locallock.h"
 #include "server/waitgraph.h"
+#include "shmem/slotlocks.h"
 #include "views/locks.h"
 #include "views/visiblename.h"
-#include "shmem/slotlocks.h"
-#include "base/srf.h"
 
 namespace advisory
 {
@@ -25,221 +33,161 @@ namespace advisory
 namespace
 {
 
-/*
- * Who holds or waits, ready to be shown: text values, and the address, made once
- * for all of a session's rows.
- */
+/* The columns of advisory._locks, in the order in which LockRows fills them. */
+struct LockColumn
+{
+	std::string_view name;
+	Oid			type;
+};
+
+constexpr LockColumn LOCK_COLUMNS[] = {
+	{"pid", INT4OID},
+	{"database", TEXTOID},
+	{"role", TEXTOID},
+	{"application_name", TEXTOID},
+	{"client_addr", INETOID},
+	{"state", TEXTOID},
+	{"kind", TEXTOID},
+	{"namespace", TEXTOID},
+	{"name", TEXTOID},
+	{"slot", INT4OID},
+	{"key", INT8OID},
+	{"key1", INT4OID},
+	{"key2", INT4OID},
+	{"mode", TEXTOID},
+	{"scope", TEXTOID},
+	{"granted", BOOLOID},
+	{"wait_start", TIMESTAMPTZOID},
+	{"waited", INTERVALOID},
+	{"acquired_at", TIMESTAMPTZOID},
+	{"held", INTERVALOID},
+	{"blocked_by", INT4ARRAYOID},
+	{"gid", TEXTOID},
+	{"query", TEXTOID},
+	{"datid", OIDOID},
+	{"high", INT4OID},
+	{"low", INT4OID},
+	{"objsubid", INT4OID},
+};
+
+constexpr int LOCK_COLUMN_COUNT = lengthof(LOCK_COLUMNS);
+
+/* Columns that a row may lack, or that take time to fill and that a query may not use. */
+struct WantedColumns
+{
+	bool		tag;			/* which lock it is: kind to key2, and datid to objsubid */
+	bool		name;			/* namespace and name */
+	bool		hold;			/* scope, acquired_at, held */
+};
+
+/* The session or prepared transaction that holds or waits, as far as the current user may see it. */
 struct Owner
 {
-	bool		known;			/* is this filled in? */
-	int			pid;
+	int			pid;			/* 0 for a prepared transaction */
 	TransactionId xid;
-	NullableDatum role;
-	NullableDatum application;
-	NullableDatum state;
-	NullableDatum query;
-	NullableDatum gid;
-	NullableDatum address;
+	Oid			database_oid;	/* of the lock; invalid: nothing is filled in */
+	const char *database;
+	const char *role;
+	const char *application;
+	const char *state;
+	const char *query;
+	const char *gid;
+	bool		has_address;
+	Datum		address;
 };
 
-/* Text values of the few words that most rows are made of, made when first needed. */
-class Words
+/* Makes rows out of lock entries.  In the memory context that it is made in, which must outlive it. */
+class LockRows
 {
 public:
-	Words() : context(CurrentMemoryContext)
-	{
-	}
-
-	/* word must be a constant, since it is known by its address. */
-	NullableDatum text_of(const char *word)
-	{
-		for (int i = 0; i < count; i++)
-		{
-			if (words[i] == word)
-				return texts[i];
-		}
-		if (count == MAX_WORDS)
-			return make_text(word);
-
-		MemoryContext old_context = MemoryContextSwitchTo(context);
-
-		texts[count] = make_text(word);
-		words[count] = word;
-		MemoryContextSwitchTo(old_context);
-		return texts[count++];
-	}
-
-private:
-	static constexpr int MAX_WORDS = 16;
-
-	MemoryContext context;
-	const char *words[MAX_WORDS];
-	NullableDatum texts[MAX_WORDS];
-	int			count = 0;
-};
-
-/* The object whose name was looked up last, and that. */
-struct LastName
-{
-	Oid			object;
-	NullableDatum name;
-};
-
-constexpr VisibleName NO_NAME = {nullptr, nullptr, {Datum(0), true}, {Datum(0), true}};
-
-/* Makes rows out of entries.  In the memory context that it is made in. */
-class View
-{
-public:
-	explicit View(LockEntries entries)
-		: entries(entries), now(GetCurrentTimestamp()), context(CurrentMemoryContext),
-		  owner_context(AllocSetContextCreate(CurrentMemoryContext, "advisory_ext owner",
-											  ALLOCSET_DEFAULT_SIZES)),
-		  names(entries.count)
+	explicit LockRows(LockEntries entries)
+		: entries(entries), now(GetCurrentTimestamp()),
+		  owner_context(AllocSetContextCreate(CurrentMemoryContext, "advisory_ext owner", ALLOCSET_DEFAULT_SIZES))
 	{
 		if (entries.has_prepared)
 			prepared = prepared_xacts(&prepared_count);
 	}
 
-	int			count() const noexcept
-	{
-		return entries.count;
-	}
-	/* What a row needs on top is allocated in the caller's memory context. */
-	void		fill_lock(Row &row, int index, const WantedColumns &wanted);
-	void		fill_holder(Row &row, int index);
-
-private:
-	const Owner &owner_of(const LockEntry &entry);
-	void		look_up_session(const LockEntry &entry);
-	void		look_up_prepared(const LockEntry &entry);
-	NullableDatum name_of(Oid object, LastName *last, char *(*look_up) (Oid));
-
-	void		add_owner(Row &row, const LockEntry &entry);
-	void		add_tag(Row &row, const LockEntry &entry, bool with_name);
-	void		add_times(Row &row, const LockEntry &entry, bool with_hold);
-	void		add_blockers(Row &row, const LockEntry &entry);
+	/* What a row needs on top is allocated in the current memory context.  May ereport. */
+	void		fill(Row &row, const LockEntry &entry, const WantedColumns &wanted);
 
 	LockEntries entries;
+
+private:
+	void		find_owner(const LockEntry &entry);
+
 	TimestampTz now;
-	MemoryContext context;
-	MemoryContext owner_context;	/* what owner points to */
 	VisibleNames names;
 	Backends	backends;
 	PreparedXact *prepared = nullptr;
 	int			prepared_count = 0;
-	Words		words;
-	Owner		owner = {};
-	LastName	last_role = {InvalidOid, make_text(nullptr)};
-	LastName	last_database = {InvalidOid, make_text(nullptr)};
+	MemoryContext owner_context;	/* what owner points to */
+	Owner		owner = {};		/* of the last row: a session's rows mostly follow each other */
+};
+
+/* The state of a scan of advisory._locks. */
+struct LockScan
+{
+	LockRows	rows;
+	WantedColumns wanted;
+	int			next;
 };
 
 }								/* anonymous namespace */
 
 void
-View::look_up_session(const LockEntry &entry)
+LockRows::find_owner(const LockEntry &entry)
 {
-	const LocalPgBackendStatus *status = backends.find(entry.pid);
-	Oid			role = status != nullptr ? status->backendStatus.st_userid : entry.role;
+	MemoryContext old_context;
 
-	owner.role = name_of(role, &last_role, role_name);
-	if (status == nullptr)
+	if (owner.database_oid == entry.tag.locktag_field1 && owner.pid == entry.pid && owner.xid == entry.xid)
 		return;
-
-	const PgBackendStatus &backend = status->backendStatus;
-
-	owner.application = make_text(backend.st_appname);
-	if (!may_see_role(role))
-	{
-		owner.query = make_text(HIDDEN);
-		return;
-	}
-	owner.state = make_text(state_name(backend.st_state));
-	owner.query = make_text(query_text(backend));
-	owner.address.isnull = !client_address(backend, &owner.address.value);
-}
-
-void
-View::look_up_prepared(const LockEntry &entry)
-{
-	const PreparedXact *xact = find_prepared(prepared, prepared_count, entry.xid);
-
-	if (xact == nullptr)
-		return;
-	owner.role = name_of(xact->owner, &last_role, role_name);
-	owner.gid = make_text(xact->gid);
-}
-
-const Owner &
-View::owner_of(const LockEntry &entry)
-{
-	if (owner.known && owner.pid == entry.pid && owner.xid == entry.xid)
-		return owner;
 
 	MemoryContextReset(owner_context);
-
-	MemoryContext old_context = MemoryContextSwitchTo(owner_context);
-
-	owner = Owner{};
-	for (NullableDatum *value : {&owner.role, &owner.application, &owner.state, &owner.query, &owner.gid, &owner.address})
-		value->isnull = true;
-	owner.known = true;
-	owner.pid = entry.pid;
-	owner.xid = entry.xid;
+	old_context = MemoryContextSwitchTo(owner_context);
+	owner = Owner{entry.pid, entry.xid};
+	owner.database = database_name(entry.tag.locktag_field1);
 	if (entry.pid == 0)
-		look_up_prepared(entry);
-	else
-		look_up_session(entry);
-	MemoryContextSwitchTo(old_context);
-	return owner;
-}
-
-/* The name of an object by its look_up, kept for the next row. */
-NullableDatum
-View::name_of(Oid object, LastName *last, char *(*look_up) (Oid))
-{
-	if (object != last->object)
 	{
-		MemoryContext old_context = MemoryContextSwitchTo(context);
-
-		last->name = make_text(look_up(object));
-		last->object = object;
-		MemoryContextSwitchTo(old_context);
+		if (const PreparedXact *xact = find_prepared(prepared, prepared_count, entry.xid))
+		{
+			owner.role = role_name(xact->owner);
+			owner.gid = xact->gid;
+		}
 	}
-	return last->name;
-}
+	else if (const LocalPgBackendStatus *status = backends.find(entry.pid))
+	{
+		const PgBackendStatus &backend = status->backendStatus;
 
-/* pid, database, role, application_name, client_addr, state */
-void
-View::add_owner(Row &row, const LockEntry &entry)
-{
-	const Owner &who = owner_of(entry);
-
-	if (entry.pid != 0)
-		row.add_int32(entry.pid);
+		owner.role = role_name(backend.st_userid);
+		owner.application = backend.st_appname;
+		if (may_see_role(backend.st_userid))
+		{
+			owner.state = state_name(backend.st_state);
+			owner.query = query_text(backend);
+			owner.has_address = client_address(backend, &owner.address);
+		}
+		else
+			owner.query = HIDDEN;
+	}
 	else
-		row.add_null();
-	row.add(name_of(entry.tag.locktag_field1, &last_database, database_name));
-	row.add(who.role);
-	row.add(who.application);
-	row.add(who.address);
-	row.add(who.state);
+		owner.role = role_name(entry.role);
+	owner.database_oid = entry.tag.locktag_field1;
+	MemoryContextSwitchTo(old_context);
 }
 
-/* kind, namespace, name, slot, key, key1, key2 */
-void
-View::add_tag(Row &row, const LockEntry &entry, bool with_name)
-{
-	DecodedTag	tag = decode_tag(entry.tag);
-
-	row.add(words.text_of(kind_name(tag.kind)));
-	add_name_columns(row, tag, with_name ? names.of(entry) : NO_NAME);
-}
-
-/* The scope of this session's own lock, as the lock manager has it. */
+/* "session" or "transaction"; null where it is not known.  hold is null if the holder says nothing. */
 static const char *
-my_scope(const LockEntry &entry)
+scope_of(const LockEntry &entry, const KnownHold *hold)
 {
+	if (!entry.granted)
+		return nullptr;
+	if (entry.pid == 0)
+		return scope_name(Scope::transaction);	/* PREPARE refuses session-level ones */
+	if (entry.pid != MyProcPid)
+		return hold != nullptr ? scope_name(hold->scope()) : nullptr;
+
+	/* This session's own locks are as its lock manager has them. */
 	for (Mode mode : ALL_MODES)
 	{
 		if (lockmode_of(mode) == entry.lockmode)
@@ -248,134 +196,199 @@ my_scope(const LockEntry &entry)
 	return nullptr;
 }
 
-static const char *
-scope_of(const LockEntry &entry, const KnownHold *hold)
-{
-	if (!entry.granted)
-		return nullptr;
-	if (entry.pid == 0)
-		return scope_name(Scope::transaction);	/* PREPARE refuses session-level ones */
-	if (entry.pid == MyProcPid)
-		return my_scope(entry);
-	return hold != nullptr ? scope_name(hold->scope()) : nullptr;
-}
-
-/* mode, scope, granted, wait_start, waited, acquired_at, held */
 void
-View::add_times(Row &row, const LockEntry &entry, bool with_hold)
+LockRows::fill(Row &row, const LockEntry &entry, const WantedColumns &wanted)
 {
-	const KnownHold *hold = with_hold ? names.hold_of(entry) : nullptr;
+	DecodedTag	tag = decode_tag(entry.tag);
+	const KnownHold *hold = wanted.hold ? names.hold_of(entry) : nullptr;
+	const char *scope = wanted.hold ? scope_of(entry, hold) : nullptr;
 	TimestampTz acquired = hold != nullptr ? hold->hold.acquired_at : 0;
 
-	row.add(words.text_of(lockmode_name(entry.lockmode)));
-	row.add(with_hold ? words.text_of(scope_of(entry, hold)) : NullableDatum{Datum(0), true});
+	find_owner(entry);
+	row.add(Int32GetDatum(entry.pid), entry.pid == 0);
+	row.add_text(owner.database);
+	row.add_text(owner.role);
+	row.add_text(owner.application);
+	row.add(owner.address, !owner.has_address);
+	row.add_text(owner.state);
+	if (wanted.tag)
+	{
+		row.add_text(kind_name(tag.kind));
+		add_name_columns(row, tag, wanted.name ? names.of(entry) : VisibleName{});
+	}
+	row.add_text(lockmode_name(entry.lockmode));
+	row.add_text(scope);
 	row.add_bool(entry.granted);
 	row.add_time(entry.wait_start);
 	row.add_age(entry.wait_start, now);
 	row.add_time(acquired);
 	row.add_age(acquired, now);
-}
-
-void
-View::add_blockers(Row &row, const LockEntry &entry)
-{
 	if (entry.granted)
-		return row.add_null();
-
-	auto	   *pids = static_cast<Datum *>(palloc(sizeof(Datum) * (entry.blocker_count + 1)));
-
-	for (int i = 0; i < entry.blocker_count; i++)
-		pids[i] = Int32GetDatum(entries.blockers[entry.first_blocker + i]);
-	row.add(PointerGetDatum(construct_array(pids, entry.blocker_count, INT4OID, sizeof(int32), true, TYPALIGN_INT)));
-}
-
-/* database, high and low half of the key, objsubid: the tag as the server has it */
-static void
-add_raw_tag(Row &row, const LOCKTAG &tag)
-{
-	row.add(ObjectIdGetDatum(tag.locktag_field1));
-	row.add_int32(static_cast<int32>(tag.locktag_field2));
-	row.add_int32(static_cast<int32>(tag.locktag_field3));
-	row.add_int32(tag.locktag_field4);
+		row.add_null();
+	else
+		row.add_int32_array(entries.blockers + entry.first_blocker, entry.blocker_count);
+	row.add_text(owner.gid);
+	row.add_text(owner.query);
+	if (wanted.tag)
+	{
+		row.add(ObjectIdGetDatum(tag.database));
+		row.add_int32(tag.key1);
+		row.add_int32(tag.key2);
+		row.add_int32(tag.objsubid);
+	}
 }
 
 void
-View::fill_lock(Row &row, int index, const WantedColumns &wanted)
+show_holders(Key key, ReturnSetInfo *result)
 {
-	const LockEntry &entry = entries.entries[index];
-
-	add_owner(row, entry);
-	add_tag(row, entry, wanted.name);
-	add_times(row, entry, wanted.hold);
-	add_blockers(row, entry);
-	row.add(owner_of(entry).gid);
-	row.add(owner_of(entry).query);
-	add_raw_tag(row, entry.tag);
-}
-
-void
-View::fill_holder(Row &row, int index)
-{
-	const LockEntry &entry = entries.entries[index];
-
-	add_owner(row, entry);
-	add_times(row, entry, true);
-	add_blockers(row, entry);
-	row.add(owner_of(entry).gid);
-	row.add(owner_of(entry).query);
-}
-
-void
-show_holders(const LockName &name, ReturnSetInfo *result)
-{
-	LockEntries entries = read_lock(lock_tag(MyDatabaseId, name.key));
+	LockEntries entries = read_lock(lock_tag(MyDatabaseId, key));
 
 	find_all_blockers(&entries);
 
-	View		view(entries);
+	LockRows	rows(entries);
 
-	show_each(view.count(), [&](int i) {
+	show_each(entries.count, [&](int i) {
 		Row			row;
 
-		view.fill_holder(row, i);
+		rows.fill(row, entries.entries[i], WantedColumns{false, false, true});
 		row.put(result);
 	});
 }
 
-struct LockRows
-{
-	View		view;
-	WantedColumns wanted;
-	int			next;
-};
+/* ---- The foreign table ---- */
 
-LockRows *
-open_lock_rows(const WantedColumns &wanted)
-{
-	LockEntries entries = read_all_locks();
+/* For the planner.  A guess, since counting the locks takes as long as reading them. */
+static constexpr double EXPECTED_ROWS = 1000;
 
-	mark_slot_waits(&entries);
-	find_all_blockers(&entries);
-	return new (palloc(sizeof(LockRows))) LockRows{View(entries), wanted, 0};
+static void
+estimate_size(PlannerInfo *, RelOptInfo *table, Oid relation)
+{
+	Oid			extension = get_extension_oid("advisory_ext", true);
+
+	if (!OidIsValid(extension) || getExtensionOfObject(RelationRelationId, relation) != extension)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot read foreign table \"%s\"", get_rel_name(relation)),
+				 errdetail("The foreign-data wrapper of extension \"advisory_ext\" does not support foreign tables other than its own."),
+				 errhint("Use the view advisory.locks.")));
+	table->rows = EXPECTED_ROWS;
 }
 
-bool
-next_lock_row(LockRows *rows, Datum *values, bool *nulls)
+static void
+add_paths(PlannerInfo *root, RelOptInfo *table, Oid)
 {
-	if (rows->next == rows->view.count())
-		return false;
+	Cost		cost = EXPECTED_ROWS * cpu_tuple_cost;
 
-	Row			row(values, nulls);
-
-	rows->view.fill_lock(row, rows->next++, rows->wanted);
-	Assert(row.column_count() == LOCK_COLUMN_COUNT);
-	return true;
+	add_path(table, reinterpret_cast<Path *>(compat::create_scan_path(root, table, table->rows, cost, cost)));
 }
 
-void
-restart_lock_rows(LockRows *rows) noexcept
+/* Does the set, as pull_varattnos() makes it, contain this column or the whole row? */
+static bool
+uses_column(const Bitmapset *columns, std::string_view name)
 {
-	rows->next = 0;
+	int			number = 1;
+
+	while (LOCK_COLUMNS[number - 1].name != name)
+		number++;
+	return bms_is_member(number - FirstLowInvalidHeapAttributeNumber, columns) ||
+		bms_is_member(0 - FirstLowInvalidHeapAttributeNumber, columns);
 }
+
+static ForeignScan *
+make_plan(PlannerInfo *, RelOptInfo *table, Oid, ForeignPath *, List *target_list, List *clauses, Plan *outer_plan)
+{
+	Bitmapset  *columns = nullptr;
+	List	   *wanted;
+
+	clauses = extract_actual_clauses(clauses, false);
+	pull_varattnos(reinterpret_cast<Node *>(table->reltarget->exprs), table->relid, &columns);
+	pull_varattnos(reinterpret_cast<Node *>(clauses), table->relid, &columns);
+	wanted = list_make2_int(uses_column(columns, "namespace") || uses_column(columns, "name"),
+							uses_column(columns, "scope") || uses_column(columns, "acquired_at") ||
+							uses_column(columns, "held"));
+	return make_foreignscan(target_list, clauses, table->relid, nullptr, wanted, nullptr, nullptr, outer_plan);
+}
+
+/* Raise an error unless the table has the columns that LockRows fills. */
+static void
+begin_scan(ForeignScanState *scan, int)
+{
+	Relation	table = scan->ss.ss_currentRelation;
+	TupleDesc	columns = RelationGetDescr(table);
+	bool		fits = columns->natts == LOCK_COLUMN_COUNT;
+
+	for (int i = 0; fits && i < LOCK_COLUMN_COUNT; i++)
+	{
+		Form_pg_attribute column = TupleDescAttr(columns, i);
+
+		fits = !column->attisdropped && column->atttypid == LOCK_COLUMNS[i].type;
+	}
+	if (!fits)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("columns of foreign table \"%s\" are not as advisory_ext created them",
+						RelationGetRelationName(table)),
+				 errhint("Drop extension advisory_ext and create it again.")));
+}
+
+/* The first call reads every advisory lock and waiter on the server. */
+static LockScan *
+lock_scan(ForeignScanState *scan)
+{
+	if (scan->fdw_state == nullptr)
+	{
+		List	   *wanted = reinterpret_cast<ForeignScan *>(scan->ss.ps.plan)->fdw_private;
+		MemoryContext old_context = MemoryContextSwitchTo(scan->ss.ps.state->es_query_cxt);
+		LockEntries entries = read_all_locks();
+
+		mark_slot_waits(&entries);
+		find_all_blockers(&entries);
+		scan->fdw_state = new (palloc(sizeof(LockScan)))
+			LockScan{LockRows(entries), WantedColumns{true, linitial_int(wanted) != 0, lsecond_int(wanted) != 0}, 0};
+		MemoryContextSwitchTo(old_context);
+	}
+	return static_cast<LockScan *>(scan->fdw_state);
+}
+
+static TupleTableSlot *
+next_row(ForeignScanState *scan)
+{
+	TupleTableSlot *slot = scan->ss.ss_ScanTupleSlot;
+	LockScan   *state = lock_scan(scan);
+
+	CHECK_FOR_INTERRUPTS();
+	ExecClearTuple(slot);
+	if (state->next < state->rows.entries.count)
+	{
+		Row			row;
+
+		state->rows.fill(row, state->rows.entries.entries[state->next++], state->wanted);
+		Assert(row.count == LOCK_COLUMN_COUNT);
+		memcpy(slot->tts_values, row.values, sizeof(Datum) * LOCK_COLUMN_COUNT);
+		memcpy(slot->tts_isnull, row.nulls, sizeof(bool) * LOCK_COLUMN_COUNT);
+		ExecStoreVirtualTuple(slot);
+	}
+	return slot;
+}
+
+static Datum
+locks_handler(FunctionCallInfo)
+{
+	FdwRoutine *routine = makeNode(FdwRoutine);
+
+	routine->GetForeignRelSize = estimate_size;
+	routine->GetForeignPaths = add_paths;
+	routine->GetForeignPlan = make_plan;
+	routine->BeginForeignScan = begin_scan;
+	routine->IterateForeignScan = next_row;
+	routine->ReScanForeignScan = [](ForeignScanState *scan) {
+		if (scan->fdw_state != nullptr)
+			static_cast<LockScan *>(scan->fdw_state)->next = 0;
+	};
+	routine->EndForeignScan = [](ForeignScanState *) {};
+	PG_RETURN_POINTER(routine);
+}
+
+ADVISORY_SQL_FUNCTION(advisory_locks_handler, locks_handler);
 
 }								/* namespace advisory */

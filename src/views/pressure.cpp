@@ -24,49 +24,39 @@ namespace advisory
  */
 static constexpr double STATEMENT_COST_US = 0.1;
 
+/* With two decimals. */
 static double
 rounded(double percent) noexcept
 {
 	return rint(percent * 100) / 100;
 }
 
-static double
-percent_of(int64 part, int64 whole) noexcept
+/*
+ * _pressure(by_counting boolean): the row of advisory.pressure.  If by_counting, the use is
+ * counted lock by lock.
+ */
+static Datum
+pressure(FunctionCallInfo fcinfo)
 {
-	return 100.0 * static_cast<double>(part) / static_cast<double>(whole);
-}
-
-static const char *
-status_of(double percent_used) noexcept
-{
-	if (percent_used >= pressure_critical_setting())
-		return "critical";
-	return percent_used >= pressure_warning_setting() ? "warning" : "ok";
-}
-
-/* The setting with which the present use would have the status "ok". */
-static int32
-recommended_setting(const PoolState &pool, double percent_used) noexcept
-{
-	int64		processes = MaxBackends + max_prepared_xacts;
-	int			limit = Min(pressure_warning_setting(), pressure_critical_setting());
-
-	if (percent_used < limit)
-		return max_locks_per_xact;
-	return static_cast<int32>((pool_guaranteed_for(pool.size, pool.capacity, pool.use, limit) + processes - 1) / processes);
-}
-
-/* Add the row of advisory.pressure.  If by_counting, the use is counted lock by lock. */
-static void
-show_pressure(ReturnSetInfo *result, bool by_counting)
-{
-	PoolState	pool = read_pool(by_counting);
+	PoolState	pool = read_pool(!PG_ARGISNULL(0) && PG_GETARG_BOOL(0));
 	int64		guaranteed = pool.size.guaranteed;
 	double		percent_used = rounded(pool_percent_used(pool.capacity, pool.use));
-	double		of_guaranteed = Max(percent_of(pool.use.locks, guaranteed), percent_of(pool.use.holders, 2 * guaranteed));
+	double		of_guaranteed = 100.0 * Max(pool.use.locks, pool.use.holders / 2.0) / guaranteed;
+	int			warning = pressure_warning_setting();
+	int			critical = pressure_critical_setting();
+	int64		recommended = max_locks_per_xact;
 	Row			row;
 
-	row.add_text(status_of(percent_used));
+	/* The setting with which the present use would have the status "ok". */
+	if (percent_used >= Min(warning, critical))
+	{
+		int64		processes = MaxBackends + max_prepared_xacts;
+		int64		needed = pool_guaranteed_for(pool.size, pool.capacity, pool.use, Min(warning, critical));
+
+		recommended = (needed + processes - 1) / processes;
+	}
+
+	row.add_text(percent_used >= critical ? "critical" : percent_used >= warning ? "warning" : "ok");
 	row.add_float8(percent_used);
 	row.add_int64(pool.capacity.headroom);
 	row.add_int64(pool.use.locks);
@@ -75,78 +65,13 @@ show_pressure(ReturnSetInfo *result, bool by_counting)
 	row.add_float8(rounded(of_guaranteed));
 	row.add_int64(pool.use.holders);
 	row.add_int64(2 * guaranteed);
-	row.add_int32(recommended_setting(pool, percent_used));
+	row.add_int32(static_cast<int32>(recommended));
 	row.add_bool(pool.is_exact);
 	row.add_int64(pool.capacity.holders);
-	row.put(result);
-}
 
-/*
- * Outside a transaction all locks of a session are session-level.  Inside one, only
- * those that it took through this extension are known to be.
- */
-static int64
-session_locks_of(const PoolSessionUse &use, const LocalPgBackendStatus *status)
-{
-	if (use.holder.pid == 0)
-		return 0;
-	if (status != nullptr && status->backendStatus.st_state == STATE_IDLE)
-		return use.advisory_locks;
-	return Min(count_session_holds(use.holder.proc_number, use.holder.pid), use.advisory_locks);
-}
-
-static Datum
-cost_of(int64 session_locks)
-{
-	auto	   *cost = static_cast<Interval *>(palloc0(sizeof(Interval)));
-
-	cost->time = static_cast<TimeOffset>(rint(session_locks * STATEMENT_COST_US));
-	return IntervalPGetDatum(cost);
-}
-
-namespace
-{
-
-class UseByBackend
-{
-public:
-	explicit UseByBackend(ReturnSetInfo *result) : result(result), prepared(prepared_xacts(&prepared_count))
-	{
-	}
-
-	void		show(const PoolSessionUse &use);
-
-private:
-	ReturnSetInfo *result;
-	Backends	backends;
-	int			prepared_count = 0;
-	PreparedXact *prepared;
-};
-
-}								/* anonymous namespace */
-
-void
-UseByBackend::show(const PoolSessionUse &use)
-{
-	const LocalPgBackendStatus *status = use.holder.pid != 0 ? backends.find(use.holder.pid) : nullptr;
-	const PreparedXact *xact = use.holder.pid == 0 ? find_prepared(prepared, prepared_count, use.holder.xid) : nullptr;
-	int64		session_locks = session_locks_of(use, status);
-	Row			row;
-
-	if (use.holder.pid != 0)
-		row.add_int32(use.holder.pid);
-	else
-		row.add_null();
-	row.add_text(role_name(xact != nullptr ? xact->owner : use.holder.role));
-	row.add_text(status != nullptr ? status->backendStatus.st_appname : nullptr);
-	row.add_text(status != nullptr && may_see_role(status->backendStatus.st_userid)
-				 ? state_name(status->backendStatus.st_state) : nullptr);
-	row.add_int64(use.locks);
-	row.add_int64(use.advisory_locks);
-	row.add_int64(session_locks);
-	row.add(cost_of(session_locks));
-	row.add_text(xact != nullptr ? xact->gid : nullptr);
-	row.put(result);
+	InitMaterializedSRF(fcinfo, 0);
+	row.put(reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo));
+	return Datum(0);
 }
 
 static void
@@ -158,10 +83,38 @@ show_pressure_by_backend(ReturnSetInfo *result)
 
 	read_pool_use(types, &sessions, &count);
 
-	UseByBackend rows(result);
+	int			prepared_count;
+	PreparedXact *prepared = prepared_xacts(&prepared_count);
+	Backends	backends;
 
 	show_each(count, [&](int i) {
-		rows.show(sessions[i]);
+		const PoolSessionUse &use = sessions[i];
+		bool		is_prepared = use.holder.pid == 0;
+		const PreparedXact *xact = is_prepared ? find_prepared(prepared, prepared_count, use.holder.xid) : nullptr;
+		const LocalPgBackendStatus *local = is_prepared ? nullptr : backends.find(use.holder.pid);
+		const PgBackendStatus *backend = local != nullptr ? &local->backendStatus : nullptr;
+		int64		session_locks = 0;
+		Row			row;
+
+		/*
+		 * Outside a transaction all locks of a session are session-level.  Inside one, only
+		 * those that it took through this extension are known to be.
+		 */
+		if (backend != nullptr && backend->st_state == STATE_IDLE)
+			session_locks = use.advisory_locks;
+		else if (!is_prepared)
+			session_locks = Min(count_session_holds(use.holder.proc_number, use.holder.pid), use.advisory_locks);
+
+		row.add(Int32GetDatum(use.holder.pid), is_prepared);
+		row.add_text(role_name(xact != nullptr ? xact->owner : use.holder.role));
+		row.add_text(backend != nullptr ? backend->st_appname : nullptr);
+		row.add_text(backend != nullptr && may_see_role(backend->st_userid) ? state_name(backend->st_state) : nullptr);
+		row.add_int64(use.locks);
+		row.add_int64(use.advisory_locks);
+		row.add_int64(session_locks);
+		row.add_interval(static_cast<int64>(rint(session_locks * STATEMENT_COST_US)));
+		row.add_text(xact != nullptr ? xact->gid : nullptr);
+		row.put(result);
 	});
 }
 
@@ -184,17 +137,6 @@ show_pressure_by_type(ReturnSetInfo *result)
 		row.add_int64(types[type].holders);
 		row.put(result);
 	}
-}
-
-/* ---- SQL ---- */
-
-/* _pressure(by_counting boolean) */
-static Datum
-pressure(FunctionCallInfo fcinfo)
-{
-	InitMaterializedSRF(fcinfo, 0);
-	show_pressure(reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo), !PG_ARGISNULL(0) && PG_GETARG_BOOL(0));
-	return Datum(0);
 }
 
 /* can_fit(n integer) */

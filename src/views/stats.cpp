@@ -14,38 +14,6 @@
 namespace advisory
 {
 
-static void
-add_microseconds(Row &row, int64 microseconds)
-{
-	auto	   *interval = static_cast<Interval *>(palloc0(sizeof(Interval)));
-
-	interval->time = microseconds;
-	row.add(IntervalPGetDatum(interval));
-}
-
-static void
-show_name(const KnownName &known, ReturnSetInfo *result)
-{
-	bool		is_visible = may_see_name(known.roles);
-	const StatsCopy &stats = known.stats;
-	Row			row;
-
-	row.add_text(is_visible ? known.ns : HIDDEN);
-	row.add_text(is_visible ? known.name : HIDDEN);
-	row.add_int64(stats.events[index_of(Event::acquired)]);
-	row.add_int64(stats.events[index_of(Event::contended)]);
-	row.add_int64(stats.events[index_of(Event::failed)]);
-	row.add_int64(stats.events[index_of(Event::timed_out)]);
-	row.add_int64(stats.events[index_of(Event::skipped)]);
-	add_microseconds(row, stats.wait_total);
-	add_microseconds(row, stats.wait_max);
-	add_microseconds(row, stats.hold_total);
-	add_microseconds(row, stats.hold_max);
-	row.add_time(stats.last_acquired_at);
-	row.add_time(stats.since);
-	row.put(result);
-}
-
 /* Add the statistics of every name of this database. */
 static void
 show_stats(ReturnSetInfo *result)
@@ -54,7 +22,21 @@ show_stats(ReturnSetInfo *result)
 	KnownName  *names = name_read_all(MyDatabaseId, &count);
 
 	show_each(count, [&](int i) {
-		show_name(names[i], result);
+		const StatsCopy &stats = names[i].stats;
+		bool		is_visible = may_see_name(names[i].roles);
+		Row			row;
+
+		row.add_text(is_visible ? names[i].ns : HIDDEN);
+		row.add_text(is_visible ? names[i].name : HIDDEN);
+		for (Event event : {Event::acquired, Event::contended, Event::failed, Event::timed_out, Event::skipped})
+			row.add_int64(stats.events[index_of(event)]);
+		row.add_interval(stats.wait_total);
+		row.add_interval(stats.wait_max);
+		row.add_interval(stats.hold_total);
+		row.add_interval(stats.hold_max);
+		row.add_time(stats.last_acquired_at);
+		row.add_time(stats.since);
+		row.put(result);
 	});
 }
 

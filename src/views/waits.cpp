@@ -35,7 +35,7 @@ class View
 {
 public:
 	View(const WaitTrees &trees, ReturnSetInfo *result)
-		: trees(trees), result(result), now(GetCurrentTimestamp()), names(trees.count)
+		: trees(trees), result(result), now(GetCurrentTimestamp())
 	{
 		if (trees.has_prepared)
 			prepared = prepared_xacts(&prepared_count);
