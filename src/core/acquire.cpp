@@ -89,7 +89,7 @@ lock_take_or_hand_over(const LockRequest &request, Timeout timeout, int *slot, E
 	attempt.name = name_ask(request.name);
 	held_prepare(request.tag(), request.mode);
 	if (request.is_for_slot())
-		attempt.semaphore = semaphore_open(request.name, attempt.name, request.slots);
+		attempt.semaphore = semaphore_open(request, attempt.name);
 
 	if (!take_if_free(&attempt))
 		outcome = timeout.is_immediate() ? Outcome::not_free : wait_for_grant(&attempt, timeout, error);

@@ -269,10 +269,10 @@ end_entry(HeldLock *held, HoldEnd end, TimestampTz now) noexcept
 	held->ended_at = now;
 	if (held->semaphore == nullptr)
 		return dispose_of(held);
-	semaphore_remove_slot(held);
+	dlist_delete(&held->in_semaphore);
 	if (end != HoldEnd::prepared)
 		return dlist_push_tail(&ended_slots, &held->in_semaphore);
-	semaphore_slot_is_prepared(held->semaphore, decode_tag(held->tag).slot);
+	mark_slot(held->semaphore->state, decode_tag(held->tag).slot, SlotMark::unverified);
 	dispose_of(held);
 }
 
@@ -643,7 +643,7 @@ at_session_end(int, Datum)
 	/* As the end of the transaction, which comes after this, would. */
 	LWLockReleaseAll();
 	LockErrorCleanup();
-	semaphore_stop_waiting();
+	leave_queue();
 	name_end_asking();
 	withdraw_wait();
 	end_xact_holds(0, HoldEnd::released);

@@ -1,55 +1,63 @@
 /*
  * core/semaphore.cpp
- *		Semaphores: the slots of this session.
+ *		Semaphores: the slots of this session, and how it waits for one.
  *
  * Slots are among the held locks (held.h), which notices when they are released without this
  * extension, and calls semaphore_slot_is_free() when their locks are free.  Here the slot is
  * marked as free in the semaphore state (slotstate.h), and waiters are woken.
+ *
+ * A session that waits joins the queue in shared memory (slotstate.h), and sleeps until
+ * another session that has freed a slot sets its latch.  Then it claims the slot that is
+ * for it, if there is one, and locks it.  A semaphore with one slot needs no queue: the lock
+ * manager knows who waits for that slot.
+ *
+ * The queue lock
+ *
+ * A semaphore's queue is also a lock, which makes waiters visible to sessions that cannot
+ * read the shared memory, in the views and elsewhere.  A queued session holds it in
+ * QUEUED_MODE, which does not conflict with itself.  A session without shared memory
+ * cannot join the queue: it waits for the lock in HEAD_MODE, which conflicts with all
+ * modes, and when it has it polls the slots.  Sessions that come after it wait for the
+ * lock until it leaves, and are then granted the lock all at once.  Where such a session
+ * only tries to take a slot, it takes the lock in TRYING_MODE, without waiting: that
+ * conflicts with waiters, but not with others that try.
+ *
+ * Slots that nobody marks as free
+ *
+ * Nobody marks the slots of a prepared transaction as free, or those that sessions without
+ * shared memory release.  So once a second the first waiter tries to lock every slot that
+ * it can use; a waiter behind it does so too with those that are beyond the number of
+ * slots of all waiters ahead.
  */
 #include "base/pg.h"
 
-#include "core/held.h"
 #include "core/semaphore.h"
-#include "core/semqueue.h"
+#include "core/semdeadlock.h"
 #include "server/locallock.h"
 #include "shmem/heldread.h"
+#include "shmem/waiters.h"
 
 namespace advisory
 {
 
+/* Modes of the lock on a semaphore's queue. */
+static constexpr LOCKMODE QUEUED_MODE = RowExclusiveLock;
+static constexpr LOCKMODE TRYING_MODE = ShareLock;
+static constexpr LOCKMODE HEAD_MODE = ExclusiveLock;
+
 /* This many semaphores are remembered at least, although the session has no slot of them. */
-static constexpr int MIN_KEPT_SEMAPHORES = 64;
+static constexpr long MIN_KEPT_SEMAPHORES = 64;
 
-static constexpr int FIRST_SEMAPHORES = 16;
+/* How often slots are looked at that nobody may have marked as free; more often where no slot is ever marked. */
+static constexpr int LOOK_AFTER_MS = 1000;
+static constexpr int POLL_AFTER_MS = 100;
 
-namespace
-{
+/* How often a session checks whether it is in a deadlock, after the first time. */
+static constexpr int CHECK_AFTER_MS = 1000;
 
-struct SemaphoreByKey
-{
-	int64		key;
-	Semaphore  *semaphore;
-	char		status;
-};
-
-#define SH_PREFIX semaphores
-#define SH_ELEMENT_TYPE SemaphoreByKey
-#define SH_KEY_TYPE int64
-#define SH_KEY key
-#define SH_HASH_KEY(table, key) hash_of_key(key, 0)
-#define SH_EQUAL(table, a, b) ((a) == (b))
-#define SH_SCOPE static inline
-#define SH_DECLARE
-#define SH_DEFINE
-#include "lib/simplehash.h"
-
-}								/* anonymous namespace */
-
-static semaphores_hash *known_semaphores = nullptr;
-static uint32 sweep_at = MIN_KEPT_SEMAPHORES;
-
-/* The slot that was taken last by the present call, or NO_SLOT. */
-static int	slot_taken = NO_SLOT;
+/* Semaphore by key. */
+static HTAB *known_semaphores = nullptr;
+static long sweep_at = MIN_KEPT_SEMAPHORES;
 
 static LOCKTAG
 tag_of(const Semaphore *semaphore, int slot) noexcept
@@ -66,52 +74,24 @@ is_mine(const Semaphore *semaphore, int slot) noexcept
 /* ---- For core/held ---- */
 
 void
-semaphore_add_slot(Semaphore *semaphore, HeldLock *held) noexcept
-{
-	held->semaphore = semaphore;
-	dlist_push_tail(&semaphore->slots, &held->in_semaphore);
-}
-
-void
-semaphore_remove_slot(HeldLock *held) noexcept
-{
-	dlist_delete(&held->in_semaphore);
-}
-
-void
 semaphore_slot_is_free(Semaphore *semaphore, int slot, bool others_follow) noexcept
 {
 	/* A cursor's slot can outlive the subtransaction that took it; then nobody will tell. */
-	if (is_mine(semaphore, slot))
-		mark_unverified(semaphore->state, slot);
-	else
-		mark_free(semaphore->state, slot);
+	mark_slot(semaphore->state, slot, is_mine(semaphore, slot) ? SlotMark::unverified : SlotMark::free);
 	if (!others_follow)
 		wake_waiters(semaphore->state);
 }
 
 void
-semaphore_slot_is_prepared(Semaphore *semaphore, int slot) noexcept
-{
-	mark_unverified(semaphore->state, slot);
-}
-
-void
-semaphore_stop_waiting() noexcept
-{
-	stop_waiting_in_queue();
-}
-
-void
 semaphores_detach() noexcept
 {
-	semaphores_iterator iterator;
+	HASH_SEQ_STATUS scan;
 
 	if (known_semaphores == nullptr)
 		return;
-	semaphores_start_iterate(known_semaphores, &iterator);
-	while (SemaphoreByKey *known = semaphores_iterate(known_semaphores, &iterator))
-		detach_slot_state(&known->semaphore->state);
+	hash_seq_init(&scan, known_semaphores);
+	while (auto *semaphore = static_cast<Semaphore *>(hash_seq_search(&scan)))
+		detach_slot_state(&semaphore->state);
 	known_semaphores = nullptr;
 }
 
@@ -120,232 +100,280 @@ semaphores_detach() noexcept
 static void
 forget_unused()
 {
-	semaphores_iterator iterator;
+	HASH_SEQ_STATUS scan;
 
-	semaphores_start_iterate(known_semaphores, &iterator);
-	while (SemaphoreByKey *known = semaphores_iterate(known_semaphores, &iterator))
+	hash_seq_init(&scan, known_semaphores);
+	while (auto *semaphore = static_cast<Semaphore *>(hash_seq_search(&scan)))
 	{
-		Semaphore  *semaphore = known->semaphore;
-
 		if (!dlist_is_empty(&semaphore->slots))
 			continue;
-		semaphores_delete_item(known_semaphores, known);
 		detach_slot_state(&semaphore->state);
-		pfree(semaphore);
+		hash_search(known_semaphores, &semaphore->key, HASH_REMOVE, nullptr);
 	}
-	sweep_at = Max(2 * known_semaphores->members, static_cast<uint32>(MIN_KEPT_SEMAPHORES));
+	sweep_at = Max(2 * hash_get_num_entries(known_semaphores), MIN_KEPT_SEMAPHORES);
 }
 
 static Semaphore *
 find_semaphore(Key key) noexcept
 {
-	SemaphoreByKey *known = known_semaphores != nullptr ? semaphores_lookup(known_semaphores, key.value) : nullptr;
-
-	return known != nullptr ? known->semaphore : nullptr;
+	if (known_semaphores == nullptr)
+		return nullptr;
+	return static_cast<Semaphore *>(hash_search(known_semaphores, &key, HASH_FIND, nullptr));
 }
 
 static Semaphore *
 add_semaphore(Key key)
 {
 	Semaphore  *semaphore;
-	bool		found;
 
 	if (known_semaphores == nullptr)
-		known_semaphores = semaphores_create(TopMemoryContext, FIRST_SEMAPHORES, nullptr);
-	if (known_semaphores->members >= sweep_at)
+	{
+		HASHCTL		control = {};
+
+		control.keysize = sizeof(Key);
+		control.entrysize = sizeof(Semaphore);
+		control.hcxt = TopMemoryContext;
+		known_semaphores = hash_create("advisory_ext semaphores", MIN_KEPT_SEMAPHORES, &control,
+									   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	}
+	if (hash_get_num_entries(known_semaphores) >= sweep_at)
 		forget_unused();
-	semaphore = static_cast<Semaphore *>(MemoryContextAllocZero(TopMemoryContext, sizeof(Semaphore)));
-	semaphore->key = key;
+	semaphore = static_cast<Semaphore *>(hash_search(known_semaphores, &key, HASH_ENTER, nullptr));
+	semaphore->state = SlotState{};
 	dlist_init(&semaphore->slots);
-	semaphores_insert(known_semaphores, key.value, &found)->semaphore = semaphore;
+	semaphore->disagreement_reported = false;
 	return semaphore;
 }
 
-static void
-check_agreement(Semaphore *semaphore, const LockName &name, int slots)
+Semaphore *
+semaphore_open(const LockRequest &request, CachedName *name)
 {
-	int			agreed = agree_on_slots(semaphore->state, slots);
+	Key			key = request.name.key;
+	Semaphore  *semaphore = find_semaphore(key);
 	OtherSlots	other;
 
-	if (agreed == 0 || agreed == slots || semaphore->disagreement_reported)
-		return;
-	if (!find_other_slots(semaphore->key, slots, &other))
-		return set_agreed_slots(semaphore->state, slots);
+	if (semaphore == nullptr)
+		semaphore = add_semaphore(key);
+	semaphore->request = &request;
+	semaphore->name = name;
+	attach_slot_state(&semaphore->state, key, request.slots);
+	if (semaphore->state.shared == nullptr || semaphore->disagreement_reported ||
+		!find_disagreement(semaphore->state, key, request.slots, &other))
+		return semaphore;
 	semaphore->disagreement_reported = true;
 	ereport(WARNING,
-			(errmsg("semaphore \"%s\" is used with different numbers of slots", display_name(name)),
-			 errdetail("This session says that it has %d, process %d that it has %d.", slots, other.pid, other.slots),
-			 errhint("Let all use the same number: who says less uses fewer slots, who says more can be let in beside all others.")));
-}
-
-Semaphore *
-semaphore_open(const LockName &name, CachedName *cached, int slots)
-{
-	Semaphore  *semaphore = find_semaphore(name.key);
-
-	if (semaphore == nullptr)
-		semaphore = add_semaphore(name.key);
-	semaphore->name = cached;
-	semaphore->by_name = name.by_name();
-	semaphore->asked_slots = slots;
-	slot_taken = NO_SLOT;
-	attach_slot_state(&semaphore->state, name.key, slots);
-	if (semaphore->state.shared != nullptr)
-		check_agreement(semaphore, name, slots);
+			(errmsg("semaphore \"%s\" is used with different numbers of slots", display_name(request.name)),
+			 errdetail("This session says that it has %d, process %d that it has %d.",
+					   request.slots, other.pid, other.slots),
+			 errhint("Let all use the same number: "
+					 "who says less uses fewer slots, who says more can be let in beside all others.")));
 	return semaphore;
 }
 
 /* ---- Taking a slot ---- */
 
-/* The lock of a slot was granted: add it to the held locks.  A session-level one is released if that fails. */
-static void
-add_slot(Semaphore *semaphore, int slot, Scope scope)
+namespace
 {
-	LOCKTAG		tag = tag_of(semaphore, slot);
 
+enum class Take
+{
+	claimed,					/* claim_slot() gave the slot to this session */
+	if_free,
+	wait						/* for its lock */
+};
+
+}								/* anonymous namespace */
+
+/*
+ * Lock a slot, mark it and add it to the held locks.  False if somebody has it, or this session
+ * already.  May ereport (53200; ends of waits); a slot that was claimed is marked as free then.
+ */
+static bool
+take_slot(Semaphore *semaphore, int slot, Take how)
+{
+	const LockRequest *request = semaphore->request;
+	LOCKTAG		tag = tag_of(semaphore, slot);
+	volatile LockAcquireResult result = LOCKACQUIRE_NOT_AVAIL;
+
+	/* Otherwise this session would seem to wait for a slot that it has itself. */
+	if (how != Take::wait)
+		publish_leaving(true);
 	PG_TRY();
 	{
-		/* An entry can be left if the lock was released without the extension. */
-		if (HeldLock *stale = held_find(tag, Mode::exclusive))
-			held_forget_session_holds(stale);
-		semaphore_add_slot(semaphore, held_add(tag, Mode::exclusive, scope, semaphore->name, semaphore->by_name,
-											   semaphore->asked_slots));
+		result = take_lock(tag, Mode::exclusive, request->scope, how != Take::wait);
+		if (result == LOCKACQUIRE_OK)
+		{
+			HeldLock   *held = held_find(tag, Mode::exclusive);
+
+			/* An entry can be left if the lock was released without the extension. */
+			if (held != nullptr)
+				held_forget_session_holds(held);
+			held = held_add(tag, Mode::exclusive, request->scope, semaphore->name, request->name.by_name(),
+							request->slots);
+			held->semaphore = semaphore;
+			dlist_push_tail(&semaphore->slots, &held->in_semaphore);
+		}
 	}
 	PG_CATCH();
 	{
-		if (scope == Scope::session)
+		if (result == LOCKACQUIRE_OK && request->scope == Scope::session)
 			release_session_lock(tag, Mode::exclusive);
+		if (how == Take::claimed)
+			semaphore_slot_is_free(semaphore, slot, false);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	slot_taken = slot;
-}
-
-/* Lock a slot, if it is free and this session does not have it already. */
-static bool
-lock_slot(Semaphore *semaphore, int slot, Scope scope)
-{
-	LOCKTAG		tag = tag_of(semaphore, slot);
-	LockAcquireResult result = take_lock(tag, Mode::exclusive, scope, true);
-
+	if (result == LOCKACQUIRE_OK)
+	{
+		mark_slot(semaphore->state, slot, SlotMark::taken);
+		return true;
+	}
 	if (result == LOCKACQUIRE_ALREADY_HELD)
-		LockRelease(&tag, ExclusiveLock, scope == Scope::session);
-	if (result != LOCKACQUIRE_OK)
-		return false;
-	add_slot(semaphore, slot, scope);
-	return true;
+		LockRelease(&tag, ExclusiveLock, request->scope == Scope::session);
+	else if (how == Take::claimed)
+		mark_slot(semaphore->state, slot, SlotMark::unverified);
+	publish_leaving(false);
+	return false;
 }
 
-bool
-take_claimed_slot(Semaphore *semaphore, int slot, Scope scope)
-{
-	volatile bool is_taken = false;
-
-	PG_TRY();
-	{
-		is_taken = lock_slot(semaphore, slot, scope);
-	}
-	PG_CATCH();
-	{
-		mark_free(semaphore->state, slot);
-		wake_waiters(semaphore->state);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-	if (!is_taken && !is_mine(semaphore, slot))
-		mark_unverified(semaphore->state, slot);
-	return is_taken;
-}
-
-static bool
-take_slot(Semaphore *semaphore, int slot, Scope scope)
-{
-	if (!lock_slot(semaphore, slot, scope))
-		return false;
-	mark_taken(semaphore->state, slot);
-	return true;
-}
-
-int
-take_unverified_slot(Semaphore *semaphore, int first, int last, Scope scope)
-{
-	for (int slot = first; (slot = next_unverified(semaphore->state, slot, last)) != NO_SLOT; slot++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (take_slot(semaphore, slot, scope))
-			return slot;
-	}
-	return NO_SLOT;
-}
-
-int
-take_any_slot(Semaphore *semaphore, int first, int last, Scope scope)
-{
-	for (int slot = first; slot <= last; slot++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (take_slot(semaphore, slot, scope))
-			return slot;
-	}
-	return NO_SLOT;
-}
-
-/* Without shared memory: hold the queue lock, so that nobody can be waiting. */
+/* Take one of the slots that no waiter ahead of this session can use, whatever is marked; or only an unverified one. */
 static int
-try_beside_queue_lock(Semaphore *semaphore, int slots, Scope scope)
+take_unclaimed_slot(Semaphore *semaphore, bool unverified_only)
+{
+	const SlotState &state = semaphore->state;
+	int			slots = semaphore->request->slots;
+
+	for (int slot = state.shared != nullptr ? most_slots_ahead(state, slots) + 1 : 1; slot <= slots; slot++)
+	{
+		if (unverified_only && (slot = next_unverified(state, slot, slots)) == NO_SLOT)
+			break;
+		CHECK_FOR_INTERRUPTS();
+		if (take_slot(semaphore, slot, Take::if_free))
+			return slot;
+	}
+	return NO_SLOT;
+}
+
+/* Take a slot that is free as far as is known, if it is for this session.  Only with shared memory. */
+static int
+take_free_slot(Semaphore *semaphore, bool is_queued)
+{
+	int			slots = semaphore->request->slots;
+	int			slot;
+
+	while ((slot = claim_slot(semaphore->state, slots)) != NO_SLOT)
+	{
+		if (take_slot(semaphore, slot, Take::claimed))
+			return slot;
+		if (is_queued)
+			join_queue(semaphore->state, slots, true);
+	}
+	return take_unclaimed_slot(semaphore, has_bits_of(semaphore->state, slots));
+}
+
+int
+semaphore_try(Semaphore *semaphore)
 {
 	LOCKTAG		queue = queue_tag(MyDatabaseId, semaphore->key);
 	int			slot;
 
+	if (semaphore->request->slots == 1)
+		return take_slot(semaphore, 1, Take::if_free) ? 1 : NO_SLOT;
+	if (semaphore->state.shared != nullptr)
+		return take_free_slot(semaphore, false);
+	/* With the queue lock held nobody can be waiting. */
 	if (LockAcquire(&queue, TRYING_MODE, false, true) == LOCKACQUIRE_NOT_AVAIL)
 		return NO_SLOT;
-	slot = take_any_slot(semaphore, 1, slots, scope);
+	slot = take_unclaimed_slot(semaphore, false);
 	LockRelease(&queue, TRYING_MODE, false);
 	return slot;
 }
 
-int
-semaphore_try(Semaphore *semaphore, int slots, Scope scope)
-{
-	const SlotState &state = semaphore->state;
-	int			slot;
+/* ---- Waiting ---- */
 
-	/* Of the only slot the lock manager knows who waits for it. */
-	if (slots == 1)
-		return take_any_slot(semaphore, 1, 1, scope);
-	if (state.shared == nullptr)
-		return try_beside_queue_lock(semaphore, slots, scope);
-	while ((slot = claim_slot(state, slots)) != NO_SLOT)
+/* In the queue: wait until a slot is taken, and return it.  start: the wait began then. */
+static int
+wait_for_slot(Semaphore *semaphore, TimestampTz start)
+{
+	int			slots = semaphore->request->slots;
+	bool		is_woken = has_bits_of(semaphore->state, slots);
+	TimestampTz deadline = LockTimeout > 0 ? TimestampTzPlusMilliseconds(start, LockTimeout) : DT_NOEND;
+	TimestampTz check_at = TimestampTzPlusMilliseconds(start, DeadlockTimeout);
+	TimestampTz look_at = is_woken ? TimestampTzPlusMilliseconds(start, LOOK_AFTER_MS) : start;
+
+	for (;;)
 	{
-		if (take_claimed_slot(semaphore, slot, scope))
+		int			slot = semaphore->state.shared != nullptr ? take_free_slot(semaphore, true) : NO_SLOT;
+		TimestampTz now;
+
+		if (slot != NO_SLOT)
 			return slot;
+		now = GetCurrentTimestamp();
+		if (now >= deadline)
+			ereport(ERROR,		/* as the server does */
+					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+					 errmsg("canceling statement due to lock timeout")));
+		if (now >= Min(look_at, check_at))
+		{
+			slot = take_unclaimed_slot(semaphore, false);
+			if (slot != NO_SLOT)
+				return slot;
+			look_at = TimestampTzPlusMilliseconds(now, is_woken ? LOOK_AFTER_MS : POLL_AFTER_MS);
+		}
+		if (now >= check_at)
+		{
+			check_slot_deadlock(semaphore->key, slots);
+			check_at = TimestampTzPlusMilliseconds(now, CHECK_AFTER_MS);
+		}
+		WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+				  TimestampDifferenceMilliseconds(now, Min(Min(look_at, check_at), deadline)),
+				  PG_WAIT_LOCK | LOCKTAG_ADVISORY);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
 	}
-	if (!has_bits_of(state, slots))
-		return most_slots_ahead(state, slots) > 0 ? NO_SLOT : take_any_slot(semaphore, 1, slots, scope);
-	if (next_unverified(state, 1, slots) == NO_SLOT)
-		return NO_SLOT;
-	return take_unverified_slot(semaphore, most_slots_ahead(state, slots) + 1, slots, scope);
 }
 
 int
-semaphore_wait(Semaphore *semaphore, int slots, Scope scope)
+semaphore_wait(Semaphore *semaphore)
 {
-	if (slots > 1 || is_mine(semaphore, 1))
-		return wait_in_queue(semaphore, slots, scope);
+	bool		is_queued = semaphore->state.shared != nullptr;
+	LOCKTAG		queue = queue_tag(MyDatabaseId, semaphore->key);
+	TimestampTz start = GetCurrentTimestamp();
+	volatile int slot = NO_SLOT;
 
-	take_lock(tag_of(semaphore, 1), Mode::exclusive, scope, false);
-	add_slot(semaphore, 1, scope);
-	mark_taken(semaphore->state, 1);
-	return 1;
+	if (semaphore->request->slots == 1 && take_slot(semaphore, 1, Take::wait))
+		return 1;
+	if (is_queued)
+		join_queue(semaphore->state, semaphore->request->slots, false);
+	PG_TRY();
+	{
+		if (!is_queued)
+			LockAcquire(&queue, HEAD_MODE, false, false);
+		LockAcquire(&queue, QUEUED_MODE, false, false);
+		slot = wait_for_slot(semaphore, start);
+	}
+	PG_CATCH();
+	{
+		/* The error may have come while waiting for the queue lock, or while holding an LWLock. */
+		LWLockReleaseAll();
+		LockErrorCleanup();
+		leave_queue();
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	leave_queue();
+	LockRelease(&queue, QUEUED_MODE, false);
+	if (!is_queued)
+		LockRelease(&queue, HEAD_MODE, false);
+	return slot;
 }
 
 int
-semaphore_survivor(Semaphore *semaphore, int slots) noexcept
+semaphore_survivor(const Semaphore *semaphore) noexcept
 {
-	if (slot_taken != NO_SLOT || slots > 1)
-		return slot_taken;
-	/* The lock manager granted the only slot while the wait was being ended. */
-	return is_mine(semaphore, 1) && held_find(tag_of(semaphore, 1), Mode::exclusive) == nullptr ? 1 : NO_SLOT;
+	/* The lock manager can grant the only slot while the wait is being ended. */
+	return semaphore->request->slots == 1 && is_mine(semaphore, 1) &&
+		held_find(tag_of(semaphore, 1), Mode::exclusive) == nullptr ? 1 : NO_SLOT;
 }
 
 /* ---- What this session has ---- */

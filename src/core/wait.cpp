@@ -41,7 +41,7 @@ take_if_free(Attempt *attempt)
 
 	if (!request.is_for_slot())
 		return take_lock(request.tag(), request.mode, request.scope, true) != LOCKACQUIRE_NOT_AVAIL;
-	attempt->slot = semaphore_try(attempt->semaphore, request.slots, request.scope);
+	attempt->slot = semaphore_try(attempt->semaphore);
 	return attempt->slot != NO_SLOT;
 }
 
@@ -94,7 +94,7 @@ wait_and_check(Attempt *attempt)
 	/* What was looked up for the wait must not hold back others while it lasts. */
 	InvalidateCatalogSnapshot();
 	if (request.is_for_slot())
-		attempt->slot = semaphore_wait(attempt->semaphore, request.slots, request.scope);
+		attempt->slot = semaphore_wait(attempt->semaphore);
 	else
 		take_lock(request.tag(), request.mode, request.scope, false);
 	CHECK_FOR_INTERRUPTS();
@@ -110,7 +110,8 @@ survived(Attempt *attempt)
 		return false;
 	if (!request.is_for_slot())
 		return is_held_by_me(request.tag(), request.mode);
-	attempt->slot = semaphore_survivor(attempt->semaphore, request.slots);
+	if (attempt->slot == NO_SLOT)
+		attempt->slot = semaphore_survivor(attempt->semaphore);
 	return attempt->slot != NO_SLOT;
 }
 

@@ -12,29 +12,30 @@
  * nobody is attached to clears it.
  *
  * The bits of slots 1 to 64 are in the state; the bits of all others are in one further
- * allocation, made when the first session needs it.
+ * allocation, made with the entry locked when the first session needs it.
  *
  * The queue
  *
  * A waiting process has one entry in the array of all waiters (waiters.h).  A state's
  * waiters are linked, in the order of their positions, by process number.  The state's
  * lock protects the links: it is held exclusively to join, to leave and to claim a slot
- * where there are waiters, and shared to read.  A waiter that claims a slot leaves the
- * queue at once, so that it is in nobody's way; if it cannot lock the slot it returns, with
- * the position that it had.
+ * where there are waiters, and shared to read.  Without the lock a session only looks whether
+ * there is a first waiter.  A waiter that claims a slot leaves the queue at once, so that it
+ * is in nobody's way; if it cannot lock the slot it joins again, with the position that it had.
  *
  * Each waiter in order is meant to get the highest free slot that it can use: a lower slot
  * can be used by every waiter that can use a higher one, so this serves as many as
  * possible.  A session may claim what this leaves.
  *
  * No wake-up is lost: a session that waits first joins the queue and then reads the bits.
- * A session that frees a slot first clears its bit and then reads the length of the queue.
+ * A session that frees a slot first clears its bit and then looks for a first waiter.
  * There is a full memory barrier between the two on both sides, so at least one of them
  * sees what the other has done.
  */
 #include "base/pg.h"
 
 #include "base/compat.h"
+#include "shmem/heldread.h"
 #include "shmem/root.h"
 #include "shmem/slotstate.h"
 #include "shmem/waiters.h"
@@ -48,30 +49,25 @@ static constexpr int WORDS = MAX_SLOTS / SLOTS_PER_WORD;
 /* Unused states are removed when there are more than this many, and twice as many as were in use the last time. */
 static constexpr uint32 MIN_KEPT_STATES = 64;
 
-/* How many waiters are woken at a time. */
-static constexpr int MAX_WOKEN = 64;
-
 static_assert(MAX_SLOTS % SLOTS_PER_WORD == 0, "slots fill their words");
 
 /* One bit for each slot. */
 struct SlotWord
 {
 	pg_atomic_uint64 taken;
-	pg_atomic_uint64 unverified;	/* marked as taken, but maybe nobody will mark it when it becomes free */
+	pg_atomic_uint64 unverified;	/* see SlotMark */
 };
 
 struct SemaphoreState
 {
 	pg_atomic_uint32 attached;	/* sessions */
-	pg_atomic_uint32 queue_length;
-	pg_atomic_uint32 agreed;	/* slots */
+	pg_atomic_uint32 agreed;	/* slots; 0 if nobody has said a number yet */
 	LWLock		lock;			/* protects what follows up to word, and the links of the waiters */
-	int			first;			/* process numbers */
-	int			last;
-	uint64		next_position;
+	int			first;			/* waiter: its process number, or NO_PROCESS */
 	int			most_wanted;	/* the largest number of slots that a session has said since the queue was empty */
+	uint64		next_position;
 	SlotWord	word;			/* of slots 1 to 64 */
-	dsa_pointer_atomic more;	/* of all others: WORDS - 1 */
+	dsa_pointer more;			/* WORDS - 1, of all others; protected by the lock of the table's entry */
 };
 
 namespace
@@ -90,139 +86,22 @@ struct SemaphoreEntry
 	dsa_pointer state;			/* invalid if there was no memory for it */
 };
 
-}								/* anonymous namespace */
-
-static dshash_table *semaphores = nullptr;
-
-/* In whose queue this session is. */
-static SemaphoreState *my_queue = nullptr;
-
-/* ---- The bits of a slot ---- */
-
-/* Null where the session has not mapped it. */
-static SlotWord *
-word_at(const SlotState &state, int index) noexcept
+/* A copy of which slots are free. */
+struct FreeSlots
 {
-	if (index == 0)
-		return &state.shared->word;
-	return state.more != nullptr ? &state.more[index - 1] : nullptr;
-}
-
-static SlotWord *
-word_of(const SlotState &state, int slot) noexcept
-{
-	return state.shared != nullptr ? word_at(state, (slot - 1) / SLOTS_PER_WORD) : nullptr;
-}
-
-static int
-word_count(const SlotState &state) noexcept
-{
-	return state.more != nullptr ? WORDS : 1;
-}
-
-static uint64
-bit_of(int slot) noexcept
-{
-	return UINT64CONST(1) << ((slot - 1) % SLOTS_PER_WORD);
-}
-
-/* Those bits of a word that are of slots up to last. */
-static uint64
-bits_up_to(int index, int last) noexcept
-{
-	int			count = last - index * SLOTS_PER_WORD;
-
-	if (count >= SLOTS_PER_WORD)
-		return PG_UINT64_MAX;
-	return count > 0 ? (UINT64CONST(1) << count) - 1 : 0;
-}
-
-namespace
-{
-
-/* A copy of which slots, up to last, are free. */
-class FreeSlots
-{
-public:
-	FreeSlots(const SlotState &state, int last) noexcept
-		: word_count(Min(advisory::word_count(state), (last - 1) / SLOTS_PER_WORD + 1))
-	{
-		for (int i = 0; i < word_count; i++)
-		{
-			words[i] = ~pg_atomic_read_u64(&word_at(state, i)->taken) & bits_up_to(i, last);
-			count += pg_popcount64(words[i]);
-		}
-	}
-
-	bool		is_empty() const noexcept
-	{
-		return count == 0;
-	}
-
-	/* Remove the highest, or the lowest, up to last, and return it; NO_SLOT if there is none. */
-	int take_highest(int last) noexcept
-	{
-		for (int i = Min(word_count - 1, (last - 1) / SLOTS_PER_WORD); i >= 0 && count > 0; i--)
-		{
-			if (uint64 bits = words[i] & bits_up_to(i, last))
-				return take(i, pg_leftmost_one_pos64(bits));
-		}
-		return NO_SLOT;
-	}
-	int take_lowest(int last) noexcept
-	{
-		for (int i = 0; i < word_count && count > 0; i++)
-		{
-			if (uint64 bits = words[i] & bits_up_to(i, last))
-				return take(i, pg_rightmost_one_pos64(bits));
-		}
-		return NO_SLOT;
-	}
-
-private:
-	int take(int index, int position) noexcept
-	{
-		words[index] &= ~(UINT64CONST(1) << position);
-		count--;
-		return index * SLOTS_PER_WORD + position + 1;
-	}
-
-	int			word_count;
 	int			count = 0;
+	int			word_count = 0;
 	uint64		words[WORDS];
 };
 
 }								/* anonymous namespace */
 
+static dshash_table *semaphores = nullptr;
+
+/* Of the semaphore that this session waits for; it is not in the queue while it tries to lock a claimed slot. */
+static SlotState my_queue;
+
 /* ---- Attaching ---- */
-
-static void
-attach_table(SharedRoot *root)
-{
-	dshash_parameters parameters = compat::hash_parameters(sizeof(SemaphoreKey), sizeof(SemaphoreEntry), root->tranche);
-
-	LWLockAcquire(&root->lock, LW_EXCLUSIVE);
-	if (root->semaphores == InvalidDsaPointer)
-	{
-		dshash_table *made = dshash_create(shared_area(), &parameters, &root->seed);
-
-		root->semaphores = dshash_get_hash_table_handle(made);
-		dshash_detach(made);
-	}
-	LWLockRelease(&root->lock);
-	semaphores = dshash_attach(shared_area(), &parameters, root->semaphores, &root->seed);
-}
-
-static bool
-has_table()
-{
-	if (semaphores != nullptr)
-		return true;
-
-	SharedRoot *root = shared_root();
-
-	return root != nullptr && !shared_is_short() && shared_attempt([root]() { attach_table(root); });
-}
 
 static void
 clear_words(SlotWord *words, int count) noexcept
@@ -234,71 +113,20 @@ clear_words(SlotWord *words, int count) noexcept
 	}
 }
 
-static SlotWord *
-further_words(SemaphoreState *shared)
-{
-	dsa_pointer place = dsa_pointer_atomic_read(&shared->more);
-
-	pg_read_barrier();
-	return place != InvalidDsaPointer ? static_cast<SlotWord *>(dsa_get_address(shared_area(), place)) : nullptr;
-}
-
-static dsa_pointer
-make_state()
-{
-	dsa_pointer place = dsa_allocate0(shared_area(), sizeof(SemaphoreState));
-	auto	   *made = static_cast<SemaphoreState *>(dsa_get_address(shared_area(), place));
-
-	pg_atomic_init_u32(&made->attached, 0);
-	LWLockInitialize(&made->lock, shared_root_if_attached()->tranche);
-	dsa_pointer_atomic_init(&made->more, InvalidDsaPointer);
-	return place;
-}
-
 static void
-clear_state(SemaphoreState *shared)
+attach_table(SharedRoot *root)
 {
-	pg_atomic_init_u32(&shared->queue_length, 0);
-	pg_atomic_init_u32(&shared->agreed, 0);
-	shared->first = NO_PROCESS;
-	shared->last = NO_PROCESS;
-	shared->next_position = 0;
-	shared->most_wanted = 0;
-	clear_words(&shared->word, 1);
-	if (SlotWord *more = further_words(shared))
-		clear_words(more, WORDS - 1);
-}
+	dshash_parameters parameters = compat::hash_parameters(sizeof(SemaphoreKey), sizeof(SemaphoreEntry), root->tranche);
 
-static void
-make_further_words(SemaphoreState *shared)
-{
-	dsa_pointer place = dsa_allocate(shared_area(), sizeof(SlotWord) * (WORDS - 1));
-
-	clear_words(static_cast<SlotWord *>(dsa_get_address(shared_area(), place)), WORDS - 1);
-	pg_write_barrier();
-	dsa_pointer_atomic_write(&shared->more, place);
-}
-
-/* Free a state that no session is attached to, with its entry locked. */
-static bool
-free_if_unused(SemaphoreEntry *entry)
-{
-	dsa_pointer place = entry->state;
-
-	if (place != InvalidDsaPointer)
+	LWLockAcquire(&root->lock, LW_EXCLUSIVE);
+	if (root->semaphores != InvalidDsaPointer)
+		semaphores = dshash_attach(shared_area(), &parameters, root->semaphores, &root->seed);
+	else
 	{
-		auto	   *shared = static_cast<SemaphoreState *>(dsa_get_address(shared_area(), place));
-		dsa_pointer more = dsa_pointer_atomic_read(&shared->more);
-
-		if (pg_atomic_read_u32(&shared->attached) > 0)
-			return false;
-		/* So that nothing is freed twice if this fails half-way. */
-		entry->state = InvalidDsaPointer;
-		if (more != InvalidDsaPointer)
-			dsa_free(shared_area(), more);
-		dsa_free(shared_area(), place);
+		semaphores = dshash_create(shared_area(), &parameters, &root->seed);
+		root->semaphores = dshash_get_hash_table_handle(semaphores);
 	}
-	return true;
+	LWLockRelease(&root->lock);
 }
 
 static void
@@ -311,8 +139,19 @@ remove_unused_states(SharedRoot *root)
 	dshash_seq_init(&scan, semaphores, true);
 	while (auto *entry = static_cast<SemaphoreEntry *>(dshash_seq_next(&scan)))
 	{
-		if (!free_if_unused(entry))
-			continue;
+		if (dsa_pointer place = entry->state; place != InvalidDsaPointer)
+		{
+			auto	   *shared = static_cast<SemaphoreState *>(dsa_get_address(shared_area(), place));
+			dsa_pointer more = shared->more;
+
+			if (pg_atomic_read_u32(&shared->attached) > 0)
+				continue;
+			/* So that nothing is freed twice if this fails half-way. */
+			entry->state = InvalidDsaPointer;
+			if (more != InvalidDsaPointer)
+				dsa_free(shared_area(), more);
+			dsa_free(shared_area(), place);
+		}
 		dshash_delete_current(&scan);
 		removed++;
 	}
@@ -326,42 +165,65 @@ attach(SlotState *state, Key key, int slots)
 {
 	SemaphoreKey wanted = {key.value, MyDatabaseId, 0};
 	SharedRoot *root = shared_root_if_attached();
+	SemaphoreEntry *entry;
+	SemaphoreState *shared;
+	uint32		limit;
 	bool		found;
-	auto	   *entry = static_cast<SemaphoreEntry *>(dshash_find_or_insert(semaphores, &wanted, &found));
 
+	if (semaphores == nullptr)
+		attach_table(root);
+	entry = static_cast<SemaphoreEntry *>(dshash_find_or_insert(semaphores, &wanted, &found));
 	if (!found)
 	{
 		entry->state = InvalidDsaPointer;
 		pg_atomic_fetch_add_u32(&root->semaphore_count, 1);
 	}
 	if (entry->state == InvalidDsaPointer)
-		entry->state = make_state();
+	{
+		dsa_pointer place = dsa_allocate0(shared_area(), sizeof(SemaphoreState));
+
+		shared = static_cast<SemaphoreState *>(dsa_get_address(shared_area(), place));
+		pg_atomic_init_u32(&shared->attached, 0);
+		LWLockInitialize(&shared->lock, root->tranche);
+		shared->more = InvalidDsaPointer;
+		entry->state = place;
+	}
+	shared = static_cast<SemaphoreState *>(dsa_get_address(shared_area(), entry->state));
 	if (state->shared == nullptr)
 	{
-		auto	   *shared = static_cast<SemaphoreState *>(dsa_get_address(shared_area(), entry->state));
-
 		if (pg_atomic_read_u32(&shared->attached) == 0)
-			clear_state(shared);
+		{
+			pg_atomic_init_u32(&shared->agreed, 0);
+			shared->first = NO_PROCESS;
+			shared->most_wanted = 0;
+			shared->next_position = 0;
+			clear_words(&shared->word, 1);
+			if (shared->more != InvalidDsaPointer)
+				clear_words(static_cast<SlotWord *>(dsa_get_address(shared_area(), shared->more)), WORDS - 1);
+		}
 		pg_atomic_fetch_add_u32(&shared->attached, 1);
 		state->shared = shared;
 	}
-	if (slots > SLOTS_PER_WORD && dsa_pointer_atomic_read(&state->shared->more) == InvalidDsaPointer)
-		make_further_words(state->shared);
-	state->more = further_words(state->shared);
+	if (slots > SLOTS_PER_WORD && shared->more == InvalidDsaPointer)
+	{
+		dsa_pointer place = dsa_allocate(shared_area(), sizeof(SlotWord) * (WORDS - 1));
+
+		clear_words(static_cast<SlotWord *>(dsa_get_address(shared_area(), place)), WORDS - 1);
+		shared->more = place;
+	}
+	if (shared->more != InvalidDsaPointer)
+		state->more = static_cast<SlotWord *>(dsa_get_address(shared_area(), shared->more));
 	dshash_release_lock(semaphores, entry);
 
-	if (!found && pg_atomic_read_u32(&root->semaphore_count) > Max(pg_atomic_read_u32(&root->semaphore_limit), MIN_KEPT_STATES))
+	limit = Max(pg_atomic_read_u32(&root->semaphore_limit), MIN_KEPT_STATES);
+	if (!found && pg_atomic_read_u32(&root->semaphore_count) > limit)
 		remove_unused_states(root);
 }
 
 void
 attach_slot_state(SlotState *state, Key key, int slots)
 {
-	bool		is_attached = state->shared != nullptr &&
-		(state->more != nullptr ||
-		 (slots <= SLOTS_PER_WORD && dsa_pointer_atomic_read(&state->shared->more) == InvalidDsaPointer));
-
-	if (!is_attached && has_table() && attach_waiters() && !shared_is_short())
+	if (!has_bits_of(*state, slots) && attach_waiters() && !shared_is_short())
 		shared_attempt([=]() { attach(state, key, slots); });
 }
 
@@ -379,253 +241,241 @@ has_bits_of(const SlotState &state, int slots) noexcept
 	return state.shared != nullptr && (slots <= SLOTS_PER_WORD || state.more != nullptr);
 }
 
-/* ---- Slots ---- */
+/* ---- The bits of slots ---- */
 
-int
-next_unverified(const SlotState &state, int first, int last) noexcept
+/* The word of a slot; null if this session has not mapped it. */
+static SlotWord *
+word_of(const SlotState &state, int slot) noexcept
 {
-	for (int i = (first - 1) / SLOTS_PER_WORD; i < word_count(state) && i * SLOTS_PER_WORD < last; i++)
-	{
-		uint64		bits = pg_atomic_read_u64(&word_at(state, i)->unverified) & bits_up_to(i, last) & ~bits_up_to(i, first - 1);
+	if (!has_bits_of(state, slot))
+		return nullptr;
+	return slot <= SLOTS_PER_WORD ? &state.shared->word : &state.more[(slot - 1) / SLOTS_PER_WORD - 1];
+}
 
-		if (bits != 0)
-			return i * SLOTS_PER_WORD + pg_rightmost_one_pos64(bits) + 1;
+static uint64
+bit_of(int slot) noexcept
+{
+	return UINT64CONST(1) << ((slot - 1) % SLOTS_PER_WORD);
+}
+
+/* This many bits, from the lowest on. */
+static uint64
+lowest_bits(int count) noexcept
+{
+	if (count >= SLOTS_PER_WORD)
+		return PG_UINT64_MAX;
+	return count > 0 ? (UINT64CONST(1) << count) - 1 : 0;
+}
+
+/* Which slots, up to last, are free as far as is known. */
+static FreeSlots
+read_free_slots(const SlotState &state, int last) noexcept
+{
+	FreeSlots	free;
+
+	for (int base = 0; base < last; base += SLOTS_PER_WORD)
+	{
+		SlotWord   *word = word_of(state, base + 1);
+		uint64		bits = word != nullptr ? ~pg_atomic_read_u64(&word->taken) & lowest_bits(last - base) : 0;
+
+		free.words[free.word_count++] = bits;
+		free.count += pg_popcount64(bits);
+	}
+	return free;
+}
+
+/* Remove the highest or the lowest slot, up to last, and return it; NO_SLOT if there is none. */
+static int
+remove_free_slot(FreeSlots *free, int last, bool highest) noexcept
+{
+	for (int i = 0; i < free->word_count && free->count > 0; i++)
+	{
+		int			index = highest ? free->word_count - 1 - i : i;
+		uint64		bits = free->words[index] & lowest_bits(last - index * SLOTS_PER_WORD);
+		int			position;
+
+		if (bits == 0)
+			continue;
+		position = highest ? pg_leftmost_one_pos64(bits) : pg_rightmost_one_pos64(bits);
+		free->words[index] &= ~(UINT64CONST(1) << position);
+		free->count--;
+		return index * SLOTS_PER_WORD + position + 1;
 	}
 	return NO_SLOT;
 }
 
-static void
-clear_unverified(SlotWord *word, int slot) noexcept
+int
+next_unverified(const SlotState &state, int first, int last) noexcept
 {
-	if ((pg_atomic_read_u64(&word->unverified) & bit_of(slot)) != 0)
-		pg_atomic_fetch_and_u64(&word->unverified, ~bit_of(slot));
-}
-
-void
-mark_taken(const SlotState &state, int slot) noexcept
-{
-	if (SlotWord *word = word_of(state, slot))
+	for (int base = (first - 1) / SLOTS_PER_WORD * SLOTS_PER_WORD; base < last; base += SLOTS_PER_WORD)
 	{
-		pg_atomic_fetch_or_u64(&word->taken, bit_of(slot));
-		clear_unverified(word, slot);
+		SlotWord   *word = word_of(state, base + 1);
+		uint64		bits = lowest_bits(last - base) & ~lowest_bits(first - 1 - base);
+
+		if (word != nullptr && (bits &= pg_atomic_read_u64(&word->unverified)) != 0)
+			return base + pg_rightmost_one_pos64(bits) + 1;
 	}
+	return NO_SLOT;
 }
 
 void
-mark_unverified(const SlotState &state, int slot) noexcept
+mark_slot(const SlotState &state, int slot, SlotMark mark) noexcept
 {
-	if (SlotWord *word = word_of(state, slot))
-	{
+	SlotWord   *word = word_of(state, slot);
+
+	if (word == nullptr)
+		return;
+	if (mark == SlotMark::unverified)
 		pg_atomic_fetch_or_u64(&word->unverified, bit_of(slot));
-		pg_atomic_fetch_or_u64(&word->taken, bit_of(slot));
-	}
-}
-
-void
-mark_free(const SlotState &state, int slot) noexcept
-{
-	if (SlotWord *word = word_of(state, slot))
-	{
-		clear_unverified(word, slot);
+	else
+		pg_atomic_fetch_and_u64(&word->unverified, ~bit_of(slot));
+	if (mark == SlotMark::free)
 		pg_atomic_fetch_and_u64(&word->taken, ~bit_of(slot));
-	}
+	else
+		pg_atomic_fetch_or_u64(&word->taken, bit_of(slot));
 }
 
 /* ---- The queue ---- */
 
-/*
- * Call visit(process number, slots) for each waiter, up to this session if it is one, until
- * it returns false.  With the state's lock held.
- */
-template <typename Visit>
-static void
-visit_waiters(SemaphoreState *shared, Visit visit)
+void
+join_queue(const SlotState &state, int slots, bool again)
 {
-	for (int number = shared->first; number != NO_PROCESS && number != my_process_number(); number = queue_link(number)->next)
-	{
-		if (!visit(number, queue_link(number)->slots))
-			return;
-	}
-}
-
-/* Insert this session by its position.  With the state's lock held. */
-static void
-link_me(SemaphoreState *shared)
-{
+	SemaphoreState *shared = state.shared;
 	int			me = my_process_number();
 	QueueLink  *link = queue_link(me);
-	int			previous = shared->last;
+	int		   *place = &shared->first;
 
-	while (previous != NO_PROCESS && queue_link(previous)->position > link->position)
-		previous = queue_link(previous)->previous;
-	link->previous = previous;
-	link->next = previous != NO_PROCESS ? queue_link(previous)->next : shared->first;
-	*(previous != NO_PROCESS ? &queue_link(previous)->next : &shared->first) = me;
-	*(link->next != NO_PROCESS ? &queue_link(link->next)->previous : &shared->last) = me;
-	shared->most_wanted = Max(shared->most_wanted, link->slots);
-	my_queue = shared;
-	/* Implies a full memory barrier: this session reads the bits next. */
-	pg_atomic_fetch_add_u32(&shared->queue_length, 1);
+	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+	if (!again)
+		link->position = shared->next_position++;
+	while (*place != NO_PROCESS && queue_link(*place)->position < link->position)
+		place = &queue_link(*place)->next;
+	link->slots = slots;
+	link->next = *place;
+	*place = me;
+	shared->most_wanted = Max(shared->most_wanted, slots);
+	my_queue = state;
+	LWLockRelease(&shared->lock);
+	/* This session reads the bits next. */
+	pg_memory_barrier();
 }
 
-/* With the state's lock held. */
+/* Take this session, which is in the queue, out of it.  With the state's lock held. */
 static void
-unlink_me(SemaphoreState *shared)
+unlink_me(SemaphoreState *shared) noexcept
 {
-	const QueueLink *link = queue_link(my_process_number());
+	int			me = my_process_number();
+	int		   *place = &shared->first;
 
-	*(link->previous != NO_PROCESS ? &queue_link(link->previous)->next : &shared->first) = link->next;
-	*(link->next != NO_PROCESS ? &queue_link(link->next)->previous : &shared->last) = link->previous;
+	while (*place != me)
+		place = &queue_link(*place)->next;
+	*place = queue_link(me)->next;
+	queue_link(me)->slots = 0;
 	if (shared->first == NO_PROCESS)
 		shared->most_wanted = 0;
-	my_queue = nullptr;
-	pg_atomic_fetch_sub_u32(&shared->queue_length, 1);
 }
 
 void
-join_queue(const SlotState &state, int slots)
+leave_queue() noexcept
 {
-	QueueLink  *link = queue_link(my_process_number());
+	SlotState	state = my_queue;
 
-	LWLockAcquire(&state.shared->lock, LW_EXCLUSIVE);
-	link->position = state.shared->next_position++;
-	link->slots = slots;
-	link_me(state.shared);
-	LWLockRelease(&state.shared->lock);
-}
-
-void
-return_to_queue(const SlotState &state)
-{
-	LWLockAcquire(&state.shared->lock, LW_EXCLUSIVE);
-	link_me(state.shared);
-	LWLockRelease(&state.shared->lock);
-}
-
-void
-leave_queue()
-{
-	SemaphoreState *shared = my_queue;
-
-	if (shared == nullptr)
+	if (state.shared == nullptr)
 		return;
-	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
-	unlink_me(shared);
-	LWLockRelease(&shared->lock);
-}
-
-static bool
-has_waiters(const SlotState &state) noexcept
-{
-	return pg_atomic_read_u32(&state.shared->queue_length) > 0;
-}
-
-static int
-claim_lowest(const SlotState &state, FreeSlots *free, int slots) noexcept
-{
-	int			slot;
-
-	while ((slot = free->take_lowest(slots)) != NO_SLOT)
+	my_queue = SlotState{};
+	if (queue_link(my_process_number())->slots > 0)
 	{
-		if ((pg_atomic_fetch_or_u64(&word_of(state, slot)->taken, bit_of(slot)) & bit_of(slot)) == 0)
-			break;
-	}
-	return slot;
-}
-
-static int
-claim_behind_waiters(const SlotState &state, int slots)
-{
-	FreeSlots	free(state, Max(slots, state.shared->most_wanted));
-	int			slot;
-
-	visit_waiters(state.shared, [&free](int, int its_slots) {
-		free.take_highest(its_slots);
-		return !free.is_empty();
-	});
-	slot = claim_lowest(state, &free, slots);
-	if (slot != NO_SLOT && my_queue == state.shared)
+		LWLockAcquire(&state.shared->lock, LW_EXCLUSIVE);
 		unlink_me(state.shared);
-	return slot;
+		LWLockRelease(&state.shared->lock);
+	}
+	/* If this session gives up, another gets the slot that was for it. */
+	wake_waiters(state);
 }
 
 int
 claim_slot(const SlotState &state, int slots)
 {
-	FreeSlots	free(state, slots);
+	SemaphoreState *shared = state.shared;
+	FreeSlots	free = read_free_slots(state, slots);
+	bool		has_waiters = shared->first != NO_PROCESS;
+	int			me = my_process_number();
 	int			slot;
 
-	if (free.is_empty() || !has_waiters(state))
-		return claim_lowest(state, &free, slots);
-	LWLockAcquire(&state.shared->lock, LW_EXCLUSIVE);
-	slot = claim_behind_waiters(state, slots);
-	LWLockRelease(&state.shared->lock);
+	if (free.count == 0)
+		return NO_SLOT;
+	if (has_waiters)
+	{
+		LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+		free = read_free_slots(state, Max(slots, shared->most_wanted));
+		for (int i = shared->first; i != NO_PROCESS && i != me && free.count > 0; i = queue_link(i)->next)
+			remove_free_slot(&free, queue_link(i)->slots, true);
+	}
+	while ((slot = remove_free_slot(&free, slots, false)) != NO_SLOT)
+	{
+		if ((pg_atomic_fetch_or_u64(&word_of(state, slot)->taken, bit_of(slot)) & bit_of(slot)) == 0)
+			break;
+	}
+	if (slot != NO_SLOT && my_queue.shared == shared)
+		unlink_me(shared);
+	if (has_waiters)
+		LWLockRelease(&shared->lock);
 	return slot;
 }
 
 int
 most_slots_ahead(const SlotState &state, int enough)
 {
+	SemaphoreState *shared = state.shared;
+	int			me = my_process_number();
 	int			most = 0;
 
-	if (!has_waiters(state))
+	if (shared->first == NO_PROCESS)
 		return most;
-	LWLockAcquire(&state.shared->lock, LW_SHARED);
-	visit_waiters(state.shared, [&](int, int slots) {
-		most = Max(most, slots);
-		return most < enough;
-	});
-	LWLockRelease(&state.shared->lock);
+	LWLockAcquire(&shared->lock, LW_SHARED);
+	for (int i = shared->first; i != NO_PROCESS && i != me && most < enough; i = queue_link(i)->next)
+		most = Max(most, queue_link(i)->slots);
+	LWLockRelease(&shared->lock);
 	return most;
 }
 
 void
-wake_waiters(const SlotState &state)
+wake_waiters(const SlotState &state) noexcept
 {
-	int			woken[MAX_WOKEN];
-	int			count = 0;
+	SemaphoreState *shared = state.shared;
 
-	if (state.shared == nullptr)
-		return;
+	/* The bits were written before. */
 	pg_memory_barrier();
-	if (!has_waiters(state))
+	if (shared == nullptr || shared->first == NO_PROCESS)
 		return;
-	pg_read_barrier();
+	LWLockAcquire(&shared->lock, LW_SHARED);
 
 	/* A session that joins only now, and may say a larger number of slots, reads the bits itself. */
-	FreeSlots	free(state, Max(state.shared->most_wanted, 1));
+	FreeSlots	free = read_free_slots(state, shared->most_wanted);
 
-	if (free.is_empty())
-		return;
-	LWLockAcquire(&state.shared->lock, LW_SHARED);
-	visit_waiters(state.shared, [&](int number, int slots) {
-		if (free.take_highest(slots) != NO_SLOT)
-			woken[count++] = number;
-		return count < MAX_WOKEN && !free.is_empty();
-	});
-	LWLockRelease(&state.shared->lock);
-	for (int i = 0; i < count; i++)
-		SetLatch(&ProcGlobal->allProcs[woken[i]].procLatch);
+	for (int i = shared->first; i != NO_PROCESS && free.count > 0; i = queue_link(i)->next)
+	{
+		if (remove_free_slot(&free, queue_link(i)->slots, true) != NO_SLOT)
+			SetLatch(&ProcGlobal->allProcs[i].procLatch);
+	}
+	LWLockRelease(&shared->lock);
 }
 
 /* ---- The number of slots ---- */
 
-int
-agree_on_slots(const SlotState &state, int slots) noexcept
+bool
+find_disagreement(const SlotState &state, Key key, int slots, OtherSlots *other)
 {
+	uint32		wanted = static_cast<uint32>(slots);
 	uint32		agreed = 0;
 
-	if (pg_atomic_read_u32(&state.shared->agreed) == static_cast<uint32>(slots))
-		return slots;
-	if (pg_atomic_compare_exchange_u32(&state.shared->agreed, &agreed, static_cast<uint32>(slots)))
-		return 0;
-	return static_cast<int>(agreed);
-}
-
-void
-set_agreed_slots(const SlotState &state, int slots) noexcept
-{
-	pg_atomic_write_u32(&state.shared->agreed, static_cast<uint32>(slots));
+	if (pg_atomic_compare_exchange_u32(&state.shared->agreed, &agreed, wanted) || agreed == wanted)
+		return false;
+	if (find_other_slots(key, slots, other))
+		return true;
+	/* Nobody uses the other number any more. */
+	pg_atomic_write_u32(&state.shared->agreed, wanted);
+	return false;
 }
 
 }								/* namespace advisory */

@@ -10,14 +10,14 @@
  *
  * There is one state for each semaphore, by database and key.
  */
-#ifndef ADVISORY_EXT_SHMEM_SLOTSTATE_H
-#define ADVISORY_EXT_SHMEM_SLOTSTATE_H
+#pragma once
 
 #include "base/locktag.h"
 
 namespace advisory
 {
 
+struct OtherSlots;
 struct SemaphoreState;
 struct SlotWord;
 
@@ -26,6 +26,14 @@ struct SlotState
 {
 	SemaphoreState *shared = nullptr;	/* null where there is no shared memory for it */
 	SlotWord   *more = nullptr; /* slots 65 and up; null where they are not mapped */
+};
+
+/* What is known of a slot. */
+enum class SlotMark
+{
+	free,
+	taken,
+	unverified					/* taken, but maybe nobody will mark it as free */
 };
 
 /*
@@ -47,45 +55,38 @@ bool		has_bits_of(const SlotState &state, int slots) noexcept;
  */
 int			claim_slot(const SlotState &state, int slots);
 
-/* The first slot from this one on, up to last, of which it is not known whether it is free; NO_SLOT if there is none. */
+/* The first unverified slot from this one on, up to last; NO_SLOT if there is none. */
 int			next_unverified(const SlotState &state, int first, int last) noexcept;
 
-/* A slot was taken by this session; by somebody unknown, or by nobody; or is free again. */
-void		mark_taken(const SlotState &state, int slot) noexcept;
-void		mark_unverified(const SlotState &state, int slot) noexcept;
-void		mark_free(const SlotState &state, int slot) noexcept;
+/* Does nothing for a slot without bits. */
+void		mark_slot(const SlotState &state, int slot, SlotMark mark) noexcept;
 
 /*
- * Join the queue, at its end, to wait for one of so many slots.  A session is in one
- * queue at a time.
+ * Join the queue, at its end, to wait for one of so many slots.  Again, if the slot that this
+ * session claimed could not be locked: then it has the position that it had.  A session is in
+ * one queue at a time.
  */
-void		join_queue(const SlotState &state, int slots);
-
-/* The slot that this session claimed could not be locked: it waits again, with the position that it had. */
-void		return_to_queue(const SlotState &state);
-
-/* Leave the queue.  Does nothing if this session is in none. */
-void		leave_queue();
+void		join_queue(const SlotState &state, int slots, bool again);
 
 /*
- * The largest number of slots that a session says which is in the queue, ahead of this one
- * if this one is in it; 0 if there is none.  Looks no further once it has found enough.
+ * The wait is over: leave the queue, and wake those that can be served now.  Does nothing if
+ * this session does not wait.
+ */
+void		leave_queue() noexcept;
+
+/*
+ * The largest number of slots that a waiter says, ahead of this session if it waits itself;
+ * 0 if there is none.  Looks no further once it has found enough.
  */
 int			most_slots_ahead(const SlotState &state, int enough);
 
-/*
- * Slots have been marked free: wake as many waiters, in order, as can be served.  If there
- * are very many of these it wakes the first, and whoever leaves the queue wakes others.
- */
-void		wake_waiters(const SlotState &state);
+/* Slots have been marked free: wake as many waiters, in order, as can be served. */
+void		wake_waiters(const SlotState &state) noexcept;
 
 /*
- * How many slots the semaphore was last said to have; 0 if nobody has said anything
- * yet, in which case this many is noted.
+ * Does another session that uses the semaphore at the moment say that it has another number
+ * of slots?  Then *other says which.  May ereport (out of memory, cancellation).
  */
-int			agree_on_slots(const SlotState &state, int slots) noexcept;
-void		set_agreed_slots(const SlotState &state, int slots) noexcept;
+bool		find_disagreement(const SlotState &state, Key key, int slots, OtherSlots *other);
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_SHMEM_SLOTSTATE_H */

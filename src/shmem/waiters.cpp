@@ -28,10 +28,11 @@ struct SharedWaiter
 
 }								/* anonymous namespace */
 
-/* Both null until they are first needed. */
+/* Null until it is first needed. */
 static SharedWaiter *all_waiters = nullptr;
+
+/* This session's entry while it says what it waits for, else null. */
 static SharedWaiter *my_waiter = nullptr;
-static bool is_waiting = false;
 
 static int
 process_count() noexcept
@@ -39,38 +40,16 @@ process_count() noexcept
 	return static_cast<int>(ProcGlobal->allProcCount);
 }
 
-/* With the root's lock held. */
-static void
-make_waiters(SharedRoot *root)
-{
-	dsa_pointer place = dsa_allocate_extended(shared_area(), sizeof(SharedWaiter) * process_count(),
-											  DSA_ALLOC_HUGE | DSA_ALLOC_ZERO);
-	auto	   *made = static_cast<SharedWaiter *>(dsa_get_address(shared_area(), place));
-
-	for (int i = 0; i < process_count(); i++)
-		LWLockInitialize(&made[i].lock, root->tranche);
-	root->waiters = place;
-}
-
-static void
-map_waiters(SharedRoot *root)
-{
-	LWLockAcquire(&root->lock, LW_EXCLUSIVE);
-	if (root->waiters == InvalidDsaPointer)
-		make_waiters(root);
-	LWLockRelease(&root->lock);
-	all_waiters = static_cast<SharedWaiter *>(dsa_get_address(shared_area(), root->waiters));
-}
-
 bool
 attach_waiters()
 {
-	if (all_waiters != nullptr)
-		return true;
-
-	SharedRoot *root = shared_root();
-
-	return root != nullptr && !shared_is_short() && shared_attempt([root]() { map_waiters(root); });
+	if (all_waiters == nullptr)
+		all_waiters = static_cast<SharedWaiter *>(
+			shared_part(&SharedRoot::waiters, sizeof(SharedWaiter) * process_count(), [](SharedRoot *root, void *made) {
+				for (int i = 0; i < process_count(); i++)
+					LWLockInitialize(&static_cast<SharedWaiter *>(made)[i].lock, root->tranche);
+			}));
+	return all_waiters != nullptr;
 }
 
 QueueLink *
@@ -85,42 +64,36 @@ my_process_number() noexcept
 	return static_cast<int>(MyProc - ProcGlobal->allProcs);
 }
 
-static void
-set_wait(const PublishedWait &wait) noexcept
-{
-	LWLockAcquire(&my_waiter->lock, LW_EXCLUSIVE);
-	my_waiter->wait = wait;
-	LWLockRelease(&my_waiter->lock);
-}
-
 void
 publish_wait(const LOCKTAG &tag, int slots, bool by_name)
 {
-	int			number = my_process_number();
-
 	if (!attach_waiters())
 		return;
-	my_waiter = &all_waiters[number];
-	set_wait(PublishedWait{number, MyProcPid, tag, slots, GetCurrentTimestamp(),
-						   by_name ? GetUserId() : InvalidOid, false});
-	is_waiting = true;
+	my_waiter = &all_waiters[my_process_number()];
+	LWLockAcquire(&my_waiter->lock, LW_EXCLUSIVE);
+	my_waiter->wait = PublishedWait{MyProcPid, tag, slots, GetCurrentTimestamp(),
+									by_name ? GetUserId() : InvalidOid, false};
+	LWLockRelease(&my_waiter->lock);
 }
 
 void
 publish_leaving(bool is_leaving) noexcept
 {
-	if (is_waiting)
-		my_waiter->wait.is_leaving = is_leaving;
+	if (my_waiter == nullptr)
+		return;
+	my_waiter->wait.is_leaving = is_leaving;
 	pg_memory_barrier();
 }
 
 void
 withdraw_wait() noexcept
 {
-	if (!is_waiting)
+	if (my_waiter == nullptr)
 		return;
-	is_waiting = false;
-	set_wait(PublishedWait{});
+	LWLockAcquire(&my_waiter->lock, LW_EXCLUSIVE);
+	my_waiter->wait = PublishedWait{};
+	LWLockRelease(&my_waiter->lock);
+	my_waiter = nullptr;
 }
 
 bool
@@ -142,9 +115,7 @@ read_slot_waits(int *count)
 																	  MCXT_ALLOC_HUGE));
 
 	*count = 0;
-	if (!attach_waiters())
-		return waits;
-	for (int i = 0; i < process_count(); i++)
+	for (int i = 0; i < process_count() && attach_waiters(); i++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		/* Most wait for nothing, which a look without the lock can tell. */

@@ -9,8 +9,7 @@
  *
  * The entry is also the process's place in the queue of a semaphore (slotstate.h).
  */
-#ifndef ADVISORY_EXT_SHMEM_WAITERS_H
-#define ADVISORY_EXT_SHMEM_WAITERS_H
+#pragma once
 
 #include "base/locktag.h"
 
@@ -20,7 +19,6 @@ namespace advisory
 /* What a session says of what it waits for. */
 struct PublishedWait
 {
-	int			proc_number;
 	int			pid;
 	LOCKTAG		tag;			/* of a semaphore its queue, or its only slot */
 	int			slots;			/* of the semaphore; 0: a lock */
@@ -32,10 +30,9 @@ struct PublishedWait
 /* A process in the queue of a semaphore; the lock of that semaphore's state protects it. */
 struct QueueLink
 {
-	int			previous;		/* process numbers, or NO_PROCESS */
-	int			next;
+	int			next;			/* process number, or NO_PROCESS */
+	int			slots;			/* it waits for one of so many; 0 while it is in no queue */
 	uint64		position;
-	int			slots;			/* it waits for one of so many */
 };
 
 constexpr int NO_PROCESS = -1;
@@ -51,26 +48,21 @@ int			my_process_number() noexcept;
 
 /*
  * This session begins to wait for a lock, or for one of so many slots.  by_name: the
- * current user named it by what the name table has.  Does nothing where shared memory
- * is not to be had.  May ereport for a cancel.
+ * current user named it by what the name table has.  Does nothing if there is no shared
+ * memory for it.  May ereport for a cancel.
  */
 void		publish_wait(const LOCKTAG &tag, int slots, bool by_name);
 
 /* It has stopped waiting.  Does nothing if it did not wait. */
 void		withdraw_wait() noexcept;
 
-/* It is about to give up waiting, or to have what it waits for; or it is not. */
+/* It is about to give up waiting, or to have what it waits for; or it is not.  Does nothing if it did not wait. */
 void		publish_leaving(bool is_leaving) noexcept;
 
-/*
- * What the process with this number says; false if it says nothing.  Touches no other
- * entry.  May ereport for a cancel.
- */
+/* What the process with this number says; false if it says nothing.  May ereport for a cancel. */
 bool		read_wait(int proc_number, PublishedWait *wait);
 
 /* All sessions that say that they wait for a slot; palloc'd, *count of them.  May ereport. */
 PublishedWait *read_slot_waits(int *count);
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_SHMEM_WAITERS_H */
