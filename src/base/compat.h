@@ -4,8 +4,7 @@
  *
  * Each shim has the newest server's signature, and says what changed when.
  */
-#ifndef ADVISORY_EXT_BASE_COMPAT_H
-#define ADVISORY_EXT_BASE_COMPAT_H
+#pragma once
 
 #if PG_VERSION_NUM < 150000
 #error "advisory_ext needs PostgreSQL 15 or later"
@@ -357,5 +356,3 @@ walk_proclocks(LOCK *lock, Visit visit)
 
 }								/* namespace compat */
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_BASE_COMPAT_H */

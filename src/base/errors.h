@@ -2,8 +2,7 @@
  * base/errors.h
  *		Continuing after an error.
  */
-#ifndef ADVISORY_EXT_BASE_ERRORS_H
-#define ADVISORY_EXT_BASE_ERRORS_H
+#pragma once
 
 namespace advisory
 {
@@ -36,6 +35,12 @@ public:
 		restore();
 	}
 
+	void		roll_back() const
+	{
+		RollbackAndReleaseCurrentSubTransaction();
+		restore();
+	}
+
 	/* In PG_CATCH: roll back, clear the error state and return the error. */
 	ErrorData  *roll_back_error() const
 	{
@@ -43,12 +48,6 @@ public:
 
 		roll_back();
 		return error;
-	}
-
-	void		roll_back() const
-	{
-		RollbackAndReleaseCurrentSubTransaction();
-		restore();
 	}
 
 private:
@@ -63,10 +62,9 @@ private:
 };
 
 /*
- * Run body(), which may read a shared catalog and therefore need a lock in the
- * server's lock table.  Returns false, without an error, if the lock table is full:
- * our views have to work then, too.  Other errors are raised.  Do not call this in
- * the arguments of ereport(), because clearing the error would clear that report.
+ * Run body(), which reads a catalog and may need a lock for that.  Returns false if
+ * the server's lock table is full: our views have to work then, too.  Other errors are
+ * raised.  Not for the arguments of ereport(), since clearing the error clears that report.
  */
 template <typename Body>
 inline bool
@@ -100,5 +98,3 @@ unless_lock_table_is_full(Body body)
 }
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_BASE_ERRORS_H */

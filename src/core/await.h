@@ -7,8 +7,7 @@
  * still see.  A procedure can release its snapshots, as for COMMIT, and take a new one
  * after the wait.
  */
-#ifndef ADVISORY_EXT_CORE_AWAIT_H
-#define ADVISORY_EXT_CORE_AWAIT_H
+#pragma once
 
 #include "core/acquire.h"
 
@@ -38,5 +37,3 @@ Outcome		await_if_possible(const LockRequest &request, Timeout timeout, int *slo
 void		refresh_snapshot();
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_CORE_AWAIT_H */

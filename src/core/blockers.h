@@ -2,8 +2,7 @@
  * core/blockers.h
  *		Who is in the way of a lock or a slot, for error messages; and how to end such a session.
  */
-#ifndef ADVISORY_EXT_CORE_BLOCKERS_H
-#define ADVISORY_EXT_CORE_BLOCKERS_H
+#pragma once
 
 #include "core/request.h"
 
@@ -38,5 +37,3 @@ Blockers	find_slot_blockers(const LockName &name, int slots);
 bool		terminate_holder(const LockName &name, int pid, Timeout timeout);
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_CORE_BLOCKERS_H */

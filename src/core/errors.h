@@ -2,8 +2,7 @@
  * core/errors.h
  *		The errors of locks that were not obtained, with the names of locks in them.
  */
-#ifndef ADVISORY_EXT_CORE_ERRORS_H
-#define ADVISORY_EXT_CORE_ERRORS_H
+#pragma once
 
 #include "core/acquire.h"
 
@@ -50,5 +49,3 @@ void		begin_passing(PassingLock *passing, const LOCKTAG &tag) noexcept;
 void		set_passing(const PassingLock *passing) noexcept;
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_CORE_ERRORS_H */

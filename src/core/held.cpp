@@ -283,7 +283,7 @@ write_log(const HeldLock *held, TimestampTz now)
 static bool
 is_long(const HeldLock *held, TimestampTz now) noexcept
 {
-	return log_hold_setting() >= 0 && now - held->since >= log_hold_setting() * INT64CONST(1000);
+	return setting::log_hold >= 0 && now - held->since >= setting::log_hold * INT64CONST(1000);
 }
 
 static void
@@ -530,7 +530,7 @@ log_ending_holds()
 	TimestampTz now;
 
 	held_write_log();
-	if (log_hold_setting() < 0 || xact_hold_count == 0)
+	if (setting::log_hold < 0 || xact_hold_count == 0)
 		return;
 	now = GetCurrentTimestamp();
 	for (int i = 0; i < xact_hold_count; i++)

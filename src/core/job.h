@@ -2,8 +2,7 @@
  * core/job.h
  *		Running a command while holding a lock, or one of K slots.
  */
-#ifndef ADVISORY_EXT_CORE_JOB_H
-#define ADVISORY_EXT_CORE_JOB_H
+#pragma once
 
 #include "core/request.h"
 
@@ -31,5 +30,3 @@ struct Job
 bool		run_job(const Job &job);
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_CORE_JOB_H */

@@ -93,7 +93,7 @@ look(const LockRequest &request, int limit)
 void
 check_pool_limit(const LockRequest &request)
 {
-	int			limit = pool_limit_setting();
+	int			limit = setting::pool_limit;
 
 	if (published_count() <= max_locks_per_xact || limit == 0 || until_look-- > 0)
 		return;

@@ -2,8 +2,7 @@
  * core/poolguard.h
  *		Stops a session that would fill the server's lock table.
  */
-#ifndef ADVISORY_EXT_CORE_POOLGUARD_H
-#define ADVISORY_EXT_CORE_POOLGUARD_H
+#pragma once
 
 #include "core/request.h"
 
@@ -20,5 +19,3 @@ namespace advisory
 void		check_pool_limit(const LockRequest &request);
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_CORE_POOLGUARD_H */

@@ -2,8 +2,7 @@
  * core/release.h
  *		Releasing session-level locks and slots.
  */
-#ifndef ADVISORY_EXT_CORE_RELEASE_H
-#define ADVISORY_EXT_CORE_RELEASE_H
+#pragma once
 
 #include "core/request.h"
 
@@ -48,5 +47,3 @@ void		lock_give_up(const LockRequest &request, int slot);
 int64		lock_my_count(Key key);
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_CORE_RELEASE_H */

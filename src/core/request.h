@@ -2,8 +2,7 @@
  * core/request.h
  *		What somebody asks for.
  */
-#ifndef ADVISORY_EXT_CORE_REQUEST_H
-#define ADVISORY_EXT_CORE_REQUEST_H
+#pragma once
 
 #include "base/lockname.h"
 
@@ -94,5 +93,3 @@ struct LockNames
 };
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_CORE_REQUEST_H */

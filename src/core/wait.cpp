@@ -295,7 +295,7 @@ log_wait(const Attempt &attempt, const char *end)
 	const LockRequest &request = attempt.request;
 	TimestampTz waited = attempt.wait_end - attempt.wait_start;
 
-	if (attempt.wait_start == 0 || log_wait_setting() < 0 || waited < log_wait_setting() * INT64CONST(1000))
+	if (attempt.wait_start == 0 || setting::log_wait < 0 || waited < setting::log_wait * INT64CONST(1000))
 		return;
 
 	/* Not to the client, where sending it could fail. */

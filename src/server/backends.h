@@ -6,8 +6,7 @@
  * are for everybody; state, times, client address and query of another role's
  * session only for members of that role or of pg_read_all_stats.
  */
-#ifndef ADVISORY_EXT_SERVER_BACKENDS_H
-#define ADVISORY_EXT_SERVER_BACKENDS_H
+#pragma once
 
 namespace advisory
 {
@@ -75,5 +74,3 @@ PreparedXact *prepared_xacts(int *count);
 const PreparedXact *find_prepared(const PreparedXact *xacts, int count, TransactionId xid) noexcept;
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_SERVER_BACKENDS_H */

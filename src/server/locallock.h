@@ -4,8 +4,7 @@
  *
  * Touches the session's own memory only, and no shared memory.
  */
-#ifndef ADVISORY_EXT_SERVER_LOCALLOCK_H
-#define ADVISORY_EXT_SERVER_LOCALLOCK_H
+#pragma once
 
 #include "base/locktag.h"
 
@@ -31,5 +30,3 @@ LockAcquireResult take_lock(const LOCKTAG &tag, Mode mode, Scope scope, bool don
 void		release_session_lock(const LOCKTAG &tag, Mode mode);
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_SERVER_LOCALLOCK_H */

@@ -6,8 +6,7 @@
  * entry for each session that holds or awaits a lock.  A backend can attach to them as
  * to any table in shared memory.  To count their entries takes no lock.
  */
-#ifndef ADVISORY_EXT_SERVER_LOCKHASH_H
-#define ADVISORY_EXT_SERVER_LOCKHASH_H
+#pragma once
 
 namespace advisory
 {
@@ -35,5 +34,3 @@ LOCK	   *find_in_lock_table(const LOCKTAG &tag, uint32 hash) noexcept;
 int64		guaranteed_locks() noexcept;
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_SERVER_LOCKHASH_H */

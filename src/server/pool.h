@@ -7,8 +7,7 @@
  * any hash table in shared memory.  Counting their entries then takes no lock and means
  * adding a few numbers.
  */
-#ifndef ADVISORY_EXT_SERVER_POOL_H
-#define ADVISORY_EXT_SERVER_POOL_H
+#pragma once
 
 #include "server/poolmodel.h"
 
@@ -35,5 +34,3 @@ PoolState	read_pool(bool by_counting = false);
 PoolState	read_pool_quickly();
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_SERVER_POOL_H */

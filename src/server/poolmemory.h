@@ -9,8 +9,7 @@
  *
  * Nothing here takes a lock, except for reading pg_shmem_allocations.
  */
-#ifndef ADVISORY_EXT_SERVER_POOLMEMORY_H
-#define ADVISORY_EXT_SERVER_POOLMEMORY_H
+#pragma once
 
 #include "server/poolmodel.h"
 
@@ -36,5 +35,3 @@ void		read_shared_memory();
 bool		read_pool_growth(PoolGrowth *growth);
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_SERVER_POOLMEMORY_H */

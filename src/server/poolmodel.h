@@ -10,8 +10,7 @@
  * other lists are used only when the table cannot grow any more.  From 19 on the
  * tables have their final size from the start.  See dynahash.c and lock.c.
  */
-#ifndef ADVISORY_EXT_SERVER_POOLMODEL_H
-#define ADVISORY_EXT_SERVER_POOLMODEL_H
+#pragma once
 
 namespace advisory
 {
@@ -98,5 +97,3 @@ PoolGrowth	pool_least_growth(int64 guaranteed, int64 spare, const PoolUse &use) 
 int64		pool_guaranteed_for(const PoolSize &size, const PoolCapacity &capacity, const PoolUse &use, double percent) noexcept;
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_SERVER_POOLMODEL_H */

@@ -270,12 +270,12 @@ transaction_level_name(const char *function)
 void
 check_session_locks(FunctionCallInfo fcinfo)
 {
-	SessionLocks allowed = session_locks_setting();
+	int			allowed = setting::session_locks;
 
-	if (allowed == SessionLocks::on)
+	if (allowed == SESSION_LOCKS_ON)
 		return;
 
-	bool		refused = allowed == SessionLocks::off;
+	bool		refused = allowed == SESSION_LOCKS_OFF;
 	char	   *function = get_func_name(fcinfo->flinfo->fn_oid);
 
 	ereport(refused ? ERROR : WARNING,

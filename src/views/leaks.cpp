@@ -58,7 +58,7 @@ add_idle_reason(StringInfo reasons, const PgBackendStatus &backend, TimestampTz 
 	int64		idle = now - backend.st_state_start_timestamp;
 
 	if (backend.st_state != STATE_IDLE || backend.st_state_start_timestamp == 0 ||
-		idle < leak_after_setting() * USECS_PER_SEC)
+		idle < setting::leak_after * USECS_PER_SEC)
 		return;
 	start_reason(reasons);
 	appendStringInfo(reasons, "idle outside a transaction for " INT64_FORMAT " s", idle / USECS_PER_SEC);

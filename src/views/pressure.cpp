@@ -39,9 +39,9 @@ percent_of(int64 part, int64 whole) noexcept
 static const char *
 status_of(double percent_used) noexcept
 {
-	if (percent_used >= pressure_critical_setting())
+	if (percent_used >= setting::pressure_critical)
 		return "critical";
-	return percent_used >= pressure_warning_setting() ? "warning" : "ok";
+	return percent_used >= setting::pressure_warning ? "warning" : "ok";
 }
 
 /* The setting with which the present use would have the status "ok". */
@@ -49,7 +49,7 @@ static int32
 recommended_setting(const PoolState &pool, double percent_used) noexcept
 {
 	int64		processes = MaxBackends + max_prepared_xacts;
-	int			limit = Min(pressure_warning_setting(), pressure_critical_setting());
+	int			limit = Min(setting::pressure_warning, setting::pressure_critical);
 
 	if (percent_used < limit)
 		return max_locks_per_xact;
