@@ -54,8 +54,16 @@ public:
 		: timeout(timeout), start(GetCurrentTimestamp())
 	{
 	}
-	/* What is left of it, in whole milliseconds rounded up. */
-	Timeout		remaining() const noexcept;
+	/* What is left of it, in whole milliseconds rounded up; never more than at the start, even if the clock is set back. */
+	Timeout		remaining() const noexcept
+	{
+		if (timeout.is_forever())
+			return timeout;
+
+		int64		left = start + timeout.milliseconds() * INT64CONST(1000) - GetCurrentTimestamp();
+
+		return Timeout::of(static_cast<int>(Max(Min((left + 999) / 1000, timeout.milliseconds()), 0)));
+	}
 
 private:
 	Timeout		timeout;
@@ -80,6 +88,11 @@ struct LockRequest
 		if (!is_for_slot())
 			return lock_tag(MyDatabaseId, name.key);
 		return slots == 1 ? slot_tag(MyDatabaseId, name.key, slots) : queue_tag(MyDatabaseId, name.key);
+	}
+	/* What was granted: the lock, or this slot. */
+	LOCKTAG		granted_tag(int slot) const noexcept
+	{
+		return is_for_slot() ? slot_tag(MyDatabaseId, name.key, slot) : tag();
 	}
 };
 

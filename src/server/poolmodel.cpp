@@ -47,9 +47,6 @@ static constexpr double MAX_DEVIATIONS = 4;
 /* The search for the end of memory is exact to this number of locks. */
 static constexpr int64 END_TOLERANCE = 4;
 
-namespace
-{
-
 /* One of the two tables. */
 struct Table
 {
@@ -64,8 +61,6 @@ struct Tables
 	Table		locks;
 	Table		holders;
 };
-
-}								/* anonymous namespace */
 
 /* A chunk has the smallest power of two of bytes that holds MIN_CHUNK_ENTRIES (choose_nelem_alloc). */
 static PoolChunk
@@ -94,20 +89,15 @@ pool_holder_chunk() noexcept
 	return chunk_of(sizeof(PROCLOCK));
 }
 
-static Table
-make_table(int64 first_entries, const PoolChunk &chunk, int64 grown) noexcept
-{
-	return Table{first_entries, chunk.entries, static_cast<int64>(chunk.bytes), grown};
-}
-
 static Tables
 tables_of(int64 guaranteed, const PoolGrowth &growth) noexcept
 {
-	int64		holders = 2 * guaranteed;
+	PoolChunk	lock_chunk = pool_lock_chunk();
+	PoolChunk	holder_chunk = pool_holder_chunk();
 	int			parts = compat::lock_tables_grow ? 2 : 1;
 
-	return Tables{make_table(guaranteed / parts, pool_lock_chunk(), growth.lock_chunks),
-		make_table(holders / parts, pool_holder_chunk(), growth.holder_chunks)};
+	return Tables{{guaranteed / parts, lock_chunk.entries, static_cast<int64>(lock_chunk.bytes), growth.lock_chunks},
+		{2 * guaranteed / parts, holder_chunk.entries, static_cast<int64>(holder_chunk.bytes), growth.holder_chunks}};
 }
 
 int64
@@ -115,13 +105,6 @@ pool_first_spare(const PoolGrowth &growth) noexcept
 {
 	return growth.spare + growth.lock_chunks * static_cast<int64>(pool_lock_chunk().bytes) +
 		growth.holder_chunks * static_cast<int64>(pool_holder_chunk().bytes);
-}
-
-/* The probability that a normally distributed number is more than z standard deviations above its mean. */
-static double
-probability_above(double z) noexcept
-{
-	return 0.5 * erfc(z / M_SQRT2);
 }
 
 /* The average number of chunks that a table has grown by when this many entries are in use. */
@@ -138,24 +121,17 @@ chunks_for(const Table &table, int64 entries) noexcept
 	if (mean - MAX_DEVIATIONS * deviation > needed)
 		chunks = floor((mean - MAX_DEVIATIONS * deviation - needed) / table.chunk_entries);
 	needed += chunks * table.chunk_entries;
+	/* The probability that one list needs this chunk, too. */
 	for (; needed < mean + MAX_DEVIATIONS * deviation; needed += table.chunk_entries)
-		chunks += probability_above((needed + 0.5 - mean) / deviation);
+		chunks += 0.5 * erfc((needed + 0.5 - mean) / deviation / M_SQRT2);
 	return chunks * FREE_LISTS;
 }
 
-/* The same, but not fewer than the table has grown by already. */
+/* How many of them the table has yet to get. */
 static double
-chunks_at(const Table &table, int64 entries) noexcept
+new_chunks_for(const Table &table, int64 entries) noexcept
 {
-	return Max(chunks_for(table, entries), static_cast<double>(table.grown));
-}
-
-/* The spare memory that both tables will have taken when this much is in use. */
-static double
-bytes_for(const Tables &tables, const PoolUse &use) noexcept
-{
-	return (chunks_at(tables.locks, use.locks) - tables.locks.grown) * tables.locks.chunk_bytes +
-		(chunks_at(tables.holders, use.holders) - tables.holders.grown) * tables.holders.chunk_bytes;
+	return Max(chunks_for(table, entries) - table.grown, 0);
 }
 
 PoolGrowth
@@ -163,101 +139,55 @@ pool_least_growth(int64 guaranteed, int64 spare, const PoolUse &use) noexcept
 {
 	Tables		tables = tables_of(guaranteed, PoolGrowth{});
 
-	if (!compat::lock_tables_grow)
-		return PoolGrowth{};
 	return PoolGrowth{spare, static_cast<int64>(chunks_for(tables.locks, use.locks)),
 		static_cast<int64>(chunks_for(tables.holders, use.holders))};
 }
 
-/* For how many locks with one holder each, beside more_holders, the spare memory suffices. */
-static int64
-find_end_of_memory(const Tables &tables, int64 spare, int64 more_holders) noexcept
+/*
+ * Take an entry from one of a table's free lists.  If it is empty, the table grows by a chunk
+ * of the spare memory, or else the next list that has an entry gives one.
+ */
+static bool
+take_entry(const Table &table, int64 *lists, int list, int64 *spare) noexcept
 {
-	int64		low = 0;
-	int64		high = tables.holders.first_entries + tables.holders.grown * tables.holders.chunk_entries +
-		tables.locks.grown * tables.locks.chunk_entries + spare / static_cast<int64>(sizeof(LOCK)) + 1;
-
-	while (high - low > END_TOLERANCE)
+	if (lists[list] == 0 && *spare >= table.chunk_bytes)
 	{
-		int64		middle = low + (high - low) / 2;
-
-		if (bytes_for(tables, PoolUse{middle, middle + more_holders}) <= spare)
-			low = middle;
-		else
-			high = middle;
+		*spare -= table.chunk_bytes;
+		lists[list] += table.chunk_entries;
 	}
-	return low;
+	for (int i = 0; i < FREE_LISTS; i++)
+	{
+		if (lists[(list + i) % FREE_LISTS]-- > 0)
+			return true;
+		lists[(list + i) % FREE_LISTS] = 0;
+	}
+	return false;
 }
-
-namespace
-{
-
-/* The free lists of a table while a fill is simulated. */
-class SimulatedTable
-{
-public:
-	SimulatedTable(const Table &table, int64 *spare) noexcept : table(table), spare(spare)
-	{
-		for (int64 &free_entries : lists)
-			free_entries = table.first_entries / FREE_LISTS;
-		lists[0] += table.first_entries % FREE_LISTS;
-	}
-
-	/* Take an entry from this list or, if it is empty and the table cannot grow, from the next list that has one. */
-	bool		take(int list) noexcept
-	{
-		if (lists[list] == 0 && *spare >= table.chunk_bytes)
-		{
-			*spare -= table.chunk_bytes;
-			lists[list] += table.chunk_entries;
-		}
-		for (int i = 0; i < FREE_LISTS; i++)
-		{
-			int64	   &free_entries = lists[(list + i) % FREE_LISTS];
-
-			if (free_entries > 0)
-			{
-				free_entries--;
-				return true;
-			}
-		}
-		return false;
-	}
-
-private:
-	const Table &table;
-	int64	   *spare;
-	int64		lists[FREE_LISTS];
-};
-
-}								/* anonymous namespace */
 
 /* How many locks of one session fit in one simulated fill. */
 static int64
 simulate_fill(const Tables &tables, int64 spare, pg_prng_state *random) noexcept
 {
-	SimulatedTable locks(tables.locks, &spare);
-	SimulatedTable holders(tables.holders, &spare);
-	int64		filled = 0;
+	int64		locks[FREE_LISTS];
+	int64		holders[FREE_LISTS];
 
-	for (;;)
+	for (int i = 0; i < FREE_LISTS; i++)
+	{
+		locks[i] = tables.locks.first_entries / FREE_LISTS;
+		holders[i] = tables.holders.first_entries / FREE_LISTS;
+	}
+	locks[0] += tables.locks.first_entries % FREE_LISTS;
+	holders[0] += tables.holders.first_entries % FREE_LISTS;
+
+	for (int64 filled = 0;; filled++)
 	{
 		int			list = static_cast<int>(pg_prng_uint32(random) % FREE_LISTS);
 
 		/* The session's part of a holder's hash value moves all its holders by the same number of lists. */
-		if (!locks.take(list) || !holders.take(FREE_LISTS - 1 - list))
+		if (!take_entry(tables.locks, locks, list, &spare) ||
+			!take_entry(tables.holders, holders, FREE_LISTS - 1 - list, &spare))
 			return filled;
-		filled++;
 	}
-}
-
-static int
-compare_counts(const void *a, const void *b) noexcept
-{
-	int64		count_a = *static_cast<const int64 *>(a);
-	int64		count_b = *static_cast<const int64 *>(b);
-
-	return count_a < count_b ? -1 : count_a > count_b;
 }
 
 int64
@@ -278,7 +208,11 @@ pool_small_table_bias(int64 guaranteed, int64 first_spare)
 	pg_prng_seed(&random, static_cast<uint64>(guaranteed));
 	for (int64 &count : filled)
 		count = simulate_fill(tables, first_spare, &random);
-	qsort(filled, SIMULATIONS, sizeof(int64), compare_counts);
+	qsort(filled, SIMULATIONS, sizeof(int64), [](const void *a, const void *b) {
+		int64		difference = *static_cast<const int64 *>(a) - *static_cast<const int64 *>(b);
+
+		return difference < 0 ? -1 : static_cast<int>(difference > 0);
+	});
 	if (guaranteed >= TINY_POOL)
 		return (filled[1] + filled[SIMULATIONS - 2]) / 2 - average;
 	return Max(filled[0] - tables.holders.chunk_entries, guaranteed) - average;
@@ -288,19 +222,35 @@ PoolEnd
 pool_end(const PoolSize &size, int64 more_holders) noexcept
 {
 	Tables		tables = tables_of(size.guaranteed, size.growth);
-	PoolEnd		end = {tables.locks.first_entries, tables.holders.first_entries};
+	Table	   &locks = tables.locks;
+	Table	   &holders = tables.holders;
+	PoolEnd		end = {locks.first_entries, holders.first_entries};
 
 	if (compat::lock_tables_grow)
 	{
 		auto		spare = static_cast<double>(size.growth.spare);
-		int64		last = find_end_of_memory(tables, size.growth.spare, more_holders);
-		double		for_locks = chunks_at(tables.locks, last);
-		double		for_holders = tables.holders.grown +
-			Max(spare - (for_locks - tables.locks.grown) * tables.locks.chunk_bytes, 0) / tables.holders.chunk_bytes;
+		int64		low = 0;
+		int64		high = holders.first_entries + holders.grown * holders.chunk_entries +
+			locks.grown * locks.chunk_entries + size.growth.spare / static_cast<int64>(sizeof(LOCK)) + 1;
 
-		for_holders = Min(for_holders, chunks_at(tables.holders, last + more_holders));
-		end.locks += static_cast<int64>(for_locks * tables.locks.chunk_entries);
-		end.holders += static_cast<int64>(for_holders * tables.holders.chunk_entries);
+		/* For how many locks with one holder each, beside more_holders, does the spare memory suffice? */
+		while (high - low > END_TOLERANCE)
+		{
+			int64		middle = low + (high - low) / 2;
+
+			if (new_chunks_for(locks, middle) * locks.chunk_bytes +
+				new_chunks_for(holders, middle + more_holders) * holders.chunk_bytes <= spare)
+				low = middle;
+			else
+				high = middle;
+		}
+
+		double		for_locks = new_chunks_for(locks, low);
+		double		for_holders = Min(Max(spare - for_locks * locks.chunk_bytes, 0) / holders.chunk_bytes,
+									  new_chunks_for(holders, low + more_holders));
+
+		end.locks += static_cast<int64>((locks.grown + for_locks) * locks.chunk_entries);
+		end.holders += static_cast<int64>((holders.grown + for_holders) * holders.chunk_entries);
 	}
 	end.locks = Max(Min(end.locks, end.holders - more_holders) + size.small_table_bias, 0);
 	return end;
@@ -314,32 +264,21 @@ pool_capacity(const PoolEnd &end, const PoolUse &use) noexcept
 	return PoolCapacity{headroom, use.locks + headroom, Max(end.holders, use.holders + headroom)};
 }
 
-static double
-share(int64 part, int64 whole) noexcept
-{
-	return whole > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0;
-}
-
 double
 pool_percent_used(const PoolCapacity &capacity, const PoolUse &use) noexcept
 {
-	return Max(share(use.locks, capacity.locks), share(use.holders, capacity.holders));
-}
-
-/* How much more the formula has to give for this use of a table to be below this percentage. */
-static double
-guaranteed_more(int64 used, int64 room, double percent, double gain) noexcept
-{
-	return Max(floor(used * 100.0 / percent) + 1 - room, 0) / gain;
+	return Max(100.0 * use.locks / Max(capacity.locks, 1), 100.0 * use.holders / Max(capacity.holders, 1));
 }
 
 int64
 pool_guaranteed_for(const PoolSize &size, const PoolCapacity &capacity, const PoolUse &use, double percent) noexcept
 {
-	double		for_locks = guaranteed_more(use.locks, capacity.locks, percent, compat::lock_tables_grow ? MIN_GAIN : 1);
-	double		for_holders = guaranteed_more(use.holders, capacity.holders, percent, compat::lock_tables_grow ? MIN_GAIN : 2);
+	double		more_locks = floor(use.locks * 100.0 / percent) + 1 - capacity.locks;
+	double		more_holders = floor(use.holders * 100.0 / percent) + 1 - capacity.holders;
+	double		more = compat::lock_tables_grow
+		? Max(more_locks, more_holders) / MIN_GAIN : Max(more_locks, more_holders / 2);
 
-	return size.guaranteed + static_cast<int64>(ceil(Max(for_locks, for_holders)));
+	return size.guaranteed + static_cast<int64>(ceil(Max(more, 0)));
 }
 
 }								/* namespace advisory */

@@ -68,11 +68,7 @@ struct PoolCapacity
 };
 
 /* The entries that both tables will have when the pool is full. */
-struct PoolEnd
-{
-	int64		locks;
-	int64		holders;
-};
+using PoolEnd = PoolUse;
 
 /*
  * Estimate it for a pool of this size with more_holders more holders than locks.
@@ -80,7 +76,7 @@ struct PoolEnd
  */
 PoolEnd		pool_end(const PoolSize &size, int64 more_holders) noexcept;
 
-/* The same seen from the present use.  Takes no time. */
+/* The same seen from the present use. */
 PoolCapacity pool_capacity(const PoolEnd &end, const PoolUse &use) noexcept;
 
 /* How full the fuller one of the tables is, in percent. */
