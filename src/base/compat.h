@@ -54,18 +54,14 @@ has_fast_path_locks()
 	return found;
 }
 
-/* 18 added logLockFailure. */
+/* Take a session-level lock without waiting, and get its local entry.  18 added logLockFailure. */
 inline LockAcquireResult
-lock_acquire_extended(const LOCKTAG *tag, LOCKMODE lockmode, bool session_lock,
-					  bool dont_wait, bool report_memory_error,
-					  LOCALLOCK **locallock)
+lock_acquire_extended(const LOCKTAG *tag, LOCKMODE lockmode, LOCALLOCK **locallock)
 {
 #if PG_VERSION_NUM >= 180000
-	return LockAcquireExtended(tag, lockmode, session_lock, dont_wait,
-							   report_memory_error, locallock, false);
+	return LockAcquireExtended(tag, lockmode, true, true, true, locallock, false);
 #else
-	return LockAcquireExtended(tag, lockmode, session_lock, dont_wait,
-							   report_memory_error, locallock);
+	return LockAcquireExtended(tag, lockmode, true, true, true, locallock);
 #endif
 }
 
@@ -175,35 +171,32 @@ shared_struct(const char *name, size_t size, void (*make) (void *))
 	return place;
 }
 
-/* What the hooks of a preloaded library need to know. */
-struct ReservedStruct
-{
-	const char *name;
-	size_t		size;
-	void		(*make) (void *);
-	shmem_request_hook_type previous_request;
-	shmem_startup_hook_type previous_startup;
-};
-
-inline ReservedStruct reserved_struct;
-
-/* When preloading: have the memory set aside, and make it before anybody else can use it up. */
+/* When preloading: have the memory set aside, and make it before it can be used up. */
 inline void
 reserve_shared_struct(const char *name, size_t size, void (*make) (void *))
 {
+	static struct
+	{
+		const char *name;
+		size_t		size;
+		void		(*make) (void *);
+		shmem_request_hook_type previous_request;
+		shmem_startup_hook_type previous_startup;
+	}			reserved;
+
 	if (!process_shared_preload_libraries_in_progress)
 		return;
 
-	reserved_struct = ReservedStruct{name, size, make, shmem_request_hook, shmem_startup_hook};
+	reserved = {name, size, make, shmem_request_hook, shmem_startup_hook};
 	shmem_request_hook = []() {
-		if (reserved_struct.previous_request != nullptr)
-			reserved_struct.previous_request();
-		RequestAddinShmemSpace(CACHELINEALIGN(reserved_struct.size));
+		if (reserved.previous_request != nullptr)
+			reserved.previous_request();
+		RequestAddinShmemSpace(CACHELINEALIGN(reserved.size));
 	};
 	shmem_startup_hook = []() {
-		if (reserved_struct.previous_startup != nullptr)
-			reserved_struct.previous_startup();
-		shared_struct(reserved_struct.name, reserved_struct.size, reserved_struct.make);
+		if (reserved.previous_startup != nullptr)
+			reserved.previous_startup();
+		shared_struct(reserved.name, reserved.size, reserved.make);
 	};
 }
 
@@ -239,16 +232,9 @@ attach_shared_table(const char *name, HASHCTL *control, int64 entries, int flags
 
 /*
  * For hash tables in shared memory whose keys users choose: the argument that is given to
- * dshash_create() and dshash_attach() must point to a random seed.
+ * dshash_create() and dshash_attach() must point to a random seed.  17 added the function
+ * that copies a key.
  */
-inline dshash_hash
-seeded_hash(const void *key, size_t size, void *seed)
-{
-	return static_cast<dshash_hash>(hash_bytes_extended(static_cast<const unsigned char *>(key), static_cast<int>(size),
-														*static_cast<uint64 *>(seed)));
-}
-
-/* 17 added the function that copies a key. */
 inline dshash_parameters
 hash_parameters(size_t key_size, size_t entry_size, int tranche)
 {
@@ -257,7 +243,10 @@ hash_parameters(size_t key_size, size_t entry_size, int tranche)
 	parameters.key_size = key_size;
 	parameters.entry_size = entry_size;
 	parameters.compare_function = dshash_memcmp;
-	parameters.hash_function = seeded_hash;
+	parameters.hash_function = [](const void *key, size_t size, void *seed) {
+		return static_cast<dshash_hash>(hash_bytes_extended(static_cast<const unsigned char *>(key),
+															static_cast<int>(size), *static_cast<uint64 *>(seed)));
+	};
 #if PG_VERSION_NUM >= 170000
 	parameters.copy_function = dshash_memcpy;
 #endif
@@ -290,15 +279,22 @@ using ListHead = SHM_QUEUE;
 using ListNode = SHM_QUEUE;
 #endif
 
-/* Has the list no objects? */
-inline bool
-is_empty(const ListHead *list) noexcept
+/* The node behind the last one and before the first one. */
+inline ListNode *
+end_of_list(ListHead *list) noexcept
 {
 #if PG_VERSION_NUM >= 160000
-	const ListNode *end = &list->head;
+	return &list->head;
 #else
-	const ListNode *end = list;
+	return list;
 #endif
+}
+
+/* Has the list no objects? */
+inline bool
+is_empty(ListHead *list) noexcept
+{
+	ListNode   *end = end_of_list(list);
 
 	return end->next == nullptr || end->next == end;
 }
@@ -313,11 +309,7 @@ template <typename Object, typename Visit>
 inline void
 walk_list(ListHead *list, size_t offset, Visit visit, ListNode *ListNode::*link = &ListNode::next)
 {
-#if PG_VERSION_NUM >= 160000
-	ListNode   *end = &list->head;
-#else
-	ListNode   *end = list;
-#endif
+	ListNode   *end = end_of_list(list);
 
 	/* A dlist that was only zeroed has no head to come back to. */
 	if (end->*link == nullptr)

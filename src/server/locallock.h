@@ -6,14 +6,24 @@
  */
 #pragma once
 
+#include "base/compat.h"
 #include "base/locktag.h"
 
 namespace advisory
 {
 
 /* Does this session hold the lock, in this mode or in any, in whatever scope and however taken? */
-bool		is_held_by_me(const LOCKTAG &tag, Mode mode) noexcept;
-bool		is_held_by_me(const LOCKTAG &tag) noexcept;
+inline bool
+is_held_by_me(const LOCKTAG &tag, Mode mode) noexcept
+{
+	return compat::lock_held_by_me(&tag, lockmode_of(mode));
+}
+
+inline bool
+is_held_by_me(const LOCKTAG &tag) noexcept
+{
+	return is_held_by_me(tag, Mode::exclusive) || is_held_by_me(tag, Mode::shared);
+}
 
 /* How often this session holds a lock in one mode, however taken. */
 struct LockCounts
@@ -25,8 +35,18 @@ struct LockCounts
 /* May ereport (out of memory), changing nothing. */
 LockCounts	lock_counts(const LOCKTAG &tag, Mode mode);
 
-/* Take a lock, waiting for it unless dont_wait; and release it once. */
-LockAcquireResult take_lock(const LOCKTAG &tag, Mode mode, Scope scope, bool dont_wait);
-void		release_session_lock(const LOCKTAG &tag, Mode mode);
+/* Take a lock, waiting for it unless dont_wait. */
+inline LockAcquireResult
+take_lock(const LOCKTAG &tag, Mode mode, Scope scope, bool dont_wait)
+{
+	return LockAcquire(&tag, lockmode_of(mode), scope == Scope::session, dont_wait);
+}
+
+/* Release a session-level hold. */
+inline void
+release_session_lock(const LOCKTAG &tag, Mode mode)
+{
+	LockRelease(&tag, lockmode_of(mode), true);
+}
 
 }								/* namespace advisory */

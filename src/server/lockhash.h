@@ -2,9 +2,9 @@
  * server/lockhash.h
  *		The hash tables of the server's lock manager.
  *
- * There are two of them, in shared memory: one of locks, and one of holders, with an
- * entry for each session that holds or awaits a lock.  A backend can attach to them as
- * to any table in shared memory.  To count their entries takes no lock.
+ * There are two of them: one of locks, and one of holders, with an entry for each session
+ * that holds or awaits a lock.  A backend can attach to them as to any table in shared
+ * memory.  To count their entries takes no lock.
  */
 #pragma once
 

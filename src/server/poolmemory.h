@@ -27,10 +27,9 @@ void		read_shared_memory();
  * and sets only the memory that was left when the list was read, if that cannot be
  * found out because shared memory is not as expected or the list was not read yet.
  *
- * The first call in a session visits each chunk (about 10 ns each), and besides at
- * most 8 MB of memory that is neither a chunk nor registered, twice (below 5 ms);
- * so does a call a second after a chunk was not recognized.  Further calls visit
- * what is new.  May ereport (cancellation).
+ * The first call in a session, and one a second after a chunk was not recognized, visits
+ * each chunk and at most 8 MB of other memory (below 5 ms).  Further calls visit what is
+ * new.  May ereport (cancellation).
  */
 bool		read_pool_growth(PoolGrowth *growth);
 
