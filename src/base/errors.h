@@ -41,15 +41,6 @@ public:
 		restore();
 	}
 
-	/* In PG_CATCH: roll back, clear the error state and return the error. */
-	ErrorData  *roll_back_error() const
-	{
-		ErrorData  *error = catch_error(context);
-
-		roll_back();
-		return error;
-	}
-
 private:
 	void		restore() const
 	{
@@ -88,10 +79,10 @@ unless_lock_table_is_full(Body body)
 	}
 	PG_CATCH();
 	{
-		ErrorData  *error = subtransaction.roll_back_error();
-
-		if (error->sqlerrcode != ERRCODE_OUT_OF_MEMORY)
-			ReThrowError(error);
+		subtransaction.roll_back();
+		if (geterrcode() != ERRCODE_OUT_OF_MEMORY)
+			PG_RE_THROW();
+		FlushErrorState();
 	}
 	PG_END_TRY();
 	return succeeded;

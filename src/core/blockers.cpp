@@ -152,12 +152,12 @@ wait_for_end(int pid, Timeout timeout)
 			ereport(WARNING,
 					(errmsg_plural("backend with PID %d did not terminate within %d millisecond",
 								   "backend with PID %d did not terminate within %d milliseconds",
-								   timeout.milliseconds(),
-								   pid, timeout.milliseconds())));
+								   timeout.milliseconds,
+								   pid, timeout.milliseconds)));
 			return false;
 		}
 		if (!left.is_forever())
-			pause = Min(pause, left.milliseconds());
+			pause = Min(pause, left.milliseconds);
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, pause,
 						 WAIT_EVENT_BACKEND_TERMINATION);
 		ResetLatch(MyLatch);

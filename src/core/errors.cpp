@@ -184,7 +184,7 @@ describe_limit(Outcome outcome, Timeout limit)
 
 	if (!is_setting && (limit.is_forever() || limit.is_immediate()))
 		return pstrdup("without waiting");
-	milliseconds = is_setting ? LockTimeout : limit.milliseconds();
+	milliseconds = is_setting ? LockTimeout : limit.milliseconds;
 	return psprintf("within %s%d %s", is_setting ? "lock_timeout of " : "",
 					milliseconds % 1000 == 0 ? milliseconds / 1000 : milliseconds, milliseconds % 1000 == 0 ? "s" : "ms");
 }

@@ -134,7 +134,7 @@ lock_try_any(const LockNames &names, Mode mode, Scope scope, int wanted,
 
 			CHECK_FOR_INTERRUPTS();
 			hash_search(seen, &names.locks[i].key.value, HASH_ENTER, &is_repeated);
-			if (is_repeated || !lock_try(LockRequest{names.locks[i], mode, scope}, Timeout::immediate()))
+			if (is_repeated || !lock_try(LockRequest{names.locks[i], mode, scope}, Timeout{0}))
 				continue;
 			taken[taken_count] = names.locks[i];
 			taken_count = taken_count + 1;

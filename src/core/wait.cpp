@@ -88,8 +88,8 @@ effective_lock_timeout(Timeout timeout) noexcept
 	if (timeout.is_forever())
 		return LockTimeout;
 	if (LockTimeout > 0)
-		return Min(LockTimeout, timeout.milliseconds());
-	return timeout.milliseconds();
+		return Min(LockTimeout, timeout.milliseconds);
+	return timeout.milliseconds;
 }
 
 /* Wait for it; what was pending when it was granted ends the wait too. */
@@ -226,7 +226,7 @@ wait_for_lock(Attempt *attempt, int milliseconds, ErrorData **error)
 static Outcome
 outcome_of_timeout(Timeout timeout) noexcept
 {
-	if (timeout.is_forever() || effective_lock_timeout(timeout) < timeout.milliseconds())
+	if (timeout.is_forever() || effective_lock_timeout(timeout) < timeout.milliseconds)
 		return Outcome::lock_timeout;
 	return Outcome::timeout;
 }

@@ -33,7 +33,27 @@ struct LockCounts
 };
 
 /* May ereport (out of memory), changing nothing. */
-LockCounts	lock_counts(const LOCKTAG &tag, Mode mode);
+inline LockCounts
+lock_counts(const LOCKTAG &tag, Mode mode)
+{
+	LockCounts	counts = {};
+	LOCKMODE	lockmode = lockmode_of(mode);
+	LOCALLOCK  *local = nullptr;
+
+	if (!is_held_by_me(tag, mode))
+		return counts;
+
+	/*
+	 * The session's local lock table is not open to extensions, but taking the lock
+	 * once more returns its entry, and only counts up a mode that is held already.
+	 */
+	compat::lock_acquire_extended(&tag, lockmode, &local);
+	for (int i = 0; i < local->numLockOwners; i++)
+		(local->lockOwners[i].owner == nullptr ? counts.session : counts.transaction) += local->lockOwners[i].nLocks;
+	counts.session--;
+	LockRelease(&tag, lockmode, true);
+	return counts;
+}
 
 /* Take a lock, waiting for it unless dont_wait. */
 inline LockAcquireResult

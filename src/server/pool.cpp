@@ -20,25 +20,27 @@ read_list()
 	return unless_lock_table_is_full([]() { read_shared_memory(); });
 }
 
-/* The estimate for this size, whose small_table_bias is not known yet.  The last one is kept, since it is often asked for again. */
-static PoolEnd
-end_of(PoolSize size, int64 more_holders)
+/* The estimate for this size and use.  The last one is kept, since it is often asked for again. */
+static PoolCapacity
+capacity_of(const PoolSize &size, const PoolUse &use)
 {
-	static PoolEnd known_end;
-	static PoolSize known_size = {-1, {-1, 0, 0}, 0};
+	static PoolSize known_size = {-1, {-1, 0, 0}};
 	static int64 known_more_holders;
+	static PoolUse known_end;
+	static int64 small_table_bias;
+	int64		more_holders = Max(use.holders - use.locks, 0);
 	int64		first_spare = pool_first_spare(size.growth);
+	int64		headroom;
 
-	/* The bias of a small pool takes long to compute, and does not change while the pool grows. */
-	size.small_table_bias = first_spare == pool_first_spare(known_size.growth) ? known_size.small_table_bias
-		: pool_small_table_bias(size.guaranteed, first_spare);
+	/* This takes long to compute, and does not change while the pool grows. */
+	if (first_spare != pool_first_spare(known_size.growth))
+		small_table_bias = pool_small_table_bias(size.guaranteed, first_spare);
 	if (memcmp(&size, &known_size, sizeof(size)) != 0 || more_holders != known_more_holders)
-	{
 		known_end = pool_end(size, more_holders);
-		known_size = size;
-		known_more_holders = more_holders;
-	}
-	return known_end;
+	known_size = size;
+	known_more_holders = more_holders;
+	headroom = Max(known_end.locks + small_table_bias - use.locks, 0);
+	return PoolCapacity{headroom, use.locks + headroom, Max(known_end.holders, use.holders + headroom)};
 }
 
 PoolState
@@ -79,7 +81,7 @@ read_pool(bool by_counting)
 		*growth = pool_least_growth(state.size.guaranteed, growth->spare, state.use);
 		state.is_exact = false;
 	}
-	state.capacity = pool_capacity(end_of(state.size, Max(state.use.holders - state.use.locks, 0)), state.use);
+	state.capacity = capacity_of(state.size, state.use);
 	return state;
 }
 

@@ -74,31 +74,29 @@ struct ListedPiece
 	Size		size;
 };
 
-struct List
-{
-	ListedPiece *pieces;
-	int			count;
-};
-
 static Map map;
 static Count counted;
 
 /* ---- pg_shmem_allocations ---- */
 
-/*
- * Call the function behind pg_shmem_allocations.  Not every role may call it in SQL,
- * but what we show of its result is not secret.
- */
-static List
-read_list()
+void
+read_shared_memory()
 {
 	LOCAL_FCINFO(fcinfo, 0);
 	FmgrInfo	function;
 	ExprContext *context = CreateStandaloneExprContext();
 	ReturnSetInfo rows = {};
 	TupleTableSlot *row;
-	List		list = {};
+	ListedPiece *pieces;
+	int			count = 0;
+	ListedPiece unused = {};
+	ListedPiece processes = {};
+	ListedPiece last = {};
 
+	/*
+	 * Call the function behind pg_shmem_allocations.  Not every role may call it in SQL,
+	 * but what we show of its result is not secret.
+	 */
 	fmgr_info(F_PG_GET_SHMEM_ALLOCATIONS, &function);
 	rows.type = T_ReturnSetInfo;
 	rows.econtext = context;
@@ -106,44 +104,27 @@ read_list()
 	InitFunctionCallInfoData(*fcinfo, &function, 0, InvalidOid, nullptr, reinterpret_cast<Node *>(&rows));
 	FunctionCallInvoke(fcinfo);
 
-	list.pieces = static_cast<ListedPiece *>(palloc(sizeof(ListedPiece) * tuplestore_tuple_count(rows.setResult)));
+	pieces = static_cast<ListedPiece *>(palloc(sizeof(ListedPiece) * tuplestore_tuple_count(rows.setResult)));
 	row = MakeSingleTupleTableSlot(rows.setDesc, &TTSOpsMinimalTuple);
 	while (tuplestore_gettupleslot(rows.setResult, true, false, row))
 	{
-		ListedPiece *piece = &list.pieces[list.count++];
+		ListedPiece piece;
 
 		slot_getallattrs(row);
-		piece->name = row->tts_isnull[0] ? nullptr : TextDatumGetCString(row->tts_values[0]);
-		piece->offset = row->tts_isnull[1] ? 0 : static_cast<Size>(DatumGetInt64(row->tts_values[1]));
-		piece->size = static_cast<Size>(DatumGetInt64(row->tts_values[2]));
+		piece.name = row->tts_isnull[0] ? nullptr : TextDatumGetCString(row->tts_values[0]);
+		piece.offset = row->tts_isnull[1] ? 0 : static_cast<Size>(DatumGetInt64(row->tts_values[1]));
+		piece.size = static_cast<Size>(DatumGetInt64(row->tts_values[2]));
+		if (piece.name == nullptr)
+			unused = piece;
+		else if (strcmp(piece.name, "Proc Header") == 0)
+			processes = piece;
+		else if (strcmp(piece.name, LAST_OF_SERVER) == 0)
+			last = piece;
+		pieces[count++] = piece;
 	}
 	ExecDropSingleTupleTableSlot(row);
 	tuplestore_end(rows.setResult);
 	FreeExprContext(context, true);
-	return list;
-}
-
-/* The piece of this name, or the free memory if name is null.  Its size is 0 if there is none. */
-static ListedPiece
-find_piece(const List &list, const char *name)
-{
-	for (int i = 0; i < list.count; i++)
-	{
-		const ListedPiece &piece = list.pieces[i];
-
-		if (name == nullptr ? piece.name == nullptr : piece.name != nullptr && strcmp(piece.name, name) == 0)
-			return piece;
-	}
-	return ListedPiece{};
-}
-
-void
-read_shared_memory()
-{
-	List		list = read_list();
-	ListedPiece last = find_piece(list, LAST_OF_SERVER);
-	ListedPiece processes = find_piece(list, "Proc Header");
-	ListedPiece unused = find_piece(list, nullptr);
 
 	map.listed_free = unused.size;
 	if (map.segment != nullptr || last.size == 0 || processes.size == 0)
@@ -158,9 +139,9 @@ read_shared_memory()
 
 	map.segment = segment;
 	map.start = CACHELINEALIGN(last.offset + last.size);
-	for (int i = 0; i < list.count && map.piece_count < MAX_PIECES; i++)
+	for (int i = 0; i < count && map.piece_count < MAX_PIECES; i++)
 	{
-		const ListedPiece &piece = list.pieces[i];
+		const ListedPiece &piece = pieces[i];
 
 		if (piece.name != nullptr && piece.offset > last.offset)
 			map.pieces[map.piece_count++] = Piece{piece.offset, CACHELINEALIGN(piece.offset + piece.size)};

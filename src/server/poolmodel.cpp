@@ -195,7 +195,7 @@ pool_small_table_bias(int64 guaranteed, int64 first_spare)
 {
 	PoolGrowth	start = {first_spare, 0, 0};
 	Tables		tables = tables_of(guaranteed, start);
-	int64		average = pool_end(PoolSize{guaranteed, start, 0}, 0).locks;
+	int64		average = pool_end(PoolSize{guaranteed, start}, 0).locks;
 	int64		filled[SIMULATIONS];
 	pg_prng_state random;
 
@@ -218,13 +218,13 @@ pool_small_table_bias(int64 guaranteed, int64 first_spare)
 	return Max(filled[0] - tables.holders.chunk_entries, guaranteed) - average;
 }
 
-PoolEnd
+PoolUse
 pool_end(const PoolSize &size, int64 more_holders) noexcept
 {
 	Tables		tables = tables_of(size.guaranteed, size.growth);
 	Table	   &locks = tables.locks;
 	Table	   &holders = tables.holders;
-	PoolEnd		end = {locks.first_entries, holders.first_entries};
+	PoolUse		end = {locks.first_entries, holders.first_entries};
 
 	if (compat::lock_tables_grow)
 	{
@@ -252,16 +252,8 @@ pool_end(const PoolSize &size, int64 more_holders) noexcept
 		end.locks += static_cast<int64>((locks.grown + for_locks) * locks.chunk_entries);
 		end.holders += static_cast<int64>((holders.grown + for_holders) * holders.chunk_entries);
 	}
-	end.locks = Max(Min(end.locks, end.holders - more_holders) + size.small_table_bias, 0);
+	end.locks = Min(end.locks, end.holders - more_holders);
 	return end;
-}
-
-PoolCapacity
-pool_capacity(const PoolEnd &end, const PoolUse &use) noexcept
-{
-	int64		headroom = Max(end.locks - use.locks, 0);
-
-	return PoolCapacity{headroom, use.locks + headroom, Max(end.holders, use.holders + headroom)};
 }
 
 double

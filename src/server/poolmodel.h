@@ -39,7 +39,6 @@ struct PoolSize
 {
 	int64		guaranteed;		/* locks, by the server's formula; twice as many holders */
 	PoolGrowth	growth;
-	int64		small_table_bias;	/* pool_small_table_bias() */
 };
 
 /* Bytes that the tables had to grow into when the server started. */
@@ -67,17 +66,11 @@ struct PoolCapacity
 	int64		holders;		/* entries that the second table will have when the pool is full */
 };
 
-/* The entries that both tables will have when the pool is full. */
-using PoolEnd = PoolUse;
-
 /*
- * Estimate it for a pool of this size with more_holders more holders than locks.
- * Takes about 10 us for any size.
+ * The entries that will be in use when the pool is full, if it has more_holders more
+ * holders than locks: the average estimate.  Takes about 10 us for any size.
  */
-PoolEnd		pool_end(const PoolSize &size, int64 more_holders) noexcept;
-
-/* The same seen from the present use. */
-PoolCapacity pool_capacity(const PoolEnd &end, const PoolUse &use) noexcept;
+PoolUse		pool_end(const PoolSize &size, int64 more_holders) noexcept;
 
 /* How full the fuller one of the tables is, in percent. */
 double		pool_percent_used(const PoolCapacity &capacity, const PoolUse &use) noexcept;

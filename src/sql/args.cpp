@@ -109,7 +109,7 @@ Timeout
 timeout_argument(FunctionCallInfo fcinfo, int arg)
 {
 	if (PG_ARGISNULL(arg))
-		return Timeout::forever();
+		return Timeout{-1};
 
 	int64		milliseconds = interval_in_milliseconds(PG_GETARG_INTERVAL_P(arg));
 
@@ -123,7 +123,7 @@ timeout_argument(FunctionCallInfo fcinfo, int arg)
 				 errmsg("timeout is out of range"),
 				 errdetail("A timeout can be at most %d milliseconds.", PG_INT32_MAX),
 				 errhint("To wait without a limit, pass NULL.")));
-	return Timeout::of(static_cast<int>(milliseconds));
+	return Timeout{static_cast<int>(milliseconds)};
 }
 
 LockName
