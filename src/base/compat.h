@@ -122,16 +122,13 @@ register_lwlock_tranche(int tranche, const char *name)
 #endif
 }
 
+/* 17 brought a registry of named shared memory.  Before, memory has to be reserved, or to be left over. */
+constexpr bool shared_struct_can_be_reserved = PG_VERSION_NUM < 170000;
+
 /*
- * A piece of shared memory by name, made by make(place) if this is the first to
- * ask; the same place in all sessions' eyes, and there until the server restarts.
- * 17 brought a registry for this, 19 an argument to its callback; before, there
- * is the memory that the server has to spare.  May ereport.
+ * A piece of shared memory by name, which stays until the server restarts.  make(place)
+ * initializes it in the session that asks first.  19 added an argument to the callback.
  */
-#if PG_VERSION_NUM >= 170000
-
-constexpr bool shared_struct_can_be_reserved = false;
-
 inline void *
 shared_struct(const char *name, size_t size, void (*make) (void *))
 {
@@ -143,38 +140,25 @@ shared_struct(const char *name, size_t size, void (*make) (void *))
 								  reinterpret_cast<void (*) (void *)>(argument)(place);
 							  },
 							  &found, reinterpret_cast<void *>(make));
-#else
+#elif PG_VERSION_NUM >= 170000
 	return GetNamedDSMSegment(name, size, make, &found);
-#endif
-}
-
-inline void
-reserve_shared_struct(const char *, size_t, void (*) (void *))
-{
-}
-
 #else
-
-constexpr bool shared_struct_can_be_reserved = true;
-
-inline void *
-shared_struct(const char *name, size_t size, void (*make) (void *))
-{
-	bool		found;
-	void	   *place;
-
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	place = ShmemInitStruct(name, size, &found);
+
+	void	   *place = ShmemInitStruct(name, size, &found);
+
 	if (!found)
 		make(place);
 	LWLockRelease(AddinShmemInitLock);
 	return place;
+#endif
 }
 
 /* When preloading: have the memory set aside, and make it before it can be used up. */
 inline void
 reserve_shared_struct(const char *name, size_t size, void (*make) (void *))
 {
+#if PG_VERSION_NUM < 170000
 	static struct
 	{
 		const char *name;
@@ -198,9 +182,8 @@ reserve_shared_struct(const char *name, size_t size, void (*make) (void *))
 			reserved.previous_startup();
 		shared_struct(reserved.name, reserved.size, reserved.make);
 	};
-}
-
 #endif
+}
 
 /* Up to 18 the lock tables begin with half of their entries and grow into spare memory. */
 constexpr bool lock_tables_grow = PG_VERSION_NUM < 190000;

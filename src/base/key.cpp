@@ -44,7 +44,11 @@ digest(std::initializer_list<std::string_view> parts)
 	bool		succeeded = pg_cryptohash_init(context) == 0;
 
 	for (std::string_view part : parts)
-		succeeded = succeeded && pg_cryptohash_update(context, reinterpret_cast<const uint8 *>(part.data()), part.size()) == 0;
+	{
+		auto	   *bytes = reinterpret_cast<const uint8 *>(part.data());
+
+		succeeded = succeeded && pg_cryptohash_update(context, bytes, part.size()) == 0;
+	}
 	if (!succeeded || pg_cryptohash_final(context, sha256, sizeof(sha256)) != 0)
 		elog(ERROR, "could not compute SHA-256: %s", pg_cryptohash_error(context));
 	memcpy(&first, sha256, sizeof(first));

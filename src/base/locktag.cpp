@@ -31,7 +31,7 @@ kind_name(Kind kind) noexcept
 {
 	static const char *const names[] = {"lock", "lock", "semaphore", "queue", "foreign"};
 
-	return names[static_cast<int>(kind)];
+	return names[index_of(kind)];
 }
 
 LOCKTAG

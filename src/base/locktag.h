@@ -56,16 +56,12 @@ enum class Scope
 
 constexpr Mode ALL_MODES[] = {Mode::exclusive, Mode::shared};
 
+/* The number of a mode, a scope or another enumerator, from 0. */
+template <typename Enum>
 constexpr int
-index_of(Mode mode) noexcept
+index_of(Enum enumerator) noexcept
 {
-	return static_cast<int>(mode);
-}
-
-constexpr int
-index_of(Scope scope) noexcept
-{
-	return static_cast<int>(scope);
+	return static_cast<int>(enumerator);
 }
 
 /* The lock manager's mode for our mode. */
@@ -82,10 +78,7 @@ mode_name(Mode mode) noexcept
 	return mode == Mode::exclusive ? "exclusive" : "shared";
 }
 
-/*
- * The same for a mode of the lock manager.  Advisory locks of other programs can
- * have any mode; modes that we do not use are shown by the server's name.
- */
+/* The same for a mode of the lock manager; modes that we do not use are shown by the server's name. */
 const char *lockmode_name(LOCKMODE lockmode) noexcept;
 
 constexpr const char *

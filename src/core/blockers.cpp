@@ -1,6 +1,6 @@
 /*
  * core/blockers.cpp
- *		Who is in the way of a lock or a slot, for error messages; and how to end such a session.
+ *		Which sessions block a lock or a slot, for error messages; and how to end such a session.
  */
 #include "base/pg.h"
 
@@ -68,7 +68,8 @@ Blockers
 find_blockers(const LockRequest &request)
 {
 	bool		is_for_slot = request.is_for_slot();
-	LockEntries found = is_for_slot ? read_semaphore(MyDatabaseId, request.name.key, request.slots) : read_lock(request.tag());
+	LockEntries found = is_for_slot
+		? read_semaphore(MyDatabaseId, request.name.key, request.slots) : read_lock(request.tag());
 	Backends	backends;
 	Blockers	blockers = {};
 	StringInfoData out;
@@ -115,7 +116,7 @@ find_blockers(const LockRequest &request)
 	return blockers;
 }
 
-/* Raise an error unless the current user may terminate sessions of this role, by the rules of pg_terminate_backend(). */
+/* Raise an error unless pg_terminate_backend() would let the current user terminate sessions of this role. */
 static void
 check_may_terminate(Oid role)
 {
@@ -145,7 +146,7 @@ wait_for_end(int pid, Timeout timeout)
 	while (kill(pid, 0) == 0)
 	{
 		Timeout		left = deadline.remaining();
-		int			pause = POLL_MS;
+		int			pause = left.is_forever() ? POLL_MS : Min(POLL_MS, left.milliseconds);
 
 		if (left.is_immediate())
 		{
@@ -156,8 +157,7 @@ wait_for_end(int pid, Timeout timeout)
 								   pid, timeout.milliseconds)));
 			return false;
 		}
-		if (!left.is_forever())
-			pause = Min(pause, left.milliseconds);
+
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, pause,
 						 WAIT_EVENT_BACKEND_TERMINATION);
 		ResetLatch(MyLatch);

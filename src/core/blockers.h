@@ -1,6 +1,6 @@
 /*
  * core/blockers.h
- *		Who is in the way of a lock or a slot, for error messages; and how to end such a session.
+ *		Which sessions block a lock or a slot, for error messages; and how to end such a session.
  */
 #pragma once
 
@@ -11,15 +11,15 @@ namespace advisory
 
 struct Blockers
 {
-	char	   *description;	/* null if nobody is in the way any more */
+	char	   *description;	/* null if nobody blocks it any more */
 	int			holder_pid;		/* a session that holds the lock; 0 if none does */
 	char	   *holder_gid;		/* a prepared transaction that does; null if none does */
 };
 
 /*
- * Who keeps this session from having what it asked for, a sentence each: those that hold
- * a conflicting mode or a slot, and those that wait for one.  State and times only of
- * sessions that the current user may see.
+ * The sessions that block this request, a sentence each: those that hold a conflicting mode
+ * or a slot, and those that wait for one.  State and times only of sessions that the current
+ * user may see.
  */
 Blockers	find_blockers(const LockRequest &request);
 

@@ -60,13 +60,14 @@ const PassingLock *passing_locks = nullptr;
 static bool
 outlives_error(const LockEntry &entry)
 {
+	Mode		mode = entry.lockmode == ExclusiveLock ? Mode::exclusive : Mode::shared;
 	int64		passing_count = 0;
 
-	if (entry.lockmode != ExclusiveLock && entry.lockmode != ShareLock)
+	if (entry.lockmode != lockmode_of(mode))
 		return false;
 	for (const PassingLock *passing = passing_locks; passing != nullptr; passing = passing->outer)
 		passing_count += same_tag(passing->tag, entry.tag);
-	return lock_counts(entry.tag, entry.lockmode == ExclusiveLock ? Mode::exclusive : Mode::shared).session > passing_count;
+	return lock_counts(entry.tag, mode).session > passing_count;
 }
 
 /* A deadlock's victim keeps its session-level locks, however taken; say so. */
@@ -92,11 +93,13 @@ add_survivors_hint(ErrorData *error)
 	char	   *hint;
 
 	if (name == nullptr)
-		name = has_key(first.kind) ? psprintf(INT64_FORMAT, first.key.value) : psprintf("%d, %d", first.key1, first.key2);
+		name = has_key(first.kind)
+			? psprintf(INT64_FORMAT, first.key.value) : psprintf("%d, %d", first.key1, first.key2);
 	else if (first.kind == Kind::semaphore)
 		name = psprintf("%s, slot %d", name, first.slot);
 	if (count == 1)
-		hint = psprintf("This session still holds session-level advisory lock \"%s\", which an error does not release.", name);
+		hint = psprintf("This session still holds session-level advisory lock \"%s\", which an error does not release.",
+						name);
 	else
 		hint = psprintf("This session still holds %d session-level advisory locks, such as \"%s\", which an error does not release.",
 						count, name);
@@ -185,8 +188,9 @@ describe_limit(Outcome outcome, Timeout limit)
 	if (!is_setting && (limit.is_forever() || limit.is_immediate()))
 		return pstrdup("without waiting");
 	milliseconds = is_setting ? LockTimeout : limit.milliseconds;
-	return psprintf("within %s%d %s", is_setting ? "lock_timeout of " : "",
-					milliseconds % 1000 == 0 ? milliseconds / 1000 : milliseconds, milliseconds % 1000 == 0 ? "s" : "ms");
+	if (milliseconds % 1000 == 0)
+		return psprintf("within %s%d s", is_setting ? "lock_timeout of " : "", milliseconds / 1000);
+	return psprintf("within %s%d ms", is_setting ? "lock_timeout of " : "", milliseconds);
 }
 
 [[noreturn]] void

@@ -74,7 +74,7 @@ execute(const char *text, bool may_commit)
 	SPI_finish();
 }
 
-/* Run the statements, a list of RawStmt.  The lock is session-level here and would survive an error, so an error releases it. */
+/* Run the statements, a list of RawStmt.  An error releases the lock, since a session-level one would survive it. */
 static void
 run_command(const Job &job, List *statements, int slot)
 {

@@ -23,9 +23,8 @@ struct Job
  * ends: no other session may run its command before this one's effects are visible and
  * its deferred triggers have run.
  *
- * Returns true if the command ran.  If the lock is not free, raises 55P03, or gives a
- * NOTICE and returns false if the job skips.  If the command fails, releases the lock and
- * raises the command's error.
+ * If the lock is not free, raises 55P03, or gives a NOTICE and returns false if the job
+ * skips.  If the command fails, releases the lock and raises the command's error.
  */
 bool		run_job(const Job &job);
 

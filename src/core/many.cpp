@@ -12,13 +12,6 @@
 namespace advisory
 {
 
-/* The result of taking several locks. */
-struct TakenAll
-{
-	int			taken;			/* how many, from the front */
-	Outcome		outcome;		/* of the last that was asked for */
-};
-
 /* Release one session-level hold of each of these locks, which were just taken. */
 static void
 take_back(const LockName *locks, Mode mode, int taken)
@@ -52,11 +45,12 @@ in_key_order(const LockNames &names)
 }
 
 /*
- * Take the locks in their order: all of them or none.  If one cannot be obtained, an internal
- * subtransaction releases those that are transaction-level.
+ * Take the locks in their order: all of them or none.  Returns the outcome of the last one that
+ * was asked for, whose number is *last.  If it cannot be obtained, an internal subtransaction
+ * releases those that are transaction-level.
  */
-static TakenAll
-take_all(const LockNames &sorted, Mode mode, Scope scope, Timeout timeout)
+static Outcome
+take_all(const LockNames &sorted, Mode mode, Scope scope, Timeout timeout, int *last)
 {
 	MemoryContext callers_context = CurrentMemoryContext;
 	Deadline	deadline(timeout);
@@ -93,23 +87,27 @@ take_all(const LockNames &sorted, Mode mode, Scope scope, Timeout timeout)
 
 	if (outcome != Outcome::granted && scope == Scope::session)
 		take_back(sorted.locks, mode, taken);
-	return TakenAll{taken, outcome};
+	*last = taken;
+	return outcome;
 }
 
 bool
 lock_try_all(const LockNames &names, Mode mode, Scope scope, Timeout timeout)
 {
-	return take_all(in_key_order(names), mode, scope, timeout).outcome == Outcome::granted;
+	int			last;
+
+	return take_all(in_key_order(names), mode, scope, timeout, &last) == Outcome::granted;
 }
 
 void
 lock_must_all(const LockNames &names, Mode mode, Scope scope, Timeout timeout)
 {
 	LockNames	sorted = in_key_order(names);
-	TakenAll	result = take_all(sorted, mode, scope, timeout);
+	int			last;
+	Outcome		outcome = take_all(sorted, mode, scope, timeout, &last);
 
-	if (result.outcome != Outcome::granted)
-		raise_not_available(LockRequest{sorted.locks[result.taken], mode, scope}, result.outcome, timeout);
+	if (outcome != Outcome::granted)
+		raise_not_available(LockRequest{sorted.locks[last], mode, scope}, outcome, timeout);
 }
 
 void

@@ -43,7 +43,7 @@ check_pool_limit(const LockRequest &request)
 
 	until_look = pool.is_counted
 		? Max(Min(part, MOST_BETWEEN_COUNTS), LEAST_BETWEEN_COUNTS) : Min(part, MOST_BETWEEN_LOOKS);
-	if (pool_percent_used(pool.capacity, pool.use) <= limit ||
+	if (pool_percent_used(pool) <= limit ||
 		(!request.is_for_slot() && is_held_by_me(request.tag())))
 		return;
 
@@ -62,7 +62,7 @@ check_pool_limit(const LockRequest &request)
 			 errmsg("cannot take advisory lock \"%s\" because the server's lock table is nearly full", name),
 			 errdetail("The table is %.1f percent full (" INT64_FORMAT " of an estimated " INT64_FORMAT " locks), "
 					   "advisory_ext.pool_limit is %d; this session holds %d advisory locks, more than max_locks_per_transaction (%d).",
-					   pool_percent_used(pool.capacity, pool.use), pool.use.locks, pool.capacity.locks,
+					   pool_percent_used(pool), pool.use.locks, pool.capacity.locks,
 					   limit, held, max_locks_per_xact),
 			 errhint("Release locks, or take one lock for many things; "
 					 "for so many locks max_locks_per_transaction is to be raised, which needs a restart."),

@@ -31,7 +31,7 @@ public:
 	explicit Deadline(Timeout timeout) noexcept : timeout(timeout), start(GetCurrentTimestamp())
 	{
 	}
-	/* What is left of it, in whole milliseconds rounded up; never more than at the start, even if the clock is set back. */
+	/* What is left of it, in milliseconds rounded up; not more than at the start, even if the clock is set back. */
 	Timeout		remaining() const noexcept
 	{
 		if (timeout.is_forever())

@@ -21,6 +21,10 @@
 namespace advisory
 {
 
+/* As in dynahash.c, for partitioned tables. */
+static constexpr int MIN_CHUNK_BYTES = 256;
+static constexpr int MIN_CHUNK_ENTRIES = 32;
+
 /* How many of its last entries are checked to recognize a chunk. */
 static constexpr int CHECKED_ENTRIES = 4;
 
@@ -150,6 +154,21 @@ read_shared_memory()
 
 /* ---- Chunks ---- */
 
+/* A chunk has the smallest power of two of bytes that holds MIN_CHUNK_ENTRIES (choose_nelem_alloc). */
+PoolChunk
+pool_chunk(Size entry_size) noexcept
+{
+	Size		element = MAXALIGN(sizeof(HASHELEMENT)) + MAXALIGN(entry_size);
+	Size		bytes = MIN_CHUNK_BYTES;
+
+	while (bytes / element < MIN_CHUNK_ENTRIES)
+		bytes *= 2;
+
+	int			entries = static_cast<int>(bytes / element);
+
+	return PoolChunk{entries, element, CACHELINEALIGN(entries * element)};
+}
+
 /* Can this be an entry of the first table that was used once? */
 static bool
 is_lock(const HASHELEMENT *entry, const void *key) noexcept
@@ -212,8 +231,8 @@ piece_at(Size at) noexcept
 static Size
 find_start(Size end)
 {
-	const PoolChunk lock_chunk = pool_lock_chunk();
-	const PoolChunk holder_chunk = pool_holder_chunk();
+	const PoolChunk lock_chunk = pool_chunk(sizeof(LOCK));
+	const PoolChunk holder_chunk = pool_chunk(sizeof(PROCLOCK));
 	Size		at = end;
 	Size		searched = 0;
 
@@ -240,8 +259,8 @@ find_start(Size end)
 static void
 count_chunks(Size end)
 {
-	const PoolChunk lock_chunk = pool_lock_chunk();
-	const PoolChunk holder_chunk = pool_holder_chunk();
+	const PoolChunk lock_chunk = pool_chunk(sizeof(LOCK));
+	const PoolChunk holder_chunk = pool_chunk(sizeof(PROCLOCK));
 
 	while (counted.settled < end)
 	{

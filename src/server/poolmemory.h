@@ -11,10 +11,27 @@
  */
 #pragma once
 
-#include "server/poolmodel.h"
-
 namespace advisory
 {
+
+/* By how much the tables have grown since the server started. */
+struct PoolGrowth
+{
+	int64		spare;			/* bytes left to grow into; 0 if the tables do not grow */
+	int64		lock_chunks;
+	int64		holder_chunks;
+};
+
+/* How a table grows. */
+struct PoolChunk
+{
+	int			entries;
+	Size		entry_bytes;
+	Size		bytes;			/* of memory */
+};
+
+/* For a table with entries of this size: LOCK or PROCLOCK. */
+PoolChunk	pool_chunk(Size entry_size) noexcept;
 
 /*
  * Read the server's list of shared memory, which read_pool_growth() needs.  Reads

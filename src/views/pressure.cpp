@@ -53,7 +53,7 @@ recommended_setting(const PoolState &pool, double percent_used) noexcept
 
 	if (percent_used < limit)
 		return max_locks_per_xact;
-	return static_cast<int32>((pool_guaranteed_for(pool.size, pool.capacity, pool.use, limit) + processes - 1) / processes);
+	return static_cast<int32>((pool_guaranteed_for(pool, limit) + processes - 1) / processes);
 }
 
 /* Add the row of advisory.pressure.  If by_counting, the use is counted lock by lock. */
@@ -62,7 +62,7 @@ show_pressure(ReturnSetInfo *result, bool by_counting)
 {
 	PoolState	pool = read_pool(by_counting);
 	int64		guaranteed = pool.size.guaranteed;
-	double		percent_used = rounded(pool_percent_used(pool.capacity, pool.use));
+	double		percent_used = rounded(pool_percent_used(pool));
 	double		of_guaranteed = Max(percent_of(pool.use.locks, guaranteed), percent_of(pool.use.holders, 2 * guaranteed));
 	Row			row;
 
