@@ -4,8 +4,6 @@
  */
 #include "base/pg.h"
 
-#include <initializer_list>
-
 #include "base/encoding.h"
 #include "base/key.h"
 
@@ -33,7 +31,7 @@ make_context()
 }
 
 static Key
-digest(std::initializer_list<std::string_view> parts)
+digest(std::string_view text)
 {
 	uint8		sha256[PG_SHA256_DIGEST_LENGTH];
 	uint64		first;
@@ -41,15 +39,9 @@ digest(std::initializer_list<std::string_view> parts)
 	if (context == nullptr)
 		make_context();
 
-	bool		succeeded = pg_cryptohash_init(context) == 0;
-
-	for (std::string_view part : parts)
-	{
-		auto	   *bytes = reinterpret_cast<const uint8 *>(part.data());
-
-		succeeded = succeeded && pg_cryptohash_update(context, bytes, part.size()) == 0;
-	}
-	if (!succeeded || pg_cryptohash_final(context, sha256, sizeof(sha256)) != 0)
+	if (pg_cryptohash_init(context) != 0 ||
+		pg_cryptohash_update(context, reinterpret_cast<const uint8 *>(text.data()), text.size()) != 0 ||
+		pg_cryptohash_final(context, sha256, sizeof(sha256)) != 0)
 		elog(ERROR, "could not compute SHA-256: %s", pg_cryptohash_error(context));
 	memcpy(&first, sha256, sizeof(first));
 	return Key{static_cast<int64>(pg_ntoh64(first))};
@@ -58,13 +50,25 @@ digest(std::initializer_list<std::string_view> parts)
 Key
 key_of(std::string_view name)
 {
-	return digest({to_utf8(name)});
+	return digest(to_utf8(name));
 }
 
 Key
 key_of(std::string_view ns, std::string_view name)
 {
-	return digest({to_utf8(ns), std::string_view("\0", 1), to_utf8(name)});
+	std::string_view utf8_ns = to_utf8(ns);
+	std::string_view utf8_name = to_utf8(name);
+	size_t		length = utf8_ns.size() + 1 + utf8_name.size();
+	auto	   *joined = static_cast<char *>(palloc(length));
+
+	memcpy(joined, utf8_ns.data(), utf8_ns.size());
+	joined[utf8_ns.size()] = '\0';
+	memcpy(joined + utf8_ns.size() + 1, utf8_name.data(), utf8_name.size());
+
+	Key			key = digest(std::string_view(joined, length));
+
+	pfree(joined);
+	return key;
 }
 
 }								/* namespace advisory */
