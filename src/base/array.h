@@ -2,8 +2,7 @@
  * base/array.h
  *		An array that grows, of what can be copied byte by byte.
  */
-#ifndef ADVISORY_EXT_BASE_ARRAY_H
-#define ADVISORY_EXT_BASE_ARRAY_H
+#pragma once
 
 namespace advisory
 {
@@ -16,14 +15,10 @@ public:
 	/* Where it was added.  May ereport (out of memory). */
 	int			add(const T &item)
 	{
+		if (items == nullptr)
+			items = static_cast<T *>(palloc(sizeof(T) * (capacity = 16)));
 		if (count == capacity)
-		{
-			capacity = Max(2 * capacity, 16);
-
-			Size		bytes = sizeof(T) * capacity;
-
-			items = static_cast<T *>(items == nullptr ? palloc(bytes) : repalloc_huge(items, bytes));
-		}
+			items = static_cast<T *>(repalloc_huge(items, sizeof(T) * (capacity *= 2)));
 		items[count] = item;
 		return count++;
 	}
@@ -48,5 +43,3 @@ private:
 };
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_BASE_ARRAY_H */

@@ -4,8 +4,7 @@
  *
  * Each shim has the newest server's signature, and says what changed when.
  */
-#ifndef ADVISORY_EXT_BASE_COMPAT_H
-#define ADVISORY_EXT_BASE_COMPAT_H
+#pragma once
 
 #if PG_VERSION_NUM < 150000
 #error "advisory_ext needs PostgreSQL 15 or later"
@@ -55,18 +54,14 @@ has_fast_path_locks()
 	return found;
 }
 
-/* 18 added logLockFailure. */
+/* Take a session-level lock without waiting, and get its local entry.  18 added logLockFailure. */
 inline LockAcquireResult
-lock_acquire_extended(const LOCKTAG *tag, LOCKMODE lockmode, bool session_lock,
-					  bool dont_wait, bool report_memory_error,
-					  LOCALLOCK **locallock)
+lock_acquire_extended(const LOCKTAG *tag, LOCKMODE lockmode, LOCALLOCK **locallock)
 {
 #if PG_VERSION_NUM >= 180000
-	return LockAcquireExtended(tag, lockmode, session_lock, dont_wait,
-							   report_memory_error, locallock, false);
+	return LockAcquireExtended(tag, lockmode, true, true, true, locallock, false);
 #else
-	return LockAcquireExtended(tag, lockmode, session_lock, dont_wait,
-							   report_memory_error, locallock);
+	return LockAcquireExtended(tag, lockmode, true, true, true, locallock);
 #endif
 }
 
@@ -127,16 +122,13 @@ register_lwlock_tranche(int tranche, const char *name)
 #endif
 }
 
+/* 17 brought a registry of named shared memory.  Before, memory has to be reserved, or to be left over. */
+constexpr bool shared_struct_can_be_reserved = PG_VERSION_NUM < 170000;
+
 /*
- * A piece of shared memory by name, made by make(place) if this is the first to
- * ask; the same place in all sessions' eyes, and there until the server restarts.
- * 17 brought a registry for this, 19 an argument to its callback; before, there
- * is the memory that the server has to spare.  May ereport.
+ * A piece of shared memory by name, which stays until the server restarts.  make(place)
+ * initializes it in the session that asks first.  19 added an argument to the callback.
  */
-#if PG_VERSION_NUM >= 170000
-
-constexpr bool shared_struct_can_be_reserved = false;
-
 inline void *
 shared_struct(const char *name, size_t size, void (*make) (void *))
 {
@@ -148,67 +140,50 @@ shared_struct(const char *name, size_t size, void (*make) (void *))
 								  reinterpret_cast<void (*) (void *)>(argument)(place);
 							  },
 							  &found, reinterpret_cast<void *>(make));
-#else
+#elif PG_VERSION_NUM >= 170000
 	return GetNamedDSMSegment(name, size, make, &found);
-#endif
-}
-
-inline void
-reserve_shared_struct(const char *, size_t, void (*) (void *))
-{
-}
-
 #else
-
-constexpr bool shared_struct_can_be_reserved = true;
-
-inline void *
-shared_struct(const char *name, size_t size, void (*make) (void *))
-{
-	bool		found;
-	void	   *place;
-
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	place = ShmemInitStruct(name, size, &found);
+
+	void	   *place = ShmemInitStruct(name, size, &found);
+
 	if (!found)
 		make(place);
 	LWLockRelease(AddinShmemInitLock);
 	return place;
+#endif
 }
 
-/* What the hooks of a preloaded library need to know. */
-struct ReservedStruct
-{
-	const char *name;
-	size_t		size;
-	void		(*make) (void *);
-	shmem_request_hook_type previous_request;
-	shmem_startup_hook_type previous_startup;
-};
-
-inline ReservedStruct reserved_struct;
-
-/* When preloading: have the memory set aside, and make it before anybody else can use it up. */
+/* When preloading: have the memory set aside, and make it before it can be used up. */
 inline void
 reserve_shared_struct(const char *name, size_t size, void (*make) (void *))
 {
+#if PG_VERSION_NUM < 170000
+	static struct
+	{
+		const char *name;
+		size_t		size;
+		void		(*make) (void *);
+		shmem_request_hook_type previous_request;
+		shmem_startup_hook_type previous_startup;
+	}			reserved;
+
 	if (!process_shared_preload_libraries_in_progress)
 		return;
 
-	reserved_struct = ReservedStruct{name, size, make, shmem_request_hook, shmem_startup_hook};
+	reserved = {name, size, make, shmem_request_hook, shmem_startup_hook};
 	shmem_request_hook = []() {
-		if (reserved_struct.previous_request != nullptr)
-			reserved_struct.previous_request();
-		RequestAddinShmemSpace(CACHELINEALIGN(reserved_struct.size));
+		if (reserved.previous_request != nullptr)
+			reserved.previous_request();
+		RequestAddinShmemSpace(CACHELINEALIGN(reserved.size));
 	};
 	shmem_startup_hook = []() {
-		if (reserved_struct.previous_startup != nullptr)
-			reserved_struct.previous_startup();
-		shared_struct(reserved_struct.name, reserved_struct.size, reserved_struct.make);
+		if (reserved.previous_startup != nullptr)
+			reserved.previous_startup();
+		shared_struct(reserved.name, reserved.size, reserved.make);
 	};
-}
-
 #endif
+}
 
 /* Up to 18 the lock tables begin with half of their entries and grow into spare memory. */
 constexpr bool lock_tables_grow = PG_VERSION_NUM < 190000;
@@ -240,16 +215,9 @@ attach_shared_table(const char *name, HASHCTL *control, int64 entries, int flags
 
 /*
  * For hash tables in shared memory whose keys users choose: the argument that is given to
- * dshash_create() and dshash_attach() must point to a random seed.
+ * dshash_create() and dshash_attach() must point to a random seed.  17 added the function
+ * that copies a key.
  */
-inline dshash_hash
-seeded_hash(const void *key, size_t size, void *seed)
-{
-	return static_cast<dshash_hash>(hash_bytes_extended(static_cast<const unsigned char *>(key), static_cast<int>(size),
-														*static_cast<uint64 *>(seed)));
-}
-
-/* 17 added the function that copies a key. */
 inline dshash_parameters
 hash_parameters(size_t key_size, size_t entry_size, int tranche)
 {
@@ -258,7 +226,10 @@ hash_parameters(size_t key_size, size_t entry_size, int tranche)
 	parameters.key_size = key_size;
 	parameters.entry_size = entry_size;
 	parameters.compare_function = dshash_memcmp;
-	parameters.hash_function = seeded_hash;
+	parameters.hash_function = [](const void *key, size_t size, void *seed) {
+		return static_cast<dshash_hash>(hash_bytes_extended(static_cast<const unsigned char *>(key),
+															static_cast<int>(size), *static_cast<uint64 *>(seed)));
+	};
 #if PG_VERSION_NUM >= 170000
 	parameters.copy_function = dshash_memcpy;
 #endif
@@ -291,15 +262,22 @@ using ListHead = SHM_QUEUE;
 using ListNode = SHM_QUEUE;
 #endif
 
-/* Has the list no objects? */
-inline bool
-is_empty(const ListHead *list) noexcept
+/* The node behind the last one and before the first one. */
+inline ListNode *
+end_of_list(ListHead *list) noexcept
 {
 #if PG_VERSION_NUM >= 160000
-	const ListNode *end = &list->head;
+	return &list->head;
 #else
-	const ListNode *end = list;
+	return list;
 #endif
+}
+
+/* Has the list no objects? */
+inline bool
+is_empty(ListHead *list) noexcept
+{
+	ListNode   *end = end_of_list(list);
 
 	return end->next == nullptr || end->next == end;
 }
@@ -314,11 +292,7 @@ template <typename Object, typename Visit>
 inline void
 walk_list(ListHead *list, size_t offset, Visit visit, ListNode *ListNode::*link = &ListNode::next)
 {
-#if PG_VERSION_NUM >= 160000
-	ListNode   *end = &list->head;
-#else
-	ListNode   *end = list;
-#endif
+	ListNode   *end = end_of_list(list);
 
 	/* A dlist that was only zeroed has no head to come back to. */
 	if (end->*link == nullptr)
@@ -357,5 +331,3 @@ walk_proclocks(LOCK *lock, Visit visit)
 
 }								/* namespace compat */
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_BASE_COMPAT_H */

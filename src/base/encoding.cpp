@@ -19,36 +19,6 @@ to_utf8(std::string_view text)
 	return std::string_view(converted, strlen(converted));
 }
 
-/* Append one UTF-8 character as an escape.  Returns its number of bytes. */
-static int
-append_escaped(StringInfo out, const char *utf8)
-{
-	auto	   *bytes = reinterpret_cast<const unsigned char *>(utf8);
-	pg_wchar	character = utf8_to_unicode(bytes);
-
-	appendStringInfo(out, character <= 0xFFFF ? "\\u%04X" : "\\U%08X", character);
-	return pg_utf_mblen(bytes);
-}
-
-/* Convert and append text up to the first character that cannot be converted.  Returns the number of bytes converted. */
-static int
-append_converted(StringInfo out, Oid conversion, std::string_view utf8)
-{
-	int			length = static_cast<int>(utf8.size());
-	int			room = length * MAX_CONVERSION_GROWTH + 1;
-	int			converted;
-
-	enlargeStringInfo(out, room);
-
-	auto	   *end = reinterpret_cast<unsigned char *>(out->data + out->len);
-
-	converted = pg_do_encoding_conversion_buf(conversion, PG_UTF8, GetDatabaseEncoding(),
-											  reinterpret_cast<unsigned char *>(const_cast<char *>(utf8.data())),
-											  length, end, room, true);
-	out->len += static_cast<int>(strlen(reinterpret_cast<char *>(end)));
-	return converted;
-}
-
 char *
 from_utf8(std::string_view utf8)
 {
@@ -62,10 +32,27 @@ from_utf8(std::string_view utf8)
 	conversion = FindDefaultConversionProc(PG_UTF8, GetDatabaseEncoding());
 	while (!utf8.empty())
 	{
+		auto	   *bytes = reinterpret_cast<unsigned char *>(const_cast<char *>(utf8.data()));
+		int			length = static_cast<int>(utf8.size());
+		int			room = length * MAX_CONVERSION_GROWTH + 1;
+		int			converted = 0;
+
 		if (OidIsValid(conversion))
-			utf8.remove_prefix(append_converted(&out, conversion, utf8));
-		if (!utf8.empty())
-			utf8.remove_prefix(append_escaped(&out, utf8.data()));
+		{
+			enlargeStringInfo(&out, room);
+			converted = pg_do_encoding_conversion_buf(conversion, PG_UTF8, GetDatabaseEncoding(), bytes, length,
+													  reinterpret_cast<unsigned char *>(out.data + out.len), room, true);
+			out.len += static_cast<int>(strlen(out.data + out.len));
+		}
+		/* The character behind the converted part has no counterpart. */
+		if (converted < length)
+		{
+			pg_wchar	character = utf8_to_unicode(bytes + converted);
+
+			appendStringInfo(&out, character <= 0xFFFF ? "\\u%04X" : "\\U%08X", character);
+			converted += pg_utf_mblen(bytes + converted);
+		}
+		utf8.remove_prefix(converted);
 	}
 	return out.data;
 }

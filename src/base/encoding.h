@@ -2,8 +2,7 @@
  * base/encoding.h
  *		Converting text between the encodings of different databases.
  */
-#ifndef ADVISORY_EXT_BASE_ENCODING_H
-#define ADVISORY_EXT_BASE_ENCODING_H
+#pragma once
 
 #include <string_view>
 
@@ -26,17 +25,14 @@ std::string_view to_utf8(std::string_view text);
 
 /*
  * UTF-8 as text of this database, zero-terminated and palloc'd.  Characters that
- * its encoding does not have are escaped, as \u2603.  May ereport (out of memory).
+ * its encoding does not have are escaped, as \u2603.
  */
 char	   *from_utf8(std::string_view utf8);
 
 /*
- * Text from an unknown database.  If it has bytes that are not valid in this
- * database's encoding, a copy with those bytes escaped, as \xe9.  Null for null.  May ereport (out of
- * memory).
+ * Text from a database of any encoding.  If it is not valid in this database's encoding, a
+ * copy with all non-ASCII bytes escaped, as \xe9.  Null for null.
  */
 char	   *escape_foreign(char *text);
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_BASE_ENCODING_H */

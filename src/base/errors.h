@@ -2,8 +2,7 @@
  * base/errors.h
  *		Continuing after an error.
  */
-#ifndef ADVISORY_EXT_BASE_ERRORS_H
-#define ADVISORY_EXT_BASE_ERRORS_H
+#pragma once
 
 namespace advisory
 {
@@ -36,15 +35,6 @@ public:
 		restore();
 	}
 
-	/* In PG_CATCH: roll back, clear the error state and return the error. */
-	ErrorData  *roll_back_error() const
-	{
-		ErrorData  *error = catch_error(context);
-
-		roll_back();
-		return error;
-	}
-
 	void		roll_back() const
 	{
 		RollbackAndReleaseCurrentSubTransaction();
@@ -63,10 +53,9 @@ private:
 };
 
 /*
- * Run body(), which may read a shared catalog and therefore need a lock in the
- * server's lock table.  Returns false, without an error, if the lock table is full:
- * our views have to work then, too.  Other errors are raised.  Do not call this in
- * the arguments of ereport(), because clearing the error would clear that report.
+ * Run body(), which reads a catalog and may need a lock for that.  Returns false if
+ * the server's lock table is full: our views have to work then, too.  Other errors are
+ * raised.  Not for the arguments of ereport(), since clearing the error clears that report.
  */
 template <typename Body>
 inline bool
@@ -90,15 +79,13 @@ unless_lock_table_is_full(Body body)
 	}
 	PG_CATCH();
 	{
-		ErrorData  *error = subtransaction.roll_back_error();
-
-		if (error->sqlerrcode != ERRCODE_OUT_OF_MEMORY)
-			ReThrowError(error);
+		subtransaction.roll_back();
+		if (geterrcode() != ERRCODE_OUT_OF_MEMORY)
+			PG_RE_THROW();
+		FlushErrorState();
 	}
 	PG_END_TRY();
 	return succeeded;
 }
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_BASE_ERRORS_H */

@@ -2,55 +2,44 @@
  * base/guc.h
  *		The settings advisory_ext.*
  */
-#ifndef ADVISORY_EXT_BASE_GUC_H
-#define ADVISORY_EXT_BASE_GUC_H
+#pragma once
 
 namespace advisory
 {
 
-enum class SessionLocks
+/* May session-level functions be called? */
+enum SessionLocks
 {
-	on,
-	warn,
-	off
+	SESSION_LOCKS_ON,
+	SESSION_LOCKS_WARN,
+	SESSION_LOCKS_OFF
 };
 
 /* What is stored about locks in shared memory. */
-enum class Track
+enum Track
 {
-	none,
-	names,
-	all							/* and statistics */
+	TRACK_NONE,
+	TRACK_NAMES,
+	TRACK_ALL					/* and statistics */
 };
 
-/* May session-level functions be called?  advisory_ext.session_locks. */
-SessionLocks session_locks_setting() noexcept;
+/* The values of the settings with these names. */
+namespace setting
+{
 
-/* advisory_ext.track. */
-Track		track_setting() noexcept;
+extern int	session_locks;		/* a SessionLocks */
+extern int	track;				/* a Track */
+extern int	max_names;			/* how many names the name table may hold */
+extern int	log_wait;			/* in milliseconds; -1 for none */
+extern int	log_hold;			/* in milliseconds; -1 for none */
+extern int	leak_after;			/* in seconds */
+extern int	pool_limit;			/* the others are percentages; 0: no limit */
+extern int	pressure_warning;
+extern int	pressure_critical;
 
-/* How many names the name table may hold.  advisory_ext.max_names. */
-int			max_names_setting() noexcept;
-
-/* Waits and holds longer than this are logged, in milliseconds; -1 for none. */
-int			log_wait_setting() noexcept;
-int			log_hold_setting() noexcept;
-
-/* How many seconds a session may be idle with a session-level lock.  advisory_ext.leak_after. */
-int			leak_after_setting() noexcept;
-
-/*
- * Percentages of what the server's lock table is estimated to hold: above the first one
- * a session with many locks is refused more (0: never), from the others on
- * advisory.pressure has the status warning or critical.
- */
-int			pool_limit_setting() noexcept;
-int			pressure_warning_setting() noexcept;
-int			pressure_critical_setting() noexcept;
+}								/* namespace setting */
 
 /* Define the settings and reserve their prefix.  Called from _PG_init. */
 void		guc_init();
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_BASE_GUC_H */

@@ -7,8 +7,7 @@
  * "name" (or of the name alone).  It never changes between versions, platforms
  * or encodings.
  */
-#ifndef ADVISORY_EXT_BASE_KEY_H
-#define ADVISORY_EXT_BASE_KEY_H
+#pragma once
 
 #include <string_view>
 
@@ -26,5 +25,3 @@ Key			key_of(std::string_view name);
 Key			key_of(std::string_view ns, std::string_view name);
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_BASE_KEY_H */

@@ -9,12 +9,6 @@
 namespace advisory
 {
 
-char *
-to_cstring(std::string_view text)
-{
-	return pnstrdup(text.data(), text.size());
-}
-
 static char *
 displayed_part(std::string_view text)
 {

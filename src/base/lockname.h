@@ -2,8 +2,7 @@
  * base/lockname.h
  *		What a lock is called: its key, and the namespace and name behind it.
  */
-#ifndef ADVISORY_EXT_BASE_LOCKNAME_H
-#define ADVISORY_EXT_BASE_LOCKNAME_H
+#pragma once
 
 #include <string_view>
 
@@ -13,8 +12,8 @@ namespace advisory
 {
 
 /*
- * The views point into memory of the caller (an SQL argument, as a rule), in
- * the server's encoding and without a terminating zero.
+ * The texts are in the server's encoding, point into memory of the caller (an SQL
+ * argument, as a rule), and have no terminating zero.
  */
 struct LockName
 {
@@ -38,24 +37,26 @@ constexpr int DISPLAYED_NAME_BYTES = 256;
 /*
  * The lock as messages name it: billing/invoice:42, or the label, or the key
  * as a number.  Long parts are cut at a character boundary and end in "...".
- * The result is palloc'd.  May ereport (out of memory).
  */
 char	   *display_name(const LockName &name);
 
 /*
  * The arguments that name the lock in a call, as SQL literals: 'billing',
  * 'invoice:42' for a lock by name, the key as a number otherwise; null where
- * they would be too long for a hint.  The result is palloc'd.  May ereport
- * (out of memory).
+ * they would be too long for a hint.
  */
 char	   *call_arguments(const LockName &name);
 
-/* A palloc'd, zero-terminated copy.  May ereport (out of memory). */
-char	   *to_cstring(std::string_view text);
+/* A zero-terminated copy. */
+inline char *
+to_cstring(std::string_view text)
+{
+	return pnstrdup(text.data(), text.size());
+}
 
 /*
  * The error fields schema_name (null for a lock by key) and constraint_name, by which a
- * program finds the lock; palloc'd.  May ereport (out of memory).
+ * program finds the lock.
  */
 char	   *field_namespace(const LockName &name);
 char	   *field_name(const LockName &name);
@@ -64,5 +65,3 @@ char	   *field_name(const LockName &name);
 int			set_lock_fields(const LockName &name);
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_BASE_LOCKNAME_H */

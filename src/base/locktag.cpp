@@ -21,50 +21,21 @@ hash_seed_init()
 const char *
 lockmode_name(LOCKMODE lockmode) noexcept
 {
-	/* The same names as GetLockmodeName() gives, without its look-up in a table. */
-	switch (lockmode)
-	{
-		case ExclusiveLock:
-			return mode_name(Mode::exclusive);
-		case ShareLock:
-			return mode_name(Mode::shared);
-		case AccessShareLock:
-			return "AccessShareLock";
-		case RowShareLock:
-			return "RowShareLock";
-		case RowExclusiveLock:
-			return "RowExclusiveLock";
-		case ShareUpdateExclusiveLock:
-			return "ShareUpdateExclusiveLock";
-		case ShareRowExclusiveLock:
-			return "ShareRowExclusiveLock";
-		case AccessExclusiveLock:
-			return "AccessExclusiveLock";
-		default:
-			return "unknown";
-	}
+	if (lockmode == ExclusiveLock || lockmode == ShareLock)
+		return mode_name(lockmode == ExclusiveLock ? Mode::exclusive : Mode::shared);
+	return GetLockmodeName(DEFAULT_LOCKMETHOD, lockmode);
 }
 
 const char *
 kind_name(Kind kind) noexcept
 {
-	switch (kind)
-	{
-		case Kind::lock:
-		case Kind::pair:
-			return "lock";
-		case Kind::semaphore:
-			return "semaphore";
-		case Kind::queue:
-			return "queue";
-		case Kind::foreign:
-			break;
-	}
-	return "foreign";
+	static const char *const names[] = {"lock", "lock", "semaphore", "queue", "foreign"};
+
+	return names[index_of(kind)];
 }
 
-static LOCKTAG
-make_tag(Oid database, Key key, int objsubid) noexcept
+LOCKTAG
+lock_tag(Oid database, Key key, int objsubid) noexcept
 {
 	LOCKTAG		tag;
 
@@ -73,24 +44,6 @@ make_tag(Oid database, Key key, int objsubid) noexcept
 						 static_cast<uint32>(key.value),
 						 static_cast<uint16>(objsubid));
 	return tag;
-}
-
-LOCKTAG
-lock_tag(Oid database, Key key) noexcept
-{
-	return make_tag(database, key, OBJSUBID_KEY);
-}
-
-LOCKTAG
-slot_tag(Oid database, Key key, int slot) noexcept
-{
-	return make_tag(database, key, OBJSUBID_SLOT_BASE + slot);
-}
-
-LOCKTAG
-queue_tag(Oid database, Key key) noexcept
-{
-	return make_tag(database, key, OBJSUBID_QUEUE);
 }
 
 static Kind
@@ -125,16 +78,11 @@ decode_tag(const LOCKTAG &tag) noexcept
 }
 
 bool
-same_tag(const LOCKTAG &a, const LOCKTAG &b) noexcept
-{
-	return memcmp(&a, &b, sizeof(LOCKTAG)) == 0;
-}
-
-bool
 is_of_semaphore(const LOCKTAG &tag) noexcept
 {
-	return tag.locktag_field4 >= OBJSUBID_QUEUE && tag.locktag_field4 <= OBJSUBID_SLOT_BASE + MAX_SLOTS &&
-		tag.locktag_field4 != OBJSUBID_SLOT_BASE && tag.locktag_type == LOCKTAG_ADVISORY;
+	Kind		kind = kind_of(tag.locktag_field4);
+
+	return tag.locktag_type == LOCKTAG_ADVISORY && (kind == Kind::semaphore || kind == Kind::queue);
 }
 
 bool

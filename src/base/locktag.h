@@ -2,14 +2,6 @@
  * base/locktag.h
  *		Keys, modes, scopes and the lock tags they make.
  *
- * Wording
- *		key		64-bit lock identifier
- *		mode	exclusive or shared
- *		scope	session or transaction
- *		slot	one of the K slots of a semaphore, counted from 1
- *
- * Everything here is pure, but for hash_seed_init(): no catalog, no shared memory, nothing that ereports.
- *
  * How a tag is laid out (all have LOCKTAG_ADVISORY; field 1 is the database):
  *
  *		field 2, field 3	field 4 (objsubid)	what it is
@@ -19,8 +11,7 @@
  *		key high, key low	16384 + slot		a slot of a semaphore, slot 1 to 16000
  *		anything			anything else		foreign
  */
-#ifndef ADVISORY_EXT_BASE_LOCKTAG_H
-#define ADVISORY_EXT_BASE_LOCKTAG_H
+#pragma once
 
 namespace advisory
 {
@@ -64,19 +55,13 @@ enum class Scope
 };
 
 constexpr Mode ALL_MODES[] = {Mode::exclusive, Mode::shared};
-constexpr int MODES = 2;
-constexpr int SCOPES = 2;
 
+/* The number of a mode, a scope or another enumerator, from 0. */
+template <typename Enum>
 constexpr int
-index_of(Mode mode) noexcept
+index_of(Enum enumerator) noexcept
 {
-	return static_cast<int>(mode);
-}
-
-constexpr int
-index_of(Scope scope) noexcept
-{
-	return static_cast<int>(scope);
+	return static_cast<int>(enumerator);
 }
 
 /* The lock manager's mode for our mode. */
@@ -93,10 +78,7 @@ mode_name(Mode mode) noexcept
 	return mode == Mode::exclusive ? "exclusive" : "shared";
 }
 
-/*
- * The same for a mode of the lock manager.  Advisory locks of other programs can
- * have any mode; modes that we do not use are shown by the server's name.
- */
+/* The same for a mode of the lock manager; modes that we do not use are shown by the server's name. */
 const char *lockmode_name(LOCKMODE lockmode) noexcept;
 
 constexpr const char *
@@ -146,14 +128,28 @@ has_key(Kind kind) noexcept
 const char *kind_name(Kind kind) noexcept;
 
 /* The tag of the lock with this key in this database; of a semaphore's slot, or of its queue. */
-LOCKTAG lock_tag(Oid database, Key key) noexcept;
-LOCKTAG slot_tag(Oid database, Key key, int slot) noexcept;
-LOCKTAG queue_tag(Oid database, Key key) noexcept;
+LOCKTAG lock_tag(Oid database, Key key, int objsubid = OBJSUBID_KEY) noexcept;
+
+inline LOCKTAG
+slot_tag(Oid database, Key key, int slot) noexcept
+{
+	return lock_tag(database, key, OBJSUBID_SLOT_BASE + slot);
+}
+
+inline LOCKTAG
+queue_tag(Oid database, Key key) noexcept
+{
+	return lock_tag(database, key, OBJSUBID_QUEUE);
+}
 
 /* Decode a LOCKTAG_ADVISORY tag. */
 DecodedTag decode_tag(const LOCKTAG &tag) noexcept;
 
-bool same_tag(const LOCKTAG &a, const LOCKTAG &b) noexcept;
+inline bool
+same_tag(const LOCKTAG &a, const LOCKTAG &b) noexcept
+{
+	return memcmp(&a, &b, sizeof(LOCKTAG)) == 0;
+}
 
 /* Is this the tag of a slot or of a queue? */
 bool is_of_semaphore(const LOCKTAG &tag) noexcept;
@@ -165,5 +161,3 @@ bool is_same_semaphore(const LOCKTAG &a, const LOCKTAG &b) noexcept;
 int compare_locktags(const void *a, const void *b) noexcept;
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_BASE_LOCKTAG_H */

@@ -5,8 +5,7 @@
  * Every source file includes this first, so that the server's C headers are
  * always read with C linkage and always in the same order.
  */
-#ifndef ADVISORY_EXT_BASE_PG_H
-#define ADVISORY_EXT_BASE_PG_H
+#pragma once
 
 extern "C" {
 #include "postgres.h"
@@ -49,6 +48,7 @@ extern "C" {
 #include "pgstat.h"
 #include "port/atomics.h"
 #include "port/pg_bitutils.h"
+#include "port/pg_bswap.h"
 #if __has_include("storage/dsm_registry.h")
 #include "storage/dsm_registry.h"
 #endif
@@ -91,5 +91,3 @@ extern "C" {
 #undef dgettext
 #undef ngettext
 #undef dngettext
-
-#endif							/* ADVISORY_EXT_BASE_PG_H */

@@ -40,14 +40,16 @@ raise_cannot_release(const char *procedure, const char *reason, const char *reme
 	pg_unreachable();
 }
 
-/*
- * Are there other active snapshots below the top one?  The top one may be the portal's
- * and still have been pushed a second time by a caller that needs it.  Changes nothing.
- */
+/* Is the active portal's snapshot the only active one?  Changes nothing. */
 static bool
-has_more_snapshots()
+only_portals_snapshot()
 {
 	Portal		portal = ActivePortal;
+
+	if (portal == nullptr || !ActiveSnapshotSet() || portal->portalSnapshot != GetActiveSnapshot())
+		return false;
+
+	/* A caller may have pushed the portal's snapshot a second time: look below it. */
 	Snapshot	top = RegisterSnapshot(GetActiveSnapshot());
 	bool		more;
 
@@ -56,37 +58,20 @@ has_more_snapshots()
 	PushActiveSnapshotWithLevel(top, portal->createLevel);
 	portal->portalSnapshot = GetActiveSnapshot();
 	UnregisterSnapshot(top);
-	return more;
-}
-
-static bool
-only_portals_snapshot()
-{
-	Portal		portal = ActivePortal;
-
-	return portal != nullptr && ActiveSnapshotSet() &&
-		portal->portalSnapshot == GetActiveSnapshot() && !has_more_snapshots();
-}
-
-/*
- * The portal of a procedure that returns a row keeps one more snapshot for the row.
- * Release it as PreCommit_Portals() does at COMMIT.
- */
-static void
-release_hold_snapshot(Portal portal)
-{
-	if (portal->holdSnapshot == nullptr)
-		return;
-	UnregisterSnapshotFromOwner(portal->holdSnapshot, portal->resowner);
-	portal->holdSnapshot = nullptr;
+	return !more;
 }
 
 static void
 forget_snapshots()
 {
+	Portal		portal = ActivePortal;
+
 	ForgetPortalSnapshots();
 	InvalidateCatalogSnapshot();
-	release_hold_snapshot(ActivePortal);
+	/* The portal of a procedure that returns a row keeps one more snapshot, which PreCommit_Portals() releases so. */
+	if (portal->holdSnapshot != nullptr)
+		UnregisterSnapshotFromOwner(portal->holdSnapshot, portal->resowner);
+	portal->holdSnapshot = nullptr;
 }
 
 static VirtualTransactionId
@@ -98,12 +83,14 @@ my_transaction() noexcept
 	return id;
 }
 
-/* As lock_take(), with the lock on this transaction's virtual transaction ID released. */
+/* As lock_take(), without a snapshot and with the lock on this transaction's virtual transaction ID released. */
 static Outcome
-take_aside(const LockRequest &request, Timeout timeout, int *slot)
+take(const LockRequest &request, Timeout timeout, int *slot)
 {
 	volatile Outcome outcome = Outcome::not_free;
 
+	if (have_other_locks())
+		return lock_take(request, timeout, slot);
 	VirtualXactLockTableCleanup();
 	PG_TRY();
 	{
@@ -119,34 +106,14 @@ take_aside(const LockRequest &request, Timeout timeout, int *slot)
 	return outcome;
 }
 
-/* Called without a snapshot. */
-static Outcome
-take(const LockRequest &request, Timeout timeout, int *slot)
-{
-	return have_other_locks() ? lock_take(request, timeout, slot) : take_aside(request, timeout, slot);
-}
-
-/* Do what reads catalogs, and so takes a snapshot, before the snapshots are released. */
-static void
-prepare(const LockRequest &request)
-{
-	name_ask(request.name);
-}
-
-/* Does a session wait for the end of this transaction?  It may hold the lock that we are going to wait for. */
-static bool
-is_end_awaited()
-{
-	LOCKTAG		tag;
-	VirtualTransactionId id = my_transaction();
-
-	SET_LOCKTAG_VIRTUALTRANSACTION(tag, id);
-	return have_other_locks() && is_mine_awaited(tag);
-}
-
+/* Release the snapshots, or raise an error that says why that is impossible. */
 static void
 release_snapshots(const char *procedure)
 {
+	VirtualTransactionId id = my_transaction();
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_VIRTUALTRANSACTION(tag, id);
 	if (IsolationUsesXactSnapshot())
 		raise_cannot_release(procedure,
 							 "In isolation level REPEATABLE READ or SERIALIZABLE a transaction keeps its snapshot.",
@@ -170,7 +137,8 @@ release_snapshots(const char *procedure)
 							 "The transaction has an open cursor or is inside a loop over a query.",
 							 "Close the cursor, or CALL it outside of the loop.");
 	}
-	if (is_end_awaited())
+	/* A session that waits for the end of this transaction may hold the lock that we are going to wait for. */
+	if (have_other_locks() && is_mine_awaited(tag))
 	{
 		EnsurePortalSnapshotExists();
 		raise_cannot_release(procedure,
@@ -179,38 +147,30 @@ release_snapshots(const char *procedure)
 	}
 }
 
-/* Take a snapshot again.  On an error release the lock, which may be session-level. */
-static void
-restore_snapshot(const LockRequest &request, int slot)
+int
+await_lock(const LockRequest &request, Timeout timeout, const char *procedure)
 {
+	/* This may read catalogs, and so take a snapshot. */
+	name_ask(request.name);
+	release_snapshots(procedure);
+
+	int			slot;
+	Outcome		outcome = take(request, timeout, &slot);
+
 	PG_TRY();
 	{
 		EnsurePortalSnapshotExists();
 	}
 	PG_CATCH();
 	{
-		lock_give_up(request, slot);
+		/* The lock may be session-level. */
+		if (outcome == Outcome::granted)
+			lock_give_up(request, slot);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-}
-
-int
-await_lock(const LockRequest &request, Timeout timeout, const char *procedure)
-{
-	prepare(request);
-	release_snapshots(procedure);
-
-	int			slot;
-	Outcome		outcome = take(request, timeout, &slot);
-
-	if (outcome == Outcome::granted)
-		restore_snapshot(request, slot);
-	else
-	{
-		EnsurePortalSnapshotExists();
+	if (outcome != Outcome::granted)
 		raise_not_available(request, outcome, timeout);
-	}
 	return slot;
 }
 
@@ -221,7 +181,7 @@ await_if_possible(const LockRequest &request, Timeout timeout, int *slot)
 		!only_portals_snapshot())
 		return lock_take(request, timeout, slot);
 
-	prepare(request);
+	name_ask(request.name);
 	forget_snapshots();
 	return take(request, timeout, slot);
 }

@@ -7,8 +7,7 @@
  * still see.  A procedure can release its snapshots, as for COMMIT, and take a new one
  * after the wait.
  */
-#ifndef ADVISORY_EXT_CORE_AWAIT_H
-#define ADVISORY_EXT_CORE_AWAIT_H
+#pragma once
 
 #include "core/acquire.h"
 
@@ -24,19 +23,16 @@ namespace advisory
 int			await_lock(const LockRequest &request, Timeout timeout, const char *procedure);
 
 /*
- * As lock_take(), but without a snapshot while it waits if that is possible here.  Right
- * after it the caller has to call EnsurePortalSnapshotExists() or refresh_snapshot(),
- * which can fail while the lock is held.
+ * As lock_take(), but without a snapshot while it waits if that is possible here.  Then
+ * the caller has to call EnsurePortalSnapshotExists() or refresh_snapshot(), which can
+ * fail while the lock is held.
  */
 Outcome		await_if_possible(const LockRequest &request, Timeout timeout, int *slot);
 
 /*
  * Give the portal a new snapshot if that is possible here; otherwise make sure that it
- * has one.  For statements that run with the portal's snapshot.  May ereport (out of
- * memory).
+ * has one.  For statements that run with the portal's snapshot.
  */
 void		refresh_snapshot();
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_CORE_AWAIT_H */

@@ -1,6 +1,6 @@
 /*
  * core/blockers.cpp
- *		Who is in the way of a lock or a slot, for error messages; and how to end such a session.
+ *		Which sessions block a lock or a slot, for error messages; and how to end such a session.
  */
 #include "base/pg.h"
 
@@ -16,83 +16,75 @@ namespace advisory
 /* More would not be read in an error message. */
 static constexpr int DESCRIBED_BLOCKERS = 5;
 
-/* What a session or prepared transaction has of it. */
+/* A sentence about a session or prepared transaction that holds or awaits it.  *gid is set for the latter. */
 static void
-append_claim(StringInfo out, const LockEntry &entry)
+append_blocker(StringInfo out, const LockEntry &entry, const Backends &backends, char **gid)
 {
-	int			slot = decode_tag(entry.tag).slot;
+	const LocalPgBackendStatus *status = entry.pid != 0 ? backends.find(entry.pid) : nullptr;
+	Oid			role = status != nullptr ? status->backendStatus.st_userid : entry.role;
+
+	if (entry.pid != 0)
+	{
+		char	   *name = role_name(role);
+
+		appendStringInfo(out, "Process %d", entry.pid);
+		if (name != nullptr)
+			appendStringInfo(out, " of role \"%s\"", name);
+		if (status != nullptr && status->backendStatus.st_appname[0] != '\0')
+			appendStringInfo(out, ", application \"%s\",", status->backendStatus.st_appname);
+	}
+	else
+	{
+		int			count;
+		const PreparedXact *xacts = prepared_xacts(&count);
+		const PreparedXact *xact = find_prepared(xacts, count, entry.xid);
+
+		if (xact != nullptr)
+			appendStringInfo(out, "Prepared transaction \"%s\"", *gid = xact->gid);
+		else
+			appendStringInfoString(out, "A prepared transaction");
+	}
 
 	if (!is_of_semaphore(entry.tag))
 		appendStringInfo(out, " %s it in %s mode", entry.granted ? "holds" : "waits for",
 						 lockmode_name(entry.lockmode));
 	else if (entry.granted)
-		appendStringInfo(out, " has slot %d", slot);
+		appendStringInfo(out, " has slot %d", decode_tag(entry.tag).slot);
 	else
 		appendStringInfoString(out, " waits for a slot");
-}
 
-static void
-append_session(StringInfo out, const LockEntry &entry, const Backends &backends)
-{
-	const LocalPgBackendStatus *status = backends.find(entry.pid);
-	Oid			role = status != nullptr ? status->backendStatus.st_userid : entry.role;
-	char	   *name = role_name(role);
-
-	appendStringInfo(out, "Process %d", entry.pid);
-	if (name != nullptr)
-		appendStringInfo(out, " of role \"%s\"", name);
-	if (status != nullptr && status->backendStatus.st_appname[0] != '\0')
-		appendStringInfo(out, ", application \"%s\",", status->backendStatus.st_appname);
-	append_claim(out, entry);
-
-	if (status == nullptr || !may_see_role(role))
-		return;
-
-	const PgBackendStatus &backend = status->backendStatus;
-	const char *state = state_name(backend.st_state);
-
-	if (state == nullptr)
-		return;
-	appendStringInfo(out, "; it is %s", state);
-	if (backend.st_state_start_timestamp != 0)
-		appendStringInfo(out, " since %s", timestamptz_to_str(backend.st_state_start_timestamp));
-}
-
-static void
-append_prepared(StringInfo out, const LockEntry &entry, char **gid)
-{
-	int			count;
-	const PreparedXact *xacts = prepared_xacts(&count);
-	const PreparedXact *xact = find_prepared(xacts, count, entry.xid);
-
-	if (xact != nullptr)
+	if (status != nullptr && may_see_role(role) && state_name(status->backendStatus.st_state) != nullptr)
 	{
-		appendStringInfo(out, "Prepared transaction \"%s\"", xact->gid);
-		*gid = xact->gid;
+		const PgBackendStatus &backend = status->backendStatus;
+
+		appendStringInfo(out, "; it is %s", state_name(backend.st_state));
+		if (backend.st_state_start_timestamp != 0)
+			appendStringInfo(out, " since %s", timestamptz_to_str(backend.st_state_start_timestamp));
 	}
-	else
-		appendStringInfoString(out, "A prepared transaction");
-	append_claim(out, entry);
+	appendStringInfoChar(out, '.');
 }
 
-static bool
-blocks(const LockEntry &entry, Mode wanted) noexcept
+Blockers
+find_blockers(const LockRequest &request)
 {
-	if (entry.pid == MyProcPid)
-		return false;
-	return wanted == Mode::exclusive || entry.lockmode != ShareLock;
-}
-
-static Blockers
-describe_blockers(const LockEntries &found, Mode mode)
-{
+	bool		is_for_slot = request.is_for_slot();
+	LockEntries found = is_for_slot
+		? read_semaphore(MyDatabaseId, request.name.key, request.slots) : read_lock(request.tag());
 	Backends	backends;
 	Blockers	blockers = {};
 	StringInfoData out;
 	int			described = 0;
 	int			left_out = 0;
+	int			own = 0;
 
 	initStringInfo(&out);
+	if (is_for_slot)
+	{
+		mark_slot_waits(&found);
+		for (int i = 0; i < found.count; i++)
+			own += found.entries[i].granted && found.entries[i].pid == MyProcPid;
+		sort_slot_entries(&found);
+	}
 	/* Holders first, since they decide. */
 	for (bool granted : {true, false})
 	{
@@ -100,7 +92,8 @@ describe_blockers(const LockEntries &found, Mode mode)
 		{
 			const LockEntry &entry = found.entries[i];
 
-			if (entry.granted != granted || !blocks(entry, mode))
+			if (entry.granted != granted || entry.pid == MyProcPid ||
+				(request.mode == Mode::shared && entry.lockmode == ShareLock))
 				continue;
 			if (granted && blockers.holder_pid == 0)
 				blockers.holder_pid = entry.pid;
@@ -111,56 +104,22 @@ describe_blockers(const LockEntries &found, Mode mode)
 			}
 			if (described++ > 0)
 				appendStringInfoChar(&out, '\n');
-			if (entry.pid == 0)
-				append_prepared(&out, entry, &blockers.holder_gid);
-			else
-				append_session(&out, entry, backends);
-			appendStringInfoChar(&out, '.');
+			append_blocker(&out, entry, backends, &blockers.holder_gid);
 		}
 	}
 	if (left_out > 0)
 		appendStringInfo(&out, "\n%d more hold or wait for it.", left_out);
-	if (described > 0)
+	if (own > 0)
+		appendStringInfo(&out, "%sThis session has %d of the slots itself.", described > 0 ? "\n" : "", own);
+	if (out.len > 0)
 		blockers.description = out.data;
 	return blockers;
 }
 
-Blockers
-find_blockers(const LockName &name, Mode mode)
-{
-	return describe_blockers(read_lock(lock_tag(MyDatabaseId, name.key)), mode);
-}
-
-/* Who has all slots himself is in his own way. */
-static Blockers
-add_own_slots(Blockers blockers, int own)
-{
-	if (own > 0)
-		blockers.description = psprintf("%s%sThis session has %d of the slots itself.",
-										blockers.description != nullptr ? blockers.description : "",
-										blockers.description != nullptr ? "\n" : "", own);
-	return blockers;
-}
-
-Blockers
-find_slot_blockers(const LockName &name, int slots)
-{
-	LockEntries found = read_semaphore(MyDatabaseId, name.key, slots);
-	int			own = 0;
-
-	mark_slot_waits(&found);
-	for (int i = 0; i < found.count; i++)
-		own += found.entries[i].granted && found.entries[i].pid == MyProcPid;
-	sort_slot_entries(&found);
-	return add_own_slots(describe_blockers(found, Mode::exclusive), own);
-}
-
-/* The rules of pg_terminate_backend(). */
+/* Raise an error unless pg_terminate_backend() would let the current user terminate sessions of this role. */
 static void
-check_may_terminate(const PGPROC *proc)
+check_may_terminate(Oid role)
 {
-	Oid			role = proc->roleId;
-
 	/* A process without a role may be as important as a superuser's. */
 	if ((!OidIsValid(role) || superuser_arg(role)) && !superuser())
 		ereport(ERROR,
@@ -177,6 +136,7 @@ check_may_terminate(const PGPROC *proc)
 						   "pg_signal_backend")));
 }
 
+/* False, with a WARNING, if the process is still there at the end of the timeout. */
 static bool
 wait_for_end(int pid, Timeout timeout)
 {
@@ -186,19 +146,18 @@ wait_for_end(int pid, Timeout timeout)
 	while (kill(pid, 0) == 0)
 	{
 		Timeout		left = deadline.remaining();
-		int			pause = POLL_MS;
+		int			pause = left.is_forever() ? POLL_MS : Min(POLL_MS, left.milliseconds);
 
 		if (left.is_immediate())
 		{
 			ereport(WARNING,
 					(errmsg_plural("backend with PID %d did not terminate within %d millisecond",
 								   "backend with PID %d did not terminate within %d milliseconds",
-								   timeout.milliseconds(),
-								   pid, timeout.milliseconds())));
+								   timeout.milliseconds,
+								   pid, timeout.milliseconds)));
 			return false;
 		}
-		if (!left.is_forever())
-			pause = Min(pause, left.milliseconds());
+
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, pause,
 						 WAIT_EVENT_BACKEND_TERMINATION);
 		ResetLatch(MyLatch);
@@ -223,8 +182,7 @@ terminate_holder(const LockName &name, int pid, Timeout timeout)
 				(errmsg("PID %d is not a PostgreSQL backend process", pid)));
 		return false;
 	}
-	check_may_terminate(proc);
-
+	check_may_terminate(proc->roleId);
 	if (!signal_holder(lock_tag(MyDatabaseId, name.key), pid, &sent))
 	{
 		ereport(WARNING,

@@ -1,9 +1,8 @@
 /*
  * core/blockers.h
- *		Who is in the way of a lock or a slot, for error messages; and how to end such a session.
+ *		Which sessions block a lock or a slot, for error messages; and how to end such a session.
  */
-#ifndef ADVISORY_EXT_CORE_BLOCKERS_H
-#define ADVISORY_EXT_CORE_BLOCKERS_H
+#pragma once
 
 #include "core/request.h"
 
@@ -12,31 +11,24 @@ namespace advisory
 
 struct Blockers
 {
-	char	   *description;	/* null if nobody is in the way any more */
+	char	   *description;	/* null if nobody blocks it any more */
 	int			holder_pid;		/* a session that holds the lock; 0 if none does */
 	char	   *holder_gid;		/* a prepared transaction that does; null if none does */
 };
 
 /*
- * Who keeps this session from having the lock in this mode, a sentence each:
- * those that hold a conflicting mode, and those that wait for one.  State and
- * times only of sessions that the current user may see.  The description is
- * palloc'd.  May ereport.
+ * The sessions that block this request, a sentence each: those that hold a conflicting mode
+ * or a slot, and those that wait for one.  State and times only of sessions that the current
+ * user may see.
  */
-Blockers	find_blockers(const LockName &name, Mode mode);
-
-/* The same for a semaphore's slots up to this one, and those that wait for them. */
-Blockers	find_slot_blockers(const LockName &name, int slots);
+Blockers	find_blockers(const LockRequest &request);
 
 /*
- * End the session with this pid if it holds the lock at that moment, and wait
- * for its end (an immediate timeout does not wait).  True: it is gone, or
- * signalled where there was to be no waiting.  False, with a WARNING: it does
- * not hold the lock, could not be signalled, or was still there at the end of
- * the timeout.  Raises 42501 under pg_terminate_backend()'s rules.
+ * End the session with this pid if it holds the lock at that moment, and wait for its
+ * end (an immediate timeout does not wait).  False, with a WARNING, if it does not hold
+ * the lock, could not be signalled, or was still there at the end of the timeout.  Raises
+ * 42501 by pg_terminate_backend()'s rules.
  */
 bool		terminate_holder(const LockName &name, int pid, Timeout timeout);
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_CORE_BLOCKERS_H */

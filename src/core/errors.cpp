@@ -15,28 +15,33 @@ namespace advisory
 
 /* ---- Names in messages ---- */
 
-/* As messages show a name; palloc'd. */
-static char *
-join_name(const char *ns, const char *name)
-{
-	return ns != nullptr ? psprintf("%s/%s", ns, name) : pstrdup(name);
-}
-
 char *
 visible_name(const LOCKTAG &tag)
 {
 	DecodedTag	decoded = decode_tag(tag);
-	const CachedName *own;
+	const char *ns;
+	const char *name;
 
 	if (!has_key(decoded.kind))
 		return nullptr;
 
 	const KnownName *known = name_find(decoded.database, decoded.key);
+	const CachedName *own;
 
 	if (known != nullptr && may_see_name(known->roles))
-		return join_name(known->ns, known->name);
-	own = decoded.database == MyDatabaseId ? name_remembered(decoded.key) : nullptr;
-	return own != nullptr && own->has_name ? join_name(own->ns(), own->name()) : nullptr;
+	{
+		ns = known->ns;
+		name = known->name;
+	}
+	else
+	{
+		own = decoded.database == MyDatabaseId ? name_remembered(decoded.key) : nullptr;
+		if (own == nullptr || !own->has_name)
+			return nullptr;
+		ns = own->ns();
+		name = own->name();
+	}
+	return ns != nullptr ? psprintf("%s/%s", ns, name) : pstrdup(name);
 }
 
 char *
@@ -49,124 +54,90 @@ display_lock(const LockName &name)
 
 /* ---- Deadlocks ---- */
 
-static const PassingLock *passing_locks = nullptr;
+const PassingLock *passing_locks = nullptr;
 
-/* What this session calls a lock that it holds. */
-static char *
-display_my_lock(const LOCKTAG &tag)
-{
-	DecodedTag	decoded = decode_tag(tag);
-	char	   *name = visible_name(tag);
-
-	if (name != nullptr)
-		return decoded.kind == Kind::semaphore ? psprintf("%s, slot %d", name, decoded.slot) : name;
-	if (!has_key(decoded.kind))
-		return psprintf("%d, %d", decoded.key1, decoded.key2);
-	return psprintf(INT64_FORMAT, decoded.key.value);
-}
-
-/* How many of a lock's session-level holds are given up after an error. */
-static int64
-passing_count(const LOCKTAG &tag) noexcept
-{
-	int64		count = 0;
-
-	for (const PassingLock *passing = passing_locks; passing != nullptr; passing = passing->outer)
-		count += compare_locktags(&passing->tag, &tag) == 0 ? 1 : 0;
-	return count;
-}
-
-/* Is it held so that it outlives an error? */
+/* Does this session hold it in session scope, and not only under locks that are released after an error? */
 static bool
 outlives_error(const LockEntry &entry)
 {
-	for (Mode mode : ALL_MODES)
-	{
-		if (entry.lockmode == lockmode_of(mode))
-			return lock_counts(entry.tag, mode).session > passing_count(entry.tag);
-	}
-	return false;
-}
+	Mode		mode = entry.lockmode == ExclusiveLock ? Mode::exclusive : Mode::shared;
+	int64		passing_count = 0;
 
-/* The tags of this session's locks that outlive an error, in order, each once; palloc'd. */
-static LOCKTAG *
-find_survivors(int *count)
-{
-	LockEntries mine = read_my_locks();
-	auto	   *tags = static_cast<LOCKTAG *>(palloc_extended(sizeof(LOCKTAG) * (mine.count + 1), MCXT_ALLOC_HUGE));
-
-	*count = 0;
-	for (int i = 0; i < mine.count; i++)
-	{
-		if (outlives_error(mine.entries[i]))
-			tags[(*count)++] = mine.entries[i].tag;
-	}
-	qsort(tags, *count, sizeof(LOCKTAG), compare_locktags);
-	*count = static_cast<int>(qunique(tags, *count, sizeof(LOCKTAG), compare_locktags));
-	return tags;
+	if (entry.lockmode != lockmode_of(mode))
+		return false;
+	for (const PassingLock *passing = passing_locks; passing != nullptr; passing = passing->outer)
+		passing_count += same_tag(passing->tag, entry.tag);
+	return lock_counts(entry.tag, mode).session > passing_count;
 }
 
 /* A deadlock's victim keeps its session-level locks, however taken; say so. */
 static void
 add_survivors_hint(ErrorData *error)
 {
-	int			count;
-	LOCKTAG    *survivors = find_survivors(&count);
-	char	   *hint;
+	LockEntries mine = read_my_locks();
+	auto	   *tags = static_cast<LOCKTAG *>(palloc_extended(sizeof(LOCKTAG) * (mine.count + 1), MCXT_ALLOC_HUGE));
+	int			count = 0;
 
+	for (int i = 0; i < mine.count; i++)
+	{
+		if (outlives_error(mine.entries[i]))
+			tags[count++] = mine.entries[i].tag;
+	}
 	if (count == 0)
 		return;
+	qsort(tags, count, sizeof(LOCKTAG), compare_locktags);
+	count = static_cast<int>(qunique(tags, count, sizeof(LOCKTAG), compare_locktags));
+
+	DecodedTag	first = decode_tag(tags[0]);
+	char	   *name = visible_name(tags[0]);
+	char	   *hint;
+
+	if (name == nullptr)
+		name = has_key(first.kind)
+			? psprintf(INT64_FORMAT, first.key.value) : psprintf("%d, %d", first.key1, first.key2);
+	else if (first.kind == Kind::semaphore)
+		name = psprintf("%s, slot %d", name, first.slot);
 	if (count == 1)
 		hint = psprintf("This session still holds session-level advisory lock \"%s\", which an error does not release.",
-						display_my_lock(survivors[0]));
+						name);
 	else
 		hint = psprintf("This session still holds %d session-level advisory locks, such as \"%s\", which an error does not release.",
-						count, display_my_lock(survivors[0]));
+						count, name);
 	error->hint = error->hint == nullptr ? hint : psprintf("%s\n%s", error->hint, hint);
 }
 
 /*
- * Read an advisory lock's tag as the deadlock detector prints it, in any language:
- * [database,high,low,objsubid].  The character behind it, or null if it is none.
+ * Put the names of advisory locks, as far as they may be seen, behind their tags.  The deadlock
+ * detector prints a tag as [database,high,low,objsubid] in any language.
  */
-static const char *
-read_printed_tag(const char *text, LOCKTAG *tag) noexcept
-{
-	unsigned int database;
-	unsigned int high;
-	unsigned int low;
-	unsigned int objsubid;
-	int			length = 0;
-
-	if (sscanf(text, "[%u,%u,%u,%u]%n", &database, &high, &low, &objsubid, &length) != 4 || length == 0)
-		return nullptr;
-	SET_LOCKTAG_ADVISORY(*tag, database, high, low, static_cast<uint16>(objsubid));
-	return text + length;
-}
-
-/* Put the names of advisory locks, as far as they may be seen, behind their numbers. */
 static char *
 add_lock_names(const char *detail)
 {
 	StringInfoData out;
 
-	if (detail == nullptr)
-		return nullptr;
 	initStringInfo(&out);
 	while (*detail != '\0')
 	{
-		LOCKTAG		tag;
-		const char *end = *detail == '[' ? read_printed_tag(detail, &tag) : nullptr;
+		unsigned int database;
+		unsigned int high;
+		unsigned int low;
+		unsigned int objsubid;
+		int			length = 0;
 
-		if (end == nullptr)
+		if (*detail != '[' ||
+			sscanf(detail, "[%u,%u,%u,%u]%n", &database, &high, &low, &objsubid, &length) != 4 || length == 0)
 		{
 			appendStringInfoChar(&out, *detail++);
 			continue;
 		}
-		appendBinaryStringInfo(&out, detail, static_cast<int>(end - detail));
+
+		LOCKTAG		tag;
+
+		SET_LOCKTAG_ADVISORY(tag, database, high, low, static_cast<uint16>(objsubid));
+		appendBinaryStringInfo(&out, detail, length);
 		if (char *name = visible_name(tag))
 			appendStringInfo(&out, " \"%s\"", name);
-		detail = end;
+		detail += length;
 	}
 	return out.data;
 }
@@ -176,36 +147,15 @@ raise_wait_error(ErrorData *error)
 {
 	if (error->sqlerrcode == ERRCODE_T_R_DEADLOCK_DETECTED)
 	{
-		error->detail = add_lock_names(error->detail);
+		if (error->detail != nullptr)
+			error->detail = add_lock_names(error->detail);
 		add_survivors_hint(error);
 	}
 	ReThrowError(error);
 	pg_unreachable();
 }
 
-void
-begin_passing(PassingLock *passing, const LOCKTAG &tag) noexcept
-{
-	*passing = {tag, passing_locks};
-	passing_locks = passing;
-}
-
-void
-set_passing(const PassingLock *passing) noexcept
-{
-	passing_locks = passing;
-}
-
 /* ---- Not available ---- */
-
-/* "within 250 ms", "within 5 s" */
-static char *
-format_limit(int milliseconds)
-{
-	if (milliseconds % 1000 == 0)
-		return psprintf("%d s", milliseconds / 1000);
-	return psprintf("%d ms", milliseconds);
-}
 
 /* What to run to look, and to act. */
 static int
@@ -228,29 +178,26 @@ set_hint(const LockName &name, const Blockers &blockers)
 				   arguments, arguments, blockers.holder_pid);
 }
 
-static int
-set_detail(const Blockers &blockers)
-{
-	return blockers.description != nullptr ? errdetail("%s", blockers.description) : 0;
-}
-
-/* How long it was waited for, as a part of the sentence. */
+/* How long it was waited for, as a part of the sentence: "within 250 ms", "within 5 s". */
 static char *
 describe_limit(Outcome outcome, Timeout limit)
 {
-	if (outcome == Outcome::lock_timeout)
-		return psprintf("within lock_timeout of %s", format_limit(LockTimeout));
-	if (limit.is_forever() || limit.is_immediate())
+	bool		is_setting = outcome == Outcome::lock_timeout;
+	int			milliseconds;
+
+	if (!is_setting && (limit.is_forever() || limit.is_immediate()))
 		return pstrdup("without waiting");
-	return psprintf("within %s", format_limit(limit.milliseconds()));
+	milliseconds = is_setting ? LockTimeout : limit.milliseconds;
+	if (milliseconds % 1000 == 0)
+		return psprintf("within %s%d s", is_setting ? "lock_timeout of " : "", milliseconds / 1000);
+	return psprintf("within %s%d ms", is_setting ? "lock_timeout of " : "", milliseconds);
 }
 
 [[noreturn]] void
 raise_not_available(const LockRequest &request, Outcome outcome, Timeout limit)
 {
 	bool		is_for_slot = request.is_for_slot();
-	Blockers	blockers = is_for_slot
-		? find_slot_blockers(request.name, request.slots) : find_blockers(request.name, request.mode);
+	Blockers	blockers = find_blockers(request);
 	char	   *name = display_lock(request.name);
 
 	ereport(ERROR,
@@ -258,7 +205,7 @@ raise_not_available(const LockRequest &request, Outcome outcome, Timeout limit)
 			 is_for_slot
 			 ? errmsg("could not obtain a slot of semaphore \"%s\" %s", name, describe_limit(outcome, limit))
 			 : errmsg("could not obtain advisory lock \"%s\" %s", name, describe_limit(outcome, limit)),
-			 set_detail(blockers),
+			 blockers.description != nullptr ? errdetail("%s", blockers.description) : 0,
 			 is_for_slot
 			 ? errhint("To see who has its slots: SELECT * FROM advisory.locks WHERE key = " INT64_FORMAT ".",
 					   request.name.key.value)

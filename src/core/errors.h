@@ -2,8 +2,7 @@
  * core/errors.h
  *		The errors of locks that were not obtained, with the names of locks in them.
  */
-#ifndef ADVISORY_EXT_CORE_ERRORS_H
-#define ADVISORY_EXT_CORE_ERRORS_H
+#pragma once
 
 #include "core/acquire.h"
 
@@ -12,20 +11,17 @@ namespace advisory
 
 /*
  * What the name table or this session calls a lock, if the current user may see it; else
- * null.  Like billing/invoice:42, palloc'd.  May ereport.  Not to be called among the
- * arguments of ereport(), since it can have an error of its own to clear.
+ * null.  Like billing/invoice:42.  Do not call this in the arguments of ereport(), because
+ * it may clear an error of its own.
  */
 char	   *visible_name(const LOCKTAG &tag);
 
-/*
- * The lock as messages name it (lockname.h): a lock by key, without a label, by what
- * visible_name() has for it.  palloc'd.  The same holds for it.
- */
+/* The lock as messages name it (lockname.h), or by visible_name() if it has no name.  The same holds for it. */
 char	   *display_lock(const LockName &name);
 
 /*
- * Raise 55P03, which says who is in the way: outcome is that of asking for it, and limit the
- * timeout that the caller gave.
+ * Raise 55P03, with the sessions that block the request.  outcome is that of asking for it,
+ * and limit the timeout that the caller gave.
  */
 [[noreturn]] void raise_not_available(const LockRequest &request, Outcome outcome, Timeout limit);
 
@@ -36,9 +32,8 @@ char	   *display_lock(const LockName &name);
 [[noreturn]] void raise_wait_error(ErrorData *error);
 
 /*
- * A session-level lock that is released if an error ends what runs under it, and the one around
- * it.  A deadlock's hint does not count it among the locks that survive.  Whoever called
- * begin_passing() calls set_passing(passing.outer) at the end.
+ * The session-level locks that are released if an error ends what runs under them, the innermost
+ * first.  A deadlock's hint does not count them among the locks that survive.
  */
 struct PassingLock
 {
@@ -46,9 +41,6 @@ struct PassingLock
 	const PassingLock *outer;
 };
 
-void		begin_passing(PassingLock *passing, const LOCKTAG &tag) noexcept;
-void		set_passing(const PassingLock *passing) noexcept;
+extern const PassingLock *passing_locks;
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_CORE_ERRORS_H */

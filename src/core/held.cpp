@@ -242,7 +242,7 @@ enum class HoldEnd
 static bool
 is_long(const HeldLock *held, TimestampTz now) noexcept
 {
-	return log_hold_setting() >= 0 && now - held->since >= log_hold_setting() * INT64CONST(1000);
+	return setting::log_hold >= 0 && now - held->since >= setting::log_hold * INT64CONST(1000);
 }
 
 /* An ended entry goes to the log, or away. */
@@ -584,7 +584,7 @@ at_xact_end(XactEvent event, void *)
 	{
 		case XACT_EVENT_PRE_COMMIT:
 			held_write_log();
-			if (log_hold_setting() >= 0 && xact_hold_count > 0)
+			if (setting::log_hold >= 0 && xact_hold_count > 0)
 				log_ending_holds();
 			break;
 		case XACT_EVENT_PRE_PREPARE:

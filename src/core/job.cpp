@@ -12,7 +12,6 @@
 #include "core/blockers.h"
 #include "core/errors.h"
 #include "core/job.h"
-#include "core/blockers.h"
 #include "core/release.h"
 #include "base/errors.h"
 
@@ -32,16 +31,35 @@ display_job(const Job &job, int slot)
 	return psprintf("slot %d of semaphore \"%s\"", slot, name);
 }
 
-static void
-add_job_context(void *argument)
+static bool
+can_commit(const RawStmt *raw)
 {
-	errcontext("while running a command under %s", static_cast<const char *>(argument));
+	return IsA(raw->stmt, CallStmt) || IsA(raw->stmt, DoStmt);
 }
 
-/* Raise an error for what SPI only reports by its result. */
+/*
+ * Run a statement and discard its result.  A CALL or DO that may commit runs with the
+ * snapshot of the procedure call, which is renewed before.  Any other statement takes a
+ * snapshot of its own.  So each statement sees the effects of the statements before it,
+ * and what was committed before the lock was granted.
+ */
 static void
-check_result(int result)
+execute(const char *text, bool may_commit)
 {
+	SPIExecuteOptions options = {};
+	int			result;
+
+	options.allow_nonatomic = may_commit;
+	options.dest = CreateDestReceiver(DestNone);
+	if (may_commit)
+		refresh_snapshot();
+	else
+		EnsurePortalSnapshotExists();
+	if (SPI_connect_ext(may_commit ? SPI_OPT_NONATOMIC : 0) != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+
+	/* Some errors SPI reports only by its result. */
+	result = SPI_execute_extended(text, &options);
 	if (result == SPI_ERROR_TRANSACTION)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TRANSACTION_TERMINATION),
@@ -53,155 +71,74 @@ check_result(int result)
 				 errmsg("a command of advisory.run() cannot COPY to or from the client")));
 	if (result < 0)
 		elog(ERROR, "could not run the command: %s", SPI_result_code_string(result));
-}
-
-namespace
-{
-
-/* One statement of a command. */
-struct Statement
-{
-	const char *text;
-	bool		may_commit;		/* a CALL or DO */
-	bool		is_utility;		/* neither CALL, DO, SET nor a query */
-};
-
-struct Statements
-{
-	Statement  *statements;
-	int			count;
-};
-
-}								/* anonymous namespace */
-
-static Statement
-make_statement(const char *command, const RawStmt *raw)
-{
-	const char *start = command + Max(raw->stmt_location, 0);
-	Statement	statement = {};
-
-	statement.text = raw->stmt_len > 0 ? pnstrdup(start, raw->stmt_len) : pstrdup(start);
-	statement.may_commit = IsA(raw->stmt, CallStmt) || IsA(raw->stmt, DoStmt);
-	statement.is_utility = !statement.may_commit && !analyze_requires_snapshot(const_cast<RawStmt *>(raw)) &&
-		!IsA(raw->stmt, VariableSetStmt);
-	return statement;
-}
-
-/* The statements of a command, palloc'd.  May ereport (42601 for a syntax error, 22023 if there is none). */
-static Statements
-split_command(const char *command)
-{
-	List	   *raw = raw_parser(command, RAW_PARSE_DEFAULT);
-	Statements	split = {static_cast<Statement *>(palloc(sizeof(Statement) * (list_length(raw) + 1))), list_length(raw)};
-
-	if (split.count == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("command must not be empty")));
-	for (int i = 0; i < split.count; i++)
-		split.statements[i] = make_statement(command, static_cast<const RawStmt *>(list_nth(raw, i)));
-	return split;
-}
-
-/*
- * Run a statement and discard its result.  A statement that may commit runs with the
- * snapshot of the procedure call, which is renewed before.  Any other statement takes a
- * snapshot of its own.  So each statement sees the effects of the statements before it,
- * and what was committed before the lock was granted.
- */
-static void
-execute(const Statement &statement, bool may_commit)
-{
-	SPIExecuteOptions options = {};
-
-	options.allow_nonatomic = may_commit && statement.may_commit;
-	options.dest = CreateDestReceiver(DestNone);
-	if (options.allow_nonatomic)
-		refresh_snapshot();
-	else
-		EnsurePortalSnapshotExists();
-	if (SPI_connect_ext(options.allow_nonatomic ? SPI_OPT_NONATOMIC : 0) != SPI_OK_CONNECT)
-		elog(ERROR, "could not connect to SPI");
-	check_result(SPI_execute_extended(statement.text, &options));
 	SPI_finish();
 }
 
+/* Run the statements, a list of RawStmt.  An error releases the lock, since a session-level one would survive it. */
 static void
-keep_or_warn(const Job &job, int slot)
-{
-	if (!lock_keep_for_transaction(job.request, slot))
-		ereport(WARNING,
-				(errmsg("%s was released by the command that ran under it", display_job(job, slot)),
-				 errdetail("Something else may have run at the same time.")));
-}
-
-/* VACUUM, CREATE INDEX CONCURRENTLY and others cannot run in a transaction block. */
-[[noreturn]] static void
-rethrow_with_hint(MemoryContext context)
-{
-	ErrorData  *error = catch_error(context);
-
-	if (error->hint == nullptr)
-		error->hint = pstrdup("Such a command cannot run inside advisory.run(): take the lock by CALL advisory.await_lock() before it, "
-							  "as a statement of its own, and release it by SELECT advisory.unlock() after it.");
-	ReThrowError(error);
-	pg_unreachable();
-}
-
-/* The lock is session-level here and would survive an error, so an error releases it. */
-static void
-run_command(const Job &job, const Statements &command, int slot)
+run_command(const Job &job, List *statements, int slot)
 {
 	MemoryContext context = CurrentMemoryContext;
-	volatile int current = 0;
-	PassingLock passing;
+	RawStmt    *volatile current = nullptr;
+	PassingLock passing = {job.request.granted_tag(slot), passing_locks};
 
-	begin_passing(&passing, job.request.is_for_slot() ? slot_tag(MyDatabaseId, job.request.name.key, slot) : job.request.tag());
+	passing_locks = &passing;
 	PG_TRY();
 	{
-		for (; current < command.count; current = current + 1)
-			execute(command.statements[current], job.may_commit);
+		for (int i = 0; i < list_length(statements); i++)
+		{
+			auto	   *raw = static_cast<RawStmt *>(list_nth(statements, i));
+			const char *start = job.command + Max(raw->stmt_location, 0);
+
+			current = raw;
+			execute(raw->stmt_len > 0 ? pnstrdup(start, raw->stmt_len) : start,
+					job.may_commit && can_commit(raw));
+		}
+		current = nullptr;
 		EnsurePortalSnapshotExists();
-		keep_or_warn(job, slot);
+		if (!lock_keep_for_transaction(job.request, slot))
+			ereport(WARNING,
+					(errmsg("%s was released by the command that ran under it", display_job(job, slot)),
+					 errdetail("Something else may have run at the same time.")));
 	}
 	PG_CATCH();
 	{
-		set_passing(passing.outer);
+		passing_locks = passing.outer;
 		/* As the abort will do.  Releasing the lock takes LWLocks, which must not be held already. */
 		LWLockReleaseAll();
 		lock_give_up(job.request, slot);
-		if (current < command.count && command.statements[current].is_utility && geterrcode() == ERRCODE_ACTIVE_SQL_TRANSACTION)
-			rethrow_with_hint(context);
+		/* VACUUM, CREATE INDEX CONCURRENTLY and others cannot run in a transaction block. */
+		if (current != nullptr && geterrcode() == ERRCODE_ACTIVE_SQL_TRANSACTION && !can_commit(current) &&
+			!analyze_requires_snapshot(current) && !IsA(current->stmt, VariableSetStmt))
+		{
+			ErrorData  *error = catch_error(context);
+
+			if (error->hint == nullptr)
+				error->hint = pstrdup("Such a command cannot run inside advisory.run(): take the lock by CALL advisory.await_lock() before it, "
+									  "as a statement of its own, and release it by SELECT advisory.unlock() after it.");
+			ReThrowError(error);
+		}
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	set_passing(passing.outer);
-}
-
-static void
-notify_skipped(const Job &job)
-{
-	bool		is_for_slot = job.request.is_for_slot();
-	Blockers	blockers = is_for_slot
-		? find_slot_blockers(job.request.name, job.request.slots) : find_blockers(job.request.name, job.request.mode);
-	char	   *what = display_job(job, NO_SLOT);
-
-	ereport(NOTICE,
-			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-			 errmsg("command not run, since %s is taken", what),
-			 blockers.description != nullptr ? errdetail("%s", blockers.description) : 0,
-			 set_lock_fields(job.request.name)));
+	passing_locks = passing.outer;
 }
 
 bool
 run_job(const Job &job)
 {
 	/* Everything that allocates memory comes before the lock. */
-	Statements	command = split_command(job.command);
+	List	   *statements = raw_parser(job.command, RAW_PARSE_DEFAULT);
 	char	   *what = display_job(job, NO_SLOT);
 	int			slot = NO_SLOT;
-	Outcome		outcome = await_if_possible(job.request, job.timeout, &slot);
 	ErrorContextCallback context;
+
+	if (statements == NIL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("command must not be empty")));
+
+	Outcome		outcome = await_if_possible(job.request, job.timeout, &slot);
 
 	if (outcome != Outcome::granted)
 	{
@@ -209,15 +146,24 @@ run_job(const Job &job)
 		if (!job.skips)
 			raise_not_available(job.request, outcome, job.timeout);
 		lock_count_skipped(job.request.name);
-		notify_skipped(job);
+
+		Blockers	blockers = find_blockers(job.request);
+
+		ereport(NOTICE,
+				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+				 errmsg("command not run, since %s is taken", what),
+				 blockers.description != nullptr ? errdetail("%s", blockers.description) : 0,
+				 set_lock_fields(job.request.name)));
 		return false;
 	}
 
-	context.callback = add_job_context;
+	context.callback = [](void *argument) {
+		errcontext("while running a command under %s", static_cast<const char *>(argument));
+	};
 	context.arg = what;
 	context.previous = error_context_stack;
 	error_context_stack = &context;
-	run_command(job, command, slot);
+	run_command(job, statements, slot);
 	error_context_stack = context.previous;
 	return true;
 }

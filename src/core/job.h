@@ -2,8 +2,7 @@
  * core/job.h
  *		Running a command while holding a lock, or one of K slots.
  */
-#ifndef ADVISORY_EXT_CORE_JOB_H
-#define ADVISORY_EXT_CORE_JOB_H
+#pragma once
 
 #include "core/request.h"
 
@@ -24,12 +23,9 @@ struct Job
  * ends: no other session may run its command before this one's effects are visible and
  * its deferred triggers have run.
  *
- * Returns true if the command ran.  If the lock is not free, raises 55P03, or gives a
- * NOTICE and returns false if the job skips.  If the command fails, releases the lock and
- * raises the command's error.
+ * If the lock is not free, raises 55P03, or gives a NOTICE and returns false if the job
+ * skips.  If the command fails, releases the lock and raises the command's error.
  */
 bool		run_job(const Job &job);
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_CORE_JOB_H */

@@ -2,8 +2,7 @@
  * core/many.h
  *		Taking several locks at once.
  */
-#ifndef ADVISORY_EXT_CORE_MANY_H
-#define ADVISORY_EXT_CORE_MANY_H
+#pragma once
 
 #include "core/acquire.h"
 
@@ -27,5 +26,3 @@ void		lock_try_any(const LockNames &names, Mode mode, Scope scope, int wanted,
 						 void (*report) (int index, void *argument), void *argument);
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_CORE_MANY_H */

@@ -159,7 +159,7 @@ drop_unused()
 		by_key_delete_item(names_by_key, found);
 		pfree(name);
 	}
-	drop_at = Max(2 * names_by_key->members, static_cast<uint32>(Min(Max(max_names_setting(), MIN_KEPT_NAMES), MAX_KEPT_NAMES)));
+	drop_at = Max(2 * names_by_key->members, static_cast<uint32>(Min(Max(setting::max_names, MIN_KEPT_NAMES), MAX_KEPT_NAMES)));
 }
 
 static CachedName *
@@ -339,7 +339,7 @@ name_ask(const LockName &name)
 	/* A label for a key that this role also used by name: what does the name table say to it? */
 	bool		is_other_label = name.has_name() && !name.by_name() && entry->by_name && !entry->clash_reported;
 
-	if ((!entry->is_pinned || is_other_label) && name.has_name() && track_setting() != Track::none)
+	if ((!entry->is_pinned || is_other_label) && name.has_name() && setting::track != TRACK_NONE)
 		register_entry(entry, name, false);
 	return entry;
 }
@@ -364,7 +364,7 @@ name_end_asking_of_level(int nest_level) noexcept
 void
 name_note_held(CachedName *entry, const LockName &name)
 {
-	if (entry->wants_label && name.has_name() && track_setting() != Track::none)
+	if (entry->wants_label && name.has_name() && setting::track != TRACK_NONE)
 		register_entry(entry, name, true);
 }
 
@@ -421,7 +421,7 @@ name_namespace_key(std::string_view ns)
 NameStats *
 stats_of_name(const CachedName *name) noexcept
 {
-	return name->is_pinned && track_setting() == Track::all ? name_stats(name->reference) : nullptr;
+	return name->is_pinned && setting::track == TRACK_ALL ? name_stats(name->reference) : nullptr;
 }
 
 }								/* namespace advisory */

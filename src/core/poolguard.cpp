@@ -27,57 +27,23 @@ static constexpr int64 MOST_BETWEEN_COUNTS = 4096;
 
 static int64 until_look = 0;
 
-/* Locks that are left until the pool is as full as it may be. */
-static int64
-room_in(const PoolState &pool, int limit) noexcept
+void
+check_pool_limit(const LockRequest &request)
 {
+	int			limit = setting::pool_limit;
+
+	if (held_entry_count() <= max_locks_per_xact || limit == 0 || until_look-- > 0)
+		return;
+
+	PoolState	pool = read_pool();
 	int64		locks = pool.capacity.locks * limit / 100 - pool.use.locks;
 	int64		holders = pool.capacity.holders * limit / 100 - pool.use.holders;
+	int64		part = Max(Min(locks, holders), 0) / PART_OF_ROOM;
 
-	return Max(Min(locks, holders), 0);
-}
-
-static int64
-locks_until_look(const PoolState &pool, int limit) noexcept
-{
-	int64		part = room_in(pool, limit) / PART_OF_ROOM;
-
-	if (pool.is_counted)
-		return Max(Min(part, MOST_BETWEEN_COUNTS), LEAST_BETWEEN_COUNTS);
-	return Min(part, MOST_BETWEEN_LOOKS);
-}
-
-static bool
-has_it_already(const LockRequest &request) noexcept
-{
-	return !request.is_for_slot() && is_held_by_me(request.tag());
-}
-
-[[noreturn]] static void
-refuse(const LockRequest &request, const PoolState &pool, int limit, int held)
-{
-	char	   *name = display_lock(request.name);
-
-	ereport(ERROR,
-			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-			 errmsg("cannot take advisory lock \"%s\" because the server's lock table is nearly full", name),
-			 errdetail("The table is %.1f percent full (" INT64_FORMAT " of an estimated " INT64_FORMAT " locks), "
-					   "advisory_ext.pool_limit is %d; this session holds %d advisory locks, more than max_locks_per_transaction (%d).",
-					   pool_percent_used(pool.capacity, pool.use), pool.use.locks, pool.capacity.locks,
-					   limit, held, max_locks_per_xact),
-			 errhint("Release locks, or take one lock for many things; "
-					 "for so many locks max_locks_per_transaction is to be raised, which needs a restart."),
-			 set_lock_fields(request.name)));
-	pg_unreachable();
-}
-
-static void
-look(const LockRequest &request, int limit)
-{
-	PoolState	pool = read_pool_quickly();
-
-	until_look = locks_until_look(pool, limit);
-	if (pool_percent_used(pool.capacity, pool.use) <= limit || has_it_already(request))
+	until_look = pool.is_counted
+		? Max(Min(part, MOST_BETWEEN_COUNTS), LEAST_BETWEEN_COUNTS) : Min(part, MOST_BETWEEN_LOOKS);
+	if (pool_percent_used(pool) <= limit ||
+		(!request.is_for_slot() && is_held_by_me(request.tag())))
 		return;
 
 	/* The session may not have noticed yet that it lost some. */
@@ -85,18 +51,21 @@ look(const LockRequest &request, int limit)
 
 	if (held <= max_locks_per_xact)
 		return;
+
+	char	   *name = display_lock(request.name);
+
 	until_look = 0;
-	refuse(request, pool, limit, held);
-}
 
-void
-check_pool_limit(const LockRequest &request)
-{
-	int			limit = pool_limit_setting();
-
-	if (held_entry_count() <= max_locks_per_xact || limit == 0 || until_look-- > 0)
-		return;
-	look(request, limit);
+	ereport(ERROR,
+			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+			 errmsg("cannot take advisory lock \"%s\" because the server's lock table is nearly full", name),
+			 errdetail("The table is %.1f percent full (" INT64_FORMAT " of an estimated " INT64_FORMAT " locks), "
+					   "advisory_ext.pool_limit is %d; this session holds %d advisory locks, more than max_locks_per_transaction (%d).",
+					   pool_percent_used(pool), pool.use.locks, pool.capacity.locks,
+					   limit, held, max_locks_per_xact),
+			 errhint("Release locks, or take one lock for many things; "
+					 "for so many locks max_locks_per_transaction is to be raised, which needs a restart."),
+			 set_lock_fields(request.name)));
 }
 
 }								/* namespace advisory */

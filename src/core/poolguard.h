@@ -2,8 +2,7 @@
  * core/poolguard.h
  *		Stops a session that would fill the server's lock table.
  */
-#ifndef ADVISORY_EXT_CORE_POOLGUARD_H
-#define ADVISORY_EXT_CORE_POOLGUARD_H
+#pragma once
 
 #include "core/request.h"
 
@@ -11,14 +10,11 @@ namespace advisory
 {
 
 /*
- * For whoever is about to take what request asks for.  Raises 53400 if the pool is
- * fuller than advisory_ext.pool_limit, this session holds more than
- * max_locks_per_transaction advisory locks through this extension, and this would be one
- * more.  Costs a comparison for a session that holds fewer.  May ereport otherwise, too
- * (out of memory, cancellation); nothing is taken then.
+ * Call this before taking what request asks for.  Raises 53400 if the pool is fuller than
+ * advisory_ext.pool_limit, this session holds more than max_locks_per_transaction advisory
+ * locks through this extension, and this would be one more.  Costs a comparison for a
+ * session that holds fewer.  May ereport otherwise, too (out of memory, cancellation).
  */
 void		check_pool_limit(const LockRequest &request);
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_CORE_POOLGUARD_H */

@@ -12,58 +12,7 @@
 namespace advisory
 {
 
-static bool
-holds_for_transaction(const LOCKTAG &tag)
-{
-	for (Mode mode : ALL_MODES)
-	{
-		if (lock_counts(tag, mode).transaction > 0)
-			return true;
-	}
-	return false;
-}
-
-/* Why there was nothing to release, as far as it is known. */
-static int
-set_release_detail(const LOCKTAG &tag, Mode mode, bool has_slot)
-{
-	Mode		other = mode == Mode::exclusive ? Mode::shared : Mode::exclusive;
-
-	if (lock_counts(tag, other).session > 0)
-		return errdetail("This session holds it in %s mode.", mode_name(other));
-	if (holds_for_transaction(tag))
-		return errdetail("This session holds it until the end of the transaction.");
-	if (has_slot)
-		return errdetail("This session has a slot of the semaphore of that name, which is another thing than the lock.");
-	return 0;
-}
-
-bool
-lock_release(const LockName &name, Mode mode)
-{
-	LOCKTAG		tag = lock_tag(MyDatabaseId, name.key);
-
-	if (lock_counts(tag, mode).session == 0)
-	{
-		char	   *shown_name = display_lock(name);
-		bool		has_slot = semaphore_has_slot(name.key);
-
-		ereport(WARNING,
-				(errmsg("you don't own a lock of type %s on \"%s\"",
-						mode == Mode::exclusive ? "ExclusiveLock" : "ShareLock",
-						shown_name),
-				 set_release_detail(tag, mode, has_slot),
-				 has_slot ? errhint("To give back a slot, use advisory.release().") : 0,
-				 set_lock_fields(name)));
-		return false;
-	}
-	release_session_lock(tag, mode);
-	held_remove(held_find(tag, mode), 1, name.by_name());
-	held_write_log();
-	return true;
-}
-
-/* So many session-level holds that this session has. */
+/* Release this many session-level holds, which this session has; by_name: those taken by name count first. */
 static int64
 release_holds(const LOCKTAG &tag, Mode mode, int64 count, bool by_name)
 {
@@ -73,15 +22,36 @@ release_holds(const LOCKTAG &tag, Mode mode, int64 count, bool by_name)
 	return count;
 }
 
-/* Why there was no slot to release, as far as it is known. */
-static int
-set_slot_release_detail(bool has_lock, bool has_slot)
+bool
+lock_release(const LockName &name, Mode mode)
 {
-	if (has_lock)
-		return errdetail("This session holds the lock of that name, which is another thing than the semaphore.");
-	if (has_slot)
-		return errdetail("Slots that were taken for the transaction are given back at its end.");
-	return 0;
+	LOCKTAG		tag = lock_tag(MyDatabaseId, name.key);
+	Mode		other = mode == Mode::exclusive ? Mode::shared : Mode::exclusive;
+	LockCounts	counts = lock_counts(tag, mode);
+
+	if (counts.session == 0)
+	{
+		char	   *shown_name = display_lock(name);
+		bool		has_slot = semaphore_has_slot(name.key);
+		LockCounts	other_counts = lock_counts(tag, other);
+
+		ereport(WARNING,
+				(errmsg("you don't own a lock of type %s on \"%s\"",
+						mode == Mode::exclusive ? "ExclusiveLock" : "ShareLock",
+						shown_name),
+				 other_counts.session > 0
+				 ? errdetail("This session holds it in %s mode.", mode_name(other))
+				 : counts.transaction + other_counts.transaction > 0
+				 ? errdetail("This session holds it until the end of the transaction.")
+				 : has_slot
+				 ? errdetail("This session has a slot of the semaphore of that name, which is another thing than the lock.") : 0,
+				 has_slot ? errhint("To give back a slot, use advisory.release().") : 0,
+				 set_lock_fields(name)));
+		return false;
+	}
+	release_holds(tag, mode, 1, name.by_name());
+	held_write_log();
+	return true;
 }
 
 bool
@@ -100,7 +70,10 @@ slot_release(const LockName &name, int slot)
 				(slot == NO_SLOT
 				 ? errmsg("you don't own a slot of semaphore \"%s\"", shown_name)
 				 : errmsg("you don't own slot %d of semaphore \"%s\"", slot, shown_name),
-				 set_slot_release_detail(has_lock, has_slot),
+				 has_lock
+				 ? errdetail("This session holds the lock of that name, which is another thing than the semaphore.")
+				 : has_slot
+				 ? errdetail("Slots that were taken for the transaction are given back at its end.") : 0,
 				 has_lock ? errhint("To release the lock, use advisory.unlock().") : 0,
 				 set_lock_fields(name)));
 		return false;
@@ -142,17 +115,10 @@ lock_release_namespace(std::string_view ns)
 	return released;
 }
 
-/* The lock, or the slot, of a request. */
-static LOCKTAG
-granted_tag(const LockRequest &request, int slot) noexcept
-{
-	return request.is_for_slot() ? slot_tag(MyDatabaseId, request.name.key, slot) : request.tag();
-}
-
 bool
 lock_keep_for_transaction(const LockRequest &request, int slot)
 {
-	LOCKTAG		tag = granted_tag(request, slot);
+	LOCKTAG		tag = request.granted_tag(slot);
 
 	held_prepare(tag, request.mode);
 	if (lock_counts(tag, request.mode).session == 0)
@@ -167,7 +133,7 @@ lock_keep_for_transaction(const LockRequest &request, int slot)
 void
 lock_give_up(const LockRequest &request, int slot)
 {
-	LOCKTAG		tag = granted_tag(request, slot);
+	LOCKTAG		tag = request.granted_tag(slot);
 
 	if (is_held_by_me(tag, request.mode) && LockRelease(&tag, lockmode_of(request.mode), true))
 		held_remove(held_find(tag, request.mode), 1, request.name.by_name());

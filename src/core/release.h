@@ -2,8 +2,7 @@
  * core/release.h
  *		Releasing session-level locks and slots.
  */
-#ifndef ADVISORY_EXT_CORE_RELEASE_H
-#define ADVISORY_EXT_CORE_RELEASE_H
+#pragma once
 
 #include "core/request.h"
 
@@ -32,9 +31,8 @@ int64		lock_release_all(const LockName &name);
 int64		lock_release_namespace(std::string_view ns);
 
 /*
- * Keep a session-level lock, or the slot with this number, until the end of the transaction
- * instead, without releasing it in between.  False if this session has none.  May ereport
- * (53200), with the session-level one as it was.
+ * Keep a session-level lock, or this slot, until the end of the transaction instead, without
+ * releasing it in between.  False if this session has none.  An error (53200) changes nothing.
  */
 bool		lock_keep_for_transaction(const LockRequest &request, int slot);
 
@@ -48,5 +46,3 @@ void		lock_give_up(const LockRequest &request, int slot);
 int64		lock_my_count(Key key);
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_CORE_RELEASE_H */

@@ -2,61 +2,45 @@
  * core/request.h
  *		What somebody asks for.
  */
-#ifndef ADVISORY_EXT_CORE_REQUEST_H
-#define ADVISORY_EXT_CORE_REQUEST_H
+#pragma once
 
 #include "base/lockname.h"
 
 namespace advisory
 {
 
-/* How long to wait: for ever, not at all, or so many milliseconds. */
-class Timeout
+/* How long to wait. */
+struct Timeout
 {
-public:
-	static constexpr Timeout forever() noexcept
-	{
-		return Timeout(-1);
-	}
-	static constexpr Timeout immediate() noexcept
-	{
-		return Timeout(0);
-	}
-	static constexpr Timeout of(int milliseconds) noexcept
-	{
-		return Timeout(milliseconds);
-	}
+	int			milliseconds;	/* 0: not at all; -1: for ever */
+
 	bool		is_forever() const noexcept
 	{
-		return ms < 0;
+		return milliseconds < 0;
 	}
 	bool		is_immediate() const noexcept
 	{
-		return ms == 0;
+		return milliseconds == 0;
 	}
-	/* Only for a timeout that is not for ever. */
-	int			milliseconds() const noexcept
-	{
-		return ms;
-	}
-
-private:
-	explicit constexpr Timeout(int milliseconds) noexcept : ms(milliseconds)
-	{
-	}
-	int			ms;
 };
 
 /* A timeout that runs from the moment this is made; for waits in several steps. */
 class Deadline
 {
 public:
-	explicit Deadline(Timeout timeout) noexcept
-		: timeout(timeout), start(GetCurrentTimestamp())
+	explicit Deadline(Timeout timeout) noexcept : timeout(timeout), start(GetCurrentTimestamp())
 	{
 	}
-	/* What is left of it, in whole milliseconds rounded up. */
-	Timeout		remaining() const noexcept;
+	/* What is left of it, in milliseconds rounded up; not more than at the start, even if the clock is set back. */
+	Timeout		remaining() const noexcept
+	{
+		if (timeout.is_forever())
+			return timeout;
+
+		int64		left = start + timeout.milliseconds * INT64CONST(1000) - GetCurrentTimestamp();
+
+		return Timeout{static_cast<int>(Max(Min((left + 999) / 1000, timeout.milliseconds), 0))};
+	}
 
 private:
 	Timeout		timeout;
@@ -82,6 +66,11 @@ struct LockRequest
 			return lock_tag(MyDatabaseId, name.key);
 		return slots == 1 ? slot_tag(MyDatabaseId, name.key, slots) : queue_tag(MyDatabaseId, name.key);
 	}
+	/* What was granted: the lock, or this slot. */
+	LOCKTAG		granted_tag(int slot) const noexcept
+	{
+		return is_for_slot() ? slot_tag(MyDatabaseId, name.key, slot) : tag();
+	}
 };
 
 /* Several locks, and the elements of the SQL array that named them. */
@@ -94,5 +83,3 @@ struct LockNames
 };
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_CORE_REQUEST_H */

@@ -81,8 +81,8 @@ effective_lock_timeout(Timeout timeout) noexcept
 	if (timeout.is_forever())
 		return LockTimeout;
 	if (LockTimeout > 0)
-		return Min(LockTimeout, timeout.milliseconds());
-	return timeout.milliseconds();
+		return Min(LockTimeout, timeout.milliseconds);
+	return timeout.milliseconds;
 }
 
 /* Wait for it; what was pending when it was granted ends the wait too. */
@@ -195,7 +195,7 @@ wait_for_lock(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
 static Outcome
 outcome_of_timeout(Timeout timeout) noexcept
 {
-	if (timeout.is_forever() || effective_lock_timeout(timeout) < timeout.milliseconds())
+	if (timeout.is_forever() || effective_lock_timeout(timeout) < timeout.milliseconds)
 		return Outcome::lock_timeout;
 	return Outcome::timeout;
 }
@@ -266,7 +266,7 @@ log_wait(const Attempt &attempt, const char *end)
 	const LockRequest &request = attempt.request;
 	TimestampTz waited = attempt.wait_end - attempt.wait_start;
 
-	if (attempt.wait_start == 0 || log_wait_setting() < 0 || waited < log_wait_setting() * INT64CONST(1000))
+	if (attempt.wait_start == 0 || setting::log_wait < 0 || waited < setting::log_wait * INT64CONST(1000))
 		return;
 
 	/* Not to the client, where sending it could fail. */

@@ -15,21 +15,8 @@ namespace advisory
 static int
 compare_pids(const void *a, const void *b) noexcept
 {
-	int			pid_a = (*static_cast<LocalPgBackendStatus *const *>(a))->backendStatus.st_procpid;
-	int			pid_b = (*static_cast<LocalPgBackendStatus *const *>(b))->backendStatus.st_procpid;
-
-	return pid_a < pid_b ? -1 : pid_a > pid_b;
-}
-
-static LocalPgBackendStatus *
-copy_backend(const LocalPgBackendStatus *original)
-{
-	auto	   *copy = static_cast<LocalPgBackendStatus *>(palloc(sizeof(LocalPgBackendStatus)));
-
-	*copy = *original;
-	copy->backendStatus.st_appname = pstrdup(original->backendStatus.st_appname);
-	copy->backendStatus.st_activity_raw = pstrdup(original->backendStatus.st_activity_raw);
-	return copy;
+	return static_cast<const LocalPgBackendStatus *>(a)->backendStatus.st_procpid -
+		static_cast<const LocalPgBackendStatus *>(b)->backendStatus.st_procpid;
 }
 
 Backends::Backends()
@@ -37,30 +24,25 @@ Backends::Backends()
 	/* The server would repeat the transaction's first picture for ever. */
 	pgstat_clear_backend_activity_snapshot();
 	count = pgstat_fetch_stat_numbackends();
-	entries = static_cast<LocalPgBackendStatus **>(palloc(sizeof(*entries) * (count + 1)));
+	entries = static_cast<LocalPgBackendStatus *>(palloc_extended(sizeof(*entries) * (count + 1), MCXT_ALLOC_HUGE));
 	for (int i = 0; i < count; i++)
-		entries[i] = copy_backend(compat::local_beentry_by_index(i + 1));
+	{
+		PgBackendStatus *copy = &entries[i].backendStatus;
+
+		entries[i] = *compat::local_beentry_by_index(i + 1);
+		copy->st_appname = pstrdup(copy->st_appname);
+		copy->st_activity_raw = pstrdup(copy->st_activity_raw);
+	}
 	qsort(entries, count, sizeof(*entries), compare_pids);
 }
 
 const LocalPgBackendStatus *
 Backends::find(int pid) const noexcept
 {
-	int			low = 0;
-	int			high = count;
+	LocalPgBackendStatus wanted;
 
-	while (low < high)
-	{
-		int			middle = low + (high - low) / 2;
-
-		if (entries[middle]->backendStatus.st_procpid < pid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low < count && entries[low]->backendStatus.st_procpid == pid)
-		return entries[low];
-	return nullptr;
+	wanted.backendStatus.st_procpid = pid;
+	return static_cast<LocalPgBackendStatus *>(bsearch(&wanted, entries, count, sizeof(*entries), compare_pids));
 }
 
 /* Has the current user the privileges of this role?  No, where that cannot be found out. */
@@ -117,9 +99,8 @@ client_address(const PgBackendStatus &backend, Datum *address)
 	char		host[NI_MAXHOST];
 	char		port[NI_MAXSERV];
 
-	if (client.addr.ss_family != AF_INET && client.addr.ss_family != AF_INET6)
-		return false;
-	if (pg_getnameinfo_all(&client.addr, client.salen, host, sizeof(host), port, sizeof(port),
+	if ((client.addr.ss_family != AF_INET && client.addr.ss_family != AF_INET6) ||
+		pg_getnameinfo_all(&client.addr, client.salen, host, sizeof(host), port, sizeof(port),
 						   NI_NUMERICHOST | NI_NUMERICSERV) != 0)
 		return false;
 	clean_ipv6_addr(client.addr.ss_family, host);
@@ -159,18 +140,6 @@ database_name(Oid database)
 	return escape_foreign(stored_database_name(database));
 }
 
-static PreparedXact
-read_prepared(HeapTuple row, TupleDesc columns)
-{
-	PreparedXact xact = {};
-	bool		isnull;
-
-	xact.xid = DatumGetTransactionId(SPI_getbinval(row, columns, 1, &isnull));
-	xact.gid = SPI_getvalue(row, columns, 2);
-	xact.owner = DatumGetObjectId(SPI_getbinval(row, columns, 3, &isnull));
-	return xact;
-}
-
 PreparedXact *
 prepared_xacts(int *count)
 {
@@ -187,8 +156,13 @@ prepared_xacts(int *count)
 														   sizeof(PreparedXact) * (*count + 1)));
 	for (int i = 0; i < *count; i++)
 	{
-		xacts[i] = read_prepared(SPI_tuptable->vals[i], SPI_tuptable->tupdesc);
-		xacts[i].gid = MemoryContextStrdup(callers_context, escape_foreign(xacts[i].gid));
+		HeapTuple	row = SPI_tuptable->vals[i];
+		TupleDesc	columns = SPI_tuptable->tupdesc;
+		bool		isnull;
+
+		xacts[i].xid = DatumGetTransactionId(SPI_getbinval(row, columns, 1, &isnull));
+		xacts[i].gid = MemoryContextStrdup(callers_context, escape_foreign(SPI_getvalue(row, columns, 2)));
+		xacts[i].owner = DatumGetObjectId(SPI_getbinval(row, columns, 3, &isnull));
 	}
 	SPI_finish();
 	return xacts;

@@ -6,34 +6,27 @@
  * are for everybody; state, times, client address and query of another role's
  * session only for members of that role or of pg_read_all_stats.
  */
-#ifndef ADVISORY_EXT_SERVER_BACKENDS_H
-#define ADVISORY_EXT_SERVER_BACKENDS_H
+#pragma once
 
 namespace advisory
 {
 
-/*
- * A fresh picture of all sessions, in the current memory context.  A copy, since the
- * server keeps one picture only, and the next to ask for a fresh one takes it away.
- */
+/* A fresh picture of all sessions, copied into the current memory context, since the server keeps only one. */
 class Backends
 {
 public:
-	/* May ereport (out of memory). */
 	Backends();
 
 	/* The session with this pid, or null if it has gone. */
 	const LocalPgBackendStatus *find(int pid) const noexcept;
 
 private:
-	LocalPgBackendStatus **entries; /* by ascending pid */
+	LocalPgBackendStatus *entries;	/* by ascending pid */
 	int			count;
 };
 
-/* May the current user see what everybody's sessions are doing?  May ereport. */
+/* May the current user see what all sessions are doing, or those of this role? */
 bool		may_see_all();
-
-/* May the current user see what sessions of this role are doing?  May ereport. */
 bool		may_see_role(Oid role);
 
 /* "idle in transaction" and so on; null where the server does not track it. */
@@ -42,22 +35,15 @@ const char *state_name(BackendState state) noexcept;
 /* A session's client address as inet; false for none (a socket, or unknown). */
 bool		client_address(const PgBackendStatus &backend, Datum *address);
 
-/*
- * What follows may come from a database of another encoding.  Bytes that are not
- * valid in this one's are escaped, as \xe9.
- */
-
-/* A session's query text, cut at a character boundary; palloc'd. */
+/* A session's query text, cut at a character boundary, with foreign bytes escaped (escape_foreign). */
 char	   *query_text(const PgBackendStatus &backend);
 
 /*
- * A role's or database's name; palloc'd.  Null if it was dropped, or cannot be looked
- * up because the server's lock table is full.
+ * A role's or database's name, with foreign bytes escaped, or as it is stored.  Null if
+ * it was dropped, or cannot be looked up because the server's lock table is full.
  */
 char	   *role_name(Oid role);
 char	   *database_name(Oid database);
-
-/* The same as it is stored. */
 char	   *stored_database_name(Oid database);
 
 /* A prepared transaction, which holds locks and is no session. */
@@ -68,12 +54,10 @@ struct PreparedXact
 	Oid			owner;
 };
 
-/* The server's prepared transactions; palloc'd.  May ereport. */
+/* The server's prepared transactions; palloc'd. */
 PreparedXact *prepared_xacts(int *count);
 
 /* The one with this transaction id, or null. */
 const PreparedXact *find_prepared(const PreparedXact *xacts, int count, TransactionId xid) noexcept;
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_SERVER_BACKENDS_H */

@@ -4,17 +4,26 @@
  *
  * Touches the session's own memory only, and no shared memory.
  */
-#ifndef ADVISORY_EXT_SERVER_LOCALLOCK_H
-#define ADVISORY_EXT_SERVER_LOCALLOCK_H
+#pragma once
 
+#include "base/compat.h"
 #include "base/locktag.h"
 
 namespace advisory
 {
 
 /* Does this session hold the lock, in this mode or in any, in whatever scope and however taken? */
-bool		is_held_by_me(const LOCKTAG &tag, Mode mode) noexcept;
-bool		is_held_by_me(const LOCKTAG &tag) noexcept;
+inline bool
+is_held_by_me(const LOCKTAG &tag, Mode mode) noexcept
+{
+	return compat::lock_held_by_me(&tag, lockmode_of(mode));
+}
+
+inline bool
+is_held_by_me(const LOCKTAG &tag) noexcept
+{
+	return is_held_by_me(tag, Mode::exclusive) || is_held_by_me(tag, Mode::shared);
+}
 
 /* How often this session holds a lock in one mode, however taken. */
 struct LockCounts
@@ -24,12 +33,40 @@ struct LockCounts
 };
 
 /* May ereport (out of memory), changing nothing. */
-LockCounts	lock_counts(const LOCKTAG &tag, Mode mode);
+inline LockCounts
+lock_counts(const LOCKTAG &tag, Mode mode)
+{
+	LockCounts	counts = {};
+	LOCKMODE	lockmode = lockmode_of(mode);
+	LOCALLOCK  *local = nullptr;
 
-/* Take a lock, waiting for it unless dont_wait; and release it once. */
-LockAcquireResult take_lock(const LOCKTAG &tag, Mode mode, Scope scope, bool dont_wait);
-void		release_session_lock(const LOCKTAG &tag, Mode mode);
+	if (!is_held_by_me(tag, mode))
+		return counts;
+
+	/*
+	 * The session's local lock table is not open to extensions, but taking the lock
+	 * once more returns its entry, and only counts up a mode that is held already.
+	 */
+	compat::lock_acquire_extended(&tag, lockmode, &local);
+	for (int i = 0; i < local->numLockOwners; i++)
+		(local->lockOwners[i].owner == nullptr ? counts.session : counts.transaction) += local->lockOwners[i].nLocks;
+	counts.session--;
+	LockRelease(&tag, lockmode, true);
+	return counts;
+}
+
+/* Take a lock, waiting for it unless dont_wait. */
+inline LockAcquireResult
+take_lock(const LOCKTAG &tag, Mode mode, Scope scope, bool dont_wait)
+{
+	return LockAcquire(&tag, lockmode_of(mode), scope == Scope::session, dont_wait);
+}
+
+/* Release a session-level hold. */
+inline void
+release_session_lock(const LOCKTAG &tag, Mode mode)
+{
+	LockRelease(&tag, lockmode_of(mode), true);
+}
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_SERVER_LOCALLOCK_H */

@@ -14,8 +14,8 @@ namespace advisory
 {
 
 static LockTables tables;
+static bool were_tried = false;
 static bool are_attached = false;
-static bool are_unknown = false;
 
 int64
 guaranteed_locks() noexcept
@@ -23,40 +23,35 @@ guaranteed_locks() noexcept
 	return static_cast<int64>(max_locks_per_xact) * (MaxBackends + max_prepared_xacts);
 }
 
-static HTAB *
-attach(const char *name, Size key_size, Size entry_size, int64 entries)
-{
-	HASHCTL		control = {};
-
-	control.keysize = key_size;
-	control.entrysize = entry_size;
-	control.num_partitions = NUM_LOCK_PARTITIONS;
-	return compat::attach_shared_table(name, &control, entries, HASH_ELEM | HASH_BLOBS | HASH_PARTITION);
-}
-
 const LockTables *
 lock_tables()
 {
 	MemoryContext context = CurrentMemoryContext;
 
-	if (are_attached)
-		return &tables;
-	if (are_unknown)
-		return nullptr;
+	if (were_tried)
+		return are_attached ? &tables : nullptr;
 
 	PG_TRY();
 	{
-		tables.locks = attach("LOCK hash", sizeof(LOCKTAG), sizeof(LOCK), guaranteed_locks());
-		tables.holders = attach("PROCLOCK hash", sizeof(PROCLOCKTAG), sizeof(PROCLOCK), 2 * guaranteed_locks());
+		HASHCTL		control = {};
+		int			flags = HASH_ELEM | HASH_BLOBS | HASH_PARTITION;
+
+		control.num_partitions = NUM_LOCK_PARTITIONS;
+		control.keysize = sizeof(LOCKTAG);
+		control.entrysize = sizeof(LOCK);
+		tables.locks = compat::attach_shared_table("LOCK hash", &control, guaranteed_locks(), flags);
+		control.keysize = sizeof(PROCLOCKTAG);
+		control.entrysize = sizeof(PROCLOCK);
+		tables.holders = compat::attach_shared_table("PROCLOCK hash", &control, 2 * guaranteed_locks(), flags);
 		are_attached = true;
 	}
 	PG_CATCH();
 	{
 		MemoryContextSwitchTo(context);
 		FlushErrorState();
-		are_unknown = true;
 	}
 	PG_END_TRY();
+	were_tried = true;
 	return are_attached ? &tables : nullptr;
 }
 

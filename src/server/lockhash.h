@@ -2,12 +2,11 @@
  * server/lockhash.h
  *		The hash tables of the server's lock manager.
  *
- * There are two of them, in shared memory: one of locks, and one of holders, with an
- * entry for each session that holds or awaits a lock.  A backend can attach to them as
- * to any table in shared memory.  To count their entries takes no lock.
+ * There are two of them: one of locks, and one of holders, with an entry for each session
+ * that holds or awaits a lock.  A backend can attach to them as to any table in shared
+ * memory.  To count their entries takes no lock.
  */
-#ifndef ADVISORY_EXT_SERVER_LOCKHASH_H
-#define ADVISORY_EXT_SERVER_LOCKHASH_H
+#pragma once
 
 namespace advisory
 {
@@ -35,5 +34,3 @@ LOCK	   *find_in_lock_table(const LOCKTAG &tag, uint32 hash) noexcept;
 int64		guaranteed_locks() noexcept;
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_SERVER_LOCKHASH_H */

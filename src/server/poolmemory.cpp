@@ -21,6 +21,10 @@
 namespace advisory
 {
 
+/* As in dynahash.c, for partitioned tables. */
+static constexpr int MIN_CHUNK_BYTES = 256;
+static constexpr int MIN_CHUNK_ENTRIES = 32;
+
 /* How many of its last entries are checked to recognize a chunk. */
 static constexpr int CHECKED_ENTRIES = 4;
 
@@ -39,9 +43,6 @@ static constexpr Size MAX_SEARCHED_BYTES = 8 * 1024 * 1024;
 
 /* The last structure that every server registers at its start.  Those of libraries follow. */
 static const char *const LAST_OF_SERVER = "Shared Memory Stats";
-
-namespace
-{
 
 struct Piece
 {
@@ -77,50 +78,29 @@ struct ListedPiece
 	Size		size;
 };
 
-struct List
-{
-	ListedPiece *pieces;
-	int			count;
-};
-
-}								/* anonymous namespace */
-
 static Map map;
 static Count counted;
 
 /* ---- pg_shmem_allocations ---- */
 
-static ListedPiece
-read_row(TupleTableSlot *row)
-{
-	constexpr int NAME = 0;
-	constexpr int OFFSET = 1;
-	constexpr int SIZE = 2;
-	ListedPiece piece = {};
-
-	slot_getallattrs(row);
-	if (!row->tts_isnull[NAME])
-		piece.name = TextDatumGetCString(row->tts_values[NAME]);
-	if (!row->tts_isnull[OFFSET])
-		piece.offset = static_cast<Size>(DatumGetInt64(row->tts_values[OFFSET]));
-	piece.size = static_cast<Size>(DatumGetInt64(row->tts_values[SIZE]));
-	return piece;
-}
-
-/*
- * Call the function behind pg_shmem_allocations.  Not every role may call it in SQL,
- * but what we show of its result is not secret.
- */
-static List
-read_list()
+void
+read_shared_memory()
 {
 	LOCAL_FCINFO(fcinfo, 0);
 	FmgrInfo	function;
 	ExprContext *context = CreateStandaloneExprContext();
 	ReturnSetInfo rows = {};
 	TupleTableSlot *row;
-	List		list = {};
+	ListedPiece *pieces;
+	int			count = 0;
+	ListedPiece unused = {};
+	ListedPiece processes = {};
+	ListedPiece last = {};
 
+	/*
+	 * Call the function behind pg_shmem_allocations.  Not every role may call it in SQL,
+	 * but what we show of its result is not secret.
+	 */
 	fmgr_info(F_PG_GET_SHMEM_ALLOCATIONS, &function);
 	rows.type = T_ReturnSetInfo;
 	rows.econtext = context;
@@ -128,141 +108,108 @@ read_list()
 	InitFunctionCallInfoData(*fcinfo, &function, 0, InvalidOid, nullptr, reinterpret_cast<Node *>(&rows));
 	FunctionCallInvoke(fcinfo);
 
-	list.pieces = static_cast<ListedPiece *>(palloc(sizeof(ListedPiece) * tuplestore_tuple_count(rows.setResult)));
+	pieces = static_cast<ListedPiece *>(palloc(sizeof(ListedPiece) * tuplestore_tuple_count(rows.setResult)));
 	row = MakeSingleTupleTableSlot(rows.setDesc, &TTSOpsMinimalTuple);
 	while (tuplestore_gettupleslot(rows.setResult, true, false, row))
-		list.pieces[list.count++] = read_row(row);
+	{
+		ListedPiece piece;
+
+		slot_getallattrs(row);
+		piece.name = row->tts_isnull[0] ? nullptr : TextDatumGetCString(row->tts_values[0]);
+		piece.offset = row->tts_isnull[1] ? 0 : static_cast<Size>(DatumGetInt64(row->tts_values[1]));
+		piece.size = static_cast<Size>(DatumGetInt64(row->tts_values[2]));
+		if (piece.name == nullptr)
+			unused = piece;
+		else if (strcmp(piece.name, "Proc Header") == 0)
+			processes = piece;
+		else if (strcmp(piece.name, LAST_OF_SERVER) == 0)
+			last = piece;
+		pieces[count++] = piece;
+	}
 	ExecDropSingleTupleTableSlot(row);
 	tuplestore_end(rows.setResult);
 	FreeExprContext(context, true);
-	return list;
-}
 
-/* The piece of this name, or the free memory if name is null.  Its size is 0 if there is none. */
-static ListedPiece
-find_piece(const List &list, const char *name)
-{
-	for (int i = 0; i < list.count; i++)
-	{
-		const ListedPiece &piece = list.pieces[i];
-
-		if (name == nullptr ? piece.name == nullptr : piece.name != nullptr && strcmp(piece.name, name) == 0)
-			return piece;
-	}
-	return ListedPiece{};
-}
-
-/* The start of the segment; null if the segment does not agree with the list. */
-static PGShmemHeader *
-find_segment(const List &list)
-{
-	ListedPiece processes = find_piece(list, "Proc Header");
-	ListedPiece unused = find_piece(list, nullptr);
-
-	if (processes.size == 0)
-		return nullptr;
+	map.listed_free = unused.size;
+	if (map.segment != nullptr || last.size == 0 || processes.size == 0)
+		return;
 
 	auto	   *segment = reinterpret_cast<PGShmemHeader *>(reinterpret_cast<char *>(ProcGlobal) - processes.offset);
 
+	/* Does the segment agree with the list? */
 	if (!ShmemAddrIsValid(segment) || segment->magic != PGShmemMagic ||
 		segment->totalsize != unused.offset + unused.size || compat::used_shared_memory(segment) < unused.offset)
-		return nullptr;
-	return segment;
-}
+		return;
 
-static void
-draw_map(const List &list)
-{
-	ListedPiece last = find_piece(list, LAST_OF_SERVER);
-
-	map.segment = last.size > 0 ? find_segment(list) : nullptr;
-	map.piece_count = 0;
-	for (int i = 0; i < list.count && map.piece_count < MAX_PIECES; i++)
+	map.segment = segment;
+	map.start = CACHELINEALIGN(last.offset + last.size);
+	for (int i = 0; i < count && map.piece_count < MAX_PIECES; i++)
 	{
-		const ListedPiece &piece = list.pieces[i];
+		const ListedPiece &piece = pieces[i];
 
 		if (piece.name != nullptr && piece.offset > last.offset)
 			map.pieces[map.piece_count++] = Piece{piece.offset, CACHELINEALIGN(piece.offset + piece.size)};
 	}
-	map.start = CACHELINEALIGN(last.offset + last.size);
-	counted = Count{};
-}
-
-void
-read_shared_memory()
-{
-	List		list = read_list();
-
-	if (map.segment == nullptr)
-		draw_map(list);
-	map.listed_free = find_piece(list, nullptr).size;
 }
 
 /* ---- Chunks ---- */
 
-static const HASHELEMENT *
-entry_of(const char *chunk, const PoolChunk &kind, int index) noexcept
+/* A chunk has the smallest power of two of bytes that holds MIN_CHUNK_ENTRIES (choose_nelem_alloc). */
+PoolChunk
+pool_chunk(Size entry_size) noexcept
 {
-	return reinterpret_cast<const HASHELEMENT *>(chunk + index * kind.entry_bytes);
+	Size		element = MAXALIGN(sizeof(HASHELEMENT)) + MAXALIGN(entry_size);
+	Size		bytes = MIN_CHUNK_BYTES;
+
+	while (bytes / element < MIN_CHUNK_ENTRIES)
+		bytes *= 2;
+
+	int			entries = static_cast<int>(bytes / element);
+
+	return PoolChunk{entries, element, CACHELINEALIGN(entries * element)};
 }
 
-template <typename Key>
-static const Key *
-key_of(const HASHELEMENT *entry) noexcept
-{
-	return reinterpret_cast<const Key *>(reinterpret_cast<const char *>(entry) + MAXALIGN(sizeof(HASHELEMENT)));
-}
-
+/* Can this be an entry of the first table that was used once? */
 static bool
-is_lock(const HASHELEMENT *entry) noexcept
+is_lock(const HASHELEMENT *entry, const void *key) noexcept
 {
-	const auto *tag = key_of<LOCKTAG>(entry);
+	auto	   *tag = static_cast<const LOCKTAG *>(key);
 
 	return tag->locktag_type <= LOCKTAG_LAST_TYPE &&
 		(tag->locktag_lockmethodid == DEFAULT_LOCKMETHOD || tag->locktag_lockmethodid == USER_LOCKMETHOD) &&
 		entry->hashvalue == LockTagHashCode(tag);
 }
 
+/* The same of the second table. */
 static bool
-is_holder(const HASHELEMENT *entry) noexcept
+is_holder(const HASHELEMENT *entry, const void *key) noexcept
 {
-	const auto *key = key_of<PROCLOCKTAG>(entry);
-	auto		distance = reinterpret_cast<const char *>(key->myProc) - reinterpret_cast<const char *>(ProcGlobal->allProcs);
-	auto		count = static_cast<ptrdiff_t>(ProcGlobal->allProcCount + max_prepared_xacts);
+	auto	   *tag = static_cast<const PROCLOCKTAG *>(key);
+	auto		distance = reinterpret_cast<const char *>(tag->myProc) - reinterpret_cast<const char *>(ProcGlobal->allProcs);
+	auto		size = static_cast<ptrdiff_t>(sizeof(PGPROC));
 
-	return distance >= 0 && distance % static_cast<ptrdiff_t>(sizeof(PGPROC)) == 0 &&
-		distance / static_cast<ptrdiff_t>(sizeof(PGPROC)) < count && ShmemAddrIsValid(key->myLock);
+	return distance >= 0 && distance % size == 0 && ShmemAddrIsValid(tag->myLock) &&
+		distance / size < static_cast<ptrdiff_t>(ProcGlobal->allProcCount + max_prepared_xacts);
 }
 
-/* Is there a chunk of this kind?  is_used(entry) says whether an entry can have been used once. */
-template <typename IsUsed>
+/* Is there a chunk, of this form and with entries that can have been used? */
 static bool
-is_chunk(Size at, const PoolChunk &kind, Size end, IsUsed is_used)
+is_chunk(Size at, Size end, const PoolChunk &form, bool (*is_used) (const HASHELEMENT *entry, const void *key))
 {
 	const char *chunk = reinterpret_cast<const char *>(map.segment) + at;
 
-	if (at + kind.bytes > end)
+	if (at < map.start || at + form.bytes > end)
 		return false;
-	for (int i = kind.entries - 1; i >= kind.entries - CHECKED_ENTRIES; i--)
+	for (int i = form.entries - 1; i >= form.entries - CHECKED_ENTRIES; i--)
 	{
-		const HASHELEMENT *entry = entry_of(chunk, kind, i);
+		const char *place = chunk + i * form.entry_bytes;
+		auto	   *entry = reinterpret_cast<const HASHELEMENT *>(place);
 
-		if (entry->link != entry_of(chunk, kind, i - 1) && !is_used(entry))
+		if (entry->link != reinterpret_cast<const HASHELEMENT *>(place - form.entry_bytes) &&
+			!is_used(entry, place + MAXALIGN(sizeof(HASHELEMENT))))
 			return false;
 	}
 	return true;
-}
-
-static bool
-is_lock_chunk(Size at, Size end)
-{
-	return is_chunk(at, pool_lock_chunk(), end, is_lock);
-}
-
-static bool
-is_holder_chunk(Size at, Size end)
-{
-	return is_chunk(at, pool_holder_chunk(), end, is_holder);
 }
 
 /* The registered piece that contains this place, or the cache line there. */
@@ -284,18 +231,18 @@ piece_at(Size at) noexcept
 static Size
 find_start(Size end)
 {
-	const Size	lock_bytes = pool_lock_chunk().bytes;
-	const Size	holder_bytes = pool_holder_chunk().bytes;
+	const PoolChunk lock_chunk = pool_chunk(sizeof(LOCK));
+	const PoolChunk holder_chunk = pool_chunk(sizeof(PROCLOCK));
 	Size		at = end;
 	Size		searched = 0;
 
 	while (at > map.start && searched < MAX_SEARCHED_BYTES)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (at >= map.start + lock_bytes && is_lock_chunk(at - lock_bytes, end))
-			at -= lock_bytes;
-		else if (at >= map.start + holder_bytes && is_holder_chunk(at - holder_bytes, end))
-			at -= holder_bytes;
+		if (at > lock_chunk.bytes && is_chunk(at - lock_chunk.bytes, end, lock_chunk, is_lock))
+			at -= lock_chunk.bytes;
+		else if (at > holder_chunk.bytes && is_chunk(at - holder_chunk.bytes, end, holder_chunk, is_holder))
+			at -= holder_chunk.bytes;
 		else
 		{
 			Piece		piece = piece_at(at - PG_CACHE_LINE_SIZE);
@@ -312,18 +259,21 @@ find_start(Size end)
 static void
 count_chunks(Size end)
 {
+	const PoolChunk lock_chunk = pool_chunk(sizeof(LOCK));
+	const PoolChunk holder_chunk = pool_chunk(sizeof(PROCLOCK));
+
 	while (counted.settled < end)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (is_lock_chunk(counted.settled, end))
+		if (is_chunk(counted.settled, end, lock_chunk, is_lock))
 		{
 			counted.lock_chunks++;
-			counted.settled += pool_lock_chunk().bytes;
+			counted.settled += lock_chunk.bytes;
 		}
-		else if (is_holder_chunk(counted.settled, end))
+		else if (is_chunk(counted.settled, end, holder_chunk, is_holder))
 		{
 			counted.holder_chunks++;
-			counted.settled += pool_holder_chunk().bytes;
+			counted.settled += holder_chunk.bytes;
 		}
 		else if (counted.settled < counted.seen)
 			counted.settled = piece_at(counted.settled).end;

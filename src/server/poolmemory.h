@@ -9,13 +9,29 @@
  *
  * Nothing here takes a lock, except for reading pg_shmem_allocations.
  */
-#ifndef ADVISORY_EXT_SERVER_POOLMEMORY_H
-#define ADVISORY_EXT_SERVER_POOLMEMORY_H
-
-#include "server/poolmodel.h"
+#pragma once
 
 namespace advisory
 {
+
+/* By how much the tables have grown since the server started. */
+struct PoolGrowth
+{
+	int64		spare;			/* bytes left to grow into; 0 if the tables do not grow */
+	int64		lock_chunks;
+	int64		holder_chunks;
+};
+
+/* How a table grows. */
+struct PoolChunk
+{
+	int			entries;
+	Size		entry_bytes;
+	Size		bytes;			/* of memory */
+};
+
+/* For a table with entries of this size: LOCK or PROCLOCK. */
+PoolChunk	pool_chunk(Size entry_size) noexcept;
 
 /*
  * Read the server's list of shared memory, which read_pool_growth() needs.  Reads
@@ -28,13 +44,10 @@ void		read_shared_memory();
  * and sets only the memory that was left when the list was read, if that cannot be
  * found out because shared memory is not as expected or the list was not read yet.
  *
- * The first call in a session visits each chunk (about 10 ns each), and besides at
- * most 8 MB of memory that is neither a chunk nor registered, twice (below 5 ms);
- * so does a call a second after a chunk was not recognized.  Further calls visit
- * what is new.  May ereport (cancellation).
+ * The first call in a session, and one a second after a chunk was not recognized, visits
+ * each chunk and at most 8 MB of other memory (below 5 ms).  Further calls visit what is
+ * new.  May ereport (cancellation).
  */
 bool		read_pool_growth(PoolGrowth *growth);
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_SERVER_POOLMEMORY_H */

@@ -295,7 +295,7 @@ remove_from_role(RoleEntry *role, int number)
 static int
 share_of_role() noexcept
 {
-	return Max(max_names_setting() / ROLE_SHARE, 1);
+	return Max(setting::max_names / ROLE_SHARE, 1);
 }
 
 /*
@@ -413,7 +413,7 @@ add_chunk()
 static bool
 make_room(const NameGiver &giver, RoleEntry *role)
 {
-	int			limit = max_names_setting();
+	int			limit = setting::max_names;
 	bool		has_share = role->count >= share_of_role();
 
 	if (limit <= 0)

@@ -73,7 +73,7 @@ timeout_argument(FunctionCallInfo fcinfo, int arg)
 	int64		fraction;
 
 	if (PG_ARGISNULL(arg))
-		return Timeout::forever();
+		return Timeout{-1};
 
 	interval = PG_GETARG_INTERVAL_P(arg);
 	days = static_cast<int64>(interval->month) * DAYS_PER_MONTH + interval->day;
@@ -91,7 +91,7 @@ timeout_argument(FunctionCallInfo fcinfo, int arg)
 				 errmsg("timeout is out of range"),
 				 errdetail("A timeout can be at most %d milliseconds.", PG_INT32_MAX),
 				 errhint("To wait without a limit, pass NULL.")));
-	return Timeout::of(static_cast<int>(milliseconds));
+	return Timeout{static_cast<int>(milliseconds)};
 }
 
 /* What a value of this type is called in messages. */
@@ -183,14 +183,14 @@ list_argument(FunctionCallInfo fcinfo, ListForm form)
 void
 check_scope(FunctionCallInfo fcinfo, Scope scope)
 {
-	SessionLocks allowed = session_locks_setting();
+	int			allowed = setting::session_locks;
 
-	if (scope == Scope::transaction || allowed == SessionLocks::on)
+	if (scope == Scope::transaction || allowed == SESSION_LOCKS_ON)
 		return;
 
 	static constexpr char TRY[] = "try_";
 	static constexpr char AWAIT[] = "await_";
-	bool		refused = allowed == SessionLocks::off;
+	bool		refused = allowed == SESSION_LOCKS_OFF;
 	char	   *function = get_func_name(fcinfo->flinfo->fn_oid);
 	char	   *instead = nullptr;
 

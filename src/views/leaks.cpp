@@ -38,7 +38,7 @@ reason_of(const LockEntry &entry, const PgBackendStatus &backend, const Taker *t
 
 	initStringInfo(&reasons);
 	if (backend.st_state == STATE_IDLE && backend.st_state_start_timestamp != 0 &&
-		idle >= leak_after_setting() * USECS_PER_SEC)
+		idle >= setting::leak_after * USECS_PER_SEC)
 		appendStringInfo(&reasons, "%sidle outside a transaction for " INT64_FORMAT " s",
 						 SEPARATOR, idle / USECS_PER_SEC);
 	if (taker != nullptr)

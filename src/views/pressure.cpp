@@ -40,10 +40,10 @@ pressure(FunctionCallInfo fcinfo)
 {
 	PoolState	pool = read_pool(!PG_ARGISNULL(0) && PG_GETARG_BOOL(0));
 	int64		guaranteed = pool.size.guaranteed;
-	double		percent_used = rounded(pool_percent_used(pool.capacity, pool.use));
+	double		percent_used = rounded(pool_percent_used(pool));
 	double		of_guaranteed = 100.0 * Max(pool.use.locks, pool.use.holders / 2.0) / guaranteed;
-	int			warning = pressure_warning_setting();
-	int			critical = pressure_critical_setting();
+	int			warning = setting::pressure_warning;
+	int			critical = setting::pressure_critical;
 	int64		recommended = max_locks_per_xact;
 	Row			row;
 
@@ -51,7 +51,7 @@ pressure(FunctionCallInfo fcinfo)
 	if (percent_used >= Min(warning, critical))
 	{
 		int64		processes = MaxBackends + max_prepared_xacts;
-		int64		needed = pool_guaranteed_for(pool.size, pool.capacity, pool.use, Min(warning, critical));
+		int64		needed = pool_guaranteed_for(pool, Min(warning, critical));
 
 		recommended = (needed + processes - 1) / processes;
 	}

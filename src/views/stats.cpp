@@ -49,7 +49,7 @@ show_directory(ReturnSetInfo *result)
 
 	row.add_bool(state.available);
 	row.add_int64(state.names);
-	row.add_int32(max_names_setting());
+	row.add_int32(setting::max_names);
 	row.add_int64(state.evicted);
 	row.add_int64(state.refused);
 	row.add_int64(state.clashes);
