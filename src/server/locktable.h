@@ -9,8 +9,7 @@
  * not at all.  What is said of one lock (its holders, its waiters, who blocks
  * whom) is of one instant.
  */
-#ifndef ADVISORY_EXT_SERVER_LOCKTABLE_H
-#define ADVISORY_EXT_SERVER_LOCKTABLE_H
+#pragma once
 
 #include "base/locktag.h"
 
@@ -38,6 +37,15 @@ struct LockEntry
 	int			blocker_count;
 };
 
+inline bool
+is_advisory(const LockEntry &entry) noexcept
+{
+	return LOCK_LOCKTAG(entry) == LOCKTAG_ADVISORY;
+}
+
+/* How many places the server's array of processes has; prepared transactions stand behind the sessions. */
+int			proc_count() noexcept;
+
 /* The pid by which others know an entry's session; 0 for a prepared transaction. */
 int			session_pid(const LockEntry &entry) noexcept;
 
@@ -59,13 +67,6 @@ LockEntries read_all_locks();
 
 /* The same of semaphores only: who has slots, and who has or waits for queues. */
 LockEntries read_all_slots();
-
-/*
- * Call visit(tag, argument) for the tag of each advisory lock that a session or
- * prepared transaction holds or waits for, as often as there are such.  visit runs
- * with a partition locked: it must be quick, must not ereport and must not lock.
- */
-void		visit_locked_tags(void (*visit) (const LOCKTAG &tag, void *argument), void *argument);
 
 /* How many entries of the server's two lock tables are used for locks of one type. */
 struct PoolTypeUse
@@ -143,5 +144,3 @@ bool		is_held_by_anybody(const LOCKTAG &tag);
 bool		signal_holder(const LOCKTAG &tag, int pid, bool *sent);
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_SERVER_LOCKTABLE_H */

@@ -65,12 +65,6 @@ private:
 
 }								/* anonymous namespace */
 
-static bool
-is_advisory(const LockEntry &entry) noexcept
-{
-	return LOCK_LOCKTAG(entry) == LOCKTAG_ADVISORY;
-}
-
 /* ---- The session ---- */
 
 Owner

@@ -96,12 +96,6 @@ private:
 	Array<WaitLine> lines;
 };
 
-bool
-is_advisory(const LockEntry &entry) noexcept
-{
-	return LOCK_LOCKTAG(entry) == LOCKTAG_ADVISORY;
-}
-
 /* A wait whose start is not known yet has only just begun. */
 TimestampTz
 start_of(const LockEntry &entry) noexcept
