@@ -2,8 +2,7 @@
  * base/array.h
  *		An array that grows, of what can be copied byte by byte.
  */
-#ifndef ADVISORY_EXT_BASE_ARRAY_H
-#define ADVISORY_EXT_BASE_ARRAY_H
+#pragma once
 
 namespace advisory
 {
@@ -33,13 +32,6 @@ public:
 		return items[i];
 	}
 
-	/* For qsort.  An empty list has nothing to sort. */
-	void		sort(int (*compare) (const void *, const void *)) const
-	{
-		if (count > 1)
-			qsort(items, count, sizeof(T), compare);
-	}
-
 	T		   *items = nullptr;
 	int			count = 0;
 
@@ -48,5 +40,3 @@ private:
 };
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_BASE_ARRAY_H */

@@ -159,7 +159,8 @@ is_first_in_queue(LOCK *lock, const PGPROC *proc)
 /* Call visit(proclock) for each lock of a session in a partition, which must be locked, until it returns false. */
 template <typename Visit>
 static void
-walk_session(PGPROC *proc, int partition, Visit visit, compat::ListNode *compat::ListNode::*link = &compat::ListNode::next)
+walk_session(PGPROC *proc, int partition, Visit visit,
+			 compat::ListNode *compat::ListNode::*link = &compat::ListNode::next)
 {
 	compat::walk_list<PROCLOCK>(&proc->myProcLocks[partition], offsetof(PROCLOCK, procLink), visit, link);
 }
@@ -447,7 +448,8 @@ LockEntries
 read_my_awaited_locks()
 {
 	return read_mine([](const LOCK *lock) {
-		return lock->waitMask != 0 || (LOCK_LOCKTAG(*lock) == LOCKTAG_ADVISORY && decode_tag(lock->tag).kind == Kind::semaphore);
+		return lock->waitMask != 0 ||
+			(LOCK_LOCKTAG(*lock) == LOCKTAG_ADVISORY && decode_tag(lock->tag).kind == Kind::semaphore);
 	});
 }
 

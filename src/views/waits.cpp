@@ -31,156 +31,7 @@ struct Owner
 	const char *query;
 };
 
-class View
-{
-public:
-	View(const WaitTrees &trees, ReturnSetInfo *result)
-		: trees(trees), result(result), now(GetCurrentTimestamp()), names(trees.count)
-	{
-		if (trees.has_prepared)
-			prepared = prepared_xacts(&prepared_count);
-	}
-
-	void		show(const WaitLine &line);
-	void		print(const WaitLine &line);
-
-private:
-	Owner		owner_of(const LockEntry &entry) const;
-	Owner		owner_of_prepared(const LockEntry &entry) const;
-
-	Datum		path_to(const WaitLine &line) const;
-	void		add_lock(Row &row, const LockEntry &entry);
-
-	void		append_owner(StringInfo out, const Owner &owner) const;
-	void		append_age(StringInfo out, TimestampTz time) const;
-
-	const WaitTrees &trees;
-	ReturnSetInfo *result;
-	TimestampTz now;
-	VisibleNames names;
-	Backends	backends;
-	PreparedXact *prepared = nullptr;
-	int			prepared_count = 0;
-};
-
 }								/* anonymous namespace */
-
-/* ---- The session ---- */
-
-Owner
-View::owner_of_prepared(const LockEntry &entry) const
-{
-	const PreparedXact *xact = find_prepared(prepared, prepared_count, entry.xid);
-	Owner		owner = {};
-
-	if (xact != nullptr)
-	{
-		owner.gid = xact->gid;
-		owner.role = role_name(xact->owner);
-	}
-	return owner;
-}
-
-Owner
-View::owner_of(const LockEntry &entry) const
-{
-	if (entry.pid == 0)
-		return owner_of_prepared(entry);
-
-	Owner		owner = {};
-
-	owner.pid = session_pid(entry);
-
-	const LocalPgBackendStatus *status = backends.find(owner.pid);
-	Oid			role = status != nullptr ? status->backendStatus.st_userid : entry.role;
-
-	owner.role = role_name(role);
-	if (status == nullptr)
-		return owner;
-
-	const PgBackendStatus &backend = status->backendStatus;
-
-	owner.application = backend.st_appname;
-	if (!may_see_role(role))
-	{
-		owner.query = HIDDEN;
-		return owner;
-	}
-	owner.state = state_name(backend.st_state);
-	owner.state_start = backend.st_state_start_timestamp;
-	owner.query = query_text(backend);
-	return owner;
-}
-
-/* ---- Rows ---- */
-
-/* The line of depth 0 that a line stands under; itself if it has that depth. */
-static const WaitLine &
-root_of(const WaitTrees &trees, const WaitLine &line) noexcept
-{
-	const WaitLine *root = &line;
-
-	while (root->parent != NO_LINE)
-		root = &trees.lines[root->parent];
-	return *root;
-}
-
-Datum
-View::path_to(const WaitLine &line) const
-{
-	auto	   *pids = static_cast<Datum *>(palloc(sizeof(Datum) * (line.depth + 1)));
-	const WaitLine *step = &line;
-
-	for (int i = line.depth; i >= 0; i--)
-	{
-		pids[i] = Int32GetDatum(session_pid(*step->lock));
-		if (i > 0)
-			step = &trees.lines[step->parent];
-	}
-	return PointerGetDatum(construct_array(pids, line.depth + 1, INT4OID, sizeof(int32), true, TYPALIGN_INT));
-}
-
-/* namespace, name, key, mode */
-void
-View::add_lock(Row &row, const LockEntry &entry)
-{
-	VisibleName name = {};
-	DecodedTag	tag = decode_tag(entry.tag);
-
-	if (is_advisory(entry))
-		name = names.of(entry);
-	row.add_text(name.ns);
-	row.add_text(name.name);
-	if (is_advisory(entry) && has_key(tag.kind))
-		row.add_int64(tag.key.value);
-	else
-		row.add_null();
-	row.add_text(lockmode_name(entry.lockmode));
-}
-
-void
-View::show(const WaitLine &line)
-{
-	Owner		owner = owner_of(*line.lock);
-	Row			row;
-
-	row.add_int32(session_pid(*root_of(trees, line).lock));
-	row.add_int32(line.depth);
-	row.add(path_to(line));
-	row.add_int32(owner.pid);
-	if (line.blocker != nullptr)
-		row.add_int32(session_pid(*line.blocker));
-	else
-		row.add_null();
-	add_lock(row, *line.lock);
-	row.add_age(line.lock->wait_start, now);
-	row.add_text(owner.state);
-	row.add_text(owner.application);
-	row.add_text(owner.query);
-	row.put(result);
-}
-
-/* ---- Text ---- */
 
 /* billing/invoice:42; the label; the key as a number where the name was never seen; or the pair. */
 static void
@@ -217,40 +68,28 @@ append_advisory(StringInfo out, const LockEntry &entry, const VisibleName &shown
 	}
 }
 
-/* The table or index that a tag is about, with its schema; null if it is not to be found from here. */
-static char *
-relation_of(const LOCKTAG &tag)
-{
-	Oid			relation = tag.locktag_field2;
-	char	   *name;
-
-	if (tag.locktag_field1 != MyDatabaseId && OidIsValid(tag.locktag_field1))
-		return nullptr;
-	name = get_rel_name(relation);
-	if (name == nullptr)
-		return nullptr;
-	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)), name);
-}
-
-/* Any other lock: a relation or row by name, the rest in the server's own words. */
+/* Any other lock: a relation or row by name where it is to be found from here, the rest in the server's own words. */
 static void
 append_other(StringInfo out, const LOCKTAG &tag)
 {
-	char	   *relation = nullptr;
+	Oid			relation = tag.locktag_field2;
+	bool		is_row = tag.locktag_type == LOCKTAG_TUPLE;
+	bool		is_here = tag.locktag_field1 == MyDatabaseId || !OidIsValid(tag.locktag_field1);
+	char	   *name = nullptr;
 
-	if (tag.locktag_type == LOCKTAG_RELATION || tag.locktag_type == LOCKTAG_TUPLE)
-		relation = relation_of(tag);
-
-	if (relation == nullptr)
-		DescribeLockTag(out, &tag);
-	else if (tag.locktag_type == LOCKTAG_RELATION)
-		appendStringInfo(out, "relation %s", relation);
+	if (is_here && (is_row || tag.locktag_type == LOCKTAG_RELATION))
+		name = get_rel_name(relation);
+	if (name == nullptr)
+		return DescribeLockTag(out, &tag);
+	if (is_row)
+		appendStringInfo(out, "row (%u,%u) of ", tag.locktag_field3, tag.locktag_field4);
 	else
-		appendStringInfo(out, "row (%u,%u) of %s", tag.locktag_field3, tag.locktag_field4, relation);
+		appendStringInfoString(out, "relation ");
+	appendStringInfoString(out, quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)), name));
 }
 
-void
-View::append_owner(StringInfo out, const Owner &owner) const
+static void
+append_owner(StringInfo out, const Owner &owner)
 {
 	bool		has_application = owner.application != nullptr && owner.application[0] != '\0';
 
@@ -268,8 +107,8 @@ View::append_owner(StringInfo out, const Owner &owner) const
 }
 
 /* " 12 s", or nothing where the time is not known. */
-void
-View::append_age(StringInfo out, TimestampTz time) const
+static void
+append_age(StringInfo out, TimestampTz time, TimestampTz now)
 {
 	if (time != 0)
 		appendStringInfo(out, " " INT64_FORMAT " s", Max(now - time, INT64CONST(0)) / USECS_PER_SEC);
@@ -286,88 +125,168 @@ put_on_one_line(StringInfo text) noexcept
 	}
 }
 
-/* "slot 2 of " */
-static void
-append_slot(StringInfo out, const LockEntry &lock)
+namespace
 {
-	if (!is_of_semaphore(lock.tag))
-		return;
-	if (lock.granted)
-		appendStringInfo(out, "slot %d of ", decode_tag(lock.tag).slot);
-	else
-		appendStringInfoString(out, "a slot of ");
-}
 
-void
-View::print(const WaitLine &line)
+/* Makes rows out of the lines of trees. */
+class View
 {
-	const LockEntry &lock = *line.lock;
-	Owner		owner = owner_of(lock);
-	StringInfoData out;
-	Row			row;
-
-	initStringInfo(&out);
-	appendStringInfoSpaces(&out, INDENT * line.depth);
-	append_owner(&out, owner);
-	appendStringInfoString(&out, lock.granted ? " holds " : " waits for ");
-	append_slot(&out, lock);
-	if (is_advisory(lock))
-		append_advisory(&out, lock, names.of(lock));
-	else
-		append_other(&out, lock.tag);
-	appendStringInfo(&out, " %s", lockmode_name(lock.lockmode));
-	append_age(&out, lock.wait_start);
-	if (lock.granted && owner.state != nullptr)
+public:
+	View(const WaitTrees &trees, ReturnSetInfo *result)
+		: trees(trees), result(result), now(GetCurrentTimestamp()), names(trees.count)
 	{
-		appendStringInfo(&out, ", %s", owner.state);
-		append_age(&out, owner.state_start);
+		if (trees.has_prepared)
+			prepared = prepared_xacts(&prepared_count);
 	}
-	if (line.depth == 0 && line.blocker != nullptr)
-		appendStringInfo(&out, ", in a circle with %d", session_pid(*line.blocker));
-	if (line.seen_above)
-		appendStringInfoString(&out, " (see above)");
-	put_on_one_line(&out);
 
-	row.add_text(out.data);
-	row.put(result);
-}
+	/* A row of advisory.waits. */
+	void		show(const WaitLine &line)
+	{
+		const LockEntry &lock = *line.lock;
+		Owner		owner = owner_of(lock);
+		DecodedTag	tag = decode_tag(lock.tag);
+		VisibleName name = {};
+		Row			row;
+		auto	   *path = static_cast<Datum *>(palloc(sizeof(Datum) * (line.depth + 1)));
+		const WaitLine *step = &line;
 
-/* Run show(view, line) for each line of the trees. */
-template <typename Show>
+		/* From the line of depth 0 that this one stands under. */
+		path[line.depth] = Int32GetDatum(owner.pid);
+		for (int i = line.depth - 1; i >= 0; i--)
+		{
+			step = &trees.lines[step->parent];
+			path[i] = Int32GetDatum(session_pid(*step->lock));
+		}
+		row.add(path[0]);
+		row.add_int32(line.depth);
+		row.add(PointerGetDatum(construct_array(path, line.depth + 1, INT4OID, sizeof(int32), true, TYPALIGN_INT)));
+		row.add_int32(owner.pid);
+		if (line.blocker != nullptr)
+			row.add_int32(session_pid(*line.blocker));
+		else
+			row.add_null();
+		if (is_advisory(lock))
+			name = names.of(lock);
+		row.add_text(name.ns);
+		row.add_text(name.name);
+		if (is_advisory(lock) && has_key(tag.kind))
+			row.add_int64(tag.key.value);
+		else
+			row.add_null();
+		row.add_text(lockmode_name(lock.lockmode));
+		row.add_age(lock.wait_start, now);
+		row.add_text(owner.state);
+		row.add_text(owner.application);
+		row.add_text(owner.query);
+		row.put(result);
+	}
+
+	/*
+	 * The same, as one indented text each:
+	 *
+	 *		4711 app@worker holds billing/invoice:42 exclusive, idle in transaction 35 s
+	 *		  4712 app@web waits for billing/invoice:42 exclusive 12 s
+	 */
+	void		print(const WaitLine &line)
+	{
+		const LockEntry &lock = *line.lock;
+		Owner		owner = owner_of(lock);
+		StringInfoData out;
+		Row			row;
+
+		initStringInfo(&out);
+		appendStringInfoSpaces(&out, INDENT * line.depth);
+		append_owner(&out, owner);
+		appendStringInfoString(&out, lock.granted ? " holds " : " waits for ");
+		if (is_of_semaphore(lock.tag) && lock.granted)
+			appendStringInfo(&out, "slot %d of ", decode_tag(lock.tag).slot);
+		else if (is_of_semaphore(lock.tag))
+			appendStringInfoString(&out, "a slot of ");
+		if (is_advisory(lock))
+			append_advisory(&out, lock, names.of(lock));
+		else
+			append_other(&out, lock.tag);
+		appendStringInfo(&out, " %s", lockmode_name(lock.lockmode));
+		append_age(&out, lock.wait_start, now);
+		if (lock.granted && owner.state != nullptr)
+		{
+			appendStringInfo(&out, ", %s", owner.state);
+			append_age(&out, owner.state_start, now);
+		}
+		if (line.depth == 0 && line.blocker != nullptr)
+			appendStringInfo(&out, ", in a circle with %d", session_pid(*line.blocker));
+		if (line.seen_above)
+			appendStringInfoString(&out, " (see above)");
+		put_on_one_line(&out);
+
+		row.add_text(out.data);
+		row.put(result);
+	}
+
+private:
+	Owner		owner_of(const LockEntry &entry) const
+	{
+		Owner		owner = {};
+
+		owner.pid = session_pid(entry);
+		if (entry.pid == 0)
+		{
+			const PreparedXact *xact = find_prepared(prepared, prepared_count, entry.xid);
+
+			if (xact != nullptr)
+			{
+				owner.gid = xact->gid;
+				owner.role = role_name(xact->owner);
+			}
+			return owner;
+		}
+
+		const LocalPgBackendStatus *status = backends.find(owner.pid);
+		Oid			role = status != nullptr ? status->backendStatus.st_userid : entry.role;
+
+		owner.role = role_name(role);
+		if (status == nullptr)
+			return owner;
+
+		const PgBackendStatus &backend = status->backendStatus;
+
+		owner.application = backend.st_appname;
+		if (!may_see_role(role))
+		{
+			owner.query = HIDDEN;
+			return owner;
+		}
+		owner.state = state_name(backend.st_state);
+		owner.state_start = backend.st_state_start_timestamp;
+		owner.query = query_text(backend);
+		return owner;
+	}
+
+	const WaitTrees &trees;
+	ReturnSetInfo *result;
+	TimestampTz now;
+	VisibleNames names;
+	Backends	backends;
+	PreparedXact *prepared = nullptr;
+	int			prepared_count = 0;
+};
+
+}								/* anonymous namespace */
+
+/* Show each line of the trees. */
+template <void (View::*show) (const WaitLine &)>
 static void
-show_lines(ReturnSetInfo *result, Show show)
+show_lines(ReturnSetInfo *result)
 {
 	WaitTrees	trees = read_wait_trees();
 	View		view(trees, result);
 
 	show_each(trees.count, [&](int i) {
-		show(view, trees.lines[i]);
+		(view.*show)(trees.lines[i]);
 	});
 }
 
-static void
-show_waits(ReturnSetInfo *result)
-{
-	show_lines(result, [](View &view, const WaitLine &line) {
-		view.show(line);
-	});
-}
-
-/*
- * The same, as one indented text each:
- *
- *		4711 app@worker holds billing/invoice:42 exclusive, idle in transaction 35 s
- *		  4712 app@web waits for billing/invoice:42 exclusive 12 s
- */
-static void
-print_waits(ReturnSetInfo *result)
-{
-	show_lines(result, [](View &view, const WaitLine &line) {
-		view.print(line);
-	});
-}
-
-ADVISORY_SQL_FUNCTION(advisory_waits, rows_function<show_waits>);
-ADVISORY_SQL_FUNCTION(advisory_wait_tree, rows_function<print_waits, MAT_SRF_USE_EXPECTED_DESC>);
+ADVISORY_SQL_FUNCTION(advisory_waits, rows_function<show_lines<&View::show>>);
+ADVISORY_SQL_FUNCTION(advisory_wait_tree, rows_function<show_lines<&View::print>, MAT_SRF_USE_EXPECTED_DESC>);
 
 }								/* namespace advisory */

@@ -12,8 +12,7 @@
  * may itself wait for somebody's row; but of the trees only the branches are
  * kept that lead to a waiter for an advisory lock.
  */
-#ifndef ADVISORY_EXT_VIEWS_WAITTREES_H
-#define ADVISORY_EXT_VIEWS_WAITTREES_H
+#pragma once
 
 #include "server/locktable.h"
 
@@ -57,5 +56,3 @@ struct WaitTrees
 WaitTrees	read_wait_trees();
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_VIEWS_WAITTREES_H */
