@@ -19,7 +19,6 @@
  */
 #include "base/pg.h"
 
-#include "base/array.h"
 #include "core/semdeadlock.h"
 #include "server/waitgraph.h"
 #include "shmem/root.h"
@@ -62,6 +61,7 @@ struct Node
 	int			missing;		/* live nodes that it needs in order to be live itself */
 	List	   *blockers;		/* the nodes that it waits for (int); NIL also where it is not expanded */
 	List	   *waiters;		/* the nodes that wait for it */
+	LockEntries entries;		/* of the lock that it waits for, in the first node that looked there */
 };
 
 }								/* anonymous namespace */
@@ -113,7 +113,8 @@ public:
 	/* before: an earlier search of this session, or null. */
 	Search(const Target &mine, const Search *before)
 		: before(before),
-		  by_process(static_cast<int *>(palloc0(sizeof(int) * ProcGlobal->allProcCount)))
+		  by_process(static_cast<int *>(palloc0(sizeof(int) * ProcGlobal->allProcCount))),
+		  nodes(static_cast<Node *>(palloc_extended(sizeof(Node) * 2 * ProcGlobal->allProcCount, MCXT_ALLOC_HUGE)))
 	{
 		Node		me = {};
 
@@ -121,25 +122,25 @@ public:
 		me.pid = MyProcPid;
 		me.proc_number = my_process_number();
 		me.target = mine;
-		nodes.add(me);
+		add_node(me);
 	}
 
 	/* Is this session dead, and would it help if it gave up: do all that it waits for wait for it in turn? */
 	bool		am_i_in_cycle()
 	{
-		Array<int>	pending;	/* the last is looked at first */
+		List	   *pending = list_make1_int(ME);	/* the last is looked at first */
 
-		pending.add(ME);
-		while (pending.count > 0 && !nodes[ME].is_live)
+		while (pending != NIL && !nodes[ME].is_live)
 		{
-			int			node = pending[--pending.count];
+			int			node = llast_int(pending);
 
 			CHECK_FOR_INTERRUPTS();
+			pending = list_delete_last(pending);
 			if (nodes[node].blockers != NIL || nodes[node].is_live || !is_needed(node))
 				continue;
 			expand(node);
 			for (int i = list_length(nodes[node].blockers) - 1; i >= 0; i--)
-				pending.add(list_nth_int(nodes[node].blockers, i));
+				pending = lappend_int(pending, list_nth_int(nodes[node].blockers, i));
 		}
 		if (nodes[ME].is_live)
 			return false;
@@ -178,6 +179,12 @@ public:
 	}
 
 private:
+	int			add_node(const Node &node) noexcept
+	{
+		nodes[count] = node;
+		return count++;
+	}
+
 	/* The node of a session's lock group, or LIVE. */
 	int			node_of_session(const LockEntry &session)
 	{
@@ -202,7 +209,7 @@ private:
 			if (earlier.is_live || !is_same_wait(earlier, node))
 				return LIVE;
 		}
-		by_process[node.proc_number] = nodes.add(node);
+		by_process[node.proc_number] = add_node(node);
 		return by_process[node.proc_number];
 	}
 
@@ -210,29 +217,24 @@ private:
 	{
 		Node		node = {};
 
-		for (int i = 0; i < nodes.count; i++)
+		for (int i = 0; i < count; i++)
 		{
 			if (nodes[i].pid == 0 && is_same_target(nodes[i].target, target))
 				return i;
 		}
 		node.target = target;
-		return nodes.add(node);
+		return add_node(node);
 	}
 
-	/* The entries of a lock that somebody waits for, read once. */
-	LockEntries entries_of(const LOCKTAG &tag)
+	/* The entries of the lock that a node waits for, read once for all that wait for it. */
+	LockEntries entries_of(int node)
 	{
-		LockEntries entries;
-
-		for (int i = 0; i < locks.count; i++)
+		for (int i = 0; i < count; i++)
 		{
-			if (same_tag(locks[i].entries[0].tag, tag))
-				return locks[i];
+			if (nodes[i].entries.count > 0 && same_tag(nodes[i].target.tag, nodes[node].target.tag))
+				return nodes[i].entries;
 		}
-		entries = read_lock(tag);
-		if (entries.count > 0)
-			locks.add(entries);
-		return entries;
+		return nodes[node].entries = read_lock(nodes[node].target.tag);
 	}
 
 	void		add_edge(int from, int to)
@@ -321,7 +323,7 @@ private:
 	/* It needs all of them. */
 	void		expand_lock_wait(int node)
 	{
-		LockEntries entries = entries_of(nodes[node].target.tag);
+		LockEntries entries = entries_of(node);
 		const LOCKMASK *conflicts = GetLockTagsMethodTable(&nodes[node].target.tag)->conflictTab;
 		const LockEntry *all = entries.entries;
 		int			waiter = 0;
@@ -392,8 +394,8 @@ private:
 
 	const Search *before;
 	int		   *by_process;		/* a session's node, by its proc_number; 0 if it has none: node 0 is this session */
-	Array<LockEntries> locks;
-	Array<Node>	nodes;
+	Node	   *nodes;			/* sessions, and for each no more than the one semaphore that it waits for */
+	int			count = 0;
 	Bitmapset  *blockers = nullptr; /* of a cycle: the dead that this session waits for, itself included */
 };
 
@@ -406,20 +408,13 @@ static bool
 am_i_in_the_way()
 {
 	LockEntries mine = read_my_awaited_locks();
-	const LockEntry *last = nullptr;
 
 	for (int i = 0; i < mine.count; i++)
 	{
-		const LockEntry &entry = mine.entries[i];
-		DecodedTag	tag = decode_tag(entry.tag);
+		DecodedTag	tag = decode_tag(mine.entries[i].tag);
 
-		if (entry.is_awaited)
-			return true;
-		if (last != nullptr && is_same_semaphore(entry.tag, last->tag))
-			continue;
-		last = &entry;
 		/* All in a semaphore's queue hold the queue's lock. */
-		if (is_held_by_anybody(queue_tag(tag.database, tag.key)))
+		if (mine.entries[i].is_awaited || is_held_by_anybody(queue_tag(tag.database, tag.key)))
 			return true;
 	}
 	return false;

@@ -54,7 +54,7 @@ struct LockEntries
 {
 	LockEntry  *entries;
 	int			count;
-	int		   *blockers;		/* pids; 0 stands for a prepared transaction */
+	List	   *blockers;		/* pids (int); 0 stands for a prepared transaction */
 	bool		has_prepared;
 };
 

@@ -4,7 +4,6 @@
  */
 #include "base/pg.h"
 
-#include "base/array.h"
 #include "server/waitgraph.h"
 
 namespace advisory
@@ -41,24 +40,13 @@ is_slot_in_the_way(const LockEntry &holder, const LockEntry &waiter) noexcept
 		(waiter.slots == 0 || tag.slot <= waiter.slots);
 }
 
-/* Is a holder, or a session in a semaphore's queue, in the waiter's way? */
-static bool
-holds_in_the_way(const LockEntry &holder, const LockEntry &waiter)
-{
-	if (!is_of_semaphore(waiter.tag))
-		return is_in_the_way(holder, waiter);
-	if (holder.is_head)
-		return holder.pid != waiter.pid && (!waiter.is_head || holder.wait_start < waiter.wait_start);
-	return is_slot_in_the_way(holder, waiter) && is_in_the_way(holder, waiter);
-}
-
 void
 find_all_blockers(LockEntries *found)
 {
 	HASHCTL		control = {};
 	HTAB	   *awaited;
 	LockEntry  *entries = found->entries;
-	Array<int>	pids;
+	List	   *pids = NIL;
 	ListCell   *cell;
 	/* A semaphore's slots and its queue are one thing to be waited for. */
 	auto		find = [&](const LockEntry &entry, HASHACTION action) {
@@ -89,30 +77,38 @@ find_all_blockers(LockEntries *found)
 
 	for (int i = 0; i < found->count; i++)
 	{
+		LockEntry  &waiter = entries[i];
 		int			ahead = i;
 
-		if (entries[i].granted)
+		if (waiter.granted)
 			continue;
 		CHECK_FOR_INTERRUPTS();
-		entries[i].first_blocker = pids.count;
-		foreach(cell, find(entries[i], HASH_FIND)->holders)
+		waiter.first_blocker = list_length(pids);
+		foreach(cell, find(waiter, HASH_FIND)->holders)
 		{
-			if (holds_in_the_way(entries[lfirst_int(cell)], entries[i]))
-				pids.add(entries[lfirst_int(cell)].leader_pid);
+			const LockEntry &holder = entries[lfirst_int(cell)];
+			bool		is_blocker = is_in_the_way(holder, waiter);
+
+			if (holder.is_head)
+				is_blocker = holder.pid != waiter.pid && (!waiter.is_head || holder.wait_start < waiter.wait_start);
+			else if (is_of_semaphore(waiter.tag))
+				is_blocker = is_blocker && is_slot_in_the_way(holder, waiter);
+			if (is_blocker)
+				pids = lappend_int(pids, holder.leader_pid);
 		}
 
 		/* Those ahead of it in the lock manager's queue, unless they hold the lock, too. */
-		while (!entries[i].is_head && ahead > 0 && !entries[ahead - 1].granted && !entries[ahead - 1].is_head &&
-			   same_tag(entries[ahead - 1].tag, entries[i].tag))
+		while (!waiter.is_head && ahead > 0 && !entries[ahead - 1].granted && !entries[ahead - 1].is_head &&
+			   same_tag(entries[ahead - 1].tag, waiter.tag))
 			ahead--;
 		for (; ahead < i; ahead++)
 		{
-			if (is_in_the_way(entries[ahead], entries[i]))
-				pids.add(entries[ahead].leader_pid);
+			if (is_in_the_way(entries[ahead], waiter))
+				pids = lappend_int(pids, entries[ahead].leader_pid);
 		}
-		entries[i].blocker_count = pids.count - entries[i].first_blocker;
+		waiter.blocker_count = list_length(pids) - waiter.first_blocker;
 	}
-	found->blockers = pids.items;
+	found->blockers = pids;
 	hash_destroy(awaited);
 }
 

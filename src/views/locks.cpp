@@ -285,7 +285,7 @@ View::add_blockers(Row &row, const LockEntry &entry)
 	auto	   *pids = static_cast<Datum *>(palloc(sizeof(Datum) * (entry.blocker_count + 1)));
 
 	for (int i = 0; i < entry.blocker_count; i++)
-		pids[i] = Int32GetDatum(entries.blockers[entry.first_blocker + i]);
+		pids[i] = Int32GetDatum(list_nth_int(entries.blockers, entry.first_blocker + i));
 	row.add(PointerGetDatum(construct_array(pids, entry.blocker_count, INT4OID, sizeof(int32), true, TYPALIGN_INT)));
 }
 

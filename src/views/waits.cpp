@@ -133,7 +133,7 @@ class View
 {
 public:
 	View(const WaitTrees &trees, ReturnSetInfo *result)
-		: trees(trees), result(result), now(GetCurrentTimestamp()), names(trees.count)
+		: result(result), now(GetCurrentTimestamp()), names(list_length(trees.lines))
 	{
 		if (trees.has_prepared)
 			prepared = prepared_xacts(&prepared_count);
@@ -148,15 +148,10 @@ public:
 		VisibleName name = {};
 		Row			row;
 		auto	   *path = static_cast<Datum *>(palloc(sizeof(Datum) * (line.depth + 1)));
-		const WaitLine *step = &line;
 
 		/* From the line of depth 0 that this one stands under. */
-		path[line.depth] = Int32GetDatum(owner.pid);
-		for (int i = line.depth - 1; i >= 0; i--)
-		{
-			step = &trees.lines[step->parent];
-			path[i] = Int32GetDatum(session_pid(*step->lock));
-		}
+		for (const WaitLine *step = &line; step != nullptr; step = step->parent)
+			path[step->depth] = Int32GetDatum(session_pid(*step->lock));
 		row.add(path[0]);
 		row.add_int32(line.depth);
 		row.add(PointerGetDatum(construct_array(path, line.depth + 1, INT4OID, sizeof(int32), true, TYPALIGN_INT)));
@@ -262,7 +257,6 @@ private:
 		return owner;
 	}
 
-	const WaitTrees &trees;
 	ReturnSetInfo *result;
 	TimestampTz now;
 	VisibleNames names;
@@ -281,8 +275,8 @@ show_lines(ReturnSetInfo *result)
 	WaitTrees	trees = read_wait_trees();
 	View		view(trees, result);
 
-	show_each(trees.count, [&](int i) {
-		(view.*show)(trees.lines[i]);
+	show_each(list_length(trees.lines), [&](int i) {
+		(view.*show)(*static_cast<WaitLine *>(list_nth(trees.lines, i)));
 	});
 }
 

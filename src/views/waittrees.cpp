@@ -9,7 +9,6 @@
  */
 #include "base/pg.h"
 
-#include "base/array.h"
 #include "server/waitgraph.h"
 #include "shmem/slotlocks.h"
 #include "views/waittrees.h"
@@ -116,24 +115,25 @@ public:
 
 	WaitTrees	grow()
 	{
-		Array<Start> starts;
+		auto	   *starts = static_cast<Start *>(palloc(sizeof(Start) * count));
+		int			start_count = 0;
 
 		list_waits();
 		choose();
 		for (int i = 0; i < count; i++)
 		{
 			if (sessions[i].shown)
-				starts.add(start_with(i));
+				starts[start_count++] = start_with(i);
 		}
-		qsort(starts.items, starts.count, sizeof(Start), compare_starts);
-		for (int i = 0; i < starts.count; i++)
+		qsort(starts, start_count, sizeof(Start), compare_starts);
+		for (int i = 0; i < start_count; i++)
 		{
 			if (!starts[i].is_waiting)
-				write_tree(starts[i].session, add_line(starts[i].lock, nullptr, NO_LINE));
+				write_tree(starts[i].session, add_line(starts[i].lock, nullptr, nullptr));
 			else if (!sessions[starts[i].session].expanded)
 				write_cycle(start_of_cycle(starts[i].session));
 		}
-		return WaitTrees{lines.items, lines.count, entries.has_prepared};
+		return WaitTrees{lines, entries.has_prepared};
 	}
 
 private:
@@ -238,15 +238,17 @@ private:
 		return Start{false, start_of(*session.stuck), session.pid, number, session.stuck};
 	}
 
-	int			add_line(const LockEntry *lock, const LockEntry *blocker, int parent)
+	WaitLine   *add_line(const LockEntry *lock, const LockEntry *blocker, const WaitLine *parent)
 	{
-		int			depth = parent != NO_LINE ? lines[parent].depth + 1 : 0;
+		auto	   *line = static_cast<WaitLine *>(palloc(sizeof(WaitLine)));
 
-		return lines.add(WaitLine{lock, blocker, parent, depth, false});
+		*line = WaitLine{lock, blocker, parent, parent != nullptr ? parent->depth + 1 : 0, false};
+		lines = lappend(lines, line);
+		return line;
 	}
 
 	/* Everything below a session's line, which has been written. */
-	void		write_tree(int number, int line)
+	void		write_tree(int number, const WaitLine *line)
 	{
 		Session    &session = sessions[number];
 		ListCell   *cell;
@@ -259,7 +261,7 @@ private:
 		{
 			const Wait *wait = wait_in(cell);
 			const Session &waiter = sessions[wait->waiter];
-			int			below;
+			WaitLine   *below;
 
 			/* A wait that would close a cycle leads back to a line above. */
 			if (!is_shown(wait) || waiter.in_path)
@@ -268,7 +270,7 @@ private:
 			if (!waiter.expanded)
 				write_tree(wait->waiter, below);
 			else
-				lines[below].seen_above = waiter.shown;
+				below->seen_above = waiter.shown;
 		}
 		session.in_path = false;
 	}
@@ -317,18 +319,22 @@ private:
 
 	void		write_cycle(int session)
 	{
-		int			first = lines.count;
+		WaitLine   *first = nullptr;
 		ListCell   *cell;
 
 		foreach(cell, sessions[session].waits)
-			add_line(wait_in(cell)->lock, wait_in(cell)->held, NO_LINE);
+		{
+			WaitLine   *line = add_line(wait_in(cell)->lock, wait_in(cell)->held, nullptr);
+
+			first = first != nullptr ? first : line;
+		}
 		write_tree(session, first);
 	}
 
 	const LockEntries &entries;
 	int			count;
 	Session    *sessions;
-	Array<WaitLine> lines;
+	List	   *lines = NIL;	/* WaitLine * */
 };
 
 }								/* anonymous namespace */

@@ -33,12 +33,10 @@ struct WaitLine
 {
 	const LockEntry *lock;
 	const LockEntry *blocker;
-	int			parent;			/* number of the line above it; NO_LINE at depth 0 */
+	const WaitLine *parent;		/* the line above it; null at depth 0 */
 	int			depth;
 	bool		seen_above;		/* who waits for it stands under an earlier line */
 };
-
-constexpr int NO_LINE = -1;
 
 /*
  * The lines of all trees, each followed by its branches: a waiter under every
@@ -47,8 +45,7 @@ constexpr int NO_LINE = -1;
  */
 struct WaitTrees
 {
-	WaitLine   *lines;
-	int			count;
+	List	   *lines;			/* WaitLine * */
 	bool		has_prepared;	/* are there prepared transactions in the lock entries? */
 };
 
