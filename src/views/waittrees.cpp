@@ -19,35 +19,26 @@ namespace advisory
 namespace
 {
 
-/* Its number is its leader's in the server's array of processes. */
 struct Session
 {
 	int			pid;			/* 0 for a prepared transaction */
+	TransactionId xid;			/* of that */
 	List	   *waits;			/* its own (Wait *) */
 	List	   *waiters;		/* the waits of others for it, longest first */
-	const LockEntry *stuck;		/* an advisory lock that it waits for with nobody in its way */
+	const LockEntry *top;		/* what is said of it if it waits for nobody; null otherwise */
+	TimestampTz since;			/* how long somebody has waited for that */
 	bool		shown;			/* it or somebody below it waits for an advisory lock */
 	bool		expanded;		/* are those below it in the tree already? */
 	bool		in_path;		/* is it between the root and the line that is being written? */
 };
 
-/* waiter waits for blocker.  These two are numbers of sessions. */
+/* waiter waits for blocker. */
 struct Wait
 {
-	int			waiter;
-	int			blocker;
+	Session    *waiter;
+	Session    *blocker;
 	const LockEntry *lock;		/* what the waiter waits for */
 	const LockEntry *held;		/* what the blocker has of it: a hold, or its place in the queue */
-};
-
-/* A session to begin with: a root, or one that waits and may be in no root's tree. */
-struct Start
-{
-	bool		is_waiting;
-	TimestampTz since;			/* how long somebody has waited for it */
-	int			pid;
-	int			session;
-	const LockEntry *lock;
 };
 
 }								/* anonymous namespace */
@@ -66,40 +57,42 @@ start_of(const LockEntry &entry) noexcept
 	return entry.wait_start != 0 ? entry.wait_start : DT_NOEND;
 }
 
-/* Entries stand in the order of their queue, so a lock that moved there first comes first. */
-static int
-compare_waits(const ListCell *a, const ListCell *b)
-{
-	auto	   *wait_a = static_cast<const Wait *>(lfirst(a));
-	auto	   *wait_b = static_cast<const Wait *>(lfirst(b));
-	int			result = compare(session_pid(*wait_a->held), session_pid(*wait_b->held));
-
-	if (result == 0)
-		result = compare(wait_a->held->xid, wait_b->held->xid);
-	if (result == 0)
-		result = compare(start_of(*wait_a->lock), start_of(*wait_b->lock));
-	return result != 0 ? result : compare(wait_a->lock, wait_b->lock);
-}
-
-/* Roots by their longest wait, then the others by pid. */
-static int
-compare_starts(const void *a, const void *b) noexcept
-{
-	auto	   *start_a = static_cast<const Start *>(a);
-	auto	   *start_b = static_cast<const Start *>(b);
-	int			result = compare(start_a->is_waiting, start_b->is_waiting);
-
-	if (result == 0)
-		result = compare(start_a->since, start_b->since);
-	if (result == 0)
-		result = compare(start_a->pid, start_b->pid);
-	return result != 0 ? result : compare(start_a->lock->xid, start_b->lock->xid);
-}
-
 static Wait *
 wait_in(const ListCell *cell) noexcept
 {
 	return static_cast<Wait *>(lfirst(cell));
+}
+
+static int
+compare_sessions(const Session &a, const Session &b) noexcept
+{
+	int			result = compare(a.pid, b.pid);
+
+	return result != 0 ? result : compare(a.xid, b.xid);
+}
+
+/* Entries stand in the order of their queue, so a lock that moved there first comes first. */
+static int
+compare_waits(const ListCell *a, const ListCell *b)
+{
+	int			result = compare_sessions(*wait_in(a)->blocker, *wait_in(b)->blocker);
+
+	if (result == 0)
+		result = compare(start_of(*wait_in(a)->lock), start_of(*wait_in(b)->lock));
+	return result != 0 ? result : compare(wait_in(a)->lock, wait_in(b)->lock);
+}
+
+/* Those that wait for nobody, by the longest wait for them; then the others. */
+static int
+compare_tops(const ListCell *a, const ListCell *b)
+{
+	auto	   *session_a = static_cast<const Session *>(lfirst(a));
+	auto	   *session_b = static_cast<const Session *>(lfirst(b));
+	int			result = compare(session_a->waits != NIL, session_b->waits != NIL);
+
+	if (result == 0 && session_a->waits == NIL)
+		result = compare(session_a->since, session_b->since);
+	return result != 0 ? result : compare_sessions(*session_a, *session_b);
 }
 
 namespace
@@ -109,33 +102,29 @@ class Forest
 {
 public:
 	explicit Forest(const LockEntries &entries)
-		: entries(entries), count(proc_count()), sessions(static_cast<Session *>(palloc0(sizeof(Session) * count)))
+		: entries(entries), sessions(static_cast<Session *>(palloc0(sizeof(Session) * proc_count())))
 	{
 	}
 
 	WaitTrees	grow()
 	{
-		auto	   *starts = static_cast<Start *>(palloc(sizeof(Start) * count));
-		int			start_count = 0;
+		ListCell   *cell;
 
 		list_waits();
 		choose();
-		for (int i = 0; i < count; i++)
+		foreach(cell, shown)
 		{
-			if (sessions[i].shown)
-				starts[start_count++] = start_with(i);
-		}
-		qsort(starts, start_count, sizeof(Start), compare_starts);
-		for (int i = 0; i < start_count; i++)
-		{
-			if (!starts[i].is_waiting)
-				write_tree(starts[i].session, add_line(starts[i].lock, nullptr, nullptr));
-			else if (!sessions[starts[i].session].expanded)
-				write_cycle(start_of_cycle(starts[i].session));
+			auto	   *session = static_cast<Session *>(lfirst(cell));
+
+			if (session->waits == NIL)
+				write_tree(session, add_line(session->top, nullptr, nullptr));
+			else if (!session->expanded)
+				write_cycle(start_of_cycle(session));
 		}
 		return WaitTrees{lines, entries.has_prepared};
 	}
 
+private:
 private:
 	void		list_waits()
 	{
@@ -170,38 +159,38 @@ private:
 
 				auto	   *wait = static_cast<Wait *>(palloc(sizeof(Wait)));
 
-				*wait = Wait{lock->leader_number, held->leader_number, lock, held};
+				*wait = Wait{&session, &blocker, lock, held};
 				blocker.pid = session_pid(*held);
+				blocker.xid = held->xid;
 				blocker.waiters = lappend(blocker.waiters, wait);
 				session.waits = lappend(session.waits, wait);
 				return true;
 			});
 			if (!is_blocked && is_advisory(*lock))
-				session.stuck = lock;
-		}
-		for (int i = 0; i < count; i++)
-		{
-			list_sort(sessions[i].waits, compare_waits);
-			list_sort(sessions[i].waiters, compare_waits);
+			{
+				session.top = lock;
+				session.since = start_of(*lock);
+			}
 		}
 	}
 
-	/* Find the sessions that lead to a waiter for an advisory lock. */
+	void		show(Session *session)
+	{
+		if (!session->shown)
+			shown = lappend(shown, session);
+		session->shown = true;
+	}
+
+	/* Find the sessions that lead to a waiter for an advisory lock, in the order in which to begin with them. */
 	void		choose()
 	{
-		List	   *shown = NIL;
 		ListCell   *cell;
 		ListCell   *wait;
-		auto		show = [&](int session) {
-			if (!sessions[session].shown)
-				shown = lappend_int(shown, session);
-			sessions[session].shown = true;
-		};
 
-		for (int i = 0; i < count; i++)
+		for (int i = 0; i < proc_count(); i++)
 		{
-			if (sessions[i].stuck != nullptr)
-				show(i);
+			if (sessions[i].top != nullptr)
+				show(&sessions[i]);
 			foreach(wait, sessions[i].waits)
 			{
 				if (is_advisory(*wait_in(wait)->lock))
@@ -212,30 +201,30 @@ private:
 		foreach(cell, shown)
 		{
 			CHECK_FOR_INTERRUPTS();
-			foreach(wait, sessions[lfirst_int(cell)].waits)
+			foreach(wait, static_cast<Session *>(lfirst(cell))->waits)
 				show(wait_in(wait)->blocker);
 		}
+		foreach(cell, shown)
+		{
+			auto	   *session = static_cast<Session *>(lfirst(cell));
+
+			list_sort(session->waits, compare_waits);
+			list_sort(session->waiters, compare_waits);
+			foreach(wait, session->waiters)
+			{
+				if (!is_shown(wait_in(wait)))
+					continue;
+				session->top = wait_in(wait)->held;
+				session->since = start_of(*wait_in(wait)->lock);
+				break;
+			}
+		}
+		list_sort(shown, compare_tops);
 	}
 
 	bool		is_shown(const Wait *wait) const noexcept
 	{
-		return is_advisory(*wait->lock) || sessions[wait->waiter].shown;
-	}
-
-	/* How to begin with a session that is shown. */
-	Start		start_with(int number) const
-	{
-		const Session &session = sessions[number];
-		ListCell   *cell;
-
-		if (session.waits != NIL)
-			return Start{true, 0, session.pid, number, wait_in(list_head(session.waits))->lock};
-		foreach(cell, session.waiters)
-		{
-			if (is_shown(wait_in(cell)))
-				return Start{false, start_of(*wait_in(cell)->lock), session.pid, number, wait_in(cell)->held};
-		}
-		return Start{false, start_of(*session.stuck), session.pid, number, session.stuck};
+		return is_advisory(*wait->lock) || wait->waiter->shown;
 	}
 
 	WaitLine   *add_line(const LockEntry *lock, const LockEntry *blocker, const WaitLine *parent)
@@ -248,41 +237,39 @@ private:
 	}
 
 	/* Everything below a session's line, which has been written. */
-	void		write_tree(int number, const WaitLine *line)
+	void		write_tree(Session *session, const WaitLine *line)
 	{
-		Session    &session = sessions[number];
 		ListCell   *cell;
 
 		check_stack_depth();
 		CHECK_FOR_INTERRUPTS();
-		session.expanded = true;
-		session.in_path = true;
-		foreach(cell, session.waiters)
+		session->expanded = true;
+		session->in_path = true;
+		foreach(cell, session->waiters)
 		{
 			const Wait *wait = wait_in(cell);
-			const Session &waiter = sessions[wait->waiter];
 			WaitLine   *below;
 
 			/* A wait that would close a cycle leads back to a line above. */
-			if (!is_shown(wait) || waiter.in_path)
+			if (!is_shown(wait) || wait->waiter->in_path)
 				continue;
 			below = add_line(wait->lock, wait->held, line);
-			if (!waiter.expanded)
+			if (!wait->waiter->expanded)
 				write_tree(wait->waiter, below);
 			else
-				below->seen_above = waiter.shown;
+				below->seen_above = wait->waiter->shown;
 		}
-		session.in_path = false;
+		session->in_path = false;
 	}
 
-	int			smallest_pid_of(const Bitmapset *numbers) const noexcept
+	Session    *smallest_pid_of(const Bitmapset *numbers) const noexcept
 	{
-		int			smallest = bms_next_member(numbers, -1);
+		Session    *smallest = nullptr;
 
-		for (int i = smallest; i >= 0; i = bms_next_member(numbers, i))
+		for (int i = bms_next_member(numbers, -1); i >= 0; i = bms_next_member(numbers, i))
 		{
-			if (sessions[i].pid < sessions[smallest].pid)
-				smallest = i;
+			if (smallest == nullptr || sessions[i].pid < smallest->pid)
+				smallest = &sessions[i];
 		}
 		return smallest;
 	}
@@ -292,37 +279,36 @@ private:
 	 * very end of what this session waits for.  Every session of such a cycle waits,
 	 * in the end, for all others of it and for nobody else.
 	 */
-	int			start_of_cycle(int session) const
+	Session    *start_of_cycle(const Session *session) const
 	{
 		for (;;)
 		{
-			Bitmapset  *blockers = reachable(session, [this](int waiter, auto visit) {
+			Bitmapset  *blockers = reachable(session - sessions, [this](int waiter, auto visit) {
 				ListCell   *cell;
 
 				foreach(cell, sessions[waiter].waits)
-					visit(wait_in(cell)->blocker);
+					visit(wait_in(cell)->blocker - sessions);
 			});
-			Bitmapset  *waiters = reachable(session, [this](int blocker, auto visit) {
+			Bitmapset  *waiters = reachable(session - sessions, [this](int blocker, auto visit) {
 				ListCell   *cell;
 
 				foreach(cell, sessions[blocker].waiters)
-					visit(wait_in(cell)->waiter);
+					visit(wait_in(cell)->waiter - sessions);
 			});
-			int			further = smallest_pid_of(bms_difference(blockers, waiters));
 
 			CHECK_FOR_INTERRUPTS();
-			if (further < 0)
+			session = smallest_pid_of(bms_difference(blockers, waiters));
+			if (session == nullptr)
 				return smallest_pid_of(blockers);
-			session = further;
 		}
 	}
 
-	void		write_cycle(int session)
+	void		write_cycle(Session *session)
 	{
 		WaitLine   *first = nullptr;
 		ListCell   *cell;
 
-		foreach(cell, sessions[session].waits)
+		foreach(cell, session->waits)
 		{
 			WaitLine   *line = add_line(wait_in(cell)->lock, wait_in(cell)->held, nullptr);
 
@@ -332,8 +318,8 @@ private:
 	}
 
 	const LockEntries &entries;
-	int			count;
-	Session    *sessions;
+	Session    *sessions;		/* by their leader's number in the server's array of processes */
+	List	   *shown = NIL;	/* Session * */
 	List	   *lines = NIL;	/* WaitLine * */
 };
 
