@@ -27,9 +27,8 @@
 namespace advisory
 {
 
-/* More would not be read in an error message. */
-static constexpr int DESCRIBED_WAITS = 20;
-static constexpr int DESCRIBED_BLOCKERS = 20;
+/* More waits, and more blockers of one, would not be read in an error message. */
+static constexpr int DESCRIBED = 20;
 
 /* Something can change while it is looked at; the next check would be a second later. */
 static constexpr int ATTEMPTS = 3;
@@ -42,19 +41,13 @@ static constexpr int ME = 0;
 namespace
 {
 
-/* What a session waits for: a lock, or one of so many slots of a semaphore. */
-struct Target
-{
-	LOCKTAG		tag;			/* of a semaphore its queue's */
-	int			slots;			/* 0: a lock */
-};
-
 /* A session that waits, or a semaphore with a number of slots, which all that say so share. */
 struct Node
 {
 	int			pid;			/* of a session; 0: a semaphore */
 	int			proc_number;	/* of the session's lock group's leader */
-	Target		target;			/* of a semaphore: itself */
+	LOCKTAG		tag;			/* of what it waits for, or of the semaphore itself: then its queue's */
+	int			slots;			/* of the semaphore; 0: a lock */
 	LOCKMODE	lockmode;		/* of a wait for a lock */
 	TimestampTz since;
 	bool		is_live;
@@ -67,7 +60,7 @@ struct Node
 }								/* anonymous namespace */
 
 static bool
-is_same_target(const Target &a, const Target &b) noexcept
+is_same_target(const Node &a, const Node &b) noexcept
 {
 	return a.slots == b.slots && same_tag(a.tag, b.tag);
 }
@@ -84,7 +77,8 @@ read_session_wait(Node *node)
 
 	if (read_awaited_lock(node->proc_number, &waiter))
 	{
-		node->target = Target{waiter.tag, 0};
+		node->tag = waiter.tag;
+		node->slots = 0;
 		node->lockmode = waiter.lockmode;
 		node->since = waiter.wait_start;
 		return waiter.wait_start != 0;
@@ -92,7 +86,8 @@ read_session_wait(Node *node)
 	if (!read_wait(node->proc_number, &wait) || wait.slots == 0 || wait.is_leaving ||
 		decode_tag(wait.tag).kind != Kind::queue)
 		return false;
-	node->target = Target{wait.tag, wait.slots};
+	node->tag = wait.tag;
+	node->slots = wait.slots;
 	node->since = wait.since;
 	return true;
 }
@@ -101,7 +96,7 @@ read_session_wait(Node *node)
 static bool
 is_same_wait(const Node &a, const Node &b) noexcept
 {
-	return a.pid == b.pid && is_same_target(a.target, b.target) && a.since == b.since;
+	return a.pid == b.pid && is_same_target(a, b) && a.since == b.since;
 }
 
 namespace
@@ -110,18 +105,12 @@ namespace
 class Search
 {
 public:
-	/* before: an earlier search of this session, or null. */
-	Search(const Target &mine, const Search *before)
+	/* me: what this session waits for, which others may not see.  before: an earlier search, or null. */
+	Search(const Node &me, const Search *before)
 		: before(before),
 		  by_process(static_cast<int *>(palloc0(sizeof(int) * ProcGlobal->allProcCount))),
 		  nodes(static_cast<Node *>(palloc_extended(sizeof(Node) * 2 * ProcGlobal->allProcCount, MCXT_ALLOC_HUGE)))
 	{
-		Node		me = {};
-
-		/* This session knows what it waits for, also where others cannot. */
-		me.pid = MyProcPid;
-		me.proc_number = my_process_number();
-		me.target = mine;
 		add_node(me);
 	}
 
@@ -170,11 +159,11 @@ public:
 		initStringInfo(&out);
 		for (int i = bms_next_member(blockers, -1); i >= 0; i = bms_next_member(blockers, i))
 		{
-			if (nodes[i].pid != 0 && described++ < DESCRIBED_WAITS)
+			if (nodes[i].pid != 0 && described++ < DESCRIBED)
 				describe_wait(&out, nodes[i]);
 		}
-		if (described > DESCRIBED_WAITS)
-			appendStringInfo(&out, "\n%d more wait in turn.", described - DESCRIBED_WAITS);
+		if (described > DESCRIBED)
+			appendStringInfo(&out, "\n%d more wait in turn.", described - DESCRIBED);
 		return out.data;
 	}
 
@@ -213,16 +202,17 @@ private:
 		return by_process[node.proc_number];
 	}
 
-	int			node_of_semaphore(const Target &target)
+	int			node_of_semaphore(const Node &session)
 	{
 		Node		node = {};
 
 		for (int i = 0; i < count; i++)
 		{
-			if (nodes[i].pid == 0 && is_same_target(nodes[i].target, target))
+			if (nodes[i].pid == 0 && is_same_target(nodes[i], session))
 				return i;
 		}
-		node.target = target;
+		node.tag = session.tag;
+		node.slots = session.slots;
 		return add_node(node);
 	}
 
@@ -231,10 +221,10 @@ private:
 	{
 		for (int i = 0; i < count; i++)
 		{
-			if (nodes[i].entries.count > 0 && same_tag(nodes[i].target.tag, nodes[node].target.tag))
+			if (nodes[i].entries.count > 0 && same_tag(nodes[i].tag, nodes[node].tag))
 				return nodes[i].entries;
 		}
-		return nodes[node].entries = read_lock(nodes[node].target.tag);
+		return nodes[node].entries = read_lock(nodes[node].tag);
 	}
 
 	void		add_edge(int from, int to)
@@ -284,11 +274,11 @@ private:
 	{
 		if (nodes[node].pid == 0)
 			expand_semaphore(node);
-		else if (nodes[node].target.slots == 0)
+		else if (nodes[node].slots == 0)
 			expand_lock_wait(node);
 		else
 		{
-			int			semaphore = node_of_semaphore(nodes[node].target);
+			int			semaphore = node_of_semaphore(nodes[node]);
 
 			nodes[node].missing = 1;
 			add_edge(node, semaphore);
@@ -300,8 +290,8 @@ private:
 	/* It needs one live holder, or a free slot. */
 	void		expand_semaphore(int node)
 	{
-		DecodedTag	tag = decode_tag(nodes[node].target.tag);
-		int			slots = nodes[node].target.slots;
+		DecodedTag	tag = decode_tag(nodes[node].tag);
+		int			slots = nodes[node].slots;
 
 		nodes[node].missing = 1;
 		for (int slot = 1; slot <= slots; slot++)
@@ -324,7 +314,7 @@ private:
 	void		expand_lock_wait(int node)
 	{
 		LockEntries entries = entries_of(node);
-		const LOCKMASK *conflicts = GetLockTagsMethodTable(&nodes[node].target.tag)->conflictTab;
+		const LOCKMASK *conflicts = GetLockTagsMethodTable(&nodes[node].tag)->conflictTab;
 		const LockEntry *all = entries.entries;
 		int			waiter = 0;
 
@@ -366,25 +356,24 @@ private:
 	/* One line. */
 	void		describe_wait(StringInfo out, const Node &session) const
 	{
-		const Target &target = session.target;
-		const Node &node = target.slots > 0 ? nodes[linitial_int(session.blockers)] : session;
+		const Node &node = session.slots > 0 ? nodes[linitial_int(session.blockers)] : session;
 		List	   *pids = NIL;
 		ListCell   *cell;
 		int			count;
 
 		foreach(cell, node.blockers)
 		{
-			if (list_length(pids) <= DESCRIBED_BLOCKERS)
+			if (list_length(pids) <= DESCRIBED)
 				pids = list_append_unique_int(pids, nodes[lfirst_int(cell)].pid);
 		}
-		count = Min(list_length(pids), DESCRIBED_BLOCKERS);
+		count = Min(list_length(pids), DESCRIBED);
 
 		appendStringInfo(out, "%sProcess %d waits for ", out->len > 0 ? "\n" : "", session.pid);
-		if (target.slots > 0)
-			appendStringInfo(out, target.slots == 1 ? "the only slot of " : "one of the %d slots of ", target.slots);
+		if (session.slots > 0)
+			appendStringInfo(out, session.slots == 1 ? "the only slot of " : "one of the %d slots of ", session.slots);
 		else
 			appendStringInfo(out, "%s on ", GetLockmodeName(DEFAULT_LOCKMETHOD, session.lockmode));
-		DescribeLockTag(out, &target.tag);
+		DescribeLockTag(out, &session.tag);
 		for (int i = 0; i < count; i++)
 			appendStringInfo(out, "%s%d",
 							 i > 0 ? ", " : count > 1 ? "; blocked by processes " : "; blocked by process ",
@@ -425,7 +414,7 @@ am_i_in_the_way()
  * Null if it is in none.
  */
 static char *
-find_deadlock(const Target &mine)
+find_deadlock(const Node &me)
 {
 	SharedRoot *root = shared_root_if_attached();
 	PublishedWait wait;
@@ -437,12 +426,12 @@ find_deadlock(const Target &mine)
 
 	for (int i = 0; i < ATTEMPTS && detail == nullptr; i++)
 	{
-		Search		first(mine, nullptr);
+		Search		first(me, nullptr);
 
 		if (!first.am_i_in_cycle())
 			return nullptr;
 
-		Search		second(mine, &first);
+		Search		second(me, &first);
 
 		if (root != nullptr)
 			LWLockAcquire(&root->deadlock, LW_EXCLUSIVE);
@@ -463,10 +452,15 @@ check_slot_deadlock(Key key, int slots)
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext deadlock", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old_context = MemoryContextSwitchTo(context);
 	char	   *detail = nullptr;
+	Node		me = {};
 
+	me.pid = MyProcPid;
+	me.proc_number = my_process_number();
+	me.tag = queue_tag(MyDatabaseId, key);
+	me.slots = slots;
 	/* A session that is in nobody's way is part of no cycle. */
 	if (am_i_in_the_way())
-		detail = find_deadlock(Target{queue_tag(MyDatabaseId, key), slots});
+		detail = find_deadlock(me);
 	MemoryContextSwitchTo(old_context);
 	if (detail != nullptr)
 		ereport(ERROR,

@@ -65,19 +65,6 @@ private:
 
 }								/* anonymous namespace */
 
-int
-session_pid(const LockEntry &entry) noexcept
-{
-	/* A leader that has gone before its workers has no pid any more. */
-	return entry.leader_pid != 0 ? entry.leader_pid : entry.pid;
-}
-
-int
-proc_count() noexcept
-{
-	return static_cast<int>(ProcGlobal->allProcCount) + max_prepared_xacts;
-}
-
 static LockEntry
 entry_for(const PROCLOCK *proclock, LOCKMODE lockmode) noexcept
 {
@@ -270,9 +257,8 @@ read_all_waits()
 	});
 }
 
-/* Every advisory lock, or those of semaphores, and its waiters. */
-static LockEntries
-read_advisory(bool only_semaphores)
+LockEntries
+read_all_locks(bool only_semaphores)
 {
 	return read_partitions([&](Collector *collector, int partition) {
 		for (int i = 0; i < proc_count(); i++)
@@ -292,18 +278,6 @@ read_advisory(bool only_semaphores)
 			});
 		}
 	});
-}
-
-LockEntries
-read_all_locks()
-{
-	return read_advisory(false);
-}
-
-LockEntries
-read_all_slots()
-{
-	return read_advisory(true);
 }
 
 /* Is this the first of all that hold or await a lock?  Its partition must be locked. */
@@ -483,12 +457,9 @@ is_mine_awaited(const LOCKTAG &tag)
 bool
 is_held_by_anybody(const LOCKTAG &tag)
 {
-	bool		held = false;
+	LockEntry	holder;
 
-	visit_lock(tag, [&](const LOCK *lock) {
-		held = lock->nGranted > 0;
-	});
-	return held;
+	return read_holder(tag, &holder);
 }
 
 bool

@@ -95,7 +95,7 @@ read_all_waits_and_slots()
 			return waits;
 	}
 
-	slots = read_all_slots();
+	slots = read_all_locks(true);
 	mark_slot_waits(&slots);
 	sort_slot_entries(&slots);
 

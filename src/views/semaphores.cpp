@@ -93,7 +93,7 @@ drop_other_databases(LockEntries *found) noexcept
 static void
 show_semaphores(ReturnSetInfo *result)
 {
-	LockEntries found = read_all_slots();
+	LockEntries found = read_all_locks(true);
 
 	mark_slot_waits(&found);
 	drop_other_databases(&found);

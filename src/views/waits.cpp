@@ -23,7 +23,7 @@ constexpr int INDENT = 2;		/* columns for each level of depth */
 struct Owner
 {
 	int			pid;			/* 0 for a prepared transaction */
-	const char *gid;			/* of a prepared transaction */
+	const char *title;			/* the pid, or which prepared transaction it is */
 	const char *role;
 	const char *application;
 	const char *state;
@@ -91,18 +91,10 @@ append_other(StringInfo out, const LOCKTAG &tag)
 static void
 append_owner(StringInfo out, const Owner &owner)
 {
-	bool		has_application = owner.application != nullptr && owner.application[0] != '\0';
-
-	if (owner.pid != 0)
-		appendStringInfo(out, "%d", owner.pid);
-	else if (owner.gid != nullptr)
-		appendStringInfo(out, "prepared transaction \"%s\"", owner.gid);
-	else
-		appendStringInfoString(out, "a prepared transaction");
-
+	appendStringInfoString(out, owner.title);
 	if (owner.role != nullptr)
 		appendStringInfo(out, "%s%s", owner.pid != 0 ? " " : " of ", owner.role);
-	if (has_application)
+	if (owner.application != nullptr && owner.application[0] != '\0')
 		appendStringInfo(out, "%s@%s", owner.role != nullptr ? "" : " ", owner.application);
 }
 
@@ -112,17 +104,6 @@ append_age(StringInfo out, TimestampTz time, TimestampTz now)
 {
 	if (time != 0)
 		appendStringInfo(out, " " INT64_FORMAT " s", Max(now - time, INT64CONST(0)) / USECS_PER_SEC);
-}
-
-/* What is called a name may have anything in it, but must not look like another line. */
-static void
-put_on_one_line(StringInfo text) noexcept
-{
-	for (int i = 0; i < text->len; i++)
-	{
-		if (static_cast<unsigned char>(text->data[i]) < ' ' || text->data[i] == '\x7f')
-			text->data[i] = '?';
-	}
 }
 
 namespace
@@ -212,8 +193,13 @@ public:
 			appendStringInfo(&out, ", in a circle with %d", session_pid(*line.blocker));
 		if (line.seen_above)
 			appendStringInfoString(&out, " (see above)");
-		put_on_one_line(&out);
 
+		/* What is called a name may have anything in it, but must not look like another line. */
+		for (int i = 0; i < out.len; i++)
+		{
+			if (static_cast<unsigned char>(out.data[i]) < ' ' || out.data[i] == '\x7f')
+				out.data[i] = '?';
+		}
 		row.add_text(out.data);
 		row.put(result);
 	}
@@ -224,15 +210,13 @@ private:
 		Owner		owner = {};
 
 		owner.pid = session_pid(entry);
+		owner.title = psprintf("%d", owner.pid);
 		if (entry.pid == 0)
 		{
 			const PreparedXact *xact = find_prepared(prepared, prepared_count, entry.xid);
 
-			if (xact != nullptr)
-			{
-				owner.gid = xact->gid;
-				owner.role = role_name(xact->owner);
-			}
+			owner.title = xact != nullptr ? psprintf("prepared transaction \"%s\"", xact->gid) : "a prepared transaction";
+			owner.role = xact != nullptr ? role_name(xact->owner) : nullptr;
 			return owner;
 		}
 
