@@ -202,31 +202,6 @@ private:
 		return by_process[node.proc_number];
 	}
 
-	int			node_of_semaphore(const Node &session)
-	{
-		Node		node = {};
-
-		for (int i = 0; i < count; i++)
-		{
-			if (nodes[i].pid == 0 && is_same_target(nodes[i], session))
-				return i;
-		}
-		node.tag = session.tag;
-		node.slots = session.slots;
-		return add_node(node);
-	}
-
-	/* The entries of the lock that a node waits for, read once for all that wait for it. */
-	LockEntries entries_of(int node)
-	{
-		for (int i = 0; i < count; i++)
-		{
-			if (nodes[i].entries.count > 0 && same_tag(nodes[i].tag, nodes[node].tag))
-				return nodes[i].entries;
-		}
-		return nodes[node].entries = read_lock(nodes[node].tag);
-	}
-
 	void		add_edge(int from, int to)
 	{
 		nodes[from].blockers = lappend_int(nodes[from].blockers, to);
@@ -278,8 +253,15 @@ private:
 			expand_lock_wait(node);
 		else
 		{
-			int			semaphore = node_of_semaphore(nodes[node]);
+			Node		wanted = {};
+			int			semaphore = 0;
 
+			wanted.tag = nodes[node].tag;
+			wanted.slots = nodes[node].slots;
+			while (semaphore < count && (nodes[semaphore].pid != 0 || !is_same_target(nodes[semaphore], wanted)))
+				semaphore++;
+			if (semaphore == count)
+				add_node(wanted);
 			nodes[node].missing = 1;
 			add_edge(node, semaphore);
 			if (nodes[semaphore].is_live)
@@ -313,10 +295,21 @@ private:
 	/* It needs all of them. */
 	void		expand_lock_wait(int node)
 	{
-		LockEntries entries = entries_of(node);
 		const LOCKMASK *conflicts = GetLockTagsMethodTable(&nodes[node].tag)->conflictTab;
-		const LockEntry *all = entries.entries;
+		int			reader = 0;
 		int			waiter = 0;
+
+		/* The lock is read once for all that wait for it. */
+		while (reader < count && (nodes[reader].entries.count == 0 || !same_tag(nodes[reader].tag, nodes[node].tag)))
+			reader++;
+		if (reader == count)
+		{
+			reader = node;
+			nodes[node].entries = read_lock(nodes[node].tag);
+		}
+
+		const LockEntries &entries = nodes[reader].entries;
+		const LockEntry *all = entries.entries;
 
 		while (waiter < entries.count && (all[waiter].granted || all[waiter].proc_number != nodes[node].proc_number))
 			waiter++;

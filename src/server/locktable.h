@@ -8,6 +8,8 @@
  * therefore not one instant: a lock that moves meanwhile may appear twice or
  * not at all.  What is said of one lock (its holders, its waiters, who blocks
  * whom) is of one instant.
+ *
+ * What returns LockEntries may ereport (out of memory, cancellation) with no lock held.
  */
 #pragma once
 
@@ -68,8 +70,6 @@ struct LockEntries
 };
 
 /*
- * What reads locks here may ereport (out of memory, cancellation) with no lock held.
- *
  * Every advisory lock and waiter on the server, or those of semaphores' slots and queues,
  * session by session within a partition.
  */
@@ -94,7 +94,7 @@ struct PoolSessionUse
 
 /*
  * Count what is in the lock tables: in types[POOL_TYPES] by the type of the lock, and
- * by session, with those that have any (palloc'd).  Visits every lock.
+ * by session, with those that have any (palloc'd).  Visits every lock.  May ereport.
  */
 void		read_pool_use(PoolTypeUse *types, PoolSessionUse **sessions, int *session_count);
 

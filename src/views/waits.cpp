@@ -38,18 +38,15 @@ static void
 append_advisory(StringInfo out, const LockEntry &entry, const VisibleName &shown)
 {
 	DecodedTag	tag = decode_tag(entry.tag);
-	LockName	name = {};
+	LockName	name = {tag.key};
 
-	name.key = tag.key;
 	if (shown.ns != nullptr)
 		name.ns = shown.ns;
 	if (shown.name != nullptr)
+	{
 		name.name = shown.name;
-
-	if (shown.name != nullptr && strcmp(shown.name, HIDDEN) == 0)
-		appendStringInfoString(out, HIDDEN);
-	else if (name.has_name())
-		appendStringInfoString(out, display_name(name));
+		appendStringInfoString(out, name.name == HIDDEN ? HIDDEN : display_name(name));
+	}
 	else if (tag.kind == Kind::pair)
 		appendStringInfo(out, "%d, %d", tag.key1, tag.key2);
 	else if (tag.kind == Kind::foreign)
@@ -61,10 +58,8 @@ append_advisory(StringInfo out, const LockEntry &entry, const VisibleName &shown
 	{
 		char	   *database = database_name(tag.database);
 
-		if (database != nullptr)
-			appendStringInfo(out, " in database \"%s\"", database);
-		else
-			appendStringInfoString(out, " in a dropped database");
+		appendStringInfoString(out, database != nullptr ? psprintf(" in database \"%s\"", database)
+							   : " in a dropped database");
 	}
 }
 
@@ -113,10 +108,10 @@ namespace
 class View
 {
 public:
-	View(const WaitTrees &trees, ReturnSetInfo *result)
-		: result(result), now(GetCurrentTimestamp()), names(list_length(trees.lines))
+	View(int line_count, bool has_prepared, ReturnSetInfo *result)
+		: result(result), now(GetCurrentTimestamp()), names(line_count)
 	{
-		if (trees.has_prepared)
+		if (has_prepared)
 			prepared = prepared_xacts(&prepared_count);
 	}
 
@@ -256,11 +251,12 @@ template <void (View::*show) (const WaitLine &)>
 static void
 show_lines(ReturnSetInfo *result)
 {
-	WaitTrees	trees = read_wait_trees();
-	View		view(trees, result);
+	bool		has_prepared;
+	List	   *lines = read_wait_trees(&has_prepared);
+	View		view(list_length(lines), has_prepared, result);
 
-	show_each(list_length(trees.lines), [&](int i) {
-		(view.*show)(*static_cast<WaitLine *>(list_nth(trees.lines, i)));
+	show_each(list_length(lines), [&](int i) {
+		(view.*show)(*static_cast<WaitLine *>(list_nth(lines, i)));
 	});
 }
 

@@ -106,7 +106,8 @@ public:
 	{
 	}
 
-	WaitTrees	grow()
+	/* The lines. */
+	List	   *grow()
 	{
 		ListCell   *cell;
 
@@ -121,7 +122,7 @@ public:
 			else if (!session->expanded)
 				write_cycle(start_of_cycle(session));
 		}
-		return WaitTrees{lines, entries.has_prepared};
+		return lines;
 	}
 
 private:
@@ -325,12 +326,13 @@ private:
 
 }								/* anonymous namespace */
 
-WaitTrees
-read_wait_trees()
+List *
+read_wait_trees(bool *has_prepared)
 {
 	/* The lines point into the entries. */
 	LockEntries entries = read_all_waits_and_slots();
 
+	*has_prepared = entries.has_prepared;
 	return Forest(entries).grow();
 }
 

@@ -39,17 +39,11 @@ struct WaitLine
 };
 
 /*
- * The lines of all trees, each followed by its branches: a waiter under every
- * session whose hold is in its way, or if there is none, under the nearest one
- * ahead of it in the queue.  Longest waits first, cycles last.
+ * The lines (WaitLine *) of all trees, each followed by its branches: a waiter under every
+ * session whose hold is in its way, or if there is none, under the nearest one ahead of it in
+ * the queue.  Longest waits first, cycles last.  *has_prepared: are there prepared transactions
+ * in the lock entries?  As of now, in the current memory context.  May ereport.
  */
-struct WaitTrees
-{
-	List	   *lines;			/* WaitLine * */
-	bool		has_prepared;	/* are there prepared transactions in the lock entries? */
-};
-
-/* As of now, in the current memory context.  May ereport. */
-WaitTrees	read_wait_trees();
+List	   *read_wait_trees(bool *has_prepared);
 
 }								/* namespace advisory */
