@@ -383,8 +383,6 @@ private:
 
 }								/* anonymous namespace */
 
-/* ---- The check ---- */
-
 /* Does anybody wait for something that this session holds? */
 static bool
 am_i_in_the_way()
