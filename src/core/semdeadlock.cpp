@@ -27,9 +27,8 @@
 namespace advisory
 {
 
-/* More would not be read in an error message. */
-static constexpr int DESCRIBED_WAITS = 20;
-static constexpr int DESCRIBED_BLOCKERS = 20;
+/* More waits, and more blockers of one, would not be read in an error message. */
+static constexpr int DESCRIBED = 20;
 
 /* Something can change while it is looked at; the next check would be a second later. */
 static constexpr int ATTEMPTS = 3;
@@ -37,59 +36,33 @@ static constexpr int ATTEMPTS = 3;
 /* Instead of a node's number, for what is live at first sight. */
 static constexpr int LIVE = -1;
 
-static constexpr int NO_EDGE = -1;
+static constexpr int ME = 0;
 
 namespace
 {
 
-/* What a session waits for: a lock, or one of so many slots of a semaphore. */
-struct Target
-{
-	LOCKTAG		tag;			/* of a semaphore its queue's */
-	int			slots;			/* 0: a lock */
-};
-
 /* A session that waits, or a semaphore with a number of slots, which all that say so share. */
 struct Node
 {
-	int			proc_number;	/* of a session, and of its lock group's leader */
-	int			pid;
-	Target		target;			/* of a semaphore: itself */
+	int			pid;			/* of a session; 0: a semaphore */
+	int			proc_number;	/* of the session's lock group's leader */
+	LOCKTAG		tag;			/* of what it waits for, or of the semaphore itself: then its queue's */
+	int			slots;			/* of the semaphore; 0: a lock */
 	LOCKMODE	lockmode;		/* of a wait for a lock */
 	TimestampTz since;
-	bool		is_session;
 	bool		is_live;
-	bool		is_expanded;	/* are its edges there? */
 	int			missing;		/* live nodes that it needs in order to be live itself */
-	int			first_edge;		/* to what it waits for; they are side by side */
-	int			edge_count;
-	int			first_from;		/* the edges that lead here, through Edge.next_from */
-};
-
-/* from waits for to. */
-struct Edge
-{
-	int			from;
-	int			to;
-	int			next_from;
-};
-
-/* The node of a semaphore, or the entries of a lock that somebody waits for. */
-struct KnownTarget
-{
-	Target		target;
-	int			node;
-	LockEntries entries;
+	List	   *blockers;		/* the nodes that it waits for (int); NIL also where it is not expanded */
+	List	   *waiters;		/* the nodes that wait for it */
+	LockEntries entries;		/* of the lock that it waits for, in the first node that looked there */
 };
 
 }								/* anonymous namespace */
 
-static constexpr int ME = 0;
-
-static int
-my_number() noexcept
+static bool
+is_same_target(const Node &a, const Node &b) noexcept
 {
-	return static_cast<int>(MyProc - ProcGlobal->allProcs);
+	return a.slots == b.slots && same_tag(a.tag, b.tag);
 }
 
 /*
@@ -104,7 +77,8 @@ read_session_wait(Node *node)
 
 	if (read_awaited_lock(node->proc_number, &waiter))
 	{
-		node->target = Target{waiter.tag, 0};
+		node->tag = waiter.tag;
+		node->slots = 0;
 		node->lockmode = waiter.lockmode;
 		node->since = waiter.wait_start;
 		return waiter.wait_start != 0;
@@ -112,7 +86,8 @@ read_session_wait(Node *node)
 	if (!read_wait(node->proc_number, &wait) || wait.slots == 0 || wait.is_leaving ||
 		decode_tag(wait.tag).kind != Kind::queue)
 		return false;
-	node->target = Target{wait.tag, wait.slots};
+	node->tag = wait.tag;
+	node->slots = wait.slots;
 	node->since = wait.since;
 	return true;
 }
@@ -121,28 +96,7 @@ read_session_wait(Node *node)
 static bool
 is_same_wait(const Node &a, const Node &b) noexcept
 {
-	return a.pid == b.pid && same_tag(a.target.tag, b.target.tag) && a.target.slots == b.target.slots &&
-		a.since == b.since;
-}
-
-/* Do all that are in the waiter's way stand in this one's, too? */
-static bool
-covers(const LockEntry &ahead, const LockEntry &waiter)
-{
-	const LockMethodData *method = GetLockTagsMethodTable(&waiter.tag);
-
-	return (method->conflictTab[waiter.lockmode] & ~method->conflictTab[ahead.lockmode]) == 0;
-}
-
-static bool
-contains(const int *pids, int count, int pid) noexcept
-{
-	for (int i = 0; i < count; i++)
-	{
-		if (pids[i] == pid)
-			return true;
-	}
-	return false;
+	return a.pid == b.pid && is_same_target(a, b) && a.since == b.since;
 }
 
 namespace
@@ -151,56 +105,46 @@ namespace
 class Search
 {
 public:
-	/* before: an earlier search of this session, or null. */
-	Search(const Target &mine, const Search *before)
+	/* me: what this session waits for, which others may not see.  before: an earlier search, or null. */
+	Search(const Node &me, const Search *before)
 		: before(before),
-		  by_process(static_cast<int *>(palloc0(sizeof(int) * ProcGlobal->allProcCount)))
+		  by_process(static_cast<int *>(palloc0(sizeof(int) * ProcGlobal->allProcCount))),
+		  nodes(static_cast<Node *>(palloc_extended(sizeof(Node) * 2 * ProcGlobal->allProcCount, MCXT_ALLOC_HUGE)))
 	{
-		Node		me = {};
-
-		/* This session knows what it waits for, also where others cannot. */
-		me.is_session = true;
-		me.proc_number = my_number();
-		me.pid = MyProcPid;
-		me.target = mine;
 		add_node(me);
 	}
 
 	/* Is this session dead, and would it help if it gave up: do all that it waits for wait for it in turn? */
 	bool		am_i_in_cycle()
 	{
-		while (pending.count > 0 && !nodes[ME].is_live)
+		List	   *pending = list_make1_int(ME);	/* the last is looked at first */
+
+		while (pending != NIL && !nodes[ME].is_live)
 		{
-			int			node = pending[--pending.count];
+			int			node = llast_int(pending);
 
 			CHECK_FOR_INTERRUPTS();
-			if (!nodes[node].is_expanded && !nodes[node].is_live && is_needed(node))
-				expand(node);
+			pending = list_delete_last(pending);
+			if (nodes[node].blockers != NIL || nodes[node].is_live || !is_needed(node))
+				continue;
+			expand(node);
+			for (int i = list_length(nodes[node].blockers) - 1; i >= 0; i--)
+				pending = lappend_int(pending, list_nth_int(nodes[node].blockers, i));
 		}
 		if (nodes[ME].is_live)
 			return false;
-
-		const bool *blockers = mark_blockers();
-		const bool *waiters = mark_waiters();
-
-		for (int i = 0; i < nodes.count; i++)
-		{
-			if (blockers[i] && !waiters[i])
-				return false;
-		}
-		return true;
+		blockers = reachable_dead(&Node::blockers);
+		return bms_is_subset(blockers, reachable_dead(&Node::waiters));
 	}
 
-	/* Do all that it waits for wait as they did? */
+	/* In a cycle: do all that it waits for wait as they did? */
 	bool		is_unchanged() const
 	{
-		const bool *blockers = mark_blockers();
-
-		for (int i = ME + 1; i < nodes.count; i++)
+		for (int i = bms_next_member(blockers, ME); i >= 0; i = bms_next_member(blockers, i))
 		{
 			Node		now = nodes[i];
 
-			if (blockers[i] && now.is_session && (!read_session_wait(&now) || !is_same_wait(now, nodes[i])))
+			if (now.pid != 0 && (!read_session_wait(&now) || !is_same_wait(now, nodes[i])))
 				return false;
 		}
 		return true;
@@ -209,40 +153,25 @@ public:
 	/* The waits of the cycle, this session's first; palloc'd. */
 	char	   *describe() const
 	{
-		const bool *blockers = mark_blockers();
 		StringInfoData out;
 		int			described = 0;
 
 		initStringInfo(&out);
-		for (int i = 0; i < nodes.count; i++)
+		for (int i = bms_next_member(blockers, -1); i >= 0; i = bms_next_member(blockers, i))
 		{
-			if (blockers[i] && nodes[i].is_session && described++ < DESCRIBED_WAITS)
+			if (nodes[i].pid != 0 && described++ < DESCRIBED)
 				describe_wait(&out, nodes[i]);
 		}
-		if (described > DESCRIBED_WAITS)
-			appendStringInfo(&out, "\n%d more wait in turn.", described - DESCRIBED_WAITS);
+		if (described > DESCRIBED)
+			appendStringInfo(&out, "\n%d more wait in turn.", described - DESCRIBED);
 		return out.data;
 	}
 
 private:
-	int			add_node(const Node &node)
+	int			add_node(const Node &node) noexcept
 	{
-		int			number = nodes.add(node);
-
-		nodes[number].first_from = NO_EDGE;
-		pending.add(number);
-		return number;
-	}
-
-	/* Was it dead before, with the very same wait? */
-	bool		may_be_dead(const Node &node) const noexcept
-	{
-		if (before == nullptr)
-			return true;
-
-		int			earlier = before->by_process[node.proc_number];
-
-		return earlier != 0 && !before->nodes[earlier].is_live && is_same_wait(before->nodes[earlier], node);
+		nodes[count] = node;
+		return count++;
 	}
 
 	/* The node of a session's lock group, or LIVE. */
@@ -253,72 +182,51 @@ private:
 		/* A prepared transaction has no place in the array. */
 		if (session.pid == 0)
 			return LIVE;
-		if (session.leader_number == my_number())
+		if (session.leader_number == my_process_number())
 			return ME;
 		if (by_process[session.leader_number] != 0)
 			return by_process[session.leader_number];
-		node.is_session = true;
-		node.proc_number = session.leader_number;
 		node.pid = session_pid(session);
-		if (!read_session_wait(&node) || !may_be_dead(node))
+		node.proc_number = session.leader_number;
+		if (!read_session_wait(&node))
 			return LIVE;
+		if (before != nullptr)
+		{
+			const Node &earlier = before->nodes[before->by_process[node.proc_number]];
+
+			/* Only what was dead before, with the very same wait, can be dead. */
+			if (earlier.is_live || !is_same_wait(earlier, node))
+				return LIVE;
+		}
 		by_process[node.proc_number] = add_node(node);
 		return by_process[node.proc_number];
 	}
 
-	/* Its number in the list; *is_new if it has just been added. */
-	int			known_target(const Target &target, bool *is_new)
-	{
-		*is_new = false;
-		for (int i = 0; i < targets.count; i++)
-		{
-			if (targets[i].target.slots == target.slots && same_tag(targets[i].target.tag, target.tag))
-				return i;
-		}
-		*is_new = true;
-		return targets.add(KnownTarget{target, 0, {}});
-	}
-
-	int			node_of_semaphore(const Target &target)
-	{
-		bool		is_new;
-		int			known = known_target(target, &is_new);
-
-		if (is_new)
-		{
-			Node		node = {};
-
-			node.target = target;
-			targets[known].node = add_node(node);
-		}
-		return targets[known].node;
-	}
-
 	void		add_edge(int from, int to)
 	{
-		int			edge = edges.add(Edge{from, to, nodes[to].first_from});
-
-		nodes[to].first_from = edge;
-		nodes[from].edge_count++;
+		nodes[from].blockers = lappend_int(nodes[from].blockers, to);
+		nodes[to].waiters = lappend_int(nodes[to].waiters, from);
 	}
 
 	/* With all that follows from it. */
 	void		make_live(int node)
 	{
-		Array<int>	found;
+		List	   *live = list_make1_int(node);
+		ListCell   *cell;
+		ListCell   *waiter;
 
-		found.add(node);
-		while (found.count > 0)
+		/* What is added to the list is visited, too. */
+		foreach(cell, live)
 		{
-			Node	   &live = nodes[found[--found.count]];
+			Node	   &one = nodes[lfirst_int(cell)];
 
-			if (live.is_live)
+			if (one.is_live)
 				continue;
-			live.is_live = true;
-			for (int i = live.first_from; i != NO_EDGE; i = edges[i].next_from)
+			one.is_live = true;
+			foreach(waiter, one.waiters)
 			{
-				if (--nodes[edges[i].from].missing == 0)
-					found.add(edges[i].from);
+				if (--nodes[lfirst_int(waiter)].missing == 0)
+					live = lappend_int(live, lfirst_int(waiter));
 			}
 		}
 	}
@@ -326,19 +234,46 @@ private:
 	/* Is there one that would not be known to be live without this one? */
 	bool		is_needed(int node) const noexcept
 	{
-		for (int i = nodes[node].first_from; i != NO_EDGE; i = edges[i].next_from)
+		ListCell   *cell;
+
+		foreach(cell, nodes[node].waiters)
 		{
-			if (!nodes[edges[i].from].is_live)
+			if (!nodes[lfirst_int(cell)].is_live)
 				return true;
 		}
 		return node == ME;
 	}
 
+	/* Find out what a node waits for. */
+	void		expand(int node)
+	{
+		if (nodes[node].pid == 0)
+			expand_semaphore(node);
+		else if (nodes[node].slots == 0)
+			expand_lock_wait(node);
+		else
+		{
+			Node		wanted = {};
+			int			semaphore = 0;
+
+			wanted.tag = nodes[node].tag;
+			wanted.slots = nodes[node].slots;
+			while (semaphore < count && (nodes[semaphore].pid != 0 || !is_same_target(nodes[semaphore], wanted)))
+				semaphore++;
+			if (semaphore == count)
+				add_node(wanted);
+			nodes[node].missing = 1;
+			add_edge(node, semaphore);
+			if (nodes[semaphore].is_live)
+				make_live(node);
+		}
+	}
+
 	/* It needs one live holder, or a free slot. */
 	void		expand_semaphore(int node)
 	{
-		DecodedTag	tag = decode_tag(nodes[node].target.tag);
-		int			slots = nodes[node].target.slots;
+		DecodedTag	tag = decode_tag(nodes[node].tag);
+		int			slots = nodes[node].slots;
 
 		nodes[node].missing = 1;
 		for (int slot = 1; slot <= slots; slot++)
@@ -352,7 +287,7 @@ private:
 				blocker = node_of_session(holder);
 			if (blocker == LIVE || nodes[blocker].is_live)
 				return make_live(node);
-			if (nodes[node].edge_count == 0 || edges[edges.count - 1].to != blocker)
+			if (nodes[node].blockers == NIL || llast_int(nodes[node].blockers) != blocker)
 				add_edge(node, blocker);
 		}
 	}
@@ -360,80 +295,53 @@ private:
 	/* It needs all of them. */
 	void		expand_lock_wait(int node)
 	{
-		bool		is_new;
-		int			known = known_target(nodes[node].target, &is_new);
+		const LOCKMASK *conflicts = GetLockTagsMethodTable(&nodes[node].tag)->conflictTab;
+		int			reader = 0;
 		int			waiter = 0;
 
-		if (is_new)
-			targets[known].entries = read_lock(nodes[node].target.tag);
+		/* The lock is read once for all that wait for it. */
+		while (reader < count && (nodes[reader].entries.count == 0 || !same_tag(nodes[reader].tag, nodes[node].tag)))
+			reader++;
+		if (reader == count)
+		{
+			reader = node;
+			nodes[node].entries = read_lock(nodes[node].tag);
+		}
 
-		const LockEntries entries = targets[known].entries;
+		const LockEntries &entries = nodes[reader].entries;
+		const LockEntry *all = entries.entries;
 
-		while (waiter < entries.count &&
-			   (entries.entries[waiter].granted || entries.entries[waiter].proc_number != nodes[node].proc_number))
+		while (waiter < entries.count && (all[waiter].granted || all[waiter].proc_number != nodes[node].proc_number))
 			waiter++;
 		if (waiter == entries.count)
 			return make_live(node);
 
 		visit_blockers(entries, 0, waiter, [&](int i) {
-			int			blocker = node_of_session(entries.entries[i]);
+			int			blocker = node_of_session(all[i]);
 
 			if (blocker != LIVE && !nodes[blocker].is_live)
 			{
 				add_edge(node, blocker);
 				nodes[node].missing++;
 			}
-			/* What one further ahead waits for it waits for through this one. */
-			return entries.entries[i].granted || blocker == LIVE || !covers(entries.entries[i], entries.entries[waiter]);
+			/* One that conflicts with all that this waiter conflicts with waits for the others ahead, too. */
+			return all[i].granted || blocker == LIVE ||
+				(conflicts[all[waiter].lockmode] & ~conflicts[all[i].lockmode]) != 0;
 		});
 		if (nodes[node].missing == 0)
 			make_live(node);
 	}
 
-	/* Find out what it waits for. */
-	void		expand(int node)
+	/* The dead that this session waits for, or that wait for it; itself included. */
+	Bitmapset  *reachable_dead(List *Node::*edges) const
 	{
-		nodes[node].is_expanded = true;
-		nodes[node].first_edge = edges.count;
-		if (!nodes[node].is_session)
-			expand_semaphore(node);
-		else if (nodes[node].target.slots > 0)
-		{
-			int			semaphore = node_of_semaphore(nodes[node].target);
+		return reachable(ME, [this, edges](int node, auto visit) {
+			ListCell   *cell;
 
-			if (nodes[semaphore].is_live)
-				return make_live(node);
-			nodes[node].missing = 1;
-			add_edge(node, semaphore);
-		}
-		else
-			expand_lock_wait(node);
-
-		/* The first is to be looked at first. */
-		for (int i = nodes[node].edge_count - 1; i >= 0; i--)
-			pending.add(edges[nodes[node].first_edge + i].to);
-	}
-
-	/* Mark the dead that this session waits for, itself included. */
-	bool	   *mark_blockers() const
-	{
-		return mark_reachable(nodes.count, ME, [this](int node, auto visit) {
-			for (int i = nodes[node].first_edge; i < nodes[node].first_edge + nodes[node].edge_count; i++)
+			foreach(cell, nodes[node].*edges)
 			{
-				if (!nodes[edges[i].to].is_live)
-					visit(edges[i].to);
-			}
-		});
-	}
-
-	/* The other way round: itself, and the dead that wait for it. */
-	bool	   *mark_waiters() const
-	{
-		return mark_reachable(nodes.count, ME, [this](int node, auto visit) {
-			for (int i = nodes[node].first_from; i != NO_EDGE; i = edges[i].next_from)
-			{
-				if (!nodes[edges[i].from].is_live)
-					visit(edges[i].from);
+				if (!nodes[lfirst_int(cell)].is_live)
+					visit(lfirst_int(cell));
 			}
 		});
 	}
@@ -441,103 +349,88 @@ private:
 	/* One line. */
 	void		describe_wait(StringInfo out, const Node &session) const
 	{
-		const Target &target = session.target;
-		const Node &node = target.slots > 0 ? nodes[edges[session.first_edge].to] : session;
-		int			pids[DESCRIBED_BLOCKERS];
-		int			count = 0;
-		bool		is_cut = false;
+		const Node &node = session.slots > 0 ? nodes[linitial_int(session.blockers)] : session;
+		List	   *pids = NIL;
+		ListCell   *cell;
+		int			count;
 
-		for (int i = 0; i < node.edge_count && !is_cut; i++)
+		foreach(cell, node.blockers)
 		{
-			int			pid = nodes[edges[node.first_edge + i].to].pid;
-
-			if (contains(pids, count, pid))
-				continue;
-			is_cut = count == DESCRIBED_BLOCKERS;
-			if (!is_cut)
-				pids[count++] = pid;
+			if (list_length(pids) <= DESCRIBED)
+				pids = list_append_unique_int(pids, nodes[lfirst_int(cell)].pid);
 		}
+		count = Min(list_length(pids), DESCRIBED);
 
 		appendStringInfo(out, "%sProcess %d waits for ", out->len > 0 ? "\n" : "", session.pid);
-		if (target.slots > 0)
-			appendStringInfo(out, target.slots == 1 ? "the only slot of " : "one of the %d slots of ", target.slots);
+		if (session.slots > 0)
+			appendStringInfo(out, session.slots == 1 ? "the only slot of " : "one of the %d slots of ", session.slots);
 		else
 			appendStringInfo(out, "%s on ", GetLockmodeName(DEFAULT_LOCKMETHOD, session.lockmode));
-		DescribeLockTag(out, &target.tag);
+		DescribeLockTag(out, &session.tag);
 		for (int i = 0; i < count; i++)
 			appendStringInfo(out, "%s%d",
-							 i > 0 ? ", " : count > 1 ? "; blocked by processes " : "; blocked by process ", pids[i]);
-		appendStringInfoString(out, is_cut ? " and others." : ".");
+							 i > 0 ? ", " : count > 1 ? "; blocked by processes " : "; blocked by process ",
+							 list_nth_int(pids, i));
+		appendStringInfoString(out, list_length(pids) > count ? " and others." : ".");
 	}
 
 	const Search *before;
 	int		   *by_process;		/* a session's node, by its proc_number; 0 if it has none: node 0 is this session */
-	Array<KnownTarget> targets;
-	Array<Node>	nodes;
-	Array<Edge>	edges;
-	Array<int>	pending;		/* nodes to be expanded, the last first */
+	Node	   *nodes;			/* sessions, and for each no more than the one semaphore that it waits for */
+	int			count = 0;
+	Bitmapset  *blockers = nullptr; /* of a cycle: the dead that this session waits for, itself included */
 };
 
 }								/* anonymous namespace */
-
-/* ---- The check ---- */
 
 /* Does anybody wait for something that this session holds? */
 static bool
 am_i_in_the_way()
 {
 	LockEntries mine = read_my_awaited_locks();
-	const LockEntry *last = nullptr;
 
 	for (int i = 0; i < mine.count; i++)
 	{
-		const LockEntry &entry = mine.entries[i];
-		DecodedTag	tag = decode_tag(entry.tag);
+		DecodedTag	tag = decode_tag(mine.entries[i].tag);
 
-		if (entry.is_awaited)
-			return true;
-		if (last != nullptr && is_same_semaphore(entry.tag, last->tag))
-			continue;
-		last = &entry;
 		/* All in a semaphore's queue hold the queue's lock. */
-		if (is_held_by_anybody(queue_tag(tag.database, tag.key)))
+		if (mine.entries[i].is_awaited || is_held_by_anybody(queue_tag(tag.database, tag.key)))
 			return true;
 	}
 	return false;
 }
 
-/* Null, or what a session that gives up is to say; then others know already that it leaves. */
+/*
+ * What a session in a cycle is to say when it gives up; then others know already that it leaves.
+ * Null if it is in none.
+ */
 static char *
-verify(const Target &mine, const Search &first)
-{
-	Search		second(mine, &first);
-
-	if (!second.am_i_in_cycle() || !second.is_unchanged())
-		return nullptr;
-	publish_leaving(true);
-	return second.describe();
-}
-
-static char *
-find_deadlock(const Target &mine)
+find_deadlock(const Node &me)
 {
 	SharedRoot *root = shared_root_if_attached();
 	PublishedWait wait;
 	char	   *detail = nullptr;
 
 	/* Without a published wait there is nobody to be told. */
-	if (root != nullptr && !read_wait(my_number(), &wait))
+	if (root != nullptr && !read_wait(my_process_number(), &wait))
 		root = nullptr;
 
 	for (int i = 0; i < ATTEMPTS && detail == nullptr; i++)
 	{
-		Search		first(mine, nullptr);
+		Search		first(me, nullptr);
 
 		if (!first.am_i_in_cycle())
 			return nullptr;
+
+		Search		second(me, &first);
+
 		if (root != nullptr)
 			LWLockAcquire(&root->deadlock, LW_EXCLUSIVE);
-		detail = verify(mine, first);
+		if (second.am_i_in_cycle() && second.is_unchanged())
+		{
+			publish_leaving(true);
+			detail = second.describe();
+		}
 		if (root != nullptr)
 			LWLockRelease(&root->deadlock);
 	}
@@ -550,10 +443,15 @@ check_slot_deadlock(Key key, int slots)
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext deadlock", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old_context = MemoryContextSwitchTo(context);
 	char	   *detail = nullptr;
+	Node		me = {};
 
+	me.pid = MyProcPid;
+	me.proc_number = my_process_number();
+	me.tag = queue_tag(MyDatabaseId, key);
+	me.slots = slots;
 	/* A session that is in nobody's way is part of no cycle. */
 	if (am_i_in_the_way())
-		detail = find_deadlock(Target{queue_tag(MyDatabaseId, key), slots});
+		detail = find_deadlock(me);
 	MemoryContextSwitchTo(old_context);
 	if (detail != nullptr)
 		ereport(ERROR,

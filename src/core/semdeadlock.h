@@ -13,8 +13,7 @@
  * waits for are.  One that waits for a slot is live if a slot is free or has a live holder.  A
  * prepared transaction is live.  What does not follow from this is dead.
  */
-#ifndef ADVISORY_EXT_CORE_SEMDEADLOCK_H
-#define ADVISORY_EXT_CORE_SEMDEADLOCK_H
+#pragma once
 
 #include "base/locktag.h"
 
@@ -31,5 +30,3 @@ namespace advisory
 void		check_slot_deadlock(Key key, int slots);
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_CORE_SEMDEADLOCK_H */

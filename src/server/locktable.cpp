@@ -24,64 +24,46 @@ namespace advisory
 namespace
 {
 
-constexpr int FIRST_ENTRIES = 16;
-
-/* Where entries are collected; says when it is full instead of growing. */
+/* Where entries are collected.  What finds no room is only counted. */
 class Collector
 {
 public:
-	Collector()
+	void		add(const LockEntry &entry) noexcept
 	{
-		found.entries = static_cast<LockEntry *>(palloc(sizeof(LockEntry) * capacity));
-	}
-
-	bool		add(const LockEntry &entry) noexcept
-	{
-		full = found.count == capacity;
-		if (full)
-			return false;
-		found.entries[found.count++] = entry;
+		if (found.count < capacity)
+			found.entries[found.count] = entry;
+		found.count++;
 		if (entry.pid == 0)
 			found.has_prepared = true;
-		return true;
 	}
 
-	bool		is_full() const noexcept
+	/* Run read(), which adds entries, and once more with enough memory if they have found no room. */
+	template <typename Read>
+	void		collect(Read read)
 	{
-		return full;
+		int			mark = found.count;
+
+		for (;;)
+		{
+			CHECK_FOR_INTERRUPTS();
+			read();
+			if (found.count <= capacity)
+				return;
+			capacity = 2 * found.count;
+			found.count = mark;
+			found.entries = static_cast<LockEntry *>(repalloc_huge(found.entries, sizeof(LockEntry) * capacity));
+		}
 	}
 
-	/* Forget what came after the mark, and make room for more. */
-	void		enlarge(int mark)
-	{
-		found.count = mark;
-		full = false;
-		capacity *= 2;
-		found.entries = static_cast<LockEntry *>(repalloc_huge(found.entries, sizeof(LockEntry) * capacity));
-	}
-
-	LockEntries found = {};
+	LockEntries found = {static_cast<LockEntry *>(palloc(sizeof(LockEntry) * FIRST_ENTRIES)), 0, nullptr, false};
 
 private:
+	static constexpr int FIRST_ENTRIES = 16;
+
 	int			capacity = FIRST_ENTRIES;
-	bool		full = false;
 };
 
 }								/* anonymous namespace */
-
-int
-session_pid(const LockEntry &entry) noexcept
-{
-	/* A leader that has gone before its workers has no pid any more. */
-	return entry.leader_pid != 0 ? entry.leader_pid : entry.pid;
-}
-
-/* Prepared transactions stand behind the sessions, and are not counted with them. */
-static int
-proc_count() noexcept
-{
-	return static_cast<int>(ProcGlobal->allProcCount) + max_prepared_xacts;
-}
 
 static LockEntry
 entry_for(const PROCLOCK *proclock, LOCKMODE lockmode) noexcept
@@ -103,7 +85,17 @@ entry_for(const PROCLOCK *proclock, LOCKMODE lockmode) noexcept
 	return entry;
 }
 
-static bool
+/* The wait of a process for a lock, whose partition is locked. */
+static LockEntry
+waiting_entry(PGPROC *waiter) noexcept
+{
+	LockEntry	entry = entry_for(waiter->waitProcLock, waiter->waitLockMode);
+
+	entry.wait_start = static_cast<TimestampTz>(pg_atomic_read_u64(&waiter->waitStart));
+	return entry;
+}
+
+static void
 collect_granted(Collector *collector, const PROCLOCK *proclock) noexcept
 {
 	for (LOCKMODE lockmode = 1; lockmode < MAX_LOCKMODES; lockmode++)
@@ -114,10 +106,29 @@ collect_granted(Collector *collector, const PROCLOCK *proclock) noexcept
 		LockEntry	entry = entry_for(proclock, lockmode);
 
 		entry.granted = true;
-		if (!collector->add(entry))
-			return false;
+		collector->add(entry);
 	}
-	return true;
+}
+
+/* The whole queue, in its order. */
+static void
+collect_queue(Collector *collector, LOCK *lock)
+{
+	compat::walk_waiters(lock, [&](PGPROC *waiter) {
+		collector->add(waiting_entry(waiter));
+		return true;
+	});
+}
+
+/* All that hold a lock, then its queue. */
+static void
+collect_lock(Collector *collector, LOCK *lock)
+{
+	compat::walk_proclocks(lock, [&](PROCLOCK *proclock) {
+		collect_granted(collector, proclock);
+		return true;
+	});
+	collect_queue(collector, lock);
 }
 
 static bool
@@ -132,168 +143,70 @@ is_first_in_queue(LOCK *lock, const PGPROC *proc)
 	return first == proc;
 }
 
-/* The wait of a process for a lock, whose partition is locked. */
-static LockEntry
-waiting_entry(PGPROC *waiter) noexcept
-{
-	LockEntry	entry = entry_for(waiter->waitProcLock, waiter->waitLockMode);
-
-	entry.wait_start = static_cast<TimestampTz>(pg_atomic_read_u64(&waiter->waitStart));
-	return entry;
-}
-
-/* The whole queue, in its order. */
-static bool
-collect_queue(Collector *collector, LOCK *lock)
-{
-	compat::walk_waiters(lock, [&](PGPROC *waiter) {
-		return collector->add(waiting_entry(waiter));
-	});
-	return !collector->is_full();
-}
-
-/* The queue, when its first waiter comes along. */
-static bool
-collect_waiters(Collector *collector, const PROCLOCK *proclock)
-{
-	LOCK	   *lock = proclock->tag.myLock;
-
-	if (proclock->tag.myProc->waitLock != lock || !is_first_in_queue(lock, proclock->tag.myProc))
-		return true;
-	return collect_queue(collector, lock);
-}
-
-/* All that hold a lock, then its queue. */
-static bool
-collect_lock(Collector *collector, LOCK *lock)
-{
-	compat::walk_proclocks(lock, [&](PROCLOCK *proclock) {
-		return collect_granted(collector, proclock);
-	});
-	return !collector->is_full() && collect_queue(collector, lock);
-}
-
-/*
- * Call visit(proclock) for each lock of any type of a session in a partition until it
- * returns false, and return what it did.  The partition must be locked.
- */
-template <typename Visit>
-static bool
-visit_any_of_session(PGPROC *proc, int partition, Visit visit)
-{
-	bool		going = true;
-
-	compat::walk_list<PROCLOCK>(&proc->myProcLocks[partition], offsetof(PROCLOCK, procLink),
-								[&](PROCLOCK *proclock) {
-		going = visit(proclock);
-		return going;
-	});
-	return going;
-}
-
-static bool
-is_advisory(const PROCLOCK *proclock) noexcept
-{
-	return LOCK_LOCKTAG(*proclock->tag.myLock) == LOCKTAG_ADVISORY;
-}
-
-/* The same for advisory locks. */
-template <typename Visit>
-static bool
-visit_session(PGPROC *proc, int partition, Visit visit)
-{
-	return visit_any_of_session(proc, partition, [&](PROCLOCK *proclock) {
-		return !is_advisory(proclock) || visit(proclock);
-	});
-}
-
-/* The same for each session. */
+/* Call visit(proclock) for each lock of a session in a partition, which must be locked, until it returns false. */
 template <typename Visit>
 static void
-visit_partition(int partition, Visit visit)
+walk_session(PGPROC *proc, int partition, Visit visit,
+			 compat::ListNode *compat::ListNode::*link = &compat::ListNode::next)
 {
-	for (int i = 0; i < proc_count(); i++)
-	{
-		if (!visit_session(GetPGProcByNumber(i), partition, visit))
-			return;
-	}
+	compat::walk_list<PROCLOCK>(&proc->myProcLocks[partition], offsetof(PROCLOCK, procLink), visit, link);
 }
 
-/* Run read(partition), which must be quick and must not ereport, with each partition locked. */
+/* Run read(partition), which must be quick and must not ereport, with the partition locked. */
 template <typename Read>
 static void
-visit_partitions(Read read)
+with_partition(int partition, Read read)
 {
-	for (int partition = 0; partition < NUM_LOCK_PARTITIONS; partition++)
-	{
-		LWLock	   *partition_lock = LockHashPartitionLockByIndex(partition);
-
-		LWLockAcquire(partition_lock, LW_SHARED);
-		read(partition);
-		LWLockRelease(partition_lock);
-		CHECK_FOR_INTERRUPTS();
-	}
-}
-
-/*
- * Run read(), which locks nothing itself, with the partition locked, as often as
- * it takes for what it collects to find room.
- */
-template <typename Read>
-static void
-read_partition(Collector *collector, int partition, Read read)
-{
-	int			mark = collector->found.count;
 	LWLock	   *partition_lock = LockHashPartitionLockByIndex(partition);
 
-	for (;;)
-	{
-		CHECK_FOR_INTERRUPTS();
-		LWLockAcquire(partition_lock, LW_SHARED);
-		read();
-		LWLockRelease(partition_lock);
+	LWLockAcquire(partition_lock, LW_SHARED);
+	read(partition);
+	LWLockRelease(partition_lock);
+}
 
-		if (!collector->is_full())
-			return;
-		collector->enlarge(mark);
+/* What read(collector, partition) adds for each partition, while it is locked. */
+template <typename Read>
+static LockEntries
+read_partitions(Read read)
+{
+	Collector	collector;
+
+	for (int partition = 0; partition < NUM_LOCK_PARTITIONS; partition++)
+	{
+		collector.collect([&]() {
+			with_partition(partition, [&](int) {
+				read(&collector, partition);
+			});
+		});
 	}
+	return collector.found;
 }
 
 /*
- * The lock with this tag, whose hash value's partition is locked; null if nobody holds or awaits
- * it.  Where the hash table cannot be searched, the locks of all sessions are.
+ * Run read(lock), which must be quick and must not ereport, with the lock's partition locked, if somebody
+ * holds or awaits it.  Where the hash table cannot be searched, the locks of all sessions are.
  */
-static LOCK *
-find_lock(const LOCKTAG &tag, uint32 hash, bool by_hash)
-{
-	LOCK	   *found = nullptr;
-
-	if (by_hash)
-		return find_in_lock_table(tag, hash);
-	for (int i = 0; i < proc_count() && found == nullptr; i++)
-	{
-		visit_any_of_session(GetPGProcByNumber(i), LockHashPartition(hash), [&](PROCLOCK *proclock) {
-			if (same_tag(proclock->tag.myLock->tag, tag))
-				found = proclock->tag.myLock;
-			return found == nullptr;
-		});
-	}
-	return found;
-}
-
-/* Run read(lock), which must be quick and must not ereport, with the lock's partition locked, if there is such a lock. */
 template <typename Read>
 static void
 visit_lock(const LOCKTAG &tag, Read read)
 {
 	uint32		hash = LockTagHashCode(&tag);
 	bool		by_hash = lock_tables() != nullptr;
-	LWLock	   *partition_lock = LockHashPartitionLock(hash);
 
-	LWLockAcquire(partition_lock, LW_SHARED);
-	if (LOCK *lock = find_lock(tag, hash, by_hash))
-		read(lock);
-	LWLockRelease(partition_lock);
+	with_partition(LockHashPartition(hash), [&](int partition) {
+		LOCK	   *found = by_hash ? find_in_lock_table(tag, hash) : nullptr;
+
+		for (int i = 0; !by_hash && found == nullptr && i < proc_count(); i++)
+		{
+			walk_session(GetPGProcByNumber(i), partition, [&](PROCLOCK *proclock) {
+				if (same_tag(proclock->tag.myLock->tag, tag))
+					found = proclock->tag.myLock;
+				return found == nullptr;
+			});
+		}
+		if (found != nullptr)
+			read(found);
+	});
 }
 
 static int
@@ -320,8 +233,7 @@ awaited_lock(PGPROC *proc, int partition)
 
 	if (lock == nullptr || partition_of(LOCKTAG(lock->tag)) != partition)
 		return nullptr;
-	compat::walk_list<PROCLOCK>(&proc->myProcLocks[partition], offsetof(PROCLOCK, procLink),
-								[&](PROCLOCK *proclock) {
+	walk_session(proc, partition, [&](PROCLOCK *proclock) {
 		if (proclock->tag.myLock == lock)
 			found = lock;
 		return found == nullptr;
@@ -329,82 +241,46 @@ awaited_lock(PGPROC *proc, int partition)
 	return found;
 }
 
-/* Everything about the locks of a partition that somebody waits for. */
-static void
-collect_awaited(Collector *collector, int partition)
-{
-	for (int i = 0; i < proc_count(); i++)
-	{
-		PGPROC	   *proc = GetPGProcByNumber(i);
-		LOCK	   *lock = awaited_lock(proc, partition);
-
-		/* Once for all of its waiters. */
-		if (lock != nullptr && is_first_in_queue(lock, proc) && !collect_lock(collector, lock))
-			return;
-	}
-}
-
 LockEntries
 read_all_waits()
 {
-	Collector	collector;
+	return read_partitions([](Collector *collector, int partition) {
+		for (int i = 0; i < proc_count(); i++)
+		{
+			PGPROC	   *proc = GetPGProcByNumber(i);
+			LOCK	   *lock = awaited_lock(proc, partition);
 
-	for (int partition = 0; partition < NUM_LOCK_PARTITIONS; partition++)
-	{
-		read_partition(&collector, partition, [&]() {
-			collect_awaited(&collector, partition);
-		});
-	}
-	return collector.found;
+			/* Once for all of its waiters. */
+			if (lock != nullptr && is_first_in_queue(lock, proc))
+				collect_lock(collector, lock);
+		}
+	});
 }
 
-/* Every advisory lock with a tag that is wanted, and its waiters. */
-template <typename Wanted>
-static LockEntries
-read_wanted(Wanted wanted)
+LockEntries
+read_all_locks(bool only_semaphores)
 {
-	Collector	collector;
+	return read_partitions([&](Collector *collector, int partition) {
+		for (int i = 0; i < proc_count(); i++)
+		{
+			PGPROC	   *proc = GetPGProcByNumber(i);
 
-	for (int partition = 0; partition < NUM_LOCK_PARTITIONS; partition++)
-	{
-		read_partition(&collector, partition, [&]() {
-			visit_partition(partition, [&](PROCLOCK *proclock) {
-				return !wanted(proclock->tag.myLock->tag) ||
-					(collect_granted(&collector, proclock) && collect_waiters(&collector, proclock));
+			walk_session(proc, partition, [&](PROCLOCK *proclock) {
+				LOCK	   *lock = proclock->tag.myLock;
+
+				if (LOCK_LOCKTAG(*lock) != LOCKTAG_ADVISORY || (only_semaphores && !is_of_semaphore(lock->tag)))
+					return true;
+				collect_granted(collector, proclock);
+				/* The queue comes with its first waiter. */
+				if (proc->waitLock == lock && is_first_in_queue(lock, proc))
+					collect_queue(collector, lock);
+				return true;
 			});
-		});
-	}
-	return collector.found;
-}
-
-LockEntries
-read_all_locks()
-{
-	return read_wanted([](const LOCKTAG &) {
-		return true;
+		}
 	});
 }
 
-LockEntries
-read_all_slots()
-{
-	return read_wanted([](const LOCKTAG &tag) {
-		return is_of_semaphore(tag);
-	});
-}
-
-void
-visit_locked_tags(void (*visit) (const LOCKTAG &tag, void *argument), void *argument)
-{
-	visit_partitions([&](int partition) {
-		visit_partition(partition, [&](PROCLOCK *proclock) {
-			visit(proclock->tag.myLock->tag, argument);
-			return true;
-		});
-	});
-}
-
-/* Once for all that hold or await it: is this the first of them?  Its partition must be locked. */
+/* Is this the first of all that hold or await a lock?  Its partition must be locked. */
 static bool
 is_first_of_lock(const PROCLOCK *proclock)
 {
@@ -423,17 +299,15 @@ read_pool_use(PoolTypeUse *types, PoolSessionUse **sessions, int *session_count)
 	int			count = proc_count();
 	auto	   *all = static_cast<PoolSessionUse *>(palloc0(sizeof(PoolSessionUse) * count));
 	int			kept = 0;
-
-	memset(types, 0, sizeof(PoolTypeUse) * POOL_TYPES);
-	visit_partitions([&](int partition) {
+	auto		count_partition = [&](int partition) {
 		for (int i = 0; i < count; i++)
 		{
-			visit_any_of_session(GetPGProcByNumber(i), partition, [&](PROCLOCK *proclock) {
+			walk_session(GetPGProcByNumber(i), partition, [&](PROCLOCK *proclock) {
 				PoolTypeUse &type = types[LOCK_LOCKTAG(*proclock->tag.myLock)];
 
 				if (all[i].locks++ == 0)
 					all[i].holder = entry_for(proclock, NoLock);
-				if (is_advisory(proclock))
+				if (LOCK_LOCKTAG(*proclock->tag.myLock) == LOCKTAG_ADVISORY)
 					all[i].advisory_locks++;
 				type.holders++;
 				if (is_first_of_lock(proclock))
@@ -441,7 +315,14 @@ read_pool_use(PoolTypeUse *types, PoolSessionUse **sessions, int *session_count)
 				return true;
 			});
 		}
-	});
+	};
+
+	memset(types, 0, sizeof(PoolTypeUse) * POOL_TYPES);
+	for (int partition = 0; partition < NUM_LOCK_PARTITIONS; partition++)
+	{
+		with_partition(partition, count_partition);
+		CHECK_FOR_INTERRUPTS();
+	}
 	for (int i = 0; i < count; i++)
 	{
 		if (all[i].locks > 0)
@@ -454,12 +335,10 @@ read_pool_use(PoolTypeUse *types, PoolSessionUse **sessions, int *session_count)
 static void
 collect_by_tag(Collector *collector, const LOCKTAG &tag)
 {
-	uint32		hash = LockTagHashCode(&tag);
-	bool		by_hash = lock_tables() != nullptr;
-
-	read_partition(collector, LockHashPartition(hash), [&]() {
-		if (LOCK *lock = find_lock(tag, hash, by_hash))
+	collector->collect([&]() {
+		visit_lock(tag, [&](LOCK *lock) {
 			collect_lock(collector, lock);
+		});
 	});
 }
 
@@ -504,53 +383,31 @@ read_awaited_lock(int proc_number, LockEntry *waiter)
 {
 	PGPROC	   *proc = GetPGProcByNumber(proc_number);
 	LOCK	   *lock = const_cast<LOCK *volatile &>(proc->waitLock);
-	bool		is_awaited = false;
+	bool		is_waiting = false;
 
 	if (lock == nullptr)
 		return false;
-
 	/* The lock may have gone by now; then this is any partition. */
-	int			partition = partition_of(LOCKTAG(lock->tag));
-	LWLock	   *partition_lock = LockHashPartitionLockByIndex(partition);
-
-	LWLockAcquire(partition_lock, LW_SHARED);
-	lock = awaited_lock(proc, partition);
-	is_awaited = lock != nullptr;
-	if (is_awaited)
-		*waiter = waiting_entry(proc);
-	LWLockRelease(partition_lock);
-	return is_awaited;
-}
-
-/* Call visit(proclock) for each lock that this session has, until it returns false; its partition is locked. */
-template <typename Visit>
-static void
-visit_mine(int partition, Visit visit)
-{
-	visit_any_of_session(MyProc, partition, [&](PROCLOCK *proclock) {
-		return proclock->holdMask == 0 || visit(proclock);
+	with_partition(partition_of(LOCKTAG(lock->tag)), [&](int partition) {
+		is_waiting = awaited_lock(proc, partition) != nullptr;
+		if (is_waiting)
+			*waiter = waiting_entry(proc);
 	});
+	return is_waiting;
 }
 
-/* This session's locks of which matches(lock) is true. */
+/* The locks that this session holds and of which matches(lock) is true. */
 template <typename Match>
 static LockEntries
 read_mine(Match matches)
 {
-	Collector	collector;
-
-	for (int partition = 0; partition < NUM_LOCK_PARTITIONS; partition++)
-	{
-		/* What others add to this session's own list, they add before they wait. */
-		if (compat::is_empty(&MyProc->myProcLocks[partition]))
-			continue;
-		read_partition(&collector, partition, [&]() {
-			visit_mine(partition, [&](PROCLOCK *proclock) {
-				return !matches(proclock->tag.myLock) || collect_granted(&collector, proclock);
-			});
+	return read_partitions([&](Collector *collector, int partition) {
+		walk_session(MyProc, partition, [&](PROCLOCK *proclock) {
+			if (matches(proclock->tag.myLock))
+				collect_granted(collector, proclock);
+			return true;
 		});
-	}
-	return collector.found;
+	});
 }
 
 LockEntries
@@ -565,7 +422,8 @@ LockEntries
 read_my_awaited_locks()
 {
 	return read_mine([](const LOCK *lock) {
-		return lock->waitMask != 0 || (LOCK_LOCKTAG(*lock) == LOCKTAG_ADVISORY && decode_tag(lock->tag).kind == Kind::semaphore);
+		return lock->waitMask != 0 ||
+			(LOCK_LOCKTAG(*lock) == LOCKTAG_ADVISORY && decode_tag(lock->tag).kind == Kind::semaphore);
 	});
 }
 
@@ -574,22 +432,10 @@ template <typename Match>
 static bool
 do_i_hold(Match matches)
 {
-	bool		found = false;
+	LockEntries mine = read_mine(matches);
 
-	for (int partition = 0; partition < NUM_LOCK_PARTITIONS && !found; partition++)
-	{
-		LWLock	   *partition_lock = LockHashPartitionLockByIndex(partition);
-
-		if (compat::is_empty(&MyProc->myProcLocks[partition]))
-			continue;
-		LWLockAcquire(partition_lock, LW_SHARED);
-		visit_mine(partition, [&](PROCLOCK *proclock) {
-			found = matches(proclock->tag.myLock);
-			return !found;
-		});
-		LWLockRelease(partition_lock);
-	}
-	return found;
+	pfree(mine.entries);
+	return mine.count > 0;
 }
 
 bool
@@ -611,12 +457,9 @@ is_mine_awaited(const LOCKTAG &tag)
 bool
 is_held_by_anybody(const LOCKTAG &tag)
 {
-	bool		held = false;
+	LockEntry	holder;
 
-	visit_lock(tag, [&](const LOCK *lock) {
-		held = lock->nGranted > 0;
-	});
-	return held;
+	return read_holder(tag, &holder);
 }
 
 bool

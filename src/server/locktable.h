@@ -8,9 +8,10 @@
  * therefore not one instant: a lock that moves meanwhile may appear twice or
  * not at all.  What is said of one lock (its holders, its waiters, who blocks
  * whom) is of one instant.
+ *
+ * What returns LockEntries may ereport (out of memory, cancellation) with no lock held.
  */
-#ifndef ADVISORY_EXT_SERVER_LOCKTABLE_H
-#define ADVISORY_EXT_SERVER_LOCKTABLE_H
+#pragma once
 
 #include "base/locktag.h"
 
@@ -38,34 +39,41 @@ struct LockEntry
 	int			blocker_count;
 };
 
+inline bool
+is_advisory(const LockEntry &entry) noexcept
+{
+	return LOCK_LOCKTAG(entry) == LOCKTAG_ADVISORY;
+}
+
+/* How many places the server's array of processes has; prepared transactions stand behind the sessions. */
+inline int
+proc_count() noexcept
+{
+	return static_cast<int>(ProcGlobal->allProcCount) + max_prepared_xacts;
+}
+
 /* The pid by which others know an entry's session; 0 for a prepared transaction. */
-int			session_pid(const LockEntry &entry) noexcept;
+inline int
+session_pid(const LockEntry &entry) noexcept
+{
+	/* A leader that has gone before its workers has no pid any more. */
+	return entry.leader_pid != 0 ? entry.leader_pid : entry.pid;
+}
 
 /* The waiters of a lock stand together, in the order of their queue. */
 struct LockEntries
 {
 	LockEntry  *entries;
 	int			count;
-	int		   *blockers;		/* pids; 0 stands for a prepared transaction */
+	List	   *blockers;		/* pids (int); 0 stands for a prepared transaction */
 	bool		has_prepared;
 };
 
 /*
- * Every advisory lock and waiter on the server, session by session within a
- * partition.  Takes each partition's lock once (again, if its memory was too
- * small).  May ereport (out of memory, cancellation) with no lock held.
+ * Every advisory lock and waiter on the server, or those of semaphores' slots and queues,
+ * session by session within a partition.
  */
-LockEntries read_all_locks();
-
-/* The same of semaphores only: who has slots, and who has or waits for queues. */
-LockEntries read_all_slots();
-
-/*
- * Call visit(tag, argument) for the tag of each advisory lock that a session or
- * prepared transaction holds or waits for, as often as there are such.  visit runs
- * with a partition locked: it must be quick, must not ereport and must not lock.
- */
-void		visit_locked_tags(void (*visit) (const LOCKTAG &tag, void *argument), void *argument);
+LockEntries read_all_locks(bool only_semaphores = false);
 
 /* How many entries of the server's two lock tables are used for locks of one type. */
 struct PoolTypeUse
@@ -86,15 +94,11 @@ struct PoolSessionUse
 
 /*
  * Count what is in the lock tables: in types[POOL_TYPES] by the type of the lock, and
- * by session, with those that have any (palloc'd).  Visits every lock, one partition
- * after the other.  May ereport (out of memory, cancellation) with no lock held.
+ * by session, with those that have any (palloc'd).  Visits every lock.  May ereport.
  */
 void		read_pool_use(PoolTypeUse *types, PoolSessionUse **sessions, int *session_count);
 
-/*
- * All that hold one lock, then its queue in its order.  Looks at no other lock.
- * May ereport (out of memory, cancellation).
- */
+/* All that hold one lock, then its queue in its order.  Looks at no other lock. */
 LockEntries read_lock(const LOCKTAG &tag);
 
 /* The same of a semaphore's queue, and then of its slots up to this one. */
@@ -116,16 +120,13 @@ bool		read_awaited_lock(int proc_number, LockEntry *waiter);
  */
 LockEntries read_all_waits();
 
-/* The advisory locks that this session holds, of every kind and in both scopes.  May ereport. */
+/* The advisory locks that this session holds, of every kind and in both scopes. */
 LockEntries read_my_locks();
 
-/* What this session holds that others may wait for: locks of any type that have waiters, and slots.  May ereport. */
+/* What this session holds that others may wait for: locks of any type that have waiters, and slots. */
 LockEntries read_my_awaited_locks();
 
-/*
- * Does this session hold a lock that is no advisory one, but for that on its transaction's
- * own number?
- */
+/* Does this session hold a lock that is no advisory one, but for that on its transaction's own number? */
 bool		have_other_locks();
 
 /* Does this session hold this lock, of any type, and somebody wait for it? */
@@ -143,5 +144,3 @@ bool		is_held_by_anybody(const LOCKTAG &tag);
 bool		signal_holder(const LOCKTAG &tag, int pid, bool *sent);
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_SERVER_LOCKTABLE_H */

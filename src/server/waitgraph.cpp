@@ -9,25 +9,26 @@
 namespace advisory
 {
 
-namespace
-{
-
-/* The holders of a lock that somebody waits for, as a list through next_holder. */
+/* The entries that hold a lock, or are in a semaphore's queue, where somebody waits for it. */
 struct AwaitedLock
 {
 	LOCKTAG		tag;			/* hash key */
-	int			first_holder;
+	List	   *holders;		/* of int */
 };
 
-constexpr int NO_HOLDER = -1;
-
-}								/* anonymous namespace */
-
-/* A semaphore's slots and its queue are one thing to be waited for. */
-static LOCKTAG
-awaited_tag(const LOCKTAG &tag) noexcept
+bool
+is_in_the_way(const LockEntry &other, const LockEntry &waiter)
 {
-	return is_of_semaphore(tag) ? queue_tag(tag.locktag_field1, decode_tag(tag).key) : tag;
+	LOCKMASK	conflicts = GetLockTagsMethodTable(&waiter.tag)->conflictTab[waiter.lockmode];
+	LOCKMASK	held = other.held_modes & conflicts;
+	LOCKMASK	mode = LOCKBIT_ON(other.lockmode);
+	bool		is_same_group = other.leader_pid == waiter.leader_pid && other.leader_pid != 0;
+
+	if ((mode & conflicts) == 0 || is_same_group)
+		return false;
+	if (!other.granted)
+		return held == 0;
+	return (held & (mode - 1)) == 0;
 }
 
 bool
@@ -39,120 +40,75 @@ is_slot_in_the_way(const LockEntry &holder, const LockEntry &waiter) noexcept
 		(waiter.slots == 0 || tag.slot <= waiter.slots);
 }
 
-/* Is a holder, or a session in a semaphore's queue, in the waiter's way? */
-static bool
-holds_in_the_way(const LockEntry &holder, const LockEntry &waiter)
-{
-	if (!is_of_semaphore(waiter.tag))
-		return is_in_the_way(holder, waiter);
-	if (holder.is_head)
-		return holder.pid != waiter.pid && (!waiter.is_head || holder.wait_start < waiter.wait_start);
-	return is_slot_in_the_way(holder, waiter) && is_in_the_way(holder, waiter);
-}
-
-static LOCKMASK
-conflicts_of(const LockEntry &entry)
-{
-	return GetLockTagsMethodTable(&entry.tag)->conflictTab[entry.lockmode];
-}
-
-static bool
-is_same_group(const LockEntry &a, const LockEntry &b) noexcept
-{
-	return a.leader_pid == b.leader_pid && a.leader_pid != 0;
-}
-
-bool
-is_in_the_way(const LockEntry &other, const LockEntry &waiter)
-{
-	LOCKMASK	conflicts = conflicts_of(waiter);
-	LOCKMASK	held = other.held_modes & conflicts;
-	LOCKMASK	mode = LOCKBIT_ON(other.lockmode);
-
-	if ((mode & conflicts) == 0 || is_same_group(other, waiter))
-		return false;
-	if (!other.granted)
-		return held == 0;
-	return (held & (mode - 1)) == 0;
-}
-
-/* Those ahead of a waiter in the lock manager's queue, unless they hold the lock, too. */
-static void
-add_ahead(const LockEntries &found, int waiter, Array<int> *pids)
-{
-	const LockEntry *entries = found.entries;
-	int			ahead = waiter;
-
-	while (ahead > 0 && !entries[ahead - 1].granted && !entries[ahead - 1].is_head &&
-		   same_tag(entries[ahead - 1].tag, entries[waiter].tag))
-		ahead--;
-	for (; ahead < waiter; ahead++)
-	{
-		if (is_in_the_way(entries[ahead], entries[waiter]))
-			pids->add(entries[ahead].leader_pid);
-	}
-}
-
 void
 find_all_blockers(LockEntries *found)
 {
 	HASHCTL		control = {};
 	HTAB	   *awaited;
 	LockEntry  *entries = found->entries;
-	auto	   *next_holder = static_cast<int *>(palloc_extended(sizeof(int) * (found->count + 1), MCXT_ALLOC_HUGE));
-	Array<int>	pids;
+	List	   *pids = NIL;
+	ListCell   *cell;
+	/* A semaphore's slots and its queue are one thing to be waited for. */
+	auto		find = [&](const LockEntry &entry, HASHACTION action) {
+		LOCKTAG		tag = entry.tag;
+
+		if (is_of_semaphore(tag))
+			tag = queue_tag(tag.locktag_field1, decode_tag(tag).key);
+		return static_cast<AwaitedLock *>(hash_search(awaited, &tag, action, nullptr));
+	};
 
 	control.keysize = sizeof(LOCKTAG);
 	control.entrysize = sizeof(AwaitedLock);
 	control.hcxt = CurrentMemoryContext;
 	awaited = hash_create("advisory_ext awaited locks", 256, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 
-	/* Link the holders of each lock that somebody waits for. */
 	for (int i = 0; i < found->count; i++)
 	{
-		if (entries[i].granted)
-			continue;
-
-		LOCKTAG		tag = awaited_tag(entries[i].tag);
-
-		static_cast<AwaitedLock *>(hash_search(awaited, &tag, HASH_ENTER, nullptr))->first_holder = NO_HOLDER;
+		if (!entries[i].granted)
+			find(entries[i], HASH_ENTER)->holders = NIL;
 	}
-	for (int i = 0; i < found->count && hash_get_num_entries(awaited) > 0; i++)
+	for (int i = found->count - 1; i >= 0 && hash_get_num_entries(awaited) > 0; i--)
 	{
-		LOCKTAG		tag = awaited_tag(entries[i].tag);
-		AwaitedLock *lock;
+		AwaitedLock *lock = entries[i].granted || entries[i].is_head ? find(entries[i], HASH_FIND) : nullptr;
 
-		if (!entries[i].granted && !entries[i].is_head)
-			continue;
-		lock = static_cast<AwaitedLock *>(hash_search(awaited, &tag, HASH_FIND, nullptr));
-		if (lock == nullptr)
-			continue;
-		next_holder[i] = lock->first_holder;
-		lock->first_holder = i;
+		if (lock != nullptr)
+			lock->holders = lappend_int(lock->holders, i);
 	}
 
-	/* Then it is easy to say who is in each waiter's way. */
 	for (int i = 0; i < found->count; i++)
 	{
-		if (entries[i].granted)
+		LockEntry  &waiter = entries[i];
+		int			ahead = i;
+
+		if (waiter.granted)
 			continue;
 		CHECK_FOR_INTERRUPTS();
-
-		LOCKTAG		tag = awaited_tag(entries[i].tag);
-
-		entries[i].first_blocker = pids.count;
-		for (int holder = static_cast<AwaitedLock *>(hash_search(awaited, &tag, HASH_FIND, nullptr))->first_holder;
-			 holder != NO_HOLDER; holder = next_holder[holder])
+		waiter.first_blocker = list_length(pids);
+		foreach(cell, find(waiter, HASH_FIND)->holders)
 		{
-			if (holds_in_the_way(entries[holder], entries[i]))
-				pids.add(entries[holder].leader_pid);
+			const LockEntry &holder = entries[lfirst_int(cell)];
+			bool		is_blocker = is_in_the_way(holder, waiter);
+
+			if (holder.is_head)
+				is_blocker = holder.pid != waiter.pid && (!waiter.is_head || holder.wait_start < waiter.wait_start);
+			else if (is_of_semaphore(waiter.tag))
+				is_blocker = is_blocker && is_slot_in_the_way(holder, waiter);
+			if (is_blocker)
+				pids = lappend_int(pids, holder.leader_pid);
 		}
-		if (!entries[i].is_head)
-			add_ahead(*found, i, &pids);
-		entries[i].blocker_count = pids.count - entries[i].first_blocker;
+
+		/* Those ahead of it in the lock manager's queue, unless they hold the lock, too. */
+		while (!waiter.is_head && ahead > 0 && !entries[ahead - 1].granted && !entries[ahead - 1].is_head &&
+			   same_tag(entries[ahead - 1].tag, waiter.tag))
+			ahead--;
+		for (; ahead < i; ahead++)
+		{
+			if (is_in_the_way(entries[ahead], waiter))
+				pids = lappend_int(pids, entries[ahead].leader_pid);
+		}
+		waiter.blocker_count = list_length(pids) - waiter.first_blocker;
 	}
-	found->blockers = pids.items;
-	pfree(next_holder);
+	found->blockers = pids;
 	hash_destroy(awaited);
 }
 

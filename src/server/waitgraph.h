@@ -9,10 +9,8 @@
  * A session that waits for a slot of a semaphore (is_head) waits for the holders of the slots that
  * it could use.  Those ahead of it in the queue wait for the same, so they need not be followed.
  */
-#ifndef ADVISORY_EXT_SERVER_WAITGRAPH_H
-#define ADVISORY_EXT_SERVER_WAITGRAPH_H
+#pragma once
 
-#include "base/array.h"
 #include "server/locktable.h"
 
 namespace advisory
@@ -37,18 +35,6 @@ void		find_all_blockers(LockEntries *found);
  * The entries of the waiter's lock begin at first, as read_all_waits() has them; a semaphore's
  * slots come after its queue.
  */
-template <typename Visit>
-void		visit_blockers(const LockEntries &entries, int first, int waiter, Visit visit);
-
-/*
- * Mark each node of a graph that can be reached from one of them, itself included.  next(node, visit) calls
- * visit(other) for each that is one step away.  palloc'd.  May ereport (out of memory).
- */
-template <typename Next>
-bool	   *mark_reachable(int count, int start, Next next);
-
-/* ---- implementation of the templates ---- */
-
 template <typename Visit>
 void
 visit_blockers(const LockEntries &entries, int first, int waiter, Visit visit)
@@ -78,24 +64,29 @@ visit_blockers(const LockEntries &entries, int first, int waiter, Visit visit)
 	}
 }
 
+/*
+ * The nodes of a graph that can be reached from one of them, itself included.  next(node, visit) calls
+ * visit(other) for each that is one step away.  palloc'd.  May ereport (out of memory).
+ */
 template <typename Next>
-bool *
-mark_reachable(int count, int start, Next next)
+Bitmapset *
+reachable(int start, Next next)
 {
-	auto	   *marks = static_cast<bool *>(palloc0(sizeof(bool) * count));
-	Array<int>	found;
-	auto		visit = [&](int node) {
-		if (!marks[node])
-			found.add(node);
-		marks[node] = true;
-	};
+	Bitmapset  *found = bms_make_singleton(start);
+	List	   *nodes = list_make1_int(start);
+	ListCell   *cell;
 
-	visit(start);
-	while (found.count > 0)
-		next(found[--found.count], visit);
-	return marks;
+	/* What is added to the list is visited, too. */
+	foreach(cell, nodes)
+	{
+		next(lfirst_int(cell), [&](int node) {
+			if (bms_is_member(node, found))
+				return;
+			found = bms_add_member(found, node);
+			nodes = lappend_int(nodes, node);
+		});
+	}
+	return found;
 }
 
 }								/* namespace advisory */
-
-#endif							/* ADVISORY_EXT_SERVER_WAITGRAPH_H */

@@ -11,59 +11,45 @@
 namespace advisory
 {
 
-static bool
-is_queue(const LockEntry &entry) noexcept
-{
-	return is_of_semaphore(entry.tag) && entry.tag.locktag_field4 == OBJSUBID_QUEUE;
-}
-
 /*
  * A queued session holds the queue lock in RowExclusiveLock mode.  Other modes are held only in
  * order to get into the queue, or to see whether it is empty (semaphore.cpp), and say nothing of a wait.
  */
-static void
-drop_other_modes(LockEntries *found) noexcept
+void
+mark_slot_waits(LockEntries *found)
 {
 	int			kept = 0;
 
 	for (int i = 0; i < found->count; i++)
 	{
-		const LockEntry &entry = found->entries[i];
-
-		if (!entry.granted || !is_queue(entry) || entry.lockmode == RowExclusiveLock)
-			found->entries[kept++] = entry;
-	}
-	found->count = kept;
-}
-
-void
-mark_slot_waits(LockEntries *found)
-{
-	drop_other_modes(found);
-
-	for (int i = 0; i < found->count; i++)
-	{
-		LockEntry  &entry = found->entries[i];
+		LockEntry	entry = found->entries[i];
+		bool		is_queued = is_of_semaphore(entry.tag) && entry.granted && entry.tag.locktag_field4 == OBJSUBID_QUEUE;
 		PublishedWait wait;
 
-		if (!is_of_semaphore(entry.tag) || (entry.granted && !is_queue(entry)))
+		if (is_queued && entry.lockmode != RowExclusiveLock)
 			continue;
-		CHECK_FOR_INTERRUPTS();
-		if (entry.granted)
+		if (is_queued)
 		{
 			entry.is_head = true;
 			entry.granted = false;
 			entry.held_modes = 0;
 			entry.lockmode = ExclusiveLock;
 		}
-		if (!read_wait(entry.proc_number, &wait) || wait.pid != entry.pid || !is_same_semaphore(wait.tag, entry.tag))
-			continue;
-		entry.slots = wait.slots;
-		entry.wait_start = wait.since;
+		if (is_of_semaphore(entry.tag) && !entry.granted)
+		{
+			CHECK_FOR_INTERRUPTS();
+			if (read_wait(entry.proc_number, &wait) && wait.pid == entry.pid && is_same_semaphore(wait.tag, entry.tag))
+			{
+				entry.slots = wait.slots;
+				entry.wait_start = wait.since;
+			}
+		}
+		found->entries[kept++] = entry;
 	}
+	found->count = kept;
 }
 
-/* By lock; its holders, then those in a semaphore's queue by the time they have waited, then the waiters in their order. */
+/* By lock; its holders, then a semaphore's queue by the time of the waits, then the lock's queue in its order. */
 static int
 compare_entries(const void *a, const void *b) noexcept
 {
@@ -86,56 +72,44 @@ sort_slot_entries(LockEntries *found)
 {
 	for (int i = 0; i < found->count; i++)
 		found->entries[i].first_blocker = i;
-	if (found->count > 1)
-		qsort(found->entries, found->count, sizeof(LockEntry), compare_entries);
-	for (int i = 0; i < found->count; i++)
-		found->entries[i].first_blocker = 0;
-}
-
-static bool
-has_slot_wait(const LockEntries &found)
-{
-	int			count;
-
-	for (int i = 0; i < found.count; i++)
-	{
-		if (is_of_semaphore(found.entries[i].tag))
-			return true;
-	}
-	/* Where nobody can say anything it takes a look. */
-	if (shared_root_if_attached() == nullptr)
-		return true;
-	read_slot_waits(&count);
-	return count > 0;
-}
-
-static LockEntries
-add_slots(const LockEntries &waits)
-{
-	LockEntries slots = read_all_slots();
-	LockEntries all = {};
-
-	mark_slot_waits(&slots);
-	sort_slot_entries(&slots);
-	all.entries = static_cast<LockEntry *>(palloc_extended(sizeof(LockEntry) * (waits.count + slots.count + 1),
-														   MCXT_ALLOC_HUGE));
-	for (int i = 0; i < waits.count; i++)
-	{
-		if (!is_of_semaphore(waits.entries[i].tag))
-			all.entries[all.count++] = waits.entries[i];
-	}
-	for (int i = 0; i < slots.count; i++)
-		all.entries[all.count++] = slots.entries[i];
-	all.has_prepared = waits.has_prepared || slots.has_prepared;
-	return all;
+	qsort(found->entries, found->count, sizeof(LockEntry), compare_entries);
 }
 
 LockEntries
 read_all_waits_and_slots()
 {
 	LockEntries waits = read_all_waits();
+	LockEntries slots;
+	int			kept = 0;
+	/* Without shared memory no session can say that it waits for a slot. */
+	bool		look_for_slots = shared_root_if_attached() == nullptr;
 
-	return has_slot_wait(waits) ? add_slots(waits) : waits;
+	for (int i = 0; i < waits.count; i++)
+		look_for_slots = look_for_slots || is_of_semaphore(waits.entries[i].tag);
+	if (!look_for_slots)
+	{
+		int			slot_waits;
+
+		read_slot_waits(&slot_waits);
+		if (slot_waits == 0)
+			return waits;
+	}
+
+	slots = read_all_locks(true);
+	mark_slot_waits(&slots);
+	sort_slot_entries(&slots);
+
+	/* What waits has of semaphores is in slots, too. */
+	for (int i = 0; i < waits.count; i++)
+	{
+		if (!is_of_semaphore(waits.entries[i].tag))
+			waits.entries[kept++] = waits.entries[i];
+	}
+	waits.entries = static_cast<LockEntry *>(repalloc_huge(waits.entries, sizeof(LockEntry) * (kept + slots.count + 1)));
+	memcpy(waits.entries + kept, slots.entries, sizeof(LockEntry) * slots.count);
+	waits.count = kept + slots.count;
+	waits.has_prepared = waits.has_prepared || slots.has_prepared;
+	return waits;
 }
 
 }								/* namespace advisory */

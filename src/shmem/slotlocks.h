@@ -26,8 +26,8 @@ void		mark_slot_waits(LockEntries *found);
 LockEntries read_all_waits_and_slots();
 
 /*
- * Sort entries of semaphores (marked, see above): semaphore by semaphore, its queue in
- * the order of the line, then its slots in theirs; who has one before who waits for it.
+ * Sort entries of semaphores (marked, see above): semaphore by semaphore, its queue in its
+ * order, then its slots in theirs; the holders of each before its waiters.
  */
 void		sort_slot_entries(LockEntries *found);
 

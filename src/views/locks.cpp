@@ -226,7 +226,13 @@ LockRows::fill(Row &row, const LockEntry &entry, const WantedColumns &wanted)
 	if (entry.granted)
 		row.add_null();
 	else
-		row.add_int32_array(entries.blockers + entry.first_blocker, entry.blocker_count);
+	{
+		auto	   *pids = static_cast<int *>(palloc(sizeof(int) * (entry.blocker_count + 1)));
+
+		for (int i = 0; i < entry.blocker_count; i++)
+			pids[i] = list_nth_int(entries.blockers, entry.first_blocker + i);
+		row.add_int32_array(pids, entry.blocker_count);
+	}
 	row.add_text(owner.gid);
 	row.add_text(owner.query);
 	if (wanted.tag)

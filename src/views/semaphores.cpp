@@ -62,7 +62,7 @@ show_semaphore(const LockEntry *entries, int count, VisibleNames *names, ReturnS
 static void
 show_semaphores(ReturnSetInfo *result)
 {
-	LockEntries found = read_all_slots();
+	LockEntries found = read_all_locks(true);
 	VisibleNames names;
 
 	mark_slot_waits(&found);

@@ -1,21 +1,367 @@
 /*
  * views/waits.cpp
- *		Who waits for whom: the rows of advisory.waits, and the same as text.
+ *		Who waits for whom, as trees: the rows of advisory.waits, and the same as text.
+ *
+ * Wording
+ *		session		a lock group (a session with its parallel workers) or a prepared transaction
+ *		wait		one session waiting for another that is in its way
+ *		root		a session that others wait for, and that waits for nothing
+ *		cycle		sessions that wait for each other: a deadlock not found yet
+ *
+ * Waits for locks of every type are followed, since who holds an advisory lock
+ * may itself wait for somebody's row; but of the trees only the branches are
+ * kept that lead to a waiter for an advisory lock.
+ *
+ * The lock table is read one partition after the other, so what comes back need
+ * not have been true at any one instant: a session may be seen to wait twice, or
+ * a cycle be seen that never was.  All that is taken for granted here is that
+ * there may be anything.
  */
 #include "base/pg.h"
 
 #include "base/lockname.h"
 #include "base/sqlfunction.h"
 #include "base/srf.h"
-#include "views/visiblename.h"
 #include "server/backends.h"
-#include "views/waittrees.h"
+#include "server/waitgraph.h"
+#include "shmem/slotlocks.h"
+#include "views/visiblename.h"
 
 namespace advisory
 {
 
+/* ---- Trees ---- */
+
 namespace
 {
+
+/*
+ * One line of a tree.
+ *
+ *					lock								blocker
+ *		root		what it holds, and others wait		null
+ *					for the longest
+ *		waiter		what it waits for					what is in its way
+ *		first of	the same							the same; the blocker is
+ *		a cycle										further down the tree
+ */
+struct WaitLine
+{
+	const LockEntry *lock;
+	const LockEntry *blocker;
+	const WaitLine *parent;		/* the line above it; null at depth 0 */
+	int			depth;
+	bool		seen_above;		/* who waits for it stands under an earlier line */
+};
+
+struct Session
+{
+	int			pid;			/* 0 for a prepared transaction */
+	TransactionId xid;			/* of that */
+	List	   *waits;			/* its own (Wait *) */
+	List	   *waiters;		/* the waits of others for it, longest first */
+	const LockEntry *top;		/* what its line says if it waits for nobody */
+	TimestampTz since;			/* how long somebody has waited for that */
+	bool		shown;			/* it or somebody below it waits for an advisory lock */
+	bool		expanded;		/* are those below it in the tree already? */
+	bool		in_path;		/* is it between the root and the line that is being written? */
+};
+
+/* waiter waits for blocker. */
+struct Wait
+{
+	Session    *waiter;
+	Session    *blocker;
+	const LockEntry *lock;		/* what the waiter waits for */
+	const LockEntry *held;		/* what the blocker has of it: a hold, or its place in the queue */
+};
+
+}								/* anonymous namespace */
+
+template <typename T>
+static int
+compare(T a, T b) noexcept
+{
+	return a < b ? -1 : a > b;
+}
+
+/* A wait whose start is not known yet has only just begun. */
+static TimestampTz
+start_of(const LockEntry &entry) noexcept
+{
+	return entry.wait_start != 0 ? entry.wait_start : DT_NOEND;
+}
+
+static Wait *
+wait_in(const ListCell *cell) noexcept
+{
+	return static_cast<Wait *>(lfirst(cell));
+}
+
+static int
+compare_sessions(const Session &a, const Session &b) noexcept
+{
+	int			result = compare(a.pid, b.pid);
+
+	return result != 0 ? result : compare(a.xid, b.xid);
+}
+
+/* Entries stand in the order of their queue, so a lock that moved there first comes first. */
+static int
+compare_waits(const ListCell *a, const ListCell *b)
+{
+	int			result = compare_sessions(*wait_in(a)->blocker, *wait_in(b)->blocker);
+
+	if (result == 0)
+		result = compare(start_of(*wait_in(a)->lock), start_of(*wait_in(b)->lock));
+	return result != 0 ? result : compare(wait_in(a)->lock, wait_in(b)->lock);
+}
+
+/* Those that wait for nobody, by the longest wait for them; then the others. */
+static int
+compare_tops(const ListCell *a, const ListCell *b)
+{
+	auto	   *session_a = static_cast<const Session *>(lfirst(a));
+	auto	   *session_b = static_cast<const Session *>(lfirst(b));
+	int			result = compare(session_a->waits != NIL, session_b->waits != NIL);
+
+	if (result == 0 && session_a->waits == NIL)
+		result = compare(session_a->since, session_b->since);
+	return result != 0 ? result : compare_sessions(*session_a, *session_b);
+}
+
+namespace
+{
+
+class Forest
+{
+public:
+	explicit Forest(const LockEntries &entries)
+		: entries(entries), sessions(static_cast<Session *>(palloc0(sizeof(Session) * proc_count())))
+	{
+	}
+
+	/*
+	 * The lines (WaitLine *) of all trees, each followed by its branches: a waiter under every
+	 * session whose hold is in its way, or if there is none, under the nearest one ahead of it in
+	 * the queue.  Longest waits first, cycles last.
+	 */
+	List	   *grow()
+	{
+		ListCell   *cell;
+		ListCell   *wait;
+
+		list_waits();
+		choose();
+		foreach(cell, shown)
+		{
+			auto	   *session = static_cast<Session *>(lfirst(cell));
+
+			if (session->waits == NIL)
+				write_tree(session, add_line(session->top, nullptr, nullptr));
+			else if (!session->expanded)
+			{
+				WaitLine   *first = nullptr;
+
+				session = start_of_cycle(session);
+				foreach(wait, session->waits)
+				{
+					WaitLine   *line = add_line(wait_in(wait)->lock, wait_in(wait)->held, nullptr);
+
+					first = first != nullptr ? first : line;
+				}
+				write_tree(session, first);
+			}
+		}
+		return lines;
+	}
+
+private:
+private:
+	void		list_waits()
+	{
+		int			first = 0;	/* of the lock's entries */
+
+		for (int waiter = 0; waiter < entries.count; waiter++)
+		{
+			const LockEntry *lock = &entries.entries[waiter];
+			Session    &session = sessions[lock->leader_number];
+			bool		is_blocked = false;
+
+			CHECK_FOR_INTERRUPTS();
+			if (!same_tag(lock->tag, entries.entries[first].tag))
+				first = waiter;
+			if (lock->granted)
+				continue;
+			session.pid = session_pid(*lock);
+			visit_blockers(entries, first, waiter, [&](int i) {
+				const LockEntry *held = &entries.entries[i];
+				Session    &blocker = sessions[held->leader_number];
+
+				/* Of those ahead in a queue only the nearest counts, and that only if no holder is in the way. */
+				if (!held->granted && is_blocked)
+					return false;
+				/* Before a semaphore all wait for the last of those in its queue. */
+				if (!held->granted && !held->is_head && entries.entries[first].is_head)
+					return true;
+				is_blocked = true;
+				/* A lock group may hold a lock several times. */
+				if (blocker.waiters != NIL && static_cast<Wait *>(llast(blocker.waiters))->lock == lock)
+					return true;
+
+				auto	   *wait = static_cast<Wait *>(palloc(sizeof(Wait)));
+
+				*wait = Wait{&session, &blocker, lock, held};
+				blocker.pid = session_pid(*held);
+				blocker.xid = held->xid;
+				blocker.waiters = lappend(blocker.waiters, wait);
+				session.waits = lappend(session.waits, wait);
+				return true;
+			});
+			if (!is_blocked && is_advisory(*lock))
+			{
+				session.top = lock;
+				session.since = start_of(*lock);
+			}
+		}
+	}
+
+	void		show(Session *session)
+	{
+		if (!session->shown)
+			shown = lappend(shown, session);
+		session->shown = true;
+	}
+
+	/* Find the sessions that lead to a waiter for an advisory lock, in the order in which to begin with them. */
+	void		choose()
+	{
+		ListCell   *cell;
+		ListCell   *wait;
+
+		for (int i = 0; i < proc_count(); i++)
+		{
+			if (sessions[i].top != nullptr)
+				show(&sessions[i]);
+			foreach(wait, sessions[i].waits)
+			{
+				if (is_advisory(*wait_in(wait)->lock))
+					show(wait_in(wait)->blocker);
+			}
+		}
+		/* What is added to the list is visited, too. */
+		foreach(cell, shown)
+		{
+			CHECK_FOR_INTERRUPTS();
+			foreach(wait, static_cast<Session *>(lfirst(cell))->waits)
+				show(wait_in(wait)->blocker);
+		}
+		foreach(cell, shown)
+		{
+			auto	   *session = static_cast<Session *>(lfirst(cell));
+
+			list_sort(session->waits, compare_waits);
+			list_sort(session->waiters, compare_waits);
+			foreach(wait, session->waiters)
+			{
+				if (!is_shown(wait_in(wait)))
+					continue;
+				session->top = wait_in(wait)->held;
+				session->since = start_of(*wait_in(wait)->lock);
+				break;
+			}
+		}
+		list_sort(shown, compare_tops);
+	}
+
+	bool		is_shown(const Wait *wait) const noexcept
+	{
+		return is_advisory(*wait->lock) || wait->waiter->shown;
+	}
+
+	WaitLine   *add_line(const LockEntry *lock, const LockEntry *blocker, const WaitLine *parent)
+	{
+		auto	   *line = static_cast<WaitLine *>(palloc(sizeof(WaitLine)));
+
+		*line = WaitLine{lock, blocker, parent, parent != nullptr ? parent->depth + 1 : 0, false};
+		lines = lappend(lines, line);
+		return line;
+	}
+
+	/* Everything below a session's line, which has been written. */
+	void		write_tree(Session *session, const WaitLine *line)
+	{
+		ListCell   *cell;
+
+		check_stack_depth();
+		CHECK_FOR_INTERRUPTS();
+		session->expanded = true;
+		session->in_path = true;
+		foreach(cell, session->waiters)
+		{
+			const Wait *wait = wait_in(cell);
+			WaitLine   *below;
+
+			/* A wait that would close a cycle leads back to a line above. */
+			if (!is_shown(wait) || wait->waiter->in_path)
+				continue;
+			below = add_line(wait->lock, wait->held, line);
+			if (!wait->waiter->expanded)
+				write_tree(wait->waiter, below);
+			else
+				below->seen_above = wait->waiter->shown;
+		}
+		session->in_path = false;
+	}
+
+	Session    *smallest_pid_of(const Bitmapset *numbers) const noexcept
+	{
+		Session    *smallest = nullptr;
+
+		for (int i = bms_next_member(numbers, -1); i >= 0; i = bms_next_member(numbers, i))
+		{
+			if (smallest == nullptr || sessions[i].pid < smallest->pid)
+				smallest = &sessions[i];
+		}
+		return smallest;
+	}
+
+	/*
+	 * Where to begin with what hangs on no root: the smallest pid of a cycle at the
+	 * very end of what this session waits for.  Every session of such a cycle waits,
+	 * in the end, for all others of it and for nobody else.
+	 */
+	Session    *start_of_cycle(const Session *session) const
+	{
+		for (;;)
+		{
+			Bitmapset  *blockers = reachable(session - sessions, [this](int waiter, auto visit) {
+				ListCell   *cell;
+
+				foreach(cell, sessions[waiter].waits)
+					visit(wait_in(cell)->blocker - sessions);
+			});
+			Bitmapset  *waiters = reachable(session - sessions, [this](int blocker, auto visit) {
+				ListCell   *cell;
+
+				foreach(cell, sessions[blocker].waiters)
+					visit(wait_in(cell)->waiter - sessions);
+			});
+
+			CHECK_FOR_INTERRUPTS();
+			session = smallest_pid_of(bms_difference(blockers, waiters));
+			if (session == nullptr)
+				return smallest_pid_of(blockers);
+		}
+	}
+
+	const LockEntries &entries;
+	Session    *sessions;		/* by their leader's number in the server's array of processes */
+	List	   *shown = NIL;	/* Session * */
+	List	   *lines = NIL;	/* WaitLine * */
+};
+
+/* ---- Rows and text ---- */
 
 constexpr int INDENT = 2;		/* columns for each level of depth */
 
@@ -23,7 +369,7 @@ constexpr int INDENT = 2;		/* columns for each level of depth */
 struct Owner
 {
 	int			pid;			/* 0 for a prepared transaction */
-	const char *gid;			/* of a prepared transaction */
+	const char *title;			/* the pid, or which prepared transaction it is */
 	const char *role;
 	const char *application;
 	const char *state;
@@ -31,180 +377,22 @@ struct Owner
 	const char *query;
 };
 
-class View
-{
-public:
-	View(const WaitTrees &trees, ReturnSetInfo *result)
-		: trees(trees), result(result), now(GetCurrentTimestamp())
-	{
-		if (trees.has_prepared)
-			prepared = prepared_xacts(&prepared_count);
-	}
-
-	void		show(const WaitLine &line);
-	void		print(const WaitLine &line);
-
-private:
-	Owner		owner_of(const LockEntry &entry) const;
-	Owner		owner_of_prepared(const LockEntry &entry) const;
-
-	Datum		path_to(const WaitLine &line) const;
-	void		add_lock(Row &row, const LockEntry &entry);
-
-	void		append_owner(StringInfo out, const Owner &owner) const;
-	void		append_age(StringInfo out, TimestampTz time) const;
-
-	const WaitTrees &trees;
-	ReturnSetInfo *result;
-	TimestampTz now;
-	VisibleNames names;
-	Backends	backends;
-	PreparedXact *prepared = nullptr;
-	int			prepared_count = 0;
-};
-
 }								/* anonymous namespace */
-
-static bool
-is_advisory(const LockEntry &entry) noexcept
-{
-	return LOCK_LOCKTAG(entry) == LOCKTAG_ADVISORY;
-}
-
-/* ---- The session ---- */
-
-Owner
-View::owner_of_prepared(const LockEntry &entry) const
-{
-	const PreparedXact *xact = find_prepared(prepared, prepared_count, entry.xid);
-	Owner		owner = {};
-
-	if (xact != nullptr)
-	{
-		owner.gid = xact->gid;
-		owner.role = role_name(xact->owner);
-	}
-	return owner;
-}
-
-Owner
-View::owner_of(const LockEntry &entry) const
-{
-	if (entry.pid == 0)
-		return owner_of_prepared(entry);
-
-	Owner		owner = {};
-
-	owner.pid = session_pid(entry);
-
-	const LocalPgBackendStatus *status = backends.find(owner.pid);
-	Oid			role = status != nullptr ? status->backendStatus.st_userid : entry.role;
-
-	owner.role = role_name(role);
-	if (status == nullptr)
-		return owner;
-
-	const PgBackendStatus &backend = status->backendStatus;
-
-	owner.application = backend.st_appname;
-	if (!may_see_role(role))
-	{
-		owner.query = HIDDEN;
-		return owner;
-	}
-	owner.state = state_name(backend.st_state);
-	owner.state_start = backend.st_state_start_timestamp;
-	owner.query = query_text(backend);
-	return owner;
-}
-
-/* ---- Rows ---- */
-
-/* The line of depth 0 that a line stands under; itself if it has that depth. */
-static const WaitLine &
-root_of(const WaitTrees &trees, const WaitLine &line) noexcept
-{
-	const WaitLine *root = &line;
-
-	while (root->parent != NO_LINE)
-		root = &trees.lines[root->parent];
-	return *root;
-}
-
-Datum
-View::path_to(const WaitLine &line) const
-{
-	auto	   *pids = static_cast<Datum *>(palloc(sizeof(Datum) * (line.depth + 1)));
-	const WaitLine *step = &line;
-
-	for (int i = line.depth; i >= 0; i--)
-	{
-		pids[i] = Int32GetDatum(session_pid(*step->lock));
-		if (i > 0)
-			step = &trees.lines[step->parent];
-	}
-	return PointerGetDatum(construct_array(pids, line.depth + 1, INT4OID, sizeof(int32), true, TYPALIGN_INT));
-}
-
-/* namespace, name, key, mode */
-void
-View::add_lock(Row &row, const LockEntry &entry)
-{
-	VisibleName name = {};
-	DecodedTag	tag = decode_tag(entry.tag);
-
-	if (is_advisory(entry))
-		name = names.of(entry);
-	row.add_text(name.ns);
-	row.add_text(name.name);
-	if (is_advisory(entry) && has_key(tag.kind))
-		row.add_int64(tag.key.value);
-	else
-		row.add_null();
-	row.add_text(lockmode_name(entry.lockmode));
-}
-
-void
-View::show(const WaitLine &line)
-{
-	Owner		owner = owner_of(*line.lock);
-	Row			row;
-
-	row.add_int32(session_pid(*root_of(trees, line).lock));
-	row.add_int32(line.depth);
-	row.add(path_to(line));
-	row.add_int32(owner.pid);
-	if (line.blocker != nullptr)
-		row.add_int32(session_pid(*line.blocker));
-	else
-		row.add_null();
-	add_lock(row, *line.lock);
-	row.add_age(line.lock->wait_start, now);
-	row.add_text(owner.state);
-	row.add_text(owner.application);
-	row.add_text(owner.query);
-	row.put(result);
-}
-
-/* ---- Text ---- */
 
 /* billing/invoice:42; the label; the key as a number where the name was never seen; or the pair. */
 static void
 append_advisory(StringInfo out, const LockEntry &entry, const VisibleName &shown)
 {
 	DecodedTag	tag = decode_tag(entry.tag);
-	LockName	name = {};
+	LockName	name = {tag.key};
 
-	name.key = tag.key;
 	if (shown.ns != nullptr)
 		name.ns = shown.ns;
 	if (shown.name != nullptr)
+	{
 		name.name = shown.name;
-
-	if (shown.name != nullptr && strcmp(shown.name, HIDDEN) == 0)
-		appendStringInfoString(out, HIDDEN);
-	else if (name.has_name())
-		appendStringInfoString(out, display_name(name));
+		appendStringInfoString(out, name.name == HIDDEN ? HIDDEN : display_name(name));
+	}
 	else if (tag.kind == Kind::pair)
 		appendStringInfo(out, "%d, %d", tag.key1, tag.key2);
 	else if (tag.kind == Kind::foreign)
@@ -216,164 +404,210 @@ append_advisory(StringInfo out, const LockEntry &entry, const VisibleName &shown
 	{
 		char	   *database = database_name(tag.database);
 
-		if (database != nullptr)
-			appendStringInfo(out, " in database \"%s\"", database);
-		else
-			appendStringInfoString(out, " in a dropped database");
+		appendStringInfoString(out, database != nullptr ? psprintf(" in database \"%s\"", database)
+							   : " in a dropped database");
 	}
 }
 
-/* The table or index that a tag is about, with its schema; null if it is not to be found from here. */
-static char *
-relation_of(const LOCKTAG &tag)
-{
-	Oid			relation = tag.locktag_field2;
-	char	   *name;
-
-	if (tag.locktag_field1 != MyDatabaseId && OidIsValid(tag.locktag_field1))
-		return nullptr;
-	name = get_rel_name(relation);
-	if (name == nullptr)
-		return nullptr;
-	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)), name);
-}
-
-/* Any other lock: a relation or row by name, the rest in the server's own words. */
+/* Any other lock: a relation or row by name where it is to be found from here, the rest in the server's own words. */
 static void
 append_other(StringInfo out, const LOCKTAG &tag)
 {
-	char	   *relation = nullptr;
+	Oid			relation = tag.locktag_field2;
+	bool		is_row = tag.locktag_type == LOCKTAG_TUPLE;
+	bool		is_here = tag.locktag_field1 == MyDatabaseId || !OidIsValid(tag.locktag_field1);
+	char	   *name = nullptr;
 
-	if (tag.locktag_type == LOCKTAG_RELATION || tag.locktag_type == LOCKTAG_TUPLE)
-		relation = relation_of(tag);
-
-	if (relation == nullptr)
-		DescribeLockTag(out, &tag);
-	else if (tag.locktag_type == LOCKTAG_RELATION)
-		appendStringInfo(out, "relation %s", relation);
+	if (is_here && (is_row || tag.locktag_type == LOCKTAG_RELATION))
+		name = get_rel_name(relation);
+	if (name == nullptr)
+		return DescribeLockTag(out, &tag);
+	if (is_row)
+		appendStringInfo(out, "row (%u,%u) of ", tag.locktag_field3, tag.locktag_field4);
 	else
-		appendStringInfo(out, "row (%u,%u) of %s", tag.locktag_field3, tag.locktag_field4, relation);
+		appendStringInfoString(out, "relation ");
+	appendStringInfoString(out, quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)), name));
 }
 
-void
-View::append_owner(StringInfo out, const Owner &owner) const
+static void
+append_owner(StringInfo out, const Owner &owner)
 {
-	bool		has_application = owner.application != nullptr && owner.application[0] != '\0';
-
-	if (owner.pid != 0)
-		appendStringInfo(out, "%d", owner.pid);
-	else if (owner.gid != nullptr)
-		appendStringInfo(out, "prepared transaction \"%s\"", owner.gid);
-	else
-		appendStringInfoString(out, "a prepared transaction");
-
+	appendStringInfoString(out, owner.title);
 	if (owner.role != nullptr)
 		appendStringInfo(out, "%s%s", owner.pid != 0 ? " " : " of ", owner.role);
-	if (has_application)
+	if (owner.application != nullptr && owner.application[0] != '\0')
 		appendStringInfo(out, "%s@%s", owner.role != nullptr ? "" : " ", owner.application);
 }
 
 /* " 12 s", or nothing where the time is not known. */
-void
-View::append_age(StringInfo out, TimestampTz time) const
+static void
+append_age(StringInfo out, TimestampTz time, TimestampTz now)
 {
 	if (time != 0)
 		appendStringInfo(out, " " INT64_FORMAT " s", Max(now - time, INT64CONST(0)) / USECS_PER_SEC);
 }
 
-/* What is called a name may have anything in it, but must not look like another line. */
-static void
-put_on_one_line(StringInfo text) noexcept
+namespace
 {
-	for (int i = 0; i < text->len; i++)
+
+/* Makes rows out of the lines of trees. */
+class View
+{
+public:
+	View(bool has_prepared, ReturnSetInfo *result)
+		: result(result), now(GetCurrentTimestamp())
 	{
-		if (static_cast<unsigned char>(text->data[i]) < ' ' || text->data[i] == '\x7f')
-			text->data[i] = '?';
+		if (has_prepared)
+			prepared = prepared_xacts(&prepared_count);
 	}
-}
 
-/* "slot 2 of " */
-static void
-append_slot(StringInfo out, const LockEntry &lock)
-{
-	if (!is_of_semaphore(lock.tag))
-		return;
-	if (lock.granted)
-		appendStringInfo(out, "slot %d of ", decode_tag(lock.tag).slot);
-	else
-		appendStringInfoString(out, "a slot of ");
-}
-
-void
-View::print(const WaitLine &line)
-{
-	const LockEntry &lock = *line.lock;
-	Owner		owner = owner_of(lock);
-	StringInfoData out;
-	Row			row;
-
-	initStringInfo(&out);
-	appendStringInfoSpaces(&out, INDENT * line.depth);
-	append_owner(&out, owner);
-	appendStringInfoString(&out, lock.granted ? " holds " : " waits for ");
-	append_slot(&out, lock);
-	if (is_advisory(lock))
-		append_advisory(&out, lock, names.of(lock));
-	else
-		append_other(&out, lock.tag);
-	appendStringInfo(&out, " %s", lockmode_name(lock.lockmode));
-	append_age(&out, lock.wait_start);
-	if (lock.granted && owner.state != nullptr)
+	/* A row of advisory.waits. */
+	void		show(const WaitLine &line)
 	{
-		appendStringInfo(&out, ", %s", owner.state);
-		append_age(&out, owner.state_start);
+		const LockEntry &lock = *line.lock;
+		Owner		owner = owner_of(lock);
+		DecodedTag	tag = decode_tag(lock.tag);
+		VisibleName name = {};
+		Row			row;
+		auto	   *path = static_cast<Datum *>(palloc(sizeof(Datum) * (line.depth + 1)));
+
+		/* From the line of depth 0 that this one stands under. */
+		for (const WaitLine *step = &line; step != nullptr; step = step->parent)
+			path[step->depth] = Int32GetDatum(session_pid(*step->lock));
+		row.add(path[0]);
+		row.add_int32(line.depth);
+		row.add(PointerGetDatum(construct_array(path, line.depth + 1, INT4OID, sizeof(int32), true, TYPALIGN_INT)));
+		row.add_int32(owner.pid);
+		if (line.blocker != nullptr)
+			row.add_int32(session_pid(*line.blocker));
+		else
+			row.add_null();
+		if (is_advisory(lock))
+			name = names.of(lock);
+		row.add_text(name.ns);
+		row.add_text(name.name);
+		if (is_advisory(lock) && has_key(tag.kind))
+			row.add_int64(tag.key.value);
+		else
+			row.add_null();
+		row.add_text(lockmode_name(lock.lockmode));
+		row.add_age(lock.wait_start, now);
+		row.add_text(owner.state);
+		row.add_text(owner.application);
+		row.add_text(owner.query);
+		row.put(result);
 	}
-	if (line.depth == 0 && line.blocker != nullptr)
-		appendStringInfo(&out, ", in a circle with %d", session_pid(*line.blocker));
-	if (line.seen_above)
-		appendStringInfoString(&out, " (see above)");
-	put_on_one_line(&out);
 
-	row.add_text(out.data);
-	row.put(result);
-}
+	/*
+	 * The same, as one indented text each:
+	 *
+	 *		4711 app@worker holds billing/invoice:42 exclusive, idle in transaction 35 s
+	 *		  4712 app@web waits for billing/invoice:42 exclusive 12 s
+	 */
+	void		print(const WaitLine &line)
+	{
+		const LockEntry &lock = *line.lock;
+		Owner		owner = owner_of(lock);
+		StringInfoData out;
+		Row			row;
 
-/* Run show(view, line) for each line of the trees. */
-template <typename Show>
+		initStringInfo(&out);
+		appendStringInfoSpaces(&out, INDENT * line.depth);
+		append_owner(&out, owner);
+		appendStringInfoString(&out, lock.granted ? " holds " : " waits for ");
+		if (is_of_semaphore(lock.tag) && lock.granted)
+			appendStringInfo(&out, "slot %d of ", decode_tag(lock.tag).slot);
+		else if (is_of_semaphore(lock.tag))
+			appendStringInfoString(&out, "a slot of ");
+		if (is_advisory(lock))
+			append_advisory(&out, lock, names.of(lock));
+		else
+			append_other(&out, lock.tag);
+		appendStringInfo(&out, " %s", lockmode_name(lock.lockmode));
+		append_age(&out, lock.wait_start, now);
+		if (lock.granted && owner.state != nullptr)
+		{
+			appendStringInfo(&out, ", %s", owner.state);
+			append_age(&out, owner.state_start, now);
+		}
+		if (line.depth == 0 && line.blocker != nullptr)
+			appendStringInfo(&out, ", in a circle with %d", session_pid(*line.blocker));
+		if (line.seen_above)
+			appendStringInfoString(&out, " (see above)");
+
+		/* What is called a name may have anything in it, but must not look like another line. */
+		for (int i = 0; i < out.len; i++)
+		{
+			if (static_cast<unsigned char>(out.data[i]) < ' ' || out.data[i] == '\x7f')
+				out.data[i] = '?';
+		}
+		row.add_text(out.data);
+		row.put(result);
+	}
+
+private:
+	Owner		owner_of(const LockEntry &entry) const
+	{
+		Owner		owner = {};
+
+		owner.pid = session_pid(entry);
+		owner.title = psprintf("%d", owner.pid);
+		if (entry.pid == 0)
+		{
+			const PreparedXact *xact = find_prepared(prepared, prepared_count, entry.xid);
+
+			owner.title = xact != nullptr ? psprintf("prepared transaction \"%s\"", xact->gid) : "a prepared transaction";
+			owner.role = xact != nullptr ? role_name(xact->owner) : nullptr;
+			return owner;
+		}
+
+		const LocalPgBackendStatus *status = backends.find(owner.pid);
+		Oid			role = status != nullptr ? status->backendStatus.st_userid : entry.role;
+
+		owner.role = role_name(role);
+		if (status == nullptr)
+			return owner;
+
+		const PgBackendStatus &backend = status->backendStatus;
+
+		owner.application = backend.st_appname;
+		if (!may_see_role(role))
+		{
+			owner.query = HIDDEN;
+			return owner;
+		}
+		owner.state = state_name(backend.st_state);
+		owner.state_start = backend.st_state_start_timestamp;
+		owner.query = query_text(backend);
+		return owner;
+	}
+
+	ReturnSetInfo *result;
+	TimestampTz now;
+	VisibleNames names;
+	Backends	backends;
+	PreparedXact *prepared = nullptr;
+	int			prepared_count = 0;
+};
+
+}								/* anonymous namespace */
+
+/* Show each line of the trees. */
+template <void (View::*show) (const WaitLine &)>
 static void
-show_lines(ReturnSetInfo *result, Show show)
+show_lines(ReturnSetInfo *result)
 {
-	WaitTrees	trees = read_wait_trees();
-	View		view(trees, result);
+	/* The lines point into the entries. */
+	LockEntries entries = read_all_waits_and_slots();
+	List	   *lines = Forest(entries).grow();
+	View		view(entries.has_prepared, result);
 
-	show_each(trees.count, [&](int i) {
-		show(view, trees.lines[i]);
+	show_each(list_length(lines), [&](int i) {
+		(view.*show)(*static_cast<WaitLine *>(list_nth(lines, i)));
 	});
 }
 
-static void
-show_waits(ReturnSetInfo *result)
-{
-	show_lines(result, [](View &view, const WaitLine &line) {
-		view.show(line);
-	});
-}
-
-/*
- * The same, as one indented text each:
- *
- *		4711 app@worker holds billing/invoice:42 exclusive, idle in transaction 35 s
- *		  4712 app@web waits for billing/invoice:42 exclusive 12 s
- */
-static void
-print_waits(ReturnSetInfo *result)
-{
-	show_lines(result, [](View &view, const WaitLine &line) {
-		view.print(line);
-	});
-}
-
-ADVISORY_SQL_FUNCTION(advisory_waits, rows_function<show_waits>);
-ADVISORY_SQL_FUNCTION(advisory_wait_tree, rows_function<print_waits, MAT_SRF_USE_EXPECTED_DESC>);
+ADVISORY_SQL_FUNCTION(advisory_waits, rows_function<show_lines<&View::show>>);
+ADVISORY_SQL_FUNCTION(advisory_wait_tree, rows_function<show_lines<&View::print>, MAT_SRF_USE_EXPECTED_DESC>);
 
 }								/* namespace advisory */
