@@ -31,6 +31,9 @@ static constexpr int FIRST_HOLDS = 64;
 /* Lists and tables that are larger and empty are given back when the next lock is asked for. */
 static constexpr int KEPT_HOLDS = 4096;
 
+/* All entries are compared with the lock manager when there are so many, and then twice as many as were left. */
+static constexpr uint32 MIN_COMPARED_HOLDS = 64;
+
 namespace
 {
 
@@ -74,6 +77,8 @@ struct XactHold
 static helds_hash *helds = nullptr;
 static MemoryContext entry_context = nullptr;
 
+static uint32 compare_at = MIN_COMPARED_HOLDS;
+
 static XactHold *xact_holds = nullptr;
 static int	xact_hold_count = 0;
 static int	xact_hold_capacity = 0;
@@ -85,6 +90,7 @@ static dlist_head ended_slots = DLIST_STATIC_INIT(ended_slots);
 static dlist_head session_holds = DLIST_STATIC_INIT(session_holds);
 static dlist_head holds_to_log = DLIST_STATIC_INIT(holds_to_log);
 
+static void compare_all_holds() noexcept;
 static void at_session_end(int code, Datum argument);
 static void at_process_end(int code, Datum argument);
 
@@ -109,8 +115,13 @@ held_prepare(const LOCKTAG &tag, Mode mode)
 		helds = nullptr;
 	}
 	if (helds == nullptr)
+	{
 		helds = helds_create(TopMemoryContext, FIRST_HOLDS, nullptr);
+		compare_at = MIN_COMPARED_HOLDS;
+	}
 	held_notice_lost();
+	if (helds->members >= compare_at)
+		compare_all_holds();
 	if (HeldLock *held = held_find(tag, mode))
 		held_refresh(held);
 
@@ -340,6 +351,19 @@ is_lost(dlist_node *node) noexcept
 	return !is_held_by_me(held->tag, held->mode);
 }
 
+/* Compare all entries with session-level holds with the lock manager. */
+static void
+end_lost_holds(HoldEnd end) noexcept
+{
+	for (dlist_node *node = dlist_head_node(&session_holds), *next; node != &session_holds.head; node = next)
+	{
+		next = node->next;
+		if (is_lost(node))
+			end_session_holds(held_of(node, offsetof(HeldLock, list)), end);
+	}
+	free_ended_slots();
+}
+
 /*
  * pg_advisory_unlock_all() and DISCARD ALL release all session-level locks, slots included.  To see that takes a look at
  * two entries: if the oldest and the newest are lost, all others are compared with the lock manager, too.  Otherwise the
@@ -348,18 +372,20 @@ is_lost(dlist_node *node) noexcept
 void
 held_notice_lost() noexcept
 {
-	bool		all_are_lost;
-
 	if (dlist_is_empty(&session_holds) || !is_lost(dlist_head_node(&session_holds)))
 		return;
-	all_are_lost = is_lost(dlist_tail_node(&session_holds));
-	for (dlist_node *node = dlist_head_node(&session_holds), *next; node != &session_holds.head; node = next)
-	{
-		next = all_are_lost ? node->next : &session_holds.head;
-		if (is_lost(node))
-			end_session_holds(held_of(node, offsetof(HeldLock, list)), HoldEnd::released);
-	}
+	if (is_lost(dlist_tail_node(&session_holds)))
+		return end_lost_holds(HoldEnd::released);
+	end_session_holds(held_of(dlist_head_node(&session_holds), offsetof(HeldLock, list)), HoldEnd::released);
 	free_ended_slots();
+}
+
+/* Locks that pg_advisory_unlock() released one by one must not keep their entries, and pin their names, for ever. */
+static void
+compare_all_holds() noexcept
+{
+	end_lost_holds(HoldEnd::lost);
+	compare_at = Max(2 * helds->members, MIN_COMPARED_HOLDS);
 }
 
 HeldLock *
