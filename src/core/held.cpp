@@ -12,7 +12,7 @@
  * The callbacks below run where an error would end the server.  They only use memory that is
  * there: nothing is allocated, and no lock is taken but the short one on this session's part
  * of the session table.  What has to be logged is logged before the commit, or, after an
- * abort, when the next transaction commits or the session ends.
+ * abort, when the next lock is asked for, the next transaction commits, or the session ends.
  */
 #include "base/pg.h"
 
@@ -107,6 +107,7 @@ held_prepare(const LOCKTAG &tag, Mode mode)
 		on_proc_exit(at_process_end, Datum(0));
 		hears_about_end = true;
 	}
+	held_write_log();
 	if (entry_context == nullptr)
 		entry_context = SlabContextCreate(TopMemoryContext, "advisory_ext held locks", SLAB_DEFAULT_BLOCK_SIZE, sizeof(HeldLock));
 	if (helds != nullptr && helds->members == 0 && helds->size > KEPT_HOLDS)
@@ -256,14 +257,20 @@ is_long(const HeldLock *held, TimestampTz now) noexcept
 	return log_hold_setting() >= 0 && now - held->since >= log_hold_setting() * INT64CONST(1000);
 }
 
-/* An ended entry goes to the log, or away. */
+/* An ended entry goes to the log, or away.  Its name is no longer pinned. */
 static void
 dispose_of(HeldLock *held) noexcept
 {
+	CachedName *name = held->name;
+
 	if (held->wants_log)
-		return dlist_push_tail(&holds_to_log, &held->list);
-	name_release(held->name);
-	pfree(held);
+	{
+		name->to_log++;
+		dlist_push_tail(&holds_to_log, &held->list);
+	}
+	else
+		pfree(held);
+	name_release(name);
 }
 
 /* Nothing of the lock is held any more in this mode.  The entry is gone after this. */
@@ -501,9 +508,9 @@ held_write_log()
 	{
 		HeldLock   *held = held_of(dlist_pop_head_node(&holds_to_log), offsetof(HeldLock, list));
 
-		held->wants_log = false;
+		held->name->to_log--;
 		write_log(held, held->ended_at);
-		dispose_of(held);
+		pfree(held);
 	}
 }
 

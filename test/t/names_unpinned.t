@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# Locks that this extension took and pg_advisory_unlock() released, one by one: their names can be evicted, and the session
-# does not remember them for ever.
+# Names of locks that an idle session does not hold any more can be evicted, and the session does not remember these locks for
+# ever: locks that pg_advisory_unlock() released one by one, and holds that ended with an abort and are still to be logged.
 use strict;
 use warnings;
 use FindBin;
@@ -44,5 +44,15 @@ is($worker->value(q(SELECT advisory.unlock_all('held'))), 100, 'a namespace');
 is($worker->value(q(SELECT count(*) FROM advisory.locks WHERE pid = pg_backend_pid() AND namespace = 'job')), 1, 'one lock of the other');
 $worker->run('COMMIT');
 is($worker->value(q(SELECT advisory.unlock_all('job'))), 1, 'the session-level hold outlives the transaction');
+
+# Holds that are to be logged after an abort.
+my $aborting = there()->run('SET advisory_ext.log_hold = 0', 'BEGIN', q(SELECT count(advisory.xact_lock('aborted', i)) FROM generate_series(1, 350) AS i), 'ROLLBACK');
+there()->run(q(SELECT count(advisory.try_xact_lock('others', i)) FROM generate_series(1, 300) AS i));
+is($look->value(q(SELECT count(*) FROM advisory.stats WHERE namespace = 'others')), 300, 'there is room while holds are still to be logged');
+$aborting->query(q(SELECT advisory.xact_lock('failed', i::text), 1 / (i - 1) FROM generate_series(1, 1) AS i)) for 1 .. 300;
+cmp_ok($aborting->value(q(SELECT used_bytes FROM pg_backend_memory_contexts WHERE name = 'advisory_ext held locks')), '<', 16384, 'they do not pile up where every transaction fails');
+open my $log, '<', $server->{ADVISORY_EXT_LOG} or die "cannot read the log: $!\n";
+my @logged = grep { m{session held advisory lock "(?:aborted|failed)/} } <$log>;
+cmp_ok(scalar @logged, '>=', 649, 'and are logged');
 
 done_testing();
