@@ -12,7 +12,7 @@
  * The callbacks below run where an error would end the server.  They only use memory that is
  * there: nothing is allocated, and no lock is taken but the short one on this session's part
  * of the session table.  What has to be logged is logged before the commit, or, after an
- * abort, when the next transaction commits or the session ends.
+ * abort, when the next lock is asked for, the next transaction commits, or the session ends.
  */
 #include "base/pg.h"
 
@@ -30,6 +30,9 @@ static constexpr int FIRST_HOLDS = 64;
 
 /* Lists and tables that are larger and empty are given back when the next lock is asked for. */
 static constexpr int KEPT_HOLDS = 4096;
+
+/* All entries are compared with the lock manager when there are so many, and then twice as many as were left. */
+static constexpr uint32 MIN_COMPARED_HOLDS = 64;
 
 namespace
 {
@@ -74,6 +77,8 @@ struct XactHold
 static helds_hash *helds = nullptr;
 static MemoryContext entry_context = nullptr;
 
+static uint32 compare_at = MIN_COMPARED_HOLDS;
+
 static XactHold *xact_holds = nullptr;
 static int	xact_hold_count = 0;
 static int	xact_hold_capacity = 0;
@@ -85,6 +90,7 @@ static dlist_head ended_slots = DLIST_STATIC_INIT(ended_slots);
 static dlist_head session_holds = DLIST_STATIC_INIT(session_holds);
 static dlist_head holds_to_log = DLIST_STATIC_INIT(holds_to_log);
 
+static void compare_all_holds() noexcept;
 static void at_session_end(int code, Datum argument);
 static void at_process_end(int code, Datum argument);
 
@@ -101,6 +107,7 @@ held_prepare(const LOCKTAG &tag, Mode mode)
 		on_proc_exit(at_process_end, Datum(0));
 		hears_about_end = true;
 	}
+	held_write_log();
 	if (entry_context == nullptr)
 		entry_context = SlabContextCreate(TopMemoryContext, "advisory_ext held locks", SLAB_DEFAULT_BLOCK_SIZE, sizeof(HeldLock));
 	if (helds != nullptr && helds->members == 0 && helds->size > KEPT_HOLDS)
@@ -109,8 +116,13 @@ held_prepare(const LOCKTAG &tag, Mode mode)
 		helds = nullptr;
 	}
 	if (helds == nullptr)
+	{
 		helds = helds_create(TopMemoryContext, FIRST_HOLDS, nullptr);
+		compare_at = MIN_COMPARED_HOLDS;
+	}
 	held_notice_lost();
+	if (helds->members >= compare_at)
+		compare_all_holds();
 	if (HeldLock *held = held_find(tag, mode))
 		held_refresh(held);
 
@@ -245,14 +257,20 @@ is_long(const HeldLock *held, TimestampTz now) noexcept
 	return setting::log_hold >= 0 && now - held->since >= setting::log_hold * INT64CONST(1000);
 }
 
-/* An ended entry goes to the log, or away. */
+/* An ended entry goes to the log, or away.  Its name is no longer pinned. */
 static void
 dispose_of(HeldLock *held) noexcept
 {
+	CachedName *name = held->name;
+
 	if (held->wants_log)
-		return dlist_push_tail(&holds_to_log, &held->list);
-	name_release(held->name);
-	pfree(held);
+	{
+		name->to_log++;
+		dlist_push_tail(&holds_to_log, &held->list);
+	}
+	else
+		pfree(held);
+	name_release(name);
 }
 
 /* Nothing of the lock is held any more in this mode.  The entry is gone after this. */
@@ -340,6 +358,19 @@ is_lost(dlist_node *node) noexcept
 	return !is_held_by_me(held->tag, held->mode);
 }
 
+/* Compare all entries with session-level holds with the lock manager. */
+static void
+end_lost_holds(HoldEnd end) noexcept
+{
+	for (dlist_node *node = dlist_head_node(&session_holds), *next; node != &session_holds.head; node = next)
+	{
+		next = node->next;
+		if (is_lost(node))
+			end_session_holds(held_of(node, offsetof(HeldLock, list)), end);
+	}
+	free_ended_slots();
+}
+
 /*
  * pg_advisory_unlock_all() and DISCARD ALL release all session-level locks, slots included.  To see that takes a look at
  * two entries: if the oldest and the newest are lost, all others are compared with the lock manager, too.  Otherwise the
@@ -348,18 +379,20 @@ is_lost(dlist_node *node) noexcept
 void
 held_notice_lost() noexcept
 {
-	bool		all_are_lost;
-
 	if (dlist_is_empty(&session_holds) || !is_lost(dlist_head_node(&session_holds)))
 		return;
-	all_are_lost = is_lost(dlist_tail_node(&session_holds));
-	for (dlist_node *node = dlist_head_node(&session_holds), *next; node != &session_holds.head; node = next)
-	{
-		next = all_are_lost ? node->next : &session_holds.head;
-		if (is_lost(node))
-			end_session_holds(held_of(node, offsetof(HeldLock, list)), HoldEnd::released);
-	}
+	if (is_lost(dlist_tail_node(&session_holds)))
+		return end_lost_holds(HoldEnd::released);
+	end_session_holds(held_of(dlist_head_node(&session_holds), offsetof(HeldLock, list)), HoldEnd::released);
 	free_ended_slots();
+}
+
+/* Locks that pg_advisory_unlock() released one by one must not keep their entries, and pin their names, for ever. */
+static void
+compare_all_holds() noexcept
+{
+	end_lost_holds(HoldEnd::lost);
+	compare_at = Max(2 * helds->members, MIN_COMPARED_HOLDS);
 }
 
 HeldLock *
@@ -475,9 +508,9 @@ held_write_log()
 	{
 		HeldLock   *held = held_of(dlist_pop_head_node(&holds_to_log), offsetof(HeldLock, list));
 
-		held->wants_log = false;
+		held->name->to_log--;
 		write_log(held, held->ended_at);
-		dispose_of(held);
+		pfree(held);
 	}
 }
 

@@ -5,9 +5,10 @@
  * One entry for each lock tag and mode.  The lock manager is the truth: the built-in
  * functions, pg_advisory_unlock_all() and DISCARD ALL release locks without the extension.
  * So before an entry is used or added to, it is compared with the lock manager, and the
- * smaller number stays; and when a statement ends it is noticed that all session-level
- * locks are gone.  A lock that the built-in functions release and take again in between
- * looks the same as one that was held all the time.
+ * smaller number stays; when a statement ends it is noticed that all session-level locks
+ * are gone; and when there are many entries, all are compared.  A lock that the built-in
+ * functions release and take again in between looks the same as one that was held all the
+ * time.
  *
  * What other sessions see of it (heldpublish.h), the statistics of its name and the log
  * follow from what is added and removed here.

@@ -153,7 +153,7 @@ drop_unused()
 	{
 		CachedName *name = found->name;
 
-		if (name->uses > 0)
+		if (name->uses > 0 || name->to_log > 0)
 			continue;
 		clear_text(name);
 		by_key_delete_item(names_by_key, found);

@@ -29,6 +29,7 @@ struct CachedName
 	bool		clash_reported;
 	bool		is_pinned;
 	int			uses;
+	int			to_log;			/* held locks that have ended and are still to be logged by this name; they do not pin it */
 	uint16		ns_length;		/* as kept */
 	uint16		name_length;
 	size_t		full_ns_length;
