@@ -362,7 +362,7 @@ is_lost(dlist_node *node) noexcept
 static void
 end_lost_holds(HoldEnd end) noexcept
 {
-	for (dlist_node *node = dlist_head_node(&session_holds), *next; node != &session_holds.head; node = next)
+	for (dlist_node *node = session_holds.head.next, *next; node != &session_holds.head; node = next)
 	{
 		next = node->next;
 		if (is_lost(node))
