@@ -4,6 +4,12 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "catalog/namespace.h"
+#include "mb/pg_wchar.h"
+#include "optimizer/pathnode.h"
+}
+
 #include "base/encoding.h"
 
 namespace advisory

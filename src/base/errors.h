@@ -4,6 +4,11 @@
  */
 #pragma once
 
+extern "C" {
+#include "access/xact.h"
+#include "utils/resowner.h"
+}
+
 namespace advisory
 {
 

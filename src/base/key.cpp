@@ -4,6 +4,14 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "common/cryptohash.h"
+#include "common/sha2.h"
+#include "port/pg_bswap.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
+}
+
 #include "base/encoding.h"
 #include "base/key.h"
 

@@ -4,6 +4,10 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "mb/pg_wchar.h"
+}
+
 #include "base/lockname.h"
 
 namespace advisory

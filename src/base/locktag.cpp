@@ -4,6 +4,10 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "common/pg_prng.h"
+}
+
 #include "base/locktag.h"
 
 namespace advisory

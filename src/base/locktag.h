@@ -13,6 +13,11 @@
  */
 #pragma once
 
+extern "C" {
+#include "common/hashfn.h"
+#include "storage/lock.h"
+}
+
 namespace advisory
 {
 

@@ -4,6 +4,10 @@
  */
 #pragma once
 
+extern "C" {
+#include "funcapi.h"
+}
+
 /*
  * Export implementation, a function of fcinfo, to SQL as symbol.  Only such symbols
  * of the library are visible from outside.

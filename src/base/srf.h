@@ -4,6 +4,14 @@
  */
 #pragma once
 
+extern "C" {
+#include "executor/executor.h"
+#include "utils/array.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+#include "utils/tuplestore.h"
+}
+
 namespace advisory
 {
 

@@ -8,6 +8,10 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "access/parallel.h"
+}
+
 #include "core/acquire.h"
 #include "core/errors.h"
 #include "core/held.h"

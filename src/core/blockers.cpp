@@ -4,6 +4,17 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "catalog/pg_authid.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
+#include "storage/procarray.h"
+#include "utils/acl.h"
+#include "utils/backend_status.h"
+#include "utils/timestamp.h"
+#include "utils/wait_event.h"
+}
+
 #include <signal.h>
 
 #include "core/blockers.h"

@@ -4,6 +4,11 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "lib/qunique.h"
+#include "storage/proc.h"
+}
+
 #include "core/errors.h"
 #include "core/blockers.h"
 #include "core/namecache.h"

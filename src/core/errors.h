@@ -4,6 +4,10 @@
  */
 #pragma once
 
+extern "C" {
+#include "storage/lock.h"
+}
+
 #include "core/acquire.h"
 
 namespace advisory

@@ -15,6 +15,11 @@
  */
 #pragma once
 
+extern "C" {
+#include "lib/ilist.h"
+#include "storage/lock.h"
+}
+
 #include "core/namecache.h"
 #include "server/locallock.h"
 

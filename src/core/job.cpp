@@ -8,6 +8,15 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "executor/spi.h"
+#include "parser/analyze.h"
+#include "parser/parser.h"
+#include "storage/lwlock.h"
+#include "tcop/dest.h"
+#include "tcop/pquery.h"
+}
+
 #include "core/await.h"
 #include "core/blockers.h"
 #include "core/errors.h"

@@ -4,6 +4,12 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "lib/qunique.h"
+#include "storage/lock.h"
+#include "utils/hsearch.h"
+}
+
 #include "base/errors.h"
 #include "core/errors.h"
 #include "core/held.h"

@@ -7,6 +7,14 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "access/xact.h"
+#include "common/hashfn.h"
+#include "executor/executor.h"
+#include "mb/pg_wchar.h"
+#include "utils/memutils.h"
+}
+
 #include "base/encoding.h"
 #include "base/guc.h"
 #include "base/key.h"

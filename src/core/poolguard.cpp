@@ -8,6 +8,10 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "storage/lock.h"
+}
+
 #include "base/guc.h"
 #include "core/held.h"
 #include "core/errors.h"

@@ -4,6 +4,10 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "storage/lock.h"
+}
+
 #include "core/errors.h"
 #include "core/held.h"
 #include "core/release.h"

@@ -4,6 +4,11 @@
  */
 #pragma once
 
+extern "C" {
+#include "storage/lock.h"
+#include "utils/timestamp.h"
+}
+
 #include "base/lockname.h"
 
 namespace advisory

@@ -10,6 +10,10 @@
  */
 #pragma once
 
+extern "C" {
+#include "lib/ilist.h"
+}
+
 #include "core/held.h"
 #include "core/request.h"
 #include "shmem/slotstate.h"

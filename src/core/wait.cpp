@@ -23,6 +23,16 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "access/xact.h"
+#include "storage/lwlock.h"
+#include "storage/proc.h"
+#include "utils/resowner.h"
+#include "utils/snapmgr.h"
+#include "utils/timeout.h"
+#include "utils/timestamp.h"
+}
+
 #include "base/errors.h"
 #include "base/guc.h"
 #include "core/errors.h"

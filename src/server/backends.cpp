@@ -4,6 +4,14 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "catalog/pg_authid.h"
+#include "commands/dbcommands.h"
+#include "common/ip.h"
+#include "executor/spi.h"
+#include "utils/acl.h"
+}
+
 #include "server/backends.h"
 #include "base/compat.h"
 #include "base/encoding.h"

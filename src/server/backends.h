@@ -8,6 +8,10 @@
  */
 #pragma once
 
+extern "C" {
+#include "utils/backend_status.h"
+}
+
 namespace advisory
 {
 

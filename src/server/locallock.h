@@ -6,6 +6,10 @@
  */
 #pragma once
 
+extern "C" {
+#include "storage/lock.h"
+}
+
 #include "base/compat.h"
 #include "base/locktag.h"
 

@@ -7,6 +7,11 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "access/twophase.h"
+#include "storage/lwlock.h"
+}
+
 #include "base/compat.h"
 #include "server/lockhash.h"
 

@@ -8,6 +8,11 @@
  */
 #pragma once
 
+extern "C" {
+#include "storage/lock.h"
+#include "utils/hsearch.h"
+}
+
 namespace advisory
 {
 

@@ -12,6 +12,11 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "port/atomics.h"
+#include "storage/lwlock.h"
+}
+
 #include <signal.h>
 
 #include "base/compat.h"

@@ -13,6 +13,12 @@
  */
 #pragma once
 
+extern "C" {
+#include "access/twophase.h"
+#include "storage/lock.h"
+#include "storage/proc.h"
+}
+
 #include "base/locktag.h"
 
 namespace advisory

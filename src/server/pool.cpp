@@ -22,6 +22,12 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "common/pg_prng.h"
+#include "storage/lock.h"
+#include "utils/hsearch.h"
+}
+
 #include <math.h>
 
 #include "base/compat.h"

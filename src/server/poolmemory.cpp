@@ -15,6 +15,20 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "access/twophase.h"
+#include "executor/executor.h"
+#include "executor/tuptable.h"
+#include "storage/lock.h"
+#include "storage/pg_shmem.h"
+#include "storage/proc.h"
+#include "storage/shmem.h"
+#include "utils/fmgroids.h"
+#include "utils/hsearch.h"
+#include "utils/timestamp.h"
+#include "utils/tuplestore.h"
+}
+
 #include "base/compat.h"
 #include "server/poolmemory.h"
 

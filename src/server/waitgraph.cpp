@@ -4,6 +4,12 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "storage/lock.h"
+#include "utils/hsearch.h"
+#include "utils/lsyscache.h"
+}
+
 #include "server/waitgraph.h"
 
 namespace advisory

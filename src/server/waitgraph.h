@@ -11,6 +11,10 @@
  */
 #pragma once
 
+extern "C" {
+#include "optimizer/optimizer.h"
+}
+
 #include "server/locktable.h"
 
 namespace advisory

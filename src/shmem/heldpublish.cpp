@@ -4,6 +4,13 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "storage/lwlock.h"
+#include "storage/proc.h"
+#include "utils/dsa.h"
+#include "utils/guc.h"
+}
+
 #include "shmem/heldpublish.h"
 #include "shmem/root.h"
 

@@ -4,6 +4,13 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "executor/executor.h"
+#include "storage/lwlock.h"
+#include "storage/proc.h"
+#include "utils/dsa.h"
+}
+
 #include "shmem/heldread.h"
 #include "shmem/root.h"
 #include "shmem/waiters.h"

@@ -7,6 +7,10 @@
  */
 #pragma once
 
+extern "C" {
+#include "storage/lock.h"
+}
+
 #include "shmem/sessiontable.h"
 
 namespace advisory

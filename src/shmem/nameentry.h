@@ -6,6 +6,12 @@
  */
 #pragma once
 
+extern "C" {
+#include "lib/dshash.h"
+#include "storage/lwlock.h"
+#include "utils/dsa.h"
+}
+
 #include "shmem/nametable.h"
 #include "shmem/root.h"
 

@@ -4,6 +4,12 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "common/string.h"
+#include "port/atomics.h"
+#include "storage/lwlock.h"
+}
+
 #include "base/encoding.h"
 #include "server/backends.h"
 #include "shmem/nameentry.h"

@@ -29,6 +29,15 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "access/xact.h"
+#include "lib/dshash.h"
+#include "mb/pg_wchar.h"
+#include "port/atomics.h"
+#include "storage/lwlock.h"
+#include "utils/dsa.h"
+}
+
 #include "base/compat.h"
 #include "base/encoding.h"
 #include "base/guc.h"

@@ -8,6 +8,12 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "common/pg_prng.h"
+#include "port/atomics.h"
+#include "utils/timestamp.h"
+}
+
 #include "base/compat.h"
 #include "shmem/root.h"
 

@@ -17,6 +17,11 @@
  */
 #pragma once
 
+extern "C" {
+#include "storage/lwlock.h"
+#include "utils/dsa.h"
+}
+
 #include "base/locktag.h"
 
 namespace advisory

@@ -4,6 +4,10 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "storage/lock.h"
+}
+
 #include "shmem/waiters.h"
 #include "shmem/root.h"
 #include "shmem/slotlocks.h"

@@ -4,6 +4,10 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "utils/timestamp.h"
+}
+
 #include "shmem/stats.h"
 
 namespace advisory

@@ -8,6 +8,10 @@
  */
 #pragma once
 
+extern "C" {
+#include "port/atomics.h"
+}
+
 namespace advisory
 {
 

@@ -10,6 +10,13 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "port/atomics.h"
+#include "storage/lwlock.h"
+#include "storage/proc.h"
+#include "utils/timestamp.h"
+}
+
 #include "shmem/root.h"
 #include "shmem/waiters.h"
 

@@ -11,6 +11,10 @@
  */
 #pragma once
 
+extern "C" {
+#include "storage/lock.h"
+}
+
 #include "base/locktag.h"
 
 namespace advisory

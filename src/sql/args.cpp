@@ -4,6 +4,14 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "executor/tuptable.h"
+#include "utils/array.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/timestamp.h"
+}
+
 #include "sql/args.h"
 #include "core/namecache.h"
 #include "base/guc.h"

@@ -4,6 +4,10 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "funcapi.h"
+}
+
 #include "sql/args.h"
 #include "core/job.h"
 #include "base/sqlfunction.h"

@@ -4,6 +4,11 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "funcapi.h"
+#include "utils/lsyscache.h"
+}
+
 #include "sql/args.h"
 #include "core/await.h"
 #include "core/blockers.h"

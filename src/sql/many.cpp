@@ -4,6 +4,11 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "funcapi.h"
+#include "utils/tuplestore.h"
+}
+
 #include "sql/args.h"
 #include "core/many.h"
 #include "core/release.h"

@@ -15,6 +15,19 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "catalog/namespace.h"
+#include "common/hashfn.h"
+#include "executor/spi.h"
+#include "storage/lmgr.h"
+#include "storage/lock.h"
+#include "utils/acl.h"
+#include "utils/array.h"
+#include "utils/hsearch.h"
+#include "utils/lsyscache.h"
+#include "utils/pg_crc.h"
+}
+
 #include <initializer_list>
 #include <string_view>
 

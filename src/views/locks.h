@@ -4,6 +4,10 @@
  */
 #pragma once
 
+extern "C" {
+#include "executor/executor.h"
+}
+
 #include "base/locktag.h"
 
 namespace advisory

@@ -4,6 +4,14 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "access/twophase.h"
+#include "funcapi.h"
+#include "storage/lmgr.h"
+#include "storage/lock.h"
+#include "utils/backend_status.h"
+}
+
 #include <math.h>
 
 #include "server/backends.h"

@@ -4,6 +4,10 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "executor/spi.h"
+}
+
 #include "base/sqlfunction.h"
 #include "base/srf.h"
 

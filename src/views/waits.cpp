@@ -19,6 +19,16 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "funcapi.h"
+#include "storage/lmgr.h"
+#include "storage/lock.h"
+#include "utils/array.h"
+#include "utils/backend_status.h"
+#include "utils/lsyscache.h"
+#include "utils/timestamp.h"
+}
+
 #include "base/lockname.h"
 #include "base/sqlfunction.h"
 #include "base/srf.h"
