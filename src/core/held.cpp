@@ -187,7 +187,7 @@ add_entry(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, int slot
 	published.slots = static_cast<uint16>(slots);
 	published.mode = static_cast<uint8>(index_of(mode));
 	published.scope = static_cast<uint8>(index_of(scope));
-	published.taker = NO_PLACE;
+	published.acquirer = NO_PLACE;
 	published.role = role_of_name(name);
 	held->place = publish_hold(published);
 	return held;
@@ -231,7 +231,7 @@ held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_n
 		held->session_by_name += by_name ? 1 : 0;
 		if (held->session_count++ == 0)
 		{
-			held->has_taker = false;
+			held->has_acquirer = false;
 			dlist_push_tail(&session_holds, &held->list);
 			publish_scope(held->place, Scope::session);
 		}
@@ -602,21 +602,21 @@ static bool calls_after_transaction = false;
 static void
 after_transaction(void *)
 {
-	int			taker;
+	int			acquirer;
 
 	calls_after_transaction = false;
 	if (dlist_is_empty(&session_holds))
 		return;
-	taker = publish_present_role();
+	acquirer = publish_present_role();
 	/* Those that were taken in this transaction are the last ones. */
 	for (dlist_node *node = dlist_tail_node(&session_holds); node != &session_holds.head; node = node->prev)
 	{
 		HeldLock   *held = held_of(node, offsetof(HeldLock, list));
 
-		if (held->has_taker)
+		if (held->has_acquirer)
 			break;
-		held->has_taker = true;
-		publish_taker(held->place, taker);
+		held->has_acquirer = true;
+		publish_acquirer(held->place, acquirer);
 	}
 }
 

@@ -39,7 +39,7 @@ struct HeldLock
 	int			place;			/* where it is published */
 	int			slots;			/* of the semaphore, as the caller said; 0 for a lock */
 	struct Semaphore *semaphore;	/* that a slot belongs to; null for a lock */
-	bool		has_taker;		/* else its transaction has not ended yet */
+	bool		has_acquirer;		/* else its transaction has not ended yet */
 	bool		is_logged;		/* as a long hold, before the commit */
 	bool		wants_log;		/* it has ended, and was a long one */
 	dlist_node	list;			/* entries with session-level holds in the order in which they were taken; or those to be logged */

@@ -71,7 +71,7 @@ take_place(SharedSession *session)
 {
 	LWLockAcquire(&session->lock, LW_EXCLUSIVE);
 	session->hold_count = 0;
-	session->taker_count = 0;
+	session->acquirer_count = 0;
 	session->present_role = InvalidOid;
 	session->database = MyDatabaseId;
 	session->pid = MyProcPid;
@@ -149,10 +149,10 @@ publish_role(int place, Oid role) noexcept
 }
 
 void
-publish_taker(int place, int taker) noexcept
+publish_acquirer(int place, int acquirer) noexcept
 {
 	if (place != NO_PLACE)
-		my_holds[place].taker = static_cast<int16>(taker);
+		my_holds[place].acquirer = static_cast<int16>(acquirer);
 }
 
 void
@@ -168,7 +168,7 @@ withdraw_hold(int place) noexcept
 	{
 		first_free = NO_PLACE;
 		my_session->hold_count = 0;
-		my_session->taker_count = 0;
+		my_session->acquirer_count = 0;
 	}
 	unlock_list();
 }
@@ -197,18 +197,18 @@ publish_present_role() noexcept
 	if (my_session == nullptr)
 		return NO_PLACE;
 	my_session->present_role = role;
-	count = my_session->taker_count;
+	count = my_session->acquirer_count;
 	for (int i = 0; i < count; i++)
 	{
-		if (my_session->takers[i].role == role && strcmp(my_session->takers[i].application, application) == 0)
+		if (my_session->acquirers[i].role == role && strcmp(my_session->acquirers[i].application, application) == 0)
 			return i;
 	}
-	if (count == SESSION_TAKERS)
+	if (count == SESSION_ACQUIRERS)
 		return NO_PLACE;
 	lock_list();
-	my_session->takers[count].role = role;
-	strlcpy(my_session->takers[count].application, application, NAMEDATALEN);
-	my_session->taker_count = count + 1;
+	my_session->acquirers[count].role = role;
+	strlcpy(my_session->acquirers[count].application, application, NAMEDATALEN);
+	my_session->acquirer_count = count + 1;
 	unlock_list();
 	return count;
 }
@@ -222,7 +222,7 @@ publish_end() noexcept
 	LWLockAcquire(&my_session->lock, LW_EXCLUSIVE);
 	my_session->pid = 0;
 	my_session->hold_count = 0;
-	my_session->taker_count = 0;
+	my_session->acquirer_count = 0;
 	my_session->present_role = InvalidOid;
 	LWLockRelease(&my_session->lock);
 	my_session = nullptr;

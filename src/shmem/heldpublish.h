@@ -20,10 +20,10 @@ void		publish_reserve();
 /* Publish a hold, and return its place. */
 int			publish_hold(const PublishedHold &hold) noexcept;
 
-/* Change the scope of a hold, the role that used its name, or its taker. */
+/* Change the scope of a hold, the role that used its name, or its acquirer. */
 void		publish_scope(int place, Scope scope) noexcept;
 void		publish_role(int place, Oid role) noexcept;
-void		publish_taker(int place, int taker) noexcept;
+void		publish_acquirer(int place, int acquirer) noexcept;
 
 /* The hold has ended; its place is free. */
 void		withdraw_hold(int place) noexcept;
@@ -34,7 +34,7 @@ void		end_withdrawing() noexcept;
 
 /*
  * A transaction has ended, with all that was set for it: publish which role the session acts
- * for now.  Returns the place of that role and application in the list of takers, or
+ * for now.  Returns the place of that role and application in the list of acquirers, or
  * NO_PLACE if that is full.
  */
 int			publish_present_role() noexcept;

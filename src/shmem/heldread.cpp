@@ -55,8 +55,8 @@ struct HoldReader::Session
 	PublishedHold *holds;
 	int			count;
 	holds_hash *index;
-	Taker		takers[SESSION_TAKERS];
-	int			taker_count;
+	Acquirer		acquirers[SESSION_ACQUIRERS];
+	int			acquirer_count;
 };
 
 static int
@@ -113,8 +113,8 @@ copy_session(SharedSession *session, HoldReader::Session *copy)
 		return true;
 	});
 	LWLockAcquire(&session->lock, LW_SHARED);
-	copy->taker_count = session->taker_count;
-	memcpy(copy->takers, session->takers, sizeof(copy->takers));
+	copy->acquirer_count = session->acquirer_count;
+	memcpy(copy->acquirers, session->acquirers, sizeof(copy->acquirers));
 	LWLockRelease(&session->lock);
 }
 
@@ -168,8 +168,8 @@ HoldReader::find(int proc_number, int pid, const LOCKTAG &tag, LOCKMODE lockmode
 		if (place == nullptr)
 			continue;
 		found->hold = session->holds[place->place];
-		found->taker = found->hold.taker != NO_PLACE && found->hold.taker < session->taker_count
-			? &session->takers[found->hold.taker] : nullptr;
+		found->acquirer = found->hold.acquirer != NO_PLACE && found->hold.acquirer < session->acquirer_count
+			? &session->acquirers[found->hold.acquirer] : nullptr;
 		return true;
 	}
 	return false;

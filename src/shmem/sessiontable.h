@@ -10,7 +10,7 @@
  * Each part has a lock of its own.  Its process changes it with the lock held exclusively;
  * others read it with the lock held shared, and no more than SESSION_READ_HOLDS holds at a
  * time, so that nobody waits long.  A process reads its own part without the lock, and also
- * changes the scope, the role or the taker of a hold without it: readers see one or the other.
+ * changes the scope, the role or the acquirer of a hold without it: readers see one or the other.
  *
  * The list of holds belongs to the place of the process, not to the session: the next session
  * in the same place uses it again, so that the end of a session frees nothing.
@@ -31,7 +31,7 @@ namespace advisory
 constexpr int NO_PLACE = -1;
 
 constexpr int SESSION_READ_HOLDS = 256;
-constexpr int SESSION_TAKERS = 8;
+constexpr int SESSION_ACQUIRERS = 8;
 
 /* One lock or slot that a session holds, in one mode. */
 struct PublishedHold
@@ -42,7 +42,7 @@ struct PublishedHold
 	uint16		slots;			/* of the semaphore, as the session says; 0 for a lock */
 	uint8		mode;			/* Mode */
 	uint8		scope;			/* Scope */
-	int16		taker;			/* place in the list of takers; NO_PLACE if it is not known */
+	int16		acquirer;			/* place in the list of acquirers; NO_PLACE if it is not known */
 	Oid			role;			/* that used the lock's namespace and name; invalid if it was not by name */
 	int32		next_free;		/* of a free place */
 };
@@ -51,7 +51,7 @@ struct PublishedHold
  * Who took a session-level lock, as far as that can change in a pooled connection: as
  * it was at the end of the transaction, when SET LOCAL and SECURITY DEFINER are over.
  */
-struct Taker
+struct Acquirer
 {
 	Oid			role;			/* the session's user, or that of SET ROLE */
 	char		application[NAMEDATALEN];
@@ -65,9 +65,9 @@ struct SharedSession
 	Oid			present_role;	/* at the end of the last transaction with session-level holds */
 	int			hold_count;		/* with free places */
 	int			hold_capacity;
-	int			taker_count;
+	int			acquirer_count;
 	dsa_pointer holds;
-	Taker		takers[SESSION_TAKERS];
+	Acquirer		acquirers[SESSION_ACQUIRERS];
 };
 
 /* The parts of all processes, by process number; null if there are none.  May ereport for a cancel. */

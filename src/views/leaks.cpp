@@ -34,9 +34,9 @@ name_or_oid(Oid role)
 	return name != nullptr ? name : psprintf("%u", role);
 }
 
-/* Why the lock looks forgotten; null if it does not.  taker is null if it is not known. */
+/* Why the lock looks forgotten; null if it does not.  acquirer is null if it is not known. */
 static const char *
-reason_of(const LockEntry &entry, const PgBackendStatus &backend, const Taker *taker, TimestampTz now)
+reason_of(const LockEntry &entry, const PgBackendStatus &backend, const Acquirer *acquirer, TimestampTz now)
 {
 	static constexpr char SEPARATOR[] = "; ";
 	int64		idle = now - backend.st_state_start_timestamp;
@@ -47,16 +47,16 @@ reason_of(const LockEntry &entry, const PgBackendStatus &backend, const Taker *t
 		idle >= setting::leak_after * USECS_PER_SEC)
 		appendStringInfo(&reasons, "%sidle outside a transaction for " INT64_FORMAT " s",
 						 SEPARATOR, idle / USECS_PER_SEC);
-	if (taker != nullptr)
+	if (acquirer != nullptr)
 	{
 		Oid			present = present_role(entry.proc_number, entry.pid);
 
-		if (OidIsValid(present) && present != taker->role)
+		if (OidIsValid(present) && present != acquirer->role)
 			appendStringInfo(&reasons, "%staken as user \"%s\", now acts as \"%s\"",
-							 SEPARATOR, name_or_oid(taker->role), name_or_oid(present));
-		if (strcmp(taker->application, backend.st_appname) != 0)
+							 SEPARATOR, name_or_oid(acquirer->role), name_or_oid(present));
+		if (strcmp(acquirer->application, backend.st_appname) != 0)
 			appendStringInfo(&reasons, "%staken by application \"%s\", now serves \"%s\"",
-							 SEPARATOR, taker->application, backend.st_appname);
+							 SEPARATOR, acquirer->application, backend.st_appname);
 	}
 	return reasons.len > 0 ? reasons.data + strlen(SEPARATOR) : nullptr;
 }
@@ -79,9 +79,9 @@ show_leaks(ReturnSetInfo *result)
 
 		const PgBackendStatus &backend = status->backendStatus;
 		const KnownHold *hold = names.hold_of(entry);
-		const Taker *taker = hold != nullptr ? hold->taker : nullptr;
+		const Acquirer *acquirer = hold != nullptr ? hold->acquirer : nullptr;
 		TimestampTz acquired = hold != nullptr ? hold->hold.acquired_at : 0;
-		const char *reason = reason_of(entry, backend, taker, now);
+		const char *reason = reason_of(entry, backend, acquirer, now);
 
 		if (reason == nullptr)
 			return;
@@ -102,8 +102,8 @@ show_leaks(ReturnSetInfo *result)
 		row.add_text(lockmode_name(entry.lockmode));
 		row.add_time(acquired);
 		row.add_age(acquired, now);
-		row.add_text(taker != nullptr ? role_name(taker->role) : nullptr);
-		row.add_text(taker != nullptr ? taker->application : nullptr);
+		row.add_text(acquirer != nullptr ? role_name(acquirer->role) : nullptr);
+		row.add_text(acquirer != nullptr ? acquirer->application : nullptr);
 		row.add_text(reason);
 		row.put(result);
 	});

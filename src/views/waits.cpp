@@ -541,7 +541,7 @@ public:
 			append_age(&out, owner.state_start, now);
 		}
 		if (line.depth == 0 && line.blocker != nullptr)
-			appendStringInfo(&out, ", in a circle with %d", session_pid(*line.blocker));
+			appendStringInfo(&out, ", in a cycle with %d", session_pid(*line.blocker));
 		if (line.seen_above)
 			appendStringInfoString(&out, " (see above)");
 

@@ -46,10 +46,10 @@ sub end_waits {
 
 # ---- Random pictures, standing still -----------------------------------------------------------------------
 
-my $circles = 0;
+my $cycles = 0;
 for my $round (1 .. ROUNDS) {
     # Few locks, many of them shared, and some sessions that only hold: deep trees. Or a lock of its own for each of
-    # the waiters: circles.
+    # the waiters: cycles.
     my $deep = $round % 2;
     my $some_mode = sub { $deep && rand() < 0.5 ? '_shared' : '' };
     my @keys = 1 .. ($deep ? 12 : WAITERS);
@@ -71,7 +71,7 @@ for my $round (1 .. ROUNDS) {
                             EXCEPT SELECT pid FROM tree WHERE waits_for_pid IS NOT NULL)), [], "round $round: every waiter is there");
     is_deeply($look->rows(q(SELECT pid FROM tree WHERE waits_for_pid IS NOT NULL
                             EXCEPT SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)), [], "round $round: and nobody else");
-    # Waits that would close a circle have no row, but in the circle's head.
+    # Waits that would close a cycle have no row, but in the cycle's head.
     is_deeply($look->rows(q(SELECT l.pid, h.pid FROM pg_locks l JOIN pg_locks h USING (locktype, database, classid, objid, objsubid)
                             WHERE locktype = 'advisory' AND NOT l.granted AND h.granted AND l.pid <> h.pid
                               AND (l.mode <> 'ShareLock' OR h.mode <> 'ShareLock')
@@ -80,13 +80,13 @@ for my $round (1 .. ROUNDS) {
         "round $round: a waiter has a row for each holder");
     is_deeply($look->rows('SELECT count(*) FROM advisory.wait_tree()'), $look->rows('SELECT count(*) FROM tree'),
         "round $round: as many lines");
-    $circles += $look->value('SELECT count(*) FROM tree WHERE depth = 0 AND waits_for_pid IS NOT NULL');
+    $cycles += $look->value('SELECT count(*) FROM tree WHERE depth = 0 AND waits_for_pid IS NOT NULL');
     $look->run('DROP TABLE tree');
     end_waits(grep { !$_->is_done } @waiters);
     $_->finish for grep { $_->{sth} } @waiters;
     $_->run('SELECT pg_advisory_unlock_all()') for @waiters;
 }
-cmp_ok($circles, '>', 0, 'circles were among them');
+cmp_ok($cycles, '>', 0, 'cycles were among them');
 
 # ---- A long chain ------------------------------------------------------------------------------------------
 
