@@ -49,10 +49,14 @@ add_granted(const Attempt &attempt, HeldLock *volatile *added)
 {
 	const LockRequest &request = attempt.request;
 
-	if (!request.is_for_slot())
+	if (request.is_for_slot())
+		semaphore_add_slot(attempt.semaphore, attempt.slot);
+	else
+	{
 		*added = held_add(request.tag(), request.mode, request.scope, attempt.name, request.name.by_name());
-	if (request.mode == Mode::exclusive && !request.is_for_slot())
-		name_note_held(attempt.name, request.name);
+		if (request.mode == Mode::exclusive)
+			name_note_held(attempt.name, request.name);
+	}
 	log_wait(attempt, "and obtained it");
 	CHECK_FOR_INTERRUPTS();
 }

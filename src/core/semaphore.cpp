@@ -183,6 +183,22 @@ semaphore_open(const LockRequest &request, CachedName *name)
 
 /* ---- Taking a slot ---- */
 
+void
+semaphore_add_slot(Semaphore *semaphore, int slot)
+{
+	const LockRequest *request = semaphore->request;
+	LOCKTAG		tag = tag_of(semaphore, slot);
+	HeldLock   *held = held_find(tag, Mode::exclusive);
+
+	if (held != nullptr && (held->session_count > 0 || request->scope == Scope::transaction))
+		return;
+	held = held_add(tag, Mode::exclusive, request->scope, semaphore->name, request->name.by_name(), request->slots);
+	if (held->semaphore == nullptr)
+		dlist_push_tail(&semaphore->slots, &held->in_semaphore);
+	held->semaphore = semaphore;
+	mark_slot(semaphore->state, slot, SlotMark::taken);
+}
+
 namespace
 {
 
@@ -214,15 +230,10 @@ take_slot(Semaphore *semaphore, int slot, Take how)
 		result = take_lock(tag, Mode::exclusive, request->scope, how != Take::wait);
 		if (result == LOCKACQUIRE_OK)
 		{
-			HeldLock   *held = held_find(tag, Mode::exclusive);
-
 			/* An entry can be left if the lock was released without the extension. */
-			if (held != nullptr)
+			if (HeldLock *held = held_find(tag, Mode::exclusive))
 				held_forget_session_holds(held);
-			held = held_add(tag, Mode::exclusive, request->scope, semaphore->name, request->name.by_name(),
-							request->slots);
-			held->semaphore = semaphore;
-			dlist_push_tail(&semaphore->slots, &held->in_semaphore);
+			semaphore_add_slot(semaphore, slot);
 		}
 	}
 	PG_CATCH();
@@ -235,10 +246,7 @@ take_slot(Semaphore *semaphore, int slot, Take how)
 	}
 	PG_END_TRY();
 	if (result == LOCKACQUIRE_OK)
-	{
-		mark_slot(semaphore->state, slot, SlotMark::taken);
 		return true;
-	}
 	if (result == LOCKACQUIRE_ALREADY_HELD)
 		LockRelease(&tag, ExclusiveLock, request->scope == Scope::session);
 	else if (how == Take::claimed)

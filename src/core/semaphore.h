@@ -63,6 +63,9 @@ int			semaphore_wait(Semaphore *semaphore);
  */
 int			semaphore_survivor(const Semaphore *semaphore) noexcept;
 
+/* Add a slot whose lock was granted to the held locks, unless it is there.  May ereport (out of memory). */
+void		semaphore_add_slot(Semaphore *semaphore, int slot);
+
 /*
  * The session-level slot with this number, or the one that was taken last if it is
  * NO_SLOT; NO_SLOT if this session has none.

@@ -111,6 +111,29 @@ for my $case (
     is_deeply($ends, { $end => REPETITIONS }, "session: $name: $end");
 }
 
+# The only slot of a semaphore is waited for by the lock manager: a slot that is granted in time is there to be released.
+{
+    my $done = 0;
+    for (1 .. 10 * REPETITIONS) {
+        my $waiter = session();
+        $holder->value("SELECT advisory.acquire('race', 'only', 1)");
+        $waiter->start("SELECT advisory.try_acquire('race', 'only', 1, '$own')");
+        waits($observer, $waiter);
+        kill STOP => $waiter->pid or die 'cannot stop the process ' . $waiter->pid . ": $!\n";
+        $holder->value("SELECT advisory.release('race', 'only')");
+        sleep 1.5 * LIMIT_MS / 1000;
+        kill CONT => $waiter->pid;
+        my $slot = $waiter->finish->{value};
+        next if !$slot;
+        is_deeply($waiter->rows("SELECT slot, scope, acquired_at IS NOT NULL FROM advisory.locks WHERE pid = pg_backend_pid() AND kind = 'semaphore'"),
+            [ [ 1, 'session', 1 ] ], 'try_acquire, its own timeout: a slot that was granted counts');
+        is_deeply($waiter->query("SELECT advisory.release('race', 'only')")->{warnings}, [], 'and is released without a warning');
+        $waiter->disconnect;
+        last if ++$done == REPETITIONS;
+    }
+    is($done, REPETITIONS, 'try_acquire: caught in time');
+}
+
 # The server's own function in the same race, to show that the race happens.
 my $waiter = session()->run("SET lock_timeout = '$own'");
 my ($result, $tried) = (undef, 0);
