@@ -19,10 +19,13 @@ void		_PG_init(void);
 void
 _PG_init(void)
 {
+	/* Settings are defined once; a session in which this was cancelled half-way could not load the library any more. */
+	HOLD_INTERRUPTS();
 	advisory::hash_seed_init();
 	advisory::guc_init();
 	advisory::held_init();
 	advisory::shared_init();
+	RESUME_INTERRUPTS();
 }
 
 }

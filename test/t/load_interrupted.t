@@ -1,0 +1,29 @@
+#!/usr/bin/env perl
+# A statement_timeout that fires while the library is being loaded leaves a session in which the next statement works. The load is
+# where it can be interrupted: it warns of a setting that the role may not make.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use AdvisoryTest;
+use Test::More;
+
+my $role = "advisory_load_$$";
+create_database();
+my $owner = session()->run("CREATE ROLE $role LOGIN");
+
+my ($cancelled, %states) = (0);
+for my $try (0 .. 299) {
+    my $session = session(role => $role);
+    # Before the library is there, any role can set anything.
+    $session->run(q(SET advisory_ext.track = 'none'), 'SET statement_timeout = ' . (1 + $try % 10));
+    $cancelled++ if ($session->query(q(SELECT advisory.try_lock('load', 'a', NULL)))->{state} // '') eq '57014';
+    1 while $session->query('SET statement_timeout = 0')->{state};
+    $states{ $session->query(q(SELECT advisory.holds('load', 'a')))->{state} // 'works' }++;
+    $session->disconnect;
+}
+cmp_ok($cancelled, '>', 0, 'some were cancelled');
+is_deeply([ keys %states ], ['works'], 'and all of them work afterwards') or diag explain \%states;
+
+$owner->run("DROP ROLE $role");
+done_testing();
