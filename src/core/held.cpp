@@ -19,7 +19,7 @@
 extern "C" {
 #include "access/xact.h"
 #include "common/hashfn.h"
-#include "executor/executor.h"
+#include "port/pg_bitutils.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
@@ -28,9 +28,8 @@ extern "C" {
 #include "utils/timestamp.h"
 }
 
-#include "base/compat.h"
 #include "base/guc.h"
-#include "core/held.h"
+#include "core/heldlog.h"
 #include "core/semaphore.h"
 #include "shmem/heldpublish.h"
 #include "shmem/waiters.h"
@@ -48,6 +47,12 @@ static constexpr uint32 MIN_COMPARED_HOLDS = 64;
 
 namespace
 {
+
+struct HeldTag
+{
+	LOCKTAG		tag;
+	Mode		mode;
+};
 
 struct HeldByTag
 {
@@ -74,6 +79,14 @@ hash_held_tag(const HeldTag &key) noexcept
 #define SH_DEFINE
 #include "lib/simplehash.h"
 
+/* What is called the end of a hold here. */
+enum class HoldEnd
+{
+	released,					/* now */
+	lost,						/* without the extension, nobody knows when */
+	prepared					/* not at all: a prepared transaction goes on with it */
+};
+
 /* Transaction-level holds of one lock, taken in one (sub)transaction. */
 struct XactHold
 {
@@ -98,13 +111,12 @@ static int	xact_hold_capacity = 0;
 /* Slots that have ended, and whose locks may not be released yet. */
 static dlist_head ended_slots = DLIST_STATIC_INIT(ended_slots);
 
-/* Entries with session-level holds in the order in which they were taken, and ended holds that are still to be logged. */
+/* Entries with session-level holds: slots, the newest first, then locks, the newest last.  And ended ones to be logged. */
 static dlist_head session_holds = DLIST_STATIC_INIT(session_holds);
 static dlist_head holds_to_log = DLIST_STATIC_INIT(holds_to_log);
 
-static void compare_all_holds() noexcept;
+static void end_lost_holds(HoldEnd end) noexcept;
 static void at_session_end(int code, Datum argument);
-static void at_process_end(int code, Datum argument);
 
 /* ---- Adding ---- */
 
@@ -116,7 +128,8 @@ held_prepare(const LOCKTAG &tag, Mode mode)
 	if (!hears_about_end)
 	{
 		before_shmem_exit(at_session_end, Datum(0));
-		on_proc_exit(at_process_end, Datum(0));
+		/* When the server itself logs the end of a session, too. */
+		on_proc_exit([](int, Datum) { held_write_log(); }, Datum(0));
 		hears_about_end = true;
 	}
 	held_write_log();
@@ -134,7 +147,11 @@ held_prepare(const LOCKTAG &tag, Mode mode)
 	}
 	held_notice_lost();
 	if (helds->members >= compare_at)
-		compare_all_holds();
+	{
+		/* Locks that pg_advisory_unlock() released one by one must not keep their entries, and pin their names, for ever. */
+		end_lost_holds(HoldEnd::lost);
+		compare_at = Max(2 * helds->members, MIN_COMPARED_HOLDS);
+	}
 	if (HeldLock *held = held_find(tag, mode))
 		held_refresh(held);
 
@@ -232,7 +249,10 @@ held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_n
 		if (held->session_count++ == 0)
 		{
 			held->has_acquirer = false;
-			dlist_push_tail(&session_holds, &held->list);
+			if (slots > 0)
+				dlist_push_head(&session_holds, &held->list);
+			else
+				dlist_push_tail(&session_holds, &held->list);
 			publish_scope(held->place, Scope::session);
 		}
 	}
@@ -254,20 +274,6 @@ held_find(const LOCKTAG &tag, Mode mode) noexcept
 }
 
 /* ---- Removing ---- */
-
-/* What is called the end of a hold here. */
-enum class HoldEnd
-{
-	released,					/* now */
-	lost,						/* without the extension, nobody knows when */
-	prepared					/* not at all: a prepared transaction goes on with it */
-};
-
-static bool
-is_long(const HeldLock *held, TimestampTz now) noexcept
-{
-	return setting::log_hold >= 0 && now - held->since >= setting::log_hold * INT64CONST(1000);
-}
 
 /* An ended entry goes to the log, or away.  Its name is no longer pinned. */
 static void
@@ -295,7 +301,7 @@ end_entry(HeldLock *held, HoldEnd end, TimestampTz now) noexcept
 	helds_delete(helds, HeldTag{held->tag, held->mode});
 	if (end == HoldEnd::released && stats != nullptr)
 		stats_add(&stats->hold, Max(held->since, stats_reset_at(stats)), now);
-	held->wants_log = end == HoldEnd::released && !held->is_logged && is_long(held, now);
+	held->wants_log = end == HoldEnd::released && !held->is_logged && is_long_hold(held, now);
 	held->ended_at = now;
 	if (held->semaphore == nullptr)
 		return dispose_of(held);
@@ -385,26 +391,21 @@ end_lost_holds(HoldEnd end) noexcept
 
 /*
  * pg_advisory_unlock_all() and DISCARD ALL release all session-level locks, slots included.  To see that takes a look at
- * two entries: if the oldest and the newest are lost, all others are compared with the lock manager, too.  Otherwise the
- * oldest was released alone, as locks can be, but not slots.
+ * two entries: if the first is lost and is a slot, which nothing else releases, or if the first and the last are lost, all
+ * others are compared with the lock manager, too.  Otherwise the oldest lock was released alone.
  */
 void
 held_notice_lost() noexcept
 {
+	HeldLock   *first;
+
 	if (dlist_is_empty(&session_holds) || !is_lost(dlist_head_node(&session_holds)))
 		return;
-	if (is_lost(dlist_tail_node(&session_holds)))
-		return end_lost_holds(HoldEnd::released);
-	end_session_holds(held_of(dlist_head_node(&session_holds), offsetof(HeldLock, list)), HoldEnd::released);
-	free_ended_slots();
-}
-
-/* Locks that pg_advisory_unlock() released one by one must not keep their entries, and pin their names, for ever. */
-static void
-compare_all_holds() noexcept
-{
-	end_lost_holds(HoldEnd::lost);
-	compare_at = Max(2 * helds->members, MIN_COMPARED_HOLDS);
+	first = held_of(dlist_head_node(&session_holds), offsetof(HeldLock, list));
+	if (first->slots > 0 || is_lost(dlist_tail_node(&session_holds)))
+		end_lost_holds(HoldEnd::released);
+	else
+		end_session_holds(first, HoldEnd::released);
 }
 
 HeldLock *
@@ -471,47 +472,13 @@ held_count_locks()
 	return count;
 }
 
-HeldTag *
-held_in_namespace(std::string_view ns, int *count)
+dlist_head *
+held_session_holds() noexcept
 {
-	helds_iterator iterator;
-	int64		ns_key = name_namespace_key(ns);
-
-	*count = 0;
-	if (helds == nullptr)
-		return nullptr;
-
-	auto	   *tags = static_cast<HeldTag *>(palloc_extended(sizeof(HeldTag) * (helds->members + 1), MCXT_ALLOC_HUGE));
-
-	helds_start_iterate(helds, &iterator);
-	while (HeldByTag *found = helds_iterate(helds, &iterator))
-	{
-		if (found->held->session_by_name > 0 && name_is_in_namespace(found->held->name, ns, ns_key))
-			tags[(*count)++] = found->key;
-	}
-	return tags;
+	return &session_holds;
 }
 
 /* ---- The log ---- */
-
-static void
-write_log(const HeldLock *held, TimestampTz now)
-{
-	const CachedName *name = held->name;
-	TimestampTz length = now - held->since;
-	char		key[32];
-
-	snprintf(key, sizeof(key), INT64_FORMAT, name->key.value);
-	/* Not to the client, where sending it could fail. */
-	ereport(LOG_SERVER_ONLY,
-			(errmsg("session held advisory lock \"%s%s%s%s%s\" in %s mode for " INT64_FORMAT ".%03d ms",
-					name->by_name ? name->text : "",
-					name->by_name && name->ns_length < name->full_ns_length ? "..." : "",
-					name->by_name ? "/" : "",
-					name->has_name ? name->name() : key,
-					name->has_name && name->name_length < name->full_name_length ? "..." : "",
-					mode_name(held->mode), length / 1000, static_cast<int>(length % 1000))));
-}
 
 void
 held_write_log()
@@ -521,7 +488,7 @@ held_write_log()
 		HeldLock   *held = held_of(dlist_pop_head_node(&holds_to_log), offsetof(HeldLock, list));
 
 		held->name->to_log--;
-		write_log(held, held->ended_at);
+		log_hold(held, held->ended_at);
 		pfree(held);
 	}
 }
@@ -536,10 +503,10 @@ log_ending_holds()
 	{
 		HeldLock   *held = xact_holds[i].held;
 
-		if (held->session_count > 0 || held->is_logged || !is_long(held, now))
+		if (held->session_count > 0 || held->is_logged || !is_long_hold(held, now))
 			continue;
 		held->is_logged = true;
-		write_log(held, now);
+		log_hold(held, now);
 	}
 }
 
@@ -596,6 +563,19 @@ hand_to_parent(int nest_level) noexcept
 	xact_hold_count = kept;
 }
 
+/* False if it has one already. */
+static bool
+set_acquirer(dlist_node *node, int acquirer) noexcept
+{
+	HeldLock   *held = held_of(node, offsetof(HeldLock, list));
+
+	if (held->has_acquirer)
+		return false;
+	held->has_acquirer = true;
+	publish_acquirer(held->place, acquirer);
+	return true;
+}
+
 static bool calls_after_transaction = false;
 
 /* What was set for the transaction only has been undone, so it shows now who took the session-level locks. */
@@ -608,16 +588,11 @@ after_transaction(void *)
 	if (dlist_is_empty(&session_holds))
 		return;
 	acquirer = publish_present_role();
-	/* Those that were taken in this transaction are the last ones. */
-	for (dlist_node *node = dlist_tail_node(&session_holds); node != &session_holds.head; node = node->prev)
-	{
-		HeldLock   *held = held_of(node, offsetof(HeldLock, list));
-
-		if (held->has_acquirer)
-			break;
-		held->has_acquirer = true;
-		publish_acquirer(held->place, acquirer);
-	}
+	/* Those that were taken in this transaction are at both ends of the list. */
+	for (dlist_node *node = dlist_tail_node(&session_holds); node != &session_holds.head && set_acquirer(node, acquirer); node = node->prev)
+		;
+	for (dlist_node *node = dlist_head_node(&session_holds); node != &session_holds.head && set_acquirer(node, acquirer); node = node->next)
+		;
 }
 
 static void
@@ -710,13 +685,6 @@ at_session_end(int, Datum)
 	semaphores_detach();
 	name_unpin_all();
 	publish_end();
-}
-
-/* When the server itself logs the end of a session, too. */
-static void
-at_process_end(int, Datum)
-{
-	held_write_log();
 }
 
 void

@@ -42,7 +42,7 @@ struct HeldLock
 	bool		has_acquirer;		/* else its transaction has not ended yet */
 	bool		is_logged;		/* as a long hold, before the commit */
 	bool		wants_log;		/* it has ended, and was a long one */
-	dlist_node	list;			/* entries with session-level holds in the order in which they were taken; or those to be logged */
+	dlist_node	list;			/* entries with session-level holds; or those to be logged */
 	dlist_node	in_semaphore;	/* of a slot: in the list of its semaphore; or slots that have ended */
 
 	bool		is_held() const noexcept
@@ -113,17 +113,8 @@ int			held_entry_count() noexcept;
  */
 int			held_count_locks();
 
-/*
- * The tags and modes of all locks and slots with session-level holds by name in a namespace,
- * palloc'd, *count of them.  May ereport (out of memory).
- */
-struct HeldTag
-{
-	LOCKTAG		tag;
-	Mode		mode;
-};
-
-HeldTag    *held_in_namespace(std::string_view ns, int *count);
+/* The entries with session-level holds, linked by HeldLock.list. */
+dlist_head *held_session_holds() noexcept;
 
 /* Write to the log which holds ended that were longer than log_hold.  May ereport. */
 void		held_write_log();

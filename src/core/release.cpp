@@ -102,18 +102,22 @@ lock_release_all(const LockName &name)
 int64
 lock_release_namespace(std::string_view ns)
 {
-	int			count;
-	HeldTag    *tags = held_in_namespace(ns, &count);
+	dlist_head *holds = held_session_holds();
+	int64		ns_key = name_namespace_key(ns);
 	int64		released = 0;
 
-	for (int i = 0; i < count; i++)
+	for (dlist_node *node = holds->head.next, *next; node != &holds->head; node = next)
 	{
-		HeldLock   *held = held_find(tags[i].tag, tags[i].mode);
+		HeldLock   *held = held_of(node, offsetof(HeldLock, list));
 
+		/* An entry that is released leaves the list. */
+		next = node->next;
 		CHECK_FOR_INTERRUPTS();
-		if (held != nullptr)
+		if (held->session_by_name > 0 && name_is_in_namespace(held->name, ns, ns_key))
 			held = held_refresh(held);
-		released += held != nullptr ? release_holds(tags[i].tag, tags[i].mode, held->session_by_name, true) : 0;
+		else
+			held = nullptr;
+		released += held != nullptr ? release_holds(held->tag, held->mode, held->session_by_name, true) : 0;
 	}
 	held_write_log();
 	return released;

@@ -67,4 +67,16 @@ my $look = observer();
         'and leaves those of other namespaces, and of the transaction');
     leave($look, $session);
 }
+
+# pg_advisory_unlock_all() releases slots even where the oldest lock and the newest are taken again in the same statement.
+{
+    my $session = session();
+    my @keys = map { "advisory.key('other', '$_')" } qw(first last);
+    $session->run(q(SELECT advisory.lock('other', 'first')), acquires('again', 1), acquires('several', 2), q(SELECT advisory.lock('other', 'last')));
+    $session->run("SELECT pg_advisory_unlock_all(), pg_advisory_lock($keys[0]), pg_advisory_lock($keys[1])");
+    is_deeply([ map { $look->value(tries(@$_)) } [ 'again', 1 ], [ 'several', 2 ], [ 'several', 2 ] ], [ 1, 1, 2 ], 'others can take all of them');
+    is($session->value(releases('several')), 0, 'and the session does not release what it does not have');
+    $look->run(q(SELECT advisory.unlock_all('sem')));
+    leave($look, $session);
+}
 done_testing();

@@ -1,0 +1,38 @@
+/*
+ * core/heldlog.cpp
+ *		The log line of a hold that was longer than log_hold.
+ */
+#include "base/pg.h"
+
+#include "base/guc.h"
+#include "core/heldlog.h"
+
+namespace advisory
+{
+
+bool
+is_long_hold(const HeldLock *held, TimestampTz now) noexcept
+{
+	return setting::log_hold >= 0 && now - held->since >= setting::log_hold * INT64CONST(1000);
+}
+
+void
+log_hold(const HeldLock *held, TimestampTz now)
+{
+	const CachedName *name = held->name;
+	TimestampTz length = now - held->since;
+	char		key[32];
+
+	snprintf(key, sizeof(key), INT64_FORMAT, name->key.value);
+	/* Not to the client, where sending it could fail. */
+	ereport(LOG_SERVER_ONLY,
+			(errmsg("session held advisory lock \"%s%s%s%s%s\" in %s mode for " INT64_FORMAT ".%03d ms",
+					name->by_name ? name->text : "",
+					name->by_name && name->ns_length < name->full_ns_length ? "..." : "",
+					name->by_name ? "/" : "",
+					name->has_name ? name->name() : key,
+					name->has_name && name->name_length < name->full_name_length ? "..." : "",
+					mode_name(held->mode), length / 1000, static_cast<int>(length % 1000))));
+}
+
+}								/* namespace advisory */
