@@ -85,13 +85,17 @@ for my $scope (qw(session transaction)) {
         is($sessions{$way}->value($takes{$way}{$scope}, MANY), MANY, MANY . " $way of the $scope");
     }
     for my $what (sort keys %does) {
-        my (%times, @ratios);
+        # The machine may be busy: the shortest of several times counts.
+        my %times;
         for (1 .. REPEATS) {
-            $times{$_} = milliseconds($sessions{$_}, @{ $does{$what} }) for keys %takes;
-            push @ratios, $times{slots} / $times{'built-in'};
+            for my $way (keys %takes) {
+                my $took = milliseconds($sessions{$way}, @{ $does{$what} });
+                $times{$way} = $took if !defined $times{$way} || $took < $times{$way};
+            }
         }
-        note sprintf '%s, %s: %.1f ms, beside built-in locks %.1f ms; ratio %.2f', $scope, $what, @times{ 'slots', 'built-in' }, median(@ratios);
-        cmp_ok(median(@ratios), '<=', RATIO, "$what, with slots of the $scope");
+        my $ratio = $times{slots} / $times{'built-in'};
+        note sprintf '%s, %s: %.1f ms, beside built-in locks %.1f ms; ratio %.2f', $scope, $what, @times{ 'slots', 'built-in' }, $ratio;
+        cmp_ok($ratio, '<=', RATIO, "$what, with slots of the $scope");
     }
     $_->disconnect for values %sessions;
 }
