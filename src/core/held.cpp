@@ -316,7 +316,7 @@ free_ended_slots() noexcept
 		bool		others_follow = !dlist_is_empty(&ended_slots) &&
 			held_of(dlist_head_node(&ended_slots), offsetof(HeldLock, in_semaphore))->semaphore == held->semaphore;
 
-		semaphore_slot_is_free(held->semaphore, decode_tag(held->tag).slot, others_follow);
+		semaphore_slot_released(held->semaphore, decode_tag(held->tag).slot, others_follow);
 		dispose_of(held);
 	}
 }
