@@ -52,7 +52,7 @@ add_granted(const Attempt &attempt, HeldLock *volatile *added)
 	if (!request.is_for_slot())
 		*added = held_add(request.tag(), request.mode, request.scope, attempt.name, request.name.by_name());
 	if (request.mode == Mode::exclusive && !request.is_for_slot())
-		name_note_held(attempt.name, request.name);
+		name_replace_label(attempt.name, request.name);
 	log_wait(attempt, "and obtained it");
 	CHECK_FOR_INTERRUPTS();
 }
