@@ -11,8 +11,7 @@
  *
  * The callbacks below run where an error would end the server.  They only use memory that is
  * there: nothing is allocated, and no lock is taken but the short one on this session's part
- * of the session table.  What has to be logged is logged before the commit, or, after an
- * abort, when the next lock is asked for, the next transaction commits, or the session ends.
+ * of the session table.  How long holds are logged all the same is in heldlog.h.
  */
 #include "base/pg.h"
 
@@ -31,6 +30,7 @@ extern "C" {
 #include "base/compat.h"
 #include "base/guc.h"
 #include "core/held.h"
+#include "core/heldlog.h"
 #include "core/semaphore.h"
 #include "shmem/heldpublish.h"
 #include "shmem/waiters.h"
@@ -98,9 +98,8 @@ static int	xact_hold_capacity = 0;
 /* Slots that have ended, and whose locks may not be released yet. */
 static dlist_head ended_slots = DLIST_STATIC_INIT(ended_slots);
 
-/* Entries with session-level holds in the order in which they were taken, and ended holds that are still to be logged. */
+/* Entries with session-level holds in the order in which they were taken. */
 static dlist_head session_holds = DLIST_STATIC_INIT(session_holds);
-static dlist_head holds_to_log = DLIST_STATIC_INIT(holds_to_log);
 
 static void compare_all_holds() noexcept;
 static void at_session_end(int code, Datum argument);
@@ -119,7 +118,7 @@ held_prepare(const LOCKTAG &tag, Mode mode)
 		on_proc_exit(at_process_end, Datum(0));
 		hears_about_end = true;
 	}
-	held_write_log();
+	log_ended_holds();
 	if (entry_context == nullptr)
 		entry_context = SlabContextCreate(TopMemoryContext, "advisory_ext held locks", SLAB_DEFAULT_BLOCK_SIZE, sizeof(HeldLock));
 	if (helds != nullptr && helds->members == 0 && helds->size > KEPT_HOLDS)
@@ -255,19 +254,13 @@ held_find(const LOCKTAG &tag, Mode mode) noexcept
 
 /* ---- Removing ---- */
 
-/* What is called the end of a hold here. */
+/* How a hold ended. */
 enum class HoldEnd
 {
 	released,					/* now */
 	lost,						/* without the extension, nobody knows when */
 	prepared					/* not at all: a prepared transaction goes on with it */
 };
-
-static bool
-is_long(const HeldLock *held, TimestampTz now) noexcept
-{
-	return setting::log_hold >= 0 && now - held->since >= setting::log_hold * INT64CONST(1000);
-}
 
 /* An ended entry goes to the log, or away.  Its name is no longer pinned. */
 static void
@@ -276,10 +269,7 @@ dispose_of(HeldLock *held) noexcept
 	CachedName *name = held->name;
 
 	if (held->wants_log)
-	{
-		name->to_log++;
-		dlist_push_tail(&holds_to_log, &held->list);
-	}
+		log_hold_later(held);
 	else
 		pfree(held);
 	name_release(name);
@@ -295,7 +285,7 @@ end_entry(HeldLock *held, HoldEnd end, TimestampTz now) noexcept
 	helds_delete(helds, HeldTag{held->tag, held->mode});
 	if (end == HoldEnd::released && stats != nullptr)
 		stats_add(&stats->hold, Max(held->since, stats_reset_at(stats)), now);
-	held->wants_log = end == HoldEnd::released && !held->is_logged && is_long(held, now);
+	held->wants_log = end == HoldEnd::released && !held->is_logged && is_long_hold(held, now);
 	held->ended_at = now;
 	if (held->semaphore == nullptr)
 		return dispose_of(held);
@@ -492,41 +482,7 @@ held_in_namespace(std::string_view ns, int *count)
 	return tags;
 }
 
-/* ---- The log ---- */
-
-static void
-write_log(const HeldLock *held, TimestampTz now)
-{
-	const CachedName *name = held->name;
-	TimestampTz length = now - held->since;
-	char		key[32];
-
-	snprintf(key, sizeof(key), INT64_FORMAT, name->key.value);
-	/* Not to the client, where sending it could fail. */
-	ereport(LOG_SERVER_ONLY,
-			(errmsg("session held advisory lock \"%s%s%s%s%s\" in %s mode for " INT64_FORMAT ".%03d ms",
-					name->by_name ? name->text : "",
-					name->by_name && name->ns_length < name->full_ns_length ? "..." : "",
-					name->by_name ? "/" : "",
-					name->has_name ? name->name() : key,
-					name->has_name && name->name_length < name->full_name_length ? "..." : "",
-					mode_name(held->mode), length / 1000, static_cast<int>(length % 1000))));
-}
-
-void
-held_write_log()
-{
-	while (!dlist_is_empty(&holds_to_log))
-	{
-		HeldLock   *held = held_of(dlist_pop_head_node(&holds_to_log), offsetof(HeldLock, list));
-
-		held->name->to_log--;
-		write_log(held, held->ended_at);
-		pfree(held);
-	}
-}
-
-/* Before the commit: the holds that end with it. */
+/* Log the long ones of the holds that will end with the commit. */
 static void
 log_ending_holds()
 {
@@ -536,10 +492,10 @@ log_ending_holds()
 	{
 		HeldLock   *held = xact_holds[i].held;
 
-		if (held->session_count > 0 || held->is_logged || !is_long(held, now))
+		if (held->session_count > 0 || held->is_logged || !is_long_hold(held, now))
 			continue;
 		held->is_logged = true;
-		write_log(held, now);
+		log_hold(held, now);
 	}
 }
 
@@ -628,12 +584,12 @@ at_xact_end(XactEvent event, void *)
 	switch (event)
 	{
 		case XACT_EVENT_PRE_COMMIT:
-			held_write_log();
+			log_ended_holds();
 			if (setting::log_hold >= 0 && xact_hold_count > 0)
 				log_ending_holds();
 			break;
 		case XACT_EVENT_PRE_PREPARE:
-			held_write_log();
+			log_ended_holds();
 			break;
 		case XACT_EVENT_COMMIT:
 		case XACT_EVENT_ABORT:
@@ -716,7 +672,7 @@ at_session_end(int, Datum)
 static void
 at_process_end(int, Datum)
 {
-	held_write_log();
+	log_ended_holds();
 }
 
 void

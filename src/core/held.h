@@ -125,9 +125,6 @@ struct HeldTag
 
 HeldTag    *held_in_namespace(std::string_view ns, int *count);
 
-/* Write to the log which holds ended that were longer than log_hold.  May ereport. */
-void		held_write_log();
-
 /* Called from _PG_init: hears about the ends of transactions. */
 void		held_init();
 

@@ -1,0 +1,61 @@
+/*
+ * core/heldlog.cpp
+ *		The log of long holds: advisory_ext.log_hold.
+ */
+#include "base/pg.h"
+
+#include "base/guc.h"
+#include "core/heldlog.h"
+
+namespace advisory
+{
+
+/* Holds that have ended and are still to be logged. */
+static dlist_head holds_to_log = DLIST_STATIC_INIT(holds_to_log);
+
+bool
+is_long_hold(const HeldLock *held, TimestampTz now) noexcept
+{
+	return setting::log_hold >= 0 && now - held->since >= setting::log_hold * INT64CONST(1000);
+}
+
+void
+log_hold(const HeldLock *held, TimestampTz now)
+{
+	const CachedName *name = held->name;
+	TimestampTz length = now - held->since;
+	char		key[32];
+
+	snprintf(key, sizeof(key), INT64_FORMAT, name->key.value);
+	/* Not to the client, where sending it could fail. */
+	ereport(LOG_SERVER_ONLY,
+			(errmsg("session held advisory lock \"%s%s%s%s%s\" in %s mode for " INT64_FORMAT ".%03d ms",
+					name->by_name ? name->text : "",
+					name->by_name && name->ns_length < name->full_ns_length ? "..." : "",
+					name->by_name ? "/" : "",
+					name->has_name ? name->name() : key,
+					name->has_name && name->name_length < name->full_name_length ? "..." : "",
+					mode_name(held->mode), length / 1000, static_cast<int>(length % 1000))));
+}
+
+void
+log_hold_later(HeldLock *held) noexcept
+{
+	held->name->to_log++;
+	dlist_push_tail(&holds_to_log, &held->list);
+}
+
+void
+log_ended_holds()
+{
+	while (!dlist_is_empty(&holds_to_log))
+	{
+		HeldLock   *held = held_of(dlist_pop_head_node(&holds_to_log), offsetof(HeldLock, list));
+
+		held->name->to_log--;
+		log_hold(held, held->ended_at);
+		pfree(held);
+	}
+}
+
+}								/* namespace advisory */

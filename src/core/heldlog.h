@@ -1,0 +1,28 @@
+/*
+ * core/heldlog.h
+ *		The log of long holds: advisory_ext.log_hold.
+ *
+ * A callback at the end of a transaction must not log, since logging can fail.  So a hold that
+ * ends with a commit is logged before the commit.  What ends otherwise is kept until
+ * log_ended_holds() is called.
+ */
+#pragma once
+
+#include "core/held.h"
+
+namespace advisory
+{
+
+/* Is a hold that ends now to be logged? */
+bool		is_long_hold(const HeldLock *held, TimestampTz now) noexcept;
+
+/* Log a hold that ends now.  May ereport. */
+void		log_hold(const HeldLock *held, TimestampTz now);
+
+/* Keep an entry that has ended, to be logged and freed by log_ended_holds(). */
+void		log_hold_later(HeldLock *held) noexcept;
+
+/* Log the holds that were kept.  May ereport. */
+void		log_ended_holds();
+
+}								/* namespace advisory */
