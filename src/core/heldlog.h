@@ -3,8 +3,9 @@
  *		The log of long holds: advisory_ext.log_hold.
  *
  * A callback at the end of a transaction must not log, since logging can fail.  So a hold that
- * ends with a commit is logged before the commit.  What ends otherwise is kept until
- * log_ended_holds() is called.
+ * ends with a commit is logged before the commit.  A hold that ends otherwise is kept, and logged
+ * by log_ended_holds(): at the release, the next request for a lock, the next commit or the end of
+ * the session, whichever comes first.
  */
 #pragma once
 

@@ -25,7 +25,7 @@ struct CachedName
 	bool		by_name;		/* else the name is a label */
 	bool		is_found_by_name;
 	bool		is_registered;	/* the name table had this very name, given by this role, when it was last asked */
-	bool		wants_label;	/* the table has another label, which is replaced once the lock is held */
+	bool		wants_label;	/* the key is called otherwise; see name_replace_label() */
 	bool		clash_reported;
 	bool		is_pinned;
 	int			uses;
