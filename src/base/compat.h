@@ -2,7 +2,8 @@
  * base/compat.h
  *		The only place that asks for the server's version.
  *
- * Each shim has the newest server's signature, and says what changed when.
+ * Each shim has the newest server's signature, and says what changed when.  A new version can
+ * also change what the compiler does not see: src/server/pool*.cpp follow dynahash.c and lock.c.
  */
 #pragma once
 

@@ -33,9 +33,9 @@ extern int	max_names;			/* how many names the name table may hold */
 extern int	log_wait;			/* in milliseconds; -1 for none */
 extern int	log_hold;			/* in milliseconds; -1 for none */
 extern int	leak_after;			/* in seconds */
-extern int	pool_limit;			/* the others are percentages; 0: no limit */
-extern int	pressure_warning;
-extern int	pressure_critical;
+extern int	pool_limit;			/* in percent; 0: no limit */
+extern int	pressure_warning;	/* in percent */
+extern int	pressure_critical;	/* in percent */
 
 }								/* namespace setting */
 

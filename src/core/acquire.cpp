@@ -2,9 +2,10 @@
  * core/acquire.cpp
  *		Taking one lock, or one slot of a semaphore.
  *
- * The way of a request: its name is registered, the guard of the lock table is asked, memory
- * for one more held lock is had; then the lock is taken at once or waited for (wait.h), and
- * added to the held locks.  After the grant nothing is registered any more.
+ * The steps are: ask the guard of the lock table (poolguard.h); register the name; get memory for
+ * one more held lock; take the lock at once, or wait for it (wait.h); add it to the held locks.
+ * The name is registered before the grant, so that others see it while this session waits.  After
+ * the grant only a label can still replace another one.
  */
 #include "base/pg.h"
 
@@ -55,7 +56,7 @@ add_granted(const Attempt &attempt, HeldLock *volatile *added)
 	{
 		*added = held_add(request.tag(), request.mode, request.scope, attempt.name, request.name.by_name());
 		if (request.mode == Mode::exclusive)
-			name_note_held(attempt.name, request.name);
+			name_replace_label(attempt.name, request.name);
 	}
 	log_wait(attempt, "and obtained it");
 	CHECK_FOR_INTERRUPTS();

@@ -160,7 +160,7 @@ release_snapshots(const char *procedure)
 int
 await_lock(const LockRequest &request, Timeout timeout, const char *procedure)
 {
-	/* This may read catalogs, and so take a snapshot. */
+	/* Registering the name may read catalogs, which takes a snapshot.  take() asks again, and finds it registered. */
 	name_ask(request.name);
 	release_snapshots(procedure);
 

@@ -162,9 +162,9 @@ raise_wait_error(ErrorData *error)
 
 /* ---- Not available ---- */
 
-/* What to run to look, and to act. */
+/* The HINT of a lock that was not obtained: what to run to see who holds it, and to end that session. */
 static int
-set_hint(const LockName &name, const Blockers &blockers)
+set_lock_hint(const LockName &name, const Blockers &blockers)
 {
 	char	   *arguments = call_arguments(name);
 
@@ -214,7 +214,7 @@ raise_not_available(const LockRequest &request, Outcome outcome, Timeout limit)
 			 is_for_slot
 			 ? errhint("To see who has its slots: SELECT * FROM advisory.locks WHERE key = " INT64_FORMAT ".",
 					   request.name.key.value)
-			 : set_hint(request.name, blockers),
+			 : set_lock_hint(request.name, blockers),
 			 set_lock_fields(request.name)));
 	pg_unreachable();
 }

@@ -11,8 +11,7 @@
  *
  * The callbacks below run where an error would end the server.  They only use memory that is
  * there: nothing is allocated, and no lock is taken but the short one on this session's part
- * of the session table.  What has to be logged is logged before the commit, or, after an
- * abort, when the next lock is asked for, the next transaction commits, or the session ends.
+ * of the session table.  How long holds are logged all the same is in heldlog.h.
  */
 #include "base/pg.h"
 
@@ -29,6 +28,7 @@ extern "C" {
 }
 
 #include "base/guc.h"
+#include "core/held.h"
 #include "core/heldlog.h"
 #include "core/semaphore.h"
 #include "shmem/heldpublish.h"
@@ -79,7 +79,7 @@ hash_held_tag(const HeldTag &key) noexcept
 #define SH_DEFINE
 #include "lib/simplehash.h"
 
-/* What is called the end of a hold here. */
+/* How a hold ended. */
 enum class HoldEnd
 {
 	released,					/* now */
@@ -111,9 +111,8 @@ static int	xact_hold_capacity = 0;
 /* Slots that have ended, and whose locks may not be released yet. */
 static dlist_head ended_slots = DLIST_STATIC_INIT(ended_slots);
 
-/* Entries with session-level holds: slots, the newest first, then locks, the newest last.  And ended ones to be logged. */
+/* Entries with session-level holds: slots, the newest first, then locks, the newest last. */
 static dlist_head session_holds = DLIST_STATIC_INIT(session_holds);
-static dlist_head holds_to_log = DLIST_STATIC_INIT(holds_to_log);
 
 static void end_lost_holds(HoldEnd end) noexcept;
 static void at_session_end(int code, Datum argument);
@@ -129,10 +128,10 @@ held_prepare(const LOCKTAG &tag, Mode mode)
 	{
 		before_shmem_exit(at_session_end, Datum(0));
 		/* When the server itself logs the end of a session, too. */
-		on_proc_exit([](int, Datum) { held_write_log(); }, Datum(0));
+		on_proc_exit([](int, Datum) { log_ended_holds(); }, Datum(0));
 		hears_about_end = true;
 	}
-	held_write_log();
+	log_ended_holds();
 	if (entry_context == nullptr)
 		entry_context = SlabContextCreate(TopMemoryContext, "advisory_ext held locks", SLAB_DEFAULT_BLOCK_SIZE, sizeof(HeldLock));
 	if (helds != nullptr && helds->members == 0 && helds->size > KEPT_HOLDS)
@@ -282,10 +281,7 @@ dispose_of(HeldLock *held) noexcept
 	CachedName *name = held->name;
 
 	if (held->wants_log)
-	{
-		name->to_log++;
-		dlist_push_tail(&holds_to_log, &held->list);
-	}
+		log_hold_later(held);
 	else
 		pfree(held);
 	name_release(name);
@@ -322,7 +318,7 @@ free_ended_slots() noexcept
 		bool		others_follow = !dlist_is_empty(&ended_slots) &&
 			held_of(dlist_head_node(&ended_slots), offsetof(HeldLock, in_semaphore))->semaphore == held->semaphore;
 
-		semaphore_slot_is_free(held->semaphore, decode_tag(held->tag).slot, others_follow);
+		semaphore_slot_released(held->semaphore, decode_tag(held->tag).slot, others_follow);
 		dispose_of(held);
 	}
 }
@@ -478,22 +474,7 @@ held_session_holds() noexcept
 	return &session_holds;
 }
 
-/* ---- The log ---- */
-
-void
-held_write_log()
-{
-	while (!dlist_is_empty(&holds_to_log))
-	{
-		HeldLock   *held = held_of(dlist_pop_head_node(&holds_to_log), offsetof(HeldLock, list));
-
-		held->name->to_log--;
-		log_hold(held, held->ended_at);
-		pfree(held);
-	}
-}
-
-/* Before the commit: the holds that end with it. */
+/* Log the long ones of the holds that will end with the commit. */
 static void
 log_ending_holds()
 {
@@ -603,12 +584,12 @@ at_xact_end(XactEvent event, void *)
 	switch (event)
 	{
 		case XACT_EVENT_PRE_COMMIT:
-			held_write_log();
+			log_ended_holds();
 			if (setting::log_hold >= 0 && xact_hold_count > 0)
 				log_ending_holds();
 			break;
 		case XACT_EVENT_PRE_PREPARE:
-			held_write_log();
+			log_ended_holds();
 			break;
 		case XACT_EVENT_COMMIT:
 		case XACT_EVENT_ABORT:

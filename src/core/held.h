@@ -116,9 +116,6 @@ int			held_count_locks();
 /* The entries with session-level holds, linked by HeldLock.list. */
 dlist_head *held_session_holds() noexcept;
 
-/* Write to the log which holds ended that were longer than log_hold.  May ereport. */
-void		held_write_log();
-
 /* Called from _PG_init: hears about the ends of transactions. */
 void		held_init();
 

@@ -1,6 +1,6 @@
 /*
  * core/heldlog.cpp
- *		The log line of a hold that was longer than log_hold.
+ *		The log of long holds: advisory_ext.log_hold.
  */
 #include "base/pg.h"
 
@@ -9,6 +9,9 @@
 
 namespace advisory
 {
+
+/* Holds that have ended and are still to be logged. */
+static dlist_head holds_to_log = DLIST_STATIC_INIT(holds_to_log);
 
 bool
 is_long_hold(const HeldLock *held, TimestampTz now) noexcept
@@ -33,6 +36,26 @@ log_hold(const HeldLock *held, TimestampTz now)
 					name->has_name ? name->name() : key,
 					name->has_name && name->name_length < name->full_name_length ? "..." : "",
 					mode_name(held->mode), length / 1000, static_cast<int>(length % 1000))));
+}
+
+void
+log_hold_later(HeldLock *held) noexcept
+{
+	held->name->to_log++;
+	dlist_push_tail(&holds_to_log, &held->list);
+}
+
+void
+log_ended_holds()
+{
+	while (!dlist_is_empty(&holds_to_log))
+	{
+		HeldLock   *held = held_of(dlist_pop_head_node(&holds_to_log), offsetof(HeldLock, list));
+
+		held->name->to_log--;
+		log_hold(held, held->ended_at);
+		pfree(held);
+	}
 }
 
 }								/* namespace advisory */

@@ -1,6 +1,11 @@
 /*
  * core/heldlog.h
- *		The log line of a hold that was longer than log_hold.
+ *		The log of long holds: advisory_ext.log_hold.
+ *
+ * A callback at the end of a transaction must not log, since logging can fail.  So a hold that
+ * ends with a commit is logged before the commit.  A hold that ends otherwise is kept, and logged
+ * by log_ended_holds(): at the release, the next request for a lock, the next commit or the end of
+ * the session, whichever comes first.
  */
 #pragma once
 
@@ -9,10 +14,16 @@
 namespace advisory
 {
 
-/* Is a lock that is held until now to be logged? */
+/* Is a hold that ends now to be logged? */
 bool		is_long_hold(const HeldLock *held, TimestampTz now) noexcept;
 
-/* Write the line.  May ereport, so not to be called where a transaction or a session ends. */
+/* Log a hold that ends now.  May ereport. */
 void		log_hold(const HeldLock *held, TimestampTz now);
+
+/* Keep an entry that has ended, to be logged and freed by log_ended_holds(). */
+void		log_hold_later(HeldLock *held) noexcept;
+
+/* Log the holds that were kept.  May ereport. */
+void		log_ended_holds();
 
 }								/* namespace advisory */

@@ -370,7 +370,7 @@ name_end_asking_of_level(int nest_level) noexcept
 }
 
 void
-name_note_held(CachedName *entry, const LockName &name)
+name_replace_label(CachedName *entry, const LockName &name)
 {
 	if (entry->wants_label && name.has_name() && setting::track != TRACK_NONE)
 		register_entry(entry, name, true);

@@ -21,7 +21,7 @@ extern "C" {
 namespace advisory
 {
 
-/* The part of the room that is left which a session may use up between two looks. */
+/* Between two looks a session may use one part in so many of the room that is left. */
 static constexpr int64 PART_OF_ROOM = 16;
 static constexpr int64 MOST_BETWEEN_LOOKS = 8;
 

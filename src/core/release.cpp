@@ -10,6 +10,7 @@ extern "C" {
 
 #include "core/errors.h"
 #include "core/held.h"
+#include "core/heldlog.h"
 #include "core/release.h"
 #include "core/semaphore.h"
 
@@ -54,7 +55,7 @@ lock_release(const LockName &name, Mode mode)
 		return false;
 	}
 	release_holds(tag, mode, 1, name.by_name());
-	held_write_log();
+	log_ended_holds();
 	return true;
 }
 
@@ -83,7 +84,7 @@ slot_release(const LockName &name, int slot)
 		return false;
 	}
 	release_holds(slot_tag(MyDatabaseId, name.key, mine), Mode::exclusive, 1, name.by_name());
-	held_write_log();
+	log_ended_holds();
 	return true;
 }
 
@@ -95,7 +96,7 @@ lock_release_all(const LockName &name)
 
 	for (Mode mode : ALL_MODES)
 		released += release_holds(tag, mode, lock_counts(tag, mode).session, name.by_name());
-	held_write_log();
+	log_ended_holds();
 	return released;
 }
 
@@ -119,7 +120,7 @@ lock_release_namespace(std::string_view ns)
 			held = nullptr;
 		released += held != nullptr ? release_holds(held->tag, held->mode, held->session_by_name, true) : 0;
 	}
-	held_write_log();
+	log_ended_holds();
 	return released;
 }
 

@@ -3,7 +3,7 @@
  *		Semaphores: the slots of this session, and how it waits for one.
  *
  * Slots are among the held locks (held.h), which notices when they are released without this
- * extension, and calls semaphore_slot_is_free() when their locks are free.  Here the slot is
+ * extension, and calls semaphore_slot_released() when their locks are free.  Here the slot is
  * marked as free in the semaphore state (slotstate.h), and waiters are woken.
  *
  * A session that waits joins the queue in shared memory (slotstate.h), and sleeps until
@@ -85,7 +85,7 @@ is_mine(const Semaphore *semaphore, int slot) noexcept
 /* ---- For core/held ---- */
 
 void
-semaphore_slot_is_free(Semaphore *semaphore, int slot, bool others_follow) noexcept
+semaphore_slot_released(Semaphore *semaphore, int slot, bool others_follow) noexcept
 {
 	/* A cursor's slot can outlive the subtransaction that took it; then nobody will tell. */
 	mark_slot(semaphore->state, slot, is_mine(semaphore, slot) ? SlotMark::unverified : SlotMark::free);
@@ -241,7 +241,7 @@ take_slot(Semaphore *semaphore, int slot, Take how)
 		if (result == LOCKACQUIRE_OK && request->scope == Scope::session)
 			release_session_lock(tag, Mode::exclusive);
 		if (how == Take::claimed)
-			semaphore_slot_is_free(semaphore, slot, false);
+			semaphore_slot_released(semaphore, slot, false);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();

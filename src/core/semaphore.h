@@ -78,7 +78,7 @@ bool		semaphore_has_slot(Key key);
 /* ---- For core/held, which knows when a slot has ended; for callbacks, too ---- */
 
 /* The lock of a slot was released: mark it as free, and wake waiters unless others of the same semaphore follow. */
-void		semaphore_slot_is_free(Semaphore *semaphore, int slot, bool others_follow) noexcept;
+void		semaphore_slot_released(Semaphore *semaphore, int slot, bool others_follow) noexcept;
 
 /* The session ends, and all slots are free: let go of the semaphore states. */
 void		semaphores_detach() noexcept;

@@ -28,7 +28,7 @@ struct Attempt
 	/* The lock that was granted. */
 	LOCKTAG		granted_tag() const noexcept
 	{
-		return request.is_for_slot() ? slot_tag(MyDatabaseId, request.name.key, slot) : request.tag();
+		return request.granted_tag(slot);
 	}
 };
 

@@ -20,7 +20,7 @@ namespace advisory
 struct KnownHold
 {
 	PublishedHold hold;
-	const Acquirer *acquirer;			/* of a session-level hold; null where it is not known; good as long as the reader */
+	const Acquirer *acquirer;	/* of a session-level hold; null where it is not known; good as long as the reader */
 
 	Scope		scope() const noexcept
 	{

@@ -3,7 +3,8 @@
  *		The name table: the names of locks, shared by all sessions.
  *
  * It maps a database and a key to a namespace and a name (or to the label of a key), with
- * the statistics of each.  A session registers a name before it asks for the lock.
+ * the statistics of each.  A session registers a name before it asks for the lock, so that it is
+ * known while the session waits.
  *
  * advisory_ext.max_names bounds the table, and a role that is no superuser fills no more
  * than a quarter of it.  A new name that finds no room evicts an old one, but never one
@@ -19,7 +20,10 @@
 namespace advisory
 {
 
-/* How many bytes of a namespace, and of a name, are kept. */
+/*
+ * How many bytes of a namespace, and of a name, are kept.  A change needs another
+ * ADVISORY_EXT_SHARED_NAME: a library with a smaller OtherName would copy a longer name into it.
+ */
 constexpr int STORED_NAME_BYTES = 256;
 
 /* How many of the roles that gave a name are remembered. */

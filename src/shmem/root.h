@@ -25,7 +25,7 @@ extern "C" {
 namespace advisory
 {
 
-/* Changes whenever the layout of anything in shared memory does. */
+/* Changes whenever the layout of anything in shared memory does, or a limit on what is stored there. */
 #define ADVISORY_EXT_SHARED_NAME "advisory_ext 6"
 
 /* What every session finds first. */

@@ -42,7 +42,7 @@ struct PublishedHold
 	uint16		slots;			/* of the semaphore, as the session says; 0 for a lock */
 	uint8		mode;			/* Mode */
 	uint8		scope;			/* Scope */
-	int16		acquirer;			/* place in the list of acquirers; NO_PLACE if it is not known */
+	int16		acquirer;		/* place in the list of acquirers; NO_PLACE if it is not known */
 	Oid			role;			/* that used the lock's namespace and name; invalid if it was not by name */
 	int32		next_free;		/* of a free place */
 };
@@ -67,7 +67,7 @@ struct SharedSession
 	int			hold_capacity;
 	int			acquirer_count;
 	dsa_pointer holds;
-	Acquirer		acquirers[SESSION_ACQUIRERS];
+	Acquirer	acquirers[SESSION_ACQUIRERS];
 };
 
 /* The parts of all processes, by process number; null if there are none.  May ereport for a cancel. */

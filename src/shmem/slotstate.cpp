@@ -23,9 +23,11 @@
  * there is a first waiter.  A waiter that claims a slot leaves the queue at once, so that it
  * is in nobody's way; if it cannot lock the slot it joins again, with the position that it had.
  *
- * Each waiter in order is meant to get the highest free slot that it can use: a lower slot
- * can be used by every waiter that can use a higher one, so this serves as many as
- * possible.  A session may claim what this leaves.
+ * One rule decides who is woken and what can be claimed: for each waiter, in order, the highest
+ * free slot that it can use is set aside.  A lower slot can be used by every waiter that can use
+ * a higher one, so this serves as many as possible.  wake_waiters() wakes those for whom a slot
+ * is set aside.  claim_slot() claims the lowest free slot that is not set aside for the waiters
+ * ahead of this session.  Change both together.
  *
  * No wake-up is lost: a session that waits first joins the queue and then reads the bits.
  * A session that frees a slot first clears its bit and then looks for a first waiter.

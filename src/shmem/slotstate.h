@@ -50,7 +50,7 @@ bool		has_bits_of(const SlotState &state, int slots) noexcept;
 
 /*
  * Mark the lowest free slot, from 1 to slots, as taken, and return it; NO_SLOT if there is
- * none besides those that the sessions ahead of this one in the queue will get.  A session
+ * none besides those that are set aside for the sessions ahead of it in the queue.  A session
  * that is not in the queue comes after all that are.  One that is in it leaves it.
  */
 int			claim_slot(const SlotState &state, int slots);
@@ -84,8 +84,8 @@ int			most_slots_ahead(const SlotState &state, int enough);
 void		wake_waiters(const SlotState &state) noexcept;
 
 /*
- * Does another session that uses the semaphore at the moment say that it has another number
- * of slots?  Then *other says which.  May ereport (out of memory, cancellation).
+ * Say that the semaphore has so many slots.  True if another session that uses it at the moment
+ * says another number: *other is that session.  May ereport (out of memory, cancellation).
  */
 bool		find_disagreement(const SlotState &state, Key key, int slots, OtherSlots *other);
 

@@ -12,10 +12,15 @@ extern "C" {
 #include "port/atomics.h"
 }
 
+#include "base/locktag.h"
+
 namespace advisory
 {
 
-/* What can happen to somebody who asks for a lock. */
+/*
+ * What can happen to somebody who asks for a lock.  The view has a column for each event:
+ * show_stats() in views/stats.cpp, and sql/parts/56-stats.sql.
+ */
 enum class Event
 {
 	acquired,					/* it was granted */
@@ -25,13 +30,7 @@ enum class Event
 	skipped						/* run() did nothing since it was taken */
 };
 
-constexpr int EVENTS = 5;
-
-constexpr int
-index_of(Event event) noexcept
-{
-	return static_cast<int>(event);
-}
+constexpr int EVENTS = index_of(Event::skipped) + 1;
 
 /* How long something took, all times together and the longest. */
 struct Duration

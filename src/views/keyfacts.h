@@ -37,7 +37,7 @@ struct KeyFact
 	const char *form;			/* "bigint", "int4 pair" or the objsubids */
 	const char *scope;			/* may be null */
 	KeyRule		rule;
-	int64		number;
+	int64		number;			/* this and text: what the rule says */
 	const char *text;
 	const char *formula;		/* the rule in words; null if it is just the number */
 	const char *source;

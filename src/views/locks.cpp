@@ -49,7 +49,10 @@ namespace advisory
 namespace
 {
 
-/* The columns of advisory._locks, in the order in which LockRows fills them. */
+/*
+ * The columns of advisory._locks, in the order in which LockRows fills them.  advisory.holders() and
+ * holders_key() return the same columns without those that say which lock it is (WantedColumns::tag).
+ */
 struct LockColumn
 {
 	std::string_view name;

@@ -11,9 +11,9 @@ extern "C" {
 #include "base/guc.h"
 #include "base/sqlfunction.h"
 #include "base/srf.h"
-#include "views/visiblename.h"
 #include "shmem/nametable.h"
 #include "shmem/root.h"
+#include "views/visiblename.h"
 
 namespace advisory
 {
