@@ -5,6 +5,7 @@
 #pragma once
 
 extern "C" {
+#include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "utils/array.h"
 #include "utils/memutils.h"

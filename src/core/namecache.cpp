@@ -12,6 +12,7 @@ extern "C" {
 #include "common/hashfn.h"
 #include "executor/executor.h"
 #include "mb/pg_wchar.h"
+#include "port/pg_bitutils.h"
 #include "utils/memutils.h"
 }
 
@@ -123,6 +124,9 @@ static by_name_hash *names_by_name = nullptr;
 /* When there are so many entries, those that are not in use are dropped. */
 static uint32 drop_at = MIN_KEPT_NAMES;
 
+/* The entry that named_lock() found last, which is nearly always asked for next; or null. */
+static CachedName *last_named = nullptr;
+
 /* What is being asked for, in which (sub)transaction; or null. */
 static CachedName *asked = nullptr;
 static int	asked_level = 0;
@@ -156,6 +160,7 @@ drop_unused()
 {
 	by_key_iterator iterator;
 
+	last_named = nullptr;
 	by_key_start_iterate(names_by_key, &iterator);
 	while (ByKey *found = by_key_iterate(names_by_key, &iterator))
 	{
@@ -218,6 +223,7 @@ named_lock(std::string_view ns, std::string_view name)
 	lock.name = name;
 	if (names_by_name != nullptr && is_kept_whole(ns) && is_kept_whole(name))
 		found = by_name_lookup(names_by_name, make_full_name(GetUserId(), ns, name));
+	last_named = found != nullptr ? found->name : nullptr;
 	lock.key = found != nullptr ? found->name->key : key_of(ns, name);
 	return lock;
 }
@@ -331,7 +337,8 @@ CachedName *
 name_ask(const LockName &name)
 {
 	Oid			role = GetUserId();
-	CachedName *entry = find_by_key(name.key, role);
+	bool		is_last = last_named != nullptr && last_named->key == name.key && last_named->role == role;
+	CachedName *entry = is_last ? last_named : find_by_key(name.key, role);
 
 	name_end_asking();
 	if (entry == nullptr)

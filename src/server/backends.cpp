@@ -10,6 +10,7 @@ extern "C" {
 #include "common/ip.h"
 #include "executor/spi.h"
 #include "utils/acl.h"
+#include "utils/lsyscache.h"
 }
 
 #include "server/backends.h"

@@ -6,6 +6,7 @@
 
 extern "C" {
 #include "executor/executor.h"
+#include "port/pg_bitutils.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "utils/dsa.h"

@@ -5,6 +5,7 @@
 #include "base/pg.h"
 
 extern "C" {
+#include "catalog/pg_type.h"
 #include "executor/tuptable.h"
 #include "utils/array.h"
 #include "utils/fmgroids.h"

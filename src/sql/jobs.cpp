@@ -5,6 +5,7 @@
 #include "base/pg.h"
 
 extern "C" {
+#include "access/htup_details.h"
 #include "funcapi.h"
 }
 

@@ -7,6 +7,7 @@
 #include "base/pg.h"
 
 extern "C" {
+#include "access/htup_details.h"
 #include "funcapi.h"
 #include "utils/lsyscache.h"
 }

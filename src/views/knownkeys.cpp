@@ -513,8 +513,8 @@ show_known_keys(ReturnSetInfo *result)
 	{
 		bool		has_keys = false;
 		Key			key;
-		auto		show_key = [&](Key key, const char *detail) {
-			LOCKTAG		tag = lock_tag(MyDatabaseId, key);
+		auto		show_key = [&](Key shown, const char *detail) {
+			LOCKTAG		tag = lock_tag(MyDatabaseId, shown);
 
 			show_fact(result, fact, &tag, detail);
 			has_keys = true;

@@ -16,6 +16,7 @@
 
 extern "C" {
 #include "catalog/dependency.h"
+#include "catalog/pg_type.h"
 #include "commands/extension.h"
 #include "executor/tuptable.h"
 #include "foreign/fdwapi.h"
