@@ -39,9 +39,11 @@ extern uint64 hash_seed;
 inline uint32
 hash_of_key(int64 key, uint32 besides) noexcept
 {
-	int64		words[] = {key, besides};
+	uint64		bits = static_cast<uint64>(key) ^ hash_seed;
 
-	return static_cast<uint32>(hash_bytes_extended(reinterpret_cast<const unsigned char *>(words), sizeof(words), hash_seed));
+	/* The seed comes between the halves, too: else keys could be chosen whose halves make up for each other. */
+	return murmurhash32(static_cast<uint32>(bits) ^
+						murmurhash32(static_cast<uint32>(bits >> 32) ^ murmurhash32(besides ^ static_cast<uint32>(hash_seed))));
 }
 
 /* Called from _PG_init: chooses the seed. */

@@ -40,7 +40,7 @@ namespace advisory
 static constexpr int FIRST_HOLDS = 64;
 
 /* Lists and tables that are larger and empty are given back when the next lock is asked for. */
-static constexpr int KEPT_HOLDS = 4096;
+static constexpr int KEPT_HOLDS = 16384;
 
 /* All entries are compared with the lock manager when there are so many, and then twice as many as were left. */
 static constexpr uint32 MIN_COMPARED_HOLDS = 64;
@@ -64,8 +64,8 @@ struct HeldByTag
 uint32
 hash_held_tag(const HeldTag &key) noexcept
 {
-	return static_cast<uint32>(hash_bytes_extended(reinterpret_cast<const unsigned char *>(&key.tag), sizeof(LOCKTAG),
-												   hash_seed + index_of(key.mode)));
+	return hash_of_key(static_cast<int64>((static_cast<uint64>(key.tag.locktag_field2) << 32) | key.tag.locktag_field3),
+					   key.tag.locktag_field4 * 2 + index_of(key.mode));
 }
 
 #define SH_PREFIX helds
@@ -103,6 +103,9 @@ static helds_hash *helds = nullptr;
 static MemoryContext entry_context = nullptr;
 
 static uint32 compare_at = MIN_COMPARED_HOLDS;
+
+/* Memory for the next entry, had before its lock is asked for; or null. */
+static HeldLock *spare_entry = nullptr;
 
 static XactHold *xact_holds = nullptr;
 static int	xact_hold_count = 0;
@@ -144,15 +147,20 @@ held_prepare(const LOCKTAG &tag, Mode mode)
 		helds = helds_create(TopMemoryContext, FIRST_HOLDS, nullptr);
 		compare_at = MIN_COMPARED_HOLDS;
 	}
-	held_notice_lost();
 	if (helds->members >= compare_at)
 	{
 		/* Locks that pg_advisory_unlock() released one by one must not keep their entries, and pin their names, for ever. */
 		end_lost_holds(HoldEnd::lost);
 		compare_at = Max(2 * helds->members, MIN_COMPARED_HOLDS);
 	}
-	if (HeldLock *held = held_find(tag, mode))
-		held_refresh(held);
+	if (!dlist_is_empty(&session_holds))
+	{
+		held_notice_lost();
+		if (HeldLock *held = held_find(tag, mode))
+			held_refresh(held);
+	}
+	if (spare_entry == nullptr)
+		spare_entry = static_cast<HeldLock *>(MemoryContextAlloc(entry_context, sizeof(HeldLock)));
 
 	if (xact_hold_count == 0 && xact_hold_capacity > KEPT_HOLDS)
 	{
@@ -180,21 +188,19 @@ role_of_name(const CachedName *name) noexcept
 	return name->by_name && name->is_registered ? name->role : InvalidOid;
 }
 
-/* A new entry, which holds nothing yet. */
-static HeldLock *
-add_entry(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, int slots)
+/* Fill in a new entry, which holds nothing yet, and publish it. */
+static void
+fill_entry(HeldLock *held, const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, int slots) noexcept
 {
-	auto	   *held = static_cast<HeldLock *>(MemoryContextAllocZero(entry_context, sizeof(HeldLock)));
 	PublishedHold published = {};
-	bool		found;
 
+	*held = HeldLock{};
 	held->tag = tag;
 	held->mode = mode;
 	held->name = name;
 	held->slots = slots;
 	held->since = GetCurrentTimestamp();
 	held->newest_xact_hold = NO_PLACE;
-	helds_insert(helds, HeldTag{tag, mode}, &found)->held = held;
 	name_use(name);
 
 	published.key = decode_tag(tag).key.value;
@@ -206,7 +212,6 @@ add_entry(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, int slot
 	published.acquirer = NO_PLACE;
 	published.role = role_of_name(name);
 	held->place = publish_hold(published);
-	return held;
 }
 
 static void
@@ -227,11 +232,17 @@ add_xact_hold(HeldLock *held) noexcept
 HeldLock *
 held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_name, int slots)
 {
-	HeldLock   *held = held_find(tag, mode);
-	bool		is_first = held == nullptr;
+	bool		found;
+	HeldByTag  *place = helds_insert(helds, HeldTag{tag, mode}, &found);
+	bool		is_first = !found;
+	HeldLock   *held = found ? place->held : spare_entry;
 
 	if (is_first)
-		held = add_entry(tag, mode, scope, name, slots);
+	{
+		place->held = held;
+		spare_entry = nullptr;
+		fill_entry(held, tag, mode, scope, name, slots);
+	}
 	else if (by_name && !held->name->by_name)
 	{
 		/* A lock that was first taken by key has a name now. */

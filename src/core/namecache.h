@@ -17,6 +17,7 @@
 namespace advisory
 {
 
+/* What every call needs comes first. */
 struct CachedName
 {
 	Key			key;
@@ -29,14 +30,14 @@ struct CachedName
 	bool		clash_reported;
 	bool		is_pinned;
 	int			uses;
+	NameReference reference;
+	char	   *text;			/* namespace and name as far as they are kept, each with a zero behind it */
 	int			to_log;			/* held locks that have ended and are still to be logged by this name; they do not pin it */
 	uint16		ns_length;		/* as kept */
 	uint16		name_length;
 	size_t		full_ns_length;
 	size_t		full_name_length;
 	int64		ns_key;			/* of a namespace that was cut */
-	char	   *text;			/* namespace and name as far as they are kept, each with a zero behind it */
-	NameReference reference;
 
 	/* Zero-terminated; null where there is none. */
 	const char *ns() const noexcept

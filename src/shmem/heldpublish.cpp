@@ -20,7 +20,7 @@ namespace advisory
 static constexpr int FIRST_HOLDS = 64;
 
 /* A list that is larger and empty is given back when the next hold is published. */
-static constexpr int KEPT_HOLDS = 4096;
+static constexpr int KEPT_HOLDS = 16384;
 
 /* This session's part, and its list of holds; null where there is no shared memory for it. */
 static SharedSession *my_session = nullptr;

@@ -4,6 +4,8 @@
  */
 #include "base/pg.h"
 
+#include <initializer_list>
+
 extern "C" {
 #include "executor/executor.h"
 #include "port/pg_bitutils.h"
@@ -18,6 +20,9 @@ extern "C" {
 
 namespace advisory
 {
+
+/* This many holds are looked at before they are indexed: some more than the lock table has partitions. */
+static constexpr int NEAR_HOLDS = 4 * NUM_LOCK_PARTITIONS;
 
 namespace
 {
@@ -55,7 +60,8 @@ struct HoldReader::Session
 	int			pid;
 	PublishedHold *holds;
 	int			count;
-	holds_hash *index;
+	int			next;			/* behind the place that was found last */
+	holds_hash *index;			/* made when it is first needed */
 	Acquirer		acquirers[SESSION_ACQUIRERS];
 	int			acquirer_count;
 };
@@ -136,22 +142,54 @@ HoldReader::session_of(int proc_number, int pid)
 		MemoryContext old_context = MemoryContextSwitchTo(context);
 		auto	   *copy = static_cast<Session *>(palloc0(sizeof(Session)));
 
-		bool		found;
-
 		if (SharedSession *all = all_sessions())
 			copy_session(&all[proc_number], copy);
-		copy->index = holds_create(context, copy->count, nullptr);
-		for (int i = 0; i < copy->count; i++)
-		{
-			const PublishedHold &hold = copy->holds[i];
-
-			if (hold.objsubid != 0)
-				holds_insert(copy->index, HoldKey{hold.key, hold.objsubid, hold.mode}, &found)->place = i;
-		}
 		sessions[proc_number] = copy;
 		MemoryContextSwitchTo(old_context);
 	}
 	return sessions[proc_number]->pid == pid ? sessions[proc_number] : nullptr;
+}
+
+/*
+ * The lock table lists a session's locks in the order in which they were taken, partition by partition, and so do its holds as a
+ * rule: the next one that is asked for is nearly always a few places on, or near the beginning again.
+ */
+static int
+find_place(HoldReader::Session *session, const HoldKey &key, MemoryContext context)
+{
+	for (int start : {session->next, 0})
+	{
+		for (int i = start; i < Min(start + NEAR_HOLDS, session->count); i++)
+		{
+			const PublishedHold &hold = session->holds[i];
+
+			if (hold.key == key.key && hold.objsubid == key.objsubid && hold.mode == key.mode)
+			{
+				session->next = i + 1;
+				return i;
+			}
+		}
+	}
+	if (session->index == nullptr)
+	{
+		bool		found;
+
+		session->index = holds_create(context, session->count, nullptr);
+		for (int i = 0; i < session->count; i++)
+		{
+			const PublishedHold &hold = session->holds[i];
+
+			if (hold.objsubid != 0)
+				holds_insert(session->index, HoldKey{hold.key, hold.objsubid, hold.mode}, &found)->place = i;
+		}
+	}
+
+	HoldIndex  *found = holds_lookup(session->index, key);
+
+	if (found == nullptr)
+		return NO_PLACE;
+	session->next = found->place + 1;
+	return found->place;
 }
 
 bool
@@ -164,11 +202,11 @@ HoldReader::find(int proc_number, int pid, const LOCKTAG &tag, LOCKMODE lockmode
 	for (Mode mode : ALL_MODES)
 	{
 		HoldKey		key = {decode_tag(tag).key.value, tag.locktag_field4, static_cast<uint8>(index_of(mode))};
-		HoldIndex  *place = lockmode_of(mode) == lockmode ? holds_lookup(session->index, key) : nullptr;
+		int			place = lockmode_of(mode) == lockmode ? find_place(session, key, context) : NO_PLACE;
 
-		if (place == nullptr)
+		if (place == NO_PLACE)
 			continue;
-		found->hold = session->holds[place->place];
+		found->hold = session->holds[place];
 		found->acquirer = found->hold.acquirer != NO_PLACE && found->hold.acquirer < session->acquirer_count
 			? &session->acquirers[found->hold.acquirer] : nullptr;
 		return true;

@@ -60,7 +60,8 @@ struct NameTable
 	dsa_pointer chunks[NAME_MAX_CHUNKS];
 };
 
-struct NameEntry
+/* What every call needs is in the first 64 bytes: up to NameStats.last_acquired_at. */
+struct alignas(PG_CACHE_LINE_SIZE / 2) NameEntry
 {
 	pg_atomic_uint64 state;		/* generation and pins */
 	bool		is_live;		/* else it is free */

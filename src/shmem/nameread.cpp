@@ -31,7 +31,7 @@ copy_text(char *copy, std::string_view text) noexcept
 
 /* palloc'd, and not yet fit to be shown.  The table's lock must be held. */
 static void
-copy_entry(NameEntry *entry, KnownName *known)
+copy_entry(NameEntry *entry, KnownName *known, bool with_stats)
 {
 	auto	   *copy = static_cast<char *>(palloc(entry->ns_length + entry->name_length + 2 * sizeof(CUT_MARK)));
 
@@ -43,7 +43,8 @@ copy_entry(NameEntry *entry, KnownName *known)
 	known->ns_is_cut = entry->full_ns_length > entry->ns_length;
 	known->name_is_cut = entry->full_name_length > entry->name_length;
 	memcpy(known->roles, entry->roles, sizeof(known->roles));
-	known->stats = stats_read(&entry->stats);
+	if (with_stats)
+		known->stats = stats_read(&entry->stats);
 }
 
 static char *
@@ -77,7 +78,7 @@ name_find(Oid database, Key key)
 	if (number != NO_ENTRY)
 	{
 		known = static_cast<KnownName *>(palloc(sizeof(KnownName)));
-		copy_entry(name_entry(number), known);
+		copy_entry(name_entry(number), known, false);
 	}
 	LWLockRelease(&name_table->lock);
 	if (known != nullptr)
@@ -127,7 +128,7 @@ name_read_all(Oid database, int *count)
 										 : repalloc_huge(names, sizeof(KnownName) * capacity));
 	}, [&](NameEntry *entry) {
 		if (!OidIsValid(database) || entry->key.database == database)
-			copy_entry(entry, &names[(*count)++]);
+			copy_entry(entry, &names[(*count)++], true);
 	});
 	for (int i = 0; i < *count; i++)
 	{

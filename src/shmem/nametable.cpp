@@ -370,15 +370,16 @@ static bool
 evict_from_role(RoleEntry *role)
 {
 	int			left = role->count;
+	int			looked_at = NO_ENTRY;
 
-	return evict_one([role, &left]() {
-		int			number = role->oldest;
-
-		if (left-- == 0)
-			return NO_ENTRY;
-		remove_from_role(role, number);
-		add_to_role(role, number);
-		return number;
+	return evict_one([role, &left, &looked_at]() {
+		if (looked_at != NO_ENTRY)
+		{
+			remove_from_role(role, looked_at);
+			add_to_role(role, looked_at);
+		}
+		looked_at = left-- > 0 ? role->oldest : NO_ENTRY;
+		return looked_at;
 	});
 }
 

@@ -107,7 +107,7 @@ struct KnownName
 	bool		ns_is_cut;		/* as the mark at its end says */
 	bool		name_is_cut;
 	Oid			roles[NAME_ROLES];	/* that gave it; the rest is InvalidOid */
-	StatsCopy	stats;
+	StatsCopy	stats;			/* not from name_find() */
 };
 
 /*
