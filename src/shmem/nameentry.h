@@ -66,7 +66,6 @@ struct alignas(PG_CACHE_LINE_SIZE / 2) NameEntry
 	pg_atomic_uint64 state;		/* generation and pins */
 	bool		is_live;		/* else it is free */
 	volatile bool is_used;		/* since an eviction last looked at it */
-	bool		by_name;		/* else the label of a key */
 	NameStats	stats;
 	NameKey		key;
 	Oid			quota_role;		/* the role to whose share it counts */
@@ -74,6 +73,7 @@ struct alignas(PG_CACHE_LINE_SIZE / 2) NameEntry
 	int			newer;
 	Oid			roles[NAME_ROLES];	/* that gave the name */
 	int			next_free;
+	bool		by_name;		/* else the label of a key */
 	int			ns_length;		/* as stored */
 	int			name_length;
 	int64		full_ns_length; /* before it was cut */

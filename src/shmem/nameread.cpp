@@ -35,8 +35,6 @@ copy_entry(NameEntry *entry, KnownName *known, bool with_stats)
 {
 	auto	   *copy = static_cast<char *>(palloc(entry->ns_length + entry->name_length + 2 * sizeof(CUT_MARK)));
 
-	known->database = entry->key.database;
-	known->key = Key{entry->key.key};
 	known->ns = entry->by_name ? copy : nullptr;
 	known->name = copy_text(copy, namespace_of(entry));
 	copy_text(known->name, name_of(entry));
@@ -78,6 +76,8 @@ name_find(Oid database, Key key)
 	if (number != NO_ENTRY)
 	{
 		known = static_cast<KnownName *>(palloc(sizeof(KnownName)));
+		known->database = database;
+		known->key = key;
 		copy_entry(name_entry(number), known, false);
 	}
 	LWLockRelease(&name_table->lock);
@@ -128,7 +128,11 @@ name_read_all(Oid database, int *count)
 										 : repalloc_huge(names, sizeof(KnownName) * capacity));
 	}, [&](NameEntry *entry) {
 		if (!OidIsValid(database) || entry->key.database == database)
+		{
+			names[*count].database = entry->key.database;
+			names[*count].key = Key{entry->key.key};
 			copy_entry(entry, &names[(*count)++], true);
+		}
 	});
 	for (int i = 0; i < *count; i++)
 	{
