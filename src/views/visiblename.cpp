@@ -4,6 +4,11 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "common/hashfn.h"
+#include "port/pg_bitutils.h"
+}
+
 #include "core/namecache.h"
 #include "server/backends.h"
 #include "shmem/waiters.h"
@@ -12,8 +17,59 @@
 namespace advisory
 {
 
-VisibleNames::VisibleNames() : sees_all(may_see_all())
+/* From this many names on the name table is read as a whole, which costs less for each than to look it up. */
+static constexpr int MANY_LOOKUPS = 100;
+
+struct KnownKey
 {
+	int64		key;
+	Oid			database;
+};
+
+struct KnownEntry
+{
+	KnownKey	key;
+	const KnownName *name;
+	char		status;
+};
+
+#define SH_PREFIX known
+#define SH_ELEMENT_TYPE KnownEntry
+#define SH_KEY_TYPE KnownKey
+#define SH_KEY key
+#define SH_HASH_KEY(table, wanted) hash_of_key((wanted).key, (wanted).database)
+#define SH_EQUAL(table, a, b) ((a).key == (b).key && (a).database == (b).database)
+#define SH_SCOPE static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
+
+VisibleNames::VisibleNames() : context(CurrentMemoryContext), sees_all(may_see_all())
+{
+}
+
+/* What the name table has for a key; null if nothing. */
+const KnownName *
+VisibleNames::known_name(Oid database, Key key)
+{
+	KnownEntry *found;
+
+	if (lookups++ < MANY_LOOKUPS)
+		return name_find(database, key);
+	if (all_names == nullptr)
+	{
+		MemoryContext old_context = MemoryContextSwitchTo(context);
+		int			count;
+		KnownName  *names = name_read_all(InvalidOid, &count);
+		bool		is_there;
+
+		all_names = known_create(context, Max(count, MANY_LOOKUPS), nullptr);
+		for (int i = 0; i < count; i++)
+			known_insert(all_names, KnownKey{names[i].key.value, names[i].database}, &is_there)->name = &names[i];
+		MemoryContextSwitchTo(old_context);
+	}
+	found = known_lookup(all_names, KnownKey{key.value, database});
+	return found != nullptr ? found->name : nullptr;
 }
 
 VisibleName
@@ -27,7 +83,7 @@ VisibleNames::of(const LockEntry &entry)
 
 	if (!has_key(tag.kind))
 		return name;
-	known = name_find(tag.database, tag.key);
+	known = known_name(tag.database, tag.key);
 	if (known != nullptr)
 		name = VisibleName{known->ns, known->name};
 	else if (tag.database == MyDatabaseId)

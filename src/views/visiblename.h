@@ -11,6 +11,7 @@
 #include "base/srf.h"
 #include "server/locktable.h"
 #include "shmem/heldread.h"
+#include "shmem/nametable.h"
 
 namespace advisory
 {
@@ -42,7 +43,12 @@ public:
 	const KnownHold *hold_of(const LockEntry &entry);
 
 private:
+	const KnownName *known_name(Oid database, Key key);
+
+	MemoryContext context;
 	bool		sees_all;
+	int			lookups = 0;
+	struct known_hash *all_names = nullptr; /* made when many names are looked up */
 	HoldReader	holds;
 	KnownHold	last_hold;
 };
