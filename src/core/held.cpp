@@ -98,7 +98,7 @@ struct XactHold
 
 }								/* anonymous namespace */
 
-/* Both null, or both there. */
+/* Made when a lock is asked for; the table is made anew after one that had grown large. */
 static helds_hash *helds = nullptr;
 static MemoryContext entry_context = nullptr;
 
