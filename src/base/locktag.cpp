@@ -38,18 +38,6 @@ kind_name(Kind kind) noexcept
 	return names[index_of(kind)];
 }
 
-LOCKTAG
-lock_tag(Oid database, Key key, int objsubid) noexcept
-{
-	LOCKTAG		tag;
-
-	SET_LOCKTAG_ADVISORY(tag, database,
-						 static_cast<uint32>(static_cast<uint64>(key.value) >> 32),
-						 static_cast<uint32>(key.value),
-						 static_cast<uint16>(objsubid));
-	return tag;
-}
-
 static Kind
 kind_of(uint16 objsubid) noexcept
 {

@@ -135,7 +135,17 @@ has_key(Kind kind) noexcept
 const char *kind_name(Kind kind) noexcept;
 
 /* The tag of the lock with this key in this database; of a semaphore's slot, or of its queue. */
-LOCKTAG lock_tag(Oid database, Key key, int objsubid = OBJSUBID_KEY) noexcept;
+inline LOCKTAG
+lock_tag(Oid database, Key key, int objsubid = OBJSUBID_KEY) noexcept
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_ADVISORY(tag, database,
+						 static_cast<uint32>(static_cast<uint64>(key.value) >> 32),
+						 static_cast<uint32>(key.value),
+						 static_cast<uint16>(objsubid));
+	return tag;
+}
 
 inline LOCKTAG
 slot_tag(Oid database, Key key, int slot) noexcept

@@ -104,7 +104,7 @@ static MemoryContext entry_context = nullptr;
 
 static uint32 compare_at = MIN_COMPARED_HOLDS;
 
-/* Memory for the next entry, had before its lock is asked for; or null. */
+/* Memory for the next entry: had before its lock is asked for, or left by one that has ended; or null. */
 static HeldLock *spare_entry = nullptr;
 
 static XactHold *xact_holds = nullptr;
@@ -293,6 +293,8 @@ dispose_of(HeldLock *held) noexcept
 
 	if (held->wants_log)
 		log_hold_later(held);
+	else if (spare_entry == nullptr)
+		spare_entry = held;
 	else
 		pfree(held);
 	name_release(name);

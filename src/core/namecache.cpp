@@ -44,50 +44,23 @@ struct ByKey
 	char		status;
 };
 
-/* What an entry is found by. */
-struct FullName
-{
-	Oid			role;
-	uint32		ns_length;
-	uint32		name_length;
-	const char *ns_text;
-	const char *name_text;
-
-	std::string_view ns() const noexcept
-	{
-		return std::string_view(ns_text, ns_length);
-	}
-	std::string_view name() const noexcept
-	{
-		return std::string_view(name_text, name_length);
-	}
-};
-
-FullName
-make_full_name(Oid role, std::string_view ns, std::string_view name) noexcept
-{
-	return FullName{role, static_cast<uint32>(ns.size()), static_cast<uint32>(name.size()), ns.data(), name.data()};
-}
-
 struct ByName
 {
-	FullName	full;			/* points into the entry */
+	uint64		hash;			/* of role, namespace and name; the entry says whether it is them */
 	CachedName *name;
-	uint32		hash;
 	char		status;
 };
 
-uint32
+uint64
 hash_text(std::string_view text, uint64 seed) noexcept
 {
-	return static_cast<uint32>(hash_bytes_extended(reinterpret_cast<const unsigned char *>(text.data()),
-												   static_cast<int>(text.size()), seed));
+	return hash_bytes_extended(reinterpret_cast<const unsigned char *>(text.data()), static_cast<int>(text.size()), seed);
 }
 
-uint32
-hash_full_name(const FullName &full) noexcept
+uint64
+hash_full_name(Oid role, std::string_view ns, std::string_view name) noexcept
 {
-	return hash_text(full.name(), hash_text(full.ns(), hash_seed ^ full.role));
+	return hash_text(name, hash_text(ns, hash_seed ^ role));
 }
 
 #define SH_PREFIX by_key
@@ -103,12 +76,10 @@ hash_full_name(const FullName &full) noexcept
 
 #define SH_PREFIX by_name
 #define SH_ELEMENT_TYPE ByName
-#define SH_KEY_TYPE FullName
-#define SH_KEY full
-#define SH_HASH_KEY(table, wanted) hash_full_name(wanted)
-#define SH_EQUAL(table, a, b) ((a).name() == (b).name() && (a).ns() == (b).ns() && (a).role == (b).role)
-#define SH_STORE_HASH
-#define SH_GET_HASH(table, element) ((element)->hash)
+#define SH_KEY_TYPE uint64
+#define SH_KEY hash
+#define SH_HASH_KEY(table, wanted) static_cast<uint32>(wanted)
+#define SH_EQUAL(table, a, b) ((a) == (b))
 #define SH_SCOPE static inline
 #define SH_DECLARE
 #define SH_DEFINE
@@ -133,19 +104,34 @@ static int	asked_level = 0;
 
 /* ---- Entries ---- */
 
-static FullName
-full_name_of(const CachedName *name) noexcept
+static std::string_view
+namespace_of(const CachedName *name) noexcept
 {
-	return make_full_name(name->role, std::string_view(name->text, name->ns_length),
-						  std::string_view(name->text + name->ns_length + 1, name->name_length));
+	return std::string_view(name->text, name->ns_length);
+}
+
+static std::string_view
+name_of(const CachedName *name) noexcept
+{
+	return std::string_view(name->text + name->ns_length + 1, name->name_length);
+}
+
+static CachedName *
+find_by_name(Oid role, std::string_view ns, std::string_view name) noexcept
+{
+	ByName	   *found = names_by_name != nullptr ? by_name_lookup(names_by_name, hash_full_name(role, ns, name)) : nullptr;
+
+	if (found == nullptr || found->name->role != role || name_of(found->name) != name || namespace_of(found->name) != ns)
+		return nullptr;
+	return found->name;
 }
 
 static void
 clear_text(CachedName *name) noexcept
 {
 	if (name->is_found_by_name)
-		by_name_delete(names_by_name, full_name_of(name));
-	if (name->text != nullptr)
+		by_name_delete(names_by_name, name->hash);
+	if (name->text != nullptr && name->text != name->inline_text)
 		pfree(name->text);
 	name->text = nullptr;
 	name->has_name = false;
@@ -217,14 +203,11 @@ LockName
 named_lock(std::string_view ns, std::string_view name)
 {
 	LockName	lock = {};
-	ByName	   *found = nullptr;
 
+	last_named = is_kept_whole(ns) && is_kept_whole(name) ? find_by_name(GetUserId(), ns, name) : nullptr;
 	lock.ns = ns;
 	lock.name = name;
-	if (names_by_name != nullptr && is_kept_whole(ns) && is_kept_whole(name))
-		found = by_name_lookup(names_by_name, make_full_name(GetUserId(), ns, name));
-	last_named = found != nullptr ? found->name : nullptr;
-	lock.key = found != nullptr ? found->name->key : key_of(ns, name);
+	lock.key = last_named != nullptr ? last_named->key : key_of(ns, name);
 	return lock;
 }
 
@@ -247,15 +230,12 @@ same_part(std::string_view kept, size_t full_length, std::string_view text) noex
 static bool
 should_rename(const CachedName *entry, const LockName &name) noexcept
 {
-	FullName	full;
-
 	if (!name.has_name())
 		return false;
 	if (!entry->has_name)
 		return true;
-	full = full_name_of(entry);
-	if (entry->by_name == name.by_name() && same_part(full.name(), entry->full_name_length, name.name) &&
-		same_part(full.ns(), entry->full_ns_length, name.ns))
+	if (entry->by_name == name.by_name() && same_part(name_of(entry), entry->full_name_length, name.name) &&
+		same_part(namespace_of(entry), entry->full_ns_length, name.ns))
 		return false;
 	return name.by_name() || !entry->by_name;
 }
@@ -266,7 +246,8 @@ rename_entry(CachedName *entry, const LockName &name)
 	std::string_view ns = kept_part(name.ns);
 	std::string_view text = kept_part(name.name);
 	int64		ns_key = name_namespace_key(name.ns);
-	auto	   *copy = static_cast<char *>(MemoryContextAllocZero(cache_context, ns.size() + text.size() + 2));
+	size_t		bytes = ns.size() + text.size() + 2;
+	auto	   *copy = bytes <= CACHED_INLINE_BYTES ? entry->inline_text : static_cast<char *>(MemoryContextAlloc(cache_context, bytes));
 	bool		found;
 
 	clear_text(entry);
@@ -276,18 +257,21 @@ rename_entry(CachedName *entry, const LockName &name)
 	entry->reference = NameReference{};
 	if (!ns.empty())
 		memcpy(copy, ns.data(), ns.size());
+	copy[ns.size()] = '\0';
 	memcpy(copy + ns.size() + 1, text.data(), text.size());
+	copy[bytes - 1] = '\0';
 	entry->text = copy;
 	entry->has_name = true;
 	entry->by_name = name.by_name();
 	entry->ns_length = static_cast<uint16>(ns.size());
 	entry->name_length = static_cast<uint16>(text.size());
-	entry->full_ns_length = name.ns.size();
-	entry->full_name_length = name.name.size();
+	entry->full_ns_length = static_cast<uint32>(name.ns.size());
+	entry->full_name_length = static_cast<uint32>(name.name.size());
 	entry->ns_key = ns_key;
 	if (!name.by_name() || !is_kept_whole(name.ns) || !is_kept_whole(name.name))
 		return;
-	by_name_insert(names_by_name, full_name_of(entry), &found)->name = entry;
+	entry->hash = hash_full_name(entry->role, ns, text);
+	by_name_insert(names_by_name, entry->hash, &found)->name = entry;
 	entry->is_found_by_name = true;
 }
 
@@ -343,7 +327,8 @@ name_ask(const LockName &name)
 	name_end_asking();
 	if (entry == nullptr)
 		entry = add_entry(name.key, role);
-	if (should_rename(entry, name))
+	/* The last one found by name has this very name. */
+	if (!(is_last && name.by_name()) && should_rename(entry, name))
 		rename_entry(entry, name);
 	asked = entry;
 	asked_level = GetCurrentTransactionNestLevel();
@@ -424,7 +409,7 @@ bool
 name_is_in_namespace(const CachedName *name, std::string_view ns, int64 ns_key) noexcept
 {
 	return name->by_name && name->ns_key == ns_key &&
-		same_part(std::string_view(name->text, name->ns_length), name->full_ns_length, ns);
+		same_part(namespace_of(name), name->full_ns_length, ns);
 }
 
 int64

@@ -17,7 +17,10 @@
 namespace advisory
 {
 
-/* What every call needs comes first. */
+/* Names that are longer need memory of their own. */
+constexpr size_t CACHED_INLINE_BYTES = 40;
+
+/* What every call needs comes first, so that it touches few cache lines. */
 struct CachedName
 {
 	Key			key;
@@ -31,12 +34,14 @@ struct CachedName
 	bool		is_pinned;
 	int			uses;
 	NameReference reference;
-	char	   *text;			/* namespace and name as far as they are kept, each with a zero behind it */
-	int			to_log;			/* held locks that have ended and are still to be logged by this name; they do not pin it */
 	uint16		ns_length;		/* as kept */
 	uint16		name_length;
-	size_t		full_ns_length;
-	size_t		full_name_length;
+	int			to_log;			/* held locks that have ended and are still to be logged by this name; they do not pin it */
+	char	   *text;			/* namespace and name as far as they are kept, each with a zero behind it */
+	char		inline_text[CACHED_INLINE_BYTES];
+	uint64		hash;			/* of role, namespace and name, by which it is found */
+	uint32		full_ns_length;
+	uint32		full_name_length;
 	int64		ns_key;			/* of a namespace that was cut */
 
 	/* Zero-terminated; null where there is none. */

@@ -60,7 +60,7 @@ struct NameTable
 	dsa_pointer chunks[NAME_MAX_CHUNKS];
 };
 
-/* What every call needs is in the first 64 bytes: up to NameStats.last_acquired_at. */
+/* What every call needs is in the first 64 bytes: up to the first of NameStats.events. */
 struct alignas(PG_CACHE_LINE_SIZE / 2) NameEntry
 {
 	pg_atomic_uint64 state;		/* generation and pins */

@@ -255,19 +255,24 @@ set_only_role(NameEntry *entry, Oid role) noexcept
 /* ---- Making room ---- */
 
 /*
- * What counts to a role's share.  Such entries are never deleted, and the table's lock, which must be
- * held exclusively, protects what is in them.
+ * What counts to a role's share.  Such entries are never deleted, so they stay where they are; and the table's lock,
+ * which must be held exclusively, protects what is in them.
  */
 static RoleEntry *
 role_entry(Oid role)
 {
+	static RoleEntry *last = nullptr;
 	bool		found;
+
+	if (last != nullptr && last->role == role)
+		return last;
+
 	auto	   *entry = static_cast<RoleEntry *>(dshash_find_or_insert(role_table, &role, &found));
 
 	if (!found)
 		*entry = RoleEntry{role, 0, NO_ENTRY, NO_ENTRY};
 	dshash_release_lock(role_table, entry);
-	return entry;
+	return last = entry;
 }
 
 static void

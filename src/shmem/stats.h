@@ -39,14 +39,15 @@ struct Duration
 	pg_atomic_uint64 longest;
 };
 
+/* What every hold needs comes first. */
 struct NameStats
 {
-	pg_atomic_uint64 events[EVENTS];
+	pg_atomic_uint64 reset_at;	/* what was acquired before does not count; 0 for never */
 	pg_atomic_uint64 last_acquired_at;
 	Duration	hold;
+	pg_atomic_uint64 events[EVENTS];
 	Duration	wait;
 	pg_atomic_uint64 since;		/* when counting began */
-	pg_atomic_uint64 reset_at;	/* what was acquired before does not count; 0 for never */
 };
 
 /* The same at one moment, for reading. */
