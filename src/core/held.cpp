@@ -48,32 +48,29 @@ static constexpr uint32 MIN_COMPARED_HOLDS = 64;
 namespace
 {
 
-struct HeldTag
-{
-	LOCKTAG		tag;
-	Mode		mode;
-};
-
+/* Found by tag and mode, which are in the entry. */
 struct HeldByTag
 {
-	HeldTag		key;
 	HeldLock   *held;
+	uint32		hash;
 	char		status;
 };
 
 uint32
-hash_held_tag(const HeldTag &key) noexcept
+hash_tag(const LOCKTAG &tag, Mode mode) noexcept
 {
-	return hash_of_key(static_cast<int64>((static_cast<uint64>(key.tag.locktag_field2) << 32) | key.tag.locktag_field3),
-					   key.tag.locktag_field4 * 2 + index_of(key.mode));
+	return hash_of_key(static_cast<int64>((static_cast<uint64>(tag.locktag_field2) << 32) | tag.locktag_field3),
+					   tag.locktag_field4 * 2 + index_of(mode));
 }
 
 #define SH_PREFIX helds
 #define SH_ELEMENT_TYPE HeldByTag
-#define SH_KEY_TYPE HeldTag
-#define SH_KEY key
-#define SH_HASH_KEY(table, wanted) hash_held_tag(wanted)
-#define SH_EQUAL(table, a, b) (same_tag((a).tag, (b).tag) && (a).mode == (b).mode)
+#define SH_KEY_TYPE HeldLock *
+#define SH_KEY held
+#define SH_HASH_KEY(table, wanted) ((wanted)->hash)
+#define SH_EQUAL(table, a, b) (same_tag((a)->tag, (b)->tag) && (a)->mode == (b)->mode)
+#define SH_STORE_HASH
+#define SH_GET_HASH(table, element) ((element)->hash)
 #define SH_SCOPE static inline
 #define SH_DECLARE
 #define SH_DEFINE
@@ -188,26 +185,37 @@ role_of_name(const CachedName *name) noexcept
 	return name->by_name && name->is_registered ? name->role : InvalidOid;
 }
 
+/* Set what an entry is found by. */
+static void
+set_key(HeldLock *held, const LOCKTAG &tag, Mode mode) noexcept
+{
+	held->tag = tag;
+	held->mode = mode;
+	held->hash = hash_tag(tag, mode);
+}
+
 /* Fill in a new entry, which holds nothing yet, and publish it. */
 static void
-fill_entry(HeldLock *held, const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, int slots) noexcept
+fill_entry(HeldLock *held, Scope scope, CachedName *name, int slots) noexcept
 {
 	PublishedHold published = {};
 
-	*held = HeldLock{};
-	held->tag = tag;
-	held->mode = mode;
 	held->name = name;
-	held->slots = slots;
 	held->since = GetCurrentTimestamp();
+	held->session_count = 0;
+	held->session_by_name = 0;
+	held->semaphore = nullptr;
+	held->slots = slots;
 	held->newest_xact_hold = NO_PLACE;
+	held->has_acquirer = false;
+	held->is_logged = false;
 	name_use(name);
 
-	published.key = decode_tag(tag).key.value;
+	published.key = name->key.value;
 	published.acquired_at = held->since;
-	published.objsubid = tag.locktag_field4;
+	published.objsubid = held->tag.locktag_field4;
 	published.slots = static_cast<uint16>(slots);
-	published.mode = static_cast<uint8>(index_of(mode));
+	published.mode = static_cast<uint8>(index_of(held->mode));
 	published.scope = static_cast<uint8>(index_of(scope));
 	published.acquirer = NO_PLACE;
 	published.role = role_of_name(name);
@@ -233,15 +241,17 @@ HeldLock *
 held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_name, int slots)
 {
 	bool		found;
-	HeldByTag  *place = helds_insert(helds, HeldTag{tag, mode}, &found);
+	HeldLock   *held;
+
+	set_key(spare_entry, tag, mode);
+	held = helds_insert(helds, spare_entry, &found)->held;
+
 	bool		is_first = !found;
-	HeldLock   *held = found ? place->held : spare_entry;
 
 	if (is_first)
 	{
-		place->held = held;
 		spare_entry = nullptr;
-		fill_entry(held, tag, mode, scope, name, slots);
+		fill_entry(held, scope, name, slots);
 	}
 	else if (by_name && !held->name->by_name)
 	{
@@ -278,7 +288,13 @@ held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_n
 HeldLock *
 held_find(const LOCKTAG &tag, Mode mode) noexcept
 {
-	HeldByTag  *found = helds != nullptr ? helds_lookup(helds, HeldTag{tag, mode}) : nullptr;
+	HeldLock	wanted;
+
+	if (helds == nullptr)
+		return nullptr;
+	set_key(&wanted, tag, mode);
+
+	HeldByTag  *found = helds_lookup(helds, &wanted);
 
 	return found != nullptr ? found->held : nullptr;
 }
@@ -307,7 +323,7 @@ end_entry(HeldLock *held, HoldEnd end, TimestampTz now) noexcept
 	NameStats  *stats = stats_of_name(held->name);
 
 	withdraw_hold(held->place);
-	helds_delete(helds, HeldTag{held->tag, held->mode});
+	helds_delete(helds, held);
 	if (end == HoldEnd::released && stats != nullptr)
 		stats_add(&stats->hold, Max(held->since, stats_reset_at(stats)), now);
 	held->wants_log = end == HoldEnd::released && !held->is_logged && is_long_hold(held, now);

@@ -26,22 +26,24 @@ extern "C" {
 namespace advisory
 {
 
+/* What every hold needs comes first, so that it touches few cache lines. */
 struct HeldLock
 {
 	LOCKTAG		tag;			/* hash key, with mode */
 	Mode		mode;
+	uint32		hash;			/* of both */
 	CachedName *name;			/* of the first hold, or of the first by name; never null */
 	TimestampTz since;			/* when the first hold was granted */
-	TimestampTz ended_at;		/* when nothing of it was held any more */
 	int64		session_count;	/* session-level holds */
 	int64		session_by_name;	/* those of them that were taken by name */
+	struct Semaphore *semaphore;	/* that a slot belongs to; null for a lock */
+	int			slots;			/* of the semaphore, as the caller said; 0 for a lock */
 	int			newest_xact_hold;	/* place in the list of transaction-level holds; NO_PLACE if there is none */
 	int			place;			/* where it is published */
-	int			slots;			/* of the semaphore, as the caller said; 0 for a lock */
-	struct Semaphore *semaphore;	/* that a slot belongs to; null for a lock */
-	bool		has_acquirer;		/* else its transaction has not ended yet */
+	bool		has_acquirer;	/* else its transaction has not ended yet */
 	bool		is_logged;		/* as a long hold, before the commit */
 	bool		wants_log;		/* it has ended, and was a long one */
+	TimestampTz ended_at;		/* when nothing of it was held any more */
 	dlist_node	list;			/* entries with session-level holds; or those to be logged */
 	dlist_node	in_semaphore;	/* of a slot: in the list of its semaphore; or slots that have ended */
 

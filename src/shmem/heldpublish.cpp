@@ -5,6 +5,7 @@
 #include "base/pg.h"
 
 extern "C" {
+#include "port/atomics.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "utils/dsa.h"
@@ -123,13 +124,18 @@ publish_hold(const PublishedHold &hold) noexcept
 
 	if (my_session == nullptr || (place == NO_PLACE && my_session->hold_count == my_session->hold_capacity))
 		return NO_PLACE;
-	lock_list();
-	if (place != NO_PLACE)
-		first_free = my_holds[place].next_free;
-	else
-		place = my_session->hold_count++;
-	my_holds[place] = hold;
 	live_count++;
+	if (place == NO_PLACE)
+	{
+		place = my_session->hold_count;
+		my_holds[place] = hold;
+		pg_write_barrier();
+		my_session->hold_count = place + 1;
+		return place;
+	}
+	lock_list();
+	first_free = my_holds[place].next_free;
+	my_holds[place] = hold;
 	unlock_list();
 	return place;
 }

@@ -89,8 +89,10 @@ visit_holds(SharedSession *session, Begin begin, Visit visit)
 		begin(SESSION_READ_HOLDS);
 		LWLockAcquire(&session->lock, LW_SHARED);
 
-		int			count = Min(session->hold_count - first, SESSION_READ_HOLDS);
+		int			left = session->hold_count - first;
+		int			count = Min(left, SESSION_READ_HOLDS);
 
+		pg_read_barrier();
 		going = count > 0 &&
 			visit(static_cast<PublishedHold *>(dsa_get_address(shared_area(), session->holds)) + first, count) &&
 			count == SESSION_READ_HOLDS;

@@ -65,7 +65,7 @@ struct alignas(PG_CACHE_LINE_SIZE / 2) NameEntry
 {
 	pg_atomic_uint64 state;		/* generation and pins */
 	bool		is_live;		/* else it is free */
-	volatile bool is_used;		/* since an eviction last looked at it */
+	volatile bool is_used;		/* again, since it was made or an eviction last looked at it */
 	NameStats	stats;
 	NameKey		key;
 	Oid			quota_role;		/* the role to whose share it counts */
@@ -85,6 +85,9 @@ struct alignas(PG_CACHE_LINE_SIZE / 2) NameEntry
 /* Null until has_name_table() has found it. */
 extern NameTable *name_table;
 
+/* Where this process sees the chunks; null where it has not looked yet.  They are there for ever. */
+extern NameEntry *name_chunks[NAME_MAX_CHUNKS];
+
 /* Is the table there?  Attaches this session to it, if that is possible.  May ereport for a cancel. */
 bool		has_name_table();
 
@@ -94,9 +97,11 @@ int			name_look_up(Oid database, Key key);
 inline NameEntry *
 name_entry(int number)
 {
-	dsa_pointer place = name_table->chunks[number / NAME_CHUNK_ENTRIES];
+	NameEntry *&chunk = name_chunks[number / NAME_CHUNK_ENTRIES];
 
-	return static_cast<NameEntry *>(dsa_get_address(shared_area(), place)) + number % NAME_CHUNK_ENTRIES;
+	if (chunk == nullptr)
+		chunk = static_cast<NameEntry *>(dsa_get_address(shared_area(), name_table->chunks[number / NAME_CHUNK_ENTRIES]));
+	return chunk + number % NAME_CHUNK_ENTRIES;
 }
 
 inline char *

@@ -19,8 +19,8 @@
  * Eviction
  *
  * A role that has its share evicts a name of its own, and everybody else the next name that
- * the clock hand comes to.  A name that was used since it was last looked at gets a second
- * chance.  Both look at no more than EVICTION_STEPS entries for each new name, however large
+ * the clock hand comes to.  A name that was used again since it was last looked at, or made,
+ * gets a second chance.  Both look at no more than EVICTION_STEPS entries for each new name, however large
  * the table is; where they find nothing, the new name is refused.
  *
  * Running out of memory
@@ -62,6 +62,7 @@ static constexpr uint64 PIN_MASK = (UINT64CONST(1) << PIN_BITS) - 1;
 
 /* All null, or all there. */
 NameTable  *name_table = nullptr;
+NameEntry  *name_chunks[NAME_MAX_CHUNKS];
 static dshash_table *index_table = nullptr;
 static dshash_table *role_table = nullptr;
 
@@ -479,7 +480,11 @@ add_name(const NameKey &key, const GivenName &name, const NameGiver &giver)
 	add_to_role(role, number);
 	set_only_role(entry, giver.role);
 	stats_init(&entry->stats, GetCurrentStatementStartTimestamp());
-	return pin_entry(entry);
+
+	NameReference reference = pin_entry(entry);
+
+	entry->is_used = false;
+	return reference;
 }
 
 /*

@@ -9,8 +9,9 @@
  *
  * Each part has a lock of its own.  Its process changes it with the lock held exclusively;
  * others read it with the lock held shared, and no more than SESSION_READ_HOLDS holds at a
- * time, so that nobody waits long.  A process reads its own part without the lock, and also
- * changes the scope, the role or the acquirer of a hold without it: readers see one or the other.
+ * time, so that nobody waits long.  A process reads its own part without the lock.  Without it
+ * it also adds a hold at the end of the list, where it writes the hold before hold_count; and
+ * changes the scope, the role or the acquirer of a hold: readers see one or the other.
  *
  * The list of holds belongs to the place of the process, not to the session: the next session
  * in the same place uses it again, so that the end of a session frees nothing.
@@ -63,7 +64,7 @@ struct SharedSession
 	int			pid;			/* 0 while no session that uses the extension is in this place */
 	Oid			database;
 	Oid			present_role;	/* at the end of the last transaction with session-level holds */
-	int			hold_count;		/* with free places */
+	volatile int hold_count;	/* with free places */
 	int			hold_capacity;
 	int			acquirer_count;
 	dsa_pointer holds;
