@@ -11,7 +11,7 @@ use Time::HiRes qw(time);
 
 use constant {
     CONTENDED => 1000, MEGABYTE => 1024 * 1024,
-    USED_ONCE => 20_000,
+    USED_ONCE => 100_000, NAMES => 10_000,
     MANY => 16_000, BLOCKS => 1000, STATEMENTS => 200, RATIO => 3, REPEATS => 5, MOST_REPEATS => 50,
 };
 
@@ -52,8 +52,14 @@ sub mapped {
     cmp_ok($cost, '<=', 4 * MEGABYTE, CONTENDED . ' contended semaphores need little shared memory');
     $holder->run('SELECT pg_advisory_unlock_all()');
 
+    my $use_once = sub {
+        my ($prefix, $count) = @_;
+        $holder->run("DO \$\$ BEGIN FOR i IN 1 .. $count LOOP PERFORM advisory.acquire('cost', '$prefix ' || i, 2), advisory.release('cost', '$prefix ' || i); END LOOP; END \$\$");
+    };
+    # The name table is full then.
+    $use_once->('before', 2 * NAMES);
     $before = mapped($holder);
-    $holder->run("DO \$\$ BEGIN FOR i IN 1 .. @{[USED_ONCE]} LOOP PERFORM advisory.acquire('cost', 'once ' || i, 2), advisory.release('cost', 'once ' || i); END LOOP; END \$\$");
+    $use_once->('once', USED_ONCE);
     $cost = mapped($holder) - $before;
     note sprintf '%d semaphores used once: %.1f MB', USED_ONCE, $cost / MEGABYTE;
     cmp_ok($cost, '<=', 4 * MEGABYTE, 'semaphores that nobody uses any more leave nothing behind');
