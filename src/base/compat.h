@@ -294,15 +294,6 @@ end_of_list(ListHead *list) noexcept
 #endif
 }
 
-/* Has the list no objects? */
-inline bool
-is_empty(ListHead *list) noexcept
-{
-	ListNode   *end = end_of_list(list);
-
-	return end->next == nullptr || end->next == end;
-}
-
 /*
  * Call visit(object) for each object in the list until it returns false.
  * offset is that of the list's node in the object.  The lock that protects the

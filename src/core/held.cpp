@@ -17,8 +17,6 @@
 
 extern "C" {
 #include "access/xact.h"
-#include "common/hashfn.h"
-#include "port/pg_bitutils.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
@@ -30,6 +28,7 @@ extern "C" {
 #include "base/guc.h"
 #include "core/held.h"
 #include "core/heldlog.h"
+#include "core/heldtable.h"
 #include "core/semaphore.h"
 #include "shmem/heldpublish.h"
 #include "shmem/waiters.h"
@@ -47,34 +46,6 @@ static constexpr uint32 MIN_COMPARED_HOLDS = 64;
 
 namespace
 {
-
-/* Found by tag and mode, which are in the entry. */
-struct HeldByTag
-{
-	HeldLock   *held;
-	uint32		hash;
-	char		status;
-};
-
-uint32
-hash_tag(const LOCKTAG &tag, Mode mode) noexcept
-{
-	return hash_of_key(static_cast<int64>((static_cast<uint64>(tag.locktag_field2) << 32) | tag.locktag_field3),
-					   tag.locktag_field4 * 2 + index_of(mode));
-}
-
-#define SH_PREFIX helds
-#define SH_ELEMENT_TYPE HeldByTag
-#define SH_KEY_TYPE HeldLock *
-#define SH_KEY held
-#define SH_HASH_KEY(table, wanted) ((wanted)->hash)
-#define SH_EQUAL(table, a, b) (same_tag((a)->tag, (b)->tag) && (a)->mode == (b)->mode)
-#define SH_STORE_HASH
-#define SH_GET_HASH(table, element) ((element)->hash)
-#define SH_SCOPE static inline
-#define SH_DECLARE
-#define SH_DEFINE
-#include "lib/simplehash.h"
 
 /* How a hold ended. */
 enum class HoldEnd
@@ -185,15 +156,6 @@ role_of_name(const CachedName *name) noexcept
 	return name->by_name && name->is_registered ? name->role : InvalidOid;
 }
 
-/* Set what an entry is found by. */
-static void
-set_key(HeldLock *held, const LOCKTAG &tag, Mode mode) noexcept
-{
-	held->tag = tag;
-	held->mode = mode;
-	held->hash = hash_tag(tag, mode);
-}
-
 /* Fill in a new entry, which holds nothing yet, and publish it. */
 static void
 fill_entry(HeldLock *held, Scope scope, CachedName *name, int slots) noexcept
@@ -240,15 +202,12 @@ add_xact_hold(HeldLock *held) noexcept
 HeldLock *
 held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_name, int slots)
 {
-	bool		found;
+	bool		was_held;
 	HeldLock   *held;
 
-	set_key(spare_entry, tag, mode);
-	held = helds_insert(helds, spare_entry, &found)->held;
-
-	bool		is_first = !found;
-
-	if (is_first)
+	set_held_key(spare_entry, tag, mode);
+	held = helds_insert(helds, spare_entry, &was_held)->held;
+	if (!was_held)
 	{
 		spare_entry = nullptr;
 		fill_entry(held, scope, name, slots);
@@ -280,7 +239,7 @@ held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_n
 	{
 		stats_count(stats, Event::acquired, 1);
 		/* For a lock that is held already the statement's time is near enough, and cheaper. */
-		stats_note_acquired(stats, is_first ? held->since : GetCurrentStatementStartTimestamp());
+		stats_note_acquired(stats, was_held ? GetCurrentStatementStartTimestamp() : held->since);
 	}
 	return held;
 }
@@ -289,13 +248,10 @@ HeldLock *
 held_find(const LOCKTAG &tag, Mode mode) noexcept
 {
 	HeldLock	wanted;
+	HeldPointer *found;
 
-	if (helds == nullptr)
-		return nullptr;
-	set_key(&wanted, tag, mode);
-
-	HeldByTag  *found = helds_lookup(helds, &wanted);
-
+	set_held_key(&wanted, tag, mode);
+	found = helds != nullptr ? helds_lookup(helds, &wanted) : nullptr;
 	return found != nullptr ? found->held : nullptr;
 }
 
@@ -486,7 +442,7 @@ held_count_locks()
 	if (helds == nullptr)
 		return 0;
 	helds_start_iterate(helds, &iterator);
-	while (HeldByTag *found = helds_iterate(helds, &iterator))
+	while (HeldPointer *found = helds_iterate(helds, &iterator))
 	{
 		const HeldLock *held = found->held;
 
@@ -681,7 +637,7 @@ at_session_end(int, Datum)
 	{
 		/* The iterator bears it that entries are deleted. */
 		helds_start_iterate(helds, &iterator);
-		while (HeldByTag *found = helds_iterate(helds, &iterator))
+		while (HeldPointer *found = helds_iterate(helds, &iterator))
 		{
 			HeldLock   *held = found->held;
 
