@@ -169,7 +169,7 @@ semaphore_open(const LockRequest &request, CachedName *name)
 	semaphore->name = name;
 	attach_slot_state(&semaphore->state, key, request.slots);
 	if (semaphore->state.shared == nullptr || semaphore->disagreement_reported ||
-		!find_disagreement(semaphore->state, key, request.slots, &other))
+		agree_on_slots(semaphore->state, key, request.slots, &other))
 		return semaphore;
 	semaphore->disagreement_reported = true;
 	ereport(WARNING,

@@ -476,18 +476,18 @@ wake_waiters(const SlotState &state) noexcept
 /* ---- The number of slots ---- */
 
 bool
-find_disagreement(const SlotState &state, Key key, int slots, OtherSlots *other)
+agree_on_slots(const SlotState &state, Key key, int slots, OtherSlots *other)
 {
 	uint32		wanted = static_cast<uint32>(slots);
 	uint32		agreed = 0;
 
 	if (pg_atomic_compare_exchange_u32(&state.shared->agreed, &agreed, wanted) || agreed == wanted)
-		return false;
-	if (find_other_slots(key, slots, other))
 		return true;
+	if (find_other_slots(key, slots, other))
+		return false;
 	/* Nobody uses the other number any more. */
 	pg_atomic_write_u32(&state.shared->agreed, wanted);
-	return false;
+	return true;
 }
 
 }								/* namespace advisory */

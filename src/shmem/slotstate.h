@@ -84,9 +84,9 @@ int			most_slots_ahead(const SlotState &state, int enough);
 void		wake_waiters(const SlotState &state) noexcept;
 
 /*
- * Say that the semaphore has so many slots.  True if another session that uses it at the moment
+ * Say that the semaphore has so many slots.  False if another session that uses it at the moment
  * says another number: *other is that session.  May ereport (out of memory, cancellation).
  */
-bool		find_disagreement(const SlotState &state, Key key, int slots, OtherSlots *other);
+bool		agree_on_slots(const SlotState &state, Key key, int slots, OtherSlots *other);
 
 }								/* namespace advisory */

@@ -314,8 +314,9 @@ uses_column(const Bitmapset *columns, std::string_view name)
 {
 	int			number = 1;
 
-	while (LOCK_COLUMNS[number - 1].name != name)
+	while (number <= LOCK_COLUMN_COUNT && LOCK_COLUMNS[number - 1].name != name)
 		number++;
+	Assert(number <= LOCK_COLUMN_COUNT);
 	return bms_is_member(number - FirstLowInvalidHeapAttributeNumber, columns) ||
 		bms_is_member(0 - FirstLowInvalidHeapAttributeNumber, columns);
 }
