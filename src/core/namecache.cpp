@@ -327,8 +327,7 @@ name_ask(const LockName &name)
 	name_end_asking();
 	if (entry == nullptr)
 		entry = add_entry(name.key, role);
-	/* The last one found by name has this very name. */
-	if (!(is_last && name.by_name()) && should_rename(entry, name))
+	if (should_rename(entry, name))
 		rename_entry(entry, name);
 	asked = entry;
 	asked_level = GetCurrentTransactionNestLevel();
