@@ -9,6 +9,7 @@ extern "C" {
 #include "storage/proc.h"
 }
 
+#include "base/encoding.h"
 #include "core/errors.h"
 #include "core/blockers.h"
 #include "core/namecache.h"
@@ -26,6 +27,7 @@ visible_name(const LOCKTAG &tag)
 	DecodedTag	decoded = decode_tag(tag);
 	const char *ns;
 	const char *name;
+	char	   *text;
 
 	if (!has_key(decoded.kind))
 		return nullptr;
@@ -33,7 +35,7 @@ visible_name(const LOCKTAG &tag)
 	const KnownName *known = name_find(decoded.database, decoded.key);
 	const CachedName *own;
 
-	if (known != nullptr && may_see_name(known->roles))
+	if (known != nullptr && known->counts && may_see_name(known->roles))
 	{
 		ns = known->ns;
 		name = known->name;
@@ -46,7 +48,9 @@ visible_name(const LOCKTAG &tag)
 		ns = own->ns();
 		name = own->name();
 	}
-	return ns != nullptr ? psprintf("%s/%s", ns, name) : pstrdup(name);
+	text = ns != nullptr ? psprintf("%s/%s", ns, name) : pstrdup(name);
+	make_printable(text);
+	return text;
 }
 
 char *

@@ -93,14 +93,14 @@ SELECT is_empty('SELECT name FROM functions WHERE prokind NOT IN (''f'', ''p'')'
 
 ---- How the planner may treat them
 
-SELECT is_empty('SELECT oid::regprocedure FROM functions WHERE proisstrict', 'no function is strict: a null is an error');
+SELECT is_empty('SELECT oid::regprocedure FROM functions WHERE proisstrict AND name <> ''_printable''', 'no function is strict: a null is an error');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name = 'key' AND NOT (provolatile = 'i' AND proparallel = 's') $$,
                 'key() is immutable and parallel safe');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name = '_known_as' AND NOT (provolatile = 's' AND procost = 1) $$,
-                '_known_as() is stable, and cheap');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_known_as') AND NOT (provolatile = 'v' AND proparallel = 'u') $$,
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name IN ('_known_as', '_printable') AND NOT (provolatile = 's' AND procost = 1) $$,
+                '_known_as() and _printable() are stable, and cheap');
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_known_as', '_printable') AND NOT (provolatile = 'v' AND proparallel = 'u') $$,
                 'everything else is volatile and parallel unsafe');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_known_as', '_locks_handler', 'stats_reset', '_pressure', 'can_fit') AND prokind = 'f' AND procost <> 1000 $$,
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_known_as', '_printable', '_locks_handler', 'stats_reset', '_pressure', 'can_fit') AND prokind = 'f' AND procost <> 1000 $$,
                 'whatever touches locks costs 1000, so that the planner filters first');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE proleakproof $$, 'nothing claims to be leakproof');
 

@@ -358,7 +358,8 @@ for my $end (
     $latin1->run('BEGIN', "SELECT advisory.xact_lock('größe', 'prepared')", "PREPARE TRANSACTION 'gid größe'");
     is($latin1->value('SELECT gid FROM advisory.locks WHERE gid IS NOT NULL'), 'gid größe', 'a gid, where it was given');
     is_deeply($look->rows('SELECT gid, namespace, name FROM advisory.locks WHERE gid IS NOT NULL'), [ [ 'gid gr\xf6\xdfe', 'größe', 'prepared' ] ], 'and from elsewhere');
-    is($look->value(q(SELECT who FROM advisory.activity WHERE lock = 'größe/prepared')), 'postgres (prepared gid gr\xf6\xdfe)', 'in activity');
+    is_deeply($look->rows(q(SELECT lock, who FROM advisory.activity WHERE pid IS NULL)), [ [ $latin1->value('SELECT current_database()') . ': größe/prepared', 'postgres (prepared gid gr\xf6\xdfe)' ] ],
+        'in activity, with its database');
     $latin1->run("ROLLBACK PREPARED 'gid größe'");
     # A waiter in another database, in the tree.
     my $blocked = there(application => 'blocked');
