@@ -37,9 +37,7 @@ display_name(const LockName &name)
 char *
 call_arguments(const LockName &name)
 {
-	if (!name.by_name())
-		return psprintf(INT64_FORMAT, name.key.value);
-	if (name.ns.size() + name.name.size() > DISPLAYED_NAME_BYTES)
+	if (!name.by_name() || name.ns.size() + name.name.size() > DISPLAYED_NAME_BYTES)
 		return nullptr;
 	return psprintf("%s, %s",
 					quote_literal_cstr(to_cstring(name.ns)),

@@ -194,10 +194,11 @@ terminate_holder(const LockName &name, int pid, Timeout timeout)
 		return false;
 	}
 	check_may_terminate(proc->roleId);
-	if (!signal_holder(lock_tag(MyDatabaseId, name.key), pid, &sent))
+	if (!signal_holder(MyDatabaseId, name.key, pid, &sent))
 	{
 		ereport(WARNING,
-				(errmsg("PID %d does not hold advisory lock \"%s\"", pid, display_name(name))));
+				(errmsg("PID %d does not hold advisory lock \"%s\", nor a slot of the semaphore of that name",
+						pid, display_name(name))));
 		return false;
 	}
 	if (!sent)

@@ -24,10 +24,10 @@ struct Blockers
 Blockers	find_blockers(const LockRequest &request);
 
 /*
- * End the session with this pid if it holds the lock at that moment, and wait for its
- * end (an immediate timeout does not wait).  False, with a WARNING, if it does not hold
- * the lock, could not be signalled, or was still there at the end of the timeout.  Raises
- * 42501 by pg_terminate_backend()'s rules.
+ * End the session with this pid if it holds the lock at that moment, or a slot of the
+ * semaphore of that name, and wait for its end (an immediate timeout does not wait).  False,
+ * with a WARNING, if it holds neither, could not be signalled, or was still there at the end
+ * of the timeout.  Raises 42501 by pg_terminate_backend()'s rules.
  */
 bool		terminate_holder(const LockName &name, int pid, Timeout timeout);
 

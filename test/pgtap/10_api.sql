@@ -19,7 +19,7 @@ INSERT INTO takers
                       'try_lock', 'try_lock_shared', 'try_xact_lock', 'try_xact_lock_shared']) AS name;
 CREATE TEMP TABLE holder (columns text);
 INSERT INTO holder VALUES
-    ('TABLE(pid integer, database text, role text, application_name text, client_addr inet, state text, mode text, scope text, '
+    ('TABLE(pid integer, database text, role text, application_name text, client_addr inet, state text, kind text, slot integer, mode text, scope text, '
      'granted boolean, wait_start timestamp with time zone, waited interval, acquired_at timestamp with time zone, held interval, '
      'blocked_by integer[], gid text, query text)');
 
@@ -40,6 +40,7 @@ INSERT INTO expected SELECT 'holders_key', 'key bigint', columns FROM holder;
 INSERT INTO expected
     SELECT 'terminate_holder', format('namespace text, %s, pid integer, timeout interval DEFAULT ''00:00:05''::interval', argument), 'boolean'
     FROM forms;
+INSERT INTO expected VALUES ('terminate_holder_key', 'key bigint, pid integer, timeout interval DEFAULT ''00:00:05''::interval', 'boolean');
 INSERT INTO expected VALUES ('unlock_all', 'namespace text', 'integer');
 INSERT INTO expected SELECT 'unlock_all', 'namespace text, ' || argument, 'integer' FROM lists;
 -- A list may also come untyped, as text.
