@@ -174,6 +174,20 @@ set_holder_hint(const LockRequest &request, const Blockers &blockers)
 	if (blockers.holder_gid != nullptr)
 		return errhint("To end the prepared transaction that holds it: COMMIT PREPARED %s or ROLLBACK PREPARED %s.",
 					   quote_literal_cstr(blockers.holder_gid), quote_literal_cstr(blockers.holder_gid));
+	/* To end a holder that waits itself would not end what it waits for. */
+	if (blockers.root_gid != nullptr)
+		return errhint("To end the prepared transaction that the holder waits for: COMMIT PREPARED %s or ROLLBACK PREPARED %s.",
+					   quote_literal_cstr(blockers.root_gid), quote_literal_cstr(blockers.root_gid));
+	if (blockers.waits_for_me)
+		return errhint("End this transaction, or release what the holder waits for, and try again.");
+	if (blockers.root_pid != 0)
+	{
+		look = psprintf("To see what process %d does: SELECT * FROM pg_stat_activity WHERE pid = %d.",
+						blockers.root_pid, blockers.root_pid);
+		if (!blockers.is_root_idle)
+			return errhint("%s", look);
+		return errhint("%s To end it: SELECT pg_terminate_backend(%d).", look, blockers.root_pid);
+	}
 	if (arguments == nullptr)
 		arguments = psprintf(INT64_FORMAT, request.name.key.value);
 	look = psprintf("To see who %s: SELECT * FROM advisory.holders%s(%s).",
