@@ -276,51 +276,51 @@ COMMENT ON FUNCTION advisory.is_locked(text, uuid) IS
 CREATE FUNCTION advisory.holders(namespace text, name text)
     RETURNS TABLE (
     pid integer, database text, role text, application_name text, client_addr inet, state text,
-    mode text, scope text, granted boolean, wait_start timestamptz, waited interval,
+    kind text, slot integer, mode text, scope text, granted boolean, wait_start timestamptz, waited interval,
     acquired_at timestamptz, held interval, blocked_by integer[], gid text, query text)
     AS 'MODULE_PATHNAME', 'advisory_holders_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
 COMMENT ON FUNCTION advisory.holders(text, text) IS
-    'the sessions that hold the lock and those that wait for it';
+    'the sessions that hold the lock, or a slot of the semaphore of that name, and those that wait for them';
 
 CREATE FUNCTION advisory.holders(namespace text, id bigint)
     RETURNS TABLE (
     pid integer, database text, role text, application_name text, client_addr inet, state text,
-    mode text, scope text, granted boolean, wait_start timestamptz, waited interval,
+    kind text, slot integer, mode text, scope text, granted boolean, wait_start timestamptz, waited interval,
     acquired_at timestamptz, held interval, blocked_by integer[], gid text, query text)
     AS 'MODULE_PATHNAME', 'advisory_holders_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
 COMMENT ON FUNCTION advisory.holders(text, bigint) IS
-    'the sessions that hold the lock and those that wait for it (id::text as name)';
+    'the sessions that hold the lock, or a slot of the semaphore of that name, and those that wait for them (id::text as name)';
 
 CREATE FUNCTION advisory.holders(namespace text, id uuid)
     RETURNS TABLE (
     pid integer, database text, role text, application_name text, client_addr inet, state text,
-    mode text, scope text, granted boolean, wait_start timestamptz, waited interval,
+    kind text, slot integer, mode text, scope text, granted boolean, wait_start timestamptz, waited interval,
     acquired_at timestamptz, held interval, blocked_by integer[], gid text, query text)
     AS 'MODULE_PATHNAME', 'advisory_holders_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
 COMMENT ON FUNCTION advisory.holders(text, uuid) IS
-    'the sessions that hold the lock and those that wait for it (id::text as name)';
+    'the sessions that hold the lock, or a slot of the semaphore of that name, and those that wait for them (id::text as name)';
 
 CREATE FUNCTION advisory.terminate_holder(namespace text, name text, pid integer, timeout interval DEFAULT '5s')
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_terminate_holder_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.terminate_holder(text, text, integer, interval) IS
-    'end that session, only if it still holds the lock, and wait for its end within timeout; privileges as for pg_terminate_backend()';
+    'end that session, only if it still holds the lock, or a slot of the semaphore of that name, and wait for its end within timeout; privileges as for pg_terminate_backend()';
 
 CREATE FUNCTION advisory.terminate_holder(namespace text, id bigint, pid integer, timeout interval DEFAULT '5s')
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_terminate_holder_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.terminate_holder(text, bigint, integer, interval) IS
-    'end that session, only if it still holds the lock, and wait for its end within timeout; privileges as for pg_terminate_backend() (id::text as name)';
+    'end that session, only if it still holds the lock, or a slot of the semaphore of that name, and wait for its end within timeout; privileges as for pg_terminate_backend() (id::text as name)';
 
 CREATE FUNCTION advisory.terminate_holder(namespace text, id uuid, pid integer, timeout interval DEFAULT '5s')
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_terminate_holder_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.terminate_holder(text, uuid, integer, interval) IS
-    'end that session, only if it still holds the lock, and wait for its end within timeout; privileges as for pg_terminate_backend() (id::text as name)';
+    'end that session, only if it still holds the lock, or a slot of the semaphore of that name, and wait for its end within timeout; privileges as for pg_terminate_backend() (id::text as name)';
 

@@ -85,10 +85,17 @@ COMMENT ON FUNCTION advisory.is_locked_key(bigint) IS
 CREATE FUNCTION advisory.holders_key(key bigint)
     RETURNS TABLE (
     pid integer, database text, role text, application_name text, client_addr inet, state text,
-    mode text, scope text, granted boolean, wait_start timestamptz, waited interval,
+    kind text, slot integer, mode text, scope text, granted boolean, wait_start timestamptz, waited interval,
     acquired_at timestamptz, held interval, blocked_by integer[], gid text, query text)
     AS 'MODULE_PATHNAME', 'advisory_holders_key'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
 COMMENT ON FUNCTION advisory.holders_key(bigint) IS
-    'the sessions that hold the lock and those that wait for it';
+    'the sessions that hold the lock, or a slot of the semaphore of that key, and those that wait for them';
 
+
+CREATE FUNCTION advisory.terminate_holder_key(key bigint, pid integer, timeout interval DEFAULT '5s')
+    RETURNS boolean
+    AS 'MODULE_PATHNAME', 'advisory_terminate_holder_key'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.terminate_holder_key(bigint, integer, interval) IS
+    'end that session, only if it still holds the lock, or a slot of the semaphore of that key, and wait for its end within timeout; privileges as for pg_terminate_backend()';

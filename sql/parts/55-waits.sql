@@ -14,13 +14,17 @@ CREATE FUNCTION advisory._waits()
         waited interval,
         state text,
         application_name text,
-        query text)
+        query text,
+        key1 integer,
+        key2 integer,
+        objsubid integer)
     AS 'MODULE_PATHNAME', 'advisory_waits'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 100;
 COMMENT ON FUNCTION advisory._waits() IS 'rows of advisory.waits';
 
 CREATE VIEW advisory.waits AS
-    SELECT root_pid, depth, path, pid, waits_for_pid, namespace, name, key, mode, waited, state, application_name, query
+    SELECT root_pid, depth, path, pid, waits_for_pid, namespace, name, key, mode, waited, state, application_name, query,
+           key1, key2, objsubid
     FROM advisory._waits();
 COMMENT ON VIEW advisory.waits IS
     'who waits for whom, as trees that lead to a waiter for an advisory lock';
@@ -37,6 +41,9 @@ COMMENT ON COLUMN advisory.waits.waited IS 'how long the wait has lasted; null f
 COMMENT ON COLUMN advisory.waits.state IS 'state of the session as in pg_stat_activity; null without the privilege to see it';
 COMMENT ON COLUMN advisory.waits.application_name IS 'application_name of the session';
 COMMENT ON COLUMN advisory.waits.query IS 'query of the session; hidden without the privilege to see it';
+COMMENT ON COLUMN advisory.waits.key1 IS 'first key of the pair form, signed; classid of a foreign lock';
+COMMENT ON COLUMN advisory.waits.key2 IS 'second key of the pair form, signed; objid of a foreign lock';
+COMMENT ON COLUMN advisory.waits.objsubid IS 'as in pg_locks: 1 is a bigint key, 2 a pair, 16383 the queue of a semaphore, 16384 + n its slot n, anything else foreign; null for what is no advisory lock';
 GRANT SELECT ON advisory.waits TO PUBLIC;
 
 CREATE FUNCTION advisory.wait_tree() RETURNS SETOF text

@@ -42,9 +42,7 @@ display_name(const LockName &name)
 char *
 call_arguments(const LockName &name)
 {
-	if (!name.by_name())
-		return psprintf(INT64_FORMAT, name.key.value);
-	if (name.ns.size() + name.name.size() > DISPLAYED_NAME_BYTES)
+	if (!name.by_name() || name.ns.size() + name.name.size() > DISPLAYED_NAME_BYTES)
 		return nullptr;
 
 	char	   *arguments = psprintf("%s, %s",

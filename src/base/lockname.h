@@ -42,9 +42,9 @@ constexpr int DISPLAYED_NAME_BYTES = 256;
 char	   *display_name(const LockName &name);
 
 /*
- * The arguments that name the lock in a call, as SQL literals: 'billing',
- * 'invoice:42' for a lock by name, the key as a number otherwise; null where
- * they would be too long for a hint.
+ * The arguments that name the lock in a call, as SQL literals: 'billing', 'invoice:42'.  Null
+ * where it is to be named by its key: for a lock by key, and where they would be too long for
+ * a hint.
  */
 char	   *call_arguments(const LockName &name);
 

@@ -18,6 +18,7 @@ extern "C" {
 #include <signal.h>
 
 #include "core/blockers.h"
+#include "core/waitchain.h"
 #include "server/backends.h"
 #include "shmem/slotlocks.h"
 
@@ -27,52 +28,141 @@ namespace advisory
 /* More would not be read in an error message. */
 static constexpr int DESCRIBED_BLOCKERS = 5;
 
-/* A sentence about a session or prepared transaction that holds or awaits it.  *gid is set for the latter. */
-static void
-append_blocker(StringInfo out, const LockEntry &entry, const Backends &backends, char **gid)
+namespace
 {
-	const LocalPgBackendStatus *status = entry.pid != 0 ? backends.find(entry.pid) : nullptr;
-	Oid			role = status != nullptr ? status->backendStatus.st_userid : entry.role;
 
-	if (entry.pid != 0)
+/* Describes sessions and prepared transactions, as parts of a DETAIL. */
+class Description
+{
+public:
+	Description()
 	{
-		char	   *name = role_name(role);
-
-		appendStringInfo(out, "Process %d", entry.pid);
-		if (name != nullptr)
-			appendStringInfo(out, " of role \"%s\"", name);
-		if (status != nullptr && status->backendStatus.st_appname[0] != '\0')
-			appendStringInfo(out, ", application \"%s\",", status->backendStatus.st_appname);
+		initStringInfo(&text);
 	}
-	else
+
+	/* A sentence about one that holds or awaits what is asked for.  follows: say for whom it waits itself. */
+	void		add_blocker(const LockEntry &entry, bool follows, Blockers *blockers);
+
+	StringInfoData text;
+
+private:
+	bool		add_session(const LockEntry &session, char **gid);
+	void		add_state(const LockEntry &session, const char *before, bool *is_idle = nullptr);
+	void		add_chain(const WaitChain &chain, Blockers *blockers);
+
+	Backends	backends;
+};
+
+}								/* anonymous namespace */
+
+/* Its role as it is now, or as the lock table has it. */
+static Oid
+role_of(const LocalPgBackendStatus *status, const LockEntry &session) noexcept
+{
+	return status != nullptr ? status->backendStatus.st_userid : session.role;
+}
+
+/* Which session or prepared transaction it is; *gid is set for the latter.  True if it ends in an application. */
+bool
+Description::add_session(const LockEntry &session, char **gid)
+{
+	if (session.pid == 0)
 	{
 		int			count;
 		const PreparedXact *xacts = prepared_xacts(&count);
-		const PreparedXact *xact = find_prepared(xacts, count, entry.xid);
+		const PreparedXact *xact = find_prepared(xacts, count, session.xid);
 
 		if (xact != nullptr)
-			appendStringInfo(out, "Prepared transaction \"%s\"", *gid = xact->gid);
+			appendStringInfo(&text, "prepared transaction \"%s\"", *gid = xact->gid);
 		else
-			appendStringInfoString(out, "A prepared transaction");
+			appendStringInfoString(&text, "a prepared transaction");
+		return false;
 	}
+
+	const LocalPgBackendStatus *status = backends.find(session_pid(session));
+	char	   *role = role_name(role_of(status, session));
+
+	appendStringInfo(&text, "process %d", session_pid(session));
+	if (role != nullptr)
+		appendStringInfo(&text, " of role \"%s\"", role);
+	if (status == nullptr || status->backendStatus.st_appname[0] == '\0')
+		return false;
+	appendStringInfo(&text, ", application \"%s\"", status->backendStatus.st_appname);
+	return true;
+}
+
+/* Its state and since when, as far as the current user may see them. */
+void
+Description::add_state(const LockEntry &session, const char *before, bool *is_idle)
+{
+	const LocalPgBackendStatus *status = session.pid != 0 ? backends.find(session_pid(session)) : nullptr;
+
+	if (status == nullptr || !may_see_role(role_of(status, session)))
+		return;
+
+	const PgBackendStatus &backend = status->backendStatus;
+
+	if (state_name(backend.st_state) == nullptr)
+		return;
+	appendStringInfo(&text, "%s %s", before, state_name(backend.st_state));
+	if (backend.st_state_start_timestamp != 0)
+		appendStringInfo(&text, " since %s", timestamptz_to_str(backend.st_state_start_timestamp));
+	if (is_idle != nullptr)
+		*is_idle = backend.st_state == STATE_IDLE || backend.st_state == STATE_IDLEINTRANSACTION ||
+			backend.st_state == STATE_IDLEINTRANSACTION_ABORTED;
+}
+
+void
+Description::add_chain(const WaitChain &chain, Blockers *blockers)
+{
+	bool		is_direct = chain.next.leader_number == chain.last.leader_number;
+
+	appendStringInfoString(&text, "; it itself waits for ");
+	if (!is_direct || chain.end == ChainEnd::cycle)
+		appendStringInfo(&text, "process %d", session_pid(chain.next));
+	if (chain.end == ChainEnd::cycle)
+		return appendStringInfoString(&text, ", in a cycle of waits");
+	if (!is_direct)
+		appendStringInfoString(&text, ", which in the end waits for ");
+	if (chain.end == ChainEnd::me)
+	{
+		blockers->waits_for_me = true;
+		return appendStringInfoString(&text, "this session");
+	}
+
+	add_session(chain.last, &blockers->root_gid);
+	add_state(chain.last, ", which is", &blockers->is_root_idle);
+	blockers->root_pid = session_pid(chain.last);
+}
+
+void
+Description::add_blocker(const LockEntry &entry, bool follows, Blockers *blockers)
+{
+	bool		is_first = text.len == 0;
+	Blockers	others = {};
+	WaitChain	chain;
+	int			start;
+
+	if (!is_first)
+		appendStringInfoChar(&text, '\n');
+	start = text.len;
+	if (add_session(entry, &blockers->holder_gid))
+		appendStringInfoChar(&text, ',');
+	text.data[start] = pg_toupper(text.data[start]);
 
 	if (!is_of_semaphore(entry.tag))
-		appendStringInfo(out, " %s it in %s mode", entry.granted ? "holds" : "waits for",
+		appendStringInfo(&text, " %s it in %s mode", entry.granted ? "holds" : "waits for",
 						 lockmode_name(entry.lockmode));
 	else if (entry.granted)
-		appendStringInfo(out, " has slot %d", decode_tag(entry.tag).slot);
+		appendStringInfo(&text, " has slot %d", decode_tag(entry.tag).slot);
 	else
-		appendStringInfoString(out, " waits for a slot");
+		appendStringInfoString(&text, " waits for a slot");
 
-	if (status != nullptr && may_see_role(role) && state_name(status->backendStatus.st_state) != nullptr)
-	{
-		const PgBackendStatus &backend = status->backendStatus;
-
-		appendStringInfo(out, "; it is %s", state_name(backend.st_state));
-		if (backend.st_state_start_timestamp != 0)
-			appendStringInfo(out, " since %s", timestamptz_to_str(backend.st_state_start_timestamp));
-	}
-	appendStringInfoChar(out, '.');
+	if (follows && follow_waits(entry, &chain))
+		add_chain(chain, is_first ? blockers : &others);
+	else
+		add_state(entry, "; it is");
+	appendStringInfoChar(&text, '.');
 }
 
 Blockers
@@ -81,14 +171,13 @@ find_blockers(const LockRequest &request)
 	bool		is_for_slot = request.is_for_slot();
 	LockEntries found = is_for_slot
 		? read_semaphore(MyDatabaseId, request.name.key, request.slots) : read_lock(request.tag());
-	Backends	backends;
 	Blockers	blockers = {};
-	StringInfoData out;
+	Description description;
+	StringInfo	out = &description.text;
 	int			described = 0;
 	int			left_out = 0;
 	int			own = 0;
 
-	initStringInfo(&out);
 	if (is_for_slot)
 	{
 		mark_slot_waits(&found);
@@ -113,17 +202,17 @@ find_blockers(const LockRequest &request)
 				left_out++;
 				continue;
 			}
-			if (described++ > 0)
-				appendStringInfoChar(&out, '\n');
-			append_blocker(&out, entry, backends, &blockers.holder_gid);
+			/* Those that wait for a holder wait for the same. */
+			description.add_blocker(entry, granted || described == 0, &blockers);
+			described++;
 		}
 	}
 	if (left_out > 0)
-		appendStringInfo(&out, "\n%d more hold or wait for it.", left_out);
+		appendStringInfo(out, "\n%d more hold or wait for it.", left_out);
 	if (own > 0)
-		appendStringInfo(&out, "%sThis session has %d of the slots itself.", described > 0 ? "\n" : "", own);
-	if (out.len > 0)
-		blockers.description = out.data;
+		appendStringInfo(out, "%sThis session has %d of the slots itself.", described > 0 ? "\n" : "", own);
+	if (out->len > 0)
+		blockers.description = out->data;
 	return blockers;
 }
 
@@ -194,10 +283,11 @@ terminate_holder(const LockName &name, int pid, Timeout timeout)
 		return false;
 	}
 	check_may_terminate(proc->roleId);
-	if (!signal_holder(lock_tag(MyDatabaseId, name.key), pid, &sent))
+	if (!signal_holder(MyDatabaseId, name.key, pid, &sent))
 	{
 		ereport(WARNING,
-				(errmsg("PID %d does not hold advisory lock \"%s\"", pid, display_name(name))));
+				(errmsg("PID %d does not hold advisory lock \"%s\", nor a slot of the semaphore of that name",
+						pid, display_name(name))));
 		return false;
 	}
 	if (!sent)

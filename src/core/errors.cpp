@@ -166,25 +166,41 @@ raise_wait_error(ErrorData *error)
 
 /* ---- Not available ---- */
 
-/* The HINT of a lock that was not obtained: what to run to see who holds it, and to end that session. */
+/* The HINT of a lock or slot that was not obtained: what to run to see who holds it, and to end that session. */
 static int
-set_lock_hint(const LockName &name, const Blockers &blockers)
+set_holder_hint(const LockRequest &request, const Blockers &blockers)
 {
-	char	   *arguments = call_arguments(name);
+	bool		is_for_slot = request.is_for_slot();
+	char	   *arguments = call_arguments(request.name);
+	const char *by_key = arguments == nullptr ? "_key" : "";
+	char	   *look;
 
-	if (arguments == nullptr)
-		return errhint("To see who holds it: SELECT * FROM advisory.locks WHERE key = " INT64_FORMAT ".",
-					   name.key.value);
 	if (blockers.holder_gid != nullptr)
 		return errhint("To end the prepared transaction that holds it: COMMIT PREPARED %s or ROLLBACK PREPARED %s.",
 					   quote_literal_cstr(blockers.holder_gid), quote_literal_cstr(blockers.holder_gid));
-	if (!name.by_name())
-		return errhint("To see who holds it: SELECT * FROM advisory.holders_key(%s).", arguments);
+	/* To end a holder that waits itself would not end what it waits for. */
+	if (blockers.root_gid != nullptr)
+		return errhint("To end the prepared transaction that the holder waits for: COMMIT PREPARED %s or ROLLBACK PREPARED %s.",
+					   quote_literal_cstr(blockers.root_gid), quote_literal_cstr(blockers.root_gid));
+	if (blockers.waits_for_me)
+		return errhint("End this transaction, or release what the holder waits for, and try again.");
+	if (blockers.root_pid != 0)
+	{
+		look = psprintf("To see what process %d does: SELECT * FROM pg_stat_activity WHERE pid = %d.",
+						blockers.root_pid, blockers.root_pid);
+		if (!blockers.is_root_idle)
+			return errhint("%s", look);
+		return errhint("%s To end it: SELECT pg_terminate_backend(%d).", look, blockers.root_pid);
+	}
+	if (arguments == nullptr)
+		arguments = psprintf(INT64_FORMAT, request.name.key.value);
+	look = psprintf("To see who %s: SELECT * FROM advisory.holders%s(%s).",
+					is_for_slot ? "has its slots" : "holds it", by_key, arguments);
 	if (blockers.holder_pid == 0)
-		return errhint("To see who holds it: SELECT * FROM advisory.holders(%s).", arguments);
-	return errhint("To see who holds it: SELECT * FROM advisory.holders(%s). "
-				   "To end that session: SELECT advisory.terminate_holder(%s, %d).",
-				   arguments, arguments, blockers.holder_pid);
+		return errhint("%s", look);
+	return errhint("%s To end %s: SELECT advisory.terminate_holder%s(%s, %d).",
+				   look, is_for_slot ? "the first of these sessions" : "that session",
+				   by_key, arguments, blockers.holder_pid);
 }
 
 /* How long it was waited for, as a part of the sentence: "within 250 ms", "within 5 s". */
@@ -215,10 +231,7 @@ raise_not_available(const LockRequest &request, Outcome outcome, Timeout limit)
 			 ? errmsg("could not obtain a slot of semaphore \"%s\" %s", name, describe_limit(outcome, limit))
 			 : errmsg("could not obtain advisory lock \"%s\" %s", name, describe_limit(outcome, limit)),
 			 blockers.description != nullptr ? errdetail("%s", blockers.description) : 0,
-			 is_for_slot
-			 ? errhint("To see who has its slots: SELECT * FROM advisory.locks WHERE key = " INT64_FORMAT ".",
-					   request.name.key.value)
-			 : set_lock_hint(request.name, blockers),
+			 set_holder_hint(request, blockers),
 			 set_lock_fields(request.name)));
 	pg_unreachable();
 }

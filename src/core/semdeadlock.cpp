@@ -28,6 +28,7 @@ extern "C" {
 }
 
 #include "core/semdeadlock.h"
+#include "core/waitchain.h"
 #include "server/waitgraph.h"
 #include "shmem/root.h"
 #include "shmem/waiters.h"
@@ -49,15 +50,14 @@ static constexpr int ME = 0;
 namespace
 {
 
-/* A session that waits, or a semaphore with a number of slots, which all that say so share. */
-struct Node
+/*
+ * A session and what it waits for; or a semaphore with a number of slots, which all that say so
+ * share: tag and slots are its own.
+ */
+struct Node : SessionWait
 {
 	int			pid;			/* of a session; 0: a semaphore */
 	int			proc_number;	/* of the session's lock group's leader */
-	LOCKTAG		tag;			/* of what it waits for, or of the semaphore itself: then its queue's */
-	int			slots;			/* of the semaphore; 0: a lock */
-	LOCKMODE	lockmode;		/* of a wait for a lock */
-	TimestampTz since;
 	bool		is_live;
 	int			missing;		/* live nodes that it needs in order to be live itself */
 	List	   *blockers;		/* the nodes that it waits for (int); NIL also where it is not expanded */
@@ -71,33 +71,6 @@ static bool
 is_same_target(const Node &a, const Node &b) noexcept
 {
 	return a.slots == b.slots && same_tag(a.tag, b.tag);
-}
-
-/*
- * Fill in what a node's session waits for.  False if it waits for nothing, or says that it is about to
- * stop, or if that cannot be told.
- */
-static bool
-read_session_wait(Node *node)
-{
-	LockEntry	waiter;
-	PublishedWait wait;
-
-	if (read_awaited_lock(node->proc_number, &waiter))
-	{
-		node->tag = waiter.tag;
-		node->slots = 0;
-		node->lockmode = waiter.lockmode;
-		node->since = waiter.wait_start;
-		return waiter.wait_start != 0;
-	}
-	if (!read_wait(node->proc_number, &wait) || wait.slots == 0 || wait.is_leaving ||
-		decode_tag(wait.tag).kind != Kind::queue)
-		return false;
-	node->tag = wait.tag;
-	node->slots = wait.slots;
-	node->since = wait.since;
-	return true;
 }
 
 /* Is it the very same wait? */
@@ -152,7 +125,7 @@ public:
 		{
 			Node		now = nodes[i];
 
-			if (now.pid != 0 && (!read_session_wait(&now) || !is_same_wait(now, nodes[i])))
+			if (now.pid != 0 && (!read_session_wait(now.proc_number, &now) || !is_same_wait(now, nodes[i])))
 				return false;
 		}
 		return true;
@@ -196,7 +169,7 @@ private:
 			return by_process[session.leader_number];
 		node.pid = session_pid(session);
 		node.proc_number = session.leader_number;
-		if (!read_session_wait(&node))
+		if (!read_session_wait(node.proc_number, &node))
 			return LIVE;
 		if (before != nullptr)
 		{

@@ -356,15 +356,51 @@ read_lock(const LOCKTAG &tag)
 	return collector.found;
 }
 
+static void
+collect_semaphore(Collector *collector, Oid database, Key key, int slots)
+{
+	collect_by_tag(collector, queue_tag(database, key));
+	for (int slot = 1; slot <= slots; slot++)
+		collect_by_tag(collector, slot_tag(database, key, slot));
+}
+
 LockEntries
 read_semaphore(Oid database, Key key, int slots)
 {
 	Collector	collector;
 
-	collect_by_tag(&collector, queue_tag(database, key));
-	for (int slot = 1; slot <= slots; slot++)
-		collect_by_tag(&collector, slot_tag(database, key, slot));
+	collect_semaphore(&collector, database, key, slots);
 	return collector.found;
+}
+
+LockEntries
+read_key(Oid database, Key key, int slots)
+{
+	Collector	collector;
+
+	collect_by_tag(&collector, lock_tag(database, key));
+	collect_semaphore(&collector, database, key, slots);
+	return collector.found;
+}
+
+bool
+has_prepared_locks()
+{
+	bool		found = false;
+
+	for (int partition = 0; partition < NUM_LOCK_PARTITIONS && !found; partition++)
+	{
+		with_partition(partition, [&](int) {
+			for (int i = static_cast<int>(ProcGlobal->allProcCount); i < proc_count() && !found; i++)
+			{
+				walk_session(GetPGProcByNumber(i), partition, [&](PROCLOCK *) {
+					found = true;
+					return false;
+				});
+			}
+		});
+	}
+	return found;
 }
 
 bool
@@ -468,12 +504,11 @@ is_held_by_anybody(const LOCKTAG &tag)
 }
 
 bool
-signal_holder(const LOCKTAG &tag, int pid, bool *sent)
+signal_holder(Oid database, Key key, int pid, bool *sent)
 {
 	bool		holds = false;
 	int			signal_errno = 0;
-
-	visit_lock(tag, [&](LOCK *lock) {
+	auto		signal_if_held = [&](LOCK *lock) {
 		compat::walk_proclocks(lock, [&](PROCLOCK *proclock) {
 			if (proclock->tag.myProc->pid != pid || proclock->holdMask == 0)
 				return true;
@@ -483,7 +518,14 @@ signal_holder(const LOCKTAG &tag, int pid, bool *sent)
 				signal_errno = errno;
 			return false;
 		});
-	});
+	};
+
+	visit_lock(lock_tag(database, key), signal_if_held);
+	for (int slot = 1; slot <= MAX_SLOTS && !holds; slot++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		visit_lock(slot_tag(database, key, slot), signal_if_held);
+	}
 
 	*sent = holds && signal_errno == 0;
 	errno = signal_errno;

@@ -110,6 +110,12 @@ LockEntries read_lock(const LOCKTAG &tag);
 /* The same of a semaphore's queue, and then of its slots up to this one. */
 LockEntries read_semaphore(Oid database, Key key, int slots);
 
+/* The same of a key: of its lock, and then of its semaphore. */
+LockEntries read_key(Oid database, Key key, int slots);
+
+/* Does a prepared transaction hold any lock? */
+bool		has_prepared_locks();
+
 /* Somebody that holds this lock; its mode is not filled in.  False if nobody does. */
 bool		read_holder(const LOCKTAG &tag, LockEntry *holder);
 
@@ -142,11 +148,11 @@ bool		is_mine_awaited(const LOCKTAG &tag);
 bool		is_held_by_anybody(const LOCKTAG &tag);
 
 /*
- * Send SIGTERM to the session with this pid, provided that it holds the lock at
- * that very moment: the partition stays locked in between, so that it cannot
- * let go.  Returns whether it does; *sent says whether the signal went out
- * (errno says why not).  Checks no privilege.
+ * Send SIGTERM to the session with this pid, provided that it holds the key's lock, or a slot
+ * of its semaphore, at that very moment: the partition stays locked in between, so that it
+ * cannot let go.  Returns whether it does; *sent says whether the signal went out (errno
+ * says why not).  Checks no privilege.  May ereport (cancellation) before the signal.
  */
-bool		signal_holder(const LOCKTAG &tag, int pid, bool *sent);
+bool		signal_holder(Oid database, Key key, int pid, bool *sent);
 
 }								/* namespace advisory */

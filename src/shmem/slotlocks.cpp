@@ -11,6 +11,7 @@ extern "C" {
 #include "shmem/waiters.h"
 #include "shmem/root.h"
 #include "shmem/slotlocks.h"
+#include "shmem/slotstate.h"
 
 namespace advisory
 {
@@ -51,6 +52,17 @@ mark_slot_waits(LockEntries *found)
 		found->entries[kept++] = entry;
 	}
 	found->count = kept;
+}
+
+LockEntries
+read_lock_and_slots(Key key)
+{
+	/* The slots of a prepared transaction stay, even where all sessions have forgotten the semaphore. */
+	int			slots = has_prepared_locks() ? MAX_SLOTS : highest_slot(key);
+	LockEntries found = read_key(MyDatabaseId, key, slots);
+
+	mark_slot_waits(&found);
+	return found;
 }
 
 /* By lock; its holders, then a semaphore's queue by the time of the waits, then the lock's queue in its order. */

@@ -19,6 +19,12 @@ namespace advisory
 void		mark_slot_waits(LockEntries *found);
 
 /*
+ * All that hold or await the lock of a key of this database, or a slot of its semaphore;
+ * waits are marked.  May ereport.
+ */
+LockEntries read_lock_and_slots(Key key);
+
+/*
  * As read_all_waits(), with every semaphore that somebody waits for: lock by lock all that
  * hold it, then its whole queue; a semaphore's locks stand together, the queue first.
  * May ereport.

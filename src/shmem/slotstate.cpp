@@ -475,6 +475,45 @@ wake_waiters(const SlotState &state) noexcept
 
 /* ---- The number of slots ---- */
 
+int
+highest_slot(Key key)
+{
+	SemaphoreKey wanted = {key.value, MyDatabaseId, 0};
+	SharedRoot *root = shared_root();
+	int			highest = SLOTS_PER_WORD;
+	bool		is_known;
+
+	if (root == nullptr)
+		return MAX_SLOTS;
+	is_known = shared_attempt([&]() {
+		if (semaphores == nullptr)
+			attach_table(root);
+
+		auto	   *entry = static_cast<SemaphoreEntry *>(dshash_find(semaphores, &wanted, false));
+
+		if (entry == nullptr)
+			return;
+		if (entry->state != InvalidDsaPointer)
+		{
+			SlotState	state;
+
+			state.shared = static_cast<SemaphoreState *>(dsa_get_address(shared_area(), entry->state));
+			if (state.shared->more != InvalidDsaPointer)
+				state.more = static_cast<SlotWord *>(dsa_get_address(shared_area(), state.shared->more));
+			highest = Max(highest, static_cast<int>(pg_atomic_read_u32(&state.shared->agreed)));
+			for (int last = MAX_SLOTS; last > highest; last -= SLOTS_PER_WORD)
+			{
+				SlotWord   *word = word_of(state, last);
+
+				if (word != nullptr && pg_atomic_read_u64(&word->taken) != 0)
+					highest = last;
+			}
+		}
+		dshash_release_lock(semaphores, entry);
+	});
+	return is_known ? highest : MAX_SLOTS;
+}
+
 bool
 agree_on_slots(const SlotState &state, Key key, int slots, OtherSlots *other)
 {

@@ -89,4 +89,11 @@ void		wake_waiters(const SlotState &state) noexcept;
  */
 bool		agree_on_slots(const SlotState &state, Key key, int slots, OtherSlots *other);
 
+/*
+ * The highest slot that is in use of a semaphore of this database, or a higher one.  Slots beyond
+ * the first 64 are missed if no session with shared memory has used the semaphore with so many.
+ * MAX_SLOTS if this session has no shared memory.  May ereport for a cancel.
+ */
+int			highest_slot(Key key);
+
 }								/* namespace advisory */

@@ -91,9 +91,9 @@ static Datum
 terminate(FunctionCallInfo fcinfo)
 {
 	LockName	name = lock_argument(fcinfo, by);
-	int32		pid = integer_argument(fcinfo, 2, "pid");
+	int32		pid = integer_argument(fcinfo, next_argument(by), "pid");
 
-	PG_RETURN_BOOL(terminate_holder(name, pid, timeout_argument(fcinfo, 3)));
+	PG_RETURN_BOOL(terminate_holder(name, pid, timeout_argument(fcinfo, next_argument(by) + 1)));
 }
 
 /* The same by key: with a label to take the lock, without one to release it or to ask about it. */
@@ -116,7 +116,7 @@ ADVISORY_SQL_FUNCTIONS(unlock_shared, unlock, By::key, Mode::shared);
 ADVISORY_SQL_FUNCTIONS(holds, holds, By::key);
 ADVISORY_SQL_FUNCTIONS(is_locked, is_locked, By::key);
 ADVISORY_SQL_FUNCTIONS(holders, holders, By::key);
+ADVISORY_SQL_FUNCTIONS(terminate_holder, terminate, By::key);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_hold_count, hold_count);
-ADVISORY_SQL_NAME_FUNCTIONS(advisory_terminate_holder, terminate);
 
 }								/* namespace advisory */

@@ -105,6 +105,10 @@ show_leaks(ReturnSetInfo *result)
 		row.add_text(acquirer != nullptr ? role_name(acquirer->role) : nullptr);
 		row.add_text(acquirer != nullptr ? acquirer->application : nullptr);
 		row.add_text(reason);
+		row.add(ObjectIdGetDatum(tag.database));
+		row.add_int32(tag.key1);
+		row.add_int32(tag.key2);
+		row.add_int32(tag.objsubid);
 		row.put(result);
 	});
 }

@@ -52,7 +52,7 @@ namespace
 
 /*
  * The columns of advisory._locks, in the order in which LockRows fills them.  advisory.holders() and
- * holders_key() return the same columns without those that say which lock it is (WantedColumns::tag).
+ * holders_key() return the same columns without those that say which key it is (WantedColumns::key).
  */
 struct LockColumn
 {
@@ -96,7 +96,7 @@ constexpr int LOCK_COLUMN_COUNT = lengthof(LOCK_COLUMNS);
 /* Columns that a row may lack, or that take time to fill and that a query may not use. */
 struct WantedColumns
 {
-	bool		tag;			/* which lock it is: kind to key2, and datid to lock */
+	bool		key;			/* which key it is: namespace to key2 but for slot, and datid to lock */
 	bool		name;			/* namespace and name */
 	bool		text;			/* lock: the same in one text */
 	bool		hold;			/* scope, acquired_at, held */
@@ -233,11 +233,11 @@ LockRows::fill(Row &row, const LockEntry &entry, const WantedColumns &wanted)
 	row.add_text(owner.application);
 	row.add(owner.address, !owner.has_address);
 	row.add_text(owner.state);
-	if (wanted.tag)
-	{
-		row.add_text(kind_name(tag.kind));
+	row.add_text(kind_name(tag.kind));
+	if (wanted.key)
 		add_name_columns(row, tag, wanted.name ? names.of(entry) : VisibleName{});
-	}
+	else
+		row.add(Int32GetDatum(tag.slot), tag.kind != Kind::semaphore);
 	row.add_text(lockmode_name(entry.lockmode));
 	row.add_text(scope);
 	row.add_bool(entry.granted);
@@ -257,7 +257,7 @@ LockRows::fill(Row &row, const LockEntry &entry, const WantedColumns &wanted)
 	}
 	row.add_text(owner.gid);
 	row.add_text(owner.query);
-	if (wanted.tag)
+	if (wanted.key)
 	{
 		row.add(ObjectIdGetDatum(tag.database));
 		row.add_int32(tag.key1);
@@ -270,7 +270,7 @@ LockRows::fill(Row &row, const LockEntry &entry, const WantedColumns &wanted)
 void
 show_holders(Key key, ReturnSetInfo *result)
 {
-	LockEntries entries = read_lock(lock_tag(MyDatabaseId, key));
+	LockEntries entries = read_lock_and_slots(key);
 
 	find_all_blockers(&entries);
 

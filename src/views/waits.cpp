@@ -489,6 +489,9 @@ public:
 		row.add_text(owner.state);
 		row.add_text(owner.application);
 		row.add_text(owner.query);
+		row.add(Int32GetDatum(tag.key1), !is_advisory(lock) || has_key(tag.kind));
+		row.add(Int32GetDatum(tag.key2), !is_advisory(lock) || has_key(tag.kind));
+		row.add(Int32GetDatum(tag.objsubid), !is_advisory(lock));
 		row.put(result);
 	}
 

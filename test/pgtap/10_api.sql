@@ -19,7 +19,7 @@ INSERT INTO takers
                       'try_lock', 'try_lock_shared', 'try_xact_lock', 'try_xact_lock_shared']) AS name;
 CREATE TEMP TABLE holder (columns text);
 INSERT INTO holder VALUES
-    ('TABLE(pid integer, database text, role text, application_name text, client_addr inet, state text, mode text, scope text, '
+    ('TABLE(pid integer, database text, role text, application_name text, client_addr inet, state text, kind text, slot integer, mode text, scope text, '
      'granted boolean, wait_start timestamp with time zone, waited interval, acquired_at timestamp with time zone, held interval, '
      'blocked_by integer[], gid text, query text)');
 
@@ -40,6 +40,7 @@ INSERT INTO expected SELECT 'holders_key', 'key bigint', columns FROM holder;
 INSERT INTO expected
     SELECT 'terminate_holder', format('namespace text, %s, pid integer, timeout interval DEFAULT ''00:00:05''::interval', argument), 'boolean'
     FROM forms;
+INSERT INTO expected VALUES ('terminate_holder_key', 'key bigint, pid integer, timeout interval DEFAULT ''00:00:05''::interval', 'boolean');
 INSERT INTO expected VALUES ('unlock_all', 'namespace text', 'integer');
 INSERT INTO expected SELECT 'unlock_all', 'namespace text, ' || argument, 'integer' FROM lists;
 -- A list may also come untyped, as text.
@@ -137,7 +138,7 @@ SELECT is(pg_temp.columns_of('advisory.semaphores'),
           'columns of semaphores');
 SELECT is(pg_temp.columns_of('advisory.waits'),
           'root_pid integer, depth integer, path integer[], pid integer, waits_for_pid integer, namespace text, name text, key bigint, '
-          'mode text, waited interval, state text, application_name text, query text', 'columns of waits');
+          'mode text, waited interval, state text, application_name text, query text, key1 integer, key2 integer, objsubid integer', 'columns of waits');
 SELECT is(pg_temp.columns_of('advisory.activity'),
           'lock text, slot integer, mode text, pid integer, who text, state text, waiting interval, held interval, blocked_by integer[]', 'columns of activity');
 SELECT is(pg_temp.columns_of('advisory.stats'),
@@ -147,7 +148,7 @@ SELECT is(pg_temp.columns_of('advisory.stats'),
 SELECT is(pg_temp.columns_of('advisory.leaks'),
           'pid integer, database text, role text, application_name text, client_addr inet, state text, kind text, namespace text, name text, '
           'slot integer, key bigint, key1 integer, key2 integer, mode text, acquired_at timestamp with time zone, held interval, '
-          'taken_by_role text, taken_by_application text, reason text', 'columns of leaks');
+          'taken_by_role text, taken_by_application text, reason text, known_as text[]', 'columns of leaks');
 SELECT is(pg_temp.columns_of('advisory.pressure'),
           'status text, percent_used double precision, headroom bigint, locks_used bigint, locks_estimated bigint, locks_guaranteed bigint, '
           'percent_of_guaranteed double precision, holders_used bigint, holders_guaranteed bigint, recommended_max_locks_per_transaction integer, '

@@ -121,6 +121,9 @@ SELECT advisory.terminate_holder('ns', 'name', NULL);
 SELECT advisory.terminate_holder('ns', 'name', 0);
 SELECT advisory.terminate_holder('ns', 'name', -1);
 SELECT advisory.terminate_holder('ns', 'name', 2147483647);
+SELECT pg_temp.outcome(call) FROM unnest(ARRAY[
+    'SELECT advisory.terminate_holder_key(NULL, 1)', 'SELECT advisory.terminate_holder_key(42, NULL)',
+    'SELECT advisory.terminate_holder_key(42, 0)', $$SELECT advisory.terminate_holder_key(42, 1, '-1s')$$]) AS call;
 SELECT advisory.lock('ns', 'other');
 -- Not even this session, which holds another lock, and not that. (The warning has the pid.)
 SET client_min_messages = error;

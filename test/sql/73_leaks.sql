@@ -45,6 +45,14 @@ SELECT namespace, name, mode, taken_by_role, taken_by_application, reason FROM p
 SET application_name = 'third';
 SELECT namespace, name, taken_by_role, taken_by_application, reason FROM pg_temp.mine;
 
+---- What the key is known as
+
+SELECT advisory.lock_key(72707369), advisory.lock_key(7, label => 'nobody''s');
+SET application_name = 'other';
+SELECT key, name, known_as FROM advisory.leaks WHERE pid = pg_backend_pid() AND key IN (7, 72707369) ORDER BY key;
+SELECT advisory.unlock_key(72707369), advisory.unlock_key(7);
+SET application_name = 'third';
+
 ---- Given back, or of a transaction: no leak
 
 SELECT advisory.unlock('leaks', 'by another'), advisory.unlock_all('leaks', 'a'), advisory.unlock_shared('leaks', 'b');

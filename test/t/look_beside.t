@@ -19,9 +19,13 @@ use constant {
 };
 
 my $server = own_server('max_locks_per_transaction=' . int(LOCKS / 50), 'max_connections=40');
-my ($look, $holder, $many) = map { session(server => $server) } 1 .. 3;
+my ($look, $holder, $waiter, $many) = map { session(server => $server) } 1 .. 4;
 $look->run('CREATE EXTENSION advisory_ext');
 $holder->run(q(SELECT advisory.lock('look', 'taken')), q(SELECT advisory.acquire('look', 'slots', 3) FROM generate_series(1, 3)));
+# A chain: who asks for this waits for one that itself waits.
+$waiter->run(q(SELECT advisory.lock('look', 'chained')));
+$waiter->start(q(SELECT advisory.lock('look', 'taken')));
+waits($look, $waiter);
 
 # The mean time of a call, in ms, with the error that it may end in.
 $look->run(q{
@@ -43,6 +47,7 @@ my %call = (
     'is_locked() of a free one'      => q(SELECT advisory.is_locked('look', 'free')),
     'holders()'                      => q(SELECT * FROM advisory.holders('look', 'taken')),
     'lock() without waiting'         => q(SELECT advisory.lock('look', 'taken', '0')),
+    'lock() behind a chain'          => q(SELECT advisory.lock('look', 'chained', '0')),
     'acquire() without waiting'      => q(SELECT advisory.acquire('look', 'slots', 3, '0')),
 );
 my $measure = sub {

@@ -48,6 +48,7 @@ use constant { MAX_SLOTS => 16000, MANY => 2000, FOUND_MS => 50, REPETITIONS => 
     }
     is_deeply($other->rows('SELECT slots, in_use, free, waiting, cardinality(holders), slots_disagree FROM advisory.semaphores'),
         [ [ MAX_SLOTS, MAX_SLOTS - 1, 1, 0, MAX_SLOTS - 1, 0 ] ], 'semaphores counts them');
+    is_deeply($other->rows(q(SELECT count(DISTINCT slot), max(slot) FROM advisory.holders('sem', 'large'))), [ [ (MAX_SLOTS - 1) x 2 ] ], 'holders() shows them');
     # A session waits when all of them are released at once.
     my $last = $other->value($TRY);
     my $waiter = session(server => $server);

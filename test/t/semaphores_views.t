@@ -43,6 +43,8 @@ my $look = observer();
     }
     is_deeply($look->rows('SELECT root_pid, depth, path, pid, waits_for_pid, namespace, name, key, mode FROM advisory.waits WHERE depth = 0 AND root_pid = ?', $holder->pid),
         [ [ $holder->pid, 0, [ $holder->pid ], $holder->pid, undef, 'sem', 'shown', $key, 'exclusive' ] ], 'waits: a holder is a root');
+    is_deeply($look->rows('SELECT objsubid, key1, key2 FROM advisory.waits WHERE pid = ? UNION SELECT objsubid, key1, key2 FROM advisory.waits WHERE pid = ? ORDER BY 1',
+        $holder->pid, $first->pid), [ [ 16383, undef, undef ], [ 16385, undef, undef ] ], 'the queue and the slot by their objsubid');
     is_deeply($look->rows(q(SELECT DISTINCT pid FROM advisory.waits WHERE depth > 0 AND waits_for_pid IS NOT NULL AND name = 'shown' AND waited >= '0' ORDER BY pid)),
         [ map { [$_] } sort { $a <=> $b } map { $_->pid } $first, $second ], 'with the waiters below');
     is_deeply($look->rows('SELECT DISTINCT root_pid FROM advisory.waits WHERE pid = ? ORDER BY root_pid', $first->pid), [ map { [$_] } sort { $a <=> $b } @holders ],
