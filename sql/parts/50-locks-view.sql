@@ -39,9 +39,10 @@ CREATE FOREIGN TABLE advisory._locks (
     datid oid,
     high integer,
     low integer,
-    objsubid integer)
+    objsubid integer,
+    lock text)
     SERVER advisory_ext;
-COMMENT ON FOREIGN TABLE advisory._locks IS 'rows of advisory.locks';
+COMMENT ON FOREIGN TABLE advisory._locks IS 'rows of advisory.locks and advisory.activity';
 
 CREATE VIEW advisory.locks AS
     SELECT pid, database, role, application_name, client_addr, state, kind, namespace,

@@ -1,44 +1,71 @@
 -- The view for 3 a.m.: waiters, their blockers, and everything else that is held.
 -- Short enough for a terminal of 120 columns.
 
+CREATE FUNCTION advisory._printable(line text)
+    RETURNS text
+    AS 'MODULE_PATHNAME', 'advisory_printable'
+    LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION advisory._printable(text) IS
+    'the text with ? for control characters, line separators and what changes the direction of text';
+
 CREATE VIEW advisory.activity AS
     WITH entry AS MATERIALIZED (
-        SELECT *,
-               CASE WHEN name IS NULL THEN coalesce(key::text, key1 || ', ' || key2)
-                    WHEN namespace IS NULL OR namespace = '<insufficient privilege>' THEN name
-                    ELSE namespace || '/' || name
-               END AS lock
+        SELECT *
         FROM advisory._locks
     ), blocker AS (
-        SELECT datid, high, low, objsubid, blocker_pid, min(wait_start) AS wait_start
+        SELECT datid, high, low, objsubid, blocker_pid, min(wait_start) AS awaited_since
         FROM entry, unnest(blocked_by) AS blocker_pid
         WHERE NOT granted
         GROUP BY datid, high, low, objsubid, blocker_pid
+    ), ranked AS (
+        SELECT e.*,
+               b.awaited_since,
+               CASE WHEN NOT e.granted THEN 1 WHEN b.blocker_pid IS NOT NULL THEN 2 ELSE 3 END AS rank
+        FROM entry AS e
+        LEFT JOIN blocker AS b
+            ON e.granted
+            AND b.datid = e.datid AND b.high = e.high AND b.low = e.low AND b.objsubid = e.objsubid
+            AND b.blocker_pid = coalesce(e.pid, 0)
+    ), counted AS (
+        SELECT *, rank = 3 AND count(*) OVER (PARTITION BY rank, pid, gid) > 20 AS is_one_of_many
+        FROM ranked
+    ), line AS (
+        SELECT CASE WHEN database IS DISTINCT FROM current_database()
+                    THEN concat(coalesce(database, '(dropped)'), ': ', lock)
+                    ELSE lock
+               END AS lock,
+               slot, mode, pid, gid, role, application_name, state, waited, held, blocked_by, rank,
+               coalesce(wait_start, awaited_since) AS since
+        FROM counted
+        WHERE NOT is_one_of_many
+        UNION ALL
+        SELECT concat('(', count(*), ' locks)'),
+               NULL, NULL, pid, gid, role, application_name, state, NULL, max(held), NULL, rank, NULL
+        FROM counted
+        WHERE is_one_of_many
+        GROUP BY pid, gid, role, application_name, state, rank
     )
-    SELECT e.lock,
-           e.slot,
-           e.mode,
-           e.pid,
-           CASE WHEN e.gid IS NOT NULL THEN concat(e.role, ' (prepared ', e.gid, ')')
-                WHEN e.application_name <> '' THEN concat(e.role, '@', e.application_name)
-                ELSE e.role
-           END AS who,
-           replace(replace(e.state, 'idle in transaction (aborted)', 'failed xact'),
+    SELECT advisory._printable(lock) AS lock,
+           slot,
+           mode,
+           pid,
+           advisory._printable(
+               CASE WHEN gid IS NOT NULL THEN concat(role, ' (prepared ', gid, ')')
+                    WHEN application_name <> '' THEN concat(role, '@', application_name)
+                    ELSE role
+               END) AS who,
+           replace(replace(state, 'idle in transaction (aborted)', 'failed xact'),
                    'idle in transaction', 'idle in xact') AS state,
-           date_trunc('second', e.waited) AS waiting,
-           date_trunc('second', e.held) AS held,
-           e.blocked_by
-    FROM entry AS e
-    LEFT JOIN blocker AS b
-        ON e.granted
-        AND b.datid = e.datid AND b.high = e.high AND b.low = e.low AND b.objsubid = e.objsubid
-        AND b.blocker_pid = coalesce(e.pid, 0)
-    ORDER BY CASE WHEN NOT e.granted THEN 1 WHEN b.blocker_pid IS NOT NULL THEN 2 ELSE 3 END,
-             coalesce(e.wait_start, b.wait_start),
-             e.held DESC NULLS LAST, e.lock, e.slot, e.pid;
+           date_trunc('second', waited) AS waiting,
+           date_trunc('second', held) AS held,
+           blocked_by
+    FROM line
+    ORDER BY rank, since, line.held DESC NULLS LAST, line.lock, slot, pid;
 COMMENT ON VIEW advisory.activity IS
     'waiters for advisory locks, their blockers, and what else is held; longest waits first';
-COMMENT ON COLUMN advisory.activity.lock IS 'namespace/name; the label, key or pair where there is no name';
+COMMENT ON COLUMN advisory.activity.lock IS
+    'namespace/name; a label, or what the key is known for, in quotes; else the key or pair; with its database where that is another one; '
+    'or how many locks a session holds that nobody waits for, if more than 20';
 COMMENT ON COLUMN advisory.activity.slot IS 'slot of a semaphore, from 1';
 COMMENT ON COLUMN advisory.activity.mode IS 'exclusive or shared';
 COMMENT ON COLUMN advisory.activity.pid IS 'process that holds or waits; null for a prepared transaction';

@@ -82,4 +82,60 @@ escape_foreign(char *text)
 	return escaped.data;
 }
 
+/* Unicode's categories Cc, Zl and Zp, and its Bidi_Control characters. */
+static bool
+is_printable_unicode(pg_wchar character) noexcept
+{
+	return character >= 0x20 && !(character >= 0x7f && character <= 0x9f) && character != 0x61c &&
+		character != 0x200e && character != 0x200f && !(character >= 0x2028 && character <= 0x202e) &&
+		!(character >= 0x2066 && character <= 0x2069);
+}
+
+/* Of text in this database's encoding; bytes of SQL_ASCII are taken for UTF-8.  *length is that of the first character. */
+static bool
+is_first_printable(const char *text, int *length) noexcept
+{
+	int			encoding = GetDatabaseEncoding();
+	bool		is_utf8 = encoding == PG_UTF8 || encoding == PG_SQL_ASCII;
+	bool		has_c1_controls = is_utf8 || (encoding >= PG_LATIN1 && encoding <= PG_LATIN10) ||
+		(encoding >= PG_ISO_8859_5 && encoding <= PG_ISO_8859_8);
+	auto	   *bytes = reinterpret_cast<const unsigned char *>(text);
+
+	*length = static_cast<int>(strnlen(text, pg_encoding_mblen(is_utf8 ? PG_UTF8 : encoding, text)));
+	if (is_utf8 && pg_utf8_islegal(bytes, *length))
+		return is_printable_unicode(utf8_to_unicode(bytes));
+	if (is_utf8)
+		*length = 1;
+	return *length > 1 || (has_c1_controls ? is_printable_unicode(*bytes) : *bytes >= 0x20 && *bytes != 0x7f);
+}
+
+bool
+is_printable(const char *text) noexcept
+{
+	for (int length; *text != '\0'; text += length)
+	{
+		if (!is_first_printable(text, &length))
+			return false;
+	}
+	return true;
+}
+
+void
+make_printable(char *text) noexcept
+{
+	char	   *out = text;
+
+	for (int length; *text != '\0'; text += length)
+	{
+		if (!is_first_printable(text, &length))
+		{
+			*out++ = '?';
+			continue;
+		}
+		memmove(out, text, length);
+		out += length;
+	}
+	*out = '\0';
+}
+
 }								/* namespace advisory */

@@ -19,6 +19,7 @@ namespace setting
 {
 
 int			session_locks = SESSION_LOCKS_ON;
+bool		warn_no_transaction;
 int			track = TRACK_ALL;
 int			max_names;
 int			log_wait;
@@ -113,6 +114,12 @@ guc_init()
 							 nullptr,
 							 &setting::track, TRACK_ALL, track_options,
 							 PGC_SUSET, 0, nullptr, nullptr, nullptr);
+	DefineCustomBoolVariable("advisory_ext.warn_no_transaction",
+							 "Warns when a SELECT takes nothing but transaction-level locks "
+							 "outside a transaction block.",
+							 "Such locks are released at the end of that SELECT.",
+							 &setting::warn_no_transaction, true,
+							 PGC_USERSET, 0, nullptr, nullptr, nullptr);
 	for (const IntSetting &s : int_settings)
 		DefineCustomIntVariable(s.name, s.short_description, s.long_description, s.value, s.boot_value, s.min, s.max,
 								s.context, s.flags, nullptr, nullptr, nullptr);

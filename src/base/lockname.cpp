@@ -8,6 +8,7 @@ extern "C" {
 #include "mb/pg_wchar.h"
 }
 
+#include "base/encoding.h"
 #include "base/lockname.h"
 
 namespace advisory
@@ -30,11 +31,15 @@ displayed_part(std::string_view text)
 char *
 display_name(const LockName &name)
 {
+	char	   *text;
+
+	if (!name.has_name())
+		return psprintf(INT64_FORMAT, name.key.value);
+	text = displayed_part(name.name);
 	if (name.by_name())
-		return psprintf("%s/%s", displayed_part(name.ns), displayed_part(name.name));
-	if (name.has_name())
-		return displayed_part(name.name);
-	return psprintf(INT64_FORMAT, name.key.value);
+		text = psprintf("%s/%s", displayed_part(name.ns), text);
+	make_printable(text);
+	return text;
 }
 
 char *
@@ -42,9 +47,12 @@ call_arguments(const LockName &name)
 {
 	if (!name.by_name() || name.ns.size() + name.name.size() > DISPLAYED_NAME_BYTES)
 		return nullptr;
-	return psprintf("%s, %s",
-					quote_literal_cstr(to_cstring(name.ns)),
-					quote_literal_cstr(to_cstring(name.name)));
+
+	char	   *arguments = psprintf("%s, %s",
+									 quote_literal_cstr(to_cstring(name.ns)),
+									 quote_literal_cstr(to_cstring(name.name)));
+
+	return is_printable(arguments) ? arguments : nullptr;
 }
 
 char *

@@ -40,7 +40,8 @@ constexpr int DISPLAYED_NAME_BYTES = 256;
 
 /*
  * The lock as messages name it: billing/invoice:42, or the label, or the key
- * as a number.  Long parts are cut at a character boundary and marked, unless they are already.
+ * as a number.  Long parts are cut at a character boundary and marked, unless they are
+ * already; what is not printable is replaced.
  */
 char	   *display_name(const LockName &name);
 

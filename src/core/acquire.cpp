@@ -55,8 +55,7 @@ add_granted(const Attempt &attempt, HeldLock *volatile *added)
 	else
 	{
 		*added = held_add(request.tag(), request.mode, request.scope, attempt.name, request.name.by_name());
-		if (request.mode == Mode::exclusive)
-			name_replace_label(attempt.name, request.name);
+		name_replace_label(attempt.name, request.name, request.mode);
 	}
 	log_wait(attempt, "and obtained it");
 	CHECK_FOR_INTERRUPTS();

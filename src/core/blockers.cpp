@@ -17,6 +17,7 @@ extern "C" {
 
 #include <signal.h>
 
+#include "base/encoding.h"
 #include "core/blockers.h"
 #include "core/waitchain.h"
 #include "server/backends.h"
@@ -163,6 +164,9 @@ Description::add_blocker(const LockEntry &entry, bool follows, Blockers *blocker
 	else
 		add_state(entry, "; it is");
 	appendStringInfoChar(&text, '.');
+	/* Names of roles and prepared transactions must not look like further lines. */
+	make_printable(text.data + start);
+	text.len = static_cast<int>(strlen(text.data));
 }
 
 Blockers

@@ -9,6 +9,7 @@ extern "C" {
 #include "storage/proc.h"
 }
 
+#include "base/encoding.h"
 #include "core/errors.h"
 #include "core/blockers.h"
 #include "core/namecache.h"
@@ -26,6 +27,7 @@ visible_name(const LOCKTAG &tag)
 	DecodedTag	decoded = decode_tag(tag);
 	const char *ns;
 	const char *name;
+	char	   *text;
 
 	if (!has_key(decoded.kind))
 		return nullptr;
@@ -33,7 +35,7 @@ visible_name(const LOCKTAG &tag)
 	const KnownName *known = name_find(decoded.database, decoded.key);
 	const CachedName *own;
 
-	if (known != nullptr && may_see_name(known->roles))
+	if (known != nullptr && known->counts && may_see_name(known->roles))
 	{
 		ns = known->ns;
 		name = known->name;
@@ -46,7 +48,9 @@ visible_name(const LOCKTAG &tag)
 		ns = own->ns();
 		name = own->name();
 	}
-	return ns != nullptr ? psprintf("%s/%s", ns, name) : pstrdup(name);
+	text = ns != nullptr ? psprintf("%s/%s", ns, name) : pstrdup(name);
+	make_printable(text);
+	return text;
 }
 
 char *
@@ -162,6 +166,15 @@ raise_wait_error(ErrorData *error)
 
 /* ---- Not available ---- */
 
+static int
+set_prepared_hint(const char *which, const char *gid)
+{
+	if (!is_printable(gid))
+		return errhint("To see the prepared transaction that %s: SELECT * FROM pg_prepared_xacts.", which);
+	return errhint("To end the prepared transaction that %s: COMMIT PREPARED %s or ROLLBACK PREPARED %s.",
+				   which, quote_literal_cstr(gid), quote_literal_cstr(gid));
+}
+
 /* The HINT of a lock or slot that was not obtained: what to run to see who holds it, and to end that session. */
 static int
 set_holder_hint(const LockRequest &request, const Blockers &blockers)
@@ -171,13 +184,11 @@ set_holder_hint(const LockRequest &request, const Blockers &blockers)
 	const char *by_key = arguments == nullptr ? "_key" : "";
 	char	   *look;
 
-	if (blockers.holder_gid != nullptr)
-		return errhint("To end the prepared transaction that holds it: COMMIT PREPARED %s or ROLLBACK PREPARED %s.",
-					   quote_literal_cstr(blockers.holder_gid), quote_literal_cstr(blockers.holder_gid));
 	/* To end a holder that waits itself would not end what it waits for. */
+	if (blockers.holder_gid != nullptr)
+		return set_prepared_hint("holds it", blockers.holder_gid);
 	if (blockers.root_gid != nullptr)
-		return errhint("To end the prepared transaction that the holder waits for: COMMIT PREPARED %s or ROLLBACK PREPARED %s.",
-					   quote_literal_cstr(blockers.root_gid), quote_literal_cstr(blockers.root_gid));
+		return set_prepared_hint("the holder waits for", blockers.root_gid);
 	if (blockers.waits_for_me)
 		return errhint("End this transaction, or release what the holder waits for, and try again.");
 	if (blockers.root_pid != 0)

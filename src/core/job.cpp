@@ -10,6 +10,7 @@
 
 extern "C" {
 #include "executor/spi.h"
+#include "mb/pg_wchar.h"
 #include "parser/analyze.h"
 #include "parser/parser.h"
 #include "storage/lwlock.h"
@@ -22,6 +23,8 @@ extern "C" {
 #include "core/errors.h"
 #include "core/job.h"
 #include "core/release.h"
+#include "server/locallock.h"
+#include "base/compat.h"
 #include "base/errors.h"
 
 namespace advisory
@@ -40,11 +43,129 @@ display_job(const Job &job, int slot)
 	return psprintf("slot %d of semaphore \"%s\"", slot, name);
 }
 
+/* ---- The statements of a command ---- */
+
+/* A part of the command that ends at a semicolon, or at its end. */
+struct Part
+{
+	const char *command;
+	const char *start;			/* in the command */
+	const char *end;			/* in the command: the semicolon, or the final null byte */
+};
+
+/* In characters, as error positions are. */
+static int
+length_up_to(const Part &part, const char *place)
+{
+	return pg_mbstrlen_with_len(part.command, static_cast<int>(place - part.command));
+}
+
+/* An error in a part points into the command, as one in EXECUTE does. */
+static void
+point_into_command(void *argument)
+{
+	auto	   *part = static_cast<const Part *>(argument);
+	int			position = geterrposition();
+
+	if (position <= 0)
+		return;
+	errposition(0);
+	internalerrposition(length_up_to(*part, part->start) + position);
+	internalerrquery(part->command);
+}
+
+/*
+ * Parse a part.  Returns false if it is only the beginning of a statement with semicolons
+ * inside, such as CREATE FUNCTION with BEGIN ATOMIC.  Raises any other error.  Needs no
+ * subtransaction, because the parser changes nothing.
+ */
+static bool
+parse_if_complete(const Part &part, List **statements)
+{
+	MemoryContext context = CurrentMemoryContext;
+	volatile bool complete = false;
+
+	PG_TRY();
+	{
+		*statements = raw_parser(pnstrdup(part.start, part.end - part.start), RAW_PARSE_DEFAULT);
+		complete = true;
+	}
+	PG_CATCH();
+	{
+		/* Is something missing at the end of the part, which is not the end of the command? */
+		if (*part.end == '\0' || getinternalerrposition() <= length_up_to(part, part.end))
+			PG_RE_THROW();
+		MemoryContextSwitchTo(context);
+		FlushErrorState();
+	}
+	PG_END_TRY();
+	return complete;
+}
+
+/* A statement of the command. */
+struct Statement
+{
+	const RawStmt *raw;			/* null if there is none */
+	Part		part;
+};
+
+/*
+ * The first statement from here on; it may be empty.  Nothing behind it is parsed: each statement is
+ * parsed under the settings that are in force when it runs, and those before it may change them.
+ */
+static Statement
+statement_at(const char *command, const char *start)
+{
+	Part		part = {command, start, start};
+	List	   *statements;
+	core_yy_extra_type extra;
+	core_yyscan_t scanner;
+	core_YYSTYPE value;
+	YYLTYPE		location;
+	ErrorContextCallback context;
+
+	context.callback = point_into_command;
+	context.arg = &part;
+	context.previous = error_context_stack;
+	error_context_stack = &context;
+	scanner = compat::quiet_scanner(start, &extra);
+	do
+	{
+		int			token;
+
+		/* The scanner knows which semicolons are in literals and comments. */
+		do
+			token = core_yylex(&value, &location, scanner);
+		while (token != ';' && token != 0);
+		part.end = start + location;
+	} while (!parse_if_complete(part, &statements));
+	scanner_finish(scanner);
+	error_context_stack = context.previous;
+	return Statement{statements != NIL ? linitial_node(RawStmt, statements) : nullptr, part};
+}
+
+/* The first statement from here on that is not empty. */
+static Statement
+next_statement(const char *command, const char *start)
+{
+	Statement	statement;
+
+	for (;; start = statement.part.end + 1)
+	{
+		start += strspn(start, " \t\n\r\f\v");
+		statement = statement_at(command, start);
+		if (statement.raw != nullptr || *statement.part.end == '\0')
+			return statement;
+	}
+}
+
 static bool
 can_commit(const RawStmt *raw)
 {
 	return IsA(raw->stmt, CallStmt) || IsA(raw->stmt, DoStmt);
 }
+
+/* ---- Running them ---- */
 
 /*
  * Run a statement and discard its result.  A CALL or DO that may commit runs with the
@@ -83,48 +204,83 @@ execute(const char *text, bool may_commit)
 	SPI_finish();
 }
 
-/* Run the statements, a list of RawStmt.  An error releases the lock, since a session-level one would survive it. */
+/* What to do about an error of a statement that could run elsewhere; null for any other error. */
+static const char *
+hint_for_error(const Job &job, const RawStmt *raw)
+{
+	/* VACUUM, CREATE INDEX CONCURRENTLY and others cannot run in a transaction block. */
+	if (geterrcode() == ERRCODE_ACTIVE_SQL_TRANSACTION && !can_commit(raw) &&
+		!analyze_requires_snapshot(const_cast<RawStmt *>(raw)) && !IsA(raw->stmt, VariableSetStmt))
+		return "Such a command cannot run inside advisory.run(): take the lock by CALL advisory.await_lock() before it, "
+			"as a statement of its own, and release it by SELECT advisory.unlock() after it.";
+	if (geterrcode() == ERRCODE_INVALID_TRANSACTION_TERMINATION && can_commit(raw) && !job.may_commit)
+		return "A procedure can commit inside advisory.run() only if its CALL is sent as a statement of its own, "
+			"outside a transaction block: with autocommit turned on, and not together with other statements.";
+	return nullptr;
+}
+
+/* Warn if the command has released the lock that it ran under, or holds that the session had before. */
 static void
-run_command(const Job &job, List *statements, int slot)
+check_still_held(const Job &job, int slot, int64 holds_before)
+{
+	LockCounts	now = lock_counts(job.request.granted_tag(slot), job.request.mode);
+
+	if (now.session == 0)
+		ereport(WARNING,
+				(errmsg("%s was released by the command that ran under it", display_job(job, slot)),
+				 now.transaction > 0
+				 ? errdetail("The transaction still holds it.")
+				 : errdetail("Something else may have run at the same time.")));
+	else if (now.session <= holds_before)
+		ereport(WARNING,
+				(errmsg("the command released %s, which this session held before", display_job(job, slot)),
+				 errdetail("Session-level holds of this session: " INT64_FORMAT " before, " INT64_FORMAT " now.",
+						   holds_before, now.session - 1)));
+}
+
+/*
+ * Run the command, whose first statement this is.  holds_before is how many session-level holds
+ * the session had before the job took the lock.  An error releases the lock, since a session-level one would survive it.
+ */
+static void
+run_command(const Job &job, Statement statement, int slot, int64 holds_before)
 {
 	MemoryContext context = CurrentMemoryContext;
-	RawStmt    *volatile current = nullptr;
+	const RawStmt *volatile current = nullptr;
 	PassingLock passing = {job.request.granted_tag(slot), passing_locks};
 
 	passing_locks = &passing;
 	PG_TRY();
 	{
-		for (int i = 0; i < list_length(statements); i++)
+		while (statement.raw != nullptr)
 		{
-			auto	   *raw = static_cast<RawStmt *>(list_nth(statements, i));
-			const char *start = job.command + Max(raw->stmt_location, 0);
+			const Part &part = statement.part;
 
-			current = raw;
-			execute(raw->stmt_len > 0 ? pnstrdup(start, raw->stmt_len) : start,
-					job.may_commit && can_commit(raw));
+			current = statement.raw;
+			execute(pnstrdup(part.start, part.end - part.start), job.may_commit && can_commit(statement.raw));
+			current = nullptr;
+			if (*part.end == '\0')
+				break;
+			statement = next_statement(job.command, part.end + 1);
 		}
-		current = nullptr;
 		EnsurePortalSnapshotExists();
-		if (!lock_keep_for_transaction(job.request, slot))
-			ereport(WARNING,
-					(errmsg("%s was released by the command that ran under it", display_job(job, slot)),
-					 errdetail("Something else may have run at the same time.")));
+		check_still_held(job, slot, holds_before);
+		lock_keep_for_transaction(job.request, slot);
 	}
 	PG_CATCH();
 	{
+		const char *hint = current != nullptr ? hint_for_error(job, current) : nullptr;
+
 		passing_locks = passing.outer;
 		/* As the abort will do.  Releasing the lock takes LWLocks, which must not be held already. */
 		LWLockReleaseAll();
 		lock_give_up(job.request, slot);
-		/* VACUUM, CREATE INDEX CONCURRENTLY and others cannot run in a transaction block. */
-		if (current != nullptr && geterrcode() == ERRCODE_ACTIVE_SQL_TRANSACTION && !can_commit(current) &&
-			!analyze_requires_snapshot(current) && !IsA(current->stmt, VariableSetStmt))
+		if (hint != nullptr)
 		{
 			ErrorData  *error = catch_error(context);
 
 			if (error->hint == nullptr)
-				error->hint = pstrdup("Such a command cannot run inside advisory.run(): take the lock by CALL advisory.await_lock() before it, "
-									  "as a statement of its own, and release it by SELECT advisory.unlock() after it.");
+				error->hint = pstrdup(hint);
 			ReThrowError(error);
 		}
 		PG_RE_THROW();
@@ -136,13 +292,15 @@ run_command(const Job &job, List *statements, int slot)
 bool
 run_job(const Job &job)
 {
-	/* Everything that allocates memory comes before the lock. */
-	List	   *statements = raw_parser(job.command, RAW_PARSE_DEFAULT);
+	/* What allocates memory comes before the lock. */
+	Statement	first = next_statement(job.command, job.command);
 	char	   *what = display_job(job, NO_SLOT);
 	int			slot = NO_SLOT;
+	/* A slot is always one that the session does not hold. */
+	int64		holds_before = job.request.is_for_slot() ? 0 : lock_counts(job.request.tag(), job.request.mode).session;
 	ErrorContextCallback context;
 
-	if (statements == NIL)
+	if (first.raw == nullptr)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("command must not be empty")));
@@ -172,7 +330,7 @@ run_job(const Job &job)
 	context.arg = what;
 	context.previous = error_context_stack;
 	error_context_stack = &context;
-	run_command(job, statements, slot);
+	run_command(job, first, slot, holds_before);
 	error_context_stack = context.previous;
 	return true;
 }

@@ -285,13 +285,44 @@ rename_entry(CachedName *entry, const LockName &name)
 
 /* ---- The name table ---- */
 
-static void
-warn_of_clash(const LockName &name, const OtherName &other)
+/* Is it a label for that name: namespace and name as they are shown, or the name alone? */
+static bool
+label_fits(const LockName &label, const OtherName &other, bool sees_other)
 {
-	const char *other_name = nullptr;
+	std::string_view text = to_utf8(label.name);
+	std::string_view ns = other.ns;
+	std::string_view name = other.name;
 
-	if (may_see_name(other.roles))
+	if (label.by_name() || !other.by_name)
+		return false;
+	/* Half a name that is hidden is not looked at.  Who has the whole name can compute its key anyway. */
+	if (sees_other && text == name)
+		return true;
+	return text.size() == ns.size() + 1 + name.size() && first_bytes(text, ns.size()) == ns &&
+		text[ns.size()] == '/' && std::string_view(text.data() + ns.size() + 1, name.size()) == name;
+}
+
+/*
+ * The key has another name.  WARNING, once a session and name, unless the label fits it, or the other one is a
+ * label that does not count, which only concerns those who may see it, and use the key by name.
+ */
+static void
+report_clash(CachedName *entry, const LockName &name, const OtherName &other)
+{
+	bool		sees_other = may_see_name(other.roles);
+	char	   *other_name = nullptr;
+
+	if (label_fits(name, other, sees_other) || (!other.counts && !(name.by_name() && sees_other)))
+		return;
+	name_count_clash();
+	if (entry->clash_reported)
+		return;
+	entry->clash_reported = true;
+	if (sees_other)
+	{
 		other_name = other.by_name ? psprintf("%s/%s", from_utf8(other.ns), from_utf8(other.name)) : from_utf8(other.name);
+		make_printable(other_name);
+	}
 	ereport(WARNING,
 			(errmsg("the key of advisory lock \"%s\" also has another name", display_name(name)),
 			 other_name != nullptr
@@ -302,7 +333,7 @@ warn_of_clash(const LockName &name, const OtherName &other)
 
 /* Register the name under which the lock is asked for; the entry's pin then is on what the key has in the name table. */
 static void
-register_entry(CachedName *entry, const LockName &name, bool has_lock)
+register_entry(CachedName *entry, const LockName &name, bool has_lock, bool is_exclusive)
 {
 	GivenName	given = {name.key, {}, to_utf8(name.name)};
 	NameReference reference;
@@ -311,18 +342,17 @@ register_entry(CachedName *entry, const LockName &name, bool has_lock)
 
 	if (name.by_name())
 		given.ns = to_utf8(name.ns);
-	result = name_register(given, NameGiver{entry->role, superuser(), has_lock}, &reference, &other);
+	result = name_register(given, NameGiver{entry->role, superuser(), has_lock, is_exclusive}, &reference, &other);
 	if (entry->is_pinned)
 		name_unpin(entry->reference);
 	entry->reference = reference;
 	entry->is_pinned = reference.entry != nullptr;
-	entry->wants_label = result == Registered::clash && !name.by_name() && !has_lock;
+	entry->wants_label = result == Registered::clash && !name.by_name() && !other.by_name;
 	if (name.by_name() == entry->by_name)
 		entry->is_registered = result == Registered::stored || result == Registered::replaced;
-	if ((result != Registered::clash && result != Registered::replaced) || entry->clash_reported)
-		return;
-	entry->clash_reported = true;
-	warn_of_clash(name, other);
+	/* Who has the lock was told when it was asked for. */
+	if (!has_lock && (result == Registered::clash || result == Registered::replaced))
+		report_clash(entry, name, other);
 }
 
 CachedName *
@@ -347,7 +377,7 @@ name_ask(const LockName &name)
 	bool		is_other_label = name.has_name() && !name.by_name() && entry->by_name && !entry->clash_reported;
 
 	if ((!entry->is_pinned || is_other_label) && name.has_name() && setting::track != TRACK_NONE)
-		register_entry(entry, name, false);
+		register_entry(entry, name, false, false);
 	return entry;
 }
 
@@ -369,10 +399,12 @@ name_end_asking_of_level(int nest_level) noexcept
 }
 
 void
-name_replace_label(CachedName *entry, const LockName &name)
+name_replace_label(CachedName *entry, const LockName &name, Mode mode)
 {
-	if (entry->wants_label && name.has_name() && setting::track != TRACK_NONE)
-		register_entry(entry, name, true);
+	bool		is_label = name.has_name() && !name.by_name();
+
+	if (is_label && entry->is_pinned && (entry->wants_label || !name_is_current(entry->reference)) && setting::track != TRACK_NONE)
+		register_entry(entry, name, true, mode == Mode::exclusive);
 }
 
 void

@@ -29,7 +29,7 @@ struct CachedName
 	bool		by_name;		/* else the name is a label */
 	bool		is_found_by_name;
 	bool		is_registered;	/* the name table had this very name, given by this role, when it was last asked */
-	bool		wants_label;	/* the key is called otherwise; see name_replace_label() */
+	bool		wants_label;	/* the key has another label; see name_replace_label() */
 	bool		clash_reported;
 	bool		is_pinned;
 	int			uses;
@@ -71,11 +71,11 @@ void		name_end_asking() noexcept;
 void		name_end_asking_of_level(int nest_level) noexcept;
 
 /*
- * Call this when the lock was granted in exclusive mode.  If it was asked for with a label, and
- * the name table has another label for the key, the new one replaces it: only who holds the
- * lock may do that.  All else was registered by name_ask().  May ereport.
+ * Call this when the lock was granted.  If it was asked for with a label, and the name table
+ * has another label for the key, the new one may replace it: only who holds the lock may do
+ * that.  All else was registered by name_ask().  May ereport.
  */
-void		name_replace_label(CachedName *name, const LockName &asked);
+void		name_replace_label(CachedName *name, const LockName &asked, Mode mode);
 
 /* One more use of an entry, which is in use already; and one less. */
 void		name_use(CachedName *name) noexcept;

@@ -63,7 +63,7 @@ struct NameTable
 /* What every call needs is in the first 64 bytes: up to the first of NameStats.events. */
 struct alignas(PG_CACHE_LINE_SIZE / 2) NameEntry
 {
-	pg_atomic_uint64 state;		/* generation and pins */
+	pg_atomic_uint64 state;		/* generation and pins, see nametable.cpp */
 	bool		is_live;		/* else it is free */
 	volatile bool is_used;		/* again, since it was made or an eviction last looked at it */
 	NameStats	stats;
@@ -93,6 +93,9 @@ bool		has_name_table();
 
 /* The number of a key's entry, or NO_ENTRY.  The table's lock must be held. */
 int			name_look_up(Oid database, Key key);
+
+/* Is it a name, or the label of somebody who holds or awaits the lock?  The table's lock must be held. */
+bool		name_counts(NameEntry *entry) noexcept;
 
 inline NameEntry *
 name_entry(int number)

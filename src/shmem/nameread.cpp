@@ -36,6 +36,7 @@ copy_entry(NameEntry *entry, KnownName *known, bool with_stats)
 	known->ns = entry->by_name ? copy : nullptr;
 	known->name = copy_text(copy, namespace_of(entry));
 	copy_text(known->name, name_of(entry));
+	known->counts = name_counts(entry);
 	known->ns_is_cut = entry->full_ns_length > entry->ns_length;
 	known->name_is_cut = entry->full_name_length > entry->name_length;
 	memcpy(known->roles, entry->roles, sizeof(known->roles));

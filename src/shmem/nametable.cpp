@@ -11,16 +11,18 @@
  * Entries
  *
  * Entries are made in chunks and are never given back, so a session can keep the address of
- * one.  The state of an entry packs its generation and the number of its pins into one
- * number.  A session pins an entry without a lock, if the generation is still the one that
- * it knows.  Whoever evicts an entry changes the generation in the same step that makes sure
- * that there are no pins; so either the pin or the eviction comes first, and the other fails.
+ * one.  The state of an entry packs its generation, the number of its pins, and how many of
+ * these are of sessions that gave the label into one number.  A session pins an entry without
+ * a lock, if the generation is still the one that it knows.  Whoever evicts an entry, or
+ * replaces a label, changes the generation in the same step that makes sure that there are
+ * no pins, or forgets those of the old label; so either the pin or that comes first.
  *
  * Eviction
  *
  * A role that has its share evicts a name of its own, and everybody else the next name that
- * the clock hand comes to.  A name that was used again since it was last looked at, or made,
- * gets a second chance.  Both look at no more than EVICTION_STEPS entries for each new name, however large
+ * the clock hand comes to.  But a name that another role gave, too, is handed over to that
+ * role, if it has room in its share.  A name that was used again since it was last looked at,
+ * or made, gets a second chance.  Both look at no more than EVICTION_STEPS entries for each new name, however large
  * the table is; where they find nothing, the new name is refused.
  *
  * Running out of memory
@@ -56,9 +58,13 @@ static constexpr int EVICTION_STEPS = 128;
 /* How many names make room for one, where advisory_ext.max_names was lowered. */
 static constexpr int MOST_EVICTED = 8;
 
-/* The state of an entry: the pins are in the lower bits. */
-static constexpr int PIN_BITS = 24;
-static constexpr uint64 PIN_MASK = (UINT64CONST(1) << PIN_BITS) - 1;
+/* The state of an entry, from the lowest bits on: pins, those of them that count for the label, generation. */
+static constexpr int PIN_BITS = 18;		/* there are fewer processes than 2^18 */
+static constexpr int GENERATION_SHIFT = 2 * PIN_BITS;
+static constexpr uint64 ONE_LABEL_PIN = UINT64CONST(1) << PIN_BITS;
+static constexpr uint64 PIN_MASK = ONE_LABEL_PIN - 1;
+static constexpr uint64 LABEL_PIN_MASK = PIN_MASK << PIN_BITS;
+static constexpr uint64 ONE_GENERATION = UINT64CONST(1) << GENERATION_SHIFT;
 
 /* All null, or all there. */
 NameTable  *name_table = nullptr;
@@ -137,14 +143,20 @@ name_look_up(Oid database, Key key)
 
 /* ---- Pins ---- */
 
+static uint64
+pin_of(bool is_own_label) noexcept
+{
+	return is_own_label ? 1 + ONE_LABEL_PIN : 1;
+}
+
 /* The table's lock must be held, so that the entry is not evicted meanwhile. */
 static NameReference
-pin_entry(NameEntry *entry) noexcept
+pin_entry(NameEntry *entry, bool is_own_label) noexcept
 {
-	uint64		state = pg_atomic_fetch_add_u64(&entry->state, 1);
+	uint64		state = pg_atomic_fetch_add_u64(&entry->state, pin_of(is_own_label));
 
 	entry->is_used = true;
-	return NameReference{entry, state >> PIN_BITS};
+	return NameReference{entry, state >> GENERATION_SHIFT, is_own_label};
 }
 
 bool
@@ -158,9 +170,9 @@ name_pin(const NameReference &reference) noexcept
 	state = pg_atomic_read_u64(&entry->state);
 	do
 	{
-		if (state >> PIN_BITS != reference.generation)
+		if (state >> GENERATION_SHIFT != reference.generation)
 			return false;
-	} while (!pg_atomic_compare_exchange_u64(&entry->state, &state, state + 1));
+	} while (!pg_atomic_compare_exchange_u64(&entry->state, &state, state + pin_of(reference.is_own_label)));
 	if (!entry->is_used)
 		entry->is_used = true;
 	return true;
@@ -169,8 +181,28 @@ name_pin(const NameReference &reference) noexcept
 void
 name_unpin(const NameReference &reference) noexcept
 {
-	if (reference.entry != nullptr)
-		pg_atomic_fetch_sub_u64(&reference.entry->state, 1);
+	NameEntry  *entry = reference.entry;
+	uint64		state;
+
+	if (entry == nullptr)
+		return;
+	state = pg_atomic_read_u64(&entry->state);
+	/* A label that was replaced has lost what counted for it. */
+	while (!pg_atomic_compare_exchange_u64(&entry->state, &state,
+										   state - pin_of(reference.is_own_label && state >> GENERATION_SHIFT == reference.generation)))
+		;
+}
+
+bool
+name_is_current(const NameReference &reference) noexcept
+{
+	return reference.entry != nullptr && pg_atomic_read_u64(&reference.entry->state) >> GENERATION_SHIFT == reference.generation;
+}
+
+bool
+name_counts(NameEntry *entry) noexcept
+{
+	return entry->by_name || (pg_atomic_read_u64(&entry->state) & LABEL_PIN_MASK) != 0;
 }
 
 NameStats *
@@ -195,23 +227,6 @@ static bool
 same_part(std::string_view stored, int64 full_length, std::string_view part)
 {
 	return full_length == static_cast<int64>(part.size()) && stored == first_bytes(part, stored.size());
-}
-
-/* Is it a label for a name that is there: the name alone, or namespace and name as they are shown? */
-static bool
-is_fitting_label(NameEntry *entry, const GivenName &given)
-{
-	std::string_view label = given.name;
-	std::string_view ns = namespace_of(entry);
-	std::string_view name = name_of(entry);
-
-	if (!entry->by_name || given.ns.data() != nullptr)
-		return false;
-	if (same_part(name, entry->full_name_length, label))
-		return true;
-	return label.size() == ns.size() + 1 + name.size() && first_bytes(label, ns.size()) == ns &&
-		label[ns.size()] == '/' &&
-		std::string_view(label.data() + ns.size() + 1, name.size()) == name;
 }
 
 static bool
@@ -307,6 +322,17 @@ remove_from_role(RoleEntry *role, int number)
 	role->count--;
 }
 
+/* It becomes the role's newest name. */
+static void
+change_payer(int number, RoleEntry *role)
+{
+	NameEntry  *entry = name_entry(number);
+
+	remove_from_role(role_entry(entry->quota_role), number);
+	entry->quota_role = role->role;
+	add_to_role(role, number);
+}
+
 static int
 share_of_role() noexcept
 {
@@ -325,7 +351,7 @@ evict(int number)
 
 	if ((state & PIN_MASK) != 0 || is_held_by_anybody(lock_tag(entry->key.database, Key{entry->key.key})))
 		return false;
-	if (!pg_atomic_compare_exchange_u64(&entry->state, &state, state + PIN_MASK + 1))
+	if (!pg_atomic_compare_exchange_u64(&entry->state, &state, state + ONE_GENERATION))
 		return false;
 	dshash_delete_key(index_table, &entry->key);
 	remove_from_role(role_entry(entry->quota_role), number);
@@ -338,12 +364,12 @@ evict(int number)
 }
 
 /*
- * Evict one of the entries that next() walks over: the first that was not used lately, else the first that
- * can be evicted at all.  next() returns NO_ENTRY at the end.
+ * Make room by one of the entries that next() walks over: the first that was not used lately and that attempt(number)
+ * succeeds with, else the first of all.  next() returns NO_ENTRY at the end.
  */
-template <typename Next>
+template <typename Next, typename Attempt>
 static bool
-evict_one(Next next)
+evict_one(Next next, Attempt attempt)
 {
 	int			used[EVICTION_STEPS];
 	int			used_count = 0;
@@ -359,33 +385,53 @@ evict_one(Next next)
 			continue;
 		if (entry->is_used)
 			used[used_count++] = number;
-		else if (evict(number))
+		else if (attempt(number))
 			return true;
 		entry->is_used = false;
 	}
 	for (int i = 0; i < used_count; i++)
 	{
-		if (evict(used[i]))
+		if (attempt(used[i]))
 			return true;
 	}
 	return false;
 }
 
-/* From the oldest name of this role on; those that are looked at become the newest. */
+/* Let another role that gave the name, too, and has room in its share, pay for it. */
 static bool
-evict_from_role(RoleEntry *role)
+hand_over(int number)
+{
+	NameEntry  *entry = name_entry(number);
+
+	for (Oid giver : entry->roles)
+	{
+		RoleEntry  *role = OidIsValid(giver) && giver != entry->quota_role ? role_entry(giver) : nullptr;
+
+		if (role == nullptr || role->count >= share_of_role())
+			continue;
+		change_payer(number, role);
+		return true;
+	}
+	return false;
+}
+
+/*
+ * From the oldest name of this role on; those that are looked at become the newest.  A name that can be handed over stays;
+ * that is enough where only the role's share is to become smaller.
+ */
+static bool
+evict_from_role(RoleEntry *role, bool hands_over)
 {
 	int			left = role->count;
 	int			looked_at = NO_ENTRY;
 
-	return evict_one([role, &left, &looked_at]() {
-		if (looked_at != NO_ENTRY)
-		{
-			remove_from_role(role, looked_at);
-			add_to_role(role, looked_at);
-		}
+	return evict_one([&]() {
+		if (looked_at != NO_ENTRY && name_entry(looked_at)->quota_role == role->role)
+			change_payer(looked_at, role);
 		looked_at = left-- > 0 ? role->oldest : NO_ENTRY;
 		return looked_at;
+	}, [&](int number) {
+		return hand_over(number) ? hands_over : evict(number);
 	});
 }
 
@@ -401,7 +447,7 @@ evict_from_all()
 			return NO_ENTRY;
 		name_table->clock_hand = (number + 1) % name_table->entry_count;
 		return number;
-	});
+	}, evict);
 }
 
 static void
@@ -422,24 +468,26 @@ add_chunk()
 	name_table->first_free = first;
 }
 
-/*
- * Is there, or can there be, a free entry for this role?  A role beyond its share makes room for itself; a
- * superuser has to only when the table is full.
- */
+/* Can this role pay for one more name?  Beyond its share it makes room for itself; a superuser need not. */
+static bool
+make_room_in_share(const NameGiver &giver, RoleEntry *role)
+{
+	return role->count < share_of_role() || giver.is_superuser || evict_from_role(role, true);
+}
+
+/* Is there, or can there be, a free entry for this role? */
 static bool
 make_room(const NameGiver &giver, RoleEntry *role)
 {
 	int			limit = setting::max_names;
 	bool		has_share = role->count >= share_of_role();
 
-	if (limit <= 0)
-		return false;
-	if (has_share && !giver.is_superuser && !evict_from_role(role))
+	if (limit <= 0 || !make_room_in_share(giver, role))
 		return false;
 	/* More than one where the setting has become smaller. */
 	for (int i = 0; name_table->live_count >= limit && i < MOST_EVICTED; i++)
 	{
-		if (!(has_share && evict_from_role(role)) && !evict_from_all())
+		if (!(has_share && evict_from_role(role, false)) && !evict_from_all())
 			break;
 	}
 	if (name_table->live_count >= limit)
@@ -481,7 +529,7 @@ add_name(const NameKey &key, const GivenName &name, const NameGiver &giver)
 	set_only_role(entry, giver.role);
 	stats_init(&entry->stats, GetCurrentStatementStartTimestamp());
 
-	NameReference reference = pin_entry(entry);
+	NameReference reference = pin_entry(entry, !entry->by_name);
 
 	entry->is_used = false;
 	return reference;
@@ -489,7 +537,7 @@ add_name(const NameKey &key, const GivenName &name, const NameGiver &giver)
 
 /*
  * The key has another name.  A name is proved by its key, so it stays, and it replaces a label; a label is replaced
- * by another one only if the giver has the lock.
+ * by another one only if the giver has the lock, and alone decides what it is called.
  */
 static Registered
 settle_clash(int number, const GivenName &name, const NameGiver &giver, OtherName *other)
@@ -497,12 +545,12 @@ settle_clash(int number, const GivenName &name, const NameGiver &giver, OtherNam
 	NameEntry  *entry = name_entry(number);
 	std::string_view ns = namespace_of(entry);
 	std::string_view text = name_of(entry);
+	RoleEntry  *payer = role_entry(giver.role);
+	uint64		state;
 
-	/* A giver that has the lock was counted when it asked for the lock. */
-	if (!giver.has_lock)
-		pg_atomic_fetch_add_u64(&name_table->clashes, 1);
 	*other = OtherName{};
 	other->by_name = entry->by_name;
+	other->counts = name_counts(entry);
 	memcpy(other->ns, ns.data(), ns.size());
 	memcpy(other->name, text.data(), text.size());
 	if (entry->full_ns_length > entry->ns_length)
@@ -510,12 +558,18 @@ settle_clash(int number, const GivenName &name, const NameGiver &giver, OtherNam
 	if (entry->full_name_length > entry->name_length)
 		strcat(other->name, CUT_MARK);
 	memcpy(other->roles, entry->roles, sizeof(other->roles));
-	if (entry->by_name || (name.ns.data() == nullptr && !giver.has_lock))
+	if (entry->by_name ||
+		(name.ns.data() == nullptr && !giver.is_exclusive && !(giver.has_lock && !other->counts)) ||
+		(payer->role != entry->quota_role && !make_room_in_share(giver, payer)))
 		return Registered::clash;
 	set_text(entry, name);
 	set_only_role(entry, giver.role);
-	/* Another generation, so that sessions which knew the old label notice.  The pins stay. */
-	pg_atomic_fetch_add_u64(&entry->state, PIN_MASK + 1);
+	if (payer->role != entry->quota_role)
+		change_payer(number, payer);
+	/* The pins stay, but those who gave the old label notice that it is gone. */
+	state = pg_atomic_read_u64(&entry->state);
+	while (!pg_atomic_compare_exchange_u64(&entry->state, &state, (state & ~LABEL_PIN_MASK) + ONE_GENERATION))
+		;
 	return Registered::replaced;
 }
 
@@ -545,11 +599,9 @@ register_locked(const GivenName &name, const NameGiver &giver, NameReference *re
 			break;
 		}
 	}
-	else if (is_fitting_label(name_entry(number), name))
-		result = Registered::fits;	/* which does not prove that the giver knows the rest */
 	else
 		result = settle_clash(number, name, giver, other);
-	*reference = pin_entry(name_entry(number));
+	*reference = pin_entry(name_entry(number), result != Registered::clash && name.ns.data() == nullptr);
 	return result;
 }
 
@@ -565,7 +617,7 @@ find_locked(const GivenName &name, Oid role, NameReference *reference)
 		found = found || entry->roles[i] == role;
 	if (!found || !is_same_name(entry, name))
 		return false;
-	*reference = pin_entry(entry);
+	*reference = pin_entry(entry, !entry->by_name);
 	return true;
 }
 
@@ -595,6 +647,12 @@ name_register(const GivenName &name, const NameGiver &giver, NameReference *refe
 	if (result == Registered::refused)
 		pg_atomic_fetch_add_u64(&name_table->refused, 1);
 	return result;
+}
+
+void
+name_count_clash() noexcept
+{
+	pg_atomic_fetch_add_u64(&name_table->clashes, 1);
 }
 
 }								/* namespace advisory */

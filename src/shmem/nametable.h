@@ -4,7 +4,8 @@
  *
  * It maps a database and a key to a namespace and a name (or to the label of a key), with
  * the statistics of each.  A session registers a name before it asks for the lock, so that it is
- * known while the session waits.
+ * known while the session waits.  A name is proved by its key; a label is not, so it counts
+ * only while a session that gave it holds the lock or waits for it.
  *
  * advisory_ext.max_names bounds the table, and a role that is no superuser fills no more
  * than a quarter of it.  A new name that finds no room evicts an old one, but never one
@@ -42,7 +43,8 @@ struct NameGiver
 {
 	Oid			role;
 	bool		is_superuser;
-	bool		has_lock;		/* this session holds the lock in exclusive mode */
+	bool		has_lock;		/* this session holds the lock */
+	bool		is_exclusive;	/* in exclusive mode */
 };
 
 struct NameEntry;
@@ -55,14 +57,14 @@ struct NameReference
 {
 	NameEntry  *entry;			/* null: none */
 	uint64		generation;
+	bool		is_own_label;	/* a label that this session gave: it counts while it is pinned by this reference */
 };
 
 /* The result of registering a name. */
 enum class Registered
 {
 	stored,						/* or it was there already */
-	fits,						/* a label that fits the name that the key has already */
-	clash,						/* the key has another name, which stays */
+	clash,						/* the key has another name or label, which stays */
 	replaced,					/* the key had another label, which this one replaced */
 	refused						/* no room, or no memory */
 };
@@ -71,6 +73,7 @@ enum class Registered
 struct OtherName
 {
 	bool		by_name;		/* else a label, and ns is empty */
+	bool		counts;			/* false for a label that nobody who holds or awaits the lock gave */
 	char		ns[STORED_NAME_BYTES + sizeof(CUT_MARK)];
 	char		name[STORED_NAME_BYTES + sizeof(CUT_MARK)];
 	Oid			roles[NAME_ROLES];	/* that gave it; the rest is InvalidOid */
@@ -81,9 +84,13 @@ struct OtherName
  * role is among those who gave it.  *reference is the key's entry, pinned; its entry is
  * null if the name was refused.  With clash and replaced *other is what the key was
  * called before: a name stays, and a label is replaced by a name, or by another label if
- * the giver has the lock.  May ereport only for a cancel.
+ * the giver has the lock in exclusive mode, or has it and the old label does not count.
+ * Whoever gave the present name pays for it with his share.  May ereport only for a cancel.
  */
 Registered	name_register(const GivenName &name, const NameGiver &giver, NameReference *reference, OtherName *other);
+
+/* Two names have met in one key: count that for advisory.directory. */
+void		name_count_clash() noexcept;
 
 /*
  * Pin the entry, so that it is not evicted.  False if it stands for something else by now,
@@ -93,6 +100,9 @@ bool		name_pin(const NameReference &reference) noexcept;
 
 /* Undo one name_pin() or name_register(). */
 void		name_unpin(const NameReference &reference) noexcept;
+
+/* Does the entry still stand for what it stood for?  Not if a label was replaced. */
+bool		name_is_current(const NameReference &reference) noexcept;
 
 /* The statistics of a pinned entry. */
 NameStats  *name_stats(const NameReference &reference) noexcept;
@@ -104,6 +114,7 @@ struct KnownName
 	Key			key;
 	char	   *ns;				/* null for a label */
 	char	   *name;
+	bool		counts;			/* false for a label that nobody who holds or awaits the lock gave */
 	bool		ns_is_cut;		/* as the mark at its end says */
 	bool		name_is_cut;
 	Oid			roles[NAME_ROLES];	/* that gave it; the rest is InvalidOid */

@@ -14,6 +14,7 @@ extern "C" {
 }
 
 #include "sql/args.h"
+#include "sql/autocommit.h"
 #include "core/namecache.h"
 #include "base/guc.h"
 
@@ -194,6 +195,8 @@ check_scope(FunctionCallInfo fcinfo, Scope scope)
 {
 	int			allowed = setting::session_locks;
 
+	if (scope == Scope::transaction)
+		warn_if_no_transaction(fcinfo);
 	if (scope == Scope::transaction || allowed == SESSION_LOCKS_ON)
 		return;
 

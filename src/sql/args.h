@@ -66,7 +66,7 @@ Timeout		timeout_argument(FunctionCallInfo fcinfo, int arg);
 /*
  * For a session-level lock, raise 55000 unless these are allowed to this session; with
  * "warn" only warn.  Names the transaction-level function to use instead of the one that
- * is being called.
+ * is being called.  For a transaction-level lock, warn if it ends with the statement.
  */
 void		check_scope(FunctionCallInfo fcinfo, Scope scope);
 

@@ -16,12 +16,9 @@
 #include "base/pg.h"
 
 extern "C" {
-#include "catalog/namespace.h"
 #include "common/hashfn.h"
 #include "executor/spi.h"
-#include "storage/lmgr.h"
 #include "storage/lock.h"
-#include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/hsearch.h"
 #include "utils/lsyscache.h"
@@ -31,13 +28,13 @@ extern "C" {
 #include <initializer_list>
 #include <string_view>
 
-#include "base/compat.h"
 #include "base/errors.h"
 #include "base/locktag.h"
 #include "base/sqlfunction.h"
 #include "base/srf.h"
 #include "server/backends.h"
 #include "views/keyfacts.h"
+#include "views/keylabels.h"
 
 namespace advisory
 {
@@ -45,16 +42,14 @@ namespace advisory
 /* ---- Reading tables ---- */
 
 /*
- * Run each(row, columns) for the rows of a query, in memory that is freed at the end.
- * Does nothing if is_readable() says no, or if the lock table is too full to plan the query.
+ * Run each(row, columns) for the rows of a query of the server's catalogs, in memory that is
+ * freed at the end.  Does nothing if the lock table is too full to plan the query.
  */
-template <typename IsReadable, typename Each>
+template <typename Each>
 static void
-each_row(const char *query, IsReadable is_readable, Each each)
+each_row(const char *query, Each each)
 {
 	unless_lock_table_is_full([&]() {
-		if (!is_readable())
-			return;
 		SPI_connect();
 		if (SPI_execute(query, true, 0) != SPI_OK_SELECT)
 			elog(ERROR, "could not read known keys");
@@ -64,59 +59,22 @@ each_row(const char *query, IsReadable is_readable, Each each)
 	});
 }
 
-static constexpr char SCHEMA[] = "advisory";
-static constexpr char LABELS[] = "key_labels";
-
-/* The number of labels and their lengths are limited, so that the view works whatever is in the table. */
-static constexpr char READ_LABELS[] =
-	"SELECT key, key1, key2, pg_catalog.\"left\"(label, 200), pg_catalog.\"left\"(note, 1000)"
-	" FROM advisory.key_labels ORDER BY key, key1, key2, label LIMIT 10000";
-
-/*
- * Can this user read the labels without waiting?  Takes the lock that reading them
- * takes, because the view must not wait for a table.
- */
-static bool
-labels_are_readable()
-{
-	Oid			schema = get_namespace_oid(SCHEMA, true);
-	Oid			labels = OidIsValid(schema) ? get_relname_relid(LABELS, schema) : InvalidOid;
-
-	return OidIsValid(labels) &&
-		compat::schema_aclcheck(schema, GetUserId(), ACL_USAGE) == ACLCHECK_OK &&
-		pg_class_aclcheck(labels, GetUserId(), ACL_SELECT) == ACLCHECK_OK &&
-		ConditionalLockRelationOid(labels, AccessShareLock);
-}
-
-/*
- * Run each(label, tag) for each label, as a fact whose tool is the label and whose purpose
- * is the note.  There are none if this user may not read them or their table is locked.
- */
+/* Run each(label, tag) for each label, as a fact whose tool is the label and whose purpose is the note. */
 template <typename Each>
 static void
 each_label(Each each)
 {
-	each_row(READ_LABELS, labels_are_readable, [&](HeapTuple row, TupleDesc columns) {
-		KeyFact		label = {SPI_getvalue(row, columns, 4), SPI_getvalue(row, columns, 5)};
-		bool		no_key;
-		bool		no_key1;
-		bool		no_key2;
-		Datum		key = SPI_getbinval(row, columns, 1, &no_key);
-		Datum		key1 = SPI_getbinval(row, columns, 2, &no_key1);
-		Datum		key2 = SPI_getbinval(row, columns, 3, &no_key2);
-		LOCKTAG		tag;
+	int			count;
+	const KeyLabel *labels = read_key_labels(&count);
 
-		/* The table's constraints forbid such a row. */
-		if (label.tool == nullptr || (no_key && (no_key1 || no_key2)))
-			return;
-		if (no_key)
-			SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, DatumGetUInt32(key1), DatumGetUInt32(key2), OBJSUBID_PAIR);
-		else
-			tag = lock_tag(MyDatabaseId, Key{DatumGetInt64(key)});
-		label.form = no_key ? PAIR : BIGINT;
-		label.source = "advisory.key_labels";
-		each(label, tag);
-	});
+	for (int i = 0; i < count; i++)
+	{
+		KeyFact		fact = {labels[i].label, labels[i].note};
+
+		fact.form = decode_tag(labels[i].tag).kind == Kind::pair ? PAIR : BIGINT;
+		fact.source = "advisory.key_labels";
+		each(fact, labels[i].tag);
+	}
 }
 
 /* ---- Keys that follow from facts ---- */
@@ -199,7 +157,6 @@ template <typename Each>
 static void
 each_catalog_key(const KeyFact &fact, const char *database, Each each)
 {
-	auto		always = []() { return true; };
 	auto		each_of_table = [&](const char *schema, const char *table) {
 		constexpr std::string_view ZERO("\0", 1);
 
@@ -216,7 +173,7 @@ each_catalog_key(const KeyFact &fact, const char *database, Each each)
 	{
 		/* The default table counts even if it does not exist yet, because it is created under the lock. */
 		each_of_table(MIGRATE_SCHEMA, MIGRATE_TABLE);
-		each_row(MIGRATE_TABLES, always, [&](HeapTuple row, TupleDesc columns) {
+		each_row(MIGRATE_TABLES, [&](HeapTuple row, TupleDesc columns) {
 			const char *schema = SPI_getvalue(row, columns, 1);
 			const char *table = SPI_getvalue(row, columns, 2);
 
@@ -225,7 +182,7 @@ each_catalog_key(const KeyFact &fact, const char *database, Each each)
 		});
 	}
 	else if (fact.rule == KeyRule::pgmq_queue)
-		each_row(PGMQ_QUEUES, always, [&](HeapTuple row, TupleDesc columns) {
+		each_row(PGMQ_QUEUES, [&](HeapTuple row, TupleDesc columns) {
 			const char *queue = SPI_getvalue(row, columns, 1);
 
 			each(key_of_hash(psprintf("%s%s", fact.text, queue)), queue);

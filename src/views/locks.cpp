@@ -88,6 +88,7 @@ constexpr LockColumn LOCK_COLUMNS[] = {
 	{"high", INT4OID},
 	{"low", INT4OID},
 	{"objsubid", INT4OID},
+	{"lock", TEXTOID},
 };
 
 constexpr int LOCK_COLUMN_COUNT = lengthof(LOCK_COLUMNS);
@@ -95,8 +96,9 @@ constexpr int LOCK_COLUMN_COUNT = lengthof(LOCK_COLUMNS);
 /* Columns that a row may lack, or that take time to fill and that a query may not use. */
 struct WantedColumns
 {
-	bool		key;			/* which key it is: namespace to key2 but for slot, and datid to objsubid */
+	bool		key;			/* which key it is: namespace to key2 but for slot, and datid to lock */
 	bool		name;			/* namespace and name */
+	bool		text;			/* lock: the same in one text */
 	bool		hold;			/* scope, acquired_at, held */
 };
 
@@ -261,6 +263,7 @@ LockRows::fill(Row &row, const LockEntry &entry, const WantedColumns &wanted)
 		row.add_int32(tag.key1);
 		row.add_int32(tag.key2);
 		row.add_int32(tag.objsubid);
+		row.add_text(wanted.text ? names.text_of(entry) : nullptr);
 	}
 }
 
@@ -276,7 +279,7 @@ show_holders(Key key, ReturnSetInfo *result)
 	show_each(entries.count, [&](int i) {
 		Row			row;
 
-		rows.fill(row, entries.entries[i], WantedColumns{false, false, true});
+		rows.fill(row, entries.entries[i], WantedColumns{false, false, false, true});
 		row.put(result);
 	});
 }
@@ -330,7 +333,8 @@ make_plan(PlannerInfo *, RelOptInfo *table, Oid, ForeignPath *, List *target_lis
 	clauses = extract_actual_clauses(clauses, false);
 	pull_varattnos(reinterpret_cast<Node *>(table->reltarget->exprs), table->relid, &columns);
 	pull_varattnos(reinterpret_cast<Node *>(clauses), table->relid, &columns);
-	wanted = list_make2_int(uses_column(columns, "namespace") || uses_column(columns, "name"),
+	wanted = list_make3_int(uses_column(columns, "namespace") || uses_column(columns, "name"),
+							uses_column(columns, "lock"),
 							uses_column(columns, "scope") || uses_column(columns, "acquired_at") ||
 							uses_column(columns, "held"));
 	return make_foreignscan(target_list, clauses, table->relid, nullptr, wanted, nullptr, nullptr, outer_plan);
@@ -371,7 +375,7 @@ lock_scan(ForeignScanState *scan)
 		mark_slot_waits(&entries);
 		find_all_blockers(&entries);
 		scan->fdw_state = new (palloc(sizeof(LockScan)))
-			LockScan{LockRows(entries), WantedColumns{true, linitial_int(wanted) != 0, lsecond_int(wanted) != 0}, 0};
+			LockScan{LockRows(entries), WantedColumns{true, linitial_int(wanted) != 0, lsecond_int(wanted) != 0, lthird_int(wanted) != 0}, 0};
 		MemoryContextSwitchTo(old_context);
 	}
 	return static_cast<LockScan *>(scan->fdw_state);

@@ -7,8 +7,11 @@
 extern "C" {
 #include "common/hashfn.h"
 #include "port/pg_bitutils.h"
+#include "utils/builtins.h"
 }
 
+#include "base/encoding.h"
+#include "base/sqlfunction.h"
 #include "core/namecache.h"
 #include "server/backends.h"
 #include "shmem/waiters.h"
@@ -72,43 +75,92 @@ VisibleNames::known_name(Oid database, Key key)
 	return found != nullptr ? found->name : nullptr;
 }
 
-VisibleName
-VisibleNames::of(const LockEntry &entry)
+/* May a user who may see this session see this name of the lock? */
+bool
+VisibleNames::may_see(const LockEntry &entry, const KnownName &known)
 {
-	DecodedTag	tag = decode_tag(entry.tag);
-	const KnownName *known;
 	PublishedWait wait;
 	Oid			named_by = InvalidOid;
-	VisibleName name = {};
 
-	if (!has_key(tag.kind))
-		return name;
-	known = known_name(tag.database, tag.key);
-	if (known != nullptr)
-		name = VisibleName{known->ns, known->name};
-	else if (tag.database == MyDatabaseId)
-	{
-		/* This session remembers names that found no room in the name table. */
-		const CachedName *own = name_remembered(tag.key);
-
-		if (own != nullptr && own->has_name)
-			name = VisibleName{own->ns(), own->name()};
-	}
-
-	if (sees_all || name.name == nullptr)
-		return name;
-	if (!may_see_role(entry.role))
-		return VisibleName{HIDDEN, HIDDEN};
-	if (known == nullptr || may_see_name(known->roles))
-		return name;
+	if (may_see_name(known.roles))
+		return true;
 	if (const KnownHold *hold = hold_of(entry))
 		named_by = hold->hold.role;
 	else if (!entry.granted && read_wait(entry.proc_number, &wait) && wait.pid == entry.pid &&
 			 same_tag(wait.tag, entry.tag))
 		named_by = wait.role;
-	if (OidIsValid(named_by) && may_see_role(named_by))
-		return name;
-	return VisibleName{HIDDEN, HIDDEN};
+	return OidIsValid(named_by) && may_see_role(named_by);
+}
+
+/* Does a prepared transaction's owner have this name given? */
+static bool
+is_label_of_prepared(const LockEntry &entry, const KnownName &known) noexcept
+{
+	for (Oid role : known.roles)
+	{
+		if (entry.pid == 0 && OidIsValid(role) && role == entry.role)
+			return true;
+	}
+	return false;
+}
+
+VisibleName
+VisibleNames::of(const LockEntry &entry)
+{
+	DecodedTag	tag = decode_tag(entry.tag);
+	const KnownName *known;
+	const CachedName *own = nullptr;
+	bool		sees_session = sees_all || may_see_role(entry.role);
+
+	if (!has_key(tag.kind))
+		return VisibleName{};
+	known = known_name(tag.database, tag.key);
+	if (known != nullptr && !known->counts && !is_label_of_prepared(entry, *known))
+		known = nullptr;
+	if (known != nullptr && sees_session && (sees_all || may_see(entry, *known)))
+		return VisibleName{known->ns, known->name};
+
+	/* What this role called it in this session may have found no room in the name table. */
+	if (tag.database == MyDatabaseId && sees_session)
+		own = name_remembered(tag.key);
+	if (own != nullptr && own->has_name && (own->by_name || entry.pid == MyProcPid))
+		return VisibleName{own->ns(), own->name()};
+	return known != nullptr ? HIDDEN_NAME : VisibleName{};
+}
+
+/* In double quotes, as an identifier is, so that it cannot pass for a name. */
+static char *
+quoted(const char *text)
+{
+	StringInfoData out;
+
+	initStringInfo(&out);
+	appendStringInfoChar(&out, '"');
+	for (; *text != '\0'; text++)
+	{
+		if (*text == '"')
+			appendStringInfoChar(&out, '"');
+		appendStringInfoChar(&out, *text);
+	}
+	appendStringInfoChar(&out, '"');
+	return out.data;
+}
+
+char *
+VisibleNames::text_of(const LockEntry &entry)
+{
+	VisibleName name = of(entry);
+	DecodedTag	tag = decode_tag(entry.tag);
+
+	if (name.ns != nullptr && !name.is_hidden)
+		return psprintf("%s/%s", name.ns, name.name);
+	if (name.name != nullptr && !name.is_hidden)
+		return quoted(name.name);
+	if (has_key(tag.kind))
+		return psprintf(INT64_FORMAT, tag.key.value);
+	if (tag.kind == Kind::pair)
+		return psprintf("%d, %d", tag.key1, tag.key2);
+	return psprintf("%d, %d (objsubid %d)", tag.key1, tag.key2, tag.objsubid);
 }
 
 const KnownHold *
@@ -131,5 +183,17 @@ add_name_columns(Row &row, const DecodedTag &tag, const VisibleName &name)
 	row.add(Int32GetDatum(tag.key1), is_key);
 	row.add(Int32GetDatum(tag.key2), is_key);
 }
+
+/* _printable(text): what is not printable is replaced. */
+static Datum
+printable(FunctionCallInfo fcinfo)
+{
+	char	   *copy = text_to_cstring(PG_GETARG_TEXT_PP(0));
+
+	make_printable(copy);
+	PG_RETURN_TEXT_P(cstring_to_text(copy));
+}
+
+ADVISORY_SQL_FUNCTION(advisory_printable, printable);
 
 }								/* namespace advisory */

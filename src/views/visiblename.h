@@ -4,7 +4,7 @@
  *
  * Members of pg_read_all_stats see every name.  Others see a name where they may see the
  * session that holds or awaits the lock, and also the role that named it: in that session, or
- * somewhere else.
+ * somewhere else.  What they called a lock in this session themselves they see in any case.
  */
 #pragma once
 
@@ -28,7 +28,10 @@ struct VisibleName
 {
 	const char *ns;
 	const char *name;
+	bool		is_hidden;
 };
+
+constexpr VisibleName HIDDEN_NAME = {HIDDEN, HIDDEN, true};
 
 /* Looks up locks.  In the current memory context, which must outlive it.  All functions may ereport. */
 class VisibleNames
@@ -39,11 +42,18 @@ public:
 	/* The name of the lock that an entry holds or waits for; palloc'd. */
 	VisibleName of(const LockEntry &entry);
 
+	/*
+	 * The lock of an entry in one text, palloc'd: billing/invoice:42; a label, or what its key is
+	 * known for, in double quotes, so that it cannot pass for a name; else its key or keys.
+	 */
+	char	   *text_of(const LockEntry &entry);
+
 	/* What the holder says of an entry that is granted; null if nothing.  Good until the next call. */
 	const KnownHold *hold_of(const LockEntry &entry);
 
 private:
 	const KnownName *known_name(Oid database, Key key);
+	bool		may_see(const LockEntry &entry, const KnownName &known);
 
 	MemoryContext context;
 	bool		sees_all;

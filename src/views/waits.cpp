@@ -29,7 +29,7 @@ extern "C" {
 #include "utils/timestamp.h"
 }
 
-#include "base/lockname.h"
+#include "base/encoding.h"
 #include "base/sqlfunction.h"
 #include "base/srf.h"
 #include "server/backends.h"
@@ -186,7 +186,6 @@ public:
 		return lines;
 	}
 
-private:
 private:
 	void		list_waits()
 	{
@@ -389,32 +388,17 @@ struct Owner
 
 }								/* anonymous namespace */
 
-/* billing/invoice:42; the label; the key as a number where the name was never seen; or the pair. */
 static void
-append_advisory(StringInfo out, const LockEntry &entry, const VisibleName &shown)
+append_advisory(StringInfo out, const LockEntry &entry, VisibleNames *names)
 {
-	DecodedTag	tag = decode_tag(entry.tag);
-	LockName	name = {tag.key};
+	Oid			database = entry.tag.locktag_field1;
 
-	if (shown.ns != nullptr)
-		name.ns = shown.ns;
-	if (shown.name != nullptr)
+	appendStringInfoString(out, names->text_of(entry));
+	if (database != MyDatabaseId)
 	{
-		name.name = shown.name;
-		appendStringInfoString(out, name.name == HIDDEN ? HIDDEN : display_name(name));
-	}
-	else if (tag.kind == Kind::pair)
-		appendStringInfo(out, "%d, %d", tag.key1, tag.key2);
-	else if (tag.kind == Kind::foreign)
-		appendStringInfo(out, "%d, %d (objsubid %d)", tag.key1, tag.key2, tag.objsubid);
-	else
-		appendStringInfo(out, INT64_FORMAT, tag.key.value);
+		char	   *shown = database_name(database);
 
-	if (tag.database != MyDatabaseId)
-	{
-		char	   *database = database_name(tag.database);
-
-		appendStringInfoString(out, database != nullptr ? psprintf(" in database \"%s\"", database)
+		appendStringInfoString(out, shown != nullptr ? psprintf(" in database \"%s\"", shown)
 							   : " in a dropped database");
 	}
 }
@@ -533,7 +517,7 @@ public:
 		else if (is_of_semaphore(lock.tag))
 			appendStringInfoString(&out, "a slot of ");
 		if (is_advisory(lock))
-			append_advisory(&out, lock, names.of(lock));
+			append_advisory(&out, lock, &names);
 		else
 			append_other(&out, lock.tag);
 		appendStringInfo(&out, " %s", lockmode_name(lock.lockmode));
@@ -548,12 +532,8 @@ public:
 		if (line.seen_above)
 			appendStringInfoString(&out, " (see above)");
 
-		/* What is called a name may have anything in it, but must not look like another line. */
-		for (int i = 0; i < out.len; i++)
-		{
-			if (static_cast<unsigned char>(out.data[i]) < ' ' || out.data[i] == '\x7f')
-				out.data[i] = '?';
-		}
+		/* A name may have anything in it, but must not look like another line. */
+		make_printable(out.data);
 		row.add_text(out.data);
 		row.put(result);
 	}

@@ -94,14 +94,14 @@ SELECT is_empty('SELECT name FROM functions WHERE prokind NOT IN (''f'', ''p'')'
 
 ---- How the planner may treat them
 
-SELECT is_empty('SELECT oid::regprocedure FROM functions WHERE proisstrict', 'no function is strict: a null is an error');
+SELECT is_empty('SELECT oid::regprocedure FROM functions WHERE proisstrict AND name <> ''_printable''', 'no function is strict: a null is an error');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name = 'key' AND NOT (provolatile = 'i' AND proparallel = 's') $$,
                 'key() is immutable and parallel safe');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name = '_known_as' AND NOT (provolatile = 's' AND procost = 1) $$,
-                '_known_as() is stable, and cheap');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_known_as') AND NOT (provolatile = 'v' AND proparallel = 'u') $$,
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name IN ('_known_as', '_printable') AND NOT (provolatile = 's' AND procost = 1) $$,
+                '_known_as() and _printable() are stable, and cheap');
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_known_as', '_printable') AND NOT (provolatile = 'v' AND proparallel = 'u') $$,
                 'everything else is volatile and parallel unsafe');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_known_as', '_locks_handler', 'stats_reset', '_pressure', 'can_fit') AND prokind = 'f' AND procost <> 1000 $$,
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_known_as', '_printable', '_locks_handler', 'stats_reset', '_pressure', 'can_fit') AND prokind = 'f' AND procost <> 1000 $$,
                 'whatever touches locks costs 1000, so that the planner filters first');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE proleakproof $$, 'nothing claims to be leakproof');
 
@@ -171,7 +171,8 @@ SELECT is(pg_temp.columns_of('advisory.settings'),
 SELECT results_eq('SELECT name, default_setting, context FROM advisory.settings ORDER BY name COLLATE "C"',
                   $$ VALUES ('advisory_ext.leak_after', '600', 'user'), ('advisory_ext.log_hold', '-1', 'superuser'), ('advisory_ext.log_wait', '-1', 'superuser'),
                             ('advisory_ext.max_names', '10000', 'sighup'), ('advisory_ext.pool_limit', '90', 'superuser'),
-                            ('advisory_ext.pressure_critical', '75', 'superuser'), ('advisory_ext.pressure_warning', '50', 'superuser'), ('advisory_ext.session_locks', 'on', 'user'), ('advisory_ext.track', 'all', 'superuser') $$,
+                            ('advisory_ext.pressure_critical', '75', 'superuser'), ('advisory_ext.pressure_warning', '50', 'superuser'), ('advisory_ext.session_locks', 'on', 'user'), ('advisory_ext.track', 'all', 'superuser'),
+                            ('advisory_ext.warn_no_transaction', 'on', 'user') $$,
                   'the settings and their defaults, and who may set them');
 
 ---- Everything is explained

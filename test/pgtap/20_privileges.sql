@@ -53,10 +53,8 @@ SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'SELECT count(*) > 0 FROM ad
 ---- Labels: for everybody to read, for the installer to write
 
 SELECT table_privs_are('advisory', 'key_labels', 'advisory_tap_nobody', ARRAY['SELECT'], 'labels can be read, and no more');
-SELECT results_eq($$ SELECT privilege_type, is_grantable FROM pg_class, aclexplode(relacl)
-                     WHERE oid = 'advisory.key_labels'::regclass AND grantee = (SELECT extowner FROM pg_extension WHERE extname = 'advisory_ext')
-                       AND privilege_type IN ('SELECT', 'INSERT', 'UPDATE', 'DELETE') ORDER BY 1 $$,
-                  $$ VALUES ('DELETE', true), ('INSERT', true), ('SELECT', true), ('UPDATE', true) $$, 'the role that installed it can write them, and grant that');
+SELECT is((SELECT relowner FROM pg_class WHERE oid = 'advisory.key_labels'::regclass), (SELECT extowner FROM pg_extension WHERE extname = 'advisory_ext'),
+          'they belong to the role that owns the extension');
 INSERT INTO advisory.key_labels (key, label) VALUES (42, 'a label');
 SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'SELECT pg_advisory_xact_lock(42)'), '', 'a lock is taken');
 SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'SELECT known_as FROM advisory.locks WHERE key = 42 AND pid = pg_backend_pid()'), '{"a label"}', 'and known');
@@ -79,8 +77,8 @@ SELECT is(advisory.try_lock('ns', 'of a superuser'), true, 'a lock is taken by a
 SELECT is(pg_temp.outcome_as('advisory_tap_nobody', $$ SELECT string_agg(DISTINCT namespace || '/' || name, ' ') FROM advisory.locks
               WHERE pid = pg_backend_pid() AND key IN (advisory.key('ns', 'name'), advisory.key('ns', 'of a superuser')) $$),
           '<insufficient privilege>/<insufficient privilege>', 'locks hides the names of a session that one may not see');
-SELECT is(pg_temp.outcome_as('advisory_tap_nobody', $$ SELECT string_agg(DISTINCT lock, ' ') FROM advisory.activity WHERE pid = pg_backend_pid() AND lock !~ '^[0-9]+$' $$),
-          '<insufficient privilege>', 'so does activity');
+SELECT is(pg_temp.outcome_as('advisory_tap_nobody', $$ SELECT bool_and(lock ~ '^-?[0-9]+(, -?[0-9]+)?$') FROM advisory.activity WHERE pid = pg_backend_pid() $$),
+          'true', 'so does activity, which shows the keys instead');
 SELECT is(pg_temp.outcome_as('advisory_tap_nobody', $$ SELECT string_agg(namespace || '/' || name, ' ' ORDER BY name) FROM advisory.stats WHERE name LIKE 'name' OR name LIKE 'of %' $$),
           'ns/name', 'stats shows one''s own names only');
 SELECT is(pg_temp.outcome_as('advisory_tap_reader', $$ SELECT string_agg(namespace || '/' || name, ' ' ORDER BY name) FROM advisory.stats WHERE name LIKE 'name' OR name LIKE 'of %' $$),

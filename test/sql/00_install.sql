@@ -38,7 +38,9 @@ CREATE DATABASE regress_advisory_owned OWNER regress_advisory_owner TEMPLATE tem
 SET ROLE regress_advisory_owner;
 CREATE EXTENSION advisory_ext;
 SELECT extowner::regrole FROM pg_extension WHERE extname = 'advisory_ext';
+BEGIN;
 SELECT advisory.try_xact_lock('billing', 'invoice:42');
+COMMIT;
 SELECT count(*) FROM advisory.locks;
 DROP EXTENSION advisory_ext;
 -- It takes everything along, the schema too.

@@ -2,6 +2,7 @@
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS advisory_ext;
 RESET client_min_messages;
+SET advisory_ext.warn_no_transaction = off;
 
 CREATE VIEW pg_temp.mine AS
     SELECT name, scope, advisory.hold_count('ns', name) FROM advisory.locks WHERE pid = pg_backend_pid();

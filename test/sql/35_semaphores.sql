@@ -3,6 +3,7 @@
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS advisory_ext;
 RESET client_min_messages;
+SET advisory_ext.warn_no_transaction = off;
 
 -- Keys and pids differ from run to run, or say nothing.
 CREATE VIEW pg_temp.mine AS

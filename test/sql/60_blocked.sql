@@ -4,6 +4,7 @@
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS advisory_ext;
 RESET client_min_messages;
+SET advisory_ext.warn_no_transaction = off;
 
 CREATE ROLE regress_advisory_role;
 CREATE TABLE items (id int);

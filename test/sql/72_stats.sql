@@ -2,6 +2,7 @@
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS advisory_ext;
 RESET client_min_messages;
+SET advisory_ext.warn_no_transaction = off;
 SELECT advisory.key('load the library');
 CREATE VIEW pg_temp.counts AS
     SELECT namespace, name, acquired, contended, failed, timeouts, skipped, wait_total, wait_max FROM advisory.stats

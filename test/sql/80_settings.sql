@@ -73,7 +73,9 @@ SELECT advisory.lock('ns', 'name');
 SELECT advisory.try_lock_all('ns', ARRAY['a', 'b']);
 SELECT advisory.try_lock_any('ns', ARRAY['c']);
 CALL advisory.await_lock('ns', 'd');
+BEGIN;
 SELECT advisory.xact_lock('ns', 'no warning');
+COMMIT;
 SELECT advisory.unlock_all('ns');
 -- The class of a warning that a program can tell apart.
 \set VERBOSITY sqlstate

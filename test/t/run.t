@@ -233,6 +233,96 @@ SKIP: {
     }
 }
 
+# An error points into the command, as one in EXECUTE does, also behind other statements and characters of several bytes.
+sub points_at {
+    my ($command, $state, $rest, $what) = @_;
+    my $result = $one->query(run_sql($command));
+    my ($query, $position, $outside) = map { $one->dbh->pg_error_field("$_") } qw(internal_query internal_position statement_position);
+    is($result->{state}, $state, "$what: $state");
+    is(substr($query // '', ($position // 1) - 1), $rest, "$what: points at it in the command");
+    is($outside, undef, "$what: and not into the CALL");
+    is_free($what);
+    return;
+}
+points_at('SELEC 1', '42601', 'SELEC 1', 'a syntax error');
+points_at("SELECT 'größe ☃';\n -- ;\n SELEC 2; SELECT 3", '42601', 'SELEC 2; SELECT 3', 'one in a later statement');
+points_at('SELECT 1; SELECT (2', '42601', '', 'one at the end');
+points_at('SELECT 1; SELECT (2; SELECT 3', '42601', '; SELECT 3', 'one at a semicolon');
+points_at(q{SELECT 1; SELECT 'open; SELECT 2}, '42601', q{'open; SELECT 2}, 'a literal without an end');
+points_at(q{SELECT 'größe ☃'; SELECT 'größe', nothing}, '42703', 'nothing', 'a column that is not there');
+$result = $one->query(q{DO $d$ DECLARE ran boolean; BEGIN CALL advisory.run('jobs', 'nightly', 'SELECT 1; SELEC 2', ran => ran); END $d$});
+is($one->dbh->pg_error_field('internal_query') . '|' . $one->dbh->pg_error_field('internal_position'), 'SELECT 1; SELEC 2|11', 'from PL/pgSQL the same');
+
+# A statement ends where PostgreSQL says so.
+$look->run('CREATE TABLE said (i int GENERATED ALWAYS AS IDENTITY, what text)');
+$one->run(run_sql(<<'SQL'));
+ ; INSERT INTO said (what) VALUES ('a;b') -- one; two
+    , ($_$c;d$_$) /* three; /* four; */ */; ;
+INSERT INTO said (what) SELECT 'e' AS ";";
+CREATE FUNCTION says() RETURNS text BEGIN ATOMIC SELECT CASE WHEN true THEN 'f' END; SELECT CASE WHEN true THEN 'g' END; END;
+INSERT INTO said (what) VALUES (says());
+CREATE RULE says AS ON DELETE TO said DO ALSO (INSERT INTO said (what) VALUES ('h'); INSERT INTO said (what) VALUES ('i'));
+DELETE FROM said WHERE what = 'e'; -- the end
+SQL
+is($look->value(q{SELECT string_agg(what, ',' ORDER BY i) FROM said}), 'a;b,c;d,g,h,i', 'semicolons inside statements, and between them');
+
+# Each statement is parsed under the settings in force when it runs. (19 has no other standard_conforming_strings.)
+my @settings = ([q{SET LOCAL backslash_quote = off}, q{SET LOCAL backslash_quote = on; INSERT INTO said (what) VALUES (E'it\'s')}]);
+push @settings, [q{SET LOCAL escape_string_warning = off}, q{SET LOCAL standard_conforming_strings = off; INSERT INTO said (what) VALUES ('it\'s')}]
+    if $one->value(q{SELECT current_setting('server_version_num')::int < 190000});
+for my $setting (@settings) {
+    my ($before, $command) = @$setting;
+    $look->run('TRUNCATE said');
+    $one->run('BEGIN')->run($before);
+    is($one->query(run_sql($command))->{message}, undef, "no error: $command");
+    $one->run('COMMIT');
+    is($look->value('SELECT what FROM said'), q{it's}, 'parsed under the new setting');
+}
+
+# A procedure that commits, where it cannot: the hint says where it can.
+my %no_commit = ('in a transaction block' => sub { $one->run('BEGIN'); my $end = $one->query(run_sql($_[0])); $one->run('ROLLBACK'); return $end },
+    'together with other statements' => sub { return $one->query('SELECT 1; ' . run_sql($_[0])) });
+for my $where (sort keys %no_commit) {
+    for my $command ('CALL in_steps()', 'SELECT 1; DO $x$ BEGIN COMMIT; END $x$ ') {
+        my $end = $no_commit{$where}->($command);
+        is($end->{state}, '2D000', "$where: $command cannot commit");
+        like($end->{hint}, qr/autocommit turned on/, 'and what to do');
+    }
+}
+is_free('after a commit that was not possible');
+$one->run('CREATE PROCEDURE in_a_subtransaction() LANGUAGE plpgsql AS $$ BEGIN BEGIN COMMIT; EXCEPTION WHEN division_by_zero THEN END; END $$');
+$result = $one->query(run_sql('CALL in_a_subtransaction()'));
+is("$result->{state}|" . ($result->{hint} // ''), '2D000|', 'no such hint where it is no help');
+
+# Commands that release the lock: the warning is about what is gone. The first column is what the session does before.
+sub warnings_of { my ($command, $more) = @_; return join '', @{ $one->query(run_sql($command, $more))->{warnings} } }
+my $UNLOCK = q{SELECT advisory.unlock('jobs', 'nightly')};
+my $LOCK = q{SELECT advisory.lock('jobs', 'nightly')};
+my $GONE = qr{^WARNING:  advisory lock "jobs/nightly" was released by the command that ran under it\nDETAIL:  Something else may have run at the same time\.\n?$};
+like(warnings_of($UNLOCK), $GONE, 'the lock is released: a warning');
+$one->run($LOCK);
+like(warnings_of('SELECT pg_advisory_unlock_all()'), $GONE, 'the lock and an earlier hold are released: the same');
+is($one->value(q{SELECT advisory.hold_count('jobs', 'nightly')}), 0, 'and nothing is left');
+$one->run($LOCK);
+like(warnings_of($UNLOCK), qr{^WARNING:  the command released advisory lock "jobs/nightly", which this session held before\nDETAIL:  Session-level holds of this session: 1 before, 0 now\.\n?$},
+    'an earlier hold is released: the warning says that');
+is($one->value(q{SELECT advisory.hold_count('jobs', 'nightly')}), 0, 'and it is gone');
+$one->run($LOCK)->run($LOCK)->run($LOCK);
+like(warnings_of("$UNLOCK; $UNLOCK"), qr{holds of this session: 3 before, 1 now}, 'two of three');
+is($one->value(q{SELECT advisory.hold_count('jobs', 'nightly')}), 1, 'as it says');
+is(warnings_of("$LOCK; $UNLOCK"), '', 'no warning if it takes what it releases');
+is(warnings_of("$UNLOCK; $LOCK"), '', 'in either order, since the session had it before');
+is(warnings_of($LOCK), '', 'or takes one more');
+is($one->value($UNLOCK) . $one->value($UNLOCK), '11', 'which the session has then');
+$one->run('BEGIN')->run(q{SELECT advisory.xact_lock('jobs', 'nightly')});
+like(warnings_of($UNLOCK), qr{^WARNING:  advisory lock "jobs/nightly" was released by the command that ran under it\nDETAIL:  The transaction still holds it\.\n?$},
+    'the transaction had it before: nothing else can have run');
+$one->run('COMMIT');
+$one->run(q{SELECT advisory.acquire('jobs', 'nightly', 3)});
+like(warnings_of(q{SELECT advisory.release('jobs', 'nightly')}, ', slots => 3'), qr{^WARNING:  slot 2 of semaphore "jobs/nightly" was released}, 'a slot is released, not the one from before');
+is($one->value(q{SELECT advisory.release('jobs', 'nightly', 1)}), 1, 'which the session still has');
+is_free('commands that release');
+
 # Other ways.
 $one->run('SET advisory_ext.session_locks = off');
 is($one->query(run_sql('SELECT 1'))->{value}, 1, 'session_locks does not concern it');

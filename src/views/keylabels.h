@@ -1,0 +1,27 @@
+/*
+ * views/keylabels.h
+ *		Reading the labels that users give to keys: the table advisory.key_labels.
+ */
+#pragma once
+
+extern "C" {
+#include "storage/lock.h"
+}
+
+namespace advisory
+{
+
+struct KeyLabel
+{
+	LOCKTAG		tag;			/* a lock of this database */
+	const char *label;
+	const char *note;			/* or null */
+};
+
+/*
+ * The labels in the order of their keys, palloc'd.  There are none if this user may not read them,
+ * if somebody has locked their table, or if it does not have the columns that it was made with.
+ */
+const KeyLabel *read_key_labels(int *count);
+
+}								/* namespace advisory */

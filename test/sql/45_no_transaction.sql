@@ -1,0 +1,206 @@
+-- The WARNING about a SELECT of nothing but transaction-level functions outside a transaction block.
+
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS advisory_ext;
+RESET client_min_messages;
+
+---- Warns: a bare call of each function, and names the session-level one
+
+SELECT advisory.xact_lock('n', 'a');
+SELECT advisory.xact_lock('n', 1::bigint, '5s') AS locked;
+SELECT advisory.xact_lock('n', '00000000-0000-0000-0000-000000000001'::uuid);
+SELECT advisory.xact_lock_shared('n', 'a');
+SELECT advisory.try_xact_lock('n', 'a');
+SELECT advisory.try_xact_lock_shared('n', 'a');
+SELECT advisory.xact_lock_key(1);
+SELECT advisory.xact_lock_shared_key(1);
+SELECT advisory.try_xact_lock_key(1, '1s', 'label');
+SELECT advisory.try_xact_lock_shared_key(1);
+SELECT advisory.xact_lock_all('n', ARRAY['a', 'b']);
+SELECT advisory.try_xact_lock_all('n', '{a,b}');
+SELECT advisory.xact_acquire('n', 's', 2);
+SELECT advisory.try_xact_acquire('n', 's', 2);
+SELECT advisory.try_xact_lock_any('n', ARRAY['a', 'b', 'c'], 2);
+
+-- What holds nothing is not held.
+SELECT advisory.holds('n', 'a');
+
+-- The SQLSTATE is that of SET LOCAL outside a transaction block.
+\set VERBOSITY sqlstate
+SELECT advisory.xact_lock('n', 'a');
+SET LOCAL work_mem = '1MB';
+\set VERBOSITY default
+
+-- Once for a statement, however many calls it has.
+SELECT advisory.xact_lock('n', 'a'), advisory.xact_lock('n', 'b'), advisory.try_xact_acquire('n', 's', 1);
+SELECT advisory.try_xact_lock_any('n', ARRAY['a', 'b']), advisory.try_xact_lock_any('n', ARRAY[1, 2]::bigint[]);
+
+-- Whatever their arguments compute by the server's own functions, and whatever the search path is.
+SELECT advisory.xact_lock('n', lower('A') || random()::text) AS locked;
+SELECT advisory.xact_lock_key(advisory.key('n', 'a'));
+SET search_path = advisory;
+SELECT xact_lock('n', 'a') AS "with no schema";
+RESET search_path;
+
+-- Each time that a prepared statement is executed.
+PREPARE bare(text) AS SELECT advisory.try_xact_lock('n', $1);
+EXECUTE bare('a');
+EXECUTE bare('b');
+SET plan_cache_mode = force_generic_plan;
+EXECUTE bare('c');
+RESET plan_cache_mode;
+
+-- A wrong argument is that error only.
+SELECT advisory.xact_lock('n', 'a', '-1s');
+
+-- Where session-level locks are off, they are not recommended.
+SET advisory_ext.session_locks = off;
+SELECT advisory.xact_lock('n', 'a');
+RESET advisory_ext.session_locks;
+
+---- Does not warn: in a transaction block
+
+BEGIN;
+SELECT advisory.xact_lock('n', 'in a block');
+SAVEPOINT s;
+SELECT advisory.xact_lock('n', 'in a block');
+EXECUTE bare('a');
+SELECT advisory.holds('n', 'in a block');
+COMMIT;
+-- Statements that are sent together are one transaction, as is what follows a BEGIN among them.
+SELECT advisory.xact_lock('n', 'first') \; SELECT advisory.holds('n', 'first');
+SELECT 1 AS one \; SELECT advisory.xact_lock('n', 'last');
+BEGIN \; SELECT advisory.xact_lock('n', 'b') \; COMMIT;
+\set AUTOCOMMIT off
+SELECT advisory.xact_lock('n', 'without autocommit');
+COMMIT;
+\set AUTOCOMMIT on
+
+---- Does not warn: other statements, which may do something under the lock
+
+CREATE TABLE regress_t (i int);
+INSERT INTO regress_t VALUES (1);
+SELECT advisory.xact_lock('n', 'a'), 1 AS one;
+SELECT advisory.xact_lock('n', 'a'), count(*) FROM regress_t;
+SELECT advisory.xact_lock('n', 'a'), (SELECT i FROM regress_t) AS i;
+SELECT advisory.xact_lock('n', (SELECT i::text FROM regress_t)) AS locked;
+SELECT advisory.xact_lock('n', 'a'), advisory.lock('n', 'a'), advisory.unlock('n', 'a');
+SELECT advisory.lock('n', 'a'), advisory.xact_lock('n', 'a'), advisory.unlock('n', 'a');
+SELECT advisory.xact_lock('n', 'a') IS TRUE AS locked;
+SELECT NOT advisory.xact_lock('n', 'a') AS failed;
+SELECT advisory.xact_lock('n', 'a')::text AS locked;
+SELECT CASE WHEN advisory.xact_lock('n', 'a') THEN 'locked' END AS locked;
+SELECT coalesce(advisory.try_xact_lock('n', 'a'), false) AS locked;
+SELECT advisory.xact_lock('n', 'a') FROM regress_t;
+SELECT advisory.xact_lock('n', 'a') FROM (SELECT 1) AS s;
+SELECT advisory.xact_lock('n', 'a') FROM (VALUES (1)) AS v;
+SELECT advisory.xact_lock('n', 'a') FROM generate_series(1, 1);
+SELECT * FROM (SELECT advisory.xact_lock('n', 'a')) AS s;
+SELECT * FROM advisory.xact_lock('n', 'a');
+SELECT * FROM advisory.try_xact_lock_any('n', ARRAY['a']);
+SELECT advisory.xact_lock('n', 'a') WHERE pg_backend_pid() > 0;
+SELECT 1 AS one WHERE advisory.xact_lock('n', 'a');
+SELECT i FROM regress_t WHERE advisory.xact_lock('n', i);
+SELECT advisory.xact_lock('n', 'a') ORDER BY 1;
+SELECT advisory.xact_lock('n', 'a') LIMIT 1;
+SELECT DISTINCT advisory.xact_lock('n', 'a');
+SELECT advisory.try_xact_lock_any('n', ARRAY['a']), 1 AS one;
+SELECT advisory.try_xact_lock_any('n', ARRAY['a']) || '' AS locked;
+VALUES (advisory.xact_lock('n', 'a'));
+VALUES (advisory.xact_lock('n', 'a')), (advisory.xact_lock('n', 'b'));
+SELECT advisory.xact_lock('n', 'a') UNION ALL SELECT advisory.xact_lock('n', 'b');
+WITH c AS (SELECT advisory.xact_lock('n', 'a')) SELECT * FROM c;
+WITH c AS NOT MATERIALIZED (SELECT advisory.xact_lock('n', 'a')) SELECT * FROM c;
+WITH c AS (SELECT advisory.xact_lock('n', 'a') AS locked) UPDATE regress_t SET i = 2 FROM c WHERE locked RETURNING i;
+WITH c AS (INSERT INTO regress_t VALUES (3)) SELECT advisory.xact_lock('n', 'a');
+CREATE VIEW regress_v AS SELECT advisory.xact_lock('n', 'a');
+SELECT * FROM regress_v;
+INSERT INTO regress_t SELECT 4 WHERE advisory.xact_lock('n', 'a');
+SELECT advisory.xact_lock('n', 'a') INTO regress_into;
+CREATE TABLE regress_as AS SELECT advisory.xact_lock('n', 'a');
+CREATE TABLE regress_execute AS EXECUTE bare('a');
+COPY (SELECT advisory.xact_lock('n', 'a')) TO STDOUT;
+EXPLAIN ANALYZE SELECT advisory.xact_lock('n', 'a') \g /dev/null
+EXPLAIN ANALYZE EXECUTE bare('a') \g /dev/null
+DECLARE c CURSOR WITH HOLD FOR SELECT advisory.xact_lock('n', 'a');
+FETCH c;
+CLOSE c;
+
+---- Does not warn: in functions
+
+CREATE SCHEMA regress_app;
+CREATE FUNCTION regress_app.plan(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$ BEGIN RETURN QUERY EXECUTE 'EXPLAIN VERBOSE ' || query; END $$;
+-- The planner inlines this one, so that the plan is that of a bare call.
+CREATE FUNCTION regress_app.xact_lock(text, text) RETURNS boolean LANGUAGE sql AS 'SELECT advisory.xact_lock($1, $2)';
+SELECT regress_app.xact_lock('n', 'a');
+SELECT count(*) FROM regress_app.plan($$SELECT regress_app.xact_lock('n', 'a')$$) AS plan WHERE plan ~ 'Output: advisory\.xact_lock';
+SET search_path = regress_app;
+SELECT xact_lock('n', 'a');
+RESET search_path;
+PREPARE inlined AS SELECT regress_app.xact_lock('n', 'a');
+EXECUTE inlined;
+CREATE FUNCTION regress_app.atomic() RETURNS boolean LANGUAGE sql BEGIN ATOMIC SELECT advisory.xact_lock('n', 'a'); END;
+SELECT regress_app.atomic();
+CREATE FUNCTION regress_app.not_inlined() RETURNS boolean LANGUAGE sql AS 'SELECT advisory.xact_lock($$n$$, $$a$$); SELECT true';
+SELECT regress_app.not_inlined();
+CREATE FUNCTION regress_app.in_plpgsql() RETURNS text LANGUAGE plpgsql AS $f$
+DECLARE
+    locked boolean;
+    cursor CURSOR FOR SELECT advisory.xact_lock('n', 'a');
+BEGIN
+    PERFORM advisory.xact_lock('n', 'a');
+    locked := advisory.xact_lock('n', 'a');
+    SELECT advisory.xact_lock('n', 'a') INTO locked;
+    EXECUTE 'SELECT advisory.xact_lock($1, $2)' INTO locked USING 'n', 'a';
+    EXECUTE 'EXECUTE bare($$a$$)';
+    FOR locked IN SELECT advisory.xact_lock('n', 'a') LOOP END LOOP;
+    OPEN cursor;
+    FETCH cursor INTO locked;
+    BEGIN
+        PERFORM advisory.xact_lock('n', 'a');
+    EXCEPTION WHEN OTHERS THEN
+    END;
+    RETURN 'a';
+END $f$;
+SELECT regress_app.in_plpgsql();
+-- A function of one's own is other work, also as an argument.
+SELECT advisory.xact_lock('n', regress_app.in_plpgsql());
+PREPARE calls AS SELECT regress_app.in_plpgsql();
+EXECUTE calls;
+PREPARE bare_a AS SELECT advisory.xact_lock('n', 'a');
+DO $$ BEGIN PERFORM advisory.xact_lock('n', 'a'); PERFORM regress_app.in_plpgsql(); EXECUTE 'EXECUTE bare_a'; END $$;
+CREATE PROCEDURE regress_app.procedure() LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM advisory.xact_lock('n', 'a');
+    COMMIT;
+    PERFORM advisory.xact_lock('n', 'a');
+END $$;
+CALL regress_app.procedure();
+CREATE PROCEDURE regress_app.sql_procedure() LANGUAGE sql AS 'SELECT advisory.xact_lock($$n$$, $$a$$)';
+CALL regress_app.sql_procedure();
+CALL advisory.run('n', 'job', 'SELECT advisory.xact_lock($$n$$, $$a$$)');
+CREATE FUNCTION regress_app.trigger() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM advisory.xact_lock('n', 'a'); RETURN NEW; END $$;
+CREATE TRIGGER regress_trigger BEFORE INSERT ON regress_t FOR EACH ROW EXECUTE FUNCTION regress_app.trigger();
+INSERT INTO regress_t VALUES (5);
+
+---- Does not warn: session-level functions, and where it is off
+
+SELECT advisory.lock('n', 'a'), advisory.unlock('n', 'a');
+SET advisory_ext.warn_no_transaction = off;
+SELECT advisory.xact_lock('n', 'a');
+EXECUTE bare('a');
+RESET advisory_ext.warn_no_transaction;
+-- Everybody can turn it off.
+CREATE ROLE regress_advisory_role;
+SET ROLE regress_advisory_role;
+SELECT advisory.xact_lock('n', 'a');
+SET advisory_ext.warn_no_transaction = off;
+SELECT advisory.xact_lock('n', 'a');
+RESET ROLE;
+DROP ROLE regress_advisory_role;
+
+DEALLOCATE ALL;
+SET client_min_messages = warning;
+DROP SCHEMA regress_app CASCADE;
+DROP TABLE regress_t, regress_into, regress_as, regress_execute;
+DROP VIEW regress_v;

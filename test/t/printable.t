@@ -1,0 +1,98 @@
+#!/usr/bin/env perl
+# Text that others read cannot forge lines: control characters, line separators and what changes the direction of text are replaced in
+# errors, with DETAIL, HINT and CONTEXT, in warnings and notices, and in the server's log. (activity.t has it for activity and wait_tree().)
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use AdvisoryTest;
+use Test::More;
+
+create_database();
+my $admin = session(application => 'admin');
+my $odd_role = "advisory\nHINT:  all is well $$";
+$admin->run(qq(CREATE ROLE "$odd_role" LOGIN SUPERUSER));
+my ($holder, $caller) = (session(role => $odd_role, application => 'holder'), session(application => 'caller'));
+
+# Namespace, name and identifier: a line feed, an escape sequence, C1's next line, a line separator and an override.
+my ($NS, $NAME) = ("E'n\\ns'", "E'a\\x1b[31m\\u0085\\u2028\\u202Eb'");
+my $SHOWN = 'n?s/a?[31m???b';
+my $GID   = "E'g\\nid\\u2028\\u202E$$'";
+my $UNPRINTABLE = qr/[\x00-\x09\x0b-\x1f\x7f-\x9f\x{61c}\x{200e}\x{200f}\x{2028}-\x{202e}\x{2066}-\x{2069}]/;
+
+# A text of the server is as expected, with not more than so many lines, none of which has anything unprintable.
+sub shows {
+    my ($text, $expected, $what, $lines) = @_;
+    $text //= '';
+    $text =~ s/\n\z//;
+    like($text, $expected, $what);
+    unlike($text, $UNPRINTABLE, '… with nothing that is not printable');
+    is(scalar(split /\n/, $text), $lines // 1, '… in as many lines as there are to be');
+    return;
+}
+
+$holder->run("SELECT advisory.lock($NS, $NAME)");
+{
+    my $error = $caller->query("SELECT advisory.lock($NS, $NAME, '0')");
+    is($error->{state}, '55P03', 'a lock that is taken');
+    my @text = split /^(?=(?:DETAIL|HINT|CONTEXT): )/m, $error->{message};
+    shows($text[0], qr/"\Q$SHOWN\E" without waiting/, 'the message has its name');
+    shows($error->{detail}, qr/of role "advisory\?HINT:  all is well $$"/, 'the detail has the role');
+    my $key = $admin->value("SELECT advisory.key($NS, $NAME)");
+    shows($error->{hint}, qr/holders_key\($key\).*terminate_holder_key\($key, /, 'the hint does without the name');
+    is($admin->value("SELECT count(*) FROM advisory.holders_key($key)"), 1, 'and works');
+    my $skipped = $caller->query("CALL advisory.run($NS, $NAME, 'SELECT 1')");
+    like(join("\n", @{ $skipped->{warnings} }), qr/advisory lock "\Q$SHOWN\E" is taken/, 'the notice of run()');
+    unlike(join("\n", @{ $skipped->{warnings} }), $UNPRINTABLE, '… is printable');
+    my $warning = $caller->query("SELECT advisory.unlock($NS, $NAME)");
+    shows((split /^(?=(?:DETAIL|HINT):)/m, $warning->{warnings}[0])[0], qr/ExclusiveLock on "\Q$SHOWN\E"/, 'the warning of unlock()');
+    $warning = $caller->query("SELECT advisory.try_lock_key($key, '0', E'c\\nd')");
+    shows((split /^(?=(?:DETAIL|HINT):)/m, $warning->{warnings}[0])[0], qr/"c\?d" also has another name/, 'the warning of a label');
+    unlike($warning->{warnings}[0], $UNPRINTABLE, '… and what it says of the other name');
+    my $cancelled = $caller->query("SET statement_timeout = '20ms'");
+    $cancelled = $caller->query("SELECT advisory.lock($NS, $NAME)");
+    shows($cancelled->{context}, qr/waiting for advisory lock "\Q$SHOWN\E"/, 'the context of a cancelled wait');
+    $caller->run('RESET statement_timeout');
+}
+
+{
+    my $prepares = session();
+    $prepares->run('BEGIN', "SELECT advisory.xact_lock('printable', 'prepared'), advisory.xact_lock('printable', 'other')", "PREPARE TRANSACTION $GID");
+    my $error = $caller->query("SELECT advisory.lock('printable', 'prepared', '0')");
+    shows($error->{detail}, qr/^Prepared transaction "g\?id\?\?$$" holds it/, "the detail has a prepared transaction's identifier");
+    shows($error->{hint}, qr/pg_prepared_xacts/, 'the hint does without it');
+    # The holder itself waits for such a transaction.
+    $holder->start("SELECT advisory.lock('printable', 'other')");
+    waits($admin, $holder);
+    $error = $caller->query("SELECT advisory.lock($NS, $NAME, '0')");
+    shows($error->{detail}, qr/waits for prepared transaction "g\?id\?\?$$"/, 'the detail of a chain');
+    shows($error->{hint}, qr/pg_prepared_xacts/, 'and its hint');
+    $admin->run("ROLLBACK PREPARED $GID");
+    $holder->finish;
+    $prepares->run('BEGIN', "SELECT advisory.xact_lock('printable', 'prepared')", "PREPARE TRANSACTION 'it''s $$'");
+    like($caller->query("SELECT advisory.lock('printable', 'prepared', '0')")->{hint}, qr/COMMIT PREPARED 'it''s $$' or ROLLBACK PREPARED 'it''s $$'/, 'other identifiers stand in the hint');
+    $admin->run("ROLLBACK PREPARED 'it''s $$'");
+}
+
+{
+    # The log has no line that does not begin as the server's lines do.
+    my $logs = session();
+    $logs->run('SET advisory_ext.log_wait = 0', 'SET advisory_ext.log_hold = 0');
+    my $log = logged(sub {
+        $logs->query("SELECT advisory.try_lock($NS, $NAME, '20ms')");
+        $logs->run("SELECT advisory.lock(E'h\\n\\u2028', E'\\u009b')", "SELECT advisory.unlock(E'h\\n\\u2028', E'\\u009b')",
+            "SELECT advisory.lock_key(1, label => E'l\\n')", 'SELECT advisory.unlock_key(1)');
+    });
+    utf8::decode($log);
+    my $pid = $logs->pid;
+    my @lines = grep { /\[$pid\]/ && /\bsession (?:waited|held)\b/ } split /\n/, $log;
+    is(scalar @lines, 3, 'a line for a wait, and for each hold');
+    shows($lines[0], qr/session waited for advisory lock "\Q$SHOWN\E" in exclusive mode .* and timed out$/, 'the log of a wait');
+    shows($lines[1], qr{session held advisory lock "h\?\?/\?" in exclusive mode}, 'the log of a hold');
+    shows($lines[2], qr{session held advisory lock "l\?" in exclusive mode}, 'of a label');
+    leave($admin, $logs);
+}
+
+leave($admin, $holder, $caller);
+$admin->run(qq(DROP ROLE "$odd_role"));
+done_testing();
