@@ -23,6 +23,10 @@ $$;
 CREATE FUNCTION pg_temp.golang_migrate(schema text, "table" text, database text) RETURNS bigint LANGUAGE sql AS $$
     SELECT pg_temp.crc32(schema, "table", database) * 1486364155::numeric % 4294967296
 $$;
+CREATE FUNCTION pg_temp.first_64(digest bytea) RETURNS bigint LANGUAGE sql AS $$ SELECT ('x' || encode(digest, 'hex'))::bit(64)::bigint $$;
+CREATE FUNCTION pg_temp.slonik(json text) RETURNS bigint LANGUAGE sql AS $$
+    SELECT ('x00000000' || substr(md5('@slonik/migrator advisory lock:' || json), 1, 8))::bit(64)::bigint
+$$;
 -- The check value of CRC-32, and a database's name and key from another program's tests of sqlx's.
 SELECT pg_temp.crc32('123456789') = 3421780262 AS crc32, pg_temp.crc32('zone') * 1026731422 = 2771974297191923538 AS sqlx;
 
@@ -50,7 +54,7 @@ END $$;
 
 \pset format unaligned
 SELECT tool, purpose, form, scope, match, rule, source FROM advisory.known_keys WHERE tool <> 'golang-migrate' OR purpose NOT LIKE '%public.schema_migrations%';
-SELECT DISTINCT tool, purpose, form, scope, match, rule, source FROM advisory.known_keys WHERE purpose LIKE '%public.schema_migrations%';
+SELECT DISTINCT tool, purpose, form, scope, match, rule, source FROM advisory.known_keys WHERE purpose LIKE '%public.schema_migrations%' ORDER BY rule COLLATE "C";
 \pset format aligned
 -- A key is shown where there is one in this database, and only there.
 SELECT match, count(*), count(key) AS keys, count(key1) + count(key2) AS pairs FROM advisory.known_keys GROUP BY match ORDER BY match;
@@ -60,7 +64,8 @@ SELECT match, count(*), count(key) AS keys, count(key1) + count(key2) AS pairs F
 SELECT tool, purpose FROM advisory.known_keys WHERE key IS NOT NULL
     AND pg_temp.known(key) IS DISTINCT FROM concat(tool, ': ', purpose);
 SELECT key, pg_temp.known(key) FROM unnest('{72707369,4097083626,3853314791062309107,7241865325823964,4727445306447283,-8525285245963000605,
-    9628173550095224,12388221127840347,2686470616,361947982,1234567890,1000,12345,4004,1,2,5,3,0,-1}'::bigint[]) AS key;
+    9628173550095224,12388221127840347,2686470616,361947982,1234567890,1000,12345,4004,1,2,5,3,0,-1,
+    5887940537704921958,75474063,12340078987004321,479341,8582141715823621641,999956789,738291645}'::bigint[]) AS key;
 -- The same number as a pair is another lock.
 SELECT pg_temp.known(0, 72707369), pg_temp.known(0, 1);
 
@@ -70,25 +75,67 @@ SELECT pg_temp.known(2053462845 * pg_temp.crc32(current_database())) AS rails,
        pg_temp.known((pg_temp.crc32(current_database()) * 1486364155::numeric % 4294967296)::bigint) AS grafana,
        pg_temp.known(1026731422 * pg_temp.crc32(current_database())) AS sqlx;
 SELECT pg_temp.known(2053462845 * pg_temp.crc32('another')) AS of_another_name;
+SELECT pg_temp.known(pg_temp.first_64(sha224(convert_to(current_database() || '.pgboss.pgboss', 'UTF8')))) AS pgboss,
+       pg_temp.known(pg_temp.first_64(sha224(convert_to('another.pgboss.pgboss', 'UTF8')))) AS of_another_name;
+
+---- Formulas over a fixed text
+
+SELECT text, pg_temp.known(hashtext(text)) FROM unnest(ARRAY['run_maintenance', 'run_maintenance procedure', 'drop_partition_id',
+    'drop_partition_time', 'undo_partition_native', 'undo_partition', 'reapply_constraints', 'run_analyze', 'no such']) AS u(name), concat('pg_partman ', name) AS text;
+-- DBOS's is advisory.key() too.
+SELECT pg_temp.known(pg_temp.first_64(sha256('dbos.datasource_migrations.dbos'))) AS dbos, pg_temp.known(advisory.key('dbos.datasource_migrations.dbos')) AS the_same;
 
 ---- Formulas over what is in the catalogs
 
--- The default table of golang-migrate, which need not be there; connected by URL, and otherwise.
+-- The default table of golang-migrate, which need not be there; connected by URL, by one without a database, and otherwise.
 SELECT pg_temp.known(pg_temp.golang_migrate('public', 'schema_migrations', '/' || current_database())) AS by_url,
-       pg_temp.known(pg_temp.golang_migrate('public', 'schema_migrations', current_database())) AS by_name;
+       pg_temp.known(pg_temp.golang_migrate('public', 'schema_migrations', '/')) AS by_bare_url,
+       pg_temp.known(pg_temp.golang_migrate('public', 'schema_migrations', current_database())) AS by_name,
+       pg_temp.known(pg_temp.golang_migrate('public', 'schema_migrations', '/another')) AS of_another_name;
 CREATE SCHEMA "regress Advisory";
 SELECT pg_temp.known(pg_temp.golang_migrate('regress Advisory', 'moves', '/' || current_database())) AS no_such_table;
 CREATE TABLE "regress Advisory".moves (version bigint NOT NULL PRIMARY KEY, dirty boolean NOT NULL);
 CREATE TABLE public.schema_migrations (version bigint NOT NULL PRIMARY KEY, dirty boolean NOT NULL);
 CREATE TABLE "regress Advisory".others (version text);
 SELECT pg_temp.known(pg_temp.golang_migrate('regress Advisory', 'moves', '/' || current_database())) AS by_url,
+       pg_temp.known(pg_temp.golang_migrate('regress Advisory', 'moves', '/')) AS by_bare_url,
        pg_temp.known(pg_temp.golang_migrate('regress Advisory', 'moves', current_database())) AS by_name;
 SELECT pg_temp.known(pg_temp.golang_migrate('regress Advisory', 'others', '/' || current_database())) AS another_table,
        pg_temp.known(pg_temp.golang_migrate('public', 'schema_migrations', '/' || current_database())) AS listed_once;
 SELECT purpose, count(*), count(DISTINCT key) FROM advisory.known_keys WHERE tool = 'golang-migrate' GROUP BY purpose ORDER BY purpose COLLATE "C";
 DROP TABLE public.schema_migrations;
 
-SELECT pg_temp.known(hashtext('pg_partman run_maintenance')) AS pg_partman;
+-- slonik: the table of its manual, and those that are there, by their names alone and with their schemas.
+SELECT pg_temp.known(pg_temp.slonik('"migration"')) AS manual, pg_temp.known(pg_temp.slonik('"a \"table\""')) AS no_such_table;
+CREATE TABLE "regress Advisory"."a ""table""" (name text PRIMARY KEY, hash text NOT NULL, date timestamptz NOT NULL DEFAULT now());
+SELECT pg_temp.known(pg_temp.slonik('"a \"table\""')) AS by_name, pg_temp.known(pg_temp.slonik('["regress Advisory","a \"table\""]')) AS with_schema,
+       pg_temp.known(pg_temp.slonik('["public","a \"table\""]')) AS another_schema;
+
+-- pg-boss and DBOS in other schemas than the usual ones.
+SELECT name, pg_temp.known(pg_temp.first_64(sha224(convert_to(concat(current_database(), '.pgboss.', name), 'UTF8')))) AS pgboss,
+       pg_temp.known(pg_temp.first_64(sha256(convert_to('dbos.datasource_migrations.' || name, 'UTF8')))) AS dbos FROM unnest('{regress Advisory,public}'::text[]) AS name;
+CREATE TABLE "regress Advisory".version (version int);
+CREATE TABLE "regress Advisory".job (id uuid) PARTITION BY LIST (id);
+CREATE TABLE "regress Advisory".transaction_completion (workflow_id text);
+SELECT name, pg_temp.known(pg_temp.first_64(sha224(convert_to(concat(current_database(), '.pgboss.', name), 'UTF8')))) AS pgboss,
+       pg_temp.known(pg_temp.first_64(sha256(convert_to('dbos.datasource_migrations.' || name, 'UTF8')))) AS dbos FROM unnest('{regress Advisory,public}'::text[]) AS name;
+
+-- pg_partman's pairs, by their first key; with the table where pg_partman is installed, which is pretended here.
+CREATE VIEW pg_temp.partman_pair AS
+    SELECT 'pg_partman ' || name AS text, pg_temp.known(hashtext('pg_partman ' || name), hashtext('regress Advisory.job')) AS a_table,
+           pg_temp.known(hashtext('pg_partman ' || name), hashtext('regress Advisory.others')) AS no_partitions FROM unnest('{partition_data_proc,undo_partition_proc,others}'::text[]) AS name;
+SELECT * FROM pg_temp.partman_pair;
+CREATE FUNCTION pg_temp.pretend_extension(name name) RETURNS void LANGUAGE sql AS $$
+    INSERT INTO pg_extension (oid, extname, extowner, extnamespace, extrelocatable, extversion)
+        SELECT 99990 + count(*), name, 10, 'pg_catalog'::regnamespace, false, '1' FROM pg_extension;
+$$;
+BEGIN;
+SELECT pg_temp.pretend_extension('pg_partman') \g /dev/null
+SELECT * FROM pg_temp.partman_pair;
+SELECT purpose, key2 = hashtext('regress Advisory.job') AS job FROM advisory.known_keys WHERE form = 'int4 pair' AND key1 IS NOT NULL;
+ROLLBACK;
+
+-- pgmq's, for queues that others can see: while one is created, it has no name yet.
 SELECT pg_temp.known(hashtext('pgmq.queue_orders')) AS no_such_queue;
 CREATE SCHEMA pgmq;
 CREATE TABLE pgmq.q_orders (msg_id bigint);
@@ -106,6 +153,9 @@ DROP SCHEMA pgmq CASCADE;
 SELECT pg_temp.known(77433833903597) AS flyway;
 SELECT key, pg_temp.known(key) FROM (VALUES (77431708279161 - 2147483648), (77431708279161 + 2147483647),
                                             (77431708279161 - 2147483649), (77431708279161 + 2147483648)) AS v(key);
+
+-- n8n's, and its neighbours.
+SELECT key, pg_temp.known(key) FROM unnest('{1000,1001,1005,1009,1010}'::bigint[]) AS key;
 
 -- pg_repack: a table that is there, one that is not, and the least and the greatest oid.
 SELECT pg_temp.known(16185446, ('"regress Advisory".others'::regclass::oid::bigint - 2147483648)::int) AS there,
@@ -136,20 +186,44 @@ SELECT objsubid, advisory._known_as(d.oid, 7, -7, objsubid)
     FROM pg_database d, unnest('{-1,0,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,63,64,68,255,16383,16384,16385,32384,65535,65536,65540,2147483647}'::int[]) AS objsubid
     WHERE datname = current_database();
 
+-- An extension that is not installed here is ruled out if one is that uses the same classes; but not for another database.
+CREATE VIEW pg_temp.class AS
+    SELECT objsubid, advisory._known_as(d.oid, 7, -7, objsubid) AS here, advisory._known_as(1, 7, -7, objsubid) AS there
+    FROM pg_database d, unnest('{3,9,10,11,12}'::int[]) AS objsubid WHERE datname = current_database();
+BEGIN;
+SELECT pg_temp.pretend_extension('pgautofailover') \g /dev/null
+SELECT * FROM pg_temp.class;
+SELECT pg_temp.pretend_extension('citus') \g /dev/null
+SELECT objsubid, here FROM pg_temp.class;
+ROLLBACK;
+BEGIN;
+SELECT pg_temp.pretend_extension('citus') \g /dev/null
+SELECT objsubid, here FROM pg_temp.class;
+ROLLBACK;
+
 ---- Other databases, and what is none
 
 CREATE DATABASE regress_advisory_known TEMPLATE template0;
-SELECT current_database() AS regression, pg_temp.crc32(current_database()) AS here, pg_temp.crc32('regress_advisory_known') AS there \gset
+SELECT current_database() AS regression, pg_temp.crc32(current_database()) AS here, pg_temp.crc32('regress_advisory_known') AS there,
+       pg_temp.golang_migrate('public', 'schema_migrations', 'regress_advisory_known') AS migrate_there,
+       pg_temp.golang_migrate('public', 'schema_migrations', '/regress_advisory_known') AS migrate_there_by_url,
+       pg_temp.golang_migrate('public', 'schema_migrations', '/') AS migrate_by_bare_url,
+       pg_temp.golang_migrate('public', 'schema_migrations', current_database()) AS migrate_here,
+       pg_temp.first_64(sha224('regress_advisory_known.pgboss.pgboss')) AS pgboss_there, pg_temp.slonik('"migration"') AS slonik \gset
 \c regress_advisory_known
 BEGIN;
 SELECT pg_advisory_xact_lock(2053462845::bigint * :here), pg_advisory_xact_lock(2053462845::bigint * :there), pg_advisory_xact_lock(1026731422::bigint * :there),
-       pg_advisory_xact_lock(4097083626), pg_advisory_xact_lock(4711), pg_advisory_xact_lock(16185446, -2147482389);
+       pg_advisory_xact_lock(4097083626), pg_advisory_xact_lock(4711), pg_advisory_xact_lock(16185446, -2147482389),
+       pg_advisory_xact_lock(:migrate_there), pg_advisory_xact_lock(:migrate_there_by_url), pg_advisory_xact_lock(:migrate_by_bare_url),
+       pg_advisory_xact_lock(:migrate_here), pg_advisory_xact_lock(:pgboss_there), pg_advisory_xact_lock(:slonik), pg_advisory_xact_lock(1734705784, 1);
 PREPARE TRANSACTION 'regress_advisory_known';
 \c :regression
 INSERT INTO advisory.key_labels (key, label) VALUES (4711, 'only here');
 SELECT * FROM (SELECT
            CASE key WHEN 2053462845::bigint * :here THEN 'Rails'' of this database' WHEN 2053462845::bigint * :there THEN 'Rails'' of that one'
-                    WHEN 1026731422::bigint * :there THEN 'sqlx''s of that one' ELSE coalesce(key::text, key1 || ', ' || key2) END AS lock, known_as
+                    WHEN 1026731422::bigint * :there THEN 'sqlx''s of that one' WHEN :migrate_there THEN 'golang-migrate there'
+                    WHEN :migrate_there_by_url THEN 'golang-migrate there, by URL' WHEN :migrate_by_bare_url THEN 'golang-migrate there, by a bare URL'
+                    WHEN :migrate_here THEN 'golang-migrate''s of this database' WHEN :pgboss_there THEN 'pg-boss there' WHEN :slonik THEN 'slonik there' ELSE coalesce(key::text, key1 || ', ' || key2) END AS lock, known_as
         FROM advisory.locks WHERE gid = 'regress_advisory_known') AS l ORDER BY lock COLLATE "C";
 -- A database that is dropped between the reading of the locks and this, no database, and nothing at all.
 SELECT advisory._known_as(4294967295, 0, 1, 1), advisory._known_as(0, 0, 1, 1), advisory._known_as(0, 0, 4711, 1),
