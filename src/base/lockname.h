@@ -31,13 +31,17 @@ struct LockName
 	}
 };
 
+/* Stands at the end of a namespace or name that was cut. */
+constexpr char CUT_MARK[] = "...";
+constexpr int CUT_MARK_BYTES = sizeof(CUT_MARK) - 1;
+
 /* Longest namespace or name, in bytes, that a message shows whole. */
 constexpr int DISPLAYED_NAME_BYTES = 256;
 
 /*
  * The lock as messages name it: billing/invoice:42, or the label, or the key
- * as a number.  Long parts are cut at a character boundary and end in "...";
- * what is not printable is replaced.
+ * as a number.  Long parts are cut at a character boundary and marked, unless they are
+ * already; what is not printable is replaced.
  */
 char	   *display_name(const LockName &name);
 

@@ -350,10 +350,8 @@ held_forget_session_holds(HeldLock *held) noexcept
 }
 
 static bool
-is_lost(dlist_node *node) noexcept
+is_lost(const HeldLock *held) noexcept
 {
-	const HeldLock *held = held_of(node, offsetof(HeldLock, list));
-
 	return !is_held_by_me(held->tag, held->mode);
 }
 
@@ -363,9 +361,11 @@ end_lost_holds(HoldEnd end) noexcept
 {
 	for (dlist_node *node = session_holds.head.next, *next; node != &session_holds.head; node = next)
 	{
+		HeldLock   *held = held_of(node, offsetof(HeldLock, list));
+
 		next = node->next;
-		if (is_lost(node))
-			end_session_holds(held_of(node, offsetof(HeldLock, list)), end);
+		if (is_lost(held))
+			end_session_holds(held, end);
 	}
 	free_ended_slots();
 }
@@ -373,20 +373,26 @@ end_lost_holds(HoldEnd end) noexcept
 /*
  * pg_advisory_unlock_all() and DISCARD ALL release all session-level locks, slots included.  To see that takes a look at
  * two entries: if the first is lost and is a slot, which nothing else releases, or if the first and the last are lost, all
- * others are compared with the lock manager, too.  Otherwise the oldest lock was released alone.
+ * others are compared with the lock manager, too.  Otherwise pg_advisory_unlock() released the oldest lock, or the newest.
  */
 void
 held_notice_lost() noexcept
 {
 	HeldLock   *first;
+	HeldLock   *last;
 
-	if (dlist_is_empty(&session_holds) || !is_lost(dlist_head_node(&session_holds)))
+	if (dlist_is_empty(&session_holds))
 		return;
 	first = held_of(dlist_head_node(&session_holds), offsetof(HeldLock, list));
-	if (first->slots > 0 || is_lost(dlist_tail_node(&session_holds)))
+	last = held_of(dlist_tail_node(&session_holds), offsetof(HeldLock, list));
+
+	bool		is_first_lost = is_lost(first);
+	bool		is_last_lost = is_lost(last);
+
+	if (is_first_lost && (first->slots > 0 || is_last_lost))
 		end_lost_holds(HoldEnd::released);
-	else
-		end_session_holds(first, HoldEnd::released);
+	else if (is_first_lost || is_last_lost)
+		end_session_holds(is_first_lost ? first : last, HoldEnd::released);
 }
 
 HeldLock *

@@ -29,12 +29,10 @@ log_hold(const HeldLock *held, TimestampTz now)
 	snprintf(key, sizeof(key), INT64_FORMAT, name->key.value);
 	/* Not to the client, where sending it could fail. */
 	ereport(LOG_SERVER_ONLY,
-			(errmsg("session held advisory lock \"%s%s%s%s%s\" in %s mode for " INT64_FORMAT ".%03d ms",
-					name->by_name ? name->text : "",
-					name->by_name && name->ns_length < name->full_ns_length ? "..." : "",
+			(errmsg("session held advisory lock \"%s%s%s\" in %s mode for " INT64_FORMAT ".%03d ms",
+					name->by_name ? name->ns() : "",
 					name->by_name ? "/" : "",
 					name->has_name ? name->name() : key,
-					name->has_name && name->name_length < name->full_name_length ? "..." : "",
 					mode_name(held->mode), length / 1000, static_cast<int>(length % 1000))));
 }
 

@@ -113,7 +113,7 @@ namespace_of(const CachedName *name) noexcept
 static std::string_view
 name_of(const CachedName *name) noexcept
 {
-	return std::string_view(name->text + name->ns_length + 1, name->name_length);
+	return std::string_view(name->name(), name->name_length);
 }
 
 static CachedName *
@@ -240,13 +240,25 @@ should_rename(const CachedName *entry, const LockName &name) noexcept
 	return name.by_name() || !entry->by_name;
 }
 
+/* Copy what is kept of a text, with the mark if that is not all, and a zero.  Returns what comes behind it. */
+static char *
+copy_part(char *copy, std::string_view kept, std::string_view full) noexcept
+{
+	if (!kept.empty())
+		memcpy(copy, kept.data(), kept.size());
+	copy += kept.size();
+	strcpy(copy, kept.size() < full.size() ? CUT_MARK : "");
+	return copy + strlen(copy) + 1;
+}
+
 static void
 rename_entry(CachedName *entry, const LockName &name)
 {
 	std::string_view ns = kept_part(name.ns);
 	std::string_view text = kept_part(name.name);
 	int64		ns_key = name_namespace_key(name.ns);
-	size_t		bytes = ns.size() + text.size() + 2;
+	int			marks = (ns.size() < name.ns.size()) + (text.size() < name.name.size());
+	size_t		bytes = ns.size() + text.size() + marks * CUT_MARK_BYTES + 2;
 	auto	   *copy = bytes <= CACHED_INLINE_BYTES ? entry->inline_text : static_cast<char *>(MemoryContextAlloc(cache_context, bytes));
 	bool		found;
 
@@ -255,11 +267,7 @@ rename_entry(CachedName *entry, const LockName &name)
 		name_unpin(entry->reference);
 	entry->is_pinned = false;
 	entry->reference = NameReference{};
-	if (!ns.empty())
-		memcpy(copy, ns.data(), ns.size());
-	copy[ns.size()] = '\0';
-	memcpy(copy + ns.size() + 1, text.data(), text.size());
-	copy[bytes - 1] = '\0';
+	copy_part(copy_part(copy, ns, name.ns), text, name.name);
 	entry->text = copy;
 	entry->has_name = true;
 	entry->by_name = name.by_name();

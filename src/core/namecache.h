@@ -37,21 +37,21 @@ struct CachedName
 	uint16		ns_length;		/* as kept */
 	uint16		name_length;
 	int			to_log;			/* held locks that have ended and are still to be logged by this name; they do not pin it */
-	char	   *text;			/* namespace and name as far as they are kept, each with a zero behind it */
+	char	   *text;			/* namespace and name as far as they are kept, each with the mark where it was cut, and a zero behind it */
 	char		inline_text[CACHED_INLINE_BYTES];
 	uint64		hash;			/* of role, namespace and name, by which it is found */
 	uint32		full_ns_length;
 	uint32		full_name_length;
 	int64		ns_key;			/* of a namespace that was cut */
 
-	/* Zero-terminated; null where there is none. */
+	/* As they are shown: zero-terminated, and marked where they were cut; null where there is none. */
 	const char *ns() const noexcept
 	{
 		return by_name ? text : nullptr;
 	}
 	const char *name() const noexcept
 	{
-		return has_name ? text + ns_length + 1 : nullptr;
+		return has_name ? text + ns_length + (ns_length < full_ns_length ? CUT_MARK_BYTES : 0) + 1 : nullptr;
 	}
 };
 

@@ -11,14 +11,12 @@ extern "C" {
 }
 
 #include "base/encoding.h"
+#include "base/lockname.h"
 #include "server/backends.h"
 #include "shmem/nameentry.h"
 
 namespace advisory
 {
-
-/* Stands at the end of what was cut. */
-static constexpr char CUT_MARK[] = "...";
 
 /* As it stands in the table, with room for a mark behind it; what comes behind that. */
 static char *

@@ -553,6 +553,10 @@ settle_clash(int number, const GivenName &name, const NameGiver &giver, OtherNam
 	other->counts = name_counts(entry);
 	memcpy(other->ns, ns.data(), ns.size());
 	memcpy(other->name, text.data(), text.size());
+	if (entry->full_ns_length > entry->ns_length)
+		strcat(other->ns, CUT_MARK);
+	if (entry->full_name_length > entry->name_length)
+		strcat(other->name, CUT_MARK);
 	memcpy(other->roles, entry->roles, sizeof(other->roles));
 	if (entry->by_name ||
 		(name.ns.data() == nullptr && !giver.is_exclusive && !(giver.has_lock && !other->counts)) ||

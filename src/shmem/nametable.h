@@ -15,7 +15,7 @@
 
 #include <string_view>
 
-#include "base/locktag.h"
+#include "base/lockname.h"
 #include "shmem/stats.h"
 
 namespace advisory
@@ -69,13 +69,13 @@ enum class Registered
 	refused						/* no room, or no memory */
 };
 
-/* The other name of a key: zero-terminated UTF-8, as far as it is kept. */
+/* The other name of a key: zero-terminated UTF-8, as far as it is kept, and marked where it was cut. */
 struct OtherName
 {
 	bool		by_name;		/* else a label, and ns is empty */
 	bool		counts;			/* false for a label that nobody who holds or awaits the lock gave */
-	char		ns[STORED_NAME_BYTES + 1];
-	char		name[STORED_NAME_BYTES + 1];
+	char		ns[STORED_NAME_BYTES + sizeof(CUT_MARK)];
+	char		name[STORED_NAME_BYTES + sizeof(CUT_MARK)];
 	Oid			roles[NAME_ROLES];	/* that gave it; the rest is InvalidOid */
 };
 
