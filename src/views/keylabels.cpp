@@ -15,6 +15,7 @@ extern "C" {
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/relation.h"
+#include "access/xlog.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "mb/pg_wchar.h"
@@ -77,13 +78,13 @@ open_labels()
 	return try_relation_open(table, NoLock);
 }
 
-/* Find the columns' numbers; false if it is not a plain table that has them. */
+/* Find the columns' numbers; false if it is not a plain table that has them.  A standby has no rows of an unlogged one. */
 static bool
-find_columns(Relation table, AttrNumber numbers[COLUMNS]) noexcept
+find_columns(Relation table, AttrNumber numbers[COLUMNS])
 {
 	TupleDesc	columns = RelationGetDescr(table);
 
-	if (table->rd_rel->relkind != RELKIND_RELATION)
+	if (table->rd_rel->relkind != RELKIND_RELATION || (!RelationIsPermanent(table) && RecoveryInProgress()))
 		return false;
 	for (int i = 0; i < COLUMNS; i++)
 	{

@@ -137,7 +137,8 @@ known_keys_of(FmgrInfo *function)
 	database_control.keysize = sizeof(Oid);
 	database_control.entrysize = sizeof(DatabaseKeys);
 	database_control.hcxt = known->context;
-	known->databases = hash_create("advisory_ext known keys of databases", 4, &database_control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	known->databases = hash_create("advisory_ext known keys of databases", 4, &database_control,
+								   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	each_label([=](const KeyFact &label, const LOCKTAG &tag) {
 		add_local_key(known, tag, nullptr, candidate(label, nullptr));
 	});

@@ -85,7 +85,7 @@ SKIP: {
 
 SKIP: {
     my $modules = node_modules("$FindBin::Bin/node/package.json");
-    skip 'pg-boss is not here', 1 unless $modules;
+    skip 'pg-boss is not here, or Node is too old for it', 1 unless $modules && system('node', '-e', 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)') == 0;
     stopped_at_gate('pg-boss', 'pg-boss: create and migrate (pgboss)', { NODE_PATH => $modules }, 'node', "$FindBin::Bin/node/pgboss.js");
 }
 
@@ -127,7 +127,7 @@ SKIP: {
 SKIP: {
     skip 'pgBackRest is not here', 1 unless program('pgbackrest');
     # The server's program and the backup have the same repository, beside the data.
-    my $options = '--stanza=tools --log-level-file=off --lock-path=$PWD/../lock --repo1-path=$PWD/../repo --pg1-path=$PWD';
+    my $options = '--no-config --stanza=tools --log-level-file=off --lock-path=$PWD/../lock --repo1-path=$PWD/../repo --pg1-path=$PWD';
     my $server = own_server('archive_mode=on', 'wal_level=replica', 'max_wal_senders=1',
         "archive_command=while [ ! -e ../gate ]; do sleep 0.05; done; pgbackrest $options archive-push %p");
     $session = session(server => $server)->run('CREATE EXTENSION advisory_ext');
