@@ -107,9 +107,10 @@ find_columns(Relation table, AttrNumber numbers[COLUMNS])
 static char *
 first_characters(Datum value, int characters)
 {
-	text	   *start = DatumGetTextPSlice(value, 0, characters * pg_database_encoding_max_length());
+	char	   *start = text_to_cstring(DatumGetTextPSlice(value, 0, characters * pg_database_encoding_max_length()));
 
-	return pnstrdup(VARDATA_ANY(start), pg_mbcharcliplen(VARDATA_ANY(start), VARSIZE_ANY_EXHDR(start), characters));
+	start[pg_mbcharcliplen(start, strlen(start), characters)] = '\0';
+	return start;
 }
 
 /* Read a row; false if it is none that the table's constraints allow. */

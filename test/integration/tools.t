@@ -59,7 +59,7 @@ sub stopped_at_gate {
     my ($tool, $known_as, @command) = @_;
     my $gate = shut_gate(new_database());
     my $program = launch(@command);
-    wait_until("$tool is at the gate", sub { $gate->waiter || $program->is_done });
+    wait_until("$tool is at the gate", sub { $gate->waiter || ($program->is_done && die "$tool did not come to the gate: " . $program->said) });
     holds($tool, $known_as);
     $gate->open;
     ends_well($tool, $program);
