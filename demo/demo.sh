@@ -155,18 +155,27 @@ scene_dba() {
     start billing-worker hold.sql
     start late-worker wait.sql
     until_true "SELECT count(*) = 1 FROM advisory.holders('billing', 'invoices:2026-12') WHERE NOT granted"
-    tell "SELECT … FROM advisory.holders('billing', 'invoices:2026-12'):" ""
-    show "SELECT pid, application_name, mode, granted, date_trunc('milliseconds', waited) AS waited, blocked_by
-          FROM advisory.holders('billing', 'invoices:2026-12') ORDER BY granted DESC"
-    check "one holder, and one waiter that it blocks" \
+    tell "TABLE advisory.activity: waiters first, then the sessions in their way, each lock by its name:" ""
+    show "TABLE advisory.activity"
+    check "it names the lock, the session that holds it, and the one that waits for that session" \
+        "SELECT count(*) = 2 AND bool_and(lock = 'billing/invoices:2026-12')
+                AND bool_or(waiting IS NULL AND who LIKE '%@billing-worker')
+                AND bool_or(waiting >= '0' AND who LIKE '%@late-worker' AND blocked_by =
+                    ARRAY(SELECT pid FROM advisory.activity WHERE who LIKE '%@billing-worker'))
+         FROM advisory.activity"
+    check "advisory.holders() says the same of this lock, without a look at all others" \
         "SELECT count(*) = 2 AND bool_or(granted AND application_name = 'billing-worker')
                 AND bool_or(NOT granted AND application_name = 'late-worker' AND blocked_by =
                     ARRAY(SELECT pid FROM advisory.holders('billing', 'invoices:2026-12') WHERE granted))
          FROM advisory.holders('billing', 'invoices:2026-12')"
-    tell "" "Every advisory lock on this server, whichever program took it: SELECT … FROM advisory.locks" ""
-    show "SELECT pid, application_name, database, kind, key, mode, granted, blocked_by
-          FROM advisory.locks ORDER BY granted DESC, pid"
-    check "the view has the same two sessions, by the key that every other program can compute" \
+    tell "" "SELECT advisory.wait_tree(): who waits for whom, also through locks of tables and rows:" ""
+    sql -c "SELECT advisory.wait_tree()" | sed 's/^/    /'
+    tell ""
+    check "the waiter stands under the session that it waits for, and both with the lock's name" \
+        "SELECT count(*) = 2 AND bool_or(n = 1 AND line LIKE '%@billing-worker holds billing/invoices:2026-12 exclusive%')
+                AND bool_or(n = 2 AND line LIKE '  %@late-worker waits for billing/invoices:2026-12 exclusive%')
+         FROM advisory.wait_tree() WITH ORDINALITY AS t(line, n)"
+    check "advisory.locks has both, by the key that every other program can compute" \
         "SELECT count(*) FILTER (WHERE granted) = 1 AND count(*) FILTER (WHERE NOT granted AND waited > '0') = 1
          FROM advisory.locks WHERE key = advisory.key('billing', 'invoices:2026-12')"
     scene_dba_error

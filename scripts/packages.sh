@@ -78,6 +78,10 @@ look_for_server() {
 look_for_integration() {
     want pgbouncer "a pooler" has_program pgbouncer
     want "postgresql-$1-cron" "scheduled jobs" has_server_file "$2" extension/pg_cron.control
+    want "postgresql-$1-repack" "rebuilds tables" has_server_file "$2" extension/pg_repack.control
+    want "postgresql-$1-partman" "partitions" has_server_file "$2" extension/pg_partman.control
+    want pgbackrest "backups" have pgbackrest
+    want sqitch "a migration tool" have sqitch
     want python3-psycopg2 "Python's client" has_python psycopg2
     want alembic "a migration tool in Python" has_python alembic
     want default-jdk-headless "Java" have javac

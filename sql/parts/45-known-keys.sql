@@ -58,7 +58,7 @@ CREATE FUNCTION advisory._known_keys()
         key1 integer,
         key2 integer)
     AS 'MODULE_PATHNAME', 'advisory_known_keys'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 30;
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 60;
 COMMENT ON FUNCTION advisory._known_keys() IS 'rows of advisory.known_keys';
 
 CREATE VIEW advisory.known_keys AS
@@ -67,7 +67,7 @@ CREATE VIEW advisory.known_keys AS
 COMMENT ON VIEW advisory.known_keys IS
     'well-known keys of migration tools and extensions, and those of key_labels; candidates, not verdicts';
 COMMENT ON COLUMN advisory.known_keys.tool IS 'program that takes the lock, or the label of key_labels';
-COMMENT ON COLUMN advisory.known_keys.purpose IS 'what for, with the table or queue where there is one; or the note of key_labels';
+COMMENT ON COLUMN advisory.known_keys.purpose IS 'what for, with the table, queue or schema where there is one; or the note of key_labels';
 COMMENT ON COLUMN advisory.known_keys.form IS 'bigint, int4 pair, or the objsubids of a class';
 COMMENT ON COLUMN advisory.known_keys.scope IS 'how the program takes it: session, transaction, or both';
 COMMENT ON COLUMN advisory.known_keys.match IS 'how a lock is recognised: exact, formula, range or class';

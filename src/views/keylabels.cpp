@@ -15,6 +15,7 @@ extern "C" {
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/relation.h"
+#include "access/xlog.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "mb/pg_wchar.h"
@@ -77,13 +78,13 @@ open_labels()
 	return try_relation_open(table, NoLock);
 }
 
-/* Find the columns' numbers; false if it is not a plain table that has them. */
+/* Find the columns' numbers; false if it is not a plain table that has them.  A standby has no rows of an unlogged one. */
 static bool
-find_columns(Relation table, AttrNumber numbers[COLUMNS]) noexcept
+find_columns(Relation table, AttrNumber numbers[COLUMNS])
 {
 	TupleDesc	columns = RelationGetDescr(table);
 
-	if (table->rd_rel->relkind != RELKIND_RELATION)
+	if (table->rd_rel->relkind != RELKIND_RELATION || (!RelationIsPermanent(table) && RecoveryInProgress()))
 		return false;
 	for (int i = 0; i < COLUMNS; i++)
 	{
@@ -106,9 +107,10 @@ find_columns(Relation table, AttrNumber numbers[COLUMNS]) noexcept
 static char *
 first_characters(Datum value, int characters)
 {
-	text	   *start = DatumGetTextPSlice(value, 0, characters * pg_database_encoding_max_length());
+	char	   *start = text_to_cstring(DatumGetTextPSlice(value, 0, characters * pg_database_encoding_max_length()));
 
-	return pnstrdup(VARDATA_ANY(start), pg_mbcharcliplen(VARDATA_ANY(start), VARSIZE_ANY_EXHDR(start), characters));
+	start[pg_mbcharcliplen(start, strlen(start), characters)] = '\0';
+	return start;
 }
 
 /* Read a row; false if it is none that the table's constraints allow. */

@@ -20,7 +20,8 @@ struct KeyLabel
 
 /*
  * The labels in the order of their keys, palloc'd.  There are none if this user may not read them,
- * if somebody has locked their table, or if it does not have the columns that it was made with.
+ * if somebody has locked their table, if it does not have the columns that it was made with, or if the
+ * server's lock table is full.
  */
 const KeyLabel *read_key_labels(int *count);
 

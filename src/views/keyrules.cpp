@@ -192,8 +192,10 @@ write_text(const KeyFact &fact, const char *database, const Names &names, String
 				name = names.table;
 				break;
 			case 'j':
+				name = names.table;
+				break;
 			case 'J':
-				name = *c == 'j' || names.schema != nullptr ? names.table : nullptr;
+				name = names.schema != nullptr ? names.table : nullptr;
 				break;
 		}
 		if (name == nullptr)
@@ -269,7 +271,8 @@ tag_of_fact(const KeyFact &fact, Oid database, const char *database_name, const 
 			key = static_cast<uint64>(hashtext_of(text));
 			break;
 		case KeyRule::hash_pair:
-			SET_LOCKTAG_ADVISORY(*tag, database, static_cast<uint32>(fact.number), static_cast<uint32>(hashtext_of(text)), OBJSUBID_PAIR);
+			SET_LOCKTAG_ADVISORY(*tag, database, static_cast<uint32>(fact.number), static_cast<uint32>(hashtext_of(text)),
+								 OBJSUBID_PAIR);
 			return true;
 		case KeyRule::crc_product:
 			key *= crc32_of(text);

@@ -132,7 +132,8 @@ make_known_keys(MemoryContext context)
 	database_control.keysize = sizeof(Oid);
 	database_control.entrysize = sizeof(DatabaseKeys);
 	database_control.hcxt = context;
-	known->databases = hash_create("advisory_ext known keys of databases", 4, &database_control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	known->databases = hash_create("advisory_ext known keys of databases", 4, &database_control,
+								   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	each_label([=](const KeyFact &label, const LOCKTAG &tag) {
 		add_local_key(known, tag, nullptr, candidate(label, nullptr));
 	});

@@ -10,40 +10,37 @@ use AdvisoryTest;
 use File::Basename qw(dirname);
 use File::Find qw(find);
 use File::Path qw(make_path);
+use Gate;
 use Launch;
 use Programs;
 use Test::More;
 use Time::HiRes qw(sleep);
 
 my ($session, $gate);
-my $GATE = 4711;
 my $number = 0;
 
-# A new database, in which every CREATE INDEX is noted and then waits at a gate, which is shut; and everything that was
-# made is noted.
+# A new database, in which every CREATE INDEX is noted and waits at a gate, which is shut; and everything that was made
+# is noted.
 sub new_database {
     create_database(name => "advisory_migration_${$}_" . ++$number);
     $session = session()->run(
         'CREATE TABLE attempt (pid integer)',
         'CREATE TABLE made (object text)',
-        <<"SQL",
-        CREATE FUNCTION at_gate() RETURNS event_trigger LANGUAGE plpgsql AS \$\$ BEGIN
+        <<'SQL',
+        CREATE FUNCTION attempt() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN
             INSERT INTO attempt VALUES (pg_backend_pid());
-            PERFORM pg_advisory_xact_lock_shared($GATE);
-        END \$\$
+        END $$
 SQL
         <<'SQL',
         CREATE FUNCTION note() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN
             INSERT INTO made SELECT command_tag || ' ' || object_identity FROM pg_event_trigger_ddl_commands();
         END $$
 SQL
-        "CREATE EVENT TRIGGER at_gate ON ddl_command_start WHEN TAG IN ('CREATE INDEX') EXECUTE FUNCTION at_gate()",
+        "CREATE EVENT TRIGGER attempt ON ddl_command_start WHEN TAG IN ('CREATE INDEX') EXECUTE FUNCTION attempt()",
         'CREATE EVENT TRIGGER note ON ddl_command_end EXECUTE FUNCTION note()');
-    $gate = session()->run("SELECT pg_advisory_lock($GATE)");
+    $gate = shut_gate($session);
     return;
 }
-
-sub open_gate { $gate->run("SELECT pg_advisory_unlock($GATE)") }
 
 # The session that holds or awaits a lock of this key: its pid, if there is one.
 sub of_lock {
@@ -61,7 +58,7 @@ sub xmin { $session->value('SELECT backend_xmin FROM pg_stat_activity WHERE pid 
 # Waits until one deployment is at the gate and another one waits for it; the waiter's pid.
 sub until_one_waits {
     my $key = key();
-    wait_until('one deployment is at the gate', sub { of_lock(0, $GATE) });
+    wait_until('one deployment is at the gate', sub { $gate->waiter });
     wait_until('the other one waits', sub { of_lock(0, $key) });
     return of_lock(0, $key);
 }
@@ -159,7 +156,7 @@ sub two_deployments {
     my ($said, $status) = $tool->{start}->(examples('migration'), PGOPTIONS => '-c lock_timeout=50ms')->finish;
     isnt($status, 0, "$name: a third one, which has waited long enough, fails");
     like($said, qr{could not obtain advisory lock "migration/app".*Process ${\of_lock(1, key())} of role}s, "$name: and is told by whom");
-    open_gate();
+    $gate->open;
     my @ends = map { [ $_->finish ] } @deployments;
     is_deeply([ map { $_->[1] } @ends ], [ 0, 0 ], "$name: both end well") or diag(map { $_->[0] } @ends);
     my ($done, $idle) = sort { ($b->[0] =~ $tool->{migrated}) <=> ($a->[0] =~ $tool->{migrated}) } @ends;
@@ -177,12 +174,12 @@ sub second_waits_in_a_query {
     my $name = "$tool->{name}, with a wait in a query";
     new_database();
     my $first = $tool->{start}->($dir, PGOPTIONS => '-c deadlock_timeout=100ms');
-    wait_until('the first is at the gate', sub { of_lock(0, $GATE) });
-    my $builder = of_lock(0, $GATE);
+    wait_until('the first is at the gate', sub { $gate->waiter });
+    my $builder = $gate->waiter;
     my $second = $tool->{start}->($dir, PGOPTIONS => '-c deadlock_timeout=10min');
     my $waiter = until_one_waits();
     isnt(xmin($waiter), undef, "$name: it has a snapshot");
-    open_gate();
+    $gate->open;
     if ($tool->{one_connection}) {
         my ($said, $status) = $first->finish;
         isnt($status, 0, "$name: the first deployment fails");
@@ -229,7 +226,7 @@ second_waits_in_a_query($TOOLS[0], $with_lock);
 # Some have just begun their CALL, and so have a snapshot still, when the index looks whom to wait for.
 for my $round (1 .. 6) {
     new_database();
-    open_gate();
+    $gate->open;
     my @ends = map { [ $_->finish ] } map { $TOOLS[0]{start}->(examples('migration')) } 1 .. 8;
     is_deeply([ map { $_->[1] } @ends ], [ (0) x 8 ], "eight deployments at once, round $round: all end well") or diag(map { $_->[0] } grep { $_->[1] } @ends);
     is(attempts(), 1, "eight deployments at once, round $round: the index was built once");
@@ -243,27 +240,27 @@ SKIP: {
     new_database();
     my @command = ("$node/.bin/node-pg-migrate", 'up', '-m', examples('migration/node/migrations'));
     my $first = launch(@command);
-    wait_until('the first is at the gate', sub { of_lock(0, $GATE) });
+    wait_until('the first is at the gate', sub { $gate->waiter });
     is($session->value("SELECT count(*) FROM advisory.locks WHERE granted AND 'node-pg-migrate: migration lock' = ANY (known_as)"), 1,
         'node-pg-migrate: its own lock is known as that');
     my ($said, $status) = run_program(@command);
     isnt($status, 0, 'node-pg-migrate: a second one gives up at once');
     like($said, qr/Another migration is already running/, 'and says why');
-    open_gate();
+    $gate->open;
     is(($first->finish)[1], 0, 'the first one migrates');
     is_migrated($TOOLS[1]);
 
     # The program around it is ended, as by a scheduler.
     new_database();
     $first = $TOOLS[1]{start}->(examples('migration'));
-    wait_until('the first is at the gate', sub { of_lock(0, $GATE) });
+    wait_until('the first is at the gate', sub { $gate->waiter });
     my $second = $TOOLS[1]{start}->(examples('migration'));
     until_one_waits();
     kill TERM => $first->{pid};
     ($said, $status) = $first->finish;
     is($status, 1, 'a deployment that is ended ends');
     unlike($said, qr/Migrations complete/, 'with what it had started');
-    open_gate();
+    $gate->open;
     is(($second->finish)[1], 0, 'and the next one goes on');
     is(valid(), 1, 'to an index that is valid');
 }

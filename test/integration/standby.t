@@ -76,6 +76,13 @@ for my $kind (
     is(advisory_locks($look), 0, 'nothing is left');
 }
 
+# An unlogged table cannot be read on a standby.
+$primary->run('ALTER TABLE advisory.key_labels SET UNLOGGED');
+caught_up($primary, $look);
+is($look->value(q{SELECT count(*) FROM advisory.known_keys WHERE source = 'advisory.key_labels'}), 0, 'where the labels are unlogged, the views do without');
+$primary->run('ALTER TABLE advisory.key_labels SET LOGGED');
+caught_up($primary, $look);
+
 # ---- Whose locks they are -----------------------------------------------------------------------------------
 
 {

@@ -17,19 +17,22 @@ my $repository = abs_path(dirname(__FILE__) . '/../../..');
 # examples('node/worker.js'): the path of an example.
 sub examples { return "$repository/examples/$_[0]" }
 
-# A directory with Node's modules that the examples need (examples/node/package.json says which), by npm where it is there,
-# else Debian's own; nothing if there is neither. They are for NODE_PATH.
-my $modules;
+# A directory with the Node modules that a package.json names (by default the examples'), by npm where it is there; those of
+# the examples else from Debian; nothing if there is neither. They are for NODE_PATH.
+my %modules;
 sub node_modules {
-    return $modules if defined $modules;
-    system('node -e 0 >/dev/null 2>&1') == 0 or return $modules = '';
+    my ($package) = @_;
+    my $of_examples = examples('node/package.json');
+    $package //= $of_examples;
+    return $modules{$package} if defined $modules{$package};
+    system('node -e 0 >/dev/null 2>&1') == 0 or return $modules{$package} = '';
     my $dir = tempdir('advisory_node_XXXXXX', TMPDIR => 1, CLEANUP => 1);
     chmod 0755, $dir;
-    copy(examples('node/package.json'), "$dir/package.json") or die "cannot copy package.json: $!\n";
+    copy($package, "$dir/package.json") or die "cannot copy $package: $!\n";
     if (system("cd '$dir' && npm install --no-package-lock --no-audit --no-fund --loglevel=error >npm.log 2>&1") == 0) {
-        return $modules = "$dir/node_modules";
+        return $modules{$package} = "$dir/node_modules";
     }
-    return $modules = -e '/usr/share/nodejs/pg' ? '/usr/share/nodejs' : '';
+    return $modules{$package} = $package eq $of_examples && -e '/usr/share/nodejs/pg' ? '/usr/share/nodejs' : '';
 }
 
 # Debian's Python, if it has all of these modules; else nothing.
