@@ -11,7 +11,6 @@ use Launch;
 use Programs;
 use Test::More;
 
-# Does activity show what a lock without a name may be?
 my $session;
 my $number = 0;
 
