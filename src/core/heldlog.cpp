@@ -4,6 +4,7 @@
  */
 #include "base/pg.h"
 
+#include "base/encoding.h"
 #include "base/guc.h"
 #include "core/heldlog.h"
 
@@ -24,16 +25,19 @@ log_hold(const HeldLock *held, TimestampTz now)
 {
 	const CachedName *name = held->name;
 	TimestampTz length = now - held->since;
-	char		key[32];
+	char		text[2 * (STORED_NAME_BYTES + sizeof(CUT_MARK))];
 
-	snprintf(key, sizeof(key), INT64_FORMAT, name->key.value);
+	if (name->by_name)
+		snprintf(text, sizeof(text), "%s/%s", name->ns(), name->name());
+	else if (name->has_name)
+		snprintf(text, sizeof(text), "%s", name->name());
+	else
+		snprintf(text, sizeof(text), INT64_FORMAT, name->key.value);
+	make_printable(text);
 	/* Not to the client, where sending it could fail. */
 	ereport(LOG_SERVER_ONLY,
-			(errmsg("session held advisory lock \"%s%s%s\" in %s mode for " INT64_FORMAT ".%03d ms",
-					name->by_name ? name->ns() : "",
-					name->by_name ? "/" : "",
-					name->has_name ? name->name() : key,
-					mode_name(held->mode), length / 1000, static_cast<int>(length % 1000))));
+			(errmsg("session held advisory lock \"%s\" in %s mode for " INT64_FORMAT ".%03d ms",
+					text, mode_name(held->mode), length / 1000, static_cast<int>(length % 1000))));
 }
 
 void
