@@ -70,6 +70,7 @@ test_library() {
         "$(nm -D --undefined-only "$library" | grep -E ' (_Z|__gxx|__cxa_)' | grep -v ' __cxa_finalize' || true)"
     expect_nothing "not linked with a C++ run-time library" "$(ldd "$library" | grep -E 'libstdc\+\+|libc\+\+' || true)"
     expect_nothing "includes point downward only (scripts/layers.pl)" "$(perl scripts/layers.pl || true)"
+    expect_nothing "timeouts in documents and examples have a unit (scripts/timeouts.pl)" "$(perl scripts/timeouts.pl || true)"
     version=$(sed -n "s/^default_version *= *'\(.*\)'.*/\1/p" $EXTENSION.control)
     # shellcheck disable=SC2016 # Perl's variables
     expect_nothing "META.json has the control file's version, $version" \

@@ -5,6 +5,7 @@
 // server itself, or through a pooler in session mode. When it is lost, so is the leadership, at once.
 //
 // The candidates wait with await_lock: it keeps no snapshot, so that a wait of days does not hold vacuum back.
+// A timeout has its unit, as in '5s': the number 5000 would mean 5,000 seconds.
 //
 //     CREATE TABLE term (
 //         number    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -4,6 +4,7 @@
 // The lock is transaction-level: the end of the transaction, however it comes, releases it, so nothing is left on a
 // connection that goes back into the pool, and a transaction pooler such as PgBouncer's is fine. And it is xact_lock with
 // a timeout of 0, not try_xact_lock: it raises an error if the lock is taken, which cannot be overlooked as a false can.
+// A timeout has its unit, as in '5s': the number 5000 would mean 5,000 seconds.
 //
 //     CREATE TABLE purchase (user_id bigint NOT NULL, item text NOT NULL);
 //     CREATE TABLE export (user_id bigint NOT NULL, content jsonb NOT NULL, made_at timestamptz NOT NULL DEFAULT now());

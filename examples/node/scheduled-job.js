@@ -4,6 +4,7 @@
 // The lock is session-level, since the job commits as it goes. So it needs a connection of its own (to the server, or
 // through a pooler in session mode), and all the work goes over that very connection: should it be lost, and the lock
 // with it, the job fails instead of going on without its lock.
+// A timeout has its unit, as in '5s': the number 5000 would mean 5,000 seconds.
 //
 //     CREATE TABLE invoice (id bigint PRIMARY KEY, due date NOT NULL, reminded_at timestamptz);
 //     CREATE TABLE reminder (invoice_id bigint NOT NULL, sent_at timestamptz NOT NULL DEFAULT clock_timestamp());

@@ -4,6 +4,7 @@
 // The lock keeps two deliveries of one event apart; it cannot tell whether somebody has been there before. That does a row,
 // which is looked for while the lock is held and committed together with the work. Transaction-level, and therefore right
 // behind a transaction pooler such as PgBouncer's. xact_lock, not try_xact_lock: true, or an error that stops the work.
+// A timeout has its unit, as in '5s': the number 5000 would mean 5,000 seconds.
 //
 //     CREATE TABLE webhook_done (event_id text PRIMARY KEY, done_at timestamptz NOT NULL DEFAULT now());
 //     CREATE TABLE payment (event_id text NOT NULL);

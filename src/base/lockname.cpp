@@ -19,10 +19,7 @@ displayed_part(std::string_view text)
 {
 	int			length = static_cast<int>(text.size());
 
-	bool		is_marked = length > CUT_MARK_BYTES &&
-		memcmp(text.data() + length - CUT_MARK_BYTES, CUT_MARK, CUT_MARK_BYTES) == 0;
-
-	if (length <= DISPLAYED_NAME_BYTES + (is_marked ? CUT_MARK_BYTES : 0))
+	if (length <= DISPLAYED_NAME_BYTES)
 		return to_cstring(text);
 	length = pg_mbcliplen(text.data(), length, DISPLAYED_NAME_BYTES);
 	return psprintf("%.*s%s", length, text.data(), CUT_MARK);

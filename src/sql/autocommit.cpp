@@ -2,9 +2,9 @@
  * sql/autocommit.cpp
  *		The WARNING about a transaction-level lock that ends with its statement.
  *
- * Whether a statement is a bare SELECT is read from the plan of the portal that runs.  The
- * functions of the list are called often in statements that are none, such as in PL/pgSQL, so
- * the tests that tell these apart come first.
+ * Whether the statement is such a SELECT is read from the plan of the portal that runs.  Most
+ * calls come from elsewhere, for example from PL/pgSQL, so what tells them apart is tested
+ * first, and costs some nanoseconds.
  */
 #include "base/pg.h"
 
@@ -93,7 +93,7 @@ is_bare(const PlannedStmt *statement, Oid schema)
 static bool
 is_clients_statement(const PortalData *portal)
 {
-	/* Portals that the server makes, for cursors and EXECUTE, have a name. */
+	/* Those that the server makes for cursors and EXECUTE have a name.  So have those that a client names, for transaction blocks. */
 	if (portal->name[0] == '\0')
 		return true;
 

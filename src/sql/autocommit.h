@@ -4,8 +4,6 @@
  */
 #pragma once
 
-#include "base/pg.h"
-
 namespace advisory
 {
 

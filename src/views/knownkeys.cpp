@@ -28,6 +28,7 @@ extern "C" {
 #include "server/backends.h"
 #include "views/keylabels.h"
 #include "views/keyrules.h"
+#include "views/knownkeys.h"
 
 namespace advisory
 {
@@ -68,17 +69,20 @@ candidate(const KeyFact &fact, const char *detail)
 
 /* ---- Looking up a lock ---- */
 
-/* What a key of this database may stand for. */
-struct LocalUse
+static KnownUse *
+make_use(const KeyFact *fact, char *text)
 {
-	const KeyFact *fact;		/* null for a label */
-	char	   *text;
-};
+	auto	   *use = static_cast<KnownUse *>(palloc(sizeof(KnownUse)));
 
+	*use = KnownUse{fact, text};
+	return use;
+}
+
+/* What a key of this database may stand for. */
 struct LocalKey
 {
 	LOCKTAG		tag;			/* hash key */
-	List	   *uses;			/* of LocalUse */
+	List	   *uses;			/* of KnownUse */
 };
 
 /* The locks that the facts have in a database, without those that follow from its catalogs. */
@@ -89,7 +93,6 @@ struct DatabaseKeys
 	LOCKTAG		tag[FACT_COUNT];
 };
 
-/* What one call site knows, in its memory context. */
 struct KnownKeys
 {
 	MemoryContext context;
@@ -105,43 +108,34 @@ static void
 add_local_key(KnownKeys *known, const LOCKTAG &tag, const KeyFact *fact, const char *text)
 {
 	MemoryContext old_context = MemoryContextSwitchTo(known->context);
-	auto	   *use = static_cast<LocalUse *>(palloc(sizeof(LocalUse)));
 	bool		found;
 	auto	   *key = static_cast<LocalKey *>(hash_search(known->local_keys, &tag, HASH_ENTER, &found));
 
 	if (!found)
 		key->uses = NIL;
-	use->fact = fact;
-	use->text = pstrdup(text);
-	key->uses = lappend(key->uses, use);
+	key->uses = lappend(key->uses, make_use(fact, pstrdup(text)));
 	MemoryContextSwitchTo(old_context);
 }
 
-/* Those of the call site of this function.  The first call of a query loads them for all of its rows. */
-static KnownKeys *
-known_keys_of(FmgrInfo *function)
+KnownKeys *
+make_known_keys(MemoryContext context)
 {
-	auto	   *known = static_cast<KnownKeys *>(function->fn_extra);
+	auto	   *known = static_cast<KnownKeys *>(MemoryContextAllocZero(context, sizeof(KnownKeys)));
 	HASHCTL		control = {};
 	HASHCTL		database_control = {};
 
-	if (known != nullptr)
-		return known;
-
-	known = static_cast<KnownKeys *>(MemoryContextAllocZero(function->fn_mcxt, sizeof(KnownKeys)));
-	known->context = function->fn_mcxt;
+	known->context = context;
 	control.keysize = sizeof(LOCKTAG);
 	control.entrysize = sizeof(LocalKey);
-	control.hcxt = known->context;
+	control.hcxt = context;
 	known->local_keys = hash_create("advisory_ext known keys", 64, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	database_control.keysize = sizeof(Oid);
 	database_control.entrysize = sizeof(DatabaseKeys);
-	database_control.hcxt = known->context;
+	database_control.hcxt = context;
 	known->databases = hash_create("advisory_ext known keys of databases", 4, &database_control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	each_label([=](const KeyFact &label, const LOCKTAG &tag) {
 		add_local_key(known, tag, nullptr, candidate(label, nullptr));
 	});
-	function->fn_extra = known;
 	return known;
 }
 
@@ -209,22 +203,13 @@ is_ruled_out(KnownKeys *known, int fact, const DecodedTag &tag)
 	return known->is_one_installed && !known->is_installed[fact];
 }
 
-/*
- * _known_as(database oid, high integer, low integer, objsubid integer): what the lock may be
- * used for, as text[]: labels first, then the facts in their order; null if nothing is known.
- */
-static Datum
-known_as(FunctionCallInfo fcinfo)
+List *
+known_uses(KnownKeys *known, const LOCKTAG &tag)
 {
-	KnownKeys  *known = known_keys_of(fcinfo->flinfo);
-	ArrayBuildState *texts = nullptr;
-	LOCKTAG		tag;
-	DecodedTag	decoded;
-	const DatabaseKeys *keys;
+	DecodedTag	decoded = decode_tag(tag);
+	const DatabaseKeys *keys = keys_of_database(known, decoded.database);
 	LocalKey   *local;
-	auto		add = [&texts](const char *text) {
-		texts = accumArrayResult(texts, CStringGetTextDatum(text), false, TEXTOID, CurrentMemoryContext);
-	};
+	List	   *uses = NIL;
 	/* Add what the key stands for here by this fact, or by labels. */
 	auto		add_local = [&](const KeyFact *fact) {
 		bool		has_added = false;
@@ -232,29 +217,14 @@ known_as(FunctionCallInfo fcinfo)
 
 		foreach(cell, local != nullptr ? local->uses : NIL)
 		{
-			auto	   *use = static_cast<LocalUse *>(lfirst(cell));
-
-			if (use->fact == fact)
-			{
-				add(use->text);
-				has_added = true;
-			}
+			if (static_cast<KnownUse *>(lfirst(cell))->fact != fact)
+				continue;
+			uses = lappend(uses, lfirst(cell));
+			has_added = true;
 		}
 		return has_added;
 	};
 
-	/* Not a lock tag. */
-	for (int i = 0; i < PG_NARGS(); i++)
-	{
-		if (PG_ARGISNULL(i))
-			PG_RETURN_NULL();
-	}
-	if (PG_GETARG_INT32(3) < 0 || PG_GETARG_INT32(3) > PG_UINT16_MAX)
-		PG_RETURN_NULL();
-
-	SET_LOCKTAG_ADVISORY(tag, PG_GETARG_OID(0), PG_GETARG_UINT32(1), PG_GETARG_UINT32(2), PG_GETARG_INT32(3));
-	decoded = decode_tag(tag);
-	keys = keys_of_database(known, decoded.database);
 	for (const KeyFact &fact : KEY_FACTS)
 	{
 		if (fact.names != NameSource::none && !known->has_names[index_of(fact.names)] &&
@@ -271,10 +241,38 @@ known_as(FunctionCallInfo fcinfo)
 		const char *detail;
 
 		if (keys->has_tag[i] && memcmp(&keys->tag[i], &tag, sizeof(tag)) == 0)
-			add(candidate(fact, display_names(usual_names(fact.names))));
+			uses = lappend(uses, make_use(&fact, candidate(fact, display_names(usual_names(fact.names)))));
 		else if (!has_added && fits_pattern(fact, decoded, &detail) && !is_ruled_out(known, i, decoded))
-			add(candidate(fact, detail));
+			uses = lappend(uses, make_use(&fact, candidate(fact, detail)));
 	}
+	return uses;
+}
+
+/* _known_as(database oid, high integer, low integer, objsubid integer): the uses of a lock as text[]; null if there are none. */
+static Datum
+known_as(FunctionCallInfo fcinfo)
+{
+	FmgrInfo   *function = fcinfo->flinfo;
+	ArrayBuildState *texts = nullptr;
+	LOCKTAG		tag;
+	ListCell   *cell;
+
+	/* Not a lock tag. */
+	for (int i = 0; i < PG_NARGS(); i++)
+	{
+		if (PG_ARGISNULL(i))
+			PG_RETURN_NULL();
+	}
+	if (PG_GETARG_INT32(3) < 0 || PG_GETARG_INT32(3) > PG_UINT16_MAX)
+		PG_RETURN_NULL();
+
+	/* The first call of a query reads what all of its rows need. */
+	if (function->fn_extra == nullptr)
+		function->fn_extra = make_known_keys(function->fn_mcxt);
+	SET_LOCKTAG_ADVISORY(tag, PG_GETARG_OID(0), PG_GETARG_UINT32(1), PG_GETARG_UINT32(2), PG_GETARG_INT32(3));
+	foreach(cell, known_uses(static_cast<KnownKeys *>(function->fn_extra), tag))
+		texts = accumArrayResult(texts, CStringGetTextDatum(static_cast<KnownUse *>(lfirst(cell))->text), false, TEXTOID,
+								 CurrentMemoryContext);
 	if (texts == nullptr)
 		PG_RETURN_NULL();
 	PG_RETURN_DATUM(makeArrayResult(texts, CurrentMemoryContext));

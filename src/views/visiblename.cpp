@@ -6,6 +6,7 @@
 
 extern "C" {
 #include "common/hashfn.h"
+#include "mb/pg_wchar.h"
 #include "port/pg_bitutils.h"
 #include "utils/builtins.h"
 }
@@ -22,6 +23,12 @@ namespace advisory
 
 /* From this many names on the name table is read as a whole, which costs less for each than to look it up. */
 static constexpr int MANY_LOOKUPS = 100;
+
+/* How much of what a key is known for is shown in one text with it. */
+static constexpr int SHOWN_USE_CHARACTERS = 24;
+
+/* Keys that are nearer to 0 than this are anybody's. */
+static constexpr int64 SMALL_KEY = 100000;
 
 struct KnownKey
 {
@@ -146,21 +153,50 @@ quoted(const char *text)
 	return out.data;
 }
 
+/* What the key of an entry is known for, cut to a length that fits a line; null if nothing. */
+const KnownUse *
+VisibleNames::known_use(const LockEntry &entry)
+{
+	List	   *uses;
+	KnownUse   *first;
+	int			length;
+
+	if (known_keys == nullptr)
+		known_keys = make_known_keys(context);
+	uses = known_uses(known_keys, entry.tag);
+	if (uses == NIL)
+		return nullptr;
+	first = static_cast<KnownUse *>(linitial(uses));
+	length = static_cast<int>(strlen(first->text));
+	if (pg_mbstrlen_with_len(first->text, length) > SHOWN_USE_CHARACTERS)
+		first->text = psprintf("%.*s...", pg_mbcharcliplen(first->text, length, SHOWN_USE_CHARACTERS - 3), first->text);
+	return first;
+}
+
 char *
 VisibleNames::text_of(const LockEntry &entry)
 {
 	VisibleName name = of(entry);
 	DecodedTag	tag = decode_tag(entry.tag);
+	const KnownUse *use;
+	bool		is_small = has_key(tag.kind) && tag.key.value > -SMALL_KEY && tag.key.value < SMALL_KEY;
+	char	   *keys;
 
 	if (name.ns != nullptr && !name.is_hidden)
 		return psprintf("%s/%s", name.ns, name.name);
 	if (name.name != nullptr && !name.is_hidden)
 		return quoted(name.name);
+	use = name.is_hidden ? nullptr : known_use(entry);
+	if (use != nullptr && !(is_small && use->fact != nullptr))
+		return quoted(use->text);
+
 	if (has_key(tag.kind))
-		return psprintf(INT64_FORMAT, tag.key.value);
-	if (tag.kind == Kind::pair)
-		return psprintf("%d, %d", tag.key1, tag.key2);
-	return psprintf("%d, %d (objsubid %d)", tag.key1, tag.key2, tag.objsubid);
+		keys = psprintf(INT64_FORMAT, tag.key.value);
+	else if (tag.kind == Kind::pair)
+		keys = psprintf("%d, %d", tag.key1, tag.key2);
+	else
+		keys = psprintf("%d, %d (objsubid %d)", tag.key1, tag.key2, tag.objsubid);
+	return use != nullptr ? psprintf("%s %s", keys, quoted(use->text)) : keys;
 }
 
 const KnownHold *

@@ -12,6 +12,7 @@
 #include "server/locktable.h"
 #include "shmem/heldread.h"
 #include "shmem/nametable.h"
+#include "views/knownkeys.h"
 
 namespace advisory
 {
@@ -44,7 +45,8 @@ public:
 
 	/*
 	 * The lock of an entry in one text, palloc'd: billing/invoice:42; a label, or what its key is
-	 * known for, in double quotes, so that it cannot pass for a name; else its key or keys.
+	 * known for, in double quotes, so that it cannot pass for a name; else its key or keys.  What
+	 * a small number is known for stands behind it, because anybody may use such a key.
 	 */
 	char	   *text_of(const LockEntry &entry);
 
@@ -54,11 +56,13 @@ public:
 private:
 	const KnownName *known_name(Oid database, Key key);
 	bool		may_see(const LockEntry &entry, const KnownName &known);
+	const KnownUse *known_use(const LockEntry &entry);
 
 	MemoryContext context;
 	bool		sees_all;
 	int			lookups = 0;
 	struct known_hash *all_names = nullptr; /* made when many names are looked up */
+	KnownKeys  *known_keys = nullptr;	/* made when a lock without a name is asked for */
 	HoldReader	holds;
 	KnownHold	last_hold;
 };

@@ -21,6 +21,18 @@ SELECT count(*) AS locks, count(DISTINCT lock) AS texts FROM pg_temp.mine;
 SELECT lock, mode FROM pg_temp.mine ORDER BY lock COLLATE "C";
 SELECT pg_advisory_unlock_all();
 
+---- What a key is known for
+
+INSERT INTO advisory.key_labels (key, label) VALUES (4711, 'nightly import'), (1, 'ours'), (424242424242, repeat('long ', 10) || 'label');
+INSERT INTO advisory.key_labels (key1, key2, label) VALUES (1, 42, 'cache warm-up');
+SELECT pg_advisory_lock(4711), pg_advisory_lock(424242424242), pg_advisory_lock(1, 42), pg_advisory_lock(72707369), pg_advisory_lock(2), pg_advisory_lock(1), pg_advisory_lock(99999);
+SELECT lock FROM pg_temp.mine ORDER BY lock COLLATE "C";
+-- A name outranks it, and so does a label.
+SELECT advisory.lock_key(72707369, label => 'mine');
+SELECT lock FROM pg_temp.mine WHERE lock ~ 'mine';
+SELECT pg_advisory_unlock_all();
+DELETE FROM advisory.key_labels;
+
 ---- The column who
 
 SET application_name = '';

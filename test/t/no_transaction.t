@@ -21,7 +21,6 @@ is(warned($session->query($LOCK . ', $3::int', 'n', 'a', 1)), 0, 'not if it does
 $session->run('BEGIN');
 is(warned($session->query($LOCK, 'n', 'a')), 0, 'not in a transaction block');
 $session->run('COMMIT');
-is(warned($session->query('EXECUTE nothing')), 0, '(an error, with no statement of that name)');
 
 # A statement that the client prepares once. From the sixth time on it can have a generic plan.
 my $prepared = $session->dbh->prepare($LOCK, { pg_prepare_now => 1 });

@@ -7,6 +7,8 @@
 // CALL advisory.await_lock() waits without a snapshot, and so is not in the way of the other's CREATE INDEX
 // CONCURRENTLY. In SELECT pg_advisory_lock() it would be, and both would wait for ever: the server cannot see that the
 // two connections of a deployment belong together, so it finds no deadlock.
+//
+// A timeout has its unit, as in '5s': the number 5000 would mean 5,000 seconds.
 const { spawn } = require('node:child_process');
 const { once } = require('node:events');
 const { Client } = require('pg');
