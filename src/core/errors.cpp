@@ -184,9 +184,9 @@ set_holder_hint(const LockRequest &request, const Blockers &blockers)
 	const char *by_key = arguments == nullptr ? "_key" : "";
 	char	   *look;
 
-	/* To end a holder that waits itself would not end what it waits for. */
 	if (blockers.holder_gid != nullptr)
 		return set_prepared_hint("holds it", blockers.holder_gid);
+	/* To end a holder that waits itself would not end what it waits for. */
 	if (blockers.root_gid != nullptr)
 		return set_prepared_hint("the holder waits for", blockers.root_gid);
 	if (blockers.waits_for_me)
