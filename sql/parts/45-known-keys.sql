@@ -25,26 +25,6 @@ COMMENT ON COLUMN advisory.key_labels.label IS 'what the lock is called, up to 2
 COMMENT ON COLUMN advisory.key_labels.note IS 'what there is to say about it, up to 1000 characters';
 SELECT pg_extension_config_dump('advisory.key_labels', '');
 
--- The table belongs to the role that owns the extension, also if that is no superuser, so that REASSIGN OWNED
--- gives both to the same role.  (The script's placeholder for that role refuses names with quotes, $ or \.)
-DO $$
-BEGIN
-    EXECUTE format('ALTER TABLE advisory.key_labels OWNER TO %I',
-                   (SELECT pg_get_userbyid(extowner) FROM pg_extension WHERE extname = 'advisory_ext'));
-END $$;
-GRANT SELECT ON advisory.key_labels TO PUBLIC;
-
--- The server has now noted these privileges as the initial ones, with the owner's name.  Up to 16 REASSIGN OWNED
--- and DROP OWNED do not change that note, and when the role is dropped, pg_dump writes REVOKE for a role that is
--- not there.  Without the note it writes the GRANT above.
-DO $$
-BEGIN
-    IF current_setting('server_version_num')::integer < 170000 THEN
-        DELETE FROM pg_catalog.pg_init_privs
-        WHERE classoid = 'pg_catalog.pg_class'::regclass::oid AND objoid = 'advisory.key_labels'::regclass::oid;
-    END IF;
-END $$;
-
 CREATE FUNCTION advisory._known_keys()
     RETURNS TABLE (
         tool text,

@@ -1,0 +1,266 @@
+/*
+ * core/token.cpp
+ *		Fencing tokens: numbers that grow with every holder of a lock.
+ *
+ * The era
+ *
+ * The sequence's value packs an era, the timeline that it belongs to, and a part of the
+ * system identifier.  On another timeline of the same cluster the era is as much greater as the
+ * timeline is, so it does not matter whether a change of the sequence was lost in a failover.  In
+ * another cluster, after pg_upgrade or a restored dump, it is greater by the timeline of that.
+ * Whoever finds that the sequence is of another timeline or cluster brings it up to date.
+ */
+#include "base/pg.h"
+
+extern "C" {
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "catalog/pg_type.h"
+#include "common/hashfn.h"
+#include "executor/spi.h"
+#include "storage/lmgr.h"
+#include "utils/fmgrprotos.h"
+}
+
+#include "core/errors.h"
+#include "core/owntables.h"
+#include "core/token.h"
+#include "server/locallock.h"
+#include "server/wal.h"
+
+namespace advisory
+{
+
+/* A token, from the highest bit on: 0, the era, the position in units of 8 bytes. */
+static constexpr int POSITION_BITS = 50;
+static constexpr int64 LAST_ERA = (1 << 13) - 1;
+
+/* The value of the sequence: 0, the era, the timeline, the system. */
+static constexpr int TIMELINE_BITS = 13;
+static constexpr int SYSTEM_BITS = 37;
+
+static constexpr char ERA[] = "_era";
+static constexpr char FENCES[] = "fences";
+
+namespace
+{
+
+struct Era
+{
+	int64		number;			/* 0 if there was none yet */
+	int64		timeline;		/* modulo 2^TIMELINE_BITS */
+	int64		system;
+};
+
+}								/* anonymous namespace */
+
+static void
+check_no_recovery()
+{
+	if (RecoveryInProgress())
+		ereport(ERROR,
+				(errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
+				 errmsg("cannot give out tokens during recovery")));
+}
+
+/* ---- The era ---- */
+
+static Era
+unpack_era(int64 value) noexcept
+{
+	Era			era;
+
+	era.number = value >> (TIMELINE_BITS + SYSTEM_BITS);
+	era.timeline = (value >> SYSTEM_BITS) & ((INT64CONST(1) << TIMELINE_BITS) - 1);
+	era.system = value & ((INT64CONST(1) << SYSTEM_BITS) - 1);
+	return era;
+}
+
+static int64
+pack_era(const Era &era) noexcept
+{
+	return (((era.number << TIMELINE_BITS) | era.timeline) << SYSTEM_BITS) | era.system;
+}
+
+static bool
+same_era(const Era &a, const Era &b) noexcept
+{
+	return pack_era(a) == pack_era(b);
+}
+
+/* As the sequence has it.  The current user must be its owner. */
+static Era
+read_era(Oid sequence)
+{
+	LOCAL_FCINFO(fcinfo, 1);
+	Datum		value;
+
+	InitFunctionCallInfoData(*fcinfo, nullptr, 1, InvalidOid, nullptr, nullptr);
+	fcinfo->args[0].value = ObjectIdGetDatum(sequence);
+	fcinfo->args[0].isnull = false;
+	value = pg_sequence_last_value(fcinfo);
+	return fcinfo->isnull ? Era{} : unpack_era(DatumGetInt64(value));
+}
+
+/* What it has to be on this server. */
+static Era
+era_here(const Era &last)
+{
+	uint64		identifier = GetSystemIdentifier();
+	int64		timelines = INT64CONST(1) << TIMELINE_BITS;
+	Era			here;
+
+	here.timeline = wal_timeline() % timelines;
+	here.system = static_cast<int64>(hash_bytes_extended(reinterpret_cast<const unsigned char *>(&identifier), sizeof(identifier), 0) >>
+									 (64 - SYSTEM_BITS));
+	here.number = last.number;
+	if (last.number > 0 && last.system == here.system)
+		here.number += (here.timeline - last.timeline + timelines) % timelines;
+	else
+		here.number += here.timeline;
+	return here;
+}
+
+/* The current user must be the sequence's owner. */
+static void
+write_era(Oid sequence, const Era &era)
+{
+	bool		is_read_only = XactReadOnly;
+
+	if (era.number > LAST_ERA)
+		ereport(ERROR,
+				(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+				 errmsg("there are no tokens left"),
+				 errdetail("This server has come to era " INT64_FORMAT ", and the last one is " INT64_FORMAT ".",
+						   era.number, LAST_ERA)));
+	/* No data of the user's is written, and what is written does not depend on the transaction.  An abort restores this, too. */
+	XactReadOnly = false;
+	DirectFunctionCall2(setval_oid, ObjectIdGetDatum(sequence), Int64GetDatum(pack_era(era)));
+	XactReadOnly = is_read_only;
+}
+
+/* The era of this server, greater than above.  If the sequence has another one, it is changed. */
+static int64
+current_era(int64 above)
+{
+	Oid			sequence = own_relation(ERA);
+	Era			here;
+
+	as_owner_of(sequence, [&]() {
+		Era			last = read_era(sequence);
+
+		here = era_here(last);
+		if (same_era(here, last) && here.number > above)
+			return;
+		/* Nobody else changes it at the same time. */
+		LockRelationOid(sequence, ShareUpdateExclusiveLock);
+		last = read_era(sequence);
+		here = era_here(last);
+		here.number = Max(here.number, above + 1);
+		if (!same_era(here, last))
+			write_era(sequence, here);
+		UnlockRelationOid(sequence, ShareUpdateExclusiveLock);
+	});
+	return here.number;
+}
+
+/* ---- Tokens ---- */
+
+int64
+token_next(const LockName &name, int slot)
+{
+	LOCKTAG		tag = slot == NO_SLOT ? lock_tag(MyDatabaseId, name.key) : slot_tag(MyDatabaseId, name.key, slot);
+	int64		era;
+	uint64		position;
+
+	check_no_recovery();
+	if (!is_held_by_me(tag, Mode::exclusive))
+	{
+		char	   *shown = display_lock(name);
+
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 slot == NO_SLOT
+				 ? errmsg("this session does not hold advisory lock \"%s\" in exclusive mode", shown)
+				 : errmsg("this session does not have slot %d of semaphore \"%s\"", slot, shown),
+				 errdetail("A token is for what a session holds."),
+				 set_lock_fields(name)));
+	}
+	era = current_era(0);
+	position = wal_write_mark() / 8;
+	if (position >> POSITION_BITS != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+				 errmsg("there are no tokens left"),
+				 errdetail("The position in the write-ahead log does not fit into a token.")));
+	return (era << POSITION_BITS) | static_cast<int64>(position);
+}
+
+void
+token_raise_above(int64 token)
+{
+	int64		era = token >> POSITION_BITS;
+
+	check_no_recovery();
+	if (era >= LAST_ERA)
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg("token " INT64_FORMAT " is too large", token)));
+	current_era(era);
+	wal_write_mark();
+}
+
+void
+token_begin()
+{
+	current_era(0);
+}
+
+/* ---- Fences ---- */
+
+/* Write the highest token of a key down; returns it.  The current user must be the table's owner. */
+static int64
+raise_fence(Key key, int64 token)
+{
+	static SPIPlanPtr plan = nullptr;
+	Oid			types[] = {INT8OID, INT8OID};
+	Datum		values[] = {Int64GetDatum(key.value), Int64GetDatum(token)};
+	bool		is_null;
+	int64		highest;
+
+	SPI_connect();
+	if (plan == nullptr)
+	{
+		SPIPlanPtr	prepared = SPI_prepare("INSERT INTO advisory.fences AS f (key, token) VALUES ($1, $2)"
+										   " ON CONFLICT (key) DO UPDATE SET token = GREATEST(f.token, EXCLUDED.token) RETURNING token",
+										   lengthof(types), types);
+
+		if (prepared == nullptr || SPI_keepplan(prepared) != 0)
+			elog(ERROR, "could not prepare the check of a token");
+		plan = prepared;
+	}
+	if (SPI_execute_plan(plan, values, nullptr, false, 0) != SPI_OK_INSERT_RETURNING || SPI_processed != 1)
+		elog(ERROR, "could not check a token");
+	highest = DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null));
+	SPI_finish();
+	return highest;
+}
+
+bool
+token_check(const LockName &name, int64 token)
+{
+	int64		highest = 0;
+
+	as_owner_of(own_relation(FENCES), [&]() {
+		highest = raise_fence(name.key, token);
+	});
+	if (highest > token)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("stale token " INT64_FORMAT " of \"%s\"", token, display_name(name)),
+				 errdetail("A later holder has already used token " INT64_FORMAT ".", highest),
+				 set_lock_fields(name)));
+	return true;
+}
+
+}								/* namespace advisory */

@@ -1,0 +1,24 @@
+/*
+ * server/wal.h
+ *		Positions in the write-ahead log.
+ */
+#pragma once
+
+extern "C" {
+#include "access/xlogdefs.h"
+}
+
+namespace advisory
+{
+
+/*
+ * Write a WAL record that does nothing, and flush it.  Returns the position behind it, which is
+ * greater than that of every record written before on this timeline, also after a crash.  Must
+ * not be called during recovery.  May ereport.
+ */
+XLogRecPtr	wal_write_mark();
+
+/* The timeline that this server writes.  Must not be called during recovery. */
+TimeLineID	wal_timeline();
+
+}								/* namespace advisory */

@@ -1,0 +1,151 @@
+/*
+ * sql/tokens.cpp
+ *		SQL: fencing tokens.
+ */
+#include "base/pg.h"
+
+extern "C" {
+#include "catalog/pg_type.h"
+#include "commands/trigger.h"
+#include "executor/spi.h"
+#include "utils/rel.h"
+}
+
+#include "sql/args.h"
+#include "core/token.h"
+#include "base/sqlfunction.h"
+
+namespace advisory
+{
+
+static int64
+token_argument(FunctionCallInfo fcinfo, int arg)
+{
+	int64		token;
+
+	if (PG_ARGISNULL(arg))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("token must not be null")));
+	token = PG_GETARG_INT64(arg);
+	if (token <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("token must be greater than zero")));
+	return token;
+}
+
+template <By by>
+static Datum
+token(FunctionCallInfo fcinfo)
+{
+	PG_RETURN_INT64(token_next(lock_argument(fcinfo, by), NO_SLOT));
+}
+
+template <By by>
+static Datum
+token_of_slot(FunctionCallInfo fcinfo)
+{
+	LockName	name = lock_argument(fcinfo, by);
+
+	PG_RETURN_INT64(token_next(name, slot_number_argument(fcinfo, next_argument(by), "slot")));
+}
+
+template <By by>
+static Datum
+check_token(FunctionCallInfo fcinfo)
+{
+	LockName	name = lock_argument(fcinfo, by);
+
+	PG_RETURN_BOOL(token_check(name, token_argument(fcinfo, next_argument(by))));
+}
+
+static Datum
+tokens_above(FunctionCallInfo fcinfo)
+{
+	token_raise_above(token_argument(fcinfo, 0));
+	PG_RETURN_VOID();
+}
+
+static Datum
+begin_era(FunctionCallInfo)
+{
+	token_begin();
+	PG_RETURN_VOID();
+}
+
+/* ---- The trigger ---- */
+
+[[noreturn]] static void
+raise_bad_trigger(const char *message)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+			 errmsg("%s", message)));
+	pg_unreachable();
+}
+
+/* fenced(column): raise 55000 for a row whose token is smaller than the one that it takes the place of. */
+static Datum
+fenced(FunctionCallInfo fcinfo)
+{
+	auto	   *data = reinterpret_cast<TriggerData *>(fcinfo->context);
+	const char *column;
+	TupleDesc	columns;
+	HeapTuple	row;
+	int			number;
+	int64		token;
+	bool		is_null;
+
+	if (!CALLED_AS_TRIGGER(fcinfo))
+		raise_bad_trigger("advisory.fenced() must be called as a trigger");
+	if (!TRIGGER_FIRED_FOR_ROW(data->tg_event) || !TRIGGER_FIRED_BEFORE(data->tg_event) ||
+		!(TRIGGER_FIRED_BY_INSERT(data->tg_event) || TRIGGER_FIRED_BY_UPDATE(data->tg_event)))
+		raise_bad_trigger("advisory.fenced() must be fired BEFORE INSERT OR UPDATE, FOR EACH ROW");
+	if (data->tg_trigger->tgnargs != 1)
+		raise_bad_trigger("advisory.fenced() takes the name of the token's column as its only argument");
+
+	column = data->tg_trigger->tgargs[0];
+	columns = RelationGetDescr(data->tg_relation);
+	number = SPI_fnumber(columns, column);
+	if (number <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_COLUMN),
+				 errmsg("column \"%s\" of relation \"%s\" does not exist", column, RelationGetRelationName(data->tg_relation))));
+	if (SPI_gettypeid(columns, number) != INT8OID)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("column \"%s\" of relation \"%s\" must have type bigint", column,
+						RelationGetRelationName(data->tg_relation))));
+
+	row = TRIGGER_FIRED_BY_UPDATE(data->tg_event) ? data->tg_newtuple : data->tg_trigtuple;
+	token = DatumGetInt64(SPI_getbinval(row, columns, number, &is_null));
+	if (is_null)
+		ereport(ERROR,
+				(errcode(ERRCODE_NOT_NULL_VIOLATION),
+				 errmsg("null token in column \"%s\" of relation \"%s\"", column, RelationGetRelationName(data->tg_relation)),
+				 errtablecol(data->tg_relation, number)));
+	if (TRIGGER_FIRED_BY_UPDATE(data->tg_event))
+	{
+		int64		before = DatumGetInt64(SPI_getbinval(data->tg_trigtuple, columns, number, &is_null));
+
+		if (!is_null && token < before)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("stale token " INT64_FORMAT " in column \"%s\" of relation \"%s\"", token, column,
+							RelationGetRelationName(data->tg_relation)),
+					 errdetail("A later holder has already written token " INT64_FORMAT ".", before),
+					 errtablecol(data->tg_relation, number)));
+	}
+	return PointerGetDatum(row);
+}
+
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_token, token);
+ADVISORY_SQL_FUNCTION(advisory_token_key, token<By::key>);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_token_slot, token_of_slot);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_check_token, check_token);
+ADVISORY_SQL_FUNCTION(advisory_tokens_above, tokens_above);
+ADVISORY_SQL_FUNCTION(advisory_begin_era, begin_era);
+ADVISORY_SQL_FUNCTION(advisory_fenced, fenced);
+
+}								/* namespace advisory */
