@@ -43,7 +43,12 @@ sub replica {
 sub caught_up {
     my ($primary, $standby) = @_;
     my $written = $primary->value('SELECT pg_current_wal_flush_lsn()');
-    return wait_until('the standby has caught up', sub { $standby->value('SELECT pg_last_wal_replay_lsn() >= ?::pg_lsn', $written) });
+    return wait_until('the standby has caught up', sub {
+        my $result = $standby->query('SELECT pg_last_wal_replay_lsn() >= ?::pg_lsn', $written);
+        # What is replayed meanwhile may cancel this query, too.
+        die "$result->{message}\n" if $result->{state} && $result->{state} ne '40001';
+        return $result->{value};
+    });
 }
 
 sub as_server {
