@@ -11,10 +11,12 @@ DO $$
 DECLARE
     relation regclass;
 BEGIN
-    FOREACH relation IN ARRAY ARRAY['advisory.key_labels', 'advisory.fences']::regclass[] LOOP
+    FOREACH relation IN ARRAY ARRAY['advisory.key_labels', 'advisory.fences', 'advisory._leases']::regclass[] LOOP
         EXECUTE format('ALTER TABLE %s OWNER TO %I', relation,
                        (SELECT pg_get_userbyid(extowner) FROM pg_extension WHERE extname = 'advisory_ext'));
-        EXECUTE format('GRANT SELECT ON %s TO PUBLIC', relation);
+        -- The table of leases has names, which are not for everybody; but the owner of the database has to be able to dump it.
+        EXECUTE format('GRANT SELECT ON %s TO %I', relation,
+                       CASE relation WHEN 'advisory._leases'::regclass THEN 'pg_database_owner' ELSE 'public' END);
         IF current_setting('server_version_num')::integer < 170000 THEN
             DELETE FROM pg_catalog.pg_init_privs
             WHERE classoid = 'pg_catalog.pg_class'::regclass::oid AND objoid = relation::oid;

@@ -20,6 +20,7 @@ namespace setting
 
 int			session_locks = SESSION_LOCKS_ON;
 bool		warn_no_transaction;
+bool		lease_sync;
 int			track = TRACK_ALL;
 int			max_names;
 int			log_wait;
@@ -119,6 +120,11 @@ guc_init()
 							 "outside a transaction block.",
 							 "Such locks are released at the end of that SELECT.",
 							 &setting::warn_no_transaction, true,
+							 PGC_USERSET, 0, nullptr, nullptr, nullptr);
+	DefineCustomBoolVariable("advisory_ext.lease_sync",
+							 "Raises synchronous_commit to \"on\" in transactions that grant or renew a lease.",
+							 "Where there is a synchronous standby, a failover to it then loses no lease.",
+							 &setting::lease_sync, true,
 							 PGC_USERSET, 0, nullptr, nullptr, nullptr);
 	for (const IntSetting &s : int_settings)
 		DefineCustomIntVariable(s.name, s.short_description, s.long_description, s.value, s.boot_value, s.min, s.max,

@@ -29,6 +29,7 @@ namespace setting
 
 extern int	session_locks;		/* a SessionLocks */
 extern bool warn_no_transaction;	/* about a transaction-level lock that ends with its statement? */
+extern bool lease_sync;			/* raise synchronous_commit in transactions that grant or renew a lease? */
 extern int	track;				/* a Track */
 extern int	max_names;			/* how many names the name table may hold */
 extern int	log_wait;			/* in milliseconds; -1 for none */

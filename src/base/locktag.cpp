@@ -33,7 +33,7 @@ lockmode_name(LOCKMODE lockmode) noexcept
 const char *
 kind_name(Kind kind) noexcept
 {
-	static const char *const names[] = {"lock", "lock", "semaphore", "queue", "foreign"};
+	static const char *const names[] = {"lock", "lock", "semaphore", "queue", "lease", "foreign"};
 
 	return names[index_of(kind)];
 }
@@ -47,6 +47,8 @@ kind_of(uint16 objsubid) noexcept
 		return Kind::pair;
 	if (objsubid == OBJSUBID_QUEUE)
 		return Kind::queue;
+	if (objsubid == OBJSUBID_LEASE || objsubid == OBJSUBID_LEASE_QUEUE)
+		return Kind::lease;
 	if (objsubid > OBJSUBID_SLOT_BASE && objsubid <= OBJSUBID_SLOT_BASE + MAX_SLOTS)
 		return Kind::semaphore;
 	return Kind::foreign;

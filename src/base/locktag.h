@@ -7,6 +7,8 @@
  *		field 2, field 3	field 4 (objsubid)	what it is
  *		key high, key low	1					a lock by bigint key (ours and the built-ins')
  *		key1, key2			2					a lock by int4 pair (the built-ins')
+ *		key high, key low	16381				the queue of a lease
+ *		key high, key low	16382				the lock of a lease
  *		key high, key low	16383				the queue of a semaphore
  *		key high, key low	16384 + slot		a slot of a semaphore, slot 1 to 16000
  *		anything			anything else		foreign
@@ -101,11 +103,14 @@ enum class Kind
 	pair,						/* by two int4 keys; also shown as a lock */
 	semaphore,					/* a slot */
 	queue,						/* the queue of a semaphore */
+	lease,						/* a lease's lock or queue */
 	foreign						/* another program's use of another objsubid */
 };
 
 constexpr uint16 OBJSUBID_KEY = 1;
 constexpr uint16 OBJSUBID_PAIR = 2;
+constexpr uint16 OBJSUBID_LEASE_QUEUE = 16381;
+constexpr uint16 OBJSUBID_LEASE = 16382;
 constexpr uint16 OBJSUBID_QUEUE = 16383;
 constexpr uint16 OBJSUBID_SLOT_BASE = 16384;
 constexpr int MAX_SLOTS = 16000;
@@ -117,7 +122,7 @@ struct DecodedTag
 {
 	Kind		kind;
 	Oid			database;
-	Key			key;			/* lock, semaphore, queue */
+	Key			key;			/* lock, semaphore, queue, lease */
 	int32		key1;			/* pair and foreign: the two halves, signed */
 	int32		key2;
 	int			slot;			/* semaphore */
@@ -131,7 +136,7 @@ has_key(Kind kind) noexcept
 	return kind != Kind::pair && kind != Kind::foreign;
 }
 
-/* "lock", "semaphore", "queue" or "foreign", as in the views. */
+/* "lock", "semaphore", "queue", "lease" or "foreign", as in the views. */
 const char *kind_name(Kind kind) noexcept;
 
 /* The tag of the lock with this key in this database; of a semaphore's slot, or of its queue. */
@@ -157,6 +162,18 @@ inline LOCKTAG
 queue_tag(Oid database, Key key) noexcept
 {
 	return lock_tag(database, key, OBJSUBID_QUEUE);
+}
+
+inline LOCKTAG
+lease_tag(Oid database, Key key) noexcept
+{
+	return lock_tag(database, key, OBJSUBID_LEASE);
+}
+
+inline LOCKTAG
+lease_queue_tag(Oid database, Key key) noexcept
+{
+	return lock_tag(database, key, OBJSUBID_LEASE_QUEUE);
 }
 
 /* Decode a LOCKTAG_ADVISORY tag. */

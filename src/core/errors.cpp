@@ -12,6 +12,7 @@ extern "C" {
 #include "base/encoding.h"
 #include "core/errors.h"
 #include "core/blockers.h"
+#include "core/lease.h"
 #include "core/namecache.h"
 #include "server/locallock.h"
 #include "server/locktable.h"
@@ -225,9 +226,27 @@ describe_limit(Outcome outcome, Timeout limit)
 	return psprintf("within %s%d ms", is_setting ? "lock_timeout of " : "", milliseconds);
 }
 
+[[noreturn]] static void
+raise_lease_not_available(const LockRequest &request, Outcome outcome, Timeout limit)
+{
+	char	   *holder = lease_describe_holder(request.name.key);
+	char	   *name = display_lock(request.name);
+
+	ereport(ERROR,
+			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+			 errmsg("could not obtain lease \"%s\" %s", name, describe_limit(outcome, limit)),
+			 holder != nullptr ? errdetail("%s", holder) : 0,
+			 errhint("To see who holds it: SELECT * FROM advisory.leases."),
+			 set_lock_fields(request.name)));
+	pg_unreachable();
+}
+
 [[noreturn]] void
 raise_not_available(const LockRequest &request, Outcome outcome, Timeout limit)
 {
+	if (request.is_for_lease())
+		raise_lease_not_available(request, outcome, limit);
+
 	bool		is_for_slot = request.is_for_slot();
 	Blockers	blockers = find_blockers(request);
 	char	   *name = display_lock(request.name);

@@ -29,6 +29,7 @@ extern "C" {
 #include "core/held.h"
 #include "core/heldlog.h"
 #include "core/heldtable.h"
+#include "core/lease.h"
 #include "core/semaphore.h"
 #include "shmem/heldpublish.h"
 #include "shmem/waiters.h"
@@ -616,10 +617,12 @@ at_subxact_end(SubXactEvent event, SubTransactionId, SubTransactionId, void *)
 
 /* Whenever something has released its locks: at the ends of statements, subtransactions and transactions. */
 static void
-at_resource_release(ResourceReleasePhase phase, bool, bool, void *)
+at_resource_release(ResourceReleasePhase phase, bool, bool is_top_level, void *)
 {
 	if (phase != RESOURCE_RELEASE_AFTER_LOCKS)
 		return;
+	if (is_top_level)
+		lease_wake_waiters();
 	free_ended_slots();
 	held_notice_lost();
 }

@@ -52,21 +52,28 @@ private:
 	TimestampTz start;
 };
 
-/* Which lock, and how; or a slot of which semaphore. */
+/* Which lock, and how; or a slot of which semaphore; or which lease. */
 struct LockRequest
 {
 	LockName	name;
 	Mode		mode;
 	Scope		scope;
 	int			slots = 0;		/* of the semaphore; 0 where the lock is meant */
+	struct Lease *lease = nullptr;	/* not null: a lease is meant, see lease.h */
 
 	bool		is_for_slot() const noexcept
 	{
 		return slots > 0;
 	}
-	/* The lock that is asked for; of a semaphore, the one to wait for. */
+	bool		is_for_lease() const noexcept
+	{
+		return lease != nullptr;
+	}
+	/* The lock that is asked for; of a semaphore or lease, the one to wait for. */
 	LOCKTAG		tag() const noexcept
 	{
+		if (is_for_lease())
+			return lease_queue_tag(MyDatabaseId, name.key);
 		if (!is_for_slot())
 			return lock_tag(MyDatabaseId, name.key);
 		return slots == 1 ? slot_tag(MyDatabaseId, name.key, slots) : queue_tag(MyDatabaseId, name.key);

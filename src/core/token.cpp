@@ -8,7 +8,8 @@
  * system identifier.  On another timeline of the same cluster the era is as much greater as the
  * timeline is, so it does not matter whether a change of the sequence was lost in a failover.  In
  * another cluster, after pg_upgrade or a restored dump, it is greater by the timeline of that.
- * Whoever finds that the sequence is of another timeline or cluster brings it up to date.
+ * Whoever finds that the sequence is of another timeline or cluster brings it up to date; a second
+ * sequence has the time of that.
  */
 #include "base/pg.h"
 
@@ -40,12 +41,13 @@ static constexpr int TIMELINE_BITS = 13;
 static constexpr int SYSTEM_BITS = 37;
 
 static constexpr char ERA[] = "_era";
+static constexpr char ERA_BEGAN[] = "_era_began";
 static constexpr char FENCES[] = "fences";
 
 namespace
 {
 
-struct Era
+struct EraCell
 {
 	int64		number;			/* 0 if there was none yet */
 	int64		timeline;		/* modulo 2^TIMELINE_BITS */
@@ -56,10 +58,10 @@ struct Era
 
 /* ---- The era ---- */
 
-static Era
+static EraCell
 unpack_era(int64 value) noexcept
 {
-	Era			era;
+	EraCell		era;
 
 	era.number = value >> (TIMELINE_BITS + SYSTEM_BITS);
 	era.timeline = (value >> SYSTEM_BITS) & ((INT64CONST(1) << TIMELINE_BITS) - 1);
@@ -68,20 +70,14 @@ unpack_era(int64 value) noexcept
 }
 
 static int64
-pack_era(const Era &era) noexcept
+pack_era(const EraCell &era) noexcept
 {
 	return (((era.number << TIMELINE_BITS) | era.timeline) << SYSTEM_BITS) | era.system;
 }
 
-static bool
-same_era(const Era &a, const Era &b) noexcept
-{
-	return pack_era(a) == pack_era(b);
-}
-
-/* As the sequence has it.  The current user must be its owner. */
-static Era
-read_era(Oid sequence)
+/* The value of a sequence; 0 if it has none yet.  The current user must be its owner. */
+static int64
+read_sequence(Oid sequence)
 {
 	LOCAL_FCINFO(fcinfo, 1);
 	Datum		value;
@@ -90,16 +86,27 @@ read_era(Oid sequence)
 	fcinfo->args[0].value = ObjectIdGetDatum(sequence);
 	fcinfo->args[0].isnull = false;
 	value = pg_sequence_last_value(fcinfo);
-	return fcinfo->isnull ? Era{} : unpack_era(DatumGetInt64(value));
+	return fcinfo->isnull ? 0 : DatumGetInt64(value);
 }
 
-/* What it has to be on this server. */
-static Era
-era_here(const Era &last)
+/* Also in a READ ONLY transaction: no data of the user's is written.  An abort restores XactReadOnly, too. */
+static void
+write_sequence(Oid sequence, int64 value)
+{
+	bool		is_read_only = XactReadOnly;
+
+	XactReadOnly = false;
+	DirectFunctionCall2(setval_oid, ObjectIdGetDatum(sequence), Int64GetDatum(value));
+	XactReadOnly = is_read_only;
+}
+
+/* What the era has to be on this server, where the sequence has this one. */
+static EraCell
+era_here(const EraCell &last)
 {
 	uint64		identifier = GetSystemIdentifier();
 	int64		timelines = INT64CONST(1) << TIMELINE_BITS;
-	Era			here;
+	EraCell		here;
 
 	here.timeline = wal_timeline() % timelines;
 	here.system = static_cast<int64>(hash_bytes_extended(reinterpret_cast<const unsigned char *>(&identifier), sizeof(identifier), 0) >>
@@ -112,57 +119,80 @@ era_here(const Era &last)
 	return here;
 }
 
-/* The current user must be the sequence's owner. */
-static void
-write_era(Oid sequence, const Era &era)
-{
-	bool		is_read_only = XactReadOnly;
-
-	if (era.number > LAST_ERA)
-		ereport(ERROR,
-				(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
-				 errmsg("there are no tokens left"),
-				 errdetail("This server has come to era " INT64_FORMAT ", and the last one is " INT64_FORMAT ".",
-						   era.number, LAST_ERA)));
-	/* No data of the user's is written, and what is written does not depend on the transaction.  An abort restores this, too. */
-	XactReadOnly = false;
-	DirectFunctionCall2(setval_oid, ObjectIdGetDatum(sequence), Int64GetDatum(pack_era(era)));
-	XactReadOnly = is_read_only;
-}
-
 /* The era of this server, greater than above.  If the sequence has another one, it is changed. */
 static int64
 current_era(int64 above)
 {
 	Oid			sequence = own_relation(ERA);
-	Era			here;
+	EraCell		here;
 
 	as_owner_of(sequence, [&]() {
-		Era			last = read_era(sequence);
+		int64		last = read_sequence(sequence);
 
-		here = era_here(last);
-		if (same_era(here, last) && here.number > above)
+		here = era_here(unpack_era(last));
+		if (pack_era(here) == last && here.number > above)
 			return;
 		/* Nobody else changes it at the same time. */
 		LockRelationOid(sequence, ShareUpdateExclusiveLock);
-		last = read_era(sequence);
-		here = era_here(last);
+		last = read_sequence(sequence);
+		here = era_here(unpack_era(last));
 		here.number = Max(here.number, above + 1);
-		if (!same_era(here, last))
-			write_era(sequence, here);
+		if (here.number > LAST_ERA)
+			ereport(ERROR,
+					(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+					 errmsg("there are no tokens left"),
+					 errdetail("This server has come to era " INT64_FORMAT ", and the last one is " INT64_FORMAT ".",
+							   here.number, LAST_ERA)));
+		if (pack_era(here) != last)
+		{
+			/* In this order: an era whose beginning is not known would seem to have begun with the one before. */
+			write_sequence(own_relation(ERA_BEGAN), GetCurrentTimestamp());
+			write_sequence(sequence, pack_era(here));
+		}
 		UnlockRelationOid(sequence, ShareUpdateExclusiveLock);
 	});
 	return here.number;
 }
 
+Era
+token_era()
+{
+	Oid			began = own_relation(ERA_BEGAN);
+	Era			era;
+
+	era.number = current_era(0);
+	as_owner_of(began, [&]() {
+		era.began_at = read_sequence(began);
+	});
+	return era;
+}
+
+int64
+era_of_token(int64 token) noexcept
+{
+	return token >> POSITION_BITS;
+}
+
 /* ---- Tokens ---- */
+
+int64
+token_make()
+{
+	int64		era = current_era(0);
+	uint64		position = wal_write_mark() / 8;
+
+	if (position >> POSITION_BITS != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+				 errmsg("there are no tokens left"),
+				 errdetail("The position in the write-ahead log does not fit into a token.")));
+	return (era << POSITION_BITS) | static_cast<int64>(position);
+}
 
 int64
 token_next(const LockName &name, int slot)
 {
 	LOCKTAG		tag = slot == NO_SLOT ? lock_tag(MyDatabaseId, name.key) : slot_tag(MyDatabaseId, name.key, slot);
-	int64		era;
-	uint64		position;
 
 	PreventCommandDuringRecovery("advisory.token()");
 	if (!is_held_by_me(tag, Mode::exclusive))
@@ -177,20 +207,13 @@ token_next(const LockName &name, int slot)
 				 errdetail("A token belongs to what the session holds in exclusive mode."),
 				 set_lock_fields(name)));
 	}
-	era = current_era(0);
-	position = wal_write_mark() / 8;
-	if (position >> POSITION_BITS != 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
-				 errmsg("there are no tokens left"),
-				 errdetail("The position in the write-ahead log does not fit into a token.")));
-	return (era << POSITION_BITS) | static_cast<int64>(position);
+	return token_make();
 }
 
 void
 token_raise_above(int64 token)
 {
-	int64		era = token >> POSITION_BITS;
+	int64		era = era_of_token(token);
 
 	PreventCommandDuringRecovery("advisory.tokens_above()");
 	if (era >= LAST_ERA)

@@ -20,6 +20,21 @@ namespace advisory
  */
 int64		token_next(const LockName &name, int slot);
 
+/* The same for a session that is known to hold what it is for. */
+int64		token_make();
+
+/* The era of this server, and when it began here.  May write both down. */
+struct Era
+{
+	int64		number;
+	TimestampTz began_at;
+};
+
+Era			token_era();
+
+/* The era that a token is of. */
+int64		era_of_token(int64 token) noexcept;
+
 /* All tokens from now on are greater than this one.  Raises 22003 if there can be none, 25006 on a standby. */
 void		token_raise_above(int64 token);
 

@@ -1,6 +1,6 @@
 /*
  * core/wait.cpp
- *		Getting a lock or a slot from the lock manager: at once, or after a wait.
+ *		Getting a lock or a slot from the lock manager, or a lease: at once, or after a wait.
  *
  * How a wait ends
  *
@@ -37,6 +37,7 @@ extern "C" {
 #include "base/guc.h"
 #include "core/errors.h"
 #include "core/held.h"
+#include "core/lease.h"
 #include "core/wait.h"
 #include "server/locallock.h"
 #include "shmem/waiters.h"
@@ -49,6 +50,8 @@ take_if_free(Attempt *attempt)
 {
 	const LockRequest &request = attempt->request;
 
+	if (request.is_for_lease())
+		return lease_take_if_free(request);
 	if (!request.is_for_slot())
 		return take_lock(request.tag(), request.mode, request.scope, true) != LOCKACQUIRE_NOT_AVAIL;
 	attempt->slot = semaphore_try(attempt->semaphore);
@@ -69,8 +72,7 @@ release_granted(const Attempt &attempt)
 struct WaitContext
 {
 	char	   *name;
-	Mode		mode;
-	bool		is_for_slot;
+	const LockRequest *request;
 };
 
 static void
@@ -78,10 +80,12 @@ add_wait_context(void *argument)
 {
 	const auto *wait = static_cast<const WaitContext *>(argument);
 
-	if (wait->is_for_slot)
+	if (wait->request->is_for_lease())
+		errcontext("while waiting for lease \"%s\"", wait->name);
+	else if (wait->request->is_for_slot())
 		errcontext("while waiting for a slot of semaphore \"%s\"", wait->name);
 	else
-		errcontext("while waiting for advisory lock \"%s\" in %s mode", wait->name, mode_name(wait->mode));
+		errcontext("while waiting for advisory lock \"%s\" in %s mode", wait->name, mode_name(wait->request->mode));
 }
 
 /* The shorter of the user's lock_timeout and ours, in milliseconds; 0 is none. */
@@ -105,6 +109,8 @@ wait_and_check(Attempt *attempt)
 	InvalidateCatalogSnapshot();
 	if (request.is_for_slot())
 		attempt->slot = semaphore_wait(attempt->semaphore);
+	else if (request.is_for_lease())
+		lease_wait(request);
 	else
 		take_lock(request.tag(), request.mode, request.scope, false);
 	CHECK_FOR_INTERRUPTS();
@@ -152,7 +158,7 @@ wait_for_lock(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
 	MemoryContext callers_context = CurrentMemoryContext;
 	ResourceOwner callers_owner = CurrentResourceOwner;
 	int			users_lock_timeout = LockTimeout;
-	WaitContext waiting = {display_lock(request.name), request.mode, request.is_for_slot()};
+	WaitContext waiting = {display_lock(request.name), &request};
 	ErrorContextCallback context = {error_context_stack, add_wait_context, &waiting};
 	volatile WaitEnd end = WaitEnd::granted;
 
@@ -283,7 +289,10 @@ log_wait(const Attempt &attempt, const char *end)
 	char	   *name = display_lock(request.name);
 
 	ereport(LOG_SERVER_ONLY,
-			(request.is_for_slot()
+			(request.is_for_lease()
+			 ? errmsg("session waited for lease \"%s\" for " INT64_FORMAT ".%03d ms %s",
+					  name, waited / 1000, static_cast<int>(waited % 1000), end)
+			 : request.is_for_slot()
 			 ? errmsg("session waited for a slot of semaphore \"%s\" for " INT64_FORMAT ".%03d ms %s",
 					  name, waited / 1000, static_cast<int>(waited % 1000), end)
 			 : errmsg("session waited for advisory lock \"%s\" in %s mode for " INT64_FORMAT ".%03d ms %s",

@@ -503,6 +503,18 @@ is_held_by_anybody(const LOCKTAG &tag)
 	return read_holder(tag, &holder);
 }
 
+void
+wake_holders(const LOCKTAG &tag) noexcept
+{
+	visit_lock(tag, [](LOCK *lock) {
+		compat::walk_proclocks(lock, [](PROCLOCK *proclock) {
+			if (proclock->holdMask != 0)
+				SetLatch(&proclock->tag.myProc->procLatch);
+			return true;
+		});
+	});
+}
+
 bool
 signal_holder(Oid database, Key key, int pid, bool *sent)
 {

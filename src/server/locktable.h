@@ -147,6 +147,9 @@ bool		is_mine_awaited(const LOCKTAG &tag);
 /* Does anybody hold this lock at the moment? */
 bool		is_held_by_anybody(const LOCKTAG &tag);
 
+/* Set the latch of each session that holds this lock. */
+void		wake_holders(const LOCKTAG &tag) noexcept;
+
 /*
  * Send SIGTERM to the session with this pid, provided that it holds the key's lock, or a slot
  * of its semaphore, at that very moment: the partition stays locked in between, so that it

@@ -57,6 +57,9 @@ LockNames	list_argument(FunctionCallInfo fcinfo, ListForm form);
 std::string_view text_argument(FunctionCallInfo fcinfo, int arg, const char *what);
 int32		integer_argument(FunctionCallInfo fcinfo, int arg, const char *what);
 
+/* A token; called token in messages. */
+int64		token_argument(FunctionCallInfo fcinfo, int arg);
+
 /* A slot, or how many of them. */
 int			slot_number_argument(FunctionCallInfo fcinfo, int arg, const char *what);
 

@@ -18,23 +18,6 @@ extern "C" {
 namespace advisory
 {
 
-static int64
-token_argument(FunctionCallInfo fcinfo, int arg)
-{
-	int64		token;
-
-	if (PG_ARGISNULL(arg))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("token must not be null")));
-	token = PG_GETARG_INT64(arg);
-	if (token <= 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("token must be greater than zero")));
-	return token;
-}
-
 template <By by>
 static Datum
 token(FunctionCallInfo fcinfo)

@@ -1,0 +1,140 @@
+-- Leases: holds that outlive a session or a server.
+
+-- Written by the functions below alone, for everybody.
+CREATE TABLE advisory._leases (
+    key bigint PRIMARY KEY,
+    token bigint NOT NULL,
+    namespace text NOT NULL,
+    name text NOT NULL,
+    owner text,
+    role name NOT NULL,
+    era bigint NOT NULL,
+    ttl interval NOT NULL,
+    lock_delay interval NOT NULL,
+    acquired_at timestamptz NOT NULL,
+    renewed_at timestamptz NOT NULL,
+    expires_at timestamptz NOT NULL,
+    renewals bigint NOT NULL
+) WITH (fillfactor = 50);
+COMMENT ON TABLE advisory._leases IS 'rows of advisory.leases';
+SELECT pg_extension_config_dump('advisory._leases', '');
+
+CREATE FUNCTION advisory.lease(namespace text, name text, ttl interval, timeout interval DEFAULT NULL, owner text DEFAULT NULL, lock_delay interval DEFAULT '0', OUT token bigint, OUT expires_at timestamptz)
+    AS 'MODULE_PATHNAME', 'advisory_lease_text'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.lease(text, text, interval, interval, text, interval) IS
+    'take a lease, which outlives the session: its token and when it expires, or error 55P03 when timeout is over (NULL: wait for ever)';
+
+CREATE FUNCTION advisory.lease(namespace text, id bigint, ttl interval, timeout interval DEFAULT NULL, owner text DEFAULT NULL, lock_delay interval DEFAULT '0', OUT token bigint, OUT expires_at timestamptz)
+    AS 'MODULE_PATHNAME', 'advisory_lease_bigint'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.lease(text, bigint, interval, interval, text, interval) IS
+    'take a lease, which outlives the session: its token and when it expires, or error 55P03 when timeout is over (NULL: wait for ever) (id::text as name)';
+
+CREATE FUNCTION advisory.lease(namespace text, id uuid, ttl interval, timeout interval DEFAULT NULL, owner text DEFAULT NULL, lock_delay interval DEFAULT '0', OUT token bigint, OUT expires_at timestamptz)
+    AS 'MODULE_PATHNAME', 'advisory_lease_uuid'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.lease(text, uuid, interval, interval, text, interval) IS
+    'take a lease, which outlives the session: its token and when it expires, or error 55P03 when timeout is over (NULL: wait for ever) (id::text as name)';
+
+CREATE FUNCTION advisory.try_lease(namespace text, name text, ttl interval, timeout interval DEFAULT '0', owner text DEFAULT NULL, lock_delay interval DEFAULT '0', OUT token bigint, OUT expires_at timestamptz)
+    AS 'MODULE_PATHNAME', 'advisory_try_lease_text'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.try_lease(text, text, interval, interval, text, interval) IS
+    'take a lease, which outlives the session, if it is free within timeout (0: at once): its token and when it expires, or nulls';
+
+CREATE FUNCTION advisory.try_lease(namespace text, id bigint, ttl interval, timeout interval DEFAULT '0', owner text DEFAULT NULL, lock_delay interval DEFAULT '0', OUT token bigint, OUT expires_at timestamptz)
+    AS 'MODULE_PATHNAME', 'advisory_try_lease_bigint'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.try_lease(text, bigint, interval, interval, text, interval) IS
+    'take a lease, which outlives the session, if it is free within timeout (0: at once): its token and when it expires, or nulls (id::text as name)';
+
+CREATE FUNCTION advisory.try_lease(namespace text, id uuid, ttl interval, timeout interval DEFAULT '0', owner text DEFAULT NULL, lock_delay interval DEFAULT '0', OUT token bigint, OUT expires_at timestamptz)
+    AS 'MODULE_PATHNAME', 'advisory_try_lease_uuid'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.try_lease(text, uuid, interval, interval, text, interval) IS
+    'take a lease, which outlives the session, if it is free within timeout (0: at once): its token and when it expires, or nulls (id::text as name)';
+
+CREATE FUNCTION advisory.renew_lease(namespace text, name text, token bigint, ttl interval DEFAULT NULL)
+    RETURNS timestamptz
+    AS 'MODULE_PATHNAME', 'advisory_renew_lease_text'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.renew_lease(text, text, bigint, interval) IS
+    'give a lease its TTL, or another one, from now on: when it expires; null if it is lost';
+
+CREATE FUNCTION advisory.renew_lease(namespace text, id bigint, token bigint, ttl interval DEFAULT NULL)
+    RETURNS timestamptz
+    AS 'MODULE_PATHNAME', 'advisory_renew_lease_bigint'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.renew_lease(text, bigint, bigint, interval) IS
+    'give a lease its TTL, or another one, from now on: when it expires; null if it is lost (id::text as name)';
+
+CREATE FUNCTION advisory.renew_lease(namespace text, id uuid, token bigint, ttl interval DEFAULT NULL)
+    RETURNS timestamptz
+    AS 'MODULE_PATHNAME', 'advisory_renew_lease_uuid'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.renew_lease(text, uuid, bigint, interval) IS
+    'give a lease its TTL, or another one, from now on: when it expires; null if it is lost (id::text as name)';
+
+CREATE FUNCTION advisory.end_lease(namespace text, name text, token bigint)
+    RETURNS boolean
+    AS 'MODULE_PATHNAME', 'advisory_end_lease_text'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.end_lease(text, text, bigint) IS
+    'end a lease: false if it is lost';
+
+CREATE FUNCTION advisory.end_lease(namespace text, id bigint, token bigint)
+    RETURNS boolean
+    AS 'MODULE_PATHNAME', 'advisory_end_lease_bigint'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.end_lease(text, bigint, bigint) IS
+    'end a lease: false if it is lost (id::text as name)';
+
+CREATE FUNCTION advisory.end_lease(namespace text, id uuid, token bigint)
+    RETURNS boolean
+    AS 'MODULE_PATHNAME', 'advisory_end_lease_uuid'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.end_lease(text, uuid, bigint) IS
+    'end a lease: false if it is lost (id::text as name)';
+
+CREATE FUNCTION advisory.check_lease(namespace text, name text, token bigint)
+    RETURNS boolean
+    AS 'MODULE_PATHNAME', 'advisory_check_lease_text'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.check_lease(text, text, bigint) IS
+    'true if the lease has this token, or error 55000; nobody takes it over before this transaction ends';
+
+CREATE FUNCTION advisory.check_lease(namespace text, id bigint, token bigint)
+    RETURNS boolean
+    AS 'MODULE_PATHNAME', 'advisory_check_lease_bigint'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.check_lease(text, bigint, bigint) IS
+    'true if the lease has this token, or error 55000; nobody takes it over before this transaction ends (id::text as name)';
+
+CREATE FUNCTION advisory.check_lease(namespace text, id uuid, token bigint)
+    RETURNS boolean
+    AS 'MODULE_PATHNAME', 'advisory_check_lease_uuid'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.check_lease(text, uuid, bigint) IS
+    'true if the lease has this token, or error 55000; nobody takes it over before this transaction ends (id::text as name)';
+
+CREATE FUNCTION advisory.break_lease(namespace text, name text)
+    RETURNS boolean
+    AS 'MODULE_PATHNAME', 'advisory_break_lease_text'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.break_lease(text, text) IS
+    'end a lease that somebody else has, after its lock_delay: false if there is none; for the owner of the extension';
+
+CREATE FUNCTION advisory.break_lease(namespace text, id bigint)
+    RETURNS boolean
+    AS 'MODULE_PATHNAME', 'advisory_break_lease_bigint'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.break_lease(text, bigint) IS
+    'end a lease that somebody else has, after its lock_delay: false if there is none; for the owner of the extension (id::text as name)';
+
+CREATE FUNCTION advisory.break_lease(namespace text, id uuid)
+    RETURNS boolean
+    AS 'MODULE_PATHNAME', 'advisory_break_lease_uuid'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.break_lease(text, uuid) IS
+    'end a lease that somebody else has, after its lock_delay: false if there is none; for the owner of the extension (id::text as name)';

@@ -1,0 +1,422 @@
+/*
+ * core/lease.cpp
+ *		Leases: holds that outlive a session or a server.
+ */
+#include "base/pg.h"
+
+extern "C" {
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "storage/latch.h"
+#include "storage/lmgr.h"
+#include "storage/proc.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+#include "utils/wait_event.h"
+}
+
+#include "base/encoding.h"
+#include "base/guc.h"
+#include "core/lease.h"
+#include "core/owntables.h"
+#include "core/token.h"
+#include "server/backends.h"
+#include "server/locallock.h"
+#include "server/locktable.h"
+
+namespace advisory
+{
+
+static constexpr char LEASES[] = "_leases";
+
+/* The first in the queue looks again so often, whatever it was told: the server's clock may have been set. */
+static constexpr int LOOK_AFTER_MS = 5000;
+
+/* ---- The table ---- */
+
+namespace
+{
+
+/* A statement on the table, whose plan is kept. */
+struct Statement
+{
+	const char *text;
+	int			result;			/* of SPI */
+	int			argument_count;
+	Oid			types[10];
+	SPIPlanPtr	plan;
+};
+
+/* The present lease of a name. */
+struct LeaseRow
+{
+	int64		token;
+	int64		era;			/* of its last renewal */
+	TimestampTz expires_at;		/* in that era */
+	TimestampTz ttl_from_era;	/* when its TTL would be over if it began with the present era */
+	Interval	lock_delay;
+	char	   *owner;			/* or null */
+	char	   *role;
+};
+
+}								/* anonymous namespace */
+
+/* In all of them $1 is the key, and $2 the token where there is one. */
+static Statement SELECT_LEASE = {
+	"SELECT token, era, expires_at, $2 OPERATOR(pg_catalog.+) ttl, lock_delay, owner, role"
+	" FROM advisory._leases WHERE key OPERATOR(pg_catalog.=) $1",
+	SPI_OK_SELECT, 2, {INT8OID, TIMESTAMPTZOID}};
+
+static Statement GRANT_LEASE = {
+	"INSERT INTO advisory._leases (key, token, namespace, name, owner, role, era, ttl, lock_delay, acquired_at, renewed_at, expires_at, renewals)"
+	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $10 OPERATOR(pg_catalog.+) $8, 0)"
+	" ON CONFLICT (key) DO UPDATE SET token = EXCLUDED.token, namespace = EXCLUDED.namespace, name = EXCLUDED.name, owner = EXCLUDED.owner,"
+	" role = EXCLUDED.role, era = EXCLUDED.era, ttl = EXCLUDED.ttl, lock_delay = EXCLUDED.lock_delay, acquired_at = EXCLUDED.acquired_at,"
+	" renewed_at = EXCLUDED.renewed_at, expires_at = EXCLUDED.expires_at, renewals = 0"
+	" RETURNING expires_at",
+	SPI_OK_INSERT_RETURNING, 10, {INT8OID, INT8OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT8OID, INTERVALOID, INTERVALOID, TIMESTAMPTZOID}};
+
+static Statement RENEW_LEASE = {
+	"UPDATE advisory._leases SET ttl = COALESCE($3, ttl), era = $4, renewed_at = $5, expires_at = $5 OPERATOR(pg_catalog.+) COALESCE($3, ttl),"
+	" renewals = renewals OPERATOR(pg_catalog.+) 1"
+	" WHERE key OPERATOR(pg_catalog.=) $1 AND token OPERATOR(pg_catalog.=) $2 RETURNING expires_at",
+	SPI_OK_UPDATE_RETURNING, 5, {INT8OID, INT8OID, INTERVALOID, INT8OID, TIMESTAMPTZOID}};
+
+static Statement END_LEASE = {
+	"DELETE FROM advisory._leases WHERE key OPERATOR(pg_catalog.=) $1 AND token OPERATOR(pg_catalog.=) $2",
+	SPI_OK_DELETE, 2, {INT8OID, INT8OID}};
+
+/* The row stays for the sake of its lock_delay, with a token that nobody has. */
+static Statement BREAK_LEASE = {
+	"UPDATE advisory._leases SET token = $2, expires_at = $3, era = $4 WHERE key OPERATOR(pg_catalog.=) $1",
+	SPI_OK_UPDATE, 4, {INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID}};
+
+/*
+ * Run a statement as the table's owner, and then use() on its rows, of which there are so many; its
+ * result is in memory that is freed behind it.  latest: read what is committed now, not what the
+ * transaction's snapshot shows.  May ereport.
+ */
+template <typename Use>
+static void
+run_statement(Statement *statement, const NullableDatum *arguments, bool latest, Use use)
+{
+	Datum		values[lengthof(statement->types)];
+	char		nulls[lengthof(statement->types)];
+
+	for (int i = 0; i < statement->argument_count; i++)
+	{
+		values[i] = arguments[i].value;
+		nulls[i] = arguments[i].isnull ? 'n' : ' ';
+	}
+	as_owner_of(own_relation(LEASES), [&]() {
+		SPI_connect();
+		if (statement->plan == nullptr)
+		{
+			SPIPlanPtr	prepared = SPI_prepare(statement->text, statement->argument_count, statement->types);
+
+			if (prepared == nullptr || SPI_keepplan(prepared) != 0)
+				elog(ERROR, "could not prepare a statement on leases");
+			statement->plan = prepared;
+		}
+
+		int			result = latest
+			? SPI_execute_snapshot(statement->plan, values, nulls, GetLatestSnapshot(), InvalidSnapshot, true, false, 0)
+			: SPI_execute_plan(statement->plan, values, nulls, false, 0);
+
+		if (result != statement->result)
+			elog(ERROR, "could not run a statement on leases: %s", SPI_result_code_string(result));
+		use(SPI_processed);
+		SPI_finish();
+	});
+}
+
+static NullableDatum
+datum(Datum value) noexcept
+{
+	return NullableDatum{value, false};
+}
+
+static Datum
+result_column(int column)
+{
+	bool		is_null;
+
+	return SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, column, &is_null);
+}
+
+/* A text of the result in the memory of SPI's caller; null for null. */
+static char *
+result_text(int column)
+{
+	char	   *text = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, column);
+
+	return text != nullptr ? strcpy(static_cast<char *>(SPI_palloc(strlen(text) + 1)), text) : nullptr;
+}
+
+static bool
+read_lease(Key key, const Era &era, LeaseRow *row)
+{
+	NullableDatum arguments[] = {datum(Int64GetDatum(key.value)), datum(TimestampTzGetDatum(era.began_at))};
+	bool		is_there = false;
+
+	run_statement(&SELECT_LEASE, arguments, true, [&](uint64 count) {
+		is_there = count > 0;
+		if (!is_there)
+			return;
+		row->token = DatumGetInt64(result_column(1));
+		row->era = DatumGetInt64(result_column(2));
+		row->expires_at = DatumGetTimestampTz(result_column(3));
+		row->ttl_from_era = DatumGetTimestampTz(result_column(4));
+		row->lock_delay = *DatumGetIntervalP(result_column(5));
+		row->owner = result_text(6);
+		row->role = result_text(7);
+	});
+	return is_there;
+}
+
+/* When a lease ends; one of an older era has its whole TTL from the beginning of this one on. */
+static TimestampTz
+end_of_lease(const LeaseRow &row, const Era &era) noexcept
+{
+	return row.era == era.number ? row.expires_at : row.ttl_from_era;
+}
+
+/* ---- Taking ---- */
+
+/*
+ * A commit that the standby has not got is lost if the standby is promoted.  So a transaction that grants
+ * or renews a lease waits for the standby, where there is a synchronous one.
+ */
+static void
+raise_synchronous_commit()
+{
+	if (setting::lease_sync && synchronous_commit < SYNCHRONOUS_COMMIT_REMOTE_FLUSH)
+		(void) set_config_option("synchronous_commit", "on", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
+}
+
+/* In the queue: take the lease if it is free; else *free_at is set.  Waits for a transaction that is taking it, unless dont_wait. */
+static bool
+look_and_take(const LockRequest &request, bool dont_wait)
+{
+	Lease	   *lease = request.lease;
+	Key			key = request.name.key;
+	LOCKTAG		tag = lease_tag(MyDatabaseId, key);
+	LeaseRow	row;
+	TimestampTz now;
+
+	lease->free_at = 0;
+	if (LockAcquire(&tag, ExclusiveLock, false, dont_wait) == LOCKACQUIRE_NOT_AVAIL)
+		return false;
+
+	Era			era = token_era();
+	bool		is_there = read_lease(key, era, &row);
+
+	now = GetCurrentTimestamp();
+	if (is_there)
+	{
+		TimestampTz end = end_of_lease(row, era);
+
+		lease->free_at = DatumGetTimestampTz(DirectFunctionCall2(timestamptz_pl_interval, TimestampTzGetDatum(end),
+																 IntervalPGetDatum(&row.lock_delay)));
+		if (now < lease->free_at)
+		{
+			LockRelease(&tag, ExclusiveLock, false);
+			return false;
+		}
+	}
+	raise_synchronous_commit();
+	lease->token = token_make();
+
+	NullableDatum arguments[] = {
+		datum(Int64GetDatum(key.value)), datum(Int64GetDatum(lease->token)),
+		datum(PointerGetDatum(cstring_to_text_with_len(request.name.ns.data(), static_cast<int>(request.name.ns.size())))),
+		datum(PointerGetDatum(cstring_to_text_with_len(request.name.name.data(), static_cast<int>(request.name.name.size())))),
+		lease->owner != nullptr ? datum(CStringGetTextDatum(lease->owner)) : NullableDatum{Datum(0), true},
+		datum(CStringGetTextDatum(GetUserNameFromId(GetUserId(), false))),
+		datum(Int64GetDatum(era.number)), datum(lease->ttl), datum(lease->lock_delay), datum(TimestampTzGetDatum(now))};
+
+	run_statement(&GRANT_LEASE, arguments, false, [&](uint64) {
+		lease->expires_at = DatumGetTimestampTz(result_column(1));
+	});
+	/* The lock stays until the transaction ends. */
+	return true;
+}
+
+bool
+lease_take_if_free(const LockRequest &request)
+{
+	LOCKTAG		queue = request.tag();
+	bool		is_taken;
+
+	/* Not ahead of those who wait. */
+	if (LockAcquire(&queue, ExclusiveLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
+		return false;
+	is_taken = look_and_take(request, true);
+	LockRelease(&queue, ExclusiveLock, false);
+	return is_taken;
+}
+
+void
+lease_wait(const LockRequest &request)
+{
+	LOCKTAG		queue = request.tag();
+	TimestampTz deadline = LockTimeout > 0 ? TimestampTzPlusMilliseconds(GetCurrentTimestamp(), LockTimeout) : DT_NOEND;
+
+	LockAcquire(&queue, ExclusiveLock, false, false);
+	while (!look_and_take(request, false))
+	{
+		TimestampTz now = GetCurrentTimestamp();
+
+		if (now >= deadline)
+			ereport(ERROR,		/* as the server does */
+					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+					 errmsg("canceling statement due to lock timeout")));
+		InvalidateCatalogSnapshot();
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 Min(TimestampDifferenceMilliseconds(now, Min(request.lease->free_at, deadline)), LOOK_AFTER_MS),
+						 PG_WAIT_LOCK | LOCKTAG_ADVISORY);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
+	LockRelease(&queue, ExclusiveLock, false);
+}
+
+char *
+lease_describe_holder(Key key)
+{
+	LeaseRow	row;
+	Era			era = token_era();
+	StringInfoData out;
+
+	if (!read_lease(key, era, &row))
+		return nullptr;
+
+	Oid			role = get_role_oid(row.role, true);
+
+	initStringInfo(&out);
+	if (may_see_all() || (OidIsValid(role) && may_see_role(role)))
+		appendStringInfo(&out, "\"%s\" holds it", row.owner != nullptr ? row.owner : row.role);
+	else
+		appendStringInfoString(&out, "It is held");
+	appendStringInfo(&out, " until %s.", timestamptz_to_str(end_of_lease(row, era)));
+	make_printable(out.data);
+	return out.data;
+}
+
+/* ---- Leases that end ---- */
+
+/* The queues to wake when this transaction has ended. */
+static LOCKTAG *ended = nullptr;
+static int	ended_count = 0;
+static int	ended_capacity = 0;
+
+/* Remember it; before anything is changed, since this can fail. */
+static void
+wake_at_end(Key key)
+{
+	if (ended_count == ended_capacity)
+	{
+		int			capacity = Max(2 * ended_capacity, 8);
+
+		ended = static_cast<LOCKTAG *>(ended == nullptr
+									   ? MemoryContextAlloc(TopMemoryContext, sizeof(LOCKTAG) * capacity)
+									   : repalloc(ended, sizeof(LOCKTAG) * capacity));
+		ended_capacity = capacity;
+	}
+	ended[ended_count++] = lease_queue_tag(MyDatabaseId, key);
+}
+
+void
+lease_wake_waiters() noexcept
+{
+	while (ended_count > 0)
+		wake_holders(ended[--ended_count]);
+}
+
+bool
+lease_renew(const LockName &name, int64 token, NullableDatum ttl, TimestampTz *expires_at)
+{
+	LOCKTAG		tag = lease_tag(MyDatabaseId, name.key);
+	bool		is_there = false;
+
+	PreventCommandIfReadOnly("advisory.renew_lease()");
+	/* Whoever is taking the lease over decides first. */
+	LockAcquire(&tag, ShareLock, false, false);
+	raise_synchronous_commit();
+
+	NullableDatum arguments[] = {datum(Int64GetDatum(name.key.value)), datum(Int64GetDatum(token)), ttl,
+								 datum(Int64GetDatum(token_era().number)), datum(TimestampTzGetDatum(GetCurrentTimestamp()))};
+
+	run_statement(&RENEW_LEASE, arguments, false, [&](uint64 count) {
+		is_there = count > 0;
+		if (is_there)
+			*expires_at = DatumGetTimestampTz(result_column(1));
+	});
+	return is_there;
+}
+
+bool
+lease_end(const LockName &name, int64 token)
+{
+	LOCKTAG		tag = lease_tag(MyDatabaseId, name.key);
+	NullableDatum arguments[] = {datum(Int64GetDatum(name.key.value)), datum(Int64GetDatum(token))};
+	bool		is_there = false;
+
+	PreventCommandIfReadOnly("advisory.end_lease()");
+	wake_at_end(name.key);
+	LockAcquire(&tag, ExclusiveLock, false, false);
+	run_statement(&END_LEASE, arguments, false, [&](uint64 count) {
+		is_there = count > 0;
+	});
+	return is_there;
+}
+
+bool
+lease_break(const LockName &name)
+{
+	Oid			table = own_relation(LEASES);
+	LOCKTAG		tag = lease_tag(MyDatabaseId, name.key);
+	bool		is_there = false;
+
+	if (!has_privs_of_role(GetUserId(), owner_of_relation(table)))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied to break a lease"),
+				 errdetail("Only the owner of the extension's table of leases may do that.")));
+	PreventCommandIfReadOnly("advisory.break_lease()");
+	wake_at_end(name.key);
+	LockAcquire(&tag, ExclusiveLock, false, false);
+
+	NullableDatum arguments[] = {datum(Int64GetDatum(name.key.value)), datum(Int64GetDatum(token_make())),
+								 datum(TimestampTzGetDatum(GetCurrentTimestamp())), datum(Int64GetDatum(token_era().number))};
+
+	run_statement(&BREAK_LEASE, arguments, false, [&](uint64 count) {
+		is_there = count > 0;
+	});
+	return is_there;
+}
+
+void
+lease_check(const LockName &name, int64 token)
+{
+	LOCKTAG		tag = lease_tag(MyDatabaseId, name.key);
+	LeaseRow	row;
+
+	PreventCommandDuringRecovery("advisory.check_lease()");
+	LockAcquire(&tag, ShareLock, false, false);
+	if (!read_lease(name.key, token_era(), &row) || row.token != token)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("lease \"%s\" with token " INT64_FORMAT " is lost", display_name(name), token),
+				 errdetail("It was ended, or has expired and was taken over."),
+				 set_lock_fields(name)));
+}
+
+}								/* namespace advisory */

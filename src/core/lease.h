@@ -1,0 +1,70 @@
+/*
+ * core/lease.h
+ *		Leases: holds that outlive a session or a server.
+ *
+ * The rows of advisory._leases are the truth; two advisory locks order those who change them:
+ *
+ *		the lease queue		exclusive: a session that takes the lease, or waits until it
+ *							can; the others wait for this lock, so they come in order
+ *		the lease's lock	exclusive: a transaction that takes or ends the lease, until its end;
+ *							shared: one that renews it, or relies on it
+ *
+ * Both are transaction-level.  A session that only tries waits for neither.  The first in the
+ * queue sleeps until the lease expires, or a commit that ends it wakes the session.
+ *
+ * A lease of an older era (core/token.h) is held for its whole TTL from the beginning of the
+ * present era on, since it is not known how much of it was left when the old server ended.
+ */
+#pragma once
+
+#include "core/request.h"
+
+namespace advisory
+{
+
+/* What a lease is asked for with, and what was granted. */
+struct Lease
+{
+	Datum		ttl;			/* intervals */
+	Datum		lock_delay;		/* how long it stays taken after it has expired */
+	const char *owner;			/* as the caller calls itself; null: role@application */
+	int64		token;			/* if it was granted */
+	TimestampTz expires_at;
+	TimestampTz free_at;		/* if not: when it can be taken at the earliest; 0 where not known */
+};
+
+/* The request for a lease. */
+inline LockRequest
+lease_request(const LockName &name, Lease *lease)
+{
+	return LockRequest{name, Mode::exclusive, Scope::transaction, 0, lease};
+}
+
+/*
+ * Take the lease if it is free and nobody waits for it.  It takes effect at commit.  May ereport
+ * (40001 where the transaction's snapshot is older than the last change of it).
+ */
+bool		lease_take_if_free(const LockRequest &request);
+
+/* Wait until it is taken.  Ends as the wait for a lock does; lock_timeout counts from the start on. */
+void		lease_wait(const LockRequest &request);
+
+/* What the holder says, as far as the current user may see it: for a DETAIL.  Null if nobody holds it. */
+char	   *lease_describe_holder(Key key);
+
+/* Renew it: sets *expires_at.  False if the token is not that of the present lease.  A null ttl keeps the old one. */
+bool		lease_renew(const LockName &name, int64 token, NullableDatum ttl, TimestampTz *expires_at);
+
+/* End it.  False if the token is not that of the present lease. */
+bool		lease_end(const LockName &name, int64 token);
+
+/* End whatever lease there is; its lock_delay runs from now on.  False if there is none.  Raises 42501 unless the user owns the table. */
+bool		lease_break(const LockName &name);
+
+/* Raise 55000 unless the token is that of the present lease, which nobody then takes before this transaction ends. */
+void		lease_check(const LockName &name, int64 token);
+
+/* A transaction has ended, and its locks are released: wake those who wait for leases that it ended. */
+void		lease_wake_waiters() noexcept;
+
+}								/* namespace advisory */

@@ -1,0 +1,136 @@
+/*
+ * sql/leases.cpp
+ *		SQL: leases.
+ */
+#include "base/pg.h"
+
+extern "C" {
+#include "access/htup_details.h"
+#include "funcapi.h"
+#include "utils/fmgrprotos.h"
+#include "utils/timestamp.h"
+}
+
+#include "sql/args.h"
+#include "core/acquire.h"
+#include "core/await.h"
+#include "core/lease.h"
+#include "base/sqlfunction.h"
+
+namespace advisory
+{
+
+/* An interval that is not null; 22023 if it is negative, or zero unless that is allowed. */
+static Datum
+interval_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool may_be_zero)
+{
+	Interval	zero = {};
+	int			sign;
+
+	if (PG_ARGISNULL(arg))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("%s must not be null", what)));
+	sign = DatumGetInt32(DirectFunctionCall2(interval_cmp, PG_GETARG_DATUM(arg), IntervalPGetDatum(&zero)));
+	if (sign < 0 || (sign == 0 && !may_be_zero))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 may_be_zero ? errmsg("%s must not be negative", what) : errmsg("%s must be greater than zero", what)));
+	return PG_GETARG_DATUM(arg);
+}
+
+/* The row (token, expires_at); with nulls if the lease was not granted. */
+static Datum
+lease_row(FunctionCallInfo fcinfo, const Lease &lease, bool is_granted)
+{
+	TupleDesc	description;
+	Datum		values[] = {Int64GetDatum(lease.token), TimestampTzGetDatum(lease.expires_at)};
+	bool		nulls[] = {!is_granted, !is_granted};
+
+	if (get_call_result_type(fcinfo, nullptr, &description) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(description), values, nulls));
+}
+
+/* (namespace, name, ttl, timeout, owner, lock_delay, OUT token, OUT expires_at) */
+template <By by>
+static LockRequest
+lease_arguments(FunctionCallInfo fcinfo, Lease *lease)
+{
+	constexpr int ttl = next_argument(by);
+	LockName	name = lock_argument(fcinfo, by);
+
+	*lease = Lease{};
+	lease->ttl = interval_argument(fcinfo, ttl, "ttl", false);
+	if (!PG_ARGISNULL(ttl + 2))
+		lease->owner = to_cstring(text_argument(fcinfo, ttl + 2, "owner"));
+	lease->lock_delay = interval_argument(fcinfo, ttl + 3, "lock_delay", true);
+	return lease_request(name, lease);
+}
+
+template <By by, OnFailure on_failure>
+static Datum
+lease(FunctionCallInfo fcinfo)
+{
+	Lease		lease;
+	LockRequest request = lease_arguments<by>(fcinfo, &lease);
+	Timeout		timeout = timeout_argument(fcinfo, next_argument(by) + 1);
+
+	PreventCommandIfReadOnly(on_failure == OnFailure::raise ? "advisory.lease()" : "advisory.try_lease()");
+	if (on_failure == OnFailure::say)
+		return lease_row(fcinfo, lease, lock_try(request, timeout));
+	lock_must(request, timeout);
+	return lease_row(fcinfo, lease, true);
+}
+
+template <By by>
+static Datum
+renew(FunctionCallInfo fcinfo)
+{
+	constexpr int ttl = next_argument(by) + 1;
+	LockName	name = lock_argument(fcinfo, by);
+	int64		token = token_argument(fcinfo, next_argument(by));
+	NullableDatum new_ttl = {Datum(0), PG_ARGISNULL(ttl)};
+	TimestampTz expires_at;
+
+	if (!new_ttl.isnull)
+		new_ttl.value = interval_argument(fcinfo, ttl, "ttl", false);
+	if (!lease_renew(name, token, new_ttl, &expires_at))
+		PG_RETURN_NULL();
+	PG_RETURN_TIMESTAMPTZ(expires_at);
+}
+
+template <By by>
+static Datum
+end_lease(FunctionCallInfo fcinfo)
+{
+	LockName	name = lock_argument(fcinfo, by);
+
+	PG_RETURN_BOOL(lease_end(name, token_argument(fcinfo, next_argument(by))));
+}
+
+template <By by>
+static Datum
+break_lease(FunctionCallInfo fcinfo)
+{
+	PG_RETURN_BOOL(lease_break(lock_argument(fcinfo, by)));
+}
+
+template <By by>
+static Datum
+check_lease(FunctionCallInfo fcinfo)
+{
+	LockName	name = lock_argument(fcinfo, by);
+
+	lease_check(name, token_argument(fcinfo, next_argument(by)));
+	PG_RETURN_BOOL(true);
+}
+
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_lease, lease, OnFailure::raise);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_try_lease, lease, OnFailure::say);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_renew_lease, renew);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_end_lease, end_lease);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_break_lease, break_lease);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_check_lease, check_lease);
+
+}								/* namespace advisory */
