@@ -121,7 +121,7 @@ SELECT name, pg_temp.known(pg_temp.first_64(sha224(convert_to(concat(current_dat
        pg_temp.known(pg_temp.first_64(sha256(convert_to('dbos.datasource_migrations.' || name, 'UTF8')))) AS dbos FROM unnest('{regress Advisory,public}'::text[]) AS name;
 
 -- pg_partman's pairs, by their first key; with the table where pg_partman is installed, which is pretended here.
-CREATE VIEW pg_temp.partman_pair AS
+CREATE TEMP VIEW partman_pair AS
     SELECT 'pg_partman ' || name AS text, pg_temp.known(hashtext('pg_partman ' || name), hashtext('regress Advisory.job')) AS a_table,
            pg_temp.known(hashtext('pg_partman ' || name), hashtext('regress Advisory.others')) AS no_partitions FROM unnest('{partition_data_proc,undo_partition_proc,others}'::text[]) AS name;
 SELECT * FROM pg_temp.partman_pair;
