@@ -138,3 +138,53 @@ CREATE FUNCTION advisory.break_lease(namespace text, id uuid)
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.break_lease(text, uuid) IS
     'end a lease that somebody else has, after its lock_delay: false if there is none; for the owner of the extension (id::text as name)';
+
+CREATE PROCEDURE advisory.await_lease(namespace text, name text, ttl interval, timeout interval DEFAULT NULL, owner text DEFAULT NULL, lock_delay interval DEFAULT '0', INOUT token bigint DEFAULT NULL, INOUT expires_at timestamptz DEFAULT NULL)
+    AS 'MODULE_PATHNAME', 'advisory_await_lease_text'
+    LANGUAGE C;
+COMMENT ON PROCEDURE advisory.await_lease(text, text, interval, interval, text, interval, bigint, timestamptz) IS
+    'take a lease, waiting without a snapshot: its token and when it expires, or error 55P03 when timeout is over (NULL: wait for ever)';
+
+CREATE PROCEDURE advisory.await_lease(namespace text, id bigint, ttl interval, timeout interval DEFAULT NULL, owner text DEFAULT NULL, lock_delay interval DEFAULT '0', INOUT token bigint DEFAULT NULL, INOUT expires_at timestamptz DEFAULT NULL)
+    AS 'MODULE_PATHNAME', 'advisory_await_lease_bigint'
+    LANGUAGE C;
+COMMENT ON PROCEDURE advisory.await_lease(text, bigint, interval, interval, text, interval, bigint, timestamptz) IS
+    'take a lease, waiting without a snapshot: its token and when it expires, or error 55P03 when timeout is over (NULL: wait for ever) (id::text as name)';
+
+CREATE PROCEDURE advisory.await_lease(namespace text, id uuid, ttl interval, timeout interval DEFAULT NULL, owner text DEFAULT NULL, lock_delay interval DEFAULT '0', INOUT token bigint DEFAULT NULL, INOUT expires_at timestamptz DEFAULT NULL)
+    AS 'MODULE_PATHNAME', 'advisory_await_lease_uuid'
+    LANGUAGE C;
+COMMENT ON PROCEDURE advisory.await_lease(text, uuid, interval, interval, text, interval, bigint, timestamptz) IS
+    'take a lease, waiting without a snapshot: its token and when it expires, or error 55P03 when timeout is over (NULL: wait for ever) (id::text as name)';
+
+CREATE FUNCTION advisory._lease_rows()
+    RETURNS TABLE (
+        namespace text,
+        name text,
+        owner text,
+        token bigint,
+        state text,
+        ttl interval,
+        acquired_at timestamptz,
+        renewed_at timestamptz,
+        expires_at timestamptz,
+        renewals bigint)
+    AS 'MODULE_PATHNAME', 'advisory_leases'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 100;
+COMMENT ON FUNCTION advisory._lease_rows() IS 'rows of advisory.leases';
+
+CREATE VIEW advisory.leases AS
+    SELECT namespace, name, owner, token, state, ttl, acquired_at, renewed_at, expires_at, renewals
+    FROM advisory._lease_rows();
+COMMENT ON VIEW advisory.leases IS 'the leases of this database';
+COMMENT ON COLUMN advisory.leases.namespace IS 'namespace; hidden without the privilege to see it';
+COMMENT ON COLUMN advisory.leases.name IS 'name; hidden without the privilege to see it';
+COMMENT ON COLUMN advisory.leases.owner IS 'the owner as it calls itself, or its role; hidden without the privilege to see it';
+COMMENT ON COLUMN advisory.leases.token IS 'fencing token; null without the privilege to see it';
+COMMENT ON COLUMN advisory.leases.state IS 'held, expired, or restarted: it has its whole TTL again after a failover';
+COMMENT ON COLUMN advisory.leases.ttl IS 'how long it is held from its last renewal on';
+COMMENT ON COLUMN advisory.leases.acquired_at IS 'when it was granted';
+COMMENT ON COLUMN advisory.leases.renewed_at IS 'when it was last renewed, or granted';
+COMMENT ON COLUMN advisory.leases.expires_at IS 'when it expires';
+COMMENT ON COLUMN advisory.leases.renewals IS 'how often it was renewed';
+GRANT SELECT ON advisory.leases TO PUBLIC;

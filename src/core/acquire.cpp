@@ -53,7 +53,11 @@ add_granted(const Attempt &attempt, HeldLock *volatile *added)
 	if (request.is_for_slot())
 		semaphore_add_slot(attempt.semaphore, attempt.slot);
 	else if (request.is_for_lease())
+	{
 		count_event(attempt.name, Event::acquired);
+		if (NameStats *stats = stats_of_name(attempt.name))
+			stats_note_acquired(stats, GetCurrentTimestamp());
+	}
 	else
 	{
 		*added = held_add(request.tag(), request.mode, request.scope, attempt.name, request.name.by_name());

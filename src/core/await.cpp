@@ -173,8 +173,8 @@ await_lock(const LockRequest &request, Timeout timeout, const char *procedure)
 	}
 	PG_CATCH();
 	{
-		/* The lock may be session-level. */
-		if (outcome == Outcome::granted)
+		/* A session-level lock survives an error. */
+		if (outcome == Outcome::granted && request.scope == Scope::session)
 			lock_give_up(request, slot);
 		PG_RE_THROW();
 	}

@@ -144,18 +144,18 @@ datum(Datum value) noexcept
 }
 
 static Datum
-result_column(int column)
+result_column(int column, uint64 row = 0)
 {
 	bool		is_null;
 
-	return SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, column, &is_null);
+	return SPI_getbinval(SPI_tuptable->vals[row], SPI_tuptable->tupdesc, column, &is_null);
 }
 
 /* A text of the result in the memory of SPI's caller; null for null. */
 static char *
-result_text(int column)
+result_text(int column, uint64 row = 0)
 {
-	char	   *text = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, column);
+	char	   *text = SPI_getvalue(SPI_tuptable->vals[row], SPI_tuptable->tupdesc, column);
 
 	return text != nullptr ? strcpy(static_cast<char *>(SPI_palloc(strlen(text) + 1)), text) : nullptr;
 }
@@ -186,6 +186,42 @@ static TimestampTz
 end_of_lease(const LeaseRow &row, const Era &era) noexcept
 {
 	return row.era == era.number ? row.expires_at : row.ttl_from_era;
+}
+
+static Statement SELECT_LEASES = {
+	"SELECT namespace, name, role, owner, token, ttl, acquired_at, renewed_at,"
+	" CASE WHEN era OPERATOR(pg_catalog.=) $1 THEN expires_at ELSE $2 OPERATOR(pg_catalog.+) ttl END,"
+	" renewals, era OPERATOR(pg_catalog.<>) $1 FROM advisory._leases",
+	SPI_OK_SELECT, 2, {INT8OID, TIMESTAMPTZOID}};
+
+ShownLease *
+lease_read_all(int *count)
+{
+	Era			era = token_era_seen();
+	NullableDatum arguments[] = {datum(Int64GetDatum(era.number)), datum(TimestampTzGetDatum(era.began_at))};
+	ShownLease *leases = nullptr;
+
+	*count = 0;
+	run_statement(&SELECT_LEASES, arguments, true, [&](uint64 rows) {
+		leases = static_cast<ShownLease *>(SPI_palloc(sizeof(ShownLease) * Max(rows, 1)));
+		for (uint64 row = 0; row < rows; row++)
+		{
+			ShownLease &lease = leases[(*count)++];
+
+			lease.ns = result_text(1, row);
+			lease.name = result_text(2, row);
+			lease.role = get_role_oid(result_text(3, row), true);
+			lease.owner = result_text(4, row);
+			lease.token = DatumGetInt64(result_column(5, row));
+			lease.ttl = SPI_datumTransfer(result_column(6, row), false, sizeof(Interval));
+			lease.acquired_at = DatumGetTimestampTz(result_column(7, row));
+			lease.renewed_at = DatumGetTimestampTz(result_column(8, row));
+			lease.expires_at = DatumGetTimestampTz(result_column(9, row));
+			lease.renewals = DatumGetInt64(result_column(10, row));
+			lease.is_of_older_era = DatumGetBool(result_column(11, row));
+		}
+	});
+	return leases;
 }
 
 /* ---- Taking ---- */
@@ -292,7 +328,7 @@ char *
 lease_describe_holder(Key key)
 {
 	LeaseRow	row;
-	Era			era = token_era();
+	Era			era = token_era_seen();
 	StringInfoData out;
 
 	if (!read_lease(key, era, &row))

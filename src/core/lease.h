@@ -64,6 +64,25 @@ bool		lease_break(const LockName &name);
 /* Raise 55000 unless the token is that of the present lease, which nobody then takes before this transaction ends. */
 void		lease_check(const LockName &name, int64 token);
 
+/* A lease, as the view shows it. */
+struct ShownLease
+{
+	char	   *ns;
+	char	   *name;
+	Oid			role;			/* that took it; invalid if it was dropped */
+	char	   *owner;			/* or null */
+	int64		token;
+	Datum		ttl;			/* an interval */
+	TimestampTz acquired_at;
+	TimestampTz renewed_at;
+	TimestampTz expires_at;
+	int64		renewals;
+	bool		is_of_older_era;	/* so that it has its whole TTL from the beginning of this one on */
+};
+
+/* All leases of this database, palloc'd.  May ereport. */
+ShownLease *lease_read_all(int *count);
+
 /* A transaction has ended, and its locks are released: wake those who wait for leases that it ended. */
 void		lease_wake_waiters() noexcept;
 

@@ -167,6 +167,23 @@ token_era()
 	return era;
 }
 
+Era
+token_era_seen()
+{
+	Oid			sequence = own_relation(ERA);
+	Oid			began = own_relation(ERA_BEGAN);
+	Era			era;
+
+	as_owner_of(sequence, [&]() {
+		int64		last = read_sequence(sequence);
+		EraCell		here = RecoveryInProgress() ? unpack_era(last) : era_here(unpack_era(last));
+
+		era.number = here.number;
+		era.began_at = pack_era(here) == last ? read_sequence(began) : GetCurrentTimestamp();
+	});
+	return era;
+}
+
 int64
 era_of_token(int64 token) noexcept
 {

@@ -32,6 +32,9 @@ struct Era
 
 Era			token_era();
 
+/* The same without writing: also on a standby, which sees the era that it has got.  One that is not written down yet begins now. */
+Era			token_era_seen();
+
 /* The era that a token is of. */
 int64		era_of_token(int64 token) noexcept;
 

@@ -85,6 +85,19 @@ lease(FunctionCallInfo fcinfo)
 
 template <By by>
 static Datum
+await_lease(FunctionCallInfo fcinfo)
+{
+	Lease		lease;
+	LockRequest request = lease_arguments<by>(fcinfo, &lease);
+	Timeout		timeout = timeout_argument(fcinfo, next_argument(by) + 1);
+
+	PreventCommandIfReadOnly("advisory.await_lease()");
+	await_lock(request, timeout, "await_lease");
+	return lease_row(fcinfo, lease, true);
+}
+
+template <By by>
+static Datum
 renew(FunctionCallInfo fcinfo)
 {
 	constexpr int ttl = next_argument(by) + 1;
@@ -128,6 +141,7 @@ check_lease(FunctionCallInfo fcinfo)
 
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_lease, lease, OnFailure::raise);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_try_lease, lease, OnFailure::say);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_await_lease, await_lease);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_renew_lease, renew);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_end_lease, end_lease);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_break_lease, break_lease);

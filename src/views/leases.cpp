@@ -1,0 +1,47 @@
+/*
+ * views/leases.cpp
+ *		The rows of advisory.leases.
+ */
+#include "base/pg.h"
+
+#include "base/sqlfunction.h"
+#include "base/srf.h"
+#include "core/lease.h"
+#include "server/backends.h"
+#include "views/visiblename.h"
+
+namespace advisory
+{
+
+static void
+show_leases(ReturnSetInfo *result)
+{
+	int			count;
+	const ShownLease *leases = lease_read_all(&count);
+	TimestampTz now = GetCurrentTimestamp();
+	bool		sees_all = may_see_all();
+
+	show_each(count, [&](int i) {
+		const ShownLease &lease = leases[i];
+		bool		is_visible = sees_all || (OidIsValid(lease.role) && may_see_role(lease.role));
+		const char *state = now >= lease.expires_at ? "expired" : lease.is_of_older_era ? "restarted" : "held";
+		Row			row;
+
+		row.add_text(is_visible ? lease.ns : HIDDEN);
+		row.add_text(is_visible ? lease.name : HIDDEN);
+		row.add_text(is_visible ? (lease.owner != nullptr ? lease.owner : role_name(lease.role)) : HIDDEN);
+		/* Who has it can renew and end the lease. */
+		row.add(Int64GetDatum(lease.token), !is_visible);
+		row.add_text(state);
+		row.add(lease.ttl);
+		row.add_time(lease.acquired_at);
+		row.add_time(lease.renewed_at);
+		row.add_time(lease.expires_at);
+		row.add_int64(lease.renewals);
+		row.put(result);
+	});
+}
+
+ADVISORY_SQL_FUNCTION(advisory_leases, rows_function<show_leases>);
+
+}								/* namespace advisory */

@@ -1,0 +1,248 @@
+#!/usr/bin/env perl
+# Leases between sessions: never two owners at a time, takers in their order, woken by the commit that ends a lease, waits that end in
+# every way, transactions that rely on a lease, and a lease that has its TTL again in a new era.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use AdvisoryTest;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+create_database();
+my $look = session(application => 'look');
+
+sub state_of { my ($name) = @_; return $look->value('SELECT state FROM advisory.leases WHERE namespace = ? AND name = ?', 'l', $name) }
+sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $look->value(q(SELECT count(*) FROM advisory.locks WHERE kind = 'lease' AND pid = ?), $session->pid) || $session->is_done }) }
+
+# ---- It outlives its session -------------------------------------------------------------------------------------------
+
+{
+    my $owner = session(application => 'owner');
+    my $token = $owner->value("SELECT token FROM advisory.lease('l', 'outlives', '1h')");
+    leave($look, $owner);
+    is(state_of('outlives'), 'held', 'a lease is held after its session has ended');
+    is($look->value("SELECT token FROM advisory.try_lease('l', 'outlives', '1h')"), undef, 'and nobody else gets it');
+    is($look->query("SELECT advisory.end_lease('l', 'outlives', $token)")->{value}, 1, 'until another session ends it by its token');
+    is($look->value("SELECT count(*) FROM advisory._leases"), 0, 'which leaves nothing behind');
+}
+
+# ---- The commit that ends it wakes the first waiter ----------------------------------------------------------------------------
+
+{
+    my @waiters = map { session(application => "w$_") } 1 .. 3;
+    my $token = $look->value("SELECT token FROM advisory.lease('l', 'queue', '1h')");
+    for my $waiter (@waiters) {
+        $waiter->start("SELECT token, clock_timestamp() FROM advisory.lease('l', 'queue', '1h')");
+        waits_for_lease($waiter);
+    }
+    is($look->value("SELECT token FROM advisory.try_lease('l', 'queue', '1h')"), undef, 'a session that only tries does not come first');
+    my @late;
+    for my $waiter (@waiters) {
+        my $ended = $look->rows("SELECT advisory.end_lease('l', 'queue', $token), extract(epoch FROM clock_timestamp())")->[0][1];
+        my $row = $waiter->finish->{rows}[0];
+        push @late, $look->value('SELECT extract(epoch FROM ?::timestamptz)', $row->[1]) - $ended;
+        cmp_ok($row->[0], '>', $token, 'the waiters are served in their order, with tokens that grow');
+        $token = $row->[0];
+    }
+    cmp_ok((sort { $a <=> $b } @late)[0], '<', 0.02, 'within 20 ms') or diag "@late";
+    note sprintf 'served after %.1f, %.1f, %.1f ms', map { 1000 * $_ } @late;
+    is($look->value("SELECT advisory.end_lease('l', 'queue', $token)"), 1, 'the last one ends it');
+    # An end that is rolled back ends nothing.
+    $token = $look->value("SELECT token FROM advisory.lease('l', 'queue', '1h')");
+    $waiters[0]->start("SELECT token FROM advisory.lease('l', 'queue', '1h', '200ms')");
+    waits_for_lease($waiters[0]);
+    $look->run('BEGIN', "SELECT advisory.end_lease('l', 'queue', $token)", 'ROLLBACK');
+    is($waiters[0]->finish->{state}, '55P03', 'an end that is rolled back');
+    is($look->value("SELECT advisory.check_lease('l', 'queue', $token)"), 1, 'leaves the lease');
+    $look->run("SELECT advisory.end_lease('l', 'queue', $token)");
+    leave($look, @waiters);
+}
+
+# ---- Takers at once ------------------------------------------------------------------------------------------------------------
+
+{
+    use constant { TAKERS => 8, GRANTS => 300 };
+    for my $level ('READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE') {
+        my @takers = map { session(application => "t$_") } 1 .. TAKERS;
+        my $name = lc $level;
+        my (@grants, %errors, $longest_try);
+        $_->run("SET default_transaction_isolation = '$level'") for @takers;
+        my @call = map { $_ % 2 ? "SELECT token, clock_timestamp() AS at, expires_at FROM advisory.try_lease('l', '$name', '40ms')"
+                                : "SELECT token, clock_timestamp() AS at, expires_at FROM advisory.lease('l', '$name', '40ms', '1s')" } 1 .. TAKERS;
+        my @begun;
+        my $begin = sub { my ($i) = @_; $begun[$i] = time; $takers[$i]->start($call[$i]) };
+        $begin->($_) for 0 .. $#takers;
+        my $end = time + 60;
+        while (@grants < GRANTS && time < $end) {
+            for my $i (0 .. $#takers) {
+                next unless $takers[$i]->is_done;
+                my $result = $takers[$i]->finish;
+                if ($result->{state}) { $errors{ $result->{state} }++ }
+                elsif (defined $result->{rows}[0][0]) { push @grants, $result->{rows}[0] }
+                # Half of them end it early, so that takers are woken, too.
+                if (!$result->{state} && defined $result->{rows}[0][0] && @grants % 2) {
+                    my $ended = $takers[$i]->query("SELECT clock_timestamp() FROM (SELECT advisory.end_lease('l', '$name', $result->{rows}[0][0])) AS e");
+                    # From when on it is free for others: before the commit, so what follows is checked by tokens.
+                    $grants[-1][2] = undef if !$ended->{state};
+                }
+                $begin->($i);
+            }
+            sleep 0.0005;
+        }
+        $_->finish for @takers;
+        my @by_token = sort { $a->[0] <=> $b->[0] } @grants;
+        my $overlaps = grep { defined $by_token[ $_ - 1 ][2] && $look->value('SELECT ?::timestamptz < ?::timestamptz', $by_token[$_][1], $by_token[ $_ - 1 ][2]) } 1 .. $#by_token;
+        is(scalar @grants >= GRANTS, 1, "$level: ${\scalar @grants} grants to ${\TAKERS} takers");
+        is($overlaps, 0, "$level: no two at a time");
+        my %seen;
+        is(scalar(grep { $seen{ $_->[0] }++ } @grants), 0, "$level: each with a token of its own");
+        is_deeply([ grep { !/^(?:40001|55P03)$/ } keys %errors ], [], "$level: no errors but those of the level and of timeouts");
+        note join ', ', map { "$_: $errors{$_}" } sort keys %errors;
+        leave($look, @takers);
+    }
+}
+
+# ---- A session that only tries waits for nobody -------------------------------------------------------------------------------------
+
+{
+    my ($taking, $trying, $relying) = map { session(application => $_) } qw(taking trying relying);
+    my $TRY = "SELECT token FROM advisory.try_lease('l', 'try', '1h')";
+    $trying->run("SET lock_timeout = '5s'", $TRY =~ s/'try'/'warm'/r);
+    $taking->run('BEGIN', "SELECT advisory.lease('l', 'try', '1h')");
+    my $start = time;
+    is($trying->value($TRY), undef, 'while another transaction is taking it: at once no');
+    cmp_ok(time - $start, '<', 1, 'without waiting');
+    $taking->run('ROLLBACK');
+    my $token = $trying->value($TRY);
+    cmp_ok($token, '>', 0, 'a grant that was rolled back is none');
+    # A transaction that relies on the lease keeps others from taking it over, and from ending it.
+    $look->run("SELECT advisory.renew_lease('l', 'try', $token, '50ms')");
+    $relying->run('BEGIN', "SELECT advisory.check_lease('l', 'try', $token)");
+    sleep 0.1;
+    is(state_of('try'), 'expired', 'a lease has expired');
+    is($taking->value("SELECT token FROM advisory.try_lease('l', 'try', '1h', '50ms')"), undef, 'but nobody takes it over while a transaction relies on it');
+    $look->start("SELECT advisory.end_lease('l', 'try', $token)");
+    sleep 0.1;
+    is($look->is_done ? 1 : 0, 0, 'nor is it ended');
+    $relying->run('COMMIT');
+    is($look->finish->{value}, 1, 'until that transaction ends');
+    # Late renewal, and one that is too late.
+    $token = $taking->value("SELECT token FROM advisory.lease('l', 'late', '30ms')");
+    sleep 0.05;
+    isnt($taking->value("SELECT advisory.renew_lease('l', 'late', $token)"), undef, 'a late renewal is fine while nobody took it over');
+    sleep 0.05;
+    my $next = $trying->value("SELECT token FROM advisory.try_lease('l', 'late', '1h')");
+    is($taking->value("SELECT advisory.renew_lease('l', 'late', $token)"), undef, 'and says that it is lost afterwards');
+    is($taking->query("SELECT advisory.check_lease('l', 'late', $token)")->{state}, '55000', 'as a check does');
+    is($taking->value("SELECT advisory.end_lease('l', 'late', $token)"), 0, 'which then cannot end it');
+    is($trying->value("SELECT advisory.check_lease('l', 'late', $next)"), 1, 'the new owner has it');
+    # A check in an old snapshot sees what is committed.
+    $relying->run('BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT 1');
+    $trying->run("SELECT advisory.end_lease('l', 'late', $next)");
+    is($relying->query("SELECT advisory.check_lease('l', 'late', $next)")->{state}, '55000', 'REPEATABLE READ: a check is not fooled by an old snapshot');
+    $relying->run('ROLLBACK');
+    leave($look, $taking, $trying, $relying);
+}
+
+# ---- How waits end -------------------------------------------------------------------------------------------------------------------
+
+{
+    my ($first, $second) = map { session(application => $_) } qw(first second);
+    my $token = $look->value("SELECT token FROM advisory.lease('l', 'wait', '1h')");
+    my $WAIT = "SELECT token FROM advisory.lease('l', 'wait', '1h')";
+    for my $end (
+        [ 'its timeout',       [],                                   $WAIT =~ s/'1h'\)/'1h', '50ms')/r, '55P03' ],
+        [ 'lock_timeout',      ["SET lock_timeout = '50ms'"],        $WAIT,                             '55P03' ],
+        [ 'statement_timeout', ["SET statement_timeout = '50ms'"],   $WAIT,                             '57014' ],
+        [ 'a cancel',          [],                                   $WAIT,                             '57014' ],
+    ) {
+        my ($what, $settings, $call, $state) = @$end;
+        $first->run(@$settings);
+        $first->start($call);
+        if ($what eq 'a cancel') { waits_for_lease($first); $look->value('SELECT pg_cancel_backend(?)', $first->pid) }
+        my $result = $first->finish;
+        is($result->{state}, $state, "a wait that is ended by $what");
+        is($result->{schema} . '/' . $result->{constraint}, 'l/wait', "$what: the error names the lease") if $state eq '55P03';
+        $first->run('RESET ALL');
+        is($look->value(q(SELECT count(*) FROM advisory.locks WHERE kind = 'lease')), 0, "$what: nothing is left");
+    }
+    is($first->value("SELECT token FROM advisory.try_lease('l', 'wait', '1h', '50ms')"), undef, 'try_lease with a timeout: nulls');
+    is($first->query('SELECT 1')->{value}, 1, 'and the session goes on');
+    $first->run('BEGIN', 'CREATE TEMP TABLE kept (i int)');
+    is($first->value("SELECT token FROM advisory.try_lease('l', 'wait', '1h', '50ms')"), undef, 'in a transaction');
+    is($first->query('INSERT INTO kept VALUES (1)')->{state}, undef, 'which stays usable');
+    $first->run('ROLLBACK');
+    # The first in the queue dies, and the next one goes on.
+    $first->start($WAIT);
+    waits_for_lease($first);
+    $second->start($WAIT);
+    waits_for_lease($second);
+    $look->value('SELECT pg_terminate_backend(?)', $first->pid);
+    wait_until('it is gone', sub { !$look->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $first->pid) });
+    $look->run("SELECT advisory.end_lease('l', 'wait', $token)");
+    cmp_ok($second->finish->{value}, '>', $token, 'after the first in the queue has died the next one is woken');
+    leave($look, $second);
+}
+
+# ---- lock_delay, break_lease, a new era ------------------------------------------------------------------------------------------------
+
+{
+    my $token = $look->value("SELECT token FROM advisory.lease('l', 'delay', '20ms', lock_delay => '300ms')");
+    my $start = time;
+    cmp_ok($look->value("SELECT token FROM advisory.lease('l', 'delay', '1h')"), '>', $token, 'lock_delay: it can be taken');
+    cmp_ok(time - $start, '>', 0.29, 'that long after it expired');
+    $token = $look->value("SELECT token FROM advisory.leases WHERE name = 'delay'");
+    is($look->value("SELECT advisory.break_lease('l', 'delay')"), 1, 'break_lease');
+    is($look->value("SELECT advisory.renew_lease('l', 'delay', $token)"), undef, 'the owner cannot renew it any more');
+    isnt($look->value("SELECT token FROM advisory.try_lease('l', 'delay', '1h')"), undef, 'and others can take it');
+    # In a new era nobody knows how much was left.
+    $token = $look->value("SELECT token FROM advisory.lease('l', 'era', '400ms')");
+    sleep 0.5;
+    is(state_of('era'), 'expired', 'a lease that has expired');
+    $look->run("SELECT advisory.tokens_above($token)");
+    is($look->value("SELECT token FROM advisory.try_lease('l', 'era', '1h')"), undef, 'is held again in a new era');
+    is(state_of('era'), 'restarted', 'and says so');
+    isnt($look->value("SELECT advisory.renew_lease('l', 'era', $token)"), undef, 'its owner can renew it');
+    is(state_of('era'), 'held', 'so that it is held as ever');
+    sleep 0.5;
+    isnt($look->value("SELECT token FROM advisory.try_lease('l', 'era', '1h')"), undef, 'and expires after its TTL');
+}
+
+# ---- Synchronous commit ---------------------------------------------------------------------------------------------------------------
+
+{
+    my $session = session()->run('SET synchronous_commit = off', 'BEGIN');
+    is($session->value('SHOW synchronous_commit'), 'off', 'asynchronous commit');
+    my $token = $session->value("SELECT token FROM advisory.lease('l', 'sync', '1h')");
+    is($session->value('SHOW synchronous_commit'), 'on', 'is not for a transaction that takes a lease');
+    $session->run('COMMIT');
+    is($session->value('SHOW synchronous_commit'), 'off', 'only for that');
+    $session->run('BEGIN', 'SAVEPOINT s', "SELECT advisory.renew_lease('l', 'sync', $token)");
+    is($session->value('SHOW synchronous_commit'), 'on', 'nor one that renews it');
+    $session->run('ROLLBACK TO s');
+    is($session->value('SHOW synchronous_commit'), 'off', 'unless that is rolled back');
+    $session->run('ROLLBACK', 'SET advisory_ext.lease_sync = off', 'BEGIN', "SELECT advisory.renew_lease('l', 'sync', $token)");
+    is($session->value('SHOW synchronous_commit'), 'off', 'lease_sync = off leaves it to the user');
+    $session->run('COMMIT', "SET synchronous_commit = remote_apply", 'SET advisory_ext.lease_sync = on', 'BEGIN', "SELECT advisory.renew_lease('l', 'sync', $token)");
+    is($session->value('SHOW synchronous_commit'), 'remote_apply', 'what is stronger stays');
+    $session->run('COMMIT');
+    leave($look, $session);
+}
+
+# ---- Waiting without a snapshot ----------------------------------------------------------------------------------------------------------
+
+{
+    my $waiter = session(application => 'awaits');
+    my $token = $look->value("SELECT token FROM advisory.lease('l', 'await', '1h')");
+    $waiter->start("CALL advisory.await_lease('l', 'await', '1h')");
+    waits_for_lease($waiter);
+    is_deeply($look->rows('SELECT backend_xmin, backend_xid FROM pg_stat_activity WHERE pid = ?', $waiter->pid), [ [ undef, undef ] ], 'await_lease() waits without a snapshot');
+    $look->run("SELECT advisory.end_lease('l', 'await', $token)");
+    my $row = $waiter->finish->{rows}[0];
+    cmp_ok($row->[0], '>', $token, 'and takes the lease');
+    is($look->value("SELECT advisory.check_lease('l', 'await', $row->[0])"), 1, 'for good');
+    leave($look, $waiter);
+}
+
+done_testing();
