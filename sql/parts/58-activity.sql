@@ -44,6 +44,14 @@ CREATE VIEW advisory.activity AS
         FROM counted
         WHERE is_one_of_many
         GROUP BY pid, gid, role, application_name, state, rank
+        UNION ALL
+        SELECT l.lock, NULL, 'lease', NULL, NULL, l.owner, NULL, l.state, NULL, clock_timestamp() - l.acquired_at, NULL,
+               CASE WHEN e.key IS NOT NULL THEN 2 ELSE 3 END, min(e.wait_start)
+        FROM advisory._lease_rows() AS l
+        LEFT JOIN entry AS e
+            ON NOT e.granted AND e.kind = 'lease' AND e.key = l.key AND e.database = current_database()
+        WHERE l.state <> 'expired'
+        GROUP BY l.lock, l.owner, l.state, l.acquired_at, e.key
     )
     SELECT advisory._printable(lock) AS lock,
            slot,
@@ -67,9 +75,9 @@ COMMENT ON COLUMN advisory.activity.lock IS
     'namespace/name; a label, or what the key is known for, in quotes; else the key or pair; with its database where that is another one; '
     'or how many locks a session holds that nobody waits for, if more than 20';
 COMMENT ON COLUMN advisory.activity.slot IS 'slot of a semaphore, from 1';
-COMMENT ON COLUMN advisory.activity.mode IS 'exclusive or shared';
-COMMENT ON COLUMN advisory.activity.pid IS 'process that holds or waits; null for a prepared transaction';
-COMMENT ON COLUMN advisory.activity.who IS 'role@application';
+COMMENT ON COLUMN advisory.activity.mode IS 'exclusive or shared; or lease, which is not held by a session';
+COMMENT ON COLUMN advisory.activity.pid IS 'process that holds or waits; null for a prepared transaction, and for a lease';
+COMMENT ON COLUMN advisory.activity.who IS 'role@application; the owner of a lease';
 COMMENT ON COLUMN advisory.activity.state IS 'state of the session, shortened; null without the privilege to see it';
 COMMENT ON COLUMN advisory.activity.waiting IS 'how long it has waited; null for a holder';
 COMMENT ON COLUMN advisory.activity.held IS 'how long it has held the lock; null where unknown';

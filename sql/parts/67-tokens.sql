@@ -4,13 +4,11 @@
 -- transaction rolls back.  src/core/token.cpp says how it is read.
 CREATE SEQUENCE advisory._era MINVALUE 1;
 COMMENT ON SEQUENCE advisory._era IS 'era of the fencing tokens; see advisory.token()';
-GRANT SELECT ON SEQUENCE advisory._era TO PUBLIC;
 SELECT pg_extension_config_dump('advisory._era', '');
 
 -- When it was seen first on this server, in microseconds since 2000.
 CREATE SEQUENCE advisory._era_began MINVALUE -9223372036854775808;
 COMMENT ON SEQUENCE advisory._era_began IS 'when the present era of the fencing tokens began';
-GRANT SELECT ON SEQUENCE advisory._era_began TO PUBLIC;
 
 CREATE FUNCTION advisory._begin_era()
     RETURNS void

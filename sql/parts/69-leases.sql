@@ -17,6 +17,19 @@ CREATE TABLE advisory._leases (
     renewals bigint NOT NULL
 ) WITH (fillfactor = 50);
 COMMENT ON TABLE advisory._leases IS 'rows of advisory.leases';
+COMMENT ON COLUMN advisory._leases.key IS 'key of the name';
+COMMENT ON COLUMN advisory._leases.token IS 'fencing token of the present owner';
+COMMENT ON COLUMN advisory._leases.namespace IS 'namespace';
+COMMENT ON COLUMN advisory._leases.name IS 'name';
+COMMENT ON COLUMN advisory._leases.owner IS 'the owner as it calls itself; null: its role';
+COMMENT ON COLUMN advisory._leases.role IS 'role that took it';
+COMMENT ON COLUMN advisory._leases.era IS 'era of its last renewal';
+COMMENT ON COLUMN advisory._leases.ttl IS 'how long it is held from its last renewal on';
+COMMENT ON COLUMN advisory._leases.lock_delay IS 'how long it stays taken after it has expired';
+COMMENT ON COLUMN advisory._leases.acquired_at IS 'when it was granted';
+COMMENT ON COLUMN advisory._leases.renewed_at IS 'when it was last renewed, or granted';
+COMMENT ON COLUMN advisory._leases.expires_at IS 'when it expires, if no other era begins';
+COMMENT ON COLUMN advisory._leases.renewals IS 'how often it was renewed';
 SELECT pg_extension_config_dump('advisory._leases', '');
 
 CREATE FUNCTION advisory.lease(namespace text, name text, ttl interval, timeout interval DEFAULT NULL, owner text DEFAULT NULL, lock_delay interval DEFAULT '0', OUT token bigint, OUT expires_at timestamptz)
@@ -156,35 +169,3 @@ CREATE PROCEDURE advisory.await_lease(namespace text, id uuid, ttl interval, tim
     LANGUAGE C;
 COMMENT ON PROCEDURE advisory.await_lease(text, uuid, interval, interval, text, interval, bigint, timestamptz) IS
     'take a lease, waiting without a snapshot: its token and when it expires, or error 55P03 when timeout is over (NULL: wait for ever) (id::text as name)';
-
-CREATE FUNCTION advisory._lease_rows()
-    RETURNS TABLE (
-        namespace text,
-        name text,
-        owner text,
-        token bigint,
-        state text,
-        ttl interval,
-        acquired_at timestamptz,
-        renewed_at timestamptz,
-        expires_at timestamptz,
-        renewals bigint)
-    AS 'MODULE_PATHNAME', 'advisory_leases'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 100;
-COMMENT ON FUNCTION advisory._lease_rows() IS 'rows of advisory.leases';
-
-CREATE VIEW advisory.leases AS
-    SELECT namespace, name, owner, token, state, ttl, acquired_at, renewed_at, expires_at, renewals
-    FROM advisory._lease_rows();
-COMMENT ON VIEW advisory.leases IS 'the leases of this database';
-COMMENT ON COLUMN advisory.leases.namespace IS 'namespace; hidden without the privilege to see it';
-COMMENT ON COLUMN advisory.leases.name IS 'name; hidden without the privilege to see it';
-COMMENT ON COLUMN advisory.leases.owner IS 'the owner as it calls itself, or its role; hidden without the privilege to see it';
-COMMENT ON COLUMN advisory.leases.token IS 'fencing token; null without the privilege to see it';
-COMMENT ON COLUMN advisory.leases.state IS 'held, expired, or restarted: it has its whole TTL again after a failover';
-COMMENT ON COLUMN advisory.leases.ttl IS 'how long it is held from its last renewal on';
-COMMENT ON COLUMN advisory.leases.acquired_at IS 'when it was granted';
-COMMENT ON COLUMN advisory.leases.renewed_at IS 'when it was last renewed, or granted';
-COMMENT ON COLUMN advisory.leases.expires_at IS 'when it expires';
-COMMENT ON COLUMN advisory.leases.renewals IS 'how often it was renewed';
-GRANT SELECT ON advisory.leases TO PUBLIC;

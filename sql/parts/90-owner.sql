@@ -1,4 +1,4 @@
--- The owner of the tables that pg_dump dumps.
+-- The owner of the tables and sequences that pg_dump dumps.
 --
 -- They belong to the role that owns the extension, also if that is no superuser, so that REASSIGN OWNED gives all to the
 -- same role.  (The script's placeholder for that role refuses names with quotes, $ or \.)
@@ -11,7 +11,7 @@ DO $$
 DECLARE
     relation regclass;
 BEGIN
-    FOREACH relation IN ARRAY ARRAY['advisory.key_labels', 'advisory.fences', 'advisory._leases']::regclass[] LOOP
+    FOREACH relation IN ARRAY ARRAY['advisory.key_labels', 'advisory.fences', 'advisory._leases', 'advisory._era', 'advisory._era_began']::regclass[] LOOP
         EXECUTE format('ALTER TABLE %s OWNER TO %I', relation,
                        (SELECT pg_get_userbyid(extowner) FROM pg_extension WHERE extname = 'advisory_ext'));
         -- The table of leases has names, which are not for everybody; but the owner of the database has to be able to dump it.

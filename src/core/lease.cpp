@@ -23,6 +23,7 @@ extern "C" {
 }
 
 #include "base/encoding.h"
+#include "base/errors.h"
 #include "base/guc.h"
 #include "core/lease.h"
 #include "core/owntables.h"
@@ -191,36 +192,42 @@ end_of_lease(const LeaseRow &row, const Era &era) noexcept
 static Statement SELECT_LEASES = {
 	"SELECT namespace, name, role, owner, token, ttl, acquired_at, renewed_at,"
 	" CASE WHEN era OPERATOR(pg_catalog.=) $1 THEN expires_at ELSE $2 OPERATOR(pg_catalog.+) ttl END,"
-	" renewals, era OPERATOR(pg_catalog.<>) $1 FROM advisory._leases",
+	" renewals, era OPERATOR(pg_catalog.<>) $1, key FROM advisory._leases",
 	SPI_OK_SELECT, 2, {INT8OID, TIMESTAMPTZOID}};
 
 ShownLease *
 lease_read_all(int *count)
 {
-	Era			era = token_era_seen();
-	NullableDatum arguments[] = {datum(Int64GetDatum(era.number)), datum(TimestampTzGetDatum(era.began_at))};
 	ShownLease *leases = nullptr;
 
 	*count = 0;
-	run_statement(&SELECT_LEASES, arguments, true, [&](uint64 rows) {
-		leases = static_cast<ShownLease *>(SPI_palloc(sizeof(ShownLease) * Max(rows, 1)));
-		for (uint64 row = 0; row < rows; row++)
-		{
-			ShownLease &lease = leases[(*count)++];
+	bool		has_read = unless_lock_table_is_full([&]() {
+		Era			era = token_era_seen();
+		NullableDatum arguments[] = {datum(Int64GetDatum(era.number)), datum(TimestampTzGetDatum(era.began_at))};
 
-			lease.ns = result_text(1, row);
-			lease.name = result_text(2, row);
-			lease.role = get_role_oid(result_text(3, row), true);
-			lease.owner = result_text(4, row);
-			lease.token = DatumGetInt64(result_column(5, row));
-			lease.ttl = SPI_datumTransfer(result_column(6, row), false, sizeof(Interval));
-			lease.acquired_at = DatumGetTimestampTz(result_column(7, row));
-			lease.renewed_at = DatumGetTimestampTz(result_column(8, row));
-			lease.expires_at = DatumGetTimestampTz(result_column(9, row));
-			lease.renewals = DatumGetInt64(result_column(10, row));
-			lease.is_of_older_era = DatumGetBool(result_column(11, row));
-		}
+		run_statement(&SELECT_LEASES, arguments, true, [&](uint64 rows) {
+			leases = static_cast<ShownLease *>(SPI_palloc(sizeof(ShownLease) * Max(rows, 1)));
+			for (uint64 row = 0; row < rows; row++)
+			{
+				ShownLease &lease = leases[(*count)++];
+
+				lease.ns = result_text(1, row);
+				lease.name = result_text(2, row);
+				lease.role = get_role_oid(result_text(3, row), true);
+				lease.owner = result_text(4, row);
+				lease.token = DatumGetInt64(result_column(5, row));
+				lease.ttl = SPI_datumTransfer(result_column(6, row), false, sizeof(Interval));
+				lease.acquired_at = DatumGetTimestampTz(result_column(7, row));
+				lease.renewed_at = DatumGetTimestampTz(result_column(8, row));
+				lease.expires_at = DatumGetTimestampTz(result_column(9, row));
+				lease.renewals = DatumGetInt64(result_column(10, row));
+				lease.is_of_older_era = DatumGetBool(result_column(11, row));
+				lease.key = Key{DatumGetInt64(result_column(12, row))};
+			}
+		});
 	});
+	if (!has_read)
+		*count = 0;
 	return leases;
 }
 

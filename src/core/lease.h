@@ -67,6 +67,7 @@ void		lease_check(const LockName &name, int64 token);
 /* A lease, as the view shows it. */
 struct ShownLease
 {
+	Key			key;
 	char	   *ns;
 	char	   *name;
 	Oid			role;			/* that took it; invalid if it was dropped */
@@ -80,7 +81,7 @@ struct ShownLease
 	bool		is_of_older_era;	/* so that it has its whole TTL from the beginning of this one on */
 };
 
-/* All leases of this database, palloc'd.  May ereport. */
+/* All leases of this database, palloc'd; none if the server's lock table is too full to read them.  May ereport. */
 ShownLease *lease_read_all(int *count);
 
 /* A transaction has ended, and its locks are released: wake those who wait for leases that it ended. */

@@ -267,7 +267,7 @@ wait_for_grant(Attempt *attempt, Timeout timeout, ErrorData **error)
 	attempt->wait_start = GetCurrentTimestamp();
 	if (stats != nullptr)
 		stats_count(stats, Event::contended, 1);
-	if (by_name || request.is_for_slot())
+	if (by_name || request.is_for_slot() || request.is_for_lease())
 		publish_wait(request.tag(), request.slots, by_name);
 	outcome = wait_and_settle(attempt, timeout, error);
 	attempt->wait_end = GetCurrentTimestamp();

@@ -1,6 +1,6 @@
 /*
  * shmem/slotlocks.cpp
- *		Waits for slots of semaphores, as one more kind of lock entries.
+ *		Waits for slots of semaphores, and for leases, as one more kind of lock entries.
  */
 #include "base/pg.h"
 
@@ -48,6 +48,14 @@ mark_slot_waits(LockEntries *found)
 				entry.slots = wait.slots;
 				entry.wait_start = wait.since;
 			}
+		}
+		/* So does the first in the queue of a lease, which holds the queue's lock. */
+		if (entry.granted && entry.tag.locktag_field4 == OBJSUBID_LEASE_QUEUE && read_wait(entry.proc_number, &wait) &&
+			wait.pid == entry.pid && same_tag(wait.tag, entry.tag))
+		{
+			entry.granted = false;
+			entry.held_modes = 0;
+			entry.wait_start = wait.since;
 		}
 		found->entries[kept++] = entry;
 	}

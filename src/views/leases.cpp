@@ -1,6 +1,6 @@
 /*
  * views/leases.cpp
- *		The rows of advisory.leases.
+ *		The rows of advisory.leases, and what advisory.activity shows of leases.
  */
 #include "base/pg.h"
 
@@ -38,6 +38,8 @@ show_leases(ReturnSetInfo *result)
 		row.add_time(lease.renewed_at);
 		row.add_time(lease.expires_at);
 		row.add_int64(lease.renewals);
+		row.add_int64(lease.key.value);
+		row.add_text(is_visible ? psprintf("%s/%s", lease.ns, lease.name) : psprintf(INT64_FORMAT, lease.key.value));
 		row.put(result);
 	});
 }

@@ -77,6 +77,17 @@ INSERT INTO expected
 INSERT INTO expected SELECT 'token', 'namespace text, ' || argument, 'bigint' FROM forms;
 INSERT INTO expected SELECT 'token', format('namespace text, %s, slot integer', argument), 'bigint' FROM forms;
 INSERT INTO expected SELECT 'check_token', format('namespace text, %s, token bigint', argument), 'boolean' FROM forms;
+INSERT INTO expected
+    SELECT name, format('namespace text, %s, ttl interval, timeout interval DEFAULT %s, owner text DEFAULT NULL::text, lock_delay interval DEFAULT ''00:00:00''::interval, OUT token bigint, OUT expires_at timestamp with time zone',
+                        argument, CASE WHEN name = 'lease' THEN 'NULL::interval' ELSE '''00:00:00''::interval' END), 'record'
+    FROM unnest(ARRAY['lease', 'try_lease']) AS name, forms;
+INSERT INTO expected
+    SELECT 'await_lease', format('IN namespace text, IN %s, IN ttl interval, IN timeout interval DEFAULT NULL::interval, IN owner text DEFAULT NULL::text, '
+                                 'IN lock_delay interval DEFAULT ''00:00:00''::interval, INOUT token bigint DEFAULT NULL::bigint, INOUT expires_at timestamp with time zone DEFAULT NULL::timestamp with time zone', argument), NULL
+    FROM forms;
+INSERT INTO expected SELECT 'renew_lease', format('namespace text, %s, token bigint, ttl interval DEFAULT NULL::interval', argument), 'timestamp with time zone' FROM forms;
+INSERT INTO expected SELECT name, format('namespace text, %s, token bigint', argument), 'boolean' FROM unnest(ARRAY['end_lease', 'check_lease']) AS name, forms;
+INSERT INTO expected SELECT 'break_lease', 'namespace text, ' || argument, 'boolean' FROM forms;
 INSERT INTO expected VALUES ('token_key', 'key bigint', 'bigint'), ('tokens_above', 'token bigint', 'void'), ('fenced', '', 'trigger');
 INSERT INTO expected VALUES ('wait_tree', '', 'SETOF text'), ('stats_reset', '', 'void'), ('can_fit', 'n integer', 'boolean');
 
@@ -92,7 +103,7 @@ SELECT is_empty('SELECT * FROM actual EXCEPT ALL SELECT * FROM expected', 'there
 SELECT is_empty($$ SELECT name, arguments FROM actual WHERE arguments ~ '\$\d|(^|, )(text|bigint|uuid|interval)(,|$)' $$,
                 'every argument has a name');
 SELECT set_eq('SELECT name FROM public_functions WHERE prokind = ''p''',
-              ARRAY['await_lock', 'await_lock_shared', 'await_lock_key', 'await_lock_shared_key', 'await_acquire', 'run'],
+              ARRAY['await_lock', 'await_lock_shared', 'await_lock_key', 'await_lock_shared_key', 'await_acquire', 'await_lease', 'run'],
               'the procedures are procedures, and all else functions');
 SELECT is_empty('SELECT name FROM functions WHERE prokind NOT IN (''f'', ''p'')', 'there are no aggregates or window functions');
 
@@ -120,9 +131,9 @@ SELECT set_eq('SELECT DISTINCT probin FROM functions WHERE prolang = (SELECT oid
 ---- Views and their columns, in this order
 
 SELECT set_eq($$ SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind = 'v' $$,
-              ARRAY['activity', 'locks', 'semaphores', 'waits', 'stats', 'leaks', 'pressure', 'pressure_by_backend', 'pressure_by_type', 'directory', 'known_keys', 'settings'], 'the views are there, and no others');
+              ARRAY['activity', 'locks', 'semaphores', 'waits', 'stats', 'leaks', 'pressure', 'pressure_by_backend', 'pressure_by_type', 'directory', 'known_keys', 'leases', 'settings'], 'the views are there, and no others');
 SELECT set_eq($$ SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind NOT IN ('v', 'c', 'i', 'f') $$,
-              ARRAY['key_labels', 'fences', '_era'], 'there is nothing to be written to but labels, fences and the era');
+              ARRAY['key_labels', 'fences', '_leases', '_era', '_era_began'], 'there is nothing to be written to but labels, fences, leases and the era');
 SELECT set_eq($$ SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind = 'f' $$,
               ARRAY['_locks'], 'there is one foreign table, that locks is read from');
 SELECT is(pg_relation_is_updatable('advisory._locks', false), 0, 'which cannot be written to');
@@ -173,7 +184,7 @@ SELECT is(pg_temp.columns_of('advisory.settings'),
 ---- Settings: name, default, context
 
 SELECT results_eq('SELECT name, default_setting, context FROM advisory.settings ORDER BY name COLLATE "C"',
-                  $$ VALUES ('advisory_ext.leak_after', '600', 'user'), ('advisory_ext.log_hold', '-1', 'superuser'), ('advisory_ext.log_wait', '-1', 'superuser'),
+                  $$ VALUES ('advisory_ext.leak_after', '600', 'user'), ('advisory_ext.lease_sync', 'on', 'user'), ('advisory_ext.log_hold', '-1', 'superuser'), ('advisory_ext.log_wait', '-1', 'superuser'),
                             ('advisory_ext.max_names', '10000', 'sighup'), ('advisory_ext.pool_limit', '90', 'superuser'),
                             ('advisory_ext.pressure_critical', '75', 'superuser'), ('advisory_ext.pressure_warning', '50', 'superuser'), ('advisory_ext.session_locks', 'on', 'user'), ('advisory_ext.track', 'all', 'superuser'),
                             ('advisory_ext.warn_no_transaction', 'on', 'user') $$,
@@ -208,7 +219,7 @@ SELECT is_empty($$ SELECT classid::regclass, objid FROM (
                    WHERE NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = objects.classid AND d.objid = objects.objid AND deptype = 'e'
                        AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'advisory_ext')) $$,
                 'all of the schema belongs to the extension, and the schema too');
-SELECT is(extconfig::regclass[]::text, '{advisory.key_labels,advisory._era,advisory.fences}', 'pg_dump dumps labels, fences and the era') FROM pg_extension WHERE extname = 'advisory_ext';
+SELECT is(extconfig::regclass[]::text, '{advisory.key_labels,advisory._era,advisory.fences,advisory._leases}', 'pg_dump dumps labels, fences, leases and the era') FROM pg_extension WHERE extname = 'advisory_ext';
 
 SELECT * FROM finish();
 ROLLBACK;

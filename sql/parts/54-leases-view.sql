@@ -1,0 +1,35 @@
+-- The view of leases.  Their table is made further down.
+
+CREATE FUNCTION advisory._lease_rows()
+    RETURNS TABLE (
+        namespace text,
+        name text,
+        owner text,
+        token bigint,
+        state text,
+        ttl interval,
+        acquired_at timestamptz,
+        renewed_at timestamptz,
+        expires_at timestamptz,
+        renewals bigint,
+        key bigint,
+        lock text)
+    AS 'MODULE_PATHNAME', 'advisory_leases'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 100;
+COMMENT ON FUNCTION advisory._lease_rows() IS 'rows of advisory.leases';
+
+CREATE VIEW advisory.leases AS
+    SELECT namespace, name, owner, token, state, ttl, acquired_at, renewed_at, expires_at, renewals
+    FROM advisory._lease_rows();
+COMMENT ON VIEW advisory.leases IS 'the leases of this database';
+COMMENT ON COLUMN advisory.leases.namespace IS 'namespace; hidden without the privilege to see it';
+COMMENT ON COLUMN advisory.leases.name IS 'name; hidden without the privilege to see it';
+COMMENT ON COLUMN advisory.leases.owner IS 'the owner as it calls itself, or its role; hidden without the privilege to see it';
+COMMENT ON COLUMN advisory.leases.token IS 'fencing token; null without the privilege to see it';
+COMMENT ON COLUMN advisory.leases.state IS 'held, expired, or restarted: it has its whole TTL again after a failover';
+COMMENT ON COLUMN advisory.leases.ttl IS 'how long it is held from its last renewal on';
+COMMENT ON COLUMN advisory.leases.acquired_at IS 'when it was granted';
+COMMENT ON COLUMN advisory.leases.renewed_at IS 'when it was last renewed, or granted';
+COMMENT ON COLUMN advisory.leases.expires_at IS 'when it expires';
+COMMENT ON COLUMN advisory.leases.renewals IS 'how often it was renewed';
+GRANT SELECT ON advisory.leases TO PUBLIC;
