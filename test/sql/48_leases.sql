@@ -1,0 +1,114 @@
+-- Leases: what each function returns, wrong arguments, and who sees what. Sessions that compete are for script tests.
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS advisory_ext;
+RESET client_min_messages;
+CREATE VIEW pg_temp.shown AS
+    SELECT namespace, name, owner, token > 0 AS token, state, ttl, expires_at - renewed_at AS lasts, renewals FROM advisory.leases ORDER BY name;
+
+---- Take, renew, check, end
+
+SELECT token, expires_at, token > 0 AS token_is_new, expires_at > now() AS later FROM advisory.lease('leases', 'a', '1h') \gset a_
+SELECT :'a_token_is_new' AS token, :'a_later' AS later;
+SELECT token > 0 AS by_id FROM advisory.lease('leases', 42, '1h', owner => 'me');
+SELECT token > 0 AS by_uuid FROM advisory.try_lease('leases', '00000000-0000-0000-0000-000000000001'::uuid, '2h', lock_delay => '10s');
+SELECT namespace, name, replace(owner, session_user, 'ROLE') AS owner, token, state, ttl, lasts, renewals FROM pg_temp.shown;
+-- Not again, by whomever.
+SELECT * FROM advisory.try_lease('leases', 'a', '1h');
+SELECT * FROM advisory.try_lease('leases', 'a', '1h', '10ms');
+\set VERBOSITY terse
+SELECT * FROM advisory.lease('leases', 'a', '1h', '0');
+SELECT * FROM advisory.lease('leases', 'a', '1h', '10ms');
+CALL advisory.await_lease('leases', 'a', '1h', '10ms');
+SET lock_timeout = '10ms';
+SELECT * FROM advisory.lease('leases', 'a', '1h');
+SELECT * FROM advisory.try_lease('leases', 'a', '1h', NULL);
+RESET lock_timeout;
+\set VERBOSITY default
+SELECT advisory.renew_lease('leases', 'a', :a_token) > :'a_expires_at' AS later, advisory.renew_lease('leases', 'a', :a_token, '2h') - now() > '119min' AS with_another_ttl;
+SELECT advisory.check_lease('leases', 'a', :a_token), advisory.check_lease('leases', 42, token) FROM advisory.leases WHERE name = '42';
+SELECT ttl, lasts, renewals FROM pg_temp.shown WHERE name = 'a';
+-- By another token: lost.
+SELECT advisory.renew_lease('leases', 'a', 1) AS renewed, advisory.end_lease('leases', 'a', 1) AS ended;
+SELECT advisory.check_lease('leases', 'a', 1);
+SELECT advisory.check_lease('leases', 'never taken', 1);
+SELECT advisory.end_lease('leases', 'a', :a_token), advisory.end_lease('leases', 'a', :a_token) AS again;
+SELECT advisory.renew_lease('leases', 'a', :a_token) AS of_one_that_was_ended;
+-- The lock of the same name is another thing.
+SELECT advisory.lock('leases', 'a'), (advisory.lease('leases', 'a', '1h')).token > 0 AS lease, advisory.unlock('leases', 'a');
+SELECT advisory.break_lease('leases', 'a'), advisory.break_lease('leases', 'never taken') AS none, advisory.break_lease('leases', 42) AS by_id;
+
+---- In transactions
+
+BEGIN;
+SELECT token > 0 AS token FROM advisory.lease('leases', 'rolled back', '1h');
+SELECT token FROM advisory.try_lease('leases', 'rolled back', '1h');
+ROLLBACK;
+BEGIN;
+SAVEPOINT s;
+SELECT token > 0 AS token FROM advisory.lease('leases', 'rolled back', '1h');
+ROLLBACK TO s;
+SELECT token > 0 AS token FROM advisory.lease('leases', 'committed', '1h', '1s');
+COMMIT;
+SELECT name FROM pg_temp.shown WHERE name LIKE '%ed';
+BEGIN READ ONLY;
+SELECT advisory.check_lease('leases', 'committed', token) FROM advisory.leases WHERE name = 'committed';
+SAVEPOINT s;
+SELECT * FROM advisory.lease('leases', 'x', '1h');
+ROLLBACK TO s;
+SELECT * FROM advisory.try_lease('leases', 'x', '1h');
+ROLLBACK TO s;
+SELECT advisory.renew_lease('leases', 'x', 1);
+ROLLBACK TO s;
+SELECT advisory.end_lease('leases', 'x', 1);
+ROLLBACK;
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SELECT token > 0 AS repeatable_read FROM advisory.lease('leases', 'level', '1h');
+COMMIT;
+DO $$ DECLARE taken record; BEGIN
+    SELECT * INTO taken FROM advisory.try_lease('leases', 'in PL/pgSQL', '1h');
+    RAISE NOTICE 'taken: %', taken.token > 0;
+EXCEPTION WHEN division_by_zero THEN NULL; END $$;
+
+---- Wrong arguments
+
+SELECT advisory.lease(NULL, 'a', '1h');
+SELECT advisory.lease('leases', '', '1h');
+SELECT advisory.lease('leases', 'x', NULL);
+SELECT advisory.lease('leases', 'x', '0');
+SELECT advisory.lease('leases', 'x', '-1s');
+SELECT advisory.lease('leases', 'x', '1h', '-1s');
+SELECT advisory.lease('leases', 'x', '1h', owner => '');
+SELECT advisory.lease('leases', 'x', '1h', lock_delay => NULL);
+SELECT advisory.lease('leases', 'x', '1h', lock_delay => '-1s');
+SELECT advisory.renew_lease('leases', 'x', NULL);
+SELECT advisory.renew_lease('leases', 'x', 1, '0');
+SELECT advisory.end_lease('leases', 'x', NULL);
+SELECT advisory.check_lease('leases', 'x', 0);
+SELECT advisory.break_lease('leases', NULL::text);
+SELECT count(*) AS left_over FROM advisory.locks WHERE kind = 'lease';
+
+---- Privileges: as names of locks; the table is for its owner
+
+CREATE ROLE regress_lease_a;
+CREATE ROLE regress_lease_b;
+SET ROLE regress_lease_a;
+SELECT token > 0 AS token FROM advisory.lease('leases', 'of a', '1h', owner => 'the owner');
+SELECT namespace, name, owner FROM advisory.leases WHERE token > 0;
+RESET ROLE;
+SET ROLE regress_lease_b;
+SELECT DISTINCT namespace, name, owner, token IS NULL AS hidden FROM advisory.leases;
+\set VERBOSITY terse
+SELECT advisory.lease('leases', 'of a', '1h', '0');
+\set VERBOSITY default
+SELECT bool_and(lock ~ '^-?\d+$' AND who = '<insufficient privilege>') AS keys_only FROM advisory.activity WHERE mode = 'lease';
+SELECT * FROM advisory._leases;
+DELETE FROM advisory._leases;
+SELECT advisory.break_lease('leases', 'of a');
+RESET ROLE;
+SELECT lock, who, state, mode FROM advisory.activity WHERE lock = 'leases/of a';
+GRANT pg_read_all_stats TO regress_lease_b;
+SET ROLE regress_lease_b;
+SELECT owner FROM advisory.leases WHERE name = 'of a';
+RESET ROLE;
+DELETE FROM advisory._leases;
+DROP ROLE regress_lease_a, regress_lease_b;
