@@ -11,7 +11,7 @@ DO $$
 DECLARE
     relation regclass;
 BEGIN
-    FOREACH relation IN ARRAY ARRAY['advisory.key_labels', 'advisory.fences']::regclass[] LOOP
+    FOREACH relation IN ARRAY ARRAY['advisory.key_labels', 'advisory.fences', 'advisory.claims']::regclass[] LOOP
         EXECUTE format('ALTER TABLE %s OWNER TO %I', relation,
                        (SELECT pg_get_userbyid(extowner) FROM pg_extension WHERE extname = 'advisory_ext'));
         EXECUTE format('GRANT SELECT ON %s TO PUBLIC', relation);
