@@ -31,7 +31,7 @@ COMMENT ON COLUMN advisory.stats.acquired IS 'how often it was granted';
 COMMENT ON COLUMN advisory.stats.contended IS 'how often it had to be waited for, however the wait ended';
 COMMENT ON COLUMN advisory.stats.failed IS 'how often it was not free and not waited for';
 COMMENT ON COLUMN advisory.stats.timeouts IS 'how often a timeout, or lock_timeout, ended the wait';
-COMMENT ON COLUMN advisory.stats.skipped IS 'how often advisory.run() ran nothing because it was taken';
+COMMENT ON COLUMN advisory.stats.skipped IS 'how often advisory.run() ran nothing because it was taken, or its window was claimed';
 COMMENT ON COLUMN advisory.stats.wait_total IS 'time spent in all waits together';
 COMMENT ON COLUMN advisory.stats.wait_max IS 'the longest wait';
 COMMENT ON COLUMN advisory.stats.hold_total IS 'time for which it was held, all holds that have ended together';

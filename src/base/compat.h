@@ -354,5 +354,16 @@ walk_proclocks(LOCK *lock, Visit visit)
 	walk_list<PROCLOCK>(&lock->procLocks, offsetof(PROCLOCK, lockLink), visit);
 }
 
+/* Is it 'infinity'?  Intervals can be since 17. */
+inline bool
+interval_is_infinite([[maybe_unused]] const Interval *interval)
+{
+#if PG_VERSION_NUM >= 170000
+	return INTERVAL_NOT_FINITE(interval);
+#else
+	return false;
+#endif
+}
+
 }								/* namespace compat */
 }								/* namespace advisory */

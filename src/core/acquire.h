@@ -53,7 +53,7 @@ void		lock_must(const LockRequest &request, Timeout timeout);
 int			slot_try(const LockRequest &request, Timeout timeout);
 int			slot_must(const LockRequest &request, Timeout timeout);
 
-/* It was asked for unsuccessfully, and what was to be done under it is not done: for the statistics. */
+/* What was to be done under it is not done, since somebody else does it or has done it: for the statistics. */
 void		lock_count_skipped(const LockName &name);
 
 }								/* namespace advisory */

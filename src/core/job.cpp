@@ -5,6 +5,9 @@
  * While the command runs, the lock is session-level, because the command may commit,
  * which would release a transaction-level lock.  After the command, the lock becomes a
  * transaction-level lock of the transaction that is open then.
+ *
+ * The claim of a window is committed before the command.  So nobody runs the command again for
+ * this window, whatever becomes of it.
  */
 #include "base/pg.h"
 
@@ -20,6 +23,7 @@ extern "C" {
 
 #include "core/await.h"
 #include "core/blockers.h"
+#include "core/claim.h"
 #include "core/errors.h"
 #include "core/job.h"
 #include "core/release.h"
@@ -238,9 +242,18 @@ check_still_held(const Job &job, int slot, int64 holds_before)
 						   holds_before, now.session - 1)));
 }
 
+/* A session-level lock survives an error. */
+static void
+release_after_error(const Job &job, int slot)
+{
+	/* As the abort will do.  Releasing the lock takes LWLocks, which must not be held already. */
+	LWLockReleaseAll();
+	lock_give_up(job.request, slot);
+}
+
 /*
  * Run the command, whose first statement this is.  holds_before is how many session-level holds
- * the session had before the job took the lock.  An error releases the lock, since a session-level one would survive it.
+ * the session had before the job took the lock.  An error releases the lock.
  */
 static void
 run_command(const Job &job, Statement statement, int slot, int64 holds_before)
@@ -272,9 +285,7 @@ run_command(const Job &job, Statement statement, int slot, int64 holds_before)
 		const char *hint = current != nullptr ? hint_for_error(job, current) : nullptr;
 
 		passing_locks = passing.outer;
-		/* As the abort will do.  Releasing the lock takes LWLocks, which must not be held already. */
-		LWLockReleaseAll();
-		lock_give_up(job.request, slot);
+		release_after_error(job, slot);
 		if (hint != nullptr)
 		{
 			ErrorData  *error = catch_error(context);
@@ -288,6 +299,70 @@ run_command(const Job &job, Statement statement, int slot, int64 holds_before)
 	PG_END_TRY();
 	passing_locks = passing.outer;
 }
+
+/* ---- Once per window ---- */
+
+/*
+ * Claim the job's window, under its lock, and commit.  Returns false if it is claimed already.  Unless
+ * it returns true the lock is released.
+ */
+static bool
+begin_window(const Job &job, int slot)
+{
+	volatile bool is_claimed = false;
+
+	PG_TRY();
+	{
+		EnsurePortalSnapshotExists();
+		is_claimed = claim_window(job.request.name, job.window);
+		if (is_claimed)
+		{
+			SPI_connect_ext(SPI_OPT_NONATOMIC);
+			SPI_commit_and_chain();
+			SPI_finish();
+		}
+	}
+	PG_CATCH();
+	{
+		release_after_error(job, slot);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	if (!is_claimed)
+		lock_give_up(job.request, slot);
+	return is_claimed;
+}
+
+/* Raise 2D000 unless begin_window() can commit here. */
+static void
+check_can_begin_window(const Job &job)
+{
+	if (!job.may_commit)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TRANSACTION_TERMINATION),
+				 errmsg("advisory.run() cannot commit the claim of a window here"),
+				 errhint("Send its CALL as a statement of its own, outside a transaction block: with autocommit turned on, "
+						 "and not together with other statements.  In a transaction, use advisory.claim().")));
+}
+
+/* Raise 55000, or say so if the job skips. */
+static void
+report_claimed(const Job &job)
+{
+	char	   *window = display_window(job.window);
+	char	   *name = display_name(job.request.name);
+
+	if (job.skips)
+		lock_count_skipped(job.request.name);
+	ereport(job.skips ? NOTICE : ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 job.skips
+			 ? errmsg("command not run, since window %s of \"%s\", or a later one, is claimed already", window, name)
+			 : errmsg("window %s of \"%s\", or a later one, is claimed already", window, name),
+			 set_lock_fields(job.request.name)));
+}
+
+/* ---- The job ---- */
 
 bool
 run_job(const Job &job)
@@ -304,6 +379,8 @@ run_job(const Job &job)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("command must not be empty")));
+	if (job.is_once)
+		check_can_begin_window(job);
 
 	Outcome		outcome = await_if_possible(job.request, job.timeout, &slot);
 
@@ -321,6 +398,12 @@ run_job(const Job &job)
 				 errmsg("command not run, since %s is taken", what),
 				 blockers.description != nullptr ? errdetail("%s", blockers.description) : 0,
 				 set_lock_fields(job.request.name)));
+		return false;
+	}
+
+	if (job.is_once && !begin_window(job, slot))
+	{
+		report_claimed(job);
 		return false;
 	}
 

@@ -16,6 +16,8 @@ struct Job
 	bool		skips;			/* if the lock is not free: skip the command, or raise an error? */
 	const char *command;
 	bool		may_commit;		/* may the command end the transaction? */
+	bool		is_once;		/* run the command only if this window can be claimed? */
+	TimestampTz window;
 };
 
 /*
@@ -25,6 +27,10 @@ struct Job
  *
  * If the lock is not free, raises 55P03, or gives a NOTICE and returns false if the job
  * skips.  If the command fails, releases the lock and raises the command's error.
+ *
+ * If it is to run once, the window is claimed under the lock and the transaction committed before
+ * the command.  Where that cannot be, raises 2D000 before it takes the lock.  If the window, or a
+ * later one, is claimed already, raises 55000, or gives a NOTICE and returns false if the job skips.
  */
 bool		run_job(const Job &job);
 

@@ -27,7 +27,7 @@ enum class Event
 	contended,					/* it had to be waited for, however that ended */
 	failed,						/* it was not free, and not to be waited for */
 	timed_out,					/* a timeout or lock_timeout ended the wait */
-	skipped						/* run() did nothing since it was taken */
+	skipped						/* run() did nothing since it was taken, or its window claimed */
 };
 
 constexpr int EVENTS = index_of(Event::skipped) + 1;

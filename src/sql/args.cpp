@@ -6,16 +6,20 @@
 
 extern "C" {
 #include "catalog/pg_type.h"
+#include "common/int.h"
 #include "executor/tuptable.h"
 #include "utils/array.h"
 #include "utils/fmgroids.h"
+#include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 }
 
 #include "sql/args.h"
 #include "sql/autocommit.h"
+#include "core/claim.h"
 #include "core/namecache.h"
+#include "base/compat.h"
 #include "base/guc.h"
 
 namespace advisory
@@ -119,6 +123,62 @@ timeout_argument(FunctionCallInfo fcinfo, int arg)
 				 errdetail("A timeout can be at most %d milliseconds.", PG_INT32_MAX),
 				 errhint("To wait without a limit, pass NULL.")));
 	return Timeout{static_cast<int>(milliseconds)};
+}
+
+/* An interval that is greater than zero. */
+static const Interval *
+length_argument(FunctionCallInfo fcinfo, int arg, const char *what)
+{
+	Interval	zero = {};
+	Interval   *length;
+
+	check_not_null(fcinfo, arg, what);
+	length = PG_GETARG_INTERVAL_P(arg);
+	if (DatumGetInt32(DirectFunctionCall2(interval_cmp, IntervalPGetDatum(length), IntervalPGetDatum(&zero))) <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("%s must be greater than zero", what)));
+	if (compat::interval_is_infinite(length))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+				 errmsg("%s must be finite", what)));
+	return length;
+}
+
+int64
+window_length_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *slot)
+{
+	const Interval *interval = length_argument(fcinfo, arg, every);
+	int64		length;
+
+	if (interval->month != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("%s must not have months or years", every),
+				 errdetail("Months and years differ in length."),
+				 errhint("Give the window itself as %s, such as date_trunc('month', now() + interval '15 days').", slot)));
+	if (pg_mul_s64_overflow(interval->day, USECS_PER_DAY, &length) || pg_add_s64_overflow(length, interval->time, &length))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
+				 errmsg("%s is out of range", every)));
+	return length;
+}
+
+TimestampTz
+window_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *slot)
+{
+	TimestampTz window;
+
+	if (PG_ARGISNULL(arg + 1))
+		return window_nearest(GetCurrentTimestamp(), window_length_argument(fcinfo, arg, every, slot));
+
+	length_argument(fcinfo, arg, every);
+	window = PG_GETARG_TIMESTAMPTZ(arg + 1);
+	if (TIMESTAMP_NOT_FINITE(window))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+				 errmsg("%s must be finite", slot)));
+	return window;
 }
 
 /* What a value of this type is called in messages. */

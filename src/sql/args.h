@@ -67,6 +67,18 @@ int			slot_number_argument(FunctionCallInfo fcinfo, int arg, const char *what);
 Timeout		timeout_argument(FunctionCallInfo fcinfo, int arg);
 
 /*
+ * The length of windows of time, in microseconds: an interval argument that must not have months or years.
+ * A hint names the argument that gives the window itself instead.
+ */
+int64		window_length_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *slot);
+
+/*
+ * The window of time that a call asks for: the argument behind this one, or where that is null the window that is
+ * nearest to now, of windows of the length that this one gives.  Messages call them every and slot.
+ */
+TimestampTz window_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *slot);
+
+/*
  * For a session-level lock, raise 55000 unless these are allowed to this session; with
  * "warn" only warn.  Names the transaction-level function to use instead of the one that
  * is being called.  For a transaction-level lock, warn if it ends with the statement.

@@ -47,6 +47,7 @@ my %jobs = (
     (map { ("slots $_" => ['slots', q{SELECT work('JOB', 'LOCK')}, ', slots => 2']) } 1 .. 3),
     (map { ("steps $_" => ['steps', q{CALL steps('JOB', 'LOCK')}, '']) } 1, 2),
     (map { ("deferred $_" => ['deferred', q{INSERT INTO later VALUES ('JOB', 'LOCK')}, '']) } 1, 2),
+    (map { ("once $_" => ['once', q{SELECT work('JOB', 'LOCK')}, q{, timeout => '30 s', once_per => '1 hour'}]) } 1, 2),
     'fails' => ['fails', 'SELECT 1/0', ''],
     'killed' => ['killed', 'SELECT pg_sleep(600)', ''],
     'waits 1' => ['waits', q{SELECT work('JOB', 'LOCK')}, q{, timeout => '30 s'}],
@@ -96,5 +97,7 @@ is($look->value(q{SELECT count(*) FROM work WHERE lock = 'steps'}), 2, 'steps: a
 is($look->value(q{SELECT count(DISTINCT split_part(job, ' step', 1)) FROM work WHERE lock = 'steps'}), 1, 'steps: and nobody comes in between');
 is($look->value(q{SELECT count(*) FROM work WHERE lock = 'deferred'}), 1, 'deferred: what is deferred to the commit runs under the lock');
 is($look->value(q{SELECT count(*) FROM work WHERE lock = 'waits'}), 2, 'waits: with a timeout the second runs after the first');
+is($look->value(q{SELECT count(*) FROM work WHERE lock = 'once'}), 1, 'once: the second one waits for the first, and does not run in the same hour');
+is(details(q{count(*) FILTER (WHERE status = 'succeeded')}, 'once%'), 2, 'once: both have succeeded');
 is($look->value(q{SELECT count(*) FROM advisory.locks WHERE kind IN ('lock', 'semaphore', 'queue') AND namespace IS NOT NULL}), 0, 'nothing is left locked');
 done_testing();

@@ -351,32 +351,48 @@ recipe 'Cleaning up' => sub {
 
 recipe 'Once per time window' => sub {
     my ($one, $two, $three) = sessions(3);
-    block(1, $one);
+    # Not where the middle of an hour goes by meanwhile: then some of this was of the next hour.
+    my $hour = sub { return look->value(q{SELECT advisory._window('1 hour', clock_timestamp())}) };
+    wait_until('the middle of the hour is not near', sub { look->value(q{SELECT extract(epoch FROM clock_timestamp())::int % 3600 NOT BETWEEN 1740 AND 1800}) }, 90);
+    my $began = $hour->();
     my $gate = gate();
+    start_block(1, $one);
+    $gate->inside($one);
+    like(block(1, $two), qr/is taken.*^f$/ms, 'a session that comes while it runs does nothing');
+    $gate->open;
+    like(finished($one), qr/^t$/m, 'the first one has done it');
+    is_free('report', 'hourly', 'the lock is free afterwards');
+    like(block(1, $_), qr/is claimed already.*^f$/ms, 'and a session that comes late still does nothing') for $two, $three;
+    is(worked(), 1, 'it was done once');
+    look->run('DELETE FROM advisory.claims', 'ALTER TABLE worked RENAME TO broken');
+    block(1, $one, error => qr/relation "worked" does not exist/);
+    look->run('ALTER TABLE broken RENAME TO worked');
+    like(block(1, $two), qr/is claimed already.*^f$/ms, 'what fails is not tried again');
+
+    # In the transaction of the work.
+    look->run('DELETE FROM advisory.claims');
+    $gate = gate();
     start_block(2, $one);
     $gate->inside($one);
-    like(block(2, $two), qr/^f$/, 'a session that comes while it runs does nothing');
+    start_block(2, $two);
+    wait_until('another one waits', sub { look->value('SELECT count(*) FROM pg_stat_activity WHERE pg_blocking_pids(pid) = ARRAY[?::int]', $one->pid) == 1 });
     $gate->open;
-    like(finished($one), qr/^t$/, 'the first one has done it');
-    # In the rare case that an hour's middle has just gone by, this one is of the next hour.
-    my $hours = look->value("SELECT count(DISTINCT h) FROM (SELECT hour FROM report_done UNION SELECT date_trunc('hour', now() + interval '30 min')) t (h)");
-    is_free('report', 'hourly', 'the lock is free afterwards');
-    SKIP: {
-        skip 'the hour has changed meanwhile', 2 if $hours > 1;
-        like(block(2, $_), qr/^f$/, 'and a session that comes late still does nothing') for $two, $three;
-    }
-    is(worked(), 1, 'it was done once');
-
-    # Work that fails is not noted as done.
-    look->run('DELETE FROM report_done', 'ALTER TABLE worked RENAME TO broken');
+    finished($_) for $one, $two;
+    block(2, $three);
+    is(worked(), 2, 'in the transaction of the work: done once');
+    look->run('DELETE FROM advisory.claims', 'ALTER TABLE worked RENAME TO broken');
     block(2, $one, error => qr/relation "worked" does not exist/);
     look->run('ALTER TABLE broken RENAME TO worked');
-    like(block(2, $two), qr/^t$/, 'what failed is done by the next one');
-    is(look->value('SELECT count(*) FROM report_done'), 1, 'and noted');
+    block(2, $two);
+    is(worked(), 3, 'what failed is done by the next one');
+    is($hour->(), $began, 'all within one window');
 
-    # For the nearest hour: on either side of it, it is the same.
-    is_deeply(look->rows("SELECT count(DISTINCT date_trunc('hour', t + interval '30 min')) FROM unnest(ARRAY[timestamptz '2026-01-01 02:59:58Z', '2026-01-01 03:00:02Z']) t"),
-        [ [1] ], 'a clock that is early does it for the same hour');
+    like(block(3, $one), qr/^t$/m, 'once a month');
+    like(block(3, $two), qr/is claimed already.*^f$/ms, 'and not twice');
+    is_deeply(look->rows("SELECT count(DISTINCT date_trunc('month', t + interval '15 days')) FROM unnest(ARRAY[timestamptz '2026-01-31 23:59:58', '2026-02-01 00:00:02']) t"),
+        [ [1] ], 'a clock that is early does it for the same month');
+    block(4, $one);
+    like(block(3, $two), qr/^t$/m, 'what was claimed by mistake can be claimed again');
 };
 
 # ---- A pool that waits --------------------------------------------------------------------------------------

@@ -145,6 +145,8 @@ sub waits_for_slot {
 for my $write (
     "INSERT INTO advisory.key_labels (key, label) VALUES (1, 'here')",
     "DELETE FROM advisory.key_labels",
+    "SELECT advisory.claim('s', 'a', '1 hour')",
+    "CALL advisory.run('s', 'a', 'SELECT 1', once_per => '1 hour')",
 ) {
     is($look->query($write)->{state}, '25006', "$write: 25006, read-only");
 }

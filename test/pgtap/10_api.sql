@@ -1,7 +1,7 @@
 -- The API's shape, as the reference documents it: a change here is a change for every caller.
 BEGIN;
 SET LOCAL intervalstyle = postgres;
-SELECT plan(42);
+SELECT plan(43);
 
 ---- Every function: name, arguments with their names and defaults, result
 
@@ -72,7 +72,8 @@ INSERT INTO expected
 
 INSERT INTO expected
     SELECT 'run', format('IN namespace text, IN %s, IN command text, IN timeout interval DEFAULT ''00:00:00''::interval, IN slots integer DEFAULT NULL::integer, '
-                         'IN if_busy text DEFAULT ''skip''::text, INOUT ran boolean DEFAULT NULL::boolean', argument), NULL
+                         'IN if_busy text DEFAULT ''skip''::text, INOUT ran boolean DEFAULT NULL::boolean, '
+                         'IN once_per interval DEFAULT NULL::interval, IN once_slot timestamp with time zone DEFAULT NULL::timestamp with time zone', argument), NULL
     FROM forms;
 INSERT INTO expected SELECT 'token', 'namespace text, ' || argument, 'bigint' FROM forms;
 INSERT INTO expected SELECT 'token', format('namespace text, %s, slot integer', argument), 'bigint' FROM forms;
@@ -89,6 +90,9 @@ INSERT INTO expected SELECT 'renew_lease', format('namespace text, %s, token big
 INSERT INTO expected SELECT name, format('namespace text, %s, token bigint', argument), 'boolean' FROM unnest(ARRAY['end_lease', 'check_lease']) AS name, forms;
 INSERT INTO expected SELECT 'break_lease', 'namespace text, ' || argument, 'boolean' FROM forms;
 INSERT INTO expected VALUES ('token_key', 'key bigint', 'bigint'), ('tokens_above', 'token bigint', 'void'), ('fenced', '', 'trigger');
+INSERT INTO expected
+    SELECT 'claim', format('namespace text, %s, every interval, slot timestamp with time zone DEFAULT NULL::timestamp with time zone', argument), 'timestamp with time zone'
+    FROM forms;
 INSERT INTO expected VALUES ('wait_tree', '', 'SETOF text'), ('stats_reset', '', 'void'), ('can_fit', 'n integer', 'boolean');
 
 -- Names that begin with an underscore are nobody's business but the views'.
@@ -109,14 +113,14 @@ SELECT is_empty('SELECT name FROM functions WHERE prokind NOT IN (''f'', ''p'')'
 
 ---- How the planner may treat them
 
-SELECT is_empty('SELECT oid::regprocedure FROM functions WHERE proisstrict AND name <> ''_printable''', 'no function is strict: a null is an error');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name = 'key' AND NOT (provolatile = 'i' AND proparallel = 's') $$,
-                'key() is immutable and parallel safe');
+SELECT is_empty('SELECT oid::regprocedure FROM functions WHERE proisstrict AND name NOT IN (''_printable'', ''_window'')', 'no function is strict: a null is an error');
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name IN ('key', '_window') AND NOT (provolatile = 'i' AND proparallel = 's') $$,
+                'key() and _window() are immutable and parallel safe');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name IN ('_known_as', '_printable') AND NOT (provolatile = 's' AND procost = 1) $$,
                 '_known_as() and _printable() are stable, and cheap');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_known_as', '_printable') AND NOT (provolatile = 'v' AND proparallel = 'u') $$,
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_window', '_known_as', '_printable') AND NOT (provolatile = 'v' AND proparallel = 'u') $$,
                 'everything else is volatile and parallel unsafe');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_known_as', '_printable', '_locks_handler', 'stats_reset', '_pressure', 'can_fit', 'fenced') AND prokind = 'f' AND procost <> 1000 $$,
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_window', '_known_as', '_printable', '_locks_handler', 'stats_reset', '_pressure', 'can_fit', 'fenced') AND prokind = 'f' AND procost <> 1000 $$,
                 'whatever touches locks costs 1000, so that the planner filters first');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE proleakproof $$, 'nothing claims to be leakproof');
 
@@ -133,7 +137,7 @@ SELECT set_eq('SELECT DISTINCT probin FROM functions WHERE prolang = (SELECT oid
 SELECT set_eq($$ SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind = 'v' $$,
               ARRAY['activity', 'locks', 'semaphores', 'waits', 'stats', 'leaks', 'pressure', 'pressure_by_backend', 'pressure_by_type', 'directory', 'known_keys', 'leases', 'settings'], 'the views are there, and no others');
 SELECT set_eq($$ SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind NOT IN ('v', 'c', 'i', 'f') $$,
-              ARRAY['key_labels', 'fences', '_leases', '_era', '_era_began'], 'there is nothing to be written to but labels, fences, leases and the era');
+              ARRAY['key_labels', 'fences', 'claims', '_leases', '_era', '_era_began'], 'there is nothing to be written to but labels, fences, claims, leases and the era');
 SELECT set_eq($$ SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind = 'f' $$,
               ARRAY['_locks'], 'there is one foreign table, that locks is read from');
 SELECT is(pg_relation_is_updatable('advisory._locks', false), 0, 'which cannot be written to');
@@ -178,6 +182,7 @@ SELECT is(pg_temp.columns_of('advisory.known_keys'),
           'tool text, purpose text, form text, scope text, match text, rule text, source text, key bigint, key1 integer, key2 integer',
           'columns of known_keys');
 SELECT is(pg_temp.columns_of('advisory.key_labels'), 'key bigint, key1 integer, key2 integer, label text, note text', 'columns of key_labels');
+SELECT is(pg_temp.columns_of('advisory.claims'), 'key bigint, last_window timestamp with time zone', 'columns of claims');
 SELECT is(pg_temp.columns_of('advisory.settings'),
           'name text, setting text, unit text, default_setting text, context text, description text', 'columns of settings');
 
@@ -219,7 +224,7 @@ SELECT is_empty($$ SELECT classid::regclass, objid FROM (
                    WHERE NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = objects.classid AND d.objid = objects.objid AND deptype = 'e'
                        AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'advisory_ext')) $$,
                 'all of the schema belongs to the extension, and the schema too');
-SELECT is(extconfig::regclass[]::text, '{advisory.key_labels,advisory._era,advisory.fences,advisory._leases}', 'pg_dump dumps labels, fences, leases and the era') FROM pg_extension WHERE extname = 'advisory_ext';
+SELECT is(extconfig::regclass[]::text, '{advisory.key_labels,advisory._era,advisory.fences,advisory.claims,advisory._leases}', 'pg_dump dumps labels, fences, claims, leases and the era') FROM pg_extension WHERE extname = 'advisory_ext';
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -1,6 +1,6 @@
 -- What roles may do and see.  All in one session: SET ROLE changes whose privileges count, not whose session it is.
 BEGIN;
-SELECT plan(35);
+SELECT plan(40);
 
 CREATE ROLE advisory_tap_nobody;
 CREATE ROLE advisory_tap_reader IN ROLE pg_read_all_stats;
@@ -60,6 +60,15 @@ INSERT INTO advisory.key_labels (key, label) VALUES (42, 'a label');
 SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'SELECT pg_advisory_xact_lock(42)'), '', 'a lock is taken');
 SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'SELECT known_as FROM advisory.locks WHERE key = 42 AND pid = pg_backend_pid()'), '{"a label"}', 'and known');
 SELECT is(pg_temp.outcome_as('advisory_tap_nobody', $$ SELECT tool FROM advisory.known_keys WHERE key = 42 $$), 'a label', 'as the view has it');
+
+---- Claims: for everybody to make, by claim() alone
+
+SELECT is(pg_temp.outcome_as('advisory_tap_nobody', $$ SELECT advisory.claim('ns', 'name', '1 hour', '2026-01-01 00:00+00') = '2026-01-01 00:00+00' $$), 'true', 'a window is claimed');
+SELECT is(pg_temp.outcome_as('advisory_tap_reader', $$ SELECT advisory.claim('ns', 'name', '1 hour', '2026-01-01 00:00+00') IS NULL $$), 'true', 'for all roles');
+SELECT table_privs_are('advisory', 'claims', 'advisory_tap_nobody', ARRAY['SELECT'], 'claims can be read, and no more');
+SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'UPDATE advisory.claims SET last_window = ''-infinity'''), '42501', 'so no window can be had again');
+SELECT is((SELECT relowner FROM pg_class WHERE oid = 'advisory.claims'::regclass), (SELECT extowner FROM pg_extension WHERE extname = 'advisory_ext'),
+          'they belong to the role that owns the extension');
 
 ---- pg_stat_activity's rules: this session belongs to another role (a superuser), as pg_stat_activity has it
 

@@ -32,7 +32,10 @@ CREATE FUNCTION at_commit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM
 CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON deferred DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION at_commit();
 SQL
 
-sub run_sql { my ($command, $more) = @_; $more //= ''; return "CALL advisory.run('jobs', 'nightly', \$\$$command\$\$$more)" }
+# Arguments of every call.
+our $always = '';
+
+sub run_sql { my ($command, $more) = @_; $more //= ''; return "CALL advisory.run('jobs', 'nightly', \$\$$command\$\$$more$always)" }
 
 sub close_gate { return $gate->run('SELECT pg_advisory_lock(99)') }
 
@@ -104,7 +107,7 @@ my %ends = (
     'an error'      => sub { return $one->query(run_sql('SELECT 1/0')) },
     'a syntax error' => sub { return $one->query(run_sql('SELEC 1')) },
     'an error at commit' => sub { return $one->query(run_sql('CREATE TABLE t (i int UNIQUE DEFERRABLE INITIALLY DEFERRED); INSERT INTO t VALUES (1), (1)')) },
-    'statement_timeout' => sub { return $one->query("SET statement_timeout = '200 ms'; " . run_sql('SELECT pg_sleep(30)')) },
+    'statement_timeout' => sub { return $one->run("SET statement_timeout = '200 ms'")->query(run_sql('SELECT pg_sleep(30)')) },
     'a cancel'      => sub { close_gate(); $one->start(run_sql('CALL in_steps()')); waits($look, $one); $look->run('SELECT pg_cancel_backend(' . $one->pid . ')'); my $end = $one->finish; open_gate(); return $end },
     'pg_terminate_backend' => sub { close_gate(); $one->start(run_sql('CALL in_steps()')); waits($look, $one); $look->run('SELECT pg_terminate_backend(' . $one->pid . ', 5000)'); my $end = $one->finish; open_gate(); $one = session(); return $end },
     'VACUUM'        => sub { return $one->query(run_sql('VACUUM done')) },
@@ -322,6 +325,147 @@ $one->run(q{SELECT advisory.acquire('jobs', 'nightly', 3)});
 like(warnings_of(q{SELECT advisory.release('jobs', 'nightly')}, ', slots => 3'), qr{^WARNING:  slot 2 of semaphore "jobs/nightly" was released}, 'a slot is released, not the one from before');
 is($one->value(q{SELECT advisory.release('jobs', 'nightly', 1)}), 1, 'which the session still has');
 is_free('commands that release');
+
+# Once per window: the claim is committed before the command, under the lock.
+my $hours = 0;
+
+# Each use of next_window() has one that nobody had before.
+sub next_window { $hours++; return }
+
+sub arguments { return ", once_per => '1 hour', once_slot => '2026-01-01 00:00+00'::timestamptz + interval '$hours hours'" }
+
+sub once { my ($command, $more) = @_; $more //= ''; return run_sql($command, arguments() . $more) }
+
+sub is_claimed {
+    my ($expected, $what) = @_;
+    return is($look->value(q{SELECT extract(epoch FROM last_window - '2026-01-01 00:00+00')::int / 3600 FROM advisory.claims WHERE key = advisory.key('jobs', 'nightly')}),
+        $expected ? $hours : $hours - 1, $what . ($expected ? ': the window is claimed' : ': the window is not claimed'));
+}
+my $CLAIMED = qr{^NOTICE:  command not run, since window 2026-01-01 .* of "jobs/nightly", or a later one, is claimed already\n?$};
+next_window();
+$look->run('TRUNCATE done', 'SELECT advisory.stats_reset()');
+close_gate();
+$one->start(once('SELECT passes_gate($_$once$_$)'));
+waits($look, $one);
+is_claimed(1, 'while the command runs');
+skips('once per window: while it runs', $two, ", once_per => '1 hour'");
+open_gate();
+is($one->finish->{value}, 1, 'once per window: it has run');
+is_free('once per window: after it');
+$result = $two->query(once('SELECT passes_gate($_$again$_$)'));
+is($result->{value}, 0, 'once per window: then nobody else runs it');
+like("@{$result->{warnings}}", $CLAIMED, 'and is told so');
+is_free('once per window: after a second one');
+$result = $two->query(once('SELECT passes_gate($_$again$_$)', q{, if_busy => 'error'}));
+is("$result->{state}|$result->{schema}/$result->{constraint}", '55000|jobs/nightly', 'or it is an error');
+like($result->{message}, qr{^window 2026-01-01 .* of "jobs/nightly", or a later one, is claimed already$}, 'which says so');
+is_free('once per window: after the error');
+is(done(), 'once', 'it ran once');
+is($look->value(q{SELECT skipped FROM advisory.stats WHERE namespace = 'jobs' AND name = 'nightly'}), 2, 'what was skipped is counted');
+next_window();
+is($two->query(once('SELECT 1'))->{value}, 1, 'in the next window it runs again');
+next_window();
+is($two->query(once('SELECT 1', ', slots => 3'))->{value}, 1, 'with slots, too');
+is($two->query(once('SELECT 1', ', slots => 3'))->{value}, 0, 'once');
+is($two->query(q{CALL advisory.run('jobs', 'clock', 'SELECT 1', once_per => '1 hour')})->{value}, 1, 'by the clock');
+is($look->value(q{SELECT last_window = advisory._window('1 hour', clock_timestamp()) FROM advisory.claims WHERE key = advisory.key('jobs', 'clock')}), 1, 'the nearest window');
+
+# At most once: whatever becomes of the command, the window stays claimed.
+for my $what (sort keys %ends) {
+    next_window();
+    my $end = do { local $always = arguments(); $ends{$what}->() };
+    $one->query('SET statement_timeout = 0');
+    like($end->{state}, qr{$states{$what}}, "once per window, $what: the error is the command's own");
+    is_free("once per window, $what");
+    # The first statement is parsed before anything is taken.
+    is_claimed($what ne 'a syntax error', "once per window, $what");
+}
+
+# The window is that of the call, however long it waits for the lock.
+$look->run(q{SELECT advisory.lock('jobs', 'waits')});
+$one->start(q{CALL advisory.run('jobs', 'waits', 'SELECT 1', '1 min', once_per => '100 ms')});
+waits($look, $one);
+my $asked = $look->value('SELECT clock_timestamp()');
+$look->run('SELECT pg_sleep(0.3)', q{SELECT advisory.unlock('jobs', 'waits')});
+is($one->finish->{value}, 1, 'after a wait for the lock it runs');
+is($look->value(q{SELECT last_window <= ?::timestamptz + interval '50 ms' FROM advisory.claims WHERE key = advisory.key('jobs', 'waits')}, $asked), 1, 'in the window of the call');
+
+# Another transaction has claimed the window by claim(), and does not say yet whether it keeps it.
+next_window();
+$two->run('BEGIN', "SELECT advisory.claim('jobs', 'nightly', '1 hour', '2026-01-01 00:00+00'::timestamptz + interval '$hours hours')");
+$result = $one->run("SET lock_timeout = '100 ms'")->query(once('SELECT 1'));
+is($result->{state}, '55P03', 'lock_timeout ends the wait for a claim');
+like($result->{context}, qr{^while claiming window 2026-01-01 .* of "jobs/nightly"}m, 'and the context says so');
+is_free('after lock_timeout');
+$one->run('RESET lock_timeout')->start(once('SELECT 1'));
+waits($look, $one);
+$look->run('SELECT pg_cancel_backend(' . $one->pid . ')');
+is($one->finish->{state}, '57014', 'so does a cancel');
+is_free('after the cancel');
+$one->start(once('SELECT 1'));
+waits($look, $one);
+$two->run('ROLLBACK');
+is($one->finish->{value}, 1, 'if it rolls back, the command runs');
+is_claimed(1, 'then');
+
+# Where it cannot commit: an error, before it takes anything.
+next_window();
+$one->run('CREATE FUNCTION calls_run() RETURNS void LANGUAGE plpgsql AS $f$ DECLARE ran boolean; BEGIN ' . once('SELECT 1', ', ran => ran') . '; END $f$');
+my %no_claim = (
+    'in a transaction block' => sub { $one->run('BEGIN'); my $end = $one->query(once('SELECT 1')); $one->run('ROLLBACK'); return $end },
+    'together with other statements' => sub { return $one->query('SELECT 1; ' . once('SELECT 1')) },
+    'in a function' => sub { return $one->query('SELECT calls_run()') },
+    'in a block with an EXCEPTION clause' => sub {
+        return $one->query('DO $d$ DECLARE ran boolean; BEGIN BEGIN ' . once('SELECT 1', ', ran => ran') . '; EXCEPTION WHEN division_by_zero THEN END; END $d$');
+    },
+    'in EXECUTE' => sub { return $one->query('DO $d$ BEGIN EXECUTE $e$' . once('SELECT 1') . '$e$; END $d$') },
+);
+for my $where (sort keys %no_claim) {
+    my $end = $no_claim{$where}->();
+    is($end->{state}, '2D000', "once per window, $where: an error");
+    like($end->{hint}, qr/autocommit turned on.*use advisory\.claim\(\)/, "$where: and what to do");
+}
+is_free('where it cannot commit');
+is_claimed(0, 'where it cannot commit');
+$result = $one->run('SET default_transaction_read_only = on')->query(once('SELECT 1'));
+is($result->{state}, '25006', 'in READ ONLY: 25006');
+$one->run('RESET default_transaction_read_only');
+is_free('in READ ONLY');
+
+# From PL/pgSQL, in a loop over a query; it commits what was done before, and keeps the isolation level.
+$look->run('TRUNCATE done');
+$result = $one->query(<<'SQL');
+    DO $d$ DECLARE
+        ran boolean;
+        i int;
+    BEGIN
+        COMMIT;
+        SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
+        INSERT INTO done VALUES ('before');
+        FOR i IN SELECT generate_series(1, 3) LOOP
+            CALL advisory.run('jobs', i, 'INSERT INTO done VALUES (current_setting($$transaction_isolation$$))', once_per => '1 hour', ran => ran);
+            RAISE NOTICE 'ran: %', ran;
+        END LOOP;
+        ROLLBACK;
+    END $d$
+SQL
+is($result->{state}, undef, 'from PL/pgSQL');
+is(scalar(grep { /ran: t/ } @{ $result->{warnings} }), 3, 'it runs three times') or diag(@{ $result->{warnings} });
+is(done(), 'before,repeatable read,repeatable read', 'each commits what was before');
+is($look->value(q{SELECT count(*) FROM advisory.claims WHERE key IN (advisory.key('jobs', 1), advisory.key('jobs', 2), advisory.key('jobs', 3))}), 3, 'and its claim');
+# If that commit fails, the window is not claimed.
+$look->run('CREATE TABLE once_each (i int UNIQUE DEFERRABLE INITIALLY DEFERRED)');
+$result = $one->query('DO $d$ DECLARE ran boolean; BEGIN INSERT INTO once_each VALUES (1), (1); ' . once('SELECT 1', ', ran => ran') . '; END $d$');
+is($result->{state}, '23505', 'a commit that fails');
+is_free('a commit that fails');
+is_claimed(0, 'a commit that fails');
+
+# Arguments.
+is($one->query(run_sql('SELECT 1', ", $_->[0]"))->{state}, $_->[1], "$_->[0]: $_->[1]")
+    for [q{once_per => '0'}, '22023'], [q{once_per => '1 month'}, '22023'], [q{once_slot => '2026-01-01'}, '22023'], [q{once_per => '1 h', once_slot => 'infinity'}, '22008'];
+like($one->query(run_sql('SELECT 1', q{, once_per => '1 month'}))->{hint}, qr/as once_slot/, 'the hint names the argument');
+is($one->query(q{CALL advisory.run('jobs', 'by position', 'SELECT 1', '0', NULL, 'skip', NULL, '1 hour', '2026-01-01')})->{value}, 1, 'by position, behind ran');
+is_free('once per window');
 
 # Other ways.
 $one->run('SET advisory_ext.session_locks = off');
