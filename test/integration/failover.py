@@ -30,7 +30,8 @@ import psycopg2.errors
 
 PORTS = [int(port) for port in sys.argv[1:]]
 WORKERS = 8
-NAMES = [f'resource {number}' for number in range(4)]
+# As many, or all could be locked by workers that hang in a commit.
+NAMES = [f'resource {number}' for number in range(WORKERS)]
 NAMESPACE = 'failover'
 
 stopping = threading.Event()

@@ -18,7 +18,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $python = python('psycopg2');
-my @modes = split ' ', $ENV{FAILOVER_MODES} // 'sync async';
+my @modes = split ' ', $ENV{FAILOVER_MODES} || 'sync async';
 my $seconds = ($ENV{FAILOVER_SECONDS} || 0) / @modes;
 my $cycles = $ENV{FAILOVER_CYCLES} || 3;
 

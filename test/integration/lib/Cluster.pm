@@ -37,8 +37,11 @@ sub missing {
 my $version;
 sub version { return $version //= `$patroni --version 2>/dev/null` =~ /(\d+(?:\.\d+)+)/ ? $1 : '' }
 
-# In how many ways the primary can be lost. A Patroni before 4 that was frozen can use a timeline twice (its issue 2787).
-sub kinds { return version() =~ /^[0-3]\./ ? qw(host postmaster) : qw(host postmaster frozen) }
+# Version 3.0 can use a timeline twice when a primary was frozen (Patroni's issue 2787).
+sub is_old { return version() =~ /^[0-3]\./ }
+
+# In how many ways the primary can be lost, see failover().
+sub kinds { return qw(host postmaster), is_old() ? () : qw(frozen paused) }
 
 # Comes back when there is a primary with two streaming standbys.
 sub new {
@@ -102,7 +105,7 @@ sub settings {
         etcd3 => { url => $self->{etcd} },
         bootstrap => {
             dcs => {
-                (version() =~ /^[0-3]\./ ? (ttl => 5, loop_wait => 1, retry_timeout => 2) : (ttl => 20, loop_wait => 1, retry_timeout => 3)),
+                (is_old() ? (ttl => 5, loop_wait => 1, retry_timeout => 2) : (ttl => 20, loop_wait => 1, retry_timeout => 3)),
                 maximum_lag_on_failover => 1 << 30, primary_start_timeout => 0, check_timeline => $true,
                 ($self->{synchronous} ? (synchronous_mode => $true, synchronous_node_count => 1) : ()),
                 postgresql => {
@@ -176,35 +179,35 @@ sub ask_etcd {
 #   host        its standbys get no WAL for a moment, then all its processes are killed
 #   postmaster  killed alone; Patroni is there
 #   frozen      Patroni is stopped, and continued after the takeover: in between there are two primaries
+#   paused      so are all processes: sessions go on in the middle of what they did, and Patroni finds out later
 sub failover {
     my ($self, $kind) = @_;
     my $old = $self->leader or die "there is no primary\n";
     my $postmaster = postmaster($old) or die "the primary $old->{name} has no postmaster\n";
-    my $patroni = $old->{patroni}{pid};
+    my @lost = $kind eq 'postmaster' ? $postmaster : $old->{patroni}{pid};
     if ($kind eq 'host') {
         kill STOP => grep { command_of($_) =~ /walsender/ } descendants($postmaster);
         sleep 0.3;
-        # It starts no more processes while they are counted.
-        kill STOP => $patroni, $postmaster;
-        kill KILL => map { ($_, descendants($_)) } $patroni, $postmaster;
-    } elsif ($kind eq 'postmaster') {
-        kill KILL => $postmaster;
-    } else {
-        kill STOP => $patroni;
     }
-    my $lost = time;
+    if ($kind eq 'host' || $kind eq 'paused') {
+        # Neither starts more processes while they are counted.
+        kill STOP => @lost, $postmaster;
+        push @lost, $postmaster, map { descendants($_) } @lost, $postmaster;
+    }
+    kill(($kind eq 'host' || $kind eq 'postmaster' ? 'KILL' : 'STOP'), @lost);
+    my $begun = time;
     wait_until("a standby is promoted ($kind)", sub {
         sleep 0.1;
         my $leader = $self->leader;
         return $leader && $leader != $old;
     }, 90);
-    my $seconds = time - $lost;
+    my $seconds = time - $begun;
     if ($kind eq 'host') {
         $old->{patroni}->finish;
         $self->start_patroni($old);
-    } elsif ($kind eq 'frozen') {
+    } elsif ($kind ne 'postmaster') {
         sleep 2;
-        kill CONT => $patroni;
+        kill CONT => @lost;
     }
     $self->wait_for_standbys;
     return $seconds;
@@ -248,7 +251,6 @@ sub stop {
     for my $member (grep { $_->{patroni} } @members) {
         my $process = $member->{patroni};
         $process->kill;
-        if ($ENV{KEEP_LOGS}) { open my $f, ">", "$ENV{KEEP_LOGS}/$member->{name}.log"; print {$f} $process->said; }
         diag "the end of $member->{name}'s log:\n", map { "  $_\n" } (grep { defined && /^\d/ } (split /\n/, $process->said)[-200 .. -1])[-40 .. -1] if $tell;
     }
     my @postmasters = grep { defined } map { postmaster($_) } @members;
