@@ -13,11 +13,11 @@
 #include "base/pg.h"
 
 extern "C" {
-#include "access/xact.h"
 #include "access/xlog.h"
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
 #include "executor/spi.h"
+#include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/fmgrprotos.h"
 }
@@ -53,15 +53,6 @@ struct Era
 };
 
 }								/* anonymous namespace */
-
-static void
-check_no_recovery()
-{
-	if (RecoveryInProgress())
-		ereport(ERROR,
-				(errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
-				 errmsg("cannot give out tokens during recovery")));
-}
 
 /* ---- The era ---- */
 
@@ -173,7 +164,7 @@ token_next(const LockName &name, int slot)
 	int64		era;
 	uint64		position;
 
-	check_no_recovery();
+	PreventCommandDuringRecovery("advisory.token()");
 	if (!is_held_by_me(tag, Mode::exclusive))
 	{
 		char	   *shown = display_lock(name);
@@ -183,7 +174,7 @@ token_next(const LockName &name, int slot)
 				 slot == NO_SLOT
 				 ? errmsg("this session does not hold advisory lock \"%s\" in exclusive mode", shown)
 				 : errmsg("this session does not have slot %d of semaphore \"%s\"", slot, shown),
-				 errdetail("A token is for what a session holds."),
+				 errdetail("A token belongs to what the session holds in exclusive mode."),
 				 set_lock_fields(name)));
 	}
 	era = current_era(0);
@@ -201,7 +192,7 @@ token_raise_above(int64 token)
 {
 	int64		era = token >> POSITION_BITS;
 
-	check_no_recovery();
+	PreventCommandDuringRecovery("advisory.tokens_above()");
 	if (era >= LAST_ERA)
 		ereport(ERROR,
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
@@ -251,6 +242,7 @@ token_check(const LockName &name, int64 token)
 {
 	int64		highest = 0;
 
+	PreventCommandIfReadOnly("advisory.check_token()");
 	as_owner_of(own_relation(FENCES), [&]() {
 		highest = raise_fence(name.key, token);
 	});

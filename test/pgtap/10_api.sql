@@ -74,6 +74,10 @@ INSERT INTO expected
     SELECT 'run', format('IN namespace text, IN %s, IN command text, IN timeout interval DEFAULT ''00:00:00''::interval, IN slots integer DEFAULT NULL::integer, '
                          'IN if_busy text DEFAULT ''skip''::text, INOUT ran boolean DEFAULT NULL::boolean', argument), NULL
     FROM forms;
+INSERT INTO expected SELECT 'token', 'namespace text, ' || argument, 'bigint' FROM forms;
+INSERT INTO expected SELECT 'token', format('namespace text, %s, slot integer', argument), 'bigint' FROM forms;
+INSERT INTO expected SELECT 'check_token', format('namespace text, %s, token bigint', argument), 'boolean' FROM forms;
+INSERT INTO expected VALUES ('token_key', 'key bigint', 'bigint'), ('tokens_above', 'token bigint', 'void'), ('fenced', '', 'trigger');
 INSERT INTO expected VALUES ('wait_tree', '', 'SETOF text'), ('stats_reset', '', 'void'), ('can_fit', 'n integer', 'boolean');
 
 -- Names that begin with an underscore are nobody's business but the views'.
@@ -101,7 +105,7 @@ SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name IN ('_know
                 '_known_as() and _printable() are stable, and cheap');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_known_as', '_printable') AND NOT (provolatile = 'v' AND proparallel = 'u') $$,
                 'everything else is volatile and parallel unsafe');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_known_as', '_printable', '_locks_handler', 'stats_reset', '_pressure', 'can_fit') AND prokind = 'f' AND procost <> 1000 $$,
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_known_as', '_printable', '_locks_handler', 'stats_reset', '_pressure', 'can_fit', 'fenced') AND prokind = 'f' AND procost <> 1000 $$,
                 'whatever touches locks costs 1000, so that the planner filters first');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE proleakproof $$, 'nothing claims to be leakproof');
 
@@ -118,7 +122,7 @@ SELECT set_eq('SELECT DISTINCT probin FROM functions WHERE prolang = (SELECT oid
 SELECT set_eq($$ SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind = 'v' $$,
               ARRAY['activity', 'locks', 'semaphores', 'waits', 'stats', 'leaks', 'pressure', 'pressure_by_backend', 'pressure_by_type', 'directory', 'known_keys', 'settings'], 'the views are there, and no others');
 SELECT set_eq($$ SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind NOT IN ('v', 'c', 'i', 'f') $$,
-              ARRAY['key_labels'], 'there is nothing to be written to but the labels');
+              ARRAY['key_labels', 'fences', '_era'], 'there is nothing to be written to but labels, fences and the era');
 SELECT set_eq($$ SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind = 'f' $$,
               ARRAY['_locks'], 'there is one foreign table, that locks is read from');
 SELECT is(pg_relation_is_updatable('advisory._locks', false), 0, 'which cannot be written to');
@@ -204,7 +208,7 @@ SELECT is_empty($$ SELECT classid::regclass, objid FROM (
                    WHERE NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = objects.classid AND d.objid = objects.objid AND deptype = 'e'
                        AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'advisory_ext')) $$,
                 'all of the schema belongs to the extension, and the schema too');
-SELECT is(extconfig::regclass[]::text, '{advisory.key_labels}', 'pg_dump dumps the labels') FROM pg_extension WHERE extname = 'advisory_ext';
+SELECT is(extconfig::regclass[]::text, '{advisory.key_labels,advisory._era,advisory.fences}', 'pg_dump dumps labels, fences and the era') FROM pg_extension WHERE extname = 'advisory_ext';
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -24,8 +24,8 @@ CREATE FUNCTION pg_temp.golang_migrate(schema text, "table" text, database text)
     SELECT pg_temp.crc32(schema, "table", database) * 1486364155::numeric % 4294967296
 $$;
 CREATE FUNCTION pg_temp.first_64(digest bytea) RETURNS bigint LANGUAGE sql AS $$ SELECT ('x' || encode(digest, 'hex'))::bit(64)::bigint $$;
-CREATE FUNCTION pg_temp.slonik(json text) RETURNS bigint LANGUAGE sql AS $$
-    SELECT ('x00000000' || substr(md5('@slonik/migrator advisory lock:' || json), 1, 8))::bit(64)::bigint
+CREATE FUNCTION pg_temp.slonik(written text) RETURNS bigint LANGUAGE sql AS $$
+    SELECT ('x00000000' || substr(md5('@slonik/migrator advisory lock:' || written), 1, 8))::bit(64)::bigint
 $$;
 -- The check value of CRC-32, and a database's name and key from another program's tests of sqlx's.
 SELECT pg_temp.crc32('123456789') = 3421780262 AS crc32, pg_temp.crc32('zone') * 1026731422 = 2771974297191923538 AS sqlx;

@@ -106,10 +106,10 @@ leave($look, @rest, $invoice, $second, $w1, $w2, $w3);
         is($line->("advisory.lock(E'$name', 'q')"), "$shown/q", "a namespace with $what");
         is($line->("advisory.lock_key(10, label => E'$name')"), qq("$shown"), "a label with $what");
     }
-    $odd->run(qq(CREATE ROLE "a\nb" LOGIN SUPERUSER), 'BEGIN', "SELECT advisory.xact_lock('q', 'prepared')", q(PREPARE TRANSACTION E'g\nid\u2028x'));
+    $odd->run(qq(CREATE ROLE "a\x{2029}b" LOGIN SUPERUSER), 'BEGIN', "SELECT advisory.xact_lock('q', 'prepared')", q(PREPARE TRANSACTION E'g\nid\u2028x'));
     is($look->value('SELECT who FROM advisory.activity'), 'postgres (prepared g?id?x)', 'a prepared transaction with such an identifier');
     $odd->run(q(ROLLBACK PREPARED E'g\nid\u2028x'));
-    my $role = there(role => "a\nb", application => '')->run("SELECT advisory.lock('q', 'role')");
+    my $role = there(role => "a\x{2029}b", application => '')->run("SELECT advisory.lock('q', 'role')");
     is($look->value('SELECT who FROM advisory.activity'), 'a?b', 'a role with such a name');
     $odd->start(q(SELECT advisory.lock(E'w\u2028', E'x\u009by')));
     $odd->finish;

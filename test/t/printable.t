@@ -10,7 +10,7 @@ use Test::More;
 
 create_database();
 my $admin = session(application => 'admin');
-my $odd_role = "advisory\nHINT:  all is well $$";
+my $odd_role = "advisory\x{2028}HINT:  all is well $$";
 $admin->run(qq(CREATE ROLE "$odd_role" LOGIN SUPERUSER));
 my ($holder, $caller) = (session(role => $odd_role, application => 'holder'), session(application => 'caller'));
 

@@ -6,22 +6,36 @@ use warnings;
 use AdvisoryTest;
 use Exporter 'import';
 
-our @EXPORT = qw(replica caught_up);
+our @EXPORT = qw(replica caught_up cluster configure as_server);
 
-# replica($primary, 'name=value', …): what comes back is to be used as own_server()'s. It is made in the primary's
-# directory, and removed with it.
+# cluster($server, 'name'): another cluster, of this name in the server's directory, with which it is removed. It is
+# not there yet. What comes back is to be used as own_server()'s.
+sub cluster {
+    my ($server, $name) = @_;
+    my $dir = "$server->{ADVISORY_EXT_TMP}/$name";
+    my $cluster = bless { %$server, PGPORT => $server->{PGPORT} + 1, ADVISORY_EXT_DATADIR => $dir, ADVISORY_EXT_LOG => "$dir.log" },
+        ref $server;
+    # It is not this one that the server's processes belong to.
+    delete @{$cluster}{qw(pid in out)};
+    return $cluster;
+}
+
+# Adds 'name=value', … to a cluster's configuration.
+sub configure {
+    my ($cluster, @settings) = @_;
+    as_server($cluster, 'sh', '-c', 'conf=$1; shift; printf "%s\n" "$@" >>"$conf"', 'sh', "$cluster->{ADVISORY_EXT_DATADIR}/postgresql.conf",
+        map { /^(\w+)=(.*)$/s ? "$1 = '$2'" : () } "port=$cluster->{PGPORT}", 'listen_addresses=', @settings);
+    return;
+}
+
+# replica($primary, 'name=value', …): a cluster that follows it.
 sub replica {
     my ($primary, @settings) = @_;
-    my $dir = "$primary->{ADVISORY_EXT_TMP}/standby";
-    my $standby = bless { %$primary, PGPORT => $primary->{PGPORT} + 1, ADVISORY_EXT_DATADIR => $dir, ADVISORY_EXT_LOG => "$dir.log" },
-        ref $primary;
-    # It is not this one that the primary's processes belong to.
-    delete @{$standby}{qw(pid in out)};
-    as_server($primary, 'pg_basebackup', '--write-recovery-conf', '--checkpoint=fast', '--no-sync', "--pgdata=$dir");
+    my $standby = cluster($primary, 'standby-' . ($primary->{PGPORT} + 1));
+    as_server($primary, 'pg_basebackup', '--write-recovery-conf', '--checkpoint=fast', '--no-sync', "--pgdata=$standby->{ADVISORY_EXT_DATADIR}");
     # Looks for what it misses often, and tells at once what it has replayed.
-    as_server($primary, 'sh', '-c', 'conf=$1; shift; printf "%s\n" "$@" >>"$conf"', 'sh', "$dir/postgresql.conf",
-        map { /^(\w+)=(.*)$/s ? "$1 = '$2'" : () } "port=$standby->{PGPORT}", 'listen_addresses=', 'wal_receiver_status_interval=1s', @settings);
-    $standby->ctl('start') or die "the standby did not start: see $dir.log\n";
+    configure($standby, 'wal_receiver_status_interval=1s', @settings);
+    $standby->ctl('start') or die "the standby did not start: see $standby->{ADVISORY_EXT_LOG}\n";
     return $standby;
 }
 
@@ -29,7 +43,12 @@ sub replica {
 sub caught_up {
     my ($primary, $standby) = @_;
     my $written = $primary->value('SELECT pg_current_wal_flush_lsn()');
-    return wait_until('the standby has caught up', sub { $standby->value('SELECT pg_last_wal_replay_lsn() >= ?::pg_lsn', $written) });
+    return wait_until('the standby has caught up', sub {
+        my $result = $standby->query('SELECT pg_last_wal_replay_lsn() >= ?::pg_lsn', $written);
+        # What is replayed meanwhile may cancel this query, too.
+        die "$result->{message}\n" if $result->{state} && $result->{state} ne '40001';
+        return $result->{value};
+    });
 }
 
 sub as_server {

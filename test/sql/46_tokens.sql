@@ -1,0 +1,170 @@
+-- Fencing tokens: who gets one, that they grow, and what refuses smaller ones. Crashes, failovers and upgrades are for script tests.
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS advisory_ext;
+RESET client_min_messages;
+SET advisory_ext.warn_no_transaction = off;
+
+---- Only who holds the lock in exclusive mode gets one
+
+SELECT advisory.token('tokens', 'a');
+SELECT advisory.token('tokens', 1);
+SELECT advisory.token('tokens', '00000000-0000-0000-0000-000000000001'::uuid);
+SELECT advisory.token_key(-7);
+SELECT advisory.token('tokens', 'a', 2);
+SELECT advisory.lock_shared('tokens', 'a');
+SELECT advisory.token('tokens', 'a');
+SELECT advisory.unlock_shared('tokens', 'a');
+-- However it was taken.
+SELECT advisory.lock('tokens', 'a'), advisory.token('tokens', 'a') > 0 AS by_name;
+SELECT pg_advisory_lock(advisory.key('tokens', 'b')), advisory.token('tokens', 'b') > 0 AS by_the_built_in;
+SELECT advisory.lock('tokens', 1), advisory.token('tokens', 1) > 0 AS by_id, advisory.lock_key(-7), advisory.token_key(-7) > 0 AS by_key,
+       advisory.lock('tokens', '00000000-0000-0000-0000-000000000001'::uuid), advisory.token('tokens', '00000000-0000-0000-0000-000000000001'::uuid) > 0 AS by_uuid;
+BEGIN;
+SELECT advisory.xact_lock('tokens', 'c'), advisory.token('tokens', 'c') > 0 AS of_the_transaction;
+COMMIT;
+SELECT advisory.token('tokens', 'c');
+-- A slot has its own.
+SELECT advisory.acquire('tokens', 'slots', 3) AS slot, advisory.token('tokens', 'slots', 1) > 0 AS of_slot;
+SELECT advisory.token('tokens', 'slots', 2);
+SELECT advisory.token('tokens', 'slots');
+SELECT advisory.acquire('tokens', 2, 3) AS slot, advisory.token('tokens', 2, 1) > 0 AS by_id,
+       advisory.acquire('tokens', '00000000-0000-0000-0000-000000000001'::uuid, 3) AS slot, advisory.token('tokens', '00000000-0000-0000-0000-000000000001'::uuid, 1) > 0 AS by_uuid;
+
+---- They grow, whatever becomes of the transaction, and whatever it may do
+
+CREATE TEMP TABLE given (n serial, token bigint);
+INSERT INTO given (token) SELECT advisory.token('tokens', 'a');
+INSERT INTO given (token) SELECT advisory.token('tokens', 'b');
+BEGIN;
+SELECT advisory.token('tokens', 'a') AS token \gset
+ROLLBACK;
+INSERT INTO given (token) VALUES (:token);
+BEGIN READ ONLY;
+SELECT advisory.token('tokens', 'a') AS token \gset
+COMMIT;
+INSERT INTO given (token) VALUES (:token);
+BEGIN ISOLATION LEVEL SERIALIZABLE, READ ONLY, DEFERRABLE;
+SELECT advisory.token('tokens', 'a') AS token \gset
+COMMIT;
+INSERT INTO given (token) VALUES (:token);
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SAVEPOINT s;
+SELECT advisory.token('tokens', 'a') AS token \gset
+ROLLBACK TO s;
+SELECT advisory.token('tokens', 'a') AS next \gset
+COMMIT;
+INSERT INTO given (token) VALUES (:token), (:next);
+SELECT count(*) AS given, bool_and(token > before) AS grow FROM (SELECT token, lag(token, 1, 0::bigint) OVER (ORDER BY n) AS before FROM given) AS g;
+-- tokens_above() begins a new era, also in a transaction that is rolled back.
+SELECT max(token) AS highest FROM given \gset
+BEGIN;
+SELECT advisory.tokens_above(:highest);
+ROLLBACK;
+SELECT advisory.token('tokens', 'a') > :highest AS above, (advisory.token('tokens', 'a') >> 50) - (:highest >> 50) AS eras;
+SELECT advisory.tokens_above(1);
+SELECT (advisory.token('tokens', 'a') >> 50) - (:highest >> 50) AS eras;
+
+---- check_token
+
+SELECT advisory.token('tokens', 'a') AS first, advisory.token('tokens', 'a') AS second \gset
+SELECT advisory.check_token('tokens', 'a', :first) AS first, advisory.check_token('tokens', 'a', :first) AS again, advisory.check_token('tokens', 'a', :second) AS second;
+\set VERBOSITY sqlstate
+SELECT advisory.check_token('tokens', 'a', :first);
+\set VERBOSITY default
+-- Another name has another fence.
+SELECT advisory.check_token('tokens', 'b', :first), advisory.check_token('tokens', 1, :first), advisory.check_token('tokens', '00000000-0000-0000-0000-000000000001'::uuid, :first);
+SELECT count(*) AS fences FROM advisory.fences WHERE token IN (:first, :second);
+-- What is checked in a transaction that is rolled back counts no more than that.
+BEGIN;
+SELECT advisory.check_token('tokens', 'a', :second + 100);
+ROLLBACK;
+SELECT advisory.check_token('tokens', 'a', :second);
+-- Small numbers say it readably.
+SELECT advisory.check_token('tokens', 'readable', 7);
+SELECT advisory.check_token('tokens', 'readable', 6);
+BEGIN READ ONLY;
+SELECT advisory.check_token('tokens', 'readable', 8);
+ROLLBACK;
+
+---- Wrong arguments
+
+SELECT advisory.token(NULL, 'a');
+SELECT advisory.token('', 'a');
+SELECT advisory.token('tokens', NULL::text);
+SELECT advisory.token('tokens', 'a', NULL);
+SELECT advisory.token('tokens', 'a', 0);
+SELECT advisory.token('tokens', 'a', 16001);
+SELECT advisory.token_key(NULL);
+SELECT advisory.check_token('tokens', 'a', NULL);
+SELECT advisory.check_token('tokens', 'a', 0);
+SELECT advisory.check_token('tokens', NULL::text, 1);
+SELECT advisory.tokens_above(NULL);
+SELECT advisory.tokens_above(-1);
+SELECT advisory.tokens_above(9223372036854775807);
+
+---- Privileges: anybody may ask for tokens and check them; nobody but the owner writes what is behind that
+
+CREATE ROLE regress_tokens;
+CREATE SCHEMA hostile;
+CREATE FUNCTION hostile.greatest(bigint, bigint) RETURNS bigint LANGUAGE sql AS 'SELECT 666::bigint';
+GRANT USAGE ON SCHEMA hostile TO PUBLIC;
+SET ROLE regress_tokens;
+SET search_path = hostile, pg_catalog;
+SELECT advisory.lock('tokens', 'of a role'), advisory.token('tokens', 'of a role') > 0 AS token;
+SELECT advisory.check_token('tokens', 'of a role', 5), current_user;
+SELECT advisory.check_token('tokens', 'of a role', 4);
+SELECT current_user;
+RESET search_path;
+SELECT count(*) > 0 AS may_read FROM advisory.fences;
+UPDATE advisory.fences SET token = 1;
+DELETE FROM advisory.fences;
+SELECT setval('advisory._era', 1);
+SELECT advisory.tokens_above(1);
+RESET ROLE;
+DROP SCHEMA hostile CASCADE;
+
+---- fenced
+
+CREATE TABLE invoice (id int PRIMARY KEY, note text, token bigint);
+CREATE TRIGGER fence BEFORE INSERT OR UPDATE ON invoice FOR EACH ROW EXECUTE FUNCTION advisory.fenced('token');
+INSERT INTO invoice VALUES (1, 'first', 10);
+INSERT INTO invoice VALUES (2, 'null', NULL);
+UPDATE invoice SET note = 'stale', token = 9;
+UPDATE invoice SET note = 'null', token = NULL;
+INSERT INTO invoice VALUES (1, 'stale', 9) ON CONFLICT (id) DO UPDATE SET note = EXCLUDED.note, token = EXCLUDED.token;
+\set VERBOSITY sqlstate
+UPDATE invoice SET token = 9;
+\set VERBOSITY default
+UPDATE invoice SET note = 'same', token = 10;
+UPDATE invoice SET note = 'later', token = 11;
+UPDATE invoice SET note = 'without a token';
+SELECT * FROM invoice;
+-- A row that had none before the trigger was there.
+ALTER TABLE invoice DISABLE TRIGGER fence;
+INSERT INTO invoice VALUES (3, 'old', NULL);
+ALTER TABLE invoice ENABLE TRIGGER fence;
+UPDATE invoice SET token = 1 WHERE id = 3;
+DROP TRIGGER fence ON invoice;
+-- Wrong uses.
+CREATE FUNCTION pg_temp.try(definition text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE 'CREATE TRIGGER wrong ' || definition;
+    INSERT INTO invoice VALUES (4, 'x', 1);
+    RETURN 'accepted';
+EXCEPTION WHEN others THEN RETURN SQLSTATE || ' ' || SQLERRM;
+END $$;
+SELECT pg_temp.try(definition) FROM (VALUES
+    (1, 'BEFORE INSERT ON invoice FOR EACH ROW EXECUTE FUNCTION advisory.fenced()'),
+    (2, 'BEFORE INSERT ON invoice FOR EACH ROW EXECUTE FUNCTION advisory.fenced(''token'', ''note'')'),
+    (3, 'BEFORE INSERT ON invoice FOR EACH ROW EXECUTE FUNCTION advisory.fenced(''nothing'')'),
+    (4, 'BEFORE INSERT ON invoice FOR EACH ROW EXECUTE FUNCTION advisory.fenced(''note'')'),
+    (5, 'BEFORE INSERT ON invoice FOR EACH ROW EXECUTE FUNCTION advisory.fenced(''tableoid'')'),
+    (6, 'AFTER INSERT ON invoice FOR EACH ROW EXECUTE FUNCTION advisory.fenced(''token'')'),
+    (7, 'BEFORE INSERT ON invoice FOR EACH STATEMENT EXECUTE FUNCTION advisory.fenced(''token'')')) AS t(i, definition) ORDER BY i;
+SELECT advisory.fenced();
+DROP TABLE invoice;
+
+SELECT pg_advisory_unlock_all();
+SET ROLE NONE;
+DROP ROLE regress_tokens;
+DELETE FROM advisory.fences;
