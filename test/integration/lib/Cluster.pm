@@ -144,14 +144,16 @@ sub leader {
     return eval { session(server => $member)->value('SELECT pg_is_in_recovery()') } ? undef : $@ ? undef : $member;
 }
 
-# Waits until the primary has two standbys, and in synchronous mode until Patroni has written down which of them it may
-# promote: of a primary that is killed before, none is.
+# Waits until the primary has two standbys that use their slots (a new one connects without its slot first, and then again), and
+# in synchronous mode until Patroni has written down which of them it may promote: of a primary that is killed before, none is.
 sub wait_for_standbys {
     my ($self) = @_;
     return wait_until('the primary has its standbys', sub {
         sleep 0.1;
         my $leader = $self->leader or return;
-        my $streaming = eval { session(server => $leader)->value(q(SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming')) };
+        my $streaming = eval { session(server => $leader)->value(<<'SQL') };
+            SELECT count(*) FROM pg_stat_replication JOIN pg_replication_slots ON active_pid = pid WHERE state = 'streaming'
+SQL
         return unless ($streaming // 0) == MEMBERS - 1;
         return 1 unless $self->{synchronous};
         my $sync = decode_json($self->key('sync') // '{}');
@@ -185,10 +187,7 @@ sub failover {
     my $old = $self->leader or die "there is no primary\n";
     my $postmaster = postmaster($old) or die "the primary $old->{name} has no postmaster\n";
     my @lost = $kind eq 'postmaster' ? $postmaster : $old->{patroni}{pid};
-    if ($kind eq 'host') {
-        kill STOP => grep { command_of($_) =~ /walsender/ } descendants($postmaster);
-        sleep 0.3;
-    }
+    hold_back_wal($old, $postmaster) if $kind eq 'host';
     if ($kind eq 'host' || $kind eq 'paused') {
         # Neither starts more processes while they are counted.
         kill STOP => @lost, $postmaster;
@@ -211,6 +210,17 @@ sub failover {
     }
     $self->wait_for_standbys;
     return $seconds;
+}
+
+# Comes back when there is WAL that no standby will get, if there is load, so that there is something to lose.
+sub hold_back_wal {
+    my ($primary, $postmaster) = @_;
+    my $session = session(server => $primary);
+    kill STOP => grep { command_of($_) =~ /walsender/ } descendants($postmaster);
+    my $end = time + 1;
+    sleep 0.02 until time > $end
+        || $session->value('SELECT pg_current_wal_flush_lsn() - max(sent_lsn) > 100000 FROM pg_stat_replication');
+    return;
 }
 
 # The process that a member's postmaster.pid names, if that works in its directory: it could be a stranger that has got
