@@ -259,9 +259,8 @@ sub stop {
     return if $self->{stopped}++;
     my @members = @{ $self->{members} // [] };
     for my $member (grep { $_->{patroni} } @members) {
-        my $process = $member->{patroni};
-        $process->kill;
-        diag "the end of $member->{name}'s log:\n", map { "  $_\n" } (grep { defined && /^\d/ } (split /\n/, $process->said)[-200 .. -1])[-40 .. -1] if $tell;
+        $member->{patroni}->kill;
+        tell_log($member) if $tell;
     }
     my @postmasters = grep { defined } map { postmaster($_) } @members;
     kill QUIT => @postmasters;
@@ -269,6 +268,15 @@ sub stop {
         or kill KILL => map { ($_, descendants($_)) } grep { defined } map { postmaster($_) } @members;
     $self->{etcd_process}->kill if $self->{etcd_process};
     system 'rm', '-rf', glob "$self->{prefix}-*";
+    return;
+}
+
+# The end of its log, without the lines of what its Patroni calls.
+sub tell_log {
+    my ($member) = @_;
+    my @lines = grep { /^\d/ } split /\n/, $member->{patroni}->said;
+    splice @lines, 0, -40 if @lines > 40;
+    diag "the end of $member->{name}'s log:\n", map { "  $_\n" } @lines;
     return;
 }
 
