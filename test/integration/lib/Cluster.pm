@@ -136,12 +136,15 @@ sub start_patroni {
 
 sub ports { my ($self) = @_; return map { $_->{PGPORT} } @{ $self->{members} } }
 
-# The member that has the leader's key and is a primary, if there is one at the moment.
+# The member that has the leader's key and is a primary, if there is one at the moment; not the one that is excepted, which may not
+# answer at all.
 sub leader {
-    my ($self) = @_;
+    my ($self, $except) = @_;
     my $name = $self->key('leader') // return;
     my ($member) = grep { $_->{name} eq $name } @{ $self->{members} };
-    return eval { session(server => $member)->value('SELECT pg_is_in_recovery()') } ? undef : $@ ? undef : $member;
+    return if $except && $member == $except;
+    my $is_standby = eval { session(server => $member)->value('SELECT pg_is_in_recovery()') };
+    return defined $is_standby && !$is_standby ? $member : undef;
 }
 
 # Waits until the primary has two standbys that use their slots (a new one connects without its slot first, and then again), and
@@ -197,8 +200,7 @@ sub failover {
     my $begun = time;
     wait_until("a standby is promoted ($kind)", sub {
         sleep 0.1;
-        my $leader = $self->leader;
-        return $leader && $leader != $old;
+        return $self->leader($old);
     }, 90);
     my $seconds = time - $begun;
     if ($kind eq 'host') {
@@ -259,16 +261,28 @@ sub stop {
     return if $self->{stopped}++;
     my @members = @{ $self->{members} // [] };
     for my $member (grep { $_->{patroni} } @members) {
+        my $pid = $member->{patroni}{pid};
+        kill STOP => $pid;
+        kill KILL => descendants($pid);
         $member->{patroni}->kill;
         tell_log($member) if $tell;
     }
-    my @postmasters = grep { defined } map { postmaster($_) } @members;
-    kill QUIT => @postmasters;
-    eval { wait_until('the members have stopped', sub { !grep { postmaster($_) } @members }, 10) }
-        or kill KILL => map { ($_, descendants($_)) } grep { defined } map { postmaster($_) } @members;
+    for my $signal (qw(QUIT KILL)) {
+        my @pids = map { processes_of($_) } @members;
+        kill $signal => @pids;
+        kill CONT => @pids;
+        last if eval { wait_until('the members have ended', sub { sleep 0.1; !map { processes_of($_) } @members }, 10) };
+    }
     $self->{etcd_process}->kill if $self->{etcd_process};
     system 'rm', '-rf', glob "$self->{prefix}-*";
     return;
+}
+
+# All that works in a member's directory, or is about to.
+sub processes_of {
+    my ($member) = @_;
+    return grep { (readlink("/proc/$_/cwd") // '') eq $member->{data} || command_of($_) =~ /\0\Q$member->{data}\E\0/ }
+        map { m{(\d+)$} } glob '/proc/[0-9]*';
 }
 
 # The end of its log, without the lines of what its Patroni calls.
