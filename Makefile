@@ -94,8 +94,16 @@ demo: ## show, on real concurrent sessions, what the extension is for
 test: ## every test, on a throw-away server [PARTS="regress pgtap"] [TESTS="name file.sql"]
 	@bash scripts/test.sh
 
-test-integration: ## only with the real pg_cron, PgBouncer, Node, Python, Java and migration tools [TESTS="cron"]
+test-integration: ## only with the real pg_cron, PgBouncer, Patroni, Node, Python, Java and migration tools [TESTS="cron"]
 	@PARTS=integration bash scripts/test.sh
+
+test-failover: ## only of these: a Patroni cluster that fails over under load, in sync and in async mode
+	@PARTS=integration TESTS=failover bash scripts/test.sh
+
+stress-failover: ## the same for longer [SECONDS=3600] [CYCLES=50] [MODES=sync] [PATRONI=/path/to/patroni]
+	@bash scripts/packages.sh integration
+	@bash scripts/server.sh run -- env FAILOVER_SECONDS='$(SECONDS)' FAILOVER_CYCLES='$(or $(CYCLES),20)' \
+		FAILOVER_MODES='$(or $(MODES),sync async)' perl test/integration/failover.t
 
 test-matrix: ## the same for 15, 17, 18 and 19, in chroots; needs root [VERSIONS="17 19"]
 	@bash scripts/matrix.sh
@@ -113,4 +121,4 @@ help: ## this text
 	@awk -F ': ## *' '/^##/ { sub(/^##/, ""); print } /^[a-z-]+: ##/ { printf "  make %-17s%s\n", $$1, $$2 }' Makefile
 
 FORCE:
-.PHONY: demo test test-integration test-matrix bench bench-pool help FORCE
+.PHONY: demo test test-integration test-failover stress-failover test-matrix bench bench-pool help FORCE

@@ -11,7 +11,8 @@ set -euo pipefail
 
 missing=()      # package names
 optional=()     # the same, of what only has some tests skipped
-no_cluster=     # our file that keeps Debian's packages from starting a server
+no_cluster=     # our files that keep Debian's packages from starting a server
+no_services=
 
 purpose=${1:-}
 case $purpose in
@@ -82,6 +83,9 @@ look_for_integration() {
     want "postgresql-$1-partman" "partitions" has_server_file "$2" extension/pg_partman.control
     want pgbackrest "backups" have pgbackrest
     want sqitch "a migration tool" have sqitch
+    want patroni "clusters that fail over" have patroni
+    want etcd-server "where Patroni keeps what its members agree on" have etcd
+    want python3-etcd "Patroni's client for etcd" has_python etcd
     want python3-psycopg2 "Python's client" has_python psycopg2
     want alembic "a migration tool in Python" has_python alembic
     want default-jdk-headless "Java" have javac
@@ -157,17 +161,22 @@ lists_are_old() {
     [ -z "$(find /var/lib/apt/lists -maxdepth 1 -name '*_Packages*' -ctime -7 -print -quit 2>/dev/null)" ]
 }
 
-# Debian's server packages create and start a cluster. This machine's owner asked for tests, not for a server.
-forbid_cluster() {
-    local dir=/etc/postgresql-common/createcluster.d
+# Debian's packages start what they install, and those of PostgreSQL make a cluster for that. This machine's owner asked for tests,
+# not for servers. Should this script be killed, the policy that it leaves behind forbids nothing any more.
+forbid_services() {
+    local dir=/etc/postgresql-common/createcluster.d policy=/usr/sbin/policy-rc.d
     no_cluster=$dir/$EXTENSION-setup.conf
     as_root mkdir -p "$dir"
     say 'create_main_cluster = false' | as_root tee "$no_cluster" >/dev/null
+    [ ! -e "$policy" ] || return 0
+    no_services=$policy
+    printf '#!/bin/sh\n[ ! -d /proc/%s ] || exit 101\n' $$ | as_root tee "$policy" >/dev/null
+    as_root chmod 755 "$policy"
 }
 
 cleanup() {
     if [ -n "$no_cluster" ]; then
-        as_root rm -f "$no_cluster"
+        as_root rm -f "$no_cluster" ${no_services:+"$no_services"}
         as_root rmdir --ignore-fail-on-non-empty "$(dirname "$no_cluster")"
     fi
     rm -f "$log"
@@ -184,7 +193,7 @@ install_missing() {
         exit 1
     fi
     say "running: $line"
-    forbid_cluster
+    forbid_services
     ! lists_are_old || refresh_lists
     apt_get install -y --no-install-recommends "${missing[@]}" && return
     refresh_lists
@@ -195,7 +204,7 @@ install_optional() {
     local line="apt-get install -y --no-install-recommends ${optional[*]}"
     if have apt-get && may_become_root; then
         say "running: $line"
-        forbid_cluster
+        forbid_services
         ! lists_are_old || refresh_lists
         apt_get install -y --no-install-recommends "${optional[@]}" && return
         refresh_lists

@@ -3,7 +3,7 @@
 #
 #   PG_CONFIG=…            the server's version
 #   PARTS="regress tap"    only these of: library regress isolation pgtap tap integration
-#                          (integration: with pg_cron, PgBouncer, Node, Python, Java and migration tools, from packages)
+#                          (integration: with pg_cron, PgBouncer, Patroni, Node, Python, Java and migration tools, from packages)
 #   TESTS="keys 10-api"    only the tests of these names, in whatever part they are (with or without path and ending)
 #   TEST_TIMEOUT=900       seconds that one part may take; a single *.t file may take a third of it
 #

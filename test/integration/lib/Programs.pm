@@ -43,11 +43,17 @@ sub python {
 
 sub pgbouncer { return (grep { -x } map { "$_/pgbouncer" } split(/:/, $ENV{PATH}), '/usr/sbin')[0] }
 
-# A port of loopback that is free at the moment.
+# A port of loopback that is free at the moment, below those that the system gives to outgoing connections: a server that starts
+# again finds it free again. Each is given once.
+my %given;
 sub free_port {
     require IO::Socket::INET;
-    my $socket = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Proto => 'tcp', Listen => 1) or die "no free port: $!\n";
-    return $socket->sockport;
+    for (1 .. 100) {
+        my $port = 20000 + int rand 12000;
+        next if $given{$port}++;
+        return $port if IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $port, Proto => 'tcp', Listen => 1);
+    }
+    die "no free port: $!\n";
 }
 
 # The start of a command line that runs a program as the server's owner, since some refuse to run as root.

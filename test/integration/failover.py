@@ -1,0 +1,323 @@
+"""Load on a cluster that fails over, and what became of it. Used by failover.t.
+
+    failover.py PORT…      works on the members on these ports of loopback until it gets SIGTERM, waits for the primary that is left,
+                           and prints its figures, one a line: name, a tab, number
+
+Every worker connects to any member that is a primary, also to one that has been superseded and does not know it yet. It takes
+locks with tokens, and writes under the fence of these tokens: into tables, or into a storage outside of the database (here, in
+memory). Now and then it writes what it should have written earlier. What is counted:
+
+    grants                 tokens given
+    superseded             of these, after a successor had given some
+    not growing            tokens that should have been greater, see Grant.precedes()
+    writes, refused        under a fence: accepted; and refused as stale
+    stale accepted         accepted after a write of a later holder
+    commits                acknowledged ones of writes into tables
+    lost                   of these, not there on the primary that is left
+
+A further check is a class like these here, with set_up(cursor), step(session) and figures(cursor); CHECKS says which run.
+"""
+import collections
+import itertools
+import random
+import signal
+import sys
+import threading
+import time
+
+import psycopg2
+import psycopg2.errors
+
+PORTS = [int(port) for port in sys.argv[1:]]
+WORKERS = 8
+# As many, or all could be locked by workers that hang in a commit.
+NAMES = [f'resource {number}' for number in range(WORKERS)]
+NAMESPACE = 'failover'
+
+stopping = threading.Event()
+
+
+class Grant(collections.namedtuple('Grant', 'asked returned timeline name token')):
+    """A lock that was had, with its token. Times are this process's monotonic clock's, around asking for the lock and the token."""
+
+    def precedes(self, other):
+        """Whether its token has to be smaller: it had been returned before the other was asked for. What a superseded primary
+        grants later than its successor is no later holder, and is not compared: it is what fences are for."""
+        return self.returned < other.asked and self.timeline <= other.timeline
+
+
+class Session:
+    """A connection to a primary, and the timeline on which that one writes."""
+
+    def __init__(self, port):
+        self.connection = psycopg2.connect(host='127.0.0.1', port=port, user='postgres', dbname='postgres', connect_timeout=2)
+        self.connection.autocommit = True
+        # Not in a transaction that a caller would have to end.
+        if self.value('SELECT pg_is_in_recovery()'):
+            self.close()
+            raise psycopg2.OperationalError('a standby')
+        self.timeline = int(self.value('SELECT pg_walfile_name(pg_current_wal_lsn())')[:8], 16)
+
+    def rows(self, sql, *values):
+        with self.connection.cursor() as cursor:
+            cursor.execute(sql, values)
+            return cursor.fetchall() if cursor.description else []
+
+    def value(self, sql, *values):
+        return self.rows(sql, *values)[0][0]
+
+    def commit(self):
+        """Whether the commit is acknowledged: not if the wait for the synchronous standby was cancelled, which is a warning."""
+        del self.connection.notices[:]
+        self.rows('COMMIT')
+        return not any('replicated' in notice for notice in self.connection.notices)
+
+    def close(self):
+        self.connection.close()
+
+
+def any_primary():
+    """A session on one of the primaries, or nothing."""
+    for port in random.sample(PORTS, len(PORTS)):
+        try:
+            return Session(port)
+        except psycopg2.Error:
+            pass
+    return None
+
+
+# ---- What is checked ----------------------------------------------------------------------------------------
+
+
+class Storage:
+    """Something outside of the database that refuses smaller tokens, as a file server could."""
+
+    def __init__(self):
+        self.mutex = threading.Lock()
+        self.highest = {}
+        self.accepted = []
+
+    def write(self, session, grant):
+        with self.mutex:
+            if grant.token < self.highest.get(grant.name, 0):
+                return False
+            self.highest[grant.name] = grant.token
+            self.accepted.append(grant)
+            return True
+
+    def in_order(self, session):
+        return self.accepted
+
+
+class Table:
+    """A table with a fence. Its rows count the writes to each name, so that the journal has their order."""
+
+    acknowledged = set()
+    ids = itertools.count(1)
+
+    def __init__(self, name):
+        self.name = name
+
+    def set_up(self, session):
+        session.rows(f'CREATE TABLE {self.name} (name text PRIMARY KEY, token bigint NOT NULL, writes bigint NOT NULL) WITH (fillfactor = 50)')
+        for name in NAMES:
+            session.rows(f'INSERT INTO {self.name} VALUES (%s, 0, 0)', name)
+
+    def write(self, session, grant):
+        write_id = next(Table.ids)
+        session.rows('BEGIN')
+        try:
+            self.pass_fence(session, grant)
+            session.rows(f'''WITH written AS (UPDATE {self.name} SET token = %s, writes = writes + 1 WHERE name = %s RETURNING writes)
+                             INSERT INTO journal SELECT %s, %s, %s, writes, %s FROM written''',
+                         grant.token, grant.name, write_id, self.name, grant.name, grant.token)
+        except psycopg2.errors.ObjectNotInPrerequisiteState:
+            session.rows('ROLLBACK')
+            return False
+        if session.commit():
+            Table.acknowledged.add(write_id)
+        return True
+
+    def in_order(self, session):
+        by_token = {grant.token: grant for grant in Tokens.grants}
+        return [by_token[token] for token, in
+                session.rows('SELECT token FROM journal WHERE target = %s ORDER BY name, number', self.name)]
+
+
+class CheckedTable(Table):
+    """The writer asks."""
+
+    def pass_fence(self, session, grant):
+        session.rows('SELECT advisory.check_token(%s, %s, %s)', NAMESPACE, grant.name, grant.token)
+
+
+class FencedTable(Table):
+    """The table's trigger asks."""
+
+    def set_up(self, session):
+        super().set_up(session)
+        session.rows(f'''CREATE TRIGGER fence BEFORE INSERT OR UPDATE ON {self.name}
+                         FOR EACH ROW EXECUTE FUNCTION advisory.fenced('token')''')
+
+    def pass_fence(self, session, grant):
+        pass
+
+
+class Tokens:
+    """Locks with tokens, and writes under their fence. With tables alone, all workers of a primary without a standby would soon wait in a commit,
+    and none ask for tokens: half of them write to the storage only."""
+
+    grants = []
+
+    def __init__(self):
+        self.storage = Storage()
+        self.tables = [CheckedTable('checked'), FencedTable('fenced')]
+        self.refused = collections.Counter()
+
+    def set_up(self, session):
+        session.rows('''CREATE TABLE journal (id bigint PRIMARY KEY, target text NOT NULL, name text NOT NULL,
+                                              number bigint NOT NULL, token bigint NOT NULL)''')
+        for table in self.tables:
+            table.set_up(session)
+
+    def step(self, worker, session):
+        target = self.storage if worker.number % 2 else random.choice(self.tables)
+        late = worker.late
+        if late and random.random() < 0.1:
+            self.write(target, session, late.pop(0))
+        name = random.choice(NAMES)
+        asked = time.monotonic()
+        if not session.value("SELECT advisory.try_lock(%s, %s, '200ms')", NAMESPACE, name):
+            return
+        token = session.value('SELECT advisory.token(%s, %s)', NAMESPACE, name)
+        grant = Grant(asked, time.monotonic(), session.timeline, name, token)
+        Tokens.grants.append(grant)
+        if len(late) < 3:
+            late.append(grant)
+        else:
+            self.write(target, session, grant)
+        session.rows('SELECT advisory.unlock(%s, %s)', NAMESPACE, name)
+
+    def write(self, target, session, grant):
+        if not target.write(session, grant):
+            self.refused[type(target)] += 1
+
+    def figures(self, session):
+        present = {row[0] for row in session.rows('SELECT id FROM journal')}
+        accepted = [target.in_order(session) for target in [self.storage, *self.tables]]
+        return {
+            'grants': len(Tokens.grants),
+            'superseded': superseded(Tokens.grants),
+            'not growing': not_growing(Tokens.grants),
+            'writes': sum(map(len, accepted)),
+            'refused': sum(self.refused.values()),
+            'stale accepted': sum(stale(order) for order in accepted),
+            'commits': len(Table.acknowledged),
+            'lost': len(Table.acknowledged - present),
+        }
+
+
+def not_growing(grants):
+    """How many have a token that is not greater than those of all before, of whatever lock; that is not smaller than those of a
+    later timeline, whenever given; or that was given before."""
+    wrong = sum(times - 1 for times in collections.Counter(grant.token for grant in grants).values())
+    highest, lowest = {}, {}
+    returned = sorted(grants, key=lambda grant: grant.returned)
+    seen = 0
+    for grant in grants:
+        lowest[grant.timeline] = min(grant.token, lowest.get(grant.timeline, grant.token))
+    for grant in sorted(grants, key=lambda grant: grant.asked):
+        while seen < len(returned) and returned[seen].returned < grant.asked:
+            before = returned[seen]
+            highest[before.timeline] = max(before.token, highest.get(before.timeline, 0))
+            seen += 1
+        wrong += (any(token >= grant.token for timeline, token in highest.items() if timeline <= grant.timeline)
+                  or any(token <= grant.token for timeline, token in lowest.items() if timeline > grant.timeline))
+    return wrong
+
+
+def superseded(grants):
+    """How many were given after a grant of a later timeline."""
+    first = {}
+    for grant in grants:
+        first[grant.timeline] = min(grant.returned, first.get(grant.timeline, grant.returned))
+    return sum(any(timeline > grant.timeline and returned < grant.asked for timeline, returned in first.items()) for grant in grants)
+
+
+def stale(order):
+    """How many of these, in the order in which they were accepted, came after a write of a later holder, or of a greater token."""
+    wrong = 0
+    for name in NAMES:
+        highest, latest = 0, {}
+        for grant in (grant for grant in order if grant.name == name):
+            wrong += grant.token < highest or any(grant.precedes(later) for later in latest.values())
+            highest = max(highest, grant.token)
+            if grant.timeline not in latest or latest[grant.timeline].asked < grant.asked:
+                latest[grant.timeline] = grant
+    return wrong
+
+
+CHECKS = [Tokens()]
+
+
+# ---- Workers --------------------------------------------------------------------------------------------------
+
+
+class Worker(threading.Thread):
+    """Goes to another primary, if there is one, now and then. It does not keep the process from ending: it may hang in a
+    commit that no standby confirms."""
+
+    def __init__(self, number):
+        super().__init__(daemon=True)
+        self.number = number
+        self.late = []
+
+    def run(self):
+        while not stopping.is_set():
+            session = any_primary()
+            if not session:
+                time.sleep(0.05)
+                continue
+            try:
+                for _ in range(random.randint(50, 200)):
+                    if stopping.is_set():
+                        break
+                    random.choice(CHECKS).step(self, session)
+            except psycopg2.Error as error:
+                complain(error)
+            session.close()
+
+
+# What a connection may say when its server goes away; anything else is told.
+EXPECTED = (psycopg2.OperationalError, psycopg2.InterfaceError, psycopg2.errors.ReadOnlySqlTransaction)
+complaints = collections.Counter()
+
+
+def complain(error):
+    if not isinstance(error, EXPECTED):
+        complaints[f'{type(error).__name__}: {error}'.strip()] += 1
+
+
+def main():
+    session = any_primary()
+    for check in CHECKS:
+        check.set_up(session)
+    session.close()
+    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+    workers = [Worker(number) for number in range(WORKERS)]
+    for worker in workers:
+        worker.start()
+    print('ready', flush=True)
+    stopping.wait()
+    for worker in workers:
+        worker.join(timeout=10)
+    session = any_primary()
+    for check in CHECKS:
+        for name, number in check.figures(session).items():
+            print(name, number, sep='\t')
+    for complaint, times in complaints.items():
+        print(f'# {times} times: {complaint}')
+    print('unexpected errors', sum(complaints.values()), sep='\t')
+
+
+main()

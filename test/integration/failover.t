@@ -1,0 +1,74 @@
+#!/usr/bin/env perl
+# A Patroni cluster that fails over again and again under load, with synchronous and with asynchronous replication: no token ever
+# falls, no fence lets a stale write pass, and what was acknowledged is there where replication is synchronous.
+#
+#   FAILOVER_CYCLES=3      failovers in each mode
+#   FAILOVER_SECONDS=600   or as many as start in this time, half of it for each mode
+#   FAILOVER_MODES="sync async"
+#   PATRONI=/path/to/it    another Patroni than the one on PATH
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
+use AdvisoryTest;
+use Cluster;
+use Launch;
+use Programs;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $python = python('psycopg2');
+my @modes = split ' ', $ENV{FAILOVER_MODES} || 'sync async';
+my $seconds = ($ENV{FAILOVER_SECONDS} || 0) / @modes;
+my $cycles = $ENV{FAILOVER_CYCLES} || 3;
+
+plan skip_all => Cluster::missing() if Cluster::missing();
+plan skip_all => 'there is no psycopg2 here' unless $python;
+alarm 60 + @modes * ($seconds || 60 * $cycles) + @modes * 60;
+
+sub figures_of {
+    my ($mode) = @_;
+    my $begun = time;
+    my $cluster = Cluster->new(synchronous => $mode eq 'sync');
+    session(server => $cluster->leader)->run('CREATE EXTENSION advisory_ext');
+    my $load = launch('nice', $python, "$FindBin::Bin/failover.py", $cluster->ports);
+    wait_until('the load is on', sub { $load->said =~ /^ready/m || $load->is_done });
+
+    my @kinds = Cluster::kinds();
+    my (@without, $loaded);
+    for (my $cycle = 0; $seconds ? time - $begun < $seconds : $cycle < $cycles; $cycle++) {
+        sleep 1;
+        my $kind = $kinds[$cycle % @kinds];
+        push @without, $cluster->failover($kind);
+        note sprintf '%s, failover %d (%s): %.1f s without a primary', $mode, scalar @without, $kind, $without[-1];
+    }
+    sleep 1;
+    kill TERM => $load->{pid};
+    my ($said, $status) = $load->finish(120);
+    $cluster->stop;
+    is($status, 0, "$mode: the load ended well");
+    diag $said if $status || $said =~ /^#/m;
+    return (failovers => scalar @without, 'without a primary' => sprintf('%.1f', median(@without)),
+        (map { /^([^#\t]+)\t(\d+)$/ ? ($1 => $2) : () } split /\n/, $said), seconds => sprintf('%.0f', time - $begun));
+}
+
+my (@names, %figures);
+for my $mode (@modes) {
+    my @figures = figures_of($mode);
+    my $of = $figures{$mode} = {@figures};
+    @names = @figures[grep { $_ % 2 == 0 } 0 .. $#figures] unless @names;
+    cmp_ok($of->{grants}, '>', 50 * $of->{failovers}, "$mode: tokens were given");
+    is($of->{'not growing'}, 0, "$mode: no token falls");
+    cmp_ok($of->{refused}, '>', 0, "$mode: the fences refused stale writes");
+    is($of->{'stale accepted'}, 0, "$mode: and accepted none");
+    cmp_ok($of->{commits}, '>', 10 * $of->{failovers}, "$mode: transactions were committed");
+    is($of->{lost}, 0, "$mode: none of those acknowledged is lost") if $mode eq 'sync';
+    is($of->{'unexpected errors'}, 0, "$mode: no session saw an error that a failover does not explain");
+}
+
+diag sprintf "Patroni %s, %s", Cluster::version(), join ', ', Cluster::kinds();
+diag sprintf '%-20s' . '%10s' x @modes, '', @modes;
+for my $name (@names) {
+    diag sprintf '%-20s' . '%10s' x @modes, $name, map { $figures{$_}{$name} // '-' } @modes;
+}
+done_testing();

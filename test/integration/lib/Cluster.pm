@@ -1,0 +1,307 @@
+# Three Patroni members with PostgreSQL, and etcd, on loopback, for as long as the object lives; and ways to make them fail over.
+#
+#   my $cluster = Cluster->new(synchronous => 1);
+#   session(server => $cluster->leader)->run('CREATE EXTENSION advisory_ext');
+#   my $seconds = $cluster->failover('host');
+#
+# $PATRONI names another Patroni than that on PATH. Files are in the shared server's directory, which also ends what a
+# killed test leaves running there.
+package Cluster;
+
+use strict;
+use warnings;
+use AdvisoryTest;
+use HTTP::Tiny;
+use JSON::PP qw(decode_json encode_json);
+use Launch;
+use MIME::Base64 qw(decode_base64 encode_base64);
+use Programs;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+use constant MEMBERS => 3;
+
+my $patroni = $ENV{PATRONI} // program('patroni');
+my $count = 0;
+my @running;
+
+# Why there can be no cluster here, or nothing.
+sub missing {
+    return 'there is no Patroni here' unless $patroni && -x $patroni;
+    return 'there is no etcd here'    unless program('etcd');
+    return "$patroni does not run"    unless version();
+    return;
+}
+
+# Patroni's version, such as 3.0.2.
+my $version;
+sub version { return $version //= `$patroni --version 2>/dev/null` =~ /(\d+(?:\.\d+)+)/ ? $1 : '' }
+
+# Version 3.0 can use a timeline twice when a primary was frozen (Patroni's issue 2787).
+sub is_old { return version() =~ /^[0-3]\./ }
+
+# In how many ways the primary can be lost, see failover().
+sub kinds { return qw(host postmaster), is_old() ? () : qw(frozen paused) }
+
+# Comes back when there is a primary with two streaming standbys.
+sub new {
+    my ($class, %how) = @_;
+    my $self = bless { synchronous => $how{synchronous}, prefix => join('-', "$ENV{ADVISORY_EXT_TMP}/cluster", $$, ++$count) }, $class;
+    push @running, $self;
+    $self->start_etcd;
+    $self->{members} = [ map { $self->new_member("m$_") } 1 .. MEMBERS ];
+    $self->start_patroni($_) for @{ $self->{members} };
+    $self->wait_for_standbys;
+    return $self;
+}
+
+# ---- Starting -----------------------------------------------------------------------------------------------
+
+# A program as the server's owner. It must not outlive the test, however that ends, and cannot itself be in the way of that.
+sub start {
+    my (@command) = @_;
+    return launch('env', "--chdir=$ENV{ADVISORY_EXT_TMP}", "HOME=$ENV{ADVISORY_EXT_TMP}", as_user(), 'setpriv', '--pdeathsig', 'KILL',
+        '--', @command);
+}
+
+sub start_etcd {
+    my ($self) = @_;
+    my ($clients, $peers) = map { 'http://127.0.0.1:' . free_port() } 1 .. 2;
+    $self->{etcd} = $clients;
+    $self->{etcd_process} = start('etcd', '--name=etcd', "--data-dir=$self->{prefix}-etcd", '--unsafe-no-fsync', '--logger=zap', '--log-level=warn',
+        "--listen-client-urls=$clients", "--advertise-client-urls=$clients", "--listen-peer-urls=$peers",
+        "--initial-advertise-peer-urls=$peers", "--initial-cluster=etcd=$peers");
+    wait_until('etcd answers', sub {
+        die "etcd did not start:\n", $self->{etcd_process}->said if $self->{etcd_process}->is_done;
+        return $self->ask_etcd('/nothing');
+    });
+    return;
+}
+
+# What session(server => …) takes, and the member's files and processes.
+sub new_member {
+    my ($self, $name) = @_;
+    my $member = {
+        name => $name, PGHOST => '127.0.0.1', PGPORT => free_port(), PGUSER => 'postgres',
+        data => "$self->{prefix}-$name", file => "$self->{prefix}-$name.json",
+    };
+    open my $file, '>', $member->{file} or die "$member->{file}: $!\n";
+    # JSON is YAML.
+    print {$file} encode_json($self->settings($member));
+    close $file or die "$member->{file}: $!\n";
+    return $member;
+}
+
+# Safe for nobody's data if the machine fails, and quick; otherwise as the documents say. (pg_rewind insists on full_page_writes.) Patroni does
+# not start a killed primary again before it gives the leader's key away: that would be no failover.
+sub settings {
+    my ($self, $member) = @_;
+    my ($database, $rest) = ("127.0.0.1:$member->{PGPORT}", '127.0.0.1:' . free_port());
+    my %user = (username => $member->{PGUSER});
+    my $true = JSON::PP::true;
+    return {
+        scope => 'advisory', name => $member->{name},
+        restapi => { listen => $rest, connect_address => $rest },
+        etcd3 => { url => $self->{etcd} },
+        bootstrap => {
+            dcs => {
+                (is_old() ? (ttl => 5, loop_wait => 1, retry_timeout => 2) : (ttl => 20, loop_wait => 1, retry_timeout => 3)),
+                maximum_lag_on_failover => 1 << 30, primary_start_timeout => 0, check_timeline => $true,
+                ($self->{synchronous} ? (synchronous_mode => $true, synchronous_node_count => 1) : ()),
+                postgresql => {
+                    use_pg_rewind => $true, use_slots => $true,
+                    parameters => { fsync => 'off', wal_log_hints => 'on', max_connections => 100,
+                        wal_keep_size => '256MB', shared_buffers => '32MB', log_min_messages => 'log', log_line_prefix => '%m [%p] %q%a ' },
+                },
+            },
+            initdb => [ { encoding => 'UTF8' }, { locale => 'C' }, 'no-sync', { auth => 'trust' } ],
+        },
+        watchdog => { mode => 'off' },
+        postgresql => {
+            listen => $database, connect_address => $database, data_dir => $member->{data}, bin_dir => $ENV{PG_BINDIR},
+            pgpass => "$member->{data}.pgpass", authentication => { superuser => \%user, replication => \%user, rewind => \%user },
+            parameters => { unix_socket_directories => '' },
+            pg_hba => [ 'host all all 127.0.0.1/32 trust', 'host replication all 127.0.0.1/32 trust' ],
+        },
+    };
+}
+
+sub start_patroni {
+    my ($self, $member) = @_;
+    $member->{patroni} = start($patroni, $member->{file});
+    return;
+}
+
+# ---- Looking ------------------------------------------------------------------------------------------------
+
+sub ports { my ($self) = @_; return map { $_->{PGPORT} } @{ $self->{members} } }
+
+# The member that has the leader's key and is a primary, if there is one at the moment; not the one that is excepted, which may not
+# answer at all.
+sub leader {
+    my ($self, $except) = @_;
+    my $name = $self->key('leader') // return;
+    my ($member) = grep { $_->{name} eq $name } @{ $self->{members} };
+    return if $except && $member == $except;
+    my $is_standby = eval { session(server => $member)->value('SELECT pg_is_in_recovery()') };
+    return defined $is_standby && !$is_standby ? $member : undef;
+}
+
+# Waits until the primary has two standbys that use their slots (a new one connects without its slot first, and then again), and
+# in synchronous mode until Patroni has written down which of them it may promote: of a primary that is killed before, none is.
+sub wait_for_standbys {
+    my ($self) = @_;
+    return wait_until('the primary has its standbys', sub {
+        sleep 0.1;
+        my $leader = $self->leader or return;
+        my $streaming = eval { session(server => $leader)->value(<<'SQL') };
+            SELECT count(*) FROM pg_stat_replication JOIN pg_replication_slots ON active_pid = pid WHERE state = 'streaming'
+SQL
+        return unless ($streaming // 0) == MEMBERS - 1;
+        return 1 unless $self->{synchronous};
+        my $sync = decode_json($self->key('sync') // '{}');
+        return ($sync->{leader} // '') eq $leader->{name} && $sync->{sync_standby};
+    }, 90);
+}
+
+# The value of a key of the cluster's in etcd.
+sub key {
+    my ($self, $key) = @_;
+    my $answer = $self->ask_etcd("/service/advisory/$key") or die "etcd does not answer\n";
+    my ($found) = @{ decode_json($answer)->{kvs} // [] };
+    return $found ? decode_base64($found->{value}) : undef;
+}
+
+sub ask_etcd {
+    my ($self, $key) = @_;
+    my $answer = HTTP::Tiny->new(timeout => 5)->post("$self->{etcd}/v3/kv/range", { content => encode_json({ key => encode_base64($key, '') }) });
+    return $answer->{success} ? $answer->{content} : undef;
+}
+
+# ---- Failing ------------------------------------------------------------------------------------------------
+
+# failover(kind): loses the primary, and has it come back as a standby. How long the cluster was without a primary, in seconds.
+#   host        its standbys get no WAL for a moment, then all its processes are killed
+#   postmaster  killed alone; Patroni is there
+#   frozen      Patroni is stopped, and continued after the takeover: in between there are two primaries
+#   paused      so are all processes: sessions go on in the middle of what they did, and Patroni finds out later
+sub failover {
+    my ($self, $kind) = @_;
+    my $old = $self->leader or die "there is no primary\n";
+    my $postmaster = postmaster($old) or die "the primary $old->{name} has no postmaster\n";
+    my @lost = $kind eq 'postmaster' ? $postmaster : $old->{patroni}{pid};
+    hold_back_wal($old, $postmaster) if $kind eq 'host';
+    if ($kind eq 'host' || $kind eq 'paused') {
+        # Neither starts more processes while they are counted.
+        kill STOP => @lost, $postmaster;
+        push @lost, $postmaster, map { descendants($_) } @lost, $postmaster;
+    }
+    kill(($kind eq 'host' || $kind eq 'postmaster' ? 'KILL' : 'STOP'), @lost);
+    my $begun = time;
+    wait_until("a standby is promoted ($kind)", sub {
+        sleep 0.1;
+        return $self->leader($old);
+    }, 90);
+    my $seconds = time - $begun;
+    if ($kind eq 'host') {
+        $old->{patroni}->finish;
+        $self->start_patroni($old);
+    } elsif ($kind ne 'postmaster') {
+        sleep 2;
+        kill CONT => @lost;
+    }
+    $self->wait_for_standbys;
+    return $seconds;
+}
+
+# Comes back when there is WAL that no standby will get, if there is load, so that there is something to lose.
+sub hold_back_wal {
+    my ($primary, $postmaster) = @_;
+    my $session = session(server => $primary);
+    kill STOP => grep { command_of($_) =~ /walsender/ } descendants($postmaster);
+    my $end = time + 1;
+    sleep 0.02 until time > $end
+        || $session->value('SELECT pg_current_wal_flush_lsn() - max(sent_lsn) > 100000 FROM pg_stat_replication');
+    return;
+}
+
+# The process that a member's postmaster.pid names, if that works in its directory: it could be a stranger that has got
+# the number of one that is gone.
+sub postmaster {
+    my ($member) = @_;
+    open my $file, '<', "$member->{data}/postmaster.pid" or return;
+    my ($pid) = (<$file> // '') =~ /^(\d+)$/ or return;
+    return (readlink("/proc/$pid/cwd") // '') eq $member->{data} ? $pid : undef;
+}
+
+sub descendants {
+    my ($ancestor) = @_;
+    my %children;
+    for my $stat (glob '/proc/[0-9]*/stat') {
+        open my $file, '<', $stat or next;
+        my ($pid, $parent) = (<$file> // '') =~ /^(\d+) \(.*\) \S (\d+)/s or next;
+        push @{ $children{$parent} }, $pid;
+    }
+    my @found = ($ancestor);
+    for (my $i = 0; $i < @found; $i++) { push @found, @{ $children{ $found[$i] } // [] } }
+    return @found[1 .. $#found];
+}
+
+sub command_of {
+    my ($pid) = @_;
+    open my $file, '<', "/proc/$pid/cmdline" or return '';
+    return <$file> // '';
+}
+
+# ---- The end ------------------------------------------------------------------------------------------------
+
+# Patroni would start its server again, so it goes first. A server that ends by itself takes its shared memory along.
+sub stop {
+    my ($self, $tell) = @_;
+    return if $self->{stopped}++;
+    my @members = @{ $self->{members} // [] };
+    for my $member (grep { $_->{patroni} } @members) {
+        my $pid = $member->{patroni}{pid};
+        kill STOP => $pid;
+        kill KILL => descendants($pid);
+        $member->{patroni}->kill;
+        tell_log($member) if $tell;
+    }
+    for my $signal (qw(QUIT KILL)) {
+        my @pids = map { processes_of($_) } @members;
+        kill $signal => @pids;
+        kill CONT => @pids;
+        last if eval { wait_until('the members have ended', sub { sleep 0.1; !map { processes_of($_) } @members }, 10) };
+    }
+    $self->{etcd_process}->kill if $self->{etcd_process};
+    system 'rm', '-rf', glob "$self->{prefix}-*";
+    return;
+}
+
+# All that works in a member's directory, or is about to.
+sub processes_of {
+    my ($member) = @_;
+    return grep { (readlink("/proc/$_/cwd") // '') eq $member->{data} || command_of($_) =~ /\0\Q$member->{data}\E\0/ }
+        map { m{(\d+)$} } glob '/proc/[0-9]*';
+}
+
+# The end of its log, without the lines of what its Patroni calls.
+sub tell_log {
+    my ($member) = @_;
+    my @lines = grep { /^\d/ } split /\n/, $member->{patroni}->said;
+    splice @lines, 0, -40 if @lines > 40;
+    diag "the end of $member->{name}'s log:\n", map { "  $_\n" } @lines;
+    return;
+}
+
+# For END to run, too, when the test is ended or takes too long.
+$SIG{$_} = sub { diag "ended by SIG$_[0]"; exit 1 } for qw(HUP INT TERM ALRM);
+
+END {
+    my $status = $?;
+    local $SIG{ALRM} = 'IGNORE';
+    $_->stop($status != 0) for @running;
+    $? = $status;
+}
+
+1;
