@@ -14,8 +14,13 @@ memory). Now and then it writes what it should have written earlier. What is cou
     stale accepted         accepted after a write of a later holder
     commits                acknowledged ones of writes into tables
     lost                   of these, not there on the primary that is left
+    leases                 granted
+    carried                of these, renewed on another timeline
+    held by two            of these, while their holder could rely on another one's end, as the holders' clock says
+    windows                claimed
+    run twice              of these, claimed before
 
-A further check is a class like these here, with set_up(cursor), step(session) and figures(cursor); CHECKS says which run.
+A check is a class with set_up(session), step(worker, session) and figures(session); CHECKS says which run.
 """
 import collections
 import itertools
@@ -29,9 +34,8 @@ import psycopg2
 import psycopg2.errors
 
 PORTS = [int(port) for port in sys.argv[1:]]
-WORKERS = 8
-# As many, or all could be locked by workers that hang in a commit.
-NAMES = [f'resource {number}' for number in range(WORKERS)]
+# As many as workers, or all could be locked by workers that hang in a commit.
+NAMES = [f'resource {number}' for number in range(8)]
 NAMESPACE = 'failover'
 
 stopping = threading.Event()
@@ -66,11 +70,11 @@ class Session:
     def value(self, sql, *values):
         return self.rows(sql, *values)[0][0]
 
-    def commit(self):
-        """Whether the commit is acknowledged: not if the wait for the synchronous standby was cancelled, which is a warning."""
+    def is_replicated(self):
+        """Whether the last commit counts: not if its wait for the synchronous standby was cancelled, which is a warning."""
+        unsure = any('replicated' in notice for notice in self.connection.notices)
         del self.connection.notices[:]
-        self.rows('COMMIT')
-        return not any('replicated' in notice for notice in self.connection.notices)
+        return not unsure
 
     def close(self):
         self.connection.close()
@@ -134,7 +138,8 @@ class Table:
         except psycopg2.errors.ObjectNotInPrerequisiteState:
             session.rows('ROLLBACK')
             return False
-        if session.commit():
+        session.rows('COMMIT')
+        if session.is_replicated():
             Table.acknowledged.add(write_id)
         return True
 
@@ -257,7 +262,106 @@ def stale(order):
     return wrong
 
 
-CHECKS = [Tokens()]
+class Lease:
+    """What a holder knows of its lease. It relies on it from each answer until the TTL after it asked."""
+
+    def __init__(self, name, ttl, token, timeline, asked):
+        self.name, self.ttl, self.token, self.timeline = name, ttl, token, timeline
+        self.spans = []
+        self.is_carried = False
+        self.leave = asked + random.uniform(0.3, 2) * ttl
+        self.extend(asked, timeline)
+
+    def extend(self, asked, timeline):
+        self.until = asked + self.ttl
+        self.spans.append((time.monotonic(), self.until))
+        self.is_carried |= timeline != self.timeline
+
+    def end(self):
+        now = time.monotonic()
+        self.spans = [(begin, min(end, now)) for begin, end in self.spans]
+
+    def overlaps(self, other):
+        return any(max(begin, begin_of_other) < min(end, end_of_other)
+                   for begin, end in self.spans for begin_of_other, end_of_other in other.spans)
+
+
+class Leases:
+    """Leases that are renewed, on whatever primary there is, and then are ended or simply left."""
+
+    NAMES = [f'lease {number}' for number in range(4)]
+
+    def __init__(self):
+        self.granted = []
+
+    def set_up(self, session):
+        pass
+
+    def step(self, worker, session):
+        lease, now = worker.lease, time.monotonic()
+        if not lease:
+            worker.lease = self.take(session)
+        elif now > lease.leave:
+            worker.lease = None
+            lease.end()
+            if random.random() < 0.7:
+                session.rows('SELECT advisory.end_lease(%s, %s, %s)', NAMESPACE, lease.name, lease.token)
+        elif now > lease.until - lease.ttl * 0.6:
+            self.renew(worker, session)
+        time.sleep(0.05)
+
+    def take(self, session):
+        name, ttl = random.choice(self.NAMES), random.choice((1, 5, 20))
+        asked = time.monotonic()
+        token = session.value('SELECT token FROM advisory.try_lease(%s, %s, make_interval(secs => %s))', NAMESPACE, name, ttl)
+        if token is None or not session.is_replicated():
+            return None
+        Tokens.grants.append(Grant(asked, time.monotonic(), session.timeline, name, token))
+        self.granted.append(Lease(name, ttl, token, session.timeline, asked))
+        return self.granted[-1]
+
+    def renew(self, worker, session):
+        """Where there is no answer, the worker's next primary is asked."""
+        lease, asked = worker.lease, time.monotonic()
+        if not session.value('SELECT advisory.renew_lease(%s, %s, %s)', NAMESPACE, lease.name, lease.token):
+            lease.end()
+            worker.lease = None
+        elif session.is_replicated():
+            lease.extend(asked, session.timeline)
+
+    def figures(self, session):
+        return {
+            'leases': len(self.granted),
+            'carried': sum(lease.is_carried for lease in self.granted),
+            'held by two': sum(one.name == other.name and one.overlaps(other)
+                               for one, other in itertools.combinations(self.granted, 2)),
+        }
+
+
+class Windows:
+    """Jobs that several schedulers want to run, once in every window."""
+
+    def __init__(self):
+        self.claimed = []
+
+    def set_up(self, session):
+        pass
+
+    def step(self, worker, session):
+        job = f'job {random.randrange(3)}'
+        session.rows('BEGIN')
+        window = session.value("SELECT advisory.claim(%s, %s, '1s')", NAMESPACE, job)
+        session.rows('COMMIT')
+        if window and session.is_replicated():
+            self.claimed.append((job, window))
+        time.sleep(0.1)
+
+    def figures(self, session):
+        return {'windows': len(self.claimed), 'run twice': len(self.claimed) - len(set(self.claimed))}
+
+
+# And how many workers for each.
+CHECKS = {Tokens(): 8, Leases(): 6, Windows(): 3}
 
 
 # ---- Workers --------------------------------------------------------------------------------------------------
@@ -267,10 +371,12 @@ class Worker(threading.Thread):
     """Goes to another primary, if there is one, now and then. It does not keep the process from ending: it may hang in a
     commit that no standby confirms."""
 
-    def __init__(self, number):
+    def __init__(self, check, number):
         super().__init__(daemon=True)
+        self.check = check
         self.number = number
         self.late = []
+        self.lease = None
 
     def run(self):
         while not stopping.is_set():
@@ -282,7 +388,7 @@ class Worker(threading.Thread):
                 for _ in range(random.randint(50, 200)):
                     if stopping.is_set():
                         break
-                    random.choice(CHECKS).step(self, session)
+                    self.check.step(self, session)
             except psycopg2.Error as error:
                 complain(error)
             session.close()
@@ -304,7 +410,7 @@ def main():
         check.set_up(session)
     session.close()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
-    workers = [Worker(number) for number in range(WORKERS)]
+    workers = [Worker(check, number) for check, many in CHECKS.items() for number in range(many)]
     for worker in workers:
         worker.start()
     print('ready', flush=True)

@@ -62,7 +62,14 @@ for my $mode (@modes) {
     cmp_ok($of->{refused}, '>', 0, "$mode: the fences refused stale writes");
     is($of->{'stale accepted'}, 0, "$mode: and accepted none");
     cmp_ok($of->{commits}, '>', 10 * $of->{failovers}, "$mode: transactions were committed");
-    is($of->{lost}, 0, "$mode: none of those acknowledged is lost") if $mode eq 'sync';
+    cmp_ok($of->{$_}, '>', 3 * $of->{failovers}, "$mode: $_ were had") for qw(leases windows);
+    # What was granted can be lost with the rest; then the tokens tell two holders apart.
+    if ($mode eq 'sync') {
+        is($of->{lost}, 0, "$mode: none of those acknowledged is lost");
+        is($of->{'held by two'}, 0, "$mode: no lease is held by two");
+        cmp_ok($of->{carried}, '>', 0, "$mode: and some by the same holder after a failover");
+        is($of->{'run twice'}, 0, "$mode: no window is claimed twice");
+    }
     is($of->{'unexpected errors'}, 0, "$mode: no session saw an error that a failover does not explain");
 }
 
