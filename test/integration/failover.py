@@ -1,24 +1,25 @@
 """Load on a cluster that fails over, and what became of it. Used by failover.t.
 
-    failover.py PORT…      works on the members on these ports of loopback until it gets SIGTERM, waits for the primary that is left,
-                           and prints its figures, one a line: name, a tab, number
+    failover.py PORT…      works on the members on these ports of loopback until it gets SIGTERM, waits for the primary that
+                           is left, and prints its figures, one a line: name, a tab, number
 
 Every worker connects to any member that is a primary, also to one that has been superseded and does not know it yet. It takes
-locks with tokens, and writes under the fence of these tokens: into tables, or into a storage outside of the database (here, in
-memory). Now and then it writes what it should have written earlier. What is counted:
+locks with tokens, and writes under the fence of these tokens: into tables, or into a storage outside of the database (here,
+in memory). Now and then it writes what it should have written earlier. Others take leases, and claim windows. The figures:
 
-    grants                 tokens given
-    superseded             of these, after a successor had given some
-    not growing            tokens that should have been greater, see Grant.precedes()
-    writes, refused        under a fence: accepted; and refused as stale
-    stale accepted         accepted after a write of a later holder
-    commits                acknowledged ones of writes into tables
-    lost                   of these, not there on the primary that is left
-    leases                 granted
-    carried                of these, renewed on another timeline
-    held by two            of these, while their holder could rely on another one's end, as the holders' clock says
-    windows                claimed
-    run twice              of these, claimed before
+    grants           tokens that were given
+    superseded       of these, given after a successor had given some
+    not growing      of these, not greater than they should be, see not_growing()
+    writes           accepted by a fence, in what is left
+    refused          writes that a fence refused
+    stale accepted   writes accepted after one of a later holder
+    commits          acknowledged ones, of writes into tables
+    lost             of these, not there on the primary that is left
+    leases           granted
+    carried          of these, renewed on a later timeline
+    held by two      pairs of leases of one name whose holders relied on them at the same time
+    windows          claimed
+    run twice        of these, claimed before
 
 A check is a class with set_up(session), step(worker, session) and figures(session); CHECKS says which run.
 """
@@ -34,19 +35,21 @@ import psycopg2
 import psycopg2.errors
 
 PORTS = [int(port) for port in sys.argv[1:]]
-# As many as workers, or all could be locked by workers that hang in a commit.
-NAMES = [f'resource {number}' for number in range(8)]
+# More than workers, or most could be locked by workers that hang in a commit.
+NAMES = [f'resource {number}' for number in range(16)]
 NAMESPACE = 'failover'
 
 stopping = threading.Event()
+# All that were had, for whatever.
+grants = []
 
 
 class Grant(collections.namedtuple('Grant', 'asked returned timeline name token')):
-    """A lock that was had, with its token. Times are this process's monotonic clock's, around asking for the lock and the token."""
+    """A lock that was had, and its token. The times are of this process's monotonic clock, around asking for both."""
 
     def precedes(self, other):
-        """Whether its token has to be smaller: it had been returned before the other was asked for. What a superseded primary
-        grants later than its successor is no later holder, and is not compared: it is what fences are for."""
+        """Whether its holder is an earlier one: its token had been returned before the other was asked for. What a superseded
+        primary grants after its successor is not a later holder's: fences are to refuse it."""
         return self.returned < other.asked and self.timeline <= other.timeline
 
 
@@ -123,7 +126,8 @@ class Table:
         self.name = name
 
     def set_up(self, session):
-        session.rows(f'CREATE TABLE {self.name} (name text PRIMARY KEY, token bigint NOT NULL, writes bigint NOT NULL) WITH (fillfactor = 50)')
+        session.rows(f'''CREATE TABLE {self.name} (name text PRIMARY KEY, token bigint NOT NULL, writes bigint NOT NULL)
+                         WITH (fillfactor = 50)''')
         for name in NAMES:
             session.rows(f'INSERT INTO {self.name} VALUES (%s, 0, 0)', name)
 
@@ -132,7 +136,8 @@ class Table:
         session.rows('BEGIN')
         try:
             self.pass_fence(session, grant)
-            session.rows(f'''WITH written AS (UPDATE {self.name} SET token = %s, writes = writes + 1 WHERE name = %s RETURNING writes)
+            session.rows(f'''WITH written AS (UPDATE {self.name} SET token = %s, writes = writes + 1
+                                             WHERE name = %s RETURNING writes)
                              INSERT INTO journal SELECT %s, %s, %s, writes, %s FROM written''',
                          grant.token, grant.name, write_id, self.name, grant.name, grant.token)
         except psycopg2.errors.ObjectNotInPrerequisiteState:
@@ -144,7 +149,7 @@ class Table:
         return True
 
     def in_order(self, session):
-        by_token = {grant.token: grant for grant in Tokens.grants}
+        by_token = {grant.token: grant for grant in grants}
         return [by_token[token] for token, in
                 session.rows('SELECT token FROM journal WHERE target = %s ORDER BY name, number', self.name)]
 
@@ -169,10 +174,8 @@ class FencedTable(Table):
 
 
 class Tokens:
-    """Locks with tokens, and writes under their fence. With tables alone, all workers of a primary without a standby would soon wait in a commit,
-    and none ask for tokens: half of them write to the storage only."""
-
-    grants = []
+    """Locks with tokens, and writes under their fence. Half of the workers write to the storage only: with tables alone, all
+    workers of a primary without a standby would soon wait in a commit, and none would ask for tokens."""
 
     def __init__(self):
         self.storage = Storage()
@@ -196,7 +199,7 @@ class Tokens:
             return
         token = session.value('SELECT advisory.token(%s, %s)', NAMESPACE, name)
         grant = Grant(asked, time.monotonic(), session.timeline, name, token)
-        Tokens.grants.append(grant)
+        grants.append(grant)
         if len(late) < 3:
             late.append(grant)
         else:
@@ -211,9 +214,9 @@ class Tokens:
         present = {row[0] for row in session.rows('SELECT id FROM journal')}
         accepted = [target.in_order(session) for target in [self.storage, *self.tables]]
         return {
-            'grants': len(Tokens.grants),
-            'superseded': superseded(Tokens.grants),
-            'not growing': not_growing(Tokens.grants),
+            'grants': len(grants),
+            'superseded': superseded(),
+            'not growing': not_growing(),
             'writes': sum(map(len, accepted)),
             'refused': sum(self.refused.values()),
             'stale accepted': sum(stale(order) for order in accepted),
@@ -222,9 +225,9 @@ class Tokens:
         }
 
 
-def not_growing(grants):
-    """How many have a token that is not greater than those of all before, of whatever lock; that is not smaller than those of a
-    later timeline, whenever given; or that was given before."""
+def not_growing():
+    """How many tokens are not greater than all that were returned before, of whatever lock, on the same or an earlier timeline;
+    or not smaller than all of later timelines, whenever given; or were given twice."""
     wrong = sum(times - 1 for times in collections.Counter(grant.token for grant in grants).values())
     highest, lowest = {}, {}
     returned = sorted(grants, key=lambda grant: grant.returned)
@@ -241,16 +244,17 @@ def not_growing(grants):
     return wrong
 
 
-def superseded(grants):
-    """How many were given after a grant of a later timeline."""
+def superseded():
+    """How many tokens were asked for after a grant on a later timeline."""
     first = {}
     for grant in grants:
         first[grant.timeline] = min(grant.returned, first.get(grant.timeline, grant.returned))
-    return sum(any(timeline > grant.timeline and returned < grant.asked for timeline, returned in first.items()) for grant in grants)
+    return sum(any(timeline > grant.timeline and returned < grant.asked for timeline, returned in first.items())
+               for grant in grants)
 
 
 def stale(order):
-    """How many of these, in the order in which they were accepted, came after a write of a later holder, or of a greater token."""
+    """How many of these, in the order in which they were accepted, came after a later holder's, or after a greater token."""
     wrong = 0
     for name in NAMES:
         highest, latest = 0, {}
@@ -269,7 +273,7 @@ class Lease:
         self.name, self.ttl, self.token, self.timeline = name, ttl, token, timeline
         self.spans = []
         self.is_carried = False
-        self.leave = asked + random.uniform(0.3, 2) * ttl
+        self.leave = asked + ttl + random.uniform(1, 15)
         self.extend(asked, timeline)
 
     def extend(self, asked, timeline):
@@ -289,7 +293,7 @@ class Lease:
 class Leases:
     """Leases that are renewed, on whatever primary there is, and then are ended or simply left."""
 
-    NAMES = [f'lease {number}' for number in range(4)]
+    NAMES = [f'lease {number}' for number in range(6)]
 
     def __init__(self):
         self.granted = []
@@ -316,7 +320,7 @@ class Leases:
         token = session.value('SELECT token FROM advisory.try_lease(%s, %s, make_interval(secs => %s))', NAMESPACE, name, ttl)
         if token is None or not session.is_replicated():
             return None
-        Tokens.grants.append(Grant(asked, time.monotonic(), session.timeline, name, token))
+        grants.append(Grant(asked, time.monotonic(), session.timeline, name, token))
         self.granted.append(Lease(name, ttl, token, session.timeline, asked))
         return self.granted[-1]
 
@@ -361,7 +365,7 @@ class Windows:
 
 
 # And how many workers for each.
-CHECKS = {Tokens(): 8, Leases(): 6, Windows(): 3}
+CHECKS = {Tokens(): 8, Leases(): 9, Windows(): 3}
 
 
 # ---- Workers --------------------------------------------------------------------------------------------------

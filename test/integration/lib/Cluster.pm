@@ -46,7 +46,8 @@ sub kinds { return qw(host postmaster), is_old() ? () : qw(frozen paused) }
 # Comes back when there is a primary with two streaming standbys.
 sub new {
     my ($class, %how) = @_;
-    my $self = bless { synchronous => $how{synchronous}, prefix => join('-', "$ENV{ADVISORY_EXT_TMP}/cluster", $$, ++$count) }, $class;
+    my $prefix = join '-', "$ENV{ADVISORY_EXT_TMP}/cluster", $$, ++$count;
+    my $self = bless { synchronous => $how{synchronous}, prefix => $prefix }, $class;
     push @running, $self;
     $self->start_etcd;
     $self->{members} = [ map { $self->new_member("m$_") } 1 .. MEMBERS ];
@@ -60,17 +61,17 @@ sub new {
 # A program as the server's owner. It must not outlive the test, however that ends, and cannot itself be in the way of that.
 sub start {
     my (@command) = @_;
-    return launch('env', "--chdir=$ENV{ADVISORY_EXT_TMP}", "HOME=$ENV{ADVISORY_EXT_TMP}", as_user(), 'setpriv', '--pdeathsig', 'KILL',
-        '--', @command);
+    return launch('env', "--chdir=$ENV{ADVISORY_EXT_TMP}", "HOME=$ENV{ADVISORY_EXT_TMP}", as_user(),
+        'setpriv', '--pdeathsig', 'KILL', '--', @command);
 }
 
 sub start_etcd {
     my ($self) = @_;
     my ($clients, $peers) = map { 'http://127.0.0.1:' . free_port() } 1 .. 2;
     $self->{etcd} = $clients;
-    $self->{etcd_process} = start('etcd', '--name=etcd', "--data-dir=$self->{prefix}-etcd", '--unsafe-no-fsync', '--logger=zap', '--log-level=warn',
-        "--listen-client-urls=$clients", "--advertise-client-urls=$clients", "--listen-peer-urls=$peers",
-        "--initial-advertise-peer-urls=$peers", "--initial-cluster=etcd=$peers");
+    $self->{etcd_process} = start('etcd', '--name=etcd', "--data-dir=$self->{prefix}-etcd", '--unsafe-no-fsync',
+        '--logger=zap', '--log-level=warn', "--listen-client-urls=$clients", "--advertise-client-urls=$clients",
+        "--listen-peer-urls=$peers", "--initial-advertise-peer-urls=$peers", "--initial-cluster=etcd=$peers");
     wait_until('etcd answers', sub {
         die "etcd did not start:\n", $self->{etcd_process}->said if $self->{etcd_process}->is_done;
         return $self->ask_etcd('/nothing');
@@ -92,8 +93,8 @@ sub new_member {
     return $member;
 }
 
-# Safe for nobody's data if the machine fails, and quick; otherwise as the documents say. (pg_rewind insists on full_page_writes.) Patroni does
-# not start a killed primary again before it gives the leader's key away: that would be no failover.
+# Quick, and not safe should this machine fail; otherwise as the documents say. (pg_rewind insists on full_page_writes.) Patroni
+# does not try to start a killed primary again before it gives the leader's key away: that would be no failover.
 sub settings {
     my ($self, $member) = @_;
     my ($database, $rest) = ("127.0.0.1:$member->{PGPORT}", '127.0.0.1:' . free_port());
@@ -110,8 +111,10 @@ sub settings {
                 ($self->{synchronous} ? (synchronous_mode => $true, synchronous_node_count => 1) : ()),
                 postgresql => {
                     use_pg_rewind => $true, use_slots => $true,
-                    parameters => { fsync => 'off', wal_log_hints => 'on', max_connections => 100,
-                        wal_keep_size => '256MB', shared_buffers => '32MB', log_min_messages => 'log', log_line_prefix => '%m [%p] %q%a ' },
+                    parameters => {
+                        fsync => 'off', wal_log_hints => 'on', wal_keep_size => '256MB', shared_buffers => '32MB', max_connections => 100,
+                        log_min_messages => 'log', log_line_prefix => '%m [%p] %q%a ',
+                    },
                 },
             },
             initdb => [ { encoding => 'UTF8' }, { locale => 'C' }, 'no-sync', { auth => 'trust' } ],
@@ -119,7 +122,8 @@ sub settings {
         watchdog => { mode => 'off' },
         postgresql => {
             listen => $database, connect_address => $database, data_dir => $member->{data}, bin_dir => $ENV{PG_BINDIR},
-            pgpass => "$member->{data}.pgpass", authentication => { superuser => \%user, replication => \%user, rewind => \%user },
+            pgpass => "$member->{data}.pgpass",
+            authentication => { superuser => \%user, replication => \%user, rewind => \%user },
             parameters => { unix_socket_directories => '' },
             pg_hba => [ 'host all all 127.0.0.1/32 trust', 'host replication all 127.0.0.1/32 trust' ],
         },
@@ -136,8 +140,8 @@ sub start_patroni {
 
 sub ports { my ($self) = @_; return map { $_->{PGPORT} } @{ $self->{members} } }
 
-# The member that has the leader's key and is a primary, if there is one at the moment; not the one that is excepted, which may not
-# answer at all.
+# The member that has the leader's key and is a primary, if there is one at the moment; never the one that is excepted, which
+# may not answer at all.
 sub leader {
     my ($self, $except) = @_;
     my $name = $self->key('leader') // return;
@@ -174,7 +178,8 @@ sub key {
 
 sub ask_etcd {
     my ($self, $key) = @_;
-    my $answer = HTTP::Tiny->new(timeout => 5)->post("$self->{etcd}/v3/kv/range", { content => encode_json({ key => encode_base64($key, '') }) });
+    my $answer = HTTP::Tiny->new(timeout => 5)->post("$self->{etcd}/v3/kv/range",
+        { content => encode_json({ key => encode_base64($key, '') }) });
     return $answer->{success} ? $answer->{content} : undef;
 }
 
