@@ -100,10 +100,10 @@ test-integration: ## only with the real pg_cron, PgBouncer, Patroni, Node, Pytho
 test-failover: ## only of these: a Patroni cluster that fails over under load, in sync and in async mode
 	@PARTS=integration TESTS=failover bash scripts/test.sh
 
-stress-failover: ## the same for longer [SECONDS=3600] [CYCLES=50] [MODES=sync] [PATRONI=/path/to/patroni]
+stress-failover: ## the same for longer [SECONDS=3600] [CYCLES=50] [MODES=sync] [CLOCKS="0 2 -2"]
 	@bash scripts/packages.sh integration
 	@bash scripts/server.sh run -- env FAILOVER_SECONDS='$(SECONDS)' FAILOVER_CYCLES='$(or $(CYCLES),20)' \
-		FAILOVER_MODES='$(or $(MODES),sync async)' perl test/integration/failover.t
+		FAILOVER_MODES='$(MODES)' FAILOVER_CLOCKS='$(CLOCKS)' perl test/integration/failover.t
 
 test-matrix: ## the same for 15, 17, 18 and 19, in chroots; needs root [VERSIONS="17 19"]
 	@bash scripts/matrix.sh

@@ -5,6 +5,7 @@
 #   FAILOVER_CYCLES=3      failovers in each mode
 #   FAILOVER_SECONDS=600   or as many as start in this time, half of it for each mode
 #   FAILOVER_MODES="sync async"
+#   FAILOVER_CLOCKS="0 2 -2"  by how many seconds the clocks of the servers differ from the machine's (with libfaketime)
 #   PATRONI=/path/to/it    another Patroni than the one on PATH
 use strict;
 use warnings;
@@ -29,7 +30,7 @@ alarm 60 + @modes * ($seconds || 60 * $cycles) + @modes * 60;
 sub figures_of {
     my ($mode) = @_;
     my $begun = time;
-    my $cluster = Cluster->new(synchronous => $mode eq 'sync');
+    my $cluster = Cluster->new(synchronous => $mode eq 'sync', clocks => [ split ' ', $ENV{FAILOVER_CLOCKS} // '' ]);
     session(server => $cluster->leader)->run('CREATE EXTENSION advisory_ext');
     my $load = launch('nice', $python, "$FindBin::Bin/failover.py", $cluster->ports);
     wait_until('the load is on', sub { $load->said =~ /^ready/m || $load->is_done });

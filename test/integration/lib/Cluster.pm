@@ -11,6 +11,7 @@ package Cluster;
 use strict;
 use warnings;
 use AdvisoryTest;
+use File::Basename qw(basename);
 use HTTP::Tiny;
 use JSON::PP qw(decode_json encode_json);
 use Launch;
@@ -22,6 +23,7 @@ use Time::HiRes qw(sleep time);
 use constant MEMBERS => 3;
 
 my $patroni = $ENV{PATRONI} // program('patroni');
+my ($faketime) = glob '/usr/lib/*/faketime/libfaketime.so.1';
 my $count = 0;
 my @running;
 
@@ -30,6 +32,7 @@ sub missing {
     return 'there is no Patroni here' unless $patroni && -x $patroni;
     return 'there is no etcd here'    unless program('etcd');
     return "$patroni does not run"    unless version();
+    return 'there is no libfaketime'  if $ENV{FAILOVER_CLOCKS} && !$faketime;
     return;
 }
 
@@ -43,16 +46,21 @@ sub is_old { return version() =~ /^[0-3]\./ }
 # In how many ways the primary can be lost, see failover().
 sub kinds { return qw(host postmaster), is_old() ? () : qw(frozen paused) }
 
-# Comes back when there is a primary with two streaming standbys.
+# Comes back when there is a primary with two streaming standbys. With clocks => [ 0, 2, -2 ], the servers' clocks differ from the
+# machine's by so many seconds. (By more than 3, Patroni does not know its server again.)
 sub new {
     my ($class, %how) = @_;
     my $prefix = join '-', "$ENV{ADVISORY_EXT_TMP}/cluster", $$, ++$count;
     my $self = bless { synchronous => $how{synchronous}, prefix => $prefix }, $class;
     push @running, $self;
     $self->start_etcd;
-    $self->{members} = [ map { $self->new_member("m$_") } 1 .. MEMBERS ];
+    $self->{members} = [ map { $self->new_member("m$_", $how{clocks}[ $_ - 1 ] // 0) } 1 .. MEMBERS ];
     $self->start_patroni($_) for @{ $self->{members} };
     $self->wait_for_standbys;
+    for my $member (grep { $_->{clock} } @{ $self->{members} }) {
+        my $ahead = session(server => $member)->value('SELECT extract(epoch FROM clock_timestamp())') - time;
+        die "the clock of $member->{name} is $ahead s ahead\n" if abs($ahead - $member->{clock}) > 1;
+    }
     return $self;
 }
 
@@ -81,16 +89,32 @@ sub start_etcd {
 
 # What session(server => …) takes, and the member's files and processes.
 sub new_member {
-    my ($self, $name) = @_;
+    my ($self, $name, $clock) = @_;
     my $member = {
         name => $name, PGHOST => '127.0.0.1', PGPORT => free_port(), PGUSER => 'postgres',
-        data => "$self->{prefix}-$name", file => "$self->{prefix}-$name.json",
+        data => "$self->{prefix}-$name", file => "$self->{prefix}-$name.json", clock => $clock, bin => $ENV{PG_BINDIR},
     };
+    wrap_server($member) if $clock;
     open my $file, '>', $member->{file} or die "$member->{file}: $!\n";
     # JSON is YAML.
     print {$file} encode_json($self->settings($member));
     close $file or die "$member->{file}: $!\n";
     return $member;
+}
+
+# Gives the member a server whose clock differs. Patroni itself does not run with libfaketime.
+sub wrap_server {
+    my ($member) = @_;
+    $member->{bin} = "$member->{data}.bin";
+    mkdir $member->{bin} or die "$member->{bin}: $!\n";
+    symlink $_, "$member->{bin}/" . basename($_) for glob "$ENV{PG_BINDIR}/*";
+    unlink "$member->{bin}/postgres";
+    open my $file, '>', "$member->{bin}/postgres" or die "$member->{bin}/postgres: $!\n";
+    printf {$file} qq{#!/bin/sh\nLD_PRELOAD='%s' FAKETIME='%+ds' FAKETIME_DONT_FAKE_MONOTONIC=1 exec '%s/postgres' "\$@"\n},
+        $faketime, $member->{clock}, $ENV{PG_BINDIR};
+    close $file or die "$member->{bin}/postgres: $!\n";
+    chmod 0755, "$member->{bin}/postgres";
+    return;
 }
 
 # Quick, and not safe should this machine fail; otherwise as the documents say. (pg_rewind insists on full_page_writes.) Patroni
@@ -121,7 +145,7 @@ sub settings {
         },
         watchdog => { mode => 'off' },
         postgresql => {
-            listen => $database, connect_address => $database, data_dir => $member->{data}, bin_dir => $ENV{PG_BINDIR},
+            listen => $database, connect_address => $database, data_dir => $member->{data}, bin_dir => $member->{bin},
             pgpass => "$member->{data}.pgpass",
             authentication => { superuser => \%user, replication => \%user, rewind => \%user },
             parameters => { unix_socket_directories => '' },
@@ -280,6 +304,8 @@ sub stop {
     }
     $self->{etcd_process}->kill if $self->{etcd_process};
     system 'rm', '-rf', glob "$self->{prefix}-*";
+    # libfaketime's memory stays when its process is killed.
+    unlink grep { /_(\d+)$/ && !-e "/proc/$1" } glob '/dev/shm/*faketime_s*' if grep { $_->{clock} } @members;
     return;
 }
 
