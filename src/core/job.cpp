@@ -305,8 +305,8 @@ run_command(const Job &job, Statement statement, int slot, int64 holds_before)
 /* ---- Once per window ---- */
 
 /*
- * If somebody cancels the wait for a synchronous standby, the commit succeeds all the same.  A failover could
- * lose the claim then, and the command was cancelled, too.
+ * Raise 57014 if somebody has cancelled the wait for a synchronous standby.  The commit has succeeded all the
+ * same, but a failover could lose the claim.
  */
 static void
 check_is_confirmed(const Job &job, int level)
@@ -363,7 +363,7 @@ check_can_begin_window(const Job &job)
 				(errcode(ERRCODE_INVALID_TRANSACTION_TERMINATION),
 				 errmsg("advisory.run() cannot commit the claim of a window here"),
 				 errhint("Send its CALL as a statement of its own, outside a transaction block: with autocommit turned on, "
-						 "and not together with other statements.  In a transaction, use advisory.claim().")));
+						 "and not together with other statements. In a transaction, use advisory.claim().")));
 }
 
 /* Raise 55000, or say so if the job skips. */
