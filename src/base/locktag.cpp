@@ -80,6 +80,12 @@ is_of_semaphore(const LOCKTAG &tag) noexcept
 }
 
 bool
+is_of_lease_queue(const LOCKTAG &tag) noexcept
+{
+	return tag.locktag_type == LOCKTAG_ADVISORY && tag.locktag_field4 == OBJSUBID_LEASE_QUEUE;
+}
+
+bool
 is_same_semaphore(const LOCKTAG &a, const LOCKTAG &b) noexcept
 {
 	return a.locktag_field1 == b.locktag_field1 && a.locktag_field2 == b.locktag_field2 &&

@@ -12,6 +12,7 @@
 #include "base/pg.h"
 
 extern "C" {
+#include "access/xact.h"
 #include "executor/spi.h"
 #include "mb/pg_wchar.h"
 #include "parser/analyze.h"
@@ -28,6 +29,7 @@ extern "C" {
 #include "core/job.h"
 #include "core/release.h"
 #include "server/locallock.h"
+#include "server/wal.h"
 #include "base/compat.h"
 #include "base/errors.h"
 
@@ -303,6 +305,22 @@ run_command(const Job &job, Statement statement, int slot, int64 holds_before)
 /* ---- Once per window ---- */
 
 /*
+ * Raise 57014 if somebody has cancelled the wait for a synchronous standby.  The commit has succeeded all the
+ * same, but a failover could lose the claim.
+ */
+static void
+check_is_confirmed(const Job &job, int level)
+{
+	if (!wal_commit_is_confirmed(level))
+		ereport(ERROR,
+				(errcode(ERRCODE_QUERY_CANCELED),
+				 errmsg("command not run, since no synchronous standby has confirmed the claim of window %s of \"%s\"",
+						display_window(job.window), display_name(job.request.name)),
+				 errdetail("The window stays claimed on this server."),
+				 set_lock_fields(job.request.name)));
+}
+
+/*
  * Claim the job's window, under its lock, and commit.  Returns false if it is claimed already.  Unless
  * it returns true the lock is released.
  */
@@ -317,9 +335,12 @@ begin_window(const Job &job, int slot)
 		is_claimed = claim_window(job.request.name, job.window);
 		if (is_claimed)
 		{
+			int			level = synchronous_commit;
+
 			SPI_connect_ext(SPI_OPT_NONATOMIC);
 			SPI_commit_and_chain();
 			SPI_finish();
+			check_is_confirmed(job, level);
 		}
 	}
 	PG_CATCH();
@@ -342,7 +363,7 @@ check_can_begin_window(const Job &job)
 				(errcode(ERRCODE_INVALID_TRANSACTION_TERMINATION),
 				 errmsg("advisory.run() cannot commit the claim of a window here"),
 				 errhint("Send its CALL as a statement of its own, outside a transaction block: with autocommit turned on, "
-						 "and not together with other statements.  In a transaction, use advisory.claim().")));
+						 "and not together with other statements. In a transaction, use advisory.claim().")));
 }
 
 /* Raise 55000, or say so if the job skips. */

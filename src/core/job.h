@@ -30,7 +30,8 @@ struct Job
  *
  * If it is to run once, the window is claimed under the lock and the transaction committed before
  * the command.  Where that cannot be, raises 2D000 before it takes the lock.  If the window, or a
- * later one, is claimed already, raises 55000, or gives a NOTICE and returns false if the job skips.
+ * later one, is claimed already, raises 55000, or gives a NOTICE and returns false if the job skips.  Raises
+ * 57014 if the wait for a synchronous standby was cancelled at that commit.
  */
 bool		run_job(const Job &job);
 

@@ -231,6 +231,18 @@ lease_read_all(int *count)
 	return leases;
 }
 
+bool
+lease_is_visible(const ShownLease &lease)
+{
+	return may_see_all() || (OidIsValid(lease.role) && may_see_role(lease.role));
+}
+
+const char *
+lease_owner(const ShownLease &lease)
+{
+	return lease.owner != nullptr ? lease.owner : role_name(lease.role);
+}
+
 /* ---- Taking ---- */
 
 /*

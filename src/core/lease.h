@@ -81,6 +81,10 @@ struct ShownLease
 	bool		is_of_older_era;	/* so that it has its whole TTL from the beginning of this one on */
 };
 
+/* May the current user see its name, owner and token?  And what its owner is called, or its role; null if that was dropped. */
+bool		lease_is_visible(const ShownLease &lease);
+const char *lease_owner(const ShownLease &lease);
+
 /* All leases of this database, palloc'd; none if the server's lock table is too full to read them.  May ereport. */
 ShownLease *lease_read_all(int *count);
 

@@ -263,7 +263,7 @@ read_all_waits()
 }
 
 LockEntries
-read_all_locks(bool only_semaphores)
+read_all_locks(bool only_queues)
 {
 	return read_partitions([&](Collector *collector, int partition) {
 		for (int i = 0; i < proc_count(); i++)
@@ -273,7 +273,7 @@ read_all_locks(bool only_semaphores)
 			walk_session(proc, partition, [&](PROCLOCK *proclock) {
 				LOCK	   *lock = proclock->tag.myLock;
 
-				if (LOCK_LOCKTAG(*lock) != LOCKTAG_ADVISORY || (only_semaphores && !is_of_semaphore(lock->tag)))
+				if (LOCK_LOCKTAG(*lock) != LOCKTAG_ADVISORY || (only_queues && !is_of_semaphore(lock->tag) && !is_of_lease_queue(lock->tag)))
 					return true;
 				collect_granted(collector, proclock);
 				/* The queue comes with its first waiter. */

@@ -39,6 +39,7 @@ struct LockEntry
 	bool		granted;
 	bool		is_awaited;		/* it has waiters in the lock manager's queue */
 	bool		is_head;		/* waits for a slot in a semaphore's queue (slotlocks.h) */
+	bool		waits_for_lease;	/* holds a lease's queue, and waits for the lease (slotlocks.h) */
 	int			slots;			/* of the semaphore that it waits for, as it says; 0 if that is not known */
 	TimestampTz wait_start;		/* 0 where not waiting, or not yet known */
 	int			first_blocker;	/* in LockEntries.blockers */
@@ -76,10 +77,10 @@ struct LockEntries
 };
 
 /*
- * Every advisory lock and waiter on the server, or those of semaphores' slots and queues,
- * session by session within a partition.
+ * Every advisory lock and waiter on the server, or those of semaphores' slots and queues and of
+ * leases' queues, session by session within a partition.
  */
-LockEntries read_all_locks(bool only_semaphores = false);
+LockEntries read_all_locks(bool only_queues = false);
 
 /* How many entries of the server's two lock tables are used for locks of one type. */
 struct PoolTypeUse

@@ -21,4 +21,10 @@ XLogRecPtr	wal_write_mark();
 /* The timeline that this server writes.  Must not be called during recovery. */
 TimeLineID	wal_timeline();
 
+/*
+ * Have the synchronous standbys confirmed this session's last commit?  It returns false where somebody has cancelled
+ * the wait for them.  level is the value of synchronous_commit at the commit.
+ */
+bool		wal_commit_is_confirmed(int level);
+
 }								/* namespace advisory */

@@ -49,12 +49,11 @@ mark_slot_waits(LockEntries *found)
 				entry.wait_start = wait.since;
 			}
 		}
-		/* So does the first in the queue of a lease, which holds the queue's lock. */
-		if (entry.granted && entry.tag.locktag_field4 == OBJSUBID_LEASE_QUEUE && read_wait(entry.proc_number, &wait) &&
+		/* The first in the queue of a lease holds the queue's lock, so that it blocks the others, and waits itself. */
+		if (entry.granted && is_of_lease_queue(entry.tag) && read_wait(entry.proc_number, &wait) &&
 			wait.pid == entry.pid && same_tag(wait.tag, entry.tag))
 		{
-			entry.granted = false;
-			entry.held_modes = 0;
+			entry.waits_for_lease = true;
 			entry.wait_start = wait.since;
 		}
 		found->entries[kept++] = entry;
@@ -108,25 +107,21 @@ read_all_waits_and_slots()
 	/* Without shared memory no session can say that it waits for a slot. */
 	bool		look_for_slots = shared_root_if_attached() == nullptr;
 
-	for (int i = 0; i < waits.count; i++)
-		look_for_slots = look_for_slots || is_of_semaphore(waits.entries[i].tag);
-	if (!look_for_slots)
-	{
-		int			slot_waits;
+	auto		has_queue = [](const LOCKTAG &tag) { return is_of_semaphore(tag) || is_of_lease_queue(tag); };
 
-		read_slot_waits(&slot_waits);
-		if (slot_waits == 0)
-			return waits;
-	}
+	for (int i = 0; i < waits.count; i++)
+		look_for_slots = look_for_slots || has_queue(waits.entries[i].tag);
+	if (!look_for_slots && !anybody_is_queued())
+		return waits;
 
 	slots = read_all_locks(true);
 	mark_slot_waits(&slots);
 	sort_slot_entries(&slots);
 
-	/* What waits has of semaphores is in slots, too. */
+	/* What waits has of queues is in slots, too. */
 	for (int i = 0; i < waits.count; i++)
 	{
-		if (!is_of_semaphore(waits.entries[i].tag))
+		if (!has_queue(waits.entries[i].tag))
 			waits.entries[kept++] = waits.entries[i];
 	}
 	waits.entries = static_cast<LockEntry *>(repalloc_huge(waits.entries, sizeof(LockEntry) * (kept + slots.count + 1)));

@@ -115,6 +115,20 @@ read_wait(int proc_number, PublishedWait *wait)
 	return wait->pid != 0;
 }
 
+bool
+anybody_is_queued()
+{
+	for (int i = 0; i < process_count() && attach_waiters(); i++)
+	{
+		PublishedWait wait;
+
+		CHECK_FOR_INTERRUPTS();
+		if (all_waiters[i].wait.pid != 0 && read_wait(i, &wait) && (wait.slots > 0 || is_of_lease_queue(wait.tag)))
+			return true;
+	}
+	return false;
+}
+
 PublishedWait *
 read_slot_waits(int *count)
 {

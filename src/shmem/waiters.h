@@ -66,6 +66,9 @@ void		publish_leaving(bool is_leaving) noexcept;
 /* What the process with this number says; false if it says nothing.  May ereport for a cancel. */
 bool		read_wait(int proc_number, PublishedWait *wait);
 
+/* Does any session say that it waits for a slot, or for a lease?  May ereport for a cancel. */
+bool		anybody_is_queued();
+
 /* All sessions that say that they wait for a slot; palloc'd, *count of them.  May ereport. */
 PublishedWait *read_slot_waits(int *count);
 

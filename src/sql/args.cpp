@@ -125,19 +125,20 @@ timeout_argument(FunctionCallInfo fcinfo, int arg)
 	return Timeout{static_cast<int>(milliseconds)};
 }
 
-/* An interval that is greater than zero. */
-static const Interval *
-length_argument(FunctionCallInfo fcinfo, int arg, const char *what)
+const Interval *
+length_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool may_be_zero)
 {
 	Interval	zero = {};
 	Interval   *length;
+	int			sign;
 
 	check_not_null(fcinfo, arg, what);
 	length = PG_GETARG_INTERVAL_P(arg);
-	if (DatumGetInt32(DirectFunctionCall2(interval_cmp, IntervalPGetDatum(length), IntervalPGetDatum(&zero))) <= 0)
+	sign = DatumGetInt32(DirectFunctionCall2(interval_cmp, IntervalPGetDatum(length), IntervalPGetDatum(&zero)));
+	if (sign < 0 || (sign == 0 && !may_be_zero))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("%s must be greater than zero", what)));
+				 may_be_zero ? errmsg("%s must not be negative", what) : errmsg("%s must be greater than zero", what)));
 	if (compat::interval_is_infinite(length))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
@@ -148,7 +149,7 @@ length_argument(FunctionCallInfo fcinfo, int arg, const char *what)
 int64
 window_length_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *slot)
 {
-	const Interval *interval = length_argument(fcinfo, arg, every);
+	const Interval *interval = length_argument(fcinfo, arg, every, false);
 	int64		length;
 
 	if (interval->month != 0)
@@ -172,7 +173,7 @@ window_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char 
 	if (PG_ARGISNULL(arg + 1))
 		return window_nearest(GetCurrentTimestamp(), window_length_argument(fcinfo, arg, every, slot));
 
-	length_argument(fcinfo, arg, every);
+	length_argument(fcinfo, arg, every, false);
 	window = PG_GETARG_TIMESTAMPTZ(arg + 1);
 	if (TIMESTAMP_NOT_FINITE(window))
 		ereport(ERROR,

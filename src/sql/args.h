@@ -60,6 +60,9 @@ int32		integer_argument(FunctionCallInfo fcinfo, int arg, const char *what);
 /* A token; called token in messages. */
 int64		token_argument(FunctionCallInfo fcinfo, int arg);
 
+/* A length of time: finite, and greater than zero unless that is allowed. */
+const Interval *length_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool may_be_zero);
+
 /* A slot, or how many of them. */
 int			slot_number_argument(FunctionCallInfo fcinfo, int arg, const char *what);
 

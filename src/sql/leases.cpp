@@ -7,7 +7,6 @@
 extern "C" {
 #include "access/htup_details.h"
 #include "funcapi.h"
-#include "utils/fmgrprotos.h"
 #include "utils/timestamp.h"
 }
 
@@ -19,25 +18,6 @@ extern "C" {
 
 namespace advisory
 {
-
-/* An interval that is not null; 22023 if it is negative, or zero unless that is allowed. */
-static Datum
-interval_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool may_be_zero)
-{
-	Interval	zero = {};
-	int			sign;
-
-	if (PG_ARGISNULL(arg))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("%s must not be null", what)));
-	sign = DatumGetInt32(DirectFunctionCall2(interval_cmp, PG_GETARG_DATUM(arg), IntervalPGetDatum(&zero)));
-	if (sign < 0 || (sign == 0 && !may_be_zero))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 may_be_zero ? errmsg("%s must not be negative", what) : errmsg("%s must be greater than zero", what)));
-	return PG_GETARG_DATUM(arg);
-}
 
 /* The row (token, expires_at); with nulls if the lease was not granted. */
 static Datum
@@ -61,10 +41,10 @@ lease_arguments(FunctionCallInfo fcinfo, Lease *lease)
 	LockName	name = lock_argument(fcinfo, by);
 
 	*lease = Lease{};
-	lease->ttl = interval_argument(fcinfo, ttl, "ttl", false);
+	lease->ttl = IntervalPGetDatum(length_argument(fcinfo, ttl, "ttl", false));
 	if (!PG_ARGISNULL(ttl + 2))
 		lease->owner = to_cstring(text_argument(fcinfo, ttl + 2, "owner"));
-	lease->lock_delay = interval_argument(fcinfo, ttl + 3, "lock_delay", true);
+	lease->lock_delay = IntervalPGetDatum(length_argument(fcinfo, ttl + 3, "lock_delay", true));
 	return lease_request(name, lease);
 }
 
@@ -107,7 +87,7 @@ renew(FunctionCallInfo fcinfo)
 	TimestampTz expires_at;
 
 	if (!new_ttl.isnull)
-		new_ttl.value = interval_argument(fcinfo, ttl, "ttl", false);
+		new_ttl.value = IntervalPGetDatum(length_argument(fcinfo, ttl, "ttl", false));
 	if (!lease_renew(name, token, new_ttl, &expires_at))
 		PG_RETURN_NULL();
 	PG_RETURN_TIMESTAMPTZ(expires_at);

@@ -19,17 +19,16 @@ show_leases(ReturnSetInfo *result)
 	int			count;
 	const ShownLease *leases = lease_read_all(&count);
 	TimestampTz now = GetCurrentTimestamp();
-	bool		sees_all = may_see_all();
 
 	show_each(count, [&](int i) {
 		const ShownLease &lease = leases[i];
-		bool		is_visible = sees_all || (OidIsValid(lease.role) && may_see_role(lease.role));
+		bool		is_visible = lease_is_visible(lease);
 		const char *state = now >= lease.expires_at ? "expired" : lease.is_of_older_era ? "restarted" : "held";
 		Row			row;
 
 		row.add_text(is_visible ? lease.ns : HIDDEN);
 		row.add_text(is_visible ? lease.name : HIDDEN);
-		row.add_text(is_visible ? (lease.owner != nullptr ? lease.owner : role_name(lease.role)) : HIDDEN);
+		row.add_text(is_visible ? lease_owner(lease) : HIDDEN);
 		/* Who has it can renew and end the lease. */
 		row.add(Int64GetDatum(lease.token), !is_visible);
 		row.add_text(state);

@@ -32,6 +32,7 @@ extern "C" {
 #include "base/encoding.h"
 #include "base/sqlfunction.h"
 #include "base/srf.h"
+#include "core/lease.h"
 #include "server/backends.h"
 #include "server/waitgraph.h"
 #include "shmem/slotlocks.h"
@@ -200,6 +201,12 @@ private:
 			CHECK_FOR_INTERRUPTS();
 			if (!same_tag(lock->tag, entries.entries[first].tag))
 				first = waiter;
+			if (lock->waits_for_lease)
+			{
+				session.pid = session_pid(*lock);
+				session.top = lock;
+				session.since = start_of(*lock);
+			}
 			if (lock->granted)
 				continue;
 			session.pid = session_pid(*lock);
@@ -511,22 +518,26 @@ public:
 		initStringInfo(&out);
 		appendStringInfoSpaces(&out, INDENT * line.depth);
 		append_owner(&out, owner);
-		appendStringInfoString(&out, lock.granted ? " holds " : " waits for ");
+		appendStringInfoString(&out, lock.granted && !lock.waits_for_lease ? " holds " : " waits for ");
 		if (is_of_semaphore(lock.tag) && lock.granted)
 			appendStringInfo(&out, "slot %d of ", decode_tag(lock.tag).slot);
 		else if (is_of_semaphore(lock.tag))
 			appendStringInfoString(&out, "a slot of ");
+		else if (is_advisory(lock) && decode_tag(lock.tag).kind == Kind::lease)
+			appendStringInfoString(&out, "lease ");
 		if (is_advisory(lock))
 			append_advisory(&out, lock, &names);
 		else
 			append_other(&out, lock.tag);
 		appendStringInfo(&out, " %s", lockmode_name(lock.lockmode));
 		append_age(&out, lock.wait_start, now);
-		if (lock.granted && owner.state != nullptr)
+		if (lock.granted && !lock.waits_for_lease && owner.state != nullptr)
 		{
 			appendStringInfo(&out, ", %s", owner.state);
 			append_age(&out, owner.state_start, now);
 		}
+		if (lock.waits_for_lease && lock.tag.locktag_field1 == MyDatabaseId)
+			append_lease(&out, decode_tag(lock.tag).key);
 		if (line.depth == 0 && line.blocker != nullptr)
 			appendStringInfo(&out, ", in a cycle with %d", session_pid(*line.blocker));
 		if (line.seen_above)
@@ -539,6 +550,22 @@ public:
 	}
 
 private:
+	/* Who has the lease: no session, but a name and a time. */
+	void		append_lease(StringInfo out, Key key)
+	{
+		if (leases == nullptr)
+			leases = lease_read_all(&lease_count);
+		for (int i = 0; i < lease_count; i++)
+		{
+			const ShownLease &lease = leases[i];
+
+			if (!(lease.key == key))
+				continue;
+			appendStringInfo(out, ", which %s holds until %s",
+							 lease_is_visible(lease) ? lease_owner(lease) : "another owner", timestamptz_to_str(lease.expires_at));
+		}
+	}
+
 	Owner		owner_of(const LockEntry &entry) const
 	{
 		Owner		owner = {};
@@ -581,6 +608,8 @@ private:
 	Backends	backends;
 	PreparedXact *prepared = nullptr;
 	int			prepared_count = 0;
+	ShownLease *leases = nullptr;	/* read when a waiter for one is shown */
+	int			lease_count = 0;
 };
 
 }								/* anonymous namespace */

@@ -265,12 +265,48 @@ sub log_of {
     return <$log>;
 }
 
+# ---- Once per window, where the claim's commit waits for a standby --------------------------------------------
+
+my $runs = 0;
+
+sub once { $runs++; return "CALL advisory.run('sync', 'a', 'INSERT INTO item VALUES (100)', once_per => '1 hour', once_slot => '2026-01-01'::timestamptz + interval '$runs hours')" }
+
+sub ran { return $primary->value('SELECT count(*) FROM item WHERE id = 100') }
+
+sub synchronous {
+    my ($names) = @_;
+    $primary->run('SET synchronous_commit = local', "ALTER SYSTEM SET synchronous_standby_names = '$names'", 'SELECT pg_reload_conf()');
+    wait_until('the setting is known', sub { $primary->value('SHOW synchronous_standby_names') eq $names });
+    return wait_until('there is a synchronous standby', sub { $primary->value(q{SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'}) == ($names eq '*') });
+}
+
+synchronous('*');
+for my $level (qw(local remote_write on remote_apply)) {
+    $primary->run("SET synchronous_commit = $level")->run(map { once() } 1 .. 10);
+}
+is(ran(), $runs, "with a synchronous standby: all of $runs have run");
+synchronous('nobody');
+my $confirmed = $runs;
+for my $level (qw(remote_write on remote_apply)) {
+    my $result = $primary->run("SET synchronous_commit = $level", q{SET statement_timeout = '200ms'})->query(once());
+    is($result->{state}, '57014', "$level, and none is there: a cancelled wait for it is an error");
+    like($result->{message}, qr{^command not run, since no synchronous standby has confirmed the claim of window 2026-.* of "sync/a"$}, 'which says so');
+    $primary->run('RESET statement_timeout');
+    is($primary->value("SELECT advisory.is_locked('sync', 'a')"), 0, 'the lock is free');
+}
+is(ran(), $confirmed, 'no command has run');
+$primary->run('SET synchronous_commit = local', once());
+is(ran(), $confirmed + 1, 'where the commit is to wait for nobody, it runs');
+synchronous('');
+$primary->run('RESET synchronous_commit', once());
+is(ran(), $confirmed + 2, 'and without synchronous standbys');
+
 # ---- Promotion ----------------------------------------------------------------------------------------------
 
 # A prepared transaction's locks come with it, but only when it is promoted.
 session(server => $first)->run('BEGIN', 'INSERT INTO item VALUES (2)',
     "SELECT advisory.xact_lock('promote', 'prepared'), advisory.xact_lock('promote', 'both')", "PREPARE TRANSACTION 'one'");
-$primary->run("SELECT advisory.lock('promote', 'of the primary')");
+$primary->run("SELECT advisory.lock('promote', 'of the primary')", "SELECT advisory.claim('promote', 'a', '1 hour', '2026-01-01')");
 caught_up($primary, $look);
 is($look->value("SELECT advisory.is_locked('promote', 'prepared')"), 0, 'before: a transaction that the primary has prepared locks nothing here');
 
@@ -306,6 +342,8 @@ is($look->value('SELECT pg_is_in_recovery()'), 0, 'and a standby no more');
 is_deeply($look->rows($WHO), $before, 'holders still hold, waiters still wait');
 is_deeply($look->rows('SELECT name, slots, in_use, waiting, holders FROM advisory.semaphores'), $slots, 'for slots, too');
 is(scalar(grep { $_->{session}->is_done } @waiters), 0, 'no wait has ended');
+is($look->value("SELECT advisory.claim('promote', 'a', '1 hour', '2026-01-01')"), undef, 'a window that was claimed on the old primary is claimed');
+is($look->value("SELECT advisory.claim('promote', 'a', '1 hour', '2026-01-02') IS NOT NULL"), 1, 'and the next one can be');
 is($look->value("SELECT advisory.is_locked('promote', 'of the primary')"), 0, 'what a session of the old primary holds is free here');
 is_deeply($look->rows("SELECT count(*), bool_and(granted AND gid = 'one' AND mode = 'exclusive') FROM advisory.locks WHERE pid IS NULL"), [ [ 2, 1 ] ],
     'a transaction that it had prepared has its locks here now');

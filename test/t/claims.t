@@ -108,8 +108,9 @@ for my $kill (1 .. KILLS) {
 }
 my %states;
 $states{ $_->finish->{state} // 'success' }++ for @players;
-delete @states{qw(57P01 08000 08006)};
-is(join(',', keys %states), 'success', 'under load: all end well but those that were ended');
+# A SERIALIZABLE transaction can also fail at its COMMIT, which ends the procedure.
+delete @states{qw(57P01 08000 08006 40001)};
+is(join(',', keys %states), 'success', 'under load: all end well but those that were ended, or could not be serialized');
 cmp_ok($killed, '>', 0, "under load: $killed were, with a claim");
 my ($windows, $distinct) = @{ $look->rows('SELECT count(*), count(DISTINCT claimed) FROM ran')->[0] };
 is($windows, $distinct, "under load: $windows windows, none twice");

@@ -37,6 +37,12 @@ sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $l
         waits_for_lease($waiter);
     }
     is($look->value("SELECT token FROM advisory.try_lease('l', 'queue', '1h')"), undef, 'a session that only tries does not come first');
+    my $pids = join ',', map { $_->pid } @waiters;
+    is_deeply($look->rows("SELECT lock, mode, pid, who ~ '^postgres', waiting IS NOT NULL FROM advisory.activity WHERE lock ~ 'queue' ORDER BY waiting DESC NULLS LAST, array_position(ARRAY[$pids], pid)"),
+        [ (map { [ 'l/queue', 'exclusive', $_->pid, 1, 1 ] } @waiters), [ 'l/queue', 'lease', undef, 1, 0 ] ], 'activity shows those who wait, and the lease');
+    my @tree = map { $_->[0] } @{ $look->rows('SELECT * FROM advisory.wait_tree()') };
+    like($tree[0], qr{^$waiters[0]{pid} .* waits for lease l/queue exclusive .*, which postgres holds until }, 'wait_tree() begins with the first in the queue, and says who has the lease');
+    like($tree[1], qr{^  $waiters[1]{pid} .* waits for lease l/queue}, 'the next one waits for the first');
     my @late;
     for my $waiter (@waiters) {
         my $ended = $look->rows("SELECT advisory.end_lease('l', 'queue', $token), extract(epoch FROM clock_timestamp())")->[0][1];
@@ -237,7 +243,10 @@ sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $l
     my $token = $look->value("SELECT token FROM advisory.lease('l', 'await', '1h')");
     $waiter->start("CALL advisory.await_lease('l', 'await', '1h')");
     waits_for_lease($waiter);
-    is_deeply($look->rows('SELECT backend_xmin, backend_xid FROM pg_stat_activity WHERE pid = ?', $waiter->pid), [ [ undef, undef ] ], 'await_lease() waits without a snapshot');
+    # It has one for a moment whenever it looks at the lease.
+    ok(wait_until('it has no snapshot', sub {
+        $look->value(q(SELECT backend_xmin IS NULL AND backend_xid IS NULL AND wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = ?), $waiter->pid);
+    }), 'await_lease() waits without a snapshot');
     $look->run("SELECT advisory.end_lease('l', 'await', $token)");
     my $row = $waiter->finish->{rows}[0];
     cmp_ok($row->[0], '>', $token, 'and takes the lease');
