@@ -32,7 +32,7 @@ sub missing {
     return 'there is no Patroni here' unless $patroni && -x $patroni;
     return 'there is no etcd here'    unless program('etcd');
     return "$patroni does not run"    unless version();
-    return 'there is no libfaketime'  if $ENV{FAILOVER_CLOCKS} && !$faketime;
+    return 'there is no libfaketime here' if $ENV{FAILOVER_CLOCKS} && !$faketime;
     return;
 }
 
@@ -175,15 +175,16 @@ sub leader {
     return defined $is_standby && !$is_standby ? $member : undef;
 }
 
-# Waits until the primary has two standbys that use their slots (a new one connects without its slot first, and then again), and
-# in synchronous mode until Patroni has written down which of them it may promote: of a primary that is killed before, none is.
+# Waits until the primary has two standbys that use their slots (pg_basebackup streams, too, with a temporary one; and a new standby
+# connects without its slot first, and then again), and in synchronous mode until Patroni has written down which of them it may
+# promote: of a primary that is killed before, none is.
 sub wait_for_standbys {
     my ($self) = @_;
     return wait_until('the primary has its standbys', sub {
         sleep 0.1;
         my $leader = $self->leader or return;
         my $streaming = eval { session(server => $leader)->value(<<'SQL') };
-            SELECT count(*) FROM pg_stat_replication JOIN pg_replication_slots ON active_pid = pid WHERE state = 'streaming'
+            SELECT count(*) FROM pg_stat_replication JOIN pg_replication_slots ON active_pid = pid WHERE state = 'streaming' AND NOT temporary
 SQL
         return unless ($streaming // 0) == MEMBERS - 1;
         return 1 unless $self->{synchronous};
@@ -216,6 +217,7 @@ sub ask_etcd {
 #   paused      so are all processes: sessions go on in the middle of what they did, and Patroni finds out later
 sub failover {
     my ($self, $kind) = @_;
+    $self->wait_for_standbys;
     my $old = $self->leader or die "there is no primary\n";
     my $postmaster = postmaster($old) or die "the primary $old->{name} has no postmaster\n";
     my @lost = $kind eq 'postmaster' ? $postmaster : $old->{patroni}{pid};
