@@ -20,12 +20,14 @@ extern "C" {
 namespace advisory
 {
 
-#ifdef USE_OPENSSL
-
-/* OpenSSL 3 looks an algorithm up in each pg_cryptohash_init(), which takes twice as long as the digest.  We look it up once. */
-static void
-sha256(std::string_view text, uint8 *result)
+static Key
+digest(std::string_view text)
 {
+	uint8		sha256[PG_SHA256_DIGEST_LENGTH];
+	uint64		first;
+
+#ifdef USE_OPENSSL
+	/* pg_cryptohash_init() makes OpenSSL 3 look the algorithm up each time, which takes twice as long as the digest. */
 	static const EVP_MD *algorithm = nullptr;
 
 #if OPENSSL_VERSION_NUMBER >= 0x30000000L
@@ -34,34 +36,18 @@ sha256(std::string_view text, uint8 *result)
 #else
 	algorithm = EVP_sha256();
 #endif
-	if (algorithm == nullptr || EVP_Digest(text.data(), text.size(), result, nullptr, algorithm, nullptr) != 1)
+	if (algorithm == nullptr || EVP_Digest(text.data(), text.size(), sha256, nullptr, algorithm, nullptr) != 1)
 		elog(ERROR, "could not compute SHA-256");
-}
-
 #else
-
-static void
-sha256(std::string_view text, uint8 *result)
-{
 	pg_cryptohash_ctx *context = pg_cryptohash_create(PG_SHA256);
 
 	if (pg_cryptohash_init(context) != 0 ||
 		pg_cryptohash_update(context, reinterpret_cast<const uint8 *>(text.data()), text.size()) != 0 ||
-		pg_cryptohash_final(context, result, PG_SHA256_DIGEST_LENGTH) != 0)
+		pg_cryptohash_final(context, sha256, sizeof(sha256)) != 0)
 		elog(ERROR, "could not compute SHA-256: %s", pg_cryptohash_error(context));
 	pg_cryptohash_free(context);
-}
-
 #endif
-
-static Key
-digest(std::string_view text)
-{
-	uint8		digest_bytes[PG_SHA256_DIGEST_LENGTH];
-	uint64		first;
-
-	sha256(text, digest_bytes);
-	memcpy(&first, digest_bytes, sizeof(first));
+	memcpy(&first, sha256, sizeof(first));
 	return Key{static_cast<int64>(pg_ntoh64(first))};
 }
 
