@@ -29,6 +29,7 @@ ISOLATION_OPTS += $(if $(filter-out 14 15,$(MAJORVERSION)),--expecteddir=test/is
 CXX_DIALECT  = -std=c++17 -fno-exceptions -fno-rtti -fno-threadsafe-statics -fvisibility=hidden -Wno-register
 PG_CPPFLAGS  = -Isrc -DADVISORY_EXT_VERSION='"$(EXTVERSION)"'
 PG_CXXFLAGS  = $(CXX_DIALECT) -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -MMD -MP
+SHLIB_LINK   = $(if $(filter openssl,$(with_ssl)),-lcrypto)
 BUILT_FOR    = src/.built-for
 EXTRA_CLEAN  = $(OBJS:.o=.d) $(BITCODE:.bc=.bc.d) $(BUILT_FOR) output_iso
 

@@ -16,6 +16,13 @@ extern "C" {
 namespace advisory
 {
 
+/* A palloc'd text; 0 for a null pointer.  May ereport (out of memory). */
+inline Datum
+text_datum(const char *text)
+{
+	return text != nullptr ? CStringGetTextDatum(text) : Datum(0);
+}
+
 /* One row, whose columns are added in order. */
 struct Row
 {
@@ -35,10 +42,15 @@ struct Row
 	{
 		add(Datum(0), true);
 	}
+	/* A value of a type that is passed by reference; null for 0. */
+	void		add_reference(Datum value) noexcept
+	{
+		add(value, value == Datum(0));
+	}
 	/* Null for a null pointer.  May ereport (out of memory), like all that follow with a palloc'd value. */
 	void		add_text(const char *text)
 	{
-		add(text != nullptr ? CStringGetTextDatum(text) : Datum(0), text == nullptr);
+		add_reference(text_datum(text));
 	}
 	void		add_bool(bool value) noexcept
 	{

@@ -101,8 +101,8 @@ state_name(BackendState state) noexcept
 	}
 }
 
-bool
-client_address(const PgBackendStatus &backend, Datum *address)
+Datum
+client_address(const PgBackendStatus &backend)
 {
 	const SockAddr &client = backend.st_clientaddr;
 	char		host[NI_MAXHOST];
@@ -111,10 +111,9 @@ client_address(const PgBackendStatus &backend, Datum *address)
 	if ((client.addr.ss_family != AF_INET && client.addr.ss_family != AF_INET6) ||
 		pg_getnameinfo_all(&client.addr, client.salen, host, sizeof(host), port, sizeof(port),
 						   NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-		return false;
+		return Datum(0);
 	clean_ipv6_addr(client.addr.ss_family, host);
-	*address = DirectFunctionCall1(inet_in, CStringGetDatum(host));
-	return true;
+	return DirectFunctionCall1(inet_in, CStringGetDatum(host));
 }
 
 char *

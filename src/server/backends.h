@@ -36,8 +36,8 @@ bool		may_see_role(Oid role);
 /* "idle in transaction" and so on; null where the server does not track it. */
 const char *state_name(BackendState state) noexcept;
 
-/* A session's client address as inet; false for none (a socket, or unknown). */
-bool		client_address(const PgBackendStatus &backend, Datum *address);
+/* A session's client address as inet; 0 for none (a socket, or unknown). */
+Datum		client_address(const PgBackendStatus &backend);
 
 /* A session's query text, cut at a character boundary, with foreign bytes escaped (escape_foreign). */
 char	   *query_text(const PgBackendStatus &backend);

@@ -89,15 +89,13 @@ show_leaks(ReturnSetInfo *result)
 			return;
 
 		DecodedTag	tag = decode_tag(entry.tag);
-		Datum		address = Datum(0);
-		bool		has_address = client_address(backend, &address);
 		Row			row;
 
 		row.add_int32(entry.pid);
 		row.add_text(database_name(tag.database));
 		row.add_text(role_name(entry.role));
 		row.add_text(backend.st_appname);
-		row.add(address, !has_address);
+		row.add_reference(client_address(backend));
 		row.add_text(state_name(backend.st_state));
 		row.add_text(kind_name(tag.kind));
 		add_name_columns(row, tag, names.of(entry));

@@ -102,20 +102,22 @@ struct WantedColumns
 	bool		hold;			/* scope, acquired_at, held */
 };
 
-/* The session or prepared transaction that holds or waits, as far as the current user may see it. */
+/*
+ * The session or prepared transaction that holds or waits, as far as the current user may see it: the values of its
+ * columns, 0 for null.
+ */
 struct Owner
 {
 	int			pid;			/* 0 for a prepared transaction */
 	TransactionId xid;
 	Oid			database_oid;	/* of the lock; invalid: nothing is filled in */
-	const char *database;
-	const char *role;
-	const char *application;
-	const char *state;
-	const char *query;
-	const char *gid;
-	bool		has_address;
+	Datum		database;
+	Datum		role;
+	Datum		application;
 	Datum		address;
+	Datum		state;
+	Datum		gid;
+	Datum		query;
 };
 
 /* Makes rows out of lock entries.  In the memory context that it is made in, which must outlive it. */
@@ -168,32 +170,32 @@ LockRows::find_owner(const LockEntry &entry)
 	MemoryContextReset(owner_context);
 	old_context = MemoryContextSwitchTo(owner_context);
 	owner = Owner{entry.pid, entry.xid};
-	owner.database = database_name(entry.tag.locktag_field1);
+	owner.database = text_datum(database_name(entry.tag.locktag_field1));
 	if (entry.pid == 0)
 	{
 		if (const PreparedXact *xact = find_prepared(prepared, prepared_count, entry.xid))
 		{
-			owner.role = role_name(xact->owner);
-			owner.gid = xact->gid;
+			owner.role = text_datum(role_name(xact->owner));
+			owner.gid = text_datum(xact->gid);
 		}
 	}
 	else if (const LocalPgBackendStatus *status = backends.find(entry.pid))
 	{
 		const PgBackendStatus &backend = status->backendStatus;
 
-		owner.role = role_name(backend.st_userid);
-		owner.application = backend.st_appname;
+		owner.role = text_datum(role_name(backend.st_userid));
+		owner.application = text_datum(backend.st_appname);
 		if (may_see_role(backend.st_userid))
 		{
-			owner.state = state_name(backend.st_state);
-			owner.query = query_text(backend);
-			owner.has_address = client_address(backend, &owner.address);
+			owner.state = text_datum(state_name(backend.st_state));
+			owner.query = text_datum(query_text(backend));
+			owner.address = client_address(backend);
 		}
 		else
-			owner.query = HIDDEN;
+			owner.query = text_datum(HIDDEN);
 	}
 	else
-		owner.role = role_name(entry.role);
+		owner.role = text_datum(role_name(entry.role));
 	owner.database_oid = entry.tag.locktag_field1;
 	MemoryContextSwitchTo(old_context);
 }
@@ -228,11 +230,11 @@ LockRows::fill(Row &row, const LockEntry &entry, const WantedColumns &wanted)
 
 	find_owner(entry);
 	row.add(Int32GetDatum(entry.pid), entry.pid == 0);
-	row.add_text(owner.database);
-	row.add_text(owner.role);
-	row.add_text(owner.application);
-	row.add(owner.address, !owner.has_address);
-	row.add_text(owner.state);
+	row.add_reference(owner.database);
+	row.add_reference(owner.role);
+	row.add_reference(owner.application);
+	row.add_reference(owner.address);
+	row.add_reference(owner.state);
 	row.add_text(kind_name(tag.kind));
 	if (wanted.key)
 		add_name_columns(row, tag, wanted.name ? names.of(entry) : VisibleName{});
@@ -255,8 +257,8 @@ LockRows::fill(Row &row, const LockEntry &entry, const WantedColumns &wanted)
 			pids[i] = list_nth_int(entries.blockers, entry.first_blocker + i);
 		row.add_int32_array(pids, entry.blocker_count);
 	}
-	row.add_text(owner.gid);
-	row.add_text(owner.query);
+	row.add_reference(owner.gid);
+	row.add_reference(owner.query);
 	if (wanted.key)
 	{
 		row.add(ObjectIdGetDatum(tag.database));
