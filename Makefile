@@ -109,12 +109,13 @@ stress-failover: ## the same for longer [SECONDS=3600] [CYCLES=50] [MODES=sync] 
 test-matrix: ## the same for 15, 17, 18 and 19, in chroots; needs root [VERSIONS="17 19"]
 	@bash scripts/matrix.sh
 
-bench: ## what it costs beside the built-ins, in ratios [BASE=/path/to/another/tree] [ROUNDS=7] [ONLY=semaphore]
-	@bash scripts/server.sh run -- env TEST_SECONDS=1800 perl test/bench/speed.pl
+bench: ## what it costs beside the built-ins, in ratios [BENCH="keys views"] [QUICK=1] [BASE=/path/to/another/tree] [ROUNDS=7]
+	@bash scripts/packages.sh bench
+	@bash scripts/server.sh run -- env TEST_SECONDS=3600 perl test/bench/bench.pl
 
-bench-pool: ## fill servers of many sizes: how many locks were estimated, and how many fit; and what looking costs others
-	@bash scripts/server.sh run -- env ADVISORY_EXT_POOLS=many TEST_SECONDS=900 \
-		sh -c 'perl test/t/pool_capacity.t; perl test/t/pressure_beside.t'
+bench-plots: ## draw what the last full bench found, for doc/performance.md
+	@bash scripts/packages.sh plots
+	@perl test/bench/plots.pl results/bench.json doc/performance
 
 ##  make installcheck     pg_regress and isolation tests on a running server (PGHOST, PGPORT …)
 
@@ -122,4 +123,4 @@ help: ## this text
 	@awk -F ': ## *' '/^##/ { sub(/^##/, ""); print } /^[a-z-]+: ##/ { printf "  make %-17s%s\n", $$1, $$2 }' Makefile
 
 FORCE:
-.PHONY: demo test test-integration test-failover stress-failover test-matrix bench bench-pool help FORCE
+.PHONY: demo test test-integration test-failover stress-failover test-matrix bench bench-plots help FORCE

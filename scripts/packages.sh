@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Says what the demo, the tests or the test matrix need and this machine lacks, and then installs it with apt.
 #
-#   scripts/packages.sh demo|test|integration|matrix
+#   scripts/packages.sh demo|test|integration|matrix|bench|plots
 #
 # What is needed is looked for by its use (a program, a file, a Perl module), not by package name, so anything
 # that was installed in another way counts. Nothing is changed where nothing is missing.
@@ -16,8 +16,8 @@ no_services=
 
 purpose=${1:-}
 case $purpose in
-    demo | test | integration | matrix) ;;
-    *) die "usage: scripts/packages.sh demo|test|integration|matrix" ;;
+    demo | test | integration | matrix | bench | plots) ;;
+    *) die "usage: scripts/packages.sh demo|test|integration|matrix|bench|plots" ;;
 esac
 
 # need PACKAGE REASON TEST…: notes the package as missing unless the test succeeds.
@@ -66,10 +66,11 @@ look_for_server() {
     need "postgresql-$major" "the server to try it on" has_server "$config"
     need "postgresql-server-dev-$major" "the server's headers and build rules" has_server_dev "$config"
     [ "$purpose" != demo ] || return 0
+    need libdbd-pg-perl "sessions of the tests and the bench" has_perl DBD::Pg
+    [ "$purpose" != bench ] || return 0
     need binutils "nm, to look into the built library" have nm
     need gdb "stops a session between two steps of the lock manager" have gdb
     need libtap-parser-sourcehandler-pgtap-perl "runs pgTAP files" has_perl TAP::Parser::SourceHandler::pgTAP
-    need libdbd-pg-perl "tests that hold several sessions" has_perl DBD::Pg
     need libipc-run-perl "tests that drive programs" has_perl IPC::Run
     look_for_pgtap "$major" "$config"
     [ "$purpose" != integration ] || look_for_integration "$major" "$config"
@@ -219,6 +220,10 @@ trap cleanup EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-if [ "$purpose" = matrix ]; then look_for_matrix; else look_for_server; fi
+case $purpose in
+    matrix) look_for_matrix ;;
+    plots)  need gnuplot-nox "draws the bench's results" have gnuplot ;;
+    *)      look_for_server ;;
+esac
 [ "${#missing[@]}" -eq 0 ] || install_missing
 [ "${#optional[@]}" -eq 0 ] || install_optional

@@ -1,8 +1,7 @@
 #!/usr/bin/env perl
 # How much throughput a load without the extension loses while advisory.pressure is read 100 times a second, with 100,000 locks
-# held; and while the usual query is run. The reader is stopped in every other second, and a second with it is compared with the
-# two seconds around it, so that other load on the machine affects both alike. `make bench-pool` runs this for a minute each,
-# and prints the results.
+# held. The reader is stopped in every other second, and a second with it is compared with the
+# two seconds around it, so that other load on the machine affects both alike.
 use strict;
 use warnings;
 use FindBin;
@@ -10,9 +9,7 @@ use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Test::More;
 
-use constant { LOCKS => 100_000, CLIENTS => 2, PAUSE => '10 ms', LEAST_KEPT => 0.9, TRIES => 3 };
-my $long = ($ENV{ADVISORY_EXT_POOLS} // '') eq 'many';
-my $seconds = $long ? 60 : 9;
+use constant { LOCKS => 100_000, CLIENTS => 2, PAUSE => '10 ms', LEAST_KEPT => 0.9, TRIES => 3, RUN_SECONDS => 9 };
 
 my $server = own_server('max_locks_per_transaction=1024', 'max_connections=100', 'jit=off');
 my $hog = session(server => $server)->run('CREATE EXTENSION advisory_ext');
@@ -44,9 +41,9 @@ sub start_pgbench {
 # What is kept of the throughput in a second with the reader: the median.
 sub kept_beside {
     my ($name, $query) = @_;
-    my ($reader, $said) = start_pgbench('--client=1', '--time=' . ($seconds + 30), '--file=' . script($name, $query));
+    my ($reader, $said) = start_pgbench('--client=1', '--time=' . (RUN_SECONDS + 30), '--file=' . script($name, $query));
     kill STOP => $reader;
-    my ($pid, $out) = start_pgbench('--select-only', '--client=' . CLIENTS, "--time=$seconds", '--progress=1');
+    my ($pid, $out) = start_pgbench('--select-only', '--client=' . CLIENTS, '--time=' . RUN_SECONDS, '--progress=1');
     my @tps;
     while (my $line = <$out>) {
         my ($tps) = $line =~ /^progress: [\d.]+ s, ([\d.]+) tps/ or next;
@@ -59,7 +56,6 @@ sub kept_beside {
     waitpid $reader, 0;
     # From the third second on, those with the reader.
     my @kept = map { 2 * $tps[$_] / ($tps[$_ - 1] + $tps[$_ + 1]) } grep { $_ % 2 && $_ > 2 && $_ < $#tps } 0 .. $#tps;
-    diag(sprintf '%s: %.4f of the throughput is kept (median of %d seconds)', $name, median(@kept), scalar @kept) if $long;
     return median(@kept);
 }
 
@@ -70,8 +66,4 @@ for my $try (1 .. TRIES) {
     last if $kept >= LEAST_KEPT;
 }
 cmp_ok($kept, '>=', LEAST_KEPT, 'reading pressure is not felt');
-if ($long) {
-    kept_beside('nothing', 'SELECT 1');
-    kept_beside('usual', 'SELECT count(*) FROM pg_locks');
-}
 done_testing();

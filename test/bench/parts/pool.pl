@@ -1,0 +1,24 @@
+# How many locks fit: what advisory.pressure estimates, and what the usual formula says, beside what the server takes.
+package Bench::Part::pool;
+
+use strict;
+use warnings;
+use Bench;
+use PoolFill;
+
+# Smaller pools are promised only not to be overestimated.
+use constant EXACT_FROM => 1200;
+
+for my $pool (QUICK ? qw(64/100/0) : MANY_POOLS) {
+    progress("pool: $pool");
+    my ($server, $look) = pool_server($pool);
+    my $fill = fill_pool($server, $look);
+    $look->disconnect;
+    $server->stop;
+    my $is_exact = $fill->{before}{locks_guaranteed} >= EXACT_FROM;
+    my %which = (work => "lock table of $pool", against => 'what fits', at => $fill->{filled});
+    figure(%which, of => 'estimate', ratio => $fill->{before}{headroom} / $fill->{filled}, series => 'estimate of the lock table',
+        'at most' => $is_exact ? 1.03 : 1, ($is_exact ? ('at least' => 0.97) : ()));
+    figure(%which, of => 'usual formula', ratio => $fill->{usual} / $fill->{filled}, series => 'usual formula of the lock table');
+}
+1;
