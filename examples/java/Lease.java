@@ -174,7 +174,7 @@ public class Lease implements AutoCloseable {
                     renew();
                     pause = Math.max(0, until - ttl * 2 / 3 - now());
                 } catch (SQLException error) {
-                    pause = ttl / 30;                           // then again, on a new connection
+                    pause = ttl / 30;                           // then again, on a new connection if it was lost
                 }
                 if (isLost()) {
                     return;

@@ -147,7 +147,7 @@ class Lease {
                 await this.#renew();
                 pause = Math.max(0, this.#until - this.#ttl * 2 / 3 - performance.now());
             } catch {
-                pause = this.#ttl / 30;         // then again, on a new connection
+                pause = this.#ttl / 30;         // then again, on a new connection if it was lost
             }
             if (this.isLost()) {
                 return;
@@ -236,7 +236,12 @@ async function writeFenced(directory, token, content) {
     await inFile(`${file}.new`, 'w', (handle) => handle.writeFile(content));
     await fs.rename(`${file}.new`, file).catch(unlessMissing);      // a greater token may have cleared it away
     await inFile(directory, 'r', () => {});
-    await refuseIfStale(directory, name);       // once more: only now all who come later see ours
+    try {
+        await refuseIfStale(directory, name);   // once more: only now all who come later see ours
+    } catch (error) {
+        await fs.unlink(file).catch(unlessMissing);
+        throw error;
+    }
     for (const other of await fs.readdir(directory)) {
         if (other.slice(0, DIGITS) < name) {
             await fs.unlink(path.join(directory, other)).catch(unlessMissing);

@@ -139,7 +139,7 @@ class Lease:
             except LeaseLost as lost:
                 self._lose(lost)
             except (psycopg2.Error, NotConfirmed, TimeoutError):
-                pause = self._ttl / 30          # then again, on a new connection
+                pause = self._ttl / 30          # then again, on a new connection if it was lost
             if self.is_lost():
                 return
 
@@ -223,7 +223,12 @@ def write_fenced(directory, token, content):
     descriptor = os.open(directory, os.O_RDONLY)
     os.fsync(descriptor)
     os.close(descriptor)
-    _refuse_if_stale(directory, token)          # once more: only now all who come later see ours
+    try:
+        _refuse_if_stale(directory, token)      # once more: only now all who come later see ours
+    except StaleToken:
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+        raise
     for other in os.listdir(directory):
         if _token_of(other) < token:
             with suppress(FileNotFoundError):
