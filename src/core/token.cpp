@@ -26,6 +26,7 @@ extern "C" {
 #include "core/errors.h"
 #include "core/owntables.h"
 #include "core/token.h"
+#include "server/backends.h"
 #include "server/locallock.h"
 #include "server/wal.h"
 
@@ -290,7 +291,9 @@ token_check(const LockName &name, int64 token)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("stale token " INT64_FORMAT " of \"%s\"", token, display_name(name)),
-				 errdetail("A later holder has already used token " INT64_FORMAT ".", highest),
+				 may_see_all()
+				 ? errdetail("A later holder has already used token " INT64_FORMAT ".", highest)
+				 : errdetail("A later holder has already used a greater token."),
 				 set_lock_fields(name)));
 	return true;
 }
