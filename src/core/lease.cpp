@@ -134,7 +134,7 @@ run_statement(Statement *statement, const NullableDatum *arguments, Use use)
 
 		/* A parallel operation can get no other snapshot than its own. */
 		int			result = SPI_execute_snapshot(statement->plan, values, nulls, IsInParallelMode() ? GetActiveSnapshot() : GetLatestSnapshot(),
-												  InvalidSnapshot, statement->result == SPI_OK_SELECT, false, 0);
+												  InvalidSnapshot, statement->result == SPI_OK_SELECT, true, 0);
 
 		if (result != statement->result)
 			elog(ERROR, "could not run a statement on leases: %s", SPI_result_code_string(result));
