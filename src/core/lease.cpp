@@ -291,7 +291,10 @@ raise_synchronous_commit()
 static TimestampTz
 end_of_delay(const LeaseRow &row, const Era &era) noexcept
 {
-	return end_of_lease(row, era) + row.lock_delay;
+	TimestampTz end = end_of_lease(row, era);
+
+	/* The owner of the table can make it last for ever. */
+	return TIMESTAMP_IS_NOEND(end) ? end : end + row.lock_delay;
 }
 
 /* Wait for a lease's lock, which stays until the transaction ends.  An error says which lease it is about. */
@@ -352,7 +355,7 @@ take(const LockRequest &request)
 	return true;
 }
 
-/* The same, which releases the lock if the lease is not free. */
+/* The same, which releases that lock if the lease is not free. */
 static bool
 take_or_unlock(const LockRequest &request)
 {
@@ -382,8 +385,9 @@ lease_take_if_free(const LockRequest &request)
 /*
  * Wait for those who are taking or ending the lease.  Is it free then?  Sets free_at.
  *
- * Those who renew it, or rely on it, conflict with ExclusiveLock: who waits for that would make all that renew it
- * later wait, too, until it has expired.  RowShareLock conflicts only with ExclusiveLock.
+ * Those who renew it, or rely on it, hold its lock in ShareLock mode.  A request for ExclusiveLock that waits for them
+ * makes later requests for ShareLock wait, too, so that the owner could not renew the lease while a transaction
+ * relies on it.  RowShareLock conflicts with ExclusiveLock, but not with ShareLock.
  */
 static bool
 looks_free(const LockRequest &request)
@@ -400,18 +404,6 @@ looks_free(const LockRequest &request)
 	return GetCurrentTimestamp() >= request.lease->free_at;
 }
 
-/* In the queue: take the lease if it is free; else free_at is set. */
-static bool
-wait_and_take(const LockRequest &request)
-{
-	LOCKTAG		tag = lease_tag(MyDatabaseId, request.name.key);
-
-	if (!looks_free(request))
-		return false;
-	LockAcquire(&tag, ExclusiveLock, false, false);
-	return take_or_unlock(request);
-}
-
 /* What is left until a deadline, in milliseconds. */
 static int
 milliseconds_until(TimestampTz deadline) noexcept
@@ -423,16 +415,26 @@ void
 lease_wait(const LockRequest &request)
 {
 	LOCKTAG		queue = request.tag();
+	LOCKTAG		tag = lease_tag(MyDatabaseId, request.name.key);
 	TimestampTz deadline = LockTimeout > 0 ? TimestampTzPlusMilliseconds(GetCurrentTimestamp(), LockTimeout) : DT_NOEND;
+
+	/* It is one wait, of several steps.  The caller restores the setting. */
+	auto		limit_step = [deadline]() {
+		if (LockTimeout > 0)
+			LockTimeout = Max(milliseconds_until(deadline), 1);
+	};
 
 	LockAcquire(&queue, ExclusiveLock, false, false);
 	for (;;)
 	{
-		/* It is one wait, of several steps.  The caller restores the setting. */
-		if (LockTimeout > 0)
-			LockTimeout = Max(milliseconds_until(deadline), 1);
-		if (wait_and_take(request))
-			break;
+		limit_step();
+		if (looks_free(request))
+		{
+			limit_step();
+			LockAcquire(&tag, ExclusiveLock, false, false);
+			if (take_or_unlock(request))
+				break;
+		}
 		if (milliseconds_until(deadline) == 0)
 			ereport(ERROR,		/* as the server does */
 					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
@@ -466,7 +468,7 @@ lease_describe_holder(Key key)
 		appendStringInfoString(&out, "It is held");
 	appendStringInfo(&out, " until %s.", timestamptz_to_str(end_of_lease(row, era)));
 	if (row.lock_delay > 0)
-		appendStringInfo(&out, "  Nobody else can take it before %s.", timestamptz_to_str(end_of_delay(row, era)));
+		appendStringInfo(&out, " Nobody else can take it before %s.", timestamptz_to_str(end_of_delay(row, era)));
 	make_printable(out.data);
 	return out.data;
 }

@@ -262,6 +262,15 @@ sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $l
     is($look->value("SELECT advisory.break_lease('l', 'delay')"), 1, 'break_lease');
     is($look->value("SELECT advisory.renew_lease('l', 'delay', $token)"), undef, 'the owner cannot renew it any more');
     isnt($look->value("SELECT token FROM advisory.try_lease('l', 'delay', '1h')"), undef, 'and others can take it');
+    # Who waits hears of no commit, but looks again, as after a change of the server's clock.
+    my $waiter = session()->start("SELECT token FROM advisory.lease('l', 'delay', '1h', '20s')");
+    waits_for_lease($waiter);
+    $look->run("UPDATE advisory._leases SET expires_at = 'infinity', lock_delay = '1s' WHERE name = 'delay'");
+    my $error = $look->query("SELECT advisory.lease('l', 'delay', '1h', '0')");
+    like($error->{detail}, qr/^"\w+" holds it until infinity\. Nobody else can take it before infinity\.$/, 'a lease that the owner of the table has made endless');
+    $look->run("UPDATE advisory._leases SET expires_at = now() - interval '1 min' WHERE name = 'delay'");
+    isnt($waiter->finish->{value}, undef, 'and one that has expired earlier than was known when the wait began');
+    leave($look, $waiter);
     # In a new era nobody knows how much was left.
     $token = $look->value("SELECT token FROM advisory.lease('l', 'era', '400ms')");
     sleep 0.5;
@@ -312,6 +321,15 @@ sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $l
     cmp_ok($row->[0], '>', $token, 'and takes the lease');
     is($look->value("SELECT advisory.check_lease('l', 'await', $row->[0])"), 1, 'for good');
     leave($look, $waiter);
+}
+
+# ---- Wrong arguments that differ between versions -----------------------------------------------------------------------------------------
+
+# Intervals can be infinite since 17.
+if ($look->value(q{SELECT current_setting('server_version_num')::int >= 170000})) {
+    is($look->query("SELECT advisory.$_")->{state}, '22008', "$_: 22008")
+        for "lease('l', 'i', 'infinity')", "lease('l', 'i', '1h', lock_delay => 'infinity')", "renew_lease('l', 'i', 1, 'infinity')";
+    is($look->query("SELECT advisory.$_")->{state}, '22023', "$_: 22023") for "lease('l', 'i', '-infinity')", "lease('l', 'i', '1h', lock_delay => '-infinity')";
 }
 
 # ---- Statistics -----------------------------------------------------------------------------------------------------------------------
