@@ -302,18 +302,12 @@ static void
 lock_lease(const LockName &name, LOCKMODE mode)
 {
 	LOCKTAG		tag = lease_tag(MyDatabaseId, name.key);
-	ErrorContextCallback context;
 
 	if (LockAcquire(&tag, mode, false, true) != LOCKACQUIRE_NOT_AVAIL)
 		return;
-	context.callback = [](void *argument) {
-		errcontext("while waiting for lease \"%s\"", static_cast<const char *>(argument));
-	};
-	context.arg = display_name(name);
-	context.previous = error_context_stack;
-	error_context_stack = &context;
-	LockAcquire(&tag, mode, false, false);
-	error_context_stack = context.previous;
+	with_error_context(psprintf("while waiting for lease \"%s\"", display_name(name)), [&]() {
+		LockAcquire(&tag, mode, false, false);
+	});
 }
 
 /* With the lease's lock held: take the lease if it is free; else *free_at is set. */

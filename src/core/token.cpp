@@ -23,6 +23,7 @@ extern "C" {
 #include "utils/fmgrprotos.h"
 }
 
+#include "base/errors.h"
 #include "core/errors.h"
 #include "core/owntables.h"
 #include "core/token.h"
@@ -284,8 +285,10 @@ token_check(const LockName &name, int64 token)
 	int64		highest = 0;
 
 	PreventCommandIfReadOnly("advisory.check_token()");
-	as_owner_of(own_relation(FENCES), [&]() {
-		highest = raise_fence(name.key, token);
+	with_error_context(psprintf("while checking token " INT64_FORMAT " of \"%s\"", token, display_name(name)), [&]() {
+		as_owner_of(own_relation(FENCES), [&]() {
+			highest = raise_fence(name.key, token);
+		});
 	});
 	if (highest > token)
 		ereport(ERROR,

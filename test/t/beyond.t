@@ -79,6 +79,27 @@ for my $call (calls()) {
 }
 no_locks('rollback');
 
+# ---- While another transaction does the same, and is not over ----------------------------------------------------------------------------
+
+$one->run(q{SET lock_timeout = '50ms'});
+for my $call (grep { $_->[0] ne 'renew_lease' } calls()) {
+    my ($function, $sql, $name) = @$call;
+    $two->run('BEGIN');
+    $two->value($sql);
+    my $result = $one->query($sql);
+    if ($function eq 'try_lease') {
+        is($result->{value}, undef, 'try_lease waits for nobody');
+    }
+    else {
+        is($result->{state}, '55P03', "$function waits, until lock_timeout");
+        like($result->{context}, qr{"b/$name"$}m, "$function: the context says for what");
+    }
+    $two->run('ROLLBACK');
+    is($one->value($sql), 1, "$function: then it succeeds");
+}
+$one->run('RESET lock_timeout');
+no_locks('another transaction');
+
 # ---- REPEATABLE READ and SERIALIZABLE, with a snapshot that is older than what the call changes -------------------------------------
 
 for my $level ('REPEATABLE READ', 'SERIALIZABLE') {
