@@ -361,6 +361,31 @@ take_or_unlock(const LockRequest &request)
 	return false;
 }
 
+/*
+ * Is the lease free?  Sets free_at.  Waits for those who are taking or ending it; with dont_wait it is not free then.
+ *
+ * Those who renew it, or rely on it, hold its lock in ShareLock mode.  A request for ExclusiveLock that waits for them
+ * makes later requests for ShareLock wait, too, so that the owner could not renew the lease while a transaction
+ * relies on it.  RowShareLock conflicts with ExclusiveLock, but not with ShareLock.
+ */
+static bool
+looks_free(const LockRequest &request, bool dont_wait)
+{
+	LOCKTAG		tag = lease_tag(MyDatabaseId, request.name.key);
+	LeaseRow	row;
+
+	request.lease->free_at = 0;
+	if (LockAcquire(&tag, RowShareLock, false, dont_wait) == LOCKACQUIRE_NOT_AVAIL)
+		return false;
+
+	Era			era = token_era();
+
+	if (read_lease(request.name.key, era, &row))
+		request.lease->free_at = end_of_delay(row, era);
+	LockRelease(&tag, RowShareLock, false);
+	return GetCurrentTimestamp() >= request.lease->free_at;
+}
+
 bool
 lease_take_if_free(const LockRequest &request)
 {
@@ -371,31 +396,10 @@ lease_take_if_free(const LockRequest &request)
 	/* Not ahead of those who wait. */
 	if (LockAcquire(&queue, ExclusiveLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
 		return false;
-	is_taken = LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL && take_or_unlock(request);
+	is_taken = looks_free(request, true) &&
+		LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL && take_or_unlock(request);
 	LockRelease(&queue, ExclusiveLock, false);
 	return is_taken;
-}
-
-/*
- * Wait for those who are taking or ending the lease.  Is it free then?  Sets free_at.
- *
- * Those who renew it, or rely on it, hold its lock in ShareLock mode.  A request for ExclusiveLock that waits for them
- * makes later requests for ShareLock wait, too, so that the owner could not renew the lease while a transaction
- * relies on it.  RowShareLock conflicts with ExclusiveLock, but not with ShareLock.
- */
-static bool
-looks_free(const LockRequest &request)
-{
-	LOCKTAG		tag = lease_tag(MyDatabaseId, request.name.key);
-	LeaseRow	row;
-
-	LockAcquire(&tag, RowShareLock, false, false);
-
-	Era			era = token_era();
-
-	request.lease->free_at = read_lease(request.name.key, era, &row) ? end_of_delay(row, era) : 0;
-	LockRelease(&tag, RowShareLock, false);
-	return GetCurrentTimestamp() >= request.lease->free_at;
 }
 
 /* What is left until a deadline, in milliseconds. */
@@ -422,7 +426,7 @@ lease_wait(const LockRequest &request)
 	for (;;)
 	{
 		limit_step();
-		if (looks_free(request))
+		if (looks_free(request, false))
 		{
 			limit_step();
 			LockAcquire(&tag, ExclusiveLock, false, false);
