@@ -1,5 +1,5 @@
 #!/usr/bin/env perl
-# Tokens, leases and windows in each place where a call can stand: READ ONLY, REPEATABLE READ with an old snapshot, a subtransaction
+# Tokens, leases and windows with wrong arguments, and in each place where a call can stand: READ ONLY, REPEATABLE READ with an old snapshot, a subtransaction
 # that rolls back, a parallel query, a transaction that a crash ends, a commit that waits for a standby which is not there; and while
 # they are cancelled. It needs a server of its own, which crashes.
 use strict;
@@ -44,6 +44,22 @@ sub calls {
 }
 
 sub no_locks { return is($look->value(q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid > 16000}), 0, "$_[0]: nothing is left locked") }
+
+# ---- Wrong arguments ---------------------------------------------------------------------------------------------------------------
+
+{
+    my %more = (token => '', check_token => ', 1', lease => q(, '1h'), try_lease => q(, '1h'), renew_lease => ', 1', end_lease => ', 1', check_lease => ', 1',
+        break_lease => '', claim => q(, '1h'));
+    for my $function (sort keys %more) {
+        my %state_of = (q(NULL, 'a') => '22004', q('', 'a') => '22023', q('b', NULL::text) => '22004', q('b', '') => '22023', q('b', NULL::bigint) => '22004', q('b', NULL::uuid) => '22004');
+        is($one->query("SELECT advisory.$function($_$more{$function})")->{state}, $state_of{$_}, "$function($_): $state_of{$_}") for sort keys %state_of;
+    }
+    for my $function (grep { $more{$_} eq ', 1' } sort keys %more) {
+        my %state_of = (NULL => '22004', 0 => '22023', -1 => '22023', -9223372036854775808 => '22023');
+        is($one->query("SELECT advisory.$function('b', 'a', $_)")->{state}, $state_of{$_}, "$function, token $_: $state_of{$_}") for sort keys %state_of;
+    }
+    no_locks('wrong arguments');
+}
 
 # ---- READ ONLY ---------------------------------------------------------------------------------------------------------------------
 
