@@ -310,7 +310,7 @@ lock_lease(const LockName &name, LOCKMODE mode)
 	});
 }
 
-/* With the lease's lock held: take the lease if it is free; else *free_at is set. */
+/* With the lease's lock held, which stays until the transaction ends: take the lease if it is free; else free_at is set. */
 static bool
 take(const LockRequest &request)
 {

@@ -8,7 +8,7 @@
  *							can; the others wait for this lock, so they come in order
  *		the lease's lock	exclusive: a transaction that takes or ends the lease, until its end;
  *							shared: one that renews it, or relies on it;
- *							row share: the first in the queue, which looks whether it is free
+ *							row share: one that is first in the queue, and looks whether it is free
  *
  * Both are transaction-level.  A session that only tries waits for neither.  The first in the
  * queue sleeps until the lease expires, or a commit that ends it wakes the session.
