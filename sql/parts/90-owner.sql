@@ -14,9 +14,9 @@ BEGIN
     FOREACH relation IN ARRAY ARRAY['advisory.key_labels', 'advisory.fences', 'advisory.claims', 'advisory._leases', 'advisory._era', 'advisory._era_began']::regclass[] LOOP
         EXECUTE format('ALTER TABLE %s OWNER TO %I', relation,
                        (SELECT pg_get_userbyid(extowner) FROM pg_extension WHERE extname = 'advisory_ext'));
-        -- The table of leases has names, which are not for everybody; but the owner of the database has to be able to dump it.
+        -- The names and tokens of leases are not for everybody; but the owner of the database has to be able to dump them.
         EXECUTE format('GRANT SELECT ON %s TO %I', relation,
-                       CASE relation WHEN 'advisory._leases'::regclass THEN 'pg_database_owner' ELSE 'public' END);
+                       CASE WHEN relation IN ('advisory._leases'::regclass, 'advisory.fences'::regclass) THEN 'pg_database_owner' ELSE 'public' END);
         IF current_setting('server_version_num')::integer < 170000 THEN
             DELETE FROM pg_catalog.pg_init_privs
             WHERE classoid = 'pg_catalog.pg_class'::regclass::oid AND objoid = relation::oid;

@@ -57,6 +57,23 @@ private:
 	ResourceOwner owner;
 };
 
+/* Run body(); this text is a line of the context of its errors. */
+template <typename Body>
+inline void
+with_error_context(char *text, Body body)
+{
+	ErrorContextCallback context;
+
+	context.callback = [](void *argument) {
+		errcontext("%s", static_cast<const char *>(argument));
+	};
+	context.arg = text;
+	context.previous = error_context_stack;
+	error_context_stack = &context;
+	body();
+	error_context_stack = context.previous;
+}
+
 /*
  * Run body(), which reads a catalog and may need a lock for that.  Returns false if
  * the server's lock table is full: our views have to work then, too.  Other errors are

@@ -25,8 +25,11 @@ hash_seed_init()
 const char *
 lockmode_name(LOCKMODE lockmode) noexcept
 {
-	if (lockmode == ExclusiveLock || lockmode == ShareLock)
-		return mode_name(lockmode == ExclusiveLock ? Mode::exclusive : Mode::shared);
+	if (lockmode == ShareLock)
+		return mode_name(Mode::shared);
+	/* The first in the queue of a lease wants it in exclusive mode, and waits in the other one first (core/lease.cpp). */
+	if (lockmode == ExclusiveLock || lockmode == RowShareLock)
+		return mode_name(Mode::exclusive);
 	return GetLockmodeName(DEFAULT_LOCKMETHOD, lockmode);
 }
 

@@ -87,7 +87,7 @@ mode_name(Mode mode) noexcept
 	return mode == Mode::exclusive ? "exclusive" : "shared";
 }
 
-/* The same for a mode of the lock manager; modes that we do not use are shown by the server's name. */
+/* The same for a mode of the lock manager: what it is used for; modes that we do not use are shown by the server's name. */
 const char *lockmode_name(LOCKMODE lockmode) noexcept;
 
 constexpr const char *

@@ -16,6 +16,7 @@ extern "C" {
 #include "core/acquire.h"
 #include "core/errors.h"
 #include "core/held.h"
+#include "core/lease.h"
 #include "core/poolguard.h"
 #include "core/semaphore.h"
 #include "core/wait.h"
@@ -54,9 +55,15 @@ add_granted(const Attempt &attempt, HeldLock *volatile *added)
 		semaphore_add_slot(attempt.semaphore, attempt.slot);
 	else if (request.is_for_lease())
 	{
+		const Lease &lease = *request.lease;
+
 		count_event(attempt.name, Event::acquired);
 		if (NameStats *stats = stats_of_name(attempt.name))
+		{
 			stats_note_acquired(stats, GetCurrentTimestamp());
+			/* The lease before it had expired.  If there was none this adds nothing. */
+			stats_add(&stats->hold, Max(lease.replaced_from, stats_reset_at(stats)), lease.replaced_until);
+		}
 	}
 	else
 	{

@@ -152,7 +152,8 @@ Description::add_blocker(const LockEntry &entry, bool follows, Blockers *blocker
 	text.data[start] = pg_toupper(text.data[start]);
 
 	if (!is_of_semaphore(entry.tag))
-		appendStringInfo(&text, " %s it in %s mode", entry.granted ? "holds" : "waits for",
+		appendStringInfo(&text, " %s it in %s mode",
+						 !entry.granted ? "waits for" : decode_tag(entry.tag).kind == Kind::lease ? "has locked" : "holds",
 						 lockmode_name(entry.lockmode));
 	else if (entry.granted)
 		appendStringInfo(&text, " has slot %d", decode_tag(entry.tag).slot);
@@ -173,8 +174,8 @@ Blockers
 find_blockers(const LockRequest &request)
 {
 	bool		is_for_slot = request.is_for_slot();
-	LockEntries found = is_for_slot
-		? read_semaphore(MyDatabaseId, request.name.key, request.slots) : read_lock(request.tag());
+	LockEntries found = is_for_slot ? read_semaphore(MyDatabaseId, request.name.key, request.slots)
+		: read_lock(request.is_for_lease() ? lease_tag(MyDatabaseId, request.name.key) : request.tag());
 	Blockers	blockers = {};
 	Description description;
 	StringInfo	out = &description.text;

@@ -117,21 +117,14 @@ advance_or_unlock(Key key, TimestampTz window)
 bool
 claim_window(const LockName &name, TimestampTz window)
 {
-	char	   *what = psprintf("window %s of \"%s\"", display_window(window), display_name(name));
 	bool		is_claimed = false;
-	ErrorContextCallback context;
 
 	PreventCommandIfReadOnly("advisory.claim()");
-	context.callback = [](void *argument) {
-		errcontext("while claiming %s", static_cast<const char *>(argument));
-	};
-	context.arg = what;
-	context.previous = error_context_stack;
-	error_context_stack = &context;
-	as_owner_of(own_relation(CLAIMS), [&]() {
-		is_claimed = advance_or_unlock(name.key, window);
+	with_error_context(psprintf("while claiming window %s of \"%s\"", display_window(window), display_name(name)), [&]() {
+		as_owner_of(own_relation(CLAIMS), [&]() {
+			is_claimed = advance_or_unlock(name.key, window);
+		});
 	});
-	error_context_stack = context.previous;
 	return is_claimed;
 }
 

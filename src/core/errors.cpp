@@ -232,6 +232,10 @@ raise_lease_not_available(const LockRequest &request, Outcome outcome, Timeout l
 	char	   *holder = lease_describe_holder(request.name.key);
 	char	   *name = display_lock(request.name);
 
+	/* Nobody holds it, but some transaction takes it or relies on it. */
+	if (holder == nullptr)
+		holder = find_blockers(request).description;
+
 	ereport(ERROR,
 			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 			 errmsg("could not obtain lease \"%s\" %s", name, describe_limit(outcome, limit)),

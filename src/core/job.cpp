@@ -391,10 +391,10 @@ run_job(const Job &job)
 	/* What allocates memory comes before the lock. */
 	Statement	first = next_statement(job.command, job.command);
 	char	   *what = display_job(job, NO_SLOT);
+	char	   *context = psprintf("while running a command under %s", what);
 	int			slot = NO_SLOT;
 	/* A slot is always one that the session does not hold. */
 	int64		holds_before = job.request.is_for_slot() ? 0 : lock_counts(job.request.tag(), job.request.mode).session;
-	ErrorContextCallback context;
 
 	if (first.raw == nullptr)
 		ereport(ERROR,
@@ -428,14 +428,9 @@ run_job(const Job &job)
 		return false;
 	}
 
-	context.callback = [](void *argument) {
-		errcontext("while running a command under %s", static_cast<const char *>(argument));
-	};
-	context.arg = what;
-	context.previous = error_context_stack;
-	error_context_stack = &context;
-	run_command(job, first, slot, holds_before);
-	error_context_stack = context.previous;
+	with_error_context(context, [&]() {
+		run_command(job, first, slot, holds_before);
+	});
 	return true;
 }
 

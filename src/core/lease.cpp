@@ -26,6 +26,7 @@ extern "C" {
 #include "base/errors.h"
 #include "base/guc.h"
 #include "core/lease.h"
+#include "core/namecache.h"
 #include "core/owntables.h"
 #include "core/token.h"
 #include "server/backends.h"
@@ -62,17 +63,21 @@ struct LeaseRow
 	int64		era;			/* of its last renewal */
 	TimestampTz expires_at;		/* in that era */
 	TimestampTz ttl_from_era;	/* when its TTL would be over if it began with the present era */
-	Interval	lock_delay;
+	TimestampTz acquired_at;
+	int64		lock_delay;		/* in microseconds */
 	char	   *owner;			/* or null */
 	char	   *role;
 };
 
 }								/* anonymous namespace */
 
-/* In all of them $1 is the key, and $2 the token where there is one. */
+/* In all of them $1 is the key. */
+
+/* A LeaseRow, where $2 is when the present era began. */
+#define LEASE_COLUMNS "token, era, expires_at, $2 OPERATOR(pg_catalog.+) ttl, acquired_at, lock_delay, owner, role"
+
 static Statement SELECT_LEASE = {
-	"SELECT token, era, expires_at, $2 OPERATOR(pg_catalog.+) ttl, lock_delay, owner, role"
-	" FROM advisory._leases WHERE key OPERATOR(pg_catalog.=) $1",
+	"SELECT " LEASE_COLUMNS " FROM advisory._leases WHERE key OPERATOR(pg_catalog.=) $1",
 	SPI_OK_SELECT, 2, {INT8OID, TIMESTAMPTZOID}};
 
 static Statement GRANT_LEASE = {
@@ -91,8 +96,8 @@ static Statement RENEW_LEASE = {
 	SPI_OK_UPDATE_RETURNING, 5, {INT8OID, INT8OID, INTERVALOID, INT8OID, TIMESTAMPTZOID}};
 
 static Statement END_LEASE = {
-	"DELETE FROM advisory._leases WHERE key OPERATOR(pg_catalog.=) $1 AND token OPERATOR(pg_catalog.=) $2",
-	SPI_OK_DELETE, 2, {INT8OID, INT8OID}};
+	"DELETE FROM advisory._leases WHERE key OPERATOR(pg_catalog.=) $1 AND token OPERATOR(pg_catalog.=) $3 RETURNING " LEASE_COLUMNS,
+	SPI_OK_DELETE_RETURNING, 3, {INT8OID, TIMESTAMPTZOID, INT8OID}};
 
 /* The row stays for the sake of its lock_delay, with a token that nobody has. */
 static Statement BREAK_LEASE = {
@@ -101,12 +106,12 @@ static Statement BREAK_LEASE = {
 
 /*
  * Run a statement as the table's owner, and then use() on its rows, of which there are so many; its
- * result is in memory that is freed behind it.  latest: read what is committed now, not what the
- * transaction's snapshot shows.  May ereport.
+ * result is in memory that is freed behind it.  The statement sees what is committed now, whatever the
+ * isolation level: a lease that was taken since the transaction's snapshot must not count as lost.  May ereport.
  */
 template <typename Use>
 static void
-run_statement(Statement *statement, const NullableDatum *arguments, bool latest, Use use)
+run_statement(Statement *statement, const NullableDatum *arguments, Use use)
 {
 	Datum		values[lengthof(statement->types)];
 	char		nulls[lengthof(statement->types)];
@@ -127,9 +132,9 @@ run_statement(Statement *statement, const NullableDatum *arguments, bool latest,
 			statement->plan = prepared;
 		}
 
-		int			result = latest
-			? SPI_execute_snapshot(statement->plan, values, nulls, GetLatestSnapshot(), InvalidSnapshot, true, false, 0)
-			: SPI_execute_plan(statement->plan, values, nulls, false, 0);
+		/* A parallel operation can get no other snapshot than its own. */
+		int			result = SPI_execute_snapshot(statement->plan, values, nulls, IsInParallelMode() ? GetActiveSnapshot() : GetLatestSnapshot(),
+												  InvalidSnapshot, statement->result == SPI_OK_SELECT, true, 0);
 
 		if (result != statement->result)
 			elog(ERROR, "could not run a statement on leases: %s", SPI_result_code_string(result));
@@ -161,23 +166,42 @@ result_text(int column, uint64 row = 0)
 	return text != nullptr ? strcpy(static_cast<char *>(SPI_palloc(strlen(text) + 1)), text) : nullptr;
 }
 
+static NullableDatum
+interval_datum(int64 microseconds)
+{
+	auto	   *interval = static_cast<Interval *>(palloc0(sizeof(Interval)));
+
+	interval->time = microseconds;
+	return datum(IntervalPGetDatum(interval));
+}
+
+/* The first row of a result with LEASE_COLUMNS. */
+static LeaseRow
+result_lease()
+{
+	LeaseRow	row;
+
+	row.token = DatumGetInt64(result_column(1));
+	row.era = DatumGetInt64(result_column(2));
+	row.expires_at = DatumGetTimestampTz(result_column(3));
+	row.ttl_from_era = DatumGetTimestampTz(result_column(4));
+	row.acquired_at = DatumGetTimestampTz(result_column(5));
+	row.lock_delay = DatumGetIntervalP(result_column(6))->time;
+	row.owner = result_text(7);
+	row.role = result_text(8);
+	return row;
+}
+
 static bool
 read_lease(Key key, const Era &era, LeaseRow *row)
 {
 	NullableDatum arguments[] = {datum(Int64GetDatum(key.value)), datum(TimestampTzGetDatum(era.began_at))};
 	bool		is_there = false;
 
-	run_statement(&SELECT_LEASE, arguments, true, [&](uint64 count) {
+	run_statement(&SELECT_LEASE, arguments, [&](uint64 count) {
 		is_there = count > 0;
-		if (!is_there)
-			return;
-		row->token = DatumGetInt64(result_column(1));
-		row->era = DatumGetInt64(result_column(2));
-		row->expires_at = DatumGetTimestampTz(result_column(3));
-		row->ttl_from_era = DatumGetTimestampTz(result_column(4));
-		row->lock_delay = *DatumGetIntervalP(result_column(5));
-		row->owner = result_text(6);
-		row->role = result_text(7);
+		if (is_there)
+			*row = result_lease();
 	});
 	return is_there;
 }
@@ -205,7 +229,7 @@ lease_read_all(int *count)
 		Era			era = token_era_seen();
 		NullableDatum arguments[] = {datum(Int64GetDatum(era.number)), datum(TimestampTzGetDatum(era.began_at))};
 
-		run_statement(&SELECT_LEASES, arguments, true, [&](uint64 rows) {
+		run_statement(&SELECT_LEASES, arguments, [&](uint64 rows) {
 			leases = static_cast<ShownLease *>(SPI_palloc(sizeof(ShownLease) * Max(rows, 1)));
 			for (uint64 row = 0; row < rows; row++)
 			{
@@ -243,6 +267,13 @@ lease_owner(const ShownLease &lease)
 	return lease.owner != nullptr ? lease.owner : role_name(lease.role);
 }
 
+void
+lease_check_can_change(const char *function)
+{
+	PreventCommandIfReadOnly(function);
+	PreventCommandIfParallelMode(function);
+}
+
 /* ---- Taking ---- */
 
 /*
@@ -256,36 +287,51 @@ raise_synchronous_commit()
 		(void) set_config_option("synchronous_commit", "on", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
 }
 
-/* In the queue: take the lease if it is free; else *free_at is set.  Waits for a transaction that is taking it, unless dont_wait. */
+/* When a lease can be taken over. */
+static TimestampTz
+end_of_delay(const LeaseRow &row, const Era &era) noexcept
+{
+	TimestampTz end = end_of_lease(row, era);
+
+	/* The owner of the table can make it last for ever. */
+	return TIMESTAMP_IS_NOEND(end) ? end : end + row.lock_delay;
+}
+
+/* Wait for a lease's lock, which stays until the transaction ends.  An error says which lease it is about. */
+static void
+lock_lease(const LockName &name, LOCKMODE mode)
+{
+	LOCKTAG		tag = lease_tag(MyDatabaseId, name.key);
+
+	if (LockAcquire(&tag, mode, false, true) != LOCKACQUIRE_NOT_AVAIL)
+		return;
+	with_error_context(psprintf("while waiting for lease \"%s\"", display_name(name)), [&]() {
+		LockAcquire(&tag, mode, false, false);
+	});
+}
+
+/* With the lease's lock held, which stays until the transaction ends: take the lease if it is free; else free_at is set. */
 static bool
-look_and_take(const LockRequest &request, bool dont_wait)
+take(const LockRequest &request)
 {
 	Lease	   *lease = request.lease;
 	Key			key = request.name.key;
-	LOCKTAG		tag = lease_tag(MyDatabaseId, key);
+	Era			era = token_era();
 	LeaseRow	row;
-	TimestampTz now;
 
 	lease->free_at = 0;
-	if (LockAcquire(&tag, ExclusiveLock, false, dont_wait) == LOCKACQUIRE_NOT_AVAIL)
-		return false;
-
-	Era			era = token_era();
-	bool		is_there = read_lease(key, era, &row);
-
-	now = GetCurrentTimestamp();
-	if (is_there)
+	lease->replaced_from = lease->replaced_until = 0;
+	if (read_lease(key, era, &row))
 	{
-		TimestampTz end = end_of_lease(row, era);
-
-		lease->free_at = DatumGetTimestampTz(DirectFunctionCall2(timestamptz_pl_interval, TimestampTzGetDatum(end),
-																 IntervalPGetDatum(&row.lock_delay)));
-		if (now < lease->free_at)
-		{
-			LockRelease(&tag, ExclusiveLock, false);
-			return false;
-		}
+		lease->free_at = end_of_delay(row, era);
+		lease->replaced_from = row.acquired_at;
+		lease->replaced_until = end_of_lease(row, era);
 	}
+
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (now < lease->free_at)
+		return false;
 	raise_synchronous_commit();
 	lease->token = token_make();
 
@@ -295,47 +341,105 @@ look_and_take(const LockRequest &request, bool dont_wait)
 		datum(PointerGetDatum(cstring_to_text_with_len(request.name.name.data(), static_cast<int>(request.name.name.size())))),
 		lease->owner != nullptr ? datum(CStringGetTextDatum(lease->owner)) : NullableDatum{Datum(0), true},
 		datum(CStringGetTextDatum(GetUserNameFromId(GetUserId(), false))),
-		datum(Int64GetDatum(era.number)), datum(lease->ttl), datum(lease->lock_delay), datum(TimestampTzGetDatum(now))};
+		datum(Int64GetDatum(era.number)), interval_datum(lease->ttl), interval_datum(lease->lock_delay), datum(TimestampTzGetDatum(now))};
 
-	run_statement(&GRANT_LEASE, arguments, false, [&](uint64) {
+	run_statement(&GRANT_LEASE, arguments, [&](uint64) {
 		lease->expires_at = DatumGetTimestampTz(result_column(1));
 	});
-	/* The lock stays until the transaction ends. */
 	return true;
+}
+
+/* The same, which releases that lock if the lease is not free. */
+static bool
+take_or_unlock(const LockRequest &request)
+{
+	LOCKTAG		tag = lease_tag(MyDatabaseId, request.name.key);
+
+	if (take(request))
+		return true;
+	LockRelease(&tag, ExclusiveLock, false);
+	return false;
+}
+
+/*
+ * Is the lease free?  Sets free_at.  Waits for those who are taking or ending it; with dont_wait it is not free then.
+ *
+ * Those who renew it, or rely on it, hold its lock in ShareLock mode.  A request for ExclusiveLock that waits for them
+ * makes later requests for ShareLock wait, too, so that the owner could not renew the lease while a transaction
+ * relies on it.  RowShareLock conflicts with ExclusiveLock, but not with ShareLock.
+ */
+static bool
+looks_free(const LockRequest &request, bool dont_wait)
+{
+	LOCKTAG		tag = lease_tag(MyDatabaseId, request.name.key);
+	LeaseRow	row;
+
+	request.lease->free_at = 0;
+	if (LockAcquire(&tag, RowShareLock, false, dont_wait) == LOCKACQUIRE_NOT_AVAIL)
+		return false;
+
+	Era			era = token_era();
+
+	if (read_lease(request.name.key, era, &row))
+		request.lease->free_at = end_of_delay(row, era);
+	LockRelease(&tag, RowShareLock, false);
+	return GetCurrentTimestamp() >= request.lease->free_at;
 }
 
 bool
 lease_take_if_free(const LockRequest &request)
 {
 	LOCKTAG		queue = request.tag();
+	LOCKTAG		tag = lease_tag(MyDatabaseId, request.name.key);
 	bool		is_taken;
 
 	/* Not ahead of those who wait. */
 	if (LockAcquire(&queue, ExclusiveLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
 		return false;
-	is_taken = look_and_take(request, true);
+	is_taken = looks_free(request, true) &&
+		LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL && take_or_unlock(request);
 	LockRelease(&queue, ExclusiveLock, false);
 	return is_taken;
+}
+
+/* What is left until a deadline, in milliseconds. */
+static int
+milliseconds_until(TimestampTz deadline) noexcept
+{
+	return static_cast<int>(Min(TimestampDifferenceMilliseconds(GetCurrentTimestamp(), deadline), PG_INT32_MAX));
 }
 
 void
 lease_wait(const LockRequest &request)
 {
 	LOCKTAG		queue = request.tag();
+	LOCKTAG		tag = lease_tag(MyDatabaseId, request.name.key);
 	TimestampTz deadline = LockTimeout > 0 ? TimestampTzPlusMilliseconds(GetCurrentTimestamp(), LockTimeout) : DT_NOEND;
 
-	LockAcquire(&queue, ExclusiveLock, false, false);
-	while (!look_and_take(request, false))
-	{
-		TimestampTz now = GetCurrentTimestamp();
+	/* It is one wait, of several steps.  The caller restores the setting. */
+	auto		limit_step = [deadline]() {
+		if (LockTimeout > 0)
+			LockTimeout = Max(milliseconds_until(deadline), 1);
+	};
 
-		if (now >= deadline)
+	LockAcquire(&queue, ExclusiveLock, false, false);
+	for (;;)
+	{
+		limit_step();
+		if (looks_free(request, false))
+		{
+			limit_step();
+			LockAcquire(&tag, ExclusiveLock, false, false);
+			if (take_or_unlock(request))
+				break;
+		}
+		if (milliseconds_until(deadline) == 0)
 			ereport(ERROR,		/* as the server does */
 					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 					 errmsg("canceling statement due to lock timeout")));
 		InvalidateCatalogSnapshot();
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 Min(TimestampDifferenceMilliseconds(now, Min(request.lease->free_at, deadline)), LOOK_AFTER_MS),
+						 Min(milliseconds_until(Min(request.lease->free_at, deadline)), LOOK_AFTER_MS),
 						 PG_WAIT_LOCK | LOCKTAG_ADVISORY);
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
@@ -350,7 +454,7 @@ lease_describe_holder(Key key)
 	Era			era = token_era_seen();
 	StringInfoData out;
 
-	if (!read_lease(key, era, &row))
+	if (!read_lease(key, era, &row) || GetCurrentTimestamp() >= end_of_delay(row, era))
 		return nullptr;
 
 	Oid			role = get_role_oid(row.role, true);
@@ -361,6 +465,8 @@ lease_describe_holder(Key key)
 	else
 		appendStringInfoString(&out, "It is held");
 	appendStringInfo(&out, " until %s.", timestamptz_to_str(end_of_lease(row, era)));
+	if (row.lock_delay > 0)
+		appendStringInfo(&out, " Nobody else can take it before %s.", timestamptz_to_str(end_of_delay(row, era)));
 	make_printable(out.data);
 	return out.data;
 }
@@ -396,20 +502,20 @@ lease_wake_waiters() noexcept
 }
 
 bool
-lease_renew(const LockName &name, int64 token, NullableDatum ttl, TimestampTz *expires_at)
+lease_renew(const LockName &name, int64 token, int64 ttl, TimestampTz *expires_at)
 {
-	LOCKTAG		tag = lease_tag(MyDatabaseId, name.key);
 	bool		is_there = false;
 
-	PreventCommandIfReadOnly("advisory.renew_lease()");
+	lease_check_can_change("advisory.renew_lease()");
 	/* Whoever is taking the lease over decides first. */
-	LockAcquire(&tag, ShareLock, false, false);
+	lock_lease(name, ShareLock);
 	raise_synchronous_commit();
 
-	NullableDatum arguments[] = {datum(Int64GetDatum(name.key.value)), datum(Int64GetDatum(token)), ttl,
+	NullableDatum arguments[] = {datum(Int64GetDatum(name.key.value)), datum(Int64GetDatum(token)),
+								 ttl > 0 ? interval_datum(ttl) : NullableDatum{Datum(0), true},
 								 datum(Int64GetDatum(token_era().number)), datum(TimestampTzGetDatum(GetCurrentTimestamp()))};
 
-	run_statement(&RENEW_LEASE, arguments, false, [&](uint64 count) {
+	run_statement(&RENEW_LEASE, arguments, [&](uint64 count) {
 		is_there = count > 0;
 		if (is_there)
 			*expires_at = DatumGetTimestampTz(result_column(1));
@@ -420,39 +526,48 @@ lease_renew(const LockName &name, int64 token, NullableDatum ttl, TimestampTz *e
 bool
 lease_end(const LockName &name, int64 token)
 {
-	LOCKTAG		tag = lease_tag(MyDatabaseId, name.key);
-	NullableDatum arguments[] = {datum(Int64GetDatum(name.key.value)), datum(Int64GetDatum(token))};
+	LeaseRow	row;
 	bool		is_there = false;
 
-	PreventCommandIfReadOnly("advisory.end_lease()");
+	lease_check_can_change("advisory.end_lease()");
 	wake_at_end(name.key);
-	LockAcquire(&tag, ExclusiveLock, false, false);
-	run_statement(&END_LEASE, arguments, false, [&](uint64 count) {
+	lock_lease(name, ExclusiveLock);
+
+	Era			era = token_era();
+	NullableDatum arguments[] = {datum(Int64GetDatum(name.key.value)), datum(TimestampTzGetDatum(era.began_at)), datum(Int64GetDatum(token))};
+
+	run_statement(&END_LEASE, arguments, [&](uint64 count) {
 		is_there = count > 0;
+		if (is_there)
+			row = result_lease();
 	});
+	if (is_there)
+	{
+		if (NameStats *stats = stats_of_name(name_ask(name)))
+			stats_add(&stats->hold, Max(row.acquired_at, stats_reset_at(stats)), Min(end_of_lease(row, era), GetCurrentTimestamp()));
+		name_end_asking();
+	}
 	return is_there;
 }
 
 bool
 lease_break(const LockName &name)
 {
-	Oid			table = own_relation(LEASES);
-	LOCKTAG		tag = lease_tag(MyDatabaseId, name.key);
 	bool		is_there = false;
 
-	if (!has_privs_of_role(GetUserId(), owner_of_relation(table)))
+	if (!has_privs_of_role(GetUserId(), owner_of_relation(own_relation(LEASES))))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("permission denied to break a lease"),
 				 errdetail("Only the owner of the extension's table of leases may do that.")));
-	PreventCommandIfReadOnly("advisory.break_lease()");
+	lease_check_can_change("advisory.break_lease()");
 	wake_at_end(name.key);
-	LockAcquire(&tag, ExclusiveLock, false, false);
+	lock_lease(name, ExclusiveLock);
 
 	NullableDatum arguments[] = {datum(Int64GetDatum(name.key.value)), datum(Int64GetDatum(token_make())),
 								 datum(TimestampTzGetDatum(GetCurrentTimestamp())), datum(Int64GetDatum(token_era().number))};
 
-	run_statement(&BREAK_LEASE, arguments, false, [&](uint64 count) {
+	run_statement(&BREAK_LEASE, arguments, [&](uint64 count) {
 		is_there = count > 0;
 	});
 	return is_there;
@@ -461,11 +576,11 @@ lease_break(const LockName &name)
 void
 lease_check(const LockName &name, int64 token)
 {
-	LOCKTAG		tag = lease_tag(MyDatabaseId, name.key);
 	LeaseRow	row;
 
 	PreventCommandDuringRecovery("advisory.check_lease()");
-	LockAcquire(&tag, ShareLock, false, false);
+	PreventCommandIfParallelMode("advisory.check_lease()");
+	lock_lease(name, ShareLock);
 	if (!read_lease(name.key, token_era(), &row) || row.token != token)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

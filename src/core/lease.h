@@ -7,7 +7,8 @@
  *		the lease queue		exclusive: a session that takes the lease, or waits until it
  *							can; the others wait for this lock, so they come in order
  *		the lease's lock	exclusive: a transaction that takes or ends the lease, until its end;
- *							shared: one that renews it, or relies on it
+ *							shared: one that renews it, or relies on it;
+ *							row share: one that is first in the queue, and looks whether it is free
  *
  * Both are transaction-level.  A session that only tries waits for neither.  The first in the
  * queue sleeps until the lease expires, or a commit that ends it wakes the session.
@@ -25,12 +26,14 @@ namespace advisory
 /* What a lease is asked for with, and what was granted. */
 struct Lease
 {
-	Datum		ttl;			/* intervals */
-	Datum		lock_delay;		/* how long it stays taken after it has expired */
+	int64		ttl;			/* in microseconds, as all lengths of time here */
+	int64		lock_delay;		/* how long it stays taken after it has expired */
 	const char *owner;			/* as the caller calls itself; null: role@application */
 	int64		token;			/* if it was granted */
 	TimestampTz expires_at;
 	TimestampTz free_at;		/* if not: when it can be taken at the earliest; 0 where not known */
+	TimestampTz replaced_from;	/* when the lease before it was granted, and when that ended; 0 if there was none */
+	TimestampTz replaced_until;
 };
 
 /* The request for a lease. */
@@ -40,20 +43,20 @@ lease_request(const LockName &name, Lease *lease)
 	return LockRequest{name, Mode::exclusive, Scope::transaction, 0, lease};
 }
 
-/*
- * Take the lease if it is free and nobody waits for it.  It takes effect at commit.  May ereport
- * (40001 where the transaction's snapshot is older than the last change of it).
- */
+/* Raise 25006 or 25000 where leases cannot be changed.  function is for the message. */
+void		lease_check_can_change(const char *function);
+
+/* Take the lease if it is free and nobody waits for it.  It takes effect at commit.  May ereport. */
 bool		lease_take_if_free(const LockRequest &request);
 
-/* Wait until it is taken.  Ends as the wait for a lock does; lock_timeout counts from the start on. */
+/* Wait until it is taken.  Ends as the wait for a lock does.  Changes LockTimeout, which the caller restores. */
 void		lease_wait(const LockRequest &request);
 
-/* What the holder says, as far as the current user may see it: for a DETAIL.  Null if nobody holds it. */
+/* Who holds it, as far as the current user may see that, and until when: for a DETAIL.  Null if nobody does. */
 char	   *lease_describe_holder(Key key);
 
-/* Renew it: sets *expires_at.  False if the token is not that of the present lease.  A null ttl keeps the old one. */
-bool		lease_renew(const LockName &name, int64 token, NullableDatum ttl, TimestampTz *expires_at);
+/* Renew it: sets *expires_at.  False if the token is not that of the present lease.  With ttl 0 it keeps the one that it has. */
+bool		lease_renew(const LockName &name, int64 token, int64 ttl, TimestampTz *expires_at);
 
 /* End it.  False if the token is not that of the present lease. */
 bool		lease_end(const LockName &name, int64 token);

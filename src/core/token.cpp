@@ -23,9 +23,11 @@ extern "C" {
 #include "utils/fmgrprotos.h"
 }
 
+#include "base/errors.h"
 #include "core/errors.h"
 #include "core/owntables.h"
 #include "core/token.h"
+#include "server/backends.h"
 #include "server/locallock.h"
 #include "server/wal.h"
 
@@ -283,14 +285,18 @@ token_check(const LockName &name, int64 token)
 	int64		highest = 0;
 
 	PreventCommandIfReadOnly("advisory.check_token()");
-	as_owner_of(own_relation(FENCES), [&]() {
-		highest = raise_fence(name.key, token);
+	with_error_context(psprintf("while checking token " INT64_FORMAT " of \"%s\"", token, display_name(name)), [&]() {
+		as_owner_of(own_relation(FENCES), [&]() {
+			highest = raise_fence(name.key, token);
+		});
 	});
 	if (highest > token)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("stale token " INT64_FORMAT " of \"%s\"", token, display_name(name)),
-				 errdetail("A later holder has already used token " INT64_FORMAT ".", highest),
+				 may_see_all()
+				 ? errdetail("A later holder has already used token " INT64_FORMAT ".", highest)
+				 : errdetail("A later holder has already used a greater token."),
 				 set_lock_fields(name)));
 	return true;
 }

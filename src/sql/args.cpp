@@ -125,7 +125,8 @@ timeout_argument(FunctionCallInfo fcinfo, int arg)
 	return Timeout{static_cast<int>(milliseconds)};
 }
 
-const Interval *
+/* A length of time: finite, and greater than zero unless that is allowed. */
+static const Interval *
 length_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool may_be_zero)
 {
 	Interval	zero = {};
@@ -147,22 +148,29 @@ length_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool may_be_
 }
 
 int64
-window_length_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *slot)
+microseconds_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool may_be_zero, const char *hint)
 {
-	const Interval *interval = length_argument(fcinfo, arg, every, false);
+	const Interval *interval = length_argument(fcinfo, arg, what, may_be_zero);
 	int64		length;
 
 	if (interval->month != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("%s must not have months or years", every),
+				 errmsg("%s must not have months or years", what),
 				 errdetail("Months and years differ in length."),
-				 errhint("Give the window itself as %s, such as date_trunc('month', now() + interval '15 days').", slot)));
+				 errhint("%s", hint)));
 	if (pg_mul_s64_overflow(interval->day, USECS_PER_DAY, &length) || pg_add_s64_overflow(length, interval->time, &length))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
-				 errmsg("%s is out of range", every)));
+				 errmsg("%s is out of range", what)));
 	return length;
+}
+
+int64
+window_length_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *slot)
+{
+	return microseconds_argument(fcinfo, arg, every, false,
+								 psprintf("Give the window itself as %s, such as date_trunc('month', now() + interval '15 days').", slot));
 }
 
 TimestampTz

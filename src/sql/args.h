@@ -60,8 +60,11 @@ int32		integer_argument(FunctionCallInfo fcinfo, int arg, const char *what);
 /* A token; called token in messages. */
 int64		token_argument(FunctionCallInfo fcinfo, int arg);
 
-/* A length of time: finite, and greater than zero unless that is allowed. */
-const Interval *length_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool may_be_zero);
+/*
+ * A length of time in microseconds: finite, greater than zero unless that is allowed, and without months and years.  A day
+ * has 24 hours.  The hint says what to do instead of months.
+ */
+int64		microseconds_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool may_be_zero, const char *hint);
 
 /* A slot, or how many of them. */
 int			slot_number_argument(FunctionCallInfo fcinfo, int arg, const char *what);
@@ -69,10 +72,7 @@ int			slot_number_argument(FunctionCallInfo fcinfo, int arg, const char *what);
 /* An interval argument: null waits for ever. */
 Timeout		timeout_argument(FunctionCallInfo fcinfo, int arg);
 
-/*
- * The length of windows of time, in microseconds: an interval argument that must not have months or years.
- * A hint names the argument that gives the window itself instead.
- */
+/* The same for the length of windows of time.  The hint names the argument that gives the window itself instead. */
 int64		window_length_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *slot);
 
 /*

@@ -32,6 +32,23 @@ lease_row(FunctionCallInfo fcinfo, const Lease &lease, bool is_granted)
 	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(description), values, nulls));
 }
 
+/* More is hardly meant, and would come near the last timestamp. */
+static constexpr int64 LONGEST_DAYS = 365000;
+
+/* A ttl or lock_delay, in microseconds.  A day has 24 hours, so that its length does not depend on the session's time zone. */
+static int64
+lease_length_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool may_be_zero)
+{
+	int64		length = microseconds_argument(fcinfo, arg, what, may_be_zero, "Give days, or smaller units.");
+
+	if (length > LONGEST_DAYS * USECS_PER_DAY)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
+				 errmsg("%s is out of range", what),
+				 errdetail("It can be at most " INT64_FORMAT " days.", LONGEST_DAYS)));
+	return length;
+}
+
 /* (namespace, name, ttl, timeout, owner, lock_delay, OUT token, OUT expires_at) */
 template <By by>
 static LockRequest
@@ -41,10 +58,10 @@ lease_arguments(FunctionCallInfo fcinfo, Lease *lease)
 	LockName	name = lock_argument(fcinfo, by);
 
 	*lease = Lease{};
-	lease->ttl = IntervalPGetDatum(length_argument(fcinfo, ttl, "ttl", false));
+	lease->ttl = lease_length_argument(fcinfo, ttl, "ttl", false);
 	if (!PG_ARGISNULL(ttl + 2))
 		lease->owner = to_cstring(text_argument(fcinfo, ttl + 2, "owner"));
-	lease->lock_delay = IntervalPGetDatum(length_argument(fcinfo, ttl + 3, "lock_delay", true));
+	lease->lock_delay = lease_length_argument(fcinfo, ttl + 3, "lock_delay", true);
 	return lease_request(name, lease);
 }
 
@@ -56,7 +73,7 @@ lease(FunctionCallInfo fcinfo)
 	LockRequest request = lease_arguments<by>(fcinfo, &lease);
 	Timeout		timeout = timeout_argument(fcinfo, next_argument(by) + 1);
 
-	PreventCommandIfReadOnly(on_failure == OnFailure::raise ? "advisory.lease()" : "advisory.try_lease()");
+	lease_check_can_change(on_failure == OnFailure::raise ? "advisory.lease()" : "advisory.try_lease()");
 	if (on_failure == OnFailure::say)
 		return lease_row(fcinfo, lease, lock_try(request, timeout));
 	lock_must(request, timeout);
@@ -71,7 +88,7 @@ await_lease(FunctionCallInfo fcinfo)
 	LockRequest request = lease_arguments<by>(fcinfo, &lease);
 	Timeout		timeout = timeout_argument(fcinfo, next_argument(by) + 1);
 
-	PreventCommandIfReadOnly("advisory.await_lease()");
+	lease_check_can_change("advisory.await_lease()");
 	await_lock(request, timeout, "await_lease");
 	return lease_row(fcinfo, lease, true);
 }
@@ -83,11 +100,9 @@ renew(FunctionCallInfo fcinfo)
 	constexpr int ttl = next_argument(by) + 1;
 	LockName	name = lock_argument(fcinfo, by);
 	int64		token = token_argument(fcinfo, next_argument(by));
-	NullableDatum new_ttl = {Datum(0), PG_ARGISNULL(ttl)};
+	int64		new_ttl = PG_ARGISNULL(ttl) ? 0 : lease_length_argument(fcinfo, ttl, "ttl", false);
 	TimestampTz expires_at;
 
-	if (!new_ttl.isnull)
-		new_ttl.value = IntervalPGetDatum(length_argument(fcinfo, ttl, "ttl", false));
 	if (!lease_renew(name, token, new_ttl, &expires_at))
 		PG_RETURN_NULL();
 	PG_RETURN_TIMESTAMPTZ(expires_at);

@@ -146,9 +146,31 @@ for my $write (
     "INSERT INTO advisory.key_labels (key, label) VALUES (1, 'here')",
     "DELETE FROM advisory.key_labels",
     "SELECT advisory.claim('s', 'a', '1 hour')",
+    "SELECT advisory.check_token('s', 'a', 1)",
+    "SELECT advisory.lease('s', 'a', '1 hour')",
+    "SELECT advisory.try_lease('s', 'a', '1 hour')",
+    "CALL advisory.await_lease('s', 'a', '1 hour')",
+    "SELECT advisory.renew_lease('s', 'a', 1)",
+    "SELECT advisory.end_lease('s', 'a', 1)",
+    "SELECT advisory.break_lease('s', 'a')",
+    "SELECT advisory.check_lease('s', 'a', 1)",
     "CALL advisory.run('s', 'a', 'SELECT 1', once_per => '1 hour')",
 ) {
     is($look->query($write)->{state}, '25006', "$write: 25006, read-only");
+}
+is($look->run("SELECT advisory.lock('s', 'a')")->query("SELECT advisory.token('s', 'a')")->{state}, '25006', 'a token, also for what is held here');
+$look->run("SELECT advisory.unlock('s', 'a')");
+
+# Leases of the primary are seen.
+{
+    my $token = $primary->value("SELECT token FROM advisory.lease('s', 'seen', '1 hour', owner => 'of the primary')");
+    my $expired = $primary->value("SELECT token FROM advisory.lease('s', 'expired', '1 ms')");
+    select undef, undef, undef, 0.01;
+    caught_up($primary, $look);
+    is_deeply($look->rows("SELECT name, owner, token, state FROM advisory.leases ORDER BY name DESC"),
+        [ [ 'seen', 'of the primary', $token, 'held' ], [ 'expired', $primary->value('SELECT current_user'), $expired, 'expired' ] ], 'leases');
+    is($look->value("SELECT who FROM advisory.activity WHERE lock = 's/seen'"), 'of the primary', 'activity shows them');
+    is(advisory_locks($look), 0, 'what failed has left nothing locked');
 }
 
 # ---- How a wait ends ----------------------------------------------------------------------------------------
@@ -344,6 +366,9 @@ is_deeply($look->rows('SELECT name, slots, in_use, waiting, holders FROM advisor
 is(scalar(grep { $_->{session}->is_done } @waiters), 0, 'no wait has ended');
 is($look->value("SELECT advisory.claim('promote', 'a', '1 hour', '2026-01-01')"), undef, 'a window that was claimed on the old primary is claimed');
 is($look->value("SELECT advisory.claim('promote', 'a', '1 hour', '2026-01-02') IS NOT NULL"), 1, 'and the next one can be');
+is_deeply($look->rows("SELECT name, state FROM advisory.leases ORDER BY name DESC"), [ [ 'seen', 'restarted' ], [ 'expired', 'restarted' ] ], 'leases of the old primary have their TTL again, from when somebody asks for one here');
+is($look->value("SELECT token FROM advisory.try_lease('s', 'seen', '1 hour')"), undef, 'so they are not free');
+is($look->value("SELECT advisory.check_lease('s', 'seen', (SELECT token FROM advisory.leases WHERE name = 'seen'))"), 1, 'and their owners keep them');
 is($look->value("SELECT advisory.is_locked('promote', 'of the primary')"), 0, 'what a session of the old primary holds is free here');
 is_deeply($look->rows("SELECT count(*), bool_and(granted AND gid = 'one' AND mode = 'exclusive') FROM advisory.locks WHERE pid IS NULL"), [ [ 2, 1 ] ],
     'a transaction that it had prepared has its locks here now');

@@ -37,6 +37,22 @@ SELECT advisory.renew_lease('leases', 'a', :a_token) AS of_one_that_was_ended;
 SELECT advisory.lock('leases', 'a'), (advisory.lease('leases', 'a', '1h')).token > 0 AS lease, advisory.unlock('leases', 'a');
 SELECT advisory.break_lease('leases', 'a'), advisory.break_lease('leases', 'never taken') AS none, advisory.break_lease('leases', 42) AS by_id;
 
+---- A day has 24 hours, also where a clock is set
+
+SET timezone = 'Europe/Berlin';
+SELECT token AS days_token FROM advisory.lease('leases', 'days', '300 days', lock_delay => '1 day') \gset
+SELECT ttl, extract(epoch FROM expires_at - acquired_at)::int / 3600 AS hours FROM advisory.leases WHERE name = 'days';
+SELECT extract(epoch FROM advisory.renew_lease('leases', 'days', :days_token, '200 days') - now())::int / 3600 AS hours;
+SELECT extract(epoch FROM advisory.renew_lease('leases', 'days', :days_token) - now())::int / 3600 AS hours;
+SELECT advisory.end_lease('leases', 'days', :days_token);
+SELECT token > 0 AS longest FROM advisory.lease('leases', 'days', '365000 days', lock_delay => '365000 days') AS t;
+SELECT advisory.break_lease('leases', 'days');
+SET timezone = 'UTC';
+\set VERBOSITY sqlstate
+SELECT advisory.lease('leases', 'days', '1h', '0');
+\set VERBOSITY default
+RESET timezone;
+
 ---- In transactions
 
 BEGIN;
@@ -80,8 +96,14 @@ SELECT advisory.lease('leases', 'x', '1h', '-1s');
 SELECT advisory.lease('leases', 'x', '1h', owner => '');
 SELECT advisory.lease('leases', 'x', '1h', lock_delay => NULL);
 SELECT advisory.lease('leases', 'x', '1h', lock_delay => '-1s');
+SELECT advisory.lease('leases', 'x', '1 month');
+SELECT advisory.lease('leases', 'x', '1h', lock_delay => '1 month -30 days');
+SELECT advisory.lease('leases', 'x', '365001 days');
+SELECT advisory.lease('leases', 'x', '1h', lock_delay => '365001 days');
+SELECT advisory.lease('leases', 'x', '2147483647 days');
 SELECT advisory.renew_lease('leases', 'x', NULL);
 SELECT advisory.renew_lease('leases', 'x', 1, '0');
+SELECT advisory.renew_lease('leases', 'x', 1, '1 year');
 SELECT advisory.end_lease('leases', 'x', NULL);
 SELECT advisory.check_lease('leases', 'x', 0);
 SELECT advisory.break_lease('leases', NULL::text);
