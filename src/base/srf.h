@@ -16,6 +16,9 @@ extern "C" {
 namespace advisory
 {
 
+/* Where the objects in the database are of another version than the library. */
+constexpr char OTHER_VERSION_HINT[] = "Run ALTER EXTENSION advisory_ext UPDATE.";
+
 /* A palloc'd text; 0 for a null pointer.  May ereport (out of memory). */
 inline Datum
 text_datum(const char *text)
@@ -96,10 +99,15 @@ struct Row
 		else
 			add_null();
 	}
-	/* Append the row to the result that InitMaterializedSRF made. */
+	/* Append the row to the result that InitMaterializedSRF made.  May ereport. */
 	void		put(ReturnSetInfo *result)
 	{
-		Assert(count == result->setDesc->natts);
+		if (count != result->setDesc->natts)
+			ereport(ERROR,
+					(errcode(ERRCODE_DATATYPE_MISMATCH),
+					 errmsg("function returns %d columns, but the library of advisory_ext %s has %d",
+							result->setDesc->natts, ADVISORY_EXT_VERSION, count),
+					 errhint(OTHER_VERSION_HINT)));
 		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	}
 };

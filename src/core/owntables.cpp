@@ -12,6 +12,7 @@ extern "C" {
 #include "utils/syscache.h"
 }
 
+#include "base/srf.h"
 #include "core/owntables.h"
 
 namespace advisory
@@ -28,7 +29,7 @@ own_relation(const char *name)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),
 				 errmsg("relation \"%s.%s\" does not exist", SCHEMA, name),
-				 errhint("Drop extension advisory_ext and create it again.")));
+				 errhint(OTHER_VERSION_HINT)));
 	return relation;
 }
 

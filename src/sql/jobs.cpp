@@ -16,7 +16,7 @@ extern "C" {
 namespace advisory
 {
 
-/* run(namespace, name, command, timeout, slots, if_busy, INOUT ran, once_per, once_slot) */
+/* run(namespace, name, command, timeout, slots, if_busy, INOUT ran, once_per, once_slot); in 1.0 it ended with ran. */
 template <By by>
 static Datum
 run(FunctionCallInfo fcinfo)
@@ -40,10 +40,10 @@ run(FunctionCallInfo fcinfo)
 				 errmsg("if_busy must be \"skip\" or \"error\"")));
 	job.skips = if_busy == "skip";
 	job.may_commit = context != nullptr && IsA(context, CallContext) && !context->atomic;
-	job.is_once = !PG_ARGISNULL(command + 5);
+	job.is_once = PG_NARGS() > command + 5 && !PG_ARGISNULL(command + 5);
 	if (job.is_once)
 		job.window = window_argument(fcinfo, command + 5, "once_per", "once_slot");
-	else if (!PG_ARGISNULL(command + 6))
+	else if (PG_NARGS() > command + 6 && !PG_ARGISNULL(command + 6))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("once_slot must not be given without once_per")));

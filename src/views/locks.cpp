@@ -361,7 +361,7 @@ begin_scan(ForeignScanState *scan, int)
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
 				 errmsg("columns of foreign table \"%s\" are not as advisory_ext created them",
 						RelationGetRelationName(table)),
-				 errhint("Drop extension advisory_ext and create it again.")));
+				 errhint(OTHER_VERSION_HINT)));
 }
 
 /* The first call reads every advisory lock and waiter on the server. */

@@ -1,0 +1,671 @@
+\echo Use "ALTER EXTENSION advisory_ext UPDATE TO '1.1'" to load this file. \quit
+
+-- 1.0 to 1.1: tokens, leases and windows; more columns in views; labels belong to the extension's owner.
+--
+-- Views keep their OIDs, so that what users have built on them stays: where the function behind one returns other columns now, the
+-- view reads nothing for a moment. holders(), holders_key() and run() are new ones, with other columns and parameters.
+
+-- ---- Locks
+
+DROP FUNCTION advisory.holders(text, text);
+DROP FUNCTION advisory.holders(text, bigint);
+DROP FUNCTION advisory.holders(text, uuid);
+DROP FUNCTION advisory.holders_key(bigint);
+
+CREATE FUNCTION advisory.holders(namespace text, name text)
+    RETURNS TABLE (
+    pid integer, database text, role text, application_name text, client_addr inet, state text,
+    kind text, slot integer, mode text, scope text, granted boolean, wait_start timestamptz, waited interval,
+    acquired_at timestamptz, held interval, blocked_by integer[], gid text, query text)
+    AS 'MODULE_PATHNAME', 'advisory_holders_text'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
+COMMENT ON FUNCTION advisory.holders(text, text) IS
+    'the sessions that hold the lock, or a slot of the semaphore of that name, and those that wait for them';
+CREATE FUNCTION advisory.holders(namespace text, id bigint)
+    RETURNS TABLE (
+    pid integer, database text, role text, application_name text, client_addr inet, state text,
+    kind text, slot integer, mode text, scope text, granted boolean, wait_start timestamptz, waited interval,
+    acquired_at timestamptz, held interval, blocked_by integer[], gid text, query text)
+    AS 'MODULE_PATHNAME', 'advisory_holders_bigint'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
+COMMENT ON FUNCTION advisory.holders(text, bigint) IS
+    'the sessions that hold the lock, or a slot of the semaphore of that name, and those that wait for them (id::text as name)';
+CREATE FUNCTION advisory.holders(namespace text, id uuid)
+    RETURNS TABLE (
+    pid integer, database text, role text, application_name text, client_addr inet, state text,
+    kind text, slot integer, mode text, scope text, granted boolean, wait_start timestamptz, waited interval,
+    acquired_at timestamptz, held interval, blocked_by integer[], gid text, query text)
+    AS 'MODULE_PATHNAME', 'advisory_holders_uuid'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
+COMMENT ON FUNCTION advisory.holders(text, uuid) IS
+    'the sessions that hold the lock, or a slot of the semaphore of that name, and those that wait for them (id::text as name)';
+COMMENT ON FUNCTION advisory.terminate_holder(text, text, integer, interval) IS
+    'end that session, only if it still holds the lock, or a slot of the semaphore of that name, and wait for its end within timeout; privileges as for pg_terminate_backend()';
+COMMENT ON FUNCTION advisory.terminate_holder(text, bigint, integer, interval) IS
+    'end that session, only if it still holds the lock, or a slot of the semaphore of that name, and wait for its end within timeout; privileges as for pg_terminate_backend() (id::text as name)';
+COMMENT ON FUNCTION advisory.terminate_holder(text, uuid, integer, interval) IS
+    'end that session, only if it still holds the lock, or a slot of the semaphore of that name, and wait for its end within timeout; privileges as for pg_terminate_backend() (id::text as name)';
+
+CREATE FUNCTION advisory.holders_key(key bigint)
+    RETURNS TABLE (
+    pid integer, database text, role text, application_name text, client_addr inet, state text,
+    kind text, slot integer, mode text, scope text, granted boolean, wait_start timestamptz, waited interval,
+    acquired_at timestamptz, held interval, blocked_by integer[], gid text, query text)
+    AS 'MODULE_PATHNAME', 'advisory_holders_key'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
+COMMENT ON FUNCTION advisory.holders_key(bigint) IS
+    'the sessions that hold the lock, or a slot of the semaphore of that key, and those that wait for them';
+CREATE FUNCTION advisory.terminate_holder_key(key bigint, pid integer, timeout interval DEFAULT '5s')
+    RETURNS boolean
+    AS 'MODULE_PATHNAME', 'advisory_terminate_holder_key'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.terminate_holder_key(bigint, integer, interval) IS
+    'end that session, only if it still holds the lock, or a slot of the semaphore of that key, and wait for its end within timeout; privileges as for pg_terminate_backend()';
+
+-- ---- Views
+
+ALTER FUNCTION advisory._known_keys() ROWS 60;
+COMMENT ON COLUMN advisory.known_keys.purpose IS 'what for, with the table, queue or schema where there is one; or the note of key_labels';
+
+ALTER FOREIGN TABLE advisory._locks ADD COLUMN lock text;
+COMMENT ON FOREIGN TABLE advisory._locks IS 'rows of advisory.locks and advisory.activity';
+COMMENT ON COLUMN advisory.stats.skipped IS 'how often advisory.run() ran nothing because it was taken, or its window was claimed';
+
+-- The view of leases.  Their table is made further down.
+
+CREATE FUNCTION advisory._lease_rows()
+    RETURNS TABLE (
+        namespace text,
+        name text,
+        owner text,
+        token bigint,
+        state text,
+        ttl interval,
+        acquired_at timestamptz,
+        renewed_at timestamptz,
+        expires_at timestamptz,
+        renewals bigint,
+        key bigint,
+        lock text)
+    AS 'MODULE_PATHNAME', 'advisory_leases'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 100;
+COMMENT ON FUNCTION advisory._lease_rows() IS 'rows of advisory.leases';
+
+CREATE VIEW advisory.leases AS
+    SELECT namespace, name, owner, token, state, ttl, acquired_at, renewed_at, expires_at, renewals
+    FROM advisory._lease_rows();
+COMMENT ON VIEW advisory.leases IS 'the leases of this database';
+COMMENT ON COLUMN advisory.leases.namespace IS 'namespace; hidden without the privilege to see it';
+COMMENT ON COLUMN advisory.leases.name IS 'name; hidden without the privilege to see it';
+COMMENT ON COLUMN advisory.leases.owner IS 'the owner as it calls itself, or its role; hidden without the privilege to see it';
+COMMENT ON COLUMN advisory.leases.token IS 'fencing token; null without the privilege to see it';
+COMMENT ON COLUMN advisory.leases.state IS 'held, expired, or restarted: it has its whole TTL again after a failover';
+COMMENT ON COLUMN advisory.leases.ttl IS 'how long it is held from its last renewal on';
+COMMENT ON COLUMN advisory.leases.acquired_at IS 'when it was granted';
+COMMENT ON COLUMN advisory.leases.renewed_at IS 'when it was last renewed, or granted';
+COMMENT ON COLUMN advisory.leases.expires_at IS 'when it expires';
+COMMENT ON COLUMN advisory.leases.renewals IS 'how often it was renewed';
+GRANT SELECT ON advisory.leases TO PUBLIC;
+
+CREATE OR REPLACE VIEW advisory.waits AS
+    SELECT NULL::integer AS root_pid,
+           NULL::integer AS depth,
+           NULL::integer[] AS path,
+           NULL::integer AS pid,
+           NULL::integer AS waits_for_pid,
+           NULL::text AS namespace,
+           NULL::text AS name,
+           NULL::bigint AS key,
+           NULL::text AS mode,
+           NULL::interval AS waited,
+           NULL::text AS state,
+           NULL::text AS application_name,
+           NULL::text AS query;
+DROP FUNCTION advisory._waits();
+
+CREATE FUNCTION advisory._waits()
+    RETURNS TABLE (
+        root_pid integer,
+        depth integer,
+        path integer[],
+        pid integer,
+        waits_for_pid integer,
+        namespace text,
+        name text,
+        key bigint,
+        mode text,
+        waited interval,
+        state text,
+        application_name text,
+        query text,
+        key1 integer,
+        key2 integer,
+        objsubid integer)
+    AS 'MODULE_PATHNAME', 'advisory_waits'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 100;
+COMMENT ON FUNCTION advisory._waits() IS 'rows of advisory.waits';
+CREATE OR REPLACE VIEW advisory.waits AS
+    SELECT root_pid, depth, path, pid, waits_for_pid, namespace, name, key, mode, waited, state, application_name, query,
+           key1, key2, objsubid
+    FROM advisory._waits();
+COMMENT ON COLUMN advisory.waits.key1 IS 'first key of the pair form, signed; classid of a foreign lock';
+COMMENT ON COLUMN advisory.waits.key2 IS 'second key of the pair form, signed; objid of a foreign lock';
+COMMENT ON COLUMN advisory.waits.objsubid IS 'as in pg_locks: 1 is a bigint key, 2 a pair, 16383 the queue of a semaphore, 16384 + n its slot n, anything else foreign; null for what is no advisory lock';
+
+CREATE OR REPLACE VIEW advisory.leaks AS
+    SELECT NULL::integer AS pid,
+           NULL::text AS database,
+           NULL::text AS role,
+           NULL::text AS application_name,
+           NULL::inet AS client_addr,
+           NULL::text AS state,
+           NULL::text AS kind,
+           NULL::text AS namespace,
+           NULL::text AS name,
+           NULL::integer AS slot,
+           NULL::bigint AS key,
+           NULL::integer AS key1,
+           NULL::integer AS key2,
+           NULL::text AS mode,
+           NULL::timestamptz AS acquired_at,
+           NULL::interval AS held,
+           NULL::text AS taken_by_role,
+           NULL::text AS taken_by_application,
+           NULL::text AS reason;
+DROP FUNCTION advisory._leaks();
+
+CREATE FUNCTION advisory._leaks()
+    RETURNS TABLE (
+        pid integer,
+        database text,
+        role text,
+        application_name text,
+        client_addr inet,
+        state text,
+        kind text,
+        namespace text,
+        name text,
+        slot integer,
+        key bigint,
+        key1 integer,
+        key2 integer,
+        mode text,
+        acquired_at timestamptz,
+        held interval,
+        taken_by_role text,
+        taken_by_application text,
+        reason text,
+        datid oid,
+        high integer,
+        low integer,
+        objsubid integer)
+    AS 'MODULE_PATHNAME', 'advisory_leaks'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
+COMMENT ON FUNCTION advisory._leaks() IS 'rows of advisory.leaks';
+CREATE OR REPLACE VIEW advisory.leaks AS
+    SELECT pid, database, role, application_name, client_addr, state, kind, namespace,
+           name, slot, key, key1, key2, mode, acquired_at, held, taken_by_role,
+           taken_by_application, reason, advisory._known_as(datid, high, low, objsubid) AS known_as
+    FROM advisory._leaks();
+COMMENT ON COLUMN advisory.leaks.known_as IS 'well-known uses of this key, as candidates, not verdicts; see known_keys';
+
+CREATE FUNCTION advisory._printable(line text)
+    RETURNS text
+    AS 'MODULE_PATHNAME', 'advisory_printable'
+    LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION advisory._printable(text) IS
+    'the text with ? for control characters, line separators and what changes the direction of text';
+CREATE OR REPLACE VIEW advisory.activity AS
+    WITH entry AS MATERIALIZED (
+        SELECT *
+        FROM advisory._locks
+    ), blocker AS (
+        SELECT datid, high, low, objsubid, blocker_pid, min(wait_start) AS awaited_since
+        FROM entry, unnest(blocked_by) AS blocker_pid
+        WHERE NOT granted
+        GROUP BY datid, high, low, objsubid, blocker_pid
+    ), ranked AS (
+        SELECT e.*,
+               b.awaited_since,
+               CASE WHEN NOT e.granted THEN 1 WHEN b.blocker_pid IS NOT NULL THEN 2 ELSE 3 END AS rank
+        FROM entry AS e
+        LEFT JOIN blocker AS b
+            ON e.granted
+            AND b.datid = e.datid AND b.high = e.high AND b.low = e.low AND b.objsubid = e.objsubid
+            AND b.blocker_pid = coalesce(e.pid, 0)
+    ), counted AS (
+        SELECT *, rank = 3 AND count(*) OVER (PARTITION BY rank, pid, gid) > 20 AS is_one_of_many
+        FROM ranked
+    ), line AS (
+        SELECT CASE WHEN database IS DISTINCT FROM current_database()
+                    THEN concat(coalesce(database, '(dropped)'), ': ', lock)
+                    ELSE lock
+               END AS lock,
+               slot, mode, pid, gid, role, application_name, state, waited, held, blocked_by, rank,
+               coalesce(wait_start, awaited_since) AS since
+        FROM counted
+        WHERE NOT is_one_of_many
+        UNION ALL
+        SELECT concat('(', count(*), ' locks)'),
+               NULL, NULL, pid, gid, role, application_name, state, NULL, max(held), NULL, rank, NULL
+        FROM counted
+        WHERE is_one_of_many
+        GROUP BY pid, gid, role, application_name, state, rank
+        UNION ALL
+        SELECT l.lock, NULL, 'lease', NULL, NULL, l.owner, NULL, l.state, NULL, clock_timestamp() - l.acquired_at, NULL,
+               CASE WHEN e.key IS NOT NULL THEN 2 ELSE 3 END, min(e.wait_start)
+        FROM advisory._lease_rows() AS l
+        LEFT JOIN entry AS e
+            ON NOT e.granted AND e.kind = 'lease' AND e.key = l.key AND e.database = current_database()
+        WHERE l.state <> 'expired'
+        GROUP BY l.lock, l.owner, l.state, l.acquired_at, e.key
+    )
+    SELECT advisory._printable(lock) AS lock,
+           slot,
+           mode,
+           pid,
+           advisory._printable(
+               CASE WHEN gid IS NOT NULL THEN concat(role, ' (prepared ', gid, ')')
+                    WHEN application_name <> '' THEN concat(role, '@', application_name)
+                    ELSE role
+               END) AS who,
+           replace(replace(state, 'idle in transaction (aborted)', 'failed xact'),
+                   'idle in transaction', 'idle in xact') AS state,
+           date_trunc('second', waited) AS waiting,
+           date_trunc('second', held) AS held,
+           blocked_by
+    FROM line
+    ORDER BY rank, since, line.held DESC NULLS LAST, line.lock, slot, pid;
+COMMENT ON VIEW advisory.activity IS
+    'waiters for advisory locks, their blockers, and what else is held; longest waits first';
+COMMENT ON COLUMN advisory.activity.lock IS
+    'namespace/name; a label, or what the key is known for, in quotes; else the key or pair; with its database where that is another one; '
+    'or how many locks a session holds that nobody waits for, if more than 20';
+COMMENT ON COLUMN advisory.activity.slot IS 'slot of a semaphore, from 1';
+COMMENT ON COLUMN advisory.activity.mode IS 'exclusive or shared; or lease, which is not held by a session';
+COMMENT ON COLUMN advisory.activity.pid IS 'process that holds or waits; null for a prepared transaction, and for a lease';
+COMMENT ON COLUMN advisory.activity.who IS 'role@application; the owner of a lease';
+COMMENT ON COLUMN advisory.activity.state IS 'state of the session, shortened; null without the privilege to see it';
+COMMENT ON COLUMN advisory.activity.waiting IS 'how long it has waited; null for a holder';
+COMMENT ON COLUMN advisory.activity.held IS 'how long it has held the lock; null where unknown';
+COMMENT ON COLUMN advisory.activity.blocked_by IS 'processes in the way of a waiter; 0 is a prepared transaction';
+
+-- ---- Tokens, leases and windows
+
+-- Fencing tokens: numbers that grow with every holder of a lock, beyond sessions and servers.
+
+-- Which era the tokens are of, packed with its timeline and a part of the system identifier: one value, which no
+-- transaction rolls back.  src/core/token.cpp says how it is read.
+CREATE SEQUENCE advisory._era MINVALUE 1;
+COMMENT ON SEQUENCE advisory._era IS 'era of the fencing tokens; see advisory.token()';
+SELECT pg_extension_config_dump('advisory._era', '');
+
+-- When it was seen first on this server, in microseconds since 2000.
+CREATE SEQUENCE advisory._era_began MINVALUE -9223372036854775808;
+COMMENT ON SEQUENCE advisory._era_began IS 'when the present era of the fencing tokens began';
+
+CREATE FUNCTION advisory._begin_era()
+    RETURNS void
+    AS 'MODULE_PATHNAME', 'advisory_begin_era'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory._begin_era() IS 'write the present era down';
+REVOKE ALL ON FUNCTION advisory._begin_era() FROM PUBLIC;
+SELECT advisory._begin_era();
+
+---- token, token_key
+
+CREATE FUNCTION advisory.token(namespace text, name text)
+    RETURNS bigint
+    AS 'MODULE_PATHNAME', 'advisory_token_text'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.token(text, text) IS
+    'a new fencing token for a lock that this session holds in exclusive mode: greater than all before, also after a failover';
+
+CREATE FUNCTION advisory.token(namespace text, id bigint)
+    RETURNS bigint
+    AS 'MODULE_PATHNAME', 'advisory_token_bigint'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.token(text, bigint) IS
+    'a new fencing token for a lock that this session holds in exclusive mode: greater than all before, also after a failover (id::text as name)';
+
+CREATE FUNCTION advisory.token(namespace text, id uuid)
+    RETURNS bigint
+    AS 'MODULE_PATHNAME', 'advisory_token_uuid'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.token(text, uuid) IS
+    'a new fencing token for a lock that this session holds in exclusive mode: greater than all before, also after a failover (id::text as name)';
+
+CREATE FUNCTION advisory.token(namespace text, name text, slot integer)
+    RETURNS bigint
+    AS 'MODULE_PATHNAME', 'advisory_token_slot_text'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.token(text, text, integer) IS
+    'a new fencing token for a slot that this session has: greater than all before, also after a failover';
+
+CREATE FUNCTION advisory.token(namespace text, id bigint, slot integer)
+    RETURNS bigint
+    AS 'MODULE_PATHNAME', 'advisory_token_slot_bigint'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.token(text, bigint, integer) IS
+    'a new fencing token for a slot that this session has: greater than all before, also after a failover (id::text as name)';
+
+CREATE FUNCTION advisory.token(namespace text, id uuid, slot integer)
+    RETURNS bigint
+    AS 'MODULE_PATHNAME', 'advisory_token_slot_uuid'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.token(text, uuid, integer) IS
+    'a new fencing token for a slot that this session has: greater than all before, also after a failover (id::text as name)';
+
+CREATE FUNCTION advisory.token_key(key bigint)
+    RETURNS bigint
+    AS 'MODULE_PATHNAME', 'advisory_token_key'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.token_key(bigint) IS
+    'a new fencing token for the lock of this key, which this session holds in exclusive mode: greater than all before, also after a failover';
+
+CREATE FUNCTION advisory.tokens_above(token bigint)
+    RETURNS void
+    AS 'MODULE_PATHNAME', 'advisory_tokens_above'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.tokens_above(bigint) IS
+    'make all tokens of this database from now on greater than this one, after a migration by logical replication';
+REVOKE ALL ON FUNCTION advisory.tokens_above(bigint) FROM PUBLIC;
+
+---- Fences: what refuses smaller tokens
+
+-- Written by check_token() alone, for everybody.
+CREATE TABLE advisory.fences (
+    key bigint PRIMARY KEY,
+    token bigint NOT NULL
+) WITH (fillfactor = 50);
+COMMENT ON TABLE advisory.fences IS 'the highest token that check_token() has seen of each name';
+COMMENT ON COLUMN advisory.fences.key IS 'key of the name';
+COMMENT ON COLUMN advisory.fences.token IS 'highest token that was checked';
+SELECT pg_extension_config_dump('advisory.fences', '');
+
+CREATE FUNCTION advisory.check_token(namespace text, name text, token bigint)
+    RETURNS boolean
+    AS 'MODULE_PATHNAME', 'advisory_check_token_text'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.check_token(text, text, bigint) IS
+    'true if no greater token of this name was checked before, or error 55000; locks its row of fences until the transaction ends';
+
+CREATE FUNCTION advisory.check_token(namespace text, id bigint, token bigint)
+    RETURNS boolean
+    AS 'MODULE_PATHNAME', 'advisory_check_token_bigint'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.check_token(text, bigint, bigint) IS
+    'true if no greater token of this name was checked before, or error 55000; locks its row of fences until the transaction ends (id::text as name)';
+
+CREATE FUNCTION advisory.check_token(namespace text, id uuid, token bigint)
+    RETURNS boolean
+    AS 'MODULE_PATHNAME', 'advisory_check_token_uuid'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.check_token(text, uuid, bigint) IS
+    'true if no greater token of this name was checked before, or error 55000; locks its row of fences until the transaction ends (id::text as name)';
+
+CREATE FUNCTION advisory.fenced()
+    RETURNS trigger
+    AS 'MODULE_PATHNAME', 'advisory_fenced'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION advisory.fenced() IS
+    'trigger function, BEFORE INSERT OR UPDATE FOR EACH ROW: refuses a null token, and one that is smaller than the row''s; its argument is the token''s column';
+
+-- Leases: holds that outlive a session or a server.
+
+-- Written by the functions below alone, for everybody.
+CREATE TABLE advisory._leases (
+    key bigint PRIMARY KEY,
+    token bigint NOT NULL,
+    namespace text NOT NULL,
+    name text NOT NULL,
+    owner text,
+    role name NOT NULL,
+    era bigint NOT NULL,
+    ttl interval NOT NULL,
+    lock_delay interval NOT NULL,
+    acquired_at timestamptz NOT NULL,
+    renewed_at timestamptz NOT NULL,
+    expires_at timestamptz NOT NULL,
+    renewals bigint NOT NULL
+) WITH (fillfactor = 50);
+COMMENT ON TABLE advisory._leases IS 'rows of advisory.leases';
+COMMENT ON COLUMN advisory._leases.key IS 'key of the name';
+COMMENT ON COLUMN advisory._leases.token IS 'fencing token of the present owner';
+COMMENT ON COLUMN advisory._leases.namespace IS 'namespace';
+COMMENT ON COLUMN advisory._leases.name IS 'name';
+COMMENT ON COLUMN advisory._leases.owner IS 'the owner as it calls itself; null: its role';
+COMMENT ON COLUMN advisory._leases.role IS 'role that took it';
+COMMENT ON COLUMN advisory._leases.era IS 'era of its last renewal';
+COMMENT ON COLUMN advisory._leases.ttl IS 'how long it is held from its last renewal on';
+COMMENT ON COLUMN advisory._leases.lock_delay IS 'how long it stays taken after it has expired';
+COMMENT ON COLUMN advisory._leases.acquired_at IS 'when it was granted';
+COMMENT ON COLUMN advisory._leases.renewed_at IS 'when it was last renewed, or granted';
+COMMENT ON COLUMN advisory._leases.expires_at IS 'when it expires, if no other era begins';
+COMMENT ON COLUMN advisory._leases.renewals IS 'how often it was renewed';
+SELECT pg_extension_config_dump('advisory._leases', '');
+
+CREATE FUNCTION advisory.lease(namespace text, name text, ttl interval, timeout interval DEFAULT NULL, owner text DEFAULT NULL, lock_delay interval DEFAULT '0', OUT token bigint, OUT expires_at timestamptz)
+    AS 'MODULE_PATHNAME', 'advisory_lease_text'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.lease(text, text, interval, interval, text, interval) IS
+    'take a lease, which outlives the session: its token and when it expires, or error 55P03 when timeout is over (NULL: wait for ever)';
+
+CREATE FUNCTION advisory.lease(namespace text, id bigint, ttl interval, timeout interval DEFAULT NULL, owner text DEFAULT NULL, lock_delay interval DEFAULT '0', OUT token bigint, OUT expires_at timestamptz)
+    AS 'MODULE_PATHNAME', 'advisory_lease_bigint'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.lease(text, bigint, interval, interval, text, interval) IS
+    'take a lease, which outlives the session: its token and when it expires, or error 55P03 when timeout is over (NULL: wait for ever) (id::text as name)';
+
+CREATE FUNCTION advisory.lease(namespace text, id uuid, ttl interval, timeout interval DEFAULT NULL, owner text DEFAULT NULL, lock_delay interval DEFAULT '0', OUT token bigint, OUT expires_at timestamptz)
+    AS 'MODULE_PATHNAME', 'advisory_lease_uuid'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.lease(text, uuid, interval, interval, text, interval) IS
+    'take a lease, which outlives the session: its token and when it expires, or error 55P03 when timeout is over (NULL: wait for ever) (id::text as name)';
+
+CREATE FUNCTION advisory.try_lease(namespace text, name text, ttl interval, timeout interval DEFAULT '0', owner text DEFAULT NULL, lock_delay interval DEFAULT '0', OUT token bigint, OUT expires_at timestamptz)
+    AS 'MODULE_PATHNAME', 'advisory_try_lease_text'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.try_lease(text, text, interval, interval, text, interval) IS
+    'take a lease, which outlives the session, if it is free within timeout (0: at once): its token and when it expires, or nulls';
+
+CREATE FUNCTION advisory.try_lease(namespace text, id bigint, ttl interval, timeout interval DEFAULT '0', owner text DEFAULT NULL, lock_delay interval DEFAULT '0', OUT token bigint, OUT expires_at timestamptz)
+    AS 'MODULE_PATHNAME', 'advisory_try_lease_bigint'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.try_lease(text, bigint, interval, interval, text, interval) IS
+    'take a lease, which outlives the session, if it is free within timeout (0: at once): its token and when it expires, or nulls (id::text as name)';
+
+CREATE FUNCTION advisory.try_lease(namespace text, id uuid, ttl interval, timeout interval DEFAULT '0', owner text DEFAULT NULL, lock_delay interval DEFAULT '0', OUT token bigint, OUT expires_at timestamptz)
+    AS 'MODULE_PATHNAME', 'advisory_try_lease_uuid'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.try_lease(text, uuid, interval, interval, text, interval) IS
+    'take a lease, which outlives the session, if it is free within timeout (0: at once): its token and when it expires, or nulls (id::text as name)';
+
+CREATE FUNCTION advisory.renew_lease(namespace text, name text, token bigint, ttl interval DEFAULT NULL)
+    RETURNS timestamptz
+    AS 'MODULE_PATHNAME', 'advisory_renew_lease_text'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.renew_lease(text, text, bigint, interval) IS
+    'give a lease its TTL, or another one, from now on: when it expires; null if it is lost';
+
+CREATE FUNCTION advisory.renew_lease(namespace text, id bigint, token bigint, ttl interval DEFAULT NULL)
+    RETURNS timestamptz
+    AS 'MODULE_PATHNAME', 'advisory_renew_lease_bigint'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.renew_lease(text, bigint, bigint, interval) IS
+    'give a lease its TTL, or another one, from now on: when it expires; null if it is lost (id::text as name)';
+
+CREATE FUNCTION advisory.renew_lease(namespace text, id uuid, token bigint, ttl interval DEFAULT NULL)
+    RETURNS timestamptz
+    AS 'MODULE_PATHNAME', 'advisory_renew_lease_uuid'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.renew_lease(text, uuid, bigint, interval) IS
+    'give a lease its TTL, or another one, from now on: when it expires; null if it is lost (id::text as name)';
+
+CREATE FUNCTION advisory.end_lease(namespace text, name text, token bigint)
+    RETURNS boolean
+    AS 'MODULE_PATHNAME', 'advisory_end_lease_text'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.end_lease(text, text, bigint) IS
+    'end a lease: false if it is lost';
+
+CREATE FUNCTION advisory.end_lease(namespace text, id bigint, token bigint)
+    RETURNS boolean
+    AS 'MODULE_PATHNAME', 'advisory_end_lease_bigint'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.end_lease(text, bigint, bigint) IS
+    'end a lease: false if it is lost (id::text as name)';
+
+CREATE FUNCTION advisory.end_lease(namespace text, id uuid, token bigint)
+    RETURNS boolean
+    AS 'MODULE_PATHNAME', 'advisory_end_lease_uuid'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.end_lease(text, uuid, bigint) IS
+    'end a lease: false if it is lost (id::text as name)';
+
+CREATE FUNCTION advisory.check_lease(namespace text, name text, token bigint)
+    RETURNS boolean
+    AS 'MODULE_PATHNAME', 'advisory_check_lease_text'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.check_lease(text, text, bigint) IS
+    'true if the lease has this token, or error 55000; nobody takes it over before this transaction ends';
+
+CREATE FUNCTION advisory.check_lease(namespace text, id bigint, token bigint)
+    RETURNS boolean
+    AS 'MODULE_PATHNAME', 'advisory_check_lease_bigint'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.check_lease(text, bigint, bigint) IS
+    'true if the lease has this token, or error 55000; nobody takes it over before this transaction ends (id::text as name)';
+
+CREATE FUNCTION advisory.check_lease(namespace text, id uuid, token bigint)
+    RETURNS boolean
+    AS 'MODULE_PATHNAME', 'advisory_check_lease_uuid'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.check_lease(text, uuid, bigint) IS
+    'true if the lease has this token, or error 55000; nobody takes it over before this transaction ends (id::text as name)';
+
+CREATE FUNCTION advisory.break_lease(namespace text, name text)
+    RETURNS boolean
+    AS 'MODULE_PATHNAME', 'advisory_break_lease_text'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.break_lease(text, text) IS
+    'end a lease that somebody else has, after its lock_delay: false if there is none; for the owner of the extension';
+
+CREATE FUNCTION advisory.break_lease(namespace text, id bigint)
+    RETURNS boolean
+    AS 'MODULE_PATHNAME', 'advisory_break_lease_bigint'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.break_lease(text, bigint) IS
+    'end a lease that somebody else has, after its lock_delay: false if there is none; for the owner of the extension (id::text as name)';
+
+CREATE FUNCTION advisory.break_lease(namespace text, id uuid)
+    RETURNS boolean
+    AS 'MODULE_PATHNAME', 'advisory_break_lease_uuid'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.break_lease(text, uuid) IS
+    'end a lease that somebody else has, after its lock_delay: false if there is none; for the owner of the extension (id::text as name)';
+
+CREATE PROCEDURE advisory.await_lease(namespace text, name text, ttl interval, timeout interval DEFAULT NULL, owner text DEFAULT NULL, lock_delay interval DEFAULT '0', INOUT token bigint DEFAULT NULL, INOUT expires_at timestamptz DEFAULT NULL)
+    AS 'MODULE_PATHNAME', 'advisory_await_lease_text'
+    LANGUAGE C;
+COMMENT ON PROCEDURE advisory.await_lease(text, text, interval, interval, text, interval, bigint, timestamptz) IS
+    'take a lease, waiting without a snapshot: its token and when it expires, or error 55P03 when timeout is over (NULL: wait for ever)';
+
+CREATE PROCEDURE advisory.await_lease(namespace text, id bigint, ttl interval, timeout interval DEFAULT NULL, owner text DEFAULT NULL, lock_delay interval DEFAULT '0', INOUT token bigint DEFAULT NULL, INOUT expires_at timestamptz DEFAULT NULL)
+    AS 'MODULE_PATHNAME', 'advisory_await_lease_bigint'
+    LANGUAGE C;
+COMMENT ON PROCEDURE advisory.await_lease(text, bigint, interval, interval, text, interval, bigint, timestamptz) IS
+    'take a lease, waiting without a snapshot: its token and when it expires, or error 55P03 when timeout is over (NULL: wait for ever) (id::text as name)';
+
+CREATE PROCEDURE advisory.await_lease(namespace text, id uuid, ttl interval, timeout interval DEFAULT NULL, owner text DEFAULT NULL, lock_delay interval DEFAULT '0', INOUT token bigint DEFAULT NULL, INOUT expires_at timestamptz DEFAULT NULL)
+    AS 'MODULE_PATHNAME', 'advisory_await_lease_uuid'
+    LANGUAGE C;
+COMMENT ON PROCEDURE advisory.await_lease(text, uuid, interval, interval, text, interval, bigint, timestamptz) IS
+    'take a lease, waiting without a snapshot: its token and when it expires, or error 55P03 when timeout is over (NULL: wait for ever) (id::text as name)';
+
+-- Once per window: the last window of time that was claimed, of each name.
+
+-- Written by claim() and run() alone, for everybody.
+CREATE TABLE advisory.claims (
+    key bigint PRIMARY KEY,
+    last_window timestamptz NOT NULL
+) WITH (fillfactor = 50);
+COMMENT ON TABLE advisory.claims IS 'the last window of each name that was claimed';
+COMMENT ON COLUMN advisory.claims.key IS 'key of the name';
+COMMENT ON COLUMN advisory.claims.last_window IS 'last window that was claimed: only later ones can be';
+SELECT pg_extension_config_dump('advisory.claims', '');
+
+CREATE FUNCTION advisory._window(every interval, at timestamptz)
+    RETURNS timestamptz
+    AS 'MODULE_PATHNAME', 'advisory_window'
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION advisory._window(interval, timestamptz) IS 'the window that is nearest to a time, which claim() claims at that time';
+
+CREATE FUNCTION advisory.claim(namespace text, name text, every interval, slot timestamptz DEFAULT NULL)
+    RETURNS timestamptz
+    AS 'MODULE_PATHNAME', 'advisory_claim_text'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.claim(text, text, interval, timestamptz) IS
+    'claim a window of time (slot, or the boundary of every that is nearest to now): the window, or NULL if it or a later one is claimed already; waits for a transaction that has claimed it and may roll back';
+
+CREATE FUNCTION advisory.claim(namespace text, id bigint, every interval, slot timestamptz DEFAULT NULL)
+    RETURNS timestamptz
+    AS 'MODULE_PATHNAME', 'advisory_claim_bigint'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.claim(text, bigint, interval, timestamptz) IS
+    'claim a window of time (slot, or the boundary of every that is nearest to now): the window, or NULL if it or a later one is claimed already; waits for a transaction that has claimed it and may roll back (id::text as name)';
+
+CREATE FUNCTION advisory.claim(namespace text, id uuid, every interval, slot timestamptz DEFAULT NULL)
+    RETURNS timestamptz
+    AS 'MODULE_PATHNAME', 'advisory_claim_uuid'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory.claim(text, uuid, interval, timestamptz) IS
+    'claim a window of time (slot, or the boundary of every that is nearest to now): the window, or NULL if it or a later one is claimed already; waits for a transaction that has claimed it and may roll back (id::text as name)';
+
+-- ---- Jobs
+
+DROP PROCEDURE advisory.run(text, text, text, interval, integer, text, boolean);
+DROP PROCEDURE advisory.run(text, bigint, text, interval, integer, text, boolean);
+DROP PROCEDURE advisory.run(text, uuid, text, interval, integer, text, boolean);
+
+CREATE PROCEDURE advisory.run(namespace text, name text, command text, timeout interval DEFAULT '0', slots integer DEFAULT NULL, if_busy text DEFAULT 'skip', INOUT ran boolean DEFAULT NULL, once_per interval DEFAULT NULL, once_slot timestamptz DEFAULT NULL)
+    AS 'MODULE_PATHNAME', 'advisory_run_text'
+    LANGUAGE C;
+COMMENT ON PROCEDURE advisory.run(text, text, text, interval, integer, text, boolean, interval, timestamptz) IS
+    'run a command while holding an exclusive lock (with slots: one of that many slots), until its effects are committed; if it is taken, skip the command or raise error 55P03; with once_per, at most once per window of time';
+
+CREATE PROCEDURE advisory.run(namespace text, id bigint, command text, timeout interval DEFAULT '0', slots integer DEFAULT NULL, if_busy text DEFAULT 'skip', INOUT ran boolean DEFAULT NULL, once_per interval DEFAULT NULL, once_slot timestamptz DEFAULT NULL)
+    AS 'MODULE_PATHNAME', 'advisory_run_bigint'
+    LANGUAGE C;
+COMMENT ON PROCEDURE advisory.run(text, bigint, text, interval, integer, text, boolean, interval, timestamptz) IS
+    'run a command while holding an exclusive lock (with slots: one of that many slots), until its effects are committed; if it is taken, skip the command or raise error 55P03; with once_per, at most once per window of time (id::text as name)';
+
+CREATE PROCEDURE advisory.run(namespace text, id uuid, command text, timeout interval DEFAULT '0', slots integer DEFAULT NULL, if_busy text DEFAULT 'skip', INOUT ran boolean DEFAULT NULL, once_per interval DEFAULT NULL, once_slot timestamptz DEFAULT NULL)
+    AS 'MODULE_PATHNAME', 'advisory_run_uuid'
+    LANGUAGE C;
+COMMENT ON PROCEDURE advisory.run(text, uuid, text, interval, integer, text, boolean, interval, timestamptz) IS
+    'run a command while holding an exclusive lock (with slots: one of that many slots), until its effects are committed; if it is taken, skip the command or raise error 55P03; with once_per, at most once per window of time (id::text as name)';
+
+-- ---- Owners
+--
+-- As in the install script.  In 1.0 key_labels belonged to the superuser that the script ran as, who granted its privileges to the
+-- extension's owner.  What that owner granted stays as it is.
+
+DO $$
+DECLARE
+    relation regclass;
+BEGIN
+    FOREACH relation IN ARRAY ARRAY['advisory.key_labels', 'advisory.fences', 'advisory.claims', 'advisory._leases', 'advisory._era', 'advisory._era_began']::regclass[] LOOP
+        EXECUTE format('ALTER TABLE %s OWNER TO %I', relation,
+                       (SELECT pg_get_userbyid(extowner) FROM pg_extension WHERE extname = 'advisory_ext'));
+        -- The names and tokens of leases are not for everybody; but the owner of the database has to be able to dump them.
+        IF relation <> 'advisory.key_labels'::regclass THEN
+            EXECUTE format('GRANT SELECT ON %s TO %I', relation,
+                           CASE WHEN relation IN ('advisory._leases'::regclass, 'advisory.fences'::regclass) THEN 'pg_database_owner' ELSE 'public' END);
+        END IF;
+        IF current_setting('server_version_num')::integer < 170000 THEN
+            DELETE FROM pg_catalog.pg_init_privs
+            WHERE classoid = 'pg_catalog.pg_class'::regclass::oid AND objoid = relation::oid;
+        END IF;
+    END LOOP;
+END $$;

@@ -1,0 +1,86 @@
+#!/usr/bin/env perl
+# From 1.0 to this version: ALTER EXTENSION UPDATE leaves what CREATE EXTENSION makes, and keeps what users have written and built on
+# it. Until it is run, locks work with this library, and what needs newer objects says so.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use AdvisoryTest;
+use Test::More;
+
+# What there is of the extension in the catalogs, as text without OIDs. Whether an owner has a grant option besides makes no difference.
+my %CATALOG = (
+    functions => q(SELECT p.oid::regprocedure, pg_get_functiondef(p.oid), proacl, pg_get_userbyid(proowner), obj_description(p.oid, 'pg_proc') FROM member JOIN pg_proc p ON p.oid = objid AND classid = 'pg_proc'::regclass),
+    relations => q(SELECT c.oid::regclass, relkind, translate(relacl::text, '*', ''), pg_get_userbyid(relowner), reloptions, obj_description(c.oid, 'pg_class') FROM member JOIN pg_class c ON c.oid = objid AND classid = 'pg_class'::regclass),
+    columns => q(SELECT c.oid::regclass, attnum, attname, format_type(atttypid, atttypmod), attnotnull, attacl, pg_get_expr(adbin, adrelid), col_description(c.oid, attnum)
+                 FROM member JOIN pg_class c ON c.oid = objid AND classid = 'pg_class'::regclass JOIN pg_attribute ON attrelid = c.oid AND attnum > 0 AND NOT attisdropped LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum),
+    views => q(SELECT c.oid::regclass, pg_get_viewdef(c.oid) FROM member JOIN pg_class c ON c.oid = objid AND classid = 'pg_class'::regclass WHERE relkind = 'v'),
+    indexes => q(SELECT pg_get_indexdef(indexrelid) FROM member JOIN pg_index ON indrelid = objid AND classid = 'pg_class'::regclass),
+    constraints => q(SELECT conrelid::regclass, conname, pg_get_constraintdef(c.oid) FROM member JOIN pg_constraint c ON conrelid = objid AND member.classid = 'pg_class'::regclass),
+    sequences => q(SELECT seqrelid::regclass, seqtypid::regtype, seqstart, seqincrement, seqmax, seqmin, seqcache, seqcycle FROM member JOIN pg_sequence ON seqrelid = objid AND classid = 'pg_class'::regclass),
+    privileges => q(SELECT pg_describe_object(i.classoid, i.objoid, i.objsubid), privtype, translate(initprivs::text, '*', '') FROM pg_init_privs i JOIN member ON classoid = classid AND objoid = objid),
+    members => q(SELECT pg_describe_object(classid, objid, 0) FROM member),
+    extension => q(SELECT extversion, pg_get_userbyid(extowner), (SELECT array_agg(c::regclass::text ORDER BY 1) FROM unnest(extconfig) AS c) FROM pg_extension WHERE extname = 'advisory_ext'),
+);
+my $MEMBER = q(WITH member AS (SELECT classid, objid FROM pg_depend WHERE deptype = 'e' AND refclassid = 'pg_extension'::regclass
+    AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'advisory_ext')));
+
+sub catalog_of {
+    my ($session) = @_;
+    return { map { my $rows = $session->rows("$MEMBER $CATALOG{$_}"); $_ => [ sort map { join "\t", map { ref ? "{@$_}" : $_ // '' } @$_ } @$rows ] } keys %CATALOG };
+}
+
+my $owner = "advisory_owner_$$";
+my $writer = "advisory_writer_$$";
+my $admin = session(database => $ENV{PGDATABASE})->run("CREATE ROLE $owner LOGIN", "CREATE ROLE $writer");
+
+my @databases;
+
+sub database_of_owner {
+    my ($name) = @_;
+    my $database = create_database(name => "advisory_$name\_$$", extension => 0, aside => 1);
+    push @databases, $database;
+    $admin->run("GRANT CREATE ON DATABASE $database TO $owner");
+    return $database;
+}
+
+for my $role ($ENV{PGUSER}, $owner) {
+    my ($old, $new) = map { my $name = database_of_owner("$_\_" . ($role eq $owner ? 'role' : 'super')); session(database => $name, role => $role) } qw(old new);
+
+    # ---- This library, and the objects of 1.0 ----------------------------------------------------------------------
+
+    $old->run(q(CREATE EXTENSION advisory_ext VERSION '1.0'));
+    is($old->value(q(SELECT advisory.try_lock('upgrade', 'a'))), 1, "$role: a lock works before the update");
+    is($old->query(q(CALL advisory.run('upgrade', 'job', 'SELECT 1')))->{state}, undef, "$role: so does run()");
+    is($old->value(q(SELECT advisory.acquire('upgrade', 'slots', 2))), 1, "$role: and a semaphore");
+    for my $statement ('SELECT count(*) FROM advisory.locks', q(SELECT count(*) FROM advisory.holders('upgrade', 'a')), 'SELECT count(*) FROM advisory.waits') {
+        my $result = $old->query($statement);
+        ok(!$result->{state} || $result->{state} eq '42804' && $result->{hint} =~ /ALTER EXTENSION advisory_ext UPDATE/,
+            "$role: $statement works, or says what to do") or diag explain $result;
+    }
+
+    # ---- The update ----------------------------------------------------------------------------------------------------
+
+    $old->run(q(INSERT INTO advisory.key_labels (key, label) VALUES (4711, 'mine')),
+        'CREATE VIEW public.on_locks AS SELECT pid, name FROM advisory.locks',
+        'CREATE VIEW public.on_waits AS SELECT pid, name FROM advisory.waits') if $role ne $owner;
+    $old->run(q(INSERT INTO advisory.key_labels (key, label) VALUES (4712, 'mine, too')),
+        "GRANT INSERT ON advisory.key_labels TO $writer") if $role eq $owner;
+    $old->run('ALTER EXTENSION advisory_ext UPDATE');
+    $new->run('CREATE EXTENSION advisory_ext');
+    if ($role eq $owner) {
+        is($old->value("SELECT has_table_privilege('$writer', 'advisory.key_labels', 'INSERT')"), 1, "$role: what was granted stays granted");
+        $old->run("REVOKE INSERT ON advisory.key_labels FROM $writer");
+    }
+    my ($updated, $fresh) = map { catalog_of($_) } $old, $new;
+    is_deeply($updated->{$_}, $fresh->{$_}, "$role: $_ are as after CREATE EXTENSION") for sort keys %CATALOG;
+    is($old->value(q(SELECT count(*) FROM advisory.key_labels WHERE label LIKE 'mine%')), 1, "$role: labels are kept");
+    is($old->query(q(INSERT INTO advisory.key_labels (key, label) VALUES (1, 'more')))->{state}, undef, "$role: and can be written");
+    is($old->value(q(SELECT name FROM advisory.locks WHERE name = 'a')), 'a', "$role: the lock from before is still held, and has its name");
+    is($old->value('SELECT count(*) FROM public.on_locks WHERE name IS NOT NULL'), 2, "$role: a view of a user's still works") if $role ne $owner;
+    is($old->query(q(SELECT advisory.token('upgrade', 'a')))->{state}, undef, "$role: what is new works");
+    $_->disconnect for $old, $new;
+}
+
+$admin->run(map({ "DROP DATABASE $_" } @databases), "DROP ROLE $owner, $writer");
+done_testing();
