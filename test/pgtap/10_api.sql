@@ -224,7 +224,7 @@ SELECT is_empty($$ SELECT classid::regclass, objid FROM (
                    WHERE NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = objects.classid AND d.objid = objects.objid AND deptype = 'e'
                        AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'advisory_ext')) $$,
                 'all of the schema belongs to the extension, and the schema too');
-SELECT is(extconfig::regclass[]::text, '{advisory.key_labels,advisory._era,advisory.fences,advisory.claims,advisory._leases}', 'pg_dump dumps labels, fences, claims, leases and the era') FROM pg_extension WHERE extname = 'advisory_ext';
+SELECT is(extconfig::regclass[]::text, '{advisory.key_labels,advisory._era,advisory.fences,advisory._leases,advisory.claims}', 'pg_dump dumps labels, fences, claims, leases and the era') FROM pg_extension WHERE extname = 'advisory_ext';
 
 SELECT * FROM finish();
 ROLLBACK;
