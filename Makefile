@@ -70,7 +70,7 @@ clean:
 endif
 
 # ---- Rules ------------------------------------------------------------------------------------
-$(DATA_built): $(SQL_PARTS) $(EXTENSION).control Makefile
+$(DATA_built): sql/parts $(SQL_PARTS) $(EXTENSION).control Makefile
 	@test -n '$(strip $(SQL_PARTS))' || { echo 'advisory_ext: no sql/parts/*.sql' >&2; exit 1; }
 	{ printf '%s\n' '\echo Use "CREATE EXTENSION $(EXTENSION)" to load this file. \quit'; cat $(SQL_PARTS); } > $@.tmp
 	mv $@.tmp $@
