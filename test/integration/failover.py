@@ -294,6 +294,8 @@ class Leases:
     """Leases that are renewed, on whatever primary there is, and then are ended or simply left."""
 
     NAMES = [f'lease {number}' for number in range(6)]
+    # In seconds. Shorter than the time between failovers, each of which gives every lease its whole TTL again.
+    TTLS = (1, 4, 8)
 
     def __init__(self):
         self.granted = []
@@ -315,7 +317,7 @@ class Leases:
         time.sleep(0.05)
 
     def take(self, session):
-        name, ttl = random.choice(self.NAMES), random.choice((1, 5, 20))
+        name, ttl = random.choice(self.NAMES), random.choice(self.TTLS)
         asked = time.monotonic()
         token = session.value('SELECT token FROM advisory.try_lease(%s, %s, make_interval(secs => %s))', NAMESPACE, name, ttl)
         if token is None or not session.is_replicated():
