@@ -75,8 +75,8 @@ $(DATA_built): $(SQL_PARTS) $(EXTENSION).control Makefile
 	{ printf '%s\n' '\echo Use "CREATE EXTENSION $(EXTENSION)" to load this file. \quit'; cat $(SQL_PARTS); } > $@.tmp
 	mv $@.tmp $@
 
-# Another server version, or another compiler flag, rebuilds everything.
-BUILD_ID = $(shell $(PG_CONFIG) --version) $(EXTVERSION) $(CXX_DIALECT)
+# Another server version, compiler, or compiler flag rebuilds everything.
+BUILD_ID = $(shell $(PG_CONFIG) --version) $(EXTVERSION) $(CXX) $(CXX_DIALECT) $(FAULTS)
 $(BUILT_FOR): FORCE
 	@echo '$(BUILD_ID)' | cmp -s - $@ || echo '$(BUILD_ID)' > $@
 $(OBJS) $(BITCODE): $(BUILT_FOR)
@@ -108,6 +108,9 @@ stress-failover: ## the same for longer [SECONDS=3600] [CYCLES=50] [MODES=sync] 
 
 test-matrix: ## the same for 15, 17, 18 and 19, in chroots; needs root [VERSIONS="17 19"]
 	@bash scripts/matrix.sh
+
+lint: ## compilers' warnings, clang-tidy, cppcheck, shellcheck, perlcritic, layout
+	@bash scripts/lint.sh
 
 bench: ## what it costs beside the built-ins, in ratios [BASE=/path/to/another/tree] [ROUNDS=7] [ONLY=semaphore]
 	@bash scripts/server.sh run -- env TEST_SECONDS=1800 perl test/bench/speed.pl
