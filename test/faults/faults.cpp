@@ -124,7 +124,6 @@ FAULT(LockAcquire, LockAcquireResult, (const LOCKTAG *tag, LOCKMODE mode, bool s
 FAULT(LockAcquireExtended, LockAcquireResult, (const LOCKTAG *tag, LOCKMODE mode, bool session, bool at_once, bool report, LOCALLOCK **lock),
 	  (tag, mode, session, at_once, report, lock))
 FAULT(LockRelationOid, void, (Oid table, LOCKMODE mode), (table, mode))
-FAULT(VirtualXactLockTableInsert, void, (VirtualTransactionId xid), (xid))
 
 /* Subtransactions, snapshots, statements */
 FAULT(BeginInternalSubTransaction, void, (const char *name), (name))
