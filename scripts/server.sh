@@ -182,8 +182,9 @@ server_settings() {
     done
 }
 
+# (-p: else a restart would run the program that has run, and not what ADVISORY_EXT_UNDER has put before it.)
 server_ctl() {
-    as_server "$PG_BINDIR/pg_ctl" "$@" --pgdata="$ADVISORY_EXT_DATADIR" --log="$ADVISORY_EXT_LOG" --wait --silent
+    as_server "$PG_BINDIR/pg_ctl" "$@" -p "$PG_BINDIR/postgres" --pgdata="$ADVISORY_EXT_DATADIR" --log="$ADVISORY_EXT_LOG" --wait --silent
 }
 
 server_log() { tail -n "${1:-50}" "$ADVISORY_EXT_LOG" 2>/dev/null || true; }
