@@ -63,7 +63,7 @@ under_sanitizers() {
         preload="$(realpath "$(g++ -print-file-name=lib$library.so)"):$preload"
     done
     CXX="g++ -fsanitize=address,undefined -fno-sanitize=vptr -fno-omit-frame-pointer" \
-    ADVISORY_EXT_UNDER="env LD_PRELOAD=$preload ASAN_OPTIONS=log_path=$reports/address:$ASAN_OPTIONS UBSAN_OPTIONS=log_path=$reports/undefined:print_stacktrace=1" \
+    ADVISORY_EXT_UNDER="env LD_PRELOAD=$preload:\$LD_PRELOAD ASAN_OPTIONS=log_path=$reports/address:$ASAN_OPTIONS UBSAN_OPTIONS=log_path=$reports/undefined:print_stacktrace=1" \
         watched "AddressSanitizer and UndefinedBehaviorSanitizer" "regress isolation pgtap tap"
 }
 
