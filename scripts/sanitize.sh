@@ -16,9 +16,6 @@ set -euo pipefail
 TOOLS=${TOOLS:-compiled valgrind}
 
 passed=0 failed=0 skipped=0
-# What the server keeps until it ends is no leak; and it has its own answer when there is no memory.
-ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=0:allocator_may_return_null=1
-
 reports=        # a directory that every server can write into
 log=
 
@@ -49,21 +46,18 @@ reported() {
         [ -s "$file" ] || continue
         # shellcheck disable=SC2016 # Perl's variables
         perl -ne 'if ($ARGV !~ /valgrind/) { print; next }
-            if (/^==\d+== *$/) { print $block if $block =~ /advisory_ext|\.cpp:\d/; $block = "" } else { $block .= $_ }
-            END { print $block if $block =~ /advisory_ext|\.cpp:\d/ }' "$file"
+            if (/^==\d+== *$/) { print $block if $block =~ /advisory_ext\.so|\.cpp:\d/; $block = "" } else { $block .= $_ }
+            END { print $block if $block =~ /advisory_ext\.so|\.cpp:\d/ }' "$file"
     done
 }
 
-# Before AddressSanitizer is ready, a library of the packaged server (libgpg-error) calls bindtextdomain(), and this, holding the lock
-# on translations, calls malloc(): AddressSanitizer makes itself ready there, asks for a translation, and hangs. So there are none.
 under_sanitizers() {
-    local preload=$reports.so library
-    say 'char *bindtextdomain(const char *domain, const char *directory) { return 0; }' | gcc -shared -fPIC -x c -o "$preload" -
-    for library in ubsan asan; do
-        preload="$(realpath "$(g++ -print-file-name=lib$library.so)"):$preload"
-    done
+    local asan ubsan
+    asan=$(realpath "$(g++ -print-file-name=libasan.so)") ubsan=$(realpath "$(g++ -print-file-name=libubsan.so)")
+    gcc -shared -fPIC -o "$reports.so" -DREPORTS="\"$reports\"" -DASAN="\"$asan\"" -DUBSAN="\"$ubsan\"" \
+        "$REPOSITORY/test/sanitizers.c"
     CXX="g++ -fsanitize=address,undefined -fno-sanitize=vptr -fno-omit-frame-pointer" \
-    ADVISORY_EXT_UNDER="env LD_PRELOAD=$preload:\$LD_PRELOAD ASAN_OPTIONS=log_path=$reports/address:$ASAN_OPTIONS UBSAN_OPTIONS=log_path=$reports/undefined:print_stacktrace=1" \
+    ADVISORY_EXT_UNDER="env LD_PRELOAD=$reports.so:$asan:$ubsan:\$LD_PRELOAD" \
         watched "AddressSanitizer and UndefinedBehaviorSanitizer" "regress isolation pgtap tap"
 }
 
