@@ -2,8 +2,9 @@
 # What tools say of the sources without running them: `make lint`.
 #
 # Compilers with -Werror, clang-tidy (.clang-tidy), cppcheck, shellcheck, perlcritic (.perlcriticrc), and the layout: blanks
-# as .gitattributes has them, and lines no longer than .editorconfig has it. A finding that is wrong is suppressed where it is,
-# with the reason. The last line is "N passed, N failed".
+# as .gitattributes has them, and lines no longer than .editorconfig has it. (Not clang-format: it does not know PostgreSQL's
+# columns, and would change half of all lines.) A finding that is wrong is suppressed where it is, with the reason. The last
+# line is "N passed, N failed".
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
