@@ -69,7 +69,9 @@ FAULT(pstrdup, char *, (const char *text), (text))
 FAULT(pnstrdup, char *, (const char *text, Size length), (text, length))
 FAULT(MemoryContextAlloc, void *, (MemoryContext context, Size size), (context, size))
 FAULT(MemoryContextAllocZero, void *, (MemoryContext context, Size size), (context, size))
+#if PG_VERSION_NUM < 170000
 FAULT(MemoryContextAllocZeroAligned, void *, (MemoryContext context, Size size), (context, size))
+#endif
 FAULT(MemoryContextAllocExtended, void *, (MemoryContext context, Size size, int flags), (context, size, flags))
 FAULT(MemoryContextStrdup, char *, (MemoryContext context, const char *text), (context, text))
 FAULT(AllocSetContextCreateInternal, MemoryContext, (MemoryContext parent, const char *name, Size least, Size initial, Size most),
@@ -121,8 +123,15 @@ FAULT(dshash_find_or_insert, void *, (dshash_table *table, const void *key, bool
 /* The lock table */
 FAULT(LockAcquire, LockAcquireResult, (const LOCKTAG *tag, LOCKMODE mode, bool session, bool at_once),
 	  (tag, mode, session, at_once))
-FAULT(LockAcquireExtended, LockAcquireResult, (const LOCKTAG *tag, LOCKMODE mode, bool session, bool at_once, bool report, LOCALLOCK **lock),
+#if PG_VERSION_NUM >= 180000
+FAULT(LockAcquireExtended, LockAcquireResult,
+	  (const LOCKTAG *tag, LOCKMODE mode, bool session, bool at_once, bool report, LOCALLOCK **lock, bool log),
+	  (tag, mode, session, at_once, report, lock, log))
+#else
+FAULT(LockAcquireExtended, LockAcquireResult,
+	  (const LOCKTAG *tag, LOCKMODE mode, bool session, bool at_once, bool report, LOCALLOCK **lock),
 	  (tag, mode, session, at_once, report, lock))
+#endif
 FAULT(LockRelationOid, void, (Oid table, LOCKMODE mode), (table, mode))
 
 /* Subtransactions, snapshots, statements */
@@ -138,7 +147,8 @@ FAULT(SPI_execute, int, (const char *text, bool reads, long rows), (text, reads,
 FAULT(SPI_execute_extended, int, (const char *text, const SPIExecuteOptions *options), (text, options))
 FAULT(SPI_execute_plan, int, (SPIPlanPtr plan, Datum *values, const char *nulls, bool reads, long rows),
 	  (plan, values, nulls, reads, rows))
-FAULT(SPI_execute_snapshot, int, (SPIPlanPtr plan, Datum *values, const char *nulls, Snapshot snapshot, Snapshot crosscheck, bool reads, bool triggers, long rows),
+FAULT(SPI_execute_snapshot, int,
+	  (SPIPlanPtr plan, Datum *values, const char *nulls, Snapshot snapshot, Snapshot crosscheck, bool reads, bool triggers, long rows),
 	  (plan, values, nulls, snapshot, crosscheck, reads, triggers, rows))
 FAULT(SPI_getvalue, char *, (HeapTuple row, TupleDesc form, int column), (row, form, column))
 FAULT(SPI_palloc, void *, (Size size), (size))
