@@ -11,6 +11,11 @@ PG_CONFIG  ?= pg_config
 MODULE_big = $(EXTENSION)
 OBJS       = $(patsubst %.cpp,%.o,$(sort $(wildcard src/*.cpp src/*/*.cpp)))
 BITCODE    = $(OBJS:.o=.bc)
+# make FAULTS=1, for tests only: requests for memory can be made to fail.
+ifdef FAULTS
+OBJS      += test/faults/faults.o
+WRAPPED    = $(shell sed -nE 's/^FAULT[A-Z_]*.([A-Za-z_0-9]+),.*/-Wl,--wrap=\1/p' test/faults/faults.cpp)
+endif
 
 # ---- SQL: readable parts, joined in the order of their numbers; upgrade scripts are hand-written
 SQL_PARTS  = $(sort $(wildcard sql/parts/*.sql))
@@ -29,9 +34,9 @@ ISOLATION_OPTS += $(if $(filter-out 14 15,$(MAJORVERSION)),--expecteddir=test/is
 CXX_DIALECT  = -std=c++17 -fno-exceptions -fno-rtti -fno-threadsafe-statics -fvisibility=hidden -Wno-register
 PG_CPPFLAGS  = -Isrc -DADVISORY_EXT_VERSION='"$(EXTVERSION)"'
 PG_CXXFLAGS  = $(CXX_DIALECT) -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -MMD -MP
-SHLIB_LINK   = $(if $(filter openssl,$(with_ssl)),-lcrypto)
+SHLIB_LINK   = $(if $(filter openssl,$(with_ssl)),-lcrypto) $(WRAPPED)
 BUILT_FOR    = src/.built-for
-EXTRA_CLEAN  = $(OBJS:.o=.d) $(BITCODE:.bc=.bc.d) $(BUILT_FOR) output_iso
+EXTRA_CLEAN  = test/faults/faults.o test/faults/faults.d $(OBJS:.o=.d) $(BITCODE:.bc=.bc.d) $(BUILT_FOR) output_iso
 
 # ---- PGXS, where a server's development files are there; help, demo and test need none -----------
 # (Debian's client package has PGXS too, but not the headers.)
@@ -75,8 +80,8 @@ $(DATA_built): sql/parts $(SQL_PARTS) $(EXTENSION).control Makefile
 	{ printf '%s\n' '\echo Use "CREATE EXTENSION $(EXTENSION)" to load this file. \quit'; cat $(SQL_PARTS); } > $@.tmp
 	mv $@.tmp $@
 
-# Another server version, or another compiler flag, rebuilds everything.
-BUILD_ID = $(shell $(PG_CONFIG) --version) $(EXTVERSION) $(CXX_DIALECT)
+# Another server version, compiler, or compiler flag rebuilds everything.
+BUILD_ID = $(shell $(PG_CONFIG) --version) $(EXTVERSION) $(CXX) $(CXX_DIALECT) $(WRAPPED)
 $(BUILT_FOR): FORCE
 	@echo '$(BUILD_ID)' | cmp -s - $@ || echo '$(BUILD_ID)' > $@
 $(OBJS) $(BITCODE): $(BUILT_FOR)
@@ -109,6 +114,18 @@ stress-failover: ## the same for longer [SECONDS=3600] [CYCLES=50] [MODES=sync] 
 test-matrix: ## the same for 15, 17, 18 and 19, in chroots; needs root [VERSIONS="17 19"]
 	@bash scripts/matrix.sh
 
+lint: ## compilers' warnings, clang-tidy, cppcheck, shellcheck, perlcritic, layout
+	@bash scripts/lint.sh
+
+sanitize: ## the tests with AddressSanitizer and UndefinedBehaviorSanitizer, then under valgrind [TOOLS=valgrind] [PARTS=…]
+	@bash scripts/sanitize.sh
+
+test-assert: ## the tests on a server that checks itself, built from Debian's source (once, some minutes) [PARTS=…]
+	@bash scripts/assert.sh
+
+test-faults: ## each function while its first, second, … request for memory fails
+	@PARTS=faults FAULTS=1 TEST_TIMEOUT=5400 TEST_SECONDS=1800 bash scripts/test.sh
+
 bench: ## what it costs beside the built-ins, in ratios [BENCH="keys views"] [QUICK=1] [BASE=/path/to/another/tree] [ROUNDS=7]
 	@bash scripts/packages.sh bench
 	@bash scripts/server.sh run -- env TEST_SECONDS=3600 perl test/bench/bench.pl
@@ -123,4 +140,5 @@ help: ## this text
 	@awk -F ': ## *' '/^##/ { sub(/^##/, ""); print } /^[a-z-]+: ##/ { printf "  make %-17s%s\n", $$1, $$2 }' Makefile
 
 FORCE:
-.PHONY: demo test test-integration test-failover stress-failover test-matrix bench bench-plots help FORCE
+.PHONY: demo test test-integration test-failover stress-failover test-matrix lint sanitize test-assert test-faults \
+	bench bench-plots help FORCE

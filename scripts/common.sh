@@ -59,8 +59,8 @@ find_pg_config() {
     fi
 }
 
-# Runs make on this tree, for the chosen server.
+# Runs make on this tree, for the chosen server. What its caller's make was told to build comes from the environment.
 run_make() {
     make --no-print-directory -C "$REPOSITORY" -j "$(nproc)" PG_CONFIG="$PG_CONFIG" \
-        ${with_llvm:+with_llvm="$with_llvm"} "$@"
+        ${with_llvm:+with_llvm="$with_llvm"} ${CXX:+CXX="$CXX"} ${FAULTS:+FAULTS="$FAULTS"} "$@"
 }

@@ -1,7 +1,11 @@
 #!/usr/bin/env bash
-# Says what the demo, the tests or the test matrix need and this machine lacks, and then installs it with apt.
+# Says what the demo, the tests or the other tools need and this machine lacks, and then installs it with apt.
 #
+<<<<<<< HEAD
 #   scripts/packages.sh demo|test|integration|matrix|bench|plots
+=======
+#   scripts/packages.sh demo|test|integration|matrix|lint|sanitize|assert
+>>>>>>> 11459d02cf97d40114f4c5d530a831ef815fe1ee
 #
 # What is needed is looked for by its use (a program, a file, a Perl module), not by package name, so anything
 # that was installed in another way counts. Nothing is changed where nothing is missing.
@@ -16,8 +20,13 @@ no_services=
 
 purpose=${1:-}
 case $purpose in
+<<<<<<< HEAD
     demo | test | integration | matrix | bench | plots) ;;
     *) die "usage: scripts/packages.sh demo|test|integration|matrix|bench|plots" ;;
+=======
+    demo | test | integration | matrix | lint | sanitize | assert) ;;
+    *) die "usage: scripts/packages.sh demo|test|integration|matrix|lint|sanitize|assert" ;;
+>>>>>>> 11459d02cf97d40114f4c5d530a831ef815fe1ee
 esac
 
 # need PACKAGE REASON TEST…: notes the package as missing unless the test succeeds.
@@ -57,31 +66,38 @@ wanted_major() {
     say "$major"
 }
 
+# Sets major and config.
 look_for_server() {
-    local major config
     major=$(wanted_major)
     config=$(find_pg_config) || config=/usr/lib/postgresql/$major/bin/pg_config
     need g++ "the extension is written in C++" have g++
     need make "builds it" have make
     need "postgresql-$major" "the server to try it on" has_server "$config"
     need "postgresql-server-dev-$major" "the server's headers and build rules" has_server_dev "$config"
+<<<<<<< HEAD
     [ "$purpose" != demo ] || return 0
     need libdbd-pg-perl "sessions of the tests and the bench" has_perl DBD::Pg
     [ "$purpose" != bench ] || return 0
+=======
+}
+
+look_for_tests() {
+    look_for_server
+>>>>>>> 11459d02cf97d40114f4c5d530a831ef815fe1ee
     need binutils "nm, to look into the built library" have nm
     need gdb "stops a session between two steps of the lock manager" have gdb
     need libtap-parser-sourcehandler-pgtap-perl "runs pgTAP files" has_perl TAP::Parser::SourceHandler::pgTAP
     need libipc-run-perl "tests that drive programs" has_perl IPC::Run
     look_for_pgtap "$major" "$config"
-    [ "$purpose" != integration ] || look_for_integration "$major" "$config"
 }
 
 # The real programs that the extension is used with. What cannot be had here has its tests skipped, which they say.
 look_for_integration() {
+    look_for_tests
     want pgbouncer "a pooler" has_program pgbouncer
-    want "postgresql-$1-cron" "scheduled jobs" has_server_file "$2" extension/pg_cron.control
-    want "postgresql-$1-repack" "rebuilds tables" has_server_file "$2" extension/pg_repack.control
-    want "postgresql-$1-partman" "partitions" has_server_file "$2" extension/pg_partman.control
+    want "postgresql-$major-cron" "scheduled jobs" has_server_file "$config" extension/pg_cron.control
+    want "postgresql-$major-repack" "rebuilds tables" has_server_file "$config" extension/pg_repack.control
+    want "postgresql-$major-partman" "partitions" has_server_file "$config" extension/pg_partman.control
     want pgbackrest "backups" have pgbackrest
     want sqitch "a migration tool" have sqitch
     want patroni "clusters that fail over" have patroni
@@ -130,6 +146,30 @@ is_available() { apt-cache show "$1" >/dev/null 2>&1; }
 look_for_matrix() {
     need debootstrap "makes the chroots of other Debian releases" have debootstrap
     need util-linux "unshare, so that mounts end with their user" have unshare
+}
+
+look_for_lint() {
+    look_for_server
+    need git "knows the files" have git
+    need clang "a second compiler's warnings" have clang++
+    need clang-tidy "finds bugs in C++" have clang-tidy
+    need cppcheck "finds others" have cppcheck
+    need shellcheck "finds bugs in shell scripts" have shellcheck
+    need libperl-critic-perl "finds bugs in Perl" have perlcritic
+}
+
+look_for_sanitize() {
+    look_for_tests
+    need valgrind "checks every access to memory" have valgrind
+}
+
+look_for_assert() {
+    look_for_tests
+    need dpkg-dev "unpacks Debian's source packages" have dpkg-source
+    need libssl-dev "the server's headers for TLS and random numbers" test -e /usr/include/openssl/ssl.h
+    need patch "applies Debian's changes" have patch
+    need bzip2 "unpacks the source" have bzip2
+    need xz-utils "unpacks Debian's changes" have xz
 }
 
 # ---- Installing -----------------------------------------------------------------------------------
@@ -221,9 +261,15 @@ trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
 case $purpose in
+<<<<<<< HEAD
     matrix) look_for_matrix ;;
     plots)  need gnuplot-nox "draws the bench's results" have gnuplot ;;
     *)      look_for_server ;;
+=======
+    demo) look_for_server ;;
+    test) look_for_tests ;;
+    *)    "look_for_$purpose" ;;
+>>>>>>> 11459d02cf97d40114f4c5d530a831ef815fe1ee
 esac
 [ "${#missing[@]}" -eq 0 ] || install_missing
 [ "${#optional[@]}" -eq 0 ] || install_optional

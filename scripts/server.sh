@@ -19,6 +19,8 @@
 #                                    is stopped and removed with everything else
 #   ADVISORY_EXT_STAGE               the shadow installation; a further `run` uses it again
 #
+# ADVISORY_EXT_UNDER='valgrind …' has the server run under another program.
+#
 # Nothing is written into the system: the extension goes into a shadow installation in the temporary directory, made of
 # links to the server's own files. PostgreSQL finds its files relative to its own program, so only its programs are
 # copied for real. A copy of the extension that is installed in the system is neither used nor touched.
@@ -129,6 +131,15 @@ link_server_files() {
     dir=$("$PG_CONFIG" --bindir)
     mkdir -p "$ADVISORY_EXT_STAGE$dir"
     cp -rL "$dir/." "$ADVISORY_EXT_STAGE$dir/"
+    [ -z "${ADVISORY_EXT_UNDER:-}" ] || run_under "$ADVISORY_EXT_UNDER" "$ADVISORY_EXT_STAGE$dir/postgres"
+}
+
+# Has another program run the server; but not what initdb and pg_ctl ask of it.
+run_under() {
+    mv "$2" "$2.server"
+    # shellcheck disable=SC2016 # expanded by that shell
+    printf '#!/bin/sh\ncase $1 in -D*) exec %s "$0.server" "$@" ;; *) exec "$0.server" "$@" ;; esac\n' "$1" >"$2"
+    chmod 755 "$2"
 }
 
 # Silent where all is well, except for what the compiler has to warn of; without the compiler's command lines otherwise.
@@ -173,8 +184,9 @@ server_settings() {
     done
 }
 
+# (-p: else a restart would run the program that has run, and not what ADVISORY_EXT_UNDER has put before it.)
 server_ctl() {
-    as_server "$PG_BINDIR/pg_ctl" "$@" --pgdata="$ADVISORY_EXT_DATADIR" --log="$ADVISORY_EXT_LOG" --wait --silent
+    as_server "$PG_BINDIR/pg_ctl" "$@" -p "$PG_BINDIR/postgres" --pgdata="$ADVISORY_EXT_DATADIR" --log="$ADVISORY_EXT_LOG" --wait --silent
 }
 
 server_log() { tail -n "${1:-50}" "$ADVISORY_EXT_LOG" 2>/dev/null || true; }

@@ -3,7 +3,8 @@
 #
 #   PG_CONFIG=…            the server's version
 #   PARTS="regress tap"    only these of: library regress isolation pgtap tap integration
-#                          (integration: with pg_cron, PgBouncer, Patroni, Node, Python, Java and migration tools, from packages)
+#                          (integration: with pg_cron, PgBouncer, Patroni, Node, Python, Java and migration tools, from packages);
+#                          or faults, which needs FAULTS=1
 #   TESTS="keys 10-api"    only the tests of these names, in whatever part they are (with or without path and ending)
 #   TEST_TIMEOUT=900       seconds that one part may take; a single *.t file may take a third of it
 #
@@ -155,6 +156,12 @@ test_integration() {
     run_tap "${files[@]}"
 }
 
+test_faults() {
+    local files
+    begin "faults: requests for memory that fail" test/faults/*.t || return 0
+    run_tap "${files[@]}"
+}
+
 run_tap() {
     local counts=$server_dir/tap.counts status=0
     rm -f "$counts"
@@ -197,9 +204,9 @@ wait_for_server() {
 check_arguments() {
     local part
     for part in $PARTS; do
-        case " $ALL_PARTS " in
+        case " $ALL_PARTS faults " in
             *" $part "*) ;;
-            *) die "there is no part '$part': choose of $ALL_PARTS" ;;
+            *) die "there is no part '$part': choose of $ALL_PARTS faults" ;;
         esac
     done
 }

@@ -237,7 +237,8 @@ check_may_terminate(Oid role)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("permission denied to terminate process"),
-				 errdetail("Only roles with privileges of the role whose process is being terminated or with privileges of the \"%s\" role may terminate this process.",
+				 errdetail("Only roles with privileges of the role whose process is being terminated or with "
+						   "privileges of the \"%s\" role may terminate this process.",
 						   "pg_signal_backend")));
 }
 

@@ -118,7 +118,7 @@ run_statement(Statement *statement, const NullableDatum *arguments, Use use)
 
 	for (int i = 0; i < statement->argument_count; i++)
 	{
-		values[i] = arguments[i].value;
+		values[i] = arguments[i].value; // NOLINT(clang-analyzer-core.uninitialized.Assign): there are argument_count
 		nulls[i] = arguments[i].isnull ? 'n' : ' ';
 	}
 	as_owner_of(own_relation(LEASES), [&]() {

@@ -44,6 +44,8 @@ in_key_order(const LockNames &names)
 	LockNames	sorted = names;
 
 	sorted.locks = static_cast<LockName *>(palloc(sizeof(LockName) * names.count));
+	/* A string_view is trivially copyable. */
+	// cppcheck-suppress memsetClass
 	memcpy(static_cast<void *>(sorted.locks), names.locks, sizeof(LockName) * names.count);
 	qsort(sorted.locks, names.count, sizeof(LockName), compare_keys);
 	sorted.count = static_cast<int>(qunique(sorted.locks, names.count, sizeof(LockName), compare_keys));

@@ -257,7 +257,7 @@ rename_entry(CachedName *entry, const LockName &name)
 	std::string_view ns = kept_part(name.ns);
 	std::string_view text = kept_part(name.name);
 	int64		ns_key = name_namespace_key(name.ns);
-	int			marks = (ns.size() < name.ns.size()) + (text.size() < name.name.size());
+	size_t		marks = (ns.size() < name.ns.size()) + (text.size() < name.name.size());
 	size_t		bytes = ns.size() + text.size() + marks * CUT_MARK_BYTES + 2;
 	auto	   *copy = bytes <= CACHED_INLINE_BYTES ? entry->inline_text : static_cast<char *>(MemoryContextAlloc(cache_context, bytes));
 	bool		found;

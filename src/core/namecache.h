@@ -75,7 +75,7 @@ void		name_end_asking_of_level(int nest_level) noexcept;
  * has another label for the key, the new one may replace it: only who holds the lock may do
  * that.  All else was registered by name_ask().  May ereport.
  */
-void		name_replace_label(CachedName *name, const LockName &asked, Mode mode);
+void		name_replace_label(CachedName *entry, const LockName &name, Mode mode);
 
 /* One more use of an entry, which is in use already; and one less. */
 void		name_use(CachedName *name) noexcept;

@@ -106,7 +106,7 @@ chunks_for(const Table &table, int64 entries) noexcept
 	double		mean = static_cast<double>(entries) / FREE_LISTS;
 	double		deviation = sqrt(mean * (FREE_LISTS - 1) / FREE_LISTS);
 	/* Entries of one list before the next chunk. */
-	double		needed = static_cast<double>(table.first_entries / FREE_LISTS);
+	double		needed = floor(static_cast<double>(table.first_entries) / FREE_LISTS);
 	double		chunks = 0;
 
 	if (entries <= 0)

@@ -53,7 +53,7 @@ static constexpr int MAX_PIECES = 64;
  * registered.  That much is a table of another library, made at the server's start:
  * the lock tables grow into memory behind it.
  */
-static constexpr Size MAX_SEARCHED_BYTES = 8 * 1024 * 1024;
+static constexpr Size MAX_SEARCHED_BYTES = Size{8} * 1024 * 1024;
 
 /* The last structure that every server registers at its start.  Those of libraries follow. */
 static const char *const LAST_OF_SERVER = "Shared Memory Stats";
@@ -203,7 +203,7 @@ is_holder(const HASHELEMENT *entry, const void *key) noexcept
 	auto		size = static_cast<ptrdiff_t>(sizeof(PGPROC));
 
 	return distance >= 0 && distance % size == 0 && ShmemAddrIsValid(tag->myLock) &&
-		distance / size < static_cast<ptrdiff_t>(ProcGlobal->allProcCount + max_prepared_xacts);
+		distance / size < static_cast<ptrdiff_t>(ProcGlobal->allProcCount) + max_prepared_xacts;
 }
 
 /* Is there a chunk, of this form and with entries that can have been used? */

@@ -129,6 +129,7 @@ copy_session(SharedSession *session, HoldReader::Session *copy)
 
 HoldReader::HoldReader()
 	: context(CurrentMemoryContext),
+	  // NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
 	  sessions(static_cast<Session **>(palloc0(sizeof(Session *) * process_count())))
 {
 }

@@ -219,7 +219,7 @@ cut(std::string_view utf8)
 {
 	if (utf8.size() <= STORED_NAME_BYTES)
 		return utf8;
-	return first_bytes(utf8, pg_encoding_mbcliplen(PG_UTF8, utf8.data(), static_cast<int>(Min(utf8.size(), 2 * STORED_NAME_BYTES)),
+	return first_bytes(utf8, pg_encoding_mbcliplen(PG_UTF8, utf8.data(), static_cast<int>(Min(utf8.size(), size_t{2} * STORED_NAME_BYTES)),
 													STORED_NAME_BYTES));
 }
 

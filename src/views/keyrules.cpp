@@ -189,8 +189,6 @@ write_text(const KeyFact &fact, const char *database, const Names &names, String
 				name = names.schema;
 				break;
 			case 't':
-				name = names.table;
-				break;
 			case 'j':
 				name = names.table;
 				break;

@@ -64,7 +64,7 @@ private:
 	struct known_hash *all_names = nullptr; /* made when many names are looked up */
 	KnownKeys  *known_keys = nullptr;	/* made when a lock without a name is asked for */
 	HoldReader	holds;
-	KnownHold	last_hold;
+	KnownHold	last_hold = {};
 };
 
 /*

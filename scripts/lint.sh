@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# What tools say of the sources without running them: `make lint`.
+#
+# Compilers with -Werror, clang-tidy (.clang-tidy), cppcheck, shellcheck, perlcritic (.perlcriticrc), and the layout: blanks
+# as .gitattributes has them, and lines no longer than .editorconfig has it. (Not clang-format: it does not know PostgreSQL's
+# columns, and would change half of all lines.) A finding that is wrong is suppressed where it is, with the reason. The last
+# line is "N passed, N failed".
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+passed=0 failed=0
+
+# check TITLE COMMAND…
+check() {
+    local title=$1 output started=$SECONDS
+    shift
+    if output=$("$@" 2>&1); then
+        say "ok - $title ($((SECONDS - started)) s)"
+        passed=$((passed + 1))
+    else
+        say "FAILED - $title:" "$output"
+        failed=$((failed + 1))
+    fi
+}
+
+# The Makefile has -Wall and -Wextra. Bitcode is not asked for: it is the same source.
+compiles_with() { with_llvm=no CXX="$* -Werror" run_make --silent all; }
+
+sources() { git ls-files 'src/*.cpp' "$@"; }
+
+# (It also says how many warnings it does not show.)
+clang_tidy() {
+    # shellcheck disable=SC2016 # expanded by the inner shell
+    sources | xargs -P "$(nproc)" -n 4 sh -c 'clang-tidy --quiet "$@" -- -isystem "$0" 2>&1' "$includes" |
+        { grep -vE '^[0-9]+ warnings? (generated|treated as error)' || true; }
+}
+
+# With the server's headers, which have the macros, but without what it finds in them.
+cpp_check() {
+    cppcheck -j "$(nproc)" --quiet --error-exitcode=1 --std=c++17 --language=c++ --inline-suppr \
+        --enable=warning,performance,portability --suppress="*:$includes/*" \
+        --suppress=constStatement `# "for (Mode mode : …)": it takes the type of the variable for a statement` \
+        --suppress=uninitMemberVar:src/core/blockers.cpp `# it does not know initStringInfo()` \
+        -I src -I "$includes" -D ADVISORY_EXT_VERSION='""' src
+}
+
+shell_scripts() { git grep -lE '^#!.*\<(ba)?sh$'; say scripts/common.sh; }
+
+has_good_blanks() { git diff --check "$(git hash-object -t tree /dev/null)"; }
+
+# Of programs. The COMMENTs of SQL objects and the tests' statements may be longer.
+has_short_lines() {
+    local longest
+    longest=$(sed -n 's/^max_line_length *= *//p' .editorconfig)
+    # shellcheck disable=SC2046,SC2016 # no file's name has blanks; Perl's variables
+    LONGEST=$longest perl -CSD -ne '$line = $_; chomp $line; $line =~ s/\t/    /g;
+        if (length $line > $ENV{LONGEST}) { print "$ARGV:$.: ", length $line, " characters\n"; $bad = 1 }
+        close ARGV if eof; END { $? = $bad }' $(sources 'src/*.h' Makefile) $(shell_scripts)
+}
+
+main() {
+    cd "$REPOSITORY"
+    git rev-parse --is-inside-work-tree >/dev/null || die "make lint needs a clone, since it asks git for the files"
+    bash scripts/packages.sh lint
+    PG_CONFIG=$(find_pg_config)
+    includes=$("$PG_CONFIG" --includedir-server)
+    check "blanks" has_good_blanks
+    check "lines are short" has_short_lines
+    # shellcheck disable=SC2046 # no file's name has blanks
+    check "shellcheck" shellcheck -x $(shell_scripts)
+    # shellcheck disable=SC2046
+    check "perlcritic" perlcritic --quiet --profile .perlcriticrc $(git ls-files '*.pl' '*.pm' '*.t')
+    check "g++ -Wall -Wextra -Werror" compiles_with g++
+    # The server's headers are written for gcc: another compiler knows neither all its options nor all its attributes.
+    check "clang++ -Wall -Wextra -Werror" compiles_with clang++ -Wno-unknown-warning-option -Wno-ignored-attributes
+    check "cppcheck" cpp_check
+    check "clang-tidy" clang_tidy
+    printf '\n%s passed, %s failed\n' "$passed" "$failed"
+    [ "$failed" -eq 0 ]
+}
+
+main

@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# The tests while tools watch what the extension does with memory: `make sanitize`.
+#
+#   TOOLS="compiled valgrind"   only one of them
+#   PARTS, TESTS, TEST_TIMEOUT  as for scripts/test.sh
+#
+# compiled: the extension, compiled with AddressSanitizer and UndefinedBehaviorSanitizer, in a server that has their libraries loaded before
+# it. The parts are regress, isolation, pgtap and tap. valgrind: the usual extension, in a server that valgrind's memcheck runs;
+# since that is slow, the part is regress. What the tools report goes into files, which have to be empty at the end.
+#
+# The last line is "N passed, N failed".
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+TOOLS=${TOOLS:-compiled valgrind}
+
+passed=0 failed=0 skipped=0
+reports=        # a directory that every server can write into
+log=
+
+# watched TITLE DEFAULT_PARTS: the tests, and then what the tools have reported.
+watched() {
+    local line good=0 bad=1 aside=0 found
+    printf '\n==== %s\n' "$1"
+    PARTS=${PARTS:-$2} TEST_TIMEOUT=${TEST_TIMEOUT:-2700} bash "$REPOSITORY/scripts/test.sh" 2>&1 | tee "$log" || true
+    line=$(grep -E '^[0-9]+ passed, [0-9]+ failed(, [0-9]+ skipped)?$' "$log" | tail -n 1 || true)
+    [ -z "$line" ] || read -r good bad aside < <(tr -c '0-9\n' ' ' <<<"$line")
+    passed=$((passed + good)) failed=$((failed + bad)) skipped=$((skipped + ${aside:-0}))
+    found=$(reported)
+    if [ -z "$found" ]; then
+        say "ok - nothing is reported"
+        passed=$((passed + 1))
+    else
+        say "FAILED - reported:" "$found"
+        failed=$((failed + 1))
+    fi
+    rm -f "$reports"/*
+}
+
+# All of the sanitizers' reports; of valgrind's, those with the extension on the stack, or where a value that nobody has set came
+# from. The rest is the packaged server's, which does not tell valgrind that the bytes between its values may stay unset. Nor is
+# it the extension's doing when such bytes are in the WAL that it flushes: there, only where they came from counts.
+reported() {
+    local file
+    for file in "$reports"/*; do
+        [ -s "$file" ] || continue
+        # shellcheck disable=SC2016 # Perl's variables
+        perl -ne 'if ($ARGV !~ m{/valgrind\.[^/]*$}) { print; next }
+            if (!/^==\d+== *$/) { $block .= $_; next unless eof }
+            $cause = $block;
+            $cause =~ s/^.*Uninitialised value was created//s if $block =~ /XLogFlush/;
+            print $block if $cause =~ /advisory_ext\.so|\.cpp:\d/;
+            $block = ""' "$file"
+    done
+}
+
+under_sanitizers() {
+    local asan ubsan
+    asan=$(realpath "$(g++ -print-file-name=libasan.so)") ubsan=$(realpath "$(g++ -print-file-name=libubsan.so)")
+    gcc -shared -fPIC -o "$reports.so" -DREPORTS="\"$reports\"" -DASAN="\"$asan\"" -DUBSAN="\"$ubsan\"" \
+        "$REPOSITORY/test/sanitizers.c"
+    CXX="g++ -fsanitize=address,undefined -fno-sanitize=vptr -fno-omit-frame-pointer" \
+    ADVISORY_EXT_UNDER="env LD_PRELOAD=$reports.so:$asan:$ubsan:\$LD_PRELOAD" \
+        watched "AddressSanitizer and UndefinedBehaviorSanitizer" "regress isolation pgtap tap"
+}
+
+under_valgrind() {
+    ADVISORY_EXT_UNDER="valgrind --quiet --leak-check=no --error-limit=no --track-origins=yes --log-file=$reports/valgrind.%p" \
+        watched "valgrind's memcheck" regress
+}
+
+main() {
+    local tool
+    bash "$REPOSITORY/scripts/packages.sh" sanitize
+    reports=$(mktemp -d "${TMPDIR:-/tmp}/$EXTENSION-sanitize.XXXXXX")
+    log=$(mktemp)
+    trap 'rm -rf "$reports" "$reports.so" "$log"' EXIT
+    chmod 1777 "$reports"
+    say "With a packaged server the tools do not see where one piece of the server's memory (palloc) ends and the next begins, only the blocks" \
+        "that these are cut from; nor what the server itself does wrong. 'make test-assert' checks the pieces."
+    for tool in $TOOLS; do
+        case $tool in
+            compiled) under_sanitizers ;;
+            valgrind) under_valgrind ;;
+            *)        die "there is no tool '$tool': choose of compiled valgrind" ;;
+        esac
+    done
+    printf '\n'
+    if [ "$skipped" -gt 0 ]; then
+        say "$passed passed, $failed failed, $skipped skipped"
+    else
+        say "$passed passed, $failed failed"
+    fi
+    [ "$failed" -eq 0 ]
+}
+
+main
