@@ -1,11 +1,7 @@
 #!/usr/bin/env bash
 # Says what the demo, the tests or the other tools need and this machine lacks, and then installs it with apt.
 #
-<<<<<<< HEAD
-#   scripts/packages.sh demo|test|integration|matrix|bench|plots
-=======
-#   scripts/packages.sh demo|test|integration|matrix|lint|sanitize|assert
->>>>>>> 11459d02cf97d40114f4c5d530a831ef815fe1ee
+#   scripts/packages.sh demo|test|integration|matrix|bench|plots|lint|sanitize|assert
 #
 # What is needed is looked for by its use (a program, a file, a Perl module), not by package name, so anything
 # that was installed in another way counts. Nothing is changed where nothing is missing.
@@ -20,13 +16,8 @@ no_services=
 
 purpose=${1:-}
 case $purpose in
-<<<<<<< HEAD
-    demo | test | integration | matrix | bench | plots) ;;
-    *) die "usage: scripts/packages.sh demo|test|integration|matrix|bench|plots" ;;
-=======
-    demo | test | integration | matrix | lint | sanitize | assert) ;;
-    *) die "usage: scripts/packages.sh demo|test|integration|matrix|lint|sanitize|assert" ;;
->>>>>>> 11459d02cf97d40114f4c5d530a831ef815fe1ee
+    demo | test | integration | matrix | bench | plots | lint | sanitize | assert) ;;
+    *) die "usage: scripts/packages.sh demo|test|integration|matrix|bench|plots|lint|sanitize|assert" ;;
 esac
 
 # need PACKAGE REASON TEST…: notes the package as missing unless the test succeeds.
@@ -74,16 +65,19 @@ look_for_server() {
     need make "builds it" have make
     need "postgresql-$major" "the server to try it on" has_server "$config"
     need "postgresql-server-dev-$major" "the server's headers and build rules" has_server_dev "$config"
-<<<<<<< HEAD
-    [ "$purpose" != demo ] || return 0
+}
+
+look_for_bench() {
+    look_for_server
     need libdbd-pg-perl "sessions of the tests and the bench" has_perl DBD::Pg
-    [ "$purpose" != bench ] || return 0
-=======
+}
+
+look_for_plots() {
+    need gnuplot-nox "draws the bench's results" have gnuplot
 }
 
 look_for_tests() {
-    look_for_server
->>>>>>> 11459d02cf97d40114f4c5d530a831ef815fe1ee
+    look_for_bench
     need binutils "nm, to look into the built library" have nm
     need gdb "stops a session between two steps of the lock manager" have gdb
     need libtap-parser-sourcehandler-pgtap-perl "runs pgTAP files" has_perl TAP::Parser::SourceHandler::pgTAP
@@ -261,15 +255,9 @@ trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
 case $purpose in
-<<<<<<< HEAD
-    matrix) look_for_matrix ;;
-    plots)  need gnuplot-nox "draws the bench's results" have gnuplot ;;
-    *)      look_for_server ;;
-=======
     demo) look_for_server ;;
     test) look_for_tests ;;
     *)    "look_for_$purpose" ;;
->>>>>>> 11459d02cf97d40114f4c5d530a831ef815fe1ee
 esac
 [ "${#missing[@]}" -eq 0 ] || install_missing
 [ "${#optional[@]}" -eq 0 ] || install_optional
