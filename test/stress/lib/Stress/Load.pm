@@ -4,6 +4,7 @@ package Stress::Load;
 use strict;
 use warnings;
 use AdvisoryTest;
+use File::Basename qw(dirname);
 use List::Util qw(sum0);
 use POSIX qw(WNOHANG);
 use Storable qw(retrieve store);
@@ -14,8 +15,8 @@ use Time::HiRes qw(sleep time);
 # A worker that is silent for so long waits for something that does not come.
 use constant { STUCK_S => 40, END_S => 30 };
 
-# How many locks there are of each type of name, of semaphores, their slots, and of leases, for 32 sessions.
-use constant { LOCKS => 9, SEMAPHORES => 4, SLOTS => 6, LEASES => 3 };
+# How many sessions there are for a lock of each type of name, for a semaphore, and for a lease; and the most slots that anybody says.
+use constant { FOR_A_LOCK => 1, FOR_A_SEMAPHORE => 3, FOR_A_LEASE => 8, SLOTS => 6 };
 
 # new(sessions => …, seed => …, settings => [of the server], may => [SQLSTATEs that are no violation], server => one that is there).
 sub new {
@@ -24,8 +25,8 @@ sub new {
     $self->{server} //= own_server(
         'max_connections=' . ($how{sessions} + 30),
         'max_prepared_transactions=' . 2 * $how{sessions},
-        'deadlock_timeout=100ms', 'restart_after_crash=on', 'log_lock_waits=off',
-        'log_min_messages=fatal', 'autovacuum_naptime=5s', @{ $how{settings} // [] });
+        'deadlock_timeout=50ms', 'restart_after_crash=on', 'log_lock_waits=off',
+        'log_min_messages=log', 'autovacuum_naptime=5s', @{ $how{settings} // [] });
     $self->{directory} = $self->{server}{ADVISORY_EXT_TMP};
     $self->{look} = $self->observer;
     $self->make_plan;
@@ -49,7 +50,7 @@ sub make_plan {
         push @resources, { %resource, index => scalar @resources };
         return $resources[-1];
     };
-    for my $number (1 .. LOCKS) {
+    for my $number (1 .. 3 + $self->{sessions} / FOR_A_LOCK) {
         my $uuid = sprintf '00000000-0000-4000-8000-%012d', $number;
         for my $lock ([ text => "'lock $number'", "lock $number" ], [ bigint => $number, $number ], [ uuid => "'$uuid'::uuid", $uuid ]) {
             my ($type, $name, $text) = @$lock;
@@ -59,72 +60,30 @@ sub make_plan {
             push @{ $plan{locks_of}{$type} }, $resource;
         }
     }
-    for my $number (0 .. SEMAPHORES - 1) {
+    for my $number (0 .. 2 + $self->{sessions} / FOR_A_SEMAPHORE) {
         my $call = "'stress', 'semaphore $number'";
         my $key = $self->{look}->value("SELECT advisory.key($call)");
         my @slots = map { $add->(what => "slot $_ of semaphore $number", slot => $_, semaphore => $number, call => $call, tag => "$key:" . (16384 + $_)) } 1 .. SLOTS;
-        push @{ $plan{semaphores} }, { call => $call, key => $key, k => 1 + $number, slots => [ map { $_->{index} } @slots ] };
+        push @{ $plan{semaphores} }, { call => $call, key => $key, k => 1 + $number % 4, slots => [ map { $_->{index} } @slots ] };
     }
-    $plan{leases} = [ map { { index => $_, call => "'stress', 'lease $_'" } } 0 .. LEASES - 1 ];
+    $plan{leases} = [ map { { index => $_, call => "'stress', 'lease $_'" } } 0 .. 1 + $self->{sessions} / FOR_A_LEASE ];
     $self->{plan} = { %plan, resources => \@resources };
     return;
 }
 
 sub make_tables {
     my ($self) = @_;
+    my $tables = dirname(__FILE__) . '/tables.sql';
+    local $ENV{PGHOST} = $self->{server}{PGHOST};
+    system("$ENV{PG_BINDIR}/psql", '-XqAt', '-v', 'ON_ERROR_STOP=1', '-p', $self->{server}{PGPORT}, '-f', $tables, 'postgres') == 0 or die "$tables fails\n";
     my $look = $self->{look};
-    $look->run('CREATE SCHEMA stress', 'CREATE ROLE stress_a', 'CREATE ROLE stress_b', 'CREATE TABLE stress.counter (id int PRIMARY KEY, value bigint NOT NULL) WITH (fillfactor = 20)',
-        'CREATE TABLE stress.slot (key bigint, slot int, resource int)', 'CREATE TABLE stress.claimed (w timestamptz PRIMARY KEY)',
-        'CREATE TABLE stress.fenced (id int PRIMARY KEY, token bigint NOT NULL, writes bigint NOT NULL) WITH (fillfactor = 20)',
-        q{CREATE TRIGGER fence BEFORE INSERT OR UPDATE ON stress.fenced FOR EACH ROW EXECUTE FUNCTION advisory.fenced('token')},
-        <<'SQL', <<'SQL', <<'SQL', <<'SQL', 'GRANT USAGE ON SCHEMA stress TO PUBLIC', 'GRANT ALL ON ALL TABLES IN SCHEMA stress TO PUBLIC');
-    -- A token that falls all the same.
-    CREATE FUNCTION stress.falls() RETURNS trigger LANGUAGE plpgsql AS $$
-    BEGIN
-        IF NEW.token < OLD.token THEN
-            RAISE EXCEPTION 'the fence let the token of row % fall from % to %', NEW.id, OLD.token, NEW.token USING ERRCODE = 'SXVIO';
-        END IF;
-        RETURN NEW;
-    END
-    $$
-SQL
-    CREATE TRIGGER falls AFTER UPDATE ON stress.fenced FOR EACH ROW EXECUTE FUNCTION stress.falls()
-SQL
-    -- Reads, waits and writes. It fails if somebody else has written meanwhile.
-    CREATE FUNCTION stress.count_up(resource int) RETURNS void LANGUAGE plpgsql AS $$
-    DECLARE
-        seen bigint := value FROM stress.counter WHERE id = resource;
-    BEGIN
-        IF random() < 0.2 THEN
-            PERFORM pg_sleep(0.001);
-        END IF;
-        UPDATE stress.counter SET value = seen + 1 WHERE id = resource AND value = seen;
-        IF NOT FOUND THEN
-            RAISE EXCEPTION 'somebody else has counted up resource % at the same time', resource USING ERRCODE = 'SXVIO';
-        END IF;
-    END
-    $$
-SQL
-    -- The same under one of this session's slots of a semaphore of k slots.
-    CREATE FUNCTION stress.count_up_in_slot(semaphore bigint, k int) RETURNS void LANGUAGE plpgsql AS $$
-    DECLARE
-        own int := min(resource) FROM stress.slot s JOIN pg_locks l ON l.objsubid = 16384 + s.slot
-            WHERE s.key = semaphore AND s.slot <= k AND l.locktype = 'advisory' AND l.pid = pg_backend_pid() AND l.granted AND l.mode = 'ExclusiveLock'
-                AND (l.classid::bigint << 32 | l.objid::bigint) = semaphore;
-    BEGIN
-        IF own IS NULL THEN
-            RAISE EXCEPTION 'the command runs without one of % slots', k USING ERRCODE = 'SXVIO';
-        END IF;
-        PERFORM stress.count_up(own);
-    END
-    $$
-SQL
-    for my $resource (@{ $self->{plan}{resources} }) {
-        $look->run("INSERT INTO stress.counter VALUES ($resource->{index}, 0)", "INSERT INTO stress.fenced VALUES ($resource->{index}, 0, 0)");
+    for my $resource (map { $_->{index} } @{ $self->{plan}{resources} }) {
+        $look->run("INSERT INTO stress.counter VALUES ($resource, 0)", "INSERT INTO stress.fenced VALUES ($resource, 0, 0)", "CREATE SEQUENCE stress.alone_$resource");
     }
     for my $semaphore (@{ $self->{plan}{semaphores} }) {
         $look->run("INSERT INTO stress.slot VALUES ($semaphore->{key}, $_, $semaphore->{slots}[$_ - 1])") for 1 .. @{ $semaphore->{slots} };
     }
+    $look->run(map { "GRANT ALL ON ALL $_ IN SCHEMA stress TO PUBLIC" } qw(TABLES SEQUENCES));
     return;
 }
 
@@ -172,8 +131,9 @@ sub make_trouble {
         next if $model->state ne 'go';
         $session //= eval { $self->observer } or next;
         my $worker = int rand $self->{sessions};
+        next if !$model->pid($worker);
         if (rand() < 0.9) {
-            my $pid = $model->pid($worker) or next;
+            my $pid = $model->pid($worker);
             my $result = eval { $session->query("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE pid = $pid AND application_name = 'stress'") };
             if (!$result || $result->{state}) { undef $session; next }
             $done{cancels}++;
@@ -275,6 +235,35 @@ sub fail {
 
 # ---- The end ----------------------------------------------------------------------------------------------------
 
+# As soon as nobody holds anything but prepared transactions everything works: each lock is free, so is each slot, and who waits is woken.
+sub check_works {
+    my ($self) = @_;
+    my ($one, $other) = ($self->observer, $self->observer);
+    my %prepared = map { $_->[0] => 1 } @{ $one->rows(q(SELECT (classid::bigint << 32 | objid::bigint) || ':' || objsubid FROM pg_locks WHERE locktype = 'advisory')) };
+    for my $lock (@{ $self->{plan}{locks} }) {
+        my $is_free = $one->value("SELECT advisory.try_lock($lock->{call})");
+        $self->fail("$lock->{what} is " . ($is_free ? 'free, though a prepared transaction holds it' : 'not free')) if !$is_free != !!$prepared{ $lock->{tag} };
+        $one->run("SELECT advisory.unlock($lock->{call})") if $is_free;
+    }
+    for my $semaphore (@{ $self->{plan}{semaphores} }) {
+        my @slots = grep { !$prepared{ $self->{plan}{resources}[ $semaphore->{slots}[ $_ - 1 ] ]{tag} } } 1 .. SLOTS;
+        my @got = sort { $a <=> $b } map { $one->value("SELECT advisory.try_acquire($semaphore->{call}, @{[SLOTS]})") // () } 0 .. SLOTS;
+        $self->fail("of $semaphore->{call} the slots @slots are free, and the slots @got are had") if "@got" ne "@slots";
+        next if !@slots;
+        $other->start("SELECT advisory.acquire($semaphore->{call}, @{[SLOTS]})");
+        wait_until('it waits', sub { $other->is_done || $one->value('SELECT count(*) FROM advisory.locks WHERE NOT granted') }) if rand() < 0.5;
+        $one->run("SELECT advisory.release($semaphore->{call}, $slots[0])");
+        my $slot = $other->finish(END_S)->{value};
+        $self->fail("slot $slots[0] of $semaphore->{call} is released, and the one who waits has $slot") if $slot != $slots[0];
+        $_->run(q(SELECT advisory.unlock_all('stress'))) for $one, $other;
+    }
+    my ($lock) = grep { !$prepared{ $_->{tag} } } @{ $self->{plan}{locks} };
+    my $token = $one->value("SELECT advisory.token($lock->{call}) FROM advisory.lock($lock->{call})");
+    $self->fail("token $token is given after " . $self->{model}->greatest_token) if $token <= $self->{model}->greatest_token;
+    $_->disconnect for $one, $other;
+    return;
+}
+
 # When all have left: nothing is held, nobody waits, nothing crashed.
 sub check_end {
     my ($self, %how) = @_;
@@ -289,14 +278,14 @@ sub check_end {
         $self->fail("advisory.$view has $left rows when all have left") if $left;
     }
     $self->fail('a prepared transaction is left') if $look->value('SELECT count(*) FROM pg_prepared_xacts');
-    $self->check_log if !$how{crashes};
+    $self->check_log(%how);
     $self->check_cancels;
     return;
 }
 
 sub check_log {
-    my ($self) = @_;
-    my ($line) = grep { /PANIC:|TRAP:|terminated by signal|segfault/ } split /\n/, slurp($self->{server}{ADVISORY_EXT_LOG});
+    my ($self, %how) = @_;
+    my ($line) = grep { /PANIC:|TRAP:|terminated by signal/ && !($how{crashes} && /signal 9\b/) } split /\n/, slurp($self->{server}{ADVISORY_EXT_LOG});
     $self->fail("the server's log has: $line") if defined $line;
     my @cores = glob "$self->{server}{ADVISORY_EXT_DATADIR}/core*";
     $self->fail("there are core files: @cores") if @cores;

@@ -117,6 +117,9 @@ sub enter {
     });
 }
 
+# A worker has no connection any more.
+sub leave { my ($self, $worker) = @_; $self->_write($self->_worker_at($worker), pack 'N', 0); return }
+
 # A worker is alive, and now begins, or has ended, something that can take long.
 sub touch { my ($self, $worker) = @_; $self->_write($self->_worker_at($worker) + 8, pack 'd', time); return }
 
@@ -124,7 +127,7 @@ sub last_touch { my ($self, $worker) = @_; return unpack 'd', $self->_read($self
 
 sub is_doomed { my ($self, $worker) = @_; return $self->_read($self->_worker_at($worker) + 4, 1) eq DOOMED }
 
-# The process of the worker's session.
+# The process of the worker's session; 0 if it has none.
 sub pid { my ($self, $worker) = @_; return unpack 'N', $self->_read($self->_worker_at($worker), 4) }
 
 # The sessions of these workers are about to be ended, and with pause => 1 nobody is to connect. Returns their processes.

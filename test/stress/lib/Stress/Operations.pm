@@ -20,8 +20,8 @@ my @OPERATIONS = (
     [ 3,  'top',   \&await_acquire ],
     [ 5,  'top',   \&run_command ],
     [ 2,  'op',    \&run_in_slot ],
-    [ 26, 'tophr', \&unlock ],
-    [ 14, 'tophr', \&release ],
+    [ 36, 'tophr', \&unlock ],
+    [ 20, 'tophr', \&release ],
     [ 2,  'tophr', \&unlock_all_of_namespace ],
     [ 1,  'tophr', \&unlock_everything ],
     [ 1,  'ophr',  \&discard_all ],
@@ -34,6 +34,8 @@ my @OPERATIONS = (
     [ 3,  'tr',    \&prepare ],
     [ 40, 'op',    \&end_prepared ],
     [ 8,  'toph',  \&count_up ],
+    [ 12, 'top',   \&cycle ],
+    [ 6,  'top',   \&cycle_slots ],
     [ 5,  'toph',  \&take_token ],
     [ 4,  'to',    \&write_stale ],
     [ 8,  'to',    \&lease ],
@@ -71,13 +73,13 @@ sub one_of { return $_[ rand @_ ] }
 sub timeout {
     my ($worker) = @_;
     my $chance = rand;
-    return $chance < 0.3 ? "'0'" : $chance < 0.7 || $worker->{prepared} ? "'" . (1 + int rand 40) . "ms'" : 'NULL';
+    return $chance < 0.4 ? "'0'" : $chance < 0.85 || $worker->{prepared} ? "'" . (1 + int rand 20) . "ms'" : 'NULL';
 }
 
-# Half of the time one of the three hot ones.
+# Often one of the three hot ones.
 sub some_of {
     my ($list) = @_;
-    return $list->[ rand() < 0.5 && @$list > 3 ? rand 3 : rand @$list ];
+    return $list->[ rand() < 0.2 && @$list > 3 ? rand 3 : rand @$list ];
 }
 
 # May the session take this resource in this way, too? Only holds of one kind can be counted.
@@ -197,7 +199,7 @@ sub acquire {
     my $scope = $worker->in_transaction ? one_of(qw(session transaction)) : 'session';
     my $function = 'advisory.' . ($tries ? 'try_' : '') . ($scope eq 'session' ? '' : 'xact_') . 'acquire';
     $worker->{asked} = [ @{ $semaphore->{slots} }[ 0 .. $k - 1 ] ] if $scope eq 'session';
-    my $result = $worker->statement("SELECT $function($semaphore->{call}, $k" . (rand() < 0.6 || !$tries && $worker->{prepared} ? ', ' . timeout($worker) : '') . ')') or return;
+    my $result = $worker->statement("SELECT $function($semaphore->{call}, $k" . (rand() < 0.85 || !$tries && $worker->{prepared} ? ', ' . timeout($worker) : '') . ')') or return;
     return slot_gained($worker, $function, $semaphore, $k, $result->{value}, $scope);
 }
 
@@ -266,6 +268,31 @@ sub count_up {
         return;
     }
     return $worker->figure('counted up');
+}
+
+# Many times in one statement, in the server, where a sequence tells whether somebody else was inside at the same time.
+sub cycle {
+    my ($worker) = @_;
+    my $lock = some_of($worker->{plan}{locks});
+    return if $worker->held(resource => $lock->{index});
+    return in_cycles($worker, one_of(qw(exclusive exclusive shared savepoint)), "stress.cycle(%s, $lock->{key}, 'stress.alone_$lock->{index}'");
+}
+
+sub cycle_slots {
+    my ($worker) = @_;
+    my $semaphore = one_of(@{ $worker->{plan}{semaphores} });
+    return if grep { $worker->held(resource => $_) } @{ $semaphore->{slots} };
+    return in_cycles($worker, one_of(qw(session savepoint)), "stress.cycle_slots(%s, $semaphore->{call}, $semaphore->{key}, " . some_k($semaphore));
+}
+
+sub in_cycles {
+    my ($worker, $way, $call) = @_;
+    # A cancel can come in the middle.
+    $worker->{is_uncertain} = 1;
+    my $result = $worker->statement('SELECT ' . sprintf($call, "'$way'") . ', ' . one_of(3, 10, 30, 100) . ", '" . one_of(0, 0, '1ms', '10ms') . "')", may => ['SXVIO']);
+    $worker->violate($worker->{message}) if !$result && ($worker->{error} // '') eq 'SXVIO';
+    return if !$result;
+    return $worker->count('in cycles: ' . ($call =~ /slots/ ? "slot, $way" : "lock, $way"), $result->{value});
 }
 
 # ---- Releasing ----------------------------------------------------------------------------------------------------
@@ -355,10 +382,12 @@ sub take_token {
     $worker->figure('tokens');
     $_->{token} = $token for $worker->held(resource => $hold->{resource});
     return if $worker->{prepared};
-    $result = $worker->statement(rand() < 0.5 ? "UPDATE stress.fenced SET token = $token, writes = writes + 1 WHERE id = $lock->{index}"
+    my $is_update = rand() < 0.5;
+    $result = $worker->statement($is_update ? "UPDATE stress.fenced SET token = $token, writes = writes + 1 WHERE id = $lock->{index}"
         : "SELECT advisory.check_token($lock->{call}, $token)", may => ['55000']);
     $worker->violate("the lock is held, and yet: $worker->{message}") if !$result && ($worker->{error} // '') eq '55000';
-    $worker->on_commit(sub { $model->fence_checked($lock->{index}, $token) }) if $result && $result->{rows}[0];
+    # What is committed asynchronously may be lost in a crash.
+    $worker->on_commit(sub { $model->fence_checked($lock->{index}, $token) }) if $result && !$is_update && !$worker->{is_asynchronous};
     return;
 }
 
@@ -383,9 +412,9 @@ my $IN_US = '(extract(epoch FROM expires_at) * 1e6)::bigint';
 sub lease {
     my ($worker) = @_;
     my $lease = one_of(@{ $worker->{plan}{leases} });
-    my $ttl = 50 + int rand 300;
+    my $ttl = 20 + int rand 150;
     my $function = one_of(qw(lease try_lease await_lease));
-    my $timeout = $function eq 'try_lease' ? one_of("'0'", timeout($worker)) : "'" . (1 + int rand 300) . "ms'";
+    my $timeout = $function eq 'try_lease' ? one_of("'0'", timeout($worker)) : "'" . (1 + int rand 60) . "ms'";
     my $before = $worker->{model}->greatest_token;
     my $result;
     if ($function eq 'await_lease') {
@@ -425,7 +454,7 @@ sub own_lease {
 sub renew_lease {
     my ($worker) = @_;
     my ($lease, $token) = own_lease($worker) or return;
-    my $ttl = 50 + int rand 300;
+    my $ttl = 20 + int rand 150;
     my $result = $worker->statement("SELECT $IN_US FROM advisory.renew_lease($lease->{call}, $token, '${ttl}ms') AS expires_at") or return;
     my $to = $result->{value} // return $worker->figure('leases found lost');
     $worker->figure('leases renewed');
@@ -463,7 +492,9 @@ sub change_settings {
     my ($worker) = @_;
     my ($name, @values) = @{ one_of([ 'statement_timeout', 0, 0, 0, '30ms', '100ms' ], [ 'lock_timeout', 0, 0, '20ms', '60ms' ], [ 'synchronous_commit', 'on', 'off' ],
         [ 'client_connection_check_interval', 0, '50ms' ], [ 'advisory_ext.warn_no_transaction', 'on', 'off' ]) };
-    $worker->statement("SET $name = '" . one_of(@values) . "'");
+    my $value = one_of(@values);
+    $worker->{is_asynchronous} = 1 if $name eq 'synchronous_commit';
+    $worker->{is_asynchronous} = 0 if $worker->statement("SET $name = '$value'") && "$name $value" eq 'synchronous_commit on';
     return;
 }
 

@@ -12,7 +12,7 @@ use Stress::Model qw(SESSION TRANSACTION PREPARED);
 use Stress::Operations;
 use Time::HiRes qw(sleep time);
 
-use constant { MANY_HOLDS => 6, TRIES => 200 };
+use constant { MANY_HOLDS => 4, TRIES => 200 };
 
 # Errors that any statement can end with: not available, cancelled, deadlock, serialization failure, terminated.
 my %ALWAYS = map { $_ => 1 } qw(55P03 57014 40P01 40001 57P01);
@@ -64,7 +64,7 @@ sub step {
     if (!$self->{session}) { $self->figure('sessions that ended') }
     elsif ($self->{error}) { $self->recover }
     elsif (rand() < 0.04) { $self->compare }
-    sleep rand 0.002 if rand() < 0.2;
+    sleep rand 0.002 if rand() < 0.1;
     return;
 }
 
@@ -76,6 +76,7 @@ sub statement {
     my ($self, $sql, %how) = @_;
     my @resources = uniq map { $_->{resource} } $self->held(scope => 'transaction');
     $self->note($sql);
+    $self->figure('statements');
     $self->{model}->mark($self->{number}, map { [ $_, TRANSACTION, '' ] } @resources) if @resources;
     $self->{model}->touch($self->{number});
     my $result = eval { $self->{session}->query($sql) } // { state => 'lost', message => $@ };
@@ -105,6 +106,8 @@ sub surely {
         return $result if $result || !$self->{session};
         $self->rollback if $self->in_transaction;
         return if !$self->{session};
+        # Memory may have to be released first.
+        sleep 0.05 if $self->{error} =~ /^53/;
     }
     return $self->violate(TRIES . " times without success: $sql");
 }
@@ -133,6 +136,8 @@ sub gone {
     $self->{level} = 0;
     $self->{pending} = [];
     delete $self->{session};
+    $self->{is_asynchronous} = 0;
+    $self->{model}->leave($self->{number});
     return;
 }
 
@@ -251,6 +256,8 @@ sub commit {
     my @pending = @{ $self->{pending} };
     my $result = $self->statement('COMMIT');
     return if !$self->{session};
+    # Nothing at the end of a transaction may need memory.
+    $self->violate("COMMIT fails: $self->{message}") if !$result && $self->{error} =~ /^53/;
     $self->{level} = 0;
     $self->{pending} = [];
     if ($result) { $_->{code}->() for @pending }
@@ -303,15 +310,22 @@ sub end_prepared {
     my ($self, $how) = @_;
     # Superusers may end those of the roles that they play.
     $self->surely($_) or return for 'RESET SESSION AUTHORIZATION', 'RESET ROLE';
-    my $prepared = delete $self->{prepared};
-    $self->{unknown_gid} = $prepared->{gid};
-    $self->{model}->mark($self->{number}, map { [ $_, PREPARED, '' ] } @{ $prepared->{resources} });
+    my $prepared = $self->forget_prepared;
     my $result = $self->statement("$how PREPARED '$prepared->{gid}'");
     return if !$self->{session};
     if (!$result) { return $self->look_for_prepared }
     delete $self->{unknown_gid};
     if ($how eq 'COMMIT') { $_->{code}->() for @{ $prepared->{pending} } }
     return;
+}
+
+# The prepared transaction is to be ended next, and then it is not known whether it has.
+sub forget_prepared {
+    my ($self) = @_;
+    my $prepared = delete $self->{prepared};
+    $self->{unknown_gid} = $prepared->{gid};
+    $self->{model}->mark($self->{number}, map { [ $_, PREPARED, '' ] } @{ $prepared->{resources} });
+    return $prepared;
 }
 
 # Ends the prepared transaction of which it is not known whether there is one.
@@ -355,7 +369,7 @@ sub recover {
         $self->surely('SELECT pg_advisory_unlock_all()');
         return if !$self->{session};
     }
-    $self->compare;
+    $self->compare if $cancelled || rand() < 0.3;
     return;
 }
 
@@ -418,7 +432,7 @@ sub compare_counts {
 sub finish {
     my ($self) = @_;
     $self->{left} = 1;
-    $self->{unknown_gid} //= delete($self->{prepared})->{gid} if $self->{prepared};
+    $self->forget_prepared if $self->{prepared};
     for (1 .. TRIES) {
         $self->{session} //= eval { session(server => $self->{server}, application => 'stress') };
         if (!$self->{session}) { sleep 0.1; next }
