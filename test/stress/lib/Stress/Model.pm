@@ -96,6 +96,7 @@ sub violation { my ($self) = @_; my ($text) = $self->_read(VIOLATION_AT, VIOLATI
 # Notes a violation, ends the run, and dies.
 sub violate {
     my ($self, $text) = @_;
+    utf8::encode($text);
     $self->_alone(sub {
         $self->_write(VIOLATION_AT, pack 'a' . VIOLATION_BYTES, substr $text, 0, VIOLATION_BYTES - 1) unless defined $self->violation;
         $self->set_state('end');
@@ -148,6 +149,7 @@ sub doom {
 # The last operations of each worker, for whoever looks for the reason of a violation.
 sub note_operation {
     my ($self, $worker, $text) = @_;
+    utf8::encode($text);
     my $place = $self->{noted}++ % OPERATIONS;
     $self->_write($self->{operation_at} + ($worker * OPERATIONS + $place) * OPERATION_BYTES,
         pack 'A' . OPERATION_BYTES, sprintf '%.6f %s', time, substr $text =~ s/\s+/ /gr, 0, OPERATION_BYTES - 20);

@@ -350,7 +350,7 @@ sub recover {
     my ($self) = @_;
     my $cancelled = $self->{error} eq '57014';
     my $asked = [ @{ $self->{asked} } ];
-    my $uncertain = $cancelled && $self->{is_uncertain};
+    my $uncertain = $self->{is_uncertain} && $self->{error} =~ /^(?:57014|53)/;
     if ($self->{level} > 1 && rand() < 0.5) {
         $self->{error} = undef;
         $self->rollback_to_savepoint;
@@ -360,7 +360,7 @@ sub recover {
         $self->rollback;
     }
     return if !$self->{session};
-    if ($cancelled && (@$asked || $uncertain)) {
+    if ($uncertain || $cancelled && @$asked) {
         $self->figure('cancelled requests of session-level locks') if @$asked;
         $self->compare(may_have => $asked) if !$uncertain;
         # How often a lock is held now is not known.
