@@ -20,6 +20,7 @@ sub run {
     my ($bytes_now, $names_now) = ($load->shared_bytes, $load->{look}->value('SELECT names FROM advisory.directory'));
     $load->finish;
     $load->check_end;
+    $load->check_works;
     $load->fail("dynamic shared memory has grown from $bytes to $bytes_now bytes") if $bytes_now > $bytes + SEGMENT_BYTES;
     $load->fail("the directory of names has grown from $names to $names_now") if $names_now > $names;
     $load->fail('the server has restarted') if $load->{look}->value('SELECT pg_postmaster_start_time()') ne $started;

@@ -13,7 +13,7 @@ use Stress::Worker;
 use Time::HiRes qw(sleep time);
 
 # A worker that is silent for so long waits for something that does not come.
-use constant { STUCK_S => 40, END_S => 30 };
+use constant { STUCK_S => 40, END_S => 30, WOKEN_S => 0.3 };
 
 # How many sessions there are for a lock of each type of name, for a semaphore, and for a lease; and the most slots that anybody says.
 use constant { FOR_A_LOCK => 1, FOR_A_SEMAPHORE => 3, FOR_A_LEASE => 8, SLOTS => 6 };
@@ -239,6 +239,7 @@ sub fail {
 sub check_works {
     my ($self) = @_;
     my ($one, $other) = ($self->observer, $self->observer);
+    my @waits;
     my %prepared = map { $_->[0] => 1 } @{ $one->rows(q(SELECT (classid::bigint << 32 | objid::bigint) || ':' || objsubid FROM pg_locks WHERE locktype = 'advisory')) };
     for my $lock (@{ $self->{plan}{locks} }) {
         my $is_free = $one->value("SELECT advisory.try_lock($lock->{call})");
@@ -251,12 +252,16 @@ sub check_works {
         $self->fail("of $semaphore->{call} the slots @slots are free, and the slots @got are had") if "@got" ne "@slots";
         next if !@slots;
         $other->start("SELECT advisory.acquire($semaphore->{call}, @{[SLOTS]})");
-        wait_until('it waits', sub { $other->is_done || $one->value('SELECT count(*) FROM advisory.locks WHERE NOT granted') }) if rand() < 0.5;
+        wait_until('it waits', sub { $other->is_done || $one->value('SELECT count(*) FROM advisory.locks WHERE NOT granted') });
+        my $released = time;
         $one->run("SELECT advisory.release($semaphore->{call}, $slots[0])");
         my $slot = $other->finish(END_S)->{value};
+        push @waits, time - $released;
         $self->fail("slot $slots[0] of $semaphore->{call} is released, and the one who waits has $slot") if $slot != $slots[0];
         $_->run(q(SELECT advisory.unlock_all('stress'))) for $one, $other;
     }
+    # A waiter that nobody wakes looks once a second.
+    $self->fail(sprintf 'a waiter gets a slot %.3f s after its release (median)', median(@waits)) if @waits && median(@waits) > WOKEN_S;
     my ($lock) = grep { !$prepared{ $_->{tag} } } @{ $self->{plan}{locks} };
     my $token = $one->value("SELECT advisory.token($lock->{call}) FROM advisory.lock($lock->{call})");
     $self->fail("token $token is given after " . $self->{model}->greatest_token) if $token <= $self->{model}->greatest_token;

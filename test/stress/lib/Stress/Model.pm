@@ -15,7 +15,7 @@ use strict;
 use warnings;
 use Exporter 'import';
 use Fcntl qw(:flock :DEFAULT);
-use List::Util qw(max);
+use List::Util qw(max min);
 use Time::HiRes qw(time);
 
 our @EXPORT_OK = qw(SESSION TRANSACTION PREPARED);
@@ -220,12 +220,12 @@ sub lease_held {
     });
 }
 
-# Its owner is about to end it.
-sub lease_ends {
-    my ($self, $lease, $token) = @_;
+# Its owner is about to end it, or to renew it so that it may end as early as this.
+sub lease_may_end {
+    my ($self, $lease, $token, $at) = @_;
     $self->_alone(sub {
         my ($latest, $from, $to) = $self->lease($lease);
-        $self->_write($self->_lease_at($lease), pack 'q3', $token, $from, 0) if $token == $latest;
+        $self->_write($self->_lease_at($lease), pack 'q3', $token, $from, min($to, $at)) if $token == $latest;
     });
     return;
 }

@@ -110,6 +110,7 @@ sub lock {
         $function = "advisory.$function" . ($by eq 'key' ? '_key' : '');
     }
     $worker->{asked} = [ $lock->{index} ] if $scope eq 'session';
+    $worker->{is_by_builtin} = $by eq 'builtin';
     my $result = $worker->statement("SELECT $function($arguments)") or return;
     return $worker->figure('tries that found it taken') if $tries && !$result->{value};
     $worker->violate("$function() returned $result->{value}") if $function !~ /^pg_/ && !$result->{value};
@@ -223,7 +224,7 @@ sub release {
     my $which = $hold == $last && rand() < 0.5 ? '' : ", $slot->{slot}";
     $worker->forget(sub { $_ == $hold });
     $worker->{is_uncertain} = 1;
-    my $result = $worker->statement("SELECT advisory.release($slot->{call}$which)") or return;
+    my $result = $worker->statement(perhaps_cancelling($worker->{plan}{semaphores}[ $slot->{semaphore} ]{key}, "advisory.release($slot->{call}$which)")) or return;
     $worker->violate("release() of $slot->{what} returned false") if !$result->{value};
     return;
 }
@@ -315,9 +316,15 @@ sub unlock {
     $worker->forget(sub { $_ == $hold });
     my $call = $hold->{by} eq 'builtin' ? "pg_advisory_unlock$shared($lock->{key})"
              : rand() < 0.3 ? "advisory.unlock${shared}_key($lock->{key})" : "advisory.unlock$shared($lock->{call})";
-    my $result = $worker->statement("SELECT $call") or return;
+    my $result = $worker->statement(perhaps_cancelling($lock->{key}, $call)) or return;
     $worker->violate("$call returned false") if !$result->{value};
     return;
+}
+
+# Sometimes those who wait are cancelled at the same moment.
+sub perhaps_cancelling {
+    my ($key, $call) = @_;
+    return rand() < 0.2 ? "SELECT stress.cancel_waiters($key, \$call\$$call\$call\$)" : "SELECT $call";
 }
 
 # What was taken by name, slots included.
@@ -455,17 +462,20 @@ sub renew_lease {
     my ($worker) = @_;
     my ($lease, $token) = own_lease($worker) or return;
     my $ttl = 20 + int rand 150;
+    # It may be shorter than what is left.
+    $worker->{model}->lease_may_end($lease->{index}, $token, int 1e6 * time + 1000 * $ttl);
     my $result = $worker->statement("SELECT $IN_US FROM advisory.renew_lease($lease->{call}, $token, '${ttl}ms') AS expires_at") or return;
     my $to = $result->{value} // return $worker->figure('leases found lost');
     $worker->figure('leases renewed');
-    $worker->on_commit(sub { held_lease($worker, $lease, $token, $to - 1000 * $ttl, $to) });
+    # Unless it ends the lease in the same transaction.
+    $worker->on_commit(sub { held_lease($worker, $lease, $token, $to - 1000 * $ttl, $to) if ($worker->{leases}{ $lease->{index} } // 0) == $token });
     return;
 }
 
 sub end_lease {
     my ($worker) = @_;
     my ($lease, $token) = own_lease($worker) or return;
-    $worker->{model}->lease_ends($lease->{index}, $token);
+    $worker->{model}->lease_may_end($lease->{index}, $token, 0);
     delete $worker->{leases}{ $lease->{index} };
     $worker->figure('leases ended') if $worker->statement("SELECT advisory.end_lease($lease->{call}, $token)");
     return;

@@ -109,6 +109,26 @@ BEGIN
 END
 $$;
 
+-- Cancels those who wait for this lock, or in the queue of this semaphore, when it is released, or just before: a wait is then ended
+-- while it is granted.
+CREATE FUNCTION stress.cancel_waiters(semaphore_or_lock bigint, releases text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE
+    pids int[] := array_agg(pid) FROM pg_locks WHERE locktype = 'advisory' AND (classid::bigint << 32 | objid::bigint) = semaphore_or_lock
+        AND pid <> pg_backend_pid() AND (NOT granted OR objsubid = 16383);
+    is_first boolean := random() < 0.3;
+    is_released boolean;
+BEGIN
+    IF is_first THEN
+        PERFORM pg_cancel_backend(pid) FROM unnest(pids) AS pid;
+    END IF;
+    EXECUTE 'SELECT ' || releases INTO is_released;
+    IF NOT is_first THEN
+        PERFORM pg_cancel_backend(pid) FROM unnest(pids) AS pid;
+    END IF;
+    RETURN is_released;
+END
+$$;
+
 -- Reads, waits and writes. It fails if somebody else has written meanwhile, also if that is not committed yet.
 CREATE FUNCTION stress.count_up(resource int) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
