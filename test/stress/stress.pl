@@ -21,6 +21,7 @@ my @PHASES = qw(exclusion crashes memory hostile);
 $| = 1;
 # The phases watch their own time.
 alarm 0;
+$SIG{TERM} = $SIG{INT} = sub { exit 1 };
 my $seconds = $ENV{STRESS_SECONDS} || 120;
 my $sessions = $ENV{SESSIONS} || 32;
 my %how = (seconds => $seconds, sessions => $sessions, seed => $ENV{SEED} || time % 100000, crashes => $ENV{CRASHES} || int($seconds / 6) || 1,

@@ -49,10 +49,19 @@ sub postmaster {
     return $pid;
 }
 
+# Is it still a process of the server? It may have ended, and its number may be somebody else's by now.
+sub is_servers { my ($load, $pid) = @_; return (readlink("/proc/$pid/cwd") // '') eq $load->{server}{ADVISORY_EXT_DATADIR} }
+
+sub kill_one {
+    my ($load, @pids) = @_;
+    my @own = grep { is_servers($load, $_) } @pids or return;
+    return kill KILL => $own[ rand @own ];
+}
+
 sub crash {
     my ($load, $way, @pids) = @_;
-    if    ($way eq 'a backend killed')      { kill KILL => $pids[ rand @pids ] }
-    elsif ($way eq 'the postmaster killed') { kill KILL => postmaster($load) }
+    if    ($way eq 'a backend killed')      { kill_one($load, @pids) }
+    elsif ($way eq 'the postmaster killed') { kill_one($load, postmaster($load)) or die "the postmaster is gone\n" }
     else                                    { $load->{server}->ctl('stop', '-m', 'immediate') }
     return;
 }
@@ -69,9 +78,13 @@ sub come_up {
             return $is_up;
         }, UP_S);
     }
-    # It may not have noticed yet that a backend was killed.
+    # It may not have noticed yet that a backend was killed; or that one had ended already.
     my $old = $load->{look}->pid;
-    wait_until('the server has crashed', sub { !kill 0 => $old }, UP_S);
+    my $again = time + 2;
+    wait_until('the server has crashed', sub {
+        kill_one($load, $old) if time > $again;
+        return !is_servers($load, $old);
+    }, UP_S);
     wait_until('the server is up', sub { eval { $load->{look} = $load->observer; !$load->{look}->value('SELECT pg_is_in_recovery()') } }, UP_S);
     return;
 }

@@ -18,6 +18,14 @@ use constant { STUCK_S => 40, END_S => 30, WOKEN_S => 0.3 };
 # How many sessions there are for a lock of each type of name, for a semaphore, and for a lease; and the most slots that anybody says.
 use constant { FOR_A_LOCK => 1, FOR_A_SEMAPHORE => 3, FOR_A_LEASE => 8, SLOTS => 6 };
 
+# Whatever ends this process also ends those that it started.
+my @loads;
+END {
+    my $status = $?;
+    kill TERM => keys %{ $_->{children} } for @loads;
+    $? = $status;
+}
+
 # new(sessions => …, seed => …, settings => [of the server], may => [SQLSTATEs that are no violation], server => one that is there).
 sub new {
     my ($class, %how) = @_;
@@ -27,6 +35,7 @@ sub new {
         'max_prepared_transactions=' . 2 * $how{sessions},
         'deadlock_timeout=50ms', 'restart_after_crash=on', 'log_lock_waits=off',
         'log_min_messages=log', 'autovacuum_naptime=5s', @{ $how{settings} // [] });
+    push @loads, $self;
     $self->{directory} = $self->{server}{ADVISORY_EXT_TMP};
     $self->{look} = $self->observer;
     $self->make_plan;
@@ -95,7 +104,7 @@ sub spawn {
     my $path = "$self->{directory}/$name.$$";
     my $child = fork // die "cannot fork: $!\n";
     if (!$child) {
-        alarm 0;
+        $SIG{TERM} = $SIG{INT} = 'DEFAULT';
         open STDERR, '>', "$path.err" or POSIX::_exit(2);
         my $result = eval { $code->($self->{model}->reopened) };
         print STDERR $@ if !$result;
@@ -229,7 +238,6 @@ sub fail {
         print "    $_\n" for $model->operations($worker);
     }
     print "The end of the server's log:\n", join '', map { "  $_\n" } grep { defined } (split /\n/, slurp($self->{server}{ADVISORY_EXT_LOG}))[-20 .. -1];
-    kill TERM => keys %{ $self->{children} };
     die "$text\n";
 }
 

@@ -26,7 +26,7 @@ use constant { NONE => "\0", DOOMED => 'd' };
 # The file: the state of the run, the first violation's text, a record for each worker, a record of three bytes a worker for each
 # resource, a record for each lease, the greatest token, a token for each fence, and the last operations of each worker.
 use constant { STATE_AT => 0, VIOLATION_AT => 16, VIOLATION_BYTES => 3000, WORKERS_AT => 4096, WORKER_BYTES => 32, LEASE_BYTES => 24, NUMBER_BYTES => 8,
-    OPERATIONS => 24, OPERATION_BYTES => 220 };
+    OPERATIONS => 300, OPERATION_BYTES => 220 };
 
 # A new file, or with path => … an existing one, opened once more: a lock on the file belongs to who opened it, so each process opens it.
 sub new {
@@ -52,7 +52,7 @@ sub new {
 sub reopened {
     my ($self) = @_;
     my %same = map { $_ => $self->{$_} } qw(path workers resources leases);
-    return Stress::Model->new(%same);
+    return Stress::Model->new(%same, parent => getppid);
 }
 
 sub _read {
@@ -85,8 +85,13 @@ sub _alone {
 
 # ---- The run ------------------------------------------------------------------------------------------------
 
-# go, pause or end.
-sub state { my ($self) = @_; my ($state) = $self->_read(STATE_AT, 8) =~ /^(\w+)/; return $state // 'go' }
+# go, pause or end. It has ended, too, if the process that started this one is gone.
+sub state {
+    my ($self) = @_;
+    return 'end' if $self->{parent} && getppid != $self->{parent};
+    my ($state) = $self->_read(STATE_AT, 8) =~ /^(\w+)/;
+    return $state // 'go';
+}
 
 sub set_state { my ($self, $state) = @_; $self->_write(STATE_AT, pack 'a8', $state); return }
 
