@@ -247,6 +247,8 @@ sub fail {
 sub check_works {
     my ($self) = @_;
     my ($one, $other) = ($self->observer, $self->observer);
+    # It also looks when it checks for a deadlock.
+    $other->run(q(SET deadlock_timeout = '10s'));
     my @waits;
     my %prepared = map { $_->[0] => 1 } @{ $one->rows(q(SELECT (classid::bigint << 32 | objid::bigint) || ':' || objsubid FROM pg_locks WHERE locktype = 'advisory')) };
     for my $lock (@{ $self->{plan}{locks} }) {
