@@ -336,13 +336,13 @@ sub report {
     my ($self) = @_;
     my $seconds = $self->{seconds};
     my $total = $self->acquisitions;
-    printf "  %d acquisitions in %d s by %d sessions: %.0f a second\n", $total, $seconds, $self->{sessions}, $total / $seconds;
+    printf "  %d acquisitions in %d s by %d sessions: %.0f a second\n", $total, $seconds, $self->{sessions}, $total / $seconds if $total;
     my $list = sub {
         my ($title, $of) = @_;
         print "  $title\n";
         printf "    %10d  %9.2f/s  %s\n", $of->{$_}, $of->{$_} / $seconds, $_ for sort { $of->{$b} <=> $of->{$a} } keys %$of;
     };
-    $list->('acquisitions by function', $self->{counts});
+    $list->('acquisitions by function', $self->{counts}) if $total;
     $list->('errors by SQLSTATE', $self->{errors});
     $list->('what else', $self->{figures});
     return;
