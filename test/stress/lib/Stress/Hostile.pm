@@ -140,7 +140,7 @@ sub call_them {
             $calls--;
             $self->query(rand() < 0.2 ? 'ROLLBACK; BEGIN' : 'SAVEPOINT s') if $in_block;
             # It may be cancelled, too.
-            $self->query('ROLLBACK') if $self->{has_failed};
+            $self->query('ROLLBACK') if $in_block && $self->{has_failed};
             $self->call;
             $self->query($_) for grep { $in_block && $self->{has_failed} } 'ROLLBACK TO s', 'ROLLBACK', 'ROLLBACK';
         }
