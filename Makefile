@@ -114,6 +114,11 @@ stress-failover: ## the same for longer [SECONDS=3600] [CYCLES=50] [MODES=sync] 
 test-matrix: ## the same for 15, 17, 18 and 19, in chroots; needs root [VERSIONS="17 19"]
 	@bash scripts/matrix.sh
 
+stress: ## try to break it [SECONDS=120] [SESSIONS=32] [SEED=1] [STRESS="exclusion crashes memory hostile"] [CRASHES=50] [CALLS=1000000]
+	@bash scripts/packages.sh test
+	@bash scripts/server.sh run -- env STRESS='$(STRESS)' STRESS_SECONDS='$(SECONDS)' SESSIONS='$(SESSIONS)' SEED='$(SEED)' \
+		CRASHES='$(CRASHES)' CALLS='$(CALLS)' perl test/stress/stress.pl
+
 lint: ## compilers' warnings, clang-tidy, cppcheck, shellcheck, perlcritic, layout
 	@bash scripts/lint.sh
 
@@ -140,5 +145,9 @@ help: ## this text
 	@awk -F ': ## *' '/^##/ { sub(/^##/, ""); print } /^[a-z-]+: ##/ { printf "  make %-17s%s\n", $$1, $$2 }' Makefile
 
 FORCE:
-.PHONY: demo test test-integration test-failover stress-failover test-matrix lint sanitize test-assert test-faults \
+<<<<<<< HEAD
+.PHONY: demo test test-integration test-failover stress-failover test-matrix stress lint sanitize test-assert test-faults \
 	bench bench-plots help FORCE
+=======
+.PHONY: demo test test-integration test-failover stress-failover test-matrix stress bench bench-pool help FORCE
+>>>>>>> 72e615c33d731f3e3b6b6e61810c4e3ce1f841be

@@ -1,0 +1,210 @@
+# Phase hostile: every function of the schema advisory, as the catalog lists them, with edge values of each type and random text and
+# bytes, by six roles at once, in a database in UTF8 and one in SQL_ASCII. The server does not crash, errors have only the SQLSTATEs that
+# doc/reference.md lists, and nothing stays locked.
+package Stress::Hostile;
+
+use strict;
+use warnings;
+use AdvisoryTest;
+use FindBin;
+use List::Util qw(sum0);
+use Stress::Load;
+use Time::HiRes qw(sleep time);
+
+# Calls after which everything is released, and the longest wait.
+use constant { CALLS_TOGETHER => 50, LONGEST_MS => 10, END_S => 60 };
+
+# What the server says by itself: of bytes that are no text, of text that is no array (a list of no known type is read as one), of missing
+# privileges, of what returns no value, of a trigger function that is called, and to a session that somebody else ended by terminate_holder().
+# And, which the table does not have yet: a token that is too large for tokens_above() (22003).
+my @SERVERS_OWN = qw(22003 22021 22P02 42501 0A000 39P01 57P01 08000);
+
+# Role, and how it is made. The extension is installed by the owner of the database, who is no superuser.
+my @ROLES = ([ postgres => undef ], [ h_owner => 'LOGIN' ], [ h_plain => 'LOGIN' ], [ h_stats => 'LOGIN IN ROLE pg_read_all_stats' ],
+    [ h_signal => 'LOGIN IN ROLE pg_signal_backend' ], [ h_reader => 'LOGIN' ]);
+
+sub run {
+    my (%how) = @_;
+    # It has the processes, the figures and the server's log.
+    my $load = Stress::Load->new(%how, sessions => scalar @ROLES);
+    my $look = $load->{look};
+    for my $role (@ROLES) {
+        $look->run("CREATE ROLE $role->[0] $role->[1]") if $role->[1];
+    }
+    $look->run(q(ALTER ROLE h_reader SET default_transaction_read_only = on), q(ALTER ROLE h_reader SET search_path = 'hostile'), 'CREATE DATABASE h_utf8 OWNER h_owner',
+        q(CREATE DATABASE h_ascii OWNER h_owner TEMPLATE template0 ENCODING 'SQL_ASCII'));
+    for my $database (qw(h_utf8 h_ascii)) {
+        my $owner = session(server => $load->{server}, database => $database, role => 'h_owner');
+        # Whoever looks in the wrong schema finds these.
+        $owner->run('CREATE EXTENSION advisory_ext', 'CREATE SCHEMA hostile', q(CREATE FUNCTION hostile.now() RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'),
+            'GRANT USAGE ON SCHEMA hostile TO PUBLIC');
+        $owner->disconnect;
+    }
+    my $started = $look->value('SELECT pg_postmaster_start_time()');
+    my %documented = map { $_ => 1 } documented(), @SERVERS_OWN;
+    my $functions = functions($load);
+    $load->{started} = time;
+    for my $number (0 .. $#ROLES) {
+        $load->spawn("hostile-$number", sub {
+            my ($model) = @_;
+            srand $how{seed} * 1000 + $number;
+            my $self = bless { number => $number, model => $model, server => $load->{server}, functions => $functions, documented => \%documented, counts => {}, errors => {},
+                figures => {}, role => $ROLES[$number][0] }, __PACKAGE__;
+            return $self->call_them($how{calls} / @ROLES);
+        });
+    }
+    while (%{ $load->{children} }) { $load->look_after; sleep 0.1 }
+    $load->look_after;
+    $load->{seconds} = time - $load->{started};
+    $load->{look} = $look = $load->observer;
+    eval { wait_until('nothing is held', sub { !$look->value(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory')) }, END_S) } or $load->fail('something stays locked');
+    $load->check_log;
+    my @undocumented = grep { /^undocumented/ } sort keys %{ $load->{figures} };
+    die join '', "there are SQLSTATEs that doc/reference.md does not list:\n", map { s/[^ -~]/?/gr . "\n" } @undocumented if @undocumented;
+    $load->fail('the server has restarted') if $look->value('SELECT pg_postmaster_start_time()') ne $started;
+    printf "  %d calls of %d functions by %d roles\n", sum0(values %{ $load->{counts} }), scalar keys %{ $load->{counts} }, scalar @ROLES;
+    $load->{counts} = {};
+    $load->report;
+    $load->{server}->stop;
+    return;
+}
+
+# SQLSTATEs of the reference's table of errors.
+sub documented {
+    open my $reference, '<', "$FindBin::Bin/../../doc/reference.md" or die "reference.md: $!\n";
+    local $/ = undef;
+    my ($table) = <$reference> =~ /^## Errors\n(.*?)(?=^## |\z)/ms or die "reference.md has no table of errors\n";
+    return map { /\b([0-9][0-9A-Z]{4})\b/g } $table =~ /^\| ([^|]*) \|/mg;
+}
+
+# Each: name, whether it is a procedure, types of its arguments, how many of these have defaults, whether it can be called in FROM.
+sub functions {
+    my ($load) = @_;
+    return $load->{look}->rows(<<'SQL');
+        SELECT proname, prokind = 'p', coalesce((SELECT array_agg(format_type(t, NULL) ORDER BY n) FROM unnest(proargtypes) WITH ORDINALITY AS a (t, n)), '{}'), pronargdefaults,
+            prokind = 'f' AND (SELECT typtype <> 'p' FROM pg_type t WHERE t.oid = prorettype)
+        FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace ORDER BY proname, oid::regprocedure::text
+SQL
+}
+
+# ---- Values, as SQL -----------------------------------------------------------------------------------------------
+
+sub one_of { return $_[ rand @_ ] }
+
+sub bytes { my ($count, @codes) = @_; return join '', map { sprintf '\\x%02x', @codes ? one_of(@codes) : 1 + int rand 255 } 1 .. $count }
+
+sub utf8_of { my $text = chr $_[0]; utf8::encode($text); return join '', map { sprintf '\\x%02x', ord } split //, $text }
+
+my @NAMES = (map { "'$_'" } qw(a b c stress billing), 'lock 1', 'invoice:42');
+my %VALUES = (
+    text => [ sub { one_of(@NAMES) }, sub { one_of(@NAMES) }, sub { "''" }, sub { "' '" }, sub { one_of(q('{a,b}'), q('%s%n%d'), q('"'), q(''''), q(E'\\n\\t\\x07'), q(E'\\\\'), q('NULL')) },
+        sub { one_of(map { "repeat('" . one_of('a', "\xe4", "\x{2603}") . "', $_)" } 63, 64, 255, 256, 257, 10_000) }, sub { "E'" . bytes(1 + rand 20) . "'" },
+        sub { "E'" . bytes(1 + rand 300, 1 .. 127) . "'" }, sub { "E'a" . utf8_of(one_of(0x80, 0x7ff, 0x2028, 0xfffd, 0x1f600, 0x10ffff, 0x200b)) . "'" } ],
+    integer => [ sub { one_of(0, 1, 2, 3, -1, 16_000, 16_001, 2**31 - 1, '(-2147483648)') }, sub { int rand 20 }, sub { 'pg_backend_pid()' } ],
+    bigint => [ sub { one_of(0, 1, -1, 2**31, '9223372036854775807', '(-9223372036854775808)', '1125899906842624') }, sub { int rand 5 } ],
+    boolean => [ sub { one_of('true', 'false') } ],
+    oid => [ sub { one_of(0, 1, 4294967295) } ],
+    interval => [ sub { "'" . one_of('0', '1ms', '2ms', '5ms', '1 hour') . "'" }, sub { one_of(map { "'$_'" } '-1 ms', '-178000000 years', '178000000 years', '1 month', '2147483647 ms',
+        '2147483648 ms', '24855 days', '0.000001 s', '1 mon -30 days', '-1 day 24 hours', '1 year 1 month 1 day') } ],
+    'timestamp with time zone' => [ sub { one_of('now()', map { "'$_'" } 'infinity', '-infinity', 'epoch', '4714-11-24 00:00:00+00 BC', '294276-12-31 23:59:59+00', '2001-01-01', '2999-01-01') } ],
+    uuid => [ sub { one_of('gen_random_uuid()', q('00000000-0000-0000-0000-000000000000'), q('ffffffff-ffff-ffff-ffff-ffffffffffff')) } ],
+);
+
+sub value {
+    my ($type) = @_;
+    return "NULL::$type" if rand() < 0.05;
+    if ($type =~ /^(.*)\[\]$/) {
+        my $element = $1;
+        my $list = join ', ', map { value($element) } 1 .. one_of(1, 2, 3, 5, 100);
+        return one_of("ARRAY[$list]::$type", "ARRAY[$list]::$type", "'{}'::$type", "ARRAY[ARRAY[$list], ARRAY[$list]]::$type", "('[5:5]=' || ARRAY[" . value($element) . "]::${type}::text)::$type");
+    }
+    my $values = $VALUES{$type} or return "NULL::$type";
+    return '(' . one_of(@$values)->() . ")::$type";
+}
+
+# ---- Calls --------------------------------------------------------------------------------------------------------
+
+my @COMMANDS = ('', ' ', ';', 'SELECT 1', 'SELECT 1 / 0', 'COMMIT', 'ROLLBACK', 'BEGIN', 'SAVEPOINT a', 'VACUUM', 'COPY pg_class TO STDOUT', 'SELECT pg_advisory_unlock_all()', 'DISCARD ALL',
+    'SELECT pg_sleep(1)', 'SET LOCAL lock_timeout = 1; SELECT 1', 'DO $$ BEGIN COMMIT; END $$', 'LISTEN a; NOTIFY a', 'PREPARE TRANSACTION $$a$$', 'DECLARE c CURSOR FOR SELECT 1',
+    q(CALL advisory.run('a', 'b', 'SELECT 1')), q(SELECT advisory.lock('a', 'b')), q(SELECT advisory.unlock_all('a')), 'EXPLAIN ANALYZE SELECT 1', 'TABLE nowhere', '\\', "\x{2603}");
+
+sub call_them {
+    my ($self, $calls) = @_;
+    while ($calls > 0 && $self->{model}->state ne 'end') {
+        $self->{session} //= $self->connect or next;
+        # In a transaction block, or each on its own.
+        my $in_block = rand() < 0.3;
+        $self->query('BEGIN') if $in_block;
+        for (1 .. CALLS_TOGETHER) {
+            last if !$self->{session};
+            $calls--;
+            $self->query(rand() < 0.2 ? 'ROLLBACK; BEGIN' : 'SAVEPOINT s') if $in_block;
+            # It may be cancelled, too.
+            $self->query('ROLLBACK') if $in_block && $self->{has_failed};
+            $self->call;
+            $self->query($_) for grep { $in_block && $self->{has_failed} } 'ROLLBACK TO s', 'ROLLBACK', 'ROLLBACK';
+        }
+        $self->release_all if $self->{session};
+    }
+    return { map { $_ => $self->{$_} } qw(counts errors figures) };
+}
+
+sub connect {
+    my ($self) = @_;
+    my $session = eval { session(server => $self->{server}, database => $self->{number} % 2 ? 'h_utf8' : 'h_ascii', role => $self->{role}, application => 'hostile') };
+    if (!$session) { sleep 0.05; return }
+    $session->query("SET statement_timeout = @{[LONGEST_MS]}");
+    return $session;
+}
+
+sub query {
+    my ($self, $sql) = @_;
+    return if !$self->{session};
+    my $result = eval { $self->{session}->query($sql) } // { state => 'lost', message => $@ };
+    $self->{has_failed} = $result->{state} ? 1 : 0;
+    if ($result->{state} && $self->{session}->dbh->ping < 1) {
+        $self->{figures}{'sessions ended by terminate_holder()'}++;
+        delete $self->{session};
+    }
+    return $result;
+}
+
+# Each function as often as any other one, except those that make later tokens of the database impossible.
+sub call {
+    my ($self) = @_;
+    my ($name, $is_procedure, $types, $defaults, $is_from) = @{ one_of(@{ $self->{functions} }) };
+    return if $name =~ /^(?:tokens_above|_begin_era)$/ && rand() < 0.99;
+    my @arguments = map { value($_) } @{$types}[ 0 .. $#$types - int rand($defaults + 1) ];
+    my $is_run = $name eq 'run' && @arguments > 2;
+    my $command = one_of(@COMMANDS);
+    $arguments[2] = "\$command\$$command\$command\$" if $is_run;
+    my $call = "advisory.$name(" . join(', ', @arguments) . ')';
+    my $sql = $is_procedure ? "CALL $call" : rand() < 0.7 || !$is_from ? "SELECT $call" : "SELECT * FROM $call";
+    $self->{model}->note_operation($self->{number}, $sql);
+    my $result = $self->query($sql) or return;
+    $self->{counts}{$name}++;
+    my $state = $result->{state} or return;
+    $self->{errors}{$state}++;
+    # An error of a command is its own.
+    return if $self->{documented}{$state} || !$self->{session} || $is_run && $state !~ /^(?:XX|53)/;
+    # All of these are collected, with the first call of each.
+    $self->{undocumented}{$state} //= "undocumented: SQLSTATE $state, $result->{message}, as $self->{role} from " . substr $sql, 0, 600;
+    $self->{figures}{ $self->{undocumented}{$state} }++;
+    return;
+}
+
+# Nothing stays locked.
+sub release_all {
+    my ($self) = @_;
+    for (1 .. 100) {
+        my $result = $self->query('ROLLBACK; SELECT pg_advisory_unlock_all()') or return;
+        next if $result->{state};
+        $result = $self->query(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid())) or return;
+        next if $result->{state};
+        return if !$result->{value};
+        return $self->{model}->violate("$result->{value} locks stay when all are released");
+    }
+    return $self->{model}->violate("cannot release: $self->{role}");
+}
+
+1;
