@@ -145,9 +145,5 @@ help: ## this text
 	@awk -F ': ## *' '/^##/ { sub(/^##/, ""); print } /^[a-z-]+: ##/ { printf "  make %-17s%s\n", $$1, $$2 }' Makefile
 
 FORCE:
-<<<<<<< HEAD
 .PHONY: demo test test-integration test-failover stress-failover test-matrix stress lint sanitize test-assert test-faults \
 	bench bench-plots help FORCE
-=======
-.PHONY: demo test test-integration test-failover stress-failover test-matrix stress bench bench-pool help FORCE
->>>>>>> 72e615c33d731f3e3b6b6e61810c4e3ce1f841be
