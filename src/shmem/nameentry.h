@@ -43,6 +43,7 @@ struct RoleEntry
 	int			count;
 	int			oldest;
 	int			newest;
+	TimestampTz no_eviction_before; /* since all that were looked at last were pinned; else 0 */
 };
 
 struct NameTable
@@ -54,6 +55,7 @@ struct NameTable
 	int			live_count;
 	int			first_free;
 	int			clock_hand;
+	TimestampTz no_eviction_before; /* as RoleEntry's */
 	pg_atomic_uint64 evicted;
 	pg_atomic_uint64 refused;
 	pg_atomic_uint64 clashes;

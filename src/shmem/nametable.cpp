@@ -55,6 +55,9 @@ static constexpr int ROLE_SHARE = 4;
 /* How many entries are looked at to make room for one name. */
 static constexpr int EVICTION_STEPS = 128;
 
+/* For how long nobody looks again where that many were pinned, in microseconds. */
+static constexpr TimestampTz EVICTION_PAUSE = 10000;
+
 /* How many names make room for one, where advisory_ext.max_names was lowered. */
 static constexpr int MOST_EVICTED = 8;
 
@@ -365,15 +368,19 @@ evict(int number)
 
 /*
  * Make room by one of the entries that next() walks over: the first that was not used lately and that attempt(number)
- * succeeds with, else the first of all.  next() returns NO_ENTRY at the end.
+ * succeeds with, else the first of all.  next() returns NO_ENTRY at the end.  Where there is none, it is not tried again
+ * before *not_before.
  */
 template <typename Next, typename Attempt>
 static bool
-evict_one(Next next, Attempt attempt)
+evict_one(TimestampTz *not_before, Next next, Attempt attempt)
 {
 	int			used[EVICTION_STEPS];
 	int			used_count = 0;
 
+	if (*not_before != 0 && GetCurrentTimestamp() < *not_before)
+		return false;
+	*not_before = 0;
 	for (int step = 0; step < EVICTION_STEPS; step++)
 	{
 		int			number = next();
@@ -394,6 +401,7 @@ evict_one(Next next, Attempt attempt)
 		if (attempt(used[i]))
 			return true;
 	}
+	*not_before = GetCurrentTimestamp() + EVICTION_PAUSE;
 	return false;
 }
 
@@ -425,7 +433,7 @@ evict_from_role(RoleEntry *role, bool hands_over)
 	int			left = role->count;
 	int			looked_at = NO_ENTRY;
 
-	return evict_one([&]() {
+	return evict_one(&role->no_eviction_before, [&]() {
 		if (looked_at != NO_ENTRY && name_entry(looked_at)->quota_role == role->role)
 			change_payer(looked_at, role);
 		looked_at = left-- > 0 ? role->oldest : NO_ENTRY;
@@ -440,7 +448,7 @@ evict_from_all()
 {
 	int			left = name_table->entry_count;
 
-	return evict_one([&left]() {
+	return evict_one(&name_table->no_eviction_before, [&left]() {
 		int			number = name_table->clock_hand;
 
 		if (left-- == 0)

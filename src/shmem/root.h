@@ -26,7 +26,7 @@ namespace advisory
 {
 
 /* Changes whenever the layout of anything in shared memory does, or a limit on what is stored there. */
-#define ADVISORY_EXT_SHARED_NAME "advisory_ext 8"
+#define ADVISORY_EXT_SHARED_NAME "advisory_ext 9"
 
 /* What every session finds first. */
 struct SharedRoot
