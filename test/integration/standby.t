@@ -8,6 +8,7 @@ use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Replica;
 use Test::More;
+use Time::HiRes qw(sleep);
 
 # (No autovacuum, whose snapshots could keep rows that a conflict needs to be removed.)
 my $first = own_server('autovacuum=off');
@@ -165,7 +166,7 @@ $look->run("SELECT advisory.unlock('s', 'a')");
 {
     my $token = $primary->value("SELECT token FROM advisory.lease('s', 'seen', '1 hour', owner => 'of the primary')");
     my $expired = $primary->value("SELECT token FROM advisory.lease('s', 'expired', '1 ms')");
-    select undef, undef, undef, 0.01;
+    sleep 0.01;
     caught_up($primary, $look);
     is_deeply($look->rows("SELECT name, owner, token, state FROM advisory.leases ORDER BY name DESC"),
         [ [ 'seen', 'of the primary', $token, 'held' ], [ 'expired', $primary->value('SELECT current_user'), $expired, 'expired' ] ], 'leases');
