@@ -132,7 +132,7 @@ public:
 			prepared = prepared_xacts(&prepared_count);
 	}
 
-	/* What a row needs on top is allocated in the current memory context.  May ereport. */
+	/* The row is good until the next: its session's values are shared, the rest is in the current memory context.  May ereport. */
 	void		fill(Row &row, const LockEntry &entry, const WantedColumns &wanted);
 
 	LockEntries entries;
