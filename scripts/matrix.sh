@@ -33,6 +33,14 @@ release_of() {
 
 debian_codename() ( . /etc/os-release && [ "${ID:-}" = debian ] && say "${VERSION_CODENAME:-sid}" )
 
+# The older server that a chroot has besides, as after an upgrade of its Debian, for tests of pg_upgrade.
+older_of() {
+    case $1 in
+        17) say 15 ;;
+        *) return 1 ;;
+    esac
+}
+
 # What is tested in a chroot. The programs that the extension is used with are tried with the oldest version, which is
 # this machine's own as a rule, and with the newest one that is released.
 INTEGRATION_VERSION=18
@@ -185,6 +193,27 @@ borrow_pgtap() {
         ' borrow "$before" "$version" || say "$version | pgTAP of $before could not be had either"
 }
 
+# Where it cannot be had, its tests are skipped. Of its headers only the files are needed, not the compiler that they ask for.
+bring_older_server() {
+    local version=$1 log=$2 root=$CACHE/$1 older
+    older=$(older_of "$version") || return 0
+    [ ! -e "$root/usr/lib/postgresql/$older/complete" ] || return 0
+    say "deb $(mirror) $(release_of "$older") main" >"$root/etc/apt/sources.list.d/older.list"
+    printf '%s\n' 'Package: *' "Pin: release n=$(release_of "$older")" 'Pin-Priority: 100' >"$root/etc/apt/preferences.d/older"
+    # shellcheck disable=SC2016 # expanded by the inner shell
+    in_chroot "$version | " "$log" "$root" bash -euc '
+        cd /tmp
+        apt-get -qq update
+        mkdir -p /etc/postgresql-common/createcluster.d
+        echo "create_main_cluster = false" >/etc/postgresql-common/createcluster.d/none.conf
+        DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "postgresql-$1" >/dev/null 2>&1
+        apt-get -qq download "postgresql-server-dev-$1"
+        dpkg-deb --extract postgresql-server-dev-*.deb /
+        apt-get clean
+        touch "/usr/lib/postgresql/$1/complete"
+        ' older "$older" || say "$version | PostgreSQL $older could not be had besides: $(reason "$log")"
+}
+
 # ---- Testing ------------------------------------------------------------------------------------------
 
 test_here() {
@@ -210,6 +239,7 @@ test_version() {
             record_skip "$version" "$(reason "$work/$version.setup")"
             return
         fi
+        bring_older_server "$version" "$work/$version.older"
         test_in_chroot "$version" "$log" || status=$?
     else
         test_here "$version" "$log" || status=$?
