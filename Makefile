@@ -131,7 +131,7 @@ test-assert: ## the tests on a server that checks itself, built from Debian's so
 test-faults: ## each function while its first, second, … request for memory fails
 	@PARTS=faults FAULTS=1 TEST_TIMEOUT=5400 TEST_SECONDS=1800 bash scripts/test.sh
 
-bench: ## what it costs beside the built-ins, in ratios [BENCH="keys views"] [QUICK=1] [BASE=/path/to/another/tree] [ROUNDS=7]
+bench: ## what it costs beside the built-ins, in ratios [BENCH="keys views"] [QUICK=1] [BASE=/path/to/another/tree] [ROUNDS=5]
 	@bash scripts/packages.sh bench
 	@bash scripts/server.sh run -- env TEST_SECONDS=3600 perl test/bench/bench.pl
 

@@ -2,6 +2,7 @@
 # `make test` for every server version that Debian has, on one Debian machine: `make test-matrix`. Needs root.
 #
 #   VERSIONS="17 19"            only these (default: this machine's own, and 15 17 18 19)
+#   JOBS=1                      how many are tested at the same time (default: 2, if there are as many processors)
 #   ADVISORY_EXT_MATRIX_DIR=…   where the chroots are kept (default: under XDG_CACHE_HOME or /var/cache); remove a
 #                               version's directory in there to have it made anew
 #   PARTS, TESTS, TEST_TIMEOUT  as for scripts/test.sh
@@ -16,10 +17,8 @@ set -euo pipefail
 CACHE=${ADVISORY_EXT_MATRIX_DIR:-${XDG_CACHE_HOME:-/var/cache}/$EXTENSION}
 CHROOT_TREE=/usr/src/$EXTENSION
 
-passed=0 failed=0 skipped=0
 child=          # what run_shown waits for
 work=           # our temporary directory
-table=()
 
 # The Debian release that has a server version. 16 was in none.
 release_of() {
@@ -249,9 +248,10 @@ test_version() {
 
 reason() { { grep '^E: ' "$1" || tail -n 1 "$1" || say "unknown"; } | tail -n 1; }
 
+# A version's line of the table, and its counts, are in files, since each version is tested in a process of its own.
 record_skip() {
-    skipped=$((skipped + 1))
-    table+=("$(printf '%-8s skipped: %s' "$1" "$2")")
+    say "0 0 1" >"$work/$1.counts"
+    printf '%-8s skipped: %s\n' "$1" "$2" >"$work/$1.line"
     say "$1 | skipped: $2"
 }
 
@@ -262,13 +262,20 @@ record() {
     [ -z "$line" ] || read -r good bad aside < <(tr -c '0-9\n' ' ' <<<"$line")
     [ "$status" -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
     [ -n "$line" ] || bad=1
-    passed=$((passed + good)) failed=$((failed + bad)) skipped=$((skipped + ${aside:-0}))
-    table+=("$(printf '%-8s %-16s %6s %6s %7s  %5s s' "$version" "$where" "$good" "$bad" "${aside:-0}" "$seconds")")
+    say "$good $bad ${aside:-0}" >"$work/$version.counts"
+    printf '%-8s %-16s %6s %6s %7s  %5s s\n' "$version" "$where" "$good" "$bad" "${aside:-0}" "$seconds" >"$work/$version.line"
 }
 
-print_summary() {
+# Prints it, and fails unless all has passed. A version without counts was broken off.
+summary() {
+    local version good bad aside passed=0 failed=0 skipped=0
     printf '\n%-8s %-16s %6s %6s %7s  %7s\n' version where passed failed skipped time
-    printf '%s\n' "${table[@]}"
+    for version in $VERSIONS; do
+        good=0 bad=1 aside=0
+        [ ! -e "$work/$version.counts" ] || read -r good bad aside <"$work/$version.counts"
+        passed=$((passed + good)) failed=$((failed + bad)) skipped=$((skipped + aside))
+        cat "$work/$version.line" 2>/dev/null || printf '%-8s broken off\n' "$version"
+    done
     say "(16 is in no Debian release; elsewhere: make test PG_CONFIG=… with a server of that version)"
     printf '\n'
     if [ "$skipped" -gt 0 ]; then
@@ -276,15 +283,35 @@ print_summary() {
     else
         say "$passed passed, $failed failed"
     fi
+    [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
 }
 
+end_child() {
+    [ -z "$child" ] || { kill -KILL "$child" && wait "$child"; } 2>/dev/null || true
+}
+
+# What a version's own process has started ends with it.
 cleanup() {
+    local versions
     trap '' HUP INT PIPE TERM
-    if [ -n "$child" ]; then
-        kill -KILL "$child" 2>/dev/null || true
-        wait "$child" 2>/dev/null || true
-    fi
+    versions=$(jobs -p)
+    # shellcheck disable=SC2086 # numbers
+    [ -z "$versions" ] || { kill $versions && wait; } 2>/dev/null || true
     [ -z "$work" ] || rm -rf "$work"
+}
+
+begin_version() {
+    (
+        trap end_child EXIT
+        test_version "$1"
+    ) &
+}
+
+# Until fewer than so many versions are being tested.
+wait_for_jobs() {
+    while [ "$(jobs -rp | wc -l)" -ge "$1" ]; do
+        wait -n || true
+    done
 }
 
 main() {
@@ -302,11 +329,12 @@ main() {
     exec 9>"$CACHE/lock"
     flock 9     # two runs must not make, or use, one chroot at the same time
     for version in $VERSIONS; do
+        wait_for_jobs "${JOBS:-$(($(nproc) < 2 ? 1 : 2))}"
         printf '\n== PostgreSQL %s\n' "$version"
-        test_version "$version"
+        begin_version "$version"
     done
-    print_summary
-    [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+    wait_for_jobs 1
+    summary
 }
 
 main

@@ -649,15 +649,15 @@ COMMENT ON PROCEDURE advisory.run(text, uuid, text, interval, integer, text, boo
 -- ---- Owners
 --
 -- As in the install script.  In 1.0 key_labels belonged to the superuser that the script ran as, who granted its privileges to the
--- extension's owner.  What that owner granted stays as it is.
+-- extension's owner.  What that owner granted stays as it is, and so must not become an initial privilege, as it would by a GRANT here.
 
 DO $$
 DECLARE
     relation regclass;
+    owner    oid := (SELECT extowner FROM pg_extension WHERE extname = 'advisory_ext');
 BEGIN
     FOREACH relation IN ARRAY ARRAY['advisory.key_labels', 'advisory.fences', 'advisory.claims', 'advisory._leases', 'advisory._era', 'advisory._era_began']::regclass[] LOOP
-        EXECUTE format('ALTER TABLE %s OWNER TO %I', relation,
-                       (SELECT pg_get_userbyid(extowner) FROM pg_extension WHERE extname = 'advisory_ext'));
+        EXECUTE format('ALTER TABLE %s OWNER TO %I', relation, pg_get_userbyid(owner));
         -- The names and tokens of leases are not for everybody; but the owner of the database has to be able to dump them.
         IF relation <> 'advisory.key_labels'::regclass THEN
             EXECUTE format('GRANT SELECT ON %s TO %I', relation,
@@ -665,6 +665,9 @@ BEGIN
         END IF;
         IF current_setting('server_version_num')::integer < 170000 THEN
             DELETE FROM pg_catalog.pg_init_privs
+            WHERE classoid = 'pg_catalog.pg_class'::regclass::oid AND objoid = relation::oid;
+        ELSIF relation = 'advisory.key_labels'::regclass THEN
+            UPDATE pg_catalog.pg_init_privs SET initprivs = acldefault('r', owner) || makeaclitem(0, owner, 'SELECT', false)
             WHERE classoid = 'pg_catalog.pg_class'::regclass::oid AND objoid = relation::oid;
         END IF;
     END LOOP;

@@ -17,7 +17,7 @@ use constant QUICK => !!$ENV{QUICK};
 # By how much a ratio may miss its bound before the bench fails. Machines differ, and a short run is less exact.
 use constant GENEROSITY => 2;
 
-my $rounds = $ENV{ROUNDS} // (QUICK ? 3 : 7);
+my $rounds = $ENV{ROUNDS} // (QUICK ? 3 : 5);
 my %trees = (this => undef, ($ENV{BASE} ? (base => $ENV{BASE}) : ()));
 my @trees = sort { $b cmp $a } keys %trees;
 my (@results, %servers, %sessions);

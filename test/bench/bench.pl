@@ -3,7 +3,7 @@
 #
 #   BENCH="keys views"           only these parts (the files in test/bench/parts)
 #   QUICK=1                      a short run, within 2 minutes
-#   ROUNDS=7                     how often each measurement is repeated
+#   ROUNDS=5                     how often each measurement is repeated
 #   BASE=/path/to/another/tree   measures the extension built from there, too, on a server beside this tree's
 #
 # Each line is a ratio: the median of the rounds, the quartiles, and what is promised; MISSED where that is not kept. All
