@@ -69,6 +69,7 @@ COMMENT ON COLUMN advisory.known_keys.purpose IS 'what for, with the table, queu
 
 ALTER FOREIGN TABLE advisory._locks ADD COLUMN lock text;
 COMMENT ON FOREIGN TABLE advisory._locks IS 'rows of advisory.locks and advisory.activity';
+COMMENT ON COLUMN advisory.locks.kind IS 'lock, semaphore (a slot), queue (a waiter for a slot), lease or foreign (neither bigint, pair nor ours)';
 COMMENT ON COLUMN advisory.stats.skipped IS 'how often advisory.run() ran nothing because it was taken, or its window was claimed';
 
 -- The view of leases.  Their table is made further down.
@@ -150,7 +151,7 @@ CREATE OR REPLACE VIEW advisory.waits AS
     FROM advisory._waits();
 COMMENT ON COLUMN advisory.waits.key1 IS 'first key of the pair form, signed; classid of a foreign lock';
 COMMENT ON COLUMN advisory.waits.key2 IS 'second key of the pair form, signed; objid of a foreign lock';
-COMMENT ON COLUMN advisory.waits.objsubid IS 'as in pg_locks: 1 is a bigint key, 2 a pair, 16383 the queue of a semaphore, 16384 + n its slot n, anything else foreign; null for what is no advisory lock';
+COMMENT ON COLUMN advisory.waits.objsubid IS 'as in pg_locks: 1 is a bigint key, 2 a pair, 16381 and 16382 a lease, 16383 the queue of a semaphore, 16384 + n its slot n, anything else foreign; null for what is no advisory lock';
 
 CREATE OR REPLACE VIEW advisory.leaks AS
     SELECT NULL::integer AS pid,

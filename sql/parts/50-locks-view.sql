@@ -58,7 +58,7 @@ COMMENT ON COLUMN advisory.locks.role IS 'role of the session, or owner of the p
 COMMENT ON COLUMN advisory.locks.application_name IS 'application_name of the session';
 COMMENT ON COLUMN advisory.locks.client_addr IS 'address of the client; null for a socket, and without the privilege to see it';
 COMMENT ON COLUMN advisory.locks.state IS 'state of the session as in pg_stat_activity; null without the privilege to see it';
-COMMENT ON COLUMN advisory.locks.kind IS 'lock, semaphore (a slot), queue (a waiter for a slot) or foreign (neither bigint, pair nor ours)';
+COMMENT ON COLUMN advisory.locks.kind IS 'lock, semaphore (a slot), queue (a waiter for a slot), lease or foreign (neither bigint, pair nor ours)';
 COMMENT ON COLUMN advisory.locks.namespace IS 'namespace of the lock; null where never seen';
 COMMENT ON COLUMN advisory.locks.name IS 'name or label of the lock; null where never seen';
 COMMENT ON COLUMN advisory.locks.slot IS 'slot of a semaphore, from 1';

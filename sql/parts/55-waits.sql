@@ -43,7 +43,7 @@ COMMENT ON COLUMN advisory.waits.application_name IS 'application_name of the se
 COMMENT ON COLUMN advisory.waits.query IS 'query of the session; hidden without the privilege to see it';
 COMMENT ON COLUMN advisory.waits.key1 IS 'first key of the pair form, signed; classid of a foreign lock';
 COMMENT ON COLUMN advisory.waits.key2 IS 'second key of the pair form, signed; objid of a foreign lock';
-COMMENT ON COLUMN advisory.waits.objsubid IS 'as in pg_locks: 1 is a bigint key, 2 a pair, 16383 the queue of a semaphore, 16384 + n its slot n, anything else foreign; null for what is no advisory lock';
+COMMENT ON COLUMN advisory.waits.objsubid IS 'as in pg_locks: 1 is a bigint key, 2 a pair, 16381 and 16382 a lease, 16383 the queue of a semaphore, 16384 + n its slot n, anything else foreign; null for what is no advisory lock';
 GRANT SELECT ON advisory.waits TO PUBLIC;
 
 CREATE FUNCTION advisory.wait_tree() RETURNS SETOF text

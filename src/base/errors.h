@@ -12,6 +12,9 @@ extern "C" {
 namespace advisory
 {
 
+/* Where the objects in the database are of another version than the library. */
+constexpr char OTHER_VERSION_HINT[] = "Run ALTER EXTENSION advisory_ext UPDATE.";
+
 /* Copy the current error into this memory context and clear the error state. */
 inline ErrorData *
 catch_error(MemoryContext context)
@@ -56,6 +59,26 @@ private:
 	MemoryContext context;
 	ResourceOwner owner;
 };
+
+/* Run body() in a subtransaction, and roll that back: locks that body() takes do not stay. */
+template <typename Body>
+inline void
+roll_back_after(Body body)
+{
+	Subtransaction subtransaction;
+
+	PG_TRY();
+	{
+		body();
+	}
+	PG_CATCH();
+	{
+		subtransaction.roll_back();
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	subtransaction.roll_back();
+}
 
 /* Run body(); this text is a line of the context of its errors. */
 template <typename Body>

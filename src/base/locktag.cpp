@@ -23,12 +23,13 @@ hash_seed_init()
 }
 
 const char *
-lockmode_name(LOCKMODE lockmode) noexcept
+lockmode_name(const LOCKTAG &tag, LOCKMODE lockmode) noexcept
 {
-	if (lockmode == ShareLock)
+	bool		is_lease = tag.locktag_type == LOCKTAG_ADVISORY && tag.locktag_field4 == OBJSUBID_LEASE;
+
+	if (lockmode == ShareLock || (is_lease && lockmode == RowExclusiveLock))
 		return mode_name(Mode::shared);
-	/* The first in the queue of a lease wants it in exclusive mode, and waits in the other one first (core/lease.cpp). */
-	if (lockmode == ExclusiveLock || lockmode == RowShareLock)
+	if (lockmode == ExclusiveLock || is_lease)
 		return mode_name(Mode::exclusive);
 	return GetLockmodeName(DEFAULT_LOCKMETHOD, lockmode);
 }

@@ -87,8 +87,8 @@ mode_name(Mode mode) noexcept
 	return mode == Mode::exclusive ? "exclusive" : "shared";
 }
 
-/* The same for a mode of the lock manager: what it is used for; modes that we do not use are shown by the server's name. */
-const char *lockmode_name(LOCKMODE lockmode) noexcept;
+/* The same for a mode of the lock manager: what it is used for on this lock; modes that we do not use there have the server's name. */
+const char *lockmode_name(const LOCKTAG &tag, LOCKMODE lockmode) noexcept;
 
 constexpr const char *
 scope_name(Scope scope) noexcept

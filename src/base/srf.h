@@ -4,6 +4,8 @@
  */
 #pragma once
 
+#include "base/errors.h"
+
 extern "C" {
 #include "catalog/pg_type.h"
 #include "executor/executor.h"
@@ -15,9 +17,6 @@ extern "C" {
 
 namespace advisory
 {
-
-/* Where the objects in the database are of another version than the library. */
-constexpr char OTHER_VERSION_HINT[] = "Run ALTER EXTENSION advisory_ext UPDATE.";
 
 /* A palloc'd text; 0 for a null pointer.  May ereport (out of memory). */
 inline Datum

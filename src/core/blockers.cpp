@@ -22,6 +22,7 @@ extern "C" {
 #include "core/waitchain.h"
 #include "server/backends.h"
 #include "shmem/slotlocks.h"
+#include "shmem/waiters.h"
 
 namespace advisory
 {
@@ -102,7 +103,14 @@ Description::add_state(const LockEntry &session, const char *before, bool *is_id
 		return;
 
 	const PgBackendStatus &backend = status->backendStatus;
+	PublishedWait wait;
 
+	/* No session has what the first in the queue of a lease waits for. */
+	if (read_wait(session.proc_number, &wait) && wait.pid == session.pid && decode_tag(wait.tag).kind == Kind::lease)
+	{
+		appendStringInfo(&text, "%s waiting for a lease since %s", before, timestamptz_to_str(wait.since));
+		return;
+	}
 	if (state_name(backend.st_state) == nullptr)
 		return;
 	appendStringInfo(&text, "%s %s", before, state_name(backend.st_state));
@@ -154,7 +162,7 @@ Description::add_blocker(const LockEntry &entry, bool follows, Blockers *blocker
 	if (!is_of_semaphore(entry.tag))
 		appendStringInfo(&text, " %s it in %s mode",
 						 !entry.granted ? "waits for" : decode_tag(entry.tag).kind == Kind::lease ? "has locked" : "holds",
-						 lockmode_name(entry.lockmode));
+						 lockmode_name(entry.tag, entry.lockmode));
 	else if (entry.granted)
 		appendStringInfo(&text, " has slot %d", decode_tag(entry.tag).slot);
 	else

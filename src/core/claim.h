@@ -14,7 +14,7 @@ namespace advisory
 
 /*
  * The window nearest to a time, of windows of this length in microseconds, which is greater than zero.
- * They are counted from Monday, 2001-01-01 00:00 UTC.  In the middle between two it is the later one.
+ * They are counted from Monday, 2001-01-01 00:00 UTC.  A time halfway between two windows belongs to the later one.
  * Raises 22008 for what is no timestamp, or near the last one.
  */
 TimestampTz window_nearest(TimestampTz at, int64 length);

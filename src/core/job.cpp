@@ -358,6 +358,7 @@ begin_window(const Job &job, int slot)
 static void
 check_can_begin_window(const Job &job)
 {
+	PreventCommandIfReadOnly("advisory.run()");
 	if (!job.may_commit)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TRANSACTION_TERMINATION),

@@ -7,7 +7,6 @@
 extern "C" {
 #include "access/xact.h"
 #include "catalog/pg_type.h"
-#include "executor/spi.h"
 #include "miscadmin.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"
@@ -16,6 +15,7 @@ extern "C" {
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/guc.h"
+#include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
@@ -31,6 +31,7 @@ extern "C" {
 #include "core/token.h"
 #include "server/backends.h"
 #include "server/locallock.h"
+#include "server/lockhash.h"
 #include "server/locktable.h"
 
 namespace advisory
@@ -38,133 +39,63 @@ namespace advisory
 
 static constexpr char LEASES[] = "_leases";
 
-/* The first in the queue looks again so often, whatever it was told: the server's clock may have been set. */
+/*
+ * The modes of a lease's lock besides those that change who has it (ExclusiveLock) and that look (RowShareLock).
+ * They conflict with ExclusiveLock; renewals with each other, but not with those who rely on the lease, nor do these.
+ */
+static constexpr LOCKMODE LEASE_RENEWED = ShareUpdateExclusiveLock;
+static constexpr LOCKMODE LEASE_RELIED_ON = RowExclusiveLock;
+
+/* The first in the queue looks again at least this often, because the server's clock may have been set. */
 static constexpr int LOOK_AFTER_MS = 5000;
 
 /* ---- The table ---- */
 
-namespace
-{
+/*
+ * The statements see what is committed now: a lease that was taken since the transaction's snapshot must not count as lost.
+ * $1 is the key, where there is one.
+ */
 
-/* A statement on the table, whose plan is kept. */
-struct Statement
-{
-	const char *text;
-	int			result;			/* of SPI */
-	int			argument_count;
-	Oid			types[10];
-	SPIPlanPtr	plan;
-};
+/* A LeaseRow. */
+#define LEASE_COLUMNS "key, namespace, name, role, owner, token, era, ttl, lock_delay, acquired_at, renewed_at, expires_at, renewals"
 
-/* The present lease of a name. */
-struct LeaseRow
-{
-	int64		token;
-	int64		era;			/* of its last renewal */
-	TimestampTz expires_at;		/* in that era */
-	TimestampTz ttl_from_era;	/* when its TTL would be over if it began with the present era */
-	TimestampTz acquired_at;
-	int64		lock_delay;		/* in microseconds */
-	char	   *owner;			/* or null */
-	char	   *role;
-};
-
-}								/* anonymous namespace */
-
-/* In all of them $1 is the key. */
-
-/* A LeaseRow, where $2 is when the present era began. */
-#define LEASE_COLUMNS "token, era, expires_at, $2 OPERATOR(pg_catalog.+) ttl, acquired_at, lock_delay, owner, role"
-
-static Statement SELECT_LEASE = {
+static OwnStatement SELECT_LEASE = {
+	LEASES,
 	"SELECT " LEASE_COLUMNS " FROM advisory._leases WHERE key OPERATOR(pg_catalog.=) $1",
-	SPI_OK_SELECT, 2, {INT8OID, TIMESTAMPTZOID}};
+	SPI_OK_SELECT, true, 1, {INT8OID}, nullptr};
 
-static Statement GRANT_LEASE = {
+static OwnStatement SELECT_LEASES = {
+	LEASES,
+	"SELECT " LEASE_COLUMNS " FROM advisory._leases",
+	SPI_OK_SELECT, true, 0, {}, nullptr};
+
+static OwnStatement GRANT_LEASE = {
+	LEASES,
 	"INSERT INTO advisory._leases (key, token, namespace, name, owner, role, era, ttl, lock_delay, acquired_at, renewed_at, expires_at, renewals)"
 	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $10 OPERATOR(pg_catalog.+) $8, 0)"
 	" ON CONFLICT (key) DO UPDATE SET token = EXCLUDED.token, namespace = EXCLUDED.namespace, name = EXCLUDED.name, owner = EXCLUDED.owner,"
 	" role = EXCLUDED.role, era = EXCLUDED.era, ttl = EXCLUDED.ttl, lock_delay = EXCLUDED.lock_delay, acquired_at = EXCLUDED.acquired_at,"
 	" renewed_at = EXCLUDED.renewed_at, expires_at = EXCLUDED.expires_at, renewals = 0"
 	" RETURNING expires_at",
-	SPI_OK_INSERT_RETURNING, 10, {INT8OID, INT8OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT8OID, INTERVALOID, INTERVALOID, TIMESTAMPTZOID}};
+	SPI_OK_INSERT_RETURNING, true, 10, {INT8OID, INT8OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT8OID, INTERVALOID, INTERVALOID, TIMESTAMPTZOID}, nullptr};
 
-static Statement RENEW_LEASE = {
+static OwnStatement RENEW_LEASE = {
+	LEASES,
 	"UPDATE advisory._leases SET ttl = COALESCE($3, ttl), era = $4, renewed_at = $5, expires_at = $5 OPERATOR(pg_catalog.+) COALESCE($3, ttl),"
 	" renewals = renewals OPERATOR(pg_catalog.+) 1"
 	" WHERE key OPERATOR(pg_catalog.=) $1 AND token OPERATOR(pg_catalog.=) $2 RETURNING expires_at",
-	SPI_OK_UPDATE_RETURNING, 5, {INT8OID, INT8OID, INTERVALOID, INT8OID, TIMESTAMPTZOID}};
+	SPI_OK_UPDATE_RETURNING, true, 5, {INT8OID, INT8OID, INTERVALOID, INT8OID, TIMESTAMPTZOID}, nullptr};
 
-static Statement END_LEASE = {
-	"DELETE FROM advisory._leases WHERE key OPERATOR(pg_catalog.=) $1 AND token OPERATOR(pg_catalog.=) $3 RETURNING " LEASE_COLUMNS,
-	SPI_OK_DELETE_RETURNING, 3, {INT8OID, TIMESTAMPTZOID, INT8OID}};
+static OwnStatement END_LEASE = {
+	LEASES,
+	"DELETE FROM advisory._leases WHERE key OPERATOR(pg_catalog.=) $1 AND token OPERATOR(pg_catalog.=) $2 RETURNING " LEASE_COLUMNS,
+	SPI_OK_DELETE_RETURNING, true, 2, {INT8OID, INT8OID}, nullptr};
 
-/* The row stays for the sake of its lock_delay, with a token that nobody has. */
-static Statement BREAK_LEASE = {
-	"UPDATE advisory._leases SET token = $2, expires_at = $3, era = $4 WHERE key OPERATOR(pg_catalog.=) $1",
-	SPI_OK_UPDATE, 4, {INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID}};
-
-/*
- * Run a statement as the table's owner, and then use() on its rows, of which there are so many; its
- * result is in memory that is freed behind it.  The statement sees what is committed now, whatever the
- * isolation level: a lease that was taken since the transaction's snapshot must not count as lost.  May ereport.
- */
-template <typename Use>
-static void
-run_statement(Statement *statement, const NullableDatum *arguments, Use use)
-{
-	Datum		values[lengthof(statement->types)];
-	char		nulls[lengthof(statement->types)];
-
-	for (int i = 0; i < statement->argument_count; i++)
-	{
-		values[i] = arguments[i].value; // NOLINT(clang-analyzer-core.uninitialized.Assign): there are argument_count
-		nulls[i] = arguments[i].isnull ? 'n' : ' ';
-	}
-	as_owner_of(own_relation(LEASES), [&]() {
-		SPI_connect();
-		if (statement->plan == nullptr)
-		{
-			SPIPlanPtr	prepared = SPI_prepare(statement->text, statement->argument_count, statement->types);
-
-			if (prepared == nullptr || SPI_keepplan(prepared) != 0)
-				elog(ERROR, "could not prepare a statement on leases");
-			statement->plan = prepared;
-		}
-
-		/* A parallel operation can get no other snapshot than its own. */
-		int			result = SPI_execute_snapshot(statement->plan, values, nulls, IsInParallelMode() ? GetActiveSnapshot() : GetLatestSnapshot(),
-												  InvalidSnapshot, statement->result == SPI_OK_SELECT, true, 0);
-
-		if (result != statement->result)
-			elog(ERROR, "could not run a statement on leases: %s", SPI_result_code_string(result));
-		use(SPI_processed);
-		SPI_finish();
-	});
-}
-
-static NullableDatum
-datum(Datum value) noexcept
-{
-	return NullableDatum{value, false};
-}
-
-static Datum
-result_column(int column, uint64 row = 0)
-{
-	bool		is_null;
-
-	return SPI_getbinval(SPI_tuptable->vals[row], SPI_tuptable->tupdesc, column, &is_null);
-}
-
-/* A text of the result in the memory of SPI's caller; null for null. */
-static char *
-result_text(int column, uint64 row = 0)
-{
-	char	   *text = SPI_getvalue(SPI_tuptable->vals[row], SPI_tuptable->tupdesc, column);
-
-	return text != nullptr ? strcpy(static_cast<char *>(SPI_palloc(strlen(text) + 1)), text) : nullptr;
-}
+/* The row stays for the sake of its lock_delay, with a token that nobody has and no time left, in a later era either. */
+static OwnStatement BREAK_LEASE = {
+	LEASES,
+	"UPDATE advisory._leases SET token = $2, ttl = '0', expires_at = $3, era = $4 WHERE key OPERATOR(pg_catalog.=) $1",
+	SPI_OK_UPDATE, true, 4, {INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID}, nullptr};
 
 static NullableDatum
 interval_datum(int64 microseconds)
@@ -175,79 +106,68 @@ interval_datum(int64 microseconds)
 	return datum(IntervalPGetDatum(interval));
 }
 
-/* The first row of a result with LEASE_COLUMNS. */
+/* A row of a result with LEASE_COLUMNS, in the memory of SPI's caller. */
 static LeaseRow
-result_lease()
+result_lease(const Era &era, uint64 number = 0)
 {
 	LeaseRow	row;
 
-	row.token = DatumGetInt64(result_column(1));
-	row.era = DatumGetInt64(result_column(2));
-	row.expires_at = DatumGetTimestampTz(result_column(3));
-	row.ttl_from_era = DatumGetTimestampTz(result_column(4));
-	row.acquired_at = DatumGetTimestampTz(result_column(5));
-	row.lock_delay = DatumGetIntervalP(result_column(6))->time;
-	row.owner = result_text(7);
-	row.role = result_text(8);
+	row.key = Key{DatumGetInt64(result_column(1, number))};
+	row.ns = result_text(2, number);
+	row.name = result_text(3, number);
+	row.owner = result_text(4, number);
+	row.role = get_role_oid(row.owner, true);
+	if (char *owner = result_text(5, number))
+		row.owner = owner;
+	row.token = DatumGetInt64(result_column(6, number));
+	row.is_of_older_era = DatumGetInt64(result_column(7, number)) != era.number;
+	row.ttl = SPI_datumTransfer(result_column(8, number), false, sizeof(Interval));
+	row.lock_delay = DatumGetIntervalP(result_column(9, number))->time;
+	row.acquired_at = DatumGetTimestampTz(result_column(10, number));
+	row.renewed_at = DatumGetTimestampTz(result_column(11, number));
+	row.ends_at = row.is_of_older_era
+		? DatumGetTimestampTz(DirectFunctionCall2(timestamptz_pl_interval, TimestampTzGetDatum(era.began_at), row.ttl))
+		: DatumGetTimestampTz(result_column(12, number));
+	row.renewals = DatumGetInt64(result_column(13, number));
 	return row;
 }
 
 static bool
 read_lease(Key key, const Era &era, LeaseRow *row)
 {
-	NullableDatum arguments[] = {datum(Int64GetDatum(key.value)), datum(TimestampTzGetDatum(era.began_at))};
+	NullableDatum argument = datum(Int64GetDatum(key.value));
 	bool		is_there = false;
 
-	run_statement(&SELECT_LEASE, arguments, [&](uint64 count) {
+	run_own_statement(&SELECT_LEASE, &argument, [&](uint64 count) {
 		is_there = count > 0;
 		if (is_there)
-			*row = result_lease();
+			*row = result_lease(era);
 	});
 	return is_there;
 }
 
-/* When a lease ends; one of an older era has its whole TTL from the beginning of this one on. */
-static TimestampTz
-end_of_lease(const LeaseRow &row, const Era &era) noexcept
+/* Lock the table for reading, and see the era.  False if that is not possible without waiting: views must work then, too. */
+static bool
+can_read_leases(Era *era)
 {
-	return row.era == era.number ? row.expires_at : row.ttl_from_era;
+	return ConditionalLockRelationOid(own_relation(LEASES), AccessShareLock) && token_era_seen(era);
 }
 
-static Statement SELECT_LEASES = {
-	"SELECT namespace, name, role, owner, token, ttl, acquired_at, renewed_at,"
-	" CASE WHEN era OPERATOR(pg_catalog.=) $1 THEN expires_at ELSE $2 OPERATOR(pg_catalog.+) ttl END,"
-	" renewals, era OPERATOR(pg_catalog.<>) $1, key FROM advisory._leases",
-	SPI_OK_SELECT, 2, {INT8OID, TIMESTAMPTZOID}};
-
-ShownLease *
+LeaseRow *
 lease_read_all(int *count)
 {
-	ShownLease *leases = nullptr;
+	LeaseRow   *leases = nullptr;
 
 	*count = 0;
 	bool		has_read = unless_lock_table_is_full([&]() {
-		Era			era = token_era_seen();
-		NullableDatum arguments[] = {datum(Int64GetDatum(era.number)), datum(TimestampTzGetDatum(era.began_at))};
+		Era			era;
 
-		run_statement(&SELECT_LEASES, arguments, [&](uint64 rows) {
-			leases = static_cast<ShownLease *>(SPI_palloc(sizeof(ShownLease) * Max(rows, 1)));
+		if (!can_read_leases(&era))
+			return;
+		run_own_statement(&SELECT_LEASES, nullptr, [&](uint64 rows) {
+			leases = static_cast<LeaseRow *>(SPI_palloc(sizeof(LeaseRow) * Max(rows, 1)));
 			for (uint64 row = 0; row < rows; row++)
-			{
-				ShownLease &lease = leases[(*count)++];
-
-				lease.ns = result_text(1, row);
-				lease.name = result_text(2, row);
-				lease.role = get_role_oid(result_text(3, row), true);
-				lease.owner = result_text(4, row);
-				lease.token = DatumGetInt64(result_column(5, row));
-				lease.ttl = SPI_datumTransfer(result_column(6, row), false, sizeof(Interval));
-				lease.acquired_at = DatumGetTimestampTz(result_column(7, row));
-				lease.renewed_at = DatumGetTimestampTz(result_column(8, row));
-				lease.expires_at = DatumGetTimestampTz(result_column(9, row));
-				lease.renewals = DatumGetInt64(result_column(10, row));
-				lease.is_of_older_era = DatumGetBool(result_column(11, row));
-				lease.key = Key{DatumGetInt64(result_column(12, row))};
-			}
+				leases[(*count)++] = result_lease(era, row);
 		});
 	});
 	if (!has_read)
@@ -256,15 +176,9 @@ lease_read_all(int *count)
 }
 
 bool
-lease_is_visible(const ShownLease &lease)
+lease_is_visible(const LeaseRow &lease)
 {
-	return may_see_all() || (OidIsValid(lease.role) && may_see_role(lease.role));
-}
-
-const char *
-lease_owner(const ShownLease &lease)
-{
-	return lease.owner != nullptr ? lease.owner : role_name(lease.role);
+	return OidIsValid(lease.role) ? may_see_role(lease.role) : may_see_all();
 }
 
 void
@@ -289,12 +203,10 @@ raise_synchronous_commit()
 
 /* When a lease can be taken over. */
 static TimestampTz
-end_of_delay(const LeaseRow &row, const Era &era) noexcept
+end_of_delay(const LeaseRow &row) noexcept
 {
-	TimestampTz end = end_of_lease(row, era);
-
 	/* The owner of the table can make it last for ever. */
-	return TIMESTAMP_IS_NOEND(end) ? end : end + row.lock_delay;
+	return TIMESTAMP_IS_NOEND(row.ends_at) ? row.ends_at : row.ends_at + row.lock_delay;
 }
 
 /* Wait for a lease's lock, which stays until the transaction ends.  An error says which lease it is about. */
@@ -323,9 +235,9 @@ take(const LockRequest &request)
 	lease->replaced_from = lease->replaced_until = 0;
 	if (read_lease(key, era, &row))
 	{
-		lease->free_at = end_of_delay(row, era);
+		lease->free_at = end_of_delay(row);
 		lease->replaced_from = row.acquired_at;
-		lease->replaced_until = end_of_lease(row, era);
+		lease->replaced_until = row.ends_at;
 	}
 
 	TimestampTz now = GetCurrentTimestamp();
@@ -343,30 +255,39 @@ take(const LockRequest &request)
 		datum(CStringGetTextDatum(GetUserNameFromId(GetUserId(), false))),
 		datum(Int64GetDatum(era.number)), interval_datum(lease->ttl), interval_datum(lease->lock_delay), datum(TimestampTzGetDatum(now))};
 
-	run_statement(&GRANT_LEASE, arguments, [&](uint64) {
+	run_own_statement(&GRANT_LEASE, arguments, [&](uint64) {
 		lease->expires_at = DatumGetTimestampTz(result_column(1));
 	});
 	return true;
 }
 
-/* The same, which releases that lock if the lease is not free. */
+/* Release it where nothing was changed, so that nobody waits for the end of this transaction in vain. */
+static void
+unlock_lease(Key key, LOCKMODE mode)
+{
+	LOCKTAG		tag = lease_tag(MyDatabaseId, key);
+
+	LockRelease(&tag, mode, false);
+}
+
+/* As take(), but releases that lock if the lease is not free. */
 static bool
 take_or_unlock(const LockRequest &request)
 {
-	LOCKTAG		tag = lease_tag(MyDatabaseId, request.name.key);
+	bool		is_taken = take(request);
 
-	if (take(request))
-		return true;
-	LockRelease(&tag, ExclusiveLock, false);
-	return false;
+	if (!is_taken)
+		unlock_lease(request.name.key, ExclusiveLock);
+	return is_taken;
 }
 
 /*
  * Is the lease free?  Sets free_at.  Waits for those who are taking or ending it; with dont_wait it is not free then.
  *
- * Those who renew it, or rely on it, hold its lock in ShareLock mode.  A request for ExclusiveLock that waits for them
- * makes later requests for ShareLock wait, too, so that the owner could not renew the lease while a transaction
- * relies on it.  RowShareLock conflicts with ExclusiveLock, but not with ShareLock.
+ * It must not ask for ExclusiveLock: a request that waits for a transaction that has renewed the lease, or relies on it, makes
+ * later requests wait, too, so that the owner could not renew the lease.  RowShareLock conflicts with ExclusiveLock only.
+ *
+ * The subtransaction releases the locks on the table and the sequences, which nobody is to wait for while this session waits.
  */
 static bool
 looks_free(const LockRequest &request, bool dont_wait)
@@ -377,12 +298,14 @@ looks_free(const LockRequest &request, bool dont_wait)
 	request.lease->free_at = 0;
 	if (LockAcquire(&tag, RowShareLock, false, dont_wait) == LOCKACQUIRE_NOT_AVAIL)
 		return false;
-
-	Era			era = token_era();
-
-	if (read_lease(request.name.key, era, &row))
-		request.lease->free_at = end_of_delay(row, era);
+	/* The table may be another one since this session waits. */
+	AcceptInvalidationMessages();
+	roll_back_after([&]() {
+		if (read_lease(request.name.key, token_era(), &row))
+			request.lease->free_at = end_of_delay(row);
+	});
 	LockRelease(&tag, RowShareLock, false);
+	InvalidateCatalogSnapshot();
 	return GetCurrentTimestamp() >= request.lease->free_at;
 }
 
@@ -432,12 +355,12 @@ lease_wait(const LockRequest &request)
 			LockAcquire(&tag, ExclusiveLock, false, false);
 			if (take_or_unlock(request))
 				break;
+			InvalidateCatalogSnapshot();
 		}
 		if (milliseconds_until(deadline) == 0)
 			ereport(ERROR,		/* as the server does */
 					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 					 errmsg("canceling statement due to lock timeout")));
-		InvalidateCatalogSnapshot();
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 Min(milliseconds_until(Min(request.lease->free_at, deadline)), LOOK_AFTER_MS),
 						 PG_WAIT_LOCK | LOCKTAG_ADVISORY);
@@ -451,22 +374,20 @@ char *
 lease_describe_holder(Key key)
 {
 	LeaseRow	row;
-	Era			era = token_era_seen();
+	Era			era;
 	StringInfoData out;
 
-	if (!read_lease(key, era, &row) || GetCurrentTimestamp() >= end_of_delay(row, era))
+	if (!can_read_leases(&era) || !read_lease(key, era, &row) || GetCurrentTimestamp() >= end_of_delay(row))
 		return nullptr;
 
-	Oid			role = get_role_oid(row.role, true);
-
 	initStringInfo(&out);
-	if (may_see_all() || (OidIsValid(role) && may_see_role(role)))
-		appendStringInfo(&out, "\"%s\" holds it", row.owner != nullptr ? row.owner : row.role);
+	if (lease_is_visible(row))
+		appendStringInfo(&out, "\"%s\" holds it", row.owner);
 	else
 		appendStringInfoString(&out, "It is held");
-	appendStringInfo(&out, " until %s.", timestamptz_to_str(end_of_lease(row, era)));
+	appendStringInfo(&out, " until %s.", timestamptz_to_str(row.ends_at));
 	if (row.lock_delay > 0)
-		appendStringInfo(&out, " Nobody else can take it before %s.", timestamptz_to_str(end_of_delay(row, era)));
+		appendStringInfo(&out, " Nobody else can take it before %s.", timestamptz_to_str(end_of_delay(row)));
 	make_printable(out.data);
 	return out.data;
 }
@@ -478,10 +399,11 @@ static LOCKTAG *ended = nullptr;
 static int	ended_count = 0;
 static int	ended_capacity = 0;
 
-/* Remember it; before anything is changed, since this can fail. */
+/* Remember it; before anything is changed, since this can fail.  What reading the lock table takes is had here, too. */
 static void
 wake_at_end(Key key)
 {
+	lock_tables();
 	if (ended_count == ended_capacity)
 	{
 		int			capacity = Max(2 * ended_capacity, 8);
@@ -507,19 +429,21 @@ lease_renew(const LockName &name, int64 token, int64 ttl, TimestampTz *expires_a
 	bool		is_there = false;
 
 	lease_check_can_change("advisory.renew_lease()");
-	/* Whoever is taking the lease over decides first. */
-	lock_lease(name, ShareLock);
+	/* Whoever is taking the lease over decides first; another renewal, so that the time below is later than its. */
+	lock_lease(name, LEASE_RENEWED);
 	raise_synchronous_commit();
 
 	NullableDatum arguments[] = {datum(Int64GetDatum(name.key.value)), datum(Int64GetDatum(token)),
 								 ttl > 0 ? interval_datum(ttl) : NullableDatum{Datum(0), true},
 								 datum(Int64GetDatum(token_era().number)), datum(TimestampTzGetDatum(GetCurrentTimestamp()))};
 
-	run_statement(&RENEW_LEASE, arguments, [&](uint64 count) {
+	run_own_statement(&RENEW_LEASE, arguments, [&](uint64 count) {
 		is_there = count > 0;
 		if (is_there)
 			*expires_at = DatumGetTimestampTz(result_column(1));
 	});
+	if (!is_there)
+		unlock_lease(name.key, LEASE_RENEWED);
 	return is_there;
 }
 
@@ -534,17 +458,19 @@ lease_end(const LockName &name, int64 token)
 	lock_lease(name, ExclusiveLock);
 
 	Era			era = token_era();
-	NullableDatum arguments[] = {datum(Int64GetDatum(name.key.value)), datum(TimestampTzGetDatum(era.began_at)), datum(Int64GetDatum(token))};
+	NullableDatum arguments[] = {datum(Int64GetDatum(name.key.value)), datum(Int64GetDatum(token))};
 
-	run_statement(&END_LEASE, arguments, [&](uint64 count) {
+	run_own_statement(&END_LEASE, arguments, [&](uint64 count) {
 		is_there = count > 0;
 		if (is_there)
-			row = result_lease();
+			row = result_lease(era);
 	});
-	if (is_there)
+	if (!is_there)
+		unlock_lease(name.key, ExclusiveLock);
+	else
 	{
 		if (NameStats *stats = stats_of_name(name_ask(name)))
-			stats_add(&stats->hold, Max(row.acquired_at, stats_reset_at(stats)), Min(end_of_lease(row, era), GetCurrentTimestamp()));
+			stats_add(&stats->hold, Max(row.acquired_at, stats_reset_at(stats)), Min(row.ends_at, GetCurrentTimestamp()));
 		name_end_asking();
 	}
 	return is_there;
@@ -567,9 +493,11 @@ lease_break(const LockName &name)
 	NullableDatum arguments[] = {datum(Int64GetDatum(name.key.value)), datum(Int64GetDatum(token_make())),
 								 datum(TimestampTzGetDatum(GetCurrentTimestamp())), datum(Int64GetDatum(token_era().number))};
 
-	run_statement(&BREAK_LEASE, arguments, [&](uint64 count) {
+	run_own_statement(&BREAK_LEASE, arguments, [&](uint64 count) {
 		is_there = count > 0;
 	});
+	if (!is_there)
+		unlock_lease(name.key, ExclusiveLock);
 	return is_there;
 }
 
@@ -580,7 +508,7 @@ lease_check(const LockName &name, int64 token)
 
 	PreventCommandDuringRecovery("advisory.check_lease()");
 	PreventCommandIfParallelMode("advisory.check_lease()");
-	lock_lease(name, ShareLock);
+	lock_lease(name, LEASE_RELIED_ON);
 	if (!read_lease(name.key, token_era(), &row) || row.token != token)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

@@ -295,7 +295,7 @@ label_fits(const LockName &label, const OtherName &other, bool sees_other)
 
 	if (label.by_name() || !other.by_name)
 		return false;
-	/* Half a name that is hidden is not looked at.  Who has the whole name can compute its key anyway. */
+	/* Half a name that is hidden is not looked at.  A caller that knows the whole name can compute its key anyway. */
 	if (sees_other && text == name)
 		return true;
 	return text.size() == ns.size() + 1 + name.size() && first_bytes(text, ns.size()) == ns &&
@@ -350,7 +350,7 @@ register_entry(CachedName *entry, const LockName &name, bool has_lock, bool is_e
 	entry->wants_label = result == Registered::clash && !name.by_name() && !other.by_name;
 	if (name.by_name() == entry->by_name)
 		entry->is_registered = result == Registered::stored || result == Registered::replaced;
-	/* Who has the lock was told when it was asked for. */
+	/* A session that has the lock already got this WARNING when it asked for it. */
 	if (!has_lock && (result == Registered::clash || result == Registered::replaced))
 		report_clash(entry, name, other);
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 extern "C" {
+#include "executor/spi.h"
 #include "miscadmin.h"
 #include "utils/guc.h"
 }
@@ -15,15 +16,16 @@ namespace advisory
 /* The OID of a table or sequence of this extension.  Raises 42P01 if it is not there. */
 Oid			own_relation(const char *name);
 
+/* The owner of a relation.  Raises 42P01 if the relation is not there. */
 Oid			owner_of_relation(Oid relation);
 
 /*
  * Run run() as the owner of a table or sequence of this extension, as a SECURITY DEFINER function
  * would.  The end of the (sub)transaction restores the user after an error.
  *
- * The owner may be an ordinary role, and attach triggers to a table that a superuser's call writes.  So these run
- * in a security-restricted operation, which refuses deferred triggers: up to 17 the end of the transaction
- * runs them as the session's user.  And what they set is undone.
+ * The owner may be an ordinary role, and attach triggers to a table that a superuser's call writes.  So the
+ * table's triggers run in a security-restricted operation, which refuses deferred triggers: up to 17 the end of the
+ * transaction runs these as the session's user.  Settings that the triggers change are restored.
  */
 template <typename Run>
 void
@@ -39,5 +41,51 @@ as_owner_of(Oid relation, Run run)
 	AtEOXact_GUC(false, guc_level);
 	SetUserIdAndSecContext(user, context);
 }
+
+/* A statement on a table of this extension.  Operators in its text need a schema: the search_path is the caller's. */
+struct OwnStatement
+{
+	const char *table;
+	const char *text;
+	int			result;			/* what SPI returns for it */
+	bool		sees_latest;	/* does it see what is committed now, whatever the isolation level? */
+	int			argument_count;
+	Oid			types[10];
+	SPIPlanPtr	plan;			/* kept for the session */
+};
+
+/* Run a statement within SPI_connect().  May ereport. */
+void		execute_own_statement(OwnStatement *statement, const NullableDatum *arguments);
+
+/* Run a statement as the table's owner, and then use(count) on the rows, which are freed when it returns.  May ereport. */
+template <typename Use>
+void
+run_own_statement(OwnStatement *statement, const NullableDatum *arguments, Use use)
+{
+	as_owner_of(own_relation(statement->table), [&]() {
+		SPI_connect();
+		execute_own_statement(statement, arguments);
+		use(SPI_processed);
+		SPI_finish();
+	});
+}
+
+inline NullableDatum
+datum(Datum value) noexcept
+{
+	return NullableDatum{value, false};
+}
+
+/* A column of the present result of SPI, counted from 1. */
+inline Datum
+result_column(int column, uint64 row = 0)
+{
+	bool		is_null;
+
+	return SPI_getbinval(SPI_tuptable->vals[row], SPI_tuptable->tupdesc, column, &is_null);
+}
+
+/* The same as text, in the memory of SPI's caller; null for null. */
+char	   *result_text(int column, uint64 row = 0);
 
 }								/* namespace advisory */

@@ -14,13 +14,18 @@
 #include "base/pg.h"
 
 extern "C" {
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/relation.h"
 #include "access/xlog.h"
 #include "catalog/pg_type.h"
+#include "commands/sequence.h"
 #include "common/hashfn.h"
-#include "executor/spi.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/fmgrprotos.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
 }
 
 #include "base/errors.h"
@@ -44,7 +49,6 @@ static constexpr int SYSTEM_BITS = 37;
 
 static constexpr char ERA[] = "_era";
 static constexpr char ERA_BEGAN[] = "_era_began";
-static constexpr char FENCES[] = "fences";
 
 namespace
 {
@@ -77,18 +81,27 @@ pack_era(const EraCell &era) noexcept
 	return (((era.number << TIMELINE_BITS) | era.timeline) << SYSTEM_BITS) | era.system;
 }
 
-/* The value of a sequence; 0 if it has none yet.  The current user must be its owner. */
+/*
+ * The value of a sequence; 0 if it has none yet.  Not by the server's functions, which keep a lock on the sequence until the
+ * transaction ends: it may be one that waits for a lease.
+ */
 static int64
 read_sequence(Oid sequence)
 {
-	LOCAL_FCINFO(fcinfo, 1);
-	Datum		value;
+	Relation	relation = relation_open(sequence, AccessShareLock);
+	SysScanDesc scan = systable_beginscan(relation, InvalidOid, false, SnapshotAny, 0, nullptr);
+	HeapTuple	row = systable_getnext(scan);
+	int64		value = 0;
 
-	InitFunctionCallInfoData(*fcinfo, nullptr, 1, InvalidOid, nullptr, nullptr);
-	fcinfo->args[0].value = ObjectIdGetDatum(sequence);
-	fcinfo->args[0].isnull = false;
-	value = pg_sequence_last_value(fcinfo);
-	return fcinfo->isnull ? 0 : DatumGetInt64(value);
+	if (HeapTupleIsValid(row))
+	{
+		auto	   *data = reinterpret_cast<Form_pg_sequence_data>(GETSTRUCT(row));
+
+		value = data->is_called ? data->last_value : 0;
+	}
+	systable_endscan(scan);
+	relation_close(relation, AccessShareLock);
+	return value;
 }
 
 /* Also in a READ ONLY transaction: no data of the user's is written.  An abort restores XactReadOnly, too. */
@@ -126,73 +139,66 @@ static int64
 current_era(int64 above)
 {
 	Oid			sequence = own_relation(ERA);
-	EraCell		here;
+	int64		last = read_sequence(sequence);
+	EraCell		here = era_here(unpack_era(last));
 
-	as_owner_of(sequence, [&]() {
-		int64		last = read_sequence(sequence);
-
-		here = era_here(unpack_era(last));
-		if (pack_era(here) == last && here.number > above)
-			return;
-		/* Nobody else changes it at the same time. */
-		LockRelationOid(sequence, ShareUpdateExclusiveLock);
-		last = read_sequence(sequence);
-		here = era_here(unpack_era(last));
-		here.number = Max(here.number, above + 1);
-		if (here.number > LAST_ERA)
-			ereport(ERROR,
-					(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
-					 errmsg("there are no tokens left"),
-					 errdetail("This server has come to era " INT64_FORMAT ", and the last one is " INT64_FORMAT ".",
-							   here.number, LAST_ERA)));
-		if (pack_era(here) != last)
-		{
+	if (pack_era(here) == last && here.number > above)
+		return here.number;
+	/* Nobody else changes it at the same time. */
+	LockRelationOid(sequence, ShareUpdateExclusiveLock);
+	last = read_sequence(sequence);
+	here = era_here(unpack_era(last));
+	here.number = Max(here.number, above + 1);
+	if (here.number > LAST_ERA)
+		ereport(ERROR,
+				(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+				 errmsg("there are no tokens left"),
+				 errdetail("This server has come to era " INT64_FORMAT ", and the last one is " INT64_FORMAT ".",
+						   here.number, LAST_ERA)));
+	if (pack_era(here) != last)
+		as_owner_of(sequence, [&]() {
 			/* In this order: an era whose beginning is not known would seem to have begun with the one before. */
 			write_sequence(own_relation(ERA_BEGAN), GetCurrentTimestamp());
 			write_sequence(sequence, pack_era(here));
-		}
-		UnlockRelationOid(sequence, ShareUpdateExclusiveLock);
-	});
+		});
+	UnlockRelationOid(sequence, ShareUpdateExclusiveLock);
 	return here.number;
 }
 
 Era
 token_era()
 {
-	Oid			began = own_relation(ERA_BEGAN);
 	Era			era;
 
 	era.number = current_era(0);
-	as_owner_of(began, [&]() {
-		era.began_at = read_sequence(began);
-	});
+	era.began_at = read_sequence(own_relation(ERA_BEGAN));
 	return era;
 }
 
-Era
-token_era_seen()
+bool
+token_era_seen(Era *era)
 {
 	Oid			sequence = own_relation(ERA);
 	Oid			began = own_relation(ERA_BEGAN);
-	Era			era;
 
-	as_owner_of(sequence, [&]() {
-		int64		last = read_sequence(sequence);
-		EraCell		here = RecoveryInProgress() ? unpack_era(last) : era_here(unpack_era(last));
+	if (!ConditionalLockRelationOid(sequence, AccessShareLock) || !ConditionalLockRelationOid(began, AccessShareLock))
+		return false;
 
-		era.number = here.number;
-		era.began_at = pack_era(here) == last ? read_sequence(began) : GetCurrentTimestamp();
-	});
-	return era;
+	int64		last = read_sequence(sequence);
+	EraCell		here = RecoveryInProgress() ? unpack_era(last) : era_here(unpack_era(last));
+
+	era->number = here.number;
+	era->began_at = pack_era(here) == last ? read_sequence(began) : GetCurrentTimestamp();
+	return true;
 }
 
-int64
+/* ---- Tokens ---- */
+
+static int64
 era_of_token(int64 token) noexcept
 {
 	return token >> POSITION_BITS;
 }
-
-/* ---- Tokens ---- */
 
 int64
 token_make()
@@ -251,43 +257,23 @@ token_begin()
 
 /* ---- Fences ---- */
 
-/* Write the highest token of a key down; returns it.  The current user must be the table's owner. */
-static int64
-raise_fence(Key key, int64 token)
-{
-	static SPIPlanPtr plan = nullptr;
-	Oid			types[] = {INT8OID, INT8OID};
-	Datum		values[] = {Int64GetDatum(key.value), Int64GetDatum(token)};
-	bool		is_null;
-	int64		highest;
-
-	SPI_connect();
-	if (plan == nullptr)
-	{
-		SPIPlanPtr	prepared = SPI_prepare("INSERT INTO advisory.fences AS f (key, token) VALUES ($1, $2)"
-										   " ON CONFLICT (key) DO UPDATE SET token = GREATEST(f.token, EXCLUDED.token) RETURNING token",
-										   lengthof(types), types);
-
-		if (prepared == nullptr || SPI_keepplan(prepared) != 0)
-			elog(ERROR, "could not prepare the check of a token");
-		plan = prepared;
-	}
-	if (SPI_execute_plan(plan, values, nullptr, false, 0) != SPI_OK_INSERT_RETURNING || SPI_processed != 1)
-		elog(ERROR, "could not check a token");
-	highest = DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null));
-	SPI_finish();
-	return highest;
-}
+/* Write the highest token of a key down, and return it. */
+static OwnStatement RAISE_FENCE = {
+	"fences",
+	"INSERT INTO advisory.fences AS f (key, token) VALUES ($1, $2)"
+	" ON CONFLICT (key) DO UPDATE SET token = GREATEST(f.token, EXCLUDED.token) RETURNING token",
+	SPI_OK_INSERT_RETURNING, false, 2, {INT8OID, INT8OID}, nullptr};
 
 bool
 token_check(const LockName &name, int64 token)
 {
+	NullableDatum arguments[] = {datum(Int64GetDatum(name.key.value)), datum(Int64GetDatum(token))};
 	int64		highest = 0;
 
 	PreventCommandIfReadOnly("advisory.check_token()");
 	with_error_context(psprintf("while checking token " INT64_FORMAT " of \"%s\"", token, display_name(name)), [&]() {
-		as_owner_of(own_relation(FENCES), [&]() {
-			highest = raise_fence(name.key, token);
+		run_own_statement(&RAISE_FENCE, arguments, [&](uint64) {
+			highest = DatumGetInt64(result_column(1));
 		});
 	});
 	if (highest > token)

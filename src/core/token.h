@@ -32,11 +32,11 @@ struct Era
 
 Era			token_era();
 
-/* The same without writing: also on a standby, which sees the era that it has got.  One that is not written down yet begins now. */
-Era			token_era_seen();
-
-/* The era that a token is of. */
-int64		era_of_token(int64 token) noexcept;
+/*
+ * The same without writing: also on a standby, which sees the era that it has got.  One that is not written down yet begins
+ * now.  False if it cannot be read without waiting.
+ */
+bool		token_era_seen(Era *era);
 
 /* All tokens from now on are greater than this one.  Raises 22003 if there can be none, 25006 on a standby. */
 void		token_raise_above(int64 token);

@@ -32,6 +32,7 @@ const LockTables *
 lock_tables()
 {
 	MemoryContext context = CurrentMemoryContext;
+	uint32		holdoff = InterruptHoldoffCount;
 
 	if (were_tried)
 		return are_attached ? &tables : nullptr;
@@ -54,6 +55,8 @@ lock_tables()
 	{
 		MemoryContextSwitchTo(context);
 		FlushErrorState();
+		/* The error has set it to 0. */
+		InterruptHoldoffCount = holdoff;
 	}
 	PG_END_TRY();
 	were_tried = true;

@@ -44,6 +44,12 @@ struct LockEntry
 	TimestampTz wait_start;		/* 0 where not waiting, or not yet known */
 	int			first_blocker;	/* in LockEntries.blockers */
 	int			blocker_count;
+
+	/* For the lock, or for the lease whose queue it is. */
+	bool		is_waiting() const noexcept
+	{
+		return !granted || waits_for_lease;
+	}
 };
 
 inline bool

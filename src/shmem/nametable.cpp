@@ -327,7 +327,7 @@ remove_from_role(RoleEntry *role, int number)
 
 /* It becomes the role's newest name. */
 static void
-change_payer(int number, RoleEntry *role)
+change_quota_role(int number, RoleEntry *role)
 {
 	NameEntry  *entry = name_entry(number);
 
@@ -378,7 +378,10 @@ evict_one(TimestampTz *not_before, Next next, Attempt attempt)
 	int			used[EVICTION_STEPS];
 	int			used_count = 0;
 
-	if (*not_before != 0 && GetCurrentTimestamp() < *not_before)
+	TimestampTz now = *not_before != 0 ? GetCurrentTimestamp() : 0;
+
+	/* One further ahead was set before the clock was set back. */
+	if (now < *not_before && *not_before - now <= EVICTION_PAUSE)
 		return false;
 	*not_before = 0;
 	for (int step = 0; step < EVICTION_STEPS; step++)
@@ -405,7 +408,7 @@ evict_one(TimestampTz *not_before, Next next, Attempt attempt)
 	return false;
 }
 
-/* Let another role that gave the name, too, and has room in its share, pay for it. */
+/* Count it to the share of another role that gave the name, too, and has room. */
 static bool
 hand_over(int number)
 {
@@ -417,7 +420,7 @@ hand_over(int number)
 
 		if (role == nullptr || role->count >= share_of_role())
 			continue;
-		change_payer(number, role);
+		change_quota_role(number, role);
 		return true;
 	}
 	return false;
@@ -435,7 +438,7 @@ evict_from_role(RoleEntry *role, bool hands_over)
 
 	return evict_one(&role->no_eviction_before, [&]() {
 		if (looked_at != NO_ENTRY && name_entry(looked_at)->quota_role == role->role)
-			change_payer(looked_at, role);
+			change_quota_role(looked_at, role);
 		looked_at = left-- > 0 ? role->oldest : NO_ENTRY;
 		return looked_at;
 	}, [&](int number) {
@@ -476,7 +479,7 @@ add_chunk()
 	name_table->first_free = first;
 }
 
-/* Can this role pay for one more name?  Beyond its share it makes room for itself; a superuser need not. */
+/* Has this role room for one more name in its share?  Beyond its share it makes room for itself; a superuser need not. */
 static bool
 make_room_in_share(const NameGiver &giver, RoleEntry *role)
 {
@@ -553,7 +556,7 @@ settle_clash(int number, const GivenName &name, const NameGiver &giver, OtherNam
 	NameEntry  *entry = name_entry(number);
 	std::string_view ns = namespace_of(entry);
 	std::string_view text = name_of(entry);
-	RoleEntry  *payer = role_entry(giver.role);
+	RoleEntry  *role = role_entry(giver.role);
 	uint64		state;
 
 	*other = OtherName{};
@@ -568,12 +571,12 @@ settle_clash(int number, const GivenName &name, const NameGiver &giver, OtherNam
 	memcpy(other->roles, entry->roles, sizeof(other->roles));
 	if (entry->by_name ||
 		(name.ns.data() == nullptr && !giver.is_exclusive && !(giver.has_lock && !other->counts)) ||
-		(payer->role != entry->quota_role && !make_room_in_share(giver, payer)))
+		(role->role != entry->quota_role && !make_room_in_share(giver, role)))
 		return Registered::clash;
 	set_text(entry, name);
 	set_only_role(entry, giver.role);
-	if (payer->role != entry->quota_role)
-		change_payer(number, payer);
+	if (role->role != entry->quota_role)
+		change_quota_role(number, role);
 	/* The pins stay, but those who gave the old label notice that it is gone. */
 	state = pg_atomic_read_u64(&entry->state);
 	while (!pg_atomic_compare_exchange_u64(&entry->state, &state, (state & ~LABEL_PIN_MASK) + ONE_GENERATION))

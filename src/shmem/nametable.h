@@ -85,7 +85,7 @@ struct OtherName
  * null if the name was refused.  With clash and replaced *other is what the key was
  * called before: a name stays, and a label is replaced by a name, or by another label if
  * the giver has the lock in exclusive mode, or has it and the old label does not count.
- * Whoever gave the present name pays for it with his share.  May ereport only for a cancel.
+ * The name counts to the share of the role that gave the present name.  May ereport only for a cancel.
  */
 Registered	name_register(const GivenName &name, const NameGiver &giver, NameReference *reference, OtherName *other);
 

@@ -1,9 +1,10 @@
 /*
  * shmem/slotlocks.h
- *		Waits for slots of semaphores, as one more kind of lock entries.
+ *		Waits for slots of semaphores, and for leases, as one more kind of lock entries.
  *
  * To the server a session in a semaphore's queue (semaphore.h) holds the queue lock and waits
- * for nothing.  Here it waits: its entry is not granted, and is_head.
+ * for nothing.  Here it waits: its entry is not granted, and is_head.  The first in the queue of a lease
+ * (lease.h) holds the queue's lock, and blocks the others; its entry is granted, and waits_for_lease.
  */
 #pragma once
 
@@ -13,8 +14,8 @@ namespace advisory
 {
 
 /*
- * Mark the sessions in semaphores' queues as waiting, and fill in since when and for how many
- * slots, as far as they say it.  May ereport.
+ * Mark the sessions in semaphores' queues, and the first in leases' queues, as waiting, and fill in since when and
+ * for how many slots, as far as they say it.  May ereport.
  */
 void		mark_slot_waits(LockEntries *found);
 

@@ -66,10 +66,7 @@ token_argument(FunctionCallInfo fcinfo, int arg)
 {
 	int64		token;
 
-	if (PG_ARGISNULL(arg))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("token must not be null")));
+	check_not_null(fcinfo, arg, "token");
 	token = PG_GETARG_INT64(arg);
 	if (token <= 0)
 		ereport(ERROR,

@@ -23,6 +23,7 @@ extern "C" {
 }
 
 #include "base/errors.h"
+#include "core/owntables.h"
 
 namespace advisory
 {
@@ -90,15 +91,6 @@ is_same_name(const char *a, const char *b) noexcept
 	return a == nullptr || b == nullptr ? a == b : strcmp(a, b) == 0;
 }
 
-/* A value of a query's row in the memory of SPI's caller; null for null. */
-static const char *
-value_of(uint64 row, int column)
-{
-	const char *value = SPI_getvalue(SPI_tuptable->vals[row], SPI_tuptable->tupdesc, column);
-
-	return value != nullptr ? strcpy(static_cast<char *>(SPI_palloc(strlen(value) + 1)), value) : nullptr;
-}
-
 /* Add names, if they are not the usual ones. */
 static void
 add_names(NameList *list, const Names &names, const Names &usual) noexcept
@@ -115,7 +107,7 @@ read_by_query(NameList *found, NameSource source)
 		elog(ERROR, "could not read the names that known keys are made of");
 	found->names = static_cast<Names *>(SPI_palloc(SPI_tuptable->numvals * sizeof(Names)));
 	for (uint64 i = 0; i < SPI_tuptable->numvals; i++)
-		add_names(found, {value_of(i, 1), value_of(i, 2)}, usual_names(source));
+		add_names(found, {result_text(1, i), result_text(2, i)}, usual_names(source));
 	SPI_finish();
 }
 

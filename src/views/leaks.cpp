@@ -99,7 +99,7 @@ show_leaks(ReturnSetInfo *result)
 		row.add_text(state_name(backend.st_state));
 		row.add_text(kind_name(tag.kind));
 		add_name_columns(row, tag, names.of(entry));
-		row.add_text(lockmode_name(entry.lockmode));
+		row.add_text(lockmode_name(entry.tag, entry.lockmode));
 		row.add_time(acquired);
 		row.add_age(acquired, now);
 		row.add_text(acquirer != nullptr ? role_name(acquirer->role) : nullptr);

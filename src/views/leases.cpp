@@ -17,25 +17,25 @@ static void
 show_leases(ReturnSetInfo *result)
 {
 	int			count;
-	const ShownLease *leases = lease_read_all(&count);
+	const LeaseRow *leases = lease_read_all(&count);
 	TimestampTz now = GetCurrentTimestamp();
 
 	show_each(count, [&](int i) {
-		const ShownLease &lease = leases[i];
+		const LeaseRow &lease = leases[i];
 		bool		is_visible = lease_is_visible(lease);
-		const char *state = now >= lease.expires_at ? "expired" : lease.is_of_older_era ? "restarted" : "held";
+		const char *state = now >= lease.ends_at ? "expired" : lease.is_of_older_era ? "restarted" : "held";
 		Row			row;
 
 		row.add_text(is_visible ? lease.ns : HIDDEN);
 		row.add_text(is_visible ? lease.name : HIDDEN);
-		row.add_text(is_visible ? lease_owner(lease) : HIDDEN);
-		/* Who has it can renew and end the lease. */
+		row.add_text(is_visible ? lease.owner : HIDDEN);
+		/* Anybody who knows the token can renew and end the lease. */
 		row.add(Int64GetDatum(lease.token), !is_visible);
 		row.add_text(state);
 		row.add(lease.ttl);
 		row.add_time(lease.acquired_at);
 		row.add_time(lease.renewed_at);
-		row.add_time(lease.expires_at);
+		row.add_time(lease.ends_at);
 		row.add_int64(lease.renewals);
 		row.add_int64(lease.key.value);
 		row.add_text(is_visible ? psprintf("%s/%s", lease.ns, lease.name) : psprintf(INT64_FORMAT, lease.key.value));

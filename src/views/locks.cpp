@@ -204,7 +204,7 @@ LockRows::find_owner(const LockEntry &entry)
 static const char *
 scope_of(const LockEntry &entry, const KnownHold *hold)
 {
-	if (!entry.granted || entry.waits_for_lease)
+	if (entry.is_waiting())
 		return nullptr;
 	if (entry.pid == 0)
 		return scope_name(Scope::transaction);	/* PREPARE refuses session-level ones */
@@ -240,14 +240,14 @@ LockRows::fill(Row &row, const LockEntry &entry, const WantedColumns &wanted)
 		add_name_columns(row, tag, wanted.name ? names.of(entry) : VisibleName{});
 	else
 		row.add(Int32GetDatum(tag.slot), tag.kind != Kind::semaphore);
-	row.add_text(lockmode_name(entry.lockmode));
+	row.add_text(lockmode_name(entry.tag, entry.lockmode));
 	row.add_text(scope);
-	row.add_bool(entry.granted && !entry.waits_for_lease);
+	row.add_bool(!entry.is_waiting());
 	row.add_time(entry.wait_start);
 	row.add_age(entry.wait_start, now);
 	row.add_time(acquired);
 	row.add_age(acquired, now);
-	if (entry.granted && !entry.waits_for_lease)
+	if (!entry.is_waiting())
 		row.add_null();
 	else
 	{

@@ -78,7 +78,7 @@ show_semaphores(ReturnSetInfo *result)
 		CHECK_FOR_INTERRUPTS();
 		for (next = first + 1; next < found.count && is_same_semaphore(found.entries[next].tag, entries->tag);)
 			next++;
-		if (entries->tag.locktag_field1 == MyDatabaseId)
+		if (entries->tag.locktag_field1 == MyDatabaseId && is_of_semaphore(entries->tag))
 			show_semaphore(entries, next - first, &names, result);
 	}
 }

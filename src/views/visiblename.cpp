@@ -153,24 +153,23 @@ quoted(const char *text)
 	return out.data;
 }
 
-/* What the key of an entry is known for, cut to a length that fits a line; null if nothing. */
-const KnownUse *
-VisibleNames::known_use(const LockEntry &entry)
+/* What the key of an entry is known for, with a text that is cut to a length that fits a line.  False if nothing. */
+bool
+VisibleNames::known_use(const LockEntry &entry, KnownUse *use)
 {
 	List	   *uses;
-	KnownUse   *first;
 	int			length;
 
 	if (known_keys == nullptr)
 		known_keys = make_known_keys(context);
 	uses = known_uses(known_keys, entry.tag);
 	if (uses == NIL)
-		return nullptr;
-	first = static_cast<KnownUse *>(linitial(uses));
-	length = static_cast<int>(strlen(first->text));
-	if (pg_mbstrlen_with_len(first->text, length) > SHOWN_USE_CHARACTERS)
-		first->text = psprintf("%.*s...", pg_mbcharcliplen(first->text, length, SHOWN_USE_CHARACTERS - 3), first->text);
-	return first;
+		return false;
+	*use = *static_cast<KnownUse *>(linitial(uses));
+	length = static_cast<int>(strlen(use->text));
+	if (pg_mbstrlen_with_len(use->text, length) > SHOWN_USE_CHARACTERS)
+		use->text = psprintf("%.*s...", pg_mbcharcliplen(use->text, length, SHOWN_USE_CHARACTERS - 3), use->text);
+	return true;
 }
 
 char *
@@ -178,7 +177,8 @@ VisibleNames::text_of(const LockEntry &entry)
 {
 	VisibleName name = of(entry);
 	DecodedTag	tag = decode_tag(entry.tag);
-	const KnownUse *use;
+	KnownUse	use;
+	bool		is_known;
 	bool		is_small = has_key(tag.kind) && tag.key.value > -SMALL_KEY && tag.key.value < SMALL_KEY;
 	char	   *keys;
 
@@ -186,9 +186,9 @@ VisibleNames::text_of(const LockEntry &entry)
 		return psprintf("%s/%s", name.ns, name.name);
 	if (name.name != nullptr && !name.is_hidden)
 		return quoted(name.name);
-	use = name.is_hidden ? nullptr : known_use(entry);
-	if (use != nullptr && !(is_small && use->fact != nullptr))
-		return quoted(use->text);
+	is_known = !name.is_hidden && known_use(entry, &use);
+	if (is_known && !(is_small && use.fact != nullptr))
+		return quoted(use.text);
 
 	if (has_key(tag.kind))
 		keys = psprintf(INT64_FORMAT, tag.key.value);
@@ -196,7 +196,7 @@ VisibleNames::text_of(const LockEntry &entry)
 		keys = psprintf("%d, %d", tag.key1, tag.key2);
 	else
 		keys = psprintf("%d, %d (objsubid %d)", tag.key1, tag.key2, tag.objsubid);
-	return use != nullptr ? psprintf("%s %s", keys, quoted(use->text)) : keys;
+	return is_known ? psprintf("%s %s", keys, quoted(use.text)) : keys;
 }
 
 const KnownHold *

@@ -56,7 +56,7 @@ public:
 private:
 	const KnownName *known_name(Oid database, Key key);
 	bool		may_see(const LockEntry &entry, const KnownName &known);
-	const KnownUse *known_use(const LockEntry &entry);
+	bool		known_use(const LockEntry &entry, KnownUse *use);
 
 	MemoryContext context;
 	bool		sees_all;

@@ -491,7 +491,7 @@ public:
 			row.add_int64(tag.key.value);
 		else
 			row.add_null();
-		row.add_text(lockmode_name(lock.lockmode));
+		row.add_text(lockmode_name(lock.tag, lock.lockmode));
 		row.add_age(lock.wait_start, now);
 		row.add_text(owner.state);
 		row.add_text(owner.application);
@@ -518,7 +518,7 @@ public:
 		initStringInfo(&out);
 		appendStringInfoSpaces(&out, INDENT * line.depth);
 		append_owner(&out, owner);
-		appendStringInfoString(&out, lock.granted && !lock.waits_for_lease ? " holds " : " waits for ");
+		appendStringInfoString(&out, lock.is_waiting() ? " waits for " : " holds ");
 		if (is_of_semaphore(lock.tag) && lock.granted)
 			appendStringInfo(&out, "slot %d of ", decode_tag(lock.tag).slot);
 		else if (is_of_semaphore(lock.tag))
@@ -529,9 +529,9 @@ public:
 			append_advisory(&out, lock, &names);
 		else
 			append_other(&out, lock.tag);
-		appendStringInfo(&out, " %s", lockmode_name(lock.lockmode));
+		appendStringInfo(&out, " %s", lockmode_name(lock.tag, lock.lockmode));
 		append_age(&out, lock.wait_start, now);
-		if (lock.granted && !lock.waits_for_lease && owner.state != nullptr)
+		if (!lock.is_waiting() && owner.state != nullptr)
 		{
 			appendStringInfo(&out, ", %s", owner.state);
 			append_age(&out, owner.state_start, now);
@@ -554,15 +554,21 @@ private:
 	void		append_lease(StringInfo out, Key key)
 	{
 		if (leases == nullptr)
+		{
+			/* They are for all rows. */
+			MemoryContext row_context = MemoryContextSwitchTo(context);
+
 			leases = lease_read_all(&lease_count);
+			MemoryContextSwitchTo(row_context);
+		}
 		for (int i = 0; i < lease_count; i++)
 		{
-			const ShownLease &lease = leases[i];
+			const LeaseRow &lease = leases[i];
 
 			if (!(lease.key == key))
 				continue;
 			appendStringInfo(out, ", which %s holds until %s",
-							 lease_is_visible(lease) ? lease_owner(lease) : "another owner", timestamptz_to_str(lease.expires_at));
+							 lease_is_visible(lease) ? lease.owner : "another owner", timestamptz_to_str(lease.ends_at));
 		}
 	}
 
@@ -603,12 +609,13 @@ private:
 	}
 
 	ReturnSetInfo *result;
+	MemoryContext context = CurrentMemoryContext;
 	TimestampTz now;
 	VisibleNames names;
 	Backends	backends;
 	PreparedXact *prepared = nullptr;
 	int			prepared_count = 0;
-	ShownLease *leases = nullptr;	/* read when a waiter for one is shown */
+	LeaseRow   *leases = nullptr;	/* read when a waiter for one is shown */
 	int			lease_count = 0;
 };
 

@@ -121,4 +121,22 @@ leave($look, @rest, $invoice, $second, $w1, $w2, $w3);
     $blocked->finish;
     leave($look, $odd, $role, $blocked);
 }
+
+# ---- A label that is too long for a line, in several rows ---------------------------------------------------------------
+
+{
+    my $label = 'the nightly import of ' . 'n' x 40;
+    $look->run("INSERT INTO advisory.key_labels (key, label) VALUES (424242424242, '$label')");
+    my ($holder, @waiters) = map { there(application => "labelled $_") } 1 .. 6;
+    $holder->run('SELECT pg_advisory_lock(424242424242)');
+    for my $waiter (@waiters) {
+        $waiter->start('SELECT pg_advisory_lock(424242424242)');
+        waits($look, $waiter);
+    }
+    my $shown = '"' . substr($label, 0, 21) . '..."';
+    is_deeply([ map { $_->[0] } @{ $look->rows('SELECT lock FROM advisory.activity') } ], [ ($shown) x 6 ], 'activity has the same text in each row');
+    is_deeply([ map { $_->[0] =~ /(?:holds|waits for) ("[^"]*")/ } @{ $look->rows('SELECT * FROM advisory.wait_tree()') } ], [ ($shown) x 6 ], 'and so has wait_tree()');
+    leave($look, @waiters, $holder);
+    $look->run('DELETE FROM advisory.key_labels WHERE key = 424242424242');
+}
 done_testing();

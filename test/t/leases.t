@@ -285,6 +285,78 @@ sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $l
     isnt($look->value("SELECT token FROM advisory.try_lease('l', 'era', '1h')"), undef, 'and expires after its TTL');
 }
 
+# ---- What a call leaves behind until its transaction ends ---------------------------------------------------------------------------------
+
+{
+    my ($first, $second) = map { session(application => $_) } qw(first second);
+    $second->run("SET lock_timeout = '5s'");
+    my $token = $look->value("SELECT token FROM advisory.lease('l', 'renewed twice', '1h')");
+    # Two renewals at once: the second one's time begins when the first has ended.
+    for my $level ('READ COMMITTED', 'REPEATABLE READ') {
+        $first->run('BEGIN', "SELECT advisory.renew_lease('l', 'renewed twice', $token, '1h')");
+        $second->run("BEGIN ISOLATION LEVEL $level", 'SELECT 1');
+        $second->start("SELECT advisory.renew_lease('l', 'renewed twice', $token, '400ms') - clock_timestamp() BETWEEN '300ms' AND '400ms'");
+        waits($look, $second);
+        sleep 0.5;
+        $first->run('COMMIT');
+        my $result = $second->finish;
+        is($result->{state}, undef, "$level: a renewal waits for another one") or diag explain $result;
+        is($result->{value}, 1, '... and has its whole TTL from then on');
+        $second->run('COMMIT');
+    }
+    # A transaction that relies on the lease does not keep its owner from renewing it, nor the reverse.
+    $token = $look->value("SELECT token FROM advisory.lease('l', 'relied on', '1h')");
+    $first->run('BEGIN', "SELECT advisory.check_lease('l', 'relied on', $token)");
+    isnt($second->value("SELECT advisory.renew_lease('l', 'relied on', $token)"), undef, 'a lease that somebody relies on can be renewed');
+    $second->run('BEGIN', "SELECT advisory.renew_lease('l', 'relied on', $token)");
+    is($look->value("SELECT advisory.check_lease('l', 'relied on', $token)"), 1, 'one that somebody renews can be relied on');
+    $_->run('COMMIT') for $first, $second;
+    # Calls that change nothing.
+    for my $call ("renew_lease('l', 'relied on', 1)", "end_lease('l', 'relied on', 1)", "break_lease('l', 'no such lease')") {
+        ok(!$first->run('BEGIN')->value("SELECT advisory.$call"), "$call: in vain");
+        is($first->value(q(SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory')), 0, '... locks nothing');
+        isnt($second->value("SELECT advisory.renew_lease('l', 'relied on', $token)"), undef, '... and its transaction keeps nobody waiting');
+        $first->run('COMMIT');
+    }
+    # A broken lease stays broken.
+    $look->run("SELECT advisory.break_lease('l', 'relied on')", "SELECT advisory.tokens_above($token)");
+    is(state_of('relied on'), 'expired', 'a lease that was broken does not come back in a new era');
+    isnt($look->value("SELECT token FROM advisory.try_lease('l', 'relied on', '1h')"), undef, '... so that others can take it');
+    leave($look, $first, $second);
+}
+
+# ---- The views, when several wait, and when the table is locked --------------------------------------------------------------------------
+
+{
+    my @names = map { "view $_" } 1 .. 3;
+    $look->run(map { "SELECT advisory.lease('l', '$_', '1h', owner => 'owner of $_')" } @names);
+    my @waiters = map { session(application => $_)->start("SELECT advisory.lease('l', '$_', '1h')") } @names, $names[0];
+    waits_for_lease($_) for @waiters;
+    my @tree = map { $_->[0] } @{ $look->rows('SELECT * FROM advisory.wait_tree()') };
+    for my $name (@names) {
+        ok((grep { m{waits for lease l/$name exclusive .*, which owner of $name holds until } } @tree), "wait_tree() says who has l/$name") or diag explain \@tree;
+    }
+    is($look->value('SELECT count(*) FROM advisory.semaphores'), 0, 'semaphores has no leases');
+    # Somebody who waits for a lease, and holds a lock.
+    my $both = session(application => 'both')->run("SELECT advisory.lock('l', 'lock')");
+    $both->start("SELECT advisory.lease('l', '$names[1]', '1h')");
+    waits_for_lease($both);
+    my $third = session()->run("SELECT advisory.lock('l', 'of the first')", "SELECT advisory.lease('l', 'other', '1h')");
+    $third->start("SELECT advisory.lease('l', 'other', '1h')");
+    waits_for_lease($third);
+    like($look->query("SELECT advisory.lock('l', 'of the first', '0')")->{detail}, qr/it is waiting for a lease since /, 'an error says that a holder waits for a lease');
+    # The table is locked: views do not wait.
+    my $locker = session()->run('BEGIN', 'LOCK TABLE advisory._leases');
+    $look->run("SET statement_timeout = '5s'");
+    for my $view ('advisory.activity', 'advisory.wait_tree()', 'advisory.locks', 'advisory.waits') {
+        is($look->query("SELECT count(*) > 0 FROM $view")->{value}, 1, "$view does not wait for the table of leases");
+    }
+    is($look->query("SELECT advisory.lock('l', 'of the first', '0')")->{state}, '55P03', 'nor does the error of a failed wait');
+    $locker->run('ROLLBACK');
+    $look->run('RESET statement_timeout');
+    leave($look, @waiters, $both, $third, $locker);
+}
+
 # ---- Synchronous commit ---------------------------------------------------------------------------------------------------------------
 
 {

@@ -429,6 +429,7 @@ is_free('where it cannot commit');
 is_claimed(0, 'where it cannot commit');
 $result = $one->run('SET default_transaction_read_only = on')->query(once('SELECT 1'));
 is($result->{state}, '25006', 'in READ ONLY: 25006');
+like($result->{message}, qr/advisory\.run\(\)/, '... of the function that was called');
 $one->run('RESET default_transaction_read_only');
 is_free('in READ ONLY');
 

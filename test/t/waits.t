@@ -102,6 +102,24 @@ is_deeply($look->value('SELECT path FROM advisory.waits ORDER BY depth DESC LIMI
 end_waits(@chain[1 .. $#chain]);
 $_->run('SELECT pg_advisory_unlock_all()') for @chain;
 
+# ---- Through a wait for a row ---------------------------------------------------------------------------------
+
+$look->run('CREATE TABLE item (id integer)');
+my ($locks_table, $wants_row, $wants_lock) = @waiters;
+$locks_table->run('BEGIN', 'LOCK TABLE item IN EXCLUSIVE MODE');
+$wants_row->run('SELECT pg_advisory_lock(1)')->start('SELECT * FROM item FOR UPDATE');
+waits($look, $wants_row);
+$wants_lock->start('SELECT pg_advisory_lock(1)');
+waits($look, $wants_lock);
+is_deeply($look->rows('SELECT pid, mode FROM advisory.waits ORDER BY depth'),
+    [ [ $locks_table->pid, 'exclusive' ], [ $wants_row->pid, 'RowShareLock' ], [ $wants_lock->pid, 'exclusive' ] ],
+    'the mode of a lock on a table keeps the name that the server has for it');
+$locks_table->run('ROLLBACK');
+$wants_row->finish;
+$wants_row->run('SELECT pg_advisory_unlock_all()');
+$wants_lock->finish;
+$wants_lock->run('SELECT pg_advisory_unlock_all()');
+
 # ---- While everything moves --------------------------------------------------------------------------------
 
 $look->run(<<'SQL');
