@@ -342,7 +342,7 @@ register_entry(CachedName *entry, const LockName &name, bool has_lock, bool is_e
 
 	if (name.by_name())
 		given.ns = to_utf8(name.ns);
-	result = name_register(given, NameGiver{entry->role, superuser(), has_lock, is_exclusive}, &reference, &other);
+	result = name_register(given, NamingRole{entry->role, superuser(), has_lock, is_exclusive}, &reference, &other);
 	if (entry->is_pinned)
 		name_unpin(entry->reference);
 	entry->reference = reference;

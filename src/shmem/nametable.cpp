@@ -414,9 +414,9 @@ hand_over(int number)
 {
 	NameEntry  *entry = name_entry(number);
 
-	for (Oid giver : entry->roles)
+	for (Oid naming : entry->roles)
 	{
-		RoleEntry  *role = OidIsValid(giver) && giver != entry->quota_role ? role_entry(giver) : nullptr;
+		RoleEntry  *role = OidIsValid(naming) && naming != entry->quota_role ? role_entry(naming) : nullptr;
 
 		if (role == nullptr || role->count >= share_of_role())
 			continue;
@@ -481,19 +481,19 @@ add_chunk()
 
 /* Has this role room for one more name in its share?  Beyond its share it makes room for itself; a superuser need not. */
 static bool
-make_room_in_share(const NameGiver &giver, RoleEntry *role)
+make_room_in_share(const NamingRole &naming, RoleEntry *role)
 {
-	return role->count < share_of_role() || giver.is_superuser || evict_from_role(role, true);
+	return role->count < share_of_role() || naming.is_superuser || evict_from_role(role, true);
 }
 
 /* Is there, or can there be, a free entry for this role? */
 static bool
-make_room(const NameGiver &giver, RoleEntry *role)
+make_room(const NamingRole &naming, RoleEntry *role)
 {
 	int			limit = setting::max_names;
 	bool		has_share = role->count >= share_of_role();
 
-	if (limit <= 0 || !make_room_in_share(giver, role))
+	if (limit <= 0 || !make_room_in_share(naming, role))
 		return false;
 	/* More than one where the setting has become smaller. */
 	for (int i = 0; name_table->live_count >= limit && i < MOST_EVICTED; i++)
@@ -512,12 +512,12 @@ make_room(const NameGiver &giver, RoleEntry *role)
 
 /* A new entry, pinned; an empty reference if there is no room. */
 static NameReference
-add_name(const NameKey &key, const GivenName &name, const NameGiver &giver)
+add_name(const NameKey &key, const GivenName &name, const NamingRole &naming)
 {
-	RoleEntry  *role = role_entry(giver.role);
+	RoleEntry  *role = role_entry(naming.role);
 	bool		found;
 
-	if (!make_room(giver, role))
+	if (!make_room(naming, role))
 		return NameReference{};
 
 	int			number = name_table->first_free;
@@ -535,9 +535,9 @@ add_name(const NameKey &key, const GivenName &name, const NameGiver &giver)
 	name_table->live_count++;
 	entry->is_live = true;
 	entry->key = key;
-	entry->quota_role = giver.role;
+	entry->quota_role = naming.role;
 	add_to_role(role, number);
-	set_only_role(entry, giver.role);
+	set_only_role(entry, naming.role);
 	stats_init(&entry->stats, GetCurrentStatementStartTimestamp());
 
 	NameReference reference = pin_entry(entry, !entry->by_name);
@@ -548,15 +548,15 @@ add_name(const NameKey &key, const GivenName &name, const NameGiver &giver)
 
 /*
  * The key has another name.  A name is proved by its key, so it stays, and it replaces a label; a label is replaced
- * by another one only if the giver has the lock, and alone decides what it is called.
+ * by another one only if the naming role has the lock, and alone decides what it is called.
  */
 static Registered
-settle_clash(int number, const GivenName &name, const NameGiver &giver, OtherName *other)
+settle_clash(int number, const GivenName &name, const NamingRole &naming, OtherName *other)
 {
 	NameEntry  *entry = name_entry(number);
 	std::string_view ns = namespace_of(entry);
 	std::string_view text = name_of(entry);
-	RoleEntry  *role = role_entry(giver.role);
+	RoleEntry  *role = role_entry(naming.role);
 	uint64		state;
 
 	*other = OtherName{};
@@ -570,11 +570,11 @@ settle_clash(int number, const GivenName &name, const NameGiver &giver, OtherNam
 		strcat(other->name, CUT_MARK);
 	memcpy(other->roles, entry->roles, sizeof(other->roles));
 	if (entry->by_name ||
-		(name.ns.data() == nullptr && !giver.is_exclusive && !(giver.has_lock && !other->counts)) ||
-		(role->role != entry->quota_role && !make_room_in_share(giver, role)))
+		(name.ns.data() == nullptr && !naming.is_exclusive && !(naming.has_lock && !other->counts)) ||
+		(role->role != entry->quota_role && !make_room_in_share(naming, role)))
 		return Registered::clash;
 	set_text(entry, name);
-	set_only_role(entry, giver.role);
+	set_only_role(entry, naming.role);
 	if (role->role != entry->quota_role)
 		change_quota_role(number, role);
 	/* The pins stay, but those who gave the old label notice that it is gone. */
@@ -586,7 +586,7 @@ settle_clash(int number, const GivenName &name, const NameGiver &giver, OtherNam
 
 /* With the table's lock held exclusively. */
 static Registered
-register_locked(const GivenName &name, const NameGiver &giver, NameReference *reference, OtherName *other)
+register_locked(const GivenName &name, const NamingRole &naming, NameReference *reference, OtherName *other)
 {
 	NameKey		key = make_key(MyDatabaseId, name.key);
 	int			number = name_look_up(MyDatabaseId, name.key);
@@ -594,7 +594,7 @@ register_locked(const GivenName &name, const NameGiver &giver, NameReference *re
 
 	if (number == NO_ENTRY)
 	{
-		*reference = add_name(key, name, giver);
+		*reference = add_name(key, name, naming);
 		return reference->entry != nullptr ? Registered::stored : Registered::refused;
 	}
 	if (is_same_name(name_entry(number), name))
@@ -602,16 +602,16 @@ register_locked(const GivenName &name, const NameGiver &giver, NameReference *re
 		/* This role gave the name, too: remember that while there is room for it. */
 		for (Oid &role : name_entry(number)->roles)
 		{
-			if (role == giver.role)
+			if (role == naming.role)
 				break;
 			if (OidIsValid(role))
 				continue;
-			role = giver.role;
+			role = naming.role;
 			break;
 		}
 	}
 	else
-		result = settle_clash(number, name, giver, other);
+		result = settle_clash(number, name, naming, other);
 	*reference = pin_entry(name_entry(number), result != Registered::clash && name.ns.data() == nullptr);
 	return result;
 }
@@ -633,7 +633,7 @@ find_locked(const GivenName &name, Oid role, NameReference *reference)
 }
 
 Registered
-name_register(const GivenName &name, const NameGiver &giver, NameReference *reference, OtherName *other)
+name_register(const GivenName &name, const NamingRole &naming, NameReference *reference, OtherName *other)
 {
 	Registered	result = Registered::refused;
 
@@ -644,14 +644,14 @@ name_register(const GivenName &name, const NameGiver &giver, NameReference *refe
 		bool		found;
 
 		LWLockAcquire(&name_table->lock, LW_SHARED);
-		found = find_locked(name, giver.role, reference);
+		found = find_locked(name, naming.role, reference);
 		LWLockRelease(&name_table->lock);
 		if (found)
 			result = Registered::stored;
 		else if (!shared_is_short())
 		{
 			LWLockAcquire(&name_table->lock, LW_EXCLUSIVE);
-			result = register_locked(name, giver, reference, other);
+			result = register_locked(name, naming, reference, other);
 			LWLockRelease(&name_table->lock);
 		}
 	});

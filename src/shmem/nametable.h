@@ -39,7 +39,7 @@ struct GivenName
 };
 
 /* Who gives a name. */
-struct NameGiver
+struct NamingRole
 {
 	Oid			role;
 	bool		is_superuser;
@@ -80,14 +80,14 @@ struct OtherName
 };
 
 /*
- * Make sure that the table has a name for the key in this database, and that the giver's
+ * Make sure that the table has a name for the key in this database, and that the naming
  * role is among those who gave it.  *reference is the key's entry, pinned; its entry is
  * null if the name was refused.  With clash and replaced *other is what the key was
  * called before: a name stays, and a label is replaced by a name, or by another label if
- * the giver has the lock in exclusive mode, or has it and the old label does not count.
+ * the naming role has the lock in exclusive mode, or has it and the old label does not count.
  * The name counts to the share of the role that gave the present name.  May ereport only for a cancel.
  */
-Registered	name_register(const GivenName &name, const NameGiver &giver, NameReference *reference, OtherName *other);
+Registered	name_register(const GivenName &name, const NamingRole &naming, NameReference *reference, OtherName *other);
 
 /* Two names have met in one key: count that for advisory.directory. */
 void		name_count_clash() noexcept;
