@@ -77,7 +77,8 @@ static OwnStatement GRANT_LEASE = {
 	" role = EXCLUDED.role, era = EXCLUDED.era, ttl = EXCLUDED.ttl, lock_delay = EXCLUDED.lock_delay, acquired_at = EXCLUDED.acquired_at,"
 	" renewed_at = EXCLUDED.renewed_at, expires_at = EXCLUDED.expires_at, renewals = 0"
 	" RETURNING expires_at",
-	SPI_OK_INSERT_RETURNING, true, 10, {INT8OID, INT8OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT8OID, INTERVALOID, INTERVALOID, TIMESTAMPTZOID}, nullptr};
+	SPI_OK_INSERT_RETURNING, true, 10,
+	{INT8OID, INT8OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT8OID, INTERVALOID, INTERVALOID, TIMESTAMPTZOID}, nullptr};
 
 static OwnStatement RENEW_LEASE = {
 	LEASES,

@@ -50,7 +50,7 @@ void
 find_all_blockers(LockEntries *found)
 {
 	HASHCTL		control = {};
-	HTAB	   *awaited;
+	HTAB	   *awaited = nullptr;
 	LockEntry  *entries = found->entries;
 	List	   *pids = NIL;
 	ListCell   *cell;

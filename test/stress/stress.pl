@@ -33,11 +33,11 @@ for my $phase (@chosen) {
 $how{seed} = int $how{seed};
 print "SEED=$how{seed} SESSIONS=$sessions SECONDS=$seconds CRASHES=$how{crashes} CALLS=$how{calls}\n" if !defined $ENV{STRESS_MEMORY_CASE};
 for my $phase (@chosen) {
-    my $module = 'Stress::' . ucfirst $phase;
-    eval "require $module; 1" or die $@;
+    my $module = ucfirst $phase;
+    require "Stress/$module.pm";
     print "\n== $phase\n";
     my $start = time;
-    if (!eval { $module->can('run')->(%how); 1 }) {
+    if (!eval { "Stress::$module"->can('run')->(%how); 1 }) {
         print "FAILED: $phase, SEED=$how{seed}: $@";
         exit 1;
     }

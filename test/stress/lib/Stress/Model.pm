@@ -164,7 +164,8 @@ sub note_operation {
 sub operations {
     my ($self, $worker) = @_;
     my $all = $self->_read($self->{operation_at} + $worker * OPERATIONS * OPERATION_BYTES, OPERATIONS * OPERATION_BYTES);
-    return sort grep { /\S/ } map { s/[\0 ]+$//r } unpack '(a' . OPERATION_BYTES . ')*', $all;
+    my @texts = sort grep { /\S/ } map { s/[\0 ]+$//r } unpack '(a' . OPERATION_BYTES . ')*', $all;
+    return @texts;
 }
 
 # ---- Marks ------------------------------------------------------------------------------------------------------
