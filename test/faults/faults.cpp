@@ -111,7 +111,11 @@ FAULT_IF(hash_search, action == HASH_ENTER, void *, (HTAB *table, const void *ke
 
 /* Shared memory */
 FAULT(ShmemInitStruct, void *, (const char *name, Size size, bool *found), (name, size, found))
+#if PG_VERSION_NUM < 170000
 FAULT(dsa_create, dsa_area *, (int tranche), (tranche))
+#else
+FAULT(dsa_create_ext, dsa_area *, (int tranche, size_t first, size_t most), (tranche, first, most))
+#endif
 FAULT(dsa_attach, dsa_area *, (dsa_handle handle), (handle))
 FAULT(dsa_allocate_extended, dsa_pointer, (dsa_area *area, size_t size, int flags), (area, size, flags))
 FAULT(dshash_create, dshash_table *, (dsa_area *area, const dshash_parameters *form, void *argument),
