@@ -44,7 +44,7 @@ build() {
     say "building it with --enable-cassert, which takes some minutes (kept in $CACHE)"
     {
         ./configure --prefix="$target" --enable-cassert --enable-debug CFLAGS=-O1 --with-openssl \
-            --without-readline --without-zlib &&
+            --without-readline --without-zlib --without-icu &&
             nice make -s -j "$(nproc)" && make -s install
     } >"$log" 2>&1 || { tail -n 40 "$log" >&2; die "PostgreSQL could not be built"; }
 }

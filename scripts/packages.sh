@@ -164,6 +164,8 @@ look_for_assert() {
     need patch "applies Debian's changes" have patch
     need bzip2 "unpacks the source" have bzip2
     need xz-utils "unpacks Debian's changes" have xz
+    need bison "makes the server's parsers, from 17 on" have bison
+    need flex "makes its scanners" have flex
 }
 
 # ---- Installing -----------------------------------------------------------------------------------
