@@ -13,7 +13,7 @@ create_database();
 my $look = session(application => 'look');
 
 sub state_of { my ($name) = @_; return $look->value('SELECT state FROM advisory.leases WHERE namespace = ? AND name = ?', 'l', $name) }
-sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $look->value(q(SELECT count(*) FROM advisory.locks WHERE kind = 'lease' AND pid = ?), $session->pid) || $session->is_done }) }
+sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $look->value(q(SELECT count(*) FROM advisory.locks WHERE kind = 'lease' AND NOT granted AND pid = ?), $session->pid) || $session->is_done }) }
 
 # ---- It outlives its session -------------------------------------------------------------------------------------------
 
