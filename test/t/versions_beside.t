@@ -22,11 +22,19 @@ sub contents { open my $file, '<:raw', $_[0] or die "cannot read $_[0]: $!\n"; l
 
 my $code = contents($library);
 cmp_ok($code =~ s/(advisory_ext \d*)\d\0/$1x\0/g, '>=', 1, 'the library has a name for its shared memory');
-open my $file, '>:raw', "$library.new" or die "cannot write $library.new: $!\n";
-print {$file} $code;
-close $file or die "cannot write $library.new: $!\n";
-chmod 0755, "$library.new";
-rename "$library.new", $library or die "cannot replace $library: $!\n";
+
+# A session that loads the library from now on loads this one.
+sub put_in_place {
+    my ($contents) = @_;
+    open my $file, '>:raw', "$library.new" or die "cannot write $library.new: $!\n";
+    print {$file} $contents;
+    close $file or die "cannot write $library.new: $!\n";
+    chmod 0755, "$library.new";
+    rename "$library.new", $library or die "cannot replace $library: $!\n";
+    return;
+}
+
+put_in_place($code);
 my $other = session(server => $server, application => 'other');
 
 # ---- They exclude each other, and share no memory ------------------------------------------------------------------------------------
@@ -81,5 +89,12 @@ cmp_ok($other->finish->{value}, '>', $token, 'a session of the other version tak
 cmp_ok(time - $start, '<', 1, 'at once');
 is($other->value("SELECT advisory.claim('beside', 'a', '1h', '2027-01-01') IS NOT NULL"), 1, 'a window');
 is($this->value("SELECT advisory.claim('beside', 'a', '1h', '2027-01-01')"), undef, 'is claimed once, by both versions');
+
+# ---- A library that is older than the objects, and lacks some of their functions -----------------------------------------------------------
+
+put_in_place($code =~ s/advisory_claim_/advisory_klaim_/gr);
+my $older = session(server => $server, application => 'older');
+is($older->query("SELECT advisory.claim('beside', 'a', '1h', '2027-01-02')")->{state}, '42883', 'a function that it does not have is an error');
+is($older->value("SELECT advisory.try_lock('beside', 'older') AND advisory.unlock('beside', 'older')"), 1, '... and what it has works');
 
 done_testing();
