@@ -14,6 +14,10 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib", "$FindBin::Bin/../t/lib";
 use AdvisoryTest;
+use Stress::Crashes;
+use Stress::Exclusion;
+use Stress::Hostile;
+use Stress::Memory;
 use Time::HiRes qw(time);
 
 my @PHASES = qw(exclusion crashes memory hostile);
@@ -34,7 +38,6 @@ $how{seed} = int $how{seed};
 print "SEED=$how{seed} SESSIONS=$sessions SECONDS=$seconds CRASHES=$how{crashes} CALLS=$how{calls}\n" if !defined $ENV{STRESS_MEMORY_CASE};
 for my $phase (@chosen) {
     my $module = ucfirst $phase;
-    require "Stress/$module.pm";
     print "\n== $phase\n";
     my $start = time;
     if (!eval { "Stress::$module"->can('run')->(%how); 1 }) {
