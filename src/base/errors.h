@@ -60,16 +60,17 @@ private:
 	ResourceOwner owner;
 };
 
-/* Run body() in a subtransaction, and roll that back: locks that body() takes do not stay. */
+/* Run body() in a subtransaction.  Unless it returns true that is rolled back, so that locks that it takes do not stay. */
 template <typename Body>
 inline void
-roll_back_after(Body body)
+in_subtransaction(Body body)
 {
 	Subtransaction subtransaction;
+	volatile bool stays = false;
 
 	PG_TRY();
 	{
-		body();
+		stays = body();
 	}
 	PG_CATCH();
 	{
@@ -77,7 +78,10 @@ roll_back_after(Body body)
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	subtransaction.roll_back();
+	if (stays)
+		subtransaction.release();
+	else
+		subtransaction.roll_back();
 }
 
 /* Run body(); this text is a line of the context of its errors. */

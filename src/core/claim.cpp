@@ -67,25 +67,14 @@ static bool
 advance_claim(Key key, TimestampTz window)
 {
 	NullableDatum arguments[] = {datum(Int64GetDatum(key.value)), datum(TimestampTzGetDatum(window))};
-	Subtransaction subtransaction;
-	volatile bool is_advanced = false;
+	bool		is_advanced = false;
 
-	PG_TRY();
-	{
+	in_subtransaction([&]() {
 		run_own_statement(&ADVANCE_CLAIM, arguments, [&](uint64 count) {
 			is_advanced = count > 0;
 		});
-	}
-	PG_CATCH();
-	{
-		subtransaction.roll_back();
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-	if (is_advanced)
-		subtransaction.release();
-	else
-		subtransaction.roll_back();
+		return is_advanced;
+	});
 	return is_advanced;
 }
 

@@ -288,7 +288,7 @@ take_or_unlock(const LockRequest &request)
  * It must not ask for ExclusiveLock: a request that waits for a transaction that has renewed the lease, or relies on it, makes
  * later requests wait, too, so that the owner could not renew the lease.  RowShareLock conflicts with ExclusiveLock only.
  *
- * The subtransaction releases the locks on the table and the sequences, which nobody is to wait for while this session waits.
+ * The subtransaction releases the locks on the table, which nobody is to wait for while this session waits.
  */
 static bool
 looks_free(const LockRequest &request, bool dont_wait)
@@ -301,9 +301,10 @@ looks_free(const LockRequest &request, bool dont_wait)
 		return false;
 	/* The table may be another one since this session waits. */
 	AcceptInvalidationMessages();
-	roll_back_after([&]() {
+	in_subtransaction([&]() {
 		if (read_lease(request.name.key, token_era(), &row))
 			request.lease->free_at = end_of_delay(row);
+		return false;
 	});
 	LockRelease(&tag, RowShareLock, false);
 	InvalidateCatalogSnapshot();
