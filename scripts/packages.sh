@@ -102,6 +102,10 @@ look_for_integration() {
     want default-jdk-headless "Java" have javac
     want libpostgresql-jdbc-java "Java's client" test -e /usr/share/java/postgresql.jar
     want nodejs "Node" have node
+    want prometheus "monitoring: scrapes, alerts" have_both prometheus promtool
+    want prometheus-postgres-exporter "an exporter for it" have prometheus-postgres-exporter
+    want prometheus-sql-exporter "another exporter for it" have prometheus-sql-exporter
+    want check-postgres "checks for Nagios and others" have check_postgres
     # Where there is npm, the tests have what they need from its registry.
     have npm || want node-pg "Node's client" test -e /usr/share/nodejs/pg
 }
@@ -116,6 +120,8 @@ want() {
     say "missing: $1 ($2)"
     optional+=("$1")
 }
+
+have_both() { have "$1" && have "$2"; }
 
 has_program() { have "$1" || [ -x "/usr/sbin/$1" ]; }
 
