@@ -143,7 +143,7 @@ case $mode in
         limits=';0;'
         query="SELECT count(*), 0, 100,
                    CASE WHEN count(*) = 0 THEN 'no lock looks forgotten'
-                        ELSE format('%s locks of %s sessions look forgotten, of process %s for one', count(*), count(DISTINCT pid), min(pid))
+                        ELSE format('locks that look forgotten: %s, in sessions: %s, such as process %s', count(*), count(DISTINCT pid), min(pid))
                    END,
                    format('sessions=%s;;;0;', count(DISTINCT pid))
                FROM advisory.leaks"
