@@ -103,6 +103,17 @@ my @variables = @{ $dashboard->{templating}{list} };
     cmp_ok(scalar(grep { $shown =~ /\b$_\b/ } keys %metrics), '>', 30, '... and most of the metrics');
 }
 
+SKIP: {
+    my $modules = node_modules("$FindBin::Bin/node/dashboard/package.json");
+    skip "Grafana's types or Node are not here", 2 unless $modules;
+    my @check = ({ NODE_PATH => $modules }, 'node', "$FindBin::Bin/node/dashboard/check.js");
+    my ($said, $status) = run_program(@check, "$files/dashboard.json");
+    is($status, 0, "the dashboard is one by Grafana's types") or diag($said);
+    spew("$files/wrong.json", slurp("$files/dashboard.json") =~ s/"drawStyle"/"drawStile"/r);
+    ($said, $status) = run_program(@check, "$files/wrong.json");
+    like($said, qr/drawStile/, '... which find what is not');
+}
+
 # ---- promtool ------------------------------------------------------------------------------------------------------------
 
 SKIP: {
