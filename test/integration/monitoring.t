@@ -31,7 +31,11 @@ my %queries = map {
         columns => { map { my ($column) = keys %$_; $column => $_->{$column} } @{ $query->{metrics} } } };
 } keys %$of_postgres;
 
-sub columns { my ($name, $usage) = @_; return sort grep { $queries{$name}{columns}{$_}{usage} =~ $usage } keys %{ $queries{$name}{columns} } }
+sub columns {
+    my ($name, $usage) = @_;
+    my @columns = sort grep { $queries{$name}{columns}{$_}{usage} =~ $usage } keys %{ $queries{$name}{columns} };
+    return @columns;
+}
 
 my %metrics = map { my $name = $_; map { ("${name}_$_" => 1) } columns($name, qr/GAUGE|COUNTER/) } keys %queries;
 

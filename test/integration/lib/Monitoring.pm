@@ -30,9 +30,9 @@ sub work_dir {
     $work_dir = scratch() . '/work';
     for my $from (grep { -f } glob "$repository/monitoring/* $repository/examples/monitoring/*") {
         my $to = $work_dir . substr $from, length $repository;
-        make_path(dirname($to), { mode => 0755 });
+        make_path(dirname($to));
         copy($from, $to) or die "cannot copy $from: $!\n";
-        chmod((stat $from)[2] & 0777, $to);
+        chmod((stat $from)[2], $to);
     }
     return $work_dir;
 }
