@@ -16,7 +16,8 @@
 # 4711 is the process ID that the page shows for the session.  app@worker is its role, which is created, and its application
 # name; they are needed the first time.  The SQL can go on in lines that are indented.  With `waits` the test goes on when the
 # session waits for a lock, and sees what it prints when it is next given something.  `4711 ends` closes a session.  `psql` is the
-# page's own session; `psql 4710` gives it a process ID.  `<!-- in 4711 -->` before a fence runs it in that session.
+# page's own session; `psql 4710` gives it a process ID.  `<!-- in 4711 -->` before a fence runs it in that session.  `pause 5`
+# lets 5 seconds pass where the page is to be written, so that it shows a duration.
 #
 # What differs from run to run is made equal before the comparison: process IDs, times, tokens, and the width of columns.
 # `…` in the page stands for any text in a line, or for any lines if it is alone in its line.
@@ -130,6 +131,7 @@ sub open_session {
 # One line of what other sessions do.
 sub beside {
     my ($self, $step) = @_;
+    if ($step->{do} =~ /^pause (\d+)$/) { sleep $1 if $ENV{WRITE}; return }
     my ($name, $shown_pid, $role, $application, $how, $sql) =
         $step->{do} =~ /^(psql|\d+)(?:\s+(\d+))?(?:\s+(\w+)@(\S+?))?(?:\s+(waits|ends))?\s*(?::\s*(.*))?$/s
         or die "$self->{file}, line $step->{line}: not understood: $step->{do}";
@@ -174,14 +176,16 @@ sub block {
         my $pid = $known->{psql}->pid;
         my $shown = $known->{shown_pid} or next;
         # In a column, which is aligned to the right, with as many characters as before.
-        $printed =~ s/(?<=[|] |^ ) *\K$pid(?= (?:[|]|$))/sprintf '%*s', length $pid, $shown/gme;
+        $printed =~ s/(?<=[|])( +$pid)(?= [|])/sprintf '%*s', length $1, " $shown"/ge;
         $printed =~ s/\b$pid\b/$shown/g;
     }
     my $what = "line $step->{line}: " . ($step->{sql} =~ /^(.{0,60})/)[0];
     if (defined $step->{shown}) {
-        if (!like(normal($printed), pattern($step->{shown}), encode_utf8($what))) {
-            diag(encode_utf8("printed:\n$printed\nshown:\n$step->{shown}"));
+        if ($ENV{WRITE} && normal($printed) !~ pattern($step->{shown})) {
             $step->{printed} = $printed;
+            pass(encode_utf8("$what: written"));
+        } else {
+            like(normal($printed), pattern($step->{shown}), encode_utf8($what)) or diag(encode_utf8("printed:\n$printed\nshown:\n$step->{shown}"));
         }
     } else {
         unlike($printed, qr/^\S*(?:ERROR|FATAL|WARNING|PANIC):|^invalid|^unrecognized|^psql:|: invalid command/m, encode_utf8($what)) or diag(encode_utf8($printed));
