@@ -1,7 +1,7 @@
 # Runs the SQL of a page of the documents as a reader would, and compares what psql prints with what the page shows:
 #
 #     my $page = Page->new("doc/locks.md");
-#     $page->run($server);                # one subtest, in a new database that has the extension
+#     $page->run($server);                # one subtest, in a new database that has the extension, unless the page creates it
 #
 # A fence of `sql` is run in psql. If a fence without a language follows, with nothing but blank lines between them, psql has
 # to print that. Otherwise it must print no error and no warning.
@@ -108,7 +108,8 @@ sub run {
         local $self->{server} = $server;
         my $admin = session(server => $server);
         $admin->run('DROP DATABASE IF EXISTS ' . DATABASE . ' WITH (FORCE)', 'CREATE DATABASE ' . DATABASE);
-        $self->{look} = session(server => $server, database => DATABASE)->run('CREATE EXTENSION advisory_ext');
+        $self->{look} = session(server => $server, database => DATABASE);
+        $self->{look}->run('CREATE EXTENSION advisory_ext') unless grep { ($_->{sql} // '') =~ /^CREATE EXTENSION advisory_ext/m } $self->steps;
         $self->{sessions} = { psql => $self->open_session('psql') };
         for my $step ($self->steps) {
             if ($step->{do}) { $self->beside($step) }
@@ -140,7 +141,9 @@ sub beside {
     $self->finish($session);
     my $psql = $session->{psql};
     if (($how // '') eq 'ends') {
-        leave($self->{look}, $psql);
+        my $pid = $psql->pid;
+        $psql->quit;
+        wait_until("process $name is gone", sub { !$self->{look}->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $pid) }, BLOCK_S);
         delete $self->{sessions}{$name};
     } elsif (($how // '') eq 'waits') {
         $psql->start(encode_utf8($sql));
