@@ -108,6 +108,9 @@ sub run {
         local $self->{server} = $server;
         my $admin = session(server => $server);
         $admin->run('DROP DATABASE IF EXISTS ' . DATABASE . ' WITH (FORCE)', 'CREATE DATABASE ' . DATABASE);
+        # Roles outlive a page; their settings do not.
+        my $roles = $admin->rows('SELECT DISTINCT setrole::regrole FROM pg_db_role_setting WHERE setrole <> 0');
+        $admin->run("ALTER ROLE $_->[0] RESET ALL") for @$roles;
         $self->{look} = session(server => $server, database => DATABASE);
         $self->{look}->run('CREATE EXTENSION advisory_ext') unless grep { ($_->{sql} // '') =~ /^CREATE EXTENSION advisory_ext/m } $self->steps;
         $self->{sessions} = { psql => $self->open_session('psql') };
