@@ -106,6 +106,8 @@ look_for_integration() {
     want prometheus-postgres-exporter "an exporter for it" have prometheus-postgres-exporter
     want prometheus-sql-exporter "another exporter for it" have prometheus-sql-exporter
     want check-postgres "checks for Nagios and others" have check_postgres
+    want pandoc "reads the documents, whose links are followed" have pandoc
+    want librsvg2-bin "draws the documents' pictures" have rsvg-convert
     # Where there is npm, the tests have what they need from its registry.
     have npm || want node-pg "Node's client" test -e /usr/share/nodejs/pg
 }

@@ -7,17 +7,20 @@ use warnings;
 use IPC::Open2;
 use Time::HiRes qw(time);
 
-# Psql->new(database => …, application => …, server => …): a connection. Without a server, the shared one.
+# Psql->new(database => …, application => …, server => …, role => …, form => OPTIONS): a connection. Without a server, the
+# shared one. It prints values alone, unless options of psql say another form.
 sub new {
     my ($class, %how) = @_;
     local %ENV = %ENV;
     $ENV{PGDATABASE} = $how{database} // ($how{server} ? 'postgres' : $ENV{ADVISORY_TEST_DATABASE} // $ENV{PGDATABASE});
     $ENV{PGAPPNAME} = $how{application} // 'psql';
     if (my $server = $how{server}) { $ENV{$_} = $server->{$_} for qw(PGHOST PGPORT PGUSER) }
+    $ENV{PGUSER} = $how{role} if $how{role};
+    my $form = $how{form} // '-q -A -t -P pager=off';
     my $self = bless { marks => 0, seen => '' }, $class;
-    $self->{client} = open2($self->{out}, $self->{in}, 'sh', '-c', 'exec psql -X -q -A -t -P pager=off 2>&1');
+    $self->{client} = open2($self->{out}, $self->{in}, 'sh', '-c', "exec psql -X $form 2>&1");
     $self->{in}->autoflush(1);
-    ($self->{pid}) = $self->run('SELECT pg_backend_pid();') =~ /^(\d+)$/m or die "psql did not connect: $self->{seen}\n";
+    ($self->{pid}) = $self->run('SELECT pg_backend_pid();') =~ /^\s*(\d+)$/m or die "psql did not connect: $self->{seen}\n";
     return $self;
 }
 

@@ -1,0 +1,63 @@
+#!/usr/bin/env perl
+# Every block of SQL of the documents is run, and prints what the page shows (see lib/Page.pm).
+#
+#   PAGES="locks views"     only these pages
+#   WRITE=1                 where psql prints something else, write that into the page
+use strict;
+use warnings;
+use utf8;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use AdvisoryTest;
+use File::Basename qw(basename);
+use Page;
+use Test::More;
+
+my $root = "$FindBin::Bin/../..";
+
+# This page has a test of its own, test/integration/recipes.t, which runs its SQL in several sessions at the same time.
+my $RECIPES = 'recipes.md';
+
+my %wanted = map { $_ => 1 } split ' ', $ENV{PAGES} // '';
+my $server = own_server('deadlock_timeout=200ms');
+
+sub content {
+    my ($file) = @_;
+    open my $in, '<:encoding(UTF-8)', $file or return;
+    local $/ = undef;
+    return scalar <$in>;
+}
+
+for my $file ("$root/README.md", sort glob "$root/doc/*.md $root/doc/pictures/*.md") {
+    my $name = basename($file);
+    next if %wanted && !$wanted{ $name =~ s/[.]md$//r };
+    my $page = Page->new($file);
+    $page->run($server) if $page->steps && $name ne $RECIPES;
+
+    # Blocks in other languages: the page names the test, which reads the page, or has the block's lines itself.
+    for my $block ($name eq $RECIPES ? grep { $_->{language} } $page->others : $page->others) {
+        my $what = "$name, line $block->{line}: a block of " . ($block->{language} || 'text');
+        my $by = $block->{run_by} // do { fail("$what is run by no test"); next };
+        my $test = content("$root/$by") // do { fail("$what: there is no $by"); next };
+        my @missing = $test =~ /\b\Q$name\E/ ? () : grep { /\S/ && !/^\s*#/ && index($test, s/\s+#.*|^\s+|\s+$//gr) < 0 } split /\n/, $block->{text};
+        is_deeply(\@missing, [], "$what is run by $by");
+    }
+}
+
+# Pictures of terminals are what their pages say.
+for my $file (glob "$root/doc/pictures/*.md") {
+    my $picture = $file =~ s/[.]md$/.svg/r;
+    open my $drawn, '-|:encoding(UTF-8)', $^X, "$root/scripts/terminal.pl", $file or die "cannot run terminal.pl: $!\n";
+    local $/ = undef;
+    ok(scalar(<$drawn>) eq (content($picture) // ''), basename($picture) . " is drawn from what psql prints ('make pictures')");
+}
+
+# The targets of make that a page names.
+my %target = map { $_ => 1 } content("$root/Makefile") =~ /^([a-z-]+):/mg, content("$root/Makefile") =~ /^all ([a-z ]+):/m ? split(/ /, $1) : ();
+for my $file (grep { !%wanted } glob("$root/*.md"), glob("$root/doc/*.md")) {
+    my $text = content($file);
+    my @named = $text =~ /`make ([a-z-]+)/g;
+    push @named, $_ =~ /^(?:sudo )?make ([a-z-]+)/mg for $text =~ /^```sh\n(.*?)^```/msg;
+    is_deeply([ grep { !$target{$_} } @named ], [], basename($file) . ': the targets of make that it names exist');
+}
+done_testing();

@@ -1,0 +1,245 @@
+# Runs the SQL of a page of the documents as a reader would, and compares what psql prints with what the page shows:
+#
+#     my $page = Page->new("doc/locks.md");
+#     $page->run($server);                # one subtest, in a new database that has the extension, unless the page creates it
+#
+# A fence of `sql` is run in psql. If a fence without a language follows, with nothing but blank lines between them, psql has
+# to print that. Otherwise it must print no error and no warning.
+#
+# Sessions beside the page's own psql are described in HTML comments, which a reader does not see:
+#
+#     <!-- test
+#     4711 app@worker: BEGIN; SELECT advisory.xact_lock('billing', 'invoice:42');
+#     4712 app@web waits: SELECT advisory.lock('billing', 'invoice:42');
+#     -->
+#
+# 4711 is the process ID that the page shows for the session.  app@worker is its role, which is created, and its application
+# name; they are needed the first time.  The SQL can go on in lines that are indented.  With `waits` the test goes on when the
+# session waits for a lock, and sees what it prints when it is next given something.  `4711 ends` closes a session.  `psql` is the
+# page's own session; `psql 4710` gives it a process ID.  `<!-- in 4711 -->` before a fence runs it in that session.  `pause 5`
+# lets 5 seconds pass where the page is to be written, so that it shows a duration.
+#
+# What differs from run to run is made equal before the comparison: process IDs, times, tokens, and the width of columns.
+# `…` in the page stands for any text in a line, or for any lines if it is alone in its line.
+package Page;
+
+use strict;
+use warnings;
+use utf8;
+use AdvisoryTest;
+use Encode qw(encode_utf8 decode_utf8);
+use Psql;
+use Test::More;
+
+use constant { BLOCK_S => 60, DATABASE => 'documents' };
+
+# Page->new(FILE): reads it. Dies if it cannot be understood.
+sub new {
+    my ($class, $file) = @_;
+    open my $in, '<:encoding(UTF-8)', $file or die "cannot read $file: $!\n";
+    my @lines = <$in>;
+    close $in;
+    my $self = bless { file => $file, lines => \@lines, steps => [], others => [] }, $class;
+    $self->parse;
+    return $self;
+}
+
+# Blocks of SQL, {in, sql, line, shown, shown_from, shown_to}; and what other sessions do, {do, line}. In their order.
+sub steps { return @{ $_[0]{steps} } }
+
+# Fences in other languages: {language, line, text, run_by}.
+sub others { return @{ $_[0]{others} } }
+
+sub parse {
+    my ($self) = @_;
+    my ($in, $run_by, $fence, $after_sql, $comment);
+    my $number = 0;
+    for my $line (@{ $self->{lines} }) {
+        $number++;
+        if ($fence) {
+            if ($line !~ /^\s*```\s*$/) { $fence->{text} .= $line; next }
+            $after_sql = $self->add_fence($fence, $number, $after_sql);
+            ($fence, $in, $run_by) = ();
+        } elsif (defined $comment) {
+            if ($line =~ /^\s*-->\s*$/) { undef $comment; next }
+            if ($line =~ /^\s/ && $self->{steps}[-1]{do}) { $self->{steps}[-1]{do} .= $line }
+            else { push @{ $self->{steps} }, { do => $line, line => $number } }
+        } elsif ($line =~ /^\s*```(\S*)\s*$/) {
+            $fence = { language => $1, line => $number, in => $in // 'psql', run_by => $run_by, text => '' };
+        } elsif ($line =~ /^<!-- test$/) {
+            ($comment, $after_sql) = (1);
+        } elsif ($line =~ /^<!-- in (\d+) -->$/) {
+            $in = $1;
+        } elsif ($line =~ /^<!-- run by (\S+) -->$/) {
+            $run_by = $1;
+        } elsif ($line =~ /^<!--/) {
+            die "$self->{file}, line $number: a comment that is not understood: $line";
+        } elsif ($line =~ /\S/) {
+            undef $after_sql;
+        }
+    }
+    die "$self->{file}: a fence or a comment has no end\n" if $fence || defined $comment;
+    return;
+}
+
+# Returns the block of SQL whose output may follow.
+sub add_fence {
+    my ($self, $fence, $end, $after_sql) = @_;
+    if ($fence->{language} eq 'sql' && !$fence->{run_by}) {
+        my $step = { in => $fence->{in}, sql => $fence->{text}, line => $fence->{line} };
+        push @{ $self->{steps} }, $step;
+        return $step;
+    }
+    if ($fence->{language} eq '' && $after_sql) {
+        @{$after_sql}{qw(shown shown_from shown_to)} = ($fence->{text}, $fence->{line}, $end - 1);
+    } else {
+        push @{ $self->{others} }, $fence;
+    }
+    return;
+}
+
+# ---- Running it -------------------------------------------------------------------------------------------
+
+# Runs it on a server (AdvisoryTest::own_server), as a subtest. With WRITE set in the environment the page gets what was printed.
+sub run {
+    my ($self, $server) = @_;
+    my $name = $self->{file} =~ s{.*/}{}r;
+    return subtest $name => sub {
+        local $self->{server} = $server;
+        my $admin = session(server => $server);
+        $admin->run('DROP DATABASE IF EXISTS ' . DATABASE . ' WITH (FORCE)', 'CREATE DATABASE ' . DATABASE);
+        # Roles outlive a page; their settings do not.
+        my $roles = $admin->rows('SELECT DISTINCT setrole::regrole FROM pg_db_role_setting WHERE setrole <> 0');
+        $admin->run("ALTER ROLE $_->[0] RESET ALL") for @$roles;
+        $self->{look} = session(server => $server, database => DATABASE);
+        $self->{look}->run('CREATE EXTENSION advisory_ext') unless grep { ($_->{sql} // '') =~ /^CREATE EXTENSION advisory_ext/m } $self->steps;
+        $self->{sessions} = { psql => $self->open_session('psql') };
+        for my $step ($self->steps) {
+            if ($step->{do}) { $self->beside($step) }
+            else { $self->block($step) }
+        }
+        pass('no block of SQL is without a test');
+        $_->{psql}->quit for values %{ $self->{sessions} };
+        $self->write_page if $ENV{WRITE};
+    };
+}
+
+sub open_session {
+    my ($self, $application, $role) = @_;
+    if ($role && !$self->{look}->value('SELECT count(*) FROM pg_roles WHERE rolname = ?', $role)) {
+        $self->{look}->run(qq(CREATE ROLE "$role" LOGIN));
+    }
+    return { psql => Psql->new(server => $self->{server}, database => DATABASE, application => $application, role => $role, form => '-P pager=off') };
+}
+
+# One line of what other sessions do.
+sub beside {
+    my ($self, $step) = @_;
+    if ($step->{do} =~ /^pause (\d+)$/) { sleep $1 if $ENV{WRITE}; return }
+    my ($name, $shown_pid, $role, $application, $how, $sql) =
+        $step->{do} =~ /^(psql|\d+)(?:\s+(\d+))?(?:\s+(\w+)@(\S+?))?(?:\s+(waits|ends))?\s*(?::\s*(.*))?$/s
+        or die "$self->{file}, line $step->{line}: not understood: $step->{do}";
+    my $session = $self->{sessions}{$name} //= $self->open_session($application, $role);
+    $session->{shown_pid} = $shown_pid // ($name eq 'psql' ? $session->{shown_pid} : $name);
+    $self->finish($session);
+    my $psql = $session->{psql};
+    if (($how // '') eq 'ends') {
+        my $pid = $psql->pid;
+        $psql->quit;
+        wait_until("process $name is gone", sub { !$self->{look}->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $pid) }, BLOCK_S);
+        delete $self->{sessions}{$name};
+    } elsif (($how // '') eq 'waits') {
+        $psql->start(encode_utf8($sql));
+        wait_until("the session of line $step->{line} waits", sub { $self->is_waiting($psql) }, BLOCK_S);
+        $session->{is_busy} = 1;
+    } elsif ($sql) {
+        my $printed = decode_utf8($psql->run(encode_utf8($sql)));
+        unlike($printed, qr/ERROR:|FATAL:/, "line $step->{line}: what a session does beside the page");
+    }
+    return;
+}
+
+sub is_waiting {
+    my ($self, $psql) = @_;
+    return $self->{look}->value('SELECT (SELECT count(*) FROM pg_locks WHERE pid = ? AND NOT granted)
+        + (SELECT count(*) FROM advisory.locks WHERE pid = ? AND NOT granted)', $psql->pid, $psql->pid) > 0;
+}
+
+# What a session printed that waited until now may be an error: the page does not show it.
+sub finish {
+    my ($self, $session) = @_;
+    return '' unless delete $session->{is_busy};
+    return decode_utf8($session->{psql}->finish(BLOCK_S));
+}
+
+sub block {
+    my ($self, $step) = @_;
+    my $session = $self->{sessions}{ $step->{in} }
+        or die "$self->{file}, line $step->{line}: there is no session $step->{in}\n";
+    my $waited = $self->finish($session);
+    my $printed = $waited . decode_utf8($session->{psql}->start(encode_utf8($step->{sql}))->finish(BLOCK_S));
+    for my $known (values %{ $self->{sessions} }) {
+        my $pid = $known->{psql}->pid;
+        my $shown = $known->{shown_pid} or next;
+        # In a column, which is aligned to the right, with as many characters as before.
+        $printed =~ s/(?<=[|])( +$pid)(?= [|])/sprintf '%*s', length $1, " $shown"/ge;
+        $printed =~ s/\b$pid\b/$shown/g;
+    }
+    my $what = "line $step->{line}: " . ($step->{sql} =~ /^(.{0,60})/)[0];
+    if (defined $step->{shown}) {
+        if ($ENV{WRITE} && normal($printed) !~ pattern($step->{shown})) {
+            $step->{printed} = $printed;
+            pass(encode_utf8("$what: written"));
+        } else {
+            like(normal($printed), pattern($step->{shown}), encode_utf8($what)) or diag(encode_utf8("printed:\n$printed\nshown:\n$step->{shown}"));
+        }
+    } else {
+        unlike($printed, qr/^\S*(?:ERROR|FATAL|WARNING|PANIC):|^invalid|^unrecognized|^psql:|: invalid command/m, encode_utf8($what)) or diag(encode_utf8($printed));
+    }
+    return;
+}
+
+# ---- Comparing ----------------------------------------------------------------------------------------------
+
+# Without what differs from run to run.
+sub normal {
+    my ($text) = @_;
+    for ($text) {
+        s/\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:[+-]\d\d(?::\d\d)?| UTC)?/<time>/g;
+        s/\d\d:\d\d:\d\d(?:\.\d+)?/<duration>/g;
+        s/\b11258999\d{8}\b/<token>/g;
+        s/^(\s*.*(?:holds|waits for|idle|active).* )\d+ (?:ms|s)$/$1<duration>/mg;
+        s/[ \t]+$//mg;
+        s/-+(\+-+)*$/<rule>/mg;
+        s/\|$/| /mg;
+        s/ *\| */|/g;
+        s/^ (?=\S.*\|)//mg;
+        s/(?<=\S) {2,}/ /g;
+        s/^ +(?=\S+$)//mg;
+        s/\A\n+|\n+\z//g;
+    }
+    return $text;
+}
+
+# What is printed has to match what is shown.
+sub pattern {
+    my ($shown) = @_;
+    my $pattern = join "\n", map { /^…$/ ? '(?:.*\n)*?.*' : join '.*?', map { quotemeta } split /…/, $_, -1 } split /\n/, normal($shown);
+    return qr/\A$pattern\z/;
+}
+
+# Puts what was printed in the place of what is shown, where they differ.
+sub write_page {
+    my ($self) = @_;
+    my @lines = @{ $self->{lines} };
+    for my $step (reverse grep { defined $_->{printed} } $self->steps) {
+        my $printed = $step->{printed} =~ s/[ \t]+$//mgr =~ s/\A\n+|\n+\z//gr;
+        splice @lines, $step->{shown_from}, $step->{shown_to} - $step->{shown_from}, map { "$_\n" } split /\n/, $printed;
+    }
+    open my $out, '>:encoding(UTF-8)', $self->{file} or die "cannot write $self->{file}: $!\n";
+    print {$out} @lines;
+    close $out or die "cannot write $self->{file}: $!\n";
+    return;
+}
+
+1;
