@@ -185,9 +185,10 @@ my %expected = (
         (qq(advisory_ext_blockers_sessions{state="$state"}) => "SELECT count(DISTINCT coalesce(h.pid, 0)) FROM advisory.locks h JOIN advisory.locks w ON NOT w.granted AND coalesce(h.pid, 0) = ANY (w.blocked_by) WHERE h.granted AND $where",
             qq(advisory_ext_blockers_longest_wait_seconds{state="$state"}) => "SELECT coalesce(extract(epoch FROM max(w.waited)), 0) FROM advisory.locks h JOIN advisory.locks w ON NOT w.granted AND coalesce(h.pid, 0) = ANY (w.blocked_by) WHERE h.granted AND $where") }
         (map { [$_, "h.state = '$_'"] } 'active', 'idle', 'idle in transaction', 'idle in transaction (aborted)'), ['prepared transaction', 'h.gid IS NOT NULL'], ['unknown', 'false']),
-    'advisory_ext_leaks_locks' => 'SELECT count(*) FROM advisory.leaks',
-    'advisory_ext_leaks_sessions' => 'SELECT count(DISTINCT pid) FROM advisory.leaks',
-    'advisory_ext_leaks_oldest_seconds' => 'SELECT extract(epoch FROM max(held)) FROM advisory.leaks',
+    (map { my ($labels, $where) = @$_;
+        ("advisory_ext_leaks_locks$labels" => "SELECT count(*) FROM advisory.leaks WHERE $where", "advisory_ext_leaks_sessions$labels" => "SELECT count(DISTINCT pid) FROM advisory.leaks WHERE $where",
+            "advisory_ext_leaks_oldest_seconds$labels" => "SELECT coalesce(extract(epoch FROM max(held)), 0) FROM advisory.leaks WHERE $where") }
+        ['', 'namespace IS NULL'], ['{namespace="cache"}', q{namespace = 'cache'}]),
     (map { my ($column, $metric) = @$_; "advisory_ext_directory_$metric" => "SELECT $column FROM advisory.directory" }
         ['available::int', 'available'], ['names', 'names'], ['max_names', 'max_names'], ['evicted', 'evicted_total'], ['not_stored', 'not_stored_total'], ['collisions', 'collisions_total']),
 );
@@ -195,13 +196,13 @@ for my $database ('postgres', 'billing') {
     $expected{"advisory_ext_leases_$_->[0]" . qq({datname="$database"})} = ["SELECT $_->[1] FROM advisory.leases", $database]
         for (map { [$_, "count(*) FILTER (WHERE state = '$_')"] } qw(held expired restarted)),
         ['expired_longest_seconds', q{coalesce(extract(epoch FROM now() - min(expires_at) FILTER (WHERE state = 'expired')), 0)}];
-    for my $namespace ('', @{ $database eq 'postgres' ? ['mail', 'export'] : [] }) {
+    for my $namespace ('', @{ $database eq 'postgres' ? ['mail', 'export', 'print'] : [] }) {
         my $labels = join ',', qq{datname="$database"}, $namespace ? qq{namespace="$namespace"} : ();
         $expected{"advisory_ext_semaphores_$_->[0]\{$labels}"} = ["SELECT coalesce($_->[1], 0) FROM advisory.semaphores WHERE namespace = '$namespace'", $database]
             for ['used', 'count(*)'], ['slots', 'sum(slots)'], ['slots_in_use', 'sum(in_use)'], ['waiting_sessions', 'sum(waiting)'],
             ['full', 'sum((free = 0)::int)'], ['full_with_waiters', 'sum((free = 0 AND waiting > 0)::int)'], ['slots_disagree', 'sum(slots_disagree::int)'];
     }
-    my @namespaces = $database eq 'postgres' ? qw(billing report payment cache mail export jobs leader old) : qw(stock);
+    my @namespaces = $database eq 'postgres' ? qw(billing report payment cache mail export print jobs leader old) : qw(stock);
     for my $namespace ('', @namespaces) {
         my $labels = join ',', qq{datname="$database"}, $namespace ? qq{namespace="$namespace"} : ();
         my $where = "WHERE coalesce(namespace, '') = '$namespace'";
@@ -238,8 +239,9 @@ my $before = by_views();
 is($before->{'advisory_ext_waits_sessions{kind="lock",namespace="report"}'}, 2, 'the scene: two wait in one namespace');
 is($before->{'advisory_ext_blockers_sessions{state="idle in transaction"}'}, 2, '... for two that are idle in transaction others wait');
 is($before->{'advisory_ext_semaphores_full_with_waiters{datname="postgres",namespace="mail"}'}, 1, '... a semaphore is full, and somebody waits');
-is($before->{'advisory_ext_semaphores_slots_disagree{datname="postgres",namespace="export"}'}, 1, '... of another the users disagree');
-is($before->{'advisory_ext_leaks_locks'}, 1, '... a lock is forgotten');
+is($before->{'advisory_ext_semaphores_full{datname="postgres",namespace="print"}'}, 1, '... another is full');
+is($before->{'advisory_ext_semaphores_slots_disagree{datname="postgres",namespace="export"}'}, 1, '... of a third the users disagree');
+is($before->{'advisory_ext_leaks_locks{namespace="cache"}'}, 1, '... a lock is forgotten');
 is($before->{'advisory_ext_stats_skipped_total{datname="postgres",namespace="jobs"}'}, 2, '... a job was skipped twice');
 is($before->{'advisory_ext_stats_timeouts_total{datname="postgres",namespace="billing"}'}, 1, '... a wait timed out');
 is($before->{'advisory_ext_leases_expired{datname="postgres"}'}, 2, '... leases have expired');

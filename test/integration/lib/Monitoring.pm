@@ -141,7 +141,8 @@ sub play {
     $self->app->run("SELECT advisory.lock('cache', '$secret')", "SET application_name = 'next'");
     $self->app->run('SELECT pg_advisory_lock(4711), pg_advisory_lock_shared(1, 2)');
     $self->waiter('SELECT pg_advisory_lock(4711)');
-    # A full semaphore with a waiter; one with room, about whose size its users disagree.
+    # A full semaphore with a waiter, one without; one with room, about whose size its users disagree.
+    $self->app->run("SELECT advisory.acquire('print', '$secret', 1)");
     $self->app->run("SELECT advisory.acquire('mail', '$secret', 2)") for 1 .. 2;
     $self->waiter("SELECT advisory.acquire('mail', '$secret', 2)");
     $self->app->run("SELECT advisory.acquire('export', '$secret', $_)") for 3, 4;
