@@ -31,7 +31,7 @@ check_not_parallel_worker()
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
 				 errmsg("cannot take advisory locks in a parallel worker"),
-				 errdetail("The lock would go with the worker, at the end of the query."),
+				 errdetail("The lock would be released when the worker ends."),
 				 errhint("Mark the calling function PARALLEL UNSAFE.")));
 }
 

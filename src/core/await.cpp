@@ -131,10 +131,10 @@ release_snapshots(const char *procedure)
 	if (TransactionIdIsValid(GetTopTransactionIdIfAny()))
 		raise_cannot_release(procedure,
 							 "The transaction has a transaction ID, because it has already written or locked rows.",
-							 "CALL it first in the transaction.");
+							 "Make the CALL the first statement of the transaction.");
 	if (!only_portals_snapshot())
 		raise_cannot_release(procedure,
-							 "The call is where a procedure could not commit either: inside a query, a function, EXECUTE, "
+							 "The call is at a place where a procedure cannot commit: inside a query, a function, EXECUTE, "
 							 "a block with an EXCEPTION clause, a procedure with SECURITY DEFINER or SET, or a DO block or "
 							 "procedure in an explicit transaction.",
 							 "CALL it outside of these, for example at top level.");
@@ -153,7 +153,7 @@ release_snapshots(const char *procedure)
 		EnsurePortalSnapshotExists();
 		raise_cannot_release(procedure,
 							 "The transaction has locked tables, and another session waits for its end.",
-							 "CALL it first in the transaction.");
+							 "Make the CALL the first statement of the transaction.");
 	}
 }
 

@@ -200,7 +200,7 @@ execute(const char *text, bool may_commit)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TRANSACTION_TERMINATION),
 				 errmsg("a command of advisory.run() cannot begin or end a transaction by itself"),
-				 errhint("Call a procedure, which may COMMIT.")));
+				 errhint("Call a procedure that executes COMMIT.")));
 	if (result == SPI_ERROR_COPY)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -217,11 +217,11 @@ hint_for_error(const Job &job, const RawStmt *raw)
 	/* VACUUM, CREATE INDEX CONCURRENTLY and others cannot run in a transaction block. */
 	if (geterrcode() == ERRCODE_ACTIVE_SQL_TRANSACTION && !can_commit(raw) &&
 		!analyze_requires_snapshot(const_cast<RawStmt *>(raw)) && !IsA(raw->stmt, VariableSetStmt))
-		return "Such a command cannot run inside advisory.run(): take the lock by CALL advisory.await_lock() before it, "
-			"as a statement of its own, and release it by SELECT advisory.unlock() after it.";
+		return "This command cannot run inside advisory.run(). Take the lock with CALL advisory.await_lock() as a separate "
+			"statement before the command, and release it with SELECT advisory.unlock() after the command.";
 	if (geterrcode() == ERRCODE_INVALID_TRANSACTION_TERMINATION && can_commit(raw) && !job.may_commit)
-		return "A procedure can commit inside advisory.run() only if its CALL is sent as a statement of its own, "
-			"outside a transaction block: with autocommit turned on, and not together with other statements.";
+		return "A procedure can commit inside advisory.run() only if the CALL of advisory.run() is sent as a separate statement "
+			"outside a transaction block. Turn autocommit on, and do not send other statements together with the CALL.";
 	return nullptr;
 }
 
@@ -236,11 +236,11 @@ check_still_held(const Job &job, int slot, int64 holds_before)
 				(errmsg("%s was released by the command that ran under it", display_job(job, slot)),
 				 now.transaction > 0
 				 ? errdetail("The transaction still holds it.")
-				 : errdetail("Something else may have run at the same time.")));
+				 : errdetail("Another session may have run its command at the same time.")));
 	else if (now.session <= holds_before)
 		ereport(WARNING,
 				(errmsg("the command released %s, which this session held before", display_job(job, slot)),
-				 errdetail("Session-level holds of this session: " INT64_FORMAT " before, " INT64_FORMAT " now.",
+				 errdetail("The number of session-level holds was " INT64_FORMAT " before the command and is " INT64_FORMAT " now.",
 						   holds_before, now.session - 1)));
 }
 
@@ -314,7 +314,7 @@ check_is_confirmed(const Job &job, int level)
 	if (!wal_commit_is_confirmed(level))
 		ereport(ERROR,
 				(errcode(ERRCODE_QUERY_CANCELED),
-				 errmsg("command not run, since no synchronous standby has confirmed the claim of window %s of \"%s\"",
+				 errmsg("command was not run because no synchronous standby has confirmed the claim of window %s of \"%s\"",
 						display_window(job.window), display_name(job.request.name)),
 				 errdetail("The window stays claimed on this server."),
 				 set_lock_fields(job.request.name)));
@@ -363,8 +363,8 @@ check_can_begin_window(const Job &job)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TRANSACTION_TERMINATION),
 				 errmsg("advisory.run() cannot commit the claim of a window here"),
-				 errhint("Send its CALL as a statement of its own, outside a transaction block: with autocommit turned on, "
-						 "and not together with other statements. In a transaction, use advisory.claim().")));
+				 errhint("Send the CALL as a separate statement outside a transaction block. Turn autocommit on, and do not "
+						 "send other statements together with the CALL. In a transaction, use advisory.claim().")));
 }
 
 /* Raise 55000, or say so if the job skips. */
@@ -379,8 +379,8 @@ report_claimed(const Job &job)
 	ereport(job.skips ? NOTICE : ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 job.skips
-			 ? errmsg("command not run, since window %s of \"%s\", or a later one, is claimed already", window, name)
-			 : errmsg("window %s of \"%s\", or a later one, is claimed already", window, name),
+			 ? errmsg("command was not run because window %s of \"%s\" or a later one is already claimed", window, name)
+			 : errmsg("window %s of \"%s\" or a later one is already claimed", window, name),
 			 set_lock_fields(job.request.name)));
 }
 
@@ -417,7 +417,7 @@ run_job(const Job &job)
 
 		ereport(NOTICE,
 				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-				 errmsg("command not run, since %s is taken", what),
+				 errmsg("command was not run because %s is taken", what),
 				 blockers.description != nullptr ? errdetail("%s", blockers.description) : 0,
 				 set_lock_fields(job.request.name)));
 		return false;

@@ -487,7 +487,7 @@ lease_break(const LockName &name)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("permission denied to break a lease"),
-				 errdetail("Only the owner of the extension's table of leases may do that.")));
+				 errdetail("Only the owner of table \"advisory._leases\" may break leases.")));
 	lease_check_can_change("advisory.break_lease()");
 	wake_at_end(name.key);
 	lock_lease(name, ExclusiveLock);
@@ -515,7 +515,7 @@ lease_check(const LockName &name, int64 token)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("lease \"%s\" with token " INT64_FORMAT " is lost", display_name(name), token),
-				 errdetail("It was ended, or has expired and was taken over."),
+				 errdetail("The lease was ended, or it expired and was taken over."),
 				 set_lock_fields(name)));
 }
 

@@ -326,8 +326,8 @@ report_clash(CachedName *entry, const LockName &name, const OtherName &other)
 	ereport(WARNING,
 			(errmsg("the key of advisory lock \"%s\" also has another name", display_name(name)),
 			 other_name != nullptr
-			 ? errdetail("Key " INT64_FORMAT " is also that of \"%s\".", name.key.value, other_name)
-			 : errdetail("Key " INT64_FORMAT " is also that of a name that you may not see.", name.key.value),
+			 ? errdetail("Key " INT64_FORMAT " is also the key of \"%s\".", name.key.value, other_name)
+			 : errdetail("Key " INT64_FORMAT " is also the key of a name that the current user may not see.", name.key.value),
 			 errhint("Locks with the same key exclude each other. Use another name or key for one of them.")));
 }
 

@@ -63,12 +63,12 @@ check_pool_limit(const LockRequest &request)
 	ereport(ERROR,
 			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 			 errmsg("cannot take advisory lock \"%s\" because the server's lock table is nearly full", name),
-			 errdetail("The table is %.1f percent full (" INT64_FORMAT " of an estimated " INT64_FORMAT " locks), "
-					   "advisory_ext.pool_limit is %d; this session holds %d advisory locks, more than max_locks_per_transaction (%d).",
+			 errdetail("The table is %.1f percent full (" INT64_FORMAT " of an estimated " INT64_FORMAT " locks), and "
+					   "advisory_ext.pool_limit is %d. This session holds %d advisory locks, more than max_locks_per_transaction (%d).",
 					   pool_percent_used(pool), pool.use.locks, pool.capacity.locks,
 					   limit, held, max_locks_per_xact),
-			 errhint("Release locks, or take one lock for many things; "
-					 "for so many locks max_locks_per_transaction is to be raised, which needs a restart."),
+			 errhint("Release locks, or protect several things by one lock. "
+					 "To hold this many locks, increase max_locks_per_transaction and restart the server."),
 			 set_lock_fields(request.name)));
 }
 

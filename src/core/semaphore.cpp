@@ -174,10 +174,10 @@ semaphore_open(const LockRequest &request, CachedName *name)
 	semaphore->disagreement_reported = true;
 	ereport(WARNING,
 			(errmsg("semaphore \"%s\" is used with different numbers of slots", display_name(request.name)),
-			 errdetail("This session says that it has %d, process %d that it has %d.",
+			 errdetail("This session uses it with %d slots, process %d with %d.",
 					   request.slots, other.pid, other.slots),
-			 errhint("Let all use the same number: "
-					 "who says less uses fewer slots, who says more can be let in beside all others.")));
+			 errhint("Use the same number everywhere. A session with a smaller number uses fewer slots; "
+					 "a session with a larger number can get a slot in addition to all others.")));
 	return semaphore;
 }
 

@@ -144,7 +144,7 @@ public:
 				describe_wait(&out, nodes[i]);
 		}
 		if (described > DESCRIBED)
-			appendStringInfo(&out, "\n%d more wait in turn.", described - DESCRIBED);
+			appendStringInfo(&out, "\n%d more of the cycle are not shown.", described - DESCRIBED);
 		return out.data;
 	}
 

@@ -153,7 +153,7 @@ current_era(int64 above)
 		ereport(ERROR,
 				(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
 				 errmsg("there are no tokens left"),
-				 errdetail("This server has come to era " INT64_FORMAT ", and the last one is " INT64_FORMAT ".",
+				 errdetail("This server needs era " INT64_FORMAT ", but the last possible era is " INT64_FORMAT ".",
 						   here.number, LAST_ERA)));
 	if (pack_era(here) != last)
 		as_owner_of(sequence, [&]() {
@@ -229,7 +229,7 @@ token_next(const LockName &name, int slot)
 				 slot == NO_SLOT
 				 ? errmsg("this session does not hold advisory lock \"%s\" in exclusive mode", shown)
 				 : errmsg("this session does not have slot %d of semaphore \"%s\"", slot, shown),
-				 errdetail("A token belongs to what the session holds in exclusive mode."),
+				 errdetail("A session can get a token only for a lock or slot that it holds in exclusive mode."),
 				 set_lock_fields(name)));
 	}
 	return token_make();

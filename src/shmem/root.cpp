@@ -119,7 +119,7 @@ notify()
 			(errmsg("names of advisory locks are not shared with other sessions for now"),
 			 errdetail("The locks themselves are not affected. The server said: %s", last_failure),
 			 compat::shared_struct_can_be_reserved
-			 ? errhint("Preload the library (shared_preload_libraries) to reserve the memory.") : 0));
+			 ? errhint("Add \"advisory_ext\" to shared_preload_libraries to reserve the memory.") : 0));
 }
 
 SharedRoot *

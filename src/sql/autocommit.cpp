@@ -146,10 +146,10 @@ warn_if_no_transaction(FunctionCallInfo fcinfo)
 	ereport(WARNING,
 			(errcode(ERRCODE_NO_ACTIVE_SQL_TRANSACTION),
 			 errmsg("advisory.%s() has no lasting effect outside a transaction block", function),
-			 errdetail("What it locks is released at the end of the statement."),
+			 errdetail("The locks that it takes are released at the end of the statement."),
 			 setting::session_locks == SESSION_LOCKS_OFF
 			 ? errhint("BEGIN a transaction first.")
-			 : errhint("BEGIN a transaction first, or use advisory.%s(), which locks until it is released.", instead)));
+			 : errhint("BEGIN a transaction first, or use the session-level function advisory.%s().", instead)));
 }
 
 }								/* namespace advisory */

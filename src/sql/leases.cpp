@@ -39,7 +39,7 @@ static constexpr int64 LONGEST_DAYS = 365000;
 static int64
 lease_length_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool may_be_zero)
 {
-	int64		length = microseconds_argument(fcinfo, arg, what, may_be_zero, "Give days, or smaller units.");
+	int64		length = microseconds_argument(fcinfo, arg, what, may_be_zero, "Use days or smaller units.");
 
 	if (length > LONGEST_DAYS * USECS_PER_DAY)
 		ereport(ERROR,

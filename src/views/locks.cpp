@@ -359,7 +359,7 @@ begin_scan(ForeignScanState *scan, int)
 	if (!fits)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("columns of foreign table \"%s\" are not as advisory_ext created them",
+				 errmsg("foreign table \"%s\" does not have the columns that advisory_ext created",
 						RelationGetRelationName(table)),
 				 errhint(OTHER_VERSION_HINT)));
 }

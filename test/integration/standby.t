@@ -313,7 +313,7 @@ my $confirmed = $runs;
 for my $level (qw(remote_write on remote_apply)) {
     my $result = $primary->run("SET synchronous_commit = $level", q{SET statement_timeout = '200ms'})->query(once());
     is($result->{state}, '57014', "$level, and none is there: a cancelled wait for it is an error");
-    like($result->{message}, qr{^command not run, since no synchronous standby has confirmed the claim of window 2026-.* of "sync/a"$}, 'which says so');
+    like($result->{message}, qr{^command was not run because no synchronous standby has confirmed the claim of window 2026-.* of "sync/a"$}, 'which says so');
     $primary->run('RESET statement_timeout');
     is($primary->value("SELECT advisory.is_locked('sync', 'a')"), 0, 'the lock is free');
 }

@@ -117,7 +117,7 @@ learnt_nothing('keys by number');
 
 # A session with a label of its own learns that there is another name, but not which.
 my $warned = ask($stranger, "SELECT advisory.try_lock_key($free, label => 'mine')");
-like("@{ $warned->{warnings} }", qr/"mine" also has another name.*that of a name that you may not see/s, 'a label for a key that has a name');
+like("@{ $warned->{warnings} }", qr/"mine" also has another name.*the key of a name that the current user may not see/s, 'a label for a key that has a name');
 ask($stranger, $_) for @VIEWS;
 {
     # The same for other sessions of its role, and while one of them waits for it under a label.
@@ -133,11 +133,11 @@ ask($stranger, "SELECT advisory.unlock_key($free)");
 ask($stranger, $_) for @VIEWS;
 learnt_nothing('a label for it');
 $warned = ask($stranger, "SELECT advisory.try_lock_key(-5, label => 'mine too')");
-like("@{ $warned->{warnings} }", qr/that of a name that you may not see/, 'a label for a key that has a label');
+like("@{ $warned->{warnings} }", qr/the key of a name that the current user may not see/, 'a label for a key that has a label');
 ask($stranger, $_) for @VIEWS;
 learnt_nothing('another label');
 $warned = $m->query("SELECT advisory.try_lock_key($free, label => 'mine')");
-like("@{ $warned->{warnings} }", qr{is also that of "$SECRET/$SECRET-2"}, 'a member of a is told');
+like("@{ $warned->{warnings} }", qr{is also the key of "$SECRET/$SECRET-2"}, 'a member of a is told');
 $m->run('SELECT pg_advisory_unlock_all()');
 
 # ---- Errors that involve others -------------------------------------------------------------------------------------
