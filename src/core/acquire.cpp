@@ -43,8 +43,9 @@ count_event(const CachedName *name, Event event) noexcept
 }
 
 /*
- * Add what was granted to the held locks; look for interrupts once more, since those that
- * come later end the statement with the lock held.  *added is what was added so far.
+ * Add the granted lock or slot to the held locks.  Then check for interrupts once more, because
+ * an interrupt that comes later ends the statement with the lock held.  *added is the entry that
+ * was added, if any.
  */
 static void
 add_granted(const Attempt &attempt, HeldLock *volatile *added)

@@ -17,7 +17,7 @@ extern "C" {
 namespace advisory
 {
 
-/* Release this many session-level holds, which this session has; by_name: those taken by name count first. */
+/* Release this many session-level holds, which this session has.  by_name: count them as holds that were taken by name. */
 static int64
 release_holds(const LOCKTAG &tag, Mode mode, int64 count, bool by_name)
 {
