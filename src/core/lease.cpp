@@ -435,7 +435,7 @@ lease_renew(const LockName &name, int64 token, int64 ttl, TimestampTz *expires_a
 	bool		is_there = false;
 
 	lease_check_can_change("advisory.renew_lease()");
-	/* Wait for a session that is taking the lease over; and for another renewal, so that the time below is later than the other's. */
+	/* Wait for a session that takes the lease over; and for another renewal, so that the time below is later than its time. */
 	lock_lease(name, LEASE_RENEWED);
 	raise_synchronous_commit();
 

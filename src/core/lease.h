@@ -50,7 +50,7 @@ void		lease_check_can_change(const char *function);
 /* Take the lease if it is free and nobody waits for it.  It takes effect at commit.  May ereport. */
 bool		lease_take_if_free(const LockRequest &request);
 
-/* Wait for the lease, and take it.  Ends as the wait for a lock does.  Changes LockTimeout, which the caller restores. */
+/* Wait for the lease, and take it.  Ends like a wait for a lock.  Changes LockTimeout, which the caller restores. */
 void		lease_wait(const LockRequest &request);
 
 /* The holder, if the current user may see it, and until when it holds the lease: for a DETAIL.  Null if there is none. */
@@ -67,7 +67,7 @@ bool		lease_renew(const LockName &name, int64 token, int64 ttl, TimestampTz *exp
 /* End the lease.  False if the token is not that of the present lease. */
 bool		lease_end(const LockName &name, int64 token);
 
-/* End the lease of any owner; its lock_delay begins now.  False if there is none.  Raises 42501 unless the user owns the table. */
+/* End the lease of any owner; its lock_delay begins now.  False if there is none.  42501 unless the user owns the table. */
 bool		lease_break(const LockName &name);
 
 /* Raise 55000 unless the token is that of the present lease.  No session can take the lease over before this transaction ends. */

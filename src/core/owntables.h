@@ -42,7 +42,7 @@ as_owner_of(Oid relation, Run run)
 	SetUserIdAndSecContext(user, context);
 }
 
-/* A statement on a table of this extension.  Operators in its text need a schema, because it runs with the caller's search_path. */
+/* A statement on a table of this extension.  It runs with the caller's search_path, so operators in it need a schema. */
 struct OwnStatement
 {
 	const char *table;
@@ -57,7 +57,7 @@ struct OwnStatement
 /* Run a statement within SPI_connect().  May ereport. */
 void		execute_own_statement(OwnStatement *statement, const NullableDatum *arguments);
 
-/* Run a statement as the table's owner, and then call use(count), which may read the rows; they are freed after that.  May ereport. */
+/* Run a statement as the table's owner, and call use(count), which may read the rows; they are freed then.  May ereport. */
 template <typename Use>
 void
 run_own_statement(OwnStatement *statement, const NullableDatum *arguments, Use use)
