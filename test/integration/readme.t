@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# README.md: its SQL is typed into one psql, from top to bottom, as a new user does; nothing of it fails, psql complains of
-# nothing, and no lock is left behind.
+# README.md: the test runs its SQL in one psql, from top to bottom, as a new user does. No statement fails, psql prints no
+# warning, and no lock is left behind.
 use strict;
 use warnings;
 use FindBin;
@@ -9,7 +9,7 @@ use AdvisoryTest;
 use Psql;
 use Test::More;
 
-# What a reader has to bring.
+# Objects that the reader must have.
 my $OWN = <<'SQL';
 CREATE PROCEDURE run_invoices() LANGUAGE SQL AS 'SELECT 1';
 SQL

@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# doc/recipes.md: every block of SQL is run as it stands there, in sessions of psql, and what the recipe claims is checked
-# while others are in the middle of it.
+# doc/recipes.md: the test runs every block of SQL as it is there, in sessions of psql, and checks the claims of the recipe
+# while other sessions run it, too.
 use strict;
 use warnings;
 use FindBin;
@@ -16,7 +16,7 @@ use constant { JOBS => 40, WORKERS => 4, VANISHED_S => 20, SO_ATTACH_FILTER => 2
 
 document("$FindBin::Bin/../../doc/recipes.md");
 
-# Is the lock free, as somebody else finds it? (All forms are taken for a transaction, which ends at once.)
+# Is the lock free for another session? (It takes each form for a transaction, which ends immediately.)
 sub is_free {
     my ($namespace, $name, $what) = @_;
     return is(look->value('SELECT advisory.try_xact_lock(?, ?::text)', $namespace, $name), 1, $what // "$namespace/$name is free");

@@ -175,7 +175,7 @@ $admin->run("ALTER ROLE $role{a} SET deadlock_timeout = '1h'");
     $patient->finish;
 }
 
-# What is logged of locks is for the server's log, by whatever name the session itself knows.
+# Messages about locks in the server's log have the name that the session itself knows.
 $admin->run("ALTER ROLE $role{$_} SET advisory_ext.log_wait = 0", "ALTER ROLE $role{$_} SET advisory_ext.log_hold = 0") for qw(a b);
 {
     my ($logged_a, $logged_b) = (as('a'), as('b'));
