@@ -139,6 +139,10 @@ bench-plots: ## draw what the last full bench found, for doc/performance.md
 	@bash scripts/packages.sh plots
 	@perl test/bench/plots.pl results/bench.json doc/performance
 
+pictures: ## draw the terminals that the documents show, from what psql prints
+	@WRITE=1 PAGES=activity PARTS=tap TESTS=documents bash scripts/test.sh
+	@perl scripts/terminal.pl doc/pictures/activity.md >doc/pictures/activity.svg
+
 ##  make installcheck     pg_regress and isolation tests on a running server (PGHOST, PGPORT …)
 
 help: ## this text
@@ -146,4 +150,4 @@ help: ## this text
 
 FORCE:
 .PHONY: demo test test-integration test-failover stress-failover test-matrix stress lint sanitize test-assert test-faults \
-	bench bench-plots help FORCE
+	bench bench-plots pictures help FORCE

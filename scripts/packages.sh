@@ -102,6 +102,8 @@ look_for_integration() {
     want default-jdk-headless "Java" have javac
     want libpostgresql-jdbc-java "Java's client" test -e /usr/share/java/postgresql.jar
     want nodejs "Node" have node
+    want pandoc "reads the documents, whose links are followed" have pandoc
+    want librsvg2-bin "draws the documents' pictures" have rsvg-convert
     # Where there is npm, the tests have what they need from its registry.
     have npm || want node-pg "Node's client" test -e /usr/share/nodejs/pg
 }

@@ -28,7 +28,7 @@ sub content {
     return scalar <$in>;
 }
 
-for my $file ("$root/README.md", sort glob "$root/doc/*.md") {
+for my $file ("$root/README.md", sort glob "$root/doc/*.md $root/doc/pictures/*.md") {
     my $name = basename($file);
     next if %wanted && !$wanted{ $name =~ s/[.]md$//r };
     my $page = Page->new($file);
@@ -42,6 +42,14 @@ for my $file ("$root/README.md", sort glob "$root/doc/*.md") {
         my @missing = $test =~ /\b\Q$name\E/ ? () : grep { /\S/ && !/^\s*#/ && index($test, s/\s+#.*|^\s+|\s+$//gr) < 0 } split /\n/, $block->{text};
         is_deeply(\@missing, [], "$what is run by $by");
     }
+}
+
+# Pictures of terminals are what their pages say.
+for my $file (glob "$root/doc/pictures/*.md") {
+    my $picture = $file =~ s/[.]md$/.svg/r;
+    open my $drawn, '-|:encoding(UTF-8)', $^X, "$root/scripts/terminal.pl", $file or die "cannot run terminal.pl: $!\n";
+    local $/ = undef;
+    ok(scalar(<$drawn>) eq (content($picture) // ''), basename($picture) . " is drawn from what psql prints ('make pictures')");
 }
 
 # The targets of make that a page names.

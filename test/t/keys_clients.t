@@ -1,5 +1,5 @@
 #!/usr/bin/env perl
-# Any language computes the same key as the server in one line. The lines below are those of the documentation.
+# Any language computes the same key as the server in one line. The lines are those of README.md.
 use strict;
 use warnings;
 use utf8;
@@ -10,37 +10,38 @@ use Encode qw(encode_utf8);
 use File::Temp qw(tempdir);
 use Test::More;
 
-my %LINES = (
-    node => 'key = (namespace, name) => '
-        . 'crypto.createHash("sha256").update(namespace + "\0" + name).digest().readBigInt64BE()',
-    python3 => 'key = lambda namespace, name: '
-        . 'int.from_bytes(hashlib.sha256(f"{namespace}\0{name}".encode()).digest()[:8], "big", signed=True)',
-    java => 'static long key(String namespace, String name) throws Exception { '
-        . 'return ByteBuffer.wrap(MessageDigest.getInstance("SHA-256").digest((namespace + "\0" + name).getBytes("UTF-8"))).getLong(); }',
-);
+# What README.md shows, without comments.
+my %shown = map { $_ => shown($_) } qw(js python java);
+
+sub shown {
+    my ($language) = @_;
+    open my $file, '<:encoding(UTF-8)', "$FindBin::Bin/../../README.md" or die "cannot read README.md: $!\n";
+    local $/ = undef;
+    my ($block) = <$file> =~ /^```$language\n(.*?)^```/ms or die "README.md does not show the key in $language\n";
+    return join '', grep { /\S/ } map { s{\s*(?://|#) .*|\s+$}{}gsr } split /\n/, $block;
+}
 
 # Each reads namespace and name from alternate lines, and prints a key a line.
 my %PROGRAMS = (
     node => [ 'key.js', <<"JS" ],
-const crypto = require("crypto")
-const $LINES{node}
+const key = (ns, name) => $shown{js}
 const lines = require("fs").readFileSync(0, "utf8").split("\\n")
 for (let i = 0; i + 1 < lines.length; i += 2) console.log(String(key(lines[i], lines[i + 1])))
 JS
     python3 => [ 'key.py', <<"PYTHON" ],
 import hashlib, sys
-$LINES{python3}
+key = lambda ns, name: $shown{python}
 lines = sys.stdin.buffer.read().decode().split("\\n")
 for i in range(0, len(lines) - 1, 2):
     print(key(lines[i], lines[i + 1]))
 PYTHON
     java => [ 'Key.java', <<"JAVA" ],
-import java.io.*;
+import static java.nio.charset.StandardCharsets.UTF_8;
 import java.nio.ByteBuffer;
 import java.security.MessageDigest;
 
 class Key {
-    $LINES{java}
+    static long key(String ns, String name) throws Exception { return $shown{java}; }
 
     public static void main(String[] arguments) throws Exception {
         String[] lines = new String(System.in.readAllBytes(), "UTF-8").split("\\n", -1);

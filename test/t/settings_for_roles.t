@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
 # ALTER ROLE … SET and ALTER DATABASE … SET of a setting, by the owner of a database who is no superuser: the server allows it
-# once the session has loaded the library, as CREATE EXTENSION does, and as the statements of doc/reference.md do in a new session.
+# once the session has loaded the library, as CREATE EXTENSION does, and as the statements of doc/settings.md do in a new session.
 use strict;
 use warnings;
 use FindBin;
@@ -8,12 +8,12 @@ use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Test::More;
 
-my $file = "$FindBin::Bin/../../doc/reference.md";
+my $file = "$FindBin::Bin/../../doc/settings.md";
 open my $in, '<', $file or die "cannot read $file: $!\n";
-my ($example) = do { local $/ = undef; <$in> } =~ /^```sql\n((?:(?!^```).)*^ALTER ROLE app SET advisory_ext\..*?)^```/ms;
+my ($example) = do { local $/ = undef; <$in> } =~ /^```sql\n((?:(?!^```).)*^ALTER ROLE shop SET advisory_ext\..*?)^```/ms;
 close $in;
 my @example = $example =~ /^(\w.*?);/mg;
-is(scalar @example, 2, 'the reference has a line that loads the library, and one that sets');
+is(scalar @example, 2, 'the page has a line that loads the library, and one that sets');
 
 my $database = create_database(extension => 0);
 my $root = session();
@@ -30,7 +30,7 @@ is(setting_of("setrole = '$app'::regrole"), 'advisory_ext.session_locks=warn', '
 
 # The library knows more of the settings than the server does without it: who may set them, and to what.
 $session = session(role => $owner);
-my ($load, $set) = map { s/\bapp\b/$app/r } @example;
+my ($load, $set) = map { s/\bshop\b/$app/r } @example;
 is($session->query($set)->{state}, '42501', 'in a new session: permission denied');
 $session->run($load);
 is($session->query($set)->{message}, undef, "not after $load");

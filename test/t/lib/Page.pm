@@ -1,7 +1,7 @@
 # Runs the SQL of a page of the documents as a reader would, and compares what psql prints with what the page shows:
 #
 #     my $page = Page->new("doc/locks.md");
-#     $page->run($server);                # one subtest, in a new database that has the extension
+#     $page->run($server);                # one subtest, in a new database that has the extension, unless the page creates it
 #
 # A fence of `sql` is run in psql. If a fence without a language follows, with nothing but blank lines between them, psql has
 # to print that. Otherwise it must print no error and no warning.
@@ -16,7 +16,8 @@
 # 4711 is the process ID that the page shows for the session.  app@worker is its role, which is created, and its application
 # name; they are needed the first time.  The SQL can go on in lines that are indented.  With `waits` the test goes on when the
 # session waits for a lock, and sees what it prints when it is next given something.  `4711 ends` closes a session.  `psql` is the
-# page's own session; `psql 4710` gives it a process ID.  `<!-- in 4711 -->` before a fence runs it in that session.
+# page's own session; `psql 4710` gives it a process ID.  `<!-- in 4711 -->` before a fence runs it in that session.  `pause 5`
+# lets 5 seconds pass where the page is to be written, so that it shows a duration.
 #
 # What differs from run to run is made equal before the comparison: process IDs, times, tokens, and the width of columns.
 # `…` in the page stands for any text in a line, or for any lines if it is alone in its line.
@@ -107,7 +108,11 @@ sub run {
         local $self->{server} = $server;
         my $admin = session(server => $server);
         $admin->run('DROP DATABASE IF EXISTS ' . DATABASE . ' WITH (FORCE)', 'CREATE DATABASE ' . DATABASE);
-        $self->{look} = session(server => $server, database => DATABASE)->run('CREATE EXTENSION advisory_ext');
+        # Roles outlive a page; their settings do not.
+        my $roles = $admin->rows('SELECT DISTINCT setrole::regrole FROM pg_db_role_setting WHERE setrole <> 0');
+        $admin->run("ALTER ROLE $_->[0] RESET ALL") for @$roles;
+        $self->{look} = session(server => $server, database => DATABASE);
+        $self->{look}->run('CREATE EXTENSION advisory_ext') unless grep { ($_->{sql} // '') =~ /^CREATE EXTENSION advisory_ext/m } $self->steps;
         $self->{sessions} = { psql => $self->open_session('psql') };
         for my $step ($self->steps) {
             if ($step->{do}) { $self->beside($step) }
@@ -130,6 +135,7 @@ sub open_session {
 # One line of what other sessions do.
 sub beside {
     my ($self, $step) = @_;
+    if ($step->{do} =~ /^pause (\d+)$/) { sleep $1 if $ENV{WRITE}; return }
     my ($name, $shown_pid, $role, $application, $how, $sql) =
         $step->{do} =~ /^(psql|\d+)(?:\s+(\d+))?(?:\s+(\w+)@(\S+?))?(?:\s+(waits|ends))?\s*(?::\s*(.*))?$/s
         or die "$self->{file}, line $step->{line}: not understood: $step->{do}";
@@ -138,7 +144,9 @@ sub beside {
     $self->finish($session);
     my $psql = $session->{psql};
     if (($how // '') eq 'ends') {
-        leave($self->{look}, $psql);
+        my $pid = $psql->pid;
+        $psql->quit;
+        wait_until("process $name is gone", sub { !$self->{look}->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $pid) }, BLOCK_S);
         delete $self->{sessions}{$name};
     } elsif (($how // '') eq 'waits') {
         $psql->start(encode_utf8($sql));
@@ -174,14 +182,16 @@ sub block {
         my $pid = $known->{psql}->pid;
         my $shown = $known->{shown_pid} or next;
         # In a column, which is aligned to the right, with as many characters as before.
-        $printed =~ s/(?<=[|] |^ ) *\K$pid(?= (?:[|]|$))/sprintf '%*s', length $pid, $shown/gme;
+        $printed =~ s/(?<=[|])( +$pid)(?= [|])/sprintf '%*s', length $1, " $shown"/ge;
         $printed =~ s/\b$pid\b/$shown/g;
     }
     my $what = "line $step->{line}: " . ($step->{sql} =~ /^(.{0,60})/)[0];
     if (defined $step->{shown}) {
-        if (!like(normal($printed), pattern($step->{shown}), encode_utf8($what))) {
-            diag(encode_utf8("printed:\n$printed\nshown:\n$step->{shown}"));
+        if ($ENV{WRITE} && normal($printed) !~ pattern($step->{shown})) {
             $step->{printed} = $printed;
+            pass(encode_utf8("$what: written"));
+        } else {
+            like(normal($printed), pattern($step->{shown}), encode_utf8($what)) or diag(encode_utf8("printed:\n$printed\nshown:\n$step->{shown}"));
         }
     } else {
         unlike($printed, qr/^\S*(?:ERROR|FATAL|WARNING|PANIC):|^invalid|^unrecognized|^psql:|: invalid command/m, encode_utf8($what)) or diag(encode_utf8($printed));

@@ -1,0 +1,69 @@
+#!/usr/bin/env perl
+# Every link of the documents leads to a file or a heading that exists, and every picture can be drawn. The pictures are left in
+# results/pictures, to be looked at.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../t/lib";
+use AdvisoryTest;
+use File::Basename qw(basename dirname);
+use File::Path qw(make_path);
+use File::Spec;
+use JSON::PP;
+use Test::More;
+
+my $root = File::Spec->canonpath("$FindBin::Bin/../..");
+plan skip_all => 'there is no pandoc' unless program('pandoc');
+
+# Not what tests leave behind, and not the packages that npm brings.
+sub files {
+    my ($ending) = @_;
+    open my $found, '-|', 'find', $root, '(', '-name', 'results', '-o', '-name', 'node_modules', '-o', '-name', '.git', ')', '-prune', '-o',
+        '-name', "*.$ending", '-print' or die "cannot run find: $!\n";
+    return map { chomp; File::Spec->abs2rel($_, $root) } <$found>;
+}
+
+# pandoc's document as nested lists; each element has a type "t" and a content "c".
+sub elements {
+    my ($node, $type) = @_;
+    my @inside = ref $node eq 'HASH' ? values %$node : ref $node eq 'ARRAY' ? @$node : ();
+    return ((ref $node eq 'HASH' && ($node->{t} // '') =~ $type ? $node : ()), map { elements($_, $type) } @inside);
+}
+
+my (%anchors, %targets);
+for my $file (files('md')) {
+    open my $json, '-|', 'pandoc', '--from=gfm', '--to=json', "$root/$file" or die "cannot run pandoc: $!\n";
+    local $/ = undef;
+    my $document = decode_json(scalar <$json>);
+    $anchors{$file}{ $_->{c}[1][0] } = 1 for elements($document, qr/^Header$/);
+    push @{ $targets{$file} }, map { $_->{c}[2][0] } elements($document, qr/^(?:Link|Image)$/);
+    push @{ $targets{$file} }, map { $_->{c}[1] =~ /\b(?:src|href)="([^"]*)"/g } elements($document, qr/^Raw(?:Inline|Block)$/);
+    for my $image (elements($document, qr/^Image$/)) {
+        ok(scalar @{ $image->{c}[1] }, "$file: the picture $image->{c}[2][0] has a text for those who do not see it");
+    }
+}
+
+for my $file (sort keys %targets) {
+    my @broken;
+    for my $target (@{ $targets{$file} }) {
+        next if $target =~ m{^https://[\w.-]+(?:/|$)|^mailto:};
+        my ($path, $anchor) = $target =~ /^([^#]*)(?:#(.*))?$/;
+        my $there = $path eq '' ? $file : File::Spec->abs2rel(File::Spec->rel2abs($path, dirname("$root/$file")), $root);
+        1 while $there =~ s{(?:^|(?<=/))[^/]+/[.][.]/}{};
+        push @broken, $target if !-e "$root/$there" || (defined $anchor && !$anchors{$there}{$anchor});
+    }
+    is_deeply(\@broken, [], "$file: " . @{ $targets{$file} } . ' links lead somewhere');
+}
+cmp_ok(scalar(map { @$_ } values %targets), '>', 50, 'the documents have links');
+
+SKIP: {
+    skip 'there is no rsvg-convert', 1 unless program('rsvg-convert');
+    make_path("$root/results/pictures");
+    for my $file (files('svg')) {
+        my $picture = "$root/results/pictures/" . basename($file) =~ s/svg$/png/r;
+        is(system('rsvg-convert', '--output', $picture, "$root/$file"), 0, "$file can be drawn");
+        cmp_ok(-s $picture // 0, '>', 5000, 'and is not empty');
+        ok((scalar grep { grep { basename($_ =~ s/#.*//r) eq basename($file) } @$_ } values %targets), 'and a page shows it');
+    }
+}
+done_testing();
