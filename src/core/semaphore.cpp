@@ -174,7 +174,7 @@ semaphore_open(const LockRequest &request, CachedName *name)
 	semaphore->disagreement_reported = true;
 	ereport(WARNING,
 			(errmsg("semaphore \"%s\" is used with different numbers of slots", display_name(request.name)),
-			 errdetail("This session uses it with %d slots, process %d with %d.",
+			 errdetail("The number of slots is %d in this session, but in process %d it is %d.",
 					   request.slots, other.pid, other.slots),
 			 errhint("Use the same number everywhere. A session with a smaller number uses fewer slots; "
 					 "a session with a larger number can get a slot in addition to all others.")));
