@@ -12,8 +12,8 @@ namespace advisory
 {
 
 /*
- * The texts are in the server's encoding, point into memory of the caller (an SQL
- * argument, as a rule), and have no terminating zero.
+ * The texts are in the server's encoding, point into memory of the caller (usually an SQL
+ * argument), and have no terminating zero.
  */
 struct LockName
 {

@@ -176,7 +176,7 @@ set_prepared_hint(const char *which, const char *gid)
 				   which, quote_literal_cstr(gid), quote_literal_cstr(gid));
 }
 
-/* The HINT of a lock or slot that was not obtained: what to run to see who holds it, and to end that session. */
+/* The HINT of a lock or slot that was not obtained: statements that show its holders, and that end such a session. */
 static int
 set_holder_hint(const LockRequest &request, const Blockers &blockers)
 {

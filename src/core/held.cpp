@@ -11,7 +11,7 @@
  *
  * The callbacks below run at a time when an error would end the server.  So they allocate
  * nothing, and take no lock except the short one on this session's part of the session table.
- * heldlog.h says how long holds are logged nevertheless.
+ * heldlog.h describes the logging of long holds.
  */
 #include "base/pg.h"
 

@@ -617,7 +617,7 @@ register_locked(const GivenName &name, const NamingRole &naming, NameReference *
 	return result;
 }
 
-/* Is the name registered for this role, or for so many others that one more is not remembered?  The lock must be held. */
+/* Is the name registered for this role, or for NAME_ROLES others, so that one more is not remembered?  The lock must be held. */
 static bool
 find_locked(const GivenName &name, Oid role, NameReference *reference)
 {

@@ -82,7 +82,7 @@ VisibleNames::known_name(Oid database, Key key)
 	return found != nullptr ? found->name : nullptr;
 }
 
-/* May a user who may see this session see this name of the lock? */
+/* May the current user, who may see this session, see this name of the lock? */
 bool
 VisibleNames::may_see(const LockEntry &entry, const KnownName &known)
 {
