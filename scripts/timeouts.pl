@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# Timeouts in documents and examples have a unit, or are '0' or NULL: without one they are in seconds, which the reader of 5000
-# does not expect. The documents and the examples for Node, whose driver lets a number through, say so. Prints what is not so.
+# Timeouts in documents and examples must have a unit, or be '0' or NULL. A number without a unit means seconds, which the reader of
+# 5000 does not expect. The documents must say so, and so must the examples for Node, whose driver accepts numbers. Prints violations.
 use strict;
 use warnings;
 use utf8;
@@ -29,7 +29,7 @@ sub elements {
     return @elements;
 }
 
-# The timeout of a call, or nothing; behind is what follows the call.
+# The timeout of a call, or nothing; $behind is the text after the call.
 sub timeout_of {
     my ($function, $list, $behind) = @_;
     my @arguments = elements($list);

@@ -1,7 +1,7 @@
 #!/usr/bin/env perl
-# Behind PgBouncer. In transaction mode a server connection serves the client that has a transaction: transaction-level locks and
-# slots are right there under load, a session-level lock stays behind when its client has gone; that can be forbidden, and
-# is found. In session mode everything is as without a pooler.
+# Behind PgBouncer. In transaction mode a server connection serves the client that has a transaction. Transaction-level locks and
+# slots work there under load. A session-level lock stays behind when its client has gone, which a setting can forbid, and which
+# advisory.leaks shows. In session mode everything works as without a pooler.
 use strict;
 use warnings;
 use FindBin;
