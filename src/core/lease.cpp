@@ -381,16 +381,19 @@ lease_describe_holder(Key key)
 {
 	LeaseRow	row;
 	Era			era;
+	bool		is_over;
 	StringInfoData out;
 
 	if (!can_read_leases(&era) || !read_lease(key, era, &row) || GetCurrentTimestamp() >= end_of_delay(row))
 		return nullptr;
 
+	/* After its end only its lock_delay is in the way. */
+	is_over = GetCurrentTimestamp() >= row.ends_at;
 	initStringInfo(&out);
 	if (lease_is_visible(row))
-		appendStringInfo(&out, "\"%s\" holds it", row.owner);
+		appendStringInfo(&out, "\"%s\" %s it", row.owner, is_over ? "held" : "holds");
 	else
-		appendStringInfoString(&out, "It is held");
+		appendStringInfo(&out, "It %s held", is_over ? "was" : "is");
 	appendStringInfo(&out, " until %s.", timestamptz_to_str(row.ends_at));
 	if (row.lock_delay > 0)
 		appendStringInfo(&out, " Nobody else can take it before %s.", timestamptz_to_str(end_of_delay(row)));

@@ -263,6 +263,10 @@ sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $l
     is($look->value("SELECT advisory.break_lease('l', 'delay')"), 1, 'break_lease');
     is($look->value("SELECT advisory.renew_lease('l', 'delay', $token)"), undef, 'the owner cannot renew it any more');
     isnt($look->value("SELECT token FROM advisory.try_lease('l', 'delay', '1h')"), undef, 'and others can take it');
+    $look->run("SELECT advisory.lease('l', 'broken', '1h', lock_delay => '1h')", "SELECT advisory.break_lease('l', 'broken')");
+    like($look->query("SELECT advisory.lease('l', 'broken', '1h', '0')")->{detail}, qr/^"\w+" held it until .*\. Nobody else can take it before /,
+        'a broken lease is held no more, but its lock_delay runs');
+    $look->run("DELETE FROM advisory._leases WHERE name = 'broken'");
     # The waiter is not woken by a commit here, but it looks again by itself, as after a change of the server's clock.
     my $waiter = session()->start("SELECT token FROM advisory.lease('l', 'delay', '1h', '20s')");
     waits_for_lease($waiter);
