@@ -1,6 +1,6 @@
 # advisory_ext: named advisory locks for PostgreSQL. A PGXS extension in C++.
 #
-# PG_CONFIG picks the server version, here and in every script that this file starts.
+# PG_CONFIG selects the server version, here and in every script that this file starts.
 
 # ---- Identity: the control file is the one source of the version -------------------------------
 EXTENSION  = advisory_ext
@@ -11,7 +11,7 @@ PG_CONFIG  ?= pg_config
 MODULE_big = $(EXTENSION)
 OBJS       = $(patsubst %.cpp,%.o,$(sort $(wildcard src/*.cpp src/*/*.cpp)))
 BITCODE    = $(OBJS:.o=.bc)
-# make FAULTS=1, for tests only: requests for memory can be made to fail.
+# make FAULTS=1, for tests only: the tests can make requests for memory fail.
 ifdef FAULTS
 OBJS      += test/faults/faults.o
 WRAPPED    = $(shell sed -nE 's/^FAULT[A-Z_]*.([A-Za-z_0-9]+),.*/-Wl,--wrap=\1/p' test/faults/faults.cpp)
@@ -27,7 +27,7 @@ REGRESS         = $(sort $(patsubst test/sql/%.sql,%,$(wildcard test/sql/*.sql))
 REGRESS_OPTS   += --inputdir=test
 ISOLATION       = $(sort $(patsubst test/isolation/specs/%.spec,%,$(wildcard test/isolation/specs/*.spec)))
 ISOLATION_OPTS += --inputdir=test/isolation --load-extension=$(EXTENSION)
-# 15 looks for the specs' answers in the input directory; 16 and later have to be told to.
+# 15 looks for the expected output of the specs in the input directory; 16 and later need an option for that.
 ISOLATION_OPTS += $(if $(filter-out 14 15,$(MAJORVERSION)),--expecteddir=test/isolation)
 
 # ---- Flags: C++ inside a server that longjmps, and no C++ run-time library -----------------------
@@ -38,13 +38,13 @@ SHLIB_LINK   = $(if $(filter openssl,$(with_ssl)),-lcrypto) $(WRAPPED)
 BUILT_FOR    = src/.built-for
 EXTRA_CLEAN  = test/faults/faults.o test/faults/faults.d $(OBJS:.o=.d) $(BITCODE:.bc=.bc.d) $(BUILT_FOR) output_iso
 
-# ---- PGXS, where a server's development files are there; help, demo and test need none -----------
+# ---- PGXS, if a server's development files are installed; help, demo and test do not need them -----
 # (Debian's client package has PGXS too, but not the headers.)
 PGXS   := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
 HEADER := $(shell $(PG_CONFIG) --includedir-server 2>/dev/null)/postgres.h
 ifneq ($(and $(wildcard $(PGXS)),$(wildcard $(HEADER))),)
 
-# Bitcode is for the server's JIT only: without the clang it was built with, do without.
+# Bitcode is only for the server's JIT. Without the clang that the server was built with, build no bitcode.
 PGXS_GLOBAL  = $(dir $(PGXS))../Makefile.global
 pgxs_setting = $(shell sed -n 's/^$(1)[ \t]*=[ \t]*//p' $(PGXS_GLOBAL))
 ifeq ($(wildcard $(call pgxs_setting,CLANG)),)
@@ -57,7 +57,7 @@ endif
 .DEFAULT_GOAL = all
 include $(PGXS)
 
-# Bitcode knows nothing of PG_CXXFLAGS, and needs dependency files of its own.
+# The rules for bitcode do not use PG_CXXFLAGS, and need dependency files of their own.
 override BITCODE_CXXFLAGS += $(CXX_DIALECT) -MMD -MP -MF $@.d
 
 else

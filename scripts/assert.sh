@@ -6,16 +6,16 @@
 #                               remove it to have it built anew
 #   PARTS, TESTS, TEST_TIMEOUT  as for scripts/test.sh
 #
-# Such a server stops at a broken assumption of its own; it overwrites memory that is freed, and notices when somebody has
-# written beyond what he allocated. It is of the version that the packaged server has, and has all extensions that are installed there.
+# Such a server stops if one of its assertions fails. It overwrites memory that is freed, and detects writes beyond the end of an
+# allocation. It has the version of the packaged server, and all extensions that are installed there.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 work=           # our temporary directory, beside the result
 
-# The sources of the version, unpacked into $work/source. apt is given this machine's own sources to search, turned into
-# sources of sources, and keeps what it finds in our directory. A mirror may list versions that it no longer has.
+# The sources of the version, unpacked into $work/source. apt searches this machine's own package sources, turned into
+# deb-src entries, and keeps its files in our directory. A mirror may list versions that it no longer has.
 fetch_source() {
     local major=$1 file version
     mkdir -p "$work/apt/lists/partial"
@@ -49,7 +49,7 @@ build() {
     } >"$log" 2>&1 || { tail -n 40 "$log" >&2; die "PostgreSQL could not be built"; }
 }
 
-# The extensions that the packaged server has, such as pgTAP: those of C are the same with assertions or without.
+# The extensions of the packaged server, such as pgTAP. Those in C work with a server with assertions, too.
 borrow_extensions() {
     local packaged=$1 built=$2 dir
     for dir in --sharedir --pkglibdir; do
@@ -79,7 +79,7 @@ main() {
     fi
     borrow_extensions "$packaged" "$built"
     exec 9>&-
-    # Everything takes longer there. The programs of the part integration are used with the packaged server.
+    # Everything takes longer on that server. The programs of the part integration use the packaged server.
     PG_CONFIG=$built PARTS=${PARTS:-library regress isolation pgtap tap} TEST_TIMEOUT=${TEST_TIMEOUT:-2700} exec bash "$REPOSITORY/scripts/test.sh"
 }
 

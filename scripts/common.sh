@@ -1,13 +1,13 @@
 # shellcheck shell=bash
-# What every script here needs: how to speak, and which PostgreSQL is meant. To be sourced.
+# Functions that every script here needs: messages, and the choice of the PostgreSQL version. To be sourced.
 
 EXTENSION=advisory_ext
 REPOSITORY=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 
-# The scripts hand on what a sub-make needs by name; a job server's pipes would not survive the way.
+# The scripts pass the variables that a sub-make needs by name. The pipes of a job server cannot be passed on.
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
 
-# CI may start us without any standard input, which then could not be handed on.
+# CI may start the scripts without standard input; child processes need one.
 { true 3<&0; } 2>/dev/null || exec </dev/null
 
 say()  { printf '%s\n' "$*"; }
@@ -47,8 +47,8 @@ newest_debian_pg() {
     return 1
 }
 
-# The pg_config to use: the one asked for; else the one on PATH, if there is a server to it (libpq-dev brings a
-# pg_config too, which may speak of a version that has none); else the newest server there is.
+# The pg_config to use: PG_CONFIG if it is set; else the one on PATH, if its server is installed (libpq-dev also has a
+# pg_config, perhaps of a version without a server); else that of the newest server on this machine.
 find_pg_config() {
     if [ -n "${PG_CONFIG:-}" ] && [ "$PG_CONFIG" != pg_config ]; then
         say "$PG_CONFIG"
@@ -59,7 +59,7 @@ find_pg_config() {
     fi
 }
 
-# Runs make on this tree, for the chosen server. What its caller's make was told to build comes from the environment.
+# Runs make on this tree, for the chosen server. The options of the calling make come from the environment.
 run_make() {
     make --no-print-directory -C "$REPOSITORY" -j "$(nproc)" PG_CONFIG="$PG_CONFIG" \
         ${with_llvm:+with_llvm="$with_llvm"} ${CXX:+CXX="$CXX"} ${FAULTS:+FAULTS="$FAULTS"} "$@"

@@ -1,5 +1,5 @@
 #!/usr/bin/env perl
-# The layers of src: an #include may only name a file of its own folder or of one below it. Prints each that does not.
+# The layers of src: an #include may only name a file of the same folder or of a folder below it. Prints all others.
 #
 #   sql  →  views  →  core  →  shmem  →  server  →  base
 use strict;

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# What tools say of the sources without running them: `make lint`.
+# Checks the sources with tools that do not run them: `make lint`.
 #
-# Compilers with -Werror, clang-tidy (.clang-tidy), cppcheck, shellcheck, perlcritic (.perlcriticrc), and the layout: blanks
-# as .gitattributes has them, and lines no longer than .editorconfig has it. (Not clang-format: it does not know PostgreSQL's
-# columns, and would change half of all lines.) A finding that is wrong is suppressed where it is, with the reason. The last
-# line is "N passed, N failed".
+# The tools are compilers with -Werror, clang-tidy (.clang-tidy), cppcheck, shellcheck, perlcritic (.perlcriticrc), and checks of
+# the layout: blanks by .gitattributes, and the length of lines by .editorconfig. (Not clang-format: it does not know PostgreSQL's
+# columns, and would change half of all lines.) A wrong finding is suppressed at its place, with the reason. The last line is
+# "N passed, N failed".
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -36,7 +36,7 @@ clang_tidy() {
         { grep -vE '^[0-9]+ warnings? (generated|treated as error)' || true; }
 }
 
-# With the server's headers, which have the macros, but without what it finds in them.
+# With the server's headers, which define the macros, but without findings in these headers.
 cpp_check() {
     cppcheck -j "$(nproc)" --quiet --error-exitcode=1 --std=c++17 --language=c++ --inline-suppr \
         --enable=warning,performance,portability --suppress="*:$includes/*" \
@@ -50,7 +50,7 @@ shell_scripts() { git grep -lE '^#!.*\<(ba)?sh$'; say scripts/common.sh; }
 
 has_good_blanks() { git diff --check "$(git hash-object -t tree /dev/null)"; }
 
-# Of programs. The COMMENTs of SQL objects and the tests' statements may be longer.
+# Checks the lines of programs. The COMMENTs of SQL objects and the tests' statements may be longer.
 has_short_lines() {
     local longest
     longest=$(sed -n 's/^max_line_length *= *//p' .editorconfig)

@@ -7,9 +7,9 @@
 #                               version's directory in there to have it made anew
 #   PARTS, TESTS, TEST_TIMEOUT  as for scripts/test.sh
 #
-# This machine's own version is tested here, every other one in a chroot of the Debian release that has it. In each a
-# copy of the work tree, as it is now, runs the very same `make test`, which installs what it needs by itself. A version
-# that cannot be had is reported as skipped; one whose tests fail fails the run. The last line adds everything up.
+# This machine's own version is tested here, every other version in a chroot of the Debian release that has it. A copy of
+# the present work tree in each of them runs the same `make test`, which installs what it needs by itself. A version that
+# is not available is reported as skipped. If the tests of one version fail, the run fails. The last line has the totals.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -32,7 +32,7 @@ release_of() {
 
 debian_codename() ( . /etc/os-release && [ "${ID:-}" = debian ] && say "${VERSION_CODENAME:-sid}" )
 
-# The older server that a chroot has besides, as after an upgrade of its Debian, for tests of pg_upgrade.
+# The older server that a chroot has, too, as after an upgrade of Debian, for tests of pg_upgrade.
 older_of() {
     case $1 in
         17) say 15 ;;
@@ -40,8 +40,8 @@ older_of() {
     esac
 }
 
-# What is tested in a chroot. The programs that the extension is used with are tried with the oldest version, which is
-# this machine's own as a rule, and with the newest one that is released.
+# The parts that are tested in a chroot. The part integration runs with the oldest version, which is usually this
+# machine's own, and with the newest released version.
 INTEGRATION_VERSION=18
 parts_of() {
     local parts="library regress isolation pgtap tap"
@@ -49,7 +49,7 @@ parts_of() {
     say "$parts"
 }
 
-# The version that is tested without a chroot: that of the server here, or else the one that the release would bring.
+# The version that is tested without a chroot: that of the server here, or else that of the Debian release.
 host_version() {
     local config version
     if config=$(find_pg_config) && version=$(pg_major "$config") && [ -n "$version" ]; then
@@ -87,7 +87,7 @@ run_shown() {
     return "$status"
 }
 
-# The arguments that run a command in namespaces of its own: whatever it mounts or starts ends with it.
+# The arguments that run a command in namespaces of its own. All its mounts and processes end with it.
 IN_NAMESPACE=(unshare --fork --kill-child --pid --mount --mount-proc --)
 
 # Run within such a namespace: mounts what a chroot needs, and runs a command there. Not by exec, so that the first
@@ -135,8 +135,8 @@ work_tree_files() {
 
 # ---- Making a chroot ----------------------------------------------------------------------------------
 
-# obtain_chroot VERSION LOG: leaves a complete one in the cache, or fails with the reason in the log. It is made under
-# another name, so that one that was broken off is never taken for complete.
+# obtain_chroot VERSION LOG: leaves a complete chroot in the cache, or fails with the reason in the log. The chroot gets
+# its name when it is complete, so that an incomplete one is never used.
 obtain_chroot() {
     local version=$1 log=$2 root=$CACHE/$1 release uri include=()
     [ ! -d "$root" ] || return 0
@@ -161,7 +161,7 @@ obtain_chroot() {
 
 chroot_pg_config() { say "/usr/lib/postgresql/$1/bin/pg_config"; }
 
-# What this machine's apt needs to reach the mirror, its copies need too: but no hooks, which call programs they lack.
+# The chroots need this machine's settings of apt to reach the mirror, but not its hooks, which call missing programs.
 configure_apt() {
     local version=$1 root=$2 uri=$3 file
     for file in /etc/apt/apt.conf.d/*; do
@@ -192,7 +192,7 @@ borrow_pgtap() {
         ' borrow "$before" "$version" || say "$version | pgTAP of $before could not be had either"
 }
 
-# Where it cannot be had, its tests are skipped. Of its headers only the files are needed, not the compiler that they ask for.
+# If it is not available, its tests are skipped. Only the files of its headers are needed, not the compiler that they depend on.
 bring_older_server() {
     local version=$1 log=$2 root=$CACHE/$1 older
     older=$(older_of "$version") || return 0
@@ -248,14 +248,14 @@ test_version() {
 
 reason() { { grep '^E: ' "$1" || tail -n 1 "$1" || say "unknown"; } | tail -n 1; }
 
-# A version's line of the table, and its counts, are in files, since each version is tested in a process of its own.
+# A version's line of the table, and its counts, are in files, because each version is tested in a process of its own.
 record_skip() {
     say "0 0 1" >"$work/$1.counts"
     printf '%-8s skipped: %s\n' "$1" "$2" >"$work/$1.line"
     say "$1 | skipped: $2"
 }
 
-# Counts are taken from the run's closing line. A run without one, or whose exit code belies it, has failed.
+# The counts come from the closing line of the run. A run without that line, or with an exit code that contradicts it, has failed.
 record() {
     local version=$1 where=$2 log=$3 status=$4 seconds=$5 good=0 bad=0 aside=0 line
     line=$(grep -E '^[0-9]+ passed, [0-9]+ failed(, [0-9]+ skipped)?$' "$log" | tail -n 1 || true)
@@ -266,7 +266,7 @@ record() {
     printf '%-8s %-16s %6s %6s %7s  %5s s\n' "$version" "$where" "$good" "$bad" "${aside:-0}" "$seconds" >"$work/$version.line"
 }
 
-# Prints it, and fails unless all has passed. A version without counts was broken off.
+# Prints the table, and fails unless all tests have passed. A version without counts was interrupted.
 summary() {
     local version good bad aside passed=0 failed=0 skipped=0
     printf '\n%-8s %-16s %6s %6s %7s  %7s\n' version where passed failed skipped time
@@ -290,7 +290,7 @@ end_child() {
     [ -z "$child" ] || { kill -KILL "$child" && wait "$child"; } 2>/dev/null || true
 }
 
-# What a version's own process has started ends with it.
+# Ends the processes that the process of a version has started.
 cleanup() {
     local versions
     trap '' HUP INT PIPE TERM
@@ -307,7 +307,7 @@ begin_version() {
     ) &
 }
 
-# Until fewer than so many versions are being tested.
+# Waits until fewer than this many versions are being tested.
 wait_for_jobs() {
     while [ "$(jobs -rp | wc -l)" -ge "$1" ]; do
         wait -n || true

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Says what the demo, the tests or the other tools need and this machine lacks, and then installs it with apt.
+# Lists the packages that the demo, the tests or the other tools need and that are missing, and installs them with apt.
 #
 #   scripts/packages.sh demo|test|integration|matrix|bench|plots|lint|sanitize|assert
 #
-# What is needed is looked for by its use (a program, a file, a Perl module), not by package name, so anything
-# that was installed in another way counts. Nothing is changed where nothing is missing.
+# The script looks for programs, files and Perl modules, not for package names, so software that was installed in
+# another way counts, too. If nothing is missing it changes nothing.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 missing=()      # package names
-optional=()     # the same, of what only has some tests skipped
+optional=()     # packages without which some tests are skipped
 no_cluster=     # our files that keep Debian's packages from starting a server
 no_services=
 
@@ -38,7 +38,7 @@ distribution_major() {
     apt-cache show postgresql 2>/dev/null | sed -n 's/^Depends:.*postgresql-\([0-9][0-9]*\).*/\1/p' | head -n 1
 }
 
-# The version that is meant: of the pg_config in use; or in the path asked for, though nothing is there yet; or
+# The PostgreSQL version: that of the pg_config in use; or that in the requested path, even if nothing is there yet; or
 # the distribution's own.
 wanted_major() {
     local config major=
@@ -85,7 +85,7 @@ look_for_tests() {
     look_for_pgtap "$major" "$config"
 }
 
-# The real programs that the extension is used with. What cannot be had here has its tests skipped, which they say.
+# The real programs for the part integration. If a program is not available, its tests are skipped and say so.
 look_for_integration() {
     look_for_tests
     want pgbouncer "a pooler" has_program pgbouncer
@@ -112,7 +112,7 @@ look_for_integration() {
     have npm || want node-pg "Node's client" test -e /usr/share/nodejs/pg
 }
 
-# want PACKAGE REASON TEST…: as need, but where it cannot be had the tests go on without it.
+# want PACKAGE REASON TEST…: as need, but if the package is not available the tests run without it.
 want() {
     "${@:3}" >/dev/null 2>&1 && return
     if have apt-cache && ! is_available "$1"; then
@@ -182,7 +182,7 @@ as_root() {
     if is_root; then "$@"; else sudo "$@"; fi
 }
 
-# sudo without a password, or with somebody there to type one.
+# sudo without a password, or with a terminal to type one.
 may_become_root() {
     is_root && return
     have sudo || return
@@ -206,8 +206,8 @@ lists_are_old() {
     [ -z "$(find /var/lib/apt/lists -maxdepth 1 -name '*_Packages*' -ctime -7 -print -quit 2>/dev/null)" ]
 }
 
-# Debian's packages start what they install, and those of PostgreSQL make a cluster for that. This machine's owner asked for tests,
-# not for servers. Should this script be killed, the policy that it leaves behind forbids nothing any more.
+# Debian's packages start the services that they install, and those of PostgreSQL create a cluster. The tests do not need that, so
+# the script forbids it. If this script is killed, the policy that it leaves behind no longer forbids anything.
 forbid_services() {
     local dir=/etc/postgresql-common/createcluster.d policy=/usr/sbin/policy-rc.d
     no_cluster=$dir/$EXTENSION-setup.conf

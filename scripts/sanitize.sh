@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The tests while tools watch what the extension does with memory: `make sanitize`.
+# The tests under tools that check the extension's use of memory: `make sanitize`.
 #
 #   TOOLS="compiled valgrind"   only one of them
 #   PARTS, TESTS, TEST_TIMEOUT  as for scripts/test.sh
 #
-# compiled: the extension, compiled with AddressSanitizer and UndefinedBehaviorSanitizer, in a server that has their libraries loaded before
-# it. The parts are regress, isolation, pgtap and tap. valgrind: the usual extension, in a server that valgrind's memcheck runs;
-# since that is slow, the part is regress. What the tools report goes into files, which have to be empty at the end.
+# compiled: the extension is compiled with AddressSanitizer and UndefinedBehaviorSanitizer, and the server loads their libraries
+# first. The parts are regress, isolation, pgtap and tap. valgrind: valgrind's memcheck runs the server with the usual extension.
+# Because that is slow, the only part is regress. The tools write reports into files, which must be empty at the end.
 #
 # The last line is "N passed, N failed".
 set -euo pipefail
@@ -19,7 +19,7 @@ passed=0 failed=0 skipped=0
 reports=        # a directory that every server can write into
 log=
 
-# watched TITLE DEFAULT_PARTS: the tests, and then what the tools have reported.
+# watched TITLE DEFAULT_PARTS: runs the tests, and then checks the reports of the tools.
 watched() {
     local line good=0 bad=1 aside=0 found
     printf '\n==== %s\n' "$1"
@@ -38,9 +38,9 @@ watched() {
     rm -f "$reports"/*
 }
 
-# All of the sanitizers' reports; of valgrind's, those with the extension on the stack, or where a value that nobody has set came
-# from. The rest is the packaged server's, which does not tell valgrind that the bytes between its values may stay unset. Nor is
-# it the extension's doing when such bytes are in the WAL that it flushes: there, only where they came from counts.
+# All reports of the sanitizers. Of valgrind's reports, those with the extension on the stack, or at the origin of an uninitialized
+# value. The other reports are about the packaged server, which does not tell valgrind that padding bytes may be uninitialized. If
+# the extension flushes WAL with such bytes, that is no error of the extension either, so there only the origin counts.
 reported() {
     local file
     for file in "$reports"/*; do

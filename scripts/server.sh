@@ -19,23 +19,23 @@
 #                                    is stopped and removed with everything else
 #   ADVISORY_EXT_STAGE               the shadow installation; a further `run` uses it again
 #
-# ADVISORY_EXT_UNDER='valgrind …' has the server run under another program.
+# With ADVISORY_EXT_UNDER='valgrind …' another program runs the server.
 #
-# Nothing is written into the system: the extension goes into a shadow installation in the temporary directory, made of
-# links to the server's own files. PostgreSQL finds its files relative to its own program, so only its programs are
-# copied for real. A copy of the extension that is installed in the system is neither used nor touched.
+# Nothing is written into the system. The extension goes into a shadow installation in the temporary directory, which
+# consists of links to the server's own files. Only the server's programs are copied, because PostgreSQL finds its files
+# relative to its own program. A copy of the extension that is installed in the system is neither used nor changed.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 SERVER_SH=$REPOSITORY/scripts/server.sh
-server_dir=         # all that is ours: stage/ and run/
-watchdog=           # the process that removes it if we are killed
+server_dir=         # all our files: stage/ and run/
+watchdog=           # the process that removes them if this script is killed
 server_child=       # the command that server_run waits for
 
 # ---- Who, and where -----------------------------------------------------------------------------
 
-# A server refuses to run as root. Everybody else's server runs as themselves.
+# A server refuses to run as root, so root needs another user. All other users run the server themselves.
 choose_server_user() {
     ADVISORY_EXT_SERVER_USER=
     is_root || return 0
@@ -56,7 +56,7 @@ as_server() (
         --init-groups -- "$@"
 )
 
-# A directory for sockets too, whose paths may have 107 bytes, and which the server's owner must be able to enter.
+# The server's owner must be able to enter the directory. It also holds sockets, whose paths may have at most 107 bytes.
 make_server_dir() {
     local base
     for base in "${TMPDIR:-/tmp}" /tmp; do
@@ -77,7 +77,7 @@ make_server_dir() {
     die "found no directory for a server's files: set TMPDIR to a short path that ${ADVISORY_EXT_SERVER_USER:-you} can enter"
 }
 
-# Settings of the caller's own server must not lead any client astray.
+# Settings for the caller's own server must not reach any client.
 forget_client_settings() {
     local name
     for name in $(compgen -A export PG); do
@@ -85,7 +85,7 @@ forget_client_settings() {
     done
 }
 
-# server_open: to be called first. From here on everything is cleaned up when this process ends, in whatever way.
+# server_open: call it first. From here on everything is cleaned up when this process ends, in whatever way.
 server_open() {
     choose_server_user
     forget_client_settings
@@ -95,7 +95,7 @@ server_open() {
     trap 'exit 141' PIPE
     trap 'exit 143' TERM
     make_server_dir
-    # Traps do not run under kill -9, so somebody outside watches: this process, and the one whose stage we use.
+    # Traps do not run after kill -9. So another process watches this one, and the one whose stage this one uses.
     setsid bash "$SERVER_SH" watch "$server_dir" "$$" ${ADVISORY_EXT_WATCH:+"$ADVISORY_EXT_WATCH"} \
         </dev/null >/dev/null 2>&1 &
     watchdog=$!
@@ -106,8 +106,8 @@ server_open() {
 
 # ---- The shadow installation ----------------------------------------------------------------------
 
-# server_stage: builds the extension and installs it beside the server's own files, for PG_CONFIG's version. Once only:
-# what a caller has staged already is used again.
+# server_stage: builds the extension and installs it beside the server's own files, for PG_CONFIG's version. If a caller
+# has already done this, uses the caller's installation.
 server_stage() {
     if [ ! -d "${ADVISORY_EXT_STAGE:-}" ]; then
         ADVISORY_EXT_STAGE=$server_dir/stage
@@ -134,7 +134,7 @@ link_server_files() {
     [ -z "${ADVISORY_EXT_UNDER:-}" ] || run_under "$ADVISORY_EXT_UNDER" "$ADVISORY_EXT_STAGE$dir/postgres"
 }
 
-# Has another program run the server; but not what initdb and pg_ctl ask of it.
+# Lets another program run the server, but not the short runs of initdb and pg_ctl.
 run_under() {
     mv "$2" "$2.server"
     # shellcheck disable=SC2016 # expanded by that shell
@@ -142,7 +142,7 @@ run_under() {
     chmod 755 "$2"
 }
 
-# Silent where all is well, except for what the compiler has to warn of; without the compiler's command lines otherwise.
+# Prints nothing but compiler warnings if the build succeeds; otherwise the log without the compiler's command lines.
 stage_extension() {
     local log=$server_dir/build.log
     if ! run_make install DESTDIR="$ADVISORY_EXT_STAGE" >"$log" 2>&1; then
@@ -173,7 +173,7 @@ server_start() {
     server_ctl start >/dev/null || { server_log 30 >&2; die "the server did not start"; }
 }
 
-# Safe for nobody's data, and quick.
+# These settings make the server fast, but not crash-safe.
 server_settings() {
     local setting name value
     for setting in listen_addresses= "unix_socket_directories=$PGHOST" "port=$PGPORT" \
@@ -184,15 +184,15 @@ server_settings() {
     done
 }
 
-# (-p: else a restart would run the program that has run, and not what ADVISORY_EXT_UNDER has put before it.)
+# (With -p a restart also runs the program of ADVISORY_EXT_UNDER.)
 server_ctl() {
     as_server "$PG_BINDIR/pg_ctl" "$@" -p "$PG_BINDIR/postgres" --pgdata="$ADVISORY_EXT_DATADIR" --log="$ADVISORY_EXT_LOG" --wait --silent
 }
 
 server_log() { tail -n "${1:-50}" "$ADVISORY_EXT_LOG" 2>/dev/null || true; }
 
-# server_run COMMAND…: runs it and returns its exit code. The shell waits instead of running it itself, for only so
-# does it hear a signal at once; and the command is told should this shell be killed.
+# server_run COMMAND…: runs it and returns its exit code. The command runs in the background, because the shell handles
+# signals immediately only while it waits. If this shell is killed, the command gets a signal.
 server_run() {
     local status=0
     setpriv --pdeathsig TERM -- "$@" <&0 &
@@ -211,7 +211,7 @@ server_close() {
         wait "$server_child" 2>/dev/null || true
     fi
     [ -z "$server_dir" ] || remove_server_dir "$server_dir"
-    # The watchdog ends with the directory; nothing of ours is to run any more when we are gone.
+    # The watchdog ends when the directory is gone. None of our processes may outlive this one.
     [ -z "$watchdog" ] || [ -d "$server_dir" ] || wait "$watchdog" || true
 }
 
@@ -229,8 +229,8 @@ remove_server_dir() {
     warn "could not remove $1"
 }
 
-# First a fast stop, then an immediate one, then the hard way. A server works in its data directory: that tells
-# it from a stranger that was given the number of a server that is gone.
+# First a fast stop, then an immediate one, then SIGKILL. The working directory of a server is its data directory, which
+# distinguishes it from another process that has got the same process ID since.
 stop_postmaster() {
     local data=$1 pid=$2 signal tenth
     for signal in INT QUIT KILL; do
@@ -242,7 +242,7 @@ stop_postmaster() {
     done
 }
 
-# The watchdog: ends as soon as the directory is gone, or removes it when any of the processes is.
+# The watchdog: ends as soon as the directory is gone, or removes the directory when one of the processes is gone.
 watch_server_dir() {
     local dir=$1 pid
     shift

@@ -1,11 +1,11 @@
 #!/usr/bin/env perl
-# Runs TAP tests with prove's own machinery, and counts what prove does not: single assertions, also of the failed.
+# Runs TAP tests with the modules of prove, and counts single assertions, passed and failed, which prove does not.
 #
 #   scripts/tap.pl COUNTS SECONDS FILE…
 #
-# FILE is an executable (*.t), which may take so many seconds, or a pgTAP script (*.sql, run by psql in the database
-# of the environment). Into COUNTS goes one line, "passed failed skipped". A file that breaks off, has a wrong plan or
-# runs no test counts as a failure.
+# FILE is an executable (*.t), which may take SECONDS, or a pgTAP script (*.sql, run by psql in the database of the
+# environment). The script writes one line, "passed failed skipped", into COUNTS. A file that breaks off, has a wrong
+# plan or runs no test counts as a failure.
 use strict;
 use warnings;
 use TAP::Harness;
@@ -15,19 +15,20 @@ die "usage: scripts/tap.pl COUNTS SECONDS FILE...\n" unless @files;
 
 my ($passed, $failed, $skipped) = (0, 0, 0);
 
-# A script says by its first line what runs it. One that hangs is ended with all that it started; so it is when we are.
+# The first line of a script names its interpreter. If a script hangs, or if this process is killed, the script ends with
+# all processes that it has started.
 my $scripts = qr/\.t$/;
 my @limited = (qw(setpriv --pdeathsig TERM -- timeout --kill-after=10), $seconds);
 
 for my $kind (qr/\.sql$/, $scripts) {
     my @chosen = grep { $_ =~ $kind } @files or next;
     my $harness = TAP::Harness->new({
-        failures => 1,      # of a good file only its name is shown; of a bad one, its failures and
-        comments => 1,      # what was expected
+        failures => 1,      # for a file that passes show only its name, for others also the failures,
+        comments => 1,      # and the expected values
         color    => -t STDOUT ? 1 : 0,
         ($kind eq $scripts ? (exec => \@limited) : (sources => { pgTAP => { suffix => '.sql' } })),
     });
-    # prove says how many were skipped, not why.
+    # prove only prints how many tests were skipped, not why.
     $harness->callback(made_parser => sub {
         my ($parser) = @_;
         $parser->callback(test => sub { print "\nskipped: ", $_[0]->explanation, "\n" if $_[0]->has_skip });
@@ -42,7 +43,7 @@ exit($failed ? 1 : 0);
 
 sub count_file {
     my ($parser) = @_;
-    # Tests marked as skipped or to do are neither good nor bad news.
+    # Tests marked as skipped or to do count neither as passed nor as failed.
     my %aside = map { $_ => 1 } $parser->skipped, $parser->todo;
     my $broken = ($parser->has_problems && !$parser->failed) || $parser->parse_errors;
     $skipped += keys(%aside) + ($parser->skip_all ? 1 : 0);

@@ -26,7 +26,7 @@ count() { passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $
 
 title() { printf '\n== %s\n' "$*"; }
 
-# Runs one part's command under the time limit, showing and keeping what it says. Returns its exit code.
+# Runs one part's command under the time limit, and returns its exit code.
 limited() { server_run timeout --kill-after=20 "$TEST_TIMEOUT" "$@"; }
 
 bare_name() { local name=${1##*/}; say "${name%.*}"; }
@@ -60,8 +60,8 @@ begin() {
 
 # ---- The parts --------------------------------------------------------------------------------------
 
-# The library must load into a server that knows nothing of C++. (__cxa_finalize is the C library's, in every library.)
-# And PGXN's metadata, which cannot ask the control file for the version, must agree with it.
+# The library must load into a server without a C++ run-time library. (__cxa_finalize belongs to the C library and is in
+# every library.) And PGXN's metadata, which cannot read the version from the control file, must have the same version.
 test_library() {
     local library version
     [ -z "$TESTS" ] || return 0
@@ -126,7 +126,7 @@ exit_reason() {
     if [ "$1" -eq 124 ]; then say "took longer than $TEST_TIMEOUT s"; else say "exit code $1"; fi
 }
 
-# pgTAP's files share a database that has the two extensions, and are to leave it as they found it.
+# The pgTAP files share a database with both extensions, and must not leave changes in it.
 test_pgtap() {
     local files
     begin "pgtap: the shape of the API, privileges, behaviour" test/pgtap/*.sql || return 0

@@ -1,11 +1,11 @@
 #!/usr/bin/env perl
-# Timeouts in documents and examples have a unit, or are '0' or NULL: without one they are in seconds, which the reader of 5000
-# does not expect. The documents and the examples for Node, whose driver lets a number through, say so. Prints what is not so.
+# Timeouts in documents and examples must have a unit, or be '0' or NULL, or (in a document) a parameter. A number without a unit means seconds, which the reader of
+# 5000 does not expect. The documents must say so, and so must the examples for Node, whose driver accepts numbers. Prints violations.
 use strict;
 use warnings;
 use utf8;
 
-my $SAYS_SO = qr{^(?:README\.md|doc/reference\.md|examples/(?:migration/)?node/[^/]*\.js)$};
+my $SAYS_SO = qr{^(?:README\.md|doc/locks\.md|examples/(?:migration/)?node/[^/]*\.js)$};
 my $QUOTED = qr/'[^']*'/;
 my $LIST = qr/(?<list>[(\[](?:[^()\[\]']++|$QUOTED|(?&list))*[)\]])/;
 my $CALL = qr/(?<![\w.])(?:advisory\.)?(?<function>(?:try_|await_)?(?:xact_)?(?:lock(?:_shared)?(?:_key)?|lock_all|acquire)|run|terminate_holder)(?=\()$LIST/;
@@ -29,7 +29,7 @@ sub elements {
     return @elements;
 }
 
-# The timeout of a call, or nothing; behind is what follows the call.
+# The timeout of a call, or nothing; $behind is the text after the call.
 sub timeout_of {
     my ($function, $list, $behind) = @_;
     my @arguments = elements($list);
@@ -55,7 +55,8 @@ for my $file (grep { -f } glob 'README.md doc/*.md demo/* examples/*/* examples/
         my $function = $+{function};
         my $timeout = timeout_of($function, $+{list}, substr $text, $+[0]) // next;
         $found++;
-        complain("$file:$line", "$function() with the timeout $timeout, which has no unit") if $timeout !~ /^(?:'\d+ ?[a-z]+'|'0'|NULL)$/;
+        complain("$file:$line", "$function() with the timeout $timeout, which has no unit") if $timeout !~ /^(?:'-?\d+ ?[a-z]+'|'0'|NULL)$/
+            && !($file =~ /\.md$/ && $timeout =~ /^(?:\$\d+|\?::interval)$/);
     }
     complain($file, 'does not say what the number 5000 would mean') if $file =~ $SAYS_SO && $text !~ /\b5000\b[^.]*\b5,000 seconds\b/;
 }

@@ -2,8 +2,9 @@
 
 -- 1.0 to 1.1: tokens, leases and windows; more columns in views; labels belong to the extension's owner.
 --
--- Views keep their OIDs, so that what users have built on them stays: where the function behind one returns other columns now, the
--- view reads nothing for a moment. holders(), holders_key() and run() are new ones, with other columns and parameters.
+-- Views keep their OIDs, so that objects that users have built on them stay. If the function behind a view returns other columns
+-- now, the view temporarily reads nothing. holders(), holders_key() and run() are dropped and created again, because their columns
+-- or parameters have changed.
 
 -- ---- Locks
 
@@ -65,12 +66,12 @@ COMMENT ON FUNCTION advisory.terminate_holder_key(bigint, integer, interval) IS
 -- ---- Views
 
 ALTER FUNCTION advisory._known_keys() ROWS 60;
-COMMENT ON COLUMN advisory.known_keys.purpose IS 'what for, with the table, queue or schema where there is one; or the note of key_labels';
+COMMENT ON COLUMN advisory.known_keys.purpose IS 'what the lock is for, with the table, queue or schema where there is one; or the note of key_labels';
 
 ALTER FOREIGN TABLE advisory._locks ADD COLUMN lock text;
 COMMENT ON FOREIGN TABLE advisory._locks IS 'rows of advisory.locks and advisory.activity';
-COMMENT ON COLUMN advisory.locks.kind IS 'lock, semaphore (a slot), queue (a waiter for a slot), lease or foreign (neither bigint, pair nor ours)';
-COMMENT ON COLUMN advisory.stats.skipped IS 'how often advisory.run() ran nothing because it was taken, or its window was claimed';
+COMMENT ON COLUMN advisory.locks.kind IS 'lock, semaphore (a slot), queue (a waiter for a slot), lease or foreign (any other objsubid)';
+COMMENT ON COLUMN advisory.stats.skipped IS 'how often advisory.run() did not run its command because the lock was taken or the window was claimed';
 
 -- The view of leases.  Their table is made further down.
 
@@ -101,7 +102,7 @@ COMMENT ON COLUMN advisory.leases.name IS 'name; hidden without the privilege to
 COMMENT ON COLUMN advisory.leases.owner IS 'the owner as it calls itself, or its role; hidden without the privilege to see it';
 COMMENT ON COLUMN advisory.leases.token IS 'fencing token; null without the privilege to see it';
 COMMENT ON COLUMN advisory.leases.state IS 'held, expired, or restarted: it has its whole TTL again after a failover';
-COMMENT ON COLUMN advisory.leases.ttl IS 'how long it is held from its last renewal on';
+COMMENT ON COLUMN advisory.leases.ttl IS 'how long it is held after its last renewal';
 COMMENT ON COLUMN advisory.leases.acquired_at IS 'when it was granted';
 COMMENT ON COLUMN advisory.leases.renewed_at IS 'when it was last renewed, or granted';
 COMMENT ON COLUMN advisory.leases.expires_at IS 'when it expires';
@@ -151,7 +152,7 @@ CREATE OR REPLACE VIEW advisory.waits AS
     FROM advisory._waits();
 COMMENT ON COLUMN advisory.waits.key1 IS 'first key of the pair form, signed; classid of a foreign lock';
 COMMENT ON COLUMN advisory.waits.key2 IS 'second key of the pair form, signed; objid of a foreign lock';
-COMMENT ON COLUMN advisory.waits.objsubid IS 'as in pg_locks: 1 is a bigint key, 2 a pair, 16381 and 16382 a lease, 16383 the queue of a semaphore, 16384 + n its slot n, anything else foreign; null for what is no advisory lock';
+COMMENT ON COLUMN advisory.waits.objsubid IS 'as in pg_locks: 1 is a bigint key, 2 a pair, 16381 and 16382 a lease, 16383 the queue of a semaphore, 16384 + n its slot n, anything else foreign; null for locks of other types';
 
 CREATE OR REPLACE VIEW advisory.leaks AS
     SELECT NULL::integer AS pid,
@@ -215,7 +216,7 @@ CREATE FUNCTION advisory._printable(line text)
     AS 'MODULE_PATHNAME', 'advisory_printable'
     LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION advisory._printable(text) IS
-    'the text with ? for control characters, line separators and what changes the direction of text';
+    'replace control characters, line separators and characters that change the direction of text by ?';
 CREATE OR REPLACE VIEW advisory.activity AS
     WITH entry AS MATERIALIZED (
         SELECT *
@@ -278,10 +279,10 @@ CREATE OR REPLACE VIEW advisory.activity AS
     FROM line
     ORDER BY rank, since, line.held DESC NULLS LAST, line.lock, slot, pid;
 COMMENT ON VIEW advisory.activity IS
-    'waiters for advisory locks, their blockers, and what else is held; longest waits first';
+    'waiters for advisory locks, their blockers, and all other holders; longest waits first';
 COMMENT ON COLUMN advisory.activity.lock IS
-    'namespace/name; a label, or what the key is known for, in quotes; else the key or pair; with its database where that is another one; '
-    'or how many locks a session holds that nobody waits for, if more than 20';
+    'namespace/name; or in quotes a label, or what the key is known for; or the key or pair; preceded by its database if that is not the current one; '
+    'for a session with more than 20 locks that nobody waits for, their number';
 COMMENT ON COLUMN advisory.activity.slot IS 'slot of a semaphore, from 1';
 COMMENT ON COLUMN advisory.activity.mode IS 'exclusive or shared; or lease, which is not held by a session';
 COMMENT ON COLUMN advisory.activity.pid IS 'process that holds or waits; null for a prepared transaction, and for a lease';
@@ -289,7 +290,7 @@ COMMENT ON COLUMN advisory.activity.who IS 'role@application; the owner of a lea
 COMMENT ON COLUMN advisory.activity.state IS 'state of the session, shortened; null without the privilege to see it';
 COMMENT ON COLUMN advisory.activity.waiting IS 'how long it has waited; null for a holder';
 COMMENT ON COLUMN advisory.activity.held IS 'how long it has held the lock; null where unknown';
-COMMENT ON COLUMN advisory.activity.blocked_by IS 'processes in the way of a waiter; 0 is a prepared transaction';
+COMMENT ON COLUMN advisory.activity.blocked_by IS 'processes that block a waiter; 0 is a prepared transaction';
 
 -- ---- Tokens, leases and windows
 
@@ -309,7 +310,7 @@ CREATE FUNCTION advisory._begin_era()
     RETURNS void
     AS 'MODULE_PATHNAME', 'advisory_begin_era'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory._begin_era() IS 'write the present era down';
+COMMENT ON FUNCTION advisory._begin_era() IS 'record the present era';
 REVOKE ALL ON FUNCTION advisory._begin_era() FROM PUBLIC;
 SELECT advisory._begin_era();
 
@@ -320,56 +321,56 @@ CREATE FUNCTION advisory.token(namespace text, name text)
     AS 'MODULE_PATHNAME', 'advisory_token_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.token(text, text) IS
-    'a new fencing token for a lock that this session holds in exclusive mode: greater than all before, also after a failover';
+    'get a fencing token for a lock that this session holds in exclusive mode; greater than all tokens before, even after a failover';
 
 CREATE FUNCTION advisory.token(namespace text, id bigint)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_token_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.token(text, bigint) IS
-    'a new fencing token for a lock that this session holds in exclusive mode: greater than all before, also after a failover (id::text as name)';
+    'get a fencing token for a lock that this session holds in exclusive mode; greater than all tokens before, even after a failover (id::text as name)';
 
 CREATE FUNCTION advisory.token(namespace text, id uuid)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_token_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.token(text, uuid) IS
-    'a new fencing token for a lock that this session holds in exclusive mode: greater than all before, also after a failover (id::text as name)';
+    'get a fencing token for a lock that this session holds in exclusive mode; greater than all tokens before, even after a failover (id::text as name)';
 
 CREATE FUNCTION advisory.token(namespace text, name text, slot integer)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_token_slot_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.token(text, text, integer) IS
-    'a new fencing token for a slot that this session has: greater than all before, also after a failover';
+    'get a fencing token for a slot that this session has; greater than all tokens before, even after a failover';
 
 CREATE FUNCTION advisory.token(namespace text, id bigint, slot integer)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_token_slot_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.token(text, bigint, integer) IS
-    'a new fencing token for a slot that this session has: greater than all before, also after a failover (id::text as name)';
+    'get a fencing token for a slot that this session has; greater than all tokens before, even after a failover (id::text as name)';
 
 CREATE FUNCTION advisory.token(namespace text, id uuid, slot integer)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_token_slot_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.token(text, uuid, integer) IS
-    'a new fencing token for a slot that this session has: greater than all before, also after a failover (id::text as name)';
+    'get a fencing token for a slot that this session has; greater than all tokens before, even after a failover (id::text as name)';
 
 CREATE FUNCTION advisory.token_key(key bigint)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_token_key'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.token_key(bigint) IS
-    'a new fencing token for the lock of this key, which this session holds in exclusive mode: greater than all before, also after a failover';
+    'get a fencing token for the lock of this key, which this session holds in exclusive mode; greater than all tokens before, even after a failover';
 
 CREATE FUNCTION advisory.tokens_above(token bigint)
     RETURNS void
     AS 'MODULE_PATHNAME', 'advisory_tokens_above'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.tokens_above(bigint) IS
-    'make all tokens of this database from now on greater than this one, after a migration by logical replication';
+    'make all later tokens of this database greater than this one; for use after a migration by logical replication';
 REVOKE ALL ON FUNCTION advisory.tokens_above(bigint) FROM PUBLIC;
 
 ---- Fences: what refuses smaller tokens
@@ -379,7 +380,7 @@ CREATE TABLE advisory.fences (
     key bigint PRIMARY KEY,
     token bigint NOT NULL
 ) WITH (fillfactor = 50);
-COMMENT ON TABLE advisory.fences IS 'the highest token that check_token() has seen of each name';
+COMMENT ON TABLE advisory.fences IS 'for each name, the highest token that check_token() has seen';
 COMMENT ON COLUMN advisory.fences.key IS 'key of the name';
 COMMENT ON COLUMN advisory.fences.token IS 'highest token that was checked';
 SELECT pg_extension_config_dump('advisory.fences', '');
@@ -389,28 +390,28 @@ CREATE FUNCTION advisory.check_token(namespace text, name text, token bigint)
     AS 'MODULE_PATHNAME', 'advisory_check_token_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.check_token(text, text, bigint) IS
-    'true if no greater token of this name was checked before, or error 55000; locks its row of fences until the transaction ends';
+    'check a token: true if no greater token of this name was checked before, or error 55000; locks the name''s row of fences until the transaction ends';
 
 CREATE FUNCTION advisory.check_token(namespace text, id bigint, token bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_check_token_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.check_token(text, bigint, bigint) IS
-    'true if no greater token of this name was checked before, or error 55000; locks its row of fences until the transaction ends (id::text as name)';
+    'check a token: true if no greater token of this name was checked before, or error 55000; locks the name''s row of fences until the transaction ends (id::text as name)';
 
 CREATE FUNCTION advisory.check_token(namespace text, id uuid, token bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_check_token_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.check_token(text, uuid, bigint) IS
-    'true if no greater token of this name was checked before, or error 55000; locks its row of fences until the transaction ends (id::text as name)';
+    'check a token: true if no greater token of this name was checked before, or error 55000; locks the name''s row of fences until the transaction ends (id::text as name)';
 
 CREATE FUNCTION advisory.fenced()
     RETURNS trigger
     AS 'MODULE_PATHNAME', 'advisory_fenced'
     LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION advisory.fenced() IS
-    'trigger function, BEFORE INSERT OR UPDATE FOR EACH ROW: refuses a null token, and one that is smaller than the row''s; its argument is the token''s column';
+    'trigger function, BEFORE INSERT OR UPDATE FOR EACH ROW: refuses a null token and a token smaller than the one in the row; its argument is the token''s column';
 
 -- Leases: holds that outlive a session or a server.
 
@@ -438,7 +439,7 @@ COMMENT ON COLUMN advisory._leases.name IS 'name';
 COMMENT ON COLUMN advisory._leases.owner IS 'the owner as it calls itself; null: its role';
 COMMENT ON COLUMN advisory._leases.role IS 'role that took it';
 COMMENT ON COLUMN advisory._leases.era IS 'era of its last renewal';
-COMMENT ON COLUMN advisory._leases.ttl IS 'how long it is held from its last renewal on';
+COMMENT ON COLUMN advisory._leases.ttl IS 'how long it is held after its last renewal';
 COMMENT ON COLUMN advisory._leases.lock_delay IS 'how long it stays taken after it has expired';
 COMMENT ON COLUMN advisory._leases.acquired_at IS 'when it was granted';
 COMMENT ON COLUMN advisory._leases.renewed_at IS 'when it was last renewed, or granted';
@@ -487,21 +488,21 @@ CREATE FUNCTION advisory.renew_lease(namespace text, name text, token bigint, tt
     AS 'MODULE_PATHNAME', 'advisory_renew_lease_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.renew_lease(text, text, bigint, interval) IS
-    'give a lease its TTL, or another one, from now on: when it expires; null if it is lost';
+    'renew a lease for its TTL, or for another one: when it expires, or null if it is lost';
 
 CREATE FUNCTION advisory.renew_lease(namespace text, id bigint, token bigint, ttl interval DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_renew_lease_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.renew_lease(text, bigint, bigint, interval) IS
-    'give a lease its TTL, or another one, from now on: when it expires; null if it is lost (id::text as name)';
+    'renew a lease for its TTL, or for another one: when it expires, or null if it is lost (id::text as name)';
 
 CREATE FUNCTION advisory.renew_lease(namespace text, id uuid, token bigint, ttl interval DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_renew_lease_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.renew_lease(text, uuid, bigint, interval) IS
-    'give a lease its TTL, or another one, from now on: when it expires; null if it is lost (id::text as name)';
+    'renew a lease for its TTL, or for another one: when it expires, or null if it is lost (id::text as name)';
 
 CREATE FUNCTION advisory.end_lease(namespace text, name text, token bigint)
     RETURNS boolean
@@ -529,42 +530,42 @@ CREATE FUNCTION advisory.check_lease(namespace text, name text, token bigint)
     AS 'MODULE_PATHNAME', 'advisory_check_lease_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.check_lease(text, text, bigint) IS
-    'true if the lease has this token, or error 55000; nobody takes it over before this transaction ends';
+    'check a lease: true if it has this token, or error 55000; no session can take it over before this transaction ends';
 
 CREATE FUNCTION advisory.check_lease(namespace text, id bigint, token bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_check_lease_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.check_lease(text, bigint, bigint) IS
-    'true if the lease has this token, or error 55000; nobody takes it over before this transaction ends (id::text as name)';
+    'check a lease: true if it has this token, or error 55000; no session can take it over before this transaction ends (id::text as name)';
 
 CREATE FUNCTION advisory.check_lease(namespace text, id uuid, token bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_check_lease_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.check_lease(text, uuid, bigint) IS
-    'true if the lease has this token, or error 55000; nobody takes it over before this transaction ends (id::text as name)';
+    'check a lease: true if it has this token, or error 55000; no session can take it over before this transaction ends (id::text as name)';
 
 CREATE FUNCTION advisory.break_lease(namespace text, name text)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_break_lease_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.break_lease(text, text) IS
-    'end a lease that somebody else has, after its lock_delay: false if there is none; for the owner of the extension';
+    'end the lease of any owner, which can be taken again after its lock_delay: false if there is none; for the owner of the extension';
 
 CREATE FUNCTION advisory.break_lease(namespace text, id bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_break_lease_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.break_lease(text, bigint) IS
-    'end a lease that somebody else has, after its lock_delay: false if there is none; for the owner of the extension (id::text as name)';
+    'end the lease of any owner, which can be taken again after its lock_delay: false if there is none; for the owner of the extension (id::text as name)';
 
 CREATE FUNCTION advisory.break_lease(namespace text, id uuid)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_break_lease_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.break_lease(text, uuid) IS
-    'end a lease that somebody else has, after its lock_delay: false if there is none; for the owner of the extension (id::text as name)';
+    'end the lease of any owner, which can be taken again after its lock_delay: false if there is none; for the owner of the extension (id::text as name)';
 
 CREATE PROCEDURE advisory.await_lease(namespace text, name text, ttl interval, timeout interval DEFAULT NULL, owner text DEFAULT NULL, lock_delay interval DEFAULT '0', INOUT token bigint DEFAULT NULL, INOUT expires_at timestamptz DEFAULT NULL)
     AS 'MODULE_PATHNAME', 'advisory_await_lease_text'
@@ -591,9 +592,9 @@ CREATE TABLE advisory.claims (
     key bigint PRIMARY KEY,
     last_window timestamptz NOT NULL
 ) WITH (fillfactor = 50);
-COMMENT ON TABLE advisory.claims IS 'the last window of each name that was claimed';
+COMMENT ON TABLE advisory.claims IS 'the last claimed window of each name';
 COMMENT ON COLUMN advisory.claims.key IS 'key of the name';
-COMMENT ON COLUMN advisory.claims.last_window IS 'last window that was claimed: only later ones can be';
+COMMENT ON COLUMN advisory.claims.last_window IS 'last claimed window; only later windows can be claimed';
 SELECT pg_extension_config_dump('advisory.claims', '');
 
 CREATE FUNCTION advisory._window(every interval, at timestamptz)
@@ -607,21 +608,21 @@ CREATE FUNCTION advisory.claim(namespace text, name text, every interval, slot t
     AS 'MODULE_PATHNAME', 'advisory_claim_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.claim(text, text, interval, timestamptz) IS
-    'claim a window of time (slot, or the boundary of every that is nearest to now): the window, or NULL if it or a later one is claimed already; waits for a transaction that has claimed it and may roll back';
+    'claim a window of time, given as slot, or the nearest to now of windows of length every: the window, or NULL if it or a later one is already claimed; waits for a transaction that has claimed it and may roll back';
 
 CREATE FUNCTION advisory.claim(namespace text, id bigint, every interval, slot timestamptz DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_claim_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.claim(text, bigint, interval, timestamptz) IS
-    'claim a window of time (slot, or the boundary of every that is nearest to now): the window, or NULL if it or a later one is claimed already; waits for a transaction that has claimed it and may roll back (id::text as name)';
+    'claim a window of time, given as slot, or the nearest to now of windows of length every: the window, or NULL if it or a later one is already claimed; waits for a transaction that has claimed it and may roll back (id::text as name)';
 
 CREATE FUNCTION advisory.claim(namespace text, id uuid, every interval, slot timestamptz DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_claim_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.claim(text, uuid, interval, timestamptz) IS
-    'claim a window of time (slot, or the boundary of every that is nearest to now): the window, or NULL if it or a later one is claimed already; waits for a transaction that has claimed it and may roll back (id::text as name)';
+    'claim a window of time, given as slot, or the nearest to now of windows of length every: the window, or NULL if it or a later one is already claimed; waits for a transaction that has claimed it and may roll back (id::text as name)';
 
 -- ---- Jobs
 
@@ -633,24 +634,68 @@ CREATE PROCEDURE advisory.run(namespace text, name text, command text, timeout i
     AS 'MODULE_PATHNAME', 'advisory_run_text'
     LANGUAGE C;
 COMMENT ON PROCEDURE advisory.run(text, text, text, interval, integer, text, boolean, interval, timestamptz) IS
-    'run a command while holding an exclusive lock (with slots: one of that many slots), until its effects are committed; if it is taken, skip the command or raise error 55P03; with once_per, at most once per window of time';
+    'run a command while holding an exclusive lock (with slots: one of that many slots), and keep the lock until the transaction ends; if it is taken, skip the command or raise error 55P03; with once_per, run it at most once per window of time';
 
 CREATE PROCEDURE advisory.run(namespace text, id bigint, command text, timeout interval DEFAULT '0', slots integer DEFAULT NULL, if_busy text DEFAULT 'skip', INOUT ran boolean DEFAULT NULL, once_per interval DEFAULT NULL, once_slot timestamptz DEFAULT NULL)
     AS 'MODULE_PATHNAME', 'advisory_run_bigint'
     LANGUAGE C;
 COMMENT ON PROCEDURE advisory.run(text, bigint, text, interval, integer, text, boolean, interval, timestamptz) IS
-    'run a command while holding an exclusive lock (with slots: one of that many slots), until its effects are committed; if it is taken, skip the command or raise error 55P03; with once_per, at most once per window of time (id::text as name)';
+    'run a command while holding an exclusive lock (with slots: one of that many slots), and keep the lock until the transaction ends; if it is taken, skip the command or raise error 55P03; with once_per, run it at most once per window of time (id::text as name)';
 
 CREATE PROCEDURE advisory.run(namespace text, id uuid, command text, timeout interval DEFAULT '0', slots integer DEFAULT NULL, if_busy text DEFAULT 'skip', INOUT ran boolean DEFAULT NULL, once_per interval DEFAULT NULL, once_slot timestamptz DEFAULT NULL)
     AS 'MODULE_PATHNAME', 'advisory_run_uuid'
     LANGUAGE C;
 COMMENT ON PROCEDURE advisory.run(text, uuid, text, interval, integer, text, boolean, interval, timestamptz) IS
-    'run a command while holding an exclusive lock (with slots: one of that many slots), until its effects are committed; if it is taken, skip the command or raise error 55P03; with once_per, at most once per window of time (id::text as name)';
+    'run a command while holding an exclusive lock (with slots: one of that many slots), and keep the lock until the transaction ends; if it is taken, skip the command or raise error 55P03; with once_per, run it at most once per window of time (id::text as name)';
+
+-- ---- Comments
+
+COMMENT ON TABLE advisory.key_labels IS 'labels that users give to keys of this database; shown in locks.known_as and in known_keys';
+COMMENT ON COLUMN advisory.key_labels.note IS 'note about the lock, up to 1000 characters';
+COMMENT ON COLUMN advisory.known_keys.match IS 'how a lock is recognized: exact, formula, range or class';
+COMMENT ON COLUMN advisory.known_keys.key IS 'the key in this database, bigint form; null if there is none, or more than one';
+COMMENT ON FUNCTION advisory._known_as(oid, integer, integer, integer) IS
+    'possible uses of a lock tag according to known_keys, labels first; null if there are none';
+COMMENT ON COLUMN advisory.locks.blocked_by IS 'processes that block a waiter; 0 is a prepared transaction';
+COMMENT ON VIEW advisory.semaphores IS 'semaphores of this database that have holders of slots, or waiters';
+COMMENT ON COLUMN advisory.semaphores.free IS 'slots that are free';
+COMMENT ON COLUMN advisory.waits.waits_for_pid IS 'process that blocks it; null for a root, which waits for nothing';
+COMMENT ON COLUMN advisory.waits.namespace IS 'namespace of the lock; null where never seen, and for locks of other types';
+COMMENT ON COLUMN advisory.waits.name IS 'name or label of the lock; null where never seen, and for locks of other types';
+COMMENT ON COLUMN advisory.waits.key IS '64-bit key; null for a pair, and for locks of other types';
+COMMENT ON COLUMN advisory.stats.contended IS 'how often a session had to wait for it, whether or not it was granted';
+COMMENT ON COLUMN advisory.stats.failed IS 'how often it was not free and the session did not wait';
+COMMENT ON COLUMN advisory.stats.wait_total IS 'total time of all waits';
+COMMENT ON COLUMN advisory.stats.hold_total IS 'total time of all holds that have ended';
+COMMENT ON COLUMN advisory.directory.evicted IS 'names that were removed to make room for others, with their statistics';
+COMMENT ON FUNCTION advisory._pressure(boolean) IS 'row of advisory.pressure; by_counting: count the locks in use one by one';
+COMMENT ON VIEW advisory.pressure IS 'how full the server''s shared lock table is, and how many locks fit; one row, in constant time';
+COMMENT ON COLUMN advisory.pressure.percent_used IS 'use of the fuller of the two tables, in percent of its estimated capacity';
+COMMENT ON COLUMN advisory.pressure.locks_estimated IS 'how many locks are estimated to fit in total';
+COMMENT ON COLUMN advisory.pressure.percent_of_guaranteed IS 'use of the fuller table, in percent of its guaranteed size; can be more than 100';
+COMMENT ON COLUMN advisory.pressure.holders_used IS 'entries of the second table: for each lock, one for each session that holds or awaits it';
+COMMENT ON COLUMN advisory.pressure.holders_guaranteed IS 'how many such entries fit at least';
+COMMENT ON COLUMN advisory.pressure.recommended_max_locks_per_transaction IS
+    'setting with which the status would be ok; the present one if it is ok';
+COMMENT ON COLUMN advisory.pressure.exact IS 'false if locks had to be counted one by one, or if the growth of the tables is unknown';
+COMMENT ON VIEW advisory.pressure_by_backend IS 'use of the server''s shared lock table by session and prepared transaction, largest first';
+COMMENT ON COLUMN advisory.pressure_by_backend.state IS 'state as in pg_stat_activity; null without the privilege to see it';
+COMMENT ON COLUMN advisory.pressure_by_backend.session_locks IS
+    'session-level locks among those, as far as known: outside a transaction all, inside one those taken through this extension';
+COMMENT ON COLUMN advisory.pressure_by_backend.statement_cost IS
+    'estimated time that they cost at the end of each transaction, and so of each statement outside a transaction block';
+COMMENT ON VIEW advisory.pressure_by_type IS 'use of the server''s shared lock table by type of lock, largest first';
+COMMENT ON COLUMN advisory.pressure_by_type.type IS 'type of the lock, as in pg_locks.locktype';
+COMMENT ON COLUMN advisory.pressure_by_type.holders IS 'entries of the second table for locks of that type';
+COMMENT ON VIEW advisory.settings IS 'the settings of advisory_ext, even before the session has loaded the library';
+COMMENT ON COLUMN advisory.settings.default_setting IS 'default value';
+COMMENT ON COLUMN advisory.settings.context IS 'context required to set it, as in pg_settings';
 
 -- ---- Owners
 --
--- As in the install script.  In 1.0 key_labels belonged to the superuser that the script ran as, who granted its privileges to the
--- extension's owner.  What that owner granted stays as it is, and so must not become an initial privilege, as it would by a GRANT here.
+-- As in the install script.  In 1.0, key_labels belonged to the superuser that the script ran as, and that role granted its privileges
+-- to the extension's owner.  Privileges that the owner granted must stay, and must not become initial privileges, as a GRANT here
+-- would make them.
 
 DO $$
 DECLARE
@@ -659,7 +704,7 @@ DECLARE
 BEGIN
     FOREACH relation IN ARRAY ARRAY['advisory.key_labels', 'advisory.fences', 'advisory.claims', 'advisory._leases', 'advisory._era', 'advisory._era_began']::regclass[] LOOP
         EXECUTE format('ALTER TABLE %s OWNER TO %I', relation, pg_get_userbyid(owner));
-        -- The names and tokens of leases are not for everybody; but the owner of the database has to be able to dump them.
+        -- Not every role may see the names and tokens of leases, but the owner of the database must be able to dump them.
         IF relation <> 'advisory.key_labels'::regclass THEN
             EXECUTE format('GRANT SELECT ON %s TO %I', relation,
                            CASE WHEN relation IN ('advisory._leases'::regclass, 'advisory.fences'::regclass) THEN 'pg_database_owner' ELSE 'public' END);

@@ -1,5 +1,5 @@
--- The schema is made here and not named in the control file, so that a schema
--- that somebody else has made, with whatever is in it, is never adopted.
+-- The script creates the schema itself, and the control file does not name it.  So CREATE
+-- EXTENSION never adopts a schema that somebody else has made, but fails.
 CREATE SCHEMA advisory;
 COMMENT ON SCHEMA advisory IS 'advisory_ext: named advisory locks with timeouts, and a decoded view of all advisory locks';
 GRANT USAGE ON SCHEMA advisory TO PUBLIC;

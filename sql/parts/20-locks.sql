@@ -1,7 +1,7 @@
 -- Named locks.
 --
--- Not STRICT: a null namespace or name is an error, never a silent nothing.  COST is
--- high so that the planner filters by everything else first.
+-- The functions are not STRICT, because a null namespace or name must be an error.  COST
+-- is high so that the planner filters by everything else first.
 
 ---- lock, try_lock
 

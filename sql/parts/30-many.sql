@@ -1,8 +1,8 @@
 -- Several locks at once.
 --
--- Each function also takes its list as text: that is what an untyped literal or
--- parameter ('{a,b}', as node-postgres sends arrays) resolves to, which could not
--- choose between the array types; it is read as a text[].
+-- Each function also takes its list as text, which it reads as a text[].  An untyped literal
+-- or parameter ('{a,b}', as node-postgres sends arrays) resolves to that variant.  Without it
+-- PostgreSQL could not choose between the array types.
 
 CREATE FUNCTION advisory.lock_all(namespace text, names text[], timeout interval DEFAULT NULL)
     RETURNS boolean

@@ -1,6 +1,6 @@
 -- Semaphores: at most K at once.
 --
--- Not STRICT, and of high COST, as the locks are.
+-- Like those of locks, the functions are not STRICT and have a high COST.
 
 ---- acquire, try_acquire
 

@@ -17,12 +17,12 @@ CREATE TABLE advisory.key_labels (
 -- The unique key has nulls, so it cannot be the replica identity.  FULL lets rows be changed where all tables are published.
 ALTER TABLE advisory.key_labels REPLICA IDENTITY FULL;
 COMMENT ON TABLE advisory.key_labels IS
-    'what keys of this database are for, as its users say; shown in locks.known_as and in known_keys';
+    'labels that users give to keys of this database; shown in locks.known_as and in known_keys';
 COMMENT ON COLUMN advisory.key_labels.key IS 'key, as in pg_advisory_lock(bigint); null for a pair';
 COMMENT ON COLUMN advisory.key_labels.key1 IS 'first key of a pair, as in pg_advisory_lock(int, int)';
 COMMENT ON COLUMN advisory.key_labels.key2 IS 'second key of a pair';
 COMMENT ON COLUMN advisory.key_labels.label IS 'what the lock is called, up to 200 characters';
-COMMENT ON COLUMN advisory.key_labels.note IS 'what there is to say about it, up to 1000 characters';
+COMMENT ON COLUMN advisory.key_labels.note IS 'note about the lock, up to 1000 characters';
 SELECT pg_extension_config_dump('advisory.key_labels', '');
 
 CREATE FUNCTION advisory._known_keys()
@@ -47,13 +47,13 @@ CREATE VIEW advisory.known_keys AS
 COMMENT ON VIEW advisory.known_keys IS
     'well-known keys of migration tools and extensions, and those of key_labels; candidates, not verdicts';
 COMMENT ON COLUMN advisory.known_keys.tool IS 'program that takes the lock, or the label of key_labels';
-COMMENT ON COLUMN advisory.known_keys.purpose IS 'what for, with the table, queue or schema where there is one; or the note of key_labels';
+COMMENT ON COLUMN advisory.known_keys.purpose IS 'what the lock is for, with the table, queue or schema where there is one; or the note of key_labels';
 COMMENT ON COLUMN advisory.known_keys.form IS 'bigint, int4 pair, or the objsubids of a class';
 COMMENT ON COLUMN advisory.known_keys.scope IS 'how the program takes it: session, transaction, or both';
-COMMENT ON COLUMN advisory.known_keys.match IS 'how a lock is recognised: exact, formula, range or class';
+COMMENT ON COLUMN advisory.known_keys.match IS 'how a lock is recognized: exact, formula, range or class';
 COMMENT ON COLUMN advisory.known_keys.rule IS 'the key, or how it is made';
 COMMENT ON COLUMN advisory.known_keys.source IS 'where this is known from: repository and file, or key_labels';
-COMMENT ON COLUMN advisory.known_keys.key IS 'the key in this database, bigint form; null where there is none, or not only one';
+COMMENT ON COLUMN advisory.known_keys.key IS 'the key in this database, bigint form; null if there is none, or more than one';
 COMMENT ON COLUMN advisory.known_keys.key1 IS 'first key of the pair form, signed';
 COMMENT ON COLUMN advisory.known_keys.key2 IS 'second key of the pair form, signed';
 GRANT SELECT ON advisory.known_keys TO PUBLIC;
@@ -63,4 +63,4 @@ CREATE FUNCTION advisory._known_as(database oid, high integer, low integer, objs
     AS 'MODULE_PATHNAME', 'advisory_known_as'
     LANGUAGE C STABLE PARALLEL UNSAFE;
 COMMENT ON FUNCTION advisory._known_as(oid, integer, integer, integer) IS
-    'what a lock tag may be by known_keys, labels first; null if it fits nothing';
+    'possible uses of a lock tag according to known_keys, labels first; null if there are none';

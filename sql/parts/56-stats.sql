@@ -28,13 +28,13 @@ COMMENT ON VIEW advisory.stats IS
 COMMENT ON COLUMN advisory.stats.namespace IS 'namespace; null for the label of a key; hidden without the privilege to see it';
 COMMENT ON COLUMN advisory.stats.name IS 'name or label; hidden without the privilege to see it';
 COMMENT ON COLUMN advisory.stats.acquired IS 'how often it was granted';
-COMMENT ON COLUMN advisory.stats.contended IS 'how often it had to be waited for, however the wait ended';
-COMMENT ON COLUMN advisory.stats.failed IS 'how often it was not free and not waited for';
+COMMENT ON COLUMN advisory.stats.contended IS 'how often a session had to wait for it, whether or not it was granted';
+COMMENT ON COLUMN advisory.stats.failed IS 'how often it was not free and the session did not wait';
 COMMENT ON COLUMN advisory.stats.timeouts IS 'how often a timeout, or lock_timeout, ended the wait';
-COMMENT ON COLUMN advisory.stats.skipped IS 'how often advisory.run() ran nothing because it was taken, or its window was claimed';
-COMMENT ON COLUMN advisory.stats.wait_total IS 'time spent in all waits together';
+COMMENT ON COLUMN advisory.stats.skipped IS 'how often advisory.run() did not run its command because the lock was taken or the window was claimed';
+COMMENT ON COLUMN advisory.stats.wait_total IS 'total time of all waits';
 COMMENT ON COLUMN advisory.stats.wait_max IS 'the longest wait';
-COMMENT ON COLUMN advisory.stats.hold_total IS 'time for which it was held, all holds that have ended together';
+COMMENT ON COLUMN advisory.stats.hold_total IS 'total time of all holds that have ended';
 COMMENT ON COLUMN advisory.stats.hold_max IS 'the longest of these holds';
 COMMENT ON COLUMN advisory.stats.last_acquired_at IS 'when it was last granted';
 COMMENT ON COLUMN advisory.stats.stats_since IS 'when counting began';
@@ -68,7 +68,7 @@ COMMENT ON VIEW advisory.directory IS
 COMMENT ON COLUMN advisory.directory.available IS 'can names be shared at all; false while shared memory is not available';
 COMMENT ON COLUMN advisory.directory.names IS 'names in it, of all databases';
 COMMENT ON COLUMN advisory.directory.max_names IS 'how many names it may hold';
-COMMENT ON COLUMN advisory.directory.evicted IS 'names that were removed for others, with their statistics';
+COMMENT ON COLUMN advisory.directory.evicted IS 'names that were removed to make room for others, with their statistics';
 COMMENT ON COLUMN advisory.directory.not_stored IS 'how often there was no room for a name';
 COMMENT ON COLUMN advisory.directory.collisions IS 'how often two different names had the same key';
 COMMENT ON COLUMN advisory.directory.reason IS 'the server''s error message if it is not available';

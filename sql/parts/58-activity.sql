@@ -6,7 +6,7 @@ CREATE FUNCTION advisory._printable(line text)
     AS 'MODULE_PATHNAME', 'advisory_printable'
     LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION advisory._printable(text) IS
-    'the text with ? for control characters, line separators and what changes the direction of text';
+    'replace control characters, line separators and characters that change the direction of text by ?';
 
 CREATE VIEW advisory.activity AS
     WITH entry AS MATERIALIZED (
@@ -70,10 +70,10 @@ CREATE VIEW advisory.activity AS
     FROM line
     ORDER BY rank, since, line.held DESC NULLS LAST, line.lock, slot, pid;
 COMMENT ON VIEW advisory.activity IS
-    'waiters for advisory locks, their blockers, and what else is held; longest waits first';
+    'waiters for advisory locks, their blockers, and all other holders; longest waits first';
 COMMENT ON COLUMN advisory.activity.lock IS
-    'namespace/name; a label, or what the key is known for, in quotes; else the key or pair; with its database where that is another one; '
-    'or how many locks a session holds that nobody waits for, if more than 20';
+    'namespace/name; or in quotes a label, or what the key is known for; or the key or pair; preceded by its database if that is not the current one; '
+    'for a session with more than 20 locks that nobody waits for, their number';
 COMMENT ON COLUMN advisory.activity.slot IS 'slot of a semaphore, from 1';
 COMMENT ON COLUMN advisory.activity.mode IS 'exclusive or shared; or lease, which is not held by a session';
 COMMENT ON COLUMN advisory.activity.pid IS 'process that holds or waits; null for a prepared transaction, and for a lease';
@@ -81,5 +81,5 @@ COMMENT ON COLUMN advisory.activity.who IS 'role@application; the owner of a lea
 COMMENT ON COLUMN advisory.activity.state IS 'state of the session, shortened; null without the privilege to see it';
 COMMENT ON COLUMN advisory.activity.waiting IS 'how long it has waited; null for a holder';
 COMMENT ON COLUMN advisory.activity.held IS 'how long it has held the lock; null where unknown';
-COMMENT ON COLUMN advisory.activity.blocked_by IS 'processes in the way of a waiter; 0 is a prepared transaction';
+COMMENT ON COLUMN advisory.activity.blocked_by IS 'processes that block a waiter; 0 is a prepared transaction';
 GRANT SELECT ON advisory.activity TO PUBLIC;

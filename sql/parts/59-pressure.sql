@@ -18,7 +18,7 @@ CREATE FUNCTION advisory._pressure(
     AS 'MODULE_PATHNAME', 'advisory_pressure'
     LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 1;
 COMMENT ON FUNCTION advisory._pressure(boolean) IS
-    'row of advisory.pressure; what is in use counted lock by lock if by_counting';
+    'row of advisory.pressure; by_counting: count the locks in use one by one';
 
 CREATE VIEW advisory.pressure AS
     SELECT status, percent_used, headroom, locks_used, locks_estimated, locks_guaranteed,
@@ -26,25 +26,25 @@ CREATE VIEW advisory.pressure AS
            recommended_max_locks_per_transaction, exact, holders_estimated
     FROM advisory._pressure();
 COMMENT ON VIEW advisory.pressure IS
-    'how full the server''s shared lock table is, and how full it can get; one row, at no cost worth mentioning';
+    'how full the server''s shared lock table is, and how many locks fit; one row, in constant time';
 COMMENT ON COLUMN advisory.pressure.status IS
     'ok, warning or critical, by advisory_ext.pressure_warning and pressure_critical';
 COMMENT ON COLUMN advisory.pressure.percent_used IS
-    'what is in use in percent of the estimated capacity, of the fuller of the two tables';
+    'use of the fuller of the two tables, in percent of its estimated capacity';
 COMMENT ON COLUMN advisory.pressure.headroom IS 'how many further locks with one holder each are estimated to fit';
 COMMENT ON COLUMN advisory.pressure.locks_used IS 'locks of all types that are held or awaited, without those on the fast path';
-COMMENT ON COLUMN advisory.pressure.locks_estimated IS 'how many locks it will really hold before it is full';
+COMMENT ON COLUMN advisory.pressure.locks_estimated IS 'how many locks are estimated to fit in total';
 COMMENT ON COLUMN advisory.pressure.locks_guaranteed IS
     'how many it holds at least: max_locks_per_transaction times the number of processes and prepared transactions';
 COMMENT ON COLUMN advisory.pressure.percent_of_guaranteed IS
-    'what is in use in percent of what is guaranteed, of the fuller table; can be more than 100';
+    'use of the fuller table, in percent of its guaranteed size; can be more than 100';
 COMMENT ON COLUMN advisory.pressure.holders_used IS
-    'entries of the second table: one for each session that holds or awaits a lock';
-COMMENT ON COLUMN advisory.pressure.holders_guaranteed IS 'how many such entries there are room for at least';
+    'entries of the second table: for each lock, one for each session that holds or awaits it';
+COMMENT ON COLUMN advisory.pressure.holders_guaranteed IS 'how many such entries fit at least';
 COMMENT ON COLUMN advisory.pressure.recommended_max_locks_per_transaction IS
-    'setting that would bring the present use to ok; the present one if it is ok';
+    'setting with which the status would be ok; the present one if it is ok';
 COMMENT ON COLUMN advisory.pressure.exact IS
-    'false where locks had to be counted one by one, or where it cannot be told how the tables have grown';
+    'false if locks had to be counted one by one, or if the growth of the tables is unknown';
 COMMENT ON COLUMN advisory.pressure.holders_estimated IS 'how many entries the second table will have when the pool is full';
 GRANT SELECT ON advisory.pressure TO PUBLIC;
 
@@ -68,18 +68,18 @@ CREATE VIEW advisory.pressure_by_backend AS
     FROM advisory._pressure_by_backend()
     ORDER BY locks DESC, pid;
 COMMENT ON VIEW advisory.pressure_by_backend IS
-    'what each session and prepared transaction has in the server''s shared lock table, the most first';
+    'use of the server''s shared lock table by session and prepared transaction, largest first';
 COMMENT ON COLUMN advisory.pressure_by_backend.pid IS 'process; null for a prepared transaction';
 COMMENT ON COLUMN advisory.pressure_by_backend.role IS 'role of the session; of a prepared transaction, its owner';
 COMMENT ON COLUMN advisory.pressure_by_backend.application_name IS 'application_name of the session';
 COMMENT ON COLUMN advisory.pressure_by_backend.state IS
-    'state as in pg_stat_activity; null for other roles'' sessions unless a member of pg_read_all_stats asks';
+    'state as in pg_stat_activity; null without the privilege to see it';
 COMMENT ON COLUMN advisory.pressure_by_backend.locks IS 'locks of all types, without those on the fast path';
 COMMENT ON COLUMN advisory.pressure_by_backend.advisory_locks IS 'advisory locks among them';
 COMMENT ON COLUMN advisory.pressure_by_backend.session_locks IS
-    'session-level locks among those, as far as known: all outside a transaction, in one those taken through this extension';
+    'session-level locks among those, as far as known: outside a transaction all, inside one those taken through this extension';
 COMMENT ON COLUMN advisory.pressure_by_backend.statement_cost IS
-    'what they cost the session at the end of every transaction, so of each statement outside a block: an estimate';
+    'estimated time that they cost at the end of each transaction, and so of each statement outside a transaction block';
 COMMENT ON COLUMN advisory.pressure_by_backend.gid IS 'global identifier of a prepared transaction';
 GRANT SELECT ON advisory.pressure_by_backend TO PUBLIC;
 
@@ -97,10 +97,10 @@ CREATE VIEW advisory.pressure_by_type AS
     FROM advisory._pressure_by_type()
     ORDER BY locks DESC, type;
 COMMENT ON VIEW advisory.pressure_by_type IS
-    'what is in the server''s shared lock table by type of lock, the most first';
-COMMENT ON COLUMN advisory.pressure_by_type.type IS 'type of the lock, as pg_locks.locktype';
+    'use of the server''s shared lock table by type of lock, largest first';
+COMMENT ON COLUMN advisory.pressure_by_type.type IS 'type of the lock, as in pg_locks.locktype';
 COMMENT ON COLUMN advisory.pressure_by_type.locks IS 'locks of that type, without those on the fast path';
-COMMENT ON COLUMN advisory.pressure_by_type.holders IS 'one for each session that holds or awaits one';
+COMMENT ON COLUMN advisory.pressure_by_type.holders IS 'entries of the second table for locks of that type';
 GRANT SELECT ON advisory.pressure_by_type TO PUBLIC;
 
 CREATE FUNCTION advisory.can_fit(n integer)

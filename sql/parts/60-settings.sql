@@ -16,11 +16,11 @@ CREATE VIEW advisory.settings AS
     SELECT name, setting, unit, default_setting, context, description
     FROM advisory._settings();
 COMMENT ON VIEW advisory.settings IS
-    'the settings of advisory_ext, also before the session has loaded the library';
+    'the settings of advisory_ext, even before the session has loaded the library';
 COMMENT ON COLUMN advisory.settings.name IS 'name of the setting';
 COMMENT ON COLUMN advisory.settings.setting IS 'present value';
 COMMENT ON COLUMN advisory.settings.unit IS 'unit of the value';
-COMMENT ON COLUMN advisory.settings.default_setting IS 'value when nobody sets it';
-COMMENT ON COLUMN advisory.settings.context IS 'what it takes to set it, as in pg_settings';
+COMMENT ON COLUMN advisory.settings.default_setting IS 'default value';
+COMMENT ON COLUMN advisory.settings.context IS 'context required to set it, as in pg_settings';
 COMMENT ON COLUMN advisory.settings.description IS 'what it does';
 GRANT SELECT ON advisory.settings TO PUBLIC;

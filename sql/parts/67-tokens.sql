@@ -1,12 +1,12 @@
 -- Fencing tokens: numbers that grow with every holder of a lock, beyond sessions and servers.
 
--- Which era the tokens are of, packed with its timeline and a part of the system identifier: one value, which no
--- transaction rolls back.  src/core/token.cpp says how it is read.
+-- The era of the tokens, packed into one value with its timeline and a part of the system identifier.  No transaction
+-- rolls a sequence back.  src/core/token.cpp says how the value is read.
 CREATE SEQUENCE advisory._era MINVALUE 1;
 COMMENT ON SEQUENCE advisory._era IS 'era of the fencing tokens; see advisory.token()';
 SELECT pg_extension_config_dump('advisory._era', '');
 
--- When it was seen first on this server, in microseconds since 2000.
+-- When this server first saw the era, in microseconds since 2000.
 CREATE SEQUENCE advisory._era_began MINVALUE -9223372036854775808;
 COMMENT ON SEQUENCE advisory._era_began IS 'when the present era of the fencing tokens began';
 
@@ -14,7 +14,7 @@ CREATE FUNCTION advisory._begin_era()
     RETURNS void
     AS 'MODULE_PATHNAME', 'advisory_begin_era'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory._begin_era() IS 'write the present era down';
+COMMENT ON FUNCTION advisory._begin_era() IS 'record the present era';
 REVOKE ALL ON FUNCTION advisory._begin_era() FROM PUBLIC;
 SELECT advisory._begin_era();
 
@@ -25,66 +25,66 @@ CREATE FUNCTION advisory.token(namespace text, name text)
     AS 'MODULE_PATHNAME', 'advisory_token_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.token(text, text) IS
-    'a new fencing token for a lock that this session holds in exclusive mode: greater than all before, also after a failover';
+    'get a fencing token for a lock that this session holds in exclusive mode; greater than all tokens before, even after a failover';
 
 CREATE FUNCTION advisory.token(namespace text, id bigint)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_token_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.token(text, bigint) IS
-    'a new fencing token for a lock that this session holds in exclusive mode: greater than all before, also after a failover (id::text as name)';
+    'get a fencing token for a lock that this session holds in exclusive mode; greater than all tokens before, even after a failover (id::text as name)';
 
 CREATE FUNCTION advisory.token(namespace text, id uuid)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_token_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.token(text, uuid) IS
-    'a new fencing token for a lock that this session holds in exclusive mode: greater than all before, also after a failover (id::text as name)';
+    'get a fencing token for a lock that this session holds in exclusive mode; greater than all tokens before, even after a failover (id::text as name)';
 
 CREATE FUNCTION advisory.token(namespace text, name text, slot integer)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_token_slot_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.token(text, text, integer) IS
-    'a new fencing token for a slot that this session has: greater than all before, also after a failover';
+    'get a fencing token for a slot that this session has; greater than all tokens before, even after a failover';
 
 CREATE FUNCTION advisory.token(namespace text, id bigint, slot integer)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_token_slot_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.token(text, bigint, integer) IS
-    'a new fencing token for a slot that this session has: greater than all before, also after a failover (id::text as name)';
+    'get a fencing token for a slot that this session has; greater than all tokens before, even after a failover (id::text as name)';
 
 CREATE FUNCTION advisory.token(namespace text, id uuid, slot integer)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_token_slot_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.token(text, uuid, integer) IS
-    'a new fencing token for a slot that this session has: greater than all before, also after a failover (id::text as name)';
+    'get a fencing token for a slot that this session has; greater than all tokens before, even after a failover (id::text as name)';
 
 CREATE FUNCTION advisory.token_key(key bigint)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_token_key'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.token_key(bigint) IS
-    'a new fencing token for the lock of this key, which this session holds in exclusive mode: greater than all before, also after a failover';
+    'get a fencing token for the lock of this key, which this session holds in exclusive mode; greater than all tokens before, even after a failover';
 
 CREATE FUNCTION advisory.tokens_above(token bigint)
     RETURNS void
     AS 'MODULE_PATHNAME', 'advisory_tokens_above'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.tokens_above(bigint) IS
-    'make all tokens of this database from now on greater than this one, after a migration by logical replication';
+    'make all later tokens of this database greater than this one; for use after a migration by logical replication';
 REVOKE ALL ON FUNCTION advisory.tokens_above(bigint) FROM PUBLIC;
 
----- Fences: what refuses smaller tokens
+---- Fences, which refuse smaller tokens
 
--- Written by check_token() alone, for everybody.
+-- Only check_token() writes this table, on behalf of every role.
 CREATE TABLE advisory.fences (
     key bigint PRIMARY KEY,
     token bigint NOT NULL
 ) WITH (fillfactor = 50);
-COMMENT ON TABLE advisory.fences IS 'the highest token that check_token() has seen of each name';
+COMMENT ON TABLE advisory.fences IS 'for each name, the highest token that check_token() has seen';
 COMMENT ON COLUMN advisory.fences.key IS 'key of the name';
 COMMENT ON COLUMN advisory.fences.token IS 'highest token that was checked';
 SELECT pg_extension_config_dump('advisory.fences', '');
@@ -94,25 +94,25 @@ CREATE FUNCTION advisory.check_token(namespace text, name text, token bigint)
     AS 'MODULE_PATHNAME', 'advisory_check_token_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.check_token(text, text, bigint) IS
-    'true if no greater token of this name was checked before, or error 55000; locks its row of fences until the transaction ends';
+    'check a token: true if no greater token of this name was checked before, or error 55000; locks the name''s row of fences until the transaction ends';
 
 CREATE FUNCTION advisory.check_token(namespace text, id bigint, token bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_check_token_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.check_token(text, bigint, bigint) IS
-    'true if no greater token of this name was checked before, or error 55000; locks its row of fences until the transaction ends (id::text as name)';
+    'check a token: true if no greater token of this name was checked before, or error 55000; locks the name''s row of fences until the transaction ends (id::text as name)';
 
 CREATE FUNCTION advisory.check_token(namespace text, id uuid, token bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_check_token_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.check_token(text, uuid, bigint) IS
-    'true if no greater token of this name was checked before, or error 55000; locks its row of fences until the transaction ends (id::text as name)';
+    'check a token: true if no greater token of this name was checked before, or error 55000; locks the name''s row of fences until the transaction ends (id::text as name)';
 
 CREATE FUNCTION advisory.fenced()
     RETURNS trigger
     AS 'MODULE_PATHNAME', 'advisory_fenced'
     LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION advisory.fenced() IS
-    'trigger function, BEFORE INSERT OR UPDATE FOR EACH ROW: refuses a null token, and one that is smaller than the row''s; its argument is the token''s column';
+    'trigger function, BEFORE INSERT OR UPDATE FOR EACH ROW: refuses a null token and a token smaller than the one in the row; its argument is the token''s column';

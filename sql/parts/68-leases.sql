@@ -1,6 +1,6 @@
 -- Leases: holds that outlive a session or a server.
 
--- Written by the functions below alone, for everybody.
+-- Only the functions below write this table, on behalf of every role.
 CREATE TABLE advisory._leases (
     key bigint PRIMARY KEY,
     token bigint NOT NULL,
@@ -24,7 +24,7 @@ COMMENT ON COLUMN advisory._leases.name IS 'name';
 COMMENT ON COLUMN advisory._leases.owner IS 'the owner as it calls itself; null: its role';
 COMMENT ON COLUMN advisory._leases.role IS 'role that took it';
 COMMENT ON COLUMN advisory._leases.era IS 'era of its last renewal';
-COMMENT ON COLUMN advisory._leases.ttl IS 'how long it is held from its last renewal on';
+COMMENT ON COLUMN advisory._leases.ttl IS 'how long it is held after its last renewal';
 COMMENT ON COLUMN advisory._leases.lock_delay IS 'how long it stays taken after it has expired';
 COMMENT ON COLUMN advisory._leases.acquired_at IS 'when it was granted';
 COMMENT ON COLUMN advisory._leases.renewed_at IS 'when it was last renewed, or granted';
@@ -73,21 +73,21 @@ CREATE FUNCTION advisory.renew_lease(namespace text, name text, token bigint, tt
     AS 'MODULE_PATHNAME', 'advisory_renew_lease_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.renew_lease(text, text, bigint, interval) IS
-    'give a lease its TTL, or another one, from now on: when it expires; null if it is lost';
+    'renew a lease for its TTL, or for another one: when it expires, or null if it is lost';
 
 CREATE FUNCTION advisory.renew_lease(namespace text, id bigint, token bigint, ttl interval DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_renew_lease_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.renew_lease(text, bigint, bigint, interval) IS
-    'give a lease its TTL, or another one, from now on: when it expires; null if it is lost (id::text as name)';
+    'renew a lease for its TTL, or for another one: when it expires, or null if it is lost (id::text as name)';
 
 CREATE FUNCTION advisory.renew_lease(namespace text, id uuid, token bigint, ttl interval DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_renew_lease_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.renew_lease(text, uuid, bigint, interval) IS
-    'give a lease its TTL, or another one, from now on: when it expires; null if it is lost (id::text as name)';
+    'renew a lease for its TTL, or for another one: when it expires, or null if it is lost (id::text as name)';
 
 CREATE FUNCTION advisory.end_lease(namespace text, name text, token bigint)
     RETURNS boolean
@@ -115,42 +115,42 @@ CREATE FUNCTION advisory.check_lease(namespace text, name text, token bigint)
     AS 'MODULE_PATHNAME', 'advisory_check_lease_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.check_lease(text, text, bigint) IS
-    'true if the lease has this token, or error 55000; nobody takes it over before this transaction ends';
+    'check a lease: true if it has this token, or error 55000; no session can take it over before this transaction ends';
 
 CREATE FUNCTION advisory.check_lease(namespace text, id bigint, token bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_check_lease_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.check_lease(text, bigint, bigint) IS
-    'true if the lease has this token, or error 55000; nobody takes it over before this transaction ends (id::text as name)';
+    'check a lease: true if it has this token, or error 55000; no session can take it over before this transaction ends (id::text as name)';
 
 CREATE FUNCTION advisory.check_lease(namespace text, id uuid, token bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_check_lease_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.check_lease(text, uuid, bigint) IS
-    'true if the lease has this token, or error 55000; nobody takes it over before this transaction ends (id::text as name)';
+    'check a lease: true if it has this token, or error 55000; no session can take it over before this transaction ends (id::text as name)';
 
 CREATE FUNCTION advisory.break_lease(namespace text, name text)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_break_lease_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.break_lease(text, text) IS
-    'end a lease that somebody else has, after its lock_delay: false if there is none; for the owner of the extension';
+    'end the lease of any owner, which can be taken again after its lock_delay: false if there is none; for the owner of the extension';
 
 CREATE FUNCTION advisory.break_lease(namespace text, id bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_break_lease_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.break_lease(text, bigint) IS
-    'end a lease that somebody else has, after its lock_delay: false if there is none; for the owner of the extension (id::text as name)';
+    'end the lease of any owner, which can be taken again after its lock_delay: false if there is none; for the owner of the extension (id::text as name)';
 
 CREATE FUNCTION advisory.break_lease(namespace text, id uuid)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_break_lease_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.break_lease(text, uuid) IS
-    'end a lease that somebody else has, after its lock_delay: false if there is none; for the owner of the extension (id::text as name)';
+    'end the lease of any owner, which can be taken again after its lock_delay: false if there is none; for the owner of the extension (id::text as name)';
 
 CREATE PROCEDURE advisory.await_lease(namespace text, name text, ttl interval, timeout interval DEFAULT NULL, owner text DEFAULT NULL, lock_delay interval DEFAULT '0', INOUT token bigint DEFAULT NULL, INOUT expires_at timestamptz DEFAULT NULL)
     AS 'MODULE_PATHNAME', 'advisory_await_lease_text'

@@ -1,13 +1,13 @@
--- Once per window: the last window of time that was claimed, of each name.
+-- Once per window: the last claimed window of time of each name.
 
--- Written by claim() and run() alone, for everybody.
+-- Only claim() and run() write this table, on behalf of every role.
 CREATE TABLE advisory.claims (
     key bigint PRIMARY KEY,
     last_window timestamptz NOT NULL
 ) WITH (fillfactor = 50);
-COMMENT ON TABLE advisory.claims IS 'the last window of each name that was claimed';
+COMMENT ON TABLE advisory.claims IS 'the last claimed window of each name';
 COMMENT ON COLUMN advisory.claims.key IS 'key of the name';
-COMMENT ON COLUMN advisory.claims.last_window IS 'last window that was claimed: only later ones can be';
+COMMENT ON COLUMN advisory.claims.last_window IS 'last claimed window; only later windows can be claimed';
 SELECT pg_extension_config_dump('advisory.claims', '');
 
 CREATE FUNCTION advisory._window(every interval, at timestamptz)
@@ -21,18 +21,18 @@ CREATE FUNCTION advisory.claim(namespace text, name text, every interval, slot t
     AS 'MODULE_PATHNAME', 'advisory_claim_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.claim(text, text, interval, timestamptz) IS
-    'claim a window of time (slot, or the boundary of every that is nearest to now): the window, or NULL if it or a later one is claimed already; waits for a transaction that has claimed it and may roll back';
+    'claim a window of time, given as slot, or the nearest to now of windows of length every: the window, or NULL if it or a later one is already claimed; waits for a transaction that has claimed it and may roll back';
 
 CREATE FUNCTION advisory.claim(namespace text, id bigint, every interval, slot timestamptz DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_claim_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.claim(text, bigint, interval, timestamptz) IS
-    'claim a window of time (slot, or the boundary of every that is nearest to now): the window, or NULL if it or a later one is claimed already; waits for a transaction that has claimed it and may roll back (id::text as name)';
+    'claim a window of time, given as slot, or the nearest to now of windows of length every: the window, or NULL if it or a later one is already claimed; waits for a transaction that has claimed it and may roll back (id::text as name)';
 
 CREATE FUNCTION advisory.claim(namespace text, id uuid, every interval, slot timestamptz DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_claim_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.claim(text, uuid, interval, timestamptz) IS
-    'claim a window of time (slot, or the boundary of every that is nearest to now): the window, or NULL if it or a later one is claimed already; waits for a transaction that has claimed it and may roll back (id::text as name)';
+    'claim a window of time, given as slot, or the nearest to now of windows of length every: the window, or NULL if it or a later one is already claimed; waits for a transaction that has claimed it and may roll back (id::text as name)';

@@ -1,9 +1,10 @@
 /*
  * base/compat.h
- *		The only place that asks for the server's version.
+ *		The only place that depends on the server's version.
  *
- * Each shim has the newest server's signature, and says what changed when.  A new version can
- * also change what the compiler does not see: src/server/pool*.cpp follow dynahash.c and lock.c.
+ * Each shim has the signature of the newest server, and a comment that says what changed in which
+ * version.  A new version can also change things that the compiler does not check:
+ * src/server/pool*.cpp follow dynahash.c and lock.c.
  */
 #pragma once
 
@@ -45,7 +46,7 @@ namespace compat
 #define ADVISORY_EXT_MODULE_MAGIC(name_, version_) PG_MODULE_MAGIC
 #endif
 
-/* 17 added orstronger, which makes no difference to the two modes we use. */
+/* 17 added orstronger, which makes no difference for the two modes of this extension. */
 inline bool
 lock_held_by_me(const LOCKTAG *tag, LOCKMODE lockmode)
 {
@@ -58,7 +59,8 @@ lock_held_by_me(const LOCKTAG *tag, LOCKMODE lockmode)
 
 /*
  * Does this session hold locks on tables that are not in the lock table?  18 made the number of places
- * for them a setting.  Any session may move them there meanwhile, so look here first.
+ * for them a setting.  Another session may move them to the lock table meanwhile, so check this first and
+ * the lock table second.
  */
 inline bool
 has_fast_path_locks()
@@ -87,7 +89,7 @@ lock_acquire_extended(const LOCKTAG *tag, LOCKMODE lockmode, LOCALLOCK **locallo
 #endif
 }
 
-/* 16 renamed it, and counts from 1 as before. */
+/* 16 renamed it.  It counts from 1 in all versions. */
 inline LocalPgBackendStatus *
 local_beentry_by_index(int index)
 {
@@ -121,7 +123,7 @@ backend_is_starting(BackendState state)
 #endif
 }
 
-/* 19 gives a tranche its name when it is made; before, each session told itself. */
+/* 19 gives a tranche its name when it is created.  Before 19, each session registered the name. */
 inline int
 new_lwlock_tranche(const char *name)
 {
@@ -144,7 +146,7 @@ register_lwlock_tranche(int tranche, const char *name)
 #endif
 }
 
-/* 17 brought a registry of named shared memory.  Before, memory has to be reserved, or to be left over. */
+/* 17 added a registry of named shared memory.  Before 17, memory must be reserved, or left over. */
 constexpr bool shared_struct_can_be_reserved = PG_VERSION_NUM < 170000;
 
 /*
@@ -176,7 +178,7 @@ shared_struct(const char *name, size_t size, void (*make) (void *))
 #endif
 }
 
-/* When preloading: have the memory set aside, and make it before it can be used up. */
+/* When preloading: reserve the memory, and initialize it before it can be used up. */
 inline void
 reserve_shared_struct(const char *name, size_t size, void (*make) (void *))
 {
@@ -210,7 +212,7 @@ reserve_shared_struct(const char *name, size_t size, void (*make) (void *))
 /* Up to 18 the lock tables begin with half of their entries and grow into spare memory. */
 constexpr bool lock_tables_grow = PG_VERSION_NUM < 190000;
 
-/* How much of shared memory is used.  19 keeps that elsewhere; the lock tables do not grow there. */
+/* How much of shared memory is used.  19 keeps that elsewhere, but there the lock tables do not grow. */
 inline Size
 used_shared_memory(const PGShmemHeader *segment) noexcept
 {
@@ -222,8 +224,8 @@ used_shared_memory(const PGShmemHeader *segment) noexcept
 }
 
 /*
- * Attach to a table in shared memory that is there, with exactly that size: otherwise it would
- * be made, or an error be raised.  19 has one number of entries instead of two.
+ * Attach to an existing table in shared memory of exactly that size.  Otherwise the server would
+ * create it, or raise an error.  19 has one number of entries instead of two.
  */
 inline HTAB *
 attach_shared_table(const char *name, HASHCTL *control, int64 entries, int flags)
@@ -236,9 +238,8 @@ attach_shared_table(const char *name, HASHCTL *control, int64 entries, int flags
 }
 
 /*
- * For hash tables in shared memory whose keys users choose: the argument that is given to
- * dshash_create() and dshash_attach() must point to a random seed.  17 added the function
- * that copies a key.
+ * For hash tables in shared memory with keys that users choose: the argument of dshash_create()
+ * and dshash_attach() must point to a random seed.  17 added the function that copies a key.
  */
 inline dshash_parameters
 hash_parameters(size_t key_size, size_t entry_size, int tranche)
@@ -319,7 +320,7 @@ walk_list(ListHead *list, size_t offset, Visit visit, ListNode *ListNode::*link 
 {
 	ListNode   *end = end_of_list(list);
 
-	/* A dlist that was only zeroed has no head to come back to. */
+	/* A zeroed dlist that was not initialized is empty, too. */
 	if (end->*link == nullptr)
 		return;
 	for (ListNode *node = end->*link; node != end; node = node->*link)
@@ -346,7 +347,7 @@ walk_waiters(LOCK *lock, Visit visit)
 #endif
 }
 
-/* The same for each session's part in a lock, of holders and waiters alike. */
+/* The same for each PROCLOCK of a lock, both of holders and of waiters. */
 template <typename Visit>
 inline void
 walk_proclocks(LOCK *lock, Visit visit)

@@ -36,9 +36,9 @@ char	   *from_utf8(std::string_view utf8);
 char	   *escape_foreign(char *text);
 
 /*
- * Text that others read must not look like more than one line, or like another text: control
- * characters, line separators, and characters that change the direction of text are not
- * printable.  make_printable() writes '?' in their place.  Both allocate nothing.
+ * Text that is shown to other users must not look like several lines, or like another text.  So
+ * control characters, line separators, and characters that change the direction of text are not
+ * printable.  make_printable() replaces them by '?'.  Neither function allocates memory.
  */
 bool		is_printable(const char *text) noexcept;
 void		make_printable(char *text) noexcept;

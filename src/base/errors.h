@@ -12,7 +12,7 @@ extern "C" {
 namespace advisory
 {
 
-/* Where the objects in the database are of another version than the library. */
+/* The hint if the objects in the database have another version than the library. */
 constexpr char OTHER_VERSION_HINT[] = "Run ALTER EXTENSION advisory_ext UPDATE.";
 
 /* Copy the current error into this memory context and clear the error state. */
@@ -60,7 +60,7 @@ private:
 	ResourceOwner owner;
 };
 
-/* Run body() in a subtransaction.  Unless it returns true that is rolled back, so that locks that it takes do not stay. */
+/* Run body() in a subtransaction.  Unless body() returns true, the subtransaction is rolled back, which releases its locks. */
 template <typename Body>
 inline void
 in_subtransaction(Body body)
@@ -84,7 +84,7 @@ in_subtransaction(Body body)
 		subtransaction.roll_back();
 }
 
-/* Run body(); this text is a line of the context of its errors. */
+/* Run body(), and add this text to the context of its errors. */
 template <typename Body>
 inline void
 with_error_context(char *text, Body body)
@@ -102,9 +102,10 @@ with_error_context(char *text, Body body)
 }
 
 /*
- * Run body(), which reads a catalog and may need a lock for that.  Returns false if
- * the server's lock table is full: our views have to work then, too.  Other errors are
- * raised.  Not for the arguments of ereport(), since clearing the error clears that report.
+ * Run body(), which reads a catalog and may need a lock for that.  Returns false if the
+ * server's lock table is full, because the views must work then, too.  Other errors are
+ * raised.  Do not use this in the arguments of ereport(): clearing the error would also
+ * clear that report.
  */
 template <typename Body>
 inline bool

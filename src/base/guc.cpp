@@ -72,8 +72,8 @@ struct IntSetting
 static const IntSetting int_settings[] = {
 	{"advisory_ext.max_names", &setting::max_names, 10000, 0, MAX_MAX_NAMES, PGC_SIGHUP, 0,
 		"Sets how many names of locks the server remembers.",
-		"When there are more, those that were not used for the longest "
-		"time make room, unless their lock is held or waited for."},
+		"When a new name needs room, a name that was not used for a long "
+		"time is removed, unless its lock is held or waited for."},
 	{"advisory_ext.log_wait", &setting::log_wait, -1, -1, INT_MAX, PGC_SUSET, GUC_UNIT_MS,
 		"Logs waits for locks that took longer than this.",
 		"-1 turns it off, 0 logs all waits."},
@@ -85,17 +85,17 @@ static const IntSetting int_settings[] = {
 		"locks are shown in advisory.leaks.",
 		nullptr},
 	{"advisory_ext.pool_limit", &setting::pool_limit, 90, 0, 100, PGC_SUSET, 0,
-		"Sets how full the server's lock table may be, in percent of what "
-		"it is estimated to hold, before sessions with many locks are refused more.",
-		"Many are more than max_locks_per_transaction advisory locks taken "
-		"through this extension. 0 turns it off."},
+		"Sets how full the server's lock table may be, in percent of its "
+		"estimated capacity, before sessions with many locks cannot take more.",
+		"A session has many locks if it holds more than max_locks_per_transaction "
+		"advisory locks taken through this extension. 0 turns it off."},
 	{"advisory_ext.pressure_warning", &setting::pressure_warning, 50, 1, 100, PGC_SUSET, 0,
-		"Sets how full the server's lock table is, in percent, when "
-		"advisory.pressure says \"warning\".",
+		"Sets the fill level of the server's lock table, in percent, at which "
+		"advisory.pressure shows the status \"warning\".",
 		nullptr},
 	{"advisory_ext.pressure_critical", &setting::pressure_critical, 75, 1, 100, PGC_SUSET, 0,
-		"Sets how full the server's lock table is, in percent, when "
-		"advisory.pressure says \"critical\".",
+		"Sets the fill level of the server's lock table, in percent, at which "
+		"advisory.pressure shows the status \"critical\".",
 		nullptr},
 };
 
@@ -104,14 +104,14 @@ guc_init()
 {
 	DefineCustomEnumVariable("advisory_ext.session_locks",
 							 "Allows functions that take session-level locks.",
-							 "With \"warn\" or \"off\" they warn or fail and name the "
-							 "transaction-level function to use, for roles behind a "
-							 "transaction pooler.",
+							 "With \"warn\" these functions raise a warning, and with \"off\" an error, "
+							 "that names the transaction-level function to use. This is meant for "
+							 "roles behind a transaction pooler.",
 							 &setting::session_locks, SESSION_LOCKS_ON, session_locks_options,
 							 PGC_USERSET, 0, nullptr, nullptr, nullptr);
 	DefineCustomEnumVariable("advisory_ext.track",
-							 "Selects what is remembered about locks: \"none\", their "
-							 "\"names\", or \"all\" with statistics.",
+							 "Selects what is recorded about locks: nothing (\"none\"), their names "
+							 "(\"names\"), or names and statistics (\"all\").",
 							 nullptr,
 							 &setting::track, TRACK_ALL, track_options,
 							 PGC_SUSET, 0, nullptr, nullptr, nullptr);
@@ -123,7 +123,7 @@ guc_init()
 							 PGC_USERSET, 0, nullptr, nullptr, nullptr);
 	DefineCustomBoolVariable("advisory_ext.lease_sync",
 							 "Raises synchronous_commit to \"on\" in transactions that grant or renew a lease.",
-							 "Where there is a synchronous standby, a failover to it then loses no lease.",
+							 "With a synchronous standby, a failover to that standby then loses no lease.",
 							 &setting::lease_sync, true,
 							 PGC_USERSET, 0, nullptr, nullptr, nullptr);
 	for (const IntSetting &s : int_settings)

@@ -15,7 +15,7 @@ enum SessionLocks
 	SESSION_LOCKS_OFF
 };
 
-/* What is stored about locks in shared memory. */
+/* The data about locks to store in shared memory. */
 enum Track
 {
 	TRACK_NONE,

@@ -27,7 +27,7 @@ digest(std::string_view text)
 	uint64		first;
 
 #ifdef USE_OPENSSL
-	/* pg_cryptohash_init() makes OpenSSL 3 look the algorithm up each time, which takes twice as long as the digest. */
+	/* With pg_cryptohash_init() OpenSSL 3 would look up the algorithm each time, which takes twice as long as the digest. */
 	static const EVP_MD *algorithm = nullptr;
 
 #if OPENSSL_VERSION_NUMBER >= 0x30000000L

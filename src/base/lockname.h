@@ -12,8 +12,8 @@ namespace advisory
 {
 
 /*
- * The texts are in the server's encoding, point into memory of the caller (an SQL
- * argument, as a rule), and have no terminating zero.
+ * The texts are in the server's encoding, point into memory of the caller (usually an SQL
+ * argument), and have no terminating zero.
  */
 struct LockName
 {
@@ -31,24 +31,24 @@ struct LockName
 	}
 };
 
-/* Stands at the end of a namespace or name that was cut. */
+/* The end of a namespace or name that was cut. */
 constexpr char CUT_MARK[] = "...";
 constexpr int CUT_MARK_BYTES = sizeof(CUT_MARK) - 1;
 
-/* Longest namespace or name, in bytes, that a message shows whole. */
+/* The longest namespace or name, in bytes, that a message shows in full. */
 constexpr int DISPLAYED_NAME_BYTES = 256;
 
 /*
- * The lock as messages name it: billing/invoice:42, or the label, or the key
- * as a number.  Long parts are cut at a character boundary and marked, unless they are
- * already; what is not printable is replaced.
+ * The lock as messages name it: billing/invoice:42, or the label, or the key as a number.
+ * Long parts are cut at a character boundary and end in CUT_MARK.  Characters that are not
+ * printable are replaced.
  */
 char	   *display_name(const LockName &name);
 
 /*
  * The arguments that name the lock in a call, as SQL literals: 'billing', 'invoice:42'.  Null
- * where it is to be named by its key: for a lock by key, and where they would be too long for
- * a hint.
+ * if the caller must use the key instead: for a lock by key, and if the arguments are not
+ * printable or too long for a hint.
  */
 char	   *call_arguments(const LockName &name);
 
@@ -60,13 +60,13 @@ to_cstring(std::string_view text)
 }
 
 /*
- * The error fields schema_name (null for a lock by key) and constraint_name, by which a
- * program finds the lock.
+ * The error fields schema_name (null for a lock by key) and constraint_name, which tell a
+ * program the lock.
  */
 char	   *field_namespace(const LockName &name);
 char	   *field_name(const LockName &name);
 
-/* In ereport(): sets them.  Always 0. */
+/* Set these fields, in ereport().  Returns 0. */
 int			set_lock_fields(const LockName &name);
 
 }								/* namespace advisory */

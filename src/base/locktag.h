@@ -2,7 +2,7 @@
  * base/locktag.h
  *		Keys, modes, scopes and the lock tags they make.
  *
- * How a tag is laid out (all have LOCKTAG_ADVISORY; field 1 is the database):
+ * The layout of a tag (the type is LOCKTAG_ADVISORY; field 1 is the database):
  *
  *		field 2, field 3	field 4 (objsubid)	what it is
  *		key high, key low	1					a lock by bigint key (ours and the built-ins')
@@ -34,7 +34,7 @@ operator==(Key a, Key b) noexcept
 	return a.value == b.value;
 }
 
-/* A random number of this process, so that nobody can choose keys that collide in its hash tables. */
+/* A random number of this process, so that users cannot choose keys that collide in its hash tables. */
 extern uint64 hash_seed;
 
 /* For hash tables in this process's memory: the hash of a key, and of a number that comes with it. */
@@ -43,7 +43,7 @@ hash_of_key(int64 key, uint32 besides) noexcept
 {
 	uint64		bits = static_cast<uint64>(key) ^ hash_seed;
 
-	/* The seed comes between the halves, too: else keys could be chosen whose halves make up for each other. */
+	/* The seed is also mixed in between the halves.  Otherwise users could choose keys whose halves cancel each other out. */
 	return murmurhash32(static_cast<uint32>(bits) ^
 						murmurhash32(static_cast<uint32>(bits >> 32) ^ murmurhash32(besides ^ static_cast<uint32>(hash_seed))));
 }
@@ -87,7 +87,7 @@ mode_name(Mode mode) noexcept
 	return mode == Mode::exclusive ? "exclusive" : "shared";
 }
 
-/* The same for a mode of the lock manager: what it is used for on this lock; modes that we do not use there have the server's name. */
+/* The same for a mode of the lock manager on this lock.  Modes that the extension does not use there have the server's name. */
 const char *lockmode_name(const LOCKTAG &tag, LOCKMODE lockmode) noexcept;
 
 constexpr const char *
@@ -96,7 +96,7 @@ scope_name(Scope scope) noexcept
 	return scope == Scope::session ? "session" : "transaction";
 }
 
-/* What a tag stands for. */
+/* The kind of lock that a tag identifies. */
 enum class Kind
 {
 	lock,						/* by bigint key */
@@ -129,7 +129,7 @@ struct DecodedTag
 	uint16		objsubid;
 };
 
-/* Does it have one 64-bit key, not two 32-bit ones? */
+/* Do locks of this kind have one 64-bit key instead of two 32-bit ones? */
 constexpr bool
 has_key(Kind kind) noexcept
 {

@@ -2,8 +2,8 @@
  * base/pg.h
  *		PostgreSQL's headers that every file needs.
  *
- * Every source file includes this first.  The other headers of the server that it uses
- * it includes itself, with C linkage.
+ * Every source file includes this file first, and then other headers of the server that it
+ * needs, with C linkage.
  */
 #pragma once
 

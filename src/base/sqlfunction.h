@@ -9,8 +9,8 @@ extern "C" {
 }
 
 /*
- * Export implementation, a function of fcinfo, to SQL as symbol.  Only such symbols
- * of the library are visible from outside.
+ * Export implementation, a function of fcinfo, to SQL as symbol.  The library exports
+ * no other symbols, except those that the server needs to load it.
  */
 #define ADVISORY_SQL_FUNCTION(symbol, ...) \
 	_Pragma("GCC visibility push(default)") \

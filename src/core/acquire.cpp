@@ -31,7 +31,7 @@ check_not_parallel_worker()
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
 				 errmsg("cannot take advisory locks in a parallel worker"),
-				 errdetail("The lock would go with the worker, at the end of the query."),
+				 errdetail("The lock would be released when the worker ends."),
 				 errhint("Mark the calling function PARALLEL UNSAFE.")));
 }
 
@@ -43,8 +43,9 @@ count_event(const CachedName *name, Event event) noexcept
 }
 
 /*
- * Add what was granted to the held locks; look for interrupts once more, since those that
- * come later end the statement with the lock held.  *added is what was added so far.
+ * Add the granted lock or slot to the held locks.  Then check for interrupts once more, because
+ * an interrupt that comes later ends the statement with the lock held.  *added is the entry that
+ * was added, if any.
  */
 static void
 add_granted(const Attempt &attempt, HeldLock *volatile *added)

@@ -2,8 +2,8 @@
  * core/acquire.h
  *		Taking one lock, or one slot of a semaphore.
  *
- * Whatever happens, in every race: true means held; false or an error means
- * not held (unless it was held before).
+ * In every case and every race, true means held, and false or an error means
+ * not held (unless the session held it before).
  */
 #pragma once
 
@@ -28,32 +28,32 @@ enum class Outcome
  *		not obtained in time			one of the others; the transaction goes on
  *		deadlock						error 40P01, with a hint where locks of
  *										this session survive it
- *		cancelled, statement_timeout	error 57014
+ *		canceled, statement_timeout		error 57014
  *		lock table full					error 53200
  *		lock table nearly full, and this
  *		session holds many locks		error 53400 (poolguard.h)
  *		in a parallel worker			error 25000
  *
  * A session-level lock that was granted while a timeout was ending the wait counts as
- * granted; before any other error it is released.  Where a timeout is to end the wait, it
+ * granted.  Before any other error it is released.  If a timeout limits the wait, the wait
  * runs in an internal subtransaction.  *slot is the slot that was taken.
  */
 Outcome		lock_take(const LockRequest &request, Timeout timeout, int *slot = nullptr);
 
-/* The same, but an error that ended a wait is handed over, not raised; *error is null if there is none. */
+/* The same, but returns an error that ended a wait in *error instead of raising it; null if there is none. */
 Outcome		lock_take_or_hand_over(const LockRequest &request, Timeout timeout, int *slot, ErrorData **error);
 
 /* Is it granted? */
 bool		lock_try(const LockRequest &request, Timeout timeout);
 
-/* The same, but unless it is granted error 55P03, which says who is in the way. */
+/* The same, but raises 55P03, which names the blocking sessions, unless the lock is granted. */
 void		lock_must(const LockRequest &request, Timeout timeout);
 
-/* The same for a slot of a semaphore: which one, or NO_SLOT; or error 55P03 instead. */
+/* The same for a slot of a semaphore.  slot_try() returns it or NO_SLOT; slot_must() returns it or raises 55P03. */
 int			slot_try(const LockRequest &request, Timeout timeout);
 int			slot_must(const LockRequest &request, Timeout timeout);
 
-/* What was to be done under it is not done, since somebody else does it or has done it: for the statistics. */
+/* Count in the statistics that a job under this lock was skipped, because another session runs it or has run it. */
 void		lock_count_skipped(const LockName &name);
 
 }								/* namespace advisory */

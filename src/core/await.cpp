@@ -3,20 +3,21 @@
  *		Waiting for a lock without keeping a snapshot.
  *
  * ForgetPortalSnapshots(), which COMMIT in a procedure uses, pops every active snapshot
- * before it finds out whether all of them belonged to portals.  Its error then comes too
- * late to be undone.  So it is called only if the only active snapshot is the active
- * portal's, which is not so inside a query, an atomic PL/pgSQL block or a block with an
- * EXCEPTION clause.  Other things that keep xmin set (an open cursor, the query of a FOR
- * loop) are found afterwards, when a new snapshot can still be taken.
+ * before it checks whether all of them belonged to portals.  Its error comes too late to
+ * undo that.  So this file calls it only if the only active snapshot is the active
+ * portal's.  Inside a query, an atomic PL/pgSQL block or a block with an EXCEPTION clause
+ * that is not the case.  Other things that keep xmin set (an open cursor, the query of a
+ * FOR loop) are found afterwards, when a new snapshot can still be taken.
  *
  * Having no snapshot while waiting is not enough.  CREATE INDEX CONCURRENTLY lists the
  * transactions that have an old snapshot and waits for the end of each, even if it has
- * released its snapshot since then; and a CALL has a snapshot at first.  It waits by the
- * lock that each transaction holds on its own virtual transaction ID.  So this
- * transaction releases that lock while it waits, and takes it again before it takes a
- * snapshot.  Meanwhile nothing in this transaction can make another session wait, and a
- * session that lists it later finds the lock held as usual.  A transaction that has
- * locked tables keeps the lock, because other sessions wait by it for the tables, too.
+ * released its snapshot since then; and a CALL has a snapshot at first.  To wait for a
+ * transaction, it waits for the lock that the transaction holds on its own virtual
+ * transaction ID.  So this transaction releases that lock while it waits, and takes it
+ * again before it takes a snapshot.  Meanwhile nothing in this transaction can make
+ * another session wait, and a session that lists it later finds the lock held as usual.
+ * A transaction that has locked tables keeps the lock, because sessions that wait for the
+ * tables wait for it, too.
  */
 #include "base/pg.h"
 
@@ -78,7 +79,7 @@ forget_snapshots()
 
 	ForgetPortalSnapshots();
 	InvalidateCatalogSnapshot();
-	/* The portal of a procedure that returns a row keeps one more snapshot, which PreCommit_Portals() releases so. */
+	/* The portal of a procedure that returns a row keeps one more snapshot.  PreCommit_Portals() releases it in this way. */
 	if (portal->holdSnapshot != nullptr)
 		UnregisterSnapshotFromOwner(portal->holdSnapshot, portal->resowner);
 	portal->holdSnapshot = nullptr;
@@ -108,7 +109,7 @@ take(const LockRequest &request, Timeout timeout, int *slot)
 	}
 	PG_FINALLY();
 	{
-		/* After an error, too, because the abort may end only a savepoint. */
+		/* Take it again after an error, too, because the abort may end only a savepoint. */
 		LWLockReleaseAll();
 		VirtualXactLockTableInsert(my_transaction());
 	}
@@ -131,10 +132,10 @@ release_snapshots(const char *procedure)
 	if (TransactionIdIsValid(GetTopTransactionIdIfAny()))
 		raise_cannot_release(procedure,
 							 "The transaction has a transaction ID, because it has already written or locked rows.",
-							 "CALL it first in the transaction.");
+							 "Make the CALL the first statement of the transaction.");
 	if (!only_portals_snapshot())
 		raise_cannot_release(procedure,
-							 "The call is where a procedure could not commit either: inside a query, a function, EXECUTE, "
+							 "The call is at a place where a procedure cannot commit: inside a query, a function, EXECUTE, "
 							 "a block with an EXCEPTION clause, a procedure with SECURITY DEFINER or SET, or a DO block or "
 							 "procedure in an explicit transaction.",
 							 "CALL it outside of these, for example at top level.");
@@ -147,20 +148,20 @@ release_snapshots(const char *procedure)
 							 "The transaction has an open cursor or is inside a loop over a query.",
 							 "Close the cursor, or CALL it outside of the loop.");
 	}
-	/* A session that waits for the end of this transaction may hold the lock that we are going to wait for. */
+	/* A session that waits for the end of this transaction may hold the lock that this session is going to wait for. */
 	if (have_other_locks() && is_mine_awaited(tag))
 	{
 		EnsurePortalSnapshotExists();
 		raise_cannot_release(procedure,
 							 "The transaction has locked tables, and another session waits for its end.",
-							 "CALL it first in the transaction.");
+							 "Make the CALL the first statement of the transaction.");
 	}
 }
 
 int
 await_lock(const LockRequest &request, Timeout timeout, const char *procedure)
 {
-	/* Registering the name may read catalogs, which takes a snapshot.  take() asks again, and finds it registered. */
+	/* Registering the name may read catalogs, which takes a snapshot.  take() does it again, and finds the name registered. */
 	name_ask(request.name);
 	release_snapshots(procedure);
 

@@ -15,16 +15,16 @@ namespace advisory
 {
 
 /*
- * Take the lock, or a slot, which is returned, as lock_must() and slot_must() do, but with
- * the session's xmin and transaction ID unset while it waits.  If that is impossible
- * here, raises 25001 before it takes or waits for anything, also if the lock is free.
- * procedure is the name for messages.
+ * Take the lock, or a slot, as lock_must() and slot_must() do, but with the session's xmin
+ * and transaction ID unset while it waits.  Returns the slot.  If that is impossible here,
+ * raises 25001 before it takes or waits for anything, even if the lock is free.  procedure
+ * is the name for messages.
  */
 int			await_lock(const LockRequest &request, Timeout timeout, const char *procedure);
 
 /*
- * As lock_take(), but without a snapshot while it waits if that is possible here.  Then
- * the caller has to call EnsurePortalSnapshotExists() or refresh_snapshot(), which can
+ * As lock_take(), but without a snapshot while it waits if that is possible here.  The
+ * caller must then call EnsurePortalSnapshotExists() or refresh_snapshot(), which can
  * fail while the lock is held.
  */
 Outcome		await_if_possible(const LockRequest &request, Timeout timeout, int *slot);

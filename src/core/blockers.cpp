@@ -27,7 +27,7 @@ extern "C" {
 namespace advisory
 {
 
-/* More would not be read in an error message. */
+/* How many sessions an error message describes; nobody would read more. */
 static constexpr int DESCRIBED_BLOCKERS = 5;
 
 namespace
@@ -42,7 +42,7 @@ public:
 		initStringInfo(&text);
 	}
 
-	/* A sentence about one that holds or awaits what is asked for.  follows: say for whom it waits itself. */
+	/* Add a sentence about a session that holds or awaits the lock or slot.  follows: say also for which session it waits. */
 	void		add_blocker(const LockEntry &entry, bool follows, Blockers *blockers);
 
 	StringInfoData text;
@@ -57,14 +57,14 @@ private:
 
 }								/* anonymous namespace */
 
-/* Its role as it is now, or as the lock table has it. */
+/* The session's present role, or the one in the lock table. */
 static Oid
 role_of(const LocalPgBackendStatus *status, const LockEntry &session) noexcept
 {
 	return status != nullptr ? status->backendStatus.st_userid : session.role;
 }
 
-/* Which session or prepared transaction it is; *gid is set for the latter.  True if it ends in an application. */
+/* Name the session or prepared transaction; sets *gid for the latter.  True if the text ends with an application name. */
 bool
 Description::add_session(const LockEntry &session, char **gid)
 {
@@ -93,7 +93,7 @@ Description::add_session(const LockEntry &session, char **gid)
 	return true;
 }
 
-/* Its state and since when, as far as the current user may see them. */
+/* Add the session's state and since when, if the current user may see them. */
 void
 Description::add_state(const LockEntry &session, const char *before, bool *is_idle)
 {
@@ -105,7 +105,7 @@ Description::add_state(const LockEntry &session, const char *before, bool *is_id
 	const PgBackendStatus &backend = status->backendStatus;
 	PublishedWait wait;
 
-	/* No session has what the first in the queue of a lease waits for. */
+	/* No session holds what the first in the queue of a lease waits for. */
 	if (read_wait(session.proc_number, &wait) && wait.pid == session.pid && decode_tag(wait.tag).kind == Kind::lease)
 	{
 		appendStringInfo(&text, "%s waiting for a lease since %s", before, timestamptz_to_str(wait.since));
@@ -198,7 +198,7 @@ find_blockers(const LockRequest &request)
 			own += found.entries[i].granted && found.entries[i].pid == MyProcPid;
 		sort_slot_entries(&found);
 	}
-	/* Holders first, since they decide. */
+	/* Holders first, because they block the waiters, too. */
 	for (bool granted : {true, false})
 	{
 		for (int i = 0; i < found.count; i++)
@@ -215,7 +215,7 @@ find_blockers(const LockRequest &request)
 				left_out++;
 				continue;
 			}
-			/* Those that wait for a holder wait for the same. */
+			/* Follow the chain of waiters only if there is no holder: it leads to the holder anyway. */
 			description.add_blocker(entry, granted || described == 0, &blockers);
 			described++;
 		}
@@ -233,7 +233,7 @@ find_blockers(const LockRequest &request)
 static void
 check_may_terminate(Oid role)
 {
-	/* A process without a role may be as important as a superuser's. */
+	/* Protect a process without a role like a superuser's. */
 	if ((!OidIsValid(role) || superuser_arg(role)) && !superuser())
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
@@ -250,7 +250,7 @@ check_may_terminate(Oid role)
 						   "pg_signal_backend")));
 }
 
-/* False, with a WARNING, if the process is still there at the end of the timeout. */
+/* Returns false, with a WARNING, if the process is still there when the timeout ends. */
 static bool
 wait_for_end(int pid, Timeout timeout)
 {

@@ -11,11 +11,11 @@ namespace advisory
 
 struct Blockers
 {
-	char	   *description;	/* null if nobody blocks it any more */
+	char	   *description;	/* null if no session blocks it any more */
 	int			holder_pid;		/* a session that holds the lock; 0 if none does */
 	char	   *holder_gid;		/* a prepared transaction that does; null if none does */
 
-	/* Where the first that is described itself waits: the session or prepared transaction that it waits for in the end. */
+	/* If the first session in the description itself waits: the session or prepared transaction at the end of its waits. */
 	int			root_pid;		/* 0 if there is no such session */
 	bool		is_root_idle;	/* as far as the current user may see it */
 	char	   *root_gid;
@@ -23,17 +23,18 @@ struct Blockers
 };
 
 /*
- * The sessions that block this request, a sentence each: those that hold a conflicting mode
- * or a slot, and those that wait for one; and for whom these wait themselves.  State and times only of sessions that the current
+ * The sessions that block this request, one sentence each: first those that hold a conflicting
+ * mode or a slot, then those that wait for one.  If such a session itself waits, its sentence
+ * says for which session.  States and times are included only for sessions that the current
  * user may see.
  */
 Blockers	find_blockers(const LockRequest &request);
 
 /*
  * End the session with this pid if it holds the lock at that moment, or a slot of the
- * semaphore of that name, and wait for its end (an immediate timeout does not wait).  False,
- * with a WARNING, if it holds neither, could not be signalled, or was still there at the end
- * of the timeout.  Raises 42501 by pg_terminate_backend()'s rules.
+ * semaphore of that name, and wait for its end (an immediate timeout does not wait).  Returns
+ * false, with a WARNING, if it holds neither, could not be signaled, or is still there when
+ * the timeout ends.  Raises 42501 by pg_terminate_backend()'s rules.
  */
 bool		terminate_holder(const LockName &name, int pid, Timeout timeout);
 

@@ -49,7 +49,7 @@ display_window(TimestampTz window)
 	return DatumGetCString(DirectFunctionCall1(timestamptz_out, TimestampTzGetDatum(window)));
 }
 
-/* Write the window ($2) down as the last one claimed of this key, unless one is there that is not earlier. */
+/* Record window $2 as the last claimed one of this key, unless the recorded one is the same or later. */
 static OwnStatement ADVANCE_CLAIM = {
 	"claims",
 	"INSERT INTO advisory.claims AS c (key, last_window)"
@@ -60,8 +60,8 @@ static OwnStatement ADVANCE_CLAIM = {
 	SPI_OK_INSERT, false, 2, {INT8OID, TIMESTAMPTZOID}, nullptr};
 
 /*
- * Do it; returns whether the window was written.  Where another transaction has claimed it while this one waited for that, the
- * statement writes nothing, but locks the row.  The end of the subtransaction releases that lock.
+ * Run the statement; returns whether it wrote the window.  If another transaction claimed the window while this one waited,
+ * the statement writes nothing but locks the row.  The end of the subtransaction releases that lock.
  */
 static bool
 advance_claim(Key key, TimestampTz window)

@@ -66,7 +66,7 @@ display_lock(const LockName &name)
 
 const PassingLock *passing_locks = nullptr;
 
-/* Does this session hold it in session scope, and not only under locks that are released after an error? */
+/* Does this session hold it in session scope, not counting holds that are released after an error? */
 static bool
 outlives_error(const LockEntry &entry)
 {
@@ -80,7 +80,7 @@ outlives_error(const LockEntry &entry)
 	return lock_counts(entry.tag, mode).session > passing_count;
 }
 
-/* A deadlock's victim keeps its session-level locks, however taken; say so. */
+/* Say that the victim of a deadlock keeps its session-level locks, however it took them. */
 static void
 add_survivors_hint(ErrorData *error)
 {
@@ -117,8 +117,8 @@ add_survivors_hint(ErrorData *error)
 }
 
 /*
- * Put the names of advisory locks, as far as they may be seen, behind their tags.  The deadlock
- * detector prints a tag as [database,high,low,objsubid] in any language.
+ * Add the names of advisory locks that the current user may see behind their tags.  The
+ * deadlock detector prints a tag as [database,high,low,objsubid] in any language.
  */
 static char *
 add_lock_names(const char *detail)
@@ -176,7 +176,7 @@ set_prepared_hint(const char *which, const char *gid)
 				   which, quote_literal_cstr(gid), quote_literal_cstr(gid));
 }
 
-/* The HINT of a lock or slot that was not obtained: what to run to see who holds it, and to end that session. */
+/* The HINT of a lock or slot that was not obtained: statements that show its holders, and that end such a session. */
 static int
 set_holder_hint(const LockRequest &request, const Blockers &blockers)
 {
@@ -187,7 +187,7 @@ set_holder_hint(const LockRequest &request, const Blockers &blockers)
 
 	if (blockers.holder_gid != nullptr)
 		return set_prepared_hint("holds it", blockers.holder_gid);
-	/* To end a holder that waits itself would not end what it waits for. */
+	/* If the holder itself waits, ending it would not help: name the session that it waits for. */
 	if (blockers.root_gid != nullptr)
 		return set_prepared_hint("the holder waits for", blockers.root_gid);
 	if (blockers.waits_for_me)
@@ -211,7 +211,7 @@ set_holder_hint(const LockRequest &request, const Blockers &blockers)
 				   by_key, arguments, blockers.holder_pid);
 }
 
-/* How long it was waited for, as a part of the sentence: "within 250 ms", "within 5 s". */
+/* How long the session waited, as a part of the sentence: "within 250 ms", "within 5 s". */
 static char *
 describe_limit(Outcome outcome, Timeout limit)
 {
@@ -232,7 +232,7 @@ raise_lease_not_available(const LockRequest &request, Outcome outcome, Timeout l
 	char	   *holder = lease_describe_holder(request.name.key);
 	char	   *name = display_lock(request.name);
 
-	/* Nobody holds it, but some transaction takes it or relies on it. */
+	/* No session holds it, but a transaction is taking it or relies on it. */
 	if (holder == nullptr)
 		holder = find_blockers(request).description;
 

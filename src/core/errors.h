@@ -14,24 +14,24 @@ namespace advisory
 {
 
 /*
- * What the name table or this session calls a lock, if the current user may see it; else
- * null.  Like billing/invoice:42.  Do not call this in the arguments of ereport(), because
- * it may clear an error of its own.
+ * The name that the name table or this session has for a lock, such as billing/invoice:42.
+ * Null if there is none, or if the current user may not see it.  Do not call this in the
+ * arguments of ereport(), because it may clear an error of its own.
  */
 char	   *visible_name(const LOCKTAG &tag);
 
-/* The lock as messages name it (lockname.h), or by visible_name() if it has no name.  The same holds for it. */
+/* The lock as messages name it (lockname.h), or visible_name() if it has no name.  Not in the arguments of ereport() either. */
 char	   *display_lock(const LockName &name);
 
 /*
- * Raise 55P03, with the sessions that block the request.  outcome is that of asking for it,
- * and limit the timeout that the caller gave.
+ * Raise 55P03, with the sessions that block the request.  outcome is the outcome of the
+ * request, and limit the timeout that the caller gave.
  */
 [[noreturn]] void raise_not_available(const LockRequest &request, Outcome outcome, Timeout limit);
 
 /*
- * Raise the error that ended a wait, once everything is released that has to be.  A deadlock's
- * DETAIL gets the names of locks, and a HINT says which locks survive.
+ * Raise the error that ended a wait.  The caller has released everything that it must release.
+ * The DETAIL of a deadlock gets the names of locks, and its HINT says which locks survive.
  */
 [[noreturn]] void raise_wait_error(ErrorData *error);
 

@@ -2,16 +2,16 @@
  * core/held.cpp
  *		The locks and slots that this session holds through this extension.
  *
- * An entry counts its session-level holds.  Transaction-level holds stand in a list of their
+ * An entry counts its session-level holds.  Transaction-level holds are in a list of their
  * own, in the order in which they were taken, each with the nesting level of its
- * (sub)transaction.  Levels never fall from one to the next, so the end of a subtransaction
+ * (sub)transaction.  Levels never decrease within the list, so the end of a subtransaction
  * concerns only the end of the list.
  *
  * Ends of transactions
  *
- * The callbacks below run where an error would end the server.  They only use memory that is
- * there: nothing is allocated, and no lock is taken but the short one on this session's part
- * of the session table.  How long holds are logged all the same is in heldlog.h.
+ * The callbacks below run at a time when an error would end the server.  So they allocate
+ * nothing, and take no lock except the short one on this session's part of the session table.
+ * heldlog.h describes the logging of long holds.
  */
 #include "base/pg.h"
 
@@ -39,10 +39,10 @@ namespace advisory
 
 static constexpr int FIRST_HOLDS = 64;
 
-/* Lists and tables that are larger and empty are given back when the next lock is asked for. */
+/* Empty lists and tables that are larger than this are freed when the session asks for the next lock. */
 static constexpr int KEPT_HOLDS = 16384;
 
-/* All entries are compared with the lock manager when there are so many, and then twice as many as were left. */
+/* All entries are compared with the lock manager when there are this many, and again whenever their number has doubled. */
 static constexpr uint32 MIN_COMPARED_HOLDS = 64;
 
 namespace
@@ -52,8 +52,8 @@ namespace
 enum class HoldEnd
 {
 	released,					/* now */
-	lost,						/* without the extension, nobody knows when */
-	prepared					/* not at all: a prepared transaction goes on with it */
+	lost,						/* without the extension, at an unknown time */
+	prepared					/* not at all: a prepared transaction keeps it */
 };
 
 /* Transaction-level holds of one lock, taken in one (sub)transaction. */
@@ -61,29 +61,29 @@ struct XactHold
 {
 	HeldLock   *held;
 	int			nest_level;
-	int			older;			/* place of the lock's next older one; NO_PLACE if there is none */
+	int			older;			/* place of the lock's next older XactHold; NO_PLACE if there is none */
 	int64		count;
 };
 
 }								/* anonymous namespace */
 
-/* Made when a lock is asked for; the table is made anew after one that had grown large. */
+/* Created when the session first asks for a lock.  A table that has grown large is replaced when it is empty. */
 static helds_hash *helds = nullptr;
 static MemoryContext entry_context = nullptr;
 
 static uint32 compare_at = MIN_COMPARED_HOLDS;
 
-/* Memory for the next entry: had before its lock is asked for, or left by one that has ended; or null. */
+/* Memory for the next entry, allocated before the request for its lock, or left by an entry that has ended; or null. */
 static HeldLock *spare_entry = nullptr;
 
 static XactHold *xact_holds = nullptr;
 static int	xact_hold_count = 0;
 static int	xact_hold_capacity = 0;
 
-/* Slots that have ended, and whose locks may not be released yet. */
+/* Slots that have ended; their locks may not be released yet. */
 static dlist_head ended_slots = DLIST_STATIC_INIT(ended_slots);
 
-/* Entries with session-level holds: slots, the newest first, then locks, the newest last. */
+/* Entries with session-level holds: first slots, beginning with the newest, then locks, ending with the newest. */
 static dlist_head session_holds = DLIST_STATIC_INIT(session_holds);
 
 static void end_lost_holds(HoldEnd end) noexcept;
@@ -99,7 +99,7 @@ held_prepare(const LOCKTAG &tag, Mode mode)
 	if (!hears_about_end)
 	{
 		before_shmem_exit(at_session_end, Datum(0));
-		/* When the server itself logs the end of a session, too. */
+		/* At the time when the server itself logs the end of a session. */
 		on_proc_exit([](int, Datum) { log_ended_holds(); }, Datum(0));
 		hears_about_end = true;
 	}
@@ -118,7 +118,7 @@ held_prepare(const LOCKTAG &tag, Mode mode)
 	}
 	if (helds->members >= compare_at)
 	{
-		/* Locks that pg_advisory_unlock() released one by one must not keep their entries, and pin their names, for ever. */
+		/* Otherwise locks that pg_advisory_unlock() released one by one would keep their entries and pins for ever. */
 		end_lost_holds(HoldEnd::lost);
 		compare_at = Max(2 * helds->members, MIN_COMPARED_HOLDS);
 	}
@@ -150,14 +150,14 @@ held_prepare(const LOCKTAG &tag, Mode mode)
 	publish_reserve();
 }
 
-/* The role that others may know to have used the lock's namespace and name. */
+/* The role that is published as a user of the lock's namespace and name. */
 static Oid
 role_of_name(const CachedName *name) noexcept
 {
 	return name->by_name && name->is_registered ? name->role : InvalidOid;
 }
 
-/* Fill in a new entry, which holds nothing yet, and publish it. */
+/* Fill in a new entry, which has no holds yet, and publish it. */
 static void
 fill_entry(HeldLock *held, Scope scope, CachedName *name, int slots) noexcept
 {
@@ -239,7 +239,7 @@ held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_n
 	if (NameStats *stats = stats_of_name(name))
 	{
 		stats_count(stats, Event::acquired, 1);
-		/* For a lock that is held already the statement's time is near enough, and cheaper. */
+		/* For a lock that is held already the start of the statement is exact enough, and cheaper. */
 		stats_note_acquired(stats, was_held ? GetCurrentStatementStartTimestamp() : held->since);
 	}
 	return held;
@@ -258,7 +258,7 @@ held_find(const LOCKTAG &tag, Mode mode) noexcept
 
 /* ---- Removing ---- */
 
-/* An ended entry goes to the log, or away.  Its name is no longer pinned. */
+/* Hand an ended entry over to the log, or free it.  It no longer pins its name. */
 static void
 dispose_of(HeldLock *held) noexcept
 {
@@ -273,7 +273,7 @@ dispose_of(HeldLock *held) noexcept
 	name_release(name);
 }
 
-/* Nothing of the lock is held any more in this mode.  The entry is gone after this. */
+/* Remove an entry without holds.  Do not use it after this. */
 static void
 end_entry(HeldLock *held, HoldEnd end, TimestampTz now) noexcept
 {
@@ -294,7 +294,7 @@ end_entry(HeldLock *held, HoldEnd end, TimestampTz now) noexcept
 	dispose_of(held);
 }
 
-/* The locks of slots that have ended are released by now: tell others that they are free. */
+/* The locks of ended slots are released now: mark the slots as free, and wake waiters. */
 static void
 free_ended_slots() noexcept
 {
@@ -309,7 +309,7 @@ free_ended_slots() noexcept
 	}
 }
 
-/* Returns the entry, or null if nothing of the lock is held any more in this mode. */
+/* Remove all session-level holds.  Returns the entry, or null if no hold of the lock is left in this mode. */
 static HeldLock *
 end_session_holds(HeldLock *held, HoldEnd end) noexcept
 {
@@ -372,9 +372,10 @@ end_lost_holds(HoldEnd end) noexcept
 }
 
 /*
- * pg_advisory_unlock_all() and DISCARD ALL release all session-level locks, slots included.  To see that takes a look at
- * two entries: if the first is lost and is a slot, which nothing else releases, or if the first and the last are lost, all
- * others are compared with the lock manager, too.  Otherwise pg_advisory_unlock() released the oldest lock, or the newest.
+ * pg_advisory_unlock_all() and DISCARD ALL release all session-level locks, including slots.  Two entries are enough to
+ * notice that.  If the first one is lost and is a slot, which nothing else releases, or if the first and the last one are
+ * lost, all others are compared with the lock manager, too.  Otherwise pg_advisory_unlock() has released the oldest or the
+ * newest lock.
  */
 void
 held_notice_lost() noexcept
@@ -408,7 +409,7 @@ held_refresh(HeldLock *held)
 	held->session_by_name = Min(held->session_by_name, real_count);
 	if (real_count > 0)
 		return held;
-	held->session_count = 1;	/* so that it is removed from the list */
+	held->session_count = 1;	/* so that end_session_holds() removes it from the list */
 	held = end_session_holds(held, HoldEnd::lost);
 	free_ended_slots();
 	return held;
@@ -418,7 +419,7 @@ void
 held_keep_for_transaction(HeldLock *held) noexcept
 {
 	add_xact_hold(held);
-	/* The session-level hold goes on, so it does not count as one more. */
+	/* The session-level hold continues as this one, so it does not count as one more. */
 	held_remove(held, 1, held->session_by_name > 0);
 }
 
@@ -466,7 +467,7 @@ held_session_holds() noexcept
 	return &session_holds;
 }
 
-/* Log the long ones of the holds that will end with the commit. */
+/* Log the long holds among those that will end with the commit. */
 static void
 log_ending_holds()
 {
@@ -507,8 +508,8 @@ end_xact_holds(int nest_level, HoldEnd end) noexcept
 }
 
 /*
- * A subtransaction has succeeded: its holds are now its parent's.  Where the parent holds
- * the lock, too, the two become one.
+ * A subtransaction has succeeded: its parent takes over its holds.  If the parent holds the
+ * lock, too, the two entries become one.
  */
 static void
 hand_to_parent(int nest_level) noexcept
@@ -536,7 +537,7 @@ hand_to_parent(int nest_level) noexcept
 	xact_hold_count = kept;
 }
 
-/* False if it has one already. */
+/* False if the entry has one already. */
 static bool
 set_acquirer(dlist_node *node, int acquirer) noexcept
 {
@@ -551,7 +552,7 @@ set_acquirer(dlist_node *node, int acquirer) noexcept
 
 static bool calls_after_transaction = false;
 
-/* What was set for the transaction only has been undone, so it shows now who took the session-level locks. */
+/* Settings of the transaction have been undone by now, so the present role and application are those that took the locks. */
 static void
 after_transaction(void *)
 {
@@ -561,7 +562,7 @@ after_transaction(void *)
 	if (dlist_is_empty(&session_holds))
 		return;
 	acquirer = publish_present_role();
-	/* Those that were taken in this transaction are at both ends of the list. */
+	/* Locks that were taken in this transaction are at the end of the list, and slots at the beginning. */
 	for (dlist_node *node = dlist_tail_node(&session_holds); node != &session_holds.head && set_acquirer(node, acquirer); node = node->prev)
 		;
 	for (dlist_node *node = dlist_head_node(&session_holds); node != &session_holds.head && set_acquirer(node, acquirer); node = node->next)
@@ -592,7 +593,7 @@ at_xact_end(XactEvent event, void *)
 			if (dlist_is_empty(&session_holds) || calls_after_transaction)
 				break;
 			calls_after_transaction = true;
-			/* To be called when everything else of the transaction is over.  This only links what is there. */
+			/* Call it when everything else of the transaction is over.  The registration allocates nothing. */
 			callback.func = after_transaction;
 			MemoryContextRegisterResetCallback(TopTransactionContext, &callback);
 			break;
@@ -615,7 +616,7 @@ at_subxact_end(SubXactEvent event, SubTransactionId, SubTransactionId, void *)
 		hand_to_parent(level);
 }
 
-/* Whenever something has released its locks: at the ends of statements, subtransactions and transactions. */
+/* Called whenever a resource owner has released its locks: at the ends of statements, subtransactions and transactions. */
 static void
 at_resource_release(ResourceReleasePhase phase, bool, bool is_top_level, void *)
 {
@@ -629,13 +630,13 @@ at_resource_release(ResourceReleasePhase phase, bool, bool is_top_level, void *)
 
 /* ---- The end of the session ---- */
 
-/* While shared memory is still there: all holds end now. */
+/* All holds end now, while shared memory is still available. */
 static void
 at_session_end(int, Datum)
 {
 	helds_iterator iterator;
 
-	/* As the end of the transaction, which comes after this, would. */
+	/* The end of the transaction would do this, too, but it comes later. */
 	LWLockReleaseAll();
 	LockErrorCleanup();
 	leave_queue();
@@ -644,7 +645,7 @@ at_session_end(int, Datum)
 	end_xact_holds(0, HoldEnd::released);
 	if (helds != nullptr)
 	{
-		/* The iterator bears it that entries are deleted. */
+		/* Entries may be deleted while the iterator is in use. */
 		helds_start_iterate(helds, &iterator);
 		while (HeldPointer *found = helds_iterate(helds, &iterator))
 		{
@@ -653,7 +654,7 @@ at_session_end(int, Datum)
 			end_session_holds(held, is_held_by_me(held->tag, held->mode) ? HoldEnd::released : HoldEnd::lost);
 		}
 	}
-	/* The server would release advisory locks a moment later, when waiters could not be woken any more. */
+	/* The server would release advisory locks a moment later, when this session could no longer wake waiters. */
 	if (!dlist_is_empty(&ended_slots))
 		LockReleaseAll(USER_LOCKMETHOD, true);
 	free_ended_slots();

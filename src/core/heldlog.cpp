@@ -11,7 +11,7 @@
 namespace advisory
 {
 
-/* Holds that have ended and are still to be logged. */
+/* Holds that have ended and must still be logged. */
 static dlist_head holds_to_log = DLIST_STATIC_INIT(holds_to_log);
 
 bool

@@ -2,10 +2,10 @@
  * core/heldlog.h
  *		The log of long holds: advisory_ext.log_hold.
  *
- * A callback at the end of a transaction must not log, since logging can fail.  So a hold that
- * ends with a commit is logged before the commit.  A hold that ends otherwise is kept, and logged
- * by log_ended_holds(): at the release, the next request for a lock, the next commit or the end of
- * the session, whichever comes first.
+ * A callback at the end of a transaction must not log, because logging can fail.  So a hold that
+ * ends with a commit is logged before the commit.  A hold that ends in another way is kept, and
+ * logged by log_ended_holds(): when the release function returns, at the next request for a lock,
+ * at the next commit or at the end of the session, whichever comes first.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 namespace advisory
 {
 
-/* Is a hold that ends now to be logged? */
+/* Must a hold that ends now be logged? */
 bool		is_long_hold(const HeldLock *held, TimestampTz now) noexcept;
 
 /* Log a hold that ends now.  May ereport. */

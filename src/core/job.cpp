@@ -6,8 +6,8 @@
  * which would release a transaction-level lock.  After the command, the lock becomes a
  * transaction-level lock of the transaction that is open then.
  *
- * The claim of a window is committed before the command.  So nobody runs the command again for
- * this window, whatever becomes of it.
+ * The claim of a window is committed before the command runs.  So no session runs the command
+ * again for this window, even if the command fails.
  */
 #include "base/pg.h"
 
@@ -36,7 +36,7 @@ extern "C" {
 namespace advisory
 {
 
-/* What the job locks, for messages.  slot may be NO_SLOT. */
+/* The job's lock, slot or semaphore, for messages.  slot may be NO_SLOT. */
 static char *
 display_job(const Job &job, int slot)
 {
@@ -66,7 +66,7 @@ length_up_to(const Part &part, const char *place)
 	return pg_mbstrlen_with_len(part.command, static_cast<int>(place - part.command));
 }
 
-/* An error in a part points into the command, as one in EXECUTE does. */
+/* Let the position of an error in a part point into the command, as for an error in EXECUTE. */
 static void
 point_into_command(void *argument)
 {
@@ -98,7 +98,7 @@ parse_if_complete(const Part &part, List **statements)
 	}
 	PG_CATCH();
 	{
-		/* Is something missing at the end of the part, which is not the end of the command? */
+		/* Only an error at the end of the part, before the end of the command, means an incomplete statement. */
 		if (*part.end == '\0' || getinternalerrposition() <= length_up_to(part, part.end))
 			PG_RE_THROW();
 		MemoryContextSwitchTo(context);
@@ -116,8 +116,9 @@ struct Statement
 };
 
 /*
- * The first statement from here on; it may be empty.  Nothing behind it is parsed: each statement is
- * parsed under the settings that are in force when it runs, and those before it may change them.
+ * The first statement from here on; it may be empty.  Parses only that statement, because each
+ * statement must be parsed under the settings that are in force when it runs, and earlier statements
+ * may change these.
  */
 static Statement
 statement_at(const char *command, const char *start)
@@ -175,9 +176,9 @@ can_commit(const RawStmt *raw)
 
 /*
  * Run a statement and discard its result.  A CALL or DO that may commit runs with the
- * snapshot of the procedure call, which is renewed before.  Any other statement takes a
+ * snapshot of the procedure call, which is renewed first.  Any other statement takes a
  * snapshot of its own.  So each statement sees the effects of the statements before it,
- * and what was committed before the lock was granted.
+ * and all data that was committed before the lock was granted.
  */
 static void
 execute(const char *text, bool may_commit)
@@ -194,13 +195,13 @@ execute(const char *text, bool may_commit)
 	if (SPI_connect_ext(may_commit ? SPI_OPT_NONATOMIC : 0) != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
 
-	/* Some errors SPI reports only by its result. */
+	/* SPI reports some errors only by its result. */
 	result = SPI_execute_extended(text, &options);
 	if (result == SPI_ERROR_TRANSACTION)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TRANSACTION_TERMINATION),
 				 errmsg("a command of advisory.run() cannot begin or end a transaction by itself"),
-				 errhint("Call a procedure, which may COMMIT.")));
+				 errhint("Call a procedure that executes COMMIT.")));
 	if (result == SPI_ERROR_COPY)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -210,18 +211,18 @@ execute(const char *text, bool may_commit)
 	SPI_finish();
 }
 
-/* What to do about an error of a statement that could run elsewhere; null for any other error. */
+/* The hint for an error of a statement that could run elsewhere; null for any other error. */
 static const char *
 hint_for_error(const Job &job, const RawStmt *raw)
 {
 	/* VACUUM, CREATE INDEX CONCURRENTLY and others cannot run in a transaction block. */
 	if (geterrcode() == ERRCODE_ACTIVE_SQL_TRANSACTION && !can_commit(raw) &&
 		!analyze_requires_snapshot(const_cast<RawStmt *>(raw)) && !IsA(raw->stmt, VariableSetStmt))
-		return "Such a command cannot run inside advisory.run(): take the lock by CALL advisory.await_lock() before it, "
-			"as a statement of its own, and release it by SELECT advisory.unlock() after it.";
+		return "This command cannot run inside advisory.run(). Take the lock with CALL advisory.await_lock() as a separate "
+			"statement before the command, and release it with SELECT advisory.unlock() after the command.";
 	if (geterrcode() == ERRCODE_INVALID_TRANSACTION_TERMINATION && can_commit(raw) && !job.may_commit)
-		return "A procedure can commit inside advisory.run() only if its CALL is sent as a statement of its own, "
-			"outside a transaction block: with autocommit turned on, and not together with other statements.";
+		return "A procedure can commit inside advisory.run() only if the CALL of advisory.run() is sent as a separate statement "
+			"outside a transaction block. Turn autocommit on, and do not send other statements together with the CALL.";
 	return nullptr;
 }
 
@@ -236,11 +237,11 @@ check_still_held(const Job &job, int slot, int64 holds_before)
 				(errmsg("%s was released by the command that ran under it", display_job(job, slot)),
 				 now.transaction > 0
 				 ? errdetail("The transaction still holds it.")
-				 : errdetail("Something else may have run at the same time.")));
+				 : errdetail("Another session may have run its command at the same time.")));
 	else if (now.session <= holds_before)
 		ereport(WARNING,
 				(errmsg("the command released %s, which this session held before", display_job(job, slot)),
-				 errdetail("Session-level holds of this session: " INT64_FORMAT " before, " INT64_FORMAT " now.",
+				 errdetail("The number of session-level holds was " INT64_FORMAT " before the command and is " INT64_FORMAT " now.",
 						   holds_before, now.session - 1)));
 }
 
@@ -248,7 +249,7 @@ check_still_held(const Job &job, int slot, int64 holds_before)
 static void
 release_after_error(const Job &job, int slot)
 {
-	/* As the abort will do.  Releasing the lock takes LWLocks, which must not be held already. */
+	/* The abort will do this, too.  Releasing the lock takes LWLocks, which must not be held already. */
 	LWLockReleaseAll();
 	lock_give_up(job.request, slot);
 }
@@ -305,8 +306,8 @@ run_command(const Job &job, Statement statement, int slot, int64 holds_before)
 /* ---- Once per window ---- */
 
 /*
- * Raise 57014 if somebody has cancelled the wait for a synchronous standby.  The commit has succeeded all the
- * same, but a failover could lose the claim.
+ * Raise 57014 if the wait for a synchronous standby was canceled.  The commit has succeeded nevertheless, but a
+ * failover could lose the claim.
  */
 static void
 check_is_confirmed(const Job &job, int level)
@@ -314,15 +315,15 @@ check_is_confirmed(const Job &job, int level)
 	if (!wal_commit_is_confirmed(level))
 		ereport(ERROR,
 				(errcode(ERRCODE_QUERY_CANCELED),
-				 errmsg("command not run, since no synchronous standby has confirmed the claim of window %s of \"%s\"",
+				 errmsg("command was not run because no synchronous standby has confirmed the claim of window %s of \"%s\"",
 						display_window(job.window), display_name(job.request.name)),
 				 errdetail("The window stays claimed on this server."),
 				 set_lock_fields(job.request.name)));
 }
 
 /*
- * Claim the job's window, under its lock, and commit.  Returns false if it is claimed already.  Unless
- * it returns true the lock is released.
+ * Claim the job's window under its lock, and commit.  Returns false if it is already claimed.  Releases the
+ * lock unless it returns true.
  */
 static bool
 begin_window(const Job &job, int slot)
@@ -363,11 +364,11 @@ check_can_begin_window(const Job &job)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TRANSACTION_TERMINATION),
 				 errmsg("advisory.run() cannot commit the claim of a window here"),
-				 errhint("Send its CALL as a statement of its own, outside a transaction block: with autocommit turned on, "
-						 "and not together with other statements. In a transaction, use advisory.claim().")));
+				 errhint("Send the CALL as a separate statement outside a transaction block. Turn autocommit on, and do not "
+						 "send other statements together with the CALL. In a transaction, use advisory.claim().")));
 }
 
-/* Raise 55000, or say so if the job skips. */
+/* Raise 55000, or give a NOTICE if the job skips. */
 static void
 report_claimed(const Job &job)
 {
@@ -379,8 +380,8 @@ report_claimed(const Job &job)
 	ereport(job.skips ? NOTICE : ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 job.skips
-			 ? errmsg("command not run, since window %s of \"%s\", or a later one, is claimed already", window, name)
-			 : errmsg("window %s of \"%s\", or a later one, is claimed already", window, name),
+			 ? errmsg("command was not run because window %s of \"%s\" or a later one is already claimed", window, name)
+			 : errmsg("window %s of \"%s\" or a later one is already claimed", window, name),
 			 set_lock_fields(job.request.name)));
 }
 
@@ -389,7 +390,7 @@ report_claimed(const Job &job)
 bool
 run_job(const Job &job)
 {
-	/* What allocates memory comes before the lock. */
+	/* Allocate all memory before taking the lock. */
 	Statement	first = next_statement(job.command, job.command);
 	char	   *what = display_job(job, NO_SLOT);
 	char	   *context = psprintf("while running a command under %s", what);
@@ -417,7 +418,7 @@ run_job(const Job &job)
 
 		ereport(NOTICE,
 				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-				 errmsg("command not run, since %s is taken", what),
+				 errmsg("command was not run because %s is taken", what),
 				 blockers.description != nullptr ? errdetail("%s", blockers.description) : 0,
 				 set_lock_fields(job.request.name)));
 		return false;

@@ -13,7 +13,7 @@ struct Job
 {
 	LockRequest request;		/* session-level */
 	Timeout		timeout;
-	bool		skips;			/* if the lock is not free: skip the command, or raise an error? */
+	bool		skips;			/* true: skip the command if the lock is not free; false: raise an error */
 	const char *command;
 	bool		may_commit;		/* may the command end the transaction? */
 	bool		is_once;		/* run the command only if this window can be claimed? */
@@ -22,16 +22,16 @@ struct Job
 
 /*
  * Take the job's lock or slot, run the command, and keep the lock until the transaction
- * ends: no other session may run its command before this one's effects are visible and
- * its deferred triggers have run.
+ * ends.  So no other session runs its command before the effects of this one are visible
+ * and its deferred triggers have run.
  *
  * If the lock is not free, raises 55P03, or gives a NOTICE and returns false if the job
  * skips.  If the command fails, releases the lock and raises the command's error.
  *
- * If it is to run once, the window is claimed under the lock and the transaction committed before
- * the command.  Where that cannot be, raises 2D000 before it takes the lock.  If the window, or a
- * later one, is claimed already, raises 55000, or gives a NOTICE and returns false if the job skips.  Raises
- * 57014 if the wait for a synchronous standby was cancelled at that commit.
+ * If is_once is true, claims the window under the lock and commits before it runs the command.
+ * If it cannot commit here, raises 2D000 before it takes the lock.  If the window or a later
+ * one is already claimed, raises 55000, or gives a NOTICE and returns false if the job skips.
+ * Raises 57014 if the wait for a synchronous standby was canceled at that commit.
  */
 bool		run_job(const Job &job);
 

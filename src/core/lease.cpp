@@ -40,8 +40,9 @@ namespace advisory
 static constexpr char LEASES[] = "_leases";
 
 /*
- * The modes of a lease's lock besides those that change who has it (ExclusiveLock) and that look (RowShareLock).
- * They conflict with ExclusiveLock; renewals with each other, but not with those who rely on the lease, nor do these.
+ * Modes of a lease's lock.  A transaction that changes the owner takes ExclusiveLock, and a session that checks whether the
+ * lease is free takes RowShareLock.  The two modes below conflict with ExclusiveLock.  Renewals conflict with each other, but
+ * transactions that rely on the lease do not conflict with renewals or with each other.
  */
 static constexpr LOCKMODE LEASE_RENEWED = ShareUpdateExclusiveLock;
 static constexpr LOCKMODE LEASE_RELIED_ON = RowExclusiveLock;
@@ -52,8 +53,8 @@ static constexpr int LOOK_AFTER_MS = 5000;
 /* ---- The table ---- */
 
 /*
- * The statements see what is committed now: a lease that was taken since the transaction's snapshot must not count as lost.
- * $1 is the key, where there is one.
+ * The statements see the latest committed data, because a lease that was taken after the transaction's snapshot must not count
+ * as lost.  $1 is the key, if a statement has one.
  */
 
 /* A LeaseRow. */
@@ -92,7 +93,7 @@ static OwnStatement END_LEASE = {
 	"DELETE FROM advisory._leases WHERE key OPERATOR(pg_catalog.=) $1 AND token OPERATOR(pg_catalog.=) $2 RETURNING " LEASE_COLUMNS,
 	SPI_OK_DELETE_RETURNING, true, 2, {INT8OID, INT8OID}, nullptr};
 
-/* The row stays for the sake of its lock_delay, with a token that nobody has and no time left, in a later era either. */
+/* The row stays because of its lock_delay.  It gets a token that no session has, and a TTL of 0 for the case of a later era. */
 static OwnStatement BREAK_LEASE = {
 	LEASES,
 	"UPDATE advisory._leases SET token = $2, ttl = '0', expires_at = $3, era = $4 WHERE key OPERATOR(pg_catalog.=) $1",
@@ -147,7 +148,7 @@ read_lease(Key key, const Era &era, LeaseRow *row)
 	return is_there;
 }
 
-/* Lock the table for reading, and see the era.  False if that is not possible without waiting: views must work then, too. */
+/* Lock the table for reading, and get the era.  False if that is impossible without waiting, because views must not wait. */
 static bool
 can_read_leases(Era *era)
 {
@@ -192,8 +193,8 @@ lease_check_can_change(const char *function)
 /* ---- Taking ---- */
 
 /*
- * A commit that the standby has not got is lost if the standby is promoted.  So a transaction that grants
- * or renews a lease waits for the standby, where there is a synchronous one.
+ * If a standby is promoted, commits that it has not received are lost.  So a transaction that grants or renews a
+ * lease waits for the synchronous standby, if there is one.
  */
 static void
 raise_synchronous_commit()
@@ -210,7 +211,7 @@ end_of_delay(const LeaseRow &row) noexcept
 	return TIMESTAMP_IS_NOEND(row.ends_at) ? row.ends_at : row.ends_at + row.lock_delay;
 }
 
-/* Wait for a lease's lock, which stays until the transaction ends.  An error says which lease it is about. */
+/* Wait for a lease's lock, and keep it until the transaction ends.  The context of an error names the lease. */
 static void
 lock_lease(const LockName &name, LOCKMODE mode)
 {
@@ -223,7 +224,7 @@ lock_lease(const LockName &name, LOCKMODE mode)
 	});
 }
 
-/* With the lease's lock held, which stays until the transaction ends: take the lease if it is free; else free_at is set. */
+/* Take the lease if it is free; else set free_at.  The caller holds the lease's lock, and keeps it if the lease was taken. */
 static bool
 take(const LockRequest &request)
 {
@@ -262,7 +263,7 @@ take(const LockRequest &request)
 	return true;
 }
 
-/* Release it where nothing was changed, so that nobody waits for the end of this transaction in vain. */
+/* Release the lease's lock after nothing was changed, so that no session waits for the end of this transaction without need. */
 static void
 unlock_lease(Key key, LOCKMODE mode)
 {
@@ -283,12 +284,15 @@ take_or_unlock(const LockRequest &request)
 }
 
 /*
- * Is the lease free?  Sets free_at.  Waits for those who are taking or ending it; with dont_wait it is not free then.
+ * Is the lease free?  Sets free_at.  Waits for transactions that are taking or ending the lease; with dont_wait it counts as
+ * not free then.
  *
- * It must not ask for ExclusiveLock: a request that waits for a transaction that has renewed the lease, or relies on it, makes
- * later requests wait, too, so that the owner could not renew the lease.  RowShareLock conflicts with ExclusiveLock only.
+ * This must not request ExclusiveLock.  If that request waited for a transaction that has renewed the lease, or relies on it,
+ * later requests would have to wait behind it, and the owner could not renew the lease.  RowShareLock conflicts with
+ * ExclusiveLock only.
  *
- * The subtransaction releases the locks on the table, which nobody is to wait for while this session waits.
+ * The end of the subtransaction releases the locks on the table, because no session may have to wait for them while this
+ * session waits.
  */
 static bool
 looks_free(const LockRequest &request, bool dont_wait)
@@ -299,7 +303,7 @@ looks_free(const LockRequest &request, bool dont_wait)
 	request.lease->free_at = 0;
 	if (LockAcquire(&tag, RowShareLock, false, dont_wait) == LOCKACQUIRE_NOT_AVAIL)
 		return false;
-	/* The table may be another one since this session waits. */
+	/* The table may have been changed or replaced while this session waited. */
 	AcceptInvalidationMessages();
 	in_subtransaction([&]() {
 		if (read_lease(request.name.key, token_era(), &row))
@@ -318,7 +322,7 @@ lease_take_if_free(const LockRequest &request)
 	LOCKTAG		tag = lease_tag(MyDatabaseId, request.name.key);
 	bool		is_taken;
 
-	/* Not ahead of those who wait. */
+	/* Do not overtake sessions that wait. */
 	if (LockAcquire(&queue, ExclusiveLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
 		return false;
 	is_taken = looks_free(request, true) &&
@@ -327,7 +331,7 @@ lease_take_if_free(const LockRequest &request)
 	return is_taken;
 }
 
-/* What is left until a deadline, in milliseconds. */
+/* The time that is left until a deadline, in milliseconds. */
 static int
 milliseconds_until(TimestampTz deadline) noexcept
 {
@@ -341,7 +345,7 @@ lease_wait(const LockRequest &request)
 	LOCKTAG		tag = lease_tag(MyDatabaseId, request.name.key);
 	TimestampTz deadline = LockTimeout > 0 ? TimestampTzPlusMilliseconds(GetCurrentTimestamp(), LockTimeout) : DT_NOEND;
 
-	/* It is one wait, of several steps.  The caller restores the setting. */
+	/* lock_timeout limits the whole wait, which has several steps.  The caller restores the setting. */
 	auto		limit_step = [deadline]() {
 		if (LockTimeout > 0)
 			LockTimeout = Max(milliseconds_until(deadline), 1);
@@ -377,16 +381,19 @@ lease_describe_holder(Key key)
 {
 	LeaseRow	row;
 	Era			era;
+	bool		is_over;
 	StringInfoData out;
 
 	if (!can_read_leases(&era) || !read_lease(key, era, &row) || GetCurrentTimestamp() >= end_of_delay(row))
 		return nullptr;
 
+	/* After its end only its lock_delay is in the way. */
+	is_over = GetCurrentTimestamp() >= row.ends_at;
 	initStringInfo(&out);
 	if (lease_is_visible(row))
-		appendStringInfo(&out, "\"%s\" holds it", row.owner);
+		appendStringInfo(&out, "\"%s\" %s it", row.owner, is_over ? "held" : "holds");
 	else
-		appendStringInfoString(&out, "It is held");
+		appendStringInfo(&out, "It %s held", is_over ? "was" : "is");
 	appendStringInfo(&out, " until %s.", timestamptz_to_str(row.ends_at));
 	if (row.lock_delay > 0)
 		appendStringInfo(&out, " Nobody else can take it before %s.", timestamptz_to_str(end_of_delay(row)));
@@ -401,7 +408,7 @@ static LOCKTAG *ended = nullptr;
 static int	ended_count = 0;
 static int	ended_capacity = 0;
 
-/* Remember it; before anything is changed, since this can fail.  What reading the lock table takes is had here, too. */
+/* Remember to wake the queue.  Call this before any change, because it can fail; it also attaches to the lock table. */
 static void
 wake_at_end(Key key)
 {
@@ -431,7 +438,7 @@ lease_renew(const LockName &name, int64 token, int64 ttl, TimestampTz *expires_a
 	bool		is_there = false;
 
 	lease_check_can_change("advisory.renew_lease()");
-	/* Whoever is taking the lease over decides first; another renewal, so that the time below is later than its. */
+	/* Wait for a session that takes the lease over; and for another renewal, so that the time below is later than its time. */
 	lock_lease(name, LEASE_RENEWED);
 	raise_synchronous_commit();
 
@@ -487,7 +494,7 @@ lease_break(const LockName &name)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("permission denied to break a lease"),
-				 errdetail("Only the owner of the extension's table of leases may do that.")));
+				 errdetail("Only the owner of table \"advisory._leases\" may break leases.")));
 	lease_check_can_change("advisory.break_lease()");
 	wake_at_end(name.key);
 	lock_lease(name, ExclusiveLock);
@@ -515,7 +522,7 @@ lease_check(const LockName &name, int64 token)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("lease \"%s\" with token " INT64_FORMAT " is lost", display_name(name), token),
-				 errdetail("It was ended, or has expired and was taken over."),
+				 errdetail("The lease was ended, or it expired and was taken over."),
 				 set_lock_fields(name)));
 }
 

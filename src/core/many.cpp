@@ -53,9 +53,9 @@ in_key_order(const LockNames &names)
 }
 
 /*
- * Take the locks in their order: all of them or none.  Returns the outcome of the last one that
- * was asked for, whose number is *last.  If it cannot be obtained, an internal subtransaction
- * releases those that are transaction-level.
+ * Take the locks in their order: all of them or none.  Returns the outcome of the last request;
+ * *last is its number.  If that lock cannot be obtained, the rollback of an internal
+ * subtransaction releases transaction-level locks.
  */
 static Outcome
 take_all(const LockNames &sorted, Mode mode, Scope scope, Timeout timeout, int *last)
@@ -85,7 +85,7 @@ take_all(const LockNames &sorted, Mode mode, Scope scope, Timeout timeout, int *
 	}
 	PG_CATCH();
 	{
-		/* Release first; what follows takes memory. */
+		/* Release the locks first, because the rest needs memory. */
 		subtransaction.roll_back();
 		if (scope == Scope::session)
 			take_back(sorted.locks, mode, taken);

@@ -2,8 +2,8 @@
  * core/namecache.cpp
  *		The name cache: the names that this session has used.
  *
- * Entries are found by key and role, and by role, namespace and name unless these are very
- * long.  When there are many, those that are not in use are dropped all at once.
+ * Entries are found by key and role, and also by role, namespace and name unless these are
+ * very long.  When there are many entries, all that are not in use are dropped at once.
  */
 #include "base/pg.h"
 
@@ -24,7 +24,7 @@ extern "C" {
 namespace advisory
 {
 
-/* How many entries are kept, at least and at most, while they are not in use. */
+/* At least and at most this many entries are kept while they are not in use. */
 static constexpr int MIN_KEPT_NAMES = 256;
 static constexpr int MAX_KEPT_NAMES = 16384;
 
@@ -46,7 +46,7 @@ struct ByKey
 
 struct ByName
 {
-	uint64		hash;			/* of role, namespace and name; the entry says whether it is them */
+	uint64		hash;			/* of role, namespace and name; only the entry tells whether these are equal */
 	CachedName *name;
 	char		status;
 };
@@ -87,18 +87,18 @@ hash_full_name(Oid role, std::string_view ns, std::string_view name) noexcept
 
 }								/* anonymous namespace */
 
-/* All null, or all there. */
+/* Either all are null, or none is. */
 static MemoryContext cache_context = nullptr;
 static by_key_hash *names_by_key = nullptr;
 static by_name_hash *names_by_name = nullptr;
 
-/* When there are so many entries, those that are not in use are dropped. */
+/* When there are this many entries, those that are not in use are dropped. */
 static uint32 drop_at = MIN_KEPT_NAMES;
 
-/* The entry that named_lock() found last, which is nearly always asked for next; or null. */
+/* The entry that named_lock() found last, which is usually requested next; or null. */
 static CachedName *last_named = nullptr;
 
-/* What is being asked for, in which (sub)transaction; or null. */
+/* The entry of the lock that this session is asking for, and the nesting level of the (sub)transaction; or null. */
 static CachedName *asked = nullptr;
 static int	asked_level = 0;
 
@@ -211,7 +211,7 @@ named_lock(std::string_view ns, std::string_view name)
 	return lock;
 }
 
-/* As much of it as is kept: whole characters, as in the name table. */
+/* The part of a text that is kept: whole characters, as in the name table. */
 static std::string_view
 kept_part(std::string_view text)
 {
@@ -240,7 +240,7 @@ should_rename(const CachedName *entry, const LockName &name) noexcept
 	return name.by_name() || !entry->by_name;
 }
 
-/* Copy what is kept of a text, with the mark if that is not all, and a zero.  Returns what comes behind it. */
+/* Copy the kept part of a text, with CUT_MARK if it was cut, and a zero byte.  Returns the place behind that. */
 static char *
 copy_part(char *copy, std::string_view kept, std::string_view full) noexcept
 {
@@ -295,7 +295,7 @@ label_fits(const LockName &label, const OtherName &other, bool sees_other)
 
 	if (label.by_name() || !other.by_name)
 		return false;
-	/* Half a name that is hidden is not looked at.  A caller that knows the whole name can compute its key anyway. */
+	/* Do not compare with a part of a hidden name.  A caller that knows the whole name can compute its key anyway. */
 	if (sees_other && text == name)
 		return true;
 	return text.size() == ns.size() + 1 + name.size() && first_bytes(text, ns.size()) == ns &&
@@ -303,8 +303,8 @@ label_fits(const LockName &label, const OtherName &other, bool sees_other)
 }
 
 /*
- * The key has another name.  WARNING, once a session and name, unless the label fits it, or the other one is a
- * label that does not count, which only concerns those who may see it, and use the key by name.
+ * The key has another name: raise a WARNING, once per session and name.  Not if the caller's label fits that name.
+ * If the other name is a label that does not count, only a caller that may see it and uses the key by name is warned.
  */
 static void
 report_clash(CachedName *entry, const LockName &name, const OtherName &other)
@@ -326,12 +326,12 @@ report_clash(CachedName *entry, const LockName &name, const OtherName &other)
 	ereport(WARNING,
 			(errmsg("the key of advisory lock \"%s\" also has another name", display_name(name)),
 			 other_name != nullptr
-			 ? errdetail("Key " INT64_FORMAT " is also that of \"%s\".", name.key.value, other_name)
-			 : errdetail("Key " INT64_FORMAT " is also that of a name that you may not see.", name.key.value),
+			 ? errdetail("Key " INT64_FORMAT " is also the key of \"%s\".", name.key.value, other_name)
+			 : errdetail("Key " INT64_FORMAT " is also the key of a name that the current user may not see.", name.key.value),
 			 errhint("Locks with the same key exclude each other. Use another name or key for one of them.")));
 }
 
-/* Register the name under which the lock is asked for; the entry's pin then is on what the key has in the name table. */
+/* Register the name under which the lock is requested, and move the entry's pin to the key's entry in the name table. */
 static void
 register_entry(CachedName *entry, const LockName &name, bool has_lock, bool is_exclusive)
 {
@@ -350,7 +350,7 @@ register_entry(CachedName *entry, const LockName &name, bool has_lock, bool is_e
 	entry->wants_label = result == Registered::clash && !name.by_name() && !other.by_name;
 	if (name.by_name() == entry->by_name)
 		entry->is_registered = result == Registered::stored || result == Registered::replaced;
-	/* A session that has the lock already got this WARNING when it asked for it. */
+	/* A session that has the lock has already got this WARNING when it asked for the lock. */
 	if (!has_lock && (result == Registered::clash || result == Registered::replaced))
 		report_clash(entry, name, other);
 }
@@ -373,7 +373,7 @@ name_ask(const LockName &name)
 	if (!entry->is_pinned)
 		entry->is_pinned = name_pin(entry->reference);
 
-	/* A label for a key that this role also used by name: what does the name table say to it? */
+	/* A label for a key that this role also used by name: the name table must tell whether they clash. */
 	bool		is_other_label = name.has_name() && !name.by_name() && entry->by_name && !entry->clash_reported;
 
 	if ((!entry->is_pinned || is_other_label) && name.has_name() && setting::track != TRACK_NONE)

@@ -1,6 +1,6 @@
 /*
  * core/owntables.cpp
- *		Tables and sequences of this extension that its functions write for everybody.
+ *		Tables and sequences of this extension that its functions write on behalf of every role.
  */
 #include "base/pg.h"
 
@@ -70,7 +70,7 @@ execute_own_statement(OwnStatement *statement, const NullableDatum *arguments)
 			elog(ERROR, "could not prepare a statement on advisory.%s", statement->table);
 		statement->plan = prepared;
 	}
-	/* A parallel operation can get no other snapshot than its own. */
+	/* A parallel operation can only use its own snapshot. */
 	if (statement->sees_latest)
 		snapshot = IsInParallelMode() ? GetActiveSnapshot() : GetLatestSnapshot();
 

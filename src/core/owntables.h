@@ -1,6 +1,6 @@
 /*
  * core/owntables.h
- *		Tables and sequences of this extension that its functions write for everybody.
+ *		Tables and sequences of this extension that its functions write on behalf of every role.
  */
 #pragma once
 
@@ -23,9 +23,9 @@ Oid			owner_of_relation(Oid relation);
  * Run run() as the owner of a table or sequence of this extension, as a SECURITY DEFINER function
  * would.  The end of the (sub)transaction restores the user after an error.
  *
- * The owner may be an ordinary role, and attach triggers to a table that a superuser's call writes.  So the
- * table's triggers run in a security-restricted operation, which refuses deferred triggers: up to 17 the end of the
- * transaction runs these as the session's user.  Settings that the triggers change are restored.
+ * The owner may be an ordinary role, and may attach triggers to a table that a superuser's call writes.  So the
+ * table's triggers run in a security-restricted operation.  It refuses deferred triggers, because up to 17 these
+ * run at the end of the transaction as the session's user.  Settings that the triggers change are restored.
  */
 template <typename Run>
 void
@@ -42,13 +42,13 @@ as_owner_of(Oid relation, Run run)
 	SetUserIdAndSecContext(user, context);
 }
 
-/* A statement on a table of this extension.  Operators in its text need a schema: the search_path is the caller's. */
+/* A statement on a table of this extension.  It runs with the caller's search_path, so operators in it need a schema. */
 struct OwnStatement
 {
 	const char *table;
 	const char *text;
 	int			result;			/* what SPI returns for it */
-	bool		sees_latest;	/* does it see what is committed now, whatever the isolation level? */
+	bool		sees_latest;	/* does it see the latest committed data in every isolation level? */
 	int			argument_count;
 	Oid			types[10];
 	SPIPlanPtr	plan;			/* kept for the session */
@@ -57,7 +57,7 @@ struct OwnStatement
 /* Run a statement within SPI_connect().  May ereport. */
 void		execute_own_statement(OwnStatement *statement, const NullableDatum *arguments);
 
-/* Run a statement as the table's owner, and then use(count) on the rows, which are freed when it returns.  May ereport. */
+/* Run a statement as the table's owner, and call use(count), which may read the rows; they are freed then.  May ereport. */
 template <typename Use>
 void
 run_own_statement(OwnStatement *statement, const NullableDatum *arguments, Use use)

@@ -2,9 +2,9 @@
  * core/poolguard.cpp
  *		Stops a session that would fill the server's lock table.
  *
- * How full the table is, is not asked for each lock: the emptier it is, the more locks the
- * session takes before the next look, but never more than a small part of the room that
- * is left, since other sessions take some, too.
+ * The guard does not look at the table for each lock.  The emptier the table is, the more locks
+ * the session may take before the next look, but never more than a small part of the room that
+ * is left, because other sessions take locks, too.
  */
 #include "base/pg.h"
 
@@ -21,11 +21,11 @@ extern "C" {
 namespace advisory
 {
 
-/* Between two looks a session may use one part in so many of the room that is left. */
+/* Between two looks a session may use 1/PART_OF_ROOM of the room that is left. */
 static constexpr int64 PART_OF_ROOM = 16;
 static constexpr int64 MOST_BETWEEN_LOOKS = 8;
 
-/* Where a look means to count all locks. */
+/* If a look has to count all locks. */
 static constexpr int64 LEAST_BETWEEN_COUNTS = 64;
 static constexpr int64 MOST_BETWEEN_COUNTS = 4096;
 
@@ -50,7 +50,7 @@ check_pool_limit(const LockRequest &request)
 		(!request.is_for_slot() && is_held_by_me(request.tag())))
 		return;
 
-	/* The session may not have noticed yet that it lost some. */
+	/* The session may not have noticed yet that some of its locks were released. */
 	int			held = held_count_locks();
 
 	if (held <= max_locks_per_xact)
@@ -63,12 +63,12 @@ check_pool_limit(const LockRequest &request)
 	ereport(ERROR,
 			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 			 errmsg("cannot take advisory lock \"%s\" because the server's lock table is nearly full", name),
-			 errdetail("The table is %.1f percent full (" INT64_FORMAT " of an estimated " INT64_FORMAT " locks), "
-					   "advisory_ext.pool_limit is %d; this session holds %d advisory locks, more than max_locks_per_transaction (%d).",
+			 errdetail("The table is %.1f percent full (" INT64_FORMAT " of an estimated " INT64_FORMAT " locks), and "
+					   "advisory_ext.pool_limit is %d. This session holds %d advisory locks, more than max_locks_per_transaction (%d).",
 					   pool_percent_used(pool), pool.use.locks, pool.capacity.locks,
 					   limit, held, max_locks_per_xact),
-			 errhint("Release locks, or take one lock for many things; "
-					 "for so many locks max_locks_per_transaction is to be raised, which needs a restart."),
+			 errhint("Release locks, or protect several things by one lock. "
+					 "To hold this many locks, increase max_locks_per_transaction and restart the server."),
 			 set_lock_fields(request.name)));
 }
 

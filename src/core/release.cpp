@@ -17,7 +17,7 @@ extern "C" {
 namespace advisory
 {
 
-/* Release this many session-level holds, which this session has; by_name: those taken by name count first. */
+/* Release this many session-level holds, which this session has.  by_name: count them as holds that were taken by name. */
 static int64
 release_holds(const LOCKTAG &tag, Mode mode, int64 count, bool by_name)
 {
@@ -49,8 +49,8 @@ lock_release(const LockName &name, Mode mode)
 				 : counts.transaction + other_counts.transaction > 0
 				 ? errdetail("This session holds it until the end of the transaction.")
 				 : has_slot
-				 ? errdetail("This session has a slot of the semaphore of that name, which is another thing than the lock.") : 0,
-				 has_slot ? errhint("To give back a slot, use advisory.release().") : 0,
+				 ? errdetail("This session has a slot of the semaphore of that name, which is separate from the lock.") : 0,
+				 has_slot ? errhint("To release a slot, use advisory.release().") : 0,
 				 set_lock_fields(name)));
 		return false;
 	}
@@ -76,9 +76,9 @@ slot_release(const LockName &name, int slot)
 				 ? errmsg("you don't own a slot of semaphore \"%s\"", shown_name)
 				 : errmsg("you don't own slot %d of semaphore \"%s\"", slot, shown_name),
 				 has_lock
-				 ? errdetail("This session holds the lock of that name, which is another thing than the semaphore.")
+				 ? errdetail("This session holds the lock of that name, which is separate from the semaphore.")
 				 : has_slot
-				 ? errdetail("Slots that were taken for the transaction are given back at its end.") : 0,
+				 ? errdetail("A transaction-level slot is released at the end of the transaction.") : 0,
 				 has_lock ? errhint("To release the lock, use advisory.unlock().") : 0,
 				 set_lock_fields(name)));
 		return false;

@@ -16,29 +16,29 @@ namespace advisory
 bool		lock_release(const LockName &name, Mode mode);
 
 /*
- * Release one session-level slot, the one that was taken last if it is NO_SLOT.
- * False, with a WARNING, if this session has none, or not this one.
+ * Release a session-level slot; NO_SLOT means the one that was taken last.  False, with
+ * a WARNING, if this session has no slot, or not this one.
  */
 bool		slot_release(const LockName &name, int slot);
 
-/* Release every session-level hold in both modes, however taken; how many there were. */
+/* Release every session-level hold in both modes, however taken.  Returns how many there were. */
 int64		lock_release_all(const LockName &name);
 
 /*
  * Release every session-level hold and slot that this session took by name in the
- * namespace through this extension; how many there were.
+ * namespace through this extension.  Returns how many there were.
  */
 int64		lock_release_namespace(std::string_view ns);
 
 /*
- * Keep a session-level lock, or this slot, until the end of the transaction instead, without
- * releasing it in between.  False if this session has none.  An error (53200) changes nothing.
+ * Turn a session-level lock or slot into a transaction-level one, without releasing it in
+ * between.  False if this session has none.  An error (53200) changes nothing.
  */
 bool		lock_keep_for_transaction(const LockRequest &request, int slot);
 
 /*
- * Release the session-level lock, or the slot, of a request if this session has it.  Allocates
- * nothing before it has, since the caller may have run out of memory.
+ * Release the session-level lock or slot of a request if this session has it.  Allocates nothing
+ * before the release, because the caller may have run out of memory.
  */
 void		lock_give_up(const LockRequest &request, int slot);
 

@@ -1,6 +1,6 @@
 /*
  * core/request.h
- *		What somebody asks for.
+ *		What a caller asks for: a lock, a slot or a lease, and for how long it waits.
  */
 #pragma once
 
@@ -36,7 +36,7 @@ public:
 	explicit Deadline(Timeout timeout) noexcept : timeout(timeout), start(GetCurrentTimestamp())
 	{
 	}
-	/* What is left of it, in milliseconds rounded up; not more than at the start, even if the clock is set back. */
+	/* The remaining time, in milliseconds rounded up.  Never more than at the start, even if the clock is set back. */
 	Timeout		remaining() const noexcept
 	{
 		if (timeout.is_forever())
@@ -52,7 +52,7 @@ private:
 	TimestampTz start;
 };
 
-/* Which lock, and how; or a slot of which semaphore; or which lease. */
+/* A request for a lock, for a slot of a semaphore, or for a lease. */
 struct LockRequest
 {
 	LockName	name;
@@ -69,7 +69,7 @@ struct LockRequest
 	{
 		return lease != nullptr;
 	}
-	/* The lock that is asked for; of a semaphore or lease, the one to wait for. */
+	/* The requested lock; for a semaphore or lease, the lock to wait for. */
 	LOCKTAG		tag() const noexcept
 	{
 		if (is_for_lease())

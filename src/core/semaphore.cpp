@@ -8,8 +8,8 @@
  *
  * A session that waits joins the queue in shared memory (slotstate.h), and sleeps until
  * another session that has freed a slot sets its latch.  Then it claims the slot that is
- * for it, if there is one, and locks it.  A semaphore with one slot needs no queue: the lock
- * manager knows who waits for that slot.
+ * set aside for it, if there is one, and locks it.  A semaphore with one slot needs no
+ * queue: its waiters wait for that slot in the lock manager.
  *
  * The queue lock
  *
@@ -17,17 +17,17 @@
  * read the shared memory, in the views and elsewhere.  A queued session holds it in
  * QUEUED_MODE, which does not conflict with itself.  A session without shared memory
  * cannot join the queue: it waits for the lock in HEAD_MODE, which conflicts with all
- * modes, and when it has it polls the slots.  Sessions that come after it wait for the
- * lock until it leaves, and are then granted the lock all at once.  Where such a session
- * only tries to take a slot, it takes the lock in TRYING_MODE, without waiting: that
- * conflicts with waiters, but not with others that try.
+ * modes, and polls the slots when it has the lock.  Sessions that come after it wait for the
+ * lock until it leaves, and are then granted the lock all at once.  If such a session
+ * only tries to take a slot, it takes the lock in TRYING_MODE, without waiting.  That mode
+ * conflicts with waiters, but not with other sessions that try.
  *
- * Slots that nobody marks as free
+ * Slots that no session marks as free
  *
- * Nobody marks the slots of a prepared transaction as free, or those that sessions without
+ * No session marks the slots of a prepared transaction as free, or those that sessions without
  * shared memory release.  So once a second the first waiter tries to lock every slot that
- * it can use; a waiter behind it does so too with those that are beyond the number of
- * slots of all waiters ahead.
+ * it can use.  A waiter behind it tries only the slots that are beyond the number of slots of
+ * all waiters ahead.
  */
 #include "base/pg.h"
 
@@ -56,10 +56,10 @@ static constexpr LOCKMODE QUEUED_MODE = RowExclusiveLock;
 static constexpr LOCKMODE TRYING_MODE = ShareLock;
 static constexpr LOCKMODE HEAD_MODE = ExclusiveLock;
 
-/* This many semaphores are remembered at least, although the session has no slot of them. */
+/* At least this many semaphores are remembered, even if the session has no slot of them. */
 static constexpr long MIN_KEPT_SEMAPHORES = 64;
 
-/* How often slots are looked at that nobody may have marked as free; more often where no slot is ever marked. */
+/* How often a waiter checks slots that may be free without being marked; more often if slots are never marked. */
 static constexpr int LOOK_AFTER_MS = 1000;
 static constexpr int POLL_AFTER_MS = 100;
 
@@ -87,7 +87,7 @@ is_mine(const Semaphore *semaphore, int slot) noexcept
 void
 semaphore_slot_released(Semaphore *semaphore, int slot, bool others_follow) noexcept
 {
-	/* A cursor's slot can outlive the subtransaction that took it; then nobody will tell. */
+	/* The slot of a cursor can outlive the subtransaction that took it; then no session marks it as free later. */
 	mark_slot(semaphore->state, slot, is_mine(semaphore, slot) ? SlotMark::unverified : SlotMark::free);
 	if (!others_follow)
 		wake_waiters(semaphore->state);
@@ -174,10 +174,10 @@ semaphore_open(const LockRequest &request, CachedName *name)
 	semaphore->disagreement_reported = true;
 	ereport(WARNING,
 			(errmsg("semaphore \"%s\" is used with different numbers of slots", display_name(request.name)),
-			 errdetail("This session says that it has %d, process %d that it has %d.",
+			 errdetail("The number of slots is %d in this session, but in process %d it is %d.",
 					   request.slots, other.pid, other.slots),
-			 errhint("Let all use the same number: "
-					 "who says less uses fewer slots, who says more can be let in beside all others.")));
+			 errhint("Use the same number everywhere. A session with a smaller number uses fewer slots; "
+					 "a session with a larger number can get a slot in addition to all others.")));
 	return semaphore;
 }
 
@@ -212,8 +212,8 @@ enum class Take
 }								/* anonymous namespace */
 
 /*
- * Lock a slot, mark it and add it to the held locks.  False if somebody has it, or this session
- * already.  May ereport (53200; ends of waits); a slot that was claimed is marked as free then.
+ * Lock a slot, mark it and add it to the held locks.  False if another session or this one already
+ * has it.  May ereport (53200; ends of waits), and then marks a slot that was claimed as free.
  */
 static bool
 take_slot(Semaphore *semaphore, int slot, Take how)
@@ -255,7 +255,7 @@ take_slot(Semaphore *semaphore, int slot, Take how)
 	return false;
 }
 
-/* Take one of the slots that no waiter ahead of this session can use, whatever is marked; or only an unverified one. */
+/* Take one of the slots that no waiter ahead of this session can use, however it is marked; or only an unverified one. */
 static int
 take_unclaimed_slot(Semaphore *semaphore, bool unverified_only)
 {
@@ -273,7 +273,7 @@ take_unclaimed_slot(Semaphore *semaphore, bool unverified_only)
 	return NO_SLOT;
 }
 
-/* Take a slot that is free as far as is known, if it is for this session.  Only with shared memory. */
+/* Take a slot that is marked as free, if it is not set aside for a waiter ahead.  Only with shared memory. */
 static int
 take_free_slot(Semaphore *semaphore, bool is_queued)
 {
@@ -300,7 +300,7 @@ semaphore_try(Semaphore *semaphore)
 		return take_slot(semaphore, 1, Take::if_free) ? 1 : NO_SLOT;
 	if (semaphore->state.shared != nullptr)
 		return take_free_slot(semaphore, false);
-	/* With the queue lock held nobody can be waiting. */
+	/* While this session holds the queue lock no session can be waiting. */
 	if (LockAcquire(&queue, TRYING_MODE, false, true) == LOCKACQUIRE_NOT_AVAIL)
 		return NO_SLOT;
 	slot = take_unclaimed_slot(semaphore, false);
@@ -310,7 +310,7 @@ semaphore_try(Semaphore *semaphore)
 
 /* ---- Waiting ---- */
 
-/* In the queue: wait until a slot is taken, and return it.  start: the wait began then. */
+/* As a member of the queue, wait until a slot is taken, and return it.  start: when the wait began. */
 static int
 wait_for_slot(Semaphore *semaphore, TimestampTz start)
 {

@@ -2,20 +2,21 @@
  * core/semdeadlock.cpp
  *		Deadlocks over the slots of semaphores.
  *
- * The search begins with this session and looks only at what it waits for, directly or through
- * others.  It follows the first holder of a slot as far as it can before it looks at the next,
- * and ends as soon as this session is known to be live.  Most searches thus read one or two slots.
+ * The search begins with this session and reads only the locks that it waits for, directly or through
+ * other sessions.  It follows the first holder of a slot as far as it can before it looks at the next
+ * holder, and ends as soon as this session is known to be live.  So most searches read one or two slots.
  *
- * Nothing is locked during a search but one partition of the lock table at a time, so what is read may
- * never have been true all at once.  What a session holds stays the same while it waits, however.
- * So a session that seems to be in a cycle searches a second time.  Then only those can be dead that were
- * dead the first time and have gone on with the very same wait, and at the end it reads all of these
- * waits once more.  So all of them waited, and held what the second search read, throughout that search.
+ * A search locks only one partition of the lock table at a time, so the waits that it reads may never
+ * have existed all at the same time.  But what a session holds does not change while it waits.  So a
+ * session that seems to be in a cycle searches a second time.  In that search only sessions can be dead
+ * that were dead the first time and are still in the same wait, and at the end it reads all of these
+ * waits once more.  This proves that all of them waited, and held what the second search read, throughout
+ * that search.
  *
- * The second search runs with the root's deadlock lock held, so that a session that gives up is seen by
- * the next to search.  Only sessions in a cycle get there, and they search only that cycle.
+ * The second search runs with the root's deadlock lock held, so that the next session that searches sees
+ * that this one gives up.  Only sessions in a cycle search a second time, and they search only that cycle.
  *
- * Where in doubt a session is live.  A parallel worker's wait is not followed.
+ * If in doubt, a session counts as live.  A parallel worker's wait is not followed.
  */
 #include "base/pg.h"
 
@@ -36,13 +37,13 @@ extern "C" {
 namespace advisory
 {
 
-/* More waits, and more blockers of one, would not be read in an error message. */
+/* How many waits, and how many blockers of one wait, an error message names; nobody would read more. */
 static constexpr int DESCRIBED = 20;
 
-/* Something can change while it is looked at; the next check would be a second later. */
+/* How often the searches are repeated if waits change meanwhile; the next check would be a second later. */
 static constexpr int ATTEMPTS = 3;
 
-/* Instead of a node's number, for what is live at first sight. */
+/* Stands for a session that is live at first sight, instead of a node's number. */
 static constexpr int LIVE = -1;
 
 static constexpr int ME = 0;
@@ -51,16 +52,16 @@ namespace
 {
 
 /*
- * A session and what it waits for; or a semaphore with a number of slots, which all that say so
- * share: tag and slots are its own.
+ * A session and what it waits for.  Or a semaphore with a number of slots, with its own tag and
+ * slots; all sessions that wait for it with that number of slots share the node.
  */
 struct Node : SessionWait
 {
 	int			pid;			/* of a session; 0: a semaphore */
 	int			proc_number;	/* of the session's lock group's leader */
 	bool		is_live;
-	int			missing;		/* live nodes that it needs in order to be live itself */
-	List	   *blockers;		/* the nodes that it waits for (int); NIL also where it is not expanded */
+	int			missing;		/* how many more live nodes it needs to be live itself */
+	List	   *blockers;		/* the nodes that it waits for (int); NIL as long as it is not expanded */
 	List	   *waiters;		/* the nodes that wait for it */
 	LockEntries entries;		/* of the lock that it waits for, in the first node that looked there */
 };
@@ -73,7 +74,7 @@ is_same_target(const Node &a, const Node &b) noexcept
 	return a.slots == b.slots && same_tag(a.tag, b.tag);
 }
 
-/* Is it the very same wait? */
+/* Is it the same wait, begun at the same time? */
 static bool
 is_same_wait(const Node &a, const Node &b) noexcept
 {
@@ -86,7 +87,7 @@ namespace
 class Search
 {
 public:
-	/* me: what this session waits for, which others may not see.  before: an earlier search, or null. */
+	/* me: what this session waits for; it need not be published.  before: an earlier search, or null. */
 	Search(const Node &me, const Search *before)
 		: before(before),
 		  by_process(static_cast<int *>(palloc0(sizeof(int) * ProcGlobal->allProcCount))),
@@ -95,7 +96,7 @@ public:
 		add_node(me);
 	}
 
-	/* Is this session dead, and would it help if it gave up: do all that it waits for wait for it in turn? */
+	/* Is this session dead, and would it help if it gave up: do all sessions that it waits for also wait for it? */
 	bool		am_i_in_cycle()
 	{
 		List	   *pending = list_make1_int(ME);	/* the last is looked at first */
@@ -118,7 +119,7 @@ public:
 		return bms_is_subset(blockers, reachable_dead(&Node::waiters));
 	}
 
-	/* In a cycle: do all that it waits for wait as they did? */
+	/* After am_i_in_cycle() has returned true: are all sessions of the cycle still in the same wait? */
 	bool		is_unchanged() const
 	{
 		for (int i = bms_next_member(blockers, ME); i >= 0; i = bms_next_member(blockers, i))
@@ -144,7 +145,7 @@ public:
 				describe_wait(&out, nodes[i]);
 		}
 		if (described > DESCRIBED)
-			appendStringInfo(&out, "\n%d more wait in turn.", described - DESCRIBED);
+			appendStringInfo(&out, "\n%d more of the cycle are not shown.", described - DESCRIBED);
 		return out.data;
 	}
 
@@ -175,7 +176,7 @@ private:
 		{
 			const Node &earlier = before->nodes[before->by_process[node.proc_number]];
 
-			/* Only what was dead before, with the very same wait, can be dead. */
+			/* Only a session that was dead in the earlier search, in the same wait, can be dead. */
 			if (earlier.is_live || !is_same_wait(earlier, node))
 				return LIVE;
 		}
@@ -189,14 +190,14 @@ private:
 		nodes[to].waiters = lappend_int(nodes[to].waiters, from);
 	}
 
-	/* With all that follows from it. */
+	/* Mark a node as live, and all nodes that are live as a consequence. */
 	void		make_live(int node)
 	{
 		List	   *live = list_make1_int(node);
 		ListCell   *cell;
 		ListCell   *waiter;
 
-		/* What is added to the list is visited, too. */
+		/* The loop also visits nodes that are added to the list meanwhile. */
 		foreach(cell, live)
 		{
 			Node	   &one = nodes[lfirst_int(cell)];
@@ -212,7 +213,7 @@ private:
 		}
 	}
 
-	/* Is there one that would not be known to be live without this one? */
+	/* Is it this session's node, or does a node wait for it that is not known to be live? */
 	bool		is_needed(int node) const noexcept
 	{
 		ListCell   *cell;
@@ -250,7 +251,7 @@ private:
 		}
 	}
 
-	/* It needs one live holder, or a free slot. */
+	/* A semaphore is live if it has a free slot, or one live holder. */
 	void		expand_semaphore(int node)
 	{
 		DecodedTag	tag = decode_tag(nodes[node].tag);
@@ -273,14 +274,14 @@ private:
 		}
 	}
 
-	/* It needs all of them. */
+	/* A wait for a lock is live if all of its blockers are. */
 	void		expand_lock_wait(int node)
 	{
 		const LOCKMASK *conflicts = GetLockTagsMethodTable(&nodes[node].tag)->conflictTab;
 		int			reader = 0;
 		int			waiter = 0;
 
-		/* The lock is read once for all that wait for it. */
+		/* Read the lock once for all nodes that wait for it. */
 		while (reader < count && (nodes[reader].entries.count == 0 || !same_tag(nodes[reader].tag, nodes[node].tag)))
 			reader++;
 		if (reader == count)
@@ -305,7 +306,7 @@ private:
 				add_edge(node, blocker);
 				nodes[node].missing++;
 			}
-			/* One that conflicts with all that this waiter conflicts with waits for the others ahead, too. */
+			/* A waiter ahead whose mode has at least the same conflicts waits for the other waiters ahead, too. */
 			return all[i].granted || blocker == LIVE ||
 				(conflicts[all[waiter].lockmode] & ~conflicts[all[i].lockmode]) != 0;
 		});
@@ -313,7 +314,7 @@ private:
 			make_live(node);
 	}
 
-	/* The dead that this session waits for, or that wait for it; itself included. */
+	/* The dead nodes that this session waits for, or that wait for it, directly or through others; itself included. */
 	Bitmapset  *reachable_dead(List *Node::*edges) const
 	{
 		return reachable(ME, [this, edges](int node, auto visit) {
@@ -327,7 +328,7 @@ private:
 		});
 	}
 
-	/* One line. */
+	/* Add one line about a session's wait. */
 	void		describe_wait(StringInfo out, const Node &session) const
 	{
 		const Node &node = session.slots > 0 ? nodes[linitial_int(session.blockers)] : session;
@@ -359,12 +360,12 @@ private:
 	int		   *by_process;		/* a session's node, by its proc_number; 0 if it has none: node 0 is this session */
 	Node	   *nodes;			/* sessions, and for each no more than the one semaphore that it waits for */
 	int			count = 0;
-	Bitmapset  *blockers = nullptr; /* of a cycle: the dead that this session waits for, itself included */
+	Bitmapset  *blockers = nullptr; /* in a cycle: the dead nodes that this session waits for, itself included */
 };
 
 }								/* anonymous namespace */
 
-/* Does anybody wait for something that this session holds? */
+/* Does any session wait for a lock or slot that this session holds? */
 static bool
 am_i_in_the_way()
 {
@@ -374,7 +375,7 @@ am_i_in_the_way()
 	{
 		DecodedTag	tag = decode_tag(mine.entries[i].tag);
 
-		/* All in a semaphore's queue hold the queue's lock. */
+		/* All sessions in a semaphore's queue hold the queue lock. */
 		if (mine.entries[i].is_awaited || is_held_by_anybody(queue_tag(tag.database, tag.key)))
 			return true;
 	}
@@ -382,8 +383,8 @@ am_i_in_the_way()
 }
 
 /*
- * What a session in a cycle is to say when it gives up; then others know already that it leaves.
- * Null if it is in none.
+ * The DETAIL of a session in a cycle, which must give up.  The other sessions have then been told
+ * that it leaves.  Null if it is not in a cycle.
  */
 static char *
 find_deadlock(const Node &me)
@@ -392,7 +393,7 @@ find_deadlock(const Node &me)
 	PublishedWait wait;
 	char	   *detail = nullptr;
 
-	/* Without a published wait there is nobody to be told. */
+	/* Without a published wait the other sessions cannot be told. */
 	if (root != nullptr && !read_wait(my_process_number(), &wait))
 		root = nullptr;
 
@@ -430,7 +431,7 @@ check_slot_deadlock(Key key, int slots)
 	me.proc_number = my_process_number();
 	me.tag = queue_tag(MyDatabaseId, key);
 	me.slots = slots;
-	/* A session that is in nobody's way is part of no cycle. */
+	/* A session that blocks no other session is not part of a cycle. */
 	if (am_i_in_the_way())
 		detail = find_deadlock(me);
 	MemoryContextSwitchTo(old_context);

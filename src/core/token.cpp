@@ -5,11 +5,11 @@
  * The era
  *
  * The sequence's value packs an era, the timeline that it belongs to, and a part of the
- * system identifier.  On another timeline of the same cluster the era is as much greater as the
- * timeline is, so it does not matter whether a change of the sequence was lost in a failover.  In
- * another cluster, after pg_upgrade or a restored dump, it is greater by the timeline of that.
- * Whoever finds that the sequence is of another timeline or cluster brings it up to date; a second
- * sequence has the time of that.
+ * system identifier.  On a later timeline of the same cluster the era grows by as much as the
+ * timeline, so it does not matter whether a failover lost a change of the sequence.  In another
+ * cluster, after pg_upgrade or a restored dump, it grows by the timeline of the new cluster.
+ * The first session that finds a sequence of another timeline or cluster brings it up to date,
+ * and stores the time of that change in a second sequence.
  */
 #include "base/pg.h"
 
@@ -82,8 +82,8 @@ pack_era(const EraCell &era) noexcept
 }
 
 /*
- * The value of a sequence; 0 if it has none yet.  Not by the server's functions, which keep a lock on the sequence until the
- * transaction ends: it may be one that waits for a lease.
+ * The value of a sequence; 0 if it has none yet.  This does not use the server's functions, because they keep a lock on the
+ * sequence until the transaction ends, and the transaction may be waiting for a lease.
  */
 static int64
 read_sequence(Oid sequence)
@@ -104,7 +104,7 @@ read_sequence(Oid sequence)
 	return value;
 }
 
-/* Also in a READ ONLY transaction: no data of the user's is written.  An abort restores XactReadOnly, too. */
+/* Works in a READ ONLY transaction, too, because it writes no data of the user.  An abort also restores XactReadOnly. */
 static void
 write_sequence(Oid sequence, int64 value)
 {
@@ -115,7 +115,7 @@ write_sequence(Oid sequence, int64 value)
 	XactReadOnly = is_read_only;
 }
 
-/* What the era has to be on this server, where the sequence has this one. */
+/* The era that this server must have, given the one in the sequence. */
 static EraCell
 era_here(const EraCell &last)
 {
@@ -134,7 +134,7 @@ era_here(const EraCell &last)
 	return here;
 }
 
-/* The era of this server, greater than above.  If the sequence has another one, it is changed. */
+/* The era of this server, greater than above.  If the sequence has another era, it is updated. */
 static int64
 current_era(int64 above)
 {
@@ -144,7 +144,7 @@ current_era(int64 above)
 
 	if (pack_era(here) == last && here.number > above)
 		return here.number;
-	/* Nobody else changes it at the same time. */
+	/* No other session changes the sequence at the same time. */
 	LockRelationOid(sequence, ShareUpdateExclusiveLock);
 	last = read_sequence(sequence);
 	here = era_here(unpack_era(last));
@@ -153,11 +153,11 @@ current_era(int64 above)
 		ereport(ERROR,
 				(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
 				 errmsg("there are no tokens left"),
-				 errdetail("This server has come to era " INT64_FORMAT ", and the last one is " INT64_FORMAT ".",
+				 errdetail("This server needs era " INT64_FORMAT ", but the last possible era is " INT64_FORMAT ".",
 						   here.number, LAST_ERA)));
 	if (pack_era(here) != last)
 		as_owner_of(sequence, [&]() {
-			/* In this order: an era whose beginning is not known would seem to have begun with the one before. */
+			/* In this order, because otherwise the new era would for a moment have the beginning of the previous one. */
 			write_sequence(own_relation(ERA_BEGAN), GetCurrentTimestamp());
 			write_sequence(sequence, pack_era(here));
 		});
@@ -229,7 +229,7 @@ token_next(const LockName &name, int slot)
 				 slot == NO_SLOT
 				 ? errmsg("this session does not hold advisory lock \"%s\" in exclusive mode", shown)
 				 : errmsg("this session does not have slot %d of semaphore \"%s\"", slot, shown),
-				 errdetail("A token belongs to what the session holds in exclusive mode."),
+				 errdetail("A session can get a token only for a lock or slot that it holds in exclusive mode."),
 				 set_lock_fields(name)));
 	}
 	return token_make();
@@ -257,7 +257,7 @@ token_begin()
 
 /* ---- Fences ---- */
 
-/* Write the highest token of a key down, and return it. */
+/* Record the highest token of a key, and return it. */
 static OwnStatement RAISE_FENCE = {
 	"fences",
 	"INSERT INTO advisory.fences AS f (key, token) VALUES ($1, $2)"

@@ -6,20 +6,21 @@
  *
  * A lock that is free is taken without waiting, and nothing else happens.
  * Otherwise the lock manager itself queues, detects deadlocks, logs, and ends
- * the wait.  Where a timeout may end it, the wait runs in an internal
- * subtransaction with lock_timeout set to the shorter of the caller's and ours;
- * rolling that back makes the transaction usable again.  Where none can, there
- * is no subtransaction: every error is passed on, and a standby could not cancel
- * the query without ending the session.
+ * the wait.  If a timeout may end the wait, it runs in an internal subtransaction
+ * with lock_timeout set to the shorter of the user's setting and the caller's
+ * timeout.  Rolling the subtransaction back makes the transaction usable again.
+ * Without a timeout there is no subtransaction: every error is passed on anyway,
+ * and inside a subtransaction a standby could not cancel the query without ending
+ * the session.
  *
- * The grant can land before the waiter handles its timeout or cancel.  The lock
- * manager then keeps the lock and raises the error all the same, or even returns
- * with the interrupt still pending, which is why it is looked for at once.
- * Rolling the subtransaction back releases a transaction-level lock; a
- * session-level one stays, so the lock manager is asked for it after every
- * error: the wait's own timeout then counts as granted, anything else releases
- * the lock.  This is exact, since a mode that the session already holds never
- * waits.
+ * The lock can be granted before the waiter handles its timeout or cancel.  The
+ * lock manager then keeps the lock but still raises the error, or even returns
+ * with the interrupt still pending, so interrupts are checked immediately after
+ * the wait.  Rolling the subtransaction back releases a transaction-level lock, but
+ * not a session-level one.  So after every error the lock manager is asked whether
+ * the session holds the lock.  If the wait's own timeout ended the wait, it counts
+ * as granted; after any other error it is released.  This is exact, because a
+ * session never waits for a mode that it already holds.
  */
 #include "base/pg.h"
 
@@ -68,7 +69,7 @@ release_granted(const Attempt &attempt)
 		held_remove(held_find(attempt.granted_tag(), request.mode), 1, request.name.by_name());
 }
 
-/* What the error context says, looked up before the wait. */
+/* The contents of the error context, looked up before the wait. */
 struct WaitContext
 {
 	char	   *name;
@@ -88,7 +89,7 @@ add_wait_context(void *argument)
 		errcontext("while waiting for advisory lock \"%s\" in %s mode", wait->name, mode_name(wait->request->mode));
 }
 
-/* The shorter of the user's lock_timeout and ours, in milliseconds; 0 is none. */
+/* The shorter of the user's lock_timeout and the caller's timeout, in milliseconds; 0 for none. */
 static int
 effective_lock_timeout(Timeout timeout) noexcept
 {
@@ -99,13 +100,13 @@ effective_lock_timeout(Timeout timeout) noexcept
 	return timeout.milliseconds;
 }
 
-/* Wait for it; what was pending when it was granted ends the wait too. */
+/* Wait for it.  An interrupt that was pending when it was granted ends the wait, too. */
 static void
 wait_and_check(Attempt *attempt)
 {
 	const LockRequest &request = attempt->request;
 
-	/* What was looked up for the wait must not hold back others while it lasts. */
+	/* The snapshot of catalog look-ups must not hold back vacuum during the wait. */
 	InvalidateCatalogSnapshot();
 	if (request.is_for_slot())
 		attempt->slot = semaphore_wait(attempt->semaphore);
@@ -116,7 +117,7 @@ wait_and_check(Attempt *attempt)
 	CHECK_FOR_INTERRUPTS();
 }
 
-/* After an error out of a wait: was it granted all the same? */
+/* After an error that ended a wait: was the lock granted nevertheless? */
 static bool
 survived(Attempt *attempt)
 {
@@ -131,7 +132,7 @@ survived(Attempt *attempt)
 	return attempt->slot != NO_SLOT;
 }
 
-/* Release what was granted while the wait was being ended. */
+/* Release a lock that was granted while the wait was being ended. */
 static void
 release_survivor(Attempt *attempt)
 {
@@ -143,13 +144,12 @@ release_survivor(Attempt *attempt)
 enum class WaitEnd
 {
 	granted,
-	timeout,					/* its own; what was granted all the same is still there */
-	error						/* another, which must be raised; nothing is left of the wait */
+	timeout,					/* its own timeout; a lock that was granted nevertheless is still held */
+	error						/* another error, which must be raised; nothing is left of the wait */
 };
 
 /*
- * Wait for the lock; where the wait is bounded, for so many milliseconds in an internal subtransaction, else milliseconds
- * is 0.
+ * Wait for the lock.  If milliseconds is greater than 0, wait no longer than that, in an internal subtransaction.
  */
 static WaitEnd
 wait_for_lock(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
@@ -182,7 +182,7 @@ wait_for_lock(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
 			RollbackAndReleaseCurrentSubTransaction();
 		else
 		{
-			/* As an abort would; and before anything that takes memory, of which there may be no more. */
+			/* Do what an abort does, and do it before anything that allocates, because memory may have run out. */
 			LWLockReleaseAll();
 			LockErrorCleanup();
 		}
@@ -207,7 +207,7 @@ wait_for_lock(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
 	return end;
 }
 
-/* What ended, or would end, a wait of this length by its own. */
+/* Which of the two timeouts is the shorter one, and so ends the wait. */
 static Outcome
 outcome_of_timeout(Timeout timeout) noexcept
 {
@@ -217,9 +217,9 @@ outcome_of_timeout(Timeout timeout) noexcept
 }
 
 /*
- * The server reports one interrupt for all that were pending, and a lock timeout
- * before the others.  A statement must not outlive its statement_timeout for
- * that.  (A cancel by somebody else cannot be told from the lock timeout's own.)
+ * If several interrupts are pending, the server reports only one, and a lock timeout
+ * before the others.  A statement must not outlive its statement_timeout because of
+ * that.  (A cancel by another session cannot be told from the lock timeout's own.)
  */
 static void
 check_statement_timeout(Attempt *attempt, bool was_running)
@@ -232,7 +232,7 @@ check_statement_timeout(Attempt *attempt, bool was_running)
 			 errmsg("canceling statement due to statement timeout")));
 }
 
-/* Wait; the result, or in *error what is to be raised. */
+/* Wait; returns the outcome, and in *error the error that the caller must raise, if any. */
 static Outcome
 wait_and_settle(Attempt *attempt, Timeout timeout, ErrorData **error)
 {
@@ -250,7 +250,7 @@ wait_and_settle(Attempt *attempt, Timeout timeout, ErrorData **error)
 		check_statement_timeout(attempt, statement_timeout);
 		return survived(attempt) ? Outcome::granted : outcome_of_timeout(timeout);
 	}
-	/* By these fields a program finds the lock, as where a timeout ends the wait. */
+	/* A program finds the lock by these fields, as it does when a timeout ends the wait. */
 	(*error)->schema_name = field_namespace(name);
 	(*error)->constraint_name = field_name(name);
 	return Outcome::not_free;

@@ -21,7 +21,7 @@ struct Attempt
 	LockRequest request;
 	CachedName *name = nullptr;
 	Semaphore  *semaphore = nullptr;	/* stays null for a lock */
-	int			slot = NO_SLOT; /* that was taken */
+	int			slot = NO_SLOT; /* the slot that was taken */
 	TimestampTz wait_start = 0; /* 0 if it did not wait */
 	TimestampTz wait_end = 0;
 
@@ -32,17 +32,17 @@ struct Attempt
 	}
 };
 
-/* Take it without waiting, if it is free.  May ereport (53200). */
+/* Take the lock or slot without waiting, if it is free.  May ereport (53200). */
 bool		take_if_free(Attempt *attempt);
 
 /*
- * Wait for it, as long as the timeout and lock_timeout say.  Other sessions see that
- * this one waits.  An error that ended the wait is handed over in *error, with nothing left
- * of the wait; it must be raised.
+ * Wait for it, as long as the timeout and lock_timeout allow.  Other sessions see that
+ * this one waits.  If an error ended the wait, *error is that error; the wait has been
+ * cleaned up, and the caller must raise the error.
  */
 Outcome		wait_for_grant(Attempt *attempt, Timeout timeout, ErrorData **error);
 
-/* Release what was granted, session-level.  Allocates nothing before it has. */
+/* Release the session-level lock or slot that was granted.  Allocates nothing before that. */
 void		release_granted(const Attempt &attempt);
 
 /* Log a wait that was longer than log_wait.  May ereport. */

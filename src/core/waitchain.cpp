@@ -1,6 +1,6 @@
 /*
  * core/waitchain.cpp
- *		What a session waits for, and at whom a chain of such waits ends.
+ *		What a session waits for, and where a chain of such waits ends.
  */
 #include "base/pg.h"
 
@@ -39,7 +39,7 @@ read_session_wait(int proc_number, SessionWait *wait)
 	return true;
 }
 
-/* The same of a lock group: one of its parallel workers may wait while the leader does not. */
+/* The same for a lock group: one of its parallel workers may wait while the leader does not. */
 static bool
 read_group_wait(int leader_number, SessionWait *wait)
 {
@@ -47,7 +47,7 @@ read_group_wait(int leader_number, SessionWait *wait)
 
 	if (read_session_wait(leader_number, wait))
 		return true;
-	/* Without the group's lock: that the member waits in this group is what find_lock_blocker() makes sure of. */
+	/* This does not take the group's lock, because find_lock_blocker() checks that the member waits in this group. */
 	for (int i = 0; leader->lockGroupLeader == leader && i < static_cast<int>(ProcGlobal->allProcCount); i++)
 	{
 		if (i != leader_number && GetPGProcByNumber(i)->lockGroupLeader == leader && read_session_wait(i, wait))
@@ -56,7 +56,7 @@ read_group_wait(int leader_number, SessionWait *wait)
 	return false;
 }
 
-/* The first that blocks a lock group's wait for a lock; false if nobody does any more. */
+/* The first entry that blocks a lock group's wait for a lock; false if none does any more. */
 static bool
 find_lock_blocker(const SessionWait &wait, int leader_number, LockEntry *blocker)
 {
@@ -78,8 +78,8 @@ find_lock_blocker(const SessionWait &wait, int leader_number, LockEntry *blocker
 }
 
 /*
- * The first holder of a slot that is not in the chain, since any slot will do; or if there is none,
- * one that is.  False if no slot is held.
+ * The first holder of a slot that is not yet in the chain, because any free slot ends the wait; if there
+ * is none, a holder that is in the chain.  False if no slot is held.
  */
 static bool
 find_slot_blocker(const SessionWait &wait, const Bitmapset *chain, LockEntry *blocker)

@@ -1,6 +1,6 @@
 /*
  * server/backends.cpp
- *		Who the server's sessions are, and what of it the current user may see.
+ *		The server's sessions, as far as the current user may see them.
  */
 #include "base/pg.h"
 
@@ -30,7 +30,7 @@ compare_pids(const void *a, const void *b) noexcept
 
 Backends::Backends()
 {
-	/* The server would repeat the transaction's first picture for ever. */
+	/* Otherwise the server would return the transaction's first snapshot again. */
 	pgstat_clear_backend_activity_snapshot();
 	count = pgstat_fetch_stat_numbackends();
 	entries = static_cast<LocalPgBackendStatus *>(palloc_extended(sizeof(*entries) * (count + 1), MCXT_ALLOC_HUGE));
@@ -54,7 +54,7 @@ Backends::find(int pid) const noexcept
 	return static_cast<LocalPgBackendStatus *>(bsearch(&wanted, entries, count, sizeof(*entries), compare_pids));
 }
 
-/* Has the current user the privileges of this role?  No, where that cannot be found out. */
+/* Does the current user have the privileges of this role?  False if that cannot be determined. */
 static bool
 has_privileges_of(Oid role)
 {

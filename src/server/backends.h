@@ -1,10 +1,10 @@
 /*
  * server/backends.h
- *		Who the server's sessions are, and what of it the current user may see.
+ *		The server's sessions, as far as the current user may see them.
  *
- * The rules are pg_stat_activity's: pid, database, role and application name
- * are for everybody; state, times, client address and query of another role's
- * session only for members of that role or of pg_read_all_stats.
+ * The rules are those of pg_stat_activity.  Every role sees pid, database, role and
+ * application name.  Only members of a session's role or of pg_read_all_stats see its
+ * state, times, client address and query.
  */
 #pragma once
 
@@ -15,7 +15,7 @@ extern "C" {
 namespace advisory
 {
 
-/* A fresh picture of all sessions, copied into the current memory context, since the server keeps only one. */
+/* A new snapshot of all sessions, copied into the current memory context, because the server keeps only one. */
 class Backends
 {
 public:
@@ -33,7 +33,7 @@ private:
 bool		may_see_all();
 bool		may_see_role(Oid role);
 
-/* "idle in transaction" and so on; null where the server does not track it. */
+/* "idle in transaction" and so on; null if the server does not track it. */
 const char *state_name(BackendState state) noexcept;
 
 /* A session's client address as inet; 0 for none (a socket, or unknown). */
@@ -50,7 +50,7 @@ char	   *role_name(Oid role);
 char	   *database_name(Oid database);
 char	   *stored_database_name(Oid database);
 
-/* A prepared transaction, which holds locks and is no session. */
+/* A prepared transaction, which holds locks without a session. */
 struct PreparedXact
 {
 	TransactionId xid;

@@ -1,8 +1,8 @@
 /*
  * server/locallock.h
- *		What the lock manager says that this session holds.
+ *		What this session holds, according to the lock manager.
  *
- * Touches the session's own memory only, and no shared memory.
+ * Reads only the session's own memory, not shared memory.
  */
 #pragma once
 

@@ -2,8 +2,8 @@
  * server/lockhash.cpp
  *		The hash tables of the server's lock manager.
  *
- * The server raises an error if it knows a table of that name with another size, which it
- * derives from the same settings as we do.  Then the tables are not ours to touch.
+ * The server raises an error if it has a table of that name with another size.  It derives
+ * the size from the same settings as this file.  After such an error the tables are not used.
  */
 #include "base/pg.h"
 

@@ -4,7 +4,7 @@
  *
  * There are two of them: one of locks, and one of holders, with an entry for each session
  * that holds or awaits a lock.  A backend can attach to them as to any table in shared
- * memory.  To count their entries takes no lock.
+ * memory.  Counting their entries takes no lock.
  */
 #pragma once
 
@@ -23,9 +23,8 @@ struct LockTables
 };
 
 /*
- * This session's way to the tables; null if they are not what this version of the library
- * expects.  Attaches when it is first called, which must not be with an LWLock held.
- * Reads no catalog.
+ * The tables; null if they are not what this version of the library expects.  Attaches to
+ * them in the first call, which must not be made with an LWLock held.  Reads no catalog.
  */
 const LockTables *lock_tables();
 
@@ -35,7 +34,7 @@ const LockTables *lock_tables();
  */
 LOCK	   *find_in_lock_table(const LOCKTAG &tag, uint32 hash) noexcept;
 
-/* How many locks the server's formula gives the first table; the second has twice as many. */
+/* The number of locks that the server's formula gives the first table; the second has twice as many entries. */
 int64		guaranteed_locks() noexcept;
 
 }								/* namespace advisory */

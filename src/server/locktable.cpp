@@ -2,13 +2,13 @@
  * server/locktable.cpp
  *		Reading locks, advisory ones above all, out of the server's lock table.
  *
- * The lock table's hash is private to the lock manager, but every session's
- * slot in the process array links the locks that it holds or waits for, by
- * partition.  A partition's lists, and the LOCK and PROCLOCK objects on them,
- * do not change while its LWLock is held.
+ * The lock table's hash is private to the lock manager.  But every session's
+ * place in the process array has lists of the locks that it holds or waits for,
+ * one list for each partition.  A partition's lists, and the LOCK and PROCLOCK
+ * objects on them, do not change while its LWLock is held.
  *
- * Nothing is allocated while a partition is locked: where memory runs out the
- * partition is let go, the memory enlarged, and the partition read again.
+ * Nothing is allocated while a partition is locked.  If the memory is too small,
+ * the partition is unlocked, the memory enlarged, and the partition read again.
  */
 #include "base/pg.h"
 
@@ -29,7 +29,7 @@ namespace advisory
 namespace
 {
 
-/* Where entries are collected.  What finds no room is only counted. */
+/* Collects entries.  Those that find no room are only counted. */
 class Collector
 {
 public:
@@ -42,7 +42,7 @@ public:
 			found.has_prepared = true;
 	}
 
-	/* Run read(), which adds entries, and once more with enough memory if they have found no room. */
+	/* Run read(), which adds entries, and repeat it with more memory if they have found no room. */
 	template <typename Read>
 	void		collect(Read read)
 	{
@@ -90,7 +90,7 @@ entry_for(const PROCLOCK *proclock, LOCKMODE lockmode) noexcept
 	return entry;
 }
 
-/* The wait of a process for a lock, whose partition is locked. */
+/* The wait of a process for a lock; the lock's partition must be locked. */
 static LockEntry
 waiting_entry(PGPROC *waiter) noexcept
 {
@@ -125,7 +125,7 @@ collect_queue(Collector *collector, LOCK *lock)
 	});
 }
 
-/* All that hold a lock, then its queue. */
+/* The holders of a lock, then its queue. */
 static void
 collect_lock(Collector *collector, LOCK *lock)
 {
@@ -169,7 +169,7 @@ with_partition(int partition, Read read)
 	LWLockRelease(partition_lock);
 }
 
-/* What read(collector, partition) adds for each partition, while it is locked. */
+/* Collect what read(collector, partition) adds for each partition while that partition is locked. */
 template <typename Read>
 static LockEntries
 read_partitions(Read read)
@@ -188,8 +188,8 @@ read_partitions(Read read)
 }
 
 /*
- * Run read(lock), which must be quick and must not ereport, with the lock's partition locked, if somebody
- * holds or awaits it.  Where the hash table cannot be searched, the locks of all sessions are.
+ * If a session holds or awaits the lock, run read(lock), which must be quick and must not ereport, with its
+ * partition locked.  If the hash table cannot be searched, searches the locks of all sessions.
  */
 template <typename Read>
 static void
@@ -221,14 +221,14 @@ partition_of(const LOCKTAG &tag)
 }
 
 /*
- * The lock of this partition, which must be locked, that a session waits for; or
- * null.
+ * The lock of this partition that a session waits for, or null.  The partition must
+ * be locked.
  *
- * If its lock is in this partition, the session's waitLock stays as it is.  If
- * not, it can change and the lock go while we look, and what we read of it can be
- * anything.  So the tag only tells where it would be vain to look; what counts is
- * that the lock is among the session's own of this partition, where one that it
- * waits for is the last as a rule.
+ * If the lock is in this partition, the session's waitLock does not change meanwhile.
+ * If it is in another one, waitLock can change and the lock can be freed, so the tag
+ * that is read here can be anything.  So the tag is only used to skip other partitions.
+ * The answer is certain because the lock is then searched in the session's list of this
+ * partition, where a lock that it waits for is usually the last.
  */
 static LOCK *
 awaited_lock(PGPROC *proc, int partition)
@@ -255,7 +255,7 @@ read_all_waits()
 			PGPROC	   *proc = GetPGProcByNumber(i);
 			LOCK	   *lock = awaited_lock(proc, partition);
 
-			/* Once for all of its waiters. */
+			/* Collect the lock only once, with its first waiter. */
 			if (lock != nullptr && is_first_in_queue(lock, proc))
 				collect_lock(collector, lock);
 		}
@@ -276,7 +276,7 @@ read_all_locks(bool only_queues)
 				if (LOCK_LOCKTAG(*lock) != LOCKTAG_ADVISORY || (only_queues && !is_of_semaphore(lock->tag) && !is_of_lease_queue(lock->tag)))
 					return true;
 				collect_granted(collector, proclock);
-				/* The queue comes with its first waiter. */
+				/* Collect the queue only once, with its first waiter. */
 				if (proc->waitLock == lock && is_first_in_queue(lock, proc))
 					collect_queue(collector, lock);
 				return true;
@@ -285,7 +285,7 @@ read_all_locks(bool only_queues)
 	});
 }
 
-/* Is this the first of all that hold or await a lock?  Its partition must be locked. */
+/* Is this the first in the list of a lock's holders and waiters?  The lock's partition must be locked. */
 static bool
 is_first_of_lock(const PROCLOCK *proclock)
 {
@@ -428,7 +428,7 @@ read_awaited_lock(int proc_number, LockEntry *waiter)
 
 	if (lock == nullptr)
 		return false;
-	/* The lock may have gone by now; then this is any partition. */
+	/* The lock may have been freed by now; then this is any partition. */
 	with_partition(partition_of(LOCKTAG(lock->tag)), [&](int partition) {
 		is_waiting = awaited_lock(proc, partition) != nullptr;
 		if (is_waiting)
@@ -437,7 +437,7 @@ read_awaited_lock(int proc_number, LockEntry *waiter)
 	return is_waiting;
 }
 
-/* The locks that this session holds and of which matches(lock) is true. */
+/* The locks that this session holds and for which matches(lock) is true. */
 template <typename Match>
 static LockEntries
 read_mine(Match matches)
@@ -468,7 +468,7 @@ read_my_awaited_locks()
 	});
 }
 
-/* Does this session hold a lock of which matches(lock) is true? */
+/* Does this session hold a lock for which matches(lock) is true? */
 template <typename Match>
 static bool
 do_i_hold(Match matches)
@@ -525,7 +525,7 @@ signal_holder(Oid database, Key key, int pid, bool *sent)
 			if (proclock->tag.myProc->pid != pid || proclock->holdMask == 0)
 				return true;
 			holds = true;
-			/* Its whole process group, as pg_terminate_backend() does. */
+			/* Signal its whole process group, as pg_terminate_backend() does. */
 			if (kill(-pid, SIGTERM) != 0)
 				signal_errno = errno;
 			return false;

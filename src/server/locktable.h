@@ -2,14 +2,14 @@
  * server/locktable.h
  *		Reading locks, advisory ones above all, out of the server's lock table.
  *
- * Never more than one of the table's partitions is locked at a time, and that
- * one in shared mode, so a reader holds up no more than 1/16 of the server's
- * locking and only for the time of its own partition.  What comes back is
- * therefore not one instant: a lock that moves meanwhile may appear twice or
- * not at all.  What is said of one lock (its holders, its waiters, who blocks
- * whom) is of one instant.
+ * A reader locks one partition of the table at a time, in shared mode.  So it delays
+ * no more than 1/16 of the server's locking, and only while it reads that partition.
+ * The result is therefore not a consistent snapshot: a lock that moves meanwhile may
+ * appear twice or not at all.  But the data about one lock (its holders, its waiters,
+ * and which session blocks which) is consistent.
  *
- * What returns LockEntries may ereport (out of memory, cancellation) with no lock held.
+ * Functions that return LockEntries may ereport (out of memory, cancellation), with no
+ * lock held.
  */
 #pragma once
 
@@ -30,22 +30,22 @@ struct LockEntry
 	LOCKTAG		tag;
 	int			proc_number;	/* in the server's array of processes */
 	int			pid;			/* 0 for a prepared transaction */
-	int			leader_pid;		/* of its lock group, by which others know it; else pid */
+	int			leader_pid;		/* of the leader of its lock group; without a group, pid */
 	int			leader_number;	/* the leader's proc_number */
 	TransactionId xid;			/* of a prepared transaction */
 	Oid			role;			/* of the session; invalid if it has none */
 	LOCKMODE	lockmode;
-	LOCKMASK	held_modes;		/* all that it holds of this lock */
+	LOCKMASK	held_modes;		/* all modes in which it holds this lock */
 	bool		granted;
 	bool		is_awaited;		/* it has waiters in the lock manager's queue */
 	bool		is_head;		/* waits for a slot in a semaphore's queue (slotlocks.h) */
 	bool		waits_for_lease;	/* holds a lease's queue, and waits for the lease (slotlocks.h) */
-	int			slots;			/* of the semaphore that it waits for, as it says; 0 if that is not known */
-	TimestampTz wait_start;		/* 0 where not waiting, or not yet known */
+	int			slots;			/* number of slots that a waiter for a semaphore gave; 0 if unknown */
+	TimestampTz wait_start;		/* 0 if it does not wait, or if not yet known */
 	int			first_blocker;	/* in LockEntries.blockers */
 	int			blocker_count;
 
-	/* For the lock, or for the lease whose queue it is. */
+	/* Does it wait for the lock, or for the lease whose queue this is? */
 	bool		is_waiting() const noexcept
 	{
 		return !granted || waits_for_lease;
@@ -58,18 +58,18 @@ is_advisory(const LockEntry &entry) noexcept
 	return LOCK_LOCKTAG(entry) == LOCKTAG_ADVISORY;
 }
 
-/* How many places the server's array of processes has; prepared transactions stand behind the sessions. */
+/* How many places the server's array of processes has.  Prepared transactions have places behind those of the sessions. */
 inline int
 proc_count() noexcept
 {
 	return static_cast<int>(ProcGlobal->allProcCount) + max_prepared_xacts;
 }
 
-/* The pid by which others know an entry's session; 0 for a prepared transaction. */
+/* The pid that views and messages show for an entry's session; 0 for a prepared transaction. */
 inline int
 session_pid(const LockEntry &entry) noexcept
 {
-	/* A leader that has gone before its workers has no pid any more. */
+	/* A leader that has ended before its workers has no pid any more. */
 	return entry.leader_pid != 0 ? entry.leader_pid : entry.pid;
 }
 
@@ -83,8 +83,8 @@ struct LockEntries
 };
 
 /*
- * Every advisory lock and waiter on the server, or those of semaphores' slots and queues and of
- * leases' queues, session by session within a partition.
+ * Every advisory lock and waiter on the server, session by session within a partition.
+ * only_queues: only those of semaphores (slots and queues) and of the queues of leases.
  */
 LockEntries read_all_locks(bool only_queues = false);
 
@@ -100,58 +100,58 @@ constexpr int POOL_TYPES = LOCKTAG_LAST_TYPE + 1;
 /* How many locks in the tables a session or prepared transaction holds or awaits. */
 struct PoolSessionUse
 {
-	LockEntry	holder;			/* one of them: who it is */
+	LockEntry	holder;			/* one of its locks, which tells the session */
 	int64		locks;
 	int64		advisory_locks;
 };
 
 /*
- * Count what is in the lock tables: in types[POOL_TYPES] by the type of the lock, and
- * by session, with those that have any (palloc'd).  Visits every lock.  May ereport.
+ * Count the entries of the lock tables: in types[POOL_TYPES] by the type of the lock, and in
+ * *sessions by session (palloc'd; only sessions with locks).  Visits every lock.  May ereport.
  */
 void		read_pool_use(PoolTypeUse *types, PoolSessionUse **sessions, int *session_count);
 
-/* All that hold one lock, then its queue in its order.  Looks at no other lock. */
+/* The holders of one lock, then its queue in order.  Reads no other lock. */
 LockEntries read_lock(const LOCKTAG &tag);
 
-/* The same of a semaphore's queue, and then of its slots up to this one. */
+/* The same for a semaphore's queue, and then for its slots up to this one. */
 LockEntries read_semaphore(Oid database, Key key, int slots);
 
-/* The same of a key: of its lock, and then of its semaphore. */
+/* The same for a key: for its lock, and then for its semaphore. */
 LockEntries read_key(Oid database, Key key, int slots);
 
 /* Does a prepared transaction hold any lock? */
 bool		has_prepared_locks();
 
-/* Somebody that holds this lock; its mode is not filled in.  False if nobody does. */
+/* A holder of this lock; its mode is not filled in.  False if there is none. */
 bool		read_holder(const LOCKTAG &tag, LockEntry *holder);
 
 /*
- * Does this process wait for a lock?  Then the entry of its wait; wait_start is 0 if it has only just
- * begun.  False also if that changes while it is being read.
+ * Does this process wait for a lock?  Then *waiter is its entry; wait_start is 0 if the wait has only
+ * just begun.  May also return false if that changes meanwhile.
  */
 bool		read_awaited_lock(int proc_number, LockEntry *waiter);
 
 /*
- * Every lock, of any type, that somebody waits for: lock by lock all that hold
- * it, then its whole queue.  Costs by the number of sessions and of waits, not by
- * that of locks.
+ * Every lock of any type that a session waits for: for each lock its holders, then
+ * its whole queue.  The cost depends on the number of sessions and waits, not on the
+ * number of locks.
  */
 LockEntries read_all_waits();
 
 /* The advisory locks that this session holds, of every kind and in both scopes. */
 LockEntries read_my_locks();
 
-/* What this session holds that others may wait for: locks of any type that have waiters, and slots. */
+/* The locks of this session that others may wait for: locks of any type that have waiters, and slots. */
 LockEntries read_my_awaited_locks();
 
-/* Does this session hold a lock that is no advisory one, but for that on its transaction's own number? */
+/* Does this session hold a lock that is not an advisory lock, except that on its own virtual transaction ID? */
 bool		have_other_locks();
 
-/* Does this session hold this lock, of any type, and somebody wait for it? */
+/* Does this session hold this lock, of any type, and does another session wait for it? */
 bool		is_mine_awaited(const LOCKTAG &tag);
 
-/* Does anybody hold this lock at the moment? */
+/* Does any session or prepared transaction hold this lock at the moment? */
 bool		is_held_by_anybody(const LOCKTAG &tag);
 
 /* Set the latch of each session that holds this lock. */
@@ -159,9 +159,9 @@ void		wake_holders(const LOCKTAG &tag) noexcept;
 
 /*
  * Send SIGTERM to the session with this pid, provided that it holds the key's lock, or a slot
- * of its semaphore, at that very moment: the partition stays locked in between, so that it
- * cannot let go.  Returns whether it does; *sent says whether the signal went out (errno
- * says why not).  Checks no privilege.  May ereport (cancellation) before the signal.
+ * of its semaphore, at that moment.  The partition stays locked meanwhile, so that the session
+ * cannot release the lock.  Returns whether it holds one.  *sent tells whether the signal was
+ * sent, and errno why not.  Checks no privileges.  May ereport (cancellation) before the signal.
  */
 bool		signal_holder(Oid database, Key key, int pid, bool *sent);
 

@@ -120,14 +120,14 @@ chunks_for(const Table &table, int64 entries) noexcept
 	return chunks * FREE_LISTS;
 }
 
-/* How many of them the table has yet to get. */
+/* How many of these chunks the table does not have yet. */
 static double
 new_chunks_for(const Table &table, int64 entries) noexcept
 {
 	return Max(chunks_for(table, entries) - table.grown, 0);
 }
 
-/* The chunks that this use needs on average.  There are more if more was in use before. */
+/* The chunks that this use needs on average.  The tables have more chunks if more entries were in use before. */
 static PoolGrowth
 least_growth(int64 guaranteed, int64 spare, const PoolUse &use) noexcept
 {

@@ -2,10 +2,10 @@
  * server/poolmemory.h
  *		What the server's lock tables have taken of its spare shared memory.
  *
- * Memory that a table has grown by stays with that table, also when its entries are
+ * Memory that a table has grown by stays with that table, even when its entries are
  * free again.  The server does not count it.  But the chunks of memory lie one after
  * the other in the part of the segment that was free when the server had started, and
- * the keys of their entries tell what they are.
+ * the keys of their entries tell which table they belong to.
  *
  * Nothing here takes a lock, except for reading pg_shmem_allocations.
  */
@@ -44,9 +44,9 @@ void		read_shared_memory();
  * and sets only the memory that was left when the list was read, if that cannot be
  * found out because shared memory is not as expected or the list was not read yet.
  *
- * The first call in a session, and one a second after a chunk was not recognized, visits
- * each chunk and at most 8 MB of other memory (below 5 ms).  Further calls visit what is
- * new.  May ereport (cancellation).
+ * The first call in a session, and a call a second after a chunk was not recognized, visits
+ * each chunk and at most 8 MB of other memory (below 5 ms).  Further calls visit only new
+ * memory.  May ereport (cancellation).
  */
 bool		read_pool_growth(PoolGrowth *growth);
 

@@ -15,7 +15,7 @@ extern "C" {
 namespace advisory
 {
 
-/* The entries that hold a lock, or are in a semaphore's queue, where somebody waits for it. */
+/* A lock or semaphore with waiters: the entries that hold it, or that are in the semaphore's queue. */
 struct AwaitedLock
 {
 	LOCKTAG		tag;			/* hash key */
@@ -54,7 +54,7 @@ find_all_blockers(LockEntries *found)
 	LockEntry  *entries = found->entries;
 	List	   *pids = NIL;
 	ListCell   *cell;
-	/* A semaphore's slots and its queue are one thing to be waited for. */
+	/* A semaphore's slots and its queue count as one lock. */
 	auto		find = [&](const LockEntry &entry, HASHACTION action) {
 		LOCKTAG		tag = entry.tag;
 
@@ -103,7 +103,7 @@ find_all_blockers(LockEntries *found)
 				pids = lappend_int(pids, holder.leader_pid);
 		}
 
-		/* Those ahead of it in the lock manager's queue, unless they hold the lock, too. */
+		/* The sessions ahead in the lock manager's queue, unless they hold the lock, too. */
 		while (!waiter.is_head && ahead > 0 && !entries[ahead - 1].granted && !entries[ahead - 1].is_head &&
 			   same_tag(entries[ahead - 1].tag, waiter.tag))
 			ahead--;

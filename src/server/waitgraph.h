@@ -2,12 +2,13 @@
  * server/waitgraph.h
  *		Who waits for whom.
  *
- * A session that waits for a lock waits for those that hold it in a conflicting mode, and
- * for those ahead of it in the lock's queue that want a conflicting mode, as
- * pg_blocking_pids() has it.  The members of a lock group do not wait for each other.
+ * A session that waits for a lock waits for the sessions that hold it in a conflicting mode,
+ * and for those ahead in the lock's queue that request a conflicting mode, as in
+ * pg_blocking_pids().  The members of a lock group do not wait for each other.
  *
- * A session that waits for a slot of a semaphore (is_head) waits for the holders of the slots that
- * it could use.  Those ahead of it in the queue wait for the same, so they need not be followed.
+ * A session that waits for a slot of a semaphore (is_head) waits for the holders of the slots
+ * that it could use.  The sessions ahead of it in the queue wait for the same holders, so the
+ * graph does not contain waits for them.
  */
 #pragma once
 
@@ -21,22 +22,22 @@ namespace advisory
 {
 
 /*
- * Is other, which holds the same lock or is ahead in its queue, in the waiter's
- * way?  A session that holds several conflicting modes is there once, with
- * the first of them; one that also waits, as a holder only.
+ * Does other, which holds the same lock or is ahead in its queue, block the waiter?
+ * A session that holds several conflicting modes counts once, with the first of
+ * them; a session that holds the lock and also waits counts as a holder only.
  */
 bool		is_in_the_way(const LockEntry &other, const LockEntry &waiter);
 
-/* Does an entry hold a slot that one that waits for a slot of the same semaphore could use? */
+/* Does holder hold a slot of the same semaphore that the waiter could use? */
 bool		is_slot_in_the_way(const LockEntry &holder, const LockEntry &waiter) noexcept;
 
-/* Fill in who is in each waiter's way, those ahead in a semaphore's queue included.  May ereport. */
+/* Fill in the blockers of each waiter, including the sessions ahead in a semaphore's queue.  May ereport. */
 void		find_all_blockers(LockEntries *found);
 
 /*
- * Call visit(index) for the entries that a waiter waits for, until it returns false: of a lock its
- * holders, then those ahead in the queue, the nearest first; of a semaphore the holders of slots.
- * The entries of the waiter's lock begin at first, as read_all_waits() has them; a semaphore's
+ * Call visit(index) for the entries that a waiter waits for, until it returns false: for a lock its
+ * holders, then the waiters ahead in the queue, the nearest first; for a semaphore the holders of
+ * slots.  The entries of the waiter's lock begin at first, as in read_all_waits().  A semaphore's
  * slots come after its queue.
  */
 template <typename Visit>
@@ -69,8 +70,8 @@ visit_blockers(const LockEntries &entries, int first, int waiter, Visit visit)
 }
 
 /*
- * The nodes of a graph that can be reached from one of them, itself included.  next(node, visit) calls
- * visit(other) for each that is one step away.  palloc'd.  May ereport (out of memory).
+ * The nodes of a graph that can be reached from a node, including that node.  next(node, visit) calls
+ * visit(other) for each node that is one step away.  palloc'd.  May ereport (out of memory).
  */
 template <typename Next>
 Bitmapset *
@@ -80,7 +81,7 @@ reachable(int start, Next next)
 	List	   *nodes = list_make1_int(start);
 	ListCell   *cell;
 
-	/* What is added to the list is visited, too. */
+	/* The loop also visits nodes that are added to the list meanwhile. */
 	foreach(cell, nodes)
 	{
 		next(lfirst_int(cell), [&](int node) {

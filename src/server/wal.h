@@ -13,8 +13,8 @@ namespace advisory
 
 /*
  * Write a WAL record that does nothing, and flush it.  Returns the position behind it, which is
- * greater than that of every record written before on this timeline, also after a crash.  Must
- * not be called during recovery.  May ereport.
+ * greater than that of every earlier record of this timeline, even after a crash.  Must not be
+ * called during recovery.  May ereport.
  */
 XLogRecPtr	wal_write_mark();
 
@@ -22,8 +22,8 @@ XLogRecPtr	wal_write_mark();
 TimeLineID	wal_timeline();
 
 /*
- * Have the synchronous standbys confirmed this session's last commit?  It returns false where somebody has cancelled
- * the wait for them.  level is the value of synchronous_commit at the commit.
+ * Have the synchronous standbys confirmed this session's last commit?  False if the wait for them was canceled.  level
+ * is the value of synchronous_commit at the commit.
  */
 bool		wal_commit_is_confirmed(int level);
 

@@ -1,6 +1,6 @@
 /*
  * shmem/heldpublish.cpp
- *		What this session tells the others about the locks that it holds.
+ *		What this session publishes about the locks that it holds.
  */
 #include "base/pg.h"
 
@@ -20,10 +20,10 @@ namespace advisory
 
 static constexpr int FIRST_HOLDS = 64;
 
-/* A list that is larger and empty is given back when the next hold is published. */
+/* An empty list that is larger than this is freed before the next hold is published. */
 static constexpr int KEPT_HOLDS = 16384;
 
-/* This session's part, and its list of holds; null where there is no shared memory for it. */
+/* This session's part, and its list of holds; null without shared memory. */
 static SharedSession *my_session = nullptr;
 static PublishedHold *my_holds = nullptr;
 static int	live_count = 0;
@@ -48,7 +48,7 @@ all_sessions()
 	return sessions;
 }
 
-/* Replace the list of holds by one of this size, in which the present holds stand; memory for it is had first. */
+/* Move the holds into a new list of this size.  Allocates memory before it changes anything. */
 static void
 resize_list(SharedSession *session, int size)
 {
@@ -101,7 +101,7 @@ publish_reserve()
 		shared_attempt([]() { resize_list(my_session, 2 * my_session->hold_capacity); });
 }
 
-/* ---- Callbacks at the ends of transactions call these: nothing here allocates or raises ---- */
+/* ---- Callbacks at the ends of transactions call these, so they neither allocate nor raise errors ---- */
 
 static void
 lock_list() noexcept

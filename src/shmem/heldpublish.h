@@ -1,11 +1,11 @@
 /*
  * shmem/heldpublish.h
- *		What this session tells the others about the locks that it holds: since
- *		when, in which scope, and by whom they were taken.
+ *		What this session publishes about the locks that it holds: since when, in which
+ *		scope, and which role and application took them.
  *
- * The lock table says who holds what; this only adds to it.  core/held calls these
- * functions and keeps the places.  Without shared memory nothing is published: the
- * place of a hold is NO_PLACE then, for which the functions do nothing.
+ * This only adds to the lock table, which has the holders of all locks.  core/held calls
+ * these functions and keeps the places.  Without shared memory nothing is published.  The
+ * place of a hold is then NO_PLACE, for which the functions do nothing.
  */
 #pragma once
 
@@ -25,21 +25,21 @@ void		publish_scope(int place, Scope scope) noexcept;
 void		publish_role(int place, Oid role) noexcept;
 void		publish_acquirer(int place, int acquirer) noexcept;
 
-/* The hold has ended; its place is free. */
+/* Remove a hold that has ended, and free its place. */
 void		withdraw_hold(int place) noexcept;
 
-/* Between these two many holds are withdrawn, for which the lock is taken only once. */
+/* Call these before and after withdrawing many holds, so that the lock is taken only once. */
 void		begin_withdrawing() noexcept;
 void		end_withdrawing() noexcept;
 
 /*
- * A transaction has ended, with all that was set for it: publish which role the session acts
- * for now.  Returns the place of that role and application in the list of acquirers, or
- * NO_PLACE if that is full.
+ * Publish the present role of the session after a transaction, when settings of the transaction
+ * no longer apply.  Returns the place of that role and application in the list of acquirers, or
+ * NO_PLACE if the list is full.
  */
 int			publish_present_role() noexcept;
 
-/* The session ends: nothing of it is to be seen any more. */
+/* At the end of the session: remove everything that it has published. */
 void		publish_end() noexcept;
 
 }								/* namespace advisory */

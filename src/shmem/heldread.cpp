@@ -1,6 +1,6 @@
 /*
  * shmem/heldread.cpp
- *		What the sessions of the server say of the locks that they hold.
+ *		What the sessions of the server publish about the locks that they hold.
  */
 #include "base/pg.h"
 
@@ -21,7 +21,7 @@ extern "C" {
 namespace advisory
 {
 
-/* This many holds are looked at before they are indexed: some more than the lock table has partitions. */
+/* This many holds are searched before they are indexed: some more than the lock table has partitions. */
 static constexpr int NEAR_HOLDS = 4 * NUM_LOCK_PARTITIONS;
 
 namespace
@@ -54,13 +54,13 @@ struct HoldIndex
 
 }								/* anonymous namespace */
 
-/* A copy of what one session says. */
+/* A copy of the published holds of one session. */
 struct HoldReader::Session
 {
 	int			pid;
 	PublishedHold *holds;
 	int			count;
-	int			next;			/* behind the place that was found last */
+	int			next;			/* the place behind the one that was found last */
 	holds_hash *index;			/* made when it is first needed */
 	Acquirer		acquirers[SESSION_ACQUIRERS];
 	int			acquirer_count;
@@ -74,8 +74,8 @@ process_count() noexcept
 
 /*
  * Call visit(holds, count) for the holds of a session, piece by piece, with its lock held shared, until it
- * returns false.  begin(most) is called before each piece, without the lock.  Where the session changes its list
- * between two pieces, a hold may be seen twice or not at all.
+ * returns false.  Before each piece call begin(most) without the lock.  If the session changes its list between
+ * two pieces, a hold may be visited twice or not at all.
  */
 template <typename Begin, typename Visit>
 static void
@@ -154,8 +154,8 @@ HoldReader::session_of(int proc_number, int pid)
 }
 
 /*
- * The lock table lists a session's locks in the order in which they were taken, partition by partition, and so do its holds as a
- * rule: the next one that is asked for is nearly always a few places on, or near the beginning again.
+ * The lock table lists a session's locks partition by partition, in the order in which they were taken.  The list of holds has
+ * usually the same order, so the next hold is nearly always a few places further on, or near the beginning again.
  */
 static int
 find_place(HoldReader::Session *session, const HoldKey &key, MemoryContext context)

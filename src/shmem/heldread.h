@@ -1,9 +1,9 @@
 /*
  * shmem/heldread.h
- *		What the sessions of the server say of the locks that they hold.
+ *		What the sessions of the server publish about the locks that they hold.
  *
- * What is said of a lock that the lock table does not know of is out of date, and is
- * to be ignored.
+ * Ignore published data about a lock that is not in the lock table, because it is out of
+ * date.
  */
 #pragma once
 
@@ -16,11 +16,11 @@ extern "C" {
 namespace advisory
 {
 
-/* What is known of one hold. */
+/* The published data about one hold. */
 struct KnownHold
 {
 	PublishedHold hold;
-	const Acquirer *acquirer;	/* of a session-level hold; null where it is not known; good as long as the reader */
+	const Acquirer *acquirer;	/* of a session-level hold; null if unknown; valid as long as the reader */
 
 	Scope		scope() const noexcept
 	{
@@ -29,8 +29,8 @@ struct KnownHold
 };
 
 /*
- * What all sessions say, each as it was when it was first asked about.  In the current
- * memory context, which must outlive it.
+ * The published holds of all sessions, each copied when it is first asked for.  Uses the
+ * current memory context, which must outlive the reader.
  */
 class HoldReader
 {
@@ -38,7 +38,7 @@ public:
 	/* May ereport. */
 	HoldReader();
 
-	/* Of the lock that this process holds in this mode; false if it says nothing.  May ereport. */
+	/* Find the hold of this lock by this process in this mode; false if it is not published.  May ereport. */
 	bool		find(int proc_number, int pid, const LOCKTAG &tag, LOCKMODE lockmode, KnownHold *found);
 
 	struct Session;
@@ -50,10 +50,10 @@ private:
 	Session   **sessions;		/* by process number; each is read when it is first needed */
 };
 
-/* How many session-level holds a process says it has; 0 if it says nothing.  May ereport for a cancel. */
+/* How many session-level holds a process publishes.  May ereport for a cancel. */
 int64		count_session_holds(int proc_number, int pid);
 
-/* A session that has a slot of a semaphore, or waits for one, and how many slots it says there are. */
+/* A session that has a slot of a semaphore, or waits for one, and the number of slots that it gave. */
 struct OtherSlots
 {
 	int			pid;
@@ -61,8 +61,8 @@ struct OtherSlots
 };
 
 /*
- * Is there a session that uses this semaphore of this database at present and says that
- * it has another number of slots?  The first such.  May ereport.
+ * Does a session use this semaphore of this database at present with another number of
+ * slots?  *other is the first such session.  May ereport.
  */
 bool		find_other_slots(Key key, int slots, OtherSlots *other);
 

@@ -43,7 +43,7 @@ struct RoleEntry
 	int			count;
 	int			oldest;
 	int			newest;
-	TimestampTz no_eviction_before; /* since all that were looked at last were pinned; else 0 */
+	TimestampTz no_eviction_before; /* after a failed eviction: when to try again; else 0 */
 };
 
 struct NameTable
@@ -55,48 +55,48 @@ struct NameTable
 	int			live_count;
 	int			first_free;
 	int			clock_hand;
-	TimestampTz no_eviction_before; /* as RoleEntry's */
+	TimestampTz no_eviction_before; /* as in RoleEntry */
 	pg_atomic_uint64 evicted;
 	pg_atomic_uint64 refused;
 	pg_atomic_uint64 clashes;
 	dsa_pointer chunks[NAME_MAX_CHUNKS];
 };
 
-/* What every call needs is in the first 64 bytes: up to the first of NameStats.events. */
+/* The members that every call needs are in the first 64 bytes: up to the first of NameStats.events. */
 struct alignas(PG_CACHE_LINE_SIZE / 2) NameEntry
 {
 	pg_atomic_uint64 state;		/* generation and pins, see nametable.cpp */
-	bool		is_live;		/* else it is free */
-	volatile bool is_used;		/* again, since it was made or an eviction last looked at it */
+	bool		is_live;		/* false: it is free */
+	volatile bool is_used;		/* used again since it was created or an eviction last visited it */
 	NameStats	stats;
 	NameKey		key;
 	Oid			quota_role;		/* the role to whose share it counts */
 	int			older;			/* in that role's list */
 	int			newer;
-	Oid			roles[NAME_ROLES];	/* that gave the name */
+	Oid			roles[NAME_ROLES];	/* the roles that gave the name */
 	int			next_free;
-	bool		by_name;		/* else the label of a key */
+	bool		by_name;		/* false: the label of a key */
 	int			ns_length;		/* as stored */
 	int			name_length;
 	int64		full_ns_length; /* before it was cut */
 	int64		full_name_length;
-	dsa_pointer long_text;		/* invalid where inline_text is enough */
+	dsa_pointer long_text;		/* invalid if inline_text is enough */
 	char		inline_text[NAME_INLINE_BYTES]; /* namespace and name, one behind the other */
 };
 
 /* Null until has_name_table() has found it. */
 extern NameTable *name_table;
 
-/* Where this process sees the chunks; null where it has not looked yet.  They are there for ever. */
+/* The addresses of the chunks in this process; null for a chunk that it has not used yet.  Chunks are never freed. */
 extern NameEntry *name_chunks[NAME_MAX_CHUNKS];
 
-/* Is the table there?  Attaches this session to it, if that is possible.  May ereport for a cancel. */
+/* Is the table available?  Attaches this session to it if possible.  May ereport for a cancel. */
 bool		has_name_table();
 
 /* The number of a key's entry, or NO_ENTRY.  The table's lock must be held. */
 int			name_look_up(Oid database, Key key);
 
-/* Is it a name, or the label of somebody who holds or awaits the lock?  The table's lock must be held. */
+/* Is it a name, or a label that a holder or waiter of the lock gave?  The table's lock must be held. */
 bool		name_counts(NameEntry *entry) noexcept;
 
 inline NameEntry *

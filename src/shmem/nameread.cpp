@@ -18,7 +18,7 @@ extern "C" {
 namespace advisory
 {
 
-/* As it stands in the table, with room for a mark behind it; what comes behind that. */
+/* Copy a text of the table and leave room for CUT_MARK.  Returns the place behind that. */
 static char *
 copy_text(char *copy, std::string_view text) noexcept
 {
@@ -27,7 +27,7 @@ copy_text(char *copy, std::string_view text) noexcept
 	return copy + text.size() + sizeof(CUT_MARK);
 }
 
-/* palloc'd, and not yet fit to be shown.  The table's lock must be held. */
+/* Copy an entry; palloc'd.  make_fit() must follow.  The table's lock must be held. */
 static void
 copy_entry(NameEntry *entry, KnownName *known, bool with_stats)
 {
@@ -52,7 +52,7 @@ make_text_fit(char *text, bool is_cut)
 	return pg_is_ascii(text) ? text : from_utf8(text);
 }
 
-/* To be done when no lock is held any more. */
+/* Add CUT_MARK and convert the encoding, after the lock was released. */
 static void
 make_fit(KnownName *known)
 {
@@ -86,8 +86,8 @@ name_find(Oid database, Key key)
 }
 
 /*
- * Call visit(entry) for each live entry, with the table's lock held shared for one chunk after the other.
- * begin(most) is called before each chunk, without the lock, where at most so many entries follow.
+ * Call visit(entry) for each live entry, chunk by chunk, with the table's lock held shared.  Before each chunk
+ * call begin(most) without the lock; the chunk has at most that many entries.
  */
 template <typename Begin, typename Visit>
 static void

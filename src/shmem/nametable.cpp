@@ -4,30 +4,31 @@
  *
  * Locking
  *
- * NameTable.lock is held exclusively to change the table, and shared to read it.  The locks
- * of the two hash tables, and of a partition of the server's lock table, are taken below it.
- * Counters, and the state of an entry, are atomic.
+ * To change the table hold NameTable.lock exclusively; to read it hold the lock shared.  The
+ * locks of the two hash tables, and of a partition of the server's lock table, are taken while
+ * it is held.  Counters, and the state of an entry, are atomic.
  *
  * Entries
  *
- * Entries are made in chunks and are never given back, so a session can keep the address of
- * one.  The state of an entry packs its generation, the number of its pins, and how many of
- * these are of sessions that gave the label into one number.  A session pins an entry without
- * a lock, if the generation is still the one that it knows.  Whoever evicts an entry, or
- * replaces a label, changes the generation in the same step that makes sure that there are
- * no pins, or forgets those of the old label; so either the pin or that comes first.
+ * Entries are allocated in chunks and never freed, so a session can keep the address of an
+ * entry.  The state of an entry packs three numbers into one: its generation, the number of
+ * its pins, and the number of these pins that belong to sessions that gave the label.  A session
+ * pins an entry without a lock, provided that the generation is still the one that it knows.  A
+ * session that evicts an entry changes the generation in the same atomic step that checks that
+ * there are no pins.  A session that replaces a label changes it in the same step that forgets
+ * the label's pins.  So either the pin or this step comes first.
  *
  * Eviction
  *
- * A role that has its share evicts a name of its own, and everybody else the next name that
- * the clock hand comes to.  But a name that another role gave, too, is handed over to that
- * role, if it has room in its share.  A name that was used again since it was last looked at,
- * or made, gets a second chance.  Both look at no more than EVICTION_STEPS entries for each new name, however large
- * the table is; where they find nothing, the new name is refused.
+ * A role that has used up its share evicts one of its own names.  Other roles evict the next name
+ * that the clock hand reaches.  But a name that another role has given, too, is handed over to that
+ * role if it has room in its share.  A name that was used again since it was created or last visited
+ * gets a second chance.  Both methods visit at most EVICTION_STEPS entries for each new name,
+ * independent of the size of the table.  If they find no name to evict, the new name is refused.
  *
  * Running out of memory
  *
- * What allocates does so before it changes anything that would have to be undone.
+ * Functions allocate memory before they change anything that would have to be undone.
  */
 #include "base/pg.h"
 
@@ -49,19 +50,19 @@ extern "C" {
 namespace advisory
 {
 
-/* What one role may fill, as a part of the whole. */
+/* One role may fill 1/ROLE_SHARE of the table. */
 static constexpr int ROLE_SHARE = 4;
 
-/* How many entries are looked at to make room for one name. */
+/* How many entries are visited to make room for one name. */
 static constexpr int EVICTION_STEPS = 128;
 
-/* For how long nobody looks again where that many were pinned, in microseconds. */
+/* How long to wait before the next attempt after no name could be evicted, in microseconds. */
 static constexpr TimestampTz EVICTION_PAUSE = 10000;
 
-/* How many names make room for one, where advisory_ext.max_names was lowered. */
+/* How many names a new name may evict if advisory_ext.max_names was lowered. */
 static constexpr int MOST_EVICTED = 8;
 
-/* The state of an entry, from the lowest bits on: pins, those of them that count for the label, generation. */
+/* The state of an entry, from the lowest bits on: pins, pins of sessions that gave the label, generation. */
 static constexpr int PIN_BITS = 18;		/* there are fewer processes than 2^18 */
 static constexpr int GENERATION_SHIFT = 2 * PIN_BITS;
 static constexpr uint64 ONE_LABEL_PIN = UINT64CONST(1) << PIN_BITS;
@@ -69,7 +70,7 @@ static constexpr uint64 PIN_MASK = ONE_LABEL_PIN - 1;
 static constexpr uint64 LABEL_PIN_MASK = PIN_MASK << PIN_BITS;
 static constexpr uint64 ONE_GENERATION = UINT64CONST(1) << GENERATION_SHIFT;
 
-/* All null, or all there. */
+/* Either all are null, or none is. */
 NameTable  *name_table = nullptr;
 NameEntry  *name_chunks[NAME_MAX_CHUNKS];
 static dshash_table *index_table = nullptr;
@@ -190,7 +191,7 @@ name_unpin(const NameReference &reference) noexcept
 	if (entry == nullptr)
 		return;
 	state = pg_atomic_read_u64(&entry->state);
-	/* A label that was replaced has lost what counted for it. */
+	/* If the label was replaced, its pins no longer count for a label. */
 	while (!pg_atomic_compare_exchange_u64(&entry->state, &state,
 										   state - pin_of(reference.is_own_label && state >> GENERATION_SHIFT == reference.generation)))
 		;
@@ -216,7 +217,7 @@ name_stats(const NameReference &reference) noexcept
 
 /* ---- The text and the roles of an entry ---- */
 
-/* As much of it as is kept: whole characters. */
+/* The part of a text that is kept: whole characters. */
 static std::string_view
 cut(std::string_view utf8)
 {
@@ -240,7 +241,7 @@ is_same_name(NameEntry *entry, const GivenName &name)
 		same_part(name_of(entry), entry->full_name_length, name.name);
 }
 
-/* Store a name; memory for it is had before anything changes. */
+/* Store a name.  Allocates memory for it before it changes anything. */
 static void
 set_text(NameEntry *entry, const GivenName &name)
 {
@@ -274,8 +275,8 @@ set_only_role(NameEntry *entry, Oid role) noexcept
 /* ---- Making room ---- */
 
 /*
- * What counts to a role's share.  Such entries are never deleted, so they stay where they are; and the table's lock,
- * which must be held exclusively, protects what is in them.
+ * The share of a role.  Entries for roles are never deleted, so they do not move.  The table's lock, which must be held
+ * exclusively, protects their contents.
  */
 static RoleEntry *
 role_entry(Oid role)
@@ -325,7 +326,7 @@ remove_from_role(RoleEntry *role, int number)
 	role->count--;
 }
 
-/* It becomes the role's newest name. */
+/* Move an entry to the share of a role, as its newest name. */
 static void
 change_quota_role(int number, RoleEntry *role)
 {
@@ -343,7 +344,7 @@ share_of_role() noexcept
 }
 
 /*
- * Evict this entry, unless it is pinned, or somebody who has no pin holds the lock: a prepared
+ * Evict this entry, unless it is pinned, or a holder without a pin has the lock: a prepared
  * transaction, or a session that took it through the built-in functions.
  */
 static bool
@@ -367,9 +368,9 @@ evict(int number)
 }
 
 /*
- * Make room by one of the entries that next() walks over: the first that was not used lately and that attempt(number)
- * succeeds with, else the first of all.  next() returns NO_ENTRY at the end.  Where there is none, it is not tried again
- * before *not_before.
+ * Make room with one of the entries that next() visits, until next() returns NO_ENTRY: the first that was not used lately
+ * and for which attempt(number) succeeds, or else the first of the others for which it succeeds.  After a failure, further
+ * calls fail until *not_before.
  */
 template <typename Next, typename Attempt>
 static bool
@@ -380,7 +381,7 @@ evict_one(TimestampTz *not_before, Next next, Attempt attempt)
 
 	TimestampTz now = *not_before != 0 ? GetCurrentTimestamp() : 0;
 
-	/* One further ahead was set before the clock was set back. */
+	/* If *not_before is further ahead than that, the clock was set back since; then ignore it. */
 	if (now < *not_before && *not_before - now <= EVICTION_PAUSE)
 		return false;
 	*not_before = 0;
@@ -408,7 +409,7 @@ evict_one(TimestampTz *not_before, Next next, Attempt attempt)
 	return false;
 }
 
-/* Count it to the share of another role that gave the name, too, and has room. */
+/* Move an entry to the share of another role that gave the name, too, and has room. */
 static bool
 hand_over(int number)
 {
@@ -427,8 +428,8 @@ hand_over(int number)
 }
 
 /*
- * From the oldest name of this role on; those that are looked at become the newest.  A name that can be handed over stays;
- * that is enough where only the role's share is to become smaller.
+ * Visit the names of this role, beginning with the oldest; a visited name becomes the newest.  A name that can be handed
+ * over is not evicted.  hands_over: that is enough, because only the role's share must become smaller.
  */
 static bool
 evict_from_role(RoleEntry *role, bool hands_over)
@@ -479,7 +480,7 @@ add_chunk()
 	name_table->first_free = first;
 }
 
-/* Has this role room for one more name in its share?  Beyond its share it makes room for itself; a superuser need not. */
+/* Has this role room for one more name in its share?  If the share is used up, makes room in it; a superuser has no limit. */
 static bool
 make_room_in_share(const NamingRole &naming, RoleEntry *role)
 {
@@ -495,7 +496,7 @@ make_room(const NamingRole &naming, RoleEntry *role)
 
 	if (limit <= 0 || !make_room_in_share(naming, role))
 		return false;
-	/* More than one where the setting has become smaller. */
+	/* Evict more than one if the setting was lowered. */
 	for (int i = 0; name_table->live_count >= limit && i < MOST_EVICTED; i++)
 	{
 		if (!(has_share && evict_from_role(role, false)) && !evict_from_all())
@@ -523,7 +524,7 @@ add_name(const NameKey &key, const GivenName &name, const NamingRole &naming)
 	int			number = name_table->first_free;
 	NameEntry  *entry = name_entry(number);
 
-	/* What can fail comes first, while the entry is free. */
+	/* First do what can fail, while the entry is still free. */
 	set_text(entry, name);
 
 	auto	   *place = static_cast<IndexEntry *>(dshash_find_or_insert(index_table, &key, &found));
@@ -547,8 +548,8 @@ add_name(const NameKey &key, const GivenName &name, const NamingRole &naming)
 }
 
 /*
- * The key has another name.  A name is proved by its key, so it stays, and it replaces a label; a label is replaced
- * by another one only if the naming role has the lock, and alone decides what it is called.
+ * The key has another name.  A name is proved by its key, so it stays, and it replaces a label.  A label is replaced by
+ * another one only if the naming role has the lock in exclusive mode, or has it and the old label does not count.
  */
 static Registered
 settle_clash(int number, const GivenName &name, const NamingRole &naming, OtherName *other)
@@ -577,7 +578,7 @@ settle_clash(int number, const GivenName &name, const NamingRole &naming, OtherN
 	set_only_role(entry, naming.role);
 	if (role->role != entry->quota_role)
 		change_quota_role(number, role);
-	/* The pins stay, but those who gave the old label notice that it is gone. */
+	/* The pins stay, but the sessions that gave the old label notice by the generation that it was replaced. */
 	state = pg_atomic_read_u64(&entry->state);
 	while (!pg_atomic_compare_exchange_u64(&entry->state, &state, (state & ~LABEL_PIN_MASK) + ONE_GENERATION))
 		;
@@ -599,7 +600,7 @@ register_locked(const GivenName &name, const NamingRole &naming, NameReference *
 	}
 	if (is_same_name(name_entry(number), name))
 	{
-		/* This role gave the name, too: remember that while there is room for it. */
+		/* Remember that this role has given the name, too, if there is room for it. */
 		for (Oid &role : name_entry(number)->roles)
 		{
 			if (role == naming.role)
@@ -616,7 +617,7 @@ register_locked(const GivenName &name, const NamingRole &naming, NameReference *
 	return result;
 }
 
-/* Is the name there, as this role gave it, or so many others that one more is not remembered?  With the lock held. */
+/* Is the name registered for this role, or for NAME_ROLES others, so that one more is not remembered?  The lock must be held. */
 static bool
 find_locked(const GivenName &name, Oid role, NameReference *reference)
 {

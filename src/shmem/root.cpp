@@ -1,10 +1,10 @@
 /*
  * shmem/root.cpp
- *		The memory that sessions share, had without preloading.
+ *		The memory that sessions share, without preloading the library.
  *
- * The root is made once by whoever comes first, under a lock of the server's.
- * Everything in it is made later, under the root's own lock and each by itself,
- * so that a session that runs out of memory half-way leaves the rest to the next.
+ * The first session creates the root, under a lock of the server.  The parts of it
+ * are created later, one by one, under the root's own lock.  So if a session runs out
+ * of memory halfway, the next session can create the rest.
  */
 #include "base/pg.h"
 
@@ -23,7 +23,7 @@ namespace advisory
 static constexpr int RETRY_AFTER_MS = 1000;
 static constexpr int FAILURE_BYTES = 256;
 
-/* Both null, or both there. */
+/* Either both are null, or neither is. */
 static SharedRoot *root = nullptr;
 static dsa_area *area = nullptr;
 static TimestampTz retry_at = 0;
@@ -48,7 +48,7 @@ shared_swallow_error(MemoryContext context, ResourceOwner owner)
 		PG_RE_THROW();
 	FlushErrorState();
 
-	/* As the end of a transaction would; nobody calls us with one of his own held. */
+	/* As the end of a transaction does.  No caller holds an LWLock of its own here. */
 	LWLockReleaseAll();
 	strlcpy(last_failure, error->message, sizeof(last_failure));
 	FreeErrorData(error);
@@ -119,7 +119,7 @@ notify()
 			(errmsg("names of advisory locks are not shared with other sessions for now"),
 			 errdetail("The locks themselves are not affected. The server said: %s", last_failure),
 			 compat::shared_struct_can_be_reserved
-			 ? errhint("Preload the library (shared_preload_libraries) to reserve the memory.") : 0));
+			 ? errhint("Add \"advisory_ext\" to shared_preload_libraries to reserve the memory.") : 0));
 }
 
 SharedRoot *

@@ -1,20 +1,21 @@
 /*
  * shmem/sessiontable.h
- *		The session table: for each process of the server, what it says of the locks
- *		that it holds.
+ *		The session table: for each process of the server, what it publishes about the
+ *		locks that it holds.
  *
- * heldpublish writes this session's part, and heldread reads everybody's.
+ * heldpublish writes this session's part, and heldread reads the parts of all sessions.
  *
  * Locking
  *
- * Each part has a lock of its own.  Its process changes it with the lock held exclusively;
- * others read it with the lock held shared, and no more than SESSION_READ_HOLDS holds at a
- * time, so that nobody waits long.  A process reads its own part without the lock.  Without it
- * it also adds a hold at the end of the list, where it writes the hold before hold_count; and
- * changes the scope, the role or the acquirer of a hold: readers see one or the other.
+ * Each part has a lock of its own.  Its process changes it with the lock held exclusively.
+ * Other processes read it with the lock held shared, and read no more than SESSION_READ_HOLDS
+ * holds at a time, so that the process does not wait long.  A process reads its own part without
+ * the lock.  It also adds a hold at the end of the list without the lock, and writes the hold before
+ * hold_count.  And it changes the scope, the role or the acquirer of a hold without the lock, since
+ * readers see either the old or the new value.
  *
- * The list of holds belongs to the place of the process, not to the session: the next session
- * in the same place uses it again, so that the end of a session frees nothing.
+ * The list of holds belongs to the place of the process, not to the session.  The next session
+ * in the same place uses it again, so the end of a session frees nothing.
  */
 #pragma once
 
@@ -28,7 +29,7 @@ extern "C" {
 namespace advisory
 {
 
-/* A place in a list where there is none. */
+/* Stands for no place in a list. */
 constexpr int NO_PLACE = -1;
 
 constexpr int SESSION_READ_HOLDS = 256;
@@ -40,17 +41,18 @@ struct PublishedHold
 	int64		key;
 	TimestampTz acquired_at;
 	uint16		objsubid;		/* of the lock's tag; 0 for a place that is free */
-	uint16		slots;			/* of the semaphore, as the session says; 0 for a lock */
+	uint16		slots;			/* the number of slots that the session gave; 0 for a lock */
 	uint8		mode;			/* Mode */
 	uint8		scope;			/* Scope */
 	int16		acquirer;		/* place in the list of acquirers; NO_PLACE if it is not known */
-	Oid			role;			/* that used the lock's namespace and name; invalid if it was not by name */
+	Oid			role;			/* the role that used the lock's namespace and name; invalid if taken by key */
 	int32		next_free;		/* of a free place */
 };
 
 /*
- * Who took a session-level lock, as far as that can change in a pooled connection: as
- * it was at the end of the transaction, when SET LOCAL and SECURITY DEFINER are over.
+ * The role and application that took a session-level lock, which can change in a pooled
+ * connection.  These are the values at the end of the transaction, when SET LOCAL and
+ * SECURITY DEFINER no longer apply.
  */
 struct Acquirer
 {
@@ -64,14 +66,14 @@ struct SharedSession
 	int			pid;			/* 0 while no session that uses the extension is in this place */
 	Oid			database;
 	Oid			present_role;	/* at the end of the last transaction with session-level holds */
-	volatile int hold_count;	/* with free places */
+	volatile int hold_count;	/* including free places */
 	int			hold_capacity;
 	int			acquirer_count;
 	dsa_pointer holds;
 	Acquirer	acquirers[SESSION_ACQUIRERS];
 };
 
-/* The parts of all processes, by process number; null if there are none.  May ereport for a cancel. */
+/* The parts of all processes, by process number; null without shared memory.  May ereport for a cancel. */
 SharedSession *all_sessions();
 
 }								/* namespace advisory */

@@ -17,8 +17,8 @@ namespace advisory
 {
 
 /*
- * A queued session holds the queue lock in RowExclusiveLock mode.  Other modes are held only in
- * order to get into the queue, or to see whether it is empty (semaphore.cpp), and say nothing of a wait.
+ * A queued session holds the queue lock in RowExclusiveLock mode.  Sessions hold other modes only to
+ * get into the queue, or to see whether it is empty (semaphore.cpp).  These do not mean a wait.
  */
 void
 mark_slot_waits(LockEntries *found)
@@ -49,7 +49,7 @@ mark_slot_waits(LockEntries *found)
 				entry.wait_start = wait.since;
 			}
 		}
-		/* The first in the queue of a lease holds the queue's lock, so that it blocks the others, and waits itself. */
+		/* The first in the queue of a lease holds the lock of the queue, so that it blocks the others, and itself waits. */
 		if (entry.granted && is_of_lease_queue(entry.tag) && read_wait(entry.proc_number, &wait) &&
 			wait.pid == entry.pid && same_tag(wait.tag, entry.tag))
 		{
@@ -72,7 +72,7 @@ read_lock_and_slots(Key key)
 	return found;
 }
 
-/* By lock; its holders, then a semaphore's queue by the time of the waits, then the lock's queue in its order. */
+/* By lock; for each lock its holders, then a semaphore's queue by the time of the waits, then the lock manager's queue. */
 static int
 compare_entries(const void *a, const void *b) noexcept
 {
@@ -86,7 +86,7 @@ compare_entries(const void *a, const void *b) noexcept
 		result = static_cast<int>(entry_b->is_head) - static_cast<int>(entry_a->is_head);
 	if (result == 0 && entry_a->is_head && entry_a->wait_start != entry_b->wait_start)
 		result = entry_a->wait_start < entry_b->wait_start ? -1 : 1;
-	/* Where they stood before: the lock manager's own order. */
+	/* Keep the order in which they stood before, which is the lock manager's. */
 	return result != 0 ? result : entry_a->first_blocker - entry_b->first_blocker;
 }
 
@@ -104,7 +104,7 @@ read_all_waits_and_slots()
 	LockEntries waits = read_all_waits();
 	LockEntries slots;
 	int			kept = 0;
-	/* Without shared memory no session can say that it waits for a slot. */
+	/* Without shared memory no session can publish that it waits for a slot. */
 	bool		look_for_slots = shared_root_if_attached() == nullptr;
 
 	auto		has_queue = [](const LOCKTAG &tag) { return is_of_semaphore(tag) || is_of_lease_queue(tag); };
@@ -118,7 +118,7 @@ read_all_waits_and_slots()
 	mark_slot_waits(&slots);
 	sort_slot_entries(&slots);
 
-	/* What waits has of queues is in slots, too. */
+	/* Entries of queues in waits are in slots, too. */
 	for (int i = 0; i < waits.count; i++)
 	{
 		if (!has_queue(waits.entries[i].tag))

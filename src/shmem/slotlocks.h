@@ -2,9 +2,10 @@
  * shmem/slotlocks.h
  *		Waits for slots of semaphores, and for leases, as one more kind of lock entries.
  *
- * To the server a session in a semaphore's queue (semaphore.h) holds the queue lock and waits
- * for nothing.  Here it waits: its entry is not granted, and is_head.  The first in the queue of a lease
- * (lease.h) holds the queue's lock, and blocks the others; its entry is granted, and waits_for_lease.
+ * For the server, a session in a semaphore's queue (semaphore.h) holds the queue lock and does not
+ * wait.  Here it waits: granted is false in its entry, and is_head is true.  The first in the queue of
+ * a lease (lease.h) holds the lock of the queue and blocks the others.  In its entry granted and
+ * waits_for_lease are true.
  */
 #pragma once
 
@@ -14,27 +15,27 @@ namespace advisory
 {
 
 /*
- * Mark the sessions in semaphores' queues, and the first in leases' queues, as waiting, and fill in since when and
- * for how many slots, as far as they say it.  May ereport.
+ * Mark the sessions in semaphores' queues, and the first in leases' queues, as waiting.  Fill in since when they
+ * wait, and for how many slots, if they publish that.  May ereport.
  */
 void		mark_slot_waits(LockEntries *found);
 
 /*
- * All that hold or await the lock of a key of this database, or a slot of its semaphore;
- * waits are marked.  May ereport.
+ * All holders and waiters of the lock of a key of this database, and of the slots of its
+ * semaphore.  Waits are marked.  May ereport.
  */
 LockEntries read_lock_and_slots(Key key);
 
 /*
- * As read_all_waits(), with every semaphore that somebody waits for: lock by lock all that
- * hold it, then its whole queue; a semaphore's locks stand together, the queue first.
+ * As read_all_waits(), and also every semaphore that a session waits for: for each lock first
+ * its holders, then its whole queue.  The locks of a semaphore stand together, its queue first.
  * May ereport.
  */
 LockEntries read_all_waits_and_slots();
 
 /*
- * Sort entries of semaphores (marked, see above): semaphore by semaphore, its queue in its
- * order, then its slots in theirs; the holders of each before its waiters.
+ * Sort entries of semaphores whose waits are marked: semaphore by semaphore, for each its queue
+ * in its order, then its slots by number, and for each slot its holder before its waiters.
  */
 void		sort_slot_entries(LockEntries *found);
 

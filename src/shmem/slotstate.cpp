@@ -4,12 +4,12 @@
  *
  * Attaching and removing
  *
- * A hash table in shared memory leads from database and key to the state, which is an
+ * A hash table in shared memory maps database and key to the state, which is an
  * allocation of its own and does not move.  A session attaches with the table's entry
- * locked exclusively, and detaches by decrementing a counter, without a lock.  A session
- * that makes a state when there are many removes those that no session is attached to:
- * with the entry locked nobody can attach.  The session that attaches to a state that
- * nobody is attached to clears it.
+ * locked exclusively, and detaches by decrementing a counter, without a lock.  If there
+ * are many states, the session that creates a new one removes the states that no session
+ * is attached to; while the entry is locked no session can attach.  A session that attaches
+ * to a state without other sessions clears it.
  *
  * The bits of slots 1 to 64 are in the state; the bits of all others are in one further
  * allocation, made with the entry locked when the first session needs it.
@@ -18,21 +18,22 @@
  *
  * A waiting process has one entry in the array of all waiters (waiters.h).  A state's
  * waiters are linked, in the order of their positions, by process number.  The state's
- * lock protects the links: it is held exclusively to join, to leave and to claim a slot
- * where there are waiters, and shared to read.  Without the lock a session only looks whether
- * there is a first waiter.  A waiter that claims a slot leaves the queue at once, so that it
- * is in nobody's way; if it cannot lock the slot it joins again, with the position that it had.
+ * lock protects the links: it is held exclusively to join, to leave, and to claim a slot
+ * if there are waiters, and shared to read.  Without the lock a session only checks whether
+ * there is a first waiter.  A waiter that claims a slot leaves the queue immediately, so that
+ * no slot is set aside for it any more.  If it cannot lock the slot it joins again, in its
+ * previous position.
  *
- * One rule decides who is woken and what can be claimed: for each waiter, in order, the highest
- * free slot that it can use is set aside.  A lower slot can be used by every waiter that can use
- * a higher one, so this serves as many as possible.  wake_waiters() wakes those for whom a slot
- * is set aside.  claim_slot() claims the lowest free slot that is not set aside for the waiters
- * ahead of this session.  Change both together.
+ * One rule decides which waiters are woken and which slots can be claimed: for each waiter, in
+ * order, the highest free slot that it can use is set aside.  Every waiter that can use a higher
+ * slot can also use a lower one, so this rule serves as many waiters as possible.  wake_waiters()
+ * wakes the waiters for which a slot is set aside.  claim_slot() claims the lowest free slot that
+ * is not set aside for the waiters ahead of this session.  Change both together.
  *
- * No wake-up is lost: a session that waits first joins the queue and then reads the bits.
- * A session that frees a slot first clears its bit and then looks for a first waiter.
- * There is a full memory barrier between the two on both sides, so at least one of them
- * sees what the other has done.
+ * No wake-up is lost.  A session that waits first joins the queue and then reads the bits.
+ * A session that frees a slot first clears its bit and then looks for a first waiter.  On
+ * both sides there is a full memory barrier between the two steps, so at least one of the
+ * sessions sees what the other has done.
  */
 #include "base/pg.h"
 
@@ -58,7 +59,7 @@ namespace advisory
 static constexpr int SLOTS_PER_WORD = 64;
 static constexpr int WORDS = MAX_SLOTS / SLOTS_PER_WORD;
 
-/* Unused states are removed when there are more than this many, and twice as many as were in use the last time. */
+/* Unused states are removed when there are more than this many, and more than twice as many as were left the last time. */
 static constexpr uint32 MIN_KEPT_STATES = 64;
 
 static_assert(MAX_SLOTS % SLOTS_PER_WORD == 0, "slots fill their words");
@@ -73,13 +74,13 @@ struct SlotWord
 struct SemaphoreState
 {
 	pg_atomic_uint32 attached;	/* sessions */
-	pg_atomic_uint32 agreed;	/* slots; 0 if nobody has said a number yet */
+	pg_atomic_uint32 agreed;	/* slots; 0 if no session has given a number yet */
 	LWLock		lock;			/* protects what follows up to word, and the links of the waiters */
 	int			first;			/* waiter: its process number, or NO_PROCESS */
-	int			most_wanted;	/* the largest number of slots that a session has said since the queue was empty */
+	int			most_wanted;	/* the largest number of slots that a waiter has given since the queue was empty */
 	uint64		next_position;
 	SlotWord	word;			/* of slots 1 to 64 */
-	dsa_pointer more;			/* WORDS - 1, of all others; protected by the lock of the table's entry */
+	dsa_pointer more;			/* WORDS - 1 words, of all others; protected by the lock of the table's entry */
 };
 
 namespace
@@ -98,7 +99,7 @@ struct SemaphoreEntry
 	dsa_pointer state;			/* invalid if there was no memory for it */
 };
 
-/* A copy of which slots are free. */
+/* A copy of the bits of free slots. */
 struct FreeSlots
 {
 	int			count = 0;
@@ -110,7 +111,7 @@ struct FreeSlots
 
 static dshash_table *semaphores = nullptr;
 
-/* Of the semaphore that this session waits for; it is not in the queue while it tries to lock a claimed slot. */
+/* The semaphore that this session waits for.  The session is not in the queue while it tries to lock a claimed slot. */
 static SlotState my_queue;
 
 /* ---- Attaching ---- */
@@ -158,7 +159,7 @@ remove_unused_states(SharedRoot *root)
 
 			if (pg_atomic_read_u32(&shared->attached) > 0)
 				continue;
-			/* So that nothing is freed twice if this fails half-way. */
+			/* Reset it first, so that nothing is freed twice if this fails halfway. */
 			entry->state = InvalidDsaPointer;
 			if (more != InvalidDsaPointer)
 				dsa_free(shared_area(), more);
@@ -270,7 +271,7 @@ bit_of(int slot) noexcept
 	return UINT64CONST(1) << ((slot - 1) % SLOTS_PER_WORD);
 }
 
-/* This many bits, from the lowest on. */
+/* A word whose lowest count bits are set. */
 static uint64
 lowest_bits(int count) noexcept
 {
@@ -279,7 +280,7 @@ lowest_bits(int count) noexcept
 	return count > 0 ? (UINT64CONST(1) << count) - 1 : 0;
 }
 
-/* Which slots, up to last, are free as far as is known. */
+/* The slots, up to last, that are marked as free. */
 static FreeSlots
 read_free_slots(const SlotState &state, int last) noexcept
 {
@@ -296,7 +297,7 @@ read_free_slots(const SlotState &state, int last) noexcept
 	return free;
 }
 
-/* Remove the highest or the lowest slot, up to last, and return it; NO_SLOT if there is none. */
+/* Remove the highest or the lowest slot, up to last, from the copy and return it; NO_SLOT if there is none. */
 static int
 remove_free_slot(FreeSlots *free, int last, bool highest) noexcept
 {
@@ -372,7 +373,7 @@ join_queue(const SlotState &state, int slots, bool again)
 	pg_memory_barrier();
 }
 
-/* Take this session, which is in the queue, out of it.  With the state's lock held. */
+/* Remove this session from the queue, which it must be in.  The state's lock must be held. */
 static void
 unlink_me(SemaphoreState *shared) noexcept
 {
@@ -401,7 +402,7 @@ leave_queue() noexcept
 		unlink_me(state.shared);
 		LWLockRelease(&state.shared->lock);
 	}
-	/* If this session gives up, another gets the slot that was for it. */
+	/* If this session gives up, another one can get the slot that was set aside for it. */
 	wake_waiters(state);
 }
 
@@ -462,7 +463,7 @@ wake_waiters(const SlotState &state) noexcept
 		return;
 	LWLockAcquire(&shared->lock, LW_SHARED);
 
-	/* A session that joins only now, and may say a larger number of slots, reads the bits itself. */
+	/* A session that joins after this, perhaps with a larger number of slots, reads the bits itself. */
 	FreeSlots	free = read_free_slots(state, shared->most_wanted);
 
 	for (int i = shared->first; i != NO_PROCESS && free.count > 0; i = queue_link(i)->next)
@@ -524,7 +525,7 @@ agree_on_slots(const SlotState &state, Key key, int slots, OtherSlots *other)
 		return true;
 	if (find_other_slots(key, slots, other))
 		return false;
-	/* Nobody uses the other number any more. */
+	/* No session uses the other number any more. */
 	pg_atomic_write_u32(&state.shared->agreed, wanted);
 	return true;
 }

@@ -1,12 +1,12 @@
 /*
  * shmem/slotstate.h
  *		Semaphore states: what sessions tell each other about the slots of a semaphore,
- *		and the queue of those that wait for one.
+ *		and the queue of the sessions that wait for one.
  *
- * Nothing here gives a slot to a session; only its lock does.  The bits of a state are
- * hints: a slot that is marked free can be locked (prepared transactions and sessions
- * without shared memory do not mark what they take), and one that is marked taken can be
- * free for a moment.  They tell a session where to look first, and whom to wake.
+ * Nothing here gives a slot to a session; only the slot's lock does.  The bits of a state are
+ * hints.  A slot that is marked as free can be locked, because prepared transactions and sessions
+ * without shared memory do not mark slots.  A slot that is marked as taken can be free for a
+ * moment.  The bits tell a session where to look first, and which sessions to wake.
  *
  * There is one state for each semaphore, by database and key.
  */
@@ -24,8 +24,8 @@ struct SlotWord;
 /* A semaphore state as this session has mapped it. */
 struct SlotState
 {
-	SemaphoreState *shared = nullptr;	/* null where there is no shared memory for it */
-	SlotWord   *more = nullptr; /* slots 65 and up; null where they are not mapped */
+	SemaphoreState *shared = nullptr;	/* null without shared memory for it */
+	SlotWord   *more = nullptr; /* slots 65 and up; null if they are not mapped */
 };
 
 /* What is known of a slot. */
@@ -33,25 +33,25 @@ enum class SlotMark
 {
 	free,
 	taken,
-	unverified					/* taken, but maybe nobody will mark it as free */
+	unverified					/* taken, but perhaps no session will mark it as free */
 };
 
 /*
- * Attach this session to the state of a semaphore of this database, with the bits of so
- * many slots.  Does what memory allows; see has_bits_of().  May ereport for a cancel.
+ * Attach this session to the state of a semaphore of this database, with bits for this many
+ * slots.  Succeeds only as far as memory allows; see has_bits_of().  May ereport for a cancel.
  */
 void		attach_slot_state(SlotState *state, Key key, int slots);
 
 /* Detach it.  Allocates, frees and locks nothing. */
 void		detach_slot_state(SlotState *state) noexcept;
 
-/* Are there bits for so many slots?  Slots without bits are never claimed. */
+/* Are there bits for this many slots?  Slots without bits are never claimed. */
 bool		has_bits_of(const SlotState &state, int slots) noexcept;
 
 /*
- * Mark the lowest free slot, from 1 to slots, as taken, and return it; NO_SLOT if there is
- * none besides those that are set aside for the sessions ahead of it in the queue.  A session
- * that is not in the queue comes after all that are.  One that is in it leaves it.
+ * Mark the lowest free slot, from 1 to slots, as taken, and return it.  Slots that are set aside
+ * for the sessions ahead in the queue do not count as free; NO_SLOT if there is no other.  A session
+ * that is not in the queue comes after all that are.  A session that is in the queue leaves it.
  */
 int			claim_slot(const SlotState &state, int slots);
 
@@ -62,37 +62,37 @@ int			next_unverified(const SlotState &state, int first, int last) noexcept;
 void		mark_slot(const SlotState &state, int slot, SlotMark mark) noexcept;
 
 /*
- * Join the queue, at its end, to wait for one of so many slots.  Again, if the slot that this
- * session claimed could not be locked: then it has the position that it had.  A session is in
- * one queue at a time.
+ * Join the queue, at its end, to wait for one of this many slots.  again: this session could not
+ * lock the slot that it claimed, so it gets its previous position back.  A session is in one queue
+ * at a time.
  */
 void		join_queue(const SlotState &state, int slots, bool again);
 
 /*
- * The wait is over: leave the queue, and wake those that can be served now.  Does nothing if
- * this session does not wait.
+ * Leave the queue at the end of the wait, and wake the sessions that can be served now.  Does
+ * nothing if this session does not wait.
  */
 void		leave_queue() noexcept;
 
 /*
- * The largest number of slots that a waiter says, ahead of this session if it waits itself;
- * 0 if there is none.  Looks no further once it has found enough.
+ * The largest number of slots among all waiters, or among the waiters ahead of this session if
+ * it waits itself; 0 if there is none.  Stops when it has found a number of at least enough.
  */
 int			most_slots_ahead(const SlotState &state, int enough);
 
-/* Slots have been marked free: wake as many waiters, in order, as can be served. */
+/* After slots were marked as free: wake as many waiters, in order, as can be served. */
 void		wake_waiters(const SlotState &state) noexcept;
 
 /*
- * Say that the semaphore has so many slots.  False if another session that uses it at the moment
- * says another number: *other is that session.  May ereport (out of memory, cancellation).
+ * Use the semaphore with this many slots.  False if another session uses it at the moment with
+ * another number: *other is that session.  May ereport (out of memory, cancellation).
  */
 bool		agree_on_slots(const SlotState &state, Key key, int slots, OtherSlots *other);
 
 /*
- * The highest slot that is in use of a semaphore of this database, or a higher one.  Slots beyond
- * the first 64 are missed if no session with shared memory has used the semaphore with so many.
- * MAX_SLOTS if this session has no shared memory.  May ereport for a cancel.
+ * An upper limit for the highest slot in use of a semaphore of this database.  It does not cover
+ * slots beyond the first 64 if no session with shared memory has used the semaphore with that many
+ * slots.  MAX_SLOTS if this session has no shared memory.  May ereport for a cancel.
  */
 int			highest_slot(Key key);
 

@@ -1,6 +1,6 @@
 /*
  * shmem/stats.cpp
- *		What is counted about each name.
+ *		The statistics of each name.
  */
 #include "base/pg.h"
 

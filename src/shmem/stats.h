@@ -1,9 +1,9 @@
 /*
  * shmem/stats.h
- *		What is counted about each name.
+ *		The statistics of each name.
  *
- * The counters are atomics in shared memory: everything is counted exactly, and
- * without a lock.  A hold counts as acquired when it begins, and its time when it ends.
+ * The counters are atomics in shared memory, so everything is counted exactly and without
+ * a lock.  A hold is counted as acquired when it begins, and its time is added when it ends.
  * Times are in microseconds.
  */
 #pragma once
@@ -18,31 +18,31 @@ namespace advisory
 {
 
 /*
- * What can happen to somebody who asks for a lock.  The view has a column for each event:
+ * What can happen to a request for a lock.  The view has a column for each event: see
  * show_stats() in views/stats.cpp, and sql/parts/56-stats.sql.
  */
 enum class Event
 {
 	acquired,					/* it was granted */
-	contended,					/* it had to be waited for, however that ended */
-	failed,						/* it was not free, and not to be waited for */
+	contended,					/* the session had to wait, whether or not it got the lock */
+	failed,						/* it was not free, and the session did not wait */
 	timed_out,					/* a timeout or lock_timeout ended the wait */
-	skipped						/* run() did nothing since it was taken, or its window claimed */
+	skipped						/* run() did nothing because it was taken, or its window was claimed */
 };
 
 constexpr int EVENTS = index_of(Event::skipped) + 1;
 
-/* How long something took, all times together and the longest. */
+/* The total and the longest of several durations. */
 struct Duration
 {
 	pg_atomic_uint64 total;
 	pg_atomic_uint64 longest;
 };
 
-/* What every hold needs comes first. */
+/* The members that every hold needs come first. */
 struct NameStats
 {
-	pg_atomic_uint64 reset_at;	/* what was acquired before does not count; 0 for never */
+	pg_atomic_uint64 reset_at;	/* the time before this does not count in a hold; 0 for never */
 	pg_atomic_uint64 last_acquired_at;
 	Duration	hold;
 	pg_atomic_uint64 events[EVENTS];
@@ -66,7 +66,7 @@ struct StatsCopy
 /* When they were last set to zero; 0 for never. */
 TimestampTz stats_reset_at(NameStats *stats) noexcept;
 
-/* Before anybody else can see them; counting began at since. */
+/* Initialize statistics that no other session can see yet; counting begins at since. */
 void		stats_init(NameStats *stats, TimestampTz since) noexcept;
 
 /* Begin again from zero. */

@@ -1,12 +1,12 @@
 /*
  * shmem/waiters.cpp
- *		What each session says of the lock, or of the semaphore, that it waits for.
+ *		What each session publishes about the lock, slot or lease that it waits for.
  *
  * Locking
  *
- * Each entry has a lock of its own.  Its process writes with the lock held exclusively;
+ * Each entry has a lock of its own.  Its process holds the lock exclusively to write, and
  * readers hold it shared.  is_leaving is one byte and is written without the lock.  The
- * link in a queue is slotstate.cpp's, which says how it is protected.
+ * link in a queue belongs to slotstate.cpp, which says how it is protected.
  */
 #include "base/pg.h"
 
@@ -38,7 +38,7 @@ struct SharedWaiter
 /* Null until it is first needed. */
 static SharedWaiter *all_waiters = nullptr;
 
-/* This session's entry while it says what it waits for, else null. */
+/* This session's entry while it publishes a wait, else null. */
 static SharedWaiter *my_waiter = nullptr;
 
 static int
@@ -139,7 +139,7 @@ read_slot_waits(int *count)
 	for (int i = 0; i < process_count() && attach_waiters(); i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		/* Most wait for nothing, which a look without the lock can tell. */
+		/* Most processes do not wait for a slot; a look without the lock is enough to see that. */
 		if (all_waiters[i].wait.slots > 0 && read_wait(i, &waits[*count]) && waits[*count].slots > 0)
 			(*count)++;
 	}

@@ -1,11 +1,11 @@
 /*
  * shmem/waiters.h
- *		What each session says of the lock, or of the semaphore, that it waits for.
+ *		What each session publishes about the lock, slot or lease that it waits for.
  *
- * One entry for each process of the server, since a process waits for one thing at a
- * time.  The lock table says who waits for a lock; this adds what it does not know: under
- * which role's name, and for one of how many slots.  An entry that the lock table does not
- * confirm is out of date and is to be ignored.
+ * There is one entry for each process of the server, because a process waits for one thing
+ * at a time.  The lock table shows which sessions wait for a lock.  The entry adds what the
+ * lock table does not contain: the role that named the lock, and the number of slots.  Ignore
+ * an entry that the lock table does not confirm, because it is out of date.
  *
  * The entry is also the process's place in the queue of a semaphore (slotstate.h).
  */
@@ -20,28 +20,28 @@ extern "C" {
 namespace advisory
 {
 
-/* What a session says of what it waits for. */
+/* A wait as a session publishes it. */
 struct PublishedWait
 {
 	int			pid;
 	LOCKTAG		tag;			/* of a semaphore its queue, or its only slot */
 	int			slots;			/* of the semaphore; 0: a lock */
 	TimestampTz since;
-	Oid			role;			/* that named it; invalid if it was not by name */
-	bool		is_leaving;		/* it is about to give up, or may have got what it waits for */
+	Oid			role;			/* the role that named it; invalid if it was requested by key */
+	bool		is_leaving;		/* the session is about to give up, or may have got what it waits for */
 };
 
 /* A process in the queue of a semaphore; the lock of that semaphore's state protects it. */
 struct QueueLink
 {
 	int			next;			/* process number, or NO_PROCESS */
-	int			slots;			/* it waits for one of so many; 0 while it is in no queue */
+	int			slots;			/* it waits for one of this many slots; 0 while it is not in a queue */
 	uint64		position;
 };
 
 constexpr int NO_PROCESS = -1;
 
-/* Is the array there?  Maps it into this session if possible.  May ereport for a cancel. */
+/* Is the array available?  Maps it into this session if possible.  May ereport for a cancel. */
 bool		attach_waiters();
 
 /* The link of the process with this number.  Only after attach_waiters() has returned true. */
@@ -51,25 +51,25 @@ QueueLink  *queue_link(int proc_number) noexcept;
 int			my_process_number() noexcept;
 
 /*
- * This session begins to wait for a lock, or for one of so many slots.  by_name: the
- * current user named it by what the name table has.  Does nothing if there is no shared
- * memory for it.  May ereport for a cancel.
+ * Publish that this session begins to wait for a lock, or for one of this many slots.
+ * by_name: the current user named it by the name in the name table.  Does nothing without
+ * shared memory.  May ereport for a cancel.
  */
 void		publish_wait(const LOCKTAG &tag, int slots, bool by_name);
 
-/* It has stopped waiting.  Does nothing if it did not wait. */
+/* Remove the published wait.  Does nothing if there is none. */
 void		withdraw_wait() noexcept;
 
-/* It is about to give up waiting, or to have what it waits for; or it is not.  Does nothing if it did not wait. */
+/* Publish whether this session is about to give up, or about to get what it waits for.  Does nothing without a published wait. */
 void		publish_leaving(bool is_leaving) noexcept;
 
-/* What the process with this number says; false if it says nothing.  May ereport for a cancel. */
+/* The wait that the process with this number publishes; false if there is none.  May ereport for a cancel. */
 bool		read_wait(int proc_number, PublishedWait *wait);
 
-/* Does any session say that it waits for a slot, or for a lease?  May ereport for a cancel. */
+/* Does any session publish a wait for a slot or a lease?  May ereport for a cancel. */
 bool		anybody_is_queued();
 
-/* All sessions that say that they wait for a slot; palloc'd, *count of them.  May ereport. */
+/* All published waits for slots; palloc'd, *count of them.  May ereport. */
 PublishedWait *read_slot_waits(int *count);
 
 }								/* namespace advisory */

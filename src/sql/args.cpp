@@ -88,9 +88,9 @@ slot_number_argument(FunctionCallInfo fcinfo, int arg, const char *what)
 }
 
 /*
- * The length in milliseconds is rounded up, with a day of 24 hours and a month of 30 days
- * as where intervals are compared.  No overflow: at most 2^31 * 31 days and 2^63
- * microseconds are below 2^63 milliseconds.
+ * The length in milliseconds is rounded up.  A day has 24 hours and a month 30 days, as in
+ * comparisons of intervals.  This cannot overflow: 2^31 * 31 days and 2^63 microseconds are
+ * below 2^63 milliseconds.
  */
 Timeout
 timeout_argument(FunctionCallInfo fcinfo, int arg)
@@ -187,7 +187,7 @@ window_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char 
 	return window;
 }
 
-/* What a value of this type is called in messages. */
+/* The name of an argument of this type in messages. */
 static const char *
 name_or_id(Oid type)
 {

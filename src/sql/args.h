@@ -3,8 +3,8 @@
  *		Reading and checking SQL arguments.
  *
  * All of these may ereport: 22004 for a null, 22023 for a value that is not
- * allowed, 22008 for a timeout that does not fit.  None changes anything
- * before it does.
+ * allowed, 22008 for a timeout that is out of range.  None changes anything
+ * before that.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 namespace advisory
 {
 
-/* What a call does that does not get its lock: raise 55P03, or say so by its result. */
+/* What a call does if it does not get its lock: raise 55P03, or return false or null. */
 enum class OnFailure
 {
 	raise,
@@ -30,7 +30,7 @@ enum class By
 	labelled_key				/* (key bigint, timeout interval, label text) */
 };
 
-/* The number of the argument behind them. */
+/* The number of the first argument after these. */
 constexpr int
 next_argument(By by) noexcept
 {
@@ -41,9 +41,9 @@ LockName	lock_argument(FunctionCallInfo fcinfo, By by);
 
 /*
  * How a function's SQL variants take their list of names, which follows the namespace: as
- * a text[], bigint[] or uuid[], or as text that is read as a text[] literal, which is what
- * an untyped parameter becomes.  A null list, or one with a null or an empty element, is
- * an error.
+ * a text[], bigint[] or uuid[], or as text that is read as a text[] literal.  An untyped
+ * parameter resolves to text.  A null list, or one with a null or an empty element, is an
+ * error.
  */
 enum class ListForm
 {
@@ -53,7 +53,7 @@ enum class ListForm
 
 LockNames	list_argument(FunctionCallInfo fcinfo, ListForm form);
 
-/* An argument that must not be null, nor empty if it is text; messages call it what. */
+/* An argument that must not be null, and not empty if it is text.  what is its name in messages. */
 std::string_view text_argument(FunctionCallInfo fcinfo, int arg, const char *what);
 int32		integer_argument(FunctionCallInfo fcinfo, int arg, const char *what);
 
@@ -66,25 +66,25 @@ int64		token_argument(FunctionCallInfo fcinfo, int arg);
  */
 int64		microseconds_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool may_be_zero, const char *hint);
 
-/* A slot, or how many of them. */
+/* A slot, or a number of slots. */
 int			slot_number_argument(FunctionCallInfo fcinfo, int arg, const char *what);
 
 /* An interval argument: null waits for ever. */
 Timeout		timeout_argument(FunctionCallInfo fcinfo, int arg);
 
-/* The same for the length of windows of time.  The hint names the argument that gives the window itself instead. */
+/* The length of windows of time, in microseconds.  The hint names the argument that can give the window itself instead. */
 int64		window_length_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *slot);
 
 /*
- * The window of time that a call asks for: the argument behind this one, or where that is null the window that is
- * nearest to now, of windows of the length that this one gives.  Messages call them every and slot.
+ * The window of time that a call asks for: the argument after this one.  If that is null, the window nearest to now,
+ * among windows of the length that this argument gives.  every and slot are their names in messages.
  */
 TimestampTz window_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *slot);
 
 /*
- * For a session-level lock, raise 55000 unless these are allowed to this session; with
- * "warn" only warn.  Names the transaction-level function to use instead of the one that
- * is being called.  For a transaction-level lock, warn if it ends with the statement.
+ * For a session-level lock, raise 55000 unless advisory_ext.session_locks allows it; with
+ * "warn" only warn.  The message names the transaction-level function to use instead.  For
+ * a transaction-level lock, warn if it ends with the statement.
  */
 void		check_scope(FunctionCallInfo fcinfo, Scope scope);
 

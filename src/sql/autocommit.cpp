@@ -2,9 +2,9 @@
  * sql/autocommit.cpp
  *		The WARNING about a transaction-level lock that ends with its statement.
  *
- * Whether the statement is such a SELECT is read from the plan of the portal that runs.  Most
- * calls come from elsewhere, for example from PL/pgSQL, so what tells them apart is tested
- * first, and costs some nanoseconds.
+ * The plan of the running portal tells whether the statement is such a SELECT.  Most calls
+ * come from elsewhere, for example from PL/pgSQL.  The test that recognizes these calls comes
+ * first, and takes some nanoseconds.
  */
 #include "base/pg.h"
 
@@ -35,7 +35,7 @@ starts_with(const char *text, const char *start) noexcept
 	return strncmp(text, start, strlen(start)) == 0;
 }
 
-/* Is this expression a call of a function of that schema that takes transaction-level locks, and returns a set or not? */
+/* Does this expression call a function of that schema that takes transaction-level locks, and returns a set or not? */
 static bool
 is_transaction_level_call(const Expr *expression, Oid schema, bool returns_set)
 {
@@ -51,7 +51,7 @@ is_transaction_level_call(const Expr *expression, Oid schema, bool returns_set)
 	return name != nullptr && (starts_with(name, XACT) || starts_with(name, TRY_XACT));
 }
 
-/* Is this the plan of a SELECT without FROM, WHERE and so on, whose list has nothing but such calls? */
+/* Is this the plan of a SELECT without FROM, WHERE and so on, whose list consists of such calls? */
 static bool
 is_bare(const PlannedStmt *statement, Oid schema)
 {
@@ -60,7 +60,7 @@ is_bare(const PlannedStmt *statement, Oid schema)
 	int			functions = 0;
 	ListCell   *cell;
 
-	/* A set-returning function has its row from a node of its own. */
+	/* A set-returning function gets its row from a node of its own. */
 	const Plan *row = returns_set ? outerPlan(plan) : plan;
 
 	if (row == nullptr || !IsA(row, Result) || outerPlan(row) != nullptr ||
@@ -81,19 +81,19 @@ is_bare(const PlannedStmt *statement, Oid schema)
 
 	/*
 	 * The planner lists each call of a function that is not built in, and each such function that it
-	 * inlined.  So a longer list means that a call comes out of an SQL function, or
-	 * that its arguments call one.
+	 * has inlined.  So a longer list means that a call comes from an SQL function, or that its arguments
+	 * call one.
 	 */
 	foreach(cell, statement->invalItems)
 		functions += lfirst_node(PlanInvalItem, cell)->cacheId == PROCOID;
 	return functions == list_length(plan->targetlist);
 }
 
-/* Does the client's statement run in this portal: as itself, or as the prepared statement that it executes? */
+/* Does this portal run the client's statement itself, or the prepared statement that the client executes? */
 static bool
 is_clients_statement(const PortalData *portal)
 {
-	/* Those that the server makes for cursors and EXECUTE have a name.  So have those that a client names, for transaction blocks. */
+	/* Portals of cursors and of EXECUTE have a name.  So have portals that a client names, for use in transaction blocks. */
 	if (portal->name[0] == '\0')
 		return true;
 
@@ -125,8 +125,8 @@ warn_if_no_transaction(FunctionCallInfo fcinfo)
 	List	   *targets = statement->planTree->targetlist;
 
 	/*
-	 * Is it the portal's plan that calls, and not that of a function that runs under it?  And is this
-	 * the first call of the list?  The others leave the WARNING to that.
+	 * Does the portal's plan call, and not the plan of a function that runs under it?  And is this the first
+	 * call in the list?  Only the first call warns.
 	 */
 	if (targets == NIL ||
 		reinterpret_cast<Node *>(linitial_node(TargetEntry, targets)->expr) != fcinfo->flinfo->fn_expr)
@@ -146,10 +146,10 @@ warn_if_no_transaction(FunctionCallInfo fcinfo)
 	ereport(WARNING,
 			(errcode(ERRCODE_NO_ACTIVE_SQL_TRANSACTION),
 			 errmsg("advisory.%s() has no lasting effect outside a transaction block", function),
-			 errdetail("What it locks is released at the end of the statement."),
+			 errdetail("The locks that it takes are released at the end of the statement."),
 			 setting::session_locks == SESSION_LOCKS_OFF
 			 ? errhint("BEGIN a transaction first.")
-			 : errhint("BEGIN a transaction first, or use advisory.%s(), which locks until it is released.", instead)));
+			 : errhint("BEGIN a transaction first, or use the session-level function advisory.%s().", instead)));
 }
 
 }								/* namespace advisory */

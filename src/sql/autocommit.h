@@ -8,10 +8,10 @@ namespace advisory
 {
 
 /*
- * Called by every function that takes a transaction-level lock.  Warns if it was called by a
- * SELECT that does nothing but call such functions, outside a transaction block: the
- * lock is released when that SELECT ends, so that it protects nothing.  Warns once for each
- * statement, and only if advisory_ext.warn_no_transaction is on.
+ * Every function that takes a transaction-level lock calls this.  Warns if a SELECT outside a
+ * transaction block does nothing but call such functions.  The locks are released when that
+ * SELECT ends, so they protect nothing.  Warns once per statement, and only if
+ * advisory_ext.warn_no_transaction is on.
  */
 void		warn_if_no_transaction(FunctionCallInfo fcinfo);
 

@@ -32,14 +32,14 @@ lease_row(FunctionCallInfo fcinfo, const Lease &lease, bool is_granted)
 	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(description), values, nulls));
 }
 
-/* More is hardly meant, and would come near the last timestamp. */
+/* The longest TTL.  Longer ones are hardly useful, and would come near the last possible timestamp. */
 static constexpr int64 LONGEST_DAYS = 365000;
 
 /* A ttl or lock_delay, in microseconds.  A day has 24 hours, so that its length does not depend on the session's time zone. */
 static int64
 lease_length_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool may_be_zero)
 {
-	int64		length = microseconds_argument(fcinfo, arg, what, may_be_zero, "Give days, or smaller units.");
+	int64		length = microseconds_argument(fcinfo, arg, what, may_be_zero, "Use days or smaller units.");
 
 	if (length > LONGEST_DAYS * USECS_PER_DAY)
 		ereport(ERROR,

@@ -68,7 +68,7 @@ unlock_all_of_name(FunctionCallInfo fcinfo)
 	LockName	name = lock_argument(fcinfo, by);
 	int64		released = lock_release_all(name);
 
-	/* An untyped list becomes one name here; in a finally block that would go unseen. */
+	/* An untyped list becomes one name here.  In a finally block nobody would notice that. */
 	if (released == 0 && name.name.front() == '{' && name.name.back() == '}')
 		ereport(NOTICE,
 				(errmsg("this session does not hold an advisory lock of that name, which looks like a list"),

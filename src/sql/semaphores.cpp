@@ -2,7 +2,7 @@
  * sql/semaphores.cpp
  *		SQL: taking and giving back slots of semaphores.
  *
- * How many slots there are stands where a lock's timeout does, and the timeout behind it.
+ * The number of slots takes the place of a lock function's timeout, and the timeout follows it.
  */
 #include "base/pg.h"
 
@@ -59,7 +59,7 @@ await_acquire(FunctionCallInfo fcinfo)
 	check_scope(fcinfo, Scope::session);
 	if (get_call_result_type(fcinfo, nullptr, &description) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
-	/* The row is made before the slot is taken, since an error after that would leave the slot taken. */
+	/* Make the row before taking the slot, because an error after that would leave the slot taken. */
 	row = heap_form_tuple(BlessTupleDesc(description), &no_slot, &is_null);
 	result = HeapTupleGetDatum(row);
 	slot = await_lock(request, timeout, get_func_name(fcinfo->flinfo->fn_oid));

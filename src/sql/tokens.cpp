@@ -68,7 +68,7 @@ raise_bad_trigger(const char *message)
 	pg_unreachable();
 }
 
-/* fenced(column): raise 55000 for a row whose token is smaller than the one that it takes the place of. */
+/* fenced(column): raise 55000 for a row whose token is smaller than the token of the row that it replaces. */
 static Datum
 fenced(FunctionCallInfo fcinfo)
 {

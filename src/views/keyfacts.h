@@ -2,9 +2,9 @@
  * views/keyfacts.h
  *		The keys of advisory locks that other programs take.
  *
- * This is the only list of these facts; the view advisory.known_keys and the column
- * known_as of advisory.locks are made from it.  Each fact names its source, a file
- * of a public repository.
+ * This is the only list of these facts.  The view advisory.known_keys and the column
+ * known_as of advisory.locks use it.  Each fact names its source, a file of a public
+ * repository.
  */
 #pragma once
 
@@ -52,7 +52,7 @@ struct KeyFact
 	const char *form;			/* "bigint", "int4 pair" or the objsubids */
 	const char *scope;			/* may be null */
 	KeyRule		rule;
-	int64		number;			/* this and text: what the rule says */
+	int64		number;			/* the rule says what number and text mean */
 	/*
 	 * In a text that is hashed, %d stands for the name of the database, %s for the schema, %t for the table or
 	 * queue, %j for the table as JSON, %J for [schema, table] as JSON, and %0 for a zero byte.

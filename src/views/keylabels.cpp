@@ -2,10 +2,10 @@
  * views/keylabels.cpp
  *		Reading the labels that users give to keys.
  *
- * The table belongs to the owner of the extension, who need not be a superuser, but a superuser reads
- * it by looking at advisory.locks.  A query would run what the owner has attached to the table (policies,
- * or a rule that makes it a view) as that superuser.  So the rows are read without a query: nothing but
- * the stored values of a plain table, whose columns have the types that they were made with.
+ * The table belongs to the owner of the extension, which need not be a superuser.  But a superuser who
+ * queries advisory.locks reads it, too.  A query of the table would run policies or rules that the owner
+ * has attached to it as that superuser.  So the rows are read without a query: only the stored values of
+ * a plain table, whose columns have the types that they were created with.
  */
 #include "base/pg.h"
 
@@ -59,8 +59,8 @@ static constexpr struct
 } COLUMN[COLUMNS] = {{"key", INT8OID}, {"key1", INT4OID}, {"key2", INT4OID}, {"label", TEXTOID}, {"note", TEXTOID}};
 
 /*
- * Open the table, or null if this user cannot read it, or not without waiting.  A policy that the
- * user would be subject to hides all of it, since policies are not run.
+ * Open the table.  Null if this user cannot read it, or not without waiting.  If a policy applies to the
+ * user, the whole table is hidden, because policies are not run here.
  */
 static Relation
 open_labels()
@@ -78,7 +78,7 @@ open_labels()
 	return try_relation_open(table, NoLock);
 }
 
-/* Find the columns' numbers; false if it is not a plain table that has them.  A standby has no rows of an unlogged one. */
+/* Find the columns' numbers; false if it is not a plain table with them.  A standby has no rows of an unlogged table. */
 static bool
 find_columns(Relation table, AttrNumber numbers[COLUMNS])
 {
@@ -113,7 +113,7 @@ first_characters(Datum value, int characters)
 	return start;
 }
 
-/* Read a row; false if it is none that the table's constraints allow. */
+/* Read a row; false if the table's constraints do not allow it. */
 static bool
 read_row(HeapTuple row, TupleDesc columns, const AttrNumber numbers[COLUMNS], KeyLabel *label)
 {

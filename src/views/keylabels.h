@@ -19,9 +19,9 @@ struct KeyLabel
 };
 
 /*
- * The labels in the order of their keys, palloc'd.  There are none if this user may not read them,
- * if somebody has locked their table, if it does not have the columns that it was made with, or if the
- * server's lock table is full.
+ * The labels in the order of their keys, palloc'd.  There are none if this user may not read them, if
+ * their table is locked, if it does not have the columns that it was created with, or if the server's
+ * lock table is full.
  */
 const KeyLabel *read_key_labels(int *count);
 

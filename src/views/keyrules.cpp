@@ -37,12 +37,12 @@ namespace advisory
 	"EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid OPERATOR(pg_catalog.=) c.oid" \
 	" AND a.attnum OPERATOR(pg_catalog.=) " #number_ " AND a.attname OPERATOR(pg_catalog.=) '" name_ "')"
 
-/* What the sources have, in the order of NameSource. */
+/* The names of the sources, in the order of NameSource. */
 static constexpr struct
 {
 	Names		usual;
-	const char *query;			/* for those of this database: schema, table */
-	const char *tables[2];		/* or they are the schemas that have these tables */
+	const char *query;			/* returns the names in this database: schema, table */
+	const char *tables[2];		/* without a query: the names are the schemas that have these tables */
 } NAME_SOURCE[NAME_SOURCES] = {
 	{},
 
@@ -57,8 +57,8 @@ static constexpr struct
 		" AND " HAS_COLUMN(1, "name") " AND " HAS_COLUMN(2, "hash") " AND " HAS_COLUMN(3, "date") " ORDER BY 1, 2 LIMIT 10000"},
 
 	/*
-	 * The keys of pg-boss and DBOS have 64 bits, as those of named locks.  So that these cost no query, the
-	 * schemas are looked up in the system cache.
+	 * The keys of pg-boss and DBOS have 64 bits, like those of named locks.  The schemas are looked up in the
+	 * system cache, so that the display of named locks needs no query.
 	 */
 	{{"pgboss", nullptr}, nullptr, {"job", "version"}},
 	{{"dbos", nullptr}, nullptr, {"transaction_completion", "transaction_completion"}},
@@ -70,8 +70,8 @@ static constexpr struct
 		" AND (" IS_TABLE " OR c.relkind OPERATOR(pg_catalog.=) 'p') AND NOT c.relispartition ORDER BY 2 LIMIT 10000"},
 
 	/*
-	 * Tables with partitions, where pg_partman is.  Its own list of them is a user's table, and a look at
-	 * locks must not query those (see keylabels.cpp).
+	 * Tables with partitions, if pg_partman is installed.  pg_partman's own list of them is a user's table,
+	 * and the views of locks must not query such tables (see keylabels.cpp).
 	 */
 	{{},
 		"SELECT n.nspname, c.relname" FROM_TABLES "(c.relkind OPERATOR(pg_catalog.=) 'p' OR (" IS_TABLE " AND c.relhassubclass))"
@@ -155,7 +155,7 @@ display_names(const Names &names)
 
 /* ---- Keys that follow from facts ---- */
 
-/* Write the fact's text with these names; false if it has a name that is null. */
+/* Write the fact's text with these names; false if a name in it is null. */
 static bool
 write_text(const KeyFact &fact, const char *database, const Names &names, StringInfo text)
 {
@@ -225,7 +225,7 @@ crc32_of(const StringInfoData &text) noexcept
 	return crc;
 }
 
-/* The first 64 bits of a digest; false if the server's library does not compute it, as MD5 in FIPS mode. */
+/* The first 64 bits of a digest; false if the server's library does not compute it, such as MD5 in FIPS mode. */
 static bool
 digest_of(const StringInfoData &text, pg_cryptohash_type type, uint64 *first)
 {

@@ -10,7 +10,7 @@
 namespace advisory
 {
 
-/* What keys are made of besides the name of the database: a schema, and a table or queue.  Either may be null. */
+/* Names that a key is computed from besides the name of the database: a schema, and a table or queue.  Either may be null. */
 struct Names
 {
 	const char *schema;
@@ -24,9 +24,9 @@ struct NameList
 };
 
 /*
- * The names that a source has in every database, also before they are there, because they are created
- * under the lock; both null if it has none.  And those in the catalogs of this database, without the
- * usual ones, palloc'd: none if the lock table is too full to read them.
+ * usual_names() returns the names that a source has in every database; both are null if it has none.  They
+ * apply even before the objects exist, because programs create these under the lock.  read_names() returns
+ * the other names in the catalogs of this database, palloc'd; none if the lock table is too full to read them.
  */
 const Names &usual_names(NameSource source) noexcept;
 NameList	read_names(NameSource source);
@@ -35,15 +35,15 @@ NameList	read_names(NameSource source);
 const char *display_names(const Names &names);
 
 /*
- * Get the lock that a fact has in a database, by the name of that (which may be null) and these names.
- * False if it has no key there: it needs a name that is null, or is a pattern.
+ * Compute the lock of a fact in a database, from the name of the database (which may be null) and these
+ * names.  False if the fact has no key there, because it is a pattern or needs a name that is null.
  */
 bool		tag_of_fact(const KeyFact &fact, Oid database, const char *database_name, const Names &names, LOCKTAG *tag);
 
-/* Could the fact have such a lock, with some names? */
+/* Could the fact have this lock with some names? */
 bool		could_have(const KeyFact &fact, const DecodedTag &tag) noexcept;
 
-/* Does the lock fit the pattern of a fact?  *detail is what else its keys tell, or null; palloc'd. */
+/* Does the lock fit the pattern of a fact?  *detail is further information from its keys, or null; palloc'd. */
 bool		fits_pattern(const KeyFact &fact, const DecodedTag &tag, const char **detail);
 
 }								/* namespace advisory */

@@ -5,13 +5,13 @@
  *
  * The sources are the facts in keyfacts, the keys that follow from them in this
  * database, and the labels that users put into advisory.key_labels.  The results are
- * candidates, not verdicts: a key does not tell who took the lock, and several
- * programs use the same small numbers.
+ * candidates, not verdicts: a key does not tell which program took the lock, and
+ * several programs use the same small numbers.
  *
  * Labels, and keys that follow from names in the catalogs, apply to locks of the current
- * database only.  A hash table holds them; what follows from the catalogs is added to it when
- * a lock is looked up that could have such a key.  All other facts are compared with each lock;
- * their keys are computed once for each database whose locks are looked up.
+ * database only.  They are in a hash table; keys that follow from the catalogs are added to it
+ * when a lock that could have such a key is looked up.  Every lock is compared with all other
+ * facts; their keys are computed once for each database whose locks are looked up.
  */
 #include "base/pg.h"
 
@@ -78,7 +78,7 @@ make_use(const KeyFact *fact, char *text)
 	return use;
 }
 
-/* What a key of this database may stand for. */
+/* The possible uses of a key of this database. */
 struct LocalKey
 {
 	LOCKTAG		tag;			/* hash key */
@@ -180,8 +180,8 @@ know_names(KnownKeys *known, NameSource source)
 }
 
 /*
- * Do the extensions of this database rule out that a lock of it is the fact's?  If one of those that use
- * objsubids is installed, those that are not are.
+ * Do the installed extensions rule out that a lock of this database belongs to the fact?  If one of the extensions
+ * that use objsubids is installed, those that are not installed are ruled out.
  */
 static bool
 is_ruled_out(KnownKeys *known, int fact, const DecodedTag &tag)
@@ -211,7 +211,7 @@ known_uses(KnownKeys *known, const LOCKTAG &tag)
 	const DatabaseKeys *keys = keys_of_database(known, decoded.database);
 	LocalKey   *local;
 	List	   *uses = NIL;
-	/* Add what the key stands for here by this fact, or by labels. */
+	/* Add the uses of the key in this database by this fact; null stands for labels. */
 	auto		add_local = [&](const KeyFact *fact) {
 		bool		has_added = false;
 		ListCell   *cell;
@@ -267,7 +267,7 @@ known_as(FunctionCallInfo fcinfo)
 	if (PG_GETARG_INT32(3) < 0 || PG_GETARG_INT32(3) > PG_UINT16_MAX)
 		PG_RETURN_NULL();
 
-	/* The first call of a query reads what all of its rows need. */
+	/* The first call in a query reads the data that all of its rows need. */
 	if (function->fn_extra == nullptr)
 		function->fn_extra = make_known_keys(function->fn_mcxt);
 	SET_LOCKTAG_ADVISORY(tag, PG_GETARG_OID(0), PG_GETARG_UINT32(1), PG_GETARG_UINT32(2), PG_GETARG_INT32(3));

@@ -19,7 +19,7 @@ struct KnownUse
 	char	   *text;
 };
 
-/* What was read so far, in its memory context.  It is only read for the locks that are asked about. */
+/* The data that was read so far, in its memory context.  It is read when a lock needs it. */
 struct KnownKeys;
 
 /* May ereport, as the next one. */

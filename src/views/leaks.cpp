@@ -26,7 +26,7 @@ extern "C" {
 namespace advisory
 {
 
-/* A role that has been dropped since then has no name. */
+/* The name of a role, or its OID if it has been dropped. */
 static const char *
 name_or_oid(Oid role)
 {
@@ -35,7 +35,7 @@ name_or_oid(Oid role)
 	return name != nullptr ? name : psprintf("%u", role);
 }
 
-/* Why the lock looks forgotten; null if it does not.  acquirer is null if it is not known. */
+/* Why the lock looks forgotten; null if it does not.  acquirer is null if unknown. */
 static const char *
 reason_of(const LockEntry &entry, const PgBackendStatus &backend, const Acquirer *acquirer, TimestampTz now)
 {
@@ -63,7 +63,7 @@ reason_of(const LockEntry &entry, const PgBackendStatus &backend, const Acquirer
 	return reasons.len > 0 ? reasons.data + strlen(SEPARATOR) : nullptr;
 }
 
-/* Looks at the locks of sessions that the current user may see. */
+/* Add the forgotten locks of the sessions that the current user may see. */
 static void
 show_leaks(ReturnSetInfo *result)
 {

@@ -29,7 +29,7 @@ show_leases(ReturnSetInfo *result)
 		row.add_text(is_visible ? lease.ns : HIDDEN);
 		row.add_text(is_visible ? lease.name : HIDDEN);
 		row.add_text(is_visible ? lease.owner : HIDDEN);
-		/* Anybody who knows the token can renew and end the lease. */
+		/* A role that knows the token can renew and end the lease, so the token is hidden. */
 		row.add(Int64GetDatum(lease.token), !is_visible);
 		row.add_text(state);
 		row.add(lease.ttl);

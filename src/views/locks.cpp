@@ -7,10 +7,10 @@
  * function would first store all rows, and it would not know which columns the query
  * uses.
  *
- * Whoever has USAGE on the foreign server can make foreign tables of other columns
- * on it.  Writing our columns into the rows of such a table would overwrite memory,
- * so a scan is refused unless the table is the extension's own and still has the
- * columns in LOCK_COLUMNS.
+ * A role with USAGE on the foreign server can create foreign tables with other columns
+ * on it.  Writing the columns of this file into the rows of such a table would overwrite
+ * memory.  So a scan is refused unless the table is the extension's own and still has
+ * the columns in LOCK_COLUMNS.
  */
 #include "base/pg.h"
 
@@ -52,7 +52,7 @@ namespace
 
 /*
  * The columns of advisory._locks, in the order in which LockRows fills them.  advisory.holders() and
- * holders_key() return the same columns without those that say which key it is (WantedColumns::key).
+ * holders_key() return the same columns without those that identify the key (WantedColumns::key).
  */
 struct LockColumn
 {
@@ -93,18 +93,18 @@ constexpr LockColumn LOCK_COLUMNS[] = {
 
 constexpr int LOCK_COLUMN_COUNT = lengthof(LOCK_COLUMNS);
 
-/* Columns that a row may lack, or that take time to fill and that a query may not use. */
+/* Whether to fill columns that a row may lack, or that take time and that a query may not use. */
 struct WantedColumns
 {
-	bool		key;			/* which key it is: namespace to key2 but for slot, and datid to lock */
+	bool		key;			/* the columns that identify the key: namespace to key2 except slot, and datid to lock */
 	bool		name;			/* namespace and name */
 	bool		text;			/* lock: the same in one text */
 	bool		hold;			/* scope, acquired_at, held */
 };
 
 /*
- * The session or prepared transaction that holds or waits, as far as the current user may see it: the values of its
- * columns, 0 for null.
+ * The session or prepared transaction that holds or waits: the values of its columns, 0 for null and for values that
+ * the current user may not see.
  */
 struct Owner
 {
@@ -120,7 +120,7 @@ struct Owner
 	Datum		query;
 };
 
-/* Makes rows out of lock entries.  In the memory context that it is made in, which must outlive it. */
+/* Makes rows from lock entries.  Uses the memory context in which it is created, which must outlive it. */
 class LockRows
 {
 public:
@@ -132,7 +132,10 @@ public:
 			prepared = prepared_xacts(&prepared_count);
 	}
 
-	/* The row is good until the next: its session's values are shared, the rest is in the current memory context.  May ereport. */
+	/*
+	 * Fill a row.  It is valid until the next call, because rows share the values of their session.  Other values are in the
+	 * current memory context.  May ereport.
+	 */
 	void		fill(Row &row, const LockEntry &entry, const WantedColumns &wanted);
 
 	LockEntries entries;
@@ -200,7 +203,7 @@ LockRows::find_owner(const LockEntry &entry)
 	MemoryContextSwitchTo(old_context);
 }
 
-/* "session" or "transaction"; null where it is not known.  hold is null if the holder says nothing. */
+/* "session" or "transaction"; null if unknown.  hold is null if the holder publishes nothing. */
 static const char *
 scope_of(const LockEntry &entry, const KnownHold *hold)
 {
@@ -211,7 +214,7 @@ scope_of(const LockEntry &entry, const KnownHold *hold)
 	if (entry.pid != MyProcPid)
 		return hold != nullptr ? scope_name(hold->scope()) : nullptr;
 
-	/* This session's own locks are as its lock manager has them. */
+	/* For this session's own locks the lock manager knows the scope. */
 	for (Mode mode : ALL_MODES)
 	{
 		if (lockmode_of(mode) == entry.lockmode)
@@ -359,7 +362,7 @@ begin_scan(ForeignScanState *scan, int)
 	if (!fits)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("columns of foreign table \"%s\" are not as advisory_ext created them",
+				 errmsg("foreign table \"%s\" does not have the columns that advisory_ext created",
 						RelationGetRelationName(table)),
 				 errhint(OTHER_VERSION_HINT)));
 }

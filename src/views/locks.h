@@ -13,7 +13,7 @@ extern "C" {
 namespace advisory
 {
 
-/* Add the holders of one lock of this database and its waiters, and those of the semaphore of that name.  May ereport. */
+/* Add the holders and waiters of the lock of this key in this database, and of its semaphore.  May ereport. */
 void		show_holders(Key key, ReturnSetInfo *result);
 
 }								/* namespace advisory */

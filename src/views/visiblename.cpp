@@ -21,13 +21,13 @@ extern "C" {
 namespace advisory
 {
 
-/* From this many names on the name table is read as a whole, which costs less for each than to look it up. */
+/* After this many look-ups the name table is read as a whole, which costs less per name. */
 static constexpr int MANY_LOOKUPS = 100;
 
-/* How much of what a key is known for is shown in one text with it. */
+/* How much of the known use of a key is shown. */
 static constexpr int SHOWN_USE_CHARACTERS = 24;
 
-/* Keys that are nearer to 0 than this are anybody's. */
+/* Any program may use keys that are nearer to 0 than this. */
 static constexpr int64 SMALL_KEY = 100000;
 
 struct KnownKey
@@ -58,7 +58,7 @@ VisibleNames::VisibleNames() : context(CurrentMemoryContext), sees_all(may_see_a
 {
 }
 
-/* What the name table has for a key; null if nothing. */
+/* The entry of the name table for a key; null if there is none. */
 const KnownName *
 VisibleNames::known_name(Oid database, Key key)
 {
@@ -82,7 +82,7 @@ VisibleNames::known_name(Oid database, Key key)
 	return found != nullptr ? found->name : nullptr;
 }
 
-/* May a user who may see this session see this name of the lock? */
+/* May the current user, who may see this session, see this name of the lock? */
 bool
 VisibleNames::may_see(const LockEntry &entry, const KnownName &known)
 {
@@ -99,7 +99,7 @@ VisibleNames::may_see(const LockEntry &entry, const KnownName &known)
 	return OidIsValid(named_by) && may_see_role(named_by);
 }
 
-/* Does a prepared transaction's owner have this name given? */
+/* Has the owner of the prepared transaction of this entry given this name? */
 static bool
 is_label_of_prepared(const LockEntry &entry, const KnownName &known) noexcept
 {
@@ -127,7 +127,7 @@ VisibleNames::of(const LockEntry &entry)
 	if (known != nullptr && sees_session && (sees_all || may_see(entry, *known)))
 		return VisibleName{known->ns, known->name};
 
-	/* What this role called it in this session may have found no room in the name table. */
+	/* The name that this role gave in this session may have found no room in the name table. */
 	if (tag.database == MyDatabaseId && sees_session)
 		own = name_remembered(tag.key);
 	if (own != nullptr && own->has_name && (own->by_name || entry.pid == MyProcPid))
@@ -135,7 +135,7 @@ VisibleNames::of(const LockEntry &entry)
 	return known != nullptr ? HIDDEN_NAME : VisibleName{};
 }
 
-/* In double quotes, as an identifier is, so that it cannot pass for a name. */
+/* In double quotes, like an identifier, so that it cannot be mistaken for a name. */
 static char *
 quoted(const char *text)
 {
@@ -153,7 +153,7 @@ quoted(const char *text)
 	return out.data;
 }
 
-/* What the key of an entry is known for, with a text that is cut to a length that fits a line.  False if nothing. */
+/* The first known use of the key of an entry, with its text cut to a length that fits a line.  False if there is none. */
 bool
 VisibleNames::known_use(const LockEntry &entry, KnownUse *use)
 {
@@ -220,7 +220,7 @@ add_name_columns(Row &row, const DecodedTag &tag, const VisibleName &name)
 	row.add(Int32GetDatum(tag.key2), is_key);
 }
 
-/* _printable(text): what is not printable is replaced. */
+/* _printable(text): replaces characters that are not printable. */
 static Datum
 printable(FunctionCallInfo fcinfo)
 {

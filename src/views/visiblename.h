@@ -2,9 +2,9 @@
  * views/visiblename.h
  *		The names of locks, as far as the current user may see them.
  *
- * Members of pg_read_all_stats see every name.  Others see a name where they may see the
- * session that holds or awaits the lock, and also the role that named it: in that session, or
- * somewhere else.  What they called a lock in this session themselves they see in any case.
+ * Members of pg_read_all_stats see every name.  Other roles see a name if they may see the
+ * session that holds or awaits the lock, and also the role that gave the name, in that session
+ * or in another one.  A role always sees the name that it has given a lock in this session.
  */
 #pragma once
 
@@ -17,7 +17,7 @@
 namespace advisory
 {
 
-/* Stands for what the current user may not see. */
+/* Shown instead of a value that the current user may not see. */
 constexpr char HIDDEN[] = "<insufficient privilege>";
 
 /*
@@ -34,7 +34,7 @@ struct VisibleName
 
 constexpr VisibleName HIDDEN_NAME = {HIDDEN, HIDDEN, true};
 
-/* Looks up locks.  In the current memory context, which must outlive it.  All functions may ereport. */
+/* Looks up names.  Uses the current memory context, which must outlive it.  All functions may ereport. */
 class VisibleNames
 {
 public:
@@ -44,13 +44,13 @@ public:
 	VisibleName of(const LockEntry &entry);
 
 	/*
-	 * The lock of an entry in one text, palloc'd: billing/invoice:42; a label, or what its key is
-	 * known for, in double quotes, so that it cannot pass for a name; else its key or keys.  What
-	 * a small number is known for stands behind it, because anybody may use such a key.
+	 * The lock of an entry as one text, palloc'd: billing/invoice:42; or in double quotes a label or
+	 * the known use of its key, so that it cannot be mistaken for a name; or else its key or keys.
+	 * For a small number, the known use follows the key, because any program may use such a key.
 	 */
 	char	   *text_of(const LockEntry &entry);
 
-	/* What the holder says of an entry that is granted; null if nothing.  Good until the next call. */
+	/* The published data of an entry that is granted; null if there is none.  Valid until the next call. */
 	const KnownHold *hold_of(const LockEntry &entry);
 
 private:
@@ -61,15 +61,15 @@ private:
 	MemoryContext context;
 	bool		sees_all;
 	int			lookups = 0;
-	struct known_hash *all_names = nullptr; /* made when many names are looked up */
-	KnownKeys  *known_keys = nullptr;	/* made when a lock without a name is asked for */
+	struct known_hash *all_names = nullptr; /* created when many names are looked up */
+	KnownKeys  *known_keys = nullptr;	/* created when a lock without a name is looked up */
 	HoldReader	holds;
 	KnownHold	last_hold = {};
 };
 
 /*
- * Add the columns namespace, name, slot, key, key1 and key2, which say which lock a
- * row is about.  May ereport (out of memory).
+ * Add the columns namespace, name, slot, key, key1 and key2, which identify the lock of
+ * a row.  May ereport (out of memory).
  */
 void		add_name_columns(Row &row, const DecodedTag &tag, const VisibleName &name);
 

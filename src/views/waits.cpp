@@ -8,14 +8,14 @@
  *		root		a session that others wait for, and that waits for nothing
  *		cycle		sessions that wait for each other: a deadlock not found yet
  *
- * Waits for locks of every type are followed, since who holds an advisory lock
- * may itself wait for somebody's row; but of the trees only the branches are
- * kept that lead to a waiter for an advisory lock.
+ * The trees follow waits for locks of every type, because the holder of an advisory
+ * lock may itself wait for a row.  But they contain only branches that lead to a waiter
+ * for an advisory lock.
  *
- * The lock table is read one partition after the other, so what comes back need
- * not have been true at any one instant: a session may be seen to wait twice, or
- * a cycle be seen that never was.  All that is taken for granted here is that
- * there may be anything.
+ * The lock table is read one partition after the other, so the waits that are read
+ * need not have existed at the same time.  A session may seem to wait twice, and there
+ * may seem to be a cycle that never existed.  So this code does not assume that the
+ * graph is consistent.
  */
 #include "base/pg.h"
 
@@ -50,9 +50,9 @@ namespace
  * One line of a tree.
  *
  *					lock								blocker
- *		root		what it holds, and others wait		null
- *					for the longest
- *		waiter		what it waits for					what is in its way
+ *		root		the lock that it holds with the		null
+ *					longest wait of others for it
+ *		waiter		the lock that it waits for			the hold or wait that blocks it
  *		first of	the same							the same; the blocker is
  *		a cycle										further down the tree
  */
@@ -62,19 +62,19 @@ struct WaitLine
 	const LockEntry *blocker;
 	const WaitLine *parent;		/* the line above it; null at depth 0 */
 	int			depth;
-	bool		seen_above;		/* who waits for it stands under an earlier line */
+	bool		seen_above;		/* the sessions that wait for it are under an earlier line */
 };
 
 struct Session
 {
 	int			pid;			/* 0 for a prepared transaction */
-	TransactionId xid;			/* of that */
+	TransactionId xid;			/* of the prepared transaction */
 	List	   *waits;			/* its own (Wait *) */
 	List	   *waiters;		/* the waits of others for it, longest first */
-	const LockEntry *top;		/* what its line says if it waits for nobody */
-	TimestampTz since;			/* how long somebody has waited for that */
-	bool		shown;			/* it or somebody below it waits for an advisory lock */
-	bool		expanded;		/* are those below it in the tree already? */
+	const LockEntry *top;		/* the lock in its line if it is a root */
+	TimestampTz since;			/* when the longest wait for that lock began */
+	bool		shown;			/* it or a session below it waits for an advisory lock */
+	bool		expanded;		/* are the sessions below it in the tree already? */
 	bool		in_path;		/* is it between the root and the line that is being written? */
 };
 
@@ -83,8 +83,8 @@ struct Wait
 {
 	Session    *waiter;
 	Session    *blocker;
-	const LockEntry *lock;		/* what the waiter waits for */
-	const LockEntry *held;		/* what the blocker has of it: a hold, or its place in the queue */
+	const LockEntry *lock;		/* the wait of the waiter */
+	const LockEntry *held;		/* the blocker's hold of the lock, or its place in the queue */
 };
 
 }								/* anonymous namespace */
@@ -117,7 +117,7 @@ compare_sessions(const Session &a, const Session &b) noexcept
 	return result != 0 ? result : compare(a.xid, b.xid);
 }
 
-/* Entries stand in the order of their queue, so a lock that moved there first comes first. */
+/* By blocker, then by the start of the wait; then in the order of the entries, which is the order of the queue. */
 static int
 compare_waits(const ListCell *a, const ListCell *b)
 {
@@ -128,7 +128,7 @@ compare_waits(const ListCell *a, const ListCell *b)
 	return result != 0 ? result : compare(wait_in(a)->lock, wait_in(b)->lock);
 }
 
-/* Those that wait for nobody, by the longest wait for them; then the others. */
+/* First the sessions that do not wait, by the longest wait for them; then the others. */
 static int
 compare_tops(const ListCell *a, const ListCell *b)
 {
@@ -153,9 +153,9 @@ public:
 	}
 
 	/*
-	 * The lines (WaitLine *) of all trees, each followed by its branches: a waiter under every
-	 * session whose hold is in its way, or if there is none, under the nearest one ahead of it in
-	 * the queue.  Longest waits first, cycles last.
+	 * The lines (WaitLine *) of all trees, each followed by its branches.  A waiter stands under
+	 * every session whose hold blocks it.  If there is none, it stands under the nearest blocker
+	 * ahead of it in the queue.  Longest waits come first, cycles last.
 	 */
 	List	   *grow()
 	{
@@ -214,10 +214,10 @@ private:
 				const LockEntry *held = &entries.entries[i];
 				Session    &blocker = sessions[held->leader_number];
 
-				/* Of those ahead in a queue only the nearest counts, and that only if no holder is in the way. */
+				/* Of the waiters ahead in a queue only the nearest counts, and only if no holder blocks this one. */
 				if (!held->granted && is_blocked)
 					return false;
-				/* Before a semaphore all wait for the last of those in its queue. */
+				/* Waiters for the queue lock of a semaphore wait for the last session in its queue. */
 				if (!held->granted && !held->is_head && entries.entries[first].is_head)
 					return true;
 				is_blocked = true;
@@ -249,7 +249,7 @@ private:
 		session->shown = true;
 	}
 
-	/* Find the sessions that lead to a waiter for an advisory lock, in the order in which to begin with them. */
+	/* Find the sessions whose trees lead to a waiter for an advisory lock, in the order of the trees. */
 	void		choose()
 	{
 		ListCell   *cell;
@@ -265,7 +265,7 @@ private:
 					show(wait_in(wait)->blocker);
 			}
 		}
-		/* What is added to the list is visited, too. */
+		/* The loop also visits sessions that are added to the list meanwhile. */
 		foreach(cell, shown)
 		{
 			CHECK_FOR_INTERRUPTS();
@@ -304,7 +304,7 @@ private:
 		return line;
 	}
 
-	/* Everything below a session's line, which has been written. */
+	/* Write everything below a session's line, which is already written. */
 	void		write_tree(Session *session, const WaitLine *line)
 	{
 		ListCell   *cell;
@@ -343,9 +343,9 @@ private:
 	}
 
 	/*
-	 * Where to begin with what hangs on no root: the smallest pid of a cycle at the
-	 * very end of what this session waits for.  Every session of such a cycle waits,
-	 * in the end, for all others of it and for nobody else.
+	 * The first session of a tree without a root: the smallest pid of a cycle at the end
+	 * of the chain of waits of this session.  Every session of such a cycle waits,
+	 * directly or through others, for all other sessions of the cycle and for no others.
 	 */
 	Session    *start_of_cycle(const Session *session) const
 	{
@@ -381,7 +381,7 @@ private:
 
 constexpr int INDENT = 2;		/* columns for each level of depth */
 
-/* The session of a line, as far as the current user may see it; null what is not there. */
+/* The session of a line.  Null for values that it does not have, or that the current user may not see. */
 struct Owner
 {
 	int			pid;			/* 0 for a prepared transaction */
@@ -410,7 +410,7 @@ append_advisory(StringInfo out, const LockEntry &entry, VisibleNames *names)
 	}
 }
 
-/* Any other lock: a relation or row by name where it is to be found from here, the rest in the server's own words. */
+/* Any other lock: a relation or row by name if it is in this database, otherwise as the server describes it. */
 static void
 append_other(StringInfo out, const LOCKTAG &tag)
 {
@@ -440,7 +440,7 @@ append_owner(StringInfo out, const Owner &owner)
 		appendStringInfo(out, "%s@%s", owner.role != nullptr ? "" : " ", owner.application);
 }
 
-/* " 12 s", or nothing where the time is not known. */
+/* " 12 s", or nothing if the time is unknown. */
 static void
 append_age(StringInfo out, TimestampTz time, TimestampTz now)
 {
@@ -451,7 +451,7 @@ append_age(StringInfo out, TimestampTz time, TimestampTz now)
 namespace
 {
 
-/* Makes rows out of the lines of trees. */
+/* Makes rows from the lines of trees. */
 class View
 {
 public:
@@ -472,7 +472,7 @@ public:
 		Row			row;
 		auto	   *path = static_cast<Datum *>(palloc(sizeof(Datum) * (line.depth + 1)));
 
-		/* From the line of depth 0 that this one stands under. */
+		/* The path begins with the line of depth 0 above this one. */
 		for (const WaitLine *step = &line; step != nullptr; step = step->parent)
 			path[step->depth] = Int32GetDatum(session_pid(*step->lock));
 		row.add(path[0]);
@@ -543,19 +543,19 @@ public:
 		if (line.seen_above)
 			appendStringInfoString(&out, " (see above)");
 
-		/* A name may have anything in it, but must not look like another line. */
+		/* A name may contain any characters, but must not look like another line. */
 		make_printable(out.data);
 		row.add_text(out.data);
 		row.put(result);
 	}
 
 private:
-	/* Who has the lease: no session, but a name and a time. */
+	/* Add the owner and the end of the lease, which is not held by a session. */
 	void		append_lease(StringInfo out, Key key)
 	{
 		if (leases == nullptr)
 		{
-			/* They are for all rows. */
+			/* Read the leases once for all rows. */
 			MemoryContext row_context = MemoryContextSwitchTo(context);
 
 			leases = lease_read_all(&lease_count);

@@ -1,4 +1,4 @@
-# What the parts of the bench share: servers, measurements that take turns, and what becomes of the results.
+# Common code of the parts of the bench: servers, alternating measurements, and the output of the results.
 package Bench;
 
 use strict;

@@ -1,5 +1,5 @@
 #!/usr/bin/env perl
-# What the extension costs beside what the server itself offers for the same purpose: `make bench`.
+# Measures the cost of the extension compared with the server's own means for the same purpose: `make bench`.
 #
 #   BENCH="keys views"           only these parts (the files in test/bench/parts)
 #   QUICK=1                      a short run, within 2 minutes

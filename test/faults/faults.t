@@ -1,8 +1,9 @@
 #!/usr/bin/env perl
-# Fault injection: each public function, again and again, while its first, second, third … request for memory fails, until it
-# asks for no more. Once only that request fails, once all from it on. Needs a build with FAULTS=1: `make test-faults`.
+# Fault injection: each public function is called repeatedly while its first, second, third … request for memory fails, until
+# it makes no more requests. In one run only that request fails, in another run that one and all later ones. Needs a build with
+# FAULTS=1: `make test-faults`.
 #
-# After each failure: the error is 53200, or the call did its work all the same; nothing is locked that was not locked before;
+# After each failure: the error is 53200, or the call succeeded nevertheless; nothing is locked that was not locked before;
 # the savepoint can be rolled back to; the transaction, which holds locks and slots, commits although every request fails meanwhile, and
 # without having made one; the session can take a lock again, and the server has not crashed.
 use strict;
@@ -123,7 +124,7 @@ sub check {
     return;
 }
 
-# The call with the n-th request failing: what came of it.
+# Makes the call while the n-th request fails. Returns the outcome.
 sub attempt {
     my ($case, $where, $n, $forever) = @_;
     my $session = session();
@@ -153,7 +154,7 @@ sub locks {
     return $look->value(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = ?), $session->pid);
 }
 
-# What is wrong with it.
+# Returns the errors in an outcome.
 sub compare {
     my ($case, $result, $usual) = @_;
     my @problems;

@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# A Patroni cluster that fails over again and again under load, with synchronous and with asynchronous replication: no token ever
-# falls, no fence lets a stale write pass, and what was acknowledged is there where replication is synchronous.
+# A Patroni cluster that fails over repeatedly under load, with synchronous and with asynchronous replication: tokens never decrease,
+# no fence accepts a stale write, and with synchronous replication no acknowledged commit is lost.
 #
 #   FAILOVER_CYCLES=3      failovers in each mode
 #   FAILOVER_SECONDS=600   or as many as start in this time, half of it for each mode

@@ -1,5 +1,5 @@
 #!/usr/bin/env perl
-# Java: the example, as it is, several at once; and what JDBC makes of values and calls over the extended protocol.
+# Java: the unchanged example, several instances at once; and how JDBC sends values and calls over the extended protocol.
 use strict;
 use warnings;
 use FindBin;

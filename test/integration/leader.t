@@ -1,7 +1,7 @@
 #!/usr/bin/env perl
-# Leader election, with examples/node/leader-election.js itself: three candidates, of whom the leader loses its connection in
-# every way that there is. Each time another one leads within a second; never two at once, even if the old leader slept
-# through it all, or the server gave it no answer.
+# Leader election, with examples/node/leader-election.js itself: there are three candidates, and the leader loses its connection in
+# every possible way. Each time another candidate leads within a second. There are never two leaders, even if the old leader's
+# process was stopped, or the server did not answer it.
 use strict;
 use warnings;
 use FindBin;

@@ -1,7 +1,7 @@
 #!/usr/bin/env perl
-# The leases of examples/python/lease.py, examples/node/lease.js and examples/java/Lease.java themselves, all at the same time: they are
-# renewed while the work goes on, also after a connection was killed or is dead, and their user is told when they are lost, in every
-# way that there is.
+# The leases of examples/python/lease.py, examples/node/lease.js and examples/java/Lease.java themselves, all at the same time: the clients
+# renew them during the work, even after a connection was killed or is dead, and report the loss of a lease to their user, in every
+# possible case.
 use strict;
 use warnings;
 use FindBin;

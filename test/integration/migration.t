@@ -1,7 +1,7 @@
 #!/usr/bin/env perl
-# Migrations: of two deployments that start at once, one migrates, with CREATE INDEX CONCURRENTLY, while the other waits
-# and then finds nothing to do. By a psql script, node-pg-migrate and Alembic, all as in examples/migration. And beside
-# each what happens if the other one waits in SELECT pg_advisory_lock() instead.
+# Migrations: two deployments start at the same time. One migrates, with CREATE INDEX CONCURRENTLY, while the other waits
+# and then has nothing to do. The test uses a psql script, node-pg-migrate and Alembic, all as in examples/migration. It also
+# shows for each what happens if the other deployment waits in SELECT pg_advisory_lock() instead.
 use strict;
 use warnings;
 use FindBin;
@@ -197,7 +197,7 @@ sub second_waits_in_a_query {
         # Four times as long as the server takes to look for deadlocks.
         sleep 0.4;
         ok(!$first->is_done && !$second->is_done, "$name: for ever");
-        # Only somebody from outside can end that.
+        # Only another session can end that.
         $session->value('SELECT pg_terminate_backend(?)', $waiter);
         is(($first->finish)[1], 0, "$name: until one is ended");
         isnt(($second->finish)[1], 0, "$name: which fails");

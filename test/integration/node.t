@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# With Node and node-postgres: the examples' own files do what they promise, the webhooks also through PgBouncer in
-# transaction mode; and calls as that driver sends them are understood.
+# Node and node-postgres: the files of the examples do what they promise, those of the webhooks also through PgBouncer in
+# transaction mode; and calls resolve correctly as that driver sends them.
 use strict;
 use warnings;
 use FindBin;

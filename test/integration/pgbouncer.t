@@ -1,7 +1,7 @@
 #!/usr/bin/env perl
-# Behind PgBouncer. In transaction mode a server connection serves the client that has a transaction: transaction-level locks and
-# slots are right there under load, a session-level lock stays behind when its client has gone; that can be forbidden, and
-# is found. In session mode everything is as without a pooler.
+# Behind PgBouncer. In transaction mode a server connection serves the client that has a transaction. Transaction-level locks and
+# slots work there under load. A session-level lock stays behind when its client has gone, which a setting can forbid, and which
+# advisory.leaks shows. In session mode everything works as without a pooler.
 use strict;
 use warnings;
 use FindBin;
@@ -105,6 +105,28 @@ load(extended => "BEGIN;\nSELECT 'slot ' || advisory.xact_acquire('critical', 's
 is(steps('slot'), $all, 'xact_acquire: counting up by slot loses nothing');
 is(together('slot'), SLOTS, '... as many at a time as there are slots');
 is(together("slot $_"), 1, "... one in slot $_") for 1 .. SLOTS;
+
+# Jobs and leases need no connection of their own, either.
+$look->run(<<'SQL', 'GRANT EXECUTE ON FUNCTION step(text) TO app');
+    CREATE FUNCTION step(counted text) RETURNS void LANGUAGE plpgsql AS $$
+    DECLARE
+        seen int := (SELECT value FROM counter WHERE what = counted);
+    BEGIN
+        PERFORM pg_sleep(0.002);
+        UPDATE counter SET value = seen + 1 WHERE what = counted;
+    END $$
+SQL
+$look->run(q{INSERT INTO counter VALUES ('run', 0), ('window', 0)});
+load(simple => q{CALL advisory.run('critical', 'run', $$SELECT step('run')$$, '60s');});
+is(steps('run'), $all, 'run: counting up loses nothing');
+load(simple => q{CALL advisory.run('critical', 'window', $$SELECT step('window')$$, once_per => '1 hour', once_slot => '2026-01-01 00:00+00');});
+is(steps('window'), 1, 'run with once_per: once per window');
+my $owner = client($busy, 'owner');
+my $token = $owner->value(q{SELECT token FROM advisory.lease('critical', 'lease', '1 min')});
+$owner->disconnect;
+is(client($busy, 'other')->value(q{SELECT token FROM advisory.try_lease('critical', 'lease', '1 min')}), undef, 'a lease stays when its client has gone');
+is(client($busy, 'owner')->value(q{SELECT advisory.renew_lease('critical', 'lease', ?) > now()}, $token), 1, '... which renews it through another connection');
+is(client($busy, 'owner')->value(q{SELECT advisory.end_lease('critical', 'lease', ?)}, $token), 1, '... and ends it');
 
 cmp_ok($look->value('SELECT count(DISTINCT pid) FROM pg_stat_activity WHERE usename = ?', 'app'), '<=', SERVERS, 'few server connections did it all');
 is(held(), '', '... and hold nothing any more');

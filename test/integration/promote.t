@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# A standby is promoted while it is busy: sessions take locks and slots on it without a pause, the primary writes, others look. No call
-# fails, nobody gets what somebody else holds, and at the end nothing is left.
+# A standby is promoted while it is busy: sessions continuously take locks and slots on it, the primary writes, and other sessions read the
+# views. No call fails, no session gets a lock that another one holds, and at the end no lock is left.
 use strict;
 use warnings;
 use FindBin;

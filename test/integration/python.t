@@ -1,5 +1,5 @@
 #!/usr/bin/env perl
-# Python: the examples, as they are, several at once where that is their point; and what psycopg2 makes of values.
+# Python: the unchanged examples, several instances at once if that is their purpose; and how psycopg2 sends values.
 use strict;
 use warnings;
 use FindBin;

@@ -10,7 +10,7 @@ use Page;
 use Psql;
 use Test::More;
 
-# What a reader brings.
+# Objects that the reader must have.
 my $OWN = <<'SQL';
 CREATE PROCEDURE run_invoices() LANGUAGE SQL AS 'SELECT 1';
 SQL

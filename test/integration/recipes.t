@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# doc/recipes.md: every block of SQL is run as it stands there, in sessions of psql, and what the recipe claims is checked
-# while others are in the middle of it.
+# doc/recipes.md: the test runs every block of SQL as it is there, in sessions of psql, and checks the claims of the recipe
+# while other sessions run it, too.
 use strict;
 use warnings;
 use FindBin;
@@ -16,7 +16,7 @@ use constant { JOBS => 40, WORKERS => 4, VANISHED_S => 20, SO_ATTACH_FILTER => 2
 
 document("$FindBin::Bin/../../doc/recipes.md");
 
-# Is the lock free, as somebody else finds it? (All forms are taken for a transaction, which ends at once.)
+# Is the lock free for another session? (It takes each form for a transaction, which ends immediately.)
 sub is_free {
     my ($namespace, $name, $what) = @_;
     return is(look->value('SELECT advisory.try_xact_lock(?, ?::text)', $namespace, $name), 1, $what // "$namespace/$name is free");
@@ -362,12 +362,12 @@ recipe 'Once per time window' => sub {
     $gate->open;
     like(finished($one), qr/^t$/m, 'the first one has done it');
     is_free('report', 'hourly', 'the lock is free afterwards');
-    like(block(1, $_), qr/is claimed already.*^f$/ms, 'and a session that comes late still does nothing') for $two, $three;
+    like(block(1, $_), qr/is already claimed.*^f$/ms, 'and a session that comes late still does nothing') for $two, $three;
     is(worked(), 1, 'it was done once');
     look->run('DELETE FROM advisory.claims', 'ALTER TABLE worked RENAME TO broken');
     block(1, $one, error => qr/relation "worked" does not exist/);
     look->run('ALTER TABLE broken RENAME TO worked');
-    like(block(1, $two), qr/is claimed already.*^f$/ms, 'what fails is not tried again');
+    like(block(1, $two), qr/is already claimed.*^f$/ms, 'what fails is not tried again');
 
     # In the transaction of the work.
     look->run('DELETE FROM advisory.claims');
@@ -388,7 +388,7 @@ recipe 'Once per time window' => sub {
     is($hour->(), $began, 'all within one window');
 
     like(block(3, $one), qr/^t$/m, 'once a month');
-    like(block(3, $two), qr/is claimed already.*^f$/ms, 'and not twice');
+    like(block(3, $two), qr/is already claimed.*^f$/ms, 'and not twice');
     is_deeply(look->rows("SELECT count(DISTINCT date_trunc('month', t + interval '15 days')) FROM unnest(ARRAY[timestamptz '2026-01-31 23:59:58', '2026-02-01 00:00:02']) t"),
         [ [1] ], 'a clock that is early does it for the same month');
     block(4, $one);

@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# A hot standby: every kind of lock and every view works there, and its locks are its own; what needs writing says so; what
-# a recovery conflict does to a session that waits; and that holders and waiters go on when it is promoted.
+# A hot standby: every kind of lock and every view works there, and its locks are independent of the primary's. Functions that must
+# write raise an error. A recovery conflict can cancel a session that waits. Holders and waiters continue after a promotion.
 use strict;
 use warnings;
 use FindBin;
@@ -142,7 +142,7 @@ sub waits_for_slot {
     });
 }
 
-# What needs writing.
+# Functions that must write.
 for my $write (
     "INSERT INTO advisory.key_labels (key, label) VALUES (1, 'here')",
     "DELETE FROM advisory.key_labels",
@@ -256,7 +256,7 @@ for my $wait (
 }
 like(log_of($second), qr/FATAL:  terminating connection due to conflict with recovery/, 'the terminated session is told why');
 
-# What a session holds for itself outlives the cancelled query, as it outlives other errors.
+# Session-level locks survive the canceled query, as they survive other errors.
 {
     my $holder = there()->run("SELECT advisory.lock('conflict', 'a')");
     my $waiter = there()->run("SELECT advisory.lock('conflict', 'mine')");
@@ -313,7 +313,7 @@ my $confirmed = $runs;
 for my $level (qw(remote_write on remote_apply)) {
     my $result = $primary->run("SET synchronous_commit = $level", q{SET statement_timeout = '200ms'})->query(once());
     is($result->{state}, '57014', "$level, and none is there: a cancelled wait for it is an error");
-    like($result->{message}, qr{^command not run, since no synchronous standby has confirmed the claim of window 2026-.* of "sync/a"$}, 'which says so');
+    like($result->{message}, qr{^command was not run because no synchronous standby has confirmed the claim of window 2026-.* of "sync/a"$}, 'which says so');
     $primary->run('RESET statement_timeout');
     is($primary->value("SELECT advisory.is_locked('sync', 'a')"), 0, 'the lock is free');
 }

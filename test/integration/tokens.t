@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# Fencing tokens grow through whatever begins a new line of WAL, or loses some of it: the server is killed under load, a standby is
-# promoted that has not heard of the last tokens, pg_upgrade, a failover after that, dump and restore, and several of these in a row.
+# Fencing tokens grow even when a new line of WAL begins, or a part of the WAL is lost: the server is killed under load, a standby is
+# promoted that has not received the last tokens, pg_upgrade, a failover after that, dump and restore, and several of these in a row.
 use strict;
 use warnings;
 use FindBin;
@@ -21,7 +21,7 @@ sub token_of {
     return $token;
 }
 
-# A new token, which is to be greater than all before.
+# A new token, which must be greater than all before.
 sub grows {
     my ($session, $what) = @_;
     my $token = token_of($session);
@@ -60,10 +60,10 @@ for my $crash (1 .. CRASHES) {
         }
         sleep 0.001;
     }
-    # No process has a chance to write what it has in memory.
+    # Kill all processes, so that none of them can write data that it has in memory.
     kill KILL => $postmaster, @backends;
     wait_until('the server is gone', sub { !kill 0, $postmaster });
-    # What has ended since was not seen by anybody; new tokens have to be greater than those that were.
+    # Ignore tokens that no session has received. New tokens must be greater than those that were received.
     eval { $_->disconnect } for @workers, $transaction, $session;
     wait_until('it starts again', sub { $first->ctl('start') });
     $session = session(server => $first);

@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# Well-known keys: real tools, stopped in the middle, hold the locks that advisory.locks and advisory.activity recognise as
-# theirs. What no tool can show (formulas for other names, other databases) is in test/sql/75_known_keys.sql.
+# Well-known keys: real tools, stopped in the middle, hold locks that advisory.locks and advisory.activity recognize as
+# theirs. test/sql/75_known_keys.sql tests what no tool can show (formulas for other names, other databases).
 use strict;
 use warnings;
 use FindBin;

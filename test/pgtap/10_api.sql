@@ -95,7 +95,7 @@ INSERT INTO expected
     FROM forms;
 INSERT INTO expected VALUES ('wait_tree', '', 'SETOF text'), ('stats_reset', '', 'void'), ('can_fit', 'n integer', 'boolean');
 
--- Names that begin with an underscore are nobody's business but the views'.
+-- Only the views use functions whose names begin with an underscore.
 CREATE TEMP VIEW functions AS
     SELECT *, proname::text COLLATE "C" AS name FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace;
 CREATE TEMP VIEW public_functions AS SELECT * FROM functions WHERE proname NOT LIKE '\_%';

@@ -1,4 +1,4 @@
--- CREATE EXTENSION is all the set-up, and never adopts what somebody else has made.
+-- CREATE EXTENSION is all the set-up, and never adopts a schema that somebody else has made.
 -- Works through databases of its own, then installs into the one that the other tests use.
 
 CREATE ROLE regress_advisory_planter;

@@ -1,4 +1,4 @@
--- key(): a permanent public format.  What other encodings make of it: 11_encodings.
+-- key(): a permanent public format.  11_encodings tests it in other encodings.
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS advisory_ext;
 RESET client_min_messages;

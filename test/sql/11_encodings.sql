@@ -67,7 +67,7 @@ SELECT advisory.lock_all('ns', ARRAY['good', E'bad \xff']);
 SELECT advisory.try_lock_any('ns', ARRAY['good', E'bad \xff']);
 CALL advisory.await_lock('ns', E'\xff');
 \set VERBOSITY default
--- None of it has locked anything.
+-- No call has locked anything.
 SELECT count(*) AS left_locked FROM pg_locks
     WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
 

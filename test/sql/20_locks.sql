@@ -68,7 +68,7 @@ BEGIN;
 SELECT advisory.lock('ns', 'in a failed transaction');
 SELECT 1/0;
 ROLLBACK;
--- As with the built-ins: an error does not release what a session holds.
+-- As with the built-ins, an error does not release session-level locks.
 SELECT advisory.holds('ns', 'session'), advisory.holds('ns', 'in a failed transaction');
 SELECT advisory.unlock('ns', 'session'), advisory.unlock('ns', 'in a failed transaction');
 BEGIN;

@@ -51,7 +51,7 @@ SELECT pg_advisory_unlock(0, 42);
 SELECT advisory.lock('billing', 'invoice:42');
 SELECT advisory.holds_key(1572001551135567388), advisory.is_locked_key(advisory.key('billing', 'invoice:42'));
 SELECT mode FROM advisory.holders_key(1572001551135567388);
--- The name, which is what the key was made of, outranks a label.
+-- The name, from which the key was computed, outranks a label.
 SELECT advisory.lock_key(1572001551135567388, label => 'label');
 SELECT namespace, name FROM pg_temp.mine;
 SELECT advisory.hold_count('billing', 'invoice:42');

@@ -15,7 +15,7 @@ SELECT advisory.unlock_shared('billing', 'invoice:42');
 SELECT advisory.unlock_shared('user', 42);
 SELECT advisory.unlock_shared('order', '00000000-0000-0000-0000-000000000001'::uuid);
 SELECT advisory.unlock_key(-42), advisory.unlock_shared_key(42);
--- It says what there is instead.
+-- The warning says what the session holds instead.
 SELECT advisory.lock_shared('ns', 'name'), advisory.unlock('ns', 'name'), advisory.unlock_shared('ns', 'name');
 SELECT advisory.lock('ns', 'name'), advisory.unlock_shared('ns', 'name'), advisory.unlock('ns', 'name');
 BEGIN;
@@ -55,7 +55,7 @@ SELECT advisory.unlock_all('ns', 'name');
 SELECT name, mode, scope FROM pg_temp.mine ORDER BY name;
 SELECT advisory.unlock_all('ns', 'name') AS again, advisory.unlock_all('ns', 'other') AS other;
 COMMIT;
--- What the built-ins took of it too: to zero is to zero.
+-- This includes holds that the built-ins took.
 SELECT advisory.lock('ns', 42), pg_advisory_lock(advisory.key('ns', 42)), pg_advisory_lock_shared(advisory.key('ns', 42));
 SELECT advisory.unlock_all('ns', 42);
 SELECT advisory.lock('ns', '00000000-0000-0000-0000-000000000001'::uuid);
@@ -87,13 +87,13 @@ SELECT advisory.unlock_all('ns') AS again, advisory.unlock_all('nobody''s') AS u
 COMMIT;
 SELECT advisory.unlock('ns', 'built-in'), advisory.unlock('ns', 'a'), advisory.unlock('ns', 'by key'), advisory.unlock_key(1);
 SELECT advisory.unlock_all('ns2') AS ns2, advisory.unlock_all('n') AS n;
--- Taken several at once, or waited for by a procedure, is taken by name as well.
+-- Locks that lock_all() or a procedure takes are taken by name, too.
 SELECT advisory.lock_all('ns', ARRAY['a', 'b']);
 SELECT advisory.try_lock_any('ns', ARRAY['c', 'd']);
 CALL advisory.await_lock('ns', 'e');
 CALL advisory.await_lock_shared('ns', 'e');
 SELECT advisory.unlock_all('ns');
--- What was released without the extension is not counted, nor released again.
+-- Holds that were released without the extension are not counted, and not released again.
 SELECT advisory.lock('ns', 'a'), advisory.lock('ns', 'b'), advisory.lock('ns', 'b');
 SELECT pg_advisory_unlock(advisory.key('ns', 'a')), pg_advisory_unlock(advisory.key('ns', 'b'));
 SELECT advisory.unlock_all('ns');

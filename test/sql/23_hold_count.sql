@@ -43,7 +43,7 @@ SELECT hold_count AS released_c FROM pg_temp.state();
 SAVEPOINT other;
 ROLLBACK TO other;
 SELECT hold_count AS back_to_other FROM pg_temp.state();
--- What a released savepoint took went to the one around it, and goes with that.
+-- The holds of a released savepoint go to the savepoint around it, and end with that.
 ROLLBACK TO a;
 SELECT hold_count AS back_to_a FROM pg_temp.state();
 SAVEPOINT d;

@@ -54,7 +54,7 @@ SELECT advisory.try_lock_any('ns', '{}'::text[]);
 SELECT advisory.try_lock_any('ns', '{}'::bigint[], 5);
 SELECT advisory.try_lock_any('ns', '{}'::uuid[]);
 SELECT advisory.try_xact_lock_any('ns', '{}');
--- What others hold is passed over (here: prepared transactions).
+-- Locks that others hold are skipped (here: of prepared transactions).
 BEGIN;
 SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b']);
 PREPARE TRANSACTION 'regress_advisory';
@@ -63,7 +63,7 @@ SELECT advisory.try_lock_any('ns', ARRAY['a', 'c', 'b', 'd', 'e'], 2);
 SELECT * FROM pg_temp.mine ORDER BY name;
 ROLLBACK PREPARED 'regress_advisory';
 SELECT advisory.unlock_all('ns');
--- What this session holds already it gets again, as with try_lock.
+-- The session gets locks that it holds already once more, as with try_lock.
 SELECT advisory.lock('ns', 'a');
 SELECT advisory.try_lock_any('ns', ARRAY['a', 'b']);
 SELECT * FROM pg_temp.mine;

@@ -1,4 +1,4 @@
--- Semaphores in one session: slots, and what is refused.
+-- Semaphores in one session: slots, and refused arguments.
 -- That others wait, and are woken, takes more sessions: see the script tests.
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS advisory_ext;

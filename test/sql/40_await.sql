@@ -1,5 +1,5 @@
 -- await_lock(): where it may be called and where not, and that the session stays usable either way.
--- That nobody is held up meanwhile takes a second session: see the isolation tests.
+-- The isolation tests show that it does not hold up other sessions meanwhile.
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS advisory_ext;
 RESET client_min_messages;

@@ -22,7 +22,7 @@ SELECT advisory.xact_acquire('n', 's', 2);
 SELECT advisory.try_xact_acquire('n', 's', 2);
 SELECT advisory.try_xact_lock_any('n', ARRAY['a', 'b', 'c'], 2);
 
--- What holds nothing is not held.
+-- The lock is not held after the statement.
 SELECT advisory.holds('n', 'a');
 
 -- The SQLSTATE is that of SET LOCAL outside a transaction block.
@@ -53,7 +53,7 @@ RESET plan_cache_mode;
 -- A wrong argument is that error only.
 SELECT advisory.xact_lock('n', 'a', '-1s');
 
--- Where session-level locks are off, they are not recommended.
+-- If session-level locks are off, the hint does not recommend them.
 SET advisory_ext.session_locks = off;
 SELECT advisory.xact_lock('n', 'a');
 RESET advisory_ext.session_locks;
@@ -190,7 +190,7 @@ SET advisory_ext.warn_no_transaction = off;
 SELECT advisory.xact_lock('n', 'a');
 EXECUTE bare('a');
 RESET advisory_ext.warn_no_transaction;
--- Everybody can turn it off.
+-- Every role can turn it off.
 CREATE ROLE regress_advisory_role;
 SET ROLE regress_advisory_role;
 SELECT advisory.xact_lock('n', 'a');

@@ -74,7 +74,7 @@ SELECT advisory.check_token('tokens', 'a', :first);
 -- Another name has another fence.
 SELECT advisory.check_token('tokens', 'b', :first), advisory.check_token('tokens', 1, :first), advisory.check_token('tokens', '00000000-0000-0000-0000-000000000001'::uuid, :first);
 SELECT count(*) AS fences FROM advisory.fences WHERE token IN (:first, :second);
--- What is checked in a transaction that is rolled back counts no more than that.
+-- The check of a token in a transaction that is rolled back does not count.
 BEGIN;
 SELECT advisory.check_token('tokens', 'a', :second + 100);
 ROLLBACK;
@@ -115,7 +115,7 @@ SELECT advisory.check_token('tokens', 'of a role', 5), current_user;
 SELECT advisory.check_token('tokens', 'of a role', 4);
 SELECT current_user;
 RESET search_path;
--- Whoever knows the token of a lease can end it.
+-- A role that knows the token of a lease can end it.
 SELECT * FROM advisory.fences;
 UPDATE advisory.fences SET token = 1;
 DELETE FROM advisory.fences;
@@ -140,7 +140,7 @@ UPDATE invoice SET note = 'same', token = 10;
 UPDATE invoice SET note = 'later', token = 11;
 UPDATE invoice SET note = 'without a token';
 SELECT * FROM invoice;
--- A row that had none before the trigger was there.
+-- A row that had no token before the trigger was created.
 ALTER TABLE invoice DISABLE TRIGGER fence;
 INSERT INTO invoice VALUES (3, 'old', NULL);
 ALTER TABLE invoice ENABLE TRIGGER fence;

@@ -40,7 +40,7 @@ COMMIT;
 BEGIN ISOLATION LEVEL SERIALIZABLE;
 SELECT advisory.claim('claims', 'a', '1 hour', '2026-01-01 13:00+00') AS again, advisory.claim('claims', 'a', '1 hour', '2026-01-01 14:00+00') AS serializable;
 COMMIT;
--- One that is not had needs no transaction ID, so it locks nothing.
+-- A window that cannot be claimed needs no transaction ID, so the call locks nothing.
 BEGIN;
 SELECT advisory.claim('claims', 'a', '1 hour', '2026-01-01 14:00+00'), pg_current_xact_id_if_assigned();
 COMMIT;
@@ -55,7 +55,7 @@ END $$;
 BEGIN READ ONLY;
 SELECT advisory.claim('claims', 'a', '1 hour', '2026-01-01 16:00+00');
 ROLLBACK;
--- An error of the table's leaves the caller's subtransactions as they were.
+-- An error in the table's triggers does not change the caller's subtransactions.
 CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no''; END';
 CREATE TRIGGER fails BEFORE INSERT OR UPDATE ON advisory.claims FOR EACH ROW EXECUTE FUNCTION fails();
 CREATE TEMP TABLE kept (t text);

@@ -3,7 +3,7 @@ SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS advisory_ext;
 RESET client_min_messages;
 
--- What a statement comes to: its result, or its error's SQLSTATE and message.
+-- The outcome of a statement: its result, or the SQLSTATE and message of its error.
 CREATE FUNCTION pg_temp.outcome(statement text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     result text := 'done';

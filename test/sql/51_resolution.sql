@@ -1,4 +1,4 @@
--- What a call resolves to: literals, typed values and the untyped parameters that drivers send.
+-- The functions that calls resolve to, with literals, typed values and the untyped parameters that drivers send.
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS advisory_ext;
 RESET client_min_messages;
@@ -18,7 +18,7 @@ EXCEPTION WHEN OTHERS THEN
     RETURN SQLSTATE;
 END $$;
 
--- What a statement with untyped parameters takes for them.
+-- The types that a statement with untyped parameters gives them.
 CREATE FUNCTION pg_temp.parameters(call text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     result text;

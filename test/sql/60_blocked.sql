@@ -51,7 +51,7 @@ SELECT advisory.lock('billing', 'invoice:42');
 SELECT advisory.lock('billing', 'invoice:42', '1h');
 SET lock_timeout = '1h';
 SELECT advisory.lock('billing', 'invoice:42', '1ms');
--- It is as it was after a wait.
+-- After a wait the setting has its previous value.
 SHOW lock_timeout;
 RESET lock_timeout;
 
@@ -72,7 +72,7 @@ SELECT advisory.lock('billing', 'invoice:42', '0');
 SELECT advisory.lock('billing', 'invoice:42', '1ms');
 SELECT advisory.xact_lock_key(42, '1ms');
 \set VERBOSITY default
--- In seconds where they are whole.
+-- In seconds if these are whole.
 SELECT advisory.lock('billing', 'invoice:42', '1s');
 -- An error is an error: the transaction has failed, but a savepoint saves it.
 BEGIN;

@@ -250,7 +250,7 @@ SELECT * FROM advisory.known_keys WHERE source = 'advisory.key_labels';
 -- They come first, and are told apart by form.
 SELECT pg_temp.known(1) AS one, pg_temp.known(-9223372036854775808) AS least, pg_temp.known((1::bigint << 32) | 2) AS no_pair;
 SELECT pg_temp.known(1, 2) AS pair, pg_temp.known(-1, -2147483648) AS signed, pg_temp.known(0, 1) AS no_bigint, pg_temp.known(16185446, 0);
--- A statement sees them as they were when it began.
+-- A statement sees the labels of the time when it began.
 BEGIN;
 DELETE FROM advisory.key_labels WHERE label = 'nightly import';
 SELECT pg_temp.known(1);
@@ -310,7 +310,7 @@ DROP ROLE regress_advisory_role;
 
 ---- Whatever the table has
 
--- What a superuser can do to it leaves the views alive.
+-- The views work after everything that a superuser can do to the table.
 BEGIN;
 ALTER TABLE advisory.key_labels DROP CONSTRAINT key_labels_label_length, DROP CONSTRAINT key_labels_one_form, DROP CONSTRAINT key_labels_unique;
 INSERT INTO advisory.key_labels (key, label) VALUES (78, repeat('x', 1000000)), (78, '');

@@ -68,7 +68,7 @@ SELECT advisory.can_fit(1);
 SET advisory_ext.pool_limit = 0;
 SET advisory_ext.pressure_warning = 60;
 SET advisory_ext.pressure_critical = 60;
--- What others are doing is not for everybody.
+-- Not every role sees what other sessions do.
 SELECT count(*) FROM advisory.pressure_by_backend WHERE state IS NOT NULL AND role <> 'regress_pressure';
 RESET ROLE;
 DROP ROLE regress_pressure;

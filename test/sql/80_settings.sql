@@ -13,7 +13,7 @@ SHOW advisory_ext.session_locks;
 SELECT name FROM advisory.settings EXCEPT SELECT name FROM pg_settings WHERE name LIKE 'advisory\_ext.%';
 SELECT name, setting, unit, boot_val, context, short_desc FROM pg_settings WHERE name LIKE 'advisory\_ext.%'
     EXCEPT SELECT * FROM advisory.settings;
--- Of others there is none, and none can be made up.
+-- There are no other settings, and none can be invented.
 SET advisory_ext.no_such_setting = 1;
 
 ---- session_locks: values and privileges

@@ -4,11 +4,11 @@
 #   STRESS="exclusion crashes"   only these phases; see the modules in lib/Stress, one a phase
 #   SECONDS=120                  how long the load of a phase lasts (STRESS_SECONDS in the environment: SECONDS is the shell's own)
 #   SESSIONS=32                  how many sessions it has
-#   SEED=…                       of all random choices. The sessions' interleaving is not repeated with it, only what each one does
+#   SEED=…                       of all random choices. It repeats the operations of each session, but not their interleaving
 #   CRASHES=…                    how often the server crashes in the phase of that name; by default one for each six seconds
 #   CALLS=…                      how many hostile calls there are; by default 500 for each second
 #
-# It ends with status 1 at the first violation of what the extension promises, and prints what is known about it.
+# At the first violation of a promise of the extension it prints the known facts about it and ends with status 1.
 use strict;
 use warnings;
 use FindBin;

@@ -17,7 +17,7 @@ $look->run('CREATE TABLE item (id int PRIMARY KEY, n int)', 'INSERT INTO item VA
 my $asks = session(application => 'asks');
 my $LOCK = q(SELECT advisory.lock('chain', 'a', '0'));
 
-# A new session that holds the lock and waits for what the statement wants.
+# A new session that holds the lock, and then waits in the statement.
 sub middle {
     my ($wants, @first) = @_;
     my $session = session(application => 'middle')->run(q(SET deadlock_timeout = '1h'), q(SELECT advisory.lock('chain', 'a')), @first);
@@ -44,7 +44,7 @@ sub end_of {
 
 # ---- What the holder waits for, of every kind ------------------------------------------------------------------------
 
-# By name: what the root does in its transaction, and what the holder wants then, after what.
+# By name: the statements of the root in its transaction, the statement in which the holder waits, and those before it.
 my %kind = (
     'a row'                => [ [ 'UPDATE item SET n = 1 WHERE id = 1' ], 'UPDATE item SET n = 2 WHERE id = 1' ],
     'a unique key'         => [ [ 'INSERT INTO item VALUES (3, 0)' ], 'INSERT INTO item VALUES (3, 1)' ],
@@ -148,7 +148,7 @@ for my $what (sort keys %kind) {
     my $error = $asks->query(q(SELECT advisory.lock_shared('chain', 'w', '0')));
     like($error->{detail}, qr{^Process $w .* waits for it in exclusive mode; it itself waits for process $r of role "$user", application "root", which is idle $SINCE\.$}, 'a waiter ahead in the queue');
     like($error->{hint}, qr{To end it: SELECT pg_terminate_backend\($r\)\.$}, '... and its hint');
-    # Where the holder is in the way, too, it alone is told.
+    # If the holder blocks, too, the message names it alone.
     like($asks->query(q(SELECT advisory.lock('chain', 'w', '0')))->{detail},
         qr{^Process $r .* holds it in shared mode; it is idle $SINCE\.\nProcess $w .* waits for it in exclusive mode; it is active $SINCE\.$}, 'behind a holder');
     $root->run(q(SELECT advisory.unlock_shared('chain', 'w')));

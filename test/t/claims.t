@@ -40,7 +40,7 @@ $look->run(<<"SQL");
     END \$\$;
 SQL
 
-# [windows in which somebody fired, of these not claimed, claimed more than once]
+# [windows in which a scheduler fired, windows of these that were not claimed, windows that were claimed more than once]
 sub simulate {
     my ($rule, $of_firing) = @_;
     $one->query('CALL simulate(?, ?)', $rule, $of_firing)->{state} and die "the simulation failed\n";

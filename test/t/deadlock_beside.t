@@ -1,7 +1,7 @@
 #!/usr/bin/env perl
-# A deadlock over semaphores is found in time beside many locks and many sessions that wait, too, and are part of none: behind the same
-# semaphores and behind another one, with slots of their own or without. Some of them have what others wait for, and so
-# each of these looks as far as the deadlock itself does. None of them is taken for a part of it.
+# A deadlock over semaphores is found in time although there are many locks, and many waiting sessions that are not part of a deadlock.
+# They wait for the same semaphores or for another one, and some have slots. Some of them hold slots that others wait for, so their
+# searches go as far as that of the deadlocked sessions. None of them is reported as part of the deadlock.
 use strict;
 use warnings;
 use FindBin;
@@ -42,8 +42,8 @@ my %all = map { $_ => takes($new->(), $_, 4, 4) } qw(x y);
 my $idle = takes($new->(), 'busy', 2, 2);
 my @holders = map { takes($new->(), 'n', 2, 1) } 1, 2;
 
-# The first of them wait behind x, with a slot that somebody else waits for; the others behind x, y, n and busy by turns,
-# and most have a slot that nobody waits for.
+# The first of them wait for x, and have a slot that another session waits for. The others wait for x, y, n and busy by turns,
+# and most have a slot that no session waits for.
 my @waiters;
 for my $i (1 .. WAITERS - 1) {
     my $waiter = $new->();
@@ -55,7 +55,7 @@ for my $i (1 .. WAITERS - 1) {
 push @waiters, $new->()->start(acquires('wanted', BEHIND));
 wait_until('all of them wait', sub { queued('x') + queued('y') + queued('n') + queued('busy') + queued('wanted') == WAITERS }, 60);
 
-# Over two semaphores: who has all of one waits for the other.
+# Over two semaphores: the sessions that have all slots of one wait for the other.
 my @took;
 for my $try (1 .. TRIES) {
     my $from = time;
@@ -72,7 +72,7 @@ for my $try (1 .. TRIES) {
 note sprintf 'over two semaphores: found after %s s', join ', ', map { sprintf '%.2f', $_ } sort { $a <=> $b } @took;
 ok(!(grep { $_ > FOUND_S + SLACK_S } @took), 'each is found in time');
 
-# Closed later by what the server waits for itself: the holders wait for a lock of one that waits for their slots.
+# A cycle that an ordinary lock closes later: the holders wait for a lock of a session that waits for their slots.
 my $key = $look->value(q(SELECT advisory.key('beside', 'key')));
 @took = ();
 for my $try (1 .. TRIES) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# Every way in which a hold ends: each is counted in hold_total and hold_max, and logged with log_hold, once and with its whole
-# length; of locks in both modes and of slots, in both scopes. It takes sessions that end.
+# Every way in which a hold of a lock or slot ends, in both modes and both scopes: the hold is counted in hold_total and hold_max,
+# and logged with log_hold, once and with its whole length. The test needs sessions that end.
 use strict;
 use warnings;
 use FindBin;
@@ -17,7 +17,7 @@ my $look = session(application => 'look');
 $look->run(qq(ALTER DATABASE "$database" SET advisory_ext.log_hold = 0), q(SET advisory_ext.log_hold = -1));
 $look->run('CREATE PROCEDURE commits() LANGUAGE plpgsql AS $$ BEGIN COMMIT; END $$');
 
-# What is held, as it is called in calls. The name of each hold is another one.
+# The locks and slots, as the calls name them. Each hold has another name.
 my %session = (
     'a lock'        => [ 'lock(%s)',         'unlock(%s)',        'exclusive' ],
     'a shared lock' => [ 'lock_shared(%s)',  'unlock_shared(%s)', 'shared' ],
@@ -58,7 +58,7 @@ my %ends = (
 );
 $look->run('SELECT pg_advisory_lock(4711)');
 
-# Ways for session-level holds: what the session does, as a function of it, the release of the very hold, its key and mode.
+# Ways for session-level holds: the session's action, as a function of the session, the release of that hold, its key and mode.
 my %session_way = (
     'it is released'            => sub { my ($session, $release) = @_; $session->run("SELECT advisory.$release") },
     'it is released in a block' => sub { my ($session, $release) = @_; $session->run('BEGIN', "SELECT advisory.$release", 'ROLLBACK') },
@@ -85,7 +85,7 @@ my %transaction_way = (
 );
 $look->run('CREATE TABLE deferred (n int UNIQUE DEFERRABLE INITIALLY DEFERRED)');
 
-# Checks what was counted and logged of one hold. count: how often it ended.
+# Checks the statistics and the log of one hold. count: how often it ended.
 my $number = 0;
 sub check {
     my ($what, $mode, $takes, $ends, $count) = @_;
@@ -124,7 +124,7 @@ for my $way (sort keys %session_way) {
         # Alone; in a transaction that has rolled back; with others.
         for my $how ('', ', taken in a block that failed', ', before others', ', after others', ', among others') {
             next if $how && $what =~ /shared|only/;
-            # Which of many locks the built-in has released nobody tells: the oldest and the newest are looked at.
+            # The extension does not learn which of many locks the built-in has released; it looks at the oldest and the newest.
             next if $how =~ /among/ && $way eq 'pg_advisory_unlock()';
             check("$what: $way$how", $mode,
                 sub {
@@ -176,7 +176,7 @@ for my $slots ('', ', slots => 2') {
     }
 }
 
-# What is no end: a prepared transaction goes on with its locks, another hold of the session keeps the lock.
+# Cases in which the hold does not end: a prepared transaction keeps its locks, another hold of the session keeps the lock.
 for my $what (sort keys %transaction) {
     my ($call, undef, $mode) = @{ $transaction{$what} };
     check("$what of a transaction: PREPARE TRANSACTION", $mode,

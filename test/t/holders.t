@@ -66,7 +66,7 @@ for my $case (
     }
     is($look->value(q(SELECT count(*) FROM advisory.holders('sem', 'other'))), 0, 'nothing of another name');
 
-    # It ends who holds the last slot, and nobody who only waits for one or holds something else.
+    # It ends the session that holds the last slot, but no session that only waits for a slot or holds another lock.
     my $ends = q(SELECT advisory.terminate_holder('sem', ?, ?::int));
     for my $case ([ 'who waits for a slot', 'both', $wants_slot ], [ 'who waits for the lock', 'both', $wants_lock ], [ 'who has slots of another semaphore', 'other', $slots ]) {
         my ($who, $name, $session) = @$case;

@@ -1,7 +1,7 @@
 #!/usr/bin/env perl
-# Sessions that wait for a slot, and hold one of another semaphore, cost the server next to nothing, however many locks
-# there are beside: their checks for a deadlock look at what they themselves hold and wait for. What the server's
-# processes use of the processors is read from /proc, where it is told to the nanosecond.
+# Sessions that wait for a slot, and hold a slot of another semaphore, use almost no processor time, however many locks there
+# are. Their deadlock checks read only what they themselves hold and wait for. The test reads the processor time of the
+# server's processes from /proc, which has it in nanoseconds.
 use strict;
 use warnings;
 use FindBin;
@@ -55,7 +55,7 @@ sleep 2;
 cmp_ok(my $used = used(), '<', MOST, "@{[WAITERS]} waiters with a slot that nobody waits for");
 note sprintf '%.1f %% of a processor', $used;
 
-# Now each of them is in somebody's way, and looks at what it waits for.
+# Now each of them blocks another session, so its checks read what it waits for.
 my $other = $new->()->start("SELECT advisory.acquire('idle', 'own', @{[WAITERS]})");
 all_wait(WAITERS + 1);
 cmp_ok($used = used(), '<', MOST, 'and when somebody waits for that');

@@ -71,7 +71,7 @@ $server->{PGPORT} = $port;
 my $root = session(server => $server)->run('CREATE EXTENSION advisory_ext', "CREATE ROLE $stranger LOGIN", "CREATE ROLE $reader LOGIN",
     "GRANT pg_read_all_stats TO $reader");
 
-# What each role sees of a session that came over the network.
+# The columns that each role sees of a session that came over the network.
 my $remote = session(server => { %$server, PGHOST => '127.0.0.1' }, application => 'over the network');
 $remote->value("SELECT advisory.lock('install', 'a')");
 my $SEEN = 'SELECT pid, role, application_name, state, client_addr, query FROM %s WHERE granted AND pid = ?';

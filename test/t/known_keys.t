@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# Labels of keys: their table belongs to the owner of the extension, whatever its name is, also when that changes; what the
-# owner attaches to it runs for nobody else; pg_dump dumps it; and the views work if the table is locked or the lock table is full.
+# Labels of keys: their table belongs to the owner of the extension, whatever the owner's name is, even when it changes. Triggers and
+# rules of that owner do not run as other roles. pg_dump dumps the table. The views work if it is locked or the lock table is full.
 use strict;
 use warnings;
 use FindBin;

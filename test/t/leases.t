@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# Leases between sessions: never two owners at a time, takers in their order, woken by the commit that ends a lease, waits that end in
-# every way, transactions that rely on a lease, and a lease that has its TTL again in a new era.
+# Leases between sessions: there are never two owners at a time, acquirers come in order, the commit that ends a lease wakes the next,
+# waits end in every way, transactions rely on a lease, and a lease has its whole TTL again in a new era.
 use strict;
 use warnings;
 use FindBin;
@@ -74,7 +74,7 @@ sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $l
         my $name = lc $level;
         my (@grants, %errors, $longest_try);
         $_->run("SET default_transaction_isolation = '$level'") for @takers;
-        # Those who only try, which have odd numbers, must not wait for a lock at all.
+        # Sessions that only try, which have odd numbers, must not wait for a lock at all.
         $takers[$_]->run("SET lock_timeout = '2ms'") for grep { $_ % 2 } 0 .. $#takers;
         my $tries_that_waited = 0;
         my @call = map { !($_ % 2) ? "SELECT token, clock_timestamp() AS at, expires_at FROM advisory.try_lease('l', '$name', '40ms')"
@@ -90,7 +90,7 @@ sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $l
                 $tries_that_waited++ if $i % 2 && ($result->{state} // '') eq '55P03';
                 if ($result->{state}) { $errors{ $result->{state} }++ }
                 elsif (defined $result->{rows}[0][0]) { push @grants, $result->{rows}[0] }
-                # Half of them end it early, so that takers are woken, too.
+                # Half of them end it early, so that acquirers are woken, too.
                 if (!$result->{state} && defined $result->{rows}[0][0] && @grants % 2) {
                     my $ended = $takers[$i]->query("SELECT clock_timestamp() FROM (SELECT advisory.end_lease('l', '$name', $result->{rows}[0][0])) AS e");
                     # From when on it is free for others: before the commit, so what follows is checked by tokens.
@@ -138,7 +138,7 @@ sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $l
     is($look->is_done ? 1 : 0, 0, 'nor is it ended');
     $relying->run('COMMIT');
     is($look->finish->{value}, 1, 'until that transaction ends');
-    # While a transaction relies on the lease, somebody who waits for it does not keep its owner from renewing it.
+    # While a transaction relies on the lease, a session that waits for the lease does not keep its owner from renewing it.
     $token = $trying->run('RESET lock_timeout')->value("SELECT token FROM advisory.lease('l', 'renewed', '500ms')");
     $relying->run('BEGIN', "SELECT advisory.check_lease('l', 'renewed', $token)");
     $taking->start("SELECT token FROM advisory.lease('l', 'renewed', '1h', '5s')");
@@ -146,7 +146,7 @@ sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $l
     $trying->run("SET lock_timeout = '200ms'");
     isnt($trying->query("SELECT advisory.renew_lease('l', 'renewed', $token)")->{value}, undef, 'a waiter does not keep the owner from renewing the lease');
     sleep 0.6;
-    # When it has expired: who is in the way now?
+    # When it has expired: the error names the transaction that relies on it.
     my $result = $trying->query("SELECT advisory.lease('l', 'renewed', '1h', '50ms')");
     is($result->{state}, '55P03', 'one that has expired, but which a transaction relies on');
     like($result->{detail}, qr/^Process ${\$relying->pid} of role "\w+", application "relying", has locked it in shared mode; it is idle in transaction since .*\.$/m, 'the error says which one');
@@ -160,7 +160,7 @@ sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $l
     $relying->run('COMMIT');
     cmp_ok($taking->finish->{value}, '>', $token, 'who waited takes it over');
     $trying->run('RESET lock_timeout');
-    # While somebody takes the lease: who?
+    # While a transaction takes the lease: the error names it.
     $relying->run('BEGIN', "SELECT advisory.lease('l', 'being taken', '1h')");
     like($trying->query("SELECT advisory.lease('l', 'being taken', '1h', '50ms')")->{detail}, qr/^Process ${\$relying->pid} .* has locked it in exclusive mode; it is idle in transaction since/, 'who is taking it');
     $taking->start("SELECT token FROM advisory.lease('l', 'being taken', '1h')");
@@ -186,12 +186,12 @@ sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $l
     is($taking->query("SELECT advisory.check_lease('l', 'late', $token)")->{state}, '55000', 'as a check does');
     is($taking->value("SELECT advisory.end_lease('l', 'late', $token)"), 0, 'which then cannot end it');
     is($trying->value("SELECT advisory.check_lease('l', 'late', $next)"), 1, 'the new owner has it');
-    # A check in an old snapshot sees what is committed.
+    # A check in an old snapshot sees the latest committed data.
     $relying->run('BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT 1');
     $trying->run("SELECT advisory.end_lease('l', 'late', $next)");
     is($relying->query("SELECT advisory.check_lease('l', 'late', $next)")->{state}, '55000', 'REPEATABLE READ: a check is not fooled by an old snapshot');
     $relying->run('ROLLBACK');
-    # What was taken after the snapshot is not lost.
+    # A lease that was taken after the snapshot does not count as lost.
     $relying->run('BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT 1');
     $token = $trying->value("SELECT token FROM advisory.lease('l', 'later', '1h')");
     isnt($relying->value("SELECT advisory.renew_lease('l', 'later', $token, '2h')"), undef, 'REPEATABLE READ: a lease that is younger than the snapshot can be renewed');
@@ -263,7 +263,11 @@ sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $l
     is($look->value("SELECT advisory.break_lease('l', 'delay')"), 1, 'break_lease');
     is($look->value("SELECT advisory.renew_lease('l', 'delay', $token)"), undef, 'the owner cannot renew it any more');
     isnt($look->value("SELECT token FROM advisory.try_lease('l', 'delay', '1h')"), undef, 'and others can take it');
-    # Who waits hears of no commit, but looks again, as after a change of the server's clock.
+    $look->run("SELECT advisory.lease('l', 'broken', '1h', lock_delay => '1h')", "SELECT advisory.break_lease('l', 'broken')");
+    like($look->query("SELECT advisory.lease('l', 'broken', '1h', '0')")->{detail}, qr/^"\w+" held it until .*\. Nobody else can take it before /,
+        'a broken lease is held no more, but its lock_delay runs');
+    $look->run("DELETE FROM advisory._leases WHERE name = 'broken'");
+    # The waiter is not woken by a commit here, but it looks again by itself, as after a change of the server's clock.
     my $waiter = session()->start("SELECT token FROM advisory.lease('l', 'delay', '1h', '20s')");
     waits_for_lease($waiter);
     $look->run("UPDATE advisory._leases SET expires_at = 'infinity', lock_delay = '1s' WHERE name = 'delay'");
@@ -272,7 +276,7 @@ sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $l
     $look->run("UPDATE advisory._leases SET expires_at = now() - interval '1 min' WHERE name = 'delay'");
     isnt($waiter->finish->{value}, undef, 'and one that has expired earlier than was known when the wait began');
     leave($look, $waiter);
-    # In a new era nobody knows how much was left.
+    # In a new era it is unknown how much of the TTL was left.
     $token = $look->value("SELECT token FROM advisory.lease('l', 'era', '400ms')");
     sleep 0.5;
     is(state_of('era'), 'expired', 'a lease that has expired');
@@ -291,7 +295,7 @@ sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $l
     my ($first, $second) = map { session(application => $_) } qw(first second);
     $second->run("SET lock_timeout = '5s'");
     my $token = $look->value("SELECT token FROM advisory.lease('l', 'renewed twice', '1h')");
-    # Two renewals at once: the second one's time begins when the first has ended.
+    # Two concurrent renewals: the time of the second one begins when the first has ended.
     for my $level ('READ COMMITTED', 'REPEATABLE READ') {
         $first->run('BEGIN', "SELECT advisory.renew_lease('l', 'renewed twice', $token, '1h')");
         $second->run("BEGIN ISOLATION LEVEL $level", 'SELECT 1');
@@ -337,7 +341,7 @@ sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $l
         ok((grep { m{waits for lease l/$name exclusive .*, which owner of $name holds until } } @tree), "wait_tree() says who has l/$name") or diag explain \@tree;
     }
     is($look->value('SELECT count(*) FROM advisory.semaphores'), 0, 'semaphores has no leases');
-    # Somebody who waits for a lease, and holds a lock.
+    # A session that waits for a lease, and holds a lock.
     my $both = session(application => 'both')->run("SELECT advisory.lock('l', 'lock')");
     $both->start("SELECT advisory.lease('l', '$names[1]', '1h')");
     waits_for_lease($both);

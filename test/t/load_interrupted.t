@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# A statement_timeout that fires while the library is being loaded leaves a session in which the next statement works. The load is
-# where it can be interrupted: it warns of a setting that the role may not make.
+# After a statement_timeout while the library is being loaded, the next statement of the session works. The load can be interrupted
+# where it warns about a setting that the role may not set.
 use strict;
 use warnings;
 use FindBin;
@@ -19,8 +19,8 @@ for my $try (0 .. 299) {
     $session->run(q(SET advisory_ext.track = 'none'), 'SET statement_timeout = ' . (1 + $try % 10));
     $cancelled++ if ($session->query(q(SELECT advisory.try_lock('load', 'a', NULL)))->{state} // '') eq '57014';
     my $state;
-    # Where SET itself was cancelled the driver may take it for a success: then what comes next says nothing. And where its timer fires
-    # just before it ends, the server reports that while it waits for the next statement, which therefore is none of ours.
+    # If SET itself was canceled the driver may report success. Then the result of the next statement proves nothing. And if the timer
+    # fires just before SET ends, the server reports that while it waits for the next statement, which is then not one of the test.
     do {
         1 while $session->query('SET statement_timeout = 0')->{state};
         $session->query('SELECT 1');

@@ -1,5 +1,5 @@
 #!/usr/bin/env perl
-# What the server's log says of long waits and of long holds, and to which client it is sent.
+# The messages about long waits and long holds in the server's log, and that no client receives them.
 use strict;
 use warnings;
 use FindBin;

@@ -223,7 +223,7 @@ for my $take ('pg_advisory_lock(555001)', 'advisory.lock_key(555001)', 'advisory
         return ($warnings, $admin->value('SELECT collisions FROM advisory.directory') - $before);
     };
     my @wrong = $guess->('anything else');
-    like($wrong[0], qr/"LABEL" also has another name.*that you may not see/s, 'a label for a key with a hidden name: a warning');
+    like($wrong[0], qr/"LABEL" also has another name.*that the current user may not see/s, 'a label for a key with a hidden name: a warning');
     is_deeply([ $guess->('invoice:42') ], \@wrong, 'the same one if it is the second half of that name');
     is_deeply([ $guess->("$SECRET-unguessable") ], \@wrong, 'or the first half');
     is_deeply([ $guess->("$SECRET-unguessable/") ], \@wrong, 'with the slash');

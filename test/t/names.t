@@ -168,7 +168,7 @@ is($look->value('SELECT collisions FROM advisory.directory'), 0, 'and no collisi
 {
     my $key = q(advisory.key('names', 'a'));
     my $result = $holder->query("SELECT advisory.try_lock_key($key, label => 'other')");
-    like("@{ $result->{warnings} }", qr{key of advisory lock "other" also has another name\b.*Key -?\d+ is also that of "names/a"}s,
+    like("@{ $result->{warnings} }", qr{key of advisory lock "other" also has another name\b.*Key -?\d+ is also the key of "names/a"}s,
         'a label for a key that has a name: a warning');
     is($look->value('SELECT collisions FROM advisory.directory'), 1, 'and counted');
     is_deeply(names_of($look, $holder), [ [ 'names', 'a' ] ], 'the name stays');

@@ -81,7 +81,7 @@ sub resize {
     return;
 }
 resize(20);
-# Where room was refused, a session looks for room again only after EVICTION_PAUSE.
+# After an eviction has failed, a session tries again only after EVICTION_PAUSE.
 ok(wait_until('the names are evicted', sub {
     $root->run(q(SELECT count(advisory.try_xact_lock('small', i)) FROM generate_series(1, 100) AS i));
     return $look->value('SELECT names FROM advisory.directory') <= 20;

@@ -68,7 +68,7 @@ sub locks_of {
 
 my $NOTICE = qr/^NOTICE: +names of advisory locks are not shared with other sessions for now\b/;
 
-# What holds however little memory is left; only names may be missing.
+# Guarantees that do not depend on the free memory; only names may be missing.
 sub locks_as_ever {
     my ($what) = @_;
     is_deeply([ is_as_built_in("$what, full") ], [ ('53200') x NAMES ], "$what: which is to fail");

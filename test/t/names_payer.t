@@ -1,7 +1,6 @@
 #!/usr/bin/env perl
-# Who pays for a name with his share of the name table: the role that gave the present name. So names and statistics of a role
-# that stays within its share survive 8,000 new names of another role, also where that role labelled the keys first, or used
-# the names first.
+# A name counts to the share of the role that gave the present name. So names and statistics of a role that stays within its
+# share survive 8,000 new names of another role, even if that role labelled the keys first, or used the names first.
 use strict;
 use warnings;
 use FindBin;
@@ -63,7 +62,7 @@ cmp_ok($admin->value('SELECT names FROM advisory.directory'), '>=', 9000, 'the t
 use_names($churn, 'newer', 1, NEW_NAMES);
 is_deeply([ map { kept($_)->[0] } qw(labelled common own), undef ], [ (NAMES) x 4 ], "beside others' names they survive as well");
 
-# app pays now: its own new names cost it those that it gave, and nobody else's.
+# The names count to the share of app now: its own new names evict names that it gave, and no others.
 use_names($app, 'app', 1, NEW_NAMES);
 cmp_ok($admin->value("SELECT count(*) FROM advisory.stats WHERE namespace IN ('labelled', 'common', 'own', 'app') OR namespace IS NULL"), '<=', SHARE, 'they count to the share of their role');
 is(kept('busy')->[0], SHARE, "another role's share is untouched");

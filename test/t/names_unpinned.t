@@ -45,7 +45,7 @@ is($worker->value(q(SELECT count(*) FROM advisory.locks WHERE pid = pg_backend_p
 $worker->run('COMMIT');
 is($worker->value(q(SELECT advisory.unlock_all('job'))), 1, 'the session-level hold outlives the transaction');
 
-# Holds that are to be logged after an abort.
+# Holds that must be logged after an abort.
 my $aborting = there()->run('SET advisory_ext.log_hold = 0', 'BEGIN', q(SELECT count(advisory.xact_lock('aborted', i)) FROM generate_series(1, 350) AS i), 'ROLLBACK');
 there()->run(q(SELECT count(advisory.try_xact_lock('others', i)) FROM generate_series(1, 300) AS i));
 is($look->value(q(SELECT count(*) FROM advisory.stats WHERE namespace = 'others')), 300, 'there is room while holds are still to be logged');

@@ -12,7 +12,7 @@ create_database();
 my $session = session();
 my $LOCK = 'SELECT advisory.try_xact_lock($1, $2)';
 
-# How often it warns of what.
+# How often each function warns.
 sub warned { my ($result) = @_; return scalar grep { /try_xact_lock\(\) has no lasting effect/ } @{ $result->{warnings} } }
 
 is(warned($session->query($LOCK, 'n', 'a')), 1, 'extended protocol: warned');

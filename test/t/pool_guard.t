@@ -49,8 +49,8 @@ for my $what (sort keys %calls) {
     my $result = takes_until_stopped($runaway, $calls{$what});
     is($result->{state}, '53400', "$what: a runaway is stopped");
     like($result->{message}, qr/because the server's lock table is nearly full/, "$what: and told why");
-    like($result->{detail}, qr/pool_limit is @{[LIMIT]}; this session holds \d+ advisory locks, more than max_locks_per_transaction \(@{[LOCKS]}\)/, "$what: with the figures");
-    like($result->{hint}, qr/max_locks_per_transaction is to be raised/, "$what: and what to do");
+    like($result->{detail}, qr/pool_limit is @{[LIMIT]}. This session holds \d+ advisory locks, more than max_locks_per_transaction \(@{[LOCKS]}\)/, "$what: with the figures");
+    like($result->{hint}, qr/increase max_locks_per_transaction/, "$what: and what to do");
     my $used = pressure('percent_used');
     if ($what =~ /session|shared|several|^slots$/) {
         ok($used > LIMIT - 1 && $used < LIMIT + 1, "$what: at the limit ($used percent)");

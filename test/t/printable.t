@@ -20,7 +20,7 @@ my $SHOWN = 'n?s/a?[31m???b';
 my $GID   = "E'g\\nid\\u2028\\u202E$$'";
 my $UNPRINTABLE = qr/[\x00-\x09\x0b-\x1f\x7f-\x9f\x{61c}\x{200e}\x{200f}\x{2028}-\x{202e}\x{2066}-\x{2069}]/;
 
-# A text of the server is as expected, with not more than so many lines, none of which has anything unprintable.
+# Checks that a text of the server is as expected, has at most this many lines, and has no unprintable characters.
 sub shows {
     my ($text, $expected, $what, $lines) = @_;
     $text //= '';

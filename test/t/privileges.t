@@ -117,7 +117,7 @@ learnt_nothing('keys by number');
 
 # A session with a label of its own learns that there is another name, but not which.
 my $warned = ask($stranger, "SELECT advisory.try_lock_key($free, label => 'mine')");
-like("@{ $warned->{warnings} }", qr/"mine" also has another name.*that of a name that you may not see/s, 'a label for a key that has a name');
+like("@{ $warned->{warnings} }", qr/"mine" also has another name.*the key of a name that the current user may not see/s, 'a label for a key that has a name');
 ask($stranger, $_) for @VIEWS;
 {
     # The same for other sessions of its role, and while one of them waits for it under a label.
@@ -133,11 +133,11 @@ ask($stranger, "SELECT advisory.unlock_key($free)");
 ask($stranger, $_) for @VIEWS;
 learnt_nothing('a label for it');
 $warned = ask($stranger, "SELECT advisory.try_lock_key(-5, label => 'mine too')");
-like("@{ $warned->{warnings} }", qr/that of a name that you may not see/, 'a label for a key that has a label');
+like("@{ $warned->{warnings} }", qr/the key of a name that the current user may not see/, 'a label for a key that has a label');
 ask($stranger, $_) for @VIEWS;
 learnt_nothing('another label');
 $warned = $m->query("SELECT advisory.try_lock_key($free, label => 'mine')");
-like("@{ $warned->{warnings} }", qr{is also that of "$SECRET/$SECRET-2"}, 'a member of a is told');
+like("@{ $warned->{warnings} }", qr{is also the key of "$SECRET/$SECRET-2"}, 'a member of a is told');
 $m->run('SELECT pg_advisory_unlock_all()');
 
 # ---- Errors that involve others -------------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ $admin->run("ALTER ROLE $role{a} SET deadlock_timeout = '1h'");
     $patient->finish;
 }
 
-# What is logged of locks is for the server's log, by whatever name the session itself knows.
+# Messages about locks in the server's log have the name that the session itself knows.
 $admin->run("ALTER ROLE $role{$_} SET advisory_ext.log_wait = 0", "ALTER ROLE $role{$_} SET advisory_ext.log_hold = 0") for qw(a b);
 {
     my ($logged_a, $logged_b) = (as('a'), as('b'));

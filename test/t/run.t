@@ -49,7 +49,7 @@ sub skips {
     my ($what, $session, $more) = @_;
     my $result = $session->query(run_sql('SELECT passes_gate($_$never$_$)', $more));
     is($result->{value}, 0, "$what: another is skipped");
-    like("@{$result->{warnings}}", qr{command not run, since (advisory lock|semaphore) "jobs/nightly" is taken}, "$what: and told so");
+    like("@{$result->{warnings}}", qr{command was not run because (advisory lock|semaphore) "jobs/nightly" is taken}, "$what: and told so");
 }
 
 # Busy: while the command runs.
@@ -119,7 +119,7 @@ for my $what (sort keys %ends) {
     my $end = $ends{$what}->();
     $one->query('SET statement_timeout = 0');
     like($end->{state}, qr{$states{$what}}, "$what: the error is the command's own");
-    like($end->{hint}, qr/CALL advisory\.await_lock\(\) before it/, "$what: and what to do instead") if $states{$what} eq '25001';
+    like($end->{hint}, qr/CALL advisory\.await_lock\(\) as a separate statement before the command/, "$what: and what to do instead") if $states{$what} eq '25001';
     is_free($what);
     is($two->query(run_sql('SELECT 1'))->{value}, 1, "$what: the next one runs");
 }
@@ -289,7 +289,7 @@ for my $where (sort keys %no_commit) {
     for my $command ('CALL in_steps()', 'SELECT 1; DO $x$ BEGIN COMMIT; END $x$ ') {
         my $end = $no_commit{$where}->($command);
         is($end->{state}, '2D000', "$where: $command cannot commit");
-        like($end->{hint}, qr/autocommit turned on/, 'and what to do');
+        like($end->{hint}, qr/Turn autocommit on/, 'and what to do');
     }
 }
 is_free('after a commit that was not possible');
@@ -301,17 +301,17 @@ is("$result->{state}|" . ($result->{hint} // ''), '2D000|', 'no such hint where 
 sub warnings_of { my ($command, $more) = @_; return join '', @{ $one->query(run_sql($command, $more))->{warnings} } }
 my $UNLOCK = q{SELECT advisory.unlock('jobs', 'nightly')};
 my $LOCK = q{SELECT advisory.lock('jobs', 'nightly')};
-my $GONE = qr{^WARNING:  advisory lock "jobs/nightly" was released by the command that ran under it\nDETAIL:  Something else may have run at the same time\.\n?$};
+my $GONE = qr{^WARNING:  advisory lock "jobs/nightly" was released by the command that ran under it\nDETAIL:  Another session may have run its command at the same time\.\n?$};
 like(warnings_of($UNLOCK), $GONE, 'the lock is released: a warning');
 $one->run($LOCK);
 like(warnings_of('SELECT pg_advisory_unlock_all()'), $GONE, 'the lock and an earlier hold are released: the same');
 is($one->value(q{SELECT advisory.hold_count('jobs', 'nightly')}), 0, 'and nothing is left');
 $one->run($LOCK);
-like(warnings_of($UNLOCK), qr{^WARNING:  the command released advisory lock "jobs/nightly", which this session held before\nDETAIL:  Session-level holds of this session: 1 before, 0 now\.\n?$},
+like(warnings_of($UNLOCK), qr{^WARNING:  the command released advisory lock "jobs/nightly", which this session held before\nDETAIL:  The number of session-level holds was 1 before the command and is 0 now\.\n?$},
     'an earlier hold is released: the warning says that');
 is($one->value(q{SELECT advisory.hold_count('jobs', 'nightly')}), 0, 'and it is gone');
 $one->run($LOCK)->run($LOCK)->run($LOCK);
-like(warnings_of("$UNLOCK; $UNLOCK"), qr{holds of this session: 3 before, 1 now}, 'two of three');
+like(warnings_of("$UNLOCK; $UNLOCK"), qr{holds was 3 before the command and is 1 now}, 'two of three');
 is($one->value(q{SELECT advisory.hold_count('jobs', 'nightly')}), 1, 'as it says');
 is(warnings_of("$LOCK; $UNLOCK"), '', 'no warning if it takes what it releases');
 is(warnings_of("$UNLOCK; $LOCK"), '', 'in either order, since the session had it before');
@@ -341,7 +341,7 @@ sub is_claimed {
     return is($look->value(q{SELECT extract(epoch FROM last_window - '2026-01-01 00:00+00')::int / 3600 FROM advisory.claims WHERE key = advisory.key('jobs', 'nightly')}),
         $expected ? $hours : $hours - 1, $what . ($expected ? ': the window is claimed' : ': the window is not claimed'));
 }
-my $CLAIMED = qr{^NOTICE:  command not run, since window 2026-01-01 .* of "jobs/nightly", or a later one, is claimed already\n?$};
+my $CLAIMED = qr{^NOTICE:  command was not run because window 2026-01-01 .* of "jobs/nightly" or a later one is already claimed\n?$};
 next_window();
 $look->run('TRUNCATE done', 'SELECT advisory.stats_reset()');
 close_gate();
@@ -358,7 +358,7 @@ like("@{$result->{warnings}}", $CLAIMED, 'and is told so');
 is_free('once per window: after a second one');
 $result = $two->query(once('SELECT passes_gate($_$again$_$)', q{, if_busy => 'error'}));
 is("$result->{state}|$result->{schema}/$result->{constraint}", '55000|jobs/nightly', 'or it is an error');
-like($result->{message}, qr{^window 2026-01-01 .* of "jobs/nightly", or a later one, is claimed already$}, 'which says so');
+like($result->{message}, qr{^window 2026-01-01 .* of "jobs/nightly" or a later one is already claimed$}, 'which says so');
 is_free('once per window: after the error');
 is(done(), 'once', 'it ran once');
 is($look->value(q{SELECT skipped FROM advisory.stats WHERE namespace = 'jobs' AND name = 'nightly'}), 2, 'what was skipped is counted');
@@ -423,7 +423,7 @@ my %no_claim = (
 for my $where (sort keys %no_claim) {
     my $end = $no_claim{$where}->();
     is($end->{state}, '2D000', "once per window, $where: an error");
-    like($end->{hint}, qr/autocommit turned on.*use advisory\.claim\(\)/, "$where: and what to do");
+    like($end->{hint}, qr/Turn autocommit on.*use advisory\.claim\(\)/, "$where: and what to do");
 }
 is_free('where it cannot commit');
 is_claimed(0, 'where it cannot commit');

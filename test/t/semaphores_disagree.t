@@ -22,7 +22,7 @@ my $look = observer();
         like($result->{value}, qr/^[1-5]$/, 'a session with another number gets a slot');
         is(scalar(grep { /$DISAGREES/ } @{ $result->{warnings} }), 1, 'and a warning') or diag explain $result->{warnings};
         my ($pid, $other) = map { $_->pid } $session, $three;
-        like(join('', @{ $result->{warnings} }), qr/says that it has 5, process $other that it has 3/, 'which says which session uses which number');
+        like(join('', @{ $result->{warnings} }), qr/number of slots is 5 in this session, but in process $other it is 3\./, 'which says which session uses which number');
     }
     is_deeply($look->rows(q(SELECT slots, in_use, slots_disagree FROM advisory.semaphores WHERE name = 'disagreed')), [ [ 5, 3, 1 ] ], 'the view shows it');
     my @more = map { $five->query($try->(5)) } 1 .. 3;

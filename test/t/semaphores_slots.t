@@ -38,7 +38,7 @@ my $look = observer();
     my ($of_transaction) = @{ $held->() };
     $result = $session->query(releases('own'));
     is($result->{value}, 0, 'release() does not release a transaction-level slot');
-    like(join('', @{ $result->{warnings} }), qr{WARNING:  you don't own a slot of semaphore "sem/own"\n.*taken for the transaction are given back at its end}s, 'and says so');
+    like(join('', @{ $result->{warnings} }), qr{WARNING:  you don't own a slot of semaphore "sem/own"\n.*transaction-level slot is released at the end of the transaction}s, 'and says so');
     is_deeply($held->(), [$of_transaction], 'it is still held');
     my $mine = $session->value(acquires('own', 4));
     isnt($mine, $of_transaction, 'acquire() takes a different slot');

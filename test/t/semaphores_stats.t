@@ -1,5 +1,5 @@
 #!/usr/bin/env perl
-# What advisory.stats counts for semaphores.
+# The figures of advisory.stats for semaphores.
 use strict;
 use warnings;
 use FindBin;

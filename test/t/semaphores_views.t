@@ -76,7 +76,7 @@ my $look = observer();
         'waits: no session waits for one behind it');
     leave($look, @behind);
 
-    # What an unprivileged role sees of other roles' slots, and of its own.
+    # The columns that an unprivileged role sees of other roles' slots, and of its own.
     my $HIDDEN = '<insufficient privilege>';
     my $unprivileged = session(role => $role);
     $unprivileged->run(acquires('mine', 2));

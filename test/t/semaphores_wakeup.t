@@ -1,5 +1,5 @@
 #!/usr/bin/env perl
-# A session that waits for a slot is woken at once by whatever frees one, and no wake-up is lost.
+# A session that waits for a slot is woken immediately however a slot becomes free, and no wake-up is lost.
 use strict;
 use warnings;
 use FindBin;
@@ -20,7 +20,7 @@ srand 4711;
 
 my $look = observer();
 
-# What frees a slot: how the holder gets one, and how it loses it.
+# The ways in which a slot becomes free: how the holder gets it, and how it loses it.
 my $HAS      = q(SELECT advisory.acquire('sem', 'woken', %d));
 my $XACT_HAS = q(SELECT advisory.xact_acquire('sem', 'woken', %d));
 sub run_all { my ($session, @statements) = @_; $session->query($_) for @statements; return }

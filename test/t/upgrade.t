@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# From 1.0 to this version: ALTER EXTENSION UPDATE leaves what CREATE EXTENSION makes, and keeps what users have written and built on
-# it. Until it is run, locks work with this library, and what needs newer objects says so.
+# From 1.0 to this version: ALTER EXTENSION UPDATE results in the same objects as CREATE EXTENSION, and keeps the users' data and their
+# objects that depend on the extension. Before the update, locks work with this library, and functions that need newer objects say so.
 use strict;
 use warnings;
 use FindBin;
@@ -8,7 +8,7 @@ use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Test::More;
 
-# What there is of the extension in the catalogs, as text without OIDs. Whether an owner has a grant option besides makes no difference.
+# The objects of the extension in the catalogs, as text without OIDs. Grant options of an owner make no difference.
 my %CATALOG = (
     functions => q(SELECT p.oid::regprocedure, pg_get_functiondef(p.oid), proacl, pg_get_userbyid(proowner), obj_description(p.oid, 'pg_proc') FROM member JOIN pg_proc p ON p.oid = objid AND classid = 'pg_proc'::regclass),
     relations => q(SELECT c.oid::regclass, relkind, translate(relacl::text, '*', ''), pg_get_userbyid(relowner), reloptions, obj_description(c.oid, 'pg_class') FROM member JOIN pg_class c ON c.oid = objid AND classid = 'pg_class'::regclass),

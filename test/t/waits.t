@@ -1,7 +1,7 @@
 #!/usr/bin/env perl
-# advisory.waits while many sessions wait for each other in every way at random, and while they come and go: each
-# waiter is in a tree, every tree is one, and nobody who looks gets an error. It takes more sessions than an
-# isolation test has.
+# advisory.waits while many sessions wait for each other at random in every way, and while they come and go. Each waiter is
+# in a tree, the trees are consistent, and reading the view never fails. The test needs more sessions than an isolation test
+# has.
 use strict;
 use warnings;
 use FindBin;
@@ -18,10 +18,10 @@ create_database();
 my $look = session();
 my @waiters = map { session() } 1 .. WAITERS;
 my @holders = map { session() } 1 .. HOLDERS;
-# Circles stay until the test itself ends them.
+# Cycles stay until the test itself ends them.
 $_->run(q(SET deadlock_timeout = '1h')) for @waiters;
 
-# What must be true of any picture, as the rows that break it.
+# Rules for any result of the view, as queries that return the rows that break them.
 my %wrong = (
     'a path leads from the root to the session, and is as long as it is deep' =>
         'path[1] <> root_pid OR path[depth + 1] <> pid OR cardinality(path) <> depth + 1',

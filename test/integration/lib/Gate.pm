@@ -1,4 +1,4 @@
-# A gate at which every CREATE INDEX in a database waits, to stop a program in the middle of what it does:
+# A gate at which every CREATE INDEX in a database waits, to stop a program in the middle of its work:
 #
 #     my $gate = shut_gate($session);              # the session is of that database
 #     wait_until('it is there', sub { $gate->waiter });

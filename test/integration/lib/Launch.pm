@@ -13,7 +13,7 @@ our @EXPORT = qw(launch run_program scratch);
 my @launched;
 my $count = 0;
 
-# A directory that ends with the test; who the server runs as may read it.
+# A directory that is removed at the end of the test. The server's user may read it.
 my $scratch;
 sub scratch {
     if (!defined $scratch) {

@@ -1,4 +1,4 @@
-# What the integration tests share: where the programs are that the extension is used with.
+# Common code of the integration tests: the places of the programs that they use.
 package Programs;
 
 use strict;

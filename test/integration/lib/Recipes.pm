@@ -8,9 +8,9 @@
 #     };
 #     all_recipes_checked();
 #
-# An ERROR in a block fails the test, unless it is announced: block(2, $one, error => qr/…/). What the document shows after
-# a block (in a fence without a language) is to be printed by the first session that runs it. Every block is to be run,
-# and for the first time in the order of the document.
+# An ERROR in a block fails the test, unless it is announced: block(2, $one, error => qr/…/). If the document shows output
+# after a block (in a fence without a language), the first session that runs it must print that. The test must run every
+# block, and the first runs must be in the order of the document.
 package Recipes;
 
 use strict;
@@ -84,7 +84,7 @@ sub database { return $database }
 # A session to look from, and to prepare what a recipe takes for granted.
 sub look { return $look }
 
-# So many sessions of psql.
+# This many sessions of psql.
 sub sessions {
     my ($count, %how) = @_;
     my @sessions = map { Psql->new(database => $database, application => "session $_", server => $server, %how) } 1 .. $count;
@@ -143,7 +143,7 @@ sub waits_for {
 }
 
 # ---- work() -------------------------------------------------------------------------------------------------
-# Notes who worked from when to when. While the gate is shut, whoever works is held up inside.
+# Records which session worked from when to when. While the gate is shut, sessions that work wait inside.
 
 sub gate_sql {
     return ('CREATE TABLE gate ()', 'CREATE TABLE worked (pid integer, began timestamptz, ended timestamptz)', <<~'SQL');

@@ -1,5 +1,5 @@
-# What the script tests share: a database of their own, sessions whose queries run while the test goes on, and
-# servers of their own for what a shared one must not suffer.
+# Common code of the script tests: a new database, sessions whose queries run while the test goes on, and separate
+# servers for tests that would harm the shared one.
 package AdvisoryTest;
 
 use strict;
@@ -17,10 +17,10 @@ our @EXPORT = qw(create_database session wait_until waits leave own_server media
 my @databases;
 my @servers;
 
-# A test that hangs is to fail.
+# A test that hangs must fail.
 alarm($ENV{TEST_SECONDS} // 180);
 
-# A new database that has the extension (unless extension => 0), in which session() connects from then on; its name.
+# Creates a database with the extension (unless extension => 0), to which session() connects from then on. Returns its name.
 sub create_database {
     my %how = (extension => 1, @_);
     my $name = $how{name} // join '_', 'advisory', basename($0) =~ /^(\w+)/, $$;
@@ -46,8 +46,8 @@ sub wait_until {
     return 1;
 }
 
-# Waits until the other session is in a lock's queue, with its timers set, as this one sees it; or until it has done
-# with what it was given to do, which on a busy machine can be too soon to be seen waiting.
+# Waits until the observer sees that the other session is in a lock's queue, with its timers set; or until that session has
+# finished its statement, because on a busy machine the wait can end before the observer sees it.
 sub waits {
     my ($observer, $waiter) = @_;
     return wait_until('session waits for a lock', sub {
@@ -56,7 +56,7 @@ sub waits {
     });
 }
 
-# Sessions disconnect, and are gone when this comes back, as another one sees it.
+# Disconnects sessions, and waits until the observer no longer sees them.
 sub leave {
     my ($observer, @sessions) = @_;
     for my $session (@sessions) {
@@ -67,7 +67,7 @@ sub leave {
     return;
 }
 
-# What the shared server writes into its log while the code runs.
+# Runs the code, and returns the lines that the shared server writes into its log meanwhile.
 sub logged {
     my ($code) = @_;
     my $from = -s $ENV{ADVISORY_EXT_LOG};
@@ -92,7 +92,7 @@ sub program {
     return;
 }
 
-# own_server('name=value', …): a server with these settings that lives as long as what comes back.
+# own_server('name=value', …): a server with these settings, which lives as long as the returned object.
 sub own_server { return AdvisoryTest::Server->new(@_) }
 
 END {
@@ -130,14 +130,14 @@ sub pid { return $_[0]{pid} }
 
 sub dbh { return $_[0]{dbh} }
 
-# Runs a statement to its end. What comes back is as from finish().
+# Runs a statement to its end. Returns the same as finish().
 sub query {
     my ($self, $sql, @values) = @_;
     $self->start($sql, @values);
     return $self->finish;
 }
 
-# The same for what has to succeed: its rows, or its first value, or nothing of interest.
+# The same for statements that must succeed: return their rows, their first value, or the session.
 sub rows {
     my ($self, $sql, @values) = @_;
     my $result = $self->query($sql, @values);
@@ -157,7 +157,7 @@ sub run {
     return $self;
 }
 
-# Sends a statement and returns at once. Without values by the simple protocol, with values by the extended one.
+# Sends a statement and returns immediately. Uses the simple protocol without values, and the extended one with values.
 sub start {
     my ($self, $sql, @values) = @_;
     my $direct = @values ? 0 : 1;
@@ -174,8 +174,8 @@ sub is_done {
     return $self->{failed} || $self->{dbh}->pg_ready;
 }
 
-# Waits for the end of what was started, not longer than so many seconds. Of a success {rows, value}, of an error
-# {state, message, detail, hint, context, schema, constraint}; {warnings} of both.
+# Waits for the end of the statement that was started, but not longer than this many seconds. Returns {rows, value} after success,
+# {state, message, detail, hint, context, schema, constraint} after an error, and {warnings} in both cases.
 sub finish {
     my ($self, $seconds) = @_;
     my ($dbh, $sth) = @{$self}{qw(dbh sth)};
@@ -189,7 +189,7 @@ sub finish {
     }
     my $affected = $self->{failed} ? undef : $dbh->pg_result;
     delete $self->{sth};
-    # DBD::Pg (3.21) takes whatever was cancelled (57014) for a success.
+    # DBD::Pg (3.21) reports success for a canceled statement (57014).
     if (!defined $affected || $dbh->err || $dbh->state eq '57014') {
         my %error = (state => $dbh->state || 'XX000', message => $dbh->pg_error_field('message_primary') // $dbh->errstr,
             warnings => $warnings);

@@ -1,4 +1,4 @@
-# Fills the lock table of a server of its own, and says how many locks fit, beside what was estimated before.
+# Fills the lock table of a separate server, and returns how many locks fit and how many were estimated before.
 package PoolFill;
 
 use strict;
@@ -12,7 +12,7 @@ our @EXPORT = qw(MANY_POOLS pool_server fill_pool);
 use constant MANY_POOLS => qw(10/100/0 16/60/5 20/70/0 24/40/0 30/50/0 40/30/0 48/25/0 64/100/0 256/100/50 64/20/0 128/300/0
     64/100/100 512/60/0 20/50/2 32/50/10 30/20/0 16/30/0 10/90/0 10/40/0 10/20/0 10/10/0);
 
-# In a session of its own, since a session-level lock survives the error.
+# Uses a separate session, because a session-level lock survives the error.
 my $FILL = <<'SQL';
 DO $$
 DECLARE

@@ -1,5 +1,5 @@
-# A psql that stays, as somebody's terminal does: it is given lines as they stand in a document, and what it prints comes
-# back, also while the test goes on.
+# A psql that keeps running, as in a terminal: it gets the lines of a document, and returns what it prints, also while the
+# test goes on.
 package Psql;
 
 use strict;
@@ -28,7 +28,7 @@ sub new {
 sub pid    { return $_[0]{pid} }
 sub client { return $_[0]{client} }
 
-# Gives it lines, and returns at once.
+# Gives it lines, and returns immediately.
 sub start {
     my ($self, $text) = @_;
     my $mark = $self->{mark} = 'done ' . ++$self->{marks};
@@ -37,7 +37,7 @@ sub start {
     return $self;
 }
 
-# Has it done them all? Waits so many seconds for something to be printed.
+# Has it run all lines? Waits this many seconds for output.
 sub is_done {
     my ($self, $seconds) = @_;
     vec(my $ready = '', fileno $self->{out}, 1) = 1;
@@ -50,7 +50,7 @@ sub is_done {
     return $self->{done};
 }
 
-# What it printed, errors included, when it has done.
+# Its output, including errors, when it has run all lines.
 sub finish {
     my ($self, $seconds) = @_;
     my $end = time + ($seconds // 60);
@@ -62,7 +62,7 @@ sub finish {
 
 sub run { return $_[0]->start($_[1])->finish }
 
-# As \q, in the middle of what it does if need be: KILL for a client that crashes.
+# Ends it like \q, even in the middle of a statement; with KILL like a client that crashes.
 sub quit {
     my ($self, $signal) = @_;
     my $client = delete $self->{client} or return;

@@ -8,8 +8,8 @@ use Exporter 'import';
 
 our @EXPORT = qw(replica caught_up cluster configure as_server);
 
-# cluster($server, 'name'): another cluster, of this name in the server's directory, with which it is removed. It is
-# not there yet. What comes back is to be used as own_server()'s.
+# cluster($server, 'name'): another cluster, with this name in the server's directory, and removed with that. The files are not
+# created yet. Use the returned object like that of own_server().
 sub cluster {
     my ($server, $name) = @_;
     my $dir = "$server->{ADVISORY_EXT_TMP}/$name";
@@ -33,7 +33,7 @@ sub replica {
     my ($primary, @settings) = @_;
     my $standby = cluster($primary, 'standby-' . ($primary->{PGPORT} + 1));
     as_server($primary, 'pg_basebackup', '--write-recovery-conf', '--checkpoint=fast', '--no-sync', "--pgdata=$standby->{ADVISORY_EXT_DATADIR}");
-    # Looks for what it misses often, and tells at once what it has replayed.
+    # It asks often for missing WAL, and reports immediately what it has replayed.
     configure($standby, 'wal_receiver_status_interval=1s', @settings);
     $standby->ctl('start') or die "the standby did not start: see $standby->{ADVISORY_EXT_LOG}\n";
     return $standby;
@@ -45,7 +45,7 @@ sub caught_up {
     my $written = $primary->value('SELECT pg_current_wal_flush_lsn()');
     return wait_until('the standby has caught up', sub {
         my $result = $standby->query('SELECT pg_last_wal_replay_lsn() >= ?::pg_lsn', $written);
-        # What is replayed meanwhile may cancel this query, too.
+        # A recovery conflict may cancel this query, too.
         die "$result->{message}\n" if $result->{state} && $result->{state} ne '40001';
         return $result->{value};
     });

@@ -1,4 +1,4 @@
-# What the tests of semaphores share. All semaphores have the namespace sem, unless a test says otherwise.
+# Common code of the tests of semaphores. All semaphores have the namespace sem, unless a test gives another one.
 package Semaphores;
 
 use strict;

@@ -1,6 +1,6 @@
-# Phase crashes: under load a backend, or the postmaster, is killed by SIGKILL, or the server is stopped in the mode immediate. The server
-# comes up, nobody is shown to hold anything but the prepared transactions, everything works at once, and leases, fences and
-# tokens are what they were.
+# Phase crashes: under load a backend or the postmaster is killed by SIGKILL, or the server is stopped in immediate mode. After that the
+# server starts, only the prepared transactions hold locks, everything works immediately, and leases, fences and tokens have their values
+# from before.
 package Stress::Crashes;
 
 use strict;

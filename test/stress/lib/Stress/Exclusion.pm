@@ -1,5 +1,5 @@
-# Phase exclusion: a random mix of everything, with cancels, terminated sessions and closed sockets, and the model's word that nobody was
-# inside what somebody else had.
+# Phase exclusion: a random mix of all operations, with cancels, terminated sessions and closed sockets. The model checks that no two
+# sessions have conflicting locks.
 package Stress::Exclusion;
 
 use strict;

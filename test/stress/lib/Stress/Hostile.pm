@@ -14,11 +14,11 @@ use Time::HiRes qw(sleep time);
 # Calls after which everything is released, and the longest wait.
 use constant { CALLS_TOGETHER => 50, LONGEST_MS => 10, END_S => 60 };
 
-# What the server says by itself: of bytes that are no text, of text that is no array (a list of no known type is read as one), of missing
-# privileges, of what returns no value, and to a session that somebody else ended by terminate_holder().
+# Errors of the server itself: for bytes that are not valid text, for text that is not an array (a list without a type is read as one), for
+# missing privileges, for calls that return no value, and in a session that another one has ended by terminate_holder().
 my @SERVERS_OWN = qw(22021 22P02 42501 0A000 57P01 08000);
 
-# Role, and how it is made. The extension is installed by the owner of the database, who is no superuser.
+# The roles, and the options that they are created with. The owner of the database, who is not a superuser, installs the extension.
 my @ROLES = ([ postgres => undef ], [ h_owner => 'LOGIN' ], [ h_plain => 'LOGIN' ], [ h_stats => 'LOGIN IN ROLE pg_read_all_stats' ],
     [ h_signal => 'LOGIN IN ROLE pg_signal_backend' ], [ h_reader => 'LOGIN' ]);
 

@@ -1,4 +1,4 @@
-# A server under the load of many workers (Stress::Worker), which others cancel and terminate; and what has to be so when it has ended.
+# A server under the load of many workers (Stress::Worker), which others cancel and terminate; and the checks when the load has ended.
 package Stress::Load;
 
 use strict;
@@ -227,7 +227,7 @@ sub finish {
     return;
 }
 
-# Says what a stranger needs to repeat it, and dies.
+# Prints everything that is needed to repeat the run, and dies.
 sub fail {
     my ($self, $text) = @_;
     my $model = $self->{model};
@@ -243,7 +243,7 @@ sub fail {
 
 # ---- The end ----------------------------------------------------------------------------------------------------
 
-# As soon as nobody holds anything but prepared transactions everything works: each lock is free, so is each slot, and who waits is woken.
+# When only prepared transactions hold locks, everything must work: each lock and each slot is free, and waiters are woken.
 sub check_works {
     my ($self) = @_;
     my ($one, $other) = ($self->observer, $self->observer);
@@ -279,7 +279,7 @@ sub check_works {
     return;
 }
 
-# When all have left: nothing is held, nobody waits, nothing crashed.
+# When all sessions have ended: no lock is held, no session waits, nothing has crashed.
 sub check_end {
     my ($self, %how) = @_;
     my $look = $self->{look} = $self->observer;

@@ -1,14 +1,14 @@
-# What the workers believe about who is inside what, kept outside the server in a file that all of them share.
+# The locks and slots that the workers hold as far as they know, in a file outside the server that all of them share.
 #
-# A worker marks what it has after the server has granted it, and takes the mark away before it asks the server to release it. So
-# each mark stands for less time than the lock, and two marks that conflict show that the server granted two locks that conflict.
+# A worker sets a mark for a lock after the server has granted it, and removes the mark before it asks the server to release the lock. So
+# each mark exists for less time than the lock, and two conflicting marks prove that the server has granted two conflicting locks.
 #
-# A mark has one of three layers, by what ends it: SESSION and TRANSACTION, which both end with the session, and PREPARED, which
-# does not. Marks of the layer TRANSACTION stand only while no statement of the worker runs: any statement can fail, and
-# then the server releases the transaction's locks before the worker hears of it.
+# A mark has one of three layers, by the event that ends it: SESSION and TRANSACTION, which both end with the session, and PREPARED,
+# which does not. Marks of the layer TRANSACTION exist only while no statement of the worker runs, because any statement can fail, and
+# then the server releases the transaction's locks before the worker gets the error.
 #
-# Whoever ends a session from outside says so here first (doom). That takes its marks away, and the worker makes no more of them until it
-# has connected again.
+# A process that ends a session from outside must first announce that here (doom). This removes the session's marks, and the worker sets
+# no more marks until it has connected again.
 package Stress::Model;
 
 use strict;
@@ -28,7 +28,7 @@ use constant { NONE => "\0", DOOMED => 'd' };
 use constant { STATE_AT => 0, VIOLATION_AT => 16, VIOLATION_BYTES => 3000, WORKERS_AT => 4096, WORKER_BYTES => 32, LEASE_BYTES => 24, NUMBER_BYTES => 8,
     OPERATIONS => 300, OPERATION_BYTES => 220 };
 
-# A new file, or with path => … an existing one, opened once more: a lock on the file belongs to who opened it, so each process opens it.
+# Creates a file, or with path => … opens an existing one. Each process opens the file itself, because its locks belong to the open file.
 sub new {
     my ($class, %how) = @_;
     my $self = bless {%how}, $class;
@@ -151,7 +151,7 @@ sub doom {
     }) };
 }
 
-# The last operations of each worker, for whoever looks for the reason of a violation.
+# The last operations of each worker, which help to find the reason of a violation.
 sub note_operation {
     my ($self, $worker, $text) = @_;
     utf8::encode($text);

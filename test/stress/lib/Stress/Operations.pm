@@ -6,10 +6,10 @@ use warnings;
 use List::Util qw(sum uniq);
 use Time::HiRes qw(sleep time);
 
-# Each: how often it is chosen, in which situations, and what it does. In the situations: t in a transaction, o outside, p while a
-# transaction that this worker has prepared waits for its end, h if it holds something, r if what it does releases something.
+# Each operation has a frequency, situations, and a function. The situations are: t in a transaction, o outside a transaction, p while a
+# transaction that this worker has prepared is still open, h only if the worker holds something, r if the function releases something.
 #
-# Nobody but this worker ends its prepared transaction, and no deadlock detector sees that; so while there is one it waits for nothing
+# Only this worker ends its prepared transaction, and no deadlock detector knows that. So while there is one, the worker never waits
 # without a limit, and writes no row that the prepared transaction may have written.
 my @OPERATIONS = (
     [ 30, 'top',   \&lock ],
@@ -481,7 +481,7 @@ sub end_lease {
     return;
 }
 
-# While the transaction lasts nobody else gets the lease.
+# While the transaction lasts no other session gets the lease.
 sub check_lease {
     my ($worker) = @_;
     my ($lease, $token) = own_lease($worker) or return;

@@ -193,7 +193,7 @@ sub gain {
     return;
 }
 
-# Of the holds for which the code returns true nothing is known any more; or they are to be released next.
+# Forgets the holds for which the code returns true, because their state is unknown, or because they will be released next.
 sub forget {
     my ($self, $is_meant) = @_;
     my (@kept, @lost);
@@ -209,7 +209,7 @@ sub forget {
 
 # ---- Transactions -------------------------------------------------------------------------------------------------
 
-# Runs the code when what the session just did is committed.
+# Runs the code when the last statement of the session is committed.
 sub on_commit {
     my ($self, $code) = @_;
     if ($self->in_transaction) { push @{ $self->{pending} }, { level => $self->{level}, code => $code } }
@@ -279,7 +279,7 @@ sub rollback {
     return $self->violate('no ROLLBACK succeeds');
 }
 
-# PREPARE TRANSACTION. What it holds is then held by nobody's session.
+# PREPARE TRANSACTION. After that no session has its locks.
 sub prepare {
     my ($self) = @_;
     my @moved = $self->held(scope => 'transaction');
@@ -375,8 +375,8 @@ sub recover {
     return;
 }
 
-# What the server says of this session is what it knows. With may_have some resources may be held in addition. Then the function has returned,
-# and the extension knows of them.
+# Checks that the server shows the same locks of this session as the worker knows. With may_have, the session may hold further resources. Then
+# the function has returned, and the extension knows them.
 sub compare {
     my ($self, %how) = @_;
     my $way = $how{may_have} ? 1 : int rand 3;
@@ -433,7 +433,7 @@ sub compare_counts {
 
 # ---- The end ----------------------------------------------------------------------------------------------------
 
-# Ends what it has prepared, compares a last time, and leaves. The server may still have to come up, and its session may be gone.
+# Ends its prepared transaction, compares a last time, and disconnects. The server may still be starting, and the session may be gone.
 sub finish {
     my ($self) = @_;
     $self->{left} = 1;
