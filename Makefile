@@ -144,6 +144,15 @@ stress: ## try to break it [SECONDS=120] [SESSIONS=32] [SEED=1] [STRESS="exclusi
 	@bash scripts/server.sh run -- env STRESS='$(STRESS)' STRESS_SECONDS='$(SECONDS)' SESSIONS='$(SESSIONS)' SEED='$(SEED)' \
 		CRASHES='$(CRASHES)' CALLS='$(CALLS)' perl test/stress/stress.pl
 
+dist: ## the archive for PGXN, advisory_ext-X.Y.Z.zip: the last commit and the install script
+	@bash scripts/dist.sh
+
+deb: ## Debian packages for the servers whose development files are here, into results/deb
+	@bash scripts/deb.sh
+
+test-packages: ## builds, installs, tests and removes the packages; needs root [PACKAGES="dist deb rpm"] [RELEASES="bookworm trixie sid"]
+	@bash scripts/test-packages.sh
+
 lint: ## compilers' warnings, clang-tidy, cppcheck, shellcheck, perlcritic, layout
 	@bash scripts/lint.sh
 
@@ -174,5 +183,5 @@ help: ## this text
 	@awk -F ': ## *' '/^##/ { sub(/^##/, ""); print } /^[a-z-]+: ##/ { printf "  make %-17s%s\n", $$1, $$2 }' Makefile
 
 FORCE:
-.PHONY: demo test test-integration test-failover stress-failover test-matrix stress lint sanitize test-assert test-faults \
+.PHONY: demo test test-integration test-failover stress-failover test-matrix stress dist deb test-packages lint sanitize test-assert test-faults \
 	bench bench-plots pictures help FORCE
