@@ -22,6 +22,11 @@ SQL_PARTS  = $(sort $(wildcard sql/parts/*.sql))
 DATA_built = sql/$(EXTENSION)--$(EXTVERSION).sql
 DATA       = $(wildcard sql/$(EXTENSION)--*--*.sql)
 
+# ---- Documents: installed with their folders, so that the links between them work ----------------
+DOCUMENTS  = $(sort $(shell find $(wildcard README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE doc examples monitoring) \
+	\( -name node_modules -o -name __pycache__ -o -name '.*' \) -prune -o -type f -print))
+DOCUMENT_FOLDERS = $(sort $(dir $(DOCUMENTS)))
+
 # ---- Tests ------------------------------------------------------------------------------------
 REGRESS         = $(sort $(patsubst test/sql/%.sql,%,$(wildcard test/sql/*.sql)))
 REGRESS_OPTS   += --inputdir=test
@@ -60,8 +65,27 @@ include $(PGXS)
 # The rules for bitcode do not use PG_CXXFLAGS, and need dependency files of their own.
 override BITCODE_CXXFLAGS += $(CXX_DIALECT) -MMD -MP -MF $@.d
 
+# PGXS's own DOCS would put all files into one folder.
+install: install-documents
+uninstall: uninstall-documents
+
+document_root = $(DESTDIR)$(docdir)/$(docmoduledir)/$(EXTENSION)
+
+install-documents:
+	$(MKDIR_P) $(foreach folder,$(DOCUMENT_FOLDERS),'$(document_root)/$(folder)')
+	set -e; $(foreach folder,$(DOCUMENT_FOLDERS),\
+	$(INSTALL_DATA) $(foreach file,$(DOCUMENTS),$(if $(filter $(folder),$(dir $(file))),$(file))) '$(document_root)/$(folder)';)
+
+# Only what it has installed, and the folders that are empty then.
+uninstall-documents:
+	rm -f $(foreach file,$(DOCUMENTS),'$(document_root)/$(file)')
+	test ! -d '$(document_root)' || find '$(document_root)' -depth -type d -exec rmdir {} + 2>/dev/null || true
+
+.PHONY: install-documents uninstall-documents
+
 else
 
+install-documents uninstall-documents: all
 all install uninstall installcheck:
 	@echo "advisory_ext: '$(PG_CONFIG)' names no PostgreSQL with development files." >&2
 	@echo "Install postgresql-server-dev-NN, or say PG_CONFIG=/path/to/pg_config." >&2
@@ -71,7 +95,7 @@ all install uninstall installcheck:
 clean:
 	rm -rf $(OBJS) $(BITCODE) $(DATA_built) $(EXTENSION).so $(EXTRA_CLEAN) results regression.diffs regression.out
 
-.PHONY: all install uninstall installcheck clean
+.PHONY: all install uninstall install-documents uninstall-documents installcheck clean
 endif
 
 # ---- Rules ------------------------------------------------------------------------------------
@@ -92,6 +116,7 @@ $(OBJS) $(BITCODE): $(BUILT_FOR)
 ##The server version is that of PG_CONFIG=/path/to/pg_config.
 ##  make                  build
 ##  make install          install into that server (as its owner or root)
+##  make uninstall        remove what `make install` has installed there
 ##  make clean            remove what was built
 
 demo: ## show, on real concurrent sessions, what the extension is for
@@ -118,6 +143,15 @@ stress: ## try to break it [SECONDS=120] [SESSIONS=32] [SEED=1] [STRESS="exclusi
 	@bash scripts/packages.sh test
 	@bash scripts/server.sh run -- env STRESS='$(STRESS)' STRESS_SECONDS='$(SECONDS)' SESSIONS='$(SESSIONS)' SEED='$(SEED)' \
 		CRASHES='$(CRASHES)' CALLS='$(CALLS)' perl test/stress/stress.pl
+
+dist: ## the archive for PGXN, advisory_ext-X.Y.Z.zip: the last commit and the install script
+	@bash scripts/dist.sh
+
+deb: ## Debian packages for the servers whose development files are here, into results/deb
+	@bash scripts/deb.sh
+
+test-packages: ## builds, installs, tests and removes the packages; needs root [PACKAGES="dist deb rpm"] [RELEASES="bookworm trixie sid"]
+	@bash scripts/test-packages.sh
 
 lint: ## compilers' warnings, clang-tidy, cppcheck, shellcheck, perlcritic, layout
 	@bash scripts/lint.sh
@@ -149,5 +183,5 @@ help: ## this text
 	@awk -F ': ## *' '/^##/ { sub(/^##/, ""); print } /^[a-z-]+: ##/ { printf "  make %-17s%s\n", $$1, $$2 }' Makefile
 
 FORCE:
-.PHONY: demo test test-integration test-failover stress-failover test-matrix stress lint sanitize test-assert test-faults \
+.PHONY: demo test test-integration test-failover stress-failover test-matrix stress dist deb test-packages lint sanitize test-assert test-faults \
 	bench bench-plots pictures help FORCE

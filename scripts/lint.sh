@@ -3,13 +3,15 @@
 #
 # The tools are compilers with -Werror, clang-tidy (.clang-tidy), cppcheck, shellcheck, perlcritic (.perlcriticrc), and checks of
 # the layout: blanks by .gitattributes, and the length of lines by .editorconfig. (Not clang-format: it does not know PostgreSQL's
-# columns, and would change half of all lines.) A wrong finding is suppressed at its place, with the reason. The last line is
-# "N passed, N failed".
+# columns, and would change half of all lines.) Docker's files are checked if npx and docker-compose are available. A wrong finding
+# is suppressed at its place, with the reason. The last line is "N passed, N failed", and ", N skipped" if checks were skipped.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-passed=0 failed=0
+DOCKERFILE_LINTER=dockerfile-utils@0.16.3
+
+passed=0 failed=0 skipped=0
 
 # check TITLE COMMAND…
 check() {
@@ -46,7 +48,22 @@ cpp_check() {
         -I src -I "$includes" -D ADVISORY_EXT_VERSION='""' src
 }
 
-shell_scripts() { git grep -lE '^#!.*\<(ba)?sh$'; say scripts/common.sh; }
+# check_with PROGRAM TITLE COMMAND…: a check that is skipped where this machine does not have the program.
+check_with() {
+    if have "$1"; then
+        check "${@:2}"
+    else
+        say "skipped: $2 (there is no $1)"
+        skipped=$((skipped + 1))
+    fi
+}
+
+# npx has it from npm's registry.
+dockerfile_lint() { npx --yes "$DOCKERFILE_LINTER" lint Dockerfile; }
+
+is_good_compose_file() { POSTGRES_PASSWORD=one ADVISORY_MONITOR_PASSWORD=another docker-compose --file compose.yaml config --quiet; }
+
+shell_scripts() { git grep -lE '^#!.*\<(ba)?sh$'; printf "%s\n" scripts/common.sh scripts/chroots.sh; }
 
 has_good_blanks() { git diff --check "$(git hash-object -t tree /dev/null)"; }
 
@@ -72,12 +89,16 @@ main() {
     check "shellcheck" shellcheck -x $(shell_scripts)
     # shellcheck disable=SC2046
     check "perlcritic" perlcritic --quiet --profile .perlcriticrc $(git ls-files '*.pl' '*.pm' '*.t')
+    check_with npx "Dockerfile" dockerfile_lint
+    check_with docker-compose "compose.yaml" is_good_compose_file
     check "g++ -Wall -Wextra -Werror" compiles_with g++
     # The server's headers are written for gcc: another compiler knows neither all its options nor all its attributes.
     check "clang++ -Wall -Wextra -Werror" compiles_with clang++ -Wno-unknown-warning-option -Wno-ignored-attributes
     check "cppcheck" cpp_check
     check "clang-tidy" clang_tidy
-    printf '\n%s passed, %s failed\n' "$passed" "$failed"
+    printf '\n%s passed, %s failed' "$passed" "$failed"
+    [ "$skipped" -eq 0 ] || printf ', %s skipped' "$skipped"
+    printf '\n'
     [ "$failed" -eq 0 ]
 }
 

@@ -13,11 +13,9 @@
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+# shellcheck source=scripts/chroots.sh
+. "$(dirname "${BASH_SOURCE[0]}")/chroots.sh"
 
-CACHE=${ADVISORY_EXT_MATRIX_DIR:-${XDG_CACHE_HOME:-/var/cache}/$EXTENSION}
-CHROOT_TREE=/usr/src/$EXTENSION
-
-child=          # what run_shown waits for
 work=           # our temporary directory
 
 # The Debian release that has a server version. 16 was in none.
@@ -29,8 +27,6 @@ release_of() {
         *) return 1 ;;
     esac
 }
-
-debian_codename() ( . /etc/os-release && [ "${ID:-}" = debian ] && say "${VERSION_CODENAME:-sid}" )
 
 # The older server that a chroot has, too, as after an upgrade of Debian, for tests of pg_upgrade.
 older_of() {
@@ -61,94 +57,17 @@ host_version() {
     done
 }
 
-# Where apt gets this machine's own release from: the same place has the others.
-mirror() {
-    # shellcheck disable=SC2016 # apt's own variables
-    apt-get indextargets --format '$(CODENAME) $(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
-        awk -v release="$(debian_codename)" '$1 == release { print $2; exit }'
-}
-
-# ---- Running things ---------------------------------------------------------------------------------
-
-# run_shown PREFIX LOG COMMAND…: runs it, showing every line as it comes behind the prefix; nothing without one.
-run_shown() {
-    local prefix=$1 log=$2 status=0 shower=
-    shift 2
-    : >"$log"
-    setpriv --pdeathsig KILL -- "$@" </dev/null >>"$log" 2>&1 9>&- &
-    child=$!
-    if [ -n "$prefix" ]; then
-        tail -n +1 -f --pid="$child" "$log" 2>/dev/null 9>&- | sed -u "s/^/$prefix/" 9>&- &
-        shower=$!
-    fi
-    wait "$child" || status=$?
-    child=
-    [ -z "$shower" ] || wait "$shower" || true
-    return "$status"
-}
-
-# The arguments that run a command in namespaces of its own. All its mounts and processes end with it.
-IN_NAMESPACE=(unshare --fork --kill-child --pid --mount --mount-proc --)
-
-# Run within such a namespace: mounts what a chroot needs, and runs a command there. Not by exec, so that the first
-# process of the namespace is a shell, which looks after orphans.
-# shellcheck disable=SC2016 # expanded by the inner shell
-ENTER_CHROOT='
-    root=$1
-    shift
-    mount -t proc proc "$root/proc"
-    mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
-    mkdir -p "$root/dev/shm"
-    mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
-    chroot "$root" "$@"
-    exit $?'
-
-# in_chroot PREFIX LOG ROOT COMMAND…
-in_chroot() {
-    local prefix=$1 log=$2 root=$3 name environment=()
-    shift 3
-    for name in http_proxy https_proxy no_proxy PARTS TESTS TEST_TIMEOUT CI; do
-        [ -z "${!name:-}" ] || environment+=("$name=${!name}")
-    done
-    run_shown "$prefix" "$log" "${IN_NAMESPACE[@]}" bash -c "$ENTER_CHROOT" chroot "$root" \
-        env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 ${environment[@]+"${environment[@]}"} "$@"
-}
-
-# Copies the work tree as it stands, without what git ignores.
-copy_tree() {
-    rm -rf "$1"
-    mkdir -p "$1"
-    work_tree_files | tar -C "$REPOSITORY" --null --files-from=- --create | tar -C "$1" --no-same-owner --extract
-}
-
-work_tree_files() {
-    local file
-    cd "$REPOSITORY"
-    if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
-        git ls-files -z --cached --others --exclude-standard
-    else
-        find . -type f -print0
-    fi | while IFS= read -r -d '' file; do
-        [ ! -e "$file" ] || printf '%s\0' "$file"
-    done
-}
-
 # ---- Making a chroot ----------------------------------------------------------------------------------
 
 # obtain_chroot VERSION LOG: leaves a complete chroot in the cache, or fails with the reason in the log. The chroot gets
 # its name when it is complete, so that an incomplete one is never used.
 obtain_chroot() {
-    local version=$1 log=$2 root=$CACHE/$1 release uri include=()
+    local version=$1 log=$2 root=$CACHE/$1 release
     [ ! -d "$root" ] || return 0
     release=$(release_of "$version") || { say "no Debian release has PostgreSQL $version" >"$log"; return 1; }
-    uri=$(mirror)
-    [ -n "$uri" ] || { say "this machine's apt names no Debian mirror" >"$log"; return 1; }
-    [[ $uri != https:* ]] || include=(--include=ca-certificates)
     say "$version | making a chroot of Debian $release, once (kept in $CACHE)"
-    rm -rf "$root.partial"
-    run_shown "" "$log" "${IN_NAMESPACE[@]}" debootstrap --variant=minbase ${include[@]+"${include[@]}"} \
-        "$release" "$root.partial" "$uri" || return 1
-    configure_apt "$version" "$root.partial" "$uri"
+    make_chroot "$release" "$root.partial" "$log" || return 1
+    allow_experimental "$version" "$root.partial"
     copy_tree "$root.partial$CHROOT_TREE"
     # shellcheck disable=SC2016 # expanded by the inner shell
     in_chroot "$version | " "$log" "$root.partial" bash -euc '
@@ -161,20 +80,11 @@ obtain_chroot() {
 
 chroot_pg_config() { say "/usr/lib/postgresql/$1/bin/pg_config"; }
 
-# The chroots need this machine's settings of apt to reach the mirror, but not its hooks, which call missing programs.
-configure_apt() {
-    local version=$1 root=$2 uri=$3 file
-    for file in /etc/apt/apt.conf.d/*; do
-        [ -f "$file" ] || continue
-        if grep -q 'Acquire::' "$file" && ! grep -qE 'Invoke|Hook' "$file"; then
-            cp "$file" "$root/etc/apt/apt.conf.d/"
-        fi
-    done
-    # A mirror that lags behind has a release file past its date.
-    say 'Acquire::Check-Valid-Until "false";' >"$root/etc/apt/apt.conf.d/90$EXTENSION"
+# Before its release a server version is in experimental. Nothing else is wanted from there.
+allow_experimental() {
+    local version=$1 root=$2
     [ "$version" -ge 19 ] || return 0
-    # Before its release a server version is in experimental. Nothing but it is wanted from there.
-    say "deb $uri experimental main" >"$root/etc/apt/sources.list.d/experimental.list"
+    say "deb $(mirror) experimental main" >"$root/etc/apt/sources.list.d/experimental.list"
     printf '%s\n' "Package: src:postgresql-$version" 'Pin: release a=experimental' 'Pin-Priority: 500' \
         >"$root/etc/apt/preferences.d/postgresql"
 }
@@ -246,8 +156,6 @@ test_version() {
     record "$version" "$where" "$log" "$status" "$((SECONDS - started))"
 }
 
-reason() { { grep '^E: ' "$1" || tail -n 1 "$1" || say "unknown"; } | tail -n 1; }
-
 # A version's line of the table, and its counts, are in files, because each version is tested in a process of its own.
 record_skip() {
     say "0 0 1" >"$work/$1.counts"
@@ -284,10 +192,6 @@ summary() {
         say "$passed passed, $failed failed"
     fi
     [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
-}
-
-end_child() {
-    [ -z "$child" ] || { kill -KILL "$child" && wait "$child"; } 2>/dev/null || true
 }
 
 # Ends the processes that the process of a version has started.

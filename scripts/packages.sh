@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Lists the packages that the demo, the tests or the other tools need and that are missing, and installs them with apt.
 #
-#   scripts/packages.sh demo|test|integration|matrix|bench|plots|lint|sanitize|assert
+#   scripts/packages.sh demo|test|integration|matrix|bench|plots|lint|sanitize|assert|dist|deb|packages
 #
 # The script looks for programs, files and Perl modules, not for package names, so software that was installed in
 # another way counts, too. If nothing is missing it changes nothing.
@@ -16,8 +16,8 @@ no_services=
 
 purpose=${1:-}
 case $purpose in
-    demo | test | integration | matrix | bench | plots | lint | sanitize | assert) ;;
-    *) die "usage: scripts/packages.sh demo|test|integration|matrix|bench|plots|lint|sanitize|assert" ;;
+    demo | test | integration | matrix | bench | plots | lint | sanitize | assert | dist | deb | packages) ;;
+    *) die "usage: scripts/packages.sh demo|test|integration|matrix|bench|plots|lint|sanitize|assert|dist|deb|packages" ;;
 esac
 
 # need PACKAGE REASON TEST…: notes the package as missing unless the test succeeds.
@@ -150,6 +150,28 @@ look_for_matrix() {
     need util-linux "unshare, so that mounts end with their user" have unshare
 }
 
+look_for_dist() {
+    need make "joins the install script" have make
+    have git || need zip "packs the archive" have zip
+}
+
+# With Debian's own build rules for extensions, which build for every server whose development files are here.
+look_for_deb() {
+    need build-essential "what Debian takes for granted" is_installed build-essential
+    need debhelper "does most of the work for debian/rules" have dh
+    need postgresql-server-dev-all "builds an extension for several servers" \
+        test -e /usr/share/perl5/Debian/Debhelper/Sequence/pgxs_loop.pm
+}
+
+is_installed() { [ "$(dpkg-query --show --showformat='${db:Status-Status}' "$1")" = installed ]; }
+
+look_for_packages() {
+    look_for_server
+    look_for_matrix
+    need unzip "unpacks the archive for PGXN" have unzip
+    want rpm "builds and reads RPM packages" have rpmbuild
+}
+
 look_for_lint() {
     look_for_server
     need git "knows the files" have git
@@ -158,6 +180,7 @@ look_for_lint() {
     need cppcheck "finds others" have cppcheck
     need shellcheck "finds bugs in shell scripts" have shellcheck
     need libperl-critic-perl "finds bugs in Perl" have perlcritic
+    want docker-compose "knows what may be in compose.yaml" have docker-compose
 }
 
 look_for_sanitize() {

@@ -61,9 +61,9 @@ begin() {
 # ---- The parts --------------------------------------------------------------------------------------
 
 # The library must load into a server without a C++ run-time library. (__cxa_finalize belongs to the C library and is in
-# every library.) And PGXN's metadata, which cannot read the version from the control file, must have the same version.
+# every library.)
 test_library() {
-    local library version
+    local library
     [ -z "$TESTS" ] || return 0
     title "library: what was built"
     library=$ADVISORY_EXT_STAGE$("$PG_CONFIG" --pkglibdir)/$EXTENSION.so
@@ -72,11 +72,17 @@ test_library() {
     expect_nothing "not linked with a C++ run-time library" "$(ldd "$library" | grep -E 'libstdc\+\+|libc\+\+' || true)"
     expect_nothing "includes point downward only (scripts/layers.pl)" "$(perl scripts/layers.pl || true)"
     expect_nothing "timeouts in documents and examples have a unit (scripts/timeouts.pl)" "$(perl scripts/timeouts.pl || true)"
-    version=$(sed -n "s/^default_version *= *'\(.*\)'.*/\1/p" $EXTENSION.control)
-    # shellcheck disable=SC2016 # Perl's variables
-    expect_nothing "META.json has the control file's version, $version" \
-        "$(VERSION=$version perl -MJSON::PP -0ne '$meta = decode_json($_); print grep { !/^\Q$ENV{VERSION}\E(\.0)?$/ }
-            map { $_->{version} } $meta, values %{ $meta->{provides} }' META.json)"
+    expect_nothing "META.json is as PGXN wants it, and agrees with the tree (scripts/meta.pl)" "$(perl scripts/meta.pl || true)"
+    expect_nothing "links of the installed documents lead to installed files (scripts/links.pl)" \
+        "$(perl scripts/links.pl "$ADVISORY_EXT_STAGE$("$PG_CONFIG" --docdir)/extension/$EXTENSION" || true)"
+    expect_nothing "make uninstall removes all that make install has installed" "$(left_by_uninstall)"
+}
+
+# In a stage of its own.
+left_by_uninstall() {
+    local stage=$server_dir/uninstall
+    { run_make install DESTDIR="$stage" && run_make uninstall DESTDIR="$stage"; } >"$server_dir/uninstall.log" 2>&1 || cat "$server_dir/uninstall.log"
+    find "$stage" -iname "*$EXTENSION*" | sed "s|^$stage||"
 }
 
 expect_nothing() {

@@ -1,0 +1,285 @@
+#!/usr/bin/env bash
+# Builds the packages, installs them where nothing else is, tests them and removes them: `make test-packages`. Needs root.
+#
+#   PACKAGES="dist deb"             only these of: dist deb rpm
+#   RELEASES="bookworm trixie sid"  the Debian releases for deb
+#   ADVISORY_EXT_MATRIX_DIR=…       where the chroots are kept (see scripts/chroots.sh), in the folder "packages"; remove a release's
+#                                   folders in there to have them made anew
+#
+# dist: the archive for PGXN (the last commit) is unpacked, built, installed beside a throw-away server and tested with it.
+# deb: for each release, a chroot that is kept builds and checks the Debian package of the work tree as it is; a fresh copy of a
+# minimal chroot installs it with apt, and test/packages/installed.sh goes on there. rpm: the RPM package is built and installed into
+# a folder here.
+#
+# The packages stay in results/packages. A release that is not available counts as skipped. The last line is "N passed, N failed",
+# and ", N skipped" if there were any.
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+# shellcheck source=scripts/chroots.sh
+. "$(dirname "${BASH_SOURCE[0]}")/chroots.sh"
+
+PACKAGES=${PACKAGES:-dist deb rpm}
+RELEASES=${RELEASES:-bookworm trixie sid}
+CACHE=$CACHE/packages
+
+passed=0 failed=0 skipped=0
+work=           # our temporary directory
+fresh=          # a chroot to be thrown away
+
+title() { printf '\n== %s\n' "$*"; }
+
+# tally LOG: counts the lines of a log that are results of tests.
+tally() {
+    local good bad
+    good=$(grep -c '^ok - ' "$1" || true)
+    bad=$(grep -c '^FAILED - ' "$1" || true)
+    passed=$((passed + good)) failed=$((failed + bad))
+}
+
+# check TITLE COMMAND…: runs a test, and shows its output if it fails.
+check() {
+    local title=$1 log=$work/check.log started=$SECONDS
+    shift
+    if "$@" >"$log" 2>&1; then
+        say "ok - $title ($((SECONDS - started)) s)"
+        passed=$((passed + 1))
+    else
+        say "FAILED - $title:"
+        tail -n 100 "$log"
+        failed=$((failed + 1))
+        return 1
+    fi
+}
+
+# keep FOLDER FILE…: leaves built packages in results/packages.
+keep() {
+    local folder=$REPOSITORY/results/packages/$1
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    cp "${@:2}" "$folder/"
+}
+
+skip() {
+    say "skipped: $*"
+    skipped=$((skipped + 1))
+}
+
+# ---- The archive for PGXN ---------------------------------------------------------------------------
+
+test_dist() {
+    local archive tree
+    title "dist: the archive for PGXN"
+    # An unpacked distribution has the name of its archive, too.
+    check "make dist" make --no-print-directory -C "$REPOSITORY" dist || return 0
+    archive=$REPOSITORY/$(grep -E '\.zip$' "$work/check.log" | tail -n 1)
+    check "it has one folder, of the same name" has_one_folder "$archive" || return 0
+    keep pgxn "$archive"
+    (cd "$work" && unzip -q "$archive")
+    tree=$work/$(basename "$archive" .zip)
+    check "META.json agrees with the files (scripts/meta.pl)" perl "$tree/scripts/meta.pl" --dist "$tree" || true
+    check "nothing is in it that make would build, but the install script" has_only_sources "$tree" || true
+    check "it makes the install script that it has" makes_its_script "$tree" || true
+    check "it builds, installs, and passes make installcheck" env -u ADVISORY_EXT_STAGE \
+        bash "$tree/scripts/server.sh" run -- make --no-print-directory -C "$tree" installcheck ${PG_CONFIG:+PG_CONFIG="$PG_CONFIG"} || true
+    check "make dist in it gives the same files" repeats_itself "$tree" "$archive" || true
+}
+
+has_one_folder() {
+    local folder others
+    folder=$(basename "$1" .zip)
+    others=$(unzip -Z1 "$1" | grep -v "^$folder/" || true)
+    [ -z "$others" ] || { say "$others"; return 1; }
+}
+
+has_only_sources() {
+    local built
+    built=$(find "$1" -name '*.o' -o -name '*.so' -o -name '*.bc' -o -name '*.d' -type f -o -name results -o -name .git)
+    [ -z "$built" ] || { say "$built"; return 1; }
+}
+
+makes_its_script() {
+    local script
+    script=$(cd "$1" && find sql -name '*--*.sql' ! -name '*--*--*.sql')
+    mv "$1/$script" "$work/script.sql" && make --no-print-directory -C "$1" PG_CONFIG=none "$script" &&
+        cmp "$1/$script" "$work/script.sql"
+}
+
+repeats_itself() {
+    local again
+    again=$1/$(basename "$2")
+    make --no-print-directory -C "$1" dist && diff <(unzip -v "$2" | files_and_checksums) <(unzip -v "$again" | files_and_checksums)
+}
+
+# Of `unzip -v`. (A folder has no checksum.)
+files_and_checksums() { awk '$8 ~ /[^\/]$/ && NF == 8 { print $8, $7, $1 }' | sort; }
+
+# ---- Debian packages --------------------------------------------------------------------------------
+
+# obtain RELEASE LOG: leaves two complete chroots in the cache, a minimal one and one that can build packages. A chroot gets its name
+# when it is complete, so that an incomplete one is never used.
+obtain() {
+    local release=$1 log=$2 clean=$CACHE/$1 builder=$CACHE/$1-build
+    if [ ! -d "$clean" ]; then
+        say "making a chroot of Debian $release, once (kept in $CACHE)"
+        make_chroot "$release" "$clean.partial" "$log" || return 1
+        mv "$clean.partial" "$clean"
+    fi
+    [ ! -d "$builder" ] || return 0
+    say "making another one that can build packages"
+    rm -rf "$builder.partial"
+    cp -a "$clean" "$builder.partial"
+    copy_tree "$builder.partial$CHROOT_TREE"
+    # shellcheck disable=SC2016 # expanded by the inner shell
+    in_chroot "" "$log" "$builder.partial" bash -euc '
+        apt-get -qq update
+        bash "$1/scripts/packages.sh" deb
+        DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends lintian
+        apt-get clean' setup "$CHROOT_TREE" || return 1
+    mv "$builder.partial" "$builder"
+}
+
+test_deb() {
+    local release
+    is_root || { skip "deb: chroots need root"; return; }
+    bash "$REPOSITORY/scripts/packages.sh" matrix
+    mkdir -p "$CACHE"
+    exec 9>"$CACHE/lock"
+    flock 9     # two runs must not make, or use, one chroot at the same time
+    for release in $RELEASES; do
+        title "deb: Debian $release"
+        if ! obtain "$release" "$work/$release.setup"; then
+            tail -n 20 "$work/$release.setup"
+            skip "Debian $release: $(reason "$work/$release.setup")"
+            continue
+        fi
+        test_release "$release"
+    done
+    exec 9>&-
+}
+
+test_release() {
+    local release=$1 builder=$CACHE/$1-build packages deb major
+    packages=$builder$CHROOT_TREE/results/deb
+    copy_tree "$builder$CHROOT_TREE"
+    check "make deb" in_chroot "" "$work/build" "$builder" make --no-print-directory -C "$CHROOT_TREE" deb ||
+        { cat "$work/build"; return 0; }
+    deb=$(find "$packages" -name 'postgresql-*-advisory-ext_*.deb' | sort -V | tail -n 1)
+    major=$(sed -n 's/.*postgresql-\([0-9]*\)-.*/\1/p' <<<"$deb")
+    keep "$release" "$packages"/*
+    lint_packages "$release" "$builder" || true
+    [ "$release" != sid ] || check "debian/control is what debian/control.in makes of it there" \
+        cmp "$REPOSITORY/debian/control" <(tar -xOf "$packages"/advisory-ext_*.debian.tar.xz debian/control) || true
+    install_package "$release" "$deb" "$major"
+}
+
+# Two warnings are expected: no bug report has asked for the package, and an older lintian does not know newer standards.
+lint_packages() {
+    # shellcheck disable=SC2016 # expanded by the inner shell
+    check "lintian has no error and no warning" in_chroot "" "$work/lintian" "$2" bash -c '
+        lintian --allow-root --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs,newer-standards-version \
+            "$1"/results/deb/*.changes' lint "$CHROOT_TREE" || { cat "$work/lintian"; return 1; }
+}
+
+install_package() {
+    local release=$1 deb=$2 major=$3 status=0
+    fresh=$CACHE/$release.fresh
+    rm -rf "$fresh"
+    cp -a "$CACHE/$release" "$fresh"
+    copy_tree "$fresh$CHROOT_TREE"
+    cp "$deb" "$fresh/root/"
+    if ! in_chroot "" "$work/update" "$fresh" apt-get -qq update; then
+        cat "$work/update"
+        skip "installing on Debian $release: $(reason "$work/update")"
+    else
+        in_chroot "" "$work/installed" "$fresh" bash "$CHROOT_TREE/test/packages/installed.sh" "$major" "/root/${deb##*/}" || status=$?
+        cat "$work/installed"
+        tally "$work/installed"
+        if [ "$status" -ne 0 ]; then
+            say "FAILED - test/packages/installed.sh ended early (exit code $status)"
+            failed=$((failed + 1))
+        fi
+    fi
+    rm -rf "$fresh"
+    fresh=
+}
+
+# ---- RPM packages -----------------------------------------------------------------------------------
+
+# With Debian's server and Debian's rpm, which knows nothing of the packages that the spec file asks for.
+test_rpm() {
+    local top=$work/rpm root=$work/root major archive rpm
+    title "rpm: the RPM package"
+    have rpmbuild || { skip "rpm: there is no rpmbuild"; return; }
+    PG_CONFIG=$(find_pg_config)
+    major=$(pg_major "$PG_CONFIG")
+    check "make dist" make --no-print-directory -C "$REPOSITORY" dist || return 0
+    archive=$REPOSITORY/$(grep -E '\.zip$' "$work/check.log" | tail -n 1)
+    mkdir -p "$top/SOURCES" "$root"
+    cp "$archive" "$top/SOURCES/"
+    check "rpmbuild" rpmbuild -bb --nodeps --define "_topdir $top" --define "pgmajorversion $major" \
+        --define "pg_config $PG_CONFIG" "$REPOSITORY/rpm/$EXTENSION.spec" || return 0
+    rpm=$(find "$top/RPMS" -name "${EXTENSION}_$major-*.rpm")
+    keep rpm "$rpm"
+    check "it can be installed" install_rpm "$root" "$rpm" || return 0
+    check "every file that make installs is there" diff <(installed_by_make) <(cd "$root" && find . -path '*/*rpmdb' -prune -o \
+        -path ./var -prune -o -path '*/.build-id' -prune -o -path './usr/share/licenses' -prune -o -type f -print | sort) || true
+    check "the links of the documents lead to installed files" \
+        perl "$REPOSITORY/scripts/links.pl" "$root$("$PG_CONFIG" --docdir)/extension/$EXTENSION" || true
+    check "it can be removed" rpm --root "$root" --erase "${EXTENSION}_$major" || true
+    check "nothing of it remains" nothing_remains "$root" || true
+}
+
+install_rpm() {
+    rpm --root "$1" --initdb && rpm --root "$1" --install --nodeps "$2"
+}
+
+installed_by_make() {
+    with_llvm=no run_make install DESTDIR="$work/made" >"$work/make.log" 2>&1 || cat "$work/make.log"
+    (cd "$work/made" && find . -type f | sort)
+}
+
+nothing_remains() {
+    local left
+    left=$(find "$1" -iname "*advisory*")
+    [ -z "$left" ] || { say "$left"; return 1; }
+}
+
+# ---- All together -----------------------------------------------------------------------------------
+
+cleanup() {
+    trap '' HUP INT PIPE TERM
+    end_child
+    [ -z "$fresh" ] || rm -rf "$fresh"
+    [ -z "$work" ] || rm -rf "$work"
+}
+
+main() {
+    local package
+    for package in $PACKAGES; do
+        case $package in
+            dist | deb | rpm) ;;
+            *) die "there is no package '$package': choose of dist deb rpm" ;;
+        esac
+    done
+    bash "$REPOSITORY/scripts/packages.sh" packages
+    trap cleanup EXIT
+    trap 'exit 129' HUP
+    trap 'exit 130' INT
+    trap 'exit 141' PIPE
+    trap 'exit 143' TERM
+    work=$(mktemp -d "${TMPDIR:-/tmp}/$EXTENSION-packages.XXXXXX")
+    chmod 755 "$work"
+    for package in $PACKAGES; do
+        "test_$package"
+    done
+    printf '\n'
+    if [ "$skipped" -gt 0 ]; then
+        say "$passed passed, $failed failed, $skipped skipped"
+    else
+        say "$passed passed, $failed failed"
+    fi
+    [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+}
+
+main
