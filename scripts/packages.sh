@@ -159,8 +159,7 @@ look_for_dist() {
 look_for_deb() {
     need build-essential "what Debian takes for granted" is_installed build-essential
     need debhelper "does most of the work for debian/rules" have dh
-    need postgresql-server-dev-all "builds an extension for several servers" \
-        test -e /usr/share/perl5/Debian/Debhelper/Sequence/pgxs_loop.pm
+    need postgresql-server-dev-all "builds an extension for several servers" is_installed postgresql-server-dev-all
 }
 
 is_installed() { [ "$(dpkg-query --show --showformat='${db:Status-Status}' "$1")" = installed ]; }

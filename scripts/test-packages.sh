@@ -8,7 +8,7 @@
 #
 # dist: the archive for PGXN (the last commit) is unpacked, built, installed beside a throw-away server and tested with it.
 # deb: for each release, a chroot that is kept builds and checks the Debian package of the work tree as it is; a fresh copy of a
-# minimal chroot installs it with apt, and test/packages/installed.sh goes on there. rpm: the RPM package is built and installed into
+# minimal chroot installs it with apt, and test/packages/installed.sh goes on there; in another one test/packages/readme.sh follows README.md. rpm: the RPM package is built and installed into
 # a folder here.
 #
 # The packages stay in results/packages. A release that is not available counts as skipped. The last line is "N passed, N failed",
@@ -170,7 +170,8 @@ test_release() {
     lint_packages "$release" "$builder" || true
     [ "$release" != sid ] || check "debian/control is what debian/control.in makes of it there" \
         cmp "$REPOSITORY/debian/control" <(tar -xOf "$packages"/advisory-ext_*.debian.tar.xz debian/control) || true
-    install_package "$release" "$deb" "$major"
+    in_fresh_chroot "$release" installed.sh "$major" "/root/${deb##*/}"
+    in_fresh_chroot "$release" readme.sh "$major"
 }
 
 # Two warnings are expected: no bug report has asked for the package, and an older lintian does not know newer standards.
@@ -181,22 +182,24 @@ lint_packages() {
             "$1"/results/deb/*.changes' lint "$CHROOT_TREE" || { cat "$work/lintian"; return 1; }
 }
 
-install_package() {
-    local release=$1 deb=$2 major=$3 status=0
+# in_fresh_chroot RELEASE SCRIPT ARGUMENT…: runs a script of test/packages in a copy of the minimal chroot. The packages that were built are
+# in its /root.
+in_fresh_chroot() {
+    local release=$1 script=$2 status=0
     fresh=$CACHE/$release.fresh
     rm -rf "$fresh"
     cp -a "$CACHE/$release" "$fresh"
     copy_tree "$fresh$CHROOT_TREE"
-    cp "$deb" "$fresh/root/"
+    cp "$REPOSITORY/results/packages/$release"/*.deb "$fresh/root/"
     if ! in_chroot "" "$work/update" "$fresh" apt-get -qq update; then
         cat "$work/update"
-        skip "installing on Debian $release: $(reason "$work/update")"
+        skip "$script on Debian $release: $(reason "$work/update")"
     else
-        in_chroot "" "$work/installed" "$fresh" bash "$CHROOT_TREE/test/packages/installed.sh" "$major" "/root/${deb##*/}" || status=$?
-        cat "$work/installed"
-        tally "$work/installed"
+        in_chroot "" "$work/script" "$fresh" bash "$CHROOT_TREE/test/packages/$script" "${@:3}" || status=$?
+        cat "$work/script"
+        tally "$work/script"
         if [ "$status" -ne 0 ]; then
-            say "FAILED - test/packages/installed.sh ended early (exit code $status)"
+            say "FAILED - test/packages/$script ended early (exit code $status)"
             failed=$((failed + 1))
         fi
     fi
@@ -224,8 +227,6 @@ test_rpm() {
     check "it can be installed" install_rpm "$root" "$rpm" || return 0
     check "every file that make installs is there" diff <(installed_by_make) <(cd "$root" && find . -path '*/*rpmdb' -prune -o \
         -path ./var -prune -o -path '*/.build-id' -prune -o -path './usr/share/licenses' -prune -o -type f -print | sort) || true
-    check "the links of the documents lead to installed files" \
-        perl "$REPOSITORY/scripts/links.pl" "$root$("$PG_CONFIG" --docdir)/extension/$EXTENSION" || true
     check "it can be removed" rpm --root "$root" --erase "${EXTENSION}_$major" || true
     check "nothing of it remains" nothing_remains "$root" || true
 }

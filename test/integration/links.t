@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# Every link of the documents leads to a file or a heading that exists, and every picture can be drawn. The pictures are left in
-# results/pictures, to be looked at.
+# Every link of the documents leads to a file or a heading that exists, in the tree and where `make install` puts the documents; and
+# every picture can be drawn. The pictures are left in results/pictures, to be looked at.
 use strict;
 use warnings;
 use FindBin;
@@ -15,12 +15,12 @@ use Test::More;
 my $root = File::Spec->canonpath("$FindBin::Bin/../..");
 plan skip_all => 'there is no pandoc' unless program('pandoc');
 
-# Not what tests leave behind, and not the packages that npm brings.
+# Below a folder; not what tests leave behind, and not the packages that npm brings.
 sub files {
-    my ($ending) = @_;
-    open my $found, '-|', 'find', $root, '(', '-name', 'results', '-o', '-name', 'node_modules', '-o', '-name', '.git', ')', '-prune', '-o',
+    my ($folder, $ending) = @_;
+    open my $found, '-|', 'find', $folder, '(', '-name', 'results', '-o', '-name', 'node_modules', '-o', '-name', '.git', ')', '-prune', '-o',
         '-name', "*.$ending", '-print' or die "cannot run find: $!\n";
-    return map { chomp; File::Spec->abs2rel($_, $root) } <$found>;
+    return map { chomp; File::Spec->abs2rel($_, $folder) } <$found>;
 }
 
 # pandoc's document as nested lists; each element has a type "t" and a content "c".
@@ -30,40 +30,50 @@ sub elements {
     return ((ref $node eq 'HASH' && ($node->{t} // '') =~ $type ? $node : ()), map { elements($_, $type) } @inside);
 }
 
-my (%anchors, %targets);
-for my $file (files('md')) {
-    open my $json, '-|', 'pandoc', '--from=gfm', '--to=json', "$root/$file" or die "cannot run pandoc: $!\n";
-    local $/ = undef;
-    my $document = decode_json(scalar <$json>);
-    $anchors{$file}{ $_->{c}[1][0] } = 1 for elements($document, qr/^Header$/);
-    push @{ $targets{$file} }, map { $_->{c}[2][0] } elements($document, qr/^(?:Link|Image)$/);
-    push @{ $targets{$file} }, map { $_->{c}[1] =~ /\b(?:src|href)="([^"]*)"/g } elements($document, qr/^Raw(?:Inline|Block)$/);
-    for my $image (elements($document, qr/^Image$/)) {
-        ok(scalar @{ $image->{c}[1] }, "$file: the picture $image->{c}[2][0] has a text for those who do not see it");
+# The targets of all links in a folder. Each is tested.
+sub follow_links {
+    my ($folder, $what) = @_;
+    my (%anchors, %targets);
+    for my $file (files($folder, 'md')) {
+        open my $json, '-|', 'pandoc', '--from=gfm', '--to=json', "$folder/$file" or die "cannot run pandoc: $!\n";
+        local $/ = undef;
+        my $document = decode_json(scalar <$json>);
+        $anchors{$file}{ $_->{c}[1][0] } = 1 for elements($document, qr/^Header$/);
+        $targets{$file} = [
+            (map { $_->{c}[2][0] } elements($document, qr/^(?:Link|Image)$/)),
+            (map { $_->{c}[1] =~ /\b(?:src|href)="([^"]*)"/g } elements($document, qr/^Raw(?:Inline|Block)$/)),
+        ];
+        for my $image (elements($document, qr/^Image$/)) {
+            ok(scalar @{ $image->{c}[1] }, "$what, $file: the picture $image->{c}[2][0] has a text for those who do not see it");
+        }
     }
+    for my $file (sort keys %targets) {
+        my @broken;
+        for my $target (@{ $targets{$file} }) {
+            next if $target =~ m{^https://[\w.-]+(?:/|$)|^mailto:};
+            my ($path, $anchor) = $target =~ /^([^#]*)(?:#(.*))?$/;
+            my $there = $path eq '' ? $file : File::Spec->abs2rel(File::Spec->rel2abs($path, dirname("$folder/$file")), $folder);
+            1 while $there =~ s{(?:^|(?<=/))(?![.][.]/)[^/]+/[.][.]/}{};
+            push @broken, $target if $there =~ /^[.][.]/ || !-e "$folder/$there" || (defined $anchor && !$anchors{$there}{$anchor});
+        }
+        is_deeply(\@broken, [], "$what, $file: " . @{ $targets{$file} } . ' links lead somewhere');
+    }
+    return map { @$_ } values %targets;
 }
 
-for my $file (sort keys %targets) {
-    my @broken;
-    for my $target (@{ $targets{$file} }) {
-        next if $target =~ m{^https://[\w.-]+(?:/|$)|^mailto:};
-        my ($path, $anchor) = $target =~ /^([^#]*)(?:#(.*))?$/;
-        my $there = $path eq '' ? $file : File::Spec->abs2rel(File::Spec->rel2abs($path, dirname("$root/$file")), $root);
-        1 while $there =~ s{(?:^|(?<=/))[^/]+/[.][.]/}{};
-        push @broken, $target if !-e "$root/$there" || (defined $anchor && !$anchors{$there}{$anchor});
-    }
-    is_deeply(\@broken, [], "$file: " . @{ $targets{$file} } . ' links lead somewhere');
-}
-cmp_ok(scalar(map { @$_ } values %targets), '>', 50, 'the documents have links');
+my $installed = `"@{[$ENV{PG_CONFIG} // 'pg_config']}" --docdir`;
+chomp $installed;
+cmp_ok(scalar follow_links("$ENV{ADVISORY_EXT_STAGE}$installed/extension/advisory_ext", 'installed'), '>', 100, 'the installed documents have links');
+my @targets = follow_links($root, 'tree');
 
 SKIP: {
     skip 'there is no rsvg-convert', 1 unless program('rsvg-convert');
     make_path("$root/results/pictures");
-    for my $file (files('svg')) {
+    for my $file (files($root, 'svg')) {
         my $picture = "$root/results/pictures/" . basename($file) =~ s/svg$/png/r;
         is(system('rsvg-convert', '--output', $picture, "$root/$file"), 0, "$file can be drawn");
         cmp_ok(-s $picture // 0, '>', 5000, 'and is not empty');
-        ok((scalar grep { grep { basename($_ =~ s/#.*//r) eq basename($file) } @$_ } values %targets), 'and a page shows it');
+        ok((scalar grep { basename($_) eq basename($file) } @targets), 'and a page shows it');
     }
 }
 done_testing();

@@ -7,40 +7,14 @@
 # Each line that begins with "ok" or "FAILED" is one test.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=test/packages/common.sh
+. test/packages/common.sh
 
 major=$1
 deb=$2
 package=postgresql-$major-advisory-ext
 documents=/usr/share/doc/postgresql-doc-$major/extension/advisory_ext
 extensions=/usr/share/postgresql/$major/extension
-log=/tmp/log
-export DEBIAN_FRONTEND=noninteractive
-
-# check TITLE COMMAND…: runs a test, and shows its output if it fails. A function fails with the first of its commands that fails.
-check() {
-    local title=$1 status
-    shift
-    set +e
-    (set -e; "$@") >"$log" 2>&1
-    status=$?
-    set -e
-    if [ "$status" -eq 0 ]; then
-        printf 'ok - %s\n' "$title"
-    else
-        printf 'FAILED - %s:\n' "$title"
-        tail -n 60 "$log"
-    fi
-}
-
-# This script starts servers; the installation of packages must not.
-keep_services_quiet() {
-    printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
-    chmod 755 /usr/sbin/policy-rc.d
-    mkdir -p /etc/postgresql-common/createcluster.d
-    echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.d/none.conf
-}
-
-apt_install() { apt-get -qq -o Dpkg::Use-Pty=0 install -y --no-install-recommends "$@"; }
 
 our_files() { find / -xdev \( -path "$PWD" -o -path /tmp \) -prune -o -iname '*advisory*' -print | sort; }
 
@@ -68,14 +42,7 @@ expected_files() {
 
 version() { sed -n "s/^default_version *= *'\(.*\)'.*/\1/p" advisory_ext.control; }
 
-links_lead_somewhere() { perl scripts/links.pl "$documents"; }
-
 # ---- Use ------------------------------------------------------------------------------------------
-
-make_server() {
-    pg_createcluster "$major" packages -- --auth=trust
-    pg_ctlcluster "$major" packages start
-}
 
 sql() { runuser -u postgres -- psql --cluster "$major/packages" -XAtq -v ON_ERROR_STOP=1 "$@"; }
 
@@ -155,8 +122,7 @@ keep_services_quiet
 our_files >/tmp/before
 check "apt install ./${deb##*/}" apt_install "$deb"
 check "every file is there" has_files
-check "the links of the documents lead to installed files" links_lead_somewhere
-check "a server starts" make_server
+check "a server starts" make_server "$major" packages
 check "CREATE EXTENSION" creates_extension
 check "a lock of one session keeps another session out" takes_locks
 check "every older version can be updated" upgrades

@@ -1,0 +1,37 @@
+# shellcheck shell=bash
+# What the tests of packages share, which run in a chroot.
+
+log=/tmp/log
+export DEBIAN_FRONTEND=noninteractive
+
+# check TITLE COMMAND…: runs a test, and shows its output if it fails. A function fails with the first of its commands that fails.
+check() {
+    local title=$1 status
+    shift
+    set +e
+    (set -e; "$@") >"$log" 2>&1
+    status=$?
+    set -e
+    if [ "$status" -eq 0 ]; then
+        printf 'ok - %s\n' "$title"
+    else
+        printf 'FAILED - %s:\n' "$title"
+        tail -n 60 "$log"
+    fi
+}
+
+# This script starts servers; the installation of packages must not.
+keep_services_quiet() {
+    printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
+    chmod 755 /usr/sbin/policy-rc.d
+    mkdir -p /etc/postgresql-common/createcluster.d
+    echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.d/none.conf
+}
+
+apt_install() { apt-get -qq -o Dpkg::Use-Pty=0 install -y --no-install-recommends "$@"; }
+
+# make_server MAJOR CLUSTER: everybody may connect.
+make_server() {
+    pg_createcluster "$1" "$2" -- --auth=trust
+    pg_ctlcluster "$1" "$2" start
+}
