@@ -150,7 +150,7 @@ dist: ## the archive for PGXN, advisory_ext-X.Y.Z.zip: the last commit and the i
 deb: ## Debian packages for the servers whose development files are here, into results/deb
 	@bash scripts/deb.sh
 
-test-packages: ## builds, installs, tests and removes the packages; needs root [PACKAGES="dist deb rpm"] [RELEASES="bookworm trixie sid"]
+test-packages: ## build, install, test and remove the packages; needs root [PACKAGES="dist deb rpm"] [RELEASES="bookworm trixie sid"]
 	@bash scripts/test-packages.sh
 
 lint: ## compilers' warnings, clang-tidy, cppcheck, shellcheck, perlcritic, layout
