@@ -8,8 +8,8 @@
 #
 # dist: the archive for PGXN (the last commit) is unpacked, built, installed beside a throw-away server and tested with it.
 # deb: for each release, a chroot that is kept builds and checks the Debian package of the work tree as it is; a fresh copy of a
-# minimal chroot installs it with apt, and test/packages/installed.sh goes on there; in another one test/packages/readme.sh follows README.md. rpm: the RPM package is built and installed into
-# a folder here.
+# minimal chroot installs it with apt, and test/packages/installed.sh goes on there; in another copy test/packages/readme.sh follows
+# README.md. rpm: the RPM package is built and installed into a folder here.
 #
 # The packages stay in results/packages. A release that is not available counts as skipped. The last line is "N passed, N failed",
 # and ", N skipped" if there were any.
