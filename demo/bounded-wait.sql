@@ -1,4 +1,4 @@
--- Wants it within a second, and notes the error as a program receives it.
+-- Waits for the lock for one second, and stores the error as a program receives it.
 DO $$
 DECLARE
     error   failure;

@@ -1,4 +1,4 @@
--- A request for one user's export. A second one for the same user is told to come back later, at once.
+-- A request for one user's export. A second request for the same user gets the answer "busy" at once.
 CALL meet('exports', :'worker', 6);
 
 SELECT clock_timestamp() AS asked_at \gset

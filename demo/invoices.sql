@@ -3,7 +3,7 @@ CALL meet(:'meeting', :'worker', :expected);
 
 SELECT advisory.try_lock('billing', 'invoices:' || :'window') AS mine \gset
 \if :mine
-    -- Holding the lock, so nobody can be between this look and what follows.
+    -- This session holds the lock, so no other worker can make invoices between this check and the INSERTs below.
     SELECT EXISTS (SELECT FROM billing_done WHERE billing_window = :'window') AS done \gset
     \if :done
         INSERT INTO report (scene, worker, got_lock, outcome) VALUES ('with', :'worker', true, 'was done already');
@@ -17,5 +17,5 @@ SELECT advisory.try_lock('billing', 'invoices:' || :'window') AS mine \gset
     \endif
     SELECT advisory.unlock('billing', 'invoices:' || :'window') \g /dev/null
 \else
-    INSERT INTO report (scene, worker, got_lock, outcome) VALUES ('with', :'worker', false, 'busy, went home');
+    INSERT INTO report (scene, worker, got_lock, outcome) VALUES ('with', :'worker', false, 'busy, skipped');
 \endif

@@ -1,4 +1,4 @@
--- A small shop, and what its demo needs to watch it.
+-- A small shop, and the tables in which the demo records what each worker did.
 CREATE EXTENSION advisory_ext;
 
 CREATE TABLE customer (name text PRIMARY KEY);
@@ -10,12 +10,12 @@ CREATE TABLE invoice (
     customer        text NOT NULL REFERENCES customer,
     made_by         text NOT NULL);
 
--- The lock keeps two workers apart; this row tells the one that comes later.
+-- The lock keeps workers from running at the same time. This row stops a worker that comes later.
 CREATE TABLE billing_done (billing_window text PRIMARY KEY, made_by text NOT NULL);
 
 CREATE TABLE webhook_done (event text PRIMARY KEY, made_by text NOT NULL);
 
--- What each worker saw and did. The demo's claims are checked against these rows.
+-- What each worker saw and did. The demo checks its claims against these rows.
 CREATE TABLE report (
     scene     text NOT NULL,
     worker    text NOT NULL,
@@ -25,7 +25,7 @@ CREATE TABLE report (
     got_at    timestamptz,
     ended_at  timestamptz NOT NULL DEFAULT clock_timestamp());
 
--- The error of a bounded wait, as a program receives it.
+-- The error of a wait with a timeout, as a program receives it.
 CREATE TABLE failure (
     sqlstate text, message text, detail text, hint text, namespace text, name text, seconds numeric);
 
@@ -33,7 +33,7 @@ CREATE PROCEDURE make_invoices(billing_window text, worker text) LANGUAGE sql AS
     INSERT INTO invoice (billing_window, customer, made_by) SELECT billing_window, name, worker FROM customer
 $$;
 
--- A meeting place: sessions wait here until the given number has come. It makes a rare race happen every time.
+-- A meeting place: sessions wait here until the given number of them has arrived. So a rare race happens every time.
 CREATE TABLE arrival (place text, worker text, PRIMARY KEY (place, worker));
 
 CREATE PROCEDURE meet(meeting_place text, who text, expected integer) LANGUAGE plpgsql AS $$

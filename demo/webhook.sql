@@ -1,4 +1,4 @@
--- One delivery of a webhook. The sender sends again when it gets no answer, so there may be several at once.
+-- One delivery of a webhook event. The sender sends it again if it gets no answer, so several deliveries may run at once.
 CALL meet('webhook', :'worker', 3);
 
 BEGIN;
@@ -15,4 +15,4 @@ SELECT EXISTS (SELECT FROM webhook_done WHERE event = :'event') AS done \gset
     INSERT INTO report (scene, worker, got_lock, outcome, asked_at, got_at)
         VALUES ('webhook', :'worker', :'mine', 'processed', :'asked_at', :'got_at');
 \endif
-COMMIT;     -- which ends the lock too
+COMMIT;     -- releases the lock, too
