@@ -41,11 +41,11 @@ CREATE FUNCTION advisory.holders(namespace text, id uuid)
 COMMENT ON FUNCTION advisory.holders(text, uuid) IS
     'the sessions that hold the lock, or a slot of the semaphore of that name, and those that wait for them (id::text as name)';
 COMMENT ON FUNCTION advisory.terminate_holder(text, text, integer, interval) IS
-    'end that session, only if it still holds the lock, or a slot of the semaphore of that name, and wait for its end within timeout; privileges as for pg_terminate_backend()';
+    'end the session if it still holds the lock, or a slot of the semaphore of that name, and wait for its end within timeout; privileges as for pg_terminate_backend()';
 COMMENT ON FUNCTION advisory.terminate_holder(text, bigint, integer, interval) IS
-    'end that session, only if it still holds the lock, or a slot of the semaphore of that name, and wait for its end within timeout; privileges as for pg_terminate_backend() (id::text as name)';
+    'end the session if it still holds the lock, or a slot of the semaphore of that name, and wait for its end within timeout; privileges as for pg_terminate_backend() (id::text as name)';
 COMMENT ON FUNCTION advisory.terminate_holder(text, uuid, integer, interval) IS
-    'end that session, only if it still holds the lock, or a slot of the semaphore of that name, and wait for its end within timeout; privileges as for pg_terminate_backend() (id::text as name)';
+    'end the session if it still holds the lock, or a slot of the semaphore of that name, and wait for its end within timeout; privileges as for pg_terminate_backend() (id::text as name)';
 
 CREATE FUNCTION advisory.holders_key(key bigint)
     RETURNS TABLE (
@@ -61,7 +61,7 @@ CREATE FUNCTION advisory.terminate_holder_key(key bigint, pid integer, timeout i
     AS 'MODULE_PATHNAME', 'advisory_terminate_holder_key'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.terminate_holder_key(bigint, integer, interval) IS
-    'end that session, only if it still holds the lock, or a slot of the semaphore of that key, and wait for its end within timeout; privileges as for pg_terminate_backend()';
+    'end the session if it still holds the lock, or a slot of the semaphore of that key, and wait for its end within timeout; privileges as for pg_terminate_backend()';
 
 -- ---- Views
 
@@ -102,7 +102,7 @@ COMMENT ON COLUMN advisory.leases.name IS 'name; hidden without the privilege to
 COMMENT ON COLUMN advisory.leases.owner IS 'the owner as it calls itself, or its role; hidden without the privilege to see it';
 COMMENT ON COLUMN advisory.leases.token IS 'fencing token; null without the privilege to see it';
 COMMENT ON COLUMN advisory.leases.state IS 'held, expired, or restarted: it has its whole TTL again after a failover';
-COMMENT ON COLUMN advisory.leases.ttl IS 'how long it is held after its last renewal';
+COMMENT ON COLUMN advisory.leases.ttl IS 'how long the lease lasts from its last renewal';
 COMMENT ON COLUMN advisory.leases.acquired_at IS 'when it was granted';
 COMMENT ON COLUMN advisory.leases.renewed_at IS 'when it was last renewed, or granted';
 COMMENT ON COLUMN advisory.leases.expires_at IS 'when it expires';
@@ -209,7 +209,7 @@ CREATE OR REPLACE VIEW advisory.leaks AS
            name, slot, key, key1, key2, mode, acquired_at, held, taken_by_role,
            taken_by_application, reason, advisory._known_as(datid, high, low, objsubid) AS known_as
     FROM advisory._leaks();
-COMMENT ON COLUMN advisory.leaks.known_as IS 'well-known uses of this key, as candidates, not verdicts; see known_keys';
+COMMENT ON COLUMN advisory.leaks.known_as IS 'well-known uses of this key, which are candidates, not proof; see known_keys';
 
 CREATE FUNCTION advisory._printable(line text)
     RETURNS text
@@ -380,9 +380,9 @@ CREATE TABLE advisory.fences (
     key bigint PRIMARY KEY,
     token bigint NOT NULL
 ) WITH (fillfactor = 50);
-COMMENT ON TABLE advisory.fences IS 'for each name, the highest token that check_token() has seen';
+COMMENT ON TABLE advisory.fences IS 'for each name, the greatest token that check_token() has seen';
 COMMENT ON COLUMN advisory.fences.key IS 'key of the name';
-COMMENT ON COLUMN advisory.fences.token IS 'highest token that was checked';
+COMMENT ON COLUMN advisory.fences.token IS 'greatest token that was checked';
 SELECT pg_extension_config_dump('advisory.fences', '');
 
 CREATE FUNCTION advisory.check_token(namespace text, name text, token bigint)
@@ -411,7 +411,7 @@ CREATE FUNCTION advisory.fenced()
     AS 'MODULE_PATHNAME', 'advisory_fenced'
     LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION advisory.fenced() IS
-    'trigger function, BEFORE INSERT OR UPDATE FOR EACH ROW: refuses a null token and a token smaller than the one in the row; its argument is the token''s column';
+    'trigger function, BEFORE INSERT OR UPDATE FOR EACH ROW: refuses a NULL token and a token smaller than the one in the row; its argument is the token''s column';
 
 -- Leases: holds that outlive a session or a server.
 
@@ -439,7 +439,7 @@ COMMENT ON COLUMN advisory._leases.name IS 'name';
 COMMENT ON COLUMN advisory._leases.owner IS 'the owner as it calls itself; null: its role';
 COMMENT ON COLUMN advisory._leases.role IS 'role that took it';
 COMMENT ON COLUMN advisory._leases.era IS 'era of its last renewal';
-COMMENT ON COLUMN advisory._leases.ttl IS 'how long it is held after its last renewal';
+COMMENT ON COLUMN advisory._leases.ttl IS 'how long the lease lasts from its last renewal';
 COMMENT ON COLUMN advisory._leases.lock_delay IS 'how long it stays taken after it has expired';
 COMMENT ON COLUMN advisory._leases.acquired_at IS 'when it was granted';
 COMMENT ON COLUMN advisory._leases.renewed_at IS 'when it was last renewed, or granted';
@@ -608,21 +608,21 @@ CREATE FUNCTION advisory.claim(namespace text, name text, every interval, slot t
     AS 'MODULE_PATHNAME', 'advisory_claim_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.claim(text, text, interval, timestamptz) IS
-    'claim a window of time, given as slot, or the nearest to now of windows of length every: the window, or NULL if it or a later one is already claimed; waits for a transaction that has claimed it and may roll back';
+    'claim a window of time: the one given as slot, or the multiple of every that is nearest to now; returns the window, or NULL if it or a later one is already claimed; waits for a transaction that has claimed it and may roll back';
 
 CREATE FUNCTION advisory.claim(namespace text, id bigint, every interval, slot timestamptz DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_claim_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.claim(text, bigint, interval, timestamptz) IS
-    'claim a window of time, given as slot, or the nearest to now of windows of length every: the window, or NULL if it or a later one is already claimed; waits for a transaction that has claimed it and may roll back (id::text as name)';
+    'claim a window of time: the one given as slot, or the multiple of every that is nearest to now; returns the window, or NULL if it or a later one is already claimed; waits for a transaction that has claimed it and may roll back (id::text as name)';
 
 CREATE FUNCTION advisory.claim(namespace text, id uuid, every interval, slot timestamptz DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_claim_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.claim(text, uuid, interval, timestamptz) IS
-    'claim a window of time, given as slot, or the nearest to now of windows of length every: the window, or NULL if it or a later one is already claimed; waits for a transaction that has claimed it and may roll back (id::text as name)';
+    'claim a window of time: the one given as slot, or the multiple of every that is nearest to now; returns the window, or NULL if it or a later one is already claimed; waits for a transaction that has claimed it and may roll back (id::text as name)';
 
 -- ---- Jobs
 
@@ -660,8 +660,8 @@ COMMENT ON COLUMN advisory.locks.blocked_by IS 'processes that block a waiter; 0
 COMMENT ON VIEW advisory.semaphores IS 'semaphores of this database that have holders of slots, or waiters';
 COMMENT ON COLUMN advisory.semaphores.free IS 'slots that are free';
 COMMENT ON COLUMN advisory.waits.waits_for_pid IS 'process that blocks it; null for a root, which waits for nothing';
-COMMENT ON COLUMN advisory.waits.namespace IS 'namespace of the lock; null where never seen, and for locks of other types';
-COMMENT ON COLUMN advisory.waits.name IS 'name or label of the lock; null where never seen, and for locks of other types';
+COMMENT ON COLUMN advisory.waits.namespace IS 'namespace of the lock; null if unknown, and for locks of other types';
+COMMENT ON COLUMN advisory.waits.name IS 'name or label of the lock; null if unknown, and for locks of other types';
 COMMENT ON COLUMN advisory.waits.key IS '64-bit key; null for a pair, and for locks of other types';
 COMMENT ON COLUMN advisory.stats.contended IS 'how often a session had to wait for it, whether or not it was granted';
 COMMENT ON COLUMN advisory.stats.failed IS 'how often it was not free and the session did not wait';
@@ -673,10 +673,10 @@ COMMENT ON VIEW advisory.pressure IS 'how full the server''s shared lock table i
 COMMENT ON COLUMN advisory.pressure.percent_used IS 'use of the fuller of the two tables, in percent of its estimated capacity';
 COMMENT ON COLUMN advisory.pressure.locks_estimated IS 'how many locks are estimated to fit in total';
 COMMENT ON COLUMN advisory.pressure.percent_of_guaranteed IS 'use of the fuller table, in percent of its guaranteed size; can be more than 100';
-COMMENT ON COLUMN advisory.pressure.holders_used IS 'entries of the second table: for each lock, one for each session that holds or awaits it';
+COMMENT ON COLUMN advisory.pressure.holders_used IS 'entries of the second table: for each lock, one for each session that holds or waits for it';
 COMMENT ON COLUMN advisory.pressure.holders_guaranteed IS 'how many such entries fit at least';
 COMMENT ON COLUMN advisory.pressure.recommended_max_locks_per_transaction IS
-    'setting with which the status would be ok; the present one if it is ok';
+    'setting with which the status would be ok; the current one if the status is ok';
 COMMENT ON COLUMN advisory.pressure.exact IS 'false if locks had to be counted one by one, or if the growth of the tables is unknown';
 COMMENT ON VIEW advisory.pressure_by_backend IS 'use of the server''s shared lock table by session and prepared transaction, largest first';
 COMMENT ON COLUMN advisory.pressure_by_backend.state IS 'state as in pg_stat_activity; null without the privilege to see it';
@@ -690,6 +690,81 @@ COMMENT ON COLUMN advisory.pressure_by_type.holders IS 'entries of the second ta
 COMMENT ON VIEW advisory.settings IS 'the settings of advisory_ext, even before the session has loaded the library';
 COMMENT ON COLUMN advisory.settings.default_setting IS 'default value';
 COMMENT ON COLUMN advisory.settings.context IS 'context required to set it, as in pg_settings';
+COMMENT ON COLUMN advisory.leaks.name IS 'name or label of the lock; null if unknown';
+COMMENT ON COLUMN advisory.leaks.namespace IS 'namespace of the lock; null if unknown';
+COMMENT ON COLUMN advisory.locks.known_as IS 'well-known uses of this key, which are candidates, not proof; see known_keys';
+COMMENT ON COLUMN advisory.locks.name IS 'name or label of the lock; null if unknown';
+COMMENT ON COLUMN advisory.locks.namespace IS 'namespace of the lock; null if unknown';
+COMMENT ON COLUMN advisory.pressure.holders_estimated IS
+    'how many entries the second table will have when the lock table is full';
+COMMENT ON COLUMN advisory.pressure.locks_used IS
+    'locks of all types that are held or waited for, without those on the fast path';
+COMMENT ON COLUMN advisory.semaphores.name IS 'name; null if unknown';
+COMMENT ON COLUMN advisory.semaphores.namespace IS 'namespace; null if unknown';
+COMMENT ON COLUMN advisory.settings.setting IS 'current value';
+COMMENT ON FUNCTION advisory.acquire(pg_catalog.text, bigint, integer, interval) IS
+    'take a slot of a semaphore for the session; returns its number, or raises error 55P03 after timeout (NULL: wait for ever) (id::text as name)';
+COMMENT ON FUNCTION advisory.acquire(pg_catalog.text, pg_catalog.text, integer, interval) IS
+    'take a slot of a semaphore for the session; returns its number, or raises error 55P03 after timeout (NULL: wait for ever)';
+COMMENT ON FUNCTION advisory.acquire(pg_catalog.text, pg_catalog.uuid, integer, interval) IS
+    'take a slot of a semaphore for the session; returns its number, or raises error 55P03 after timeout (NULL: wait for ever) (id::text as name)';
+COMMENT ON FUNCTION advisory.is_locked(pg_catalog.text, bigint) IS
+    'true if any session holds the lock: an observation, never a guard, because it can change before you act on it; to act, take the lock (id::text as name)';
+COMMENT ON FUNCTION advisory.is_locked(pg_catalog.text, pg_catalog.text) IS
+    'true if any session holds the lock: an observation, never a guard, because it can change before you act on it; to act, take the lock';
+COMMENT ON FUNCTION advisory.is_locked(pg_catalog.text, pg_catalog.uuid) IS
+    'true if any session holds the lock: an observation, never a guard, because it can change before you act on it; to act, take the lock (id::text as name)';
+COMMENT ON FUNCTION advisory.is_locked_key(bigint) IS
+    'true if any session holds the lock: an observation, never a guard, because it can change before you act on it; to act, take the lock';
+COMMENT ON FUNCTION advisory.try_acquire(pg_catalog.text, bigint, integer, interval) IS
+    'take a slot of a semaphore for the session if one is free within timeout (0: at once); returns its number, or NULL (id::text as name)';
+COMMENT ON FUNCTION advisory.try_acquire(pg_catalog.text, pg_catalog.text, integer, interval) IS
+    'take a slot of a semaphore for the session if one is free within timeout (0: at once); returns its number, or NULL';
+COMMENT ON FUNCTION advisory.try_acquire(pg_catalog.text, pg_catalog.uuid, integer, interval) IS
+    'take a slot of a semaphore for the session if one is free within timeout (0: at once); returns its number, or NULL (id::text as name)';
+COMMENT ON FUNCTION advisory.try_lock_any(pg_catalog.text, bigint[], integer) IS
+    'take exclusive session-level locks on up to wanted of the list that are free, in its order, trying each once; returns those taken';
+COMMENT ON FUNCTION advisory.try_lock_any(pg_catalog.text, pg_catalog.text, integer) IS
+    'take exclusive session-level locks on up to wanted of the list that are free, in its order, trying each once; returns those taken (an untyped list, read as text[])';
+COMMENT ON FUNCTION advisory.try_lock_any(pg_catalog.text, pg_catalog.text[], integer) IS
+    'take exclusive session-level locks on up to wanted of the list that are free, in its order, trying each once; returns those taken';
+COMMENT ON FUNCTION advisory.try_lock_any(pg_catalog.text, pg_catalog.uuid[], integer) IS
+    'take exclusive session-level locks on up to wanted of the list that are free, in its order, trying each once; returns those taken';
+COMMENT ON FUNCTION advisory.try_xact_acquire(pg_catalog.text, bigint, integer, interval) IS
+    'take a slot of a semaphore until the end of the transaction if one is free within timeout (0: at once); returns its number, or NULL (id::text as name)';
+COMMENT ON FUNCTION advisory.try_xact_acquire(pg_catalog.text, pg_catalog.text, integer, interval) IS
+    'take a slot of a semaphore until the end of the transaction if one is free within timeout (0: at once); returns its number, or NULL';
+COMMENT ON FUNCTION advisory.try_xact_acquire(pg_catalog.text, pg_catalog.uuid, integer, interval) IS
+    'take a slot of a semaphore until the end of the transaction if one is free within timeout (0: at once); returns its number, or NULL (id::text as name)';
+COMMENT ON FUNCTION advisory.try_xact_lock_any(pg_catalog.text, bigint[], integer) IS
+    'take exclusive transaction-level locks on up to wanted of the list that are free, in its order, trying each once; returns those taken';
+COMMENT ON FUNCTION advisory.try_xact_lock_any(pg_catalog.text, pg_catalog.text, integer) IS
+    'take exclusive transaction-level locks on up to wanted of the list that are free, in its order, trying each once; returns those taken (an untyped list, read as text[])';
+COMMENT ON FUNCTION advisory.try_xact_lock_any(pg_catalog.text, pg_catalog.text[], integer) IS
+    'take exclusive transaction-level locks on up to wanted of the list that are free, in its order, trying each once; returns those taken';
+COMMENT ON FUNCTION advisory.try_xact_lock_any(pg_catalog.text, pg_catalog.uuid[], integer) IS
+    'take exclusive transaction-level locks on up to wanted of the list that are free, in its order, trying each once; returns those taken';
+COMMENT ON FUNCTION advisory.wait_tree() IS
+    'who waits for whom, as indented text: each session that blocks others, followed by the sessions that wait for it';
+COMMENT ON FUNCTION advisory.xact_acquire(pg_catalog.text, bigint, integer, interval) IS
+    'take a slot of a semaphore until the end of the transaction; returns its number, or raises error 55P03 after timeout (NULL: wait for ever) (id::text as name)';
+COMMENT ON FUNCTION advisory.xact_acquire(pg_catalog.text, pg_catalog.text, integer, interval) IS
+    'take a slot of a semaphore until the end of the transaction; returns its number, or raises error 55P03 after timeout (NULL: wait for ever)';
+COMMENT ON FUNCTION advisory.xact_acquire(pg_catalog.text, pg_catalog.uuid, integer, interval) IS
+    'take a slot of a semaphore until the end of the transaction; returns its number, or raises error 55P03 after timeout (NULL: wait for ever) (id::text as name)';
+COMMENT ON PROCEDURE advisory.await_acquire(pg_catalog.text, bigint, integer, interval, integer) IS
+    'take a slot of a semaphore for the session, waiting without a snapshot, so that CREATE INDEX CONCURRENTLY and vacuum are not held up; error 55P03 when timeout is over, 25001 where the snapshot cannot be released (id::text as name)';
+COMMENT ON PROCEDURE advisory.await_acquire(pg_catalog.text, pg_catalog.text, integer, interval, integer) IS
+    'take a slot of a semaphore for the session, waiting without a snapshot, so that CREATE INDEX CONCURRENTLY and vacuum are not held up; error 55P03 when timeout is over, 25001 where the snapshot cannot be released';
+COMMENT ON PROCEDURE advisory.await_acquire(pg_catalog.text, pg_catalog.uuid, integer, interval, integer) IS
+    'take a slot of a semaphore for the session, waiting without a snapshot, so that CREATE INDEX CONCURRENTLY and vacuum are not held up; error 55P03 when timeout is over, 25001 where the snapshot cannot be released (id::text as name)';
+COMMENT ON SCHEMA advisory IS
+    'advisory_ext: named advisory locks with timeouts, semaphores, leases, and views of all advisory locks';
+COMMENT ON VIEW advisory.directory IS 'state of the directory of names, which all sessions of the server share';
+COMMENT ON VIEW advisory.known_keys IS
+    'well-known keys of migration tools and extensions, and those of key_labels; candidates, not proof';
+COMMENT ON VIEW advisory.locks IS 'every advisory lock on the server, with its name, holders and waiters';
+COMMENT ON VIEW advisory.stats IS 'statistics of the locks of this database, one row for each name';
 
 -- ---- Owners
 --

@@ -259,19 +259,19 @@ CREATE FUNCTION advisory.is_locked(namespace text, name text) RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_is_locked_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.is_locked(text, text) IS
-    'does anybody hold the lock at this moment: an observation, never a guard, since it can change before you act on it; to act, take the lock';
+    'true if any session holds the lock: an observation, never a guard, because it can change before you act on it; to act, take the lock';
 
 CREATE FUNCTION advisory.is_locked(namespace text, id bigint) RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_is_locked_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.is_locked(text, bigint) IS
-    'does anybody hold the lock at this moment: an observation, never a guard, since it can change before you act on it; to act, take the lock (id::text as name)';
+    'true if any session holds the lock: an observation, never a guard, because it can change before you act on it; to act, take the lock (id::text as name)';
 
 CREATE FUNCTION advisory.is_locked(namespace text, id uuid) RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_is_locked_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.is_locked(text, uuid) IS
-    'does anybody hold the lock at this moment: an observation, never a guard, since it can change before you act on it; to act, take the lock (id::text as name)';
+    'true if any session holds the lock: an observation, never a guard, because it can change before you act on it; to act, take the lock (id::text as name)';
 
 CREATE FUNCTION advisory.holders(namespace text, name text)
     RETURNS TABLE (
@@ -308,19 +308,19 @@ CREATE FUNCTION advisory.terminate_holder(namespace text, name text, pid integer
     AS 'MODULE_PATHNAME', 'advisory_terminate_holder_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.terminate_holder(text, text, integer, interval) IS
-    'end that session, only if it still holds the lock, or a slot of the semaphore of that name, and wait for its end within timeout; privileges as for pg_terminate_backend()';
+    'end the session if it still holds the lock, or a slot of the semaphore of that name, and wait for its end within timeout; privileges as for pg_terminate_backend()';
 
 CREATE FUNCTION advisory.terminate_holder(namespace text, id bigint, pid integer, timeout interval DEFAULT '5s')
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_terminate_holder_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.terminate_holder(text, bigint, integer, interval) IS
-    'end that session, only if it still holds the lock, or a slot of the semaphore of that name, and wait for its end within timeout; privileges as for pg_terminate_backend() (id::text as name)';
+    'end the session if it still holds the lock, or a slot of the semaphore of that name, and wait for its end within timeout; privileges as for pg_terminate_backend() (id::text as name)';
 
 CREATE FUNCTION advisory.terminate_holder(namespace text, id uuid, pid integer, timeout interval DEFAULT '5s')
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_terminate_holder_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.terminate_holder(text, uuid, integer, interval) IS
-    'end that session, only if it still holds the lock, or a slot of the semaphore of that name, and wait for its end within timeout; privileges as for pg_terminate_backend() (id::text as name)';
+    'end the session if it still holds the lock, or a slot of the semaphore of that name, and wait for its end within timeout; privileges as for pg_terminate_backend() (id::text as name)';
 

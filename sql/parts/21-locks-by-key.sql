@@ -80,7 +80,7 @@ CREATE FUNCTION advisory.is_locked_key(key bigint) RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_is_locked_key'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.is_locked_key(bigint) IS
-    'does anybody hold the lock at this moment: an observation, never a guard, since it can change before you act on it; to act, take the lock';
+    'true if any session holds the lock: an observation, never a guard, because it can change before you act on it; to act, take the lock';
 
 CREATE FUNCTION advisory.holders_key(key bigint)
     RETURNS TABLE (
@@ -98,4 +98,4 @@ CREATE FUNCTION advisory.terminate_holder_key(key bigint, pid integer, timeout i
     AS 'MODULE_PATHNAME', 'advisory_terminate_holder_key'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.terminate_holder_key(bigint, integer, interval) IS
-    'end that session, only if it still holds the lock, or a slot of the semaphore of that key, and wait for its end within timeout; privileges as for pg_terminate_backend()';
+    'end the session if it still holds the lock, or a slot of the semaphore of that key, and wait for its end within timeout; privileges as for pg_terminate_backend()';

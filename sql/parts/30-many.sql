@@ -121,56 +121,56 @@ CREATE FUNCTION advisory.try_lock_any(namespace text, names text[], wanted integ
     AS 'MODULE_PATHNAME', 'advisory_try_lock_any'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 1;
 COMMENT ON FUNCTION advisory.try_lock_any(text, text[], integer) IS
-    'take exclusive session-level locks on up to wanted of the list that are free, in its order, looking at each once; returns those taken';
+    'take exclusive session-level locks on up to wanted of the list that are free, in its order, trying each once; returns those taken';
 
 CREATE FUNCTION advisory.try_lock_any(namespace text, ids bigint[], wanted integer DEFAULT 1)
     RETURNS SETOF bigint
     AS 'MODULE_PATHNAME', 'advisory_try_lock_any'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 1;
 COMMENT ON FUNCTION advisory.try_lock_any(text, bigint[], integer) IS
-    'take exclusive session-level locks on up to wanted of the list that are free, in its order, looking at each once; returns those taken';
+    'take exclusive session-level locks on up to wanted of the list that are free, in its order, trying each once; returns those taken';
 
 CREATE FUNCTION advisory.try_lock_any(namespace text, ids uuid[], wanted integer DEFAULT 1)
     RETURNS SETOF uuid
     AS 'MODULE_PATHNAME', 'advisory_try_lock_any'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 1;
 COMMENT ON FUNCTION advisory.try_lock_any(text, uuid[], integer) IS
-    'take exclusive session-level locks on up to wanted of the list that are free, in its order, looking at each once; returns those taken';
+    'take exclusive session-level locks on up to wanted of the list that are free, in its order, trying each once; returns those taken';
 
 CREATE FUNCTION advisory.try_lock_any(namespace text, names text, wanted integer DEFAULT 1)
     RETURNS SETOF text
     AS 'MODULE_PATHNAME', 'advisory_try_lock_any_literal'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 1;
 COMMENT ON FUNCTION advisory.try_lock_any(text, text, integer) IS
-    'take exclusive session-level locks on up to wanted of the list that are free, in its order, looking at each once; returns those taken (an untyped list, read as text[])';
+    'take exclusive session-level locks on up to wanted of the list that are free, in its order, trying each once; returns those taken (an untyped list, read as text[])';
 
 CREATE FUNCTION advisory.try_xact_lock_any(namespace text, names text[], wanted integer DEFAULT 1)
     RETURNS SETOF text
     AS 'MODULE_PATHNAME', 'advisory_try_xact_lock_any'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 1;
 COMMENT ON FUNCTION advisory.try_xact_lock_any(text, text[], integer) IS
-    'take exclusive transaction-level locks on up to wanted of the list that are free, in its order, looking at each once; returns those taken';
+    'take exclusive transaction-level locks on up to wanted of the list that are free, in its order, trying each once; returns those taken';
 
 CREATE FUNCTION advisory.try_xact_lock_any(namespace text, ids bigint[], wanted integer DEFAULT 1)
     RETURNS SETOF bigint
     AS 'MODULE_PATHNAME', 'advisory_try_xact_lock_any'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 1;
 COMMENT ON FUNCTION advisory.try_xact_lock_any(text, bigint[], integer) IS
-    'take exclusive transaction-level locks on up to wanted of the list that are free, in its order, looking at each once; returns those taken';
+    'take exclusive transaction-level locks on up to wanted of the list that are free, in its order, trying each once; returns those taken';
 
 CREATE FUNCTION advisory.try_xact_lock_any(namespace text, ids uuid[], wanted integer DEFAULT 1)
     RETURNS SETOF uuid
     AS 'MODULE_PATHNAME', 'advisory_try_xact_lock_any'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 1;
 COMMENT ON FUNCTION advisory.try_xact_lock_any(text, uuid[], integer) IS
-    'take exclusive transaction-level locks on up to wanted of the list that are free, in its order, looking at each once; returns those taken';
+    'take exclusive transaction-level locks on up to wanted of the list that are free, in its order, trying each once; returns those taken';
 
 CREATE FUNCTION advisory.try_xact_lock_any(namespace text, names text, wanted integer DEFAULT 1)
     RETURNS SETOF text
     AS 'MODULE_PATHNAME', 'advisory_try_xact_lock_any_literal'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 1;
 COMMENT ON FUNCTION advisory.try_xact_lock_any(text, text, integer) IS
-    'take exclusive transaction-level locks on up to wanted of the list that are free, in its order, looking at each once; returns those taken (an untyped list, read as text[])';
+    'take exclusive transaction-level locks on up to wanted of the list that are free, in its order, trying each once; returns those taken (an untyped list, read as text[])';
 
 ---- unlock_all: to zero and without a warning, for finally blocks
 

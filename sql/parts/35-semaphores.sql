@@ -9,42 +9,42 @@ CREATE FUNCTION advisory.acquire(namespace text, name text, slots integer, timeo
     AS 'MODULE_PATHNAME', 'advisory_acquire_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.acquire(text, text, integer, interval) IS
-    'take one of the given number of slots for the session: which one, or error 55P03 when timeout is over (NULL: wait for ever)';
+    'take a slot of a semaphore for the session; returns its number, or raises error 55P03 after timeout (NULL: wait for ever)';
 
 CREATE FUNCTION advisory.acquire(namespace text, id bigint, slots integer, timeout interval DEFAULT NULL)
     RETURNS integer
     AS 'MODULE_PATHNAME', 'advisory_acquire_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.acquire(text, bigint, integer, interval) IS
-    'take one of the given number of slots for the session: which one, or error 55P03 when timeout is over (NULL: wait for ever) (id::text as name)';
+    'take a slot of a semaphore for the session; returns its number, or raises error 55P03 after timeout (NULL: wait for ever) (id::text as name)';
 
 CREATE FUNCTION advisory.acquire(namespace text, id uuid, slots integer, timeout interval DEFAULT NULL)
     RETURNS integer
     AS 'MODULE_PATHNAME', 'advisory_acquire_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.acquire(text, uuid, integer, interval) IS
-    'take one of the given number of slots for the session: which one, or error 55P03 when timeout is over (NULL: wait for ever) (id::text as name)';
+    'take a slot of a semaphore for the session; returns its number, or raises error 55P03 after timeout (NULL: wait for ever) (id::text as name)';
 
 CREATE FUNCTION advisory.try_acquire(namespace text, name text, slots integer, timeout interval DEFAULT '0')
     RETURNS integer
     AS 'MODULE_PATHNAME', 'advisory_try_acquire_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.try_acquire(text, text, integer, interval) IS
-    'take one of the given number of slots for the session if one is free within timeout (0: at once): which one, or NULL';
+    'take a slot of a semaphore for the session if one is free within timeout (0: at once); returns its number, or NULL';
 
 CREATE FUNCTION advisory.try_acquire(namespace text, id bigint, slots integer, timeout interval DEFAULT '0')
     RETURNS integer
     AS 'MODULE_PATHNAME', 'advisory_try_acquire_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.try_acquire(text, bigint, integer, interval) IS
-    'take one of the given number of slots for the session if one is free within timeout (0: at once): which one, or NULL (id::text as name)';
+    'take a slot of a semaphore for the session if one is free within timeout (0: at once); returns its number, or NULL (id::text as name)';
 
 CREATE FUNCTION advisory.try_acquire(namespace text, id uuid, slots integer, timeout interval DEFAULT '0')
     RETURNS integer
     AS 'MODULE_PATHNAME', 'advisory_try_acquire_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.try_acquire(text, uuid, integer, interval) IS
-    'take one of the given number of slots for the session if one is free within timeout (0: at once): which one, or NULL (id::text as name)';
+    'take a slot of a semaphore for the session if one is free within timeout (0: at once); returns its number, or NULL (id::text as name)';
 
 ---- xact_acquire, try_xact_acquire
 
@@ -53,42 +53,42 @@ CREATE FUNCTION advisory.xact_acquire(namespace text, name text, slots integer, 
     AS 'MODULE_PATHNAME', 'advisory_xact_acquire_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.xact_acquire(text, text, integer, interval) IS
-    'take one of the given number of slots until the end of the transaction: which one, or error 55P03 when timeout is over (NULL: wait for ever)';
+    'take a slot of a semaphore until the end of the transaction; returns its number, or raises error 55P03 after timeout (NULL: wait for ever)';
 
 CREATE FUNCTION advisory.xact_acquire(namespace text, id bigint, slots integer, timeout interval DEFAULT NULL)
     RETURNS integer
     AS 'MODULE_PATHNAME', 'advisory_xact_acquire_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.xact_acquire(text, bigint, integer, interval) IS
-    'take one of the given number of slots until the end of the transaction: which one, or error 55P03 when timeout is over (NULL: wait for ever) (id::text as name)';
+    'take a slot of a semaphore until the end of the transaction; returns its number, or raises error 55P03 after timeout (NULL: wait for ever) (id::text as name)';
 
 CREATE FUNCTION advisory.xact_acquire(namespace text, id uuid, slots integer, timeout interval DEFAULT NULL)
     RETURNS integer
     AS 'MODULE_PATHNAME', 'advisory_xact_acquire_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.xact_acquire(text, uuid, integer, interval) IS
-    'take one of the given number of slots until the end of the transaction: which one, or error 55P03 when timeout is over (NULL: wait for ever) (id::text as name)';
+    'take a slot of a semaphore until the end of the transaction; returns its number, or raises error 55P03 after timeout (NULL: wait for ever) (id::text as name)';
 
 CREATE FUNCTION advisory.try_xact_acquire(namespace text, name text, slots integer, timeout interval DEFAULT '0')
     RETURNS integer
     AS 'MODULE_PATHNAME', 'advisory_try_xact_acquire_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.try_xact_acquire(text, text, integer, interval) IS
-    'take one of the given number of slots until the end of the transaction if one is free within timeout (0: at once): which one, or NULL';
+    'take a slot of a semaphore until the end of the transaction if one is free within timeout (0: at once); returns its number, or NULL';
 
 CREATE FUNCTION advisory.try_xact_acquire(namespace text, id bigint, slots integer, timeout interval DEFAULT '0')
     RETURNS integer
     AS 'MODULE_PATHNAME', 'advisory_try_xact_acquire_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.try_xact_acquire(text, bigint, integer, interval) IS
-    'take one of the given number of slots until the end of the transaction if one is free within timeout (0: at once): which one, or NULL (id::text as name)';
+    'take a slot of a semaphore until the end of the transaction if one is free within timeout (0: at once); returns its number, or NULL (id::text as name)';
 
 CREATE FUNCTION advisory.try_xact_acquire(namespace text, id uuid, slots integer, timeout interval DEFAULT '0')
     RETURNS integer
     AS 'MODULE_PATHNAME', 'advisory_try_xact_acquire_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.try_xact_acquire(text, uuid, integer, interval) IS
-    'take one of the given number of slots until the end of the transaction if one is free within timeout (0: at once): which one, or NULL (id::text as name)';
+    'take a slot of a semaphore until the end of the transaction if one is free within timeout (0: at once); returns its number, or NULL (id::text as name)';
 
 ---- release
 
@@ -119,16 +119,16 @@ CREATE PROCEDURE advisory.await_acquire(namespace text, name text, slots integer
     AS 'MODULE_PATHNAME', 'advisory_await_acquire_text'
     LANGUAGE C;
 COMMENT ON PROCEDURE advisory.await_acquire(text, text, integer, interval, integer) IS
-    'take one of the given number of slots for the session, waiting without a snapshot, so that CREATE INDEX CONCURRENTLY and vacuum are not held up; error 55P03 when timeout is over, 25001 where the snapshot cannot be released';
+    'take a slot of a semaphore for the session, waiting without a snapshot, so that CREATE INDEX CONCURRENTLY and vacuum are not held up; error 55P03 when timeout is over, 25001 where the snapshot cannot be released';
 
 CREATE PROCEDURE advisory.await_acquire(namespace text, id bigint, slots integer, timeout interval DEFAULT NULL, INOUT slot integer DEFAULT NULL)
     AS 'MODULE_PATHNAME', 'advisory_await_acquire_bigint'
     LANGUAGE C;
 COMMENT ON PROCEDURE advisory.await_acquire(text, bigint, integer, interval, integer) IS
-    'take one of the given number of slots for the session, waiting without a snapshot, so that CREATE INDEX CONCURRENTLY and vacuum are not held up; error 55P03 when timeout is over, 25001 where the snapshot cannot be released (id::text as name)';
+    'take a slot of a semaphore for the session, waiting without a snapshot, so that CREATE INDEX CONCURRENTLY and vacuum are not held up; error 55P03 when timeout is over, 25001 where the snapshot cannot be released (id::text as name)';
 
 CREATE PROCEDURE advisory.await_acquire(namespace text, id uuid, slots integer, timeout interval DEFAULT NULL, INOUT slot integer DEFAULT NULL)
     AS 'MODULE_PATHNAME', 'advisory_await_acquire_uuid'
     LANGUAGE C;
 COMMENT ON PROCEDURE advisory.await_acquire(text, uuid, integer, interval, integer) IS
-    'take one of the given number of slots for the session, waiting without a snapshot, so that CREATE INDEX CONCURRENTLY and vacuum are not held up; error 55P03 when timeout is over, 25001 where the snapshot cannot be released (id::text as name)';
+    'take a slot of a semaphore for the session, waiting without a snapshot, so that CREATE INDEX CONCURRENTLY and vacuum are not held up; error 55P03 when timeout is over, 25001 where the snapshot cannot be released (id::text as name)';

@@ -45,7 +45,7 @@ CREATE VIEW advisory.known_keys AS
     SELECT tool, purpose, form, scope, match, rule, source, key, key1, key2
     FROM advisory._known_keys();
 COMMENT ON VIEW advisory.known_keys IS
-    'well-known keys of migration tools and extensions, and those of key_labels; candidates, not verdicts';
+    'well-known keys of migration tools and extensions, and those of key_labels; candidates, not proof';
 COMMENT ON COLUMN advisory.known_keys.tool IS 'program that takes the lock, or the label of key_labels';
 COMMENT ON COLUMN advisory.known_keys.purpose IS 'what the lock is for, with the table, queue or schema where there is one; or the note of key_labels';
 COMMENT ON COLUMN advisory.known_keys.form IS 'bigint, int4 pair, or the objsubids of a class';

@@ -51,7 +51,7 @@ CREATE VIEW advisory.locks AS
            gid, query
     FROM advisory._locks;
 COMMENT ON VIEW advisory.locks IS
-    'every advisory lock and waiter on the server, decoded';
+    'every advisory lock on the server, with its name, holders and waiters';
 COMMENT ON COLUMN advisory.locks.pid IS 'process that holds or waits; null for a prepared transaction';
 COMMENT ON COLUMN advisory.locks.database IS 'database that the lock is in; null if it was dropped';
 COMMENT ON COLUMN advisory.locks.role IS 'role of the session, or owner of the prepared transaction';
@@ -59,8 +59,8 @@ COMMENT ON COLUMN advisory.locks.application_name IS 'application_name of the se
 COMMENT ON COLUMN advisory.locks.client_addr IS 'address of the client; null for a socket, and without the privilege to see it';
 COMMENT ON COLUMN advisory.locks.state IS 'state of the session as in pg_stat_activity; null without the privilege to see it';
 COMMENT ON COLUMN advisory.locks.kind IS 'lock, semaphore (a slot), queue (a waiter for a slot), lease or foreign (any other objsubid)';
-COMMENT ON COLUMN advisory.locks.namespace IS 'namespace of the lock; null where never seen';
-COMMENT ON COLUMN advisory.locks.name IS 'name or label of the lock; null where never seen';
+COMMENT ON COLUMN advisory.locks.namespace IS 'namespace of the lock; null if unknown';
+COMMENT ON COLUMN advisory.locks.name IS 'name or label of the lock; null if unknown';
 COMMENT ON COLUMN advisory.locks.slot IS 'slot of a semaphore, from 1';
 COMMENT ON COLUMN advisory.locks.key IS '64-bit key';
 COMMENT ON COLUMN advisory.locks.key1 IS 'first key of the pair form, signed';
@@ -73,7 +73,7 @@ COMMENT ON COLUMN advisory.locks.waited IS 'how long it has lasted';
 COMMENT ON COLUMN advisory.locks.acquired_at IS 'when the lock was acquired; null for locks taken by the built-in functions';
 COMMENT ON COLUMN advisory.locks.held IS 'how long it has been held';
 COMMENT ON COLUMN advisory.locks.blocked_by IS 'processes that block a waiter; 0 is a prepared transaction';
-COMMENT ON COLUMN advisory.locks.known_as IS 'well-known uses of this key, as candidates, not verdicts; see known_keys';
+COMMENT ON COLUMN advisory.locks.known_as IS 'well-known uses of this key, which are candidates, not proof; see known_keys';
 COMMENT ON COLUMN advisory.locks.gid IS 'identifier of the prepared transaction';
 COMMENT ON COLUMN advisory.locks.query IS 'query of the session; hidden without the privilege to see it';
 GRANT SELECT ON advisory.locks TO PUBLIC;

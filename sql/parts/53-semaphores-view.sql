@@ -18,8 +18,8 @@ CREATE VIEW advisory.semaphores AS
     FROM advisory._semaphores();
 COMMENT ON VIEW advisory.semaphores IS
     'semaphores of this database that have holders of slots, or waiters';
-COMMENT ON COLUMN advisory.semaphores.namespace IS 'namespace; null where never seen';
-COMMENT ON COLUMN advisory.semaphores.name IS 'name; null where never seen';
+COMMENT ON COLUMN advisory.semaphores.namespace IS 'namespace; null if unknown';
+COMMENT ON COLUMN advisory.semaphores.name IS 'name; null if unknown';
 COMMENT ON COLUMN advisory.semaphores.key IS 'key of the name';
 COMMENT ON COLUMN advisory.semaphores.slots IS 'how many slots it has, according to the sessions that use it; the largest number if they disagree; null if unknown';
 COMMENT ON COLUMN advisory.semaphores.in_use IS 'slots that are taken';

@@ -27,7 +27,7 @@ COMMENT ON COLUMN advisory.leases.name IS 'name; hidden without the privilege to
 COMMENT ON COLUMN advisory.leases.owner IS 'the owner as it calls itself, or its role; hidden without the privilege to see it';
 COMMENT ON COLUMN advisory.leases.token IS 'fencing token; null without the privilege to see it';
 COMMENT ON COLUMN advisory.leases.state IS 'held, expired, or restarted: it has its whole TTL again after a failover';
-COMMENT ON COLUMN advisory.leases.ttl IS 'how long it is held after its last renewal';
+COMMENT ON COLUMN advisory.leases.ttl IS 'how long the lease lasts from its last renewal';
 COMMENT ON COLUMN advisory.leases.acquired_at IS 'when it was granted';
 COMMENT ON COLUMN advisory.leases.renewed_at IS 'when it was last renewed, or granted';
 COMMENT ON COLUMN advisory.leases.expires_at IS 'when it expires';

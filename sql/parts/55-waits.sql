@@ -33,8 +33,8 @@ COMMENT ON COLUMN advisory.waits.depth IS 'how far from the root, which has dept
 COMMENT ON COLUMN advisory.waits.path IS 'processes from the root to this one';
 COMMENT ON COLUMN advisory.waits.pid IS 'process; 0 is a prepared transaction';
 COMMENT ON COLUMN advisory.waits.waits_for_pid IS 'process that blocks it; null for a root, which waits for nothing';
-COMMENT ON COLUMN advisory.waits.namespace IS 'namespace of the lock; null where never seen, and for locks of other types';
-COMMENT ON COLUMN advisory.waits.name IS 'name or label of the lock; null where never seen, and for locks of other types';
+COMMENT ON COLUMN advisory.waits.namespace IS 'namespace of the lock; null if unknown, and for locks of other types';
+COMMENT ON COLUMN advisory.waits.name IS 'name or label of the lock; null if unknown, and for locks of other types';
 COMMENT ON COLUMN advisory.waits.key IS '64-bit key; null for a pair, and for locks of other types';
 COMMENT ON COLUMN advisory.waits.mode IS 'mode waited for; of a root, the mode held';
 COMMENT ON COLUMN advisory.waits.waited IS 'how long the wait has lasted; null for a root';
@@ -50,4 +50,4 @@ CREATE FUNCTION advisory.wait_tree() RETURNS SETOF text
     AS 'MODULE_PATHNAME', 'advisory_wait_tree'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 100;
 COMMENT ON FUNCTION advisory.wait_tree() IS
-    'who waits for whom, as indented text: blockers first, under each the sessions that wait for it';
+    'who waits for whom, as indented text: each session that blocks others, followed by the sessions that wait for it';

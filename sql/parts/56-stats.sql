@@ -24,7 +24,7 @@ CREATE VIEW advisory.stats AS
            wait_max, hold_total, hold_max, last_acquired_at, stats_since
     FROM advisory._stats();
 COMMENT ON VIEW advisory.stats IS
-    'what happened to the locks of this database, by name';
+    'statistics of the locks of this database, one row for each name';
 COMMENT ON COLUMN advisory.stats.namespace IS 'namespace; null for the label of a key; hidden without the privilege to see it';
 COMMENT ON COLUMN advisory.stats.name IS 'name or label; hidden without the privilege to see it';
 COMMENT ON COLUMN advisory.stats.acquired IS 'how often it was granted';
@@ -64,7 +64,7 @@ CREATE VIEW advisory.directory AS
     SELECT available, names, max_names, evicted, not_stored, collisions, reason
     FROM advisory._directory();
 COMMENT ON VIEW advisory.directory IS
-    'the state of the server''s table of names';
+    'state of the directory of names, which all sessions of the server share';
 COMMENT ON COLUMN advisory.directory.available IS 'can names be shared at all; false while shared memory is not available';
 COMMENT ON COLUMN advisory.directory.names IS 'names in it, of all databases';
 COMMENT ON COLUMN advisory.directory.max_names IS 'how many names it may hold';

@@ -43,8 +43,8 @@ COMMENT ON COLUMN advisory.leaks.application_name IS 'application_name of the se
 COMMENT ON COLUMN advisory.leaks.client_addr IS 'address of the client (or pooler); null for a socket';
 COMMENT ON COLUMN advisory.leaks.state IS 'state of the session as in pg_stat_activity';
 COMMENT ON COLUMN advisory.leaks.kind IS 'lock, semaphore (a slot) or foreign';
-COMMENT ON COLUMN advisory.leaks.namespace IS 'namespace of the lock; null where never seen';
-COMMENT ON COLUMN advisory.leaks.name IS 'name or label of the lock; null where never seen';
+COMMENT ON COLUMN advisory.leaks.namespace IS 'namespace of the lock; null if unknown';
+COMMENT ON COLUMN advisory.leaks.name IS 'name or label of the lock; null if unknown';
 COMMENT ON COLUMN advisory.leaks.slot IS 'slot of a semaphore, from 1';
 COMMENT ON COLUMN advisory.leaks.key IS '64-bit key';
 COMMENT ON COLUMN advisory.leaks.key1 IS 'first key of the pair form, signed';
@@ -55,5 +55,5 @@ COMMENT ON COLUMN advisory.leaks.held IS 'how long it has been held';
 COMMENT ON COLUMN advisory.leaks.taken_by_role IS 'current user when it was taken; null for locks taken by the built-in functions';
 COMMENT ON COLUMN advisory.leaks.taken_by_application IS 'application_name when it was taken; null for locks taken by the built-in functions';
 COMMENT ON COLUMN advisory.leaks.reason IS 'what makes it look forgotten';
-COMMENT ON COLUMN advisory.leaks.known_as IS 'well-known uses of this key, as candidates, not verdicts; see known_keys';
+COMMENT ON COLUMN advisory.leaks.known_as IS 'well-known uses of this key, which are candidates, not proof; see known_keys';
 GRANT SELECT ON advisory.leaks TO PUBLIC;

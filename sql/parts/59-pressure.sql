@@ -32,20 +32,20 @@ COMMENT ON COLUMN advisory.pressure.status IS
 COMMENT ON COLUMN advisory.pressure.percent_used IS
     'use of the fuller of the two tables, in percent of its estimated capacity';
 COMMENT ON COLUMN advisory.pressure.headroom IS 'how many further locks with one holder each are estimated to fit';
-COMMENT ON COLUMN advisory.pressure.locks_used IS 'locks of all types that are held or awaited, without those on the fast path';
+COMMENT ON COLUMN advisory.pressure.locks_used IS 'locks of all types that are held or waited for, without those on the fast path';
 COMMENT ON COLUMN advisory.pressure.locks_estimated IS 'how many locks are estimated to fit in total';
 COMMENT ON COLUMN advisory.pressure.locks_guaranteed IS
     'how many it holds at least: max_locks_per_transaction times the number of processes and prepared transactions';
 COMMENT ON COLUMN advisory.pressure.percent_of_guaranteed IS
     'use of the fuller table, in percent of its guaranteed size; can be more than 100';
 COMMENT ON COLUMN advisory.pressure.holders_used IS
-    'entries of the second table: for each lock, one for each session that holds or awaits it';
+    'entries of the second table: for each lock, one for each session that holds or waits for it';
 COMMENT ON COLUMN advisory.pressure.holders_guaranteed IS 'how many such entries fit at least';
 COMMENT ON COLUMN advisory.pressure.recommended_max_locks_per_transaction IS
-    'setting with which the status would be ok; the present one if it is ok';
+    'setting with which the status would be ok; the current one if the status is ok';
 COMMENT ON COLUMN advisory.pressure.exact IS
     'false if locks had to be counted one by one, or if the growth of the tables is unknown';
-COMMENT ON COLUMN advisory.pressure.holders_estimated IS 'how many entries the second table will have when the pool is full';
+COMMENT ON COLUMN advisory.pressure.holders_estimated IS 'how many entries the second table will have when the lock table is full';
 GRANT SELECT ON advisory.pressure TO PUBLIC;
 
 CREATE FUNCTION advisory._pressure_by_backend(

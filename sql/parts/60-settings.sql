@@ -18,7 +18,7 @@ CREATE VIEW advisory.settings AS
 COMMENT ON VIEW advisory.settings IS
     'the settings of advisory_ext, even before the session has loaded the library';
 COMMENT ON COLUMN advisory.settings.name IS 'name of the setting';
-COMMENT ON COLUMN advisory.settings.setting IS 'present value';
+COMMENT ON COLUMN advisory.settings.setting IS 'current value';
 COMMENT ON COLUMN advisory.settings.unit IS 'unit of the value';
 COMMENT ON COLUMN advisory.settings.default_setting IS 'default value';
 COMMENT ON COLUMN advisory.settings.context IS 'context required to set it, as in pg_settings';

@@ -84,9 +84,9 @@ CREATE TABLE advisory.fences (
     key bigint PRIMARY KEY,
     token bigint NOT NULL
 ) WITH (fillfactor = 50);
-COMMENT ON TABLE advisory.fences IS 'for each name, the highest token that check_token() has seen';
+COMMENT ON TABLE advisory.fences IS 'for each name, the greatest token that check_token() has seen';
 COMMENT ON COLUMN advisory.fences.key IS 'key of the name';
-COMMENT ON COLUMN advisory.fences.token IS 'highest token that was checked';
+COMMENT ON COLUMN advisory.fences.token IS 'greatest token that was checked';
 SELECT pg_extension_config_dump('advisory.fences', '');
 
 CREATE FUNCTION advisory.check_token(namespace text, name text, token bigint)
@@ -115,4 +115,4 @@ CREATE FUNCTION advisory.fenced()
     AS 'MODULE_PATHNAME', 'advisory_fenced'
     LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION advisory.fenced() IS
-    'trigger function, BEFORE INSERT OR UPDATE FOR EACH ROW: refuses a null token and a token smaller than the one in the row; its argument is the token''s column';
+    'trigger function, BEFORE INSERT OR UPDATE FOR EACH ROW: refuses a NULL token and a token smaller than the one in the row; its argument is the token''s column';

@@ -24,7 +24,7 @@ COMMENT ON COLUMN advisory._leases.name IS 'name';
 COMMENT ON COLUMN advisory._leases.owner IS 'the owner as it calls itself; null: its role';
 COMMENT ON COLUMN advisory._leases.role IS 'role that took it';
 COMMENT ON COLUMN advisory._leases.era IS 'era of its last renewal';
-COMMENT ON COLUMN advisory._leases.ttl IS 'how long it is held after its last renewal';
+COMMENT ON COLUMN advisory._leases.ttl IS 'how long the lease lasts from its last renewal';
 COMMENT ON COLUMN advisory._leases.lock_delay IS 'how long it stays taken after it has expired';
 COMMENT ON COLUMN advisory._leases.acquired_at IS 'when it was granted';
 COMMENT ON COLUMN advisory._leases.renewed_at IS 'when it was last renewed, or granted';

@@ -21,18 +21,18 @@ CREATE FUNCTION advisory.claim(namespace text, name text, every interval, slot t
     AS 'MODULE_PATHNAME', 'advisory_claim_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.claim(text, text, interval, timestamptz) IS
-    'claim a window of time, given as slot, or the nearest to now of windows of length every: the window, or NULL if it or a later one is already claimed; waits for a transaction that has claimed it and may roll back';
+    'claim a window of time: the one given as slot, or the multiple of every that is nearest to now; returns the window, or NULL if it or a later one is already claimed; waits for a transaction that has claimed it and may roll back';
 
 CREATE FUNCTION advisory.claim(namespace text, id bigint, every interval, slot timestamptz DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_claim_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.claim(text, bigint, interval, timestamptz) IS
-    'claim a window of time, given as slot, or the nearest to now of windows of length every: the window, or NULL if it or a later one is already claimed; waits for a transaction that has claimed it and may roll back (id::text as name)';
+    'claim a window of time: the one given as slot, or the multiple of every that is nearest to now; returns the window, or NULL if it or a later one is already claimed; waits for a transaction that has claimed it and may roll back (id::text as name)';
 
 CREATE FUNCTION advisory.claim(namespace text, id uuid, every interval, slot timestamptz DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_claim_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.claim(text, uuid, interval, timestamptz) IS
-    'claim a window of time, given as slot, or the nearest to now of windows of length every: the window, or NULL if it or a later one is already claimed; waits for a transaction that has claimed it and may roll back (id::text as name)';
+    'claim a window of time: the one given as slot, or the multiple of every that is nearest to now; returns the window, or NULL if it or a later one is already claimed; waits for a transaction that has claimed it and may roll back (id::text as name)';
