@@ -81,7 +81,7 @@ work_tree_files() {
     if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
         git ls-files -z --cached --others --exclude-standard
     else
-        find . -type f -print0
+        find . -name .git -prune -o -type f -print0
     fi | while IFS= read -r -d '' file; do
         [ ! -e "$file" ] || printf '%s\0' "$file"
     done

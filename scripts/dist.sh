@@ -14,13 +14,21 @@ copy_sources() {
     if is_clone; then
         git archive HEAD | tar -x -C "$1"
     else
-        tar -c --exclude='./*.zip' --exclude=./results . | tar -x -C "$1"
+        tar -c --exclude='./*.zip' --exclude=./results --exclude=./.git . | tar -x -C "$1"
         make --no-print-directory -C "$1" clean >/dev/null
     fi
 }
 
 # An unpacked distribution may be inside somebody else's clone.
 is_clone() { have git && [ "$(git rev-parse --show-toplevel 2>/dev/null)" = "$REPOSITORY" ]; }
+
+# A clone that git cannot read would be packed with all that lies around in it.
+check_clone() {
+    if [ -e .git ] && ! is_clone; then
+        ! have git || git rev-parse || die "git cannot read this clone, see above"
+        die "this is a clone: install git, which knows the files"
+    fi
+}
 
 meta() {
     # shellcheck disable=SC2016 # Perl's variables
@@ -43,6 +51,7 @@ main() {
     local tree name mistakes
     cd "$REPOSITORY"
     bash scripts/packages.sh dist
+    check_clone
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
     tree=$work/tree

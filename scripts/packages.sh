@@ -13,6 +13,7 @@ missing=()      # package names
 optional=()     # packages without which some tests are skipped
 no_cluster=     # our files that keep Debian's packages from starting a server
 no_services=
+services_before=
 
 purpose=${1:-}
 case $purpose in
@@ -229,10 +230,12 @@ lists_are_old() {
 }
 
 # Debian's packages start the services that they install, and those of PostgreSQL create a cluster. The tests do not need that, so
-# the script forbids it. If this script is killed, the policy that it leaves behind no longer forbids anything.
+# the script forbids it, also for the next start of the machine. If this script is killed, the policy that it leaves behind no longer forbids anything.
 forbid_services() {
+    [ -z "$no_cluster" ] || return 0
     local dir=/etc/postgresql-common/createcluster.d policy=/usr/sbin/policy-rc.d
     no_cluster=$dir/$EXTENSION-setup.conf
+    services_before=$(registered_services)
     as_root mkdir -p "$dir"
     say 'create_main_cluster = false' | as_root tee "$no_cluster" >/dev/null
     [ ! -e "$policy" ] || return 0
@@ -241,8 +244,12 @@ forbid_services() {
     as_root chmod 755 "$policy"
 }
 
+# The services that Debian's packages have registered for the next start of the machine.
+registered_services() { find /etc/systemd/system -path '*.wants/*' -name '*.service' ! -name 'postgresql*' 2>/dev/null | sort; }
+
 cleanup() {
     if [ -n "$no_cluster" ]; then
+        comm -13 <(say "$services_before") <(registered_services) | while IFS= read -r link; do as_root rm -f "$link"; done
         as_root rm -f "$no_cluster" ${no_services:+"$no_services"}
         as_root rmdir --ignore-fail-on-non-empty "$(dirname "$no_cluster")"
     fi

@@ -162,7 +162,10 @@ SET advisory_ext.leak_after = :'leak_after';
 \endif
 $query;
 SQL
-) || unknown "$answer"
+) || case $answer in
+    *'"advisory.settings" does not exist'*) unknown "this database does not have the extension advisory_ext (choose one with -d)" ;;
+    *) unknown "$answer" ;;
+esac
 
 # The rows are one, and none of its values has a "|".
 IFS='|' read -r value default_warning default_critical text data <<ANSWER

@@ -22,16 +22,17 @@ block() {
         inside && /^```sh$/ { shown = (++number == wanted) }' README.md
 }
 
-# A chroot has no sudo, and its user is root anyway.
+# A chroot has no sudo, and its user is root anyway. Nobody is there to answer apt's questions.
 follow() {
     # shellcheck disable=SC2317 # the block calls it
-    sudo() { "$@"; }
+    sudo() { if [ "$1" = -u ]; then runuser -u "$2" -- "${@:3}"; else "$@"; fi; }
     set -x
     # shellcheck disable=SC1090 # a block of README.md
     . <(block "$1" | sed 's/apt install/apt install -y/; s/pgxn install/pgxn install --yes/')
 }
 
-prerequisites() { apt_install g++ make "postgresql-$major" "postgresql-server-dev-$major"; }
+# What `make` comes from, for a start, and the server, which in a chroot no package may start.
+prerequisites() { apt_install make "postgresql-$major"; }
 
 names_show() {
     local seen
@@ -45,9 +46,8 @@ has_three_blocks() { [ -n "$(block 3)" ] && [ -z "$(block 4)" ]; }
 
 keep_services_quiet
 check "README.md has three ways to install" has_three_blocks
-check "what it says is needed can be installed" prerequisites
+check "PostgreSQL can be installed" prerequisites
 check "a server starts" make_server "$major" readme
-check "a database is created" createdb yourdb
 check "from source" follow 1
 check "activity shows the name of a lock" names_show
 check "make uninstall" make uninstall
