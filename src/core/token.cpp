@@ -277,13 +277,18 @@ token_check(const LockName &name, int64 token)
 		});
 	});
 	if (highest > token)
+	{
+		/* Not within ereport(): see unless_lock_table_is_full(). */
+		bool		sees_highest = may_see_all();
+
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("stale token " INT64_FORMAT " of \"%s\"", token, display_name(name)),
-				 may_see_all()
+				 sees_highest
 				 ? errdetail("A later holder has already used token " INT64_FORMAT ".", highest)
 				 : errdetail("A later holder has already used a greater token."),
 				 set_lock_fields(name)));
+	}
 	return true;
 }
 
