@@ -19,7 +19,8 @@
 # page's own session; `psql 4710` gives it a process ID.  `<!-- in 4711 -->` before a fence runs it in that session.  `pause 5`
 # lets 5 seconds pass where the page is to be written, so that it shows a duration.
 #
-# What differs from run to run is made equal before the comparison: process IDs, times, tokens, and the width of columns.
+# What differs from run to run is made equal before the comparison: process IDs and their order in arrays, times, tokens, and the width
+# of columns.
 # `…` in the page stands for any text in a line, or for any lines if it is alone in its line.
 package Page;
 
@@ -172,19 +173,23 @@ sub finish {
     return decode_utf8($session->{psql}->finish(BLOCK_S));
 }
 
+# With the process IDs that the page shows. All in one go, since one session's process ID may be what the page shows for another.
+sub shown_pids {
+    my ($self, $text) = @_;
+    my %shown = map { $_->{shown_pid} ? ($_->{psql}->pid => $_->{shown_pid}) : () } values %{ $self->{sessions} };
+    my $pids = join '|', keys %shown or return $text;
+    # In a column, which is aligned to the right, with as many characters as before.
+    $text =~ s/(?<=[|])( +)($pids)(?= [|])|\b($pids)\b/defined $2 ? sprintf '%*s', length "$1$2", " $shown{$2}" : $shown{$3}/ge;
+    return $text;
+}
+
 sub block {
     my ($self, $step) = @_;
     my $session = $self->{sessions}{ $step->{in} }
         or die "$self->{file}, line $step->{line}: there is no session $step->{in}\n";
     my $waited = $self->finish($session);
     my $printed = $waited . decode_utf8($session->{psql}->start(encode_utf8($step->{sql}))->finish(BLOCK_S));
-    for my $known (values %{ $self->{sessions} }) {
-        my $pid = $known->{psql}->pid;
-        my $shown = $known->{shown_pid} or next;
-        # In a column, which is aligned to the right, with as many characters as before.
-        $printed =~ s/(?<=[|])( +$pid)(?= [|])/sprintf '%*s', length $1, " $shown"/ge;
-        $printed =~ s/\b$pid\b/$shown/g;
-    }
+    $printed = $self->shown_pids($printed);
     my $what = "line $step->{line}: " . ($step->{sql} =~ /^(.{0,60})/)[0];
     if (defined $step->{shown}) {
         if ($ENV{WRITE} && normal($printed) !~ pattern($step->{shown})) {
@@ -208,6 +213,7 @@ sub normal {
         s/\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:[+-]\d\d(?::\d\d)?| UTC)?/<time>/g;
         s/\d\d:\d\d:\d\d(?:\.\d+)?/<duration>/g;
         s/\b11258999\d{8}\b/<token>/g;
+        s/\{(\d+(?:,\d+)+)\}/'{' . join(',', sort split m{,}, $1) . '}'/ge;
         s/^(\s*.*(?:holds|waits for|idle|active).* )\d+ (?:ms|s)$/$1<duration>/mg;
         s/[ \t]+$//mg;
         s/-+(\+-+)*$/<rule>/mg;
