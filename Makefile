@@ -65,8 +65,8 @@ include $(PGXS)
 # The rules for bitcode do not use PG_CXXFLAGS, and need dependency files of their own.
 override BITCODE_CXXFLAGS += $(CXX_DIALECT) -MMD -MP -MF $@.d
 
-# PGXS's own DOCS would put all files into one folder.
-install: install-documents
+# PGXS's own DOCS would put all files into one folder. A copy of the tree may be without documents.
+install: $(if $(DOCUMENTS),install-documents)
 uninstall: uninstall-documents
 
 document_root = $(DESTDIR)$(docdir)/$(docmoduledir)/$(EXTENSION)
