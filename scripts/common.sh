@@ -14,6 +14,15 @@ say()  { printf '%s\n' "$*"; }
 warn() { printf '%s: %s\n' "$EXTENSION" "$*" >&2; }
 die()  { warn "$@"; exit 1; }
 
+# say_counts PASSED FAILED SKIPPED: the closing line of everything that tests.
+say_counts() {
+    if [ "$3" -gt 0 ]; then
+        say "$1 passed, $2 failed, $3 skipped"
+    else
+        say "$1 passed, $2 failed"
+    fi
+}
+
 have() { command -v "$1" >/dev/null 2>&1; }
 
 is_root() { [ "$(id -u)" -eq 0 ]; }

@@ -50,8 +50,8 @@ pack() {
 main() {
     local tree name mistakes
     cd "$REPOSITORY"
-    bash scripts/packages.sh dist
     check_clone
+    bash scripts/packages.sh dist
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
     tree=$work/tree

@@ -96,9 +96,8 @@ main() {
     check "clang++ -Wall -Wextra -Werror" compiles_with clang++ -Wno-unknown-warning-option -Wno-ignored-attributes
     check "cppcheck" cpp_check
     check "clang-tidy" clang_tidy
-    printf '\n%s passed, %s failed' "$passed" "$failed"
-    [ "$skipped" -eq 0 ] || printf ', %s skipped' "$skipped"
     printf '\n'
+    say_counts "$passed" "$failed" "$skipped"
     [ "$failed" -eq 0 ]
 }
 

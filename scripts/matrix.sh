@@ -186,11 +186,7 @@ summary() {
     done
     say "(16 is in no Debian release; elsewhere: make test PG_CONFIG=… with a server of that version)"
     printf '\n'
-    if [ "$skipped" -gt 0 ]; then
-        say "$passed passed, $failed failed, $skipped skipped"
-    else
-        say "$passed passed, $failed failed"
-    fi
+    say_counts "$passed" "$failed" "$skipped"
     [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
 }
 

@@ -87,11 +87,7 @@ main() {
         esac
     done
     printf '\n'
-    if [ "$skipped" -gt 0 ]; then
-        say "$passed passed, $failed failed, $skipped skipped"
-    else
-        say "$passed passed, $failed failed"
-    fi
+    say_counts "$passed" "$failed" "$skipped"
     [ "$failed" -eq 0 ]
 }
 

@@ -275,11 +275,7 @@ main() {
         "test_$package"
     done
     printf '\n'
-    if [ "$skipped" -gt 0 ]; then
-        say "$passed passed, $failed failed, $skipped skipped"
-    else
-        say "$passed passed, $failed failed"
-    fi
+    say_counts "$passed" "$failed" "$skipped"
     [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
 }
 

@@ -221,11 +221,7 @@ closing_line() {
         say "nothing ran: TESTS='$TESTS' PARTS='$PARTS' choose no test"
         failed=1
     fi
-    if [ "$skipped" -gt 0 ]; then
-        say "$passed passed, $failed failed, $skipped skipped"
-    else
-        say "$passed passed, $failed failed"
-    fi
+    say_counts "$passed" "$failed" "$skipped"
 }
 
 main() {

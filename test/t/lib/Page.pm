@@ -119,7 +119,7 @@ sub run {
             if ($step->{do}) { $self->beside($step) }
             else { $self->block($step) }
         }
-        pass('no block of SQL is without a test');
+        ok((grep { $_->{sql} } $self->steps), 'the page has blocks of SQL');
         $_->{psql}->quit for values %{ $self->{sessions} };
         $self->write_page if $ENV{WRITE};
     };
