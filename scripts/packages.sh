@@ -230,7 +230,8 @@ lists_are_old() {
 }
 
 # Debian's packages start the services that they install, and those of PostgreSQL create a cluster. The tests do not need that, so
-# the script forbids it, also for the next start of the machine. If this script is killed, the policy that it leaves behind no longer forbids anything.
+# the script forbids it, also for the next start of the machine. If this script is killed, the policy that it leaves behind no longer
+# forbids anything.
 forbid_services() {
     [ -z "$no_cluster" ] || return 0
     local dir=/etc/postgresql-common/createcluster.d policy=/usr/sbin/policy-rc.d

@@ -25,6 +25,7 @@ extern "C" {
 #include "utils/timestamp.h"
 }
 
+#include "base/compat.h"
 #include "base/guc.h"
 #include "core/held.h"
 #include "core/heldlog.h"
@@ -207,7 +208,7 @@ held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_n
 	HeldLock   *held;
 
 	set_held_key(spare_entry, tag, mode);
-	held = helds_insert(helds, spare_entry, &was_held)->held;
+	held = compat::simplehash_insert(helds, helds_insert, spare_entry, &was_held)->held;
 	if (!was_held)
 	{
 		spare_entry = nullptr;

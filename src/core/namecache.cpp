@@ -16,6 +16,7 @@ extern "C" {
 #include "utils/memutils.h"
 }
 
+#include "base/compat.h"
 #include "base/encoding.h"
 #include "base/guc.h"
 #include "base/key.h"
@@ -189,7 +190,7 @@ add_entry(Key key, Oid role)
 
 	name->key = key;
 	name->role = role;
-	by_key_insert(names_by_key, KeyAndRole{key.value, role}, &found)->name = name;
+	compat::simplehash_insert(names_by_key, by_key_insert, KeyAndRole{key.value, role}, &found)->name = name;
 	return name;
 }
 
@@ -279,7 +280,7 @@ rename_entry(CachedName *entry, const LockName &name)
 	if (!name.by_name() || !is_kept_whole(name.ns) || !is_kept_whole(name.name))
 		return;
 	entry->hash = hash_full_name(entry->role, ns, text);
-	by_name_insert(names_by_name, entry->hash, &found)->name = entry;
+	compat::simplehash_insert(names_by_name, by_name_insert, entry->hash, &found)->name = entry;
 	entry->is_found_by_name = true;
 }
 

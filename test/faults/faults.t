@@ -13,7 +13,7 @@ use lib "$FindBin::Bin/../t/lib";
 use AdvisoryTest;
 use Test::More;
 
-use constant { OUT_OF_MEMORY => '53200', MOST_REQUESTS => 2000 };
+use constant { OUT_OF_MEMORY => '53200', MOST_REQUESTS => 2000, MANY_LOCKS => 2000 };
 use constant HOLD => "SELECT advisory.lock('kept', 'lock'), advisory.xact_lock('kept', 'xact'), advisory.acquire('kept', 'slot', 2), advisory.xact_acquire('kept', 'xact', 2)";
 
 create_database();
@@ -97,6 +97,35 @@ is_deeply([ grep { $text !~ /advisory\.$_\(/ } map { $_->[0] } @{ $look->rows(
 
 my $started = $look->value('SELECT pg_postmaster_start_time()');
 my $log = logged(sub { check($_) for @cases });
+# A session's tables grow with the number of its names, locks and semaphores. Each request for memory on the way fails once.
+my $grower = session();
+for my $pair ([ "lock('grown', i)", "unlock('grown', i)" ], [ "acquire('grown slots', i, 1)", "release('grown slots', i)" ]) {
+    my ($take, $release) = @$pair;
+    $grower->run(<<"SQL");
+DO \$\$
+DECLARE
+    n integer;
+BEGIN
+    FOR i IN 1 .. @{[MANY_LOCKS]} LOOP
+        n := 0;
+        LOOP
+            n := n + 1;
+            PERFORM fail_at(n);
+            BEGIN
+                PERFORM advisory.$take;
+                EXIT WHEN fail_at(0) < n;
+                PERFORM advisory.$release;
+            EXCEPTION WHEN out_of_memory THEN
+                PERFORM fail_at(0);
+            END;
+        END LOOP;
+    END LOOP;
+END \$\$
+SQL
+}
+is($grower->value("SELECT count(*) FROM generate_series(1, @{[MANY_LOCKS]}) AS i WHERE advisory.hold_count('grown', i) = 1"), MANY_LOCKS, 'each lock is held once');
+is($grower->value("SELECT advisory.unlock_all('$_')"), MANY_LOCKS, "$_: all can be released") for 'grown', 'grown slots';
+leave($look, $grower);
 is($look->value('SELECT pg_postmaster_start_time()'), $started, 'the server is the same');
 is_deeply([ $log =~ /^.*(?:PANIC:|FATAL:|was terminated|reference leak|not closed|non-empty SPI stack|while in ABORT).*$/mg ], [],
     'and its log says nothing of crashes or leaks');

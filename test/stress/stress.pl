@@ -17,6 +17,7 @@ use AdvisoryTest;
 use Stress::Crashes;
 use Stress::Exclusion;
 use Stress::Hostile;
+use Stress::Load;
 use Stress::Memory;
 use Time::HiRes qw(time);
 
@@ -42,6 +43,7 @@ for my $phase (@chosen) {
     my $start = time;
     if (!eval { "Stress::$module"->can('run')->(%how); 1 }) {
         print "FAILED: $phase, SEED=$how{seed}: $@";
+        Stress::Load::print_logs();
         exit 1;
     }
     printf "ok - %s, in %d s\n", $phase, time - $start;

@@ -191,7 +191,7 @@ sub finish {
     delete $self->{sth};
     # DBD::Pg (3.21) reports success for a canceled statement (57014).
     if (!defined $affected || $dbh->err || $dbh->state eq '57014') {
-        my %error = (state => $dbh->state || 'XX000', message => $dbh->pg_error_field('message_primary') // $dbh->errstr,
+        my %error = (state => $dbh->state || 'XX000', message => $dbh->pg_error_field('message_primary') // $dbh->errstr // 'the connection is lost',
             warnings => $warnings);
         # (It spoils its argument.)
         $error{$_} = $dbh->pg_error_field("$_") for qw(detail hint context schema constraint);

@@ -13,7 +13,7 @@ use Stress::Worker;
 use Time::HiRes qw(sleep time);
 
 # A worker that is silent for so long waits for something that does not come.
-use constant { STUCK_S => 40, END_S => 30, WOKEN_S => 0.3 };
+use constant { STUCK_S => 40, END_S => 30, WOKEN_S => 0.3, LOG_LINES => 30 };
 
 # How many sessions there are for a lock of each type of name, for a semaphore, and for a lease; and the most slots that anybody says.
 use constant { FOR_A_LOCK => 1, FOR_A_SEMAPHORE => 3, FOR_A_LEASE => 8, SLOTS => 6 };
@@ -237,8 +237,17 @@ sub fail {
         print "  worker $worker, process ", $model->pid($worker), ":\n";
         print "    $_\n" for $model->operations($worker);
     }
-    print "The end of the server's log:\n", join '', map { "  $_\n" } grep { defined } (split /\n/, slurp($self->{server}{ADVISORY_EXT_LOG}))[-20 .. -1];
     die "$text\n";
+}
+
+# The end of each server's log, without the lines that show how a session uses its memory. The server tells of a crash a moment later.
+sub print_logs {
+    sleep 1;
+    for my $load (@loads) {
+        my @lines = grep { /^\d{4}-/ } split /\n/, slurp($load->{server}{ADVISORY_EXT_LOG});
+        print "The end of the log of $load->{server}{ADVISORY_EXT_DATADIR}:\n", map { "  $_\n" } @lines > LOG_LINES ? @lines[ -LOG_LINES .. -1 ] : @lines if @lines;
+    }
+    return;
 }
 
 # ---- The end ----------------------------------------------------------------------------------------------------
