@@ -98,9 +98,10 @@ is_deeply([ grep { $text !~ /advisory\.$_\(/ } map { $_->[0] } @{ $look->rows(
 my $started = $look->value('SELECT pg_postmaster_start_time()');
 my $log = logged(sub { check($_) for @cases });
 # A session's tables grow with the number of its names, locks and semaphores. Each request for memory on the way fails once.
-my $grower = session();
-for my $pair ([ "lock('grown', i)", "unlock('grown', i)" ], [ "acquire('grown slots', i, 1)", "release('grown slots', i)" ]) {
-    my ($take, $release) = @$pair;
+my $grower = session()->run('BEGIN');
+for my $way ([ "lock('grown', i)", "PERFORM advisory.unlock('grown', i)" ], [ "acquire('grown slots', i, 1)", "PERFORM advisory.release('grown slots', i)" ],
+    [ "xact_lock('grown in transaction', i)", q(RAISE 'undo') ]) {
+    my ($take, $undo) = @$way;
     $grower->run(<<"SQL");
 DO \$\$
 DECLARE
@@ -114,8 +115,8 @@ BEGIN
             BEGIN
                 PERFORM advisory.$take;
                 EXIT WHEN fail_at(0) < n;
-                PERFORM advisory.$release;
-            EXCEPTION WHEN out_of_memory THEN
+                $undo;
+            EXCEPTION WHEN out_of_memory OR raise_exception THEN
                 PERFORM fail_at(0);
             END;
         END LOOP;
@@ -123,7 +124,9 @@ BEGIN
 END \$\$
 SQL
 }
-is($grower->value("SELECT count(*) FROM generate_series(1, @{[MANY_LOCKS]}) AS i WHERE advisory.hold_count('grown', i) = 1"), MANY_LOCKS, 'each lock is held once');
+is($grower->value("SELECT count(*) FROM generate_series(1, @{[MANY_LOCKS]}) AS i WHERE advisory.hold_count('$_', i) = 1"), MANY_LOCKS, "$_: each lock is held once")
+    for 'grown', 'grown in transaction';
+$grower->run('COMMIT');
 is($grower->value("SELECT advisory.unlock_all('$_')"), MANY_LOCKS, "$_: all can be released") for 'grown', 'grown slots';
 leave($look, $grower);
 is($look->value('SELECT pg_postmaster_start_time()'), $started, 'the server is the same');
