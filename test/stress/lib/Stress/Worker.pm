@@ -91,7 +91,10 @@ sub statement {
     $self->{message} = $result->{message};
     $self->{errors}{ $result->{state} }++;
     $self->note("-> $result->{state} $result->{message}");
-    if ($self->{session}->dbh->ping < 1) {
+    # 3: in a transaction block; 4: in one that has failed.
+    my $ping = $self->{session}->dbh->ping;
+    $self->{is_in_block} = $ping >= 3;
+    if ($ping < 1) {
         $self->gone($result->{message});
     } elsif (!$self->{may}{ $result->{state} } && !grep { $_ eq $result->{state} } @{ $how{may} // [] }) {
         $self->violate("SQLSTATE $result->{state}, $result->{message}, from: $sql");
@@ -220,7 +223,8 @@ sub on_commit {
 sub begin {
     my ($self) = @_;
     my $level = rand() < 0.85 ? 'READ COMMITTED' : rand() < 0.5 ? 'REPEATABLE READ' : 'SERIALIZABLE';
-    $self->{level} = 1 if $self->statement("BEGIN ISOLATION LEVEL $level");
+    my $result = $self->statement("BEGIN ISOLATION LEVEL $level");
+    $self->{level} = 1 if $result || $self->{session} && $self->{is_in_block};
     return;
 }
 
@@ -259,7 +263,8 @@ sub commit {
     return if !$self->{session};
     # Nothing at the end of a transaction may need memory.
     $self->violate("COMMIT fails: $self->{message}") if !$result && $self->{error} =~ /^53/;
-    $self->{level} = 0;
+    # A cancel that comes before it does anything leaves a transaction block that has failed.
+    $self->{level} = !$result && $self->{is_in_block} ? 1 : 0;
     $self->{pending} = [];
     if ($result) { $_->{code}->() for @pending }
     return;
@@ -290,7 +295,7 @@ sub prepare {
     # A lock that the session holds in both scopes, too.
     my $result = $self->statement("PREPARE TRANSACTION '$gid'", may => ['0A000']);
     return if !$self->{session};
-    $self->{level} = 0;
+    $self->{level} = !$result && $self->{is_in_block} ? 1 : 0;
     $self->{pending} = [];
     delete $self->{unknown_gid};
     return if !$result;
