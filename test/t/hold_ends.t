@@ -31,15 +31,10 @@ my %transaction = (
     'the only slot' => [ 'xact_acquire(%s, 1)',  undef, 'exclusive' ],
 );
 
-sub gone {
-    my ($session) = @_;
-    return wait_until('the session is gone', sub { !$look->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $session->pid) });
-}
-
 sub sends { my (@statements) = @_; return sub { $_[0]->query($_) for @statements } }
 
 # How a session ends.
-sub terminates { my ($session) = @_; $look->run('SELECT pg_terminate_backend(' . $session->pid . ')'); return gone($session) }
+sub terminates { my ($session) = @_; $look->run('SELECT pg_terminate_backend(' . $session->pid . ')'); return until_gone($look, $session) }
 my %ends = (
     'the session disconnects'   => sub { leave($look, $_[0]) },
     'the session is terminated' => sub { terminates($_[0]) },
@@ -80,7 +75,7 @@ my %transaction_way = (
     'ROLLBACK TO, of a released savepoint' => sends('RELEASE hold', 'ROLLBACK TO before', 'COMMIT'),
     'a cancelled statement' => sends(q(SET LOCAL statement_timeout = '1ms'), 'SELECT pg_sleep(1)', 'ROLLBACK', 'SELECT 1'),
     'a failing COMMIT'  => sends('INSERT INTO deferred VALUES (1), (1)', 'COMMIT', 'SELECT 1'),
-    'idle_in_transaction_session_timeout' => sub { $_[0]->run(q(SET idle_in_transaction_session_timeout = '1ms')); gone($_[0]) },
+    'idle_in_transaction_session_timeout' => sub { $_[0]->run(q(SET idle_in_transaction_session_timeout = '1ms')); until_gone($look, $_[0]) },
     %ends,
 );
 $look->run('CREATE TABLE deferred (n int UNIQUE DEFERRABLE INITIALLY DEFERRED)');

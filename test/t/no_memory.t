@@ -9,7 +9,7 @@ use AdvisoryTest;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-use constant { NAMES => 3000, TIMEOUT_MS => 300, SLEEP_S => 5 };
+use constant { NAMES => 3000, ROUNDS => 5, REFUSED_S => 0.05, TIMEOUT_MS => 300, SLEEP_S => 5 };
 
 my $dir     = $ENV{ADVISORY_EXT_TMP};
 my $flag    = "$dir/no_memory.$$";
@@ -40,11 +40,21 @@ sub there { return session(server => $server) }
 my $look = there()->run('CREATE EXTENSION advisory_ext');
 plan(skip_all => 'the server does not use posix_fallocate()') if $look->value('SHOW dynamic_shared_memory_type') ne 'posix';
 
-# Take new names, one transaction each, until there is no room for more, and then some.
+# Take new names, one transaction each, until there is no room for more, and then some. After a name that was refused the server
+# refuses all others for a moment, so that only several rounds without a stored name say that there is no room.
 my $session = there()->run("SELECT advisory.xact_lock('before', 'a')");
 open my $file, '>', $flag or die "$flag: $!\n";
 close $file;
-$session->run(qq(DO \$\$ BEGIN FOR i IN 1 .. @{[NAMES]} LOOP PERFORM advisory.xact_lock('name', i); COMMIT; END LOOP; END \$\$));
+my ($names, $rounds, $stored) = (0, 0, 0);
+wait_until('there is no room', sub {
+    my ($from, $to) = ($names + 1, $names += NAMES);
+    $session->run(qq(DO \$\$ BEGIN FOR i IN $from .. $to LOOP PERFORM advisory.xact_lock('name', i); COMMIT; END LOOP; END \$\$));
+    sleep REFUSED_S;
+    my $before = $stored;
+    $stored = $look->value('SELECT names FROM advisory.directory');
+    $rounds = $stored == $before ? $rounds + 1 : 0;
+    return $rounds == ROUNDS;
+});
 cmp_ok($look->value('SELECT not_stored FROM advisory.directory'), '>', 0, 'names find no memory');
 is($look->value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), 0, 'the locks do not mind');
 

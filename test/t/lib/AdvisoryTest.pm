@@ -12,7 +12,7 @@ use IPC::Open2;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-our @EXPORT = qw(create_database session wait_until waits leave own_server median program logged);
+our @EXPORT = qw(create_database session wait_until waits until_gone leave own_server median program logged);
 
 my @databases;
 my @servers;
@@ -56,13 +56,19 @@ sub waits {
     });
 }
 
-# Disconnects sessions, and waits until the observer no longer sees them.
+# Waits until the observer no longer sees the session, and its process has ended, which writes the last lines into the log.
+sub until_gone {
+    my ($observer, $session) = @_;
+    my $pid = $session->pid;
+    return wait_until("process $pid is gone", sub { !$observer->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $pid) && !-e "/proc/$pid" });
+}
+
+# Disconnects sessions, and waits until they are gone.
 sub leave {
     my ($observer, @sessions) = @_;
     for my $session (@sessions) {
-        my $pid = $session->pid;
         $session->disconnect;
-        wait_until("process $pid is gone", sub { !$observer->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $pid) });
+        until_gone($observer, $session);
     }
     return;
 }
