@@ -11,8 +11,7 @@ use AdvisoryTest;
 use Test::More;
 use Time::HiRes qw(time);
 
-# Without seeds, taking the colliding keys took 34 times as long here, and looking at them 126 times. Other processes disturb less.
-use constant { KEYS => 20_000, NAMES => 200_000, NEW => 200, TRIES => 3, NO_MATTER => 10 };
+use constant { KEYS => 20_000, NAMES => 200_000, NEW => 200, TRIES => 3, MOST_ROUNDS => 5, MOST_TIMES => 3 };
 
 # PostgreSQL's murmurhash32().
 sub murmur {
@@ -50,19 +49,26 @@ sub shortest {
     my %keys    = (colliding => [ colliding(KEYS) ], others => [ map { 1_000_000_007 * $_ } 1 .. KEYS ]);
     $session->run("INSERT INTO keys SELECT '$_', unnest('{" . join(',', @{ $keys{$_} }) . "}'::bigint[])") for sort keys %keys;
     my (%taking, %looking);
-    for my $kind (qw(others colliding)) {
-        my $take = sub { $session->run("SELECT count(advisory.lock_key(key, label => 'x' || key)) FROM keys WHERE kind = '$kind'") };
-        my $free = sub { $session->run('SELECT pg_advisory_unlock_all()') };
-        $taking{$kind} = shortest($take, $free);
-        $take->();
-        $looking{$kind} = shortest(sub { $look->value('SELECT count(name) FROM advisory.locks WHERE held IS NOT NULL') }, sub { });
-        is($look->value('SELECT count(name) FROM advisory.locks'), KEYS > 10_000 ? 10_000 : KEYS, "$kind: as many names as there is room for");
-        $free->();
+    # The machine may be busy: the shortest of several times counts, and of more where the ratio is still too large.
+    for my $round (1 .. MOST_ROUNDS) {
+        no integer;
+        for my $kind (qw(others colliding)) {
+            my $take = sub { $session->run("SELECT count(advisory.lock_key(key, label => 'x' || key)) FROM keys WHERE kind = '$kind'") };
+            my $free = sub { $session->run('SELECT pg_advisory_unlock_all()') };
+            my $took = shortest($take, $free);
+            $taking{$kind} = $took if !defined $taking{$kind} || $took < $taking{$kind};
+            $take->();
+            $took = shortest(sub { $look->value('SELECT count(name) FROM advisory.locks WHERE held IS NOT NULL') }, sub { });
+            $looking{$kind} = $took if !defined $looking{$kind} || $took < $looking{$kind};
+            is($look->value('SELECT count(name) FROM advisory.locks'), KEYS > 10_000 ? 10_000 : KEYS, "$kind: as many names as there is room for") if $round == 1;
+            $free->();
+        }
+        last if $taking{colliding} < MOST_TIMES * $taking{others} && $looking{colliding} < MOST_TIMES * $looking{others};
     }
     no integer;
     diag sprintf('taking %d locks: %.2f s, with colliding keys %.2f s; looking at them: %.2f s, %.2f s', KEYS, @taking{qw(others colliding)}, @looking{qw(others colliding)});
-    cmp_ok($taking{colliding}, '<', NO_MATTER * $taking{others}, 'locks with colliding keys are taken as fast as others');
-    cmp_ok($looking{colliding}, '<', NO_MATTER * $looking{others}, 'and shown as fast');
+    cmp_ok($taking{colliding}, '<', MOST_TIMES * $taking{others}, 'locks with colliding keys are taken as fast as others');
+    cmp_ok($looking{colliding}, '<', MOST_TIMES * $looking{others}, 'and shown as fast');
     $server->stop;
 }
 
@@ -80,14 +86,14 @@ sub shortest {
     my $room = shortest(sub { $add->(NEW) }, sub { });
     $add->(NAMES - $names);
     is($session->value('SELECT names FROM advisory.directory'), NAMES, 'the name table is full');
-    my @took;
+    my $longest = 0;
     for (1 .. 5) {
         my $start = time;
         $add->(NEW);
-        push @took, time - $start;
+        $longest = time - $start if time - $start > $longest;
     }
-    diag sprintf('%d new names: %.1f ms, in a full table of %d %.1f ms', NEW, 1000 * $room, NAMES, 1000 * median(@took));
-    cmp_ok(median(@took), '<', NO_MATTER * $room, 'new names that evict others cost about what they cost before');
+    diag sprintf('%d new names: %.1f ms, in a full table of %d at most %.1f ms', NEW, 1000 * $room, NAMES, 1000 * $longest);
+    cmp_ok($longest, '<', 10 * $room, 'new names that evict others cost about what they cost before');
 }
 
 done_testing();
