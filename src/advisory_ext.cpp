@@ -7,6 +7,8 @@
 #include "base/compat.h"
 #include "base/guc.h"
 #include "core/held.h"
+#include "core/lease.h"
+#include "core/semaphore.h"
 #include "shmem/root.h"
 
 #pragma GCC visibility push(default)
@@ -23,7 +25,7 @@ _PG_init(void)
 	HOLD_INTERRUPTS();
 	advisory::hash_seed_init();
 	advisory::guc_init();
-	advisory::held_init();
+	advisory::held_init({advisory::semaphore_slot_ended, advisory::lease_wake_waiters, advisory::semaphores_detach});
 	advisory::shared_init();
 	RESUME_INTERRUPTS();
 }

@@ -3,9 +3,7 @@
  *		The locks and slots that this session holds through this extension.
  *
  * An entry counts its session-level holds.  Transaction-level holds are in a list of their
- * own, in the order in which they were taken, each with the nesting level of its
- * (sub)transaction.  Levels never decrease within the list, so the end of a subtransaction
- * concerns only the end of the list.
+ * own (xactholds.h).
  *
  * Ends of transactions
  *
@@ -29,10 +27,9 @@ extern "C" {
 #include "base/guc.h"
 #include "core/held.h"
 #include "core/heldlog.h"
-#include "core/heldtable.h"
-#include "core/lease.h"
-#include "core/semaphore.h"
+#include "core/xactholds.h"
 #include "shmem/heldpublish.h"
+#include "shmem/slotstate.h"
 #include "shmem/waiters.h"
 
 namespace advisory
@@ -40,7 +37,7 @@ namespace advisory
 
 static constexpr int FIRST_HOLDS = 64;
 
-/* Empty lists and tables that are larger than this are freed when the session asks for the next lock. */
+/* An empty table that is larger than this is freed when the session asks for the next lock. */
 static constexpr int KEPT_HOLDS = 16384;
 
 /* All entries are compared with the lock manager when there are this many, and again whenever their number has doubled. */
@@ -57,14 +54,26 @@ enum class HoldEnd
 	prepared					/* not at all: a prepared transaction keeps it */
 };
 
-/* Transaction-level holds of one lock, taken in one (sub)transaction. */
-struct XactHold
+/* The table only points to the entries, which have their key and its hash. */
+struct HeldPointer
 {
 	HeldLock   *held;
-	int			nest_level;
-	int			older;			/* place of the lock's next older XactHold; NO_PLACE if there is none */
-	int64		count;
+	uint32		hash;
+	char		status;
 };
+
+#define SH_PREFIX helds
+#define SH_ELEMENT_TYPE HeldPointer
+#define SH_KEY_TYPE HeldLock *
+#define SH_KEY held
+#define SH_HASH_KEY(table, wanted) ((wanted)->hash)
+#define SH_EQUAL(table, a, b) (same_tag((a)->tag, (b)->tag) && (a)->mode == (b)->mode)
+#define SH_STORE_HASH
+#define SH_GET_HASH(table, element) ((element)->hash)
+#define SH_SCOPE static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
 
 }								/* anonymous namespace */
 
@@ -77,15 +86,13 @@ static uint32 compare_at = MIN_COMPARED_HOLDS;
 /* Memory for the next entry, allocated before the request for its lock, or left by an entry that has ended; or null. */
 static HeldLock *spare_entry = nullptr;
 
-static XactHold *xact_holds = nullptr;
-static int	xact_hold_count = 0;
-static int	xact_hold_capacity = 0;
-
 /* Slots that have ended; their locks may not be released yet. */
 static dlist_head ended_slots = DLIST_STATIC_INIT(ended_slots);
 
 /* Entries with session-level holds: first slots, beginning with the newest, then locks, ending with the newest. */
 static dlist_head session_holds = DLIST_STATIC_INIT(session_holds);
+
+static HeldHooks hooks;
 
 static void end_lost_holds(HoldEnd end) noexcept;
 static void at_session_end(int code, Datum argument);
@@ -131,23 +138,7 @@ held_prepare(const LOCKTAG &tag, Mode mode)
 	}
 	if (spare_entry == nullptr)
 		spare_entry = static_cast<HeldLock *>(MemoryContextAlloc(entry_context, sizeof(HeldLock)));
-
-	if (xact_hold_count == 0 && xact_hold_capacity > KEPT_HOLDS)
-	{
-		pfree(xact_holds);
-		xact_holds = nullptr;
-		xact_hold_capacity = 0;
-	}
-	if (xact_hold_count == xact_hold_capacity)
-	{
-		int			capacity = Max(2 * xact_hold_capacity, FIRST_HOLDS);
-		Size		bytes = sizeof(XactHold) * capacity;
-
-		xact_holds = static_cast<XactHold *>(xact_holds == nullptr
-											 ? MemoryContextAlloc(TopMemoryContext, bytes)
-											 : repalloc_huge(xact_holds, bytes));
-		xact_hold_capacity = capacity;
-	}
+	xact_holds_reserve();
 	publish_reserve();
 }
 
@@ -186,21 +177,6 @@ fill_entry(HeldLock *held, Scope scope, CachedName *name, int slots) noexcept
 	held->place = publish_hold(published);
 }
 
-static void
-add_xact_hold(HeldLock *held) noexcept
-{
-	int			level = GetCurrentTransactionNestLevel();
-	int			newest = held->newest_xact_hold;
-
-	if (newest != NO_PLACE && xact_holds[newest].nest_level == level)
-	{
-		xact_holds[newest].count++;
-		return;
-	}
-	xact_holds[xact_hold_count] = XactHold{held, level, newest, 1};
-	held->newest_xact_hold = xact_hold_count++;
-}
-
 HeldLock *
 held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_name, int slots)
 {
@@ -223,7 +199,7 @@ held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_n
 		publish_role(held->place, role_of_name(name));
 	}
 	if (scope == Scope::transaction)
-		add_xact_hold(held);
+		xact_holds_add(held);
 	else
 	{
 		held->session_by_name += by_name ? 1 : 0;
@@ -291,11 +267,11 @@ end_entry(HeldLock *held, HoldEnd end, TimestampTz now) noexcept
 	dlist_delete(&held->in_semaphore);
 	if (end != HoldEnd::prepared)
 		return dlist_push_tail(&ended_slots, &held->in_semaphore);
-	mark_slot(held->semaphore->state, decode_tag(held->tag).slot, SlotMark::unverified);
+	hooks.slot_ended(held, SlotEnd::prepared);
 	dispose_of(held);
 }
 
-/* The locks of ended slots are released now: mark the slots as free, and wake waiters. */
+/* The locks of ended slots are released now. */
 static void
 free_ended_slots() noexcept
 {
@@ -305,7 +281,7 @@ free_ended_slots() noexcept
 		bool		others_follow = !dlist_is_empty(&ended_slots) &&
 			held_of(dlist_head_node(&ended_slots), offsetof(HeldLock, in_semaphore))->semaphore == held->semaphore;
 
-		semaphore_slot_released(held->semaphore, decode_tag(held->tag).slot, others_follow);
+		hooks.slot_ended(held, others_follow ? SlotEnd::released_with_next : SlotEnd::released);
 		dispose_of(held);
 	}
 }
@@ -419,7 +395,7 @@ held_refresh(HeldLock *held)
 void
 held_keep_for_transaction(HeldLock *held) noexcept
 {
-	add_xact_hold(held);
+	xact_holds_add(held);
 	/* The session-level hold continues as this one, so it does not count as one more. */
 	held_remove(held, 1, held->session_by_name > 0);
 }
@@ -427,11 +403,7 @@ held_keep_for_transaction(HeldLock *held) noexcept
 int64
 held_count(const HeldLock *held) noexcept
 {
-	int64		count = held->session_count;
-
-	for (int i = held->newest_xact_hold; i != NO_PLACE; i = xact_holds[i].older)
-		count += xact_holds[i].count;
-	return count;
+	return held->session_count + xact_holds_of(held);
 }
 
 /* ---- Looking at all ---- */
@@ -468,23 +440,6 @@ held_session_holds() noexcept
 	return &session_holds;
 }
 
-/* Log the long holds among those that will end with the commit. */
-static void
-log_ending_holds()
-{
-	TimestampTz now = GetCurrentTimestamp();
-
-	for (int i = 0; i < xact_hold_count; i++)
-	{
-		HeldLock   *held = xact_holds[i].held;
-
-		if (held->session_count > 0 || held->is_logged || !is_long_hold(held, now))
-			continue;
-		held->is_logged = true;
-		log_hold(held, now);
-	}
-}
-
 /* ---- Ends of transactions ---- */
 
 /* The transaction-level holds of this nesting level, and of deeper ones, have ended. */
@@ -493,49 +448,16 @@ end_xact_holds(int nest_level, HoldEnd end) noexcept
 {
 	TimestampTz now;
 
-	if (xact_hold_count == 0 || xact_holds[xact_hold_count - 1].nest_level < nest_level)
+	if (!xact_holds_any(nest_level))
 		return;
 	now = GetCurrentTimestamp();
 	begin_withdrawing();
-	while (xact_hold_count > 0 && xact_holds[xact_hold_count - 1].nest_level >= nest_level)
+	while (HeldLock *held = xact_holds_remove_newest(nest_level))
 	{
-		const XactHold &hold = xact_holds[--xact_hold_count];
-
-		hold.held->newest_xact_hold = hold.older;
-		if (!hold.held->is_held())
-			end_entry(hold.held, end, now);
+		if (!held->is_held())
+			end_entry(held, end, now);
 	}
 	end_withdrawing();
-}
-
-/*
- * A subtransaction has succeeded: its parent takes over its holds.  If the parent holds the
- * lock, too, the two entries become one.
- */
-static void
-hand_to_parent(int nest_level) noexcept
-{
-	int			first = xact_hold_count;
-	int			kept;
-
-	while (first > 0 && xact_holds[first - 1].nest_level >= nest_level)
-		first--;
-	kept = first;
-	for (int i = first; i < xact_hold_count; i++)
-	{
-		XactHold	hold = xact_holds[i];
-
-		hold.nest_level = nest_level - 1;
-		hold.held->newest_xact_hold = hold.older;
-		if (hold.older != NO_PLACE && xact_holds[hold.older].nest_level == nest_level - 1)
-		{
-			xact_holds[hold.older].count += hold.count;
-			continue;
-		}
-		hold.held->newest_xact_hold = kept;
-		xact_holds[kept++] = hold;
-	}
-	xact_hold_count = kept;
 }
 
 /* False if the entry has one already. */
@@ -579,8 +501,8 @@ at_xact_end(XactEvent event, void *)
 	{
 		case XACT_EVENT_PRE_COMMIT:
 			log_ended_holds();
-			if (setting::log_hold >= 0 && xact_hold_count > 0)
-				log_ending_holds();
+			if (setting::log_hold >= 0 && xact_holds_any(0))
+				xact_holds_visit(log_hold_before_commit, GetCurrentTimestamp());
 			break;
 		case XACT_EVENT_PRE_PREPARE:
 			log_ended_holds();
@@ -614,7 +536,7 @@ at_subxact_end(SubXactEvent event, SubTransactionId, SubTransactionId, void *)
 		end_xact_holds(level, HoldEnd::released);
 	}
 	else if (event == SUBXACT_EVENT_COMMIT_SUB)
-		hand_to_parent(level);
+		xact_holds_to_parent(level);
 }
 
 /* Called whenever a resource owner has released its locks: at the ends of statements, subtransactions and transactions. */
@@ -624,7 +546,7 @@ at_resource_release(ResourceReleasePhase phase, bool, bool is_top_level, void *)
 	if (phase != RESOURCE_RELEASE_AFTER_LOCKS)
 		return;
 	if (is_top_level)
-		lease_wake_waiters();
+		hooks.transaction_released();
 	free_ended_slots();
 	held_notice_lost();
 }
@@ -659,14 +581,15 @@ at_session_end(int, Datum)
 	if (!dlist_is_empty(&ended_slots))
 		LockReleaseAll(USER_LOCKMETHOD, true);
 	free_ended_slots();
-	semaphores_detach();
+	hooks.session_ended();
 	name_unpin_all();
 	publish_end();
 }
 
 void
-held_init()
+held_init(const HeldHooks &others)
 {
+	hooks = others;
 	RegisterXactCallback(at_xact_end, nullptr);
 	RegisterSubXactCallback(at_subxact_end, nullptr);
 	RegisterResourceReleaseCallback(at_resource_release, nullptr);

@@ -14,50 +14,10 @@
  */
 #pragma once
 
-extern "C" {
-#include "lib/ilist.h"
-#include "storage/lock.h"
-}
-
-#include "core/namecache.h"
-#include "server/locallock.h"
+#include "core/heldlock.h"
 
 namespace advisory
 {
-
-/* The members that every hold needs come first, so that a hold touches few cache lines. */
-struct HeldLock
-{
-	LOCKTAG		tag;			/* hash key, with mode */
-	Mode		mode;
-	uint32		hash;			/* of both */
-	CachedName *name;			/* of the first hold, or of the first by name; never null */
-	TimestampTz since;			/* when the first hold was granted */
-	int64		session_count;	/* session-level holds */
-	int64		session_by_name;	/* those of them that were taken by name */
-	struct Semaphore *semaphore;	/* the semaphore of a slot; null for a lock */
-	int			slots;			/* the number of slots that the caller gave; 0 for a lock */
-	int			newest_xact_hold;	/* place in the list of transaction-level holds; NO_PLACE if there is none */
-	int			place;			/* its place in the session table */
-	bool		has_acquirer;	/* false: the transaction that took it has not ended yet */
-	bool		is_logged;		/* already logged as a long hold, before the commit */
-	bool		wants_log;		/* it has ended, and was a long hold */
-	TimestampTz ended_at;		/* when the last hold ended */
-	dlist_node	list;			/* in the list of entries with session-level holds, or of ended holds to log */
-	dlist_node	in_semaphore;	/* of a slot: in the list of its semaphore, or of ended slots */
-
-	bool		is_held() const noexcept
-	{
-		return session_count > 0 || newest_xact_hold >= 0;
-	}
-};
-
-/* The entry that contains this list node at this offset. */
-inline HeldLock *
-held_of(dlist_node *node, size_t offset) noexcept
-{
-	return reinterpret_cast<HeldLock *>(reinterpret_cast<char *>(node) - offset);
-}
 
 /*
  * Call this before asking for a lock in this mode, or for a slot.  Gets memory for one more
@@ -117,7 +77,26 @@ int			held_count_locks();
 /* The entries with session-level holds, linked by HeldLock.list. */
 dlist_head *held_session_holds() noexcept;
 
+/* How a slot has ended. */
+enum class SlotEnd
+{
+	released,					/* its lock was released */
+	released_with_next,			/* the same, and another slot of the same semaphore follows immediately */
+	prepared					/* not at all: a prepared transaction keeps it */
+};
+
+/*
+ * What the modules above this one want to know.  The functions are called at ends of statements,
+ * transactions and sessions, so they allocate and raise nothing, and take no lock of a dshash.
+ */
+struct HeldHooks
+{
+	void		(*slot_ended) (HeldLock *slot, SlotEnd end) noexcept;	/* an entry with a semaphore */
+	void		(*transaction_released) () noexcept;	/* a transaction has released its locks */
+	void		(*session_ended) () noexcept;	/* the session holds nothing any more */
+};
+
 /* Called from _PG_init: registers callbacks for the ends of transactions. */
-void		held_init();
+void		held_init(const HeldHooks &others);
 
 }								/* namespace advisory */

@@ -20,7 +20,8 @@ is_long_hold(const HeldLock *held, TimestampTz now) noexcept
 	return setting::log_hold >= 0 && now - held->since >= setting::log_hold * INT64CONST(1000);
 }
 
-void
+/* Log a hold that ends now. */
+static void
 log_hold(const HeldLock *held, TimestampTz now)
 {
 	const CachedName *name = held->name;
@@ -36,6 +37,15 @@ log_hold(const HeldLock *held, TimestampTz now)
 	ereport(LOG_SERVER_ONLY,
 			(errmsg("session held advisory lock \"%s\" in %s mode for " INT64_FORMAT ".%03d ms",
 					shown, mode_name(held->mode), length / 1000, static_cast<int>(length % 1000))));
+}
+
+void
+log_hold_before_commit(HeldLock *held, TimestampTz now)
+{
+	if (held->session_count > 0 || held->is_logged || !is_long_hold(held, now))
+		return;
+	held->is_logged = true;
+	log_hold(held, now);
 }
 
 void

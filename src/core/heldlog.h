@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "core/held.h"
+#include "core/heldlock.h"
 
 namespace advisory
 {
@@ -17,8 +17,8 @@ namespace advisory
 /* Must a hold that ends now be logged? */
 bool		is_long_hold(const HeldLock *held, TimestampTz now) noexcept;
 
-/* Log a hold that ends now.  May ereport. */
-void		log_hold(const HeldLock *held, TimestampTz now);
+/* Log a long hold that will end with the commit, unless it is logged already.  May ereport. */
+void		log_hold_before_commit(HeldLock *held, TimestampTz now);
 
 /* Keep an entry that has ended, to be logged and freed by log_ended_holds(). */
 void		log_hold_later(HeldLock *held) noexcept;

@@ -3,7 +3,7 @@
  *		Semaphores: the slots of this session, and how it waits for one.
  *
  * Slots are among the held locks (held.h), which notices when they are released without this
- * extension, and calls semaphore_slot_released() when their locks are free.  Here the slot is
+ * extension, and calls semaphore_slot_ended() when their locks are free.  Here the slot is
  * marked as free in the semaphore state (slotstate.h), and waiters are woken.
  *
  * A session that waits joins the queue in shared memory (slotstate.h), and sleeps until
@@ -82,15 +82,26 @@ is_mine(const Semaphore *semaphore, int slot) noexcept
 	return is_held_by_me(tag_of(semaphore, slot), Mode::exclusive);
 }
 
-/* ---- For core/held ---- */
+/* ---- Ends ---- */
 
-void
-semaphore_slot_released(Semaphore *semaphore, int slot, bool others_follow) noexcept
+/* The lock of a slot was released: mark it. */
+static void
+mark_released(const Semaphore *semaphore, int slot) noexcept
 {
 	/* The slot of a cursor can outlive the subtransaction that took it; then no session marks it as free later. */
 	mark_slot(semaphore->state, slot, is_mine(semaphore, slot) ? SlotMark::unverified : SlotMark::free);
-	if (!others_follow)
-		wake_waiters(semaphore->state);
+}
+
+void
+semaphore_slot_ended(HeldLock *held, SlotEnd end) noexcept
+{
+	int			slot = decode_tag(held->tag).slot;
+
+	if (end == SlotEnd::prepared)
+		return mark_slot(held->semaphore->state, slot, SlotMark::unverified);
+	mark_released(held->semaphore, slot);
+	if (end == SlotEnd::released)
+		wake_waiters(held->semaphore->state);
 }
 
 void
@@ -241,7 +252,10 @@ take_slot(Semaphore *semaphore, int slot, Take how)
 		if (result == LOCKACQUIRE_OK && request->scope == Scope::session)
 			release_session_lock(tag, Mode::exclusive);
 		if (how == Take::claimed)
-			semaphore_slot_released(semaphore, slot, false);
+		{
+			mark_released(semaphore, slot);
+			wake_waiters(semaphore->state);
+		}
 		PG_RE_THROW();
 	}
 	PG_END_TRY();

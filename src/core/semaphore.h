@@ -75,10 +75,10 @@ int			semaphore_find_slot(Key key, int slot);
 /* Does this session have a slot of the semaphore, in any scope? */
 bool		semaphore_has_slot(Key key);
 
-/* ---- For core/held, which knows when a slot has ended; may be called in callbacks ---- */
+/* ---- For held_init() ---- */
 
-/* The lock of a slot was released: mark it as free, and wake waiters unless others of the same semaphore follow. */
-void		semaphore_slot_released(Semaphore *semaphore, int slot, bool others_follow) noexcept;
+/* Mark a slot that has ended as free, and wake waiters unless another slot of the semaphore follows. */
+void		semaphore_slot_ended(HeldLock *held, SlotEnd end) noexcept;
 
 /* At the end of the session, when all slots are free: detach from the semaphore states. */
 void		semaphores_detach() noexcept;

@@ -1,0 +1,64 @@
+/*
+ * core/heldlock.h
+ *		One lock or slot that this session holds through this extension.
+ */
+#pragma once
+
+extern "C" {
+#include "common/hashfn.h"
+#include "lib/ilist.h"
+#include "port/pg_bitutils.h"
+#include "storage/lock.h"
+}
+
+#include "core/namecache.h"
+#include "server/locallock.h"
+
+namespace advisory
+{
+
+/* The members that every hold needs come first, so that a hold touches few cache lines. */
+struct HeldLock
+{
+	LOCKTAG		tag;			/* hash key, with mode */
+	Mode		mode;
+	uint32		hash;			/* of both */
+	CachedName *name;			/* of the first hold, or of the first by name; never null */
+	TimestampTz since;			/* when the first hold was granted */
+	int64		session_count;	/* session-level holds */
+	int64		session_by_name;	/* those of them that were taken by name */
+	struct Semaphore *semaphore;	/* the semaphore of a slot, which core/semaphore sets; null for a lock */
+	int			slots;			/* the number of slots that the caller gave; 0 for a lock */
+	int			newest_xact_hold;	/* place in the list of transaction-level holds; NO_PLACE if there is none */
+	int			place;			/* its place in the session table */
+	bool		has_acquirer;	/* false: the transaction that took it has not ended yet */
+	bool		is_logged;		/* already logged as a long hold, before the commit */
+	bool		wants_log;		/* it has ended, and was a long hold */
+	TimestampTz ended_at;		/* when the last hold ended */
+	dlist_node	list;			/* in the list of entries with session-level holds, or of ended holds to log */
+	dlist_node	in_semaphore;	/* of a slot: in the list of its semaphore, or of ended slots */
+
+	bool		is_held() const noexcept
+	{
+		return session_count > 0 || newest_xact_hold >= 0;
+	}
+};
+
+/* Set what an entry is found by. */
+inline void
+set_held_key(HeldLock *held, const LOCKTAG &tag, Mode mode) noexcept
+{
+	held->tag = tag;
+	held->mode = mode;
+	held->hash = hash_of_key(static_cast<int64>((static_cast<uint64>(tag.locktag_field2) << 32) | tag.locktag_field3),
+							 tag.locktag_field4 * 2 + index_of(mode));
+}
+
+/* The entry that contains this list node at this offset. */
+inline HeldLock *
+held_of(dlist_node *node, size_t offset) noexcept
+{
+	return reinterpret_cast<HeldLock *>(reinterpret_cast<char *>(node) - offset);
+}
+
+}								/* namespace advisory */
