@@ -1,5 +1,6 @@
 #!/usr/bin/env perl
-# The layers of src: an #include may only name a file of the same folder or of a folder below it. Prints all others.
+# The layers of src: an #include may only name a file of the same folder or of a folder below it, and no two files may
+# include each other, directly or through others. (A header and the .cpp of its name count as one file.) Prints what does not hold.
 #
 #   sql  →  views  →  core  →  shmem  →  server  →  base
 use strict;
@@ -15,8 +16,9 @@ my %below = (
 );
 
 my $errors = 0;
+my %includes;    # by file without its ending: those that it includes
 for my $file (sort glob 'src/*/*.h src/*/*.cpp') {
-    my ($folder) = $file =~ m{^src/(\w+)/};
+    my ($name, $folder) = $file =~ m{^src/((\w+)/\w+)\.};
     my $allowed = $below{$folder};
     if (!$allowed) {
         print "$file: '$folder' is no layer\n";
@@ -25,12 +27,30 @@ for my $file (sort glob 'src/*/*.h src/*/*.cpp') {
     }
     open my $in, '<', $file or die "cannot read $file: $!\n";
     while (<$in>) {
-        next unless m{^\s*#\s*include\s+"((\w+)/\w+\.h)"} and -e "src/$1";
+        next unless m{^\s*#\s*include\s+"((\w+)/\w+)\.h"} and -e "src/$1.h";
         my ($header, $its_folder) = ($1, $2);
+        $includes{$name}{$header} = 1 if $header ne $name;
         next if $its_folder eq $folder or grep { $_ eq $its_folder } @$allowed;
-        print "$file:$.: '$header' is not below $folder\n";
+        print "$file:$.: '$header.h' is not below $folder\n";
         $errors++;
     }
     close $in;
+}
+
+# Files that include no other file of the rest cannot be part of a circle. What is left in the end consists of circles,
+# and of files that include them.
+my %rest = %includes;
+while (my @free = grep { my $file = $_; !grep { $rest{$_} } keys %{$includes{$file}} } keys %rest) {
+    delete @rest{@free};
+}
+for my $file (sort keys %rest) {
+    my @path = ($file);
+    my %seen;
+    while (!$seen{$path[-1]}++) {
+        push @path, (sort grep { $rest{$_} } keys %{$includes{$path[-1]}})[0];
+    }
+    next if $path[-1] ne $file;
+    print 'src: a circle: ', join(' → ', @path), "\n";
+    $errors++;
 }
 exit($errors ? 1 : 0);

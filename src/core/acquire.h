@@ -12,15 +12,6 @@
 namespace advisory
 {
 
-/* The result of asking for a lock. */
-enum class Outcome
-{
-	granted,
-	not_free,					/* and the caller did not want to wait */
-	timeout,					/* the caller's timeout ended the wait */
-	lock_timeout				/* the setting lock_timeout did */
-};
-
 /*
  * Take a lock or a slot, waiting at most as long as the timeout or lock_timeout says.
  *

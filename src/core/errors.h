@@ -8,7 +8,7 @@ extern "C" {
 #include "storage/lock.h"
 }
 
-#include "core/acquire.h"
+#include "core/request.h"
 
 namespace advisory
 {

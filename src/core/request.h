@@ -85,6 +85,15 @@ struct LockRequest
 	}
 };
 
+/* The result of asking for a lock. */
+enum class Outcome
+{
+	granted,
+	not_free,					/* and the caller did not want to wait */
+	timeout,					/* the caller's timeout ended the wait */
+	lock_timeout				/* the setting lock_timeout did */
+};
+
 /* Several locks, and the elements of the SQL array that named them. */
 struct LockNames
 {

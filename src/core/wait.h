@@ -8,7 +8,6 @@ extern "C" {
 #include "storage/lock.h"
 }
 
-#include "core/acquire.h"
 #include "core/namecache.h"
 #include "core/semaphore.h"
 
