@@ -11,7 +11,7 @@ DO $$
 DECLARE
     relation regclass;
 BEGIN
-    FOREACH relation IN ARRAY ARRAY['advisory.key_labels', 'advisory.fences', 'advisory.claims', 'advisory._leases', 'advisory._era', 'advisory._era_began']::regclass[] LOOP
+    FOREACH relation IN ARRAY ARRAY['advisory.fences', 'advisory.claims', 'advisory._leases', 'advisory._era', 'advisory._era_began']::regclass[] LOOP
         EXECUTE format('ALTER TABLE %s OWNER TO %I', relation,
                        (SELECT pg_get_userbyid(extowner) FROM pg_extension WHERE extname = 'advisory_ext'));
         -- Not every role may see the names and tokens of leases, but the owner of the database must be able to dump them.

@@ -3,251 +3,291 @@
  *		What a lock may be used for, judging by its key: advisory.known_keys and the
  *		column known_as of advisory.locks.
  *
- * The sources are the facts in keyfacts, the keys that follow from them in this
- * database, and the labels that users put into advisory.key_labels.  The results are
- * candidates, not verdicts: a key does not tell which program took the lock, and
- * several programs use the same small numbers.
- *
- * Labels, and keys that follow from names in the catalogs, apply to locks of the current
- * database only.  They are in a hash table; keys that follow from the catalogs are added to it
- * when a lock that could have such a key is looked up.  Every lock is compared with all other
- * facts; their keys are computed once for each database whose locks are looked up.
+ * The keys are rows of two functions of the install script: _key_facts() has the keys of
+ * programs, and _key_labels() those of the table advisory.key_labels.  This file reads
+ * them and compares locks with them.  The results are candidates, not verdicts: a key does
+ * not tell which program took the lock, and several programs use the same small numbers.
  */
 #include "base/pg.h"
 
+#include "views/knownkeys.h"
+
 extern "C" {
-#include "commands/extension.h"
-#include "utils/array.h"
+#include "access/htup_details.h"
+#include "access/relation.h"
+#include "access/xlog.h"
+#include "catalog/namespace.h"
+#include "port/pg_bitutils.h"
+#include "storage/lmgr.h"
+#include "utils/acl.h"
 #include "utils/hsearch.h"
+#include "utils/lsyscache.h"
+#include "utils/pg_crc.h"
+#include "utils/rel.h"
+#include "utils/rls.h"
+#include "utils/syscache.h"
 }
 
+#include "base/compat.h"
 #include "base/errors.h"
 #include "base/locktag.h"
 #include "base/sqlfunction.h"
 #include "base/srf.h"
+#include "core/owntables.h"
 #include "server/backends.h"
-#include "views/keylabels.h"
-#include "views/keyrules.h"
-#include "views/knownkeys.h"
 
 namespace advisory
 {
 
-/* Run each(label, tag) for each label, as a fact whose tool is the label and whose purpose is the note. */
-template <typename Each>
-static void
-each_label(Each each)
-{
-	int			count;
-	const KeyLabel *labels = read_key_labels(&count);
+/* ---- Reading the keys ---- */
 
-	for (int i = 0; i < count; i++)
+/*
+ * The columns of the queries below.  Those after the columns of known_keys say which locks are meant, and what they are used for.
+ * If one of them is null except DETAIL, no lock is meant.
+ */
+enum
+{
+	KNOWN_KEYS_COLUMNS = 10,
+	FIRST_OBJSUBID = KNOWN_KEYS_COLUMNS,
+	LAST_OBJSUBID,
+	FIRST_KEY,
+	LAST_KEY,
+	USE,
+	DETAIL,
+	COLUMNS
+};
+
+#define SELECT_KEYS \
+	"SELECT tool, purpose, form, scope, match, rule, source, key, key1, key2, first_objsubid, last_objsubid, first_key, last_key," \
+	" pg_catalog.concat_ws(': ', tool, purpose), detail FROM advisory."
+
+/* They run as the owner of known_keys, like the query of a view, because the user may lack USAGE on the schema. */
+static OwnStatement SELECT_LABELS = {"known_keys", SELECT_KEYS "_key_labels()", SPI_OK_SELECT, false, 0, {}};
+static OwnStatement SELECT_FACTS = {"known_keys", SELECT_KEYS "_key_facts($1, $2)", SPI_OK_SELECT, false, 2, {BYTEAOID, BOOLOID}};
+
+/*
+ * May the current user read the labels?  Then lock their table and its indexes, unless that would mean to wait, because
+ * views must not wait.  A role that is subject to a policy sees no labels.  A standby has no rows of an unlogged table.
+ */
+static bool
+can_read_labels()
+{
+	Oid			schema = get_namespace_oid("advisory", false);
+	Oid			table = get_relname_relid("key_labels", schema);
+	bool		is_locked;
+
+	if (!OidIsValid(table) ||
+		compat::schema_aclcheck(schema, GetUserId(), ACL_USAGE) != ACLCHECK_OK ||
+		pg_class_aclcheck(table, GetUserId(), ACL_SELECT) != ACLCHECK_OK ||
+		check_enable_rls(table, InvalidOid, true) == RLS_ENABLED ||
+		(get_rel_persistence(table) != RELPERSISTENCE_PERMANENT && RecoveryInProgress()))
+		return false;
+
+	is_locked = ConditionalLockRelationOid(table, AccessShareLock);
+	if (Relation relation = is_locked ? try_relation_open(table, NoLock) : nullptr)
 	{
-		KeyFact		fact = {labels[i].label, labels[i].note};
+		ListCell   *index;
 
-		fact.form = decode_tag(labels[i].tag).kind == Kind::pair ? PAIR : BIGINT;
-		fact.source = "advisory.key_labels";
-		each(fact, labels[i].tag);
+		foreach(index, RelationGetIndexList(relation))
+			is_locked = is_locked && ConditionalLockRelationOid(lfirst_oid(index), AccessShareLock);
+		relation_close(relation, NoLock);
 	}
+	if (!is_locked)
+		ereport(NOTICE, (errmsg("labels of keys are not shown, because table \"advisory.key_labels\" is locked")));
+	return is_locked;
 }
 
-/* "what", or "what (detail)".  Null for null. */
-static const char *
-with_detail(const char *what, const char *detail)
+/* Is this a database whose extension has not been updated, so that the functions are not there? */
+static bool
+is_older_version()
 {
-	return detail != nullptr ? psprintf("%s (%s)", what, detail) : what;
+	if (SearchSysCacheExists3(PROCNAMEARGSNSP, CStringGetDatum("_key_facts"), PointerGetDatum(buildoidvector(SELECT_FACTS.types, 2)),
+							  ObjectIdGetDatum(get_namespace_oid("advisory", false))))
+		return false;
+	ereport(NOTICE, (errmsg("well-known keys are not shown before the extension is updated"), errhint(OTHER_VERSION_HINT)));
+	return true;
 }
 
-/* The candidate that a fact gives, palloc'd. */
-static char *
-candidate(const KeyFact &fact, const char *detail)
+/* Run use(is_label, values, nulls) for the keys in a database, those of labels first.  May ereport. */
+template <typename Use>
+static void
+read_keys(Oid database, Use use)
 {
-	if (fact.purpose == nullptr)
-		return pstrdup(fact.tool);
-	return psprintf("%s: %s", fact.tool, with_detail(fact.purpose, detail));
+	const char *name = stored_database_name(database);
+	NullableDatum arguments[] = {{PointerGetDatum(name != nullptr ? cstring_to_text(name) : nullptr), name == nullptr},
+								 datum(BoolGetDatum(database == MyDatabaseId))};
+	auto		read = [=](OwnStatement *statement) {
+		run_own_statement(statement, arguments, [=](uint64 count) {
+			for (uint64 i = 0; i < count; i++)
+			{
+				Datum		values[COLUMNS];
+				bool		nulls[COLUMNS];
+
+				heap_deform_tuple(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, values, nulls);
+				use(statement == &SELECT_LABELS, values, nulls);
+			}
+		});
+	};
+
+	unless_lock_table_is_full([=]() {
+		if (is_older_version())
+			return;
+		if (database == MyDatabaseId && can_read_labels())
+			read(&SELECT_LABELS);
+		read(&SELECT_FACTS);
+	});
 }
 
 /* ---- Looking up a lock ---- */
 
-static KnownUse *
-make_use(const KeyFact *fact, char *text)
+/* Locks with a key in a range.  A pair is one key here. */
+struct KeyRange
 {
-	auto	   *use = static_cast<KnownUse *>(palloc(sizeof(KnownUse)));
+	int			first_objsubid;
+	int			last_objsubid;
+	int64		first;
+	int64		last;
+	KnownUse	use;
+	char		detail;			/* the keys also tell a table ('t') or a name ('n'); or 0 */
+};
 
-	*use = KnownUse{fact, text};
-	return use;
-}
-
-/* The possible uses of a key of this database. */
-struct LocalKey
+struct KnownLock
 {
 	LOCKTAG		tag;			/* hash key */
-	List	   *uses;			/* of KnownUse */
+	List	   *ranges;			/* of KeyRange */
 };
 
-/* The locks that the facts have in a database, without those that follow from its catalogs. */
-struct DatabaseKeys
-{
-	Oid			database;		/* hash key */
-	bool		has_tag[FACT_COUNT];
-	LOCKTAG		tag[FACT_COUNT];
-};
-
+/*
+ * A range of one key is in the entry of its lock.  The other ranges in a database are in the entry of key 0 with
+ * objsubid 0, which no lock has.  That entry is made when the keys in the database are read.
+ */
 struct KnownKeys
 {
 	MemoryContext context;
-	HTAB	   *local_keys;		/* of LocalKey */
-	bool		has_names[NAME_SOURCES];	/* are the keys among them that follow from these names? */
-	HTAB	   *databases;		/* of DatabaseKeys */
-	bool		has_extensions;	/* are the next two known? */
-	bool		is_installed[FACT_COUNT];	/* is the fact's extension installed here? */
-	bool		is_one_installed;
+	HTAB	   *locks;			/* of KnownLock */
 };
-
-static void
-add_local_key(KnownKeys *known, const LOCKTAG &tag, const KeyFact *fact, const char *text)
-{
-	MemoryContext old_context = MemoryContextSwitchTo(known->context);
-	bool		found;
-	auto	   *key = static_cast<LocalKey *>(hash_search(known->local_keys, &tag, HASH_ENTER, &found));
-
-	if (!found)
-		key->uses = NIL;
-	key->uses = lappend(key->uses, make_use(fact, pstrdup(text)));
-	MemoryContextSwitchTo(old_context);
-}
 
 KnownKeys *
 make_known_keys(MemoryContext context)
 {
-	auto	   *known = static_cast<KnownKeys *>(MemoryContextAllocZero(context, sizeof(KnownKeys)));
+	auto	   *known = static_cast<KnownKeys *>(MemoryContextAlloc(context, sizeof(KnownKeys)));
 	HASHCTL		control = {};
-	HASHCTL		database_control = {};
 
-	known->context = context;
 	control.keysize = sizeof(LOCKTAG);
-	control.entrysize = sizeof(LocalKey);
+	control.entrysize = sizeof(KnownLock);
 	control.hcxt = context;
-	known->local_keys = hash_create("advisory_ext known keys", 64, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	database_control.keysize = sizeof(Oid);
-	database_control.entrysize = sizeof(DatabaseKeys);
-	database_control.hcxt = context;
-	known->databases = hash_create("advisory_ext known keys of databases", 4, &database_control,
-								   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	each_label([=](const KeyFact &label, const LOCKTAG &tag) {
-		add_local_key(known, tag, nullptr, candidate(label, nullptr));
-	});
+	known->context = context;
+	known->locks = hash_create("advisory_ext known keys", 64, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	return known;
 }
 
-/* The keys of a database; the first lock of it computes them. */
-static const DatabaseKeys *
-keys_of_database(KnownKeys *known, Oid database)
+/* The entry of a lock, which is made if it is not there. */
+static KnownLock *
+enter_lock(KnownKeys *known, const LOCKTAG &tag, bool *is_there)
 {
-	auto	   *keys = static_cast<DatabaseKeys *>(hash_search(known->databases, &database, HASH_FIND, nullptr));
-	DatabaseKeys computed = {database};
-	const char *name;
+	auto	   *lock = static_cast<KnownLock *>(hash_search(known->locks, &tag, HASH_ENTER, is_there));
 
-	if (keys != nullptr)
-		return keys;
-	/* Null if the database was dropped, or the number is not a database's. */
-	name = stored_database_name(database);
-	for (int i = 0; i < FACT_COUNT; i++)
-		computed.has_tag[i] = tag_of_fact(KEY_FACTS[i], database, name, usual_names(KEY_FACTS[i].names), &computed.tag[i]);
-	keys = static_cast<DatabaseKeys *>(hash_search(known->databases, &database, HASH_ENTER, nullptr));
-	*keys = computed;
-	return keys;
+	if (!*is_there)
+		lock->ranges = NIL;
+	return lock;
 }
 
-/* Add the keys that follow from the names that a source has in this database. */
+/* Add what a row means, if it means any locks. */
 static void
-know_names(KnownKeys *known, NameSource source)
+add_range(KnownKeys *known, Oid database, bool is_label, const Datum *values, const bool *nulls)
 {
-	const char *database = stored_database_name(MyDatabaseId);
-	const NameList list = read_names(source);
+	if (memchr(nulls + FIRST_OBJSUBID, true, DETAIL - FIRST_OBJSUBID) != nullptr)
+		return;
 
-	for (int i = 0; i < list.count; i++)
-	{
-		for (const KeyFact &fact : KEY_FACTS)
-		{
-			LOCKTAG		tag;
+	MemoryContext old_context = MemoryContextSwitchTo(known->context);
+	auto	   *range = static_cast<KeyRange *>(palloc(sizeof(KeyRange)));
+	LOCKTAG		tag;
+	KnownLock  *lock;
+	bool		is_there;
 
-			if (fact.names == source && tag_of_fact(fact, MyDatabaseId, database, list.names[i], &tag))
-				add_local_key(known, tag, &fact, candidate(fact, display_names(list.names[i])));
-		}
-	}
-	known->has_names[index_of(source)] = true;
+	*range = KeyRange{DatumGetInt32(values[FIRST_OBJSUBID]), DatumGetInt32(values[LAST_OBJSUBID]),
+					  DatumGetInt64(values[FIRST_KEY]), DatumGetInt64(values[LAST_KEY]),
+					  {TextDatumGetCString(values[USE]), is_label},
+					  nulls[DETAIL] ? '\0' : *TextDatumGetCString(values[DETAIL])};
+	tag = range->first == range->last ? lock_tag(database, Key{range->first}, range->first_objsubid)
+		: lock_tag(database, Key{0}, 0);
+	lock = enter_lock(known, tag, &is_there);
+	lock->ranges = lappend(lock->ranges, range);
+	MemoryContextSwitchTo(old_context);
 }
 
 /*
- * Do the installed extensions rule out that a lock of this database belongs to the fact?  If one of the extensions
- * that use objsubids is installed, those that are not installed are ruled out.
+ * The name of up to 9 printable characters in a pair of keys; null if there is none.  From the highest bit: 7 bits
+ * for each character, then a 0, then 1s up to 64 bits.
  */
-static bool
-is_ruled_out(KnownKeys *known, int fact, const DecodedTag &tag)
+static const char *
+name_in_key(uint64 bits)
 {
-	if (KEY_FACTS[fact].rule != KeyRule::classes || tag.database != MyDatabaseId)
-		return false;
-	if (!known->has_extensions)
+	int			length = ~bits != 0 ? 63 - pg_rightmost_one_pos64(~bits) : 0;
+	char		name[10] = "";
+
+	if (length == 0 || length % 7 != 0)
+		return nullptr;
+	for (int i = 0; i < length / 7; i++)
 	{
-		for (int i = 0; i < FACT_COUNT; i++)
-		{
-			if (KEY_FACTS[i].rule != KeyRule::classes)
-				continue;
-			unless_lock_table_is_full([=]() {
-				known->is_installed[i] = OidIsValid(get_extension_oid(KEY_FACTS[i].text, true));
-			});
-			known->is_one_installed = known->is_one_installed || known->is_installed[i];
-		}
-		known->has_extensions = true;
+		name[i] = static_cast<char>((bits >> (57 - 7 * i)) & 0x7f);
+		if (name[i] < ' ' || name[i] > '~')
+			return nullptr;
 	}
-	return known->is_one_installed && !known->is_installed[fact];
+	return psprintf("perhaps \"%s\"", name);
+}
+
+/* The table that pg_repack works on, by the second key of its pair: its OID if it is in another database. */
+static const char *
+table_in_key(const DecodedTag &tag)
+{
+	Oid			table = static_cast<uint32>(tag.key2) ^ (UINT32_C(1) << 31);
+	char	   *name = tag.database == MyDatabaseId ? get_rel_name(table) : nullptr;
+	char	   *schema = name != nullptr ? get_namespace_name(get_rel_namespace(table)) : nullptr;
+
+	return schema != nullptr ? quote_qualified_identifier(schema, name) : psprintf("oid %u", table);
 }
 
 List *
 known_uses(KnownKeys *known, const LOCKTAG &tag)
 {
 	DecodedTag	decoded = decode_tag(tag);
-	const DatabaseKeys *keys = keys_of_database(known, decoded.database);
-	LocalKey   *local;
+	bool		is_there;
+	KnownLock  *others = enter_lock(known, lock_tag(decoded.database, Key{0}, 0), &is_there);
+	KnownLock  *lock;
 	List	   *uses = NIL;
-	/* Add the uses of the key in this database by this fact; null stands for labels. */
-	auto		add_local = [&](const KeyFact *fact) {
-		bool		has_added = false;
-		ListCell   *cell;
+	ListCell   *cell;
 
-		foreach(cell, local != nullptr ? local->uses : NIL)
+	if (!is_there)
+		read_keys(decoded.database, [=](bool is_label, const Datum *values, const bool *nulls) {
+			add_range(known, decoded.database, is_label, values, nulls);
+		});
+	lock = static_cast<KnownLock *>(hash_search(known->locks, &tag, HASH_FIND, nullptr));
+	foreach(cell, lock != nullptr ? lock->ranges : NIL)
+		uses = lappend(uses, &static_cast<KeyRange *>(lfirst(cell))->use);
+	foreach(cell, others->ranges)
+	{
+		auto	   *range = static_cast<KeyRange *>(lfirst(cell));
+		KnownUse   *use = &range->use;
+
+		if (decoded.objsubid < range->first_objsubid || decoded.objsubid > range->last_objsubid ||
+			decoded.key.value < range->first || decoded.key.value > range->last)
+			continue;
+		if (range->detail != '\0')
 		{
-			if (static_cast<KnownUse *>(lfirst(cell))->fact != fact)
+			const char *detail = range->detail == 't' ? table_in_key(decoded) : name_in_key(decoded.key.value);
+
+			if (detail == nullptr)
 				continue;
-			uses = lappend(uses, lfirst(cell));
-			has_added = true;
+			use = static_cast<KnownUse *>(palloc(sizeof(KnownUse)));
+			*use = KnownUse{psprintf("%s (%s)", range->use.text, detail), false};
 		}
-		return has_added;
-	};
-
-	for (const KeyFact &fact : KEY_FACTS)
-	{
-		if (fact.names != NameSource::none && !known->has_names[index_of(fact.names)] &&
-			decoded.database == MyDatabaseId && could_have(fact, decoded))
-			know_names(known, fact.names);
-	}
-
-	local = static_cast<LocalKey *>(hash_search(known->local_keys, &tag, HASH_FIND, nullptr));
-	add_local(nullptr);
-	for (int i = 0; i < FACT_COUNT; i++)
-	{
-		const KeyFact &fact = KEY_FACTS[i];
-		bool		has_added = add_local(&fact);
-		const char *detail;
-
-		if (keys->has_tag[i] && memcmp(&keys->tag[i], &tag, sizeof(tag)) == 0)
-			uses = lappend(uses, make_use(&fact, candidate(fact, display_names(usual_names(fact.names)))));
-		else if (!has_added && fits_pattern(fact, decoded, &detail) && !is_ruled_out(known, i, decoded))
-			uses = lappend(uses, make_use(&fact, candidate(fact, detail)));
+		uses = lappend(uses, use);
 	}
 	return uses;
 }
+
+/* ---- SQL functions ---- */
 
 /* _known_as(database oid, high integer, low integer, objsubid integer): the uses of a lock as text[]; null if there are none. */
 static Datum
@@ -259,15 +299,10 @@ known_as(FunctionCallInfo fcinfo)
 	ListCell   *cell;
 
 	/* Not a lock tag. */
-	for (int i = 0; i < PG_NARGS(); i++)
-	{
-		if (PG_ARGISNULL(i))
-			PG_RETURN_NULL();
-	}
-	if (PG_GETARG_INT32(3) < 0 || PG_GETARG_INT32(3) > PG_UINT16_MAX)
+	if (PG_GETARG_INT32(3) <= 0 || PG_GETARG_INT32(3) > PG_UINT16_MAX)
 		PG_RETURN_NULL();
 
-	/* The first call in a query reads the data that all of its rows need. */
+	/* The first call in a query reads the keys that all of its rows need. */
 	if (function->fn_extra == nullptr)
 		function->fn_extra = make_known_keys(function->fn_mcxt);
 	SET_LOCKTAG_ADVISORY(tag, PG_GETARG_OID(0), PG_GETARG_UINT32(1), PG_GETARG_UINT32(2), PG_GETARG_INT32(3));
@@ -279,77 +314,34 @@ known_as(FunctionCallInfo fcinfo)
 	PG_RETURN_DATUM(makeArrayResult(texts, CurrentMemoryContext));
 }
 
-/* ---- The view ---- */
-
-/* A row for a label, a fact, or one of its keys.  tag is null for a fact without keys. */
-static void
-show_fact(ReturnSetInfo *result, const KeyFact &fact, const LOCKTAG *tag, const char *detail)
-{
-	DecodedTag	decoded = {};
-	const char *rule = fact.formula;
-	const char *match = "formula";
-	bool		is_pair;
-	Row			row;
-
-	if (tag != nullptr)
-		decoded = decode_tag(*tag);
-	is_pair = decoded.kind == Kind::pair;
-	if (rule == nullptr && is_pair)
-		rule = psprintf("(%d, %d)", decoded.key1, decoded.key2);
-	else if (rule == nullptr)
-		rule = psprintf(INT64_FORMAT, decoded.key.value);
-	if (fact.rule == KeyRule::exact)
-		match = "exact";
-	else if (fact.rule == KeyRule::range)
-		match = "range";
-	else if (fact.rule == KeyRule::classes)
-		match = "class";
-
-	row.add_text(fact.tool);
-	row.add_text(with_detail(fact.purpose, detail));
-	row.add_text(fact.form);
-	row.add_text(fact.scope);
-	row.add_text(match);
-	row.add_text(rule);
-	row.add_text(fact.source);
-	row.add(Int64GetDatum(decoded.key.value), tag == nullptr || is_pair);
-	row.add(Int32GetDatum(decoded.key1), tag == nullptr || !is_pair);
-	row.add(Int32GetDatum(decoded.key2), tag == nullptr || !is_pair);
-	row.put(result);
-}
-
-/* Add the rows of advisory.known_keys: one for each label and each key of a fact. */
+/* Add the rows of advisory.known_keys. */
 static void
 show_known_keys(ReturnSetInfo *result)
 {
-	const char *database = stored_database_name(MyDatabaseId);
+	read_keys(MyDatabaseId, [=](bool, const Datum *values, const bool *nulls) {
+		Row			row;
 
-	each_label([=](const KeyFact &label, const LOCKTAG &tag) {
-		show_fact(result, label, &tag, nullptr);
+		for (int i = 0; i < KNOWN_KEYS_COLUMNS; i++)
+			row.add(values[i], nulls[i]);
+		row.put(result);
 	});
-	for (const KeyFact &fact : KEY_FACTS)
-	{
-		const NameList list = read_names(fact.names);
-		bool		has_keys = false;
-		auto		show_key = [&](const Names &names) {
-			LOCKTAG		tag;
+}
 
-			if (tag_of_fact(fact, MyDatabaseId, database, names, &tag))
-			{
-				show_fact(result, fact, &tag, display_names(names));
-				has_keys = true;
-			}
-		};
+/* _crc32(bytea): as zlib computes it. */
+static Datum
+crc32(FunctionCallInfo fcinfo)
+{
+	const bytea *bytes = PG_GETARG_BYTEA_PP(0);
+	pg_crc32	crc;
 
-		show_key(usual_names(fact.names));
-		for (int i = 0; i < list.count; i++)
-			show_key(list.names[i]);
-		if (!has_keys)
-			show_fact(result, fact, nullptr, nullptr);
-	}
+	INIT_TRADITIONAL_CRC32(crc);
+	COMP_TRADITIONAL_CRC32(crc, VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes));
+	FIN_TRADITIONAL_CRC32(crc);
+	PG_RETURN_INT64(crc);
 }
 
 ADVISORY_SQL_FUNCTION(advisory_known_keys, rows_function<show_known_keys>);
 ADVISORY_SQL_FUNCTION(advisory_known_as, known_as);
+ADVISORY_SQL_FUNCTION(advisory_crc32, crc32);
 
 }								/* namespace advisory */

@@ -15,19 +15,20 @@ namespace advisory
 /* A use of a key: of a well-known program, or a label of advisory.key_labels. */
 struct KnownUse
 {
-	const struct KeyFact *fact;	/* null for a label */
-	char	   *text;
+	const char *text;
+	bool		is_label;
 };
 
-/* The data that was read so far, in its memory context.  It is read when a lock needs it. */
+/* The keys that were read so far, in its memory context.  Those of a database are read when a lock of it is looked up. */
 struct KnownKeys;
 
 /* May ereport, as the next one. */
 KnownKeys  *make_known_keys(MemoryContext context);
 
 /*
- * The uses of a lock (KnownUse *) in the current memory context: labels first, then the facts in their
- * order; NIL if nothing is known.
+ * The uses of a lock (KnownUse *) in the current memory context: labels first, then keys of programs, then ranges
+ * of keys; NIL if nothing is known.  There are no labels if this user may not read them or if their table is locked,
+ * and nothing is known if the server's lock table is full.
  */
 List	   *known_uses(KnownKeys *known, const LOCKTAG &tag);
 

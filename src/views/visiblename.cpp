@@ -187,7 +187,7 @@ VisibleNames::text_of(const LockEntry &entry)
 	if (name.name != nullptr && !name.is_hidden)
 		return quoted(name.name);
 	is_known = !name.is_hidden && known_use(entry, &use);
-	if (is_known && !(is_small && use.fact != nullptr))
+	if (is_known && (use.is_label || !is_small))
 		return quoted(use.text);
 
 	if (has_key(tag.kind))

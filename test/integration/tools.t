@@ -112,7 +112,7 @@ SKIP: {
     $session->run('INSERT INTO event VALUES (1000)');
     my $reader = session()->run('BEGIN', 'LOCK TABLE event_default IN ACCESS EXCLUSIVE MODE');
     my $program = launch('psql', '-X', '-c', q{CALL partman.partition_data_proc('public.event')});
-    holds('pg_partman', 'pg_partman: partition_data_proc (public.event)');
+    holds('pg_partman', 'pg_partman: partition_data_proc');
     $reader->run('COMMIT');
     ends_well('pg_partman', $program);
 }

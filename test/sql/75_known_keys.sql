@@ -29,6 +29,8 @@ CREATE FUNCTION pg_temp.slonik(written text) RETURNS bigint LANGUAGE sql AS $$
 $$;
 -- The check value of CRC-32, and a database's name and key from another program's tests of sqlx's.
 SELECT pg_temp.crc32('123456789') = 3421780262 AS crc32, pg_temp.crc32('zone') * 1026731422 = 2771974297191923538 AS sqlx;
+-- The extension's own function.
+SELECT advisory._crc32('123456789') = 3421780262 AS crc32, advisory._crc32('') AS empty, advisory._crc32(NULL) AS none;
 
 -- Known: a lock is taken, and what it is known as; then released.
 CREATE FUNCTION pg_temp.known(key bigint) RETURNS text LANGUAGE plpgsql AS $$
@@ -54,7 +56,7 @@ END $$;
 
 \pset format unaligned
 SELECT tool, purpose, form, scope, match, rule, source FROM advisory.known_keys WHERE tool <> 'golang-migrate' OR purpose NOT LIKE '%public.schema_migrations%';
-SELECT DISTINCT tool, purpose, form, scope, match, rule, source FROM advisory.known_keys WHERE purpose LIKE '%public.schema_migrations%' ORDER BY rule COLLATE "C";
+SELECT tool, purpose, form, scope, match, rule, source FROM advisory.known_keys WHERE purpose LIKE '%public.schema_migrations%' ORDER BY rule COLLATE "C";
 \pset format aligned
 -- A key is shown where there is one in this database, and only there.
 SELECT match, count(*), count(key) AS keys, count(key1) + count(key2) AS pairs FROM advisory.known_keys GROUP BY match ORDER BY match;
@@ -85,67 +87,27 @@ SELECT text, pg_temp.known(hashtext(text)) FROM unnest(ARRAY['run_maintenance', 
 -- DBOS's is advisory.key() too.
 SELECT pg_temp.known(pg_temp.first_64(sha256('dbos.datasource_migrations.dbos'))) AS dbos, pg_temp.known(advisory.key('dbos.datasource_migrations.dbos')) AS the_same;
 
----- Formulas over what is in the catalogs
+---- Formulas over the names of tables and schemas: the usual ones, which need not be there
 
--- The default table of golang-migrate, which need not be there; connected by URL, by one without a database, and otherwise.
+-- golang-migrate, connected by URL, by one without a database, and otherwise.
 SELECT pg_temp.known(pg_temp.golang_migrate('public', 'schema_migrations', '/' || current_database())) AS by_url,
        pg_temp.known(pg_temp.golang_migrate('public', 'schema_migrations', '/')) AS by_bare_url,
        pg_temp.known(pg_temp.golang_migrate('public', 'schema_migrations', current_database())) AS by_name,
        pg_temp.known(pg_temp.golang_migrate('public', 'schema_migrations', '/another')) AS of_another_name;
-CREATE SCHEMA "regress Advisory";
-SELECT pg_temp.known(pg_temp.golang_migrate('regress Advisory', 'moves', '/' || current_database())) AS no_such_table;
-CREATE TABLE "regress Advisory".moves (version bigint NOT NULL PRIMARY KEY, dirty boolean NOT NULL);
-CREATE TABLE public.schema_migrations (version bigint NOT NULL PRIMARY KEY, dirty boolean NOT NULL);
-CREATE TABLE "regress Advisory".others (version text);
-SELECT pg_temp.known(pg_temp.golang_migrate('regress Advisory', 'moves', '/' || current_database())) AS by_url,
-       pg_temp.known(pg_temp.golang_migrate('regress Advisory', 'moves', '/')) AS by_bare_url,
-       pg_temp.known(pg_temp.golang_migrate('regress Advisory', 'moves', current_database())) AS by_name;
-SELECT pg_temp.known(pg_temp.golang_migrate('regress Advisory', 'others', '/' || current_database())) AS another_table,
-       pg_temp.known(pg_temp.golang_migrate('public', 'schema_migrations', '/' || current_database())) AS listed_once;
 SELECT purpose, count(*), count(DISTINCT key) FROM advisory.known_keys WHERE tool = 'golang-migrate' GROUP BY purpose ORDER BY purpose COLLATE "C";
-DROP TABLE public.schema_migrations;
+-- slonik: the table of its manual.
+SELECT pg_temp.known(pg_temp.slonik('"migration"')) AS manual, pg_temp.known(pg_temp.slonik('"another"')) AS another;
 
--- slonik: the table of its manual, and those that are there, by their names alone and with their schemas.
-SELECT pg_temp.known(pg_temp.slonik('"migration"')) AS manual, pg_temp.known(pg_temp.slonik('"a \"table\""')) AS no_such_table;
-CREATE TABLE "regress Advisory"."a ""table""" (name text PRIMARY KEY, hash text NOT NULL, date timestamptz NOT NULL DEFAULT now());
-SELECT pg_temp.known(pg_temp.slonik('"a \"table\""')) AS by_name, pg_temp.known(pg_temp.slonik('["regress Advisory","a \"table\""]')) AS with_schema,
-       pg_temp.known(pg_temp.slonik('["public","a \"table\""]')) AS another_schema;
+-- Other names are not looked up in the catalogs.
+CREATE SCHEMA "regress Advisory";
+CREATE TABLE "regress Advisory".moves (version bigint NOT NULL PRIMARY KEY, dirty boolean NOT NULL);
+CREATE TABLE "regress Advisory".others (version text);
+SELECT pg_temp.known(pg_temp.golang_migrate('regress Advisory', 'moves', '/' || current_database())) AS by_url;
 
--- pg-boss and DBOS in other schemas than the usual ones.
-SELECT name, pg_temp.known(pg_temp.first_64(sha224(convert_to(concat(current_database(), '.pgboss.', name), 'UTF8')))) AS pgboss,
-       pg_temp.known(pg_temp.first_64(sha256(convert_to('dbos.datasource_migrations.' || name, 'UTF8')))) AS dbos FROM unnest('{regress Advisory,public}'::text[]) AS name;
-CREATE TABLE "regress Advisory".version (version int);
-CREATE TABLE "regress Advisory".job (id uuid) PARTITION BY LIST (id);
-CREATE TABLE "regress Advisory".transaction_completion (workflow_id text);
-SELECT name, pg_temp.known(pg_temp.first_64(sha224(convert_to(concat(current_database(), '.pgboss.', name), 'UTF8')))) AS pgboss,
-       pg_temp.known(pg_temp.first_64(sha256(convert_to('dbos.datasource_migrations.' || name, 'UTF8')))) AS dbos FROM unnest('{regress Advisory,public}'::text[]) AS name;
-
--- pg_partman's pairs, by their first key; with the table where pg_partman is installed, which is pretended here.
-CREATE TEMP VIEW partman_pair AS
-    SELECT 'pg_partman ' || name AS text, pg_temp.known(hashtext('pg_partman ' || name), hashtext('regress Advisory.job')) AS a_table,
-           pg_temp.known(hashtext('pg_partman ' || name), hashtext('regress Advisory.others')) AS no_partitions FROM unnest('{partition_data_proc,undo_partition_proc,others}'::text[]) AS name;
-SELECT * FROM pg_temp.partman_pair;
-CREATE FUNCTION pg_temp.pretend_extension(name name) RETURNS void LANGUAGE sql AS $$
-    INSERT INTO pg_extension (oid, extname, extowner, extnamespace, extrelocatable, extversion)
-        SELECT 99990 + count(*), name, 10, 'pg_catalog'::regnamespace, false, '1' FROM pg_extension;
-$$;
-BEGIN;
-SELECT pg_temp.pretend_extension('pg_partman') \g /dev/null
-SELECT * FROM pg_temp.partman_pair;
-SELECT purpose, key2 = hashtext('regress Advisory.job') AS job FROM advisory.known_keys WHERE form = 'int4 pair' AND key1 IS NOT NULL;
-ROLLBACK;
-
--- pgmq's, for queues that others can see: while one is created, it has no name yet.
-SELECT pg_temp.known(hashtext('pgmq.queue_orders')) AS no_such_queue;
-CREATE SCHEMA pgmq;
-CREATE TABLE pgmq.q_orders (msg_id bigint);
-CREATE TABLE pgmq.a_orders (msg_id bigint);
-CREATE TABLE pgmq.qorders (msg_id bigint);
-CREATE TABLE pgmq."q_groups"(msg_id bigint) PARTITION BY RANGE (msg_id);
-CREATE TABLE pgmq."q_groups_p0" PARTITION OF pgmq."q_groups" DEFAULT;
-SELECT queue, pg_temp.known(hashtext('pgmq.queue_' || queue)) FROM unnest('{orders,groups,groups_p0,a_orders,""}'::text[]) AS queue;
-SELECT purpose, key = hashtext('pgmq.queue_orders') AS orders FROM advisory.known_keys WHERE tool = 'pgmq' ORDER BY purpose COLLATE "C" DESC;
-DROP SCHEMA pgmq CASCADE;
+-- pg_partman's pairs, by their first key, whatever the table.
+SELECT 'pg_partman ' || name AS text, pg_temp.known(hashtext('pg_partman ' || name), hashtext('public.event')) AS a_table,
+       pg_temp.known(hashtext('pg_partman ' || name), -2147483648) AS least, pg_temp.known(hashtext('pg_partman ' || name), 2147483647) AS greatest
+    FROM unnest('{partition_data_proc,undo_partition_proc,others}'::text[]) AS name;
 
 ---- Ranges and patterns
 
@@ -187,6 +149,10 @@ SELECT objsubid, advisory._known_as(d.oid, 7, -7, objsubid)
     WHERE datname = current_database();
 
 -- An extension that is not installed here is ruled out if one is that uses the same classes; but not for another database.
+CREATE FUNCTION pg_temp.pretend_extension(name name) RETURNS void LANGUAGE sql AS $$
+    INSERT INTO pg_extension (oid, extname, extowner, extnamespace, extrelocatable, extversion)
+        SELECT 99990 + count(*), name, 10, 'pg_catalog'::regnamespace, false, '1' FROM pg_extension;
+$$;
 CREATE VIEW pg_temp.class AS
     SELECT objsubid, advisory._known_as(d.oid, 7, -7, objsubid) AS here, advisory._known_as(1, 7, -7, objsubid) AS there
     FROM pg_database d, unnest('{3,9,10,11,12}'::int[]) AS objsubid WHERE datname = current_database();
@@ -280,7 +246,7 @@ SELECT cardinality(pg_temp.known(77)) BETWEEN 9000 AND 10000 AS enough, (pg_temp
 SELECT count(*) FROM advisory.known_keys WHERE source = 'advisory.key_labels';
 DELETE FROM advisory.key_labels WHERE key = 77;
 
----- Everybody sees them, the installer writes them
+---- Everybody sees them, the owner of the database writes them
 
 CREATE ROLE regress_advisory_role;
 SET ROLE regress_advisory_role;
@@ -318,10 +284,12 @@ INSERT INTO advisory.key_labels (label) VALUES ('no key');
 SELECT length(known[1]), length(known[2]), cardinality(known), pg_temp.known(0, 0) FROM pg_temp.known(78) AS known;
 SELECT count(*) FROM advisory.known_keys WHERE source = 'advisory.key_labels';
 ROLLBACK;
+-- It stays, as long as the extension does.
 BEGIN;
 ALTER EXTENSION advisory_ext DROP TABLE advisory.key_labels;
+\set VERBOSITY terse
 DROP TABLE advisory.key_labels;
-SELECT pg_temp.known(1);
+\set VERBOSITY default
 ROLLBACK;
 
 ---- Large: every lock is looked at, most are nothing known

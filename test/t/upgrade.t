@@ -40,7 +40,7 @@ sub database_of_owner {
     my ($name) = @_;
     my $database = create_database(name => "advisory_$name\_$$", extension => 0, aside => 1);
     push @databases, $database;
-    $admin->run("GRANT CREATE ON DATABASE $database TO $owner");
+    $admin->run("ALTER DATABASE $database OWNER TO $owner");
     return $database;
 }
 
@@ -51,6 +51,9 @@ for my $role ($ENV{PGUSER}, $owner) {
 
     $old->run(q(CREATE EXTENSION advisory_ext VERSION '1.0'));
     is($old->value(q(SELECT advisory.try_lock('upgrade', 'a'))), 1, "$role: a lock works before the update");
+    is($old->query('SELECT count(*) FROM advisory.wait_tree()')->{state}, undef, "$role: and wait_tree()");
+    my $before = $old->query('SELECT count(*) FROM advisory.known_keys');
+    like("@{ $before->{warnings} }", qr/before the extension is updated.*ALTER EXTENSION advisory_ext UPDATE/s, "$role: known_keys says what to do");
     is($old->query(q(CALL advisory.run('upgrade', 'job', 'SELECT 1')))->{state}, undef, "$role: so does run()");
     is($old->value(q(SELECT advisory.acquire('upgrade', 'slots', 2))), 1, "$role: and a semaphore");
     for my $statement ('SELECT count(*) FROM advisory.locks', q(SELECT count(*) FROM advisory.holders('upgrade', 'a')), 'SELECT count(*) FROM advisory.waits') {
@@ -70,7 +73,9 @@ for my $role ($ENV{PGUSER}, $owner) {
     $new->run('CREATE EXTENSION advisory_ext');
     if ($role eq $owner) {
         is($old->value("SELECT has_table_privilege('$writer', 'advisory.key_labels', 'INSERT')"), 1, "$role: what was granted stays granted");
-        $old->run("REVOKE INSERT ON advisory.key_labels FROM $writer");
+        my ($database) = $old->value('SELECT current_database()');
+        like(join('', grep { /^GRANT.*key_labels/ } `pg_dump $database`), qr/^GRANT INSERT ON TABLE advisory.key_labels TO $writer;\n\z/, "$role: and nothing else is, in a dump");
+        session(database => $database)->run("REVOKE INSERT ON advisory.key_labels FROM $writer")->disconnect;
     }
     my ($updated, $fresh) = map { catalog_of($_) } $old, $new;
     is_deeply($updated->{$_}, $fresh->{$_}, "$role: $_ are as after CREATE EXTENSION") for sort keys %CATALOG;
