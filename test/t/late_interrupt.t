@@ -39,7 +39,7 @@ sub held {
 sub stop_late {
     my ($waiter, $limit) = @_;
     my $pause = 1.2 * $limit / 1000;
-    open my $gdb, '-|', 'sh', '-c', 'exec timeout 120 "$@" 2>/dev/null', 'sh', 'gdb', '-q', '-batch', '-nx', '-p', $waiter->pid,
+    my $pid = open my $gdb, '-|', 'sh', '-c', 'exec timeout 120 "$@" 2>/dev/null', 'sh', 'gdb', '-q', '-batch', '-nx', '-p', $waiter->pid,
         '-ex', 'handle SIGALRM SIGUSR1 SIGINT SIGURG SIGPIPE nostop noprint pass',
         '-ex', 'break disable_timeouts',    # with lock_timeout
         '-ex', 'break disable_timeout',     # without
@@ -48,7 +48,7 @@ sub stop_late {
         '-ex', "shell sleep $pause",
         '-ex', 'detach', or die "cannot run gdb: $!\n";
     while (my $line = <$gdb>) {
-        return $gdb if $line =~ /^goes on/;
+        return ($pid, $gdb) if $line =~ /^goes on/;
     }
     die "gdb has ended\n";
 }
@@ -59,15 +59,17 @@ sub race {
     my $waiter = session();
     $waiter->run($setting) if $setting;
     $holder->value("SELECT advisory.lock('late', 'a')");
-    my $gdb = stop_late($waiter, $limit);
+    my ($debugger, $gdb) = stop_late($waiter, $limit);
     my $from = time;
     $waiter->start($statement);
     waits($observer, $waiter);
     $holder->value("SELECT advisory.unlock('late', 'a')");
     my $in_time = held($waiter) && time - $from < 0.9 * $limit / 1000;
-    my $said   = join '', <$gdb>;
-    close $gdb;
     my $result = $waiter->finish;
+    # If the session was never stopped, the debugger would wait on.
+    kill TERM => $debugger;
+    my $said = join '', <$gdb>;
+    close $gdb;
     return ($waiter, $result, $in_time && $said =~ /Breakpoint \d, /);
 }
 
