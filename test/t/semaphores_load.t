@@ -114,7 +114,10 @@ my $worked = 0;
     is_deeply(\@overlap, [ (SLOTS) x WORK_REPEATS ], 'by the times of the work itself, at most ' . SLOTS . ' sessions work at once, and at times that many');
     # On an idle machine both are 0.90 to 0.96.
     cmp_ok(median(@{ $utilisation{work} }), '>=', 0.6 * median(@{ $utilisation{builtin} }), 'the slots are in use nearly all the time');
-    cmp_ok(median(@{ $overtaken{work} }), '<=', median(@{ $overtaken{poll} }) / 5, 'who waits is overtaken a fraction as often as in a polling loop');
+    # In a queue each of the others comes first at most once, and a few more do while a session is about to join it. In the polling loop
+    # it is 150 on an idle machine, and less on a slow one, where fewer are served at all.
+    cmp_ok(median(@{ $overtaken{work} }), '<=', 2 * CLIENTS, 'who waits is not overtaken more often than a queue allows');
+    cmp_ok(median(@{ $overtaken{poll} }), '>', median(@{ $overtaken{work} }), 'in a polling loop more often (so the test can fail)');
     is($look->value(q(SELECT count(*) FROM advisory.semaphores WHERE namespace = 'sem')), 0, 'no session holds or awaits a slot afterwards');
     is_deeply($look->rows(q(SELECT acquired, failed, timeouts, contended <= acquired FROM advisory.stats WHERE name = 'work')), [ [ $worked, 0, 0, 1 ] ],
         'advisory.stats counted every acquire() of ' . CLIENTS . ' clients');
