@@ -161,9 +161,9 @@ no_locks('levels');
 
 {
     my %end;
-    my $until = time + 6;
+    my $until = time + 60;
     $two->start("DO \$\$ BEGIN LOOP PERFORM pg_cancel_backend(${\$one->pid}), pg_sleep(0.002 * random()); END LOOP; END \$\$");
-    while (time < $until) {
+    while (time < $until && (($end{57014} // 0) < 100 || ($end{success} // 0) < 100)) {
         for my $call (calls()) {
             my ($function, $sql, $name) = @$call;
             my $before = $state{$function}->($name);
@@ -206,6 +206,8 @@ no_locks('levels');
     $look->run('DROP ROLE owner_of_tables');
 }
 
+sub waits_for_standby { my ($session) = @_; return $look->value(q{SELECT wait_event = 'SyncRep' FROM pg_stat_activity WHERE pid = ?}, $session->pid) }
+
 # ---- A commit that waits for a synchronous standby -----------------------------------------------------------------------------------------
 
 {
@@ -216,11 +218,18 @@ no_locks('levels');
         for my $session ($look, $one) {
             wait_until('the setting is known', sub { $session->value('SHOW synchronous_standby_names') eq $names });
         }
-        # The checkpointer has to hear of it, too.
-        sleep 0.3;
+        # Commits wait when the checkpointer has heard of it, too.
+        wait_until('a commit waits', sub {
+            $two->start(q{SELECT pg_logical_emit_message(true, 'probe', '')});
+            wait_until('it waits or not', sub { $two->is_done || waits_for_standby($two) });
+            my $is_waiting = !$two->is_done;
+            $look->value('SELECT pg_cancel_backend(?)', $two->pid) if $is_waiting;
+            $two->finish;
+            return $is_waiting;
+        }) if $names;
     };
     $synchronous->('nobody');
-    my $waits = sub { wait_until('it waits for a standby', sub { $one->is_done || $look->value(q{SELECT wait_event = 'SyncRep' FROM pg_stat_activity WHERE pid = ?}, $one->pid) }); return !$one->is_done };
+    my $waits = sub { wait_until('it waits for a standby', sub { $one->is_done || waits_for_standby($one) }); return !$one->is_done };
     $one->run(q{SET statement_timeout = '50ms'});
     for my $call (@calls) {
         my ($function, $sql, $name) = @$call;

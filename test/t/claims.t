@@ -9,7 +9,7 @@ use AdvisoryTest;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-use constant { WINDOWS => 5000, PLAYERS => 8, LOADED_SECONDS => 5, KILLS => 10 };
+use constant { WINDOWS => 5000, PLAYERS => 8, MOST_LOADED_S => 60, KILLS => 10, LEAST_WINDOWS => 20, LEAST_EACH => 5 };
 
 create_database();
 my ($look, $one, $two, $three) = map { session() } 1 .. 4;
@@ -64,11 +64,12 @@ is($look->value(q{SELECT count(*) FROM firing WHERE advisory._window('15 s', at)
 # ---- Many sessions, short windows, rollbacks, ends in the middle ----------------------------------------------------------------
 
 $look->run('CREATE TABLE ran (claimed timestamptz, pid int DEFAULT pg_backend_pid())', 'CREATE SEQUENCE rolled_back', 'CREATE SEQUENCE came_second', <<'SQL');
-    CREATE PROCEDURE play(until timestamptz) LANGUAGE plpgsql AS $$
+    CREATE PROCEDURE play() LANGUAGE plpgsql AS $$
     DECLARE
         claimed timestamptz;
     BEGIN
-        WHILE clock_timestamp() < until LOOP
+        -- Until the test takes this lock.
+        WHILE pg_try_advisory_xact_lock_shared(97) LOOP
             COMMIT;
             BEGIN
                 claimed := advisory.claim('claims', 'load', '100 ms');
@@ -90,22 +91,25 @@ $look->run('CREATE TABLE ran (claimed timestamptz, pid int DEFAULT pg_backend_pi
     END $$
 SQL
 my @levels = ('read committed', 'read committed', 'repeatable read', 'serializable');
-my $until = $look->value('SELECT clock_timestamp() + ?::interval', LOADED_SECONDS . ' s');
 
 sub player {
     my ($number) = @_;
-    return session(application => 'player')->run("SET default_transaction_isolation = '$levels[$number % @levels]'")->start('CALL play(?)', $until);
+    return session(application => 'player')->run("SET default_transaction_isolation = '$levels[$number % @levels]'")->start('CALL play()');
 }
 
 my @players = map { player($_) } 0 .. PLAYERS - 1;
-my $killed = 0;
-for my $kill (1 .. KILLS) {
-    sleep LOADED_SECONDS / 2 / KILLS;
+my ($killed, $number, $end) = (0, 0, time + MOST_LOADED_S);
+# Until all of it has happened often enough.
+my $ENOUGH = "SELECT (SELECT count(*) FROM ran) > @{[LEAST_WINDOWS]} AND (SELECT min(last_value) FROM (TABLE rolled_back UNION ALL TABLE came_second) AS s) > @{[LEAST_EACH]}";
+while (time < $end && ($killed < KILLS || !$look->value($ENOUGH))) {
+    sleep 0.1;
+    next if $killed >= KILLS;
     # One that has claimed a window and works.
     $killed += $look->value(q{SELECT count(*) FROM (SELECT pg_terminate_backend(pid) FROM pg_stat_activity
         WHERE application_name = 'player' AND wait_event = 'PgSleep' AND backend_xid IS NOT NULL LIMIT 1) AS k});
-    push @players, player($kill);
+    push @players, player(++$number) while PLAYERS > grep { !$_->is_done } @players;
 }
+$look->run('SELECT pg_advisory_lock(97)');
 my %states;
 $states{ $_->finish->{state} // 'success' }++ for @players;
 # A SERIALIZABLE transaction can also fail at its COMMIT, which ends the procedure.
@@ -131,7 +135,7 @@ $one = session();
 $one->start(claim('2026-01-01 10:00+00'));
 waits($look, $one);
 $look->run('SELECT pg_cancel_backend(' . $one->pid . ')');
-my $end = $one->finish;
+$end = $one->finish;
 is($end->{state}, '57014', 'a cancel ends the wait');
 like($end->{context}, $CONTEXT, 'and the context says what for');
 my %limits = (statement_timeout => '57014', lock_timeout => '55P03');

@@ -9,7 +9,9 @@ use AdvisoryTest;
 use Test::More;
 use Time::HiRes qw(sleep);
 
-use constant { LIMIT_MS => 200, REPETITIONS => 3 };
+# The timeout, in milliseconds: the lock must be released before it ends. If the machine was too busy for that, the next try has
+# twice as long.
+use constant { FIRST_LIMIT_MS => 100, REPETITIONS => 3, TRIES => 8 };
 
 create_database();
 my $observer = session();
@@ -25,18 +27,17 @@ sub held {
 SQL
 }
 
-# Makes the waiter wait, stops its process, releases the lock, interrupts the waiter and continues it. Returns the result of the
-# wait, or undef if the waiter was too slow.
+# Makes the waiter wait, stops its process, releases the lock, interrupts the waiter or lets its timeout pass, and continues it. Returns
+# the result of the wait, or undef if the waiter was too slow.
 sub race {
-    my ($waiter, $statement, $interrupt) = @_;
+    my ($waiter, $statement, $limit, $interrupt) = @_;
     $holder->value("SELECT advisory.lock('race', 'a')");
     $waiter->start($statement);
     waits($observer, $waiter);
     kill STOP => $waiter->pid or die 'cannot stop the process ' . $waiter->pid . ": $!\n";
     $holder->value("SELECT advisory.unlock('race', 'a')");
     my $caught = held($waiter);
-    $interrupt->($waiter) if $interrupt;
-    sleep 1.25 * LIMIT_MS / 1000;
+    $interrupt ? $interrupt->($waiter) : sleep 1.25 * $limit / 1000;
     kill CONT => $waiter->pid;
     my $result = $waiter->finish;
     return $caught ? $result : undef;
@@ -45,7 +46,7 @@ sub race {
 sub cancel { return $observer->value('SELECT pg_cancel_backend(?)', $_[0]->pid) }
 
 # name, call, settings of the session, what interrupts it, and the expected results: in some cases two are right
-my $own = LIMIT_MS . 'ms';
+my $own = '<limit>';
 my @ways = (
     [ 'try, its own timeout',     'try_%s(\'race\', \'a\', \'' . $own . '\')' ],
     [ 'lock, its own timeout',    '%s(\'race\', \'a\', \'' . $own . '\')' ],
@@ -58,15 +59,18 @@ my @ways = (
 );
 my %functions = (session => [qw(lock lock_shared)], transaction => [qw(xact_lock xact_lock_shared)]);
 
+sub with_limit { my ($sql, $limit) = @_; return $sql =~ s/<limit>/${limit}ms/gr }
+
 # Runs one case several times, and compares the waiter's result with what it holds, while its transaction is open.
 sub try_way {
     my ($name, $call, $settings, $interrupt, $in_transaction) = @_;
-    my ($wrong, $done, $tried, %ends) = (0, 0, 0);
-    while ($done < REPETITIONS && $tried++ < 10 * REPETITIONS) {
+    my ($wrong, $done, $limit, %ends) = (0, 0, FIRST_LIMIT_MS);
+    while ($done < REPETITIONS && $limit < FIRST_LIMIT_MS * 2**TRIES) {
         my $waiter = session();
-        $waiter->run("SET $_ = '$settings->{$_}'") for keys %$settings;
+        $waiter->run(map { with_limit("SET $_ = '$settings->{$_}'", $limit) } keys %$settings);
         $waiter->run('BEGIN', 'SAVEPOINT s') if $in_transaction;
-        my $result = race($waiter, $call, $interrupt);
+        my $result = race($waiter, with_limit($call, $limit), $limit, $interrupt);
+        $limit *= 2 if !$result;
         if ($result) {
             $done++;
             # An error ends the savepoint and not the transaction, which would release the lock in any case.
@@ -113,44 +117,49 @@ for my $case (
 
 # The only slot of a semaphore is waited for by the lock manager: a slot that is granted in time is there to be released.
 {
-    my $done = 0;
-    for (1 .. 10 * REPETITIONS) {
+    my ($done, $limit) = (0, FIRST_LIMIT_MS);
+    while ($done < REPETITIONS && $limit < FIRST_LIMIT_MS * 2**TRIES) {
         my $waiter = session();
         $holder->value("SELECT advisory.acquire('race', 'only', 1)");
-        $waiter->start("SELECT advisory.try_acquire('race', 'only', 1, '$own')");
+        $waiter->start("SELECT advisory.try_acquire('race', 'only', 1, '${limit}ms')");
         waits($observer, $waiter);
         kill STOP => $waiter->pid or die 'cannot stop the process ' . $waiter->pid . ": $!\n";
         $holder->value("SELECT advisory.release('race', 'only')");
-        sleep 1.5 * LIMIT_MS / 1000;
+        sleep 1.5 * $limit / 1000;
         kill CONT => $waiter->pid;
         my $slot = $waiter->finish->{value};
+        $limit *= 2 if !$slot;
         next if !$slot;
         is_deeply($waiter->rows("SELECT slot, scope, acquired_at IS NOT NULL FROM advisory.locks WHERE pid = pg_backend_pid() AND kind = 'semaphore'"),
             [ [ 1, 'session', 1 ] ], 'try_acquire, its own timeout: a slot that was granted counts');
         is_deeply($waiter->query("SELECT advisory.release('race', 'only')")->{warnings}, [], 'and is released without a warning');
         $waiter->disconnect;
-        last if ++$done == REPETITIONS;
+        $done++;
     }
     is($done, REPETITIONS, 'try_acquire: caught in time');
 }
 
 # The server's own function in the same race, to show that the race happens.
-my $waiter = session()->run("SET lock_timeout = '$own'");
-my ($result, $tried) = (undef, 0);
-$result = race($waiter, "SELECT pg_advisory_lock(advisory.key('race', 'a'))") until $result || $tried++ > 10;
+my $waiter = session();
+my ($result, $limit) = (undef, FIRST_LIMIT_MS);
+while (!$result && $limit < FIRST_LIMIT_MS * 2**TRIES) {
+    $result = race($waiter->run("SET lock_timeout = '${limit}ms'"), "SELECT pg_advisory_lock(advisory.key('race', 'a'))", $limit);
+    $limit *= 2;
+}
 is($result->{state}, '55P03', 'pg_advisory_lock() ends with an error');
 ok(held($waiter), 'and holds the lock (so the test can fail)');
 
 # If both its own timeout and statement_timeout have passed when the waiter looks, the server reports the lock timeout only. The
 # statement must end all the same.
-for my $call ("advisory.try_lock('race', 'a', '$own')", "advisory.try_lock_all('race', ARRAY['a', 'b'], '$own')",
-              "advisory.try_xact_lock('race', 'a', '$own')") {
-    $waiter = session()->run("SET statement_timeout = '" . 2 * LIMIT_MS . "ms'");
+$limit = 2 * FIRST_LIMIT_MS;
+for my $call ("advisory.try_lock('race', 'a', '${limit}ms')", "advisory.try_lock_all('race', ARRAY['a', 'b'], '${limit}ms')",
+              "advisory.try_xact_lock('race', 'a', '${limit}ms')") {
+    $waiter = session()->run("SET statement_timeout = '" . 2 * $limit . "ms'");
     $holder->value("SELECT advisory.lock('race', 'a')");
     $waiter->start("SELECT $call, pg_sleep(10)");
     waits($observer, $waiter);
     kill STOP => $waiter->pid or die 'cannot stop the process ' . $waiter->pid . ": $!\n";
-    sleep 2.5 * LIMIT_MS / 1000;
+    sleep 2.5 * $limit / 1000;
     kill CONT => $waiter->pid;
     is($waiter->finish->{state}, '57014', "$call: statement_timeout ends the statement");
     $holder->value("SELECT advisory.unlock('race', 'a')");

@@ -14,7 +14,7 @@ use Time::HiRes qw(sleep time);
 use constant {
     WAITERS => $ENV{ADVISORY_EXT_WAITERS} // 150,
     LOCKS   => 100_000,
-    SECONDS => $ENV{ADVISORY_EXT_WAITERS} ? 20 : 6,
+    SECONDS => $ENV{ADVISORY_EXT_WAITERS} ? 20 : 4,
     MOST    => 3,                                               # percent of one processor
 };
 

@@ -45,9 +45,11 @@ sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $l
     like($tree[1], qr{^  $waiters[1]{pid} .* waits for lease l/queue}, 'the next one waits for the first');
     my @late;
     for my $waiter (@waiters) {
+        my $stalled = stalled($look, $waiter);
         my $ended = $look->rows("SELECT advisory.end_lease('l', 'queue', $token), extract(epoch FROM clock_timestamp())")->[0][1];
         my $row = $waiter->finish->{rows}[0];
-        push @late, $look->value('SELECT extract(epoch FROM ?::timestamptz)', $row->[1]) - $ended;
+        $stalled = stalled($look, $waiter) - $stalled;
+        push @late, $look->value('SELECT extract(epoch FROM ?::timestamptz)', $row->[1]) - $ended - $stalled;
         cmp_ok($row->[0], '>', $token, 'the waiters are served in their order, with tokens that grow');
         $token = $row->[0];
     }
@@ -77,8 +79,8 @@ sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $l
         # Sessions that only try, which have odd numbers, must not wait for a lock at all.
         $takers[$_]->run("SET lock_timeout = '2ms'") for grep { $_ % 2 } 0 .. $#takers;
         my $tries_that_waited = 0;
-        my @call = map { !($_ % 2) ? "SELECT token, clock_timestamp() AS at, expires_at FROM advisory.try_lease('l', '$name', '40ms')"
-                                : "SELECT token, clock_timestamp() AS at, expires_at FROM advisory.lease('l', '$name', '40ms', '1s')" } 1 .. TAKERS;
+        my @call = map { !($_ % 2) ? "SELECT token, clock_timestamp() AS at, expires_at FROM advisory.try_lease('l', '$name', '20ms')"
+                                : "SELECT token, clock_timestamp() AS at, expires_at FROM advisory.lease('l', '$name', '20ms', '1s')" } 1 .. TAKERS;
         my @begun;
         my $begin = sub { my ($i) = @_; $begun[$i] = time; $takers[$i]->start($call[$i]) };
         $begin->($_) for 0 .. $#takers;
@@ -121,9 +123,8 @@ sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $l
     my $TRY = "SELECT token FROM advisory.try_lease('l', 'try', '1h')";
     $trying->run("SET lock_timeout = '5s'", $TRY =~ s/'try'/'warm'/r);
     $taking->run('BEGIN', "SELECT advisory.lease('l', 'try', '1h')");
-    my $start = time;
-    is($trying->value($TRY), undef, 'while another transaction is taking it: at once no');
-    cmp_ok(time - $start, '<', 1, 'without waiting');
+    my $took = undisturbed_time(sub { is($trying->value($TRY), undef, 'while another transaction is taking it: at once no') }, $trying);
+    cmp_ok($took, '<', 1, 'without waiting');
     $taking->run('ROLLBACK');
     my $token = $trying->value($TRY);
     cmp_ok($token, '>', 0, 'a grant that was rolled back is none');
@@ -139,13 +140,13 @@ sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $l
     $relying->run('COMMIT');
     is($look->finish->{value}, 1, 'until that transaction ends');
     # While a transaction relies on the lease, a session that waits for the lease does not keep its owner from renewing it.
-    $token = $trying->run('RESET lock_timeout')->value("SELECT token FROM advisory.lease('l', 'renewed', '500ms')");
+    $token = $trying->run('RESET lock_timeout')->value("SELECT token FROM advisory.lease('l', 'renewed', '1h')");
     $relying->run('BEGIN', "SELECT advisory.check_lease('l', 'renewed', $token)");
-    $taking->start("SELECT token FROM advisory.lease('l', 'renewed', '1h', '5s')");
+    $taking->start("SELECT token FROM advisory.lease('l', 'renewed', '1h', '1min')");
     waits_for_lease($taking);
     $trying->run("SET lock_timeout = '200ms'");
-    isnt($trying->query("SELECT advisory.renew_lease('l', 'renewed', $token)")->{value}, undef, 'a waiter does not keep the owner from renewing the lease');
-    sleep 0.6;
+    isnt($trying->query("SELECT advisory.renew_lease('l', 'renewed', $token, '10ms')")->{value}, undef, 'a waiter does not keep the owner from renewing the lease');
+    waits($look, $taking);
     # When it has expired: the error names the transaction that relies on it.
     my $result = $trying->query("SELECT advisory.lease('l', 'renewed', '1h', '50ms')");
     is($result->{state}, '55P03', 'one that has expired, but which a transaction relies on');
@@ -172,10 +173,11 @@ sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $l
     $relying->run('BEGIN', "SELECT advisory.end_lease('l', 'being taken', $token)", "PREPARE TRANSACTION 'lease'");
     is($trying->value("SELECT token FROM advisory.try_lease('l', 'being taken', '1h')"), undef, 'an end that is prepared');
     like($trying->query("SELECT advisory.lease('l', 'being taken', '1h', '0')")->{detail} // '', qr/holds it until/, 'has not ended the lease');
-    $start = time;
-    $relying->run("COMMIT PREPARED 'lease'");
-    cmp_ok($taking->finish->{value}, '>', $token, 'its commit does');
-    cmp_ok(time - $start, '<', 1, 'at once');
+    $took = undisturbed_time(sub {
+        $relying->run("COMMIT PREPARED 'lease'");
+        cmp_ok($taking->finish->{value}, '>', $token, 'its commit does');
+    }, $relying, $taking);
+    cmp_ok($took, '<', 1, 'at once');
     # Late renewal, and one that is too late.
     $token = $taking->value("SELECT token FROM advisory.lease('l', 'late', '30ms')");
     sleep 0.05;
@@ -230,10 +232,11 @@ sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $l
     my $relies = session()->run('BEGIN', "SELECT advisory.check_lease('l', 'steps', (SELECT token FROM advisory.leases WHERE name = 'steps'))");
     $first->start("SELECT token FROM advisory.lease('l', 'steps', '1h', '500ms')");
     waits_for_lease($first);
-    my $start = time;
-    $second->start("SELECT token FROM advisory.lease('l', 'steps', '1h', '800ms')");
-    is($_->finish->{state}, '55P03', 'a wait of several steps') for $first, $second;
-    cmp_ok(time - $start, '<', 1.1, 'ends in time');
+    my $took = undisturbed_time(sub {
+        $second->start("SELECT token FROM advisory.lease('l', 'steps', '1h', '800ms')");
+        is($_->finish->{state}, '55P03', 'a wait of several steps') for $first, $second;
+    }, $first, $second);
+    cmp_ok($took, '<', 1.1, 'ends in time');
     $relies->run('COMMIT');
     leave($look, $relies);
     $first->run('BEGIN', 'CREATE TEMP TABLE kept (i int)');
@@ -268,7 +271,7 @@ sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $l
         'a broken lease is held no more, but its lock_delay runs');
     $look->run("DELETE FROM advisory._leases WHERE name = 'broken'");
     # The waiter is not woken by a commit here, but it looks again by itself, as after a change of the server's clock.
-    my $waiter = session()->start("SELECT token FROM advisory.lease('l', 'delay', '1h', '20s')");
+    my $waiter = session()->start("SELECT token FROM advisory.lease('l', 'delay', '1h', '1min')");
     waits_for_lease($waiter);
     $look->run("UPDATE advisory._leases SET expires_at = 'infinity', lock_delay = '1s' WHERE name = 'delay'");
     my $error = $look->query("SELECT advisory.lease('l', 'delay', '1h', '0')");
@@ -276,17 +279,23 @@ sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $l
     $look->run("UPDATE advisory._leases SET expires_at = now() - interval '1 min' WHERE name = 'delay'");
     isnt($waiter->finish->{value}, undef, 'and one that has expired earlier than was known when the wait began');
     leave($look, $waiter);
-    # In a new era it is unknown how much of the TTL was left.
-    $token = $look->value("SELECT token FROM advisory.lease('l', 'era', '400ms')");
-    sleep 0.5;
-    is(state_of('era'), 'expired', 'a lease that has expired');
-    $look->run("SELECT advisory.tokens_above($token)");
-    is($look->value("SELECT token FROM advisory.try_lease('l', 'era', '1h')"), undef, 'is held again in a new era');
-    is(state_of('era'), 'restarted', 'and says so');
-    isnt($look->value("SELECT advisory.renew_lease('l', 'era', $token)"), undef, 'its owner can renew it');
-    is(state_of('era'), 'held', 'so that it is held as ever');
-    sleep 0.5;
-    isnt($look->value("SELECT token FROM advisory.try_lease('l', 'era', '1h')"), undef, 'and expires after its TTL');
+    # In a new era it is unknown how much of the TTL was left. If the TTL was too short for this machine, the next try has a longer one.
+    my ($era, $in_era);
+    for my $ttl (0.4, 2, 10) {
+        $era = "era of $ttl";
+        $token = $look->value("SELECT token FROM advisory.lease('l', '$era', '$ttl s')");
+        wait_until('it has expired', sub { state_of($era) eq 'expired' });
+        my $from = time;
+        $look->run("SELECT advisory.tokens_above($token)");
+        $in_era = [ $look->value("SELECT token FROM advisory.try_lease('l', '$era', '1h')"), state_of($era),
+            defined $look->value("SELECT advisory.renew_lease('l', '$era', $token)"), state_of($era) ];
+        last if time - $from < $ttl;
+    }
+    is($in_era->[0], undef, 'a lease that has expired is held again in a new era');
+    is($in_era->[1], 'restarted', 'and says so');
+    ok($in_era->[2], 'its owner can renew it');
+    is($in_era->[3], 'held', 'so that it is held as ever');
+    ok(wait_until('it expires', sub { defined $look->value("SELECT token FROM advisory.try_lease('l', '$era', '1h')") }), 'and expires after its TTL');
 }
 
 # ---- What a call leaves behind until its transaction ends ---------------------------------------------------------------------------------
@@ -299,7 +308,7 @@ sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $l
     for my $level ('READ COMMITTED', 'REPEATABLE READ') {
         $first->run('BEGIN', "SELECT advisory.renew_lease('l', 'renewed twice', $token, '1h')");
         $second->run("BEGIN ISOLATION LEVEL $level", 'SELECT 1');
-        $second->start("SELECT advisory.renew_lease('l', 'renewed twice', $token, '400ms') - clock_timestamp() BETWEEN '300ms' AND '400ms'");
+        $second->start("SELECT advisory.renew_lease('l', 'renewed twice', $token, '10s') - clock_timestamp() BETWEEN '9.55s' AND '10s'");
         waits($look, $second);
         sleep 0.5;
         $first->run('COMMIT');
@@ -351,7 +360,7 @@ sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $l
     like($look->query("SELECT advisory.lock('l', 'of the first', '0')")->{detail}, qr/it is waiting for a lease since /, 'an error says that a holder waits for a lease');
     # The table is locked: views do not wait.
     my $locker = session()->run('BEGIN', 'LOCK TABLE advisory._leases');
-    $look->run("SET statement_timeout = '5s'");
+    $look->run("SET statement_timeout = '20s'");
     for my $view ('advisory.activity', 'advisory.wait_tree()', 'advisory.locks', 'advisory.waits') {
         is($look->query("SELECT count(*) > 0 FROM $view")->{value}, 1, "$view does not wait for the table of leases");
     }
@@ -414,6 +423,7 @@ if ($look->value(q{SELECT current_setting('server_version_num')::int >= 170000})
 {
     sub hold { my ($name) = @_; return $look->value('SELECT extract(epoch FROM hold_total) FROM advisory.stats WHERE namespace = ? AND name = ?', 'l', $name) }
     my ($owner, $other) = map { session() } 1 .. 2;
+    my $from = time;
     my $token = $owner->value("SELECT token FROM advisory.lease('l', 'timed', '1h')");
     sleep 0.1;
     cmp_ok(hold('timed'), '==', 0, 'stats: a lease that is held');
@@ -422,7 +432,7 @@ if ($look->value(q{SELECT current_setting('server_version_num')::int >= 170000})
     $other->run("SELECT advisory.end_lease('l', 'timed', $token)");
     my $held = hold('timed');
     cmp_ok($held, '>=', 0.1, 'stats: counts as a hold when it is ended, by any session');
-    cmp_ok($held, '<', 5, 'stats: for as long as it was held');
+    cmp_ok($held, '<=', time - $from, 'stats: for as long as it was held');
     $owner->run("SELECT advisory.lease('l', 'timed', '50ms')");
     sleep 0.2;
     $other->run("SELECT advisory.lease('l', 'timed', '1h')");

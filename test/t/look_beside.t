@@ -1,7 +1,7 @@
 #!/usr/bin/env perl
 # A question about one lock costs the same however many other locks there are: is_locked(), holders(), and the DETAIL of a
-# lock() or acquire() that fails look at that lock, or at that semaphore's slots, and at nothing else. Of several times
-# the shortest counts, since the machine may be busy.
+# lock() or acquire() that fails look at that lock, or at that semaphore's slots, and at nothing else. Of several processor
+# times the shortest counts, because other programs disturb the processor's caches.
 use strict;
 use warnings;
 use FindBin;
@@ -27,11 +27,9 @@ $waiter->run(q(SELECT advisory.lock('look', 'chained')));
 $waiter->start(q(SELECT advisory.lock('look', 'taken')));
 waits($look, $waiter);
 
-# The mean time of a call, in ms, with the error that it may end in.
+# Calls it, with the error that it may end in.
 $look->run(q{
-    CREATE FUNCTION cost(call text, calls integer) RETURNS double precision LANGUAGE plpgsql AS $$
-    DECLARE
-        start timestamptz := clock_timestamp();
+    CREATE FUNCTION calls(call text, calls integer) RETURNS void LANGUAGE plpgsql AS $$
     BEGIN
         FOR i IN 1 .. calls LOOP
             BEGIN
@@ -39,7 +37,6 @@ $look->run(q{
             EXCEPTION WHEN lock_not_available THEN
             END;
         END LOOP;
-        RETURN extract(epoch FROM clock_timestamp() - start) * 1000 / calls;
     END $$});
 
 my %call = (
@@ -53,7 +50,7 @@ my %call = (
 my $measure = sub {
     my ($times, $what) = @_;
     for my $call (sort keys %call) {
-        push @{ $times->{$call} }, $look->value('SELECT cost(?, ?)', $call{$call}, CALLS);
+        push @{ $times->{$call} }, 1000 * processor_time($look, sub { $look->run("SELECT calls(\$call\$$call{$call}\$call\$, @{[CALLS]})") }) / CALLS;
     }
 };
 

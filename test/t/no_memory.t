@@ -9,7 +9,7 @@ use AdvisoryTest;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-use constant { NAMES => 3000, ROUNDS => 5, REFUSED_S => 0.05, TIMEOUT_MS => 300, SLEEP_S => 5 };
+use constant { NAMES => 3000, ROUNDS => 5, REFUSED_S => 0.05, TIMEOUT_MS => 300, SLEEP_S => 60 };
 
 my $dir     = $ENV{ADVISORY_EXT_TMP};
 my $flag    = "$dir/no_memory.$$";

@@ -9,7 +9,7 @@ use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Test::More;
 
-use constant { LOCKS => 100_000, CLIENTS => 2, PAUSE => '10 ms', LEAST_KEPT => 0.9, TRIES => 3, RUN_SECONDS => 9 };
+use constant { LOCKS => 100_000, CLIENTS => 2, PAUSE => '10 ms', LEAST_KEPT => 0.9, TRIES => 6, RUN_SECONDS => 9 };
 
 my $server = own_server('max_locks_per_transaction=1024', 'max_connections=100', 'jit=off');
 my $hog = session(server => $server)->run('CREATE EXTENSION advisory_ext');
@@ -38,7 +38,7 @@ sub start_pgbench {
     return ($pid, $out);
 }
 
-# What is kept of the throughput in a second with the reader: the median.
+# What is kept of the throughput in each second with the reader.
 sub kept_beside {
     my ($name, $query) = @_;
     my ($reader, $said) = start_pgbench('--client=1', '--time=' . (RUN_SECONDS + 30), '--file=' . script($name, $query));
@@ -55,15 +55,16 @@ sub kept_beside {
     kill CONT => $reader;
     waitpid $reader, 0;
     # From the third second on, those with the reader.
-    my @kept = map { 2 * $tps[$_] / ($tps[$_ - 1] + $tps[$_ + 1]) } grep { $_ % 2 && $_ > 2 && $_ < $#tps } 0 .. $#tps;
-    return median(@kept);
+    return map { 2 * $tps[$_] / ($tps[$_ - 1] + $tps[$_ + 1]) } grep { $_ % 2 && $_ > 2 && $_ < $#tps } 0 .. $#tps;
 }
 
-# The machine may be busy, so it tries again. (Beside the usual query the throughput is never that high.)
-my $kept = 0;
+# The machine may be busy, so it tries again, and the median of all seconds counts. (Beside the usual query the throughput is never
+# that high.)
+my @kept;
 for my $try (1 .. TRIES) {
-    $kept = kept_beside('pressure', 'SELECT * FROM advisory.pressure');
-    last if $kept >= LEAST_KEPT;
+    push @kept, kept_beside('pressure', 'SELECT * FROM advisory.pressure');
+    last if median(@kept) >= LEAST_KEPT;
 }
-cmp_ok($kept, '>=', LEAST_KEPT, 'reading pressure is not felt');
+note join ' ', map { sprintf '%.2f', $_ } @kept;
+cmp_ok(median(@kept), '>=', LEAST_KEPT, 'reading pressure is not felt');
 done_testing();

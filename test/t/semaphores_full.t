@@ -8,9 +8,9 @@ use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use List::Util qw(max);
 use Test::More;
-use Time::HiRes qw(sleep time);
+use Time::HiRes qw(time);
 
-use constant { MORE_THAN_FITS => 1_000_000, SERVERS => 8, SESSIONS => 12, SLOTS => 3, HOLDS => 8, LOOKS_MS => 100, FOUND_S => 5 };
+use constant { MORE_THAN_FITS => 1_000_000, SERVERS => 8, SESSIONS => 12, SLOTS => 3, HOLDS => 8, LOOKS_MS => 100 };
 
 # As in names_full.t: each byte of this setting changes the memory that is left by a few dozen bytes.
 my $query_size = 1024;
@@ -77,13 +77,13 @@ SKIP: {
     is($other->value("SELECT advisory.try_acquire('full', 'a', 2)"), undef, 'try_acquire() does not overtake');
     my ($from, @order, @delays) = ($holder);
     while (grep { $_->{sth} } @queue) {
-        my $free = time;
+        my ($free, $stalled) = (time, stalled($holder, @queue));
         $from->run(releases('a'));
-        wait_until('somebody is served', sub { grep { $queue[$_]{sth} && $queue[$_]->is_done } 0 .. $#queue }, 10);
+        wait_until('somebody is served', sub { grep { $queue[$_]{sth} && $queue[$_]->is_done } 0 .. $#queue });
         my ($next) = grep { $queue[$_]{sth} && $queue[$_]->is_done } 0 .. $#queue;
         push @order, $next;
         $from = $queue[$next];
-        push @delays, 1000 * ($from->finish->{rows}[0][1] - $free);
+        push @delays, 1000 * ($from->finish->{rows}[0][1] - $free - (stalled($holder, @queue) - $stalled));
     }
     is_deeply(\@order, [ 0 .. $#queue ], 'first come, first served');
     cmp_ok(median(@delays), '<', 5 * LOOKS_MS, 'soon');
@@ -126,7 +126,7 @@ SQL
     $w->start(acquires('z', 2));
     in_line($w);
     $_->start("SELECT advisory.lock('full', 'in the way')") for $p, $q;
-    sleep FOUND_S;
+    wait_until('the deadlock is found', sub { $w->is_done });
     is_deeply([ map { $_->is_done ? $_->finish->{state} // 'goes on' : 'waits' } $w, $p, $q ], [qw(40P01 waits waits)], 'a cycle over a lock is found');
     $_->disconnect for @sessions;
 }

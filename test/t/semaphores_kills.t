@@ -11,7 +11,8 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 
-use constant { CLIENTS => 12, SLOTS => 3, KILLS_S => 12 };
+# It goes on until there were that many of each.
+use constant { CLIENTS => 12, SLOTS => 3, CANCELS => 200, KILLS => 80, HOLDS => 1000, MOST_S => 120 };
 
 srand 4711;
 
@@ -20,7 +21,7 @@ my $look = observer();
 # One process of the load. It writes the times of each hold into a file, as 'got done'; of an interrupted hold only the times
 # that are certain.
 sub hold_slots {
-    my ($path, $until) = @_;
+    my ($path, $stop) = @_;
     open my $out, '>', $path or die "$path: $!\n";
     my $session;
     # Repeats a statement until it is not cancelled. Returns nothing if the session is lost.
@@ -32,7 +33,7 @@ sub hold_slots {
             return if $result->{state} ne '57014';
         }
     };
-    while (time < $until) {
+    while (!-e $stop) {
         eval { $session //= session(application => 'victim') } or next;
         my $result = $session->query(acquires('kills', SLOTS) . ', extract(epoch FROM clock_timestamp())');
         if ($result->{state}) {
@@ -52,28 +53,32 @@ sub hold_slots {
 }
 
 {
-    my $until = time + KILLS_S;
+    my $stop = "$ENV{ADVISORY_EXT_TMP}/kills.$$.stop";
     my %children;
     for my $n (1 .. CLIENTS) {
         my $path = "$ENV{ADVISORY_EXT_TMP}/kills.$$.$n";
         my $child = fork // die "cannot fork: $!\n";
         if (!$child) {
             # The parent's sessions must survive the child's exit.
-            alarm 2 * KILLS_S + 30;
+            alarm 2 * MOST_S;
             open STDERR, '>', '/dev/null';
-            my $is_done = eval { hold_slots($path, $until); 1 } or print "# $@";
+            my $is_done = eval { hold_slots($path, $stop); 1 } or print "# $@";
             close STDOUT;
             POSIX::_exit($is_done ? 0 : 1);
         }
         $children{$child} = $path;
     }
     my ($cancels, $kills) = (0, 0);
-    while (time < $until) {
+    my $end = time + MOST_S;
+    my $holds = sub { return $look->value(q(SELECT acquired FROM advisory.stats WHERE name = 'kills')) // 0 };
+    while (($cancels < CANCELS || $kills < KILLS || $holds->() < HOLDS) && time < $end) {
         my $way = rand() < 0.3 ? 'terminate' : 'cancel';
         my $hit = $look->value("SELECT pg_${way}_backend(pid) FROM (SELECT pid FROM pg_stat_activity WHERE application_name = 'victim' ORDER BY random() LIMIT 1) AS a");
         $hit && $way eq 'cancel' ? $cancels++ : $hit ? $kills++ : 0;
         sleep 0.01;
     }
+    open my $file, '>', $stop or die "$stop: $!\n";
+    close $file;
     my (@spans, @ends);
     for my $child (keys %children) {
         waitpid $child, 0;
@@ -83,6 +88,7 @@ sub hold_slots {
         close $in;
         unlink $children{$child};
     }
+    unlink $stop;
     is_deeply(\@ends, [ (0) x CLIENTS ], 'all processes of the load end normally in spite of random cancels and kills');
     cmp_ok($cancels, '>', 50, "$cancels cancels");
     cmp_ok($kills, '>', 20, "$kills kills");

@@ -8,7 +8,7 @@ use AdvisoryTest;
 use List::Util qw(max);
 use Semaphores;
 use Test::More;
-use Time::HiRes qw(sleep time);
+use Time::HiRes qw(time);
 
 
 use constant {
@@ -23,10 +23,12 @@ my $look = observer();
 # The ways in which a slot becomes free: how the holder gets it, and how it loses it.
 my $HAS      = q(SELECT advisory.acquire('sem', 'woken', %d));
 my $XACT_HAS = q(SELECT advisory.xact_acquire('sem', 'woken', %d));
+# Two gates, which are locks of the observer: one is opened when the slot shall become free, the other one when the waiter has it.
+my $GOES_ON  = 'pg_advisory_xact_lock(98)';
 sub run_all { my ($session, @statements) = @_; $session->query($_) for @statements; return }
 my @frees = (
     [ 'release()',                            [$HAS],                               [ releases('woken') ] ],
-    [ 'release() in a statement that goes on', [$HAS],                              sub { $_[0]->start(releases('woken') . ', pg_sleep(0.5)') } ],
+    [ 'release() in a statement that goes on', [$HAS],                              sub { $_[0]->start(releases('woken') . ", $GOES_ON") } ],
     [ 'unlock_all(namespace)',                [$HAS],                               [ q(SELECT advisory.unlock_all('sem')) ] ],
     [ 'COMMIT',                               [ 'BEGIN', $XACT_HAS ],               ['COMMIT'] ],
     [ 'ROLLBACK',                             [ 'BEGIN', $XACT_HAS ],               ['ROLLBACK'] ],
@@ -37,41 +39,40 @@ my @frees = (
     [ 'a client that leaves',                 [$HAS],                               sub { $_[0]->disconnect } ],
     [ 'a client that leaves in a transaction', [ 'BEGIN', $XACT_HAS ],              sub { $_[0]->disconnect } ],
     [ 'pg_terminate_backend()',               [$HAS],                               sub { $look->value('SELECT pg_terminate_backend(?)', $_[0]->pid) } ],
-    [ 'an error that PL/pgSQL catches',       ['SELECT 1'],                         sub { $_[0]->start($_[1]) },
-        q(DO $$ BEGIN
-                    PERFORM advisory.xact_acquire('sem', 'woken', %d), pg_sleep(0.5);
+    [ 'an error that PL/pgSQL catches',       ['SELECT 1'],                         sub { $look->run('SELECT pg_advisory_unlock(97)') },
+        "DO \$\$ BEGIN
+                    PERFORM advisory.xact_acquire('sem', 'woken', %d), pg_advisory_xact_lock(97);
                     RAISE division_by_zero;
                 EXCEPTION WHEN division_by_zero THEN
-                    PERFORM pg_sleep(0.5);
-                END $$) ],
+                    PERFORM $GOES_ON;
+                END \$\$" ],
     [ 'COMMIT PREPARED',   [ 'BEGIN', $XACT_HAS, q(PREPARE TRANSACTION 'slot') ], sub { $look->run(q(COMMIT PREPARED 'slot')) } ],
     [ 'ROLLBACK PREPARED', [ 'BEGIN', $XACT_HAS, q(PREPARE TRANSACTION 'slot') ], sub { $look->run(q(ROLLBACK PREPARED 'slot')) } ],
 );
 
-# How many milliseconds after the slot became free the wait ends. (A statement of the holder frees it 0.5 s after its start.)
+# How many milliseconds after the slot became free the wait ends.
 sub delay {
     my ($slots, $before, $free, $statement) = @_;
     my $holder = session(application => 'holder');
     my $waiter = session(application => 'waiter');
     my $with_slots = sub { $_[0] =~ s/%d/$slots/r };
-    my $from;
+    $look->run('SELECT pg_advisory_lock(gate) FROM unnest(ARRAY[97, 98]) AS gate');
     $holder->run(map { $with_slots->($_) } @$before);
     if ($statement) {
-        $free->($holder, $with_slots->($statement));
+        $holder->start($with_slots->($statement));
         wait_until('the holder has its slot', sub { @{ slots_of($holder) } == 1 });
-        $from = 0.5 + $look->value('SELECT extract(epoch FROM query_start) FROM pg_stat_activity WHERE pid = ?', $holder->pid);
     }
     $waiter->start($with_slots->("$HAS, extract(epoch FROM clock_timestamp())"));
     in_queue($waiter);
-    if (!$statement) {
-        $from = time;
-        ref $free eq 'CODE' ? $free->($holder) : run_all($holder, @$free);
-    }
+    my ($from, $stalled) = (time, stalled($waiter, $holder, $look));
+    ref $free eq 'CODE' ? $free->($holder) : run_all($holder, @$free);
     my $result = $waiter->finish;
+    $stalled = max(0, stalled($waiter, $holder, $look) - $stalled);
     die $result->{message} if $result->{state};
+    $look->run('SELECT pg_advisory_unlock_all()');
     $holder->finish if $holder->{sth};
     leave($look, $waiter, $holder);
-    return 1000 * ($result->{rows}[0][1] - $from);
+    return 1000 * ($result->{rows}[0][1] - $from - $stalled);
 }
 
 for my $slots (2, 1) {
@@ -102,11 +103,11 @@ for my $slots (2, 1) {
         $from->start(sprintf q(SELECT pg_sleep(%f), advisory.release('sem', 'race')), 0.0005 * int rand 4);
         $_->finish for $killer, $from;
         $ends{ $first->finish->{state} // 'served' }++;
-        my $free = time;
+        my ($free, $stalled) = (time, stalled($first, $second));
         # (If it was cancelled when it had the slot already, it keeps the slot in spite of the error, as it would any lock.)
         $first->run(q(SELECT advisory.unlock_all('sem')));
         my $result = $second->finish;
-        push @late, 1000 * ($result->{rows}[0][1] - $free);
+        push @late, 1000 * ($result->{rows}[0][1] - $free - (stalled($first, $second) - $stalled));
         $second->run(releases('race'));
         $from->run(acquires('race', 2));
     }

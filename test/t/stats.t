@@ -95,7 +95,7 @@ $t->run(q(SET lock_timeout = '20ms'));
 is($t->query(q(SELECT advisory.xact_lock('stats', 'taken')))->{state}, '55P03', 'lock_timeout');
 $t->run('SET lock_timeout = 0');
 is_deeply(counts('taken'), [ 1, 3, 3, 3, 0 ], 'counts as a timeout');
-$t->run(q(SET statement_timeout = '50ms'));
+$t->run(q(SET statement_timeout = '200ms'));
 is($t->query(q(SELECT advisory.lock('stats', 'taken')))->{state}, '57014', 'statement_timeout');
 $t->run('SET statement_timeout = 0');
 is_deeply(counts('taken'), [ 1, 4, 3, 3, 0 ], 'does not');

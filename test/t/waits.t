@@ -11,7 +11,7 @@ use List::Util qw(shuffle);
 use Test::More;
 use Time::HiRes qw(time);
 
-use constant { WAITERS => 40, HOLDERS => 4, ROUNDS => 6, SECONDS => 5, CHAIN => 30 };
+use constant { WAITERS => 40, HOLDERS => 4, ROUNDS => 6, SECONDS => 3, CHAIN => 30 };
 
 srand 4711;
 create_database();

@@ -9,16 +9,18 @@ use Exporter 'import';
 use File::Basename qw(basename dirname);
 use File::Spec;
 use IPC::Open2;
+use List::Util qw(max sum0);
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-our @EXPORT = qw(create_database session wait_until waits until_gone leave own_server median program logged);
+our @EXPORT = qw(create_database session wait_until waits until_gone leave own_server median program logged
+    processor_time stalled undisturbed_time);
 
 my @databases;
 my @servers;
 
-# A test that hangs must fail.
-alarm($ENV{TEST_SECONDS} // 180);
+# A test that hangs must fail. On a busy machine a test takes many times as long as else.
+alarm($ENV{TEST_SECONDS} // 280);
 
 # Creates a database with the extension (unless extension => 0), to which session() connects from then on. Returns its name.
 sub create_database {
@@ -38,7 +40,7 @@ sub session { return AdvisoryTest::Session->new(@_) }
 # Waits until the code returns true; dies if it does not within this many seconds.
 sub wait_until {
     my ($what, $code, $seconds) = @_;
-    my $end = time + ($seconds // 30);
+    my $end = time + ($seconds // 60);
     until ($code->()) {
         die "gave up waiting until $what\n" if time > $end;
         sleep 0.005;
@@ -88,6 +90,41 @@ sub median {
     my @sorted = sort { $a <=> $b } @_;
     return $sorted[@sorted / 2];
 }
+
+# ---- Times that a busy machine does not change ------------------------------------------------------------
+
+# How long a process has run, and how long it could have run but waited for a processor, both in seconds. Two zeros for a process
+# that has ended, and where the kernel does not tell.
+sub scheduled {
+    my ($pid) = @_;
+    open my $stat, '<', "/proc/$pid/schedstat" or return (0, 0);
+    return map { $_ / 1e9 } (split ' ', <$stat> // '0 0')[0, 1];
+}
+
+# The processor time that the code takes of the session, in seconds; the clock's time where the kernel does not tell.
+sub processor_time {
+    my ($session, $code) = @_;
+    my ($from, ($before)) = (time, scheduled($session->pid));
+    $code->();
+    return -r '/proc/self/schedstat' ? (scheduled($session->pid))[0] - $before : time - $from;
+}
+
+# How long this process and those of the sessions have waited for a processor so far, in seconds.
+sub stalled {
+    my (@sessions) = @_;
+    return sum0(map { (scheduled($_))[1] } $$, map { $_->pid } @sessions);
+}
+
+# How long the code takes, in seconds, if it does not have to wait for a processor: name all sessions that it waits for.
+sub undisturbed_time {
+    my ($code, @sessions) = @_;
+    my ($from, $before) = (time, stalled(@sessions));
+    $code->();
+    # (A session may have ended meanwhile.)
+    return time - $from - max(0, stalled(@sessions) - $before);
+}
+
+# ---- Servers ----------------------------------------------------------------------------------------------
 
 # The path of a program, or nothing.
 sub program {
@@ -187,7 +224,7 @@ sub finish {
     my ($dbh, $sth) = @{$self}{qw(dbh sth)};
     my $warnings = $self->{warnings};
     local $SIG{__WARN__} = sub { push @$warnings, $_[0] };
-    my $end = time + ($seconds // 60);
+    my $end = time + ($seconds // 120);
     until ($self->is_done) {
         die "gave up waiting for a statement of $self->{pid}\n" if time > $end;
         vec(my $socket = '', $dbh->{pg_socket}, 1) = 1;
