@@ -23,15 +23,16 @@ static void
 show_stats(ReturnSetInfo *result)
 {
 	int			count;
-	KnownName  *names = name_read_all(MyDatabaseId, &count);
+	const NameWithStats *names = name_read_all(&count);
 
 	show_each(count, [&](int i) {
+		const KnownName &name = names[i].name;
 		const StatsCopy &stats = names[i].stats;
-		bool		is_visible = may_see_name(names[i].roles);
+		bool		is_visible = may_see_name(name, UsedName{});
 		Row			row;
 
-		row.add_text(is_visible ? names[i].ns : HIDDEN);
-		row.add_text(is_visible ? names[i].name : HIDDEN);
+		row.add_text(is_visible ? name.ns : HIDDEN);
+		row.add_text(is_visible ? name.name : HIDDEN);
 		for (Event event : {Event::acquired, Event::contended, Event::failed, Event::timed_out, Event::skipped})
 			row.add_int64(stats.events[index_of(event)]);
 		row.add_interval(stats.wait_total);
@@ -55,8 +56,8 @@ show_directory(ReturnSetInfo *result)
 	row.add_int64(state.names);
 	row.add_int32(setting::max_names);
 	row.add_int64(state.evicted);
-	row.add_int64(state.refused);
-	row.add_int64(state.clashes);
+	row.add_int64(state.not_stored);
+	row.add_int64(state.collisions);
 	row.add_text(state.available ? nullptr : shared_last_failure());
 	row.put(result);
 }
