@@ -97,9 +97,6 @@ static by_name_hash *names_by_name = nullptr;
 /* When there are this many entries, those that are not in use are dropped. */
 static uint32 drop_at = MIN_KEPT_NAMES;
 
-/* The entry that named_lock() found last, which is usually requested next; or null. */
-static CachedName *last_named = nullptr;
-
 /* The entry of the lock that this session is asking for, and the nesting level of the (sub)transaction; or null. */
 static CachedName *asked = nullptr;
 static int	asked_level = 0;
@@ -150,7 +147,6 @@ drop_unused()
 {
 	by_key_iterator iterator;
 
-	last_named = nullptr;
 	by_key_start_iterate(names_by_key, &iterator);
 	while (ByKey *found = by_key_iterate(names_by_key, &iterator))
 	{
@@ -200,13 +196,10 @@ add_entry(Key key, Oid role)
 LockName
 named_lock(std::string_view ns, std::string_view name)
 {
-	LockName	lock = {};
+	bool		is_short = ns.size() <= NAME_BYTES && name.size() <= NAME_BYTES;
+	CachedName *found = is_short ? find_by_name(GetUserId(), ns, name) : nullptr;
 
-	last_named = ns.size() <= NAME_BYTES && name.size() <= NAME_BYTES ? find_by_name(GetUserId(), ns, name) : nullptr;
-	lock.ns = ns;
-	lock.name = name;
-	lock.key = last_named != nullptr ? last_named->key : key_of(ns, name);
-	return lock;
+	return LockName{found != nullptr ? found->key : key_of(ns, name), ns, name};
 }
 
 /* A name replaces a label, and a label an older one. */
@@ -323,8 +316,7 @@ CachedName *
 name_ask(const LockName &name)
 {
 	Oid			role = GetUserId();
-	bool		is_last = last_named != nullptr && last_named->key == name.key && last_named->role == role;
-	CachedName *entry = is_last ? last_named : find_by_key(name.key, role);
+	CachedName *entry = find_by_key(name.key, role);
 
 	name_end_asking();
 	if (entry == nullptr)

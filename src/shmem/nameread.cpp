@@ -105,60 +105,29 @@ name_find_other(const GivenName &name)
 	});
 }
 
-/*
- * Call visit(entry) for each live entry, chunk by chunk, with the table's lock held shared.  Before each chunk
- * call begin(most) without the lock; the chunk has at most that many entries.
- */
-template <typename Begin, typename Visit>
-static void
-visit_entries(Begin begin, Visit visit)
+bool
+name_read_part(int part, NameWithStats **names, int *count)
 {
-	for (int first = 0; first < name_table->entry_count; first += NAME_CHUNK_ENTRIES)
-	{
-		CHECK_FOR_INTERRUPTS();
-		begin(NAME_CHUNK_ENTRIES);
-		LWLockAcquire(&name_table->lock, LW_SHARED);
-		for (int number = first; number < first + NAME_CHUNK_ENTRIES; number++)
-		{
-			NameEntry  *entry = name_entry(number);
-
-			if (entry->is_live)
-				visit(entry);
-		}
-		LWLockRelease(&name_table->lock);
-	}
-}
-
-NameWithStats *
-name_read_all(int *count)
-{
-	NameWithStats *names = nullptr;
-	int			capacity = 0;
-
 	*count = 0;
-	if (!has_name_table())
-		return nullptr;
-	visit_entries([&](int most) {
-		if (*count + most <= capacity)
-			return;
-		capacity = Max(2 * capacity, *count + most);
+	if (!has_name_table() || part * NAME_CHUNK_ENTRIES >= name_table->entry_count)
+		return false;
+	if (*names == nullptr)
+		*names = static_cast<NameWithStats *>(palloc(sizeof(NameWithStats) * NAME_CHUNK_ENTRIES));
 
-		Size		bytes = sizeof(NameWithStats) * capacity;
-
-		names = static_cast<NameWithStats *>(names == nullptr ? palloc_extended(bytes, MCXT_ALLOC_HUGE) : repalloc_huge(names, bytes));
-	}, [&](NameEntry *entry) {
-		if (entry->key.database == MyDatabaseId)
-		{
-			names[*count].stats = stats_read(&entry->stats);
-			copy_entry(entry, &names[(*count)++].name);
-		}
-	});
-	for (int i = 0; i < *count; i++)
+	LWLockAcquire(&name_table->lock, LW_SHARED);
+	for (int i = 0; i < NAME_CHUNK_ENTRIES; i++)
 	{
-		CHECK_FOR_INTERRUPTS();
-		make_fit(&names[i].name);
+		NameEntry  *entry = name_entry(part * NAME_CHUNK_ENTRIES + i);
+
+		if (!entry->is_live || entry->key.database != MyDatabaseId)
+			continue;
+		(*names)[*count].stats = stats_read(&entry->stats);
+		copy_entry(entry, &(*names)[(*count)++].name);
 	}
-	return names;
+	LWLockRelease(&name_table->lock);
+	for (int i = 0; i < *count; i++)
+		make_fit(&(*names)[i].name);
+	return true;
 }
 
 bool
@@ -179,10 +148,14 @@ name_reset_stats()
 {
 	if (!has_name_table())
 		return;
-	visit_entries([](int) {}, [](NameEntry *entry) {
-		if (entry->key.database == MyDatabaseId)
-			stats_clear(&entry->stats);
-	});
+	for (int number = 0; number < name_table->entry_count; number++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		LWLockAcquire(&name_table->lock, LW_SHARED);
+		if (name_entry(number)->is_live && name_entry(number)->key.database == MyDatabaseId)
+			stats_clear(&name_entry(number)->stats);
+		LWLockRelease(&name_table->lock);
+	}
 }
 
 NameTableState

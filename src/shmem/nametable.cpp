@@ -284,18 +284,20 @@ evict_one()
 {
 	int			steps = Min(name_table->entry_count, EVICTION_STEPS);
 	int			start = name_table->clock_hand;
+	bool		needs_second_round = false;
 
-	for (int step = 0; step < 2 * steps; step++)
+	for (int step = 0; step < steps || (needs_second_round && step < 2 * steps); step++)
 	{
 		int			number = (start + step % steps) % name_table->entry_count;
 		NameEntry  *entry = name_entry(number);
-		bool		was_used = entry->is_used;
 
 		if (step < steps)
 			name_table->clock_hand = (number + 1) % name_table->entry_count;
-		entry->is_used = false;
-		if (entry->is_live && !was_used && !is_in_use(entry) && remove_entry(number))
+		if (entry->is_live && entry->is_used)
+			needs_second_round = true;
+		else if (entry->is_live && !is_in_use(entry) && remove_entry(number))
 			return true;
+		entry->is_used = false;
 	}
 	return false;
 }

@@ -113,8 +113,11 @@ const KnownName *name_find(Oid database, Key key, const UsedName &used, Oid prep
  */
 const KnownName *name_find_other(const GivenName &name);
 
-/* All names and labels of this database with their statistics, palloc'd.  May ereport. */
-NameWithStats *name_read_all(int *count);
+/*
+ * Read the names and labels of this database with their statistics, part by part: from part 0 until it
+ * returns false.  *names is null for the first part; later parts use the same array.  May ereport.
+ */
+bool		name_read_part(int part, NameWithStats **names, int *count);
 
 /*
  * May the current user see this name?  A member of pg_read_all_stats may.  Others must be a member of a role

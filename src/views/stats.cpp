@@ -22,27 +22,30 @@ namespace advisory
 static void
 show_stats(ReturnSetInfo *result)
 {
+	NameWithStats *names = nullptr;
 	int			count;
-	const NameWithStats *names = name_read_all(&count);
 
-	show_each(count, [&](int i) {
-		const KnownName &name = names[i].name;
-		const StatsCopy &stats = names[i].stats;
-		bool		is_visible = may_see_name(name, UsedName{});
-		Row			row;
+	for (int part = 0; name_read_part(part, &names, &count); part++)
+	{
+		show_each(count, [&](int i) {
+			const KnownName &name = names[i].name;
+			const StatsCopy &stats = names[i].stats;
+			bool		is_visible = may_see_name(name, UsedName{});
+			Row			row;
 
-		row.add_text(is_visible ? name.ns : HIDDEN);
-		row.add_text(is_visible ? name.name : HIDDEN);
-		for (Event event : {Event::acquired, Event::contended, Event::failed, Event::timed_out, Event::skipped})
-			row.add_int64(stats.events[index_of(event)]);
-		row.add_interval(stats.wait_total);
-		row.add_interval(stats.wait_max);
-		row.add_interval(stats.hold_total);
-		row.add_interval(stats.hold_max);
-		row.add_time(stats.last_acquired_at);
-		row.add_time(stats.since);
-		row.put(result);
-	});
+			row.add_text(is_visible ? name.ns : HIDDEN);
+			row.add_text(is_visible ? name.name : HIDDEN);
+			for (Event event : {Event::acquired, Event::contended, Event::failed, Event::timed_out, Event::skipped})
+				row.add_int64(stats.events[index_of(event)]);
+			row.add_interval(stats.wait_total);
+			row.add_interval(stats.wait_max);
+			row.add_interval(stats.hold_total);
+			row.add_interval(stats.hold_max);
+			row.add_time(stats.last_acquired_at);
+			row.add_time(stats.since);
+			row.put(result);
+		});
+	}
 }
 
 /* Add the only row of advisory.directory, the state of the name table. */
