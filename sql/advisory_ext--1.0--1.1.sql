@@ -914,7 +914,7 @@ COMMENT ON PROCEDURE advisory.await_acquire(pg_catalog.text, pg_catalog.uuid, in
     'take a slot of a semaphore for the session, waiting without a snapshot, so that CREATE INDEX CONCURRENTLY and vacuum are not held up; error 55P03 when timeout is over, 25001 where the snapshot cannot be released (id::text as name)';
 COMMENT ON SCHEMA advisory IS
     'advisory_ext: named advisory locks with timeouts, semaphores, leases, and views of all advisory locks';
-COMMENT ON VIEW advisory.directory IS 'state of the directory of names, which all sessions of the server share';
+COMMENT ON VIEW advisory.directory IS 'state of the name table, which all sessions of the server share';
 COMMENT ON VIEW advisory.known_keys IS
     'well-known keys of migration tools and extensions, and those of key_labels; candidates, not proof';
 COMMENT ON VIEW advisory.locks IS 'every advisory lock on the server, with its name, holders and waiters';

@@ -64,7 +64,7 @@ CREATE VIEW advisory.directory AS
     SELECT available, names, max_names, evicted, not_stored, collisions, reason
     FROM advisory._directory();
 COMMENT ON VIEW advisory.directory IS
-    'state of the directory of names, which all sessions of the server share';
+    'state of the name table, which all sessions of the server share';
 COMMENT ON COLUMN advisory.directory.available IS 'can names be shared at all; false while shared memory is not available';
 COMMENT ON COLUMN advisory.directory.names IS 'names in it, of all databases';
 COMMENT ON COLUMN advisory.directory.max_names IS 'how many names it may hold';

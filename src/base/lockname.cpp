@@ -14,15 +14,43 @@ extern "C" {
 namespace advisory
 {
 
-static char *
-displayed_part(std::string_view text)
+/* How many bytes of a text in this database's encoding make at most NAME_BYTES in UTF-8; whole characters. */
+static int
+kept_bytes(std::string_view text)
 {
-	int			length = static_cast<int>(text.size());
+	int			encoding = GetDatabaseEncoding();
+	int			characters = 0;
 
-	if (length <= DISPLAYED_NAME_BYTES)
-		return to_cstring(text);
-	length = pg_mbcliplen(text.data(), length, DISPLAYED_NAME_BYTES);
-	return psprintf("%.*s%s", length, text.data(), CUT_MARK);
+	if (encoding == PG_UTF8 || encoding == PG_SQL_ASCII)
+		return pg_encoding_mbcliplen(PG_UTF8, text.data(), static_cast<int>(text.size()), NAME_BYTES);
+
+	/* A character has no more than four bytes in any encoding. */
+	text = first_bytes(text, pg_mbcliplen(text.data(), static_cast<int>(text.size()), 4 * NAME_BYTES));
+
+	std::string_view utf8 = to_utf8(text);
+	int			length = pg_encoding_mbcliplen(PG_UTF8, utf8.data(), static_cast<int>(utf8.size()), NAME_BYTES);
+
+	for (int i = 0; i < length; i += pg_utf_mblen(reinterpret_cast<const unsigned char *>(utf8.data()) + i))
+		characters++;
+	return pg_mbcharcliplen(text.data(), static_cast<int>(text.size()), characters);
+}
+
+std::string_view
+shown_part(std::string_view text)
+{
+	size_t		kept = text.size();
+
+	if (text.size() * MAX_CONVERSION_GROWTH > NAME_BYTES)
+		kept = kept_bytes(text);
+	if (kept == text.size())
+		return text;
+	return psprintf("%.*s%s", static_cast<int>(kept), text.data(), CUT_MARK);
+}
+
+char *
+join_name(const char *ns, const char *name)
+{
+	return ns != nullptr ? psprintf("%s/%s", ns, name) : pstrdup(name);
 }
 
 char *
@@ -32,9 +60,9 @@ display_name(const LockName &name)
 
 	if (!name.has_name())
 		return psprintf(INT64_FORMAT, name.key.value);
-	text = displayed_part(name.name);
+	text = to_cstring(shown_part(name.name));
 	if (name.by_name())
-		text = psprintf("%s/%s", displayed_part(name.ns), text);
+		text = join_name(to_cstring(shown_part(name.ns)), text);
 	make_printable(text);
 	return text;
 }
@@ -42,7 +70,7 @@ display_name(const LockName &name)
 char *
 call_arguments(const LockName &name)
 {
-	if (!name.by_name() || name.ns.size() + name.name.size() > DISPLAYED_NAME_BYTES)
+	if (!name.by_name() || name.ns.size() + name.name.size() > NAME_BYTES)
 		return nullptr;
 
 	char	   *arguments = psprintf("%s, %s",

@@ -31,17 +31,25 @@ struct LockName
 	}
 };
 
+/* How many bytes of a namespace, and of a name, are kept and shown, as UTF-8. */
+constexpr int NAME_BYTES = 256;
+
 /* The end of a namespace or name that was cut. */
 constexpr char CUT_MARK[] = "...";
-constexpr int CUT_MARK_BYTES = sizeof(CUT_MARK) - 1;
 
-/* The longest namespace or name, in bytes, that a message shows in full. */
-constexpr int DISPLAYED_NAME_BYTES = 256;
+/*
+ * A namespace, name or label as it is kept and shown: the text itself, or if it is longer than NAME_BYTES
+ * in UTF-8 a copy of its first characters, which ends in CUT_MARK.  So it is cut at the same place in
+ * databases with different encodings.  May ereport (22021).
+ */
+std::string_view shown_part(std::string_view text);
+
+/* A namespace and a name as one text, palloc'd: billing/invoice:42.  The name alone if ns is null: a label. */
+char	   *join_name(const char *ns, const char *name);
 
 /*
  * The lock as messages name it: billing/invoice:42, or the label, or the key as a number.
- * Long parts are cut at a character boundary and end in CUT_MARK.  Characters that are not
- * printable are replaced.
+ * Long parts are cut.  Characters that are not printable are replaced.
  */
 char	   *display_name(const LockName &name);
 

@@ -4,8 +4,7 @@
  *
  * The steps are: ask the guard of the lock table (poolguard.h); register the name; get memory for
  * one more held lock; take the lock at once, or wait for it (wait.h); add it to the held locks.
- * The name is registered before the grant, so that others see it while this session waits.  After
- * the grant only a label can still replace another one.
+ * The name is registered before the grant, so that others see it while this session waits.
  */
 #include "base/pg.h"
 
@@ -67,10 +66,7 @@ add_granted(const Attempt &attempt, HeldLock *volatile *added)
 		}
 	}
 	else
-	{
 		*added = held_add(request.tag(), request.mode, request.scope, attempt.name, request.name.by_name());
-		name_replace_label(attempt.name, request.name, request.mode);
-	}
 	log_wait(attempt, "and obtained it");
 	CHECK_FOR_INTERRUPTS();
 }

@@ -33,23 +33,23 @@ visible_name(const LOCKTAG &tag)
 	if (!has_key(decoded.kind))
 		return nullptr;
 
-	const KnownName *known = name_find(decoded.database, decoded.key);
+	const KnownName *known = name_find(decoded.database, decoded.key, UsedName{}, InvalidOid);
 	const CachedName *own;
 
-	if (known != nullptr && known->counts && may_see_name(known->roles))
+	if (known != nullptr && may_see_name(*known, UsedName{}))
 	{
 		ns = known->ns;
 		name = known->name;
 	}
 	else
 	{
-		own = decoded.database == MyDatabaseId ? name_remembered(decoded.key) : nullptr;
-		if (own == nullptr || !own->has_name)
+		own = decoded.database == MyDatabaseId ? name_remembered(decoded.key, true) : nullptr;
+		if (own == nullptr)
 			return nullptr;
 		ns = own->ns();
 		name = own->name();
 	}
-	text = ns != nullptr ? psprintf("%s/%s", ns, name) : pstrdup(name);
+	text = join_name(ns, name);
 	make_printable(text);
 	return text;
 }

@@ -142,13 +142,6 @@ held_prepare(const LOCKTAG &tag, Mode mode)
 	publish_reserve();
 }
 
-/* The role that is published as a user of the lock's namespace and name. */
-static Oid
-role_of_name(const CachedName *name) noexcept
-{
-	return name->by_name && name->is_registered ? name->role : InvalidOid;
-}
-
 /* Fill in a new entry, which has no holds yet, and publish it. */
 static void
 fill_entry(HeldLock *held, Scope scope, CachedName *name, int slots) noexcept
@@ -173,7 +166,7 @@ fill_entry(HeldLock *held, Scope scope, CachedName *name, int slots) noexcept
 	published.mode = static_cast<uint8>(index_of(held->mode));
 	published.scope = static_cast<uint8>(index_of(scope));
 	published.acquirer = NO_PLACE;
-	published.role = role_of_name(name);
+	published.used = name->used();
 	held->place = publish_hold(published);
 }
 
@@ -190,13 +183,16 @@ held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_n
 		spare_entry = nullptr;
 		fill_entry(held, scope, name, slots);
 	}
-	else if (by_name && !held->name->by_name)
+	else
 	{
-		/* A lock that was first taken by key has a name now. */
-		name_use(name);
-		name_release(held->name);
-		held->name = name;
-		publish_role(held->place, role_of_name(name));
+		if (by_name && !held->name->by_name())
+		{
+			/* A lock that was first taken by key has a name now. */
+			name_use(name);
+			name_release(held->name);
+			held->name = name;
+		}
+		publish_name(held->place, held->name->used());
 	}
 	if (scope == Scope::transaction)
 		xact_holds_add(held);

@@ -26,17 +26,14 @@ log_hold(const HeldLock *held, TimestampTz now)
 {
 	const CachedName *name = held->name;
 	TimestampTz length = now - held->since;
-	char		shown[2 * (STORED_NAME_BYTES + sizeof(CUT_MARK)) + 1];
+	char	   *shown = name->has_text() ? join_name(name->ns(), name->name()) : psprintf(INT64_FORMAT, name->key.value);
 
-	if (name->has_name)
-		snprintf(shown, sizeof(shown), "%s%s%s", name->by_name ? name->ns() : "", name->by_name ? "/" : "", name->name());
-	else
-		snprintf(shown, sizeof(shown), INT64_FORMAT, name->key.value);
 	make_printable(shown);
 	/* Not to the client, where sending it could fail. */
 	ereport(LOG_SERVER_ONLY,
 			(errmsg("session held advisory lock \"%s\" in %s mode for " INT64_FORMAT ".%03d ms",
 					shown, mode_name(held->mode), length / 1000, static_cast<int>(length % 1000))));
+	pfree(shown);
 }
 
 void

@@ -58,10 +58,11 @@ hash_text(std::string_view text, uint64 seed) noexcept
 	return hash_bytes_extended(reinterpret_cast<const unsigned char *>(text.data()), static_cast<int>(text.size()), seed);
 }
 
+/* Never 0. */
 uint64
 hash_full_name(Oid role, std::string_view ns, std::string_view name) noexcept
 {
-	return hash_text(name, hash_text(ns, hash_seed ^ role));
+	return Max(hash_text(name, hash_text(ns, hash_seed ^ role)), 1);
 }
 
 #define SH_PREFIX by_key
@@ -96,9 +97,6 @@ static by_name_hash *names_by_name = nullptr;
 /* When there are this many entries, those that are not in use are dropped. */
 static uint32 drop_at = MIN_KEPT_NAMES;
 
-/* The entry that named_lock() found last, which is usually requested next; or null. */
-static CachedName *last_named = nullptr;
-
 /* The entry of the lock that this session is asking for, and the nesting level of the (sub)transaction; or null. */
 static CachedName *asked = nullptr;
 static int	asked_level = 0;
@@ -130,16 +128,18 @@ find_by_name(Oid role, std::string_view ns, std::string_view name) noexcept
 static void
 clear_text(CachedName *name) noexcept
 {
-	if (name->is_found_by_name)
+	if (name->has_pin())
+		name_unpin(name->reference);
+	if (name->hash != 0)
 		by_name_delete(names_by_name, name->hash);
 	if (name->text != nullptr && name->text != name->inline_text)
 		pfree(name->text);
+	name->state = NameState::unnamed;
+	name->reference = NameReference{};
 	name->text = nullptr;
-	name->has_name = false;
-	name->by_name = false;
-	name->is_found_by_name = false;
-	name->is_registered = false;
-	name->wants_label = false;
+	name->ns_length = 0;
+	name->name_length = 0;
+	name->hash = 0;
 }
 
 static void
@@ -147,7 +147,6 @@ drop_unused()
 {
 	by_key_iterator iterator;
 
-	last_named = nullptr;
 	by_key_start_iterate(names_by_key, &iterator);
 	while (ByKey *found = by_key_iterate(names_by_key, &iterator))
 	{
@@ -194,134 +193,85 @@ add_entry(Key key, Oid role)
 	return name;
 }
 
-static bool
-is_kept_whole(std::string_view part) noexcept
-{
-	return part.size() <= STORED_NAME_BYTES;
-}
-
 LockName
 named_lock(std::string_view ns, std::string_view name)
 {
-	LockName	lock = {};
+	bool		is_short = ns.size() <= NAME_BYTES && name.size() <= NAME_BYTES;
+	CachedName *found = is_short ? find_by_name(GetUserId(), ns, name) : nullptr;
 
-	last_named = is_kept_whole(ns) && is_kept_whole(name) ? find_by_name(GetUserId(), ns, name) : nullptr;
-	lock.ns = ns;
-	lock.name = name;
-	lock.key = last_named != nullptr ? last_named->key : key_of(ns, name);
-	return lock;
-}
-
-/* The part of a text that is kept: whole characters, as in the name table. */
-static std::string_view
-kept_part(std::string_view text)
-{
-	if (is_kept_whole(text))
-		return text;
-	return first_bytes(text, pg_mbcliplen(text.data(), static_cast<int>(text.size()), STORED_NAME_BYTES));
-}
-
-static bool
-same_part(std::string_view kept, size_t full_length, std::string_view text) noexcept
-{
-	return full_length == text.size() && kept == first_bytes(text, kept.size());
+	return LockName{found != nullptr ? found->key : key_of(ns, name), ns, name};
 }
 
 /* A name replaces a label, and a label an older one. */
 static bool
-should_rename(const CachedName *entry, const LockName &name) noexcept
+should_rename(const CachedName *entry, const LockName &name)
 {
-	if (!name.has_name())
+	if (!name.has_name() || (entry->by_name() && !name.by_name()))
 		return false;
-	if (!entry->has_name)
-		return true;
-	if (entry->by_name == name.by_name() && same_part(name_of(entry), entry->full_name_length, name.name) &&
-		same_part(namespace_of(entry), entry->full_ns_length, name.ns))
-		return false;
-	return name.by_name() || !entry->by_name;
-}
-
-/* Copy the kept part of a text, with CUT_MARK if it was cut, and a zero byte.  Returns the place behind that. */
-static char *
-copy_part(char *copy, std::string_view kept, std::string_view full) noexcept
-{
-	if (!kept.empty())
-		memcpy(copy, kept.data(), kept.size());
-	copy += kept.size();
-	strcpy(copy, kept.size() < full.size() ? CUT_MARK : "");
-	return copy + strlen(copy) + 1;
+	return !entry->has_text() || entry->by_name() != name.by_name() ||
+		name_of(entry) != shown_part(name.name) || namespace_of(entry) != shown_part(name.ns);
 }
 
 static void
 rename_entry(CachedName *entry, const LockName &name)
 {
-	std::string_view ns = kept_part(name.ns);
-	std::string_view text = kept_part(name.name);
+	std::string_view ns = shown_part(name.ns);
+	std::string_view text = shown_part(name.name);
 	int64		ns_key = name_namespace_key(name.ns);
-	size_t		marks = (ns.size() < name.ns.size()) + (text.size() < name.name.size());
-	size_t		bytes = ns.size() + text.size() + marks * CUT_MARK_BYTES + 2;
+	size_t		bytes = ns.size() + text.size() + 2;
 	auto	   *copy = bytes <= CACHED_INLINE_BYTES ? entry->inline_text : static_cast<char *>(MemoryContextAlloc(cache_context, bytes));
+	bool		is_cut = ns.data() != name.ns.data() || text.data() != name.name.data();
 	bool		found;
 
 	clear_text(entry);
-	if (entry->is_pinned)
-		name_unpin(entry->reference);
-	entry->is_pinned = false;
-	entry->reference = NameReference{};
-	copy_part(copy_part(copy, ns, name.ns), text, name.name);
+	memset(copy, 0, bytes);
+	ns.copy(copy, ns.size());
+	text.copy(copy + ns.size() + 1, text.size());
 	entry->text = copy;
-	entry->has_name = true;
-	entry->by_name = name.by_name();
 	entry->ns_length = static_cast<uint16>(ns.size());
 	entry->name_length = static_cast<uint16>(text.size());
-	entry->full_ns_length = static_cast<uint32>(name.ns.size());
-	entry->full_name_length = static_cast<uint32>(name.name.size());
 	entry->ns_key = ns_key;
-	if (!name.by_name() || !is_kept_whole(name.ns) || !is_kept_whole(name.name))
+	entry->state = NameState::unstored;
+	if (!name.by_name() || is_cut)
 		return;
-	entry->hash = hash_full_name(entry->role, ns, text);
-	compat::simplehash_insert(names_by_name, by_name_insert, entry->hash, &found)->name = entry;
-	entry->is_found_by_name = true;
+
+	uint64		hash = hash_full_name(entry->role, ns, text);
+
+	compat::simplehash_insert(names_by_name, by_name_insert, hash, &found)->name = entry;
+	entry->hash = hash;
 }
 
 /* ---- The name table ---- */
 
-/* Is it a label for that name: namespace and name as they are shown, or the name alone? */
+/* Is it a label for that name: namespace and name, or the name alone? */
 static bool
-label_fits(const LockName &label, const OtherName &other, bool sees_other)
+is_label_of(std::string_view label, const char *ns, const char *name, bool sees_name)
 {
-	std::string_view text = to_utf8(label.name);
-	std::string_view ns = other.ns;
-	std::string_view name = other.name;
-
-	if (label.by_name() || !other.by_name)
-		return false;
 	/* Do not compare with a part of a hidden name.  A caller that knows the whole name can compute its key anyway. */
-	if (sees_other && text == name)
-		return true;
-	return text.size() == ns.size() + 1 + name.size() && first_bytes(text, ns.size()) == ns &&
-		text[ns.size()] == '/' && std::string_view(text.data() + ns.size() + 1, name.size()) == name;
+	return (sees_name && label == name) || label == join_name(ns, name);
 }
 
 /*
- * The key has another name: raise a WARNING, once per session and name.  Not if the caller's label fits that name.
- * If the other name is a label that does not count, only a caller that may see it and uses the key by name is warned.
+ * The key has another name or label: raise a WARNING, once per session and name.  Not if the caller's label fits that
+ * name.  If the other one is a label that does not count, only a caller that may see it and uses the key by name is warned.
  */
 static void
-report_clash(CachedName *entry, const LockName &name, const OtherName &other)
+report_collision(CachedName *entry, const LockName &name, const KnownName &other)
 {
-	bool		sees_other = may_see_name(other.roles);
+	bool		sees_other = may_see_name(other, UsedName{});
 	char	   *other_name = nullptr;
 
-	if (label_fits(name, other, sees_other) || (!other.counts && !(name.by_name() && sees_other)))
+	if (!name.by_name() && other.ns != nullptr && is_label_of(name.name, other.ns, other.name, sees_other))
 		return;
-	name_count_clash();
-	if (entry->clash_reported)
+	if (!other.counts && !(name.by_name() && sees_other))
 		return;
-	entry->clash_reported = true;
+	name_count_collision();
+	if (entry->is_warned)
+		return;
+	entry->is_warned = true;
 	if (sees_other)
 	{
-		other_name = other.by_name ? psprintf("%s/%s", from_utf8(other.ns), from_utf8(other.name)) : from_utf8(other.name);
+		other_name = join_name(other.ns, other.name);
 		make_printable(other_name);
 	}
 	ereport(WARNING,
@@ -332,36 +282,41 @@ report_clash(CachedName *entry, const LockName &name, const OtherName &other)
 			 errhint("Locks with the same key exclude each other. Use another name or key for one of them.")));
 }
 
-/* Register the name under which the lock is requested, and move the entry's pin to the key's entry in the name table. */
+/* Register the text of an entry, under which the lock is requested, and pin it. */
 static void
-register_entry(CachedName *entry, const LockName &name, bool has_lock, bool is_exclusive)
+register_entry(CachedName *entry, const LockName &name)
 {
-	GivenName	given = {name.key, {}, to_utf8(name.name)};
-	NameReference reference;
-	OtherName	other;
-	Registered	result;
+	GivenName	given = {entry->key, to_utf8(namespace_of(entry)), to_utf8(name_of(entry))};
+	bool		has_other;
+	Registered	result = name_register(given, entry->role, &entry->reference, &has_other);
+	const KnownName *other;
 
-	if (name.by_name())
-		given.ns = to_utf8(name.ns);
-	result = name_register(given, NamingRole{entry->role, superuser(), has_lock, is_exclusive}, &reference, &other);
-	if (entry->is_pinned)
-		name_unpin(entry->reference);
-	entry->reference = reference;
-	entry->is_pinned = reference.entry != nullptr;
-	entry->wants_label = result == Registered::clash && !name.by_name() && !other.by_name;
-	if (name.by_name() == entry->by_name)
-		entry->is_registered = result == Registered::stored || result == Registered::replaced;
-	/* A session that has the lock has already got this WARNING when it asked for the lock. */
-	if (!has_lock && (result == Registered::clash || result == Registered::replaced))
-		report_clash(entry, name, other);
+	if (result == Registered::not_stored)
+		entry->state = NameState::unstored;
+	else
+		entry->state = result == Registered::named ? NameState::outranked : NameState::pinned;
+	if (has_other && (other = name_find_other(given)) != nullptr)
+		report_collision(entry, name, *other);
+}
+
+/* The lock is requested with a label, but this role also used its key by name: do they collide? */
+static void
+check_label(CachedName *entry, const LockName &name)
+{
+	KnownName	own = {};
+
+	own.ns = entry->ns();
+	own.name = entry->name();
+	own.counts = true;
+	own.roles[0] = entry->role;
+	report_collision(entry, name, own);
 }
 
 CachedName *
 name_ask(const LockName &name)
 {
 	Oid			role = GetUserId();
-	bool		is_last = last_named != nullptr && last_named->key == name.key && last_named->role == role;
-	CachedName *entry = is_last ? last_named : find_by_key(name.key, role);
+	CachedName *entry = find_by_key(name.key, role);
 
 	name_end_asking();
 	if (entry == nullptr)
@@ -371,14 +326,15 @@ name_ask(const LockName &name)
 	asked = entry;
 	asked_level = GetCurrentTransactionNestLevel();
 	entry->uses++;
-	if (!entry->is_pinned)
-		entry->is_pinned = name_pin(entry->reference);
+	if (entry->state == NameState::stored && name_pin(entry->reference))
+		entry->state = NameState::pinned;
 
-	/* A label for a key that this role also used by name: the name table must tell whether they clash. */
-	bool		is_other_label = name.has_name() && !name.by_name() && entry->by_name && !entry->clash_reported;
-
-	if ((!entry->is_pinned || is_other_label) && name.has_name() && setting::track != TRACK_NONE)
-		register_entry(entry, name, false, false);
+	if (!name.has_name() || setting::track == TRACK_NONE)
+		return entry;
+	if (!entry->has_pin())
+		register_entry(entry, name);
+	if (!name.by_name() && entry->by_name())
+		check_label(entry, name);
 	return entry;
 }
 
@@ -400,27 +356,25 @@ name_end_asking_of_level(int nest_level) noexcept
 }
 
 void
-name_replace_label(CachedName *entry, const LockName &name, Mode mode)
-{
-	bool		is_label = name.has_name() && !name.by_name();
-
-	if (is_label && entry->is_pinned && (entry->wants_label || !name_is_current(entry->reference)) && setting::track != TRACK_NONE)
-		register_entry(entry, name, true, mode == Mode::exclusive);
-}
-
-void
 name_use(CachedName *name) noexcept
 {
 	name->uses++;
 }
 
+static void
+end_pin(CachedName *name) noexcept
+{
+	if (!name->has_pin())
+		return;
+	name_unpin(name->reference);
+	name->state = name->state == NameState::pinned ? NameState::stored : NameState::unstored;
+}
+
 void
 name_release(CachedName *name) noexcept
 {
-	if (--name->uses > 0 || !name->is_pinned)
-		return;
-	name->is_pinned = false;
-	name_unpin(name->reference);
+	if (--name->uses == 0)
+		end_pin(name);
 }
 
 void
@@ -432,36 +386,33 @@ name_unpin_all() noexcept
 		return;
 	by_key_start_iterate(names_by_key, &iterator);
 	while (ByKey *found = by_key_iterate(names_by_key, &iterator))
-	{
-		if (found->name->is_pinned)
-			name_unpin(found->name->reference);
-		found->name->is_pinned = false;
-	}
+		end_pin(found->name);
 }
 
 const CachedName *
-name_remembered(Key key) noexcept
+name_remembered(Key key, bool has_label) noexcept
 {
-	return find_by_key(key, GetUserId());
+	const CachedName *found = find_by_key(key, GetUserId());
+
+	return found != nullptr && (found->by_name() || (has_label && found->has_text())) ? found : nullptr;
 }
 
 bool
 name_is_in_namespace(const CachedName *name, std::string_view ns, int64 ns_key) noexcept
 {
-	return name->by_name && name->ns_key == ns_key &&
-		same_part(namespace_of(name), name->full_ns_length, ns);
+	return name->by_name() && name->ns_key == ns_key && (ns_key != 0 || namespace_of(name) == ns);
 }
 
 int64
 name_namespace_key(std::string_view ns)
 {
-	return is_kept_whole(ns) ? 0 : key_of(ns).value;
+	return ns.size() * MAX_CONVERSION_GROWTH <= NAME_BYTES ? 0 : key_of(ns).value;
 }
 
 NameStats *
 stats_of_name(const CachedName *name) noexcept
 {
-	return name->is_pinned && setting::track == TRACK_ALL ? name_stats(name->reference) : nullptr;
+	return name->has_pin() && setting::track == TRACK_ALL ? name_stats(name->reference) : nullptr;
 }
 
 }								/* namespace advisory */

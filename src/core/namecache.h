@@ -20,38 +20,70 @@ namespace advisory
 /* Longer names need memory of their own. */
 constexpr size_t CACHED_INLINE_BYTES = 40;
 
+/*
+ * Where the text of an entry is.
+ *
+ *	state		text	in the name table
+ *	unnamed		no		-
+ *	unstored	yes		not known to be there: it was not registered yet, or found no room
+ *	stored		yes		its entry was there, but is not pinned now, so that it may have been evicted
+ *	pinned		yes		its entry is pinned
+ *	outranked	label	not there, because the key has a name; the entry of that name is pinned
+ *
+ * A new text makes an entry unstored.  Asking for the lock makes it pinned or outranked, unless the name is
+ * not stored.  When it is no longer in use, pinned becomes stored, and outranked becomes unstored.
+ */
+enum class NameState : uint8
+{
+	unnamed,
+	unstored,
+	stored,
+	pinned,
+	outranked
+};
+
 /* The members that every call needs come first, so that a call touches few cache lines. */
 struct CachedName
 {
 	Key			key;
 	Oid			role;			/* the role that used it */
-	bool		has_name;		/* false: only the key, without a label */
-	bool		by_name;		/* false: the name is a label */
-	bool		is_found_by_name;
-	bool		is_registered;	/* at the last look-up, the name table had this name, given by this role */
-	bool		wants_label;	/* the key has another label; see name_replace_label() */
-	bool		clash_reported;
-	bool		is_pinned;
+	NameState	state;
+	bool		is_warned;		/* the WARNING about another name of the key was raised */
+	uint16		ns_length;		/* of the text; 0 if it is a label */
+	NameReference reference;	/* to the entry that is or was pinned; else to none */
 	int			uses;
-	NameReference reference;
-	uint16		ns_length;		/* as kept */
-	uint16		name_length;
 	int			to_log;			/* ended holds that must still be logged with this name; they do not pin it */
-	char	   *text;			/* namespace and name as kept, each with CUT_MARK if it was cut, and a zero byte */
+	uint16		name_length;
+	char	   *text;			/* namespace and name as shown, each with a zero byte; null if there is none */
 	char		inline_text[CACHED_INLINE_BYTES];
-	uint64		hash;			/* hash key: of role, namespace and name */
-	uint32		full_ns_length;
-	uint32		full_name_length;
-	int64		ns_key;			/* of a namespace that was cut */
+	uint64		hash;			/* of role, namespace and name; 0 if the name was cut and cannot be found by that */
+	int64		ns_key;			/* of a long namespace; see name_namespace_key() */
 
-	/* For display: zero-terminated, with CUT_MARK if it was cut; null if there is none. */
+	bool		has_text() const noexcept
+	{
+		return state != NameState::unnamed;
+	}
+	bool		by_name() const noexcept
+	{
+		return ns_length > 0;
+	}
+	bool		has_pin() const noexcept
+	{
+		return state == NameState::pinned || state == NameState::outranked;
+	}
+	/* Null for a label, and if there is no text. */
 	const char *ns() const noexcept
 	{
-		return by_name ? text : nullptr;
+		return by_name() ? text : nullptr;
 	}
 	const char *name() const noexcept
 	{
-		return has_name ? text + ns_length + (ns_length < full_ns_length ? CUT_MARK_BYTES : 0) + 1 : nullptr;
+		return has_text() ? text + ns_length + 1 : nullptr;
+	}
+	/* What the session publishes about it. */
+	UsedName	used() const noexcept
+	{
+		return state == NameState::pinned ? UsedName{reference, role} : UsedName{};
 	}
 };
 
@@ -70,13 +102,6 @@ void		name_end_asking() noexcept;
 /* Call this at the end of the (sub)transaction of this nesting level, which ends deeper levels, too. */
 void		name_end_asking_of_level(int nest_level) noexcept;
 
-/*
- * Call this when the lock was granted.  If it was requested with a label, and the name table
- * has another label for the key, the new label may replace it, which only a holder of the lock
- * may do.  name_ask() has registered everything else.  May ereport.
- */
-void		name_replace_label(CachedName *entry, const LockName &name, Mode mode);
-
 /* Count one more use of an entry that is already in use; or one less. */
 void		name_use(CachedName *name) noexcept;
 void		name_release(CachedName *name) noexcept;
@@ -84,8 +109,11 @@ void		name_release(CachedName *name) noexcept;
 /* At the end of the session: remove all pins. */
 void		name_unpin_all() noexcept;
 
-/* The name that the current user used for a key in this session; null if there is none. */
-const CachedName *name_remembered(Key key) noexcept;
+/*
+ * The name that the current user used for a key in this session; null if there is none.  has_label: or the
+ * label, which says nothing about the locks of other sessions.
+ */
+const CachedName *name_remembered(Key key, bool has_label) noexcept;
 
 /* Is the lock's name in this namespace, whose key is that of name_namespace_key()? */
 bool		name_is_in_namespace(const CachedName *name, std::string_view ns, int64 ns_key) noexcept;

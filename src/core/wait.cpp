@@ -261,14 +261,14 @@ wait_for_grant(Attempt *attempt, Timeout timeout, ErrorData **error)
 {
 	const LockRequest &request = attempt->request;
 	NameStats  *stats = stats_of_name(attempt->name);
-	bool		by_name = attempt->name->by_name && attempt->name->is_registered;
+	UsedName	used = attempt->name->used();
 	Outcome		outcome;
 
 	attempt->wait_start = GetCurrentTimestamp();
 	if (stats != nullptr)
 		stats_count(stats, Event::contended, 1);
-	if (by_name || request.is_for_slot() || request.is_for_lease())
-		publish_wait(request.tag(), request.slots, by_name);
+	if (OidIsValid(used.role) || request.is_for_slot() || request.is_for_lease())
+		publish_wait(request.tag(), request.slots, used);
 	outcome = wait_and_settle(attempt, timeout, error);
 	attempt->wait_end = GetCurrentTimestamp();
 	if (stats != nullptr)

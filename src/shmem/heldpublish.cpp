@@ -148,10 +148,13 @@ publish_scope(int place, Scope scope) noexcept
 }
 
 void
-publish_role(int place, Oid role) noexcept
+publish_name(int place, const UsedName &used) noexcept
 {
-	if (place != NO_PLACE)
-		my_holds[place].role = role;
+	if (place == NO_PLACE || memcmp(&my_holds[place].used, &used, sizeof(used)) == 0)
+		return;
+	lock_list();
+	my_holds[place].used = used;
+	unlock_list();
 }
 
 void

@@ -20,9 +20,9 @@ void		publish_reserve();
 /* Publish a hold, and return its place. */
 int			publish_hold(const PublishedHold &hold) noexcept;
 
-/* Change the scope of a hold, the role that used its name, or its acquirer. */
+/* Change the scope of a hold, the name that the session used for it, or its acquirer. */
 void		publish_scope(int place, Scope scope) noexcept;
-void		publish_role(int place, Oid role) noexcept;
+void		publish_name(int place, const UsedName &used) noexcept;
 void		publish_acquirer(int place, int acquirer) noexcept;
 
 /* Remove a hold that has ended, and free its place. */

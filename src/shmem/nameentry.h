@@ -20,7 +20,7 @@ namespace advisory
 
 constexpr int NAME_CHUNK_ENTRIES = 256;
 constexpr int NAME_MAX_CHUNKS = 4096;
-constexpr int NAME_INLINE_BYTES = 64;
+constexpr int NAME_INLINE_BYTES = 88;
 constexpr int NO_ENTRY = -1;
 
 struct NameKey
@@ -30,56 +30,40 @@ struct NameKey
 	uint32		padding;		/* always 0, since keys are compared as bytes */
 };
 
+/* The entries of a key: the first of a list through NameEntry.next_of_key. */
 struct IndexEntry
 {
 	NameKey		key;			/* hash key */
-	int			number;
-};
-
-/* The names that count to a role's share: a list through NameEntry.older and newer. */
-struct RoleEntry
-{
-	Oid			role;			/* hash key */
-	int			count;
-	int			oldest;
-	int			newest;
-	TimestampTz no_eviction_before; /* after a failed eviction: when to try again; else 0 */
+	int			first;
 };
 
 struct NameTable
 {
 	LWLock		lock;
 	dshash_table_handle index;
-	dshash_table_handle roles;
 	int			entry_count;	/* made so far, in whole chunks */
 	int			live_count;
 	int			first_free;
 	int			clock_hand;
-	TimestampTz no_eviction_before; /* as in RoleEntry */
 	pg_atomic_uint64 evicted;
-	pg_atomic_uint64 refused;
-	pg_atomic_uint64 clashes;
+	pg_atomic_uint64 not_stored;
+	pg_atomic_uint64 collisions;
 	dsa_pointer chunks[NAME_MAX_CHUNKS];
 };
 
 /* The members that every call needs are in the first 64 bytes: up to the first of NameStats.events. */
 struct alignas(PG_CACHE_LINE_SIZE / 2) NameEntry
 {
-	pg_atomic_uint64 state;		/* generation and pins, see nametable.cpp */
+	pg_atomic_uint64 state;		/* generation and number of pins, see nametable.cpp */
 	bool		is_live;		/* false: it is free */
-	volatile bool is_used;		/* used again since it was created or an eviction last visited it */
+	volatile bool is_used;		/* used again since it was created or the clock hand last passed */
 	NameStats	stats;
 	NameKey		key;
-	Oid			quota_role;		/* the role to whose share it counts */
-	int			older;			/* in that role's list */
-	int			newer;
-	Oid			roles[NAME_ROLES];	/* the roles that gave the name */
+	Oid			roles[NAME_ROLES];	/* the first roles that gave it */
+	int			next_of_key;
 	int			next_free;
-	bool		by_name;		/* false: the label of a key */
-	int			ns_length;		/* as stored */
+	int			ns_length;		/* 0: the label of a key */
 	int			name_length;
-	int64		full_ns_length; /* before it was cut */
-	int64		full_name_length;
 	dsa_pointer long_text;		/* invalid if inline_text is enough */
 	char		inline_text[NAME_INLINE_BYTES]; /* namespace and name, one behind the other */
 };
@@ -93,11 +77,20 @@ extern NameEntry *name_chunks[NAME_MAX_CHUNKS];
 /* Is the table available?  Attaches this session to it if possible.  May ereport for a cancel. */
 bool		has_name_table();
 
-/* The number of a key's entry, or NO_ENTRY.  The table's lock must be held. */
+/* The number of a key's first entry, or NO_ENTRY.  The table's lock must be held. */
 int			name_look_up(Oid database, Key key);
+
+/* Is the entry this name or label?  Their keys are the same.  The table's lock must be held. */
+bool		is_same_name(NameEntry *entry, const GivenName &name);
+
+/* Has this role given it, as far as that is remembered?  The table's lock must be held. */
+bool		has_given(const NameEntry *entry, Oid role) noexcept;
 
 /* Is it a name, or a label that a holder or waiter of the lock gave?  The table's lock must be held. */
 bool		name_counts(NameEntry *entry) noexcept;
+
+/* Does the reference refer to this entry as it is now?  The table's lock must be held. */
+bool		refers_to(const NameReference &reference, int number) noexcept;
 
 inline NameEntry *
 name_entry(int number)
@@ -107,6 +100,12 @@ name_entry(int number)
 	if (chunk == nullptr)
 		chunk = static_cast<NameEntry *>(dsa_get_address(shared_area(), name_table->chunks[number / NAME_CHUNK_ENTRIES]));
 	return chunk + number % NAME_CHUNK_ENTRIES;
+}
+
+inline bool
+is_label(const NameEntry *entry) noexcept
+{
+	return entry->ns_length == 0;
 }
 
 inline char *

@@ -18,66 +18,61 @@ extern "C" {
 namespace advisory
 {
 
-/* Copy a text of the table and leave room for CUT_MARK.  Returns the place behind that. */
-static char *
-copy_text(char *copy, std::string_view text) noexcept
-{
-	memcpy(copy, text.data(), text.size());
-	copy[text.size()] = '\0';
-	return copy + text.size() + sizeof(CUT_MARK);
-}
-
 /* Copy an entry; palloc'd.  make_fit() must follow.  The table's lock must be held. */
 static void
-copy_entry(NameEntry *entry, KnownName *known, bool with_stats)
+copy_entry(NameEntry *entry, KnownName *known)
 {
-	auto	   *copy = static_cast<char *>(palloc(entry->ns_length + entry->name_length + 2 * sizeof(CUT_MARK)));
-
-	known->ns = entry->by_name ? copy : nullptr;
-	known->name = copy_text(copy, namespace_of(entry));
-	copy_text(known->name, name_of(entry));
+	known->database = entry->key.database;
+	known->key = Key{entry->key.key};
+	known->ns = is_label(entry) ? nullptr : to_cstring(namespace_of(entry));
+	known->name = to_cstring(name_of(entry));
 	known->counts = name_counts(entry);
-	known->ns_is_cut = entry->full_ns_length > entry->ns_length;
-	known->name_is_cut = entry->full_name_length > entry->name_length;
+	known->is_used = false;
 	memcpy(known->roles, entry->roles, sizeof(known->roles));
-	if (with_stats)
-		known->stats = stats_read(&entry->stats);
 }
 
-static char *
-make_text_fit(char *text, bool is_cut)
+static const char *
+make_text_fit(const char *text)
 {
-	if (is_cut)
-		strcat(text, CUT_MARK);
-	return pg_is_ascii(text) ? text : from_utf8(text);
+	return text == nullptr || pg_is_ascii(text) ? text : from_utf8(text);
 }
 
-/* Add CUT_MARK and convert the encoding, after the lock was released. */
+/* Convert the encoding, after the lock was released. */
 static void
 make_fit(KnownName *known)
 {
-	if (known->ns != nullptr)
-		known->ns = make_text_fit(known->ns, known->ns_is_cut);
-	known->name = make_text_fit(known->name, known->name_is_cut);
+	known->ns = make_text_fit(known->ns);
+	known->name = make_text_fit(known->name);
 }
 
-const KnownName *
-name_find(Oid database, Key key)
+/* Copy the entry of the key for which rank(number) is highest; null if there is none above 0. */
+template <typename Rank>
+static KnownName *
+find_best(Oid database, Key key, const NameReference &used, Rank rank)
 {
 	KnownName  *known = nullptr;
-	int			number;
+	int			best = NO_ENTRY;
+	int			best_rank = 0;
 
 	if (!has_name_table())
 		return nullptr;
 
 	LWLockAcquire(&name_table->lock, LW_SHARED);
-	number = name_look_up(database, key);
-	if (number != NO_ENTRY)
+	for (int number = name_look_up(database, key); number != NO_ENTRY; number = name_entry(number)->next_of_key)
+	{
+		int			found = rank(number);
+
+		if (found > best_rank)
+		{
+			best = number;
+			best_rank = found;
+		}
+	}
+	if (best != NO_ENTRY)
 	{
 		known = static_cast<KnownName *>(palloc(sizeof(KnownName)));
-		known->database = database;
-		known->key = key;
-		copy_entry(name_entry(number), known, false);
+		copy_entry(name_entry(best), known);
+		known->is_used = refers_to(used, best);
 	}
 	LWLockRelease(&name_table->lock);
 	if (known != nullptr)
@@ -85,68 +80,64 @@ name_find(Oid database, Key key)
 	return known;
 }
 
-/*
- * Call visit(entry) for each live entry, chunk by chunk, with the table's lock held shared.  Before each chunk
- * call begin(most) without the lock; the chunk has at most that many entries.
- */
-template <typename Begin, typename Visit>
-static void
-visit_entries(Begin begin, Visit visit)
+const KnownName *
+name_find(Oid database, Key key, const UsedName &used, Oid prepared_owner)
 {
-	for (int first = 0; first < name_table->entry_count; first += NAME_CHUNK_ENTRIES)
-	{
-		CHECK_FOR_INTERRUPTS();
-		begin(NAME_CHUNK_ENTRIES);
-		LWLockAcquire(&name_table->lock, LW_SHARED);
-		for (int number = first; number < first + NAME_CHUNK_ENTRIES; number++)
-		{
-			NameEntry  *entry = name_entry(number);
+	return find_best(database, key, used.name, [&](int number) {
+		NameEntry  *entry = name_entry(number);
+		bool		is_own = refers_to(used.name, number) || has_given(entry, prepared_owner);
 
-			if (entry->is_live)
-				visit(entry);
-		}
-		LWLockRelease(&name_table->lock);
-	}
+		if (!is_label(entry))
+			return is_own ? 4 : 3;
+		return is_own ? 2 : name_counts(entry) ? 1 : 0;
+	});
 }
 
-KnownName *
-name_read_all(Oid database, int *count)
+const KnownName *
+name_find_other(const GivenName &name)
 {
-	KnownName  *names = nullptr;
-	int			capacity = 0;
+	return find_best(MyDatabaseId, name.key, NameReference{}, [&](int number) {
+		NameEntry  *entry = name_entry(number);
 
-	*count = 0;
-	if (!has_name_table())
-		return nullptr;
-	visit_entries([&](int most) {
-		if (*count + most <= capacity)
-			return;
-		capacity = Max(2 * capacity, *count + most);
-		names = static_cast<KnownName *>(names == nullptr
-										 ? palloc_extended(sizeof(KnownName) * capacity, MCXT_ALLOC_HUGE)
-										 : repalloc_huge(names, sizeof(KnownName) * capacity));
-	}, [&](NameEntry *entry) {
-		if (!OidIsValid(database) || entry->key.database == database)
-		{
-			names[*count].database = entry->key.database;
-			names[*count].key = Key{entry->key.key};
-			copy_entry(entry, &names[(*count)++], true);
-		}
+		if (is_same_name(entry, name))
+			return 0;
+		return !is_label(entry) ? 3 : name_counts(entry) ? 2 : 1;
 	});
-	for (int i = 0; i < *count; i++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		make_fit(&names[i]);
-	}
-	return names;
 }
 
 bool
-may_see_name(const Oid *roles)
+name_read_part(int part, NameWithStats **names, int *count)
 {
-	for (int i = 0; i < NAME_ROLES && OidIsValid(roles[i]); i++)
+	*count = 0;
+	if (!has_name_table() || part * NAME_CHUNK_ENTRIES >= name_table->entry_count)
+		return false;
+	if (*names == nullptr)
+		*names = static_cast<NameWithStats *>(palloc(sizeof(NameWithStats) * NAME_CHUNK_ENTRIES));
+
+	LWLockAcquire(&name_table->lock, LW_SHARED);
+	for (int i = 0; i < NAME_CHUNK_ENTRIES; i++)
 	{
-		if (may_see_role(roles[i]))
+		NameEntry  *entry = name_entry(part * NAME_CHUNK_ENTRIES + i);
+
+		if (!entry->is_live || entry->key.database != MyDatabaseId)
+			continue;
+		(*names)[*count].stats = stats_read(&entry->stats);
+		copy_entry(entry, &(*names)[(*count)++].name);
+	}
+	LWLockRelease(&name_table->lock);
+	for (int i = 0; i < *count; i++)
+		make_fit(&(*names)[i].name);
+	return true;
+}
+
+bool
+may_see_name(const KnownName &known, const UsedName &used)
+{
+	if (may_see_all() || (known.is_used && may_see_role(used.role)))
+		return true;
+	for (int i = 0; i < NAME_ROLES && OidIsValid(known.roles[i]); i++)
+	{
+		if (may_see_role(known.roles[i]))
 			return true;
 	}
 	return false;
@@ -157,10 +148,14 @@ name_reset_stats()
 {
 	if (!has_name_table())
 		return;
-	visit_entries([](int) {}, [](NameEntry *entry) {
-		if (entry->key.database == MyDatabaseId)
-			stats_clear(&entry->stats);
-	});
+	for (int number = 0; number < name_table->entry_count; number++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		LWLockAcquire(&name_table->lock, LW_SHARED);
+		if (name_entry(number)->is_live && name_entry(number)->key.database == MyDatabaseId)
+			stats_clear(&name_entry(number)->stats);
+		LWLockRelease(&name_table->lock);
+	}
 }
 
 NameTableState
@@ -175,8 +170,8 @@ name_table_state()
 	state.names = name_table->live_count;
 	LWLockRelease(&name_table->lock);
 	state.evicted = static_cast<int64>(pg_atomic_read_u64(&name_table->evicted));
-	state.refused = static_cast<int64>(pg_atomic_read_u64(&name_table->refused));
-	state.clashes = static_cast<int64>(pg_atomic_read_u64(&name_table->clashes));
+	state.not_stored = static_cast<int64>(pg_atomic_read_u64(&name_table->not_stored));
+	state.collisions = static_cast<int64>(pg_atomic_read_u64(&name_table->collisions));
 	return state;
 }
 

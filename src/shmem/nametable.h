@@ -2,14 +2,14 @@
  * shmem/nametable.h
  *		The name table: the names of locks, shared by all sessions.
  *
- * It maps a database and a key to a namespace and a name (or to the label of a key), with
- * the statistics of each.  A session registers a name before it asks for the lock, so that other
- * sessions see the name while it waits.  A name is proved by its key.  A label is not, so it
- * counts only while a session that gave it holds the lock or waits for it.
+ * It maps a database and a key to a namespace and a name, and to the labels of the key, with the
+ * statistics of each.  A session registers a name before it asks for the lock, so that other
+ * sessions see the name while it waits.  A name is proved by its key.  A label is not, so it counts
+ * only while a session that gave it holds the lock or waits for it.  These sessions publish which
+ * label they gave (sessiontable.h, waiters.h).
  *
- * advisory_ext.max_names limits the table, and a role that is not a superuser fills no more
- * than a quarter of it.  A new name that finds no room evicts an old one, but never a pinned
- * one.  A session pins the names of the locks that it holds or waits for.
+ * A session pins the names of the locks that it holds or waits for.  advisory_ext.max_names limits
+ * the table.  A new name that finds no room evicts one that is not pinned and was not used lately.
  */
 #pragma once
 
@@ -21,17 +21,10 @@
 namespace advisory
 {
 
-/*
- * How many bytes of a namespace, and of a name, are kept.  A change needs another
- * ADVISORY_EXT_SHARED_NAME, because a library with a smaller OtherName would copy a longer name
- * into it.
- */
-constexpr int STORED_NAME_BYTES = 256;
-
 /* How many of the roles that gave a name are remembered. */
 constexpr int NAME_ROLES = 4;
 
-/* A name as it is registered: UTF-8.  ns.data() is null for the label of a key. */
+/* A name as it is registered: UTF-8, and as it is shown (shown_part()).  ns is empty for the label of a key. */
 struct GivenName
 {
 	Key			key;
@@ -39,101 +32,99 @@ struct GivenName
 	std::string_view name;
 };
 
-/* The session that registers a name. */
-struct NamingRole
-{
-	Oid			role;
-	bool		is_superuser;
-	bool		has_lock;		/* this session holds the lock */
-	bool		is_exclusive;	/* in exclusive mode */
-};
-
-struct NameEntry;
-
 /*
- * An entry of the table, as it was at one time.  An entry never moves, but it can be
- * given to another name, and then its generation changes.
+ * An entry of the table, as it was at one time; the same in all processes.  An entry can be given to
+ * another name, and then its generation changes.
  */
 struct NameReference
 {
-	NameEntry  *entry;			/* null: none */
-	uint64		generation;
-	bool		is_own_label;	/* this session gave the label: it counts while this reference pins it */
+	int			number;
+	uint32		generation;		/* 0: refers to no entry */
+};
+
+/* What a session publishes about the name or label that it used for a lock. */
+struct UsedName
+{
+	NameReference name;
+	Oid			role;			/* that used it; invalid if the name is not stored, or the lock has none */
 };
 
 /* The result of registering a name. */
 enum class Registered
 {
-	stored,						/* or it was registered already */
-	clash,						/* the key has another name or label, which stays */
-	replaced,					/* the key had another label, which this one replaced */
-	refused						/* no room, or no memory */
-};
-
-/* The other name of a key: zero-terminated UTF-8, as kept, with CUT_MARK if it was cut. */
-struct OtherName
-{
-	bool		by_name;		/* false: a label, and ns is empty */
-	bool		counts;			/* false for a label that no session that holds or awaits the lock gave */
-	char		ns[STORED_NAME_BYTES + sizeof(CUT_MARK)];
-	char		name[STORED_NAME_BYTES + sizeof(CUT_MARK)];
-	Oid			roles[NAME_ROLES];	/* the roles that gave it; the rest is InvalidOid */
+	stored,						/* it is in the table */
+	named,						/* a label, which is not stored because the table has the name of the key */
+	not_stored					/* no room, or no memory */
 };
 
 /*
- * Make sure that the table has a name for the key in this database, and that the naming
- * role is among the roles that gave it.  *reference is the key's entry, pinned; its entry is
- * null if the name was refused.  With clash and replaced, *other is the previous name of the
- * key.  A name stays.  A label is replaced by a name, and by another label if the naming role
- * has the lock in exclusive mode, or has it in any mode and the old label does not count.  The
- * entry counts to the share of the role that gave the present name.  May ereport only for a
- * cancel.
+ * Make sure that the table has a name or label for the key in this database, and that the role is
+ * among those that gave it.  *reference is its entry, or with Registered::named that of the key's
+ * name, pinned; it refers to no entry if the name is not stored.  *has_other: the key also has another
+ * name, or label that counts, or the name is new and the key had a label; see name_find_other().  May
+ * ereport only for a cancel.
  */
-Registered	name_register(const GivenName &name, const NamingRole &naming, NameReference *reference, OtherName *other);
+Registered	name_register(const GivenName &name, Oid role, NameReference *reference, bool *has_other);
 
 /* Count for advisory.directory that two names had the same key. */
-void		name_count_clash() noexcept;
+void		name_count_collision() noexcept;
 
 /*
- * Pin the entry, so that it is not evicted.  False if its generation has changed, or if the
- * reference is empty.  Takes no lock.
+ * Pin an entry to which name_register() has referred in this session, so that it is not evicted.
+ * False if its generation has changed.  Takes no lock.
  */
 bool		name_pin(const NameReference &reference) noexcept;
 
 /* Undo one name_pin() or name_register(). */
 void		name_unpin(const NameReference &reference) noexcept;
 
-/* Does the entry still have the generation of the reference?  Not if a label was replaced. */
-bool		name_is_current(const NameReference &reference) noexcept;
-
 /* The statistics of a pinned entry. */
 NameStats  *name_stats(const NameReference &reference) noexcept;
 
-/* The name in the table for one key: zero-terminated, in this database's encoding. */
+/* A name or label in the table: zero-terminated, in this database's encoding. */
 struct KnownName
 {
 	Oid			database;
 	Key			key;
-	char	   *ns;				/* null for a label */
-	char	   *name;
+	const char *ns;				/* null for a label */
+	const char *name;
 	bool		counts;			/* false for a label that no session that holds or awaits the lock gave */
-	bool		ns_is_cut;		/* it ends in CUT_MARK */
-	bool		name_is_cut;
-	Oid			roles[NAME_ROLES];	/* the roles that gave it; the rest is InvalidOid */
-	StatsCopy	stats;			/* name_find() does not set it */
+	bool		is_used;		/* the name to which the caller's UsedName refers */
+	Oid			roles[NAME_ROLES];	/* the first roles that gave it; the rest is InvalidOid */
+};
+
+struct NameWithStats
+{
+	KnownName	name;
+	StatsCopy	stats;
 };
 
 /*
- * The name of a key, palloc'd; null if it is not known.  Characters that the database's encoding
- * cannot express are escaped.  A name that was cut ends in "...".  May ereport.
+ * How a lock is called, palloc'd; null if that is not known.  The name of the key comes first.  Next
+ * comes the label that the session itself uses, or that the owner of a prepared transaction gave
+ * (else InvalidOid), and then another label that counts.  Characters that the database's encoding
+ * cannot express are escaped.  May ereport.
  */
-const KnownName *name_find(Oid database, Key key);
+const KnownName *name_find(Oid database, Key key, const UsedName &used, Oid prepared_owner);
 
-/* All names of a database, or of all databases if it is InvalidOid; palloc'd.  May ereport. */
-KnownName  *name_read_all(Oid database, int *count);
+/*
+ * Another name of the key in this database, palloc'd; null if there is none.  A name comes before a
+ * label, and a label that counts before one that does not.  May ereport.
+ */
+const KnownName *name_find_other(const GivenName &name);
 
-/* May the current user see a name that these roles gave?  May ereport. */
-bool		may_see_name(const Oid *roles);
+/*
+ * Read the names and labels of this database with their statistics, part by part: from part 0 until it
+ * returns false.  *names is null for the first part; later parts use the same array.  May ereport.
+ */
+bool		name_read_part(int part, NameWithStats **names, int *count);
+
+/*
+ * May the current user see this name?  A member of pg_read_all_stats may.  Others must be a member of a role
+ * that gave it, or used it for the lock in question.  Whoever shows the lock of a session must check
+ * separately whether the user may see the session.  May ereport.
+ */
+bool		may_see_name(const KnownName &known, const UsedName &used);
 
 /* Set the statistics of this database's names to zero.  May ereport for a cancel. */
 void		name_reset_stats();
@@ -144,8 +135,8 @@ struct NameTableState
 	bool		available;
 	int64		names;
 	int64		evicted;
-	int64		refused;		/* how often a name found no room */
-	int64		clashes;		/* how often two names had the same key */
+	int64		not_stored;		/* how often a name found no room */
+	int64		collisions;		/* how often two names had the same key */
 };
 
 NameTableState name_table_state();

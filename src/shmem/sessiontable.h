@@ -11,8 +11,8 @@
  * Other processes read it with the lock held shared, and read no more than SESSION_READ_HOLDS
  * holds at a time, so that the process does not wait long.  A process reads its own part without
  * the lock.  It also adds a hold at the end of the list without the lock, and writes the hold before
- * hold_count.  And it changes the scope, the role or the acquirer of a hold without the lock, since
- * readers see either the old or the new value.
+ * hold_count.  And it changes the scope or the acquirer of a hold without the lock, since readers see
+ * either the old or the new value.
  *
  * The list of holds belongs to the place of the process, not to the session.  The next session
  * in the same place uses it again, so the end of a session frees nothing.
@@ -25,6 +25,7 @@ extern "C" {
 }
 
 #include "base/locktag.h"
+#include "shmem/nametable.h"
 
 namespace advisory
 {
@@ -45,7 +46,7 @@ struct PublishedHold
 	uint8		mode;			/* Mode */
 	uint8		scope;			/* Scope */
 	int16		acquirer;		/* place in the list of acquirers; NO_PLACE if it is not known */
-	Oid			role;			/* the role that used the lock's namespace and name; invalid if taken by key */
+	UsedName	used;			/* the lock's name or label */
 	int32		next_free;		/* of a free place */
 };
 

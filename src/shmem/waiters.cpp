@@ -72,14 +72,13 @@ my_process_number() noexcept
 }
 
 void
-publish_wait(const LOCKTAG &tag, int slots, bool by_name)
+publish_wait(const LOCKTAG &tag, int slots, const UsedName &used)
 {
 	if (!attach_waiters())
 		return;
 	my_waiter = &all_waiters[my_process_number()];
 	LWLockAcquire(&my_waiter->lock, LW_EXCLUSIVE);
-	my_waiter->wait = PublishedWait{MyProcPid, tag, slots, GetCurrentTimestamp(),
-									by_name ? GetUserId() : InvalidOid, false};
+	my_waiter->wait = PublishedWait{MyProcPid, tag, slots, GetCurrentTimestamp(), used, false};
 	LWLockRelease(&my_waiter->lock);
 }
 

@@ -4,7 +4,7 @@
  *
  * There is one entry for each process of the server, because a process waits for one thing
  * at a time.  The lock table shows which sessions wait for a lock.  The entry adds what the
- * lock table does not contain: the role that named the lock, and the number of slots.  Ignore
+ * lock table does not contain: the name that the session used, and the number of slots.  Ignore
  * an entry that the lock table does not confirm, because it is out of date.
  *
  * The entry is also the process's place in the queue of a semaphore (slotstate.h).
@@ -16,6 +16,7 @@ extern "C" {
 }
 
 #include "base/locktag.h"
+#include "shmem/nametable.h"
 
 namespace advisory
 {
@@ -27,7 +28,7 @@ struct PublishedWait
 	LOCKTAG		tag;			/* of a semaphore its queue, or its only slot */
 	int			slots;			/* of the semaphore; 0: a lock */
 	TimestampTz since;
-	Oid			role;			/* the role that named it; invalid if it was requested by key */
+	UsedName	used;			/* its name or label */
 	bool		is_leaving;		/* the session is about to give up, or may have got what it waits for */
 };
 
@@ -52,10 +53,9 @@ int			my_process_number() noexcept;
 
 /*
  * Publish that this session begins to wait for a lock, or for one of this many slots.
- * by_name: the current user named it by the name in the name table.  Does nothing without
- * shared memory.  May ereport for a cancel.
+ * used: its name or label.  Does nothing without shared memory.  May ereport for a cancel.
  */
-void		publish_wait(const LOCKTAG &tag, int slots, bool by_name);
+void		publish_wait(const LOCKTAG &tag, int slots, const UsedName &used);
 
 /* Remove the published wait.  Does nothing if there is none. */
 void		withdraw_wait() noexcept;

@@ -38,7 +38,7 @@ show_leases(ReturnSetInfo *result)
 		row.add_time(lease.ends_at);
 		row.add_int64(lease.renewals);
 		row.add_int64(lease.key.value);
-		row.add_text(is_visible ? psprintf("%s/%s", lease.ns, lease.name) : psprintf(INT64_FORMAT, lease.key.value));
+		row.add_text(is_visible ? join_name(lease.ns, lease.name) : psprintf(INT64_FORMAT, lease.key.value));
 		row.put(result);
 	});
 }

@@ -22,26 +22,30 @@ namespace advisory
 static void
 show_stats(ReturnSetInfo *result)
 {
+	NameWithStats *names = nullptr;
 	int			count;
-	KnownName  *names = name_read_all(MyDatabaseId, &count);
 
-	show_each(count, [&](int i) {
-		const StatsCopy &stats = names[i].stats;
-		bool		is_visible = may_see_name(names[i].roles);
-		Row			row;
+	for (int part = 0; name_read_part(part, &names, &count); part++)
+	{
+		show_each(count, [&](int i) {
+			const KnownName &name = names[i].name;
+			const StatsCopy &stats = names[i].stats;
+			bool		is_visible = may_see_name(name, UsedName{});
+			Row			row;
 
-		row.add_text(is_visible ? names[i].ns : HIDDEN);
-		row.add_text(is_visible ? names[i].name : HIDDEN);
-		for (Event event : {Event::acquired, Event::contended, Event::failed, Event::timed_out, Event::skipped})
-			row.add_int64(stats.events[index_of(event)]);
-		row.add_interval(stats.wait_total);
-		row.add_interval(stats.wait_max);
-		row.add_interval(stats.hold_total);
-		row.add_interval(stats.hold_max);
-		row.add_time(stats.last_acquired_at);
-		row.add_time(stats.since);
-		row.put(result);
-	});
+			row.add_text(is_visible ? name.ns : HIDDEN);
+			row.add_text(is_visible ? name.name : HIDDEN);
+			for (Event event : {Event::acquired, Event::contended, Event::failed, Event::timed_out, Event::skipped})
+				row.add_int64(stats.events[index_of(event)]);
+			row.add_interval(stats.wait_total);
+			row.add_interval(stats.wait_max);
+			row.add_interval(stats.hold_total);
+			row.add_interval(stats.hold_max);
+			row.add_time(stats.last_acquired_at);
+			row.add_time(stats.since);
+			row.put(result);
+		});
+	}
 }
 
 /* Add the only row of advisory.directory, the state of the name table. */
@@ -55,8 +59,8 @@ show_directory(ReturnSetInfo *result)
 	row.add_int64(state.names);
 	row.add_int32(setting::max_names);
 	row.add_int64(state.evicted);
-	row.add_int64(state.refused);
-	row.add_int64(state.clashes);
+	row.add_int64(state.not_stored);
+	row.add_int64(state.collisions);
 	row.add_text(state.available ? nullptr : shared_last_failure());
 	row.put(result);
 }

@@ -5,9 +5,7 @@
 #include "base/pg.h"
 
 extern "C" {
-#include "common/hashfn.h"
 #include "mb/pg_wchar.h"
-#include "port/pg_bitutils.h"
 #include "utils/builtins.h"
 }
 
@@ -21,116 +19,54 @@ extern "C" {
 namespace advisory
 {
 
-/* After this many look-ups the name table is read as a whole, which costs less per name. */
-static constexpr int MANY_LOOKUPS = 100;
-
 /* How much of the known use of a key is shown. */
 static constexpr int SHOWN_USE_CHARACTERS = 24;
 
 /* Any program may use keys that are nearer to 0 than this. */
 static constexpr int64 SMALL_KEY = 100000;
 
-struct KnownKey
-{
-	int64		key;
-	Oid			database;
-};
-
-struct KnownEntry
-{
-	KnownKey	key;
-	const KnownName *name;
-	char		status;
-};
-
-#define SH_PREFIX known
-#define SH_ELEMENT_TYPE KnownEntry
-#define SH_KEY_TYPE KnownKey
-#define SH_KEY key
-#define SH_HASH_KEY(table, wanted) hash_of_key((wanted).key, (wanted).database)
-#define SH_EQUAL(table, a, b) ((a).key == (b).key && (a).database == (b).database)
-#define SH_SCOPE static inline
-#define SH_DECLARE
-#define SH_DEFINE
-#include "lib/simplehash.h"
-
 VisibleNames::VisibleNames() : context(CurrentMemoryContext), sees_all(may_see_all())
 {
 }
 
-/* The entry of the name table for a key; null if there is none. */
-const KnownName *
-VisibleNames::known_name(Oid database, Key key)
-{
-	KnownEntry *found;
-
-	if (lookups++ < MANY_LOOKUPS)
-		return name_find(database, key);
-	if (all_names == nullptr)
-	{
-		MemoryContext old_context = MemoryContextSwitchTo(context);
-		int			count;
-		KnownName  *names = name_read_all(InvalidOid, &count);
-		bool		is_there;
-
-		all_names = known_create(context, Max(count, MANY_LOOKUPS), nullptr);
-		for (int i = 0; i < count; i++)
-			known_insert(all_names, KnownKey{names[i].key.value, names[i].database}, &is_there)->name = &names[i];
-		MemoryContextSwitchTo(old_context);
-	}
-	found = known_lookup(all_names, KnownKey{key.value, database});
-	return found != nullptr ? found->name : nullptr;
-}
-
-/* May the current user, who may see this session, see this name of the lock? */
-bool
-VisibleNames::may_see(const LockEntry &entry, const KnownName &known)
+/* What the session of this entry publishes about the name of the lock. */
+UsedName
+VisibleNames::used_name(const LockEntry &entry)
 {
 	PublishedWait wait;
-	Oid			named_by = InvalidOid;
 
-	if (may_see_name(known.roles))
-		return true;
 	if (const KnownHold *hold = hold_of(entry))
-		named_by = hold->hold.role;
-	else if (!entry.granted && read_wait(entry.proc_number, &wait) && wait.pid == entry.pid &&
-			 same_tag(wait.tag, entry.tag))
-		named_by = wait.role;
-	return OidIsValid(named_by) && may_see_role(named_by);
-}
-
-/* Has the owner of the prepared transaction of this entry given this name? */
-static bool
-is_label_of_prepared(const LockEntry &entry, const KnownName &known) noexcept
-{
-	for (Oid role : known.roles)
-	{
-		if (entry.pid == 0 && OidIsValid(role) && role == entry.role)
-			return true;
-	}
-	return false;
+		return hold->hold.used;
+	if (!entry.granted && read_wait(entry.proc_number, &wait) && wait.pid == entry.pid && same_tag(wait.tag, entry.tag))
+		return wait.used;
+	return UsedName{};
 }
 
 VisibleName
 VisibleNames::of(const LockEntry &entry)
 {
 	DecodedTag	tag = decode_tag(entry.tag);
+	Oid			prepared_owner = entry.pid == 0 ? entry.role : InvalidOid;
+	bool		sees_session = sees_all || may_see_role(entry.role);
 	const KnownName *known;
 	const CachedName *own = nullptr;
-	bool		sees_session = sees_all || may_see_role(entry.role);
+	UsedName	used = {};
 
 	if (!has_key(tag.kind))
 		return VisibleName{};
-	known = known_name(tag.database, tag.key);
-	if (known != nullptr && !known->counts && !is_label_of_prepared(entry, *known))
-		known = nullptr;
-	if (known != nullptr && sees_session && (sees_all || may_see(entry, *known)))
+	known = name_find(tag.database, tag.key, used, prepared_owner);
+	if (known != nullptr && (known->ns == nullptr || !(sees_all || may_see_name(*known, used))))
+	{
+		used = used_name(entry);
+		known = name_find(tag.database, tag.key, used, prepared_owner);
+	}
+	if (known != nullptr && sees_session && (sees_all || may_see_name(*known, used)))
 		return VisibleName{known->ns, known->name};
 
 	/* The name that this role gave in this session may have found no room in the name table. */
 	if (tag.database == MyDatabaseId && sees_session)
-		own = name_remembered(tag.key);
-	if (own != nullptr && own->has_name && (own->by_name || entry.pid == MyProcPid))
+		own = name_remembered(tag.key, entry.pid == MyProcPid);
+	if (own != nullptr)
 		return VisibleName{own->ns(), own->name()};
 	return known != nullptr ? HIDDEN_NAME : VisibleName{};
 }
@@ -183,7 +119,7 @@ VisibleNames::text_of(const LockEntry &entry)
 	char	   *keys;
 
 	if (name.ns != nullptr && !name.is_hidden)
-		return psprintf("%s/%s", name.ns, name.name);
+		return join_name(name.ns, name.name);
 	if (name.name != nullptr && !name.is_hidden)
 		return quoted(name.name);
 	is_known = !name.is_hidden && known_use(entry, &use);

@@ -2,9 +2,9 @@
  * views/visiblename.h
  *		The names of locks, as far as the current user may see them.
  *
- * Members of pg_read_all_stats see every name.  Other roles see a name if they may see the
- * session that holds or awaits the lock, and also the role that gave the name, in that session
- * or in another one.  A role always sees the name that it has given a lock in this session.
+ * The current user sees a name if it may see the session that holds or awaits the lock, and also
+ * the name (may_see_name() in nametable.h).  A role always sees the name that it has given a lock in
+ * this session.
  */
 #pragma once
 
@@ -54,14 +54,11 @@ public:
 	const KnownHold *hold_of(const LockEntry &entry);
 
 private:
-	const KnownName *known_name(Oid database, Key key);
-	bool		may_see(const LockEntry &entry, const KnownName &known);
+	UsedName	used_name(const LockEntry &entry);
 	bool		known_use(const LockEntry &entry, KnownUse *use);
 
 	MemoryContext context;
 	bool		sees_all;
-	int			lookups = 0;
-	struct known_hash *all_names = nullptr; /* created when many names are looked up */
 	KnownKeys  *known_keys = nullptr;	/* created when a lock without a name is looked up */
 	HoldReader	holds;
 	KnownHold	last_hold = {};

@@ -170,27 +170,30 @@ for my $take ('pg_advisory_lock(555001)', 'advisory.lock_key(555001)', 'advisory
 }
 
 {
-    # What became of a label: another session's takes its place, also in shared mode, and it is not told about one that does not count.
+    # What becomes of a label: each session's is its own, and it is not told about one that does not count.
+    my $second = as('a');
     my $result = $holder->query("SELECT advisory.lock_shared_key(555001, label => 'invoices')");
     is_deeply($result->{warnings}, [], 'a label that does not count is no other name');
     is_deeply(names($holder, 555001), [ [ undef, 'invoices' ] ], 'the label of the one that holds it counts');
     is($b->value("SELECT advisory.try_lock_shared_key(555001, label => 'mine')"), 1, 'another role shares it');
     is_deeply(names($holder, 555001)->[0], [ undef, 'invoices' ], 'and does not take the label away');
     is_deeply(names($b, 555001)->[1], [ undef, 'mine' ], 'but sees its own in its own session');
+    is_deeply(names($admin, 555001), [ [ undef, 'invoices' ], [ undef, 'mine' ] ], 'who may see both labels sees that of each session');
+    $second->run('SELECT pg_advisory_lock_shared(555001)');
     $holder->run('SELECT pg_advisory_unlock_all()');
-    is_deeply(names($admin, 555001), [ [ undef, undef ] ], 'when its giver is gone it does not count, though others hold the lock');
+    is_deeply(names($admin, 555001), [ ([ undef, 'mine' ]) x 2 ], 'when its giver is gone it does not count, and the other one is shown for a session that gave none');
+    $second->run('SELECT pg_advisory_unlock_all()');
     $b->run('SELECT pg_advisory_unlock_all()');
     # Two sessions with two labels, one after the other.
-    my $second = as('a');
     $holder->run("SELECT advisory.lock_key(555002, label => 'x')");
     $b->start("SELECT advisory.lock_key(555002, label => 'y')");
     waits($admin, $b);
     $second->start("SELECT advisory.lock_key(555002, label => 'x')");
     waits($admin, $second);
-    is_deeply(names($admin, 555002), [ ([ undef, 'x' ]) x 3 ], 'the holder gives the label');
+    is_deeply(names($admin, 555002), [ [ undef, 'x' ], [ undef, 'y' ], [ undef, 'x' ] ], 'each session gives its own');
     $holder->run('SELECT pg_advisory_unlock_all()');
     $b->finish;
-    is_deeply(names($admin, 555002), [ ([ undef, 'y' ]) x 2 ], 'then the next one');
+    is_deeply(names($admin, 555002), [ [ undef, 'y' ], [ undef, 'x' ] ], 'the next one keeps its own');
     $b->run('SELECT pg_advisory_unlock_all()');
     $second->finish;
     is_deeply(names($admin, 555002), [ [ undef, 'x' ] ], 'then the third one');

@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
 # What happens at the ends of transactions and sessions when no more dynamic shared memory is available, which is when new
-# names go into the directory. It takes a server whose posix_fallocate() can be made to fail, by a library put before it.
+# names go into the name table. It takes a server whose posix_fallocate() can be made to fail, by a library put before it.
 use strict;
 use warnings;
 use FindBin;

@@ -22,7 +22,7 @@ sub run {
     $load->check_end;
     $load->check_works;
     $load->fail("dynamic shared memory has grown from $bytes to $bytes_now bytes") if $bytes_now > $bytes + SEGMENT_BYTES;
-    $load->fail("the directory of names has grown from $names to $names_now") if $names_now > $names;
+    $load->fail("the name table has grown from $names to $names_now") if $names_now > $names;
     $load->fail('the server has restarted') if $load->{look}->value('SELECT pg_postmaster_start_time()') ne $started;
     printf "  %.1f MB of dynamic shared memory at half time, %.1f MB at the end; %d and %d names\n", $bytes / SEGMENT_BYTES, $bytes_now / SEGMENT_BYTES, $names, $names_now;
     $load->report;
