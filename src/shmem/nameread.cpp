@@ -85,59 +85,43 @@ name_find(Oid database, Key key)
 	return known;
 }
 
-/*
- * Call visit(entry) for each live entry, chunk by chunk, with the table's lock held shared.  Before each chunk
- * call begin(most) without the lock; the chunk has at most that many entries.
- */
-template <typename Begin, typename Visit>
+/* Call visit(entry) for each entry of this database in a chunk, with the table's lock held shared. */
+template <typename Visit>
 static void
-visit_entries(Begin begin, Visit visit)
+visit_chunk(int chunk, Visit visit)
 {
-	for (int first = 0; first < name_table->entry_count; first += NAME_CHUNK_ENTRIES)
+	LWLockAcquire(&name_table->lock, LW_SHARED);
+	for (int i = 0; i < NAME_CHUNK_ENTRIES; i++)
 	{
-		CHECK_FOR_INTERRUPTS();
-		begin(NAME_CHUNK_ENTRIES);
-		LWLockAcquire(&name_table->lock, LW_SHARED);
-		for (int number = first; number < first + NAME_CHUNK_ENTRIES; number++)
-		{
-			NameEntry  *entry = name_entry(number);
+		NameEntry  *entry = name_entry(chunk * NAME_CHUNK_ENTRIES + i);
 
-			if (entry->is_live)
-				visit(entry);
-		}
-		LWLockRelease(&name_table->lock);
+		if (entry->is_live && entry->key.database == MyDatabaseId)
+			visit(entry);
 	}
+	LWLockRelease(&name_table->lock);
+}
+
+int
+name_chunk_count()
+{
+	return has_name_table() ? name_table->entry_count / NAME_CHUNK_ENTRIES : 0;
 }
 
 KnownName *
-name_read_all(Oid database, int *count)
+name_read_chunk(int chunk, int *count)
 {
-	KnownName  *names = nullptr;
-	int			capacity = 0;
+	auto	   *names = static_cast<KnownName *>(palloc(sizeof(KnownName) * NAME_CHUNK_ENTRIES));
 
 	*count = 0;
-	if (!has_name_table())
-		return nullptr;
-	visit_entries([&](int most) {
-		if (*count + most <= capacity)
-			return;
-		capacity = Max(2 * capacity, *count + most);
-		names = static_cast<KnownName *>(names == nullptr
-										 ? palloc_extended(sizeof(KnownName) * capacity, MCXT_ALLOC_HUGE)
-										 : repalloc_huge(names, sizeof(KnownName) * capacity));
-	}, [&](NameEntry *entry) {
-		if (!OidIsValid(database) || entry->key.database == database)
-		{
-			names[*count].database = entry->key.database;
-			names[*count].key = Key{entry->key.key};
-			copy_entry(entry, &names[(*count)++], true);
-		}
+	visit_chunk(chunk, [=](NameEntry *entry) {
+		KnownName  *known = &names[(*count)++];
+
+		known->database = entry->key.database;
+		known->key = Key{entry->key.key};
+		copy_entry(entry, known, true);
 	});
 	for (int i = 0; i < *count; i++)
-	{
-		CHECK_FOR_INTERRUPTS();
 		make_fit(&names[i]);
-	}
 	return names;
 }
 
@@ -155,12 +139,13 @@ may_see_name(const Oid *roles)
 void
 name_reset_stats()
 {
-	if (!has_name_table())
-		return;
-	visit_entries([](int) {}, [](NameEntry *entry) {
-		if (entry->key.database == MyDatabaseId)
+	for (int chunk = 0; chunk < name_chunk_count(); chunk++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		visit_chunk(chunk, [](NameEntry *entry) {
 			stats_clear(&entry->stats);
-	});
+		});
+	}
 }
 
 NameTableState

@@ -129,8 +129,12 @@ struct KnownName
  */
 const KnownName *name_find(Oid database, Key key);
 
-/* All names of a database, or of all databases if it is InvalidOid; palloc'd.  May ereport. */
-KnownName  *name_read_all(Oid database, int *count);
+/*
+ * The names of this database in one chunk of the table, from 0 to name_chunk_count() - 1; palloc'd.  The table's lock is
+ * held for one chunk at a time, so that nobody waits long for it.  May ereport.
+ */
+KnownName  *name_read_chunk(int chunk, int *count);
+int			name_chunk_count();
 
 /* May the current user see a name that these roles gave?  May ereport. */
 bool		may_see_name(const Oid *roles);

@@ -18,29 +18,36 @@ extern "C" {
 namespace advisory
 {
 
+static void
+show_name(const KnownName &name, ReturnSetInfo *result)
+{
+	const StatsCopy &stats = name.stats;
+	bool		is_visible = may_see_name(name.roles);
+	Row			row;
+
+	row.add_text(is_visible ? name.ns : HIDDEN);
+	row.add_text(is_visible ? name.name : HIDDEN);
+	for (Event event : {Event::acquired, Event::contended, Event::failed, Event::timed_out, Event::skipped})
+		row.add_int64(stats.events[index_of(event)]);
+	row.add_interval(stats.wait_total);
+	row.add_interval(stats.wait_max);
+	row.add_interval(stats.hold_total);
+	row.add_interval(stats.hold_max);
+	row.add_time(stats.last_acquired_at);
+	row.add_time(stats.since);
+	row.put(result);
+}
+
 /* Add the statistics of every name of this database. */
 static void
 show_stats(ReturnSetInfo *result)
 {
-	int			count;
-	KnownName  *names = name_read_all(MyDatabaseId, &count);
+	show_each(name_chunk_count(), [&](int chunk) {
+		int			count;
+		const KnownName *names = name_read_chunk(chunk, &count);
 
-	show_each(count, [&](int i) {
-		const StatsCopy &stats = names[i].stats;
-		bool		is_visible = may_see_name(names[i].roles);
-		Row			row;
-
-		row.add_text(is_visible ? names[i].ns : HIDDEN);
-		row.add_text(is_visible ? names[i].name : HIDDEN);
-		for (Event event : {Event::acquired, Event::contended, Event::failed, Event::timed_out, Event::skipped})
-			row.add_int64(stats.events[index_of(event)]);
-		row.add_interval(stats.wait_total);
-		row.add_interval(stats.wait_max);
-		row.add_interval(stats.hold_total);
-		row.add_interval(stats.hold_max);
-		row.add_time(stats.last_acquired_at);
-		row.add_time(stats.since);
-		row.put(result);
+		for (int i = 0; i < count; i++)
+			show_name(names[i], result);
 	});
 }
 

@@ -21,65 +21,14 @@ extern "C" {
 namespace advisory
 {
 
-/* After this many look-ups the name table is read as a whole, which costs less per name. */
-static constexpr int MANY_LOOKUPS = 100;
-
 /* How much of the known use of a key is shown. */
 static constexpr int SHOWN_USE_CHARACTERS = 24;
 
 /* Any program may use keys that are nearer to 0 than this. */
 static constexpr int64 SMALL_KEY = 100000;
 
-struct KnownKey
-{
-	int64		key;
-	Oid			database;
-};
-
-struct KnownEntry
-{
-	KnownKey	key;
-	const KnownName *name;
-	char		status;
-};
-
-#define SH_PREFIX known
-#define SH_ELEMENT_TYPE KnownEntry
-#define SH_KEY_TYPE KnownKey
-#define SH_KEY key
-#define SH_HASH_KEY(table, wanted) hash_of_key((wanted).key, (wanted).database)
-#define SH_EQUAL(table, a, b) ((a).key == (b).key && (a).database == (b).database)
-#define SH_SCOPE static inline
-#define SH_DECLARE
-#define SH_DEFINE
-#include "lib/simplehash.h"
-
 VisibleNames::VisibleNames() : context(CurrentMemoryContext), sees_all(may_see_all())
 {
-}
-
-/* The entry of the name table for a key; null if there is none. */
-const KnownName *
-VisibleNames::known_name(Oid database, Key key)
-{
-	KnownEntry *found;
-
-	if (lookups++ < MANY_LOOKUPS)
-		return name_find(database, key);
-	if (all_names == nullptr)
-	{
-		MemoryContext old_context = MemoryContextSwitchTo(context);
-		int			count;
-		KnownName  *names = name_read_all(InvalidOid, &count);
-		bool		is_there;
-
-		all_names = known_create(context, Max(count, MANY_LOOKUPS), nullptr);
-		for (int i = 0; i < count; i++)
-			known_insert(all_names, KnownKey{names[i].key.value, names[i].database}, &is_there)->name = &names[i];
-		MemoryContextSwitchTo(old_context);
-	}
-	found = known_lookup(all_names, KnownKey{key.value, database});
-	return found != nullptr ? found->name : nullptr;
 }
 
 /* May the current user, who may see this session, see this name of the lock? */
@@ -121,7 +70,7 @@ VisibleNames::of(const LockEntry &entry)
 
 	if (!has_key(tag.kind))
 		return VisibleName{};
-	known = known_name(tag.database, tag.key);
+	known = name_find(tag.database, tag.key);
 	if (known != nullptr && !known->counts && !is_label_of_prepared(entry, *known))
 		known = nullptr;
 	if (known != nullptr && sees_session && (sees_all || may_see(entry, *known)))

@@ -54,14 +54,11 @@ public:
 	const KnownHold *hold_of(const LockEntry &entry);
 
 private:
-	const KnownName *known_name(Oid database, Key key);
 	bool		may_see(const LockEntry &entry, const KnownName &known);
 	bool		known_use(const LockEntry &entry, KnownUse *use);
 
 	MemoryContext context;
 	bool		sees_all;
-	int			lookups = 0;
-	struct known_hash *all_names = nullptr; /* created when many names are looked up */
 	KnownKeys  *known_keys = nullptr;	/* created when a lock without a name is looked up */
 	HoldReader	holds;
 	KnownHold	last_hold = {};
