@@ -4,8 +4,6 @@
  */
 #include "base/pg.h"
 
-#include <initializer_list>
-
 extern "C" {
 #include "executor/executor.h"
 #include "port/pg_bitutils.h"
@@ -21,30 +19,20 @@ extern "C" {
 namespace advisory
 {
 
-/* This many holds are searched before they are indexed: some more than the lock table has partitions. */
-static constexpr int NEAR_HOLDS = 4 * NUM_LOCK_PARTITIONS;
-
 namespace
 {
 
-struct HoldKey
+/* A published hold is its own key: of its members, key, objsubid and mode are compared. */
+struct HoldEntry
 {
-	int64		key;
-	uint16		objsubid;
-	uint8		mode;
-};
-
-struct HoldIndex
-{
-	HoldKey		key;
+	PublishedHold hold;
 	char		status;
-	int			place;
 };
 
 #define SH_PREFIX holds
-#define SH_ELEMENT_TYPE HoldIndex
-#define SH_KEY_TYPE HoldKey
-#define SH_KEY key
+#define SH_ELEMENT_TYPE HoldEntry
+#define SH_KEY_TYPE PublishedHold
+#define SH_KEY hold
 #define SH_HASH_KEY(table, wanted) hash_of_key((wanted).key, ((wanted).objsubid << 8) ^ (wanted).mode)
 #define SH_EQUAL(table, a, b) ((a).key == (b).key && (a).objsubid == (b).objsubid && (a).mode == (b).mode)
 #define SH_SCOPE static inline
@@ -54,14 +42,11 @@ struct HoldIndex
 
 }								/* anonymous namespace */
 
-/* A copy of the published holds of one session. */
+/* A copy of what one session publishes. */
 struct HoldReader::Session
 {
 	int			pid;
-	PublishedHold *holds;
-	int			count;
-	int			next;			/* the place behind the one that was found last */
-	holds_hash *index;			/* made when it is first needed */
+	holds_hash *holds;			/* null without shared memory */
 	Acquirer		acquirers[SESSION_ACQUIRERS];
 	int			acquirer_count;
 };
@@ -73,52 +58,43 @@ process_count() noexcept
 }
 
 /*
- * Call visit(holds, count) for the holds of a session, piece by piece, with its lock held shared, until it
- * returns false.  Before each piece call begin(most) without the lock.  If the session changes its list between
- * two pieces, a hold may be visited twice or not at all.
+ * Call visit(hold) for each hold of a session, without the session's lock, until it returns false.  If the session
+ * changes its list meanwhile, a hold may be visited twice or not at all.
  */
-template <typename Begin, typename Visit>
+template <typename Visit>
 static void
-visit_holds(SharedSession *session, Begin begin, Visit visit)
+visit_holds(SharedSession *session, Visit visit)
 {
-	bool		going = true;
+	PublishedHold holds[SESSION_READ_HOLDS];
+	int			count = SESSION_READ_HOLDS;
 
-	for (int first = 0; going; first += SESSION_READ_HOLDS)
+	for (int first = 0; count == SESSION_READ_HOLDS; first += SESSION_READ_HOLDS)
 	{
 		CHECK_FOR_INTERRUPTS();
-		begin(SESSION_READ_HOLDS);
 		LWLockAcquire(&session->lock, LW_SHARED);
-
-		int			left = session->hold_count - first;
-		int			count = Min(left, SESSION_READ_HOLDS);
-
+		count = Max(0, Min(session->hold_count - first, SESSION_READ_HOLDS));
 		pg_read_barrier();
-		going = count > 0 &&
-			visit(static_cast<PublishedHold *>(dsa_get_address(shared_area(), session->holds)) + first, count) &&
-			count == SESSION_READ_HOLDS;
+		if (count > 0)
+			memcpy(holds, static_cast<PublishedHold *>(dsa_get_address(shared_area(), session->holds)) + first,
+				   sizeof(PublishedHold) * count);
 		LWLockRelease(&session->lock);
+		for (int i = 0; i < count; i++)
+		{
+			if (holds[i].objsubid != 0 && !visit(holds[i]))
+				return;
+		}
 	}
 }
 
 static void
 copy_session(SharedSession *session, HoldReader::Session *copy)
 {
-	int			capacity = 0;
-
 	copy->pid = session->pid;
-	visit_holds(session, [&](int most) {
-		if (copy->count + most <= capacity)
-			return;
-		capacity = Max(2 * capacity, copy->count + most);
+	copy->holds = holds_create(CurrentMemoryContext, session->hold_count, nullptr);
+	visit_holds(session, [copy](const PublishedHold &hold) {
+		bool		found;
 
-		Size		bytes = sizeof(PublishedHold) * capacity;
-
-		copy->holds = static_cast<PublishedHold *>(copy->holds == nullptr
-												   ? palloc(bytes)
-												   : repalloc_huge(copy->holds, bytes));
-	}, [&](const PublishedHold *holds, int count) {
-		memcpy(copy->holds + copy->count, holds, sizeof(PublishedHold) * count);
-		copy->count += count;
+		holds_insert(copy->holds, hold, &found)->hold = hold;
 		return true;
 	});
 	LWLockAcquire(&session->lock, LW_SHARED);
@@ -153,63 +129,21 @@ HoldReader::session_of(int proc_number, int pid)
 	return sessions[proc_number]->pid == pid ? sessions[proc_number] : nullptr;
 }
 
-/*
- * The lock table lists a session's locks partition by partition, in the order in which they were taken.  The list of holds has
- * usually the same order, so the next hold is nearly always a few places further on, or near the beginning again.
- */
-static int
-find_place(HoldReader::Session *session, const HoldKey &key, MemoryContext context)
-{
-	for (int start : {session->next, 0})
-	{
-		for (int i = start; i < Min(start + NEAR_HOLDS, session->count); i++)
-		{
-			const PublishedHold &hold = session->holds[i];
-
-			if (hold.key == key.key && hold.objsubid == key.objsubid && hold.mode == key.mode)
-			{
-				session->next = i + 1;
-				return i;
-			}
-		}
-	}
-	if (session->index == nullptr)
-	{
-		bool		found;
-
-		session->index = holds_create(context, session->count, nullptr);
-		for (int i = 0; i < session->count; i++)
-		{
-			const PublishedHold &hold = session->holds[i];
-
-			if (hold.objsubid != 0)
-				holds_insert(session->index, HoldKey{hold.key, hold.objsubid, hold.mode}, &found)->place = i;
-		}
-	}
-
-	HoldIndex  *found = holds_lookup(session->index, key);
-
-	if (found == nullptr)
-		return NO_PLACE;
-	session->next = found->place + 1;
-	return found->place;
-}
-
 bool
 HoldReader::find(int proc_number, int pid, const LOCKTAG &tag, LOCKMODE lockmode, KnownHold *found)
 {
 	Session    *session = session_of(proc_number, pid);
 
-	if (session == nullptr)
+	if (session == nullptr || session->holds == nullptr)
 		return false;
 	for (Mode mode : ALL_MODES)
 	{
-		HoldKey		key = {decode_tag(tag).key.value, tag.locktag_field4, static_cast<uint8>(index_of(mode))};
-		int			place = lockmode_of(mode) == lockmode ? find_place(session, key, context) : NO_PLACE;
+		PublishedHold wanted = {decode_tag(tag).key.value, 0, tag.locktag_field4, 0, static_cast<uint8>(index_of(mode))};
+		HoldEntry  *entry = lockmode_of(mode) == lockmode ? holds_lookup(session->holds, wanted) : nullptr;
 
-		if (place == NO_PLACE)
+		if (entry == nullptr)
 			continue;
-		found->hold = session->holds[place];
+		found->hold = entry->hold;
 		found->acquirer = found->hold.acquirer != NO_PLACE && found->hold.acquirer < session->acquirer_count
 			? &session->acquirers[found->hold.acquirer] : nullptr;
 		return true;
@@ -225,9 +159,8 @@ count_session_holds(int proc_number, int pid)
 
 	if (all == nullptr || all[proc_number].pid != pid)
 		return 0;
-	visit_holds(&all[proc_number], [](int) {}, [&live](const PublishedHold *holds, int count) {
-		for (int i = 0; i < count; i++)
-			live += holds[i].objsubid != 0 && holds[i].scope == index_of(Scope::session);
+	visit_holds(&all[proc_number], [&live](const PublishedHold &hold) {
+		live += hold.scope == index_of(Scope::session);
 		return true;
 	});
 	return live;
@@ -245,12 +178,9 @@ find_other_slots(Key key, int slots, OtherSlots *other)
 	{
 		if (all[i].pid == 0 || all[i].database != MyDatabaseId)
 			continue;
-		visit_holds(&all[i], [](int) {}, [&](const PublishedHold *holds, int count) {
-			for (int j = 0; j < count && other->slots == 0; j++)
-			{
-				if (holds[j].objsubid > OBJSUBID_SLOT_BASE && holds[j].key == key.value && holds[j].slots != slots)
-					*other = OtherSlots{all[i].pid, holds[j].slots};
-			}
+		visit_holds(&all[i], [&](const PublishedHold &hold) {
+			if (hold.objsubid > OBJSUBID_SLOT_BASE && hold.key == key.value && hold.slots != slots)
+				*other = OtherSlots{all[i].pid, hold.slots};
 			return other->slots == 0;
 		});
 	}
