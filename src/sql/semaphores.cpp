@@ -13,6 +13,7 @@ extern "C" {
 }
 
 #include "sql/args.h"
+#include "sql/scope.h"
 #include "core/await.h"
 #include "core/release.h"
 #include "base/sqlfunction.h"
