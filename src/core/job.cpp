@@ -187,58 +187,20 @@ check_still_held(const Job &job, int slot, int64 holds_before)
 						   holds_before, now.session - 1)));
 }
 
-/* A session-level lock survives an error. */
+/* Run the statements.  *current is the one that runs.  Then the lock belongs to the transaction. */
 static void
-release_after_error(const Job &job, int slot)
+run_statements(const Job &job, const Statements &statements, int slot, int64 holds_before, const Statement *volatile *current)
 {
-	/* The abort will do this, too.  Releasing the lock takes LWLocks, which must not be held already. */
-	LWLockReleaseAll();
-	lock_give_up(job.request, slot);
-}
-
-/*
- * Run the statements of the command.  holds_before is how many session-level holds the session had before the job took
- * the lock.  An error releases the lock.
- */
-static void
-run_command(const Job &job, const Statements &statements, int slot, int64 holds_before)
-{
-	MemoryContext context = CurrentMemoryContext;
-	const Statement *volatile current = nullptr;
-	PassingLock passing = {job.request.granted_tag(slot), passing_locks};
-
-	passing_locks = &passing;
-	PG_TRY();
+	for (int i = 0; i < statements.count; i++)
 	{
-		for (int i = 0; i < statements.count; i++)
-		{
-			CHECK_FOR_INTERRUPTS();
-			current = &statements.items[i];
-			execute(*current, job.may_commit && current->can_commit);
-			current = nullptr;
-		}
-		EnsurePortalSnapshotExists();
-		check_still_held(job, slot, holds_before);
-		lock_keep_for_transaction(job.request, slot);
+		CHECK_FOR_INTERRUPTS();
+		*current = &statements.items[i];
+		execute(statements.items[i], job.may_commit && statements.items[i].can_commit);
+		*current = nullptr;
 	}
-	PG_CATCH();
-	{
-		const char *hint = current != nullptr ? hint_for_error(job, *current) : nullptr;
-
-		passing_locks = passing.outer;
-		release_after_error(job, slot);
-		if (hint != nullptr)
-		{
-			ErrorData  *error = catch_error(context);
-
-			if (error->hint == nullptr)
-				error->hint = pstrdup(hint);
-			ReThrowError(error);
-		}
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-	passing_locks = passing.outer;
+	EnsurePortalSnapshotExists();
+	check_still_held(job, slot, holds_before);
+	lock_keep_for_transaction(job.request, slot);
 }
 
 /* ---- Once per window ---- */
@@ -259,38 +221,21 @@ check_is_confirmed(const Job &job, int level)
 				 set_lock_fields(job.request.name)));
 }
 
-/*
- * Claim the job's window under its lock, and commit.  Returns false if it is already claimed.  Releases the
- * lock unless it returns true.
- */
+/* Claim the job's window under its lock, and commit.  Returns false if it is already claimed. */
 static bool
-begin_window(const Job &job, int slot)
+begin_window(const Job &job)
 {
-	volatile bool is_claimed = false;
+	int			level;
 
-	PG_TRY();
-	{
-		EnsurePortalSnapshotExists();
-		is_claimed = claim_window(job.request.name, job.window);
-		if (is_claimed)
-		{
-			int			level = synchronous_commit;
-
-			SPI_connect_ext(SPI_OPT_NONATOMIC);
-			SPI_commit_and_chain();
-			SPI_finish();
-			check_is_confirmed(job, level);
-		}
-	}
-	PG_CATCH();
-	{
-		release_after_error(job, slot);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-	if (!is_claimed)
-		lock_give_up(job.request, slot);
-	return is_claimed;
+	EnsurePortalSnapshotExists();
+	if (!claim_window(job.request.name, job.window))
+		return false;
+	level = synchronous_commit;
+	SPI_connect_ext(SPI_OPT_NONATOMIC);
+	SPI_commit_and_chain();
+	SPI_finish();
+	check_is_confirmed(job, level);
+	return true;
 }
 
 /* Raise 2D000 unless begin_window() can commit here. */
@@ -324,6 +269,53 @@ report_claimed(const Job &job)
 }
 
 /* ---- The job ---- */
+
+/*
+ * Under the job's lock, claim its window, if it has one, and run the statements.  Returns false if the window is already claimed; the
+ * lock is released then.  An error releases the lock.  holds_before is how many session-level holds the session had before the
+ * job took the lock.
+ */
+static bool
+claim_and_run(const Job &job, const Statements &statements, int slot, int64 holds_before, char *error_context)
+{
+	MemoryContext context = CurrentMemoryContext;
+	const Statement *volatile current = nullptr;
+	volatile bool is_mine = true;
+	PassingLock passing = {job.request.granted_tag(slot), passing_locks};
+
+	passing_locks = &passing;
+	PG_TRY();
+	{
+		is_mine = !job.is_once || begin_window(job);
+		if (is_mine)
+			with_error_context(error_context, [&]() {
+				run_statements(job, statements, slot, holds_before, &current);
+			});
+	}
+	PG_CATCH();
+	{
+		const char *hint = current != nullptr ? hint_for_error(job, *current) : nullptr;
+
+		passing_locks = passing.outer;
+		/* The abort will do this, too.  Releasing the lock takes LWLocks, which must not be held already. */
+		LWLockReleaseAll();
+		lock_give_up(job.request, slot);
+		if (hint != nullptr)
+		{
+			ErrorData  *error = catch_error(context);
+
+			if (error->hint == nullptr)
+				error->hint = pstrdup(hint);
+			ReThrowError(error);
+		}
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	passing_locks = passing.outer;
+	if (!is_mine)
+		lock_give_up(job.request, slot);
+	return is_mine;
+}
 
 bool
 run_job(const Job &job)
@@ -362,16 +354,10 @@ run_job(const Job &job)
 		return false;
 	}
 
-	if (job.is_once && !begin_window(job, slot))
-	{
-		report_claimed(job);
-		return false;
-	}
-
-	with_error_context(context, [&]() {
-		run_command(job, statements, slot, holds_before);
-	});
-	return true;
+	if (claim_and_run(job, statements, slot, holds_before, context))
+		return true;
+	report_claimed(job);
+	return false;
 }
 
 }								/* namespace advisory */

@@ -253,19 +253,15 @@ list_argument(FunctionCallInfo fcinfo, ListForm form)
 	deconstruct_array(array, names.element_type, typlen, typbyval, typalign,
 					  &names.elements, &nulls, &names.count);
 
+	names.locks = static_cast<LockName *>(palloc_extended(sizeof(LockName) * names.count, MCXT_ALLOC_HUGE));
 	for (int i = 0; i < names.count; i++)
 	{
+		CHECK_FOR_INTERRUPTS();
 		if (nulls[i])
 			ereport(ERROR,
 					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 					 errmsg("%s must not be null", name_or_id(names.element_type)),
 					 errdetail("Element %d of the list is null.", i + 1)));
-	}
-
-	names.locks = static_cast<LockName *>(palloc_extended(sizeof(LockName) * names.count, MCXT_ALLOC_HUGE));
-	for (int i = 0; i < names.count; i++)
-	{
-		CHECK_FOR_INTERRUPTS();
 		names.locks[i] = named_lock(ns, value_as_name(names.elements[i], names.element_type));
 	}
 	return names;
