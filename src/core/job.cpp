@@ -271,9 +271,9 @@ report_claimed(const Job &job)
 /* ---- The job ---- */
 
 /*
- * Under the job's lock, claim its window, if it has one, and run the statements.  Returns false if the window is already claimed; the
- * lock is released then.  An error releases the lock.  holds_before is how many session-level holds the session had before the
- * job took the lock.
+ * Under the job's lock, claim its window, if it has one, and run the statements.  Returns false if the window is already
+ * claimed; the lock is released then.  An error releases the lock.  holds_before is how many session-level holds the
+ * session had before the job took the lock.
  */
 static bool
 claim_and_run(const Job &job, const Statements &statements, int slot, int64 holds_before, char *error_context)
