@@ -103,7 +103,7 @@ static OwnStatement BREAK_LEASE = {
 static LeaseRow
 lease_of(const OwnRow &row, const Era &era)
 {
-	LeaseRow	lease;
+	LeaseRow	lease = {};
 	char	   *role = row.text(4, NAMEOID);
 	char	   *owner = row.text_or_null(5);
 
@@ -216,7 +216,7 @@ take(const LockRequest &request)
 	Lease	   *lease = request.lease;
 	Key			key = request.name.key;
 	Era			era = token_era();
-	LeaseRow	row;
+	LeaseRow	row = {};
 
 	lease->free_at = 0;
 	lease->replaced_from = lease->replaced_until = 0;
@@ -278,7 +278,7 @@ static bool
 looks_free(const LockRequest &request, bool dont_wait)
 {
 	LOCKTAG		tag = lease_tag(MyDatabaseId, request.name.key);
-	LeaseRow	row;
+	LeaseRow	row = {};
 
 	request.lease->free_at = 0;
 	if (LockAcquire(&tag, RowShareLock, false, dont_wait) == LOCKACQUIRE_NOT_AVAIL)
@@ -359,7 +359,7 @@ lease_wait(const LockRequest &request)
 char *
 lease_describe_holder(Key key)
 {
-	LeaseRow	row;
+	LeaseRow	row = {};
 	Era			era;
 	bool		is_over;
 	StringInfoData out;
@@ -434,7 +434,7 @@ lease_renew(const LockName &name, int64 token, int64 ttl, TimestampTz *expires_a
 bool
 lease_end(const LockName &name, int64 token)
 {
-	LeaseRow	lease;
+	LeaseRow	lease = {};
 
 	lease_check_can_change("advisory.end_lease()");
 	wake_at_end(name.key);
@@ -474,7 +474,7 @@ lease_break(const LockName &name)
 void
 lease_check(const LockName &name, int64 token)
 {
-	LeaseRow	row;
+	LeaseRow	row = {};
 
 	PreventCommandDuringRecovery("advisory.check_lease()");
 	PreventCommandIfParallelMode("advisory.check_lease()");
