@@ -105,10 +105,11 @@ $(DATA_built): sql/parts $(SQL_PARTS) $(EXTENSION).control Makefile
 	{ printf '%s\n' '\echo Use "CREATE EXTENSION $(EXTENSION)" to load this file. \quit'; cat $(SQL_PARTS); } > $@.tmp
 	mv $@.tmp $@
 
-# Another server version, compiler, or compiler flag rebuilds everything.
-BUILD_ID = $(shell $(PG_CONFIG) --version) $(EXTVERSION) $(CXX) $(CXX_DIALECT) $(WRAPPED)
+# Another server version, or one that was configured otherwise, another compiler, or compiler flag rebuilds everything.
+$(BUILT_FOR): export BUILD_ID = $(shell $(PG_CONFIG) --version) $(shell { $(PG_CONFIG) --configure; cat $(dir $(HEADER))pg_config.h; } | cksum) \
+	$(EXTVERSION) $(CXX) $(CPPFLAGS) $(CXXFLAGS) $(CFLAGS) $(COPT) $(WRAPPED)
 $(BUILT_FOR): FORCE
-	@echo '$(BUILD_ID)' | cmp -s - $@ || echo '$(BUILD_ID)' > $@
+	@printf '%s\n' "$$BUILD_ID" | cmp -s - $@ || printf '%s\n' "$$BUILD_ID" > $@
 $(OBJS) $(BITCODE): $(BUILT_FOR)
 
 -include $(wildcard $(OBJS:.o=.d) $(BITCODE:.bc=.bc.d))

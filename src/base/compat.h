@@ -14,7 +14,6 @@ extern "C" {
 #include "lib/dshash.h"
 #include "lib/ilist.h"
 #include "optimizer/pathnode.h"
-#include "parser/scanner.h"
 #include "storage/ipc.h"
 #include "storage/lock.h"
 #include "storage/lwlock.h"
@@ -274,18 +273,6 @@ create_scan_path(PlannerInfo *root, RelOptInfo *table, double rows, Cost startup
 	return create_foreignscan_path(root, table, nullptr, rows, startup_cost, total_cost,
 								   nullptr, nullptr, nullptr, nullptr);
 #endif
-}
-
-/* Make a scanner that does not warn of backslashes in literals.  19 has no such warning. */
-inline core_yyscan_t
-quiet_scanner(const char *text, core_yy_extra_type *extra)
-{
-	core_yyscan_t scanner = scanner_init(text, extra, &ScanKeywords, ScanKeywordTokens);
-
-#if PG_VERSION_NUM < 190000
-	extra->escape_string_warning = false;
-#endif
-	return scanner;
 }
 
 /* 16 changed SHM_QUEUE to dlist; C++ cannot use either's macros for walking. */

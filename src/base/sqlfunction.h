@@ -5,6 +5,7 @@
 #pragma once
 
 extern "C" {
+#include "access/htup_details.h"
 #include "funcapi.h"
 }
 
@@ -36,6 +37,17 @@ extern "C" {
 
 namespace advisory
 {
+
+/* The row that a function with OUT or INOUT parameters returns.  May ereport. */
+inline HeapTuple
+result_row(FunctionCallInfo fcinfo, Datum *values, bool *nulls)
+{
+	TupleDesc	description;
+
+	if (get_call_result_type(fcinfo, nullptr, &description) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	return heap_form_tuple(BlessTupleDesc(description), values, nulls);
+}
 
 /* A set-returning function; show() adds its rows. */
 template <void (*show) (ReturnSetInfo *), uint32 flags = 0>

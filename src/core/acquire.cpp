@@ -137,30 +137,13 @@ lock_take(const LockRequest &request, Timeout timeout, int *slot)
 }
 
 bool
-lock_try(const LockRequest &request, Timeout timeout)
+lock_try(const LockRequest &request, Timeout timeout, int *slot)
 {
-	return lock_take(request, timeout) == Outcome::granted;
+	return lock_take(request, timeout, slot) == Outcome::granted;
 }
 
-void
+int
 lock_must(const LockRequest &request, Timeout timeout)
-{
-	Outcome		outcome = lock_take(request, timeout);
-
-	if (outcome != Outcome::granted)
-		raise_not_available(request, outcome, timeout);
-}
-
-int
-slot_try(const LockRequest &request, Timeout timeout)
-{
-	int			slot;
-
-	return lock_take(request, timeout, &slot) == Outcome::granted ? slot : NO_SLOT;
-}
-
-int
-slot_must(const LockRequest &request, Timeout timeout)
 {
 	int			slot;
 	Outcome		outcome = lock_take(request, timeout, &slot);

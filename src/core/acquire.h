@@ -35,14 +35,10 @@ Outcome		lock_take(const LockRequest &request, Timeout timeout, int *slot = null
 Outcome		lock_take_or_hand_over(const LockRequest &request, Timeout timeout, int *slot, ErrorData **error);
 
 /* Is it granted? */
-bool		lock_try(const LockRequest &request, Timeout timeout);
+bool		lock_try(const LockRequest &request, Timeout timeout, int *slot = nullptr);
 
-/* The same, but raises 55P03, which names the blocking sessions, unless the lock is granted. */
-void		lock_must(const LockRequest &request, Timeout timeout);
-
-/* The same for a slot of a semaphore.  slot_try() returns it or NO_SLOT; slot_must() returns it or raises 55P03. */
-int			slot_try(const LockRequest &request, Timeout timeout);
-int			slot_must(const LockRequest &request, Timeout timeout);
+/* The same, but raises 55P03, which names the blocking sessions, unless it is granted.  Returns the slot, or NO_SLOT for a lock. */
+int			lock_must(const LockRequest &request, Timeout timeout);
 
 /* Count in the statistics that a job under this lock was skipped, because another session runs it or has run it. */
 void		lock_count_skipped(const LockName &name);

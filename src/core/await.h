@@ -15,7 +15,7 @@ namespace advisory
 {
 
 /*
- * Take the lock, or a slot, as lock_must() and slot_must() do, but with the session's xmin
+ * Take the lock, or a slot, as lock_must() does, but with the session's xmin
  * and transaction ID unset while it waits.  Returns the slot.  If that is impossible here,
  * raises 25001 before it takes or waits for anything, even if the lock is free.  procedure
  * is the name for messages.

@@ -57,7 +57,7 @@ static OwnStatement ADVANCE_CLAIM = {
 	" WHERE key OPERATOR(pg_catalog.=) $1 AND last_window OPERATOR(pg_catalog.>=) $2)"
 	" ON CONFLICT (key) DO UPDATE SET last_window = EXCLUDED.last_window"
 	" WHERE c.last_window OPERATOR(pg_catalog.<) EXCLUDED.last_window",
-	SPI_OK_INSERT, false, 2, {INT8OID, TIMESTAMPTZOID}, nullptr};
+	SPI_OK_INSERT, false, false, {INT8OID, TIMESTAMPTZOID}, nullptr};
 
 /*
  * Run the statement; returns whether it wrote the window.  If another transaction claimed the window while this one waited,
@@ -66,13 +66,10 @@ static OwnStatement ADVANCE_CLAIM = {
 static bool
 advance_claim(Key key, TimestampTz window)
 {
-	NullableDatum arguments[] = {datum(Int64GetDatum(key.value)), datum(TimestampTzGetDatum(window))};
 	bool		is_advanced = false;
 
 	in_subtransaction([&]() {
-		run_own_statement(&ADVANCE_CLAIM, arguments, [&](uint64 count) {
-			is_advanced = count > 0;
-		});
+		is_advanced = run_own_statement(&ADVANCE_CLAIM, {argument(key.value), argument(window)}) > 0;
 		return is_advanced;
 	});
 	return is_advanced;

@@ -14,12 +14,12 @@
 extern "C" {
 #include "access/xact.h"
 #include "executor/spi.h"
-#include "mb/pg_wchar.h"
 #include "parser/analyze.h"
 #include "parser/parser.h"
 #include "storage/lwlock.h"
 #include "tcop/dest.h"
 #include "tcop/pquery.h"
+#include "utils/memutils.h"
 }
 
 #include "core/await.h"
@@ -51,125 +51,68 @@ display_job(const Job &job, int slot)
 
 /* ---- The statements of a command ---- */
 
-/* A part of the command that ends at a semicolon, or at its end. */
-struct Part
+struct Statement
 {
-	const char *command;
-	const char *start;			/* in the command */
-	const char *end;			/* in the command: the semicolon, or the final null byte */
+	const char *text;			/* in the command */
+	int			length;
+	bool		can_commit;		/* a CALL or DO */
+	bool		is_utility;		/* another command without a plan, such as VACUUM; but not a SET */
 };
 
-/* In characters, as error positions are. */
-static int
-length_up_to(const Part &part, const char *place)
+struct Statements
 {
-	return pg_mbstrlen_with_len(part.command, static_cast<int>(place - part.command));
-}
+	Statement  *items;
+	int			count;
+};
 
-/* Let the position of an error in a part point into the command, as for an error in EXECUTE. */
+/* Let the position of a syntax error point into the command, as for an error in EXECUTE, and not into the CALL. */
 static void
-point_into_command(void *argument)
+point_into_command(void *command)
 {
-	auto	   *part = static_cast<const Part *>(argument);
 	int			position = geterrposition();
 
 	if (position <= 0)
 		return;
 	errposition(0);
-	internalerrposition(length_up_to(*part, part->start) + position);
-	internalerrquery(part->command);
+	internalerrposition(position);
+	internalerrquery(static_cast<const char *>(command));
 }
 
 /*
- * Parse a part.  Returns false if it is only the beginning of a statement with semicolons
- * inside, such as CREATE FUNCTION with BEGIN ATOMIC.  Raises any other error.  Needs no
- * subtransaction, because the parser changes nothing.
+ * The statements of a command, palloc'd.  Raises 42601 for a syntax error anywhere in it.  The whole command is parsed at once, as
+ * the server does with a string of several statements.  So a SET in it does not change how the parser reads the statements
+ * after it.
  */
-static bool
-parse_if_complete(const Part &part, List **statements)
+static Statements
+parse_command(const char *command)
 {
-	MemoryContext context = CurrentMemoryContext;
-	volatile bool complete = false;
+	MemoryContext parser_context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext parser", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old_context = MemoryContextSwitchTo(parser_context);
+	ErrorContextCallback context = {error_context_stack, point_into_command, const_cast<char *>(command)};
+	List	   *parsed;
+	Statements	statements = {};
+	ListCell   *cell;
 
-	PG_TRY();
-	{
-		*statements = raw_parser(pnstrdup(part.start, part.end - part.start), RAW_PARSE_DEFAULT);
-		complete = true;
-	}
-	PG_CATCH();
-	{
-		/* Only an error at the end of the part, before the end of the command, means an incomplete statement. */
-		if (*part.end == '\0' || getinternalerrposition() <= length_up_to(part, part.end))
-			PG_RE_THROW();
-		MemoryContextSwitchTo(context);
-		FlushErrorState();
-	}
-	PG_END_TRY();
-	return complete;
-}
-
-/* A statement of the command. */
-struct Statement
-{
-	const RawStmt *raw;			/* null if there is none */
-	Part		part;
-};
-
-/*
- * The first statement from here on; it may be empty.  Parses only that statement, because each
- * statement must be parsed under the settings that are in force when it runs, and earlier statements
- * may change these.
- */
-static Statement
-statement_at(const char *command, const char *start)
-{
-	Part		part = {command, start, start};
-	List	   *statements;
-	core_yy_extra_type extra;
-	core_yyscan_t scanner;
-	core_YYSTYPE value;
-	YYLTYPE		location;
-	ErrorContextCallback context;
-
-	context.callback = point_into_command;
-	context.arg = &part;
-	context.previous = error_context_stack;
 	error_context_stack = &context;
-	scanner = compat::quiet_scanner(start, &extra);
-	do
-	{
-		int			token;
-
-		/* The scanner knows which semicolons are in literals and comments. */
-		do
-			token = core_yylex(&value, &location, scanner);
-		while (token != ';' && token != 0);
-		part.end = start + location;
-	} while (!parse_if_complete(part, &statements));
-	scanner_finish(scanner);
+	parsed = raw_parser(command, RAW_PARSE_DEFAULT);
 	error_context_stack = context.previous;
-	return Statement{statements != NIL ? linitial_node(RawStmt, statements) : nullptr, part};
-}
+	MemoryContextSwitchTo(old_context);
 
-/* The first statement from here on that is not empty. */
-static Statement
-next_statement(const char *command, const char *start)
-{
-	Statement	statement;
-
-	for (;; start = statement.part.end + 1)
+	statements.items = static_cast<Statement *>(palloc_extended(sizeof(Statement) * (list_length(parsed) + 1), MCXT_ALLOC_HUGE));
+	foreach(cell, parsed)
 	{
-		start += strspn(start, " \t\n\r\f\v");
-		statement = statement_at(command, start);
-		if (statement.raw != nullptr || *statement.part.end == '\0')
-			return statement;
-	}
-}
+		RawStmt    *raw = lfirst_node(RawStmt, cell);
+		const char *text = command + raw->stmt_location;
+		bool		can_commit = IsA(raw->stmt, CallStmt) || IsA(raw->stmt, DoStmt);
 
-static bool
-can_commit(const RawStmt *raw)
-{
-	return IsA(raw->stmt, CallStmt) || IsA(raw->stmt, DoStmt);
+		/* The last statement can have length 0: it reaches to the end of the command. */
+		statements.items[statements.count++] = Statement{
+			text, raw->stmt_len > 0 ? raw->stmt_len : static_cast<int>(strlen(text)), can_commit,
+			!can_commit && !analyze_requires_snapshot(raw) && !IsA(raw->stmt, VariableSetStmt)};
+	}
+	/* The parse trees need much more memory than the command. */
+	MemoryContextDelete(parser_context);
+	return statements;
 }
 
 /* ---- Running them ---- */
@@ -181,7 +124,7 @@ can_commit(const RawStmt *raw)
  * and all data that was committed before the lock was granted.
  */
 static void
-execute(const char *text, bool may_commit)
+execute(const Statement &statement, bool may_commit)
 {
 	SPIExecuteOptions options = {};
 	int			result;
@@ -196,7 +139,7 @@ execute(const char *text, bool may_commit)
 		elog(ERROR, "could not connect to SPI");
 
 	/* SPI reports some errors only by its result. */
-	result = SPI_execute_extended(text, &options);
+	result = SPI_execute_extended(pnstrdup(statement.text, statement.length), &options);
 	if (result == SPI_ERROR_TRANSACTION)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TRANSACTION_TERMINATION),
@@ -213,14 +156,13 @@ execute(const char *text, bool may_commit)
 
 /* The hint for an error of a statement that could run elsewhere; null for any other error. */
 static const char *
-hint_for_error(const Job &job, const RawStmt *raw)
+hint_for_error(const Job &job, const Statement &statement)
 {
 	/* VACUUM, CREATE INDEX CONCURRENTLY and others cannot run in a transaction block. */
-	if (geterrcode() == ERRCODE_ACTIVE_SQL_TRANSACTION && !can_commit(raw) &&
-		!analyze_requires_snapshot(const_cast<RawStmt *>(raw)) && !IsA(raw->stmt, VariableSetStmt))
+	if (geterrcode() == ERRCODE_ACTIVE_SQL_TRANSACTION && statement.is_utility)
 		return "This command cannot run inside advisory.run(). Take the lock with CALL advisory.await_lock() as a separate "
 			"statement before the command, and release it with SELECT advisory.unlock() after the command.";
-	if (geterrcode() == ERRCODE_INVALID_TRANSACTION_TERMINATION && can_commit(raw) && !job.may_commit)
+	if (geterrcode() == ERRCODE_INVALID_TRANSACTION_TERMINATION && statement.can_commit && !job.may_commit)
 		return "A procedure can commit inside advisory.run() only if the CALL of advisory.run() is sent as a separate statement "
 			"outside a transaction block. Turn autocommit on, and do not send other statements together with the CALL.";
 	return nullptr;
@@ -245,62 +187,20 @@ check_still_held(const Job &job, int slot, int64 holds_before)
 						   holds_before, now.session - 1)));
 }
 
-/* A session-level lock survives an error. */
+/* Run the statements.  *current is the one that runs.  Then the lock belongs to the transaction. */
 static void
-release_after_error(const Job &job, int slot)
+run_statements(const Job &job, const Statements &statements, int slot, int64 holds_before, const Statement *volatile *current)
 {
-	/* The abort will do this, too.  Releasing the lock takes LWLocks, which must not be held already. */
-	LWLockReleaseAll();
-	lock_give_up(job.request, slot);
-}
-
-/*
- * Run the command, whose first statement this is.  holds_before is how many session-level holds
- * the session had before the job took the lock.  An error releases the lock.
- */
-static void
-run_command(const Job &job, Statement statement, int slot, int64 holds_before)
-{
-	MemoryContext context = CurrentMemoryContext;
-	const RawStmt *volatile current = nullptr;
-	PassingLock passing = {job.request.granted_tag(slot), passing_locks};
-
-	passing_locks = &passing;
-	PG_TRY();
+	for (int i = 0; i < statements.count; i++)
 	{
-		while (statement.raw != nullptr)
-		{
-			const Part &part = statement.part;
-
-			current = statement.raw;
-			execute(pnstrdup(part.start, part.end - part.start), job.may_commit && can_commit(statement.raw));
-			current = nullptr;
-			if (*part.end == '\0')
-				break;
-			statement = next_statement(job.command, part.end + 1);
-		}
-		EnsurePortalSnapshotExists();
-		check_still_held(job, slot, holds_before);
-		lock_keep_for_transaction(job.request, slot);
+		CHECK_FOR_INTERRUPTS();
+		*current = &statements.items[i];
+		execute(statements.items[i], job.may_commit && statements.items[i].can_commit);
+		*current = nullptr;
 	}
-	PG_CATCH();
-	{
-		const char *hint = current != nullptr ? hint_for_error(job, current) : nullptr;
-
-		passing_locks = passing.outer;
-		release_after_error(job, slot);
-		if (hint != nullptr)
-		{
-			ErrorData  *error = catch_error(context);
-
-			if (error->hint == nullptr)
-				error->hint = pstrdup(hint);
-			ReThrowError(error);
-		}
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-	passing_locks = passing.outer;
+	EnsurePortalSnapshotExists();
+	check_still_held(job, slot, holds_before);
+	lock_keep_for_transaction(job.request, slot);
 }
 
 /* ---- Once per window ---- */
@@ -321,38 +221,21 @@ check_is_confirmed(const Job &job, int level)
 				 set_lock_fields(job.request.name)));
 }
 
-/*
- * Claim the job's window under its lock, and commit.  Returns false if it is already claimed.  Releases the
- * lock unless it returns true.
- */
+/* Claim the job's window under its lock, and commit.  Returns false if it is already claimed. */
 static bool
-begin_window(const Job &job, int slot)
+begin_window(const Job &job)
 {
-	volatile bool is_claimed = false;
+	int			level;
 
-	PG_TRY();
-	{
-		EnsurePortalSnapshotExists();
-		is_claimed = claim_window(job.request.name, job.window);
-		if (is_claimed)
-		{
-			int			level = synchronous_commit;
-
-			SPI_connect_ext(SPI_OPT_NONATOMIC);
-			SPI_commit_and_chain();
-			SPI_finish();
-			check_is_confirmed(job, level);
-		}
-	}
-	PG_CATCH();
-	{
-		release_after_error(job, slot);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-	if (!is_claimed)
-		lock_give_up(job.request, slot);
-	return is_claimed;
+	EnsurePortalSnapshotExists();
+	if (!claim_window(job.request.name, job.window))
+		return false;
+	level = synchronous_commit;
+	SPI_connect_ext(SPI_OPT_NONATOMIC);
+	SPI_commit_and_chain();
+	SPI_finish();
+	check_is_confirmed(job, level);
+	return true;
 }
 
 /* Raise 2D000 unless begin_window() can commit here. */
@@ -387,18 +270,65 @@ report_claimed(const Job &job)
 
 /* ---- The job ---- */
 
+/*
+ * Under the job's lock, claim its window, if it has one, and run the statements.  Returns false if the window is already
+ * claimed; the lock is released then.  An error releases the lock.  holds_before is how many session-level holds the
+ * session had before the job took the lock.
+ */
+static bool
+claim_and_run(const Job &job, const Statements &statements, int slot, int64 holds_before, char *error_context)
+{
+	MemoryContext context = CurrentMemoryContext;
+	const Statement *volatile current = nullptr;
+	volatile bool is_mine = true;
+	PassingLock passing = {job.request.granted_tag(slot), passing_locks};
+
+	passing_locks = &passing;
+	PG_TRY();
+	{
+		is_mine = !job.is_once || begin_window(job);
+		if (is_mine)
+			with_error_context(error_context, [&]() {
+				run_statements(job, statements, slot, holds_before, &current);
+			});
+	}
+	PG_CATCH();
+	{
+		const char *hint = current != nullptr ? hint_for_error(job, *current) : nullptr;
+
+		passing_locks = passing.outer;
+		/* The abort will do this, too.  Releasing the lock takes LWLocks, which must not be held already. */
+		LWLockReleaseAll();
+		lock_give_up(job.request, slot);
+		if (hint != nullptr)
+		{
+			ErrorData  *error = catch_error(context);
+
+			if (error->hint == nullptr)
+				error->hint = pstrdup(hint);
+			ReThrowError(error);
+		}
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	passing_locks = passing.outer;
+	if (!is_mine)
+		lock_give_up(job.request, slot);
+	return is_mine;
+}
+
 bool
 run_job(const Job &job)
 {
 	/* Allocate all memory before taking the lock. */
-	Statement	first = next_statement(job.command, job.command);
+	Statements	statements = parse_command(job.command);
 	char	   *what = display_job(job, NO_SLOT);
 	char	   *context = psprintf("while running a command under %s", what);
 	int			slot = NO_SLOT;
 	/* A slot is always one that the session does not hold. */
 	int64		holds_before = job.request.is_for_slot() ? 0 : lock_counts(job.request.tag(), job.request.mode).session;
 
-	if (first.raw == nullptr)
+	if (statements.count == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("command must not be empty")));
@@ -424,16 +354,10 @@ run_job(const Job &job)
 		return false;
 	}
 
-	if (job.is_once && !begin_window(job, slot))
-	{
-		report_claimed(job);
-		return false;
-	}
-
-	with_error_context(context, [&]() {
-		run_command(job, first, slot, holds_before);
-	});
-	return true;
+	if (claim_and_run(job, statements, slot, holds_before, context))
+		return true;
+	report_claimed(job);
+	return false;
 }
 
 }								/* namespace advisory */

@@ -63,12 +63,12 @@ static constexpr int LOOK_AFTER_MS = 5000;
 static OwnStatement SELECT_LEASE = {
 	LEASES,
 	"SELECT " LEASE_COLUMNS " FROM advisory._leases WHERE key OPERATOR(pg_catalog.=) $1",
-	SPI_OK_SELECT, true, 1, {INT8OID}, nullptr};
+	SPI_OK_SELECT, true, false, {INT8OID}, nullptr};
 
 static OwnStatement SELECT_LEASES = {
 	LEASES,
 	"SELECT " LEASE_COLUMNS " FROM advisory._leases",
-	SPI_OK_SELECT, true, 0, {}, nullptr};
+	SPI_OK_SELECT, true, false, {}, nullptr};
 
 static OwnStatement GRANT_LEASE = {
 	LEASES,
@@ -78,7 +78,7 @@ static OwnStatement GRANT_LEASE = {
 	" role = EXCLUDED.role, era = EXCLUDED.era, ttl = EXCLUDED.ttl, lock_delay = EXCLUDED.lock_delay, acquired_at = EXCLUDED.acquired_at,"
 	" renewed_at = EXCLUDED.renewed_at, expires_at = EXCLUDED.expires_at, renewals = 0"
 	" RETURNING expires_at",
-	SPI_OK_INSERT_RETURNING, true, 10,
+	SPI_OK_INSERT_RETURNING, true, true,
 	{INT8OID, INT8OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT8OID, INTERVALOID, INTERVALOID, TIMESTAMPTZOID}, nullptr};
 
 static OwnStatement RENEW_LEASE = {
@@ -86,73 +86,58 @@ static OwnStatement RENEW_LEASE = {
 	"UPDATE advisory._leases SET ttl = COALESCE($3, ttl), era = $4, renewed_at = $5, expires_at = $5 OPERATOR(pg_catalog.+) COALESCE($3, ttl),"
 	" renewals = renewals OPERATOR(pg_catalog.+) 1"
 	" WHERE key OPERATOR(pg_catalog.=) $1 AND token OPERATOR(pg_catalog.=) $2 RETURNING expires_at",
-	SPI_OK_UPDATE_RETURNING, true, 5, {INT8OID, INT8OID, INTERVALOID, INT8OID, TIMESTAMPTZOID}, nullptr};
+	SPI_OK_UPDATE_RETURNING, true, false, {INT8OID, INT8OID, INTERVALOID, INT8OID, TIMESTAMPTZOID}, nullptr};
 
 static OwnStatement END_LEASE = {
 	LEASES,
 	"DELETE FROM advisory._leases WHERE key OPERATOR(pg_catalog.=) $1 AND token OPERATOR(pg_catalog.=) $2 RETURNING " LEASE_COLUMNS,
-	SPI_OK_DELETE_RETURNING, true, 2, {INT8OID, INT8OID}, nullptr};
+	SPI_OK_DELETE_RETURNING, true, false, {INT8OID, INT8OID}, nullptr};
 
 /* The row stays because of its lock_delay.  It gets a token that no session has, and a TTL of 0 for the case of a later era. */
 static OwnStatement BREAK_LEASE = {
 	LEASES,
 	"UPDATE advisory._leases SET token = $2, ttl = '0', expires_at = $3, era = $4 WHERE key OPERATOR(pg_catalog.=) $1",
-	SPI_OK_UPDATE, true, 4, {INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID}, nullptr};
+	SPI_OK_UPDATE, true, false, {INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID}, nullptr};
 
-static NullableDatum
-interval_datum(int64 microseconds)
-{
-	auto	   *interval = static_cast<Interval *>(palloc0(sizeof(Interval)));
-
-	interval->time = microseconds;
-	return datum(IntervalPGetDatum(interval));
-}
-
-/* A row of a result with LEASE_COLUMNS, in the memory of SPI's caller. */
+/* A row with LEASE_COLUMNS, in the memory of SPI's caller. */
 static LeaseRow
-result_lease(const Era &era, uint64 number = 0)
+lease_of(const OwnRow &row, const Era &era)
 {
-	LeaseRow	row;
+	LeaseRow	lease = {};
+	char	   *role = row.text(4, NAMEOID);
+	char	   *owner = row.text_or_null(5);
 
-	row.key = Key{DatumGetInt64(result_column(1, number))};
-	row.ns = result_text(2, number);
-	row.name = result_text(3, number);
-	row.owner = result_text(4, number);
-	row.role = get_role_oid(row.owner, true);
-	if (char *owner = result_text(5, number))
-		row.owner = owner;
-	row.token = DatumGetInt64(result_column(6, number));
-	row.is_of_older_era = DatumGetInt64(result_column(7, number)) != era.number;
-	row.ttl = SPI_datumTransfer(result_column(8, number), false, sizeof(Interval));
-	row.lock_delay = DatumGetIntervalP(result_column(9, number))->time;
-	row.acquired_at = DatumGetTimestampTz(result_column(10, number));
-	row.renewed_at = DatumGetTimestampTz(result_column(11, number));
-	row.ends_at = row.is_of_older_era
-		? DatumGetTimestampTz(DirectFunctionCall2(timestamptz_pl_interval, TimestampTzGetDatum(era.began_at), row.ttl))
-		: DatumGetTimestampTz(result_column(12, number));
-	row.renewals = DatumGetInt64(result_column(13, number));
-	return row;
+	lease.key = Key{row.bigint(1)};
+	lease.ns = row.text(2, TEXTOID);
+	lease.name = row.text(3, TEXTOID);
+	lease.owner = owner != nullptr ? owner : role;
+	lease.role = get_role_oid(role, true);
+	lease.token = row.bigint(6);
+	lease.is_of_older_era = row.bigint(7) != era.number;
+	lease.ttl = SPI_datumTransfer(row.column(8, INTERVALOID), false, sizeof(Interval));
+	lease.lock_delay = DatumGetIntervalP(row.column(9, INTERVALOID))->time;
+	lease.acquired_at = row.time(10);
+	lease.renewed_at = row.time(11);
+	lease.ends_at = lease.is_of_older_era
+		? DatumGetTimestampTz(DirectFunctionCall2(timestamptz_pl_interval, TimestampTzGetDatum(era.began_at), lease.ttl))
+		: row.time(12);
+	lease.renewals = row.bigint(13);
+	return lease;
 }
 
 static bool
-read_lease(Key key, const Era &era, LeaseRow *row)
+read_lease(Key key, const Era &era, LeaseRow *lease)
 {
-	NullableDatum argument = datum(Int64GetDatum(key.value));
-	bool		is_there = false;
-
-	run_own_statement(&SELECT_LEASE, &argument, [&](uint64 count) {
-		is_there = count > 0;
-		if (is_there)
-			*row = result_lease(era);
-	});
-	return is_there;
+	return run_own_statement(&SELECT_LEASE, {argument(key.value)}, [&](const OwnRow &row) {
+		*lease = lease_of(row, era);
+	}) > 0;
 }
 
 /* Lock the table for reading, and get the era.  False if that is impossible without waiting, because views must not wait. */
 static bool
 can_read_leases(Era *era)
 {
-	return ConditionalLockRelationOid(own_relation(LEASES), AccessShareLock) && token_era_seen(era);
+	return ConditionalLockRelationOid(own_relation(LEASES, RELKIND_RELATION), AccessShareLock) && token_era_seen(era);
 }
 
 LeaseRow *
@@ -166,10 +151,10 @@ lease_read_all(int *count)
 
 		if (!can_read_leases(&era))
 			return;
-		run_own_statement(&SELECT_LEASES, nullptr, [&](uint64 rows) {
-			leases = static_cast<LeaseRow *>(SPI_palloc(sizeof(LeaseRow) * Max(rows, 1)));
-			for (uint64 row = 0; row < rows; row++)
-				leases[(*count)++] = result_lease(era, row);
+		run_own_statement(&SELECT_LEASES, {}, [&](const OwnRow &row) {
+			if (leases == nullptr)
+				leases = static_cast<LeaseRow *>(SPI_palloc(sizeof(LeaseRow) * row.count));
+			leases[(*count)++] = lease_of(row, era);
 		});
 	});
 	if (!has_read)
@@ -231,7 +216,7 @@ take(const LockRequest &request)
 	Lease	   *lease = request.lease;
 	Key			key = request.name.key;
 	Era			era = token_era();
-	LeaseRow	row;
+	LeaseRow	row = {};
 
 	lease->free_at = 0;
 	lease->replaced_from = lease->replaced_until = 0;
@@ -249,38 +234,33 @@ take(const LockRequest &request)
 	raise_synchronous_commit();
 	lease->token = token_make();
 
-	NullableDatum arguments[] = {
-		datum(Int64GetDatum(key.value)), datum(Int64GetDatum(lease->token)),
-		datum(PointerGetDatum(cstring_to_text_with_len(request.name.ns.data(), static_cast<int>(request.name.ns.size())))),
-		datum(PointerGetDatum(cstring_to_text_with_len(request.name.name.data(), static_cast<int>(request.name.name.size())))),
-		lease->owner != nullptr ? datum(CStringGetTextDatum(lease->owner)) : NullableDatum{Datum(0), true},
-		datum(CStringGetTextDatum(GetUserNameFromId(GetUserId(), false))),
-		datum(Int64GetDatum(era.number)), interval_datum(lease->ttl), interval_datum(lease->lock_delay), datum(TimestampTzGetDatum(now))};
-
-	run_own_statement(&GRANT_LEASE, arguments, [&](uint64) {
-		lease->expires_at = DatumGetTimestampTz(result_column(1));
-	});
+	run_own_statement(
+		&GRANT_LEASE,
+		{argument(key.value), argument(lease->token), argument(request.name.ns), argument(request.name.name),
+		 lease->owner != nullptr ? argument(lease->owner) : NULL_ARGUMENT, argument(GetUserNameFromId(GetUserId(), false)),
+		 argument(era.number), interval_argument(lease->ttl), interval_argument(lease->lock_delay), argument(now)},
+		[&](const OwnRow &granted) {
+			lease->expires_at = granted.time(1);
+		});
 	return true;
 }
 
-/* Release the lease's lock after nothing was changed, so that no session waits for the end of this transaction without need. */
-static void
-unlock_lease(Key key, LOCKMODE mode)
+/* If nothing was changed, release the lease's lock, so that no session waits for the end of this transaction without need. */
+static bool
+unlock_unless(bool is_changed, Key key, LOCKMODE mode)
 {
 	LOCKTAG		tag = lease_tag(MyDatabaseId, key);
 
-	LockRelease(&tag, mode, false);
+	if (!is_changed)
+		LockRelease(&tag, mode, false);
+	return is_changed;
 }
 
 /* As take(), but releases that lock if the lease is not free. */
 static bool
 take_or_unlock(const LockRequest &request)
 {
-	bool		is_taken = take(request);
-
-	if (!is_taken)
-		unlock_lease(request.name.key, ExclusiveLock);
-	return is_taken;
+	return unlock_unless(take(request), request.name.key, ExclusiveLock);
 }
 
 /*
@@ -298,7 +278,7 @@ static bool
 looks_free(const LockRequest &request, bool dont_wait)
 {
 	LOCKTAG		tag = lease_tag(MyDatabaseId, request.name.key);
-	LeaseRow	row;
+	LeaseRow	row = {};
 
 	request.lease->free_at = 0;
 	if (LockAcquire(&tag, RowShareLock, false, dont_wait) == LOCKACQUIRE_NOT_AVAIL)
@@ -379,7 +359,7 @@ lease_wait(const LockRequest &request)
 char *
 lease_describe_holder(Key key)
 {
-	LeaseRow	row;
+	LeaseRow	row = {};
 	Era			era;
 	bool		is_over;
 	StringInfoData out;
@@ -435,62 +415,48 @@ lease_wake_waiters() noexcept
 bool
 lease_renew(const LockName &name, int64 token, int64 ttl, TimestampTz *expires_at)
 {
-	bool		is_there = false;
-
 	lease_check_can_change("advisory.renew_lease()");
 	/* Wait for a session that takes the lease over; and for another renewal, so that the time below is later than its time. */
 	lock_lease(name, LEASE_RENEWED);
 	raise_synchronous_commit();
 
-	NullableDatum arguments[] = {datum(Int64GetDatum(name.key.value)), datum(Int64GetDatum(token)),
-								 ttl > 0 ? interval_datum(ttl) : NullableDatum{Datum(0), true},
-								 datum(Int64GetDatum(token_era().number)), datum(TimestampTzGetDatum(GetCurrentTimestamp()))};
+	uint64		renewed = run_own_statement(
+		&RENEW_LEASE,
+		{argument(name.key.value), argument(token), ttl > 0 ? interval_argument(ttl) : NULL_ARGUMENT, argument(token_era().number),
+		 argument(GetCurrentTimestamp())},
+		[&](const OwnRow &row) {
+			*expires_at = row.time(1);
+		});
 
-	run_own_statement(&RENEW_LEASE, arguments, [&](uint64 count) {
-		is_there = count > 0;
-		if (is_there)
-			*expires_at = DatumGetTimestampTz(result_column(1));
-	});
-	if (!is_there)
-		unlock_lease(name.key, LEASE_RENEWED);
-	return is_there;
+	return unlock_unless(renewed > 0, name.key, LEASE_RENEWED);
 }
 
 bool
 lease_end(const LockName &name, int64 token)
 {
-	LeaseRow	row;
-	bool		is_there = false;
+	LeaseRow	lease = {};
 
 	lease_check_can_change("advisory.end_lease()");
 	wake_at_end(name.key);
 	lock_lease(name, ExclusiveLock);
 
 	Era			era = token_era();
-	NullableDatum arguments[] = {datum(Int64GetDatum(name.key.value)), datum(Int64GetDatum(token))};
-
-	run_own_statement(&END_LEASE, arguments, [&](uint64 count) {
-		is_there = count > 0;
-		if (is_there)
-			row = result_lease(era);
+	uint64		ended_rows = run_own_statement(&END_LEASE, {argument(name.key.value), argument(token)}, [&](const OwnRow &row) {
+		lease = lease_of(row, era);
 	});
-	if (!is_there)
-		unlock_lease(name.key, ExclusiveLock);
-	else
-	{
-		if (NameStats *stats = stats_of_name(name_ask(name)))
-			stats_add(&stats->hold, Max(row.acquired_at, stats_reset_at(stats)), Min(row.ends_at, GetCurrentTimestamp()));
-		name_end_asking();
-	}
-	return is_there;
+
+	if (!unlock_unless(ended_rows > 0, name.key, ExclusiveLock))
+		return false;
+	if (NameStats *stats = stats_of_name(name_ask(name)))
+		stats_add(&stats->hold, Max(lease.acquired_at, stats_reset_at(stats)), Min(lease.ends_at, GetCurrentTimestamp()));
+	name_end_asking();
+	return true;
 }
 
 bool
 lease_break(const LockName &name)
 {
-	bool		is_there = false;
-
-	if (!has_privs_of_role(GetUserId(), owner_of_relation(own_relation(LEASES))))
+	if (!has_privs_of_role(GetUserId(), owner_of_relation(own_relation(LEASES, RELKIND_RELATION))))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("permission denied to break a lease"),
@@ -499,21 +465,16 @@ lease_break(const LockName &name)
 	wake_at_end(name.key);
 	lock_lease(name, ExclusiveLock);
 
-	NullableDatum arguments[] = {datum(Int64GetDatum(name.key.value)), datum(Int64GetDatum(token_make())),
-								 datum(TimestampTzGetDatum(GetCurrentTimestamp())), datum(Int64GetDatum(token_era().number))};
+	uint64		broken = run_own_statement(&BREAK_LEASE, {argument(name.key.value), argument(token_make()),
+														  argument(GetCurrentTimestamp()), argument(token_era().number)});
 
-	run_own_statement(&BREAK_LEASE, arguments, [&](uint64 count) {
-		is_there = count > 0;
-	});
-	if (!is_there)
-		unlock_lease(name.key, ExclusiveLock);
-	return is_there;
+	return unlock_unless(broken > 0, name.key, ExclusiveLock);
 }
 
 void
 lease_check(const LockName &name, int64 token)
 {
-	LeaseRow	row;
+	LeaseRow	row = {};
 
 	PreventCommandDuringRecovery("advisory.check_lease()");
 	PreventCommandIfParallelMode("advisory.check_lease()");

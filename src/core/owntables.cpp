@@ -9,9 +9,11 @@ extern "C" {
 #include "access/xact.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_type.h"
 #include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
+#include "utils/timestamp.h"
 }
 
 #include "base/errors.h"
@@ -23,7 +25,7 @@ namespace advisory
 static constexpr char SCHEMA[] = "advisory";
 
 Oid
-own_relation(const char *name)
+own_relation(const char *name, char relkind)
 {
 	Oid			relation = get_relname_relid(name, get_namespace_oid(SCHEMA, false));
 
@@ -32,6 +34,10 @@ own_relation(const char *name)
 				(errcode(ERRCODE_UNDEFINED_TABLE),
 				 errmsg("relation \"%s.%s\" does not exist", SCHEMA, name),
 				 errhint(OTHER_VERSION_HINT)));
+	if (get_rel_relkind(relation) != relkind)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("relation \"%s.%s\" is not a %s", SCHEMA, name, relkind == RELKIND_SEQUENCE ? "sequence" : "table")));
 	return relation;
 }
 
@@ -50,21 +56,33 @@ owner_of_relation(Oid relation)
 	return owner;
 }
 
+/* The table is not as CREATE EXTENSION made it. */
+[[noreturn]] static void
+raise_changed(const char *table, const char *detail)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATATYPE_MISMATCH),
+			 errmsg("table \"%s.%s\" has been changed", SCHEMA, table),
+			 errdetail("%s", detail)));
+	pg_unreachable();
+}
+
 void
-execute_own_statement(OwnStatement *statement, const NullableDatum *arguments)
+execute_own_statement(OwnStatement *statement, std::initializer_list<NullableDatum> arguments)
 {
 	Datum		values[lengthof(statement->types)];
 	char		nulls[lengthof(statement->types)];
 	Snapshot	snapshot = InvalidSnapshot;
+	int			count = 0;
 
-	for (int i = 0; i < statement->argument_count; i++)
+	for (const NullableDatum &argument : arguments)
 	{
-		values[i] = arguments[i].value; // NOLINT(clang-analyzer-core.uninitialized.Assign): there are argument_count
-		nulls[i] = arguments[i].isnull ? 'n' : ' ';
+		values[count] = argument.value;
+		nulls[count++] = argument.isnull ? 'n' : ' ';
 	}
 	if (statement->plan == nullptr)
 	{
-		SPIPlanPtr	prepared = SPI_prepare(statement->text, statement->argument_count, statement->types);
+		SPIPlanPtr	prepared = SPI_prepare(statement->text, count, statement->types);
 
 		if (prepared == nullptr || SPI_keepplan(prepared) != 0)
 			elog(ERROR, "could not prepare a statement on advisory.%s", statement->table);
@@ -79,6 +97,56 @@ execute_own_statement(OwnStatement *statement, const NullableDatum *arguments)
 
 	if (result != statement->result)
 		elog(ERROR, "could not run a statement on advisory.%s: %s", statement->table, SPI_result_code_string(result));
+	if (statement->has_one_row && SPI_processed != 1)
+		raise_changed(statement->table, "A trigger or rule has prevented a row from being written.");
+}
+
+Datum
+OwnRow::column(int column, Oid type) const
+{
+	TupleDesc	columns = SPI_tuptable->tupdesc;
+	bool		is_null = true;
+	Datum		value = Datum(0);
+
+	if (column <= columns->natts && SPI_gettypeid(columns, column) == type)
+		value = SPI_getbinval(SPI_tuptable->vals[number], columns, column, &is_null);
+	if (is_null)
+		raise_changed(table, psprintf("Column %d of a result has another type, or is null.", column));
+	return value;
+}
+
+int64
+OwnRow::bigint(int column) const
+{
+	return DatumGetInt64(this->column(column, INT8OID));
+}
+
+TimestampTz
+OwnRow::time(int column) const
+{
+	return DatumGetTimestampTz(this->column(column, TIMESTAMPTZOID));
+}
+
+char *
+OwnRow::text(int column, Oid type) const
+{
+	this->column(column, type);
+	return result_text(column, number);
+}
+
+char *
+OwnRow::text_or_null(int column) const
+{
+	return result_text(column, number);
+}
+
+NullableDatum
+interval_argument(int64 microseconds)
+{
+	auto	   *interval = static_cast<Interval *>(palloc0(sizeof(Interval)));
+
+	interval->time = microseconds;
+	return NullableDatum{IntervalPGetDatum(interval), false};
 }
 
 char *

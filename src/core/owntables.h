@@ -4,17 +4,22 @@
  */
 #pragma once
 
+#include <initializer_list>
+#include <string_view>
+
 extern "C" {
+#include "catalog/pg_class.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
+#include "utils/builtins.h"
 #include "utils/guc.h"
 }
 
 namespace advisory
 {
 
-/* The OID of a table or sequence of this extension.  Raises 42P01 if it is not there. */
-Oid			own_relation(const char *name);
+/* The OID of a table or sequence of this extension.  Raises 42P01 if it is not there, 42809 if it is not of this relkind. */
+Oid			own_relation(const char *name, char relkind);
 
 /* The owner of a relation.  Raises 42P01 if the relation is not there. */
 Oid			owner_of_relation(Oid relation);
@@ -49,43 +54,77 @@ struct OwnStatement
 	const char *text;
 	int			result;			/* what SPI returns for it */
 	bool		sees_latest;	/* does it see the latest committed data in every isolation level? */
-	int			argument_count;
-	Oid			types[10];
+	bool		has_one_row;	/* does it return one row in any case? */
+	Oid			types[10];		/* of its arguments */
 	SPIPlanPtr	plan;			/* kept for the session */
 };
 
-/* Run a statement within SPI_connect().  May ereport. */
-void		execute_own_statement(OwnStatement *statement, const NullableDatum *arguments);
-
-/* Run a statement as the table's owner, and call use(count), which may read the rows; they are freed then.  May ereport. */
-template <typename Use>
-void
-run_own_statement(OwnStatement *statement, const NullableDatum *arguments, Use use)
+/*
+ * A row that a statement returned.  Columns are counted from 1.  Each of these functions raises 42804 if there is no such column of
+ * that type, or if it is null, because the table is not as CREATE EXTENSION made it.
+ */
+struct OwnRow
 {
-	as_owner_of(own_relation(statement->table), [&]() {
+	const char *table;
+	uint64		number;			/* from 0 */
+	uint64		count;			/* of all rows */
+
+	Datum		column(int column, Oid type) const;
+	int64		bigint(int column) const;
+	TimestampTz time(int column) const;
+	/* A text or name, in the memory of SPI's caller. */
+	char	   *text(int column, Oid type) const;
+	char	   *text_or_null(int column) const;
+};
+
+/* Run a statement within SPI_connect().  Raises 42804 if it has to return one row and does not.  May ereport. */
+void		execute_own_statement(OwnStatement *statement, std::initializer_list<NullableDatum> arguments);
+
+/*
+ * Run a statement as the table's owner, and call use(row) for each row that it returned; then the rows are freed.  Returns how
+ * many rows it returned or changed.  May ereport.
+ */
+template <typename Use>
+uint64
+run_own_statement(OwnStatement *statement, std::initializer_list<NullableDatum> arguments, Use use)
+{
+	uint64		count = 0;
+
+	as_owner_of(own_relation(statement->table, RELKIND_RELATION), [&]() {
 		SPI_connect();
 		execute_own_statement(statement, arguments);
-		use(SPI_processed);
+		count = SPI_processed;
+		for (uint64 i = 0; SPI_tuptable != nullptr && i < count; i++)
+			use(OwnRow{statement->table, i, count});
 		SPI_finish();
 	});
+	return count;
+}
+
+inline uint64
+run_own_statement(OwnStatement *statement, std::initializer_list<NullableDatum> arguments)
+{
+	return run_own_statement(statement, arguments, [](const OwnRow &) {});
+}
+
+/* An argument: a bigint or timestamptz; a text; an interval of so many microseconds. */
+inline NullableDatum
+argument(int64 value)
+{
+	return NullableDatum{Int64GetDatum(value), false};
 }
 
 inline NullableDatum
-datum(Datum value) noexcept
+argument(std::string_view text)
 {
-	return NullableDatum{value, false};
+	return NullableDatum{PointerGetDatum(cstring_to_text_with_len(text.data(), static_cast<int>(text.size()))), false};
 }
 
-/* A column of the present result of SPI, counted from 1. */
-inline Datum
-result_column(int column, uint64 row = 0)
-{
-	bool		is_null;
+NullableDatum interval_argument(int64 microseconds);
 
-	return SPI_getbinval(SPI_tuptable->vals[row], SPI_tuptable->tupdesc, column, &is_null);
-}
+constexpr NullableDatum NULL_ARGUMENT = {Datum(0), true};
 
-/* The same as text, in the memory of SPI's caller; null for null. */
+/* A column of the present result of SPI as text, in the memory of SPI's caller; null for null. */
 char	   *result_text(int column, uint64 row = 0);
 
 }								/* namespace advisory */

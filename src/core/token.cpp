@@ -138,7 +138,7 @@ era_here(const EraCell &last)
 static int64
 current_era(int64 above)
 {
-	Oid			sequence = own_relation(ERA);
+	Oid			sequence = own_relation(ERA, RELKIND_SEQUENCE);
 	int64		last = read_sequence(sequence);
 	EraCell		here = era_here(unpack_era(last));
 
@@ -158,7 +158,7 @@ current_era(int64 above)
 	if (pack_era(here) != last)
 		as_owner_of(sequence, [&]() {
 			/* In this order, because otherwise the new era would for a moment have the beginning of the previous one. */
-			write_sequence(own_relation(ERA_BEGAN), GetCurrentTimestamp());
+			write_sequence(own_relation(ERA_BEGAN, RELKIND_SEQUENCE), GetCurrentTimestamp());
 			write_sequence(sequence, pack_era(here));
 		});
 	UnlockRelationOid(sequence, ShareUpdateExclusiveLock);
@@ -171,15 +171,15 @@ token_era()
 	Era			era;
 
 	era.number = current_era(0);
-	era.began_at = read_sequence(own_relation(ERA_BEGAN));
+	era.began_at = read_sequence(own_relation(ERA_BEGAN, RELKIND_SEQUENCE));
 	return era;
 }
 
 bool
 token_era_seen(Era *era)
 {
-	Oid			sequence = own_relation(ERA);
-	Oid			began = own_relation(ERA_BEGAN);
+	Oid			sequence = own_relation(ERA, RELKIND_SEQUENCE);
+	Oid			began = own_relation(ERA_BEGAN, RELKIND_SEQUENCE);
 
 	if (!ConditionalLockRelationOid(sequence, AccessShareLock) || !ConditionalLockRelationOid(began, AccessShareLock))
 		return false;
@@ -262,18 +262,17 @@ static OwnStatement RAISE_FENCE = {
 	"fences",
 	"INSERT INTO advisory.fences AS f (key, token) VALUES ($1, $2)"
 	" ON CONFLICT (key) DO UPDATE SET token = GREATEST(f.token, EXCLUDED.token) RETURNING token",
-	SPI_OK_INSERT_RETURNING, false, 2, {INT8OID, INT8OID}, nullptr};
+	SPI_OK_INSERT_RETURNING, false, true, {INT8OID, INT8OID}, nullptr};
 
 bool
 token_check(const LockName &name, int64 token)
 {
-	NullableDatum arguments[] = {datum(Int64GetDatum(name.key.value)), datum(Int64GetDatum(token))};
 	int64		highest = 0;
 
 	PreventCommandIfReadOnly("advisory.check_token()");
 	with_error_context(psprintf("while checking token " INT64_FORMAT " of \"%s\"", token, display_name(name)), [&]() {
-		run_own_statement(&RAISE_FENCE, arguments, [&](uint64) {
-			highest = DatumGetInt64(result_column(1));
+		run_own_statement(&RAISE_FENCE, {argument(name.key.value), argument(token)}, [&](const OwnRow &row) {
+			highest = row.bigint(1);
 		});
 	});
 	if (highest > token)

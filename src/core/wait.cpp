@@ -69,24 +69,17 @@ release_granted(const Attempt &attempt)
 		held_remove(held_find(attempt.granted_tag(), request.mode), 1, request.name.by_name());
 }
 
-/* The contents of the error context, looked up before the wait. */
-struct WaitContext
+/* What the session waits for, for messages; palloc'd. */
+static char *
+describe(const LockRequest &request)
 {
-	char	   *name;
-	const LockRequest *request;
-};
+	char	   *name = display_lock(request.name);
 
-static void
-add_wait_context(void *argument)
-{
-	const auto *wait = static_cast<const WaitContext *>(argument);
-
-	if (wait->request->is_for_lease())
-		errcontext("while waiting for lease \"%s\"", wait->name);
-	else if (wait->request->is_for_slot())
-		errcontext("while waiting for a slot of semaphore \"%s\"", wait->name);
-	else
-		errcontext("while waiting for advisory lock \"%s\" in %s mode", wait->name, mode_name(wait->request->mode));
+	if (request.is_for_lease())
+		return psprintf("lease \"%s\"", name);
+	if (request.is_for_slot())
+		return psprintf("a slot of semaphore \"%s\"", name);
+	return psprintf("advisory lock \"%s\" in %s mode", name, mode_name(request.mode));
 }
 
 /* The shorter of the user's lock_timeout and the caller's timeout, in milliseconds; 0 for none. */
@@ -100,12 +93,15 @@ effective_lock_timeout(Timeout timeout) noexcept
 	return timeout.milliseconds;
 }
 
-/* Wait for it.  An interrupt that was pending when it was granted ends the wait, too. */
+/* Publish the wait, and wait.  An interrupt that was pending when the lock was granted ends the wait, too. */
 static void
 wait_and_check(Attempt *attempt)
 {
 	const LockRequest &request = attempt->request;
+	UsedName	used = attempt->name->used();
 
+	if (OidIsValid(used.role) || request.is_for_slot() || request.is_for_lease())
+		publish_wait(request.tag(), request.slots, used);
 	/* The snapshot of catalog look-ups must not hold back vacuum during the wait. */
 	InvalidateCatalogSnapshot();
 	if (request.is_for_slot())
@@ -115,6 +111,7 @@ wait_and_check(Attempt *attempt)
 	else
 		take_lock(request.tag(), request.mode, request.scope, false);
 	CHECK_FOR_INTERRUPTS();
+	withdraw_wait();
 }
 
 /* After an error that ended a wait: was the lock granted nevertheless? */
@@ -148,21 +145,15 @@ enum class WaitEnd
 	error						/* another error, which must be raised; nothing is left of the wait */
 };
 
-/*
- * Wait for the lock.  If milliseconds is greater than 0, wait no longer than that, in an internal subtransaction.
- */
+/* Wait for the lock.  If milliseconds is greater than 0, wait no longer than that, in an internal subtransaction. */
 static WaitEnd
 wait_for_lock(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
 {
-	const LockRequest &request = attempt->request;
 	MemoryContext callers_context = CurrentMemoryContext;
 	ResourceOwner callers_owner = CurrentResourceOwner;
 	int			users_lock_timeout = LockTimeout;
-	WaitContext waiting = {display_lock(request.name), &request};
-	ErrorContextCallback context = {error_context_stack, add_wait_context, &waiting};
 	volatile WaitEnd end = WaitEnd::granted;
 
-	error_context_stack = &context;
 	if (milliseconds > 0)
 		BeginInternalSubTransaction(nullptr);
 	MemoryContextSwitchTo(callers_context);
@@ -186,6 +177,7 @@ wait_for_lock(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
 			LWLockReleaseAll();
 			LockErrorCleanup();
 		}
+		withdraw_wait();
 		CurrentResourceOwner = callers_owner;
 		if (milliseconds > 0 && geterrcode() == ERRCODE_LOCK_NOT_AVAILABLE)
 		{
@@ -203,7 +195,6 @@ wait_for_lock(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
 	PG_END_TRY();
 	MemoryContextSwitchTo(callers_context);
 	CurrentResourceOwner = callers_owner;
-	error_context_stack = context.previous;
 	return end;
 }
 
@@ -232,44 +223,34 @@ check_statement_timeout(Attempt *attempt, bool was_running)
 			 errmsg("canceling statement due to statement timeout")));
 }
 
-/* Wait; returns the outcome, and in *error the error that the caller must raise, if any. */
-static Outcome
-wait_and_settle(Attempt *attempt, Timeout timeout, ErrorData **error)
-{
-	const LockName &name = attempt->request.name;
-	bool		statement_timeout = get_timeout_active(STATEMENT_TIMEOUT);
-	ErrorData  *volatile ended_by = nullptr;
-	WaitEnd		end = wait_for_lock(attempt, effective_lock_timeout(timeout), &ended_by);
-
-	*error = ended_by;
-	withdraw_wait();
-	if (end == WaitEnd::granted)
-		return Outcome::granted;
-	if (end == WaitEnd::timeout)
-	{
-		check_statement_timeout(attempt, statement_timeout);
-		return survived(attempt) ? Outcome::granted : outcome_of_timeout(timeout);
-	}
-	/* A program finds the lock by these fields, as it does when a timeout ends the wait. */
-	(*error)->schema_name = field_namespace(name);
-	(*error)->constraint_name = field_name(name);
-	return Outcome::not_free;
-}
-
 Outcome
 wait_for_grant(Attempt *attempt, Timeout timeout, ErrorData **error)
 {
-	const LockRequest &request = attempt->request;
 	NameStats  *stats = stats_of_name(attempt->name);
-	UsedName	used = attempt->name->used();
-	Outcome		outcome;
+	bool		statement_timeout = get_timeout_active(STATEMENT_TIMEOUT);
+	ErrorData  *volatile ended_by = nullptr;
+	volatile WaitEnd end = WaitEnd::granted;
+	Outcome		outcome = Outcome::granted;
 
 	attempt->wait_start = GetCurrentTimestamp();
 	if (stats != nullptr)
 		stats_count(stats, Event::contended, 1);
-	if (OidIsValid(used.role) || request.is_for_slot() || request.is_for_lease())
-		publish_wait(request.tag(), request.slots, used);
-	outcome = wait_and_settle(attempt, timeout, error);
+	with_error_context(psprintf("while waiting for %s", describe(attempt->request)), [&]() {
+		end = wait_for_lock(attempt, effective_lock_timeout(timeout), &ended_by);
+	});
+	if (end == WaitEnd::timeout)
+	{
+		check_statement_timeout(attempt, statement_timeout);
+		outcome = survived(attempt) ? Outcome::granted : outcome_of_timeout(timeout);
+	}
+	else if (end == WaitEnd::error)
+	{
+		/* A program finds the lock by these fields, as it does when a timeout ends the wait. */
+		ended_by->schema_name = field_namespace(attempt->request.name);
+		ended_by->constraint_name = field_name(attempt->request.name);
+		outcome = Outcome::not_free;
+	}
+	*error = ended_by;
 	attempt->wait_end = GetCurrentTimestamp();
 	if (stats != nullptr)
 		stats_add(&stats->wait, attempt->wait_start, attempt->wait_end);
@@ -286,17 +267,9 @@ log_wait(const Attempt &attempt, const char *end)
 		return;
 
 	/* Not to the client, where sending it could fail. */
-	char	   *name = display_lock(request.name);
-
 	ereport(LOG_SERVER_ONLY,
-			(request.is_for_lease()
-			 ? errmsg("session waited for lease \"%s\" for " INT64_FORMAT ".%03d ms %s",
-					  name, waited / 1000, static_cast<int>(waited % 1000), end)
-			 : request.is_for_slot()
-			 ? errmsg("session waited for a slot of semaphore \"%s\" for " INT64_FORMAT ".%03d ms %s",
-					  name, waited / 1000, static_cast<int>(waited % 1000), end)
-			 : errmsg("session waited for advisory lock \"%s\" in %s mode for " INT64_FORMAT ".%03d ms %s",
-					  name, mode_name(request.mode), waited / 1000, static_cast<int>(waited % 1000), end)));
+			(errmsg("session waited for %s for " INT64_FORMAT ".%03d ms %s",
+					describe(request), waited / 1000, static_cast<int>(waited % 1000), end)));
 }
 
 }								/* namespace advisory */

@@ -16,11 +16,9 @@ extern "C" {
 }
 
 #include "sql/args.h"
-#include "sql/autocommit.h"
 #include "core/claim.h"
 #include "core/namecache.h"
 #include "base/compat.h"
-#include "base/guc.h"
 
 namespace advisory
 {
@@ -255,55 +253,18 @@ list_argument(FunctionCallInfo fcinfo, ListForm form)
 	deconstruct_array(array, names.element_type, typlen, typbyval, typalign,
 					  &names.elements, &nulls, &names.count);
 
+	names.locks = static_cast<LockName *>(palloc_extended(sizeof(LockName) * names.count, MCXT_ALLOC_HUGE));
 	for (int i = 0; i < names.count; i++)
 	{
+		CHECK_FOR_INTERRUPTS();
 		if (nulls[i])
 			ereport(ERROR,
 					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 					 errmsg("%s must not be null", name_or_id(names.element_type)),
 					 errdetail("Element %d of the list is null.", i + 1)));
-	}
-
-	names.locks = static_cast<LockName *>(palloc_extended(sizeof(LockName) * names.count, MCXT_ALLOC_HUGE));
-	for (int i = 0; i < names.count; i++)
-	{
-		CHECK_FOR_INTERRUPTS();
 		names.locks[i] = named_lock(ns, value_as_name(names.elements[i], names.element_type));
 	}
 	return names;
-}
-
-void
-check_scope(FunctionCallInfo fcinfo, Scope scope)
-{
-	int			allowed = setting::session_locks;
-
-	if (scope == Scope::transaction)
-		warn_if_no_transaction(fcinfo);
-	if (scope == Scope::transaction || allowed == SESSION_LOCKS_ON)
-		return;
-
-	static constexpr char TRY[] = "try_";
-	static constexpr char AWAIT[] = "await_";
-	bool		refused = allowed == SESSION_LOCKS_OFF;
-	char	   *function = get_func_name(fcinfo->flinfo->fn_oid);
-	char	   *instead = nullptr;
-
-	/* try_lock -> try_xact_lock, await_lock -> xact_lock, lock_shared -> xact_lock_shared */
-	if (function != nullptr && strncmp(function, TRY, strlen(TRY)) == 0)
-		instead = psprintf("try_xact_%s", function + strlen(TRY));
-	else if (function != nullptr && strncmp(function, AWAIT, strlen(AWAIT)) == 0)
-		instead = psprintf("xact_%s", function + strlen(AWAIT));
-	else if (function != nullptr)
-		instead = psprintf("xact_%s", function);
-
-	ereport(refused ? ERROR : WARNING,
-			(errcode(refused ? ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE : ERRCODE_WARNING),
-			 refused
-			 ? errmsg("session-level advisory locks are turned off by \"advisory_ext.session_locks\"")
-			 : errmsg("session-level advisory lock taken with \"advisory_ext.session_locks\" set to \"warn\""),
-			 errdetail("Behind a transaction pooler a session-level lock outlives the client that took it."),
-			 instead != nullptr ? errhint("Use advisory.%s() instead.", instead) : 0));
 }
 
 }								/* namespace advisory */

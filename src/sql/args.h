@@ -81,11 +81,4 @@ int64		window_length_argument(FunctionCallInfo fcinfo, int arg, const char *ever
  */
 TimestampTz window_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *slot);
 
-/*
- * For a session-level lock, raise 55000 unless advisory_ext.session_locks allows it; with
- * "warn" only warn.  The message names the transaction-level function to use instead.  For
- * a transaction-level lock, warn if it ends with the statement.
- */
-void		check_scope(FunctionCallInfo fcinfo, Scope scope);
-
 }								/* namespace advisory */

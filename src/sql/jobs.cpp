@@ -4,11 +4,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "access/htup_details.h"
-#include "funcapi.h"
-}
-
 #include "sql/args.h"
 #include "core/job.h"
 #include "base/sqlfunction.h"
@@ -26,9 +21,11 @@ run(FunctionCallInfo fcinfo)
 					   timeout_argument(fcinfo, command + 1)};
 	auto	   *context = reinterpret_cast<CallContext *>(fcinfo->context);
 	std::string_view if_busy;
-	TupleDesc	description;
-	Datum		ran;
+	Datum		not_run = BoolGetDatum(false);
 	bool		is_null = false;
+	bool		ran;
+	HeapTuple	row;
+	Datum		result;
 
 	job.command = to_cstring(text_argument(fcinfo, command, "command"));
 	if (!PG_ARGISNULL(command + 2))
@@ -47,11 +44,12 @@ run(FunctionCallInfo fcinfo)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("once_slot must not be given without once_per")));
-	if (get_call_result_type(fcinfo, nullptr, &description) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-	description = BlessTupleDesc(description);
-	ran = BoolGetDatum(run_job(job));
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(description, &ran, &is_null)));
+	/* Make the row first, because the command may replace this function. */
+	row = result_row(fcinfo, &not_run, &is_null);
+	result = HeapTupleGetDatum(row);
+	ran = run_job(job);
+	memcpy(GETSTRUCT(row), &ran, sizeof(ran));
+	PG_RETURN_DATUM(result);
 }
 
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_run, run);

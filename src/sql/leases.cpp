@@ -5,8 +5,6 @@
 #include "base/pg.h"
 
 extern "C" {
-#include "access/htup_details.h"
-#include "funcapi.h"
 #include "utils/timestamp.h"
 }
 
@@ -23,13 +21,10 @@ namespace advisory
 static Datum
 lease_row(FunctionCallInfo fcinfo, const Lease &lease, bool is_granted)
 {
-	TupleDesc	description;
 	Datum		values[] = {Int64GetDatum(lease.token), TimestampTzGetDatum(lease.expires_at)};
 	bool		nulls[] = {!is_granted, !is_granted};
 
-	if (get_call_result_type(fcinfo, nullptr, &description) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(description), values, nulls));
+	return HeapTupleGetDatum(result_row(fcinfo, values, nulls));
 }
 
 /* The longest TTL.  Longer ones are hardly useful, and would come near the last possible timestamp. */

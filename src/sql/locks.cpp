@@ -10,6 +10,7 @@ extern "C" {
 }
 
 #include "sql/args.h"
+#include "sql/scope.h"
 #include "core/await.h"
 #include "core/blockers.h"
 #include "core/release.h"

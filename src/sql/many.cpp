@@ -10,6 +10,7 @@ extern "C" {
 }
 
 #include "sql/args.h"
+#include "sql/scope.h"
 #include "core/many.h"
 #include "core/release.h"
 #include "base/sqlfunction.h"

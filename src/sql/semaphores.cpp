@@ -7,12 +7,11 @@
 #include "base/pg.h"
 
 extern "C" {
-#include "access/htup_details.h"
-#include "funcapi.h"
 #include "utils/lsyscache.h"
 }
 
 #include "sql/args.h"
+#include "sql/scope.h"
 #include "core/await.h"
 #include "core/release.h"
 #include "base/sqlfunction.h"
@@ -37,8 +36,9 @@ acquire(FunctionCallInfo fcinfo)
 	int			slot;
 
 	check_scope(fcinfo, scope);
-	slot = on_failure == OnFailure::say ? slot_try(request, timeout) : slot_must(request, timeout);
-	if (slot == NO_SLOT)
+	if (on_failure == OnFailure::raise)
+		PG_RETURN_INT32(lock_must(request, timeout));
+	if (!lock_try(request, timeout, &slot))
 		PG_RETURN_NULL();
 	PG_RETURN_INT32(slot);
 }
@@ -49,7 +49,6 @@ await_acquire(FunctionCallInfo fcinfo)
 {
 	LockRequest request = slot_request<by>(fcinfo, Scope::session);
 	Timeout		timeout = timeout_argument(fcinfo, next_argument(by) + 1);
-	TupleDesc	description;
 	Datum		no_slot = Int32GetDatum(NO_SLOT);
 	bool		is_null = false;
 	HeapTuple	row;
@@ -57,10 +56,8 @@ await_acquire(FunctionCallInfo fcinfo)
 	int32		slot;
 
 	check_scope(fcinfo, Scope::session);
-	if (get_call_result_type(fcinfo, nullptr, &description) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
 	/* Make the row before taking the slot, because an error after that would leave the slot taken. */
-	row = heap_form_tuple(BlessTupleDesc(description), &no_slot, &is_null);
+	row = result_row(fcinfo, &no_slot, &is_null);
 	result = HeapTupleGetDatum(row);
 	slot = await_lock(request, timeout, get_func_name(fcinfo->flinfo->fn_oid));
 	memcpy(GETSTRUCT(row), &slot, sizeof(slot));

@@ -14,6 +14,7 @@ extern "C" {
 #include "funcapi.h"
 #include "lib/dshash.h"
 #include "mb/pg_wchar.h"
+#include "parser/parser.h"
 #include "executor/spi.h"
 #include "storage/lmgr.h"
 #include "storage/lock.h"
@@ -27,6 +28,8 @@ extern "C" {
 #include "utils/snapmgr.h"
 #include "utils/tuplestore.h"
 }
+
+#include "shmem/waiters.h"
 
 /* Requests so far, and which of them fail: these, and those between them. */
 static int	made = 0;
@@ -154,6 +157,7 @@ FAULT(SPI_execute_plan, int, (SPIPlanPtr plan, Datum *values, const char *nulls,
 FAULT(SPI_execute_snapshot, int,
 	  (SPIPlanPtr plan, Datum *values, const char *nulls, Snapshot snapshot, Snapshot crosscheck, bool reads, bool triggers, long rows),
 	  (plan, values, nulls, snapshot, crosscheck, reads, triggers, rows))
+FAULT(raw_parser, List *, (const char *text, RawParseMode mode), (text, mode))
 FAULT(SPI_getvalue, char *, (HeapTuple row, TupleDesc form, int column), (row, form, column))
 FAULT(SPI_palloc, void *, (Size size), (size))
 
@@ -172,6 +176,17 @@ advisory_fail_at(PG_FUNCTION_ARGS)
 	first = PG_GETARG_INT32(0);
 	last = first > 0 && PG_GETARG_BOOL(1) ? PG_INT32_MAX : first;
 	PG_RETURN_INT32(before);
+}
+
+/* publishes_wait() → boolean: does this session publish that it waits? */
+PG_FUNCTION_INFO_V1(advisory_publishes_wait);
+
+Datum
+advisory_publishes_wait(PG_FUNCTION_ARGS)
+{
+	advisory::PublishedWait wait;
+
+	PG_RETURN_BOOL(advisory::read_wait(advisory::my_process_number(), &wait));
 }
 
 }

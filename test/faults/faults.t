@@ -4,7 +4,7 @@
 # FAULTS=1: `make test-faults`.
 #
 # After each failure: the error is 53200, or the call succeeded nevertheless; nothing is locked that was not locked before;
-# the savepoint can be rolled back to; the transaction, which holds locks and slots, commits although every request fails meanwhile, and
+# the savepoint can be rolled back to; the session publishes no wait any more; the transaction, which holds locks and slots, commits although every request fails meanwhile, and
 # without having made one; the session can take a lock again, and the server has not crashed.
 use strict;
 use warnings;
@@ -20,6 +20,7 @@ create_database();
 my $look = session();
 $look->run(
     q(CREATE FUNCTION fail_at(n integer, forever boolean DEFAULT false) RETURNS integer AS 'advisory_ext', 'advisory_fail_at' LANGUAGE c STRICT),
+    q(CREATE FUNCTION publishes_wait() RETURNS boolean AS 'advisory_ext', 'advisory_publishes_wait' LANGUAGE c),
     'CREATE TABLE guarded (id integer, token bigint)',
     q(CREATE TRIGGER fence BEFORE INSERT ON guarded FOR EACH ROW EXECUTE FUNCTION advisory.fenced('token', 'fence', 'id')));
 
@@ -169,6 +170,7 @@ sub attempt {
     $session->run('ROLLBACK TO before') if $block && $result{state};
     $result{requests} = $session->value('SELECT fail_at(0)');
     $result{after} = locks($session);
+    $result{publishes} = $session->value('SELECT publishes_wait()');
     if ($block) {
         $session->value('SELECT fail_at(1, true)');
         $result{commit_state} = $session->query('COMMIT')->{state} // '';
@@ -195,6 +197,7 @@ sub compare {
     my $least = $case->{frees} ? $usual->{after} : $most;
     push @problems, "error $result->{state}" if $failed && $result->{state} ne OUT_OF_MEMORY;
     push @problems, "$result->{after} locks, not $least to $most" if $result->{after} < $least || $result->{after} > $most;
+    push @problems, 'it still publishes a wait' if $result->{publishes};
     push @problems, "then a lock fails with $result->{next}" if $result->{next};
     if (exists $result->{commit_state}) {
         push @problems, "COMMIT fails with $result->{commit_state}" if $result->{commit_state};

@@ -269,18 +269,45 @@ DELETE FROM said WHERE what = 'e'; -- the end
 SQL
 is($look->value(q{SELECT string_agg(what, ',' ORDER BY i) FROM said}), 'a;b,c;d,g,h,i', 'semicolons inside statements, and between them');
 
-# Each statement is parsed under the settings in force when it runs. (19 has no other standard_conforming_strings.)
-my @settings = ([q{SET LOCAL backslash_quote = off}, q{SET LOCAL backslash_quote = on; INSERT INTO said (what) VALUES (E'it\'s')}]);
-push @settings, [q{SET LOCAL escape_string_warning = off}, q{SET LOCAL standard_conforming_strings = off; INSERT INTO said (what) VALUES ('it\'s')}]
-    if $one->value(q{SELECT current_setting('server_version_num')::int < 190000});
+# The whole command is parsed before anything of it runs, so under the settings that are in force at the call, as the server does with
+# several statements in one string. (19 has no other standard_conforming_strings.)
+my @settings = ([q{backslash_quote}, q{E'it\'s'}]);
+push @settings, [q{standard_conforming_strings}, q{'it\'s'}] if $one->value(q{SELECT current_setting('server_version_num')::int < 190000});
 for my $setting (@settings) {
-    my ($before, $command) = @$setting;
+    my ($name, $literal) = @$setting;
+    my ($can, $cannot) = $name eq 'backslash_quote' ? qw(on off) : qw(off on);
     $look->run('TRUNCATE said');
-    $one->run('BEGIN')->run($before);
-    is($one->query(run_sql($command))->{message}, undef, "no error: $command");
+    $one->run('BEGIN')->run('SET LOCAL escape_string_warning = off')->run("SET LOCAL $name = $can");
+    is($one->query(run_sql("INSERT INTO said (what) VALUES ($literal)"))->{message}, undef, "no error: $name = $can");
     $one->run('COMMIT');
-    is($look->value('SELECT what FROM said'), q{it's}, 'parsed under the new setting');
+    is($look->value('SELECT what FROM said'), q{it's}, 'parsed under the setting');
+    $one->run("SET $name = $cannot");
+    is($one->query(run_sql("SET LOCAL $name = $can; INSERT INTO said (what) VALUES ($literal)"))->{state}, $name eq 'backslash_quote' ? '22P06' : '42601',
+        "an error: $name changes in the command");
+    $one->run("RESET $name");
+    is_free($name);
 }
+close_gate();
+$result = $one->query(run_sql('SELECT passes_gate($_$never$_$); SELEC 1'));
+is($result->{state}, '42601', 'a syntax error in the last statement is found before the first runs');
+open_gate();
+
+# Parsing takes time and memory in proportion to the command's length, and gives the memory back.
+sub status_kb { my ($what) = @_; open my $status, '<', '/proc/' . $one->pid . '/status' or return; return (map { /^$what:\s+(\d+)/ } <$status>)[0] }
+SKIP: {
+    skip 'the kernel does not tell how much memory and time a process used', 4 unless defined status_kb('VmHWM') && -r '/proc/' . $one->pid . '/schedstat';
+    my $cpu = sub { open my $stat, '<', '/proc/' . $one->pid . '/schedstat' or die "the session has gone: $!\n"; return (split ' ', <$stat>)[0] / 1e9 };
+    my ($before_cpu, $before_kb) = ($cpu->(), status_kb('VmHWM'));
+    is($one->query(run_sql('CREATE FUNCTION pg_temp.long() RETURNS integer BEGIN ATOMIC ' . 'SELECT 1;' x 4_000 . ' END'))->{value}, 1, 'one statement with 4000 semicolons');
+    is($one->query(run_sql(';' x 500_000))->{state}, '22023', '500000 semicolons without a statement');
+    cmp_ok($cpu->() - $before_cpu, '<', 10, 'both take seconds of processor time at most');
+    cmp_ok(status_kb('VmHWM') - $before_kb, '<', 500_000, 'and not much memory');
+}
+# Between two statements it looks for interrupts. A SET does not.
+$one->run(q{SET statement_timeout = '300 ms'});
+is($one->query(run_sql('SET LOCAL test.x = 1; ' x 500_000))->{state}, '57014', 'statement_timeout ends a command of many short statements');
+$one->run('RESET statement_timeout');
+is_free('after many short statements');
 
 # A procedure that commits, where it cannot: the hint says where it can.
 my %no_commit = ('in a transaction block' => sub { $one->run('BEGIN'); my $end = $one->query(run_sql($_[0])); $one->run('ROLLBACK'); return $end },
@@ -377,7 +404,7 @@ for my $what (sort keys %ends) {
     $one->query('SET statement_timeout = 0');
     like($end->{state}, qr{$states{$what}}, "once per window, $what: the error is the command's own");
     is_free("once per window, $what");
-    # The first statement is parsed before anything is taken.
+    # The command is parsed before anything is taken.
     is_claimed($what ne 'a syntax error', "once per window, $what");
 }
 

@@ -1,0 +1,55 @@
+#!/usr/bin/env perl
+# make: objects that were built for another server, or with other flags, are built again. Two builds of one server version
+# shared objects once, and crashed on every call.
+use strict;
+use warnings;
+use File::Temp qw(tempdir);
+use FindBin;
+use Test::More;
+
+my $repository = "$FindBin::Bin/../..";
+my $pg_config = $ENV{PG_CONFIG} // 'pg_config';
+my $directory = tempdir(CLEANUP => 1);
+
+# A tree with one source that needs nothing, and a server that says what we want of its configuration.
+mkdir "$directory/$_" for 'src', 'src/base';
+symlink "$repository/$_", "$directory/$_" or die "$_: $!\n" for qw(Makefile advisory_ext.control);
+put('src/base/nothing.cpp', "int nothing;\n");
+
+sub put {
+    my ($name, $text) = @_;
+    open my $file, '>', "$directory/$name" or die "$name: $!\n";
+    print {$file} $text;
+    close $file or die "$name: $!\n";
+    return;
+}
+
+sub configured {
+    my ($how) = @_;
+    put('pg_config', qq{#!/bin/sh\n[ "\$1" = --configure ] && echo "$how" && exit\nexec '$pg_config' "\$@"\n});
+    return chmod 0755, "$directory/pg_config";
+}
+
+# Is the object built, with these variables of make?
+sub builds {
+    my (@variables) = @_;
+    local @ENV{qw(MAKEFLAGS MFLAGS MAKELEVEL)};
+    delete @ENV{qw(MAKEFLAGS MFLAGS MAKELEVEL)};
+    my $variables = join ' ', map { "'$_'" } @variables;
+    my $said = qx{make -C '$directory' 'PG_CONFIG=$directory/pg_config' with_llvm=no $variables src/base/nothing.o 2>&1};
+    is($?, 0, "make @variables") or diag($said);
+    return $said =~ /nothing\.cpp/ ? 1 : 0;
+}
+
+configured('--one');
+is(builds(), 1, 'the object is built');
+is(builds(), 0, 'once');
+for my $other (['COPT=-DOTHER'], ['COPT=-DOTHER="x y"'], ['CXXFLAGS=-O1'], ['CFLAGS=-O1'], ['CPPFLAGS=-DOTHER']) {
+    is(builds(@$other), 1, "@$other: it is built again");
+    is(builds(@$other), 0, 'once');
+    is(builds(), 1, 'and again without');
+}
+configured('--two --with-other');
+is(builds(), 1, 'the server was configured otherwise: it is built again');
+is(builds(), 0, 'once');
+done_testing();
