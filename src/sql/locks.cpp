@@ -11,8 +11,8 @@ extern "C" {
 
 #include "sql/args.h"
 #include "core/await.h"
-#include "core/blockers.h"
 #include "core/release.h"
+#include "core/terminate.h"
 #include "server/locallock.h"
 #include "server/locktable.h"
 #include "views/locks.h"
