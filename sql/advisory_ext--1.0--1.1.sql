@@ -304,6 +304,8 @@ CREATE OR REPLACE VIEW advisory.waits AS
     SELECT root_pid, depth, path, pid, waits_for_pid, namespace, name, key, mode, waited, state, application_name, query,
            key1, key2, objsubid
     FROM advisory._waits();
+COMMENT ON VIEW advisory.waits IS
+    'who waits for whom, as trees that lead to a session that waits for an advisory lock or holds one; each session stands once';
 COMMENT ON COLUMN advisory.waits.key1 IS 'first key of the pair form, signed; classid of a foreign lock';
 COMMENT ON COLUMN advisory.waits.key2 IS 'second key of the pair form, signed; objid of a foreign lock';
 COMMENT ON COLUMN advisory.waits.objsubid IS 'as in pg_locks: 1 is a bigint key, 2 a pair, 16381 and 16382 a lease, 16383 the queue of a semaphore, 16384 + n its slot n, anything else foreign; null for locks of other types';
@@ -899,7 +901,7 @@ COMMENT ON FUNCTION advisory.try_xact_lock_any(pg_catalog.text, pg_catalog.text[
 COMMENT ON FUNCTION advisory.try_xact_lock_any(pg_catalog.text, pg_catalog.uuid[], integer) IS
     'take exclusive transaction-level locks on up to wanted of the list that are free, in its order, trying each once; returns those taken';
 COMMENT ON FUNCTION advisory.wait_tree() IS
-    'who waits for whom, as indented text: each session that blocks others, followed by the sessions that wait for it';
+    'who waits for whom, as indented text: each session that blocks others, followed by ten sessions that wait for it and the number of the others';
 COMMENT ON FUNCTION advisory.xact_acquire(pg_catalog.text, bigint, integer, interval) IS
     'take a slot of a semaphore until the end of the transaction; returns its number, or raises error 55P03 after timeout (NULL: wait for ever) (id::text as name)';
 COMMENT ON FUNCTION advisory.xact_acquire(pg_catalog.text, pg_catalog.text, integer, interval) IS

@@ -27,7 +27,7 @@ CREATE VIEW advisory.waits AS
            key1, key2, objsubid
     FROM advisory._waits();
 COMMENT ON VIEW advisory.waits IS
-    'who waits for whom, as trees that lead to a waiter for an advisory lock';
+    'who waits for whom, as trees that lead to a session that waits for an advisory lock or holds one; each session stands once';
 COMMENT ON COLUMN advisory.waits.root_pid IS 'process at the root of the tree; 0 is a prepared transaction';
 COMMENT ON COLUMN advisory.waits.depth IS 'how far from the root, which has depth 0';
 COMMENT ON COLUMN advisory.waits.path IS 'processes from the root to this one';
@@ -50,4 +50,4 @@ CREATE FUNCTION advisory.wait_tree() RETURNS SETOF text
     AS 'MODULE_PATHNAME', 'advisory_wait_tree'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 100;
 COMMENT ON FUNCTION advisory.wait_tree() IS
-    'who waits for whom, as indented text: each session that blocks others, followed by the sessions that wait for it';
+    'who waits for whom, as indented text: each session that blocks others, followed by ten sessions that wait for it and the number of the others';

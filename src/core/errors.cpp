@@ -168,12 +168,12 @@ raise_wait_error(ErrorData *error)
 /* ---- Not available ---- */
 
 static int
-set_prepared_hint(const char *which, const char *gid)
+set_prepared_hint(const char *gid)
 {
 	if (!is_printable(gid))
-		return errhint("To see the prepared transaction that %s: SELECT * FROM pg_prepared_xacts.", which);
-	return errhint("To end the prepared transaction that %s: COMMIT PREPARED %s or ROLLBACK PREPARED %s.",
-				   which, quote_literal_cstr(gid), quote_literal_cstr(gid));
+		return errhint("To see the prepared transaction that holds it: SELECT * FROM pg_prepared_xacts.");
+	return errhint("To end the prepared transaction that holds it: COMMIT PREPARED %s or ROLLBACK PREPARED %s.",
+				   quote_literal_cstr(gid), quote_literal_cstr(gid));
 }
 
 /* The HINT of a lock or slot that was not obtained: statements that show its holders, and that end such a session. */
@@ -186,20 +186,10 @@ set_holder_hint(const LockRequest &request, const Blockers &blockers)
 	char	   *look;
 
 	if (blockers.holder_gid != nullptr)
-		return set_prepared_hint("holds it", blockers.holder_gid);
-	/* If the holder itself waits, ending it would not help: name the session that it waits for. */
-	if (blockers.root_gid != nullptr)
-		return set_prepared_hint("the holder waits for", blockers.root_gid);
-	if (blockers.waits_for_me)
-		return errhint("End this transaction, or release what the holder waits for, and try again.");
-	if (blockers.root_pid != 0)
-	{
-		look = psprintf("To see what process %d does: SELECT * FROM pg_stat_activity WHERE pid = %d.",
-						blockers.root_pid, blockers.root_pid);
-		if (!blockers.is_root_idle)
-			return errhint("%s", look);
-		return errhint("%s To end it: SELECT pg_terminate_backend(%d).", look, blockers.root_pid);
-	}
+		return set_prepared_hint(blockers.holder_gid);
+	/* Ending a session that itself waits would not end what it waits for. */
+	if (blockers.is_waiting)
+		return errhint("To see who waits for whom: SELECT * FROM advisory.wait_tree().");
 	if (arguments == nullptr)
 		arguments = psprintf(INT64_FORMAT, request.name.key.value);
 	look = psprintf("To see who %s: SELECT * FROM advisory.holders%s(%s).",

@@ -356,8 +356,8 @@ lease_wait(const LockRequest &request)
 	LockRelease(&queue, ExclusiveLock, false);
 }
 
-char *
-lease_describe_holder(Key key)
+static char *
+describe_holder(Key key)
 {
 	LeaseRow	row = {};
 	Era			era;
@@ -379,6 +379,14 @@ lease_describe_holder(Key key)
 		appendStringInfo(&out, " Nobody else can take it before %s.", timestamptz_to_str(end_of_delay(row)));
 	make_printable(out.data);
 	return out.data;
+}
+
+char *
+lease_describe_holder(Key key)
+{
+	char	   *holder = nullptr;
+
+	return unless_lock_table_is_full([&]() { holder = describe_holder(key); }) ? holder : nullptr;
 }
 
 /* ---- Leases that end ---- */

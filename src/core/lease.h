@@ -53,7 +53,10 @@ bool		lease_take_if_free(const LockRequest &request);
 /* Wait for the lease, and take it.  Ends like a wait for a lock.  Changes LockTimeout, which the caller restores. */
 void		lease_wait(const LockRequest &request);
 
-/* The holder, if the current user may see it, and until when it holds the lease: for a DETAIL.  Null if there is none. */
+/*
+ * The holder, if the current user may see it, and until when it holds the lease: for a DETAIL.  Null if there is none, or
+ * if the server's lock table is too full to read it.
+ */
 char	   *lease_describe_holder(Key key);
 
 /*

@@ -29,9 +29,9 @@ extern "C" {
 }
 
 #include "core/semdeadlock.h"
-#include "core/waitchain.h"
 #include "server/waitgraph.h"
 #include "shmem/root.h"
+#include "shmem/slotlocks.h"
 #include "shmem/waiters.h"
 
 namespace advisory
@@ -55,8 +55,9 @@ namespace
  * A session and what it waits for.  Or a semaphore with a number of slots, with its own tag and
  * slots; all sessions that wait for it with that number of slots share the node.
  */
-struct Node : SessionWait
+struct Node
 {
+	LockEntry	wait;			/* only tag, slots, lockmode and wait_start count; a semaphore has tag and slots */
 	int			pid;			/* of a session; 0: a semaphore */
 	int			proc_number;	/* of the session's lock group's leader */
 	bool		is_live;
@@ -71,14 +72,14 @@ struct Node : SessionWait
 static bool
 is_same_target(const Node &a, const Node &b) noexcept
 {
-	return a.slots == b.slots && same_tag(a.tag, b.tag);
+	return a.wait.slots == b.wait.slots && same_tag(a.wait.tag, b.wait.tag);
 }
 
 /* Is it the same wait, begun at the same time? */
 static bool
 is_same_wait(const Node &a, const Node &b) noexcept
 {
-	return a.pid == b.pid && is_same_target(a, b) && a.since == b.since;
+	return a.pid == b.pid && is_same_target(a, b) && a.wait.wait_start == b.wait.wait_start;
 }
 
 namespace
@@ -126,7 +127,7 @@ public:
 		{
 			Node		now = nodes[i];
 
-			if (now.pid != 0 && (!read_session_wait(now.proc_number, &now) || !is_same_wait(now, nodes[i])))
+			if (now.pid != 0 && (!read_session_wait(now.proc_number, &now.wait) || !is_same_wait(now, nodes[i])))
 				return false;
 		}
 		return true;
@@ -170,7 +171,7 @@ private:
 			return by_process[session.leader_number];
 		node.pid = session_pid(session);
 		node.proc_number = session.leader_number;
-		if (!read_session_wait(node.proc_number, &node))
+		if (!read_session_wait(node.proc_number, &node.wait))
 			return LIVE;
 		if (before != nullptr)
 		{
@@ -231,15 +232,15 @@ private:
 	{
 		if (nodes[node].pid == 0)
 			expand_semaphore(node);
-		else if (nodes[node].slots == 0)
+		else if (nodes[node].wait.slots == 0)
 			expand_lock_wait(node);
 		else
 		{
 			Node		wanted = {};
 			int			semaphore = 0;
 
-			wanted.tag = nodes[node].tag;
-			wanted.slots = nodes[node].slots;
+			wanted.wait.tag = nodes[node].wait.tag;
+			wanted.wait.slots = nodes[node].wait.slots;
 			while (semaphore < count && (nodes[semaphore].pid != 0 || !is_same_target(nodes[semaphore], wanted)))
 				semaphore++;
 			if (semaphore == count)
@@ -254,8 +255,8 @@ private:
 	/* A semaphore is live if it has a free slot, or one live holder. */
 	void		expand_semaphore(int node)
 	{
-		DecodedTag	tag = decode_tag(nodes[node].tag);
-		int			slots = nodes[node].slots;
+		DecodedTag	tag = decode_tag(nodes[node].wait.tag);
+		int			slots = nodes[node].wait.slots;
 
 		nodes[node].missing = 1;
 		for (int slot = 1; slot <= slots; slot++)
@@ -277,17 +278,17 @@ private:
 	/* A wait for a lock is live if all of its blockers are. */
 	void		expand_lock_wait(int node)
 	{
-		const LOCKMASK *conflicts = GetLockTagsMethodTable(&nodes[node].tag)->conflictTab;
+		const LOCKMASK *conflicts = GetLockTagsMethodTable(&nodes[node].wait.tag)->conflictTab;
 		int			reader = 0;
 		int			waiter = 0;
 
 		/* Read the lock once for all nodes that wait for it. */
-		while (reader < count && (nodes[reader].entries.count == 0 || !same_tag(nodes[reader].tag, nodes[node].tag)))
+		while (reader < count && (nodes[reader].entries.count == 0 || !same_tag(nodes[reader].wait.tag, nodes[node].wait.tag)))
 			reader++;
 		if (reader == count)
 		{
 			reader = node;
-			nodes[node].entries = read_lock(nodes[node].tag);
+			nodes[node].entries = read_lock(nodes[node].wait.tag);
 		}
 
 		const LockEntries &entries = nodes[reader].entries;
@@ -331,7 +332,7 @@ private:
 	/* Add one line about a session's wait. */
 	void		describe_wait(StringInfo out, const Node &session) const
 	{
-		const Node &node = session.slots > 0 ? nodes[linitial_int(session.blockers)] : session;
+		const Node &node = session.wait.slots > 0 ? nodes[linitial_int(session.blockers)] : session;
 		List	   *pids = NIL;
 		ListCell   *cell;
 		int			count;
@@ -344,11 +345,11 @@ private:
 		count = Min(list_length(pids), DESCRIBED);
 
 		appendStringInfo(out, "%sProcess %d waits for ", out->len > 0 ? "\n" : "", session.pid);
-		if (session.slots > 0)
-			appendStringInfo(out, session.slots == 1 ? "the only slot of " : "one of the %d slots of ", session.slots);
+		if (session.wait.slots > 0)
+			appendStringInfo(out, session.wait.slots == 1 ? "the only slot of " : "one of the %d slots of ", session.wait.slots);
 		else
-			appendStringInfo(out, "%s on ", GetLockmodeName(DEFAULT_LOCKMETHOD, session.lockmode));
-		DescribeLockTag(out, &session.tag);
+			appendStringInfo(out, "%s on ", GetLockmodeName(DEFAULT_LOCKMETHOD, session.wait.lockmode));
+		DescribeLockTag(out, &session.wait.tag);
 		for (int i = 0; i < count; i++)
 			appendStringInfo(out, "%s%d",
 							 i > 0 ? ", " : count > 1 ? "; blocked by processes " : "; blocked by process ",
@@ -429,8 +430,8 @@ check_slot_deadlock(Key key, int slots)
 
 	me.pid = MyProcPid;
 	me.proc_number = my_process_number();
-	me.tag = queue_tag(MyDatabaseId, key);
-	me.slots = slots;
+	me.wait.tag = queue_tag(MyDatabaseId, key);
+	me.wait.slots = slots;
 	/* A session that blocks no other session is not part of a cycle. */
 	if (am_i_in_the_way())
 		detail = find_deadlock(me);

@@ -28,7 +28,7 @@ compare_pids(const void *a, const void *b) noexcept
 		static_cast<const LocalPgBackendStatus *>(b)->backendStatus.st_procpid;
 }
 
-Backends::Backends()
+Backends::Backends() : context(CurrentMemoryContext)
 {
 	/* Otherwise the server would return the transaction's first snapshot again. */
 	pgstat_clear_backend_activity_snapshot();
@@ -52,6 +52,88 @@ Backends::find(int pid) const noexcept
 
 	wanted.backendStatus.st_procpid = pid;
 	return static_cast<LocalPgBackendStatus *>(bsearch(&wanted, entries, count, sizeof(*entries), compare_pids));
+}
+
+/* A prepared transaction, which holds locks without a session. */
+struct Backends::Prepared
+{
+	TransactionId xid;
+	char	   *gid;
+	Oid			owner;
+};
+
+/* The server's prepared transactions.  May ereport, also because the lock table is full. */
+static Backends::Prepared *
+read_prepared(MemoryContext context, int *count)
+{
+	Backends::Prepared *xacts;
+
+	SPI_connect();
+	if (SPI_execute("SELECT transaction, gid, ownerid FROM pg_catalog.pg_prepared_xact()",
+					true, 0) != SPI_OK_SELECT)
+		elog(ERROR, "could not read pg_prepared_xact()");
+
+	xacts = static_cast<Backends::Prepared *>(MemoryContextAlloc(context, sizeof(*xacts) * (SPI_processed + 1)));
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		HeapTuple	row = SPI_tuptable->vals[i];
+		TupleDesc	columns = SPI_tuptable->tupdesc;
+		bool		isnull;
+
+		xacts[i].xid = DatumGetTransactionId(SPI_getbinval(row, columns, 1, &isnull));
+		xacts[i].gid = MemoryContextStrdup(context, escape_foreign(SPI_getvalue(row, columns, 2)));
+		xacts[i].owner = DatumGetObjectId(SPI_getbinval(row, columns, 3, &isnull));
+	}
+	*count = static_cast<int>(SPI_processed);
+	SPI_finish();
+	return xacts;
+}
+
+VisibleSession
+Backends::prepared_of(const LockEntry &entry)
+{
+	VisibleSession session = {};
+
+	if (prepared == nullptr)
+		unless_lock_table_is_full([this]() { prepared = read_prepared(context, &prepared_count); });
+	for (int i = 0; i < prepared_count; i++)
+	{
+		if (prepared[i].xid != entry.xid)
+			continue;
+		session.gid = prepared[i].gid;
+		session.role = role_name(prepared[i].owner);
+	}
+	return session;
+}
+
+VisibleSession
+Backends::of(const LockEntry &entry)
+{
+	VisibleSession session = {};
+
+	if (entry.pid == 0)
+		return prepared_of(entry);
+
+	session.pid = session_pid(entry);
+
+	const LocalPgBackendStatus *status = find(session.pid);
+	Oid			role = status != nullptr ? status->backendStatus.st_userid : entry.role;
+
+	session.role = role_name(role);
+	if (status == nullptr)
+		return session;
+
+	const PgBackendStatus &backend = status->backendStatus;
+
+	session.application = backend.st_appname;
+	session.is_hidden = !may_see_role(role);
+	if (session.is_hidden)
+		return session;
+	session.backend = &backend;
+	session.state = state_name(backend.st_state);
+	session.state_start = backend.st_state_start_timestamp;
+	session.query = query_text(backend);
+	return session;
 }
 
 /* Does the current user have the privileges of this role?  False if that cannot be determined. */
@@ -146,45 +228,6 @@ char *
 database_name(Oid database)
 {
 	return escape_foreign(stored_database_name(database));
-}
-
-PreparedXact *
-prepared_xacts(int *count)
-{
-	MemoryContext callers_context = CurrentMemoryContext;
-	PreparedXact *xacts;
-
-	SPI_connect();
-	if (SPI_execute("SELECT transaction, gid, ownerid FROM pg_catalog.pg_prepared_xact()",
-					true, 0) != SPI_OK_SELECT)
-		elog(ERROR, "could not read pg_prepared_xact()");
-
-	*count = static_cast<int>(SPI_processed);
-	xacts = static_cast<PreparedXact *>(MemoryContextAlloc(callers_context,
-														   sizeof(PreparedXact) * (*count + 1)));
-	for (int i = 0; i < *count; i++)
-	{
-		HeapTuple	row = SPI_tuptable->vals[i];
-		TupleDesc	columns = SPI_tuptable->tupdesc;
-		bool		isnull;
-
-		xacts[i].xid = DatumGetTransactionId(SPI_getbinval(row, columns, 1, &isnull));
-		xacts[i].gid = MemoryContextStrdup(callers_context, escape_foreign(SPI_getvalue(row, columns, 2)));
-		xacts[i].owner = DatumGetObjectId(SPI_getbinval(row, columns, 3, &isnull));
-	}
-	SPI_finish();
-	return xacts;
-}
-
-const PreparedXact *
-find_prepared(const PreparedXact *xacts, int count, TransactionId xid) noexcept
-{
-	for (int i = 0; i < count; i++)
-	{
-		if (xacts[i].xid == xid)
-			return &xacts[i];
-	}
-	return nullptr;
 }
 
 }								/* namespace advisory */

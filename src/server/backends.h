@@ -12,10 +12,32 @@ extern "C" {
 #include "utils/backend_status.h"
 }
 
+#include "server/locktable.h"
+
 namespace advisory
 {
 
-/* A new snapshot of all sessions, copied into the current memory context, because the server keeps only one. */
+/*
+ * A session or prepared transaction.  Null or 0 for what it does not have, what the current user may not see, and what
+ * cannot be looked up because the server's lock table is full.
+ */
+struct VisibleSession
+{
+	int			pid;			/* 0 for a prepared transaction */
+	const char *gid;			/* of a prepared transaction */
+	const char *role;
+	const char *application;
+	bool		is_hidden;		/* the current user may not see the rest */
+	const char *state;
+	TimestampTz state_start;
+	const char *query;
+	const PgBackendStatus *backend;
+};
+
+/*
+ * A new snapshot of all sessions, copied into the current memory context, because the server keeps only one.  That
+ * context must outlive it.
+ */
 class Backends
 {
 public:
@@ -24,9 +46,19 @@ public:
 	/* The session with this pid, or null if it has gone. */
 	const LocalPgBackendStatus *find(int pid) const noexcept;
 
+	/* Who holds or awaits a lock; for a parallel worker its leader.  May ereport. */
+	VisibleSession of(const LockEntry &entry);
+
+	struct Prepared;
+
 private:
+	VisibleSession prepared_of(const LockEntry &entry);
+
+	MemoryContext context;
 	LocalPgBackendStatus *entries;	/* by ascending pid */
 	int			count;
+	Prepared   *prepared = nullptr; /* read when the first is asked for */
+	int			prepared_count = 0;
 };
 
 /* May the current user see what all sessions are doing, or those of this role? */
@@ -49,19 +81,5 @@ char	   *query_text(const PgBackendStatus &backend);
 char	   *role_name(Oid role);
 char	   *database_name(Oid database);
 char	   *stored_database_name(Oid database);
-
-/* A prepared transaction, which holds locks without a session. */
-struct PreparedXact
-{
-	TransactionId xid;
-	char	   *gid;
-	Oid			owner;
-};
-
-/* The server's prepared transactions; palloc'd. */
-PreparedXact *prepared_xacts(int *count);
-
-/* The one with this transaction id, or null. */
-const PreparedXact *find_prepared(const PreparedXact *xacts, int count, TransactionId xid) noexcept;
 
 }								/* namespace advisory */

@@ -404,6 +404,23 @@ has_prepared_locks()
 }
 
 bool
+holds_advisory_lock(int proc_number)
+{
+	bool		found = false;
+
+	for (int partition = 0; partition < NUM_LOCK_PARTITIONS && !found; partition++)
+	{
+		with_partition(partition, [&](int) {
+			walk_session(GetPGProcByNumber(proc_number), partition, [&](PROCLOCK *proclock) {
+				found = LOCK_LOCKTAG(*proclock->tag.myLock) == LOCKTAG_ADVISORY && proclock->holdMask != 0;
+				return !found;
+			});
+		});
+	}
+	return found;
+}
+
+bool
 read_holder(const LOCKTAG &tag, LockEntry *holder)
 {
 	bool		found = false;

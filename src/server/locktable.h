@@ -123,6 +123,9 @@ LockEntries read_key(Oid database, Key key, int slots);
 /* Does a prepared transaction hold any lock? */
 bool		has_prepared_locks();
 
+/* Does the process with this number hold an advisory lock? */
+bool		holds_advisory_lock(int proc_number);
+
 /* A holder of this lock; its mode is not filled in.  False if there is none. */
 bool		read_holder(const LOCKTAG &tag, LockEntry *holder);
 

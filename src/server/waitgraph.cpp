@@ -15,13 +15,6 @@ extern "C" {
 namespace advisory
 {
 
-/* A lock or semaphore with waiters: the entries that hold it, or that are in the semaphore's queue. */
-struct AwaitedLock
-{
-	LOCKTAG		tag;			/* hash key */
-	List	   *holders;		/* of int */
-};
-
 bool
 is_in_the_way(const LockEntry &other, const LockEntry &waiter)
 {
@@ -32,89 +25,101 @@ is_in_the_way(const LockEntry &other, const LockEntry &waiter)
 
 	if ((mode & conflicts) == 0 || is_same_group)
 		return false;
+	if (other.is_head)
+		return !waiter.is_head || other.wait_start < waiter.wait_start;
 	if (!other.granted)
 		return held == 0;
+	/* A slot that is beyond the number of slots that the waiter gave does not help it. */
+	if (waiter.slots > 0 && is_of_semaphore(other.tag) && decode_tag(other.tag).slot > waiter.slots)
+		return false;
 	return (held & (mode - 1)) == 0;
 }
 
-bool
-is_slot_in_the_way(const LockEntry &holder, const LockEntry &waiter) noexcept
+namespace
 {
-	DecodedTag	tag = decode_tag(holder.tag);
 
-	return holder.granted && tag.kind == Kind::semaphore && is_same_semaphore(holder.tag, waiter.tag) &&
-		(waiter.slots == 0 || tag.slot <= waiter.slots);
+/* A lock that has waiters.  A semaphore's slots and its queue count as one lock. */
+struct AwaitedLock
+{
+	LOCKTAG		tag;			/* hash key; of a semaphore its queue */
+	List	   *others;			/* of int: the entries that hold it, or that are in the semaphore's queue */
+};
+
+}								/* anonymous namespace */
+
+static AwaitedLock *
+find_awaited(HTAB *awaited, const LockEntry &entry, HASHACTION action)
+{
+	LOCKTAG		tag = entry.tag;
+
+	if (is_of_semaphore(tag))
+		tag = queue_tag(tag.locktag_field1, decode_tag(tag).key);
+	return static_cast<AwaitedLock *>(hash_search(awaited, &tag, action, nullptr));
 }
 
-void
-find_all_blockers(LockEntries *found)
+/* The locks that have waiters, each with its holders. */
+static HTAB *
+find_awaited_locks(const LockEntries &found)
 {
 	HASHCTL		control = {};
-	HTAB	   *awaited = nullptr;
-	LockEntry  *entries = found->entries;
-	List	   *pids = NIL;
-	ListCell   *cell;
-	/* A semaphore's slots and its queue count as one lock. */
-	auto		find = [&](const LockEntry &entry, HASHACTION action) {
-		LOCKTAG		tag = entry.tag;
-
-		if (is_of_semaphore(tag))
-			tag = queue_tag(tag.locktag_field1, decode_tag(tag).key);
-		return static_cast<AwaitedLock *>(hash_search(awaited, &tag, action, nullptr));
-	};
+	HTAB	   *awaited;
 
 	control.keysize = sizeof(LOCKTAG);
 	control.entrysize = sizeof(AwaitedLock);
 	control.hcxt = CurrentMemoryContext;
 	awaited = hash_create("advisory_ext awaited locks", 256, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-
-	for (int i = 0; i < found->count; i++)
+	for (int i = 0; i < found.count; i++)
 	{
-		if (!entries[i].granted)
-			find(entries[i], HASH_ENTER)->holders = NIL;
+		if (!found.entries[i].granted)
+			find_awaited(awaited, found.entries[i], HASH_ENTER)->others = NIL;
 	}
-	for (int i = found->count - 1; i >= 0 && hash_get_num_entries(awaited) > 0; i--)
+	for (int i = found.count - 1; i >= 0 && hash_get_num_entries(awaited) > 0; i--)
 	{
-		AwaitedLock *lock = entries[i].granted || entries[i].is_head ? find(entries[i], HASH_FIND) : nullptr;
+		const LockEntry &entry = found.entries[i];
+		AwaitedLock *lock = entry.granted || entry.is_head ? find_awaited(awaited, entry, HASH_FIND) : nullptr;
 
 		if (lock != nullptr)
-			lock->holders = lappend_int(lock->holders, i);
+			lock->others = lappend_int(lock->others, i);
 	}
+	return awaited;
+}
+
+/* The first entry of the lock manager's queue in which this waiter is. */
+static int
+start_of_queue(const LockEntry *entries, int waiter)
+{
+	int			first = waiter;
+
+	while (!entries[waiter].is_head && first > 0 && !entries[first - 1].granted && !entries[first - 1].is_head &&
+		   same_tag(entries[first - 1].tag, entries[waiter].tag))
+		first--;
+	return first;
+}
+
+void
+find_all_blockers(LockEntries *found)
+{
+	HTAB	   *awaited = find_awaited_locks(*found);
 
 	for (int i = 0; i < found->count; i++)
 	{
-		LockEntry  &waiter = entries[i];
-		int			ahead = i;
+		LockEntry  &waiter = found->entries[i];
+		ListCell   *cell;
+		auto		add_if_in_the_way = [&](const LockEntry &other) {
+			if (is_in_the_way(other, waiter))
+				found->blockers = lappend_int(found->blockers, other.leader_pid);
+		};
 
 		if (waiter.granted)
 			continue;
 		CHECK_FOR_INTERRUPTS();
-		waiter.first_blocker = list_length(pids);
-		foreach(cell, find(waiter, HASH_FIND)->holders)
-		{
-			const LockEntry &holder = entries[lfirst_int(cell)];
-			bool		is_blocker = is_in_the_way(holder, waiter);
-
-			if (holder.is_head)
-				is_blocker = holder.pid != waiter.pid && (!waiter.is_head || holder.wait_start < waiter.wait_start);
-			else if (is_of_semaphore(waiter.tag))
-				is_blocker = is_blocker && is_slot_in_the_way(holder, waiter);
-			if (is_blocker)
-				pids = lappend_int(pids, holder.leader_pid);
-		}
-
-		/* The sessions ahead in the lock manager's queue, unless they hold the lock, too. */
-		while (!waiter.is_head && ahead > 0 && !entries[ahead - 1].granted && !entries[ahead - 1].is_head &&
-			   same_tag(entries[ahead - 1].tag, waiter.tag))
-			ahead--;
-		for (; ahead < i; ahead++)
-		{
-			if (is_in_the_way(entries[ahead], waiter))
-				pids = lappend_int(pids, entries[ahead].leader_pid);
-		}
-		waiter.blocker_count = list_length(pids) - waiter.first_blocker;
+		waiter.first_blocker = list_length(found->blockers);
+		foreach(cell, find_awaited(awaited, waiter, HASH_FIND)->others)
+			add_if_in_the_way(found->entries[lfirst_int(cell)]);
+		for (int ahead = start_of_queue(found->entries, i); ahead < i; ahead++)
+			add_if_in_the_way(found->entries[ahead]);
+		waiter.blocker_count = list_length(found->blockers) - waiter.first_blocker;
 	}
-	found->blockers = pids;
 	hash_destroy(awaited);
 }
 

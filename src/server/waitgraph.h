@@ -22,14 +22,11 @@ namespace advisory
 {
 
 /*
- * Does other, which holds the same lock or is ahead in its queue, block the waiter?
- * A session that holds several conflicting modes counts once, with the first of
- * them; a session that holds the lock and also waits counts as a holder only.
+ * Does other block the waiter?  other holds the same lock, a slot of the semaphore that the waiter waits for, or is ahead
+ * in the queue.  A session that holds several conflicting modes counts once, with the first of them; a session that holds
+ * the lock and also waits counts as a holder only.
  */
 bool		is_in_the_way(const LockEntry &other, const LockEntry &waiter);
-
-/* Does holder hold a slot of the same semaphore that the waiter could use? */
-bool		is_slot_in_the_way(const LockEntry &holder, const LockEntry &waiter) noexcept;
 
 /* Fill in the blockers of each waiter, including the sessions ahead in a semaphore's queue.  May ereport. */
 void		find_all_blockers(LockEntries *found);
@@ -52,7 +49,7 @@ visit_blockers(const LockEntries &entries, int first, int waiter, Visit visit)
 	{
 		for (i = waiter + 1; i < entries.count && is_same_semaphore(all[i].tag, wait.tag); i++)
 		{
-			if (is_slot_in_the_way(all[i], wait) && !visit(i))
+			if (all[i].granted && is_in_the_way(all[i], wait) && !visit(i))
 				return;
 		}
 		return;

@@ -61,6 +61,26 @@ mark_slot_waits(LockEntries *found)
 	found->count = kept;
 }
 
+bool
+read_session_wait(int proc_number, LockEntry *wait)
+{
+	PublishedWait published;
+
+	if (read_awaited_lock(proc_number, wait))
+		return wait->wait_start != 0;
+	if (!read_wait(proc_number, &published) || published.slots == 0 || published.is_leaving ||
+		decode_tag(published.tag).kind != Kind::queue)
+		return false;
+	*wait = LockEntry{};
+	wait->tag = published.tag;
+	wait->proc_number = proc_number;
+	wait->pid = published.pid;
+	wait->slots = published.slots;
+	wait->lockmode = ExclusiveLock;
+	wait->wait_start = published.since;
+	return true;
+}
+
 LockEntries
 read_lock_and_slots(Key key)
 {

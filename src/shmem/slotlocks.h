@@ -21,6 +21,14 @@ namespace advisory
 void		mark_slot_waits(LockEntries *found);
 
 /*
+ * What the process with this number waits for: a lock, or a slot of a semaphore, whose queue is then
+ * the tag of *wait, and slots in *wait is not 0.  Leader and held modes are not filled in for a slot.
+ * False if it waits for nothing, if it has announced that it is about to stop waiting, or if that is
+ * unknown.  May ereport.
+ */
+bool		read_session_wait(int proc_number, LockEntry *wait);
+
+/*
  * All holders and waiters of the lock of a key of this database, and of the slots of its
  * semaphore.  Waits are marked.  May ereport.
  */

@@ -128,8 +128,6 @@ public:
 		: entries(entries), now(GetCurrentTimestamp()),
 		  owner_context(AllocSetContextCreate(CurrentMemoryContext, "advisory_ext owner", ALLOCSET_DEFAULT_SIZES))
 	{
-		if (entries.has_prepared)
-			prepared = prepared_xacts(&prepared_count);
 	}
 
 	/*
@@ -146,8 +144,6 @@ private:
 	TimestampTz now;
 	VisibleNames names;
 	Backends	backends;
-	PreparedXact *prepared = nullptr;
-	int			prepared_count = 0;
 	MemoryContext owner_context;	/* what owner points to */
 	Owner		owner = {};		/* of the last row: a session's rows mostly follow each other */
 };
@@ -166,39 +162,23 @@ void
 LockRows::find_owner(const LockEntry &entry)
 {
 	MemoryContext old_context;
+	VisibleSession session;
 
 	if (owner.database_oid == entry.tag.locktag_field1 && owner.pid == entry.pid && owner.xid == entry.xid)
 		return;
 
 	MemoryContextReset(owner_context);
 	old_context = MemoryContextSwitchTo(owner_context);
+	session = backends.of(entry);
 	owner = Owner{entry.pid, entry.xid};
 	owner.database = text_datum(database_name(entry.tag.locktag_field1));
-	if (entry.pid == 0)
-	{
-		if (const PreparedXact *xact = find_prepared(prepared, prepared_count, entry.xid))
-		{
-			owner.role = text_datum(role_name(xact->owner));
-			owner.gid = text_datum(xact->gid);
-		}
-	}
-	else if (const LocalPgBackendStatus *status = backends.find(entry.pid))
-	{
-		const PgBackendStatus &backend = status->backendStatus;
-
-		owner.role = text_datum(role_name(backend.st_userid));
-		owner.application = text_datum(backend.st_appname);
-		if (may_see_role(backend.st_userid))
-		{
-			owner.state = text_datum(state_name(backend.st_state));
-			owner.query = text_datum(query_text(backend));
-			owner.address = client_address(backend);
-		}
-		else
-			owner.query = text_datum(HIDDEN);
-	}
-	else
-		owner.role = text_datum(role_name(entry.role));
+	owner.gid = text_datum(session.gid);
+	owner.role = text_datum(session.role);
+	owner.application = text_datum(session.application);
+	owner.state = text_datum(session.state);
+	owner.query = text_datum(session.is_hidden ? HIDDEN : session.query);
+	if (session.backend != nullptr)
+		owner.address = client_address(*session.backend);
 	owner.database_oid = entry.tag.locktag_field1;
 	MemoryContextSwitchTo(old_context);
 }

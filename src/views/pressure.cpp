@@ -91,16 +91,13 @@ show_pressure_by_backend(ReturnSetInfo *result)
 
 	read_pool_use(types, &sessions, &count);
 
-	int			prepared_count;
-	PreparedXact *prepared = prepared_xacts(&prepared_count);
 	Backends	backends;
 
 	show_each(count, [&](int i) {
 		const PoolSessionUse &use = sessions[i];
 		bool		is_prepared = use.holder.pid == 0;
-		const PreparedXact *xact = is_prepared ? find_prepared(prepared, prepared_count, use.holder.xid) : nullptr;
 		const LocalPgBackendStatus *local = is_prepared ? nullptr : backends.find(use.holder.pid);
-		const PgBackendStatus *backend = local != nullptr ? &local->backendStatus : nullptr;
+		VisibleSession session = backends.of(use.holder);
 		int64		session_locks = 0;
 		Row			row;
 
@@ -108,20 +105,20 @@ show_pressure_by_backend(ReturnSetInfo *result)
 		 * Outside a transaction all locks of a session are session-level.  Inside one, only
 		 * those that it took through this extension are known to be.
 		 */
-		if (backend != nullptr && backend->st_state == STATE_IDLE)
+		if (local != nullptr && local->backendStatus.st_state == STATE_IDLE)
 			session_locks = use.advisory_locks;
 		else if (!is_prepared)
 			session_locks = Min(count_session_holds(use.holder.proc_number, use.holder.pid), use.advisory_locks);
 
 		row.add(Int32GetDatum(use.holder.pid), is_prepared);
-		row.add_text(role_name(xact != nullptr ? xact->owner : use.holder.role));
-		row.add_text(backend != nullptr ? backend->st_appname : nullptr);
-		row.add_text(backend != nullptr && may_see_role(backend->st_userid) ? state_name(backend->st_state) : nullptr);
+		row.add_text(session.role);
+		row.add_text(session.application);
+		row.add_text(session.state);
 		row.add_int64(use.locks);
 		row.add_int64(use.advisory_locks);
 		row.add_int64(session_locks);
 		row.add_interval(static_cast<int64>(rint(session_locks * STATEMENT_COST_US)));
-		row.add_text(xact != nullptr ? xact->gid : nullptr);
+		row.add_text(session.gid);
 		row.put(result);
 	});
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# A failed wait whose holder itself waits: DETAIL says for whom, also through locks of other kinds, and HINT names the session
-# at the root of the chain. Pids and times do not fit into expected output.
+# A failed wait whose holder itself waits: DETAIL says so, and HINT names wait_tree(), which shows for whom, through locks of every
+# kind, although nobody waits for the advisory lock any more. Pids and times do not fit into expected output.
 use strict;
 use warnings;
 use FindBin;
@@ -42,6 +42,14 @@ sub end_of {
     return;
 }
 
+# The HINT, and what the statement in it shows: the session at the root of the waits of this one.
+my $HINT = 'To see who waits for whom: SELECT * FROM advisory.wait_tree().';
+
+sub root_of {
+    my ($session) = @_;
+    return $look->value('SELECT root_pid FROM advisory.waits WHERE pid = ?', $session->pid);
+}
+
 # ---- What the holder waits for, of every kind ------------------------------------------------------------------------
 
 # By name: the statements of the root in its transaction, the statement in which the holder waits, and those before it.
@@ -62,9 +70,13 @@ for my $what (sort keys %kind) {
     my $middle = middle($wants, @first);
     my ($m, $r) = ($middle->pid, $root->pid);
     my $error = $asks->query($LOCK);
-    like($error->{detail}, qr{^Process $m of role "$user", application "middle", holds it in exclusive mode; it itself waits for process $r of role "$user", application "root", which is idle in transaction $SINCE\.$},
-        "$what: the detail says for whom the holder waits");
-    is($error->{hint}, "To see what process $r does: SELECT * FROM pg_stat_activity WHERE pid = $r. To end it: SELECT pg_terminate_backend($r).", '... and the hint how to end that');
+    my $awaited = $what =~ /slot/ ? 'slot' : 'lock';
+    like($error->{detail}, qr{^Process $m of role "$user", application "middle", holds it in exclusive mode; it is waiting for a $awaited $SINCE\.$},
+        "$what: the detail says that the holder waits");
+    is($error->{hint}, $HINT, '... and the hint how to see for whom');
+    is(root_of($middle), $r, '... which that shows');
+    like($look->value(q(SELECT string_agg(line, E'\n') FROM advisory.wait_tree() AS line)), qr{^$r $user\@root holds .*, idle in transaction \d+ s\n(?:  .*\n)*? +$m $user\@middle waits for }m,
+        '... as text, too');
     $look->run("SELECT pg_terminate_backend($r)");
     is($middle->finish->{state}, undef, '... which lets the holder go on');
     end_of($root, $middle);
@@ -78,7 +90,8 @@ for my $what (sort keys %kind) {
         'SET parallel_leader_participation = off');
     my ($m, $r) = ($middle->pid, $root->pid);
     is($look->value('SELECT count(*) FROM pg_locks WHERE pid = ? AND NOT granted', $m), 0, 'only a parallel worker waits');
-    like($asks->query($LOCK)->{detail}, qr{^Process $m .* holds it in exclusive mode; it itself waits for process $r }, '... and the detail says so of its leader');
+    like($asks->query($LOCK)->{detail}, qr{^Process $m .* holds it in exclusive mode; it is waiting for a lock $SINCE\.$}, '... and the detail says so of its leader');
+    is(root_of($middle), $r, '... under which waits shows it');
     $root->run('COMMIT');
     is($middle->finish->{state}, undef, 'the holder goes on');
     end_of($root, $middle);
@@ -89,8 +102,10 @@ for my $what (sort keys %kind) {
     leave($look, root('UPDATE item SET n = 1 WHERE id = 1', q(PREPARE TRANSACTION 'a gid')));
     my $middle = middle('UPDATE item SET n = 2 WHERE id = 1');
     my $error = $asks->query($LOCK);
-    like($error->{detail}, qr{ holds it in exclusive mode; it itself waits for prepared transaction "a gid"\.$}, 'a prepared transaction');
-    is($error->{hint}, q(To end the prepared transaction that the holder waits for: COMMIT PREPARED 'a gid' or ROLLBACK PREPARED 'a gid'.), '... and its hint');
+    like($error->{detail}, qr{ holds it in exclusive mode; it is waiting for a lock $SINCE\.$}, 'a prepared transaction');
+    is($error->{hint}, $HINT, '... and its hint');
+    is(root_of($middle), 0, '... shows that it is at the root');
+    like($look->value('SELECT line FROM advisory.wait_tree() AS line LIMIT 1'), qr{^prepared transaction "a gid" of $user holds }, '... by its identifier');
     $look->run(q(ROLLBACK PREPARED 'a gid'));
     $middle->finish;
     end_of($middle);
@@ -106,7 +121,8 @@ for my $what (sort keys %kind) {
     waits_somehow($between);
     my $middle = middle(q(SELECT advisory.acquire('chain', 's', 2)), q(SELECT advisory.acquire('chain', 'asked for', 2) FROM generate_series(1, 2)));
     my ($m, $b, $r) = map { $_->pid } $middle, $between, $root;
-    my $chain = qr{it itself waits for process $b, which in the end waits for process $r of role "$user", application "root", which is idle in transaction $SINCE\.};
+    my $waits = qr{it is waiting for a slot $SINCE\.};
+    is_deeply($look->value('SELECT path FROM advisory.waits WHERE pid = ?', $m), [ $r, $b, $m ], 'waits shows the chain');
     my $key = $look->value(q(SELECT advisory.key('chain', 'a')));
     for my $case (
         [ $LOCK, qr{holds it in exclusive mode} ],
@@ -120,11 +136,11 @@ for my $what (sort keys %kind) {
         my ($statement, $holds) = @$case;
         my $error = $asks->query($statement);
         is($error->{state}, '55P03', "$statement: 55P03");
-        like($error->{detail}, qr{^Process $m of role "$user", application "middle", $holds; $chain}, '... with the chain');
-        like($error->{hint}, qr{To end it: SELECT pg_terminate_backend\($r\)\.$}, '... and how to end its root');
+        like($error->{detail}, qr{^Process $m of role "$user", application "middle", $holds; $waits}, '... and the holder waits');
+        is($error->{hint}, $HINT, '... and how to see for whom');
     }
     my $result = $asks->query(q(CALL advisory.run('chain', 'a', 'SELECT 1')));
-    like("@{ $result->{warnings} }", qr{DETAIL:\s+Process $m .* holds it in exclusive mode; $chain}, 'the notice of run()');
+    like("@{ $result->{warnings} }", qr{DETAIL:\s+Process $m .* holds it in exclusive mode; $waits}, 'the notice of run()');
 
     # A holder that does not wait is ended as ever, and so is one that waits no more.
     $root->run('COMMIT');
@@ -138,7 +154,7 @@ for my $what (sort keys %kind) {
     end_of($root, $between, $middle);
 }
 
-# Only a waiter is in the way: its chain is told.
+# Only a waiter is in the way.
 {
     my $root = session(application => 'root')->run(q(SELECT advisory.lock_shared('chain', 'w')));
     my $waiter = session(application => 'waiter');
@@ -146,8 +162,9 @@ for my $what (sort keys %kind) {
     waits_somehow($waiter);
     my ($w, $r) = ($waiter->pid, $root->pid);
     my $error = $asks->query(q(SELECT advisory.lock_shared('chain', 'w', '0')));
-    like($error->{detail}, qr{^Process $w .* waits for it in exclusive mode; it itself waits for process $r of role "$user", application "root", which is idle $SINCE\.$}, 'a waiter ahead in the queue');
-    like($error->{hint}, qr{To end it: SELECT pg_terminate_backend\($r\)\.$}, '... and its hint');
+    like($error->{detail}, qr{^Process $w .* waits for it in exclusive mode; it is active $SINCE\.$}, 'a waiter ahead in the queue');
+    is($error->{hint}, $HINT, '... and its hint');
+    is(root_of($waiter), $r, '... shows the holder');
     # If the holder blocks, too, the message names it alone.
     like($asks->query(q(SELECT advisory.lock('chain', 'w', '0')))->{detail},
         qr{^Process $r .* holds it in shared mode; it is idle $SINCE\.\nProcess $w .* waits for it in exclusive mode; it is active $SINCE\.$}, 'behind a holder');
@@ -156,24 +173,26 @@ for my $what (sort keys %kind) {
     end_of($root, $waiter);
 }
 
-# ---- Roots that are not to be ended ----------------------------------------------------------------------------------
+# ---- Other roots ------------------------------------------------------------------------------------------------------
 
-# A root that works, and one whose state may not be seen.
+# A root that works, seen by a role that may not see states.
 {
     my $root = root('UPDATE item SET n = 1 WHERE id = 1');
     my $middle = middle('UPDATE item SET n = 2 WHERE id = 1');
-    my $r = $root->pid;
+    my ($m, $r) = ($middle->pid, $root->pid);
     my $role = "advisory_chains_$$";
     $look->run("CREATE ROLE $role LOGIN");
     my $stranger = session(role => $role);
     my $error = $stranger->query($LOCK);
-    like($error->{detail}, qr{; it itself waits for process $r of role "$user", application "root"\.$}, 'a role that may not see the state does not');
-    is($error->{hint}, "To see what process $r does: SELECT * FROM pg_stat_activity WHERE pid = $r.", '... nor is told to end it');
+    like($error->{detail}, qr{^Process $m of role "$user", application "middle", holds it in exclusive mode; it is waiting for a lock $SINCE\.$},
+        'every role may know of a wait, as in pg_locks');
+    is($error->{hint}, $HINT, '... and is told how to see for whom');
+    my @tree = map { $_->[0] } @{ $stranger->rows('SELECT * FROM advisory.wait_tree()') };
+    like($tree[0], qr{^$r $user\@root holds transaction \d+ exclusive$}, '... which does not show the state of the root');
+    like($tree[1], qr{^  $m $user\@middle waits for transaction \d+ shared \d+ s$}, '... but who waits for it');
     $root->start('SELECT pg_sleep(60)');
     wait_until('the root works', sub { $look->value(q(SELECT state = 'active' FROM pg_stat_activity WHERE pid = ?), $r) });
-    $error = $asks->query($LOCK);
-    like($error->{detail}, qr{; it itself waits for process $r of role "$user", application "root", which is active $SINCE\.$}, 'a root that works');
-    is($error->{hint}, "To see what process $r does: SELECT * FROM pg_stat_activity WHERE pid = $r.", '... is not to be ended');
+    like($look->value('SELECT line FROM advisory.wait_tree() AS line LIMIT 1'), qr{^$r .*, active \d+ s$}, 'a root that works');
     end_of($stranger, $root);
     $middle->finish;
     end_of($middle);
@@ -184,9 +203,8 @@ for my $what (sort keys %kind) {
 {
     $asks->run('BEGIN', 'UPDATE item SET n = 1 WHERE id = 1');
     my $middle = middle('UPDATE item SET n = 2 WHERE id = 1');
-    my $error = $asks->query($LOCK);
-    like($error->{detail}, qr{ holds it in exclusive mode; it itself waits for this session\.$}, 'the holder waits for this session');
-    is($error->{hint}, 'End this transaction, or release what the holder waits for, and try again.', '... which is told what to do');
+    is(root_of($middle), $asks->pid, 'the holder waits for this session');
+    like($asks->query($LOCK)->{detail}, qr{ holds it in exclusive mode; it is waiting for a lock $SINCE\.$}, '... which is told that it waits');
     $asks->run('ROLLBACK');
     is($middle->finish->{state}, undef, '... and so the holder goes on');
     end_of($middle);
@@ -200,10 +218,12 @@ for my $what (sort keys %kind) {
     waits_somehow($pair[0]);
     $pair[1]->start('UPDATE item SET n = 3 WHERE id = 1');
     waits_somehow($pair[1]);
-    my $first = $pair[0]->pid;
     my $error = $asks->query($LOCK);
-    like($error->{detail}, qr{ holds it in exclusive mode; it itself waits for process \d+, in a cycle of waits\.$}, 'a cycle is told as one');
-    like($error->{hint}, qr{advisory\.terminate_holder\('chain', 'a', @{[ $middle->pid ]}\)\.$}, '... with the usual hint');
+    like($error->{detail}, qr{ holds it in exclusive mode; it is waiting for a lock $SINCE\.$}, 'a holder behind a cycle');
+    is($error->{hint}, $HINT, '... with the same hint');
+    my ($first) = sort { $a <=> $b } map { $_->pid } @pair;
+    is(root_of($middle), $first, '... which shows the cycle');
+    like($look->value('SELECT line FROM advisory.wait_tree() AS line LIMIT 1'), qr{^$first .* waits for transaction .*, in a cycle with \d+$}, '... as one');
     $look->value('SELECT pg_terminate_backend(?)', $_->pid) for @pair;
     $middle->finish;
     end_of($middle);
@@ -211,13 +231,22 @@ for my $what (sort keys %kind) {
 
 # A session that waits for a slot while another slot's holder is free to go on is in no cycle.
 {
-    my $root = session(application => 'root')->run(q(SELECT advisory.acquire('chain', 's', 2)));
-    my $middle = middle(q(SELECT advisory.acquire('chain', 's', 2)), q(SELECT advisory.acquire('chain', 's', 2)));
-    my $r = $root->pid;
-    like($asks->query($LOCK)->{detail}, qr{; it itself waits for process $r of role "$user", application "root", which is idle }, 'the holder of the other slot');
+    my ($middle, $root, $other) = map { session(application => $_) } qw(middle root other);
+    # Who has had a slot of one semaphore longest wants a slot of the other. The second holder of both waits for nothing.
+    $_->run(q(SELECT advisory.acquire('chain', 's', 2))) for $middle, $root;
+    $other->run(q(SELECT advisory.acquire('chain', 't', 2)));
+    $root->run(q(SELECT advisory.acquire('chain', 't', 2)));
+    $middle->start(q(SELECT advisory.acquire('chain', 't', 2)));
+    waits_somehow($middle);
+    is(root_of($middle), $other->pid, 'it stands under the holder that has had its slot longest');
+    $other->start(q(SELECT advisory.acquire('chain', 's', 2)));
+    waits_somehow($other);
+    is_deeply($look->rows('SELECT pid, waits_for_pid FROM advisory.waits ORDER BY depth'),
+        [ [ $root->pid, undef ], [ $other->pid, $root->pid ], [ $middle->pid, $other->pid ] ],
+        'but when that one waits for a slot, too, it does not stand under the session that waits for it: there is no cycle');
     end_of($root);
-    $middle->finish;
-    end_of($middle);
+    $_->finish for $middle, $other;
+    end_of($middle, $other);
 }
 
 leave($look, $asks);

@@ -4,6 +4,7 @@
 # has.
 use strict;
 use warnings;
+use utf8;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
@@ -71,15 +72,16 @@ for my $round (1 .. ROUNDS) {
                             EXCEPT SELECT pid FROM tree WHERE waits_for_pid IS NOT NULL)), [], "round $round: every waiter is there");
     is_deeply($look->rows(q(SELECT pid FROM tree WHERE waits_for_pid IS NOT NULL
                             EXCEPT SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)), [], "round $round: and nobody else");
-    # Waits that would close a cycle have no row, but in the cycle's head.
-    is_deeply($look->rows(q(SELECT l.pid, h.pid FROM pg_locks l JOIN pg_locks h USING (locktype, database, classid, objid, objsubid)
-                            WHERE locktype = 'advisory' AND NOT l.granted AND h.granted AND l.pid <> h.pid
+    is_deeply($look->rows('SELECT pid FROM tree GROUP BY pid HAVING count(*) > 1'), [], "round $round: each session stands once");
+    is_deeply($look->rows(q(SELECT w.pid, w.waits_for_pid
+                            FROM tree w, pg_locks l JOIN pg_locks h USING (locktype, database, classid, objid, objsubid)
+                            WHERE w.waits_for_pid IS NOT NULL AND l.pid = w.pid AND NOT l.granted AND locktype = 'advisory' AND h.granted AND l.pid <> h.pid
                               AND (l.mode <> 'ShareLock' OR h.mode <> 'ShareLock')
-                              AND NOT EXISTS (SELECT FROM tree WHERE pid = l.pid AND waits_for_pid = h.pid)
-                              AND NOT EXISTS (SELECT FROM tree WHERE pid = h.pid AND l.pid = ANY (path)))), [],
-        "round $round: a waiter has a row for each holder");
-    is_deeply($look->rows('SELECT count(*) FROM advisory.wait_tree()'), $look->rows('SELECT count(*) FROM tree'),
-        "round $round: as many lines");
+                            GROUP BY w.pid, w.waits_for_pid HAVING w.waits_for_pid <> ALL (array_agg(h.pid)))), [],
+        "round $round: under a holder if one is in its way");
+    # A waiter beyond the tenth has no line of its own.
+    is($look->value(q(SELECT sum(coalesce(substring(line FROM '^ *… and (\d+) more, the longest \d+ s$')::int, 1)) FROM advisory.wait_tree() AS line)),
+        $look->value('SELECT count(*) FROM tree'), "round $round: the text has a line for each session, or counts it");
     $cycles += $look->value('SELECT count(*) FROM tree WHERE depth = 0 AND waits_for_pid IS NOT NULL');
     $look->run('DROP TABLE tree');
     end_waits(grep { !$_->is_done } @waiters);
@@ -102,13 +104,67 @@ is_deeply($look->value('SELECT path FROM advisory.waits ORDER BY depth DESC LIMI
 end_waits(@chain[1 .. $#chain]);
 $_->run('SELECT pg_advisory_unlock_all()') for @chain;
 
-# ---- Through a wait for a row ---------------------------------------------------------------------------------
+# ---- Many waiters -------------------------------------------------------------------------------------------
+
+# Twelve wait for one lock, and one each for a lock of the first and of the last of them; two others wait for that one.
+my ($held, $of_first, $of_last, $deepest, @many) = @waiters[0 .. 15];
+$held->run('SELECT pg_advisory_lock(1)');
+$many[0]->run('SELECT pg_advisory_lock(2)');
+$many[11]->run('SELECT pg_advisory_lock(3)');
+$of_last->run('SELECT pg_advisory_lock(4)');
+for my $waiter (@many) {
+    $waiter->start('SELECT pg_advisory_lock(1)');
+    waits($look, $waiter);
+}
+for my $case ([ $of_first, 2 ], [ $of_last, 3 ], [ $deepest, 4 ]) {
+    my ($waiter, $key) = @$case;
+    $waiter->start("SELECT pg_advisory_lock($key)");
+    waits($look, $waiter);
+}
+my @text = map { $_->[0] =~ s/ \d+ s/ N s/gr } @{ $look->rows('SELECT * FROM advisory.wait_tree()') };
+is_deeply([ map { /^( *)(\d+|…)/ && [ length $1, $2 ] } @text ],
+    [ [ 0, $held->pid ], [ 2, $many[0]->pid ], [ 4, $of_first->pid ], (map { [ 2, $_->pid ] } @many[1 .. 9]), [ 2, '…' ] ],
+    'the text shows ten waiters under a session');
+is($text[-1], '  … and 4 more, the longest N s', 'and counts the others, with those that wait for them');
+is($look->value('SELECT count(*) FROM advisory.waits'), 16, 'the view shows all');
+end_waits(@many, $of_first, $of_last, $deepest);
+$held->run('SELECT pg_advisory_unlock_all()');
+
+# ---- Slots --------------------------------------------------------------------------------------------------
+
+{
+    my ($first, $second, @queue) = @waiters[0 .. 4];
+    my $acquire = q(SELECT advisory.acquire('waits', 'slots', 2));
+    my $lines = sub { return join "\n", map { $_->[0] =~ s/ \d+ s\b/ N s/gr =~ s/^( *\d+) \S+/$1/r } @{ $look->rows('SELECT * FROM advisory.wait_tree()') } };
+    my $under = sub {
+        my ($holder, $slot) = @_;
+        return join "\n", $holder->pid . " holds slot $slot of waits/slots exclusive, idle N s",
+            map { '  ' . $_->pid . ' waits for a slot of waits/slots exclusive N s (and 1 more holder)' } @queue;
+    };
+    is($_->value($acquire), $_ == $first ? 1 : 2, 'a slot') for $first, $second;
+    for my $waiter (@queue) {
+        $waiter->start($acquire);
+        wait_until('it waits', sub { $look->value(q(SELECT count(*) FROM advisory.locks WHERE pid = ? AND wait_start IS NOT NULL), $waiter->pid) });
+    }
+    is($lines->(), $under->($first, 1), 'a waiter for a slot stands once, under the holder that has had its slot longest');
+    $first->run(q(SELECT advisory.release('waits', 'slots')));
+    $first = shift @queue;
+    is($first->finish->{value}, 1, 'the first waiter has the slot');
+    is($lines->(), $under->($second, 2), '... and now that is the holder of the other slot');
+    $_->run(q(SELECT advisory.release('waits', 'slots'))) for $first, $second;
+    is_deeply([ sort map { $_->finish->{value} } @queue ], [ 1, 2 ], 'the others have the slots');
+    $_->run('SELECT pg_advisory_unlock_all()') for @queue;
+}
+
+# ---- Through a wait for a table ------------------------------------------------------------------------------
 
 $look->run('CREATE TABLE item (id integer)');
 my ($locks_table, $wants_row, $wants_lock) = @waiters;
 $locks_table->run('BEGIN', 'LOCK TABLE item IN EXCLUSIVE MODE');
 $wants_row->run('SELECT pg_advisory_lock(1)')->start('SELECT * FROM item FOR UPDATE');
 waits($look, $wants_row);
+is_deeply($look->rows('SELECT pid FROM advisory.waits ORDER BY depth'), [ [ $locks_table->pid ], [ $wants_row->pid ] ],
+    'a holder of an advisory lock that waits for a table is there, even if nobody waits for its lock');
 $wants_lock->start('SELECT pg_advisory_lock(1)');
 waits($look, $wants_lock);
 is_deeply($look->rows('SELECT pid, mode FROM advisory.waits ORDER BY depth'),
