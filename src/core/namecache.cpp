@@ -225,8 +225,9 @@ rename_entry(CachedName *entry, const LockName &name)
 
 	clear_text(entry);
 	memset(copy, 0, bytes);
-	ns.copy(copy, ns.size());
-	text.copy(copy + ns.size() + 1, text.size());
+	if (!ns.empty())
+		memcpy(copy, ns.data(), ns.size());
+	memcpy(copy + ns.size() + 1, text.data(), text.size());
 	entry->text = copy;
 	entry->ns_length = static_cast<uint16>(ns.size());
 	entry->name_length = static_cast<uint16>(text.size());
@@ -333,7 +334,7 @@ name_ask(const LockName &name)
 		return entry;
 	if (!entry->has_pin())
 		register_entry(entry, name);
-	if (!name.by_name() && entry->by_name())
+	if (!name.by_name() && entry->by_name() && !entry->is_warned)
 		check_label(entry, name);
 	return entry;
 }
