@@ -131,13 +131,15 @@ char *
 OwnRow::text(int column, Oid type) const
 {
 	this->column(column, type);
-	return result_text(column, number);
+	return text_or_null(column);
 }
 
 char *
 OwnRow::text_or_null(int column) const
 {
-	return result_text(column, number);
+	char	   *text = SPI_getvalue(SPI_tuptable->vals[number], SPI_tuptable->tupdesc, column);
+
+	return text != nullptr ? strcpy(static_cast<char *>(SPI_palloc(strlen(text) + 1)), text) : nullptr;
 }
 
 NullableDatum
@@ -147,14 +149,6 @@ interval_argument(int64 microseconds)
 
 	interval->time = microseconds;
 	return NullableDatum{IntervalPGetDatum(interval), false};
-}
-
-char *
-result_text(int column, uint64 row)
-{
-	char	   *text = SPI_getvalue(SPI_tuptable->vals[row], SPI_tuptable->tupdesc, column);
-
-	return text != nullptr ? strcpy(static_cast<char *>(SPI_palloc(strlen(text) + 1)), text) : nullptr;
 }
 
 }								/* namespace advisory */

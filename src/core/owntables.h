@@ -124,7 +124,4 @@ NullableDatum interval_argument(int64 microseconds);
 
 constexpr NullableDatum NULL_ARGUMENT = {Datum(0), true};
 
-/* A column of the present result of SPI as text, in the memory of SPI's caller; null for null. */
-char	   *result_text(int column, uint64 row = 0);
-
 }								/* namespace advisory */

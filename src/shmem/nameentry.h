@@ -2,7 +2,7 @@
  * shmem/nameentry.h
  *		The inside of the name table, for the two files that write and read it.
  *
- * The locking protocol is in nametable.cpp.
+ * The locking protocol is in namewrite.cpp.
  */
 #pragma once
 
@@ -54,7 +54,7 @@ struct NameTable
 /* The members that every call needs are in the first 64 bytes: up to the first of NameStats.events. */
 struct alignas(PG_CACHE_LINE_SIZE / 2) NameEntry
 {
-	pg_atomic_uint64 state;		/* generation and number of pins, see nametable.cpp */
+	pg_atomic_uint64 state;		/* generation and number of pins, see namewrite.cpp */
 	bool		is_live;		/* false: it is free */
 	volatile bool is_used;		/* used again since it was created or the clock hand last passed */
 	NameStats	stats;

@@ -62,8 +62,8 @@ enum
 	" pg_catalog.concat_ws(': ', tool, purpose), detail FROM advisory."
 
 /* They run as the owner of known_keys, like the query of a view, because the user may lack USAGE on the schema. */
-static OwnStatement SELECT_LABELS = {"known_keys", SELECT_KEYS "_key_labels()", SPI_OK_SELECT, false, 0, {}};
-static OwnStatement SELECT_FACTS = {"known_keys", SELECT_KEYS "_key_facts($1, $2)", SPI_OK_SELECT, false, 2, {BYTEAOID, BOOLOID}};
+static OwnStatement SELECT_LABELS = {"known_keys", SELECT_KEYS "_key_labels()", SPI_OK_SELECT, false, false, {}, nullptr};
+static OwnStatement SELECT_FACTS = {"known_keys", SELECT_KEYS "_key_facts($1, $2)", SPI_OK_SELECT, false, false, {BYTEAOID, BOOLOID}, nullptr};
 
 /*
  * May the current user read the labels?  Then lock their table and its indexes, unless that would mean to wait, because
@@ -114,11 +114,13 @@ static void
 read_keys(Oid database, Use use)
 {
 	const char *name = stored_database_name(database);
-	NullableDatum arguments[] = {{PointerGetDatum(name != nullptr ? cstring_to_text(name) : nullptr), name == nullptr},
-								 datum(BoolGetDatum(database == MyDatabaseId))};
-	auto		read = [=](OwnStatement *statement) {
-		run_own_statement(statement, arguments, [=](uint64 count) {
-			for (uint64 i = 0; i < count; i++)
+	NullableDatum bytes = {PointerGetDatum(name != nullptr ? cstring_to_text(name) : nullptr), name == nullptr};
+	NullableDatum is_current = {BoolGetDatum(database == MyDatabaseId), false};
+	auto		read = [=](OwnStatement *statement, std::initializer_list<NullableDatum> arguments) {
+		as_owner_of(own_relation(statement->table, RELKIND_VIEW), [=]() {
+			SPI_connect();
+			execute_own_statement(statement, arguments);
+			for (uint64 i = 0; i < SPI_processed; i++)
 			{
 				Datum		values[COLUMNS];
 				bool		nulls[COLUMNS];
@@ -126,6 +128,7 @@ read_keys(Oid database, Use use)
 				heap_deform_tuple(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, values, nulls);
 				use(statement == &SELECT_LABELS, values, nulls);
 			}
+			SPI_finish();
 		});
 	};
 
@@ -133,8 +136,8 @@ read_keys(Oid database, Use use)
 		if (is_older_version())
 			return;
 		if (database == MyDatabaseId && can_read_labels())
-			read(&SELECT_LABELS);
-		read(&SELECT_FACTS);
+			read(&SELECT_LABELS, {});
+		read(&SELECT_FACTS, {bytes, is_current});
 	});
 }
 

@@ -1,6 +1,6 @@
 /*
- * shmem/nametable.cpp
- *		The name table: the names of locks, shared by all sessions.
+ * shmem/namewrite.cpp
+ *		Writing the name table: the names of locks, shared by all sessions.
  *
  * Locking
  *
