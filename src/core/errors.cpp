@@ -1,6 +1,6 @@
 /*
  * core/errors.cpp
- *		The errors of locks that were not obtained, with the names of locks in them.
+ *		The errors of locks that were not obtained.
  */
 #include "base/pg.h"
 
@@ -19,48 +19,6 @@ extern "C" {
 
 namespace advisory
 {
-
-/* ---- Names in messages ---- */
-
-char *
-visible_name(const LOCKTAG &tag)
-{
-	DecodedTag	decoded = decode_tag(tag);
-	const char *ns;
-	const char *name;
-	char	   *text;
-
-	if (!has_key(decoded.kind))
-		return nullptr;
-
-	const KnownName *known = name_find(decoded.database, decoded.key, UsedName{}, InvalidOid);
-	const CachedName *own;
-
-	if (known != nullptr && may_see_name(*known, UsedName{}))
-	{
-		ns = known->ns;
-		name = known->name;
-	}
-	else
-	{
-		own = decoded.database == MyDatabaseId ? name_remembered(decoded.key, true) : nullptr;
-		if (own == nullptr)
-			return nullptr;
-		ns = own->ns();
-		name = own->name();
-	}
-	text = join_name(ns, name);
-	make_printable(text);
-	return text;
-}
-
-char *
-display_lock(const LockName &name)
-{
-	char	   *known = name.has_name() ? nullptr : visible_name(lock_tag(MyDatabaseId, name.key));
-
-	return known != nullptr ? known : display_name(name);
-}
 
 /* ---- Deadlocks ---- */
 

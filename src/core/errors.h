@@ -1,6 +1,6 @@
 /*
  * core/errors.h
- *		The errors of locks that were not obtained, with the names of locks in them.
+ *		The errors of locks that were not obtained.
  */
 #pragma once
 
@@ -12,16 +12,6 @@ extern "C" {
 
 namespace advisory
 {
-
-/*
- * The name that the name table or this session has for a lock, such as billing/invoice:42.
- * Null if there is none, or if the current user may not see it.  Do not call this in the
- * arguments of ereport(), because it may clear an error of its own.
- */
-char	   *visible_name(const LOCKTAG &tag);
-
-/* The lock as messages name it (lockname.h), or visible_name() if it has no name.  Not in the arguments of ereport() either. */
-char	   *display_lock(const LockName &name);
 
 /*
  * Raise 55P03, with the sessions that block the request.  outcome is the outcome of the

@@ -26,6 +26,7 @@ extern "C" {
 #include "core/blockers.h"
 #include "core/claim.h"
 #include "core/errors.h"
+#include "core/namecache.h"
 #include "core/job.h"
 #include "core/release.h"
 #include "server/locallock.h"

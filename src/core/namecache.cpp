@@ -416,4 +416,46 @@ stats_of_name(const CachedName *name) noexcept
 	return name->has_pin() && setting::track == TRACK_ALL ? name_stats(name->reference) : nullptr;
 }
 
+/* ---- Names in messages ---- */
+
+char *
+visible_name(const LOCKTAG &tag)
+{
+	DecodedTag	decoded = decode_tag(tag);
+	const char *ns;
+	const char *name;
+	char	   *text;
+
+	if (!has_key(decoded.kind))
+		return nullptr;
+
+	const KnownName *known = name_find(decoded.database, decoded.key, UsedName{}, InvalidOid);
+	const CachedName *own;
+
+	if (known != nullptr && may_see_name(*known, UsedName{}))
+	{
+		ns = known->ns;
+		name = known->name;
+	}
+	else
+	{
+		own = decoded.database == MyDatabaseId ? name_remembered(decoded.key, true) : nullptr;
+		if (own == nullptr)
+			return nullptr;
+		ns = own->ns();
+		name = own->name();
+	}
+	text = join_name(ns, name);
+	make_printable(text);
+	return text;
+}
+
+char *
+display_lock(const LockName &name)
+{
+	char	   *known = name.has_name() ? nullptr : visible_name(lock_tag(MyDatabaseId, name.key));
+
+	return known != nullptr ? known : display_name(name);
+}
+
 }								/* namespace advisory */

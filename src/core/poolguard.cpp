@@ -14,7 +14,7 @@ extern "C" {
 
 #include "base/guc.h"
 #include "core/held.h"
-#include "core/errors.h"
+#include "core/namecache.h"
 #include "server/pool.h"
 #include "core/poolguard.h"
 

@@ -8,7 +8,7 @@ extern "C" {
 #include "storage/lock.h"
 }
 
-#include "core/errors.h"
+#include "core/namecache.h"
 #include "core/held.h"
 #include "core/heldlog.h"
 #include "core/release.h"

@@ -29,7 +29,7 @@ extern "C" {
 }
 
 #include "base/errors.h"
-#include "core/errors.h"
+#include "core/namecache.h"
 #include "core/owntables.h"
 #include "core/token.h"
 #include "server/backends.h"

@@ -36,7 +36,7 @@ extern "C" {
 
 #include "base/errors.h"
 #include "base/guc.h"
-#include "core/errors.h"
+#include "core/namecache.h"
 #include "core/held.h"
 #include "core/lease.h"
 #include "core/wait.h"
