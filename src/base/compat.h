@@ -4,7 +4,7 @@
  *
  * Each shim has the signature of the newest server, and a comment that says what changed in which
  * version.  A new version can also change things that the compiler does not check:
- * src/server/pool*.cpp follow dynahash.c and lock.c.
+ * src/server/pool.cpp follows dynahash.c and lock.c.
  */
 #pragma once
 

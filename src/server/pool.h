@@ -4,19 +4,19 @@
  */
 #pragma once
 
-#include "server/poolmemory.h"
-
 namespace advisory
 {
 
-/* The size of the tables. */
+/* What the two tables (lockhash.h) have. */
 struct PoolSize
 {
 	int64		guaranteed;		/* locks, by the server's formula; twice as many holders */
-	PoolGrowth	growth;
+	int64		locks;			/* entries of the first table, in use or free */
+	int64		holders;		/* the same of the second one */
+	int64		spare;			/* bytes of shared memory that both can grow into; 0 if they do not grow */
 };
 
-/* Entries of both tables (lockhash.h) that are in use. */
+/* Entries of both tables that are in use. */
 struct PoolUse
 {
 	int64		locks;
@@ -37,12 +37,17 @@ struct PoolState
 	PoolUse		use;
 	PoolCapacity capacity;
 	bool		is_counted;		/* the use was counted lock by lock */
-	bool		is_exact;		/* false if is_counted, and if the growth of the tables is unknown */
+	bool		is_exact;		/* false if is_counted, and if the size is only what the tables have at least */
 };
 
 /*
- * The present state of the pool, in constant time; by counting lock by lock if
- * by_counting, or if the tables are not as this library expects them.
+ * The present state of the pool; by counting lock by lock if by_counting, or if the tables are
+ * not as this library expects them.  Reads no catalog.
+ *
+ * The first call in a session counts the free entries of the tables, which takes some 3 ms for
+ * 100,000, and locks one partition at a time.  So does the first call after the tables have taken
+ * 1/32 of the spare memory.  Other calls lock nothing and take constant time.  No LWLock may be held.
+ * May ereport (cancellation; also out of memory for counting lock by lock).
  */
 PoolState	read_pool(bool by_counting = false);
 

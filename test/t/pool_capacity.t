@@ -1,6 +1,7 @@
 #!/usr/bin/env perl
 # Fills the lock tables of servers of several sizes until they refuse, and compares that with what advisory.pressure had
-# estimated before: within 2 percent, and never too much where the pool is very small. (`make bench` does it for more servers.)
+# estimated before: at most 1 percent too much and 3 percent too little, in small pools 5 percent, and never too much in
+# very small ones. (`make bench` does it for more servers.)
 use strict;
 use warnings;
 use FindBin;
@@ -9,8 +10,8 @@ use AdvisoryTest;
 use PoolFill;
 use Test::More;
 
-# Limits by the number of guaranteed locks. In the smallest pools that are to be exact, it can be 3 percent by chance.
-use constant { EXACT_FROM => 1200, LARGE_FROM => 2500, TOLERANCE => 0.02, SMALL_TOLERANCE => 0.03 };
+# Limits by the number of guaranteed locks. In small pools chance makes a difference of some percent.
+use constant { EXACT_FROM => 1200, LARGE_FROM => 2500, TOO_MUCH => 0.01, TOO_LITTLE => 0.03, SMALL_TOLERANCE => 0.05 };
 
 # max_locks_per_transaction/max_connections/max_prepared_transactions
 use constant { FEW => [qw(64/100/0 64/20/0 20/50/2)], SOME => [qw(64/100/0 64/20/0 128/60/20 20/50/2 32/50/10 10/20/0 10/40/0)] };
@@ -24,13 +25,15 @@ sub try_pool {
     my ($before, $after, $actual, $usual) = @{$fill}{qw(before after filled usual)};
     my $estimate = $before->{headroom};
     my $error = $estimate / $actual - 1;
-    my $tolerance = $before->{locks_guaranteed} < LARGE_FROM ? SMALL_TOLERANCE : TOLERANCE;
+    my $guaranteed = $before->{locks_guaranteed};
+    my $too_much = $guaranteed < EXACT_FROM ? 0 : $guaranteed < LARGE_FROM ? SMALL_TOLERANCE : TOO_MUCH;
+    my $too_little = $guaranteed < LARGE_FROM ? SMALL_TOLERANCE : TOO_LITTLE;
 
-    diag(sprintf '%-12s guaranteed %6d, estimated %6d (%s), usual formula %6d (%s), filled %6d', $pool, $before->{locks_guaranteed},
+    diag(sprintf '%-12s guaranteed %6d, estimated %6d (%s), usual formula %6d (%s), filled %6d', $pool, $guaranteed,
         $estimate, off($estimate, $actual), $usual, off($usual, $actual), $actual);
-    ok($error <= ($before->{locks_guaranteed} < EXACT_FROM ? 0 : $tolerance), "$pool: not too much was estimated");
-    ok($before->{locks_guaranteed} < EXACT_FROM || $error >= -$tolerance, "$pool: nor too little");
-    ok($actual >= $before->{locks_guaranteed}, "$pool: what is guaranteed fits");
+    ok($error <= $too_much, "$pool: not too much was estimated");
+    ok($guaranteed < EXACT_FROM || $error >= -$too_little, "$pool: nor too little");
+    ok($actual >= $guaranteed, "$pool: what is guaranteed fits");
     is($after->{locks_used} - $before->{locks_used}, $actual, "$pool: all are counted");
     is($after->{status}, 'critical', "$pool: and it is critical");
     ok($after->{percent_used} > 97, "$pool: it is full");
@@ -39,10 +42,10 @@ sub try_pool {
     $look->disconnect;
     $server->stop;
 
-    return if $pool ne '64/100/0';
+    return if $pool ne '64/100/0' && $pool ne '10/20/0';
 
     # With the recommended setting this use would have the status ok.
-    ($server, $look) = pool_server("$after->{recommended_max_locks_per_transaction}/100/0");
+    ($server, $look) = pool_server($pool =~ s{^\d+}{$after->{recommended_max_locks_per_transaction}}r);
     $look->run("SELECT count(pg_advisory_lock(i)) FROM generate_series(1, $actual) AS i");
     is($look->value('SELECT status FROM advisory.pressure'), 'ok', "$pool: with what was recommended it is ok");
     $look->disconnect;

@@ -67,6 +67,8 @@ $hog->run(q{COMMIT PREPARED 'pressure'});
 
 # While other sessions take and release locks, each count has all locks that stay held, and not more than there can be.
 $hog->run('SELECT count(advisory.lock($$stays$$, i)) FROM generate_series(1, 10000) AS i');
+my $quiet = $look->value('SELECT locks_estimated FROM advisory.pressure');
+my @new = map { session(server => $server) } 1 .. CHURNERS;
 my @churners = map { session(server => $server) } 1 .. CHURNERS;
 $churners[$_]->start(<<"SQL") for 0 .. $#churners;
 DO \$\$ DECLARE until timestamptz := clock_timestamp() + '2 s'; BEGIN
@@ -76,8 +78,10 @@ DO \$\$ DECLARE until timestamptz := clock_timestamp() + '2 s'; BEGIN
     END LOOP;
 END \$\$
 SQL
-my ($reads, $wrong, %seen) = (0, 0);
+my ($reads, $wrong, %seen, @estimates) = (0, 0);
 until (grep { $_->is_done } @churners) {
+    # The first look of a session visits lists that change meanwhile.
+    push @estimates, (shift @new)->value('SELECT locks_estimated FROM advisory.pressure WHERE exact') if @new;
     my $used = $look->value('SELECT locks_used FROM advisory.pressure');
     $reads++;
     # (Other locks, of the churners' own transactions and of the server's processes, are few.)
@@ -86,6 +90,7 @@ until (grep { $_->is_done } @churners) {
 }
 ok($reads > 100 && keys(%seen) > 5, "looked $reads times while locks come and go");
 is($wrong, 0, 'no count was wrong');
+ok(!(grep { abs($_ / $quiet - 1) > 0.01 } @estimates), "nor a first look (@estimates; $quiet before)");
 $_->finish for @churners;
 leave($look, @churners);
 is($look->value('SELECT locks_used FROM advisory.pressure'), 10_000, 'and afterwards it is right');

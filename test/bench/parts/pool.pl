@@ -6,8 +6,8 @@ use warnings;
 use Bench;
 use PoolFill;
 
-# Smaller pools are promised only not to be overestimated.
-use constant EXACT_FROM => 1200;
+# Limits by the number of guaranteed locks. Smaller pools are promised only not to be overestimated.
+use constant { EXACT_FROM => 1200, LARGE_FROM => 2500 };
 
 for my $pool (QUICK ? qw(64/100/0) : MANY_POOLS) {
     progress("pool: $pool");
@@ -15,10 +15,11 @@ for my $pool (QUICK ? qw(64/100/0) : MANY_POOLS) {
     my $fill = fill_pool($server, $look);
     $look->disconnect;
     $server->stop;
-    my $is_exact = $fill->{before}{locks_guaranteed} >= EXACT_FROM;
+    my $guaranteed = $fill->{before}{locks_guaranteed};
+    my ($least, $most) = $guaranteed >= LARGE_FROM ? (0.97, 1.01) : $guaranteed >= EXACT_FROM ? (0.95, 1.05) : (undef, 1);
     my %which = (work => "lock table of $pool", against => 'what fits', at => $fill->{filled});
     figure(%which, of => 'estimate', ratio => $fill->{before}{headroom} / $fill->{filled}, series => 'estimate of the lock table',
-        'at most' => $is_exact ? 1.03 : 1, ($is_exact ? ('at least' => 0.97) : ()));
+        'at most' => $most, (defined $least ? ('at least' => $least) : ()));
     figure(%which, of => 'usual formula', ratio => $fill->{usual} / $fill->{filled}, series => 'usual formula of the lock table');
 }
 1;
