@@ -10,7 +10,7 @@ use Test::More;
 use Time::HiRes qw(time);
 
 # As many rounds as the machine has time for, within bounds.
-use constant { SESSIONS => 16, LEAST_ROUNDS => 200, MOST_ROUNDS => 1000, ROUNDS_S => 5, STEPS => 40, GATE => 0 };
+use constant { SESSIONS => 16, LEAST_ROUNDS => 100, MOST_ROUNDS => 1000, ROUNDS_S => 5, STEPS => 40, GATE => 0 };
 
 create_database();
 my $gate = session();
