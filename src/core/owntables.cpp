@@ -134,12 +134,6 @@ OwnRow::text(int column, Oid type) const
 	return result_text(column, number);
 }
 
-char *
-OwnRow::text_or_null(int column) const
-{
-	return result_text(column, number);
-}
-
 NullableDatum
 interval_argument(int64 microseconds)
 {

@@ -74,7 +74,6 @@ struct OwnRow
 	TimestampTz time(int column) const;
 	/* A text or name, in the memory of SPI's caller. */
 	char	   *text(int column, Oid type) const;
-	char	   *text_or_null(int column) const;
 };
 
 /* Run a statement within SPI_connect().  Raises 42804 if it has to return one row and does not.  May ereport. */
