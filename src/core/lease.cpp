@@ -105,7 +105,7 @@ lease_of(const OwnRow &row, const Era &era)
 {
 	LeaseRow	lease = {};
 	char	   *role = row.text(4, NAMEOID);
-	char	   *owner = row.text_or_null(5);
+	char	   *owner = result_text(5, row.number);
 
 	lease.key = Key{row.bigint(1)};
 	lease.ns = row.text(2, TEXTOID);

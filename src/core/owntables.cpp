@@ -131,15 +131,7 @@ char *
 OwnRow::text(int column, Oid type) const
 {
 	this->column(column, type);
-	return text_or_null(column);
-}
-
-char *
-OwnRow::text_or_null(int column) const
-{
-	char	   *text = SPI_getvalue(SPI_tuptable->vals[number], SPI_tuptable->tupdesc, column);
-
-	return text != nullptr ? strcpy(static_cast<char *>(SPI_palloc(strlen(text) + 1)), text) : nullptr;
+	return result_text(column, number);
 }
 
 NullableDatum
@@ -149,6 +141,14 @@ interval_argument(int64 microseconds)
 
 	interval->time = microseconds;
 	return NullableDatum{IntervalPGetDatum(interval), false};
+}
+
+char *
+result_text(int column, uint64 row)
+{
+	char	   *text = SPI_getvalue(SPI_tuptable->vals[row], SPI_tuptable->tupdesc, column);
+
+	return text != nullptr ? strcpy(static_cast<char *>(SPI_palloc(strlen(text) + 1)), text) : nullptr;
 }
 
 }								/* namespace advisory */

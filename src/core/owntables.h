@@ -74,7 +74,6 @@ struct OwnRow
 	TimestampTz time(int column) const;
 	/* A text or name, in the memory of SPI's caller. */
 	char	   *text(int column, Oid type) const;
-	char	   *text_or_null(int column) const;
 };
 
 /* Run a statement within SPI_connect().  Raises 42804 if it has to return one row and does not.  May ereport. */
@@ -123,5 +122,8 @@ argument(std::string_view text)
 NullableDatum interval_argument(int64 microseconds);
 
 constexpr NullableDatum NULL_ARGUMENT = {Datum(0), true};
+
+/* A column of the present result of SPI as text, in the memory of SPI's caller; null for null. */
+char	   *result_text(int column, uint64 row = 0);
 
 }								/* namespace advisory */
