@@ -2,6 +2,7 @@
 # A question about one lock costs the same however many other locks there are: is_locked(), holders(), and the DETAIL of a
 # lock() or acquire() that fails look at that lock, or at that semaphore's slots, and at nothing else. Of several times
 # the shortest counts, since the machine may be busy.
+# Runs alone: it compares the times of short calls.
 use strict;
 use warnings;
 use FindBin;
