@@ -124,10 +124,13 @@ $(OBJS) $(BITCODE): $(BUILT_FOR)
 demo: ## show, on real concurrent sessions, what the extension is for
 	@bash demo/demo.sh
 
-test: ## every test, on a throw-away server [PARTS="regress pgtap"] [TESTS="name file.sql"]
+test: ## what needs only PostgreSQL and Perl, on throw-away servers [PARTS="regress pgtap"] [TESTS="name file.sql"]
 	@bash scripts/test.sh
 
-test-integration: ## only with the real pg_cron, PgBouncer, Patroni, Node, Python, Java and migration tools [TESTS="cron"]
+test-all: ## that, and with the real pg_cron, PgBouncer, Patroni, Node, Python, Java, Prometheus and migration tools
+	@PARTS="$${PARTS:-all}" bash scripts/test.sh
+
+test-integration: ## only with these programs [TESTS="cron"]
 	@PARTS=integration bash scripts/test.sh
 
 test-failover: ## only of these: a Patroni cluster that fails over under load, in sync and in async mode
@@ -138,7 +141,7 @@ stress-failover: ## the same for longer [SECONDS=3600] [CYCLES=50] [MODES=sync] 
 	@bash scripts/server.sh run -- env FAILOVER_SECONDS='$(SECONDS)' FAILOVER_CYCLES='$(or $(CYCLES),20)' \
 		FAILOVER_MODES='$(MODES)' FAILOVER_CLOCKS='$(CLOCKS)' perl test/integration/failover.t
 
-test-matrix: ## the same for 15, 17, 18 and 19, in chroots; needs root [VERSIONS="17 19"]
+test-matrix: ## `make test` for 15, 17, 18 and 19, in chroots; needs root [VERSIONS="17 19"]
 	@bash scripts/matrix.sh
 
 stress: ## try to break it [SECONDS=120] [SESSIONS=32] [SEED=1] [STRESS="exclusion crashes memory hostile"] [CRASHES=50] [CALLS=1000000]
@@ -165,7 +168,7 @@ test-assert: ## the tests on a server that checks itself, built from Debian's so
 	@bash scripts/assert.sh
 
 test-faults: ## each function while its first, second, … request for memory fails
-	@PARTS=faults FAULTS=1 TEST_TIMEOUT=5400 TEST_SECONDS=1800 bash scripts/test.sh
+	@PARTS=faults FAULTS=1 TEST_TIMEOUT=1800 TEST_SECONDS=1800 bash scripts/test.sh
 
 bench: ## what it costs beside the built-ins, in ratios [BENCH="keys views"] [QUICK=1] [BASE=/path/to/another/tree] [ROUNDS=5]
 	@bash scripts/packages.sh bench
@@ -185,5 +188,5 @@ help: ## this text
 	@awk -F ': ## *' '/^##/ { sub(/^##/, ""); print } /^[a-z-]+: ##/ { printf "  make %-17s%s\n", $$1, $$2 }' Makefile
 
 FORCE:
-.PHONY: demo test test-integration test-failover stress-failover test-matrix stress dist deb test-packages lint sanitize test-assert test-faults \
-	bench bench-plots pictures help FORCE
+.PHONY: demo test test-all test-integration test-failover stress-failover test-matrix stress dist deb test-packages lint sanitize test-assert \
+	test-faults bench bench-plots pictures help FORCE

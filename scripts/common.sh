@@ -23,6 +23,21 @@ say_counts() {
     fi
 }
 
+# read_counts LOG STATUS: "passed failed skipped" of the closing line in a log. A run without that line, or with an exit code that
+# contradicts it, has failed.
+read_counts() {
+    local passed=0 failed=1 skipped=0 line
+    line=$(grep -aE '^[0-9]+ passed, [0-9]+ failed(, [0-9]+ skipped)?$' "$1" | tail -n 1 || true)
+    [ -z "$line" ] || read -r passed failed skipped < <(tr -c '0-9\n' ' ' <<<"$line")
+    [ "$2" -eq 0 ] || [ "$failed" -gt 0 ] || failed=1
+    say "$passed $failed ${skipped:-0}"
+}
+
+# read_failures WHAT LOG: the lines of a log that name what failed, which come before the closing line; each says of WHAT.
+read_failures() {
+    grep -a '^failed: ' "$2" | sed "s|^failed: |failed: $1: |" || say "failed: $1: it broke off"
+}
+
 have() { command -v "$1" >/dev/null 2>&1; }
 
 is_root() { [ "$(id -u)" -eq 0 ]; }

@@ -5,11 +5,12 @@
 #   JOBS=1                      how many are tested at the same time (default: 2, if there are as many processors)
 #   ADVISORY_EXT_MATRIX_DIR=…   where the chroots are kept (default: under XDG_CACHE_HOME or /var/cache); remove a
 #                               version's directory in there to have it made anew
-#   PARTS, TESTS, TEST_TIMEOUT  as for scripts/test.sh
+#   PARTS, TESTS, TEST_JOBS, TEST_TIMEOUT  as for scripts/test.sh
 #
 # This machine's own version is tested here, every other version in a chroot of the Debian release that has it. A copy of
-# the present work tree in each of them runs the same `make test`, which installs what it needs by itself. A version that
-# is not available is reported as skipped. If the tests of one version fail, the run fails. The last line has the totals.
+# the present work tree in each of them runs the same `make test`, which installs what it needs by itself; with 18 it is
+# `make test-all`. A version that is not available is reported as skipped. If the tests of one version fail, the run
+# fails. The last line has the totals, and the lines before it name what failed.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -36,14 +37,9 @@ older_of() {
     esac
 }
 
-# The parts that are tested in a chroot. The part integration runs with the oldest version, which is usually this
-# machine's own, and with the newest released version.
-INTEGRATION_VERSION=18
-parts_of() {
-    local parts="library regress isolation pgtap tap"
-    [ "$1" != "$INTEGRATION_VERSION" ] || parts+=" integration"
-    say "$parts"
-}
+# With the newest released version, the real programs are tested, too.
+ALL_VERSION=18
+target_of() { if [ "$1" = "$ALL_VERSION" ]; then say test-all; else say test; fi; }
 
 # The version that is tested without a chroot: that of the server here, or else that of the Debian release.
 host_version() {
@@ -133,10 +129,10 @@ test_here() {
 }
 
 test_in_chroot() {
-    local version=$1 log=$2 root=$CACHE/$1 PARTS=${PARTS:-$(parts_of "$1")}
+    local version=$1 log=$2 root=$CACHE/$1
     copy_tree "$root$CHROOT_TREE"
     in_chroot "$version | " "$log" "$root" \
-        make --no-print-directory -C "$CHROOT_TREE" test PG_CONFIG="$(chroot_pg_config "$version")"
+        make --no-print-directory -C "$CHROOT_TREE" "$(target_of "$version")" PG_CONFIG="$(chroot_pg_config "$version")"
 }
 
 test_version() {
@@ -163,15 +159,12 @@ record_skip() {
     say "$1 | skipped: $2"
 }
 
-# The counts come from the closing line of the run. A run without that line, or with an exit code that contradicts it, has failed.
 record() {
-    local version=$1 where=$2 log=$3 status=$4 seconds=$5 good=0 bad=0 aside=0 line
-    line=$(grep -E '^[0-9]+ passed, [0-9]+ failed(, [0-9]+ skipped)?$' "$log" | tail -n 1 || true)
-    [ -z "$line" ] || read -r good bad aside < <(tr -c '0-9\n' ' ' <<<"$line")
-    [ "$status" -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
-    [ -n "$line" ] || bad=1
-    say "$good $bad ${aside:-0}" >"$work/$version.counts"
-    printf '%-8s %-16s %6s %6s %7s  %5s s\n' "$version" "$where" "$good" "$bad" "${aside:-0}" "$seconds" >"$work/$version.line"
+    local version=$1 where=$2 log=$3 status=$4 seconds=$5 good bad aside
+    read -r good bad aside < <(read_counts "$log" "$status")
+    say "$good $bad $aside" >"$work/$version.counts"
+    [ "$bad" -eq 0 ] || read_failures "$version" "$log" >"$work/$version.failures"
+    printf '%-8s %-16s %6s %6s %7s  %5s s\n' "$version" "$where" "$good" "$bad" "$aside" "$seconds" >"$work/$version.line"
 }
 
 # Prints the table, and fails unless all tests have passed. A version without counts was interrupted.
@@ -182,10 +175,16 @@ summary() {
         good=0 bad=1 aside=0
         [ ! -e "$work/$version.counts" ] || read -r good bad aside <"$work/$version.counts"
         passed=$((passed + good)) failed=$((failed + bad)) skipped=$((skipped + aside))
-        cat "$work/$version.line" 2>/dev/null || printf '%-8s broken off\n' "$version"
+        if [ ! -e "$work/$version.line" ]; then
+            printf '%-8s broken off\n' "$version"
+            say "failed: $version: it broke off" >"$work/$version.failures"
+        else
+            cat "$work/$version.line"
+        fi
     done
     say "(16 is in no Debian release; elsewhere: make test PG_CONFIG=… with a server of that version)"
     printf '\n'
+    cat "$work"/*.failures 2>/dev/null || true
     say_counts "$passed" "$failed" "$skipped"
     [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
 }

@@ -81,8 +81,6 @@ look_for_tests() {
     look_for_bench
     need binutils "nm, to look into the built library" have nm
     need gdb "stops a session between two steps of the lock manager" have gdb
-    need libtap-parser-sourcehandler-pgtap-perl "runs pgTAP files" has_perl TAP::Parser::SourceHandler::pgTAP
-    need libipc-run-perl "tests that drive programs" has_perl IPC::Run
     look_for_pgtap "$major" "$config"
 }
 

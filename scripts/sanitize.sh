@@ -18,15 +18,16 @@ TOOLS=${TOOLS:-compiled valgrind}
 passed=0 failed=0 skipped=0
 reports=        # a directory that every server can write into
 log=
+failures=       # the lines that name what failed
 
 # watched TITLE DEFAULT_PARTS: runs the tests, and then checks the reports of the tools.
 watched() {
-    local line good=0 bad=1 aside=0 found
+    local status=0 good bad aside found
     printf '\n==== %s\n' "$1"
-    PARTS=${PARTS:-$2} TEST_TIMEOUT=${TEST_TIMEOUT:-2700} bash "$REPOSITORY/scripts/test.sh" 2>&1 | tee "$log" || true
-    line=$(grep -E '^[0-9]+ passed, [0-9]+ failed(, [0-9]+ skipped)?$' "$log" | tail -n 1 || true)
-    [ -z "$line" ] || read -r good bad aside < <(tr -c '0-9\n' ' ' <<<"$line")
-    passed=$((passed + good)) failed=$((failed + bad)) skipped=$((skipped + ${aside:-0}))
+    PARTS=${PARTS:-$2} TEST_TIMEOUT=${TEST_TIMEOUT:-1200} bash "$REPOSITORY/scripts/test.sh" 2>&1 | tee "$log" || status=$?
+    read -r good bad aside < <(read_counts "$log" "$status")
+    [ "$bad" -eq 0 ] || read_failures "$1" "$log" >>"$failures"
+    passed=$((passed + good)) failed=$((failed + bad)) skipped=$((skipped + aside))
     found=$(reported)
     if [ -z "$found" ]; then
         say "ok - nothing is reported"
@@ -34,6 +35,7 @@ watched() {
     else
         say "FAILED - reported:" "$found"
         failed=$((failed + 1))
+        say "failed: $1: there are reports" >>"$failures"
     fi
     rm -f "$reports"/*
 }
@@ -75,7 +77,8 @@ main() {
     bash "$REPOSITORY/scripts/packages.sh" sanitize
     reports=$(mktemp -d "${TMPDIR:-/tmp}/$EXTENSION-sanitize.XXXXXX")
     log=$(mktemp)
-    trap 'rm -rf "$reports" "$reports.so" "$log"' EXIT
+    failures=$(mktemp)
+    trap 'rm -rf "$reports" "$reports.so" "$log" "$failures"' EXIT
     chmod 1777 "$reports"
     say "With a packaged server the tools do not see where one piece of the server's memory (palloc) ends and the next begins, only the blocks" \
         "that these are cut from; nor what the server itself does wrong. 'make test-assert' checks the pieces."
@@ -87,6 +90,7 @@ main() {
         esac
     done
     printf '\n'
+    cat "$failures"
     say_counts "$passed" "$failed" "$skipped"
     [ "$failed" -eq 0 ]
 }

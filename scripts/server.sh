@@ -19,7 +19,8 @@
 #                                    is stopped and removed with everything else
 #   ADVISORY_EXT_STAGE               the shadow installation; a further `run` uses it again
 #
-# With ADVISORY_EXT_UNDER='valgrind …' another program runs the server.
+# With ADVISORY_EXT_UNDER='valgrind …' another program runs the server. With ADVISORY_EXT_OWN_IDENTIFIER=1 the server has a system identifier
+# of its own; others have that of the cluster which all servers of a stage are copies of.
 #
 # Nothing is written into the system. The extension goes into a shadow installation in the temporary directory, which
 # consists of links to the server's own files. Only the server's programs are copied, because PostgreSQL finds its files
@@ -113,6 +114,7 @@ server_stage() {
         ADVISORY_EXT_STAGE=$server_dir/stage
         link_server_files
         stage_extension
+        make_template
     fi
     PG_BINDIR=$ADVISORY_EXT_STAGE$("$PG_CONFIG" --bindir)
     PATH=$PG_BINDIR:$PATH
@@ -154,6 +156,20 @@ stage_extension() {
     cp "$REPOSITORY"/test/upgrade/*.sql "$ADVISORY_EXT_STAGE$("$PG_CONFIG" --sharedir)/extension/"
 }
 
+# A new cluster, which every server copies. That is quicker than an initdb for each.
+make_template() {
+    local template=$ADVISORY_EXT_STAGE/template
+    mkdir "$template"
+    [ -z "$ADVISORY_EXT_SERVER_USER" ] || chown "$ADVISORY_EXT_SERVER_USER" "$template"
+    init_cluster "$ADVISORY_EXT_STAGE$("$PG_CONFIG" --bindir)/initdb" "$template"
+}
+
+# init_cluster INITDB DIRECTORY
+init_cluster() {
+    as_server "$1" --pgdata="$2" --username=postgres --auth=trust --encoding=UTF8 --locale=C --no-sync --no-instructions \
+        >"$server_dir/initdb.log" 2>&1 || { cat "$server_dir/initdb.log" >&2; die "initdb failed"; }
+}
+
 # ---- The server -----------------------------------------------------------------------------------
 
 # server_start [name=value]…: a new cluster with these settings, and its server.
@@ -166,9 +182,11 @@ server_start() {
         case $setting in port=*) PGPORT=${setting#*=} ;; esac
     done
     export ADVISORY_EXT_DATADIR ADVISORY_EXT_LOG PGHOST PGPORT PGUSER PGDATABASE
-    as_server "$PG_BINDIR/initdb" --pgdata="$ADVISORY_EXT_DATADIR" --username="$PGUSER" --auth=trust \
-        --encoding=UTF8 --locale=C --no-sync --no-instructions >"$server_dir/initdb.log" 2>&1 ||
-        { cat "$server_dir/initdb.log" >&2; die "initdb failed"; }
+    if [ -n "${ADVISORY_EXT_OWN_IDENTIFIER:-}" ]; then
+        init_cluster "$PG_BINDIR/initdb" "$ADVISORY_EXT_DATADIR"
+    else
+        as_server cp -a "$ADVISORY_EXT_STAGE/template" "$ADVISORY_EXT_DATADIR"
+    fi
     server_settings "$@" | as_server tee -a "$ADVISORY_EXT_DATADIR/postgresql.conf" >/dev/null
     server_ctl start >/dev/null || { server_log 30 >&2; die "the server did not start"; }
 }
@@ -211,8 +229,8 @@ server_close() {
         wait "$server_child" 2>/dev/null || true
     fi
     [ -z "$server_dir" ] || remove_server_dir "$server_dir"
-    # The watchdog ends when the directory is gone. None of our processes may outlive this one.
-    [ -z "$watchdog" ] || [ -d "$server_dir" ] || wait "$watchdog" || true
+    # None of our processes may outlive this one. If the directory could not be removed, the watchdog goes on trying.
+    [ -z "$watchdog" ] || [ -d "$server_dir" ] || { kill "$watchdog" && wait "$watchdog"; } 2>/dev/null || true
 }
 
 # Stops every server that runs on files in this directory, then removes it.
@@ -247,11 +265,13 @@ watch_server_dir() {
     local dir=$1 pid
     shift
     cd /
+    # Nothing ever comes from here: a read that times out is a sleep without a process of its own.
+    exec 4<> <(:)
     while [ -d "$dir" ]; do
         for pid in "$@"; do
             kill -0 "$pid" 2>/dev/null || { remove_server_dir "$dir"; return; }
         done
-        sleep 0.2
+        read -r -t 0.2 -u 4 || true
     done
 }
 

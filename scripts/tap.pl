@@ -1,53 +1,92 @@
 #!/usr/bin/env perl
-# Runs TAP tests with the modules of prove, and counts single assertions, passed and failed, which prove does not.
+# Runs tests side by side, and counts single assertions, passed and failed, which prove does not.
 #
-#   scripts/tap.pl COUNTS SECONDS FILE…
+#   scripts/tap.pl RESULT JOBS TEST…
 #
-# FILE is an executable (*.t), which may take SECONDS, or a pgTAP script (*.sql, run by psql in the database of the
-# environment). The script writes one line, "passed failed skipped", into COUNTS. A file that breaks off, has a wrong
-# plan or runs no test counts as a failure.
+# scripts/test-one.sh runs each TEST and prints TAP; JOBS of them run at the same time. A file with a line "# Runs alone: …" waits
+# until all others have ended, and nothing runs beside it.
+#
+# This script prints one line for each test, and below it the comments that the test has made on standard error. If it has failed, it
+# prints all that the test has said but what passed. The first line of the file RESULT is "passed failed skipped", and each further one names a failure. A test that breaks
+# off, has a wrong plan or runs nothing counts as one failure.
 use strict;
 use warnings;
-use TAP::Harness;
+use File::Basename qw(dirname);
+use List::Util qw(any);
+use TAP::Parser;
+use TAP::Parser::Multiplexer;
+use Time::HiRes qw(time);
 
-my ($counts, $seconds, @files) = @ARGV;
-die "usage: scripts/tap.pl COUNTS SECONDS FILE...\n" unless @files;
+my ($result, $jobs, @tests) = @ARGV;
+die "usage: scripts/tap.pl RESULT JOBS TEST...\n" unless @tests;
+$| = 1;
 
-my ($passed, $failed, $skipped) = (0, 0, 0);
+# If this process is killed, the test ends with all processes that it has started.
+my @runner = (qw(setpriv --pdeathsig TERM -- bash), dirname($0) . '/test-one.sh');
 
-# The first line of a script names its interpreter. If a script hangs, or if this process is killed, the script ends with
-# all processes that it has started.
-my $scripts = qr/\.t$/;
-my @limited = (qw(setpriv --pdeathsig TERM -- timeout --kill-after=10), $seconds);
+my ($passed, $failed, $skipped, @failures) = (0, 0, 0);
+my $running = TAP::Parser::Multiplexer->new;
+my @alone   = grep { runs_alone($_) } @tests;
+my @beside  = grep { my $test = $_; !any { $_ eq $test } @alone } @tests;
 
-for my $kind (qr/\.sql$/, $scripts) {
-    my @chosen = grep { $_ =~ $kind } @files or next;
-    my $harness = TAP::Harness->new({
-        failures => 1,      # for a file that passes show only its name, for others also the failures,
-        comments => 1,      # and the expected values
-        color    => -t STDOUT ? 1 : 0,
-        ($kind eq $scripts ? (exec => \@limited) : (sources => { pgTAP => { suffix => '.sql' } })),
-    });
-    # prove only prints how many tests were skipped, not why.
-    $harness->callback(made_parser => sub {
-        my ($parser) = @_;
-        $parser->callback(test => sub { print "\nskipped: ", $_[0]->explanation, "\n" if $_[0]->has_skip });
-    });
-    count_file($_) for $harness->runtests(@chosen)->parsers;
+while (1) {
+    start(shift @beside) while @beside && $running->parsers < $jobs;
+    start(shift @alone) if @alone && !$running->parsers;
+    my ($parser, $test, $line) = $running->next or last;
+    if   ($line) { hear($test, $line) }
+    else         { finish($test, $parser) }
 }
 
-open my $out, '>', $counts or die "cannot write $counts: $!\n";
-print {$out} "$passed $failed $skipped\n";
-close $out or die "cannot write $counts: $!\n";
+open my $out, '>', $result or die "cannot write $result: $!\n";
+print {$out} map { "$_\n" } "$passed $failed $skipped", @failures;
+close $out or die "cannot write $result: $!\n";
 exit($failed ? 1 : 0);
 
-sub count_file {
-    my ($parser) = @_;
+sub runs_alone {
+    my ($test) = @_;
+    open my $file, '<', $test or return 0;      # library, regress and isolation are no files
+    return scalar grep { /^# Runs alone\b/ } <$file>;
+}
+
+sub start {
+    my ($name) = @_;
+    $running->add(TAP::Parser->new({ exec => [ @runner, $name ] }), { name => $name, begun => time });
+    return;
+}
+
+# A line of the test's output. test-one.sh marks what was on standard error with an exclamation mark.
+sub hear {
+    my ($test, $line) = @_;
+    my ($mark, $text) = $line->as_string =~ /^(#! ?)?(.*)/s;
+    push @{ $test->{said} }, $text unless $text =~ /^ *(?:ok |1\.\.\d|# Subtest)/;
+    push @{ $test->{remarks} }, $text if $mark && $text =~ /^#/;
+    push @{ $test->{remarks} }, 'skipped: ' . $line->explanation if $line->is_test && $line->has_skip;
+    push @{ $test->{failed} }, join ' ', $line->number, $line->description if $line->is_test && !$line->is_ok;
+    return;
+}
+
+sub finish {
+    my ($test, $parser) = @_;
     # Tests marked as skipped or to do count neither as passed nor as failed.
     my %aside = map { $_ => 1 } $parser->skipped, $parser->todo;
-    my $broken = ($parser->has_problems && !$parser->failed) || $parser->parse_errors;
+    my @wrong = @{ $test->{failed} // [] };
+    push @wrong, broken($parser) || 'failed' if !@wrong && ($parser->has_problems || $parser->parse_errors);
+    push @wrong, 'it ran nothing' if !@wrong && !$parser->skip_all && !$parser->tests_run;
+    push @{ $test->{remarks} }, 'skipped: ' . $parser->skip_all if $parser->skip_all;
     $skipped += keys(%aside) + ($parser->skip_all ? 1 : 0);
     $passed  += grep { !$aside{$_} } $parser->passed;
-    $failed  += $parser->failed + ($broken ? 1 : 0);
-    $failed  += 1 if !$broken && !$parser->skip_all && !$parser->tests_run;
+    $failed  += @wrong;
+    push @failures, map { "$test->{name}: $_" } @wrong;
+    my @shown = @{ $test->{@wrong ? 'said' : 'remarks'} // [] };
+    printf "%-6s %6.1f s  %s\n", @wrong ? 'FAILED' : 'ok', time - $test->{begun}, $test->{name};
+    print map { "    $_\n" } @shown, map { "FAILED: $_" } @wrong;
+    return;
+}
+
+sub broken {
+    my ($parser) = @_;
+    my @why = $parser->parse_errors;
+    push @why, 'exit code ' . $parser->exit if $parser->exit;
+    push @why, 'signal ' . $parser->wait % 128 if $parser->wait && $parser->wait % 128;
+    return join '; ', @why;
 }

@@ -24,17 +24,19 @@ RELEASES=${RELEASES:-bookworm trixie sid}
 CACHE=$CACHE/packages
 
 passed=0 failed=0 skipped=0
+failures=()     # what failed
 work=           # our temporary directory
 fresh=          # a chroot to be thrown away
 
 title() { printf '\n== %s\n' "$*"; }
 
-# tally LOG: counts the lines of a log that are results of tests.
+# tally LOG WHAT: counts the lines of a log that are results of tests of WHAT.
 tally() {
     local good bad
     good=$(grep -c '^ok - ' "$1" || true)
     bad=$(grep -c '^FAILED - ' "$1" || true)
     passed=$((passed + good)) failed=$((failed + bad))
+    [ "$bad" -eq 0 ] || mapfile -t -O "${#failures[@]}" failures < <(sed -n "s/^FAILED - /$2: /p" "$1")
 }
 
 # check TITLE COMMAND…: runs a test, and shows its output if it fails.
@@ -48,6 +50,7 @@ check() {
         say "FAILED - $title:"
         tail -n 100 "$log"
         failed=$((failed + 1))
+        failures+=("$title")
         return 1
     fi
 }
@@ -197,10 +200,11 @@ in_fresh_chroot() {
     else
         in_chroot "" "$work/script" "$fresh" bash "$CHROOT_TREE/test/packages/$script" "${@:3}" || status=$?
         cat "$work/script"
-        tally "$work/script"
+        tally "$work/script" "$script on $release"
         if [ "$status" -ne 0 ]; then
             say "FAILED - test/packages/$script ended early (exit code $status)"
             failed=$((failed + 1))
+            failures+=("$script on $release: it ended early")
         fi
     fi
     rm -rf "$fresh"
@@ -275,6 +279,7 @@ main() {
         "test_$package"
     done
     printf '\n'
+    [ "${#failures[@]}" -eq 0 ] || printf 'failed: %s\n' "${failures[@]%:}"
     say_counts "$passed" "$failed" "$skipped"
     [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
 }

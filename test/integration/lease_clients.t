@@ -107,7 +107,7 @@ sub renewing {
 
 sub ends {
     my ($program, $status, $words, $what) = @_;
-    my ($said, $was) = $program->finish(20);
+    my ($said, $was) = $program->finish(120);
     return ok($was == $status && $said =~ $words, $what) || diag("exit code $was, $said");
 }
 

@@ -114,7 +114,8 @@ wait_until('it is in the middle', sub { $look->value('SELECT count(*) FROM remin
 is($look->value(q{SELECT advisory.terminate_holder('job', 'reminders', pid) FROM advisory.holders('job', 'reminders')}), 1,
     'a run whose connection is ended');
 isnt($lost->finish, 0, '... does not go on without its lock');
-like($lost->output, qr/terminating connection/, '... and says why');
+# The driver may see the end of the connection before it reads the server's message.
+like($lost->output, qr/terminating connection|connection error/, '... and says why');
 $other->run('COMMIT');
 my $last = NodeProgram->start(program => [$job]);
 is($last->finish, 0, '... and the next run goes on where it stopped');

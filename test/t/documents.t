@@ -15,7 +15,7 @@ use Test::More;
 
 my $root = "$FindBin::Bin/../..";
 
-# This page has a test of its own, test/integration/recipes.t, which runs its SQL in several sessions at the same time.
+# This page has a test of its own, test/t/recipes.t, which runs its SQL in several sessions at the same time.
 my $RECIPES = 'recipes.md';
 
 my %wanted = map { $_ => 1 } split ' ', $ENV{PAGES} // '';

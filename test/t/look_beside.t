@@ -2,6 +2,7 @@
 # A question about one lock costs the same however many other locks there are: is_locked(), holders(), and the DETAIL of a
 # lock() or acquire() that fails look at that lock, or at that semaphore's slots, and at nothing else. Of several processor
 # times the shortest counts, because other programs disturb the processor's caches.
+# Runs alone: it compares the times of short calls.
 use strict;
 use warnings;
 use FindBin;

@@ -1,6 +1,7 @@
 #!/usr/bin/env perl
 # advisory.pressure counts correctly however many locks are held and while they change. It costs the same at any size, costs
 # other sessions nothing, and says when it cannot be exact.
+# Runs alone: it compares the times of queries.
 use strict;
 use warnings;
 use FindBin;

@@ -2,6 +2,7 @@
 # How much throughput a load without the extension loses while advisory.pressure is read 100 times a second, with 100,000 locks
 # held. The reader is stopped in every other second, and a second with it is compared with the
 # two seconds around it, so that other load on the machine affects both alike.
+# Runs alone: it compares throughput.
 use strict;
 use warnings;
 use FindBin;

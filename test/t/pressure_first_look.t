@@ -1,6 +1,7 @@
 #!/usr/bin/env perl
 # The first look at advisory.pressure in a session takes a bounded time, also where another library has a large hash table
 # in shared memory (pg_stat_statements here), and finds what the lock tables have grown by as exactly as without it.
+# Runs alone: it compares the times of single queries.
 use strict;
 use warnings;
 use FindBin;

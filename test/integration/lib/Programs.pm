@@ -5,10 +5,10 @@ use strict;
 use warnings;
 use Cwd qw(abs_path);
 use Exporter 'import';
+use Fcntl qw(LOCK_EX LOCK_NB);
 use File::Basename qw(dirname);
 use File::Copy qw(copy);
 use File::Path qw(make_path);
-use File::Temp qw(tempdir);
 
 our @EXPORT = qw(examples node_modules python pgbouncer free_port as_user);
 
@@ -26,12 +26,16 @@ sub node_modules {
     $package //= $of_examples;
     return $modules{$package} if defined $modules{$package};
     system('node -e 0 >/dev/null 2>&1') == 0 or return $modules{$package} = '';
-    my $dir = tempdir('advisory_node_XXXXXX', TMPDIR => 1, CLEANUP => 1);
-    chmod 0755, $dir;
-    copy($package, "$dir/package.json") or die "cannot copy $package: $!\n";
-    if (system("cd '$dir' && npm install --no-package-lock --no-audit --no-fund --loglevel=error >npm.log 2>&1") == 0) {
-        return $modules{$package} = "$dir/node_modules";
+    # The first test that needs them installs them for all, beside the server's files, which end with the run.
+    my $dir = "$ENV{ADVISORY_EXT_STAGE}/node/" . $package =~ tr{/}{_}r;
+    make_path($dir, { mode => 0755 });
+    open my $lock, '>', "$dir/lock" or die "$dir/lock: $!\n";
+    flock $lock, LOCK_EX;
+    if (!-e "$dir/npm.log") {
+        copy($package, "$dir/package.json") or die "cannot copy $package: $!\n";
+        system("cd '$dir' && npm install --no-package-lock --no-audit --no-fund --loglevel=error >npm.log 2>&1 && touch complete");
     }
+    return $modules{$package} = "$dir/node_modules" if -e "$dir/complete";
     return $modules{$package} = $package eq $of_examples && -e '/usr/share/nodejs/pg' ? '/usr/share/nodejs' : '';
 }
 
@@ -44,13 +48,16 @@ sub python {
 sub pgbouncer { return (grep { -x } map { "$_/pgbouncer" } split(/:/, $ENV{PATH}), '/usr/sbin')[0] }
 
 # A port of loopback that is free at the moment, below those that the system gives to outgoing connections: a server that starts
-# again finds it free again. Each is given once.
-my %given;
+# again finds it free again. Each is given once, also by tests that run beside this one, as long as this one runs.
+my @given;
 sub free_port {
     require IO::Socket::INET;
+    make_path("$ENV{ADVISORY_EXT_STAGE}/ports");
     for (1 .. 100) {
         my $port = 20000 + int rand 12000;
-        next if $given{$port}++;
+        open my $given, '>', "$ENV{ADVISORY_EXT_STAGE}/ports/$port" or die "cannot note port $port: $!\n";
+        next unless flock $given, LOCK_EX | LOCK_NB;
+        push @given, $given;
         return $port if IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $port, Proto => 'tcp', Listen => 1);
     }
     die "no free port: $!\n";

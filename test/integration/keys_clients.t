@@ -4,7 +4,7 @@ use strict;
 use warnings;
 use utf8;
 use FindBin;
-use lib "$FindBin::Bin/lib";
+use lib "$FindBin::Bin/../t/lib";
 use AdvisoryTest;
 use Encode qw(encode_utf8);
 use File::Temp qw(tempdir);

@@ -4,7 +4,7 @@
 use strict;
 use warnings;
 use FindBin;
-use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
+use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Replica;
 use Test::More;
