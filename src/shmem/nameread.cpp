@@ -75,8 +75,6 @@ name_find(Oid database, Key key)
 	if (number != NO_ENTRY)
 	{
 		known = static_cast<KnownName *>(palloc(sizeof(KnownName)));
-		known->database = database;
-		known->key = key;
 		copy_entry(name_entry(number), known, false);
 	}
 	LWLockRelease(&name_table->lock);
@@ -114,11 +112,7 @@ name_read_chunk(int chunk, int *count)
 
 	*count = 0;
 	visit_chunk(chunk, [=](NameEntry *entry) {
-		KnownName  *known = &names[(*count)++];
-
-		known->database = entry->key.database;
-		known->key = Key{entry->key.key};
-		copy_entry(entry, known, true);
+		copy_entry(entry, &names[(*count)++], true);
 	});
 	for (int i = 0; i < *count; i++)
 		make_fit(&names[i]);

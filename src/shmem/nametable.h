@@ -112,8 +112,6 @@ NameStats  *name_stats(const NameReference &reference) noexcept;
 /* The name in the table for one key: zero-terminated, in this database's encoding. */
 struct KnownName
 {
-	Oid			database;
-	Key			key;
 	char	   *ns;				/* null for a label */
 	char	   *name;
 	bool		counts;			/* false for a label that no session that holds or awaits the lock gave */
