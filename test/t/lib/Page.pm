@@ -214,7 +214,7 @@ sub normal {
         s/\d\d:\d\d:\d\d(?:\.\d+)?/<duration>/g;
         s/\b11258999\d{8}\b/<token>/g;
         s/\{(\d+(?:,\d+)+)\}/'{' . join(',', sort split m{,}, $1) . '}'/ge;
-        s/^(\s*.*(?:holds|waits for|idle|active).* )\d+ (?:ms|s)$/$1<duration>/mg;
+        s/^(\s*.*(?:holds|waits for|idle|active).* )\d+ (?:ms|s)(?=$| \(and \d+ more holder)/$1<duration>/mg;
         s/[ \t]+$//mg;
         s/-+(\+-+)*$/<rule>/mg;
         s/\|$/| /mg;
