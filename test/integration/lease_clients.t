@@ -2,6 +2,7 @@
 # The leases of examples/python/lease.py, examples/node/lease.js and examples/java/Lease.java themselves, all at the same time: the clients
 # renew them during the work, even after a connection was killed or is dead, and report the loss of a lease to their user, in every
 # possible case.
+# Runs alone: its leases end after a second or two unless a client renews them.
 use strict;
 use warnings;
 use FindBin;

@@ -11,8 +11,9 @@ package PgBouncer;
 use strict;
 use warnings;
 use AdvisoryTest;
-use Programs;
+use IO::Socket::UNIX;
 use POSIX qw(WNOHANG);
+use Programs;
 
 my $next_port = 6432;
 my @running;
@@ -52,7 +53,8 @@ sub start {
     push @running, $self;
     wait_until('PgBouncer listens', sub {
         waitpid($self->{pid}, WNOHANG) == 0 or die "PgBouncer did not start:\n", `cat $self->{file}.out $self->{file}.log 2>&1`;
-        return -S "$self->{PGHOST}/.s.PGSQL.$self->{PGPORT}";
+        # The socket is there a moment before it can be connected to.
+        return IO::Socket::UNIX->new(Peer => "$self->{PGHOST}/.s.PGSQL.$self->{PGPORT}");
     });
     return;
 }
