@@ -28,7 +28,7 @@ sub node_modules {
     system('node -e 0 >/dev/null 2>&1') == 0 or return $modules{$package} = '';
     # The first test that needs them installs them for all, beside the server's files, which end with the run.
     my $dir = "$ENV{ADVISORY_EXT_STAGE}/node/" . $package =~ tr{/}{_}r;
-    make_path($dir, { mode => 0755 });
+    make_path($dir, { mode => oct 755 });
     open my $lock, '>', "$dir/lock" or die "$dir/lock: $!\n";
     flock $lock, LOCK_EX;
     if (!-e "$dir/npm.log") {
