@@ -299,8 +299,8 @@ private:
 		if (waiter == entries.count)
 			return make_live(node);
 
-		visit_blockers(entries, 0, waiter, [&](int i) {
-			int			blocker = node_of_session(all[i]);
+		visit_blockers(entries, all[waiter], [&](const LockEntry &other) {
+			int			blocker = node_of_session(other);
 
 			if (blocker != LIVE && !nodes[blocker].is_live)
 			{
@@ -308,8 +308,8 @@ private:
 				nodes[node].missing++;
 			}
 			/* A waiter ahead whose mode has at least the same conflicts waits for the other waiters ahead, too. */
-			return all[i].granted || blocker == LIVE ||
-				(conflicts[all[waiter].lockmode] & ~conflicts[all[i].lockmode]) != 0;
+			return other.granted || blocker == LIVE ||
+				(conflicts[all[waiter].lockmode] & ~conflicts[other.lockmode]) != 0;
 		});
 		if (nodes[node].missing == 0)
 			make_live(node);
