@@ -21,6 +21,7 @@
 #include "base/pg.h"
 
 extern "C" {
+#include "nodes/bitmapset.h"
 #include "storage/lmgr.h"
 #include "storage/lock.h"
 #include "storage/lwlock.h"
@@ -318,15 +319,25 @@ private:
 	/* The dead nodes that this session waits for, or that wait for it, directly or through others; itself included. */
 	Bitmapset  *reachable_dead(List *Node::*edges) const
 	{
-		return reachable(ME, [this, edges](int node, auto visit) {
-			ListCell   *cell;
+		Bitmapset  *found = bms_make_singleton(ME);
+		List	   *reached = list_make1_int(ME);
+		ListCell   *cell;
+		ListCell   *edge;
 
-			foreach(cell, nodes[node].*edges)
+		/* The loop also visits nodes that are added to the list meanwhile. */
+		foreach(cell, reached)
+		{
+			foreach(edge, nodes[lfirst_int(cell)].*edges)
 			{
-				if (!nodes[lfirst_int(cell)].is_live)
-					visit(lfirst_int(cell));
+				int			node = lfirst_int(edge);
+
+				if (nodes[node].is_live || bms_is_member(node, found))
+					continue;
+				found = bms_add_member(found, node);
+				reached = lappend_int(reached, node);
 			}
-		});
+		}
+		return found;
 	}
 
 	/* Add one line about a session's wait. */

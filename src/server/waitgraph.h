@@ -12,10 +12,6 @@
  */
 #pragma once
 
-extern "C" {
-#include "optimizer/optimizer.h"
-}
-
 #include "server/locktable.h"
 
 namespace advisory
@@ -65,31 +61,6 @@ visit_blockers(const LockEntries &entries, const LockEntry &waiter, Visit visit)
 		if (!go_on_after(behind[-1]))
 			return;
 	}
-}
-
-/*
- * The nodes of a graph that can be reached from a node, including that node.  next(node, visit) calls
- * visit(other) for each node that is one step away.  palloc'd.  May ereport (out of memory).
- */
-template <typename Next>
-Bitmapset *
-reachable(int start, Next next)
-{
-	Bitmapset  *found = bms_make_singleton(start);
-	List	   *nodes = list_make1_int(start);
-	ListCell   *cell;
-
-	/* The loop also visits nodes that are added to the list meanwhile. */
-	foreach(cell, nodes)
-	{
-		next(lfirst_int(cell), [&](int node) {
-			if (bms_is_member(node, found))
-				return;
-			found = bms_add_member(found, node);
-			nodes = lappend_int(nodes, node);
-		});
-	}
-	return found;
 }
 
 }								/* namespace advisory */
