@@ -140,6 +140,18 @@ can_read_leases(Era *era)
 	return ConditionalLockRelationOid(own_relation(LEASES, RELKIND_RELATION), AccessShareLock) && token_era_seen(era);
 }
 
+bool
+lease_read(Key key, LeaseRow *lease)
+{
+	bool		is_found = false;
+
+	return unless_lock_table_is_full([&]() {
+		Era			era;
+
+		is_found = can_read_leases(&era) && read_lease(key, era, lease);
+	}) && is_found;
+}
+
 LeaseRow *
 lease_read_all(int *count)
 {
@@ -356,15 +368,14 @@ lease_wait(const LockRequest &request)
 	LockRelease(&queue, ExclusiveLock, false);
 }
 
-static char *
-describe_holder(Key key)
+char *
+lease_describe_holder(Key key)
 {
 	LeaseRow	row = {};
-	Era			era;
 	bool		is_over;
 	StringInfoData out;
 
-	if (!can_read_leases(&era) || !read_lease(key, era, &row) || GetCurrentTimestamp() >= end_of_delay(row))
+	if (!lease_read(key, &row) || GetCurrentTimestamp() >= end_of_delay(row))
 		return nullptr;
 
 	/* After its end only its lock_delay is in the way. */
@@ -379,14 +390,6 @@ describe_holder(Key key)
 		appendStringInfo(&out, " Nobody else can take it before %s.", timestamptz_to_str(end_of_delay(row)));
 	make_printable(out.data);
 	return out.data;
-}
-
-char *
-lease_describe_holder(Key key)
-{
-	char	   *holder = nullptr;
-
-	return unless_lock_table_is_full([&]() { holder = describe_holder(key); }) ? holder : nullptr;
 }
 
 /* ---- Leases that end ---- */

@@ -98,6 +98,12 @@ struct LeaseRow
 bool		lease_is_visible(const LeaseRow &lease);
 
 /*
+ * The lease with this key, its values palloc'd.  False if there is none, if it cannot be read without waiting, or if the
+ * server's lock table is too full to read it.  May ereport.
+ */
+bool		lease_read(Key key, LeaseRow *lease);
+
+/*
  * All leases of this database, palloc'd.  None if they cannot be read without waiting, or if the server's lock
  * table is too full to read them.  May ereport.
  */

@@ -21,6 +21,7 @@
 #include "base/pg.h"
 
 extern "C" {
+#include "nodes/bitmapset.h"
 #include "storage/lmgr.h"
 #include "storage/lock.h"
 #include "storage/lwlock.h"
@@ -299,8 +300,8 @@ private:
 		if (waiter == entries.count)
 			return make_live(node);
 
-		visit_blockers(entries, 0, waiter, [&](int i) {
-			int			blocker = node_of_session(all[i]);
+		visit_blockers(entries, all[waiter], [&](const LockEntry &other) {
+			int			blocker = node_of_session(other);
 
 			if (blocker != LIVE && !nodes[blocker].is_live)
 			{
@@ -308,8 +309,8 @@ private:
 				nodes[node].missing++;
 			}
 			/* A waiter ahead whose mode has at least the same conflicts waits for the other waiters ahead, too. */
-			return all[i].granted || blocker == LIVE ||
-				(conflicts[all[waiter].lockmode] & ~conflicts[all[i].lockmode]) != 0;
+			return other.granted || blocker == LIVE ||
+				(conflicts[all[waiter].lockmode] & ~conflicts[other.lockmode]) != 0;
 		});
 		if (nodes[node].missing == 0)
 			make_live(node);
@@ -318,15 +319,25 @@ private:
 	/* The dead nodes that this session waits for, or that wait for it, directly or through others; itself included. */
 	Bitmapset  *reachable_dead(List *Node::*edges) const
 	{
-		return reachable(ME, [this, edges](int node, auto visit) {
-			ListCell   *cell;
+		Bitmapset  *found = bms_make_singleton(ME);
+		List	   *reached = list_make1_int(ME);
+		ListCell   *cell;
+		ListCell   *edge;
 
-			foreach(cell, nodes[node].*edges)
+		/* The loop also visits nodes that are added to the list meanwhile. */
+		foreach(cell, reached)
+		{
+			foreach(edge, nodes[lfirst_int(cell)].*edges)
 			{
-				if (!nodes[lfirst_int(cell)].is_live)
-					visit(lfirst_int(cell));
+				int			node = lfirst_int(edge);
+
+				if (nodes[node].is_live || bms_is_member(node, found))
+					continue;
+				found = bms_add_member(found, node);
+				reached = lappend_int(reached, node);
 			}
-		});
+		}
+		return found;
 	}
 
 	/* Add one line about a session's wait. */

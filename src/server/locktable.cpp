@@ -38,8 +38,6 @@ public:
 		if (found.count < capacity)
 			found.entries[found.count] = entry;
 		found.count++;
-		if (entry.pid == 0)
-			found.has_prepared = true;
 	}
 
 	/* Run read(), which adds entries, and repeat it with more memory if they have found no room. */
@@ -60,7 +58,7 @@ public:
 		}
 	}
 
-	LockEntries found = {static_cast<LockEntry *>(palloc(sizeof(LockEntry) * FIRST_ENTRIES)), 0, nullptr, false};
+	LockEntries found = {static_cast<LockEntry *>(palloc(sizeof(LockEntry) * FIRST_ENTRIES)), 0, nullptr};
 
 private:
 	static constexpr int FIRST_ENTRIES = 16;

@@ -79,7 +79,6 @@ struct LockEntries
 	LockEntry  *entries;
 	int			count;
 	List	   *blockers;		/* pids (int); 0 stands for a prepared transaction */
-	bool		has_prepared;
 };
 
 /*

@@ -12,10 +12,6 @@
  */
 #pragma once
 
-extern "C" {
-#include "optimizer/optimizer.h"
-}
-
 #include "server/locktable.h"
 
 namespace advisory
@@ -32,63 +28,39 @@ bool		is_in_the_way(const LockEntry &other, const LockEntry &waiter);
 void		find_all_blockers(LockEntries *found);
 
 /*
- * Call visit(index) for the entries that a waiter waits for, until it returns false: for a lock its
- * holders, then the waiters ahead in the queue, the nearest first; for a semaphore the holders of
- * slots.  The entries of the waiter's lock begin at first, as in read_all_waits().  A semaphore's
- * slots come after its queue.
+ * Call visit(entry) for the entries that a waiter, one of them, waits for, until it returns false: for a
+ * lock its holders, then the waiters ahead in the queue, the nearest first; for a semaphore the holders of
+ * slots.  The entries are in the order of read_all_waits(); a semaphore's slots come after its queue.
  */
 template <typename Visit>
 void
-visit_blockers(const LockEntries &entries, int first, int waiter, Visit visit)
+visit_blockers(const LockEntries &entries, const LockEntry &waiter, Visit visit)
 {
-	const LockEntry *all = entries.entries;
-	const LockEntry &wait = all[waiter];
-	int			i;
+	const LockEntry *end = entries.entries + entries.count;
+	const LockEntry *first = &waiter;
+	auto		go_on_after = [&](const LockEntry &other) { return !is_in_the_way(other, waiter) || visit(other); };
 
-	if (wait.is_head)
+	if (waiter.is_head)
 	{
-		for (i = waiter + 1; i < entries.count && is_same_semaphore(all[i].tag, wait.tag); i++)
+		for (const LockEntry *slot = &waiter + 1; slot < end && is_same_semaphore(slot->tag, waiter.tag); slot++)
 		{
-			if (all[i].granted && is_in_the_way(all[i], wait) && !visit(i))
+			if (slot->granted && !go_on_after(*slot))
 				return;
 		}
 		return;
 	}
-	for (i = first; i < waiter && all[i].granted; i++)
+	while (first > entries.entries && same_tag(first[-1].tag, waiter.tag))
+		first--;
+	for (const LockEntry *holder = first; holder < &waiter && holder->granted; holder++)
 	{
-		if (is_in_the_way(all[i], wait) && !visit(i))
+		if (!go_on_after(*holder))
 			return;
 	}
-	for (i = waiter - 1; i >= first && !all[i].granted; i--)
+	for (const LockEntry *behind = &waiter; behind > first && !behind[-1].granted; behind--)
 	{
-		if (is_in_the_way(all[i], wait) && !visit(i))
+		if (!go_on_after(behind[-1]))
 			return;
 	}
-}
-
-/*
- * The nodes of a graph that can be reached from a node, including that node.  next(node, visit) calls
- * visit(other) for each node that is one step away.  palloc'd.  May ereport (out of memory).
- */
-template <typename Next>
-Bitmapset *
-reachable(int start, Next next)
-{
-	Bitmapset  *found = bms_make_singleton(start);
-	List	   *nodes = list_make1_int(start);
-	ListCell   *cell;
-
-	/* The loop also visits nodes that are added to the list meanwhile. */
-	foreach(cell, nodes)
-	{
-		next(lfirst_int(cell), [&](int node) {
-			if (bms_is_member(node, found))
-				return;
-			found = bms_add_member(found, node);
-			nodes = lappend_int(nodes, node);
-		});
-	}
-	return found;
 }
 
 }								/* namespace advisory */

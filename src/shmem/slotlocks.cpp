@@ -147,7 +147,6 @@ read_all_waits_and_slots()
 	waits.entries = static_cast<LockEntry *>(repalloc_huge(waits.entries, sizeof(LockEntry) * (kept + slots.count + 1)));
 	memcpy(waits.entries + kept, slots.entries, sizeof(LockEntry) * slots.count);
 	waits.count = kept + slots.count;
-	waits.has_prepared = waits.has_prepared || slots.has_prepared;
 	return waits;
 }
 

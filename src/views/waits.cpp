@@ -1,25 +1,52 @@
 /*
  * views/waits.cpp
- *		Who waits for whom: the rows of advisory.waits, and the same as text.
+ *		Who waits for whom, as trees: the rows of advisory.waits, and the same as text.
+ *
+ * Wording
+ *		session		a lock group (a session with its parallel workers) or a prepared transaction
+ *		root		a session that others wait for, and that waits for no session
+ *		cycle		sessions that wait for each other: a deadlock not found yet
+ *
+ * Each session stands once.  A waiter stands under one of the sessions that are in its way:
+ *
+ *		it waits for a slot		the holder that has had its slot longest, as far as that is known.  But
+ *								because any slot ends the wait, a holder that itself waits for the
+ *								waiter only counts if all holders do.
+ *		it waits for a lock		the holder that came first
+ *		nobody holds it			the nearest waiter ahead of it in the queue
+ *
+ * The trees follow waits for locks of every type, because the holder of an advisory lock may itself wait
+ * for a row.  But they contain only branches that lead to a session that waits for an advisory lock, or
+ * that holds one.
+ *
+ * The lock table is read one partition after the other, so the waits that are read
+ * need not have existed at the same time.  A session may seem to wait twice, and there
+ * may seem to be a cycle that never existed.  So this code does not assume that the
+ * graph is consistent.
  */
 #include "base/pg.h"
 
 extern "C" {
 #include "funcapi.h"
 #include "mb/pg_wchar.h"
+#include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 }
 
+#include <utility>
+
 #include "base/encoding.h"
 #include "base/sqlfunction.h"
 #include "base/srf.h"
 #include "core/lease.h"
 #include "server/backends.h"
+#include "server/waitgraph.h"
+#include "shmem/heldread.h"
+#include "shmem/slotlocks.h"
 #include "views/visiblename.h"
-#include "views/waittree.h"
 
 namespace advisory
 {
@@ -30,19 +57,246 @@ static constexpr int INDENT = 2;
 /* How many waiters the text shows under each session. */
 static constexpr int SHOWN_WAITERS = 10;
 
+/* ---- Trees ---- */
+
+namespace
+{
+
+/*
+ * A session, which is one line of a tree.
+ *
+ *					lock								blocker
+ *		root		the lock that it holds with the		null
+ *					longest wait of others for it
+ *		waiter		the lock that it waits for			the hold or wait of the session above that
+ *													is in its way
+ *		first of	the same							the same; the blocker is further down the tree
+ *		a cycle
+ *
+ * A session that waits for a lease, or for a lock that was released meanwhile, is a root with the lock that it waits for.
+ */
+struct Session
+{
+	const LockEntry *lock;
+	const LockEntry *blocker;
+	Session    *above;			/* the session of the blocker */
+	List	   *waiters;		/* the sessions (Session *) that are shown under it */
+	int			depth;
+	int			place;			/* among the waiters under the same session, from 0 */
+	bool		is_shown;
+	bool		is_written;		/* is it among the lines? */
+};
+
+/* The trees of the whole server, the one with the longest wait first. */
+class WaitTrees
+{
+public:
+	/* Reads them.  May ereport. */
+	WaitTrees();
+
+	const Session &line(int i) const noexcept
+	{
+		return *static_cast<Session *>(list_nth(lines, i));
+	}
+
+	LockEntries entries;
+	List	   *lines = NIL;	/* (Session *) each tree from its root down; a session is followed by its waiters, longest waits first */
+
+private:
+	Session    *session_of(const LockEntry &entry) const noexcept
+	{
+		return &sessions[entry.leader_number];
+	}
+	void		find_waits();
+	void		choose_blocker(Session *session);
+	void		write_tree(Session *session, int depth, int place);
+
+	Session    *sessions;		/* by their leader's number in the server's array of processes */
+	List	   *waiting = NIL;	/* the sessions (Session *) that wait, longest waits first */
+	HoldReader	holds;
+};
+
+}								/* anonymous namespace */
+
+/* A wait whose start is not known yet has only just begun. */
+static TimestampTz
+start_of_wait(const LockEntry &wait) noexcept
+{
+	return wait.wait_start != 0 ? wait.wait_start : DT_NOEND;
+}
+
+/* By the start of the wait; then in the order of the entries, which is the order of the queue. */
+static int
+compare_waiting(const ListCell *a, const ListCell *b)
+{
+	const LockEntry *wait_a = static_cast<Session *>(lfirst(a))->lock;
+	const LockEntry *wait_b = static_cast<Session *>(lfirst(b))->lock;
+	TimestampTz start_a = start_of_wait(*wait_a);
+	TimestampTz start_b = start_of_wait(*wait_b);
+
+	if (start_a != start_b)
+		return start_a < start_b ? -1 : 1;
+	return wait_a < wait_b ? -1 : wait_a > wait_b;
+}
+
+/* Of several waits of a session the one that counts has the lowest rank: rather one for a lock than for a lease, rather a long one. */
+static std::pair<bool, TimestampTz>
+rank_of_wait(const LockEntry &wait) noexcept
+{
+	return {wait.waits_for_lease, start_of_wait(wait)};
+}
+
+/* Find what each session waits for.  Parallel workers can wait for several locks at once. */
+void
+WaitTrees::find_waits()
+{
+	for (int i = 0; i < entries.count; i++)
+	{
+		const LockEntry *entry = &entries.entries[i];
+		Session    *session = session_of(*entry);
+
+		if (!entry->is_waiting())
+			continue;
+		if (session->lock == nullptr)
+			waiting = lappend(waiting, session);
+		if (session->lock == nullptr || rank_of_wait(*entry) < rank_of_wait(*session->lock))
+			session->lock = entry;
+	}
+	list_sort(waiting, compare_waiting);
+}
+
+/* Does a session wait for another one, directly or through others, as far as blockers are chosen? */
+static bool
+waits_for(const Session *session, const Session *other) noexcept
+{
+	/* In a cycle this comes through all sessions. */
+	for (int steps = 0; session != nullptr && session != other && steps < proc_count(); steps++)
+		session = session->above;
+	return session == other;
+}
+
+/* For a lock the first blocker; for a slot the one that has had its slot longest, rather one that does not wait for this session. */
+void
+WaitTrees::choose_blocker(Session *session)
+{
+	bool		is_for_slot = session->lock->is_head;
+	std::pair<bool, TimestampTz> best;
+
+	visit_blockers(entries, *session->lock, [&](const LockEntry &other) {
+		std::pair<bool, TimestampTz> rank = {is_for_slot && waits_for(session_of(other), session), DT_NOEND};
+		KnownHold	hold;
+
+		if (is_for_slot && holds.find(other.proc_number, other.pid, other.tag, other.lockmode, &hold))
+			rank.second = hold.hold.acquired_at;
+		if (session->blocker == nullptr || rank < best)
+		{
+			session->blocker = &other;
+			best = rank;
+		}
+		return is_for_slot;
+	});
+	session->above = session->blocker != nullptr ? session_of(*session->blocker) : nullptr;
+}
+
+/* The session at the end of a session's waits; in a cycle the one with the smallest pid. */
+static Session *
+root_of(Session *session) noexcept
+{
+	Session    *root;
+
+	for (int steps = 0; session->above != nullptr && steps < proc_count(); steps++)
+		session = session->above;
+	root = session;
+	for (Session *next = session->above; next != nullptr && next != session; next = next->above)
+	{
+		if (session_pid(*next->lock) < session_pid(*root->lock))
+			root = next;
+	}
+	return root;
+}
+
+/* Write the line of a session, and those of all sessions that wait for it. */
+void
+WaitTrees::write_tree(Session *session, int depth, int place)
+{
+	ListCell   *cell;
+	int			next_place = 0;
+
+	check_stack_depth();
+	CHECK_FOR_INTERRUPTS();
+	session->depth = depth;
+	session->place = place;
+	session->is_written = true;
+	lines = lappend(lines, session);
+	list_sort(session->waiters, compare_waiting);
+	/* A root is shown with the lock of its longest waiter. */
+	if (session->lock == nullptr)
+		session->lock = static_cast<Session *>(linitial(session->waiters))->blocker;
+	foreach(cell, session->waiters)
+	{
+		auto	   *waiter = static_cast<Session *>(lfirst(cell));
+
+		/* In a cycle the first session is written already. */
+		if (!waiter->is_written)
+			write_tree(waiter, depth + 1, next_place++);
+	}
+}
+
+WaitTrees::WaitTrees()
+	: entries(read_all_waits_and_slots()), sessions(static_cast<Session *>(palloc0(sizeof(Session) * proc_count())))
+{
+	ListCell   *cell;
+
+	find_waits();
+	/* First for the waits for locks, because the choice for a slot depends on them. */
+	for (bool is_head : {false, true})
+	{
+		foreach(cell, waiting)
+		{
+			auto	   *session = static_cast<Session *>(lfirst(cell));
+
+			CHECK_FOR_INTERRUPTS();
+			if (!session->lock->granted && session->lock->is_head == is_head)
+				choose_blocker(session);
+		}
+	}
+	/* Show the sessions that wait for an advisory lock or hold one, and all that they wait for. */
+	foreach(cell, waiting)
+	{
+		auto	   *session = static_cast<Session *>(lfirst(cell));
+
+		CHECK_FOR_INTERRUPTS();
+		if (!is_advisory(*session->lock) && !holds_advisory_lock(session->lock->leader_number))
+			continue;
+		for (; session != nullptr && !session->is_shown; session = session->above)
+		{
+			session->is_shown = true;
+			if (session->above != nullptr)
+				session->above->waiters = lappend(session->above->waiters, session);
+		}
+	}
+	foreach(cell, waiting)
+	{
+		auto	   *session = static_cast<Session *>(lfirst(cell));
+
+		if (session->is_shown && !session->is_written)
+			write_tree(root_of(session), 0, 0);
+	}
+}
+
 /* ---- Rows ---- */
 
 /* The rows of advisory.waits. */
 static void
 show_waits(ReturnSetInfo *result)
 {
-	WaitTrees	trees = read_wait_trees();
+	WaitTrees	trees;
 	TimestampTz now = GetCurrentTimestamp();
 	VisibleNames names;
 	Backends	backends;
 
-	show_each(trees.count, [&](int i) {
-		const WaitLine &line = trees.lines[i];
+	show_each(list_length(trees.lines), [&](int i) {
+		const Session &line = trees.line(i);
 		const LockEntry &lock = *line.lock;
 		bool		is_other = !is_advisory(lock);
 		DecodedTag	tag = decode_tag(lock.tag);
@@ -52,9 +306,9 @@ show_waits(ReturnSetInfo *result)
 		auto	   *path = static_cast<int *>(palloc(sizeof(int) * (line.depth + 1)));
 		Row			row;
 
-		/* The path begins with the line of depth 0 above this one. */
-		for (const WaitLine *step = &line; step != nullptr; step = step->above)
-			path[step->depth] = session_pid(*step->lock);
+		path[line.depth] = session.pid;
+		for (const Session *step = &line; step->depth > 0; step = step->above)
+			path[step->depth - 1] = session_pid(*step->above->lock);
 		row.add_int32(path[0]);
 		row.add_int32(line.depth);
 		row.add_int32_array(path, line.depth + 1);
@@ -86,30 +340,16 @@ namespace
  *		4711 app@worker holds billing/invoice:42 exclusive, idle in transaction 35 s
  *		  4712 app@web waits for billing/invoice:42 exclusive 12 s
  */
-class TreeText
+struct TreeText
 {
-public:
-	explicit TreeText(const LockEntries &entries) : entries(entries), now(GetCurrentTimestamp())
-	{
-	}
-
-	void		append_line(StringInfo out, const WaitLine &line);
-
-	/* Stands for waiters that are left out, and for those below them. */
-	void		append_more(StringInfo out, const WaitLine &first, int count, TimestampTz longest) const;
-
-private:
+	void		append_line(StringInfo out, const Session &line);
 	void		append_lock(StringInfo out, const LockEntry &lock);
-	void		append_lease(StringInfo out, Key key);
 	void		append_age(StringInfo out, TimestampTz time) const;
 
 	const LockEntries &entries;
-	MemoryContext context = CurrentMemoryContext;
-	TimestampTz now;
+	TimestampTz now = GetCurrentTimestamp();
 	VisibleNames names;
 	Backends	backends;
-	LeaseRow   *leases = nullptr;	/* read when a waiter for one is shown */
-	int			lease_count = 0;
 };
 
 }								/* anonymous namespace */
@@ -188,25 +428,14 @@ TreeText::append_lock(StringInfo out, const LockEntry &lock)
 }
 
 /* Add the owner and the end of the lease, which is not held by a session. */
-void
-TreeText::append_lease(StringInfo out, Key key)
+static void
+append_lease(StringInfo out, Key key)
 {
-	if (leases == nullptr)
-	{
-		/* Read the leases once for all rows. */
-		MemoryContext row_context = MemoryContextSwitchTo(context);
+	LeaseRow	lease;
 
-		leases = lease_read_all(&lease_count);
-		MemoryContextSwitchTo(row_context);
-	}
-	for (int i = 0; i < lease_count; i++)
-	{
-		const LeaseRow &lease = leases[i];
-
-		if (lease.key == key)
-			appendStringInfo(out, ", which %s holds until %s",
-							 lease_is_visible(lease) ? lease.owner : "another owner", timestamptz_to_str(lease.ends_at));
-	}
+	if (lease_read(key, &lease))
+		appendStringInfo(out, ", which %s holds until %s",
+						 lease_is_visible(lease) ? lease.owner : "another owner", timestamptz_to_str(lease.ends_at));
 }
 
 /* " 12 s", or nothing if the time is unknown. */
@@ -217,14 +446,27 @@ TreeText::append_age(StringInfo out, TimestampTz time) const
 		appendStringInfo(out, " " INT64_FORMAT " s", Max(now - time, INT64CONST(0)) / USECS_PER_SEC);
 }
 
+/* How many sessions hold what a waiter waits for, and are in its way. */
+static int
+count_holders(const LockEntries &entries, const LockEntry &waiter)
+{
+	Bitmapset  *holders = nullptr;
+
+	visit_blockers(entries, waiter, [&](const LockEntry &blocker) {
+		if (blocker.granted)
+			holders = bms_add_member(holders, blocker.leader_number);
+		return blocker.granted;
+	});
+	return bms_num_members(holders);
+}
+
 void
-TreeText::append_line(StringInfo out, const WaitLine &line)
+TreeText::append_line(StringInfo out, const Session &line)
 {
 	const LockEntry &lock = *line.lock;
 	VisibleSession session = backends.of(lock);
 	int			others = line.depth > 0 ? count_holders(entries, lock) - 1 : 0;
 
-	appendStringInfoSpaces(out, INDENT * line.depth);
 	append_session(out, session);
 	appendStringInfoString(out, lock.is_waiting() ? " waits for " : " holds ");
 	append_lock(out, lock);
@@ -243,27 +485,17 @@ TreeText::append_line(StringInfo out, const WaitLine &line)
 		appendStringInfo(out, " (and %d more holder%s)", others, others > 1 ? "s" : "");
 }
 
-void
-TreeText::append_more(StringInfo out, const WaitLine &first, int count, TimestampTz longest) const
-{
-	appendStringInfoSpaces(out, INDENT * first.depth);
-	appendStringInfo(out, "%s and %d more", GetDatabaseEncoding() == PG_UTF8 ? "…" : "...", count);
-	if (longest != DT_NOEND)
-		appendStringInfoString(out, ", the longest");
-	append_age(out, longest);
-}
-
 /* The rows of advisory.wait_tree(). */
 static void
 show_wait_tree(ReturnSetInfo *result)
 {
-	WaitTrees	trees = read_wait_trees();
-	TreeText	text(trees.entries);
+	WaitTrees	trees;
+	TreeText	text = {trees.entries};
 	int			next = 0;
 
-	/* Each row takes one line, or all lines that are left out under a session. */
-	show_each(trees.count, [&](int i) {
-		const WaitLine &line = trees.lines[i];
+	/* Each row takes one line, or all lines that are left out under a session: further waiters, and those below them. */
+	show_each(list_length(trees.lines), [&](int i) {
+		const Session &line = trees.line(i);
 		TimestampTz longest = DT_NOEND;
 		StringInfoData out;
 		Row			row;
@@ -272,13 +504,17 @@ show_wait_tree(ReturnSetInfo *result)
 			return;
 		next = i + 1;
 		initStringInfo(&out);
+		appendStringInfoSpaces(&out, INDENT * line.depth);
 		if (line.place < SHOWN_WAITERS)
 			text.append_line(&out, line);
 		else
 		{
-			for (next = i; next < trees.count && trees.lines[next].depth >= line.depth; next++)
-				longest = Min(longest, start_of_wait(*trees.lines[next].lock));
-			text.append_more(&out, line, next - i, longest);
+			for (next = i; next < list_length(trees.lines) && trees.line(next).depth >= line.depth; next++)
+				longest = Min(longest, start_of_wait(*trees.line(next).lock));
+			appendStringInfo(&out, "%s and %d more", GetDatabaseEncoding() == PG_UTF8 ? "…" : "...", next - i);
+			if (longest != DT_NOEND)
+				appendStringInfoString(&out, ", the longest");
+			text.append_age(&out, longest);
 		}
 		/* A name may contain any characters, but must not look like another line. */
 		make_printable(out.data);
