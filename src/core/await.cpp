@@ -13,11 +13,10 @@
  * transactions that have an old snapshot and waits for the end of each, even if it has
  * released its snapshot since then; and a CALL has a snapshot at first.  To wait for a
  * transaction, it waits for the lock that the transaction holds on its own virtual
- * transaction ID.  So this transaction releases that lock while it waits, and takes it
- * again before it takes a snapshot.  Meanwhile nothing in this transaction can make
- * another session wait, and a session that lists it later finds the lock held as usual.
- * A transaction that has locked tables keeps the lock, because sessions that wait for the
- * tables wait for it, too.
+ * transaction ID.  So this transaction releases that lock while it sleeps, and takes it
+ * again before it takes a snapshot or opens a table (vxidlock.h).  Meanwhile nothing in
+ * this transaction can make another session wait, and a session that lists it later finds
+ * the lock held as usual.
  */
 #include "base/pg.h"
 
@@ -36,6 +35,7 @@ extern "C" {
 #include "core/namecache.h"
 #include "core/release.h"
 #include "server/locktable.h"
+#include "server/vxidlock.h"
 
 namespace advisory
 {
@@ -85,33 +85,20 @@ forget_snapshots()
 	portal->holdSnapshot = nullptr;
 }
 
-static VirtualTransactionId
-my_transaction() noexcept
-{
-	VirtualTransactionId id;
-
-	GET_VXID_FROM_PGPROC(id, *MyProc);
-	return id;
-}
-
-/* As lock_take(), without a snapshot and with the lock on this transaction's virtual transaction ID released. */
+/* As lock_take(), but asleep this transaction does not hold the lock on its virtual transaction ID. */
 static Outcome
 take(const LockRequest &request, Timeout timeout, int *slot)
 {
 	volatile Outcome outcome = Outcome::not_free;
 
-	if (have_other_locks())
-		return lock_take(request, timeout, slot);
-	VirtualXactLockTableCleanup();
+	sleeps_without_vxid_lock = true;
 	PG_TRY();
 	{
 		outcome = lock_take(request, timeout, slot);
 	}
 	PG_FINALLY();
 	{
-		/* Take it again after an error, too, because the abort may end only a savepoint. */
-		LWLockReleaseAll();
-		VirtualXactLockTableInsert(my_transaction());
+		sleeps_without_vxid_lock = false;
 	}
 	PG_END_TRY();
 	return outcome;
@@ -121,7 +108,7 @@ take(const LockRequest &request, Timeout timeout, int *slot)
 static void
 release_snapshots(const char *procedure)
 {
-	VirtualTransactionId id = my_transaction();
+	VirtualTransactionId id = my_vxid();
 	LOCKTAG		tag;
 
 	SET_LOCKTAG_VIRTUALTRANSACTION(tag, id);

@@ -33,6 +33,7 @@ extern "C" {
 #include "server/locallock.h"
 #include "server/lockhash.h"
 #include "server/locktable.h"
+#include "server/vxidlock.h"
 
 namespace advisory
 {
@@ -268,6 +269,13 @@ unlock_unless(bool is_changed, Key key, LOCKMODE mode)
 	return is_changed;
 }
 
+/* Wait for a lock of a lease until it is granted. */
+static void
+sleep_for(const LOCKTAG &tag, LOCKMODE mode)
+{
+	sleeping([&]() { LockAcquire(&tag, mode, false, false); });
+}
+
 /* As take(), but releases that lock if the lease is not free. */
 static bool
 take_or_unlock(const LockRequest &request)
@@ -293,8 +301,12 @@ looks_free(const LockRequest &request, bool dont_wait)
 	LeaseRow	row = {};
 
 	request.lease->free_at = 0;
-	if (LockAcquire(&tag, RowShareLock, false, dont_wait) == LOCKACQUIRE_NOT_AVAIL)
-		return false;
+	if (LockAcquire(&tag, RowShareLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
+	{
+		if (dont_wait)
+			return false;
+		sleep_for(tag, RowShareLock);
+	}
 	/* The table may have been changed or replaced while this session waited. */
 	AcceptInvalidationMessages();
 	in_subtransaction([&]() {
@@ -343,14 +355,14 @@ lease_wait(const LockRequest &request)
 			LockTimeout = Max(milliseconds_until(deadline), 1);
 	};
 
-	LockAcquire(&queue, ExclusiveLock, false, false);
+	sleep_for(queue, ExclusiveLock);
 	for (;;)
 	{
 		limit_step();
 		if (looks_free(request, false))
 		{
 			limit_step();
-			LockAcquire(&tag, ExclusiveLock, false, false);
+			sleep_for(tag, ExclusiveLock);
 			if (take_or_unlock(request))
 				break;
 			InvalidateCatalogSnapshot();
@@ -359,9 +371,11 @@ lease_wait(const LockRequest &request)
 			ereport(ERROR,		/* as the server does */
 					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 					 errmsg("canceling statement due to lock timeout")));
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 Min(milliseconds_until(Min(request.lease->free_at, deadline)), LOOK_AFTER_MS),
-						 PG_WAIT_LOCK | LOCKTAG_ADVISORY);
+		sleeping([&]() {
+			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+							 Min(milliseconds_until(Min(request.lease->free_at, deadline)), LOOK_AFTER_MS),
+							 PG_WAIT_LOCK | LOCKTAG_ADVISORY);
+		});
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 	}

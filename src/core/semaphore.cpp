@@ -45,6 +45,7 @@ extern "C" {
 #include "core/semaphore.h"
 #include "core/semdeadlock.h"
 #include "server/locallock.h"
+#include "server/vxidlock.h"
 #include "shmem/heldread.h"
 #include "shmem/waiters.h"
 
@@ -238,7 +239,10 @@ take_slot(Semaphore *semaphore, int slot, Take how)
 		publish_leaving(true);
 	PG_TRY();
 	{
-		result = take_lock(tag, Mode::exclusive, request->scope, how != Take::wait);
+		if (how == Take::wait)
+			sleeping([&]() { result = take_lock(tag, Mode::exclusive, request->scope, false); });
+		else
+			result = take_lock(tag, Mode::exclusive, request->scope, true);
 		if (result == LOCKACQUIRE_OK)
 		{
 			/* An entry can be left if the lock was released without the extension. */
@@ -358,9 +362,11 @@ wait_for_slot(Semaphore *semaphore, TimestampTz start)
 			check_slot_deadlock(semaphore->key, slots);
 			check_at = TimestampTzPlusMilliseconds(now, CHECK_AFTER_MS);
 		}
-		WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-				  TimestampDifferenceMilliseconds(now, Min(Min(look_at, check_at), deadline)),
-				  PG_WAIT_LOCK | LOCKTAG_ADVISORY);
+		sleeping([=]() {
+			WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+					  TimestampDifferenceMilliseconds(now, Min(Min(look_at, check_at), deadline)),
+					  PG_WAIT_LOCK | LOCKTAG_ADVISORY);
+		});
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 	}
@@ -380,9 +386,11 @@ semaphore_wait(Semaphore *semaphore)
 		join_queue(semaphore->state, semaphore->request->slots, false);
 	PG_TRY();
 	{
-		if (!is_queued)
-			LockAcquire(&queue, HEAD_MODE, false, false);
-		LockAcquire(&queue, QUEUED_MODE, false, false);
+		sleeping([&]() {
+			if (!is_queued)
+				LockAcquire(&queue, HEAD_MODE, false, false);
+			LockAcquire(&queue, QUEUED_MODE, false, false);
+		});
 		slot = wait_for_slot(semaphore, start);
 	}
 	PG_CATCH();

@@ -41,6 +41,7 @@ extern "C" {
 #include "core/lease.h"
 #include "core/wait.h"
 #include "server/locallock.h"
+#include "server/vxidlock.h"
 #include "shmem/waiters.h"
 
 namespace advisory
@@ -109,7 +110,7 @@ wait_and_check(Attempt *attempt)
 	else if (request.is_for_lease())
 		lease_wait(request);
 	else
-		take_lock(request.tag(), request.mode, request.scope, false);
+		sleeping([&]() { take_lock(request.tag(), request.mode, request.scope, false); });
 	CHECK_FOR_INTERRUPTS();
 	withdraw_wait();
 }

@@ -96,7 +96,7 @@ Backends::prepared_of(const LockEntry &entry)
 
 	if (prepared == nullptr)
 		unless_lock_table_is_full([this]() { prepared = read_prepared(context, &prepared_count); });
-	for (int i = 0; i < prepared_count; i++)
+	for (int i = 0; prepared != nullptr && i < prepared_count; i++)
 	{
 		if (prepared[i].xid != entry.xid)
 			continue;

@@ -168,9 +168,11 @@ shared_segment() noexcept
 	{
 		uintptr_t	middle = outside + (inside - outside) / 2;
 
+		// NOLINTNEXTLINE(performance-no-int-to-ptr): there is no pointer to begin with
 		(ShmemAddrIsValid(reinterpret_cast<const void *>(middle)) ? inside : outside) = middle;
 	}
 
+	// NOLINTNEXTLINE(performance-no-int-to-ptr)
 	auto	   *segment = reinterpret_cast<const PGShmemHeader *>(inside);
 
 	return segment->magic == PGShmemMagic ? segment : nullptr;

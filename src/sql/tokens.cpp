@@ -77,6 +77,7 @@ fenced(FunctionCallInfo fcinfo)
 	TupleDesc	columns;
 	HeapTuple	row;
 	int			number;
+	Datum		value;
 	int64		token;
 	bool		is_null;
 
@@ -102,17 +103,20 @@ fenced(FunctionCallInfo fcinfo)
 						RelationGetRelationName(data->tg_relation))));
 
 	row = TRIGGER_FIRED_BY_UPDATE(data->tg_event) ? data->tg_newtuple : data->tg_trigtuple;
-	token = DatumGetInt64(SPI_getbinval(row, columns, number, &is_null));
+	value = SPI_getbinval(row, columns, number, &is_null);
+	/* Where a bigint is passed by reference, a null cannot be converted. */
 	if (is_null)
 		ereport(ERROR,
 				(errcode(ERRCODE_NOT_NULL_VIOLATION),
 				 errmsg("null token in column \"%s\" of relation \"%s\"", column, RelationGetRelationName(data->tg_relation)),
 				 errtablecol(data->tg_relation, number)));
+	token = DatumGetInt64(value);
 	if (TRIGGER_FIRED_BY_UPDATE(data->tg_event))
 	{
-		int64		before = DatumGetInt64(SPI_getbinval(data->tg_trigtuple, columns, number, &is_null));
+		Datum		replaced = SPI_getbinval(data->tg_trigtuple, columns, number, &is_null);
+		int64		before = is_null ? token : DatumGetInt64(replaced);
 
-		if (!is_null && token < before)
+		if (token < before)
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg("stale token " INT64_FORMAT " in column \"%s\" of relation \"%s\"", token, column,
