@@ -181,7 +181,8 @@ my %expected = (
         (qq(advisory_ext_waits_sessions{$labels}) => "SELECT count(*) FROM advisory.locks WHERE NOT granted AND $where",
             qq(advisory_ext_waits_longest_seconds{$labels}) => "SELECT extract(epoch FROM max(waited)) FROM advisory.locks WHERE NOT granted AND $where") }
         ['', 'lock', 'namespace IS NULL'], (map { [$_, 'lock', "namespace = '$_'"] } qw(billing stock report payment)), ['mail', 'semaphore', q{namespace = 'mail'}]),
-    (map { my ($state, $where) = @$_;
+    # Of the holders of a semaphore, only the one that has had its slot longest counts.
+    (map { my ($state, $where) = ($_->[0], "$_->[1] AND (h.kind <> 'semaphore' OR h.acquired_at = (SELECT min(o.acquired_at) FROM advisory.locks o WHERE o.kind = 'semaphore' AND o.granted AND o.key = h.key))");
         (qq(advisory_ext_blockers_sessions{state="$state"}) => "SELECT count(DISTINCT coalesce(h.pid, 0)) FROM advisory.locks h JOIN advisory.locks w ON NOT w.granted AND coalesce(h.pid, 0) = ANY (w.blocked_by) WHERE h.granted AND $where",
             qq(advisory_ext_blockers_longest_wait_seconds{state="$state"}) => "SELECT coalesce(extract(epoch FROM max(w.waited)), 0) FROM advisory.locks h JOIN advisory.locks w ON NOT w.granted AND coalesce(h.pid, 0) = ANY (w.blocked_by) WHERE h.granted AND $where") }
         (map { [$_, "h.state = '$_'"] } 'active', 'idle', 'idle in transaction', 'idle in transaction (aborted)'), ['prepared transaction', 'h.gid IS NOT NULL'], ['unknown', 'false']),
