@@ -230,13 +230,13 @@ sub waits_for_standby { my ($session) = @_; return $look->value(q{SELECT wait_ev
     };
     $synchronous->('nobody');
     my $waits = sub { wait_until('it waits for a standby', sub { $one->is_done || waits_for_standby($one) }); return !$one->is_done };
-    $one->run(q{SET statement_timeout = '50ms'});
+    $one->run(q{SET statement_timeout = '500ms'});
     for my $call (@calls) {
         my ($function, $sql, $name) = @$call;
         my $before = $state{$function}->($name);
         $one->start($sql);
         ok($waits->(), "no standby, $function: the commit waits");
-        sleep 0.1;
+        sleep 0.6;
         ok(!$one->is_done, "no standby, $function: statement_timeout does not end that");
         is($state{$function}->($name), $before, "no standby, $function: others do not see it yet");
         $look->value('SELECT pg_cancel_backend(?)', $one->pid);
