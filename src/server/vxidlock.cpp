@@ -28,7 +28,7 @@ my_vxid() noexcept
 bool
 release_vxid_lock()
 {
-	if (!sleeps_without_vxid_lock || have_other_locks())
+	if (!sleeps_without_vxid_lock || TransactionIdIsValid(MyProc->xmin) || have_other_locks())
 		return false;
 	VirtualXactLockTableCleanup();
 	return true;

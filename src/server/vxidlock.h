@@ -29,7 +29,8 @@ bool		release_vxid_lock();
 /*
  * Run sleep(), in which this session waits for a lock or for its latch, with the lock released if that is asked for.
  * A transaction that holds other locks than advisory ones keeps it, because sessions that want to lock the same
- * tables wait for it, too.  An error in sleep() takes it again as well, because an abort may end only a savepoint.
+ * tables wait for it, too.  So does one that has a snapshot, of an open cursor for example: CREATE INDEX CONCURRENTLY
+ * must wait for it.  An error in sleep() takes it again as well, because an abort may end only a savepoint.
  */
 template <typename Sleep>
 inline void

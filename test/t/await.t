@@ -351,4 +351,19 @@ $plain->disconnect;
 wait_until('the role is not in use', sub { !$observer->value('SELECT count(*) FROM pg_stat_activity WHERE usename = ?', $role) });
 $observer->run("DROP ROLE $role");
 
+# ---- A snapshot that stays ---------------------------------------------------------------------------------
+# Without the lock on its virtual transaction ID, CREATE INDEX CONCURRENTLY would not wait for the cursor, which would then miss rows.
+take();
+for my $cursor ('', 'DECLARE c CURSOR FOR SELECT i FROM generate_series(1, 9) AS i') {
+    my $waiter = session()->run('BEGIN', grep { $_ } $cursor);
+    $waiter->start("CALL advisory.run('await', 'a', 'SELECT 1', '1min')");
+    waits($observer, $waiter);
+    is($observer->value("SELECT count(*) FROM pg_locks WHERE locktype = 'virtualxid' AND pid = ?", $waiter->pid), $cursor ? 1 : 0,
+        $cursor ? 'run() beside an open cursor keeps the lock on its virtual transaction ID' : 'without one it waits without that lock');
+    $observer->value('SELECT pg_cancel_backend(?)', $waiter->pid);
+    is($waiter->finish->{state}, '57014', '... and can be cancelled');
+    $waiter->run('ROLLBACK')->disconnect;
+}
+release();
+
 done_testing();
