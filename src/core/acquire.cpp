@@ -109,7 +109,12 @@ lock_take_or_hand_over(const LockRequest &request, Timeout timeout, int *slot, E
 	if (request.is_for_slot())
 		attempt.semaphore = semaphore_open(request, attempt.name);
 
-	if (!take_if_free(&attempt))
+	bool		is_free = take_if_free(&attempt);
+
+	/* The statements on the table of leases may have called functions that asked for other locks: ask for the name again. */
+	if (request.is_for_lease())
+		attempt.name = name_ask(request.name);
+	if (!is_free)
 		outcome = timeout.is_immediate() ? Outcome::not_free : wait_for_grant(&attempt, timeout, error);
 	if (outcome == Outcome::granted)
 		add_or_release(attempt);

@@ -276,13 +276,6 @@ sleep_for(const LOCKTAG &tag, LOCKMODE mode)
 	sleeping([&]() { LockAcquire(&tag, mode, false, false); });
 }
 
-/* As take(), but releases that lock if the lease is not free. */
-static bool
-take_or_unlock(const LockRequest &request)
-{
-	return unlock_unless(take(request), request.name.key, ExclusiveLock);
-}
-
 /*
  * Is the lease free?  Sets free_at.  Waits for transactions that are taking or ending the lease; with dont_wait it counts as
  * not free then.
@@ -317,6 +310,16 @@ looks_free(const LockRequest &request, bool dont_wait)
 	LockRelease(&tag, RowShareLock, false);
 	InvalidateCatalogSnapshot();
 	return GetCurrentTimestamp() >= request.lease->free_at;
+}
+
+/*
+ * As take(), but releases the lease's lock if the lease is not free.  That is found out in a subtransaction first, because
+ * take() keeps a lock on the table.
+ */
+static bool
+take_or_unlock(const LockRequest &request)
+{
+	return unlock_unless(looks_free(request, true) && take(request), request.name.key, ExclusiveLock);
 }
 
 bool

@@ -327,7 +327,8 @@ name_ask(const LockName &name)
 	asked = entry;
 	asked_level = GetCurrentTransactionNestLevel();
 	entry->uses++;
-	if (entry->state == NameState::stored && name_pin(entry->reference))
+	/* A label is registered anew, because the key may have got another name or label meanwhile. */
+	if (entry->state == NameState::stored && (entry->by_name() || !name.has_name()) && name_pin(entry->reference))
 		entry->state = NameState::pinned;
 
 	if (!name.has_name() || setting::track == TRACK_NONE)

@@ -26,6 +26,7 @@
 
 extern "C" {
 #include "access/xact.h"
+#include "miscadmin.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "utils/resowner.h"
@@ -152,9 +153,12 @@ wait_for_lock(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
 {
 	MemoryContext callers_context = CurrentMemoryContext;
 	ResourceOwner callers_owner = CurrentResourceOwner;
+	Oid			user;
+	int			security_context;
 	int			users_lock_timeout = LockTimeout;
 	volatile WaitEnd end = WaitEnd::granted;
 
+	GetUserIdAndSecContext(&user, &security_context);
 	if (milliseconds > 0)
 		BeginInternalSubTransaction(nullptr);
 	MemoryContextSwitchTo(callers_context);
@@ -177,6 +181,8 @@ wait_for_lock(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
 			/* Do what an abort does, and do it before anything that allocates, because memory may have run out. */
 			LWLockReleaseAll();
 			LockErrorCleanup();
+			/* The table of leases is read and written as its owner, who may see other names than the caller. */
+			SetUserIdAndSecContext(user, security_context);
 		}
 		withdraw_wait();
 		CurrentResourceOwner = callers_owner;
@@ -253,6 +259,12 @@ wait_for_grant(Attempt *attempt, Timeout timeout, ErrorData **error)
 	}
 	*error = ended_by;
 	attempt->wait_end = GetCurrentTimestamp();
+	/* As lock_take_or_hand_over() does. */
+	if (attempt->request.is_for_lease())
+	{
+		attempt->name = name_ask(attempt->request.name);
+		stats = stats_of_name(attempt->name);
+	}
 	if (stats != nullptr)
 		stats_add(&stats->wait, attempt->wait_start, attempt->wait_end);
 	return outcome;

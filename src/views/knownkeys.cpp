@@ -74,12 +74,15 @@ can_read_labels()
 {
 	Oid			schema = get_namespace_oid("advisory", false);
 	Oid			table = get_relname_relid("key_labels", schema);
+	/* The query runs as this role. */
+	Oid			owner = owner_of_relation(own_relation("known_keys", RELKIND_VIEW));
 	bool		is_locked;
 
 	if (!OidIsValid(table) ||
 		compat::schema_aclcheck(schema, GetUserId(), ACL_USAGE) != ACLCHECK_OK ||
 		pg_class_aclcheck(table, GetUserId(), ACL_SELECT) != ACLCHECK_OK ||
-		check_enable_rls(table, InvalidOid, true) == RLS_ENABLED ||
+		pg_class_aclcheck(table, owner, ACL_SELECT) != ACLCHECK_OK ||
+		check_enable_rls(table, InvalidOid, true) == RLS_ENABLED || check_enable_rls(table, owner, true) == RLS_ENABLED ||
 		(get_rel_persistence(table) != RELPERSISTENCE_PERMANENT && RecoveryInProgress()))
 		return false;
 
