@@ -81,8 +81,7 @@ point_into_command(void *command)
 
 /*
  * The statements of a command, palloc'd.  Raises 42601 for a syntax error anywhere in it.  The whole command is parsed at once, as
- * the server does with a string of several statements.  So a SET in it does not change how the parser reads the statements
- * after it.
+ * the server does with a string of several statements.  A SET in it does not change where the statements after it begin and end.
  */
 static Statements
 parse_command(const char *command)

@@ -49,7 +49,7 @@ sub run_program { return launch(@_)->finish }
 
 sub finish {
     my ($self, $seconds) = @_;
-    my $end = time + ($seconds // 60);
+    my $end = time + ($seconds // 240);
     until ($self->is_done) {
         die "gave up waiting for $self->{command}, which said:\n" . $self->said if time > $end;
         sleep 0.01;
