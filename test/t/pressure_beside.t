@@ -10,7 +10,7 @@ use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Test::More;
 
-use constant { LOCKS => 100_000, CLIENTS => 2, PAUSE => '10 ms', LEAST_KEPT => 0.9, TRIES => 6, RUN_SECONDS => 9 };
+use constant { LOCKS => 100_000, CLIENTS => 2, PAUSE => '10 ms', LEAST_KEPT => 0.9, LEAST_STEADY => 0.8, TRIES => 6, RUN_SECONDS => 9 };
 
 my $server = own_server('max_locks_per_transaction=1024', 'max_connections=100', 'jit=off');
 my $hog = session(server => $server)->run('CREATE EXTENSION advisory_ext');
@@ -39,7 +39,8 @@ sub start_pgbench {
     return ($pid, $out);
 }
 
-# What is kept of the throughput in each second with the reader.
+# What is kept of the throughput in each second with the reader. Nothing if the seconds without it differ, too, because the machine
+# is busy with other things.
 sub kept_beside {
     my ($name, $query) = @_;
     my ($reader, $said) = start_pgbench('--client=1', '--time=' . (RUN_SECONDS + 30), '--file=' . script($name, $query));
@@ -55,17 +56,24 @@ sub kept_beside {
     kill TERM => $reader;
     kill CONT => $reader;
     waitpid $reader, 0;
+    for my $second (grep { $_ % 2 == 0 } 4 .. $#tps - 2) {
+        my $same = 2 * $tps[$second] / ($tps[ $second - 2 ] + $tps[ $second + 2 ]);
+        return if $same < LEAST_STEADY || $same > 1 / LEAST_STEADY;
+    }
     # From the third second on, those with the reader.
     return map { 2 * $tps[$_] / ($tps[$_ - 1] + $tps[$_ + 1]) } grep { $_ % 2 && $_ > 2 && $_ < $#tps } 0 .. $#tps;
 }
 
-# The machine may be busy, so it tries again, and the median of all seconds counts. (Beside the usual query the throughput is never
+# It tries again where other programs disturb, and the median of all seconds counts. (Beside the usual query the throughput is never
 # that high.)
 my @kept;
 for my $try (1 .. TRIES) {
     push @kept, kept_beside('pressure', 'SELECT * FROM advisory.pressure');
-    last if median(@kept) >= LEAST_KEPT;
+    last if @kept && median(@kept) >= LEAST_KEPT;
 }
 note join ' ', map { sprintf '%.2f', $_ } @kept;
-cmp_ok(median(@kept), '>=', LEAST_KEPT, 'reading pressure is not felt');
+SKIP: {
+    skip 'the machine is too busy', 1 if !@kept;
+    cmp_ok(median(@kept), '>=', LEAST_KEPT, 'reading pressure is not felt');
+}
 done_testing();
