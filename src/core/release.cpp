@@ -8,9 +8,9 @@ extern "C" {
 #include "storage/lock.h"
 }
 
-#include "core/namecache.h"
 #include "core/held.h"
 #include "core/heldlog.h"
+#include "core/namecache.h"
 #include "core/release.h"
 #include "core/semaphore.h"
 

@@ -132,7 +132,7 @@ Backends::of(const LockEntry &entry)
 	session.backend = &backend;
 	session.state = state_name(backend.st_state);
 	session.state_start = backend.st_state_start_timestamp;
-	session.query = query_text(backend);
+	session.query = escape_foreign(pgstat_clip_activity(backend.st_activity_raw));
 	return session;
 }
 
@@ -196,12 +196,6 @@ client_address(const PgBackendStatus &backend)
 		return Datum(0);
 	clean_ipv6_addr(client.addr.ss_family, host);
 	return DirectFunctionCall1(inet_in, CStringGetDatum(host));
-}
-
-char *
-query_text(const PgBackendStatus &backend)
-{
-	return escape_foreign(pgstat_clip_activity(backend.st_activity_raw));
 }
 
 char *

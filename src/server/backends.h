@@ -71,9 +71,6 @@ const char *state_name(BackendState state) noexcept;
 /* A session's client address as inet; 0 for none (a socket, or unknown). */
 Datum		client_address(const PgBackendStatus &backend);
 
-/* A session's query text, cut at a character boundary, with foreign bytes escaped (escape_foreign). */
-char	   *query_text(const PgBackendStatus &backend);
-
 /*
  * A role's or database's name, with foreign bytes escaped, or as it is stored.  Null if
  * it was dropped, or cannot be looked up because the server's lock table is full.
