@@ -97,6 +97,9 @@ static by_name_hash *names_by_name = nullptr;
 /* When there are this many entries, those that are not in use are dropped. */
 static uint32 drop_at = MIN_KEPT_NAMES;
 
+/* The entry that named_lock() found last, which is usually requested next; or null. */
+static CachedName *last_named = nullptr;
+
 /* The entry of the lock that this session is asking for, and the nesting level of the (sub)transaction; or null. */
 static CachedName *asked = nullptr;
 static int	asked_level = 0;
@@ -147,6 +150,7 @@ drop_unused()
 {
 	by_key_iterator iterator;
 
+	last_named = nullptr;
 	by_key_start_iterate(names_by_key, &iterator);
 	while (ByKey *found = by_key_iterate(names_by_key, &iterator))
 	{
@@ -197,9 +201,9 @@ LockName
 named_lock(std::string_view ns, std::string_view name)
 {
 	bool		is_short = ns.size() <= NAME_BYTES && name.size() <= NAME_BYTES;
-	CachedName *found = is_short ? find_by_name(GetUserId(), ns, name) : nullptr;
 
-	return LockName{found != nullptr ? found->key : key_of(ns, name), ns, name};
+	last_named = is_short ? find_by_name(GetUserId(), ns, name) : nullptr;
+	return LockName{last_named != nullptr ? last_named->key : key_of(ns, name), ns, name};
 }
 
 /* A name replaces a label, and a label an older one. */
@@ -317,8 +321,10 @@ CachedName *
 name_ask(const LockName &name)
 {
 	Oid			role = GetUserId();
-	CachedName *entry = find_by_key(name.key, role);
+	CachedName *entry = last_named;
 
+	if (entry == nullptr || entry->role != role || !(entry->key == name.key))
+		entry = find_by_key(name.key, role);
 	name_end_asking();
 	if (entry == nullptr)
 		entry = add_entry(name.key, role);
