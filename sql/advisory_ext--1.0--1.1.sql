@@ -240,6 +240,7 @@ CREATE FUNCTION advisory._lease_rows()
         acquired_at timestamptz,
         renewed_at timestamptz,
         expires_at timestamptz,
+        remaining interval,
         renewals bigint,
         key bigint,
         lock text)
@@ -248,18 +249,19 @@ CREATE FUNCTION advisory._lease_rows()
 COMMENT ON FUNCTION advisory._lease_rows() IS 'rows of advisory.leases';
 
 CREATE VIEW advisory.leases AS
-    SELECT namespace, name, owner, token, state, ttl, acquired_at, renewed_at, expires_at, renewals
+    SELECT namespace, name, owner, token, state, ttl, acquired_at, renewed_at, expires_at, remaining, renewals
     FROM advisory._lease_rows();
 COMMENT ON VIEW advisory.leases IS 'the leases of this database';
 COMMENT ON COLUMN advisory.leases.namespace IS 'namespace; hidden without the privilege to see it';
 COMMENT ON COLUMN advisory.leases.name IS 'name; hidden without the privilege to see it';
 COMMENT ON COLUMN advisory.leases.owner IS 'the owner as it calls itself, or its role; hidden without the privilege to see it';
-COMMENT ON COLUMN advisory.leases.token IS 'fencing token; null without the privilege to see it';
+COMMENT ON COLUMN advisory.leases.token IS 'fencing token; shown to the role that took the lease, and its members';
 COMMENT ON COLUMN advisory.leases.state IS 'held, expired, or restarted: it has its whole TTL again after a failover';
 COMMENT ON COLUMN advisory.leases.ttl IS 'how long the lease lasts from its last renewal';
 COMMENT ON COLUMN advisory.leases.acquired_at IS 'when it was granted';
 COMMENT ON COLUMN advisory.leases.renewed_at IS 'when it was last renewed, or granted';
 COMMENT ON COLUMN advisory.leases.expires_at IS 'when it expires';
+COMMENT ON COLUMN advisory.leases.remaining IS 'how long it lasts from now on; 0 if it has expired';
 COMMENT ON COLUMN advisory.leases.renewals IS 'how often it was renewed';
 GRANT SELECT ON advisory.leases TO PUBLIC;
 
@@ -577,8 +579,8 @@ CREATE TABLE advisory._leases (
     token bigint NOT NULL,
     namespace text NOT NULL,
     name text NOT NULL,
-    owner text,
-    role name NOT NULL,
+    owner text NOT NULL,
+    role regrole NOT NULL,
     era bigint NOT NULL,
     ttl interval NOT NULL,
     lock_delay interval NOT NULL,
@@ -592,7 +594,7 @@ COMMENT ON COLUMN advisory._leases.key IS 'key of the name';
 COMMENT ON COLUMN advisory._leases.token IS 'fencing token of the present owner';
 COMMENT ON COLUMN advisory._leases.namespace IS 'namespace';
 COMMENT ON COLUMN advisory._leases.name IS 'name';
-COMMENT ON COLUMN advisory._leases.owner IS 'the owner as it calls itself; null: its role';
+COMMENT ON COLUMN advisory._leases.owner IS 'the owner as it calls itself';
 COMMENT ON COLUMN advisory._leases.role IS 'role that took it';
 COMMENT ON COLUMN advisory._leases.era IS 'era of its last renewal';
 COMMENT ON COLUMN advisory._leases.ttl IS 'how long the lease lasts from its last renewal';
@@ -644,84 +646,90 @@ CREATE FUNCTION advisory.renew_lease(namespace text, name text, token bigint, tt
     AS 'MODULE_PATHNAME', 'advisory_renew_lease_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.renew_lease(text, text, bigint, interval) IS
-    'renew a lease for its TTL, or for another one: when it expires, or null if it is lost';
+    'renew a lease of this role for its TTL, or for another one: when it expires, or null if it is lost';
 
 CREATE FUNCTION advisory.renew_lease(namespace text, id bigint, token bigint, ttl interval DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_renew_lease_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.renew_lease(text, bigint, bigint, interval) IS
-    'renew a lease for its TTL, or for another one: when it expires, or null if it is lost (id::text as name)';
+    'renew a lease of this role for its TTL, or for another one: when it expires, or null if it is lost (id::text as name)';
 
 CREATE FUNCTION advisory.renew_lease(namespace text, id uuid, token bigint, ttl interval DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_renew_lease_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.renew_lease(text, uuid, bigint, interval) IS
-    'renew a lease for its TTL, or for another one: when it expires, or null if it is lost (id::text as name)';
+    'renew a lease of this role for its TTL, or for another one: when it expires, or null if it is lost (id::text as name)';
 
 CREATE FUNCTION advisory.end_lease(namespace text, name text, token bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_end_lease_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.end_lease(text, text, bigint) IS
-    'end a lease: false if it is lost';
+    'end a lease of this role: false if it is lost';
 
 CREATE FUNCTION advisory.end_lease(namespace text, id bigint, token bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_end_lease_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.end_lease(text, bigint, bigint) IS
-    'end a lease: false if it is lost (id::text as name)';
+    'end a lease of this role: false if it is lost (id::text as name)';
 
 CREATE FUNCTION advisory.end_lease(namespace text, id uuid, token bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_end_lease_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.end_lease(text, uuid, bigint) IS
-    'end a lease: false if it is lost (id::text as name)';
+    'end a lease of this role: false if it is lost (id::text as name)';
 
 CREATE FUNCTION advisory.check_lease(namespace text, name text, token bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_check_lease_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.check_lease(text, text, bigint) IS
-    'check a lease: true if it has this token, or error 55000; no session can take it over before this transaction ends';
+    'check a lease of this role: true if it has this token, or error 55000; no session can take it over before this transaction ends';
 
 CREATE FUNCTION advisory.check_lease(namespace text, id bigint, token bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_check_lease_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.check_lease(text, bigint, bigint) IS
-    'check a lease: true if it has this token, or error 55000; no session can take it over before this transaction ends (id::text as name)';
+    'check a lease of this role: true if it has this token, or error 55000; no session can take it over before this transaction ends (id::text as name)';
 
 CREATE FUNCTION advisory.check_lease(namespace text, id uuid, token bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_check_lease_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.check_lease(text, uuid, bigint) IS
-    'check a lease: true if it has this token, or error 55000; no session can take it over before this transaction ends (id::text as name)';
+    'check a lease of this role: true if it has this token, or error 55000; no session can take it over before this transaction ends (id::text as name)';
 
 CREATE FUNCTION advisory.break_lease(namespace text, name text)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_break_lease_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.break_lease(text, text) IS
-    'end the lease of any owner, which can be taken again after its lock_delay: false if there is none; for the owner of the extension';
+    'end the lease of any owner, and its lock_delay: false if there is none; for the owner of the database';
+REVOKE ALL ON FUNCTION advisory.break_lease(text, text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION advisory.break_lease(text, text) TO pg_database_owner;
 
 CREATE FUNCTION advisory.break_lease(namespace text, id bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_break_lease_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.break_lease(text, bigint) IS
-    'end the lease of any owner, which can be taken again after its lock_delay: false if there is none; for the owner of the extension (id::text as name)';
+    'end the lease of any owner, and its lock_delay: false if there is none; for the owner of the database (id::text as name)';
+REVOKE ALL ON FUNCTION advisory.break_lease(text, bigint) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION advisory.break_lease(text, bigint) TO pg_database_owner;
 
 CREATE FUNCTION advisory.break_lease(namespace text, id uuid)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_break_lease_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.break_lease(text, uuid) IS
-    'end the lease of any owner, which can be taken again after its lock_delay: false if there is none; for the owner of the extension (id::text as name)';
+    'end the lease of any owner, and its lock_delay: false if there is none; for the owner of the database (id::text as name)';
+REVOKE ALL ON FUNCTION advisory.break_lease(text, uuid) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION advisory.break_lease(text, uuid) TO pg_database_owner;
 
 CREATE PROCEDURE advisory.await_lease(namespace text, name text, ttl interval, timeout interval DEFAULT NULL, owner text DEFAULT NULL, lock_delay interval DEFAULT '0', INOUT token bigint DEFAULT NULL, INOUT expires_at timestamptz DEFAULT NULL)
     AS 'MODULE_PATHNAME', 'advisory_await_lease_text'

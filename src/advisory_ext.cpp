@@ -9,6 +9,7 @@
 #include "core/held.h"
 #include "core/lease.h"
 #include "core/semaphore.h"
+#include "core/synccommit.h"
 #include "shmem/root.h"
 
 #pragma GCC visibility push(default)
@@ -25,7 +26,8 @@ _PG_init(void)
 	HOLD_INTERRUPTS();
 	advisory::hash_seed_init();
 	advisory::guc_init();
-	advisory::held_init({advisory::semaphore_slot_ended, advisory::lease_wake_waiters, advisory::semaphores_detach});
+	advisory::held_init({advisory::semaphore_slot_ended, advisory::synccommit_at_xact_end, advisory::lease_transaction_released,
+						 advisory::semaphores_detach});
 	advisory::shared_init();
 	RESUME_INTERRUPTS();
 }

@@ -11,6 +11,7 @@ CREATE FUNCTION advisory._lease_rows()
         acquired_at timestamptz,
         renewed_at timestamptz,
         expires_at timestamptz,
+        remaining interval,
         renewals bigint,
         key bigint,
         lock text)
@@ -19,17 +20,18 @@ CREATE FUNCTION advisory._lease_rows()
 COMMENT ON FUNCTION advisory._lease_rows() IS 'rows of advisory.leases';
 
 CREATE VIEW advisory.leases AS
-    SELECT namespace, name, owner, token, state, ttl, acquired_at, renewed_at, expires_at, renewals
+    SELECT namespace, name, owner, token, state, ttl, acquired_at, renewed_at, expires_at, remaining, renewals
     FROM advisory._lease_rows();
 COMMENT ON VIEW advisory.leases IS 'the leases of this database';
 COMMENT ON COLUMN advisory.leases.namespace IS 'namespace; hidden without the privilege to see it';
 COMMENT ON COLUMN advisory.leases.name IS 'name; hidden without the privilege to see it';
 COMMENT ON COLUMN advisory.leases.owner IS 'the owner as it calls itself, or its role; hidden without the privilege to see it';
-COMMENT ON COLUMN advisory.leases.token IS 'fencing token; null without the privilege to see it';
+COMMENT ON COLUMN advisory.leases.token IS 'fencing token; shown to the role that took the lease, and its members';
 COMMENT ON COLUMN advisory.leases.state IS 'held, expired, or restarted: it has its whole TTL again after a failover';
 COMMENT ON COLUMN advisory.leases.ttl IS 'how long the lease lasts from its last renewal';
 COMMENT ON COLUMN advisory.leases.acquired_at IS 'when it was granted';
 COMMENT ON COLUMN advisory.leases.renewed_at IS 'when it was last renewed, or granted';
 COMMENT ON COLUMN advisory.leases.expires_at IS 'when it expires';
+COMMENT ON COLUMN advisory.leases.remaining IS 'how long it lasts from now on; 0 if it has expired';
 COMMENT ON COLUMN advisory.leases.renewals IS 'how often it was renewed';
 GRANT SELECT ON advisory.leases TO PUBLIC;

@@ -493,6 +493,7 @@ at_xact_end(XactEvent event, void *)
 {
 	static MemoryContextCallback callback;
 
+	hooks.transaction_ends(event);
 	switch (event)
 	{
 		case XACT_EVENT_PRE_COMMIT:

@@ -14,6 +14,10 @@
  */
 #pragma once
 
+extern "C" {
+#include "access/xact.h"
+}
+
 #include "core/heldlock.h"
 
 namespace advisory
@@ -92,6 +96,7 @@ enum class SlotEnd
 struct HeldHooks
 {
 	void		(*slot_ended) (HeldLock *slot, SlotEnd end) noexcept;	/* an entry with a semaphore */
+	void		(*transaction_ends) (XactEvent event) noexcept; /* before and after a commit, after an abort */
 	void		(*transaction_released) () noexcept;	/* a transaction has released its locks */
 	void		(*session_ended) () noexcept;	/* the session holds nothing any more */
 };

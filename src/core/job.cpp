@@ -29,6 +29,7 @@ extern "C" {
 #include "core/namecache.h"
 #include "core/job.h"
 #include "core/release.h"
+#include "core/synccommit.h"
 #include "server/locallock.h"
 #include "server/wal.h"
 #include "base/compat.h"
@@ -230,6 +231,7 @@ begin_window(const Job &job)
 	EnsurePortalSnapshotExists();
 	if (!claim_window(job.request.name, job.window))
 		return false;
+	commit_synchronously();
 	level = synchronous_commit;
 	SPI_connect_ext(SPI_OPT_NONATOMIC);
 	SPI_commit_and_chain();

@@ -6,15 +6,10 @@
 
 extern "C" {
 #include "access/xact.h"
-#include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "storage/latch.h"
-#include "storage/lmgr.h"
 #include "storage/proc.h"
 #include "utils/acl.h"
-#include "utils/builtins.h"
-#include "utils/fmgrprotos.h"
-#include "utils/guc.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -24,12 +19,11 @@ extern "C" {
 
 #include "base/encoding.h"
 #include "base/errors.h"
-#include "base/guc.h"
 #include "core/lease.h"
 #include "core/namecache.h"
-#include "core/owntables.h"
-#include "core/token.h"
+#include "core/synccommit.h"
 #include "server/backends.h"
+#include "server/client.h"
 #include "server/locallock.h"
 #include "server/lockhash.h"
 #include "server/locktable.h"
@@ -37,8 +31,6 @@ extern "C" {
 
 namespace advisory
 {
-
-static constexpr char LEASES[] = "_leases";
 
 /*
  * Modes of a lease's lock.  A transaction that changes the owner takes ExclusiveLock, and a session that checks whether the
@@ -51,136 +43,6 @@ static constexpr LOCKMODE LEASE_RELIED_ON = RowExclusiveLock;
 /* The first in the queue looks again at least this often, because the server's clock may have been set. */
 static constexpr int LOOK_AFTER_MS = 5000;
 
-/* ---- The table ---- */
-
-/*
- * The statements see the latest committed data, because a lease that was taken after the transaction's snapshot must not count
- * as lost.  $1 is the key, if a statement has one.
- */
-
-/* A LeaseRow. */
-#define LEASE_COLUMNS "key, namespace, name, role, owner, token, era, ttl, lock_delay, acquired_at, renewed_at, expires_at, renewals"
-
-static OwnStatement SELECT_LEASE = {
-	LEASES,
-	"SELECT " LEASE_COLUMNS " FROM advisory._leases WHERE key OPERATOR(pg_catalog.=) $1",
-	SPI_OK_SELECT, true, false, {INT8OID}, nullptr};
-
-static OwnStatement SELECT_LEASES = {
-	LEASES,
-	"SELECT " LEASE_COLUMNS " FROM advisory._leases",
-	SPI_OK_SELECT, true, false, {}, nullptr};
-
-static OwnStatement GRANT_LEASE = {
-	LEASES,
-	"INSERT INTO advisory._leases (key, token, namespace, name, owner, role, era, ttl, lock_delay, acquired_at, renewed_at, expires_at, renewals)"
-	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $10 OPERATOR(pg_catalog.+) $8, 0)"
-	" ON CONFLICT (key) DO UPDATE SET token = EXCLUDED.token, namespace = EXCLUDED.namespace, name = EXCLUDED.name, owner = EXCLUDED.owner,"
-	" role = EXCLUDED.role, era = EXCLUDED.era, ttl = EXCLUDED.ttl, lock_delay = EXCLUDED.lock_delay, acquired_at = EXCLUDED.acquired_at,"
-	" renewed_at = EXCLUDED.renewed_at, expires_at = EXCLUDED.expires_at, renewals = 0"
-	" RETURNING expires_at",
-	SPI_OK_INSERT_RETURNING, true, true,
-	{INT8OID, INT8OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT8OID, INTERVALOID, INTERVALOID, TIMESTAMPTZOID}, nullptr};
-
-static OwnStatement RENEW_LEASE = {
-	LEASES,
-	"UPDATE advisory._leases SET ttl = COALESCE($3, ttl), era = $4, renewed_at = $5, expires_at = $5 OPERATOR(pg_catalog.+) COALESCE($3, ttl),"
-	" renewals = renewals OPERATOR(pg_catalog.+) 1"
-	" WHERE key OPERATOR(pg_catalog.=) $1 AND token OPERATOR(pg_catalog.=) $2 RETURNING expires_at",
-	SPI_OK_UPDATE_RETURNING, true, false, {INT8OID, INT8OID, INTERVALOID, INT8OID, TIMESTAMPTZOID}, nullptr};
-
-static OwnStatement END_LEASE = {
-	LEASES,
-	"DELETE FROM advisory._leases WHERE key OPERATOR(pg_catalog.=) $1 AND token OPERATOR(pg_catalog.=) $2 RETURNING " LEASE_COLUMNS,
-	SPI_OK_DELETE_RETURNING, true, false, {INT8OID, INT8OID}, nullptr};
-
-/* The row stays because of its lock_delay.  It gets a token that no session has, and a TTL of 0 for the case of a later era. */
-static OwnStatement BREAK_LEASE = {
-	LEASES,
-	"UPDATE advisory._leases SET token = $2, ttl = '0', expires_at = $3, era = $4 WHERE key OPERATOR(pg_catalog.=) $1",
-	SPI_OK_UPDATE, true, false, {INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID}, nullptr};
-
-/* A row with LEASE_COLUMNS, in the memory of SPI's caller. */
-static LeaseRow
-lease_of(const OwnRow &row, const Era &era)
-{
-	LeaseRow	lease = {};
-	char	   *role = row.text(4, NAMEOID);
-	char	   *owner = result_text(5, row.number);
-
-	lease.key = Key{row.bigint(1)};
-	lease.ns = row.text(2, TEXTOID);
-	lease.name = row.text(3, TEXTOID);
-	lease.owner = owner != nullptr ? owner : role;
-	lease.role = get_role_oid(role, true);
-	lease.token = row.bigint(6);
-	lease.is_of_older_era = row.bigint(7) != era.number;
-	lease.ttl = SPI_datumTransfer(row.column(8, INTERVALOID), false, sizeof(Interval));
-	lease.lock_delay = DatumGetIntervalP(row.column(9, INTERVALOID))->time;
-	lease.acquired_at = row.time(10);
-	lease.renewed_at = row.time(11);
-	lease.ends_at = lease.is_of_older_era
-		? DatumGetTimestampTz(DirectFunctionCall2(timestamptz_pl_interval, TimestampTzGetDatum(era.began_at), lease.ttl))
-		: row.time(12);
-	lease.renewals = row.bigint(13);
-	return lease;
-}
-
-static bool
-read_lease(Key key, const Era &era, LeaseRow *lease)
-{
-	return run_own_statement(&SELECT_LEASE, {argument(key.value)}, [&](const OwnRow &row) {
-		*lease = lease_of(row, era);
-	}) > 0;
-}
-
-/* Lock the table for reading, and get the era.  False if that is impossible without waiting, because views must not wait. */
-static bool
-can_read_leases(Era *era)
-{
-	return ConditionalLockRelationOid(own_relation(LEASES, RELKIND_RELATION), AccessShareLock) && token_era_seen(era);
-}
-
-bool
-lease_read(Key key, LeaseRow *lease)
-{
-	bool		is_found = false;
-
-	return unless_lock_table_is_full([&]() {
-		Era			era;
-
-		is_found = can_read_leases(&era) && read_lease(key, era, lease);
-	}) && is_found;
-}
-
-LeaseRow *
-lease_read_all(int *count)
-{
-	LeaseRow   *leases = nullptr;
-
-	*count = 0;
-	bool		has_read = unless_lock_table_is_full([&]() {
-		Era			era;
-
-		if (!can_read_leases(&era))
-			return;
-		run_own_statement(&SELECT_LEASES, {}, [&](const OwnRow &row) {
-			if (leases == nullptr)
-				leases = static_cast<LeaseRow *>(SPI_palloc(sizeof(LeaseRow) * row.count));
-			leases[(*count)++] = lease_of(row, era);
-		});
-	});
-	if (!has_read)
-		*count = 0;
-	return leases;
-}
-
-bool
-lease_is_visible(const LeaseRow &lease)
-{
-	return OidIsValid(lease.role) ? may_see_role(lease.role) : may_see_all();
-}
-
 void
 lease_check_can_change(const char *function)
 {
@@ -188,25 +50,15 @@ lease_check_can_change(const char *function)
 	PreventCommandIfParallelMode(function);
 }
 
-/* ---- Taking ---- */
+/* ---- Locks ---- */
 
-/*
- * If a standby is promoted, commits that it has not received are lost.  So a transaction that grants or renews a
- * lease waits for the synchronous standby, if there is one.
- */
-static void
-raise_synchronous_commit()
-{
-	if (setting::lease_sync && synchronous_commit < SYNCHRONOUS_COMMIT_REMOTE_FLUSH)
-		(void) set_config_option("synchronous_commit", "on", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
-}
+/* How many locks of leases this transaction holds; too many if a savepoint was rolled back. */
+static int	locks_taken = 0;
 
-/* When a lease can be taken over. */
-static TimestampTz
-end_of_delay(const LeaseRow &row) noexcept
+int
+lease_lock_estimate() noexcept
 {
-	/* The owner of the table can make it last for ever. */
-	return TIMESTAMP_IS_NOEND(row.ends_at) ? row.ends_at : row.ends_at + row.lock_delay;
+	return locks_taken;
 }
 
 /* Wait for a lease's lock, and keep it until the transaction ends.  The context of an error names the lease. */
@@ -215,201 +67,22 @@ lock_lease(const LockName &name, LOCKMODE mode)
 {
 	LOCKTAG		tag = lease_tag(MyDatabaseId, name.key);
 
-	if (LockAcquire(&tag, mode, false, true) != LOCKACQUIRE_NOT_AVAIL)
-		return;
-	with_error_context(psprintf("while waiting for lease \"%s\"", display_name(name)), [&]() {
-		LockAcquire(&tag, mode, false, false);
-	});
-}
-
-/* Take the lease if it is free; else set free_at.  The caller holds the lease's lock, and keeps it if the lease was taken. */
-static bool
-take(const LockRequest &request)
-{
-	Lease	   *lease = request.lease;
-	Key			key = request.name.key;
-	Era			era = token_era();
-	LeaseRow	row = {};
-
-	lease->free_at = 0;
-	lease->replaced_from = lease->replaced_until = 0;
-	if (read_lease(key, era, &row))
-	{
-		lease->free_at = end_of_delay(row);
-		lease->replaced_from = row.acquired_at;
-		lease->replaced_until = row.ends_at;
-	}
-
-	TimestampTz now = GetCurrentTimestamp();
-
-	if (now < lease->free_at)
-		return false;
-	raise_synchronous_commit();
-	lease->token = token_make();
-
-	run_own_statement(
-		&GRANT_LEASE,
-		{argument(key.value), argument(lease->token), argument(request.name.ns), argument(request.name.name),
-		 lease->owner != nullptr ? argument(lease->owner) : NULL_ARGUMENT, argument(GetUserNameFromId(GetUserId(), false)),
-		 argument(era.number), interval_argument(lease->ttl), interval_argument(lease->lock_delay), argument(now)},
-		[&](const OwnRow &granted) {
-			lease->expires_at = granted.time(1);
+	if (LockAcquire(&tag, mode, false, true) == LOCKACQUIRE_NOT_AVAIL)
+		with_error_context(psprintf("while waiting for lease \"%s\"", display_name(name)), [&]() {
+			LockAcquire(&tag, mode, false, false);
 		});
-	return true;
+	locks_taken++;
 }
 
-/* If nothing was changed, release the lease's lock, so that no session waits for the end of this transaction without need. */
-static bool
-unlock_unless(bool is_changed, Key key, LOCKMODE mode)
+/* Release the lock if nothing was changed, so that no session waits for the end of this transaction without need. */
+static void
+unlock_lease(Key key, LOCKMODE mode)
 {
 	LOCKTAG		tag = lease_tag(MyDatabaseId, key);
 
-	if (!is_changed)
-		LockRelease(&tag, mode, false);
-	return is_changed;
+	LockRelease(&tag, mode, false);
+	locks_taken--;
 }
-
-/* Wait for a lock of a lease until it is granted. */
-static void
-sleep_for(const LOCKTAG &tag, LOCKMODE mode)
-{
-	sleeping([&]() { LockAcquire(&tag, mode, false, false); });
-}
-
-/*
- * Is the lease free?  Sets free_at.  Waits for transactions that are taking or ending the lease; with dont_wait it counts as
- * not free then.
- *
- * This must not request ExclusiveLock.  If that request waited for a transaction that has renewed the lease, or relies on it,
- * later requests would have to wait behind it, and the owner could not renew the lease.  RowShareLock conflicts with
- * ExclusiveLock only.
- *
- * The end of the subtransaction releases the locks on the table, because no session may have to wait for them while this
- * session waits.
- */
-static bool
-looks_free(const LockRequest &request, bool dont_wait)
-{
-	LOCKTAG		tag = lease_tag(MyDatabaseId, request.name.key);
-	LeaseRow	row = {};
-
-	request.lease->free_at = 0;
-	if (LockAcquire(&tag, RowShareLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
-	{
-		if (dont_wait)
-			return false;
-		sleep_for(tag, RowShareLock);
-	}
-	/* The table may have been changed or replaced while this session waited. */
-	AcceptInvalidationMessages();
-	in_subtransaction([&]() {
-		if (read_lease(request.name.key, token_era(), &row))
-			request.lease->free_at = end_of_delay(row);
-		return false;
-	});
-	LockRelease(&tag, RowShareLock, false);
-	InvalidateCatalogSnapshot();
-	return GetCurrentTimestamp() >= request.lease->free_at;
-}
-
-/*
- * As take(), but releases the lease's lock if the lease is not free.  That is found out in a subtransaction first, because
- * take() keeps a lock on the table.
- */
-static bool
-take_or_unlock(const LockRequest &request)
-{
-	return unlock_unless(looks_free(request, true) && take(request), request.name.key, ExclusiveLock);
-}
-
-bool
-lease_take_if_free(const LockRequest &request)
-{
-	LOCKTAG		queue = request.tag();
-	LOCKTAG		tag = lease_tag(MyDatabaseId, request.name.key);
-	bool		is_taken;
-
-	/* Do not overtake sessions that wait. */
-	if (LockAcquire(&queue, ExclusiveLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
-		return false;
-	is_taken = looks_free(request, true) &&
-		LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL && take_or_unlock(request);
-	LockRelease(&queue, ExclusiveLock, false);
-	return is_taken;
-}
-
-/* The time that is left until a deadline, in milliseconds. */
-static int
-milliseconds_until(TimestampTz deadline) noexcept
-{
-	return static_cast<int>(Min(TimestampDifferenceMilliseconds(GetCurrentTimestamp(), deadline), PG_INT32_MAX));
-}
-
-void
-lease_wait(const LockRequest &request)
-{
-	LOCKTAG		queue = request.tag();
-	LOCKTAG		tag = lease_tag(MyDatabaseId, request.name.key);
-	TimestampTz deadline = LockTimeout > 0 ? TimestampTzPlusMilliseconds(GetCurrentTimestamp(), LockTimeout) : DT_NOEND;
-
-	/* lock_timeout limits the whole wait, which has several steps.  The caller restores the setting. */
-	auto		limit_step = [deadline]() {
-		if (LockTimeout > 0)
-			LockTimeout = Max(milliseconds_until(deadline), 1);
-	};
-
-	sleep_for(queue, ExclusiveLock);
-	for (;;)
-	{
-		limit_step();
-		if (looks_free(request, false))
-		{
-			limit_step();
-			sleep_for(tag, ExclusiveLock);
-			if (take_or_unlock(request))
-				break;
-			InvalidateCatalogSnapshot();
-		}
-		if (milliseconds_until(deadline) == 0)
-			ereport(ERROR,		/* as the server does */
-					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-					 errmsg("canceling statement due to lock timeout")));
-		sleeping([&]() {
-			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-							 Min(milliseconds_until(Min(request.lease->free_at, deadline)), LOOK_AFTER_MS),
-							 PG_WAIT_LOCK | LOCKTAG_ADVISORY);
-		});
-		ResetLatch(MyLatch);
-		CHECK_FOR_INTERRUPTS();
-	}
-	LockRelease(&queue, ExclusiveLock, false);
-}
-
-char *
-lease_describe_holder(Key key)
-{
-	LeaseRow	row = {};
-	bool		is_over;
-	StringInfoData out;
-
-	if (!lease_read(key, &row) || GetCurrentTimestamp() >= end_of_delay(row))
-		return nullptr;
-
-	/* After its end only its lock_delay is in the way. */
-	is_over = GetCurrentTimestamp() >= row.ends_at;
-	initStringInfo(&out);
-	if (lease_is_visible(row))
-		appendStringInfo(&out, "\"%s\" %s it", row.owner, is_over ? "held" : "holds");
-	else
-		appendStringInfo(&out, "It %s held", is_over ? "was" : "is");
-	appendStringInfo(&out, " until %s.", timestamptz_to_str(row.ends_at));
-	if (row.lock_delay > 0)
-		appendStringInfo(&out, " Nobody else can take it before %s.", timestamptz_to_str(end_of_delay(row)));
-	make_printable(out.data);
-	return out.data;
-}
-
-/* ---- Leases that end ---- */
 
 /* The queues to wake when this transaction has ended. */
 static LOCKTAG *ended = nullptr;
@@ -434,47 +107,283 @@ wake_at_end(Key key)
 }
 
 void
-lease_wake_waiters() noexcept
+lease_transaction_released() noexcept
 {
+	locks_taken = 0;
 	while (ended_count > 0)
 		wake_holders(ended[--ended_count]);
+}
+
+/* ---- Taking ---- */
+
+/*
+ * Is the lease free?  Sets free_at.  Waits for transactions that are taking or ending the lease; with dont_wait it counts as
+ * not free then.
+ *
+ * This must not request ExclusiveLock.  If that request waited for a transaction that has renewed the lease, or relies on it,
+ * later requests would have to wait behind it, and the owner could not renew the lease.  RowShareLock conflicts with
+ * ExclusiveLock only.
+ *
+ * The end of the subtransaction releases the locks on the table, because no session may have to wait for them while this
+ * session waits.
+ */
+static bool
+looks_free(const LockRequest &request, bool dont_wait)
+{
+	LOCKTAG		tag = lease_tag(MyDatabaseId, request.name.key);
+	MemoryContext context;
+	LeaseRow	row = {};
+
+	request.lease->free_at = 0;
+	if (LockAcquire(&tag, RowShareLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
+	{
+		if (dont_wait)
+			return false;
+		sleeping([&]() { LockAcquire(&tag, RowShareLock, false, false); });
+	}
+	/* The table may have been changed or replaced while this session waited. */
+	AcceptInvalidationMessages();
+	context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext lease", ALLOCSET_SMALL_SIZES);
+	MemoryContextSwitchTo(context);
+	in_subtransaction([&]() {
+		/* The restart of leases must be stored once.  But who waits without a snapshot must not get a transaction ID. */
+		if (!sleeps_without_vxid_lock)
+			token_era();
+		if (lease_row_read(request.name.key, &row))
+			request.lease->free_at = row.free_at();
+		return false;
+	});
+	MemoryContextSwitchTo(MemoryContextGetParent(context));
+	MemoryContextDelete(context);
+	LockRelease(&tag, RowShareLock, false);
+	InvalidateCatalogSnapshot();
+	return GetCurrentTimestamp() >= request.lease->free_at;
+}
+
+/*
+ * Leases that expired and are not taken again leave their rows.  Delete those among the neighbours of a lease that was just
+ * granted.  So the table has few of them, and a grant costs the same for any number of leases.  Nobody can take such a
+ * lease until this transaction ends, so this is only for transactions of one statement.
+ */
+static void
+delete_neighbours_that_are_over(Key key)
+{
+	LeaseRow	rows[LEASE_NEIGHBOURS];
+	int			count;
+
+	if (IsTransactionBlock() || IsolationUsesXactSnapshot())
+		return;
+	count = lease_rows_beside(key, rows);
+	for (int i = 0; i < count; i++)
+	{
+		LOCKTAG		tag = lease_tag(MyDatabaseId, rows[i].key);
+
+		if (rows[i].is_long_over(GetCurrentTimestamp()) && LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL)
+		{
+			locks_taken++;
+			lease_row_delete(rows[i]);
+		}
+	}
+}
+
+/*
+ * Take the lease if it is still free.  The caller holds its lock in ExclusiveLock mode, and keeps it if the lease was
+ * taken; otherwise it is released.
+ */
+static bool
+take_or_unlock(const LockRequest &request)
+{
+	Lease	   *lease = request.lease;
+	Key			key = request.name.key;
+	LeaseRow	row = {};
+	TimestampTz now;
+
+	locks_taken++;
+	check_client();
+	/* In a subtransaction first, because below a lock on the table is kept. */
+	if (!looks_free(request, true))
+	{
+		unlock_lease(key, ExclusiveLock);
+		return false;
+	}
+	commit_synchronously();
+	lease->token = token_make();
+	lease->replaced_from = lease->replaced_until = 0;
+	if (lease_row_read(key, &row))
+	{
+		lease->replaced_from = row.acquired_at;
+		lease->replaced_until = row.ends_at;
+	}
+	now = GetCurrentTimestamp();
+	lease->expires_at = lease_row_grant(request.name, {lease->token, lease->owner, lease->ttl, lease->lock_delay}, now);
+	delete_neighbours_that_are_over(key);
+	return true;
+}
+
+bool
+lease_take_if_free(const LockRequest &request)
+{
+	LOCKTAG		queue = request.tag();
+	LOCKTAG		tag = lease_tag(MyDatabaseId, request.name.key);
+	bool		is_taken = false;
+
+	/* Do not wait for a session that has locked the table, and do not overtake sessions that wait. */
+	if (!lease_table_lock())
+		return false;
+	if (LockAcquire(&queue, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL)
+	{
+		is_taken = looks_free(request, true) &&
+			LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL && take_or_unlock(request);
+		LockRelease(&queue, ExclusiveLock, false);
+	}
+	if (!is_taken)
+		lease_table_unlock();
+	return is_taken;
+}
+
+/* The time that is left until then, in milliseconds. */
+static int
+milliseconds_until(TimestampTz time) noexcept
+{
+	return static_cast<int>(Min(TimestampDifferenceMilliseconds(GetCurrentTimestamp(), time), PG_INT32_MAX));
+}
+
+void
+lease_wait(const LockRequest &request)
+{
+	LOCKTAG		queue = request.tag();
+	LOCKTAG		tag = lease_tag(MyDatabaseId, request.name.key);
+	Deadline	deadline(Timeout{LockTimeout > 0 ? LockTimeout : -1});
+
+	/* lock_timeout limits the whole wait, which has several steps.  The caller restores the setting. */
+	auto		limit_step = [&deadline]() {
+		if (LockTimeout > 0)
+			LockTimeout = Max(deadline.remaining().milliseconds, 1);
+	};
+
+	if (is_held_by_me(tag, Mode::exclusive))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("this transaction has already taken or ended lease \"%s\"", display_name(request.name)),
+				 errdetail("It would wait for itself."),
+				 errhint("(advisory.lease(...)).* calls the function twice. Use SELECT * FROM advisory.lease(...)."),
+				 set_lock_fields(request.name)));
+	sleeping([&]() { LockAcquire(&queue, ExclusiveLock, false, false); });
+	for (;;)
+	{
+		check_client();
+		limit_step();
+		if (looks_free(request, false))
+		{
+			limit_step();
+			sleeping([&]() { LockAcquire(&tag, ExclusiveLock, false, false); });
+			if (take_or_unlock(request))
+				break;
+			InvalidateCatalogSnapshot();
+		}
+
+		Timeout		left = deadline.remaining();
+		int			sleep = Min(milliseconds_until(request.lease->free_at), LOOK_AFTER_MS);
+
+		if (left.is_immediate())
+		{
+			token_era();		/* see looks_free() */
+			ereport(ERROR,		/* as the server does */
+					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+					 errmsg("canceling statement due to lock timeout")));
+		}
+		sleeping([&]() {
+			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+							 left.is_forever() ? sleep : Min(sleep, left.milliseconds),
+							 PG_WAIT_LOCK | LOCKTAG_ADVISORY);
+		});
+		ResetLatch(MyLatch);
+	}
+	LockRelease(&queue, ExclusiveLock, false);
+}
+
+char *
+lease_describe_holder(Key key)
+{
+	LeaseRow	row = {};
+	bool		is_over;
+	StringInfoData out;
+
+	if (!lease_row_read_now(key, &row) || GetCurrentTimestamp() >= row.free_at())
+		return nullptr;
+
+	/* After its end only its lock_delay is in the way. */
+	is_over = GetCurrentTimestamp() >= row.ends_at;
+	initStringInfo(&out);
+	if (may_see_role(row.role))
+		appendStringInfo(&out, "\"%s\" %s it", row.owner, is_over ? "held" : "holds");
+	else
+		appendStringInfo(&out, "It %s held", is_over ? "was" : "is");
+	appendStringInfo(&out, " until %s.", timestamptz_to_str(row.ends_at));
+	if (row.lock_delay > 0)
+		appendStringInfo(&out, " Nobody else can take it before %s.", timestamptz_to_str(row.free_at()));
+	make_printable(out.data);
+	return out.data;
+}
+
+/* ---- For its owner ---- */
+
+bool
+lease_is_mine(const LeaseRow &lease)
+{
+	return has_privs_of_role(GetUserId(), lease.role);
+}
+
+static bool
+read_mine(Key key, int64 token, LeaseRow *lease)
+{
+	return lease_row_read(key, lease) && lease->token == token && lease_is_mine(*lease);
+}
+
+/*
+ * Lock the lease in this mode, if it has this token and the current user may use it.  A call that is late, or has a foreign
+ * token, finds that out without the lock, because the owner would have to wait behind it.
+ */
+static bool
+lock_mine(const LockName &name, int64 token, LOCKMODE mode, LeaseRow *lease)
+{
+	if (!read_mine(name.key, token, lease))
+		return false;
+	lock_lease(name, mode);
+	if (read_mine(name.key, token, lease))
+		return true;
+	unlock_lease(name.key, mode);
+	return false;
 }
 
 bool
 lease_renew(const LockName &name, int64 token, int64 ttl, TimestampTz *expires_at)
 {
+	LeaseRow	lease;
+
 	lease_check_can_change("advisory.renew_lease()");
-	/* Wait for a session that takes the lease over; and for another renewal, so that the time below is later than its time. */
-	lock_lease(name, LEASE_RENEWED);
-	raise_synchronous_commit();
-
-	uint64		renewed = run_own_statement(
-		&RENEW_LEASE,
-		{argument(name.key.value), argument(token), ttl > 0 ? interval_argument(ttl) : NULL_ARGUMENT, argument(token_era().number),
-		 argument(GetCurrentTimestamp())},
-		[&](const OwnRow &row) {
-			*expires_at = row.time(1);
-		});
-
-	return unlock_unless(renewed > 0, name.key, LEASE_RENEWED);
+	/* Wait for a session that takes the lease over; and for another renewal, so that the new time is later than its time. */
+	if (!lock_mine(name, token, LEASE_RENEWED, &lease))
+		return false;
+	wake_at_end(name.key);
+	commit_synchronously();
+	*expires_at = lease_row_renew(name.key, token, ttl);
+	/* The first in the queue sleeps until the lease expires, unless that is earlier now. */
+	if (*expires_at >= lease.ends_at)
+		ended_count--;
+	return true;
 }
 
 bool
 lease_end(const LockName &name, int64 token)
 {
-	LeaseRow	lease = {};
+	LeaseRow	lease;
 
 	lease_check_can_change("advisory.end_lease()");
-	wake_at_end(name.key);
-	lock_lease(name, ExclusiveLock);
-
-	Era			era = token_era();
-	uint64		ended_rows = run_own_statement(&END_LEASE, {argument(name.key.value), argument(token)}, [&](const OwnRow &row) {
-		lease = lease_of(row, era);
-	});
-
-	if (!unlock_unless(ended_rows > 0, name.key, ExclusiveLock))
+	if (!lock_mine(name, token, ExclusiveLock, &lease))
 		return false;
+	wake_at_end(name.key);
+	lease_row_delete(lease);
 	if (NameStats *stats = stats_of_name(name_ask(name)))
 		stats_add(&stats->hold, Max(lease.acquired_at, stats_reset_at(stats)), Min(lease.ends_at, GetCurrentTimestamp()));
 	name_end_asking();
@@ -484,34 +393,29 @@ lease_end(const LockName &name, int64 token)
 bool
 lease_break(const LockName &name)
 {
-	if (!has_privs_of_role(GetUserId(), owner_of_relation(own_relation(LEASES, RELKIND_RELATION))))
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("permission denied to break a lease"),
-				 errdetail("Only the owner of table \"advisory._leases\" may break leases.")));
+	LeaseRow	lease;
+
 	lease_check_can_change("advisory.break_lease()");
 	wake_at_end(name.key);
 	lock_lease(name, ExclusiveLock);
-
-	uint64		broken = run_own_statement(&BREAK_LEASE, {argument(name.key.value), argument(token_make()),
-														  argument(GetCurrentTimestamp()), argument(token_era().number)});
-
-	return unlock_unless(broken > 0, name.key, ExclusiveLock);
+	if (lease_row_read(name.key, &lease) && lease_row_delete(lease))
+		return true;
+	unlock_lease(name.key, ExclusiveLock);
+	return false;
 }
 
 void
 lease_check(const LockName &name, int64 token)
 {
-	LeaseRow	row = {};
+	LeaseRow	lease;
 
 	PreventCommandDuringRecovery("advisory.check_lease()");
 	PreventCommandIfParallelMode("advisory.check_lease()");
-	lock_lease(name, LEASE_RELIED_ON);
-	if (!read_lease(name.key, token_era(), &row) || row.token != token)
+	if (!lock_mine(name, token, LEASE_RELIED_ON, &lease))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("lease \"%s\" with token " INT64_FORMAT " is lost", display_name(name), token),
-				 errdetail("The lease was ended, or it expired and was taken over."),
+				 errdetail("The lease was ended, or it expired and was taken over, or it belongs to another role."),
 				 set_lock_fields(name)));
 }
 

@@ -15,11 +15,14 @@
  * queue sleeps until the lease expires, or until a commit that ends the lease wakes it.
  *
  * A lease of an older era (core/token.h) is held for its whole TTL from the beginning of the
- * present era on, because it is unknown how much of the TTL was left when the old server ended.
+ * present era on, because it is unknown how much of the TTL was left when the old server ended;
+ * unless it had been free for a while by then.
+ *
+ * The role that took a lease, and members of that role, renew, check and end it, with its token.
  */
 #pragma once
 
-#include "core/request.h"
+#include "core/leasetable.h"
 
 namespace advisory
 {
@@ -29,7 +32,7 @@ struct Lease
 {
 	int64		ttl;			/* in microseconds, as all lengths of time here */
 	int64		lock_delay;		/* how long it stays taken after it has expired */
-	const char *owner;			/* the name that the caller gives itself; null: its role */
+	const char *owner;			/* the name that the caller gives itself; for others to see */
 	int64		token;			/* if it was granted */
 	TimestampTz expires_at;
 	TimestampTz free_at;		/* if it was not granted: when it can be taken at the earliest; 0 if unknown */
@@ -60,56 +63,30 @@ void		lease_wait(const LockRequest &request);
 char	   *lease_describe_holder(Key key);
 
 /*
- * The following functions wait for the lease's lock, and keep it until the transaction ends, unless the lease is lost.  They
- * raise the same errors as lease_check_can_change(); but lease_check() may be called in a READ ONLY transaction.
+ * The following functions wait for the lease's lock, and keep it until the transaction ends, unless the lease is lost: it has
+ * another token, or it was taken by a role that the current user is no member of.  They raise the same errors as
+ * lease_check_can_change(); but lease_check() may be called in a READ ONLY transaction.
  */
 
-/* Renew the lease, and set *expires_at.  False if the token is not that of the present lease.  ttl 0 keeps the present TTL. */
+/* Renew the lease, and set *expires_at.  False if it is lost.  ttl 0 keeps the present TTL. */
 bool		lease_renew(const LockName &name, int64 token, int64 ttl, TimestampTz *expires_at);
 
-/* End the lease.  False if the token is not that of the present lease. */
+/* End the lease.  False if it is lost. */
 bool		lease_end(const LockName &name, int64 token);
 
-/* End the lease of any owner; its lock_delay begins now.  False if there is none.  42501 unless the user owns the table. */
+/* End the lease of any owner, and its lock_delay.  False if there is none. */
 bool		lease_break(const LockName &name);
 
-/* Raise 55000 unless the token is that of the present lease.  No session can take the lease over before this transaction ends. */
+/* Raise 55000 if the lease is lost.  No session can take the lease over before this transaction ends. */
 void		lease_check(const LockName &name, int64 token);
 
-/* A row of the table of leases. */
-struct LeaseRow
-{
-	Key			key;
-	char	   *ns;
-	char	   *name;
-	Oid			role;			/* the role that took it; invalid if it was dropped or renamed */
-	char	   *owner;			/* the name that the owner gave itself, or else the role's name */
-	int64		token;
-	Datum		ttl;			/* an interval */
-	int64		lock_delay;		/* in microseconds */
-	TimestampTz acquired_at;
-	TimestampTz renewed_at;
-	TimestampTz ends_at;
-	int64		renewals;
-	bool		is_of_older_era;	/* then its whole TTL runs from the beginning of the present era on */
-};
+/* Did the current user, or a role that it is a member of, take the lease?  Nobody else may see its token. */
+bool		lease_is_mine(const LeaseRow &lease);
 
-/* May the current user see its name, owner and token? */
-bool		lease_is_visible(const LeaseRow &lease);
-
-/*
- * The lease with this key, its values palloc'd.  False if there is none, if it cannot be read without waiting, or if the
- * server's lock table is too full to read it.  May ereport.
- */
-bool		lease_read(Key key, LeaseRow *lease);
-
-/*
- * All leases of this database, palloc'd.  None if they cannot be read without waiting, or if the server's lock
- * table is too full to read them.  May ereport.
- */
-LeaseRow   *lease_read_all(int *count);
+/* How many locks of leases this transaction holds at most.  Costs nothing. */
+int			lease_lock_estimate() noexcept;
 
 /* After a transaction has ended and its locks are released: wake the sessions that wait for leases that it ended. */
-void		lease_wake_waiters() noexcept;
+void		lease_transaction_released() noexcept;
 
 }								/* namespace advisory */

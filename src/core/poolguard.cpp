@@ -14,7 +14,9 @@ extern "C" {
 
 #include "base/guc.h"
 #include "core/held.h"
+#include "core/lease.h"
 #include "core/namecache.h"
+#include "server/locktable.h"
 #include "server/pool.h"
 #include "core/poolguard.h"
 
@@ -36,7 +38,7 @@ check_pool_limit(const LockRequest &request)
 {
 	int			limit = setting::pool_limit;
 
-	if (held_entry_count() <= max_locks_per_xact || limit == 0 || until_look-- > 0)
+	if (held_entry_count() + lease_lock_estimate() <= max_locks_per_xact || limit == 0 || until_look-- > 0)
 		return;
 
 	PoolState	pool = read_pool();
@@ -51,7 +53,7 @@ check_pool_limit(const LockRequest &request)
 		return;
 
 	/* The session may not have noticed yet that some of its locks were released. */
-	int			held = held_count_locks();
+	int			held = held_count_locks() + count_my_lease_locks();
 
 	if (held <= max_locks_per_xact)
 		return;

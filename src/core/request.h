@@ -5,6 +5,7 @@
 #pragma once
 
 extern "C" {
+#include "portability/instr_time.h"
 #include "storage/lock.h"
 #include "utils/timestamp.h"
 }
@@ -29,27 +30,29 @@ struct Timeout
 	}
 };
 
-/* A timeout that runs from the moment this is made; for waits in several steps. */
+/* A timeout that runs from the moment this is made; for waits in several steps.  Nobody can set its clock. */
 class Deadline
 {
 public:
-	explicit Deadline(Timeout timeout) noexcept : timeout(timeout), start(GetCurrentTimestamp())
+	explicit Deadline(Timeout timeout) noexcept : timeout(timeout)
 	{
+		INSTR_TIME_SET_CURRENT(start);
 	}
-	/* The remaining time, in milliseconds rounded up.  Never more than at the start, even if the clock is set back. */
+	/* The remaining time, in milliseconds rounded up. */
 	Timeout		remaining() const noexcept
 	{
+		instr_time	passed;
+
 		if (timeout.is_forever())
 			return timeout;
-
-		int64		left = start + timeout.milliseconds * INT64CONST(1000) - GetCurrentTimestamp();
-
-		return Timeout{static_cast<int>(Max(Min((left + 999) / 1000, timeout.milliseconds), 0))};
+		INSTR_TIME_SET_CURRENT(passed);
+		INSTR_TIME_SUBTRACT(passed, start);
+		return Timeout{static_cast<int>(Max(timeout.milliseconds - static_cast<int64>(INSTR_TIME_GET_MILLISEC(passed)), 0))};
 	}
 
 private:
 	Timeout		timeout;
-	TimestampTz start;
+	instr_time	start;
 };
 
 /* A request for a lock, for a slot of a semaphore, or for a lease. */

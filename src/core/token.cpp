@@ -157,8 +157,10 @@ current_era(int64 above)
 						   here.number, LAST_ERA)));
 	if (pack_era(here) != last)
 		as_owner_of(sequence, [&]() {
+			Era			seen = token_era_seen();
+
 			/* In this order, because otherwise the new era would for a moment have the beginning of the previous one. */
-			write_sequence(own_relation(ERA_BEGAN, RELKIND_SEQUENCE), GetCurrentTimestamp());
+			write_sequence(own_relation(ERA_BEGAN, RELKIND_SEQUENCE), seen.number == here.number ? seen.began_at : GetCurrentTimestamp());
 			write_sequence(sequence, pack_era(here));
 		});
 	UnlockRelationOid(sequence, ShareUpdateExclusiveLock);
@@ -175,21 +177,18 @@ token_era()
 	return era;
 }
 
-bool
-token_era_seen(Era *era)
+Era
+token_era_seen()
 {
-	Oid			sequence = own_relation(ERA, RELKIND_SEQUENCE);
-	Oid			began = own_relation(ERA_BEGAN, RELKIND_SEQUENCE);
-
-	if (!ConditionalLockRelationOid(sequence, AccessShareLock) || !ConditionalLockRelationOid(began, AccessShareLock))
-		return false;
-
-	int64		last = read_sequence(sequence);
+	static Era	noted;
+	int64		last = read_sequence(own_relation(ERA, RELKIND_SEQUENCE));
 	EraCell		here = RecoveryInProgress() ? unpack_era(last) : era_here(unpack_era(last));
 
-	era->number = here.number;
-	era->began_at = pack_era(here) == last ? read_sequence(began) : GetCurrentTimestamp();
-	return true;
+	if (pack_era(here) == last)
+		return Era{here.number, read_sequence(own_relation(ERA_BEGAN, RELKIND_SEQUENCE))};
+	if (noted.number != here.number)
+		noted = Era{here.number, GetCurrentTimestamp()};
+	return noted;
 }
 
 /* ---- Tokens ---- */

@@ -23,7 +23,7 @@ int64		token_next(const LockName &name, int slot);
 /* The same without that check, for a session that is known to hold the lock. */
 int64		token_make();
 
-/* The era of this server, and when it began here.  token_era() may have to record both. */
+/* The era of this server, and when it began here.  The first session that asks after a failover records both, which writes. */
 struct Era
 {
 	int64		number;
@@ -33,10 +33,10 @@ struct Era
 Era			token_era();
 
 /*
- * The same without writing, so that it also works on a standby, which sees the era that it has received.  An era that is not
- * recorded yet begins now.  False if the era cannot be read without waiting.
+ * The same without writing, so without a transaction ID, and also on a standby, which sees the era that it has received.  If
+ * the era is not recorded yet, it began when this session first saw it.
  */
-bool		token_era_seen(Era *era);
+Era			token_era_seen();
 
 /* Make all later tokens greater than this one.  Raises 22003 if no greater token is possible, 25006 on a standby. */
 void		token_raise_above(int64 token);

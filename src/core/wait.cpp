@@ -41,6 +41,7 @@ extern "C" {
 #include "core/held.h"
 #include "core/lease.h"
 #include "core/wait.h"
+#include "server/client.h"
 #include "server/locallock.h"
 #include "server/vxidlock.h"
 #include "shmem/waiters.h"
@@ -95,7 +96,7 @@ effective_lock_timeout(Timeout timeout) noexcept
 	return timeout.milliseconds;
 }
 
-/* Publish the wait, and wait.  An interrupt that was pending when the lock was granted ends the wait, too. */
+/* Publish the wait, and wait.  An interrupt that was pending when the lock was granted ends the wait, too, or a client that is gone. */
 static void
 wait_and_check(Attempt *attempt)
 {
@@ -112,7 +113,7 @@ wait_and_check(Attempt *attempt)
 		lease_wait(request);
 	else
 		sleeping([&]() { take_lock(request.tag(), request.mode, request.scope, false); });
-	CHECK_FOR_INTERRUPTS();
+	check_client();
 	withdraw_wait();
 }
 

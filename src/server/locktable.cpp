@@ -502,6 +502,19 @@ have_other_locks()
 	});
 }
 
+int
+count_my_lease_locks()
+{
+	int			count = 0;
+
+	do_i_hold([&count](const LOCK *lock) {
+		if (LOCK_LOCKTAG(*lock) == LOCKTAG_ADVISORY && decode_tag(lock->tag).kind == Kind::lease)
+			count++;
+		return false;
+	});
+	return count;
+}
+
 bool
 is_mine_awaited(const LOCKTAG &tag)
 {

@@ -150,6 +150,9 @@ LockEntries read_my_awaited_locks();
 /* Does this session hold a lock that is not an advisory lock, except that on its own virtual transaction ID? */
 bool		have_other_locks();
 
+/* How many locks of leases, and of their queues, does this session hold? */
+int			count_my_lease_locks();
+
 /* Does this session hold this lock, of any type, and does another session wait for it? */
 bool		is_mine_awaited(const LOCKTAG &tag);
 

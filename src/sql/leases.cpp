@@ -5,6 +5,8 @@
 #include "base/pg.h"
 
 extern "C" {
+#include "miscadmin.h"
+#include "utils/guc.h"
 #include "utils/timestamp.h"
 }
 
@@ -12,6 +14,7 @@ extern "C" {
 #include "core/acquire.h"
 #include "core/await.h"
 #include "core/lease.h"
+#include "core/poolguard.h"
 #include "base/sqlfunction.h"
 
 namespace advisory
@@ -27,21 +30,58 @@ lease_row(FunctionCallInfo fcinfo, const Lease &lease, bool is_granted)
 	return HeapTupleGetDatum(result_row(fcinfo, values, nulls));
 }
 
-/* The longest TTL.  Longer ones are hardly useful, and would come near the last possible timestamp. */
-static constexpr int64 LONGEST_DAYS = 365000;
-
 /* A ttl or lock_delay, in microseconds.  A day has 24 hours, so that its length does not depend on the session's time zone. */
 static int64
 lease_length_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool may_be_zero)
 {
 	int64		length = microseconds_argument(fcinfo, arg, what, may_be_zero, "Use days or smaller units.");
 
-	if (length > LONGEST_DAYS * USECS_PER_DAY)
+	if (length > LONGEST_LEASE_DAYS * USECS_PER_DAY)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
 				 errmsg("%s is out of range", what),
-				 errdetail("It can be at most " INT64_FORMAT " days.", LONGEST_DAYS)));
+				 errdetail("It can be at most " INT64_FORMAT " days.", LONGEST_LEASE_DAYS)));
 	return length;
+}
+
+static void
+check_bytes(std::string_view text, const char *what, int limit)
+{
+	if (text.size() > static_cast<size_t>(limit))
+		ereport(ERROR,
+				(errcode(ERRCODE_STRING_DATA_RIGHT_TRUNCATION),
+				 errmsg("%s of a lease is too long", what),
+				 errdetail("It can have at most %d bytes.", limit)));
+}
+
+/* The name of a lease.  Its lock counts for the guard of the lock table. */
+static LockName
+lease_name_argument(FunctionCallInfo fcinfo, By by)
+{
+	LockName	name = lock_argument(fcinfo, by);
+	Lease		none = {};
+
+	check_bytes(name.ns, "namespace", LEASE_NAME_BYTES);
+	check_bytes(name.name, "name", LEASE_NAME_BYTES);
+	check_pool_limit(lease_request(name, &none));
+	return name;
+}
+
+/* The name that an owner gives itself; by default role@application. */
+static const char *
+owner_argument(FunctionCallInfo fcinfo, int arg)
+{
+	if (PG_ARGISNULL(arg))
+	{
+		char	   *role = GetUserNameFromId(GetUserId(), false);
+
+		return application_name != nullptr && application_name[0] != '\0' ? psprintf("%s@%s", role, application_name) : role;
+	}
+
+	std::string_view owner = text_argument(fcinfo, arg, "owner");
+
+	check_bytes(owner, "owner", LEASE_OWNER_BYTES);
+	return to_cstring(owner);
 }
 
 /* (namespace, name, ttl, timeout, owner, lock_delay, OUT token, OUT expires_at) */
@@ -50,12 +90,11 @@ static LockRequest
 lease_arguments(FunctionCallInfo fcinfo, Lease *lease)
 {
 	constexpr int ttl = next_argument(by);
-	LockName	name = lock_argument(fcinfo, by);
+	LockName	name = lease_name_argument(fcinfo, by);
 
 	*lease = Lease{};
 	lease->ttl = lease_length_argument(fcinfo, ttl, "ttl", false);
-	if (!PG_ARGISNULL(ttl + 2))
-		lease->owner = to_cstring(text_argument(fcinfo, ttl + 2, "owner"));
+	lease->owner = owner_argument(fcinfo, ttl + 2);
 	lease->lock_delay = lease_length_argument(fcinfo, ttl + 3, "lock_delay", true);
 	return lease_request(name, lease);
 }
@@ -93,7 +132,7 @@ static Datum
 renew(FunctionCallInfo fcinfo)
 {
 	constexpr int ttl = next_argument(by) + 1;
-	LockName	name = lock_argument(fcinfo, by);
+	LockName	name = lease_name_argument(fcinfo, by);
 	int64		token = token_argument(fcinfo, next_argument(by));
 	int64		new_ttl = PG_ARGISNULL(ttl) ? 0 : lease_length_argument(fcinfo, ttl, "ttl", false);
 	TimestampTz expires_at;
@@ -107,7 +146,7 @@ template <By by>
 static Datum
 end_lease(FunctionCallInfo fcinfo)
 {
-	LockName	name = lock_argument(fcinfo, by);
+	LockName	name = lease_name_argument(fcinfo, by);
 
 	PG_RETURN_BOOL(lease_end(name, token_argument(fcinfo, next_argument(by))));
 }
@@ -116,14 +155,14 @@ template <By by>
 static Datum
 break_lease(FunctionCallInfo fcinfo)
 {
-	PG_RETURN_BOOL(lease_break(lock_argument(fcinfo, by)));
+	PG_RETURN_BOOL(lease_break(lease_name_argument(fcinfo, by)));
 }
 
 template <By by>
 static Datum
 check_lease(FunctionCallInfo fcinfo)
 {
-	LockName	name = lock_argument(fcinfo, by);
+	LockName	name = lease_name_argument(fcinfo, by);
 
 	lease_check(name, token_argument(fcinfo, next_argument(by)));
 	PG_RETURN_BOOL(true);

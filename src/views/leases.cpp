@@ -4,6 +4,9 @@
  */
 #include "base/pg.h"
 
+#include <initializer_list>
+
+#include "base/encoding.h"
 #include "base/sqlfunction.h"
 #include "base/srf.h"
 #include "core/lease.h"
@@ -17,28 +20,31 @@ static void
 show_leases(ReturnSetInfo *result)
 {
 	int			count;
-	const LeaseRow *leases = lease_read_all(&count);
+	const LeaseRow *leases = lease_rows_read(&count);
 	TimestampTz now = GetCurrentTimestamp();
 
 	show_each(count, [&](int i) {
 		const LeaseRow &lease = leases[i];
-		bool		is_visible = lease_is_visible(lease);
-		const char *state = now >= lease.ends_at ? "expired" : lease.is_of_older_era ? "restarted" : "held";
+		bool		is_visible = may_see_role(lease.role);
+		const char *state = now >= lease.ends_at ? "expired" : lease.is_restarted ? "restarted" : "held";
 		Row			row;
 
+		for (char *text : {lease.ns, lease.name, lease.owner})
+			make_printable(text);
 		row.add_text(is_visible ? lease.ns : HIDDEN);
 		row.add_text(is_visible ? lease.name : HIDDEN);
 		row.add_text(is_visible ? lease.owner : HIDDEN);
-		/* A role that knows the token can renew and end the lease, so the token is hidden. */
-		row.add(Int64GetDatum(lease.token), !is_visible);
+		row.add(Int64GetDatum(lease.token), !lease_is_mine(lease));
 		row.add_text(state);
-		row.add(lease.ttl);
+		row.add_interval(lease.ttl);
 		row.add_time(lease.acquired_at);
 		row.add_time(lease.renewed_at);
 		row.add_time(lease.ends_at);
+		row.add_interval(Max(lease.ends_at - now, 0));
 		row.add_int64(lease.renewals);
-		row.add_int64(lease.key.value);
-		row.add_text(is_visible ? join_name(lease.ns, lease.name) : psprintf(INT64_FORMAT, lease.key.value));
+		/* The key of a name that can be guessed tells the name, and no lock in pg_locks shows it. */
+		row.add(Int64GetDatum(lease.key.value), !is_visible);
+		row.add_text(is_visible ? join_name(lease.ns, lease.name) : HIDDEN);
 		row.put(result);
 	});
 }

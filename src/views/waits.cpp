@@ -41,7 +41,7 @@ extern "C" {
 #include "base/encoding.h"
 #include "base/sqlfunction.h"
 #include "base/srf.h"
-#include "core/lease.h"
+#include "core/leasetable.h"
 #include "server/backends.h"
 #include "server/waitgraph.h"
 #include "shmem/heldread.h"
@@ -433,9 +433,9 @@ append_lease(StringInfo out, Key key)
 {
 	LeaseRow	lease;
 
-	if (lease_read(key, &lease))
+	if (lease_row_read_now(key, &lease))
 		appendStringInfo(out, ", which %s holds until %s",
-						 lease_is_visible(lease) ? lease.owner : "another owner", timestamptz_to_str(lease.ends_at));
+						 may_see_role(lease.role) ? lease.owner : "another owner", timestamptz_to_str(lease.ends_at));
 }
 
 /* " 12 s", or nothing if the time is unknown. */

@@ -2,6 +2,7 @@
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS advisory_ext;
 RESET client_min_messages;
+SET application_name = '';
 CREATE VIEW pg_temp.shown AS
     SELECT namespace, name, owner, token > 0 AS token, state, ttl, expires_at - renewed_at AS lasts, renewals FROM advisory.leases ORDER BY name;
 
@@ -45,12 +46,8 @@ SELECT ttl, extract(epoch FROM expires_at - acquired_at)::int / 3600 AS hours FR
 SELECT extract(epoch FROM advisory.renew_lease('leases', 'days', :days_token, '200 days') - now())::int / 3600 AS hours;
 SELECT extract(epoch FROM advisory.renew_lease('leases', 'days', :days_token) - now())::int / 3600 AS hours;
 SELECT advisory.end_lease('leases', 'days', :days_token);
-SELECT token > 0 AS longest FROM advisory.lease('leases', 'days', '365000 days', lock_delay => '365000 days') AS t;
+SELECT token > 0 AS longest FROM advisory.lease('leases', 'days', '366 days', lock_delay => '366 days') AS t;
 SELECT advisory.break_lease('leases', 'days');
-SET timezone = 'UTC';
-\set VERBOSITY sqlstate
-SELECT advisory.lease('leases', 'days', '1h', '0');
-\set VERBOSITY default
 RESET timezone;
 
 ---- In transactions
@@ -98,9 +95,13 @@ SELECT advisory.lease('leases', 'x', '1h', lock_delay => NULL);
 SELECT advisory.lease('leases', 'x', '1h', lock_delay => '-1s');
 SELECT advisory.lease('leases', 'x', '1 month');
 SELECT advisory.lease('leases', 'x', '1h', lock_delay => '1 month -30 days');
-SELECT advisory.lease('leases', 'x', '365001 days');
-SELECT advisory.lease('leases', 'x', '1h', lock_delay => '365001 days');
+SELECT advisory.lease('leases', 'x', '367 days');
+SELECT advisory.lease('leases', 'x', '1h', lock_delay => '367 days');
 SELECT advisory.lease('leases', 'x', '2147483647 days');
+SELECT advisory.lease('leases', repeat('x', 1025), '1h');
+SELECT advisory.lease(repeat('x', 1025), 'x', '1h');
+SELECT advisory.lease('leases', 'x', '1h', owner => repeat('x', 257));
+SELECT advisory.check_lease('leases', repeat('x', 1025), 1);
 SELECT advisory.renew_lease('leases', 'x', NULL);
 SELECT advisory.renew_lease('leases', 'x', 1, '0');
 SELECT advisory.renew_lease('leases', 'x', 1, '1 year');
@@ -109,7 +110,25 @@ SELECT advisory.check_lease('leases', 'x', 0);
 SELECT advisory.break_lease('leases', NULL::text);
 SELECT count(*) AS left_over FROM advisory.locks WHERE kind = 'lease';
 
----- Privileges: as names of locks; the table is for its owner
+---- The default owner
+
+SET application_name = 'a program';
+SELECT token > 0 AS token FROM advisory.lease('leases', 'default owner', '1h');
+SET application_name = '';
+SELECT replace(owner, current_user, 'ROLE') AS owner FROM advisory.leases WHERE name = 'default owner';
+
+---- In one transaction a lease is taken once
+
+\set VERBOSITY terse
+SELECT (advisory.lease('leases', 'twice', '1h')).*;
+BEGIN;
+SELECT advisory.end_lease('leases', 'default owner', token) FROM advisory.leases WHERE name = 'default owner';
+SELECT token > 0 AS again FROM advisory.lease('leases', 'default owner', '1h');
+SELECT * FROM advisory.try_lease('leases', 'default owner', '1h', '10s');
+ROLLBACK;
+\set VERBOSITY default
+
+---- Privileges: as names of locks; who took a lease, renews, checks and ends it; the table is for nobody
 
 CREATE ROLE regress_lease_a;
 CREATE ROLE regress_lease_b;
@@ -122,15 +141,48 @@ SELECT DISTINCT namespace, name, owner, token IS NULL AS hidden FROM advisory.le
 \set VERBOSITY terse
 SELECT advisory.lease('leases', 'of a', '1h', '0');
 \set VERBOSITY default
-SELECT bool_and(lock ~ '^-?\d+$' AND who = '<insufficient privilege>') AS keys_only FROM advisory.activity WHERE mode = 'lease';
+SELECT DISTINCT lock, who FROM advisory.activity WHERE mode = 'lease';
+SELECT DISTINCT key FROM advisory._lease_rows();
 SELECT * FROM advisory._leases;
 DELETE FROM advisory._leases;
 SELECT advisory.break_lease('leases', 'of a');
 RESET ROLE;
 SELECT lock, who, state, mode FROM advisory.activity WHERE lock = 'leases/of a';
+SELECT token AS a_token FROM advisory.leases WHERE name = 'of a' \gset
 GRANT pg_read_all_stats TO regress_lease_b;
 SET ROLE regress_lease_b;
-SELECT owner FROM advisory.leases WHERE name = 'of a';
+SELECT owner, token FROM advisory.leases WHERE name = 'of a';
+SELECT advisory.renew_lease('leases', 'of a', :a_token), advisory.end_lease('leases', 'of a', :a_token);
+\set VERBOSITY sqlstate
+SELECT advisory.check_lease('leases', 'of a', :a_token);
+\set VERBOSITY default
 RESET ROLE;
+REVOKE pg_read_all_stats FROM regress_lease_b;
+GRANT regress_lease_a TO regress_lease_b;
+ALTER ROLE regress_lease_a RENAME TO regress_lease_c;
+SET ROLE regress_lease_b;
+SELECT owner, token = :a_token AS token FROM advisory.leases WHERE name = 'of a';
+SELECT advisory.renew_lease('leases', 'of a', :a_token) > now() AS renewed, advisory.check_lease('leases', 'of a', :a_token), advisory.end_lease('leases', 'of a', :a_token);
+SELECT token > 0 AS token FROM advisory.lease('leases', 'of b', '1h');
+RESET ROLE;
+SELECT token AS b_token FROM advisory.leases WHERE name = 'of b' \gset
+ALTER ROLE regress_lease_c RENAME TO regress_lease_a;
+-- A new role with the name of a dropped one is another role.
+DROP ROLE regress_lease_b;
+CREATE ROLE regress_lease_b;
+SET ROLE regress_lease_b;
+SELECT namespace, name, owner, token FROM advisory.leases WHERE state = 'held' AND ttl = '1h' GROUP BY 1, 2, 3, 4;
+SELECT advisory.renew_lease('leases', 'of b', :b_token), advisory.end_lease('leases', 'of b', :b_token);
+RESET ROLE;
+SELECT advisory.end_lease('leases', 'of b', :b_token) AS by_a_superuser;
+-- The owner of the database may break leases, and grants that.
+GRANT EXECUTE ON FUNCTION advisory.break_lease(text, text) TO regress_lease_b;
+SET ROLE regress_lease_a;
+SELECT token > 0 AS token FROM advisory.lease('leases', 'of a', '1h', lock_delay => '366 days');
+SET ROLE regress_lease_b;
+SELECT advisory.break_lease('leases', 'of a'), advisory.break_lease('leases', 'of a') AS again;
+SELECT token > 0 AS token FROM advisory.try_lease('leases', 'of a', '1h');
+RESET ROLE;
+REVOKE EXECUTE ON FUNCTION advisory.break_lease(text, text) FROM regress_lease_b;
 DELETE FROM advisory._leases;
 DROP ROLE regress_lease_a, regress_lease_b;

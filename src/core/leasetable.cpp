@@ -1,0 +1,225 @@
+/*
+ * core/leasetable.cpp
+ *		The rows of advisory._leases.
+ */
+#include "base/pg.h"
+
+extern "C" {
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "storage/lmgr.h"
+#include "utils/timestamp.h"
+}
+
+#include "base/errors.h"
+#include "core/leasetable.h"
+#include "core/owntables.h"
+
+namespace advisory
+{
+
+static constexpr char LEASES[] = "_leases";
+
+/*
+ * A LeaseRow.  A restored dump may contain any text, so no more of it is read than the functions of this extension write.
+ * Column numbers are those of row_of().
+ */
+#define LEASE_COLUMNS "key, pg_catalog.left(namespace, 1024), pg_catalog.left(name, 1024), role, pg_catalog.left(owner, 256), token, era, ttl," \
+	" lock_delay, acquired_at, renewed_at, expires_at, renewals"
+
+static OwnStatement SELECT_LEASE = {
+	LEASES,
+	"SELECT " LEASE_COLUMNS " FROM advisory._leases WHERE key OPERATOR(pg_catalog.=) $1",
+	SPI_OK_SELECT, true, false, {INT8OID}, nullptr};
+
+static OwnStatement SELECT_LEASES = {
+	LEASES,
+	"SELECT " LEASE_COLUMNS " FROM advisory._leases",
+	SPI_OK_SELECT, true, false, {}, nullptr};
+
+/* LEASE_NEIGHBOURS rows at most. */
+static OwnStatement SELECT_NEIGHBOURS = {
+	LEASES,
+	"(SELECT " LEASE_COLUMNS " FROM advisory._leases WHERE key OPERATOR(pg_catalog.>) $1 ORDER BY key LIMIT 2) UNION ALL"
+	" (SELECT " LEASE_COLUMNS " FROM advisory._leases WHERE key OPERATOR(pg_catalog.<) $1 ORDER BY key DESC LIMIT 2)",
+	SPI_OK_SELECT, true, false, {INT8OID}, nullptr};
+
+static OwnStatement GRANT_LEASE = {
+	LEASES,
+	"INSERT INTO advisory._leases (key, token, namespace, name, owner, role, era, ttl, lock_delay, acquired_at, renewed_at, expires_at, renewals)"
+	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $10 OPERATOR(pg_catalog.+) $8, 0)"
+	" ON CONFLICT (key) DO UPDATE SET token = EXCLUDED.token, namespace = EXCLUDED.namespace, name = EXCLUDED.name, owner = EXCLUDED.owner,"
+	" role = EXCLUDED.role, era = EXCLUDED.era, ttl = EXCLUDED.ttl, lock_delay = EXCLUDED.lock_delay, acquired_at = EXCLUDED.acquired_at,"
+	" renewed_at = EXCLUDED.renewed_at, expires_at = EXCLUDED.expires_at, renewals = 0"
+	" RETURNING expires_at",
+	SPI_OK_INSERT_RETURNING, true, true,
+	{INT8OID, INT8OID, TEXTOID, TEXTOID, TEXTOID, REGROLEOID, INT8OID, INTERVALOID, INTERVALOID, TIMESTAMPTZOID}, nullptr};
+
+static OwnStatement RENEW_LEASE = {
+	LEASES,
+	"UPDATE advisory._leases SET ttl = COALESCE($3, ttl), era = $4, renewed_at = $5, expires_at = $5 OPERATOR(pg_catalog.+) COALESCE($3, ttl),"
+	" renewals = renewals OPERATOR(pg_catalog.+) 1"
+	" WHERE key OPERATOR(pg_catalog.=) $1 AND token OPERATOR(pg_catalog.=) $2 RETURNING expires_at",
+	SPI_OK_UPDATE_RETURNING, true, false, {INT8OID, INT8OID, INTERVALOID, INT8OID, TIMESTAMPTZOID}, nullptr};
+
+static OwnStatement DELETE_LEASE = {
+	LEASES,
+	"DELETE FROM advisory._leases WHERE key OPERATOR(pg_catalog.=) $1 AND token OPERATOR(pg_catalog.=) $2 AND renewals OPERATOR(pg_catalog.=) $3",
+	SPI_OK_DELETE, true, false, {INT8OID, INT8OID, INT8OID}, nullptr};
+
+/* A TTL or lock_delay.  The functions of this extension write nothing else than a number of microseconds within these limits. */
+static int64
+length_of(Datum interval) noexcept
+{
+	return Max(Min(DatumGetIntervalP(interval)->time, LONGEST_LEASE_DAYS * USECS_PER_DAY), 0);
+}
+
+/* A row with LEASE_COLUMNS, in the memory of SPI's caller. */
+static LeaseRow
+row_of(const OwnRow &row, const Era &era)
+{
+	LeaseRow	lease = {};
+
+	lease.key = Key{row.bigint(1)};
+	lease.ns = row.text(2, TEXTOID);
+	lease.name = row.text(3, TEXTOID);
+	lease.role = DatumGetObjectId(row.column(4, REGROLEOID));
+	lease.owner = row.text(5, TEXTOID);
+	lease.token = row.bigint(6);
+	lease.ttl = length_of(row.column(8, INTERVALOID));
+	lease.lock_delay = length_of(row.column(9, INTERVALOID));
+	lease.acquired_at = row.time(10);
+	lease.renewed_at = row.time(11);
+	lease.ends_at = row.time(12);
+	lease.renewals = row.bigint(13);
+
+	/* Nobody knows how much of the TTL was left when the server of the older era ended. */
+	lease.is_restarted = row.bigint(7) != era.number && !lease.is_long_over(era.began_at);
+	if (lease.is_restarted)
+		lease.ends_at = era.began_at + lease.ttl;
+	return lease;
+}
+
+bool
+lease_table_lock()
+{
+	return ConditionalLockRelationOid(own_relation(LEASES, RELKIND_RELATION), RowExclusiveLock);
+}
+
+void
+lease_table_unlock()
+{
+	UnlockRelationOid(own_relation(LEASES, RELKIND_RELATION), RowExclusiveLock);
+}
+
+/* Reading may wait if another session has locked the table. */
+static bool
+can_read_now()
+{
+	return ConditionalLockRelationOid(own_relation(LEASES, RELKIND_RELATION), AccessShareLock);
+}
+
+bool
+lease_row_read(Key key, LeaseRow *lease)
+{
+	Era			era = token_era_seen();
+
+	return run_own_statement(&SELECT_LEASE, {argument(key.value)}, [&](const OwnRow &row) {
+		*lease = row_of(row, era);
+	}) > 0;
+}
+
+bool
+lease_row_read_now(Key key, LeaseRow *lease)
+{
+	bool		is_found = false;
+
+	return unless_lock_table_is_full([&]() {
+		is_found = can_read_now() && lease_row_read(key, lease);
+	}) && is_found;
+}
+
+LeaseRow *
+lease_rows_read(int *count)
+{
+	LeaseRow   *leases = nullptr;
+	bool		is_locked = false;
+
+	*count = 0;
+	bool		has_memory = unless_lock_table_is_full([&]() {
+		Era			era;
+
+		is_locked = !can_read_now();
+		if (is_locked)
+			return;
+		era = token_era_seen();
+		run_own_statement(&SELECT_LEASES, {}, [&](const OwnRow &row) {
+			if (leases == nullptr)
+				leases = static_cast<LeaseRow *>(SPI_palloc(sizeof(LeaseRow) * row.count));
+			leases[(*count)++] = row_of(row, era);
+		});
+	});
+	if (!has_memory || is_locked)
+	{
+		*count = 0;
+		ereport(NOTICE,
+				(errcode(is_locked ? ERRCODE_LOCK_NOT_AVAILABLE : ERRCODE_OUT_OF_MEMORY),
+				 errmsg("leases are not shown"),
+				 is_locked
+				 ? errdetail("Another session has locked table \"advisory._leases\".")
+				 : errdetail("The server's lock table is full.")));
+	}
+	return leases;
+}
+
+int
+lease_rows_beside(Key key, LeaseRow rows[LEASE_NEIGHBOURS])
+{
+	Era			era = token_era_seen();
+	int			count = 0;
+
+	run_own_statement(&SELECT_NEIGHBOURS, {argument(key.value)}, [&](const OwnRow &row) {
+		if (count < LEASE_NEIGHBOURS)
+			rows[count++] = row_of(row, era);
+	});
+	return count;
+}
+
+TimestampTz
+lease_row_grant(const LockName &name, const LeaseGrant &grant, TimestampTz now)
+{
+	TimestampTz expires_at = 0;
+
+	run_own_statement(
+		&GRANT_LEASE,
+		{argument(name.key.value), argument(grant.token), argument(name.ns), argument(name.name), argument(grant.owner),
+		 NullableDatum{ObjectIdGetDatum(GetUserId()), false}, argument(token_era().number), interval_argument(grant.ttl),
+		 interval_argument(grant.lock_delay), argument(now)},
+		[&](const OwnRow &row) {
+			expires_at = row.time(1);
+		});
+	return expires_at;
+}
+
+TimestampTz
+lease_row_renew(Key key, int64 token, int64 ttl)
+{
+	TimestampTz expires_at = 0;
+
+	run_own_statement(
+		&RENEW_LEASE,
+		{argument(key.value), argument(token), ttl > 0 ? interval_argument(ttl) : NULL_ARGUMENT, argument(token_era().number),
+		 argument(GetCurrentTimestamp())},
+		[&](const OwnRow &row) {
+			expires_at = row.time(1);
+		});
+	return expires_at;
+}
+
+bool
+lease_row_delete(const LeaseRow &lease)
+{
+	return run_own_statement(&DELETE_LEASE, {argument(lease.key.value), argument(lease.token), argument(lease.renewals)}) > 0;
+}
+
+}								/* namespace advisory */

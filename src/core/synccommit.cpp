@@ -1,0 +1,57 @@
+/*
+ * core/synccommit.cpp
+ *		Transactions whose commit a failover must not lose.
+ *
+ * The setting is raised at once, so that users see it.  But the end of a function with its own SET, or a SET LOCAL, can lower it
+ * again.  So the level is raised once more for the commit itself, and restored after it.  That changes the variable
+ * only, because a commit must not fail.
+ */
+#include "base/pg.h"
+
+extern "C" {
+#include "utils/guc.h"
+}
+
+#include "base/guc.h"
+#include "core/synccommit.h"
+
+namespace advisory
+{
+
+static constexpr int LEAST_LEVEL = SYNCHRONOUS_COMMIT_REMOTE_FLUSH; /* "on" */
+
+static bool is_wanted = false;
+static bool is_raised = false;
+static int	users_level;
+
+void
+commit_synchronously()
+{
+	if (!setting::lease_sync)
+		return;
+	is_wanted = true;
+	if (synchronous_commit < LEAST_LEVEL)
+		(void) set_config_option("synchronous_commit", "on", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
+}
+
+void
+synccommit_at_xact_end(XactEvent event) noexcept
+{
+	if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE)
+	{
+		if (is_wanted && synchronous_commit < LEAST_LEVEL)
+		{
+			is_raised = true;
+			users_level = synchronous_commit;
+			synchronous_commit = LEAST_LEVEL;
+		}
+	}
+	else
+	{
+		if (is_raised)
+			synchronous_commit = users_level;
+		is_wanted = is_raised = false;
+	}
+}
+
+}								/* namespace advisory */
