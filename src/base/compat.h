@@ -26,6 +26,11 @@ extern "C" {
 #if __has_include("storage/dsm_registry.h")
 #include "storage/dsm_registry.h"
 #endif
+/* 16 moved assign_synchronous_commit() to a header of its own. */
+#if __has_include("utils/guc_hooks.h")
+#include "utils/guc_hooks.h"
+#endif
+#include "replication/syncrep.h"
 }
 
 #if PG_VERSION_NUM < 150000

@@ -3,8 +3,8 @@
  *		Transactions whose commit a failover must not lose.
  *
  * The setting is raised at once, so that users see it.  But the end of a function with its own SET, or a SET LOCAL, can lower it
- * again.  So the level is raised once more for the commit itself, and restored after it.  That changes the variable
- * only, because a commit must not fail.
+ * again.  So the level is raised once more for the commit itself, and restored after it.  That does not use set_config_option(),
+ * because a commit must not fail.
  */
 #include "base/pg.h"
 
@@ -12,6 +12,7 @@ extern "C" {
 #include "utils/guc.h"
 }
 
+#include "base/compat.h"
 #include "base/guc.h"
 #include "core/synccommit.h"
 
@@ -34,6 +35,14 @@ commit_synchronously()
 		(void) set_config_option("synchronous_commit", "on", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
 }
 
+/* Change the variable as SET does, but without its memory. */
+static void
+set_level(int level) noexcept
+{
+	synchronous_commit = level;
+	assign_synchronous_commit(level, nullptr);
+}
+
 void
 synccommit_at_xact_end(XactEvent event) noexcept
 {
@@ -43,13 +52,13 @@ synccommit_at_xact_end(XactEvent event) noexcept
 		{
 			is_raised = true;
 			users_level = synchronous_commit;
-			synchronous_commit = LEAST_LEVEL;
+			set_level(LEAST_LEVEL);
 		}
 	}
 	else
 	{
 		if (is_raised)
-			synchronous_commit = users_level;
+			set_level(users_level);
 		is_wanted = is_raised = false;
 	}
 }

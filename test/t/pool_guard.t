@@ -43,7 +43,10 @@ my %calls = (
     'several at once'         => q{advisory.lock_all('run', ARRAY[i, -i])},
     'slots'                   => q{advisory.acquire('run', 'semaphore', 16000)},
     'slots of many semaphores' => q{advisory.xact_acquire('run', i, 2)},
+    'leases'                  => q{advisory.try_lease('run', i, '1h')},
+    'leases that are renewed' => q{advisory.renew_lease('run', 'lease ' || i, (SELECT token FROM advisory._leases WHERE key = advisory.key('run', 'lease ' || i)))},
 );
+$look->run("SELECT advisory.lease('run', 'lease ' || i, '1h') FROM generate_series($_, $_ + 9) AS i") for map { 10 * $_ } 0 .. 400;
 for my $what (sort keys %calls) {
     my $runaway = session(server => $server);
     my $result = takes_until_stopped($runaway, $calls{$what});
