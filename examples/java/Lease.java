@@ -53,6 +53,7 @@ public class Lease implements AutoCloseable {
     private final long ttl;                                     // times are in milliseconds
     private final Consumer<String> onLost;
     private final Thread thread = new Thread(this::keep, "lease");
+    private final Thread atExit = new Thread(this::stop);       // Ctrl-C and SIGTERM
     private final CountDownLatch done = new CountDownLatch(1);
     private final CountDownLatch wake = new CountDownLatch(1);  // for those in sleep()
     private Connection connection;
@@ -82,12 +83,18 @@ public class Lease implements AutoCloseable {
         }
         thread.setDaemon(true);
         thread.start();
+        Runtime.getRuntime().addShutdownHook(atExit);
     }
 
     /** Ends the lease, or throws Lost. (If the work has thrown something else, that one has Lost among its suppressed exceptions.) */
     @Override
     public void close() throws SQLException {
         done.countDown();
+        try {
+            Runtime.getRuntime().removeShutdownHook(atExit);
+        } catch (IllegalStateException shutdownHasBegun) {
+            // It ends the lease.
+        }
         boolean interrupted = false;
         while (thread.isAlive()) {                              // not for longer than a third of the TTL
             try {
@@ -197,6 +204,13 @@ public class Lease implements AutoCloseable {
         }
     }
 
+    /** The program ends, perhaps in the middle of the work: nothing is left behind. */
+    private void stop() {
+        done.countDown();
+        lose("the program was ended");
+        end();
+    }
+
     /** If the server does not answer, the lease ends by itself when its TTL is over. */
     private void end() {
         try {
@@ -215,7 +229,7 @@ public class Lease implements AutoCloseable {
      * If somebody cancels a COMMIT that waits for the synchronous standby, the server reports success, and a WARNING. Its SQLSTATE is
      * 01000, as of others, and its text is in the server's language. So any warning is taken for that one.
      */
-    private Object ask(long millis, String sql, Object... values) throws SQLException {
+    private synchronized Object ask(long millis, String sql, Object... values) throws SQLException {
         long giveUp = now() + millis;
         try {
             if (connection == null) {
@@ -245,7 +259,7 @@ public class Lease implements AutoCloseable {
         }
     }
 
-    private void disconnect() {
+    private synchronized void disconnect() {
         try {
             if (connection != null) {
                 connection.close();

@@ -33,6 +33,8 @@ class LeaseLost extends Error {}
 // tried again on a new connection, until no renewal has succeeded for a whole TTL. That time begins before the call that
 // succeeded, and is measured by the monotonic clock. The signal is aborted when the lease is lost.
 //
+// Ctrl-C and SIGTERM abort the signal, too, so that the work ends and the lease does not stay behind; a second one ends the program.
+//
 // options: namespace, name, ttl, timeout (how long to wait for the lease), owner, connection (for node-postgres).
 // If the lease was lost, the promise is rejected with LeaseLost, whatever the work did.
 async function withLease(options, work) {
@@ -40,9 +42,12 @@ async function withLease(options, work) {
     await lease.take();
     const done = new AbortController();
     const keeping = lease.keep(done.signal);
+    const stop = (signal) => lease.stop(`the program was ended by ${signal}`);
+    process.once('SIGINT', stop).once('SIGTERM', stop);
     try {
         return await work(lease, lease.signal);
     } finally {
+        process.off('SIGINT', stop).off('SIGTERM', stop);
         done.abort();
         await keeping;                  // not for longer than a third of the TTL
         await lease.end();
@@ -166,6 +171,10 @@ class Lease {
         } else {
             throw new Error(`the renewal is not confirmed: ${this.#warnings[0]}`);
         }
+    }
+
+    stop(reason) {
+        this.#lose(reason);
     }
 
     // If the server does not answer, the lease ends by itself when its TTL is over.

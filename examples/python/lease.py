@@ -19,6 +19,7 @@ Table: report (line bigint GENERATED ALWAYS AS IDENTITY, worker text, token bigi
 import math
 import os
 import select
+import signal
 import sys
 import threading
 import time
@@ -43,6 +44,8 @@ class Lease:
 
     A thread renews it on a connection of its own, at each third of its TTL. If that fails, it tries again on a new connection, until
     no renewal has succeeded for a whole TTL. That time begins before the call that succeeded, and is measured by the monotonic clock.
+
+    Ctrl-C ends the block, and so the lease. Have SIGTERM do the same, as main() does.
 
     A block in which the lease was lost ends by LeaseLost, whatever else it raised. on_lost(error) is called at once, in whichever thread
     finds out; connection.cancel() of the connection that does the work is a good thing to do there.
@@ -266,6 +269,7 @@ def add_line(connection, lease, worker, directory):
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit('ended by SIGTERM'))
     worker, directory, steps, pause, ttl = (sys.argv[1:] + ['30'])[:5]
     os.makedirs(directory, exist_ok=True)
     try:

@@ -219,6 +219,26 @@ sub file_wanted {
     }
 }
 
+# ---- Nothing is left behind --------------------------------------------------------------------------------------------------
+
+for my $signal ('INT', 'TERM') {
+    my %worker = each_of { work($_, 'interrupted', 1000, 0.1, 300) };
+    each_of { token_of($worker{$_}) };
+    # Of two that wait, one is killed. The other one must not have to wait for the dead one's TTL.
+    my %dead = each_of { work($_, 'dead', 1, 0, 300) };
+    each_of { wait_until('it waits', sub { look(q(SELECT count(*) FROM advisory.locks WHERE kind = 'lease' AND NOT granted)) == 1 }) };
+    each_of { kill KILL => $dead{$_}{pid} };
+    my %next = each_of { work($_, 'next', 1, 0, 300) };
+    each_of { wait_until('it waits', sub { look(q(SELECT count(*) FROM advisory.locks WHERE kind = 'lease' AND NOT granted AND application_name = 'next-lease')) == 1 }) };
+    each_of { kill $signal => $worker{$_}{pid} };
+    for (@languages) {
+        ends($next{$_}, 0, qr/next is done/, "$_: SIG$signal ends the lease, and a dead waiter does not get it");
+        $worker{$_}->finish(120);
+        $dead{$_}->finish(120);
+        is_deeply(lease(), [], "$_: no lease is left");
+    }
+}
+
 # ---- The connection is lost ---------------------------------------------------------------------------------------------------
 
 {

@@ -188,6 +188,20 @@ sub era_cell { return $look->value('SELECT last_value FROM advisory._era') }
     set_clock(0);
 }
 
+# ---- break_lease is for the owner of the database, and for those to whom it grants it ----------------------------------------------------
+
+{
+    $look->run('CREATE ROLE dbo LOGIN', 'CREATE ROLE oncall LOGIN', 'CREATE DATABASE owned OWNER dbo');
+    my ($dbo, $oncall) = map { other(role => $_, database => 'owned') } qw(dbo oncall);
+    $dbo->run('CREATE EXTENSION advisory_ext');
+    $dbo->value("SELECT token FROM advisory.lease('l', 'broken', '1h', lock_delay => '366 days')");
+    is($oncall->query("SELECT advisory.break_lease('l', 'broken')")->{state}, '42501', 'not everybody may break a lease');
+    $dbo->run('GRANT EXECUTE ON FUNCTION advisory.break_lease(text, text) TO oncall');
+    is($oncall->value("SELECT advisory.break_lease('l', 'broken')"), 1, '... but those to whom the owner of the database grants it');
+    isnt($oncall->value("SELECT token FROM advisory.try_lease('l', 'broken', '1h')"), undef, '... and nothing is left of it');
+    leave($look, $dbo, $oncall);
+}
+
 # ---- Long texts, of a restored dump ---------------------------------------------------------------------------------------------------
 
 {
