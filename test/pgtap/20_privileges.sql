@@ -1,6 +1,6 @@
 -- What roles may do and see.  All in one session: SET ROLE changes whose privileges count, not whose session it is.
 BEGIN;
-SELECT plan(41);
+SELECT plan(42);
 
 CREATE ROLE advisory_tap_nobody;
 CREATE ROLE advisory_tap_reader IN ROLE pg_read_all_stats;
@@ -32,9 +32,10 @@ SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'CREATE TABLE advisory.plant
 SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'CREATE OR REPLACE FUNCTION advisory.key(name text) RETURNS bigint LANGUAGE sql AS ''SELECT 1::bigint'''),
           '42501', 'nor replace one');
 SELECT is_empty($$ SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace
-                   AND NOT has_function_privilege('advisory_tap_nobody', oid, 'EXECUTE') AND proname NOT IN ('stats_reset', 'tokens_above', '_begin_era') $$, 'every function can be called');
+                   AND NOT has_function_privilege('advisory_tap_nobody', oid, 'EXECUTE') AND proname NOT IN ('stats_reset', 'tokens_above', 'break_lease', '_begin_era') $$, 'every function can be called');
 SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'SELECT advisory.stats_reset()'), '42501', 'but stats_reset()');
 SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'SELECT advisory.tokens_above(1)'), '42501', 'and tokens_above()');
+SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'SELECT advisory.break_lease(''ns'', ''name'')'), '42501', 'and break_lease()');
 SELECT is_empty($$ SELECT oid::regclass FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind = 'v'
                    AND NOT has_table_privilege('advisory_tap_nobody', oid, 'SELECT') $$, 'every view can be read');
 SELECT is_empty($$ SELECT relname FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind = 'v'
