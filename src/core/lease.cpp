@@ -342,12 +342,19 @@ read_mine(Key key, int64 token, LeaseRow *lease)
 
 /*
  * Lock the lease in this mode, if it has this token and the current user may use it.  A call that is late, or has a foreign
- * token, finds that out without the lock, because the owner would have to wait behind it.
+ * token, finds that out without the lock, because the owner would have to wait behind it.  The end of the subtransaction
+ * releases the lock on the table before this session waits.
  */
 static bool
 lock_mine(const LockName &name, int64 token, LOCKMODE mode, LeaseRow *lease)
 {
-	if (!read_mine(name.key, token, lease))
+	bool		is_mine = false;
+
+	in_subtransaction([&]() {
+		is_mine = read_mine(name.key, token, lease);
+		return false;
+	});
+	if (!is_mine)
 		return false;
 	lock_lease(name, mode);
 	if (read_mine(name.key, token, lease))
