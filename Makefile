@@ -139,7 +139,8 @@ test-failover: ## only of these: a Patroni cluster that fails over under load, i
 stress-failover: ## the same for longer [SECONDS=3600] [CYCLES=50] [MODES=sync] [KINDS="paused early"] [CLOCKS="0 2 -2"]
 	@bash scripts/packages.sh integration
 	@bash scripts/server.sh run -- env FAILOVER_SECONDS='$(SECONDS)' FAILOVER_CYCLES='$(or $(CYCLES),20)' \
-		FAILOVER_MODES='$(MODES)' FAILOVER_KINDS='$(or $(KINDS),host paused postmaster frozen early)' FAILOVER_CLOCKS='$(CLOCKS)' perl test/integration/failover.t
+		FAILOVER_MODES='$(MODES)' FAILOVER_KINDS='$(or $(KINDS),host paused postmaster frozen early)' FAILOVER_CLOCKS='$(CLOCKS)' \
+		perl test/integration/failover.t
 
 test-matrix: ## `make test` for 15, 17, 18 and 19, in chroots; needs root [VERSIONS="17 19"]
 	@bash scripts/matrix.sh
@@ -191,5 +192,5 @@ help: ## this text
 	@awk -F ': ## *' '/^##/ { sub(/^##/, ""); print } /^[a-z-]+: ##/ { printf "  make %-17s%s\n", $$1, $$2 }' Makefile
 
 FORCE:
-.PHONY: demo test test-all test-integration test-failover stress-failover test-matrix test-platforms stress dist deb test-packages lint sanitize test-assert \
-	test-faults bench bench-plots pictures help FORCE
+.PHONY: demo test test-all test-integration test-failover stress-failover test-matrix test-platforms stress dist deb test-packages lint sanitize \
+	test-assert test-faults bench bench-plots pictures help FORCE

@@ -20,8 +20,8 @@
 #   ADVISORY_EXT_STAGE               the shadow installation; a further `run` uses it again
 #
 # With ADVISORY_EXT_ENCODING the clusters have that encoding (otherwise UTF8), and with ADVISORY_EXT_SETTINGS='name=value; name=value' all
-# servers have these settings. With ADVISORY_EXT_UNDER='valgrind …' another program runs the server. With ADVISORY_EXT_OWN_IDENTIFIER=1 the server has a system identifier
-# of its own; others have that of the cluster which all servers of a stage are copies of.
+# servers have these settings. With ADVISORY_EXT_UNDER='valgrind …' another program runs the server. With ADVISORY_EXT_OWN_IDENTIFIER=1
+# the server has a system identifier of its own; others have that of the cluster which all servers of a stage are copies of.
 #
 # Nothing is written into the system. The extension goes into a shadow installation in the temporary directory, which
 # consists of links to the server's own files. Only the server's programs are copied, because PostgreSQL finds its files
