@@ -136,13 +136,17 @@ test-integration: ## only with these programs [TESTS="cron"]
 test-failover: ## only of these: a Patroni cluster that fails over under load, in sync and in async mode
 	@PARTS=integration TESTS=failover bash scripts/test.sh
 
-stress-failover: ## the same for longer [SECONDS=3600] [CYCLES=50] [MODES=sync] [CLOCKS="0 2 -2"]
+stress-failover: ## the same for longer [SECONDS=3600] [CYCLES=50] [MODES=sync] [KINDS="paused early"] [CLOCKS="0 2 -2"]
 	@bash scripts/packages.sh integration
 	@bash scripts/server.sh run -- env FAILOVER_SECONDS='$(SECONDS)' FAILOVER_CYCLES='$(or $(CYCLES),20)' \
-		FAILOVER_MODES='$(MODES)' FAILOVER_CLOCKS='$(CLOCKS)' perl test/integration/failover.t
+		FAILOVER_MODES='$(MODES)' FAILOVER_KINDS='$(or $(KINDS),host paused postmaster frozen early)' FAILOVER_CLOCKS='$(CLOCKS)' \
+		perl test/integration/failover.t
 
 test-matrix: ## `make test` for 15, 17, 18 and 19, in chroots; needs root [VERSIONS="17 19"]
 	@bash scripts/matrix.sh
+
+test-platforms: ## other processors (chroots, qemu), encodings and settings; needs root [PLATFORMS="i386 s390x latin1"]
+	@bash scripts/platforms.sh
 
 stress: ## try to break it [SECONDS=120] [SESSIONS=32] [SEED=1] [STRESS="exclusion crashes memory hostile"] [CRASHES=50] [CALLS=1000000]
 	@bash scripts/packages.sh test
@@ -188,5 +192,5 @@ help: ## this text
 	@awk -F ': ## *' '/^##/ { sub(/^##/, ""); print } /^[a-z-]+: ##/ { printf "  make %-17s%s\n", $$1, $$2 }' Makefile
 
 FORCE:
-.PHONY: demo test test-all test-integration test-failover stress-failover test-matrix stress dist deb test-packages lint sanitize test-assert \
-	test-faults bench bench-plots pictures help FORCE
+.PHONY: demo test test-all test-integration test-failover stress-failover test-matrix test-platforms stress dist deb test-packages lint sanitize \
+	test-assert test-faults bench bench-plots pictures help FORCE

@@ -95,14 +95,15 @@ reason() { { grep '^E: ' "$1" || tail -n 1 "$1" || say "unknown"; } | tail -n 1;
 
 # ---- Making a chroot ----------------------------------------------------------------------------------
 
-# make_chroot RELEASE ROOT LOG: a minimal one, whose apt reaches the mirror. On a failure the reason is in the log.
+# make_chroot RELEASE ROOT LOG [ARCHITECTURE]: a minimal one, whose apt reaches the mirror. On a failure the reason is in the log.
 make_chroot() {
-    local release=$1 root=$2 log=$3 uri include=()
+    local release=$1 root=$2 log=$3 uri options=()
     uri=$(mirror)
     [ -n "$uri" ] || { say "this machine's apt names no Debian mirror" >"$log"; return 1; }
-    [[ $uri != https:* ]] || include=(--include=ca-certificates)
+    [[ $uri != https:* ]] || options=(--include=ca-certificates)
+    [ -z "${4:-}" ] || options+=("--arch=$4")
     rm -rf "$root"
-    run_shown "" "$log" "${IN_NAMESPACE[@]}" debootstrap --variant=minbase ${include[@]+"${include[@]}"} \
+    run_shown "" "$log" "${IN_NAMESPACE[@]}" debootstrap --variant=minbase ${options[@]+"${options[@]}"} \
         "$release" "$root" "$uri" || return 1
     configure_apt "$root"
 }

@@ -63,7 +63,7 @@ dockerfile_lint() { npx --yes "$DOCKERFILE_LINTER" lint Dockerfile; }
 
 is_good_compose_file() { POSTGRES_PASSWORD=one ADVISORY_MONITOR_PASSWORD=another docker-compose --file compose.yaml config --quiet; }
 
-shell_scripts() { git grep -lE '^#!.*\<(ba)?sh$'; printf "%s\n" scripts/common.sh scripts/chroots.sh; }
+shell_scripts() { git grep -lE '^#!.*\<(ba)?sh$'; printf "%s\n" scripts/common.sh scripts/chroots.sh scripts/runs.sh; }
 
 has_good_blanks() { git diff --check "$(git hash-object -t tree /dev/null)"; }
 

@@ -16,8 +16,8 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 # shellcheck source=scripts/chroots.sh
 . "$(dirname "${BASH_SOURCE[0]}")/chroots.sh"
-
-work=           # our temporary directory
+# shellcheck source=scripts/runs.sh
+. "$(dirname "${BASH_SOURCE[0]}")/runs.sh"
 
 # The Debian release that has a server version. 16 was in none.
 release_of() {
@@ -140,8 +140,7 @@ test_version() {
     if [ "$version" != "$(host_version)" ]; then
         where="Debian $(release_of "$version" || true)"
         if ! obtain_chroot "$version" "$work/$version.setup"; then
-            [ ! -s "$work/$version.setup" ] || tail -n 20 "$work/$version.setup" | sed "s/^/$version | /"
-            record_skip "$version" "$(reason "$work/$version.setup")"
+            record_no_chroot "$version"
             return
         fi
         bring_older_server "$version" "$work/$version.older"
@@ -152,88 +151,14 @@ test_version() {
     record "$version" "$where" "$log" "$status" "$((SECONDS - started))"
 }
 
-# A version's line of the table, and its counts, are in files, because each version is tested in a process of its own.
-record_skip() {
-    say "0 0 1" >"$work/$1.counts"
-    printf '%-8s skipped: %s\n' "$1" "$2" >"$work/$1.line"
-    say "$1 | skipped: $2"
-}
-
-record() {
-    local version=$1 where=$2 log=$3 status=$4 seconds=$5 good bad aside
-    read -r good bad aside < <(read_counts "$log" "$status")
-    say "$good $bad $aside" >"$work/$version.counts"
-    [ "$bad" -eq 0 ] || read_failures "$version" "$log" >"$work/$version.failures"
-    printf '%-8s %-16s %6s %6s %7s  %5s s\n' "$version" "$where" "$good" "$bad" "$aside" "$seconds" >"$work/$version.line"
-}
-
-# Prints the table, and fails unless all tests have passed. A version without counts was interrupted.
-summary() {
-    local version good bad aside passed=0 failed=0 skipped=0
-    printf '\n%-8s %-16s %6s %6s %7s  %7s\n' version where passed failed skipped time
-    for version in $VERSIONS; do
-        good=0 bad=1 aside=0
-        [ ! -e "$work/$version.counts" ] || read -r good bad aside <"$work/$version.counts"
-        passed=$((passed + good)) failed=$((failed + bad)) skipped=$((skipped + aside))
-        if [ ! -e "$work/$version.line" ]; then
-            printf '%-8s broken off\n' "$version"
-            say "failed: $version: it broke off" >"$work/$version.failures"
-        else
-            cat "$work/$version.line"
-        fi
-    done
-    say "(16 is in no Debian release; elsewhere: make test PG_CONFIG=… with a server of that version)"
-    printf '\n'
-    cat "$work"/*.failures 2>/dev/null || true
-    say_counts "$passed" "$failed" "$skipped"
-    [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
-}
-
-# Ends the processes that the process of a version has started.
-cleanup() {
-    local versions
-    trap '' HUP INT PIPE TERM
-    versions=$(jobs -p)
-    # shellcheck disable=SC2086 # numbers
-    [ -z "$versions" ] || { kill $versions && wait; } 2>/dev/null || true
-    [ -z "$work" ] || rm -rf "$work"
-}
-
-begin_version() {
-    (
-        trap end_child EXIT
-        test_version "$1"
-    ) &
-}
-
-# Waits until fewer than this many versions are being tested.
-wait_for_jobs() {
-    while [ "$(jobs -rp | wc -l)" -ge "$1" ]; do
-        wait -n || true
-    done
-}
-
 main() {
-    local version
     is_root || die "the test matrix makes chroots, and that needs root ('make test' does not)"
     VERSIONS=${VERSIONS:-$(printf '%s\n' "$(host_version)" 15 17 18 19 | sort -un | tr '\n' ' ')}
-    trap cleanup EXIT
-    trap 'exit 129' HUP
-    trap 'exit 130' INT
-    trap 'exit 141' PIPE
-    trap 'exit 143' TERM
-    work=$(mktemp -d "${TMPDIR:-/tmp}/$EXTENSION-matrix.XXXXXX")
-    bash "$REPOSITORY/scripts/packages.sh" matrix
-    mkdir -p "$CACHE"
-    exec 9>"$CACHE/lock"
-    flock 9     # two runs must not make, or use, one chroot at the same time
-    for version in $VERSIONS; do
-        wait_for_jobs "${JOBS:-$(($(nproc) < 2 ? 1 : 2))}"
-        printf '\n== PostgreSQL %s\n' "$version"
-        begin_version "$version"
-    done
-    wait_for_jobs 1
-    summary
+    begin_runs matrix
+    # shellcheck disable=SC2086 # names
+    run_side_by_side test_version $VERSIONS
+    # shellcheck disable=SC2086
+    show_table "(16 is in no Debian release; elsewhere: make test PG_CONFIG=… with a server of that version)" $VERSIONS
 }
 
 main

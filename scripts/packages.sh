@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Lists the packages that the demo, the tests or the other tools need and that are missing, and installs them with apt.
 #
-#   scripts/packages.sh demo|test|integration|matrix|bench|plots|lint|sanitize|assert|dist|deb|packages
+#   scripts/packages.sh demo|test|integration|matrix|platforms|qemu|bench|plots|lint|sanitize|assert|dist|deb|packages
 #
 # The script looks for programs, files and Perl modules, not for package names, so software that was installed in
 # another way counts, too. If nothing is missing it changes nothing.
@@ -17,8 +17,8 @@ services_before=
 
 purpose=${1:-}
 case $purpose in
-    demo | test | integration | matrix | bench | plots | lint | sanitize | assert | dist | deb | packages) ;;
-    *) die "usage: scripts/packages.sh demo|test|integration|matrix|bench|plots|lint|sanitize|assert|dist|deb|packages" ;;
+    demo | test | integration | matrix | platforms | qemu | bench | plots | lint | sanitize | assert | dist | deb | packages) ;;
+    *) die "usage: scripts/packages.sh demo|test|integration|matrix|platforms|qemu|bench|plots|lint|sanitize|assert|dist|deb|packages" ;;
 esac
 
 # need PACKAGE REASON TEST…: notes the package as missing unless the test succeeds.
@@ -147,6 +147,16 @@ is_available() { apt-cache show "$1" >/dev/null 2>&1; }
 look_for_matrix() {
     need debootstrap "makes the chroots of other Debian releases" have debootstrap
     need util-linux "unshare, so that mounts end with their user" have unshare
+}
+
+look_for_platforms() {
+    look_for_tests
+    look_for_matrix
+}
+
+look_for_qemu() {
+    need qemu-user-static "runs the programs of other processors" have_both qemu-aarch64-static qemu-s390x-static
+    need binfmt-support "makes the kernel call it" have update-binfmts
 }
 
 look_for_dist() {

@@ -19,8 +19,9 @@
 #                                    is stopped and removed with everything else
 #   ADVISORY_EXT_STAGE               the shadow installation; a further `run` uses it again
 #
-# With ADVISORY_EXT_UNDER='valgrind …' another program runs the server. With ADVISORY_EXT_OWN_IDENTIFIER=1 the server has a system identifier
-# of its own; others have that of the cluster which all servers of a stage are copies of.
+# With ADVISORY_EXT_ENCODING the clusters have that encoding (otherwise UTF8), and with ADVISORY_EXT_SETTINGS='name=value; name=value' all
+# servers have these settings. With ADVISORY_EXT_UNDER='valgrind …' another program runs the server. With ADVISORY_EXT_OWN_IDENTIFIER=1
+# the server has a system identifier of its own; others have that of the cluster which all servers of a stage are copies of.
 #
 # Nothing is written into the system. The extension goes into a shadow installation in the temporary directory, which
 # consists of links to the server's own files. Only the server's programs are copied, because PostgreSQL finds its files
@@ -166,7 +167,7 @@ make_template() {
 
 # init_cluster INITDB DIRECTORY
 init_cluster() {
-    as_server "$1" --pgdata="$2" --username=postgres --auth=trust --encoding=UTF8 --locale=C --no-sync --no-instructions \
+    as_server "$1" --pgdata="$2" --username=postgres --auth=trust --encoding="${ADVISORY_EXT_ENCODING:-UTF8}" --locale=C --no-sync --no-instructions \
         >"$server_dir/initdb.log" 2>&1 || { cat "$server_dir/initdb.log" >&2; die "initdb failed"; }
 }
 
@@ -193,10 +194,12 @@ server_start() {
 
 # These settings make the server fast, but not crash-safe.
 server_settings() {
-    local setting name value
+    local setting name value everywhere
+    IFS=';' read -r -a everywhere <<<"${ADVISORY_EXT_SETTINGS:-}"
     for setting in listen_addresses= "unix_socket_directories=$PGHOST" "port=$PGPORT" \
         fsync=off full_page_writes=off autovacuum_naptime=10s timezone=UTC log_timezone=UTC \
-        max_connections=100 max_prepared_transactions=10 'log_line_prefix=%m [%p] %q%u@%d/%a ' "$@"; do
+        max_connections=100 max_prepared_transactions=10 'log_line_prefix=%m [%p] %q%u@%d/%a ' \
+        ${everywhere[@]+"${everywhere[@]}"} "$@"; do
         name=${setting%%=*} value=${setting#*=}
         printf "%s = '%s'\n" "${name// /}" "${value//\'/\'\'}"
     done

@@ -20,6 +20,12 @@ in memory). Now and then it writes what it should have written earlier. Others t
     held by two      pairs of leases of one name whose holders relied on them at the same time
     windows          claimed
     run twice        of these, claimed before
+    checks           leases that a READ ONLY transaction found unchanged
+    checked late     of these, after a successor had given the lease to somebody else
+    held after all   leases that a superseded primary called lost, and that its successor renewed
+    guarded          acknowledged writes after check_lease()
+    guarded, lost    of these, not there on the primary that is left
+    guarded, stale   of those that are there, after one of a later holder
 
 A check is a class with set_up(session), step(worker, session) and figures(session); CHECKS says which run.
 """
@@ -42,6 +48,17 @@ NAMESPACE = 'failover'
 stopping = threading.Event()
 # All that were had, for whatever.
 grants = []
+# The servers that were seen as the primary of each timeline.
+primaries = collections.defaultdict(set)
+
+
+def used_twice():
+    return {timeline for timeline, servers in primaries.items() if len(servers) > 1}
+
+
+def of_good_timelines(some):
+    bad = used_twice()
+    return [grant for grant in some if grant.timeline not in bad]
 
 
 class Grant(collections.namedtuple('Grant', 'asked returned timeline name token')):
@@ -63,7 +80,11 @@ class Session:
         if self.value('SELECT pg_is_in_recovery()'):
             self.close()
             raise psycopg2.OperationalError('a standby')
-        self.timeline = int(self.value('SELECT pg_walfile_name(pg_current_wal_lsn())')[:8], 16)
+        timeline = self.value('SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8)')
+        self.timeline = int(timeline, 16)
+        # The file says where the timeline began. The same server can have been promoted to it twice.
+        history = self.value('SELECT pg_read_file(%s, 0, 1000000, true)', f'pg_wal/{timeline}.history')
+        primaries[self.timeline].add((port, history))
 
     def rows(self, sql, *values):
         with self.connection.cursor() as cursor:
@@ -213,19 +234,22 @@ class Tokens:
     def figures(self, session):
         present = {row[0] for row in session.rows('SELECT id FROM journal')}
         accepted = [target.in_order(session) for target in [self.storage, *self.tables]]
+        wrong, wrong_writes = not_growing(of_good_timelines(grants)), sum(stale(of_good_timelines(order)) for order in accepted)
         return {
+            'used twice': len(used_twice()),
+            'unordered': not_growing(grants) - wrong + sum(map(stale, accepted)) - wrong_writes,
             'grants': len(grants),
             'superseded': superseded(),
-            'not growing': not_growing(),
+            'not growing': wrong,
             'writes': sum(map(len, accepted)),
             'refused': sum(self.refused.values()),
-            'stale accepted': sum(stale(order) for order in accepted),
+            'stale accepted': wrong_writes,
             'commits': len(Table.acknowledged),
             'lost': len(Table.acknowledged - present),
         }
 
 
-def not_growing():
+def not_growing(grants):
     """How many tokens are not greater than all that were returned before, of whatever lock, on the same or an earlier timeline;
     or not smaller than all of later timelines, whenever given; or were given twice."""
     wrong = sum(times - 1 for times in collections.Counter(grant.token for grant in grants).values())
@@ -366,22 +390,120 @@ class Windows:
         return {'windows': len(self.claimed), 'run twice': len(self.claimed) - len(set(self.claimed))}
 
 
+Checked = collections.namedtuple('Checked', 'asked timeline name token')
+
+
+class Guarded:
+    """Leases that are checked by clients who stay with their primary, also after it was superseded. Every other one only reads:
+    without its standby, the primary of a synchronous cluster confirms no write."""
+
+    NAMES = [f'guarded {number}' for number in range(3)]
+    stays = True
+
+    def __init__(self):
+        self.granted, self.checked = [], []
+        self.acknowledged = set()
+        self.held_after_all = 0
+        self.ids = itertools.count(1)
+
+    def set_up(self, session):
+        session.rows('''CREATE TABLE guarded (name text NOT NULL, number bigint NOT NULL, token bigint NOT NULL, id bigint NOT NULL,
+                                              PRIMARY KEY (name, number))''')
+
+    def step(self, worker, session):
+        time.sleep(0.05)
+        self.ask_again(worker, session)
+        if not worker.lease:
+            worker.lease = self.take(session)
+            return
+        name, token = worker.lease
+        try:
+            self.check(session, name, token)
+            if worker.number % 2:
+                return
+            self.write(session, name, token)
+            if not session.value('SELECT advisory.renew_lease(%s, %s, %s)', NAMESPACE, name, token):
+                self.lose(worker, session)
+        except psycopg2.errors.ObjectNotInPrerequisiteState:
+            session.rows('ROLLBACK')
+            self.lose(worker, session)
+        else:
+            if random.random() < 0.05:
+                session.rows('SELECT advisory.end_lease(%s, %s, %s)', NAMESPACE, name, token)
+                worker.lease = None
+
+    def take(self, session):
+        name, asked = random.choice(self.NAMES), time.monotonic()
+        token = session.value("SELECT token FROM advisory.try_lease(%s, %s, '1s')", NAMESPACE, name)
+        if token is None or not session.is_replicated():
+            return None
+        grants.append(Grant(asked, time.monotonic(), session.timeline, name, token))
+        self.granted.append(grants[-1])
+        return name, token
+
+    def check(self, session, name, token):
+        asked = time.monotonic()
+        session.rows('BEGIN READ ONLY')
+        session.rows('SELECT advisory.check_lease(%s, %s, %s)', NAMESPACE, name, token)
+        session.rows('COMMIT')
+        self.checked.append(Checked(asked, session.timeline, name, token))
+
+    def write(self, session, name, token):
+        write_id = next(self.ids)
+        session.rows('BEGIN')
+        session.rows('SELECT advisory.check_lease(%s, %s, %s)', NAMESPACE, name, token)
+        session.rows('INSERT INTO guarded SELECT %s, count(*) + 1, %s, %s FROM guarded WHERE name = %s', name, token, write_id, name)
+        session.rows('COMMIT')
+        if session.is_replicated():
+            self.acknowledged.add(write_id)
+
+    def lose(self, worker, session):
+        """What a superseded primary says is not the last word."""
+        worker.lost.append((session.timeline, *worker.lease))
+        worker.lease = None
+
+    def ask_again(self, worker, session):
+        for lost in [lost for lost in worker.lost if lost[0] < session.timeline]:
+            worker.lost.remove(lost)
+            if session.value('SELECT advisory.renew_lease(%s, %s, %s)', NAMESPACE, *lost[1:]):
+                self.held_after_all += 1
+                session.rows('SELECT advisory.end_lease(%s, %s, %s)', NAMESPACE, *lost[1:])
+
+    def figures(self, session):
+        left = session.rows('SELECT name, token, id FROM guarded ORDER BY name, number')
+        highest, stale_writes = collections.Counter(), 0
+        for name, token, _ in left:
+            stale_writes += token < highest[name]
+            highest[name] = max(token, highest[name])
+        late = sum(any(grant.name == check.name and grant.timeline > check.timeline and grant.token != check.token
+                       and grant.returned < check.asked for grant in self.granted) for check in self.checked)
+        return {
+            'checks': len(self.checked),
+            'checked late': late,
+            'held after all': self.held_after_all,
+            'guarded': len(self.acknowledged),
+            'guarded, lost': len(self.acknowledged - {write_id for _, _, write_id in left}),
+            'guarded, stale': stale_writes,
+        }
+
+
 # And how many workers for each.
-CHECKS = {Tokens(): 8, Leases(): 9, Windows(): 3}
+CHECKS = {Tokens(): 8, Leases(): 9, Windows(): 3, Guarded(): 5}
 
 
 # ---- Workers --------------------------------------------------------------------------------------------------
 
 
 class Worker(threading.Thread):
-    """Goes to another primary, if there is one, now and then. It does not keep the process from ending: it may hang in a
-    commit that no standby confirms."""
+    """Goes to another primary, if there is one, now and then, unless its check stays with one. It does not keep the process from
+    ending: it may hang in a commit that no standby confirms."""
 
     def __init__(self, check, number):
         super().__init__(daemon=True)
         self.check = check
         self.number = number
         self.late = []
+        self.lost = []
         self.lease = None
 
     def run(self):
@@ -391,7 +513,7 @@ class Worker(threading.Thread):
                 time.sleep(0.05)
                 continue
             try:
-                for _ in range(random.randint(50, 200)):
+                for _ in itertools.count() if getattr(self.check, 'stays', False) else range(random.randint(50, 200)):
                     if stopping.is_set():
                         break
                     self.check.step(self, session)

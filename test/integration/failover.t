@@ -5,6 +5,7 @@
 #   FAILOVER_CYCLES=3      failovers in each mode
 #   FAILOVER_SECONDS=600   or as many as start in this time, half of it for each mode
 #   FAILOVER_MODES="sync async"
+#   FAILOVER_KINDS="frozen paused"  these of the ways to lose a primary, see Cluster::failover(); one after the other
 #   FAILOVER_CLOCKS="0 2 -2"  by how many seconds the clocks of the servers differ from the machine's (with libfaketime)
 #   PATRONI=/path/to/it    another Patroni than the one on PATH
 use strict;
@@ -35,7 +36,7 @@ sub figures_of {
     my $load = launch('nice', $python, "$FindBin::Bin/failover.py", $cluster->ports);
     wait_until('the load is on', sub { $load->said =~ /^ready/m || $load->is_done });
 
-    my @kinds = Cluster::kinds();
+    my @kinds = $ENV{FAILOVER_KINDS} ? split ' ', $ENV{FAILOVER_KINDS} : Cluster::kinds();
     my (@without, $loaded);
     for (my $cycle = 0; $seconds ? time - $begun < $seconds : $cycle < $cycles; $cycle++) {
         sleep 1;
@@ -63,18 +64,23 @@ for my $mode (@modes) {
     cmp_ok($of->{refused}, '>', 0, "$mode: the fences refused stale writes");
     is($of->{'stale accepted'}, 0, "$mode: and accepted none");
     cmp_ok($of->{commits}, '>', 10 * $of->{failovers}, "$mode: transactions were committed");
-    cmp_ok($of->{$_}, '>', 3 * $of->{failovers}, "$mode: $_ were had") for qw(leases windows);
+    cmp_ok($of->{$_}, '>', 3 * $of->{failovers}, "$mode: $_ were had") for qw(leases windows checks guarded);
+    is($of->{'guarded, stale'}, 0, "$mode: no lease was checked successfully after a later holder's writes");
     # What was granted can be lost with the rest; then the tokens tell two holders apart.
     if ($mode eq 'sync') {
         is($of->{lost}, 0, "$mode: none of those acknowledged is lost");
         is($of->{'held by two'}, 0, "$mode: no lease is held by two");
         cmp_ok($of->{carried}, '>', 0, "$mode: and some by the same holder after a failover");
         is($of->{'run twice'}, 0, "$mode: no window is claimed twice");
+        is($of->{'guarded, lost'}, 0, "$mode: no write under a lease is lost");
+        is($of->{'used twice'}, 0, "$mode: no timeline is used twice");
+    } elsif ($of->{'used twice'}) {
+        diag "$mode: $of->{'used twice'} timelines were used twice, as Patroni permits: $of->{unordered} tokens and writes were not in order";
     }
     is($of->{'unexpected errors'}, 0, "$mode: no session saw an error that a failover does not explain");
 }
 
-diag sprintf "Patroni %s, %s", Cluster::version(), join ', ', Cluster::kinds();
+diag sprintf "Patroni %s, %s", Cluster::version(), $ENV{FAILOVER_KINDS} || join ', ', Cluster::kinds();
 diag sprintf '%-20s' . '%10s' x @modes, '', @modes;
 for my $name (@names) {
     diag sprintf '%-20s' . '%10s' x @modes, $name, map { $figures{$_}{$name} // '-' } @modes;

@@ -45,6 +45,7 @@ SELECT advisory.lock_all('größe', ARRAY['ä', 'ö']), advisory.unlock_all('gr�
 CREATE DATABASE regress_advisory_ascii TEMPLATE template0
     ENCODING 'SQL_ASCII' LOCALE_PROVIDER libc LC_COLLATE 'C' LC_CTYPE 'C';
 \c regress_advisory_ascii
+SET client_encoding = 'SQL_ASCII';
 CREATE EXTENSION advisory_ext;
 SELECT advisory.key('größe', 'naïve ☃') = 733500587011654506 AS vector,
        advisory.key('größe') AS alone,

@@ -175,13 +175,14 @@ SELECT current_database() AS regression, pg_temp.crc32(current_database()) AS he
        pg_temp.golang_migrate('public', 'schema_migrations', '/regress_advisory_known') AS migrate_there_by_url,
        pg_temp.golang_migrate('public', 'schema_migrations', '/') AS migrate_by_bare_url,
        pg_temp.golang_migrate('public', 'schema_migrations', current_database()) AS migrate_here,
-       pg_temp.first_64(sha224('regress_advisory_known.pgboss.pgboss')) AS pgboss_there, pg_temp.slonik('"migration"') AS slonik \gset
+       pg_temp.first_64(sha224('regress_advisory_known.pgboss.pgboss')) AS pgboss_there, pg_temp.slonik('"migration"') AS slonik,
+       hashtext('pg_partman partition_data_proc') AS partman \gset
 \c regress_advisory_known
 BEGIN;
 SELECT pg_advisory_xact_lock(2053462845::bigint * :here), pg_advisory_xact_lock(2053462845::bigint * :there), pg_advisory_xact_lock(1026731422::bigint * :there),
        pg_advisory_xact_lock(4097083626), pg_advisory_xact_lock(4711), pg_advisory_xact_lock(16185446, -2147482389),
        pg_advisory_xact_lock(:migrate_there), pg_advisory_xact_lock(:migrate_there_by_url), pg_advisory_xact_lock(:migrate_by_bare_url),
-       pg_advisory_xact_lock(:migrate_here), pg_advisory_xact_lock(:pgboss_there), pg_advisory_xact_lock(:slonik), pg_advisory_xact_lock(1734705784, 1);
+       pg_advisory_xact_lock(:migrate_here), pg_advisory_xact_lock(:pgboss_there), pg_advisory_xact_lock(:slonik), pg_advisory_xact_lock(:partman, 1);
 PREPARE TRANSACTION 'regress_advisory_known';
 \c :regression
 INSERT INTO advisory.key_labels (key, label) VALUES (4711, 'only here');
@@ -189,7 +190,8 @@ SELECT * FROM (SELECT
            CASE key WHEN 2053462845::bigint * :here THEN 'Rails'' of this database' WHEN 2053462845::bigint * :there THEN 'Rails'' of that one'
                     WHEN 1026731422::bigint * :there THEN 'sqlx''s of that one' WHEN :migrate_there THEN 'golang-migrate there'
                     WHEN :migrate_there_by_url THEN 'golang-migrate there, by URL' WHEN :migrate_by_bare_url THEN 'golang-migrate there, by a bare URL'
-                    WHEN :migrate_here THEN 'golang-migrate''s of this database' WHEN :pgboss_there THEN 'pg-boss there' WHEN :slonik THEN 'slonik there' ELSE coalesce(key::text, key1 || ', ' || key2) END AS lock, known_as
+                    WHEN :migrate_here THEN 'golang-migrate''s of this database' WHEN :pgboss_there THEN 'pg-boss there' WHEN :slonik THEN 'slonik there'
+                    ELSE coalesce(key::text, CASE key1 WHEN :partman THEN 'pg_partman there' ELSE key1 || ', ' || key2 END) END AS lock, known_as
         FROM advisory.locks WHERE gid = 'regress_advisory_known') AS l ORDER BY lock COLLATE "C";
 -- A database that is dropped between the reading of the locks and this, no database, and nothing at all.
 SELECT advisory._known_as(4294967295, 0, 1, 1), advisory._known_as(0, 0, 1, 1), advisory._known_as(0, 0, 4711, 1),

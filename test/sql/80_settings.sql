@@ -1,9 +1,10 @@
 -- The view settings, and what session_locks does.
 
----- The view loads the library, so that it knows what SHOW does not yet
+---- The view loads the library, so that it knows what SHOW does not yet, unless the library is preloaded
 
 \c
-SHOW advisory_ext.session_locks;
+SELECT current_setting('advisory_ext.session_locks', true) IS NOT NULL
+    = (current_setting('shared_preload_libraries') ~ 'advisory_ext') AS known_if_preloaded;
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS advisory_ext;
 RESET client_min_messages;

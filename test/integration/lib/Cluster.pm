@@ -40,11 +40,10 @@ sub missing {
 my $version;
 sub version { return $version //= `$patroni --version 2>/dev/null` =~ /(\d+(?:\.\d+)+)/ ? $1 : '' }
 
-# Version 3.0 can use a timeline twice when a primary was frozen (Patroni's issue 2787).
 sub is_old { return version() =~ /^[0-3]\./ }
 
-# In how many ways the primary can be lost, see failover().
-sub kinds { return qw(host postmaster), is_old() ? () : qw(frozen paused) }
+# The ways in which the primary can be lost, see failover().
+sub kinds { return qw(host paused postmaster frozen) }
 
 # Comes back when there is a primary with two streaming standbys. With clocks => [ 0, 2, -2 ], the servers' clocks differ from the
 # machine's by so many seconds. (By more than 3, Patroni does not know its server again.)
@@ -179,7 +178,7 @@ sub leader {
 # connects without its slot first, and then again), and in synchronous mode until Patroni has written down which of them it may
 # promote: of a primary that is killed before, none is.
 sub wait_for_standbys {
-    my ($self) = @_;
+    my ($self, $seconds) = @_;
     return wait_until('the primary has its standbys', sub {
         sleep 0.1;
         my $leader = $self->leader or return;
@@ -190,7 +189,7 @@ SQL
         return 1 unless $self->{synchronous};
         my $sync = decode_json($self->key('sync') // '{}');
         return ($sync->{leader} // '') eq $leader->{name} && $sync->{sync_standby};
-    }, 90);
+    }, $seconds // 90);
 }
 
 # The value of a key of the cluster's in etcd.
@@ -215,34 +214,74 @@ sub ask_etcd {
 #   postmaster  killed alone; Patroni is there
 #   frozen      Patroni is stopped, and continued after the takeover: in between there are two primaries
 #   paused      so are all processes: sessions go on in the middle of what they did, and Patroni finds out later
+#   early       as host, and so is its successor as soon as there is one: Patroni may use the successor's timeline once more
+# Clients that have a connection to a primary which is frozen or paused keep it.
 sub failover {
     my ($self, $kind) = @_;
     $self->wait_for_standbys;
     my $old = $self->leader or die "there is no primary\n";
     my $postmaster = postmaster($old) or die "the primary $old->{name} has no postmaster\n";
     my @lost = $kind eq 'postmaster' ? $postmaster : $old->{patroni}{pid};
-    hold_back_wal($old, $postmaster) if $kind eq 'host';
-    if ($kind eq 'host' || $kind eq 'paused') {
-        # Neither starts more processes while they are counted.
-        kill STOP => @lost, $postmaster;
-        push @lost, $postmaster, map { descendants($_) } @lost, $postmaster;
-    }
-    kill(($kind eq 'host' || $kind eq 'postmaster' ? 'KILL' : 'STOP'), @lost);
+    hold_back_wal($old, $postmaster) if $kind eq 'host' || $kind eq 'early';
+    @lost = all_processes(@lost, $postmaster) unless $kind eq 'postmaster' || $kind eq 'frozen';
+    kill(($kind eq 'frozen' || $kind eq 'paused' ? 'STOP' : 'KILL'), @lost);
     my $begun = time;
+    my $new;
     wait_until("a standby is promoted ($kind)", sub {
-        sleep 0.1;
-        return $self->leader($old);
+        sleep($kind eq 'early' ? 0.01 : 0.1);
+        return $new = $self->leader($old);
     }, 90);
     my $seconds = time - $begun;
     if ($kind eq 'host') {
-        $old->{patroni}->finish;
-        $self->start_patroni($old);
+        $self->restart_patroni($old);
+    } elsif ($kind eq 'early') {
+        kill KILL => all_processes($new->{patroni}{pid}, postmaster($new) // ());
+        eval { wait_until('the last one is promoted', sub { sleep 0.1; $self->leader($new) }, 20) };
+        # In synchronous mode only the successor may become the primary.
+        $self->restart_patroni($_) for $new, $old;
     } elsif ($kind ne 'postmaster') {
-        sleep 2;
+        sleep 3;
         kill CONT => @lost;
     }
-    $self->wait_for_standbys;
+    $self->make_members_follow;
     return $seconds;
+}
+
+# With all that they have started, stopped: none starts more processes while they are counted.
+sub all_processes {
+    my (@pids) = @_;
+    kill STOP => @pids;
+    return @pids, map { descendants($_) } @pids;
+}
+
+sub restart_patroni {
+    my ($self, $member) = @_;
+    $member->{patroni}->finish;
+    return $self->start_patroni($member);
+}
+
+# A member that was on another branch of a timeline that was used twice cannot follow, and is made anew. Patroni 3.0 can be unable to write
+# down the synchronous standbys after a primary was frozen, until it starts again.
+sub make_members_follow {
+    my ($self) = @_;
+    return if eval { $self->wait_for_standbys(45); 1 };
+    my $leader = $self->leader or die "there is no primary\n";
+    my %follows = map { $_ => 1 } split ' ',
+        session(server => $leader)->value(q(SELECT string_agg(application_name, ' ') FROM pg_stat_replication WHERE state = 'streaming')) // '';
+    my @strangers = grep { $_ != $leader && !$follows{ $_->{name} } } @{ $self->{members} };
+    if (!@strangers) {
+        note "the Patroni of $leader->{name} is started again";
+        kill KILL => $leader->{patroni}{pid};
+        $self->restart_patroni($leader);
+    }
+    for my $member (@strangers) {
+        note "$member->{name} does not follow $leader->{name}, and is made anew";
+        kill KILL => all_processes($member->{patroni}{pid}), processes_of($member);
+        wait_until("$member->{name} has ended", sub { sleep 0.1; !processes_of($member) });
+        system 'rm', '-rf', $member->{data};
+        $self->restart_patroni($member);
+    }
+    return $self->wait_for_standbys;
 }
 
 # Comes back when there is WAL that no standby will get, if there is load, so that there is something to lose.

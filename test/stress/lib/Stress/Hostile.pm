@@ -1,6 +1,7 @@
 # Phase hostile: every function of the schema advisory, as the catalog lists them, with edge values of each type and random text and
-# bytes, by six roles at once, in a database in UTF8 and one in SQL_ASCII. The server does not crash, errors have only the SQLSTATEs that
-# doc/errors.md lists, and nothing stays locked.
+# bytes, by six roles at once, in a database in UTF8 and one in SQL_ASCII. Beside them the owner of the database runs DDL on the extension's
+# objects, and takes leases with very long texts. The server does not crash, errors have only the SQLSTATEs that doc/errors.md lists, no DDL
+# takes effect on the extension's objects, no long lease is granted, and nothing stays locked.
 package Stress::Hostile;
 
 use strict;
@@ -22,10 +23,13 @@ my @SERVERS_OWN = qw(22021 22P02 42501 0A000 57P01 08000);
 my @ROLES = ([ postgres => undef ], [ h_owner => 'LOGIN' ], [ h_plain => 'LOGIN' ], [ h_stats => 'LOGIN IN ROLE pg_read_all_stats' ],
     [ h_signal => 'LOGIN IN ROLE pg_signal_backend' ], [ h_reader => 'LOGIN' ]);
 
+# For each database a session of its owner, who runs DDL there.
+my @OWNERS = map { { role => 'h_owner', database => $_ } } qw(h_utf8 h_ascii);
+
 sub run {
     my (%how) = @_;
     # It has the processes, the figures and the server's log.
-    my $load = Stress::Load->new(%how, sessions => scalar @ROLES);
+    my $load = Stress::Load->new(%how, sessions => @ROLES + @OWNERS);
     my $look = $load->{look};
     for my $role (@ROLES) {
         $look->run("CREATE ROLE $role->[0] $role->[1]") if $role->[1];
@@ -36,7 +40,7 @@ sub run {
         my $owner = session(server => $load->{server}, database => $database, role => 'h_owner');
         # Whoever looks in the wrong schema finds these.
         $owner->run('CREATE EXTENSION advisory_ext', 'CREATE SCHEMA hostile', q(CREATE FUNCTION hostile.now() RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'),
-            'GRANT USAGE ON SCHEMA hostile TO PUBLIC');
+            q(CREATE FUNCTION hostile.nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'), 'GRANT USAGE ON SCHEMA hostile TO PUBLIC');
         $owner->disconnect;
     }
     my $started = $look->value('SELECT pg_postmaster_start_time()');
@@ -50,6 +54,16 @@ sub run {
             my $self = bless { number => $number, model => $model, server => $load->{server}, functions => $functions, documented => \%documented, counts => {}, errors => {},
                 figures => {}, role => $ROLES[$number][0] }, __PACKAGE__;
             return $self->call_them($how{calls} / @ROLES);
+        });
+    }
+    for my $owner (0 .. $#OWNERS) {
+        my $number = @ROLES + $owner;
+        $load->spawn("owner-$owner", sub {
+            my ($model) = @_;
+            srand $how{seed} * 1000 + $number;
+            my $self = bless { %{ $OWNERS[$owner] }, number => $number, model => $model, server => $load->{server}, functions => $functions, documented => \%documented, counts => {},
+                errors => {}, figures => {}, extension => extension($load, $OWNERS[$owner]) }, __PACKAGE__;
+            return $self->change_objects($how{calls} / @ROLES / 20);
         });
     }
     while (%{ $load->{children} }) { $load->look_after; sleep 0.1 }
@@ -150,7 +164,7 @@ sub call_them {
 
 sub connect {
     my ($self) = @_;
-    my $session = eval { session(server => $self->{server}, database => $self->{number} % 2 ? 'h_utf8' : 'h_ascii', role => $self->{role}, application => 'hostile') };
+    my $session = eval { session(server => $self->{server}, database => $self->{database} // ($self->{number} % 2 ? 'h_utf8' : 'h_ascii'), role => $self->{role}, application => 'hostile') };
     if (!$session) { sleep 0.05; return }
     $session->query("SET statement_timeout = @{[LONGEST_MS]}");
     return $session;
@@ -189,6 +203,104 @@ sub call {
     # All of these are collected, with the first call of each.
     $self->{undocumented}{$state} //= "undocumented: SQLSTATE $state, $result->{message}, as $self->{role} from " . substr $sql, 0, 600;
     $self->{figures}{ $self->{undocumented}{$state} }++;
+    return;
+}
+
+# ---- The owner of the database ------------------------------------------------------------------------------------
+
+# The extension's objects as DDL names them, by kind. A statement for a table is also tried on a view, and the other way round.
+sub extension {
+    my ($load, $owner) = @_;
+    my %objects;
+    my $look = session(server => $load->{server}, database => $owner->{database});
+    my $rows = $look->rows(<<'SQL');
+        SELECT CASE WHEN type ~ '^(table|view|sequence)$' THEN 'relation' WHEN type = 'procedure' THEN 'function' ELSE type END, identity,
+            (SELECT min(attname) FROM pg_attribute WHERE classid = 'pg_class'::regclass AND attrelid = objid AND attnum > 0)
+        FROM pg_depend, pg_identify_object(classid, objid, 0)
+        WHERE deptype = 'e' AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'advisory_ext') AND type ~ '^(table|view|sequence|function|procedure|type|schema)$'
+SQL
+    push @{ $objects{ $_->[0] } }, [ @{$_}[1, 2] ] for @$rows;
+    $look->disconnect;
+    return \%objects;
+}
+
+my @HOSTILE_TYPES = qw(bigint text bytea smallint jsonb oid interval);
+my %DDL = (
+    relation => [
+        sub { my ($name, $column) = @_; "ALTER TABLE $name ALTER $column TYPE " . one_of(@HOSTILE_TYPES) . ' USING NULL' },
+        sub { my ($name, $column) = @_; "ALTER TABLE $name ALTER $column " . one_of('DROP NOT NULL', 'SET DEFAULT NULL', 'DROP DEFAULT', 'SET STATISTICS 0') },
+        sub { my ($name, $column) = @_; one_of("ALTER TABLE $name DROP $column CASCADE", "ALTER TABLE $name RENAME $column TO other") },
+        sub { "ALTER TABLE $_[0] " . one_of('RENAME TO other', 'ADD hostile text', 'ADD CHECK (false) NOT VALID', 'ENABLE ROW LEVEL SECURITY', 'FORCE ROW LEVEL SECURITY', 'SET SCHEMA public',
+            'OWNER TO h_owner', 'DISABLE TRIGGER ALL', 'SET UNLOGGED', 'REPLICA IDENTITY NOTHING') },
+        sub { "CREATE TRIGGER hostile BEFORE INSERT OR UPDATE OR DELETE ON $_[0] FOR EACH ROW EXECUTE FUNCTION hostile.nothing()" },
+        sub { "CREATE RULE hostile AS ON " . one_of(qw(INSERT UPDATE DELETE)) . " TO $_[0] DO INSTEAD NOTHING" },
+        sub { "CREATE POLICY hostile ON $_[0] USING (hostile.now() IS NULL)" },
+        sub { "CREATE INDEX ON $_[0] ((hostile.now()))" },
+        sub { "CREATE OR REPLACE VIEW $_[0] AS SELECT NULL::text AS a, 1 / 0 AS b" },
+        sub { "DROP " . one_of(qw(TABLE VIEW SEQUENCE)) . " $_[0] CASCADE" },
+        sub { "ALTER SEQUENCE $_[0] " . one_of('MAXVALUE 1', 'AS smallint', 'RESTART', 'INCREMENT -1', 'CYCLE') },
+        sub { "SELECT setval('$_[0]', 1)" },
+        sub { one_of("TRUNCATE $_[0]", "INSERT INTO $_[0] DEFAULT VALUES", "LOCK TABLE $_[0]", "DELETE FROM $_[0]") },
+        sub { "ALTER EXTENSION advisory_ext DROP " . one_of(qw(TABLE VIEW SEQUENCE)) . " $_[0]" },
+    ],
+    function => [
+        sub { "ALTER ROUTINE $_[0] " . one_of('RENAME TO other', 'OWNER TO h_owner', 'SET search_path = hostile', 'SET role = h_plain', 'SECURITY DEFINER', 'STRICT', 'IMMUTABLE', 'PARALLEL SAFE',
+            'SET SCHEMA public', 'SUPPORT hostile.now') },
+        sub { my ($signature) = @_; "CREATE OR REPLACE FUNCTION $signature RETURNS text LANGUAGE sql AS 'SELECT NULL::text'" },
+        sub { "DROP ROUTINE $_[0] CASCADE" },
+        sub { "ALTER EXTENSION advisory_ext DROP ROUTINE $_[0]" },
+    ],
+    type => [ sub { "ALTER TYPE $_[0] " . one_of('RENAME TO other', 'ADD ATTRIBUTE hostile text', 'OWNER TO h_owner') }, sub { "DROP TYPE $_[0] CASCADE" } ],
+    schema => [
+        sub { "ALTER SCHEMA $_[0] " . one_of('RENAME TO other', 'OWNER TO h_owner') },
+        sub { "CREATE TABLE $_[0].hostile (a int)" },
+        sub { "CREATE FUNCTION $_[0].try_lock(text, text) RETURNS boolean LANGUAGE sql AS 'SELECT true'" },
+    ],
+);
+
+# Half of it in a transaction that calls functions on what it has changed, and is rolled back.
+sub change_objects {
+    my ($self, $rounds) = @_;
+    while ($rounds-- > 0 && $self->{model}->state ne 'end') {
+        $self->{session} //= $self->connect or next;
+        if (rand() < 0.02) { $self->take_long_lease; next }
+        my $kind = one_of(keys %{ $self->{extension} });
+        my $ddl = one_of(@{ $DDL{$kind} // next })->(@{ one_of(@{ $self->{extension}{$kind} }) });
+        my $is_undone = rand() < 0.5;
+        $self->{model}->note_operation($self->{number}, $ddl);
+        $self->query('BEGIN') if $is_undone;
+        my $result = $self->query($ddl) or next;
+        $self->{counts}{'DDL'}++;
+        if (!$result->{state} && $ddl =~ /^(?:ALTER|CREATE|DROP)/) {
+            $self->{figures}{"permitted: $ddl"}++;
+            $self->{model}->violate("h_owner may change the extension: $ddl") if !$is_undone;
+        }
+        for (1 .. 3) {
+            last if !$is_undone || $result->{state} || !$self->{session};
+            $self->query('SAVEPOINT s');
+            $self->call;
+            $self->query('ROLLBACK TO s') if $self->{has_failed};
+        }
+        $self->query('ROLLBACK; SELECT pg_advisory_unlock_all()');
+    }
+    $self->release_all if $self->{session};
+    return { map { $_ => $self->{$_} } qw(counts errors figures) };
+}
+
+# With a namespace, name or owner of up to 200 MB.
+sub take_long_lease {
+    my ($self) = @_;
+    my @texts = (q('a'), q('b'), q('c'));
+    my $bytes = rand() < 0.1 ? 200_000_000 : one_of(1025, 10_000, 1_000_000);
+    $texts[ rand @texts ] = one_of("repeat('x', $bytes)", "repeat(md5(random()::text), $bytes / 32 + 1)");
+    my $sql = "SELECT token FROM advisory.try_lease($texts[0], $texts[1], '1 s', owner => $texts[2])";
+    $self->{model}->note_operation($self->{number}, $sql);
+    $self->query(q(SET statement_timeout = '30s'));
+    my $result = $self->query($sql);
+    $self->query("SET statement_timeout = @{[LONGEST_MS]}");
+    $self->{counts}{'long leases'}++;
+    $self->{model}->violate("a lease with a text of $bytes bytes is granted: $sql") if $result && $result->{value};
+    $self->{errors}{ $result->{state} }++ if $result && $result->{state};
     return;
 }
 
