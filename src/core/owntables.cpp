@@ -25,6 +25,20 @@ namespace advisory
 static constexpr char SCHEMA[] = "advisory";
 
 Oid
+owner_of_relation(Oid relation)
+{
+	HeapTuple	row = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
+	Oid			owner = InvalidOid;
+
+	if (HeapTupleIsValid(row))
+	{
+		owner = reinterpret_cast<Form_pg_class>(GETSTRUCT(row))->relowner;
+		ReleaseSysCache(row);
+	}
+	return owner;
+}
+
+Oid
 own_relation(const char *name, char relkind)
 {
 	Oid			relation = get_relname_relid(name, get_namespace_oid(SCHEMA, false));
@@ -38,22 +52,14 @@ own_relation(const char *name, char relkind)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("relation \"%s.%s\" is not a %s", SCHEMA, name, relkind == RELKIND_SEQUENCE ? "sequence" : "table")));
-	return relation;
-}
-
-Oid
-owner_of_relation(Oid relation)
-{
-	HeapTuple	row = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
-	Oid			owner;
-
-	if (!HeapTupleIsValid(row))
+	/* Its owner could attach functions, which would run as the superuser. */
+	if (owner_of_relation(relation) != BOOTSTRAP_SUPERUSERID)
 		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("relation with OID %u does not exist", relation)));
-	owner = reinterpret_cast<Form_pg_class>(GETSTRUCT(row))->relowner;
-	ReleaseSysCache(row);
-	return owner;
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("relation \"%s.%s\" has another owner than CREATE EXTENSION has given it", SCHEMA, name),
+				 errhint("ALTER TABLE %s.%s OWNER TO %s gives it back.", SCHEMA, name,
+						 quote_identifier(GetUserNameFromId(BOOTSTRAP_SUPERUSERID, false)))));
+	return relation;
 }
 
 /* The table is not as CREATE EXTENSION made it. */

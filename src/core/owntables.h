@@ -8,6 +8,7 @@
 #include <string_view>
 
 extern "C" {
+#include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
@@ -18,36 +19,41 @@ extern "C" {
 namespace advisory
 {
 
-/* The OID of a table or sequence of this extension.  Raises 42P01 if it is not there, 42809 if it is not of this relkind. */
+/*
+ * The OID of a table or sequence of this extension.  Raises 42P01 if it is not there, 42809 if it is not of this relkind, 55000
+ * if it does not belong to the bootstrap superuser.
+ */
 Oid			own_relation(const char *name, char relkind);
 
-/* The owner of a relation.  Raises 42P01 if the relation is not there. */
+/* The owner of a relation; invalid if the relation is not there. */
 Oid			owner_of_relation(Oid relation);
 
 /*
- * Run run() as the owner of a table or sequence of this extension, as a SECURITY DEFINER function
- * would.  The end of the (sub)transaction restores the user after an error.
+ * Run run() as the bootstrap superuser, to whom everything in the extension belongs.  The end of the (sub)transaction restores
+ * the user after an error.
  *
- * The owner may be an ordinary role, and may attach triggers to a table that a superuser's call writes.  So the
- * table's triggers run in a security-restricted operation.  It refuses deferred triggers, because up to 17 these
- * run at the end of the transaction as the session's user.  Settings that the triggers change are restored.
+ * run() must not run anything that another role has made.  So it only uses what own_relation() has checked; no other role can
+ * attach anything to that, and the search_path has no schema of others.  What a superuser attaches, an audit trigger say, is
+ * safe from the caller, too: the search_path is not the caller's, and in a security-restricted operation nothing is left for the
+ * end of the transaction, where it would run as the caller.
  */
 template <typename Run>
 void
-as_owner_of(Oid relation, Run run)
+as_superuser(Run run)
 {
 	Oid			user;
 	int			context;
 	int			guc_level = NewGUCNestLevel();
 
 	GetUserIdAndSecContext(&user, &context);
-	SetUserIdAndSecContext(owner_of_relation(relation), context | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
+	SetUserIdAndSecContext(BOOTSTRAP_SUPERUSERID, context | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
+	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	run();
 	AtEOXact_GUC(false, guc_level);
 	SetUserIdAndSecContext(user, context);
 }
 
-/* A statement on a table of this extension.  It runs with the caller's search_path, so operators in it need a schema. */
+/* A statement on a table of this extension, for as_superuser(). */
 struct OwnStatement
 {
 	const char *table;
@@ -80,7 +86,7 @@ struct OwnRow
 void		execute_own_statement(OwnStatement *statement, std::initializer_list<NullableDatum> arguments);
 
 /*
- * Run a statement as the table's owner, and call use(row) for each row that it returned; then the rows are freed.  Returns how
+ * Run a statement as the bootstrap superuser, and call use(row) for each row that it returned; then the rows are freed.  Returns how
  * many rows it returned or changed.  May ereport.
  */
 template <typename Use>
@@ -89,7 +95,8 @@ run_own_statement(OwnStatement *statement, std::initializer_list<NullableDatum> 
 {
 	uint64		count = 0;
 
-	as_owner_of(own_relation(statement->table, RELKIND_RELATION), [&]() {
+	own_relation(statement->table, RELKIND_RELATION);
+	as_superuser([&]() {
 		SPI_connect();
 		execute_own_statement(statement, arguments);
 		count = SPI_processed;

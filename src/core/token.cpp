@@ -156,7 +156,7 @@ current_era(int64 above)
 				 errdetail("This server needs era " INT64_FORMAT ", but the last possible era is " INT64_FORMAT ".",
 						   here.number, LAST_ERA)));
 	if (pack_era(here) != last)
-		as_owner_of(sequence, [&]() {
+		as_superuser([&]() {
 			/* In this order, because otherwise the new era would for a moment have the beginning of the previous one. */
 			write_sequence(own_relation(ERA_BEGAN, RELKIND_SEQUENCE), GetCurrentTimestamp());
 			write_sequence(sequence, pack_era(here));

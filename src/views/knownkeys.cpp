@@ -59,9 +59,9 @@ enum
 
 #define SELECT_KEYS \
 	"SELECT tool, purpose, form, scope, match, rule, source, key, key1, key2, first_objsubid, last_objsubid, first_key, last_key," \
-	" pg_catalog.concat_ws(': ', tool, purpose), detail FROM advisory."
+	" concat_ws(': ', tool, purpose), detail FROM advisory."
 
-/* They run as the owner of known_keys, like the query of a view, because the user may lack USAGE on the schema. */
+/* They run as the bootstrap superuser, because the user may lack USAGE on the schema. */
 static OwnStatement SELECT_LABELS = {"known_keys", SELECT_KEYS "_key_labels()", SPI_OK_SELECT, false, false, {}, nullptr};
 static OwnStatement SELECT_FACTS = {"known_keys", SELECT_KEYS "_key_facts($1, $2)", SPI_OK_SELECT, false, false, {BYTEAOID, BOOLOID}, nullptr};
 
@@ -74,15 +74,13 @@ can_read_labels()
 {
 	Oid			schema = get_namespace_oid("advisory", false);
 	Oid			table = get_relname_relid("key_labels", schema);
-	/* The query runs as this role. */
-	Oid			owner = owner_of_relation(own_relation("known_keys", RELKIND_VIEW));
 	bool		is_locked;
 
-	if (!OidIsValid(table) ||
+	/* Another owner could attach functions, which would run as the superuser. */
+	if (owner_of_relation(table) != BOOTSTRAP_SUPERUSERID ||
 		compat::schema_aclcheck(schema, GetUserId(), ACL_USAGE) != ACLCHECK_OK ||
 		pg_class_aclcheck(table, GetUserId(), ACL_SELECT) != ACLCHECK_OK ||
-		pg_class_aclcheck(table, owner, ACL_SELECT) != ACLCHECK_OK ||
-		check_enable_rls(table, InvalidOid, true) == RLS_ENABLED || check_enable_rls(table, owner, true) == RLS_ENABLED ||
+		check_enable_rls(table, InvalidOid, true) == RLS_ENABLED ||
 		(get_rel_persistence(table) != RELPERSISTENCE_PERMANENT && RecoveryInProgress()))
 		return false;
 
@@ -120,7 +118,7 @@ read_keys(Oid database, Use use)
 	NullableDatum bytes = {PointerGetDatum(name != nullptr ? cstring_to_text(name) : nullptr), name == nullptr};
 	NullableDatum is_current = {BoolGetDatum(database == MyDatabaseId), false};
 	auto		read = [=](OwnStatement *statement, std::initializer_list<NullableDatum> arguments) {
-		as_owner_of(own_relation(statement->table, RELKIND_VIEW), [=]() {
+		as_superuser([=]() {
 			SPI_connect();
 			execute_own_statement(statement, arguments);
 			for (uint64 i = 0; i < SPI_processed; i++)

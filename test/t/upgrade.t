@@ -32,7 +32,8 @@ sub catalog_of {
 
 my $owner = "advisory_owner_$$";
 my $writer = "advisory_writer_$$";
-my $admin = session(database => $ENV{PGDATABASE})->run("CREATE ROLE $owner LOGIN", "CREATE ROLE $writer");
+my $super = "advisory_super_$$";
+my $admin = session(database => $ENV{PGDATABASE})->run("CREATE ROLE $owner LOGIN", "CREATE ROLE $writer LOGIN", "CREATE ROLE $super SUPERUSER LOGIN");
 
 my @databases;
 
@@ -44,8 +45,8 @@ sub database_of_owner {
     return $database;
 }
 
-for my $role ($ENV{PGUSER}, $owner) {
-    my ($old, $new) = map { my $name = database_of_owner("$_\_" . ($role eq $owner ? 'role' : 'super')); session(database => $name, role => $role) } qw(old new);
+for my $role ($ENV{PGUSER}, $owner, $super) {
+    my ($old, $new) = map { my $name = database_of_owner("$_\_" . ($role =~ /(\w+)_\d+$/ ? $1 : 'first')); session(database => $name, role => $role) } qw(old new);
 
     # ---- This library, and the objects of 1.0 ----------------------------------------------------------------------
 
@@ -69,7 +70,22 @@ for my $role ($ENV{PGUSER}, $owner) {
         'CREATE VIEW public.on_waits AS SELECT pid, name FROM advisory.waits') if $role ne $owner;
     $old->run(q(INSERT INTO advisory.key_labels (key, label) VALUES (4712, 'mine, too')),
         "GRANT INSERT ON advisory.key_labels TO $writer") if $role eq $owner;
+
+    # What anybody has built on a function that must be dropped is in the way, and the error says what it is. What can stay is not.
+    my $stranger = session(database => $old->value('SELECT current_database()'), role => $writer);
+    $stranger->run('CREATE TEMP VIEW on_views AS SELECT l.pid FROM advisory.locks l, advisory.waits w, advisory.leaks k, advisory.known_keys, advisory.pressure, advisory.settings, advisory.stats',
+        q{CREATE TEMP VIEW on_functions AS SELECT advisory.try_lock('upgrade', 'b'), advisory.key('a') AS of_a, k.* FROM advisory._known_keys() k});
+    for my $case ([ q{SELECT * FROM advisory.holders('upgrade', 'a')}, 'holders(text,text)' ], [ 'SELECT * FROM advisory.holders_key(1)', 'holders_key(bigint)' ], [ 'SELECT * FROM advisory._waits()', '_waits()' ], [ 'SELECT pid FROM advisory._leaks()', '_leaks()' ]) {
+        my ($query, $function) = @$case;
+        $stranger->run("CREATE TEMP VIEW \"in The way\" AS $query");
+        my $error = $old->query('ALTER EXTENSION advisory_ext UPDATE');
+        is($error->{state}, '2BP01', "$role: a view on $function is in the way");
+        like($error->{detail}, qr/^function advisory.\Q$function\E is used by view pg_temp_\d+\."in The way" of role $writer\.$/, 'the error says which, and whose');
+        like($error->{hint}, qr/^DROP VIEW pg_temp_\d+\."in The way", update the extension, and create it again\.$/, 'and what to do');
+        $stranger->run('DROP VIEW "in The way"');
+    }
     $old->run('ALTER EXTENSION advisory_ext UPDATE');
+    $stranger->disconnect;
     $new->run('CREATE EXTENSION advisory_ext');
     if ($role eq $owner) {
         is($old->value("SELECT has_table_privilege('$writer', 'advisory.key_labels', 'INSERT')"), 1, "$role: what was granted stays granted");
@@ -79,6 +95,8 @@ for my $role ($ENV{PGUSER}, $owner) {
     }
     my ($updated, $fresh) = map { catalog_of($_) } $old, $new;
     is_deeply($updated->{$_}, $fresh->{$_}, "$role: $_ are as after CREATE EXTENSION") for sort keys %CATALOG;
+    is($old->value("$MEMBER SELECT count(*) FROM member JOIN pg_shdepend s USING (classid, objid) WHERE s.deptype = 'o' AND s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())"), 0,
+        "$role: everything belongs to the bootstrap superuser");
     is($old->value(q(SELECT count(*) FROM advisory.key_labels WHERE label LIKE 'mine%')), 1, "$role: labels are kept");
     is($old->query(q(INSERT INTO advisory.key_labels (key, label) VALUES (1, 'more')))->{state}, undef, "$role: and can be written");
     is($old->value(q(SELECT name FROM advisory.locks WHERE name = 'a')), 'a', "$role: the lock from before is still held, and has its name");
@@ -87,5 +105,5 @@ for my $role ($ENV{PGUSER}, $owner) {
     $_->disconnect for $old, $new;
 }
 
-$admin->run(map({ "DROP DATABASE $_" } @databases), "DROP ROLE $owner, $writer");
+$admin->run(map({ "DROP DATABASE $_" } @databases), "DROP ROLE $owner, $writer, $super");
 done_testing();
