@@ -34,6 +34,12 @@ wal_write_mark()
 	return end;
 }
 
+XLogRecPtr
+wal_position()
+{
+	return GetXLogInsertRecPtr();
+}
+
 TimeLineID
 wal_timeline()
 {

@@ -39,7 +39,7 @@ sub calls {
         [ 'try_lease',   "SELECT token > 0 FROM advisory.try_lease('b', 't$name', '1h')",        "t$name" ],
         [ 'renew_lease', "SELECT advisory.renew_lease('b', 'r$name', $token) IS NOT NULL",       "r$name" ],
         [ 'end_lease',   "SELECT advisory.end_lease('b', 'e$name', $ended)",                     "e$name" ],
-        [ 'claim',       "SELECT advisory.claim('b', 'c$name', '1h', '2027-01-01') IS NOT NULL", "c$name" ],
+        [ 'claim',       "SELECT advisory.claim('b', 'c$name', '1h', '2026-01-01') IS NOT NULL", "c$name" ],
     );
 }
 

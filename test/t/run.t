@@ -491,7 +491,8 @@ is_claimed(0, 'a commit that fails');
 
 # Arguments.
 is($one->query(run_sql('SELECT 1', ", $_->[0]"))->{state}, $_->[1], "$_->[0]: $_->[1]")
-    for [q{once_per => '0'}, '22023'], [q{once_per => '1 month'}, '22023'], [q{once_slot => '2026-01-01'}, '22023'], [q{once_per => '1 h', once_slot => 'infinity'}, '22008'];
+    for [q{once_per => '0'}, '22023'], [q{once_per => '1 month'}, '22023'], [q{once_slot => '2026-01-01'}, '22023'], [q{once_per => '1 h', once_slot => 'infinity'}, '22008'],
+    [q{once_per => '1 h', once_slot => now() + '2 h'}, '22023'];
 like($one->query(run_sql('SELECT 1', q{, once_per => '1 month'}))->{hint}, qr/as once_slot/, 'the hint names the argument');
 is($one->query(q{CALL advisory.run('jobs', 'by position', 'SELECT 1', '0', NULL, 'skip', NULL, '1 hour', '2026-01-01')})->{value}, 1, 'by position, behind ran');
 is_free('once per window');
