@@ -8,6 +8,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Test::More;
+use Time::HiRes qw(sleep time);
 
 create_database();
 my ($look, $gate, $one, $two, $three) = map { session() } 1 .. 5;
@@ -308,6 +309,18 @@ SKIP: {
 $one->run(q{SET statement_timeout = '300 ms'});
 is($one->query(run_sql('SET LOCAL test.x = 1; ' x 500_000))->{state}, '57014', 'statement_timeout ends a command of many short statements');
 $one->run('RESET statement_timeout');
+# 3 MB of semicolons hold up neither a cancel nor pg_terminate_backend().
+for my $case ([ 'pg_cancel_backend', ';' x 3_000_000, '57014|22023' ], [ 'pg_cancel_backend', 'SELECT 1;' x 333_333, '57014' ], [ 'pg_terminate_backend', 'SELECT 1;' x 333_333, '57P01|08000' ]) {
+    my ($function, $command, $state) = @$case;
+    my $parsing = session()->start(run_sql($command));
+    sleep 0.1;
+    $look->value("SELECT $function(?)", $parsing->pid);
+    my $start = time;
+    like($parsing->finish->{state}, qr/^(?:$state)$/, "$function ends 3 MB of semicolons");
+    cmp_ok(time - $start, '<', 10, 'at once');
+    eval { $parsing->disconnect };
+    until_gone($look, $parsing) if $function eq 'pg_terminate_backend';
+}
 is_free('after many short statements');
 
 # A procedure that commits, where it cannot: the hint says where it can.
