@@ -13,7 +13,9 @@ BEGIN
         JOIN pg_shdepend AS s ON s.classid = d.classid AND s.objid = d.objid AND s.deptype = 'o'
             AND s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
         CROSS JOIN pg_identify_object(d.classid, d.objid, 0) AS o
-        WHERE e.extname = 'advisory_ext'
+        -- Another role can add what it owns to its extension: its SECURITY DEFINER functions must not become the superuser's.
+        WHERE e.extname = 'advisory_ext' AND (SELECT rolsuper FROM pg_roles WHERE oid = s.refobjid)
+            AND (o.schema = 'advisory' OR o.identity IN ('advisory', 'advisory_ext'))
     LOOP
         EXECUTE format('ALTER %s %s OWNER TO %I', member.type, member.identity, pg_get_userbyid(10));
         -- The server's record of the privileges that a script has granted keeps the previous owner.  pg_dump compares the privileges

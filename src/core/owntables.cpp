@@ -39,26 +39,29 @@ owner_of_relation(Oid relation)
 }
 
 Oid
-own_relation(const char *name, char relkind)
+own_relation(const char *name, char relkind, bool missing_ok)
 {
-	Oid			relation = get_relname_relid(name, get_namespace_oid(SCHEMA, false));
+	HeapTuple	row = SearchSysCache2(RELNAMENSP, PointerGetDatum(name), ObjectIdGetDatum(get_namespace_oid(SCHEMA, false)));
+	bool		is_there = HeapTupleIsValid(row);
+	Oid			relation = InvalidOid;
 
-	if (!OidIsValid(relation))
+	if (is_there)
+	{
+		auto	   *form = reinterpret_cast<Form_pg_class>(GETSTRUCT(row));
+
+		/* Another owner could attach functions, which would run as the superuser. */
+		if (form->relkind == relkind && form->relowner == BOOTSTRAP_SUPERUSERID)
+			relation = form->oid;
+		ReleaseSysCache(row);
+	}
+	if (!OidIsValid(relation) && !missing_ok)
 		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("relation \"%s.%s\" does not exist", SCHEMA, name),
-				 errhint(OTHER_VERSION_HINT)));
-	if (get_rel_relkind(relation) != relkind)
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("relation \"%s.%s\" is not a %s", SCHEMA, name, relkind == RELKIND_SEQUENCE ? "sequence" : "table")));
-	/* Its owner could attach functions, which would run as the superuser. */
-	if (owner_of_relation(relation) != BOOTSTRAP_SUPERUSERID)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("relation \"%s.%s\" has another owner than CREATE EXTENSION has given it", SCHEMA, name),
-				 errhint("ALTER TABLE %s.%s OWNER TO %s gives it back.", SCHEMA, name,
-						 quote_identifier(GetUserNameFromId(BOOTSTRAP_SUPERUSERID, false)))));
+				(errcode(is_there ? ERRCODE_WRONG_OBJECT_TYPE : ERRCODE_UNDEFINED_TABLE),
+				 is_there
+				 ? errmsg("relation \"%s.%s\" is not a %s of the bootstrap superuser", SCHEMA, name,
+						  relkind == RELKIND_SEQUENCE ? "sequence" : "table")
+				 : errmsg("relation \"%s.%s\" does not exist", SCHEMA, name),
+				 is_there ? 0 : errhint(OTHER_VERSION_HINT)));
 	return relation;
 }
 
@@ -91,7 +94,7 @@ execute_own_statement(OwnStatement *statement, std::initializer_list<NullableDat
 		SPIPlanPtr	prepared = SPI_prepare(statement->text, count, statement->types);
 
 		if (prepared == nullptr || SPI_keepplan(prepared) != 0)
-			elog(ERROR, "could not prepare a statement on advisory.%s", statement->table);
+			elog(ERROR, "could not prepare \"%s\"", statement->text);
 		statement->plan = prepared;
 	}
 	/* A parallel operation can only use its own snapshot. */
@@ -102,7 +105,7 @@ execute_own_statement(OwnStatement *statement, std::initializer_list<NullableDat
 											  statement->result == SPI_OK_SELECT, true, 0);
 
 	if (result != statement->result)
-		elog(ERROR, "could not run a statement on advisory.%s: %s", statement->table, SPI_result_code_string(result));
+		elog(ERROR, "could not run \"%s\": %s", statement->text, SPI_result_code_string(result));
 	if (statement->has_one_row && SPI_processed != 1)
 		raise_changed(statement->table, "A trigger or rule has prevented a row from being written.");
 }

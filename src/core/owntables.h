@@ -20,10 +20,10 @@ namespace advisory
 {
 
 /*
- * The OID of a table or sequence of this extension.  Raises 42P01 if it is not there, 42809 if it is not of this relkind, 55000
- * if it does not belong to the bootstrap superuser.
+ * The OID of a table or sequence of this extension.  Raises 42P01 if it is not there, 42809 if it is not of this relkind or does
+ * not belong to the bootstrap superuser; but with missing_ok returns InvalidOid.
  */
-Oid			own_relation(const char *name, char relkind);
+Oid			own_relation(const char *name, char relkind, bool missing_ok = false);
 
 /* The owner of a relation; invalid if the relation is not there. */
 Oid			owner_of_relation(Oid relation);
@@ -56,7 +56,7 @@ as_superuser(Run run)
 /* A statement on a table of this extension, for as_superuser(). */
 struct OwnStatement
 {
-	const char *table;
+	const char *table;			/* null if it reads none */
 	const char *text;
 	int			result;			/* what SPI returns for it */
 	bool		sees_latest;	/* does it see the latest committed data in every isolation level? */
@@ -95,7 +95,8 @@ run_own_statement(OwnStatement *statement, std::initializer_list<NullableDatum> 
 {
 	uint64		count = 0;
 
-	own_relation(statement->table, RELKIND_RELATION);
+	if (statement->table != nullptr)
+		own_relation(statement->table, RELKIND_RELATION);
 	as_superuser([&]() {
 		SPI_connect();
 		execute_own_statement(statement, arguments);

@@ -259,12 +259,6 @@ token_raise_above(int64 token)
 	wal_write_mark();
 }
 
-void
-token_begin()
-{
-	current_era(0);
-}
-
 /* ---- Fences ---- */
 
 /* Record the highest token of a key, and return it. */
@@ -280,7 +274,6 @@ token_check(const LockName &name, int64 token)
 	int64		highest = 0;
 
 	PreventCommandIfReadOnly("advisory.check_token()");
-	token_check_given(token);
 	with_error_context(psprintf("while checking token " INT64_FORMAT " of \"%s\"", token, display_name(name)), [&]() {
 		run_own_statement(&RAISE_FENCE, {argument(name.key.value), argument(token)}, [&](const OwnRow &row) {
 			highest = row.bigint(1);
@@ -299,6 +292,8 @@ token_check(const LockName &name, int64 token)
 				 : errdetail("A later holder has already used a greater token."),
 				 set_lock_fields(name)));
 	}
+	/* The error undoes the statement.  A stale token does not need the locks on the sequence, for which there may be no room. */
+	token_check_given(token);
 	return true;
 }
 

@@ -41,9 +41,6 @@ bool		token_era_seen(Era *era);
 /* Make all later tokens greater than this one.  Raises 22003 if no greater token is possible, 25006 on a standby. */
 void		token_raise_above(int64 token);
 
-/* Record the era of a new database.  Called when the extension is created. */
-void		token_begin();
-
 /* Raise 22023 if no lock or lease of this database can have been given the token yet.  Must not be called on a standby. */
 void		token_check_given(int64 token);
 

@@ -53,7 +53,7 @@ tokens_above(FunctionCallInfo fcinfo)
 static Datum
 begin_era(FunctionCallInfo)
 {
-	token_begin();
+	token_era();
 	PG_RETURN_VOID();
 }
 

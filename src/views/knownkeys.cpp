@@ -62,8 +62,8 @@ enum
 	" concat_ws(': ', tool, purpose), detail FROM advisory."
 
 /* They run as the bootstrap superuser, because the user may lack USAGE on the schema. */
-static OwnStatement SELECT_LABELS = {"known_keys", SELECT_KEYS "_key_labels()", SPI_OK_SELECT, false, false, {}, nullptr};
-static OwnStatement SELECT_FACTS = {"known_keys", SELECT_KEYS "_key_facts($1, $2)", SPI_OK_SELECT, false, false, {BYTEAOID, BOOLOID}, nullptr};
+static OwnStatement SELECT_LABELS = {"key_labels", SELECT_KEYS "_key_labels()", SPI_OK_SELECT, false, false, {}, nullptr};
+static OwnStatement SELECT_FACTS = {nullptr, SELECT_KEYS "_key_facts($1, $2)", SPI_OK_SELECT, false, false, {BYTEAOID, BOOLOID}, nullptr};
 
 /*
  * May the current user read the labels?  Then lock their table and its indexes, unless that would mean to wait, because
@@ -73,11 +73,10 @@ static bool
 can_read_labels()
 {
 	Oid			schema = get_namespace_oid("advisory", false);
-	Oid			table = get_relname_relid("key_labels", schema);
+	Oid			table = own_relation("key_labels", RELKIND_RELATION, true);
 	bool		is_locked;
 
-	/* Another owner could attach functions, which would run as the superuser. */
-	if (owner_of_relation(table) != BOOTSTRAP_SUPERUSERID ||
+	if (!OidIsValid(table) ||
 		compat::schema_aclcheck(schema, GetUserId(), ACL_USAGE) != ACLCHECK_OK ||
 		pg_class_aclcheck(table, GetUserId(), ACL_SELECT) != ACLCHECK_OK ||
 		check_enable_rls(table, InvalidOid, true) == RLS_ENABLED ||
@@ -118,18 +117,12 @@ read_keys(Oid database, Use use)
 	NullableDatum bytes = {PointerGetDatum(name != nullptr ? cstring_to_text(name) : nullptr), name == nullptr};
 	NullableDatum is_current = {BoolGetDatum(database == MyDatabaseId), false};
 	auto		read = [=](OwnStatement *statement, std::initializer_list<NullableDatum> arguments) {
-		as_superuser([=]() {
-			SPI_connect();
-			execute_own_statement(statement, arguments);
-			for (uint64 i = 0; i < SPI_processed; i++)
-			{
-				Datum		values[COLUMNS];
-				bool		nulls[COLUMNS];
+		run_own_statement(statement, arguments, [=](const OwnRow &row) {
+			Datum		values[COLUMNS];
+			bool		nulls[COLUMNS];
 
-				heap_deform_tuple(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, values, nulls);
-				use(statement == &SELECT_LABELS, values, nulls);
-			}
-			SPI_finish();
+			heap_deform_tuple(SPI_tuptable->vals[row.number], SPI_tuptable->tupdesc, values, nulls);
+			use(statement == &SELECT_LABELS, values, nulls);
 		});
 	};
 

@@ -74,7 +74,7 @@ for my $role ($ENV{PGUSER}, $owner, $super) {
     # What anybody has built on a function that must be dropped is in the way, and the error says what it is. What can stay is not.
     my $stranger = session(database => $old->value('SELECT current_database()'), role => $writer);
     $stranger->run('CREATE TEMP VIEW on_views AS SELECT l.pid FROM advisory.locks l, advisory.waits w, advisory.leaks k, advisory.known_keys, advisory.pressure, advisory.settings, advisory.stats',
-        q{CREATE TEMP VIEW on_functions AS SELECT advisory.try_lock('upgrade', 'b'), advisory.key('a') AS of_a, k.* FROM advisory._known_keys() k});
+        q{CREATE TEMP VIEW on_functions AS SELECT advisory.try_lock('upgrade', 'b'), advisory.key('a') AS of_a, k.* FROM advisory._known_keys() k}, 'CREATE TEMP TABLE typed (locks advisory._locks, labels advisory.key_labels)');
     for my $case ([ q{SELECT * FROM advisory.holders('upgrade', 'a')}, 'holders(text,text)' ], [ 'SELECT * FROM advisory.holders_key(1)', 'holders_key(bigint)' ], [ 'SELECT * FROM advisory._waits()', '_waits()' ], [ 'SELECT pid FROM advisory._leaks()', '_leaks()' ]) {
         my ($query, $function) = @$case;
         $stranger->run("CREATE TEMP VIEW \"in The way\" AS $query");
@@ -84,8 +84,14 @@ for my $role ($ENV{PGUSER}, $owner, $super) {
         like($error->{hint}, qr/^DROP VIEW pg_temp_\d+\."in The way", update the extension, and create it again\.$/, 'and what to do');
         $stranger->run('DROP VIEW "in The way"');
     }
+    # What the extension's owner has added to it stays its own.
+    $old->run('CREATE SCHEMA added', 'CREATE FUNCTION added.who() RETURNS name SECURITY DEFINER LANGUAGE sql AS $$ SELECT current_user $$', 'CREATE TABLE added.rows (x int)',
+        map { "ALTER EXTENSION advisory_ext ADD $_" } 'SCHEMA added', 'FUNCTION added.who()', 'TABLE added.rows');
     $old->run('ALTER EXTENSION advisory_ext UPDATE');
     $stranger->disconnect;
+    is($old->value('SELECT added.who()'), $role, "$role: a SECURITY DEFINER function that was added to the extension runs as before");
+    is($old->value(q(SELECT count(*) FROM pg_class WHERE oid = 'added.rows'::regclass AND relowner = ?::regrole), $role), 1, 'and a table belongs to whom it did');
+    $old->run(map({ "ALTER EXTENSION advisory_ext DROP $_" } 'TABLE added.rows', 'FUNCTION added.who()', 'SCHEMA added'), 'SET client_min_messages = warning', 'DROP SCHEMA added CASCADE', 'RESET client_min_messages');
     $new->run('CREATE EXTENSION advisory_ext');
     if ($role eq $owner) {
         is($old->value("SELECT has_table_privilege('$writer', 'advisory.key_labels', 'INSERT')"), 1, "$role: what was granted stays granted");
