@@ -984,6 +984,22 @@ BEGIN
     END LOOP;
 END $$;
 
+-- Default privileges of the role that runs the script may have granted more.
+DO $$
+DECLARE
+    granted record;
+BEGIN
+    FOR granted IN
+        SELECT DISTINCT c.oid::regclass::text AS name, CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS type,
+               CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END AS role
+        FROM pg_class AS c, aclexplode(relacl)
+        WHERE c.oid = ANY (ARRAY['advisory.fences', 'advisory.claims', 'advisory._leases', 'advisory._era', 'advisory._era_began']::regclass[])
+            AND grantee <> relowner
+    LOOP
+        EXECUTE format('REVOKE ALL ON %s %s FROM %s', granted.type, granted.name, granted.role);
+    END LOOP;
+END $$;
+
 -- The owner of the database can dump and restore the rows, and delete those of names that are no longer used.
 GRANT SELECT, INSERT, DELETE ON advisory.fences, advisory.claims TO pg_database_owner;
 GRANT SELECT, INSERT ON advisory._leases TO pg_database_owner;

@@ -35,11 +35,34 @@ BEGIN
     END LOOP;
 END $$;
 
+-- Default privileges of the role that runs the script may have granted more.
+DO $$
+DECLARE
+    granted record;
+BEGIN
+    FOR granted IN
+        SELECT DISTINCT c.oid::regclass::text AS name, CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS type,
+               CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END AS role
+        FROM pg_class AS c, aclexplode(relacl)
+        WHERE c.oid = ANY (ARRAY['advisory.fences', 'advisory.claims', 'advisory._leases', 'advisory.key_labels', 'advisory._era', 'advisory._era_began']::regclass[])
+            AND grantee <> relowner
+        UNION ALL
+        SELECT 'advisory', 'SCHEMA', quote_ident(pg_get_userbyid(grantee))
+        FROM pg_namespace, aclexplode(nspacl)
+        WHERE nspname = 'advisory' AND privilege_type = 'CREATE' AND grantee NOT IN (0, nspowner)
+    LOOP
+        EXECUTE format('REVOKE ALL ON %s %s FROM %s', granted.type, granted.name, granted.role);
+    END LOOP;
+END $$;
+
 -- The owner of the database can dump and restore the rows, and delete those of names that are no longer used.
 GRANT SELECT, INSERT, DELETE ON advisory.fences, advisory.claims TO pg_database_owner;
 GRANT SELECT, INSERT ON advisory._leases TO pg_database_owner;
 GRANT SELECT, UPDATE ON SEQUENCE advisory._era TO pg_database_owner;
 GRANT SELECT ON advisory.claims TO PUBLIC;
+-- It can write labels, restore them, and grant that to others.
+GRANT SELECT ON advisory.key_labels TO PUBLIC;
+GRANT SELECT, INSERT, UPDATE, DELETE ON advisory.key_labels TO pg_database_owner WITH GRANT OPTION;
 
 -- It uses the sequences only as those of the bootstrap superuser.
 SELECT advisory._begin_era();

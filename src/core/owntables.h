@@ -10,6 +10,7 @@
 extern "C" {
 #include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
+#include "commands/trigger.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
@@ -32,10 +33,10 @@ Oid			owner_of_relation(Oid relation);
  * Run run() as the bootstrap superuser, to whom everything in the extension belongs.  The end of the (sub)transaction restores
  * the user after an error.
  *
- * run() must not run anything that another role has made.  So it only uses what own_relation() has checked; no other role can
- * attach anything to that, and the search_path has no schema of others.  What a superuser attaches, an audit trigger say, is
- * safe from the caller, too: the search_path is not the caller's, and in a security-restricted operation nothing is left for the
- * end of the transaction, where it would run as the caller.
+ * run() must not run anything that another role has made.  So it only uses what own_relation() has checked, and the search_path
+ * has no schema of others.  Whoever was granted ALL on a table can attach a trigger, though.  As in a session that applies
+ * replicated changes, such a trigger does not fire; only the owner of a table can ENABLE ALWAYS a trigger.  In a
+ * security-restricted operation that one leaves nothing for the end of the transaction, where it would run as the caller.
  */
 template <typename Run>
 void
@@ -44,11 +45,22 @@ as_superuser(Run run)
 	Oid			user;
 	int			context;
 	int			guc_level = NewGUCNestLevel();
+	int			replication_role = SessionReplicationRole;
 
 	GetUserIdAndSecContext(&user, &context);
 	SetUserIdAndSecContext(BOOTSTRAP_SUPERUSERID, context | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
 	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-	run();
+	PG_TRY();
+	{
+		/* To set the GUC would make all plans of the session invalid. */
+		SessionReplicationRole = SESSION_REPLICATION_ROLE_REPLICA;
+		run();
+	}
+	PG_FINALLY();
+	{
+		SessionReplicationRole = replication_role;
+	}
+	PG_END_TRY();
 	AtEOXact_GUC(false, guc_level);
 	SetUserIdAndSecContext(user, context);
 }

@@ -58,6 +58,7 @@ ROLLBACK;
 -- An error in the table's triggers does not change the caller's subtransactions.
 CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no''; END';
 CREATE TRIGGER fails BEFORE INSERT OR UPDATE ON advisory.claims FOR EACH ROW EXECUTE FUNCTION fails();
+ALTER TABLE advisory.claims ENABLE ALWAYS TRIGGER fails;
 CREATE TEMP TABLE kept (t text);
 DO $$
 BEGIN

@@ -107,7 +107,7 @@ for my $role ($creator, $owner) {
 {
     my $watch = session(database => $made{$owner});
     $watch->run('CREATE TABLE public.audit (path text, by name)', 'CREATE FUNCTION public.audit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.audit VALUES (current_setting($x$search_path$x$), current_user); RETURN NULL; END $$',
-        map { "CREATE TRIGGER audit AFTER INSERT OR UPDATE ON $_ FOR EACH ROW EXECUTE FUNCTION public.audit()" } 'advisory.claims', 'advisory.fences');
+        map { ("CREATE TRIGGER audit AFTER INSERT OR UPDATE ON $_ FOR EACH ROW EXECUTE FUNCTION public.audit()", "ALTER TABLE $_ ENABLE ALWAYS TRIGGER audit") } 'advisory.claims', 'advisory.fences');
     my $session = session(database => $made{$owner}, role => $creator)->run('CREATE SCHEMA mine', 'SET search_path = mine, pg_catalog');
     $session->run(q{SELECT advisory.claim('owners', 'audited', '1 hour', '2026-01-01 10:00+00')}, q{SELECT advisory.check_token('owners', 'audited', 1)});
     is_deeply($watch->rows('SELECT DISTINCT path, by FROM audit'), [ [ 'pg_catalog, pg_temp', $watch->value('SELECT pg_get_userbyid(10)') ] ], 'a trigger of a superuser does not have the search_path of the caller');
@@ -118,6 +118,35 @@ for my $role ($creator, $owner) {
     $watch->run('ALTER TABLE advisory.fences OWNER TO CURRENT_USER', map({ "DROP TRIGGER audit ON $_" } 'advisory.claims', 'advisory.fences'), 'DROP TABLE audit', 'DROP FUNCTION audit()');
     $session->run('DROP SCHEMA mine');
     $_->disconnect for $watch, $session;
+}
+
+# A role that was granted ALL, by GRANT or by default privileges: its triggers never run as the superuser.
+{
+    my $database = database_of_owner('granted');
+    my $watch = session(database => $database);
+    $watch->run("ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO $creator", "ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO $creator", "ALTER DEFAULT PRIVILEGES GRANT ALL ON SCHEMAS TO $creator", 'CREATE EXTENSION advisory_ext');
+    is($watch->value(q{SELECT count(*) FROM pg_class, aclexplode(relacl) WHERE relnamespace = 'advisory'::regnamespace AND relkind IN ('r', 'S') AND grantee = ?::regrole}, $creator), 0,
+        'default privileges do not apply to the tables');
+    is($watch->value(q{SELECT has_schema_privilege(?, 'advisory', 'CREATE')}, $creator), 0, 'nor to the schema');
+    $watch->run("GRANT ALL ON ALL TABLES IN SCHEMA advisory TO $creator", 'CREATE TABLE public.sprung (by name)', 'GRANT ALL ON public.sprung TO PUBLIC');
+    my $session = session(database => $database, role => $creator)->run('CREATE SCHEMA mine', 'GRANT USAGE ON SCHEMA mine TO PUBLIC',
+        'CREATE FUNCTION mine.on_write() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.sprung VALUES (current_user); RETURN NEW; END $$',
+        map { my $table = $_; map { ("CREATE TRIGGER t$_ $_ INSERT OR UPDATE OR DELETE ON advisory.$table FOR EACH ROW EXECUTE FUNCTION mine.on_write()", "CREATE TRIGGER s$_ $_ INSERT OR UPDATE OR DELETE ON advisory.$table EXECUTE FUNCTION mine.on_write()") } qw(BEFORE AFTER) }
+            qw(fences claims _leases));
+    is($session->query('ALTER TABLE advisory.fences ENABLE ALWAYS TRIGGER "tbefore"')->{state}, '42501', 'a role that was granted ALL cannot make its trigger fire always');
+    for my $caller ($session, $watch) {
+        $caller->query($_) for q{SELECT advisory.check_token('granted', 'a', 1)}, q{SELECT advisory.check_token('granted', 'a', 2)}, q{SELECT advisory.claim('granted', 'a', '1 hour', '2026-01-01 10:00+00')},
+            q{SELECT advisory.claim('granted', 'a', '1 hour')}, q{SELECT advisory.end_lease('granted', 'a', (SELECT token FROM advisory.try_lease('granted', 'a', '1 hour')))};
+        is($watch->value('SELECT count(*) FROM sprung'), 0, 'and it does not fire');
+        is($caller->value('SHOW session_replication_role'), 'origin', 'what it depends on is as it was');
+        is($caller->query(q{SELECT advisory.check_token('granted', 'a', 1)})->{state}, '55000', 'after an error, too');
+        is($caller->value('SHOW session_replication_role'), 'origin', 'what it depends on is as it was');
+    }
+    $session->run('INSERT INTO advisory.fences VALUES (1, 1)');
+    is($watch->value('SELECT DISTINCT by FROM sprung'), $creator, 'where the role itself writes, it does');
+    $watch->run("ALTER DEFAULT PRIVILEGES REVOKE ALL ON TABLES FROM $creator", "ALTER DEFAULT PRIVILEGES REVOKE ALL ON SEQUENCES FROM $creator", "ALTER DEFAULT PRIVILEGES REVOKE ALL ON SCHEMAS FROM $creator");
+    $_->disconnect for $session, $watch;
+    $admin->run(qq{DROP DATABASE "$database" WITH (FORCE)});
 }
 
 # ---- Dump and restore by the owner of the database ------------------------------------------------------------------
