@@ -971,7 +971,8 @@ BEGIN
         -- with it, and would write statements that name that role.
         UPDATE pg_init_privs
         SET initprivs = ARRAY(
-            SELECT trim(E'\n' FROM replace(replace(E'\n' || item || E'\n', E'\n' || old || '=', new || '='), '/' || old || E'\n', '/' || new))::aclitem
+            SELECT trim(E'\n' FROM replace(replace(E'\n' || item || E'\n',
+                        E'\n' || old || '=', new || '='), '/' || old || E'\n', '/' || new))::aclitem
             FROM unnest(initprivs::text[]) WITH ORDINALITY AS items (item, number),
                  (SELECT substr(makeaclitem(0, member.owner, 'SELECT', false)::text, 4),
                          substr(makeaclitem(0, 10, 'SELECT', false)::text, 4)) AS names (old, new)
@@ -993,8 +994,7 @@ BEGIN
         SELECT DISTINCT c.oid::regclass::text AS name, CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS type,
                CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END AS role
         FROM pg_class AS c, aclexplode(relacl)
-        WHERE c.oid = ANY (ARRAY['advisory.fences', 'advisory.claims', 'advisory._leases', 'advisory._era', 'advisory._era_began']::regclass[])
-            AND grantee <> relowner
+        WHERE relnamespace = 'advisory'::regnamespace AND relkind IN ('r', 'S') AND relname <> 'key_labels' AND grantee <> relowner
     LOOP
         EXECUTE format('REVOKE ALL ON %s %s FROM %s', granted.type, granted.name, granted.role);
     END LOOP;
@@ -1009,8 +1009,8 @@ GRANT SELECT ON advisory.claims TO PUBLIC;
 -- It uses the sequences only as those of the bootstrap superuser.
 SELECT advisory._begin_era();
 
--- In 1.0, the privileges of key_labels were granted to the extension's owner.  Now they are the database owner's.  What the extension's owner granted to others must stay, and must not become an initial
--- privilege, as the GRANTs here would make it.
+-- In 1.0, the privileges of key_labels were granted to the extension's owner.  Now they are the database owner's.  What the
+-- extension's owner granted to others must stay, and must not become an initial privilege, as the GRANTs here would make it.
 
 DO $$
 DECLARE

@@ -22,7 +22,8 @@ BEGIN
         -- with it, and would write statements that name that role.
         UPDATE pg_init_privs
         SET initprivs = ARRAY(
-            SELECT trim(E'\n' FROM replace(replace(E'\n' || item || E'\n', E'\n' || old || '=', new || '='), '/' || old || E'\n', '/' || new))::aclitem
+            SELECT trim(E'\n' FROM replace(replace(E'\n' || item || E'\n',
+                        E'\n' || old || '=', new || '='), '/' || old || E'\n', '/' || new))::aclitem
             FROM unnest(initprivs::text[]) WITH ORDINALITY AS items (item, number),
                  (SELECT substr(makeaclitem(0, member.owner, 'SELECT', false)::text, 4),
                          substr(makeaclitem(0, 10, 'SELECT', false)::text, 4)) AS names (old, new)
@@ -44,8 +45,7 @@ BEGIN
         SELECT DISTINCT c.oid::regclass::text AS name, CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS type,
                CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END AS role
         FROM pg_class AS c, aclexplode(relacl)
-        WHERE c.oid = ANY (ARRAY['advisory.fences', 'advisory.claims', 'advisory._leases', 'advisory.key_labels', 'advisory._era', 'advisory._era_began']::regclass[])
-            AND grantee <> relowner
+        WHERE relnamespace = 'advisory'::regnamespace AND relkind IN ('r', 'S') AND grantee <> relowner
         UNION ALL
         SELECT 'advisory', 'SCHEMA', quote_ident(pg_get_userbyid(grantee))
         FROM pg_namespace, aclexplode(nspacl)

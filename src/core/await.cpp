@@ -53,7 +53,7 @@ raise_cannot_release(const char *procedure, const char *reason, const char *reme
 
 /*
  * Is the active portal's snapshot the only active one?  Changes nothing.  In a block with an EXCEPTION clause, which is a
- * subtransaction of the portal's, it is not meant to be: but minor releases before 2024-05 push no other one there.
+ * subtransaction within the portal, it may be: older minor releases, such as 16.2, push no other one there.  It does not count.
  */
 static bool
 only_portals_snapshot()
