@@ -17,6 +17,7 @@ extern "C" {
 #include "access/relation.h"
 #include "access/xlog.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_proc.h"
 #include "port/pg_bitutils.h"
 #include "storage/lmgr.h"
 #include "utils/acl.h"
@@ -97,13 +98,21 @@ can_read_labels()
 	return is_locked;
 }
 
-/* Is this a database whose extension has not been updated, so that the functions are not there? */
+/* Is this a database whose extension has not been updated, so that the functions are not there, or are not the extension's? */
 static bool
 is_older_version()
 {
-	if (SearchSysCacheExists3(PROCNAMEARGSNSP, CStringGetDatum("_key_facts"), PointerGetDatum(buildoidvector(SELECT_FACTS.types, 2)),
-							  ObjectIdGetDatum(get_namespace_oid("advisory", false))))
-		return false;
+	HeapTuple	row = SearchSysCache3(PROCNAMEARGSNSP, CStringGetDatum("_key_facts"), PointerGetDatum(buildoidvector(SELECT_FACTS.types, 2)),
+									  ObjectIdGetDatum(get_namespace_oid("advisory", false)));
+
+	if (HeapTupleIsValid(row))
+	{
+		Oid			owner = reinterpret_cast<Form_pg_proc>(GETSTRUCT(row))->proowner;
+
+		ReleaseSysCache(row);
+		if (owner == BOOTSTRAP_SUPERUSERID)
+			return false;
+	}
 	ereport(NOTICE, (errmsg("well-known keys are not shown before the extension is updated"), errhint(OTHER_VERSION_HINT)));
 	return true;
 }
