@@ -236,7 +236,7 @@ token_next(const LockName &name, int slot)
 void
 token_check_given(int64 token)
 {
-	int64		last = (current_era(0) << POSITION_BITS) | static_cast<int64>(wal_position() / 8);
+	int64		last = (current_era(0) << POSITION_BITS) | static_cast<int64>(GetXLogInsertRecPtr() / 8);
 
 	if (token > last)
 		ereport(ERROR,

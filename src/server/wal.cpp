@@ -34,12 +34,6 @@ wal_write_mark()
 	return end;
 }
 
-XLogRecPtr
-wal_position()
-{
-	return GetXLogInsertRecPtr();
-}
-
 TimeLineID
 wal_timeline()
 {

@@ -18,9 +18,6 @@ namespace advisory
  */
 XLogRecPtr	wal_write_mark();
 
-/* The position at which the next WAL record will be written.  Must not be called during recovery. */
-XLogRecPtr	wal_position();
-
 /* The timeline that this server writes.  Must not be called during recovery. */
 TimeLineID	wal_timeline();
 
