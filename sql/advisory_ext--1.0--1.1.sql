@@ -4,7 +4,31 @@
 --
 -- Views keep their OIDs, so that objects that users have built on them stay. If the function behind a view returns other columns
 -- now, the view temporarily reads nothing. holders(), holders_key() and run() are dropped and created again, because their columns
--- or parameters have changed.
+-- or parameters have changed. What users have built on them is in the way. Any role may do that, even in another session's temporary
+-- schema, so the error says whose it is.
+
+DO $$
+DECLARE
+    use record;
+BEGIN
+    SELECT format('%s is used by %s.', pg_describe_object(d.refclassid, d.refobjid, 0),
+                  coalesce('view ' || view.oid::regclass || ' of role ' || quote_ident(pg_get_userbyid(view.relowner)),
+                           pg_describe_object(d.classid, d.objid, d.objsubid))) AS detail,
+           coalesce('DROP VIEW ' || view.oid::regclass, 'Drop that') AS hint
+    INTO use
+    FROM pg_depend AS d
+    JOIN pg_proc AS p ON d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
+    LEFT JOIN pg_rewrite AS r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
+    LEFT JOIN pg_class AS view ON view.oid = r.ev_class
+    WHERE p.pronamespace = 'advisory'::regnamespace AND p.proname IN ('holders', 'holders_key', 'run', '_waits', '_leaks')
+        AND view.oid IS DISTINCT FROM 'advisory.waits'::regclass AND view.oid IS DISTINCT FROM 'advisory.leaks'::regclass
+    LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'cannot update extension advisory_ext, because another object depends on a function that has changed'
+            USING ERRCODE = 'dependent_objects_still_exist', DETAIL = use.detail,
+                  HINT = use.hint || ', update the extension, and create it again.';
+    END IF;
+END $$;
 
 -- ---- Locks
 
@@ -470,7 +494,6 @@ CREATE FUNCTION advisory._begin_era()
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory._begin_era() IS 'record the present era';
 REVOKE ALL ON FUNCTION advisory._begin_era() FROM PUBLIC;
-SELECT advisory._begin_era();
 
 ---- token, token_key
 
@@ -930,30 +953,72 @@ COMMENT ON VIEW advisory.known_keys IS
 COMMENT ON VIEW advisory.locks IS 'every advisory lock on the server, with its name, holders and waiters';
 COMMENT ON VIEW advisory.stats IS 'statistics of the locks of this database, one row for each name';
 
--- ---- Owners
+-- ---- Owners and privileges, as in the install script
 --
--- As in the install script.
+-- Every object belongs to the bootstrap superuser: neither the role that creates the extension nor the owner of the database can alter
+-- it, attach anything to it, or put anything in its place.  The script runs as the bootstrap superuser unless another superuser runs it.
 
 DO $$
 DECLARE
-    relation regclass;
+    member record;
 BEGIN
-    FOREACH relation IN ARRAY ARRAY['advisory.fences', 'advisory.claims', 'advisory._leases', 'advisory._era', 'advisory._era_began']::regclass[] LOOP
-        EXECUTE format('ALTER TABLE %s OWNER TO %I', relation,
-                       (SELECT pg_get_userbyid(extowner) FROM pg_extension WHERE extname = 'advisory_ext'));
-        -- Not every role may see the names and tokens of leases, but the owner of the database must be able to dump them.
-        EXECUTE format('GRANT SELECT ON %s TO %I', relation,
-                       CASE WHEN relation IN ('advisory._leases'::regclass, 'advisory.fences'::regclass) THEN 'pg_database_owner' ELSE 'public' END);
-        IF current_setting('server_version_num')::integer < 170000 THEN
-            DELETE FROM pg_catalog.pg_init_privs
-            WHERE classoid = 'pg_catalog.pg_class'::regclass::oid AND objoid = relation::oid;
-        END IF;
+    FOR member IN
+        SELECT d.classid, d.objid, s.refobjid AS owner, replace(o.type, '-', ' ') AS type, o.identity
+        FROM pg_extension AS e
+        JOIN pg_depend AS d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e'
+        -- It has no rows for what belongs to the bootstrap superuser.
+        JOIN pg_shdepend AS s ON s.classid = d.classid AND s.objid = d.objid AND s.deptype = 'o'
+            AND s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+        CROSS JOIN pg_identify_object(d.classid, d.objid, 0) AS o
+        -- Another role can add what it owns to its extension: its SECURITY DEFINER functions must not become the superuser's.
+        WHERE e.extname = 'advisory_ext' AND (SELECT rolsuper FROM pg_roles WHERE oid = s.refobjid)
+            AND (o.schema = 'advisory' OR o.identity IN ('advisory', 'advisory_ext'))
+    LOOP
+        EXECUTE format('ALTER %s %s OWNER TO %I', member.type, member.identity, pg_get_userbyid(10));
+        -- The server's record of the privileges that a script has granted keeps the previous owner.  pg_dump compares the privileges
+        -- with it, and would write statements that name that role.
+        UPDATE pg_init_privs
+        SET initprivs = ARRAY(
+            SELECT trim(E'\n' FROM replace(replace(E'\n' || item || E'\n',
+                        E'\n' || old || '=', new || '='), '/' || old || E'\n', '/' || new))::aclitem
+            FROM unnest(initprivs::text[]) WITH ORDINALITY AS items (item, number),
+                 (SELECT substr(makeaclitem(0, member.owner, 'SELECT', false)::text, 4),
+                         substr(makeaclitem(0, 10, 'SELECT', false)::text, 4)) AS names (old, new)
+            ORDER BY number)
+        WHERE classoid = member.classid AND objoid = member.objid;
+        -- Since 17 that record counts as a reference to the role.
+        DELETE FROM pg_shdepend
+        WHERE deptype = 'i' AND classid = member.classid AND objid = member.objid AND refobjid = member.owner
+            AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database());
     END LOOP;
 END $$;
 
--- In 1.0, key_labels belonged to the superuser that the script ran as, and that role granted its privileges to the extension's owner.
--- Now they are the database owner's.  What the extension's owner granted to others must stay, and must not become an initial
--- privilege, as the GRANTs here would make it.
+-- Default privileges of the role that runs the script may have granted more.
+DO $$
+DECLARE
+    granted record;
+BEGIN
+    FOR granted IN
+        SELECT DISTINCT c.oid::regclass::text AS name, CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS type,
+               CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END AS role
+        FROM pg_class AS c, aclexplode(relacl)
+        WHERE relnamespace = 'advisory'::regnamespace AND relkind IN ('r', 'S') AND relname <> 'key_labels' AND grantee <> relowner
+    LOOP
+        EXECUTE format('REVOKE ALL ON %s %s FROM %s', granted.type, granted.name, granted.role);
+    END LOOP;
+END $$;
+
+-- The owner of the database can dump and restore the rows, and delete those of names that are no longer used.
+GRANT SELECT, INSERT, DELETE ON advisory.fences, advisory.claims TO pg_database_owner;
+GRANT SELECT, INSERT ON advisory._leases TO pg_database_owner;
+GRANT SELECT, UPDATE ON SEQUENCE advisory._era TO pg_database_owner;
+GRANT SELECT ON advisory.claims TO PUBLIC;
+
+-- It uses the sequences only as those of the bootstrap superuser.
+SELECT advisory._begin_era();
+
+-- In 1.0, the privileges of key_labels were granted to the extension's owner.  Now they are the database owner's.  What the
+-- extension's owner granted to others must stay, and must not become an initial privilege, as the GRANTs here would make it.
 
 DO $$
 DECLARE
@@ -961,7 +1026,6 @@ DECLARE
     owner     oid := (SELECT extowner FROM pg_extension WHERE extname = 'advisory_ext');
     granted   record;
 BEGIN
-    EXECUTE format('ALTER TABLE advisory.key_labels OWNER TO %I', pg_get_userbyid(superuser));
     IF owner <> superuser THEN
         FOR granted IN
             SELECT a.* FROM pg_class, aclexplode(relacl) AS a

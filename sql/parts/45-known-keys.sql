@@ -24,15 +24,6 @@ COMMENT ON COLUMN advisory.key_labels.label IS 'what the lock is called, up to 2
 COMMENT ON COLUMN advisory.key_labels.note IS 'note about the lock, up to 1000 characters';
 SELECT pg_extension_config_dump('advisory.key_labels', '');
 
--- The bootstrap superuser owns it, so that nobody else can attach anything to it.  The owner of the database can write labels, restore
--- them, and grant that to others.
-DO $$
-BEGIN
-    EXECUTE format('ALTER TABLE advisory.key_labels OWNER TO %I', pg_get_userbyid(10));
-END $$;
-GRANT SELECT ON advisory.key_labels TO PUBLIC;
-GRANT SELECT, INSERT, UPDATE, DELETE ON advisory.key_labels TO pg_database_owner WITH GRANT OPTION;
-
 -- The next two functions have the same columns.  known_keys shows those up to key2.  The others say which locks are meant: those
 -- with an objsubid and a key in these ranges, where a pair is one key.  detail says what else the keys of a lock tell: a table, or a name.
 

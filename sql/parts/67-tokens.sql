@@ -16,7 +16,6 @@ CREATE FUNCTION advisory._begin_era()
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory._begin_era() IS 'record the present era';
 REVOKE ALL ON FUNCTION advisory._begin_era() FROM PUBLIC;
-SELECT advisory._begin_era();
 
 ---- token, token_key
 

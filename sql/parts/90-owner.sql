@@ -1,25 +1,68 @@
--- The owner of the tables and sequences that pg_dump dumps.
---
--- They belong to the role that owns the extension, even if that role is not a superuser, so that REASSIGN OWNED gives all of
--- them to the same role.  (The script's placeholder for that role refuses names with quotes, $ or \.)
---
--- The server records privileges that the script grants as initial privileges, with the owner's name.  Up to 16, REASSIGN OWNED
--- and DROP OWNED do not change that record.  After the role is dropped, pg_dump then writes a REVOKE for a role that does not
--- exist.  Without the record, pg_dump writes the GRANT.
+-- Every object belongs to the bootstrap superuser: neither the role that creates the extension nor the owner of the database can alter
+-- it, attach anything to it, or put anything in its place.  The script runs as the bootstrap superuser unless another superuser runs it.
 
 DO $$
 DECLARE
-    relation regclass;
+    member record;
 BEGIN
-    FOREACH relation IN ARRAY ARRAY['advisory.fences', 'advisory.claims', 'advisory._leases', 'advisory._era', 'advisory._era_began']::regclass[] LOOP
-        EXECUTE format('ALTER TABLE %s OWNER TO %I', relation,
-                       (SELECT pg_get_userbyid(extowner) FROM pg_extension WHERE extname = 'advisory_ext'));
-        -- Not every role may see the names and tokens of leases, but the owner of the database must be able to dump them.
-        EXECUTE format('GRANT SELECT ON %s TO %I', relation,
-                       CASE WHEN relation IN ('advisory._leases'::regclass, 'advisory.fences'::regclass) THEN 'pg_database_owner' ELSE 'public' END);
-        IF current_setting('server_version_num')::integer < 170000 THEN
-            DELETE FROM pg_catalog.pg_init_privs
-            WHERE classoid = 'pg_catalog.pg_class'::regclass::oid AND objoid = relation::oid;
-        END IF;
+    FOR member IN
+        SELECT d.classid, d.objid, s.refobjid AS owner, replace(o.type, '-', ' ') AS type, o.identity
+        FROM pg_extension AS e
+        JOIN pg_depend AS d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e'
+        -- It has no rows for what belongs to the bootstrap superuser.
+        JOIN pg_shdepend AS s ON s.classid = d.classid AND s.objid = d.objid AND s.deptype = 'o'
+            AND s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+        CROSS JOIN pg_identify_object(d.classid, d.objid, 0) AS o
+        -- Another role can add what it owns to its extension: its SECURITY DEFINER functions must not become the superuser's.
+        WHERE e.extname = 'advisory_ext' AND (SELECT rolsuper FROM pg_roles WHERE oid = s.refobjid)
+            AND (o.schema = 'advisory' OR o.identity IN ('advisory', 'advisory_ext'))
+    LOOP
+        EXECUTE format('ALTER %s %s OWNER TO %I', member.type, member.identity, pg_get_userbyid(10));
+        -- The server's record of the privileges that a script has granted keeps the previous owner.  pg_dump compares the privileges
+        -- with it, and would write statements that name that role.
+        UPDATE pg_init_privs
+        SET initprivs = ARRAY(
+            SELECT trim(E'\n' FROM replace(replace(E'\n' || item || E'\n',
+                        E'\n' || old || '=', new || '='), '/' || old || E'\n', '/' || new))::aclitem
+            FROM unnest(initprivs::text[]) WITH ORDINALITY AS items (item, number),
+                 (SELECT substr(makeaclitem(0, member.owner, 'SELECT', false)::text, 4),
+                         substr(makeaclitem(0, 10, 'SELECT', false)::text, 4)) AS names (old, new)
+            ORDER BY number)
+        WHERE classoid = member.classid AND objoid = member.objid;
+        -- Since 17 that record counts as a reference to the role.
+        DELETE FROM pg_shdepend
+        WHERE deptype = 'i' AND classid = member.classid AND objid = member.objid AND refobjid = member.owner
+            AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database());
     END LOOP;
 END $$;
+
+-- Default privileges of the role that runs the script may have granted more.
+DO $$
+DECLARE
+    granted record;
+BEGIN
+    FOR granted IN
+        SELECT DISTINCT c.oid::regclass::text AS name, CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS type,
+               CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END AS role
+        FROM pg_class AS c, aclexplode(relacl)
+        WHERE relnamespace = 'advisory'::regnamespace AND relkind IN ('r', 'S') AND grantee <> relowner
+        UNION ALL
+        SELECT 'advisory', 'SCHEMA', quote_ident(pg_get_userbyid(grantee))
+        FROM pg_namespace, aclexplode(nspacl)
+        WHERE nspname = 'advisory' AND privilege_type = 'CREATE' AND grantee NOT IN (0, nspowner)
+    LOOP
+        EXECUTE format('REVOKE ALL ON %s %s FROM %s', granted.type, granted.name, granted.role);
+    END LOOP;
+END $$;
+
+-- The owner of the database can dump and restore the rows, and delete those of names that are no longer used.
+GRANT SELECT, INSERT, DELETE ON advisory.fences, advisory.claims TO pg_database_owner;
+GRANT SELECT, INSERT ON advisory._leases TO pg_database_owner;
+GRANT SELECT, UPDATE ON SEQUENCE advisory._era TO pg_database_owner;
+GRANT SELECT ON advisory.claims TO PUBLIC;
+-- It can write labels, restore them, and grant that to others.
+GRANT SELECT ON advisory.key_labels TO PUBLIC;
+GRANT SELECT, INSERT, UPDATE, DELETE ON advisory.key_labels TO pg_database_owner WITH GRANT OPTION;
+
+-- It uses the sequences only as those of the bootstrap superuser.
+SELECT advisory._begin_era();

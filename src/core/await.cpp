@@ -51,13 +51,17 @@ raise_cannot_release(const char *procedure, const char *reason, const char *reme
 	pg_unreachable();
 }
 
-/* Is the active portal's snapshot the only active one?  Changes nothing. */
+/*
+ * Is the active portal's snapshot the only active one?  Changes nothing.  In a block with an EXCEPTION clause, which is a
+ * subtransaction within the portal, it may be: older minor releases, such as 16.2, push no other one there.  It does not count.
+ */
 static bool
 only_portals_snapshot()
 {
 	Portal		portal = ActivePortal;
 
-	if (portal == nullptr || !ActiveSnapshotSet() || portal->portalSnapshot != GetActiveSnapshot())
+	if (portal == nullptr || !ActiveSnapshotSet() || portal->portalSnapshot != GetActiveSnapshot() ||
+		portal->createLevel != GetCurrentTransactionNestLevel())
 		return false;
 
 	/* A caller may have pushed the portal's snapshot a second time: look below it. */

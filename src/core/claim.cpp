@@ -53,10 +53,8 @@ display_window(TimestampTz window)
 static OwnStatement ADVANCE_CLAIM = {
 	"claims",
 	"INSERT INTO advisory.claims AS c (key, last_window)"
-	" SELECT $1, $2 WHERE NOT EXISTS (SELECT FROM advisory.claims"
-	" WHERE key OPERATOR(pg_catalog.=) $1 AND last_window OPERATOR(pg_catalog.>=) $2)"
-	" ON CONFLICT (key) DO UPDATE SET last_window = EXCLUDED.last_window"
-	" WHERE c.last_window OPERATOR(pg_catalog.<) EXCLUDED.last_window",
+	" SELECT $1, $2 WHERE NOT EXISTS (SELECT FROM advisory.claims WHERE key = $1 AND last_window >= $2)"
+	" ON CONFLICT (key) DO UPDATE SET last_window = EXCLUDED.last_window WHERE c.last_window < EXCLUDED.last_window",
 	SPI_OK_INSERT, false, false, {INT8OID, TIMESTAMPTZOID}, nullptr};
 
 /*

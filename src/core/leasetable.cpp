@@ -24,12 +24,12 @@ static constexpr char LEASES[] = "_leases";
  * A LeaseRow.  A restored dump may contain any text, so no more of it is read than the functions of this extension write.
  * Column numbers are those of row_of().
  */
-#define LEASE_COLUMNS "key, pg_catalog.left(namespace, 1024), pg_catalog.left(name, 1024), role, pg_catalog.left(owner, 256), token, era, ttl," \
+#define LEASE_COLUMNS "key, left(namespace, 1024), left(name, 1024), role, left(owner, 256), token, era, ttl," \
 	" lock_delay, acquired_at, renewed_at, expires_at, renewals"
 
 static OwnStatement SELECT_LEASE = {
 	LEASES,
-	"SELECT " LEASE_COLUMNS " FROM advisory._leases WHERE key OPERATOR(pg_catalog.=) $1",
+	"SELECT " LEASE_COLUMNS " FROM advisory._leases WHERE key = $1",
 	SPI_OK_SELECT, true, false, {INT8OID}, nullptr};
 
 static OwnStatement SELECT_LEASES = {
@@ -40,14 +40,14 @@ static OwnStatement SELECT_LEASES = {
 /* LEASE_NEIGHBOURS rows at most. */
 static OwnStatement SELECT_NEIGHBOURS = {
 	LEASES,
-	"(SELECT " LEASE_COLUMNS " FROM advisory._leases WHERE key OPERATOR(pg_catalog.>) $1 ORDER BY key LIMIT 2) UNION ALL"
-	" (SELECT " LEASE_COLUMNS " FROM advisory._leases WHERE key OPERATOR(pg_catalog.<) $1 ORDER BY key DESC LIMIT 2)",
+	"(SELECT " LEASE_COLUMNS " FROM advisory._leases WHERE key > $1 ORDER BY key LIMIT 2) UNION ALL"
+	" (SELECT " LEASE_COLUMNS " FROM advisory._leases WHERE key < $1 ORDER BY key DESC LIMIT 2)",
 	SPI_OK_SELECT, true, false, {INT8OID}, nullptr};
 
 static OwnStatement GRANT_LEASE = {
 	LEASES,
 	"INSERT INTO advisory._leases (key, token, namespace, name, owner, role, era, ttl, lock_delay, acquired_at, renewed_at, expires_at, renewals)"
-	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $10 OPERATOR(pg_catalog.+) $8, 0)"
+	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $10 + $8, 0)"
 	" ON CONFLICT (key) DO UPDATE SET token = EXCLUDED.token, namespace = EXCLUDED.namespace, name = EXCLUDED.name, owner = EXCLUDED.owner,"
 	" role = EXCLUDED.role, era = EXCLUDED.era, ttl = EXCLUDED.ttl, lock_delay = EXCLUDED.lock_delay, acquired_at = EXCLUDED.acquired_at,"
 	" renewed_at = EXCLUDED.renewed_at, expires_at = EXCLUDED.expires_at, renewals = 0"
@@ -57,14 +57,14 @@ static OwnStatement GRANT_LEASE = {
 
 static OwnStatement RENEW_LEASE = {
 	LEASES,
-	"UPDATE advisory._leases SET ttl = COALESCE($3, ttl), era = $4, renewed_at = $5, expires_at = $5 OPERATOR(pg_catalog.+) COALESCE($3, ttl),"
-	" renewals = renewals OPERATOR(pg_catalog.+) 1"
-	" WHERE key OPERATOR(pg_catalog.=) $1 AND token OPERATOR(pg_catalog.=) $2 RETURNING expires_at",
+	"UPDATE advisory._leases SET ttl = COALESCE($3, ttl), era = $4, renewed_at = $5, expires_at = $5 + COALESCE($3, ttl),"
+	" renewals = renewals + 1"
+	" WHERE key = $1 AND token = $2 RETURNING expires_at",
 	SPI_OK_UPDATE_RETURNING, true, false, {INT8OID, INT8OID, INTERVALOID, INT8OID, TIMESTAMPTZOID}, nullptr};
 
 static OwnStatement DELETE_LEASE = {
 	LEASES,
-	"DELETE FROM advisory._leases WHERE key OPERATOR(pg_catalog.=) $1 AND token OPERATOR(pg_catalog.=) $2 AND renewals OPERATOR(pg_catalog.=) $3",
+	"DELETE FROM advisory._leases WHERE key = $1 AND token = $2 AND renewals = $3",
 	SPI_OK_DELETE, true, false, {INT8OID, INT8OID, INT8OID}, nullptr};
 
 /* A TTL or lock_delay.  The functions of this extension write nothing else than a number of microseconds within these limits. */
@@ -72,6 +72,13 @@ static int64
 length_of(Datum interval) noexcept
 {
 	return Max(Min(DatumGetIntervalP(interval)->time, LONGEST_LEASE_DAYS * USECS_PER_DAY), 0);
+}
+
+/* A time that has passed, so neither infinite nor before 2000. */
+static TimestampTz
+past(TimestampTz time) noexcept
+{
+	return Max(Min(time, GetCurrentTimestamp()), 0);
 }
 
 /* A row with LEASE_COLUMNS, in the memory of SPI's caller. */
@@ -88,9 +95,9 @@ row_of(const OwnRow &row, const Era &era)
 	lease.token = row.bigint(6);
 	lease.ttl = length_of(row.column(8, INTERVALOID));
 	lease.lock_delay = length_of(row.column(9, INTERVALOID));
-	lease.acquired_at = row.time(10);
-	lease.renewed_at = row.time(11);
-	lease.ends_at = row.time(12);
+	lease.acquired_at = past(row.time(10));
+	lease.renewed_at = past(row.time(11));
+	lease.ends_at = Max(row.time(12), 0);
 	lease.renewals = row.bigint(13);
 
 	/* Nobody knows how much of the TTL was left when the server of the older era ended. */

@@ -25,35 +25,30 @@ namespace advisory
 static constexpr char SCHEMA[] = "advisory";
 
 Oid
-own_relation(const char *name, char relkind)
+own_relation(const char *name, char relkind, bool missing_ok)
 {
-	Oid			relation = get_relname_relid(name, get_namespace_oid(SCHEMA, false));
+	HeapTuple	row = SearchSysCache2(RELNAMENSP, PointerGetDatum(name), ObjectIdGetDatum(get_namespace_oid(SCHEMA, false)));
+	bool		is_there = HeapTupleIsValid(row);
+	Oid			relation = InvalidOid;
 
-	if (!OidIsValid(relation))
+	if (is_there)
+	{
+		auto	   *form = reinterpret_cast<Form_pg_class>(GETSTRUCT(row));
+
+		/* Another owner could attach functions, which would run as the superuser. */
+		if (form->relkind == relkind && form->relowner == BOOTSTRAP_SUPERUSERID)
+			relation = form->oid;
+		ReleaseSysCache(row);
+	}
+	if (!OidIsValid(relation) && !missing_ok)
 		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("relation \"%s.%s\" does not exist", SCHEMA, name),
-				 errhint(OTHER_VERSION_HINT)));
-	if (get_rel_relkind(relation) != relkind)
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("relation \"%s.%s\" is not a %s", SCHEMA, name, relkind == RELKIND_SEQUENCE ? "sequence" : "table")));
+				(errcode(is_there ? ERRCODE_WRONG_OBJECT_TYPE : ERRCODE_UNDEFINED_TABLE),
+				 is_there
+				 ? errmsg("relation \"%s.%s\" is not a %s of the bootstrap superuser", SCHEMA, name,
+						  relkind == RELKIND_SEQUENCE ? "sequence" : "table")
+				 : errmsg("relation \"%s.%s\" does not exist", SCHEMA, name),
+				 is_there ? 0 : errhint(OTHER_VERSION_HINT)));
 	return relation;
-}
-
-Oid
-owner_of_relation(Oid relation)
-{
-	HeapTuple	row = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
-	Oid			owner;
-
-	if (!HeapTupleIsValid(row))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("relation with OID %u does not exist", relation)));
-	owner = reinterpret_cast<Form_pg_class>(GETSTRUCT(row))->relowner;
-	ReleaseSysCache(row);
-	return owner;
 }
 
 /* The table is not as CREATE EXTENSION made it. */
@@ -85,7 +80,7 @@ execute_own_statement(OwnStatement *statement, std::initializer_list<NullableDat
 		SPIPlanPtr	prepared = SPI_prepare(statement->text, count, statement->types);
 
 		if (prepared == nullptr || SPI_keepplan(prepared) != 0)
-			elog(ERROR, "could not prepare a statement on advisory.%s", statement->table);
+			elog(ERROR, "could not prepare \"%s\"", statement->text);
 		statement->plan = prepared;
 	}
 	/* A parallel operation can only use its own snapshot. */
@@ -96,7 +91,7 @@ execute_own_statement(OwnStatement *statement, std::initializer_list<NullableDat
 											  statement->result == SPI_OK_SELECT, true, 0);
 
 	if (result != statement->result)
-		elog(ERROR, "could not run a statement on advisory.%s: %s", statement->table, SPI_result_code_string(result));
+		elog(ERROR, "could not run \"%s\": %s", statement->text, SPI_result_code_string(result));
 	if (statement->has_one_row && SPI_processed != 1)
 		raise_changed(statement->table, "A trigger or rule has prevented a row from being written.");
 }

@@ -8,7 +8,9 @@
 #include <string_view>
 
 extern "C" {
+#include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
+#include "commands/trigger.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
@@ -18,39 +20,52 @@ extern "C" {
 namespace advisory
 {
 
-/* The OID of a table or sequence of this extension.  Raises 42P01 if it is not there, 42809 if it is not of this relkind. */
-Oid			own_relation(const char *name, char relkind);
-
-/* The owner of a relation.  Raises 42P01 if the relation is not there. */
-Oid			owner_of_relation(Oid relation);
+/*
+ * The OID of a table or sequence of this extension.  Raises 42P01 if it is not there, 42809 if it is not of this relkind or does
+ * not belong to the bootstrap superuser; but with missing_ok returns InvalidOid.
+ */
+Oid			own_relation(const char *name, char relkind, bool missing_ok = false);
 
 /*
- * Run run() as the owner of a table or sequence of this extension, as a SECURITY DEFINER function
- * would.  The end of the (sub)transaction restores the user after an error.
+ * Run run() as the bootstrap superuser, to whom everything in the extension belongs.  The end of the (sub)transaction restores
+ * the user after an error.
  *
- * The owner may be an ordinary role, and may attach triggers to a table that a superuser's call writes.  So the
- * table's triggers run in a security-restricted operation.  It refuses deferred triggers, because up to 17 these
- * run at the end of the transaction as the session's user.  Settings that the triggers change are restored.
+ * run() must not run anything that another role has made.  So it only uses what own_relation() has checked, and the search_path
+ * has no schema of others.  Whoever was granted ALL on a table can attach a trigger, though.  As in a session that applies
+ * replicated changes, such a trigger does not fire; only the owner of a table can ENABLE ALWAYS a trigger.  In a
+ * security-restricted operation that one leaves nothing for the end of the transaction, where it would run as the caller.
  */
 template <typename Run>
 void
-as_owner_of(Oid relation, Run run)
+as_superuser(Run run)
 {
 	Oid			user;
 	int			context;
 	int			guc_level = NewGUCNestLevel();
+	int			replication_role = SessionReplicationRole;
 
 	GetUserIdAndSecContext(&user, &context);
-	SetUserIdAndSecContext(owner_of_relation(relation), context | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
-	run();
+	SetUserIdAndSecContext(BOOTSTRAP_SUPERUSERID, context | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
+	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	PG_TRY();
+	{
+		/* To set the GUC would make all plans of the session invalid. */
+		SessionReplicationRole = SESSION_REPLICATION_ROLE_REPLICA;
+		run();
+	}
+	PG_FINALLY();
+	{
+		SessionReplicationRole = replication_role;
+	}
+	PG_END_TRY();
 	AtEOXact_GUC(false, guc_level);
 	SetUserIdAndSecContext(user, context);
 }
 
-/* A statement on a table of this extension.  It runs with the caller's search_path, so operators in it need a schema. */
+/* A statement on a table of this extension, for as_superuser(). */
 struct OwnStatement
 {
-	const char *table;
+	const char *table;			/* null if it reads none */
 	const char *text;
 	int			result;			/* what SPI returns for it */
 	bool		sees_latest;	/* does it see the latest committed data in every isolation level? */
@@ -80,7 +95,7 @@ struct OwnRow
 void		execute_own_statement(OwnStatement *statement, std::initializer_list<NullableDatum> arguments);
 
 /*
- * Run a statement as the table's owner, and call use(row) for each row that it returned; then the rows are freed.  Returns how
+ * Run a statement as the bootstrap superuser, and call use(row) for each row that it returned; then the rows are freed.  Returns how
  * many rows it returned or changed.  May ereport.
  */
 template <typename Use>
@@ -89,7 +104,9 @@ run_own_statement(OwnStatement *statement, std::initializer_list<NullableDatum> 
 {
 	uint64		count = 0;
 
-	as_owner_of(own_relation(statement->table, RELKIND_RELATION), [&]() {
+	if (statement->table != nullptr)
+		own_relation(statement->table, RELKIND_RELATION);
+	as_superuser([&]() {
 		SPI_connect();
 		execute_own_statement(statement, arguments);
 		count = SPI_processed;

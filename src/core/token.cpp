@@ -7,7 +7,8 @@
  * The sequence's value packs an era, the timeline that it belongs to, and a part of the
  * system identifier.  On a later timeline of the same cluster the era grows by as much as the
  * timeline, so it does not matter whether a failover lost a change of the sequence.  In another
- * cluster, after pg_upgrade or a restored dump, it grows by the timeline of the new cluster.
+ * cluster, after pg_upgrade or a restored dump, it grows by the timeline of the new cluster; so
+ * it does on an earlier timeline of the same cluster, which only a restored dump can bring about.
  * The first session that finds a sequence of another timeline or cluster brings it up to date,
  * and stores the time of that change in a second sequence.
  */
@@ -56,7 +57,7 @@ namespace
 struct EraCell
 {
 	int64		number;			/* 0 if there was none yet */
-	int64		timeline;		/* modulo 2^TIMELINE_BITS */
+	int64		timeline;		/* at most the number, which grows at least as much */
 	int64		system;
 };
 
@@ -120,17 +121,14 @@ static EraCell
 era_here(const EraCell &last)
 {
 	uint64		identifier = GetSystemIdentifier();
-	int64		timelines = INT64CONST(1) << TIMELINE_BITS;
 	EraCell		here;
 
-	here.timeline = wal_timeline() % timelines;
+	here.timeline = wal_timeline();
 	here.system = static_cast<int64>(hash_bytes_extended(reinterpret_cast<const unsigned char *>(&identifier), sizeof(identifier), 0) >>
 									 (64 - SYSTEM_BITS));
-	here.number = last.number;
-	if (last.number > 0 && last.system == here.system)
-		here.number += (here.timeline - last.timeline + timelines) % timelines;
-	else
-		here.number += here.timeline;
+	here.number = last.number + here.timeline;
+	if (last.number > 0 && last.system == here.system && last.timeline <= here.timeline)
+		here.number -= last.timeline;
 	return here;
 }
 
@@ -156,7 +154,7 @@ current_era(int64 above)
 				 errdetail("This server needs era " INT64_FORMAT ", but the last possible era is " INT64_FORMAT ".",
 						   here.number, LAST_ERA)));
 	if (pack_era(here) != last)
-		as_owner_of(sequence, [&]() {
+		as_superuser([&]() {
 			Era			seen = token_era_seen();
 
 			/* In this order, because otherwise the new era would for a moment have the beginning of the previous one. */
@@ -235,6 +233,18 @@ token_next(const LockName &name, int slot)
 }
 
 void
+token_check_given(int64 token)
+{
+	int64		last = (current_era(0) << POSITION_BITS) | static_cast<int64>(GetXLogInsertRecPtr() / 8);
+
+	if (token > last)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("token " INT64_FORMAT " is greater than all tokens of this database", token),
+				 errdetail("If it counted as used, no later holder's token would be accepted.")));
+}
+
+void
 token_raise_above(int64 token)
 {
 	int64		era = era_of_token(token);
@@ -246,12 +256,6 @@ token_raise_above(int64 token)
 				 errmsg("token " INT64_FORMAT " is too large", token)));
 	current_era(era);
 	wal_write_mark();
-}
-
-void
-token_begin()
-{
-	current_era(0);
 }
 
 /* ---- Fences ---- */
@@ -287,6 +291,8 @@ token_check(const LockName &name, int64 token)
 				 : errdetail("A later holder has already used a greater token."),
 				 set_lock_fields(name)));
 	}
+	/* The error undoes the statement.  A stale token does not need the locks on the sequence, for which there may be no room. */
+	token_check_given(token);
 	return true;
 }
 

@@ -41,12 +41,12 @@ Era			token_era_seen();
 /* Make all later tokens greater than this one.  Raises 22003 if no greater token is possible, 25006 on a standby. */
 void		token_raise_above(int64 token);
 
-/* Record the era of a new database.  Called when the extension is created. */
-void		token_begin();
+/* Raise 22023 if no lock or lease of this database can have been given the token yet.  Must not be called on a standby. */
+void		token_check_given(int64 token);
 
 /*
  * Return true if no greater token was checked for this name before; else raise 55000.  The
- * name's row of advisory.fences stays locked until the transaction ends.
+ * name's row of advisory.fences stays locked until the transaction ends.  Raises 22023 as token_check_given() does.
  */
 bool		token_check(const LockName &name, int64 token);
 

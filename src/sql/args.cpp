@@ -168,20 +168,36 @@ window_length_argument(FunctionCallInfo fcinfo, int arg, const char *every, cons
 								 psprintf("Give the window itself as %s, such as date_trunc('month', now() + interval '15 days').", slot));
 }
 
+/* Raise 22023 for a window that is later than one window, or a year, from now: no window before it could be claimed any more. */
+static void
+check_window_is_near(TimestampTz window, const Interval *length)
+{
+	Interval	year = {};
+	bool		is_shorter;
+
+	year.day = 366;
+	is_shorter = DatumGetInt32(DirectFunctionCall2(interval_cmp, IntervalPGetDatum(length), IntervalPGetDatum(&year))) < 0;
+	if (window > DatumGetTimestampTz(DirectFunctionCall2(timestamptz_pl_interval, TimestampTzGetDatum(GetCurrentTimestamp()),
+														 IntervalPGetDatum(is_shorter ? length : &year))))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("window %s is too far ahead", display_window(window)),
+				 errdetail("A window can be claimed at most one window, and at most %d days, before it begins.", year.day)));
+}
+
 TimestampTz
 window_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *slot)
 {
-	TimestampTz window;
+	const Interval *length = length_argument(fcinfo, arg, every, false);
+	TimestampTz window = PG_ARGISNULL(arg + 1)
+		? window_nearest(GetCurrentTimestamp(), window_length_argument(fcinfo, arg, every, slot))
+		: PG_GETARG_TIMESTAMPTZ(arg + 1);
 
-	if (PG_ARGISNULL(arg + 1))
-		return window_nearest(GetCurrentTimestamp(), window_length_argument(fcinfo, arg, every, slot));
-
-	length_argument(fcinfo, arg, every, false);
-	window = PG_GETARG_TIMESTAMPTZ(arg + 1);
 	if (TIMESTAMP_NOT_FINITE(window))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
 				 errmsg("%s must be finite", slot)));
+	check_window_is_near(window, length);
 	return window;
 }
 

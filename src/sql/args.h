@@ -77,7 +77,8 @@ int64		window_length_argument(FunctionCallInfo fcinfo, int arg, const char *ever
 
 /*
  * The window of time that a call asks for: the argument after this one.  If that is null, the window nearest to now,
- * among windows of the length that this argument gives.  every and slot are their names in messages.
+ * among windows of the length that this argument gives.  every and slot are their names in messages.  Raises 22023 for a window
+ * that is later than one window, or a year, from now.
  */
 TimestampTz window_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *slot);
 

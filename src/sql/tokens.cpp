@@ -53,7 +53,7 @@ tokens_above(FunctionCallInfo fcinfo)
 static Datum
 begin_era(FunctionCallInfo)
 {
-	token_begin();
+	token_era();
 	PG_RETURN_VOID();
 }
 
@@ -68,7 +68,10 @@ raise_bad_trigger(const char *message)
 	pg_unreachable();
 }
 
-/* fenced(column): raise 55000 for a row whose token is smaller than the token of the row that it replaces. */
+/*
+ * fenced(column): raise 55000 for a row whose token is smaller than the token of the row that it replaces, and 22023 if it is greater
+ * than any token of this database.  The error does not tell the token that was there, because the role may be unable to read it.
+ */
 static Datum
 fenced(FunctionCallInfo fcinfo)
 {
@@ -79,6 +82,7 @@ fenced(FunctionCallInfo fcinfo)
 	int			number;
 	Datum		value;
 	int64		token;
+	int64		before = PG_INT64_MIN;
 	bool		is_null;
 
 	if (!CALLED_AS_TRIGGER(fcinfo))
@@ -114,16 +118,18 @@ fenced(FunctionCallInfo fcinfo)
 	if (TRIGGER_FIRED_BY_UPDATE(data->tg_event))
 	{
 		Datum		replaced = SPI_getbinval(data->tg_trigtuple, columns, number, &is_null);
-		int64		before = is_null ? token : DatumGetInt64(replaced);
 
+		before = is_null ? PG_INT64_MIN : DatumGetInt64(replaced);
 		if (token < before)
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg("stale token " INT64_FORMAT " in column \"%s\" of relation \"%s\"", token, column,
 							RelationGetRelationName(data->tg_relation)),
-					 errdetail("A later holder has already written token " INT64_FORMAT ".", before),
+					 errdetail("A later holder has already written a greater token."),
 					 errtablecol(data->tg_relation, number)));
 	}
+	if (token > before)
+		token_check_given(token);
 	return PointerGetDatum(row);
 }
 

@@ -17,6 +17,7 @@ extern "C" {
 #include "access/relation.h"
 #include "access/xlog.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_proc.h"
 #include "port/pg_bitutils.h"
 #include "storage/lmgr.h"
 #include "utils/acl.h"
@@ -59,11 +60,11 @@ enum
 
 #define SELECT_KEYS \
 	"SELECT tool, purpose, form, scope, match, rule, source, key, key1, key2, first_objsubid, last_objsubid, first_key, last_key," \
-	" pg_catalog.concat_ws(': ', tool, purpose), detail FROM advisory."
+	" concat_ws(': ', tool, purpose), detail FROM advisory."
 
-/* They run as the owner of known_keys, like the query of a view, because the user may lack USAGE on the schema. */
-static OwnStatement SELECT_LABELS = {"known_keys", SELECT_KEYS "_key_labels()", SPI_OK_SELECT, false, false, {}, nullptr};
-static OwnStatement SELECT_FACTS = {"known_keys", SELECT_KEYS "_key_facts($1, $2)", SPI_OK_SELECT, false, false, {BYTEAOID, BOOLOID}, nullptr};
+/* They run as the bootstrap superuser, because the user may lack USAGE on the schema. */
+static OwnStatement SELECT_LABELS = {"key_labels", SELECT_KEYS "_key_labels()", SPI_OK_SELECT, false, false, {}, nullptr};
+static OwnStatement SELECT_FACTS = {nullptr, SELECT_KEYS "_key_facts($1, $2)", SPI_OK_SELECT, false, false, {BYTEAOID, BOOLOID}, nullptr};
 
 /*
  * May the current user read the labels?  Then lock their table and its indexes, unless that would mean to wait, because
@@ -73,16 +74,13 @@ static bool
 can_read_labels()
 {
 	Oid			schema = get_namespace_oid("advisory", false);
-	Oid			table = get_relname_relid("key_labels", schema);
-	/* The query runs as this role. */
-	Oid			owner = owner_of_relation(own_relation("known_keys", RELKIND_VIEW));
+	Oid			table = own_relation("key_labels", RELKIND_RELATION, true);
 	bool		is_locked;
 
 	if (!OidIsValid(table) ||
 		compat::schema_aclcheck(schema, GetUserId(), ACL_USAGE) != ACLCHECK_OK ||
 		pg_class_aclcheck(table, GetUserId(), ACL_SELECT) != ACLCHECK_OK ||
-		pg_class_aclcheck(table, owner, ACL_SELECT) != ACLCHECK_OK ||
-		check_enable_rls(table, InvalidOid, true) == RLS_ENABLED || check_enable_rls(table, owner, true) == RLS_ENABLED ||
+		check_enable_rls(table, InvalidOid, true) == RLS_ENABLED ||
 		(get_rel_persistence(table) != RELPERSISTENCE_PERMANENT && RecoveryInProgress()))
 		return false;
 
@@ -100,13 +98,21 @@ can_read_labels()
 	return is_locked;
 }
 
-/* Is this a database whose extension has not been updated, so that the functions are not there? */
+/* Is this a database whose extension has not been updated, so that the functions are not there, or are not the extension's? */
 static bool
 is_older_version()
 {
-	if (SearchSysCacheExists3(PROCNAMEARGSNSP, CStringGetDatum("_key_facts"), PointerGetDatum(buildoidvector(SELECT_FACTS.types, 2)),
-							  ObjectIdGetDatum(get_namespace_oid("advisory", false))))
-		return false;
+	HeapTuple	row = SearchSysCache3(PROCNAMEARGSNSP, CStringGetDatum("_key_facts"), PointerGetDatum(buildoidvector(SELECT_FACTS.types, 2)),
+									  ObjectIdGetDatum(get_namespace_oid("advisory", false)));
+
+	if (HeapTupleIsValid(row))
+	{
+		Oid			owner = reinterpret_cast<Form_pg_proc>(GETSTRUCT(row))->proowner;
+
+		ReleaseSysCache(row);
+		if (owner == BOOTSTRAP_SUPERUSERID)
+			return false;
+	}
 	ereport(NOTICE, (errmsg("well-known keys are not shown before the extension is updated"), errhint(OTHER_VERSION_HINT)));
 	return true;
 }
@@ -120,18 +126,12 @@ read_keys(Oid database, Use use)
 	NullableDatum bytes = {PointerGetDatum(name != nullptr ? cstring_to_text(name) : nullptr), name == nullptr};
 	NullableDatum is_current = {BoolGetDatum(database == MyDatabaseId), false};
 	auto		read = [=](OwnStatement *statement, std::initializer_list<NullableDatum> arguments) {
-		as_owner_of(own_relation(statement->table, RELKIND_VIEW), [=]() {
-			SPI_connect();
-			execute_own_statement(statement, arguments);
-			for (uint64 i = 0; i < SPI_processed; i++)
-			{
-				Datum		values[COLUMNS];
-				bool		nulls[COLUMNS];
+		run_own_statement(statement, arguments, [=](const OwnRow &row) {
+			Datum		values[COLUMNS];
+			bool		nulls[COLUMNS];
 
-				heap_deform_tuple(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, values, nulls);
-				use(statement == &SELECT_LABELS, values, nulls);
-			}
-			SPI_finish();
+			heap_deform_tuple(SPI_tuptable->vals[row.number], SPI_tuptable->tupdesc, values, nulls);
+			use(statement == &SELECT_LABELS, values, nulls);
 		});
 	};
 

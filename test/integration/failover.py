@@ -161,7 +161,8 @@ class Table:
                                              WHERE name = %s RETURNING writes)
                              INSERT INTO journal SELECT %s, %s, %s, writes, %s FROM written''',
                          grant.token, grant.name, write_id, self.name, grant.name, grant.token)
-        except psycopg2.errors.ObjectNotInPrerequisiteState:
+        # A superseded primary does not know the tokens of its successor.
+        except (psycopg2.errors.ObjectNotInPrerequisiteState, psycopg2.errors.InvalidParameterValue):
             session.rows('ROLLBACK')
             return False
         session.rows('COMMIT')

@@ -1,6 +1,6 @@
 -- What roles may do and see.  All in one session: SET ROLE changes whose privileges count, not whose session it is.
 BEGIN;
-SELECT plan(42);
+SELECT plan(48);
 
 CREATE ROLE advisory_tap_nobody;
 CREATE ROLE advisory_tap_reader IN ROLE pg_read_all_stats;
@@ -68,8 +68,16 @@ SELECT is(pg_temp.outcome_as('advisory_tap_nobody', $$ SELECT advisory.claim('ns
 SELECT is(pg_temp.outcome_as('advisory_tap_reader', $$ SELECT advisory.claim('ns', 'name', '1 hour', '2026-01-01 00:00+00') IS NULL $$), 'true', 'for all roles');
 SELECT table_privs_are('advisory', 'claims', 'advisory_tap_nobody', ARRAY['SELECT'], 'claims can be read, and no more');
 SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'UPDATE advisory.claims SET last_window = ''-infinity'''), '42501', 'so no window can be had again');
-SELECT is((SELECT relowner FROM pg_class WHERE oid = 'advisory.claims'::regclass), (SELECT extowner FROM pg_extension WHERE extname = 'advisory_ext'),
-          'they belong to the role that owns the extension');
+SELECT is((SELECT relowner FROM pg_class WHERE oid = 'advisory.claims'::regclass), 10::oid, 'their table belongs to the bootstrap superuser');
+
+---- The owner of the database: what dump and restore need, and to delete what is no longer used
+
+SELECT table_privs_are('advisory', 'claims', 'pg_database_owner', ARRAY['SELECT', 'INSERT', 'DELETE'], 'claims');
+SELECT table_privs_are('advisory', 'fences', 'pg_database_owner', ARRAY['SELECT', 'INSERT', 'DELETE'], 'fences');
+SELECT table_privs_are('advisory', '_leases', 'pg_database_owner', ARRAY['SELECT', 'INSERT'], 'leases');
+SELECT sequence_privs_are('advisory', '_era', 'pg_database_owner', ARRAY['SELECT', 'UPDATE'], 'the era');
+SELECT sequence_privs_are('advisory', '_era_began', 'pg_database_owner', '{}', 'but not what no dump has');
+SELECT table_privs_are('advisory', '_leases', 'advisory_tap_nobody', '{}', 'and nobody else');
 
 ---- pg_stat_activity's rules: this session belongs to another role (a superuser), as pg_stat_activity has it
 

@@ -83,7 +83,7 @@ SELECT is(pg_temp.trapped(statement), 'untouched', statement) FROM unnest(ARRAY[
     $$SELECT advisory.holds('tap', 'a'), advisory.hold_count('tap', 'a'), advisory.is_locked('tap', 'prepared')$$,
     $$SELECT advisory.unlock('tap', 'a'), advisory.unlock('tap', 'never held'), advisory.unlock_shared('tap', 'a'), advisory.unlock_key(42)$$,
     $$SELECT advisory.unlock_all('tap', 'a'), advisory.unlock_all('tap', ARRAY['b']), advisory.unlock_all('tap')$$,
-    $$SELECT advisory.claim('tap', 'a', '1 hour'), advisory.claim('tap', 'a', '1 hour', '3000-01-01 00:00+00'), advisory.claim('tap', 'a', '1 hour')$$,
+    $$SELECT advisory.claim('tap', 'a', '1 hour', '2026-01-01 00:00+00'), advisory.claim('tap', 'a', '1 hour'), advisory.claim('tap', 'a', '1 hour')$$,
     $$SELECT advisory.terminate_holder('tap', 'a', 0)$$]) AS statement;
 SELECT is(pg_temp.trapped($$ SELECT advisory.lock('tap', 'prepared', '1ms') $$),
           '55P03 could not obtain advisory lock "tap/prepared" within 1 ms', 'an error that has to name the holder');

@@ -86,6 +86,25 @@ BEGIN READ ONLY;
 SELECT advisory.check_token('tokens', 'readable', 8);
 ROLLBACK;
 
+-- Nobody can use up the tokens of a name.
+SELECT advisory.check_token('tokens', 'future', 9223372036854775807);
+\set VERBOSITY sqlstate
+SELECT advisory.check_token('tokens', 'future', advisory.token('tokens', 'a') + 1000000000);
+SELECT advisory.check_token('tokens', 'future', ((advisory.token('tokens', 'a') >> 50) + 1) << 50);
+\set VERBOSITY default
+SELECT advisory.check_token('tokens', 'future', advisory.token('tokens', 'a')), advisory.check_token('tokens', 'future', advisory.token('tokens', 'a'));
+
+---- The era after a restored dump: of another system, of an older timeline and of a newer one of the same system
+
+SELECT last_value AS era FROM advisory._era \gset
+SELECT setval('advisory._era', :era # 1) > 0 AS other_system;
+SELECT (advisory.token('tokens', 'a') >> 50) - (:era >> 50) AS grown;
+SELECT setval('advisory._era', :era - (1::bigint << 37)) > 0 AS older_timeline;
+SELECT (advisory.token('tokens', 'a') >> 50) - (:era >> 50) AS grown;
+SELECT setval('advisory._era', :era + (5::bigint << 37)) > 0 AS newer_timeline;
+SELECT (advisory.token('tokens', 'a') >> 50) - (:era >> 50) AS grown, (advisory.token('tokens', 'a') >> 50) - (:era >> 50) AS and_then;
+SELECT advisory.check_token('tokens', 'future', advisory.token('tokens', 'a'));
+
 ---- Wrong arguments
 
 SELECT advisory.token(NULL, 'a');
@@ -145,6 +164,20 @@ ALTER TABLE invoice DISABLE TRIGGER fence;
 INSERT INTO invoice VALUES (3, 'old', NULL);
 ALTER TABLE invoice ENABLE TRIGGER fence;
 UPDATE invoice SET token = 1 WHERE id = 3;
+DROP TRIGGER fence ON invoice;
+-- Tokens that cannot have been given yet.
+CREATE TRIGGER fence BEFORE INSERT OR UPDATE ON invoice FOR EACH ROW EXECUTE FUNCTION advisory.fenced('token');
+INSERT INTO invoice VALUES (5, 'of the future', 9223372036854775807);
+UPDATE invoice SET token = 9223372036854775807 WHERE id = 3;
+UPDATE invoice SET token = advisory.token('tokens', 'a') WHERE id = 3;
+\set VERBOSITY sqlstate
+UPDATE invoice SET token = advisory.token('tokens', 'a') + 1000000000 WHERE id = 3;
+\set VERBOSITY default
+-- What was there before stays usable.
+ALTER TABLE invoice DISABLE TRIGGER fence;
+UPDATE invoice SET token = 9223372036854775807 WHERE id = 3;
+ALTER TABLE invoice ENABLE TRIGGER fence;
+UPDATE invoice SET note = 'same token' WHERE id = 3 RETURNING token;
 DROP TRIGGER fence ON invoice;
 -- Wrong uses.
 CREATE FUNCTION pg_temp.try(definition text) RETURNS text LANGUAGE plpgsql AS $$

@@ -58,6 +58,7 @@ ROLLBACK;
 -- An error in the table's triggers does not change the caller's subtransactions.
 CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no''; END';
 CREATE TRIGGER fails BEFORE INSERT OR UPDATE ON advisory.claims FOR EACH ROW EXECUTE FUNCTION fails();
+ALTER TABLE advisory.claims ENABLE ALWAYS TRIGGER fails;
 CREATE TEMP TABLE kept (t text);
 DO $$
 BEGIN
@@ -109,9 +110,15 @@ SELECT advisory.claim('claims', 'short', '10 ms') > now() + interval '20 ms' AS 
 COMMIT;
 -- A clock that was set back claims no window again, nor an earlier one.
 SELECT advisory.claim('claims', 'clock', '1 hour', clock_timestamp() + interval '1 hour') IS NOT NULL AS ahead, advisory.claim('claims', 'clock', '1 hour') AS behind;
--- A window far ahead by mistake is mended by the table's owner.
-DELETE FROM advisory.claims WHERE key = advisory.key('claims', 'clock');
-SELECT advisory.claim('claims', 'clock', '1 hour') IS NOT NULL AS mended;
+-- A window far ahead is refused, because no window before it could be claimed any more.
+SELECT advisory.claim('claims', 'ahead', '1 hour', '294276-12-31 23:00+00');
+SELECT advisory.claim('claims', 'ahead', '290000 years', '200000-01-01 00:00+00');
+\set VERBOSITY sqlstate
+SELECT advisory.claim('claims', 'ahead', '1 hour', clock_timestamp() + interval '61 min');
+SELECT advisory.claim('claims', 'ahead', '367 days', clock_timestamp() + interval '367 days');
+SELECT advisory.claim('claims', 'ahead', '18000 days');
+\set VERBOSITY default
+SELECT advisory.claim('claims', 'ahead', '1 month', clock_timestamp() + interval '1 month') IS NOT NULL AS a_month_ahead;
 
 ---- Wrong arguments
 
@@ -119,10 +126,10 @@ SELECT advisory.claim(NULL, 'a', '1 hour');
 SELECT advisory.claim('claims', NULL::text, '1 hour');
 SELECT advisory.claim('claims', '', '1 hour');
 SELECT advisory.claim('claims', 'a', NULL);
-SELECT advisory.claim('claims', 'a', NULL, '2027-01-01');
+SELECT advisory.claim('claims', 'a', NULL, '2026-01-01');
 SELECT advisory.claim('claims', 'a', '0');
 SELECT advisory.claim('claims', 'a', '-1 hour');
-SELECT advisory.claim('claims', 'a', '-1 hour', '2027-01-01');
+SELECT advisory.claim('claims', 'a', '-1 hour', '2026-01-01');
 SELECT advisory.claim('claims', 'a', '1 month -30 days');
 SELECT advisory.claim('claims', 'a', '1 month');
 SELECT advisory.claim('claims', 'a', '1 year 2 days');

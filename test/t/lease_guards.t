@@ -211,6 +211,15 @@ sub era_cell { return $look->value('SELECT last_value FROM advisory._era') }
     is_deeply($long, [ 1024, 256 ], 'no more of a name and owner is read than a call can give');
     cmp_ok($look->value(q(SELECT max(length(lock || who)) FROM advisory.activity WHERE lock ~ 'nn')), '<', 2000, 'in activity, too');
     $look->run(q(DELETE FROM advisory._leases WHERE length(name) > 2000));
+    # The owner of the database can restore any values.
+    $look->run(map { "INSERT INTO advisory._leases VALUES ($_->[0], 1, 'ns', 'restored', 'owner', 4711, 1, $_->[1])" }
+        [ 1, q('178000000 years', '178000000 years', 'infinity', 'infinity', 'infinity', 0) ], [ 2, q('-178000000 years', '-1 s', '-infinity', '-infinity', '-infinity', -1) ],
+        [ 3, q('1 s', '1000000 h', '294276-12-31', '4713-01-01 BC', '294276-12-31', 9223372036854775807) ]);
+    is($look->value(q(SELECT count(*) FROM advisory.leases WHERE name = 'restored')), 3, 'leases shows rows of a restored dump, whatever is in them');
+    cmp_ok($look->value('SELECT count(*) FROM advisory.activity'), '>', 1, 'so does activity');
+    new_era();
+    is($look->value(q(SELECT count(*) FROM advisory.leases WHERE name = 'restored')), 3, '... and in a new era');
+    $look->run(q(DELETE FROM advisory._leases WHERE name = 'restored'));
 }
 
 # ---- Leases that are over leave no rows for ever -----------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ $look->run('CREATE EXTENSION amcheck');
 
 # What a transaction writes is written slowly, and its own work after that takes no time.
 $look->run(q{CREATE FUNCTION slowly() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN PERFORM pg_sleep(0.01); RETURN NEW; END$$},
-    'CREATE TRIGGER slowly BEFORE INSERT OR UPDATE ON advisory._leases FOR EACH ROW EXECUTE FUNCTION slowly()');
+    'CREATE TRIGGER slowly BEFORE INSERT OR UPDATE ON advisory._leases FOR EACH ROW EXECUTE FUNCTION slowly()', 'ALTER TABLE advisory._leases ENABLE ALWAYS TRIGGER slowly');
 
 my @takers = map { session(application => 'taker') } 1 .. $TAKERS;
 for my $taker (@takers) {

@@ -8,6 +8,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Test::More;
+use Time::HiRes qw(sleep time);
 
 create_database();
 my ($look, $gate, $one, $two, $three) = map { session() } 1 .. 5;
@@ -308,6 +309,18 @@ SKIP: {
 $one->run(q{SET statement_timeout = '300 ms'});
 is($one->query(run_sql('SET LOCAL test.x = 1; ' x 500_000))->{state}, '57014', 'statement_timeout ends a command of many short statements');
 $one->run('RESET statement_timeout');
+# 3 MB of semicolons hold up neither a cancel nor pg_terminate_backend().
+for my $case ([ 'pg_cancel_backend', ';' x 3_000_000, '57014|22023' ], [ 'pg_cancel_backend', 'SELECT 1;' x 333_333, '57014' ], [ 'pg_terminate_backend', 'SELECT 1;' x 333_333, '57P01|08000' ]) {
+    my ($function, $command, $state) = @$case;
+    my $parsing = session()->start(run_sql($command));
+    sleep 0.1;
+    $look->value("SELECT $function(?)", $parsing->pid);
+    my $start = time;
+    like($parsing->finish->{state}, qr/^(?:$state)$/, "$function ends 3 MB of semicolons");
+    cmp_ok(time - $start, '<', 10, 'at once');
+    eval { $parsing->disconnect };
+    until_gone($look, $parsing) if $function eq 'pg_terminate_backend';
+}
 is_free('after many short statements');
 
 # A procedure that commits, where it cannot: the hint says where it can.
@@ -491,7 +504,8 @@ is_claimed(0, 'a commit that fails');
 
 # Arguments.
 is($one->query(run_sql('SELECT 1', ", $_->[0]"))->{state}, $_->[1], "$_->[0]: $_->[1]")
-    for [q{once_per => '0'}, '22023'], [q{once_per => '1 month'}, '22023'], [q{once_slot => '2026-01-01'}, '22023'], [q{once_per => '1 h', once_slot => 'infinity'}, '22008'];
+    for [q{once_per => '0'}, '22023'], [q{once_per => '1 month'}, '22023'], [q{once_slot => '2026-01-01'}, '22023'], [q{once_per => '1 h', once_slot => 'infinity'}, '22008'],
+    [q{once_per => '1 h', once_slot => now() + '2 h'}, '22023'];
 like($one->query(run_sql('SELECT 1', q{, once_per => '1 month'}))->{hint}, qr/as once_slot/, 'the hint names the argument');
 is($one->query(q{CALL advisory.run('jobs', 'by position', 'SELECT 1', '0', NULL, 'skip', NULL, '1 hour', '2026-01-01')})->{value}, 1, 'by position, behind ran');
 is_free('once per window');

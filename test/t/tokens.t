@@ -30,6 +30,14 @@ sub grows {
     return;
 }
 
+# Dumps a server's database, and restores it in a database of another server. Returns a session there.
+sub restore {
+    my ($from, $to, $database) = (@_, 'postgres');
+    as_server($from, 'sh', '-c', 'pg_dump -p "$1" postgres >dump.sql', 'sh', $from->{PGPORT});
+    as_server($to, 'sh', '-c', 'psql -X -q -v ON_ERROR_STOP=1 -p "$1" -f "$2/dump.sql" "$3" >/dev/null', 'sh', $to->{PGPORT}, $from->{ADVISORY_EXT_TMP}, $database);
+    return session(server => $to, database => $database);
+}
+
 sub era_of_cell { my ($session) = @_; return $session->value('SELECT last_value >> 50 FROM advisory._era') }
 
 # ---- The server is killed under load ----------------------------------------------------------------------------------
@@ -106,6 +114,16 @@ grows($session, 'the superseded primary goes on');
 cmp_ok($highest, '<', $of_new_primary, 'with smaller ones');
 $highest = $of_new_primary;
 is(era_of_cell($standby), $era + 1, 'the new primary has written its era down');
+# The superseded primary, which has the same system identifier and an older timeline, gets a dump of the new one.
+is($session->query("SELECT advisory.check_token('t', 'x', $of_new_primary)")->{state}, '22023', 'the superseded primary refuses a token that it cannot have given');
+is($standby->value("SELECT advisory.check_token('t', 'other', $of_old_primary)"), 1, 'the new one knows those of its predecessor');
+$session->run('CREATE DATABASE older');
+my $older = restore($second, $first, 'older');
+grows($older, 'a database on an older timeline that the dump of a newer one was restored in');
+grows($older, 'and its next one');
+is($older->value("SELECT advisory.check_token('t', 'other', $of_new_primary)"), 1, 'where tokens of the newer one are known');
+$older->disconnect;
+$highest = $of_new_primary;
 
 # ---- pg_upgrade, and a failover after it ----------------------------------------------------------------------------------------
 
@@ -137,13 +155,6 @@ $promoted->value('SELECT pg_promote()');
 grows($promoted, 'a failover after pg_upgrade');
 
 # ---- Dump and restore ------------------------------------------------------------------------------------------------------
-
-sub restore {
-    my ($from, $to, $what, @options) = @_;
-    as_server($from, 'sh', '-c', 'pg_dump "$@" >dump.sql', 'sh', @options, '-p', $from->{PGPORT}, 'postgres');
-    as_server($to, 'sh', '-c', 'psql -X -q -v ON_ERROR_STOP=1 -p "$1" -f "$2/dump.sql" postgres >/dev/null', 'sh', $to->{PGPORT}, $from->{ADVISORY_EXT_TMP});
-    return session(server => $to);
-}
 
 my $fifth = own_server();
 $promoted->run('DROP TABLE load', "SELECT advisory.check_token('t', 'x', $highest)");

@@ -32,7 +32,8 @@ sub catalog_of {
 
 my $owner = "advisory_owner_$$";
 my $writer = "advisory_writer_$$";
-my $admin = session(database => $ENV{PGDATABASE})->run("CREATE ROLE $owner LOGIN", "CREATE ROLE $writer");
+my $super = "advisory_super_$$";
+my $admin = session(database => $ENV{PGDATABASE})->run("CREATE ROLE $owner LOGIN", "CREATE ROLE $writer LOGIN", "CREATE ROLE $super SUPERUSER LOGIN");
 
 my @databases;
 
@@ -44,8 +45,8 @@ sub database_of_owner {
     return $database;
 }
 
-for my $role ($ENV{PGUSER}, $owner) {
-    my ($old, $new) = map { my $name = database_of_owner("$_\_" . ($role eq $owner ? 'role' : 'super')); session(database => $name, role => $role) } qw(old new);
+for my $role ($ENV{PGUSER}, $owner, $super) {
+    my ($old, $new) = map { my $name = database_of_owner("$_\_" . ($role =~ /(\w+)_\d+$/ ? $1 : 'first')); session(database => $name, role => $role) } qw(old new);
 
     # ---- This library, and the objects of 1.0 ----------------------------------------------------------------------
 
@@ -62,6 +63,19 @@ for my $role ($ENV{PGUSER}, $owner) {
             "$role: $statement works, or says what to do") or diag explain $result;
     }
 
+    # Functions that another role has put in the place of later ones do not run as the superuser.
+    if ($role eq $owner) {
+        session(database => $old->value('SELECT current_database()'))->run("GRANT CREATE ON SCHEMA advisory TO $owner")->disconnect;
+        my $columns = 'tool text, purpose text, form text, scope text, match text, rule text, source text, key bigint, key1 integer, key2 integer,' .
+            ' first_objsubid integer, last_objsubid integer, first_key bigint, last_key bigint, detail text';
+        $old->run(qq{CREATE FUNCTION advisory._key_labels() RETURNS TABLE ($columns) LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION \$\$ran as %\$\$, current_user; END'},
+            qq{CREATE FUNCTION advisory._key_facts(bytea, boolean) RETURNS TABLE ($columns) LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION \$\$ran as %\$\$, current_user; END'});
+        my $keys = $old->query('SELECT count(*) FROM advisory.known_keys');
+        is($keys->{state}, undef, 'functions of another role in the schema do not run') or diag explain $keys;
+        $old->run('DROP FUNCTION advisory._key_labels()', 'DROP FUNCTION advisory._key_facts(bytea, boolean)');
+        session(database => $old->value('SELECT current_database()'))->run("REVOKE CREATE ON SCHEMA advisory FROM $owner")->disconnect;
+    }
+
     # ---- The update ----------------------------------------------------------------------------------------------------
 
     $old->run(q(INSERT INTO advisory.key_labels (key, label) VALUES (4711, 'mine')),
@@ -69,7 +83,28 @@ for my $role ($ENV{PGUSER}, $owner) {
         'CREATE VIEW public.on_waits AS SELECT pid, name FROM advisory.waits') if $role ne $owner;
     $old->run(q(INSERT INTO advisory.key_labels (key, label) VALUES (4712, 'mine, too')),
         "GRANT INSERT ON advisory.key_labels TO $writer") if $role eq $owner;
+
+    # What anybody has built on a function that must be dropped is in the way, and the error says what it is. What can stay is not.
+    my $stranger = session(database => $old->value('SELECT current_database()'), role => $writer);
+    $stranger->run('CREATE TEMP VIEW on_views AS SELECT l.pid FROM advisory.locks l, advisory.waits w, advisory.leaks k, advisory.known_keys, advisory.pressure, advisory.settings, advisory.stats',
+        q{CREATE TEMP VIEW on_functions AS SELECT advisory.try_lock('upgrade', 'b'), advisory.key('a') AS of_a, k.* FROM advisory._known_keys() k}, 'CREATE TEMP TABLE typed (locks advisory._locks, labels advisory.key_labels)');
+    for my $case ([ q{SELECT * FROM advisory.holders('upgrade', 'a')}, 'holders(text,text)' ], [ 'SELECT * FROM advisory.holders_key(1)', 'holders_key(bigint)' ], [ 'SELECT * FROM advisory._waits()', '_waits()' ], [ 'SELECT pid FROM advisory._leaks()', '_leaks()' ]) {
+        my ($query, $function) = @$case;
+        $stranger->run("CREATE TEMP VIEW \"in The way\" AS $query");
+        my $error = $old->query('ALTER EXTENSION advisory_ext UPDATE');
+        is($error->{state}, '2BP01', "$role: a view on $function is in the way");
+        like($error->{detail}, qr/^function advisory.\Q$function\E is used by view pg_temp_\d+\."in The way" of role $writer\.$/, 'the error says which, and whose');
+        like($error->{hint}, qr/^DROP VIEW pg_temp_\d+\."in The way", update the extension, and create it again\.$/, 'and what to do');
+        $stranger->run('DROP VIEW "in The way"');
+    }
+    # What the extension's owner has added to it stays its own.
+    $old->run('CREATE SCHEMA added', 'CREATE FUNCTION added.who() RETURNS name SECURITY DEFINER LANGUAGE sql AS $$ SELECT current_user $$', 'CREATE TABLE added.rows (x int)',
+        map { "ALTER EXTENSION advisory_ext ADD $_" } 'SCHEMA added', 'FUNCTION added.who()', 'TABLE added.rows');
     $old->run('ALTER EXTENSION advisory_ext UPDATE');
+    $stranger->disconnect;
+    is($old->value('SELECT added.who()'), $role, "$role: a SECURITY DEFINER function that was added to the extension runs as before");
+    is($old->value(q(SELECT count(*) FROM pg_class WHERE oid = 'added.rows'::regclass AND relowner = ?::regrole), $role), 1, 'and a table belongs to whom it did');
+    $old->run(map({ "ALTER EXTENSION advisory_ext DROP $_" } 'TABLE added.rows', 'FUNCTION added.who()', 'SCHEMA added'), 'SET client_min_messages = warning', 'DROP SCHEMA added CASCADE', 'RESET client_min_messages');
     $new->run('CREATE EXTENSION advisory_ext');
     if ($role eq $owner) {
         is($old->value("SELECT has_table_privilege('$writer', 'advisory.key_labels', 'INSERT')"), 1, "$role: what was granted stays granted");
@@ -79,6 +114,8 @@ for my $role ($ENV{PGUSER}, $owner) {
     }
     my ($updated, $fresh) = map { catalog_of($_) } $old, $new;
     is_deeply($updated->{$_}, $fresh->{$_}, "$role: $_ are as after CREATE EXTENSION") for sort keys %CATALOG;
+    is($old->value("$MEMBER SELECT count(*) FROM member JOIN pg_shdepend s USING (classid, objid) WHERE s.deptype = 'o' AND s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())"), 0,
+        "$role: everything belongs to the bootstrap superuser");
     is($old->value(q(SELECT count(*) FROM advisory.key_labels WHERE label LIKE 'mine%')), 1, "$role: labels are kept");
     is($old->query(q(INSERT INTO advisory.key_labels (key, label) VALUES (1, 'more')))->{state}, undef, "$role: and can be written");
     is($old->value(q(SELECT name FROM advisory.locks WHERE name = 'a')), 'a', "$role: the lock from before is still held, and has its name");
@@ -87,5 +124,5 @@ for my $role ($ENV{PGUSER}, $owner) {
     $_->disconnect for $old, $new;
 }
 
-$admin->run(map({ "DROP DATABASE $_" } @databases), "DROP ROLE $owner, $writer");
+$admin->run(map({ "DROP DATABASE $_" } @databases), "DROP ROLE $owner, $writer, $super");
 done_testing();

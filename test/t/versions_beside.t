@@ -87,14 +87,14 @@ my $took = undisturbed_time(sub {
     cmp_ok($other->finish->{value}, '>', $token, 'a session of the other version takes it when it is ended');
 }, $this, $other);
 cmp_ok($took, '<', 1, 'at once');
-is($other->value("SELECT advisory.claim('beside', 'a', '1h', '2027-01-01') IS NOT NULL"), 1, 'a window');
-is($this->value("SELECT advisory.claim('beside', 'a', '1h', '2027-01-01')"), undef, 'is claimed once, by both versions');
+is($other->value("SELECT advisory.claim('beside', 'a', '1h', '2026-01-01') IS NOT NULL"), 1, 'a window');
+is($this->value("SELECT advisory.claim('beside', 'a', '1h', '2026-01-01')"), undef, 'is claimed once, by both versions');
 
 # ---- A library that is older than the objects, and lacks some of their functions -----------------------------------------------------------
 
 put_in_place($code =~ s/advisory_claim_/advisory_klaim_/gr);
 my $older = session(server => $server, application => 'older');
-is($older->query("SELECT advisory.claim('beside', 'a', '1h', '2027-01-02')")->{state}, '42883', 'a function that it does not have is an error');
+is($older->query("SELECT advisory.claim('beside', 'a', '1h', '2026-01-02')")->{state}, '42883', 'a function that it does not have is an error');
 is($older->value("SELECT advisory.try_lock('beside', 'older') AND advisory.unlock('beside', 'older')"), 1, '... and what it has works');
 
 done_testing();
