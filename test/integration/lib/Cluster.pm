@@ -201,8 +201,8 @@ sub key {
 }
 
 sub ask_etcd {
-    my ($self, $key) = @_;
-    my $answer = HTTP::Tiny->new(timeout => 5)->post("$self->{etcd}/v3/kv/range",
+    my ($self, $key, $request) = @_;
+    my $answer = HTTP::Tiny->new(timeout => 5)->post("$self->{etcd}/v3/kv/" . ($request // 'range'),
         { content => encode_json({ key => encode_base64($key, '') }) });
     return $answer->{success} ? $answer->{content} : undef;
 }
@@ -260,8 +260,8 @@ sub restart_patroni {
     return $self->start_patroni($member);
 }
 
-# A member that was on another branch of a timeline that was used twice cannot follow, and is made anew. Patroni 3.0 can be unable to write
-# down the synchronous standbys after a primary was frozen, until it starts again.
+# A member that was on another branch of a timeline that was used twice cannot follow, and is made anew. The Patroni
+# 3.0 of a primary that was frozen may write down that it is still the primary which has a synchronous standby. Nobody corrects that.
 sub make_members_follow {
     my ($self) = @_;
     return if eval { $self->wait_for_standbys(45); 1 };
@@ -269,10 +269,9 @@ sub make_members_follow {
     my %follows = map { $_ => 1 } split ' ',
         session(server => $leader)->value(q(SELECT string_agg(application_name, ' ') FROM pg_stat_replication WHERE state = 'streaming')) // '';
     my @strangers = grep { $_ != $leader && !$follows{ $_->{name} } } @{ $self->{members} };
-    if (!@strangers) {
-        note "the Patroni of $leader->{name} is started again";
-        kill KILL => $leader->{patroni}{pid};
-        $self->restart_patroni($leader);
+    if (!@strangers && $self->{synchronous}) {
+        note "what the key sync says is of a primary that is none: ", $self->key('sync');
+        $self->ask_etcd('/service/advisory/sync', 'deleterange') or die "etcd does not answer\n";
     }
     for my $member (@strangers) {
         note "$member->{name} does not follow $leader->{name}, and is made anew";
