@@ -549,6 +549,9 @@ def main():
     for check in CHECKS:
         for name, number in check.figures(session).items():
             print(name, number, sep='\t')
+    for timeline in sorted(used_twice()):
+        for port, history in sorted(primaries[timeline], key=str):
+            print(f'# timeline {timeline} on port {port} began: {(history or "").strip().splitlines()[-1:]}')
     for complaint, times in complaints.items():
         print(f'# {times} times: {complaint}')
     print('unexpected errors', sum(complaints.values()), sep='\t')

@@ -18,6 +18,8 @@ my $cc      = program('gcc') // program('cc') or plan(skip_all => 'no C compiler
 open my $source, '|-', $cc, '-shared', '-fPIC', '-x', 'c', '-o', $library, '-' or die "$cc: $!\n";
 print {$source} <<"C";
 #define _GNU_SOURCE
+/* As the server: with it, the function has another name where a long has 32 bits. */
+#define _FILE_OFFSET_BITS 64
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>

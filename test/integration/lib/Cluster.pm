@@ -42,8 +42,9 @@ sub version { return $version //= `$patroni --version 2>/dev/null` =~ /(\d+(?:\.
 
 sub is_old { return version() =~ /^[0-3]\./ }
 
-# The ways in which the primary can be lost, see failover().
-sub kinds { return qw(host paused postmaster frozen) }
+# The ways in which the primary is lost without $FAILOVER_KINDS, see failover(). Patroni 3.0 can use a timeline twice in both modes when a
+# primary was frozen (Patroni's issue 2787).
+sub kinds { return is_old() ? qw(host postmaster) : qw(host paused postmaster frozen) }
 
 # Comes back when there is a primary with two streaming standbys. With clocks => [ 0, 2, -2 ], the servers' clocks differ from the
 # machine's by so many seconds. (By more than 3, Patroni does not know its server again.)
