@@ -18,16 +18,19 @@ my $cc      = program('gcc') // program('cc') or plan(skip_all => 'no C compiler
 open my $source, '|-', $cc, '-shared', '-fPIC', '-x', 'c', '-o', $library, '-' or die "$cc: $!\n";
 print {$source} <<"C";
 #define _GNU_SOURCE
-/* As the server: with it, the function has another name where a long has 32 bits. */
-#define _FILE_OFFSET_BITS 64
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
-int posix_fallocate(int fd, off_t offset, off_t length)
+/* The name that the server calls where a long has 32 bits. */
+int posix_fallocate64(int fd, off64_t offset, off64_t length)
 {
     if (access("$flag", F_OK) == 0)
         return ENOSPC;
-    return fallocate(fd, 0, offset, length) == 0 ? 0 : errno;
+    return fallocate64(fd, 0, offset, length) == 0 ? 0 : errno;
+}
+int posix_fallocate(int fd, off_t offset, off_t length)
+{
+    return posix_fallocate64(fd, offset, length);
 }
 C
 close $source or plan(skip_all => 'the C compiler does not work');
