@@ -114,6 +114,20 @@ def any_primary():
     return None
 
 
+def newest_primary():
+    """A session on the primary of the latest timeline, or nothing."""
+    sessions = []
+    for port in PORTS:
+        try:
+            sessions.append(Session(port))
+        except psycopg2.Error:
+            pass
+    sessions.sort(key=lambda session: session.timeline)
+    for session in sessions[:-1]:
+        session.close()
+    return sessions[-1] if sessions else None
+
+
 # ---- What is checked ----------------------------------------------------------------------------------------
 
 
@@ -395,11 +409,13 @@ Checked = collections.namedtuple('Checked', 'asked timeline name token')
 
 
 class Guarded:
-    """Leases that are checked by clients who stay with their primary, also after it was superseded. Every other one only reads:
-    without its standby, the primary of a synchronous cluster confirms no write."""
+    """Leases that are checked by clients who stay with their primary, also after it was superseded. Some of them only read: without
+    its standby, the primary of a synchronous cluster confirms no write. Others always go to the newest primary."""
 
     NAMES = [f'guarded {number}' for number in range(3)]
-    stays = True
+
+    def stays(self, worker):
+        return worker.number % 3 < 2
 
     def __init__(self):
         self.granted, self.checked = [], []
@@ -420,7 +436,7 @@ class Guarded:
         name, token = worker.lease
         try:
             self.check(session, name, token)
-            if worker.number % 2:
+            if worker.number % 3 == 0:
                 return
             self.write(session, name, token)
             if not session.value('SELECT advisory.renew_lease(%s, %s, %s)', NAMESPACE, name, token):
@@ -489,7 +505,7 @@ class Guarded:
 
 
 # And how many workers for each.
-CHECKS = {Tokens(): 8, Leases(): 9, Windows(): 3, Guarded(): 5}
+CHECKS = {Tokens(): 8, Leases(): 9, Windows(): 3, Guarded(): 6}
 
 
 # ---- Workers --------------------------------------------------------------------------------------------------
@@ -509,12 +525,14 @@ class Worker(threading.Thread):
 
     def run(self):
         while not stopping.is_set():
-            session = any_primary()
+            is_guarded = isinstance(self.check, Guarded)
+            stays = is_guarded and self.check.stays(self)
+            session = newest_primary() if is_guarded and not stays else any_primary()
             if not session:
                 time.sleep(0.05)
                 continue
             try:
-                for _ in itertools.count() if getattr(self.check, 'stays', False) else range(random.randint(50, 200)):
+                for _ in itertools.count() if stays else range(1 if is_guarded else random.randint(50, 200)):
                     if stopping.is_set():
                         break
                     self.check.step(self, session)
@@ -550,6 +568,9 @@ def main():
     for check in CHECKS:
         for name, number in check.figures(session).items():
             print(name, number, sep='\t')
+    for timeline in sorted(used_twice()):
+        for port, history in sorted(primaries[timeline], key=str):
+            print(f'# timeline {timeline} on port {port} began: {(history or "").strip().splitlines()[-1:]}')
     for complaint, times in complaints.items():
         print(f'# {times} times: {complaint}')
     print('unexpected errors', sum(complaints.values()), sep='\t')

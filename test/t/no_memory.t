@@ -21,11 +21,16 @@ print {$source} <<"C";
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
-int posix_fallocate(int fd, off_t offset, off_t length)
+/* The name that the server calls where a long has 32 bits. */
+int posix_fallocate64(int fd, off64_t offset, off64_t length)
 {
     if (access("$flag", F_OK) == 0)
         return ENOSPC;
-    return fallocate(fd, 0, offset, length) == 0 ? 0 : errno;
+    return fallocate64(fd, 0, offset, length) == 0 ? 0 : errno;
+}
+int posix_fallocate(int fd, off_t offset, off_t length)
+{
+    return posix_fallocate64(fd, offset, length);
 }
 C
 close $source or plan(skip_all => 'the C compiler does not work');

@@ -42,8 +42,9 @@ sub version { return $version //= `$patroni --version 2>/dev/null` =~ /(\d+(?:\.
 
 sub is_old { return version() =~ /^[0-3]\./ }
 
-# The ways in which the primary can be lost, see failover().
-sub kinds { return qw(host paused postmaster frozen) }
+# The ways in which the primary is lost without $FAILOVER_KINDS, see failover(). Patroni 3.0 can use a timeline twice in both modes when a
+# primary was frozen (Patroni's issue 2787).
+sub kinds { return is_old() ? qw(host postmaster) : qw(host paused postmaster frozen) }
 
 # Comes back when there is a primary with two streaming standbys. With clocks => [ 0, 2, -2 ], the servers' clocks differ from the
 # machine's by so many seconds. (By more than 3, Patroni does not know its server again.)
@@ -201,8 +202,8 @@ sub key {
 }
 
 sub ask_etcd {
-    my ($self, $key) = @_;
-    my $answer = HTTP::Tiny->new(timeout => 5)->post("$self->{etcd}/v3/kv/range",
+    my ($self, $key, $request) = @_;
+    my $answer = HTTP::Tiny->new(timeout => 5)->post("$self->{etcd}/v3/kv/" . ($request // 'range'),
         { content => encode_json({ key => encode_base64($key, '') }) });
     return $answer->{success} ? $answer->{content} : undef;
 }
@@ -260,8 +261,8 @@ sub restart_patroni {
     return $self->start_patroni($member);
 }
 
-# A member that was on another branch of a timeline that was used twice cannot follow, and is made anew. Patroni 3.0 can be unable to write
-# down the synchronous standbys after a primary was frozen, until it starts again.
+# A member that was on another branch of a timeline that was used twice cannot follow, and is made anew. The Patroni
+# 3.0 of a primary that was frozen may write down that it is still the primary which has a synchronous standby. Nobody corrects that.
 sub make_members_follow {
     my ($self) = @_;
     return if eval { $self->wait_for_standbys(45); 1 };
@@ -269,10 +270,9 @@ sub make_members_follow {
     my %follows = map { $_ => 1 } split ' ',
         session(server => $leader)->value(q(SELECT string_agg(application_name, ' ') FROM pg_stat_replication WHERE state = 'streaming')) // '';
     my @strangers = grep { $_ != $leader && !$follows{ $_->{name} } } @{ $self->{members} };
-    if (!@strangers) {
-        note "the Patroni of $leader->{name} is started again";
-        kill KILL => $leader->{patroni}{pid};
-        $self->restart_patroni($leader);
+    if (!@strangers && $self->{synchronous}) {
+        note "what the key sync says is of a primary that is none: ", $self->key('sync');
+        $self->ask_etcd('/service/advisory/sync', 'deleterange') or die "etcd does not answer\n";
     }
     for my $member (@strangers) {
         note "$member->{name} does not follow $leader->{name}, and is made anew";
