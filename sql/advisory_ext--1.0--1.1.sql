@@ -834,10 +834,58 @@ COMMENT ON COLUMN advisory.pressure.holders_guaranteed IS 'how many such entries
 COMMENT ON COLUMN advisory.pressure.recommended_max_locks_per_transaction IS
     'setting with which the status would be ok; the current one if the status is ok';
 COMMENT ON COLUMN advisory.pressure.exact IS 'false if locks had to be counted one by one, or if the growth of the tables is unknown';
+CREATE FUNCTION advisory._role_name(role oid)
+    RETURNS text
+    AS 'MODULE_PATHNAME', 'advisory_role_name'
+    LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory._role_name(oid) IS 'name of a role; null if the server''s lock table is too full to look it up';
+
+CREATE FUNCTION advisory._session_holds(pid integer)
+    RETURNS bigint
+    AS 'MODULE_PATHNAME', 'advisory_session_holds'
+    LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory._session_holds(integer) IS
+    'how many session-level locks a session has taken through this extension';
+
+CREATE OR REPLACE VIEW advisory.pressure_by_backend AS
+    SELECT l.pid,
+           advisory._role_name(coalesce(a.usesysid, p.ownerid)) AS role,
+           a.application_name,
+           a.state,
+           l.locks,
+           l.advisory_locks,
+           s.session_locks,
+           s.session_locks * 0.1 * interval '1 microsecond' AS statement_cost,
+           p.gid
+    FROM (SELECT pid, virtualtransaction, count(*) AS locks, count(*) FILTER (WHERE locktype = 'advisory') AS advisory_locks,
+                 array_agg(transactionid) FILTER (WHERE locktype = 'transactionid') AS xids
+          FROM (SELECT DISTINCT pid, virtualtransaction, locktype, database, relation, page, tuple, virtualxid, transactionid,
+                       classid, objid, objsubid
+                FROM pg_catalog.pg_lock_status()
+                WHERE NOT fastpath AND mode <> 'SIReadLock') AS holders
+          GROUP BY pid, virtualtransaction) AS l
+    LEFT JOIN pg_catalog.pg_stat_get_activity(NULL) AS a ON a.pid = l.pid
+    LEFT JOIN pg_catalog.pg_prepared_xact() AS p ON l.pid IS NULL AND p.transaction = ANY (l.xids)
+    CROSS JOIN LATERAL (SELECT CASE WHEN a.state = 'idle' THEN l.advisory_locks
+                                    ELSE least(coalesce(advisory._session_holds(l.pid), 0), l.advisory_locks)
+                               END AS session_locks) AS s
+    ORDER BY l.locks DESC, l.pid;
+DROP FUNCTION advisory._pressure_by_backend();
+CREATE OR REPLACE VIEW advisory.pressure_by_type AS
+    SELECT locktype AS type, count(*) AS locks, sum(holders)::bigint AS holders
+    FROM (SELECT locktype, count(*) AS holders
+          FROM (SELECT DISTINCT pid, virtualtransaction, locktype, database, relation, page, tuple, virtualxid, transactionid,
+                       classid, objid, objsubid
+                FROM pg_catalog.pg_lock_status()
+                WHERE NOT fastpath AND mode <> 'SIReadLock') AS holders
+          GROUP BY locktype, database, relation, page, tuple, virtualxid, transactionid, classid, objid, objsubid) AS l
+    GROUP BY locktype
+    ORDER BY locks DESC, type;
+DROP FUNCTION advisory._pressure_by_type();
 COMMENT ON VIEW advisory.pressure_by_backend IS 'use of the server''s shared lock table by session and prepared transaction, largest first';
 COMMENT ON COLUMN advisory.pressure_by_backend.state IS 'state as in pg_stat_activity; null without the privilege to see it';
 COMMENT ON COLUMN advisory.pressure_by_backend.session_locks IS
-    'session-level locks among those, as far as known: outside a transaction all, inside one those taken through this extension';
+    'session-level locks among those, as far as known: all of an idle session, of others those taken through this extension';
 COMMENT ON COLUMN advisory.pressure_by_backend.statement_cost IS
     'estimated time that they cost at the end of each transaction, and so of each statement outside a transaction block';
 COMMENT ON VIEW advisory.pressure_by_type IS 'use of the server''s shared lock table by type of lock, largest first';

@@ -297,42 +297,23 @@ is_first_of_lock(const PROCLOCK *proclock)
 }
 
 void
-read_pool_use(PoolTypeUse *types, PoolSessionUse **sessions, int *session_count)
+count_all_locks(int64 *locks, int64 *holders)
 {
-	int			count = proc_count();
-	auto	   *all = static_cast<PoolSessionUse *>(palloc0(sizeof(PoolSessionUse) * count));
-	int			kept = 0;
-	auto		count_partition = [&](int partition) {
-		for (int i = 0; i < count; i++)
-		{
-			walk_session(GetPGProcByNumber(i), partition, [&](PROCLOCK *proclock) {
-				PoolTypeUse &type = types[LOCK_LOCKTAG(*proclock->tag.myLock)];
-
-				if (all[i].locks++ == 0)
-					all[i].holder = entry_for(proclock, NoLock);
-				if (LOCK_LOCKTAG(*proclock->tag.myLock) == LOCKTAG_ADVISORY)
-					all[i].advisory_locks++;
-				type.holders++;
-				if (is_first_of_lock(proclock))
-					type.locks++;
-				return true;
-			});
-		}
-	};
-
-	memset(types, 0, sizeof(PoolTypeUse) * POOL_TYPES);
+	*locks = *holders = 0;
 	for (int partition = 0; partition < NUM_LOCK_PARTITIONS; partition++)
 	{
-		with_partition(partition, count_partition);
 		CHECK_FOR_INTERRUPTS();
+		with_partition(partition, [&](int) {
+			for (int i = 0; i < proc_count(); i++)
+			{
+				walk_session(GetPGProcByNumber(i), partition, [&](PROCLOCK *proclock) {
+					++*holders;
+					*locks += is_first_of_lock(proclock);
+					return true;
+				});
+			}
+		});
 	}
-	for (int i = 0; i < count; i++)
-	{
-		if (all[i].locks > 0)
-			all[kept++] = all[i];
-	}
-	*sessions = all;
-	*session_count = kept;
 }
 
 static void

@@ -113,7 +113,7 @@ SELECT is_empty('SELECT name FROM functions WHERE prokind NOT IN (''f'', ''p'')'
 
 ---- How the planner may treat them
 
-SELECT is_empty('SELECT oid::regprocedure FROM functions WHERE proisstrict AND name NOT IN (''_printable'', ''_window'', ''_known_as'', ''_crc32'')', 'no function is strict: a null is an error');
+SELECT is_empty('SELECT oid::regprocedure FROM functions WHERE proisstrict AND name NOT IN (''_printable'', ''_window'', ''_known_as'', ''_crc32'', ''_role_name'', ''_session_holds'')', 'no function is strict: a null is an error');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name IN ('key', '_window', '_crc32') AND NOT (provolatile = 'i' AND proparallel = 's') $$,
                 'key(), _window() and _crc32() are immutable and parallel safe');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name IN ('_known_as', '_printable') AND NOT (provolatile = 's' AND procost = 1) $$,
