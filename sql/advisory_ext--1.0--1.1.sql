@@ -222,8 +222,8 @@ END;
 COMMENT ON FUNCTION advisory._key_facts(bytea, boolean) IS 'rows of advisory.known_keys: keys of programs, in a database';
 COMMENT ON COLUMN advisory.known_keys.purpose IS 'what the lock is for, with the table, queue or schema where there is one; or the note of key_labels';
 
-ALTER FOREIGN TABLE advisory._locks ADD COLUMN lock text;
-COMMENT ON FOREIGN TABLE advisory._locks IS 'rows of advisory.locks and advisory.activity';
+ALTER FOREIGN TABLE advisory._locks ADD COLUMN lock text, ADD COLUMN slots integer;
+COMMENT ON FOREIGN TABLE advisory._locks IS 'rows of advisory.locks, advisory.activity and advisory.semaphores';
 COMMENT ON COLUMN advisory.locks.kind IS 'lock, semaphore (a slot), queue (a waiter for a slot), lease or foreign (any other objsubid)';
 COMMENT ON COLUMN advisory.stats.skipped IS 'how often advisory.run() did not run its command because the lock was taken or the window was claimed';
 
@@ -813,6 +813,20 @@ COMMENT ON COLUMN advisory.known_keys.key IS 'the key in this database, bigint f
 COMMENT ON FUNCTION advisory._known_as(oid, integer, integer, integer) IS
     'possible uses of a lock tag according to known_keys, labels first; null if there are none';
 COMMENT ON COLUMN advisory.locks.blocked_by IS 'processes that block a waiter; 0 is a prepared transaction';
+CREATE OR REPLACE VIEW advisory.semaphores AS
+    SELECT (array_agg(namespace ORDER BY granted DESC, slot DESC))[1] AS namespace,
+           (array_agg(name ORDER BY granted DESC, slot DESC))[1] AS name,
+           key,
+           max(slots) AS slots,
+           (count(*) FILTER (WHERE granted))::integer AS in_use,
+           CASE WHEN max(slots) IS NOT NULL THEN greatest(max(slots) - count(*) FILTER (WHERE granted), 0)::integer END AS free,
+           (count(*) FILTER (WHERE NOT granted))::integer AS waiting,
+           coalesce(array_agg(coalesce(pid, 0) ORDER BY slot) FILTER (WHERE granted), '{}') AS holders,
+           coalesce(min(slots) <> max(slots), false) AS slots_disagree
+    FROM advisory._locks
+    WHERE kind IN ('semaphore', 'queue') AND database = current_database()
+    GROUP BY key;
+DROP FUNCTION advisory._semaphores();
 COMMENT ON VIEW advisory.semaphores IS 'semaphores of this database that have holders of slots, or waiters';
 COMMENT ON COLUMN advisory.semaphores.free IS 'slots that are free';
 COMMENT ON COLUMN advisory.waits.waits_for_pid IS 'process that blocks it; null for a root, which waits for nothing';

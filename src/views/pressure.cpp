@@ -111,15 +111,6 @@ can_fit(FunctionCallInfo fcinfo)
 	PG_RETURN_BOOL(n <= read_pool().capacity.headroom);
 }
 
-/* Version 1.0 of the extension has these functions: an error that tells how to update. */
-static void
-show_for_other_version(ReturnSetInfo *result)
-{
-	Row().put(result);
-}
-
-ADVISORY_SQL_FUNCTION(advisory_pressure_by_backend, rows_function<show_for_other_version>);
-ADVISORY_SQL_FUNCTION(advisory_pressure_by_type, rows_function<show_for_other_version>);
 ADVISORY_SQL_FUNCTION(advisory_pressure, pressure);
 ADVISORY_SQL_FUNCTION(advisory_session_holds, session_holds);
 ADVISORY_SQL_FUNCTION(advisory_role_name, name_of_role);
