@@ -50,16 +50,12 @@ VisibleNames::of(const LockEntry &entry)
 	bool		sees_session = sees_all || may_see_role(entry.role);
 	const KnownName *known;
 	const CachedName *own = nullptr;
-	UsedName	used = {};
+	UsedName	used;
 
 	if (!has_key(tag.kind))
 		return VisibleName{};
+	used = used_name(entry);
 	known = name_find(tag.database, tag.key, used, prepared_owner);
-	if (known != nullptr && (known->ns == nullptr || !(sees_all || may_see_name(*known, used))))
-	{
-		used = used_name(entry);
-		known = name_find(tag.database, tag.key, used, prepared_owner);
-	}
 	if (known != nullptr && sees_session && (sees_all || may_see_name(*known, used)))
 		return VisibleName{known->ns, known->name};
 
