@@ -101,6 +101,9 @@ is_first_printable(const char *text, int *length) noexcept
 		(encoding >= PG_ISO_8859_5 && encoding <= PG_ISO_8859_8);
 	auto	   *bytes = reinterpret_cast<const unsigned char *>(text);
 
+	*length = 1;
+	if (*bytes < 0x7f)
+		return *bytes >= 0x20;
 	*length = static_cast<int>(strnlen(text, pg_encoding_mblen(is_utf8 ? PG_UTF8 : encoding, text)));
 	if (is_utf8 && pg_utf8_islegal(bytes, *length))
 		return is_printable_unicode(utf8_to_unicode(bytes));

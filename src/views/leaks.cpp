@@ -15,7 +15,6 @@ extern "C" {
 #include "utils/timestamp.h"
 }
 
-#include "base/encoding.h"
 #include "base/guc.h"
 #include "base/sqlfunction.h"
 #include "base/srf.h"
@@ -59,7 +58,6 @@ reason_of(const LockEntry &entry, const PgBackendStatus &backend, const Acquirer
 			appendStringInfo(&reasons, "%staken by application \"%s\", now serves \"%s\"",
 							 SEPARATOR, acquirer->application, backend.st_appname);
 	}
-	make_printable(reasons.data);
 	return reasons.len > 0 ? reasons.data + strlen(SEPARATOR) : nullptr;
 }
 

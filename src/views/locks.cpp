@@ -177,7 +177,7 @@ LockRows::find_owner(const LockEntry &entry)
 	owner.role = text_datum(session.role);
 	owner.application = text_datum(session.application);
 	owner.state = text_datum(session.state);
-	owner.query = text_datum(session.is_hidden ? HIDDEN : session.query);
+	owner.query = raw_text_datum(session.is_hidden ? HIDDEN : session.query);
 	if (session.backend != nullptr)
 		owner.address = client_address(*session.backend);
 	owner.database_oid = entry.tag.locktag_field1;

@@ -321,7 +321,7 @@ show_waits(ReturnSetInfo *result)
 		row.add_age(lock.wait_start, now);
 		row.add_text(session.state);
 		row.add_text(session.application);
-		row.add_text(session.is_hidden ? HIDDEN : session.query);
+		row.add_reference(raw_text_datum(session.is_hidden ? HIDDEN : session.query));
 		row.add(Int32GetDatum(tag.key1), is_other || is_key);
 		row.add(Int32GetDatum(tag.key2), is_other || is_key);
 		row.add(Int32GetDatum(tag.objsubid), is_other);
@@ -516,8 +516,6 @@ show_wait_tree(ReturnSetInfo *result)
 				appendStringInfoString(&out, ", the longest");
 			text.append_age(&out, longest);
 		}
-		/* A name may contain any characters, but must not look like another line. */
-		make_printable(out.data);
 		row.add_text(out.data);
 		row.put(result);
 	});
