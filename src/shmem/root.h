@@ -37,7 +37,6 @@ struct SharedRoot
 	dsa_handle	area;
 	dsa_pointer names;			/* the name table */
 	dsa_pointer sessions;		/* the session table */
-	dsa_pointer waiters;
 	dshash_table_handle semaphores; /* their states */
 	pg_atomic_uint32 semaphore_count;	/* number of states, with or without attached sessions */
 	pg_atomic_uint32 semaphore_limit;	/* with more states than this, unused states are removed */

@@ -12,7 +12,7 @@
  *
  * The queue
  *
- * A waiting process has one entry in the array of all waiters (waiters.h).  A state's
+ * A waiting process has a link in its place of the session table (waiters.h).  A state's
  * waiters are linked, in the order of their positions, by process number.  The state's
  * lock protects the links: it is held exclusively to join, to leave, and to claim a slot
  * if there are waiters, and shared to read.  Without the lock a session only checks whether
@@ -190,7 +190,7 @@ attach_slot_state(Key key)
 {
 	SemaphoreState *volatile state = nullptr;
 
-	if (!attach_waiters() || shared_is_short())
+	if (all_sessions() == nullptr || shared_is_short())
 		return nullptr;
 	shared_attempt([&]() {
 		SharedRoot *root = shared_root_if_attached();
