@@ -167,6 +167,32 @@ with_partition(int partition, Read read)
 	LWLockRelease(partition_lock);
 }
 
+/*
+ * Is matches(proclock) true for a lock that one of the processes from number first to before end holds or awaits?  Calls it for
+ * each of them, with its partition locked, until it returns true.  May ereport (cancellation).
+ */
+template <typename Match>
+static bool
+any_proclock(int first, int end, Match matches)
+{
+	bool		found = false;
+
+	for (int partition = 0; partition < NUM_LOCK_PARTITIONS && !found; partition++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		with_partition(partition, [&](int) {
+			for (int i = first; i < end && !found; i++)
+			{
+				walk_session(GetPGProcByNumber(i), partition, [&](PROCLOCK *proclock) {
+					found = matches(proclock);
+					return !found;
+				});
+			}
+		});
+	}
+	return found;
+}
+
 /* Collect what read(collector, partition) adds for each partition while that partition is locked. */
 template <typename Read>
 static LockEntries
@@ -300,20 +326,11 @@ void
 count_all_locks(int64 *locks, int64 *holders)
 {
 	*locks = *holders = 0;
-	for (int partition = 0; partition < NUM_LOCK_PARTITIONS; partition++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		with_partition(partition, [&](int) {
-			for (int i = 0; i < proc_count(); i++)
-			{
-				walk_session(GetPGProcByNumber(i), partition, [&](PROCLOCK *proclock) {
-					++*holders;
-					*locks += is_first_of_lock(proclock);
-					return true;
-				});
-			}
-		});
-	}
+	any_proclock(0, proc_count(), [=](PROCLOCK *proclock) {
+		++*holders;
+		*locks += is_first_of_lock(proclock);
+		return false;
+	});
 }
 
 static void
@@ -365,38 +382,15 @@ read_key(Oid database, Key key, int slots)
 bool
 has_prepared_locks()
 {
-	bool		found = false;
-
-	for (int partition = 0; partition < NUM_LOCK_PARTITIONS && !found; partition++)
-	{
-		with_partition(partition, [&](int) {
-			for (int i = static_cast<int>(ProcGlobal->allProcCount); i < proc_count() && !found; i++)
-			{
-				walk_session(GetPGProcByNumber(i), partition, [&](PROCLOCK *) {
-					found = true;
-					return false;
-				});
-			}
-		});
-	}
-	return found;
+	return any_proclock(static_cast<int>(ProcGlobal->allProcCount), proc_count(), [](PROCLOCK *) { return true; });
 }
 
 bool
 holds_advisory_lock(int proc_number)
 {
-	bool		found = false;
-
-	for (int partition = 0; partition < NUM_LOCK_PARTITIONS && !found; partition++)
-	{
-		with_partition(partition, [&](int) {
-			walk_session(GetPGProcByNumber(proc_number), partition, [&](PROCLOCK *proclock) {
-				found = LOCK_LOCKTAG(*proclock->tag.myLock) == LOCKTAG_ADVISORY && proclock->holdMask != 0;
-				return !found;
-			});
-		});
-	}
-	return found;
+	return any_proclock(proc_number, proc_number + 1, [](PROCLOCK *proclock) {
+		return LOCK_LOCKTAG(*proclock->tag.myLock) == LOCKTAG_ADVISORY && proclock->holdMask != 0;
+	});
 }
 
 bool
@@ -469,10 +463,11 @@ template <typename Match>
 static bool
 do_i_hold(Match matches)
 {
-	LockEntries mine = read_mine(matches);
+	auto		me = static_cast<int>(MyProc - ProcGlobal->allProcs);
 
-	pfree(mine.entries);
-	return mine.count > 0;
+	return any_proclock(me, me + 1, [=](PROCLOCK *proclock) {
+		return proclock->holdMask != 0 && matches(proclock->tag.myLock);
+	});
 }
 
 bool
