@@ -125,7 +125,7 @@ name_read_part(int part, NameWithStats **names, int *count)
 
 		if (!entry->is_live || entry->key.database != MyDatabaseId)
 			continue;
-		(*names)[*count].stats = stats_read(&entry->stats);
+		stats_copy(&entry->stats, &(*names)[*count].stats);
 		copy_entry(entry, &(*names)[(*count)++].name);
 	}
 	LWLockRelease(&name_table->lock);
