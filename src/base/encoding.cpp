@@ -95,15 +95,18 @@ is_printable_unicode(pg_wchar character) noexcept
 static bool
 is_first_printable(const char *text, int *length) noexcept
 {
+	auto	   *bytes = reinterpret_cast<const unsigned char *>(text);
+
+	/* The same in all encodings of databases. */
+	*length = 1;
+	if (*bytes < 0x7f)
+		return *bytes >= 0x20;
+
 	int			encoding = GetDatabaseEncoding();
 	bool		is_utf8 = encoding == PG_UTF8 || encoding == PG_SQL_ASCII;
 	bool		has_c1_controls = is_utf8 || (encoding >= PG_LATIN1 && encoding <= PG_LATIN10) ||
 		(encoding >= PG_ISO_8859_5 && encoding <= PG_ISO_8859_8);
-	auto	   *bytes = reinterpret_cast<const unsigned char *>(text);
 
-	*length = 1;
-	if (*bytes < 0x7f)
-		return *bytes >= 0x20;
 	*length = static_cast<int>(strnlen(text, pg_encoding_mblen(is_utf8 ? PG_UTF8 : encoding, text)));
 	if (is_utf8 && pg_utf8_islegal(bytes, *length))
 		return is_printable_unicode(utf8_to_unicode(bytes));
