@@ -96,12 +96,6 @@ static bool
 is_first_printable(const char *text, int *length) noexcept
 {
 	auto	   *bytes = reinterpret_cast<const unsigned char *>(text);
-
-	/* The same in all encodings of databases. */
-	*length = 1;
-	if (*bytes < 0x7f)
-		return *bytes >= 0x20;
-
 	int			encoding = GetDatabaseEncoding();
 	bool		is_utf8 = encoding == PG_UTF8 || encoding == PG_SQL_ASCII;
 	bool		has_c1_controls = is_utf8 || (encoding >= PG_LATIN1 && encoding <= PG_LATIN10) ||
@@ -118,9 +112,11 @@ is_first_printable(const char *text, int *length) noexcept
 bool
 is_printable(const char *text) noexcept
 {
-	for (int length; *text != '\0'; text += length)
+	for (int length = 1; *text != '\0'; text += length, length = 1)
 	{
-		if (!is_first_printable(text, &length))
+		bool		is_ascii = *text >= ' ' && *text <= '~';	/* the same in all encodings of databases; usual, so quick */
+
+		if (!is_ascii && !is_first_printable(text, &length))
 			return false;
 	}
 	return true;
