@@ -246,8 +246,8 @@ END;
 COMMENT ON FUNCTION advisory._key_facts(bytea, boolean) IS 'rows of advisory.known_keys: keys of programs, in a database';
 COMMENT ON COLUMN advisory.known_keys.purpose IS 'what the lock is for, with the table, queue or schema where there is one; or the note of key_labels';
 
-ALTER FOREIGN TABLE advisory._locks ADD COLUMN lock text;
-COMMENT ON FOREIGN TABLE advisory._locks IS 'rows of advisory.locks and advisory.activity';
+ALTER FOREIGN TABLE advisory._locks ADD COLUMN lock text, ADD COLUMN slots integer;
+COMMENT ON FOREIGN TABLE advisory._locks IS 'rows of advisory.locks, advisory.activity and advisory.semaphores';
 COMMENT ON COLUMN advisory.locks.kind IS 'lock, semaphore (a slot), queue (a waiter for a slot), lease or foreign (any other objsubid)';
 COMMENT ON COLUMN advisory.stats.skipped IS 'how often advisory.run() did not run its command because the lock was taken or the window was claimed';
 
@@ -393,12 +393,6 @@ CREATE OR REPLACE VIEW advisory.leaks AS
     FROM advisory._leaks();
 COMMENT ON COLUMN advisory.leaks.known_as IS 'well-known uses of this key, which are candidates, not proof; see known_keys';
 
-CREATE FUNCTION advisory._printable(line text)
-    RETURNS text
-    AS 'MODULE_PATHNAME', 'advisory_printable'
-    LANGUAGE C STABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION advisory._printable(text) IS
-    'replace control characters, line separators and characters that change the direction of text by ?';
 CREATE OR REPLACE VIEW advisory.activity AS
     WITH entry AS MATERIALIZED (
         SELECT *
@@ -444,15 +438,14 @@ CREATE OR REPLACE VIEW advisory.activity AS
         WHERE l.state <> 'expired'
         GROUP BY l.lock, l.owner, l.state, l.acquired_at, e.key
     )
-    SELECT advisory._printable(lock) AS lock,
+    SELECT lock,
            slot,
            mode,
            pid,
-           advisory._printable(
-               CASE WHEN gid IS NOT NULL THEN concat(role, ' (prepared ', gid, ')')
-                    WHEN application_name <> '' THEN concat(role, '@', application_name)
-                    ELSE role
-               END) AS who,
+           CASE WHEN gid IS NOT NULL THEN concat(role, ' (prepared ', gid, ')')
+                WHEN application_name <> '' THEN concat(role, '@', application_name)
+                ELSE role
+           END AS who,
            replace(replace(state, 'idle in transaction (aborted)', 'failed xact'),
                    'idle in transaction', 'idle in xact') AS state,
            date_trunc('second', waited) AS waiting,
@@ -844,6 +837,20 @@ COMMENT ON COLUMN advisory.known_keys.key IS 'the key in this database, bigint f
 COMMENT ON FUNCTION advisory._known_as(oid, integer, integer, integer) IS
     'possible uses of a lock tag according to known_keys, labels first; null if there are none';
 COMMENT ON COLUMN advisory.locks.blocked_by IS 'processes that block a waiter; 0 is a prepared transaction';
+CREATE OR REPLACE VIEW advisory.semaphores AS
+    SELECT (array_agg(namespace ORDER BY granted DESC, slot DESC))[1] AS namespace,
+           (array_agg(name ORDER BY granted DESC, slot DESC))[1] AS name,
+           key,
+           max(slots) AS slots,
+           (count(*) FILTER (WHERE granted))::integer AS in_use,
+           CASE WHEN max(slots) IS NOT NULL THEN greatest(max(slots) - count(*) FILTER (WHERE granted), 0)::integer END AS free,
+           (count(*) FILTER (WHERE NOT granted))::integer AS waiting,
+           coalesce(array_agg(coalesce(pid, 0) ORDER BY slot) FILTER (WHERE granted), '{}') AS holders,
+           coalesce(min(slots) <> max(slots), false) AS slots_disagree
+    FROM advisory._locks
+    WHERE kind IN ('semaphore', 'queue') AND database = current_database()
+    GROUP BY key;
+DROP FUNCTION advisory._semaphores();
 COMMENT ON VIEW advisory.semaphores IS 'semaphores of this database that have holders of slots, or waiters';
 COMMENT ON COLUMN advisory.semaphores.free IS 'slots that are free';
 COMMENT ON COLUMN advisory.waits.waits_for_pid IS 'process that blocks it; null for a root, which waits for nothing';
@@ -865,10 +872,58 @@ COMMENT ON COLUMN advisory.pressure.holders_guaranteed IS 'how many such entries
 COMMENT ON COLUMN advisory.pressure.recommended_max_locks_per_transaction IS
     'setting with which the status would be ok; the current one if the status is ok';
 COMMENT ON COLUMN advisory.pressure.exact IS 'false if locks had to be counted one by one, or if the growth of the tables is unknown';
+CREATE FUNCTION advisory._role_name(role oid)
+    RETURNS text
+    AS 'MODULE_PATHNAME', 'advisory_role_name'
+    LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory._role_name(oid) IS 'name of a role; null if the server''s lock table is too full to look it up';
+
+CREATE FUNCTION advisory._session_holds(pid integer)
+    RETURNS bigint
+    AS 'MODULE_PATHNAME', 'advisory_session_holds'
+    LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory._session_holds(integer) IS
+    'how many session-level locks a session has taken through this extension';
+
+CREATE OR REPLACE VIEW advisory.pressure_by_backend AS
+    SELECT l.pid,
+           advisory._role_name(coalesce(a.usesysid, p.ownerid)) AS role,
+           a.application_name,
+           a.state,
+           l.locks,
+           l.advisory_locks,
+           s.session_locks,
+           s.session_locks * 0.1 * interval '1 microsecond' AS statement_cost,
+           p.gid
+    FROM (SELECT pid, virtualtransaction, count(*) AS locks, count(*) FILTER (WHERE locktype = 'advisory') AS advisory_locks,
+                 array_agg(transactionid) FILTER (WHERE locktype = 'transactionid') AS xids
+          FROM (SELECT DISTINCT pid, virtualtransaction, locktype, database, relation, page, tuple, virtualxid, transactionid,
+                       classid, objid, objsubid
+                FROM pg_catalog.pg_lock_status()
+                WHERE NOT fastpath AND mode <> 'SIReadLock') AS holders
+          GROUP BY pid, virtualtransaction) AS l
+    LEFT JOIN pg_catalog.pg_stat_get_activity(NULL) AS a ON a.pid = l.pid
+    LEFT JOIN pg_catalog.pg_prepared_xact() AS p ON l.pid IS NULL AND p.transaction = ANY (l.xids)
+    CROSS JOIN LATERAL (SELECT CASE WHEN a.state = 'idle' THEN l.advisory_locks
+                                    ELSE least(coalesce(advisory._session_holds(l.pid), 0), l.advisory_locks)
+                               END AS session_locks) AS s
+    ORDER BY l.locks DESC, l.pid;
+DROP FUNCTION advisory._pressure_by_backend();
+CREATE OR REPLACE VIEW advisory.pressure_by_type AS
+    SELECT locktype AS type, count(*) AS locks, sum(holders)::bigint AS holders
+    FROM (SELECT locktype, count(*) AS holders
+          FROM (SELECT DISTINCT pid, virtualtransaction, locktype, database, relation, page, tuple, virtualxid, transactionid,
+                       classid, objid, objsubid
+                FROM pg_catalog.pg_lock_status()
+                WHERE NOT fastpath AND mode <> 'SIReadLock') AS holders
+          GROUP BY locktype, database, relation, page, tuple, virtualxid, transactionid, classid, objid, objsubid) AS l
+    GROUP BY locktype
+    ORDER BY locks DESC, type;
+DROP FUNCTION advisory._pressure_by_type();
 COMMENT ON VIEW advisory.pressure_by_backend IS 'use of the server''s shared lock table by session and prepared transaction, largest first';
 COMMENT ON COLUMN advisory.pressure_by_backend.state IS 'state as in pg_stat_activity; null without the privilege to see it';
 COMMENT ON COLUMN advisory.pressure_by_backend.session_locks IS
-    'session-level locks among those, as far as known: outside a transaction all, inside one those taken through this extension';
+    'session-level locks among those, as far as known: all of an idle session, of others those taken through this extension';
 COMMENT ON COLUMN advisory.pressure_by_backend.statement_cost IS
     'estimated time that they cost at the end of each transaction, and so of each statement outside a transaction block';
 COMMENT ON VIEW advisory.pressure_by_type IS 'use of the server''s shared lock table by type of lock, largest first';

@@ -1,21 +1,16 @@
-CREATE FUNCTION advisory._semaphores(
-    OUT namespace text,
-    OUT name text,
-    OUT key bigint,
-    OUT slots integer,
-    OUT in_use integer,
-    OUT free integer,
-    OUT waiting integer,
-    OUT holders integer[],
-    OUT slots_disagree boolean)
-    RETURNS SETOF record
-    AS 'MODULE_PATHNAME', 'advisory_semaphores'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
-COMMENT ON FUNCTION advisory._semaphores() IS 'rows of advisory.semaphores';
-
 CREATE VIEW advisory.semaphores AS
-    SELECT namespace, name, key, slots, in_use, free, waiting, holders, slots_disagree
-    FROM advisory._semaphores();
+    SELECT (array_agg(namespace ORDER BY granted DESC, slot DESC))[1] AS namespace,
+           (array_agg(name ORDER BY granted DESC, slot DESC))[1] AS name,
+           key,
+           max(slots) AS slots,
+           (count(*) FILTER (WHERE granted))::integer AS in_use,
+           CASE WHEN max(slots) IS NOT NULL THEN greatest(max(slots) - count(*) FILTER (WHERE granted), 0)::integer END AS free,
+           (count(*) FILTER (WHERE NOT granted))::integer AS waiting,
+           coalesce(array_agg(coalesce(pid, 0) ORDER BY slot) FILTER (WHERE granted), '{}') AS holders,
+           coalesce(min(slots) <> max(slots), false) AS slots_disagree
+    FROM advisory._locks
+    WHERE kind IN ('semaphore', 'queue') AND database = current_database()
+    GROUP BY key;
 COMMENT ON VIEW advisory.semaphores IS
     'semaphores of this database that have holders of slots, or waiters';
 COMMENT ON COLUMN advisory.semaphores.namespace IS 'namespace; null if unknown';

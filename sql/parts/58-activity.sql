@@ -1,13 +1,6 @@
 -- The view for 3 a.m.: waiters, their blockers, and everything else that is held.
 -- Short enough for a terminal of 120 columns.
 
-CREATE FUNCTION advisory._printable(line text)
-    RETURNS text
-    AS 'MODULE_PATHNAME', 'advisory_printable'
-    LANGUAGE C STABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION advisory._printable(text) IS
-    'replace control characters, line separators and characters that change the direction of text by ?';
-
 CREATE VIEW advisory.activity AS
     WITH entry AS MATERIALIZED (
         SELECT *
@@ -53,15 +46,14 @@ CREATE VIEW advisory.activity AS
         WHERE l.state <> 'expired'
         GROUP BY l.lock, l.owner, l.state, l.acquired_at, e.key
     )
-    SELECT advisory._printable(lock) AS lock,
+    SELECT lock,
            slot,
            mode,
            pid,
-           advisory._printable(
-               CASE WHEN gid IS NOT NULL THEN concat(role, ' (prepared ', gid, ')')
-                    WHEN application_name <> '' THEN concat(role, '@', application_name)
-                    ELSE role
-               END) AS who,
+           CASE WHEN gid IS NOT NULL THEN concat(role, ' (prepared ', gid, ')')
+                WHEN application_name <> '' THEN concat(role, '@', application_name)
+                ELSE role
+           END AS who,
            replace(replace(state, 'idle in transaction (aborted)', 'failed xact'),
                    'idle in transaction', 'idle in xact') AS state,
            date_trunc('second', waited) AS waiting,

@@ -95,11 +95,11 @@ is_printable_unicode(pg_wchar character) noexcept
 static bool
 is_first_printable(const char *text, int *length) noexcept
 {
+	auto	   *bytes = reinterpret_cast<const unsigned char *>(text);
 	int			encoding = GetDatabaseEncoding();
 	bool		is_utf8 = encoding == PG_UTF8 || encoding == PG_SQL_ASCII;
 	bool		has_c1_controls = is_utf8 || (encoding >= PG_LATIN1 && encoding <= PG_LATIN10) ||
 		(encoding >= PG_ISO_8859_5 && encoding <= PG_ISO_8859_8);
-	auto	   *bytes = reinterpret_cast<const unsigned char *>(text);
 
 	*length = static_cast<int>(strnlen(text, pg_encoding_mblen(is_utf8 ? PG_UTF8 : encoding, text)));
 	if (is_utf8 && pg_utf8_islegal(bytes, *length))
@@ -112,9 +112,11 @@ is_first_printable(const char *text, int *length) noexcept
 bool
 is_printable(const char *text) noexcept
 {
-	for (int length; *text != '\0'; text += length)
+	for (int length = 1; *text != '\0'; text += length, length = 1)
 	{
-		if (!is_first_printable(text, &length))
+		bool		is_ascii = *text >= ' ' && *text <= '~';	/* the same in all encodings of databases; usual, so quick */
+
+		if (!is_ascii && !is_first_printable(text, &length))
 			return false;
 	}
 	return true;

@@ -9,13 +9,6 @@
 namespace advisory
 {
 
-/* The first count bytes of a text, which has at least as many. */
-inline std::string_view
-first_bytes(std::string_view text, size_t count) noexcept
-{
-	return std::string_view(text.data(), count);
-}
-
 /*
  * Text of this database as UTF-8: the argument itself if it needs no conversion,
  * else palloc'd.  Raises 22021 for bytes that are not valid UTF-8 in a

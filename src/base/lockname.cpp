@@ -25,7 +25,7 @@ kept_bytes(std::string_view text)
 		return pg_encoding_mbcliplen(PG_UTF8, text.data(), static_cast<int>(text.size()), NAME_BYTES);
 
 	/* A character has no more than four bytes in any encoding. */
-	text = first_bytes(text, pg_mbcliplen(text.data(), static_cast<int>(text.size()), 4 * NAME_BYTES));
+	text = std::string_view(text.data(), pg_mbcliplen(text.data(), static_cast<int>(text.size()), 4 * NAME_BYTES));
 
 	std::string_view utf8 = to_utf8(text);
 	int			length = pg_encoding_mbcliplen(PG_UTF8, utf8.data(), static_cast<int>(utf8.size()), NAME_BYTES);

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "base/encoding.h"
 #include "base/errors.h"
 
 extern "C" {
@@ -20,9 +21,22 @@ namespace advisory
 
 /* A palloc'd text; 0 for a null pointer.  May ereport (out of memory). */
 inline Datum
-text_datum(const char *text)
+raw_text_datum(const char *text)
 {
 	return text != nullptr ? CStringGetTextDatum(text) : Datum(0);
+}
+
+/* The same with what is not printable replaced (encoding.h). */
+inline Datum
+text_datum(const char *text)
+{
+	char	   *shown;
+
+	if (text == nullptr || is_printable(text))
+		return raw_text_datum(text);
+	shown = pstrdup(text);
+	make_printable(shown);
+	return raw_text_datum(shown);
 }
 
 /* One row, whose columns are added in order. */
@@ -49,7 +63,7 @@ struct Row
 	{
 		add(value, value == Datum(0));
 	}
-	/* Null for a null pointer.  May ereport (out of memory), like all that follow with a palloc'd value. */
+	/* As text_datum(); null for a null pointer.  May ereport (out of memory), like all that follow with a palloc'd value. */
 	void		add_text(const char *text)
 	{
 		add_reference(text_datum(text));

@@ -114,7 +114,7 @@ semaphores_detach() noexcept
 		return;
 	hash_seq_init(&scan, known_semaphores);
 	while (auto *semaphore = static_cast<Semaphore *>(hash_seq_search(&scan)))
-		detach_slot_state(&semaphore->state);
+		detach_slot_state(semaphore->state);
 	known_semaphores = nullptr;
 }
 
@@ -130,7 +130,7 @@ forget_unused()
 	{
 		if (!dlist_is_empty(&semaphore->slots))
 			continue;
-		detach_slot_state(&semaphore->state);
+		detach_slot_state(semaphore->state);
 		hash_search(known_semaphores, &semaphore->key, HASH_REMOVE, nullptr);
 	}
 	sweep_at = Max(2 * hash_get_num_entries(known_semaphores), MIN_KEPT_SEMAPHORES);
@@ -162,7 +162,7 @@ add_semaphore(Key key)
 	if (hash_get_num_entries(known_semaphores) >= sweep_at)
 		forget_unused();
 	semaphore = static_cast<Semaphore *>(hash_search(known_semaphores, &key, HASH_ENTER, nullptr));
-	semaphore->state = SlotState{};
+	semaphore->state = nullptr;
 	dlist_init(&semaphore->slots);
 	semaphore->disagreement_reported = false;
 	return semaphore;
@@ -179,8 +179,9 @@ semaphore_open(const LockRequest &request, CachedName *name)
 		semaphore = add_semaphore(key);
 	semaphore->request = &request;
 	semaphore->name = name;
-	attach_slot_state(&semaphore->state, key, request.slots);
-	if (semaphore->state.shared == nullptr || semaphore->disagreement_reported ||
+	if (semaphore->state == nullptr)
+		semaphore->state = attach_slot_state(key);
+	if (semaphore->state == nullptr || semaphore->disagreement_reported ||
 		agree_on_slots(semaphore->state, key, request.slots, &other))
 		return semaphore;
 	semaphore->disagreement_reported = true;
@@ -277,10 +278,10 @@ take_slot(Semaphore *semaphore, int slot, Take how)
 static int
 take_unclaimed_slot(Semaphore *semaphore, bool unverified_only)
 {
-	const SlotState &state = semaphore->state;
+	SemaphoreState *state = semaphore->state;
 	int			slots = semaphore->request->slots;
 
-	for (int slot = state.shared != nullptr ? most_slots_ahead(state, slots) + 1 : 1; slot <= slots; slot++)
+	for (int slot = state != nullptr ? most_slots_ahead(state, slots) + 1 : 1; slot <= slots; slot++)
 	{
 		if (unverified_only && (slot = next_unverified(state, slot, slots)) == NO_SLOT)
 			break;
@@ -305,7 +306,7 @@ take_free_slot(Semaphore *semaphore, bool is_queued)
 		if (is_queued)
 			join_queue(semaphore->state, slots, true);
 	}
-	return take_unclaimed_slot(semaphore, has_bits_of(semaphore->state, slots));
+	return take_unclaimed_slot(semaphore, true);
 }
 
 int
@@ -316,7 +317,7 @@ semaphore_try(Semaphore *semaphore)
 
 	if (semaphore->request->slots == 1)
 		return take_slot(semaphore, 1, Take::if_free) ? 1 : NO_SLOT;
-	if (semaphore->state.shared != nullptr)
+	if (semaphore->state != nullptr)
 		return take_free_slot(semaphore, false);
 	/* While this session holds the queue lock no session can be waiting. */
 	if (LockAcquire(&queue, TRYING_MODE, false, true) == LOCKACQUIRE_NOT_AVAIL)
@@ -333,14 +334,14 @@ static int
 wait_for_slot(Semaphore *semaphore, TimestampTz start)
 {
 	int			slots = semaphore->request->slots;
-	bool		is_woken = has_bits_of(semaphore->state, slots);
+	bool		is_woken = semaphore->state != nullptr;
 	TimestampTz deadline = LockTimeout > 0 ? TimestampTzPlusMilliseconds(start, LockTimeout) : DT_NOEND;
 	TimestampTz check_at = TimestampTzPlusMilliseconds(start, DeadlockTimeout);
 	TimestampTz look_at = is_woken ? TimestampTzPlusMilliseconds(start, LOOK_AFTER_MS) : start;
 
 	for (;;)
 	{
-		int			slot = semaphore->state.shared != nullptr ? take_free_slot(semaphore, true) : NO_SLOT;
+		int			slot = is_woken ? take_free_slot(semaphore, true) : NO_SLOT;
 		TimestampTz now;
 
 		if (slot != NO_SLOT)
@@ -375,7 +376,7 @@ wait_for_slot(Semaphore *semaphore, TimestampTz start)
 int
 semaphore_wait(Semaphore *semaphore)
 {
-	bool		is_queued = semaphore->state.shared != nullptr;
+	bool		is_queued = semaphore->state != nullptr;
 	LOCKTAG		queue = queue_tag(MyDatabaseId, semaphore->key);
 	TimestampTz start = GetCurrentTimestamp();
 	volatile int slot = NO_SLOT;

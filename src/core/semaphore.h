@@ -25,7 +25,7 @@ namespace advisory
 struct Semaphore
 {
 	Key			key;			/* hash key */
-	SlotState	state;
+	SemaphoreState *state;		/* null without shared memory for it */
 	dlist_head	slots;			/* slots of this session, the last taken last (HeldLock.in_semaphore) */
 	bool		disagreement_reported;
 

@@ -24,8 +24,7 @@ namespace advisory
 static int
 compare_pids(const void *a, const void *b) noexcept
 {
-	return static_cast<const LocalPgBackendStatus *>(a)->backendStatus.st_procpid -
-		static_cast<const LocalPgBackendStatus *>(b)->backendStatus.st_procpid;
+	return static_cast<const PgBackendStatus *>(a)->st_procpid - static_cast<const PgBackendStatus *>(b)->st_procpid;
 }
 
 Backends::Backends() : context(CurrentMemoryContext)
@@ -33,25 +32,23 @@ Backends::Backends() : context(CurrentMemoryContext)
 	/* Otherwise the server would return the transaction's first snapshot again. */
 	pgstat_clear_backend_activity_snapshot();
 	count = pgstat_fetch_stat_numbackends();
-	entries = static_cast<LocalPgBackendStatus *>(palloc_extended(sizeof(*entries) * (count + 1), MCXT_ALLOC_HUGE));
+	entries = static_cast<PgBackendStatus *>(palloc_extended(sizeof(*entries) * (count + 1), MCXT_ALLOC_HUGE));
 	for (int i = 0; i < count; i++)
 	{
-		PgBackendStatus *copy = &entries[i].backendStatus;
-
-		entries[i] = *compat::local_beentry_by_index(i + 1);
-		copy->st_appname = pstrdup(copy->st_appname);
-		copy->st_activity_raw = pstrdup(copy->st_activity_raw);
+		entries[i] = compat::local_beentry_by_index(i + 1)->backendStatus;
+		entries[i].st_appname = pstrdup(entries[i].st_appname);
+		entries[i].st_activity_raw = pstrdup(entries[i].st_activity_raw);
 	}
 	qsort(entries, count, sizeof(*entries), compare_pids);
 }
 
-const LocalPgBackendStatus *
+const PgBackendStatus *
 Backends::find(int pid) const noexcept
 {
-	LocalPgBackendStatus wanted;
+	PgBackendStatus wanted;
 
-	wanted.backendStatus.st_procpid = pid;
-	return static_cast<LocalPgBackendStatus *>(bsearch(&wanted, entries, count, sizeof(*entries), compare_pids));
+	wanted.st_procpid = pid;
+	return static_cast<PgBackendStatus *>(bsearch(&wanted, entries, count, sizeof(*entries), compare_pids));
 }
 
 /* A prepared transaction, which holds locks without a session. */
@@ -116,23 +113,20 @@ Backends::of(const LockEntry &entry)
 
 	session.pid = session_pid(entry);
 
-	const LocalPgBackendStatus *status = find(session.pid);
-	Oid			role = status != nullptr ? status->backendStatus.st_userid : entry.role;
+	const PgBackendStatus *backend = find(session.pid);
+	Oid			role = backend != nullptr ? backend->st_userid : entry.role;
 
 	session.role = role_name(role);
-	if (status == nullptr)
+	if (backend == nullptr)
 		return session;
-
-	const PgBackendStatus &backend = status->backendStatus;
-
-	session.application = backend.st_appname;
+	session.application = backend->st_appname;
 	session.is_hidden = !may_see_role(role);
 	if (session.is_hidden)
 		return session;
-	session.backend = &backend;
-	session.state = state_name(backend.st_state);
-	session.state_start = backend.st_state_start_timestamp;
-	session.query = escape_foreign(pgstat_clip_activity(backend.st_activity_raw));
+	session.backend = backend;
+	session.state = state_name(backend->st_state);
+	session.state_start = backend->st_state_start_timestamp;
+	session.query = escape_foreign(pgstat_clip_activity(backend->st_activity_raw));
 	return session;
 }
 

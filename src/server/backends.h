@@ -44,7 +44,7 @@ public:
 	Backends();
 
 	/* The session with this pid, or null if it has gone. */
-	const LocalPgBackendStatus *find(int pid) const noexcept;
+	const PgBackendStatus *find(int pid) const noexcept;
 
 	/* Who holds or awaits a lock; for a parallel worker its leader.  May ereport. */
 	VisibleSession of(const LockEntry &entry);
@@ -55,7 +55,7 @@ private:
 	VisibleSession prepared_of(const LockEntry &entry);
 
 	MemoryContext context;
-	LocalPgBackendStatus *entries;	/* by ascending pid */
+	PgBackendStatus *entries;	/* by ascending pid */
 	int			count;
 	Prepared   *prepared = nullptr; /* read when the first is asked for */
 	int			prepared_count = 0;

@@ -167,6 +167,32 @@ with_partition(int partition, Read read)
 	LWLockRelease(partition_lock);
 }
 
+/*
+ * Is matches(proclock) true for a lock that one of the processes from number first to before end holds or awaits?  Calls it for
+ * each of them, with its partition locked, until it returns true.  May ereport (cancellation).
+ */
+template <typename Match>
+static bool
+any_proclock(int first, int end, Match matches)
+{
+	bool		found = false;
+
+	for (int partition = 0; partition < NUM_LOCK_PARTITIONS && !found; partition++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		with_partition(partition, [&](int) {
+			for (int i = first; i < end && !found; i++)
+			{
+				walk_session(GetPGProcByNumber(i), partition, [&](PROCLOCK *proclock) {
+					found = matches(proclock);
+					return !found;
+				});
+			}
+		});
+	}
+	return found;
+}
+
 /* Collect what read(collector, partition) adds for each partition while that partition is locked. */
 template <typename Read>
 static LockEntries
@@ -297,42 +323,14 @@ is_first_of_lock(const PROCLOCK *proclock)
 }
 
 void
-read_pool_use(PoolTypeUse *types, PoolSessionUse **sessions, int *session_count)
+count_all_locks(int64 *locks, int64 *holders)
 {
-	int			count = proc_count();
-	auto	   *all = static_cast<PoolSessionUse *>(palloc0(sizeof(PoolSessionUse) * count));
-	int			kept = 0;
-	auto		count_partition = [&](int partition) {
-		for (int i = 0; i < count; i++)
-		{
-			walk_session(GetPGProcByNumber(i), partition, [&](PROCLOCK *proclock) {
-				PoolTypeUse &type = types[LOCK_LOCKTAG(*proclock->tag.myLock)];
-
-				if (all[i].locks++ == 0)
-					all[i].holder = entry_for(proclock, NoLock);
-				if (LOCK_LOCKTAG(*proclock->tag.myLock) == LOCKTAG_ADVISORY)
-					all[i].advisory_locks++;
-				type.holders++;
-				if (is_first_of_lock(proclock))
-					type.locks++;
-				return true;
-			});
-		}
-	};
-
-	memset(types, 0, sizeof(PoolTypeUse) * POOL_TYPES);
-	for (int partition = 0; partition < NUM_LOCK_PARTITIONS; partition++)
-	{
-		with_partition(partition, count_partition);
-		CHECK_FOR_INTERRUPTS();
-	}
-	for (int i = 0; i < count; i++)
-	{
-		if (all[i].locks > 0)
-			all[kept++] = all[i];
-	}
-	*sessions = all;
-	*session_count = kept;
+	*locks = *holders = 0;
+	any_proclock(0, proc_count(), [=](PROCLOCK *proclock) {
+		++*holders;
+		*locks += is_first_of_lock(proclock);
+		return false;
+	});
 }
 
 static void
@@ -384,38 +382,15 @@ read_key(Oid database, Key key, int slots)
 bool
 has_prepared_locks()
 {
-	bool		found = false;
-
-	for (int partition = 0; partition < NUM_LOCK_PARTITIONS && !found; partition++)
-	{
-		with_partition(partition, [&](int) {
-			for (int i = static_cast<int>(ProcGlobal->allProcCount); i < proc_count() && !found; i++)
-			{
-				walk_session(GetPGProcByNumber(i), partition, [&](PROCLOCK *) {
-					found = true;
-					return false;
-				});
-			}
-		});
-	}
-	return found;
+	return any_proclock(static_cast<int>(ProcGlobal->allProcCount), proc_count(), [](PROCLOCK *) { return true; });
 }
 
 bool
 holds_advisory_lock(int proc_number)
 {
-	bool		found = false;
-
-	for (int partition = 0; partition < NUM_LOCK_PARTITIONS && !found; partition++)
-	{
-		with_partition(partition, [&](int) {
-			walk_session(GetPGProcByNumber(proc_number), partition, [&](PROCLOCK *proclock) {
-				found = LOCK_LOCKTAG(*proclock->tag.myLock) == LOCKTAG_ADVISORY && proclock->holdMask != 0;
-				return !found;
-			});
-		});
-	}
-	return found;
+	return any_proclock(proc_number, proc_number + 1, [](PROCLOCK *proclock) {
+		return LOCK_LOCKTAG(*proclock->tag.myLock) == LOCKTAG_ADVISORY && proclock->holdMask != 0;
+	});
 }
 
 bool
@@ -488,10 +463,11 @@ template <typename Match>
 static bool
 do_i_hold(Match matches)
 {
-	LockEntries mine = read_mine(matches);
+	auto		me = static_cast<int>(MyProc - ProcGlobal->allProcs);
 
-	pfree(mine.entries);
-	return mine.count > 0;
+	return any_proclock(me, me + 1, [=](PROCLOCK *proclock) {
+		return proclock->holdMask != 0 && matches(proclock->tag.myLock);
+	});
 }
 
 bool

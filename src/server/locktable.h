@@ -87,28 +87,8 @@ struct LockEntries
  */
 LockEntries read_all_locks(bool only_queues = false);
 
-/* How many entries of the server's two lock tables are used for locks of one type. */
-struct PoolTypeUse
-{
-	int64		locks;
-	int64		holders;		/* one for each session that holds or awaits such a lock */
-};
-
-constexpr int POOL_TYPES = LOCKTAG_LAST_TYPE + 1;
-
-/* How many locks in the tables a session or prepared transaction holds or awaits. */
-struct PoolSessionUse
-{
-	LockEntry	holder;			/* one of its locks, which tells the session */
-	int64		locks;
-	int64		advisory_locks;
-};
-
-/*
- * Count the entries of the lock tables: in types[POOL_TYPES] by the type of the lock, and in
- * *sessions by session (palloc'd; only sessions with locks).  Visits every lock.  May ereport.
- */
-void		read_pool_use(PoolTypeUse *types, PoolSessionUse **sessions, int *session_count);
+/* Count the locks that are held or awaited, and for each its holders and waiters.  Visits every lock.  May ereport (cancellation). */
+void		count_all_locks(int64 *locks, int64 *holders);
 
 /* The holders of one lock, then its queue in order.  Reads no other lock. */
 LockEntries read_lock(const LOCKTAG &tag);

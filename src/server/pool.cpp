@@ -211,23 +211,6 @@ read_size(PoolSize *size, const PoolUse &use)
 	return false;
 }
 
-static PoolUse
-count_use()
-{
-	PoolTypeUse types[POOL_TYPES];
-	PoolSessionUse *sessions;
-	int			session_count;
-	PoolUse		use = {};
-
-	read_pool_use(types, &sessions, &session_count);
-	for (const PoolTypeUse &type : types)
-	{
-		use.locks += type.locks;
-		use.holders += type.holders;
-	}
-	return use;
-}
-
 PoolState
 read_pool(bool by_counting)
 {
@@ -235,8 +218,11 @@ read_pool(bool by_counting)
 	PoolState	state = {};
 
 	state.is_counted = by_counting || tables == nullptr;
-	state.use = state.is_counted ? count_use() : PoolUse{static_cast<int64>(hash_get_num_entries(tables->locks)),
-		static_cast<int64>(hash_get_num_entries(tables->holders))};
+	if (state.is_counted)
+		count_all_locks(&state.use.locks, &state.use.holders);
+	else
+		state.use = PoolUse{static_cast<int64>(hash_get_num_entries(tables->locks)),
+			static_cast<int64>(hash_get_num_entries(tables->holders))};
 	state.is_exact = read_size(&state.size, state.use) && !state.is_counted;
 	state.capacity = capacity_of(state.size, state.use);
 	return state;

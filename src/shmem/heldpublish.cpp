@@ -7,7 +7,6 @@
 extern "C" {
 #include "port/atomics.h"
 #include "storage/lwlock.h"
-#include "storage/proc.h"
 #include "utils/dsa.h"
 #include "utils/guc.h"
 }
@@ -38,8 +37,8 @@ all_sessions()
 
 	if (sessions == nullptr)
 		sessions = static_cast<SharedSession *>(
-			shared_part(&SharedRoot::sessions, sizeof(SharedSession) * ProcGlobal->allProcCount, [](SharedRoot *root, void *place) {
-				for (uint32 i = 0; i < ProcGlobal->allProcCount; i++)
+			shared_part(&SharedRoot::sessions, sizeof(SharedSession) * process_count(), [](SharedRoot *root, void *place) {
+				for (int i = 0; i < process_count(); i++)
 				{
 					LWLockInitialize(&static_cast<SharedSession *>(place)[i].lock, root->tranche);
 					static_cast<SharedSession *>(place)[i].holds = InvalidDsaPointer;
@@ -92,7 +91,7 @@ publish_reserve()
 	{
 		SharedSession *sessions = all_sessions();
 
-		if (sessions == nullptr || !shared_attempt([sessions]() { take_place(&sessions[MyProc - ProcGlobal->allProcs]); }))
+		if (sessions == nullptr || !shared_attempt([sessions]() { take_place(&sessions[my_process_number()]); }))
 			return;
 	}
 	if (live_count == 0 && my_session->hold_capacity > KEPT_HOLDS)

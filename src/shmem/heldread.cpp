@@ -8,7 +8,6 @@ extern "C" {
 #include "executor/executor.h"
 #include "port/pg_bitutils.h"
 #include "storage/lwlock.h"
-#include "storage/proc.h"
 #include "utils/dsa.h"
 }
 
@@ -50,12 +49,6 @@ struct HoldReader::Session
 	Acquirer		acquirers[SESSION_ACQUIRERS];
 	int			acquirer_count;
 };
-
-static int
-process_count() noexcept
-{
-	return static_cast<int>(ProcGlobal->allProcCount);
-}
 
 /*
  * Call visit(hold) for each hold of a session, without the session's lock, until it returns false.  If the session

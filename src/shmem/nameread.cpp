@@ -43,7 +43,10 @@ make_fit(KnownName *known)
 	known->name = make_text_fit(known->name);
 }
 
-/* Copy the entry of the key for which rank(number) is highest; null if there is none above 0. */
+/*
+ * Copy the entry of the key for which rank(number) is highest; null if there is none above 0.  If used refers to the key's
+ * name, that is the highest, and the hash table need not be searched.
+ */
 template <typename Rank>
 static KnownName *
 find_best(Oid database, Key key, const NameReference &used, Rank rank)
@@ -56,7 +59,10 @@ find_best(Oid database, Key key, const NameReference &used, Rank rank)
 		return nullptr;
 
 	LWLockAcquire(&name_table->lock, LW_SHARED);
-	for (int number = name_look_up(database, key); number != NO_ENTRY; number = name_entry(number)->next_of_key)
+	if (refers_to(used, used.number) && !is_label(name_entry(used.number)))
+		best = used.number;
+	for (int number = best == NO_ENTRY ? name_look_up(database, key) : NO_ENTRY; number != NO_ENTRY;
+		 number = name_entry(number)->next_of_key)
 	{
 		int			found = rank(number);
 
@@ -119,7 +125,7 @@ name_read_part(int part, NameWithStats **names, int *count)
 
 		if (!entry->is_live || entry->key.database != MyDatabaseId)
 			continue;
-		(*names)[*count].stats = stats_read(&entry->stats);
+		stats_copy(&entry->stats, &(*names)[*count].stats);
 		copy_entry(entry, &(*names)[(*count)++].name);
 	}
 	LWLockRelease(&name_table->lock);

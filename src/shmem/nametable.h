@@ -94,7 +94,7 @@ struct KnownName
 struct NameWithStats
 {
 	KnownName	name;
-	StatsCopy	stats;
+	NameStats	stats;
 };
 
 /*

@@ -74,7 +74,6 @@ make_root(void *place)
 	made->area = DSM_HANDLE_INVALID;
 	made->names = InvalidDsaPointer;
 	made->sessions = InvalidDsaPointer;
-	made->waiters = InvalidDsaPointer;
 	made->semaphores = InvalidDsaPointer;
 	pg_atomic_init_u32(&made->semaphore_count, 0);
 	pg_atomic_init_u32(&made->semaphore_limit, 0);

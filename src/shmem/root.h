@@ -26,7 +26,7 @@ namespace advisory
 {
 
 /* Change this with every change to the layout of anything in shared memory, or to a limit on what is stored there. */
-#define ADVISORY_EXT_SHARED_NAME "advisory_ext 10"
+#define ADVISORY_EXT_SHARED_NAME "advisory_ext 11"
 
 /* What every session finds first. */
 struct SharedRoot
@@ -37,7 +37,6 @@ struct SharedRoot
 	dsa_handle	area;
 	dsa_pointer names;			/* the name table */
 	dsa_pointer sessions;		/* the session table */
-	dsa_pointer waiters;
 	dshash_table_handle semaphores; /* their states */
 	pg_atomic_uint32 semaphore_count;	/* number of states, with or without attached sessions */
 	pg_atomic_uint32 semaphore_limit;	/* with more states than this, unused states are removed */

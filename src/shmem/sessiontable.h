@@ -1,9 +1,10 @@
 /*
  * shmem/sessiontable.h
  *		The session table: for each process of the server, what it publishes about the
- *		locks that it holds.
+ *		locks that it holds, and about the one that it waits for.
  *
- * heldpublish writes this session's part, and heldread reads the parts of all sessions.
+ * heldpublish writes the holds of this session, and heldread reads those of all sessions.  waiters
+ * does both with the waits.
  *
  * Locking
  *
@@ -12,7 +13,8 @@
  * holds at a time, so that the process does not wait long.  A process reads its own part without
  * the lock.  It also adds a hold at the end of the list without the lock, and writes the hold before
  * hold_count.  And it changes the scope or the acquirer of a hold without the lock, since readers see
- * either the old or the new value.
+ * either the old or the new value, like is_leaving of its wait.  The link belongs to slotstate.cpp, which says
+ * how it is protected.
  *
  * The list of holds belongs to the place of the process, not to the session.  The next session
  * in the same place uses it again, so the end of a session frees nothing.
@@ -21,6 +23,7 @@
 
 extern "C" {
 #include "storage/lwlock.h"
+#include "storage/proc.h"
 #include "utils/dsa.h"
 }
 
@@ -61,6 +64,27 @@ struct Acquirer
 	char		application[NAMEDATALEN];
 };
 
+/* A wait as a session publishes it. */
+struct PublishedWait
+{
+	int			pid;
+	LOCKTAG		tag;			/* of a semaphore its queue, or its only slot */
+	int			slots;			/* of the semaphore; 0: a lock */
+	TimestampTz since;
+	UsedName	used;			/* its name or label */
+	bool		is_leaving;		/* the session is about to give up, or may have got what it waits for */
+};
+
+/* A process in the queue of a semaphore; the lock of that semaphore's state protects it. */
+struct QueueLink
+{
+	int			next;			/* process number, or NO_PROCESS */
+	int			slots;			/* it waits for one of this many slots; 0 while it is not in a queue */
+	uint64		position;
+};
+
+constexpr int NO_PROCESS = -1;
+
 struct SharedSession
 {
 	LWLock		lock;
@@ -72,7 +96,22 @@ struct SharedSession
 	int			acquirer_count;
 	dsa_pointer holds;
 	Acquirer	acquirers[SESSION_ACQUIRERS];
+	PublishedWait wait;			/* pid is 0 while the process waits for nothing */
+	QueueLink	link;
 };
+
+/* How many processes the server has places for, and the number of this one. */
+inline int
+process_count() noexcept
+{
+	return static_cast<int>(ProcGlobal->allProcCount);
+}
+
+inline int
+my_process_number() noexcept
+{
+	return static_cast<int>(MyProc - ProcGlobal->allProcs);
+}
 
 /* The parts of all processes, by process number; null without shared memory.  May ereport for a cancel. */
 SharedSession *all_sessions();

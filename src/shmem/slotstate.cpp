@@ -4,19 +4,15 @@
  *
  * Attaching and removing
  *
- * A hash table in shared memory maps database and key to the state, which is an
- * allocation of its own and does not move.  A session attaches with the table's entry
- * locked exclusively, and detaches by decrementing a counter, without a lock.  If there
- * are many states, the session that creates a new one removes the states that no session
- * is attached to; while the entry is locked no session can attach.  A session that attaches
- * to a state without other sessions clears it.
- *
- * The bits of slots 1 to 64 are in the state; the bits of all others are in one further
- * allocation, made with the entry locked when the first session needs it.
+ * A hash table in shared memory maps database and key to the state.  Its entries do not move.
+ * A session attaches with the entry locked exclusively, and detaches by decrementing a counter,
+ * without a lock.  If there are many states, the session that creates a new one removes the
+ * states that no session is attached to; while the entry is locked no session can attach.  A
+ * session that attaches to a state without other sessions clears it.
  *
  * The queue
  *
- * A waiting process has one entry in the array of all waiters (waiters.h).  A state's
+ * A waiting process has a link in its place of the session table (waiters.h).  A state's
  * waiters are linked, in the order of their positions, by process number.  The state's
  * lock protects the links: it is held exclusively to join, to leave, and to claim a slot
  * if there are waiters, and shared to read.  Without the lock a session only checks whether
@@ -71,18 +67,6 @@ struct SlotWord
 	pg_atomic_uint64 unverified;	/* see SlotMark */
 };
 
-struct SemaphoreState
-{
-	pg_atomic_uint32 attached;	/* sessions */
-	pg_atomic_uint32 agreed;	/* slots; 0 if no session has given a number yet */
-	LWLock		lock;			/* protects what follows up to word, and the links of the waiters */
-	int			first;			/* waiter: its process number, or NO_PROCESS */
-	int			most_wanted;	/* the largest number of slots that a waiter has given since the queue was empty */
-	uint64		next_position;
-	SlotWord	word;			/* of slots 1 to 64 */
-	dsa_pointer more;			/* WORDS - 1 words, of all others; protected by the lock of the table's entry */
-};
-
 namespace
 {
 
@@ -93,11 +77,22 @@ struct SemaphoreKey
 	uint32		padding;		/* always 0, since keys are compared as bytes */
 };
 
-struct SemaphoreEntry
+}								/* anonymous namespace */
+
+struct SemaphoreState
 {
 	SemaphoreKey key;			/* hash key */
-	dsa_pointer state;			/* invalid if there was no memory for it */
+	pg_atomic_uint32 attached;	/* sessions */
+	pg_atomic_uint32 agreed;	/* slots; 0 if no session has given a number yet */
+	LWLock		lock;			/* protects what follows up to words, and the links of the waiters */
+	int			first;			/* waiter: its process number, or NO_PROCESS */
+	int			most_wanted;	/* the largest number of slots that a waiter has given since the queue was empty */
+	uint64		next_position;
+	SlotWord	words[WORDS];
 };
+
+namespace
+{
 
 /* A copy of the bits of free slots. */
 struct FreeSlots
@@ -112,24 +107,14 @@ struct FreeSlots
 static dshash_table *semaphores = nullptr;
 
 /* The semaphore that this session waits for.  The session is not in the queue while it tries to lock a claimed slot. */
-static SlotState my_queue;
+static SemaphoreState *my_queue = nullptr;
 
 /* ---- Attaching ---- */
 
 static void
-clear_words(SlotWord *words, int count) noexcept
-{
-	for (int i = 0; i < count; i++)
-	{
-		pg_atomic_init_u64(&words[i].taken, 0);
-		pg_atomic_init_u64(&words[i].unverified, 0);
-	}
-}
-
-static void
 attach_table(SharedRoot *root)
 {
-	dshash_parameters parameters = compat::hash_parameters(sizeof(SemaphoreKey), sizeof(SemaphoreEntry), root->tranche);
+	dshash_parameters parameters = compat::hash_parameters(sizeof(SemaphoreKey), sizeof(SemaphoreState), root->tranche);
 
 	LWLockAcquire(&root->lock, LW_EXCLUSIVE);
 	if (root->semaphores != InvalidDsaPointer)
@@ -150,21 +135,10 @@ remove_unused_states(SharedRoot *root)
 	int			removed = 0;
 
 	dshash_seq_init(&scan, semaphores, true);
-	while (auto *entry = static_cast<SemaphoreEntry *>(dshash_seq_next(&scan)))
+	while (auto *state = static_cast<SemaphoreState *>(dshash_seq_next(&scan)))
 	{
-		if (dsa_pointer place = entry->state; place != InvalidDsaPointer)
-		{
-			auto	   *shared = static_cast<SemaphoreState *>(dsa_get_address(shared_area(), place));
-			dsa_pointer more = shared->more;
-
-			if (pg_atomic_read_u32(&shared->attached) > 0)
-				continue;
-			/* Reset it first, so that nothing is freed twice if this fails halfway. */
-			entry->state = InvalidDsaPointer;
-			if (more != InvalidDsaPointer)
-				dsa_free(shared_area(), more);
-			dsa_free(shared_area(), place);
-		}
+		if (pg_atomic_read_u32(&state->attached) > 0)
+			continue;
 		dshash_delete_current(&scan);
 		removed++;
 	}
@@ -173,96 +147,74 @@ remove_unused_states(SharedRoot *root)
 	pg_atomic_write_u32(&root->semaphore_limit, Max(2 * left, MIN_KEPT_STATES));
 }
 
+/* For the first of the sessions that are attached.  The entry must be locked exclusively. */
 static void
-attach(SlotState *state, Key key, int slots)
+clear_state(SemaphoreState *state, int tranche) noexcept
+{
+	pg_atomic_init_u32(&state->agreed, 0);
+	LWLockInitialize(&state->lock, tranche);
+	state->first = NO_PROCESS;
+	state->most_wanted = 0;
+	state->next_position = 0;
+	for (SlotWord &word : state->words)
+	{
+		pg_atomic_init_u64(&word.taken, 0);
+		pg_atomic_init_u64(&word.unverified, 0);
+	}
+}
+
+static SemaphoreState *
+attach(Key key)
 {
 	SemaphoreKey wanted = {key.value, MyDatabaseId, 0};
 	SharedRoot *root = shared_root_if_attached();
-	SemaphoreEntry *entry;
-	SemaphoreState *shared;
-	uint32		limit;
+	SemaphoreState *state;
 	bool		found;
 
 	if (semaphores == nullptr)
 		attach_table(root);
-	entry = static_cast<SemaphoreEntry *>(dshash_find_or_insert(semaphores, &wanted, &found));
+	state = static_cast<SemaphoreState *>(dshash_find_or_insert(semaphores, &wanted, &found));
 	if (!found)
 	{
-		entry->state = InvalidDsaPointer;
+		pg_atomic_init_u32(&state->attached, 0);
 		pg_atomic_fetch_add_u32(&root->semaphore_count, 1);
 	}
-	if (entry->state == InvalidDsaPointer)
-	{
-		dsa_pointer place = dsa_allocate0(shared_area(), sizeof(SemaphoreState));
+	if (pg_atomic_fetch_add_u32(&state->attached, 1) == 0)
+		clear_state(state, root->tranche);
+	dshash_release_lock(semaphores, state);
+	return state;
+}
 
-		shared = static_cast<SemaphoreState *>(dsa_get_address(shared_area(), place));
-		pg_atomic_init_u32(&shared->attached, 0);
-		LWLockInitialize(&shared->lock, root->tranche);
-		shared->more = InvalidDsaPointer;
-		entry->state = place;
-	}
-	shared = static_cast<SemaphoreState *>(dsa_get_address(shared_area(), entry->state));
-	if (state->shared == nullptr)
-	{
-		if (pg_atomic_read_u32(&shared->attached) == 0)
-		{
-			pg_atomic_init_u32(&shared->agreed, 0);
-			shared->first = NO_PROCESS;
-			shared->most_wanted = 0;
-			shared->next_position = 0;
-			clear_words(&shared->word, 1);
-			if (shared->more != InvalidDsaPointer)
-				clear_words(static_cast<SlotWord *>(dsa_get_address(shared_area(), shared->more)), WORDS - 1);
-		}
-		pg_atomic_fetch_add_u32(&shared->attached, 1);
-		state->shared = shared;
-	}
-	if (slots > SLOTS_PER_WORD && shared->more == InvalidDsaPointer)
-	{
-		dsa_pointer place = dsa_allocate(shared_area(), sizeof(SlotWord) * (WORDS - 1));
+SemaphoreState *
+attach_slot_state(Key key)
+{
+	SemaphoreState *volatile state = nullptr;
 
-		clear_words(static_cast<SlotWord *>(dsa_get_address(shared_area(), place)), WORDS - 1);
-		shared->more = place;
-	}
-	if (shared->more != InvalidDsaPointer)
-		state->more = static_cast<SlotWord *>(dsa_get_address(shared_area(), shared->more));
-	dshash_release_lock(semaphores, entry);
+	if (all_sessions() == nullptr || shared_is_short())
+		return nullptr;
+	shared_attempt([&]() {
+		SharedRoot *root = shared_root_if_attached();
 
-	limit = Max(pg_atomic_read_u32(&root->semaphore_limit), MIN_KEPT_STATES);
-	if (!found && pg_atomic_read_u32(&root->semaphore_count) > limit)
-		remove_unused_states(root);
+		state = attach(key);
+		if (pg_atomic_read_u32(&root->semaphore_count) > Max(pg_atomic_read_u32(&root->semaphore_limit), MIN_KEPT_STATES))
+			remove_unused_states(root);
+	});
+	return state;
 }
 
 void
-attach_slot_state(SlotState *state, Key key, int slots)
+detach_slot_state(SemaphoreState *state) noexcept
 {
-	if (!has_bits_of(*state, slots) && attach_waiters() && !shared_is_short())
-		shared_attempt([=]() { attach(state, key, slots); });
-}
-
-void
-detach_slot_state(SlotState *state) noexcept
-{
-	if (state->shared != nullptr)
-		pg_atomic_fetch_sub_u32(&state->shared->attached, 1);
-	*state = SlotState{};
-}
-
-bool
-has_bits_of(const SlotState &state, int slots) noexcept
-{
-	return state.shared != nullptr && (slots <= SLOTS_PER_WORD || state.more != nullptr);
+	if (state != nullptr)
+		pg_atomic_fetch_sub_u32(&state->attached, 1);
 }
 
 /* ---- The bits of slots ---- */
 
-/* The word of a slot; null if this session has not mapped it. */
 static SlotWord *
-word_of(const SlotState &state, int slot) noexcept
+word_of(SemaphoreState *state, int slot) noexcept
 {
-	if (!has_bits_of(state, slot))
-		return nullptr;
-	return slot <= SLOTS_PER_WORD ? &state.shared->word : &state.more[(slot - 1) / SLOTS_PER_WORD - 1];
+	return &state->words[(slot - 1) / SLOTS_PER_WORD];
 }
 
 static uint64
@@ -282,14 +234,13 @@ lowest_bits(int count) noexcept
 
 /* The slots, up to last, that are marked as free. */
 static FreeSlots
-read_free_slots(const SlotState &state, int last) noexcept
+read_free_slots(SemaphoreState *state, int last) noexcept
 {
 	FreeSlots	free;
 
 	for (int base = 0; base < last; base += SLOTS_PER_WORD)
 	{
-		SlotWord   *word = word_of(state, base + 1);
-		uint64		bits = word != nullptr ? ~pg_atomic_read_u64(&word->taken) & lowest_bits(last - base) : 0;
+		uint64		bits = ~pg_atomic_read_u64(&word_of(state, base + 1)->taken) & lowest_bits(last - base);
 
 		free.words[free.word_count++] = bits;
 		free.count += pg_popcount64(bits);
@@ -318,26 +269,27 @@ remove_free_slot(FreeSlots *free, int last, bool highest) noexcept
 }
 
 int
-next_unverified(const SlotState &state, int first, int last) noexcept
+next_unverified(SemaphoreState *state, int first, int last) noexcept
 {
 	for (int base = (first - 1) / SLOTS_PER_WORD * SLOTS_PER_WORD; base < last; base += SLOTS_PER_WORD)
 	{
-		SlotWord   *word = word_of(state, base + 1);
-		uint64		bits = lowest_bits(last - base) & ~lowest_bits(first - 1 - base);
+		uint64		bits = pg_atomic_read_u64(&word_of(state, base + 1)->unverified) &
+			lowest_bits(last - base) & ~lowest_bits(first - 1 - base);
 
-		if (word != nullptr && (bits &= pg_atomic_read_u64(&word->unverified)) != 0)
+		if (bits != 0)
 			return base + pg_rightmost_one_pos64(bits) + 1;
 	}
 	return NO_SLOT;
 }
 
 void
-mark_slot(const SlotState &state, int slot, SlotMark mark) noexcept
+mark_slot(SemaphoreState *state, int slot, SlotMark mark) noexcept
 {
-	SlotWord   *word = word_of(state, slot);
+	SlotWord   *word;
 
-	if (word == nullptr)
+	if (state == nullptr)
 		return;
+	word = word_of(state, slot);
 	if (mark == SlotMark::unverified)
 		pg_atomic_fetch_or_u64(&word->unverified, bit_of(slot));
 	else
@@ -351,67 +303,65 @@ mark_slot(const SlotState &state, int slot, SlotMark mark) noexcept
 /* ---- The queue ---- */
 
 void
-join_queue(const SlotState &state, int slots, bool again)
+join_queue(SemaphoreState *state, int slots, bool again)
 {
-	SemaphoreState *shared = state.shared;
 	int			me = my_process_number();
 	QueueLink  *link = queue_link(me);
-	int		   *place = &shared->first;
+	int		   *place = &state->first;
 
-	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+	LWLockAcquire(&state->lock, LW_EXCLUSIVE);
 	if (!again)
-		link->position = shared->next_position++;
+		link->position = state->next_position++;
 	while (*place != NO_PROCESS && queue_link(*place)->position < link->position)
 		place = &queue_link(*place)->next;
 	link->slots = slots;
 	link->next = *place;
 	*place = me;
-	shared->most_wanted = Max(shared->most_wanted, slots);
+	state->most_wanted = Max(state->most_wanted, slots);
 	my_queue = state;
-	LWLockRelease(&shared->lock);
+	LWLockRelease(&state->lock);
 	/* This session reads the bits next. */
 	pg_memory_barrier();
 }
 
 /* Remove this session from the queue, which it must be in.  The state's lock must be held. */
 static void
-unlink_me(SemaphoreState *shared) noexcept
+unlink_me(SemaphoreState *state) noexcept
 {
 	int			me = my_process_number();
-	int		   *place = &shared->first;
+	int		   *place = &state->first;
 
 	while (*place != me)
 		place = &queue_link(*place)->next;
 	*place = queue_link(me)->next;
 	queue_link(me)->slots = 0;
-	if (shared->first == NO_PROCESS)
-		shared->most_wanted = 0;
+	if (state->first == NO_PROCESS)
+		state->most_wanted = 0;
 }
 
 void
 leave_queue() noexcept
 {
-	SlotState	state = my_queue;
+	SemaphoreState *state = my_queue;
 
-	if (state.shared == nullptr)
+	if (state == nullptr)
 		return;
-	my_queue = SlotState{};
+	my_queue = nullptr;
 	if (queue_link(my_process_number())->slots > 0)
 	{
-		LWLockAcquire(&state.shared->lock, LW_EXCLUSIVE);
-		unlink_me(state.shared);
-		LWLockRelease(&state.shared->lock);
+		LWLockAcquire(&state->lock, LW_EXCLUSIVE);
+		unlink_me(state);
+		LWLockRelease(&state->lock);
 	}
 	/* If this session gives up, another one can get the slot that was set aside for it. */
 	wake_waiters(state);
 }
 
 int
-claim_slot(const SlotState &state, int slots)
+claim_slot(SemaphoreState *state, int slots)
 {
-	SemaphoreState *shared = state.shared;
 	FreeSlots	free = read_free_slots(state, slots);
-	bool		has_waiters = shared->first != NO_PROCESS;
+	bool		has_waiters = state->first != NO_PROCESS;
 	int			me = my_process_number();
 	int			slot;
 
@@ -419,9 +369,9 @@ claim_slot(const SlotState &state, int slots)
 		return NO_SLOT;
 	if (has_waiters)
 	{
-		LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
-		free = read_free_slots(state, Max(slots, shared->most_wanted));
-		for (int i = shared->first; i != NO_PROCESS && i != me && free.count > 0; i = queue_link(i)->next)
+		LWLockAcquire(&state->lock, LW_EXCLUSIVE);
+		free = read_free_slots(state, Max(slots, state->most_wanted));
+		for (int i = state->first; i != NO_PROCESS && i != me && free.count > 0; i = queue_link(i)->next)
 			remove_free_slot(&free, queue_link(i)->slots, true);
 	}
 	while ((slot = remove_free_slot(&free, slots, false)) != NO_SLOT)
@@ -429,49 +379,47 @@ claim_slot(const SlotState &state, int slots)
 		if ((pg_atomic_fetch_or_u64(&word_of(state, slot)->taken, bit_of(slot)) & bit_of(slot)) == 0)
 			break;
 	}
-	if (slot != NO_SLOT && my_queue.shared == shared)
-		unlink_me(shared);
+	if (slot != NO_SLOT && my_queue == state)
+		unlink_me(state);
 	if (has_waiters)
-		LWLockRelease(&shared->lock);
+		LWLockRelease(&state->lock);
 	return slot;
 }
 
 int
-most_slots_ahead(const SlotState &state, int enough)
+most_slots_ahead(SemaphoreState *state, int enough)
 {
-	SemaphoreState *shared = state.shared;
 	int			me = my_process_number();
 	int			most = 0;
 
-	if (shared->first == NO_PROCESS)
+	if (state->first == NO_PROCESS)
 		return most;
-	LWLockAcquire(&shared->lock, LW_SHARED);
-	for (int i = shared->first; i != NO_PROCESS && i != me && most < enough; i = queue_link(i)->next)
+	LWLockAcquire(&state->lock, LW_SHARED);
+	for (int i = state->first; i != NO_PROCESS && i != me && most < enough; i = queue_link(i)->next)
 		most = Max(most, queue_link(i)->slots);
-	LWLockRelease(&shared->lock);
+	LWLockRelease(&state->lock);
 	return most;
 }
 
 void
-wake_waiters(const SlotState &state) noexcept
+wake_waiters(SemaphoreState *state) noexcept
 {
-	SemaphoreState *shared = state.shared;
 
 	/* The bits were written before. */
 	pg_memory_barrier();
-	if (shared == nullptr || shared->first == NO_PROCESS)
+	if (state == nullptr || state->first == NO_PROCESS)
 		return;
-	LWLockAcquire(&shared->lock, LW_SHARED);
+	LWLockAcquire(&state->lock, LW_SHARED);
 
 	/* A session that joins after this, perhaps with a larger number of slots, reads the bits itself. */
-	FreeSlots	free = read_free_slots(state, shared->most_wanted);
+	FreeSlots	free = read_free_slots(state, state->most_wanted);
 
-	for (int i = shared->first; i != NO_PROCESS && free.count > 0; i = queue_link(i)->next)
+	for (int i = state->first; i != NO_PROCESS && free.count > 0; i = queue_link(i)->next)
 	{
 		if (remove_free_slot(&free, queue_link(i)->slots, true) != NO_SLOT)
 			SetLatch(&ProcGlobal->allProcs[i].procLatch);
 	}
-	LWLockRelease(&shared->lock);
+	LWLockRelease(&state->lock);
 }
 
 /* ---- The number of slots ---- */
@@ -490,43 +438,33 @@ highest_slot(Key key)
 		if (semaphores == nullptr)
 			attach_table(root);
 
-		auto	   *entry = static_cast<SemaphoreEntry *>(dshash_find(semaphores, &wanted, false));
+		auto	   *state = static_cast<SemaphoreState *>(dshash_find(semaphores, &wanted, false));
 
-		if (entry == nullptr)
+		if (state == nullptr)
 			return;
-		if (entry->state != InvalidDsaPointer)
+		highest = Max(highest, static_cast<int>(pg_atomic_read_u32(&state->agreed)));
+		for (int last = MAX_SLOTS; last > highest; last -= SLOTS_PER_WORD)
 		{
-			SlotState	state;
-
-			state.shared = static_cast<SemaphoreState *>(dsa_get_address(shared_area(), entry->state));
-			if (state.shared->more != InvalidDsaPointer)
-				state.more = static_cast<SlotWord *>(dsa_get_address(shared_area(), state.shared->more));
-			highest = Max(highest, static_cast<int>(pg_atomic_read_u32(&state.shared->agreed)));
-			for (int last = MAX_SLOTS; last > highest; last -= SLOTS_PER_WORD)
-			{
-				SlotWord   *word = word_of(state, last);
-
-				if (word != nullptr && pg_atomic_read_u64(&word->taken) != 0)
-					highest = last;
-			}
+			if (pg_atomic_read_u64(&word_of(state, last)->taken) != 0)
+				highest = last;
 		}
-		dshash_release_lock(semaphores, entry);
+		dshash_release_lock(semaphores, state);
 	});
 	return is_known ? highest : MAX_SLOTS;
 }
 
 bool
-agree_on_slots(const SlotState &state, Key key, int slots, OtherSlots *other)
+agree_on_slots(SemaphoreState *state, Key key, int slots, OtherSlots *other)
 {
 	uint32		wanted = static_cast<uint32>(slots);
 	uint32		agreed = 0;
 
-	if (pg_atomic_compare_exchange_u32(&state.shared->agreed, &agreed, wanted) || agreed == wanted)
+	if (pg_atomic_compare_exchange_u32(&state->agreed, &agreed, wanted) || agreed == wanted)
 		return true;
 	if (find_other_slots(key, slots, other))
 		return false;
 	/* No session uses the other number any more. */
-	pg_atomic_write_u32(&state.shared->agreed, wanted);
+	pg_atomic_write_u32(&state->agreed, wanted);
 	return true;
 }
 

@@ -19,14 +19,6 @@ namespace advisory
 
 struct OtherSlots;
 struct SemaphoreState;
-struct SlotWord;
-
-/* A semaphore state as this session has mapped it. */
-struct SlotState
-{
-	SemaphoreState *shared = nullptr;	/* null without shared memory for it */
-	SlotWord   *more = nullptr; /* slots 65 and up; null if they are not mapped */
-};
 
 /* What is known of a slot. */
 enum class SlotMark
@@ -36,37 +28,31 @@ enum class SlotMark
 	unverified					/* taken, but perhaps no session will mark it as free */
 };
 
-/*
- * Attach this session to the state of a semaphore of this database, with bits for this many
- * slots.  Succeeds only as far as memory allows; see has_bits_of().  May ereport for a cancel.
- */
-void		attach_slot_state(SlotState *state, Key key, int slots);
+/* Attach this session to the state of a semaphore of this database.  Null without memory for it.  May ereport for a cancel. */
+SemaphoreState *attach_slot_state(Key key);
 
-/* Detach it.  Allocates, frees and locks nothing. */
-void		detach_slot_state(SlotState *state) noexcept;
-
-/* Are there bits for this many slots?  Slots without bits are never claimed. */
-bool		has_bits_of(const SlotState &state, int slots) noexcept;
+/* Detach it; null does nothing.  Allocates, frees and locks nothing. */
+void		detach_slot_state(SemaphoreState *state) noexcept;
 
 /*
  * Mark the lowest free slot, from 1 to slots, as taken, and return it.  Slots that are set aside
  * for the sessions ahead in the queue do not count as free; NO_SLOT if there is no other.  A session
  * that is not in the queue comes after all that are.  A session that is in the queue leaves it.
  */
-int			claim_slot(const SlotState &state, int slots);
+int			claim_slot(SemaphoreState *state, int slots);
 
 /* The first unverified slot from this one on, up to last; NO_SLOT if there is none. */
-int			next_unverified(const SlotState &state, int first, int last) noexcept;
+int			next_unverified(SemaphoreState *state, int first, int last) noexcept;
 
-/* Does nothing for a slot without bits. */
-void		mark_slot(const SlotState &state, int slot, SlotMark mark) noexcept;
+/* Does nothing for null; neither does wake_waiters(). */
+void		mark_slot(SemaphoreState *state, int slot, SlotMark mark) noexcept;
 
 /*
  * Join the queue, at its end, to wait for one of this many slots.  again: this session could not
  * lock the slot that it claimed, so it gets its previous position back.  A session is in one queue
  * at a time.
  */
-void		join_queue(const SlotState &state, int slots, bool again);
+void		join_queue(SemaphoreState *state, int slots, bool again);
 
 /*
  * Leave the queue at the end of the wait, and wake the sessions that can be served now.  Does
@@ -78,16 +64,16 @@ void		leave_queue() noexcept;
  * The largest number of slots among all waiters, or among the waiters ahead of this session if
  * it waits itself; 0 if there is none.  Stops when it has found a number of at least enough.
  */
-int			most_slots_ahead(const SlotState &state, int enough);
+int			most_slots_ahead(SemaphoreState *state, int enough);
 
 /* After slots were marked as free: wake as many waiters, in order, as can be served. */
-void		wake_waiters(const SlotState &state) noexcept;
+void		wake_waiters(SemaphoreState *state) noexcept;
 
 /*
  * Use the semaphore with this many slots.  False if another session uses it at the moment with
  * another number: *other is that session.  May ereport (out of memory, cancellation).
  */
-bool		agree_on_slots(const SlotState &state, Key key, int slots, OtherSlots *other);
+bool		agree_on_slots(SemaphoreState *state, Key key, int slots, OtherSlots *other);
 
 /*
  * An upper limit for the highest slot in use of a semaphore of this database.  It does not cover

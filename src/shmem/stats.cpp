@@ -78,21 +78,13 @@ stats_add(Duration *duration, TimestampTz from, TimestampTz to) noexcept
 	raise_to(&duration->longest, took);
 }
 
-StatsCopy
-stats_read(NameStats *stats) noexcept
+void
+stats_copy(NameStats *from, NameStats *to) noexcept
 {
-	StatsCopy	copy;
+	auto	   *first = reinterpret_cast<pg_atomic_uint64 *>(from);
+	auto	   *copies = reinterpret_cast<pg_atomic_uint64 *>(to);
 
-	for (int i = 0; i < EVENTS; i++)
-		copy.events[i] = static_cast<int64>(pg_atomic_read_u64(&stats->events[i]));
-	copy.wait_total = static_cast<int64>(pg_atomic_read_u64(&stats->wait.total));
-	copy.wait_max = static_cast<int64>(pg_atomic_read_u64(&stats->wait.longest));
-	copy.hold_total = static_cast<int64>(pg_atomic_read_u64(&stats->hold.total));
-	copy.hold_max = static_cast<int64>(pg_atomic_read_u64(&stats->hold.longest));
-	copy.last_acquired_at = static_cast<TimestampTz>(pg_atomic_read_u64(&stats->last_acquired_at));
-	copy.since = static_cast<TimestampTz>(pg_atomic_read_u64(&stats->since));
-	copy.reset_at = stats_reset_at(stats);
-	return copy;
+	for_each_counter(from, [=](pg_atomic_uint64 *counter) { pg_atomic_init_u64(&copies[counter - first], pg_atomic_read_u64(counter)); });
 }
 
 }								/* namespace advisory */

@@ -43,24 +43,11 @@ struct Duration
 struct NameStats
 {
 	pg_atomic_uint64 reset_at;	/* the time before this does not count in a hold; 0 for never */
-	pg_atomic_uint64 last_acquired_at;
+	pg_atomic_uint64 last_acquired_at;	/* 0 for never */
 	Duration	hold;
 	pg_atomic_uint64 events[EVENTS];
 	Duration	wait;
 	pg_atomic_uint64 since;		/* when counting began */
-};
-
-/* The same at one moment, for reading. */
-struct StatsCopy
-{
-	int64		events[EVENTS];
-	int64		wait_total;
-	int64		wait_max;
-	int64		hold_total;
-	int64		hold_max;
-	TimestampTz last_acquired_at;	/* 0 for never */
-	TimestampTz since;
-	TimestampTz reset_at;
 };
 
 /* When they were last set to zero; 0 for never. */
@@ -75,6 +62,8 @@ void		stats_clear(NameStats *stats) noexcept;
 void		stats_count(NameStats *stats, Event event, int64 times) noexcept;
 void		stats_note_acquired(NameStats *stats, TimestampTz at) noexcept;
 void		stats_add(Duration *duration, TimestampTz from, TimestampTz to) noexcept;
-StatsCopy	stats_read(NameStats *stats) noexcept;
+
+/* Copy all counters for reading. */
+void		stats_copy(NameStats *from, NameStats *to) noexcept;
 
 }								/* namespace advisory */

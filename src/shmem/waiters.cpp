@@ -1,82 +1,37 @@
 /*
  * shmem/waiters.cpp
  *		What each session publishes about the lock, slot or lease that it waits for.
- *
- * Locking
- *
- * Each entry has a lock of its own.  Its process holds the lock exclusively to write, and
- * readers hold it shared.  is_leaving is one byte and is written without the lock.  The
- * link in a queue belongs to slotstate.cpp, which says how it is protected.
  */
 #include "base/pg.h"
 
 extern "C" {
 #include "port/atomics.h"
 #include "storage/lwlock.h"
-#include "storage/proc.h"
 #include "utils/timestamp.h"
 }
 
-#include "shmem/root.h"
 #include "shmem/waiters.h"
 
 namespace advisory
 {
 
-namespace
-{
-
-struct SharedWaiter
-{
-	LWLock		lock;
-	PublishedWait wait;			/* pid is 0 while the process waits for nothing */
-	QueueLink	link;
-};
-
-}								/* anonymous namespace */
-
-/* Null until it is first needed. */
-static SharedWaiter *all_waiters = nullptr;
-
-/* This session's entry while it publishes a wait, else null. */
-static SharedWaiter *my_waiter = nullptr;
-
-static int
-process_count() noexcept
-{
-	return static_cast<int>(ProcGlobal->allProcCount);
-}
-
-bool
-attach_waiters()
-{
-	if (all_waiters == nullptr)
-		all_waiters = static_cast<SharedWaiter *>(
-			shared_part(&SharedRoot::waiters, sizeof(SharedWaiter) * process_count(), [](SharedRoot *root, void *made) {
-				for (int i = 0; i < process_count(); i++)
-					LWLockInitialize(&static_cast<SharedWaiter *>(made)[i].lock, root->tranche);
-			}));
-	return all_waiters != nullptr;
-}
+/* This session's part of the table while it publishes a wait, else null. */
+static SharedSession *my_waiter = nullptr;
 
 QueueLink *
 queue_link(int proc_number) noexcept
 {
-	return &all_waiters[proc_number].link;
-}
-
-int
-my_process_number() noexcept
-{
-	return static_cast<int>(MyProc - ProcGlobal->allProcs);
+	return &all_sessions()[proc_number].link;
 }
 
 void
 publish_wait(const LOCKTAG &tag, int slots, const UsedName &used)
 {
-	if (!attach_waiters())
+	SharedSession *sessions = all_sessions();
+
+	if (sessions == nullptr)
 		return;
-	my_waiter = &all_waiters[my_process_number()];
+	my_waiter = &sessions[my_process_number()];
 	LWLockAcquire(&my_waiter->lock, LW_EXCLUSIVE);
 	my_waiter->wait = PublishedWait{MyProcPid, tag, slots, GetCurrentTimestamp(), used, false};
 	LWLockRelease(&my_waiter->lock);
@@ -105,24 +60,28 @@ withdraw_wait() noexcept
 bool
 read_wait(int proc_number, PublishedWait *wait)
 {
+	SharedSession *sessions = all_sessions();
+
 	*wait = PublishedWait{};
-	if (!attach_waiters() || proc_number >= process_count())
+	if (sessions == nullptr || proc_number >= process_count())
 		return false;
-	LWLockAcquire(&all_waiters[proc_number].lock, LW_SHARED);
-	*wait = all_waiters[proc_number].wait;
-	LWLockRelease(&all_waiters[proc_number].lock);
+	LWLockAcquire(&sessions[proc_number].lock, LW_SHARED);
+	*wait = sessions[proc_number].wait;
+	LWLockRelease(&sessions[proc_number].lock);
 	return wait->pid != 0;
 }
 
 bool
 anybody_is_queued()
 {
-	for (int i = 0; i < process_count() && attach_waiters(); i++)
+	const SharedSession *sessions = all_sessions();
+
+	for (int i = 0; sessions != nullptr && i < process_count(); i++)
 	{
 		PublishedWait wait;
 
 		CHECK_FOR_INTERRUPTS();
-		if (all_waiters[i].wait.pid != 0 && read_wait(i, &wait) && (wait.slots > 0 || is_of_lease_queue(wait.tag)))
+		if (sessions[i].wait.pid != 0 && read_wait(i, &wait) && (wait.slots > 0 || is_of_lease_queue(wait.tag)))
 			return true;
 	}
 	return false;
@@ -134,12 +93,14 @@ read_slot_waits(int *count)
 	auto	   *waits = static_cast<PublishedWait *>(palloc_extended(sizeof(PublishedWait) * process_count(),
 																	  MCXT_ALLOC_HUGE));
 
+	const SharedSession *sessions = all_sessions();
+
 	*count = 0;
-	for (int i = 0; i < process_count() && attach_waiters(); i++)
+	for (int i = 0; sessions != nullptr && i < process_count(); i++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		/* Most processes do not wait for a slot; a look without the lock is enough to see that. */
-		if (all_waiters[i].wait.slots > 0 && read_wait(i, &waits[*count]) && waits[*count].slots > 0)
+		if (sessions[i].wait.slots > 0 && read_wait(i, &waits[*count]) && waits[*count].slots > 0)
 			(*count)++;
 	}
 	return waits;

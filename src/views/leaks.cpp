@@ -15,7 +15,6 @@ extern "C" {
 #include "utils/timestamp.h"
 }
 
-#include "base/encoding.h"
 #include "base/guc.h"
 #include "base/sqlfunction.h"
 #include "base/srf.h"
@@ -59,7 +58,6 @@ reason_of(const LockEntry &entry, const PgBackendStatus &backend, const Acquirer
 			appendStringInfo(&reasons, "%staken by application \"%s\", now serves \"%s\"",
 							 SEPARATOR, acquirer->application, backend.st_appname);
 	}
-	make_printable(reasons.data);
 	return reasons.len > 0 ? reasons.data + strlen(SEPARATOR) : nullptr;
 }
 
@@ -74,12 +72,12 @@ show_leaks(ReturnSetInfo *result)
 
 	show_each(entries.count, [&](int i) {
 		const LockEntry &entry = entries.entries[i];
-		const LocalPgBackendStatus *status = entry.granted ? backends.find(entry.pid) : nullptr;
+		const PgBackendStatus *status = entry.granted ? backends.find(entry.pid) : nullptr;
 
-		if (status == nullptr || !may_see_role(status->backendStatus.st_userid))
+		if (status == nullptr || !may_see_role(status->st_userid))
 			return;
 
-		const PgBackendStatus &backend = status->backendStatus;
+		const PgBackendStatus &backend = *status;
 		const KnownHold *hold = names.hold_of(entry);
 		const Acquirer *acquirer = hold != nullptr ? hold->acquirer : nullptr;
 		TimestampTz acquired = hold != nullptr ? hold->hold.acquired_at : 0;

@@ -89,6 +89,7 @@ constexpr LockColumn LOCK_COLUMNS[] = {
 	{"low", INT4OID},
 	{"objsubid", INT4OID},
 	{"lock", TEXTOID},
+	{"slots", INT4OID},
 };
 
 constexpr int LOCK_COLUMN_COUNT = lengthof(LOCK_COLUMNS);
@@ -96,10 +97,10 @@ constexpr int LOCK_COLUMN_COUNT = lengthof(LOCK_COLUMNS);
 /* Whether to fill columns that a row may lack, or that take time and that a query may not use. */
 struct WantedColumns
 {
-	bool		key;			/* the columns that identify the key: namespace to key2 except slot, and datid to lock */
+	bool		key;			/* the columns that identify the key: namespace to key2 except slot, and datid to slots */
 	bool		name;			/* namespace and name */
 	bool		text;			/* lock: the same in one text */
-	bool		hold;			/* scope, acquired_at, held */
+	bool		hold;			/* scope, acquired_at, held, slots */
 };
 
 /*
@@ -176,7 +177,7 @@ LockRows::find_owner(const LockEntry &entry)
 	owner.role = text_datum(session.role);
 	owner.application = text_datum(session.application);
 	owner.state = text_datum(session.state);
-	owner.query = text_datum(session.is_hidden ? HIDDEN : session.query);
+	owner.query = raw_text_datum(session.is_hidden ? HIDDEN : session.query);
 	if (session.backend != nullptr)
 		owner.address = client_address(*session.backend);
 	owner.database_oid = entry.tag.locktag_field1;
@@ -210,6 +211,7 @@ LockRows::fill(Row &row, const LockEntry &entry, const WantedColumns &wanted)
 	const KnownHold *hold = wanted.hold ? names.hold_of(entry) : nullptr;
 	const char *scope = wanted.hold ? scope_of(entry, hold) : nullptr;
 	TimestampTz acquired = hold != nullptr ? hold->hold.acquired_at : 0;
+	int			slots = hold != nullptr ? hold->hold.slots : entry.slots;
 
 	find_owner(entry);
 	row.add(Int32GetDatum(entry.pid), entry.pid == 0);
@@ -249,6 +251,8 @@ LockRows::fill(Row &row, const LockEntry &entry, const WantedColumns &wanted)
 		row.add_int32(tag.key2);
 		row.add_int32(tag.objsubid);
 		row.add_text(wanted.text ? names.text_of(entry) : nullptr);
+		/* The number that the session gave, if it is known. */
+		row.add(Int32GetDatum(slots), slots == 0);
 	}
 }
 
@@ -321,7 +325,7 @@ make_plan(PlannerInfo *, RelOptInfo *table, Oid, ForeignPath *, List *target_lis
 	wanted = list_make3_int(uses_column(columns, "namespace") || uses_column(columns, "name"),
 							uses_column(columns, "lock"),
 							uses_column(columns, "scope") || uses_column(columns, "acquired_at") ||
-							uses_column(columns, "held"));
+							uses_column(columns, "held") || uses_column(columns, "slots"));
 	return make_foreignscan(target_list, clauses, table->relid, nullptr, wanted, nullptr, nullptr, outer_plan);
 }
 

@@ -1,22 +1,20 @@
 /*
  * views/pressure.cpp
- *		The rows of advisory.pressure, pressure_by_backend and pressure_by_type.
+ *		The row of advisory.pressure, and what pressure_by_backend asks besides pg_locks.
  */
 #include "base/pg.h"
 
 extern "C" {
 #include "access/twophase.h"
 #include "funcapi.h"
-#include "storage/lmgr.h"
 #include "storage/lock.h"
-#include "utils/backend_status.h"
+#include "storage/procarray.h"
 }
 
 #include <math.h>
 
 #include "server/backends.h"
 #include "base/guc.h"
-#include "server/locktable.h"
 #include "server/pool.h"
 #include "shmem/heldread.h"
 #include "base/srf.h"
@@ -24,13 +22,6 @@ extern "C" {
 
 namespace advisory
 {
-
-/*
- * What one session-level lock costs its session at the end of each transaction, when
- * the server visits every lock of the session.  Measured: 0.02 us with 1,000 locks,
- * 0.2 us with 100,000, which do not fit into the processor's caches.
- */
-static constexpr double STATEMENT_COST_US = 0.1;
 
 /* With two decimals. */
 static double
@@ -82,66 +73,24 @@ pressure(FunctionCallInfo fcinfo)
 	return Datum(0);
 }
 
-static void
-show_pressure_by_backend(ReturnSetInfo *result)
+/* _session_holds(pid integer): how many session-level locks the session is known to hold. */
+static Datum
+session_holds(FunctionCallInfo fcinfo)
 {
-	PoolTypeUse types[POOL_TYPES];
-	PoolSessionUse *sessions;
-	int			count;
+	PGPROC	   *proc = BackendPidGetProc(PG_GETARG_INT32(0));
 
-	read_pool_use(types, &sessions, &count);
-
-	Backends	backends;
-
-	show_each(count, [&](int i) {
-		const PoolSessionUse &use = sessions[i];
-		bool		is_prepared = use.holder.pid == 0;
-		const LocalPgBackendStatus *local = is_prepared ? nullptr : backends.find(use.holder.pid);
-		VisibleSession session = backends.of(use.holder);
-		int64		session_locks = 0;
-		Row			row;
-
-		/*
-		 * Outside a transaction all locks of a session are session-level.  Inside one, only
-		 * those that it took through this extension are known to be.
-		 */
-		if (local != nullptr && local->backendStatus.st_state == STATE_IDLE)
-			session_locks = use.advisory_locks;
-		else if (!is_prepared)
-			session_locks = Min(count_session_holds(use.holder.proc_number, use.holder.pid), use.advisory_locks);
-
-		row.add(Int32GetDatum(use.holder.pid), is_prepared);
-		row.add_text(session.role);
-		row.add_text(session.application);
-		row.add_text(session.state);
-		row.add_int64(use.locks);
-		row.add_int64(use.advisory_locks);
-		row.add_int64(session_locks);
-		row.add_interval(static_cast<int64>(rint(session_locks * STATEMENT_COST_US)));
-		row.add_text(session.gid);
-		row.put(result);
-	});
+	PG_RETURN_INT64(proc != nullptr ? count_session_holds(static_cast<int>(proc - ProcGlobal->allProcs), proc->pid) : 0);
 }
 
-static void
-show_pressure_by_type(ReturnSetInfo *result)
+/* _role_name(role oid): null if there is none, or if the lock table is full. */
+static Datum
+name_of_role(FunctionCallInfo fcinfo)
 {
-	PoolTypeUse types[POOL_TYPES];
-	PoolSessionUse *sessions;
-	int			count;
+	const char *name = role_name(PG_GETARG_OID(0));
 
-	read_pool_use(types, &sessions, &count);
-	for (int type = 0; type < POOL_TYPES; type++)
-	{
-		Row			row;
-
-		if (types[type].holders == 0)
-			continue;
-		row.add_text(GetLockNameFromTagType(static_cast<uint16>(type)));
-		row.add_int64(types[type].locks);
-		row.add_int64(types[type].holders);
-		row.put(result);
-	}
+	if (name == nullptr)
+		PG_RETURN_NULL();
+	PG_RETURN_DATUM(text_datum(name));
 }
 
 /* can_fit(n integer) */
@@ -163,8 +112,8 @@ can_fit(FunctionCallInfo fcinfo)
 }
 
 ADVISORY_SQL_FUNCTION(advisory_pressure, pressure);
-ADVISORY_SQL_FUNCTION(advisory_pressure_by_backend, rows_function<show_pressure_by_backend>);
-ADVISORY_SQL_FUNCTION(advisory_pressure_by_type, rows_function<show_pressure_by_type>);
+ADVISORY_SQL_FUNCTION(advisory_session_holds, session_holds);
+ADVISORY_SQL_FUNCTION(advisory_role_name, name_of_role);
 ADVISORY_SQL_FUNCTION(advisory_can_fit, can_fit);
 
 }								/* namespace advisory */

@@ -1,6 +1,6 @@
 /*
  * views/settings.cpp
- *		The rows of advisory.settings.
+ *		The rows of advisory.settings, and what databases with version 1.0 of the extension call.
  */
 #include "base/pg.h"
 
@@ -38,6 +38,16 @@ show_settings(ReturnSetInfo *result)
 	SPI_finish();
 }
 
+/* Version 1.0 of the extension has these functions, which now raise an error that tells how to update it. */
+static void
+show_for_other_version(ReturnSetInfo *result)
+{
+	Row().put(result);
+}
+
+ADVISORY_SQL_FUNCTION(advisory_pressure_by_backend, rows_function<show_for_other_version>);
+ADVISORY_SQL_FUNCTION(advisory_pressure_by_type, rows_function<show_for_other_version>);
+ADVISORY_SQL_FUNCTION(advisory_semaphores, rows_function<show_for_other_version>);
 ADVISORY_SQL_FUNCTION(advisory_settings, rows_function<show_settings>);
 
 }								/* namespace advisory */

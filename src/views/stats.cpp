@@ -18,6 +18,12 @@ extern "C" {
 namespace advisory
 {
 
+static int64
+value_of(pg_atomic_uint64 *counter) noexcept
+{
+	return static_cast<int64>(pg_atomic_read_u64(counter));
+}
+
 /* Add the statistics of every name of this database. */
 static void
 show_stats(ReturnSetInfo *result)
@@ -29,20 +35,20 @@ show_stats(ReturnSetInfo *result)
 	{
 		show_each(count, [&](int i) {
 			const KnownName &name = names[i].name;
-			const StatsCopy &stats = names[i].stats;
+			NameStats  &stats = names[i].stats;
 			bool		is_visible = may_see_name(name, UsedName{});
 			Row			row;
 
 			row.add_text(is_visible ? name.ns : HIDDEN);
 			row.add_text(is_visible ? name.name : HIDDEN);
 			for (Event event : {Event::acquired, Event::contended, Event::failed, Event::timed_out, Event::skipped})
-				row.add_int64(stats.events[index_of(event)]);
-			row.add_interval(stats.wait_total);
-			row.add_interval(stats.wait_max);
-			row.add_interval(stats.hold_total);
-			row.add_interval(stats.hold_max);
-			row.add_time(stats.last_acquired_at);
-			row.add_time(stats.since);
+				row.add_int64(value_of(&stats.events[index_of(event)]));
+			row.add_interval(value_of(&stats.wait.total));
+			row.add_interval(value_of(&stats.wait.longest));
+			row.add_interval(value_of(&stats.hold.total));
+			row.add_interval(value_of(&stats.hold.longest));
+			row.add_time(value_of(&stats.last_acquired_at));
+			row.add_time(value_of(&stats.since));
 			row.put(result);
 		});
 	}

@@ -6,11 +6,8 @@
 
 extern "C" {
 #include "mb/pg_wchar.h"
-#include "utils/builtins.h"
 }
 
-#include "base/encoding.h"
-#include "base/sqlfunction.h"
 #include "core/namecache.h"
 #include "server/backends.h"
 #include "shmem/waiters.h"
@@ -50,16 +47,12 @@ VisibleNames::of(const LockEntry &entry)
 	bool		sees_session = sees_all || may_see_role(entry.role);
 	const KnownName *known;
 	const CachedName *own = nullptr;
-	UsedName	used = {};
+	UsedName	used;
 
 	if (!has_key(tag.kind))
 		return VisibleName{};
+	used = used_name(entry);
 	known = name_find(tag.database, tag.key, used, prepared_owner);
-	if (known != nullptr && (known->ns == nullptr || !(sees_all || may_see_name(*known, used))))
-	{
-		used = used_name(entry);
-		known = name_find(tag.database, tag.key, used, prepared_owner);
-	}
 	if (known != nullptr && sees_session && (sees_all || may_see_name(*known, used)))
 		return VisibleName{known->ns, known->name};
 
@@ -155,17 +148,5 @@ add_name_columns(Row &row, const DecodedTag &tag, const VisibleName &name)
 	row.add(Int32GetDatum(tag.key1), is_key);
 	row.add(Int32GetDatum(tag.key2), is_key);
 }
-
-/* _printable(text): replaces characters that are not printable. */
-static Datum
-printable(FunctionCallInfo fcinfo)
-{
-	char	   *copy = text_to_cstring(PG_GETARG_TEXT_PP(0));
-
-	make_printable(copy);
-	PG_RETURN_TEXT_P(cstring_to_text(copy));
-}
-
-ADVISORY_SQL_FUNCTION(advisory_printable, printable);
 
 }								/* namespace advisory */

@@ -321,7 +321,7 @@ show_waits(ReturnSetInfo *result)
 		row.add_age(lock.wait_start, now);
 		row.add_text(session.state);
 		row.add_text(session.application);
-		row.add_text(session.is_hidden ? HIDDEN : session.query);
+		row.add_reference(raw_text_datum(session.is_hidden ? HIDDEN : session.query));
 		row.add(Int32GetDatum(tag.key1), is_other || is_key);
 		row.add(Int32GetDatum(tag.key2), is_other || is_key);
 		row.add(Int32GetDatum(tag.objsubid), is_other);
@@ -329,30 +329,12 @@ show_waits(ReturnSetInfo *result)
 	});
 }
 
-/* ---- Text ---- */
-
-namespace
-{
-
 /*
- * Prints lines of trees, as
+ * ---- Text ----
  *
  *		4711 app@worker holds billing/invoice:42 exclusive, idle in transaction 35 s
  *		  4712 app@web waits for billing/invoice:42 exclusive 12 s
  */
-struct TreeText
-{
-	void		append_line(StringInfo out, const Session &line);
-	void		append_lock(StringInfo out, const LockEntry &lock);
-	void		append_age(StringInfo out, TimestampTz time) const;
-
-	const LockEntries &entries;
-	TimestampTz now = GetCurrentTimestamp();
-	VisibleNames names;
-	Backends	backends;
-};
-
-}								/* anonymous namespace */
 
 static void
 append_session(StringInfo out, const VisibleSession &session)
@@ -412,8 +394,8 @@ append_other(StringInfo out, const LOCKTAG &tag)
 		appendStringInfo(out, "relation %s", name);
 }
 
-void
-TreeText::append_lock(StringInfo out, const LockEntry &lock)
+static void
+append_lock(StringInfo out, const LockEntry &lock, VisibleNames *names)
 {
 	if (!is_advisory(lock))
 		return append_other(out, lock.tag);
@@ -423,7 +405,7 @@ TreeText::append_lock(StringInfo out, const LockEntry &lock)
 		appendStringInfoString(out, "a slot of ");
 	else if (decode_tag(lock.tag).kind == Kind::lease)
 		appendStringInfoString(out, "lease ");
-	appendStringInfoString(out, names.text_of(lock));
+	appendStringInfoString(out, names->text_of(lock));
 	append_database(out, lock.tag.locktag_field1);
 }
 
@@ -439,8 +421,8 @@ append_lease(StringInfo out, Key key)
 }
 
 /* " 12 s", or nothing if the time is unknown. */
-void
-TreeText::append_age(StringInfo out, TimestampTz time) const
+static void
+append_age(StringInfo out, TimestampTz time, TimestampTz now)
 {
 	if (time != 0 && time != DT_NOEND)
 		appendStringInfo(out, " " INT64_FORMAT " s", Max(now - time, INT64CONST(0)) / USECS_PER_SEC);
@@ -460,22 +442,22 @@ count_holders(const LockEntries &entries, const LockEntry &waiter)
 	return bms_num_members(holders);
 }
 
-void
-TreeText::append_line(StringInfo out, const Session &line)
+static void
+append_line(StringInfo out, const Session &line, const LockEntries &entries, TimestampTz now, VisibleNames *names, Backends *backends)
 {
 	const LockEntry &lock = *line.lock;
-	VisibleSession session = backends.of(lock);
+	VisibleSession session = backends->of(lock);
 	int			others = line.depth > 0 ? count_holders(entries, lock) - 1 : 0;
 
 	append_session(out, session);
 	appendStringInfoString(out, lock.is_waiting() ? " waits for " : " holds ");
-	append_lock(out, lock);
+	append_lock(out, lock, names);
 	appendStringInfo(out, " %s", lockmode_name(lock.tag, lock.lockmode));
-	append_age(out, lock.wait_start);
+	append_age(out, lock.wait_start, now);
 	if (!lock.is_waiting() && session.state != nullptr)
 	{
 		appendStringInfo(out, ", %s", session.state);
-		append_age(out, session.state_start);
+		append_age(out, session.state_start, now);
 	}
 	if (lock.waits_for_lease && lock.tag.locktag_field1 == MyDatabaseId)
 		append_lease(out, decode_tag(lock.tag).key);
@@ -490,7 +472,9 @@ static void
 show_wait_tree(ReturnSetInfo *result)
 {
 	WaitTrees	trees;
-	TreeText	text = {trees.entries};
+	TimestampTz now = GetCurrentTimestamp();
+	VisibleNames names;
+	Backends	backends;
 	int			next = 0;
 
 	/* Each row takes one line, or all lines that are left out under a session: further waiters, and those below them. */
@@ -506,7 +490,7 @@ show_wait_tree(ReturnSetInfo *result)
 		initStringInfo(&out);
 		appendStringInfoSpaces(&out, INDENT * line.depth);
 		if (line.place < SHOWN_WAITERS)
-			text.append_line(&out, line);
+			append_line(&out, line, trees.entries, now, &names, &backends);
 		else
 		{
 			for (next = i; next < list_length(trees.lines) && trees.line(next).depth >= line.depth; next++)
@@ -514,10 +498,8 @@ show_wait_tree(ReturnSetInfo *result)
 			appendStringInfo(&out, "%s and %d more", GetDatabaseEncoding() == PG_UTF8 ? "…" : "...", next - i);
 			if (longest != DT_NOEND)
 				appendStringInfoString(&out, ", the longest");
-			text.append_age(&out, longest);
+			append_age(&out, longest, now);
 		}
-		/* A name may contain any characters, but must not look like another line. */
-		make_printable(out.data);
 		row.add_text(out.data);
 		row.put(result);
 	});

@@ -113,16 +113,16 @@ SELECT is_empty('SELECT name FROM functions WHERE prokind NOT IN (''f'', ''p'')'
 
 ---- How the planner may treat them
 
-SELECT is_empty('SELECT oid::regprocedure FROM functions WHERE proisstrict AND name NOT IN (''_printable'', ''_window'', ''_known_as'', ''_crc32'')', 'no function is strict: a null is an error');
+SELECT is_empty('SELECT oid::regprocedure FROM functions WHERE proisstrict AND name NOT IN (''_window'', ''_known_as'', ''_crc32'', ''_role_name'', ''_session_holds'')', 'no function is strict: a null is an error');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name IN ('key', '_window', '_crc32') AND NOT (provolatile = 'i' AND proparallel = 's') $$,
                 'key(), _window() and _crc32() are immutable and parallel safe');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name IN ('_known_as', '_printable') AND NOT (provolatile = 's' AND procost = 1) $$,
-                '_known_as() and _printable() are stable, and cheap');
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name = '_known_as' AND NOT (provolatile = 's' AND procost = 1) $$,
+                '_known_as() is stable, and cheap');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name IN ('_key_facts', '_key_labels') AND NOT (provolatile = 's' AND proparallel = 'u') $$,
                 'the rows of known keys are stable');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_window', '_crc32', '_known_as', '_key_facts', '_key_labels', '_printable') AND NOT (provolatile = 'v' AND proparallel = 'u') $$,
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_window', '_crc32', '_known_as', '_key_facts', '_key_labels') AND NOT (provolatile = 'v' AND proparallel = 'u') $$,
                 'everything else is volatile and parallel unsafe');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_window', '_crc32', '_known_as', '_printable', '_locks_handler', 'stats_reset', '_pressure', 'can_fit', 'fenced') AND prokind = 'f' AND procost <> 1000 $$,
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_window', '_crc32', '_known_as', '_locks_handler', 'stats_reset', '_pressure', 'can_fit', 'fenced') AND prokind = 'f' AND procost <> 1000 $$,
                 'whatever touches locks costs 1000, so that the planner filters first');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE proleakproof $$, 'nothing claims to be leakproof');
 

@@ -52,8 +52,8 @@ SELECT advisory_locks, session_locks, statement_cost FROM advisory.pressure_by_b
 
 SELECT pg_temp.becomes_true('SELECT (c.exact, c.locks_used, c.holders_used) = (NOT p.exact, p.locks_used, p.holders_used)
                              FROM advisory._pressure(true) AS c, advisory.pressure AS p') AS same;
-SELECT pg_temp.becomes_true('SELECT (sum(locks), sum(holders)) = (max(p.locks_used), max(p.holders_used))
-                             FROM advisory.pressure p, advisory._pressure_by_type()') AS sums;
+SELECT pg_temp.becomes_true('SELECT (sum(t.locks), sum(t.holders)) = (max(p.locks_used), max(p.holders_used))
+                             FROM advisory.pressure p, advisory.pressure_by_type AS t') AS sums;
 
 ---- Thresholds
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env perl
 # Text that others read cannot forge lines: control characters, line separators and what changes the direction of text are replaced in
-# errors, with DETAIL, HINT and CONTEXT, in warnings and notices, and in the server's log. (activity.t has it for activity and wait_tree().)
+# errors, with DETAIL, HINT and CONTEXT, in warnings and notices, in the server's log, and in the columns of views. (activity.t has it for activity
+# and wait_tree().)
 use strict;
 use warnings;
 use FindBin;
@@ -75,6 +76,21 @@ $holder->run("SELECT advisory.lock($NS, $NAME)");
     $prepares->run('BEGIN', "SELECT advisory.xact_lock('printable', 'prepared')", "PREPARE TRANSACTION 'it''s $$'");
     like($caller->query("SELECT advisory.lock('printable', 'prepared', '0')")->{hint}, qr/COMMIT PREPARED 'it''s $$' or ROLLBACK PREPARED 'it''s $$'/, 'other identifiers stand in the hint');
     $admin->run("ROLLBACK PREPARED 'it''s $$'");
+}
+
+{
+    $holder->run("SELECT advisory.acquire($NS, $NAME, 1)");
+    $admin->run('SET advisory_ext.leak_after = 0');
+    my $shown_role = "advisory?HINT:  all is well $$";
+    for my $of (['locks', "kind = 'lock'"], ['leaks', "kind = 'lock'"], ['semaphores', 'true'], ['stats', 'true']) {
+        my ($view, $where) = @$of;
+        is($admin->value("SELECT concat_ws('/', namespace, name) FROM advisory.$view WHERE $where AND namespace LIKE 'n%' LIMIT 1"), $SHOWN, "namespace and name in $view");
+    }
+    for my $rows ("locks WHERE kind = 'lock' AND", "leaks WHERE kind = 'lock' AND", "holders($NS, $NAME) WHERE kind = 'lock' AND", 'pressure_by_backend WHERE') {
+        is($admin->value("SELECT role FROM advisory.$rows pid = ?", $holder->pid), $shown_role, "the role in $rows");
+    }
+    is($admin->value("SELECT query FROM advisory.locks WHERE kind = 'semaphore'"), "SELECT advisory.acquire($NS, $NAME, 1)", 'a query is shown as it was sent');
+    $holder->run("SELECT advisory.release($NS, $NAME)");
 }
 
 {
