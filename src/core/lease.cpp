@@ -117,35 +117,19 @@ lease_transaction_released() noexcept
 /* ---- Taking ---- */
 
 /*
- * Is the lease free?  Sets free_at.  Waits for transactions that are taking or ending the lease; with dont_wait it counts as
- * not free then.
- *
- * This must not request ExclusiveLock.  If that request waited for a transaction that has renewed the lease, or relies on it,
- * later requests would have to wait behind it, and the owner could not renew the lease.  RowShareLock conflicts with
- * ExclusiveLock only.
- *
- * The end of the subtransaction releases the locks on the table, because no session may have to wait for them while this
- * session waits.
+ * Is the lease free, according to its row?  Sets free_at.  The end of the subtransaction releases the locks on the table, because no
+ * session may have to wait for them while this session waits.
  */
 static bool
-looks_free(const LockRequest &request, bool dont_wait)
+looks_free(const LockRequest &request)
 {
-	LOCKTAG		tag = lease_tag(MyDatabaseId, request.name.key);
-	MemoryContext context;
-	LeaseRow	row = {};
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext lease", ALLOCSET_SMALL_SIZES);
+	MemoryContext old_context = MemoryContextSwitchTo(context);
 
 	request.lease->free_at = 0;
-	if (LockAcquire(&tag, RowShareLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
-	{
-		if (dont_wait)
-			return false;
-		sleeping([&]() { LockAcquire(&tag, RowShareLock, false, false); });
-	}
-	/* The table may have been changed or replaced while this session waited. */
-	AcceptInvalidationMessages();
-	context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext lease", ALLOCSET_SMALL_SIZES);
-	MemoryContextSwitchTo(context);
 	in_subtransaction([&]() {
+		LeaseRow	row;
+
 		/* The restart of leases must be stored once.  But who waits without a snapshot must not get a transaction ID. */
 		if (!sleeps_without_vxid_lock)
 			token_era();
@@ -153,20 +137,45 @@ looks_free(const LockRequest &request, bool dont_wait)
 			request.lease->free_at = row.free_at();
 		return false;
 	});
-	MemoryContextSwitchTo(MemoryContextGetParent(context));
+	MemoryContextSwitchTo(old_context);
 	MemoryContextDelete(context);
-	LockRelease(&tag, RowShareLock, false);
 	InvalidateCatalogSnapshot();
 	return GetCurrentTimestamp() >= request.lease->free_at;
 }
 
 /*
- * Leases that expired and are not taken again leave their rows.  Delete those among the neighbours of a lease that was just
- * granted.  So the table has few of them, and a grant costs the same for any number of leases.  Nobody can take such a
- * lease until this transaction ends, so this is only for transactions of one statement.
+ * The same for the first in the queue, which waits for transactions that are taking or ending the lease.
+ *
+ * It must not request ExclusiveLock.  If that request waited for a transaction that has renewed the lease, or relies on it,
+ * later requests would have to wait behind it, and the owner could not renew the lease.  RowShareLock conflicts with
+ * ExclusiveLock only.
+ *
+ * It goes on waiting while the server's lock table is full, like a session that waits for a lock.
+ */
+static bool
+becomes_free(const LockRequest &request)
+{
+	LOCKTAG		tag = lease_tag(MyDatabaseId, request.name.key);
+	bool		is_free = false;
+
+	if (!unless_lock_table_is_full([&]() {
+		sleeping([&]() { LockAcquire(&tag, RowShareLock, false, false); });
+		/* The table may have been changed or replaced while this session waited. */
+		AcceptInvalidationMessages();
+		is_free = looks_free(request);
+		LockRelease(&tag, RowShareLock, false);
+	}))
+		request.lease->free_at = DT_NOEND;
+	return is_free;
+}
+
+/*
+ * Leases that expired and are not taken again leave their rows.  Delete those that nobody has wanted for a week, among the
+ * neighbours of a lease that was just granted.  So the table has few of them, and a grant costs the same for any number of leases.
+ * Nobody can take such a lease until this transaction ends, so this is not for transaction blocks.
  */
 static void
-delete_neighbours_that_are_over(Key key)
+delete_forgotten_neighbours(Key key)
 {
 	LeaseRow	rows[LEASE_NEIGHBOURS];
 	int			count;
@@ -178,7 +187,7 @@ delete_neighbours_that_are_over(Key key)
 	{
 		LOCKTAG		tag = lease_tag(MyDatabaseId, rows[i].key);
 
-		if (rows[i].is_long_over(GetCurrentTimestamp()) && LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL)
+		if (rows[i].is_over_for(7 * USECS_PER_DAY, GetCurrentTimestamp()) && LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL)
 		{
 			locks_taken++;
 			lease_row_delete(rows[i]);
@@ -201,7 +210,7 @@ take_or_unlock(const LockRequest &request)
 	locks_taken++;
 	check_client();
 	/* In a subtransaction first, because below a lock on the table is kept. */
-	if (!looks_free(request, true))
+	if (!looks_free(request))
 	{
 		unlock_lease(key, ExclusiveLock);
 		return false;
@@ -216,7 +225,7 @@ take_or_unlock(const LockRequest &request)
 	}
 	now = GetCurrentTimestamp();
 	lease->expires_at = lease_row_grant(request.name, {lease->token, lease->owner, lease->ttl, lease->lock_delay}, now);
-	delete_neighbours_that_are_over(key);
+	delete_forgotten_neighbours(key);
 	return true;
 }
 
@@ -225,17 +234,16 @@ lease_take_if_free(const LockRequest &request)
 {
 	LOCKTAG		queue = request.tag();
 	LOCKTAG		tag = lease_tag(MyDatabaseId, request.name.key);
-	bool		is_taken = false;
+	bool		is_taken;
 
-	/* Do not wait for a session that has locked the table, and do not overtake sessions that wait. */
+	/*
+	 * Do not wait for a session that has locked the table, and do not overtake sessions that wait.  Take no lock before the lease
+	 * looks free, because another session that tries at the same time would find the lock taken.
+	 */
 	if (!lease_table_lock())
 		return false;
-	if (LockAcquire(&queue, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL)
-	{
-		is_taken = looks_free(request, true) &&
-			LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL && take_or_unlock(request);
-		LockRelease(&queue, ExclusiveLock, false);
-	}
+	is_taken = !is_held_by_anybody(queue) && looks_free(request) &&
+		LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL && take_or_unlock(request);
 	if (!is_taken)
 		lease_table_unlock();
 	return is_taken;
@@ -273,7 +281,7 @@ lease_wait(const LockRequest &request)
 	{
 		check_client();
 		limit_step();
-		if (looks_free(request, false))
+		if (becomes_free(request))
 		{
 			limit_step();
 			sleeping([&]() { LockAcquire(&tag, ExclusiveLock, false, false); });
@@ -334,33 +342,35 @@ lease_is_mine(const LeaseRow &lease)
 	return has_privs_of_role(GetUserId(), lease.role);
 }
 
-static bool
-read_mine(Key key, int64 token, LeaseRow *lease)
-{
-	return lease_row_read(key, lease) && lease->token == token && lease_is_mine(*lease);
-}
-
 /*
- * Lock the lease in this mode, if it has this token and the current user may use it.  A call that is late, or has a foreign
- * token, finds that out without the lock, because the owner would have to wait behind it.  The end of the subtransaction
- * releases the lock on the table before this session waits.
+ * Lock the lease in this mode, if matches() is true.  A call that is late, or has a foreign token, finds that out without the lock,
+ * because the owner would have to wait behind it.  The end of the subtransaction releases the lock on the table before this
+ * session waits.
  */
+template <typename Matches>
 static bool
-lock_mine(const LockName &name, int64 token, LOCKMODE mode, LeaseRow *lease)
+lock_if(Matches matches, const LockName &name, LOCKMODE mode)
 {
-	bool		is_mine = false;
+	bool		does_match = false;
 
 	in_subtransaction([&]() {
-		is_mine = read_mine(name.key, token, lease);
+		does_match = matches();
 		return false;
 	});
-	if (!is_mine)
+	if (!does_match)
 		return false;
 	lock_lease(name, mode);
-	if (read_mine(name.key, token, lease))
+	if (matches())
 		return true;
 	unlock_lease(name.key, mode);
 	return false;
+}
+
+/* The same, if the lease has this token, and the current user may use it. */
+static bool
+lock_mine(const LockName &name, int64 token, LOCKMODE mode, LeaseRow *lease)
+{
+	return lock_if([&]() { return lease_row_read(name.key, lease) && lease->token == token && lease_is_mine(*lease); }, name, mode);
 }
 
 bool
@@ -403,12 +413,10 @@ lease_break(const LockName &name)
 	LeaseRow	lease;
 
 	lease_check_can_change("advisory.break_lease()");
+	if (!lock_if([&]() { return lease_row_read(name.key, &lease); }, name, ExclusiveLock))
+		return false;
 	wake_at_end(name.key);
-	lock_lease(name, ExclusiveLock);
-	if (lease_row_read(name.key, &lease) && lease_row_delete(lease))
-		return true;
-	unlock_lease(name.key, ExclusiveLock);
-	return false;
+	return lease_row_delete(lease);
 }
 
 void

@@ -81,6 +81,13 @@ past(TimestampTz time) noexcept
 	return Max(Min(time, GetCurrentTimestamp()), 0);
 }
 
+/* A time to which years can be added, or infinity. */
+static TimestampTz
+future(TimestampTz time) noexcept
+{
+	return time > DT_NOEND - 4 * LONGEST_LEASE_DAYS * USECS_PER_DAY ? DT_NOEND : Max(time, 0);
+}
+
 /* A row with LEASE_COLUMNS, in the memory of SPI's caller. */
 static LeaseRow
 row_of(const OwnRow &row, const Era &era)
@@ -97,11 +104,11 @@ row_of(const OwnRow &row, const Era &era)
 	lease.lock_delay = length_of(row.column(9, INTERVALOID));
 	lease.acquired_at = past(row.time(10));
 	lease.renewed_at = past(row.time(11));
-	lease.ends_at = Max(row.time(12), 0);
+	lease.ends_at = future(row.time(12));
 	lease.renewals = row.bigint(13);
 
-	/* Nobody knows how much of the TTL was left when the server of the older era ended. */
-	lease.is_restarted = row.bigint(7) != era.number && !lease.is_long_over(era.began_at);
+	/* Nobody knows how much of the TTL was left when the server of the older era ended.  Their clocks may differ by a minute. */
+	lease.is_restarted = row.bigint(7) != era.number && !lease.is_over_for(USECS_PER_MINUTE, era.began_at);
 	if (lease.is_restarted)
 		lease.ends_at = era.began_at + lease.ttl;
 	return lease;

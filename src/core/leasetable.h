@@ -42,10 +42,10 @@ struct LeaseRow
 		return TIMESTAMP_IS_NOEND(ends_at) ? ends_at : ends_at + lock_delay;
 	}
 
-	/* Had it been free for its TTL, or for a minute, at this time?  Then it was, even if clocks or servers differ a little. */
-	bool		is_long_over(TimestampTz time) const noexcept
+	/* Had it been free for so long at this time? */
+	bool		is_over_for(int64 microseconds, TimestampTz time) const noexcept
 	{
-		return !TIMESTAMP_IS_NOEND(ends_at) && free_at() + Min(ttl, USECS_PER_MINUTE) < time;
+		return !TIMESTAMP_IS_NOEND(ends_at) && free_at() + microseconds < time;
 	}
 };
 

@@ -313,7 +313,7 @@ known_as(FunctionCallInfo fcinfo)
 		function->fn_extra = make_known_keys(function->fn_mcxt);
 	SET_LOCKTAG_ADVISORY(tag, PG_GETARG_OID(0), PG_GETARG_UINT32(1), PG_GETARG_UINT32(2), PG_GETARG_INT32(3));
 	foreach(cell, known_uses(static_cast<KnownKeys *>(function->fn_extra), tag))
-		texts = accumArrayResult(texts, CStringGetTextDatum(static_cast<KnownUse *>(lfirst(cell))->text), false, TEXTOID,
+		texts = accumArrayResult(texts, text_datum(static_cast<KnownUse *>(lfirst(cell))->text), false, TEXTOID,
 								 CurrentMemoryContext);
 	if (texts == nullptr)
 		PG_RETURN_NULL();

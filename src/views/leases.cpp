@@ -4,9 +4,6 @@
  */
 #include "base/pg.h"
 
-#include <initializer_list>
-
-#include "base/encoding.h"
 #include "base/sqlfunction.h"
 #include "base/srf.h"
 #include "core/lease.h"
@@ -29,8 +26,6 @@ show_leases(ReturnSetInfo *result)
 		const char *state = now >= lease.ends_at ? "expired" : lease.is_restarted ? "restarted" : "held";
 		Row			row;
 
-		for (char *text : {lease.ns, lease.name, lease.owner})
-			make_printable(text);
 		row.add_text(is_visible ? lease.ns : HIDDEN);
 		row.add_text(is_visible ? lease.name : HIDDEN);
 		row.add_text(is_visible ? lease.owner : HIDDEN);

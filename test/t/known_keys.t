@@ -168,7 +168,7 @@ $admin->run(qq{DROP DATABASE "$trap" WITH (FORCE)});
 my $reader = session(database => $from, role => $owner);
 my $KNOWN = 'SELECT known_as::text FROM advisory.locks WHERE key = -1 AND pid = pg_backend_pid()';
 $reader->run('SELECT pg_advisory_lock(-1)');
-is($reader->value($KNOWN), qq{{"a: one\ttab\\\\ and 'quotes'\n"}}, 'a label is shown');
+is($reader->value($KNOWN), qq{{"a: one?tab\\\\ and 'quotes'?"}}, 'a label is shown');
 my $labels_owner = session(database => $from);
 for my $locked ('LOCK TABLE advisory.key_labels IN ACCESS EXCLUSIVE MODE', 'REINDEX INDEX advisory.key_labels_unique') {
     $labels_owner->run('BEGIN', $locked);

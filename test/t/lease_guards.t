@@ -222,24 +222,47 @@ sub era_cell { return $look->value('SELECT last_value FROM advisory._era') }
     $look->run(q(DELETE FROM advisory._leases WHERE name = 'restored'));
 }
 
-# ---- Leases that are over leave no rows for ever -----------------------------------------------------------------------------------------
+# ---- Leases that are forgotten leave no rows for ever -----------------------------------------------------------------------------------
 
 {
     $look->run('DELETE FROM advisory._leases');
-    $look->run("SELECT advisory.lease('l', 'over ' || i, '10ms') FROM generate_series(1, 12) AS i");
-    sleep 0.1;
-    my $kept = $look->value("SELECT token FROM advisory.lease('l', 'kept', '1h')");
-    $look->run("SELECT advisory.lease('l', 'next $_', '1h')") for 1 .. 12;
-    is($look->value("SELECT count(*) FROM advisory._leases WHERE name ~ 'over'"), 0, 'grants delete the rows of leases that are over');
-    is($look->value("SELECT count(*) FROM advisory._leases WHERE name ~ 'next|kept'"), 13, '... and no others');
-    is($look->value(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory')), 0, '... and keep no lock');
-    # In a transaction block nothing is deleted, because nobody could take those leases until its end.
-    $look->run("SELECT advisory.lease('l', 'over', '10ms')");
-    sleep 0.1;
+    my $over = sub { my ($ago) = @_; return $look->run("SELECT advisory.lease('l', 'over ' || i, '10ms') FROM generate_series(1, 12) AS i", "UPDATE advisory._leases SET expires_at = now() - interval '$ago' WHERE name ~ 'over'") };
+    my $left = sub { return $look->value("SELECT count(*) FROM advisory._leases WHERE name ~ 'over'") };
+    $over->('6 days');
+    $look->run(map { "SELECT advisory.lease('l', 'next $_', '1h')" } 1 .. 12);
+    is($left->(), 12, 'the rows of leases that are over stay for a week');
+    # Beside a statement that has granted a lease, others can take leases that are over.
+    my $long = other()->start("SELECT advisory.lease('l', 'long statement', '1h'), pg_sleep(60)");
+    wait_until('it sleeps', sub { $look->value(q(SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND pid = ?), $long->pid) });
+    is($look->value("SELECT count(token) FROM generate_series(1, 12) AS i, advisory.try_lease('l', 'over ' || i, '10ms')"), 12, '... and keep nobody from taking them');
+    $look->value('SELECT pg_cancel_backend(?)', $long->pid);
+    $long->finish;
+    $over->('8 days');
     my $block = other()->run('BEGIN');
-    $block->run("SELECT advisory.lease('l', 'block $_', '1h')") for 1 .. 40;
-    isnt(other()->value("SELECT token FROM advisory.try_lease('l', 'over', '1h')"), undef, 'a transaction block that takes leases does not keep others from those that are over');
+    $block->run(map { "SELECT advisory.lease('l', 'block $_', '1h')" } 1 .. 12);
+    is($left->(), 12, 'a transaction block deletes none');
     $block->run('ROLLBACK');
+    $look->run(map { "SELECT advisory.lease('l', 'last $_', '1h')" } 1 .. 60);
+    is($left->(), 0, 'grants delete those that nobody has wanted for a week');
+    is($look->value("SELECT count(*) FROM advisory._leases WHERE name ~ 'next|last'"), 72, '... and no others');
+    is($look->value(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory')), 0, '... and keep no lock');
+}
+
+# ---- A lock table that is full for a while -----------------------------------------------------------------------------------------------
+
+{
+    my $full = own_server('max_locks_per_transaction=10', 'max_connections=20');
+    my $there = session(server => $full)->run('CREATE EXTENSION advisory_ext', 'SELECT advisory.lease(\'l\', \'full\', \'3s\')');
+    my $waiter = session(server => $full)->start("SELECT token FROM advisory.lease('l', 'full', '1h')");
+    wait_until('it waits', sub { $there->value(q(SELECT count(*) FROM advisory.locks WHERE kind = 'lease' AND NOT granted)) });
+    my $fills = session(server => $full);
+    is($fills->query('DO $$ BEGIN FOR i IN 1 .. 1000000 LOOP PERFORM pg_advisory_lock(i); END LOOP; END $$')->{state}, '53200', 'the lock table is full');
+    sleep 4;
+    ok(!$waiter->is_done, 'who waits for a lease goes on waiting');
+    $fills->run('SELECT pg_advisory_unlock_all()');
+    isnt($waiter->finish(30)->{value}, undef, '... and gets it afterwards');
+    leave($there, $waiter, $fills);
+    $full->stop;
 }
 
 # ---- A server that takes over ---------------------------------------------------------------------------------------------------------------
@@ -270,10 +293,10 @@ sub era_cell { return $look->value('SELECT last_value FROM advisory._era') }
     $waiter->start("CALL advisory.await_lease('l', 'short', '1h')");
     cmp_ok($waiter->finish(30)->{value}, '>', $short, 'it waits for the whole TTL, and gets the lease');
     # A server whose clock is a little behind, or ahead: the lease that has just expired there still has its TTL.
-    my $skewed = $look->value("SELECT token FROM advisory.lease('l', 'skewed', '20s')");
+    my $skewed = $look->value("SELECT token FROM advisory.lease('l', 'skewed', '2s')");
     set_clock(30);
     new_era();
-    is($look->value("SELECT state FROM advisory.leases WHERE name = 'skewed'"), 'restarted', 'clocks of servers differ: a lease that ended less than its TTL before the new era is restarted');
+    is($look->value("SELECT state FROM advisory.leases WHERE name = 'skewed'"), 'restarted', 'clocks of servers differ: a lease that ended less than a minute before the new era is restarted');
     set_clock(0);
 }
 

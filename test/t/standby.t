@@ -318,10 +318,10 @@ for my $level (qw(remote_write on remote_apply)) {
     is($primary->value("SELECT advisory.is_locked('sync', 'a')"), 0, 'the lock is free');
 }
 is(ran(), $confirmed, 'no command has run');
-$primary->run('SET synchronous_commit = local', once());
+$primary->run('SET synchronous_commit = local', 'SET advisory_ext.lease_sync = off', once());
 is(ran(), $confirmed + 1, 'where the commit is to wait for nobody, it runs');
 synchronous('');
-$primary->run('RESET synchronous_commit', once());
+$primary->run('RESET synchronous_commit', 'RESET advisory_ext.lease_sync', once());
 is(ran(), $confirmed + 2, 'and without synchronous standbys');
 
 # ---- Promotion ----------------------------------------------------------------------------------------------
