@@ -30,23 +30,23 @@ static volatile long long *offset;
 __attribute__((constructor)) static void
 open_clock(void)
 {
-	const char *name = getenv("ADVISORY_TEST_CLOCK");
+    const char *name = getenv("ADVISORY_TEST_CLOCK");
 
-	offset = name ? mmap(NULL, sizeof(*offset), PROT_READ, MAP_SHARED, open(name, O_RDONLY), 0) : NULL;
+    offset = name ? mmap(NULL, sizeof(*offset), PROT_READ, MAP_SHARED, open(name, O_RDONLY), 0) : NULL;
 }
 
 int
 gettimeofday(struct timeval *restrict time, void *restrict zone)
 {
-	static int	(*real) (struct timeval *, void *);
-	int			result;
+    static int    (*real) (struct timeval *, void *);
+    int            result;
 
-	if (!real)
-		real = (int (*) (struct timeval *, void *)) dlsym(RTLD_NEXT, "gettimeofday");
-	result = real(time, zone);
-	if (offset && offset != MAP_FAILED)
-		time->tv_sec += *offset;
-	return result;
+    if (!real)
+        real = (int (*) (struct timeval *, void *)) dlsym(RTLD_NEXT, "gettimeofday");
+    result = real(time, zone);
+    if (offset && offset != MAP_FAILED)
+        time->tv_sec += *offset;
+    return result;
 }
 C
 system('cc', '-shared', '-fPIC', '-o', "$folder/clock.so", "$folder/clock.c", '-ldl') == 0 or BAIL_OUT('no C compiler');
