@@ -404,7 +404,6 @@ most_slots_ahead(SemaphoreState *state, int enough)
 void
 wake_waiters(SemaphoreState *state) noexcept
 {
-
 	/* The bits were written before. */
 	pg_memory_barrier();
 	if (state == nullptr || state->first == NO_PROCESS)
