@@ -35,11 +35,13 @@ test_library() {
     say "1..$number"
 }
 
-# In a stage of its own.
+# In a stage of its own. A folder that the server itself is in does not count.
 left_by_uninstall() {
-    local stage=$server_dir/uninstall
+    local stage=$server_dir/uninstall path binaries
+    binaries=$("${PG_CONFIG:-pg_config}" --bindir)
     { run_make install DESTDIR="$stage" && run_make uninstall DESTDIR="$stage"; } >"$server_dir/uninstall.log" 2>&1 || cat "$server_dir/uninstall.log"
-    find "$stage" -iname "*$EXTENSION*" | sed "s|^$stage||"
+    find "$stage" -iname "*$EXTENSION*" | sed "s|^$stage||" |
+        while read -r path; do [[ $binaries/ == "$path"/* ]] || say "$path"; done
 }
 
 expect_nothing() {
