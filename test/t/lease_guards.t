@@ -298,6 +298,16 @@ sub era_cell { return $look->value('SELECT last_value FROM advisory._era') }
     new_era();
     is($look->value("SELECT state FROM advisory.leases WHERE name = 'skewed'"), 'restarted', 'clocks of servers differ: a lease that ended less than a minute before the new era is restarted');
     set_clock(0);
+    # The beginning of an era is recorded before the era: otherwise leases would for a moment be restarted from the beginning of the previous one.
+    new_era();
+    $cell = era_cell();
+    my $locker = other()->run('BEGIN', 'ALTER SEQUENCE advisory._era_began NO CYCLE');
+    $waiter->start("SELECT advisory.lease('l', 'era', '1h')");
+    wait_until('it waits', sub { $look->value(q(SELECT count(*) FROM pg_locks WHERE NOT granted AND pid = ?), $waiter->pid) });
+    is(era_cell(), $cell, 'an era is not recorded before its beginning');
+    $locker->run('ROLLBACK');
+    is($waiter->finish->{state}, undef, '... which is recorded at last');
+    isnt(era_cell(), $cell, '... and then the era');
 }
 
 # ---- The commit that grants a lease, or claims a window, waits for a standby ------------------------------------------------------------------

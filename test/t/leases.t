@@ -161,6 +161,15 @@ sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $l
     $relying->run('COMMIT');
     cmp_ok($taking->finish->{value}, '>', $token, 'who waited takes it over');
     $trying->run('RESET lock_timeout');
+    # The lease is renewed while a waiter that has found it free waits for the transaction that relies on it: the waiter leaves no lock behind.
+    $token = $look->value("SELECT token FROM advisory.lease('l', 'renewed late', '1ms')");
+    $relying->run('BEGIN', "SELECT advisory.check_lease('l', 'renewed late', $token)");
+    $taking->start("SELECT token FROM advisory.lease('l', 'renewed late', '1h')");
+    waits($look, $taking);
+    $relying->run("SELECT advisory.renew_lease('l', 'renewed late', $token, '1h')", 'COMMIT');
+    isnt($look->run("SET lock_timeout = '20s'")->query("SELECT advisory.renew_lease('l', 'renewed late', $token)")->{value}, undef, 'a waiter that has found the lease renewed does not keep it from being renewed again');
+    is($look->run('RESET lock_timeout')->value("SELECT advisory.end_lease('l', 'renewed late', $token)"), 1, '... or ended');
+    cmp_ok($taking->finish->{value}, '>', $token, '... and takes it then');
     # While a transaction takes the lease: the error names it.
     $relying->run('BEGIN', "SELECT advisory.lease('l', 'being taken', '1h')");
     like($trying->query("SELECT advisory.lease('l', 'being taken', '1h', '50ms')")->{detail}, qr/^Process ${\$relying->pid} .* has locked it in exclusive mode; it is idle in transaction since/, 'who is taking it');
@@ -347,12 +356,24 @@ sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $l
 {
     my @names = map { "view $_" } 1 .. 3;
     $look->run(map { "SELECT advisory.lease('l', '$_', '1h', owner => 'owner of $_')" } @names);
-    my @waiters = map { session(application => $_)->start("SELECT advisory.lease('l', '$_', '1h')") } @names, $names[0];
+    my @waiters = session(application => 'alone')->start("SELECT advisory.lease('l', '$names[0]', '1h')");
+    waits_for_lease($waiters[0]);
+    is_deeply($look->rows('SELECT pid, name FROM advisory.waits'), [ [ $waiters[0]->pid, $names[0] ] ], 'waits shows the only session that waits, though it is in no queue of the lock manager');
+    push @waiters, map { session(application => $_)->start("SELECT advisory.lease('l', '$_', '1h')") } @names;
     waits_for_lease($_) for @waiters;
     my @tree = map { $_->[0] } @{ $look->rows('SELECT * FROM advisory.wait_tree()') };
     for my $name (@names) {
         ok((grep { m{waits for lease l/$name exclusive .*, which owner of $name holds until } } @tree), "wait_tree() says who has l/$name") or diag explain \@tree;
     }
+    # A session of another database waits for a lease of the same name there, which has another owner.
+    my $there = create_database(name => "advisory_there_$$", aside => 1);
+    my $elsewhere = session(database => $there)->run("SELECT advisory.lease('l', '$names[2]', '1h')");
+    $elsewhere->start("SELECT advisory.lease('l', '$names[2]', '1h')");
+    waits_for_lease($elsewhere);
+    my @of_other = grep { $_->[0] =~ /^\s*${\$elsewhere->pid} / } @{ $look->rows('SELECT * FROM advisory.wait_tree()') };
+    like($of_other[0][0], qr{in database "$there"}, 'wait_tree() shows who waits for a lease of another database');
+    unlike($of_other[0][0], qr{which}, '... without the owner of the lease of the same name here');
+    leave($look, $elsewhere);
     is($look->value('SELECT count(*) FROM advisory.semaphores'), 0, 'semaphores has no leases');
     # A session that waits for a lease, and holds a lock.
     my $both = session(application => 'both')->run("SELECT advisory.lock('l', 'lock')");
