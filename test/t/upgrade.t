@@ -72,7 +72,8 @@ for my $role ($ENV{PGUSER}, $owner, $super) {
             qq{CREATE FUNCTION advisory._key_facts(bytea, boolean) RETURNS TABLE ($columns) LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION \$\$ran as %\$\$, current_user; END'});
         my $keys = $old->query('SELECT count(*) FROM advisory.known_keys');
         is($keys->{state}, undef, 'functions of another role in the schema do not run') or diag explain $keys;
-        $old->run('DROP FUNCTION advisory._key_labels()', 'DROP FUNCTION advisory._key_facts(bytea, boolean)');
+        $old->run('DROP FUNCTION advisory._key_labels()', 'DROP FUNCTION advisory._key_facts(bytea, boolean)',
+            'CREATE FUNCTION advisory.who() RETURNS name SECURITY DEFINER LANGUAGE sql AS $$ SELECT current_user $$');
         session(database => $old->value('SELECT current_database()'))->run("REVOKE CREATE ON SCHEMA advisory FROM $owner")->disconnect;
     }
 
@@ -97,11 +98,16 @@ for my $role ($ENV{PGUSER}, $owner, $super) {
         like($error->{hint}, qr/^DROP VIEW pg_temp_\d+\."in The way", update the extension, and create it again\.$/, 'and what to do');
         $stranger->run('DROP VIEW "in The way"');
     }
-    # What the extension's owner has added to it stays its own.
+    # What the extension's owner has added to it stays its own, also in the extension's schema.
+    $old->run('ALTER EXTENSION advisory_ext ADD FUNCTION advisory.who()') if $role eq $owner;
     $old->run('CREATE SCHEMA added', 'CREATE FUNCTION added.who() RETURNS name SECURITY DEFINER LANGUAGE sql AS $$ SELECT current_user $$', 'CREATE TABLE added.rows (x int)',
         map { "ALTER EXTENSION advisory_ext ADD $_" } 'SCHEMA added', 'FUNCTION added.who()', 'TABLE added.rows');
     $old->run('ALTER EXTENSION advisory_ext UPDATE');
     $stranger->disconnect;
+    if ($role eq $owner) {
+        is($old->value('SELECT advisory.who()'), $role, "$role: a SECURITY DEFINER function in the schema that was added to the extension does not become the superuser's");
+        $old->run('ALTER EXTENSION advisory_ext DROP FUNCTION advisory.who()', 'DROP FUNCTION advisory.who()');
+    }
     is($old->value('SELECT added.who()'), $role, "$role: a SECURITY DEFINER function that was added to the extension runs as before");
     is($old->value(q(SELECT count(*) FROM pg_class WHERE oid = 'added.rows'::regclass AND relowner = ?::regrole), $role), 1, 'and a table belongs to whom it did');
     $old->run(map({ "ALTER EXTENSION advisory_ext DROP $_" } 'TABLE added.rows', 'FUNCTION added.who()', 'SCHEMA added'), 'SET client_min_messages = warning', 'DROP SCHEMA added CASCADE', 'RESET client_min_messages');
