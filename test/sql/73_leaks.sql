@@ -63,5 +63,16 @@ SELECT * FROM pg_temp.mine;
 COMMIT;
 SELECT * FROM pg_temp.mine;
 SELECT pg_advisory_unlock_all();
+
+---- After many applications, one after the other, of which none has left a lock
+
+SELECT format('SET application_name = %L', 'one of ' || i),
+       $$DO 'BEGIN PERFORM advisory.lock(''leaks'', ''a''); END'$$, $$DO 'BEGIN PERFORM advisory.unlock(''leaks'', ''a''); END'$$
+FROM generate_series(1, 8) AS i \gexec
+SET application_name = 'fifth';
+SELECT advisory.lock('leaks', 'a');
+SET application_name = 'sixth';
+SELECT namespace, name, taken_by_application, reason FROM pg_temp.mine;
+SELECT advisory.unlock('leaks', 'a');
 REVOKE ALL ON pg_temp.mine FROM regress_leaks_other;
 DROP ROLE regress_leaks_other;

@@ -62,7 +62,10 @@ is($look->value('SELECT count(*) FROM advisory.pressure_by_backend WHERE locks =
 leave($look, @holders);
 $hog->finish;
 $hog->run('SELECT pg_advisory_unlock_all()');
-$hog->run('BEGIN')->run('SELECT count(pg_advisory_xact_lock(i)) FROM generate_series(1, 10) AS i')->run(q{PREPARE TRANSACTION 'pressure'});
+$hog->run('BEGIN')->run('SELECT count(pg_advisory_xact_lock(i)) FROM generate_series(1, 10) AS i');
+is_deeply($look->rows('SELECT state, advisory_locks, session_locks FROM advisory.pressure_by_backend WHERE pid = ?', $hog->pid), [ [ 'idle in transaction', 10, 0 ] ],
+    'the locks of a session that is idle in a transaction may be those of the transaction');
+$hog->run(q{PREPARE TRANSACTION 'pressure'});
 is($look->value(q{SELECT advisory_locks FROM advisory.pressure_by_backend WHERE gid = 'pressure' AND pid IS NULL AND role = current_user}), 10, 'a prepared transaction');
 $hog->run(q{COMMIT PREPARED 'pressure'});
 

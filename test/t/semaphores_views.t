@@ -98,5 +98,11 @@ my $look = observer();
     is($second->finish->{value}, 1, 'and the second one that of a session');
     leave($look, $holder, $other, $first, $second, $unprivileged);
     $look->run("DROP ROLE $role");
+
+    # Of another database, where the name has the same key.
+    my $elsewhere = session(database => create_database(name => "advisory_there_$$", aside => 1))->run(acquires('shown', 3));
+    is($elsewhere->value('SELECT in_use FROM advisory.semaphores'), 1, 'semaphores has those of the current database');
+    is($look->value('SELECT count(*) FROM advisory.semaphores'), 0, '... and of no other one');
+    leave($look, $elsewhere);
 }
 done_testing();
