@@ -463,6 +463,12 @@ if ($look->value(q{SELECT current_setting('server_version_num')::int >= 170000})
     $other->run("SELECT advisory.lease('l', 'timed', '1h')");
     is(sprintf('%.3f', hold('timed') - $held), '0.050', 'stats: or when it is taken over, for as long as it had not expired');
     is($look->value("SELECT acquired FROM advisory.stats WHERE namespace = 'l' AND name = 'timed'"), 3, 'stats: and each as a grant');
+    $token = $owner->value("SELECT token FROM advisory.lease('l', 'since the reset', '1h')");
+    sleep 0.5;
+    $from = time;
+    $look->run('SELECT advisory.stats_reset()');
+    $other->run("SELECT advisory.end_lease('l', 'since the reset', $token)");
+    cmp_ok(hold('since the reset'), '<=', time - $from, 'stats: and after a reset, for as long as since then');
     leave($look, $owner, $other);
 }
 
