@@ -20,6 +20,9 @@ namespace advisory
 
 static constexpr char LEASES[] = "_leases";
 
+/* No view shows more.  Any role can take any number of leases, and must not make the views too slow for others. */
+static constexpr int SHOWN_LEASES = 10000;
+
 /*
  * A LeaseRow.  A restored dump may contain any text, so no more of it is read than the functions of this extension write.
  * Column numbers are those of row_of().
@@ -34,7 +37,7 @@ static OwnStatement SELECT_LEASE = {
 
 static OwnStatement SELECT_LEASES = {
 	LEASES,
-	"SELECT " LEASE_COLUMNS " FROM advisory._leases",
+	"SELECT " LEASE_COLUMNS " FROM advisory._leases LIMIT 10001",
 	SPI_OK_SELECT, true, false, {}, nullptr};
 
 /* LEASE_NEIGHBOURS rows at most. */
@@ -173,6 +176,11 @@ lease_rows_read(int *count)
 			leases[(*count)++] = row_of(row, era);
 		});
 	});
+	if (*count > SHOWN_LEASES)
+	{
+		*count = SHOWN_LEASES;
+		ereport(NOTICE, (errmsg("only %d leases are shown", SHOWN_LEASES)));
+	}
 	if (!has_memory || is_locked)
 	{
 		*count = 0;

@@ -10,6 +10,7 @@ extern "C" {
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
+#include "storage/lmgr.h"
 #include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
@@ -49,6 +50,24 @@ own_relation(const char *name, char relkind, bool missing_ok)
 				 : errmsg("relation \"%s.%s\" does not exist", SCHEMA, name),
 				 is_there ? 0 : errhint(OTHER_VERSION_HINT)));
 	return relation;
+}
+
+Oid
+lock_own_relation(const char *name, char relkind, LOCKMODE mode, bool may_wait)
+{
+	for (;;)
+	{
+		Oid			relation = own_relation(name, relkind, !may_wait);
+
+		if (may_wait)
+			LockRelationOid(relation, mode);
+		else if (!OidIsValid(relation) || !ConditionalLockRelationOid(relation, mode))
+			return InvalidOid;
+		/* It may have been dropped before it was locked. */
+		if (own_relation(name, relkind, !may_wait) == relation)
+			return relation;
+		UnlockRelationOid(relation, mode);
+	}
 }
 
 /* The table is not as CREATE EXTENSION made it. */

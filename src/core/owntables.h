@@ -27,10 +27,16 @@ namespace advisory
 Oid			own_relation(const char *name, char relkind, bool missing_ok = false);
 
 /*
+ * The same, and lock it until the transaction ends.  So nobody can drop the extension, and put something else in the place of what
+ * belongs to it.  With may_wait false, InvalidOid if it is not there, or if the lock cannot be had at once.
+ */
+Oid			lock_own_relation(const char *name, char relkind, LOCKMODE mode, bool may_wait = true);
+
+/*
  * Run run() as the bootstrap superuser, to whom everything in the extension belongs.  The end of the (sub)transaction restores
  * the user after an error.
  *
- * run() must not run anything that another role has made.  So it only uses what own_relation() has checked, and the search_path
+ * run() must not run anything that another role has made.  So it only uses what lock_own_relation() has checked and locked, and the search_path
  * has no schema of others.  Whoever was granted ALL on a table can attach a trigger, though.  As in a session that applies
  * replicated changes, such a trigger does not fire; only the owner of a table can ENABLE ALWAYS a trigger.  In a
  * security-restricted operation that one leaves nothing for the end of the transaction, where it would run as the caller.
@@ -105,7 +111,7 @@ run_own_statement(OwnStatement *statement, std::initializer_list<NullableDatum> 
 	uint64		count = 0;
 
 	if (statement->table != nullptr)
-		own_relation(statement->table, RELKIND_RELATION);
+		lock_own_relation(statement->table, RELKIND_RELATION, statement->result == SPI_OK_SELECT ? AccessShareLock : RowExclusiveLock);
 	as_superuser([&]() {
 		SPI_connect();
 		execute_own_statement(statement, arguments);

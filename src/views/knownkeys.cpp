@@ -48,6 +48,7 @@ namespace advisory
  */
 enum
 {
+	KNOWN_KEYS_TEXTS = 7,
 	KNOWN_KEYS_COLUMNS = 10,
 	FIRST_OBJSUBID = KNOWN_KEYS_COLUMNS,
 	LAST_OBJSUBID,
@@ -93,6 +94,8 @@ can_read_labels()
 			is_locked = is_locked && ConditionalLockRelationOid(lfirst_oid(index), AccessShareLock);
 		relation_close(relation, NoLock);
 	}
+	else
+		is_locked = false;
 	if (!is_locked)
 		ereport(NOTICE, (errmsg("labels of keys are not shown, because table \"advisory.key_labels\" is locked")));
 	return is_locked;
@@ -136,7 +139,10 @@ read_keys(Oid database, Use use)
 	};
 
 	unless_lock_table_is_full([=]() {
-		if (is_older_version())
+		/* As long as this sequence is locked, nobody can drop the extension, so the functions stay the extension's. */
+		bool		stays = OidIsValid(lock_own_relation("_era", RELKIND_SEQUENCE, AccessShareLock, false));
+
+		if (is_older_version() || !stays)
 			return;
 		if (database == MyDatabaseId && can_read_labels())
 			read(&SELECT_LABELS, {});
@@ -328,7 +334,12 @@ show_known_keys(ReturnSetInfo *result)
 		Row			row;
 
 		for (int i = 0; i < KNOWN_KEYS_COLUMNS; i++)
-			row.add(values[i], nulls[i]);
+		{
+			if (i < KNOWN_KEYS_TEXTS && !nulls[i])
+				row.add_text(TextDatumGetCString(values[i]));
+			else
+				row.add(values[i], nulls[i]);
+		}
 		row.put(result);
 	});
 }

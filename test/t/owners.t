@@ -44,6 +44,33 @@ for my $role ($creator, $owner, $super) {
     $session->disconnect;
 }
 
+# ---- What is dropped and replaced while a call waits for it -------------------------------------------------------------
+
+{
+    my $database = database_of_owner('replaced');
+    my ($attacker, $victim) = (session(database => $database, role => $creator), session(database => $database));
+    my $look = session(database => $database);
+    $attacker->run('CREATE SCHEMA trap', "CREATE FUNCTION trap.spring() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN RAISE EXCEPTION 'the trap ran as %', current_user USING ERRCODE = 'P0009'; END \$\$",
+        'GRANT USAGE ON SCHEMA trap TO PUBLIC');
+    for my $call (q{SELECT advisory.claim('a', 'b', '1 hour')}, q{SELECT advisory.check_token('a', 'b', 1)}, q{SELECT token FROM advisory.lease('a', 'b', '1 hour')},
+        q{CALL advisory.run('a', 'b', 'SELECT 1', once_per => '1 hour')}) {
+        $attacker->run('CREATE EXTENSION advisory_ext', 'BEGIN', 'DROP EXTENSION advisory_ext', 'CREATE SCHEMA advisory', 'GRANT ALL ON SCHEMA advisory TO PUBLIC',
+            'CREATE TABLE advisory.claims (key bigint PRIMARY KEY, last_window timestamptz)', 'CREATE TABLE advisory.fences (key bigint PRIMARY KEY, token bigint)',
+            'CREATE TABLE advisory._leases (key bigint PRIMARY KEY, token bigint)',
+            map { ("CREATE TRIGGER t BEFORE INSERT ON advisory.$_ FOR EACH ROW EXECUTE FUNCTION trap.spring()", "ALTER TABLE advisory.$_ ENABLE ALWAYS TRIGGER t") } qw(claims fences _leases));
+        $victim->start($call);
+        # (Some calls wait for the catalogs' rows earlier.)
+        wait_until('it waits', sub { $victim->is_done || $look->value('SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = $$Lock$$ AND pid = ?', $victim->pid) });
+        $attacker->run('COMMIT');
+        my $result = $victim->finish;
+        isnt($result->{state} // '', 'P0009', "$call: what was put in the place of a table that is dropped meanwhile does not run as the superuser");
+        like($result->{state} // '', qr/^(42809|42P01|3F000|42883|XX000)$/, '... but is refused') or diag explain $result;
+        $attacker->run('DROP SCHEMA advisory CASCADE');
+    }
+    $_->disconnect for $attacker, $victim, $look;
+    $admin->run("DROP DATABASE $database WITH (FORCE)");
+}
+
 # ---- What the creator, and the owner of the database, cannot do ----------------------------------------------------
 
 my @tables = map { "advisory.$_" } qw(_leases fences claims key_labels);
