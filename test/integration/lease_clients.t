@@ -178,7 +178,7 @@ sub file_wanted {
 # ---- The process is stopped ------------------------------------------------------------------------------------------------
 
 {
-    my %stopped = each_of { work($_, 'stopped', 1000, 0.05, 0.9) };
+    my %stopped = each_of { work($_, 'stopped', 1000, 0.05, 2.7) };
     my %token = each_of { token_of($stopped{$_}) };
     for (@languages) {
         wait_until('it works', sub { look('SELECT count(*) FROM report WHERE worker = ?', 'stopped') });

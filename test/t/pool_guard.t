@@ -46,7 +46,7 @@ my %calls = (
     'leases'                  => q{advisory.try_lease('run', i, '1h')},
     'leases that are renewed' => q{advisory.renew_lease('run', 'lease ' || i, (SELECT token FROM advisory._leases WHERE key = advisory.key('run', 'lease ' || i)))},
 );
-$look->run("SELECT advisory.lease('run', 'lease ' || i, '1h') FROM generate_series($_, $_ + 9) AS i") for map { 10 * $_ } 0 .. 400;
+$look->run("SELECT advisory.lease('run', 'lease ' || i, '1h') FROM generate_series($_, $_ + 99) AS i") for map { 100 * $_ } 0 .. 100;
 for my $what (sort keys %calls) {
     my $runaway = session(server => $server);
     my $result = takes_until_stopped($runaway, $calls{$what});

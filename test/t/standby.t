@@ -367,7 +367,8 @@ is_deeply($look->rows('SELECT name, slots, in_use, waiting, holders FROM advisor
 is(scalar(grep { $_->{session}->is_done } @waiters), 0, 'no wait has ended');
 is($look->value("SELECT advisory.claim('promote', 'a', '1 hour', '2026-01-01')"), undef, 'a window that was claimed on the old primary is claimed');
 is($look->value("SELECT advisory.claim('promote', 'a', '1 hour', '2026-01-02') IS NOT NULL"), 1, 'and the next one can be');
-is_deeply($look->rows("SELECT name, state FROM advisory.leases ORDER BY name DESC"), [ [ 'seen', 'restarted' ], [ 'expired', 'restarted' ] ], 'leases of the old primary have their TTL again, from when somebody asks for one here');
+# (One that ended more than a minute before stays ended.)
+is_deeply($look->rows("SELECT name, state FROM advisory.leases WHERE name = 'seen'"), [ [ 'seen', 'restarted' ] ], 'leases of the old primary have their TTL again, from when somebody asks for one here');
 is($look->value("SELECT token FROM advisory.try_lease('s', 'seen', '1 hour')"), undef, 'so they are not free');
 is($look->value("SELECT advisory.check_lease('s', 'seen', (SELECT token FROM advisory.leases WHERE name = 'seen'))"), 1, 'and their owners keep them');
 is($look->value("SELECT advisory.is_locked('promote', 'of the primary')"), 0, 'what a session of the old primary holds is free here');

@@ -424,13 +424,14 @@ sub lease {
     my $timeout = $function eq 'try_lease' ? one_of("'0'", timeout($worker)) : "'" . (1 + int rand 60) . "ms'";
     my $before = $worker->{model}->greatest_token;
     my $result;
+    # 55000: its own transaction has taken or ended the lease.
     if ($function eq 'await_lease') {
-        $result = $worker->statement("CALL advisory.await_lease($lease->{call}, '${ttl}ms', $timeout)", may => ['25001']) or return;
+        $result = $worker->statement("CALL advisory.await_lease($lease->{call}, '${ttl}ms', $timeout)", may => [ '25001', '55000' ]) or return;
         # Of a timestamp the microseconds would have to be read from text.
         my $row = $result->{rows}[0];
         $result = $worker->statement("SELECT $row->[0], (extract(epoch FROM '$row->[1]'::timestamptz) * 1e6)::bigint") or return;
     } else {
-        $result = $worker->statement("SELECT token, $IN_US FROM advisory.$function($lease->{call}, '${ttl}ms', $timeout)") or return;
+        $result = $worker->statement("SELECT token, $IN_US FROM advisory.$function($lease->{call}, '${ttl}ms', $timeout)", may => ['55000']) or return;
     }
     my ($token, $to) = @{ $result->{rows}[0] };
     return $worker->figure('tries that found it taken') if !defined $token;
