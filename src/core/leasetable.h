@@ -61,8 +61,8 @@ bool		lease_row_read(Key key, LeaseRow *lease);
 bool		lease_row_read_now(Key key, LeaseRow *lease);
 
 /*
- * The leases of this database, palloc'd, but not more than 10,000.  None, and a NOTICE that says so, if they cannot be read without waiting, or if the
- * server's lock table is too full to read them.  May ereport.
+ * The leases of this database, palloc'd, but not more than 10,000.  None, and a NOTICE that says so, if they cannot be read
+ * without waiting, or if the server's lock table is too full to read them.  May ereport.
  */
 LeaseRow   *lease_rows_read(int *count);
 
