@@ -117,16 +117,17 @@ lease_transaction_released() noexcept
 /* ---- Taking ---- */
 
 /*
- * Is the lease free, according to its row?  Sets free_at.  The end of the subtransaction releases the locks on the table, because no
- * session may have to wait for them while this session waits.
+ * Is the lease free, according to its row?  Sets free_at, replaced_from and replaced_until.  The end of the subtransaction
+ * releases the locks on the table, because no session may have to wait for them while this session waits.
  */
 static bool
 looks_free(const LockRequest &request)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext lease", ALLOCSET_SMALL_SIZES);
 	MemoryContext old_context = MemoryContextSwitchTo(context);
+	Lease	   *lease = request.lease;
 
-	request.lease->free_at = 0;
+	lease->free_at = lease->replaced_from = lease->replaced_until = 0;
 	in_subtransaction([&]() {
 		LeaseRow	row;
 
@@ -134,13 +135,17 @@ looks_free(const LockRequest &request)
 		if (!sleeps_without_vxid_lock)
 			token_era();
 		if (lease_row_read(request.name.key, &row))
-			request.lease->free_at = row.free_at();
+		{
+			lease->free_at = row.free_at();
+			lease->replaced_from = row.acquired_at;
+			lease->replaced_until = row.ends_at;
+		}
 		return false;
 	});
 	MemoryContextSwitchTo(old_context);
 	MemoryContextDelete(context);
 	InvalidateCatalogSnapshot();
-	return GetCurrentTimestamp() >= request.lease->free_at;
+	return GetCurrentTimestamp() >= lease->free_at;
 }
 
 /*
@@ -204,7 +209,6 @@ take_or_unlock(const LockRequest &request)
 {
 	Lease	   *lease = request.lease;
 	Key			key = request.name.key;
-	LeaseRow	row = {};
 	TimestampTz now;
 
 	locks_taken++;
@@ -217,12 +221,6 @@ take_or_unlock(const LockRequest &request)
 	}
 	commit_synchronously();
 	lease->token = token_make();
-	lease->replaced_from = lease->replaced_until = 0;
-	if (lease_row_read(key, &row))
-	{
-		lease->replaced_from = row.acquired_at;
-		lease->replaced_until = row.ends_at;
-	}
 	now = GetCurrentTimestamp();
 	lease->expires_at = lease_row_grant(request.name, {lease->token, lease->owner, lease->ttl, lease->lock_delay}, now);
 	delete_forgotten_neighbours(key);

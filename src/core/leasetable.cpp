@@ -37,8 +37,8 @@ static OwnStatement SELECT_LEASE = {
 
 static OwnStatement SELECT_LEASES = {
 	LEASES,
-	"SELECT " LEASE_COLUMNS " FROM advisory._leases LIMIT 10001",
-	SPI_OK_SELECT, true, false, {}, nullptr};
+	"SELECT " LEASE_COLUMNS " FROM advisory._leases LIMIT $1",
+	SPI_OK_SELECT, true, false, {INT8OID}, nullptr};
 
 /* LEASE_NEIGHBOURS rows at most. */
 static OwnStatement SELECT_NEIGHBOURS = {
@@ -170,7 +170,7 @@ lease_rows_read(int *count)
 		if (is_locked)
 			return;
 		era = token_era_seen();
-		run_own_statement(&SELECT_LEASES, {}, [&](const OwnRow &row) {
+		run_own_statement(&SELECT_LEASES, {argument(int64{SHOWN_LEASES + 1})}, [&](const OwnRow &row) {
 			if (leases == nullptr)
 				leases = static_cast<LeaseRow *>(SPI_palloc(sizeof(LeaseRow) * row.count));
 			leases[(*count)++] = row_of(row, era);

@@ -66,7 +66,7 @@ bool		lease_row_read_now(Key key, LeaseRow *lease);
  */
 LeaseRow   *lease_rows_read(int *count);
 
-/* A few leases with neighbouring keys, palloc'd; at most *count. */
+/* The leases with the nearest keys, palloc'd.  Returns how many there are. */
 constexpr int LEASE_NEIGHBOURS = 4;
 int			lease_rows_beside(Key key, LeaseRow rows[LEASE_NEIGHBOURS]);
 

@@ -36,8 +36,8 @@ Oid			lock_own_relation(const char *name, char relkind, LOCKMODE mode, bool may_
  * Run run() as the bootstrap superuser, to whom everything in the extension belongs.  The end of the (sub)transaction restores
  * the user after an error.
  *
- * run() must not run anything that another role has made.  So it only uses what lock_own_relation() has checked and locked, and the search_path
- * has no schema of others.  Whoever was granted ALL on a table can attach a trigger, though.  As in a session that applies
+ * run() must not run anything that another role has made.  So it only uses what lock_own_relation() has checked and locked,
+ * and the search_path has no schema of others.  Whoever was granted ALL on a table can attach a trigger, though.  As in a session that applies
  * replicated changes, such a trigger does not fire; only the owner of a table can ENABLE ALWAYS a trigger.  In a
  * security-restricted operation that one leaves nothing for the end of the transaction, where it would run as the caller.
  */
