@@ -30,6 +30,29 @@ BEGIN
     END IF;
 END $$;
 
+-- What a role that is no superuser owns in the schema, that role may have changed.  It was a superuser when it created the extension.
+DO $$
+DECLARE
+    member record;
+BEGIN
+    SELECT pg_describe_object(d.classid, d.objid, 0) AS name, pg_get_userbyid(s.refobjid) AS owner
+    INTO member
+    FROM pg_extension AS e
+    JOIN pg_depend AS d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e'
+    JOIN pg_shdepend AS s ON s.classid = d.classid AND s.objid = d.objid AND s.deptype = 'o'
+        AND s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+    CROSS JOIN pg_identify_object_as_address(d.classid, d.objid, 0) AS o (type, name)
+    WHERE e.extname = 'advisory_ext' AND NOT (SELECT rolsuper FROM pg_roles WHERE oid = s.refobjid)
+        AND o.name[1] IN ('advisory', 'advisory_ext')
+    ORDER BY d.classid = 'pg_namespace'::regclass DESC
+    LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'cannot update extension advisory_ext, because a role that is no superuser owns a part of it'
+            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = format('Role %I owns %s.', member.owner, member.name),
+                  HINT = 'Save the rows of advisory.key_labels, drop the extension, and create it again.';
+    END IF;
+END $$;
+
 -- ---- Locks
 
 DROP FUNCTION advisory.holders(text, text);
@@ -1018,16 +1041,18 @@ DECLARE
     member record;
 BEGIN
     FOR member IN
-        SELECT d.classid, d.objid, s.refobjid AS owner, replace(o.type, '-', ' ') AS type, o.identity
+        SELECT d.classid, d.objid, s.refobjid AS owner, replace(i.type, '-', ' ') AS type, i.identity
         FROM pg_extension AS e
         JOIN pg_depend AS d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e'
         -- It has no rows for what belongs to the bootstrap superuser.
         JOIN pg_shdepend AS s ON s.classid = d.classid AND s.objid = d.objid AND s.deptype = 'o'
             AND s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
-        CROSS JOIN pg_identify_object(d.classid, d.objid, 0) AS o
+        CROSS JOIN pg_identify_object(d.classid, d.objid, 0) AS i
+        -- Begins with the schema, if there is one.  Unlike the other columns it is never in quotes.
+        CROSS JOIN pg_identify_object_as_address(d.classid, d.objid, 0) AS o (type, name)
         -- Another role can add what it owns to its extension: its SECURITY DEFINER functions must not become the superuser's.
         WHERE e.extname = 'advisory_ext' AND (SELECT rolsuper FROM pg_roles WHERE oid = s.refobjid)
-            AND (o.schema = 'advisory' OR o.identity IN ('advisory', 'advisory_ext'))
+            AND o.name[1] IN ('advisory', 'advisory_ext')
     LOOP
         EXECUTE format('ALTER %s %s OWNER TO %I', member.type, member.identity, pg_get_userbyid(10));
         -- The server's record of the privileges that a script has granted keeps the previous owner.  pg_dump compares the privileges

@@ -9,6 +9,7 @@ extern "C" {
 #include "access/xact.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_namespace.h"
 #include "catalog/pg_type.h"
 #include "storage/lmgr.h"
 #include "utils/lsyscache.h"
@@ -26,9 +27,26 @@ namespace advisory
 static constexpr char SCHEMA[] = "advisory";
 
 Oid
+own_schema()
+{
+	HeapTuple	row = SearchSysCache1(NAMESPACENAME, CStringGetDatum(SCHEMA));
+	Oid			schema = InvalidOid;
+
+	if (HeapTupleIsValid(row))
+	{
+		auto	   *form = reinterpret_cast<Form_pg_namespace>(GETSTRUCT(row));
+
+		if (form->nspowner == BOOTSTRAP_SUPERUSERID)
+			schema = form->oid;
+		ReleaseSysCache(row);
+	}
+	return schema;
+}
+
+Oid
 own_relation(const char *name, char relkind, bool missing_ok)
 {
-	HeapTuple	row = SearchSysCache2(RELNAMENSP, PointerGetDatum(name), ObjectIdGetDatum(get_namespace_oid(SCHEMA, false)));
+	HeapTuple	row = SearchSysCache2(RELNAMENSP, PointerGetDatum(name), ObjectIdGetDatum(get_namespace_oid(SCHEMA, missing_ok)));
 	bool		is_there = HeapTupleIsValid(row);
 	Oid			relation = InvalidOid;
 
@@ -37,7 +55,7 @@ own_relation(const char *name, char relkind, bool missing_ok)
 		auto	   *form = reinterpret_cast<Form_pg_class>(GETSTRUCT(row));
 
 		/* Another owner could attach functions, which would run as the superuser. */
-		if (form->relkind == relkind && form->relowner == BOOTSTRAP_SUPERUSERID)
+		if (form->relkind == relkind && form->relowner == BOOTSTRAP_SUPERUSERID && form->relnamespace == own_schema())
 			relation = form->oid;
 		ReleaseSysCache(row);
 	}

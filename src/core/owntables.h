@@ -21,8 +21,14 @@ namespace advisory
 {
 
 /*
- * The OID of a table or sequence of this extension.  Raises 42P01 if it is not there, 42809 if it is not of this relkind or does
- * not belong to the bootstrap superuser; but with missing_ok returns InvalidOid.
+ * The OID of schema "advisory"; InvalidOid if it is not there, or if it does not belong to the bootstrap superuser.  Another owner
+ * could rename it, and put another schema in its place.
+ */
+Oid			own_schema();
+
+/*
+ * The OID of a table or sequence of this extension.  Raises 42P01 if it is not there, 42809 if it is not of this relkind, or if it
+ * or its schema does not belong to the bootstrap superuser; but with missing_ok returns InvalidOid.
  */
 Oid			own_relation(const char *name, char relkind, bool missing_ok = false);
 

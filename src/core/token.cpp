@@ -83,13 +83,13 @@ pack_era(const EraCell &era) noexcept
 }
 
 /*
- * The value of a sequence; 0 if it has none yet.  This does not use the server's functions, because they keep a lock on the
- * sequence until the transaction ends, and the transaction may be waiting for a lease.
+ * The value of a sequence of this extension; 0 if it has none yet.  This does not use the server's functions, because they keep a
+ * lock on the sequence until the transaction ends, and the transaction may be waiting for a lease.
  */
 static int64
-read_sequence(Oid sequence)
+read_sequence(const char *name)
 {
-	Relation	relation = relation_open(sequence, AccessShareLock);
+	Relation	relation = relation_open(lock_own_relation(name, RELKIND_SEQUENCE, AccessShareLock), NoLock);
 	SysScanDesc scan = systable_beginscan(relation, InvalidOid, false, SnapshotAny, 0, nullptr);
 	HeapTuple	row = systable_getnext(scan);
 	int64		value = 0;
@@ -107,12 +107,12 @@ read_sequence(Oid sequence)
 
 /* Works in a READ ONLY transaction, too, because it writes no data of the user.  An abort also restores XactReadOnly. */
 static void
-write_sequence(Oid sequence, int64 value)
+write_sequence(const char *name, int64 value)
 {
 	bool		is_read_only = XactReadOnly;
 
 	XactReadOnly = false;
-	DirectFunctionCall2(setval_oid, ObjectIdGetDatum(sequence), Int64GetDatum(value));
+	DirectFunctionCall2(setval_oid, ObjectIdGetDatum(own_relation(name, RELKIND_SEQUENCE)), Int64GetDatum(value));
 	XactReadOnly = is_read_only;
 }
 
@@ -136,15 +136,15 @@ era_here(const EraCell &last)
 static int64
 current_era(int64 above)
 {
-	Oid			sequence = own_relation(ERA, RELKIND_SEQUENCE);
-	int64		last = read_sequence(sequence);
+	int64		last = read_sequence(ERA);
 	EraCell		here = era_here(unpack_era(last));
+	Oid			sequence;
 
 	if (pack_era(here) == last && here.number > above)
 		return here.number;
 	/* No other session changes the sequence at the same time. */
-	LockRelationOid(sequence, ShareUpdateExclusiveLock);
-	last = read_sequence(sequence);
+	sequence = lock_own_relation(ERA, RELKIND_SEQUENCE, ShareUpdateExclusiveLock);
+	last = read_sequence(ERA);
 	here = era_here(unpack_era(last));
 	here.number = Max(here.number, above + 1);
 	if (here.number > LAST_ERA)
@@ -158,8 +158,8 @@ current_era(int64 above)
 			Era			seen = token_era_seen();
 
 			/* In this order, because otherwise the new era would for a moment have the beginning of the previous one. */
-			write_sequence(own_relation(ERA_BEGAN, RELKIND_SEQUENCE), seen.number == here.number ? seen.began_at : GetCurrentTimestamp());
-			write_sequence(sequence, pack_era(here));
+			write_sequence(ERA_BEGAN, seen.number == here.number ? seen.began_at : GetCurrentTimestamp());
+			write_sequence(ERA, pack_era(here));
 		});
 	UnlockRelationOid(sequence, ShareUpdateExclusiveLock);
 	return here.number;
@@ -171,7 +171,7 @@ token_era()
 	Era			era;
 
 	era.number = current_era(0);
-	era.began_at = read_sequence(own_relation(ERA_BEGAN, RELKIND_SEQUENCE));
+	era.began_at = read_sequence(ERA_BEGAN);
 	return era;
 }
 
@@ -179,11 +179,11 @@ Era
 token_era_seen()
 {
 	static Era	noted;
-	int64		last = read_sequence(own_relation(ERA, RELKIND_SEQUENCE));
+	int64		last = read_sequence(ERA);
 	EraCell		here = RecoveryInProgress() ? unpack_era(last) : era_here(unpack_era(last));
 
 	if (pack_era(here) == last)
-		return Era{here.number, read_sequence(own_relation(ERA_BEGAN, RELKIND_SEQUENCE))};
+		return Era{here.number, read_sequence(ERA_BEGAN)};
 	if (noted.number != here.number)
 		noted = Era{here.number, GetCurrentTimestamp()};
 	return noted;

@@ -16,7 +16,6 @@ extern "C" {
 #include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/xlog.h"
-#include "catalog/namespace.h"
 #include "catalog/pg_proc.h"
 #include "port/pg_bitutils.h"
 #include "storage/lmgr.h"
@@ -74,12 +73,11 @@ static OwnStatement SELECT_FACTS = {nullptr, SELECT_KEYS "_key_facts($1, $2)", S
 static bool
 can_read_labels()
 {
-	Oid			schema = get_namespace_oid("advisory", false);
 	Oid			table = own_relation("key_labels", RELKIND_RELATION, true);
 	bool		is_locked;
 
 	if (!OidIsValid(table) ||
-		compat::schema_aclcheck(schema, GetUserId(), ACL_USAGE) != ACLCHECK_OK ||
+		compat::schema_aclcheck(own_schema(), GetUserId(), ACL_USAGE) != ACLCHECK_OK ||
 		pg_class_aclcheck(table, GetUserId(), ACL_SELECT) != ACLCHECK_OK ||
 		check_enable_rls(table, InvalidOid, true) == RLS_ENABLED ||
 		(get_rel_persistence(table) != RELPERSISTENCE_PERMANENT && RecoveryInProgress()))
@@ -106,7 +104,7 @@ static bool
 is_older_version()
 {
 	HeapTuple	row = SearchSysCache3(PROCNAMEARGSNSP, CStringGetDatum("_key_facts"), PointerGetDatum(buildoidvector(SELECT_FACTS.types, 2)),
-									  ObjectIdGetDatum(get_namespace_oid("advisory", false)));
+									  ObjectIdGetDatum(own_schema()));
 
 	if (HeapTupleIsValid(row))
 	{
@@ -142,8 +140,13 @@ read_keys(Oid database, Use use)
 		/* As long as this sequence is locked, nobody can drop the extension, so the functions stay the extension's. */
 		bool		stays = OidIsValid(lock_own_relation("_era", RELKIND_SEQUENCE, AccessShareLock, false));
 
-		if (is_older_version() || !stays)
+		if (is_older_version())
 			return;
+		if (!stays)
+		{
+			ereport(NOTICE, (errmsg("well-known keys are not shown, because sequence \"advisory._era\" is locked")));
+			return;
+		}
 		if (database == MyDatabaseId && can_read_labels())
 			read(&SELECT_LABELS, {});
 		read(&SELECT_FACTS, {bytes, is_current});

@@ -98,16 +98,31 @@ for my $role ($ENV{PGUSER}, $owner, $super) {
         like($error->{hint}, qr/^DROP VIEW pg_temp_\d+\."in The way", update the extension, and create it again\.$/, 'and what to do');
         $stranger->run('DROP VIEW "in The way"');
     }
-    # What the extension's owner has added to it stays its own, also in the extension's schema.
-    $old->run('ALTER EXTENSION advisory_ext ADD FUNCTION advisory.who()') if $role eq $owner;
-    $old->run('CREATE SCHEMA added', 'CREATE FUNCTION added.who() RETURNS name SECURITY DEFINER LANGUAGE sql AS $$ SELECT current_user $$', 'CREATE TABLE added.rows (x int)',
-        map { "ALTER EXTENSION advisory_ext ADD $_" } 'SCHEMA added', 'FUNCTION added.who()', 'TABLE added.rows');
-    $old->run('ALTER EXTENSION advisory_ext UPDATE');
-    $stranger->disconnect;
+    # What a role that is no superuser owns in the extension's schema may have been changed by that role.
+    my $refused = sub {
+        my ($by, $what) = @_;
+        my $error = $by->query('ALTER EXTENSION advisory_ext UPDATE');
+        is($error->{state}, '55000', "the update stops if a role that is no superuser owns $what") or diag explain $error;
+        is($error->{detail}, "Role $role owns $what.", 'and says so');
+    };
     if ($role eq $owner) {
-        is($old->value('SELECT advisory.who()'), $role, "$role: a SECURITY DEFINER function in the schema that was added to the extension does not become the superuser's");
+        $old->run('ALTER EXTENSION advisory_ext ADD FUNCTION advisory.who()');
+        $refused->($old, 'function advisory.who()');
         $old->run('ALTER EXTENSION advisory_ext DROP FUNCTION advisory.who()', 'DROP FUNCTION advisory.who()');
     }
+    if ($role eq $super) {
+        my $other = session(database => $old->value('SELECT current_database()'));
+        $admin->run("ALTER ROLE $super NOSUPERUSER");
+        $refused->($other, "schema advisory");
+        $admin->run("ALTER ROLE $super SUPERUSER");
+        $other->disconnect;
+        $old->run('SET quote_all_identifiers = on');
+    }
+    # What the extension's owner has added to it elsewhere stays its own.
+    $old->run('CREATE SCHEMA added', 'CREATE FUNCTION added.who() RETURNS name SECURITY DEFINER LANGUAGE sql AS $$ SELECT current_user $$', 'CREATE TABLE added.rows (x int)',
+        map { "ALTER EXTENSION advisory_ext ADD $_" } 'SCHEMA added', 'FUNCTION added.who()', 'TABLE added.rows');
+    $old->run('ALTER EXTENSION advisory_ext UPDATE', 'RESET quote_all_identifiers');
+    $stranger->disconnect;
     is($old->value('SELECT added.who()'), $role, "$role: a SECURITY DEFINER function that was added to the extension runs as before");
     is($old->value(q(SELECT count(*) FROM pg_class WHERE oid = 'added.rows'::regclass AND relowner = ?::regrole), $role), 1, 'and a table belongs to whom it did');
     $old->run(map({ "ALTER EXTENSION advisory_ext DROP $_" } 'TABLE added.rows', 'FUNCTION added.who()', 'SCHEMA added'), 'SET client_min_messages = warning', 'DROP SCHEMA added CASCADE', 'RESET client_min_messages');
