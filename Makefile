@@ -75,7 +75,7 @@ install-documents:
 	$(MKDIR_P) $(foreach folder,$(DOCUMENT_FOLDERS),'$(document_root)/$(folder)')
 	set -e; $(foreach folder,$(DOCUMENT_FOLDERS),\
 	$(INSTALL_DATA) $(foreach file,$(DOCUMENTS),$(if $(filter $(folder),$(dir $(file))),$(file))) '$(document_root)/$(folder)';)
-	chmod 755 $(foreach file,$(filter %.sh,$(DOCUMENTS)),'$(document_root)/$(file)')
+	chmod 755 $(foreach file,$(filter %.sh examples/shell/%,$(DOCUMENTS)),'$(document_root)/$(file)')
 
 # Only what it has installed, and the folders that are empty then.
 uninstall-documents:
