@@ -11,6 +11,7 @@ use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use File::Basename qw(basename);
 use Page;
+use Psql;
 use Test::More;
 
 my $root = "$FindBin::Bin/../..";
@@ -51,6 +52,11 @@ for my $file (glob "$root/doc/pictures/*.md") {
     open my $drawn, '-|:encoding(UTF-8)', $^X, "$root/scripts/terminal.pl", $file or die "cannot run terminal.pl: $!\n";
     local $/ = undef;
     ok(scalar(<$drawn>) eq (content($picture) // ''), basename($picture) . " is drawn from what psql prints ('make pictures')");
+}
+
+# A file that a page tells the reader to run, who may do so again after an upgrade.
+for my $run (grep { !%wanted } 1, 2) {
+    unlike(Psql->new(server => $server)->run("\\i $root/monitoring/grants.sql"), qr/ERROR|error:/, "monitoring/grants.sql, run $run");
 }
 
 # The targets of make that a page names.
