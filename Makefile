@@ -156,7 +156,7 @@ stress: ## try to break it [SECONDS=120] [SESSIONS=32] [SEED=1] [STRESS="exclusi
 dist: ## the archive for PGXN, advisory_ext-X.Y.Z.zip: the last commit and the install script
 	@bash scripts/dist.sh
 
-deb: ## Debian packages for the servers whose development files are here, into results/deb
+deb: ## build Debian packages for the servers whose development files are here, into results/deb; installs the tools for that by apt
 	@bash scripts/deb.sh
 
 test-packages: ## build, install, test and remove the packages; needs root [PACKAGES="dist deb rpm"] [RELEASES="bookworm trixie sid"]
