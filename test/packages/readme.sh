@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Follows the section "Install" of README.md on a clean Debian, as a new user does: from source, as a Debian package. And CONTRIBUTING.md's
-# way to try the archive for PGXN. To be run as root in a chroot that is thrown away afterwards, from a copy of the tree (scripts/test-packages.sh does):
+# way to try the archive for PGXN. To be run as root in a chroot that is thrown away afterwards, from a copy of the tree
+# (scripts/test-packages.sh does):
 #
 #   bash test/packages/readme.sh MAJOR
 #
