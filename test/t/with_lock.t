@@ -154,6 +154,12 @@ for my $signal (qw(TERM HUP INT QUIT USR1)) {
     is(is_locked('backup', 'nightly'), 0, 'and the lock is free');
 }
 {
+    my $program = start({}, 'backup', 'nightly', '--', 'sh', '-c', 'echo begun; exec sleep 60');
+    line_of($program);
+    kill 'INT', $program->{pid};
+    is(end($program)->{code}, 128 + 2, 'SIGINT ends a command that does not handle it');
+}
+{
     my $program = start({}, 'backup', 'nightly', '--', 'sh', '-c', 'echo $$; exec sleep 60');
     my ($command) = line_of($program) =~ /(\d+)/;
     kill 'KILL', $program->{pid};
