@@ -153,11 +153,11 @@ for my $signal (qw(TERM HUP INT QUIT USR1)) {
     is_deeply([ @$end{qw(code out)} ], [ 5, "got\n" ], "SIG$signal reaches the command, whose exit code counts");
     is(is_locked('backup', 'nightly'), 0, 'and the lock is free');
 }
-{
-    my $program = start({}, 'backup', 'nightly', '--', 'sh', '-c', 'echo begun; exec sleep 60');
+for my $signal (2, 3) {
+    my $program = start({}, 'backup', 'nightly', '--', 'sh', '-c', 'ulimit -c 0; echo begun; exec sleep 60');
     line_of($program);
-    kill 'INT', $program->{pid};
-    is(end($program)->{code}, 128 + 2, 'SIGINT ends a command that does not handle it');
+    kill $signal, $program->{pid};
+    is(end($program)->{code}, 128 + $signal, "signal $signal ends a command that does not handle it");
 }
 {
     my $program = start({}, 'backup', 'nightly', '--', 'sh', '-c', 'echo $$; exec sleep 60');
