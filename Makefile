@@ -75,7 +75,7 @@ install-documents:
 	$(MKDIR_P) $(foreach folder,$(DOCUMENT_FOLDERS),'$(document_root)/$(folder)')
 	set -e; $(foreach folder,$(DOCUMENT_FOLDERS),\
 	$(INSTALL_DATA) $(foreach file,$(DOCUMENTS),$(if $(filter $(folder),$(dir $(file))),$(file))) '$(document_root)/$(folder)';)
-	chmod 755 $(foreach file,$(filter %.sh,$(DOCUMENTS)),'$(document_root)/$(file)')
+	chmod 755 $(foreach file,$(filter %.sh examples/shell/%,$(DOCUMENTS)),'$(document_root)/$(file)')
 
 # Only what it has installed, and the folders that are empty then.
 uninstall-documents:
@@ -156,7 +156,7 @@ stress: ## try to break it [SECONDS=120] [SESSIONS=32] [SEED=1] [STRESS="exclusi
 dist: ## the archive for PGXN, advisory_ext-X.Y.Z.zip: the last commit and the install script
 	@bash scripts/dist.sh
 
-deb: ## Debian packages for the servers whose development files are here, into results/deb
+deb: ## build Debian packages for the servers whose development files are here, into results/deb; installs the tools for that by apt
 	@bash scripts/deb.sh
 
 test-packages: ## build, install, test and remove the packages; needs root [PACKAGES="dist deb rpm"] [RELEASES="bookworm trixie sid"]

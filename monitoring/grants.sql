@@ -1,4 +1,4 @@
--- The role that looks at advisory_ext for monitoring. To be run by a superuser, once for the server:
+-- The role that looks at advisory_ext for monitoring. A superuser runs this once for the server. Another run does no harm:
 --
 --   psql -f monitoring/grants.sql
 --
@@ -8,7 +8,12 @@
 -- has unless somebody revoked it. It can take advisory locks, as every role can, but it cannot end sessions or reset statistics.
 --
 -- The role has no password: let it in by pg_hba.conf ("peer" with a map, or "cert"), or give it one with \password.
-CREATE ROLE advisory_monitor LOGIN;
+DO $$
+BEGIN
+    CREATE ROLE advisory_monitor LOGIN;
+EXCEPTION WHEN duplicate_object THEN
+    NULL;   -- it is from an earlier run
+END $$;
 GRANT pg_read_all_stats TO advisory_monitor;
 
 -- A scrape that hangs is worse than one that fails.

@@ -37,12 +37,14 @@ main() {
     export DEB_BUILD_OPTIONS=${DEB_BUILD_OPTIONS-nocheck}
     case " $DEB_BUILD_OPTIONS " in *" nocheck "*) export DEB_BUILD_PROFILES="${DEB_BUILD_PROFILES:+$DEB_BUILD_PROFILES }nocheck" ;; esac
     pg_buildext updatecontrol
+    say "Debian packages for the PostgreSQL versions whose development files are installed (PG_SUPPORTED_VERSIONS selects others)"
     say "building $(sed -n 's/^Package: //p' debian/control | paste -sd ' ')"
     dpkg-buildpackage --unsigned-source --unsigned-changes >"$log" 2>&1 || { cat "$log" >&2; die "the packages could not be built"; }
     grep -A 4 'warning:' "$log" || true
     mkdir -p "$target"
     rm -f "$target"/advisory-ext_* "$target"/postgresql-*-advisory-ext*
     find "$work" -maxdepth 1 -type f ! -name log -exec cp {} "$target/" \;
+    say "in $target:"
     cd "$target"
     ls -- *.deb
 }

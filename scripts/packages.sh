@@ -97,6 +97,7 @@ look_for_integration() {
     want etcd-server "where Patroni keeps what its members agree on" have etcd
     want python3-etcd "Patroni's client for etcd" has_python etcd
     want python3-psycopg2 "Python's client" has_python psycopg2
+    want python3-psycopg "its successor, psycopg 3" has_python psycopg
     want alembic "a migration tool in Python" has_python alembic
     want default-jdk-headless "Java" have javac
     want libpostgresql-jdbc-java "Java's client" test -e /usr/share/java/postgresql.jar

@@ -1,6 +1,7 @@
 #!/usr/bin/env perl
-# Timeouts in documents and examples must have a unit, or be '0' or NULL, or (in a document) a parameter. A number without a unit means seconds, which the reader of
-# 5000 does not expect. The documents must say so, and so must the examples for Node, whose driver accepts numbers. Prints violations.
+# Timeouts in documents and examples must have a unit, or be '0' or NULL, or a parameter (in a document) or psql's variable "timeout". A
+# number without a unit means seconds, which the reader of 5000 does not expect. The documents must say so, and so must the examples for
+# Node, whose driver accepts numbers. Prints violations.
 use strict;
 use warnings;
 use utf8;
@@ -56,7 +57,7 @@ for my $file (grep { -f } glob 'README.md doc/*.md demo/* examples/*/* examples/
         my $timeout = timeout_of($function, $+{list}, substr $text, $+[0]) // next;
         $found++;
         complain("$file:$line", "$function() with the timeout $timeout, which has no unit") if $timeout !~ /^(?:'-?\d+ ?[a-z]+'|'0'|NULL)$/
-            && !($file =~ /\.md$/ && $timeout =~ /^(?:\$\d+|\?::interval)$/);
+            && !($file =~ /\.md$/ && $timeout =~ /^(?:\$\d+|\?::interval|%s)$/) && $timeout ne q(:'timeout');
     }
     complain($file, 'does not say what the number 5000 would mean') if $file =~ $SAYS_SO && $text !~ /\b5000\b[^.]*\b5,000 seconds\b/;
 }

@@ -1,5 +1,5 @@
 /*
- * A lease that is renewed in the background while the work goes on, and that says so when it is lost:
+ * A lease that is renewed in the background during the work, and that tells the program when it is lost:
  *
  *   try (Lease lease = new Lease(url, "leader", "mailer", "worker-1", 30000, reason -> worker.interrupt())) {  // waits until it has it
  *       for (Letter letter : letters) {

@@ -2,8 +2,8 @@
  * Three everyday patterns over JDBC:
  *
  *   bill                      a scheduled job that must not overlap with itself
- *   export USER               one export at a time for each user; the second request is told by whom
- *   webhook EVENT ID AMOUNT   a webhook in flight: each event is handled once, however often it is delivered
+ *   export USER               one export at a time for each user; a second request says who makes it
+ *   webhook EVENT ID AMOUNT   webhooks: each event is handled once, however often it is delivered
  *
  * To run:
  *   javac -cp /usr/share/java/postgresql.jar Patterns.java

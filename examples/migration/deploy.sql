@@ -3,8 +3,8 @@
 --
 --   psql -X -d shop -f deploy.sql          (not with --single-transaction: some steps have to commit)
 --
--- CALL advisory.await_lock() waits without a snapshot. One that waits in SELECT pg_advisory_lock(), or advisory.lock(),
--- has one, and CREATE INDEX CONCURRENTLY waits until that is gone: a deadlock.
+-- CALL advisory.await_lock() waits without a snapshot, so that CREATE INDEX CONCURRENTLY does not wait for it. See "Wait without a snapshot" in
+-- doc/locks.md.
 \set ON_ERROR_STOP on
 
 CALL advisory.await_lock('migration', 'app', '10 min');

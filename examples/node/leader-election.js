@@ -1,10 +1,10 @@
-// Leader election: of all processes that run this, one leads. When it ends, or loses its connection, another one leads.
+// Leader election: one of the processes that run this is the leader. When it ends, or loses its connection, another one becomes the leader.
 //
-// The leader is the process that holds a session-level lock. Its connection is used for nothing else but to hold that lock and to write
-// down that its holder is alive: as long as a statement on it succeeds, the lock is held. So the connection goes to the
-// server itself, or through a pooler in session mode. When it is lost, so is the leadership, at once.
+// The leader holds a session-level lock. It uses the connection of that lock only to hold it, and to write down that it is alive. As long as
+// statements on this connection succeed, it holds the lock. If the connection is lost, it is no longer the leader. The connection must go to
+// the server itself, or through a pooler in session mode.
 //
-// The candidates wait with await_lock: it keeps no snapshot, so that a wait of days does not hold vacuum back.
+// The candidates wait with await_lock, without a snapshot. So a wait of days does not hold vacuum back.
 // A timeout has its unit, as in '5s': the number 5000 would mean 5,000 seconds.
 //
 //     CREATE TABLE term (

@@ -1,4 +1,4 @@
-// A lease that is renewed in the background while the work goes on, and work that nobody spoils who has lost it.
+// A lease that is renewed in the background during the work. A holder that has lost it cannot write any more.
 //
 //     await withLease({ namespace: 'leader', name: 'mailer', ttl: 30000 }, async (lease, signal) => {     // waits until it has it
 //         for (const letter of letters) {

@@ -1,9 +1,9 @@
-// One at a time per user: POST /users/7/export makes that user's export. While it is being made, a second request for the
-// same user is told so (409), and other users do not notice.
+// One at a time per user: POST /users/7/export makes the export of user 7. A second request for the same user meanwhile gets the status 409.
+// Requests for other users are not affected.
 //
-// The lock is transaction-level: the end of the transaction, however it comes, releases it, so nothing is left on a
-// connection that goes back into the pool, and a transaction pooler such as PgBouncer's is fine. And it is xact_lock with
-// a timeout of 0, not try_xact_lock: it raises an error if the lock is taken, which cannot be overlooked as a false can.
+// The lock is transaction-level, so the end of the transaction releases it. Nothing is left on a connection that goes back into the pool, and a
+// transaction pooler such as PgBouncer works, too. If the lock is taken, xact_lock with a timeout of 0 raises an error. try_xact_lock would
+// return false, which is easier to overlook.
 // A timeout has its unit, as in '5s': the number 5000 would mean 5,000 seconds.
 //
 //     CREATE TABLE purchase (user_id bigint NOT NULL, item text NOT NULL);

@@ -1,9 +1,7 @@
-// A scheduled job that must not overlap with itself: cron starts it every minute, and while one run is still at work the
-// next one goes home.
+// A scheduled job that must not overlap with itself. Cron starts it every minute. While one run works, the next one ends at once.
 //
-// The lock is session-level, since the job commits as it goes. So it needs a connection of its own (to the server, or
-// through a pooler in session mode), and all the work goes over that very connection: should it be lost, and the lock
-// with it, the job fails instead of going on without its lock.
+// The lock is session-level, because the job commits several times. So it needs a connection of its own, to the server or through a pooler in
+// session mode. All the work uses this connection: if it is lost, and the lock with it, the job fails and does not go on without the lock.
 // A timeout has its unit, as in '5s': the number 5000 would mean 5,000 seconds.
 //
 //     CREATE TABLE invoice (id bigint PRIMARY KEY, due date NOT NULL, reminded_at timestamptz);

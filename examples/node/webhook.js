@@ -1,9 +1,9 @@
-// Webhooks, each processed exactly once: the sender of POST /webhook/<event id> sends again when it gets no answer soon
-// enough, so the same event may come several times, even at once and to several processes.
+// Webhooks, each processed exactly once. If the sender of POST /webhook/<event id> gets no answer in time, it sends the event again. So the same
+// event may come several times, even at the same time and to several processes.
 //
-// The lock keeps two deliveries of one event apart; it cannot tell whether somebody has been there before. That does a row,
-// which is looked for while the lock is held and committed together with the work. Transaction-level, and therefore right
-// behind a transaction pooler such as PgBouncer's. xact_lock, not try_xact_lock: true, or an error that stops the work.
+// The lock keeps two deliveries of one event from running at the same time. A row says that the event was processed: the program looks for it
+// under the lock, and commits it together with the work. The lock is transaction-level, so it works behind a transaction pooler such as
+// PgBouncer. xact_lock returns true, or raises an error that stops the work.
 // A timeout has its unit, as in '5s': the number 5000 would mean 5,000 seconds.
 //
 //     CREATE TABLE webhook_done (event_id text PRIMARY KEY, done_at timestamptz NOT NULL DEFAULT now());

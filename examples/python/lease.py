@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A lease that is renewed in the background while the work goes on, and work that nobody spoils who has lost it.
+"""A lease that is renewed in the background during the work. A holder that has lost it cannot write any more.
 
     with Lease('dbname=shop', 'leader', 'mailer', ttl=30) as lease:         # waits until it has it
         for letter in letters:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""One export at a time for each user: the second request is told so, and by whom, instead of making a second one.
+"""One export at a time for each user. A second request fails, and says who makes the export.
 
     PGDATABASE=shop python3 one_at_a_time_per_user.py 7         # the orders of user 7, as CSV
 
-The lock goes with the transaction, so there is nothing to release, also behind a transaction pooler. The error is told
-from all others by its SQLSTATE, 55P03; and from other locks' by the namespace and name that it carries.
+The lock ends with the transaction, so there is nothing to release, also behind a transaction pooler. The program recognizes the error by its
+SQLSTATE, 55P03, and by the namespace and name that it carries.
 
 Tables: orders (id bigint, user_id bigint, amount numeric), app_user (id bigint, exports integer)
 """

@@ -3,8 +3,8 @@
 
     PGDATABASE=shop python3 scheduled_job.py            # from cron, every few minutes, on as many machines as you like
 
-A process that finds it at work elsewhere says so and exits. The job commits for each customer, so the lock is the session's: it
-lasts until the connection ends, and that it does however the job ends. (Behind a transaction pooler, connect directly.)
+If another process runs the job, this one says so and exits. The job commits for each customer, so the lock is session-level: it lasts until the
+connection ends, whatever happens to the job. Do not connect through a transaction pooler.
 
 Tables: usage (customer_id bigint, amount numeric, billed boolean), invoice (customer_id bigint, total numeric)
 """

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""A webhook in flight: the sender delivers an event again and again until it is answered, perhaps while we are still at
-it. Each event is handled once, and the duplicate is answered when that is done.
+"""Webhooks, each handled once. The sender delivers an event again until it gets an answer, perhaps while the first delivery is still being
+handled. The answer to the second delivery comes when the first one is done.
 
     PGDATABASE=shop python3 webhook.py evt_1 7 12.50            # event evt_1: 12.50 paid into account 7
 
-A lock says "not at the same time", not "only once". So what was handled is written down, in the same transaction, and
-looked at when the lock is held. (That look must see what was committed meanwhile: READ COMMITTED, the default.)
+A lock means "not at the same time", not "only once". So the same transaction writes a row for the event, and the program looks for that row under
+the lock. To see what was committed meanwhile, it needs the isolation level READ COMMITTED, the default.
 
 Tables: webhook_event (id text PRIMARY KEY), account (id bigint, balance numeric)
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env perl
-# Any language computes the same key as the server in one line. The lines are those of README.md.
+# Any language computes the same key as the server in one line. The lines are those of doc/locks.md.
 use strict;
 use warnings;
 use utf8;
@@ -10,14 +10,14 @@ use Encode qw(encode_utf8);
 use File::Temp qw(tempdir);
 use Test::More;
 
-# What README.md shows, without comments.
+# What the page shows, without comments.
 my %shown = map { $_ => shown($_) } qw(js python java);
 
 sub shown {
     my ($language) = @_;
-    open my $file, '<:encoding(UTF-8)', "$FindBin::Bin/../../README.md" or die "cannot read README.md: $!\n";
+    open my $file, '<:encoding(UTF-8)', "$FindBin::Bin/../../doc/locks.md" or die "cannot read locks.md: $!\n";
     local $/ = undef;
-    my ($block) = <$file> =~ /^```$language\n(.*?)^```/ms or die "README.md does not show the key in $language\n";
+    my ($block) = <$file> =~ /^```$language\n(.*?)^```/ms or die "doc/locks.md does not show the key in $language\n";
     return join '', grep { /\S/ } map { s{\s*(?://|#) .*|\s+$}{}gsr } split /\n/, $block;
 }
 

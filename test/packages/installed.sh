@@ -13,7 +13,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 major=$1
 deb=$2
 package=postgresql-$major-advisory-ext
-documents=/usr/share/doc/postgresql-doc-$major/extension/advisory_ext
+documents=/usr/share/doc/$package
 extensions=/usr/share/postgresql/$major/extension
 
 our_files() { find / -xdev \( -path "$PWD" -o -path /tmp \) -prune -o -iname '*advisory*' -print | sort; }
@@ -33,7 +33,7 @@ expected_files() {
     local file
     printf '%s\n' "/usr/lib/postgresql/$major/lib/advisory_ext.so" "$extensions/advisory_ext.control" \
         "/usr/share/doc/$package/copyright" "/usr/share/doc/$package/changelog.Debian.gz" "$documents/LICENSE" \
-        "$extensions/advisory_ext--$(version).sql" "/usr/share/doc/$package/extension/README.md"
+        "$extensions/advisory_ext--$(version).sql"
     for file in sql/advisory_ext--*--*.sql; do
         echo "$extensions/${file##*/}"
     done

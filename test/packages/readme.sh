@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Follows the section "Install" of README.md on a clean Debian, as a new user does: from source, as a Debian package, from the archive for
-# PGXN. To be run as root in a chroot that is thrown away afterwards, from a copy of the tree (scripts/test-packages.sh does):
+# Follows the section "Install" of README.md on a clean Debian, as a new user does: from source, as a Debian package. And CONTRIBUTING.md's
+# way to try the archive for PGXN. To be run as root in a chroot that is thrown away afterwards, from a copy of the tree
+# (scripts/test-packages.sh does):
 #
 #   bash test/packages/readme.sh MAJOR
 #
@@ -28,7 +29,7 @@ follow() {
     sudo() { if [ "$1" = -u ]; then runuser -u "$2" -- "${@:3}"; else "$@"; fi; }
     set -x
     # shellcheck disable=SC1090 # a block of README.md
-    . <(block "$1" | sed 's/apt install/apt install -y/; s/pgxn install/pgxn install --yes/')
+    . <(block "$1" | sed 's/apt install/apt install -y/')
 }
 
 # What `make` comes from, for a start, and the server, which in a chroot no package may start.
@@ -42,10 +43,15 @@ names_show() {
     psql -Xq -d yourdb -c 'DROP EXTENSION advisory_ext'
 }
 
-has_three_blocks() { [ -n "$(block 3)" ] && [ -z "$(block 4)" ]; }
+has_two_blocks() { [ -n "$(block 2)" ] && [ -z "$(block 3)" ]; }
+
+from_archive() {
+    make dist
+    pgxn install --yes ./advisory_ext-*.zip
+}
 
 keep_services_quiet
-check "README.md has three ways to install" has_three_blocks
+check "README.md has two ways to install" has_two_blocks
 check "PostgreSQL can be installed" prerequisites
 check "a server starts" make_server "$major" readme
 check "from source" follow 1
@@ -55,6 +61,6 @@ check "as a Debian package" follow 2
 check "activity shows the name of a lock" names_show
 check "the package can be removed" apt-get -qq purge -y "postgresql-$major-advisory-ext"
 check "pgxnclient can be installed" apt_install pgxnclient
-check "from the archive for PGXN" follow 3
+check "from the archive for PGXN" from_archive
 check "activity shows the name of a lock" names_show
 pg_ctlcluster "$major" readme stop -m fast

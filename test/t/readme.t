@@ -1,6 +1,7 @@
 #!/usr/bin/env perl
-# README.md: the statements of its table "instead of this, write that" work as they stand, and its work queue works off jobs.
-# (test/t/documents.t runs its blocks from top to bottom.)
+# README.md as a reader types it: its blocks of SQL from top to bottom, in the psql sessions that its text names, by the owner of a
+# database who is no superuser. Nothing that the reader does not see is run. Then the statements of its table "instead of this, write
+# that", and its work queue with jobs in it.
 use strict;
 use warnings;
 use FindBin;
@@ -10,17 +11,20 @@ use Page;
 use Psql;
 use Test::More;
 
-# Objects that the reader must have.
-my $OWN = <<'SQL';
-CREATE PROCEDURE run_invoices() LANGUAGE SQL AS 'SELECT 1';
-SQL
-
 my $file = "$FindBin::Bin/../../README.md";
 my $page = Page->new($file);
-create_database();
-my $look = session();
-my $psql = Psql->new;
-$psql->run($OWN);
+is_deeply([ map { $_->{do} // () } $page->steps ], [], 'no statement is hidden in a comment');
+cmp_ok(scalar(grep { $_->{in} eq '2' } $page->steps), '>', 0, 'the page names two sessions');
+cmp_ok(scalar(grep { ($_->{sql} // '') =~ /^CREATE EXTENSION/ } $page->steps), '==', 1, 'and says when to create the extension');
+
+my $server = own_server('deadlock_timeout=200ms');
+$page->run($server, role => 'app', pid => 4711);
+
+# What the page has created is still there, all but the extension.
+my @to_database = (server => $server, database => 'documents');
+my $psql = Psql->new(@to_database, role => 'app');
+is($psql->run('CREATE EXTENSION advisory_ext;'), '', 'the extension can be created again');
+my $look = session(@to_database);
 
 open my $in, '<', $file or die "cannot read $file: $!\n";
 my @statements = map { /^\|.*\| `((?:SELECT|CALL) [^`]*)` \|$/ ? $1 : () } <$in>;
@@ -33,8 +37,8 @@ is($psql->run(q(SELECT count(*) FROM advisory.locks WHERE pid = pg_backend_pid()
 $psql->run('DISCARD ALL;');
 
 my ($queue) = grep { ($_->{sql} // '') =~ /try_lock_any/ } $page->steps;
-my ($table, $work) = $queue->{sql} =~ /\A(CREATE TABLE.*?;\n)(.*)\z/s;
-$psql->run($table . 'INSERT INTO job VALUES (1), (2);');
+my $work = $queue->{sql} =~ s/\ACREATE TABLE.*?;\n//sr;
+$psql->run('INSERT INTO job VALUES (1), (2);');
 $psql->run($work) for 1, 2;
 is($look->value('SELECT count(*) FROM job WHERE done IS NOT NULL'), 2, 'the queue is worked off');
 like($psql->run($work), qr/\A\s*\z/, 'and then there is nothing to do');

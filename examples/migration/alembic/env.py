@@ -2,10 +2,9 @@
 
     PGDATABASE=shop alembic -c alembic.ini upgrade head
 
-The lock is held for the whole run by a connection that does nothing else. It is on autocommit, so that the connection
-has no transaction open while the migrations run. CALL advisory.await_lock() waits without a snapshot, and so is not in
-the way of the other's CREATE INDEX CONCURRENTLY. In SELECT pg_advisory_lock() it would be, and both would wait for
-ever: the server cannot see that the two connections of a deployment belong together, so it finds no deadlock.
+A connection that does nothing else holds the lock for the whole run. It is on autocommit, so it has no open transaction while the migrations
+run. CALL advisory.await_lock() waits without a snapshot, so CREATE INDEX CONCURRENTLY of the other deployment does not wait for it. See "Wait
+without a snapshot" in doc/locks.md.
 """
 from logging.config import fileConfig
 

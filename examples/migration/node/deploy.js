@@ -1,12 +1,11 @@
 // node-pg-migrate for deployments that may start at the same time: one migrates, the others wait and then find nothing
-// to do. By itself it gives up at once when another one is at work ("Another migration is already running"), so its own
-// lock is off (--no-lock), and ours is held around it, by a connection that does nothing else.
+// to do. With its own lock, node-pg-migrate fails if another one runs ("Another migration is already running"). So this program turns that lock
+// off (--no-lock), and holds a lock of its own, on a connection that does nothing else.
 //
 //   PGDATABASE=shop npm exec -- node deploy.js    (so that node-pg-migrate is found; or as a script in package.json)
 //
-// CALL advisory.await_lock() waits without a snapshot, and so is not in the way of the other's CREATE INDEX
-// CONCURRENTLY. In SELECT pg_advisory_lock() it would be, and both would wait for ever: the server cannot see that the
-// two connections of a deployment belong together, so it finds no deadlock.
+// CALL advisory.await_lock() waits without a snapshot, so CREATE INDEX CONCURRENTLY of the other deployment does not wait for it. See "Wait
+// without a snapshot" in doc/locks.md.
 //
 // A timeout has its unit, as in '5s': the number 5000 would mean 5,000 seconds.
 const { spawn } = require('node:child_process');

@@ -19,6 +19,9 @@
 # page's own session; `psql 4710` gives it a process ID.  `<!-- in 4711 -->` before a fence runs it in that session.  `pause 5`
 # lets 5 seconds pass where the page is to be written, so that it shows a duration.
 #
+# A page can also name its sessions in its text, where a reader sees it. If the paragraph before a fence says "terminal 2", the fence
+# is run in a psql of its own. It runs as the role of the page (run(…, role => NAME)), as the page's own psql does then.
+#
 # What differs from run to run is made equal before the comparison: process IDs and their order in arrays, times, tokens, and the width
 # of columns.
 # `…` in the page stands for any text in a line, or for any lines if it is alone in its line.
@@ -54,7 +57,7 @@ sub others { return @{ $_[0]{others} } }
 sub parse {
     my ($self) = @_;
     my ($in, $run_by, $fence, $after_sql, $comment);
-    my $number = 0;
+    my ($number, $was_blank) = (0, 1);
     for my $line (@{ $self->{lines} }) {
         $number++;
         if ($fence) {
@@ -77,7 +80,10 @@ sub parse {
             die "$self->{file}, line $number: a comment that is not understood: $line";
         } elsif ($line =~ /\S/) {
             undef $after_sql;
+            undef $in if $was_blank;
+            $in = $1 if $line =~ /\b(?:T|t)erminal (\d)\b/;
         }
+        $was_blank = $line !~ /\S/;
     }
     die "$self->{file}: a fence or a comment has no end\n" if $fence || defined $comment;
     return;
@@ -101,9 +107,10 @@ sub add_fence {
 
 # ---- Running it -------------------------------------------------------------------------------------------
 
-# Runs it on a server (AdvisoryTest::own_server), as a subtest. With WRITE set in the environment the page gets what was printed.
+# Runs it on a server (AdvisoryTest::own_server), as a subtest; with role => NAME as that role, which owns the database. With pid => NUMBER
+# that is the process ID that the page shows for its own psql. With WRITE set in the environment the page gets what was printed.
 sub run {
-    my ($self, $server) = @_;
+    my ($self, $server, %how) = @_;
     my $name = $self->{file} =~ s{.*/}{}r;
     return subtest $name => sub {
         local $self->{server} = $server;
@@ -113,8 +120,11 @@ sub run {
         my $roles = $admin->rows('SELECT DISTINCT setrole::regrole FROM pg_db_role_setting WHERE setrole <> 0');
         $admin->run("ALTER ROLE $_->[0] RESET ALL") for @$roles;
         $self->{look} = session(server => $server, database => DATABASE);
+        $self->{role} = $how{role};
+        $self->make_role($how{role}), $admin->run('ALTER DATABASE ' . DATABASE . qq( OWNER TO "$how{role}")) if $how{role};
         $self->{look}->run('CREATE EXTENSION advisory_ext') unless grep { ($_->{sql} // '') =~ /^CREATE EXTENSION advisory_ext/m } $self->steps;
-        $self->{sessions} = { psql => $self->open_session('psql') };
+        $self->{sessions} = { psql => $self->open_session('psql', $how{role}) };
+        $self->{sessions}{psql}{shown_pid} = $how{pid};
         for my $step ($self->steps) {
             if ($step->{do}) { $self->beside($step) }
             else { $self->block($step) }
@@ -125,11 +135,15 @@ sub run {
     };
 }
 
+sub make_role {
+    my ($self, $role) = @_;
+    $self->{look}->run(qq(CREATE ROLE "$role" LOGIN)) unless $self->{look}->value('SELECT count(*) FROM pg_roles WHERE rolname = ?', $role);
+    return;
+}
+
 sub open_session {
     my ($self, $application, $role) = @_;
-    if ($role && !$self->{look}->value('SELECT count(*) FROM pg_roles WHERE rolname = ?', $role)) {
-        $self->{look}->run(qq(CREATE ROLE "$role" LOGIN));
-    }
+    $self->make_role($role) if $role;
     return { psql => Psql->new(server => $self->{server}, database => DATABASE, application => $application, role => $role, form => '-P pager=off') };
 }
 
@@ -185,7 +199,11 @@ sub shown_pids {
 
 sub block {
     my ($self, $step) = @_;
-    my $session = $self->{sessions}{ $step->{in} }
+    # The page's own psql is terminal 1.
+    my $terminal = $step->{in} =~ /^\d$/ ? $step->{in} : undef;
+    my $in = ($terminal // 0) == 1 ? 'psql' : $step->{in};
+    $self->{sessions}{$in} //= $self->open_session('psql', $self->{role}) if $terminal;
+    my $session = $self->{sessions}{$in}
         or die "$self->{file}, line $step->{line}: there is no session $step->{in}\n";
     my $waited = $self->finish($session);
     my $printed = $waited . decode_utf8($session->{psql}->start(encode_utf8($step->{sql}))->finish(BLOCK_S));
