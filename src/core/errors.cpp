@@ -200,8 +200,16 @@ raise_not_available(const LockRequest &request, Outcome outcome, Timeout limit)
 		raise_lease_not_available(request, outcome, limit);
 
 	bool		is_for_slot = request.is_for_slot();
-	Blockers	blockers = find_blockers(request);
 	char	   *name = display_lock(request.name);
+
+	if (outcome == Outcome::mine_already)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("this session already holds advisory lock \"%s\"", name),
+				 errdetail("\"advisory_ext.reentrant\" is \"off\"."),
+				 set_lock_fields(request.name)));
+
+	Blockers	blockers = find_blockers(request);
 
 	ereport(ERROR,
 			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),

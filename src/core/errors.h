@@ -14,8 +14,8 @@ namespace advisory
 {
 
 /*
- * Raise 55P03, with the sessions that block the request.  outcome is the outcome of the
- * request, and limit the timeout that the caller gave.
+ * Raise 55P03, with the sessions that block the request; or 55006 for Outcome::mine_already.
+ * outcome is the outcome of the request, and limit the timeout that the caller gave.
  */
 [[noreturn]] void raise_not_available(const LockRequest &request, Outcome outcome, Timeout limit);
 
