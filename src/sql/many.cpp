@@ -71,8 +71,9 @@ unlock_all_of_name(FunctionCallInfo fcinfo)
 
 	/* An untyped list becomes one name here.  In a finally block nobody would notice that. */
 	if (released == 0 && name.name.front() == '{' && name.name.back() == '}')
-		ereport(NOTICE,
-				(errmsg("this session does not hold an advisory lock of that name, which looks like a list"),
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("this session does not hold an advisory lock of that name, which looks like a list"),
 				 errhint("To release a list of locks, cast it: unlock_all(namespace, list::text[]).")));
 	PG_RETURN_INT32(static_cast<int32>(released));
 }
