@@ -25,6 +25,9 @@ namespace advisory
  */
 [[noreturn]] void raise_wait_error(ErrorData *error);
 
+/* Add a hint to a deadlock that ended a wait of this request, if this session wanted to change from shared to exclusive mode. */
+void		add_upgrade_hint(ErrorData *error, const LockRequest &request);
+
 /*
  * The session-level locks that are released if an error ends what runs under them, the innermost
  * first.  A deadlock's hint does not count them among the locks that survive.
