@@ -44,19 +44,26 @@ sub ended {
     return (end_of($session)->($log), $session);
 }
 
+# What a program prints that runs a file with this text.
+sub with_file {
+    my ($text, $command) = @_;
+    my $file = "$ENV{ADVISORY_EXT_TMP}/idle_holder.$$.sql";
+    open my $script, '>', $file or die "$file: $!\n";
+    print {$script} $text;
+    close $script or die "$file: $!\n";
+    my $printed = qx{$ENV{PG_BINDIR}/$command -f $file $ENV{ADVISORY_TEST_DATABASE} 2>&1};
+    unlink $file;
+    return $printed;
+}
+
 # ---- It ends the session
 
 my ($log, $session) = ended(sub { holder(SHORT, $TAKE, q(SELECT advisory.acquire('idle', 'slots', 3))) });
 like($log, qr{FATAL:  terminating connection due to "advisory_ext.idle_holder_timeout"$}m, 'a session with a lock and a slot: the log says why it ended');
 like($log, qr{DETAIL:  The session was idle and held "idle/slots", "idle/a"\.$}m, 'and names both');
 is($session->query('SELECT 1')->{state}, '08000', 'the connection is lost');
-# What DBD::Pg does not tell.
-my $file = "$ENV{ADVISORY_EXT_TMP}/idle_holder.$$.sql";
-open my $script, '>', $file or die "$file: $!\n";
-print {$script} "\\set VERBOSITY verbose\nSET advisory_ext.idle_holder_timeout = '300ms';\n$TAKE;\n\\! sleep 1\nSELECT 1;\n";
-close $script or die "$file: $!\n";
-my $told = qx{$ENV{PG_BINDIR}/psql -X -f $file $ENV{ADVISORY_TEST_DATABASE} 2>&1};
-unlink $file;
+# (DBD::Pg does not tell why.)
+my $told = with_file("\\set VERBOSITY verbose\nSET advisory_ext.idle_holder_timeout = '300ms';\n$TAKE;\n\\! sleep 1\nSELECT 1;\n", 'psql -X');
 like($told, qr/FATAL:  57P05: terminating connection due to "advisory_ext.idle_holder_timeout"$/m, 'the client is told, with the SQLSTATE of idle_session_timeout');
 unlike($told, qr{DETAIL|idle/a}, 'without the names');
 
@@ -67,8 +74,8 @@ leave($look, $waiter, $hangs);
 
 ($log) = ended(sub { holder(SHORT, map { "SELECT advisory.lock('idle', $_)" } 1 .. 12) });
 like($log, qr{held "idle/1", .*"idle/10" and 2 more\.$}m, 'not more than ten names');
-($log) = ended(sub { holder(SHORT, $TAKE, q(SELECT advisory.lock('idle', 'b')), q(SELECT pg_advisory_unlock(advisory.key('idle', 'a')))) });
-like($log, qr{held "idle/b"\.$}m, 'only what it still holds');
+($log) = ended(sub { holder(SHORT, (map { "SELECT advisory.lock('idle', '$_')" } 'a' .. 'c'), q(SELECT pg_advisory_unlock(advisory.key('idle', 'b')))) });
+like($log, qr{held "idle/a", "idle/c"\.$}m, 'only what it still holds');
 
 # ---- However the lock was taken
 
@@ -80,6 +87,7 @@ my %taking = (
     'before the setting'       => [ 'RESET advisory_ext.idle_holder_timeout', $TAKE, "SET advisory_ext.idle_holder_timeout = '" . SHORT . q(') ],
     'before a shorter timeout' => [ "SET advisory_ext.idle_holder_timeout = '" . LONG . q('), $TAKE, "SET advisory_ext.idle_holder_timeout = '" . SHORT . q(') ],
     'by a procedure'           => [ q(CALL advisory.await_lock('idle', 'a')) ],
+    'in several statements at once, of which the last fails' => [ "BEGIN; $TAKE; COMMIT; SELECT pg_sleep(0.5); SELECT 1 / 0" ],
     'in several statements at once' => [ "BEGIN; $TAKE; COMMIT; SELECT pg_sleep(0.05)" ],
     'before a cursor'          => [ $TAKE, 'BEGIN', 'DECLARE c CURSOR WITH HOLD FOR SELECT 1', 'COMMIT' ],
     'and LISTEN'               => [ 'LISTEN idle', $TAKE ],
@@ -123,12 +131,13 @@ is($busy->query('SELECT pg_sleep(10)')->{state}, '57014', 'other timeouts work')
 is($busy->query('SELECT 1')->{value}, 1, 'and do not end the session');
 leave($look, $busy);
 
-# A procedure by the extended protocol: the last commit comes after it, at the Sync.
-$busy = holder(SHORT);
-$busy->run(q(CREATE PROCEDURE commits(integer) LANGUAGE plpgsql AS $$ BEGIN PERFORM advisory.lock('idle', 'p'); COMMIT; PERFORM pg_sleep($1); END $$));
-is($busy->query('CALL commits($1)', 1)->{state}, undef, 'nor is a procedure that commits, by the extended protocol');
-is($busy->query('SELECT 1')->{value}, 1, 'nor after its end');
-leave($look, $busy);
+# A procedure by the extended protocol: its last commit comes after the statement, at the Sync.
+$look->run(q(CREATE PROCEDURE commits() LANGUAGE plpgsql AS $$ BEGIN PERFORM advisory.lock('idle', 'p'); COMMIT; PERFORM pg_sleep(1); END $$));
+{
+    local $ENV{PGOPTIONS} = '-c advisory_ext.idle_holder_timeout=' . SHORT;
+    like(with_file('CALL commits();', 'pgbench --no-vacuum --protocol=extended --transactions=2'), qr{processed: 2/2},
+        'nor a procedure that commits, by the extended protocol');
+}
 
 # ---- Work that the server does in an idle session does not begin the time anew
 
