@@ -191,9 +191,9 @@ SELECT is(pg_temp.columns_of('advisory.settings'),
 ---- Settings: name, default, context
 
 SELECT results_eq('SELECT name, default_setting, context FROM advisory.settings ORDER BY name COLLATE "C"',
-                  $$ VALUES ('advisory_ext.leak_after', '600', 'user'), ('advisory_ext.lease_sync', 'on', 'user'), ('advisory_ext.log_hold', '-1', 'superuser'), ('advisory_ext.log_wait', '-1', 'superuser'),
+                  $$ VALUES ('advisory_ext.idle_holder_timeout', '0', 'user'), ('advisory_ext.leak_after', '600', 'user'), ('advisory_ext.lease_sync', 'on', 'user'), ('advisory_ext.log_hold', '-1', 'superuser'), ('advisory_ext.log_wait', '-1', 'superuser'),
                             ('advisory_ext.max_names', '10000', 'sighup'), ('advisory_ext.pool_limit', '90', 'superuser'),
-                            ('advisory_ext.pressure_critical', '75', 'superuser'), ('advisory_ext.pressure_warning', '50', 'superuser'), ('advisory_ext.session_locks', 'on', 'user'), ('advisory_ext.track', 'all', 'superuser'),
+                            ('advisory_ext.pressure_critical', '75', 'superuser'), ('advisory_ext.pressure_warning', '50', 'superuser'), ('advisory_ext.reentrant', 'on', 'user'), ('advisory_ext.session_locks', 'on', 'user'), ('advisory_ext.track', 'all', 'superuser'),
                             ('advisory_ext.warn_no_transaction', 'on', 'user') $$,
                   'the settings and their defaults, and who may set them');
 

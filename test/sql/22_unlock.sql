@@ -116,4 +116,8 @@ SELECT advisory.unlock_all('mixed', '{}');
 \set VERBOSITY sqlstate
 SELECT advisory.unlock_all('mixed', '{c,d}');
 \set VERBOSITY default
+-- A lock of that very name is no list, also if there is no session-level hold to release.
+BEGIN;
+SELECT advisory.xact_lock('mixed', '{c,d}'), advisory.unlock_all('mixed', '{c,d}');
+COMMIT;
 SELECT advisory.unlock_all('mixed', '{c,d}'::text[]) AS both;
