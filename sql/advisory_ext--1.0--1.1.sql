@@ -20,8 +20,8 @@ BEGIN
     JOIN pg_proc AS p ON d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
     LEFT JOIN pg_rewrite AS r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
     LEFT JOIN pg_class AS view ON view.oid = r.ev_class
-    WHERE p.pronamespace = 'advisory'::regnamespace AND p.proname IN ('holders', 'holders_key', 'run', '_waits', '_leaks')
-        AND view.oid IS DISTINCT FROM 'advisory.waits'::regclass AND view.oid IS DISTINCT FROM 'advisory.leaks'::regclass
+    WHERE p.pronamespace = 'advisory'::regnamespace AND p.proname IN ('holders', 'holders_key', 'run', '_waits', '_leaks', '_stats')
+        AND (view.oid IS NULL OR view.oid <> ALL (ARRAY['advisory.waits', 'advisory.leaks', 'advisory.stats']::regclass[]))
     LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'cannot update extension advisory_ext, because another object depends on a function that has changed'
@@ -405,16 +405,60 @@ CREATE FUNCTION advisory._leaks()
         datid oid,
         high integer,
         low integer,
-        objsubid integer)
+        objsubid integer,
+        transactions bigint)
     AS 'MODULE_PATHNAME', 'advisory_leaks'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
 COMMENT ON FUNCTION advisory._leaks() IS 'rows of advisory.leaks';
 CREATE OR REPLACE VIEW advisory.leaks AS
     SELECT pid, database, role, application_name, client_addr, state, kind, namespace,
            name, slot, key, key1, key2, mode, acquired_at, held, taken_by_role,
-           taken_by_application, reason, advisory._known_as(datid, high, low, objsubid) AS known_as
+           taken_by_application, reason, advisory._known_as(datid, high, low, objsubid) AS known_as,
+           transactions
     FROM advisory._leaks();
 COMMENT ON COLUMN advisory.leaks.known_as IS 'well-known uses of this key, which are candidates, not proof; see known_keys';
+COMMENT ON COLUMN advisory.leaks.transactions IS 'how many transactions the session has ended since it took the lock; null if unknown';
+
+CREATE OR REPLACE VIEW advisory.stats AS
+    SELECT NULL::text AS namespace,
+           NULL::text AS name,
+           NULL::bigint AS acquired,
+           NULL::bigint AS contended,
+           NULL::bigint AS failed,
+           NULL::bigint AS timeouts,
+           NULL::bigint AS skipped,
+           NULL::interval AS wait_total,
+           NULL::interval AS wait_max,
+           NULL::interval AS hold_total,
+           NULL::interval AS hold_max,
+           NULL::timestamptz AS last_acquired_at,
+           NULL::timestamptz AS stats_since;
+DROP FUNCTION advisory._stats();
+
+CREATE FUNCTION advisory._stats()
+    RETURNS TABLE (
+        namespace text,
+        name text,
+        acquired bigint,
+        contended bigint,
+        failed bigint,
+        timeouts bigint,
+        skipped bigint,
+        wait_total interval,
+        wait_max interval,
+        hold_total interval,
+        hold_max interval,
+        last_acquired_at timestamptz,
+        stats_since timestamptz,
+        key bigint)
+    AS 'MODULE_PATHNAME', 'advisory_stats'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 1000;
+COMMENT ON FUNCTION advisory._stats() IS 'rows of advisory.stats';
+CREATE OR REPLACE VIEW advisory.stats AS
+    SELECT namespace, name, acquired, contended, failed, timeouts, skipped, wait_total,
+           wait_max, hold_total, hold_max, last_acquired_at, stats_since, key
+    FROM advisory._stats();
+COMMENT ON COLUMN advisory.stats.key IS '64-bit key, to look up a number in a log; null if the name is hidden';
 
 CREATE OR REPLACE VIEW advisory.activity AS
     WITH entry AS MATERIALIZED (

@@ -14,14 +14,15 @@ CREATE FUNCTION advisory._stats()
         hold_total interval,
         hold_max interval,
         last_acquired_at timestamptz,
-        stats_since timestamptz)
+        stats_since timestamptz,
+        key bigint)
     AS 'MODULE_PATHNAME', 'advisory_stats'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 1000;
 COMMENT ON FUNCTION advisory._stats() IS 'rows of advisory.stats';
 
 CREATE VIEW advisory.stats AS
     SELECT namespace, name, acquired, contended, failed, timeouts, skipped, wait_total,
-           wait_max, hold_total, hold_max, last_acquired_at, stats_since
+           wait_max, hold_total, hold_max, last_acquired_at, stats_since, key
     FROM advisory._stats();
 COMMENT ON VIEW advisory.stats IS
     'statistics of the locks of this database, one row for each name';
@@ -38,6 +39,7 @@ COMMENT ON COLUMN advisory.stats.hold_total IS 'total time of all holds that hav
 COMMENT ON COLUMN advisory.stats.hold_max IS 'the longest of these holds';
 COMMENT ON COLUMN advisory.stats.last_acquired_at IS 'when it was last granted';
 COMMENT ON COLUMN advisory.stats.stats_since IS 'when counting began';
+COMMENT ON COLUMN advisory.stats.key IS '64-bit key, to look up a number in a log; null if the name is hidden';
 GRANT SELECT ON advisory.stats TO PUBLIC;
 
 CREATE FUNCTION advisory.stats_reset()

@@ -24,7 +24,8 @@ CREATE FUNCTION advisory._leaks()
         datid oid,
         high integer,
         low integer,
-        objsubid integer)
+        objsubid integer,
+        transactions bigint)
     AS 'MODULE_PATHNAME', 'advisory_leaks'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
 COMMENT ON FUNCTION advisory._leaks() IS 'rows of advisory.leaks';
@@ -32,7 +33,8 @@ COMMENT ON FUNCTION advisory._leaks() IS 'rows of advisory.leaks';
 CREATE VIEW advisory.leaks AS
     SELECT pid, database, role, application_name, client_addr, state, kind, namespace,
            name, slot, key, key1, key2, mode, acquired_at, held, taken_by_role,
-           taken_by_application, reason, advisory._known_as(datid, high, low, objsubid) AS known_as
+           taken_by_application, reason, advisory._known_as(datid, high, low, objsubid) AS known_as,
+           transactions
     FROM advisory._leaks();
 COMMENT ON VIEW advisory.leaks IS
     'session-level locks that look forgotten, and why; of sessions that the user may see';
@@ -56,4 +58,5 @@ COMMENT ON COLUMN advisory.leaks.taken_by_role IS 'current user when it was take
 COMMENT ON COLUMN advisory.leaks.taken_by_application IS 'application_name when it was taken; null for locks taken by the built-in functions';
 COMMENT ON COLUMN advisory.leaks.reason IS 'what makes it look forgotten';
 COMMENT ON COLUMN advisory.leaks.known_as IS 'well-known uses of this key, which are candidates, not proof; see known_keys';
+COMMENT ON COLUMN advisory.leaks.transactions IS 'how many transactions the session has ended since it took the lock; null if unknown';
 GRANT SELECT ON advisory.leaks TO PUBLIC;

@@ -18,8 +18,10 @@ namespace advisory
 namespace setting
 {
 
-int			session_locks = SESSION_LOCKS_ON;
-bool		warn_no_transaction;
+int			session_locks = ALLOWED_ON;
+int			reentrant = ALLOWED_ON;
+int			warn_no_transaction = ALLOWED_WARN;
+int			idle_holder_timeout;
 bool		lease_sync;
 int			track = TRACK_ALL;
 int			max_names;
@@ -32,18 +34,24 @@ int			pressure_critical;
 
 }								/* namespace setting */
 
-static const config_enum_entry session_locks_options[] = {
-	{"on", SESSION_LOCKS_ON, false},
-	{"warn", SESSION_LOCKS_WARN, false},
-	{"off", SESSION_LOCKS_OFF, false},
-	/* other ways to write on and off */
-	{"true", SESSION_LOCKS_ON, true},
-	{"yes", SESSION_LOCKS_ON, true},
-	{"1", SESSION_LOCKS_ON, true},
-	{"false", SESSION_LOCKS_OFF, true},
-	{"no", SESSION_LOCKS_OFF, true},
-	{"0", SESSION_LOCKS_OFF, true},
-	{nullptr, 0, false},
+/* The other ways to write on and off. */
+#define SPELLINGS_OF_ON_AND_OFF(on, off) \
+	{"true", on, true}, {"yes", on, true}, {"1", on, true}, \
+	{"false", off, true}, {"no", off, true}, {"0", off, true}, \
+	{nullptr, 0, false}
+
+static const config_enum_entry allowed_options[] = {
+	{"on", ALLOWED_ON, false},
+	{"warn", ALLOWED_WARN, false},
+	{"off", ALLOWED_OFF, false},
+	SPELLINGS_OF_ON_AND_OFF(ALLOWED_ON, ALLOWED_OFF)
+};
+
+static const config_enum_entry warn_no_transaction_options[] = {
+	{"on", ALLOWED_WARN, false},
+	{"off", ALLOWED_ON, false},
+	{"error", ALLOWED_OFF, false},
+	SPELLINGS_OF_ON_AND_OFF(ALLOWED_WARN, ALLOWED_ON)
 };
 
 static const config_enum_entry track_options[] = {
@@ -84,6 +92,10 @@ static const IntSetting int_settings[] = {
 		"Sets how long a session may be idle before its session-level "
 		"locks are shown in advisory.leaks.",
 		nullptr},
+	{"advisory_ext.idle_holder_timeout", &setting::idle_holder_timeout, 0, 0, INT_MAX, PGC_USERSET, GUC_UNIT_MS,
+		"Ends a session that holds a session-level lock or slot and has been idle "
+		"outside a transaction for longer than this.",
+		"Only locks that were taken through this extension count. 0 turns it off."},
 	{"advisory_ext.pool_limit", &setting::pool_limit, 90, 0, 100, PGC_SUSET, 0,
 		"Sets how full the server's lock table may be, in percent of its "
 		"estimated capacity, before sessions with many locks cannot take more.",
@@ -107,7 +119,12 @@ guc_init()
 							 "With \"warn\" these functions raise a warning, and with \"off\" an error, "
 							 "that names the transaction-level function to use. This is meant for "
 							 "roles behind a transaction pooler.",
-							 &setting::session_locks, SESSION_LOCKS_ON, session_locks_options,
+							 &setting::session_locks, ALLOWED_ON, allowed_options,
+							 PGC_USERSET, 0, nullptr, nullptr, nullptr);
+	DefineCustomEnumVariable("advisory_ext.reentrant",
+							 "Allows a session to take a lock in exclusive mode that it already holds in this mode.",
+							 "With \"warn\" it gets a warning, and with \"off\" it does not get the lock.",
+							 &setting::reentrant, ALLOWED_ON, allowed_options,
 							 PGC_USERSET, 0, nullptr, nullptr, nullptr);
 	DefineCustomEnumVariable("advisory_ext.track",
 							 "Selects what is recorded about locks: nothing (\"none\"), their names "
@@ -115,11 +132,11 @@ guc_init()
 							 nullptr,
 							 &setting::track, TRACK_ALL, track_options,
 							 PGC_SUSET, 0, nullptr, nullptr, nullptr);
-	DefineCustomBoolVariable("advisory_ext.warn_no_transaction",
+	DefineCustomEnumVariable("advisory_ext.warn_no_transaction",
 							 "Warns when a SELECT takes nothing but transaction-level locks "
 							 "outside a transaction block.",
-							 "Such locks are released at the end of that SELECT.",
-							 &setting::warn_no_transaction, true,
+							 "Such locks are released at the end of that SELECT. With \"error\" it fails instead.",
+							 &setting::warn_no_transaction, ALLOWED_WARN, warn_no_transaction_options,
 							 PGC_USERSET, 0, nullptr, nullptr, nullptr);
 	DefineCustomBoolVariable("advisory_ext.lease_sync",
 							 "Raises synchronous_commit to \"on\" in transactions that grant or renew a lease.",

@@ -7,12 +7,12 @@
 namespace advisory
 {
 
-/* May session-level functions be called? */
-enum SessionLocks
+/* Is something allowed, or does it raise a warning or an error? */
+enum Allowed
 {
-	SESSION_LOCKS_ON,
-	SESSION_LOCKS_WARN,
-	SESSION_LOCKS_OFF
+	ALLOWED_ON,
+	ALLOWED_WARN,
+	ALLOWED_OFF
 };
 
 /* The data about locks to store in shared memory. */
@@ -27,8 +27,10 @@ enum Track
 namespace setting
 {
 
-extern int	session_locks;		/* a SessionLocks */
-extern bool warn_no_transaction;	/* about a transaction-level lock that ends with its statement? */
+extern int	session_locks;		/* an Allowed: session-level functions */
+extern int	reentrant;			/* an Allowed: taking a lock that the session already holds */
+extern int	warn_no_transaction;	/* an Allowed: a transaction-level lock that ends with its statement */
+extern int	idle_holder_timeout;	/* in milliseconds; 0 for none */
 extern bool lease_sync;			/* raise synchronous_commit in transactions that grant or renew a lease? */
 extern int	track;				/* a Track */
 extern int	max_names;			/* how many names the name table may hold */

@@ -3,8 +3,9 @@
  *		Taking one lock, or one slot of a semaphore.
  *
  * The steps are: ask the guard of the lock table (poolguard.h); register the name; get memory for
- * one more held lock; take the lock at once, or wait for it (wait.h); add it to the held locks.
- * The name is registered before the grant, so that others see it while this session waits.
+ * one more held lock; obey advisory_ext.reentrant; take the lock at once, or wait for it (wait.h);
+ * add it to the held locks.  The name is registered before the grant, so that others see it while
+ * this session waits.
  */
 #include "base/pg.h"
 
@@ -12,6 +13,7 @@ extern "C" {
 #include "access/parallel.h"
 }
 
+#include "base/guc.h"
 #include "core/acquire.h"
 #include "core/errors.h"
 #include "core/held.h"
@@ -32,6 +34,24 @@ check_not_parallel_worker()
 				 errmsg("cannot take advisory locks in a parallel worker"),
 				 errdetail("The lock would be released when the worker ends."),
 				 errhint("Mark the calling function PARALLEL UNSAFE.")));
+}
+
+/* Does advisory_ext.reentrant refuse the request, because this session holds the lock in exclusive mode, in either scope? */
+static bool
+is_refused_as_mine(const LockRequest &request)
+{
+	if (setting::reentrant == ALLOWED_ON || request.is_for_slot() || request.is_for_lease() ||
+		request.mode != Mode::exclusive || !is_held_by_me(request.tag(), Mode::exclusive))
+		return false;
+	if (setting::reentrant == ALLOWED_OFF)
+		return true;
+
+	char	   *name = display_lock(request.name);
+
+	ereport(WARNING,
+			(errmsg("this session already holds advisory lock \"%s\"", name),
+			 set_lock_fields(request.name)));
+	return false;
 }
 
 static void
@@ -109,19 +129,20 @@ lock_take_or_hand_over(const LockRequest &request, Timeout timeout, int *slot, E
 	if (request.is_for_slot())
 		attempt.semaphore = semaphore_open(request, attempt.name);
 
-	bool		is_free = take_if_free(&attempt);
+	bool		is_refused = is_refused_as_mine(request);
+	bool		is_free = !is_refused && take_if_free(&attempt);
 
 	/* The statements on the table of leases may have called functions that asked for other locks: ask for the name again. */
 	if (request.is_for_lease())
 		attempt.name = name_ask(request.name);
 	if (!is_free)
-		outcome = timeout.is_immediate() ? Outcome::not_free : wait_for_grant(&attempt, timeout, error);
+		outcome = is_refused ? Outcome::mine_already : timeout.is_immediate() ? Outcome::not_free : wait_for_grant(&attempt, timeout, error);
 	if (outcome == Outcome::granted)
 		add_or_release(attempt);
 	else
 	{
 		if (*error == nullptr)
-			count_event(attempt.name, outcome == Outcome::not_free ? Event::failed : Event::timed_out);
+			count_event(attempt.name, attempt.wait_start == 0 ? Event::failed : Event::timed_out);
 		log_wait(attempt, *error == nullptr ? "and timed out" : "and did not obtain it");
 	}
 	name_end_asking();

@@ -16,6 +16,7 @@ namespace advisory
  * Take a lock or a slot, waiting at most as long as the timeout or lock_timeout says.
  *
  *		granted							Outcome::granted
+ *		held by this session already	Outcome::mine_already, if advisory_ext.reentrant says so
  *		not obtained in time			one of the others; the transaction goes on
  *		deadlock						error 40P01, with a hint where locks of
  *										this session survive it
@@ -37,7 +38,7 @@ Outcome		lock_take_or_hand_over(const LockRequest &request, Timeout timeout, int
 /* Is it granted? */
 bool		lock_try(const LockRequest &request, Timeout timeout, int *slot = nullptr);
 
-/* The same, but raises 55P03, which names the blocking sessions, unless it is granted.  Returns the slot, or NO_SLOT for a lock. */
+/* The same, but raises an error (errors.h) unless it is granted.  Returns the slot, or NO_SLOT for a lock. */
 int			lock_must(const LockRequest &request, Timeout timeout);
 
 /* Count in the statistics that a job under this lock was skipped, because another session runs it or has run it. */

@@ -38,6 +38,12 @@ outlives_error(const LockEntry &entry)
 	return lock_counts(entry.tag, mode).session > passing_count;
 }
 
+static void
+append_hint(ErrorData *error, char *hint)
+{
+	error->hint = error->hint == nullptr ? hint : psprintf("%s\n%s", error->hint, hint);
+}
+
 /* Say that the victim of a deadlock keeps its session-level locks, however it took them. */
 static void
 add_survivors_hint(ErrorData *error)
@@ -71,15 +77,25 @@ add_survivors_hint(ErrorData *error)
 	else
 		hint = psprintf("This session still holds %d session-level advisory locks, such as \"%s\", which an error does not release.",
 						count, name);
-	error->hint = error->hint == nullptr ? hint : psprintf("%s\n%s", error->hint, hint);
+	append_hint(error, hint);
+}
+
+void
+add_upgrade_hint(ErrorData *error, const LockRequest &request)
+{
+	if (error->sqlerrcode == ERRCODE_T_R_DEADLOCK_DETECTED && !request.is_for_slot() && !request.is_for_lease() &&
+		request.mode == Mode::exclusive && is_held_by_me(request.tag(), Mode::shared))
+		append_hint(error, psprintf("Two sessions that hold a lock in shared mode cannot both wait for exclusive mode. Release the shared "
+									"hold first, or take exclusive mode from the start and change to shared mode later, or take a second "
+									"lock, such as \"%s intent\", in exclusive mode before the shared one.", display_lock(request.name)));
 }
 
 /*
- * Add the names of advisory locks that the current user may see behind their tags.  The
- * deadlock detector prints a tag as [database,high,low,objsubid] in any language.
+ * Add the names of advisory locks behind their tags: those that the current user may see, or all of them for the
+ * server's log.  The deadlock detector prints a tag as [database,high,low,objsubid] in any language.
  */
 static char *
-add_lock_names(const char *detail)
+add_lock_names(const char *detail, bool for_log)
 {
 	StringInfoData out;
 
@@ -103,7 +119,7 @@ add_lock_names(const char *detail)
 
 		SET_LOCKTAG_ADVISORY(tag, database, high, low, static_cast<uint16>(objsubid));
 		appendBinaryStringInfo(&out, detail, length);
-		if (char *name = visible_name(tag))
+		if (char *name = visible_name(tag, for_log))
 			appendStringInfo(&out, " \"%s\"", name);
 		detail += length;
 	}
@@ -113,10 +129,10 @@ add_lock_names(const char *detail)
 [[noreturn]] void
 raise_wait_error(ErrorData *error)
 {
-	if (error->sqlerrcode == ERRCODE_T_R_DEADLOCK_DETECTED)
+	if (error->sqlerrcode == ERRCODE_T_R_DEADLOCK_DETECTED && error->detail != nullptr)
 	{
-		if (error->detail != nullptr)
-			error->detail = add_lock_names(error->detail);
+		error->detail_log = add_lock_names(error->detail_log != nullptr ? error->detail_log : error->detail, true);
+		error->detail = add_lock_names(error->detail, false);
 		add_survivors_hint(error);
 	}
 	ReThrowError(error);
@@ -200,8 +216,16 @@ raise_not_available(const LockRequest &request, Outcome outcome, Timeout limit)
 		raise_lease_not_available(request, outcome, limit);
 
 	bool		is_for_slot = request.is_for_slot();
-	Blockers	blockers = find_blockers(request);
 	char	   *name = display_lock(request.name);
+
+	if (outcome == Outcome::mine_already)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("this session already holds advisory lock \"%s\"", name),
+				 errdetail("\"advisory_ext.reentrant\" is \"off\"."),
+				 set_lock_fields(request.name)));
+
+	Blockers	blockers = find_blockers(request);
 
 	ereport(ERROR,
 			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),

@@ -14,8 +14,8 @@ namespace advisory
 {
 
 /*
- * Raise 55P03, with the sessions that block the request.  outcome is the outcome of the
- * request, and limit the timeout that the caller gave.
+ * Raise 55P03, with the sessions that block the request; or 55006 for Outcome::mine_already.
+ * outcome is the outcome of the request, and limit the timeout that the caller gave.
  */
 [[noreturn]] void raise_not_available(const LockRequest &request, Outcome outcome, Timeout limit);
 
@@ -24,6 +24,9 @@ namespace advisory
  * The DETAIL of a deadlock gets the names of locks, and its HINT says which locks survive.
  */
 [[noreturn]] void raise_wait_error(ErrorData *error);
+
+/* Add a hint to a deadlock that ended a wait of this request, if this session wanted to change from shared to exclusive mode. */
+void		add_upgrade_hint(ErrorData *error, const LockRequest &request);
 
 /*
  * The session-level locks that are released if an error ends what runs under them, the innermost

@@ -27,6 +27,7 @@ extern "C" {
 #include "base/guc.h"
 #include "core/held.h"
 #include "core/heldlog.h"
+#include "core/idleholder.h"
 #include "core/xactholds.h"
 #include "shmem/heldpublish.h"
 #include "shmem/slotstate.h"
@@ -112,6 +113,7 @@ held_prepare(const LOCKTAG &tag, Mode mode)
 		hears_about_end = true;
 	}
 	log_ended_holds();
+	idle_holder_check(session_holds);
 	if (entry_context == nullptr)
 		entry_context = SlabContextCreate(TopMemoryContext, "advisory_ext held locks", SLAB_DEFAULT_BLOCK_SIZE, sizeof(HeldLock));
 	if (helds != nullptr && helds->members == 0 && helds->size > KEPT_HOLDS)
@@ -473,13 +475,14 @@ static bool calls_after_transaction = false;
 
 /* Settings of the transaction have been undone by now, so the present role and application are those that took the locks. */
 static void
-after_transaction(void *)
+after_transaction(void *is_abort)
 {
 	int			acquirer;
 
 	calls_after_transaction = false;
 	if (dlist_is_empty(&session_holds))
 		return;
+	idle_holder_start_timer(is_abort != nullptr);
 	acquirer = publish_present_role();
 	/* Locks that were taken in this transaction are at the end of the list, and slots at the beginning. */
 	for (dlist_node *node = dlist_tail_node(&session_holds); node != &session_holds.head && set_acquirer(node, acquirer); node = node->prev)
@@ -497,6 +500,7 @@ at_xact_end(XactEvent event, void *)
 	switch (event)
 	{
 		case XACT_EVENT_PRE_COMMIT:
+			idle_holder_check(session_holds);
 			log_ended_holds();
 			if (setting::log_hold >= 0 && xact_holds_any(0))
 				xact_holds_visit(log_hold_before_commit, GetCurrentTimestamp());
@@ -515,6 +519,7 @@ at_xact_end(XactEvent event, void *)
 			calls_after_transaction = true;
 			/* Call it when everything else of the transaction is over.  The registration allocates nothing. */
 			callback.func = after_transaction;
+			callback.arg = event == XACT_EVENT_ABORT ? &callback : nullptr;
 			MemoryContextRegisterResetCallback(TopTransactionContext, &callback);
 			break;
 		default:

@@ -20,15 +20,23 @@ is_long_hold(const HeldLock *held, TimestampTz now) noexcept
 	return setting::log_hold >= 0 && now - held->since >= setting::log_hold * INT64CONST(1000);
 }
 
+char *
+display_held(const HeldLock *held)
+{
+	const CachedName *name = held->name;
+	char	   *shown = name->has_text() ? join_name(name->ns(), name->name()) : psprintf(INT64_FORMAT, name->key.value);
+
+	make_printable(shown);
+	return shown;
+}
+
 /* Log a hold that ends now. */
 static void
 log_hold(const HeldLock *held, TimestampTz now)
 {
-	const CachedName *name = held->name;
 	TimestampTz length = now - held->since;
-	char	   *shown = name->has_text() ? join_name(name->ns(), name->name()) : psprintf(INT64_FORMAT, name->key.value);
+	char	   *shown = display_held(held);
 
-	make_printable(shown);
 	/* Not to the client, where sending it could fail. */
 	ereport(LOG_SERVER_ONLY,
 			(errmsg("session held advisory lock \"%s\" in %s mode for " INT64_FORMAT ".%03d ms",

@@ -14,6 +14,9 @@
 namespace advisory
 {
 
+/* What a hold is called in the log, palloc'd. */
+char	   *display_held(const HeldLock *held);
+
 /* Must a hold that ends now be logged? */
 bool		is_long_hold(const HeldLock *held, TimestampTz now) noexcept;
 

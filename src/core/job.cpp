@@ -346,12 +346,13 @@ run_job(const Job &job)
 			raise_not_available(job.request, outcome, job.timeout);
 		lock_count_skipped(job.request.name);
 
-		Blockers	blockers = find_blockers(job.request);
+		bool		is_mine = outcome == Outcome::mine_already;
+		const char *holder = is_mine ? "This session already holds it." : find_blockers(job.request).description;
 
 		ereport(NOTICE,
-				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+				(errcode(is_mine ? ERRCODE_OBJECT_IN_USE : ERRCODE_LOCK_NOT_AVAILABLE),
 				 errmsg("command was not run because %s is taken", what),
-				 blockers.description != nullptr ? errdetail("%s", blockers.description) : 0,
+				 holder != nullptr ? errdetail("%s", holder) : 0,
 				 set_lock_fields(job.request.name)));
 		return false;
 	}

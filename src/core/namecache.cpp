@@ -426,7 +426,7 @@ stats_of_name(const CachedName *name) noexcept
 /* ---- Names in messages ---- */
 
 char *
-visible_name(const LOCKTAG &tag)
+visible_name(const LOCKTAG &tag, bool for_log)
 {
 	DecodedTag	decoded = decode_tag(tag);
 	const char *ns;
@@ -439,7 +439,7 @@ visible_name(const LOCKTAG &tag)
 	const KnownName *known = name_find(decoded.database, decoded.key, UsedName{}, InvalidOid);
 	const CachedName *own;
 
-	if (known != nullptr && may_see_name(*known, UsedName{}))
+	if (known != nullptr && (for_log || may_see_name(*known, UsedName{})))
 	{
 		ns = known->ns;
 		name = known->name;

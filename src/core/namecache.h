@@ -124,10 +124,10 @@ NameStats  *stats_of_name(const CachedName *name) noexcept;
 
 /*
  * The name that the name table or this session has for a lock, such as billing/invoice:42.
- * Null if there is none, or if the current user may not see it.  Do not call this in the
- * arguments of ereport(), because it may clear an error of its own.
+ * Null if there is none, or if the current user may not see it and it is not for the server's log.  Do not
+ * call this in the arguments of ereport(), because it may clear an error of its own.
  */
-char	   *visible_name(const LOCKTAG &tag);
+char	   *visible_name(const LOCKTAG &tag, bool for_log = false);
 
 /* The lock as messages name it (lockname.h), or visible_name() if it has no name.  Not in the arguments of ereport() either. */
 char	   *display_lock(const LockName &name);

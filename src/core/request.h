@@ -93,6 +93,7 @@ enum class Outcome
 {
 	granted,
 	not_free,					/* and the caller did not want to wait */
+	mine_already,				/* this session holds it, and advisory_ext.reentrant is "off" */
 	timeout,					/* the caller's timeout ended the wait */
 	lock_timeout				/* the setting lock_timeout did */
 };

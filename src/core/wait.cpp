@@ -37,6 +37,7 @@ extern "C" {
 
 #include "base/errors.h"
 #include "base/guc.h"
+#include "core/errors.h"
 #include "core/namecache.h"
 #include "core/held.h"
 #include "core/lease.h"
@@ -256,6 +257,7 @@ wait_for_grant(Attempt *attempt, Timeout timeout, ErrorData **error)
 		/* A program finds the lock by these fields, as it does when a timeout ends the wait. */
 		ended_by->schema_name = field_namespace(attempt->request.name);
 		ended_by->constraint_name = field_name(attempt->request.name);
+		add_upgrade_hint(ended_by, attempt->request);
 		outcome = Outcome::not_free;
 	}
 	*error = ended_by;

@@ -159,8 +159,13 @@ publish_name(int place, const UsedName &used) noexcept
 void
 publish_acquirer(int place, int acquirer) noexcept
 {
-	if (place != NO_PLACE)
-		my_holds[place].acquirer = static_cast<int16>(acquirer);
+	if (place == NO_PLACE || acquirer == NO_PLACE)
+		return;
+	lock_list();
+	my_holds[place].acquirer = static_cast<int16>(acquirer);
+	my_holds[place].transactions = my_session->transactions;
+	my_holds[place].own_transactions = my_session->acquirers[acquirer].transactions;
+	unlock_list();
 }
 
 void
@@ -198,27 +203,32 @@ end_withdrawing() noexcept
 int
 publish_present_role() noexcept
 {
+	static int	last_place = NO_PLACE;
 	Oid			role = GetOuterUserId();
 	const char *application = application_name != nullptr ? application_name : "";
-	int			count;
+	int			place = 0;
+	Acquirer   *acquirer;
 
 	if (my_session == nullptr)
 		return NO_PLACE;
-	my_session->present_role = role;
-	count = my_session->acquirer_count;
-	for (int i = 0; i < count; i++)
-	{
-		if (my_session->acquirers[i].role == role && strcmp(my_session->acquirers[i].application, application) == 0)
-			return i;
-	}
-	if (count == SESSION_ACQUIRERS)
-		return NO_PLACE;
 	lock_list();
-	my_session->acquirers[count].role = role;
-	strlcpy(my_session->acquirers[count].application, application, NAMEDATALEN);
-	my_session->acquirer_count = count + 1;
+	my_session->present_role = role;
+	while (place < my_session->acquirer_count &&
+		   (my_session->acquirers[place].role != role || strcmp(my_session->acquirers[place].application, application) != 0))
+		place++;
+	acquirer = &my_session->acquirers[place];
+	if (place == my_session->acquirer_count && place < SESSION_ACQUIRERS)
+	{
+		my_session->acquirer_count++;
+		*acquirer = Acquirer{role};
+		strlcpy(acquirer->application, application, NAMEDATALEN);
+	}
+	/* A transaction that has changed the role or the application was nobody's work. */
+	my_session->transactions += place == last_place;
+	acquirer->transactions += place == last_place;
+	last_place = place;
 	unlock_list();
-	return count;
+	return place < SESSION_ACQUIRERS ? place : NO_PLACE;
 }
 
 void

@@ -46,8 +46,9 @@ struct HoldReader::Session
 {
 	int			pid;
 	holds_hash *holds;			/* null without shared memory */
-	Acquirer		acquirers[SESSION_ACQUIRERS];
+	Acquirer	acquirers[SESSION_ACQUIRERS + 1];
 	int			acquirer_count;
+	uint32		transactions;
 };
 
 /*
@@ -92,6 +93,7 @@ copy_session(SharedSession *session, HoldReader::Session *copy)
 	});
 	LWLockAcquire(&session->lock, LW_SHARED);
 	copy->acquirer_count = session->acquirer_count;
+	copy->transactions = session->transactions;
 	memcpy(copy->acquirers, session->acquirers, sizeof(copy->acquirers));
 	LWLockRelease(&session->lock);
 }
@@ -139,6 +141,9 @@ HoldReader::find(int proc_number, int pid, const LOCKTAG &tag, LOCKMODE lockmode
 		found->hold = entry->hold;
 		found->acquirer = found->hold.acquirer != NO_PLACE && found->hold.acquirer < session->acquirer_count
 			? &session->acquirers[found->hold.acquirer] : nullptr;
+		found->transactions = session->transactions - found->hold.transactions;
+		if (found->acquirer != nullptr)
+			found->by_others = found->transactions - (found->acquirer->transactions - found->hold.own_transactions);
 		return true;
 	}
 	return false;

@@ -21,6 +21,8 @@ struct KnownHold
 {
 	PublishedHold hold;
 	const Acquirer *acquirer;	/* of a session-level hold; null if unknown; valid as long as the reader */
+	uint32		transactions;	/* of its session since then; if there is an acquirer */
+	uint32		by_others;		/* those of them that were as another role or application */
 
 	Scope		scope() const noexcept
 	{

@@ -22,6 +22,7 @@ namespace advisory
 static void
 copy_entry(NameEntry *entry, KnownName *known)
 {
+	known->key = Key{entry->key.key};
 	known->ns = is_label(entry) ? nullptr : to_cstring(namespace_of(entry));
 	known->name = to_cstring(name_of(entry));
 	known->counts = name_counts(entry);

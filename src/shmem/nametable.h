@@ -84,6 +84,7 @@ NameStats  *name_stats(const NameReference &reference) noexcept;
 /* A name or label in the table: zero-terminated, in this database's encoding. */
 struct KnownName
 {
+	Key			key;
 	const char *ns;				/* null for a label */
 	const char *name;
 	bool		counts;			/* false for a label that no session that holds or awaits the lock gave */

@@ -12,7 +12,7 @@
  * Other processes read it with the lock held shared, and read no more than SESSION_READ_HOLDS
  * holds at a time, so that the process does not wait long.  A process reads its own part without
  * the lock.  It also adds a hold at the end of the list without the lock, and writes the hold before
- * hold_count.  And it changes the scope or the acquirer of a hold without the lock, since readers see
+ * hold_count.  And it changes the scope of a hold without the lock, since readers see
  * either the old or the new value, like is_leaving of its wait.  The link belongs to slotstate.cpp, which says
  * how it is protected.
  *
@@ -49,6 +49,8 @@ struct PublishedHold
 	uint8		mode;			/* Mode */
 	uint8		scope;			/* Scope */
 	int16		acquirer;		/* place in the list of acquirers; NO_PLACE if it is not known */
+	uint32		transactions;	/* the session's when the acquirer became known */
+	uint32		own_transactions;	/* the acquirer's then */
 	UsedName	used;			/* the lock's name or label */
 	int32		next_free;		/* of a free place */
 };
@@ -61,6 +63,7 @@ struct PublishedHold
 struct Acquirer
 {
 	Oid			role;			/* the session's user, or that of SET ROLE */
+	uint32		transactions;	/* how many began and ended as this role and application, with session-level holds */
 	char		application[NAMEDATALEN];
 };
 
@@ -91,11 +94,12 @@ struct SharedSession
 	int			pid;			/* 0 while no session that uses the extension is in this place */
 	Oid			database;
 	Oid			present_role;	/* at the end of the last transaction with session-level holds */
+	uint32		transactions;	/* of all acquirers */
 	volatile int hold_count;	/* including free places */
 	int			hold_capacity;
 	int			acquirer_count;
 	dsa_pointer holds;
-	Acquirer	acquirers[SESSION_ACQUIRERS];
+	Acquirer	acquirers[SESSION_ACQUIRERS + 1];	/* the last one stands for those that found no place */
 	PublishedWait wait;			/* pid is 0 while the process waits for nothing */
 	QueueLink	link;
 };

@@ -13,6 +13,7 @@ extern "C" {
 #include "sql/scope.h"
 #include "core/many.h"
 #include "core/release.h"
+#include "server/locallock.h"
 #include "base/sqlfunction.h"
 
 namespace advisory
@@ -70,9 +71,10 @@ unlock_all_of_name(FunctionCallInfo fcinfo)
 	int64		released = lock_release_all(name);
 
 	/* An untyped list becomes one name here.  In a finally block nobody would notice that. */
-	if (released == 0 && name.name.front() == '{' && name.name.back() == '}')
-		ereport(NOTICE,
-				(errmsg("this session does not hold an advisory lock of that name, which looks like a list"),
+	if (released == 0 && name.name.front() == '{' && name.name.back() == '}' && !is_held_by_me(lock_tag(MyDatabaseId, name.key)))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("this session does not hold an advisory lock of that name, which looks like a list"),
 				 errhint("To release a list of locks, cast it: unlock_all(namespace, list::text[]).")));
 	PG_RETURN_INT32(static_cast<int32>(released));
 }

@@ -71,11 +71,10 @@ function_of_other_scope(const char *function, Scope scope)
 void
 check_scope(FunctionCallInfo fcinfo, Scope scope)
 {
-	int			allowed = setting::session_locks;
+	int			allowed = scope == Scope::session ? setting::session_locks : setting::warn_no_transaction;
+	int			level = allowed == ALLOWED_OFF ? ERROR : WARNING;
 
-	if (scope == Scope::transaction
-		? !setting::warn_no_transaction || !is_whole_statement(fcinfo) || IsInTransactionBlock(true)
-		: allowed == SESSION_LOCKS_ON)
+	if (allowed == ALLOWED_ON || (scope == Scope::transaction && (!is_whole_statement(fcinfo) || IsInTransactionBlock(true))))
 		return;
 
 	const char *function = get_func_name(fcinfo->flinfo->fn_oid);
@@ -86,17 +85,17 @@ check_scope(FunctionCallInfo fcinfo, Scope scope)
 	const char *instead = function_of_other_scope(function, scope);
 
 	if (scope == Scope::transaction)
-		ereport(WARNING,
+		ereport(level,
 				(errcode(ERRCODE_NO_ACTIVE_SQL_TRANSACTION),
 				 errmsg("advisory.%s() has no lasting effect outside a transaction block", function),
 				 errdetail("The locks that it takes are released at the end of the statement."),
-				 allowed == SESSION_LOCKS_OFF
+				 setting::session_locks == ALLOWED_OFF
 				 ? errhint("BEGIN a transaction first.")
 				 : errhint("BEGIN a transaction first, or use the session-level function advisory.%s().", instead)));
 	else
-		ereport(allowed == SESSION_LOCKS_OFF ? ERROR : WARNING,
-				(errcode(allowed == SESSION_LOCKS_OFF ? ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE : ERRCODE_WARNING),
-				 allowed == SESSION_LOCKS_OFF
+		ereport(level,
+				(errcode(allowed == ALLOWED_OFF ? ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE : ERRCODE_WARNING),
+				 allowed == ALLOWED_OFF
 				 ? errmsg("session-level advisory locks are turned off by \"advisory_ext.session_locks\"")
 				 : errmsg("session-level advisory lock taken with \"advisory_ext.session_locks\" set to \"warn\""),
 				 errdetail("Behind a transaction pooler a session-level lock outlives the client that took it."),

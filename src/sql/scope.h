@@ -18,10 +18,10 @@ namespace advisory
  *
  * Session-level: raises 55000 if advisory_ext.session_locks is "off", and warns if it is "warn".
  *
- * Transaction-level: warns, if advisory_ext.warn_no_transaction is on, that the lock ends with the statement, where the
- * client's statement is a SELECT of this one call outside a transaction block.  Never warns in a function, or if the statement
- * does anything else.  Some statements that protect nothing get no warning: those that take several locks, EXECUTE, and
- * functions that return rows.
+ * Transaction-level: warns, or raises 25P01, if advisory_ext.warn_no_transaction is "on" or "error", that the lock ends with
+ * the statement, where the client's statement is a SELECT of this one call outside a transaction block.  Never does so in a
+ * function, or if the statement does anything else.  It misses some statements that protect nothing: those that take several
+ * locks, EXECUTE, and functions that return rows.
  */
 void		check_scope(FunctionCallInfo fcinfo, Scope scope);
 

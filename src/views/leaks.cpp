@@ -5,7 +5,7 @@
  * A lock looks forgotten for one of two reasons.  Its session has been idle outside
  * a transaction for long; all locks that a session holds then are session-level.  Or
  * its session is a pooled connection that has changed its user or its application
- * since it took the lock.
+ * since it took the lock, or worked for others and has changed back.
  */
 #include "base/pg.h"
 
@@ -34,10 +34,11 @@ name_or_oid(Oid role)
 	return name != nullptr ? name : psprintf("%u", role);
 }
 
-/* Why the lock looks forgotten; null if it does not.  acquirer is null if unknown. */
+/* Why the lock looks forgotten; null if it does not.  hold is null if it is not published. */
 static const char *
-reason_of(const LockEntry &entry, const PgBackendStatus &backend, const Acquirer *acquirer, TimestampTz now)
+reason_of(const LockEntry &entry, const PgBackendStatus &backend, const KnownHold *hold, TimestampTz now)
 {
+	const Acquirer *acquirer = hold != nullptr ? hold->acquirer : nullptr;
 	static constexpr char SEPARATOR[] = "; ";
 	int64		idle = now - backend.st_state_start_timestamp;
 	StringInfoData reasons;
@@ -57,6 +58,9 @@ reason_of(const LockEntry &entry, const PgBackendStatus &backend, const Acquirer
 		if (strcmp(acquirer->application, backend.st_appname) != 0)
 			appendStringInfo(&reasons, "%staken by application \"%s\", now serves \"%s\"",
 							 SEPARATOR, acquirer->application, backend.st_appname);
+		if (hold->by_others > 0)
+			appendStringInfo(&reasons, "%sheld through %u transaction%s of others' work",
+							 SEPARATOR, hold->by_others, hold->by_others == 1 ? "" : "s");
 	}
 	return reasons.len > 0 ? reasons.data + strlen(SEPARATOR) : nullptr;
 }
@@ -81,7 +85,7 @@ show_leaks(ReturnSetInfo *result)
 		const KnownHold *hold = names.hold_of(entry);
 		const Acquirer *acquirer = hold != nullptr ? hold->acquirer : nullptr;
 		TimestampTz acquired = hold != nullptr ? hold->hold.acquired_at : 0;
-		const char *reason = reason_of(entry, backend, acquirer, now);
+		const char *reason = reason_of(entry, backend, hold, now);
 
 		if (reason == nullptr)
 			return;
@@ -107,6 +111,7 @@ show_leaks(ReturnSetInfo *result)
 		row.add_int32(tag.key1);
 		row.add_int32(tag.key2);
 		row.add_int32(tag.objsubid);
+		row.add(Int64GetDatum(acquirer != nullptr ? hold->transactions : 0), acquirer == nullptr);
 		row.put(result);
 	});
 }

@@ -161,10 +161,31 @@ is(backend($next), $backend, 'the same server connection serves another client')
 is($next->value(q{SELECT advisory.try_lock('export', 7)}), 1, '... which is told that the lock is its own, wrongly');
 is($next->value(q{SELECT advisory.unlock('export', 7)}), 1, '... (and gives that back)');
 is_deeply($look->rows('SELECT pid, application_name, namespace, name, slot, taken_by_role, taken_by_application, reason FROM advisory.leaks ORDER BY name'),
-    [ map { [ $backend, 'next', 'export', @$_, 'app', 'careless', 'taken by application "careless", now serves "next"' ] } [ '7', undef ], [ 'slots', 1 ] ],
+    [ map { [ $backend, 'next', 'export', @$_, 'app', 'careless', q{taken by application "careless", now serves "next"; held through 3 transactions of others' work} ] }
+            [ '7', undef ], [ 'slots', 1 ] ],
     'now it is a leak at once, with the application that took it and the one that the connection serves');
 is_deeply($next->rows('SELECT namespace, name, taken_by_application FROM advisory.leaks ORDER BY name'),
     [ [ 'export', '7', 'careless' ], [ 'export', 'slots', 'careless' ] ], '... as the clients see it too');
+
+# On a busy connection, all clients of which are one application: nothing tells it from a leader that works.
+my ($careless_too, $colleague) = (client($one, 'next'), client($one, 'next'));
+$careless_too->value(q{SELECT advisory.lock('export', 9)});
+$colleague->value('SELECT 1') for 1 .. 5;
+is($look->value(q{SELECT count(*) FROM advisory.leaks WHERE name = '9'}), 0, 'on a busy connection of one application a lock that was left is not found');
+$careless_too->value(q{SELECT advisory.unlock('export', 9)});
+$_->disconnect for $careless_too, $colleague;
+
+# Unless PgBouncer adds the client's address to its application_name, also when the first client is back.
+# (By TCP, because a socket's address is the client's process.)
+my $named = pooler(pool_mode => 'transaction', default_pool_size => 1, application_name_add_host => 1, listen_addr => '127.0.0.1');
+my $by_tcp = { %$named, PGHOST => '127.0.0.1' };
+($careless_too, $colleague) = (client($by_tcp, 'same'), client($by_tcp, 'same'));
+$careless_too->value(q{SELECT advisory.lock('export', 10)});
+$colleague->value('SELECT 1') for 1 .. 5;
+$careless_too->value('SELECT 1');
+is($look->value(q{SELECT reason FROM advisory.leaks WHERE name = '10'}), q{held through 5 transactions of others' work}, 'with application_name_add_host it is');
+$_->disconnect for $careless_too, $colleague;
+$named->stop;
 
 # ---- Transaction mode: session-level locks turned off -------------------------------------------------------------
 

@@ -164,12 +164,12 @@ SELECT is(pg_temp.columns_of('advisory.activity'),
           'lock text, slot integer, mode text, pid integer, who text, state text, waiting interval, held interval, blocked_by integer[]', 'columns of activity');
 SELECT is(pg_temp.columns_of('advisory.stats'),
           'namespace text, name text, acquired bigint, contended bigint, failed bigint, timeouts bigint, skipped bigint, wait_total interval, '
-          'wait_max interval, hold_total interval, hold_max interval, last_acquired_at timestamp with time zone, stats_since timestamp with time zone',
+          'wait_max interval, hold_total interval, hold_max interval, last_acquired_at timestamp with time zone, stats_since timestamp with time zone, key bigint',
           'columns of stats');
 SELECT is(pg_temp.columns_of('advisory.leaks'),
           'pid integer, database text, role text, application_name text, client_addr inet, state text, kind text, namespace text, name text, '
           'slot integer, key bigint, key1 integer, key2 integer, mode text, acquired_at timestamp with time zone, held interval, '
-          'taken_by_role text, taken_by_application text, reason text, known_as text[]', 'columns of leaks');
+          'taken_by_role text, taken_by_application text, reason text, known_as text[], transactions bigint', 'columns of leaks');
 SELECT is(pg_temp.columns_of('advisory.pressure'),
           'status text, percent_used double precision, headroom bigint, locks_used bigint, locks_estimated bigint, locks_guaranteed bigint, '
           'percent_of_guaranteed double precision, holders_used bigint, holders_guaranteed bigint, recommended_max_locks_per_transaction integer, '
@@ -191,9 +191,9 @@ SELECT is(pg_temp.columns_of('advisory.settings'),
 ---- Settings: name, default, context
 
 SELECT results_eq('SELECT name, default_setting, context FROM advisory.settings ORDER BY name COLLATE "C"',
-                  $$ VALUES ('advisory_ext.leak_after', '600', 'user'), ('advisory_ext.lease_sync', 'on', 'user'), ('advisory_ext.log_hold', '-1', 'superuser'), ('advisory_ext.log_wait', '-1', 'superuser'),
+                  $$ VALUES ('advisory_ext.idle_holder_timeout', '0', 'user'), ('advisory_ext.leak_after', '600', 'user'), ('advisory_ext.lease_sync', 'on', 'user'), ('advisory_ext.log_hold', '-1', 'superuser'), ('advisory_ext.log_wait', '-1', 'superuser'),
                             ('advisory_ext.max_names', '10000', 'sighup'), ('advisory_ext.pool_limit', '90', 'superuser'),
-                            ('advisory_ext.pressure_critical', '75', 'superuser'), ('advisory_ext.pressure_warning', '50', 'superuser'), ('advisory_ext.session_locks', 'on', 'user'), ('advisory_ext.track', 'all', 'superuser'),
+                            ('advisory_ext.pressure_critical', '75', 'superuser'), ('advisory_ext.pressure_warning', '50', 'superuser'), ('advisory_ext.reentrant', 'on', 'user'), ('advisory_ext.session_locks', 'on', 'user'), ('advisory_ext.track', 'all', 'superuser'),
                             ('advisory_ext.warn_no_transaction', 'on', 'user') $$,
                   'the settings and their defaults, and who may set them');
 

@@ -109,7 +109,15 @@ SELECT advisory.lock_key(advisory.key('mixed', 'a')), advisory.lock('mixed', 'a'
 SELECT advisory.unlock_all('mixed') AS by_name, advisory.hold_count('mixed', 'a') AS by_key;
 SELECT advisory.lock_shared('mixed', 'a'), advisory.unlock_key(advisory.key('mixed', 'a'));
 SELECT advisory.unlock_all('mixed') AS by_name, advisory.hold_count('mixed', 'a') AS none;
--- A list that was not cast is one name. That this released nothing is said, since a finally block would not notice.
+-- A list that was not cast is one name. That this would release nothing is an error, since a finally block would not notice.
 SELECT advisory.lock_all('mixed', '{c,d}');
-SELECT advisory.unlock_all('mixed', '{c,d}') AS nothing;
+SELECT advisory.unlock_all('mixed', '{c,d}');
+SELECT advisory.unlock_all('mixed', '{}');
+\set VERBOSITY sqlstate
+SELECT advisory.unlock_all('mixed', '{c,d}');
+\set VERBOSITY default
+-- A lock of that very name is no list, also if there is no session-level hold to release.
+BEGIN;
+SELECT advisory.xact_lock('mixed', '{c,d}'), advisory.unlock_all('mixed', '{c,d}');
+COMMIT;
 SELECT advisory.unlock_all('mixed', '{c,d}'::text[]) AS both;

@@ -198,6 +198,30 @@ SELECT advisory.xact_lock('n', 'a');
 RESET ROLE;
 DROP ROLE regress_advisory_role;
 
+---- error: the same statements fail, and nothing is locked
+
+SET advisory_ext.warn_no_transaction = error;
+SELECT advisory.xact_lock('n', 'refused');
+SELECT advisory.try_xact_lock_all('n', '{refused}');
+SELECT advisory.xact_acquire('n', 's', 2);
+SELECT acquired FROM advisory.stats WHERE namespace = 'n' AND name = 'refused';
+\set VERBOSITY sqlstate
+SELECT advisory.try_xact_lock_key(1);
+\set VERBOSITY default
+-- A transaction, a function and other work are as before.
+BEGIN;
+SELECT advisory.xact_lock('n', 'in a block');
+COMMIT;
+CALL regress_app.procedure();
+SELECT advisory.xact_lock('n', 'a'), count(*) FROM regress_t;
+-- Its values.
+SET advisory_ext.warn_no_transaction = false;
+SELECT advisory.xact_lock('n', 'a');
+SET advisory_ext.warn_no_transaction = yes;
+SHOW advisory_ext.warn_no_transaction;
+SET advisory_ext.warn_no_transaction = maybe;
+RESET advisory_ext.warn_no_transaction;
+
 DEALLOCATE ALL;
 SET client_min_messages = warning;
 DROP SCHEMA regress_app CASCADE;

@@ -57,6 +57,16 @@ SELECT advisory.try_xact_lock('stats', 'e'), advisory.try_xact_lock('stats', 'by
 RESET advisory_ext.track;
 SELECT namespace, name, acquired FROM pg_temp.counts WHERE name IN ('e', 'untracked', 'by name only');
 
+---- The key of each name, to look up a number in a log
+
+SELECT name, key, key = advisory.key(namespace, name) AS same FROM advisory.stats WHERE namespace = 'stats' AND name = 'a';
+SELECT namespace, name, key FROM advisory.stats WHERE name = 'stats label';
+CREATE ROLE regress_stats_other;
+SET ROLE regress_stats_other;
+SELECT DISTINCT namespace, name, key FROM advisory.stats WHERE key IS NOT NULL OR name <> '<insufficient privilege>';
+RESET ROLE;
+DROP ROLE regress_stats_other;
+
 ---- Anew
 
 SELECT count(*) AS names FROM pg_temp.counts \gset

@@ -73,6 +73,39 @@ SET application_name = 'fifth';
 SELECT advisory.lock('leaks', 'a');
 SET application_name = 'sixth';
 SELECT namespace, name, taken_by_application, reason FROM pg_temp.mine;
-SELECT advisory.unlock('leaks', 'a');
+---- A busy connection: work for others while the lock is held, even if it now serves the first again
+
+SELECT advisory.unlock_all('leaks');
+SET application_name = 'first';
+SELECT advisory.lock('leaks', 'busy');
+SELECT 1 AS own;
+SELECT 2 AS own;
+CREATE VIEW pg_temp.busy AS SELECT name, reason, transactions FROM advisory.leaks WHERE pid = pg_backend_pid() ORDER BY name;
+SELECT * FROM pg_temp.busy;
+SET application_name = 'second';
+SELECT 1 AS of_another;
+SELECT * FROM pg_temp.busy;
+SET application_name = 'first';
+SELECT * FROM pg_temp.busy;
+-- A lock that is taken now is not held through that.
+SELECT advisory.lock('leaks', 'later'), advisory.lock('leaks', 'busy'), advisory.unlock('leaks', 'busy');
+SELECT * FROM pg_temp.busy;
+-- Also work for another role; what a transaction sets for itself does not count.
+BEGIN;
+SET LOCAL application_name = 'another';
+SELECT 1 AS own;
+COMMIT;
+SET ROLE regress_leaks_other;
+SELECT 1 AS of_another;
+RESET ROLE;
+SELECT * FROM pg_temp.busy;
+-- With more applications than a session remembers.
+SELECT format('SET application_name = %L', 'one of ' || i) FROM generate_series(1, 12) AS i \gexec
+SET application_name = 'first';
+SELECT * FROM pg_temp.busy;
+SELECT advisory.unlock_all('leaks');
+SELECT advisory.lock('leaks', 'again');
+SELECT * FROM pg_temp.busy;
+SELECT advisory.unlock_all('leaks');
 REVOKE ALL ON pg_temp.mine FROM regress_leaks_other;
 DROP ROLE regress_leaks_other;

@@ -85,5 +85,54 @@ SELECT advisory.try_lock('ns', 'name'), advisory.unlock('ns', 'name');
 RESET advisory_ext.session_locks;
 SELECT advisory.lock('ns', 'name'), advisory.unlock('ns', 'name');
 
+---- reentrant: may a session take a lock that it holds already
+
+SET advisory_ext.reentrant = maybe;
+SELECT advisory.lock('re', 'a'), advisory.lock('re', 'a'), advisory.unlock('re', 'a');
+SET advisory_ext.reentrant = off;
+SELECT advisory.lock('re', 'a');
+SELECT advisory.lock('re', 'a', '1s');
+SELECT advisory.lock_key(advisory.key('re', 'a'));
+CALL advisory.await_lock('re', 'a');
+SELECT advisory.try_lock('re', 'a'), advisory.try_lock('re', 'a', '1s'), advisory.try_lock_key(advisory.key('re', 'a')), advisory.try_lock('re', 'b');
+-- In either scope. Within a transaction, its own locks count, too, also those from before a savepoint.
+BEGIN;
+SELECT advisory.try_xact_lock('re', 'a'), advisory.try_xact_lock('re', 'c'), advisory.try_xact_lock('re', 'c'), advisory.try_lock('re', 'c');
+SAVEPOINT s;
+SELECT advisory.xact_lock('re', 'a');
+ROLLBACK TO s;
+SELECT advisory.try_xact_lock('re', 'c'), advisory.hold_count('re', 'a');
+COMMIT;
+-- Several at once: none of them, and in try_lock_any() only the others.
+SELECT advisory.try_lock_all('re', '{b,d}'), advisory.holds('re', 'd');
+SELECT advisory.lock_all('re', '{b,d}');
+SELECT advisory.try_lock_all('re', '{d,d}');
+SELECT * FROM advisory.try_lock_any('re', '{a,b,c,d,e}', 5);
+-- run(): the lock of this session is in the way as that of any other.
+CALL advisory.run('re', 'a', 'SELECT 1');
+CALL advisory.run('re', 'a', 'SELECT 1', if_busy => 'error');
+CALL advisory.run('re', 'job', $$DO 'BEGIN PERFORM advisory.lock(''re'', ''job''); END'$$);
+-- Shared mode is no concern of it, so that a session can change the mode; nor are semaphores, and releasing.
+SELECT advisory.lock_shared('re', 'a'), advisory.lock_shared('re', 'a'), advisory.unlock('re', 'a'), advisory.lock('re', 'a'), advisory.unlock_all('re', 'a');
+SELECT advisory.acquire('re', 's', 3), advisory.acquire('re', 's', 3), advisory.try_acquire('re', 's', 3), advisory.acquire('re', 'only', 1), advisory.lock('re', 'only');
+-- A lock that was taken by the built-in functions counts.
+SELECT pg_advisory_lock(42), advisory.try_lock_key(42), advisory.try_lock_shared_key(42), advisory.unlock_all('re');
+SELECT advisory.lock_key(42);
+SELECT pg_advisory_unlock_all();
+SELECT advisory.lock('re', 'a');
+-- What was refused counts as failed.
+SELECT name, acquired, failed FROM advisory.stats WHERE namespace = 're' AND name IN ('a', 'c', 'd') ORDER BY name;
+-- For programs.
+\set VERBOSITY sqlstate
+SELECT advisory.lock('re', 'a');
+\set VERBOSITY default
+SET advisory_ext.reentrant = warn;
+SELECT advisory.lock('re', 'a');
+BEGIN;
+SELECT advisory.try_xact_lock('re', 'a');
+COMMIT;
+SELECT advisory.lock_shared('re', 'a'), advisory.hold_count('re', 'a'), advisory.unlock_all('re');
+RESET advisory_ext.reentrant;
+
 SELECT count(*) AS left_locked FROM pg_locks
     WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database());

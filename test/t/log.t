@@ -42,4 +42,34 @@ like($xact, qr{"43" in exclusive mode}, 'by its key where it has no name');
 $h->run(q(SET advisory_ext.log_hold = '1h'));
 is($log_of->($h, q(SELECT advisory.try_xact_lock('log', 'b'))), '', 'not a hold that was shorter');
 leave($look, $h, $t);
+
+# ---- A deadlock: the log has the names of all its locks, the client those that it may see ------------------
+
+my $role = "log_$$";
+$look->run("CREATE ROLE $role LOGIN");
+# The victim took b by its key, so it may not see the name that the other session gave.
+my $deadlock = sub {
+    my ($take_b, $take_a, $other) = @_;
+    my ($other_session, $victim) = (session(), session(role => $role));
+    $other_session->run(q(SET deadlock_timeout = '10min'), $other->[0]);
+    $victim->run($take_b);
+    waits($look, $other_session->start($other->[1]));
+    my ($log, $error);
+    $log = logged(sub { $error = $victim->query($take_a); leave($look, $victim) });
+    $other_session->finish;
+    leave($look, $other_session);
+    return ($error, $log =~ s/.*deadlock detected$//msr);
+};
+my ($error, $log) = $deadlock->(q(SELECT advisory.lock_key(advisory.key('log', 'b'))), q(SELECT advisory.lock('log', 'a')),
+    [ q(SELECT advisory.lock('log', 'a')), q(SELECT advisory.lock('log', 'b') /* [1,2,3,4] */) ]);
+is($error->{state}, '40P01', 'a deadlock');
+like($error->{detail}, qr{^Process \d+ waits for ExclusiveLock on advisory lock \[\d+,\d+,\d+,1\] "log/a"; blocked by process \d+\.\n.*,1\]; blocked}m, 'the client gets the name that it may see');
+like($log, qr{DETAIL:  Process \d+ waits for ExclusiveLock on advisory lock \[\d+,\d+,\d+,1\] "log/a"; .*\n.*,1\] "log/b"; blocked}, 'the log gets both');
+like($log, qr{Process \d+: SELECT advisory.lock\('log', 'b'\) /\* \[1,2,3,4\] \*/$}m, 'and the statements, as ever');
+($error, $log) = $deadlock->(q(SELECT advisory.lock_key(advisory.key('log', 'b'))), q(SELECT advisory.acquire('log', 's', 2)),
+    [ q(SELECT advisory.acquire('log', 's', 2), advisory.acquire('log', 's', 2)), q(SELECT advisory.lock('log', 'b')) ]);
+is($error->{state}, '40P01', 'a deadlock over a slot');
+unlike($error->{detail}, qr{log/b}, 'the client does not get the other name');
+like($log, qr{DETAIL:  Process \d+ waits for one of the 2 slots of advisory lock \[[\d,]+\] "log/s"; .*\n.*,1\] "log/b"; blocked}, 'the log gets both names');
+$look->run("DROP ROLE $role");
 done_testing();

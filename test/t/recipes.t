@@ -295,6 +295,25 @@ recipe 'Readers and a writer' => sub {
     like($seen_late, qr/^3$/m, 'a session after the writer reads what it wrote');
 };
 
+# ---- Look first, then write ---------------------------------------------------------------------------------
+
+recipe 'Look first, then write' => sub {
+    my ($one, $two, $reader) = sessions(3);
+    look->run('CREATE TABLE price (item bigint, amount numeric)');
+    my $gate = gate();
+    start_block(1, $one);
+    $gate->inside($one);
+    start_block(1, $two);
+    waits_for($two, 'prices', 'import intent');
+    $reader->run(q{BEGIN; SELECT advisory.xact_lock_shared('prices', 'import', '0');});
+    $gate->open;
+    waits_for($one, 'prices', 'import');
+    is(look->value('SELECT count(*) FROM price'), 0, 'it writes nothing beside a session that looks');
+    $reader->run('COMMIT;');
+    finished($_) for $one, $two;
+    is(look->value('SELECT count(*) FROM price'), 1, 'the second one saw what the first one wrote, without a deadlock');
+};
+
 # ---- A batch ------------------------------------------------------------------------------------------------
 
 recipe 'A batch in which one may fail' => sub {

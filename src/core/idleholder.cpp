@@ -1,0 +1,83 @@
+/*
+ * core/idleholder.cpp
+ *		advisory_ext.idle_holder_timeout.
+ */
+#include "base/pg.h"
+
+extern "C" {
+#include <signal.h>
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "storage/sinval.h"
+#include "tcop/pquery.h"
+#include "tcop/tcopprot.h"
+#include "utils/timeout.h"
+}
+
+#include "base/guc.h"
+#include "core/heldlog.h"
+#include "core/idleholder.h"
+
+namespace advisory
+{
+
+/* How many locks the message names. */
+static constexpr int NAMED = 10;
+
+/* The server's number for the timer; MAX_TIMEOUTS until it is registered. */
+static TimeoutId timer = MAX_TIMEOUTS;
+static volatile sig_atomic_t is_expired = false;
+
+/* The start of the statement after which the timer was started. */
+static TimestampTz statement_before = 0;
+
+/* In a transaction that the server itself has begun since then: has no statement run since the timer was started? */
+static bool
+is_still_idle() noexcept
+{
+	return debug_query_string == nullptr && GetCurrentStatementStartTimestamp() == statement_before;
+}
+
+void
+idle_holder_check(const dlist_head &holds)
+{
+	StringInfoData names;
+	int			count = 0;
+
+	/* A process has few timers, so one that does not need this one does not register it. */
+	if (timer == MAX_TIMEOUTS && setting::idle_holder_timeout > 0 && MyBackendType == B_BACKEND)
+		timer = RegisterTimeout(USER_TIMEOUT, []() {
+			is_expired = true;
+			HandleCatchupInterrupt();
+		});
+	if (!is_expired || !is_still_idle())
+		return;
+	initStringInfo(&names);
+	for (const dlist_node *node = holds.head.next; node != &holds.head; node = node->next)
+	{
+		const HeldLock *held = held_of(const_cast<dlist_node *>(node), offsetof(HeldLock, list));
+
+		if (is_held_by_me(held->tag, held->mode) && count++ < NAMED)
+			appendStringInfo(&names, "%s\"%s\"", count > 1 ? ", " : "", display_held(held));
+	}
+	if (count > NAMED)
+		appendStringInfo(&names, " and %d more", count - NAMED);
+	if (count > 0)
+		ereport(FATAL,
+				(errcode(ERRCODE_IDLE_SESSION_TIMEOUT),
+				 errmsg("terminating connection due to \"advisory_ext.idle_holder_timeout\""),
+				 errdetail_log("The session was idle and held %s.", names.data)));
+}
+
+void
+idle_holder_start_timer(bool is_abort) noexcept
+{
+	/* A procedure that commits is not idle.  A session that has only read invalidation messages is; it never aborts. */
+	if (timer == MAX_TIMEOUTS || setting::idle_holder_timeout == 0 || ActivePortal != nullptr || (is_still_idle() && !is_abort))
+		return;
+	is_expired = false;
+	statement_before = GetCurrentStatementStartTimestamp();
+	enable_timeout_after(timer, setting::idle_holder_timeout);
+}
+
+}								/* namespace advisory */
