@@ -114,7 +114,7 @@ CREATE VIEW advisory._activity AS
                replace(replace(replace(state, 'idle in transaction (aborted)', 'failed xact'),
                                'idle in transaction', 'idle in xact'), 'fastpath function call', 'fastpath') AS state,
                date_trunc('second', waiting) AS waiting,
-               date_trunc('second', held) AS held,
+               date_trunc('second', held) AS held, held AS exactly,
                -- Three processes, or two if their numbers are long.
                concat(array_to_string(pids[:shown], ','), ' +' || nullif(cardinality(pids) - shown, 0)) AS blocked_by
         FROM line, LATERAL (SELECT least(cardinality(pids), CASE WHEN length(array_to_string(pids[:3], ',')) > 17 THEN 2 ELSE 3 END)) AS few (shown)
@@ -136,7 +136,7 @@ CREATE VIEW advisory._activity AS
            state, waiting, held,
            nullif(blocked_by, '') AS blocked_by
     FROM narrow AS n, width
-    ORDER BY rank, since, place, n.held DESC NULLS LAST, n.lock, slot, pid;
+    ORDER BY rank, since, place, exactly DESC NULLS LAST, n.lock, slot, pid;
 COMMENT ON VIEW advisory._activity IS 'rows of advisory.activity';
 
 CREATE VIEW advisory.activity AS

@@ -100,7 +100,7 @@ terminate_holder(const LockName &name, int pid, Timeout timeout)
 				(errmsg("PID %d does not hold advisory lock \"%s\", nor a slot of the semaphore of that name",
 						pid, display_name(name)),
 				 proc->databaseId != MyDatabaseId && OidIsValid(proc->databaseId)
-				 ? errhint("To end the holder of a lock of that session, connect to database \"%s\".", database_name(proc->databaseId)) : 0));
+				 ? errhint("That session is in another database. To end it, connect to database \"%s\".", database_name(proc->databaseId)) : 0));
 		return false;
 	}
 	if (!sent)
