@@ -16,8 +16,8 @@
  *		nobody holds it			the nearest waiter ahead of it in the queue
  *
  * The trees follow waits for locks of every type, because the holder of an advisory lock may itself wait
- * for a row.  But they contain only sessions that wait for an advisory lock or hold one, those that they
- * wait for, and those that wait for them.
+ * for a row.  But they contain only sessions that wait for an advisory lock or in claim(), or hold one,
+ * those that they wait for, and those that wait for them.
  *
  * The lock table is read one partition after the other, so the waits that are read
  * need not have existed at the same time.  A session may seem to wait twice, and there
@@ -51,11 +51,8 @@ extern "C" {
 namespace advisory
 {
 
-/* Columns of the text for each level of depth. */
-static constexpr int INDENT = 2;
-
-/* How many waiters the text shows under each session. */
-static constexpr int SHOWN_WAITERS = 10;
+static constexpr int INDENT = 2;	/* columns of the text for each level of depth */
+static constexpr int SHOWN_WAITERS = 10;	/* under each session, in the text */
 
 /* ---- Trees ---- */
 
@@ -221,13 +218,14 @@ root_of(Session *session) noexcept
 	return root;
 }
 
-/* Does this session, or one that it waits for, wait for an advisory lock or hold one? */
+/* Does this session, or one that it waits for, wait for an advisory lock or hold one, or wait in claim()? */
 static bool
 concerns_advisory_locks(const Session *session)
 {
 	for (int steps = 0; session->above != nullptr && steps < proc_count(); steps++, session = session->above)
 	{
-		if (is_advisory(*session->lock) || holds_advisory_lock(session->lock->leader_number) || holds_advisory_lock(session->blocker->leader_number))
+		if (is_advisory(*session->lock) || holds_advisory_lock(session->lock->leader_number) ||
+			holds_advisory_lock(session->blocker->leader_number) || claim_of(*session->lock) != nullptr)
 			return true;
 	}
 	return session->lock != nullptr && is_advisory(*session->lock);
@@ -450,6 +448,8 @@ append_other(StringInfo out, const LOCKTAG &tag)
 static void
 append_lock(StringInfo out, const LockEntry &lock, VisibleNames *names)
 {
+	if (const LockEntry *claim = claim_of(lock))
+		return appendStringInfo(out, "a window of %s", names->text_of(*claim));
 	if (!is_advisory(lock))
 		return append_other(out, lock.tag);
 	if (is_of_semaphore(lock.tag) && lock.granted)

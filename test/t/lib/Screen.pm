@@ -6,20 +6,29 @@ use warnings;
 use Exporter 'import';
 use IPC::Open2;
 
-our @EXPORT = qw(screen columns);
+our @EXPORT = qw(psql_begun screen columns);
 
-# screen($input, database => …, role => …, server => …): psql's output for these lines of input.
-sub screen {
-    my ($input, %how) = @_;
+# psql_begun(database => …, role => …, server => …): a psql that waits for its input.
+sub psql_begun {
+    my (%how) = @_;
     local @ENV{qw(PGCLIENTENCODING PSQLRC)} = ('UTF8', '/dev/null');
     my $at = $how{server} // { map { $_ => $ENV{$_} } qw(PGHOST PGPORT PGUSER) };
-    my $pid = open2(my $out, my $in, "$ENV{PG_BINDIR}/psql", '-X', '-h', $at->{PGHOST}, '-p', $at->{PGPORT}, '-U', $how{role} // $at->{PGUSER},
+    my %psql;
+    $psql{pid} = open2($psql{out}, $psql{in}, "$ENV{PG_BINDIR}/psql", '-X', '-h', $at->{PGHOST}, '-p', $at->{PGPORT}, '-U', $how{role} // $at->{PGUSER},
         '-d', $how{database} // $ENV{PGDATABASE});
-    binmode $_, ':encoding(UTF-8)' for $in, $out;
+    binmode $_, ':encoding(UTF-8)' for @psql{qw(in out)};
+    return \%psql;
+}
+
+# screen($input, …): psql's output for these lines of input; the rest as for psql_begun(), or psql => what that has returned.
+sub screen {
+    my ($input, %how) = @_;
+    my $psql = $how{psql} // psql_begun(%how);
+    my ($in, $out) = @$psql{qw(in out)};
     print {$in} "$input\n";
     close $in;
     my $text = do { local $/ = undef; <$out> };
-    waitpid $pid, 0;
+    waitpid $psql->{pid}, 0;
     die "psql failed for $input\n" if $?;
     return $text;
 }
