@@ -161,7 +161,7 @@ scene_dba() {
         "SELECT count(*) = 2 AND bool_and(lock = 'billing/invoices:2026-12')
                 AND bool_or(waiting IS NULL AND who LIKE '%@billing-worker')
                 AND bool_or(waiting >= '0' AND who LIKE '%@late-worker' AND blocked_by =
-                    ARRAY(SELECT pid FROM advisory.activity WHERE who LIKE '%@billing-worker'))
+                    (SELECT pid::text FROM advisory.activity WHERE who LIKE '%@billing-worker'))
          FROM advisory.activity"
     check "advisory.holders() shows the same holder and waiter for this one lock" \
         "SELECT count(*) = 2 AND bool_or(granted AND application_name = 'billing-worker')
