@@ -452,6 +452,12 @@ CREATE VIEW advisory._activity AS
         FROM blocker
         WHERE (tag, blocker_pid) IN (SELECT tag, coalesce(pid, 0) FROM entry WHERE granted)
         GROUP BY tag, place
+    ), shown_waiter AS (
+        -- If only waiters ahead of it are in the way, it waits for the same holders as these.
+        SELECT w.*, coalesce(pids, min(pids) OVER (PARTITION BY tag)) AS held_by
+        FROM waiter AS w
+        LEFT JOIN held_by USING (tag, place)
+        WHERE place <= 11
     ), holder AS (
         SELECT *, NOT is_blocker AND count(*) OVER (PARTITION BY is_blocker, pid, gid) > 20 AS is_one_of_many
         FROM (SELECT e.*, b.blocker_pid IS NOT NULL AS is_blocker, b.awaited_since
@@ -469,15 +475,13 @@ CREATE VIEW advisory._activity AS
                    GROUP BY key) AS w ON w.key = l.key
         WHERE l.state <> 'expired'
     ), line (rank, since, place, lock, slot, mode, pid, who, state, waiting, held, pids) AS (
-        SELECT 1, wait_start, place, what, slot, mode, pid, who, state, waited, NULL::interval, pids
-        FROM waiter
-        LEFT JOIN held_by USING (tag, place)
+        SELECT 1, wait_start, place, what, slot, mode, pid, who, state, waited, NULL::interval, held_by
+        FROM shown_waiter
         WHERE place <= 10
         UNION ALL
         -- The eleventh stands for the others, of whom it has waited longest.
-        SELECT 1, tenth_start, place, concat('(', others, ' more)'), NULL, NULL, NULL, NULL, NULL, waited, NULL, pids
-        FROM waiter
-        LEFT JOIN held_by USING (tag, place)
+        SELECT 1, tenth_start, place, concat('(', others, ' more)'), NULL, NULL, NULL, NULL, NULL, waited, NULL, held_by
+        FROM shown_waiter
         WHERE place = 11
         UNION ALL
         SELECT CASE WHEN is_blocker THEN 2 ELSE 3 END, awaited_since, NULL, what, slot, mode, pid, who, state, NULL, held, NULL

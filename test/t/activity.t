@@ -173,7 +173,12 @@ leave($look, @rest, $invoice, $second, $w1, $w2, $w3);
         [ [ 'q/shared', 'postgres@exclusive', $three ], [ 'q/slots', 'postgres@head', $three ] ], 'blocked_by names three holders, and counts the others');
     is($look->value(q(SELECT count(*) FROM (SELECT lock FROM advisory.activity OFFSET 2 LIMIT 10) AS a WHERE lock ~ '^q/s')), 10, 'the holders of slots follow their waiters, too');
     is($look->value(q(SELECT bool_and(lock = 'q/shared') FROM (SELECT lock FROM advisory.activity OFFSET 2 LIMIT 5) AS a)), 1, '... those of the longer wait first');
-    leave($look, $exclusive, $head, @holders);
+    my $sharer = there(application => 'sharer');
+    $sharer->start("SELECT advisory.lock_shared('q', 'shared')");
+    waits($look, $sharer);
+    is_deeply($look->rows('SELECT who, blocked_by FROM advisory.activity WHERE pid = ?', $sharer->pid), [ [ 'postgres@sharer', $three ] ],
+        'a sharer that is only behind another waiter waits for the same holders');
+    leave($look, $sharer, $exclusive, $head, @holders);
 }
 
 {
