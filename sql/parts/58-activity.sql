@@ -131,8 +131,9 @@ CREATE VIEW advisory._activity AS
                greatest(max(octet_length(who)), 3) AS who
         FROM narrow
     ), width AS (
+        -- The lock matters more: if both do not fit, who gets 14 columns, or less on a crowded line.
         SELECT lock, room - lock AS who
-        FROM (SELECT greatest(least(lock, greatest(room - who, room * 3 / 5)), 4) AS lock, room FROM wanted) AS of_lock
+        FROM (SELECT greatest(least(lock, greatest(room - who, room - 14, room * 3 / 5)), 4) AS lock, room FROM wanted) AS of_lock
     )
     SELECT CASE WHEN octet_length(n.lock) > width.lock THEN advisory._cut(n.lock, width.lock) ELSE n.lock END AS lock,
            slot, mode, pid,

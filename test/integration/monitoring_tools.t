@@ -60,7 +60,7 @@ $scene->play;
 my ($waiter) = @{ $look->rows(q{SELECT pid FROM advisory.locks WHERE namespace = 'billing' AND NOT granted})->[0] };
 my ($holder) = @{ $look->rows(q{SELECT pid FROM advisory.locks WHERE namespace = 'billing' AND granted})->[0] };
 my %shows = (
-    activity => qr{billing/$secret .*\| exclusive *\| *$waiter .*\| *$holder\b}, blockers => qr/^pid +\| $holder\n(?:.*\n)*remedy +\| SELECT advisory\.terminate_holder\('billing', '$secret', $holder\);/m, locks => qr/^ *$waiter .*\| billing *\| $secret .*\{$holder\}/m,
+    activity => qr{billing/cu\S*secret .*\| exclusive *\| *$waiter .*\| *$holder\b}, blockers => qr/^pid +\| $holder\n(?:.*\n)*remedy +\| SELECT advisory\.terminate_holder\('billing', '$secret', $holder\);/m, locks => qr/^ *$waiter .*\| billing *\| $secret .*\{$holder\}/m,
     waits => qr/^ *$waiter *\| *$holder \| billing/m, tree => qr/$holder\b.*billing.*\n.*\b$waiter\b/, pressure => qr/^ ok +\|/m, backends => qr/^ *$holder \| app/m,
     leaks => qr/cache *\| $secret .*now serves "next"/, semaphores => qr/^ mail +\| $secret \| +2 \| +2 \| +0 \| +1/m, stats => qr/^ billing +\| $secret/m, leases => qr/^ old +\| 1 .*\| expired/m,
 );
