@@ -159,10 +159,9 @@ scene_dba() {
     show "TABLE advisory.activity"
     check "the view names the lock, its holder and its waiter" \
         "SELECT count(*) = 2 AND bool_and(lock = 'billing/invoices:2026-12')
-                AND bool_or(waiting IS NULL AND who LIKE '%@billing-worker')
-                AND bool_or(waiting >= '0' AND who LIKE '%@late-worker' AND blocked_by =
-                    ARRAY(SELECT pid FROM advisory.activity WHERE who LIKE '%@billing-worker'))
-         FROM advisory.activity"
+                AND bool_or(a.waiting IS NULL AND h.application_name = 'billing-worker')
+                AND bool_or(a.waiting >= '0' AND h.application_name = 'late-worker' AND a.blocked_by = array_to_string(h.blocked_by, ','))
+         FROM advisory.activity AS a JOIN advisory.holders('billing', 'invoices:2026-12') AS h USING (pid)"
     check "advisory.holders() shows the same holder and waiter for this one lock" \
         "SELECT count(*) = 2 AND bool_or(granted AND application_name = 'billing-worker')
                 AND bool_or(NOT granted AND application_name = 'late-worker' AND blocked_by =

@@ -3,9 +3,9 @@
 -- 1.0 to 1.1: tokens, leases and windows; more columns in views; labels belong to the bootstrap superuser.
 --
 -- Views keep their OIDs, so that objects that users have built on them stay. If the function behind a view returns other columns
--- now, the view temporarily reads nothing. holders(), holders_key() and run() are dropped and created again, because their columns
--- or parameters have changed. What users have built on them is in the way. Any role may do that, even in another session's temporary
--- schema, so the error says whose it is.
+-- now, the view temporarily reads nothing. activity, holders(), holders_key() and run() are dropped and created again, because their
+-- columns or parameters have changed. What users have built on them is in the way. Any role may do that, even in another session's
+-- temporary schema, so the error says whose it is.
 
 DO $$
 DECLARE
@@ -16,15 +16,20 @@ BEGIN
                            pg_describe_object(d.classid, d.objid, d.objsubid))) AS detail,
            coalesce('DROP VIEW ' || view.oid::regclass, 'Drop that') AS hint
     INTO use
-    FROM pg_depend AS d
-    JOIN pg_proc AS p ON d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
+    FROM (SELECT 'pg_proc'::regclass AS classid, oid
+          FROM pg_proc
+          WHERE pronamespace = 'advisory'::regnamespace AND proname IN ('holders', 'holders_key', 'run', '_waits', '_leaks', '_stats')
+          UNION ALL
+          SELECT 'pg_class'::regclass, 'advisory.activity'::regclass
+          UNION ALL
+          SELECT 'pg_type'::regclass, unnest(ARRAY[oid, typarray]) FROM pg_type WHERE typrelid = 'advisory.activity'::regclass) AS changed
+    JOIN pg_depend AS d ON d.refclassid = changed.classid AND d.refobjid = changed.oid AND d.deptype <> 'i'
     LEFT JOIN pg_rewrite AS r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
-    LEFT JOIN pg_class AS view ON view.oid = r.ev_class
-    WHERE p.pronamespace = 'advisory'::regnamespace AND p.proname IN ('holders', 'holders_key', 'run', '_waits', '_leaks', '_stats')
-        AND (view.oid IS NULL OR view.oid <> ALL (ARRAY['advisory.waits', 'advisory.leaks', 'advisory.stats']::regclass[]))
+    LEFT JOIN pg_class AS view ON view.oid = CASE d.classid WHEN 'pg_class'::regclass THEN d.objid ELSE r.ev_class END AND view.relkind = 'v'
+    WHERE view.oid IS NULL OR view.oid <> ALL (ARRAY['advisory.waits', 'advisory.leaks', 'advisory.stats', 'advisory.activity']::regclass[])
     LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION 'cannot update extension advisory_ext, because another object depends on a function that has changed'
+        RAISE EXCEPTION 'cannot update extension advisory_ext, because another object depends on one that has changed'
             USING ERRCODE = 'dependent_objects_still_exist', DETAIL = use.detail,
                   HINT = use.hint || ', update the extension, and create it again.';
     END IF;
@@ -67,8 +72,7 @@ CREATE FUNCTION advisory.holders(namespace text, name text)
     acquired_at timestamptz, held interval, blocked_by integer[], gid text, query text)
     AS 'MODULE_PATHNAME', 'advisory_holders_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
-COMMENT ON FUNCTION advisory.holders(text, text) IS
-    'the sessions that hold the lock, or a slot of the semaphore of that name, and those that wait for them';
+COMMENT ON FUNCTION advisory.holders(text, text) IS 'sessions that hold the lock, or a slot of this name, or wait for it';
 CREATE FUNCTION advisory.holders(namespace text, id bigint)
     RETURNS TABLE (
     pid integer, database text, role text, application_name text, client_addr inet, state text,
@@ -76,8 +80,7 @@ CREATE FUNCTION advisory.holders(namespace text, id bigint)
     acquired_at timestamptz, held interval, blocked_by integer[], gid text, query text)
     AS 'MODULE_PATHNAME', 'advisory_holders_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
-COMMENT ON FUNCTION advisory.holders(text, bigint) IS
-    'the sessions that hold the lock, or a slot of the semaphore of that name, and those that wait for them (id::text as name)';
+COMMENT ON FUNCTION advisory.holders(text, bigint) IS 'sessions that hold the lock, or a slot of this name, or wait for it';
 CREATE FUNCTION advisory.holders(namespace text, id uuid)
     RETURNS TABLE (
     pid integer, database text, role text, application_name text, client_addr inet, state text,
@@ -85,14 +88,10 @@ CREATE FUNCTION advisory.holders(namespace text, id uuid)
     acquired_at timestamptz, held interval, blocked_by integer[], gid text, query text)
     AS 'MODULE_PATHNAME', 'advisory_holders_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
-COMMENT ON FUNCTION advisory.holders(text, uuid) IS
-    'the sessions that hold the lock, or a slot of the semaphore of that name, and those that wait for them (id::text as name)';
-COMMENT ON FUNCTION advisory.terminate_holder(text, text, integer, interval) IS
-    'end the session if it still holds the lock, or a slot of the semaphore of that name, and wait for its end within timeout; privileges as for pg_terminate_backend()';
-COMMENT ON FUNCTION advisory.terminate_holder(text, bigint, integer, interval) IS
-    'end the session if it still holds the lock, or a slot of the semaphore of that name, and wait for its end within timeout; privileges as for pg_terminate_backend() (id::text as name)';
-COMMENT ON FUNCTION advisory.terminate_holder(text, uuid, integer, interval) IS
-    'end the session if it still holds the lock, or a slot of the semaphore of that name, and wait for its end within timeout; privileges as for pg_terminate_backend() (id::text as name)';
+COMMENT ON FUNCTION advisory.holders(text, uuid) IS 'sessions that hold the lock, or a slot of this name, or wait for it';
+COMMENT ON FUNCTION advisory.terminate_holder(text, text, integer, interval) IS 'end a session if it still holds the lock, or a slot, of this name';
+COMMENT ON FUNCTION advisory.terminate_holder(text, bigint, integer, interval) IS 'end a session if it still holds the lock, or a slot, of this name';
+COMMENT ON FUNCTION advisory.terminate_holder(text, uuid, integer, interval) IS 'end a session if it still holds the lock, or a slot, of this name';
 
 CREATE FUNCTION advisory.holders_key(key bigint)
     RETURNS TABLE (
@@ -101,14 +100,12 @@ CREATE FUNCTION advisory.holders_key(key bigint)
     acquired_at timestamptz, held interval, blocked_by integer[], gid text, query text)
     AS 'MODULE_PATHNAME', 'advisory_holders_key'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
-COMMENT ON FUNCTION advisory.holders_key(bigint) IS
-    'the sessions that hold the lock, or a slot of the semaphore of that key, and those that wait for them';
+COMMENT ON FUNCTION advisory.holders_key(bigint) IS 'sessions that hold the lock, or a slot of this key, or wait for it';
 CREATE FUNCTION advisory.terminate_holder_key(key bigint, pid integer, timeout interval DEFAULT '5s')
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_terminate_holder_key'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.terminate_holder_key(bigint, integer, interval) IS
-    'end the session if it still holds the lock, or a slot of the semaphore of that key, and wait for its end within timeout; privileges as for pg_terminate_backend()';
+COMMENT ON FUNCTION advisory.terminate_holder_key(bigint, integer, interval) IS 'end a session if it still holds the lock, or a slot, of this key';
 
 -- ---- Views
 
@@ -460,71 +457,159 @@ CREATE OR REPLACE VIEW advisory.stats AS
     FROM advisory._stats();
 COMMENT ON COLUMN advisory.stats.key IS '64-bit key, to look up a number in a log; null if the name is hidden';
 
-CREATE OR REPLACE VIEW advisory.activity AS
+DROP VIEW advisory.activity;
+
+-- The text without its middle if it is wider than so many columns of a terminal. Names often differ only at their ends.
+CREATE FUNCTION advisory._cut(line text, columns integer)
+    RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+    -- A character takes two columns at most, and none that is shorter than these takes more than one.
+    WITH setting AS (
+        SELECT getdatabaseencoding() = 'UTF8' AS is_utf8,
+               getdatabaseencoding() = 'UTF8' AND pg_client_encoding() = 'UTF8' AS has_ellipsis
+    ), sign AS (
+        SELECT CASE WHEN has_ellipsis THEN convert_from('\xe280a6', 'UTF8') ELSE '...' END AS mark,
+               columns - CASE WHEN has_ellipsis THEN 1 ELSE 3 END AS room
+        FROM setting
+    ), one AS (
+        SELECT letter, number, CASE WHEN octet_length(letter) > CASE WHEN is_utf8 THEN 2 ELSE 1 END THEN 2 ELSE 1 END AS width
+        FROM setting, string_to_table(line, NULL) WITH ORDINALITY AS letters (letter, number)
+    ), placed AS (
+        SELECT letter, number,
+               sum(width) OVER (ORDER BY number) AS from_left,
+               sum(width) OVER (ORDER BY number DESC) AS from_right
+        FROM one
+    )
+    SELECT CASE WHEN max(from_left) <= columns THEN line
+                ELSE concat(string_agg(letter, '' ORDER BY number) FILTER (WHERE from_left <= (room + 1) / 2), mark,
+                            string_agg(letter, '' ORDER BY number) FILTER (WHERE from_right <= room / 2))
+           END
+    FROM placed, sign
+    GROUP BY mark;
+END;
+COMMENT ON FUNCTION advisory._cut(text, integer) IS 'text cut to so many columns of a terminal';
+
+CREATE VIEW advisory._activity AS
     WITH entry AS MATERIALIZED (
-        SELECT *
+        SELECT *,
+               concat(CASE WHEN database IS DISTINCT FROM current_database() THEN coalesce(database, '(dropped)') || ': ' END, lock) AS what,
+               CASE WHEN gid IS NOT NULL THEN concat(role, ' (prepared ', gid, ')')
+                    WHEN application_name <> '' THEN concat(role, '@', application_name)
+                    ELSE role
+               END AS who,
+               -- A semaphore's slots and its queue are one lock.
+               ROW (datid, high, low, CASE kind WHEN 'semaphore' THEN 16383 ELSE objsubid END) AS tag
         FROM advisory._locks
-    ), blocker AS (
-        SELECT datid, high, low, objsubid, blocker_pid, min(wait_start) AS awaited_since
-        FROM entry, unnest(blocked_by) AS blocker_pid
+    ), waiter AS (
+        SELECT *,
+               row_number() OVER in_turn AS place,
+               count(*) OVER (PARTITION BY tag) - 10 AS others,
+               nth_value(wait_start, 10) OVER in_turn AS tenth_start
+        FROM entry
         WHERE NOT granted
-        GROUP BY datid, high, low, objsubid, blocker_pid
-    ), ranked AS (
-        SELECT e.*,
-               b.awaited_since,
-               CASE WHEN NOT e.granted THEN 1 WHEN b.blocker_pid IS NOT NULL THEN 2 ELSE 3 END AS rank
-        FROM entry AS e
-        LEFT JOIN blocker AS b
-            ON e.granted
-            AND b.datid = e.datid AND b.high = e.high AND b.low = e.low AND b.objsubid = e.objsubid
-            AND b.blocker_pid = coalesce(e.pid, 0)
-    ), counted AS (
-        SELECT *, rank = 3 AND count(*) OVER (PARTITION BY rank, pid, gid) > 20 AS is_one_of_many
-        FROM ranked
-    ), line AS (
-        SELECT CASE WHEN database IS DISTINCT FROM current_database()
-                    THEN concat(coalesce(database, '(dropped)'), ': ', lock)
-                    ELSE lock
-               END AS lock,
-               slot, mode, pid, gid, role, application_name, state, waited, held, blocked_by, rank,
-               coalesce(wait_start, awaited_since) AS since
-        FROM counted
+        WINDOW in_turn AS (PARTITION BY tag ORDER BY wait_start, pid)
+    ), blocker AS (
+        -- Whoever is in the way of a later waiter is also in the way of one of these.
+        SELECT w.tag, w.place, w.wait_start, blocker_pid
+        FROM waiter AS w, unnest(blocked_by) AS blocker_pid
+        WHERE place <= 11
+    ), held_by AS (
+        SELECT tag, place, array_agg(DISTINCT blocker_pid) AS pids
+        FROM blocker
+        WHERE (tag, blocker_pid) IN (SELECT tag, coalesce(pid, 0) FROM entry WHERE granted)
+        GROUP BY tag, place
+    ), shown_waiter AS (
+        -- If only waiters ahead of it are in the way, it waits for the same holders as these.
+        SELECT w.*, coalesce(pids, min(pids) OVER (PARTITION BY tag)) AS held_by
+        FROM waiter AS w
+        LEFT JOIN held_by USING (tag, place)
+        WHERE place <= 11
+    ), holder AS (
+        SELECT *, NOT is_blocker AND count(*) OVER (PARTITION BY is_blocker, pid, gid) > 20 AS is_one_of_many
+        FROM (SELECT e.*, b.blocker_pid IS NOT NULL AS is_blocker, b.awaited_since
+              FROM entry AS e
+              LEFT JOIN (SELECT tag, blocker_pid, min(wait_start) AS awaited_since FROM blocker GROUP BY tag, blocker_pid) AS b
+                  ON b.tag = e.tag AND b.blocker_pid = coalesce(e.pid, 0)
+              WHERE granted) AS held
+    ), lease AS (
+        SELECT l.*, w.key IS NOT NULL AS is_awaited, w.since,
+               row_number() OVER (ORDER BY w.key IS NULL, w.since, l.acquired_at, l.lock) > 20 AS is_one_of_many
+        FROM advisory._lease_rows() AS l
+        LEFT JOIN (SELECT key, min(wait_start) AS since
+                   FROM entry
+                   WHERE NOT granted AND kind = 'lease' AND database = current_database()
+                   GROUP BY key) AS w ON w.key = l.key
+        WHERE l.state <> 'expired'
+    ), line (rank, since, place, lock, slot, mode, pid, who, state, waiting, held, pids) AS (
+        SELECT 1, wait_start, place, what, slot, mode, pid, who, state, waited, NULL::interval, held_by
+        FROM shown_waiter
+        WHERE place <= 10
+        UNION ALL
+        -- The eleventh stands for the others, of whom it has waited longest.
+        SELECT 1, tenth_start, place, concat('(', others, ' more)'), NULL, NULL, NULL, NULL, NULL, waited, NULL, held_by
+        FROM shown_waiter
+        WHERE place = 11
+        UNION ALL
+        SELECT CASE WHEN is_blocker THEN 2 ELSE 3 END, awaited_since, NULL, what, slot, mode, pid, who, state, NULL, held, NULL
+        FROM holder
         WHERE NOT is_one_of_many
         UNION ALL
-        SELECT concat('(', count(*), ' locks)'),
-               NULL, NULL, pid, gid, role, application_name, state, NULL, max(held), NULL, rank, NULL
-        FROM counted
+        SELECT 3, NULL, NULL, concat('(', count(*), ' locks)'), NULL, NULL, pid, who, state, NULL, max(held), NULL
+        FROM holder
         WHERE is_one_of_many
-        GROUP BY pid, gid, role, application_name, state, rank
+        GROUP BY pid, gid, who, state
         UNION ALL
-        SELECT l.lock, NULL, 'lease', NULL, NULL, l.owner, NULL, l.state, NULL, clock_timestamp() - l.acquired_at, NULL,
-               CASE WHEN e.key IS NOT NULL THEN 2 ELSE 3 END, min(e.wait_start)
-        FROM advisory._lease_rows() AS l
-        LEFT JOIN entry AS e
-            ON NOT e.granted AND e.kind = 'lease' AND e.key = l.key AND e.database = current_database()
-        WHERE l.state <> 'expired'
-        GROUP BY l.lock, l.owner, l.state, l.acquired_at, e.key
+        SELECT CASE WHEN is_awaited THEN 2 ELSE 3 END, since, NULL, lock, NULL, 'lease', NULL, owner, state, NULL,
+               clock_timestamp() - acquired_at, NULL
+        FROM lease
+        WHERE NOT is_one_of_many
+        UNION ALL
+        SELECT 3, NULL, NULL, concat('(', count(*), ' leases)'), NULL, 'lease', NULL, NULL, NULL, NULL, clock_timestamp() - min(acquired_at), NULL
+        FROM lease
+        WHERE is_one_of_many
+        HAVING count(*) > 0
+    ), narrow AS MATERIALIZED (
+        SELECT rank, since, place, lock, slot,
+               CASE WHEN length(mode) > 9 THEN advisory._cut(mode, 9) ELSE mode END AS mode,
+               pid, who,
+               replace(replace(replace(state, 'idle in transaction (aborted)', 'failed xact'),
+                               'idle in transaction', 'idle in xact'), 'fastpath function call', 'fastpath') AS state,
+               date_trunc('second', waiting) AS waiting,
+               date_trunc('second', held) AS held, held AS exactly,
+               -- Three processes, or two if their numbers are long.
+               concat(array_to_string(pids[:shown], ','), ' +' || nullif(cardinality(pids) - shown, 0)) AS blocked_by
+        FROM line, LATERAL (SELECT least(cardinality(pids), CASE WHEN length(array_to_string(pids[:3], ',')) > 17 THEN 2 ELSE 3 END)) AS few (shown)
+    ), wanted AS (
+        -- What a line of 120 columns leaves for lock and who.  No text takes more columns than it has bytes.
+        SELECT 120 - 26 - greatest(max(length(slot::text)), 4) - greatest(max(length(mode)), 4) - greatest(max(length(pid::text)), 3)
+                   - greatest(max(length(state)), 5) - greatest(max(length(waiting::text)), 7) - greatest(max(length(held::text)), 4)
+                   - greatest(max(length(blocked_by)), 10) AS room,
+               greatest(max(octet_length(lock)), 4) AS lock,
+               greatest(max(octet_length(who)), 3) AS who
+        FROM narrow
+    ), width AS (
+        -- The lock matters more: if both do not fit, who gets 14 columns, or less on a crowded line.
+        SELECT lock, room - lock AS who
+        FROM (SELECT greatest(least(lock, greatest(room - who, room - 14, room * 3 / 5)), 4) AS lock, room FROM wanted) AS of_lock
     )
-    SELECT lock,
-           slot,
-           mode,
-           pid,
-           CASE WHEN gid IS NOT NULL THEN concat(role, ' (prepared ', gid, ')')
-                WHEN application_name <> '' THEN concat(role, '@', application_name)
-                ELSE role
-           END AS who,
-           replace(replace(state, 'idle in transaction (aborted)', 'failed xact'),
-                   'idle in transaction', 'idle in xact') AS state,
-           date_trunc('second', waited) AS waiting,
-           date_trunc('second', held) AS held,
-           blocked_by
-    FROM line
-    ORDER BY rank, since, line.held DESC NULLS LAST, line.lock, slot, pid;
+    SELECT CASE WHEN octet_length(n.lock) > width.lock THEN advisory._cut(n.lock, width.lock) ELSE n.lock END AS lock,
+           slot, mode, pid,
+           CASE WHEN octet_length(n.who) > width.who THEN advisory._cut(n.who, width.who) ELSE n.who END AS who,
+           state, waiting, held,
+           nullif(blocked_by, '') AS blocked_by
+    FROM narrow AS n, width
+    ORDER BY rank, since, place, exactly DESC NULLS LAST, n.lock, slot, pid;
+COMMENT ON VIEW advisory._activity IS 'rows of advisory.activity';
+
+CREATE VIEW advisory.activity AS
+    SELECT lock, slot, mode, pid, who, state, waiting, held, blocked_by
+    FROM advisory._activity;
 COMMENT ON VIEW advisory.activity IS
     'waiters for advisory locks, their blockers, and all other holders; longest waits first';
 COMMENT ON COLUMN advisory.activity.lock IS
     'namespace/name; or in quotes a label, or what the key is known for; or the key or pair; preceded by its database if that is not the current one; '
-    'for a session with more than 20 locks that nobody waits for, their number';
+    'or in parentheses the number of further waiters for the lock, locks of the session, or leases';
 COMMENT ON COLUMN advisory.activity.slot IS 'slot of a semaphore, from 1';
 COMMENT ON COLUMN advisory.activity.mode IS 'exclusive or shared; or lease, which is not held by a session';
 COMMENT ON COLUMN advisory.activity.pid IS 'process that holds or waits; null for a prepared transaction, and for a lease';
@@ -532,7 +617,70 @@ COMMENT ON COLUMN advisory.activity.who IS 'role@application; the owner of a lea
 COMMENT ON COLUMN advisory.activity.state IS 'state of the session, shortened; null without the privilege to see it';
 COMMENT ON COLUMN advisory.activity.waiting IS 'how long it has waited; null for a holder';
 COMMENT ON COLUMN advisory.activity.held IS 'how long it has held the lock; null where unknown';
-COMMENT ON COLUMN advisory.activity.blocked_by IS 'processes that block a waiter; 0 is a prepared transaction';
+COMMENT ON COLUMN advisory.activity.blocked_by IS 'up to three of the processes that hold what a waiter waits for, and +N for N others; 0 is a prepared transaction';
+GRANT SELECT ON advisory.activity TO PUBLIC;
+
+CREATE FUNCTION advisory._blockers()
+    RETURNS TABLE (
+        pid integer,
+        gid text,
+        role text,
+        application_name text,
+        state text,
+        since timestamptz,
+        lock text,
+        waiters integer,
+        longest_wait interval,
+        kind text,
+        namespace text,
+        name text,
+        slot integer,
+        key bigint,
+        key1 integer,
+        key2 integer)
+    AS 'MODULE_PATHNAME', 'advisory_blockers'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
+COMMENT ON FUNCTION advisory._blockers() IS 'rows of advisory.blockers';
+
+CREATE VIEW advisory.blockers AS
+    SELECT b.pid,
+           advisory._cut(CASE WHEN b.gid IS NOT NULL THEN concat(role, ' (prepared ', b.gid, ')')
+                              WHEN application_name <> '' THEN concat(role, '@', application_name)
+                              ELSE coalesce(role, l.owner)
+                         END, 60) AS who,
+           coalesce(b.state, l.state) AS state,
+           date_trunc('second', coalesce(b.since, p.prepared, l.acquired_at)) AS since,
+           advisory._cut(b.lock, 90) AS lock,
+           waiters,
+           date_trunc('second', longest_wait) AS longest_wait,
+           CASE WHEN b.gid IS NOT NULL AND p.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+                THEN format('ROLLBACK PREPARED %L;', p.gid)
+                WHEN b.gid IS NOT NULL
+                THEN format('ROLLBACK PREPARED %L; -- in database %I', p.gid, (SELECT datname FROM pg_database WHERE oid = p.dbid))
+                WHEN b.pid IS NULL AND is_named THEN format('SELECT advisory.break_lease(%L, %L);', b.namespace, b.name)
+                -- These two end the session only if it still holds the lock.  Long names would not fit on a line.
+                WHEN kind IN ('lock', 'semaphore') AND is_named AND octet_length(b.namespace || b.name) <= 50
+                THEN format('SELECT advisory.terminate_holder(%L, %L, %s);', b.namespace, b.name, b.pid)
+                WHEN kind IN ('lock', 'semaphore') AND b.key IS NOT NULL
+                THEN format('SELECT advisory.terminate_holder_key(%s, %s);', b.key, b.pid)
+                WHEN b.pid IS NOT NULL THEN format('SELECT pg_terminate_backend(%s);', b.pid)
+           END AS remedy
+    FROM advisory._blockers() AS b
+    CROSS JOIN LATERAL (SELECT CASE WHEN b.namespace IS NOT NULL THEN advisory.key(b.namespace, b.name) = b.key END) AS named (is_named)
+    LEFT JOIN pg_catalog.pg_prepared_xact() AS p ON p.gid = b.gid
+    LEFT JOIN advisory._lease_rows() AS l ON b.pid IS NULL AND b.gid IS NULL AND b.kind = 'lease' AND l.key = b.key
+    ORDER BY waiters DESC, b.longest_wait DESC NULLS LAST, b.pid;
+COMMENT ON VIEW advisory.blockers IS
+    'the sessions, prepared transactions and leases that others wait for in the end, with the statement that ends each; those with most waiters first';
+COMMENT ON COLUMN advisory.blockers.pid IS 'process; null for a prepared transaction, and for a lease';
+COMMENT ON COLUMN advisory.blockers.who IS 'role@application; the owner of a lease';
+COMMENT ON COLUMN advisory.blockers.state IS 'state as in pg_stat_activity; null without the privilege to see it';
+COMMENT ON COLUMN advisory.blockers.since IS 'since when it is in that state; when the transaction was prepared, or the lease was granted';
+COMMENT ON COLUMN advisory.blockers.lock IS 'what it holds, of which the longest wait is';
+COMMENT ON COLUMN advisory.blockers.waiters IS 'how many sessions wait for it, directly or through others';
+COMMENT ON COLUMN advisory.blockers.longest_wait IS 'how long the first of them has waited';
+COMMENT ON COLUMN advisory.blockers.remedy IS 'statement that ends it; null where no statement can name it';
+GRANT SELECT ON advisory.blockers TO PUBLIC;
 
 -- ---- Tokens, leases and windows
 
@@ -561,57 +709,49 @@ CREATE FUNCTION advisory.token(namespace text, name text)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_token_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.token(text, text) IS
-    'get a fencing token for a lock that this session holds in exclusive mode; greater than all tokens before, even after a failover';
+COMMENT ON FUNCTION advisory.token(text, text) IS 'fencing token for a lock that this session holds in exclusive mode';
 
 CREATE FUNCTION advisory.token(namespace text, id bigint)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_token_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.token(text, bigint) IS
-    'get a fencing token for a lock that this session holds in exclusive mode; greater than all tokens before, even after a failover (id::text as name)';
+COMMENT ON FUNCTION advisory.token(text, bigint) IS 'fencing token for a lock that this session holds in exclusive mode';
 
 CREATE FUNCTION advisory.token(namespace text, id uuid)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_token_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.token(text, uuid) IS
-    'get a fencing token for a lock that this session holds in exclusive mode; greater than all tokens before, even after a failover (id::text as name)';
+COMMENT ON FUNCTION advisory.token(text, uuid) IS 'fencing token for a lock that this session holds in exclusive mode';
 
 CREATE FUNCTION advisory.token(namespace text, name text, slot integer)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_token_slot_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.token(text, text, integer) IS
-    'get a fencing token for a slot that this session has; greater than all tokens before, even after a failover';
+COMMENT ON FUNCTION advisory.token(text, text, integer) IS 'fencing token for a slot of this session';
 
 CREATE FUNCTION advisory.token(namespace text, id bigint, slot integer)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_token_slot_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.token(text, bigint, integer) IS
-    'get a fencing token for a slot that this session has; greater than all tokens before, even after a failover (id::text as name)';
+COMMENT ON FUNCTION advisory.token(text, bigint, integer) IS 'fencing token for a slot of this session';
 
 CREATE FUNCTION advisory.token(namespace text, id uuid, slot integer)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_token_slot_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.token(text, uuid, integer) IS
-    'get a fencing token for a slot that this session has; greater than all tokens before, even after a failover (id::text as name)';
+COMMENT ON FUNCTION advisory.token(text, uuid, integer) IS 'fencing token for a slot of this session';
 
 CREATE FUNCTION advisory.token_key(key bigint)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_token_key'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.token_key(bigint) IS
-    'get a fencing token for the lock of this key, which this session holds in exclusive mode; greater than all tokens before, even after a failover';
+COMMENT ON FUNCTION advisory.token_key(bigint) IS 'fencing token for the lock of this key, which this session holds';
 
 CREATE FUNCTION advisory.tokens_above(token bigint)
     RETURNS void
     AS 'MODULE_PATHNAME', 'advisory_tokens_above'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.tokens_above(bigint) IS
-    'make all later tokens of this database greater than this one; for use after a migration by logical replication';
+COMMENT ON FUNCTION advisory.tokens_above(bigint) IS 'make all later tokens of this database greater than this one';
 REVOKE ALL ON FUNCTION advisory.tokens_above(bigint) FROM PUBLIC;
 
 ---- Fences: what refuses smaller tokens
@@ -630,29 +770,25 @@ CREATE FUNCTION advisory.check_token(namespace text, name text, token bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_check_token_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.check_token(text, text, bigint) IS
-    'check a token: true if no greater token of this name was checked before, or error 55000; locks the name''s row of fences until the transaction ends';
+COMMENT ON FUNCTION advisory.check_token(text, text, bigint) IS 'true if no greater token of this name was checked, or error 55000';
 
 CREATE FUNCTION advisory.check_token(namespace text, id bigint, token bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_check_token_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.check_token(text, bigint, bigint) IS
-    'check a token: true if no greater token of this name was checked before, or error 55000; locks the name''s row of fences until the transaction ends (id::text as name)';
+COMMENT ON FUNCTION advisory.check_token(text, bigint, bigint) IS 'true if no greater token of this name was checked, or error 55000';
 
 CREATE FUNCTION advisory.check_token(namespace text, id uuid, token bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_check_token_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.check_token(text, uuid, bigint) IS
-    'check a token: true if no greater token of this name was checked before, or error 55000; locks the name''s row of fences until the transaction ends (id::text as name)';
+COMMENT ON FUNCTION advisory.check_token(text, uuid, bigint) IS 'true if no greater token of this name was checked, or error 55000';
 
 CREATE FUNCTION advisory.fenced()
     RETURNS trigger
     AS 'MODULE_PATHNAME', 'advisory_fenced'
     LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION advisory.fenced() IS
-    'trigger function, BEFORE INSERT OR UPDATE FOR EACH ROW: refuses a NULL token and a token smaller than the one in the row; its argument is the token''s column';
+COMMENT ON FUNCTION advisory.fenced() IS 'trigger function: refuses a NULL token and one smaller than the row''s';
 
 -- Leases: holds that outlive a session or a server.
 
@@ -691,59 +827,50 @@ SELECT pg_extension_config_dump('advisory._leases', '');
 CREATE FUNCTION advisory.lease(namespace text, name text, ttl interval, timeout interval DEFAULT NULL, owner text DEFAULT NULL, lock_delay interval DEFAULT '0', OUT token bigint, OUT expires_at timestamptz)
     AS 'MODULE_PATHNAME', 'advisory_lease_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.lease(text, text, interval, interval, text, interval) IS
-    'take a lease, which outlives the session: its token and when it expires, or error 55P03 when timeout is over (NULL: wait for ever)';
+COMMENT ON FUNCTION advisory.lease(text, text, interval, interval, text, interval) IS 'take a lease, which outlives the session, or error 55P03';
 
 CREATE FUNCTION advisory.lease(namespace text, id bigint, ttl interval, timeout interval DEFAULT NULL, owner text DEFAULT NULL, lock_delay interval DEFAULT '0', OUT token bigint, OUT expires_at timestamptz)
     AS 'MODULE_PATHNAME', 'advisory_lease_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.lease(text, bigint, interval, interval, text, interval) IS
-    'take a lease, which outlives the session: its token and when it expires, or error 55P03 when timeout is over (NULL: wait for ever) (id::text as name)';
+COMMENT ON FUNCTION advisory.lease(text, bigint, interval, interval, text, interval) IS 'take a lease, which outlives the session, or error 55P03';
 
 CREATE FUNCTION advisory.lease(namespace text, id uuid, ttl interval, timeout interval DEFAULT NULL, owner text DEFAULT NULL, lock_delay interval DEFAULT '0', OUT token bigint, OUT expires_at timestamptz)
     AS 'MODULE_PATHNAME', 'advisory_lease_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.lease(text, uuid, interval, interval, text, interval) IS
-    'take a lease, which outlives the session: its token and when it expires, or error 55P03 when timeout is over (NULL: wait for ever) (id::text as name)';
+COMMENT ON FUNCTION advisory.lease(text, uuid, interval, interval, text, interval) IS 'take a lease, which outlives the session, or error 55P03';
 
 CREATE FUNCTION advisory.try_lease(namespace text, name text, ttl interval, timeout interval DEFAULT '0', owner text DEFAULT NULL, lock_delay interval DEFAULT '0', OUT token bigint, OUT expires_at timestamptz)
     AS 'MODULE_PATHNAME', 'advisory_try_lease_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.try_lease(text, text, interval, interval, text, interval) IS
-    'take a lease, which outlives the session, if it is free within timeout (0: at once): its token and when it expires, or nulls';
+COMMENT ON FUNCTION advisory.try_lease(text, text, interval, interval, text, interval) IS 'take a lease, which outlives the session, if free within timeout';
 
 CREATE FUNCTION advisory.try_lease(namespace text, id bigint, ttl interval, timeout interval DEFAULT '0', owner text DEFAULT NULL, lock_delay interval DEFAULT '0', OUT token bigint, OUT expires_at timestamptz)
     AS 'MODULE_PATHNAME', 'advisory_try_lease_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.try_lease(text, bigint, interval, interval, text, interval) IS
-    'take a lease, which outlives the session, if it is free within timeout (0: at once): its token and when it expires, or nulls (id::text as name)';
+COMMENT ON FUNCTION advisory.try_lease(text, bigint, interval, interval, text, interval) IS 'take a lease, which outlives the session, if free within timeout';
 
 CREATE FUNCTION advisory.try_lease(namespace text, id uuid, ttl interval, timeout interval DEFAULT '0', owner text DEFAULT NULL, lock_delay interval DEFAULT '0', OUT token bigint, OUT expires_at timestamptz)
     AS 'MODULE_PATHNAME', 'advisory_try_lease_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.try_lease(text, uuid, interval, interval, text, interval) IS
-    'take a lease, which outlives the session, if it is free within timeout (0: at once): its token and when it expires, or nulls (id::text as name)';
+COMMENT ON FUNCTION advisory.try_lease(text, uuid, interval, interval, text, interval) IS 'take a lease, which outlives the session, if free within timeout';
 
 CREATE FUNCTION advisory.renew_lease(namespace text, name text, token bigint, ttl interval DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_renew_lease_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.renew_lease(text, text, bigint, interval) IS
-    'renew a lease of this role for its TTL, or for another one: when it expires, or null if it is lost';
+COMMENT ON FUNCTION advisory.renew_lease(text, text, bigint, interval) IS 'renew a lease of this role: when it expires, or NULL if it is lost';
 
 CREATE FUNCTION advisory.renew_lease(namespace text, id bigint, token bigint, ttl interval DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_renew_lease_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.renew_lease(text, bigint, bigint, interval) IS
-    'renew a lease of this role for its TTL, or for another one: when it expires, or null if it is lost (id::text as name)';
+COMMENT ON FUNCTION advisory.renew_lease(text, bigint, bigint, interval) IS 'renew a lease of this role: when it expires, or NULL if it is lost';
 
 CREATE FUNCTION advisory.renew_lease(namespace text, id uuid, token bigint, ttl interval DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_renew_lease_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.renew_lease(text, uuid, bigint, interval) IS
-    'renew a lease of this role for its TTL, or for another one: when it expires, or null if it is lost (id::text as name)';
+COMMENT ON FUNCTION advisory.renew_lease(text, uuid, bigint, interval) IS 'renew a lease of this role: when it expires, or NULL if it is lost';
 
 CREATE FUNCTION advisory.end_lease(namespace text, name text, token bigint)
     RETURNS boolean
@@ -756,43 +883,37 @@ CREATE FUNCTION advisory.end_lease(namespace text, id bigint, token bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_end_lease_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.end_lease(text, bigint, bigint) IS
-    'end a lease of this role: false if it is lost (id::text as name)';
+COMMENT ON FUNCTION advisory.end_lease(text, bigint, bigint) IS 'end a lease of this role: false if it is lost';
 
 CREATE FUNCTION advisory.end_lease(namespace text, id uuid, token bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_end_lease_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.end_lease(text, uuid, bigint) IS
-    'end a lease of this role: false if it is lost (id::text as name)';
+COMMENT ON FUNCTION advisory.end_lease(text, uuid, bigint) IS 'end a lease of this role: false if it is lost';
 
 CREATE FUNCTION advisory.check_lease(namespace text, name text, token bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_check_lease_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.check_lease(text, text, bigint) IS
-    'check a lease of this role: true if it has this token, or error 55000; no session can take it over before this transaction ends';
+COMMENT ON FUNCTION advisory.check_lease(text, text, bigint) IS 'true if the lease of this role has this token, or error 55000';
 
 CREATE FUNCTION advisory.check_lease(namespace text, id bigint, token bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_check_lease_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.check_lease(text, bigint, bigint) IS
-    'check a lease of this role: true if it has this token, or error 55000; no session can take it over before this transaction ends (id::text as name)';
+COMMENT ON FUNCTION advisory.check_lease(text, bigint, bigint) IS 'true if the lease of this role has this token, or error 55000';
 
 CREATE FUNCTION advisory.check_lease(namespace text, id uuid, token bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_check_lease_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.check_lease(text, uuid, bigint) IS
-    'check a lease of this role: true if it has this token, or error 55000; no session can take it over before this transaction ends (id::text as name)';
+COMMENT ON FUNCTION advisory.check_lease(text, uuid, bigint) IS 'true if the lease of this role has this token, or error 55000';
 
 CREATE FUNCTION advisory.break_lease(namespace text, name text)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_break_lease_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.break_lease(text, text) IS
-    'end the lease of any owner, and its lock_delay: false if there is none; for the owner of the database';
+COMMENT ON FUNCTION advisory.break_lease(text, text) IS 'end the lease of any owner, and its lock_delay';
 REVOKE ALL ON FUNCTION advisory.break_lease(text, text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION advisory.break_lease(text, text) TO pg_database_owner WITH GRANT OPTION;
 
@@ -800,8 +921,7 @@ CREATE FUNCTION advisory.break_lease(namespace text, id bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_break_lease_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.break_lease(text, bigint) IS
-    'end the lease of any owner, and its lock_delay: false if there is none; for the owner of the database (id::text as name)';
+COMMENT ON FUNCTION advisory.break_lease(text, bigint) IS 'end the lease of any owner, and its lock_delay';
 REVOKE ALL ON FUNCTION advisory.break_lease(text, bigint) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION advisory.break_lease(text, bigint) TO pg_database_owner WITH GRANT OPTION;
 
@@ -809,28 +929,24 @@ CREATE FUNCTION advisory.break_lease(namespace text, id uuid)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_break_lease_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.break_lease(text, uuid) IS
-    'end the lease of any owner, and its lock_delay: false if there is none; for the owner of the database (id::text as name)';
+COMMENT ON FUNCTION advisory.break_lease(text, uuid) IS 'end the lease of any owner, and its lock_delay';
 REVOKE ALL ON FUNCTION advisory.break_lease(text, uuid) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION advisory.break_lease(text, uuid) TO pg_database_owner WITH GRANT OPTION;
 
 CREATE PROCEDURE advisory.await_lease(namespace text, name text, ttl interval, timeout interval DEFAULT NULL, owner text DEFAULT NULL, lock_delay interval DEFAULT '0', INOUT token bigint DEFAULT NULL, INOUT expires_at timestamptz DEFAULT NULL)
     AS 'MODULE_PATHNAME', 'advisory_await_lease_text'
     LANGUAGE C;
-COMMENT ON PROCEDURE advisory.await_lease(text, text, interval, interval, text, interval, bigint, timestamptz) IS
-    'take a lease, waiting without a snapshot: its token and when it expires, or error 55P03 when timeout is over (NULL: wait for ever)';
+COMMENT ON PROCEDURE advisory.await_lease(text, text, interval, interval, text, interval, bigint, timestamptz) IS 'take a lease, waiting without a snapshot, or error 55P03';
 
 CREATE PROCEDURE advisory.await_lease(namespace text, id bigint, ttl interval, timeout interval DEFAULT NULL, owner text DEFAULT NULL, lock_delay interval DEFAULT '0', INOUT token bigint DEFAULT NULL, INOUT expires_at timestamptz DEFAULT NULL)
     AS 'MODULE_PATHNAME', 'advisory_await_lease_bigint'
     LANGUAGE C;
-COMMENT ON PROCEDURE advisory.await_lease(text, bigint, interval, interval, text, interval, bigint, timestamptz) IS
-    'take a lease, waiting without a snapshot: its token and when it expires, or error 55P03 when timeout is over (NULL: wait for ever) (id::text as name)';
+COMMENT ON PROCEDURE advisory.await_lease(text, bigint, interval, interval, text, interval, bigint, timestamptz) IS 'take a lease, waiting without a snapshot, or error 55P03';
 
 CREATE PROCEDURE advisory.await_lease(namespace text, id uuid, ttl interval, timeout interval DEFAULT NULL, owner text DEFAULT NULL, lock_delay interval DEFAULT '0', INOUT token bigint DEFAULT NULL, INOUT expires_at timestamptz DEFAULT NULL)
     AS 'MODULE_PATHNAME', 'advisory_await_lease_uuid'
     LANGUAGE C;
-COMMENT ON PROCEDURE advisory.await_lease(text, uuid, interval, interval, text, interval, bigint, timestamptz) IS
-    'take a lease, waiting without a snapshot: its token and when it expires, or error 55P03 when timeout is over (NULL: wait for ever) (id::text as name)';
+COMMENT ON PROCEDURE advisory.await_lease(text, uuid, interval, interval, text, interval, bigint, timestamptz) IS 'take a lease, waiting without a snapshot, or error 55P03';
 
 -- Once per window: the last window of time that was claimed, of each name.
 
@@ -848,28 +964,25 @@ CREATE FUNCTION advisory._window(every interval, at timestamptz)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_window'
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION advisory._window(interval, timestamptz) IS 'the window that is nearest to a time, which claim() claims at that time';
+COMMENT ON FUNCTION advisory._window(interval, timestamptz) IS 'the window that claim() claims at a time';
 
 CREATE FUNCTION advisory.claim(namespace text, name text, every interval, slot timestamptz DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_claim_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.claim(text, text, interval, timestamptz) IS
-    'claim a window of time: the one given as slot, or the multiple of every that is nearest to now; returns the window, or NULL if it or a later one is already claimed; waits for a transaction that has claimed it and may roll back';
+COMMENT ON FUNCTION advisory.claim(text, text, interval, timestamptz) IS 'claim a window of time once: the window, or NULL if it is claimed';
 
 CREATE FUNCTION advisory.claim(namespace text, id bigint, every interval, slot timestamptz DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_claim_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.claim(text, bigint, interval, timestamptz) IS
-    'claim a window of time: the one given as slot, or the multiple of every that is nearest to now; returns the window, or NULL if it or a later one is already claimed; waits for a transaction that has claimed it and may roll back (id::text as name)';
+COMMENT ON FUNCTION advisory.claim(text, bigint, interval, timestamptz) IS 'claim a window of time once: the window, or NULL if it is claimed';
 
 CREATE FUNCTION advisory.claim(namespace text, id uuid, every interval, slot timestamptz DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_claim_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.claim(text, uuid, interval, timestamptz) IS
-    'claim a window of time: the one given as slot, or the multiple of every that is nearest to now; returns the window, or NULL if it or a later one is already claimed; waits for a transaction that has claimed it and may roll back (id::text as name)';
+COMMENT ON FUNCTION advisory.claim(text, uuid, interval, timestamptz) IS 'claim a window of time once: the window, or NULL if it is claimed';
 
 -- ---- Jobs
 
@@ -881,19 +994,19 @@ CREATE PROCEDURE advisory.run(namespace text, name text, command text, timeout i
     AS 'MODULE_PATHNAME', 'advisory_run_text'
     LANGUAGE C;
 COMMENT ON PROCEDURE advisory.run(text, text, text, interval, integer, text, boolean, interval, timestamptz) IS
-    'run a command while holding an exclusive lock (with slots: one of that many slots), and keep the lock until the transaction ends; if it is taken, skip the command or raise error 55P03; with once_per, run it at most once per window of time';
+    'run a command while holding a lock or slot, and once_per window';
 
 CREATE PROCEDURE advisory.run(namespace text, id bigint, command text, timeout interval DEFAULT '0', slots integer DEFAULT NULL, if_busy text DEFAULT 'skip', INOUT ran boolean DEFAULT NULL, once_per interval DEFAULT NULL, once_slot timestamptz DEFAULT NULL)
     AS 'MODULE_PATHNAME', 'advisory_run_bigint'
     LANGUAGE C;
 COMMENT ON PROCEDURE advisory.run(text, bigint, text, interval, integer, text, boolean, interval, timestamptz) IS
-    'run a command while holding an exclusive lock (with slots: one of that many slots), and keep the lock until the transaction ends; if it is taken, skip the command or raise error 55P03; with once_per, run it at most once per window of time (id::text as name)';
+    'run a command while holding a lock or slot, and once_per window';
 
 CREATE PROCEDURE advisory.run(namespace text, id uuid, command text, timeout interval DEFAULT '0', slots integer DEFAULT NULL, if_busy text DEFAULT 'skip', INOUT ran boolean DEFAULT NULL, once_per interval DEFAULT NULL, once_slot timestamptz DEFAULT NULL)
     AS 'MODULE_PATHNAME', 'advisory_run_uuid'
     LANGUAGE C;
 COMMENT ON PROCEDURE advisory.run(text, uuid, text, interval, integer, text, boolean, interval, timestamptz) IS
-    'run a command while holding an exclusive lock (with slots: one of that many slots), and keep the lock until the transaction ends; if it is taken, skip the command or raise error 55P03; with once_per, run it at most once per window of time (id::text as name)';
+    'run a command while holding a lock or slot, and once_per window';
 
 -- ---- Comments
 
@@ -901,8 +1014,7 @@ COMMENT ON TABLE advisory.key_labels IS 'labels that users give to keys of this 
 COMMENT ON COLUMN advisory.key_labels.note IS 'note about the lock, up to 1000 characters';
 COMMENT ON COLUMN advisory.known_keys.match IS 'how a lock is recognized: exact, formula, range or class';
 COMMENT ON COLUMN advisory.known_keys.key IS 'the key in this database, bigint form; null if there is none, or more than one';
-COMMENT ON FUNCTION advisory._known_as(oid, integer, integer, integer) IS
-    'possible uses of a lock tag according to known_keys, labels first; null if there are none';
+COMMENT ON FUNCTION advisory._known_as(oid, integer, integer, integer) IS 'possible uses of a lock tag according to known_keys, labels first';
 COMMENT ON COLUMN advisory.locks.blocked_by IS 'processes that block a waiter; 0 is a prepared transaction';
 CREATE OR REPLACE VIEW advisory.semaphores AS
     SELECT (array_agg(namespace ORDER BY granted DESC, slot DESC))[1] AS namespace,
@@ -929,7 +1041,7 @@ COMMENT ON COLUMN advisory.stats.failed IS 'how often it was not free and the se
 COMMENT ON COLUMN advisory.stats.wait_total IS 'total time of all waits';
 COMMENT ON COLUMN advisory.stats.hold_total IS 'total time of all holds that have ended';
 COMMENT ON COLUMN advisory.directory.evicted IS 'names that were removed to make room for others, with their statistics';
-COMMENT ON FUNCTION advisory._pressure(boolean) IS 'row of advisory.pressure; by_counting: count the locks in use one by one';
+COMMENT ON FUNCTION advisory._pressure(boolean) IS 'row of advisory.pressure; by_counting: count the locks one by one';
 COMMENT ON VIEW advisory.pressure IS 'how full the server''s shared lock table is, and how many locks fit; one row, in constant time';
 COMMENT ON COLUMN advisory.pressure.percent_used IS 'use of the fuller of the two tables, in percent of its estimated capacity';
 COMMENT ON COLUMN advisory.pressure.locks_estimated IS 'how many locks are estimated to fit in total';
@@ -943,14 +1055,13 @@ CREATE FUNCTION advisory._role_name(role oid)
     RETURNS text
     AS 'MODULE_PATHNAME', 'advisory_role_name'
     LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory._role_name(oid) IS 'name of a role; null if the server''s lock table is too full to look it up';
+COMMENT ON FUNCTION advisory._role_name(oid) IS 'name of a role; null if the lock table is too full to look it up';
 
 CREATE FUNCTION advisory._session_holds(pid integer)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_session_holds'
     LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory._session_holds(integer) IS
-    'how many session-level locks a session has taken through this extension';
+COMMENT ON FUNCTION advisory._session_holds(integer) IS 'how many session-level locks a session has taken by this extension';
 
 CREATE OR REPLACE VIEW advisory.pressure_by_backend AS
     SELECT l.pid,
@@ -1011,62 +1122,116 @@ COMMENT ON COLUMN advisory.pressure.locks_used IS
 COMMENT ON COLUMN advisory.semaphores.name IS 'name; null if unknown';
 COMMENT ON COLUMN advisory.semaphores.namespace IS 'namespace; null if unknown';
 COMMENT ON COLUMN advisory.settings.setting IS 'current value';
-COMMENT ON FUNCTION advisory.acquire(pg_catalog.text, bigint, integer, interval) IS
-    'take a slot of a semaphore for the session; returns its number, or raises error 55P03 after timeout (NULL: wait for ever) (id::text as name)';
-COMMENT ON FUNCTION advisory.acquire(pg_catalog.text, pg_catalog.text, integer, interval) IS
-    'take a slot of a semaphore for the session; returns its number, or raises error 55P03 after timeout (NULL: wait for ever)';
-COMMENT ON FUNCTION advisory.acquire(pg_catalog.text, pg_catalog.uuid, integer, interval) IS
-    'take a slot of a semaphore for the session; returns its number, or raises error 55P03 after timeout (NULL: wait for ever) (id::text as name)';
-COMMENT ON FUNCTION advisory.is_locked(pg_catalog.text, bigint) IS
-    'true if any session holds the lock: an observation, never a guard, because it can change before you act on it; to act, take the lock (id::text as name)';
-COMMENT ON FUNCTION advisory.is_locked(pg_catalog.text, pg_catalog.text) IS
-    'true if any session holds the lock: an observation, never a guard, because it can change before you act on it; to act, take the lock';
-COMMENT ON FUNCTION advisory.is_locked(pg_catalog.text, pg_catalog.uuid) IS
-    'true if any session holds the lock: an observation, never a guard, because it can change before you act on it; to act, take the lock (id::text as name)';
-COMMENT ON FUNCTION advisory.is_locked_key(bigint) IS
-    'true if any session holds the lock: an observation, never a guard, because it can change before you act on it; to act, take the lock';
-COMMENT ON FUNCTION advisory.try_acquire(pg_catalog.text, bigint, integer, interval) IS
-    'take a slot of a semaphore for the session if one is free within timeout (0: at once); returns its number, or NULL (id::text as name)';
-COMMENT ON FUNCTION advisory.try_acquire(pg_catalog.text, pg_catalog.text, integer, interval) IS
-    'take a slot of a semaphore for the session if one is free within timeout (0: at once); returns its number, or NULL';
-COMMENT ON FUNCTION advisory.try_acquire(pg_catalog.text, pg_catalog.uuid, integer, interval) IS
-    'take a slot of a semaphore for the session if one is free within timeout (0: at once); returns its number, or NULL (id::text as name)';
-COMMENT ON FUNCTION advisory.try_lock_any(pg_catalog.text, bigint[], integer) IS
-    'take exclusive session-level locks on up to wanted of the list that are free, in its order, trying each once; returns those taken';
-COMMENT ON FUNCTION advisory.try_lock_any(pg_catalog.text, pg_catalog.text, integer) IS
-    'take exclusive session-level locks on up to wanted of the list that are free, in its order, trying each once; returns those taken (an untyped list, read as text[])';
-COMMENT ON FUNCTION advisory.try_lock_any(pg_catalog.text, pg_catalog.text[], integer) IS
-    'take exclusive session-level locks on up to wanted of the list that are free, in its order, trying each once; returns those taken';
-COMMENT ON FUNCTION advisory.try_lock_any(pg_catalog.text, pg_catalog.uuid[], integer) IS
-    'take exclusive session-level locks on up to wanted of the list that are free, in its order, trying each once; returns those taken';
-COMMENT ON FUNCTION advisory.try_xact_acquire(pg_catalog.text, bigint, integer, interval) IS
-    'take a slot of a semaphore until the end of the transaction if one is free within timeout (0: at once); returns its number, or NULL (id::text as name)';
-COMMENT ON FUNCTION advisory.try_xact_acquire(pg_catalog.text, pg_catalog.text, integer, interval) IS
-    'take a slot of a semaphore until the end of the transaction if one is free within timeout (0: at once); returns its number, or NULL';
-COMMENT ON FUNCTION advisory.try_xact_acquire(pg_catalog.text, pg_catalog.uuid, integer, interval) IS
-    'take a slot of a semaphore until the end of the transaction if one is free within timeout (0: at once); returns its number, or NULL (id::text as name)';
-COMMENT ON FUNCTION advisory.try_xact_lock_any(pg_catalog.text, bigint[], integer) IS
-    'take exclusive transaction-level locks on up to wanted of the list that are free, in its order, trying each once; returns those taken';
-COMMENT ON FUNCTION advisory.try_xact_lock_any(pg_catalog.text, pg_catalog.text, integer) IS
-    'take exclusive transaction-level locks on up to wanted of the list that are free, in its order, trying each once; returns those taken (an untyped list, read as text[])';
-COMMENT ON FUNCTION advisory.try_xact_lock_any(pg_catalog.text, pg_catalog.text[], integer) IS
-    'take exclusive transaction-level locks on up to wanted of the list that are free, in its order, trying each once; returns those taken';
-COMMENT ON FUNCTION advisory.try_xact_lock_any(pg_catalog.text, pg_catalog.uuid[], integer) IS
-    'take exclusive transaction-level locks on up to wanted of the list that are free, in its order, trying each once; returns those taken';
-COMMENT ON FUNCTION advisory.wait_tree() IS
-    'who waits for whom, as indented text: each session that blocks others, followed by ten sessions that wait for it and the number of the others';
-COMMENT ON FUNCTION advisory.xact_acquire(pg_catalog.text, bigint, integer, interval) IS
-    'take a slot of a semaphore until the end of the transaction; returns its number, or raises error 55P03 after timeout (NULL: wait for ever) (id::text as name)';
-COMMENT ON FUNCTION advisory.xact_acquire(pg_catalog.text, pg_catalog.text, integer, interval) IS
-    'take a slot of a semaphore until the end of the transaction; returns its number, or raises error 55P03 after timeout (NULL: wait for ever)';
-COMMENT ON FUNCTION advisory.xact_acquire(pg_catalog.text, pg_catalog.uuid, integer, interval) IS
-    'take a slot of a semaphore until the end of the transaction; returns its number, or raises error 55P03 after timeout (NULL: wait for ever) (id::text as name)';
-COMMENT ON PROCEDURE advisory.await_acquire(pg_catalog.text, bigint, integer, interval, integer) IS
-    'take a slot of a semaphore for the session, waiting without a snapshot, so that CREATE INDEX CONCURRENTLY and vacuum are not held up; error 55P03 when timeout is over, 25001 where the snapshot cannot be released (id::text as name)';
-COMMENT ON PROCEDURE advisory.await_acquire(pg_catalog.text, pg_catalog.text, integer, interval, integer) IS
-    'take a slot of a semaphore for the session, waiting without a snapshot, so that CREATE INDEX CONCURRENTLY and vacuum are not held up; error 55P03 when timeout is over, 25001 where the snapshot cannot be released';
-COMMENT ON PROCEDURE advisory.await_acquire(pg_catalog.text, pg_catalog.uuid, integer, interval, integer) IS
-    'take a slot of a semaphore for the session, waiting without a snapshot, so that CREATE INDEX CONCURRENTLY and vacuum are not held up; error 55P03 when timeout is over, 25001 where the snapshot cannot be released (id::text as name)';
+COMMENT ON FUNCTION advisory.acquire(pg_catalog.text, bigint, integer, interval) IS 'take a slot of a semaphore for the session, or error 55P03';
+COMMENT ON FUNCTION advisory.acquire(pg_catalog.text, pg_catalog.text, integer, interval) IS 'take a slot of a semaphore for the session, or error 55P03';
+COMMENT ON FUNCTION advisory.acquire(pg_catalog.text, pg_catalog.uuid, integer, interval) IS 'take a slot of a semaphore for the session, or error 55P03';
+COMMENT ON FUNCTION advisory.is_locked(pg_catalog.text, bigint) IS 'does any session hold the lock: an observation, never a guard';
+COMMENT ON FUNCTION advisory.is_locked(pg_catalog.text, pg_catalog.text) IS 'does any session hold the lock: an observation, never a guard';
+COMMENT ON FUNCTION advisory.is_locked(pg_catalog.text, pg_catalog.uuid) IS 'does any session hold the lock: an observation, never a guard';
+COMMENT ON FUNCTION advisory.is_locked_key(bigint) IS 'does any session hold the lock: an observation, never a guard';
+COMMENT ON FUNCTION advisory.try_acquire(pg_catalog.text, bigint, integer, interval) IS 'take a slot for the session if one is free within timeout, or NULL';
+COMMENT ON FUNCTION advisory.try_acquire(pg_catalog.text, pg_catalog.text, integer, interval) IS 'take a slot for the session if one is free within timeout, or NULL';
+COMMENT ON FUNCTION advisory.try_acquire(pg_catalog.text, pg_catalog.uuid, integer, interval) IS 'take a slot for the session if one is free within timeout, or NULL';
+COMMENT ON FUNCTION advisory.try_lock_any(pg_catalog.text, bigint[], integer) IS 'lock up to wanted of the list that are free, for the session';
+COMMENT ON FUNCTION advisory.try_lock_any(pg_catalog.text, pg_catalog.text, integer) IS 'lock up to wanted of the list that are free, for the session';
+COMMENT ON FUNCTION advisory.try_lock_any(pg_catalog.text, pg_catalog.text[], integer) IS 'lock up to wanted of the list that are free, for the session';
+COMMENT ON FUNCTION advisory.try_lock_any(pg_catalog.text, pg_catalog.uuid[], integer) IS 'lock up to wanted of the list that are free, for the session';
+COMMENT ON FUNCTION advisory.try_xact_acquire(pg_catalog.text, bigint, integer, interval) IS 'take a slot for the transaction if one is free within timeout, or NULL';
+COMMENT ON FUNCTION advisory.try_xact_acquire(pg_catalog.text, pg_catalog.text, integer, interval) IS 'take a slot for the transaction if one is free within timeout, or NULL';
+COMMENT ON FUNCTION advisory.try_xact_acquire(pg_catalog.text, pg_catalog.uuid, integer, interval) IS 'take a slot for the transaction if one is free within timeout, or NULL';
+COMMENT ON FUNCTION advisory.try_xact_lock_any(pg_catalog.text, bigint[], integer) IS 'lock up to wanted of the list that are free, for the transaction';
+COMMENT ON FUNCTION advisory.try_xact_lock_any(pg_catalog.text, pg_catalog.text, integer) IS 'lock up to wanted of the list that are free, for the transaction';
+COMMENT ON FUNCTION advisory.try_xact_lock_any(pg_catalog.text, pg_catalog.text[], integer) IS 'lock up to wanted of the list that are free, for the transaction';
+COMMENT ON FUNCTION advisory.try_xact_lock_any(pg_catalog.text, pg_catalog.uuid[], integer) IS 'lock up to wanted of the list that are free, for the transaction';
+COMMENT ON FUNCTION advisory.wait_tree() IS 'who waits for whom, as indented text';
+COMMENT ON FUNCTION advisory.xact_acquire(pg_catalog.text, bigint, integer, interval) IS 'take a slot of a semaphore for the transaction, or error 55P03';
+COMMENT ON FUNCTION advisory.xact_acquire(pg_catalog.text, pg_catalog.text, integer, interval) IS 'take a slot of a semaphore for the transaction, or error 55P03';
+COMMENT ON FUNCTION advisory.xact_acquire(pg_catalog.text, pg_catalog.uuid, integer, interval) IS 'take a slot of a semaphore for the transaction, or error 55P03';
+COMMENT ON FUNCTION advisory.key(pg_catalog.text, bigint) IS 'key of a named lock, the same that pg_advisory_lock() takes';
+COMMENT ON FUNCTION advisory.key(pg_catalog.text, pg_catalog.uuid) IS 'key of a named lock, the same that pg_advisory_lock() takes';
+COMMENT ON FUNCTION advisory.lock(pg_catalog.text, pg_catalog.text, interval) IS 'take an exclusive session-level lock: true, or error 55P03';
+COMMENT ON FUNCTION advisory.lock(pg_catalog.text, bigint, interval) IS 'take an exclusive session-level lock: true, or error 55P03';
+COMMENT ON FUNCTION advisory.lock(pg_catalog.text, pg_catalog.uuid, interval) IS 'take an exclusive session-level lock: true, or error 55P03';
+COMMENT ON FUNCTION advisory.try_lock(pg_catalog.text, pg_catalog.text, interval) IS 'take an exclusive session-level lock if it is free within timeout';
+COMMENT ON FUNCTION advisory.try_lock(pg_catalog.text, bigint, interval) IS 'take an exclusive session-level lock if it is free within timeout';
+COMMENT ON FUNCTION advisory.try_lock(pg_catalog.text, pg_catalog.uuid, interval) IS 'take an exclusive session-level lock if it is free within timeout';
+COMMENT ON FUNCTION advisory.lock_shared(pg_catalog.text, pg_catalog.text, interval) IS 'take a shared session-level lock: true, or error 55P03';
+COMMENT ON FUNCTION advisory.lock_shared(pg_catalog.text, bigint, interval) IS 'take a shared session-level lock: true, or error 55P03';
+COMMENT ON FUNCTION advisory.lock_shared(pg_catalog.text, pg_catalog.uuid, interval) IS 'take a shared session-level lock: true, or error 55P03';
+COMMENT ON FUNCTION advisory.try_lock_shared(pg_catalog.text, pg_catalog.text, interval) IS 'take a shared session-level lock if it is free within timeout';
+COMMENT ON FUNCTION advisory.try_lock_shared(pg_catalog.text, bigint, interval) IS 'take a shared session-level lock if it is free within timeout';
+COMMENT ON FUNCTION advisory.try_lock_shared(pg_catalog.text, pg_catalog.uuid, interval) IS 'take a shared session-level lock if it is free within timeout';
+COMMENT ON FUNCTION advisory.xact_lock(pg_catalog.text, pg_catalog.text, interval) IS 'take an exclusive transaction-level lock: true, or error 55P03';
+COMMENT ON FUNCTION advisory.xact_lock(pg_catalog.text, bigint, interval) IS 'take an exclusive transaction-level lock: true, or error 55P03';
+COMMENT ON FUNCTION advisory.xact_lock(pg_catalog.text, pg_catalog.uuid, interval) IS 'take an exclusive transaction-level lock: true, or error 55P03';
+COMMENT ON FUNCTION advisory.try_xact_lock(pg_catalog.text, pg_catalog.text, interval) IS 'take an exclusive transaction-level lock if it is free within timeout';
+COMMENT ON FUNCTION advisory.try_xact_lock(pg_catalog.text, bigint, interval) IS 'take an exclusive transaction-level lock if it is free within timeout';
+COMMENT ON FUNCTION advisory.try_xact_lock(pg_catalog.text, pg_catalog.uuid, interval) IS 'take an exclusive transaction-level lock if it is free within timeout';
+COMMENT ON FUNCTION advisory.xact_lock_shared(pg_catalog.text, pg_catalog.text, interval) IS 'take a shared transaction-level lock: true, or error 55P03';
+COMMENT ON FUNCTION advisory.xact_lock_shared(pg_catalog.text, bigint, interval) IS 'take a shared transaction-level lock: true, or error 55P03';
+COMMENT ON FUNCTION advisory.xact_lock_shared(pg_catalog.text, pg_catalog.uuid, interval) IS 'take a shared transaction-level lock: true, or error 55P03';
+COMMENT ON FUNCTION advisory.try_xact_lock_shared(pg_catalog.text, pg_catalog.text, interval) IS 'take a shared transaction-level lock if it is free within timeout';
+COMMENT ON FUNCTION advisory.try_xact_lock_shared(pg_catalog.text, bigint, interval) IS 'take a shared transaction-level lock if it is free within timeout';
+COMMENT ON FUNCTION advisory.try_xact_lock_shared(pg_catalog.text, pg_catalog.uuid, interval) IS 'take a shared transaction-level lock if it is free within timeout';
+COMMENT ON FUNCTION advisory.unlock(pg_catalog.text, pg_catalog.text) IS 'release one exclusive session-level hold; false if there is none';
+COMMENT ON FUNCTION advisory.unlock(pg_catalog.text, bigint) IS 'release one exclusive session-level hold; false if there is none';
+COMMENT ON FUNCTION advisory.unlock(pg_catalog.text, pg_catalog.uuid) IS 'release one exclusive session-level hold; false if there is none';
+COMMENT ON FUNCTION advisory.unlock_shared(pg_catalog.text, pg_catalog.text) IS 'release one shared session-level hold; false if there is none';
+COMMENT ON FUNCTION advisory.unlock_shared(pg_catalog.text, bigint) IS 'release one shared session-level hold; false if there is none';
+COMMENT ON FUNCTION advisory.unlock_shared(pg_catalog.text, pg_catalog.uuid) IS 'release one shared session-level hold; false if there is none';
+COMMENT ON FUNCTION advisory.holds(pg_catalog.text, bigint) IS 'does this session hold the lock, in any mode and scope';
+COMMENT ON FUNCTION advisory.holds(pg_catalog.text, pg_catalog.uuid) IS 'does this session hold the lock, in any mode and scope';
+COMMENT ON FUNCTION advisory.hold_count(pg_catalog.text, pg_catalog.text) IS 'how often this session holds the lock through this extension';
+COMMENT ON FUNCTION advisory.hold_count(pg_catalog.text, bigint) IS 'how often this session holds the lock through this extension';
+COMMENT ON FUNCTION advisory.hold_count(pg_catalog.text, pg_catalog.uuid) IS 'how often this session holds the lock through this extension';
+COMMENT ON FUNCTION advisory.lock_key(bigint, interval, pg_catalog.text) IS 'take an exclusive session-level lock: true, or error 55P03';
+COMMENT ON FUNCTION advisory.try_lock_key(bigint, interval, pg_catalog.text) IS 'take an exclusive session-level lock if it is free within timeout';
+COMMENT ON FUNCTION advisory.lock_shared_key(bigint, interval, pg_catalog.text) IS 'take a shared session-level lock: true, or error 55P03';
+COMMENT ON FUNCTION advisory.try_lock_shared_key(bigint, interval, pg_catalog.text) IS 'take a shared session-level lock if it is free within timeout';
+COMMENT ON FUNCTION advisory.xact_lock_key(bigint, interval, pg_catalog.text) IS 'take an exclusive transaction-level lock: true, or error 55P03';
+COMMENT ON FUNCTION advisory.try_xact_lock_key(bigint, interval, pg_catalog.text) IS 'take an exclusive transaction-level lock if it is free within timeout';
+COMMENT ON FUNCTION advisory.xact_lock_shared_key(bigint, interval, pg_catalog.text) IS 'take a shared transaction-level lock: true, or error 55P03';
+COMMENT ON FUNCTION advisory.try_xact_lock_shared_key(bigint, interval, pg_catalog.text) IS 'take a shared transaction-level lock if it is free within timeout';
+COMMENT ON FUNCTION advisory.unlock_key(bigint) IS 'release one exclusive session-level hold; false if there is none';
+COMMENT ON FUNCTION advisory.unlock_shared_key(bigint) IS 'release one shared session-level hold; false if there is none';
+COMMENT ON FUNCTION advisory.lock_all(pg_catalog.text, pg_catalog.text[], interval) IS 'lock all of the list for the session: true, or error 55P03 and none';
+COMMENT ON FUNCTION advisory.lock_all(pg_catalog.text, bigint[], interval) IS 'lock all of the list for the session: true, or error 55P03 and none';
+COMMENT ON FUNCTION advisory.lock_all(pg_catalog.text, pg_catalog.uuid[], interval) IS 'lock all of the list for the session: true, or error 55P03 and none';
+COMMENT ON FUNCTION advisory.lock_all(pg_catalog.text, pg_catalog.text, interval) IS 'lock all of the list for the session: true, or error 55P03 and none';
+COMMENT ON FUNCTION advisory.try_lock_all(pg_catalog.text, pg_catalog.text[], interval) IS 'lock all of the list for the session if all are free within timeout';
+COMMENT ON FUNCTION advisory.try_lock_all(pg_catalog.text, bigint[], interval) IS 'lock all of the list for the session if all are free within timeout';
+COMMENT ON FUNCTION advisory.try_lock_all(pg_catalog.text, pg_catalog.uuid[], interval) IS 'lock all of the list for the session if all are free within timeout';
+COMMENT ON FUNCTION advisory.try_lock_all(pg_catalog.text, pg_catalog.text, interval) IS 'lock all of the list for the session if all are free within timeout';
+COMMENT ON FUNCTION advisory.xact_lock_all(pg_catalog.text, pg_catalog.text[], interval) IS 'lock all of the list for the transaction: true, or error 55P03';
+COMMENT ON FUNCTION advisory.xact_lock_all(pg_catalog.text, bigint[], interval) IS 'lock all of the list for the transaction: true, or error 55P03';
+COMMENT ON FUNCTION advisory.xact_lock_all(pg_catalog.text, pg_catalog.uuid[], interval) IS 'lock all of the list for the transaction: true, or error 55P03';
+COMMENT ON FUNCTION advisory.xact_lock_all(pg_catalog.text, pg_catalog.text, interval) IS 'lock all of the list for the transaction: true, or error 55P03';
+COMMENT ON FUNCTION advisory.try_xact_lock_all(pg_catalog.text, pg_catalog.text[], interval) IS 'lock all of the list for the transaction if free within timeout';
+COMMENT ON FUNCTION advisory.try_xact_lock_all(pg_catalog.text, bigint[], interval) IS 'lock all of the list for the transaction if free within timeout';
+COMMENT ON FUNCTION advisory.try_xact_lock_all(pg_catalog.text, pg_catalog.uuid[], interval) IS 'lock all of the list for the transaction if free within timeout';
+COMMENT ON FUNCTION advisory.try_xact_lock_all(pg_catalog.text, pg_catalog.text, interval) IS 'lock all of the list for the transaction if free within timeout';
+COMMENT ON FUNCTION advisory.unlock_all(pg_catalog.text, pg_catalog.text) IS 'release every session-level hold of the lock, in both modes';
+COMMENT ON FUNCTION advisory.unlock_all(pg_catalog.text, bigint) IS 'release every session-level hold of the lock, in both modes';
+COMMENT ON FUNCTION advisory.unlock_all(pg_catalog.text, pg_catalog.uuid) IS 'release every session-level hold of the lock, in both modes';
+COMMENT ON FUNCTION advisory.unlock_all(pg_catalog.text, pg_catalog.text[]) IS 'release every session-level hold of each lock in the list';
+COMMENT ON FUNCTION advisory.unlock_all(pg_catalog.text, bigint[]) IS 'release every session-level hold of each lock in the list';
+COMMENT ON FUNCTION advisory.unlock_all(pg_catalog.text, pg_catalog.uuid[]) IS 'release every session-level hold of each lock in the list';
+COMMENT ON FUNCTION advisory.unlock_all(pg_catalog.text) IS 'release all session-level holds of the namespace taken by name';
+COMMENT ON FUNCTION advisory.release(pg_catalog.text, pg_catalog.text, integer) IS 'give back a slot of this session (NULL: the one that it took last)';
+COMMENT ON FUNCTION advisory.release(pg_catalog.text, bigint, integer) IS 'give back a slot of this session (NULL: the one that it took last)';
+COMMENT ON FUNCTION advisory.release(pg_catalog.text, pg_catalog.uuid, integer) IS 'give back a slot of this session (NULL: the one that it took last)';
+COMMENT ON PROCEDURE advisory.await_lock(pg_catalog.text, pg_catalog.text, interval) IS 'take an exclusive session-level lock, waiting without a snapshot';
+COMMENT ON PROCEDURE advisory.await_lock(pg_catalog.text, bigint, interval) IS 'take an exclusive session-level lock, waiting without a snapshot';
+COMMENT ON PROCEDURE advisory.await_lock(pg_catalog.text, pg_catalog.uuid, interval) IS 'take an exclusive session-level lock, waiting without a snapshot';
+COMMENT ON PROCEDURE advisory.await_lock_key(bigint, interval, pg_catalog.text) IS 'take an exclusive session-level lock, waiting without a snapshot';
+COMMENT ON PROCEDURE advisory.await_lock_shared(pg_catalog.text, pg_catalog.text, interval) IS 'take a shared session-level lock, waiting without a snapshot';
+COMMENT ON PROCEDURE advisory.await_lock_shared(pg_catalog.text, bigint, interval) IS 'take a shared session-level lock, waiting without a snapshot';
+COMMENT ON PROCEDURE advisory.await_lock_shared(pg_catalog.text, pg_catalog.uuid, interval) IS 'take a shared session-level lock, waiting without a snapshot';
+COMMENT ON PROCEDURE advisory.await_lock_shared_key(bigint, interval, pg_catalog.text) IS 'take a shared session-level lock, waiting without a snapshot';
+COMMENT ON FUNCTION advisory.can_fit(integer) IS 'would n more locks fit into the lock table? an estimate for now';
+COMMENT ON PROCEDURE advisory.await_acquire(pg_catalog.text, bigint, integer, interval, integer) IS 'take a slot of a semaphore, waiting without a snapshot';
+COMMENT ON PROCEDURE advisory.await_acquire(pg_catalog.text, pg_catalog.text, integer, interval, integer) IS 'take a slot of a semaphore, waiting without a snapshot';
+COMMENT ON PROCEDURE advisory.await_acquire(pg_catalog.text, pg_catalog.uuid, integer, interval, integer) IS 'take a slot of a semaphore, waiting without a snapshot';
 COMMENT ON SCHEMA advisory IS
     'advisory_ext: named advisory locks with timeouts, semaphores, leases, and views of all advisory locks';
 COMMENT ON VIEW advisory.directory IS 'state of the name table, which all sessions of the server share';

@@ -6,69 +6,59 @@ CREATE FUNCTION advisory.lock_key(key bigint, timeout interval DEFAULT NULL, lab
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_lock_key'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.lock_key(bigint, interval, text) IS
-    'take an exclusive session-level lock: true, or error 55P03 when timeout is over (NULL: wait for ever); label is the name that views and messages show';
+COMMENT ON FUNCTION advisory.lock_key(bigint, interval, text) IS 'take an exclusive session-level lock: true, or error 55P03';
 
 CREATE FUNCTION advisory.try_lock_key(key bigint, timeout interval DEFAULT '0', label text DEFAULT NULL)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_try_lock_key'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.try_lock_key(bigint, interval, text) IS
-    'take an exclusive session-level lock if it is free within timeout (0: at once): true or false; label is the name that views and messages show';
+COMMENT ON FUNCTION advisory.try_lock_key(bigint, interval, text) IS 'take an exclusive session-level lock if it is free within timeout';
 
 CREATE FUNCTION advisory.lock_shared_key(key bigint, timeout interval DEFAULT NULL, label text DEFAULT NULL)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_lock_shared_key'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.lock_shared_key(bigint, interval, text) IS
-    'take a shared session-level lock: true, or error 55P03 when timeout is over (NULL: wait for ever); label is the name that views and messages show';
+COMMENT ON FUNCTION advisory.lock_shared_key(bigint, interval, text) IS 'take a shared session-level lock: true, or error 55P03';
 
 CREATE FUNCTION advisory.try_lock_shared_key(key bigint, timeout interval DEFAULT '0', label text DEFAULT NULL)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_try_lock_shared_key'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.try_lock_shared_key(bigint, interval, text) IS
-    'take a shared session-level lock if it is free within timeout (0: at once): true or false; label is the name that views and messages show';
+COMMENT ON FUNCTION advisory.try_lock_shared_key(bigint, interval, text) IS 'take a shared session-level lock if it is free within timeout';
 
 CREATE FUNCTION advisory.xact_lock_key(key bigint, timeout interval DEFAULT NULL, label text DEFAULT NULL)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_xact_lock_key'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.xact_lock_key(bigint, interval, text) IS
-    'take an exclusive transaction-level lock: true, or error 55P03 when timeout is over (NULL: wait for ever); label is the name that views and messages show';
+COMMENT ON FUNCTION advisory.xact_lock_key(bigint, interval, text) IS 'take an exclusive transaction-level lock: true, or error 55P03';
 
 CREATE FUNCTION advisory.try_xact_lock_key(key bigint, timeout interval DEFAULT '0', label text DEFAULT NULL)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_try_xact_lock_key'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.try_xact_lock_key(bigint, interval, text) IS
-    'take an exclusive transaction-level lock if it is free within timeout (0: at once): true or false; label is the name that views and messages show';
+COMMENT ON FUNCTION advisory.try_xact_lock_key(bigint, interval, text) IS 'take an exclusive transaction-level lock if it is free within timeout';
 
 CREATE FUNCTION advisory.xact_lock_shared_key(key bigint, timeout interval DEFAULT NULL, label text DEFAULT NULL)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_xact_lock_shared_key'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.xact_lock_shared_key(bigint, interval, text) IS
-    'take a shared transaction-level lock: true, or error 55P03 when timeout is over (NULL: wait for ever); label is the name that views and messages show';
+COMMENT ON FUNCTION advisory.xact_lock_shared_key(bigint, interval, text) IS 'take a shared transaction-level lock: true, or error 55P03';
 
 CREATE FUNCTION advisory.try_xact_lock_shared_key(key bigint, timeout interval DEFAULT '0', label text DEFAULT NULL)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_try_xact_lock_shared_key'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.try_xact_lock_shared_key(bigint, interval, text) IS
-    'take a shared transaction-level lock if it is free within timeout (0: at once): true or false; label is the name that views and messages show';
+COMMENT ON FUNCTION advisory.try_xact_lock_shared_key(bigint, interval, text) IS 'take a shared transaction-level lock if it is free within timeout';
 
 CREATE FUNCTION advisory.unlock_key(key bigint) RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_unlock_key'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.unlock_key(bigint) IS
-    'release one exclusive session-level hold; false with a warning if there is none';
+COMMENT ON FUNCTION advisory.unlock_key(bigint) IS 'release one exclusive session-level hold; false if there is none';
 
 CREATE FUNCTION advisory.unlock_shared_key(key bigint) RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_unlock_shared_key'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.unlock_shared_key(bigint) IS
-    'release one shared session-level hold; false with a warning if there is none';
+COMMENT ON FUNCTION advisory.unlock_shared_key(bigint) IS 'release one shared session-level hold; false if there is none';
 
 CREATE FUNCTION advisory.holds_key(key bigint) RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_holds_key'
@@ -79,8 +69,7 @@ COMMENT ON FUNCTION advisory.holds_key(bigint) IS
 CREATE FUNCTION advisory.is_locked_key(key bigint) RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_is_locked_key'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.is_locked_key(bigint) IS
-    'true if any session holds the lock: an observation, never a guard, because it can change before you act on it; to act, take the lock';
+COMMENT ON FUNCTION advisory.is_locked_key(bigint) IS 'does any session hold the lock: an observation, never a guard';
 
 CREATE FUNCTION advisory.holders_key(key bigint)
     RETURNS TABLE (
@@ -89,13 +78,11 @@ CREATE FUNCTION advisory.holders_key(key bigint)
     acquired_at timestamptz, held interval, blocked_by integer[], gid text, query text)
     AS 'MODULE_PATHNAME', 'advisory_holders_key'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
-COMMENT ON FUNCTION advisory.holders_key(bigint) IS
-    'the sessions that hold the lock, or a slot of the semaphore of that key, and those that wait for them';
+COMMENT ON FUNCTION advisory.holders_key(bigint) IS 'sessions that hold the lock, or a slot of this key, or wait for it';
 
 
 CREATE FUNCTION advisory.terminate_holder_key(key bigint, pid integer, timeout interval DEFAULT '5s')
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_terminate_holder_key'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.terminate_holder_key(bigint, integer, interval) IS
-    'end the session if it still holds the lock, or a slot of the semaphore of that key, and wait for its end within timeout; privileges as for pg_terminate_backend()';
+COMMENT ON FUNCTION advisory.terminate_holder_key(bigint, integer, interval) IS 'end a session if it still holds the lock, or a slot, of this key';

@@ -8,43 +8,37 @@ CREATE FUNCTION advisory.acquire(namespace text, name text, slots integer, timeo
     RETURNS integer
     AS 'MODULE_PATHNAME', 'advisory_acquire_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.acquire(text, text, integer, interval) IS
-    'take a slot of a semaphore for the session; returns its number, or raises error 55P03 after timeout (NULL: wait for ever)';
+COMMENT ON FUNCTION advisory.acquire(text, text, integer, interval) IS 'take a slot of a semaphore for the session, or error 55P03';
 
 CREATE FUNCTION advisory.acquire(namespace text, id bigint, slots integer, timeout interval DEFAULT NULL)
     RETURNS integer
     AS 'MODULE_PATHNAME', 'advisory_acquire_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.acquire(text, bigint, integer, interval) IS
-    'take a slot of a semaphore for the session; returns its number, or raises error 55P03 after timeout (NULL: wait for ever) (id::text as name)';
+COMMENT ON FUNCTION advisory.acquire(text, bigint, integer, interval) IS 'take a slot of a semaphore for the session, or error 55P03';
 
 CREATE FUNCTION advisory.acquire(namespace text, id uuid, slots integer, timeout interval DEFAULT NULL)
     RETURNS integer
     AS 'MODULE_PATHNAME', 'advisory_acquire_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.acquire(text, uuid, integer, interval) IS
-    'take a slot of a semaphore for the session; returns its number, or raises error 55P03 after timeout (NULL: wait for ever) (id::text as name)';
+COMMENT ON FUNCTION advisory.acquire(text, uuid, integer, interval) IS 'take a slot of a semaphore for the session, or error 55P03';
 
 CREATE FUNCTION advisory.try_acquire(namespace text, name text, slots integer, timeout interval DEFAULT '0')
     RETURNS integer
     AS 'MODULE_PATHNAME', 'advisory_try_acquire_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.try_acquire(text, text, integer, interval) IS
-    'take a slot of a semaphore for the session if one is free within timeout (0: at once); returns its number, or NULL';
+COMMENT ON FUNCTION advisory.try_acquire(text, text, integer, interval) IS 'take a slot for the session if one is free within timeout, or NULL';
 
 CREATE FUNCTION advisory.try_acquire(namespace text, id bigint, slots integer, timeout interval DEFAULT '0')
     RETURNS integer
     AS 'MODULE_PATHNAME', 'advisory_try_acquire_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.try_acquire(text, bigint, integer, interval) IS
-    'take a slot of a semaphore for the session if one is free within timeout (0: at once); returns its number, or NULL (id::text as name)';
+COMMENT ON FUNCTION advisory.try_acquire(text, bigint, integer, interval) IS 'take a slot for the session if one is free within timeout, or NULL';
 
 CREATE FUNCTION advisory.try_acquire(namespace text, id uuid, slots integer, timeout interval DEFAULT '0')
     RETURNS integer
     AS 'MODULE_PATHNAME', 'advisory_try_acquire_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.try_acquire(text, uuid, integer, interval) IS
-    'take a slot of a semaphore for the session if one is free within timeout (0: at once); returns its number, or NULL (id::text as name)';
+COMMENT ON FUNCTION advisory.try_acquire(text, uuid, integer, interval) IS 'take a slot for the session if one is free within timeout, or NULL';
 
 ---- xact_acquire, try_xact_acquire
 
@@ -52,43 +46,37 @@ CREATE FUNCTION advisory.xact_acquire(namespace text, name text, slots integer, 
     RETURNS integer
     AS 'MODULE_PATHNAME', 'advisory_xact_acquire_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.xact_acquire(text, text, integer, interval) IS
-    'take a slot of a semaphore until the end of the transaction; returns its number, or raises error 55P03 after timeout (NULL: wait for ever)';
+COMMENT ON FUNCTION advisory.xact_acquire(text, text, integer, interval) IS 'take a slot of a semaphore for the transaction, or error 55P03';
 
 CREATE FUNCTION advisory.xact_acquire(namespace text, id bigint, slots integer, timeout interval DEFAULT NULL)
     RETURNS integer
     AS 'MODULE_PATHNAME', 'advisory_xact_acquire_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.xact_acquire(text, bigint, integer, interval) IS
-    'take a slot of a semaphore until the end of the transaction; returns its number, or raises error 55P03 after timeout (NULL: wait for ever) (id::text as name)';
+COMMENT ON FUNCTION advisory.xact_acquire(text, bigint, integer, interval) IS 'take a slot of a semaphore for the transaction, or error 55P03';
 
 CREATE FUNCTION advisory.xact_acquire(namespace text, id uuid, slots integer, timeout interval DEFAULT NULL)
     RETURNS integer
     AS 'MODULE_PATHNAME', 'advisory_xact_acquire_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.xact_acquire(text, uuid, integer, interval) IS
-    'take a slot of a semaphore until the end of the transaction; returns its number, or raises error 55P03 after timeout (NULL: wait for ever) (id::text as name)';
+COMMENT ON FUNCTION advisory.xact_acquire(text, uuid, integer, interval) IS 'take a slot of a semaphore for the transaction, or error 55P03';
 
 CREATE FUNCTION advisory.try_xact_acquire(namespace text, name text, slots integer, timeout interval DEFAULT '0')
     RETURNS integer
     AS 'MODULE_PATHNAME', 'advisory_try_xact_acquire_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.try_xact_acquire(text, text, integer, interval) IS
-    'take a slot of a semaphore until the end of the transaction if one is free within timeout (0: at once); returns its number, or NULL';
+COMMENT ON FUNCTION advisory.try_xact_acquire(text, text, integer, interval) IS 'take a slot for the transaction if one is free within timeout, or NULL';
 
 CREATE FUNCTION advisory.try_xact_acquire(namespace text, id bigint, slots integer, timeout interval DEFAULT '0')
     RETURNS integer
     AS 'MODULE_PATHNAME', 'advisory_try_xact_acquire_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.try_xact_acquire(text, bigint, integer, interval) IS
-    'take a slot of a semaphore until the end of the transaction if one is free within timeout (0: at once); returns its number, or NULL (id::text as name)';
+COMMENT ON FUNCTION advisory.try_xact_acquire(text, bigint, integer, interval) IS 'take a slot for the transaction if one is free within timeout, or NULL';
 
 CREATE FUNCTION advisory.try_xact_acquire(namespace text, id uuid, slots integer, timeout interval DEFAULT '0')
     RETURNS integer
     AS 'MODULE_PATHNAME', 'advisory_try_xact_acquire_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.try_xact_acquire(text, uuid, integer, interval) IS
-    'take a slot of a semaphore until the end of the transaction if one is free within timeout (0: at once); returns its number, or NULL (id::text as name)';
+COMMENT ON FUNCTION advisory.try_xact_acquire(text, uuid, integer, interval) IS 'take a slot for the transaction if one is free within timeout, or NULL';
 
 ---- release
 
@@ -96,39 +84,33 @@ CREATE FUNCTION advisory.release(namespace text, name text, slot integer DEFAULT
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_release_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.release(text, text, integer) IS
-    'give back a slot that this session took (NULL: the one that it took last): true; or false, with a warning, if it has none';
+COMMENT ON FUNCTION advisory.release(text, text, integer) IS 'give back a slot of this session (NULL: the one that it took last)';
 
 CREATE FUNCTION advisory.release(namespace text, id bigint, slot integer DEFAULT NULL)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_release_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.release(text, bigint, integer) IS
-    'give back a slot that this session took (NULL: the one that it took last): true; or false, with a warning, if it has none (id::text as name)';
+COMMENT ON FUNCTION advisory.release(text, bigint, integer) IS 'give back a slot of this session (NULL: the one that it took last)';
 
 CREATE FUNCTION advisory.release(namespace text, id uuid, slot integer DEFAULT NULL)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_release_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.release(text, uuid, integer) IS
-    'give back a slot that this session took (NULL: the one that it took last): true; or false, with a warning, if it has none (id::text as name)';
+COMMENT ON FUNCTION advisory.release(text, uuid, integer) IS 'give back a slot of this session (NULL: the one that it took last)';
 
 ---- await_acquire: a procedure, as await_lock is
 
 CREATE PROCEDURE advisory.await_acquire(namespace text, name text, slots integer, timeout interval DEFAULT NULL, INOUT slot integer DEFAULT NULL)
     AS 'MODULE_PATHNAME', 'advisory_await_acquire_text'
     LANGUAGE C;
-COMMENT ON PROCEDURE advisory.await_acquire(text, text, integer, interval, integer) IS
-    'take a slot of a semaphore for the session, waiting without a snapshot, so that CREATE INDEX CONCURRENTLY and vacuum are not held up; error 55P03 when timeout is over, 25001 where the snapshot cannot be released';
+COMMENT ON PROCEDURE advisory.await_acquire(text, text, integer, interval, integer) IS 'take a slot of a semaphore, waiting without a snapshot';
 
 CREATE PROCEDURE advisory.await_acquire(namespace text, id bigint, slots integer, timeout interval DEFAULT NULL, INOUT slot integer DEFAULT NULL)
     AS 'MODULE_PATHNAME', 'advisory_await_acquire_bigint'
     LANGUAGE C;
-COMMENT ON PROCEDURE advisory.await_acquire(text, bigint, integer, interval, integer) IS
-    'take a slot of a semaphore for the session, waiting without a snapshot, so that CREATE INDEX CONCURRENTLY and vacuum are not held up; error 55P03 when timeout is over, 25001 where the snapshot cannot be released (id::text as name)';
+COMMENT ON PROCEDURE advisory.await_acquire(text, bigint, integer, interval, integer) IS 'take a slot of a semaphore, waiting without a snapshot';
 
 CREATE PROCEDURE advisory.await_acquire(namespace text, id uuid, slots integer, timeout interval DEFAULT NULL, INOUT slot integer DEFAULT NULL)
     AS 'MODULE_PATHNAME', 'advisory_await_acquire_uuid'
     LANGUAGE C;
-COMMENT ON PROCEDURE advisory.await_acquire(text, uuid, integer, interval, integer) IS
-    'take a slot of a semaphore for the session, waiting without a snapshot, so that CREATE INDEX CONCURRENTLY and vacuum are not held up; error 55P03 when timeout is over, 25001 where the snapshot cannot be released (id::text as name)';
+COMMENT ON PROCEDURE advisory.await_acquire(text, uuid, integer, interval, integer) IS 'take a slot of a semaphore, waiting without a snapshot';

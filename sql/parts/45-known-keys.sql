@@ -215,5 +215,4 @@ GRANT SELECT ON advisory.known_keys TO PUBLIC;
 CREATE FUNCTION advisory._known_as(database oid, high integer, low integer, objsubid integer) RETURNS text[]
     AS 'MODULE_PATHNAME', 'advisory_known_as'
     LANGUAGE C STABLE STRICT PARALLEL UNSAFE;
-COMMENT ON FUNCTION advisory._known_as(oid, integer, integer, integer) IS
-    'possible uses of a lock tag according to known_keys, labels first; null if there are none';
+COMMENT ON FUNCTION advisory._known_as(oid, integer, integer, integer) IS 'possible uses of a lock tag according to known_keys, labels first';

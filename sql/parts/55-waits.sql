@@ -49,5 +49,4 @@ GRANT SELECT ON advisory.waits TO PUBLIC;
 CREATE FUNCTION advisory.wait_tree() RETURNS SETOF text
     AS 'MODULE_PATHNAME', 'advisory_wait_tree'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 100;
-COMMENT ON FUNCTION advisory.wait_tree() IS
-    'who waits for whom, as indented text: each session that blocks others, followed by ten sessions that wait for it and the number of the others';
+COMMENT ON FUNCTION advisory.wait_tree() IS 'who waits for whom, as indented text';

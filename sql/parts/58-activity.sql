@@ -1,71 +1,157 @@
--- The view for 3 a.m.: waiters, their blockers, and everything else that is held.
--- Short enough for a terminal of 120 columns.
+-- The views for 3 a.m.: activity shows waiters, their blockers, and everything else that is held; blockers what to end.
+-- No row of activity is wider than a terminal of 120 columns.
 
-CREATE VIEW advisory.activity AS
+-- The text without its middle if it is wider than so many columns of a terminal. Names often differ only at their ends.
+CREATE FUNCTION advisory._cut(line text, columns integer)
+    RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+    -- A character takes two columns at most, and none that is shorter than these takes more than one.
+    WITH setting AS (
+        SELECT getdatabaseencoding() = 'UTF8' AS is_utf8,
+               getdatabaseencoding() = 'UTF8' AND pg_client_encoding() = 'UTF8' AS has_ellipsis
+    ), sign AS (
+        SELECT CASE WHEN has_ellipsis THEN convert_from('\xe280a6', 'UTF8') ELSE '...' END AS mark,
+               columns - CASE WHEN has_ellipsis THEN 1 ELSE 3 END AS room
+        FROM setting
+    ), one AS (
+        SELECT letter, number, CASE WHEN octet_length(letter) > CASE WHEN is_utf8 THEN 2 ELSE 1 END THEN 2 ELSE 1 END AS width
+        FROM setting, string_to_table(line, NULL) WITH ORDINALITY AS letters (letter, number)
+    ), placed AS (
+        SELECT letter, number,
+               sum(width) OVER (ORDER BY number) AS from_left,
+               sum(width) OVER (ORDER BY number DESC) AS from_right
+        FROM one
+    )
+    SELECT CASE WHEN max(from_left) <= columns THEN line
+                ELSE concat(string_agg(letter, '' ORDER BY number) FILTER (WHERE from_left <= (room + 1) / 2), mark,
+                            string_agg(letter, '' ORDER BY number) FILTER (WHERE from_right <= room / 2))
+           END
+    FROM placed, sign
+    GROUP BY mark;
+END;
+COMMENT ON FUNCTION advisory._cut(text, integer) IS 'text cut to so many columns of a terminal';
+
+CREATE VIEW advisory._activity AS
     WITH entry AS MATERIALIZED (
-        SELECT *
+        SELECT *,
+               concat(CASE WHEN database IS DISTINCT FROM current_database() THEN coalesce(database, '(dropped)') || ': ' END, lock) AS what,
+               CASE WHEN gid IS NOT NULL THEN concat(role, ' (prepared ', gid, ')')
+                    WHEN application_name <> '' THEN concat(role, '@', application_name)
+                    ELSE role
+               END AS who,
+               -- A semaphore's slots and its queue are one lock.
+               ROW (datid, high, low, CASE kind WHEN 'semaphore' THEN 16383 ELSE objsubid END) AS tag
         FROM advisory._locks
-    ), blocker AS (
-        SELECT datid, high, low, objsubid, blocker_pid, min(wait_start) AS awaited_since
-        FROM entry, unnest(blocked_by) AS blocker_pid
+    ), waiter AS (
+        SELECT *,
+               row_number() OVER in_turn AS place,
+               count(*) OVER (PARTITION BY tag) - 10 AS others,
+               nth_value(wait_start, 10) OVER in_turn AS tenth_start
+        FROM entry
         WHERE NOT granted
-        GROUP BY datid, high, low, objsubid, blocker_pid
-    ), ranked AS (
-        SELECT e.*,
-               b.awaited_since,
-               CASE WHEN NOT e.granted THEN 1 WHEN b.blocker_pid IS NOT NULL THEN 2 ELSE 3 END AS rank
-        FROM entry AS e
-        LEFT JOIN blocker AS b
-            ON e.granted
-            AND b.datid = e.datid AND b.high = e.high AND b.low = e.low AND b.objsubid = e.objsubid
-            AND b.blocker_pid = coalesce(e.pid, 0)
-    ), counted AS (
-        SELECT *, rank = 3 AND count(*) OVER (PARTITION BY rank, pid, gid) > 20 AS is_one_of_many
-        FROM ranked
-    ), line AS (
-        SELECT CASE WHEN database IS DISTINCT FROM current_database()
-                    THEN concat(coalesce(database, '(dropped)'), ': ', lock)
-                    ELSE lock
-               END AS lock,
-               slot, mode, pid, gid, role, application_name, state, waited, held, blocked_by, rank,
-               coalesce(wait_start, awaited_since) AS since
-        FROM counted
+        WINDOW in_turn AS (PARTITION BY tag ORDER BY wait_start, pid)
+    ), blocker AS (
+        -- Whoever is in the way of a later waiter is also in the way of one of these.
+        SELECT w.tag, w.place, w.wait_start, blocker_pid
+        FROM waiter AS w, unnest(blocked_by) AS blocker_pid
+        WHERE place <= 11
+    ), held_by AS (
+        SELECT tag, place, array_agg(DISTINCT blocker_pid) AS pids
+        FROM blocker
+        WHERE (tag, blocker_pid) IN (SELECT tag, coalesce(pid, 0) FROM entry WHERE granted)
+        GROUP BY tag, place
+    ), shown_waiter AS (
+        -- If only waiters ahead of it are in the way, it waits for the same holders as these.
+        SELECT w.*, coalesce(pids, min(pids) OVER (PARTITION BY tag)) AS held_by
+        FROM waiter AS w
+        LEFT JOIN held_by USING (tag, place)
+        WHERE place <= 11
+    ), holder AS (
+        SELECT *, NOT is_blocker AND count(*) OVER (PARTITION BY is_blocker, pid, gid) > 20 AS is_one_of_many
+        FROM (SELECT e.*, b.blocker_pid IS NOT NULL AS is_blocker, b.awaited_since
+              FROM entry AS e
+              LEFT JOIN (SELECT tag, blocker_pid, min(wait_start) AS awaited_since FROM blocker GROUP BY tag, blocker_pid) AS b
+                  ON b.tag = e.tag AND b.blocker_pid = coalesce(e.pid, 0)
+              WHERE granted) AS held
+    ), lease AS (
+        SELECT l.*, w.key IS NOT NULL AS is_awaited, w.since,
+               row_number() OVER (ORDER BY w.key IS NULL, w.since, l.acquired_at, l.lock) > 20 AS is_one_of_many
+        FROM advisory._lease_rows() AS l
+        LEFT JOIN (SELECT key, min(wait_start) AS since
+                   FROM entry
+                   WHERE NOT granted AND kind = 'lease' AND database = current_database()
+                   GROUP BY key) AS w ON w.key = l.key
+        WHERE l.state <> 'expired'
+    ), line (rank, since, place, lock, slot, mode, pid, who, state, waiting, held, pids) AS (
+        SELECT 1, wait_start, place, what, slot, mode, pid, who, state, waited, NULL::interval, held_by
+        FROM shown_waiter
+        WHERE place <= 10
+        UNION ALL
+        -- The eleventh stands for the others, of whom it has waited longest.
+        SELECT 1, tenth_start, place, concat('(', others, ' more)'), NULL, NULL, NULL, NULL, NULL, waited, NULL, held_by
+        FROM shown_waiter
+        WHERE place = 11
+        UNION ALL
+        SELECT CASE WHEN is_blocker THEN 2 ELSE 3 END, awaited_since, NULL, what, slot, mode, pid, who, state, NULL, held, NULL
+        FROM holder
         WHERE NOT is_one_of_many
         UNION ALL
-        SELECT concat('(', count(*), ' locks)'),
-               NULL, NULL, pid, gid, role, application_name, state, NULL, max(held), NULL, rank, NULL
-        FROM counted
+        SELECT 3, NULL, NULL, concat('(', count(*), ' locks)'), NULL, NULL, pid, who, state, NULL, max(held), NULL
+        FROM holder
         WHERE is_one_of_many
-        GROUP BY pid, gid, role, application_name, state, rank
+        GROUP BY pid, gid, who, state
         UNION ALL
-        SELECT l.lock, NULL, 'lease', NULL, NULL, l.owner, NULL, l.state, NULL, clock_timestamp() - l.acquired_at, NULL,
-               CASE WHEN e.key IS NOT NULL THEN 2 ELSE 3 END, min(e.wait_start)
-        FROM advisory._lease_rows() AS l
-        LEFT JOIN entry AS e
-            ON NOT e.granted AND e.kind = 'lease' AND e.key = l.key AND e.database = current_database()
-        WHERE l.state <> 'expired'
-        GROUP BY l.lock, l.owner, l.state, l.acquired_at, e.key
+        SELECT CASE WHEN is_awaited THEN 2 ELSE 3 END, since, NULL, lock, NULL, 'lease', NULL, owner, state, NULL,
+               clock_timestamp() - acquired_at, NULL
+        FROM lease
+        WHERE NOT is_one_of_many
+        UNION ALL
+        SELECT 3, NULL, NULL, concat('(', count(*), ' leases)'), NULL, 'lease', NULL, NULL, NULL, NULL, clock_timestamp() - min(acquired_at), NULL
+        FROM lease
+        WHERE is_one_of_many
+        HAVING count(*) > 0
+    ), narrow AS MATERIALIZED (
+        SELECT rank, since, place, lock, slot,
+               CASE WHEN length(mode) > 9 THEN advisory._cut(mode, 9) ELSE mode END AS mode,
+               pid, who,
+               replace(replace(replace(state, 'idle in transaction (aborted)', 'failed xact'),
+                               'idle in transaction', 'idle in xact'), 'fastpath function call', 'fastpath') AS state,
+               date_trunc('second', waiting) AS waiting,
+               date_trunc('second', held) AS held, held AS exactly,
+               -- Three processes, or two if their numbers are long.
+               concat(array_to_string(pids[:shown], ','), ' +' || nullif(cardinality(pids) - shown, 0)) AS blocked_by
+        FROM line, LATERAL (SELECT least(cardinality(pids), CASE WHEN length(array_to_string(pids[:3], ',')) > 17 THEN 2 ELSE 3 END)) AS few (shown)
+    ), wanted AS (
+        -- What a line of 120 columns leaves for lock and who.  No text takes more columns than it has bytes.
+        SELECT 120 - 26 - greatest(max(length(slot::text)), 4) - greatest(max(length(mode)), 4) - greatest(max(length(pid::text)), 3)
+                   - greatest(max(length(state)), 5) - greatest(max(length(waiting::text)), 7) - greatest(max(length(held::text)), 4)
+                   - greatest(max(length(blocked_by)), 10) AS room,
+               greatest(max(octet_length(lock)), 4) AS lock,
+               greatest(max(octet_length(who)), 3) AS who
+        FROM narrow
+    ), width AS (
+        -- The lock matters more: if both do not fit, who gets 14 columns, or less on a crowded line.
+        SELECT lock, room - lock AS who
+        FROM (SELECT greatest(least(lock, greatest(room - who, room - 14, room * 3 / 5)), 4) AS lock, room FROM wanted) AS of_lock
     )
-    SELECT lock,
-           slot,
-           mode,
-           pid,
-           CASE WHEN gid IS NOT NULL THEN concat(role, ' (prepared ', gid, ')')
-                WHEN application_name <> '' THEN concat(role, '@', application_name)
-                ELSE role
-           END AS who,
-           replace(replace(state, 'idle in transaction (aborted)', 'failed xact'),
-                   'idle in transaction', 'idle in xact') AS state,
-           date_trunc('second', waited) AS waiting,
-           date_trunc('second', held) AS held,
-           blocked_by
-    FROM line
-    ORDER BY rank, since, line.held DESC NULLS LAST, line.lock, slot, pid;
+    SELECT CASE WHEN octet_length(n.lock) > width.lock THEN advisory._cut(n.lock, width.lock) ELSE n.lock END AS lock,
+           slot, mode, pid,
+           CASE WHEN octet_length(n.who) > width.who THEN advisory._cut(n.who, width.who) ELSE n.who END AS who,
+           state, waiting, held,
+           nullif(blocked_by, '') AS blocked_by
+    FROM narrow AS n, width
+    ORDER BY rank, since, place, exactly DESC NULLS LAST, n.lock, slot, pid;
+COMMENT ON VIEW advisory._activity IS 'rows of advisory.activity';
+
+CREATE VIEW advisory.activity AS
+    SELECT lock, slot, mode, pid, who, state, waiting, held, blocked_by
+    FROM advisory._activity;
 COMMENT ON VIEW advisory.activity IS
     'waiters for advisory locks, their blockers, and all other holders; longest waits first';
 COMMENT ON COLUMN advisory.activity.lock IS
     'namespace/name; or in quotes a label, or what the key is known for; or the key or pair; preceded by its database if that is not the current one; '
-    'for a session with more than 20 locks that nobody waits for, their number';
+    'or in parentheses the number of further waiters for the lock, locks of the session, or leases';
 COMMENT ON COLUMN advisory.activity.slot IS 'slot of a semaphore, from 1';
 COMMENT ON COLUMN advisory.activity.mode IS 'exclusive or shared; or lease, which is not held by a session';
 COMMENT ON COLUMN advisory.activity.pid IS 'process that holds or waits; null for a prepared transaction, and for a lease';
@@ -73,5 +159,67 @@ COMMENT ON COLUMN advisory.activity.who IS 'role@application; the owner of a lea
 COMMENT ON COLUMN advisory.activity.state IS 'state of the session, shortened; null without the privilege to see it';
 COMMENT ON COLUMN advisory.activity.waiting IS 'how long it has waited; null for a holder';
 COMMENT ON COLUMN advisory.activity.held IS 'how long it has held the lock; null where unknown';
-COMMENT ON COLUMN advisory.activity.blocked_by IS 'processes that block a waiter; 0 is a prepared transaction';
+COMMENT ON COLUMN advisory.activity.blocked_by IS 'up to three of the processes that hold what a waiter waits for, and +N for N others; 0 is a prepared transaction';
 GRANT SELECT ON advisory.activity TO PUBLIC;
+
+CREATE FUNCTION advisory._blockers()
+    RETURNS TABLE (
+        pid integer,
+        gid text,
+        role text,
+        application_name text,
+        state text,
+        since timestamptz,
+        lock text,
+        waiters integer,
+        longest_wait interval,
+        kind text,
+        namespace text,
+        name text,
+        slot integer,
+        key bigint,
+        key1 integer,
+        key2 integer)
+    AS 'MODULE_PATHNAME', 'advisory_blockers'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
+COMMENT ON FUNCTION advisory._blockers() IS 'rows of advisory.blockers';
+
+CREATE VIEW advisory.blockers AS
+    SELECT b.pid,
+           advisory._cut(CASE WHEN b.gid IS NOT NULL THEN concat(role, ' (prepared ', b.gid, ')')
+                              WHEN application_name <> '' THEN concat(role, '@', application_name)
+                              ELSE coalesce(role, l.owner)
+                         END, 60) AS who,
+           coalesce(b.state, l.state) AS state,
+           date_trunc('second', coalesce(b.since, p.prepared, l.acquired_at)) AS since,
+           advisory._cut(b.lock, 90) AS lock,
+           waiters,
+           date_trunc('second', longest_wait) AS longest_wait,
+           CASE WHEN b.gid IS NOT NULL AND p.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+                THEN format('ROLLBACK PREPARED %L;', p.gid)
+                WHEN b.gid IS NOT NULL
+                THEN format('ROLLBACK PREPARED %L; -- in database %I', p.gid, (SELECT datname FROM pg_database WHERE oid = p.dbid))
+                WHEN b.pid IS NULL AND is_named THEN format('SELECT advisory.break_lease(%L, %L);', b.namespace, b.name)
+                -- These two end the session only if it still holds the lock.  Long names would not fit on a line.
+                WHEN kind IN ('lock', 'semaphore') AND is_named AND octet_length(b.namespace || b.name) <= 50
+                THEN format('SELECT advisory.terminate_holder(%L, %L, %s);', b.namespace, b.name, b.pid)
+                WHEN kind IN ('lock', 'semaphore') AND b.key IS NOT NULL
+                THEN format('SELECT advisory.terminate_holder_key(%s, %s);', b.key, b.pid)
+                WHEN b.pid IS NOT NULL THEN format('SELECT pg_terminate_backend(%s);', b.pid)
+           END AS remedy
+    FROM advisory._blockers() AS b
+    CROSS JOIN LATERAL (SELECT CASE WHEN b.namespace IS NOT NULL THEN advisory.key(b.namespace, b.name) = b.key END) AS named (is_named)
+    LEFT JOIN pg_catalog.pg_prepared_xact() AS p ON p.gid = b.gid
+    LEFT JOIN advisory._lease_rows() AS l ON b.pid IS NULL AND b.gid IS NULL AND b.kind = 'lease' AND l.key = b.key
+    ORDER BY waiters DESC, b.longest_wait DESC NULLS LAST, b.pid;
+COMMENT ON VIEW advisory.blockers IS
+    'the sessions, prepared transactions and leases that others wait for in the end, with the statement that ends each; those with most waiters first';
+COMMENT ON COLUMN advisory.blockers.pid IS 'process; null for a prepared transaction, and for a lease';
+COMMENT ON COLUMN advisory.blockers.who IS 'role@application; the owner of a lease';
+COMMENT ON COLUMN advisory.blockers.state IS 'state as in pg_stat_activity; null without the privilege to see it';
+COMMENT ON COLUMN advisory.blockers.since IS 'since when it is in that state; when the transaction was prepared, or the lease was granted';
+COMMENT ON COLUMN advisory.blockers.lock IS 'what it holds, of which the longest wait is';
+COMMENT ON COLUMN advisory.blockers.waiters IS 'how many sessions wait for it, directly or through others';
+COMMENT ON COLUMN advisory.blockers.longest_wait IS 'how long the first of them has waited';
+COMMENT ON COLUMN advisory.blockers.remedy IS 'statement that ends it; null where no statement can name it';
+GRANT SELECT ON advisory.blockers TO PUBLIC;

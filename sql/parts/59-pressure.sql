@@ -17,8 +17,7 @@ CREATE FUNCTION advisory._pressure(
     RETURNS SETOF record
     AS 'MODULE_PATHNAME', 'advisory_pressure'
     LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 1;
-COMMENT ON FUNCTION advisory._pressure(boolean) IS
-    'row of advisory.pressure; by_counting: count the locks in use one by one';
+COMMENT ON FUNCTION advisory._pressure(boolean) IS 'row of advisory.pressure; by_counting: count the locks one by one';
 
 CREATE VIEW advisory.pressure AS
     SELECT status, percent_used, headroom, locks_used, locks_estimated, locks_guaranteed,
@@ -52,14 +51,13 @@ CREATE FUNCTION advisory._role_name(role oid)
     RETURNS text
     AS 'MODULE_PATHNAME', 'advisory_role_name'
     LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory._role_name(oid) IS 'name of a role; null if the server''s lock table is too full to look it up';
+COMMENT ON FUNCTION advisory._role_name(oid) IS 'name of a role; null if the lock table is too full to look it up';
 
 CREATE FUNCTION advisory._session_holds(pid integer)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_session_holds'
     LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory._session_holds(integer) IS
-    'how many session-level locks a session has taken through this extension';
+COMMENT ON FUNCTION advisory._session_holds(integer) IS 'how many session-level locks a session has taken by this extension';
 
 -- A session-level lock costs its session 0.02 us at the end of each transaction, when the server visits every lock of the session, if
 -- there are 1,000 of them; 0.2 us if there are 100,000, which do not fit into the processor's caches.
@@ -123,5 +121,4 @@ CREATE FUNCTION advisory.can_fit(n integer)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_can_fit'
     LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION advisory.can_fit(integer) IS
-    'would this many more locks fit into the server''s lock table? An estimate for this moment, which reserves nothing';
+COMMENT ON FUNCTION advisory.can_fit(integer) IS 'would n more locks fit into the lock table? an estimate for now';

@@ -23,57 +23,49 @@ CREATE FUNCTION advisory.token(namespace text, name text)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_token_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.token(text, text) IS
-    'get a fencing token for a lock that this session holds in exclusive mode; greater than all tokens before, even after a failover';
+COMMENT ON FUNCTION advisory.token(text, text) IS 'fencing token for a lock that this session holds in exclusive mode';
 
 CREATE FUNCTION advisory.token(namespace text, id bigint)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_token_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.token(text, bigint) IS
-    'get a fencing token for a lock that this session holds in exclusive mode; greater than all tokens before, even after a failover (id::text as name)';
+COMMENT ON FUNCTION advisory.token(text, bigint) IS 'fencing token for a lock that this session holds in exclusive mode';
 
 CREATE FUNCTION advisory.token(namespace text, id uuid)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_token_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.token(text, uuid) IS
-    'get a fencing token for a lock that this session holds in exclusive mode; greater than all tokens before, even after a failover (id::text as name)';
+COMMENT ON FUNCTION advisory.token(text, uuid) IS 'fencing token for a lock that this session holds in exclusive mode';
 
 CREATE FUNCTION advisory.token(namespace text, name text, slot integer)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_token_slot_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.token(text, text, integer) IS
-    'get a fencing token for a slot that this session has; greater than all tokens before, even after a failover';
+COMMENT ON FUNCTION advisory.token(text, text, integer) IS 'fencing token for a slot of this session';
 
 CREATE FUNCTION advisory.token(namespace text, id bigint, slot integer)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_token_slot_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.token(text, bigint, integer) IS
-    'get a fencing token for a slot that this session has; greater than all tokens before, even after a failover (id::text as name)';
+COMMENT ON FUNCTION advisory.token(text, bigint, integer) IS 'fencing token for a slot of this session';
 
 CREATE FUNCTION advisory.token(namespace text, id uuid, slot integer)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_token_slot_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.token(text, uuid, integer) IS
-    'get a fencing token for a slot that this session has; greater than all tokens before, even after a failover (id::text as name)';
+COMMENT ON FUNCTION advisory.token(text, uuid, integer) IS 'fencing token for a slot of this session';
 
 CREATE FUNCTION advisory.token_key(key bigint)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_token_key'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.token_key(bigint) IS
-    'get a fencing token for the lock of this key, which this session holds in exclusive mode; greater than all tokens before, even after a failover';
+COMMENT ON FUNCTION advisory.token_key(bigint) IS 'fencing token for the lock of this key, which this session holds';
 
 CREATE FUNCTION advisory.tokens_above(token bigint)
     RETURNS void
     AS 'MODULE_PATHNAME', 'advisory_tokens_above'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.tokens_above(bigint) IS
-    'make all later tokens of this database greater than this one; for use after a migration by logical replication';
+COMMENT ON FUNCTION advisory.tokens_above(bigint) IS 'make all later tokens of this database greater than this one';
 REVOKE ALL ON FUNCTION advisory.tokens_above(bigint) FROM PUBLIC;
 
 ---- Fences, which refuse smaller tokens
@@ -92,26 +84,22 @@ CREATE FUNCTION advisory.check_token(namespace text, name text, token bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_check_token_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.check_token(text, text, bigint) IS
-    'check a token: true if no greater token of this name was checked before, or error 55000; locks the name''s row of fences until the transaction ends';
+COMMENT ON FUNCTION advisory.check_token(text, text, bigint) IS 'true if no greater token of this name was checked, or error 55000';
 
 CREATE FUNCTION advisory.check_token(namespace text, id bigint, token bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_check_token_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.check_token(text, bigint, bigint) IS
-    'check a token: true if no greater token of this name was checked before, or error 55000; locks the name''s row of fences until the transaction ends (id::text as name)';
+COMMENT ON FUNCTION advisory.check_token(text, bigint, bigint) IS 'true if no greater token of this name was checked, or error 55000';
 
 CREATE FUNCTION advisory.check_token(namespace text, id uuid, token bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_check_token_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.check_token(text, uuid, bigint) IS
-    'check a token: true if no greater token of this name was checked before, or error 55000; locks the name''s row of fences until the transaction ends (id::text as name)';
+COMMENT ON FUNCTION advisory.check_token(text, uuid, bigint) IS 'true if no greater token of this name was checked, or error 55000';
 
 CREATE FUNCTION advisory.fenced()
     RETURNS trigger
     AS 'MODULE_PATHNAME', 'advisory_fenced'
     LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION advisory.fenced() IS
-    'trigger function, BEFORE INSERT OR UPDATE FOR EACH ROW: refuses a NULL token and a token smaller than the one in the row; its argument is the token''s column';
+COMMENT ON FUNCTION advisory.fenced() IS 'trigger function: refuses a NULL token and one smaller than the row''s';

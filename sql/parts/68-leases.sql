@@ -35,59 +35,50 @@ SELECT pg_extension_config_dump('advisory._leases', '');
 CREATE FUNCTION advisory.lease(namespace text, name text, ttl interval, timeout interval DEFAULT NULL, owner text DEFAULT NULL, lock_delay interval DEFAULT '0', OUT token bigint, OUT expires_at timestamptz)
     AS 'MODULE_PATHNAME', 'advisory_lease_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.lease(text, text, interval, interval, text, interval) IS
-    'take a lease, which outlives the session: its token and when it expires, or error 55P03 when timeout is over (NULL: wait for ever)';
+COMMENT ON FUNCTION advisory.lease(text, text, interval, interval, text, interval) IS 'take a lease, which outlives the session, or error 55P03';
 
 CREATE FUNCTION advisory.lease(namespace text, id bigint, ttl interval, timeout interval DEFAULT NULL, owner text DEFAULT NULL, lock_delay interval DEFAULT '0', OUT token bigint, OUT expires_at timestamptz)
     AS 'MODULE_PATHNAME', 'advisory_lease_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.lease(text, bigint, interval, interval, text, interval) IS
-    'take a lease, which outlives the session: its token and when it expires, or error 55P03 when timeout is over (NULL: wait for ever) (id::text as name)';
+COMMENT ON FUNCTION advisory.lease(text, bigint, interval, interval, text, interval) IS 'take a lease, which outlives the session, or error 55P03';
 
 CREATE FUNCTION advisory.lease(namespace text, id uuid, ttl interval, timeout interval DEFAULT NULL, owner text DEFAULT NULL, lock_delay interval DEFAULT '0', OUT token bigint, OUT expires_at timestamptz)
     AS 'MODULE_PATHNAME', 'advisory_lease_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.lease(text, uuid, interval, interval, text, interval) IS
-    'take a lease, which outlives the session: its token and when it expires, or error 55P03 when timeout is over (NULL: wait for ever) (id::text as name)';
+COMMENT ON FUNCTION advisory.lease(text, uuid, interval, interval, text, interval) IS 'take a lease, which outlives the session, or error 55P03';
 
 CREATE FUNCTION advisory.try_lease(namespace text, name text, ttl interval, timeout interval DEFAULT '0', owner text DEFAULT NULL, lock_delay interval DEFAULT '0', OUT token bigint, OUT expires_at timestamptz)
     AS 'MODULE_PATHNAME', 'advisory_try_lease_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.try_lease(text, text, interval, interval, text, interval) IS
-    'take a lease, which outlives the session, if it is free within timeout (0: at once): its token and when it expires, or nulls';
+COMMENT ON FUNCTION advisory.try_lease(text, text, interval, interval, text, interval) IS 'take a lease, which outlives the session, if free within timeout';
 
 CREATE FUNCTION advisory.try_lease(namespace text, id bigint, ttl interval, timeout interval DEFAULT '0', owner text DEFAULT NULL, lock_delay interval DEFAULT '0', OUT token bigint, OUT expires_at timestamptz)
     AS 'MODULE_PATHNAME', 'advisory_try_lease_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.try_lease(text, bigint, interval, interval, text, interval) IS
-    'take a lease, which outlives the session, if it is free within timeout (0: at once): its token and when it expires, or nulls (id::text as name)';
+COMMENT ON FUNCTION advisory.try_lease(text, bigint, interval, interval, text, interval) IS 'take a lease, which outlives the session, if free within timeout';
 
 CREATE FUNCTION advisory.try_lease(namespace text, id uuid, ttl interval, timeout interval DEFAULT '0', owner text DEFAULT NULL, lock_delay interval DEFAULT '0', OUT token bigint, OUT expires_at timestamptz)
     AS 'MODULE_PATHNAME', 'advisory_try_lease_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.try_lease(text, uuid, interval, interval, text, interval) IS
-    'take a lease, which outlives the session, if it is free within timeout (0: at once): its token and when it expires, or nulls (id::text as name)';
+COMMENT ON FUNCTION advisory.try_lease(text, uuid, interval, interval, text, interval) IS 'take a lease, which outlives the session, if free within timeout';
 
 CREATE FUNCTION advisory.renew_lease(namespace text, name text, token bigint, ttl interval DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_renew_lease_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.renew_lease(text, text, bigint, interval) IS
-    'renew a lease of this role for its TTL, or for another one: when it expires, or null if it is lost';
+COMMENT ON FUNCTION advisory.renew_lease(text, text, bigint, interval) IS 'renew a lease of this role: when it expires, or NULL if it is lost';
 
 CREATE FUNCTION advisory.renew_lease(namespace text, id bigint, token bigint, ttl interval DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_renew_lease_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.renew_lease(text, bigint, bigint, interval) IS
-    'renew a lease of this role for its TTL, or for another one: when it expires, or null if it is lost (id::text as name)';
+COMMENT ON FUNCTION advisory.renew_lease(text, bigint, bigint, interval) IS 'renew a lease of this role: when it expires, or NULL if it is lost';
 
 CREATE FUNCTION advisory.renew_lease(namespace text, id uuid, token bigint, ttl interval DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_renew_lease_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.renew_lease(text, uuid, bigint, interval) IS
-    'renew a lease of this role for its TTL, or for another one: when it expires, or null if it is lost (id::text as name)';
+COMMENT ON FUNCTION advisory.renew_lease(text, uuid, bigint, interval) IS 'renew a lease of this role: when it expires, or NULL if it is lost';
 
 CREATE FUNCTION advisory.end_lease(namespace text, name text, token bigint)
     RETURNS boolean
@@ -100,43 +91,37 @@ CREATE FUNCTION advisory.end_lease(namespace text, id bigint, token bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_end_lease_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.end_lease(text, bigint, bigint) IS
-    'end a lease of this role: false if it is lost (id::text as name)';
+COMMENT ON FUNCTION advisory.end_lease(text, bigint, bigint) IS 'end a lease of this role: false if it is lost';
 
 CREATE FUNCTION advisory.end_lease(namespace text, id uuid, token bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_end_lease_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.end_lease(text, uuid, bigint) IS
-    'end a lease of this role: false if it is lost (id::text as name)';
+COMMENT ON FUNCTION advisory.end_lease(text, uuid, bigint) IS 'end a lease of this role: false if it is lost';
 
 CREATE FUNCTION advisory.check_lease(namespace text, name text, token bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_check_lease_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.check_lease(text, text, bigint) IS
-    'check a lease of this role: true if it has this token, or error 55000; no session can take it over before this transaction ends';
+COMMENT ON FUNCTION advisory.check_lease(text, text, bigint) IS 'true if the lease of this role has this token, or error 55000';
 
 CREATE FUNCTION advisory.check_lease(namespace text, id bigint, token bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_check_lease_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.check_lease(text, bigint, bigint) IS
-    'check a lease of this role: true if it has this token, or error 55000; no session can take it over before this transaction ends (id::text as name)';
+COMMENT ON FUNCTION advisory.check_lease(text, bigint, bigint) IS 'true if the lease of this role has this token, or error 55000';
 
 CREATE FUNCTION advisory.check_lease(namespace text, id uuid, token bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_check_lease_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.check_lease(text, uuid, bigint) IS
-    'check a lease of this role: true if it has this token, or error 55000; no session can take it over before this transaction ends (id::text as name)';
+COMMENT ON FUNCTION advisory.check_lease(text, uuid, bigint) IS 'true if the lease of this role has this token, or error 55000';
 
 CREATE FUNCTION advisory.break_lease(namespace text, name text)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_break_lease_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.break_lease(text, text) IS
-    'end the lease of any owner, and its lock_delay: false if there is none; for the owner of the database';
+COMMENT ON FUNCTION advisory.break_lease(text, text) IS 'end the lease of any owner, and its lock_delay';
 REVOKE ALL ON FUNCTION advisory.break_lease(text, text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION advisory.break_lease(text, text) TO pg_database_owner WITH GRANT OPTION;
 
@@ -144,8 +129,7 @@ CREATE FUNCTION advisory.break_lease(namespace text, id bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_break_lease_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.break_lease(text, bigint) IS
-    'end the lease of any owner, and its lock_delay: false if there is none; for the owner of the database (id::text as name)';
+COMMENT ON FUNCTION advisory.break_lease(text, bigint) IS 'end the lease of any owner, and its lock_delay';
 REVOKE ALL ON FUNCTION advisory.break_lease(text, bigint) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION advisory.break_lease(text, bigint) TO pg_database_owner WITH GRANT OPTION;
 
@@ -153,25 +137,21 @@ CREATE FUNCTION advisory.break_lease(namespace text, id uuid)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_break_lease_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.break_lease(text, uuid) IS
-    'end the lease of any owner, and its lock_delay: false if there is none; for the owner of the database (id::text as name)';
+COMMENT ON FUNCTION advisory.break_lease(text, uuid) IS 'end the lease of any owner, and its lock_delay';
 REVOKE ALL ON FUNCTION advisory.break_lease(text, uuid) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION advisory.break_lease(text, uuid) TO pg_database_owner WITH GRANT OPTION;
 
 CREATE PROCEDURE advisory.await_lease(namespace text, name text, ttl interval, timeout interval DEFAULT NULL, owner text DEFAULT NULL, lock_delay interval DEFAULT '0', INOUT token bigint DEFAULT NULL, INOUT expires_at timestamptz DEFAULT NULL)
     AS 'MODULE_PATHNAME', 'advisory_await_lease_text'
     LANGUAGE C;
-COMMENT ON PROCEDURE advisory.await_lease(text, text, interval, interval, text, interval, bigint, timestamptz) IS
-    'take a lease, waiting without a snapshot: its token and when it expires, or error 55P03 when timeout is over (NULL: wait for ever)';
+COMMENT ON PROCEDURE advisory.await_lease(text, text, interval, interval, text, interval, bigint, timestamptz) IS 'take a lease, waiting without a snapshot, or error 55P03';
 
 CREATE PROCEDURE advisory.await_lease(namespace text, id bigint, ttl interval, timeout interval DEFAULT NULL, owner text DEFAULT NULL, lock_delay interval DEFAULT '0', INOUT token bigint DEFAULT NULL, INOUT expires_at timestamptz DEFAULT NULL)
     AS 'MODULE_PATHNAME', 'advisory_await_lease_bigint'
     LANGUAGE C;
-COMMENT ON PROCEDURE advisory.await_lease(text, bigint, interval, interval, text, interval, bigint, timestamptz) IS
-    'take a lease, waiting without a snapshot: its token and when it expires, or error 55P03 when timeout is over (NULL: wait for ever) (id::text as name)';
+COMMENT ON PROCEDURE advisory.await_lease(text, bigint, interval, interval, text, interval, bigint, timestamptz) IS 'take a lease, waiting without a snapshot, or error 55P03';
 
 CREATE PROCEDURE advisory.await_lease(namespace text, id uuid, ttl interval, timeout interval DEFAULT NULL, owner text DEFAULT NULL, lock_delay interval DEFAULT '0', INOUT token bigint DEFAULT NULL, INOUT expires_at timestamptz DEFAULT NULL)
     AS 'MODULE_PATHNAME', 'advisory_await_lease_uuid'
     LANGUAGE C;
-COMMENT ON PROCEDURE advisory.await_lease(text, uuid, interval, interval, text, interval, bigint, timestamptz) IS
-    'take a lease, waiting without a snapshot: its token and when it expires, or error 55P03 when timeout is over (NULL: wait for ever) (id::text as name)';
+COMMENT ON PROCEDURE advisory.await_lease(text, uuid, interval, interval, text, interval, bigint, timestamptz) IS 'take a lease, waiting without a snapshot, or error 55P03';

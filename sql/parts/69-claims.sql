@@ -14,25 +14,22 @@ CREATE FUNCTION advisory._window(every interval, at timestamptz)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_window'
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION advisory._window(interval, timestamptz) IS 'the window that is nearest to a time, which claim() claims at that time';
+COMMENT ON FUNCTION advisory._window(interval, timestamptz) IS 'the window that claim() claims at a time';
 
 CREATE FUNCTION advisory.claim(namespace text, name text, every interval, slot timestamptz DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_claim_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.claim(text, text, interval, timestamptz) IS
-    'claim a window of time: the one given as slot, or the multiple of every that is nearest to now; returns the window, or NULL if it or a later one is already claimed; waits for a transaction that has claimed it and may roll back';
+COMMENT ON FUNCTION advisory.claim(text, text, interval, timestamptz) IS 'claim a window of time once: the window, or NULL if it is claimed';
 
 CREATE FUNCTION advisory.claim(namespace text, id bigint, every interval, slot timestamptz DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_claim_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.claim(text, bigint, interval, timestamptz) IS
-    'claim a window of time: the one given as slot, or the multiple of every that is nearest to now; returns the window, or NULL if it or a later one is already claimed; waits for a transaction that has claimed it and may roll back (id::text as name)';
+COMMENT ON FUNCTION advisory.claim(text, bigint, interval, timestamptz) IS 'claim a window of time once: the window, or NULL if it is claimed';
 
 CREATE FUNCTION advisory.claim(namespace text, id uuid, every interval, slot timestamptz DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_claim_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.claim(text, uuid, interval, timestamptz) IS
-    'claim a window of time: the one given as slot, or the multiple of every that is nearest to now; returns the window, or NULL if it or a later one is already claimed; waits for a transaction that has claimed it and may roll back (id::text as name)';
+COMMENT ON FUNCTION advisory.claim(text, uuid, interval, timestamptz) IS 'claim a window of time once: the window, or NULL if it is claimed';

@@ -112,10 +112,10 @@ struct Row
 		else
 			add_null();
 	}
-	/* Append the row to the result that InitMaterializedSRF made.  May ereport. */
+	/* Append the row to the result that InitMaterializedSRF made, without last columns that an older version lacks.  May ereport. */
 	void		put(ReturnSetInfo *result)
 	{
-		if (count != result->setDesc->natts)
+		if (count < result->setDesc->natts)
 			ereport(ERROR,
 					(errcode(ERRCODE_DATATYPE_MISMATCH),
 					 errmsg("function returns %d columns, but the library of advisory_ext %s has %d",

@@ -12,8 +12,10 @@ extern "C" {
 }
 
 #include "core/claim.h"
+#include "core/namecache.h"
 #include "core/owntables.h"
 #include "base/errors.h"
+#include "shmem/waiters.h"
 
 namespace advisory
 {
@@ -62,12 +64,15 @@ static OwnStatement ADVANCE_CLAIM = {
  * the statement writes nothing but locks the row.  The end of the subtransaction releases that lock.
  */
 static bool
-advance_claim(Key key, TimestampTz window)
+advance_claim(const LockName &name, TimestampTz window)
 {
 	bool		is_advanced = false;
 
 	in_subtransaction([&]() {
-		is_advanced = run_own_statement(&ADVANCE_CLAIM, {argument(key.value), argument(window)}) > 0;
+		/* Views show that a session which waits for another transaction meanwhile waits for this name. */
+		with_published_wait(lock_tag(MyDatabaseId, name.key), name_ask(name)->used(), [&]() {
+			is_advanced = run_own_statement(&ADVANCE_CLAIM, {argument(name.key.value), argument(window)}) > 0;
+		});
 		return is_advanced;
 	});
 	return is_advanced;
@@ -80,7 +85,7 @@ claim_window(const LockName &name, TimestampTz window)
 
 	PreventCommandIfReadOnly("advisory.claim()");
 	with_error_context(psprintf("while claiming window %s of \"%s\"", display_window(window), display_name(name)), [&]() {
-		is_claimed = advance_claim(name.key, window);
+		is_claimed = advance_claim(name, window);
 	});
 	return is_claimed;
 }

@@ -17,6 +17,7 @@ extern "C" {
 #include <signal.h>
 
 #include "core/terminate.h"
+#include "server/backends.h"
 #include "server/locktable.h"
 
 namespace advisory
@@ -97,7 +98,9 @@ terminate_holder(const LockName &name, int pid, Timeout timeout)
 	{
 		ereport(WARNING,
 				(errmsg("PID %d does not hold advisory lock \"%s\", nor a slot of the semaphore of that name",
-						pid, display_name(name))));
+						pid, display_name(name)),
+				 proc->databaseId != MyDatabaseId && OidIsValid(proc->databaseId)
+				 ? errhint("That session is in another database. To end it, connect to database \"%s\".", database_name(proc->databaseId)) : 0));
 		return false;
 	}
 	if (!sent)

@@ -150,4 +150,19 @@ read_all_waits_and_slots()
 	return waits;
 }
 
+const LockEntry *
+claim_of(const LockEntry &wait)
+{
+	PublishedWait published;
+
+	if (is_advisory(wait) || wait.granted || !read_wait(wait.proc_number, &published) || published.pid != wait.pid)
+		return nullptr;
+
+	auto	   *claim = static_cast<LockEntry *>(palloc(sizeof(LockEntry)));
+
+	*claim = wait;
+	claim->tag = published.tag;
+	return claim;
+}
+
 }								/* namespace advisory */

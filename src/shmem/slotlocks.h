@@ -34,6 +34,9 @@ bool		read_session_wait(int proc_number, LockEntry *wait);
  */
 LockEntries read_lock_and_slots(Key key);
 
+/* If this session waits for a transaction in claim(): the wait as if it were for the lock of that name, palloc'd; else null.  May ereport. */
+const LockEntry *claim_of(const LockEntry &wait);
+
 /*
  * As read_all_waits(), and also every semaphore that a session waits for: for each lock first
  * its holders, then its whole queue.  The locks of a semaphore stand together, its queue first.

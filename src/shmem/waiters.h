@@ -28,6 +28,19 @@ void		publish_wait(const LOCKTAG &tag, int slots, const UsedName &used);
 /* Remove the published wait.  Does nothing if there is none. */
 void		withdraw_wait() noexcept;
 
+/* Run body() with a published wait. */
+template <typename Body>
+inline void
+with_published_wait(const LOCKTAG &tag, const UsedName &used, Body body)
+{
+	publish_wait(tag, 0, used);
+	PG_TRY();
+	body();
+	PG_FINALLY();
+	withdraw_wait();
+	PG_END_TRY();
+}
+
 /* Publish whether this session is about to give up, or about to get what it waits for.  Does nothing without a published wait. */
 void		publish_leaving(bool is_leaving) noexcept;
 

@@ -93,10 +93,12 @@ constexpr LockColumn LOCK_COLUMNS[] = {
 };
 
 constexpr int LOCK_COLUMN_COUNT = lengthof(LOCK_COLUMNS);
+constexpr int HOLDERS_COLUMNS_1_0 = 16;
 
 /* Whether to fill columns that a row may lack, or that take time and that a query may not use. */
 struct WantedColumns
 {
+	bool		kind;			/* kind and slot, which holders() of version 1.0 of the extension does not have */
 	bool		key;			/* the columns that identify the key: namespace to key2 except slot, and datid to slots */
 	bool		name;			/* namespace and name */
 	bool		text;			/* lock: the same in one text */
@@ -220,10 +222,11 @@ LockRows::fill(Row &row, const LockEntry &entry, const WantedColumns &wanted)
 	row.add_reference(owner.application);
 	row.add_reference(owner.address);
 	row.add_reference(owner.state);
-	row.add_text(kind_name(tag.kind));
+	if (wanted.kind)
+		row.add_text(kind_name(tag.kind));
 	if (wanted.key)
 		add_name_columns(row, tag, wanted.name ? names.of(entry) : VisibleName{});
-	else
+	else if (wanted.kind)
 		row.add(Int32GetDatum(tag.slot), tag.kind != Kind::semaphore);
 	row.add_text(lockmode_name(entry.tag, entry.lockmode));
 	row.add_text(scope);
@@ -268,7 +271,7 @@ show_holders(Key key, ReturnSetInfo *result)
 	show_each(entries.count, [&](int i) {
 		Row			row;
 
-		rows.fill(row, entries.entries[i], WantedColumns{false, false, false, true});
+		rows.fill(row, entries.entries[i], WantedColumns{result->setDesc->natts > HOLDERS_COLUMNS_1_0, false, false, false, true});
 		row.put(result);
 	});
 }
@@ -329,15 +332,15 @@ make_plan(PlannerInfo *, RelOptInfo *table, Oid, ForeignPath *, List *target_lis
 	return make_foreignscan(target_list, clauses, table->relid, nullptr, wanted, nullptr, nullptr, outer_plan);
 }
 
-/* Raise an error unless the table has the columns that LockRows fills. */
+/* Raise an error unless the table has the columns that LockRows fills.  An older version of the extension lacks the last ones. */
 static void
 begin_scan(ForeignScanState *scan, int)
 {
 	Relation	table = scan->ss.ss_currentRelation;
 	TupleDesc	columns = RelationGetDescr(table);
-	bool		fits = columns->natts == LOCK_COLUMN_COUNT;
+	bool		fits = columns->natts <= LOCK_COLUMN_COUNT;
 
-	for (int i = 0; fits && i < LOCK_COLUMN_COUNT; i++)
+	for (int i = 0; fits && i < columns->natts; i++)
 	{
 		Form_pg_attribute column = TupleDescAttr(columns, i);
 
@@ -364,7 +367,7 @@ lock_scan(ForeignScanState *scan)
 		mark_slot_waits(&entries);
 		find_all_blockers(&entries);
 		scan->fdw_state = new (palloc(sizeof(LockScan)))
-			LockScan{LockRows(entries), WantedColumns{true, linitial_int(wanted) != 0, lsecond_int(wanted) != 0, lthird_int(wanted) != 0}, 0};
+			LockScan{LockRows(entries), WantedColumns{true, true, linitial_int(wanted) != 0, lsecond_int(wanted) != 0, lthird_int(wanted) != 0}, 0};
 		MemoryContextSwitchTo(old_context);
 	}
 	return static_cast<LockScan *>(scan->fdw_state);
@@ -384,8 +387,8 @@ next_row(ForeignScanState *scan)
 
 		state->rows.fill(row, state->rows.entries.entries[state->next++], state->wanted);
 		Assert(row.count == LOCK_COLUMN_COUNT);
-		memcpy(slot->tts_values, row.values, sizeof(Datum) * LOCK_COLUMN_COUNT);
-		memcpy(slot->tts_isnull, row.nulls, sizeof(bool) * LOCK_COLUMN_COUNT);
+		memcpy(slot->tts_values, row.values, sizeof(Datum) * slot->tts_tupleDescriptor->natts);
+		memcpy(slot->tts_isnull, row.nulls, sizeof(bool) * slot->tts_tupleDescriptor->natts);
 		ExecStoreVirtualTuple(slot);
 	}
 	return slot;

@@ -16,8 +16,8 @@
  *		nobody holds it			the nearest waiter ahead of it in the queue
  *
  * The trees follow waits for locks of every type, because the holder of an advisory lock may itself wait
- * for a row.  But they contain only branches that lead to a session that waits for an advisory lock, or
- * that holds one.
+ * for a row.  But they contain only sessions that wait for an advisory lock or in claim(), or hold one,
+ * those that they wait for, and those that wait for them.
  *
  * The lock table is read one partition after the other, so the waits that are read
  * need not have existed at the same time.  A session may seem to wait twice, and there
@@ -51,11 +51,8 @@ extern "C" {
 namespace advisory
 {
 
-/* Columns of the text for each level of depth. */
-static constexpr int INDENT = 2;
-
-/* How many waiters the text shows under each session. */
-static constexpr int SHOWN_WAITERS = 10;
+static constexpr int INDENT = 2;	/* columns of the text for each level of depth */
+static constexpr int SHOWN_WAITERS = 10;	/* under each session, in the text */
 
 /* ---- Trees ---- */
 
@@ -85,6 +82,10 @@ struct Session
 	int			place;			/* among the waiters under the same session, from 0 */
 	bool		is_shown;
 	bool		is_written;		/* is it among the lines? */
+	int			waiter_count;	/* of a root: how many wait for it, directly or not; the first of them, and what blocks that one */
+	const Session *first_waiter;
+	const LockEntry *blocking;
+	const Session *counted;		/* the waiter for which this session was visited last */
 };
 
 /* The trees of the whole server, the one with the longest wait first. */
@@ -100,6 +101,7 @@ public:
 	}
 
 	LockEntries entries;
+	List	   *roots = NIL;	/* (Session *) each root of all waits, and each first waiter for a lease */
 	List	   *lines = NIL;	/* (Session *) each tree from its root down; a session is followed by its waiters, longest waits first */
 
 private:
@@ -109,6 +111,7 @@ private:
 	}
 	void		find_waits();
 	void		choose_blocker(Session *session);
+	void		count_for_roots(Session *session, const Session *waiter);
 	void		write_tree(Session *session, int depth, int place);
 
 	Session    *sessions;		/* by their leader's number in the server's array of processes */
@@ -215,6 +218,51 @@ root_of(Session *session) noexcept
 	return root;
 }
 
+/* Does this session, or one that it waits for, wait for an advisory lock or hold one, or wait in claim()? */
+static bool
+concerns_advisory_locks(const Session *session)
+{
+	for (int steps = 0; session->above != nullptr && steps < proc_count(); steps++, session = session->above)
+	{
+		if (is_advisory(*session->lock) || holds_advisory_lock(session->lock->leader_number) ||
+			holds_advisory_lock(session->blocker->leader_number) || claim_of(*session->lock) != nullptr)
+			return true;
+	}
+	return session->lock != nullptr && is_advisory(*session->lock);
+}
+
+/* Count the waiter, which waits for what this session waits for, for each root of that. */
+void
+WaitTrees::count_for_roots(Session *session, const Session *waiter)
+{
+	bool		is_blocked = false;
+	auto		count = [&](Session *root, const LockEntry &lock) {
+		if (root->waiter_count++ == 0)
+		{
+			roots = lappend(roots, root);
+			root->blocking = &lock;
+			root->first_waiter = waiter;
+		}
+	};
+
+	check_stack_depth();
+	if (session->lock->waits_for_lease)
+		return count(session, *session->lock);
+	visit_blockers(entries, *session->lock, [&](const LockEntry &other) {
+		Session    *next = session_of(other);
+
+		if (next->counted == waiter || (is_blocked && !other.granted))
+			return other.granted;
+		is_blocked = true;
+		next->counted = waiter;
+		if (next->lock != nullptr && next->lock->is_waiting())
+			count_for_roots(next, waiter);
+		else
+			count(next, other);
+		return other.granted;
+	});
+}
+
 /* Write the line of a session, and those of all sessions that wait for it. */
 void
 WaitTrees::write_tree(Session *session, int depth, int place)
@@ -260,13 +308,13 @@ WaitTrees::WaitTrees()
 				choose_blocker(session);
 		}
 	}
-	/* Show the sessions that wait for an advisory lock or hold one, and all that they wait for. */
+	/* Show the sessions that wait for an advisory lock or hold one, those behind them, and all that they wait for. */
 	foreach(cell, waiting)
 	{
 		auto	   *session = static_cast<Session *>(lfirst(cell));
 
 		CHECK_FOR_INTERRUPTS();
-		if (!is_advisory(*session->lock) && !holds_advisory_lock(session->lock->leader_number))
+		if (!concerns_advisory_locks(session))
 			continue;
 		for (; session != nullptr && !session->is_shown; session = session->above)
 		{
@@ -279,6 +327,9 @@ WaitTrees::WaitTrees()
 	{
 		auto	   *session = static_cast<Session *>(lfirst(cell));
 
+		CHECK_FOR_INTERRUPTS();
+		if (session->is_shown)
+			count_for_roots(session, session);
 		if (session->is_shown && !session->is_written)
 			write_tree(root_of(session), 0, 0);
 	}
@@ -397,6 +448,8 @@ append_other(StringInfo out, const LOCKTAG &tag)
 static void
 append_lock(StringInfo out, const LockEntry &lock, VisibleNames *names)
 {
+	if (const LockEntry *claim = claim_of(lock))
+		return appendStringInfo(out, "a window of %s", names->text_of(*claim));
 	if (!is_advisory(lock))
 		return append_other(out, lock.tag);
 	if (is_of_semaphore(lock.tag) && lock.granted)
@@ -495,7 +548,7 @@ show_wait_tree(ReturnSetInfo *result)
 		{
 			for (next = i; next < list_length(trees.lines) && trees.line(next).depth >= line.depth; next++)
 				longest = Min(longest, start_of_wait(*trees.line(next).lock));
-			appendStringInfo(&out, "%s and %d more", GetDatabaseEncoding() == PG_UTF8 ? "…" : "...", next - i);
+			appendStringInfo(&out, "%s and %d more", GetDatabaseEncoding() == PG_UTF8 && pg_get_client_encoding() == PG_UTF8 ? "…" : "...", next - i);
 			if (longest != DT_NOEND)
 				appendStringInfoString(&out, ", the longest");
 			append_age(&out, longest, now);
@@ -505,6 +558,42 @@ show_wait_tree(ReturnSetInfo *result)
 	});
 }
 
+/* The rows that advisory.blockers is made from. */
+static void
+show_blockers(ReturnSetInfo *result)
+{
+	WaitTrees	trees;
+	TimestampTz now = GetCurrentTimestamp();
+	VisibleNames names;
+	Backends	backends;
+
+	show_each(list_length(trees.roots), [&](int i) {
+		const auto *root = static_cast<Session *>(list_nth(trees.roots, i));
+		const LockEntry &lock = *root->blocking;
+		DecodedTag	tag = decode_tag(lock.tag);
+		VisibleSession session = lock.waits_for_lease ? VisibleSession{} : backends.of(lock);
+		StringInfo	text = makeStringInfo();
+		Row			row;
+
+		append_lock(text, lock, &names);
+		row.add(Int32GetDatum(session.pid), session.pid == 0);
+		row.add_text(session.gid);
+		row.add_text(session.role);
+		row.add_text(session.application);
+		row.add_text(session.state);
+		row.add_time(session.state_start);
+		row.add_text(text->data);
+		row.add_int32(root->waiter_count);
+		row.add_age(root->first_waiter->lock->wait_start, now);
+		if (!is_advisory(lock) || tag.database != MyDatabaseId)
+			tag.kind = Kind::foreign;	/* no statement of this database can name it */
+		row.add_text(kind_name(tag.kind));
+		add_name_columns(row, tag, tag.kind != Kind::foreign ? names.of(lock) : VisibleName{});
+		row.put(result);
+	});
+}
+
+ADVISORY_SQL_FUNCTION(advisory_blockers, rows_function<show_blockers>);
 ADVISORY_SQL_FUNCTION(advisory_waits, rows_function<show_waits>);
 ADVISORY_SQL_FUNCTION(advisory_wait_tree, rows_function<show_wait_tree, MAT_SRF_USE_EXPECTED_DESC>);
 

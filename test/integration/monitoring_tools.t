@@ -50,7 +50,7 @@ my ($page) = slurp("$FindBin::Bin/../../doc/monitoring.md");
 is_deeply([ grep { $page !~ /`:$_`/ } @names ], [], 'the page names each of the short names');
 my ($comment) = slurp(work_dir() . '/monitoring/psqlrc') =~ /\A((?:--.*\n)+)/;
 is_deeply([ grep { $comment !~ /:$_\b/ } @names ], [], '... and so does the file');
-is_deeply([ sort @names ], [ sort qw(activity locks waits tree pressure backends leaks semaphores stats leases) ], '... which are these');
+is_deeply([ sort @names ], [ sort qw(activity blockers locks waits tree pressure backends leaks semaphores stats leases) ], '... which are these');
 
 my $read = '\i monitoring/psqlrc' . "\n";
 my $empty = psql($read . join '', map { ":$_\n" } @names);
@@ -60,7 +60,7 @@ $scene->play;
 my ($waiter) = @{ $look->rows(q{SELECT pid FROM advisory.locks WHERE namespace = 'billing' AND NOT granted})->[0] };
 my ($holder) = @{ $look->rows(q{SELECT pid FROM advisory.locks WHERE namespace = 'billing' AND granted})->[0] };
 my %shows = (
-    activity => qr{billing/$secret .*\| exclusive *\| *$waiter .*\| *\{$holder\}}, locks => qr/^ *$waiter .*\| billing *\| $secret .*\{$holder\}/m,
+    activity => qr{billing/cu\S*secret .*\| exclusive *\| *$waiter .*\| *$holder\b}, blockers => qr/^pid +\| $holder\n(?:.*\n)*remedy +\| SELECT advisory\.terminate_holder\('billing', '$secret', $holder\);/m, locks => qr/^ *$waiter .*\| billing *\| $secret .*\{$holder\}/m,
     waits => qr/^ *$waiter *\| *$holder \| billing/m, tree => qr/$holder\b.*billing.*\n.*\b$waiter\b/, pressure => qr/^ ok +\|/m, backends => qr/^ *$holder \| app/m,
     leaks => qr/cache *\| $secret .*now serves "next"/, semaphores => qr/^ mail +\| $secret \| +2 \| +2 \| +0 \| +1/m, stats => qr/^ billing +\| $secret/m, leases => qr/^ old +\| 1 .*\| expired/m,
 );

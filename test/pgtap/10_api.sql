@@ -1,7 +1,7 @@
 -- The API's shape, as the reference documents it: a change here is a change for every caller.
 BEGIN;
 SET LOCAL intervalstyle = postgres;
-SELECT plan(44);
+SELECT plan(48);
 
 ---- Every function: name, arguments with their names and defaults, result
 
@@ -120,9 +120,11 @@ SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name = '_known_
                 '_known_as() is stable, and cheap');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name IN ('_key_facts', '_key_labels') AND NOT (provolatile = 's' AND proparallel = 'u') $$,
                 'the rows of known keys are stable');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_window', '_crc32', '_known_as', '_key_facts', '_key_labels') AND NOT (provolatile = 'v' AND proparallel = 'u') $$,
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name = '_cut' AND NOT (provolatile = 's' AND proparallel = 's') $$,
+                '_cut() is stable and parallel safe');
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_window', '_crc32', '_known_as', '_key_facts', '_key_labels', '_cut') AND NOT (provolatile = 'v' AND proparallel = 'u') $$,
                 'everything else is volatile and parallel unsafe');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_window', '_crc32', '_known_as', '_locks_handler', 'stats_reset', '_pressure', 'can_fit', 'fenced') AND prokind = 'f' AND procost <> 1000 $$,
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_window', '_crc32', '_known_as', '_cut', '_locks_handler', 'stats_reset', '_pressure', 'can_fit', 'fenced') AND prokind = 'f' AND procost <> 1000 $$,
                 'whatever touches locks costs 1000, so that the planner filters first');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE proleakproof $$, 'nothing claims to be leakproof');
 
@@ -136,8 +138,8 @@ SELECT set_eq('SELECT DISTINCT probin FROM functions WHERE prolang = (SELECT oid
 
 ---- Views and their columns, in this order
 
-SELECT set_eq($$ SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind = 'v' $$,
-              ARRAY['activity', 'locks', 'semaphores', 'waits', 'stats', 'leaks', 'pressure', 'pressure_by_backend', 'pressure_by_type', 'directory', 'known_keys', 'leases', 'settings'], 'the views are there, and no others');
+SELECT set_eq($$ SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind = 'v' AND relname NOT LIKE '\_%' $$,
+              ARRAY['activity', 'blockers', 'locks', 'semaphores', 'waits', 'stats', 'leaks', 'pressure', 'pressure_by_backend', 'pressure_by_type', 'directory', 'known_keys', 'leases', 'settings'], 'the views are there, and no others');
 SELECT set_eq($$ SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind NOT IN ('v', 'c', 'i', 'f') $$,
               ARRAY['key_labels', 'fences', 'claims', '_leases', '_era', '_era_began'], 'there is nothing to be written to but labels, fences, claims, leases and the era');
 SELECT set_eq($$ SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind = 'f' $$,
@@ -161,7 +163,10 @@ SELECT is(pg_temp.columns_of('advisory.waits'),
           'root_pid integer, depth integer, path integer[], pid integer, waits_for_pid integer, namespace text, name text, key bigint, '
           'mode text, waited interval, state text, application_name text, query text, key1 integer, key2 integer, objsubid integer', 'columns of waits');
 SELECT is(pg_temp.columns_of('advisory.activity'),
-          'lock text, slot integer, mode text, pid integer, who text, state text, waiting interval, held interval, blocked_by integer[]', 'columns of activity');
+          'lock text, slot integer, mode text, pid integer, who text, state text, waiting interval, held interval, blocked_by text', 'columns of activity');
+SELECT is(pg_temp.columns_of('advisory.blockers'),
+          'pid integer, who text, state text, since timestamp with time zone, lock text, waiters integer, longest_wait interval, remedy text', 'columns of blockers');
+SELECT is_empty($$ SELECT relname FROM pg_class WHERE oid = 'advisory.activity'::regclass AND length(pg_get_viewdef(oid)) > 300 $$, 'the definition of activity is short');
 SELECT is(pg_temp.columns_of('advisory.stats'),
           'namespace text, name text, acquired bigint, contended bigint, failed bigint, timeouts bigint, skipped bigint, wait_total interval, '
           'wait_max interval, hold_total interval, hold_max interval, last_acquired_at timestamp with time zone, stats_since timestamp with time zone, key bigint',
@@ -201,9 +206,10 @@ SELECT results_eq('SELECT name, default_setting, context FROM advisory.settings 
 
 SELECT isnt(obj_description('advisory'::regnamespace, 'pg_namespace'), NULL, 'the schema has a comment');
 SELECT is_empty('SELECT oid::regprocedure FROM functions WHERE coalesce(obj_description(oid, ''pg_proc''), '''') = ''''', 'every function has a comment');
+SELECT is_empty('SELECT oid::regprocedure FROM functions WHERE length(obj_description(oid, ''pg_proc'')) > 70', 'of at most 70 characters');
 SELECT is_empty($$ SELECT c.oid::regclass, a.attname FROM pg_class c
                        LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-                   WHERE c.relnamespace = 'advisory'::regnamespace AND c.relkind IN ('v', 'r')
+                   WHERE c.relnamespace = 'advisory'::regnamespace AND (c.relkind = 'r' OR c.relkind = 'v' AND c.relname NOT LIKE '\_%')
                      AND (obj_description(c.oid, 'pg_class') IS NULL OR col_description(c.oid, a.attnum) IS NULL) $$,
                 'every view and table has a comment, and so has every column');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name LIKE 'is\_locked%'

@@ -3,12 +3,15 @@
 # something else. It takes sessions that wait for each other, and a server on which nobody else holds locks.
 use strict;
 use warnings;
+use utf8;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
+use Screen;
 use Test::More;
 
-my $server = own_server('max_locks_per_transaction=1000', 'max_prepared_transactions=2');
+binmode Test::More->builder->$_, ':encoding(UTF-8)' for qw(output failure_output);
+my $server = own_server('max_locks_per_transaction=1000', 'max_prepared_transactions=2', 'max_connections=150');
 sub there { return session(server => $server, @_) }
 my $look = there(application => 'look');
 
@@ -28,25 +31,18 @@ waits($look, $w2);
 $w3->start("SELECT advisory.lock('billing', 'invoice:42')");
 waits($look, $w3);
 is_deeply($look->rows(q(SELECT lock, slot, mode, pid, who, state, waiting >= '0', held >= '0', blocked_by FROM advisory.activity)), [
-    [ 'q/second',           undef, 'exclusive', $w1->pid,      'app@worker-2',    'active',       1,     undef, [ $second->pid ] ],
-    [ 'billing/invoice:42', undef, 'exclusive', $w2->pid,      'app@worker-3',    'active',       1,     undef, [ $invoice->pid ] ],
-    [ 'billing/invoice:42', undef, 'exclusive', $w3->pid,      'app@worker-4',    'active',       1,     undef, [ $invoice->pid, $w2->pid ] ],
+    [ 'q/second',           undef, 'exclusive', $w1->pid,      'app@worker-2',    'active',       1,     undef, $second->pid ],
+    [ 'billing/invoice:42', undef, 'exclusive', $w2->pid,      'app@worker-3',    'active',       1,     undef, $invoice->pid ],
+    [ 'billing/invoice:42', undef, 'exclusive', $w3->pid,      'app@worker-4',    'active',       1,     undef, $invoice->pid ],
     [ 'q/second',           undef, 'exclusive', $second->pid,  'postgres@second', 'idle',         undef, 1,     undef ],
     [ 'billing/invoice:42', undef, 'exclusive', $invoice->pid, 'app@worker-1',    'idle in xact', undef, 1,     undef ],
     [ 'q/older',            undef, 'exclusive', $rest[0]->pid, 'postgres@rest',   'idle',         undef, 1,     undef ],
     [ 'q/younger',          undef, 'exclusive', $rest[0]->pid, 'postgres@rest',   'idle',         undef, 1,     undef ],
 ], 'activity: the longest waiters first, then their blockers in the same order, then the rest, oldest first');
 
-my $table = do {
-    local $ENV{PGCLIENTENCODING} = 'UTF8';
-    my @command = ("$ENV{PG_BINDIR}/psql", '-X', '-h', $server->{PGHOST}, '-p', $server->{PGPORT}, '-U', $server->{PGUSER},
-        '-d', 'postgres', '-c', 'SELECT * FROM advisory.activity');
-    open my $psql, '-|:encoding(UTF-8)', @command or die "psql: $!\n";
-    local $/ = undef;
-    scalar <$psql>;
-};
+my $table = screen('SELECT * FROM advisory.activity;', server => $server, database => 'postgres');
 like($table, qr{billing/invoice:42 .* app\@worker-1 .* idle in xact}, 'psql prints it');
-cmp_ok((sort { $b <=> $a } map { length } split /\n/, $table)[0], '<=', 120, 'in 120 columns') or diag $table;
+cmp_ok(columns($table), '<=', 120, 'in 120 columns') or diag $table;
 $invoice->run('ROLLBACK');
 $second->run('SELECT pg_advisory_unlock_all()');
 $w1->finish;
@@ -95,7 +91,7 @@ leave($look, @rest, $invoice, $second, $w1, $w2, $w3);
     is($line->("advisory.lock_key(7, label => 'billing/invoice:42')"), '"billing/invoice:42"', 'a label does not look like a name');
     is($line->(q{advisory.lock_key(8, label => 'a "b"')}),              '"a ""b"""',            'nor does one with quotes');
     is($line->("advisory.lock('<insufficient privilege>', 'x')"), '<insufficient privilege>/x', 'a namespace that looks like what is hidden is not');
-    is($line->("advisory.lock('<insufficient privilege>', '<insufficient privilege>')"), '<insufficient privilege>/<insufficient privilege>', 'nor with such a name');
+    like($line->("advisory.lock('<insufficient privilege>', '<insufficient privilege>')"), qr/^<insufficient pri\w*\x{2026}\w*ent privilege>$/, 'nor with such a name');
     is($line->("advisory.lock_key(9, label => '<insufficient privilege>')"), '"<insufficient privilege>"', 'nor such a label');
     for my $case ([ 'a line feed', 'a\nb', 'a?b' ], [ 'an escape', '\x1b[31m', '?[31m' ], [ 'a C1 control', '\u009b31m', '?31m' ], [ 'a next line', 'a\u0085b', 'a?b' ],
         [ 'a line separator', 'a\u2028b', 'a?b' ], [ 'a paragraph separator', 'a\u2029b', 'a?b' ], [ 'an override', '\u202Ea', '?a' ], [ 'an isolate', '\u2067a\u2069', '?a?' ],
@@ -138,5 +134,110 @@ leave($look, @rest, $invoice, $second, $w1, $w2, $w3);
     is_deeply([ map { $_->[0] =~ /(?:holds|waits for) ("[^"]*")/ } @{ $look->rows('SELECT * FROM advisory.wait_tree()') } ], [ ($shown) x 6 ], 'and so has wait_tree()');
     leave($look, @waiters, $holder);
     $look->run('DELETE FROM advisory.key_labels WHERE key = 424242424242');
+}
+
+# ---- Many waiters, many holders, many leases ---------------------------------------------------------------------------------
+
+{
+    my $LINES = q(SELECT lock, slot, mode, pid IS NOT NULL, who, waiting >= '0', blocked_by FROM advisory.activity);
+    my $holder = there(application => 'holder')->run("SELECT advisory.lock('q', 'awaited'), advisory.lock('q', 'other')");
+    my @waiters = map { there(application => sprintf 'w%02d', $_) } 1 .. 24;
+    my $other = there(application => 'w-other');
+    for my $i (0 .. $#waiters) {
+        $waiters[$i]->start("SELECT advisory.lock('q', 'awaited')");
+        waits($look, $waiters[$i]);
+        next if $i != 4;
+        $other->start("SELECT advisory.lock('q', 'other')");
+        waits($look, $other);
+    }
+    my $h = $holder->pid;
+    my $one = sub { [ "q/$_[1]", undef, 'exclusive', 1, "postgres\@$_[0]", 1, $h ] };
+    is_deeply($look->rows("$LINES LIMIT 14"), [
+        (map { $one->($_, 'awaited') } qw(w01 w02 w03 w04 w05)), $one->('w-other', 'other'), (map { $one->($_, 'awaited') } qw(w06 w07 w08 w09 w10)),
+        [ '(14 more)', undef, undef, 0, undef, 1, $h ], [ 'q/awaited', undef, 'exclusive', 1, 'postgres@holder', undef, undef ], [ 'q/other', undef, 'exclusive', 1, 'postgres@holder', undef, undef ],
+    ], 'ten waiters of a lock, the longest first; behind the tenth a row for the others; the blocker is the holder, and nobody ahead in the queue');
+    is($look->value(q(SELECT count(*) FROM advisory.activity a JOIN advisory.locks l ON l.pid = ? AND NOT l.granted WHERE a.lock = '(14 more)' AND abs(extract(epoch FROM l.waited - a.waiting)) < 3), $waiters[10]->pid), 1,
+        '... with the longest wait of these');
+    leave($look, reverse(@waiters), $other, $holder);
+}
+
+{
+    my @holders = map { there(application => "h$_")->run("SELECT advisory.lock_shared('q', 'shared')", "SELECT advisory.acquire('q', 'slots', 5)") } 1 .. 5;
+    my ($exclusive, $head) = map { there(application => $_) } qw(exclusive head);
+    $exclusive->start("SELECT advisory.lock('q', 'shared')");
+    waits($look, $exclusive);
+    $head->start("SELECT advisory.acquire('q', 'slots', 5)");
+    wait_until('it waits', sub { $look->value(q(SELECT count(*) FROM advisory.locks WHERE pid = ? AND wait_start IS NOT NULL), $head->pid) });
+    my $three = join(',', (sort { $a <=> $b } map { $_->pid } @holders)[ 0 .. 2 ]) . ' +2';
+    is_deeply($look->rows('SELECT lock, who, blocked_by FROM advisory.activity WHERE waiting IS NOT NULL'),
+        [ [ 'q/shared', 'postgres@exclusive', $three ], [ 'q/slots', 'postgres@head', $three ] ], 'blocked_by names three holders, and counts the others');
+    is($look->value(q(SELECT count(*) FROM (SELECT lock FROM advisory.activity OFFSET 2 LIMIT 10) AS a WHERE lock ~ '^q/s')), 10, 'the holders of slots follow their waiters, too');
+    is($look->value(q(SELECT bool_and(lock = 'q/shared') FROM (SELECT lock FROM advisory.activity OFFSET 2 LIMIT 5) AS a)), 1, '... those of the longer wait first');
+    my $sharer = there(application => 'sharer');
+    $sharer->start("SELECT advisory.lock_shared('q', 'shared')");
+    waits($look, $sharer);
+    is_deeply($look->rows('SELECT who, blocked_by FROM advisory.activity WHERE pid = ?', $sharer->pid), [ [ 'postgres@sharer', $three ] ],
+        'a sharer that is only behind another waiter waits for the same holders');
+    leave($look, $sharer, $exclusive, $head, @holders);
+}
+
+{
+    my $lessee = there(application => 'lessee')->run(q(SELECT advisory.lease('l', 'of the ' || i, '1 hour', owner => 'o') FROM generate_series(1, 40) AS i));
+    my $waiter = there(application => 'waiter');
+    $waiter->start(q(SELECT advisory.lease('l', 'of the 33', '1 hour')));
+    wait_until('it waits', sub { $look->value(q(SELECT count(*) FROM advisory.locks WHERE pid = ? AND wait_start IS NOT NULL), $waiter->pid) });
+    is_deeply($look->rows(q(SELECT lock, mode, who, state, held IS NOT NULL, blocked_by FROM advisory.activity WHERE lock IN ('l/of the 33', '(20 leases)'))),
+        [ [ 'l/of the 33', 'exclusive', 'postgres@waiter', 'active', 0, undef ], [ 'l/of the 33', 'lease', 'o', 'held', 1, undef ], [ '(20 leases)', 'lease', undef, undef, 1, undef ] ],
+        'the lease that somebody waits for is one of twenty');
+    is($look->value('SELECT count(*) FROM advisory.activity'), 22, '... and one row counts the others');
+    leave($look, $waiter, $lessee);
+    $look->run(q(SELECT advisory.break_lease('l', 'of the ' || i) FROM generate_series(1, 40) AS i));
+}
+
+# ---- Names of every width ------------------------------------------------------------------------------------------------------
+
+# What is shown of a lock of this name: all of it if there is room, else both its ends.
+{
+    my $long = "\x{540D}\x{524D}" x 10;
+    $look->run(qq(CREATE ROLE "$long" LOGIN), q(CREATE DATABASE "the other database, whose name is long" TEMPLATE template0));
+    my $far = there(database => 'the other database, whose name is long')->run('CREATE EXTENSION advisory_ext');
+    my $wide = there(role => $long, application => 'the application of a long name, ' . 'x' x 30);
+    my @holders = map { there(role => $long, application => 'y' x 63) } 1 .. 12;
+    my @kept;
+    for my $name (q('x', repeat('x', 200)), q('x', 'short'), q(repeat('☃', 60), repeat('名前', 40)), q('é', repeat('naïve', 40)), q(repeat('ｘ', 30), 'e' || repeat(U&'\0301', 40))) {
+        $_->run("SELECT advisory.lock_shared($name)") for @holders;
+        my $waiter = there(role => $long, application => 'z' x 63);
+        $waiter->start("SELECT advisory.lock($name)");
+        waits($look, $waiter);
+        push @kept, $waiter;
+        my $text = screen('SELECT * FROM advisory.activity;', server => $server, database => 'postgres');
+        cmp_ok(columns($text), '<=', 120, "lines with $name fit into 120 columns") or diag $text;
+        cmp_ok(columns($text), '>=', 116, '... and fill them') or diag $text;
+    }
+    like($look->value(q(SELECT lock FROM advisory.activity WHERE mode = 'exclusive' AND lock ~ '^x/x')), qr/^x\/x+\x{2026}x+$/, 'what is cut is cut in its middle, and marked');
+    is($look->value(q(SELECT count(*) FROM advisory.activity WHERE lock = 'x/short')), 13, '... and what is short is not cut');
+    $far->run("SELECT advisory.lock('billing', 'invoice:42')");
+    $look->run('BEGIN', q(SELECT advisory.xact_lock('q', 'p')), q(PREPARE TRANSACTION 'a prepared transaction that has got a very long global identifier, which nobody can remember'));
+    my $text = screen('SELECT * FROM advisory.activity;', server => $server, database => 'postgres');
+    cmp_ok(columns($text), '<=', 120, 'likewise with names of databases and prepared transactions') or diag $text;
+    $look->run(q(ROLLBACK PREPARED 'a prepared transaction that has got a very long global identifier, which nobody can remember'));
+    leave($look, @kept, @holders, $wide, $far);
+}
+
+for my $encoding (qw(LATIN1 EUC_JP SQL_ASCII)) {
+    $look->run(qq(CREATE DATABASE "in_$encoding" ENCODING $encoding LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0));
+    my $there = there(database => "in_$encoding", application => 'z' x 63)->run('CREATE EXTENSION advisory_ext', q(SET client_encoding = 'UTF8'));
+    $there->run(q(SELECT advisory.lock('q', repeat('x', 200))), $encoding eq 'EUC_JP' ? q(SELECT advisory.lock('q', repeat('名前', 40))) : 'SELECT 1');
+    my $text = screen('SELECT * FROM advisory.activity;', server => $server, database => "in_$encoding");
+    cmp_ok(columns($text), '<=', 120, "likewise in a database in $encoding") or diag $text;
+    like($text, qr/^ q\/x+\.\.\.x+ /m, '... which marks with what it has');
+    leave($look, $there);
+}
+{
+    my $there = there(application => 'z' x 63)->run(q(SELECT advisory.lock('q', repeat('x', 200))));
+    $look->run(q(SET client_encoding = 'LATIN1'));
+    like($look->value('SELECT lock FROM advisory.activity'), qr/^q\/x+\.\.\.x+$/, '... as for a client that has no ellipsis');
+    $look->run('RESET client_encoding');
+    leave($look, $there);
 }
 done_testing();

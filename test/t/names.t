@@ -152,7 +152,8 @@ for my $case (
     my ($what, $name, $shown) = @$case;
     $holder->value("SELECT advisory.lock('long', $name)");
     is_deeply(names_of($look, $holder), [ [ 'long', $shown ] ], "a name of $what");
-    is($look->value('SELECT lock FROM advisory.activity'), "long/$shown", 'in activity');
+    my ($head, $tail) = split /…/, $look->value('SELECT lock FROM advisory.activity');
+    like("long/$shown", defined $tail ? qr/^\Q$head\E.*\Q$tail\E$/ : qr/^\Q$head\E$/, 'in activity as much of it as fits');
     $holder->value("SELECT advisory.unlock('long', $name)");
     # The observer's own lock of that namespace.
     $look->value("SELECT advisory.lock($name, 'name')");
@@ -270,7 +271,7 @@ is_deeply($look->rows('SELECT lock, pid, who, state, blocked_by FROM advisory.ac
 $holder->start("SELECT advisory.lock('names', 'prepared')");
 waits($look, $holder);
 is_deeply($look->rows('SELECT lock, who, blocked_by FROM advisory.activity'),
-    [ [ 'names/prepared', 'postgres@holder', [0] ], [ 'names/prepared', 'postgres (prepared a gid)', undef ] ], 'which somebody waits for');
+    [ [ 'names/prepared', 'postgres@holder', 0 ], [ 'names/prepared', 'postgres (prepared a gid)', undef ] ], 'which somebody waits for');
 $look->run("COMMIT PREPARED 'a gid'");
 $holder->finish;
 $holder->run('SELECT pg_advisory_unlock_all()');
@@ -358,7 +359,7 @@ for my $end (
     $latin1->run('BEGIN', "SELECT advisory.xact_lock('größe', 'prepared')", "PREPARE TRANSACTION 'gid größe'");
     is($latin1->value('SELECT gid FROM advisory.locks WHERE gid IS NOT NULL'), 'gid größe', 'a gid, where it was given');
     is_deeply($look->rows('SELECT gid, namespace, name FROM advisory.locks WHERE gid IS NOT NULL'), [ [ 'gid gr\xf6\xdfe', 'größe', 'prepared' ] ], 'and from elsewhere');
-    is_deeply($look->rows(q(SELECT lock, who FROM advisory.activity WHERE pid IS NULL)), [ [ $latin1->value('SELECT current_database()') . ': größe/prepared', 'postgres (prepared gid gr\xf6\xdfe)' ] ],
+    like(join(' ', @{ $look->rows(q(SELECT lock, who FROM advisory.activity WHERE pid IS NULL))->[0] }), qr/^\w+: größe\/prepared postgre.*\\xdfe\)$/,
         'in activity, with its database');
     $latin1->run("ROLLBACK PREPARED 'gid größe'");
     # A name is cut at the same place in every encoding: 200 characters of LATIN1 have 400 bytes as UTF-8.

@@ -38,7 +38,6 @@ sub places {
     $shown{'locks'} = $rows->($h, qq(SELECT namespace, name FROM advisory.locks WHERE kind = 'lock' AND granted AND key = $key));
     $shown{'locks, a waiter'} = $rows->($h, qq(SELECT namespace, name FROM advisory.locks WHERE NOT granted AND key = $key));
     $shown{'locks, a slot'} = $rows->($h, qq(SELECT namespace, name FROM advisory.locks WHERE kind = 'semaphore' AND key = $key));
-    $shown{'activity'} = $rows->($h, 'SELECT lock FROM advisory.activity');
     $shown{'semaphores'} = $rows->($h, 'SELECT namespace, name FROM advisory.semaphores');
     $shown{'waits'} = $rows->($h, 'SELECT namespace, name FROM advisory.waits');
     $shown{'wait_tree()'} = $rows->($h, 'SELECT advisory.wait_tree()');

@@ -109,7 +109,7 @@ caught_up($primary, $look);
     is_deeply($look->rows('SELECT depth, pid, waits_for_pid, name FROM advisory.waits ORDER BY name DESC, depth'),
         [ [ 0, $holder->pid, undef, 'standby' ], [ 1, $waiter->pid, $holder->pid, 'standby' ], [ 0, $sem->pid, undef, 'sem' ], [ 1, $line->pid, $sem->pid, 'sem' ] ], 'waits');
     like($look->value("SELECT string_agg(line, E'\n') FROM advisory.wait_tree() AS line"), qr{\@waiter waits for own/standby exclusive}, 'wait_tree()');
-    is_deeply($look->rows("SELECT who, blocked_by FROM advisory.activity WHERE waiting IS NOT NULL AND lock = 'own/standby'"), [ [ "$second->{PGUSER}\@waiter", [ $holder->pid ] ] ], 'activity');
+    is_deeply($look->rows("SELECT who, blocked_by FROM advisory.activity WHERE waiting IS NOT NULL AND lock = 'own/standby'"), [ [ "$second->{PGUSER}\@waiter", $holder->pid ] ], 'activity');
     is_deeply($look->rows("SELECT acquired, contended FROM advisory.stats WHERE namespace = 'own' AND name = 'standby'"), [ [ 1, 1 ] ], 'stats: what was counted here');
     is_deeply($look->rows("SELECT source FROM advisory.known_keys WHERE key = 4711"), [ ['advisory.key_labels'] ], 'known_keys');
     is($look->value('SELECT locks_used >= 3 AND NOT (percent_used > 50) FROM advisory.pressure'), 1, 'pressure');

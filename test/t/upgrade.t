@@ -57,11 +57,16 @@ for my $role ($ENV{PGUSER}, $owner, $super) {
     like("@{ $before->{warnings} }", qr/before the extension is updated.*ALTER EXTENSION advisory_ext UPDATE/s, "$role: known_keys says what to do");
     is($old->query(q(CALL advisory.run('upgrade', 'job', 'SELECT 1')))->{state}, undef, "$role: so does run()");
     is($old->value(q(SELECT advisory.acquire('upgrade', 'slots', 2))), 1, "$role: and a semaphore");
-    for my $statement ('SELECT count(*) FROM advisory.locks', q(SELECT count(*) FROM advisory.holders('upgrade', 'a')), 'SELECT count(*) FROM advisory.waits') {
-        my $result = $old->query($statement);
-        ok(!$result->{state} || $result->{state} eq '42804' && $result->{hint} =~ /ALTER EXTENSION advisory_ext UPDATE/,
-            "$role: $statement works, or says what to do") or diag explain $result;
+    # They are what the HINT of a failed wait names.
+    for my $case ([ "advisory.holders('upgrade', 'a')", 1 ], [ "advisory.holders_key(advisory.key('upgrade', 'a'))", 1 ], [ "advisory.locks WHERE name = 'a'", 1 ],
+        [ "advisory.activity WHERE lock = 'upgrade/a'", 1 ], [ 'advisory.waits', 0 ], [ 'advisory.leaks', 0 ])
+    {
+        my ($rows, $count) = @$case;
+        my $result = $old->query("SELECT count(*) FROM $rows");
+        is($result->{value}, $count, "$role: so do rows of $rows") or diag explain $result;
     }
+    is_deeply($old->rows(q(SELECT pid, state, mode, scope, granted, blocked_by FROM advisory.holders('upgrade', 'a'))), [ [ $old->pid, 'active', 'exclusive', 'session', 1, undef ] ],
+        "$role: with what belongs into each column");
 
     # Functions that another role has put in the place of later ones do not run as the superuser.
     if ($role eq $owner) {
@@ -89,12 +94,13 @@ for my $role ($ENV{PGUSER}, $owner, $super) {
     my $stranger = session(database => $old->value('SELECT current_database()'), role => $writer);
     $stranger->run('CREATE TEMP VIEW on_views AS SELECT l.pid FROM advisory.locks l, advisory.waits w, advisory.leaks k, advisory.known_keys, advisory.pressure, advisory.settings, advisory.stats',
         q{CREATE TEMP VIEW on_functions AS SELECT advisory.try_lock('upgrade', 'b'), advisory.key('a') AS of_a, k.* FROM advisory._known_keys() k}, 'CREATE TEMP TABLE typed (locks advisory._locks, labels advisory.key_labels)');
-    for my $case ([ q{SELECT * FROM advisory.holders('upgrade', 'a')}, 'holders(text,text)' ], [ 'SELECT * FROM advisory.holders_key(1)', 'holders_key(bigint)' ], [ 'SELECT * FROM advisory._waits()', '_waits()' ], [ 'SELECT pid FROM advisory._leaks()', '_leaks()' ]) {
-        my ($query, $function) = @$case;
+    for my $case ([ q{SELECT * FROM advisory.holders('upgrade', 'a')}, 'holders(text,text)' ], [ 'SELECT * FROM advisory.holders_key(1)', 'holders_key(bigint)' ], [ 'SELECT * FROM advisory._waits()', '_waits()' ], [ 'SELECT pid FROM advisory._leaks()', '_leaks()' ],
+        [ 'SELECT pid FROM advisory.activity', 'activity' ], [ 'SELECT NULL::advisory.activity AS of_type', 'activity' ]) {
+        my ($query, $changed) = @$case;
         $stranger->run("CREATE TEMP VIEW \"in The way\" AS $query");
         my $error = $old->query('ALTER EXTENSION advisory_ext UPDATE');
-        is($error->{state}, '2BP01', "$role: a view on $function is in the way");
-        like($error->{detail}, qr/^function advisory.\Q$function\E is used by view pg_temp_\d+\."in The way" of role $writer\.$/, 'the error says which, and whose');
+        is($error->{state}, '2BP01', "$role: a view on $changed is in the way");
+        like($error->{detail}, qr/^(?:function|view|type) (?:advisory\.)?\Q$changed\E is used by view pg_temp_\d+\."in The way" of role $writer\.$/, 'the error says which, and whose');
         like($error->{hint}, qr/^DROP VIEW pg_temp_\d+\."in The way", update the extension, and create it again\.$/, 'and what to do');
         $stranger->run('DROP VIEW "in The way"');
     }
