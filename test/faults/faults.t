@@ -179,7 +179,7 @@ sub attempt {
     $result{next} = $session->query(q(SELECT advisory.lock('next', 'one'), advisory.acquire('next', 'one', 1)))->{state} // '';
     $session->value('SELECT fail_at(1, true)');
     leave($look, $session);
-    $look->run(q(DELETE FROM advisory._leases WHERE namespace <> 'taken'), 'DELETE FROM advisory.claims', 'DELETE FROM guarded');
+    $look->run(q(DELETE FROM advisory._leases WHERE namespace <> 'taken'), 'DELETE FROM advisory._claims', 'DELETE FROM guarded');
     return \%result;
 }
 

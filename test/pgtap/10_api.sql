@@ -73,7 +73,7 @@ INSERT INTO expected
 INSERT INTO expected
     SELECT 'run', format('IN namespace text, IN %s, IN command text, IN timeout interval DEFAULT ''00:00:00''::interval, IN slots integer DEFAULT NULL::integer, '
                          'IN if_busy text DEFAULT ''skip''::text, INOUT ran boolean DEFAULT NULL::boolean, '
-                         'IN once_per interval DEFAULT NULL::interval, IN once_slot timestamp with time zone DEFAULT NULL::timestamp with time zone', argument), NULL
+                         'IN once_per interval DEFAULT NULL::interval, IN once_window timestamp with time zone DEFAULT NULL::timestamp with time zone', argument), NULL
     FROM forms;
 INSERT INTO expected SELECT 'token', 'namespace text, ' || argument, 'bigint' FROM forms;
 INSERT INTO expected SELECT 'token', format('namespace text, %s, slot integer', argument), 'bigint' FROM forms;

@@ -364,13 +364,13 @@ recipe 'Once per time window' => sub {
     is_free('report', 'hourly', 'the lock is free afterwards');
     like(block(1, $_), qr/is already claimed.*^f$/ms, 'and a session that comes late still does nothing') for $two, $three;
     is(worked(), 1, 'it was done once');
-    look->run('DELETE FROM advisory.claims', 'ALTER TABLE worked RENAME TO broken');
+    look->run('DELETE FROM advisory._claims', 'ALTER TABLE worked RENAME TO broken');
     block(1, $one, error => qr/relation "worked" does not exist/);
     look->run('ALTER TABLE broken RENAME TO worked');
     like(block(1, $two), qr/is already claimed.*^f$/ms, 'what fails is not tried again');
 
     # In the transaction of the work.
-    look->run('DELETE FROM advisory.claims');
+    look->run('DELETE FROM advisory._claims');
     $gate = gate();
     start_block(2, $one);
     $gate->inside($one);
@@ -380,7 +380,7 @@ recipe 'Once per time window' => sub {
     finished($_) for $one, $two;
     block(2, $three);
     is(worked(), 2, 'in the transaction of the work: done once');
-    look->run('DELETE FROM advisory.claims', 'ALTER TABLE worked RENAME TO broken');
+    look->run('DELETE FROM advisory._claims', 'ALTER TABLE worked RENAME TO broken');
     block(2, $one, error => qr/relation "worked" does not exist/);
     look->run('ALTER TABLE broken RENAME TO worked');
     block(2, $two);

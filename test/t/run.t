@@ -373,7 +373,7 @@ my $hours = 0;
 # Each use of next_window() has one that nobody had before.
 sub next_window { $hours++; return }
 
-sub arguments { return ", once_per => '1 hour', once_slot => '2026-01-01 00:00+00'::timestamptz + interval '$hours hours'" }
+sub arguments { return ", once_per => '1 hour', once_window => '2026-01-01 00:00+00'::timestamptz + interval '$hours hours'" }
 
 sub once { my ($command, $more) = @_; $more //= ''; return run_sql($command, arguments() . $more) }
 
@@ -504,9 +504,9 @@ is_claimed(0, 'a commit that fails');
 
 # Arguments.
 is($one->query(run_sql('SELECT 1', ", $_->[0]"))->{state}, $_->[1], "$_->[0]: $_->[1]")
-    for [q{once_per => '0'}, '22023'], [q{once_per => '1 month'}, '22023'], [q{once_slot => '2026-01-01'}, '22023'], [q{once_per => '1 h', once_slot => 'infinity'}, '22008'],
-    [q{once_per => '1 h', once_slot => now() + '2 h'}, '22023'];
-like($one->query(run_sql('SELECT 1', q{, once_per => '1 month'}))->{hint}, qr/as once_slot/, 'the hint names the argument');
+    for [q{once_per => '0'}, '22023'], [q{once_per => '1 month'}, '22023'], [q{once_window => '2026-01-01'}, '22023'], [q{once_per => '1 h', once_window => 'infinity'}, '22008'],
+    [q{once_per => '1 h', once_window => now() + '2 h'}, '22023'];
+like($one->query(run_sql('SELECT 1', q{, once_per => '1 month'}))->{hint}, qr/as once_window/, 'the hint names the argument');
 is($one->query(q{CALL advisory.run('jobs', 'by position', 'SELECT 1', '0', NULL, 'skip', NULL, '1 hour', '2026-01-01')})->{value}, 1, 'by position, behind ran');
 is_free('once per window');
 

@@ -292,7 +292,7 @@ sub log_of {
 
 my $runs = 0;
 
-sub once { $runs++; return "CALL advisory.run('sync', 'a', 'INSERT INTO item VALUES (100)', once_per => '1 hour', once_slot => '2026-01-01'::timestamptz + interval '$runs hours')" }
+sub once { $runs++; return "CALL advisory.run('sync', 'a', 'INSERT INTO item VALUES (100)', once_per => '1 hour', once_window => '2026-01-01'::timestamptz + interval '$runs hours')" }
 
 sub ran { return $primary->value('SELECT count(*) FROM item WHERE id = 100') }
 
