@@ -877,6 +877,7 @@ COMMENT ON COLUMN advisory.claims.last_window IS 'last claimed window; earlier o
 COMMENT ON COLUMN advisory.claims.claimed_at IS 'when it was claimed; null if a later claim was taken back';
 COMMENT ON COLUMN advisory.claims.claimed_by IS 'role@application that claimed it; hidden without the privilege to see it';
 COMMENT ON COLUMN advisory.claims.finished_at IS 'when its work was done; null while it runs, and if it failed';
+GRANT SELECT ON advisory.claims TO PUBLIC;
 
 CREATE FUNCTION advisory._window(every interval, at timestamptz)
     RETURNS timestamptz

@@ -103,10 +103,10 @@ for my $role ($creator, $owner) {
     my $session = session(database => $database, role => $role);
     my $watch = session(database => $database);
     $session->run('CREATE SCHEMA trap', 'GRANT ALL ON SCHEMA trap TO PUBLIC', 'CREATE TABLE trap.sprung (by name)', 'GRANT ALL ON trap.sprung TO PUBLIC', 'CREATE TABLE trap.parent (key bigint)',
-        'CREATE TABLE trap.like_it (LIKE advisory._claims)',
         'CREATE FUNCTION trap.spring() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN INSERT INTO trap.sprung VALUES (current_user); RETURN 1; END $$',
         'CREATE FUNCTION trap.on_write() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO trap.sprung VALUES (current_user); RETURN NULL; END $$',
         'CREATE FUNCTION trap.on_event() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO trap.sprung VALUES (current_user); END $$');
+    $watch->run('CREATE TABLE trap.like_it (LIKE advisory._claims)', "ALTER TABLE trap.like_it OWNER TO $role");
     my $objects = q{SELECT array_agg(o ORDER BY o) FROM (SELECT format('%s %s %s %s %s', oid, relname, relacl, reltype, relhastriggers) FROM pg_class WHERE relnamespace = 'advisory'::regnamespace
         UNION ALL SELECT format('%s %s %s', oid, proname, proacl) FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace) AS x (o)};
     my $before = $watch->rows($objects);
