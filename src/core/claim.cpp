@@ -120,7 +120,7 @@ claim_finish(const LockName &name, TimestampTz window, TimestampTz claimed_at)
 		ereport(WARNING,
 				(errmsg("the end of window %s of \"%s\" is not recorded, because the transaction is read-only",
 						display_window(window), display_name(name))));
-	else
+	else if (OidIsValid(lock_own_relation("_claims", RELKIND_RELATION, RowExclusiveLock, false)))
 		run_own_statement(&FINISH_CLAIM, {argument(name.key.value), argument(window), argument(claimed_at)});
 }
 

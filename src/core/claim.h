@@ -32,8 +32,9 @@ TimestampTz window_at(TimestampTz at, int64 length);
 bool		claim_window(const LockName &name, TimestampTz window, TimestampTz *claimed_at = nullptr);
 
 /*
- * Record that the work of a claim is done, if this transaction commits.  Does nothing if the row is not that claim any more, or
- * another transaction is changing it: the work must not fail, or wait for others, because of its record.
+ * Record that the work of a claim is done, if this transaction commits.  Does nothing if the row is not that claim any more, if
+ * another session has locked the row or the table, or if the work has dropped the extension: the work must not fail, or wait for
+ * others, because of its record.
  */
 void		claim_finish(const LockName &name, TimestampTz window, TimestampTz claimed_at);
 

@@ -28,7 +28,7 @@ static constexpr char SCHEMA[] = "advisory";
 Oid
 own_relation(const char *name, char relkind, bool missing_ok)
 {
-	HeapTuple	row = SearchSysCache2(RELNAMENSP, PointerGetDatum(name), ObjectIdGetDatum(get_namespace_oid(SCHEMA, false)));
+	HeapTuple	row = SearchSysCache2(RELNAMENSP, PointerGetDatum(name), ObjectIdGetDatum(get_namespace_oid(SCHEMA, missing_ok)));
 	bool		is_there = HeapTupleIsValid(row);
 	Oid			relation = InvalidOid;
 

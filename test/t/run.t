@@ -479,6 +479,7 @@ for my $level ('READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE') {
         'takes the claim back' => sub { $two->run("SELECT advisory.unclaim('jobs', 'nightly', '2026-01-01 00:00+00'::timestamptz + interval '$hours hours')"); $hours-- },
         'takes the claim back, and claims the window' => sub {
             $two->run("SELECT advisory.unclaim('jobs', 'nightly', '2026-01-01 00:00+00'::timestamptz + interval '$hours hours')", sprintf($LATER, $hours), q{UPDATE advisory._claims SET finished_at = NULL}) },
+        'locks the table, and does not commit' => sub { $two->run('BEGIN', 'LOCK TABLE advisory._claims IN SHARE MODE') },
     );
     for my $what (sort keys %meanwhile) {
         next_window();
@@ -498,6 +499,14 @@ for my $level ('READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE') {
     }
 }
 $one->run('RESET default_transaction_isolation');
+{
+    my $database = create_database(name => "drops_$$", aside => 1);
+    my $drops = session(database => $database);
+    $result = $drops->query(run_sql('DROP EXTENSION advisory_ext', ", once_per => '1 hour'"));
+    is(($result->{state} // '') . '|' . ($result->{value} // ''), '|1', 'a command that drops the extension');
+    is($drops->value(q{SELECT count(*) FROM pg_extension WHERE extname = 'advisory_ext'}), 0, 'has dropped it');
+    $drops->disconnect;
+}
 
 # Where it cannot commit: an error, before it takes anything.
 next_window();
