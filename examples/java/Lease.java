@@ -13,7 +13,7 @@
  *   }
  *
  * As a program it shows that, with a report that has a line for each step. Start it several times, with the name of the worker, the
- * number of steps, how many seconds to sleep after each, and the TTL:
+ * number of steps, how many seconds to sleep after each, the TTL, and how long to wait for the lease:
  *
  *   javac -cp /usr/share/java/postgresql.jar Lease.java
  *   java -cp .:/usr/share/java/postgresql.jar Lease 'jdbc:postgresql://localhost/shop' worker-1 100 2 30
@@ -46,6 +46,15 @@ public class Lease implements AutoCloseable {
         }
     }
 
+    /** Somebody else had the lease for as long as we were willing to wait. */
+    public static class Taken extends SQLException {
+        private static final long serialVersionUID = 1;
+
+        Taken() {
+            super("somebody else has the lease");
+        }
+    }
+
     private final String url;
     private final String namespace;
     private final String name;
@@ -62,20 +71,20 @@ public class Lease implements AutoCloseable {
     private volatile long until;                                // on the monotonic clock
     private volatile String lost;                               // why it is lost, or null
 
-    /** onLost is called with the reason at once, in whichever thread finds out. */
+    /** Waits without a limit. onLost is called with the reason at once, in whichever thread finds out. */
     public Lease(String url, String namespace, String name, String owner, long ttl, Consumer<String> onLost) throws SQLException {
+        this(url, namespace, name, owner, ttl, Long.MAX_VALUE / 2, onLost);
+    }
+
+    /** Waits for so long, and then throws Taken. */
+    public Lease(String url, String namespace, String name, String owner, long ttl, long timeout, Consumer<String> onLost) throws SQLException {
         this.url = url;
         this.namespace = namespace;
         this.name = name;
         this.owner = owner;
         this.ttl = ttl;
         this.onLost = onLost;
-        // Waits in several short calls. The TTL of one that waited for long could be over by the time that it began.
-        while (token == null) {
-            until = now() + ttl;
-            token = (Long) ask(ttl * 2 / 3, "SELECT token FROM advisory.try_lease(?, ?, ?::interval, ?::interval, ?)",
-                namespace, name, ttl + " ms", ttl / 3 + " ms", owner);
-        }
+        take(now() + timeout);
         if (warning != null) {
             lost = "the grant is not confirmed: " + warning;
             end();
@@ -158,6 +167,49 @@ public class Lease implements AutoCloseable {
 
     // ---- Behind it ---------------------------------------------------------------------------------------------
 
+    /**
+     * Waits in several short calls. The TTL of one that waited for long could be over by the time that it began.
+     *
+     * If the connection is lost meanwhile, or the server restarts or fails over, it goes on with a new connection. (If the answer was lost
+     * that we have the lease, it is free again when its TTL is over.) But if the server cannot be reached to begin with, the error comes out.
+     */
+    private void take(long giveUp) throws SQLException {
+        boolean hasAnswered = false;
+        connect(Math.max(ttl, 10000));                          // the driver's first connection can take as long as a short TTL
+        for (;;) {
+            long wait = Math.max(0, Math.min(ttl / 3, giveUp - now()));
+            until = now() + ttl;
+            try {
+                token = (Long) ask(wait + ttl / 3, "SELECT token FROM advisory.try_lease(?, ?, ?::interval, ?::interval, ?)",
+                    namespace, name, ttl + " ms", wait + " ms", owner);
+                hasAnswered = true;
+                if (token != null) {
+                    return;
+                }
+            } catch (SQLException error) {
+                if (!hasAnswered || !isOfConnection(error) || now() >= giveUp) {
+                    throw error;
+                }
+                try {
+                    Thread.sleep(ttl / 30);
+                } catch (InterruptedException interrupted) {
+                    Thread.currentThread().interrupt();
+                    throw error;
+                }
+                continue;
+            }
+            if (now() >= giveUp) {
+                disconnect();
+                throw new Taken();
+            }
+        }
+    }
+
+    /** Of the network, or of a server that ends, starts, has no connection left, or is a standby now? */
+    private static boolean isOfConnection(SQLException error) {
+        return error.getSQLState() == null || error.getSQLState().matches("(08|53|57).*|25006");
+    }
+
     private static long now() {
         return System.nanoTime() / 1000000;
     }
@@ -232,11 +284,7 @@ public class Lease implements AutoCloseable {
     private synchronized Object ask(long millis, String sql, Object... values) throws SQLException {
         long giveUp = now() + millis;
         try {
-            if (connection == null) {
-                Properties properties = new Properties();
-                properties.setProperty("loginTimeout", String.valueOf(Math.max(1, millis) / 1000.0));
-                connection = DriverManager.getConnection(url, properties);
-            }
+            connect(millis);
             connection.setNetworkTimeout(Runnable::run, (int) Math.max(1, giveUp - now()));
             try (PreparedStatement statement = connection.prepareStatement(sql)) {
                 for (int i = 0; i < values.length; i++) {
@@ -256,6 +304,14 @@ public class Lease implements AutoCloseable {
         } catch (SQLException error) {
             disconnect();
             throw error;
+        }
+    }
+
+    private synchronized void connect(long millis) throws SQLException {
+        if (connection == null) {
+            Properties properties = new Properties();
+            properties.setProperty("loginTimeout", String.valueOf(Math.max(1, millis) / 1000.0));
+            connection = DriverManager.getConnection(url, properties);
         }
     }
 
@@ -291,15 +347,19 @@ public class Lease implements AutoCloseable {
         int steps = Integer.parseInt(arguments[2]);
         long pause = (long) (1000 * Double.parseDouble(arguments[3]));
         long ttl = (long) (1000 * Double.parseDouble(arguments[4]));
-        try (Connection connection = DriverManager.getConnection(url + worker);
-             Lease lease = new Lease(url + worker + "-lease", "report", "daily", worker, ttl,
-                reason -> System.out.println(worker + ": the lease is lost"))) {
+        long timeout = arguments.length > 5 ? (long) (1000 * Double.parseDouble(arguments[5])) : Long.MAX_VALUE / 2;
+        try (Lease lease = new Lease(url + worker + "-lease", "report", "daily", worker, ttl, timeout,
+                reason -> System.out.println(worker + ": the lease is lost"));
+             Connection connection = DriverManager.getConnection(url + worker)) {
             connection.setAutoCommit(false);
             System.out.println(worker + " has the lease, token " + lease.token());
             for (int step = 0; step < steps; step++) {
                 addLine(connection, lease, worker);
                 lease.sleep(pause);
             }
+        } catch (Taken taken) {
+            System.out.println(worker + " does not begin: " + taken.getMessage());
+            System.exit(1);
         } catch (Lost lost) {
             System.out.println(worker + " stops: " + lost.getMessage());
             System.exit(1);

@@ -13,7 +13,8 @@
 // Times are in milliseconds. In SQL they have a unit, as in '30000 ms': the number 5000 would mean 5,000 seconds.
 //
 // As a program it shows that, with a report that has a line for each step, in a table and in a file. Start it several times, with
-// the name of the worker, the directory, the number of steps, how many seconds to sleep after each, and the TTL if it is not 30:
+// the name of the worker, the directory, the number of steps, how many seconds to sleep after each, the TTL if it is not 30, and how
+// long to wait for the lease:
 //
 //     CREATE TABLE report (line bigint GENERATED ALWAYS AS IDENTITY, worker text, token bigint);
 //
@@ -29,13 +30,16 @@ const { Client } = require('pg');
 // Somebody else may have the lease: stop the work.
 class LeaseLost extends Error {}
 
+// Somebody else had the lease for as long as we were willing to wait.
+class LeaseTaken extends Error {}
+
 // Runs work(lease, signal) with the lease. It is renewed on a connection of its own, at each third of its TTL. If that fails, it is
 // tried again on a new connection, until no renewal has succeeded for a whole TTL. That time begins before the call that
 // succeeded, and is measured by the monotonic clock. The signal is aborted when the lease is lost.
 //
 // Ctrl-C and SIGTERM abort the signal, too, so that the work ends and the lease does not stay behind; a second one ends the program.
 //
-// options: namespace, name, ttl, timeout (how long to wait for the lease), owner, connection (for node-postgres).
+// options: namespace, name, ttl, timeout (how long to wait for the lease, which ends by LeaseTaken), owner, connection (for node-postgres).
 // If the lease was lost, the promise is rejected with LeaseLost, whatever the work did.
 async function withLease(options, work) {
     const lease = new Lease(options);
@@ -55,6 +59,11 @@ async function withLease(options, work) {
             throw lease.signal.reason;
         }
     }
+}
+
+// Of the network, or of a server that ends, starts, has no connection left, or is a standby now. Errors of SQL have a severity.
+function isOfConnection(error) {
+    return error.severity === undefined || /^(08|53|57|25006)/.test(error.code);
 }
 
 class Lease {
@@ -116,14 +125,26 @@ class Lease {
     // ---- For withLease() ---------------------------------------------------------------------------------------
 
     // Waits in several short calls. The TTL of one that waited for long could be over by the time that it began.
+    //
+    // If the connection is lost meanwhile, or the server restarts or fails over, it goes on with a new connection. (If the answer was
+    // lost that we have the lease, it is free again when its TTL is over.) But if the server cannot be reached to begin with, the error comes out.
     async take() {
         const third = this.#ttl / 3;
         const giveUp = performance.now() + this.#timeout;
+        let row = null;
         for (;;) {
             const before = performance.now();
             const wait = Math.floor(Math.max(0, Math.min(third, giveUp - before)));
-            const row = await this.#ask(wait + third, 'SELECT * FROM advisory.try_lease($1, $2, $3, $4, $5)',
-                [...this.#name, `${this.#ttl} ms`, `${wait} ms`, this.#owner]);
+            try {
+                row = await this.#ask(wait + third, 'SELECT * FROM advisory.try_lease($1, $2, $3, $4, $5)',
+                    [...this.#name, `${this.#ttl} ms`, `${wait} ms`, this.#owner]);
+            } catch (error) {
+                if (row === null || !isOfConnection(error) || performance.now() >= giveUp) {
+                    throw error;
+                }
+                await sleep(this.#ttl / 30);
+                continue;
+            }
             this.token = row.token;
             this.#until = before + this.#ttl;
             if (this.token !== null) {
@@ -136,7 +157,7 @@ class Lease {
             }
             if (performance.now() >= giveUp) {
                 this.#disconnect();
-                throw new Error('somebody else has the lease');
+                throw new LeaseTaken('somebody else has the lease');
             }
         }
     }
@@ -314,29 +335,32 @@ async function addLine(client, lease, worker, directory) {
     await writeFenced(directory, lease.token, report);
 }
 
-async function main(worker, directory, steps, pause, ttl = '30') {
+async function main(worker, directory, steps, pause, ttl = '30', timeout = 'Infinity') {
     await fs.mkdir(directory, { recursive: true });
-    const client = new Client({ application_name: worker });
-    client.on('error', (error) => console.error(error.message));
-    await client.connect();
     const options = {
-        namespace: 'report', name: 'daily', ttl: 1000 * ttl, owner: worker, connection: { application_name: `${worker}-lease` },
+        namespace: 'report', name: 'daily', ttl: 1000 * ttl, timeout: 1000 * timeout, owner: worker,
+        connection: { application_name: `${worker}-lease` },
     };
     try {
         await withLease(options, async (lease, signal) => {
             signal.addEventListener('abort', () => console.log(`${worker}: the lease is lost`));
             console.log(`${worker} has the lease, token ${lease.token}`);
-            for (let step = 0; step < steps; step++) {
-                await addLine(client, lease, worker, directory);
-                await lease.sleep(1000 * pause);
+            const client = new Client({ application_name: worker });
+            client.on('error', (error) => console.error(error.message));
+            try {
+                await client.connect();
+                for (let step = 0; step < steps; step++) {
+                    await addLine(client, lease, worker, directory);
+                    await lease.sleep(1000 * pause);
+                }
+            } finally {
+                client.end().catch(() => {});
             }
         });
         console.log(`${worker} is done`);
     } catch (error) {
-        console.error(`${worker} stops: ${error.message}`);
+        console.error(`${worker} ${error instanceof LeaseTaken ? 'does not begin' : 'stops'}: ${error.message}`);
         process.exitCode = 1;
-    } finally {
-        client.end().catch(() => {});
     }
 }
 
@@ -344,4 +368,4 @@ if (require.main === module) {
     main(...process.argv.slice(2));
 }
 
-module.exports = { LeaseLost, StaleToken, readNewest, withLease, writeFenced };
+module.exports = { LeaseLost, LeaseTaken, StaleToken, readNewest, withLease, writeFenced };

@@ -10,7 +10,8 @@
             write_fenced(directory, lease.token, text)  # everything outside the database compares tokens
 
 As a program it shows that, with a report that has a line for each step, in a table and in a file. Start it several times, with
-the name of the worker, the directory, the number of steps, how many seconds to sleep after each, and the TTL if it is not 30:
+the name of the worker, the directory, the number of steps, how many seconds to sleep after each, the TTL if it is not 30, and how long
+to wait for the lease:
 
     PGDATABASE=shop python3 lease.py worker-1 /var/tmp/report 100 2
 
@@ -27,12 +28,16 @@ from contextlib import closing, suppress
 from datetime import timedelta
 
 import psycopg2
-from psycopg2.errors import ObjectNotInPrerequisiteState
+from psycopg2.errors import ObjectNotInPrerequisiteState, ReadOnlySqlTransaction
 from psycopg2.extensions import POLL_OK, POLL_READ
 
 
 class LeaseLost(Exception):
     """Somebody else may have the lease: stop the work."""
+
+
+class LeaseTaken(TimeoutError):
+    """Somebody else had the lease for as long as we were willing to wait."""
 
 
 class NotConfirmed(Exception):
@@ -52,7 +57,7 @@ class Lease:
     """
 
     def __init__(self, dsn, namespace, name, ttl=30, timeout=None, owner=None, on_lost=None):
-        """ttl and timeout are in seconds. A timeout is how long to wait for the lease, and ends by TimeoutError."""
+        """ttl and timeout are in seconds. A timeout is how long to wait for the lease, and ends by LeaseTaken."""
         self._dsn, self._name, self._ttl, self._owner = dsn, (namespace, name), ttl, owner
         self._timeout = math.inf if timeout is None else timeout
         self._on_lost = on_lost
@@ -109,20 +114,32 @@ class Lease:
     # ---- Behind it -------------------------------------------------------------------------------------------------
 
     def _take(self):
-        """Waits in several short calls. The TTL of one that waited for long could be over by the time that it began."""
+        """Waits in several short calls. The TTL of one that waited for long could be over by the time that it began.
+
+        If the connection is lost meanwhile, or the server restarts or fails over, it goes on with a new connection. (If the answer was lost
+        that we have the lease, it is free again when its TTL is over.) But if the server cannot be reached to begin with, the error comes out.
+        """
         third = self._ttl / 3
         give_up = time.monotonic() + self._timeout
+        has_answered = False
         while True:
             before = time.monotonic()
             wait = max(0, min(third, give_up - before))
-            (self.token, _), warning = self._ask(wait + third, 'SELECT * FROM advisory.try_lease(%s, %s, %s, %s, %s)', *self._name,
-                                                 timedelta(seconds=self._ttl), timedelta(seconds=wait), self._owner)
+            try:
+                (self.token, _), warning = self._ask(wait + third, 'SELECT * FROM advisory.try_lease(%s, %s, %s, %s, %s)', *self._name,
+                                                     timedelta(seconds=self._ttl), timedelta(seconds=wait), self._owner)
+            except (psycopg2.OperationalError, psycopg2.InterfaceError, ReadOnlySqlTransaction, TimeoutError):
+                if not has_answered or time.monotonic() >= give_up:
+                    raise
+                time.sleep(self._ttl / 30)
+                continue
+            has_answered = True
             self._until = before + self._ttl
             if self.token is not None:
                 return warning
             if time.monotonic() >= give_up:
                 self._disconnect()
-                raise TimeoutError('somebody else has the lease')
+                raise LeaseTaken('somebody else has the lease')
 
     def _lose(self, error):
         with self._losing:
@@ -268,22 +285,23 @@ def add_line(connection, lease, worker, directory):
     write_fenced(directory, lease.token, report)
 
 
-def main():
+def main(worker, directory, steps, pause, ttl='30', timeout='inf'):
     signal.signal(signal.SIGTERM, lambda *_: sys.exit('ended by SIGTERM'))
-    worker, directory, steps, pause, ttl = (sys.argv[1:] + ['30'])[:5]
     os.makedirs(directory, exist_ok=True)
     try:
-        with closing(psycopg2.connect('', application_name=worker)) as connection, \
-                Lease(f'application_name={worker}-lease', 'report', 'daily', ttl=float(ttl), owner=worker,
-                      on_lost=lambda error: print(f'{worker}: the lease is lost', flush=True)) as lease:
+        with Lease(f'application_name={worker}-lease', 'report', 'daily', ttl=float(ttl), timeout=float(timeout), owner=worker,
+                   on_lost=lambda error: print(f'{worker}: the lease is lost', flush=True)) as lease, \
+                closing(psycopg2.connect('', application_name=worker)) as connection:
             print(f'{worker} has the lease, token {lease.token}', flush=True)
             for _ in range(int(steps)):
                 add_line(connection, lease, worker, directory)
                 lease.wait(float(pause))
         print(f'{worker} is done')
+    except LeaseTaken as error:
+        sys.exit(f'{worker} does not begin: {error}')
     except (LeaseLost, StaleToken) as error:
         sys.exit(f'{worker} stops: {error}')
 
 
 if __name__ == '__main__':
-    main()
+    main(*sys.argv[1:])

@@ -78,6 +78,64 @@ CREATE FUNCTION advisory.try_xact_acquire(namespace text, id uuid, slots integer
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.try_xact_acquire(text, uuid, integer, interval) IS 'take a slot for the transaction if one is free within timeout, or NULL';
 
+---- A slot of each of the first names that have one free
+
+CREATE FUNCTION advisory.try_acquire_any(namespace text, names text[], slots integer, wanted integer DEFAULT 1)
+    RETURNS TABLE (name text, slot integer)
+    AS 'MODULE_PATHNAME', 'advisory_try_acquire_any'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 1;
+COMMENT ON FUNCTION advisory.try_acquire_any(text, text[], integer, integer) IS
+    'take free slots of up to wanted of the list, each session-level';
+
+CREATE FUNCTION advisory.try_acquire_any(namespace text, ids bigint[], slots integer, wanted integer DEFAULT 1)
+    RETURNS TABLE (id bigint, slot integer)
+    AS 'MODULE_PATHNAME', 'advisory_try_acquire_any'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 1;
+COMMENT ON FUNCTION advisory.try_acquire_any(text, bigint[], integer, integer) IS
+    'take free slots of up to wanted of the list, each session-level';
+
+CREATE FUNCTION advisory.try_acquire_any(namespace text, ids uuid[], slots integer, wanted integer DEFAULT 1)
+    RETURNS TABLE (id uuid, slot integer)
+    AS 'MODULE_PATHNAME', 'advisory_try_acquire_any'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 1;
+COMMENT ON FUNCTION advisory.try_acquire_any(text, uuid[], integer, integer) IS
+    'take free slots of up to wanted of the list, each session-level';
+
+CREATE FUNCTION advisory.try_acquire_any(namespace text, names text, slots integer, wanted integer DEFAULT 1)
+    RETURNS TABLE (name text, slot integer)
+    AS 'MODULE_PATHNAME', 'advisory_try_acquire_any_literal'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 1;
+COMMENT ON FUNCTION advisory.try_acquire_any(text, text, integer, integer) IS
+    'take free slots of up to wanted of the list, each session-level (an untyped list)';
+
+CREATE FUNCTION advisory.try_xact_acquire_any(namespace text, names text[], slots integer, wanted integer DEFAULT 1)
+    RETURNS TABLE (name text, slot integer)
+    AS 'MODULE_PATHNAME', 'advisory_try_xact_acquire_any'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 1;
+COMMENT ON FUNCTION advisory.try_xact_acquire_any(text, text[], integer, integer) IS
+    'take free slots of up to wanted of the list, each transaction-level';
+
+CREATE FUNCTION advisory.try_xact_acquire_any(namespace text, ids bigint[], slots integer, wanted integer DEFAULT 1)
+    RETURNS TABLE (id bigint, slot integer)
+    AS 'MODULE_PATHNAME', 'advisory_try_xact_acquire_any'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 1;
+COMMENT ON FUNCTION advisory.try_xact_acquire_any(text, bigint[], integer, integer) IS
+    'take free slots of up to wanted of the list, each transaction-level';
+
+CREATE FUNCTION advisory.try_xact_acquire_any(namespace text, ids uuid[], slots integer, wanted integer DEFAULT 1)
+    RETURNS TABLE (id uuid, slot integer)
+    AS 'MODULE_PATHNAME', 'advisory_try_xact_acquire_any'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 1;
+COMMENT ON FUNCTION advisory.try_xact_acquire_any(text, uuid[], integer, integer) IS
+    'take free slots of up to wanted of the list, each transaction-level';
+
+CREATE FUNCTION advisory.try_xact_acquire_any(namespace text, names text, slots integer, wanted integer DEFAULT 1)
+    RETURNS TABLE (name text, slot integer)
+    AS 'MODULE_PATHNAME', 'advisory_try_xact_acquire_any_literal'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 1;
+COMMENT ON FUNCTION advisory.try_xact_acquire_any(text, text, integer, integer) IS
+    'take free slots of up to wanted of the list, each transaction-level (an untyped list)';
+
 ---- release
 
 CREATE FUNCTION advisory.release(namespace text, name text, slot integer DEFAULT NULL)

@@ -58,10 +58,9 @@ BEGIN
 END $$;
 
 -- The owner of the database can dump and restore the rows, and delete those of names that are no longer used.
-GRANT SELECT, INSERT, DELETE ON advisory.fences, advisory.claims TO pg_database_owner;
+GRANT SELECT, INSERT, DELETE ON advisory.fences, advisory._claims TO pg_database_owner;
 GRANT SELECT, INSERT ON advisory._leases TO pg_database_owner;
 GRANT SELECT, UPDATE ON SEQUENCE advisory._era TO pg_database_owner;
-GRANT SELECT ON advisory.claims TO PUBLIC;
 -- It can write labels, restore them, and grant that to others.
 GRANT SELECT ON advisory.key_labels TO PUBLIC;
 GRANT SELECT, INSERT, UPDATE, DELETE ON advisory.key_labels TO pg_database_owner WITH GRANT OPTION;

@@ -5,6 +5,7 @@
 #include "base/pg.h"
 
 extern "C" {
+#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "common/int.h"
 #include "miscadmin.h"
@@ -14,6 +15,7 @@ extern "C" {
 #include "core/claim.h"
 #include "core/namecache.h"
 #include "core/owntables.h"
+#include "server/backends.h"
 #include "base/errors.h"
 #include "shmem/waiters.h"
 
@@ -24,19 +26,19 @@ namespace advisory
 static constexpr TimestampTz ORIGIN = 366 * USECS_PER_DAY;
 
 TimestampTz
-window_nearest(TimestampTz at, int64 length)
+window_at(TimestampTz at, int64 length)
 {
-	TimestampTz window = at;
+	TimestampTz window;
 
 	if (!TIMESTAMP_NOT_FINITE(at))
 	{
-		int64		since = (at - ORIGIN) % length;
+		/* A timestamp is days below the greatest number. */
+		TimestampTz counts_as = at + Min(length / 2, USECS_PER_MINUTE);
+		int64		since = (counts_as - ORIGIN) % length;
 
 		if (since < 0)
 			since += length;
-		if (!pg_sub_s64_overflow(at, since, &window) &&
-			(since < length - since || !pg_add_s64_overflow(window, length, &window)) &&
-			IS_VALID_TIMESTAMP(window))
+		if (!pg_sub_s64_overflow(counts_as, since, &window) && IS_VALID_TIMESTAMP(window))
 			return window;
 	}
 	ereport(ERROR,
@@ -51,43 +53,87 @@ display_window(TimestampTz window)
 	return DatumGetCString(DirectFunctionCall1(timestamptz_out, TimestampTzGetDatum(window)));
 }
 
-/* Record window $2 as the last claimed one of this key, unless the recorded one is the same or later. */
+/* ---- The rows of advisory._claims ---- */
+
+/* Record window $4 as the last claimed one of this key, unless the recorded one is the same or later. */
 static OwnStatement ADVANCE_CLAIM = {
-	"claims",
-	"INSERT INTO advisory.claims AS c (key, last_window)"
-	" SELECT $1, $2 WHERE NOT EXISTS (SELECT FROM advisory.claims WHERE key = $1 AND last_window >= $2)"
-	" ON CONFLICT (key) DO UPDATE SET last_window = EXCLUDED.last_window WHERE c.last_window < EXCLUDED.last_window",
-	SPI_OK_INSERT, false, false, {INT8OID, TIMESTAMPTZOID}, nullptr};
+	"_claims",
+	"INSERT INTO advisory._claims AS c (key, namespace, name, last_window, window_before, claimed_at, claimed_by, role, finished_at)"
+	" SELECT $1, $2, $3, $4, '-infinity', now, $5, $6, CASE WHEN $7 THEN now END FROM clock_timestamp() AS now"
+	" WHERE NOT EXISTS (SELECT FROM advisory._claims WHERE key = $1 AND last_window >= $4)"
+	" ON CONFLICT (key) DO UPDATE SET namespace = EXCLUDED.namespace, name = EXCLUDED.name, last_window = EXCLUDED.last_window,"
+	" window_before = c.last_window, claimed_at = EXCLUDED.claimed_at, claimed_by = EXCLUDED.claimed_by, role = EXCLUDED.role,"
+	" finished_at = EXCLUDED.finished_at WHERE c.last_window < EXCLUDED.last_window"
+	" RETURNING claimed_at",
+	SPI_OK_INSERT_RETURNING, false, false, {INT8OID, TEXTOID, TEXTOID, TIMESTAMPTZOID, TEXTOID, REGROLEOID, BOOLOID}, nullptr};
+
+static OwnStatement FINISH_CLAIM = {
+	"_claims",
+	"UPDATE advisory._claims SET finished_at = clock_timestamp() WHERE key = (SELECT key FROM advisory._claims"
+	" WHERE key = $1 AND last_window = $2 AND claimed_at = $3 FOR UPDATE SKIP LOCKED)",
+	SPI_OK_UPDATE, true, false, {INT8OID, TIMESTAMPTZOID, TIMESTAMPTZOID}, nullptr};
+
+/* The window before it is the last one again, so that no window before that can be claimed once more.  Its facts are lost. */
+static OwnStatement UNDO_CLAIM = {
+	"_claims",
+	"UPDATE advisory._claims SET last_window = window_before, claimed_at = NULL, claimed_by = NULL, finished_at = NULL"
+	" WHERE key = $1 AND last_window = $2 AND claimed_at IS NOT NULL",
+	SPI_OK_UPDATE, false, false, {INT8OID, TIMESTAMPTZOID}, nullptr};
 
 /*
- * Run the statement; returns whether it wrote the window.  If another transaction claimed the window while this one waited,
- * the statement writes nothing but locks the row.  The end of the subtransaction releases that lock.
+ * Run a statement that claims a window or takes that back, and call use(row) for what it returns.  Returns whether it has changed
+ * the row.  If another transaction changed it while this one waited, the statement may write nothing, but lock the row.  The end
+ * of the subtransaction releases that lock.
  */
+template <typename Use>
 static bool
-advance_claim(const LockName &name, TimestampTz window)
+change_claim(const char *doing, const LockName &name, TimestampTz window, OwnStatement *statement,
+			 std::initializer_list<NullableDatum> arguments, Use use)
 {
-	bool		is_advanced = false;
+	bool		is_changed = false;
 
-	in_subtransaction([&]() {
-		/* Views show that a session which waits for another transaction meanwhile waits for this name. */
-		with_published_wait(lock_tag(MyDatabaseId, name.key), name_ask(name)->used(), [&]() {
-			is_advanced = run_own_statement(&ADVANCE_CLAIM, {argument(name.key.value), argument(window)}) > 0;
+	with_error_context(psprintf("while %s window %s of \"%s\"", doing, display_window(window), display_name(name)), [&]() {
+		in_subtransaction([&]() {
+			/* Views show that a session which waits for another transaction meanwhile waits for this name. */
+			with_published_wait(lock_tag(MyDatabaseId, name.key), name_ask(name)->used(), [&]() {
+				is_changed = run_own_statement(statement, arguments, use) > 0;
+			});
+			return is_changed;
 		});
-		return is_advanced;
 	});
-	return is_advanced;
+	return is_changed;
 }
 
 bool
-claim_window(const LockName &name, TimestampTz window)
+claim_window(const LockName &name, TimestampTz window, TimestampTz *claimed_at)
 {
-	bool		is_claimed = false;
-
 	PreventCommandIfReadOnly("advisory.claim()");
-	with_error_context(psprintf("while claiming window %s of \"%s\"", display_window(window), display_name(name)), [&]() {
-		is_claimed = advance_claim(name, window);
-	});
-	return is_claimed;
+	return change_claim(
+		"claiming", name, window, &ADVANCE_CLAIM,
+		{argument(name.key.value), argument(name.ns), argument(name.name), argument(window), argument(own_description()),
+		 NullableDatum{ObjectIdGetDatum(GetUserId()), false}, NullableDatum{BoolGetDatum(claimed_at == nullptr), false}},
+		[&](const OwnRow &row) {
+			if (claimed_at != nullptr)
+				*claimed_at = row.time(1);
+		});
+}
+
+void
+claim_finish(const LockName &name, TimestampTz window, TimestampTz claimed_at)
+{
+	if (XactReadOnly)
+		ereport(WARNING,
+				(errmsg("the end of window %s of \"%s\" is not recorded, because the transaction is read-only",
+						display_window(window), display_name(name))));
+	else if (OidIsValid(lock_own_relation("_claims", RELKIND_RELATION, RowExclusiveLock, false)))
+		run_own_statement(&FINISH_CLAIM, {argument(name.key.value), argument(window), argument(claimed_at)});
+}
+
+bool
+claim_undo(const LockName &name, TimestampTz window)
+{
+	PreventCommandIfReadOnly("advisory.unclaim()");
+	return change_claim("unclaiming", name, window, &UNDO_CLAIM, {argument(name.key.value), argument(window)}, [](const OwnRow &) {});
 }
 
 }								/* namespace advisory */

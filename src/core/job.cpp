@@ -7,7 +7,8 @@
  * transaction-level lock of the transaction that is open then.
  *
  * The claim of a window is committed before the command runs.  So no session runs the command
- * again for this window, even if the command fails.
+ * again for this window, even if the command fails.  That it has finished is recorded in the transaction in which the
+ * command ends.
  */
 #include "base/pg.h"
 
@@ -188,9 +189,13 @@ check_still_held(const Job &job, int slot, int64 holds_before)
 						   holds_before, now.session - 1)));
 }
 
-/* Run the statements.  *current is the one that runs.  Then the lock belongs to the transaction. */
+/*
+ * Run the statements.  *current is the one that runs.  Then the lock belongs to the transaction, and so does the record that the
+ * claim of a window is finished.
+ */
 static void
-run_statements(const Job &job, const Statements &statements, int slot, int64 holds_before, const Statement *volatile *current)
+run_statements(const Job &job, const Statements &statements, int slot, int64 holds_before, TimestampTz claimed_at,
+			   const Statement *volatile *current)
 {
 	for (int i = 0; i < statements.count; i++)
 	{
@@ -200,6 +205,8 @@ run_statements(const Job &job, const Statements &statements, int slot, int64 hol
 		*current = nullptr;
 	}
 	EnsurePortalSnapshotExists();
+	if (job.is_once)
+		claim_finish(job.request.name, job.window, claimed_at);
 	check_still_held(job, slot, holds_before);
 	lock_keep_for_transaction(job.request, slot);
 }
@@ -224,12 +231,12 @@ check_is_confirmed(const Job &job, int level)
 
 /* Claim the job's window under its lock, and commit.  Returns false if it is already claimed. */
 static bool
-begin_window(const Job &job)
+begin_window(const Job &job, TimestampTz *claimed_at)
 {
 	int			level;
 
 	EnsurePortalSnapshotExists();
-	if (!claim_window(job.request.name, job.window))
+	if (!claim_window(job.request.name, job.window, claimed_at))
 		return false;
 	commit_synchronously();
 	level = synchronous_commit;
@@ -283,15 +290,16 @@ claim_and_run(const Job &job, const Statements &statements, int slot, int64 hold
 	MemoryContext context = CurrentMemoryContext;
 	const Statement *volatile current = nullptr;
 	volatile bool is_mine = true;
+	TimestampTz claimed_at = 0;
 	PassingLock passing = {job.request.granted_tag(slot), passing_locks};
 
 	passing_locks = &passing;
 	PG_TRY();
 	{
-		is_mine = !job.is_once || begin_window(job);
+		is_mine = !job.is_once || begin_window(job, &claimed_at);
 		if (is_mine)
 			with_error_context(error_context, [&]() {
-				run_statements(job, statements, slot, holds_before, &current);
+				run_statements(job, statements, slot, holds_before, claimed_at, &current);
 			});
 	}
 	PG_CATCH();

@@ -16,8 +16,7 @@ namespace advisory
 /* The longest TTL, and the longest lock_delay. */
 constexpr int64 LONGEST_LEASE_DAYS = 366;
 
-/* The most bytes of a namespace or name, and of an owner. */
-constexpr int LEASE_NAME_BYTES = 1024;
+/* The most bytes of an owner. */
 constexpr int LEASE_OWNER_BYTES = 256;
 
 struct LeaseRow

@@ -14,6 +14,7 @@ extern "C" {
 #include "core/errors.h"
 #include "core/held.h"
 #include "core/many.h"
+#include "core/release.h"
 
 namespace advisory
 {
@@ -119,10 +120,15 @@ lock_must_all(const LockNames &names, Mode mode, Scope scope, Timeout timeout)
 }
 
 void
-lock_try_any(const LockNames &names, Mode mode, Scope scope, int wanted,
-			 void (*report) (int index, void *argument), void *argument)
+lock_try_any(const LockNames &names, Mode mode, Scope scope, int slots, int wanted,
+			 void (*report) (int index, int slot, void *argument), void *argument)
 {
-	auto	   *taken = static_cast<LockName *>(palloc(sizeof(LockName) * Max(Min(wanted, names.count), 1)));
+	struct Taken
+	{
+		LockRequest request;
+		int			slot;
+	};
+	auto	   *taken = static_cast<Taken *>(palloc(sizeof(Taken) * Max(Min(wanted, names.count), 1)));
 	volatile int taken_count = 0;
 	HASHCTL		control = {};
 	HTAB	   *seen;
@@ -136,21 +142,23 @@ lock_try_any(const LockNames &names, Mode mode, Scope scope, int wanted,
 	{
 		for (int i = 0; i < names.count && taken_count < wanted; i++)
 		{
+			LockRequest request = {names.locks[i], mode, scope, slots};
 			bool		is_repeated;
+			int			slot;
 
 			CHECK_FOR_INTERRUPTS();
-			hash_search(seen, &names.locks[i].key.value, HASH_ENTER, &is_repeated);
-			if (is_repeated || !lock_try(LockRequest{names.locks[i], mode, scope}, Timeout{0}))
+			hash_search(seen, &request.name.key.value, HASH_ENTER, &is_repeated);
+			if (is_repeated || !lock_try(request, Timeout{0}, &slot))
 				continue;
-			taken[taken_count] = names.locks[i];
+			taken[taken_count] = Taken{request, slot};
 			taken_count = taken_count + 1;
-			report(i, argument);
+			report(i, slot, argument);
 		}
 	}
 	PG_CATCH();
 	{
-		if (scope == Scope::session)
-			take_back(taken, mode, taken_count);
+		for (int i = taken_count - 1; scope == Scope::session && i >= 0; i--)
+			lock_give_up(taken[i].request, taken[i].slot);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();

@@ -18,11 +18,11 @@ void		lock_must_all(const LockNames &names, Mode mode, Scope scope, Timeout time
 
 /*
  * Take up to wanted of the locks that are free, in the given order, looking at
- * each once.  Calls report(index in names) for each lock that it takes.  After an
- * error in report() or elsewhere, releases the session-level locks that it took;
- * the end of the transaction releases the others.
+ * each once; with slots, one slot of each semaphore instead.  Calls report(index in names, slot)
+ * for each that it takes.  After an error in report() or elsewhere, releases what it took for the
+ * session; the end of the transaction releases the others.
  */
-void		lock_try_any(const LockNames &names, Mode mode, Scope scope, int wanted,
-						 void (*report) (int index, void *argument), void *argument);
+void		lock_try_any(const LockNames &names, Mode mode, Scope scope, int slots, int wanted,
+						 void (*report) (int index, int slot, void *argument), void *argument);
 
 }								/* namespace advisory */

@@ -152,6 +152,9 @@ NullableDatum interval_argument(int64 microseconds);
 
 constexpr NullableDatum NULL_ARGUMENT = {Datum(0), true};
 
+/* The most bytes of a namespace or name that a table keeps. */
+constexpr int KEPT_NAME_BYTES = 1024;
+
 /* A column of the present result of SPI as text, in the memory of SPI's caller; null for null. */
 char	   *result_text(int column, uint64 row = 0);
 

@@ -9,7 +9,9 @@ extern "C" {
 #include "commands/dbcommands.h"
 #include "common/ip.h"
 #include "executor/spi.h"
+#include "miscadmin.h"
 #include "utils/acl.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 }
 
@@ -151,6 +153,14 @@ bool
 may_see_role(Oid role)
 {
 	return may_see_all() || has_privileges_of(role);
+}
+
+char *
+own_description()
+{
+	char	   *role = GetUserNameFromId(GetUserId(), false);
+
+	return application_name != nullptr && application_name[0] != '\0' ? psprintf("%s@%s", role, application_name) : role;
 }
 
 const char *

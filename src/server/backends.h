@@ -68,6 +68,9 @@ bool		may_see_role(Oid role);
 /* "idle in transaction" and so on; null if the server does not track it. */
 const char *state_name(BackendState state) noexcept;
 
+/* This session as role@application, or the role if it has no application_name; palloc'd. */
+char	   *own_description();
+
 /* A session's client address as inet; 0 for none (a socket, or unknown). */
 Datum		client_address(const PgBackendStatus &backend);
 

@@ -18,6 +18,7 @@ extern "C" {
 #include "sql/args.h"
 #include "core/claim.h"
 #include "core/namecache.h"
+#include "core/owntables.h"
 #include "base/compat.h"
 
 namespace advisory
@@ -50,6 +51,23 @@ text_argument(FunctionCallInfo fcinfo, int arg, const char *what)
 {
 	check_not_null(fcinfo, arg, what);
 	return checked_text(PG_GETARG_DATUM(arg), what);
+}
+
+void
+check_bytes(std::string_view text, const char *what, const char *of, int limit)
+{
+	if (text.size() > static_cast<size_t>(limit))
+		ereport(ERROR,
+				(errcode(ERRCODE_STRING_DATA_RIGHT_TRUNCATION),
+				 errmsg("%s of a %s is too long", what, of),
+				 errdetail("It can have at most %d bytes.", limit)));
+}
+
+void
+check_kept_name(const LockName &name, const char *of)
+{
+	check_bytes(name.ns, "namespace", of, KEPT_NAME_BYTES);
+	check_bytes(name.name, "name", of, KEPT_NAME_BYTES);
 }
 
 int32
@@ -162,10 +180,10 @@ microseconds_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool m
 }
 
 int64
-window_length_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *slot)
+window_length_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *window)
 {
 	return microseconds_argument(fcinfo, arg, every, false,
-								 psprintf("Give the window itself as %s, such as date_trunc('month', now() + interval '15 days').", slot));
+								 psprintf("Give the window itself as %s, such as date_trunc('month', now() + interval '1 minute').", window));
 }
 
 /* Raise 22023 for a window that is later than one window, or a year, from now: no window before it could be claimed any more. */
@@ -186,19 +204,31 @@ check_window_is_near(TimestampTz window, const Interval *length)
 }
 
 TimestampTz
-window_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *slot)
+window_start_argument(FunctionCallInfo fcinfo, int arg, const char *window)
 {
-	const Interval *length = length_argument(fcinfo, arg, every, false);
-	TimestampTz window = PG_ARGISNULL(arg + 1)
-		? window_nearest(GetCurrentTimestamp(), window_length_argument(fcinfo, arg, every, slot))
-		: PG_GETARG_TIMESTAMPTZ(arg + 1);
+	check_not_null(fcinfo, arg, window);
 
-	if (TIMESTAMP_NOT_FINITE(window))
+	TimestampTz start = PG_GETARG_TIMESTAMPTZ(arg);
+
+	if (TIMESTAMP_NOT_FINITE(start))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
-				 errmsg("%s must be finite", slot)));
-	check_window_is_near(window, length);
-	return window;
+				 errmsg("%s must be finite", window)));
+	return start;
+}
+
+TimestampTz
+window_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *window)
+{
+	const Interval *length = length_argument(fcinfo, arg, every, false);
+
+	if (PG_ARGISNULL(arg + 1))
+		return window_at(GetCurrentTimestamp(), window_length_argument(fcinfo, arg, every, window));
+
+	TimestampTz start = window_start_argument(fcinfo, arg + 1, window);
+
+	check_window_is_near(start, length);
+	return start;
 }
 
 /* The name of an argument of this type in messages. */

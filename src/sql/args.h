@@ -55,6 +55,11 @@ LockNames	list_argument(FunctionCallInfo fcinfo, ListForm form);
 
 /* An argument that must not be null, and not empty if it is text.  what is its name in messages. */
 std::string_view text_argument(FunctionCallInfo fcinfo, int arg, const char *what);
+
+/* Raise 22001 if a text that a table keeps is longer than this; or the namespace or name of a lease or claim. */
+void		check_bytes(std::string_view text, const char *what, const char *of, int limit);
+void		check_kept_name(const LockName &name, const char *of);
+
 int32		integer_argument(FunctionCallInfo fcinfo, int arg, const char *what);
 
 /* A token; called token in messages. */
@@ -73,13 +78,16 @@ int			slot_number_argument(FunctionCallInfo fcinfo, int arg, const char *what);
 Timeout		timeout_argument(FunctionCallInfo fcinfo, int arg);
 
 /* The length of windows of time, in microseconds.  The hint names the argument that can give the window itself instead. */
-int64		window_length_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *slot);
+int64		window_length_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *window);
+
+/* A window, which must be finite.  window is the argument's name in messages. */
+TimestampTz window_start_argument(FunctionCallInfo fcinfo, int arg, const char *window);
 
 /*
- * The window of time that a call asks for: the argument after this one.  If that is null, the window nearest to now,
- * among windows of the length that this argument gives.  every and slot are their names in messages.  Raises 22023 for a window
+ * The window of time that a call asks for: the argument after this one.  If that is null, the window at this time (window_at()),
+ * among windows of the length that this argument gives.  every and window are their names in messages.  Raises 22023 for a window
  * that is later than one window, or a year, from now.
  */
-TimestampTz window_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *slot);
+TimestampTz window_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *window);
 
 }								/* namespace advisory */

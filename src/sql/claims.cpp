@@ -5,33 +5,62 @@
 #include "base/pg.h"
 
 #include "sql/args.h"
+#include "views/visiblename.h"
 #include "core/claim.h"
 #include "base/sqlfunction.h"
 
 namespace advisory
 {
 
-/* claim(namespace, name, every, slot) */
+static LockName
+claim_name_argument(FunctionCallInfo fcinfo, By by)
+{
+	LockName	name = lock_argument(fcinfo, by);
+
+	check_kept_name(name, "claim");
+	return name;
+}
+
+/* claim(namespace, name, every, window_start) */
 template <By by>
 static Datum
 claim(FunctionCallInfo fcinfo)
 {
-	LockName	name = lock_argument(fcinfo, by);
-	TimestampTz window = window_argument(fcinfo, next_argument(by), "every", "slot");
+	LockName	name = claim_name_argument(fcinfo, by);
+	TimestampTz window = window_argument(fcinfo, next_argument(by), "every", "window_start");
 
 	if (!claim_window(name, window))
 		PG_RETURN_NULL();
 	PG_RETURN_TIMESTAMPTZ(window);
 }
 
+/* unclaim(namespace, name, window_start) */
+template <By by>
+static Datum
+unclaim(FunctionCallInfo fcinfo)
+{
+	LockName	name = claim_name_argument(fcinfo, by);
+
+	PG_RETURN_BOOL(claim_undo(name, window_start_argument(fcinfo, next_argument(by), "window_start")));
+}
+
 /* _window(every, at) */
 static Datum
 window(FunctionCallInfo fcinfo)
 {
-	PG_RETURN_TIMESTAMPTZ(window_nearest(PG_GETARG_TIMESTAMPTZ(1), window_length_argument(fcinfo, 0, "every", "slot")));
+	PG_RETURN_TIMESTAMPTZ(window_at(PG_GETARG_TIMESTAMPTZ(1), window_length_argument(fcinfo, 0, "every", "window_start")));
+}
+
+/* _shown(value, may_see): a text as views show it */
+static Datum
+shown(FunctionCallInfo fcinfo)
+{
+	return text_datum(PG_GETARG_BOOL(1) ? text_to_cstring(PG_GETARG_TEXT_PP(0)) : HIDDEN);
 }
 
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_claim, claim);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_unclaim, unclaim);
 ADVISORY_SQL_FUNCTION(advisory_window, window);
+ADVISORY_SQL_FUNCTION(advisory_shown, shown);
 
 }								/* namespace advisory */

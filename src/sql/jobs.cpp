@@ -11,7 +11,7 @@
 namespace advisory
 {
 
-/* run(namespace, name, command, timeout, slots, if_busy, INOUT ran, once_per, once_slot); in 1.0 it ended with ran. */
+/* run(namespace, name, command, timeout, slots, if_busy, INOUT ran, once_per, once_window); in 1.0 it ended with ran. */
 template <By by>
 static Datum
 run(FunctionCallInfo fcinfo)
@@ -39,11 +39,14 @@ run(FunctionCallInfo fcinfo)
 	job.may_commit = context != nullptr && IsA(context, CallContext) && !context->atomic;
 	job.is_once = PG_NARGS() > command + 5 && !PG_ARGISNULL(command + 5);
 	if (job.is_once)
-		job.window = window_argument(fcinfo, command + 5, "once_per", "once_slot");
+	{
+		check_kept_name(job.request.name, "claim");
+		job.window = window_argument(fcinfo, command + 5, "once_per", "once_window");
+	}
 	else if (PG_NARGS() > command + 6 && !PG_ARGISNULL(command + 6))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("once_slot must not be given without once_per")));
+				 errmsg("once_window must not be given without once_per")));
 	/* Make the row first, because the command may replace this function. */
 	row = result_row(fcinfo, &not_run, &is_null);
 	result = HeapTupleGetDatum(row);

@@ -5,8 +5,6 @@
 #include "base/pg.h"
 
 extern "C" {
-#include "miscadmin.h"
-#include "utils/guc.h"
 #include "utils/timestamp.h"
 }
 
@@ -15,6 +13,7 @@ extern "C" {
 #include "core/await.h"
 #include "core/lease.h"
 #include "core/poolguard.h"
+#include "server/backends.h"
 #include "base/sqlfunction.h"
 
 namespace advisory
@@ -44,16 +43,6 @@ lease_length_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool m
 	return length;
 }
 
-static void
-check_bytes(std::string_view text, const char *what, int limit)
-{
-	if (text.size() > static_cast<size_t>(limit))
-		ereport(ERROR,
-				(errcode(ERRCODE_STRING_DATA_RIGHT_TRUNCATION),
-				 errmsg("%s of a lease is too long", what),
-				 errdetail("It can have at most %d bytes.", limit)));
-}
-
 /* The name of a lease.  Its lock counts for the guard of the lock table. */
 static LockName
 lease_name_argument(FunctionCallInfo fcinfo, By by)
@@ -61,8 +50,7 @@ lease_name_argument(FunctionCallInfo fcinfo, By by)
 	LockName	name = lock_argument(fcinfo, by);
 	Lease		none = {};
 
-	check_bytes(name.ns, "namespace", LEASE_NAME_BYTES);
-	check_bytes(name.name, "name", LEASE_NAME_BYTES);
+	check_kept_name(name, "lease");
 	check_pool_limit(lease_request(name, &none));
 	return name;
 }
@@ -72,15 +60,11 @@ static const char *
 owner_argument(FunctionCallInfo fcinfo, int arg)
 {
 	if (PG_ARGISNULL(arg))
-	{
-		char	   *role = GetUserNameFromId(GetUserId(), false);
-
-		return application_name != nullptr && application_name[0] != '\0' ? psprintf("%s@%s", role, application_name) : role;
-	}
+		return own_description();
 
 	std::string_view owner = text_argument(fcinfo, arg, "owner");
 
-	check_bytes(owner, "owner", LEASE_OWNER_BYTES);
+	check_bytes(owner, "owner", "lease", LEASE_OWNER_BYTES);
 	return to_cstring(owner);
 }
 

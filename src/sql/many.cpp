@@ -4,17 +4,13 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "funcapi.h"
-#include "utils/tuplestore.h"
-}
-
 #include "sql/args.h"
 #include "sql/scope.h"
 #include "core/many.h"
 #include "core/release.h"
 #include "server/locallock.h"
 #include "base/sqlfunction.h"
+#include "base/srf.h"
 
 namespace advisory
 {
@@ -33,9 +29,10 @@ lock_all(FunctionCallInfo fcinfo)
 	PG_RETURN_BOOL(true);
 }
 
-template <ListForm form, Scope scope>
+/* (namespace, names, wanted), or of slots (namespace, names, slots, wanted) */
+template <ListForm form, Scope scope, bool of_slots>
 static Datum
-try_lock_any(FunctionCallInfo fcinfo)
+try_any(FunctionCallInfo fcinfo)
 {
 	struct Report
 	{
@@ -43,7 +40,8 @@ try_lock_any(FunctionCallInfo fcinfo)
 		ReturnSetInfo *result;
 	};
 	LockNames	names = list_argument(fcinfo, form);
-	int32		wanted = integer_argument(fcinfo, 2, "wanted");
+	int			slots = of_slots ? slot_number_argument(fcinfo, 2, "slots") : 0;
+	int32		wanted = integer_argument(fcinfo, of_slots ? 3 : 2, "wanted");
 
 	if (wanted < 1)
 		ereport(ERROR,
@@ -54,11 +52,14 @@ try_lock_any(FunctionCallInfo fcinfo)
 
 	Report		report = {&names, reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo)};
 
-	lock_try_any(names, Mode::exclusive, scope, wanted, [](int index, void *argument) {
+	lock_try_any(names, Mode::exclusive, scope, slots, wanted, [](int index, int slot, void *argument) {
 		auto	   *to = static_cast<Report *>(argument);
-		bool		null = false;
+		Row			row;
 
-		tuplestore_putvalues(to->result->setResult, to->result->setDesc, &to->names->elements[index], &null);
+		row.add(to->names->elements[index]);
+		if (of_slots)
+			row.add_int32(slot);
+		row.put(to->result);
 	}, &report);
 	return Datum(0);
 }
@@ -107,8 +108,10 @@ ADVISORY_SQL_LIST_FUNCTIONS(advisory_lock_all, lock_all, Scope::session, OnFailu
 ADVISORY_SQL_LIST_FUNCTIONS(advisory_xact_lock_all, lock_all, Scope::transaction, OnFailure::raise);
 ADVISORY_SQL_LIST_FUNCTIONS(advisory_try_lock_all, lock_all, Scope::session, OnFailure::say);
 ADVISORY_SQL_LIST_FUNCTIONS(advisory_try_xact_lock_all, lock_all, Scope::transaction, OnFailure::say);
-ADVISORY_SQL_LIST_FUNCTIONS(advisory_try_lock_any, try_lock_any, Scope::session);
-ADVISORY_SQL_LIST_FUNCTIONS(advisory_try_xact_lock_any, try_lock_any, Scope::transaction);
+ADVISORY_SQL_LIST_FUNCTIONS(advisory_try_lock_any, try_any, Scope::session, false);
+ADVISORY_SQL_LIST_FUNCTIONS(advisory_try_xact_lock_any, try_any, Scope::transaction, false);
+ADVISORY_SQL_LIST_FUNCTIONS(advisory_try_acquire_any, try_any, Scope::session, true);
+ADVISORY_SQL_LIST_FUNCTIONS(advisory_try_xact_acquire_any, try_any, Scope::transaction, true);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_unlock_all, unlock_all_of_name);
 ADVISORY_SQL_FUNCTION(advisory_unlock_all_names, unlock_all_of_names);
 ADVISORY_SQL_FUNCTION(advisory_unlock_all_namespace, unlock_all_of_namespace);

@@ -37,6 +37,7 @@ my @cases = (
         qw(lock lock_shared xact_lock xact_lock_shared try_lock try_lock_shared try_xact_lock try_xact_lock_shared)),
     (map { { call => "SELECT advisory.$_('n', ARRAY['a', 'b', 'c'])" } } qw(lock_all try_lock_all xact_lock_all try_xact_lock_all)),
     (map { { call => "SELECT advisory.$_('n', ARRAY['a', 'b', 'c'], 2)" } } qw(try_lock_any try_xact_lock_any)),
+    (map { { call => "SELECT advisory.$_('n', ARRAY['a', 'b', 'c'], 3, 2)" } } qw(try_acquire_any try_xact_acquire_any)),
     (map { { call => "SELECT advisory.$_('n', 'a', 3)" } } qw(acquire try_acquire xact_acquire try_xact_acquire)),
     # Waits that fail
     (map { { call => "SELECT advisory.$_('taken', 'lock', '2 ms')" } } qw(lock try_lock xact_lock try_xact_lock_shared)),
@@ -84,8 +85,9 @@ my @cases = (
         call => "SELECT advisory.$_('n', 'a', (SELECT token FROM advisory._leases WHERE key = advisory.key('n', 'a')))" } } qw(check_lease renew_lease end_lease)),
     { before => q(SELECT * FROM advisory.lease('n', 'a', '1 min')), call => q(SELECT advisory.break_lease('n', 'a')) },
     { call => q(SELECT advisory.claim('n', 'a', '1 hour')) },
+    { before => q(SELECT advisory.claim('n', 'a', '1 hour', '2026-01-01')), call => q(SELECT advisory.unclaim('n', 'a', '2026-01-01')) },
     # Views
-    (map { { call => "SELECT * FROM advisory.$_" } } qw(locks activity waits wait_tree() semaphores leases leaks stats directory
+    (map { { call => "SELECT * FROM advisory.$_" } } qw(locks activity waits wait_tree() semaphores leases claims leaks stats directory
         settings pressure pressure_by_backend pressure_by_type can_fit(1))),
     { call => q(SELECT * FROM advisory.known_keys WHERE key = 1) },
     { call => q(SELECT advisory.stats_reset()) },
@@ -179,7 +181,7 @@ sub attempt {
     $result{next} = $session->query(q(SELECT advisory.lock('next', 'one'), advisory.acquire('next', 'one', 1)))->{state} // '';
     $session->value('SELECT fail_at(1, true)');
     leave($look, $session);
-    $look->run(q(DELETE FROM advisory._leases WHERE namespace <> 'taken'), 'DELETE FROM advisory.claims', 'DELETE FROM guarded');
+    $look->run(q(DELETE FROM advisory._leases WHERE namespace <> 'taken'), 'DELETE FROM advisory._claims', 'DELETE FROM guarded');
     return \%result;
 }
 

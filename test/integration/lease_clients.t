@@ -175,6 +175,42 @@ sub file_wanted {
     }
 }
 
+# ---- Somebody else has it ---------------------------------------------------------------------------------------------------
+
+{
+    each_of { look(q{SELECT token FROM advisory.lease('report', 'daily', '1 hour')}) };
+    my %late = each_of { work($_, 'late', 1, 0, 1.2, 1) };
+    my %waiter = each_of { work($_, 'waiter', 1, 0, 1.2) };
+    ends($late{$_}, 1, qr/\Alate does not begin: somebody else has the lease\n\z/, "$_: after its timeout an error says that somebody else has the lease") for @languages;
+
+    # Who waits goes on after its connection has been lost, and after a restart of the server.
+    my $is_waiting = sub { renewing('waiter') && look(q{SELECT pid FROM advisory.locks WHERE kind = 'lease' AND NOT granted AND application_name = 'waiter-lease'}) };
+    for my $way ('is killed', 'is lost by a restart') {
+        my %before = each_of { my $pid; wait_until('it waits', sub { $pid = $is_waiting->() }); $pid };
+        if ($way eq 'is killed') { each_of { look('SELECT pg_terminate_backend(?)', $before{$_}) } }
+        else {
+            $server->ctl('stop', '-m', 'immediate');
+            $_->disconnect for values %look;
+            sleep 1;
+            $server->ctl('start');
+            connect_to($_) for @languages;
+        }
+        for (@languages) {
+            my $pid;
+            wait_until('it waits again', sub { $pid = $is_waiting->(); $pid && $pid != $before{$_} });
+            is($waiter{$_}->said, '', "$_: the connection $way, and the waiter goes on with a new one");
+        }
+    }
+    each_of { look("SELECT advisory.break_lease('report', 'daily')") };
+    ends($waiter{$_}, 0, qr/\Awaiter has the lease.*\nwaiter is done\n\z/, "$_: and gets the lease") for @languages;
+
+    # But a mistake in the address comes out.
+    for (@languages) {
+        my ($said, $status) = run_program({ %{ environment_of($_) }, PGDATABASE => 'nowhere' }, $commands{$_}{program}->($_ eq 'Java' ? 'nowhere' : $_, 'lost', 1, 0, 1.2));
+        ok($status && $said =~ /"nowhere" does not exist/, "$_: if the server cannot be reached to begin with, the error comes out") or diag $said;
+    }
+}
+
 # ---- The process is stopped ------------------------------------------------------------------------------------------------
 
 {

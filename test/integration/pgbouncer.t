@@ -119,7 +119,7 @@ SQL
 $look->run(q{INSERT INTO counter VALUES ('run', 0), ('window', 0)});
 load(simple => q{CALL advisory.run('critical', 'run', $$SELECT step('run')$$, '60s');});
 is(steps('run'), $all, 'run: counting up loses nothing');
-load(simple => q{CALL advisory.run('critical', 'window', $$SELECT step('window')$$, once_per => '1 hour', once_slot => '2026-01-01 00:00+00');});
+load(simple => q{CALL advisory.run('critical', 'window', $$SELECT step('window')$$, once_per => '1 hour', once_window => '2026-01-01 00:00+00');});
 is(steps('window'), 1, 'run with once_per: once per window');
 my $owner = client($busy, 'owner');
 my $token = $owner->value(q{SELECT token FROM advisory.lease('critical', 'lease', '1 min')});

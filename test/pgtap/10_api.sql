@@ -64,6 +64,11 @@ INSERT INTO expected
     SELECT name, format('namespace text, %s, slots integer, timeout interval DEFAULT %s', argument,
                         CASE WHEN name LIKE 'try%' THEN '''00:00:00''::interval' ELSE 'NULL::interval' END), 'integer'
     FROM unnest(ARRAY['acquire', 'try_acquire', 'xact_acquire', 'try_xact_acquire']) AS name, forms;
+INSERT INTO expected
+    SELECT name, format('namespace text, %s, slots integer, wanted integer DEFAULT 1', argument),
+           format('TABLE(%s %s, slot integer)', CASE element WHEN 'text' THEN 'name' ELSE 'id' END, element)
+    FROM unnest(ARRAY['try_acquire_any', 'try_xact_acquire_any']) AS name,
+         (SELECT * FROM lists UNION ALL VALUES ('names text', 'text')) AS l;
 INSERT INTO expected SELECT 'release', format('namespace text, %s, slot integer DEFAULT NULL::integer', argument), 'boolean' FROM forms;
 INSERT INTO expected
     SELECT 'await_acquire', format('IN namespace text, IN %s, IN slots integer, IN timeout interval DEFAULT NULL::interval, '
@@ -73,7 +78,7 @@ INSERT INTO expected
 INSERT INTO expected
     SELECT 'run', format('IN namespace text, IN %s, IN command text, IN timeout interval DEFAULT ''00:00:00''::interval, IN slots integer DEFAULT NULL::integer, '
                          'IN if_busy text DEFAULT ''skip''::text, INOUT ran boolean DEFAULT NULL::boolean, '
-                         'IN once_per interval DEFAULT NULL::interval, IN once_slot timestamp with time zone DEFAULT NULL::timestamp with time zone', argument), NULL
+                         'IN once_per interval DEFAULT NULL::interval, IN once_window timestamp with time zone DEFAULT NULL::timestamp with time zone', argument), NULL
     FROM forms;
 INSERT INTO expected SELECT 'token', 'namespace text, ' || argument, 'bigint' FROM forms;
 INSERT INTO expected SELECT 'token', format('namespace text, %s, slot integer', argument), 'bigint' FROM forms;
@@ -91,8 +96,9 @@ INSERT INTO expected SELECT name, format('namespace text, %s, token bigint', arg
 INSERT INTO expected SELECT 'break_lease', 'namespace text, ' || argument, 'boolean' FROM forms;
 INSERT INTO expected VALUES ('token_key', 'key bigint', 'bigint'), ('tokens_above', 'token bigint', 'void'), ('fenced', '', 'trigger');
 INSERT INTO expected
-    SELECT 'claim', format('namespace text, %s, every interval, slot timestamp with time zone DEFAULT NULL::timestamp with time zone', argument), 'timestamp with time zone'
+    SELECT 'claim', format('namespace text, %s, every interval, window_start timestamp with time zone DEFAULT NULL::timestamp with time zone', argument), 'timestamp with time zone'
     FROM forms;
+INSERT INTO expected SELECT 'unclaim', format('namespace text, %s, window_start timestamp with time zone', argument), 'boolean' FROM forms;
 INSERT INTO expected VALUES ('wait_tree', '', 'SETOF text'), ('stats_reset', '', 'void'), ('can_fit', 'n integer', 'boolean');
 
 -- Only the views use functions whose names begin with an underscore.
@@ -113,18 +119,18 @@ SELECT is_empty('SELECT name FROM functions WHERE prokind NOT IN (''f'', ''p'')'
 
 ---- How the planner may treat them
 
-SELECT is_empty('SELECT oid::regprocedure FROM functions WHERE proisstrict AND name NOT IN (''_window'', ''_known_as'', ''_crc32'', ''_role_name'', ''_session_holds'')', 'no function is strict: a null is an error');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name IN ('key', '_window', '_crc32') AND NOT (provolatile = 'i' AND proparallel = 's') $$,
-                'key(), _window() and _crc32() are immutable and parallel safe');
+SELECT is_empty('SELECT oid::regprocedure FROM functions WHERE proisstrict AND name NOT IN (''_window'', ''_known_as'', ''_crc32'', ''_role_name'', ''_session_holds'', ''_shown'')', 'no function is strict: a null is an error');
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name IN ('key', '_window', '_crc32', '_shown') AND NOT (provolatile = 'i' AND proparallel = 's') $$,
+                'key(), _window(), _crc32() and _shown() are immutable and parallel safe');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name = '_known_as' AND NOT (provolatile = 's' AND procost = 1) $$,
                 '_known_as() is stable, and cheap');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name IN ('_key_facts', '_key_labels') AND NOT (provolatile = 's' AND proparallel = 'u') $$,
                 'the rows of known keys are stable');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name = '_cut' AND NOT (provolatile = 's' AND proparallel = 's') $$,
                 '_cut() is stable and parallel safe');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_window', '_crc32', '_known_as', '_key_facts', '_key_labels', '_cut') AND NOT (provolatile = 'v' AND proparallel = 'u') $$,
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_window', '_crc32', '_shown', '_known_as', '_key_facts', '_key_labels', '_cut') AND NOT (provolatile = 'v' AND proparallel = 'u') $$,
                 'everything else is volatile and parallel unsafe');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_window', '_crc32', '_known_as', '_cut', '_locks_handler', 'stats_reset', '_pressure', 'can_fit', 'fenced') AND prokind = 'f' AND procost <> 1000 $$,
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_window', '_crc32', '_shown', '_known_as', '_cut', '_locks_handler', 'stats_reset', '_pressure', 'can_fit', 'fenced') AND prokind = 'f' AND procost <> 1000 $$,
                 'whatever touches locks costs 1000, so that the planner filters first');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE proleakproof $$, 'nothing claims to be leakproof');
 
@@ -139,9 +145,9 @@ SELECT set_eq('SELECT DISTINCT probin FROM functions WHERE prolang = (SELECT oid
 ---- Views and their columns, in this order
 
 SELECT set_eq($$ SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind = 'v' AND relname NOT LIKE '\_%' $$,
-              ARRAY['activity', 'blockers', 'locks', 'semaphores', 'waits', 'stats', 'leaks', 'pressure', 'pressure_by_backend', 'pressure_by_type', 'directory', 'known_keys', 'leases', 'settings'], 'the views are there, and no others');
+              ARRAY['activity', 'blockers', 'locks', 'semaphores', 'waits', 'stats', 'leaks', 'pressure', 'pressure_by_backend', 'pressure_by_type', 'directory', 'known_keys', 'leases', 'claims', 'settings'], 'the views are there, and no others');
 SELECT set_eq($$ SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind NOT IN ('v', 'c', 'i', 'f') $$,
-              ARRAY['key_labels', 'fences', 'claims', '_leases', '_era', '_era_began'], 'there is nothing to be written to but labels, fences, claims, leases and the era');
+              ARRAY['key_labels', 'fences', '_claims', '_leases', '_era', '_era_began'], 'there is nothing to be written to but labels, fences, claims, leases and the era');
 SELECT set_eq($$ SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind = 'f' $$,
               ARRAY['_locks'], 'there is one foreign table, that locks is read from');
 SELECT is(pg_relation_is_updatable('advisory._locks', false), 0, 'which cannot be written to');
@@ -189,7 +195,9 @@ SELECT is(pg_temp.columns_of('advisory.known_keys'),
           'tool text, purpose text, form text, scope text, match text, rule text, source text, key bigint, key1 integer, key2 integer',
           'columns of known_keys');
 SELECT is(pg_temp.columns_of('advisory.key_labels'), 'key bigint, key1 integer, key2 integer, label text, note text', 'columns of key_labels');
-SELECT is(pg_temp.columns_of('advisory.claims'), 'key bigint, last_window timestamp with time zone', 'columns of claims');
+SELECT is(pg_temp.columns_of('advisory.claims'),
+          'namespace text, name text, key bigint, last_window timestamp with time zone, claimed_at timestamp with time zone, claimed_by text, finished_at timestamp with time zone',
+          'columns of claims');
 SELECT is(pg_temp.columns_of('advisory.settings'),
           'name text, setting text, unit text, default_setting text, context text, description text', 'columns of settings');
 
@@ -232,7 +240,7 @@ SELECT is_empty($$ SELECT classid::regclass, objid FROM (
                    WHERE NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = objects.classid AND d.objid = objects.objid AND deptype = 'e'
                        AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'advisory_ext')) $$,
                 'all of the schema belongs to the extension, and the schema too');
-SELECT is(extconfig::regclass[]::text, '{advisory.key_labels,advisory._era,advisory.fences,advisory._leases,advisory.claims}', 'pg_dump dumps labels, fences, claims, leases and the era') FROM pg_extension WHERE extname = 'advisory_ext';
+SELECT is(extconfig::regclass[]::text, '{advisory.key_labels,advisory._era,advisory.fences,advisory._leases,advisory._claims}', 'pg_dump dumps labels, fences, claims, leases and the era') FROM pg_extension WHERE extname = 'advisory_ext';
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -1,6 +1,6 @@
 -- What roles may do and see.  All in one session: SET ROLE changes whose privileges count, not whose session it is.
 BEGIN;
-SELECT plan(48);
+SELECT plan(51);
 
 CREATE ROLE advisory_tap_nobody;
 CREATE ROLE advisory_tap_reader IN ROLE pg_read_all_stats;
@@ -32,7 +32,7 @@ SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'CREATE TABLE advisory.plant
 SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'CREATE OR REPLACE FUNCTION advisory.key(name text) RETURNS bigint LANGUAGE sql AS ''SELECT 1::bigint'''),
           '42501', 'nor replace one');
 SELECT is_empty($$ SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace
-                   AND NOT has_function_privilege('advisory_tap_nobody', oid, 'EXECUTE') AND proname NOT IN ('stats_reset', 'tokens_above', 'break_lease', '_begin_era') $$, 'every function can be called');
+                   AND NOT has_function_privilege('advisory_tap_nobody', oid, 'EXECUTE') AND proname NOT IN ('stats_reset', 'tokens_above', 'break_lease', 'unclaim', '_begin_era') $$, 'every function can be called');
 SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'SELECT advisory.stats_reset()'), '42501', 'but stats_reset()');
 SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'SELECT advisory.tokens_above(1)'), '42501', 'and tokens_above()');
 SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'SELECT advisory.break_lease(''ns'', ''name'')'), '42501', 'and break_lease()');
@@ -66,13 +66,16 @@ SELECT is(pg_temp.outcome_as('advisory_tap_nobody', $$ SELECT tool FROM advisory
 
 SELECT is(pg_temp.outcome_as('advisory_tap_nobody', $$ SELECT advisory.claim('ns', 'name', '1 hour', '2026-01-01 00:00+00') = '2026-01-01 00:00+00' $$), 'true', 'a window is claimed');
 SELECT is(pg_temp.outcome_as('advisory_tap_reader', $$ SELECT advisory.claim('ns', 'name', '1 hour', '2026-01-01 00:00+00') IS NULL $$), 'true', 'for all roles');
-SELECT table_privs_are('advisory', 'claims', 'advisory_tap_nobody', ARRAY['SELECT'], 'claims can be read, and no more');
-SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'UPDATE advisory.claims SET last_window = ''-infinity'''), '42501', 'so no window can be had again');
-SELECT is((SELECT relowner FROM pg_class WHERE oid = 'advisory.claims'::regclass), 10::oid, 'their table belongs to the bootstrap superuser');
+SELECT table_privs_are('advisory', '_claims', 'advisory_tap_nobody', '{}', 'their table is nobody''s to read or write');
+SELECT is(pg_temp.outcome_as('advisory_tap_nobody', $$ SELECT name FROM advisory.claims $$), 'name', 'the view shows a role its own');
+SELECT is(pg_temp.outcome_as('advisory_tap_reader', $$ SELECT name FROM advisory.claims $$), pg_temp.outcome_as('advisory_tap_reader', $$ SELECT '<insufficient privilege>' WHERE NOT pg_has_role('pg_read_all_stats', 'USAGE') UNION ALL SELECT 'name' WHERE pg_has_role('pg_read_all_stats', 'USAGE') $$), 'and those of others to who may see them');
+SELECT is(pg_temp.outcome_as('advisory_tap_nobody', $$ SELECT advisory.unclaim('ns', 'name', '2026-01-01 00:00+00') $$), '42501', 'who has claimed a window cannot take that back');
+SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'UPDATE advisory._claims SET last_window = ''-infinity'''), '42501', 'so no window can be had again');
+SELECT is((SELECT relowner FROM pg_class WHERE oid = 'advisory._claims'::regclass), 10::oid, 'their table belongs to the bootstrap superuser');
 
 ---- The owner of the database: what dump and restore need, and to delete what is no longer used
 
-SELECT table_privs_are('advisory', 'claims', 'pg_database_owner', ARRAY['SELECT', 'INSERT', 'DELETE'], 'claims');
+SELECT table_privs_are('advisory', '_claims', 'pg_database_owner', ARRAY['SELECT', 'INSERT', 'DELETE'], 'claims');
 SELECT table_privs_are('advisory', 'fences', 'pg_database_owner', ARRAY['SELECT', 'INSERT', 'DELETE'], 'fences');
 SELECT table_privs_are('advisory', '_leases', 'pg_database_owner', ARRAY['SELECT', 'INSERT'], 'leases');
 SELECT sequence_privs_are('advisory', '_era', 'pg_database_owner', ARRAY['SELECT', 'UPDATE'], 'the era');

@@ -140,6 +140,48 @@ SELECT advisory.acquire('ns', 'many', 16000);
 SELECT slots, in_use, free FROM advisory.semaphores WHERE name = 'many';
 SELECT advisory.unlock_all('ns');
 
+---- try_acquire_any(): a slot of each of the first names that have one free
+
+SELECT * FROM advisory.try_acquire_any('ns', ARRAY['z', 'a', 'm'], 2);
+SELECT i, name, slot FROM advisory.try_acquire_any('ns', ARRAY['z', 'a', 'z', 'm'], 2, 9) WITH ORDINALITY AS t(name, slot, i) ORDER BY i;
+SELECT name, slot FROM advisory.try_acquire_any('ns', ARRAY['z', 'a', 'm'], 2, 2);
+SELECT name, slot FROM advisory.try_acquire_any('ns', ARRAY['z', 'a', 'm'], 2, 2);
+SELECT name, slots, in_use FROM advisory.semaphores WHERE name IN ('a', 'm', 'z') ORDER BY name;
+SELECT advisory.release('ns', 'a', 1);
+SELECT * FROM advisory.try_acquire_any('ns', ARRAY['z', 'a', 'm'], 2, 2);
+SELECT advisory.unlock_all('ns');
+-- The type of the list comes back.
+SELECT id, pg_typeof(id), slot FROM advisory.try_acquire_any('ns', ARRAY[7, -7], 3, 2);
+SELECT id, pg_typeof(id), slot FROM advisory.try_acquire_any('ns', ARRAY['A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11']::uuid[], 1);
+SELECT name, pg_typeof(name), slot FROM advisory.try_acquire_any('ns', '{b,a}', 1);
+SELECT advisory.try_acquire_any('ns', '{b,a}', 1, 2);
+SELECT advisory.try_acquire_any('ns', '{}', 1), advisory.try_acquire_any('ns', '{}'::bigint[], 1, 5);
+SELECT advisory.unlock_all('ns');
+-- Until the end of the transaction, or of the savepoint.
+BEGIN;
+SELECT * FROM advisory.try_xact_acquire_any('ns', ARRAY['b', 'a'], 2, 2);
+SAVEPOINT s;
+SELECT * FROM advisory.try_xact_acquire_any('ns', ARRAY['b', 'a', 'c'], 2, 3);
+ROLLBACK TO s;
+SELECT name, slot, scope FROM advisory.locks WHERE pid = pg_backend_pid() AND kind = 'semaphore' ORDER BY name;
+COMMIT;
+SELECT count(*) FROM advisory.locks WHERE pid = pg_backend_pid();
+-- A lock of the name is another thing.
+SELECT advisory.lock('ns', 'a'), (SELECT slot FROM advisory.try_acquire_any('ns', '{a}', 1)), advisory.unlock_all('ns');
+-- What was taken stays taken if the rest of the statement fails.
+SELECT * FROM (SELECT * FROM advisory.try_acquire_any('ns', ARRAY['a', 'b'], 1, 2) OFFSET 0) AS t WHERE 1 / (slot - 1) = 0;
+SELECT advisory.unlock_all('ns') AS by_the_caller;
+SELECT advisory.try_acquire_any('ns', ARRAY['a', NULL], 1);
+SELECT advisory.try_acquire_any('ns', ARRAY['a', ''], 1);
+SELECT advisory.try_acquire_any('ns', NULL::text[], 1);
+SELECT advisory.try_acquire_any(NULL, '{a}', 1);
+SELECT advisory.try_acquire_any('ns', '{a}', 0);
+SELECT advisory.try_acquire_any('ns', '{a}', 16001);
+SELECT advisory.try_acquire_any('ns', '{a}', NULL);
+SELECT advisory.try_acquire_any('ns', '{a}', 1, 0);
+SELECT advisory.try_acquire_any('ns', '{a}', 1, NULL);
+SELECT advisory.try_acquire_any('ns', 'a', 1);
+SELECT count(*) FROM advisory.locks WHERE pid = pg_backend_pid();
 ---- What is refused
 
 SELECT advisory.acquire('ns', 'name', 0);

@@ -49,6 +49,7 @@ RESET advisory_ext.session_locks;
 
 SELECT advisory.xact_lock('n', 'a'), advisory.xact_lock('n', 'b'), advisory.try_xact_acquire('n', 's', 1);
 SELECT advisory.try_xact_lock_any('n', ARRAY['a', 'b', 'c'], 2);
+SELECT advisory.try_xact_acquire_any('n', ARRAY['a', 'b', 'c'], 1, 2);
 SELECT advisory.try_xact_lock_any('n', ARRAY['a', 'b']), advisory.try_xact_lock_any('n', ARRAY[1, 2]::bigint[]);
 PREPARE bare(text) AS SELECT advisory.try_xact_lock('n', $1);
 EXECUTE bare('a');

@@ -2,6 +2,10 @@
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS advisory_ext;
 RESET client_min_messages;
+CREATE ROLE regress_claimer SUPERUSER;
+SET ROLE regress_claimer;
+SET application_name = 'claims';
+DELETE FROM advisory._claims;
 SET timezone = 'UTC';
 SET datestyle = 'ISO';
 
@@ -19,7 +23,8 @@ SELECT advisory.claim('claims', 'b', '1 hour', '2026-01-01 09:00+00'), advisory.
 SELECT advisory.claim('claims', 'monthly', '1 month', '2026-01-31 12:34:56.789+00');
 -- A lock of that name is another thing.
 SELECT advisory.lock('claims', 'a'), advisory.claim('claims', 'a', '1 hour', '2026-01-01 11:00+00'), advisory.unlock('claims', 'a');
-SELECT n.name, c.last_window FROM advisory.claims AS c JOIN (VALUES ('a'), ('b'), ('1'), ('monthly')) AS n(name) ON c.key = advisory.key('claims', n.name) ORDER BY 1;
+SELECT namespace, name, key = advisory.key(namespace, name) AS is_key, last_window, claimed_at <= now() AS claimed, claimed_by, finished_at = claimed_at AS finished
+FROM advisory.claims ORDER BY name;
 
 ---- In the caller's transaction
 
@@ -57,8 +62,8 @@ SELECT advisory.claim('claims', 'a', '1 hour', '2026-01-01 16:00+00');
 ROLLBACK;
 -- An error in the table's triggers does not change the caller's subtransactions.
 CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no''; END';
-CREATE TRIGGER fails BEFORE INSERT OR UPDATE ON advisory.claims FOR EACH ROW EXECUTE FUNCTION fails();
-ALTER TABLE advisory.claims ENABLE ALWAYS TRIGGER fails;
+CREATE TRIGGER fails BEFORE INSERT OR UPDATE ON advisory._claims FOR EACH ROW EXECUTE FUNCTION fails();
+ALTER TABLE advisory._claims ENABLE ALWAYS TRIGGER fails;
 CREATE TEMP TABLE kept (t text);
 DO $$
 BEGIN
@@ -67,42 +72,54 @@ BEGIN
         INSERT INTO kept VALUES ('inside');
         PERFORM advisory.claim('claims', 'a', '1 hour', '2026-01-01 16:00+00');
     EXCEPTION WHEN raise_exception THEN
-        INSERT INTO kept VALUES (current_user = session_user);
+        INSERT INTO kept VALUES (current_user = 'regress_claimer');
     END;
 END $$;
 SELECT * FROM kept;
-DROP TRIGGER fails ON advisory.claims;
+DROP TRIGGER fails ON advisory._claims;
 DROP FUNCTION fails();
+DROP TABLE kept;
 
----- The nearest boundary
+---- Which window
 
 SELECT every, at, advisory._window(every::interval, at::timestamptz) FROM (VALUES
-    ( 1, '1 hour', '2026-03-04 10:29:59.999999+00'),
-    ( 2, '1 hour', '2026-03-04 10:30:00+00'),
-    ( 3, '1 hour', '2026-03-04 11:29:59.999999+00'),
+    ( 1, '1 hour', '2026-03-04 10:00+00'),
+    ( 2, '1 hour', '2026-03-04 10:58:59.999999+00'),
+    ( 3, '1 hour', '2026-03-04 10:59+00'),
     ( 4, '1 hour', '2026-03-04 10:29:59+05:30'),
     ( 5, '15 s', '2026-03-04 10:29:52.499999+00'),
     ( 6, '15 s', '2026-03-04 10:29:52.5+00'),
     ( 7, '0.2 s', '2026-03-04 10:29:52.55+00'),
     ( 8, '3 us', '2026-03-04 10:29:52.500001+00'),
-    ( 9, '1 day', '2026-03-04 11:59:59+00'),
-    (10, '1 day', '2026-03-04 12:00+00'),
-    (11, '24 hours', '2026-03-04 12:00+00'),
-    (12, '1 week', '2026-03-04 12:00+00'),
-    (13, '1 week', '2026-03-05 12:00+00'),
-    (14, '1 week', '1999-03-03 00:00+00'),
-    (15, '1 day -1 hour', '2001-01-02 00:00+00'),
-    (16, '7 days', '2000-12-31 00:00+00')) AS t(n, every, at) ORDER BY n;
+    ( 9, '1 us', '2026-03-04 10:29:52.500001+00'),
+    (10, '2 min', '2026-03-04 10:01+00'),
+    (11, '2 min -1 us', '2026-03-04 10:01+00'),
+    (12, '1 day', '2026-11-22 00:00+00'),
+    (13, '1 day', '2026-11-22 12:00+00'),
+    (14, '1 day', '2026-11-22 22:46+00'),
+    (15, '24 hours', '2026-11-22 23:58:59.999999+00'),
+    (16, '1 day', '2026-11-22 23:59+00'),
+    (17, '1 week', '2026-03-04 12:00+00'),
+    (18, '1 week', '2026-03-08 23:59+00'),
+    (19, '1 week', '1999-03-03 00:00+00'),
+    (20, '1 day -1 hour', '2001-01-02 00:00+00'),
+    (21, '7 days', '2000-12-31 00:00+00')) AS t(n, every, at) ORDER BY n;
+-- It contains the time, or begins at most a minute, or half a window, later.
+SELECT count(*) AS tried, count(*) FILTER (WHERE w <= at + early AND at + early < w + every AND advisory._window(every, w) = w) AS good
+FROM generate_series(1, 300000::bigint) AS n,
+    LATERAL (SELECT 1 + n * n * 7919 % 200000000 AS length, '1995-01-01'::timestamptz + n * interval '3000.123457 s' AS at) AS t,
+    LATERAL (SELECT length * interval '1 us' AS every, least(length / 2, 60000000) * interval '1 us' AS early) AS i,
+    advisory._window(every, at) AS w;
 SELECT advisory._window('365000 days', '2026-03-04 12:00+00') AS long;
 -- On the first and the last timestamp.
-SELECT advisory._window('1 day', '4714-11-24 00:00+00 BC'), advisory._window('1 us', '294276-12-31 23:59:59.999999+00');
+SELECT advisory._window('1 day', '4714-11-24 00:00+00 BC'), advisory._window('1 us', '294276-12-31 23:59:59.999999+00'), advisory._window('3 days', '294276-12-31 23:59:59.999999+00');
 SELECT advisory._window('1 day', '294276-12-31 23:59:59.999999+00');
 SELECT advisory._window('5 days', '4714-11-24 00:00+00 BC');
 SELECT advisory._window('106000000 days', '4714-11-24 00:00+00 BC');
 SELECT advisory._window('1 day', 'infinity');
 SELECT advisory._window('1 day', '-infinity');
--- claim() takes the one that is nearest to the clock.
-SELECT claimed BETWEEN clock_timestamp() - interval '30 min' AND clock_timestamp() + interval '30 min' AS near, extract(epoch FROM claimed)::numeric % 3600 AS seconds
+-- claim() takes the one of now.
+SELECT clock_timestamp() BETWEEN claimed - interval '1 min' AND claimed + interval '1 hour' AS contains_now, extract(epoch FROM claimed)::numeric % 3600 AS seconds
 FROM advisory.claim('claims', 'hourly', '1 hour') AS claimed;
 BEGIN;
 SELECT pg_sleep(0.03);
@@ -110,13 +127,14 @@ SELECT advisory.claim('claims', 'short', '10 ms') > now() + interval '20 ms' AS 
 COMMIT;
 -- A clock that was set back claims no window again, nor an earlier one.
 SELECT advisory.claim('claims', 'clock', '1 hour', clock_timestamp() + interval '1 hour') IS NOT NULL AS ahead, advisory.claim('claims', 'clock', '1 hour') AS behind;
+-- A job by hand, in the evening or at any other time, does not use up the next window.
+SELECT claimed <= clock_timestamp() + interval '1 min' AS "not that of tomorrow" FROM advisory.claim('claims', 'daily', '1 day') AS claimed;
 -- A window far ahead is refused, because no window before it could be claimed any more.
 SELECT advisory.claim('claims', 'ahead', '1 hour', '294276-12-31 23:00+00');
 SELECT advisory.claim('claims', 'ahead', '290000 years', '200000-01-01 00:00+00');
 \set VERBOSITY sqlstate
 SELECT advisory.claim('claims', 'ahead', '1 hour', clock_timestamp() + interval '61 min');
 SELECT advisory.claim('claims', 'ahead', '367 days', clock_timestamp() + interval '367 days');
-SELECT advisory.claim('claims', 'ahead', '18000 days');
 \set VERBOSITY default
 SELECT advisory.claim('claims', 'ahead', '1 month', clock_timestamp() + interval '1 month') IS NOT NULL AS a_month_ahead;
 
@@ -136,18 +154,83 @@ SELECT advisory.claim('claims', 'a', '1 year 2 days');
 SELECT advisory.claim('claims', 'a', '2147483647 days');
 SELECT advisory.claim('claims', 'a', '1 hour', 'infinity');
 SELECT advisory.claim('claims', 'a', '1 hour', '-infinity');
+SELECT advisory.claim('claims', repeat('x', 1025), '1 hour');
+SELECT advisory.claim(repeat('x', 1025), 'a', '1 hour');
+SELECT advisory.claim('claims', repeat('x', 1024), '1 hour') IS NOT NULL AS longest;
+CALL advisory.run('claims', repeat('x', 1025), 'SELECT 1', once_per => '1 hour');
+CALL advisory.run('claims', repeat('x', 1025), 'SELECT 1');
 SELECT last_window FROM advisory.claims WHERE key = advisory.key('claims', 'a');
 
----- Privileges: anybody may claim; nobody but the owner writes the table
+---- unclaim: the last claim is taken back, and no window before it can be claimed once more
 
+SELECT advisory.unclaim('claims', 'a', '2026-01-01 14:00+00') AS not_the_last, advisory.unclaim('claims', 'none', '2026-01-01 14:00+00') AS none,
+       advisory.unclaim('claims', 'a', '2026-01-01 15:00+00');
+SELECT last_window, claimed_at, claimed_by, finished_at FROM advisory.claims WHERE name = 'a';
+SELECT advisory.unclaim('claims', 'a', '2026-01-01 15:00+00') AS once_more, advisory.unclaim('claims', 'a', '2026-01-01 14:00+00') AS the_one_before;
+SELECT advisory.claim('claims', 'a', '1 hour', '2026-01-01 14:00+00') AS earlier;
+SELECT advisory.claim('claims', 'a', '1 hour', '2026-01-01 15:00+00') AS again;
+SELECT advisory.claim('claims', 'a', '1 hour', '2026-01-01 15:00+00') AS and_again;
+-- Somebody has claimed a later window by mistake.
+SELECT advisory.claim('claims', 'a', '1 hour', '2026-01-01 20:00+00'), advisory.claim('claims', 'a', '1 hour', '2026-01-01 16:00+00') AS before;
+SELECT advisory.unclaim('claims', 'a', '2026-01-01 20:00+00'), advisory.claim('claims', 'a', '1 hour', '2026-01-01 16:00+00') AS after;
+-- The first claim of a name. The row stays, but shows nothing.
+SELECT advisory.unclaim('claims', 1, '2026-01-01 08:00+00'), advisory.unclaim('claims', '00000000-0000-0000-0000-000000000001'::uuid, '2026-01-01 07:00+00') AS by_uuid;
+SELECT count(*) FROM advisory.claims WHERE name = '1';
+SELECT advisory.claim('claims', 1, '1 hour', '2025-01-01 08:00+00') AS earlier;
+-- In a transaction.
+BEGIN;
+SELECT advisory.unclaim('claims', 'b', '2026-01-01 09:00+00'), advisory.claim('claims', 'b', '1 hour', '2026-01-01 09:00+00') AS again;
+ROLLBACK;
+BEGIN;
+SELECT advisory.unclaim('claims', 'b', '2026-01-01 09:00+00');
+ROLLBACK;
+SELECT advisory.claim('claims', 'b', '1 hour', '2026-01-01 09:00+00') AS still_claimed;
+BEGIN READ ONLY;
+SELECT advisory.unclaim('claims', 'b', '2026-01-01 09:00+00');
+ROLLBACK;
+SELECT advisory.unclaim('claims', 'b', NULL);
+SELECT advisory.unclaim('claims', 'b', 'infinity');
+SELECT advisory.unclaim('claims', 'b', '-infinity');
+SELECT advisory.unclaim('claims', '', '2026-01-01');
+SELECT advisory.unclaim(NULL, 'b', '2026-01-01');
+
+---- Privileges: anybody may claim; names are hidden from other roles; the owner of the database may take claims back
+
+DELETE FROM advisory._claims;
 CREATE ROLE regress_claims;
+CREATE ROLE regress_claims_other;
+SELECT advisory.claim('claims', 'of a superuser', '1 hour', '2026-01-01 10:00+00');
 SET ROLE regress_claims;
 SELECT advisory.claim('claims', 'of a role', '1 hour', '2026-01-01 10:00+00'), current_user;
 SELECT advisory.claim('claims', 'of a role', '1 hour', '2026-01-01 10:00+00'), advisory.claim('claims', 'of a role', '1 hour', '2026-01-01 11:00+00'), current_user;
-SELECT count(*) > 0 AS may_read FROM advisory.claims;
-UPDATE advisory.claims SET last_window = '2000-01-01';
-DELETE FROM advisory.claims;
-INSERT INTO advisory.claims VALUES (1, now());
+SELECT namespace, name, key = advisory.key(namespace, name) AS is_key, last_window, claimed_at IS NOT NULL AS claimed, claimed_by FROM advisory.claims ORDER BY last_window;
+-- A condition of the caller is asked about what it may see, and not more.
+CREATE FUNCTION pg_temp.looks(text) RETURNS boolean LANGUAGE plpgsql COST 0.0001 AS $$ BEGIN RAISE NOTICE 'sees %', $1; RETURN true; END $$;
+SELECT count(*) FROM advisory.claims WHERE pg_temp.looks(name) AND last_window = '2026-01-01 10:00+00';
+SELECT advisory.unclaim('claims', 'of a role', '2026-01-01 11:00+00');
+SELECT * FROM advisory._claims;
+UPDATE advisory._claims SET last_window = '2000-01-01';
+DELETE FROM advisory._claims;
+INSERT INTO advisory._claims SELECT * FROM advisory._claims;
 RESET ROLE;
+SET ROLE regress_claims_other;
+SELECT namespace, name, key, last_window, claimed_by FROM advisory.claims ORDER BY last_window;
+RESET ROLE;
+GRANT pg_read_all_stats TO regress_claims_other;
+SET ROLE regress_claims_other;
+SELECT namespace, name, last_window, claimed_by FROM advisory.claims ORDER BY last_window;
+RESET ROLE;
+-- The role is gone.
+DROP FUNCTION pg_temp.looks(text);
 DROP ROLE regress_claims;
-DELETE FROM advisory.claims;
+REVOKE pg_read_all_stats FROM regress_claims_other;
+SET ROLE regress_claims_other;
+SELECT namespace, name, key, last_window, claimed_by FROM advisory.claims ORDER BY last_window;
+RESET ROLE;
+SELECT namespace, name, last_window, claimed_by FROM advisory.claims ORDER BY last_window;
+-- What cannot be printed, and what no function of the extension has written.
+UPDATE advisory._claims SET namespace = E'a\nb', name = repeat('x', 2000), claimed_by = E'\x1b[31m' || repeat('y', 300) WHERE last_window = '2026-01-01 11:00+00';
+SELECT namespace, length(name), replace(claimed_by, 'yyyyyyyyyy', '+') FROM advisory.claims WHERE last_window = '2026-01-01 11:00+00';
+DROP ROLE regress_claims_other;
+DROP ROLE regress_claimer;
+DELETE FROM advisory._claims;

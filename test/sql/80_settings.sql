@@ -46,7 +46,7 @@ CREATE TABLE pg_temp.refusals AS SELECT * FROM unnest(ARRAY[
     $$SELECT advisory.lock('ns', 'name')$$, $$SELECT advisory.lock('ns', 42)$$, $$SELECT advisory.lock_shared('ns', gen_random_uuid())$$,
     $$SELECT advisory.try_lock('ns', 'name')$$, $$SELECT advisory.try_lock_shared('ns', 'name')$$,
     $$SELECT advisory.lock_key(42)$$, $$SELECT advisory.lock_shared_key(42)$$, $$SELECT advisory.try_lock_key(42)$$, $$SELECT advisory.try_lock_shared_key(42)$$,
-    $$SELECT advisory.lock_all('ns', ARRAY['a'])$$, $$SELECT advisory.try_lock_all('ns', ARRAY[1])$$, $$SELECT advisory.try_lock_any('ns', '{a}')$$,
+    $$SELECT advisory.lock_all('ns', ARRAY['a'])$$, $$SELECT advisory.try_lock_all('ns', ARRAY[1])$$, $$SELECT advisory.try_lock_any('ns', '{a}')$$, $$SELECT advisory.try_acquire_any('ns', '{a}', 1)$$,
     $$CALL advisory.await_lock('ns', 'name')$$, $$CALL advisory.await_lock_shared('ns', 42)$$,
     $$CALL advisory.await_lock_key(42)$$, $$CALL advisory.await_lock_shared_key(42)$$]) AS call, pg_temp.refusal(call);
 SELECT * FROM pg_temp.refusals;
@@ -58,6 +58,7 @@ BEGIN;
 SELECT advisory.xact_lock('ns', 'name'), advisory.xact_lock_shared('ns', 42), advisory.try_xact_lock('ns', 'a'), advisory.try_xact_lock_shared('ns', 'a'),
        advisory.xact_lock_key(42), advisory.try_xact_lock_key(42), advisory.xact_lock_all('ns', '{a}'), advisory.try_xact_lock_all('ns', '{a}');
 SELECT advisory.try_xact_lock_any('ns', '{a}');
+SELECT advisory.try_xact_acquire_any('ns', '{a}', 1);
 SELECT advisory.holds('ns', 'name'), advisory.is_locked('ns', 'name'), advisory.hold_count('ns', 'name');
 COMMIT;
 SET advisory_ext.session_locks = on;

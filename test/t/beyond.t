@@ -189,10 +189,10 @@ no_locks('levels');
 {
     $look->run('CREATE TABLE trapped (who text)', 'GRANT INSERT ON trapped TO PUBLIC',
         q{CREATE FUNCTION trap() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN INSERT INTO public.trapped VALUES (current_user); SET search_path = hostile; RETURN new; END$$},
-        map { ("CREATE TRIGGER trap AFTER INSERT OR UPDATE OR DELETE ON advisory.$_ FOR EACH ROW EXECUTE FUNCTION trap()") } qw(fences _leases claims));
+        map { ("CREATE TRIGGER trap AFTER INSERT OR UPDATE OR DELETE ON advisory.$_ FOR EACH ROW EXECUTE FUNCTION trap()") } qw(fences _leases _claims));
     is($one->value($_->[1]), 1, "trigger, $_->[0]: it succeeds") for calls();
     is($look->value('SELECT count(*) FROM trapped'), 0, 'a trigger does not fire');
-    $look->run(map { "ALTER TABLE advisory.$_ ENABLE ALWAYS TRIGGER trap" } qw(fences _leases claims));
+    $look->run(map { "ALTER TABLE advisory.$_ ENABLE ALWAYS TRIGGER trap" } qw(fences _leases _claims));
     is($one->value($_->[1]), 1, "trigger that fires always, $_->[0]: it succeeds") for calls();
     is($look->value('SELECT bool_and(who = pg_get_userbyid(10)) FROM trapped'), 1, 'a trigger runs as the owner of the table');
     is($one->value('SHOW search_path'), '"$user", public', 'and what it sets is undone');
@@ -202,10 +202,10 @@ no_locks('levels');
     $look->run('DROP TRIGGER later ON trapped');
     my @calls = calls();
     $look->run( 'TRUNCATE trapped', map { ("DROP TRIGGER trap ON advisory.$_",
-        "CREATE CONSTRAINT TRIGGER trap AFTER INSERT OR UPDATE OR DELETE ON advisory.$_ DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION trap()", "ALTER TABLE advisory.$_ ENABLE ALWAYS TRIGGER trap") } qw(fences _leases claims));
+        "CREATE CONSTRAINT TRIGGER trap AFTER INSERT OR UPDATE OR DELETE ON advisory.$_ DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION trap()", "ALTER TABLE advisory.$_ ENABLE ALWAYS TRIGGER trap") } qw(fences _leases _claims));
     is($one->query($_->[1])->{state}, '42501', "deferred trigger, $_->[0]: 42501") for @calls;
     is($look->value('SELECT count(*) FROM trapped'), 0, 'a trigger that would run at the end of the transaction, as another role, does not run');
-    $look->run(map { "DROP TRIGGER trap ON advisory.$_" } qw(fences _leases claims));
+    $look->run(map { "DROP TRIGGER trap ON advisory.$_" } qw(fences _leases _claims));
 }
 
 sub waits_for_standby { my ($session) = @_; return $look->value(q{SELECT wait_event = 'SyncRep' FROM pg_stat_activity WHERE pid = ?}, $session->pid) }

@@ -17,49 +17,72 @@ my $CONTEXT = qr{while claiming window .* of "claims/x"};
 
 sub claim { my ($window, $name) = @_; $name //= 'x'; return "SELECT advisory.claim('claims', '$name', '1 hour', '$window')" }
 
-# ---- Three schedulers, of which each fires in 70 % of the windows of 15 s; their clocks are off by up to 4 s -------------------
+# ---- Three schedulers, whose clocks are off by up to 4 s -------------------------------------------------------------------------
 
-# The server's clock says `at` when a scheduler fires for the window number k. The rule makes a window of that.
+# Each fires for 70 % of the windows, as job.schedule says, and up to job.delay late. In some windows somebody calls by hand, at any time
+# but within a minute of the schedule. The server's clock says `at` then. In 2010, so that no window is too far ahead.
 $look->run(<<"SQL");
+    CREATE TABLE job (job text, every interval, schedule interval, delay interval, windows int, by_hand float);
+    INSERT INTO job VALUES ('of 15 s', '15 s', '0', '0', ${\WINDOWS}, 0), ('hourly', '1 hour', '0', '15 s', 2000, 0.5),
+        ('daily at midnight', '1 day', '0', '15 s', 2000, 0.5), ('daily at noon', '1 day', '12 h', '15 s', 2000, 0.5);
     CREATE TABLE firing AS
-        SELECT k, '2026-01-01 00:00+00'::timestamptz + k * interval '15 s' AS nominal,
-               '2026-01-01 00:00+00'::timestamptz + k * interval '15 s' + (random() * 8 - 4) * interval '1 s' AS at
-        FROM generate_series(1, ${\WINDOWS}) AS k, generate_series(1, 3) AS scheduler WHERE random() < 0.7;
-    CREATE TABLE claimed (rule text, k int);
-    CREATE INDEX ON claimed (k);
-    CREATE PROCEDURE simulate(rule text, of_firing text) LANGUAGE plpgsql AS \$\$
+        SELECT job, every, w, 'scheduler' AS caller, w + schedule + (random() * 8 - 4) * interval '1 s' + random() * delay AS at
+        FROM job, generate_series(1, windows) AS k, LATERAL (SELECT '2010-01-01 00:00+00'::timestamptz + k * every) AS w (w), generate_series(1, 3)
+        WHERE random() < 0.7
+        UNION ALL
+        SELECT job, every, w, 'hand', w + offs
+        FROM job, generate_series(1, windows) AS k, LATERAL (SELECT '2010-01-01 00:00+00'::timestamptz + k * every, (0.02 + random() * 0.96) * every + k * interval '0', random() + k * 0) AS w (w, offs, dice)
+        WHERE dice < by_hand AND abs(extract(epoch FROM offs - schedule)) > 60;
+    INSERT INTO firing SELECT 'daily at midnight', '1 day', w, 'hand', w + interval '22 h 46 min' FROM generate_series('2010-01-02 00:00+00'::timestamptz, '2010-03-01', '1 day') AS w;
+    CREATE TABLE claimed (rule text, job text, claimed timestamptz, w timestamptz, caller text);
+    CREATE PROCEDURE simulate(rule text, as_sql text) LANGUAGE plpgsql AS \$\$
     DECLARE
         firing record;
+        claimed timestamptz;
     BEGIN
-        FOR firing IN EXECUTE format('SELECT k, %s AS slot FROM firing ORDER BY at', of_firing) LOOP
-            IF advisory.claim('simulation', rule, '15 s', firing.slot) IS NOT NULL THEN
-                INSERT INTO claimed VALUES (rule, firing.k);
+        FOR firing IN EXECUTE format('SELECT *, %s AS start FROM firing ORDER BY at', as_sql) LOOP
+            claimed := advisory.claim(rule, firing.job, firing.every, firing.start);
+            IF claimed IS NOT NULL THEN
+                INSERT INTO claimed VALUES (rule, firing.job, claimed, firing.w, firing.caller);
             END IF;
             COMMIT;
         END LOOP;
     END \$\$;
 SQL
 
-# [windows in which a scheduler fired, windows of these that were not claimed, windows that were claimed more than once]
+# Of each job: windows in which somebody called, [windows of these in which nothing ran, windows in which it ran more than once, runs by hand that
+# took the window of a schedule still to come, schedules that found the window of another one].
 sub simulate {
-    my ($rule, $of_firing) = @_;
-    $one->query('CALL simulate(?, ?)', $rule, $of_firing)->{state} and die "the simulation failed\n";
-    return $look->rows(<<'SQL', $rule)->[0];
-        SELECT count(*), count(*) FILTER (WHERE claims = 0), count(*) FILTER (WHERE claims > 1)
-        FROM (SELECT k, (SELECT count(*) FROM claimed AS c WHERE c.k = f.k AND rule = $1) AS claims FROM (SELECT DISTINCT k FROM firing) AS f) AS w
+    my ($rule, $as_sql) = @_;
+    my $end = $one->query("CALL simulate(?, ?)", $rule, $as_sql);
+    die "the simulation failed: $end->{message}\n" if $end->{state};
+    return map { $_->[0] => [ $_->[1], "@{$_}[2 .. 5]" ] } @{ $look->rows(<<'SQL', $rule) };
+        SELECT job, count(*), count(*) FILTER (WHERE ran = 0), count(*) FILTER (WHERE ran > 1), sum(too_early), sum(wrong)
+        FROM (SELECT job, w, (SELECT count(*) FROM claimed AS c WHERE (c.job, c.w) = (f.job, f.w) AND rule = $1) AS ran,
+                     (SELECT count(*) FROM claimed AS c WHERE (c.job, c.w) = (f.job, f.w) AND rule = $1 AND caller = 'hand' AND claimed > w) AS too_early,
+                     (SELECT count(*) FROM claimed AS c WHERE (c.job, c.w) = (f.job, f.w) AND rule = $1 AND claimed <> w) AS wrong
+              FROM (SELECT DISTINCT job, w FROM firing) AS f) AS x
+        GROUP BY job
 SQL
 }
 
-my %rules = ('the nearest boundary' => q{advisory._window('15 s', at)}, 'the nominal time' => 'nominal');
-for my $rule (sort keys %rules) {
-    my ($fired, $missed, $twice) = @{ simulate($rule, $rules{$rule}) };
-    cmp_ok($fired, '>', WINDOWS * 0.9, "$rule: somebody fired in $fired windows");
-    is("$missed,$twice", '0,0', "$rule: none is missed, and none is claimed twice");
+$look->run('CREATE INDEX ON claimed (job, w)');
+for ([ 'the window of now' => 'advisory._window(every, at)' ], [ 'given by the caller' => 'w' ]) {
+    my ($rule, $as_sql) = @$_;
+    my %of = simulate($rule, $as_sql);
+    for my $job (sort keys %of) {
+        my ($called, $wrong) = @{ $of{$job} };
+        cmp_ok($called, '>', 1900, "$rule, $job: somebody called in $called windows");
+        is($wrong, '0 0 0 0', "$rule, $job: in each it ran once, none was taken before its time, or for another one");
+    }
+    is(scalar keys %of, 4, "$rule: all jobs");
 }
-my (undef, $missed, $twice) = @{ simulate('rounded down', q{date_bin('15 s', at, '2001-01-01 00:00+00')}) };
-cmp_ok($missed, '>', 100, "rounded down: $missed are missed (so the test can fail)");
-cmp_ok($twice, '>', 100, "rounded down: and $twice are claimed twice");
-is($look->value(q{SELECT count(*) FROM firing WHERE advisory._window('15 s', at) <> nominal}), 0, 'the nearest boundary is the nominal time');
+# So the test can fail.
+for ([ 'the nearest boundary' => q{date_bin(every, at + every / 2, '2001-01-01 00:00+00')}, 'daily at noon', 'daily at midnight' ], [ 'rounded down' => q{date_bin(every, at, '2001-01-01 00:00+00')}, 'of 15 s', 'hourly' ]) {
+    my ($rule, $as_sql, @jobs) = @$_;
+    my %of = simulate($rule, $as_sql);
+    isnt($of{$_}[1], '0 0 0 0', "$rule, $_: is wrong ($of{$_}[1])") for @jobs;
+}
 
 # ---- Many sessions, short windows, rollbacks, ends in the middle ----------------------------------------------------------------
 
@@ -148,6 +171,34 @@ for my $limit (sort keys %limits) {
 $two->run('COMMIT');
 is($one->value(claim('2026-01-01 10:00+00')), undef, 'it was claimed');
 
+# A claim that is taken back.
+sub unclaim { return "SELECT advisory.unclaim('claims', 'x', '$_[0]')" }
+$two->run('BEGIN', claim('2026-01-01 10:20+00'));
+is($one->value(unclaim('2026-01-01 10:20+00')), 0, 'a claim that is not committed cannot be taken back by others');
+$two->run('COMMIT', 'BEGIN', claim('2026-01-01 10:30+00'));
+for my $limit (sort keys %limits) {
+    $end = $one->run("SET $limit = '100ms'")->query(unclaim('2026-01-01 10:20+00'));
+    is($end->{state}, $limits{$limit}, "$limit ends the wait of unclaim() for a later claim");
+    like($end->{context}, qr{while unclaiming window .* of "claims/x"}, "$limit: and the context says what for");
+    $one->run("RESET $limit");
+}
+$one->start(unclaim('2026-01-01 10:20+00'));
+waits($look, $one);
+$two->run('COMMIT');
+is($one->finish->{value}, 0, 'if that is committed, the claim is not the last one any more');
+$two->run('BEGIN', claim('2026-01-01 10:40+00'));
+$one->start(unclaim('2026-01-01 10:30+00'));
+waits($look, $one);
+$two->run('ROLLBACK');
+is($one->finish->{value}, 1, 'if it is rolled back, the claim is taken back');
+# While that is not committed, others wait, as for a claim.
+$one->run('BEGIN', claim('2026-01-01 10:30+00'), 'COMMIT', 'BEGIN', unclaim('2026-01-01 10:30+00'));
+is($two->value(claim('2026-01-01 10:30+00')), undef, 'while that is not committed, the window is claimed');
+$two->start(claim('2026-01-01 10:40+00'));
+waits($look, $two);
+$one->run('ROLLBACK');
+like($two->finish->{value}, qr/^2026-01-01/, 'and the next one waits');
+
 # A prepared transaction.
 $two->run('BEGIN', claim('2026-01-01 11:00+00'), q{PREPARE TRANSACTION 'claim'});
 $one->start(claim('2026-01-01 11:00+00'));
@@ -177,7 +228,7 @@ my %errors = (
 @errors{ q{'claims', 'x', 'infinity'}, q{'claims', 'x', '-infinity'}, q{'claims', 'x', 'infinity', '2027-01-01'} } = qw(22008 22023 22008)
     if $look->value(q{SELECT current_setting('server_version_num')::int >= 170000});
 is($look->query("SELECT advisory.claim($_)")->{state}, $errors{$_}, "claim($_): $errors{$_}") for sort keys %errors;
-like($look->query(q{SELECT advisory.claim('claims', 'x', '1 month')})->{hint}, qr/as slot/, 'months: the hint says what to do');
+like($look->query(q{SELECT advisory.claim('claims', 'x', '1 month')})->{hint}, qr/as window_start/, 'months: the hint says what to do');
 $look->run('BEGIN READ ONLY');
 is($look->query(claim('2026-01-01'))->{state}, '25006', 'in READ ONLY: 25006');
 $look->run('ROLLBACK');

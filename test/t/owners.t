@@ -55,9 +55,9 @@ for my $role ($creator, $owner, $super) {
     for my $call (q{SELECT advisory.claim('a', 'b', '1 hour')}, q{SELECT advisory.check_token('a', 'b', 1)}, q{SELECT advisory.tokens_above(1)}, q{SELECT advisory.end_lease('a', 'b', 1)}, q{SELECT token FROM advisory.lease('a', 'b', '1 hour')},
         q{CALL advisory.run('a', 'b', 'SELECT 1', once_per => '1 hour')}) {
         $attacker->run('CREATE EXTENSION advisory_ext', 'BEGIN', 'DROP EXTENSION advisory_ext', 'CREATE SCHEMA advisory', 'GRANT ALL ON SCHEMA advisory TO PUBLIC',
-            'CREATE TABLE advisory.claims (key bigint PRIMARY KEY, last_window timestamptz)', 'CREATE TABLE advisory.fences (key bigint PRIMARY KEY, token bigint)',
+            'CREATE TABLE advisory._claims (key bigint PRIMARY KEY, last_window timestamptz)', 'CREATE TABLE advisory.fences (key bigint PRIMARY KEY, token bigint)',
             'CREATE TABLE advisory._leases (key bigint PRIMARY KEY, token bigint)',
-            map { ("CREATE TRIGGER t BEFORE INSERT ON advisory.$_ FOR EACH ROW EXECUTE FUNCTION trap.spring()", "ALTER TABLE advisory.$_ ENABLE ALWAYS TRIGGER t") } qw(claims fences _leases));
+            map { ("CREATE TRIGGER t BEFORE INSERT ON advisory.$_ FOR EACH ROW EXECUTE FUNCTION trap.spring()", "ALTER TABLE advisory.$_ ENABLE ALWAYS TRIGGER t") } qw(_claims fences _leases));
         $victim->start($call);
         # (Some calls wait for the catalogs' rows earlier.)
         wait_until('it waits', sub { $victim->is_done || $look->value('SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = $$Lock$$ AND pid = ?', $victim->pid) });
@@ -87,7 +87,7 @@ for my $role ($creator, $owner, $super) {
 
 # ---- What the creator, and the owner of the database, cannot do ----------------------------------------------------
 
-my @tables = map { "advisory.$_" } qw(_leases fences claims key_labels);
+my @tables = map { "advisory.$_" } qw(_leases fences _claims key_labels);
 my @attempts = (
     map({ my $table = $_; map { s/TABLE_/$table/gr } 'ALTER TABLE TABLE_ OWNER TO CURRENT_USER', 'ALTER TABLE TABLE_ RENAME TO other', 'ALTER TABLE TABLE_ SET SCHEMA public',
         'ALTER TABLE TABLE_ ALTER key TYPE text', 'ALTER TABLE TABLE_ ALTER key DROP NOT NULL', 'ALTER TABLE TABLE_ ALTER key SET DEFAULT trap.spring()', 'ALTER TABLE TABLE_ ADD CHECK (trap.spring() > 0)',
@@ -117,10 +117,10 @@ for my $role ($creator, $owner) {
     my $session = session(database => $database, role => $role);
     my $watch = session(database => $database);
     $session->run('CREATE SCHEMA trap', 'GRANT ALL ON SCHEMA trap TO PUBLIC', 'CREATE TABLE trap.sprung (by name)', 'GRANT ALL ON trap.sprung TO PUBLIC', 'CREATE TABLE trap.parent (key bigint)',
-        'CREATE TABLE trap.like_it (LIKE advisory.claims)',
         'CREATE FUNCTION trap.spring() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN INSERT INTO trap.sprung VALUES (current_user); RETURN 1; END $$',
         'CREATE FUNCTION trap.on_write() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO trap.sprung VALUES (current_user); RETURN NULL; END $$',
         'CREATE FUNCTION trap.on_event() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO trap.sprung VALUES (current_user); END $$');
+    $watch->run('CREATE TABLE trap.like_it (LIKE advisory._claims)', "ALTER TABLE trap.like_it OWNER TO $role");
     my $objects = q{SELECT array_agg(o ORDER BY o) FROM (SELECT format('%s %s %s %s %s', oid, relname, relacl, reltype, relhastriggers) FROM pg_class WHERE relnamespace = 'advisory'::regnamespace
         UNION ALL SELECT format('%s %s %s', oid, proname, proacl) FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace) AS x (o)};
     my $before = $watch->rows($objects);
@@ -129,7 +129,7 @@ for my $role ($creator, $owner) {
     is_deeply($watch->rows($objects), $before, 'and has changed nothing');
 
     # What names mean to the caller makes no difference to what the functions run. What can be in the way is done first.
-    $session->run('SET search_path = trap, pg_temp, pg_catalog', map({ "CREATE TEMP TABLE $_ (key text, token text, last_window text)" } qw(fences claims _leases key_labels)),
+    $session->run('SET search_path = trap, pg_temp, pg_catalog', map({ "CREATE TEMP TABLE $_ (key text, token text, last_window text)" } qw(fences _claims _leases key_labels)),
         'CREATE FUNCTION trap.eq(bigint, bigint) RETURNS boolean LANGUAGE sql AS $$ SELECT trap.spring() > 0 $$', 'CREATE OPERATOR trap.= (FUNCTION = trap.eq, LEFTARG = bigint, RIGHTARG = bigint)',
         'CREATE FUNCTION trap.lt(timestamptz, timestamptz) RETURNS boolean LANGUAGE sql AS $$ SELECT trap.spring() > 0 $$', 'CREATE OPERATOR trap.< (FUNCTION = trap.lt, LEFTARG = timestamptz, RIGHTARG = timestamptz)',
         'CREATE OPERATOR trap.>= (FUNCTION = trap.lt, LEFTARG = timestamptz, RIGHTARG = timestamptz)',
@@ -148,7 +148,7 @@ for my $role ($creator, $owner) {
 {
     my $watch = session(database => $made{$owner});
     $watch->run('CREATE TABLE public.audit (path text, by name)', 'CREATE FUNCTION public.audit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.audit VALUES (current_setting($x$search_path$x$), current_user); RETURN NULL; END $$',
-        map { ("CREATE TRIGGER audit AFTER INSERT OR UPDATE ON $_ FOR EACH ROW EXECUTE FUNCTION public.audit()", "ALTER TABLE $_ ENABLE ALWAYS TRIGGER audit") } 'advisory.claims', 'advisory.fences');
+        map { ("CREATE TRIGGER audit AFTER INSERT OR UPDATE ON $_ FOR EACH ROW EXECUTE FUNCTION public.audit()", "ALTER TABLE $_ ENABLE ALWAYS TRIGGER audit") } 'advisory._claims', 'advisory.fences');
     my $session = session(database => $made{$owner}, role => $creator)->run('CREATE SCHEMA mine', 'SET search_path = mine, pg_catalog');
     $session->run(q{SELECT advisory.claim('owners', 'audited', '1 hour', '2026-01-01 10:00+00')}, q{SELECT advisory.check_token('owners', 'audited', 1)});
     is_deeply($watch->rows('SELECT DISTINCT path, by FROM audit'), [ [ 'pg_catalog, pg_temp', $watch->value('SELECT pg_get_userbyid(10)') ] ], 'a trigger of a superuser does not have the search_path of the caller');
@@ -156,7 +156,7 @@ for my $role ($creator, $owner) {
     # A table that a superuser has given away: its new owner's functions do not run as the superuser.
     $watch->run("ALTER TABLE advisory.fences OWNER TO $creator");
     is($session->query(q{SELECT advisory.check_token('owners', 'audited', 2)})->{state}, '42809', 'a table with another owner is not used: 42809');
-    $watch->run('ALTER TABLE advisory.fences OWNER TO CURRENT_USER', map({ "DROP TRIGGER audit ON $_" } 'advisory.claims', 'advisory.fences'), 'DROP TABLE audit', 'DROP FUNCTION audit()');
+    $watch->run('ALTER TABLE advisory.fences OWNER TO CURRENT_USER', map({ "DROP TRIGGER audit ON $_" } 'advisory._claims', 'advisory.fences'), 'DROP TABLE audit', 'DROP FUNCTION audit()');
     $session->run('DROP SCHEMA mine');
     $_->disconnect for $watch, $session;
 }
@@ -173,7 +173,7 @@ for my $role ($creator, $owner) {
     my $session = session(database => $database, role => $creator)->run('CREATE SCHEMA mine', 'GRANT USAGE ON SCHEMA mine TO PUBLIC',
         'CREATE FUNCTION mine.on_write() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.sprung VALUES (current_user); RETURN NEW; END $$',
         map { my $table = $_; map { ("CREATE TRIGGER t$_ $_ INSERT OR UPDATE OR DELETE ON advisory.$table FOR EACH ROW EXECUTE FUNCTION mine.on_write()", "CREATE TRIGGER s$_ $_ INSERT OR UPDATE OR DELETE ON advisory.$table EXECUTE FUNCTION mine.on_write()") } qw(BEFORE AFTER) }
-            qw(fences claims _leases));
+            qw(fences _claims _leases));
     is($session->query('ALTER TABLE advisory.fences ENABLE ALWAYS TRIGGER "tbefore"')->{state}, '42501', 'a role that was granted ALL cannot make its trigger fire always');
     for my $caller ($session, $watch) {
         $caller->query($_) for q{SELECT advisory.check_token('granted', 'a', 1)}, q{SELECT advisory.check_token('granted', 'a', 2)}, q{SELECT advisory.claim('granted', 'a', '1 hour', '2026-01-01 10:00+00')},
@@ -193,7 +193,7 @@ for my $role ($creator, $owner) {
 # ---- Dump and restore by the owner of the database ------------------------------------------------------------------
 
 my $dump = tempdir(CLEANUP => 1) . '/dump.sql';
-my $ROWS = q{SELECT 'fence', key::text, token::text FROM advisory.fences UNION ALL SELECT 'claim', key::text, last_window::text FROM advisory.claims
+my $ROWS = q{SELECT 'fence', key::text, token::text FROM advisory.fences UNION ALL SELECT 'claim', key::text, last_window::text FROM advisory._claims
     UNION ALL SELECT 'lease', key::text, token::text FROM advisory._leases UNION ALL SELECT 'label', key::text, label FROM advisory.key_labels UNION ALL SELECT 'era', last_value::text, NULL FROM advisory._era ORDER BY 1, 2};
 for my $role ($owner, $creator, $super) {
     my $session = session(database => $made{$role}, role => $owner);
@@ -206,7 +206,7 @@ for my $role ($owner, $creator, $super) {
     is_deeply($restored->rows($ROWS), $session->rows($ROWS), 'with all rows');
     cmp_ok(scalar @{ $restored->rows($ROWS) }, '>=', 5, 'of all tables');
     is(join('', grep { /^(GRANT|REVOKE|ALTER)/ && /advisory\./ } `pg_dump -U $owner $made{$role}`), '', 'the dump has no privileges and no owners');
-    is($session->query('DELETE FROM advisory.claims')->{state}, undef, 'it can delete claims') if $role eq $owner;
+    is($session->query('DELETE FROM advisory._claims')->{state}, undef, 'it can delete claims') if $role eq $owner;
     $_->disconnect for $restored, $session;
 }
 

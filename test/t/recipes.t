@@ -274,6 +274,41 @@ recipe 'Work queue' => sub {
     is_deeply($slow->rows("SELECT name FROM advisory.locks WHERE pid = ?", $slow->pid), [ ['2'] ], 'and not kept locked');
 };
 
+# ---- Work queue with a limit for each tenant ------------------------------------------------------------------
+
+recipe 'Work queue with a limit for each tenant' => sub {
+    my @workers = sessions(6);
+    my $sql = (block_sql(2))[0] =~ s/^ *\\.*\n//gmr;
+    is(scalar(() = $sql =~ /;$|\\gset$/gm), 3, 'three statements for each job');
+    block(1, $workers[0]);
+    is(block(2, $workers[0]), '', 'nothing to do');
+    look->run(q{INSERT INTO tenant (name) VALUES ('big'), ('middle'), ('small')}, q{INSERT INTO tenant_job (tenant) SELECT 'big' FROM generate_series(1, 20)},
+        q{INSERT INTO tenant_job (tenant) VALUES ('middle'), ('middle'), ('middle'), ('small')});
+    # All at work: two of each tenant, and one of that which has only one.
+    my $gate = gate();
+    for my $last (0 .. 4) { start_block(2, $workers[$last]); $gate->inside(@workers[0 .. $last]) }
+    is_deeply(look->rows(q{SELECT name, in_use FROM advisory.semaphores WHERE namespace = 'tenant' ORDER BY name}), [ [ 'big', 2 ], [ 'middle', 2 ], [ 'small', 1 ] ], 'at most two of a tenant');
+    # A sixth one gets a slot of the tenant whose only job is worked on, and finds nothing; nor does a later turn of it keep others waiting.
+    is(block(2, $workers[5]) =~ tr/\n//, 1, 'one more finds nothing to do, and releases its slot');
+    # One is killed.
+    look->value('SELECT pg_terminate_backend(?, 5000)', $workers[0]->pid);
+    broken($workers[0]);
+    is(look->value(q{SELECT sum(in_use) FROM advisory.semaphores WHERE namespace = 'tenant'}), 4, 'the slot of a worker that is killed is free');
+    $gate->open;
+    finished($_) for @workers[1 .. 4];
+    # The others' jobs are not behind the many of the big one.
+    my @turns;
+    for (1 .. 40) {
+        block(2, $workers[1]);
+        push @turns, look->value(q{SELECT string_agg(tenant || n, ' ' ORDER BY tenant) FROM (SELECT tenant, count(*) AS n FROM tenant_job GROUP BY 1) AS t});
+        last if !defined $turns[-1];
+    }
+    is($turns[-1], undef, 'all jobs are done');
+    cmp_ok((grep { !defined || !/middle|small/ } @turns) + 0, '>=', 15, 'those of small tenants first') or diag explain \@turns;
+    is(worked(), 24, 'each once');
+    is(look->value(q{SELECT count(*) FROM advisory.locks WHERE kind = 'semaphore'}), 0, 'no slot is left');
+};
+
 # ---- Readers and a writer -----------------------------------------------------------------------------------
 
 recipe 'Readers and a writer' => sub {
@@ -370,9 +405,9 @@ recipe 'Cleaning up' => sub {
 
 recipe 'Once per time window' => sub {
     my ($one, $two, $three) = sessions(3);
-    # Not where the middle of an hour goes by meanwhile: then some of this was of the next hour.
+    # Not where an hour ends meanwhile, which is a minute before: then some of this was of the next hour.
     my $hour = sub { return look->value(q{SELECT advisory._window('1 hour', clock_timestamp())}) };
-    wait_until('the middle of the hour is not near', sub { look->value(q{SELECT extract(epoch FROM clock_timestamp())::int % 3600 NOT BETWEEN 1740 AND 1800}) }, 90);
+    wait_until('the end of the hour is not near', sub { look->value(q{SELECT extract(epoch FROM clock_timestamp())::int % 3600 NOT BETWEEN 3480 AND 3540}) }, 90);
     my $began = $hour->();
     my $gate = gate();
     start_block(1, $one);
@@ -383,13 +418,13 @@ recipe 'Once per time window' => sub {
     is_free('report', 'hourly', 'the lock is free afterwards');
     like(block(1, $_), qr/is already claimed.*^f$/ms, 'and a session that comes late still does nothing') for $two, $three;
     is(worked(), 1, 'it was done once');
-    look->run('DELETE FROM advisory.claims', 'ALTER TABLE worked RENAME TO broken');
+    look->run('DELETE FROM advisory._claims', 'ALTER TABLE worked RENAME TO broken');
     block(1, $one, error => qr/relation "worked" does not exist/);
     look->run('ALTER TABLE broken RENAME TO worked');
     like(block(1, $two), qr/is already claimed.*^f$/ms, 'what fails is not tried again');
 
     # In the transaction of the work.
-    look->run('DELETE FROM advisory.claims');
+    look->run('DELETE FROM advisory._claims');
     $gate = gate();
     start_block(2, $one);
     $gate->inside($one);
@@ -399,7 +434,7 @@ recipe 'Once per time window' => sub {
     finished($_) for $one, $two;
     block(2, $three);
     is(worked(), 2, 'in the transaction of the work: done once');
-    look->run('DELETE FROM advisory.claims', 'ALTER TABLE worked RENAME TO broken');
+    look->run('DELETE FROM advisory._claims', 'ALTER TABLE worked RENAME TO broken');
     block(2, $one, error => qr/relation "worked" does not exist/);
     look->run('ALTER TABLE broken RENAME TO worked');
     block(2, $two);
@@ -408,10 +443,16 @@ recipe 'Once per time window' => sub {
 
     like(block(3, $one), qr/^t$/m, 'once a month');
     like(block(3, $two), qr/is already claimed.*^f$/ms, 'and not twice');
-    is_deeply(look->rows("SELECT count(DISTINCT date_trunc('month', t + interval '15 days')) FROM unnest(ARRAY[timestamptz '2026-01-31 23:59:58', '2026-02-01 00:00:02']) t"),
+    is_deeply(look->rows("SELECT count(DISTINCT date_trunc('month', t + interval '1 minute')) FROM unnest(ARRAY[timestamptz '2026-01-31 23:59:58', '2026-02-01 00:00:02']) t"),
         [ [1] ], 'a clock that is early does it for the same month');
-    block(4, $one);
-    like(block(3, $two), qr/^t$/m, 'what was claimed by mistake can be claimed again');
+    is(block(4, $one), '', 'all have finished');
+    look->run(q{SELECT advisory.unclaim('report', 'monthly', (SELECT last_window FROM advisory.claims WHERE name = 'monthly'))}, 'ALTER TABLE worked RENAME TO broken');
+    my ($call) = block_sql(3);
+    like($two->run($call), qr/relation "worked" does not exist/, 'a report fails');
+    look->run('ALTER TABLE broken RENAME TO worked');
+    like(block(4, $one), qr/^monthly\|/, 'which is shown');
+    like(block(5, $one), qr/^t$/m, 'its claim is taken back');
+    like(block(3, $two), qr/^t$/m, 'and it can run again');
 };
 
 # ---- A pool that waits --------------------------------------------------------------------------------------

@@ -373,7 +373,7 @@ my $hours = 0;
 # Each use of next_window() has one that nobody had before.
 sub next_window { $hours++; return }
 
-sub arguments { return ", once_per => '1 hour', once_slot => '2026-01-01 00:00+00'::timestamptz + interval '$hours hours'" }
+sub arguments { return ", once_per => '1 hour', once_window => '2026-01-01 00:00+00'::timestamptz + interval '$hours hours'" }
 
 sub once { my ($command, $more) = @_; $more //= ''; return run_sql($command, arguments() . $more) }
 
@@ -382,6 +382,8 @@ sub is_claimed {
     return is($look->value(q{SELECT extract(epoch FROM last_window - '2026-01-01 00:00+00')::int / 3600 FROM advisory.claims WHERE key = advisory.key('jobs', 'nightly')}),
         $expected ? $hours : $hours - 1, $what . ($expected ? ': the window is claimed' : ': the window is not claimed'));
 }
+# What advisory.claims says of the last window.
+sub finished { return $look->value(q{SELECT CASE WHEN finished_at >= claimed_at AND claimed_at <= clock_timestamp() THEN 'finished' WHEN finished_at IS NULL THEN 'not finished' END FROM advisory.claims WHERE name = 'nightly'}) }
 my $CLAIMED = qr{^NOTICE:  command was not run because window 2026-01-01 .* of "jobs/nightly" or a later one is already claimed\n?$};
 next_window();
 $look->run('TRUNCATE done', 'SELECT advisory.stats_reset()');
@@ -389,9 +391,13 @@ close_gate();
 $one->start(once('SELECT passes_gate($_$once$_$)'));
 waits($look, $one);
 is_claimed(1, 'while the command runs');
+is(finished(), 'not finished', 'while the command runs, claims says so');
+is($look->value(q{SELECT namespace || '/' || name || ' by ' || claimed_by FROM advisory.claims WHERE name = 'nightly'}),
+    $look->value(q{SELECT 'jobs/nightly by ' || concat_ws('@', usename, nullif(application_name, '')) FROM pg_stat_activity WHERE pid = ?}, $one->pid), 'and by whom');
 skips('once per window: while it runs', $two, ", once_per => '1 hour'");
 open_gate();
 is($one->finish->{value}, 1, 'once per window: it has run');
+is(finished(), 'finished', 'once per window: claims says that it has finished');
 is_free('once per window: after it');
 $result = $two->query(once('SELECT passes_gate($_$again$_$)'));
 is($result->{value}, 0, 'once per window: then nobody else runs it');
@@ -409,7 +415,7 @@ next_window();
 is($two->query(once('SELECT 1', ', slots => 3'))->{value}, 1, 'with slots, too');
 is($two->query(once('SELECT 1', ', slots => 3'))->{value}, 0, 'once');
 is($two->query(q{CALL advisory.run('jobs', 'clock', 'SELECT 1', once_per => '1 hour')})->{value}, 1, 'by the clock');
-is($look->value(q{SELECT last_window = advisory._window('1 hour', clock_timestamp()) FROM advisory.claims WHERE key = advisory.key('jobs', 'clock')}), 1, 'the nearest window');
+is($look->value(q{SELECT last_window = advisory._window('1 hour', clock_timestamp()) FROM advisory.claims WHERE key = advisory.key('jobs', 'clock')}), 1, 'the window of now');
 
 # At most once: whatever becomes of the command, the window stays claimed.
 for my $what (sort keys %ends) {
@@ -420,6 +426,7 @@ for my $what (sort keys %ends) {
     is_free("once per window, $what");
     # The command is parsed before anything is taken.
     is_claimed($what ne 'a syntax error', "once per window, $what");
+    is(finished(), 'not finished', "once per window, $what: claims says that it has not finished") if $what ne 'a syntax error';
 }
 
 # The window is that of the call, however long it waits for the lock.
@@ -448,6 +455,58 @@ waits($look, $one);
 $two->run('ROLLBACK');
 is($one->finish->{value}, 1, 'if it rolls back, the command runs');
 is_claimed(1, 'then');
+
+# When it counts as finished: with the transaction in which the command ends, unless something else became of the claim.
+$look->run('CREATE TABLE at_commit (i int UNIQUE DEFERRABLE INITIALLY DEFERRED)', 'CREATE PROCEDURE commits() LANGUAGE plpgsql AS $$BEGIN INSERT INTO at_commit VALUES (0); COMMIT; PERFORM pg_sleep(0); COMMIT; END$$');
+next_window();
+is($one->query(once('CALL commits()'))->{value}, 1, 'a command that commits');
+is(finished(), 'finished', 'has finished');
+next_window();
+is($one->query(once('INSERT INTO at_commit VALUES (1), (1)'))->{state}, '23505', 'a command that fails at its commit');
+is(finished(), 'not finished', 'has not');
+next_window();
+$result = $one->query(once('SET TRANSACTION READ ONLY; SELECT 1'));
+is($result->{value}, 1, 'a command that ends in a READ ONLY transaction has run');
+like("@{$result->{warnings}}", qr{^WARNING:  the end of window 2026-01-01 .* of "jobs/nightly" is not recorded, because the transaction is read-only}, 'with a warning');
+is(finished(), 'not finished', 'as its end cannot be recorded');
+my $LATER = "SELECT advisory.claim('jobs', 'nightly', '1 hour', '2026-01-01 00:00+00'::timestamptz + interval '%s hours')";
+for my $level ('READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE') {
+    $one->run("SET default_transaction_isolation = '$level'");
+    # In the meantime: what another session does, and what becomes of the row.
+    my %meanwhile = (
+        'claims the next window, and does not commit' => sub { $two->run('BEGIN', sprintf $LATER, $hours + 1) },
+        'claims the next window' => sub { $two->run(sprintf $LATER, ++$hours) },
+        'takes the claim back' => sub { $two->run("SELECT advisory.unclaim('jobs', 'nightly', '2026-01-01 00:00+00'::timestamptz + interval '$hours hours')"); $hours-- },
+        'takes the claim back, and claims the window' => sub {
+            $two->run("SELECT advisory.unclaim('jobs', 'nightly', '2026-01-01 00:00+00'::timestamptz + interval '$hours hours')", sprintf($LATER, $hours), q{UPDATE advisory._claims SET finished_at = NULL}) },
+        'locks the table, and does not commit' => sub { $two->run('BEGIN', 'LOCK TABLE advisory._claims IN SHARE MODE') },
+    );
+    for my $what (sort keys %meanwhile) {
+        next_window();
+        close_gate();
+        $one->start(once('SELECT passes_gate($_$meanwhile$_$)'));
+        waits($look, $one);
+        $meanwhile{$what}->();
+        my $before = $look->rows('SELECT last_window, claimed_at, finished_at FROM advisory.claims');
+        open_gate();
+        my $end = $one->finish;
+        is(($end->{state} // '') . '|' . ($end->{value} // ''), '|1', "$level: if another session $what, the command does not fail, nor wait");
+        is_deeply($look->rows('SELECT last_window, claimed_at, finished_at FROM advisory.claims'), $before, "$level: ... and its end is not recorded for that");
+        $two->run('ROLLBACK') if $what =~ /does not commit/;
+        next_window();
+        is($one->query(once('SELECT 1'))->{value}, 1, "$level: ... and the next window runs");
+        is(finished(), 'finished', "$level: ... and finishes");
+    }
+}
+$one->run('RESET default_transaction_isolation');
+{
+    my $database = create_database(name => "drops_$$", aside => 1);
+    my $drops = session(database => $database);
+    $result = $drops->query(run_sql('DROP EXTENSION advisory_ext', ", once_per => '1 hour'"));
+    is(($result->{state} // '') . '|' . ($result->{value} // ''), '|1', 'a command that drops the extension');
+    is($drops->value(q{SELECT count(*) FROM pg_extension WHERE extname = 'advisory_ext'}), 0, 'has dropped it');
+    $drops->disconnect;
+}
 
 # Where it cannot commit: an error, before it takes anything.
 next_window();
@@ -504,9 +563,9 @@ is_claimed(0, 'a commit that fails');
 
 # Arguments.
 is($one->query(run_sql('SELECT 1', ", $_->[0]"))->{state}, $_->[1], "$_->[0]: $_->[1]")
-    for [q{once_per => '0'}, '22023'], [q{once_per => '1 month'}, '22023'], [q{once_slot => '2026-01-01'}, '22023'], [q{once_per => '1 h', once_slot => 'infinity'}, '22008'],
-    [q{once_per => '1 h', once_slot => now() + '2 h'}, '22023'];
-like($one->query(run_sql('SELECT 1', q{, once_per => '1 month'}))->{hint}, qr/as once_slot/, 'the hint names the argument');
+    for [q{once_per => '0'}, '22023'], [q{once_per => '1 month'}, '22023'], [q{once_window => '2026-01-01'}, '22023'], [q{once_per => '1 h', once_window => 'infinity'}, '22008'],
+    [q{once_per => '1 h', once_window => now() + '2 h'}, '22023'];
+like($one->query(run_sql('SELECT 1', q{, once_per => '1 month'}))->{hint}, qr/as once_window/, 'the hint names the argument');
 is($one->query(q{CALL advisory.run('jobs', 'by position', 'SELECT 1', '0', NULL, 'skip', NULL, '1 hour', '2026-01-01')})->{value}, 1, 'by position, behind ran');
 is_free('once per window');
 

@@ -79,4 +79,29 @@ my $look = observer();
     $look->run(q(SELECT advisory.unlock_all('sem')));
     leave($look, $session);
 }
+# try_acquire_any(): what others hold, and what others wait for, is passed over.
+{
+    my ($one, $two, $waits, $asks) = map { session() } 1 .. 4;
+    my $any = sub { my ($session, $slots, $wanted, @names) = @_; return join ' ', map { "$_->[0]:$_->[1]" } @{ $session->rows('SELECT name, slot FROM advisory.try_acquire_any(?, ?::text[], ?, ?)', 'sem', '{' . join(',', @names) . '}', $slots, $wanted) } };
+    is($any->($one, 1, 2, qw(t1 t2 t3)), 't1:1 t2:1', 'a slot of each of the first two');
+    is($any->($two, 1, 2, qw(t1 t2 t3)), 't3:1', 'another session gets what is left');
+    is($any->($asks, 2, 3, qw(t1 t2 t3)), 't1:2 t2:2 t3:2', 'with more slots there is more');
+    is($any->($asks, 2, 3, qw(t1 t2 t3)), '', 'until nothing is free');
+    $waits->start(acquires('t2', 2));
+    in_queue($waits);
+    # Its waiter is stopped, so that the slot stays free for a while.
+    kill STOP => $waits->pid;
+    $one->run(releases('t2'), releases('t1'));
+    is($any->($two, 2, 3, qw(t2 t1)), 't1:1', 'a slot that a session waits for is not taken');
+    kill CONT => $waits->pid;
+    ok($waits->finish->{value}, 'the waiter gets it');
+    # An error while it runs: what it took for the session is free again.
+    $_->run(q{SELECT advisory.unlock_all('sem')}) for $one, $two, $waits, $asks;
+    $one->run(q{SET advisory_ext.pool_limit = 90});
+    my $end = $one->query(q{SELECT advisory.try_acquire_any('sem', (SELECT array_agg('many' || i) FROM generate_series(1, 100000) AS i), 1, 100000)});
+    ok(($end->{state} // '') =~ /^53[24]00$/, 'an error after many were taken') or diag explain $end;
+    is($look->value(q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = ?}, $one->pid), 0, 'leaves none taken');
+    $_->disconnect for $one, $two, $waits, $asks;
+}
+
 done_testing();

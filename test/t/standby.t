@@ -43,6 +43,7 @@ for my $kind (
     [ "SELECT advisory.lock_all('s', '{a,b}')",                                 2, "SELECT advisory.try_lock('s', 'b')" ],
     [ "SELECT advisory.try_xact_lock_all('s', ARRAY[1, 2, 3], '5s')",           3, "SELECT advisory.try_lock_all('s', ARRAY[3, 4])" ],
     [ "SELECT * FROM advisory.try_lock_any('s', ARRAY[1, 2, 3], 2)",            2, "SELECT count(*) > 1 FROM advisory.try_xact_lock_any('s', ARRAY[1, 2, 3], 3)" ],
+    [ "SELECT * FROM advisory.try_acquire_any('s', ARRAY['a', 'b'], 1, 2)",     2, "SELECT count(*) > 1 FROM advisory.try_xact_acquire_any('s', ARRAY['a', 'b'], 1, 2)" ],
     [ "SELECT advisory.acquire('s', 'a', 1)",                                   1, "SELECT advisory.try_acquire('s', 'a', 1) IS NOT NULL" ],
     [ "SELECT advisory.acquire('s', 'a', 2, '5s'), advisory.try_acquire('s', 'a', 2)", 2, "SELECT advisory.try_acquire('s', 'a', 2, '20ms') IS NOT NULL" ],
     [ "SELECT advisory.xact_acquire('s', 'a', 2), advisory.try_xact_acquire('s', 'a', 2)", 2, "SELECT advisory.try_xact_acquire('s', 'a', 2) IS NOT NULL" ],
@@ -147,6 +148,7 @@ for my $write (
     "INSERT INTO advisory.key_labels (key, label) VALUES (1, 'here')",
     "DELETE FROM advisory.key_labels",
     "SELECT advisory.claim('s', 'a', '1 hour')",
+    "SELECT advisory.unclaim('s', 'a', '2026-01-01')",
     "SELECT advisory.check_token('s', 'a', 1)",
     "SELECT advisory.lease('s', 'a', '1 hour')",
     "SELECT advisory.try_lease('s', 'a', '1 hour')",
@@ -292,7 +294,7 @@ sub log_of {
 
 my $runs = 0;
 
-sub once { $runs++; return "CALL advisory.run('sync', 'a', 'INSERT INTO item VALUES (100)', once_per => '1 hour', once_slot => '2026-01-01'::timestamptz + interval '$runs hours')" }
+sub once { $runs++; return "CALL advisory.run('sync', 'a', 'INSERT INTO item VALUES (100)', once_per => '1 hour', once_window => '2026-01-01'::timestamptz + interval '$runs hours')" }
 
 sub ran { return $primary->value('SELECT count(*) FROM item WHERE id = 100') }
 

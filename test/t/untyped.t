@@ -132,6 +132,21 @@ for my $function (qw(try_lock_any try_xact_lock_any)) {
     }
 }
 
+for my $function (qw(try_acquire_any try_xact_acquire_any)) {
+    for my $case (
+        [ 'array text, untyped',      '$1, $2, $3',     [ untyped('u', '{x,y}', 3) ],    '(x,1)' ],
+        [ 'array text, wanted',       '$1, $2, $3, $4', [ untyped('u', '{y,x}', 3, 2) ], '(y,1) (x,1)' ],
+        [ 'smallint[], as psycopg 3', '$1, $2::smallint[], $3', [ untyped('u', '{42}', 3) ], '(42,1)' ],
+        [ 'varchar[], as JDBC',       '$1, $2::varchar[], $3', [ untyped('u', '{x}', 3) ], '(x,1)' ],
+    ) {
+        my ($name, $arguments, $values, $returned) = @$case;
+        $session->run('BEGIN');
+        is(call("SELECT advisory.$function($arguments)", @$values), $returned, "$function, $name: what it took");
+        $session->run('COMMIT');
+        let_go();
+    }
+}
+
 # ---- Releasing and asking ---------------------------------------------------------------------------------
 
 $session->run("SELECT advisory.lock('u', 'x')", "SELECT advisory.lock('u', 42)", "SELECT advisory.lock_shared('u', 'y')");

@@ -20,7 +20,7 @@ use Exporter 'import';
 use Psql;
 use Test::More;
 
-our @EXPORT = qw(document recipe sessions block start_block finished broken database look gate waits_for all_recipes_checked);
+our @EXPORT = qw(document recipe sessions block block_sql start_block finished broken database look gate waits_for all_recipes_checked);
 
 use constant BLOCK_S => 30;
 
@@ -73,6 +73,9 @@ sub recipe {
     undef $look;
     return;
 }
+
+# The SQL of these blocks.
+sub block_sql { return map { $blocks{$title}[ $_ - 1 ]{sql} } @_ }
 
 sub all_recipes_checked {
     ok($checked{$_}, "there is a check of: $_") for @titles;

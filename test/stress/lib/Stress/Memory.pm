@@ -114,7 +114,7 @@ sub fill_names {
 my @CALLS = (
     (map { my $scope = $_; map { "SELECT advisory.$scope$_" } (map { ("lock$_", "lock$_, '5ms'") } "('m', 'a')", "_shared('m', 'b')", '_key(7)') } '', 'xact_', 'try_', 'try_xact_'),
     (map { my $size = $_; map { "SELECT advisory.$_('m', ARRAY(SELECT 'n' || i FROM generate_series(1, $size) AS i))" } qw(lock_all try_xact_lock_all try_lock_any) } 10, 2000),
-    (map { "SELECT advisory.$_('m', 's', 4)" } qw(try_acquire try_xact_acquire)),
+    (map { "SELECT advisory.$_('m', 's', 4)" } qw(try_acquire try_xact_acquire)), q(SELECT advisory.try_acquire_any('m', ARRAY['s', 't'], 4, 2)),
     q(CALL advisory.await_lock('m', 'c', '5ms')), q(CALL advisory.await_acquire('m', 's', 4, '5ms')), q(CALL advisory.run('m', 'd', 'SELECT 1')), q(CALL advisory.run('m', 'd', 'SELECT 1', slots => 2)),
     q(SELECT advisory.token('m', 'held')), q(SELECT advisory.check_token('m', 'held', 1)), q(SELECT token FROM advisory.try_lease('m', 'l', '1ms')), q(SELECT advisory.claim('m', 'c', '1ms')),
     q(SELECT advisory.key('m', repeat('x', 100000))), (map { "SELECT count(*) FROM advisory.$_" } qw(activity locks waits semaphores leases stats leaks pressure pressure_by_backend known_keys)),
