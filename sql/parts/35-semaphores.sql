@@ -106,7 +106,7 @@ CREATE FUNCTION advisory.try_acquire_any(namespace text, names text, slots integ
     AS 'MODULE_PATHNAME', 'advisory_try_acquire_any_literal'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 1;
 COMMENT ON FUNCTION advisory.try_acquire_any(text, text, integer, integer) IS
-    'take free slots of up to wanted of the list, each session-level (an untyped list)';
+    'take free slots of up to wanted of the list, each session-level';
 
 CREATE FUNCTION advisory.try_xact_acquire_any(namespace text, names text[], slots integer, wanted integer DEFAULT 1)
     RETURNS TABLE (name text, slot integer)
@@ -134,7 +134,7 @@ CREATE FUNCTION advisory.try_xact_acquire_any(namespace text, names text, slots 
     AS 'MODULE_PATHNAME', 'advisory_try_xact_acquire_any_literal'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 1;
 COMMENT ON FUNCTION advisory.try_xact_acquire_any(text, text, integer, integer) IS
-    'take free slots of up to wanted of the list, each transaction-level (an untyped list)';
+    'take free slots of up to wanted of the list, each transaction-level';
 
 ---- release
 
