@@ -58,6 +58,40 @@ BEGIN
     END IF;
 END $$;
 
+-- ---- Internal functions
+
+-- What users do not call.  PUBLIC has no USAGE on it, and views do not need that.
+CREATE SCHEMA advisory_internal;
+COMMENT ON SCHEMA advisory_internal IS 'what the views of advisory_ext are made of';
+
+ALTER FUNCTION advisory._known_keys() SET SCHEMA advisory_internal;
+ALTER FUNCTION advisory_internal._known_keys() RENAME TO known_keys;
+ALTER FUNCTION advisory._known_as(oid, integer, integer, integer) SET SCHEMA advisory_internal;
+ALTER FUNCTION advisory_internal._known_as(oid, integer, integer, integer) RENAME TO known_as;
+ALTER FUNCTION advisory._locks_handler() SET SCHEMA advisory_internal;
+ALTER FUNCTION advisory_internal._locks_handler() RENAME TO locks_handler;
+ALTER FUNCTION advisory._directory() SET SCHEMA advisory_internal;
+ALTER FUNCTION advisory_internal._directory() RENAME TO directory;
+ALTER FUNCTION advisory._pressure(boolean) SET SCHEMA advisory_internal;
+ALTER FUNCTION advisory_internal._pressure(boolean) RENAME TO pressure;
+ALTER FUNCTION advisory._settings() SET SCHEMA advisory_internal;
+ALTER FUNCTION advisory_internal._settings() RENAME TO settings;
+-- A view's definition has the name that the function had.
+CREATE OR REPLACE VIEW advisory.directory AS
+    SELECT available, names, max_names, evicted, not_stored, collisions, reason
+    FROM advisory_internal.directory();
+CREATE OR REPLACE VIEW advisory.known_keys AS
+    SELECT tool, purpose, form, scope, match, rule, source, key, key1, key2
+    FROM advisory_internal.known_keys();
+CREATE OR REPLACE VIEW advisory.pressure AS
+    SELECT status, percent_used, headroom, locks_used, locks_estimated, locks_guaranteed,
+           percent_of_guaranteed, holders_used, holders_guaranteed,
+           recommended_max_locks_per_transaction, exact, holders_estimated
+    FROM advisory_internal.pressure();
+CREATE OR REPLACE VIEW advisory.settings AS
+    SELECT name, setting, unit, default_setting, context, description
+    FROM advisory_internal.settings();
+
 -- ---- Locks
 
 DROP FUNCTION advisory.holders(text, text);
@@ -167,12 +201,12 @@ COMMENT ON FUNCTION advisory.try_xact_acquire_any(text, text, integer, integer) 
 
 -- ---- Views
 
-ALTER FUNCTION advisory._known_keys() ROWS 60;
-ALTER FUNCTION advisory._known_as(oid, integer, integer, integer) STRICT;
+ALTER FUNCTION advisory_internal.known_keys() ROWS 60;
+ALTER FUNCTION advisory_internal.known_as(oid, integer, integer, integer) STRICT;
 -- The next two functions have the same columns.  known_keys shows those up to key2.  The others say which locks are meant: those
 -- with an objsubid and a key in these ranges, where a pair is one key.  detail says what else the keys of a lock tell: a table, or a name.
 
-CREATE FUNCTION advisory._key_labels()
+CREATE FUNCTION advisory_internal.key_labels()
     RETURNS TABLE (
         tool text, purpose text, form text, scope text, match text, rule text, source text,
         key bigint, key1 integer, key2 integer,
@@ -192,16 +226,16 @@ BEGIN ATOMIC
     WHERE tag IS NOT NULL AND label IS NOT NULL
     ORDER BY tag, is_pair, label COLLATE "C";
 END;
-COMMENT ON FUNCTION advisory._key_labels() IS 'rows of advisory.known_keys: labels';
+COMMENT ON FUNCTION advisory_internal.key_labels() IS 'rows of advisory.known_keys: labels';
 
-CREATE FUNCTION advisory._crc32(bytes bytea) RETURNS bigint
+CREATE FUNCTION advisory_internal.crc32(bytes bytea) RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_crc32'
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION advisory._crc32(bytea) IS 'CRC-32 as zlib computes it';
+COMMENT ON FUNCTION advisory_internal.crc32(bytea) IS 'CRC-32 as zlib computes it';
 
 -- The only list of these facts.  Each one names its source, a file of a public repository.  The name of the database is in its own
 -- encoding, and null if it is unknown.
-CREATE FUNCTION advisory._key_facts(database bytea, is_current boolean)
+CREATE FUNCTION advisory_internal.key_facts(database bytea, is_current boolean)
     RETURNS TABLE (
         tool text, purpose text, form text, scope text, match text, rule text, source text,
         key bigint, key1 integer, key2 integer,
@@ -241,20 +275,20 @@ BEGIN ATOMIC
     SELECT tool, purpose, 'bigint', scope, 'formula', rule, source, key, NULL, NULL, 1, 1, key, key, NULL
     FROM (VALUES
         ('Rails', 'schema migration', 'session', '2053462845 * crc32(database)',
-         'rails/rails activerecord migration.rb', 2053462845 * advisory._crc32(database)),
+         'rails/rails activerecord migration.rb', 2053462845 * advisory_internal.crc32(database)),
         ('golang-migrate', 'migration lock (public.schema_migrations)', 'session',
          E'uint32(crc32(schema || ''\\0'' || table || ''\\0'' || database) * 1486364155)',
-         'golang-migrate/migrate database/util.go', advisory._crc32(E'public\\000schema_migrations\\000' || database) * 1486364155 & 4294967295),
+         'golang-migrate/migrate database/util.go', advisory_internal.crc32(E'public\\000schema_migrations\\000' || database) * 1486364155 & 4294967295),
         ('golang-migrate', 'migration lock (public.schema_migrations)', 'session',
          E'uint32(crc32(schema || ''\\0'' || table || ''\\0/'' || database) * 1486364155), connected by URL',
-         'golang-migrate/migrate database/util.go', advisory._crc32(E'public\\000schema_migrations\\000/' || database) * 1486364155 & 4294967295),
+         'golang-migrate/migrate database/util.go', advisory_internal.crc32(E'public\\000schema_migrations\\000/' || database) * 1486364155 & 4294967295),
         ('golang-migrate', 'migration lock (public.schema_migrations)', 'session',
          E'uint32(crc32(schema || ''\\0'' || table || ''\\0/'') * 1486364155), by a URL without a database',
-         'golang-migrate/migrate database/util.go', advisory._crc32(E'public\\000schema_migrations\\000/') * 1486364155 & 4294967295),
+         'golang-migrate/migrate database/util.go', advisory_internal.crc32(E'public\\000schema_migrations\\000/') * 1486364155 & 4294967295),
         ('Grafana', 'migration lock', 'session', 'uint32(crc32(database) * 1486364155)',
-         'grafana/grafana migrator/advisory_lock_id.go', advisory._crc32(database) * 1486364155 & 4294967295),
+         'grafana/grafana migrator/advisory_lock_id.go', advisory_internal.crc32(database) * 1486364155 & 4294967295),
         ('sqlx', 'migration lock', 'session', '0x3d32ad9e * crc32(database)',
-         'launchbadge/sqlx sqlx-postgres/src/migrate.rs', 1026731422 * advisory._crc32(database)),
+         'launchbadge/sqlx sqlx-postgres/src/migrate.rs', 1026731422 * advisory_internal.crc32(database)),
         ('slonik', 'migration (migration)', 'session', 'first 32 bits of md5(''@slonik/migrator advisory lock:'' || json(table))',
          'mmkal/slonik-tools packages/migrator', 1230759186),
         ('slonik', 'migration', 'session', 'first 32 bits of md5(''@slonik/migrator advisory lock:'' || json([schema, table]))',
@@ -321,7 +355,7 @@ BEGIN ATOMIC
     ) AS fact (tool, purpose, form, rule, source, first_objsubid, last_objsubid, extension),
     (SELECT count(*) > 0 FROM pg_extension WHERE extname IN ('pgautofailover', 'citus')) AS installed (is_one_installed);
 END;
-COMMENT ON FUNCTION advisory._key_facts(bytea, boolean) IS 'rows of advisory.known_keys: keys of programs, in a database';
+COMMENT ON FUNCTION advisory_internal.key_facts(bytea, boolean) IS 'rows of advisory.known_keys: keys of programs, in a database';
 COMMENT ON COLUMN advisory.known_keys.purpose IS 'what the lock is for, with the table, queue or schema where there is one; or the note of key_labels';
 
 ALTER FOREIGN TABLE advisory._locks ADD COLUMN lock text, ADD COLUMN slots integer;
@@ -331,7 +365,7 @@ COMMENT ON COLUMN advisory.stats.skipped IS 'how often advisory.run() did not ru
 
 -- The view of leases.  Their table is made further down.
 
-CREATE FUNCTION advisory._lease_rows()
+CREATE FUNCTION advisory_internal.lease_rows()
     RETURNS TABLE (
         namespace text,
         name text,
@@ -348,11 +382,11 @@ CREATE FUNCTION advisory._lease_rows()
         lock text)
     AS 'MODULE_PATHNAME', 'advisory_leases'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 100;
-COMMENT ON FUNCTION advisory._lease_rows() IS 'rows of advisory.leases';
+COMMENT ON FUNCTION advisory_internal.lease_rows() IS 'rows of advisory.leases';
 
 CREATE VIEW advisory.leases AS
     SELECT namespace, name, owner, token, state, ttl, acquired_at, renewed_at, expires_at, remaining, renewals
-    FROM advisory._lease_rows();
+    FROM advisory_internal.lease_rows();
 COMMENT ON VIEW advisory.leases IS 'the leases of this database';
 COMMENT ON COLUMN advisory.leases.namespace IS 'namespace; hidden without the privilege to see it';
 COMMENT ON COLUMN advisory.leases.name IS 'name; hidden without the privilege to see it';
@@ -383,7 +417,7 @@ CREATE OR REPLACE VIEW advisory.waits AS
            NULL::text AS query;
 DROP FUNCTION advisory._waits();
 
-CREATE FUNCTION advisory._waits()
+CREATE FUNCTION advisory_internal.waits()
     RETURNS TABLE (
         root_pid integer,
         depth integer,
@@ -403,11 +437,11 @@ CREATE FUNCTION advisory._waits()
         objsubid integer)
     AS 'MODULE_PATHNAME', 'advisory_waits'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 100;
-COMMENT ON FUNCTION advisory._waits() IS 'rows of advisory.waits';
+COMMENT ON FUNCTION advisory_internal.waits() IS 'rows of advisory.waits';
 CREATE OR REPLACE VIEW advisory.waits AS
     SELECT root_pid, depth, path, pid, waits_for_pid, namespace, name, key, mode, waited, state, application_name, query,
            key1, key2, objsubid
-    FROM advisory._waits();
+    FROM advisory_internal.waits();
 COMMENT ON VIEW advisory.waits IS
     'who waits for whom, as trees that lead to a session that waits for an advisory lock or holds one; each session stands once';
 COMMENT ON COLUMN advisory.waits.key1 IS 'first key of the pair form, signed; classid of a foreign lock';
@@ -436,7 +470,7 @@ CREATE OR REPLACE VIEW advisory.leaks AS
            NULL::text AS reason;
 DROP FUNCTION advisory._leaks();
 
-CREATE FUNCTION advisory._leaks()
+CREATE FUNCTION advisory_internal.leaks()
     RETURNS TABLE (
         pid integer,
         database text,
@@ -464,13 +498,13 @@ CREATE FUNCTION advisory._leaks()
         transactions bigint)
     AS 'MODULE_PATHNAME', 'advisory_leaks'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
-COMMENT ON FUNCTION advisory._leaks() IS 'rows of advisory.leaks';
+COMMENT ON FUNCTION advisory_internal.leaks() IS 'rows of advisory.leaks';
 CREATE OR REPLACE VIEW advisory.leaks AS
     SELECT pid, database, role, application_name, client_addr, state, kind, namespace,
            name, slot, key, key1, key2, mode, acquired_at, held, taken_by_role,
-           taken_by_application, reason, advisory._known_as(datid, high, low, objsubid) AS known_as,
+           taken_by_application, reason, advisory_internal.known_as(datid, high, low, objsubid) AS known_as,
            transactions
-    FROM advisory._leaks();
+    FROM advisory_internal.leaks();
 COMMENT ON COLUMN advisory.leaks.known_as IS 'well-known uses of this key, which are candidates, not proof; see known_keys';
 COMMENT ON COLUMN advisory.leaks.transactions IS 'how many transactions the session has ended since it took the lock; null if unknown';
 
@@ -490,7 +524,7 @@ CREATE OR REPLACE VIEW advisory.stats AS
            NULL::timestamptz AS stats_since;
 DROP FUNCTION advisory._stats();
 
-CREATE FUNCTION advisory._stats()
+CREATE FUNCTION advisory_internal.stats()
     RETURNS TABLE (
         namespace text,
         name text,
@@ -508,17 +542,17 @@ CREATE FUNCTION advisory._stats()
         key bigint)
     AS 'MODULE_PATHNAME', 'advisory_stats'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 1000;
-COMMENT ON FUNCTION advisory._stats() IS 'rows of advisory.stats';
+COMMENT ON FUNCTION advisory_internal.stats() IS 'rows of advisory.stats';
 CREATE OR REPLACE VIEW advisory.stats AS
     SELECT namespace, name, acquired, contended, failed, timeouts, skipped, wait_total,
            wait_max, hold_total, hold_max, last_acquired_at, stats_since, key
-    FROM advisory._stats();
+    FROM advisory_internal.stats();
 COMMENT ON COLUMN advisory.stats.key IS '64-bit key, to look up a number in a log; null if the name is hidden';
 
 DROP VIEW advisory.activity;
 
 -- The text without its middle if it is wider than so many columns of a terminal. Names often differ only at their ends.
-CREATE FUNCTION advisory._cut(line text, columns integer)
+CREATE FUNCTION advisory_internal.cut(line text, columns integer)
     RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
@@ -546,9 +580,9 @@ BEGIN ATOMIC
     FROM placed, sign
     GROUP BY mark;
 END;
-COMMENT ON FUNCTION advisory._cut(text, integer) IS 'text cut to so many columns of a terminal';
+COMMENT ON FUNCTION advisory_internal.cut(text, integer) IS 'text cut to so many columns of a terminal';
 
-CREATE VIEW advisory._activity AS
+CREATE VIEW advisory_internal.activity AS
     WITH entry AS MATERIALIZED (
         SELECT *,
                concat(CASE WHEN database IS DISTINCT FROM current_database() THEN coalesce(database, '(dropped)') || ': ' END, lock) AS what,
@@ -593,7 +627,7 @@ CREATE VIEW advisory._activity AS
     ), lease AS (
         SELECT l.*, w.key IS NOT NULL AS is_awaited, w.since,
                row_number() OVER (ORDER BY w.key IS NULL, w.since, l.acquired_at, l.lock) > 20 AS is_one_of_many
-        FROM advisory._lease_rows() AS l
+        FROM advisory_internal.lease_rows() AS l
         LEFT JOIN (SELECT key, min(wait_start) AS since
                    FROM entry
                    WHERE NOT granted AND kind = 'lease' AND database = current_database()
@@ -629,7 +663,7 @@ CREATE VIEW advisory._activity AS
         HAVING count(*) > 0
     ), narrow AS MATERIALIZED (
         SELECT rank, since, place, lock, slot,
-               CASE WHEN length(mode) > 9 THEN advisory._cut(mode, 9) ELSE mode END AS mode,
+               CASE WHEN length(mode) > 9 THEN advisory_internal.cut(mode, 9) ELSE mode END AS mode,
                pid, who,
                replace(replace(replace(state, 'idle in transaction (aborted)', 'failed xact'),
                                'idle in transaction', 'idle in xact'), 'fastpath function call', 'fastpath') AS state,
@@ -651,18 +685,18 @@ CREATE VIEW advisory._activity AS
         SELECT lock, room - lock AS who
         FROM (SELECT greatest(least(lock, greatest(room - who, room - 14, room * 3 / 5)), 4) AS lock, room FROM wanted) AS of_lock
     )
-    SELECT CASE WHEN octet_length(n.lock) > width.lock THEN advisory._cut(n.lock, width.lock) ELSE n.lock END AS lock,
+    SELECT CASE WHEN octet_length(n.lock) > width.lock THEN advisory_internal.cut(n.lock, width.lock) ELSE n.lock END AS lock,
            slot, mode, pid,
-           CASE WHEN octet_length(n.who) > width.who THEN advisory._cut(n.who, width.who) ELSE n.who END AS who,
+           CASE WHEN octet_length(n.who) > width.who THEN advisory_internal.cut(n.who, width.who) ELSE n.who END AS who,
            state, waiting, held,
            nullif(blocked_by, '') AS blocked_by
     FROM narrow AS n, width
     ORDER BY rank, since, place, exactly DESC NULLS LAST, n.lock, slot, pid;
-COMMENT ON VIEW advisory._activity IS 'rows of advisory.activity';
+COMMENT ON VIEW advisory_internal.activity IS 'rows of advisory.activity';
 
 CREATE VIEW advisory.activity AS
     SELECT lock, slot, mode, pid, who, state, waiting, held, blocked_by
-    FROM advisory._activity;
+    FROM advisory_internal.activity;
 COMMENT ON VIEW advisory.activity IS
     'waiters for advisory locks, their blockers, and all other holders; longest waits first';
 COMMENT ON COLUMN advisory.activity.lock IS
@@ -678,7 +712,7 @@ COMMENT ON COLUMN advisory.activity.held IS 'how long it has held the lock; null
 COMMENT ON COLUMN advisory.activity.blocked_by IS 'up to three of the processes that hold what a waiter waits for, and +N for N others; 0 is a prepared transaction';
 GRANT SELECT ON advisory.activity TO PUBLIC;
 
-CREATE FUNCTION advisory._blockers()
+CREATE FUNCTION advisory_internal.blockers()
     RETURNS TABLE (
         pid integer,
         gid text,
@@ -698,17 +732,17 @@ CREATE FUNCTION advisory._blockers()
         key2 integer)
     AS 'MODULE_PATHNAME', 'advisory_blockers'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
-COMMENT ON FUNCTION advisory._blockers() IS 'rows of advisory.blockers';
+COMMENT ON FUNCTION advisory_internal.blockers() IS 'rows of advisory.blockers';
 
 CREATE VIEW advisory.blockers AS
     SELECT b.pid,
-           advisory._cut(CASE WHEN b.gid IS NOT NULL THEN concat(role, ' (prepared ', b.gid, ')')
+           advisory_internal.cut(CASE WHEN b.gid IS NOT NULL THEN concat(role, ' (prepared ', b.gid, ')')
                               WHEN application_name <> '' THEN concat(role, '@', application_name)
                               ELSE coalesce(role, l.owner)
                          END, 60) AS who,
            coalesce(b.state, l.state) AS state,
            date_trunc('second', coalesce(b.since, p.prepared, l.acquired_at)) AS since,
-           advisory._cut(b.lock, 90) AS lock,
+           advisory_internal.cut(b.lock, 90) AS lock,
            waiters,
            date_trunc('second', longest_wait) AS longest_wait,
            CASE WHEN b.gid IS NOT NULL AND p.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -723,10 +757,10 @@ CREATE VIEW advisory.blockers AS
                 THEN format('SELECT advisory.terminate_holder_key(%s, %s);', b.key, b.pid)
                 WHEN b.pid IS NOT NULL THEN format('SELECT pg_terminate_backend(%s);', b.pid)
            END AS remedy
-    FROM advisory._blockers() AS b
+    FROM advisory_internal.blockers() AS b
     CROSS JOIN LATERAL (SELECT CASE WHEN b.namespace IS NOT NULL THEN advisory.key(b.namespace, b.name) = b.key END) AS named (is_named)
     LEFT JOIN pg_catalog.pg_prepared_xact() AS p ON p.gid = b.gid
-    LEFT JOIN advisory._lease_rows() AS l ON b.pid IS NULL AND b.gid IS NULL AND b.kind = 'lease' AND l.key = b.key
+    LEFT JOIN advisory_internal.lease_rows() AS l ON b.pid IS NULL AND b.gid IS NULL AND b.kind = 'lease' AND l.key = b.key
     ORDER BY waiters DESC, b.longest_wait DESC NULLS LAST, b.pid;
 COMMENT ON VIEW advisory.blockers IS
     'the sessions, prepared transactions and leases that others wait for in the end, with the statement that ends each; those with most waiters first';
@@ -754,12 +788,12 @@ SELECT pg_extension_config_dump('advisory._era', '');
 CREATE SEQUENCE advisory._era_began MINVALUE -9223372036854775808;
 COMMENT ON SEQUENCE advisory._era_began IS 'when the present era of the fencing tokens began';
 
-CREATE FUNCTION advisory._begin_era()
+CREATE FUNCTION advisory_internal.begin_era()
     RETURNS void
     AS 'MODULE_PATHNAME', 'advisory_begin_era'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory._begin_era() IS 'record the present era';
-REVOKE ALL ON FUNCTION advisory._begin_era() FROM PUBLIC;
+COMMENT ON FUNCTION advisory_internal.begin_era() IS 'record the present era';
+REVOKE ALL ON FUNCTION advisory_internal.begin_era() FROM PUBLIC;
 
 ---- token, token_key
 
@@ -1032,20 +1066,20 @@ COMMENT ON COLUMN advisory._claims.role IS 'role that claimed it';
 COMMENT ON COLUMN advisory._claims.finished_at IS 'when its work was done';
 SELECT pg_extension_config_dump('advisory._claims', '');
 
-CREATE FUNCTION advisory._shown(value text, may_see boolean)
+CREATE FUNCTION advisory_internal.shown(value text, may_see boolean)
     RETURNS text
     AS 'MODULE_PATHNAME', 'advisory_shown'
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION advisory._shown(text, boolean) IS 'a text as views show it';
+COMMENT ON FUNCTION advisory_internal.shown(text, boolean) IS 'a text as views show it';
 
 -- A restored dump may contain any text.
 CREATE VIEW advisory.claims AS
-    SELECT advisory._shown(pg_catalog.left(namespace, 1024), may_see) AS namespace,
-           advisory._shown(pg_catalog.left(name, 1024), may_see) AS name,
+    SELECT advisory_internal.shown(pg_catalog.left(namespace, 1024), may_see) AS namespace,
+           advisory_internal.shown(pg_catalog.left(name, 1024), may_see) AS name,
            CASE WHEN may_see THEN key END AS key,
            last_window,
            claimed_at,
-           advisory._shown(pg_catalog.left(claimed_by, 256), may_see) AS claimed_by,
+           advisory_internal.shown(pg_catalog.left(claimed_by, 256), may_see) AS claimed_by,
            finished_at
     FROM advisory._claims,
     LATERAL (SELECT pg_catalog.pg_has_role('pg_read_all_stats'::name, 'USAGE'::text)
@@ -1062,11 +1096,11 @@ COMMENT ON COLUMN advisory.claims.claimed_by IS 'role@application that claimed i
 COMMENT ON COLUMN advisory.claims.finished_at IS 'when its work was done; null while it runs, and if it failed';
 GRANT SELECT ON advisory.claims TO PUBLIC;
 
-CREATE FUNCTION advisory._window(every interval, at timestamptz)
+CREATE FUNCTION advisory_internal.window(every interval, at timestamptz)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_window'
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION advisory._window(interval, timestamptz) IS 'the window that claim() claims at a time';
+COMMENT ON FUNCTION advisory_internal.window(interval, timestamptz) IS 'the window that claim() claims at a time';
 
 CREATE FUNCTION advisory.claim(namespace text, name text, every interval, window_start timestamptz DEFAULT NULL)
     RETURNS timestamptz
@@ -1140,7 +1174,7 @@ COMMENT ON TABLE advisory.key_labels IS 'labels that users give to keys of this 
 COMMENT ON COLUMN advisory.key_labels.note IS 'note about the lock, up to 1000 characters';
 COMMENT ON COLUMN advisory.known_keys.match IS 'how a lock is recognized: exact, formula, range or class';
 COMMENT ON COLUMN advisory.known_keys.key IS 'the key in this database, bigint form; null if there is none, or more than one';
-COMMENT ON FUNCTION advisory._known_as(oid, integer, integer, integer) IS 'possible uses of a lock tag according to known_keys, labels first';
+COMMENT ON FUNCTION advisory_internal.known_as(oid, integer, integer, integer) IS 'possible uses of a lock tag according to known_keys, labels first';
 COMMENT ON COLUMN advisory.locks.blocked_by IS 'processes that block a waiter; 0 is a prepared transaction';
 CREATE OR REPLACE VIEW advisory.semaphores AS
     SELECT (array_agg(namespace ORDER BY granted DESC, slot DESC))[1] AS namespace,
@@ -1167,7 +1201,7 @@ COMMENT ON COLUMN advisory.stats.failed IS 'how often it was not free and the se
 COMMENT ON COLUMN advisory.stats.wait_total IS 'total time of all waits';
 COMMENT ON COLUMN advisory.stats.hold_total IS 'total time of all holds that have ended';
 COMMENT ON COLUMN advisory.directory.evicted IS 'names that were removed to make room for others, with their statistics';
-COMMENT ON FUNCTION advisory._pressure(boolean) IS 'row of advisory.pressure; by_counting: count the locks one by one';
+COMMENT ON FUNCTION advisory_internal.pressure(boolean) IS 'row of advisory.pressure; by_counting: count the locks one by one';
 COMMENT ON VIEW advisory.pressure IS 'how full the server''s shared lock table is, and how many locks fit; one row, in constant time';
 COMMENT ON COLUMN advisory.pressure.percent_used IS 'use of the fuller of the two tables, in percent of its estimated capacity';
 COMMENT ON COLUMN advisory.pressure.locks_estimated IS 'how many locks are estimated to fit in total';
@@ -1177,21 +1211,21 @@ COMMENT ON COLUMN advisory.pressure.holders_guaranteed IS 'how many such entries
 COMMENT ON COLUMN advisory.pressure.recommended_max_locks_per_transaction IS
     'setting with which the status would be ok; the current one if the status is ok';
 COMMENT ON COLUMN advisory.pressure.exact IS 'false if locks had to be counted one by one, or if the growth of the tables is unknown';
-CREATE FUNCTION advisory._role_name(role oid)
+CREATE FUNCTION advisory_internal.role_name(role oid)
     RETURNS text
     AS 'MODULE_PATHNAME', 'advisory_role_name'
     LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory._role_name(oid) IS 'name of a role; null if the lock table is too full to look it up';
+COMMENT ON FUNCTION advisory_internal.role_name(oid) IS 'name of a role; null if the lock table is too full to look it up';
 
-CREATE FUNCTION advisory._session_holds(pid integer)
+CREATE FUNCTION advisory_internal.session_holds(pid integer)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_session_holds'
     LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory._session_holds(integer) IS 'how many session-level locks a session has taken by this extension';
+COMMENT ON FUNCTION advisory_internal.session_holds(integer) IS 'how many session-level locks a session has taken by this extension';
 
 CREATE OR REPLACE VIEW advisory.pressure_by_backend AS
     SELECT l.pid,
-           advisory._role_name(coalesce(a.usesysid, p.ownerid)) AS role,
+           advisory_internal.role_name(coalesce(a.usesysid, p.ownerid)) AS role,
            a.application_name,
            a.state,
            l.locks,
@@ -1209,7 +1243,7 @@ CREATE OR REPLACE VIEW advisory.pressure_by_backend AS
     LEFT JOIN pg_catalog.pg_stat_get_activity(NULL) AS a ON a.pid = l.pid
     LEFT JOIN pg_catalog.pg_prepared_xact() AS p ON l.pid IS NULL AND p.transaction = ANY (l.xids)
     CROSS JOIN LATERAL (SELECT CASE WHEN a.state = 'idle' THEN l.advisory_locks
-                                    ELSE least(coalesce(advisory._session_holds(l.pid), 0), l.advisory_locks)
+                                    ELSE least(coalesce(advisory_internal.session_holds(l.pid), 0), l.advisory_locks)
                                END AS session_locks) AS s
     ORDER BY l.locks DESC, l.pid;
 DROP FUNCTION advisory._pressure_by_backend();
@@ -1387,7 +1421,7 @@ BEGIN
         CROSS JOIN pg_identify_object_as_address(d.classid, d.objid, 0) AS o (type, name)
         -- Another role can add what it owns to its extension: its SECURITY DEFINER functions must not become the superuser's.
         WHERE e.extname = 'advisory_ext' AND (SELECT rolsuper FROM pg_roles WHERE oid = s.refobjid)
-            AND o.name[1] IN ('advisory', 'advisory_ext')
+            AND o.name[1] IN ('advisory', 'advisory_internal', 'advisory_ext')
     LOOP
         EXECUTE format('ALTER %s %s OWNER TO %I', member.type, member.identity, pg_get_userbyid(10));
         -- The server's record of the privileges that a script has granted keeps the previous owner.  pg_dump compares the privileges
@@ -1418,6 +1452,10 @@ BEGIN
                CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END AS role
         FROM pg_class AS c, aclexplode(relacl)
         WHERE relnamespace = 'advisory'::regnamespace AND relkind IN ('r', 'S') AND relname <> 'key_labels' AND grantee <> relowner
+        UNION ALL
+        SELECT nspname, 'SCHEMA', quote_ident(pg_get_userbyid(grantee))
+        FROM pg_namespace, aclexplode(nspacl)
+        WHERE nspname = 'advisory_internal' AND privilege_type = 'CREATE' AND grantee NOT IN (0, nspowner)
     LOOP
         EXECUTE format('REVOKE ALL ON %s %s FROM %s', granted.type, granted.name, granted.role);
     END LOOP;
@@ -1429,7 +1467,7 @@ GRANT SELECT, INSERT ON advisory._leases TO pg_database_owner;
 GRANT SELECT, UPDATE ON SEQUENCE advisory._era TO pg_database_owner;
 
 -- It uses the sequences only as those of the bootstrap superuser.
-SELECT advisory._begin_era();
+SELECT advisory_internal.begin_era();
 
 -- In 1.0, the privileges of key_labels were granted to the extension's owner.  Now they are the database owner's.  What the
 -- extension's owner granted to others must stay, and must not become an initial privilege, as the GRANTs here would make it.

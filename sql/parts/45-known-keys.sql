@@ -27,7 +27,7 @@ SELECT pg_extension_config_dump('advisory.key_labels', '');
 -- The next two functions have the same columns.  known_keys shows those up to key2.  The others say which locks are meant: those
 -- with an objsubid and a key in these ranges, where a pair is one key.  detail says what else the keys of a lock tell: a table, or a name.
 
-CREATE FUNCTION advisory._key_labels()
+CREATE FUNCTION advisory_internal.key_labels()
     RETURNS TABLE (
         tool text, purpose text, form text, scope text, match text, rule text, source text,
         key bigint, key1 integer, key2 integer,
@@ -47,16 +47,16 @@ BEGIN ATOMIC
     WHERE tag IS NOT NULL AND label IS NOT NULL
     ORDER BY tag, is_pair, label COLLATE "C";
 END;
-COMMENT ON FUNCTION advisory._key_labels() IS 'rows of advisory.known_keys: labels';
+COMMENT ON FUNCTION advisory_internal.key_labels() IS 'rows of advisory.known_keys: labels';
 
-CREATE FUNCTION advisory._crc32(bytes bytea) RETURNS bigint
+CREATE FUNCTION advisory_internal.crc32(bytes bytea) RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_crc32'
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION advisory._crc32(bytea) IS 'CRC-32 as zlib computes it';
+COMMENT ON FUNCTION advisory_internal.crc32(bytea) IS 'CRC-32 as zlib computes it';
 
 -- The only list of these facts.  Each one names its source, a file of a public repository.  The name of the database is in its own
 -- encoding, and null if it is unknown.
-CREATE FUNCTION advisory._key_facts(database bytea, is_current boolean)
+CREATE FUNCTION advisory_internal.key_facts(database bytea, is_current boolean)
     RETURNS TABLE (
         tool text, purpose text, form text, scope text, match text, rule text, source text,
         key bigint, key1 integer, key2 integer,
@@ -96,20 +96,20 @@ BEGIN ATOMIC
     SELECT tool, purpose, 'bigint', scope, 'formula', rule, source, key, NULL, NULL, 1, 1, key, key, NULL
     FROM (VALUES
         ('Rails', 'schema migration', 'session', '2053462845 * crc32(database)',
-         'rails/rails activerecord migration.rb', 2053462845 * advisory._crc32(database)),
+         'rails/rails activerecord migration.rb', 2053462845 * advisory_internal.crc32(database)),
         ('golang-migrate', 'migration lock (public.schema_migrations)', 'session',
          E'uint32(crc32(schema || ''\\0'' || table || ''\\0'' || database) * 1486364155)',
-         'golang-migrate/migrate database/util.go', advisory._crc32(E'public\\000schema_migrations\\000' || database) * 1486364155 & 4294967295),
+         'golang-migrate/migrate database/util.go', advisory_internal.crc32(E'public\\000schema_migrations\\000' || database) * 1486364155 & 4294967295),
         ('golang-migrate', 'migration lock (public.schema_migrations)', 'session',
          E'uint32(crc32(schema || ''\\0'' || table || ''\\0/'' || database) * 1486364155), connected by URL',
-         'golang-migrate/migrate database/util.go', advisory._crc32(E'public\\000schema_migrations\\000/' || database) * 1486364155 & 4294967295),
+         'golang-migrate/migrate database/util.go', advisory_internal.crc32(E'public\\000schema_migrations\\000/' || database) * 1486364155 & 4294967295),
         ('golang-migrate', 'migration lock (public.schema_migrations)', 'session',
          E'uint32(crc32(schema || ''\\0'' || table || ''\\0/'') * 1486364155), by a URL without a database',
-         'golang-migrate/migrate database/util.go', advisory._crc32(E'public\\000schema_migrations\\000/') * 1486364155 & 4294967295),
+         'golang-migrate/migrate database/util.go', advisory_internal.crc32(E'public\\000schema_migrations\\000/') * 1486364155 & 4294967295),
         ('Grafana', 'migration lock', 'session', 'uint32(crc32(database) * 1486364155)',
-         'grafana/grafana migrator/advisory_lock_id.go', advisory._crc32(database) * 1486364155 & 4294967295),
+         'grafana/grafana migrator/advisory_lock_id.go', advisory_internal.crc32(database) * 1486364155 & 4294967295),
         ('sqlx', 'migration lock', 'session', '0x3d32ad9e * crc32(database)',
-         'launchbadge/sqlx sqlx-postgres/src/migrate.rs', 1026731422 * advisory._crc32(database)),
+         'launchbadge/sqlx sqlx-postgres/src/migrate.rs', 1026731422 * advisory_internal.crc32(database)),
         ('slonik', 'migration (migration)', 'session', 'first 32 bits of md5(''@slonik/migrator advisory lock:'' || json(table))',
          'mmkal/slonik-tools packages/migrator', 1230759186),
         ('slonik', 'migration', 'session', 'first 32 bits of md5(''@slonik/migrator advisory lock:'' || json([schema, table]))',
@@ -176,9 +176,9 @@ BEGIN ATOMIC
     ) AS fact (tool, purpose, form, rule, source, first_objsubid, last_objsubid, extension),
     (SELECT count(*) > 0 FROM pg_extension WHERE extname IN ('pgautofailover', 'citus')) AS installed (is_one_installed);
 END;
-COMMENT ON FUNCTION advisory._key_facts(bytea, boolean) IS 'rows of advisory.known_keys: keys of programs, in a database';
+COMMENT ON FUNCTION advisory_internal.key_facts(bytea, boolean) IS 'rows of advisory.known_keys: keys of programs, in a database';
 
-CREATE FUNCTION advisory._known_keys()
+CREATE FUNCTION advisory_internal.known_keys()
     RETURNS TABLE (
         tool text,
         purpose text,
@@ -192,11 +192,11 @@ CREATE FUNCTION advisory._known_keys()
         key2 integer)
     AS 'MODULE_PATHNAME', 'advisory_known_keys'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 60;
-COMMENT ON FUNCTION advisory._known_keys() IS 'rows of advisory.known_keys';
+COMMENT ON FUNCTION advisory_internal.known_keys() IS 'rows of advisory.known_keys';
 
 CREATE VIEW advisory.known_keys AS
     SELECT tool, purpose, form, scope, match, rule, source, key, key1, key2
-    FROM advisory._known_keys();
+    FROM advisory_internal.known_keys();
 COMMENT ON VIEW advisory.known_keys IS
     'well-known keys of migration tools and extensions, and those of key_labels; candidates, not proof';
 COMMENT ON COLUMN advisory.known_keys.tool IS 'program that takes the lock, or the label of key_labels';
@@ -212,7 +212,7 @@ COMMENT ON COLUMN advisory.known_keys.key2 IS 'second key of the pair form, sign
 GRANT SELECT ON advisory.known_keys TO PUBLIC;
 
 -- Loads the known keys once for each query, so that further rows cost little.
-CREATE FUNCTION advisory._known_as(database oid, high integer, low integer, objsubid integer) RETURNS text[]
+CREATE FUNCTION advisory_internal.known_as(database oid, high integer, low integer, objsubid integer) RETURNS text[]
     AS 'MODULE_PATHNAME', 'advisory_known_as'
     LANGUAGE C STABLE STRICT PARALLEL UNSAFE;
-COMMENT ON FUNCTION advisory._known_as(oid, integer, integer, integer) IS 'possible uses of a lock tag according to known_keys, labels first';
+COMMENT ON FUNCTION advisory_internal.known_as(oid, integer, integer, integer) IS 'possible uses of a lock tag according to known_keys, labels first';

@@ -1,13 +1,13 @@
 -- Views.  PUBLIC may read each of them.  The functions that make the rows hide values
 -- from roles without the privilege to see them.
 
-CREATE FUNCTION advisory._locks_handler()
+CREATE FUNCTION advisory_internal.locks_handler()
     RETURNS fdw_handler
     AS 'MODULE_PATHNAME', 'advisory_locks_handler'
     LANGUAGE C;
-COMMENT ON FUNCTION advisory._locks_handler() IS 'handler of the foreign table advisory._locks';
+COMMENT ON FUNCTION advisory_internal.locks_handler() IS 'handler of the foreign table advisory._locks';
 
-CREATE FOREIGN DATA WRAPPER advisory_ext HANDLER advisory._locks_handler NO VALIDATOR;
+CREATE FOREIGN DATA WRAPPER advisory_ext HANDLER advisory_internal.locks_handler NO VALIDATOR;
 COMMENT ON FOREIGN DATA WRAPPER advisory_ext IS 'this server''s own advisory locks';
 CREATE SERVER advisory_ext FOREIGN DATA WRAPPER advisory_ext;
 COMMENT ON SERVER advisory_ext IS 'this server''s own advisory locks';
@@ -48,7 +48,7 @@ COMMENT ON FOREIGN TABLE advisory._locks IS 'rows of advisory.locks, advisory.ac
 CREATE VIEW advisory.locks AS
     SELECT pid, database, role, application_name, client_addr, state, kind, namespace,
            name, slot, key, key1, key2, mode, scope, granted, wait_start,
-           waited, acquired_at, held, blocked_by, advisory._known_as(datid, high, low, objsubid) AS known_as,
+           waited, acquired_at, held, blocked_by, advisory_internal.known_as(datid, high, low, objsubid) AS known_as,
            gid, query
     FROM advisory._locks;
 COMMENT ON VIEW advisory.locks IS

@@ -1,6 +1,6 @@
 -- The view of leases.  Their table is made further down.
 
-CREATE FUNCTION advisory._lease_rows()
+CREATE FUNCTION advisory_internal.lease_rows()
     RETURNS TABLE (
         namespace text,
         name text,
@@ -17,11 +17,11 @@ CREATE FUNCTION advisory._lease_rows()
         lock text)
     AS 'MODULE_PATHNAME', 'advisory_leases'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 100;
-COMMENT ON FUNCTION advisory._lease_rows() IS 'rows of advisory.leases';
+COMMENT ON FUNCTION advisory_internal.lease_rows() IS 'rows of advisory.leases';
 
 CREATE VIEW advisory.leases AS
     SELECT namespace, name, owner, token, state, ttl, acquired_at, renewed_at, expires_at, remaining, renewals
-    FROM advisory._lease_rows();
+    FROM advisory_internal.lease_rows();
 COMMENT ON VIEW advisory.leases IS 'the leases of this database';
 COMMENT ON COLUMN advisory.leases.namespace IS 'namespace; hidden without the privilege to see it';
 COMMENT ON COLUMN advisory.leases.name IS 'name; hidden without the privilege to see it';

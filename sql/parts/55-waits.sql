@@ -1,6 +1,6 @@
 -- Who waits for whom.
 
-CREATE FUNCTION advisory._waits()
+CREATE FUNCTION advisory_internal.waits()
     RETURNS TABLE (
         root_pid integer,
         depth integer,
@@ -20,12 +20,12 @@ CREATE FUNCTION advisory._waits()
         objsubid integer)
     AS 'MODULE_PATHNAME', 'advisory_waits'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 100;
-COMMENT ON FUNCTION advisory._waits() IS 'rows of advisory.waits';
+COMMENT ON FUNCTION advisory_internal.waits() IS 'rows of advisory.waits';
 
 CREATE VIEW advisory.waits AS
     SELECT root_pid, depth, path, pid, waits_for_pid, namespace, name, key, mode, waited, state, application_name, query,
            key1, key2, objsubid
-    FROM advisory._waits();
+    FROM advisory_internal.waits();
 COMMENT ON VIEW advisory.waits IS
     'who waits for whom, as trees that lead to a session that waits for an advisory lock or holds one; each session stands once';
 COMMENT ON COLUMN advisory.waits.root_pid IS 'process at the root of the tree; 0 is a prepared transaction';

@@ -1,6 +1,6 @@
 -- Statistics, and the table of names that they are kept in.
 
-CREATE FUNCTION advisory._stats()
+CREATE FUNCTION advisory_internal.stats()
     RETURNS TABLE (
         namespace text,
         name text,
@@ -18,12 +18,12 @@ CREATE FUNCTION advisory._stats()
         key bigint)
     AS 'MODULE_PATHNAME', 'advisory_stats'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 1000;
-COMMENT ON FUNCTION advisory._stats() IS 'rows of advisory.stats';
+COMMENT ON FUNCTION advisory_internal.stats() IS 'rows of advisory.stats';
 
 CREATE VIEW advisory.stats AS
     SELECT namespace, name, acquired, contended, failed, timeouts, skipped, wait_total,
            wait_max, hold_total, hold_max, last_acquired_at, stats_since, key
-    FROM advisory._stats();
+    FROM advisory_internal.stats();
 COMMENT ON VIEW advisory.stats IS
     'statistics of the locks of this database, one row for each name';
 COMMENT ON COLUMN advisory.stats.namespace IS 'namespace; null for the label of a key; hidden without the privilege to see it';
@@ -49,7 +49,7 @@ CREATE FUNCTION advisory.stats_reset()
 COMMENT ON FUNCTION advisory.stats_reset() IS 'set the statistics of this database''s locks to zero';
 REVOKE ALL ON FUNCTION advisory.stats_reset() FROM PUBLIC;
 
-CREATE FUNCTION advisory._directory()
+CREATE FUNCTION advisory_internal.directory()
     RETURNS TABLE (
         available boolean,
         names bigint,
@@ -60,11 +60,11 @@ CREATE FUNCTION advisory._directory()
         reason text)
     AS 'MODULE_PATHNAME', 'advisory_directory'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 1;
-COMMENT ON FUNCTION advisory._directory() IS 'row of advisory.directory';
+COMMENT ON FUNCTION advisory_internal.directory() IS 'row of advisory.directory';
 
 CREATE VIEW advisory.directory AS
     SELECT available, names, max_names, evicted, not_stored, collisions, reason
-    FROM advisory._directory();
+    FROM advisory_internal.directory();
 COMMENT ON VIEW advisory.directory IS
     'state of the name table, which all sessions of the server share';
 COMMENT ON COLUMN advisory.directory.available IS 'can names be shared at all; false while shared memory is not available';

@@ -1,6 +1,6 @@
 -- Session-level locks that look forgotten.
 
-CREATE FUNCTION advisory._leaks()
+CREATE FUNCTION advisory_internal.leaks()
     RETURNS TABLE (
         pid integer,
         database text,
@@ -28,14 +28,14 @@ CREATE FUNCTION advisory._leaks()
         transactions bigint)
     AS 'MODULE_PATHNAME', 'advisory_leaks'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
-COMMENT ON FUNCTION advisory._leaks() IS 'rows of advisory.leaks';
+COMMENT ON FUNCTION advisory_internal.leaks() IS 'rows of advisory.leaks';
 
 CREATE VIEW advisory.leaks AS
     SELECT pid, database, role, application_name, client_addr, state, kind, namespace,
            name, slot, key, key1, key2, mode, acquired_at, held, taken_by_role,
-           taken_by_application, reason, advisory._known_as(datid, high, low, objsubid) AS known_as,
+           taken_by_application, reason, advisory_internal.known_as(datid, high, low, objsubid) AS known_as,
            transactions
-    FROM advisory._leaks();
+    FROM advisory_internal.leaks();
 COMMENT ON VIEW advisory.leaks IS
     'session-level locks that look forgotten, and why; of sessions that the user may see';
 COMMENT ON COLUMN advisory.leaks.pid IS 'process that holds it';

@@ -2,7 +2,7 @@
 -- No row of activity is wider than a terminal of 120 columns.
 
 -- The text without its middle if it is wider than so many columns of a terminal. Names often differ only at their ends.
-CREATE FUNCTION advisory._cut(line text, columns integer)
+CREATE FUNCTION advisory_internal.cut(line text, columns integer)
     RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
@@ -30,9 +30,9 @@ BEGIN ATOMIC
     FROM placed, sign
     GROUP BY mark;
 END;
-COMMENT ON FUNCTION advisory._cut(text, integer) IS 'text cut to so many columns of a terminal';
+COMMENT ON FUNCTION advisory_internal.cut(text, integer) IS 'text cut to so many columns of a terminal';
 
-CREATE VIEW advisory._activity AS
+CREATE VIEW advisory_internal.activity AS
     WITH entry AS MATERIALIZED (
         SELECT *,
                concat(CASE WHEN database IS DISTINCT FROM current_database() THEN coalesce(database, '(dropped)') || ': ' END, lock) AS what,
@@ -77,7 +77,7 @@ CREATE VIEW advisory._activity AS
     ), lease AS (
         SELECT l.*, w.key IS NOT NULL AS is_awaited, w.since,
                row_number() OVER (ORDER BY w.key IS NULL, w.since, l.acquired_at, l.lock) > 20 AS is_one_of_many
-        FROM advisory._lease_rows() AS l
+        FROM advisory_internal.lease_rows() AS l
         LEFT JOIN (SELECT key, min(wait_start) AS since
                    FROM entry
                    WHERE NOT granted AND kind = 'lease' AND database = current_database()
@@ -113,7 +113,7 @@ CREATE VIEW advisory._activity AS
         HAVING count(*) > 0
     ), narrow AS MATERIALIZED (
         SELECT rank, since, place, lock, slot,
-               CASE WHEN length(mode) > 9 THEN advisory._cut(mode, 9) ELSE mode END AS mode,
+               CASE WHEN length(mode) > 9 THEN advisory_internal.cut(mode, 9) ELSE mode END AS mode,
                pid, who,
                replace(replace(replace(state, 'idle in transaction (aborted)', 'failed xact'),
                                'idle in transaction', 'idle in xact'), 'fastpath function call', 'fastpath') AS state,
@@ -135,18 +135,18 @@ CREATE VIEW advisory._activity AS
         SELECT lock, room - lock AS who
         FROM (SELECT greatest(least(lock, greatest(room - who, room - 14, room * 3 / 5)), 4) AS lock, room FROM wanted) AS of_lock
     )
-    SELECT CASE WHEN octet_length(n.lock) > width.lock THEN advisory._cut(n.lock, width.lock) ELSE n.lock END AS lock,
+    SELECT CASE WHEN octet_length(n.lock) > width.lock THEN advisory_internal.cut(n.lock, width.lock) ELSE n.lock END AS lock,
            slot, mode, pid,
-           CASE WHEN octet_length(n.who) > width.who THEN advisory._cut(n.who, width.who) ELSE n.who END AS who,
+           CASE WHEN octet_length(n.who) > width.who THEN advisory_internal.cut(n.who, width.who) ELSE n.who END AS who,
            state, waiting, held,
            nullif(blocked_by, '') AS blocked_by
     FROM narrow AS n, width
     ORDER BY rank, since, place, exactly DESC NULLS LAST, n.lock, slot, pid;
-COMMENT ON VIEW advisory._activity IS 'rows of advisory.activity';
+COMMENT ON VIEW advisory_internal.activity IS 'rows of advisory.activity';
 
 CREATE VIEW advisory.activity AS
     SELECT lock, slot, mode, pid, who, state, waiting, held, blocked_by
-    FROM advisory._activity;
+    FROM advisory_internal.activity;
 COMMENT ON VIEW advisory.activity IS
     'waiters for advisory locks, their blockers, and all other holders; longest waits first';
 COMMENT ON COLUMN advisory.activity.lock IS
@@ -162,7 +162,7 @@ COMMENT ON COLUMN advisory.activity.held IS 'how long it has held the lock; null
 COMMENT ON COLUMN advisory.activity.blocked_by IS 'up to three of the processes that hold what a waiter waits for, and +N for N others; 0 is a prepared transaction';
 GRANT SELECT ON advisory.activity TO PUBLIC;
 
-CREATE FUNCTION advisory._blockers()
+CREATE FUNCTION advisory_internal.blockers()
     RETURNS TABLE (
         pid integer,
         gid text,
@@ -182,17 +182,17 @@ CREATE FUNCTION advisory._blockers()
         key2 integer)
     AS 'MODULE_PATHNAME', 'advisory_blockers'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
-COMMENT ON FUNCTION advisory._blockers() IS 'rows of advisory.blockers';
+COMMENT ON FUNCTION advisory_internal.blockers() IS 'rows of advisory.blockers';
 
 CREATE VIEW advisory.blockers AS
     SELECT b.pid,
-           advisory._cut(CASE WHEN b.gid IS NOT NULL THEN concat(role, ' (prepared ', b.gid, ')')
+           advisory_internal.cut(CASE WHEN b.gid IS NOT NULL THEN concat(role, ' (prepared ', b.gid, ')')
                               WHEN application_name <> '' THEN concat(role, '@', application_name)
                               ELSE coalesce(role, l.owner)
                          END, 60) AS who,
            coalesce(b.state, l.state) AS state,
            date_trunc('second', coalesce(b.since, p.prepared, l.acquired_at)) AS since,
-           advisory._cut(b.lock, 90) AS lock,
+           advisory_internal.cut(b.lock, 90) AS lock,
            waiters,
            date_trunc('second', longest_wait) AS longest_wait,
            CASE WHEN b.gid IS NOT NULL AND p.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -207,10 +207,10 @@ CREATE VIEW advisory.blockers AS
                 THEN format('SELECT advisory.terminate_holder_key(%s, %s);', b.key, b.pid)
                 WHEN b.pid IS NOT NULL THEN format('SELECT pg_terminate_backend(%s);', b.pid)
            END AS remedy
-    FROM advisory._blockers() AS b
+    FROM advisory_internal.blockers() AS b
     CROSS JOIN LATERAL (SELECT CASE WHEN b.namespace IS NOT NULL THEN advisory.key(b.namespace, b.name) = b.key END) AS named (is_named)
     LEFT JOIN pg_catalog.pg_prepared_xact() AS p ON p.gid = b.gid
-    LEFT JOIN advisory._lease_rows() AS l ON b.pid IS NULL AND b.gid IS NULL AND b.kind = 'lease' AND l.key = b.key
+    LEFT JOIN advisory_internal.lease_rows() AS l ON b.pid IS NULL AND b.gid IS NULL AND b.kind = 'lease' AND l.key = b.key
     ORDER BY waiters DESC, b.longest_wait DESC NULLS LAST, b.pid;
 COMMENT ON VIEW advisory.blockers IS
     'the sessions, prepared transactions and leases that others wait for in the end, with the statement that ends each; those with most waiters first';

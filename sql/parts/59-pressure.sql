@@ -1,6 +1,6 @@
 -- How full the server's lock table is.
 
-CREATE FUNCTION advisory._pressure(
+CREATE FUNCTION advisory_internal.pressure(
     by_counting boolean DEFAULT false,
     OUT status text,
     OUT percent_used double precision,
@@ -17,13 +17,13 @@ CREATE FUNCTION advisory._pressure(
     RETURNS SETOF record
     AS 'MODULE_PATHNAME', 'advisory_pressure'
     LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 1;
-COMMENT ON FUNCTION advisory._pressure(boolean) IS 'row of advisory.pressure; by_counting: count the locks one by one';
+COMMENT ON FUNCTION advisory_internal.pressure(boolean) IS 'row of advisory.pressure; by_counting: count the locks one by one';
 
 CREATE VIEW advisory.pressure AS
     SELECT status, percent_used, headroom, locks_used, locks_estimated, locks_guaranteed,
            percent_of_guaranteed, holders_used, holders_guaranteed,
            recommended_max_locks_per_transaction, exact, holders_estimated
-    FROM advisory._pressure();
+    FROM advisory_internal.pressure();
 COMMENT ON VIEW advisory.pressure IS
     'how full the server''s shared lock table is, and how many locks fit; one row, in constant time';
 COMMENT ON COLUMN advisory.pressure.status IS
@@ -47,23 +47,23 @@ COMMENT ON COLUMN advisory.pressure.exact IS
 COMMENT ON COLUMN advisory.pressure.holders_estimated IS 'how many entries the second table will have when the lock table is full';
 GRANT SELECT ON advisory.pressure TO PUBLIC;
 
-CREATE FUNCTION advisory._role_name(role oid)
+CREATE FUNCTION advisory_internal.role_name(role oid)
     RETURNS text
     AS 'MODULE_PATHNAME', 'advisory_role_name'
     LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory._role_name(oid) IS 'name of a role; null if the lock table is too full to look it up';
+COMMENT ON FUNCTION advisory_internal.role_name(oid) IS 'name of a role; null if the lock table is too full to look it up';
 
-CREATE FUNCTION advisory._session_holds(pid integer)
+CREATE FUNCTION advisory_internal.session_holds(pid integer)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_session_holds'
     LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory._session_holds(integer) IS 'how many session-level locks a session has taken by this extension';
+COMMENT ON FUNCTION advisory_internal.session_holds(integer) IS 'how many session-level locks a session has taken by this extension';
 
 -- A session-level lock costs its session 0.02 us at the end of each transaction, when the server visits every lock of the session, if
 -- there are 1,000 of them; 0.2 us if there are 100,000, which do not fit into the processor's caches.
 CREATE VIEW advisory.pressure_by_backend AS
     SELECT l.pid,
-           advisory._role_name(coalesce(a.usesysid, p.ownerid)) AS role,
+           advisory_internal.role_name(coalesce(a.usesysid, p.ownerid)) AS role,
            a.application_name,
            a.state,
            l.locks,
@@ -81,7 +81,7 @@ CREATE VIEW advisory.pressure_by_backend AS
     LEFT JOIN pg_catalog.pg_stat_get_activity(NULL) AS a ON a.pid = l.pid
     LEFT JOIN pg_catalog.pg_prepared_xact() AS p ON l.pid IS NULL AND p.transaction = ANY (l.xids)
     CROSS JOIN LATERAL (SELECT CASE WHEN a.state = 'idle' THEN l.advisory_locks
-                                    ELSE least(coalesce(advisory._session_holds(l.pid), 0), l.advisory_locks)
+                                    ELSE least(coalesce(advisory_internal.session_holds(l.pid), 0), l.advisory_locks)
                                END AS session_locks) AS s
     ORDER BY l.locks DESC, l.pid;
 COMMENT ON VIEW advisory.pressure_by_backend IS

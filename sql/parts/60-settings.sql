@@ -1,6 +1,6 @@
 -- Settings.
 
-CREATE FUNCTION advisory._settings()
+CREATE FUNCTION advisory_internal.settings()
     RETURNS TABLE (
         name text,
         setting text,
@@ -10,11 +10,11 @@ CREATE FUNCTION advisory._settings()
         description text)
     AS 'MODULE_PATHNAME', 'advisory_settings'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
-COMMENT ON FUNCTION advisory._settings() IS 'rows of advisory.settings';
+COMMENT ON FUNCTION advisory_internal.settings() IS 'rows of advisory.settings';
 
 CREATE VIEW advisory.settings AS
     SELECT name, setting, unit, default_setting, context, description
-    FROM advisory._settings();
+    FROM advisory_internal.settings();
 COMMENT ON VIEW advisory.settings IS
     'the settings of advisory_ext, even before the session has loaded the library';
 COMMENT ON COLUMN advisory.settings.name IS 'name of the setting';

@@ -10,12 +10,12 @@ SELECT pg_extension_config_dump('advisory._era', '');
 CREATE SEQUENCE advisory._era_began MINVALUE -9223372036854775808;
 COMMENT ON SEQUENCE advisory._era_began IS 'when the present era of the fencing tokens began';
 
-CREATE FUNCTION advisory._begin_era()
+CREATE FUNCTION advisory_internal.begin_era()
     RETURNS void
     AS 'MODULE_PATHNAME', 'advisory_begin_era'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory._begin_era() IS 'record the present era';
-REVOKE ALL ON FUNCTION advisory._begin_era() FROM PUBLIC;
+COMMENT ON FUNCTION advisory_internal.begin_era() IS 'record the present era';
+REVOKE ALL ON FUNCTION advisory_internal.begin_era() FROM PUBLIC;
 
 ---- token, token_key
 

@@ -24,20 +24,20 @@ COMMENT ON COLUMN advisory._claims.role IS 'role that claimed it';
 COMMENT ON COLUMN advisory._claims.finished_at IS 'when its work was done';
 SELECT pg_extension_config_dump('advisory._claims', '');
 
-CREATE FUNCTION advisory._shown(value text, may_see boolean)
+CREATE FUNCTION advisory_internal.shown(value text, may_see boolean)
     RETURNS text
     AS 'MODULE_PATHNAME', 'advisory_shown'
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION advisory._shown(text, boolean) IS 'a text as views show it';
+COMMENT ON FUNCTION advisory_internal.shown(text, boolean) IS 'a text as views show it';
 
 -- A restored dump may contain any text.
 CREATE VIEW advisory.claims AS
-    SELECT advisory._shown(pg_catalog.left(namespace, 1024), may_see) AS namespace,
-           advisory._shown(pg_catalog.left(name, 1024), may_see) AS name,
+    SELECT advisory_internal.shown(pg_catalog.left(namespace, 1024), may_see) AS namespace,
+           advisory_internal.shown(pg_catalog.left(name, 1024), may_see) AS name,
            CASE WHEN may_see THEN key END AS key,
            last_window,
            claimed_at,
-           advisory._shown(pg_catalog.left(claimed_by, 256), may_see) AS claimed_by,
+           advisory_internal.shown(pg_catalog.left(claimed_by, 256), may_see) AS claimed_by,
            finished_at
     FROM advisory._claims,
     LATERAL (SELECT pg_catalog.pg_has_role('pg_read_all_stats'::name, 'USAGE'::text)
@@ -54,11 +54,11 @@ COMMENT ON COLUMN advisory.claims.claimed_by IS 'role@application that claimed i
 COMMENT ON COLUMN advisory.claims.finished_at IS 'when its work was done; null while it runs, and if it failed';
 GRANT SELECT ON advisory.claims TO PUBLIC;
 
-CREATE FUNCTION advisory._window(every interval, at timestamptz)
+CREATE FUNCTION advisory_internal.window(every interval, at timestamptz)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_window'
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION advisory._window(interval, timestamptz) IS 'the window that claim() claims at a time';
+COMMENT ON FUNCTION advisory_internal.window(interval, timestamptz) IS 'the window that claim() claims at a time';
 
 CREATE FUNCTION advisory.claim(namespace text, name text, every interval, window_start timestamptz DEFAULT NULL)
     RETURNS timestamptz

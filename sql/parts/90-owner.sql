@@ -17,7 +17,7 @@ BEGIN
         CROSS JOIN pg_identify_object_as_address(d.classid, d.objid, 0) AS o (type, name)
         -- Another role can add what it owns to its extension: its SECURITY DEFINER functions must not become the superuser's.
         WHERE e.extname = 'advisory_ext' AND (SELECT rolsuper FROM pg_roles WHERE oid = s.refobjid)
-            AND o.name[1] IN ('advisory', 'advisory_ext')
+            AND o.name[1] IN ('advisory', 'advisory_internal', 'advisory_ext')
     LOOP
         EXECUTE format('ALTER %s %s OWNER TO %I', member.type, member.identity, pg_get_userbyid(10));
         -- The server's record of the privileges that a script has granted keeps the previous owner.  pg_dump compares the privileges
@@ -49,9 +49,9 @@ BEGIN
         FROM pg_class AS c, aclexplode(relacl)
         WHERE relnamespace = 'advisory'::regnamespace AND relkind IN ('r', 'S') AND grantee <> relowner
         UNION ALL
-        SELECT 'advisory', 'SCHEMA', quote_ident(pg_get_userbyid(grantee))
+        SELECT nspname, 'SCHEMA', quote_ident(pg_get_userbyid(grantee))
         FROM pg_namespace, aclexplode(nspacl)
-        WHERE nspname = 'advisory' AND privilege_type = 'CREATE' AND grantee NOT IN (0, nspowner)
+        WHERE nspname IN ('advisory', 'advisory_internal') AND privilege_type = 'CREATE' AND grantee NOT IN (0, nspowner)
     LOOP
         EXECUTE format('REVOKE ALL ON %s %s FROM %s', granted.type, granted.name, granted.role);
     END LOOP;
@@ -66,4 +66,4 @@ GRANT SELECT ON advisory.key_labels TO PUBLIC;
 GRANT SELECT, INSERT, UPDATE, DELETE ON advisory.key_labels TO pg_database_owner WITH GRANT OPTION;
 
 -- It uses the sequences only as those of the bootstrap superuser.
-SELECT advisory._begin_era();
+SELECT advisory_internal.begin_era();

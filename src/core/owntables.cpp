@@ -27,9 +27,9 @@ namespace advisory
 static constexpr char SCHEMA[] = "advisory";
 
 Oid
-own_schema()
+own_schema(const char *name)
 {
-	HeapTuple	row = SearchSysCache1(NAMESPACENAME, CStringGetDatum(SCHEMA));
+	HeapTuple	row = SearchSysCache1(NAMESPACENAME, CStringGetDatum(name));
 	Oid			schema = InvalidOid;
 
 	if (HeapTupleIsValid(row))
@@ -55,7 +55,7 @@ own_relation(const char *name, char relkind, bool missing_ok)
 		auto	   *form = reinterpret_cast<Form_pg_class>(GETSTRUCT(row));
 
 		/* Another owner could attach functions, which would run as the superuser. */
-		if (form->relkind == relkind && form->relowner == BOOTSTRAP_SUPERUSERID && form->relnamespace == own_schema())
+		if (form->relkind == relkind && form->relowner == BOOTSTRAP_SUPERUSERID && form->relnamespace == own_schema(SCHEMA))
 			relation = form->oid;
 		ReleaseSysCache(row);
 	}

@@ -21,10 +21,10 @@ namespace advisory
 {
 
 /*
- * The OID of schema "advisory"; InvalidOid if it is not there, or if it does not belong to the bootstrap superuser.  Another owner
- * could rename it, and put another schema in its place.
+ * The OID of a schema of this extension; InvalidOid if it is not there, or if it does not belong to the bootstrap superuser.
+ * Another owner could rename it, and put another schema in its place.
  */
-Oid			own_schema();
+Oid			own_schema(const char *name);
 
 /*
  * The OID of a table or sequence of this extension.  Raises 42P01 if it is not there, 42809 if it is not of this relkind, or if it

@@ -44,14 +44,14 @@ unclaim(FunctionCallInfo fcinfo)
 	PG_RETURN_BOOL(claim_undo(name, window_start_argument(fcinfo, next_argument(by), "window_start")));
 }
 
-/* _window(every, at) */
+/* window(every, at) */
 static Datum
 window(FunctionCallInfo fcinfo)
 {
 	PG_RETURN_TIMESTAMPTZ(window_at(PG_GETARG_TIMESTAMPTZ(1), window_length_argument(fcinfo, 0, "every", "window_start")));
 }
 
-/* _shown(value, may_see): a text as views show it */
+/* shown(value, may_see): a text as views show it */
 static Datum
 shown(FunctionCallInfo fcinfo)
 {

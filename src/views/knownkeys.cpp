@@ -3,8 +3,8 @@
  *		What a lock may be used for, judging by its key: advisory.known_keys and the
  *		column known_as of advisory.locks.
  *
- * The keys are rows of two functions of the install script: _key_facts() has the keys of
- * programs, and _key_labels() those of the table advisory.key_labels.  This file reads
+ * The keys are rows of two functions of the install script: key_facts() has the keys of
+ * programs, and key_labels() those of the table advisory.key_labels.  This file reads
  * them and compares locks with them.  The results are candidates, not verdicts: a key does
  * not tell which program took the lock, and several programs use the same small numbers.
  */
@@ -60,11 +60,11 @@ enum
 
 #define SELECT_KEYS \
 	"SELECT tool, purpose, form, scope, match, rule, source, key, key1, key2, first_objsubid, last_objsubid, first_key, last_key," \
-	" concat_ws(': ', tool, purpose), detail FROM advisory."
+	" concat_ws(': ', tool, purpose), detail FROM advisory_internal."
 
 /* They run as the bootstrap superuser, because the user may lack USAGE on the schema. */
-static OwnStatement SELECT_LABELS = {"key_labels", SELECT_KEYS "_key_labels()", SPI_OK_SELECT, false, false, {}, nullptr};
-static OwnStatement SELECT_FACTS = {nullptr, SELECT_KEYS "_key_facts($1, $2)", SPI_OK_SELECT, false, false, {BYTEAOID, BOOLOID}, nullptr};
+static OwnStatement SELECT_LABELS = {"key_labels", SELECT_KEYS "key_labels()", SPI_OK_SELECT, false, false, {}, nullptr};
+static OwnStatement SELECT_FACTS = {nullptr, SELECT_KEYS "key_facts($1, $2)", SPI_OK_SELECT, false, false, {BYTEAOID, BOOLOID}, nullptr};
 
 /*
  * May the current user read the labels?  Then lock their table and its indexes, unless that would mean to wait, because
@@ -77,7 +77,7 @@ can_read_labels()
 	bool		is_locked;
 
 	if (!OidIsValid(table) ||
-		compat::schema_aclcheck(own_schema(), GetUserId(), ACL_USAGE) != ACLCHECK_OK ||
+		compat::schema_aclcheck(own_schema("advisory"), GetUserId(), ACL_USAGE) != ACLCHECK_OK ||
 		pg_class_aclcheck(table, GetUserId(), ACL_SELECT) != ACLCHECK_OK ||
 		check_enable_rls(table, InvalidOid, true) == RLS_ENABLED ||
 		(get_rel_persistence(table) != RELPERSISTENCE_PERMANENT && RecoveryInProgress()))
@@ -103,8 +103,8 @@ can_read_labels()
 static bool
 is_older_version()
 {
-	HeapTuple	row = SearchSysCache3(PROCNAMEARGSNSP, CStringGetDatum("_key_facts"), PointerGetDatum(buildoidvector(SELECT_FACTS.types, 2)),
-									  ObjectIdGetDatum(own_schema()));
+	HeapTuple	row = SearchSysCache3(PROCNAMEARGSNSP, CStringGetDatum("key_facts"), PointerGetDatum(buildoidvector(SELECT_FACTS.types, 2)),
+									  ObjectIdGetDatum(own_schema("advisory_internal")));
 
 	if (HeapTupleIsValid(row))
 	{
@@ -304,7 +304,7 @@ known_uses(KnownKeys *known, const LOCKTAG &tag)
 
 /* ---- SQL functions ---- */
 
-/* _known_as(database oid, high integer, low integer, objsubid integer): the uses of a lock as text[]; null if there are none. */
+/* known_as(database oid, high integer, low integer, objsubid integer): the uses of a lock as text[]; null if there are none. */
 static Datum
 known_as(FunctionCallInfo fcinfo)
 {
@@ -347,7 +347,7 @@ show_known_keys(ReturnSetInfo *result)
 	});
 }
 
-/* _crc32(bytea): as zlib computes it. */
+/* crc32(bytea): as zlib computes it. */
 static Datum
 crc32(FunctionCallInfo fcinfo)
 {

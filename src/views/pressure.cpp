@@ -31,7 +31,7 @@ rounded(double percent) noexcept
 }
 
 /*
- * _pressure(by_counting boolean): the row of advisory.pressure.  If by_counting, the use is
+ * pressure(by_counting boolean): the row of advisory.pressure.  If by_counting, the use is
  * counted lock by lock.
  */
 static Datum
@@ -73,7 +73,7 @@ pressure(FunctionCallInfo fcinfo)
 	return Datum(0);
 }
 
-/* _session_holds(pid integer): how many session-level locks the session is known to hold. */
+/* session_holds(pid integer): how many session-level locks the session is known to hold. */
 static Datum
 session_holds(FunctionCallInfo fcinfo)
 {
@@ -82,7 +82,7 @@ session_holds(FunctionCallInfo fcinfo)
 	PG_RETURN_INT64(proc != nullptr ? count_session_holds(static_cast<int>(proc - ProcGlobal->allProcs), proc->pid) : 0);
 }
 
-/* _role_name(role oid): null if there is none, or if the lock table is full. */
+/* role_name(role oid): null if there is none, or if the lock table is full. */
 static Datum
 name_of_role(FunctionCallInfo fcinfo)
 {

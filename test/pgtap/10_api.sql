@@ -101,10 +101,12 @@ INSERT INTO expected
 INSERT INTO expected SELECT 'unclaim', format('namespace text, %s, window_start timestamp with time zone', argument), 'boolean' FROM forms;
 INSERT INTO expected VALUES ('wait_tree', '', 'SETOF text'), ('stats_reset', '', 'void'), ('can_fit', 'n integer', 'boolean');
 
--- Only the views use functions whose names begin with an underscore.
+-- Functions that only the views use are in a schema of their own.  Here they have an underscore.
 CREATE TEMP VIEW functions AS
-    SELECT *, proname::text COLLATE "C" AS name FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace;
-CREATE TEMP VIEW public_functions AS SELECT * FROM functions WHERE proname NOT LIKE '\_%';
+    SELECT *, CASE pronamespace WHEN 'advisory'::regnamespace THEN proname::text ELSE '_' || proname END COLLATE "C" AS name
+    FROM pg_proc
+    WHERE pronamespace IN ('advisory'::regnamespace, 'advisory_internal'::regnamespace);
+CREATE TEMP VIEW public_functions AS SELECT * FROM functions WHERE pronamespace = 'advisory'::regnamespace;
 CREATE TEMP VIEW actual AS
     SELECT name, pg_get_function_arguments(oid) AS arguments, pg_get_function_result(oid) AS result FROM public_functions;
 
@@ -121,13 +123,13 @@ SELECT is_empty('SELECT name FROM functions WHERE prokind NOT IN (''f'', ''p'')'
 
 SELECT is_empty('SELECT oid::regprocedure FROM functions WHERE proisstrict AND name NOT IN (''_window'', ''_known_as'', ''_crc32'', ''_role_name'', ''_session_holds'', ''_shown'')', 'no function is strict: a null is an error');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name IN ('key', '_window', '_crc32', '_shown') AND NOT (provolatile = 'i' AND proparallel = 's') $$,
-                'key(), _window(), _crc32() and _shown() are immutable and parallel safe');
+                'key(), window(), crc32() and shown() are immutable and parallel safe');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name = '_known_as' AND NOT (provolatile = 's' AND procost = 1) $$,
-                '_known_as() is stable, and cheap');
+                'known_as() is stable, and cheap');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name IN ('_key_facts', '_key_labels') AND NOT (provolatile = 's' AND proparallel = 'u') $$,
                 'the rows of known keys are stable');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name = '_cut' AND NOT (provolatile = 's' AND proparallel = 's') $$,
-                '_cut() is stable and parallel safe');
+                'cut() is stable and parallel safe');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_window', '_crc32', '_shown', '_known_as', '_key_facts', '_key_labels', '_cut') AND NOT (provolatile = 'v' AND proparallel = 'u') $$,
                 'everything else is volatile and parallel unsafe');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_window', '_crc32', '_shown', '_known_as', '_cut', '_locks_handler', 'stats_reset', '_pressure', 'can_fit', 'fenced') AND prokind = 'f' AND procost <> 1000 $$,
@@ -144,7 +146,7 @@ SELECT set_eq('SELECT DISTINCT probin FROM functions WHERE prolang = (SELECT oid
 
 ---- Views and their columns, in this order
 
-SELECT set_eq($$ SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind = 'v' AND relname NOT LIKE '\_%' $$,
+SELECT set_eq($$ SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind = 'v' $$,
               ARRAY['activity', 'blockers', 'locks', 'semaphores', 'waits', 'stats', 'leaks', 'pressure', 'pressure_by_backend', 'pressure_by_type', 'directory', 'known_keys', 'leases', 'claims', 'settings'], 'the views are there, and no others');
 SELECT set_eq($$ SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind NOT IN ('v', 'c', 'i', 'f') $$,
               ARRAY['key_labels', 'fences', '_claims', '_leases', '_era', '_era_began'], 'there is nothing to be written to but labels, fences, claims, leases and the era');

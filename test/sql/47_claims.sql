@@ -82,7 +82,7 @@ DROP TABLE kept;
 
 ---- Which window
 
-SELECT every, at, advisory._window(every::interval, at::timestamptz) FROM (VALUES
+SELECT every, at, advisory_internal.window(every::interval, at::timestamptz) FROM (VALUES
     ( 1, '1 hour', '2026-03-04 10:00+00'),
     ( 2, '1 hour', '2026-03-04 10:58:59.999999+00'),
     ( 3, '1 hour', '2026-03-04 10:59+00'),
@@ -105,19 +105,19 @@ SELECT every, at, advisory._window(every::interval, at::timestamptz) FROM (VALUE
     (20, '1 day -1 hour', '2001-01-02 00:00+00'),
     (21, '7 days', '2000-12-31 00:00+00')) AS t(n, every, at) ORDER BY n;
 -- It contains the time, or begins at most a minute, or half a window, later.
-SELECT count(*) AS tried, count(*) FILTER (WHERE w <= at + early AND at + early < w + every AND advisory._window(every, w) = w) AS good
+SELECT count(*) AS tried, count(*) FILTER (WHERE w <= at + early AND at + early < w + every AND advisory_internal.window(every, w) = w) AS good
 FROM generate_series(1, 300000::bigint) AS n,
     LATERAL (SELECT 1 + n * n * 7919 % 200000000 AS length, '1995-01-01'::timestamptz + n * interval '3000.123457 s' AS at) AS t,
     LATERAL (SELECT length * interval '1 us' AS every, least(length / 2, 60000000) * interval '1 us' AS early) AS i,
-    advisory._window(every, at) AS w;
-SELECT advisory._window('365000 days', '2026-03-04 12:00+00') AS long;
+    advisory_internal.window(every, at) AS w;
+SELECT advisory_internal.window('365000 days', '2026-03-04 12:00+00') AS long;
 -- On the first and the last timestamp.
-SELECT advisory._window('1 day', '4714-11-24 00:00+00 BC'), advisory._window('1 us', '294276-12-31 23:59:59.999999+00'), advisory._window('3 days', '294276-12-31 23:59:59.999999+00');
-SELECT advisory._window('1 day', '294276-12-31 23:59:59.999999+00');
-SELECT advisory._window('5 days', '4714-11-24 00:00+00 BC');
-SELECT advisory._window('106000000 days', '4714-11-24 00:00+00 BC');
-SELECT advisory._window('1 day', 'infinity');
-SELECT advisory._window('1 day', '-infinity');
+SELECT advisory_internal.window('1 day', '4714-11-24 00:00+00 BC'), advisory_internal.window('1 us', '294276-12-31 23:59:59.999999+00'), advisory_internal.window('3 days', '294276-12-31 23:59:59.999999+00');
+SELECT advisory_internal.window('1 day', '294276-12-31 23:59:59.999999+00');
+SELECT advisory_internal.window('5 days', '4714-11-24 00:00+00 BC');
+SELECT advisory_internal.window('106000000 days', '4714-11-24 00:00+00 BC');
+SELECT advisory_internal.window('1 day', 'infinity');
+SELECT advisory_internal.window('1 day', '-infinity');
 -- claim() takes the one of now.
 SELECT clock_timestamp() BETWEEN claimed - interval '1 min' AND claimed + interval '1 hour' AS contains_now, extract(epoch FROM claimed)::numeric % 3600 AS seconds
 FROM advisory.claim('claims', 'hourly', '1 hour') AS claimed;

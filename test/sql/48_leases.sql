@@ -142,7 +142,7 @@ SELECT DISTINCT namespace, name, owner, token IS NULL AS hidden FROM advisory.le
 SELECT advisory.lease('leases', 'of a', '1h', '0');
 \set VERBOSITY default
 SELECT DISTINCT lock, who FROM advisory.activity WHERE mode = 'lease';
-SELECT DISTINCT key FROM advisory._lease_rows();
+SELECT DISTINCT key FROM advisory_internal.lease_rows();
 SELECT * FROM advisory._leases;
 DELETE FROM advisory._leases;
 SELECT advisory.break_lease('leases', 'of a');

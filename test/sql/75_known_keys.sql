@@ -30,9 +30,11 @@ $$;
 -- The check value of CRC-32, and a database's name and key from another program's tests of sqlx's.
 SELECT pg_temp.crc32('123456789') = 3421780262 AS crc32, pg_temp.crc32('zone') * 1026731422 = 2771974297191923538 AS sqlx;
 -- The extension's own function.
-SELECT advisory._crc32('123456789') = 3421780262 AS crc32, advisory._crc32('') AS empty, advisory._crc32(NULL) AS none;
+SELECT advisory_internal.crc32('123456789') = 3421780262 AS crc32, advisory_internal.crc32('') AS empty, advisory_internal.crc32(NULL) AS none;
 
 -- Known: a lock is taken, and what it is known as; then released.
+-- Users do not call it.
+GRANT USAGE ON SCHEMA advisory_internal TO PUBLIC;
 CREATE FUNCTION pg_temp.known(key bigint) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     answer text[];
@@ -144,7 +146,7 @@ SELECT quote_literal(name) AS name, key1, key2, pg_temp.known(key1, key2)
     FROM unnest(ARRAY['a', 'orders', 'abcdefgh', 'ninechars', '~ "x" ~', '', E'\x01abc', E'a\x7f', 'ab' || chr(31)]) AS name, pg_temp.name_pair(name);
 
 -- Classes, by objsubid: Citus's, pg_auto_failover's, one of both's, nobody's, semaphores'.
-SELECT objsubid, advisory._known_as(d.oid, 7, -7, objsubid)
+SELECT objsubid, advisory_internal.known_as(d.oid, 7, -7, objsubid)
     FROM pg_database d, unnest('{-1,0,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,63,64,68,255,16383,16384,16385,32384,65535,65536,65540,2147483647}'::int[]) AS objsubid
     WHERE datname = current_database();
 
@@ -154,7 +156,7 @@ CREATE FUNCTION pg_temp.pretend_extension(name name) RETURNS void LANGUAGE sql A
         SELECT 99990 + count(*), name, 10, 'pg_catalog'::regnamespace, false, '1' FROM pg_extension;
 $$;
 CREATE VIEW pg_temp.class AS
-    SELECT objsubid, advisory._known_as(d.oid, 7, -7, objsubid) AS here, advisory._known_as(1, 7, -7, objsubid) AS there
+    SELECT objsubid, advisory_internal.known_as(d.oid, 7, -7, objsubid) AS here, advisory_internal.known_as(1, 7, -7, objsubid) AS there
     FROM pg_database d, unnest('{3,9,10,11,12}'::int[]) AS objsubid WHERE datname = current_database();
 BEGIN;
 SELECT pg_temp.pretend_extension('pgautofailover') \g /dev/null
@@ -194,9 +196,9 @@ SELECT * FROM (SELECT
                     ELSE coalesce(key::text, CASE key1 WHEN :partman THEN 'pg_partman there' ELSE key1 || ', ' || key2 END) END AS lock, known_as
         FROM advisory.locks WHERE gid = 'regress_advisory_known') AS l ORDER BY lock COLLATE "C";
 -- A database that is dropped between the reading of the locks and this, no database, and nothing at all.
-SELECT advisory._known_as(4294967295, 0, 1, 1), advisory._known_as(0, 0, 1, 1), advisory._known_as(0, 0, 4711, 1),
-       advisory._known_as(0, 16185446, -2147482389, 2);
-SELECT advisory._known_as(NULL, 0, 1, 1), advisory._known_as(0, NULL, 1, 1), advisory._known_as(0, 0, NULL, 1), advisory._known_as(0, 0, 1, NULL);
+SELECT advisory_internal.known_as(4294967295, 0, 1, 1), advisory_internal.known_as(0, 0, 1, 1), advisory_internal.known_as(0, 0, 4711, 1),
+       advisory_internal.known_as(0, 16185446, -2147482389, 2);
+SELECT advisory_internal.known_as(NULL, 0, 1, 1), advisory_internal.known_as(0, NULL, 1, 1), advisory_internal.known_as(0, 0, NULL, 1), advisory_internal.known_as(0, 0, 1, NULL);
 \c regress_advisory_known
 ROLLBACK PREPARED 'regress_advisory_known';
 \c :regression
@@ -206,10 +208,10 @@ DELETE FROM advisory.key_labels;
 ---- Labels
 
 CREATE FUNCTION pg_temp.known(key bigint) RETURNS text[] LANGUAGE sql AS $$
-    SELECT advisory._known_as(oid, (key >> 32)::int, key::bit(32)::int, 1) FROM pg_database WHERE datname = current_database()
+    SELECT advisory_internal.known_as(oid, (key >> 32)::int, key::bit(32)::int, 1) FROM pg_database WHERE datname = current_database()
 $$;
 CREATE FUNCTION pg_temp.known(key1 int, key2 int) RETURNS text[] LANGUAGE sql AS $$
-    SELECT advisory._known_as(oid, key1, key2, 2) FROM pg_database WHERE datname = current_database()
+    SELECT advisory_internal.known_as(oid, key1, key2, 2) FROM pg_database WHERE datname = current_database()
 $$;
 INSERT INTO advisory.key_labels (key, label, note) VALUES
     (1, 'nightly import', 'ask the billing team'), (1, 'another, on the same key', NULL), (-9223372036854775808, 'least', NULL);

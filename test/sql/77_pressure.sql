@@ -51,7 +51,7 @@ SELECT advisory_locks, session_locks, statement_cost FROM advisory.pressure_by_b
 ---- Counted one by one it is the same, and says so
 
 SELECT pg_temp.becomes_true('SELECT (c.exact, c.locks_used, c.holders_used) = (NOT p.exact, p.locks_used, p.holders_used)
-                             FROM advisory._pressure(true) AS c, advisory.pressure AS p') AS same;
+                             FROM advisory_internal.pressure(true) AS c, advisory.pressure AS p') AS same;
 SELECT pg_temp.becomes_true('SELECT (sum(t.locks), sum(t.holders)) = (max(p.locks_used), max(p.holders_used))
                              FROM advisory.pressure p, advisory.pressure_by_type AS t') AS sums;
 

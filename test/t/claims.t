@@ -67,7 +67,7 @@ SQL
 }
 
 $look->run('CREATE INDEX ON claimed (job, w)');
-for ([ 'the window of now' => 'advisory._window(every, at)' ], [ 'given by the caller' => 'w' ]) {
+for ([ 'the window of now' => 'advisory_internal.window(every, at)' ], [ 'given by the caller' => 'w' ]) {
     my ($rule, $as_sql) = @$_;
     my %of = simulate($rule, $as_sql);
     for my $job (sort keys %of) {

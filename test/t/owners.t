@@ -17,11 +17,11 @@ $admin->run("CREATE ROLE $creator LOGIN", "CREATE ROLE $owner LOGIN", "CREATE RO
 my $STRAY = q{SELECT pg_describe_object(s.classid, s.objid, s.objsubid) FROM pg_shdepend s
     WHERE s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND s.deptype = 'o' AND (
         EXISTS (SELECT FROM pg_depend d WHERE d.classid = s.classid AND d.objid = s.objid AND d.deptype = 'e')
-        OR s.objid IN (SELECT oid FROM pg_class WHERE relnamespace = 'advisory'::regnamespace UNION ALL SELECT oid FROM pg_type WHERE typnamespace = 'advisory'::regnamespace
-                       UNION ALL SELECT oid FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace UNION ALL SELECT 'advisory'::regnamespace::oid))};
+        OR s.objid IN (SELECT oid FROM pg_class WHERE relnamespace::regnamespace::text LIKE 'advisory%' UNION ALL SELECT oid FROM pg_type WHERE typnamespace::regnamespace::text LIKE 'advisory%'
+                       UNION ALL SELECT oid FROM pg_proc WHERE pronamespace::regnamespace::text LIKE 'advisory%' UNION ALL SELECT 'advisory'::regnamespace::oid UNION ALL SELECT 'advisory_internal'::regnamespace::oid))};
 # Roles that are named in privileges, or in the server's record of initial privileges.
 my $NAMED = q{SELECT DISTINCT unnest(regexp_split_to_array(acl::text, '[=,/{}]')) FROM (
-    SELECT relacl FROM pg_class WHERE relnamespace = 'advisory'::regnamespace UNION ALL SELECT proacl FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace
+    SELECT relacl FROM pg_class WHERE relnamespace::regnamespace::text LIKE 'advisory%' UNION ALL SELECT proacl FROM pg_proc WHERE pronamespace::regnamespace::text LIKE 'advisory%'
     UNION ALL SELECT nspacl FROM pg_namespace WHERE nspname = 'advisory'
     UNION ALL SELECT initprivs FROM pg_init_privs WHERE EXISTS (SELECT FROM pg_depend d WHERE d.classid = classoid AND d.objid = objoid AND d.deptype = 'e')) AS x (acl)};
 
@@ -101,15 +101,15 @@ my @attempts = (
     map({ ("LOCK TABLE $_ IN ACCESS EXCLUSIVE MODE", "UPDATE $_ SET key = key") } 'advisory._leases'),
     map({ my $sequence = "advisory.$_"; ("ALTER SEQUENCE $sequence AS integer", "ALTER SEQUENCE $sequence OWNED BY trap.parent.key", "ALTER SEQUENCE $sequence RENAME TO other", "ALTER SEQUENCE $sequence OWNER TO CURRENT_USER",
         "DROP SEQUENCE $sequence", "ALTER EXTENSION advisory_ext DROP SEQUENCE $sequence") } qw(_era _era_began)),
-    q{CREATE OR REPLACE FUNCTION advisory._key_labels() RETURNS SETOF record LANGUAGE sql AS 'SELECT trap.spring()'}, 'ALTER FUNCTION advisory._key_labels() RENAME TO other', 'ALTER FUNCTION advisory._key_labels() SECURITY DEFINER',
-    'ALTER FUNCTION advisory._key_labels() SET search_path = trap', 'ALTER FUNCTION advisory._key_labels() SUPPORT trap.spring', 'ALTER FUNCTION advisory._key_labels() OWNER TO CURRENT_USER', 'ALTER FUNCTION advisory._key_labels() DEPENDS ON EXTENSION plpgsql',
-    'ALTER EXTENSION advisory_ext DROP FUNCTION advisory._key_labels()', 'GRANT EXECUTE ON FUNCTION advisory.tokens_above(bigint) TO CURRENT_USER', 'DROP FUNCTION advisory._key_labels()',
+    q{CREATE OR REPLACE FUNCTION advisory_internal.key_labels() RETURNS SETOF record LANGUAGE sql AS 'SELECT trap.spring()'}, 'ALTER FUNCTION advisory_internal.key_labels() RENAME TO other', 'ALTER FUNCTION advisory_internal.key_labels() SECURITY DEFINER',
+    'ALTER FUNCTION advisory_internal.key_labels() SET search_path = trap', 'ALTER FUNCTION advisory_internal.key_labels() SUPPORT trap.spring', 'ALTER FUNCTION advisory_internal.key_labels() OWNER TO CURRENT_USER', 'ALTER FUNCTION advisory_internal.key_labels() DEPENDS ON EXTENSION plpgsql',
+    'ALTER EXTENSION advisory_ext DROP FUNCTION advisory_internal.key_labels()', 'GRANT EXECUTE ON FUNCTION advisory.tokens_above(bigint) TO CURRENT_USER', 'DROP FUNCTION advisory_internal.key_labels()',
     'CREATE OR REPLACE VIEW advisory.known_keys AS SELECT trap.spring()', 'ALTER VIEW advisory.known_keys RENAME TO other', 'ALTER VIEW advisory.leases SET (security_barrier)', 'CREATE RULE r AS ON UPDATE TO advisory.locks DO INSTEAD SELECT trap.spring()',
     'CREATE TRIGGER t INSTEAD OF INSERT ON advisory.locks FOR EACH ROW EXECUTE FUNCTION trap.on_write()', 'ALTER FOREIGN TABLE advisory._locks ADD x int', 'ALTER SERVER advisory_ext OWNER TO CURRENT_USER', 'CREATE USER MAPPING FOR CURRENT_USER SERVER advisory_ext',
-    'ALTER SCHEMA advisory OWNER TO CURRENT_USER', 'ALTER SCHEMA advisory RENAME TO other', 'DROP SCHEMA advisory CASCADE', 'GRANT CREATE ON SCHEMA advisory TO CURRENT_USER', 'CREATE TABLE advisory.mine (x int)', 'CREATE VIEW advisory._mine AS SELECT 1',
-    'CREATE FUNCTION advisory._key_facts(text, boolean) RETURNS int LANGUAGE sql AS $$ SELECT 1 $$', 'CREATE OPERATOR advisory.= (FUNCTION = int8eq, LEFTARG = bigint, RIGHTARG = bigint)', 'CREATE DOMAIN advisory.bigint AS int', 'ALTER TABLE trap.like_it SET SCHEMA advisory',
+    'ALTER SCHEMA advisory OWNER TO CURRENT_USER', 'ALTER SCHEMA advisory RENAME TO other', 'DROP SCHEMA advisory CASCADE', 'GRANT CREATE ON SCHEMA advisory TO CURRENT_USER', 'ALTER SCHEMA advisory_internal RENAME TO other', 'GRANT USAGE ON SCHEMA advisory_internal TO CURRENT_USER', 'CREATE FUNCTION advisory_internal.key_facts(text, boolean) RETURNS int LANGUAGE sql AS $$ SELECT 1 $$', 'CREATE TABLE advisory.mine (x int)', 'CREATE VIEW advisory._mine AS SELECT 1',
+    'CREATE FUNCTION advisory_internal.key_facts(text, boolean) RETURNS int LANGUAGE sql AS $$ SELECT 1 $$', 'CREATE OPERATOR advisory.= (FUNCTION = int8eq, LEFTARG = bigint, RIGHTARG = bigint)', 'CREATE DOMAIN advisory.bigint AS int', 'ALTER TABLE trap.like_it SET SCHEMA advisory',
     'ALTER FUNCTION trap.spring() SET SCHEMA advisory', 'ALTER TYPE advisory._leases RENAME TO other', 'ALTER EXTENSION advisory_ext SET SCHEMA trap', 'ALTER EXTENSION advisory_ext DROP SCHEMA advisory', 'ALTER DEFAULT PRIVILEGES IN SCHEMA advisory GRANT ALL ON TABLES TO CURRENT_USER; CREATE TABLE advisory.x ()',
-    'CREATE EVENT TRIGGER e ON ddl_command_end EXECUTE FUNCTION trap.on_event()', 'SET ROLE postgres', q{UPDATE pg_proc SET prosrc = '' WHERE proname = '_key_labels'}, q{SELECT pg_extension_config_dump('advisory._leases', '')},
+    'CREATE EVENT TRIGGER e ON ddl_command_end EXECUTE FUNCTION trap.on_event()', 'SET ROLE postgres', q{UPDATE pg_proc SET prosrc = '' WHERE proname = 'key_labels'}, q{SELECT pg_extension_config_dump('advisory._leases', '')},
     q{SELECT lo_import('/etc/passwd')});
 
 for my $role ($creator, $owner) {
@@ -121,8 +121,8 @@ for my $role ($creator, $owner) {
         'CREATE FUNCTION trap.on_write() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO trap.sprung VALUES (current_user); RETURN NULL; END $$',
         'CREATE FUNCTION trap.on_event() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO trap.sprung VALUES (current_user); END $$');
     $watch->run('CREATE TABLE trap.like_it (LIKE advisory._claims)', "ALTER TABLE trap.like_it OWNER TO $role");
-    my $objects = q{SELECT array_agg(o ORDER BY o) FROM (SELECT format('%s %s %s %s %s', oid, relname, relacl, reltype, relhastriggers) FROM pg_class WHERE relnamespace = 'advisory'::regnamespace
-        UNION ALL SELECT format('%s %s %s', oid, proname, proacl) FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace) AS x (o)};
+    my $objects = q{SELECT array_agg(o ORDER BY o) FROM (SELECT format('%s %s %s %s %s', oid, relname, relacl, reltype, relhastriggers) FROM pg_class WHERE relnamespace::regnamespace::text LIKE 'advisory%'
+        UNION ALL SELECT format('%s %s %s', oid, proname, proacl) FROM pg_proc WHERE pronamespace::regnamespace::text LIKE 'advisory%') AS x (o)};
     my $before = $watch->rows($objects);
     my @allowed = grep { defined } map { $session->run('BEGIN'); my $result = $session->query($_); $session->run('ROLLBACK'); $result->{state} || @{ $result->{warnings} } ? undef : $_ } @attempts;
     is_deeply(\@allowed, [], "$role may do none of " . @attempts . ' things');
@@ -166,7 +166,7 @@ for my $role ($creator, $owner) {
     my $database = database_of_owner('granted');
     my $watch = session(database => $database);
     $watch->run("ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO $creator", "ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO $creator", "ALTER DEFAULT PRIVILEGES GRANT ALL ON SCHEMAS TO $creator", 'CREATE EXTENSION advisory_ext');
-    is($watch->value(q{SELECT count(*) FROM pg_class, aclexplode(relacl) WHERE relnamespace = 'advisory'::regnamespace AND relkind IN ('r', 'S') AND grantee = ?::regrole}, $creator), 0,
+    is($watch->value(q{SELECT count(*) FROM pg_class, aclexplode(relacl) WHERE relnamespace::regnamespace::text LIKE 'advisory%' AND relkind IN ('r', 'S') AND grantee = ?::regrole}, $creator), 0,
         'default privileges do not apply to the tables');
     is($watch->value(q{SELECT has_schema_privilege(?, 'advisory', 'CREATE')}, $creator), 0, 'nor to the schema');
     $watch->run("GRANT ALL ON ALL TABLES IN SCHEMA advisory TO $creator", 'CREATE TABLE public.sprung (by name)', 'GRANT ALL ON public.sprung TO PUBLIC');

@@ -406,7 +406,7 @@ recipe 'Cleaning up' => sub {
 recipe 'Once per time window' => sub {
     my ($one, $two, $three) = sessions(3);
     # Not where an hour ends meanwhile, which is a minute before: then some of this was of the next hour.
-    my $hour = sub { return look->value(q{SELECT advisory._window('1 hour', clock_timestamp())}) };
+    my $hour = sub { return look->value(q{SELECT advisory_internal.window('1 hour', clock_timestamp())}) };
     wait_until('the end of the hour is not near', sub { look->value(q{SELECT extract(epoch FROM clock_timestamp())::int % 3600 NOT BETWEEN 3480 AND 3540}) }, 90);
     my $began = $hour->();
     my $gate = gate();

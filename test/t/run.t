@@ -415,7 +415,7 @@ next_window();
 is($two->query(once('SELECT 1', ', slots => 3'))->{value}, 1, 'with slots, too');
 is($two->query(once('SELECT 1', ', slots => 3'))->{value}, 0, 'once');
 is($two->query(q{CALL advisory.run('jobs', 'clock', 'SELECT 1', once_per => '1 hour')})->{value}, 1, 'by the clock');
-is($look->value(q{SELECT last_window = advisory._window('1 hour', clock_timestamp()) FROM advisory.claims WHERE key = advisory.key('jobs', 'clock')}), 1, 'the window of now');
+is($look->value(q{SELECT last_window = advisory_internal.window('1 hour', clock_timestamp()) FROM advisory.claims WHERE key = advisory.key('jobs', 'clock')}), 1, 'the window of now');
 
 # At most once: whatever becomes of the command, the window stays claimed.
 for my $what (sort keys %ends) {

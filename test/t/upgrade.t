@@ -73,11 +73,11 @@ for my $role ($ENV{PGUSER}, $owner, $super) {
         session(database => $old->value('SELECT current_database()'))->run("GRANT CREATE ON SCHEMA advisory TO $owner")->disconnect;
         my $columns = 'tool text, purpose text, form text, scope text, match text, rule text, source text, key bigint, key1 integer, key2 integer,' .
             ' first_objsubid integer, last_objsubid integer, first_key bigint, last_key bigint, detail text';
-        $old->run(qq{CREATE FUNCTION advisory._key_labels() RETURNS TABLE ($columns) LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION \$\$ran as %\$\$, current_user; END'},
-            qq{CREATE FUNCTION advisory._key_facts(bytea, boolean) RETURNS TABLE ($columns) LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION \$\$ran as %\$\$, current_user; END'});
+        $old->run('CREATE SCHEMA advisory_internal', qq{CREATE FUNCTION advisory_internal.key_labels() RETURNS TABLE ($columns) LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION \$\$ran as %\$\$, current_user; END'},
+            qq{CREATE FUNCTION advisory_internal.key_facts(bytea, boolean) RETURNS TABLE ($columns) LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION \$\$ran as %\$\$, current_user; END'});
         my $keys = $old->query('SELECT count(*) FROM advisory.known_keys');
         is($keys->{state}, undef, 'functions of another role in the schema do not run') or diag explain $keys;
-        $old->run('DROP FUNCTION advisory._key_labels()', 'DROP FUNCTION advisory._key_facts(bytea, boolean)',
+        $old->run('DROP FUNCTION advisory_internal.key_labels()', 'DROP FUNCTION advisory_internal.key_facts(bytea, boolean)', 'DROP SCHEMA advisory_internal',
             'CREATE FUNCTION advisory.who() RETURNS name SECURITY DEFINER LANGUAGE sql AS $$ SELECT current_user $$');
         session(database => $old->value('SELECT current_database()'))->run("REVOKE CREATE ON SCHEMA advisory FROM $owner")->disconnect;
     }
