@@ -209,7 +209,6 @@ take_or_unlock(const LockRequest &request)
 {
 	Lease	   *lease = request.lease;
 	Key			key = request.name.key;
-	TimestampTz now;
 
 	locks_taken++;
 	check_client();
@@ -221,8 +220,7 @@ take_or_unlock(const LockRequest &request)
 	}
 	commit_synchronously();
 	lease->token = token_make();
-	now = GetCurrentTimestamp();
-	lease->expires_at = lease_row_grant(request.name, {lease->token, lease->owner, lease->ttl, lease->lock_delay}, now);
+	lease->expires_at = lease_row_grant(request.name, *lease);
 	delete_forgotten_neighbours(key);
 	return true;
 }

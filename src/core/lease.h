@@ -27,19 +27,6 @@
 namespace advisory
 {
 
-/* The parameters of a request for a lease, and its results. */
-struct Lease
-{
-	int64		ttl;			/* in microseconds, as all lengths of time here */
-	int64		lock_delay;		/* how long it stays taken after it has expired */
-	const char *owner;			/* the name that the caller gives itself; for others to see */
-	int64		token;			/* if it was granted */
-	TimestampTz expires_at;
-	TimestampTz free_at;		/* if it was not granted: when it can be taken at the earliest; 0 if unknown */
-	TimestampTz replaced_from;	/* when the previous lease was granted, and when it ended; 0 if there was none */
-	TimestampTz replaced_until;
-};
-
 /* The request for a lease. */
 inline LockRequest
 lease_request(const LockName &name, Lease *lease)

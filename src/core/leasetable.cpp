@@ -208,15 +208,15 @@ lease_rows_beside(Key key, LeaseRow rows[LEASE_NEIGHBOURS])
 }
 
 TimestampTz
-lease_row_grant(const LockName &name, const LeaseGrant &grant, TimestampTz now)
+lease_row_grant(const LockName &name, const Lease &lease)
 {
 	TimestampTz expires_at = 0;
 
 	run_own_statement(
 		&GRANT_LEASE,
-		{argument(name.key.value), argument(grant.token), argument(name.ns), argument(name.name), argument(grant.owner),
-		 NullableDatum{ObjectIdGetDatum(GetUserId()), false}, argument(token_era().number), interval_argument(grant.ttl),
-		 interval_argument(grant.lock_delay), argument(now)},
+		{argument(name.key.value), argument(lease.token), argument(name.ns), argument(name.name), argument(lease.owner),
+		 NullableDatum{ObjectIdGetDatum(GetUserId()), false}, argument(token_era().number), interval_argument(lease.ttl),
+		 interval_argument(lease.lock_delay), argument(GetCurrentTimestamp())},
 		[&](const OwnRow &row) {
 			expires_at = row.time(1);
 		});

@@ -19,6 +19,19 @@ constexpr int64 LONGEST_LEASE_DAYS = 366;
 /* The most bytes of an owner. */
 constexpr int LEASE_OWNER_BYTES = 256;
 
+/* The parameters of a request for a lease, and its results. */
+struct Lease
+{
+	int64		ttl;			/* in microseconds, as all lengths of time here */
+	int64		lock_delay;		/* how long it stays taken after it has expired */
+	const char *owner;			/* the name that the caller gives itself; for others to see */
+	int64		token;			/* if it was granted */
+	TimestampTz expires_at;
+	TimestampTz free_at;		/* if it was not granted: when it can be taken at the earliest; 0 if unknown */
+	TimestampTz replaced_from;	/* when the previous lease was granted, and when it ended; 0 if there was none */
+	TimestampTz replaced_until;
+};
+
 struct LeaseRow
 {
 	Key			key;
@@ -27,7 +40,7 @@ struct LeaseRow
 	Oid			role;			/* that took it; it may have been dropped */
 	char	   *owner;			/* the name that the owner gave itself, or was given */
 	int64		token;
-	int64		ttl;			/* in microseconds, as all lengths of time here */
+	int64		ttl;
 	int64		lock_delay;
 	TimestampTz acquired_at;
 	TimestampTz renewed_at;
@@ -69,17 +82,8 @@ LeaseRow   *lease_rows_read(int *count);
 constexpr int LEASE_NEIGHBOURS = 4;
 int			lease_rows_beside(Key key, LeaseRow rows[LEASE_NEIGHBOURS]);
 
-/* What a request gets. */
-struct LeaseGrant
-{
-	int64		token;
-	const char *owner;
-	int64		ttl;
-	int64		lock_delay;
-};
-
-/* Insert or replace the row.  The lease is granted to the current user.  Returns when it expires. */
-TimestampTz lease_row_grant(const LockName &name, const LeaseGrant &grant, TimestampTz now);
+/* Insert or replace the row of a lease with this token, which is granted to the current user.  Returns when it expires. */
+TimestampTz lease_row_grant(const LockName &name, const Lease &lease);
 
 /* Renew the lease with this token; ttl 0 keeps its TTL.  Returns when it expires; 0 if there is no such lease. */
 TimestampTz lease_row_renew(Key key, int64 token, int64 ttl);
