@@ -584,7 +584,7 @@ COMMENT ON FUNCTION advisory_internal.cut(text, integer) IS 'text cut to so many
 
 CREATE VIEW advisory_internal.activity AS
     WITH entry AS MATERIALIZED (
-        SELECT *,
+        SELECT l.*,
                concat(CASE WHEN database IS DISTINCT FROM current_database() THEN coalesce(database, '(dropped)') || ': ' END, lock) AS what,
                CASE WHEN gid IS NOT NULL THEN concat(role, ' (prepared ', gid, ')')
                     WHEN application_name <> '' THEN concat(role, '@', application_name)
@@ -592,7 +592,12 @@ CREATE VIEW advisory_internal.activity AS
                END AS who,
                -- A semaphore's slots and its queue are one lock.
                ROW (datid, high, low, CASE kind WHEN 'semaphore' THEN 16383 ELSE objsubid END) AS tag
-        FROM advisory._locks
+        FROM advisory._locks AS l
+    ), waiting AS MATERIALIZED (
+        -- The server shows this to those who may see the state, too.
+        SELECT pid
+        FROM pg_catalog.pg_stat_get_activity(NULL)
+        WHERE wait_event_type = 'Lock'
     ), waiter AS (
         SELECT *,
                row_number() OVER in_turn AS place,
@@ -643,7 +648,8 @@ CREATE VIEW advisory_internal.activity AS
         FROM shown_waiter
         WHERE place = 11
         UNION ALL
-        SELECT CASE WHEN is_blocker THEN 2 ELSE 3 END, awaited_since, NULL, what, slot, mode, pid, who, state, NULL, held, NULL
+        SELECT CASE WHEN is_blocker THEN 2 ELSE 3 END, awaited_since, NULL, what, slot, mode, pid, who,
+               CASE WHEN pid IN (SELECT pid FROM waiting) THEN 'waiting' ELSE state END, NULL, held, NULL
         FROM holder
         WHERE NOT is_one_of_many
         UNION ALL
@@ -699,14 +705,12 @@ CREATE VIEW advisory.activity AS
     FROM advisory_internal.activity;
 COMMENT ON VIEW advisory.activity IS
     'waiters for advisory locks, their blockers, and all other holders; longest waits first';
-COMMENT ON COLUMN advisory.activity.lock IS
-    'namespace/name; or in quotes a label, or what the key is known for; or the key or pair; preceded by its database if that is not the current one; '
-    'or in parentheses the number of further waiters for the lock, locks of the session, or leases';
+COMMENT ON COLUMN advisory.activity.lock IS 'namespace/name, a label or known use in quotes, or the key; in parentheses a number of others';
 COMMENT ON COLUMN advisory.activity.slot IS 'slot of a semaphore, from 1';
 COMMENT ON COLUMN advisory.activity.mode IS 'exclusive or shared; or lease, which is not held by a session';
 COMMENT ON COLUMN advisory.activity.pid IS 'process that holds or waits; null for a prepared transaction, and for a lease';
 COMMENT ON COLUMN advisory.activity.who IS 'role@application; the owner of a lease';
-COMMENT ON COLUMN advisory.activity.state IS 'state of the session, shortened; null without the privilege to see it';
+COMMENT ON COLUMN advisory.activity.state IS 'state of the session, shortened; waiting for a holder that waits for a lock; null without the privilege to see it';
 COMMENT ON COLUMN advisory.activity.waiting IS 'how long it has waited; null for a holder';
 COMMENT ON COLUMN advisory.activity.held IS 'how long it has held the lock; null where unknown';
 COMMENT ON COLUMN advisory.activity.blocked_by IS 'up to three of the processes that hold what a waiter waits for, and +N for N others; 0 is a prepared transaction';

@@ -183,7 +183,7 @@ int64
 window_length_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *window)
 {
 	return microseconds_argument(fcinfo, arg, every, false,
-								 psprintf("Give the window itself as %s, such as date_trunc('month', now() + interval '1 minute').", window));
+								 psprintf("Give the window itself as %s, such as date_trunc('month', now() + interval '1 minute', 'UTC').", window));
 }
 
 /* Raise 22023 for a window that is later than one window, or a year, from now: no window before it could be claimed any more. */

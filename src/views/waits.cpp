@@ -470,7 +470,7 @@ append_lease(StringInfo out, Key key)
 
 	if (lease_row_read_now(key, &lease))
 		appendStringInfo(out, ", which %s holds until %s",
-						 may_see_role(lease.role) ? lease.owner : "another owner", timestamptz_to_str(lease.ends_at));
+						 may_see_role(lease.role) ? lease.owner : "another owner", timestamptz_to_str(lease.ends_at - lease.ends_at % USECS_PER_SEC));
 }
 
 /* " 12 s", or nothing if the time is unknown. */
@@ -563,19 +563,19 @@ static void
 show_blockers(ReturnSetInfo *result)
 {
 	WaitTrees	trees;
-	TimestampTz now = GetCurrentTimestamp();
 	VisibleNames names;
 	Backends	backends;
 
 	show_each(list_length(trees.roots), [&](int i) {
 		const auto *root = static_cast<Session *>(list_nth(trees.roots, i));
 		const LockEntry &lock = *root->blocking;
+		const LockEntry &waiter = *root->first_waiter->lock;	/* which may wait in claim() */
 		DecodedTag	tag = decode_tag(lock.tag);
 		VisibleSession session = lock.waits_for_lease ? VisibleSession{} : backends.of(lock);
 		StringInfo	text = makeStringInfo();
 		Row			row;
 
-		append_lock(text, lock, &names);
+		append_lock(text, !is_advisory(lock) && same_tag(waiter.tag, lock.tag) ? waiter : lock, &names);
 		row.add(Int32GetDatum(session.pid), session.pid == 0);
 		row.add_text(session.gid);
 		row.add_text(session.role);
@@ -584,7 +584,7 @@ show_blockers(ReturnSetInfo *result)
 		row.add_time(session.state_start);
 		row.add_text(text->data);
 		row.add_int32(root->waiter_count);
-		row.add_age(root->first_waiter->lock->wait_start, now);
+		row.add_age(waiter.wait_start, GetCurrentTimestamp());
 		if (!is_advisory(lock) || tag.database != MyDatabaseId)
 			tag.kind = Kind::foreign;	/* no statement of this database can name it */
 		row.add_text(kind_name(tag.kind));

@@ -158,5 +158,5 @@ for my $i (1 .. 1200) {
     sleep 0.0045 if $i % 10 == 0;
 }
 is_deeply([ sort grep { !/^(?:alive|08000)$/ } keys %states ], [], 'a statement that races with the timeout succeeds, or finds the session ended');
-cmp_ok($states{alive}, '>', 600, 'mostly it succeeds') or diag(join ' ', %states);
+cmp_ok($states{alive}, '>', 200, 'often it succeeds') or diag(join ' ', %states);
 done_testing();
