@@ -18,7 +18,7 @@ BEGIN
     INTO use
     FROM (SELECT 'pg_proc'::regclass AS classid, oid
           FROM pg_proc
-          WHERE pronamespace = 'advisory'::regnamespace AND proname IN ('holders', 'holders_key', 'run', '_waits', '_leaks', '_stats')
+          WHERE pronamespace = 'advisory'::regnamespace AND proname IN ('holders', 'holders_key', 'run', '_waits', '_leaks', '_stats', '_settings')
           UNION ALL
           SELECT 'pg_class'::regclass, 'advisory.activity'::regclass
           UNION ALL
@@ -26,7 +26,7 @@ BEGIN
     JOIN pg_depend AS d ON d.refclassid = changed.classid AND d.refobjid = changed.oid AND d.deptype <> 'i'
     LEFT JOIN pg_rewrite AS r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
     LEFT JOIN pg_class AS view ON view.oid = CASE d.classid WHEN 'pg_class'::regclass THEN d.objid ELSE r.ev_class END AND view.relkind = 'v'
-    WHERE view.oid IS NULL OR view.oid <> ALL (ARRAY['advisory.waits', 'advisory.leaks', 'advisory.stats', 'advisory.activity']::regclass[])
+    WHERE view.oid IS NULL OR view.oid <> ALL (ARRAY['advisory.waits', 'advisory.leaks', 'advisory.stats', 'advisory.settings', 'advisory.activity']::regclass[])
     LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'cannot update extension advisory_ext, because another object depends on one that has changed'
@@ -74,8 +74,6 @@ ALTER FUNCTION advisory._directory() SET SCHEMA advisory_internal;
 ALTER FUNCTION advisory_internal._directory() RENAME TO directory;
 ALTER FUNCTION advisory._pressure(boolean) SET SCHEMA advisory_internal;
 ALTER FUNCTION advisory_internal._pressure(boolean) RENAME TO pressure;
-ALTER FUNCTION advisory._settings() SET SCHEMA advisory_internal;
-ALTER FUNCTION advisory_internal._settings() RENAME TO settings;
 -- A view's definition has the name that the function had.
 CREATE OR REPLACE VIEW advisory.directory AS
     SELECT available, names, max_names, evicted, not_stored, collisions, reason
@@ -88,9 +86,6 @@ CREATE OR REPLACE VIEW advisory.pressure AS
            percent_of_guaranteed, holders_used, holders_guaranteed,
            recommended_max_locks_per_transaction, exact, holders_estimated
     FROM advisory_internal.pressure();
-CREATE OR REPLACE VIEW advisory.settings AS
-    SELECT name, setting, unit, default_setting, context, description
-    FROM advisory_internal.settings();
 
 -- ---- Locks
 
@@ -232,6 +227,13 @@ CREATE FUNCTION advisory_internal.crc32(bytes bytea) RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_crc32'
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION advisory_internal.crc32(bytea) IS 'CRC-32 as zlib computes it';
+
+CREATE OR REPLACE VIEW advisory.settings AS
+    SELECT name, setting, unit, boot_val AS default_setting, context, short_desc AS description
+    FROM pg_catalog.pg_settings
+    -- The call, which the planner makes, loads the library, and that defines the settings.
+    WHERE pg_catalog.starts_with(name, 'advisory_ext.') AND advisory_internal.crc32('') OPERATOR(pg_catalog.=) 0;
+DROP FUNCTION advisory._settings();
 
 -- The only list of these facts.  Each one names its source, a file of a public repository.  The name of the database is in its own
 -- encoding, and null if it is unknown.

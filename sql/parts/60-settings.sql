@@ -1,20 +1,10 @@
 -- Settings.
 
-CREATE FUNCTION advisory_internal.settings()
-    RETURNS TABLE (
-        name text,
-        setting text,
-        unit text,
-        default_setting text,
-        context text,
-        description text)
-    AS 'MODULE_PATHNAME', 'advisory_settings'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 10;
-COMMENT ON FUNCTION advisory_internal.settings() IS 'rows of advisory.settings';
-
 CREATE VIEW advisory.settings AS
-    SELECT name, setting, unit, default_setting, context, description
-    FROM advisory_internal.settings();
+    SELECT name, setting, unit, boot_val AS default_setting, context, short_desc AS description
+    FROM pg_catalog.pg_settings
+    -- The call, which the planner makes, loads the library, and that defines the settings.
+    WHERE pg_catalog.starts_with(name, 'advisory_ext.') AND advisory_internal.crc32('') OPERATOR(pg_catalog.=) 0;
 COMMENT ON VIEW advisory.settings IS
     'the settings of advisory_ext, even before the session has loaded the library';
 COMMENT ON COLUMN advisory.settings.name IS 'name of the setting';
