@@ -567,7 +567,9 @@ BEGIN ATOMIC
                columns - CASE WHEN has_ellipsis THEN 1 ELSE 3 END AS room
         FROM setting
     ), one AS (
-        SELECT letter, number, CASE WHEN octet_length(letter) > CASE WHEN is_utf8 THEN 2 ELSE 1 END THEN 2 ELSE 1 END AS width
+        -- In SQL_ASCII a letter is a byte, and a part of a character would be no text.
+        SELECT CASE WHEN getdatabaseencoding() = 'SQL_ASCII' AND ascii(letter) > 127 THEN '?' ELSE letter END AS letter, number,
+               CASE WHEN octet_length(letter) > CASE WHEN is_utf8 THEN 2 ELSE 1 END THEN 2 ELSE 1 END AS width
         FROM setting, string_to_table(line, NULL) WITH ORDINALITY AS letters (letter, number)
     ), placed AS (
         SELECT letter, number,
@@ -724,6 +726,7 @@ CREATE FUNCTION advisory_internal.blockers()
         gid text,
         role text,
         application_name text,
+        other_database text,
         state text,
         since timestamptz,
         lock text,
@@ -751,10 +754,8 @@ CREATE VIEW advisory.blockers AS
            advisory_internal.cut(b.lock, 90) AS lock,
            waiters,
            date_trunc('second', longest_wait) AS longest_wait,
-           CASE WHEN b.gid IS NOT NULL AND p.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
-                THEN format('ROLLBACK PREPARED %L;', p.gid)
-                WHEN b.gid IS NOT NULL
-                THEN format('ROLLBACK PREPARED %L; -- in database %I', p.gid, (SELECT datname FROM pg_database WHERE oid = p.dbid))
+           -- No statement can name a prepared transaction whose identifier is shown with special characters replaced.
+           CASE WHEN b.gid IS NOT NULL THEN 'ROLLBACK PREPARED ' || quote_literal(p.gid) || ';' || coalesce(' -- in database ' || quote_ident(other_database), '')
                 WHEN b.pid IS NULL AND is_named THEN format('SELECT advisory.break_lease(%L, %L);', b.namespace, b.name)
                 -- These two end the session only if it still holds the lock.  Long names would not fit on a line.
                 WHEN kind IN ('lock', 'semaphore') AND is_named AND octet_length(b.namespace || b.name) <= 50
@@ -1057,7 +1058,7 @@ CREATE TABLE advisory._claims (
     window_before timestamptz NOT NULL,
     claimed_at timestamptz,
     claimed_by text,
-    role regrole NOT NULL,
+    role text NOT NULL,
     finished_at timestamptz
 ) WITH (fillfactor = 50);
 COMMENT ON TABLE advisory._claims IS 'rows of advisory.claims';
@@ -1068,7 +1069,7 @@ COMMENT ON COLUMN advisory._claims.last_window IS 'last claimed window; earlier 
 COMMENT ON COLUMN advisory._claims.window_before IS 'window claimed before it; unclaim() goes back to it';
 COMMENT ON COLUMN advisory._claims.claimed_at IS 'when it was claimed; null if a later claim was taken back';
 COMMENT ON COLUMN advisory._claims.claimed_by IS 'role and application that claimed it';
-COMMENT ON COLUMN advisory._claims.role IS 'role that claimed it';
+COMMENT ON COLUMN advisory._claims.role IS 'role that claimed it; its name, so that rows can be restored where it does not exist';
 COMMENT ON COLUMN advisory._claims.finished_at IS 'when its work was done';
 SELECT pg_extension_config_dump('advisory._claims', '');
 
@@ -1089,7 +1090,8 @@ CREATE VIEW advisory.claims AS
            finished_at
     FROM advisory._claims,
     LATERAL (SELECT pg_catalog.pg_has_role('pg_read_all_stats'::name, 'USAGE'::text)
-                    OR pg_catalog.pg_has_role(role::oid, 'USAGE'::text)) AS visible (may_see)
+                    OR EXISTS (SELECT FROM pg_catalog.pg_authid AS a
+                               WHERE a.rolname OPERATOR(pg_catalog.=) role::name AND pg_catalog.pg_has_role(a.oid, 'USAGE'::text))) AS visible (may_see)
     -- That is what unclaim() of the first one leaves.
     WHERE last_window > '-infinity'::timestamptz;
 COMMENT ON VIEW advisory.claims IS 'the last claimed window of each name';

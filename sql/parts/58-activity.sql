@@ -15,7 +15,9 @@ BEGIN ATOMIC
                columns - CASE WHEN has_ellipsis THEN 1 ELSE 3 END AS room
         FROM setting
     ), one AS (
-        SELECT letter, number, CASE WHEN octet_length(letter) > CASE WHEN is_utf8 THEN 2 ELSE 1 END THEN 2 ELSE 1 END AS width
+        -- In SQL_ASCII a letter is a byte, and a part of a character would be no text.
+        SELECT CASE WHEN getdatabaseencoding() = 'SQL_ASCII' AND ascii(letter) > 127 THEN '?' ELSE letter END AS letter, number,
+               CASE WHEN octet_length(letter) > CASE WHEN is_utf8 THEN 2 ELSE 1 END THEN 2 ELSE 1 END AS width
         FROM setting, string_to_table(line, NULL) WITH ORDINALITY AS letters (letter, number)
     ), placed AS (
         SELECT letter, number,
@@ -172,6 +174,7 @@ CREATE FUNCTION advisory_internal.blockers()
         gid text,
         role text,
         application_name text,
+        other_database text,
         state text,
         since timestamptz,
         lock text,
@@ -199,10 +202,8 @@ CREATE VIEW advisory.blockers AS
            advisory_internal.cut(b.lock, 90) AS lock,
            waiters,
            date_trunc('second', longest_wait) AS longest_wait,
-           CASE WHEN b.gid IS NOT NULL AND p.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
-                THEN format('ROLLBACK PREPARED %L;', p.gid)
-                WHEN b.gid IS NOT NULL
-                THEN format('ROLLBACK PREPARED %L; -- in database %I', p.gid, (SELECT datname FROM pg_database WHERE oid = p.dbid))
+           -- No statement can name a prepared transaction whose identifier is shown with special characters replaced.
+           CASE WHEN b.gid IS NOT NULL THEN 'ROLLBACK PREPARED ' || quote_literal(p.gid) || ';' || coalesce(' -- in database ' || quote_ident(other_database), '')
                 WHEN b.pid IS NULL AND is_named THEN format('SELECT advisory.break_lease(%L, %L);', b.namespace, b.name)
                 -- These two end the session only if it still holds the lock.  Long names would not fit on a line.
                 WHEN kind IN ('lock', 'semaphore') AND is_named AND octet_length(b.namespace || b.name) <= 50

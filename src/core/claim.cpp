@@ -65,7 +65,7 @@ static OwnStatement ADVANCE_CLAIM = {
 	" window_before = c.last_window, claimed_at = EXCLUDED.claimed_at, claimed_by = EXCLUDED.claimed_by, role = EXCLUDED.role,"
 	" finished_at = EXCLUDED.finished_at WHERE c.last_window < EXCLUDED.last_window"
 	" RETURNING claimed_at",
-	SPI_OK_INSERT_RETURNING, false, false, {INT8OID, TEXTOID, TEXTOID, TIMESTAMPTZOID, TEXTOID, REGROLEOID, BOOLOID}, nullptr};
+	SPI_OK_INSERT_RETURNING, false, false, {INT8OID, TEXTOID, TEXTOID, TIMESTAMPTZOID, TEXTOID, TEXTOID, BOOLOID}, nullptr};
 
 static OwnStatement FINISH_CLAIM = {
 	"_claims",
@@ -111,7 +111,7 @@ claim_window(const LockName &name, TimestampTz window, TimestampTz *claimed_at)
 	return change_claim(
 		"claiming", name, window, &ADVANCE_CLAIM,
 		{argument(name.key.value), argument(name.ns), argument(name.name), argument(window), argument(own_description()),
-		 NullableDatum{ObjectIdGetDatum(GetUserId()), false}, NullableDatum{BoolGetDatum(claimed_at == nullptr), false}},
+		 argument(GetUserNameFromId(GetUserId(), false)), NullableDatum{BoolGetDatum(claimed_at == nullptr), false}},
 		[&](const OwnRow &row) {
 			if (claimed_at != nullptr)
 				*claimed_at = row.time(1);

@@ -40,7 +40,7 @@ void		claim_finish(const LockName &name, TimestampTz window, TimestampTz claimed
 
 /*
  * Take the last claim of a name back: the window that was claimed before it is the last one again.  Returns false if the last claim
- * is not of this window, or was taken back already.  Waits as claim_window().
+ * is not of this window, or was taken back already.  Waits as claim_window(), but not for a name that was never claimed before.
  */
 bool		claim_undo(const LockName &name, TimestampTz window);
 

@@ -19,10 +19,8 @@
  * for a row.  But they contain only sessions that wait for an advisory lock or in claim(), or hold one,
  * those that they wait for, and those that wait for them.
  *
- * The lock table is read one partition after the other, so the waits that are read
- * need not have existed at the same time.  A session may seem to wait twice, and there
- * may seem to be a cycle that never existed.  So this code does not assume that the
- * graph is consistent.
+ * The lock table is read one partition after the other, so the waits that are read need not have existed at the same time.
+ * A session may seem to wait twice, and there may seem to be a cycle that never existed.
  */
 #include "base/pg.h"
 
@@ -571,6 +569,7 @@ show_blockers(ReturnSetInfo *result)
 		const LockEntry &lock = *root->blocking;
 		const LockEntry &waiter = *root->first_waiter->lock;	/* which may wait in claim() */
 		DecodedTag	tag = decode_tag(lock.tag);
+		Oid			database = GetPGProcByNumber(lock.leader_number)->databaseId;
 		VisibleSession session = lock.waits_for_lease ? VisibleSession{} : backends.of(lock);
 		StringInfo	text = makeStringInfo();
 		Row			row;
@@ -580,6 +579,7 @@ show_blockers(ReturnSetInfo *result)
 		row.add_text(session.gid);
 		row.add_text(session.role);
 		row.add_text(session.application);
+		row.add_text(database != MyDatabaseId ? database_name(database) : nullptr);
 		row.add_text(session.state);
 		row.add_time(session.state_start);
 		row.add_text(text->data);

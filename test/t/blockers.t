@@ -126,6 +126,41 @@ for my $database ('postgres', 'oth er') {
     end_of($doer, $waiter);
 }
 
+# What cannot be named has no remedy, and the name of another database cannot end the comment that it is in.
+{
+    my $evil = "evil\nSELECT 1";
+    $look->run(qq(CREATE DATABASE "$evil"));
+    my @doers;
+    for my $case ([ 'postgres', q(E'a\tb'), undef ], [ $evil, q('of evil'), q(ROLLBACK PREPARED 'of evil'; -- in database "evil?SELECT 1") ]) {
+        my ($database, $gid, $remedy) = @$case;
+        my $doer = there(database => $database)->run('CREATE EXTENSION IF NOT EXISTS advisory_ext', 'BEGIN', "SELECT advisory.xact_lock('q', 'odd')", "PREPARE TRANSACTION $gid");
+        my $waiter = waiter("SELECT advisory.lock('q', 'odd')", database => $database);
+        is_deeply($look->rows('SELECT remedy FROM advisory.blockers'), [ [$remedy] ], "the remedy of a prepared transaction $gid");
+        $doer->run("ROLLBACK PREPARED $gid");
+        $waiter->finish;
+        end_of($doer, $waiter);
+    }
+    $look->run(qq(DROP DATABASE "$evil" WITH (FORCE)));
+}
+
+# ---- Cut names in SQL_ASCII, where a letter is a byte ----------------------------------------------------------------------------
+
+{
+    $look->run(q(CREATE DATABASE ascii ENCODING 'SQL_ASCII' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'));
+    my @sessions = map { there(database => 'ascii') } 1 .. 2;
+    $sessions[0]->run('CREATE EXTENSION advisory_ext', 'SET client_encoding = UTF8', q(SELECT advisory.lock('q', repeat('x漢', 60))));
+    $sessions[1]->run('SET client_encoding = UTF8')->start(q(SELECT advisory.lock('q', repeat('x漢', 60))));
+    waits($look, $sessions[1]);
+    for my $view ('activity', 'blockers') {
+        my $shown = $sessions[0]->query("SELECT lock FROM advisory.$view LIMIT 1");
+        is($shown->{state}, undef, "$view: a cut name is text in the client's encoding") or diag explain $shown;
+        like($shown->{value} // '', qr{^q/x\?}, '... in which ? stands for a byte');
+    }
+    $sessions[0]->run('SELECT pg_advisory_unlock_all()');
+    $sessions[1]->finish;
+    end_of(@sessions);
+}
+
 # ---- Leases ------------------------------------------------------------------------------------------------------------------------
 
 {

@@ -234,4 +234,31 @@ is($look->query(claim('2026-01-01'))->{state}, '25006', 'in READ ONLY: 25006');
 $look->run('ROLLBACK');
 $end = $look->query('SELECT advisory.claim(?, ?, ?, ?)', 'claims', 'untyped', '1 hour', '2026-01-01 00:00+00');
 like($end->{value}, qr/^20/, 'with untyped parameters');
+
+# ---- A dump is restored where the role that claimed does not exist ---------------------------------------------------------------
+
+{
+    my ($from, $to) = map { create_database(name => "advisory_claims_$_\_$$", aside => 1) } qw(from to);
+    my $role = "advisory_claimer_$$";
+    $look->run("CREATE ROLE $role LOGIN");
+    my $claimer = session(database => $from, role => $role);
+    $claimer->run(q(SELECT advisory.claim('dumped', 'job', '1 hour', '2026-01-01 00:00Z')));
+    leave($look, $claimer);
+    open my $rows, '-|', 'pg_dump', '--data-only', '--table=advisory._claims', $from or die "cannot run pg_dump: $!\n";
+    my $dump = do { local $/ = undef; readline $rows };
+    close $rows;
+    $look->run("DROP ROLE $role");
+    open my $psql, '|-', 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-o', '/dev/null', '-d', $to or die "cannot run psql: $!\n";
+    print {$psql} $dump;
+    ok(close $psql, 'the rows are restored');
+    my $restored = session(database => $to);
+    is($restored->value(q(SELECT name FROM advisory.claims)), 'job', 'and shown');
+    is($restored->value(q(SELECT advisory.claim('dumped', 'job', '1 hour', '2026-01-01 00:00Z'))), undef, 'so the window is not claimed once more');
+    $look->run("CREATE ROLE $role LOGIN");
+    my $other = session(database => $to, role => $role);
+    $restored->run(q(UPDATE advisory._claims SET role = ''));
+    is($other->value('SELECT name FROM advisory.claims'), '<insufficient privilege>', 'a name of no role is hidden from others');
+    leave($look, $restored, $other);
+    $look->run(map({ "DROP DATABASE $_ WITH (FORCE)" } $from, $to), "DROP ROLE $role");
+}
 done_testing();

@@ -61,6 +61,20 @@ for my $case (
     like($error->{hint}, $hint, '... and a hint');
 }
 
+# ---- The views that say who is in the way ------------------------------------------------------------------------------------
+
+{
+    my $waiter = session(server => $server)->start(q(SELECT advisory.lock('full', 'a')));
+    waits($look, $waiter);
+    my @views = qw(activity blockers waits wait_tree() locks leaks pressure);
+    $look->run("SELECT * FROM advisory.$_") for @views;
+    my $hog = session(server => $server);
+    is($hog->query('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, ' . MORE_THAN_FITS . ') AS i')->{state}, '53200', 'the lock table is full');
+    is($look->query("SELECT count(*) FROM (SELECT * FROM advisory.$_ OFFSET 0) AS all_columns")->{state}, undef, "$_ can be read") for @views;
+    is($look->query('SELECT remedy FROM advisory.blockers')->{value}, "SELECT advisory.terminate_holder('full', 'a', $h);", 'blockers says what ends the holder');
+    ok($look->value('SELECT pg_terminate_backend(?, 10000)', $_->pid), 'it is emptied') for $hog, $waiter;
+}
+
 # ---- Who ends the session that has filled it -----------------------------------------------------------------------------
 
 {
