@@ -6,6 +6,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Encode qw(decode_utf8);
+use File::Temp;
 use POSIX qw(setsid dup2);
 use Test::More;
 
@@ -25,6 +26,8 @@ sub begin {
     $program{pid} = fork // die "fork: $!\n";
     if (!$program{pid}) {
         setsid();
+        # A shell cannot trap a signal that is ignored when it starts, as nohup and background jobs leave signals.
+        local @SIG{qw(HUP INT QUIT TERM USR1 USR2 PIPE ALRM)} = ('DEFAULT') x 8;
         close $_ for @program{qw(in out messages)};
         dup2(fileno $in_of, 0);
         dup2(fileno $out_of, 1);
@@ -96,6 +99,17 @@ $holder->run(q(SELECT advisory.lock('backup', 'nightly')));
     is(line_of($program), "begun\n", 'until the lock is free');
     is(end($program)->{code}, 7, 'and runs the command');
 }
+for my $setting (
+    (map { "default_transaction_isolation=$_" } 'repeatable\\ read', 'serializable'),
+    (map { "$_=200ms" } qw(idle_session_timeout advisory_ext.idle_holder_timeout), $look->value('SELECT name FROM pg_settings WHERE name = ?', 'transaction_timeout') // ())
+) {
+    $holder->run(q(SELECT advisory.lock('backup', 'nightly')));
+    my $program = start({ PGOPTIONS => "-c $setting" }, 'backup', 'nightly', '--', 'sh', '-c', 'sleep 0.5; exit 7');
+    $look->value('SELECT pg_sleep(0.4)::text');
+    $holder->run(q(SELECT advisory.unlock('backup', 'nightly')));
+    my $end = end($program);
+    is_deeply([ @$end{qw(code messages)} ], [ 7, '' ], "a role or database with $setting");
+}
 
 # ---- Names ----------------------------------------------------------------------------------------------------
 
@@ -107,6 +121,15 @@ for my $name (q(o'brien), q("x"), q(a\\b), q(:'name'), q('; SELECT pg_terminate_
 }
 is(done('a', 'b', q(soon), @COMMAND)->{code}, 69, 'a timeout that is none: 69');
 
+# psql's messages quote what they are about, and must not pass for an answer.
+{
+    my $answer = "x\nwith_lock 00000\n";
+    my $end = end(start({ PGDATABASE => $answer }, 'a', 'b', @COMMAND));
+    is_deeply([ @$end{qw(code out)} ], [ 69, '' ], 'a database that looks like one');
+    $end = done('a', 'b', "1$answer", @COMMAND);
+    is_deeply([ @$end{qw(code out)} ], [ 64, '' ], 'a timeout that looks like one');
+}
+
 # ---- The server -----------------------------------------------------------------------------------------------
 
 {
@@ -116,7 +139,8 @@ is(done('a', 'b', q(soon), @COMMAND)->{code}, 69, 'a timeout that is none: 69');
     is($end->{out}, '', 'and the command does not run');
 }
 is(done('', 'b', @COMMAND)->{code}, 69, 'the server refuses the name: 69');
-for my $wrong ([], ['a'], ['a', 'b'], ['a', 'b', '--'], ['a', '--', 'true'], ['a', 'b', '0', 'c', '--', 'true'], ['-x', 'a', 'b', '--', 'true'], ['-E', 'x', 'a', 'b', '--', 'true']) {
+for my $wrong ([], ['a'], ['a', 'b'], ['a', 'b', '--'], ['a', '--', 'true'], ['a', 'b', '0', 'c', '--', 'true'], ['-x', 'a', 'b', '--', 'true'],
+    map { [ '-E', $_, 'a', 'b', '--', 'true' ] } '', 'x', '-1', '256', '99999999999999999999') {
     is(done(@$wrong)->{code}, 64, "wrong usage: @$wrong");
 }
 like(done('--help')->{out}, qr/^Usage: with_lock/, '--help');
@@ -152,6 +176,32 @@ for my $signal (qw(TERM HUP INT QUIT USR1)) {
     my $end = end($program);
     is_deeply([ @$end{qw(code out)} ], [ 5, "got\n" ], "SIG$signal reaches the command, whose exit code counts");
     is(is_locked('backup', 'nightly'), 0, 'and the lock is free');
+}
+# Bash reads this file first. With it, with_lock gets the signal before step AT after it has got the lock, and says so, or that it waits
+# for the command. The command's process lingers before its first step.
+my $steps = File::Temp->new;
+print { $steps } <<'BASH';
+step=0
+set -o functrace
+trap 'if [ "${answer-}" != 00000 ]; then :
+elif [ "$BASHPID" != $$ ]; then trap - DEBUG; sleep 0.05
+elif [ $((step++)) = "$AT" ]; then echo "$SIGNAL" >&2; kill -s "$SIGNAL" $$
+elif [[ $BASH_COMMAND = wait* ]]; then echo waits >&2
+fi' DEBUG
+BASH
+close $steps;
+for my $signal (qw(TERM INT)) {
+    my ($step, $went_on) = (0, '');
+    until ($went_on) {
+        my $program = start({ BASH_ENV => "$steps", SIGNAL => $signal, AT => $step }, 'backup', 'nightly', '--', 'perl', '-e', 'sleep 20; print "went on"');
+        my $waits = readline($program->{messages}) eq "waits\n";
+        kill 'TERM', $program->{pid} if $waits;
+        $went_on = end($program)->{out};
+        last if $waits;
+        $step++;
+    }
+    is($went_on, '', "no command goes on after SIG$signal, at whatever step it comes");
+    cmp_ok($step, '>', 10, 'of which there are some');
 }
 for my $signal (2, 3) {
     my $program = start({}, 'backup', 'nightly', '--', 'sh', '-c', 'ulimit -c 0; echo begun; exec sleep 60');
