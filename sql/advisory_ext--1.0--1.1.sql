@@ -36,25 +36,27 @@ BEGIN
 END $$;
 
 -- What a role that is no superuser owns in the schema, that role may have changed.  It was a superuser when it created the extension.
+-- The owner of an extension can drop what it owns from it, so everything in the schema counts.
 DO $$
 DECLARE
     member record;
 BEGIN
-    SELECT pg_describe_object(d.classid, d.objid, 0) AS name, pg_get_userbyid(s.refobjid) AS owner
+    SELECT pg_describe_object(s.classid, s.objid, 0) AS name, pg_get_userbyid(s.refobjid) AS owner
     INTO member
-    FROM pg_extension AS e
-    JOIN pg_depend AS d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e'
-    JOIN pg_shdepend AS s ON s.classid = d.classid AND s.objid = d.objid AND s.deptype = 'o'
+    FROM pg_shdepend AS s
+    JOIN pg_roles AS r ON r.oid = s.refobjid AND NOT r.rolsuper
+    CROSS JOIN pg_identify_object(s.classid, s.objid, 0) AS o
+    WHERE s.deptype = 'o' AND s.refclassid = 'pg_authid'::regclass
         AND s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
-    CROSS JOIN pg_identify_object_as_address(d.classid, d.objid, 0) AS o (type, name)
-    WHERE e.extname = 'advisory_ext' AND NOT (SELECT rolsuper FROM pg_roles WHERE oid = s.refobjid)
-        AND o.name[1] IN ('advisory', 'advisory_ext')
-    ORDER BY d.classid = 'pg_namespace'::regclass DESC
+        AND (o.schema = quote_ident('advisory')
+             OR o.type = 'schema' AND o.identity = quote_ident('advisory')
+             OR o.type IN ('server', 'foreign-data wrapper') AND o.identity = quote_ident('advisory_ext'))
+    ORDER BY s.classid = 'pg_namespace'::regclass DESC
     LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION 'cannot update extension advisory_ext, because a role that is no superuser owns a part of it'
+        RAISE EXCEPTION 'cannot update extension advisory_ext, because a role that is no superuser owns something in its schema'
             USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = format('Role %I owns %s.', member.owner, member.name),
-                  HINT = 'Save the rows of advisory.key_labels, drop the extension, and create it again.';
+                  HINT = 'Drop it if it is not a part of the extension. Otherwise save the rows of advisory.key_labels, drop the extension, and create it again.';
     END IF;
 END $$;
 
@@ -1091,7 +1093,7 @@ CREATE VIEW advisory.claims AS
     FROM advisory._claims,
     LATERAL (SELECT pg_catalog.pg_has_role('pg_read_all_stats'::name, 'USAGE'::text)
                     OR EXISTS (SELECT FROM pg_catalog.pg_authid AS a
-                               WHERE a.rolname OPERATOR(pg_catalog.=) role::name AND pg_catalog.pg_has_role(a.oid, 'USAGE'::text))) AS visible (may_see)
+                               WHERE a.rolname OPERATOR(pg_catalog.=) role AND pg_catalog.pg_has_role(a.oid, 'USAGE'::text))) AS visible (may_see)
     -- That is what unclaim() of the first one leaves.
     WHERE last_window > '-infinity'::timestamptz;
 COMMENT ON VIEW advisory.claims IS 'the last claimed window of each name';
@@ -1463,7 +1465,7 @@ BEGIN
         UNION ALL
         SELECT nspname, 'SCHEMA', quote_ident(pg_get_userbyid(grantee))
         FROM pg_namespace, aclexplode(nspacl)
-        WHERE nspname = 'advisory_internal' AND privilege_type = 'CREATE' AND grantee NOT IN (0, nspowner)
+        WHERE nspname IN ('advisory', 'advisory_internal') AND privilege_type = 'CREATE' AND grantee NOT IN (0, nspowner)
     LOOP
         EXECUTE format('REVOKE ALL ON %s %s FROM %s', granted.type, granted.name, granted.role);
     END LOOP;
@@ -1497,6 +1499,14 @@ BEGIN
         END LOOP;
         EXECUTE format('REVOKE ALL ON advisory.key_labels FROM %I CASCADE', pg_get_userbyid(owner));
     END IF;
+    -- With these, a role could make its own functions run as the table's owner.
+    FOR granted IN
+        SELECT DISTINCT CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END AS role
+        FROM pg_class, aclexplode(relacl)
+        WHERE oid = 'advisory.key_labels'::regclass AND grantee <> relowner AND privilege_type IN ('TRIGGER', 'REFERENCES', 'TRUNCATE')
+    LOOP
+        EXECUTE format('REVOKE TRIGGER, REFERENCES, TRUNCATE ON advisory.key_labels FROM %s CASCADE', granted.role);
+    END LOOP;
     GRANT SELECT, INSERT, UPDATE, DELETE ON advisory.key_labels TO pg_database_owner WITH GRANT OPTION;
     UPDATE pg_catalog.pg_init_privs
     SET initprivs = acldefault('r', superuser) || makeaclitem(0, superuser, 'SELECT', false) ||

@@ -42,7 +42,7 @@ CREATE VIEW advisory.claims AS
     FROM advisory._claims,
     LATERAL (SELECT pg_catalog.pg_has_role('pg_read_all_stats'::name, 'USAGE'::text)
                     OR EXISTS (SELECT FROM pg_catalog.pg_authid AS a
-                               WHERE a.rolname OPERATOR(pg_catalog.=) role::name AND pg_catalog.pg_has_role(a.oid, 'USAGE'::text))) AS visible (may_see)
+                               WHERE a.rolname OPERATOR(pg_catalog.=) role AND pg_catalog.pg_has_role(a.oid, 'USAGE'::text))) AS visible (may_see)
     -- That is what unclaim() of the first one leaves.
     WHERE last_window > '-infinity'::timestamptz;
 COMMENT ON VIEW advisory.claims IS 'the last claimed window of each name';

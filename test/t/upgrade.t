@@ -114,13 +114,17 @@ for my $role ($ENV{PGUSER}, $owner, $super) {
     if ($role eq $owner) {
         $old->run('ALTER EXTENSION advisory_ext ADD FUNCTION advisory.who()');
         $refused->($old, 'function advisory.who()');
-        $old->run('ALTER EXTENSION advisory_ext DROP FUNCTION advisory.who()', 'DROP FUNCTION advisory.who()');
+        $old->run('ALTER EXTENSION advisory_ext DROP FUNCTION advisory.who()');
+        $refused->($old, 'function advisory.who()');
+        $old->run('DROP FUNCTION advisory.who()');
     }
     if ($role eq $super) {
         my $other = session(database => $old->value('SELECT current_database()'));
         $admin->run("ALTER ROLE $super NOSUPERUSER");
         $refused->($other, "schema advisory");
         $admin->run("ALTER ROLE $super SUPERUSER");
+        # What default privileges have granted.
+        $other->run("GRANT CREATE ON SCHEMA advisory TO $writer", "GRANT ALL ON advisory.key_labels TO $writer");
         $other->disconnect;
         $old->run('SET quote_all_identifiers = on');
     }
@@ -138,6 +142,11 @@ for my $role ($ENV{PGUSER}, $owner, $super) {
         my ($database) = $old->value('SELECT current_database()');
         like(join('', grep { /^GRANT.*key_labels/ } `pg_dump $database`), qr/^GRANT INSERT ON TABLE advisory.key_labels TO $writer;\n\z/, "$role: and nothing else is, in a dump");
         session(database => $database)->run("REVOKE INSERT ON advisory.key_labels FROM $writer")->disconnect;
+    }
+    if ($role eq $super) {
+        is($old->value(q{SELECT has_table_privilege($1, 'advisory.key_labels', 'TRIGGER, REFERENCES, TRUNCATE') OR has_schema_privilege($1, 'advisory', 'CREATE')}, $writer), 0,
+            "$role: nobody keeps a privilege with which its functions could run as the owner");
+        $old->run("REVOKE ALL ON advisory.key_labels FROM $writer");
     }
     my ($updated, $fresh) = map { catalog_of($_) } $old, $new;
     is_deeply($updated->{$_}, $fresh->{$_}, "$role: $_ are as after CREATE EXTENSION") for sort keys %CATALOG;
