@@ -2,10 +2,9 @@
  * core/acquire.cpp
  *		Taking one lock, or one slot of a semaphore.
  *
- * The steps are: ask the guard of the lock table (poolguard.h); register the name; get memory for
- * one more held lock; obey advisory_ext.reentrant; take the lock at once, or wait for it (wait.h);
- * add it to the held locks.  The name is registered before the grant, so that others see it while
- * this session waits.
+ * The steps are: ask the guard of the lock table (poolguard.h); register the name; get memory for one more held lock;
+ * obey advisory_ext.reentrant; take the lock at once, or wait for it (wait.h); add it to the held locks.  The name is
+ * registered before the grant, so that others see it while this session waits.
  */
 #include "base/pg.h"
 

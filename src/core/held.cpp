@@ -2,8 +2,7 @@
  * core/held.cpp
  *		The locks and slots that this session holds through this extension.
  *
- * An entry counts its session-level holds.  Transaction-level holds are in a list of their
- * own (xactholds.h).
+ * An entry counts its session-level holds.  Transaction-level holds are in a list of their own (xactholds.h).
  *
  * Ends of transactions
  *

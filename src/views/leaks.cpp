@@ -2,9 +2,8 @@
  * views/leaks.cpp
  *		The rows of advisory.leaks: session-level locks that look forgotten.
  *
- * A lock looks forgotten for one of two reasons.  Its session has been idle outside
- * a transaction for long; all locks that a session holds then are session-level.  Or
- * its session is a pooled connection that has changed its user or its application
+ * A lock looks forgotten for one of two reasons.  Its session has been idle outside a transaction for long; all locks that
+ * a session holds then are session-level.  Or its session is a pooled connection that has changed its user or its application
  * since it took the lock, or worked for others and has changed back.
  */
 #include "base/pg.h"
