@@ -360,12 +360,12 @@ BEGIN ATOMIC
     (SELECT count(*) > 0 FROM pg_extension WHERE extname IN ('pgautofailover', 'citus')) AS installed (is_one_installed);
 END;
 COMMENT ON FUNCTION advisory_internal.key_facts(bytea, boolean) IS 'rows of advisory.known_keys: keys of programs, in a database';
-COMMENT ON COLUMN advisory.known_keys.purpose IS 'what the lock is for, with the table, queue or schema where there is one; or the note of key_labels';
+COMMENT ON COLUMN advisory.known_keys.purpose IS 'what the lock is for; or the note of key_labels';
 
 ALTER FOREIGN TABLE advisory._locks ADD COLUMN lock text, ADD COLUMN slots integer;
 COMMENT ON FOREIGN TABLE advisory._locks IS 'rows of advisory.locks, advisory.activity and advisory.semaphores';
-COMMENT ON COLUMN advisory.locks.kind IS 'lock, semaphore (a slot), queue (a waiter for a slot), lease or foreign (any other objsubid)';
-COMMENT ON COLUMN advisory.stats.skipped IS 'how often advisory.run() did not run its command because the lock was taken or the window was claimed';
+COMMENT ON COLUMN advisory.locks.kind IS 'lock, semaphore (a slot), queue (waits for a slot), lease or foreign';
+COMMENT ON COLUMN advisory.stats.skipped IS 'how often advisory.run() did not run its command';
 
 -- The view of leases.  Their table is made further down.
 
@@ -394,9 +394,9 @@ CREATE VIEW advisory.leases AS
 COMMENT ON VIEW advisory.leases IS 'the leases of this database';
 COMMENT ON COLUMN advisory.leases.namespace IS 'namespace; hidden without the privilege to see it';
 COMMENT ON COLUMN advisory.leases.name IS 'name; hidden without the privilege to see it';
-COMMENT ON COLUMN advisory.leases.owner IS 'the owner as it calls itself, or its role; hidden without the privilege to see it';
+COMMENT ON COLUMN advisory.leases.owner IS 'the owner as it calls itself, or its role and application, or hidden';
 COMMENT ON COLUMN advisory.leases.token IS 'fencing token; shown to the role that took the lease, and its members';
-COMMENT ON COLUMN advisory.leases.state IS 'held, expired, or restarted: it has its whole TTL again after a failover';
+COMMENT ON COLUMN advisory.leases.state IS 'held, expired, or restarted: its whole TTL again after a failover';
 COMMENT ON COLUMN advisory.leases.ttl IS 'how long the lease lasts from its last renewal';
 COMMENT ON COLUMN advisory.leases.acquired_at IS 'when it was granted';
 COMMENT ON COLUMN advisory.leases.renewed_at IS 'when it was last renewed, or granted';
@@ -446,11 +446,10 @@ CREATE OR REPLACE VIEW advisory.waits AS
     SELECT root_pid, depth, path, pid, waits_for_pid, namespace, name, key, mode, waited, state, application_name, query,
            key1, key2, objsubid
     FROM advisory_internal.waits();
-COMMENT ON VIEW advisory.waits IS
-    'who waits for whom, as trees that lead to a session that waits for an advisory lock or holds one; each session stands once';
+COMMENT ON VIEW advisory.waits IS 'who waits for whom, as trees; each session stands once';
 COMMENT ON COLUMN advisory.waits.key1 IS 'first key of the pair form, signed; classid of a foreign lock';
 COMMENT ON COLUMN advisory.waits.key2 IS 'second key of the pair form, signed; objid of a foreign lock';
-COMMENT ON COLUMN advisory.waits.objsubid IS 'as in pg_locks: 1 is a bigint key, 2 a pair, 16381 and 16382 a lease, 16383 the queue of a semaphore, 16384 + n its slot n, anything else foreign; null for locks of other types';
+COMMENT ON COLUMN advisory.waits.objsubid IS 'as in pg_locks; null for locks of other types';
 
 CREATE OR REPLACE VIEW advisory.leaks AS
     SELECT NULL::integer AS pid,
@@ -509,8 +508,8 @@ CREATE OR REPLACE VIEW advisory.leaks AS
            taken_by_application, reason, advisory_internal.known_as(datid, high, low, objsubid) AS known_as,
            transactions
     FROM advisory_internal.leaks();
-COMMENT ON COLUMN advisory.leaks.known_as IS 'well-known uses of this key, which are candidates, not proof; see known_keys';
-COMMENT ON COLUMN advisory.leaks.transactions IS 'how many transactions the session has ended since it took the lock; null if unknown';
+COMMENT ON COLUMN advisory.leaks.known_as IS 'well-known uses of this key: candidates, not proof; see known_keys';
+COMMENT ON COLUMN advisory.leaks.transactions IS 'how many transactions the session has ended since; null if unknown';
 
 CREATE OR REPLACE VIEW advisory.stats AS
     SELECT NULL::text AS namespace,
@@ -709,17 +708,16 @@ COMMENT ON VIEW advisory_internal.activity IS 'rows of advisory.activity';
 CREATE VIEW advisory.activity AS
     SELECT lock, slot, mode, pid, who, state, waiting, held, blocked_by
     FROM advisory_internal.activity;
-COMMENT ON VIEW advisory.activity IS
-    'waiters for advisory locks, their blockers, and all other holders; longest waits first';
-COMMENT ON COLUMN advisory.activity.lock IS 'namespace/name, a label or known use in quotes, or the key; in parentheses a number of others';
+COMMENT ON VIEW advisory.activity IS 'waiters for advisory locks, their blockers, and all other holders';
+COMMENT ON COLUMN advisory.activity.lock IS 'namespace/name, a label in quotes, or the key; or a number of others';
 COMMENT ON COLUMN advisory.activity.slot IS 'slot of a semaphore, from 1';
 COMMENT ON COLUMN advisory.activity.mode IS 'exclusive or shared; or lease, which is not held by a session';
-COMMENT ON COLUMN advisory.activity.pid IS 'process that holds or waits; null for a prepared transaction, and for a lease';
+COMMENT ON COLUMN advisory.activity.pid IS 'process; null for a prepared transaction, and for a lease';
 COMMENT ON COLUMN advisory.activity.who IS 'role@application; the owner of a lease';
-COMMENT ON COLUMN advisory.activity.state IS 'state of the session, shortened; waiting for a holder that waits for a lock; null without the privilege to see it';
+COMMENT ON COLUMN advisory.activity.state IS 'state, shortened; waiting: a holder that waits; null if hidden';
 COMMENT ON COLUMN advisory.activity.waiting IS 'how long it has waited; null for a holder';
 COMMENT ON COLUMN advisory.activity.held IS 'how long it has held the lock; null where unknown';
-COMMENT ON COLUMN advisory.activity.blocked_by IS 'up to three of the processes that hold what a waiter waits for, and +N for N others; 0 is a prepared transaction';
+COMMENT ON COLUMN advisory.activity.blocked_by IS 'up to three holders, and +N for others; 0: a prepared transaction';
 GRANT SELECT ON advisory.activity TO PUBLIC;
 
 CREATE FUNCTION advisory_internal.blockers()
@@ -771,12 +769,11 @@ CREATE VIEW advisory.blockers AS
     LEFT JOIN pg_catalog.pg_prepared_xact() AS p ON p.gid = b.gid
     LEFT JOIN advisory_internal.lease_rows() AS l ON b.pid IS NULL AND b.gid IS NULL AND b.kind = 'lease' AND l.key = b.key
     ORDER BY waiters DESC, b.longest_wait DESC NULLS LAST, b.pid;
-COMMENT ON VIEW advisory.blockers IS
-    'the sessions, prepared transactions and leases that others wait for in the end, with the statement that ends each; those with most waiters first';
+COMMENT ON VIEW advisory.blockers IS 'what others wait for in the end, and the statement that ends it';
 COMMENT ON COLUMN advisory.blockers.pid IS 'process; null for a prepared transaction, and for a lease';
 COMMENT ON COLUMN advisory.blockers.who IS 'role@application; the owner of a lease';
 COMMENT ON COLUMN advisory.blockers.state IS 'state as in pg_stat_activity; null without the privilege to see it';
-COMMENT ON COLUMN advisory.blockers.since IS 'since when it is in that state; when the transaction was prepared, or the lease was granted';
+COMMENT ON COLUMN advisory.blockers.since IS 'since when in that state; when it was prepared, or granted';
 COMMENT ON COLUMN advisory.blockers.lock IS 'what it holds, of which the longest wait is';
 COMMENT ON COLUMN advisory.blockers.waiters IS 'how many sessions wait for it, directly or through others';
 COMMENT ON COLUMN advisory.blockers.longest_wait IS 'how long the first of them has waited';
@@ -1071,7 +1068,7 @@ COMMENT ON COLUMN advisory._claims.last_window IS 'last claimed window; earlier 
 COMMENT ON COLUMN advisory._claims.window_before IS 'window claimed before it; unclaim() goes back to it';
 COMMENT ON COLUMN advisory._claims.claimed_at IS 'when it was claimed; null if a later claim was taken back';
 COMMENT ON COLUMN advisory._claims.claimed_by IS 'role and application that claimed it';
-COMMENT ON COLUMN advisory._claims.role IS 'role that claimed it; its name, so that rows can be restored where it does not exist';
+COMMENT ON COLUMN advisory._claims.role IS 'name of the role that claimed it';
 COMMENT ON COLUMN advisory._claims.finished_at IS 'when its work was done';
 SELECT pg_extension_config_dump('advisory._claims', '');
 
@@ -1102,7 +1099,7 @@ COMMENT ON COLUMN advisory.claims.name IS 'name; hidden without the privilege to
 COMMENT ON COLUMN advisory.claims.key IS 'key of the name; null without the privilege to see it';
 COMMENT ON COLUMN advisory.claims.last_window IS 'last claimed window; earlier ones cannot be claimed';
 COMMENT ON COLUMN advisory.claims.claimed_at IS 'when it was claimed; null if a later claim was taken back';
-COMMENT ON COLUMN advisory.claims.claimed_by IS 'role@application that claimed it; hidden without the privilege to see it';
+COMMENT ON COLUMN advisory.claims.claimed_by IS 'role@application that claimed it; or hidden';
 COMMENT ON COLUMN advisory.claims.finished_at IS 'when its work was done; null while it runs, and if it failed';
 GRANT SELECT ON advisory.claims TO PUBLIC;
 
@@ -1180,10 +1177,10 @@ COMMENT ON PROCEDURE advisory.run(text, uuid, text, interval, integer, text, boo
 
 -- ---- Comments
 
-COMMENT ON TABLE advisory.key_labels IS 'labels that users give to keys of this database; shown in locks.known_as and in known_keys';
+COMMENT ON TABLE advisory.key_labels IS 'labels that users give to keys; for locks.known_as and known_keys';
 COMMENT ON COLUMN advisory.key_labels.note IS 'note about the lock, up to 1000 characters';
 COMMENT ON COLUMN advisory.known_keys.match IS 'how a lock is recognized: exact, formula, range or class';
-COMMENT ON COLUMN advisory.known_keys.key IS 'the key in this database, bigint form; null if there is none, or more than one';
+COMMENT ON COLUMN advisory.known_keys.key IS 'the key in this database, bigint form; null if there is not one';
 COMMENT ON FUNCTION advisory_internal.known_as(oid, integer, integer, integer) IS 'possible uses of a lock tag according to known_keys, labels first';
 COMMENT ON COLUMN advisory.locks.blocked_by IS 'processes that block a waiter; 0 is a prepared transaction';
 CREATE OR REPLACE VIEW advisory.semaphores AS
@@ -1204,7 +1201,7 @@ COMMENT ON VIEW advisory.semaphores IS 'semaphores of this database that have ho
 COMMENT ON COLUMN advisory.semaphores.free IS 'slots that are free';
 COMMENT ON COLUMN advisory.waits.waits_for_pid IS 'process that blocks it; null for a root, which waits for nothing';
 COMMENT ON COLUMN advisory.waits.namespace IS 'namespace of the lock; null if unknown, and for locks of other types';
-COMMENT ON COLUMN advisory.waits.name IS 'name or label of the lock; null if unknown, and for locks of other types';
+COMMENT ON COLUMN advisory.waits.name IS 'name or label of the lock; null if unknown, or of another type';
 COMMENT ON COLUMN advisory.waits.key IS '64-bit key; null for a pair, and for locks of other types';
 COMMENT ON COLUMN advisory.stats.contended IS 'how often a session had to wait for it, whether or not it was granted';
 COMMENT ON COLUMN advisory.stats.failed IS 'how often it was not free and the session did not wait';
@@ -1212,15 +1209,14 @@ COMMENT ON COLUMN advisory.stats.wait_total IS 'total time of all waits';
 COMMENT ON COLUMN advisory.stats.hold_total IS 'total time of all holds that have ended';
 COMMENT ON COLUMN advisory.directory.evicted IS 'names that were removed to make room for others, with their statistics';
 COMMENT ON FUNCTION advisory_internal.pressure(boolean) IS 'row of advisory.pressure; by_counting: count the locks one by one';
-COMMENT ON VIEW advisory.pressure IS 'how full the server''s shared lock table is, and how many locks fit; one row, in constant time';
-COMMENT ON COLUMN advisory.pressure.percent_used IS 'use of the fuller of the two tables, in percent of its estimated capacity';
+COMMENT ON VIEW advisory.pressure IS 'how full the server''s lock table is; one row, in constant time';
+COMMENT ON COLUMN advisory.pressure.percent_used IS 'use of the fuller table, in percent of its estimated capacity';
 COMMENT ON COLUMN advisory.pressure.locks_estimated IS 'how many locks are estimated to fit in total';
-COMMENT ON COLUMN advisory.pressure.percent_of_guaranteed IS 'use of the fuller table, in percent of its guaranteed size; can be more than 100';
-COMMENT ON COLUMN advisory.pressure.holders_used IS 'entries of the second table: for each lock, one for each session that holds or waits for it';
+COMMENT ON COLUMN advisory.pressure.percent_of_guaranteed IS 'use of the fuller table, in percent of its guaranteed size';
+COMMENT ON COLUMN advisory.pressure.holders_used IS 'entries of the second table: one for each lock and session';
 COMMENT ON COLUMN advisory.pressure.holders_guaranteed IS 'how many such entries fit at least';
-COMMENT ON COLUMN advisory.pressure.recommended_max_locks_per_transaction IS
-    'setting with which the status would be ok; the current one if the status is ok';
-COMMENT ON COLUMN advisory.pressure.exact IS 'false if locks had to be counted one by one, or if the growth of the tables is unknown';
+COMMENT ON COLUMN advisory.pressure.recommended_max_locks_per_transaction IS 'setting with which the status would be ok';
+COMMENT ON COLUMN advisory.pressure.exact IS 'false if locks were counted one by one, or the growth is unknown';
 CREATE FUNCTION advisory_internal.role_name(role oid)
     RETURNS text
     AS 'MODULE_PATHNAME', 'advisory_role_name'
@@ -1268,27 +1264,23 @@ CREATE OR REPLACE VIEW advisory.pressure_by_type AS
     GROUP BY locktype
     ORDER BY locks DESC, type;
 DROP FUNCTION advisory._pressure_by_type();
-COMMENT ON VIEW advisory.pressure_by_backend IS 'use of the server''s shared lock table by session and prepared transaction, largest first';
+COMMENT ON VIEW advisory.pressure_by_backend IS 'use of the lock table by session and prepared transaction';
 COMMENT ON COLUMN advisory.pressure_by_backend.state IS 'state as in pg_stat_activity; null without the privilege to see it';
-COMMENT ON COLUMN advisory.pressure_by_backend.session_locks IS
-    'session-level locks among those, as far as known: all of an idle session, of others those taken through this extension';
-COMMENT ON COLUMN advisory.pressure_by_backend.statement_cost IS
-    'estimated time that they cost at the end of each transaction, and so of each statement outside a transaction block';
+COMMENT ON COLUMN advisory.pressure_by_backend.session_locks IS 'session-level locks among those, as far as known';
+COMMENT ON COLUMN advisory.pressure_by_backend.statement_cost IS 'estimated time that they cost at the end of each transaction';
 COMMENT ON VIEW advisory.pressure_by_type IS 'use of the server''s shared lock table by type of lock, largest first';
 COMMENT ON COLUMN advisory.pressure_by_type.type IS 'type of the lock, as in pg_locks.locktype';
 COMMENT ON COLUMN advisory.pressure_by_type.holders IS 'entries of the second table for locks of that type';
-COMMENT ON VIEW advisory.settings IS 'the settings of advisory_ext, even before the session has loaded the library';
+COMMENT ON VIEW advisory.settings IS 'the settings of advisory_ext, also before the library is loaded';
 COMMENT ON COLUMN advisory.settings.default_setting IS 'default value';
 COMMENT ON COLUMN advisory.settings.context IS 'context required to set it, as in pg_settings';
 COMMENT ON COLUMN advisory.leaks.name IS 'name or label of the lock; null if unknown';
 COMMENT ON COLUMN advisory.leaks.namespace IS 'namespace of the lock; null if unknown';
-COMMENT ON COLUMN advisory.locks.known_as IS 'well-known uses of this key, which are candidates, not proof; see known_keys';
+COMMENT ON COLUMN advisory.locks.known_as IS 'well-known uses of this key: candidates, not proof; see known_keys';
 COMMENT ON COLUMN advisory.locks.name IS 'name or label of the lock; null if unknown';
 COMMENT ON COLUMN advisory.locks.namespace IS 'namespace of the lock; null if unknown';
-COMMENT ON COLUMN advisory.pressure.holders_estimated IS
-    'how many entries the second table will have when the lock table is full';
-COMMENT ON COLUMN advisory.pressure.locks_used IS
-    'locks of all types that are held or waited for, without those on the fast path';
+COMMENT ON COLUMN advisory.pressure.holders_estimated IS 'entries of the second table when the lock table is full';
+COMMENT ON COLUMN advisory.pressure.locks_used IS 'locks of all types that are held or waited for, without fast path';
 COMMENT ON COLUMN advisory.semaphores.name IS 'name; null if unknown';
 COMMENT ON COLUMN advisory.semaphores.namespace IS 'namespace; null if unknown';
 COMMENT ON COLUMN advisory.settings.setting IS 'current value';
@@ -1402,13 +1394,24 @@ COMMENT ON FUNCTION advisory.can_fit(integer) IS 'would n more locks fit into th
 COMMENT ON PROCEDURE advisory.await_acquire(pg_catalog.text, bigint, integer, interval, integer) IS 'take a slot of a semaphore, waiting without a snapshot';
 COMMENT ON PROCEDURE advisory.await_acquire(pg_catalog.text, pg_catalog.text, integer, interval, integer) IS 'take a slot of a semaphore, waiting without a snapshot';
 COMMENT ON PROCEDURE advisory.await_acquire(pg_catalog.text, pg_catalog.uuid, integer, interval, integer) IS 'take a slot of a semaphore, waiting without a snapshot';
-COMMENT ON SCHEMA advisory IS
-    'advisory_ext: named advisory locks with timeouts, semaphores, leases, and views of all advisory locks';
+COMMENT ON SCHEMA advisory IS 'advisory_ext: named advisory locks, semaphores, leases, and views';
 COMMENT ON VIEW advisory.directory IS 'state of the name table, which all sessions of the server share';
-COMMENT ON VIEW advisory.known_keys IS
-    'well-known keys of migration tools and extensions, and those of key_labels; candidates, not proof';
+COMMENT ON VIEW advisory.known_keys IS 'well-known keys, and those of key_labels; candidates, not proof';
 COMMENT ON VIEW advisory.locks IS 'every advisory lock on the server, with its name, holders and waiters';
 COMMENT ON VIEW advisory.stats IS 'statistics of the locks of this database, one row for each name';
+
+COMMENT ON COLUMN advisory.locks.client_addr IS 'address of the client; null for a socket, and if hidden';
+COMMENT ON COLUMN advisory.locks.state IS 'state as in pg_stat_activity; null if hidden';
+COMMENT ON COLUMN advisory.locks.acquired_at IS 'when it was acquired; null for the built-in functions';
+COMMENT ON COLUMN advisory.semaphores.slots IS 'how many slots it has, as its users say: the largest number';
+COMMENT ON COLUMN advisory.semaphores.holders IS 'process of each taken slot, in order; 0 is a prepared transaction';
+COMMENT ON COLUMN advisory.waits.state IS 'state as in pg_stat_activity; null if hidden';
+COMMENT ON COLUMN advisory.stats.namespace IS 'namespace; null for the label of a key; or hidden';
+COMMENT ON VIEW advisory.leaks IS 'session-level locks that look forgotten, and why';
+COMMENT ON COLUMN advisory.leaks.taken_by_role IS 'current user then; null for the built-in functions';
+COMMENT ON COLUMN advisory.leaks.taken_by_application IS 'application_name then; null for the built-in functions';
+COMMENT ON COLUMN advisory.pressure.status IS 'ok, warning or critical; see pressure_warning and pressure_critical';
+COMMENT ON COLUMN advisory.pressure.locks_guaranteed IS 'how many it holds at least, by max_locks_per_transaction';
 
 -- ---- Owners and privileges, as in the install script
 --

@@ -1,7 +1,7 @@
 -- The script creates the schemas itself, and the control file does not name them.  So CREATE
 -- EXTENSION never adopts a schema that somebody else has made, but fails.
 CREATE SCHEMA advisory;
-COMMENT ON SCHEMA advisory IS 'advisory_ext: named advisory locks with timeouts, semaphores, leases, and views of all advisory locks';
+COMMENT ON SCHEMA advisory IS 'advisory_ext: named advisory locks, semaphores, leases, and views';
 GRANT USAGE ON SCHEMA advisory TO PUBLIC;
 
 -- What users do not call.  PUBLIC has no USAGE on it, and views do not need that.

@@ -15,8 +15,7 @@ CREATE TABLE advisory.key_labels (
 );
 -- The unique key has nulls, so it cannot be the replica identity.  FULL lets rows be changed where all tables are published.
 ALTER TABLE advisory.key_labels REPLICA IDENTITY FULL;
-COMMENT ON TABLE advisory.key_labels IS
-    'labels that users give to keys of this database; shown in locks.known_as and in known_keys';
+COMMENT ON TABLE advisory.key_labels IS 'labels that users give to keys; for locks.known_as and known_keys';
 COMMENT ON COLUMN advisory.key_labels.key IS 'key, as in pg_advisory_lock(bigint); null for a pair';
 COMMENT ON COLUMN advisory.key_labels.key1 IS 'first key of a pair, as in pg_advisory_lock(int, int)';
 COMMENT ON COLUMN advisory.key_labels.key2 IS 'second key of a pair';
@@ -197,16 +196,15 @@ COMMENT ON FUNCTION advisory_internal.known_keys() IS 'rows of advisory.known_ke
 CREATE VIEW advisory.known_keys AS
     SELECT tool, purpose, form, scope, match, rule, source, key, key1, key2
     FROM advisory_internal.known_keys();
-COMMENT ON VIEW advisory.known_keys IS
-    'well-known keys of migration tools and extensions, and those of key_labels; candidates, not proof';
+COMMENT ON VIEW advisory.known_keys IS 'well-known keys, and those of key_labels; candidates, not proof';
 COMMENT ON COLUMN advisory.known_keys.tool IS 'program that takes the lock, or the label of key_labels';
-COMMENT ON COLUMN advisory.known_keys.purpose IS 'what the lock is for, with the table, queue or schema where there is one; or the note of key_labels';
+COMMENT ON COLUMN advisory.known_keys.purpose IS 'what the lock is for; or the note of key_labels';
 COMMENT ON COLUMN advisory.known_keys.form IS 'bigint, int4 pair, or the objsubids of a class';
 COMMENT ON COLUMN advisory.known_keys.scope IS 'how the program takes it: session, transaction, or both';
 COMMENT ON COLUMN advisory.known_keys.match IS 'how a lock is recognized: exact, formula, range or class';
 COMMENT ON COLUMN advisory.known_keys.rule IS 'the key, or how it is made';
 COMMENT ON COLUMN advisory.known_keys.source IS 'where this is known from: repository and file, or key_labels';
-COMMENT ON COLUMN advisory.known_keys.key IS 'the key in this database, bigint form; null if there is none, or more than one';
+COMMENT ON COLUMN advisory.known_keys.key IS 'the key in this database, bigint form; null if there is not one';
 COMMENT ON COLUMN advisory.known_keys.key1 IS 'first key of the pair form, signed';
 COMMENT ON COLUMN advisory.known_keys.key2 IS 'second key of the pair form, signed';
 GRANT SELECT ON advisory.known_keys TO PUBLIC;

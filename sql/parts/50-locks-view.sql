@@ -57,9 +57,9 @@ COMMENT ON COLUMN advisory.locks.pid IS 'process that holds or waits; null for a
 COMMENT ON COLUMN advisory.locks.database IS 'database that the lock is in; null if it was dropped';
 COMMENT ON COLUMN advisory.locks.role IS 'role of the session, or owner of the prepared transaction';
 COMMENT ON COLUMN advisory.locks.application_name IS 'application_name of the session';
-COMMENT ON COLUMN advisory.locks.client_addr IS 'address of the client; null for a socket, and without the privilege to see it';
-COMMENT ON COLUMN advisory.locks.state IS 'state of the session as in pg_stat_activity; null without the privilege to see it';
-COMMENT ON COLUMN advisory.locks.kind IS 'lock, semaphore (a slot), queue (a waiter for a slot), lease or foreign (any other objsubid)';
+COMMENT ON COLUMN advisory.locks.client_addr IS 'address of the client; null for a socket, and if hidden';
+COMMENT ON COLUMN advisory.locks.state IS 'state as in pg_stat_activity; null if hidden';
+COMMENT ON COLUMN advisory.locks.kind IS 'lock, semaphore (a slot), queue (waits for a slot), lease or foreign';
 COMMENT ON COLUMN advisory.locks.namespace IS 'namespace of the lock; null if unknown';
 COMMENT ON COLUMN advisory.locks.name IS 'name or label of the lock; null if unknown';
 COMMENT ON COLUMN advisory.locks.slot IS 'slot of a semaphore, from 1';
@@ -71,10 +71,10 @@ COMMENT ON COLUMN advisory.locks.scope IS 'session or transaction; null where un
 COMMENT ON COLUMN advisory.locks.granted IS 'true: held; false: waited for';
 COMMENT ON COLUMN advisory.locks.wait_start IS 'when the wait began';
 COMMENT ON COLUMN advisory.locks.waited IS 'how long it has lasted';
-COMMENT ON COLUMN advisory.locks.acquired_at IS 'when the lock was acquired; null for locks taken by the built-in functions';
+COMMENT ON COLUMN advisory.locks.acquired_at IS 'when it was acquired; null for the built-in functions';
 COMMENT ON COLUMN advisory.locks.held IS 'how long it has been held';
 COMMENT ON COLUMN advisory.locks.blocked_by IS 'processes that block a waiter; 0 is a prepared transaction';
-COMMENT ON COLUMN advisory.locks.known_as IS 'well-known uses of this key, which are candidates, not proof; see known_keys';
+COMMENT ON COLUMN advisory.locks.known_as IS 'well-known uses of this key: candidates, not proof; see known_keys';
 COMMENT ON COLUMN advisory.locks.gid IS 'identifier of the prepared transaction';
 COMMENT ON COLUMN advisory.locks.query IS 'query of the session; hidden without the privilege to see it';
 GRANT SELECT ON advisory.locks TO PUBLIC;

@@ -16,10 +16,10 @@ COMMENT ON VIEW advisory.semaphores IS
 COMMENT ON COLUMN advisory.semaphores.namespace IS 'namespace; null if unknown';
 COMMENT ON COLUMN advisory.semaphores.name IS 'name; null if unknown';
 COMMENT ON COLUMN advisory.semaphores.key IS 'key of the name';
-COMMENT ON COLUMN advisory.semaphores.slots IS 'how many slots it has, according to the sessions that use it; the largest number if they disagree; null if unknown';
+COMMENT ON COLUMN advisory.semaphores.slots IS 'how many slots it has, as its users say: the largest number';
 COMMENT ON COLUMN advisory.semaphores.in_use IS 'slots that are taken';
 COMMENT ON COLUMN advisory.semaphores.free IS 'slots that are free';
 COMMENT ON COLUMN advisory.semaphores.waiting IS 'sessions that wait for a slot';
-COMMENT ON COLUMN advisory.semaphores.holders IS 'process of each taken slot, in their order; 0 is a prepared transaction';
+COMMENT ON COLUMN advisory.semaphores.holders IS 'process of each taken slot, in order; 0 is a prepared transaction';
 COMMENT ON COLUMN advisory.semaphores.slots_disagree IS 'do sessions use it with different numbers of slots?';
 GRANT SELECT ON advisory.semaphores TO PUBLIC;

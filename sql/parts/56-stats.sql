@@ -26,13 +26,13 @@ CREATE VIEW advisory.stats AS
     FROM advisory_internal.stats();
 COMMENT ON VIEW advisory.stats IS
     'statistics of the locks of this database, one row for each name';
-COMMENT ON COLUMN advisory.stats.namespace IS 'namespace; null for the label of a key; hidden without the privilege to see it';
+COMMENT ON COLUMN advisory.stats.namespace IS 'namespace; null for the label of a key; or hidden';
 COMMENT ON COLUMN advisory.stats.name IS 'name or label; hidden without the privilege to see it';
 COMMENT ON COLUMN advisory.stats.acquired IS 'how often it was granted';
 COMMENT ON COLUMN advisory.stats.contended IS 'how often a session had to wait for it, whether or not it was granted';
 COMMENT ON COLUMN advisory.stats.failed IS 'how often it was not free and the session did not wait';
 COMMENT ON COLUMN advisory.stats.timeouts IS 'how often a timeout, or lock_timeout, ended the wait';
-COMMENT ON COLUMN advisory.stats.skipped IS 'how often advisory.run() did not run its command because the lock was taken or the window was claimed';
+COMMENT ON COLUMN advisory.stats.skipped IS 'how often advisory.run() did not run its command';
 COMMENT ON COLUMN advisory.stats.wait_total IS 'total time of all waits';
 COMMENT ON COLUMN advisory.stats.wait_max IS 'the longest wait';
 COMMENT ON COLUMN advisory.stats.hold_total IS 'total time of all holds that have ended';

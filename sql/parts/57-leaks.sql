@@ -36,8 +36,7 @@ CREATE VIEW advisory.leaks AS
            taken_by_application, reason, advisory_internal.known_as(datid, high, low, objsubid) AS known_as,
            transactions
     FROM advisory_internal.leaks();
-COMMENT ON VIEW advisory.leaks IS
-    'session-level locks that look forgotten, and why; of sessions that the user may see';
+COMMENT ON VIEW advisory.leaks IS 'session-level locks that look forgotten, and why';
 COMMENT ON COLUMN advisory.leaks.pid IS 'process that holds it';
 COMMENT ON COLUMN advisory.leaks.database IS 'database that the lock is in';
 COMMENT ON COLUMN advisory.leaks.role IS 'role of the session';
@@ -54,9 +53,9 @@ COMMENT ON COLUMN advisory.leaks.key2 IS 'second key of the pair form, signed';
 COMMENT ON COLUMN advisory.leaks.mode IS 'exclusive or shared';
 COMMENT ON COLUMN advisory.leaks.acquired_at IS 'when it was acquired; null for locks taken by the built-in functions';
 COMMENT ON COLUMN advisory.leaks.held IS 'how long it has been held';
-COMMENT ON COLUMN advisory.leaks.taken_by_role IS 'current user when it was taken; null for locks taken by the built-in functions';
-COMMENT ON COLUMN advisory.leaks.taken_by_application IS 'application_name when it was taken; null for locks taken by the built-in functions';
+COMMENT ON COLUMN advisory.leaks.taken_by_role IS 'current user then; null for the built-in functions';
+COMMENT ON COLUMN advisory.leaks.taken_by_application IS 'application_name then; null for the built-in functions';
 COMMENT ON COLUMN advisory.leaks.reason IS 'what makes it look forgotten';
-COMMENT ON COLUMN advisory.leaks.known_as IS 'well-known uses of this key, which are candidates, not proof; see known_keys';
-COMMENT ON COLUMN advisory.leaks.transactions IS 'how many transactions the session has ended since it took the lock; null if unknown';
+COMMENT ON COLUMN advisory.leaks.known_as IS 'well-known uses of this key: candidates, not proof; see known_keys';
+COMMENT ON COLUMN advisory.leaks.transactions IS 'how many transactions the session has ended since; null if unknown';
 GRANT SELECT ON advisory.leaks TO PUBLIC;

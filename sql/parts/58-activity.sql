@@ -155,17 +155,16 @@ COMMENT ON VIEW advisory_internal.activity IS 'rows of advisory.activity';
 CREATE VIEW advisory.activity AS
     SELECT lock, slot, mode, pid, who, state, waiting, held, blocked_by
     FROM advisory_internal.activity;
-COMMENT ON VIEW advisory.activity IS
-    'waiters for advisory locks, their blockers, and all other holders; longest waits first';
-COMMENT ON COLUMN advisory.activity.lock IS 'namespace/name, a label or known use in quotes, or the key; in parentheses a number of others';
+COMMENT ON VIEW advisory.activity IS 'waiters for advisory locks, their blockers, and all other holders';
+COMMENT ON COLUMN advisory.activity.lock IS 'namespace/name, a label in quotes, or the key; or a number of others';
 COMMENT ON COLUMN advisory.activity.slot IS 'slot of a semaphore, from 1';
 COMMENT ON COLUMN advisory.activity.mode IS 'exclusive or shared; or lease, which is not held by a session';
-COMMENT ON COLUMN advisory.activity.pid IS 'process that holds or waits; null for a prepared transaction, and for a lease';
+COMMENT ON COLUMN advisory.activity.pid IS 'process; null for a prepared transaction, and for a lease';
 COMMENT ON COLUMN advisory.activity.who IS 'role@application; the owner of a lease';
-COMMENT ON COLUMN advisory.activity.state IS 'state of the session, shortened; waiting for a holder that waits for a lock; null without the privilege to see it';
+COMMENT ON COLUMN advisory.activity.state IS 'state, shortened; waiting: a holder that waits; null if hidden';
 COMMENT ON COLUMN advisory.activity.waiting IS 'how long it has waited; null for a holder';
 COMMENT ON COLUMN advisory.activity.held IS 'how long it has held the lock; null where unknown';
-COMMENT ON COLUMN advisory.activity.blocked_by IS 'up to three of the processes that hold what a waiter waits for, and +N for N others; 0 is a prepared transaction';
+COMMENT ON COLUMN advisory.activity.blocked_by IS 'up to three holders, and +N for others; 0: a prepared transaction';
 GRANT SELECT ON advisory.activity TO PUBLIC;
 
 CREATE FUNCTION advisory_internal.blockers()
@@ -217,12 +216,11 @@ CREATE VIEW advisory.blockers AS
     LEFT JOIN pg_catalog.pg_prepared_xact() AS p ON p.gid = b.gid
     LEFT JOIN advisory_internal.lease_rows() AS l ON b.pid IS NULL AND b.gid IS NULL AND b.kind = 'lease' AND l.key = b.key
     ORDER BY waiters DESC, b.longest_wait DESC NULLS LAST, b.pid;
-COMMENT ON VIEW advisory.blockers IS
-    'the sessions, prepared transactions and leases that others wait for in the end, with the statement that ends each; those with most waiters first';
+COMMENT ON VIEW advisory.blockers IS 'what others wait for in the end, and the statement that ends it';
 COMMENT ON COLUMN advisory.blockers.pid IS 'process; null for a prepared transaction, and for a lease';
 COMMENT ON COLUMN advisory.blockers.who IS 'role@application; the owner of a lease';
 COMMENT ON COLUMN advisory.blockers.state IS 'state as in pg_stat_activity; null without the privilege to see it';
-COMMENT ON COLUMN advisory.blockers.since IS 'since when it is in that state; when the transaction was prepared, or the lease was granted';
+COMMENT ON COLUMN advisory.blockers.since IS 'since when in that state; when it was prepared, or granted';
 COMMENT ON COLUMN advisory.blockers.lock IS 'what it holds, of which the longest wait is';
 COMMENT ON COLUMN advisory.blockers.waiters IS 'how many sessions wait for it, directly or through others';
 COMMENT ON COLUMN advisory.blockers.longest_wait IS 'how long the first of them has waited';

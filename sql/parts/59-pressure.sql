@@ -24,27 +24,19 @@ CREATE VIEW advisory.pressure AS
            percent_of_guaranteed, holders_used, holders_guaranteed,
            recommended_max_locks_per_transaction, exact, holders_estimated
     FROM advisory_internal.pressure();
-COMMENT ON VIEW advisory.pressure IS
-    'how full the server''s shared lock table is, and how many locks fit; one row, in constant time';
-COMMENT ON COLUMN advisory.pressure.status IS
-    'ok, warning or critical, by advisory_ext.pressure_warning and pressure_critical';
-COMMENT ON COLUMN advisory.pressure.percent_used IS
-    'use of the fuller of the two tables, in percent of its estimated capacity';
+COMMENT ON VIEW advisory.pressure IS 'how full the server''s lock table is; one row, in constant time';
+COMMENT ON COLUMN advisory.pressure.status IS 'ok, warning or critical; see pressure_warning and pressure_critical';
+COMMENT ON COLUMN advisory.pressure.percent_used IS 'use of the fuller table, in percent of its estimated capacity';
 COMMENT ON COLUMN advisory.pressure.headroom IS 'how many further locks with one holder each are estimated to fit';
-COMMENT ON COLUMN advisory.pressure.locks_used IS 'locks of all types that are held or waited for, without those on the fast path';
+COMMENT ON COLUMN advisory.pressure.locks_used IS 'locks of all types that are held or waited for, without fast path';
 COMMENT ON COLUMN advisory.pressure.locks_estimated IS 'how many locks are estimated to fit in total';
-COMMENT ON COLUMN advisory.pressure.locks_guaranteed IS
-    'how many it holds at least: max_locks_per_transaction times the number of processes and prepared transactions';
-COMMENT ON COLUMN advisory.pressure.percent_of_guaranteed IS
-    'use of the fuller table, in percent of its guaranteed size; can be more than 100';
-COMMENT ON COLUMN advisory.pressure.holders_used IS
-    'entries of the second table: for each lock, one for each session that holds or waits for it';
+COMMENT ON COLUMN advisory.pressure.locks_guaranteed IS 'how many it holds at least, by max_locks_per_transaction';
+COMMENT ON COLUMN advisory.pressure.percent_of_guaranteed IS 'use of the fuller table, in percent of its guaranteed size';
+COMMENT ON COLUMN advisory.pressure.holders_used IS 'entries of the second table: one for each lock and session';
 COMMENT ON COLUMN advisory.pressure.holders_guaranteed IS 'how many such entries fit at least';
-COMMENT ON COLUMN advisory.pressure.recommended_max_locks_per_transaction IS
-    'setting with which the status would be ok; the current one if the status is ok';
-COMMENT ON COLUMN advisory.pressure.exact IS
-    'false if locks had to be counted one by one, or if the growth of the tables is unknown';
-COMMENT ON COLUMN advisory.pressure.holders_estimated IS 'how many entries the second table will have when the lock table is full';
+COMMENT ON COLUMN advisory.pressure.recommended_max_locks_per_transaction IS 'setting with which the status would be ok';
+COMMENT ON COLUMN advisory.pressure.exact IS 'false if locks were counted one by one, or the growth is unknown';
+COMMENT ON COLUMN advisory.pressure.holders_estimated IS 'entries of the second table when the lock table is full';
 GRANT SELECT ON advisory.pressure TO PUBLIC;
 
 CREATE FUNCTION advisory_internal.role_name(role oid)
@@ -84,8 +76,7 @@ CREATE VIEW advisory.pressure_by_backend AS
                                     ELSE least(coalesce(advisory_internal.session_holds(l.pid), 0), l.advisory_locks)
                                END AS session_locks) AS s
     ORDER BY l.locks DESC, l.pid;
-COMMENT ON VIEW advisory.pressure_by_backend IS
-    'use of the server''s shared lock table by session and prepared transaction, largest first';
+COMMENT ON VIEW advisory.pressure_by_backend IS 'use of the lock table by session and prepared transaction';
 COMMENT ON COLUMN advisory.pressure_by_backend.pid IS 'process; null for a prepared transaction';
 COMMENT ON COLUMN advisory.pressure_by_backend.role IS 'role of the session; of a prepared transaction, its owner';
 COMMENT ON COLUMN advisory.pressure_by_backend.application_name IS 'application_name of the session';
@@ -93,10 +84,8 @@ COMMENT ON COLUMN advisory.pressure_by_backend.state IS
     'state as in pg_stat_activity; null without the privilege to see it';
 COMMENT ON COLUMN advisory.pressure_by_backend.locks IS 'locks of all types, without those on the fast path';
 COMMENT ON COLUMN advisory.pressure_by_backend.advisory_locks IS 'advisory locks among them';
-COMMENT ON COLUMN advisory.pressure_by_backend.session_locks IS
-    'session-level locks among those, as far as known: all of an idle session, of others those taken through this extension';
-COMMENT ON COLUMN advisory.pressure_by_backend.statement_cost IS
-    'estimated time that they cost at the end of each transaction, and so of each statement outside a transaction block';
+COMMENT ON COLUMN advisory.pressure_by_backend.session_locks IS 'session-level locks among those, as far as known';
+COMMENT ON COLUMN advisory.pressure_by_backend.statement_cost IS 'estimated time that they cost at the end of each transaction';
 COMMENT ON COLUMN advisory.pressure_by_backend.gid IS 'global identifier of a prepared transaction';
 GRANT SELECT ON advisory.pressure_by_backend TO PUBLIC;
 

@@ -20,7 +20,7 @@ COMMENT ON COLUMN advisory._claims.last_window IS 'last claimed window; earlier 
 COMMENT ON COLUMN advisory._claims.window_before IS 'window claimed before it; unclaim() goes back to it';
 COMMENT ON COLUMN advisory._claims.claimed_at IS 'when it was claimed; null if a later claim was taken back';
 COMMENT ON COLUMN advisory._claims.claimed_by IS 'role and application that claimed it';
-COMMENT ON COLUMN advisory._claims.role IS 'role that claimed it; its name, so that rows can be restored where it does not exist';
+COMMENT ON COLUMN advisory._claims.role IS 'name of the role that claimed it';
 COMMENT ON COLUMN advisory._claims.finished_at IS 'when its work was done';
 SELECT pg_extension_config_dump('advisory._claims', '');
 
@@ -51,7 +51,7 @@ COMMENT ON COLUMN advisory.claims.name IS 'name; hidden without the privilege to
 COMMENT ON COLUMN advisory.claims.key IS 'key of the name; null without the privilege to see it';
 COMMENT ON COLUMN advisory.claims.last_window IS 'last claimed window; earlier ones cannot be claimed';
 COMMENT ON COLUMN advisory.claims.claimed_at IS 'when it was claimed; null if a later claim was taken back';
-COMMENT ON COLUMN advisory.claims.claimed_by IS 'role@application that claimed it; hidden without the privilege to see it';
+COMMENT ON COLUMN advisory.claims.claimed_by IS 'role@application that claimed it; or hidden';
 COMMENT ON COLUMN advisory.claims.finished_at IS 'when its work was done; null while it runs, and if it failed';
 GRANT SELECT ON advisory.claims TO PUBLIC;
 

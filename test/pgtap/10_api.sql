@@ -1,7 +1,7 @@
 -- The API's shape, as the reference documents it: a change here is a change for every caller.
 BEGIN;
 SET LOCAL intervalstyle = postgres;
-SELECT plan(48);
+SELECT plan(49);
 
 ---- Every function: name, arguments with their names and defaults, result
 
@@ -217,6 +217,8 @@ SELECT results_eq('SELECT name, default_setting, context FROM advisory.settings 
 SELECT isnt(obj_description('advisory'::regnamespace, 'pg_namespace'), NULL, 'the schema has a comment');
 SELECT is_empty('SELECT oid::regprocedure FROM functions WHERE coalesce(obj_description(oid, ''pg_proc''), '''') = ''''', 'every function has a comment');
 SELECT is_empty('SELECT oid::regprocedure FROM functions WHERE length(obj_description(oid, ''pg_proc'')) > 70', 'of at most 70 characters');
+SELECT is_empty($$ SELECT objoid::regclass, objsubid, description FROM pg_description JOIN pg_class ON classoid = 'pg_class'::regclass AND oid = objoid
+                   WHERE relnamespace = 'advisory'::regnamespace AND length(description) > 70 $$, 'so is that of every relation and column');
 SELECT is_empty($$ SELECT c.oid::regclass, a.attname FROM pg_class c
                        LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
                    WHERE c.relnamespace = 'advisory'::regnamespace AND (c.relkind = 'r' OR c.relkind = 'v' AND c.relname NOT LIKE '\_%')
