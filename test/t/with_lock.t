@@ -6,7 +6,6 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Encode qw(decode_utf8);
-use File::Temp;
 use POSIX qw(setsid dup2);
 use Test::More;
 
@@ -176,32 +175,6 @@ for my $signal (qw(TERM HUP INT QUIT USR1)) {
     my $end = end($program);
     is_deeply([ @$end{qw(code out)} ], [ 5, "got\n" ], "SIG$signal reaches the command, whose exit code counts");
     is(is_locked('backup', 'nightly'), 0, 'and the lock is free');
-}
-# Bash reads this file first. With it, with_lock gets the signal before step AT after it has got the lock, and says so, or that it waits
-# for the command. The command's process lingers before its first step.
-my $steps = File::Temp->new;
-print { $steps } <<'BASH';
-step=0
-set -o functrace
-trap 'if [ "${answer-}" != 00000 ]; then :
-elif [ "$BASHPID" != $$ ]; then trap - DEBUG; sleep 0.05
-elif [ $((step++)) = "$AT" ]; then echo "$SIGNAL" >&2; kill -s "$SIGNAL" $$
-elif [[ $BASH_COMMAND = wait* ]]; then echo waits >&2
-fi' DEBUG
-BASH
-close $steps;
-for my $signal (qw(TERM INT)) {
-    my ($step, $went_on) = (0, '');
-    until ($went_on) {
-        my $program = start({ BASH_ENV => "$steps", SIGNAL => $signal, AT => $step }, 'backup', 'nightly', '--', 'perl', '-e', 'sleep 20; print "went on"');
-        my $waits = readline($program->{messages}) eq "waits\n";
-        kill 'TERM', $program->{pid} if $waits;
-        $went_on = end($program)->{out};
-        last if $waits;
-        $step++;
-    }
-    is($went_on, '', "no command goes on after SIG$signal, at whatever step it comes");
-    cmp_ok($step, '>', 10, 'of which there are some');
 }
 for my $signal (2, 3) {
     my $program = start({}, 'backup', 'nightly', '--', 'sh', '-c', 'ulimit -c 0; echo begun; exec sleep 60');
