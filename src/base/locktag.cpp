@@ -25,11 +25,9 @@ hash_seed_init()
 const char *
 lockmode_name(const LOCKTAG &tag, LOCKMODE lockmode) noexcept
 {
-	bool		is_lease = tag.locktag_type == LOCKTAG_ADVISORY && tag.locktag_field4 == OBJSUBID_LEASE;
-
-	if (lockmode == ShareLock || (is_lease && lockmode == RowExclusiveLock))
+	if (lockmode == ShareLock || (is_of_lease(tag) && lockmode == RowExclusiveLock))
 		return mode_name(Mode::shared);
-	if (lockmode == ExclusiveLock || is_lease)
+	if (lockmode == ExclusiveLock || is_of_lease(tag))
 		return mode_name(Mode::exclusive);
 	return GetLockmodeName(DEFAULT_LOCKMETHOD, lockmode);
 }
@@ -81,6 +79,12 @@ is_of_semaphore(const LOCKTAG &tag) noexcept
 	Kind		kind = kind_of(tag.locktag_field4);
 
 	return tag.locktag_type == LOCKTAG_ADVISORY && (kind == Kind::semaphore || kind == Kind::queue);
+}
+
+bool
+is_of_lease(const LOCKTAG &tag) noexcept
+{
+	return tag.locktag_type == LOCKTAG_ADVISORY && tag.locktag_field4 == OBJSUBID_LEASE;
 }
 
 bool

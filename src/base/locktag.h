@@ -188,6 +188,9 @@ same_tag(const LOCKTAG &a, const LOCKTAG &b) noexcept
 /* Is this the tag of a slot or of a queue? */
 bool is_of_semaphore(const LOCKTAG &tag) noexcept;
 
+/* Is this the tag of a lease's lock? */
+bool is_of_lease(const LOCKTAG &tag) noexcept;
+
 /* Is this the tag of a lease's queue? */
 bool is_of_lease_queue(const LOCKTAG &tag) noexcept;
 

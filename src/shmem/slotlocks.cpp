@@ -18,7 +18,8 @@ namespace advisory
 
 /*
  * A queued session holds the queue lock in RowExclusiveLock mode.  Sessions hold other modes only to
- * get into the queue, or to see whether it is empty (semaphore.cpp).  These do not mean a wait.
+ * get into the queue, or to see whether it is empty (semaphore.cpp).  These do not mean a wait.  Nor does
+ * a session hold a lease because it looks whether that is free (lease.cpp).
  */
 void
 mark_slot_waits(LockEntries *found)
@@ -32,6 +33,8 @@ mark_slot_waits(LockEntries *found)
 		PublishedWait wait;
 
 		if (is_queued && entry.lockmode != RowExclusiveLock)
+			continue;
+		if (entry.granted && entry.lockmode == RowShareLock && is_of_lease(entry.tag))
 			continue;
 		if (is_queued)
 		{

@@ -190,6 +190,15 @@ leave($look, @rest, $invoice, $second, $w1, $w2, $w3);
         [ [ 'l/of the 33', 'exclusive', 'postgres@waiter', 'active', 0, undef ], [ 'l/of the 33', 'lease', 'o', 'held', 1, undef ], [ '(20 leases)', 'lease', undef, undef, 1, undef ] ],
         'the lease that somebody waits for is one of twenty');
     is($look->value('SELECT count(*) FROM advisory.activity'), 22, '... and one row counts the others');
+    $look->run('SELECT pg_cancel_backend(' . $waiter->pid . ')');
+    $waiter->finish;
+
+    # A waiter that looks whether the lease is free, here held up by the lock on the table, does not hold the lease.
+    $lessee->run('BEGIN', 'LOCK TABLE advisory._leases');
+    $waiter->start(q(SELECT advisory.lease('l', 'of the 33', '1 hour')));
+    wait_until('it looks', sub { $look->value('SELECT count(*) FROM pg_locks WHERE pid = ? AND NOT granted', $waiter->pid) });
+    is_deeply($look->rows('SELECT name, granted FROM advisory.locks WHERE pid = ?', $waiter->pid), [ [ 'of the 33', 0 ] ], 'a look at a lease is not shown as its holder');
+    $lessee->run('ROLLBACK');
     leave($look, $waiter, $lessee);
     $look->run(q(SELECT advisory.break_lease('l', 'of the ' || i) FROM generate_series(1, 40) AS i));
 }

@@ -127,7 +127,8 @@ for my $database ('postgres', 'oth er') {
 }
 
 # What cannot be named has no remedy, and the name of another database cannot end the comment that it is in.
-{
+# PostgreSQL 19 has no database with such a name.
+if ($look->value(q(SELECT current_setting('server_version_num'))) < 190000) {
     my $evil = "evil\nSELECT 1";
     $look->run(qq(CREATE DATABASE "$evil"));
     my @doers;
