@@ -106,6 +106,15 @@ sub renewing {
     return look('SELECT pid FROM pg_stat_activity WHERE application_name = ? AND datname = current_database() ORDER BY backend_start DESC', "$worker-lease");
 }
 
+# The session of that worker that waits for the lease.
+sub waiting {
+    my ($worker) = @_;
+    return look(q{SELECT pid FROM advisory.locks WHERE kind = 'lease' AND NOT granted AND database = current_database() AND application_name = ?}, "$worker-lease");
+}
+
+# When the present call of that session began.
+sub asked { return look('SELECT query_start FROM pg_stat_activity WHERE pid = ?', waiting($_[0])) }
+
 sub ends {
     my ($program, $status, $words, $what) = @_;
     my ($said, $was) = $program->finish(120);
@@ -183,10 +192,16 @@ sub file_wanted {
     my %waiter = each_of { work($_, 'waiter', 1, 0, 1.2) };
     ends($late{$_}, 1, qr/\Alate does not begin: somebody else has the lease\n\z/, "$_: after its timeout an error says that somebody else has the lease") for @languages;
 
-    # Who waits goes on after its connection has been lost, and after a restart of the server.
-    my $is_waiting = sub { renewing('waiter') && look(q{SELECT pid FROM advisory.locks WHERE kind = 'lease' AND NOT granted AND application_name = 'waiter-lease'}) };
+    # Who waits goes on after its connection has been lost, and after a restart of the server, if the server has answered it once.
+    each_of {
+        my $first;
+        wait_until('it waits in its second call', sub {
+            my $now = asked('waiter') // return 0;
+            $first //= $now;
+            return $now ne $first });
+    };
     for my $way ('is killed', 'is lost by a restart') {
-        my %before = each_of { my $pid; wait_until('it waits', sub { $pid = $is_waiting->() }); $pid };
+        my %before = each_of { my $pid; wait_until('it waits', sub { $pid = waiting('waiter') }); $pid };
         if ($way eq 'is killed') { each_of { look('SELECT pg_terminate_backend(?)', $before{$_}) } }
         else {
             $server->ctl('stop', '-m', 'immediate');
@@ -197,7 +212,7 @@ sub file_wanted {
         }
         for (@languages) {
             my $pid;
-            wait_until('it waits again', sub { $pid = $is_waiting->(); $pid && $pid != $before{$_} });
+            wait_until('it waits again', sub { $pid = waiting('waiter'); $pid && $pid != $before{$_} });
             is($waiter{$_}->said, '', "$_: the connection $way, and the waiter goes on with a new one");
         }
     }
@@ -262,10 +277,10 @@ for my $signal ('INT', 'TERM') {
     each_of { token_of($worker{$_}) };
     # Of two that wait, one is killed. The other one must not have to wait for the dead one's TTL.
     my %dead = each_of { work($_, 'dead', 1, 0, 300) };
-    each_of { wait_until('it waits', sub { look(q(SELECT count(*) FROM advisory.locks WHERE kind = 'lease' AND NOT granted)) == 1 }) };
+    each_of { wait_until('it waits', sub { waiting('dead') }) };
     each_of { kill KILL => $dead{$_}{pid} };
     my %next = each_of { work($_, 'next', 1, 0, 300) };
-    each_of { wait_until('it waits', sub { look(q(SELECT count(*) FROM advisory.locks WHERE kind = 'lease' AND NOT granted AND application_name = 'next-lease')) == 1 }) };
+    each_of { wait_until('it waits', sub { waiting('next') }) };
     each_of { kill $signal => $worker{$_}{pid} };
     for (@languages) {
         ends($next{$_}, 0, qr/next is done/, "$_: SIG$signal ends the lease, and a dead waiter does not get it");
