@@ -1,0 +1,98 @@
+#!/usr/bin/env perl
+# portable/advisory.sql as a role that owns its database and nothing else: again and again, with a hostile search_path, beside the extension;
+# and its functions are those of the extension.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
+use AdvisoryTest;
+use Portable;
+use Test::More;
+
+my $database = portable_database(install => 0);
+is(install(), '', 'it can be installed by an ordinary role that owns the database');
+my $owner = session(role => 'portable_owner');
+my $admin = session();
+is_deeply($owner->rows('SELECT advisory.edition(), advisory.version()'), [ [ 'portable', '1.1' ] ], 'edition and version');
+
+# ---- Once more --------------------------------------------------------------------------------------------------------------
+
+my $ALL = q(SELECT p.oid::regprocedure::text, md5(pg_get_functiondef(p.oid)), proacl::text FROM pg_proc AS p WHERE pronamespace = 'advisory'::regnamespace ORDER BY 1);
+my $before = $owner->rows($ALL);
+$owner->run(q(INSERT INTO advisory.key_labels (key, label) VALUES (42, 'answer')), q(SELECT advisory.claim('c', 'n', '1 day')), q(SELECT advisory.check_token('t', 'n', 1)));
+is(install(), '', 'it can be run again');
+is_deeply($owner->rows($ALL), $before, '... and changes no function');
+is($owner->value(q(SELECT count(*) FROM advisory.key_labels WHERE label = 'answer')), 1, '... and keeps the labels');
+is($owner->value('SELECT count(*) FROM advisory.claims'), 1, '... the claims');
+is($owner->value('SELECT count(*) FROM advisory.fences'), 1, '... and the fences');
+like(install(role => 'postgres'), qr/^$/, 'a superuser may run it, too');
+$admin->run('CREATE ROLE portable_other LOGIN', qq(GRANT CREATE ON DATABASE "$database" TO portable_other));
+like(install(role => 'portable_other'), qr/schema "advisory" belongs to another role/, 'another role may not');
+is($admin->value(q(SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname = 'advisory')), 'portable_owner', '... and it belongs to whoever ran it first');
+like($admin->query('CREATE EXTENSION advisory_ext')->{message} // '', qr/schema "advisory" already exists/, 'the extension cannot be created beside it');
+
+# ---- The same functions -------------------------------------------------------------------------------------------------------------
+
+my $aside = create_database(name => "${database}_extension", aside => 1);
+my $SIGNATURES = q(SELECT concat_ws(' ', p.prokind, p.oid::regprocedure, pg_get_function_arguments(p.oid), pg_get_function_result(p.oid), p.provolatile, p.proparallel)
+    FROM pg_proc AS p WHERE pronamespace = 'advisory'::regnamespace AND proname !~ '^_' ORDER BY 1);
+my %extension = map { $_->[0] => 1 } @{ session(database => $aside)->rows($SIGNATURES) };
+my @portable = map { $_->[0] } @{ $owner->rows($SIGNATURES) };
+is_deeply([ grep { !$extension{$_} } @portable ], [], 'each function has the signature of one of the extension');
+my %portable = map { $_ => 1 } @portable;
+my %absent = map { /^. (\w+)/ => 1 } grep { !$portable{$_} } keys %extension;
+is_deeply([ sort keys %absent ], [ sort qw(await_lease break_lease check_lease end_lease hold_count lease renew_lease stats_reset try_lease) ], 'and those that are not there are known');
+my $COLUMNS = q(SELECT c.relname || ': ' || string_agg(a.attname || ' ' || format_type(a.atttypid, a.atttypmod), ', ' ORDER BY a.attnum)
+    FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT attisdropped
+    WHERE c.relnamespace = 'advisory'::regnamespace AND c.relkind IN ('v', 'r') AND c.relname !~ '^_' GROUP BY c.relname ORDER BY 1);
+my %columns = map { $_->[0] => 1 } @{ session(database => $aside)->rows($COLUMNS) };
+is_deeply([ grep { !$columns{$_} } map { $_->[0] } @{ $owner->rows($COLUMNS) } ], [], 'each view has the columns of one of the extension');
+is_deeply($owner->rows(q(SELECT p.oid::regprocedure::text FROM pg_proc AS p WHERE pronamespace = 'advisory'::regnamespace AND proname !~ '^_'
+        AND obj_description(p.oid, 'pg_proc') IS NULL)), [], 'each public function has a comment');
+is_deeply($owner->rows(q(SELECT c.relname FROM pg_class AS c WHERE relnamespace = 'advisory'::regnamespace AND relname !~ '^_' AND relkind IN ('r', 'v')
+        AND obj_description(c.oid, 'pg_class') IS NULL)), [], '... and each view and table');
+
+# ---- All of it is named in doc/portable.md ----------------------------------------------------------------------------------------------
+
+# ---- A hostile search_path ----------------------------------------------------------------------------------------------------------
+
+my $caller = session(role => 'portable_other');
+$caller->run('CREATE SCHEMA evil', 'CREATE TABLE evil.called (what text)');
+for my $operator ([ '=', 'bigint, bigint' ], [ '=', 'text, text' ], [ '=', 'integer, integer' ], [ '=', 'oid, oid' ], [ '=', 'name, text' ], [ '=', 'name, name' ], [ '=', 'boolean, boolean' ],
+    [ '<', 'integer, integer' ], [ '<', 'bigint, bigint' ], [ '>=', 'timestamptz, timestamptz' ], [ '<', 'interval, interval' ], [ '+', 'bigint, integer' ], [ '+', 'integer, integer' ],
+    [ '+', 'timestamptz, interval' ], [ '||', 'text, text' ], [ '||', 'bytea, bytea' ], [ '||', 'text, anynonarray' ], [ '&', 'bigint, bigint' ], [ '<<', 'bigint, integer' ], [ '|', 'bigint, bigint' ], [ '!~', 'name, text' ]) {
+    my ($name, $types) = @$operator;
+    my ($left, $right) = split /, /, $types;
+    my $function = 'op' . ++$main::number;
+    my $result = $name =~ /[=<>~]$/ && $name ne '<<' ? 'boolean' : $left eq 'timestamptz' ? 'timestamptz' : $left =~ /text|bytea/ ? $left : 'bigint';
+    $caller->run(qq(CREATE FUNCTION evil.$function($types) RETURNS $result LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''evil $name''; END'),
+        qq(CREATE OPERATOR evil.$name (LEFTARG = $left, RIGHTARG = $right, FUNCTION = evil.$function)));
+}
+for my $function ('convert_to(text, name)', 'pg_try_advisory_lock(bigint)', 'pg_advisory_lock(bigint)', 'clock_timestamp()', 'pg_sleep(double precision)', 'format(text, text)', 'set_config(text, text, boolean)', 'current_setting(text)') {
+    $caller->run(qq(CREATE FUNCTION evil.$function RETURNS text LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''evil function''; END'));
+}
+$caller->run('CREATE DOMAIN evil.text AS pg_catalog.text', 'CREATE DOMAIN evil.timestamptz AS pg_catalog.timestamptz', 'SET search_path = evil, pg_catalog');
+my @CALLS = (
+    'SELECT advisory.key(q, q) FROM (VALUES (pg_catalog.text \'a\')) AS v (q)', q(SELECT advisory.key('a')), q(SELECT advisory.lock('a', 'b')), q(SELECT advisory.lock('a', 'b', '1s')), q(SELECT advisory.try_lock('a', 3)),
+    q(SELECT advisory.xact_lock_shared('a', 'x')), q(SELECT advisory.lock_key(5, '1s', 'label')), q(SELECT advisory.holds('a', 'b')), q(SELECT advisory.is_locked('a', 'b')), q(SELECT advisory.unlock('a', 'b')),
+    q(SELECT advisory.unlock('a', 'nothing')), q(SELECT advisory.unlock_all('a', 'b')), q(SELECT advisory.lock_all('a', ARRAY['1', '2'], '1s')), q(SELECT advisory.try_lock_any('a', ARRAY[1, 2], 2)),
+    q(SELECT advisory.acquire('a', 's', 2)), q(SELECT advisory.try_acquire('a', 's', 2, '10ms')), q(SELECT advisory.try_acquire('a', 's', 2, '10ms')), q(SELECT * FROM advisory.try_acquire_any('a', '{p,q}', 2, 2)), q(SELECT advisory.release('a', 's')),
+    q(CALL advisory.await_lock('a', 'w')), q(CALL advisory.await_lock('a', 7, '1s')), q(CALL advisory.await_acquire('a', 'w', 2)), q(CALL advisory.run('a', 'run', 'SELECT 1')), q(CALL advisory.run('a', 'run2', 'SELECT 1', once_per => '1 day')),
+    q(SELECT advisory.claim('a', 'b', '1 day')), q(SELECT advisory.check_token('a', 'b', 5)), q(SELECT * FROM advisory.holders('a', 'w')),
+    map { "SELECT * FROM advisory.$_" } qw(locks waits activity blockers semaphores known_keys pressure pressure_by_backend pressure_by_type claims fences wait_tree()));
+for my $call (@CALLS) {
+    my $result = $caller->query($call);
+    my $said = ($result->{message} // '') . join '', @{ $result->{warnings} };
+    unlike($said, qr/evil/, "not taken in: $call") or diag $said;
+    ok(!defined $result->{state} || $result->{state} =~ /^(42501)$/, '... and it works') or diag "$result->{state} $said";
+}
+$caller->run('SELECT pg_advisory_unlock_all()');
+
+# ---- Gone ---------------------------------------------------------------------------------------------------------------------------
+
+$owner->run('DROP SCHEMA advisory CASCADE');
+is($owner->value(q(SELECT count(*) FROM pg_proc WHERE proname ~ 'xact_lock_shared_key|try_acquire_any')), 0, 'DROP SCHEMA removes all');
+like(install(), qr/^$/, '... and it can be installed again');
+$owner->run('DROP SCHEMA advisory CASCADE', 'CREATE SCHEMA advisory');
+like(install(), qr/schema "advisory" exists, and is not that of the portable edition/, "it does not adopt somebody else's schema");
+done_testing();
