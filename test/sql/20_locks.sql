@@ -1,7 +1,4 @@
 -- Taking one lock: each function in each form takes the lock that it says, in its mode and scope.
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS advisory_ext;
-RESET client_min_messages;
 
 -- Locks and modes, from the server's view and ours; only ours knows the scope.
 CREATE VIEW pg_temp.mine AS

@@ -1,7 +1,4 @@
 -- The same functions for keys that an application already has.
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS advisory_ext;
-RESET client_min_messages;
 
 CREATE VIEW pg_temp.mine AS
     SELECT key, mode, scope, namespace, name FROM advisory.locks WHERE pid = pg_backend_pid();

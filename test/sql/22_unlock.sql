@@ -1,7 +1,4 @@
 -- Releasing: one hold with the built-ins' warning, or all of them without any.
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS advisory_ext;
-RESET client_min_messages;
 
 CREATE VIEW pg_temp.mine AS
     SELECT namespace, name, mode, scope FROM advisory.locks WHERE pid = pg_backend_pid();

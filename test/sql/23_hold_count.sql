@@ -1,7 +1,4 @@
 -- hold_count() and holds() tell the truth whatever releases a lock: savepoints, the built-ins, DISCARD, PREPARE.
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS advisory_ext;
-RESET client_min_messages;
 
 CREATE FUNCTION pg_temp.state(OUT hold_count integer, OUT holds boolean, OUT shown text) LANGUAGE sql AS
     $$ SELECT advisory.hold_count('ns', 'name'), advisory.holds('ns', 'name'),

@@ -1,7 +1,4 @@
 -- Wrong input: an error with the right SQLSTATE, never a silent nothing, and nothing locked.
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS advisory_ext;
-RESET client_min_messages;
 
 -- The outcome of a statement: its result, or the SQLSTATE and message of its error.
 CREATE FUNCTION pg_temp.outcome(statement text) RETURNS text LANGUAGE plpgsql AS $$

@@ -1,7 +1,4 @@
 -- The functions that calls resolve to, with literals, typed values and the untyped parameters that drivers send.
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS advisory_ext;
-RESET client_min_messages;
 
 -- The function that a call means, as the parser has it: a view depends on just that.
 CREATE FUNCTION pg_temp.resolved(call text) RETURNS text LANGUAGE plpgsql AS $$

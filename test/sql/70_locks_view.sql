@@ -1,8 +1,5 @@
 -- advisory.locks: every advisory lock decoded, ours and not.
 -- Other sessions' locks and waiters are for the isolation tests; objsubids of semaphores and of strangers cannot be made here.
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS advisory_ext;
-RESET client_min_messages;
 
 ---- The same locks as pg_locks, key by key
 
