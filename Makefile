@@ -29,7 +29,7 @@ DOCUMENT_FOLDERS = $(sort $(dir $(DOCUMENTS)))
 
 # ---- Tests ------------------------------------------------------------------------------------
 REGRESS         = $(sort $(patsubst test/sql/%.sql,%,$(wildcard test/sql/*.sql)))
-REGRESS_OPTS   += --inputdir=test
+REGRESS_OPTS   += --inputdir=test --load-extension=$(EXTENSION)
 ISOLATION       = $(sort $(patsubst test/isolation/specs/%.spec,%,$(wildcard test/isolation/specs/*.spec)))
 ISOLATION_OPTS += --inputdir=test/isolation --load-extension=$(EXTENSION)
 # 15 looks for the expected output of the specs in the input directory; 16 and later need an option for that.

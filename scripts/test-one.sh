@@ -4,6 +4,8 @@
 #   scripts/test-one.sh FILE        test/*/*.t, or pgTAP: test/pgtap/*.sql
 #   scripts/test-one.sh regress     pg_regress with the tests that REGRESS_TESTS names
 #   scripts/test-one.sh isolation   pg_isolation_regress with the specs that ISOLATION_TESTS names
+#   scripts/test-one.sh portable    both, on the portable edition, with those that PORTABLE_REGRESS and PORTABLE_ISOLATION name
+#   scripts/test-one.sh portable:FILE   pgTAP, on the portable edition
 #   scripts/test-one.sh library     what was built; without a server
 #
 # TEST_TIMEOUT is how many seconds it may take, and a *.t file ends itself after TEST_SECONDS. Standard error becomes comments that begin with "#!".
@@ -56,34 +58,98 @@ expect_nothing() {
 
 # ---- pg_regress and pg_isolation_regress ------------------------------------------------------------
 
-# installcheck DIFFS VARIABLE…: make installcheck, as TAP. The form of pg_regress's lines changed with 16.
-installcheck() {
-    local diffs=$1 output=$server_dir/installcheck.out status=0 line
+# regress DIFFS COMMAND…: runs one of them by a command, and prints its results as TAP without the plan. The form of their lines changed with 16.
+regress() {
+    local diffs=$1 output=$server_dir/regress.out status=0 line
     shift
     rm -f "$diffs"
-    limited make --no-print-directory PG_CONFIG="$PG_CONFIG" "$@" installcheck >"$output" 2>&1 || status=$?
+    limited "$@" >"$output" 2>&1 || status=$?
     while IFS= read -r line; do
         number=$((number + 1))
         say "${line/ok/ok $number -}"
     done < <(sed -nE 's/^test ([^ ]+) +\.\.\. ok .*/ok \1/p; s/^test ([^ ]+) +\.\.\. (FAILED|failed).*/not ok \1/p;
         s/^(ok|not ok) [0-9]+ +[-+] ([^ ]+).*/\1 \2/p' "$output")
-    say "1..$number"
     [ "$status" -ne 0 ] || return 0
     comments "$output"
     [ ! -s "$diffs" ] || comments "$diffs"
     return "$status"
 }
 
+# installcheck DIFFS VARIABLE…: make installcheck, as TAP.
+installcheck() {
+    local diffs=$1 status=0
+    shift
+    regress "$diffs" make --no-print-directory PG_CONFIG="$PG_CONFIG" "$@" installcheck || status=$?
+    say "1..$number"
+    return "$status"
+}
+
 # ---- pgTAP ------------------------------------------------------------------------------------------
 
-# In a database with both extensions.
+# In a database with pgTAP and the edition that the second argument names.
 test_pgtap() {
     if ! has_server_file "$PG_CONFIG" extension/pgtap.control; then
         say "1..0 # SKIP there is no pgTAP for PostgreSQL $(pg_major "$PG_CONFIG") here"
         return
     fi
-    psql -XqAt -v ON_ERROR_STOP=1 -c 'CREATE EXTENSION pgtap' -c "CREATE EXTENSION $EXTENSION" || return
+    "install_$2" || return
+    PGUSER=postgres run_psql -c 'CREATE EXTENSION pgtap' || return
     limited psql -XqAt -v ON_ERROR_STOP=1 -P pager=off -f "$1"
+}
+
+run_psql() { psql -XqAt -v ON_ERROR_STOP=1 "$@"; }
+
+install_extension() { run_psql -c "CREATE EXTENSION $EXTENSION"; }
+
+# ---- The portable edition -----------------------------------------------------------------------------
+
+# The owner of a database, without any other privilege, loads the file, and once more. All clients are this role from then on.
+install_portable() {
+    run_psql -c 'CREATE ROLE portable_owner LOGIN' -c 'CREATE DATABASE portable OWNER portable_owner' || return
+    export PGUSER=portable_owner PGDATABASE=portable
+    load_portable && load_portable
+}
+
+load_portable() { PGOPTIONS='-c client_min_messages=warning' run_psql -o /dev/null -f portable/advisory.sql; }
+
+# The tests that both editions share. Where the portable one answers differently, its answers are in test/portable/expected.
+test_portable() {
+    local status=0 tests=$server_dir/portable programs
+    programs=$(dirname "$("$PG_CONFIG" --pgxs)")/../test
+    install_portable || status=$?
+    expect_nothing "portable/advisory.sql can be loaded, and again" "$([ "$status" -eq 0 ] || say "exit code $status")"
+    link_tests "$tests/regress/sql" test/sql sql "$tests/regress/expected" expected "$PORTABLE_REGRESS"
+    link_tests "$tests/isolation/specs" test/isolation/specs spec "$tests/isolation/expected" test/isolation/expected "$PORTABLE_ISOLATION"
+    # Errors of PL/pgSQL functions have a CONTEXT, those of the library's have none.
+    # shellcheck disable=SC2016 # expanded by that shell
+    [ -z "$PORTABLE_REGRESS" ] || shared_tests regress "$programs/regress/pg_regress" \
+        --launcher="sh -c 'exec \"\$0\" -v SHOW_CONTEXT=never \"\$@\"'" || status=$?
+    [ -z "$PORTABLE_ISOLATION" ] || shared_tests isolation "$programs/isolation/pg_isolation_regress" || status=$?
+    say "1..$number"
+    return "$status"
+}
+
+# link_tests FOLDER FROM ENDING EXPECTED FROM NAMES: links to the tests of these names and to the answers that are expected.
+link_tests() {
+    local name answers
+    mkdir -p "$1" "$4"
+    for name in $6; do
+        ln -s "$REPOSITORY/$2/$name.$3" "$1"
+        answers=test/portable/expected
+        [ -e "$answers/$name.out" ] || answers=$5
+        for answers in "$answers/$name.out" "$answers/$name"_[0-9].out; do
+            [ ! -e "$answers" ] || ln -s "$REPOSITORY/$answers" "$4"
+        done
+    done
+}
+
+# shared_tests FOLDER PROGRAM…: every version looks for tests and for answers in the folder that it runs in.
+shared_tests() {
+    local folder=$server_dir/portable/$1 names=$PORTABLE_REGRESS
+    [ "$1" = regress ] || names=$PORTABLE_ISOLATION
+    shift
+    # shellcheck disable=SC2086 # names
+    regress "$folder/regression.diffs" env -C "$folder" "$@" --bindir="$PG_BINDIR" --use-existing --dbname=portable $names
 }
 
 # ---- All together -----------------------------------------------------------------------------------
@@ -111,7 +177,9 @@ main() {
     case $1 in
         regress)    installcheck regression.diffs REGRESS="$REGRESS_TESTS" ISOLATION= || status=$? ;;
         isolation)  installcheck output_iso/regression.diffs ISOLATION="$ISOLATION_TESTS" REGRESS= || status=$? ;;
-        *.sql)      test_pgtap "$1" || status=$? ;;
+        portable)   test_portable || status=$? ;;
+        portable:*) test_pgtap "${1#portable:}" portable || status=$? ;;
+        *.sql)      test_pgtap "$1" extension || status=$? ;;
         *)          limited perl "$1" || status=$? ;;
     esac
     [ "$status" -ne 124 ] || say "# It took longer than $TEST_TIMEOUT s."

@@ -2,7 +2,8 @@
 # Tests on servers of their own: `make test`, `make test-all`.
 #
 #   PG_CONFIG=…            the server's version
-#   PARTS="regress tap"    these of: library regress isolation pgtap tap integration faults. Without it all but the last two.
+#   PARTS="regress tap"    these of: library regress isolation pgtap portable tap integration faults. Without it all but the last two.
+#                          (portable: the portable edition, with the tests that both editions share, and those in test/portable.)
 #                          (integration: with pg_cron, PgBouncer, Patroni, Node, Python, Java and migration tools, from packages;
 #                          faults needs FAULTS=1.) PARTS=all: also integration.
 #   TESTS="keys 10-api"    only the tests of these names, in whatever part they are (with or without path and ending)
@@ -18,7 +19,7 @@ set -euo pipefail
 # shellcheck source=scripts/server.sh
 . "$(dirname "${BASH_SOURCE[0]}")/server.sh"
 
-QUICK_PARTS="library regress isolation pgtap tap"
+QUICK_PARTS="library regress isolation pgtap portable tap"
 PARTS=${PARTS:-$QUICK_PARTS}
 [ "$PARTS" != all ] || PARTS="integration $QUICK_PARTS"
 TESTS=${TESTS:-}
@@ -46,6 +47,9 @@ chosen_names() {
     chosen "$@" | while IFS= read -r file; do printf '%s ' "$(bare_name "$file")"; done
 }
 
+# Those of the named files that test both editions, one a line: their first line says so.
+shared() { awk 'FNR == 1 && /^(--|#) Editions: both\./ { print FILENAME }' "$@"; }
+
 # Appends what is chosen of a part to the tests.
 choose_part() {
     case $1 in
@@ -61,6 +65,17 @@ choose_part() {
             [ -z "$ISOLATION_TESTS" ] || tests+=(isolation) ;;
         pgtap)
             choose_files test/pgtap/*.sql ;;
+        portable)
+            local sql specs pgtap
+            mapfile -t sql < <(shared test/sql/*.sql)
+            mapfile -t specs < <(shared test/isolation/specs/*.spec)
+            mapfile -t pgtap < <(shared test/pgtap/*.sql)
+            PORTABLE_REGRESS=$(chosen_names ${sql[@]+"${sql[@]}"})
+            PORTABLE_ISOLATION=$(chosen_names ${specs[@]+"${specs[@]}"})
+            export PORTABLE_REGRESS PORTABLE_ISOLATION
+            [ -z "$PORTABLE_REGRESS$PORTABLE_ISOLATION" ] || tests+=(portable)
+            mapfile -t -O "${#tests[@]}" tests < <(chosen ${pgtap[@]+"${pgtap[@]}"} | sed 's/^/portable:/')
+            choose_files test/portable/*.t ;;
         tap)
             choose_files test/t/*.t ;;
         integration | faults)

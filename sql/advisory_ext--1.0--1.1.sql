@@ -60,6 +60,21 @@ BEGIN
     END IF;
 END $$;
 
+-- ---- Edition and version
+
+CREATE FUNCTION advisory.edition() RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN 'extension'::text;
+COMMENT ON FUNCTION advisory.edition() IS 'which edition is installed: extension or portable';
+
+CREATE FUNCTION advisory.version() RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+    -- (The library can be newer, until ALTER EXTENSION UPDATE.)
+    SELECT extversion FROM pg_extension WHERE extname = 'advisory_ext';
+END;
+COMMENT ON FUNCTION advisory.version() IS 'installed version of this edition';
+
 -- ---- Internal functions
 
 -- What users do not call.  PUBLIC has no USAGE on it, and views do not need that.

@@ -7,3 +7,17 @@ GRANT USAGE ON SCHEMA advisory TO PUBLIC;
 -- What users do not call.  PUBLIC has no USAGE on it, and views do not need that.
 CREATE SCHEMA advisory_internal;
 COMMENT ON SCHEMA advisory_internal IS 'what the views of advisory_ext are made of';
+
+-- Two editions have these functions: this extension, and plain SQL for servers without it.
+CREATE FUNCTION advisory.edition() RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN 'extension'::text;
+COMMENT ON FUNCTION advisory.edition() IS 'which edition is installed: extension or portable';
+
+CREATE FUNCTION advisory.version() RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+    -- (The library can be newer, until ALTER EXTENSION UPDATE.)
+    SELECT extversion FROM pg_extension WHERE extname = 'advisory_ext';
+END;
+COMMENT ON FUNCTION advisory.version() IS 'installed version of this edition';

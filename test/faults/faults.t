@@ -88,7 +88,7 @@ my @cases = (
     { before => q(SELECT advisory.claim('n', 'a', '1 hour', '2026-01-01')), call => q(SELECT advisory.unclaim('n', 'a', '2026-01-01')) },
     # Views
     (map { { call => "SELECT * FROM advisory.$_" } } qw(locks activity waits wait_tree() semaphores leases claims leaks stats directory
-        settings pressure pressure_by_backend pressure_by_type can_fit(1))),
+        settings pressure pressure_by_backend pressure_by_type can_fit(1) edition() version())),
     { call => q(SELECT * FROM advisory.known_keys WHERE key = 1) },
     { call => q(SELECT advisory.stats_reset()) },
 );

@@ -1,7 +1,7 @@
 -- The API's shape, as the reference documents it: a change here is a change for every caller.
 BEGIN;
 SET LOCAL intervalstyle = postgres;
-SELECT plan(49);
+SELECT plan(51);
 
 ---- Every function: name, arguments with their names and defaults, result
 
@@ -99,7 +99,7 @@ INSERT INTO expected
     SELECT 'claim', format('namespace text, %s, every interval, window_start timestamp with time zone DEFAULT NULL::timestamp with time zone', argument), 'timestamp with time zone'
     FROM forms;
 INSERT INTO expected SELECT 'unclaim', format('namespace text, %s, window_start timestamp with time zone', argument), 'boolean' FROM forms;
-INSERT INTO expected VALUES ('wait_tree', '', 'SETOF text'), ('stats_reset', '', 'void'), ('can_fit', 'n integer', 'boolean');
+INSERT INTO expected VALUES ('wait_tree', '', 'SETOF text'), ('stats_reset', '', 'void'), ('can_fit', 'n integer', 'boolean'), ('edition', '', 'text'), ('version', '', 'text');
 
 -- Functions that only the views use are in a schema of their own.  Here they have an underscore.
 CREATE TEMP VIEW functions AS
@@ -122,17 +122,17 @@ SELECT is_empty('SELECT name FROM functions WHERE prokind NOT IN (''f'', ''p'')'
 ---- How the planner may treat them
 
 SELECT is_empty('SELECT oid::regprocedure FROM functions WHERE proisstrict AND name NOT IN (''_window'', ''_known_as'', ''_crc32'', ''_role_name'', ''_session_holds'', ''_shown'')', 'no function is strict: a null is an error');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name IN ('key', '_window', '_crc32', '_shown') AND NOT (provolatile = 'i' AND proparallel = 's') $$,
-                'key(), window(), crc32() and shown() are immutable and parallel safe');
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name IN ('key', '_window', '_crc32', '_shown', 'edition') AND NOT (provolatile = 'i' AND proparallel = 's') $$,
+                'key(), window(), crc32(), shown() and edition() are immutable and parallel safe');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name = '_known_as' AND NOT (provolatile = 's' AND procost = 1) $$,
                 'known_as() is stable, and cheap');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name IN ('_key_facts', '_key_labels') AND NOT (provolatile = 's' AND proparallel = 'u') $$,
                 'the rows of known keys are stable');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name = '_cut' AND NOT (provolatile = 's' AND proparallel = 's') $$,
-                'cut() is stable and parallel safe');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_window', '_crc32', '_shown', '_known_as', '_key_facts', '_key_labels', '_cut') AND NOT (provolatile = 'v' AND proparallel = 'u') $$,
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name IN ('_cut', 'version') AND NOT (provolatile = 's' AND proparallel = 's') $$,
+                'cut() and version() are stable and parallel safe');
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_window', '_crc32', '_shown', '_known_as', '_key_facts', '_key_labels', '_cut', 'edition', 'version') AND NOT (provolatile = 'v' AND proparallel = 'u') $$,
                 'everything else is volatile and parallel unsafe');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_window', '_crc32', '_shown', '_known_as', '_cut', '_locks_handler', 'stats_reset', '_pressure', 'can_fit', 'fenced') AND prokind = 'f' AND procost <> 1000 $$,
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_window', '_crc32', '_shown', '_known_as', '_cut', '_locks_handler', 'stats_reset', '_pressure', 'can_fit', 'fenced', 'edition', 'version') AND prokind = 'f' AND procost <> 1000 $$,
                 'whatever touches locks costs 1000, so that the planner filters first');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE proleakproof $$, 'nothing claims to be leakproof');
 
@@ -236,6 +236,8 @@ SELECT is_empty($$ SELECT srvname, fdwname FROM pg_foreign_server s JOIN pg_fore
 
 SELECT is(extversion || ' ' || extrelocatable, default_version || ' false', 'it is installed in its default version, and not relocatable')
     FROM pg_extension JOIN pg_available_extensions ON name = extname WHERE extname = 'advisory_ext';
+SELECT is(advisory.version(), extversion, 'version() says which it is') FROM pg_extension WHERE extname = 'advisory_ext';
+SELECT is(advisory.edition(), 'extension', 'edition() that it is the extension');
 SELECT ok(bool_and(trusted), 'it is trusted') FROM pg_available_extension_versions WHERE name = 'advisory_ext';
 SELECT is_empty($$ SELECT classid::regclass, objid FROM (
                        SELECT 'pg_proc'::regclass AS classid, oid AS objid FROM functions

@@ -1,6 +1,6 @@
 -- What roles may do and see.  All in one session: SET ROLE changes whose privileges count, not whose session it is.
 BEGIN;
-SELECT plan(51);
+SELECT plan(52);
 
 CREATE ROLE advisory_tap_nobody;
 CREATE ROLE advisory_tap_reader IN ROLE pg_read_all_stats;
@@ -51,6 +51,8 @@ SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'SET LOCAL advisory_ext.leak
 SELECT is(pg_temp.outcome_as('advisory_tap_nobody', $$ SELECT advisory.try_lock('ns', 'name') $$), 'true', 'a lock is taken');
 SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'SELECT count(*) FROM advisory.locks WHERE pid = pg_backend_pid()'), '1', 'and shown');
 SELECT is(pg_temp.outcome_as('advisory_tap_nobody', 'SELECT count(*) > 0 FROM advisory.settings'), 'true', 'settings are shown');
+SELECT is(pg_temp.outcome_as('advisory_tap_nobody', $$ SELECT advisory.edition() || ' ' || (advisory.version() = default_version) FROM pg_available_extensions
+              WHERE name = 'advisory_ext' $$), 'extension true', 'so are edition and version');
 
 ---- Labels: for everybody to read, for the owner of the database to write
 

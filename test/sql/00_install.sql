@@ -1,5 +1,5 @@
 -- CREATE EXTENSION is all the set-up, and never adopts a schema that somebody else has made.
--- Works through databases of its own, then installs into the one that the other tests use.
+-- Works through databases of its own. In the one that the other tests use, pg_regress has created the extension.
 
 CREATE ROLE regress_advisory_planter;
 CREATE ROLE regress_advisory_owner;
@@ -61,7 +61,7 @@ CREATE EXTENSION advisory_ext;
 RESET ROLE;
 SELECT count(*) AS installed FROM pg_extension WHERE extname = 'advisory_ext';
 
----- Clean up, and install for the tests that follow
+---- Clean up
 
 \c :regression
 DROP DATABASE regress_advisory_planted;
@@ -69,5 +69,4 @@ DROP DATABASE regress_advisory_owned;
 DROP ROLE regress_advisory_planter;
 DROP ROLE regress_advisory_owner;
 DROP ROLE regress_advisory_stranger;
-CREATE EXTENSION advisory_ext;
 SELECT extname, extnamespace::regnamespace, extrelocatable FROM pg_extension WHERE extname = 'advisory_ext';

@@ -1,7 +1,5 @@
+-- Editions: both.
 -- key(): a permanent public format.  11_encodings tests it in other encodings.
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS advisory_ext;
-RESET client_min_messages;
 
 ---- The published vectors
 

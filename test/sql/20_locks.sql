@@ -1,12 +1,10 @@
--- Taking one lock: each function in each form takes the lock that it says, in its mode and scope.
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS advisory_ext;
-RESET client_min_messages;
+-- Editions: both.
+-- Taking one lock: each function in each form takes the lock that it says, in its mode, until the end that it says.
+-- 26_scope has what only the extension knows of it.
 
--- Locks and modes, from the server's view and ours; only ours knows the scope.
+-- Locks and modes, from the server's view and ours.
 CREATE VIEW pg_temp.mine AS
-    SELECT l.mode AS lockmode, ours.mode, ours.scope,
-           (l.classid::bigint << 32) | l.objid::bigint AS key
+    SELECT l.mode AS lockmode, ours.mode, (l.classid::bigint << 32) | l.objid::bigint AS key
     FROM pg_locks l JOIN advisory.locks ours
         ON ours.pid = l.pid AND ours.key = (l.classid::bigint << 32) | l.objid::bigint
            AND ours.mode = CASE l.mode WHEN 'ExclusiveLock' THEN 'exclusive' WHEN 'ShareLock' THEN 'shared' END
@@ -15,7 +13,7 @@ CREATE VIEW pg_temp.mine AS
 ---- One lock in four lines
 
 SELECT advisory.lock('billing', 'invoice:42');
-SELECT lockmode, mode, scope, key = advisory.key('billing', 'invoice:42') AS right_key FROM pg_temp.mine;
+SELECT lockmode, mode, key = advisory.key('billing', 'invoice:42') AS right_key FROM pg_temp.mine;
 SELECT advisory.unlock('billing', 'invoice:42');
 SELECT * FROM pg_temp.mine;
 
@@ -33,15 +31,13 @@ INSERT INTO pg_temp.forms VALUES
 
 -- Calls, notes what is held then, and takes all of it back with the subtransaction or by unlocking.
 CREATE FUNCTION pg_temp.take(function text, arguments text, rest text,
-                             OUT result boolean, OUT held text, OUT right_key boolean, OUT hold_count integer,
-                             OUT unlocked boolean, OUT left_over bigint)
+                             OUT result boolean, OUT held text, OUT right_key boolean, OUT unlocked boolean, OUT left_over bigint)
     LANGUAGE plpgsql AS $$
 BEGIN
     BEGIN
         EXECUTE format('SELECT advisory.%s(%s%s)', function, arguments, rest) INTO STRICT result;
-        EXECUTE format('SELECT string_agg(concat_ws('' '', lockmode, mode, scope), '', ''), bool_and(key = advisory.key(%s)) FROM pg_temp.mine', arguments)
+        EXECUTE format('SELECT string_agg(concat_ws('' '', lockmode, mode), '', ''), bool_and(key = advisory.key(%s)) FROM pg_temp.mine', arguments)
             INTO STRICT held, right_key;
-        EXECUTE format('SELECT advisory.hold_count(%s)', arguments) INTO STRICT hold_count;
         IF function LIKE '%xact%' THEN
             RAISE EXCEPTION 'take it back' USING ERRCODE = 'RB000';
         END IF;
@@ -56,14 +52,14 @@ END $$;
 SELECT function, count(*) AS calls, taken.*
     FROM pg_temp.functions, pg_temp.forms, unnest(ARRAY['', ', ''1s''', ', NULL', ', timeout => ''0''']) AS rest,
          LATERAL pg_temp.take(function, arguments, rest) AS taken
-    GROUP BY function, result, held, right_key, hold_count, unlocked, left_over ORDER BY function;
+    GROUP BY function, result, held, right_key, unlocked, left_over ORDER BY function;
 
 ---- Scope: what ends when
 
 BEGIN;
 SELECT advisory.xact_lock('ns', 'transaction'), advisory.lock('ns', 'session');
 COMMIT;
-SELECT mode, scope, key = advisory.key('ns', 'session') AS is_session FROM pg_temp.mine;
+SELECT mode, key = advisory.key('ns', 'session') AS is_session FROM pg_temp.mine;
 BEGIN;
 SELECT advisory.lock('ns', 'in a failed transaction');
 SELECT 1/0;
@@ -83,24 +79,23 @@ COMMIT;
 BEGIN;
 SELECT advisory.xact_lock('ns', 'name'), advisory.xact_lock_shared('ns', 'name'),
        advisory.try_lock('ns', 'name'), advisory.try_lock_shared('ns', 'name');
-SELECT mode, scope FROM pg_temp.mine ORDER BY mode;
+SELECT mode FROM pg_temp.mine ORDER BY mode;
 -- The session's holds are let go of, the transaction's stay.
 SELECT advisory.unlock('ns', 'name'), advisory.unlock_shared('ns', 'name');
-SELECT mode, scope FROM pg_temp.mine ORDER BY mode;
+SELECT mode FROM pg_temp.mine ORDER BY mode;
 COMMIT;
 SELECT * FROM pg_temp.mine;
 
 ---- Asking
 
-SELECT advisory.holds('ns', 42), advisory.is_locked('ns', 42), advisory.hold_count('ns', 42),
+SELECT advisory.holds('ns', 42), advisory.is_locked('ns', 42),
        (SELECT count(*) FROM advisory.holders('ns', 42)) AS holders;
 SELECT advisory.lock('ns', '42');
 -- Whichever way the name is given.
-SELECT advisory.holds('ns', 42), advisory.is_locked('ns', 42), advisory.hold_count('ns', 42),
+SELECT advisory.holds('ns', 42), advisory.is_locked('ns', 42),
        (SELECT count(*) FROM advisory.holders('ns', 42)) AS holders;
 SELECT pid = pg_backend_pid() AS me, database = current_database() AS here, role = current_user AS is_role,
-       application_name, state, mode, scope, granted, wait_start, waited,
-       acquired_at <= clock_timestamp() AS acquired, held < '1 minute' AS held, blocked_by, gid,
+       application_name, state, mode, granted, wait_start, waited, blocked_by, gid,
        query LIKE '%advisory.holders%' AS query
     FROM advisory.holders('ns', 42);
 SELECT advisory.unlock('ns', 42);
@@ -108,13 +103,12 @@ SELECT advisory.lock_shared('ns', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid);
 SELECT advisory.holds('ns', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'),
        advisory.holds('ns', 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11') AS other_letters,
        advisory.holds('ns', 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'::uuid) AS as_uuid,
-       advisory.is_locked('ns', 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'::uuid) AS locked,
-       advisory.hold_count('ns', 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'::uuid);
+       advisory.is_locked('ns', 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'::uuid) AS locked;
 SELECT mode FROM advisory.holders('ns', 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'::uuid);
 SELECT advisory.unlock_shared('ns', 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'::uuid);
 -- Another lock of the session does not count.
 SELECT advisory.lock('ns', 'other');
-SELECT advisory.holds('ns', 'name'), advisory.is_locked('ns', 'name'), advisory.hold_count('ns', 'name');
+SELECT advisory.holds('ns', 'name'), advisory.is_locked('ns', 'name');
 SELECT advisory.unlock('ns', 'other');
 
 ---- The planner filters by everything cheaper first, so only the chosen row is locked

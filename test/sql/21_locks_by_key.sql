@@ -1,19 +1,17 @@
+-- Editions: both.
 -- The same functions for keys that an application already has.
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS advisory_ext;
-RESET client_min_messages;
 
 CREATE VIEW pg_temp.mine AS
-    SELECT key, mode, scope, namespace, name FROM advisory.locks WHERE pid = pg_backend_pid();
+    SELECT key, mode FROM advisory.locks WHERE pid = pg_backend_pid();
 
----- Every function, with nothing but the key, and with a label
+---- Every function, with nothing but the key, and with a label (27_labels has where it is seen)
 
 CREATE FUNCTION pg_temp.take(function text, arguments text, OUT result boolean, OUT held text, OUT left_over bigint)
     LANGUAGE plpgsql AS $$
 BEGIN
     BEGIN
         EXECUTE format('SELECT advisory.%s(%s)', function, arguments) INTO STRICT result;
-        SELECT string_agg(concat_ws(' ', key, mode, scope, name), ', ') FROM pg_temp.mine INTO STRICT held;
+        SELECT string_agg(concat_ws(' ', key, mode), ', ') FROM pg_temp.mine INTO STRICT held;
         IF function LIKE '%xact%' THEN
             RAISE EXCEPTION 'take it back' USING ERRCODE = 'RB000';
         ELSIF function LIKE '%shared%' THEN
@@ -36,7 +34,7 @@ SELECT string_agg(function, ' ' ORDER BY function) AS functions, arguments, take
 
 SELECT pg_advisory_lock(42), pg_advisory_lock_shared(-1);
 SELECT advisory.holds_key(42), advisory.holds_key(-1), advisory.is_locked_key(42), advisory.holds_key(43);
-SELECT mode, scope, acquired_at FROM advisory.holders_key(42);
+SELECT mode, acquired_at FROM advisory.holders_key(42);
 SELECT advisory.unlock_key(42), advisory.unlock_shared_key(-1);
 SELECT advisory.lock_key(9223372036854775807), advisory.lock_shared_key(-9223372036854775808);
 SELECT key, mode FROM pg_temp.mine ORDER BY key;
@@ -51,30 +49,7 @@ SELECT pg_advisory_unlock(0, 42);
 SELECT advisory.lock('billing', 'invoice:42');
 SELECT advisory.holds_key(1572001551135567388), advisory.is_locked_key(advisory.key('billing', 'invoice:42'));
 SELECT mode FROM advisory.holders_key(1572001551135567388);
--- The name, from which the key was computed, outranks a label.
-SELECT advisory.lock_key(1572001551135567388, label => 'label');
-SELECT namespace, name FROM pg_temp.mine;
-SELECT advisory.hold_count('billing', 'invoice:42');
-SELECT advisory.unlock_key(1572001551135567388), advisory.unlock('billing', 'invoice:42');
-
----- Labels
-
-SELECT advisory.lock_key(42, label => 'first');
-SELECT advisory.lock_key(42);
-SELECT name AS kept FROM pg_temp.mine;
-SELECT advisory.lock_key(42, label => 'second');
-SELECT name AS renamed FROM pg_temp.mine;
-SELECT advisory.unlock_key(42), advisory.unlock_key(42), advisory.unlock_key(42);
--- Without a hold there is nothing to know a label from.
-SELECT advisory.unlock_key(42);
-SELECT advisory.unlock_shared_key(42);
-
--- A label goes with the lock that it was given for, also when that is released without the extension.
-SELECT advisory.lock_key(43, label => 'once');
-SELECT pg_advisory_unlock_all();
-SELECT advisory.lock_key(43);
-SELECT name FROM advisory.locks WHERE key = 43 AND pid = pg_backend_pid();
-SELECT advisory.unlock_key(43);
+SELECT advisory.unlock_key(1572001551135567388);
 
 SELECT count(*) AS left_locked FROM pg_locks
     WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database());

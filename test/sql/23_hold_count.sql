@@ -1,7 +1,4 @@
 -- hold_count() and holds() tell the truth whatever releases a lock: savepoints, the built-ins, DISCARD, PREPARE.
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS advisory_ext;
-RESET client_min_messages;
 
 CREATE FUNCTION pg_temp.state(OUT hold_count integer, OUT holds boolean, OUT shown text) LANGUAGE sql AS
     $$ SELECT advisory.hold_count('ns', 'name'), advisory.holds('ns', 'name'),
@@ -139,3 +136,46 @@ SELECT pg_advisory_lock(advisory.key('behind', 'b'));
 SELECT advisory.hold_count('behind', 'b') AS still_theirs, advisory.unlock_all('behind') AS released;
 SELECT acquired_at IS NULL AS unknown FROM advisory.locks WHERE key = advisory.key('behind', 'b');
 SELECT pg_advisory_unlock_all();
+
+---- Wrong arguments, and which function a call means: as holds()
+
+CREATE FUNCTION pg_temp.outcome(call text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    result text;
+BEGIN
+    EXECUTE 'SELECT ' || call INTO result;
+    RETURN result;
+EXCEPTION WHEN OTHERS THEN
+    RETURN SQLSTATE || ' ' || SQLERRM;
+END $$;
+SELECT arguments, pg_temp.outcome(format('advisory.hold_count(%s)', arguments)) AS outcome,
+       pg_temp.outcome(format('advisory.hold_count(%s)', arguments)) = pg_temp.outcome(format('advisory.holds(%s)', arguments)) AS same
+    FROM unnest(ARRAY['NULL, ''name''', ''''', ''name''', '''ns'', NULL::text', '''ns'', ''''', 'NULL, 42', ''''', 42', '''ns'', NULL::bigint',
+                      'NULL, ''00000000-0000-0000-0000-000000000001''::uuid', '''ns'', NULL::uuid', 'NULL, NULL::text', ''''', ''''']) AS arguments;
+-- The type of the second argument.
+CREATE FUNCTION pg_temp.resolved(call text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    result text;
+BEGIN
+    EXECUTE 'CREATE TEMP VIEW resolved AS SELECT ' || call || ' AS result';
+    SELECT substring(refobjid::regprocedure::text FROM ',(.*)\)') FROM pg_depend JOIN pg_rewrite r ON r.oid = objid
+        WHERE classid = 'pg_rewrite'::regclass AND ev_class = 'pg_temp.resolved'::regclass AND refclassid = 'pg_proc'::regclass INTO result;
+    DROP VIEW pg_temp.resolved;
+    RETURN result;
+EXCEPTION WHEN OTHERS THEN
+    RETURN SQLSTATE;
+END $$;
+CREATE TYPE pg_temp.job AS ENUM ('nightly');
+CREATE DOMAIN pg_temp.job_name AS text;
+CREATE DOMAIN pg_temp.job_id AS bigint;
+SELECT taken_as, string_agg(name, ' ' ORDER BY i) AS names
+    FROM unnest(ARRAY[$$'name'$$, $$'42'$$, $$'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'$$, $$NULL$$,
+                      $$42$$, $$4200000000$$, $$42::smallint$$, $$42::integer$$, $$42::bigint$$, $$'42'::integer$$, $$42::oid$$,
+                      $$'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid$$, $$'name'::text$$, $$'name'::varchar$$, $$'name'::varchar(9)$$,
+                      $$'name'::char(9)$$, $$'name'::name$$, $$'n'::"char"$$, $$'name'::job_name$$, $$42::job_id$$,
+                      $$42.0$$, $$42::numeric$$, $$42::float8$$, $$true$$, $$now()$$, $$'nightly'::job$$, $$'{}'::jsonb$$, $$ARRAY[true]$$]) WITH ORDINALITY AS n(name, i),
+         pg_temp.resolved(format('advisory.hold_count(''ns'', %s)', name)) AS taken_as
+    GROUP BY taken_as ORDER BY taken_as;
+PREPARE untyped AS SELECT advisory.hold_count($1, $2);
+SELECT parameter_types FROM pg_prepared_statements WHERE name = 'untyped';
+DEALLOCATE untyped;

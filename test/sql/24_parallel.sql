@@ -1,8 +1,5 @@
 -- In a parallel worker "true" would not mean held: the lock would go with the worker. A wrapper that is wrongly marked
 -- gets an error there; in the leader, and unmarked, it works.
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS advisory_ext;
-RESET client_min_messages;
 
 CREATE TABLE many AS SELECT i FROM generate_series(1, 100) i;
 CREATE FUNCTION wrongly_marked(i integer) RETURNS boolean LANGUAGE sql PARALLEL SAFE COST 1

@@ -1,7 +1,4 @@
 -- try_lock_any(): up to so many of the candidates, in the order given, each looked at once.
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS advisory_ext;
-RESET client_min_messages;
 SET advisory_ext.warn_no_transaction = off;
 
 CREATE VIEW pg_temp.mine AS

@@ -1,8 +1,5 @@
 -- Semaphores in one session: slots, and refused arguments.
 -- That others wait, and are woken, takes more sessions: see the script tests.
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS advisory_ext;
-RESET client_min_messages;
 SET advisory_ext.warn_no_transaction = off;
 
 -- Keys and pids differ from run to run, or say nothing.

@@ -1,8 +1,5 @@
 -- await_lock(): where it may be called and where not, and that the session stays usable either way.
 -- The isolation tests show that it does not hold up other sessions meanwhile.
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS advisory_ext;
-RESET client_min_messages;
 -- PL/pgSQL's context is of no interest here.
 \set SHOW_CONTEXT never
 

@@ -1,8 +1,5 @@
 -- The WARNING about a SELECT of nothing but transaction-level functions outside a transaction block.
 
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS advisory_ext;
-RESET client_min_messages;
 
 ---- Warns: a bare call of each function, and names the session-level one
 

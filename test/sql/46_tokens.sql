@@ -1,7 +1,4 @@
 -- Fencing tokens: who gets one, that they grow, and what refuses smaller ones. Crashes, failovers and upgrades are for script tests.
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS advisory_ext;
-RESET client_min_messages;
 SET advisory_ext.warn_no_transaction = off;
 
 ---- Only who holds the lock in exclusive mode gets one

@@ -1,7 +1,4 @@
 -- Once per window: which window is claimed, that it is claimed once, and what rolls back. Sessions beside each other are for script tests.
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS advisory_ext;
-RESET client_min_messages;
 CREATE ROLE regress_claimer SUPERUSER;
 SET ROLE regress_claimer;
 SET application_name = 'claims';

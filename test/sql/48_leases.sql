@@ -1,7 +1,4 @@
 -- Leases: what each function returns, wrong arguments, and who sees what. Sessions that compete are for script tests.
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS advisory_ext;
-RESET client_min_messages;
 SET application_name = '';
 CREATE VIEW pg_temp.shown AS
     SELECT namespace, name, owner, token > 0 AS token, state, ttl, expires_at - renewed_at AS lasts, renewals FROM advisory.leases ORDER BY name;

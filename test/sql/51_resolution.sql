@@ -1,7 +1,5 @@
+-- Editions: both.
 -- The functions that calls resolve to, with literals, typed values and the untyped parameters that drivers send.
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS advisory_ext;
-RESET client_min_messages;
 
 -- The function that a call means, as the parser has it: a view depends on just that.
 CREATE FUNCTION pg_temp.resolved(call text) RETURNS text LANGUAGE plpgsql AS $$
@@ -45,7 +43,7 @@ SELECT call, pg_temp.parameters(call) FROM unnest(ARRAY['advisory.key($1)', 'adv
 CREATE TABLE pg_temp.functions AS
     SELECT function, CASE function WHEN 'terminate_holder' THEN ', 1' ELSE '' END AS rest
     FROM unnest(ARRAY['key', 'lock', 'lock_shared', 'xact_lock', 'xact_lock_shared', 'try_lock', 'try_lock_shared', 'try_xact_lock', 'try_xact_lock_shared',
-                      'unlock', 'unlock_shared', 'unlock_all', 'holds', 'hold_count', 'is_locked', 'holders', 'terminate_holder']) AS function;
+                      'unlock', 'unlock_shared', 'unlock_all', 'holds', 'is_locked', 'holders', 'terminate_holder']) AS function;
 CREATE TYPE pg_temp.job AS ENUM ('nightly');
 CREATE DOMAIN pg_temp.job_name AS text;
 CREATE DOMAIN pg_temp.job_id AS bigint;
@@ -120,10 +118,10 @@ EXECUTE take_all('ns', '{1,"b c"}');
 SELECT advisory.unlock('ns', 1), advisory.unlock('ns', 'b c');
 PREPARE take_any AS SELECT * FROM advisory.try_lock_any($1, $2, $3);
 EXECUTE take_any('ns', '{b,a,c}', 2);
-SELECT advisory.unlock_all('ns');
+SELECT advisory.unlock_all('ns', ARRAY['a', 'b', 'c']);
 PREPARE take_slots AS SELECT * FROM advisory.try_acquire_any($1, $2, $3, $4);
 EXECUTE take_slots('ns', '{b,a,c}', 3, 2);
-SELECT advisory.unlock_all('ns');
+SELECT advisory.release('ns', 'a'), advisory.release('ns', 'b');
 PREPARE by_key AS SELECT advisory.lock_key($1, $2, $3);
 EXECUTE by_key(42, NULL, 'label');
 SELECT advisory.unlock_key(42);
@@ -137,8 +135,10 @@ CALL advisory.await_lock_shared('ns', 'name'::varchar);
 CALL advisory.await_lock_shared(id => 42, namespace => 'ns');
 CALL advisory.await_lock_key(42, '1s', 'label');
 CALL advisory.await_lock_shared_key(42, label => 'label');
-SELECT namespace, name, mode FROM advisory.locks WHERE pid = pg_backend_pid() ORDER BY namespace, name COLLATE "C", mode;
-SELECT advisory.unlock_all('ns'), advisory.unlock_key(42), advisory.unlock_shared_key(42);
+SELECT n, mode FROM unnest(ARRAY['42', '43', 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a12', 'name']) AS n
+    JOIN advisory.locks ON key = advisory.key('ns', n) AND pid = pg_backend_pid() ORDER BY n COLLATE "C", mode;
+SELECT count(*) AS all FROM advisory.locks WHERE pid = pg_backend_pid();
+SELECT pg_advisory_unlock_all(), advisory.holds_key(42);
 DEALLOCATE ALL;
 
 SELECT count(*) AS left_locked FROM pg_locks

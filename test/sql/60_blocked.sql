@@ -1,9 +1,6 @@
 -- Another session holds the lock: false, or 55P03 which names the holder; and the transaction goes on.
 -- The other holder is a prepared transaction, which one session can have; how waits between sessions end is for the
 -- isolation tests.
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS advisory_ext;
-RESET client_min_messages;
 SET advisory_ext.warn_no_transaction = off;
 
 CREATE ROLE regress_advisory_role;

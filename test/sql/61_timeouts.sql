@@ -1,7 +1,4 @@
 -- Ten thousand waits that time out, in one transaction: no lock, no memory and no transaction ID is left behind.
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS advisory_ext;
-RESET client_min_messages;
 SET advisory_ext.warn_no_transaction = off;
 
 CREATE TABLE items (id int);

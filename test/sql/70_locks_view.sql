@@ -1,8 +1,5 @@
 -- advisory.locks: every advisory lock decoded, ours and not.
 -- Other sessions' locks and waiters are for the isolation tests; objsubids of semaphores and of strangers cannot be made here.
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS advisory_ext;
-RESET client_min_messages;
 
 ---- The same locks as pg_locks, key by key
 
@@ -48,6 +45,16 @@ SELECT advisory.unlock('ns', 'name');
 SELECT pg_advisory_lock(424243);
 SELECT acquired_at, held, namespace, name FROM advisory.locks WHERE key = 424243;
 SELECT pg_advisory_unlock(424243);
+
+---- Names and labels of a megabyte, and those that are made to be mistaken for others
+
+SELECT advisory.lock(repeat('n', 1000000), repeat('x', 1000000)) AS lock, advisory.hold_count(repeat('n', 1000000), repeat('x', 1000000)),
+       advisory.unlock(repeat('n', 1000000), repeat('x', 1000000));
+SELECT advisory.lock_key(42, label => repeat('l', 1000000));
+SELECT length(name) AS label, advisory.unlock_key(42) FROM advisory.locks WHERE pid = pg_backend_pid();
+SELECT advisory.lock('a/b', 'c'), advisory.lock('a', E'b/c\n"\\'), advisory.lock(' ', ' '), advisory.lock('%s', '$1');
+SELECT quote_literal(namespace), quote_literal(name) FROM advisory.locks WHERE pid = pg_backend_pid() ORDER BY namespace COLLATE "C";
+SELECT advisory.unlock_all('a') + advisory.unlock_all('a/b') + advisory.unlock_all(' ') + advisory.unlock_all('%s') AS unlocked;
 
 ---- Another database
 

@@ -1,7 +1,4 @@
 -- advisory.activity: each lock on a line that can be read. Order and waiters are for the isolation tests.
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS advisory_ext;
-RESET client_min_messages;
 SET application_name = 'activity';
 -- Sessions of other tests may still be ending.
 CREATE VIEW pg_temp.mine AS

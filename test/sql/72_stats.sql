@@ -1,7 +1,4 @@
 -- advisory.stats and stats_reset(), as far as one session can tell: it never waits.
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS advisory_ext;
-RESET client_min_messages;
 SET advisory_ext.warn_no_transaction = off;
 SELECT advisory.key('load the library');
 CREATE VIEW pg_temp.counts AS

@@ -1,8 +1,5 @@
 -- advisory.leaks: session-level locks of a connection that now serves somebody else. This session is never idle while it
 -- looks, so idle sessions are for the isolation tests.
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS advisory_ext;
-RESET client_min_messages;
 SET application_name = 'first';
 CREATE ROLE regress_leaks_other;
 CREATE VIEW pg_temp.mine AS

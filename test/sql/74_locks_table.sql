@@ -1,8 +1,5 @@
 -- The foreign table behind advisory.locks. The extension's own table is the only one that its server serves: a role that
 -- was granted USAGE on the server can make foreign tables of its own, whose columns the extension would not write.
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS advisory_ext;
-RESET client_min_messages;
 
 CREATE ROLE regress_advisory_role;
 CREATE SCHEMA regress_advisory AUTHORIZATION regress_advisory_role;

@@ -1,8 +1,5 @@
 -- advisory.known_keys and locks.known_as: what other programs' locks are recognised as, each by a lock that is really held.
 -- Objsubids of others cannot be taken from SQL; the function is asked about them directly.
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS advisory_ext;
-RESET client_min_messages;
 
 -- The formulas once more and by other means, so that the two check each other.
 CREATE FUNCTION pg_temp.crc32(bytes bytea) RETURNS bigint LANGUAGE plpgsql AS $$

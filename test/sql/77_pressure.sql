@@ -1,8 +1,5 @@
 -- How full the server's lock table is: advisory.pressure, by backend, by type, can_fit. What the figures are worth is for the
 -- script tests, which fill servers of their own.
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS advisory_ext;
-RESET client_min_messages;
 
 -- Whether the query returns true within 60 s. Other sessions, such as autovacuum, take locks at any time, so that two looks at the
 -- lock table can differ.

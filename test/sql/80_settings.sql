@@ -5,9 +5,6 @@
 \c
 SELECT current_setting('advisory_ext.session_locks', true) IS NOT NULL
     = (current_setting('shared_preload_libraries') ~ 'advisory_ext') AS known_if_preloaded;
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS advisory_ext;
-RESET client_min_messages;
 SELECT * FROM advisory.settings WHERE name = 'advisory_ext.session_locks';
 SHOW advisory_ext.session_locks;
 -- It is every setting of the extension, as pg_settings has it.

@@ -35,6 +35,7 @@ my $writer = "advisory_writer_$$";
 my $super = "advisory_super_$$";
 my $admin = session(database => $ENV{PGDATABASE})->run("CREATE ROLE $owner LOGIN", "CREATE ROLE $writer LOGIN", "CREATE ROLE $super SUPERUSER LOGIN");
 
+my $version = $admin->value(q(SELECT default_version FROM pg_available_extensions WHERE name = 'advisory_ext'));
 my @databases;
 
 sub database_of_owner {
@@ -67,6 +68,8 @@ for my $role ($ENV{PGUSER}, $owner, $super) {
     }
     is_deeply($old->rows(q(SELECT pid, state, mode, scope, granted, blocked_by FROM advisory.holders('upgrade', 'a'))), [ [ $old->pid, 'active', 'exclusive', 'session', 1, undef ] ],
         "$role: with what belongs into each column");
+
+    is($old->query('SELECT advisory.version()')->{state}, '42883', "$role: 1.0 has no version()");
 
     # Functions that another role has put in the place of later ones do not run as the superuser.
     if ($role eq $owner) {
@@ -137,6 +140,7 @@ for my $role ($ENV{PGUSER}, $owner, $super) {
     is($old->value(q(SELECT count(*) FROM pg_class WHERE oid = 'added.rows'::regclass AND relowner = ?::regrole), $role), 1, 'and a table belongs to whom it did');
     $old->run(map({ "ALTER EXTENSION advisory_ext DROP $_" } 'TABLE added.rows', 'FUNCTION added.who()', 'SCHEMA added'), 'SET client_min_messages = warning', 'DROP SCHEMA added CASCADE', 'RESET client_min_messages');
     $new->run('CREATE EXTENSION advisory_ext');
+    is_deeply([ map { $_->value(q(SELECT concat_ws(' ', advisory.edition(), advisory.version()))) } $old, $new ], [ ("extension $version") x 2 ], "$role: version() is the new one");
     if ($role eq $owner) {
         is($old->value("SELECT has_table_privilege('$writer', 'advisory.key_labels', 'INSERT')"), 1, "$role: what was granted stays granted");
         my ($database) = $old->value('SELECT current_database()');

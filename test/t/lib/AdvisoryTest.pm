@@ -13,7 +13,7 @@ use List::Util qw(max sum0);
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-our @EXPORT = qw(create_database session wait_until waits until_gone leave own_server median program logged
+our @EXPORT = qw(create_database create_portable_database load_portable session wait_until waits until_gone leave own_server median program logged
     processor_time stalled undisturbed_time);
 
 my @databases;
@@ -32,6 +32,26 @@ sub create_database {
     $ENV{ADVISORY_TEST_DATABASE} = $name unless $how{aside};
     session(database => $name)->run('CREATE EXTENSION advisory_ext') if $how{extension};
     return $name;
+}
+
+# The same with the portable edition, which a role that only owns the database loads. Returns a session of this role.
+sub create_portable_database {
+    my (%how) = @_;
+    my $server = AdvisoryTest::Session->new(database => $ENV{PGDATABASE});
+    $server->run('CREATE ROLE portable_owner LOGIN') unless $server->value(q(SELECT count(*) FROM pg_roles WHERE rolname = 'portable_owner'));
+    my $name = create_database(%how, extension => 0);
+    $server->run(qq{ALTER DATABASE "$name" OWNER TO portable_owner});
+    my $said = load_portable($name);
+    die "portable/advisory.sql: $said\n" if $said ne '';
+    return session(database => $name, role => 'portable_owner');
+}
+
+# Loads portable/advisory.sql into a database as a role. Returns psql's warnings and errors.
+sub load_portable {
+    my ($database, $role) = (@_, 'portable_owner');
+    my $file = dirname($INC{'AdvisoryTest.pm'}) . '/../../../portable/advisory.sql';
+    local $ENV{PGOPTIONS} = '-c client_min_messages=warning';
+    return scalar `psql -Xq -v ON_ERROR_STOP=1 -o /dev/null -U '$role' -f '$file' '$database' 2>&1`;
 }
 
 # session(role => …, database => …, application => …, server => …): a connection.
