@@ -3,15 +3,14 @@
 use strict;
 use warnings;
 use FindBin;
-use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
+use lib "$FindBin::Bin/../t/lib";
 use AdvisoryTest;
-use Portable;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
 use constant RACES => 1000;
 
-portable_database();
+create_portable_database();
 my ($holder, $waiter, $observer) = map { session(application => $_) } qw(holder waiter observer);
 
 # Holds of a session, as the server has them.

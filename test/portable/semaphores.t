@@ -4,15 +4,14 @@
 use strict;
 use warnings;
 use FindBin;
-use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
+use lib "$FindBin::Bin/../t/lib";
 use AdvisoryTest;
-use Portable;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
 use constant { SESSIONS => 16, SLOTS => 3, SECONDS => 6 };
 
-portable_database();
+create_portable_database();
 my $look = session();
 $look->run('CREATE TABLE inside (slot integer PRIMARY KEY, place bigint)', 'INSERT INTO inside SELECT i FROM generate_series(1, ' . SLOTS . ') AS i',
     'CREATE TABLE wrong (what text)', 'CREATE SEQUENCE done');

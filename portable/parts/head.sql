@@ -201,7 +201,7 @@ CREATE OR REPLACE FUNCTION advisory._describe(first_key bigint, slots integer) R
     FROM (SELECT row_number() OVER (ORDER BY k.granted DESC, k.key, k.pid) AS place,
                  regexp_replace(
                      CASE WHEN k.pid IS NULL THEN 'A prepared transaction'
-                          ELSE format('Process %s of role "%s"%s', k.pid, a.usename, ', application "' || nullif(a.application_name, '') || '"') END
+                          ELSE format('Process %s of role "%s"%s', k.pid, a.usename, ', application "' || nullif(a.application_name, '') || '",') END
                      || CASE WHEN slots IS NOT NULL AND k.granted AND k.key > first_key THEN ' has slot ' || (k.key - first_key)
                              WHEN slots IS NOT NULL THEN ' waits for a slot'
                              ELSE format(' %s it in %s mode', CASE WHEN k.granted THEN 'holds' ELSE 'waits for' END,
