@@ -346,13 +346,13 @@ class Leases:
         lease, now = worker.lease, time.monotonic()
         if not lease:
             worker.lease = self.take(session)
+        elif now > lease.until - lease.ttl * 0.6:  # also the last thing before it leaves: a failover may take longer than it stays
+            self.renew(worker, session)
         elif now > lease.leave:
             worker.lease = None
             lease.end()
             if random.random() < 0.7:
                 session.rows('SELECT advisory.end_lease(%s, %s, %s)', NAMESPACE, lease.name, lease.token)
-        elif now > lease.until - lease.ttl * 0.6:
-            self.renew(worker, session)
         time.sleep(0.05)
 
     def take(self, session):
