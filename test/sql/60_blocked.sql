@@ -1,16 +1,13 @@
+-- Editions: both.
 -- Another session holds the lock: false, or 55P03 which names the holder; and the transaction goes on.
 -- The other holder is a prepared transaction, which one session can have; how waits between sessions end is for the
--- isolation tests.
+-- isolation tests. 62_blocked_extension has what only the extension says.
 SET advisory_ext.warn_no_transaction = off;
 
-CREATE ROLE regress_advisory_role;
 CREATE TABLE items (id int);
-GRANT ALL ON items TO regress_advisory_role;
-SET ROLE regress_advisory_role;
 BEGIN;
 SELECT advisory.xact_lock('billing', 'invoice:42'), advisory.xact_lock_shared('billing', 'shared'), advisory.xact_lock_key(42);
 PREPARE TRANSACTION 'regress_advisory';
-RESET ROLE;
 
 ---- try_*: false, at once and after a wait, and with it the transaction is as good as before
 
@@ -61,9 +58,9 @@ SELECT advisory.xact_lock('billing', 'invoice:42', '0');
 SELECT advisory.xact_lock_shared('billing', 'invoice:42', '1ms');
 SELECT advisory.xact_lock('billing', 'shared', '0');
 SELECT advisory.lock_key(42, '0');
+SELECT advisory.xact_lock_shared_key(42, '0');
 SELECT advisory.lock_shared_key(42, '0', 'label');
 SELECT advisory.xact_lock_key(42, '1ms', 'label');
-SELECT advisory.xact_lock_shared_key(42, '0');
 \set VERBOSITY sqlstate
 SELECT advisory.lock('billing', 'invoice:42', '0');
 SELECT advisory.lock('billing', 'invoice:42', '1ms');
@@ -77,7 +74,7 @@ SELECT advisory.lock('billing', 'other');
 SAVEPOINT s;
 SELECT advisory.lock('billing', 'invoice:42', '1ms');
 ROLLBACK TO s;
-SELECT advisory.hold_count('billing', 'other') AS other, advisory.hold_count('billing', 'invoice:42') AS this;
+SELECT advisory.holds('billing', 'other') AS other, advisory.holds('billing', 'invoice:42') AS this;
 COMMIT;
 SELECT advisory.unlock('billing', 'other');
 
@@ -99,22 +96,14 @@ SELECT statement, fields.* FROM unnest(ARRAY[
     $$SELECT advisory.lock_key(advisory.key('billing', 'invoice:42'), '0')$$]) AS statement,
     pg_temp.error_fields(statement) AS fields;
 
----- Cancelled in the wait: the error of the server, with the lock's name as context
+---- Cancelled in the wait: the error of the server
 
--- (19 puts a line of its own before ours.)
-CREATE FUNCTION pg_temp.wait_context(call text, OUT error text, OUT context text) LANGUAGE plpgsql AS $$
-BEGIN
-    EXECUTE call;
-EXCEPTION WHEN query_canceled THEN
-    GET STACKED DIAGNOSTICS error = MESSAGE_TEXT, context = PG_EXCEPTION_CONTEXT;
-    context := substring(context FROM 'while waiting for.*?mode');
-END $$;
 SET statement_timeout = '50ms';
-SELECT * FROM pg_temp.wait_context($$SELECT advisory.lock('billing', 'invoice:42')$$);
-SELECT * FROM pg_temp.wait_context($$SELECT advisory.try_xact_lock_shared('billing', 'invoice:42', NULL)$$);
-SELECT * FROM pg_temp.wait_context($$SELECT advisory.lock_key(42, '1h', 'label')$$);
-SELECT * FROM pg_temp.wait_context($$SELECT advisory.lock_all('billing', ARRAY['a', 'invoice:42'])$$);
 \set VERBOSITY sqlstate
+SELECT advisory.lock('billing', 'invoice:42');
+SELECT advisory.try_xact_lock_shared('billing', 'invoice:42', NULL);
+SELECT advisory.lock_key(42, '1h', 'label');
+SELECT advisory.lock_all('billing', ARRAY['a', 'invoice:42']);
 SELECT advisory.try_lock('billing', 'invoice:42', '1h');
 \set VERBOSITY default
 RESET statement_timeout;
@@ -123,12 +112,12 @@ SELECT advisory.holds('billing', 'invoice:42'), advisory.holds_key(42);
 ---- Looking at it
 
 SELECT advisory.is_locked('billing', 'invoice:42'), advisory.is_locked('billing', 'shared'), advisory.is_locked_key(42),
-       advisory.is_locked('billing', 'free'), advisory.holds('billing', 'invoice:42'), advisory.hold_count('billing', 'invoice:42');
-SELECT pid, database = current_database() AS here, role, application_name, client_addr, state, mode, scope, granted,
+       advisory.is_locked('billing', 'free'), advisory.holds('billing', 'invoice:42');
+SELECT pid, database = current_database() AS here, role = session_user AS is_role, application_name, client_addr, state, mode, granted,
        wait_start, waited, acquired_at, held, blocked_by, gid, query
     FROM advisory.holders('billing', 'shared');
-SELECT gid, mode, scope FROM advisory.holders_key(42);
-SELECT pid, role, mode, scope, granted, gid, key = advisory.key('billing', 'invoice:42') AS invoice, query
+SELECT gid, mode FROM advisory.holders_key(42);
+SELECT pid, role = session_user AS is_role, mode, granted, gid, key = advisory.key('billing', 'invoice:42') AS invoice, query
     FROM advisory.locks WHERE gid = 'regress_advisory' ORDER BY mode, key;
 -- It is no session that could be ended.
 SELECT advisory.terminate_holder('billing', 'invoice:42', 0);
@@ -140,6 +129,5 @@ SELECT advisory.is_locked('billing', 'invoice:42'), (SELECT count(*) FROM adviso
 SELECT advisory.try_xact_lock('billing', 'invoice:42'), advisory.try_xact_lock('billing', 'shared'), advisory.try_xact_lock_key(42);
 
 DROP TABLE items;
-DROP ROLE regress_advisory_role;
 SELECT count(*) AS left_locked FROM pg_locks
     WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database());

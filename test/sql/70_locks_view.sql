@@ -1,7 +1,7 @@
 -- advisory.locks: every advisory lock decoded, ours and not.
 -- Other sessions' locks and waiters are for the isolation tests; objsubids of semaphores and of strangers cannot be made here.
 
----- The same locks as pg_locks, key by key
+---- Names, slots and scope (69_locks_decoded: the same locks as pg_locks)
 
 BEGIN;
 SELECT advisory.lock('billing', 'invoice:42'), advisory.lock_shared('user', 42), advisory.xact_lock_key(-1, label => 'label'),
@@ -9,19 +9,6 @@ SELECT advisory.lock('billing', 'invoice:42'), advisory.lock_shared('user', 42),
 SELECT pg_advisory_lock(1, 2), pg_advisory_lock(-1, -2147483648), pg_advisory_xact_lock_shared(2147483647, -2), pg_advisory_lock(0, 0);
 SELECT kind, namespace, name, slot, key, key1, key2, mode, scope, granted FROM advisory.locks
     WHERE pid = pg_backend_pid() ORDER BY key, key1, key2;
--- Both ways round: nothing is missing, nothing made up.
-CREATE VIEW pg_temp.theirs AS
-    SELECT pid, database, mode, granted,
-           CASE objsubid WHEN 1 THEN (classid::bigint << 32) | objid::bigint END AS key,
-           CASE objsubid WHEN 2 THEN classid::bigint::bit(32)::int END AS key1,
-           CASE objsubid WHEN 2 THEN objid::bigint::bit(32)::int END AS key2
-    FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid();
-CREATE VIEW pg_temp.ours AS
-    SELECT pid, d.oid AS database, CASE mode WHEN 'exclusive' THEN 'ExclusiveLock' ELSE 'ShareLock' END AS mode, granted, key, key1, key2
-    FROM advisory.locks l JOIN pg_database d ON d.datname = l.database WHERE pid = pg_backend_pid();
-SELECT count(*) FROM pg_temp.theirs;
-(SELECT * FROM pg_temp.theirs EXCEPT ALL SELECT * FROM pg_temp.ours)
-UNION ALL (SELECT * FROM pg_temp.ours EXCEPT ALL SELECT * FROM pg_temp.theirs);
 COMMIT;
 SELECT pg_advisory_unlock_all();
 
