@@ -31,7 +31,7 @@ GRANT USAGE ON SCHEMA advisory TO PUBLIC;
 
 CREATE OR REPLACE FUNCTION advisory.edition() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT 'portable' $$;
 COMMENT ON FUNCTION advisory.edition() IS 'portable, or extension';
-CREATE OR REPLACE FUNCTION advisory.version() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT '1.1' $$;
+CREATE OR REPLACE FUNCTION advisory.version() RETURNS text LANGUAGE sql STABLE PARALLEL SAFE AS $$ SELECT '1.1' $$;
 COMMENT ON FUNCTION advisory.version() IS 'version of the functions of this schema';
 
 ---- Checks
@@ -241,10 +241,7 @@ BEGIN
         RETURN true;
     END IF;
     RAISE WARNING 'you don''t own a lock of type % on "%"', CASE WHEN is_shared THEN 'ShareLock' ELSE 'ExclusiveLock' END,
-        advisory._display(namespace, coalesce(name, key::text))
-        USING DETAIL = CASE WHEN advisory._is_held(key, true, NOT is_shared) THEN 'This session holds it in the other mode.'
-                            WHEN advisory._is_held(key, true) THEN 'This session holds it until the end of the transaction.'
-                            ELSE 'This session does not hold it.' END;
+        advisory._display(namespace, coalesce(name, key::text));
     RETURN false;
 END $$;
 
@@ -426,6 +423,7 @@ DECLARE
     deadline timestamp with time zone := advisory._deadline(advisory._milliseconds(timeout));
     pause double precision := 0.001;
 BEGIN
+    PERFORM advisory._check(key::pg_catalog.text, 'key'), advisory._check(coalesce(namespace, name, 'no label'), 'label');
     PERFORM advisory._require(pg_catalog.pg_current_xact_id_if_assigned() IS NULL, '25001', 'advisory.await_*() cannot wait without a snapshot here',
         'The transaction has written.', 'Call it before the transaction writes, or use advisory.lock() or advisory.acquire().');
     LOOP
