@@ -185,7 +185,7 @@ bench-plots: ## draw what the last full bench found, for doc/performance.md
 # The text without the transaction, which CREATE EXTENSION has already begun. pg_dump takes the rows of an extension's tables only if it is told to.
 TLE = portable/advisory-tle.sql
 portable-tle: ## write portable/advisory-tle.sql, by which pg_tle makes the portable edition an extension of a database
-	@{ echo "SELECT pgtle.install_extension('advisory_portable', '$(EXTVERSION)', 'named advisory locks: portable edition of $(EXTENSION)', \$$_pgtle_\$$"; \
+	@{ echo "SELECT pgtle.install_extension('advisory_portable', '$(EXTVERSION)', 'named advisory locks (portable edition)', \$$_pgtle_\$$"; \
 	sed -E '/^(BEGIN|COMMIT);$$/d' portable/advisory.sql; \
 	sed -En "s/^CREATE TABLE IF NOT EXISTS (advisory\.[a-z_]+).*/SELECT pg_extension_config_dump('\1', '');/p" portable/advisory.sql; \
 	echo '$$_pgtle_$$);'; } >$(TLE)

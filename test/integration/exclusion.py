@@ -7,10 +7,12 @@ slots of a semaphore. A second connection of each session records who is in, so 
 """
 import hashlib
 import json
+import os
 import random
 import sys
 import threading
 import time
+import traceback
 from collections import Counter
 
 import psycopg2
@@ -34,8 +36,14 @@ class Session(threading.Thread):
         self.pid = self.locks.info.backend_pid
 
     def run(self):
-        for _ in range(operations):
-            self.operate()
+        try:
+            for _ in range(operations):
+                self.operate()
+        except BaseException:
+            # Nobody shall wait for a lock of this session.
+            traceback.print_exc()
+            sys.stderr.flush()
+            os._exit(1)
 
     def sql(self, text, *values, connection=None):
         with (connection or self.locks).cursor() as cursor:
@@ -59,7 +67,7 @@ class Session(threading.Thread):
         timeout = random.choice((0, 0, 1, 5, 30, None))
         interval = None if timeout is None else f'{timeout} ms'
         prefix, suffix = ('try_' if is_try else '') + ('xact_' if is_xact else ''), '_shared' if is_shared else ''
-        what, got = ns + '/' + name, False
+        what, got, is_cancelled = ns + '/' + name, False, False
         try:
             if is_xact:
                 self.sql('BEGIN')
@@ -81,13 +89,14 @@ class Session(threading.Thread):
                 got = self.sql(f'{call}(%s, %s::{form}, %s)', ns, name, interval)
                 unlock = f'SELECT advisory.unlock{suffix}(%s, %s::{form})', ns, name
         except (psycopg2.errors.LockNotAvailable, psycopg2.errors.QueryCanceled) as error:
-            tally['cancelled'] += error.pgcode == '57014'
+            is_cancelled = error.pgcode == '57014'
         if not got:
-            tally[self.kind + ' refused'] += 1
+            tally[self.kind + (' cancelled' if is_cancelled else ' refused')] += 1
             if is_xact:
                 self.surely('ROLLBACK')
-            if self.kind == 'keys':
-                self.surely('SELECT pg_advisory_unlock_all()')    # the lock can be held after an error
+            if is_cancelled or self.kind == 'keys':
+                # A cancel can come after the grant, and after the error of lock_timeout a built-in function's lock can be held.
+                self.surely('SELECT pg_advisory_unlock_all()')
             else:
                 self.say('CALL holds_nothing(%s)', self.pid)
             return

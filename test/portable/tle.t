@@ -37,9 +37,11 @@ my $tle = connection('tle', 'postgres');
 if ($has_tle) {
     $tle->run('CREATE EXTENSION pg_tle', 'GRANT pgtle_admin TO portable_owner');
 } else {
-    $tle->run('CREATE SCHEMA pgtle AUTHORIZATION portable_owner', 'CREATE TABLE pgtle.installed (name text, version text, ext text)', 'GRANT ALL ON pgtle.installed TO PUBLIC', <<'SQL');
-        CREATE FUNCTION pgtle.install_extension(name text, version text, description text, ext text, requires text[] DEFAULT NULL, schema text DEFAULT NULL)
-        RETURNS boolean LANGUAGE sql BEGIN ATOMIC INSERT INTO pgtle.installed VALUES (name, version, ext) RETURNING true; END
+    $tle->run('CREATE SCHEMA pgtle AUTHORIZATION portable_owner', 'CREATE TABLE pgtle.installed (name text, version text, ext text)', <<'SQL');
+        CREATE FUNCTION pgtle.install_extension(name text, version text, description text, ext text, requires text[] DEFAULT NULL,
+                                                schema text DEFAULT NULL) RETURNS boolean LANGUAGE sql SECURITY DEFINER AS $$
+            INSERT INTO pgtle.installed VALUES (name, version, ext) RETURNING true
+        $$
 SQL
 }
 is(psql('tle', 'portable_owner', $file), '', 'an ordinary role that owns the database installs it');
@@ -61,16 +63,20 @@ my $plain = connection('plain', 'portable_owner');
 is(psql('plain', 'portable_owner', "$root/portable/advisory.sql"), '', 'the file for psql in another database');
 my $ALL = <<'SQL';
     SELECT 'advisory'::regnamespace::text, (SELECT nspacl::text FROM pg_namespace WHERE nspname = 'advisory')
-    UNION ALL SELECT p.oid::regprocedure::text, concat(md5(pg_get_functiondef(p.oid)), proacl, obj_description(p.oid)) FROM pg_proc AS p WHERE pronamespace = 'advisory'::regnamespace
-    UNION ALL SELECT c.oid::regclass::text, concat(relkind, relacl, obj_description(c.oid)) FROM pg_class AS c WHERE relnamespace = 'advisory'::regnamespace
+    UNION ALL SELECT p.oid::regprocedure::text, concat(md5(pg_get_functiondef(p.oid)), proacl, obj_description(p.oid))
+        FROM pg_proc AS p WHERE pronamespace = 'advisory'::regnamespace
+    UNION ALL SELECT c.oid::regclass::text, concat(relkind, relacl, obj_description(c.oid))
+        FROM pg_class AS c WHERE relnamespace = 'advisory'::regnamespace
     ORDER BY 1
 SQL
 my $expected = $plain->rows($ALL);
 is_deeply($owner->rows($ALL), $expected, 'both have the same objects, privileges and comments');
-is($owner->value(q(SELECT count(*) FROM pg_class WHERE relnamespace IN ('other'::regnamespace, 'public'::regnamespace))), 0, 'nothing is outside its schema');
+is($owner->value(q(SELECT count(*) FROM pg_class WHERE relnamespace IN ('other'::regnamespace, 'public'::regnamespace))), 0,
+    'nothing is outside its schema');
 my $STRAYS = <<'SQL';
-    SELECT count(*) FROM (SELECT 'pg_proc'::regclass, oid FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace
-        UNION ALL SELECT 'pg_class'::regclass, oid FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind IN ('r', 'v', 'S')) AS o (class, oid)
+    SELECT count(*)
+    FROM (SELECT 'pg_proc'::regclass, oid FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace UNION ALL
+          SELECT 'pg_class'::regclass, oid FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind IN ('r', 'v')) AS o (class, oid)
     WHERE NOT EXISTS (SELECT FROM pg_depend WHERE classid = class AND objid = o.oid AND deptype = 'e')
 SQL
 is($owner->value($STRAYS), 0, 'and all belongs to the extension');
@@ -85,11 +91,13 @@ my $user = connection('tle', 'postgres');
 $owner->run(q(SELECT advisory.lock('a', 'b')), q(SELECT advisory.claim('c', 'n', '1 day')), q(SELECT advisory.check_token('t', 'n', 7)),
     q(INSERT INTO advisory.key_labels (key, label) VALUES (42, 'answer')));
 is($user->value(q(SELECT advisory.edition() || advisory.try_lock('a', 'b'))), 'portablefalse', 'it locks');
-my $ROWS = q(SELECT (SELECT string_agg(name, ',') FROM advisory.claims), (SELECT max(token) FROM advisory.fences), (SELECT string_agg(label, ',') FROM advisory.key_labels WHERE key = 42));
+my $ROWS = q(SELECT (SELECT string_agg(name, ',') FROM advisory.claims), (SELECT max(token) FROM advisory.fences),
+                    (SELECT string_agg(label, ',') FROM advisory.key_labels WHERE key = 42));
 my @rows = @{ $owner->rows($ROWS)->[0] };
 is("@rows", 'n 7 answer', 'it keeps claims, fences and labels');
 
-$owner->value(q{SELECT pgtle.install_update_path('advisory_portable', extversion, '9', ?) FROM pg_extension WHERE extname = 'advisory_portable'}, read_script()) if $has_tle;
+$owner->value(q{SELECT pgtle.install_update_path(extname, extversion, '9', ?) FROM pg_extension WHERE extname = 'advisory_portable'}, read_script())
+    if $has_tle;
 $owner->run(q(ALTER EXTENSION advisory_portable UPDATE TO '9'));
 is_deeply($owner->rows($ROWS)->[0], \@rows, 'the same text updates it, and keeps the rows');
 is($owner->value($STRAYS), 0, '... and its objects');

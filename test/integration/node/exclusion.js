@@ -46,6 +46,7 @@ async function work(kind) {
         let what = `${ns}/${name}`;
         let unlock;
         let got = false;
+        let isCancelled = false;
         try {
             if (isXact) await sql('BEGIN');
             if (kind === 'slots') {
@@ -61,18 +62,20 @@ async function work(kind) {
                 got = await sql(`SELECT advisory.${prefix}lock${suffix}_key($1, $2)`, key(ns, name), interval);
                 unlock = [`SELECT advisory.unlock${suffix}_key($1)`, key(ns, name)];
             } else {
-                const call = !isXact && !isTry && Math.random() < 0.5 ? `CALL advisory.await_lock${suffix}` : `SELECT advisory.${prefix}lock${suffix}`;
+                const isAwait = !isXact && !isTry && Math.random() < 0.5;
+                const call = isAwait ? `CALL advisory.await_lock${suffix}` : `SELECT advisory.${prefix}lock${suffix}`;
                 got = await sql(`${call}($1, $2::${form}, $3)`, ns, name, interval);
                 unlock = [`SELECT advisory.unlock${suffix}($1, $2::${form})`, ns, name];
             }
         } catch (error) {
             if (error.code !== '55P03' && error.code !== '57014') throw error;
-            if (error.code === '57014') count('cancelled');
+            isCancelled = error.code === '57014';
         }
         if (!got) {
-            count(`${kind} refused`);
+            count(kind + (isCancelled ? ' cancelled' : ' refused'));
             if (isXact) await surely('ROLLBACK');
-            if (kind === 'keys') await surely('SELECT pg_advisory_unlock_all()');    // the lock can be held after an error
+            // A cancel can come after the grant, and after the error of lock_timeout a built-in function's lock can be held.
+            if (isCancelled || kind === 'keys') await surely('SELECT pg_advisory_unlock_all()');
             else await say('CALL holds_nothing($1)', pid);
             continue;
         }
