@@ -16,6 +16,8 @@ use Time::HiRes qw(sleep);
 
 use constant OPERATIONS => 10_000;
 
+binmode Test::More->builder->$_, ':encoding(UTF-8)' for qw(output failure_output);
+
 # The sessions of each program.
 my @KINDS = qw(portable portable keys keys slots slots);
 
@@ -82,7 +84,7 @@ for my $program (@running) {
     $sum{$_} += $tally->{$_} for keys %$tally;
 }
 diag join ', ', map { "$_ $sum{$_}" } sort keys %sum;
-my $wrong = join "\n", map { $_->[0] } @{ $look->rows('SELECT what FROM wrong LIMIT 20') };
+my $wrong = join "\n", map { $_->[0] } @{ $look->rows('SELECT left(what, 100) FROM wrong LIMIT 20') };
 is($wrong, '', 'no two have a lock or a slot that they cannot share, and who was refused holds nothing') or diag "seed $seed";
 for my $kind (qw(portable keys slots)) {
     cmp_ok($sum{"$kind $_"} // 0, '>', OPERATIONS / 100, "... $kind: often $_") for qw(taken refused);
