@@ -182,6 +182,14 @@ bench-plots: ## draw what the last full bench found, for doc/performance.md
 	@bash scripts/packages.sh plots
 	@perl test/bench/plots.pl results/bench.json doc/performance
 
+# The text without the transaction, which CREATE EXTENSION has already begun. pg_dump takes the rows of an extension's tables only if it is told to.
+TLE = portable/advisory-tle.sql
+portable-tle: ## write portable/advisory-tle.sql, by which pg_tle makes the portable edition an extension of a database
+	@{ echo "SELECT pgtle.install_extension('advisory_portable', '$(EXTVERSION)', 'named advisory locks (portable edition)', \$$_pgtle_\$$"; \
+	sed -E '/^(BEGIN|COMMIT);$$/d' portable/advisory.sql; \
+	sed -En "s/^CREATE TABLE IF NOT EXISTS (advisory\.[a-z_]+).*/SELECT pg_extension_config_dump('\1', '');/p" portable/advisory.sql; \
+	echo '$$_pgtle_$$);'; } >$(TLE)
+
 pictures: ## draw the terminals that the documents show, from what psql prints
 	@WRITE=1 PAGES=activity PARTS=tap TESTS=documents bash scripts/test.sh
 	@perl scripts/terminal.pl doc/pictures/activity.md >doc/pictures/activity.svg
@@ -193,4 +201,4 @@ help: ## this text
 
 FORCE:
 .PHONY: demo test test-all test-integration test-failover stress-failover test-matrix test-platforms stress dist deb test-packages lint sanitize \
-	test-assert test-faults bench bench-plots pictures help FORCE
+	test-assert test-faults bench bench-plots portable-tle pictures help FORCE
