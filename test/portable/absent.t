@@ -33,7 +33,8 @@ my ($install) = $page =~ /^```sh\n(psql [^\n]*)\n```/m or die "the page does not
 
 # ---- Both editions ----------------------------------------------------------------------------------------------------
 
-# Functions: name and types; kind, arguments and result; name; name and arguments. Columns of views and tables: view and column; type and place; view.
+# Functions: name and types; kind, arguments and result; name; name and arguments.
+# Columns of views and tables: view and column; type and place; view.
 my %ASKED = (
     functions => q{SELECT format('%s(%s)', proname, array_to_string(proargtypes::regtype[], ', ')),
             concat_ws(' ', prokind::text, pg_get_function_arguments(oid), '->', pg_get_function_result(oid)), proname,
@@ -83,8 +84,10 @@ for my $kind (sort keys %ASKED) {
 
 # Every function is called with nulls: those that refuse do so first of all. (A function for triggers cannot be called.)
 my %said;
-for my $row (@{ $portable->rows(q{SELECT proname, prokind, (SELECT string_agg('NULL::' || t::regtype, ', ' ORDER BY n) FROM unnest(coalesce(proallargtypes, proargtypes::oid[])) WITH ORDINALITY AS a (t, n)
-                                                 WHERE proargmodes IS NULL OR proargmodes[n] IN ('i', 'b'))
+for my $row (@{ $portable->rows(q{
+    SELECT proname, prokind, (SELECT string_agg('NULL::' || t::regtype, ', ' ORDER BY n)
+                              FROM unnest(coalesce(proallargtypes, proargtypes::oid[])) WITH ORDINALITY AS a (t, n)
+                              WHERE proargmodes IS NULL OR proargmodes[n] IN ('i', 'b'))
     FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace AND proname !~ '^_' AND prorettype <> 'trigger'::regtype}) }) {
     my ($name, $kind, $arguments) = ($row->[0], $row->[1], $row->[2] // '');
     my $error = $portable->query(($kind eq 'p' ? 'CALL ' : 'SELECT * FROM ') . "advisory.$name($arguments)");
@@ -106,7 +109,7 @@ for my $row (rows_under('view or function')) {
     my (undef, $views, $columns) = split /\|/, $row;
     my ($null, $false) = split /;(?= `\w+` is false)/, $columns;
     for my $view ($views =~ /`(\w+)`/g) {
-        my $from = $view eq 'holders' ? q{advisory.holders('n', 'a')} : $view eq 'holders_key' ? q{advisory.holders_key(advisory.key('n', 'a'))} : "advisory.$view";
+        my $from = 'advisory.' . ({ holders => q{holders('n', 'a')}, holders_key => q{holders_key(advisory.key('n', 'a'))} }->{$view} // $view);
         cmp_ok($portable->value("SELECT count(*) FROM $from"), '>', 0, "$view has rows");
         is($portable->value("SELECT count($_) FROM $from"), 0, "$view.$_ is NULL") for $null =~ /`(\w+)`/g;
         is($portable->value("SELECT count(*) FROM $from WHERE $_ IS NOT false"), 0, "$view.$_ is false") for ($false // '') =~ /`(\w+)`/g;
