@@ -27,5 +27,18 @@ my @to_database = (server => $server, database => 'documents');
 my $psql = Psql->new(@to_database, role => 'app');
 table_works($psql, $ABSENT);
 $psql->run('DISCARD ALL;');
-queue_works($page, $psql, session(@to_database));
+my $look = session(@to_database);
+queue_works($page, $psql, $look);
+
+# "Who holds it?" while a session waits, for a lock whose name has no label.
+my ($who) = map { $_->{sql} } grep { $_->{sql} =~ /advisory[.]blockers/ } @steps;
+my ($holder, $waiter) = map { session(@to_database) } 1, 2;
+$holder->run(q{SELECT advisory.lock('export', 7)});
+$waiter->start(q{SELECT advisory.lock('export', 7)});
+waits($look, $waiter);
+my ($said, $pid) = ($psql->run($who), $holder->pid);
+unlike($said, qr/ERROR/, 'the views can be read while a session waits for a lock without a label');
+like($said, qr/\bSELECT advisory\.terminate_holder_key\(-?\d+, $pid\)/, '... and name the statement that ends its holder');
+$holder->run(q{SELECT advisory.unlock('export', 7)});
+$waiter->finish;
 done_testing();
