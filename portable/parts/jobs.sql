@@ -1,24 +1,14 @@
 ---- Tokens and fences
 
--- The error, unless ok.
-CREATE OR REPLACE FUNCTION advisory._require(ok boolean, state text, message text, detail text DEFAULT NULL, hint text DEFAULT NULL)
-    RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-    IF ok IS NOT FALSE THEN RETURN;
-    ELSIF detail IS NULL AND hint IS NULL THEN RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message;
-    ELSIF hint IS NULL THEN RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message, DETAIL = detail;
-    ELSIF detail IS NULL THEN RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message, HINT = hint;
-    ELSE RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message, DETAIL = detail, HINT = hint;
-    END IF;
-END $$;
-
-CREATE OR REPLACE FUNCTION advisory._require_writable(what text) RETURNS void LANGUAGE sql AS $$
-    SELECT advisory._require(current_setting('transaction_read_only') = 'off', '25006', 'cannot execute ' || what || ' in a read-only transaction')
-$$;
-
 -- Who calls a SECURITY DEFINER function: the role of the last SET ROLE, or of the session.
 CREATE OR REPLACE FUNCTION advisory._caller() RETURNS text LANGUAGE sql STABLE AS
     $$ SELECT CASE current_setting('role') WHEN 'none' THEN session_user ELSE current_setting('role') END $$;
+
+CREATE OR REPLACE FUNCTION advisory._check_name(namespace text, name text) RETURNS void LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
+    $$ SELECT advisory._check(namespace, 'namespace'); SELECT advisory._check(name, 'name') $$;
+CREATE OR REPLACE FUNCTION advisory._require_writable(what text) RETURNS void LANGUAGE sql AS $$
+    SELECT advisory._require(current_setting('transaction_read_only') = 'off', '25006', 'cannot execute ' || what || ' in a read-only transaction')
+$$;
 
 -- Tokens must be on disk before anybody sees them.  But SQL flushes the log at COMMIT only: a crash before it would let a later token be smaller.
 DO $do$
@@ -270,7 +260,7 @@ BEGIN
         PERFORM advisory._raise_not_available(namespace, name, key, slots, timeout);
     ELSE
         RAISE NOTICE 'command was not run because %', reason USING ERRCODE = '55P03', SCHEMA = namespace, CONSTRAINT = name,
-            DETAIL = coalesce(advisory._describe(key, slots), 'Nobody holds it any more.');
+            DETAIL = coalesce(advisory._holders(key, slots), 'Nobody holds it any more.');
     END IF;
 END $$;
 

@@ -6,57 +6,62 @@ DECLARE
     f record;
 BEGIN
     FOR f IN
-        SELECT * FROM (VALUES
+        SELECT format(signature, prefix, timeout) AS signature, result, format(call, must, is_xact) AS call, format(comment, scope, ending) AS comment
+        FROM (VALUES
+            -- These in four forms, as the list of forms says.  In calls %1$L says whether it is an error if it is not free.
+            ('%slock(namespace text, name text, timeout interval DEFAULT %s)', 'boolean',
+                '_lock(%L, false, %L, namespace, name, advisory.key(namespace, name), timeout)', 'take an exclusive %s-level lock%s'),
+            ('%slock_shared(namespace text, name text, timeout interval DEFAULT %s)', 'boolean',
+                '_lock(%L, true, %L, namespace, name, advisory.key(namespace, name), timeout)', 'take a shared %s-level lock%s'),
+            ('%slock_key(key bigint, timeout interval DEFAULT %s, label text DEFAULT NULL)', 'boolean',
+                '_lock(%L, false, %L, NULL, label, key, timeout)', 'take an exclusive %s-level lock%s'),
+            ('%slock_shared_key(key bigint, timeout interval DEFAULT %s, label text DEFAULT NULL)', 'boolean',
+                '_lock(%L, true, %L, NULL, label, key, timeout)', 'take a shared %s-level lock%s'),
+            ('%slock_all(namespace text, names text[], timeout interval DEFAULT %s)', 'boolean',
+                '_take_all(%L, %L, namespace, names, timeout)', 'lock all of the list for the %s%s'),
+            ('%slock_any(namespace text, names text[], wanted integer DEFAULT 1)', 'SETOF text',
+                '_try_any(%2$L, namespace, names, false, NULL, wanted)', 'lock up to wanted of the list that are free, for the %s'),
+            ('%sacquire(namespace text, name text, slots integer, timeout interval DEFAULT %s)', 'integer',
+                '_acquire(%L, %L, namespace, name, slots, timeout)', 'take a slot for the %s%s'),
+            ('%sacquire_any(namespace text, names text[], slots integer, wanted integer DEFAULT 1)', 'TABLE (name text, slot integer)',
+                '_try_any(%2$L, namespace, names, true, slots, wanted)', 'take a slot of up to wanted names that have one, for the %s'),
+            -- These once.
+            ('await_lock(namespace text, name text, timeout interval DEFAULT NULL)', 'CALL',
+                '_await(false, namespace, name, advisory.key(namespace, name), NULL, timeout, ignored)', 'take an exclusive session-level lock, waiting without a snapshot'),
+            ('await_lock_shared(namespace text, name text, timeout interval DEFAULT NULL)', 'CALL',
+                '_await(true, namespace, name, advisory.key(namespace, name), NULL, timeout, ignored)', 'take a shared session-level lock, waiting without a snapshot'),
+            ('await_lock_key(key bigint, timeout interval DEFAULT NULL, label text DEFAULT NULL)', 'CALL',
+                '_await(false, NULL, label, key, NULL, timeout, ignored)', 'take an exclusive session-level lock, waiting without a snapshot'),
+            ('await_lock_shared_key(key bigint, timeout interval DEFAULT NULL, label text DEFAULT NULL)', 'CALL',
+                '_await(true, NULL, label, key, NULL, timeout, ignored)', 'take a shared session-level lock, waiting without a snapshot'),
+            ('await_acquire(namespace text, name text, slots integer, timeout interval DEFAULT NULL, INOUT slot integer DEFAULT NULL)', 'CALL',
+                '_await(false, namespace, name, advisory._slot_key(namespace, name, 0), slots, timeout, slot)', 'take a slot of a semaphore, waiting without a snapshot'),
             ('unlock(namespace text, name text)', 'boolean', '_unlock(false, namespace, name, advisory.key(namespace, name))',
-             'release one exclusive session-level hold; false if there is none'),
+                'release one exclusive session-level hold; false if there is none'),
             ('unlock_shared(namespace text, name text)', 'boolean', '_unlock(true, namespace, name, advisory.key(namespace, name))',
-             'release one shared session-level hold; false if there is none'),
+                'release one shared session-level hold; false if there is none'),
             ('unlock_key(key bigint)', 'boolean', '_unlock(false, NULL, NULL, key)', 'release one exclusive session-level hold; false if there is none'),
             ('unlock_shared_key(key bigint)', 'boolean', '_unlock(true, NULL, NULL, key)', 'release one shared session-level hold; false if there is none'),
-            ('holds(namespace text, name text)', 'boolean', '_is_held(advisory.key(namespace, name), true)', 'does this session hold the lock, in any mode and scope?'),
+            ('unlock_all(namespace text, name text)', 'integer', '_unlock_all(namespace, ARRAY[name], false)',
+                'release every session-level hold of the lock, in both modes'),
+            ('unlock_all(namespace text, names text[])', 'integer', '_unlock_all(namespace, names, true)',
+                'release every session-level hold of each lock in the list'),
+            ('holds(namespace text, name text)', 'boolean', '_is_held(advisory.key(namespace, name), true)',
+                'does this session hold the lock, in any mode and scope?'),
             ('holds_key(key bigint)', 'boolean', '_is_held(key, true)', 'does this session hold the lock, in any mode and scope?'),
             ('is_locked(namespace text, name text)', 'boolean', '_is_held(advisory.key(namespace, name), false)',
-             'does any session hold the lock: an observation, never a guard'),
-            ('is_locked_key(key bigint)', 'boolean', '_is_held(key, false)', 'does any session hold the lock: an observation, never a guard'),
-            ('lock_all(namespace text, names text[], timeout interval DEFAULT NULL)', 'boolean', '_lock_all(false, namespace, names, timeout)',
-             'lock all of the list for the session: true, or error 55P03 and none'),
-            ('xact_lock_all(namespace text, names text[], timeout interval DEFAULT NULL)', 'boolean', '_lock_all(true, namespace, names, timeout)',
-             'lock all of the list for the transaction: true, or error 55P03'),
-            ('try_lock_all(namespace text, names text[], timeout interval DEFAULT ''0'')', 'boolean', '_take_all(false, namespace, names, timeout) IS NULL',
-             'lock all of the list for the session if all are free within timeout'),
-            ('try_xact_lock_all(namespace text, names text[], timeout interval DEFAULT ''0'')', 'boolean', '_take_all(true, namespace, names, timeout) IS NULL',
-             'lock all of the list for the transaction if free within timeout'),
-            ('try_lock_any(namespace text, names text[], wanted integer DEFAULT 1)', 'SETOF text', '_try_any(false, namespace, names, false, NULL, wanted)',
-             'lock up to wanted of the list that are free, for the session'),
-            ('try_xact_lock_any(namespace text, names text[], wanted integer DEFAULT 1)', 'SETOF text', '_try_any(true, namespace, names, false, NULL, wanted)',
-             'lock up to wanted of the list that are free, for the transaction'),
-            ('acquire(namespace text, name text, slots integer, timeout interval DEFAULT NULL)', 'integer',
-             '_acquire(true, false, namespace, name, slots, timeout)', 'take a slot of a semaphore for the session, or error 55P03'),
-            ('xact_acquire(namespace text, name text, slots integer, timeout interval DEFAULT NULL)', 'integer',
-             '_acquire(true, true, namespace, name, slots, timeout)', 'take a slot of a semaphore for the transaction, or error 55P03'),
-            ('try_acquire(namespace text, name text, slots integer, timeout interval DEFAULT ''0'')', 'integer',
-             '_acquire(false, false, namespace, name, slots, timeout)', 'take a slot for the session if one is free within timeout, or NULL'),
-            ('try_xact_acquire(namespace text, name text, slots integer, timeout interval DEFAULT ''0'')', 'integer',
-             '_acquire(false, true, namespace, name, slots, timeout)', 'take a slot for the transaction if one is free within timeout, or NULL'),
-            ('try_acquire_any(namespace text, names text[], slots integer, wanted integer DEFAULT 1)', 'TABLE (name text, slot integer)',
-             '_try_any(false, namespace, names, true, slots, wanted)', 'take a slot of each of the first names that have one free'),
-            ('try_xact_acquire_any(namespace text, names text[], slots integer, wanted integer DEFAULT 1)', 'TABLE (name text, slot integer)',
-             '_try_any(true, namespace, names, true, slots, wanted)', 'the same for the transaction: a slot of each name that has one free')
+                'does any session hold the lock: an observation, never a guard'),
+            ('is_locked_key(key bigint)', 'boolean', '_is_held(key, false)', 'does any session hold the lock: an observation, never a guard')
         ) AS one (signature, result, call, comment)
-        UNION ALL
-        -- Eight functions by name, and eight by key.
-        SELECT concat(prefix, 'xact_' || CASE WHEN is_xact THEN '' END, 'lock', '_shared' || CASE WHEN is_shared THEN '' END,
-                      CASE WHEN by_key THEN '_key(key bigint' ELSE '(namespace text, name text' END,
-                      ', timeout interval DEFAULT ', CASE prefix WHEN '' THEN 'NULL' ELSE '''0''' END, ', label text DEFAULT NULL' || CASE WHEN by_key THEN '' END, ')'),
-               'boolean', format('%s(%L, %L, %s, timeout)', CASE prefix WHEN '' THEN '_lock' ELSE '_try' END, is_shared, is_xact,
-                                 CASE WHEN by_key THEN 'NULL, label, key' ELSE 'namespace, name, advisory.key(namespace, name)' END),
-               format('take %s %s-level lock%s', CASE WHEN is_shared THEN 'a shared' ELSE 'an exclusive' END, CASE WHEN is_xact THEN 'transaction' ELSE 'session' END,
-                      CASE prefix WHEN '' THEN ': true, or error 55P03' ELSE ' if it is free within timeout' END)
-        FROM unnest(ARRAY['', 'try_']) AS prefix, unnest(ARRAY[false, true]) AS is_shared, unnest(ARRAY[false, true]) AS is_xact, unnest(ARRAY[false, true]) AS by_key
+        CROSS JOIN (VALUES ('', 'NULL', true, false, 'session', ': true, or error 55P03'), ('try_', '''0''', false, false, 'session', ' if it is free within timeout'),
+            ('xact_', 'NULL', true, true, 'transaction', ': true, or error 55P03'), ('try_xact_', '''0''', false, true, 'transaction', ' if it is free within timeout')
+        ) AS form (prefix, timeout, must, is_xact, scope, ending)
+        WHERE CASE WHEN signature LIKE '%\_any(%' THEN prefix LIKE 'try%' WHEN signature LIKE '\%s%' THEN true ELSE prefix = '' END
     LOOP
-        EXECUTE format('CREATE OR REPLACE FUNCTION advisory.%s RETURNS %s LANGUAGE sql COST 1000 AS %L', f.signature, f.result,
-                       format(CASE WHEN f.result = 'SETOF text' THEN 'SELECT name FROM advisory.%s' WHEN f.result LIKE 'TABLE%' THEN 'SELECT * FROM advisory.%s'
-                                   ELSE 'SELECT advisory.%s' END, f.call));
-        EXECUTE format('COMMENT ON FUNCTION advisory.%s IS %L', regexp_replace(f.signature, ' DEFAULT [^,)]+', '', 'g'), f.comment);
+        EXECUTE format(CASE f.result WHEN 'CALL' THEN 'CREATE OR REPLACE PROCEDURE advisory.%s LANGUAGE plpgsql AS %3$L'
+                                     ELSE 'CREATE OR REPLACE FUNCTION advisory.%s RETURNS %s LANGUAGE sql COST 1000 AS %L' END, f.signature, f.result,
+            format(CASE WHEN f.result = 'CALL' THEN 'DECLARE ignored integer; BEGIN CALL advisory.%s; END' WHEN f.result = 'SETOF text' THEN 'SELECT name FROM advisory.%s'
+                        WHEN f.result LIKE 'TABLE%' THEN 'SELECT * FROM advisory.%s' ELSE 'SELECT advisory.%s' END, f.call));
+        EXECUTE format('COMMENT ON ROUTINE advisory.%s IS %L', regexp_replace(f.signature, ' DEFAULT [^,)]+', '', 'g'), f.comment);
     END LOOP;
 END $do$;

@@ -10,8 +10,7 @@ use Test::More;
 # Objects that begin with an underscore are each edition's own.
 my %PUBLIC = (
     functions => q(SELECT proname, format('%s(%s)', proname, pg_get_function_arguments(oid)),
-                       concat_ws(', ', pg_get_function_result(oid), 'kind ' || prokind::text, 'volatile ' || provolatile::text, 'parallel ' || proparallel::text, 'strict ' || proisstrict, 'cost ' || procost,
-                                 'rows ' || prorows),
+                       concat_ws(', ', pg_get_function_result(oid), 'kind ' || prokind::text, 'volatile ' || provolatile::text, 'parallel ' || proparallel::text, 'strict ' || proisstrict),
                        obj_description(oid, 'pg_proc')
                    FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace AND proname !~ '^_'),
     relations => q(SELECT relname, relname, (SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum)
