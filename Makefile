@@ -23,7 +23,7 @@ DATA_built = sql/$(EXTENSION)--$(EXTVERSION).sql
 DATA       = $(wildcard sql/$(EXTENSION)--*--*.sql)
 
 # ---- Documents: installed with their folders, so that the links between them work ----------------
-DOCUMENTS  = $(sort $(shell find $(wildcard README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE doc examples monitoring) \
+DOCUMENTS  = $(sort $(shell find $(wildcard README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE doc examples monitoring portable/*.sql) \
 	\( -name node_modules -o -name __pycache__ -o -name '.*' \) -prune -o -type f -print))
 DOCUMENT_FOLDERS = $(sort $(dir $(DOCUMENTS)))
 
@@ -121,7 +121,7 @@ $(OBJS) $(BITCODE): $(BUILT_FOR)
 ##  make uninstall        remove what `make install` has installed there
 ##  make clean            remove what was built
 
-demo: ## show, on real concurrent sessions, what the extension is for
+demo: ## show, on real concurrent sessions, what the extension is for [EDITION=portable]
 	@bash demo/demo.sh
 
 test: ## what needs only PostgreSQL and Perl, on throw-away servers [PARTS="regress pgtap"] [TESTS="name file.sql"]
