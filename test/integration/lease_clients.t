@@ -137,12 +137,12 @@ sub file_wanted {
 
 {
     # Long enough for all to have started before the first one ends, also on a busy machine.
-    use constant STEPS => 60;
-    my %first = each_of { work($_, 'first', STEPS, 0.1, 1.2) };
+    use constant STEPS => 120;
+    my %first = each_of { work($_, 'first', STEPS, 0.1, 2.4) };
     my %token = each_of { token_of($first{$_}) };
-    my %second = each_of { work($_, 'second', 3, 0.1, 1.2) };
+    my %second = each_of { work($_, 'second', 3, 0.1, 2.4) };
     for (@languages) {
-        wait_until('it is renewed', sub { renewals() >= 3 });
+        wait_until('it is renewed', sub { renewals() });
         is_deeply(lease(), [ [ $token{$_}, 'first', 'held' ] ], "$_: the lease is renewed in the background");
         is($second{$_}->said, '', "$_: and so another worker waits");
     }
@@ -189,7 +189,7 @@ sub file_wanted {
 {
     each_of { look(q{SELECT token FROM advisory.lease('report', 'daily', '1 hour')}) };
     my %late = each_of { work($_, 'late', 1, 0, 1.2, 1) };
-    my %waiter = each_of { work($_, 'waiter', 1, 0, 1.2) };
+    my %waiter = each_of { work($_, 'waiter', 1, 0, 4.2) };
     ends($late{$_}, 1, qr/\Alate does not begin: somebody else has the lease\n\z/, "$_: after its timeout an error says that somebody else has the lease") for @languages;
 
     # Who waits goes on after its connection has been lost, and after a restart of the server, if the server has answered it once.
@@ -379,22 +379,22 @@ sub cancel_until_done {
 
 {
     $look{$_}->run(q{SELECT advisory.break_lease('report', 'daily')}) for @languages;
-    my %worker = each_of { work($_, 'unsure', 2, 60, 1.2) };
+    my %worker = each_of { work($_, 'unsure', 2, 60, 4.2) };
     for (@languages) { wait_until('it is renewed', sub { renewals() }) }
     standby('nobody');
     wait_until('they wait', sub { $look{ $languages[0] }->value(q{SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'}) >= @languages });
     cancel_until_done(values %worker);
     for (@languages) {
-        ends($worker{$_}, 1, qr/^unsure stops: no renewal has succeeded for 1/m, "$_: renewals whose wait for the standby was cancelled do not count");
+        ends($worker{$_}, 1, qr/^unsure stops: no renewal has succeeded for 4/m, "$_: renewals whose wait for the standby was cancelled do not count");
     }
-    my %granted = each_of { work($_, 'granted', 2, 60, 1.2) };
+    my %granted = each_of { work($_, 'granted', 2, 60, 4.2) };
     cancel_until_done(values %granted);
     for (@languages) {
         ends($granted{$_}, 1, qr/\Agranted stops: the grant is not confirmed: (?:WARNING: +)?canceling wait for synchronous replication/, "$_: nor does a grant");
         is_deeply(lease(), [], "$_: which is ended again");
     }
     standby('');
-    my %again = each_of { work($_, 'again', 1, 0, 1.2) };
+    my %again = each_of { work($_, 'again', 1, 0, 4.2) };
     ends($again{$_}, 0, qr/^again is done$/m, "$_: afterwards it can be had") for @languages;
 }
 
