@@ -16,9 +16,8 @@ CREATE OR REPLACE FUNCTION advisory._lock_timeout() RETURNS integer LANGUAGE sql
     $$ SELECT nullif(advisory._milliseconds(current_setting('lock_timeout')::interval), 0) $$;
 
 -- When a wait that begins now ends at the latest.
-CREATE OR REPLACE FUNCTION advisory._deadline(milliseconds integer) RETURNS timestamptz LANGUAGE plpgsql AS $$
-BEGIN
-    RETURN coalesce(clock_timestamp() + least(milliseconds, CASE milliseconds WHEN 0 THEN 0 ELSE advisory._lock_timeout() END) * interval '1 ms', 'infinity');
+CREATE OR REPLACE FUNCTION advisory._deadline(milliseconds integer) RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN
+    RETURN coalesce(clock_timestamp() + least(milliseconds, CASE milliseconds WHEN 0 THEN 0 ELSE advisory._lock_timeout() END) * '1 ms'::interval, 'infinity');
 END $$;
 
 -- All advisory locks and waiters of this database whose key is a bigint.
@@ -184,8 +183,7 @@ END $$;
 
 ---- Semaphores
 
-CREATE OR REPLACE FUNCTION advisory._check_slot(slot integer, what text) RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$
-BEGIN
+CREATE OR REPLACE FUNCTION advisory._check_slot(slot integer, what text) RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
     PERFORM advisory._check(slot::text, what), advisory._require(slot BETWEEN 1 AND 16000, '22023', what || ' must be between 1 and 16000');
 END $$;
 
