@@ -21,32 +21,11 @@ $postgres->run('DROP ROLE IF EXISTS views_owner', 'DROP ROLE IF EXISTS views_nob
 sub there { return session(server => $server, database => 'views_one', @_) }
 my $owner = there(role => 'views_owner', application => 'owner');
 
-# Without the whole file: the views, and what they need of the rest.
-sub script {
-    my ($file) = @_;
-    open my $in, '<', "$FindBin::Bin/../../portable/$file" or return;
+my $script = do {
+    open my $in, '<', "$FindBin::Bin/../../portable/advisory.sql" or die $!;
     local $/ = undef;
-    return <$in>;
-}
-my $script = script('advisory.sql') // "BEGIN; SET LOCAL search_path = pg_catalog, pg_temp;\n" . <<'END' . script('parts/views.sql') . 'COMMIT;';
-CREATE SCHEMA IF NOT EXISTS advisory;
-GRANT USAGE ON SCHEMA advisory TO PUBLIC;
-CREATE OR REPLACE FUNCTION advisory._bytes_key(bytes bytea) RETURNS bigint LANGUAGE sql IMMUTABLE AS
-    $$ SELECT ('x' || encode(substr(sha256(bytes), 1, 8), 'hex'))::bit(64)::bigint $$;
-CREATE OR REPLACE FUNCTION advisory.key(name text) RETURNS bigint LANGUAGE sql IMMUTABLE AS
-    $$ SELECT advisory._bytes_key(convert_to(name, 'UTF8')) $$;
-CREATE OR REPLACE FUNCTION advisory.key(namespace text, name text) RETURNS bigint LANGUAGE sql IMMUTABLE AS
-    $$ SELECT advisory._bytes_key(convert_to(namespace, 'UTF8') || '\x00' || convert_to(name, 'UTF8')) $$;
-CREATE OR REPLACE FUNCTION advisory._slot_key(namespace text, name text, slot integer) RETURNS bigint LANGUAGE sql IMMUTABLE AS
-    $$ SELECT advisory._bytes_key(convert_to(namespace, 'UTF8') || '\x00' || convert_to(name, 'UTF8') || '\x00' || slot::text::bytea) $$;
-CREATE OR REPLACE FUNCTION advisory._display(namespace text, name text) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT namespace || '/' || name $$;
-CREATE OR REPLACE FUNCTION advisory._check_name(namespace text, name text) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-    IF namespace IS NULL OR name IS NULL THEN
-        RAISE EXCEPTION 'name must not be null' USING ERRCODE = '22004';
-    END IF;
-END $$;
-END
+    <$in>;
+};
 for (1, 2) {
     my $loader = there(role => 'views_owner');
     $loader->dbh->{pg_server_prepare} = 0;
@@ -116,8 +95,10 @@ $owner->run('CREATE TABLE public.item (id int, n int)', 'INSERT INTO public.item
     is_deeply([ $none->{state}, $none->{rows} ], [ undef, [ [0] ] ], 'terminate_holder_key: not a holder');
     is($look->query("SELECT advisory.terminate_holder('billing', 'invoice:42', $h)")->{state}, '42501', 'nor without the privilege');
     is($owner->value($owner->value('SELECT remedy FROM advisory.blockers')), 1, 'the remedy ends the session');
-    is($_->finish->{state}, undef, 'and the wait') for $first, $middle, $last;
-    done($first, $middle, $last);
+    is($_->finish->{state}, undef, 'and the wait') for $first, $middle;
+    done($first, $middle);
+    is($last->finish->{state}, undef, 'of the last, too');
+    done($last);
 }
 {
     there(role => 'views_owner')->run('BEGIN', 'SELECT pg_advisory_xact_lock(5)', q(PREPARE TRANSACTION 'it''s'));
