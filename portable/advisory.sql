@@ -31,7 +31,7 @@ GRANT USAGE ON SCHEMA advisory TO PUBLIC;
 
 CREATE OR REPLACE FUNCTION advisory.edition() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT 'portable' $$;
 COMMENT ON FUNCTION advisory.edition() IS 'portable, or extension';
-CREATE OR REPLACE FUNCTION advisory.version() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT '1.1' $$;
+CREATE OR REPLACE FUNCTION advisory.version() RETURNS text LANGUAGE sql STABLE PARALLEL SAFE AS $$ SELECT '1.1' $$;
 COMMENT ON FUNCTION advisory.version() IS 'version of the functions of this schema';
 
 ---- Checks
@@ -105,9 +105,7 @@ END $$;
 -- In milliseconds, rounded up; NULL for ever.  A month has 30 days, as in comparisons.
 CREATE OR REPLACE FUNCTION advisory._milliseconds(timeout interval) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
-    IF timeout IS NULL OR timeout = '0' THEN
-        RETURN extract(epoch FROM timeout);
-    END IF;
+    IF timeout IS NULL OR timeout = '0' THEN RETURN extract(epoch FROM timeout); END IF;
     PERFORM advisory._require(timeout > '0', '22023', 'timeout must not be negative'),
             advisory._require(timeout <= '2147483647 ms', '22008', 'timeout is out of range',
                               'A timeout can be at most 2147483647 milliseconds.', 'To wait without a limit, pass NULL.');
@@ -156,11 +154,8 @@ CREATE OR REPLACE FUNCTION advisory._take(is_shared boolean, is_xact boolean, ke
 DECLARE
     setting text := current_setting('lock_timeout');
 BEGIN
-    IF advisory._try_once(is_shared, is_xact, key) THEN
-        RETURN true;
-    ELSIF milliseconds = 0 THEN
-        RETURN false;
-    END IF;
+    IF advisory._try_once(is_shared, is_xact, key) THEN RETURN true; END IF;
+    IF milliseconds = 0 THEN RETURN false; END IF;
     milliseconds := least(milliseconds, advisory._lock_timeout());
     IF milliseconds IS NULL THEN
         PERFORM advisory._wait(is_shared, is_xact, key);
@@ -174,12 +169,8 @@ BEGIN
     EXCEPTION WHEN lock_not_available OR query_canceled THEN
         -- The lock can be granted at the very moment when the wait ends, and an error does not release it.  It was not held before: then
         -- nothing had to be waited for.
-        IF NOT is_xact AND advisory._is_held(key, true, is_shared) THEN
-            PERFORM advisory._unlock_quietly(is_shared, key);
-        END IF;
-        IF SQLSTATE = '57014' THEN
-            RAISE;
-        END IF;
+        IF NOT is_xact AND advisory._is_held(key, true, is_shared) THEN PERFORM advisory._unlock_quietly(is_shared, key); END IF;
+        IF SQLSTATE = '57014' THEN RAISE; END IF;
         RETURN false;
     END;
 END $$;
@@ -224,11 +215,8 @@ CREATE OR REPLACE FUNCTION advisory._lock(must boolean, is_shared boolean, is_xa
     RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM advisory._check(key::text, 'key'), advisory._check(coalesce(namespace, name, 'no label'), 'label');
-    IF advisory._take(is_shared, is_xact, key, advisory._milliseconds(timeout)) THEN
-        RETURN true;
-    ELSIF must THEN
-        PERFORM advisory._raise_not_available(namespace, name, key, NULL, timeout);
-    END IF;
+    IF advisory._take(is_shared, is_xact, key, advisory._milliseconds(timeout)) THEN RETURN true; END IF;
+    IF must THEN PERFORM advisory._raise_not_available(namespace, name, key, NULL, timeout); END IF;
     RETURN false;
 END $$;
 
@@ -237,14 +225,9 @@ END $$;
 CREATE OR REPLACE FUNCTION advisory._unlock(is_shared boolean, namespace text, name text, key bigint) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM advisory._check(key::text, 'key');
-    IF advisory._unlock_quietly(is_shared, key) THEN
-        RETURN true;
-    END IF;
+    IF advisory._unlock_quietly(is_shared, key) THEN RETURN true; END IF;
     RAISE WARNING 'you don''t own a lock of type % on "%"', CASE WHEN is_shared THEN 'ShareLock' ELSE 'ExclusiveLock' END,
-        advisory._display(namespace, coalesce(name, key::text))
-        USING DETAIL = CASE WHEN advisory._is_held(key, true, NOT is_shared) THEN 'This session holds it in the other mode.'
-                            WHEN advisory._is_held(key, true) THEN 'This session holds it until the end of the transaction.'
-                            ELSE 'This session does not hold it.' END;
+        advisory._display(namespace, coalesce(name, key::text));
     RETURN false;
 END $$;
 
@@ -282,9 +265,7 @@ BEGIN
     names := advisory._check_list(namespace, names, 'name');
     FOR one IN SELECT DISTINCT ON (key) key, element
                FROM (SELECT advisory.key(namespace, element) AS key, element FROM unnest(names) AS element) AS wanted ORDER BY key LOOP
-        IF isfinite(deadline) THEN
-            most := greatest(ceil(extract(epoch FROM deadline - clock_timestamp()) * 1000), 0);
-        END IF;
+        IF isfinite(deadline) THEN most := greatest(ceil(extract(epoch FROM deadline - clock_timestamp()) * 1000), 0); END IF;
         busy := one.element;
         EXIT WHEN NOT advisory._take(false, is_xact, one.key, most);
         taken := taken || one.key;
@@ -295,11 +276,8 @@ BEGIN
 EXCEPTION WHEN query_canceled OR OTHERS THEN
     -- The end of this block has released the transaction-level ones.
     PERFORM pg_advisory_unlock(key) FROM unnest(taken) AS key WHERE NOT is_xact;
-    IF busy IS NULL OR SQLSTATE <> '55P03' THEN
-        RAISE;
-    ELSIF must THEN
-        PERFORM advisory._raise_not_available(namespace, busy, advisory.key(namespace, busy), NULL, timeout);
-    END IF;
+    IF busy IS NULL OR SQLSTATE <> '55P03' THEN RAISE; END IF;
+    IF must THEN PERFORM advisory._raise_not_available(namespace, busy, advisory.key(namespace, busy), NULL, timeout); END IF;
     RETURN false;
 END $$;
 
@@ -335,9 +313,7 @@ DECLARE
 BEGIN
     PERFORM advisory._check_slot(slots, 'slots');
     -- Nobody overtakes those who wait.  The first of them holds the lock of the queue.
-    IF NOT advisory._is_held(base, false) THEN
-        slot := advisory._take_slot(is_xact, base, slots);
-    END IF;
+    IF NOT advisory._is_held(base, false) THEN slot := advisory._take_slot(is_xact, base, slots); END IF;
     IF slot IS NULL AND most IS DISTINCT FROM 0 THEN
         BEGIN
             IF advisory._take(false, true, base, most) THEN
@@ -355,13 +331,9 @@ BEGIN
                 RAISE;
             END IF;
         END;
-        IF is_xact AND slot IS NOT NULL THEN
-            PERFORM pg_advisory_xact_lock(base + slot), pg_advisory_unlock(base + slot);
-        END IF;
+        IF is_xact AND slot IS NOT NULL THEN PERFORM pg_advisory_xact_lock(base + slot), pg_advisory_unlock(base + slot); END IF;
     END IF;
-    IF must AND slot IS NULL THEN
-        PERFORM advisory._raise_not_available(namespace, name, base, slots, timeout);
-    END IF;
+    IF must AND slot IS NULL THEN PERFORM advisory._raise_not_available(namespace, name, base, slots, timeout); END IF;
     RETURN slot;
 END $$;
 
@@ -372,9 +344,7 @@ DECLARE
     taken bigint[] := '{}';
 BEGIN
     names := advisory._check_list(namespace, names, 'name');
-    IF is_for_slots THEN
-        PERFORM advisory._check_slot(slots, 'slots');
-    END IF;
+    IF is_for_slots THEN PERFORM advisory._check_slot(slots, 'slots'); END IF;
     PERFORM advisory._check(wanted::text, 'wanted'), advisory._require(wanted >= 1, '22023', 'wanted must be at least 1');
     FOR name IN SELECT element FROM unnest(names) WITH ORDINALITY AS list (element, place) GROUP BY element ORDER BY min(place) LOOP
         EXIT WHEN cardinality(taken) = wanted;
@@ -393,7 +363,8 @@ EXCEPTION WHEN query_canceled OR OTHERS THEN
     RAISE;
 END $$;
 
-CREATE OR REPLACE FUNCTION advisory.release(namespace text, name text, slot integer DEFAULT NULL) RETURNS boolean LANGUAGE plpgsql COST 1000 AS $$
+CREATE OR REPLACE FUNCTION advisory.release(namespace text, name text, slot integer DEFAULT NULL) RETURNS boolean
+    LANGUAGE plpgsql COST 1000 AS $$
 DECLARE
     base bigint := advisory._slot_key(namespace, name, 0);
     mine bigint;
@@ -401,14 +372,12 @@ BEGIN
     PERFORM advisory._check_slot(coalesce(slot, 1), 'slot');
     FOR mine IN SELECT key FROM advisory._keys WHERE key BETWEEN base + coalesce(slot, 1) AND base + coalesce(slot, 16000)
                     AND pid = pg_backend_pid() AND granted ORDER BY key DESC LOOP
-        IF advisory._unlock_quietly(false, mine) THEN
-            RETURN true;
-        END IF;
+        IF advisory._unlock_quietly(false, mine) THEN RETURN true; END IF;
     END LOOP;
     RAISE WARNING 'you don''t own % semaphore "%"', coalesce('slot ' || slot || ' of', 'a slot of'), advisory._display(namespace, name);
     RETURN false;
 END $$;
-COMMENT ON FUNCTION advisory.release(text, text, integer) IS 'give back a slot of this session (NULL: the one with the greatest number)';
+COMMENT ON FUNCTION advisory.release(text, text, integer) IS 'give back a slot (NULL: the greatest of this session)';
 
 ---- Waiting without a snapshot
 
@@ -426,6 +395,7 @@ DECLARE
     deadline timestamp with time zone := advisory._deadline(advisory._milliseconds(timeout));
     pause double precision := 0.001;
 BEGIN
+    PERFORM advisory._check(key::pg_catalog.text, 'key'), advisory._check(coalesce(namespace, name, 'no label'), 'label');
     PERFORM advisory._require(pg_catalog.pg_current_xact_id_if_assigned() IS NULL, '25001', 'advisory.await_*() cannot wait without a snapshot here',
         'The transaction has written.', 'Call it before the transaction writes, or use advisory.lock() or advisory.acquire().');
     LOOP
@@ -434,9 +404,7 @@ BEGIN
         slot := CASE WHEN slots IS NOT NULL THEN advisory._acquire(false, false, namespace, name, slots, '0')
                      WHEN advisory._lock(false, is_shared, false, namespace, name, key, '0') THEN 0 END;
         EXIT WHEN slot IS NOT NULL;
-        IF pause IS NULL THEN
-            PERFORM advisory._raise_not_available(namespace, name, key, slots, timeout);
-        END IF;
+        IF pause IS NULL THEN PERFORM advisory._raise_not_available(namespace, name, key, slots, timeout); END IF;
         pause := advisory._pause(pause, deadline);
     END LOOP;
 END $$;

@@ -106,6 +106,7 @@ install_extension() { run_psql -c "CREATE EXTENSION $EXTENSION"; }
 # The owner of a database, without any other privilege, loads the file, and once more. All clients are this role from then on.
 install_portable() {
     run_psql -c 'CREATE ROLE portable_owner LOGIN' -c 'CREATE DATABASE portable OWNER portable_owner' || return
+    run_psql -c 'GRANT SET ON PARAMETER deadlock_timeout TO portable_owner' || return   # the specs set it
     export PGUSER=portable_owner PGDATABASE=portable
     load_portable && load_portable
 }

@@ -22,7 +22,7 @@ BEGIN
             ('%slock_any(namespace text, names text[], wanted integer DEFAULT 1)', 'SETOF text',
                 '_try_any(%2$L, namespace, names, false, NULL, wanted)', 'lock up to wanted of the list that are free, for the %s'),
             ('%sacquire(namespace text, name text, slots integer, timeout interval DEFAULT %s)', 'integer',
-                '_acquire(%L, %L, namespace, name, slots, timeout)', 'take a slot of a semaphore for the %s%s'),
+                '_acquire(%L, %L, namespace, name, slots, timeout)', 'take a slot for the %s%s'),
             ('%sacquire_any(namespace text, names text[], slots integer, wanted integer DEFAULT 1)', 'TABLE (name text, slot integer)',
                 '_try_any(%2$L, namespace, names, true, slots, wanted)', 'take a slot of up to wanted names that have one, for the %s'),
             -- These once.

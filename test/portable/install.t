@@ -7,10 +7,12 @@ use lib "$FindBin::Bin/../t/lib";
 use AdvisoryTest;
 use Test::More;
 
+my $owner = create_portable_database(name => "advisory_portable_$$");
+my $database = "advisory_portable_$$";
+my $admin = session(database => $database);
+sub install { return load_portable($database, @_) }
 
-is(install(), '', 'it can be installed by an ordinary role that owns the database');
-my $owner = session(role => 'portable_owner');
-my $admin = session();
+is($owner->value('SELECT advisory.edition()'), 'portable', 'it can be installed by an ordinary role that owns the database');
 
 # ---- Once more --------------------------------------------------------------------------------------------------------------
 
@@ -22,14 +24,13 @@ is_deeply($owner->rows($ALL), $before, '... and changes no function');
 is($owner->value(q(SELECT count(*) FROM advisory.key_labels WHERE label = 'answer')), 1, '... and keeps the labels');
 is($owner->value('SELECT count(*) FROM advisory.claims'), 1, '... the claims');
 is($owner->value('SELECT count(*) FROM advisory.fences'), 1, '... and the fences');
-like(install($ENV{PGUSER}), qr/^$/, 'a superuser may run it, too');
 $admin->run('CREATE ROLE portable_other LOGIN', qq(GRANT CREATE ON DATABASE "$database" TO portable_other));
-like(install('portable_other'), qr/schema "advisory" belongs to another role/, 'another role may not');
+like(install($_), qr/schema "advisory" belongs to another role/, 'another role may not, not even a superuser') for 'portable_other', $ENV{PGUSER};
 is($admin->value(q(SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname = 'advisory')), 'portable_owner', '... and it belongs to whoever ran it first');
 
 # ---- A hostile search_path ----------------------------------------------------------------------------------------------------------
 
-my $caller = session(role => 'portable_other');
+my $caller = session(role => 'portable_other', database => $database);
 $caller->run('CREATE SCHEMA evil', 'CREATE TABLE evil.called (what text)');
 for my $operator ([ '=', 'bigint, bigint' ], [ '=', 'text, text' ], [ '=', 'integer, integer' ], [ '=', 'oid, oid' ], [ '=', 'name, text' ], [ '=', 'name, name' ], [ '=', 'boolean, boolean' ],
     [ '<', 'integer, integer' ], [ '<', 'bigint, bigint' ], [ '>=', 'timestamptz, timestamptz' ], [ '<', 'interval, interval' ], [ '+', 'bigint, integer' ], [ '+', 'integer, integer' ],
