@@ -37,25 +37,24 @@ CREATE OR REPLACE VIEW advisory._uses AS
         (advisory.key('dbos.datasource_migrations.dbos'), 'DBOS', 'data source migration (dbos)', 'dbos-inc/dbos-transact-ts', 'transaction')
     ) AS fact (key, tool, purpose, source, scope)
     UNION ALL
-    SELECT 'pg_partman', job, 'bigint', CASE WHEN job ~ 'drop|undo' THEN 'transaction' WHEN job = 'run_maintenance' THEN 'session or transaction' ELSE 'session' END,
-           'formula', format('hashtext(%L)', 'pg_partman ' || job), 'pgpartman/pg_partman', key, NULL, NULL, key, key, 1, false
+    SELECT 'pg_partman', job, CASE WHEN is_pair THEN 'int4 pair' ELSE 'bigint' END,
+           CASE WHEN job ~ 'drop|undo_partition($|_n)' THEN 'transaction' WHEN job ~ ' |reapply|analyze' THEN 'session' ELSE 'session or transaction' END,
+           'formula', format(CASE WHEN is_pair THEN '(hashtext(%L), hashtext(parent_table))' ELSE 'hashtext(%L)' END, 'pg_partman ' || job),
+           'pgpartman/pg_partman', CASE WHEN NOT is_pair THEN first END, NULL, NULL, first, CASE WHEN is_pair THEN first | 4294967295 ELSE first END,
+           CASE WHEN is_pair THEN 2 ELSE 1 END, false
     FROM unnest('{run_maintenance,run_maintenance procedure,drop_partition_id,drop_partition_time,undo_partition_native,undo_partition,
-                  reapply_constraints,run_analyze}'::text[]) AS job, LATERAL (SELECT hashtext('pg_partman ' || job)::bigint) AS h (key)
+                  reapply_constraints,run_analyze,partition_data_proc,undo_partition_proc}'::text[]) AS job,
+         LATERAL (SELECT job LIKE '%\_proc', hashtext('pg_partman ' || job)::bigint << CASE WHEN job LIKE '%\_proc' THEN 32 ELSE 0 END) AS h (is_pair, first)
     UNION ALL
-    SELECT tool, purpose, form, scope, match, rule, source, NULL, NULL, NULL, first_key, coalesce(last_key, first_key | 4294967295),
-           CASE form WHEN 'bigint' THEN 1 WHEN 'int4 pair' THEN 2 ELSE 4 END, false
+    SELECT tool, purpose, form, scope, match, rule, source, NULL, NULL, NULL, first, last, CASE form WHEN 'bigint' THEN 1 WHEN 'int4 pair' THEN 2 ELSE 4 END, false
     FROM (VALUES
-        (hashtext('pg_partman partition_data_proc')::bigint << 32, NULL, 'pg_partman', 'partition_data_proc', 'int4 pair', 'session or transaction', 'formula',
-            '(hashtext(''pg_partman partition_data_proc''), hashtext(parent_table))', 'pgpartman/pg_partman'),
-        (hashtext('pg_partman undo_partition_proc')::bigint << 32, NULL, 'pg_partman', 'undo_partition_proc', 'int4 pair', 'session or transaction', 'formula',
-            '(hashtext(''pg_partman undo_partition_proc''), hashtext(parent_table))', 'pgpartman/pg_partman'),
-        (16185446::bigint << 32, NULL, 'pg_repack', 'table being repacked', 'int4 pair', 'session', 'formula', '(16185446, table oid - 2^31)', 'reorg/pg_repack'),
+        (16185446::bigint << 32, (16185447::bigint << 32) - 1, 'pg_repack', 'table being repacked', 'int4 pair', 'session', 'formula',
+            '(16185446, table oid - 2^31)', 'reorg/pg_repack'),
         (1001, 1009, 'n8n', 'migrations and maintenance', 'bigint', 'transaction', 'range', '1001 to 1009 (1005: migrations)', 'n8n-io/n8n'),
         (77429560795513, 77433855762808, 'Flyway', 'migration lock', 'bigint', 'session or transaction', 'range',
             '77431708279161 + Java String.hashCode of the quoted history table; within +-2^31', 'flyway/flyway'),
         (-9223372036854775808, 9223372036854775807, 'Citus', 'distributed execution', 'objsubid 4-16', 'any', 'class', 'objsubid', 'citusdata/citus')
-    ) AS fact (first_key, last_key, tool, purpose, form, scope, match, rule, source);
-
+    ) AS fact (first, last, tool, purpose, form, scope, match, rule, source);
 CREATE OR REPLACE VIEW advisory.known_keys AS SELECT tool, purpose, form, scope, match, rule, source, key, key1, key2 FROM advisory._uses;
 COMMENT ON VIEW advisory.known_keys IS 'well-known keys, and those of key_labels; candidates, not proof';
 
@@ -117,11 +116,11 @@ CREATE OR REPLACE FUNCTION advisory._entries(of_namespace text DEFAULT NULL, of_
                      || CASE WHEN NOT granted THEN pg_blocking_pids(l.pid) END END,
            known_as, gid, b.query, session, objsubid::integer, tag,
            CASE WHEN number IS NULL
-                THEN concat_ws(' ', CASE locktype WHEN 'transactionid' THEN 'transaction' ELSE locktype END, transactionid, virtualxid,
-                               format('(%s,%s) of', page, tuple), CASE WHEN l.database = 0 OR is_here THEN relation::regclass::text ELSE relation::text END)
-                WHEN name IS NOT NULL THEN concat(namespace, '/', name)
-                ELSE concat_ws(' ', coalesce(key::text, concat(classid::integer, ', ', objid::integer, ' (objsubid ' || nullif(objsubid, 2) || ')')),
-                               '"' || replace(regexp_replace(known_as[1], '^(.{21}).{4,}$', '\1...'), '"', '""') || '"') END,
+                THEN concat_ws(' ', CASE locktype WHEN 'tuple' THEN format('row (%s,%s) of', page, tuple) WHEN 'transactionid' THEN 'transaction' ELSE locktype END,
+                               transactionid, virtualxid, CASE WHEN l.database = 0 OR is_here THEN relation::regclass::text ELSE relation::text END)
+                ELSE concat_ws(' ', coalesce(namespace || '/' || name, key::text, concat(classid::integer, ', ', objid::integer, ' (objsubid ' || nullif(objsubid, 2) || ')')),
+                               '"' || CASE WHEN name IS NULL THEN replace(regexp_replace(known_as[1], '^(.{21}).{4,}$', '\1...'), '"', '""') END || '"',
+                               CASE WHEN is_here IS NOT TRUE THEN coalesce(format('in database "%s"', l.datname), 'in a dropped database') END) END,
            coalesce(b.role || coalesce('@' || nullif(b.application_name, ''), ''), p.role || ' (prepared ' || gid || ')'), coalesce(b.state_change, prepared),
            format('ROLLBACK PREPARED %L;', raw_gid) || CASE WHEN p.datname <> current_database() THEN format(' -- in database %I', p.datname) ELSE '' END,
            bool_or(NOT is_held) OVER (PARTITION BY session), bool_or(number IS NOT NULL) OVER (PARTITION BY session)
@@ -207,7 +206,6 @@ CREATE OR REPLACE FUNCTION advisory.wait_tree() RETURNS SETOF text LANGUAGE sql 
     SELECT concat(repeat('  ', depth), coalesce((e).pid || ' ' || (e).who, format('prepared transaction "%s" of %s', (e).gid, (e).role), 'a prepared transaction'),
                   CASE WHEN (e).granted THEN ' holds ' ELSE ' waits for ' END,
                   CASE (e).kind WHEN 'semaphore' THEN concat('slot ', (e).slot, ' of ') WHEN 'queue' THEN 'a slot of ' END, (e).lock,
-                  CASE WHEN (e).kind IS NOT NULL AND (e).database <> current_database() THEN format(' in database "%s"', (e).database) END,
                   ' ', (e).mode, CASE WHEN (e).granted THEN ', ' || (e).state END, ' ' || seconds || ' s', ', in a cycle with ' || CASE depth WHEN 0 THEN above END,
                   CASE WHEN holders > 1 THEN format(' (and %s more holder%s)', holders - 1, left('s', (holders > 2)::integer)) END)
     FROM (SELECT *, entry AS e FROM advisory._tree) AS t,
@@ -226,41 +224,39 @@ CREATE OR REPLACE VIEW advisory.blockers AS
         SELECT above, count(*)::integer AS waiters, min(start) AS start FROM reach WHERE above NOT IN (SELECT session FROM edge) GROUP BY above
     )
     SELECT (e).pid, (e).who, (e).state, date_trunc('second', (e).since) AS since,
-           concat('slot ' || (e).slot || ' of ', (e).lock, CASE WHEN NOT is_here THEN coalesce(format(' in database "%s"', (e).database), ' in a dropped database') END) AS lock,
-           waiters, date_trunc('second', clock_timestamp() - root.start) AS longest_wait,
+           concat('slot ' || (e).slot || ' of ', (e).lock) AS lock, waiters, date_trunc('second', clock_timestamp() - root.start) AS longest_wait,
            -- Two of these end the session only if it still holds the lock.  Long names would not fit on a line.
            CASE WHEN (e).pid IS NULL THEN (e).rollback
-                WHEN is_here AND octet_length((e).namespace || (e).name) <= 50 AND advisory.key((e).namespace, (e).name) = (e).key
+                WHEN (e).key IS NULL OR (e).database IS DISTINCT FROM current_database() THEN format('SELECT pg_terminate_backend(%s);', (e).pid)
+                WHEN coalesce(octet_length((e).namespace || (e).name) <= 50, false) AND advisory.key((e).namespace, (e).name) = (e).key
                 THEN format('SELECT advisory.terminate_holder(%L, %L, %s);', (e).namespace, (e).name, (e).pid)
-                WHEN is_here AND (e).key IS NOT NULL THEN format('SELECT advisory.terminate_holder_key(%s, %s);', (e).key, (e).pid)
-                ELSE format('SELECT pg_terminate_backend(%s);', (e).pid) END AS remedy
-    FROM root JOIN (SELECT DISTINCT ON (above) above, blocker AS e FROM edge ORDER BY above, start, session) AS first USING (above),
-         LATERAL (SELECT (e).kind IS NULL OR (e).database IS NOT DISTINCT FROM current_database()) AS h (is_here)
-    ORDER BY waiters DESC, longest_wait DESC NULLS LAST, 1;
+                ELSE format('SELECT advisory.terminate_holder_key(%s, %s);', (e).key, (e).pid) END AS remedy
+    FROM root JOIN (SELECT DISTINCT ON (above) above, blocker AS e FROM edge ORDER BY above, start, session) AS first USING (above)
+    ORDER BY waiters DESC, longest_wait DESC NULLS LAST, pid;
 COMMENT ON VIEW advisory.blockers IS 'what others wait for in the end, and the statement that ends it';
 
--- Waiters (1), ten for each lock; the holders of these locks (2); and other locks (3), twenty for each session.
+-- Waiters (1), ten for each lock; the holders of these locks (2); other locks (3), thirty for each session.
 CREATE OR REPLACE VIEW advisory.activity AS
-    WITH entry AS MATERIALIZED (
-        SELECT *, CASE WHEN NOT granted THEN 1 WHEN bool_or(NOT granted) OVER (PARTITION BY tag) THEN 2 ELSE 3 END AS rank,
-               min(wait_start) OVER (PARTITION BY tag) AS first_start,
-               concat(CASE WHEN database IS DISTINCT FROM current_database() THEN coalesce(database, '(dropped)') || ': ' END, lock) AS what
-        FROM advisory._entry WHERE kind IS NOT NULL
+    WITH entry AS (
+        SELECT *, CASE WHEN NOT granted THEN 1 WHEN bool_or(NOT granted) OVER same THEN 2 ELSE 3 END AS rank, min(wait_start) OVER same AS since_when,
+               array_remove(array_agg(greatest(session, 0)) FILTER (WHERE granted) OVER same, greatest(session, 0)) AS pids
+        FROM advisory._entry WHERE kind IS NOT NULL WINDOW same AS (PARTITION BY tag)
     ), placed AS (
-        SELECT *, row_number() OVER (PARTITION BY rank, CASE rank WHEN 1 THEN tag ELSE session::text END ORDER BY wait_start, what, pid)
-                  > CASE rank WHEN 1 THEN 10 WHEN 3 THEN 20 END AS is_more FROM entry
-    ), line (rank, since, lock, slot, mode, pid, who, state, waiting, pids) AS (
-        SELECT rank, coalesce(wait_start, first_start), what, slot, mode, pid, who, CASE WHEN granted AND is_waiting THEN 'waiting' ELSE state END, waited,
-               CASE rank WHEN 1 THEN ARRAY(SELECT DISTINCT greatest(session, 0) FROM entry AS h WHERE h.tag = p.tag AND h.granted AND h.session <> p.session) END
-        FROM placed AS p WHERE is_more IS NOT TRUE
+        SELECT *, CASE rank WHEN 1 THEN tag ELSE session::text END AS crowd,
+               row_number() OVER (PARTITION BY rank, CASE rank WHEN 1 THEN tag ELSE session::text END ORDER BY wait_start, lock, pid) AS place
+        FROM entry
+    ), line (rank, since, place, lock, slot, mode, pid, who, state, waiting, pids) AS (
+        SELECT rank, coalesce(wait_start, since_when), place, lock, slot, mode, pid, who, CASE WHEN rank > 1 AND is_waiting THEN 'waiting' ELSE state END, waited,
+               CASE rank WHEN 1 THEN pids END
+        FROM placed WHERE rank = 2 OR place <= rank * 10
         UNION ALL
-        SELECT rank, min(wait_start), concat('(', count(*), ' more)'), NULL, NULL, CASE rank WHEN 3 THEN min(pid) END, CASE rank WHEN 3 THEN min(who) END, NULL, max(waited), NULL
-        FROM placed WHERE is_more GROUP BY rank, CASE rank WHEN 1 THEN tag ELSE session::text END
+        SELECT rank, min(wait_start), min(place), concat('(', count(*), ' more)'), NULL, NULL, CASE rank WHEN 3 THEN max(pid) END, CASE rank WHEN 3 THEN max(who) END, NULL, max(waited), NULL
+        FROM placed WHERE rank <> 2 AND place > rank * 10 GROUP BY rank, crowd
     )
     SELECT regexp_replace(lock, '^(.{19}).{4,}(.{18})$', '\1...\2') AS lock, slot, mode, pid, regexp_replace(who, '^(.{14}).{4,}(.{13})$', '\1...\2') AS who,
            state, date_trunc('second', waiting) AS waiting, NULL::interval AS held,
            nullif(concat(array_to_string(pids[:3], ','), ' +' || nullif(greatest(cardinality(pids), 3) - 3, 0)), '') AS blocked_by
-    FROM line ORDER BY rank, since, pid, lock LIKE '(% more)', line.lock, slot;
+    FROM line ORDER BY rank, since, CASE rank WHEN 1 THEN place END, pid, line.lock LIKE '(% more)', line.lock, slot;
 COMMENT ON VIEW advisory.activity IS 'waiters for advisory locks, their blockers, and all other holders';
 
 ---- Ending a holder
@@ -269,6 +265,7 @@ CREATE OR REPLACE FUNCTION advisory._terminate(namespace text, name text, key bi
 DECLARE
     milliseconds integer := advisory._milliseconds(timeout);
     deadline timestamptz := clock_timestamp() + milliseconds * interval '1 ms';
+    is_there boolean := true;
 BEGIN
     PERFORM advisory._check(pid::text, 'pid');
     IF NOT EXISTS (SELECT FROM advisory._holders_of(namespace, name, key) AS h WHERE granted AND h.pid = _terminate.pid) THEN
@@ -276,17 +273,17 @@ BEGIN
                                        THEN 'PID %s does not hold advisory lock "%s", nor a slot of the semaphore of that name'
                                        ELSE 'PID %s is not a PostgreSQL backend process' END, pid, advisory._display(namespace, coalesce(name, key::text)));
         RETURN false;
-    ELSIF NOT pg_terminate_backend(pid) THEN
-        RETURN false;
+    ELSIF NOT pg_terminate_backend(pid) OR milliseconds = 0 THEN
+        RETURN milliseconds = 0;
     END IF;
-    WHILE milliseconds IS DISTINCT FROM 0 AND EXISTS (SELECT FROM pg_stat_activity AS a WHERE a.pid = _terminate.pid) LOOP
-        IF clock_timestamp() >= deadline THEN
-            RAISE WARNING 'backend with PID % did not terminate within % milliseconds', pid, milliseconds;
-            RETURN false;
-        END IF;
+    WHILE is_there AND clock_timestamp() < coalesce(deadline, 'infinity') LOOP
         PERFORM pg_sleep(0.01), pg_stat_clear_snapshot();
+        is_there := EXISTS (SELECT FROM pg_stat_activity AS a WHERE a.pid = _terminate.pid);
     END LOOP;
-    RETURN true;
+    IF is_there THEN
+        RAISE WARNING 'backend with PID % did not terminate within % milliseconds', pid, milliseconds;
+    END IF;
+    RETURN NOT is_there;
 END $$;
 
 ---- The lock table
@@ -302,14 +299,14 @@ CREATE OR REPLACE VIEW advisory.pressure AS
     SELECT CASE WHEN percent >= 75 THEN 'critical' WHEN percent >= 50 THEN 'warning' ELSE 'ok' END AS status, NULL::double precision AS percent_used,
            NULL::bigint AS headroom, locks AS locks_used, NULL::bigint AS locks_estimated, guaranteed AS locks_guaranteed,
            percent AS percent_of_guaranteed, holders AS holders_used, 2 * guaranteed AS holders_guaranteed,
-           greatest(per_process, CASE WHEN percent >= 50 THEN ceil(percent * guaranteed / 50 / processes) + 1 END)::integer
-               AS recommended_max_locks_per_transaction, false AS exact, NULL::bigint AS holders_estimated
-    FROM (SELECT count(DISTINCT tag) AS locks, count(*) AS holders FROM advisory._lock_table) AS used,
-         (SELECT sum(current_setting(name)::integer)
-                 + coalesce(current_setting('autovacuum_worker_slots', true), current_setting('autovacuum_max_workers'))::integer + 1
-          FROM unnest('{max_connections,max_prepared_transactions,max_worker_processes,max_wal_senders}'::text[]) AS name) AS server (processes),
-         LATERAL (SELECT current_setting('max_locks_per_transaction')::bigint) AS setting (per_process),
-         LATERAL (SELECT per_process * processes, round(100.0 * greatest(locks, holders / 2.0) / (per_process * processes), 2)::double precision) AS s (guaranteed, percent);
+           greatest(per_process, CASE WHEN percent >= 50 THEN ceil(percent * per_process / 50) + 1 END)::integer AS recommended_max_locks_per_transaction,
+           false AS exact, NULL::bigint AS holders_estimated
+    FROM (SELECT count(DISTINCT tag) AS locks, count(*) AS holders, current_setting('max_locks_per_transaction')::bigint AS per_process
+          FROM advisory._lock_table) AS used,
+         LATERAL (SELECT per_process * (1 + sum(current_setting(name)::bigint)
+                                        + coalesce(current_setting('autovacuum_worker_slots', true), current_setting('autovacuum_max_workers'))::bigint)::bigint
+                  FROM unnest('{max_connections,max_prepared_transactions,max_worker_processes,max_wal_senders}'::text[]) AS name) AS size (guaranteed),
+         LATERAL (SELECT round(100.0 * greatest(locks, holders / 2.0) / guaranteed, 2)::double precision) AS fullness (percent);
 COMMENT ON VIEW advisory.pressure IS 'how full the server''s lock table is; one row';
 
 CREATE OR REPLACE VIEW advisory.pressure_by_backend AS
