@@ -49,7 +49,7 @@ CREATE OR REPLACE VIEW advisory._uses AS
         ('n8n', 'migrations and maintenance', 'bigint', 'transaction', 'range', '1001 to 1009 (1005: migrations)', 'n8n-io/n8n', 1, 1001, 1009),
         ('Flyway', 'migration lock', 'bigint', 'session or transaction', 'range',
             '77431708279161 + Java String.hashCode of the quoted history table; within +-2^31', 'flyway/flyway', 1, 77429560795513, 77433855762808),
-        ('Citus', 'distributed execution', 'objsubid 4-16', 'any', 'class', 'objsubid', 'citusdata/citus', 4, -9223372036854775808, 9223372036854775807)
+        ('Citus', 'distributed execution', 'objsubid 4-16', 'any', 'class', 'objsubid', 'citusdata/citus', 4, -1::bigint << 63, ~(-1::bigint << 63))
     ) AS fact (tool, purpose, form, scope, match, rule, source, objsubid, first, last);
 CREATE OR REPLACE VIEW advisory.known_keys AS SELECT tool, purpose, form, scope, match, rule, source, key, key1, key2 FROM advisory._uses;
 COMMENT ON VIEW advisory.known_keys IS 'well-known keys, and those of key_labels; candidates, not proof';
@@ -85,8 +85,8 @@ CREATE OR REPLACE FUNCTION advisory._entries(of_namespace text DEFAULT NULL, of_
         SELECT l.*, d.datname, number, slot, is_here, coalesce(n.namespace, s.namespace) AS namespace, coalesce(n.name, s.name) AS name,
                b.role, b.application_name, b.client_addr, b.state, b.query, b.state_change,
                granted AND slot IS DISTINCT FROM 0 AS is_held, CASE objsubid WHEN 1 THEN coalesce(s.key, number) END AS key,
-               coalesce(leader_pid, l.pid, -abs(split_part(virtualtransaction, '/', 1)::bigint * 4294967296) - split_part(virtualtransaction, '/', 2)::bigint)
-                   AS session,
+               coalesce(leader_pid, l.pid, -abs(split_part(virtualtransaction, '/', 1)::bigint * 4294967296)
+                                           - split_part(virtualtransaction, '/', 2)::bigint) AS session,
                CASE WHEN NOT granted THEN (to_jsonb(l) ->> 'waitstart')::timestamptz WHEN slot = 0 THEN query_start END AS start,
                coalesce(s.base::text, (locktype, l.database, relation, page, tuple, virtualxid, transactionid, classid, objid, objsubid)::text) AS tag
         FROM pg_locks AS l LEFT JOIN backend AS b ON b.pid = l.pid LEFT JOIN pg_database AS d ON d.oid = l.database
@@ -99,10 +99,12 @@ CREATE OR REPLACE FUNCTION advisory._entries(of_namespace text DEFAULT NULL, of_
     use AS MATERIALIZED (SELECT *, concat_ws(': ', tool, purpose) AS use FROM advisory._uses
                          WHERE first_key < last_key OR first_key IN (SELECT number FROM lock))
     SELECT l.pid, l.datname, coalesce(l.role, p.role), application_name, client_addr, state,
-           CASE WHEN objsubid > 2 THEN 'foreign' WHEN slot > 0 THEN 'semaphore' WHEN slot = 0 THEN 'queue' WHEN number IS NOT NULL THEN 'lock' END,
-           namespace, name, nullif(slot, 0), key, CASE WHEN key IS NULL THEN classid::integer END, CASE WHEN key IS NULL THEN objid::integer END,
-           CASE mode WHEN 'ExclusiveLock' THEN 'exclusive' WHEN 'ShareLock' THEN 'shared' ELSE mode END, CASE WHEN l.pid IS NULL THEN 'transaction' END,
-           is_held, start, clock_timestamp() - start, NULL::timestamptz, NULL::interval, CASE WHEN NOT is_held THEN
+           CASE WHEN slot > 0 THEN 'semaphore' WHEN slot = 0 THEN 'queue' WHEN number IS NULL THEN NULL WHEN objsubid > 2 THEN 'foreign'
+                ELSE 'lock' END, namespace, name, nullif(slot, 0),
+           key, CASE WHEN key IS NULL THEN classid::integer END, CASE WHEN key IS NULL THEN objid::integer END,
+           CASE mode WHEN 'ExclusiveLock' THEN 'exclusive' WHEN 'ShareLock' THEN 'shared' ELSE mode END,
+           CASE WHEN l.pid IS NULL THEN 'transaction' END, is_held, start, clock_timestamp() - start, NULL::timestamptz, NULL::interval,
+           CASE WHEN NOT is_held THEN
                array_remove(array_agg(greatest(session, 0)::integer) FILTER (WHERE slot > 0 AND granted) OVER (PARTITION BY tag), session::integer)
                || CASE WHEN NOT granted THEN pg_blocking_pids(l.pid) END END,
            known_as, gid, query, session, objsubid::integer, tag, CASE WHEN number IS NULL
@@ -113,8 +115,9 @@ CREATE OR REPLACE FUNCTION advisory._entries(of_namespace text DEFAULT NULL, of_
                               '(objsubid ' || nullif(greatest(objsubid, 2), 2) || ')', '"' || CASE WHEN name IS NULL
                                    THEN replace(regexp_replace(known_as[1], '^(.{21}).{4,}$', '\1...'), '"', '""') END || '"',
                               CASE WHEN is_here IS NOT TRUE THEN coalesce('in database "' || l.datname || '"', 'in a dropped database') END) END,
-           coalesce(l.role || coalesce('@' || nullif(application_name, ''), ''), p.role || ' (prepared ' || gid || ')'), coalesce(state_change, prepared),
-           'ROLLBACK PREPARED ' || quote_literal(raw_gid) || ';' || coalesce(' -- in database ' || quote_ident(nullif(p.datname, current_database())), ''),
+           coalesce(l.role || coalesce('@' || nullif(application_name, ''), ''), p.role || ' (prepared ' || gid || ')'),
+           coalesce(state_change, prepared), 'ROLLBACK PREPARED ' || quote_literal(raw_gid) || ';'
+               || coalesce(' -- in database ' || quote_ident(nullif(p.datname, current_database())), ''),
            bool_or(NOT is_held) OVER (PARTITION BY session), bool_or(number IS NOT NULL) OVER (PARTITION BY session)
     FROM lock AS l LEFT JOIN advisory._prepared AS p ON l.pid IS NULL AND p.virtualtransaction = l.virtualtransaction
     CROSS JOIN LATERAL (SELECT nullif(ARRAY(
@@ -174,8 +177,8 @@ CREATE OR REPLACE VIEW advisory._tree AS
     root AS (SELECT above AS session FROM edge EXCEPT SELECT session FROM edge
              UNION SELECT session FROM climb GROUP BY session HAVING min(above) = session),
     line (session, root, entry, above, holders, path, place) AS (
-        SELECT r.session, r.session, coalesce(own.waiter, first.blocker), own.above, own.holders, ARRAY[greatest(r.session, 0)::integer], '{}'::bigint[]
-        FROM root AS r LEFT JOIN edge AS own ON own.session = r.session LEFT JOIN edge AS first ON first.above = r.session AND first.number = 1
+        SELECT r.session, r.session, coalesce(own.waiter, f.blocker), own.above, own.holders, ARRAY[greatest(r.session, 0)::integer], '{}'::bigint[]
+        FROM root AS r LEFT JOIN edge AS own ON own.session = r.session LEFT JOIN edge AS f ON f.above = r.session AND f.number = 1
         UNION ALL
         SELECT e.session, root, waiter, e.above, e.holders, path || e.session::integer, place || number
         FROM line AS l JOIN edge AS e ON e.above = l.session AND e.session <> root)
@@ -194,7 +197,7 @@ CREATE OR REPLACE FUNCTION advisory.wait_tree() RETURNS SETOF text LANGUAGE sql 
                   CASE WHEN (e).granted THEN ', ' || (e).state END, ' ' || seconds || ' s', ', in a cycle with ' || CASE depth WHEN 0 THEN above END,
                   CASE WHEN holders > 1 THEN format(' (and %s more holder%s)', holders - 1, left('s', (holders > 2)::integer)) END)
     FROM (SELECT *, entry AS e FROM advisory._tree) AS t,
-         LATERAL (SELECT CASE WHEN (e).granted THEN (e).since ELSE (e).wait_start END) AS a (start),
+         LATERAL (SELECT CASE WHEN NOT (e).granted THEN (e).wait_start WHEN (e).state <> '' THEN (e).since END) AS a (start),
          LATERAL (SELECT greatest(floor(extract(epoch FROM clock_timestamp() - start)), 0)) AS s (seconds)
     ORDER BY oldest, root, place
 $$;
@@ -218,25 +221,23 @@ CREATE OR REPLACE VIEW advisory.blockers AS
     ORDER BY waiters DESC, longest_wait DESC NULLS LAST, pid;
 COMMENT ON VIEW advisory.blockers IS 'what others wait for in the end, and the statement that ends it';
 
--- Waiters (1), ten for each lock; the holders of these locks (2); other locks (3), thirty for each session.
+-- Waiters (1), the holders of what they wait for (2), and other locks (3).  Of the waiters for a lock it shows ten, of the other locks of a
+-- session thirty; the line of the next one counts it and all that follow.
 CREATE OR REPLACE VIEW advisory.activity AS
     WITH entry AS (
         SELECT *, CASE WHEN NOT granted THEN 1 WHEN bool_or(NOT granted) OVER same THEN 2 ELSE 3 END AS rank,
                CASE WHEN granted THEN session::text ELSE tag END AS crowd, coalesce(wait_start, min(wait_start) OVER same) AS start,
                CASE WHEN NOT granted THEN array_remove(array_agg(greatest(session, 0)) FILTER (WHERE granted) OVER same, session) END AS pids
         FROM advisory._entry WHERE kind IS NOT NULL WINDOW same AS (PARTITION BY tag)),
-    placed AS (SELECT *, row_number() OVER (PARTITION BY rank, crowd ORDER BY start, lock, pid) AS place FROM entry),
-    line (rank, start, place, lock, slot, mode, pid, who, state, waiting, pids) AS (
-        SELECT rank, start, place, lock, slot, mode, pid, who, CASE WHEN granted AND is_waiting THEN 'waiting' ELSE state END, waited, pids
-        FROM placed WHERE rank = 2 OR place <= rank * 10
-        UNION ALL
-        SELECT rank, min(start), min(place), concat('(', count(*), ' more)'), NULL, NULL, CASE rank WHEN 3 THEN max(pid) END,
-               CASE rank WHEN 3 THEN max(who) END, NULL, max(waited), NULL
-        FROM placed WHERE rank <> 2 AND place > rank * 10 GROUP BY rank, crowd)
-    SELECT regexp_replace(lock, '^(.{19}).{4,}(.{18})$', '\1...\2') AS lock, slot, mode, pid,
-           regexp_replace(who, '^(.{14}).{4,}(.{13})$', '\1...\2') AS who, state, date_trunc('second', waiting) AS waiting, NULL::interval AS held,
+    placed AS (
+        SELECT *, CASE rank WHEN 1 THEN 10 WHEN 3 THEN 30 END AS most, count(*) OVER (PARTITION BY rank, crowd) AS total,
+               row_number() OVER (PARTITION BY rank, crowd ORDER BY start, lock, pid) AS place FROM entry)
+    SELECT CASE WHEN place > most THEN format('(%s more)', total - most) ELSE regexp_replace(lock, '^(.{19}).{4,}(.{18})$', '\1...\2') END AS lock,
+           slot, mode, pid, regexp_replace(who, '^(.{14}).{4,}(.{13})$', '\1...\2') AS who,
+           CASE WHEN granted AND is_waiting THEN 'waiting' ELSE state END AS state, date_trunc('second', waited) AS waiting, NULL::interval AS held,
            nullif(concat(array_to_string(pids[:3], ','), ' +' || nullif(greatest(cardinality(pids), 3) - 3, 0)), '') AS blocked_by
-    FROM line ORDER BY rank, start, CASE rank WHEN 3 THEN pid END, place, line.lock, slot;
+    FROM placed WHERE rank = 2 OR place <= most + 1
+    ORDER BY rank, start, CASE rank WHEN 3 THEN pid END, place;
 COMMENT ON VIEW advisory.activity IS 'waiters for advisory locks, their blockers, and all other holders';
 CREATE OR REPLACE FUNCTION advisory._terminate(namespace text, name text, key bigint, pid integer, timeout interval) RETURNS boolean
     LANGUAGE plpgsql AS $$
@@ -275,14 +276,14 @@ CREATE OR REPLACE VIEW advisory.pressure AS
     SELECT CASE WHEN percent >= 75 THEN 'critical' WHEN percent >= 50 THEN 'warning' ELSE 'ok' END AS status, NULL::double precision AS percent_used,
            NULL::bigint AS headroom, locks AS locks_used, NULL::bigint AS locks_estimated, guaranteed AS locks_guaranteed,
            percent AS percent_of_guaranteed, holders AS holders_used, 2 * guaranteed AS holders_guaranteed,
-           greatest(per_process, CASE WHEN percent >= 50 THEN ceil(percent * per_process / 50) + 1 END)::integer AS recommended_max_locks_per_transaction,
-           false AS exact, NULL::bigint AS holders_estimated
+           greatest(per_process, CASE WHEN percent >= 50 THEN ceil(percent * per_process / 50) + 1 END)::integer
+               AS recommended_max_locks_per_transaction, false AS exact, NULL::bigint AS holders_estimated
     FROM (SELECT count(DISTINCT tag) AS locks, count(*) AS holders FROM advisory._lock_table) AS used,
-         (SELECT current_setting('max_locks_per_transaction')::bigint) AS setting (per_process),
-         (SELECT sum(coalesce(current_setting(name, true), current_setting('autovacuum_max_workers'))::bigint)::bigint + 1
-          FROM unnest('{max_connections,max_prepared_transactions,max_worker_processes,max_wal_senders,autovacuum_worker_slots}'::text[]) AS name) AS s (processes),
-         LATERAL (SELECT per_process * processes) AS size (guaranteed),
-         LATERAL (SELECT round(100.0 * greatest(locks, holders / 2.0) / guaranteed, 2)::double precision) AS fullness (percent);
+         (SELECT current_setting('max_locks_per_transaction')::bigint AS per_process,
+                 sum(coalesce(current_setting(s, true), current_setting('autovacuum_max_workers'))::bigint)::bigint + 1 AS processes
+          FROM unnest('{max_connections,max_prepared_transactions,max_worker_processes,max_wal_senders,autovacuum_worker_slots}'::text[]) AS s) AS p,
+         LATERAL (SELECT per_process * processes AS guaranteed) AS size,
+         LATERAL (SELECT round(100.0 * greatest(locks, holders / 2.0) / guaranteed, 2)::double precision AS percent) AS fullness;
 COMMENT ON VIEW advisory.pressure IS 'how full the server''s lock table is; one row';
 CREATE OR REPLACE VIEW advisory.pressure_by_backend AS
     SELECT pid, coalesce(advisory._printable(b.usename), p.role) AS role, b.application_name, b.state, count(*) AS locks,
