@@ -59,7 +59,7 @@ COMMENT ON VIEW advisory.known_keys IS 'well-known keys, and those of key_labels
 -- Nothing but its virtual transaction stands at the locks of a prepared transaction.  If two have the same, neither is named.
 CREATE OR REPLACE VIEW advisory._prepared AS
     SELECT virtualtransaction, min(gid) AS raw_gid, advisory._printable(min(gid)) AS gid, advisory._printable(min(owner)) AS role,
-           min(prepared) AS prepared, min(p.database) AS datname
+           min(prepared) AS prepared, advisory._printable(min(p.database)) AS datname
     FROM pg_locks AS l JOIN pg_prepared_xacts AS p ON p.transaction = l.transactionid WHERE pid IS NULL GROUP BY 1 HAVING count(*) = 1;
 
 -- All advisory locks, and other locks that a session waits for.  Only a name tells that a lock is a slot of a semaphore: that of a label
@@ -110,13 +110,14 @@ CREATE OR REPLACE FUNCTION advisory._entries(of_namespace text DEFAULT NULL, of_
            known_as, gid, query, session, objsubid::integer, tag, CASE WHEN number IS NULL
                THEN concat_ws(' ', CASE locktype WHEN 'tuple' THEN format('row (%s,%s) of', page, tuple) WHEN 'transactionid' THEN 'transaction'
                                    ELSE locktype END, transactionid, virtualxid,
-                              CASE WHEN l.database = 0 OR is_here THEN relation::regclass::text ELSE relation::text END)
+                              advisory._printable(CASE WHEN l.database = 0 OR is_here THEN relation::regclass::text ELSE relation::text END))
                ELSE concat_ws(' ', coalesce(namespace || '/' || name, key::text, concat(classid::integer, ', ', objid::integer)),
                               '(objsubid ' || nullif(greatest(objsubid, 2), 2) || ')', '"' || CASE WHEN name IS NULL
                                    THEN replace(regexp_replace(known_as[1], '^(.{21}).{4,}$', '\1...'), '"', '""') END || '"',
-                              CASE WHEN is_here IS NOT TRUE THEN coalesce('in database "' || l.datname || '"', 'in a dropped database') END) END,
+                              CASE WHEN is_here IS NOT TRUE THEN
+                                   coalesce('in database "' || advisory._printable(l.datname) || '"', 'in a dropped database') END) END,
            coalesce(l.role || coalesce('@' || nullif(application_name, ''), ''), p.role || ' (prepared ' || gid || ')'),
-           coalesce(state_change, prepared), 'ROLLBACK PREPARED ' || quote_literal(raw_gid) || ';'
+           coalesce(state_change, prepared), 'ROLLBACK PREPARED ' || CASE raw_gid WHEN gid THEN quote_literal(gid) END || ';'
                || coalesce(' -- in database ' || quote_ident(nullif(p.datname, current_database())), ''),
            bool_or(NOT is_held) OVER (PARTITION BY session), bool_or(number IS NOT NULL) OVER (PARTITION BY session)
     FROM lock AS l LEFT JOIN advisory._prepared AS p ON l.pid IS NULL AND p.virtualtransaction = l.virtualtransaction
@@ -135,9 +136,8 @@ CREATE OR REPLACE FUNCTION advisory._holders_of(namespace text, name text, key b
         granted boolean, wait_start timestamptz, waited interval, acquired_at timestamptz, held interval, blocked_by integer[], gid text, query text)
     LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT advisory._check(key::text, 'key');
-    SELECT e.pid, e.database, e.role, e.application_name, e.client_addr, e.state, e.kind, e.slot, e.mode, e.scope,
-           e.granted, e.wait_start, e.waited, e.acquired_at, e.held, e.blocked_by, e.gid, e.query
-    FROM advisory._entries($1, $2) AS e WHERE e.key = $3 AND e.database = current_database()
+    SELECT pid, database, role, application_name, client_addr, state, kind, slot, mode, scope, granted, wait_start, waited, acquired_at, held,
+           blocked_by, gid, query FROM advisory._entries($1, $2) AS e WHERE e.key = $3 AND database = current_database()
 $$;
 
 -- Those that have a label.  Nothing says how many slots a semaphore has.
@@ -176,17 +176,17 @@ CREATE OR REPLACE VIEW advisory._tree AS
     climb (session, above) AS (SELECT session, above FROM edge UNION SELECT c.session, e.above FROM climb AS c JOIN edge AS e ON e.session = c.above),
     root AS (SELECT above AS session FROM edge EXCEPT SELECT session FROM edge
              UNION SELECT session FROM climb GROUP BY session HAVING min(above) = session),
-    line (session, root, entry, above, holders, path, place) AS (
+    line (session, root, e, above, holders, path, place) AS (
         SELECT r.session, r.session, coalesce(own.waiter, f.blocker), own.above, own.holders, ARRAY[greatest(r.session, 0)::integer], '{}'::bigint[]
         FROM root AS r LEFT JOIN edge AS own ON own.session = r.session LEFT JOIN edge AS f ON f.above = r.session AND f.number = 1
         UNION ALL
-        SELECT e.session, root, waiter, e.above, e.holders, path || e.session::integer, place || number
-        FROM line AS l JOIN edge AS e ON e.above = l.session AND e.session <> root)
-    SELECT *, cardinality(place) AS depth, min((entry).wait_start) OVER (PARTITION BY root) AS oldest FROM line;
+        SELECT n.session, root, waiter, n.above, n.holders, path || n.session::integer, place || number
+        FROM line JOIN edge AS n ON n.above = line.session AND n.session <> root)
+    SELECT *, cardinality(place) AS depth, min((e).wait_start) OVER (PARTITION BY root) AS oldest FROM line;
 CREATE OR REPLACE VIEW advisory.waits AS
     SELECT path[1] AS root_pid, depth, path, path[depth + 1] AS pid, CASE WHEN above < 0 THEN 0 ELSE above END::integer AS waits_for_pid,
-           (entry).namespace, (entry).name, (entry).key, (entry).mode, (entry).waited, (entry).state, (entry).application_name, (entry).query,
-           (entry).key1, (entry).key2, CASE WHEN (entry).kind IS NOT NULL THEN (entry).objsubid END AS objsubid
+           (e).namespace, (e).name, (e).key, (e).mode, (e).waited, (e).state, (e).application_name, (e).query, (e).key1, (e).key2,
+           CASE WHEN (e).kind IS NOT NULL THEN (e).objsubid END AS objsubid
     FROM advisory._tree ORDER BY oldest, root, place;
 COMMENT ON VIEW advisory.waits IS 'who waits for whom, as trees; each session stands once';
 CREATE OR REPLACE FUNCTION advisory.wait_tree() RETURNS SETOF text LANGUAGE sql COST 1000 ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
@@ -196,8 +196,7 @@ CREATE OR REPLACE FUNCTION advisory.wait_tree() RETURNS SETOF text LANGUAGE sql 
                   CASE (e).kind WHEN 'semaphore' THEN concat('slot ', (e).slot, ' of ') WHEN 'queue' THEN 'a slot of ' END, (e).lock, ' ', (e).mode,
                   CASE WHEN (e).granted THEN ', ' || (e).state END, ' ' || seconds || ' s', ', in a cycle with ' || CASE depth WHEN 0 THEN above END,
                   CASE WHEN holders > 1 THEN format(' (and %s more holder%s)', holders - 1, left('s', (holders > 2)::integer)) END)
-    FROM (SELECT *, entry AS e FROM advisory._tree) AS t,
-         LATERAL (SELECT CASE WHEN NOT (e).granted THEN (e).wait_start WHEN (e).state <> '' THEN (e).since END) AS a (start),
+    FROM advisory._tree, LATERAL (SELECT CASE WHEN NOT (e).granted THEN (e).wait_start WHEN (e).state <> '' THEN (e).since END) AS a (start),
          LATERAL (SELECT greatest(floor(extract(epoch FROM clock_timestamp() - start)), 0)) AS s (seconds)
     ORDER BY oldest, root, place
 $$;
@@ -253,7 +252,7 @@ BEGIN
                                   advisory._display(namespace, coalesce(name, key::text)));
         RETURN false;
     ELSIF NOT pg_terminate_backend(pid) OR milliseconds = 0 THEN
-        RETURN milliseconds = 0;
+        RETURN milliseconds IS NOT DISTINCT FROM 0;
     END IF;
     WHILE clock_timestamp() < deadline LOOP
         PERFORM pg_sleep(0.01), pg_stat_clear_snapshot();

@@ -117,6 +117,13 @@ $owner->run('CREATE TABLE public.item (id int, n int)', 'INSERT INTO public.item
           [ undef, "views_owner (prepared it's)", '5 "Concourse: database m..."', "ROLLBACK PREPARED 'it''s';" ] ], 'their remedies');
     is($look->value('SELECT lock FROM advisory.activity WHERE pid = ?', $other->pid), '4711 in database "views_two"', 'activity says which database');
     like(join("\n", map { $_->[0] } @{ $look->rows('SELECT * FROM advisory.wait_tree()') }), qr{^prepared transaction "it's" of views_owner holds 5 }m, 'the text');
+    # Nothing forges a line, and no remedy names another one.
+    there()->run('BEGIN', 'SELECT pg_advisory_xact_lock(7)', "PREPARE TRANSACTION E'a\\nb'");
+    my $third = waiting('SELECT pg_advisory_lock(7)');
+    is_deeply($look->rows(q(SELECT who, remedy FROM advisory.blockers WHERE lock LIKE '7%')), [ [ 'postgres (prepared a?b)', undef ] ], 'a newline in its name');
+    $super->run("ROLLBACK PREPARED E'a\\nb'");
+    $third->finish;
+    done($third);
     # Of two prepared transactions with the same local number neither is named.
     my @pair = map { there() } 1, 2;
     $_->run('BEGIN', 'SELECT pg_advisory_xact_lock_shared(6)', sprintf q(PREPARE TRANSACTION 'pair %d'), $_->pid) for @pair;
