@@ -155,18 +155,21 @@ COMMENT ON VIEW advisory.semaphores IS 'semaphores of this database that have ho
 CREATE OR REPLACE VIEW advisory._edges AS
     WITH RECURSIVE entry AS MATERIALIZED (
         SELECT e, (e).session, (e).tag, greatest((e).session, 0)::integer AS pid, (e).granted, (e).mode,
-               (e).mode = 'exclusive' AND bool_or((e).granted) OVER (PARTITION BY (e).tag) AS has_holder FROM advisory._entry AS e),
+               (e).mode IN ('exclusive', 'shared') AND bool_or((e).granted AND (e).mode = 'exclusive') OVER (PARTITION BY (e).tag)
+               OR (e).mode = 'exclusive' AND bool_or((e).granted AND (e).mode = 'shared') OVER (PARTITION BY (e).tag) AS has_holder
+        FROM advisory._entry AS e),
     edge AS MATERIALIZED (
-        -- Who waits in exclusive mode for a lock that is held waits for all its holders.  Then the other waiters do not matter.
+        -- If a holder is in the way, the other waiters, perhaps thousands, do not matter.
         SELECT w.e AS waiter, b.e AS blocker, w.session, b.session AS above, count(*) FILTER (WHERE b.granted) OVER of_waiter AS holders,
                row_number() OVER (of_waiter ORDER BY b.granted DESC, (b.e).slot IS NOT NULL AND (b.e).is_waiting,
                                   CASE WHEN b.granted THEN array_position(w.blocked_by, b.pid) END, (b.e).wait_start DESC, b.mode DESC) AS rank
         FROM (SELECT DISTINCT ON (session) *, (e).blocked_by FROM entry WHERE NOT granted ORDER BY session, (e).wait_start) AS w
         JOIN entry AS b ON b.tag = w.tag AND b.session <> w.session AND b.granted >= w.has_holder AND b.pid = ANY (w.blocked_by)
         WHERE NOT (w.mode = 'shared' AND b.mode = 'shared') WINDOW of_waiter AS (PARTITION BY w.session)),
+    link (one, other) AS MATERIALIZED (SELECT session, above FROM edge UNION SELECT above, session FROM edge),
     concerned (session) AS (
         SELECT unnest(ARRAY[session, above]) FROM edge WHERE (waiter).has_advisory OR (blocker).has_advisory
-        UNION SELECT unnest(ARRAY[e.session, above]) FROM concerned AS c JOIN edge AS e ON c.session IN (e.session, above))
+        UNION SELECT other FROM concerned AS c JOIN link ON one = c.session)
     SELECT * FROM edge WHERE (rank = 1 OR (blocker).granted) AND session IN (SELECT session FROM concerned);
 
 -- Each session once, with the entry that is shown.  The root of a cycle is its smallest process.
