@@ -23,7 +23,7 @@ DATA_built = sql/$(EXTENSION)--$(EXTVERSION).sql
 DATA       = $(wildcard sql/$(EXTENSION)--*--*.sql)
 
 # ---- Documents: installed with their folders, so that the links between them work ----------------
-DOCUMENTS  = $(sort $(shell find $(wildcard README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE doc examples monitoring) \
+DOCUMENTS  = $(sort $(shell find $(wildcard README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE doc examples monitoring portable/*.sql) \
 	\( -name node_modules -o -name __pycache__ -o -name '.*' \) -prune -o -type f -print))
 DOCUMENT_FOLDERS = $(sort $(dir $(DOCUMENTS)))
 
@@ -121,7 +121,7 @@ $(OBJS) $(BITCODE): $(BUILT_FOR)
 ##  make uninstall        remove what `make install` has installed there
 ##  make clean            remove what was built
 
-demo: ## show, on real concurrent sessions, what the extension is for
+demo: ## show, on real concurrent sessions, what the extension is for [EDITION=portable]
 	@bash demo/demo.sh
 
 test: ## what needs only PostgreSQL and Perl, on throw-away servers [PARTS="regress pgtap"] [TESTS="name file.sql"]
@@ -182,6 +182,14 @@ bench-plots: ## draw what the last full bench found, for doc/performance.md
 	@bash scripts/packages.sh plots
 	@perl test/bench/plots.pl results/bench.json doc/performance
 
+# The text without the transaction, which CREATE EXTENSION has already begun. pg_dump takes the rows of an extension's tables only if it is told to.
+TLE = portable/advisory-tle.sql
+portable-tle: ## write portable/advisory-tle.sql, by which pg_tle makes the portable edition an extension of a database
+	@{ echo "SELECT pgtle.install_extension('advisory_portable', '$(EXTVERSION)', 'named advisory locks (portable edition)', \$$_pgtle_\$$"; \
+	sed -E '/^(BEGIN|COMMIT);$$/d' portable/advisory.sql; \
+	sed -En "s/^CREATE TABLE IF NOT EXISTS (advisory\.[a-z_]+).*/SELECT pg_extension_config_dump('\1', '');/p" portable/advisory.sql; \
+	echo '$$_pgtle_$$);'; } >$(TLE)
+
 pictures: ## draw the terminals that the documents show, from what psql prints
 	@WRITE=1 PAGES=activity PARTS=tap TESTS=documents bash scripts/test.sh
 	@perl scripts/terminal.pl doc/pictures/activity.md >doc/pictures/activity.svg
@@ -193,4 +201,4 @@ help: ## this text
 
 FORCE:
 .PHONY: demo test test-all test-integration test-failover stress-failover test-matrix test-platforms stress dist deb test-packages lint sanitize \
-	test-assert test-faults bench bench-plots pictures help FORCE
+	test-assert test-faults bench bench-plots portable-tle pictures help FORCE

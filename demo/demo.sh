@@ -2,7 +2,7 @@
 # What advisory_ext is for, shown on real concurrent sessions of a throw-away server: `make demo`.
 #
 # Each claim is checked against the rows that the sessions wrote into tables. If a claim is not true, the demo stops with a non-zero
-# exit code. PG_CONFIG selects the server.
+# exit code. PG_CONFIG selects the server. EDITION=portable shows the portable edition.
 set -euo pipefail
 # shellcheck source=scripts/server.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../scripts/server.sh"
@@ -210,7 +210,7 @@ main() {
     server_start
     sql -c 'CREATE DATABASE shop'
     export PGDATABASE=shop
-    sql -f "$DEMO/schema.sql"
+    sql ${EDITION:+-v "$EDITION=1"} -o /dev/null -f "$DEMO/schema.sql"
     scene_without_lock
     scene_invoices
     scene_exports

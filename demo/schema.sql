@@ -1,5 +1,11 @@
 -- A small shop, and the tables in which the demo records what each worker did.
-CREATE EXTENSION advisory_ext;
+\if :{?portable}
+    \ir ../portable/advisory.sql
+    -- There a view shows only names that have a label.
+    INSERT INTO advisory.key_labels (key, label) VALUES (advisory.key('billing', 'invoices:2026-12'), 'billing/invoices:2026-12');
+\else
+    CREATE EXTENSION advisory_ext;
+\endif
 
 CREATE TABLE customer (name text PRIMARY KEY);
 INSERT INTO customer VALUES ('Ada'), ('Bob'), ('Cyd');

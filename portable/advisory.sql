@@ -21,11 +21,12 @@ BEGIN
     ELSIF EXISTS (SELECT FROM pg_namespace WHERE nspname = 'advisory' AND nspowner <> current_user::regrole) THEN
         RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = 'schema "advisory" belongs to another role',
             HINT = 'Run this file as that role.';
-    ELSIF to_regprocedure('advisory.edition()') IS NULL AND to_regnamespace('advisory') IS NOT NULL THEN
+    ELSIF to_regnamespace('advisory') IS NULL THEN
+        CREATE SCHEMA advisory;
+    ELSIF to_regprocedure('advisory.edition()') IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'duplicate_schema', MESSAGE = 'schema "advisory" exists, and is not that of the portable edition';
     END IF;
 END $$;
-CREATE SCHEMA IF NOT EXISTS advisory;
 COMMENT ON SCHEMA advisory IS 'advisory locks by name: portable edition of advisory_ext';
 GRANT USAGE ON SCHEMA advisory TO PUBLIC;
 
@@ -178,7 +179,9 @@ END $$;
 -- Who holds or awaits one of these keys, a line each.
 CREATE OR REPLACE FUNCTION advisory._holders(first_key bigint, slots integer) RETURNS text LANGUAGE sql STABLE AS $$
     SELECT coalesce(string_agg(line, E'\n' ORDER BY place) FILTER (WHERE place <= 5)
-                    || CASE WHEN max(place) > 5 THEN format(E'\n%s more hold or wait for it.', max(place) - 5) ELSE '' END, 'Nobody holds it any more.')
+                    || CASE WHEN max(place) > 5 THEN format(E'\n%s more hold or wait for it.', max(place) - 5) ELSE '' END,
+                    (SELECT 'This session has ' || nullif(count(*), 0) || ' of the slots itself.'
+                     FROM advisory._keys WHERE key BETWEEN first_key + 1 AND first_key + slots AND granted), 'Nobody holds it any more.')
     FROM (SELECT row_number() OVER (ORDER BY k.granted DESC, k.key, k.pid) AS place, advisory._printable(concat(
                      CASE WHEN k.pid IS NULL THEN 'A prepared transaction' ELSE format('Process %s of role "%s"', k.pid, a.usename) END,
                      ', application "' || nullif(a.application_name, '') || '",',
@@ -1291,7 +1294,7 @@ BEGIN
             ('%slock_any(namespace text, names text[], wanted integer DEFAULT 1)', 'SETOF text',
                 '_try_any(%2$L, namespace, names, false, NULL, wanted)', 'lock up to wanted of the list that are free, for the %s'),
             ('%sacquire(namespace text, name text, slots integer, timeout interval DEFAULT %s)', 'integer',
-                '_acquire(%L, %L, namespace, name, slots, timeout)', 'take a slot of a semaphore for the %s%s'),
+                '_acquire(%L, %L, namespace, name, slots, timeout)', 'take a slot for the %s%s'),
             ('%sacquire_any(namespace text, names text[], slots integer, wanted integer DEFAULT 1)', 'TABLE (name text, slot integer)',
                 '_try_any(%2$L, namespace, names, true, slots, wanted)', 'take a slot of up to wanted names that have one, for the %s'),
             -- These once.

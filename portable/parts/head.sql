@@ -21,11 +21,12 @@ BEGIN
     ELSIF EXISTS (SELECT FROM pg_namespace WHERE nspname = 'advisory' AND nspowner <> current_user::regrole) THEN
         RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = 'schema "advisory" belongs to another role',
             HINT = 'Run this file as that role.';
-    ELSIF to_regprocedure('advisory.edition()') IS NULL AND to_regnamespace('advisory') IS NOT NULL THEN
+    ELSIF to_regnamespace('advisory') IS NULL THEN
+        CREATE SCHEMA advisory;
+    ELSIF to_regprocedure('advisory.edition()') IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'duplicate_schema', MESSAGE = 'schema "advisory" exists, and is not that of the portable edition';
     END IF;
 END $$;
-CREATE SCHEMA IF NOT EXISTS advisory;
 COMMENT ON SCHEMA advisory IS 'advisory locks by name: portable edition of advisory_ext';
 GRANT USAGE ON SCHEMA advisory TO PUBLIC;
 

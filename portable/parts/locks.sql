@@ -77,7 +77,9 @@ END $$;
 -- Who holds or awaits one of these keys, a line each.
 CREATE OR REPLACE FUNCTION advisory._holders(first_key bigint, slots integer) RETURNS text LANGUAGE sql STABLE AS $$
     SELECT coalesce(string_agg(line, E'\n' ORDER BY place) FILTER (WHERE place <= 5)
-                    || CASE WHEN max(place) > 5 THEN format(E'\n%s more hold or wait for it.', max(place) - 5) ELSE '' END, 'Nobody holds it any more.')
+                    || CASE WHEN max(place) > 5 THEN format(E'\n%s more hold or wait for it.', max(place) - 5) ELSE '' END,
+                    (SELECT 'This session has ' || nullif(count(*), 0) || ' of the slots itself.'
+                     FROM advisory._keys WHERE key BETWEEN first_key + 1 AND first_key + slots AND granted), 'Nobody holds it any more.')
     FROM (SELECT row_number() OVER (ORDER BY k.granted DESC, k.key, k.pid) AS place, advisory._printable(concat(
                      CASE WHEN k.pid IS NULL THEN 'A prepared transaction' ELSE format('Process %s of role "%s"', k.pid, a.usename) END,
                      ', application "' || nullif(a.application_name, '') || '",',

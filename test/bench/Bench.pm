@@ -29,13 +29,13 @@ sub progress { my ($what) = @_; print {*STDERR} "\r\e[K$what" if -t STDERR; retu
 
 # ---- Servers ------------------------------------------------------------------------------------------------
 
-# A server with the extension of a tree, for a purpose; the same purpose has the same server.
+# A server with the extension of a tree, for a purpose, perhaps with settings; the same purpose has the same server.
 sub server_of {
-    my ($tree, $purpose) = @_;
+    my ($tree, $purpose, @settings) = @_;
     $purpose //= '';
     return $servers{$tree}{$purpose} //= do {
         local $AdvisoryTest::Server::tree = $trees{$tree};
-        my $server = own_server('max_locks_per_transaction=1024', 'max_connections=400', 'jit=off', 'autovacuum=off', 'log_lock_waits=off');
+        my $server = own_server('max_locks_per_transaction=1024', 'max_connections=400', 'jit=off', 'autovacuum=off', 'log_lock_waits=off', @settings);
         session(server => $server)->run('CREATE EXTENSION advisory_ext');
         $server;
     };
@@ -68,7 +68,7 @@ sub once {
 # The two measurements run by turns, and which of them is the first changes from round to round, so that whatever else the
 # machine does concerns both. They are given the tree and the round, and return a number. What is kept is the median of the
 # ratios of ours to theirs, and the quartiles. 'at most' and 'at least' say what is promised. at => is the place on the x axis
-# of a plot whose name is series.
+# of a plot whose name is series. Returns this tree's median.
 sub compare {
     my (%how) = @_;
     my %ratios;
@@ -85,7 +85,7 @@ sub compare {
         $figure{$_} = $how{$_} for grep { defined $how{$_} } qw(work of against series at), 'at most', 'at least';
         figure(%figure, tree => $tree);
     }
-    return;
+    return median(@{ $ratios{this} });
 }
 
 sub missed {

@@ -15,7 +15,7 @@ use lib $FindBin::Bin, "$FindBin::Bin/../t/lib";
 use Bench;
 use File::Path qw(make_path);
 
-use constant PARTS => qw(keys locks timeouts many semaphores views questions bystanders growth leases pool);
+use constant PARTS => qw(keys locks timeouts many semaphores views questions bystanders growth leases pool portable);
 
 my %known = map { $_ => 1 } PARTS;
 my @parts = split ' ', $ENV{BENCH} || join ' ', PARTS;

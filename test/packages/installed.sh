@@ -37,7 +37,7 @@ expected_files() {
     for file in sql/advisory_ext--*--*.sql; do
         echo "$extensions/${file##*/}"
     done
-    find README.md CHANGELOG.md SECURITY.md doc examples monitoring -type f 2>/dev/null | sed "s|^|$documents/|"
+    find README.md CHANGELOG.md SECURITY.md doc examples monitoring portable/*.sql -type f 2>/dev/null | sed "s|^|$documents/|"
 }
 
 version() { sed -n "s/^default_version *= *'\(.*\)'.*/\1/p" advisory_ext.control; }

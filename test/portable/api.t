@@ -1,16 +1,11 @@
 #!/usr/bin/env perl
-# The portable edition has the functions, views and tables of the extension, with the same names, arguments, defaults, results, columns and comments,
-# but for those that this file names.
+# What both editions have is declared alike, and has comments; what a database has only once. (absent.t: which of the extension's objects there are.)
 use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../t/lib";
 use AdvisoryTest;
 use Test::More;
-
-# What only the extension has: functions, and views and tables, by name; unlock_all() in one of its forms.
-my %absent = map { $_ => 1 } qw(hold_count stats_reset lease try_lease await_lease renew_lease check_lease end_lease break_lease
-    stats leaks directory settings leases);
 
 # Objects that begin with an underscore are each edition's own.
 my %PUBLIC = (
@@ -37,16 +32,11 @@ my $portable = api_of($portable_session);
 
 for my $kind (sort keys %PUBLIC) {
     my ($there, $here) = map { $_->{$kind} } $extension, $portable;
-    is_deeply([ sort grep { !$here->{$_} && !$absent{ $there->{$_}[0] } && $_ ne 'unlock_all(namespace text)' } keys %$there ], [], "$kind: the portable edition has all of the extension's but those that are named");
-    is_deeply([ sort grep { !$there->{$_} } keys %$here ], [], "$kind: and no others");
-    is_deeply([ sort grep { $absent{ $here->{$_}[0] } } keys %$here ], [], "$kind: and none of those that are named");
     my @both = sort grep { $here->{$_} } keys %$there;
     is_deeply({ map { $_ => $here->{$_}[1] } @both }, { map { $_ => $there->{$_}[1] } @both }, "$kind: the definitions are the same")
         or diag explain [ map { [ $_, $here->{$_}[1], $there->{$_}[1] ] } grep { $here->{$_}[1] ne $there->{$_}[1] } @both ];
     is_deeply([ grep { !length $here->{$_}[2] || length $here->{$_}[2] > 70 } map { $_ // '' } @both ], [], "$kind: each has a comment of at most 70 characters");
 }
-my %names = map { $_->[0] => 1 } map { values %$_ } values %$extension;
-is_deeply([ grep { !$names{$_} } sort keys %absent ], [], 'the extension has what is named as absent');
 
 # ---- What a database has only once -------------------------------------------------------------------------
 

@@ -20,6 +20,9 @@ my $root = "$FindBin::Bin/../..";
 my $RECIPES = 'recipes.md';
 my $README  = 'README.md';
 
+# This one is about the portable edition.
+my $PORTABLE = 'portable.md';
+
 my %wanted = map { $_ => 1 } split ' ', $ENV{PAGES} // '';
 my $server = own_server('deadlock_timeout=200ms');
 
@@ -34,7 +37,7 @@ for my $file ("$root/README.md", sort glob "$root/doc/*.md $root/doc/pictures/*.
     my $name = basename($file);
     next if %wanted && !$wanted{ $name =~ s/[.]md$//r };
     my $page = Page->new($file);
-    $page->run($server) if $page->steps && $name ne $RECIPES && $name ne $README;
+    $page->run($server, portable => $name eq $PORTABLE) if $page->steps && $name ne $RECIPES && $name ne $README;
 
     # Blocks in other languages: the page names the test, which reads the page, or has the block's lines itself.
     for my $block ($name eq $RECIPES ? grep { $_->{language} } $page->others : $page->others) {

@@ -46,11 +46,13 @@ sub create_portable_database {
     return session(database => $name, role => 'portable_owner');
 }
 
-# Loads portable/advisory.sql into a database as a role. Returns psql's warnings and errors.
+# Loads portable/advisory.sql into a database as a role, also on a server of one's own. Returns psql's warnings and errors.
 sub load_portable {
-    my ($database, $role) = (@_, 'portable_owner');
+    my ($database, $role, $server) = @_;
+    $role //= 'portable_owner';
     my $file = dirname($INC{'AdvisoryTest.pm'}) . '/../../../portable/advisory.sql';
-    local $ENV{PGOPTIONS} = '-c client_min_messages=warning';
+    local %ENV = (%ENV, PGOPTIONS => '-c client_min_messages=warning');
+    @ENV{qw(PGHOST PGPORT)} = @{$server}{qw(PGHOST PGPORT)} if $server;
     return scalar `psql -Xq -v ON_ERROR_STOP=1 -o /dev/null -U '$role' -f '$file' '$database' 2>&1`;
 }
 

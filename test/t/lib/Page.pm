@@ -48,7 +48,7 @@ sub new {
     return $self;
 }
 
-# Blocks of SQL, {in, sql, line, shown, shown_from, shown_to}; and what other sessions do, {do, line}. In their order.
+# Blocks of SQL, {in, sql, line, chapter, shown, shown_from, shown_to}; and what other sessions do, {do, line}. In their order.
 sub steps { return @{ $_[0]{steps} } }
 
 # Fences in other languages: {language, line, text, run_by}.
@@ -56,7 +56,7 @@ sub others { return @{ $_[0]{others} } }
 
 sub parse {
     my ($self) = @_;
-    my ($in, $run_by, $fence, $after_sql, $comment);
+    my ($in, $run_by, $fence, $after_sql, $comment, $chapter);
     my ($number, $was_blank) = (0, 1);
     for my $line (@{ $self->{lines} }) {
         $number++;
@@ -69,7 +69,7 @@ sub parse {
             if ($line =~ /^\s/ && $self->{steps}[-1]{do}) { $self->{steps}[-1]{do} .= $line }
             else { push @{ $self->{steps} }, { do => $line, line => $number } }
         } elsif ($line =~ /^\s*```(\S*)\s*$/) {
-            $fence = { language => $1, line => $number, in => $in // 'psql', run_by => $run_by, text => '' };
+            $fence = { language => $1, line => $number, in => $in // 'psql', run_by => $run_by, chapter => $chapter, text => '' };
         } elsif ($line =~ /^<!-- test$/) {
             ($comment, $after_sql) = (1);
         } elsif ($line =~ /^<!-- in (\d+) -->$/) {
@@ -80,6 +80,7 @@ sub parse {
             die "$self->{file}, line $number: a comment that is not understood: $line";
         } elsif ($line =~ /\S/) {
             undef $after_sql;
+            $chapter = $1 if $line =~ /^## (.+)$/;
             undef $in if $was_blank;
             $in = $1 if $line =~ /\b(?:T|t)erminal (\d)\b/;
         }
@@ -93,7 +94,7 @@ sub parse {
 sub add_fence {
     my ($self, $fence, $end, $after_sql) = @_;
     if ($fence->{language} eq 'sql' && !$fence->{run_by}) {
-        my $step = { in => $fence->{in}, sql => $fence->{text}, line => $fence->{line} };
+        my $step = { in => $fence->{in}, sql => $fence->{text}, line => $fence->{line}, chapter => $fence->{chapter} };
         push @{ $self->{steps} }, $step;
         return $step;
     }
@@ -108,12 +109,15 @@ sub add_fence {
 # ---- Running it -------------------------------------------------------------------------------------------
 
 # Runs it on a server (AdvisoryTest::own_server), as a subtest; with role => NAME as that role, which owns the database. With pid => NUMBER
-# that is the process ID that the page shows for its own psql. With WRITE set in the environment the page gets what was printed.
+# that is the process ID that the page shows for its own psql. With steps => […] only these. With portable => 1 in a database that has the
+# portable edition, and without the CONTEXT of errors there. With WRITE set in the environment the page gets what was printed.
 sub run {
     my ($self, $server, %how) = @_;
     my $name = $self->{file} =~ s{.*/}{}r;
     return subtest $name => sub {
         local $self->{server} = $server;
+        local $self->{form} = '-P pager=off' . ($how{portable} ? ' -v SHOW_CONTEXT=never' : '');
+        my @steps = $how{steps} ? @{ $how{steps} } : $self->steps;
         my $admin = session(server => $server);
         $admin->run('DROP DATABASE IF EXISTS ' . DATABASE . ' WITH (FORCE)', 'CREATE DATABASE ' . DATABASE);
         # Roles outlive a page; their settings do not.
@@ -122,14 +126,15 @@ sub run {
         $self->{look} = session(server => $server, database => DATABASE);
         $self->{role} = $how{role};
         $self->make_role($how{role}), $admin->run('ALTER DATABASE ' . DATABASE . qq( OWNER TO "$how{role}")) if $how{role};
-        $self->{look}->run('CREATE EXTENSION advisory_ext') unless grep { ($_->{sql} // '') =~ /^CREATE EXTENSION advisory_ext/m } $self->steps;
+        if ($how{portable}) { is(load_portable(DATABASE, $how{role} // $server->{PGUSER}, $server), '', 'the portable edition is loaded') }
+        elsif (!grep { ($_->{sql} // '') =~ /^CREATE EXTENSION advisory_ext/m } @steps) { $self->{look}->run('CREATE EXTENSION advisory_ext') }
         $self->{sessions} = { psql => $self->open_session('psql', $how{role}) };
         $self->{sessions}{psql}{shown_pid} = $how{pid};
-        for my $step ($self->steps) {
+        for my $step (@steps) {
             if ($step->{do}) { $self->beside($step) }
             else { $self->block($step) }
         }
-        ok((grep { $_->{sql} } $self->steps), 'the page has blocks of SQL');
+        ok((grep { $_->{sql} } @steps), 'the page has blocks of SQL');
         $_->{psql}->quit for values %{ $self->{sessions} };
         $self->write_page if $ENV{WRITE};
     };
@@ -144,7 +149,7 @@ sub make_role {
 sub open_session {
     my ($self, $application, $role) = @_;
     $self->make_role($role) if $role;
-    return { psql => Psql->new(server => $self->{server}, database => DATABASE, application => $application, role => $role, form => '-P pager=off') };
+    return { psql => Psql->new(server => $self->{server}, database => DATABASE, application => $application, role => $role, form => $self->{form}) };
 }
 
 # One line of what other sessions do.

@@ -8,6 +8,9 @@
 #     };
 #     all_recipes_checked();
 #
+# With EDITION=portable in the environment that is what the databases have. Then not_here(2, $one) checks that this block needs something that
+# does not exist there, and returns true.
+#
 # An ERROR in a block fails the test, unless it is announced: block(2, $one, error => qr/…/). If the document shows output
 # after a block (in a fence without a language), the first session that runs it must print that. The test must run every
 # block, and the first runs must be in the order of the document.
@@ -20,7 +23,7 @@ use Exporter 'import';
 use Psql;
 use Test::More;
 
-our @EXPORT = qw(document recipe sessions block block_sql start_block finished broken database look gate waits_for all_recipes_checked);
+our @EXPORT = qw(document recipe portable not_here sessions block block_sql start_block finished broken database look gate waits_for all_recipes_checked);
 
 use constant BLOCK_S => 30;
 
@@ -63,7 +66,9 @@ sub recipe {
         } else {
             create_database(name => $database, extension => 0);
         }
-        $look = session(server => $server, database => $database, application => 'look')->run('CREATE EXTENSION advisory_ext');
+        $look = session(server => $server, database => $database, application => 'look');
+        if (portable()) { is(load_portable($database, ($server // \%ENV)->{PGUSER}, $server), '', 'the portable edition is loaded') }
+        else            { $look->run('CREATE EXTENSION advisory_ext') }
         $look->run($_) for gate_sql();
         # What hangs is a failure of this recipe, and the others go on.
         eval { $code->(); 1 } or fail("stopped: $@");
@@ -72,6 +77,15 @@ sub recipe {
     };
     undef $look;
     return;
+}
+
+sub portable { return ($ENV{EDITION} // '') eq 'portable' }
+
+sub not_here {
+    my ($number, $session) = @_;
+    return 0 unless portable();
+    block($number, $session, error => qr/^ERROR:  (?:function|relation) \S+ does not exist/);
+    return 1;
 }
 
 # The SQL of these blocks.
@@ -136,12 +150,12 @@ sub block {
     return finished(start_block($number, $session, %how));
 }
 
-# Waits until the session waits for the lock, as the extension sees it.
+# Waits until the session waits for the lock, as the extension sees it. (In the portable edition await_lock() sleeps between two looks.)
 sub waits_for {
     my ($session, $namespace, $name) = @_;
     return wait_until("session waits for $namespace/$name", sub {
-        $look->value('SELECT count(*) FROM advisory.locks WHERE pid = ? AND namespace = ? AND name = ? AND NOT granted',
-            $session->pid, $namespace, $name);
+        $look->value('SELECT count(*) FROM advisory.holders(?, ?::text) WHERE pid = ? AND NOT granted', $namespace, $name, $session->pid)
+            || portable() && $look->value(q{SELECT count(*) FROM pg_stat_activity WHERE pid = ? AND wait_event = 'PgSleep'}, $session->pid);
     });
 }
 
