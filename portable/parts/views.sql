@@ -200,7 +200,7 @@ CREATE OR REPLACE FUNCTION advisory.wait_tree() RETURNS SETOF text LANGUAGE sql 
                   CASE WHEN (e).granted THEN ', ' || (e).state END, ' ' || seconds || ' s', ', in a cycle with ' || CASE depth WHEN 0 THEN above END,
                   CASE WHEN holders > 1 THEN format(' (and %s more holder%s)', holders - 1, left('s', (holders > 2)::integer)) END)
     FROM advisory._tree, LATERAL (SELECT CASE WHEN NOT (e).granted THEN (e).wait_start WHEN (e).state <> '' THEN (e).since END) AS a (start),
-         LATERAL (SELECT greatest(floor(extract(epoch FROM clock_timestamp() - start)), 0)) AS s (seconds)
+         LATERAL (SELECT floor(extract(epoch FROM greatest(clock_timestamp(), start) - start))) AS s (seconds)
     ORDER BY oldest, root, place
 $$;
 COMMENT ON FUNCTION advisory.wait_tree() IS 'who waits for whom, as indented text';
