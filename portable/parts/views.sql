@@ -10,7 +10,6 @@ CREATE UNIQUE INDEX IF NOT EXISTS key_labels_unique ON advisory.key_labels
 -- It has no primary key.  FULL lets rows be changed where all tables are published.
 ALTER TABLE advisory.key_labels REPLICA IDENTITY FULL;
 COMMENT ON TABLE advisory.key_labels IS 'labels that users give to keys; for locks.known_as and known_keys';
-
 -- Labels, and keys of programs.  The columns after key2 say which locks are meant, and a pair is one key there.
 CREATE OR REPLACE VIEW advisory._uses AS
     SELECT advisory._printable(label) AS tool, advisory._printable(note) AS purpose, CASE WHEN key IS NULL THEN 'int4 pair' ELSE 'bigint' END AS form,
@@ -61,7 +60,6 @@ CREATE OR REPLACE VIEW advisory._prepared AS
     SELECT virtualtransaction, min(gid) AS raw_gid, advisory._printable(min(gid)) AS gid, advisory._printable(min(owner)) AS role,
            min(prepared) AS prepared, advisory._printable(min(p.database)) AS datname
     FROM pg_locks AS l JOIN pg_prepared_xacts AS p ON p.transaction = l.transactionid WHERE pid IS NULL GROUP BY 1 HAVING count(*) = 1;
-
 -- All advisory locks, and other locks that a session waits for.  Only a name tells that a lock is a slot of a semaphore: that of a label
 -- namespace/name, or the arguments.  session: the process, of a parallel worker its leader; below 0 a prepared transaction.  tag: what is
 -- waited for; the slots of a semaphore and its queue are one.
@@ -139,7 +137,6 @@ CREATE OR REPLACE FUNCTION advisory._holders_of(namespace text, name text, key b
     SELECT pid, database, role, application_name, client_addr, state, kind, slot, mode, scope, granted, wait_start, waited, acquired_at, held,
            blocked_by, gid, query FROM advisory._entries($1, $2) AS e WHERE e.key = $3 AND database = current_database()
 $$;
-
 -- Those that have a label.  Nothing says how many slots a semaphore has.
 CREATE OR REPLACE VIEW advisory.semaphores AS
     SELECT namespace, name, key, NULL::integer AS slots, (count(*) FILTER (WHERE granted))::integer AS in_use, NULL::integer AS free,
@@ -171,7 +168,6 @@ CREATE OR REPLACE VIEW advisory._edges AS
         SELECT unnest(ARRAY[session, above]) FROM edge WHERE (waiter).has_advisory OR (blocker).has_advisory
         UNION SELECT other FROM concerned AS c JOIN link ON one = c.session)
     SELECT * FROM edge WHERE (rank = 1 OR (blocker).granted) AND session IN (SELECT session FROM concerned);
-
 -- Each session once, with the entry that is shown.  The root of a cycle is its smallest process.
 CREATE OR REPLACE VIEW advisory._tree AS
     WITH RECURSIVE edge AS MATERIALIZED (
@@ -204,7 +200,6 @@ CREATE OR REPLACE FUNCTION advisory.wait_tree() RETURNS SETOF text LANGUAGE sql 
     ORDER BY oldest, root, place
 $$;
 COMMENT ON FUNCTION advisory.wait_tree() IS 'who waits for whom, as indented text';
-
 -- What sessions wait for in the end, directly or through others.
 CREATE OR REPLACE VIEW advisory.blockers AS
     WITH RECURSIVE edge AS MATERIALIZED (SELECT *, (waiter).wait_start AS start FROM advisory._edges),
@@ -222,7 +217,6 @@ CREATE OR REPLACE VIEW advisory.blockers AS
     FROM root JOIN (SELECT DISTINCT ON (above) above, blocker AS e FROM edge ORDER BY above, start, session) AS first USING (above)
     ORDER BY waiters DESC, longest_wait DESC NULLS LAST, pid;
 COMMENT ON VIEW advisory.blockers IS 'what others wait for in the end, and the statement that ends it';
-
 -- Waiters (1), the holders of what they wait for (2), and other locks (3).  Of the waiters for a lock it shows ten, of the other locks of a
 -- session thirty; the line of the next one counts it and all that follow.
 CREATE OR REPLACE VIEW advisory.activity AS
@@ -272,7 +266,6 @@ CREATE OR REPLACE VIEW advisory._lock_table AS
     SELECT DISTINCT locktype, pid, virtualtransaction,
            (locktype, database, relation, page, tuple, virtualxid, transactionid, classid, objid, objsubid)::text AS tag
     FROM pg_locks WHERE NOT fastpath AND mode <> 'SIReadLock';
-
 -- The server's own formula for what surely fits.  How much more does cannot be seen from SQL.
 CREATE OR REPLACE VIEW advisory.pressure AS
     SELECT CASE WHEN percent >= 75 THEN 'critical' WHEN percent >= 50 THEN 'warning' ELSE 'ok' END AS status, NULL::double precision AS percent_used,
