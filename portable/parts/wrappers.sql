@@ -46,7 +46,15 @@ BEGIN
             ('holds(namespace text, name text)', 'boolean', '_is_held(advisory.key(namespace, name), true)', 'does this session hold the lock?'),
             ('holds_key(key bigint)', 'boolean', '_is_held(key, true)', 'does this session hold the lock?'),
             ('is_locked(namespace text, name text)', 'boolean', '_is_held(advisory.key(namespace, name), false)', 'does any session hold the lock?'),
-            ('is_locked_key(key bigint)', 'boolean', '_is_held(key, false)', 'does any session hold the lock?')
+            ('is_locked_key(key bigint)', 'boolean', '_is_held(key, false)', 'does any session hold the lock?'),
+            ('holders(namespace text, name text)', pg_get_function_result('advisory._holders_of'::regproc),
+                '_holders_of(namespace, name, advisory.key(namespace, name))', 'sessions that hold the lock, or a slot of this name, or wait for it'),
+            ('holders_key(key bigint)', pg_get_function_result('advisory._holders_of'::regproc), '_holders_of(NULL, NULL, key)',
+                'sessions that hold the lock, or a slot of this key, or wait for it'),
+            ('terminate_holder(namespace text, name text, pid integer, timeout interval DEFAULT ''5s'')', 'boolean',
+                '_terminate(namespace, name, advisory.key(namespace, name), pid, timeout)', 'end a session if it still holds the lock, or a slot, of this name'),
+            ('terminate_holder_key(key bigint, pid integer, timeout interval DEFAULT ''5s'')', 'boolean',
+                '_terminate(NULL, NULL, key, pid, timeout)', 'end a session if it still holds the lock, or a slot, of this key')
         ) AS one (signature, result, call, comment)
         CROSS JOIN (VALUES ('', 'NULL', true, false, 'session', ': true, or error 55P03'), ('try_', '''0''', false, false, 'session', ' if it is free within timeout'),
             ('xact_', 'NULL', true, true, 'transaction', ': true, or error 55P03'), ('try_xact_', '''0''', false, true, 'transaction', ' if it is free within timeout')

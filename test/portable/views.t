@@ -21,32 +21,11 @@ $postgres->run('DROP ROLE IF EXISTS views_owner', 'DROP ROLE IF EXISTS views_nob
 sub there { return session(server => $server, database => 'views_one', @_) }
 my $owner = there(role => 'views_owner', application => 'owner');
 
-# Without the whole file: the views, and what they need of the rest.
-sub script {
-    my ($file) = @_;
-    open my $in, '<', "$FindBin::Bin/../../portable/$file" or return;
+my $script = do {
+    open my $in, '<', "$FindBin::Bin/../../portable/advisory.sql" or die $!;
     local $/ = undef;
-    return <$in>;
-}
-my $script = script('advisory.sql') // "BEGIN; SET LOCAL search_path = pg_catalog, pg_temp;\n" . <<'END' . script('parts/views.sql') . 'COMMIT;';
-CREATE SCHEMA IF NOT EXISTS advisory;
-GRANT USAGE ON SCHEMA advisory TO PUBLIC;
-CREATE OR REPLACE FUNCTION advisory._bytes_key(bytes bytea) RETURNS bigint LANGUAGE sql IMMUTABLE AS
-    $$ SELECT ('x' || encode(substr(sha256(bytes), 1, 8), 'hex'))::bit(64)::bigint $$;
-CREATE OR REPLACE FUNCTION advisory.key(name text) RETURNS bigint LANGUAGE sql IMMUTABLE AS
-    $$ SELECT advisory._bytes_key(convert_to(name, 'UTF8')) $$;
-CREATE OR REPLACE FUNCTION advisory.key(namespace text, name text) RETURNS bigint LANGUAGE sql IMMUTABLE AS
-    $$ SELECT advisory._bytes_key(convert_to(namespace, 'UTF8') || '\x00' || convert_to(name, 'UTF8')) $$;
-CREATE OR REPLACE FUNCTION advisory._slot_key(namespace text, name text, slot integer) RETURNS bigint LANGUAGE sql IMMUTABLE AS
-    $$ SELECT advisory._bytes_key(convert_to(namespace, 'UTF8') || '\x00' || convert_to(name, 'UTF8') || '\x00' || slot::text::bytea) $$;
-CREATE OR REPLACE FUNCTION advisory._display(namespace text, name text) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT namespace || '/' || name $$;
-CREATE OR REPLACE FUNCTION advisory._check_name(namespace text, name text) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-    IF namespace IS NULL OR name IS NULL THEN
-        RAISE EXCEPTION 'name must not be null' USING ERRCODE = '22004';
-    END IF;
-END $$;
-END
+    <$in>;
+};
 for (1, 2) {
     my $loader = there(role => 'views_owner');
     $loader->dbh->{pg_server_prepare} = 0;
@@ -76,9 +55,9 @@ $owner->run('DELETE FROM advisory.key_labels', q(INSERT INTO advisory.key_labels
     my $s = there(application => 'labels')->run(q(SELECT pg_advisory_lock(k) FROM unnest(ARRAY[advisory.key('billing', 'invoice:42'), advisory.key('a/b', 'c'),
         4711, -9223372036854775808, 1, 1005, 4242, 72707369]) AS k), 'SELECT pg_advisory_lock_shared(-1, -42), pg_advisory_lock(-1, 42)');
     is_deeply($look->rows('SELECT lock, mode, who, state, waiting, held, blocked_by FROM advisory.activity WHERE pid = ? ORDER BY lock COLLATE "C"', $s->pid),
-        [ map { [ $_, $_ eq '"pair"' ? 'shared' : 'exclusive', 'postgres@labels', undef, undef, undef, undef ] }
-            '"Prisma Migrate: migra..."', '"nightly ""import"": ask..."', '"no/name"', '"pair"', '-1, 42', '1 "Airflow: migrations"',
-            '1005 "n8n: migrations and m..."', '4242', 'a/b/c', 'billing/invoice:42' ], 'what locks are called');
+        [ map { [ $_, $_ =~ 'pair' ? 'shared' : 'exclusive', 'postgres@labels', undef, undef, undef, undef ] }
+            '-1, -42 "pair"', '-1, 42', '-9223372036854775808 "no/name"', '1 "Airflow: migrations"', '1005 "n8n: migrations and m..."', '4242',
+            '4711 "nightly ""import"": ask..."', '72707369 "Prisma Migrate: migra..."', 'a/b/c', 'billing/invoice:42' ], 'what locks are called');
     is_deeply($look->rows('SELECT namespace, name, key, key1, key2, known_as, query FROM advisory.locks WHERE pid = ? AND (namespace IS NOT NULL OR key1 IS NOT NULL) ORDER BY key, key2', $s->pid),
         [ [ 'billing', 'invoice:42', key('billing', 'invoice:42'), undef, undef, ['billing/invoice:42'], '<insufficient privilege>' ],
           [ 'a/b', 'c', key('a/b', 'c'), undef, undef, ['a/b/c'], '<insufficient privilege>' ],
@@ -110,14 +89,16 @@ $owner->run('CREATE TABLE public.item (id int, n int)', 'INSERT INTO public.item
     is_deeply($look->rows('SELECT pid, who, state, lock, waiters, longest_wait IS NOT NULL, remedy FROM advisory.blockers'),
         [ [ $h, 'views_owner@holder', undef, 'billing/invoice:42', 3, 1, "SELECT advisory.terminate_holder('billing', 'invoice:42', $h);" ] ], 'blockers');
     is_deeply($owner->rows('SELECT lock, pid, state, blocked_by FROM advisory.activity'), [ [ 'billing/invoice:42', $f, undef, $h ], [ '777', $l, undef, $m ],
-        [ 'billing/invoice:42', $h, 'idle in xact', undef ], [ '777', $m, 'waiting', undef ] ], 'activity: waiters first; a holder that waits');
+        [ 'billing/invoice:42', $h, 'idle in transaction', undef ], [ '777', $m, 'waiting', undef ] ], 'activity: waiters first; a holder that waits');
     is_deeply($look->rows(q(SELECT pid, granted, blocked_by FROM advisory.holders('billing', 'invoice:42') ORDER BY granted DESC)), [ [ $h, 1, undef ], [ $f, 0, [$h] ] ], 'holders');
     my $none = $look->query('SELECT advisory.terminate_holder_key(777, ?)', $h);
     is_deeply([ $none->{state}, $none->{rows} ], [ undef, [ [0] ] ], 'terminate_holder_key: not a holder');
     is($look->query("SELECT advisory.terminate_holder('billing', 'invoice:42', $h)")->{state}, '42501', 'nor without the privilege');
     is($owner->value($owner->value('SELECT remedy FROM advisory.blockers')), 1, 'the remedy ends the session');
-    is($_->finish->{state}, undef, 'and the wait') for $first, $middle, $last;
-    done($first, $middle, $last);
+    is($_->finish->{state}, undef, 'and the wait') for $first, $middle;
+    done($first, $middle);
+    is($last->finish->{state}, undef, 'of the last, too');
+    done($last);
 }
 {
     there(role => 'views_owner')->run('BEGIN', 'SELECT pg_advisory_xact_lock(5)', q(PREPARE TRANSACTION 'it''s'));
@@ -134,8 +115,15 @@ $owner->run('CREATE TABLE public.item (id int, n int)', 'INSERT INTO public.item
     is_deeply($look->rows('SELECT pid, who, lock, remedy FROM advisory.blockers ORDER BY lock'),
         [ [ $other->pid, 'postgres@other', '4711 in database "views_two"', 'SELECT pg_terminate_backend(' . $other->pid . ');' ],
           [ undef, "views_owner (prepared it's)", '5 "Concourse: database m..."', "ROLLBACK PREPARED 'it''s';" ] ], 'their remedies');
-    is($look->value('SELECT lock FROM advisory.activity WHERE pid = ?', $other->pid), 'views_two: 4711', 'activity says which database');
+    is($look->value('SELECT lock FROM advisory.activity WHERE pid = ?', $other->pid), '4711 in database "views_two"', 'activity says which database');
     like(join("\n", map { $_->[0] } @{ $look->rows('SELECT * FROM advisory.wait_tree()') }), qr{^prepared transaction "it's" of views_owner holds 5 }m, 'the text');
+    # Nothing forges a line, and no remedy names another one.
+    there()->run('BEGIN', 'SELECT pg_advisory_xact_lock(7)', "PREPARE TRANSACTION E'a\\nb'");
+    my $third = waiting('SELECT pg_advisory_lock(7)');
+    is_deeply($look->rows(q(SELECT who, remedy FROM advisory.blockers WHERE lock LIKE '7%')), [ [ 'postgres (prepared a?b)', undef ] ], 'a newline in its name');
+    $super->run("ROLLBACK PREPARED E'a\\nb'");
+    $third->finish;
+    done($third);
     # Of two prepared transactions with the same local number neither is named.
     my @pair = map { there() } 1, 2;
     $_->run('BEGIN', 'SELECT pg_advisory_xact_lock_shared(6)', sprintf q(PREPARE TRANSACTION 'pair %d'), $_->pid) for @pair;
@@ -176,17 +164,17 @@ $owner->run('CREATE TABLE public.item (id int, n int)', 'INSERT INTO public.item
 # ---- Many -------------------------------------------------------------------------------------------------------------------------
 
 {
-    my $holder = there(application => 'h' x 60)->run('SELECT pg_advisory_lock(99)', 'SELECT pg_advisory_lock(i) FROM generate_series(1, 30) AS i');
+    my $holder = there(application => 'h' x 60)->run('SELECT pg_advisory_lock(99)', 'SELECT pg_advisory_lock(i) FROM generate_series(1, 40) AS i');
     my @waiters = map { waiting('SELECT pg_advisory_lock(99)', application => "waiter $_") } 1 .. 13;
-    my $lines = $super->rows('SELECT * FROM advisory.activity');
-    is_deeply([ map { $_->[0] } @$lines ], [ ('99') x 10, '(3 more)', '99', '(30 locks)' ], 'activity counts the others');
-    my ($width) = map { $_->[0] } @{ $super->rows(q(SELECT 24 + sum(w) FROM (SELECT unnest(ARRAY[max(length(lock)), 4, max(length(mode)), max(length(pid::text)), max(length(who)),
-        max(length(state)), max(length(waiting::text)), 4, greatest(max(length(blocked_by)), 10)]) FROM advisory.activity) AS c (w))) };
-    cmp_ok($width, '<=', 118, 'no line is too wide');
+    my $lines = $super->rows('SELECT lock, who, blocked_by FROM advisory.activity');
+    is_deeply([ map { $_->[0] } @{$lines}[ 0 .. 11 ] ], [ ('99') x 10, '(3 more)', '99' ], 'activity counts the others');
+    is_deeply([ map { $lines->[$_][2] } 0, 9, 10, 11 ], [ ($holder->pid) x 3, undef ], 'and says who holds the lock');
+    is_deeply([ scalar @$lines, $lines->[-1][0] ], [ 43, '(10 more)' ], 'of one session it shows thirty other locks');
+    is_deeply([ map { length $lines->[$_][1] } 11, 12, -1 ], [ 30, 30, 30 ], 'long names are cut');
     my $tree = $super->rows('SELECT * FROM advisory.wait_tree()');
-    is(scalar @$tree, 12, 'wait_tree() shows ten');
-    like($tree->[-1][0], qr{^  \.\.\. and 3 more, the longest \d+ s$}, 'and counts the others');
-    is($super->value('SELECT waiters FROM advisory.blockers'), 13, 'blockers counts all');
+    is(scalar @$tree, 14, 'wait_tree() shows all');
+    is_deeply($super->rows('SELECT waiters, remedy FROM advisory.blockers'), [ [ 13, 'SELECT advisory.terminate_holder_key(99, ' . $holder->pid . ');' ] ],
+        'blockers counts all; a lock without a name');
     done($holder);
     $super->run('SELECT pg_terminate_backend(' . $_->pid . ')') for @waiters;
     until_gone($super, $_) for @waiters;
