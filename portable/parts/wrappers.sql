@@ -41,7 +41,12 @@ BEGIN
             ('try_acquire_any(namespace text, names text[], slots integer, wanted integer DEFAULT 1)', 'TABLE (name text, slot integer)',
              '_try_any(false, namespace, names, true, slots, wanted)', 'take a slot of each of the first names that have one free'),
             ('try_xact_acquire_any(namespace text, names text[], slots integer, wanted integer DEFAULT 1)', 'TABLE (name text, slot integer)',
-             '_try_any(true, namespace, names, true, slots, wanted)', 'the same for the transaction: a slot of each name that has one free')
+             '_try_any(true, namespace, names, true, slots, wanted)', 'the same for the transaction: a slot of each name that has one free'),
+            ('claim(namespace text, name text, every interval, window_start timestamptz DEFAULT NULL)', 'timestamptz',
+             '_claim(namespace, name, every, window_start, false)', 'claim a window of time once: the window, or NULL if it is claimed'),
+            ('token(namespace text, name text)', 'bigint', '_no_token(''token'')', 'not in the portable edition: error 0A000'),
+            ('token(namespace text, name text, slot integer)', 'bigint', '_no_token(''token'')', 'not in the portable edition: error 0A000'),
+            ('token_key(key bigint)', 'bigint', '_no_token(''token_key'')', 'not in the portable edition: error 0A000')
         ) AS one (signature, result, call, comment)
         UNION ALL
         -- Eight functions by name, and eight by key.
