@@ -190,7 +190,9 @@ is_free('all of these');
 is($one->query(run_sql(q(DO $_$ BEGIN IF current_user <> 'jobs_nobody' OR current_setting('search_path') <> 'work, public' THEN RAISE division_by_zero; END IF; END $_$)))->{value}, 1, 'with its search_path');
 $one->run(q(SET synchronous_commit = off), q(CREATE TABLE level (at_claim text)), q(CALL advisory.run('jobs', 'level', 'INSERT INTO level VALUES (current_setting(''synchronous_commit''))', once_per => '1 day')));
 is($one->value('SELECT at_claim FROM level') . ',' . $one->value('SHOW synchronous_commit'), 'off,off', 'only the claim is committed synchronously');
-$one->run('RESET synchronous_commit');
+$one->run('BEGIN', q(SELECT advisory._claim('jobs', 'level', '1 us', NULL, true)));
+is($one->value('SHOW synchronous_commit'), 'on', '... which it is');
+$one->run('ROLLBACK', 'RESET synchronous_commit');
 
 # ---- Exclusion is never lost silently -----------------------------------------------------------------------------------------------
 
