@@ -223,7 +223,7 @@ $one->finish;
 $one->run('TRUNCATE done');
 is($one->query(run_sql('INSERT INTO done VALUES (1); INSERT INTO done SELECT count(*) FROM done; -- the end'))->{value}, 1, 'several statements, and a comment at the end');
 is(done(), '1,1', '... each of which sees those before it');
-is($one->query(run_sql("SET LOCAL standard_conforming_strings = off; SELECT 'it''s'; SELECT ';'; DO \$_\$ BEGIN NULL; END \$_\$"))->{value}, 1, 'texts with semicolons');
+is($one->query(run_sql("SELECT 'it''s'; SELECT ';'; DO \$_\$ BEGIN NULL; END \$_\$"))->{value}, 1, 'texts with semicolons');
 
 # ---- Wrong arguments ------------------------------------------------------------------------------------------------------------------
 
@@ -234,6 +234,10 @@ my %wrong = (q(NULL, 'x', 'SELECT 1') => '22004', q('jobs', NULL::text, 'SELECT 
     q('jobs', 'x', 'SELECT 1', once_per => '1 h', once_window => 'infinity') => '22008', q('jobs', repeat('x', 1025), 'SELECT 1', once_per => '1 h') => '22001',
     q('jobs', 'x', 'SELECT 1', once_per => '1 h', once_window => now() + interval '2 h') => '22023');
 is($one->query("CALL advisory.run($_)")->{state}, $wrong{$_}, "$wrong{$_}: run($_)") for sort keys %wrong;
+if ($look->value(q(SELECT current_setting('server_version_num')::int >= 170000))) {
+    my %infinite = (q('claims', 'x', 'infinity') => '22008', q('claims', 'x', '-infinity') => '22023', q('claims', 'x', 'infinity', '2027-01-01') => '22008');
+    is($one->query("SELECT advisory.claim($_)")->{state}, $infinite{$_}, "$infinite{$_}: claim($_)") for sort keys %infinite;
+}
 like($one->query(q(CALL advisory.run('jobs', 'x', 'SELECT 1', once_per => '1 month')))->{hint}, qr/as once_window/, 'the hint names the argument');
 is_free('wrong arguments');
 
