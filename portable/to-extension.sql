@@ -7,7 +7,7 @@
 --
 -- Locks by name and key go on: both editions have the same keys, so sessions that hold them exclude those that use the extension.  Slots of
 -- semaphores have other keys, so nobody should hold any meanwhile.  Calls that run meanwhile may end with an error.  Rights that you granted
--- on objects of the schema must be granted again.
+-- on objects of the schema must be granted again, and what you revoked must be revoked again.
 --
 -- What depends on the schema, such as a trigger that calls advisory.fenced(), must be dropped before, and created again afterwards.
 BEGIN;
@@ -47,9 +47,7 @@ DECLARE
 BEGIN
     -- The extension's tokens must be greater than those that callers made.
     PERFORM advisory.xact_lock('advisory_ext', 'to-extension');
-    IF highest >= advisory.token('advisory_ext', 'to-extension') THEN
-        PERFORM advisory.tokens_above(highest);
-    END IF;
+    IF highest >= advisory.token('advisory_ext', 'to-extension') THEN PERFORM advisory.tokens_above(highest); END IF;
     -- Drop each object of the portable edition that nothing else depends on, over and over.  What others use stays, and then DROP SCHEMA
     -- fails, and its error names that.
     WHILE was_dropped LOOP
@@ -63,8 +61,7 @@ BEGIN
             BEGIN
                 EXECUTE 'DROP ' || one;
                 was_dropped := true;
-            EXCEPTION WHEN dependent_objects_still_exist THEN
-                NULL;
+            EXCEPTION WHEN dependent_objects_still_exist THEN NULL;
             END;
         END LOOP;
     END LOOP;
