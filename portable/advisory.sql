@@ -309,21 +309,21 @@ END $$;
 
 -- Up to wanted of the list that are free: their locks, or with slots, a slot of each.
 CREATE OR REPLACE FUNCTION advisory._try_any(is_xact boolean, namespace text, names text[], is_for_slots boolean, slots integer, wanted integer)
-    RETURNS TABLE (found text, slot integer) LANGUAGE plpgsql AS $$
-DECLARE taken bigint[] := '{}'; BEGIN
+    RETURNS TABLE (taken text, slot integer) LANGUAGE plpgsql AS $$
+DECLARE keys bigint[] := '{}'; BEGIN
     names := advisory._check_list(namespace, names, 'name');
     IF is_for_slots THEN PERFORM advisory._check_slot(slots, 'slots'); END IF;
     PERFORM advisory._check(wanted::text, 'wanted'), advisory._require(wanted >= 1, '22023', 'wanted must be at least 1');
-    FOR found IN SELECT element FROM unnest(names) WITH ORDINALITY AS list (element, place) GROUP BY element ORDER BY min(place) LOOP
-        EXIT WHEN cardinality(taken) = wanted;
-        slot := CASE WHEN is_for_slots THEN advisory._acquire(false, is_xact, namespace, found, slots, '0')
-                     WHEN advisory._take(false, is_xact, advisory.key(namespace, found), 0) THEN 0 END;
+    FOR taken IN SELECT element FROM unnest(names) WITH ORDINALITY AS list (element, place) GROUP BY element ORDER BY min(place) LOOP
+        EXIT WHEN cardinality(keys) = wanted;
+        slot := CASE WHEN is_for_slots THEN advisory._acquire(false, is_xact, namespace, taken, slots, '0')
+                     WHEN advisory._take(false, is_xact, advisory.key(namespace, taken), 0) THEN 0 END;
         CONTINUE WHEN slot IS NULL;
-        taken := taken || CASE WHEN is_for_slots THEN advisory._slot_key(namespace, found, slot) ELSE advisory.key(namespace, found) END;
+        keys := keys || CASE WHEN is_for_slots THEN advisory._slot_key(namespace, taken, slot) ELSE advisory.key(namespace, taken) END;
         RETURN NEXT;
     END LOOP;
 EXCEPTION WHEN query_canceled OR OTHERS THEN
-    PERFORM pg_advisory_unlock(key) FROM unnest(taken) AS key WHERE NOT is_xact;
+    PERFORM pg_advisory_unlock(key) FROM unnest(keys) AS key WHERE NOT is_xact;
     RAISE;
 END $$;
 
@@ -809,7 +809,7 @@ CREATE OR REPLACE VIEW advisory.pressure AS
          LATERAL (SELECT round(100.0 * greatest(locks, holders / 2.0) / guaranteed, 2)::double precision AS percent) AS fullness;
 COMMENT ON VIEW advisory.pressure IS 'how full the server''s lock table is; one row';
 GRANT SELECT ON advisory.key_labels, advisory.claims, advisory.known_keys, advisory.locks, advisory.semaphores, advisory.waits, advisory.blockers, advisory.activity,
-    advisory.pressure, advisory._uses, advisory._prepared, advisory._tree TO PUBLIC;
+    advisory.pressure, advisory._keys, advisory._uses, advisory._prepared, advisory._tree TO PUBLIC;
 
 ---- The public functions of names and keys
 DO $do$
@@ -824,9 +824,9 @@ DECLARE f record; form record; signature text; call text; BEGIN
 %slock_key(key bigint, timeout interval DEFAULT %s, label text DEFAULT NULL) | boolean | advisory._lock(%L, false, %L, NULL, label, key, timeout) | take an exclusive %s-level lock%s
 %slock_shared_key(key bigint, timeout interval DEFAULT %s, label text DEFAULT NULL) | boolean | advisory._lock(%L, true, %L, NULL, label, key, timeout) | take a shared %s-level lock%s
 %slock_all(namespace text, names text[], timeout interval DEFAULT %s) | boolean | advisory._take_all(%L, %L, namespace, names, timeout) | lock all of the list for the %s%s
-%slock_any(namespace text, names text[], wanted integer DEFAULT 1) | SETOF text | found::pg_catalog.text FROM advisory._try_any(%2$L, namespace, names, false, NULL, wanted) | lock up to wanted of the list that are free, for the %s
+%slock_any(namespace text, names text[], wanted integer DEFAULT 1) | SETOF text | taken::pg_catalog.text FROM advisory._try_any(%2$L, namespace, names, false, NULL, wanted) | lock up to wanted of the list that are free, for the %s
 %sacquire(namespace text, name text, slots integer, timeout interval DEFAULT %s) | integer | advisory._acquire(%L, %L, namespace, name, slots, timeout) | take a slot for the %s%s
-%sacquire_any(namespace text, names text[], slots integer, wanted integer DEFAULT 1) | TABLE (name text, slot integer) | found::pg_catalog.text, slot FROM advisory._try_any(%2$L, namespace, names, true, slots, wanted) | take a slot of up to wanted names that have one, for the %s
+%sacquire_any(namespace text, names text[], slots integer, wanted integer DEFAULT 1) | TABLE (name text, slot integer) | taken::pg_catalog.text, slot FROM advisory._try_any(%2$L, namespace, names, true, slots, wanted) | take a slot of up to wanted names that have one, for the %s
 await_lock(namespace text, name text, timeout interval DEFAULT NULL) | CALL | advisory._await(false, namespace, name, advisory.key(namespace, name), NULL, timeout, ignored) | take an exclusive session-level lock, waiting without a snapshot
 await_lock_shared(namespace text, name text, timeout interval DEFAULT NULL) | CALL | advisory._await(true, namespace, name, advisory.key(namespace, name), NULL, timeout, ignored) | take a shared session-level lock, waiting without a snapshot
 await_lock_key(key bigint, timeout interval DEFAULT NULL, label text DEFAULT NULL) | CALL | advisory._await(false, NULL, label, key, NULL, timeout, ignored) | take an exclusive session-level lock, waiting without a snapshot
@@ -872,7 +872,7 @@ $list$), E'\n') AS line, LATERAL regexp_split_to_array(line, ' \| ') AS w,
                 ('names text[]', 'ids uuid[]', 'advisory._check_list(namespace, ids::pg_catalog.text[], ''id'')', 'uuid')) AS v (old, new, value, type)
             WHERE strpos(f.signature, old) > 0 AND (f.signature NOT LIKE 'unlock_all(%' OR new <> 'names text') LOOP
             signature := replace(f.signature, form.old, form.new);
-            call := replace(regexp_replace(f.call, '\mnames?\M', form.value, 'g'), 'found::pg_catalog.text', 'found::pg_catalog.' || form.type);
+            call := replace(regexp_replace(f.call, '\mnames?\M', form.value, 'g'), 'taken::pg_catalog.text', 'taken::pg_catalog.' || form.type);
             IF form.old = form.new AND starts_with(f.call, 'advisory.' || split_part(f.signature, '(', 1) || '(') THEN NULL;    -- It is there.
             ELSIF f.result = 'CALL' THEN
                 EXECUTE format('CREATE OR REPLACE PROCEDURE advisory.%s LANGUAGE plpgsql AS %L', signature,

@@ -53,7 +53,7 @@ my @CALLS = (
     q(SELECT advisory.acquire('a', 's', 2)), q(SELECT advisory.try_acquire('a', 's', 2, '10ms')), q(SELECT advisory.try_acquire('a', 's', 2, '10ms')), q(SELECT * FROM advisory.try_acquire_any('a', '{p,q}', 2, 2)), q(SELECT advisory.release('a', 's')),
     q(CALL advisory.await_lock('a', 'w')), q(CALL advisory.await_lock('a', 7, '1s')), q(CALL advisory.await_acquire('a', 'w', 2)), q(CALL advisory.run('a', 'run', 'SELECT 1')), q(CALL advisory.run('a', 'run2', 'SELECT 1', once_per => '1 day')),
     q(SELECT advisory.claim('a', 'b', '1 day')), q(SELECT advisory.check_token('a', 'b', 5)), q(SELECT * FROM advisory.holders('a', 'w')),
-    map { "SELECT * FROM advisory.$_" } qw(locks waits activity blockers semaphores known_keys pressure pressure_by_backend pressure_by_type claims fences wait_tree()));
+    map { "SELECT * FROM advisory.$_" } qw(locks waits activity blockers semaphores known_keys pressure claims fences wait_tree()));
 for my $call (@CALLS) {
     my $result = $caller->query($call);
     my $said = ($result->{message} // '') . join '', @{ $result->{warnings} };

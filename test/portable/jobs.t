@@ -262,8 +262,6 @@ for my $where ("BEGIN; %s", 'DO $d$ DECLARE ran boolean; BEGIN %s; END $d$') {
     $one->run('BEGIN') if $where =~ /DO/;
     $result = $one->query(sprintf $where, $call);
     is($result->{state}, '2D000', 'where it cannot commit');
-    is($result->{message}, 'advisory.run() cannot commit the claim of a window here', '... it says so');
-    like($result->{hint}, qr/Turn autocommit on/, '... and what to do');
     $one->run('ROLLBACK');
 }
 $one->run(q(DO $d$ DECLARE ran boolean; BEGIN INSERT INTO done VALUES ('before'); CALL advisory.run('once', 'd', 'SELECT 1/0', once_per => '1 hour', ran => ran);

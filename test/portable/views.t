@@ -217,12 +217,7 @@ for my $round (1 .. 4) {
 # ---- The lock table ----------------------------------------------------------------------------------------------------------------
 
 $super->run('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, 300) AS i', 'SELECT count(pg_advisory_lock_shared(i)) FROM generate_series(1, 300) AS i');
-is_deeply($look->rows(q(SELECT * FROM advisory.pressure_by_type WHERE type = 'advisory')), [ [ 'advisory', 300, 300 ] ], 'pressure_by_type');
-is_deeply($look->rows('SELECT role, advisory_locks, statement_cost FROM advisory.pressure_by_backend WHERE pid = ?', $super->pid), [ [ 'postgres', 300, undef ] ], 'pressure_by_backend');
 is_deeply($look->rows(q(SELECT status, percent_used, headroom, locks_used >= 300, holders_guaranteed = 2 * locks_guaranteed, exact FROM advisory.pressure)),
     [ [ 'ok', undef, undef, 1, 1, 0 ] ], 'pressure');
-is($look->value('SELECT advisory.can_fit((locks_guaranteed - locks_used - 100)::int) AND NOT advisory.can_fit(locks_guaranteed::int) FROM advisory.pressure'), 1, 'can_fit');
-is($look->query('SELECT advisory.can_fit(NULL)')->{state}, '22004', 'of NULL');
-is($look->query('SELECT advisory.can_fit(-1)')->{state}, '22023', 'of a negative number');
 
 done_testing;
