@@ -895,4 +895,3 @@ END $do$;
 REVOKE ALL ON FUNCTION advisory.unclaim(text, text, timestamptz), advisory.unclaim(text, bigint, timestamptz),
     advisory.unclaim(text, uuid, timestamptz) FROM PUBLIC;
 COMMIT;
-

@@ -72,7 +72,8 @@ unlock_all_of_name(FunctionCallInfo fcinfo)
 	int64		released = lock_release_all(name);
 
 	/* An untyped list becomes one name here.  In a finally block nobody would notice that.  An empty one releases nothing either way. */
-	if (released == 0 && name.name.size() > 2 && name.name.front() == '{' && name.name.back() == '}' && !is_held_by_me(lock_tag(MyDatabaseId, name.key)))
+	if (released == 0 && name.name.size() > 2 && name.name.front() == '{' && name.name.back() == '}' &&
+		!is_held_by_me(lock_tag(MyDatabaseId, name.key)))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("this session does not hold an advisory lock of that name, which looks like a list"),
