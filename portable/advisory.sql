@@ -615,7 +615,8 @@ CREATE OR REPLACE FUNCTION advisory._entries(of_namespace text DEFAULT NULL, of_
         SELECT key, advisory._slot_key(space, n.name, 0) AS base, advisory._printable(space) AS namespace, advisory._printable(n.name) AS name
         FROM (SELECT key, left(label, i - 1), substr(label, i + 1) FROM advisory.key_labels, generate_series(2, length(label) - 1) AS i
               WHERE substr(label, i, 1) = '/' AND key = advisory.key(left(label, i - 1), substr(label, i + 1))
-              UNION SELECT advisory.key(of_namespace, of_name), of_namespace, of_name WHERE of_name IS NOT NULL) AS n (key, space, name)),
+              UNION SELECT CASE WHEN of_name IS NOT NULL THEN advisory.key(of_namespace, of_name) END, of_namespace, of_name) AS n (key, space, name)
+        WHERE space IS NOT NULL),
     lock AS MATERIALIZED (
         -- Whoever holds the lock of a queue waits for a slot, and is the only one that looks for it.  waitstart is new in 14.
         SELECT l.*, d.datname, number, slot, is_here, coalesce(n.namespace, s.namespace) AS namespace, coalesce(n.name, s.name) AS name,
