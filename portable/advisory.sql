@@ -1,6 +1,6 @@
 -- advisory_ext, portable edition: named locks, semaphores, jobs and views for servers where no library can be installed.
 --
---     psql -d mydb -f advisory.sql
+--     psql -d mydb -v ON_ERROR_STOP=1 -f advisory.sql
 --
 -- The role that runs it owns the objects.  It needs no privilege but CREATE on the database, and no setting.  To remove all: DROP SCHEMA
 -- advisory CASCADE.  To upgrade, run a newer file: rows of tables are kept.  doc/portable.md says what differs from the extension.
@@ -12,6 +12,7 @@ BEGIN;
 SET LOCAL search_path = pg_catalog, pg_temp;
 SET LOCAL client_min_messages = warning;
 SET LOCAL check_function_bodies = off;
+SET LOCAL standard_conforming_strings = on;
 DO $$
 BEGIN
     IF EXISTS (SELECT FROM pg_extension WHERE extname = 'advisory_ext') THEN
@@ -28,16 +29,15 @@ BEGIN
 END $$;
 COMMENT ON SCHEMA advisory IS 'advisory locks by name: portable edition of advisory_ext';
 GRANT USAGE ON SCHEMA advisory TO PUBLIC;
-
 CREATE OR REPLACE FUNCTION advisory.edition() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT 'portable' $$;
 COMMENT ON FUNCTION advisory.edition() IS 'portable, or extension';
 CREATE OR REPLACE FUNCTION advisory.version() RETURNS text LANGUAGE sql STABLE PARALLEL SAFE AS $$ SELECT '1.1' $$;
 COMMENT ON FUNCTION advisory.version() IS 'version of the functions of this schema';
 
 ---- Checks
--- The error, unless ok.
+-- The error, unless ok.  Never IMMUTABLE: the planner would call it early.
 CREATE OR REPLACE FUNCTION advisory._require(ok boolean, state text, message text, detail text DEFAULT NULL, hint text DEFAULT NULL)
-    RETURNS void LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$ BEGIN
+    RETURNS void LANGUAGE plpgsql PARALLEL SAFE AS $$ BEGIN
     IF ok IS NOT FALSE THEN RETURN;
     ELSIF coalesce(detail, hint) IS NULL THEN RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message;
     ELSIF hint IS NULL THEN RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message, DETAIL = detail;
@@ -45,23 +45,22 @@ CREATE OR REPLACE FUNCTION advisory._require(ok boolean, state text, message tex
     ELSE RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message, DETAIL = detail, HINT = hint;
     END IF;
 END $$;
-CREATE OR REPLACE FUNCTION advisory._check(value text, what text) RETURNS void LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$ BEGIN
+CREATE OR REPLACE FUNCTION advisory._check(value text, what text) RETURNS void LANGUAGE plpgsql PARALLEL SAFE AS $$ BEGIN
     IF value <> '' THEN RETURN; END IF;
     PERFORM advisory._require(value IS NOT NULL, '22004', what || ' must not be null'), advisory._require(false, '22023', what || ' must not be empty');
 END $$;
-CREATE OR REPLACE FUNCTION advisory._check_name(namespace text, name text) RETURNS void LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
+CREATE OR REPLACE FUNCTION advisory._check_name(namespace text, name text) RETURNS void LANGUAGE sql PARALLEL SAFE AS
     $$ SELECT advisory._check(namespace, 'namespace'); SELECT advisory._check(name, 'name') $$;
 -- The list, if it has no nulls and no empty names.
-CREATE OR REPLACE FUNCTION advisory._check_list(namespace text, names text[], what text) RETURNS text[] LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
+CREATE OR REPLACE FUNCTION advisory._check_list(namespace text, names text[], what text) RETURNS text[] LANGUAGE plpgsql AS $$ BEGIN
     PERFORM advisory._check(namespace, 'namespace'), advisory._require(names IS NOT NULL, '22004', 'list of names must not be null');
     PERFORM advisory._check(element, what) FROM unnest(names) AS element;
     RETURN names;
 END $$;
-
 -- '?' for control characters, line separators, and what changes the direction of text: a name cannot forge a line.
 CREATE OR REPLACE FUNCTION advisory._printable(line text) RETURNS text LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT regexp_replace(line, CASE getdatabaseencoding() WHEN 'UTF8'
-        THEN '[\u0001-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]' ELSE '[\x01-\x1f\x7f]' END, '?', 'g')
+        THEN E'[\\u0001-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]' ELSE E'[\\x01-\\x1f\\x7f]' END, '?', 'g')
 $$;
 -- What a lock is called in messages.
 CREATE OR REPLACE FUNCTION advisory._display(namespace text, name text) RETURNS text LANGUAGE sql STABLE PARALLEL SAFE AS $$
@@ -81,12 +80,12 @@ CREATE OR REPLACE FUNCTION advisory.key(name text) RETURNS bigint LANGUAGE plpgs
 COMMENT ON FUNCTION advisory.key(text) IS 'key of a name without a namespace';
 CREATE OR REPLACE FUNCTION advisory.key(namespace text, name text) RETURNS bigint LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$ BEGIN
     PERFORM advisory._check(namespace, 'namespace'), advisory._check(name, 'name');
-    RETURN advisory._hash(advisory._utf8(namespace) || '\x00' || advisory._utf8(name));
+    RETURN advisory._hash(advisory._utf8(namespace) || decode('00', 'hex') || advisory._utf8(name));
 END $$;
 -- The slots of a semaphore have 16,384 keys in a row.  The first one, slot 0, is the lock of the queue.
 CREATE OR REPLACE FUNCTION advisory._slot_key(namespace text, name text, slot integer) RETURNS bigint LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$ BEGIN
     PERFORM advisory._check(namespace, 'namespace'), advisory._check(name, 'name');
-    RETURN advisory._hash(advisory._utf8(namespace) || '\x00' || advisory._utf8(name) || '\x00') & -16384 | slot;
+    RETURN advisory._hash(advisory._utf8(namespace) || decode('00', 'hex') || advisory._utf8(name) || decode('00', 'hex')) & -16384 | slot;
 END $$;
 
 ---- Taking a lock
@@ -189,10 +188,10 @@ BEGIN
              ELSE concat('within ', CASE WHEN is_setting THEN 'lock_timeout of ' END, CASE WHEN most % 1000 = 0 THEN most / 1000 || ' s' ELSE most || ' ms' END) END
         USING ERRCODE = 'lock_not_available', DETAIL = advisory._holders(key, slots),
             HINT = format('To see who %s: SELECT * FROM advisory.%s.', CASE WHEN slots IS NULL THEN 'holds it' ELSE 'has its slots' END,
-                CASE WHEN namespace IS NULL THEN format('holders_key(%s)', key) ELSE format('holders(%L, %L)', left(namespace, 256), left(name, 256)) END),
+                CASE advisory._display(namespace, name) WHEN namespace || '/' || name THEN format('holders(%L, %L)', namespace, name)
+                     ELSE format('holders_key(%s)', key) END),
             SCHEMA = coalesce(namespace, ''), CONSTRAINT = coalesce(name, key::text);
 END $$;
-
 -- What the public functions call.  For locks by key, namespace is null, and name is the label.
 CREATE OR REPLACE FUNCTION advisory._lock(must boolean, is_shared boolean, is_xact boolean, namespace text, name text, key bigint, timeout interval)
     RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
@@ -210,7 +209,6 @@ CREATE OR REPLACE FUNCTION advisory._unlock(is_shared boolean, namespace text, n
         advisory._display(namespace, coalesce(name, key::text));
     RETURN false;
 END $$;
-
 -- Every session-level hold of each lock in the list.
 CREATE OR REPLACE FUNCTION advisory._unlock_all(namespace text, names text[], is_list boolean) RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
@@ -260,7 +258,7 @@ EXCEPTION WHEN query_canceled OR OTHERS THEN
 END $$;
 
 ---- Semaphores
-CREATE OR REPLACE FUNCTION advisory._check_slot(slot integer, what text) RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
+CREATE OR REPLACE FUNCTION advisory._check_slot(slot integer, what text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN
     PERFORM advisory._check(slot::text, what), advisory._require(slot BETWEEN 1 AND 16000, '22023', what || ' must be between 1 and 16000');
 END $$;
 -- A slot that nobody has, this session included; NULL if there is none.  base is the key of slot 0.
@@ -274,7 +272,6 @@ DECLARE slot integer; BEGIN
     END LOOP;
     RETURN slot;
 END $$;
-
 -- A slot, or, if none is free in time, NULL or an error.
 CREATE OR REPLACE FUNCTION advisory._acquire(must boolean, is_xact boolean, namespace text, name text, slots integer, timeout interval)
     RETURNS integer LANGUAGE plpgsql AS $$
@@ -326,7 +323,6 @@ EXCEPTION WHEN query_canceled OR OTHERS THEN
     PERFORM pg_advisory_unlock(key) FROM unnest(keys) AS key WHERE NOT is_xact;
     RAISE;
 END $$;
-
 CREATE OR REPLACE FUNCTION advisory.release(namespace text, name text, slot integer DEFAULT NULL) RETURNS boolean LANGUAGE plpgsql COST 1000 AS $$
 DECLARE
     base bigint := advisory._slot_key(namespace, name, 0);
@@ -347,8 +343,7 @@ CREATE OR REPLACE FUNCTION advisory._pause(seconds double precision, deadline ti
     PERFORM pg_sleep(CASE WHEN isfinite(deadline) THEN least(seconds, extract(epoch FROM deadline - clock_timestamp())) ELSE seconds END);
     RETURN CASE WHEN clock_timestamp() < deadline THEN least(seconds * 1.5, 0.1) END;
 END $$;
-
--- A lock; or with slots, a slot.
+-- A lock, or, if is_shared is null, a slot of the semaphore whose slot 0 has that key.
 CREATE OR REPLACE PROCEDURE advisory._await(is_shared boolean, namespace text, name text, key bigint, slots integer, timeout interval, INOUT slot integer)
     LANGUAGE plpgsql AS $$
 DECLARE
@@ -356,12 +351,13 @@ DECLARE
     pause double precision := 0.001;
 BEGIN
     PERFORM advisory._check(key::pg_catalog.text, 'key'), advisory._check(coalesce(namespace, name, 'no label'), 'label');
+    PERFORM advisory._check_slot(slots, 'slots') WHERE is_shared IS NULL;
     PERFORM advisory._require(pg_catalog.pg_current_xact_id_if_assigned() IS NULL, '25001', 'advisory.await_*() cannot wait without a snapshot here',
-        'The transaction has written.', 'Call it before the transaction writes, or use advisory.lock() or advisory.acquire().');
+        'The transaction has written.', 'Call it outside of a transaction block, or use advisory.lock() or advisory.acquire().');
     LOOP
         -- Each COMMIT ends the snapshot.
         COMMIT;
-        slot := CASE WHEN slots IS NOT NULL THEN advisory._acquire(false, false, namespace, name, slots, '0')
+        slot := CASE WHEN is_shared IS NULL THEN advisory._acquire(false, false, namespace, name, slots, '0')
                      WHEN advisory._lock(false, is_shared, false, namespace, name, key, '0') THEN 0 END;
         EXIT WHEN slot IS NOT NULL;
         IF pause IS NULL THEN PERFORM advisory._raise_not_available(namespace, name, key, slots, timeout); END IF;
@@ -472,7 +468,6 @@ BEGIN
     RETURN result;
 EXCEPTION WHEN no_data_found THEN RETURN NULL;    -- If another transaction claimed it meanwhile, this releases its row.
 END $$;
-
 -- The window before it is the last one again, so that no window before that can be claimed once more.
 CREATE OR REPLACE FUNCTION advisory.unclaim(namespace text, name text, window_start timestamptz) RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER COST 1000 AS $$ BEGIN
@@ -501,7 +496,7 @@ BEGIN
     PERFORM advisory._milliseconds(timeout), advisory._check(command, 'command'), advisory._check_slot(coalesce(slots, 1), 'slots'),
             advisory._check(if_busy, 'if_busy'), advisory._require(if_busy IN ('skip', 'error'), '22023', 'if_busy must be "skip" or "error"'),
             advisory._require(once_per IS NOT NULL OR once_window IS NULL, '22023', 'once_window must not be given without once_per'),
-            advisory._require(regexp_replace(command, '--[^\n\r]*|/\*([^*]|\*+[^*/])*\*+/|[;[:space:]]', '', 'g') <> '',
+            advisory._require(regexp_replace(command, E'--[^\n\r]*|/\\*([^*]|\\*+[^*/])*\\*+/|[;[:space:]]', '', 'g') <> '',
                               '22023', 'command must not be empty');    -- It has more than blanks and comments.
     -- The server parses the whole text before it runs the first statement.  So a syntax error is found before anything else happens.
     BEGIN EXECUTE 'SELECT 1/0; ' || command; EXCEPTION WHEN division_by_zero THEN NULL; END;
@@ -617,6 +612,11 @@ CREATE OR REPLACE FUNCTION advisory._entries(of_namespace text DEFAULT NULL, of_
               WHERE substr(label, i, 1) = '/' AND key = advisory.key(left(label, i - 1), substr(label, i + 1))
               UNION SELECT CASE WHEN of_name IS NOT NULL THEN advisory.key(of_namespace, of_name) END, of_namespace, of_name) AS n (key, space, name)
         WHERE space IS NOT NULL),
+    semaphore AS MATERIALIZED (
+        SELECT key, base, namespace, name FROM name
+        -- One without a label is told by its queue: a lock whose key is that of a slot 0, and locks with the next keys.
+        UNION ALL SELECT key & -16384, key & -16384, NULL, NULL FROM advisory._keys
+        GROUP BY 1 HAVING bool_or(key & 16383 = 0) AND count(DISTINCT key) > 1 AND key & -16384 NOT IN (SELECT base FROM name)),
     lock AS MATERIALIZED (
         -- Whoever holds the lock of a queue waits for a slot, and is the only one that looks for it.  waitstart is new in 14.
         SELECT l.*, d.datname, number, slot, is_here, coalesce(n.namespace, s.namespace) AS namespace, coalesce(n.name, s.name) AS name,
@@ -630,7 +630,7 @@ CREATE OR REPLACE FUNCTION advisory._entries(of_namespace text DEFAULT NULL, of_
         CROSS JOIN LATERAL (SELECT CASE locktype WHEN 'advisory' THEN (classid::bigint << 32) | objid::bigint END AS number,
                                    d.datname = current_database() AS is_here) AS k
         LEFT JOIN name AS n ON n.key = number AND objsubid = 1 AND is_here
-        LEFT JOIN name AS s ON s.base = number & -16384 AND objsubid = 1 AND is_here
+        LEFT JOIN semaphore AS s ON s.base = number & -16384 AND objsubid = 1 AND is_here
         CROSS JOIN LATERAL (SELECT (number - s.base)::integer AS slot) AS o
         WHERE mode <> 'SIReadLock'),
     use AS MATERIALIZED (SELECT *, concat_ws(': ', tool, purpose) AS use FROM advisory._uses
@@ -650,7 +650,7 @@ CREATE OR REPLACE FUNCTION advisory._entries(of_namespace text DEFAULT NULL, of_
                               advisory._printable(CASE WHEN l.database = 0 OR is_here THEN relation::regclass::text ELSE relation::text END))
                ELSE concat_ws(' ', coalesce(namespace || '/' || name, key::text, concat(classid::integer, ', ', objid::integer)),
                               '(objsubid ' || nullif(greatest(objsubid, 2), 2) || ')', '"' || CASE WHEN name IS NULL
-                                   THEN replace(regexp_replace(known_as[1], '^(.{21}).{4,}$', '\1...'), '"', '""') END || '"',
+                                   THEN replace(regexp_replace(known_as[1], '^(.{21}).{4,}$', E'\\1...'), '"', '""') END || '"',
                               CASE WHEN is_here IS NOT TRUE THEN
                                    coalesce('in database "' || advisory._printable(l.datname) || '"', 'in a dropped database') END) END,
            coalesce(l.role || coalesce('@' || nullif(application_name, ''), ''), p.role || ' (prepared ' || gid || ')'),
@@ -832,7 +832,7 @@ await_lock(namespace text, name text, timeout interval DEFAULT NULL) | CALL | ad
 await_lock_shared(namespace text, name text, timeout interval DEFAULT NULL) | CALL | advisory._await(true, namespace, name, advisory.key(namespace, name), NULL, timeout, ignored) | take a shared session-level lock, waiting without a snapshot
 await_lock_key(key bigint, timeout interval DEFAULT NULL, label text DEFAULT NULL) | CALL | advisory._await(false, NULL, label, key, NULL, timeout, ignored) | take an exclusive session-level lock, waiting without a snapshot
 await_lock_shared_key(key bigint, timeout interval DEFAULT NULL, label text DEFAULT NULL) | CALL | advisory._await(true, NULL, label, key, NULL, timeout, ignored) | take a shared session-level lock, waiting without a snapshot
-await_acquire(namespace text, name text, slots integer, timeout interval DEFAULT NULL, INOUT slot integer DEFAULT NULL) | CALL | advisory._await(false, namespace, name, advisory._slot_key(namespace, name, 0), slots, timeout, slot) | take a slot of a semaphore, waiting without a snapshot
+await_acquire(namespace text, name text, slots integer, timeout interval DEFAULT NULL, INOUT slot integer DEFAULT NULL) | CALL | advisory._await(NULL, namespace, name, advisory._slot_key(namespace, name, 0), slots, timeout, slot) | take a slot of a semaphore, waiting without a snapshot
 unlock(namespace text, name text) | boolean | advisory._unlock(false, namespace, name, advisory.key(namespace, name)) | release one exclusive session-level hold; false if there is none
 unlock_shared(namespace text, name text) | boolean | advisory._unlock(true, namespace, name, advisory.key(namespace, name)) | release one shared session-level hold; false if there is none
 unlock_key(key bigint) | boolean | advisory._unlock(false, NULL, NULL, key) | release one exclusive session-level hold; false if there is none

@@ -105,7 +105,7 @@ SELECT advisory.lock(repeat('n', 1000000), repeat('x', 1000000)) AS lock,
        advisory.holds(repeat('n', 1000000), repeat('x', 1000000)) AS holds,
        advisory.holds(repeat('n', 1000000), repeat('x', 999999)) AS holds_shorter,
        advisory.unlock(repeat('n', 1000000), repeat('x', 1000000));
-SELECT advisory.lock_all('ns', ARRAY[repeat('x', 1000000), repeat('y', 1000000)]), advisory.unlock_all('ns');
+SELECT advisory.lock_all('ns', ARRAY[repeat('x', 1000000), repeat('y', 1000000)]), advisory.unlock_all('ns', ARRAY[repeat('x', 1000000), repeat('y', 1000000)]);
 SELECT advisory.lock_key(42, label => repeat('l', 1000000)), advisory.unlock_key(42);
 SELECT advisory.lock('a/b', 'c'), advisory.lock('a', E'b/c\n"\\'), advisory.lock(' ', ' '), advisory.lock('%s', '$1');
 SELECT count(*) AS locks FROM advisory.locks WHERE pid = pg_backend_pid();
