@@ -52,7 +52,7 @@ END $$;
 CREATE OR REPLACE FUNCTION advisory._check_name(namespace text, name text) RETURNS void LANGUAGE sql PARALLEL SAFE AS
     $$ SELECT advisory._check(namespace, 'namespace'); SELECT advisory._check(name, 'name') $$;
 -- The list, if it has no nulls and no empty names.
-CREATE OR REPLACE FUNCTION advisory._check_list(namespace text, names text[], what text) RETURNS text[] LANGUAGE plpgsql AS $$ BEGIN
+CREATE OR REPLACE FUNCTION advisory._check_list(namespace text, names text[], what text) RETURNS text[] LANGUAGE plpgsql PARALLEL SAFE AS $$ BEGIN
     PERFORM advisory._check(namespace, 'namespace'), advisory._require(names IS NOT NULL, '22004', 'list of names must not be null');
     PERFORM advisory._check(element, what) FROM unnest(names) AS element;
     RETURN names;
