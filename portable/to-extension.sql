@@ -19,6 +19,9 @@ DECLARE
 BEGIN
     IF to_regprocedure('advisory.edition()') IS NULL OR EXISTS (SELECT FROM pg_extension WHERE extname = 'advisory_ext') THEN
         RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'this database does not have the portable edition of advisory_ext';
+    ELSIF EXISTS (SELECT FROM pg_extension WHERE extname = 'advisory_portable') THEN
+        RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'here the portable edition is an extension of pg_tle',
+            HINT = 'Save the tables key_labels, fences and _claims, drop the extension advisory_portable, and create advisory_ext.';
     END IF;
     -- Whoever would change a row waits from here on, and then finds the extension's table, or fails.
     LOCK TABLE advisory._claims, advisory.fences, advisory.key_labels IN ACCESS EXCLUSIVE MODE;

@@ -111,6 +111,7 @@ is_deeply($restored->rows($ROWS)->[0], \@rows, '... with its rows');
 is($restored->value(q(SELECT advisory.try_lock('a', 'b'))), 1, '... and works');
 $restored->disconnect;
 
+like(psql('tle', 'portable_owner', "$root/portable/to-extension.sql"), qr/here the portable edition is an extension of pg_tle/, 'to-extension.sql refuses it');
 $owner->run('DROP EXTENSION advisory_portable');
 is($owner->value(q(SELECT count(*) FROM pg_namespace WHERE nspname = 'advisory')), 0, 'DROP EXTENSION removes all');
 $owner->run('CREATE EXTENSION advisory_portable');
