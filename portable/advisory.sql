@@ -9,6 +9,7 @@
 -- Procedures that COMMIT cannot have one, and SQL functions that the planner shall inline must not: these have no operators, and call
 -- functions by their full names.  Other SQL functions without one are called by functions with one only.
 BEGIN;
+SET LOCAL lock_timeout = '1s';   -- Others cannot use it while this file waits for them.
 SET LOCAL search_path = pg_catalog, pg_temp;
 SET LOCAL client_min_messages = warning;
 SET LOCAL check_function_bodies = off;
@@ -18,7 +19,7 @@ BEGIN
     IF EXISTS (SELECT FROM pg_extension WHERE extname = 'advisory_ext') THEN
         RAISE EXCEPTION USING ERRCODE = 'duplicate_schema', MESSAGE = 'this database has the extension advisory_ext',
             HINT = 'It has all that the portable edition has. Never use both editions in one database.';
-    ELSIF EXISTS (SELECT FROM pg_namespace WHERE nspname = 'advisory' AND nspowner <> current_user::regrole) THEN
+    ELSIF EXISTS (SELECT FROM pg_namespace WHERE nspname = 'advisory' AND pg_get_userbyid(nspowner) <> current_user) THEN
         RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = 'schema "advisory" belongs to another role',
             HINT = 'Run this file as that role.';
     ELSIF to_regnamespace('advisory') IS NULL THEN
@@ -49,8 +50,6 @@ CREATE OR REPLACE FUNCTION advisory._check(value text, what text) RETURNS void L
     IF value <> '' THEN RETURN; END IF;
     PERFORM advisory._require(value IS NOT NULL, '22004', what || ' must not be null'), advisory._require(false, '22023', what || ' must not be empty');
 END $$;
-CREATE OR REPLACE FUNCTION advisory._check_name(namespace text, name text) RETURNS void LANGUAGE sql PARALLEL SAFE AS
-    $$ SELECT advisory._check(namespace, 'namespace'); SELECT advisory._check(name, 'name') $$;
 -- The list, if it has no nulls and no empty names.
 CREATE OR REPLACE FUNCTION advisory._check_list(namespace text, names text[], what text) RETURNS text[] LANGUAGE plpgsql PARALLEL SAFE AS $$ BEGIN
     PERFORM advisory._check(namespace, 'namespace'), advisory._require(names IS NOT NULL, '22004', 'list of names must not be null');
@@ -97,7 +96,7 @@ CREATE OR REPLACE FUNCTION advisory._microseconds(value interval) RETURNS numeri
 $$;
 -- In milliseconds, rounded up; NULL for ever.
 CREATE OR REPLACE FUNCTION advisory._milliseconds(timeout interval) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
-    IF timeout IS NULL OR timeout = '0' THEN RETURN extract(epoch FROM timeout); END IF;
+    IF timeout IS NULL OR timeout = '0' THEN RETURN CASE WHEN timeout = '0' THEN 0 END; END IF;
     PERFORM advisory._require(timeout > '0', '22023', 'timeout must not be negative'),
             advisory._require(timeout <= '2147483647 ms', '22008', 'timeout is out of range',
                               'A timeout can be at most 2147483647 milliseconds.', 'To wait without a limit, pass NULL.');
@@ -213,8 +212,7 @@ END $$;
 CREATE OR REPLACE FUNCTION advisory._unlock_all(namespace text, names text[], is_list boolean) RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
     keys bigint[] := ARRAY(SELECT advisory.key(namespace, element) FROM unnest(advisory._check_list(namespace, names, 'name')) AS element);
-    released integer := 0;
-    hold record;
+    released integer := 0; hold record;
 BEGIN
     FOR hold IN SELECT key, mode = 'ShareLock' AS is_shared FROM advisory._keys WHERE pid = pg_backend_pid() AND granted AND key = ANY (keys) LOOP
         WHILE advisory._is_held(hold.key, true, hold.is_shared) AND advisory._unlock_quietly(hold.is_shared, hold.key) LOOP
@@ -235,9 +233,7 @@ CREATE OR REPLACE FUNCTION advisory._take_all(must boolean, is_xact boolean, nam
 DECLARE
     most integer := advisory._milliseconds(timeout);
     deadline timestamptz := advisory._deadline(most);
-    one record;
-    taken bigint[] := '{}';
-    busy text;
+    one record; taken bigint[] := '{}'; busy text;
 BEGIN
     FOR one IN SELECT DISTINCT ON (key) key, element
                FROM unnest(advisory._check_list(namespace, names, 'name')) AS element, advisory.key(namespace, element) AS key ORDER BY key LOOP
@@ -279,26 +275,31 @@ DECLARE
     base bigint := advisory._slot_key(namespace, name, 0);
     most integer := advisory._milliseconds(timeout);
     deadline timestamptz := advisory._deadline(most);
-    slot integer;
+    slot integer; mine bigint[];
 BEGIN
     PERFORM advisory._check_slot(slots, 'slots');
     -- Nobody overtakes those who wait.  The first of them holds the lock of the queue.
     IF NOT advisory._is_held(base, false) THEN slot := advisory._take_slot(is_xact, base, slots); END IF;
     IF slot IS NULL AND most IS DISTINCT FROM 0 THEN
+        mine := ARRAY(SELECT key FROM advisory._keys WHERE key BETWEEN base + 1 AND base + slots AND pid = pg_backend_pid() AND granted);
         BEGIN
-            PERFORM advisory._require(advisory._take(false, true, base, most), '55P03', 'too late');
-            LOOP
-                slot := advisory._take_slot(false, base, slots);
-                EXIT WHEN slot IS NOT NULL OR clock_timestamp() >= deadline;
-                PERFORM pg_sleep(0.01);
-            END LOOP;
-            PERFORM advisory._require(false, '55P03', 'leave the queue');
-        EXCEPTION WHEN lock_not_available THEN NULL;    -- The end of this block releases the lock of the queue, whatever has happened.
-            WHEN query_canceled OR OTHERS THEN
-                PERFORM pg_advisory_unlock(base + slot) WHERE slot IS NOT NULL;
-                RAISE;
+            BEGIN
+                PERFORM advisory._require(advisory._take(false, true, base, most), '55P03', 'too late');
+                LOOP
+                    slot := advisory._take_slot(false, base, slots);
+                    EXIT WHEN slot IS NOT NULL OR clock_timestamp() >= deadline;
+                    PERFORM pg_sleep(0.01);
+                END LOOP;
+                PERFORM advisory._require(false, '55P03', 'leave the queue');
+            EXCEPTION WHEN lock_not_available THEN NULL;    -- The end of this block releases the lock of the queue, whatever has happened.
+            END;
+            IF is_xact AND slot IS NOT NULL THEN PERFORM pg_advisory_xact_lock(base + slot), pg_advisory_unlock(base + slot); END IF;
+        EXCEPTION WHEN query_canceled OR OTHERS THEN
+            -- A cancel can come when the slot is taken, and slot does not say so yet.
+            PERFORM pg_advisory_unlock(key) FROM advisory._keys
+            WHERE key BETWEEN base + 1 AND base + slots AND pid = pg_backend_pid() AND granted AND key <> ALL (mine);
+            RAISE;
         END;
-        IF is_xact AND slot IS NOT NULL THEN PERFORM pg_advisory_xact_lock(base + slot), pg_advisory_unlock(base + slot); END IF;
     END IF;
     IF must AND slot IS NULL THEN PERFORM advisory._raise_not_available(namespace, name, base, slots, timeout); END IF;
     RETURN slot;
@@ -376,7 +377,7 @@ CREATE TABLE IF NOT EXISTS advisory.fences (key bigint PRIMARY KEY, token bigint
 COMMENT ON TABLE advisory.fences IS 'for each name, the greatest token that check_token() has seen';
 CREATE OR REPLACE FUNCTION advisory.check_token(namespace text, name text, token bigint) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER COST 1000 AS $$
 DECLARE highest bigint; BEGIN
-    PERFORM advisory._check_name(namespace, name), advisory._check(token::text, 'token'),
+    PERFORM advisory.key(namespace, name), advisory._check(token::text, 'token'),
             advisory._require(token > 0, '22023', 'token must be greater than zero');
     INSERT INTO advisory.fences AS f VALUES (advisory.key(namespace, name), check_token.token)
         ON CONFLICT ON CONSTRAINT fences_pkey DO UPDATE SET token = greatest(f.token, EXCLUDED.token) RETURNING f.token INTO highest;
@@ -432,7 +433,7 @@ DECLARE
     length numeric := advisory._microseconds(every);
     early numeric := least(div(length, 2), 60000000);
 BEGIN
-    PERFORM advisory._check_name(namespace, name), advisory._check(every::text, every_is),
+    PERFORM advisory.key(namespace, name), advisory._check(every::text, every_is),
             advisory._require(octet_length(namespace) <= 1024, '22001', 'namespace of a claim is too long', 'It can have at most 1024 bytes.'),
             advisory._require(octet_length(name) <= 1024, '22001', 'name of a claim is too long', 'It can have at most 1024 bytes.'),
             advisory._require(every > '0', '22023', every_is || ' must be greater than zero'),
@@ -471,7 +472,7 @@ END $$;
 -- The window before it is the last one again, so that no window before that can be claimed once more.
 CREATE OR REPLACE FUNCTION advisory.unclaim(namespace text, name text, window_start timestamptz) RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER COST 1000 AS $$ BEGIN
-    PERFORM advisory._check_name(namespace, name), advisory._check(window_start::text, 'window_start'),
+    PERFORM advisory.key(namespace, name), advisory._check(window_start::text, 'window_start'),
             advisory._require(isfinite(window_start), '22008', 'window_start must be finite');
     UPDATE advisory._claims AS c SET last_window = c.window_before, claimed_at = NULL, claimed_by = NULL, finished_at = NULL
         WHERE c.key = advisory.key(unclaim.namespace, unclaim.name) AND c.last_window = window_start AND c.claimed_at IS NOT NULL;
@@ -481,7 +482,7 @@ END $$;
 CREATE OR REPLACE FUNCTION advisory._finish_claim(key bigint, at timestamptz) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
     LOCK TABLE advisory._claims IN ROW EXCLUSIVE MODE NOWAIT;
     UPDATE advisory._claims AS c SET finished_at = clock_timestamp() WHERE c.key = (SELECT o.key FROM advisory._claims AS o
-        WHERE o.key = _finish_claim.key AND o.claimed_at = at AND o.role = advisory._caller() FOR UPDATE SKIP LOCKED);
+        WHERE o.key = _finish_claim.key AND o.claimed_at = at AND o.role IN (advisory._caller(), session_user) FOR UPDATE SKIP LOCKED);
 EXCEPTION WHEN lock_not_available OR serialization_failure THEN NULL;
 END $$;
 
@@ -621,7 +622,7 @@ CREATE OR REPLACE FUNCTION advisory._entries(of_namespace text DEFAULT NULL, of_
         -- Whoever holds the lock of a queue waits for a slot, and is the only one that looks for it.  waitstart is new in 14.
         SELECT l.*, d.datname, number, slot, is_here, coalesce(n.namespace, s.namespace) AS namespace, coalesce(n.name, s.name) AS name,
                b.role, b.application_name, b.client_addr, b.state, b.query, b.state_change,
-               granted AND slot IS DISTINCT FROM 0 AS is_held, CASE objsubid WHEN 1 THEN coalesce(s.key, number) END AS key,
+               granted AND (slot IS DISTINCT FROM 0 OR l.pid IS NULL) AS is_held, CASE objsubid WHEN 1 THEN coalesce(s.key, number) END AS key,
                coalesce(leader_pid, l.pid, -abs(split_part(virtualtransaction, '/', 1)::bigint * 4294967296)
                                            - split_part(virtualtransaction, '/', 2)::bigint) AS session,
                CASE WHEN NOT granted THEN (to_jsonb(l) ->> 'waitstart')::timestamptz WHEN slot = 0 THEN query_start END AS start,

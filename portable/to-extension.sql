@@ -2,8 +2,8 @@
 --
 --     psql -d mydb -v ON_ERROR_STOP=1 -f to-extension.sql
 --
--- Run it as the owner of the schema, who must be allowed to create the extension, or as a superuser.  Only a superuser can run it if
--- callers made tokens greater than those of the extension.
+-- Run it as the owner of the schema and the database, or as a superuser who trusts that owner, whose functions it calls.  Only a superuser
+-- can run it if callers made tokens greater than those of the extension.
 --
 -- Locks by name and key go on: both editions have the same keys, so sessions that hold them exclude those that use the extension.  Slots of
 -- semaphores have other keys, so nobody should hold any meanwhile.  Calls that run meanwhile may end with an error.  Rights that you granted
@@ -11,6 +11,7 @@
 --
 -- What depends on the schema, such as a trigger that calls advisory.fenced(), must be dropped before, and created again afterwards.
 BEGIN;
+SET LOCAL lock_timeout = '5s';   -- Others cannot use the schema while this file waits for them.
 SET LOCAL search_path = pg_catalog, pg_temp;
 
 DO $$

@@ -62,6 +62,23 @@ for my $call (@CALLS) {
 }
 $caller->run('SELECT pg_advisory_unlock_all()');
 
+# ---- Names and settings ------------------------------------------------------------------------------------------------------------
+
+for my $role ('My-App', 'alice@example.com') {
+    create_database(name => "advisory_odd_$$", extension => 0);
+    $admin->run(qq(CREATE ROLE "$role" LOGIN), qq(ALTER DATABASE "advisory_odd_$$" OWNER TO "$role"));
+    is(load_portable("advisory_odd_$$", $role), '', "the role $role can install it") for 1 .. 2;
+    $admin->run(qq(DROP DATABASE "advisory_odd_$$"), qq(DROP ROLE "$role"));
+}
+{
+    my $session = session(role => 'portable_other', database => $database)->run('SET standard_conforming_strings = off', 'SET escape_string_warning = off');
+    is($session->value(q(SELECT advisory.key('billing', 'invoice:42'))), '1572001551135567388', 'standard_conforming_strings does not matter to keys');
+    is($session->value(q(SELECT advisory.acquire('scs', 'a', 2))), 1, '... nor to slots');
+    ok(defined $session->value('SELECT count(*) FROM advisory.locks'), '... nor to views');
+    local $ENV{PGOPTIONS} = '-c standard_conforming_strings=off';
+    is(install(), '', '... nor to the file');
+}
+
 # ---- Gone ---------------------------------------------------------------------------------------------------------------------------
 
 $owner->run('DROP SCHEMA advisory CASCADE');

@@ -135,4 +135,24 @@ SQL
     }
     cmp_ok($longest{acquire}, '<=', $longest{polling} / 3, 'the longest wait is at most a third of that of sessions that poll');
 }
+
+# ---- Cancels ------------------------------------------------------------------------------------------------------------------------
+
+# A transaction-level slot is gone with the transaction, wherever the cancel came.
+{
+    my @sessions = map { session() } 1 .. 3;
+    my ($end, $cancelled, $left) = (time + 5, 0, 0);
+    while (time < $end) {
+        for my $session (@sessions) {
+            $session->run(sprintf q(SET statement_timeout = %d), 1 + rand 30);
+            $session->start(q(DO $$ BEGIN PERFORM advisory.xact_acquire('late', 's', 1, '1s'), pg_sleep(random() * 0.01); END $$));
+        }
+        $cancelled += ($_->finish->{state} // '') eq '57014' for @sessions;
+        $_->run('SET statement_timeout = 0') for @sessions;
+        $left += $look->value(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = ?), $_->pid) for @sessions;
+    }
+    cmp_ok($cancelled, '>', 20, 'transaction-level slots, and many cancels');
+    is($left, 0, '... that leave none behind');
+}
+is($look->query(q(CALL advisory.await_acquire('late', 's', NULL)))->{state}, '22004', 'await_acquire() needs the number of slots');
 done_testing();

@@ -214,6 +214,24 @@ for my $round (1 .. 4) {
     $_->run('SELECT pg_advisory_unlock_all()') for @sessions;
 }
 
+# ---- Semaphores without a label, and a lock of a queue that a prepared transaction has ------------------------------------------------------
+
+{
+    my ($holder, @waiters) = map { there() } 1 .. 3;
+    $holder->run(q(SELECT advisory.acquire('nameless', 's', 1)));
+    for (@waiters) { $_->start(q(SELECT advisory.acquire('nameless', 's', 1))) }
+    wait_until('they wait', sub { $super->value('SELECT count(*) FROM advisory.locks WHERE NOT granted AND pid IN (?, ?)', map { $_->pid } @waiters) == 2 });
+    my $pid = $holder->pid;
+    is_deeply($super->rows(q(SELECT pid, waiters, remedy LIKE 'SELECT advisory.terminate_holder_key(%' FROM advisory.blockers)), [ [ $pid, 2, 1 ] ], 'the root is the holder');
+    is($super->value('SELECT ' . ($super->value('SELECT remedy FROM advisory.blockers') =~ s/^SELECT |;$//gr)), 1, '... and the remedy ends it');
+    wait_until('one has the slot', sub { $super->value(q(SELECT count(*) FROM advisory.holders('nameless', 's') WHERE granted)) == 1 });
+    $super->run('SELECT pg_terminate_backend(' . $_->pid . ')') for @waiters;
+}
+$super->run(q(INSERT INTO advisory.key_labels (key, label) VALUES (advisory.key('odd', 's'), 'odd/s')), 'BEGIN',
+    q(SELECT pg_advisory_xact_lock(advisory._slot_key('odd', 's', 0))), q(PREPARE TRANSACTION 'regress_portable_queue'));
+ok(defined $super->value("SELECT count(*) FROM advisory.$_"), "$_: a prepared transaction has the lock of a queue") for qw(locks activity waits blockers semaphores);
+$super->run(q(ROLLBACK PREPARED 'regress_portable_queue'));
+
 # ---- The lock table ----------------------------------------------------------------------------------------------------------------
 
 $super->run('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, 300) AS i', 'SELECT count(pg_advisory_lock_shared(i)) FROM generate_series(1, 300) AS i');
