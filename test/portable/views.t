@@ -222,7 +222,7 @@ for my $round (1 .. 4) {
     for (@waiters) { $_->start(q(SELECT advisory.acquire('nameless', 's', 1))) }
     wait_until('they wait', sub { $super->value('SELECT count(*) FROM advisory.locks WHERE NOT granted AND pid IN (?, ?)', map { $_->pid } @waiters) == 2 });
     my $pid = $holder->pid;
-    is_deeply($super->rows(q(SELECT pid, waiters, remedy LIKE 'SELECT advisory.terminate_holder_key(%' FROM advisory.blockers)), [ [ $pid, 2, 1 ] ], 'the root is the holder');
+    is_deeply($super->rows(q{SELECT pid, waiters, remedy LIKE 'SELECT advisory.terminate_holder_key(%' FROM advisory.blockers}), [ [ $pid, 2, 1 ] ], 'the root is the holder');
     is($super->value('SELECT ' . ($super->value('SELECT remedy FROM advisory.blockers') =~ s/^SELECT |;$//gr)), 1, '... and the remedy ends it');
     wait_until('one has the slot', sub { $super->value(q(SELECT count(*) FROM advisory.holders('nameless', 's') WHERE granted)) == 1 });
     $super->run('SELECT pg_terminate_backend(' . $_->pid . ')') for @waiters;
