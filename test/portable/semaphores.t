@@ -148,7 +148,8 @@ SQL
             $session->start(q(DO $$ BEGIN PERFORM advisory.xact_acquire('late', 's', 1, '1s'), pg_sleep(random() * 0.01); END $$));
         }
         $cancelled += ($_->finish->{state} // '') eq '57014' for @sessions;
-        $_->run('SET statement_timeout = 0') for @sessions;
+        # The timeout is also that of the statement that turns it off.
+        for my $session (@sessions) { wait_until('it has no timeout', sub { !$session->query('SET statement_timeout = 0')->{state} }) }
         $left += $look->value(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = ?), $_->pid) for @sessions;
     }
     cmp_ok($cancelled, '>', 20, 'transaction-level slots, and many cancels');
