@@ -127,7 +127,7 @@ SQL
     my %longest;
     for my $way ('polling', 'acquire') {
         my @sessions = map { session() } 1 .. 8;
-        my $finish = $look->value(q(SELECT clock_timestamp() + '8 s'));
+        my $finish = $look->value(q(SELECT clock_timestamp() + '5 s'));
         $_->start(sprintf q(CALL turn(%s, '%s', NULL, NULL)), $way eq 'polling' ? 'true' : 'false', $finish) for @sessions;
         my @results = map { $_->finish->{rows}[0] } @sessions;
         $longest{$way} = (sort { $b <=> $a } map { $_->[0] } @results)[0];
@@ -141,7 +141,7 @@ SQL
 # A transaction-level slot is gone with the transaction, wherever the cancel came.
 {
     my @sessions = map { session() } 1 .. 3;
-    my ($end, $cancelled, $left) = (time + 5, 0, 0);
+    my ($end, $cancelled, $left) = (time + 3, 0, 0);
     while (time < $end) {
         for my $session (@sessions) {
             $session->run(sprintf q(SET statement_timeout = %d), 1 + rand 30);
