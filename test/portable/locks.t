@@ -53,10 +53,12 @@ $holder->run(q(SELECT advisory.lock('billing', 'invoice:42')));
         if ($race % 4 == 0) {
             # The process stands still while both happen: it gets the lock, and then notices its timeout.
             waits($observer, $waiter);
+            # (It may have in its hands what the holder needs, so nothing is waited for meanwhile.)
             kill STOP => $waiter->pid or die "cannot stop the waiter: $!\n";
-            $holder->run(q(SELECT advisory.unlock('race', 'a')));
+            $holder->start(q(SELECT advisory.unlock('race', 'a')));
             sleep 0.012;
             kill CONT => $waiter->pid;
+            $holder->finish;
         } else {
             sleep 0.007 + rand 0.003;
             $holder->run(q(SELECT advisory.unlock('race', 'a')));
