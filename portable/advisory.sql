@@ -482,7 +482,7 @@ END $$;
 CREATE OR REPLACE FUNCTION advisory._finish_claim(key bigint, at timestamptz) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
     LOCK TABLE advisory._claims IN ROW EXCLUSIVE MODE NOWAIT;
     UPDATE advisory._claims AS c SET finished_at = clock_timestamp() WHERE c.key = (SELECT o.key FROM advisory._claims AS o
-        WHERE o.key = _finish_claim.key AND o.claimed_at = at AND o.role IN (advisory._caller(), session_user) FOR UPDATE SKIP LOCKED);
+        WHERE o.key = _finish_claim.key AND o.claimed_at = at AND pg_has_role(session_user, (SELECT oid FROM pg_roles WHERE rolname = o.role), 'MEMBER') FOR UPDATE SKIP LOCKED);
 EXCEPTION WHEN lock_not_available OR serialization_failure THEN NULL;
 END $$;
 
@@ -537,7 +537,8 @@ DECLARE claimed_at timestamp with time zone; BEGIN
             'This command cannot run inside advisory.run(). Take the lock with CALL advisory.await_lock() as a separate statement before the '
             'command, and release it with SELECT advisory.unlock() after the command.');
     END;
-    IF once_per IS NOT NULL THEN PERFORM advisory._finish_claim(advisory.key(namespace, name), claimed_at); END IF;
+    IF once_per IS NULL THEN RETURN; END IF;
+    BEGIN PERFORM advisory._finish_claim(advisory.key(namespace, name), claimed_at); EXCEPTION WHEN insufficient_privilege THEN NULL; END;
 END $$;
 
 ---- Labels and known keys
@@ -615,9 +616,9 @@ CREATE OR REPLACE FUNCTION advisory._entries(of_namespace text DEFAULT NULL, of_
         WHERE space IS NOT NULL),
     semaphore AS MATERIALIZED (
         SELECT key, base, namespace, name FROM name
-        -- One without a label is told by its queue: a lock whose key is that of a slot 0, and locks with the next keys.
-        UNION ALL SELECT key & -16384, key & -16384, NULL, NULL FROM advisory._keys
-        GROUP BY 1 HAVING bool_or(key & 16383 = 0) AND count(DISTINCT key) > 1 AND key & -16384 NOT IN (SELECT base FROM name)),
+        -- One without a label is told by its queue: a lock whose key is that of a slot 0, and locks with the next keys.  No small numbers.
+        UNION ALL SELECT NULL, key & -16384, NULL, NULL FROM advisory._keys WHERE abs(key >> 32) > 32768 GROUP BY 2
+        HAVING bool_or(key & 16383 = 0) AND count(DISTINCT key) > 1 AND key & -16384 NOT IN (SELECT base FROM name)),
     lock AS MATERIALIZED (
         -- Whoever holds the lock of a queue waits for a slot, and is the only one that looks for it.  waitstart is new in 14.
         SELECT l.*, d.datname, number, slot, is_here, coalesce(n.namespace, s.namespace) AS namespace, coalesce(n.name, s.name) AS name,
@@ -682,7 +683,7 @@ CREATE OR REPLACE VIEW advisory.semaphores AS
     SELECT namespace, name, key, NULL::integer AS slots, (count(*) FILTER (WHERE granted))::integer AS in_use, NULL::integer AS free,
            (count(*) FILTER (WHERE NOT granted))::integer AS waiting,
            coalesce(array_agg(coalesce(pid, 0) ORDER BY slot) FILTER (WHERE granted), '{}') AS holders, false AS slots_disagree
-    FROM advisory._entry WHERE kind IN ('semaphore', 'queue') GROUP BY namespace, name, key;
+    FROM advisory._entry WHERE kind IN ('semaphore', 'queue') AND name IS NOT NULL GROUP BY namespace, name, key;
 COMMENT ON VIEW advisory.semaphores IS 'semaphores of this database that have holders of slots, or waiters';
 
 ---- Waits

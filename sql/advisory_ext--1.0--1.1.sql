@@ -41,6 +41,11 @@ DO $$
 DECLARE
     member record;
 BEGIN
+    -- With an older snapshot, a role may still look like a superuser.
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'cannot update extension advisory_ext at isolation level "%"', current_setting('transaction_isolation')
+            USING ERRCODE = 'active_sql_transaction', HINT = 'Use isolation level "read committed".';
+    END IF;
     SELECT pg_describe_object(s.classid, s.objid, 0) AS name, pg_get_userbyid(s.refobjid) AS owner
     INTO member
     FROM pg_shdepend AS s
@@ -56,7 +61,34 @@ BEGIN
     IF FOUND THEN
         RAISE EXCEPTION 'cannot update extension advisory_ext, because a role that is no superuser owns something in its schema'
             USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = format('Role %I owns %s.', member.owner, member.name),
-                  HINT = 'Drop it if it is not a part of the extension. Otherwise save the rows of advisory.key_labels, drop the extension, and create it again.';
+                  HINT = 'Drop it if it is not a part of the extension. Otherwise save the rows of advisory.key_labels as a role without privileges, '
+                         'drop the extension, and create it again. Do not give the objects to a superuser.';
+    END IF;
+END $$;
+
+-- What others have attached to the table of labels would run as the bootstrap superuser, or as whoever writes a label.
+DO $$
+DECLARE
+    labels oid := 'advisory.key_labels'::regclass;
+    attached text;
+BEGIN
+    SELECT string_agg(name, ', ') INTO attached
+    FROM (SELECT 'trigger or foreign key ' || quote_ident(tgname) FROM pg_trigger WHERE tgrelid = labels
+          UNION ALL SELECT 'rule ' || quote_ident(rulename) FROM pg_rewrite WHERE ev_class = labels
+          UNION ALL SELECT 'policy ' || quote_ident(polname) FROM pg_policy WHERE polrelid = labels
+          UNION ALL SELECT 'constraint ' || quote_ident(conname) FROM pg_constraint
+          WHERE conrelid = labels AND contype <> 'n'
+              AND conname NOT IN ('key_labels_one_form', 'key_labels_label_length', 'key_labels_note_length', 'key_labels_unique')
+          UNION ALL SELECT 'index ' || indexrelid::regclass FROM pg_index WHERE indrelid = labels AND indexrelid <> 'advisory.key_labels_unique'::regclass
+          UNION ALL SELECT 'column ' || quote_ident(attname) || ' or its privileges' FROM pg_attribute
+          WHERE attrelid = labels AND attnum > 0 AND NOT attisdropped AND (attacl IS NOT NULL OR atthasdef
+              OR (attname, atttypid) NOT IN (('key', 'bigint'::regtype), ('key1', 'integer'::regtype), ('key2', 'integer'::regtype),
+                                             ('label', 'text'::regtype), ('note', 'text'::regtype)))
+          UNION ALL SELECT 'table ' || inhrelid::regclass FROM pg_inherits WHERE inhparent = labels OR inhrelid = labels) AS a (name);
+    IF attached IS NOT NULL THEN
+        RAISE EXCEPTION 'cannot update extension advisory_ext, because something is attached to table advisory.key_labels'
+            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = 'There is ' || attached || '.',
+                  HINT = 'Drop or revoke it, update the extension, and make it again if it is trusted.';
     END IF;
 END $$;
 
@@ -1487,6 +1519,7 @@ BEGIN
     LOOP
         EXECUTE format('REVOKE ALL ON %s %s FROM %s', granted.type, granted.name, granted.role);
     END LOOP;
+    REVOKE CREATE ON SCHEMA advisory, advisory_internal FROM PUBLIC;
 END $$;
 
 -- The owner of the database can dump and restore the rows, and delete those of names that are no longer used.

@@ -55,6 +55,7 @@ BEGIN
     LOOP
         EXECUTE format('REVOKE ALL ON %s %s FROM %s', granted.type, granted.name, granted.role);
     END LOOP;
+    REVOKE CREATE ON SCHEMA advisory, advisory_internal FROM PUBLIC;
 END $$;
 
 -- The owner of the database can dump and restore the rows, and delete those of names that are no longer used.

@@ -256,6 +256,9 @@ is($two->query(once('a', 'SELECT 1', q(, if_busy => 'error')))->{state}, '55000'
 is(done(), '1', '... and it has run once');
 is($one->query(once('b', 'SELECT 1/0'))->{state}, '22012', 'a command that fails');
 is(claim_of('b'), '1,0', '... leaves the window claimed, and not finished');
+$look->run('GRANT jobs_other TO jobs_nobody');
+is($one->query(once('role', 'SET LOCAL ROLE jobs_other'))->{value}, 1, 'a job that sets a role');
+is(claim_of('role'), '1,1', '... has finished');
 is_free('once per window');
 for my $where ("BEGIN; %s", 'DO $d$ DECLARE ran boolean; BEGIN %s; END $d$') {
     my $call = $where =~ /DO/ ? q(CALL advisory.run('once', 'c', 'SELECT 1', once_per => '1 hour', ran => ran)) : once('c', 'SELECT 1');

@@ -227,6 +227,10 @@ for my $round (1 .. 4) {
     wait_until('one has the slot', sub { $super->value(q(SELECT count(*) FROM advisory.holders('nameless', 's') WHERE granted)) == 1 });
     $super->run('SELECT pg_terminate_backend(' . $_->pid . ')') for @waiters;
 }
+{
+    my ($zero, $seven) = map { there()->run("SELECT pg_advisory_lock($_)") } 0, 7;
+    is_deeply($super->rows('SELECT kind, key, granted FROM advisory.locks WHERE key IN (0, 7) ORDER BY key'), [ [ 'lock', 0, 1 ], [ 'lock', 7, 1 ] ], 'small numbers are no semaphore');
+}
 $super->run(q(INSERT INTO advisory.key_labels (key, label) VALUES (advisory.key('odd', 's'), 'odd/s')), 'BEGIN',
     q(SELECT pg_advisory_xact_lock(advisory._slot_key('odd', 's', 0))), q(PREPARE TRANSACTION 'regress_portable_queue'));
 ok(defined $super->value("SELECT count(*) FROM advisory.$_"), "$_: a prepared transaction has the lock of a queue") for qw(locks activity waits blockers semaphores);

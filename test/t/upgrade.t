@@ -127,10 +127,25 @@ for my $role ($ENV{PGUSER}, $owner, $super) {
         $refused->($other, "schema advisory");
         $admin->run("ALTER ROLE $super SUPERUSER");
         # What default privileges have granted.
-        $other->run("GRANT CREATE ON SCHEMA advisory TO $writer", "GRANT ALL ON advisory.key_labels TO $writer");
+        $other->run("GRANT CREATE ON SCHEMA advisory TO $writer, PUBLIC", "GRANT ALL ON advisory.key_labels TO $writer");
         $other->disconnect;
         $old->run('SET quote_all_identifiers = on');
     }
+    # What is attached to the table of labels would run as the bootstrap superuser, and an old snapshot would not show who is a superuser.
+    for my $case ([ 'trigger', 'CREATE TRIGGER t BEFORE UPDATE ON advisory.key_labels FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()', 'DROP TRIGGER t ON advisory.key_labels' ],
+        [ 'foreign key', 'CREATE TABLE child (key bigint, key1 int, key2 int, label text, FOREIGN KEY (key, key1, key2, label) REFERENCES advisory.key_labels (key, key1, key2, label))', 'DROP TABLE child' ],
+        [ 'column', "GRANT REFERENCES (label) ON advisory.key_labels TO $writer", "REVOKE REFERENCES (label) ON advisory.key_labels FROM $writer" ],
+        [ 'constraint', 'ALTER TABLE advisory.key_labels ADD CONSTRAINT more CHECK (key > -1)', 'ALTER TABLE advisory.key_labels DROP CONSTRAINT more' ]) {
+        my ($what, $make, $drop) = @$case;
+        my $maker = session(database => $old->value('SELECT current_database()'))->run($make);
+        my $error = $old->query('ALTER EXTENSION advisory_ext UPDATE');
+        is($error->{state}, '55000', "the update stops if something is attached to key_labels: $what") or diag explain $error;
+        like($error->{detail} // '', qr/\b\Q$what\E\b/, '... and says what');
+        $maker->run($drop)->disconnect;
+    }
+    $old->run('BEGIN ISOLATION LEVEL REPEATABLE READ');
+    is($old->query('ALTER EXTENSION advisory_ext UPDATE')->{state}, '25001', 'it needs READ COMMITTED');
+    $old->run('ROLLBACK');
     # What the extension's owner has added to it elsewhere stays its own.
     $old->run('CREATE SCHEMA added', 'CREATE FUNCTION added.who() RETURNS name SECURITY DEFINER LANGUAGE sql AS $$ SELECT current_user $$', 'CREATE TABLE added.rows (x int)',
         map { "ALTER EXTENSION advisory_ext ADD $_" } 'SCHEMA added', 'FUNCTION added.who()', 'TABLE added.rows');
