@@ -34,7 +34,7 @@ my $admin = session();
 $owner->run(q(SELECT advisory.claim('move', 'daily', '1 day', '2026-03-01 00:00+00')), q(SELECT advisory.claim('move', 'daily', '1 day', '2026-03-02 00:00+00')),
     q(SELECT advisory.check_token('move', 'file', 7)), q(INSERT INTO advisory.key_labels (key, label, note) VALUES (4711, 'import', 'of the night')),
     q(INSERT INTO advisory.key_labels (key1, key2, label) VALUES (1, 2, 'pair')), q(CALL advisory.run('move', 'hourly', 'SELECT 1', once_per => '1 hour')));
-$owner->query(q(CALL advisory.run('move', 'failed', 'SELECT 1/0', once_per => '1 hour')));
+$owner->query(q(CALL advisory.run('move', 'failed', 'SELECT 1/0', once_per => '1 hour', once_window => '2026-03-02 03:00Z')));
 
 # ---- It cannot be done ---------------------------------------------------------------------------------------------------------
 
@@ -137,7 +137,7 @@ is($other->value(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND
 is_deeply($owner->rows('TABLE advisory._claims'), $claims, 'claims are there');
 is($other->value(q(SELECT advisory.claim('move', 'daily', '1 day', '2026-03-02 00:00+00'))), undef, '... a window that was claimed is not claimed again');
 is($owner->value(q(SELECT advisory.unclaim('move', 'daily', '2026-03-02 00:00+00'))), 1, '... but can be taken back');
-is($other->query(q(CALL advisory.run('move', 'failed', 'SELECT 1', once_per => '1 hour')))->{value}, 0, '... nor does a job run again that failed');
+is($other->query(q(CALL advisory.run('move', 'failed', 'SELECT 1', once_per => '1 hour', once_window => '2026-03-02 03:00Z')))->{value}, 0, '... nor does a job run again that failed');
 is($other->query(q(SELECT advisory.check_token('move', 'file', 6)))->{state}, '55000', 'fences are there');
 is_deeply($owner->rows('SELECT key, key1, key2, label, note FROM advisory.key_labels ORDER BY key'), [[ 4711, undef, undef, 'import', 'of the night' ], [ undef, 1, 2, 'pair', undef ]], 'labels are there');
 is_deeply($owner->rows(q(SELECT p.oid::regprocedure::text FROM pg_proc AS p WHERE pronamespace = 'advisory'::regnamespace
