@@ -32,12 +32,13 @@ is($admin->value(q(SELECT nspowner::regrole::text FROM pg_namespace WHERE nspnam
 
 my $caller = session(role => 'portable_other', database => $database);
 $caller->run('CREATE SCHEMA evil', 'CREATE TABLE evil.called (what text)');
+my $number = 0;
 for my $operator ([ '=', 'bigint, bigint' ], [ '=', 'text, text' ], [ '=', 'integer, integer' ], [ '=', 'oid, oid' ], [ '=', 'name, text' ], [ '=', 'name, name' ], [ '=', 'boolean, boolean' ],
     [ '<', 'integer, integer' ], [ '<', 'bigint, bigint' ], [ '>=', 'timestamptz, timestamptz' ], [ '<', 'interval, interval' ], [ '+', 'bigint, integer' ], [ '+', 'integer, integer' ],
     [ '+', 'timestamptz, interval' ], [ '||', 'text, text' ], [ '||', 'bytea, bytea' ], [ '||', 'text, anynonarray' ], [ '&', 'bigint, bigint' ], [ '<<', 'bigint, integer' ], [ '|', 'bigint, bigint' ], [ '!~', 'name, text' ]) {
     my ($name, $types) = @$operator;
     my ($left, $right) = split /, /, $types;
-    my $function = 'op' . ++$main::number;
+    my $function = 'op' . ++$number;
     my $result = $name =~ /[=<>~]$/ && $name ne '<<' ? 'boolean' : $left eq 'timestamptz' ? 'timestamptz' : $left =~ /text|bytea/ ? $left : 'bigint';
     $caller->run(qq(CREATE FUNCTION evil.$function($types) RETURNS $result LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''evil $name''; END'),
         qq(CREATE OPERATOR evil.$name (LEFTARG = $left, RIGHTARG = $right, FUNCTION = evil.$function)));
@@ -70,7 +71,8 @@ for my $role ('My-App', 'alice@example.com') {
     is(load_portable("advisory_odd_$$", $role), '', "the role $role can install it") for 1 .. 2;
     $admin->run(qq(DROP DATABASE "advisory_odd_$$"), qq(DROP ROLE "$role"));
 }
-{
+SKIP: {
+    skip 'from 19 on it is always on', 4 if $admin->value(q(SELECT current_setting('server_version_num')::int >= 190000));
     my $session = session(role => 'portable_other', database => $database)->run('SET standard_conforming_strings = off', 'SET escape_string_warning = off');
     is($session->value(q(SELECT advisory.key('billing', 'invoice:42'))), '1572001551135567388', 'standard_conforming_strings does not matter to keys');
     is($session->value(q(SELECT advisory.acquire('scs', 'a', 2))), 1, '... nor to slots');
