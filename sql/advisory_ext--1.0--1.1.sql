@@ -35,34 +35,12 @@ BEGIN
     END IF;
 END $$;
 
--- What a role that is no superuser owns in the schema, that role may have changed.  It was a superuser when it created the extension.
--- The owner of an extension can drop what it owns from it, so everything in the schema counts.
+-- With an older snapshot, a role may still look like a superuser below.
 DO $$
-DECLARE
-    member record;
 BEGIN
-    -- With an older snapshot, a role may still look like a superuser.
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'cannot update extension advisory_ext at isolation level "%"', current_setting('transaction_isolation')
             USING ERRCODE = 'active_sql_transaction', HINT = 'Use isolation level "read committed".';
-    END IF;
-    SELECT pg_describe_object(s.classid, s.objid, 0) AS name, pg_get_userbyid(s.refobjid) AS owner
-    INTO member
-    FROM pg_shdepend AS s
-    JOIN pg_roles AS r ON r.oid = s.refobjid AND NOT r.rolsuper
-    CROSS JOIN pg_identify_object(s.classid, s.objid, 0) AS o
-    WHERE s.deptype = 'o' AND s.refclassid = 'pg_authid'::regclass
-        AND s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
-        AND (o.schema = quote_ident('advisory')
-             OR o.type = 'schema' AND o.identity = quote_ident('advisory')
-             OR o.type IN ('server', 'foreign-data wrapper') AND o.identity = quote_ident('advisory_ext'))
-    ORDER BY s.classid = 'pg_namespace'::regclass DESC
-    LIMIT 1;
-    IF FOUND THEN
-        RAISE EXCEPTION 'cannot update extension advisory_ext, because a role that is no superuser owns something in its schema'
-            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = format('Role %I owns %s.', member.owner, member.name),
-                  HINT = 'Drop it if it is not a part of the extension. Otherwise save the rows of advisory.key_labels as a role without privileges, '
-                         'drop the extension, and create it again. Do not give the objects to a superuser.';
     END IF;
 END $$;
 
@@ -1502,6 +1480,32 @@ BEGIN
     END LOOP;
 END $$;
 
+-- What still belongs to another role, that role can change or has changed: it is no superuser now, or the object was dropped from the
+-- extension.  It would run as the bootstrap superuser.
+DO $$
+DECLARE
+    other record;
+BEGIN
+    SELECT pg_describe_object(s.classid, s.objid, 0) AS name, pg_get_userbyid(s.refobjid) AS owner
+    INTO other
+    FROM pg_shdepend AS s
+    CROSS JOIN pg_identify_object(s.classid, s.objid, 0) AS o
+    WHERE s.deptype = 'o' AND s.refclassid = 'pg_authid'::regclass
+        AND s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+        -- Quoted if quote_all_identifiers is on.
+        AND (trim(o.schema, '"') IN ('advisory', 'advisory_internal')
+             OR o.type = 'schema' AND trim(o.identity, '"') IN ('advisory', 'advisory_internal')
+             OR o.type IN ('server', 'foreign-data wrapper') AND trim(o.identity, '"') = 'advisory_ext')
+    ORDER BY s.classid = 'pg_namespace'::regclass DESC
+    LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'cannot update extension advisory_ext, because a role owns something in its schema'
+            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = format('Role %I owns %s.', other.owner, other.name),
+                  HINT = 'Drop it if it is not a part of the extension. Otherwise save the rows of advisory.key_labels as a role without privileges, '
+                         'drop the extension, and create it again. Do not give the objects to a superuser.';
+    END IF;
+END $$;
+
 -- Default privileges of the role that runs the script may have granted more.
 DO $$
 DECLARE
@@ -1550,13 +1554,13 @@ BEGIN
         END LOOP;
         EXECUTE format('REVOKE ALL ON advisory.key_labels FROM %I CASCADE', pg_get_userbyid(owner));
     END IF;
-    -- With these, a role could make its own functions run as the table's owner.
+    -- With TRIGGER or REFERENCES, a role could make its own functions run as the table's owner.
     FOR granted IN
-        SELECT DISTINCT CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END AS role
+        SELECT privilege_type, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END AS role
         FROM pg_class, aclexplode(relacl)
-        WHERE oid = 'advisory.key_labels'::regclass AND grantee <> relowner AND privilege_type IN ('TRIGGER', 'REFERENCES', 'TRUNCATE')
+        WHERE oid = 'advisory.key_labels'::regclass AND grantee <> relowner AND privilege_type NOT IN ('SELECT', 'INSERT', 'UPDATE', 'DELETE')
     LOOP
-        EXECUTE format('REVOKE TRIGGER, REFERENCES, TRUNCATE ON advisory.key_labels FROM %s CASCADE', granted.role);
+        EXECUTE format('REVOKE %s ON advisory.key_labels FROM %s CASCADE', granted.privilege_type, granted.role);
     END LOOP;
     GRANT SELECT, INSERT, UPDATE, DELETE ON advisory.key_labels TO pg_database_owner WITH GRANT OPTION;
     UPDATE pg_catalog.pg_init_privs
