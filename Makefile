@@ -114,89 +114,83 @@ $(OBJS) $(BITCODE): $(BUILT_FOR)
 
 -include $(wildcard $(OBJS:.o=.d) $(BITCODE:.bc=.bc.d))
 
-##
-##The server version is that of PG_CONFIG=/path/to/pg_config.
-##  make                  build
-##  make install          install into that server (as its owner or root)
-##  make uninstall        remove what `make install` has installed there
-##  make clean            remove what was built
+##For the server of PG_CONFIG=/path/to/pg_config; options: CONTRIBUTING.md
+##  make [install]        build [install]; also uninstall, installcheck, clean
 
-demo: ## show, on real concurrent sessions, what the extension is for [EDITION=portable]
+demo: ## show on real sessions what the extension is for
 	@bash demo/demo.sh
 
-test: ## what needs only PostgreSQL and Perl, on throw-away servers [PARTS="regress pgtap"] [TESTS="name file.sql"]
+test: ## what needs only PostgreSQL and Perl; PARTS= TESTS=
 	@bash scripts/test.sh
 
-test-all: ## that, and with the real pg_cron, PgBouncer, Patroni, Node, Python, Java, Prometheus and migration tools
+test-all: ## that, and the real PgBouncer, Patroni, Node, Java ...
 	@PARTS="$${PARTS:-all}" bash scripts/test.sh
 
-test-integration: ## only with these programs [TESTS="cron"]
+test-integration: ## only with these programs
 	@PARTS=integration bash scripts/test.sh
 
-test-failover: ## only of these: a Patroni cluster that fails over under load, in sync and in async mode
+test-failover: ## a Patroni cluster that fails over under load
 	@PARTS=integration TESTS=failover bash scripts/test.sh
 
-stress-failover: ## the same for longer [SECONDS=3600] [CYCLES=50] [MODES=sync] [KINDS="paused early"] [CLOCKS="0 2 -2"]
+stress-failover: ## the same for longer
 	@bash scripts/packages.sh integration
 	@bash scripts/server.sh run -- env FAILOVER_SECONDS='$(SECONDS)' FAILOVER_CYCLES='$(or $(CYCLES),20)' \
 		FAILOVER_MODES='$(MODES)' FAILOVER_KINDS='$(or $(KINDS),host paused postmaster frozen early)' FAILOVER_CLOCKS='$(CLOCKS)' \
 		perl test/integration/failover.t
 
-test-matrix: ## `make test` for 15, 17, 18 and 19, in chroots; needs root [VERSIONS="17 19"]
+test-matrix: ## make test for 15, 17, 18 and 19; needs root
 	@bash scripts/matrix.sh
 
-test-platforms: ## other processors (chroots, qemu), encodings and settings; needs root [PLATFORMS="i386 s390x latin1"]
+test-platforms: ## other processors, encodings and settings; needs root
 	@bash scripts/platforms.sh
 
-stress: ## try to break it [SECONDS=120] [SESSIONS=32] [SEED=1] [STRESS="exclusion crashes memory hostile"] [CRASHES=50] [CALLS=1000000]
+stress: ## try to break it
 	@bash scripts/packages.sh test
 	@bash scripts/server.sh run -- env STRESS='$(STRESS)' STRESS_SECONDS='$(SECONDS)' SESSIONS='$(SESSIONS)' SEED='$(SEED)' \
 		CRASHES='$(CRASHES)' CALLS='$(CALLS)' perl test/stress/stress.pl
 
-dist: ## the archive for PGXN, advisory_ext-X.Y.Z.zip: the last commit and the install script
+dist: ## the archive for PGXN, of the last commit
 	@bash scripts/dist.sh
 
-deb: ## build Debian packages for the servers whose development files are here, into results/deb; installs the tools for that by apt
+deb: ## build Debian packages
 	@bash scripts/deb.sh
 
-test-packages: ## build, install, test and remove the packages; needs root [PACKAGES="dist deb rpm"] [RELEASES="bookworm trixie sid"]
+test-packages: ## build, install, test and remove the packages; needs root
 	@bash scripts/test-packages.sh
 
-lint: ## compilers' warnings, clang-tidy, cppcheck, shellcheck, perlcritic, layout
+lint: ## warnings, static analysis, layout
 	@bash scripts/lint.sh
 
-sanitize: ## the tests with AddressSanitizer and UndefinedBehaviorSanitizer, then under valgrind [TOOLS=valgrind] [PARTS=…]
+sanitize: ## the tests with sanitizers, then under valgrind
 	@bash scripts/sanitize.sh
 
-test-assert: ## the tests on a server that checks itself, built from Debian's source (once, some minutes) [PARTS=…]
+test-assert: ## the tests on a server that checks itself
 	@bash scripts/assert.sh
 
-test-faults: ## each function while its first, second, … request for memory fails
+test-faults: ## each function while a request for memory fails
 	@PARTS=faults FAULTS=1 TEST_TIMEOUT=1800 TEST_SECONDS=1800 bash scripts/test.sh
 
-bench: ## what it costs beside the built-ins, in ratios [BENCH="keys views"] [QUICK=1] [BASE=/path/to/another/tree] [ROUNDS=5]
+bench: ## what it costs beside the built-ins, in ratios
 	@bash scripts/packages.sh bench
 	@bash scripts/server.sh run -- env TEST_SECONDS=3600 perl test/bench/bench.pl
 
-bench-plots: ## draw what the last full bench found, for doc/performance.md
+bench-plots: # draw what the last full bench found
 	@bash scripts/packages.sh plots
 	@perl test/bench/plots.pl results/bench.json doc/performance
 
 # The text without the transaction, which CREATE EXTENSION has already begun. pg_dump takes the rows of an extension's tables only if it is told to.
 TLE = portable/advisory-tle.sql
-portable-tle: ## write portable/advisory-tle.sql, by which pg_tle makes the portable edition an extension of a database
+portable-tle: ## the portable edition as an extension, by pg_tle
 	@{ echo "SELECT pgtle.install_extension('advisory_portable', '$(EXTVERSION)', 'named advisory locks (portable edition)', \$$_pgtle_\$$"; \
 	sed -E '/^(BEGIN|COMMIT);$$/d' portable/advisory.sql; \
 	sed -En "s/^CREATE TABLE IF NOT EXISTS (advisory\.[a-z_]+).*/SELECT pg_extension_config_dump('\1', '');/p" portable/advisory.sql; \
 	echo '$$_pgtle_$$);'; } >$(TLE)
 
-pictures: ## draw the terminals that the documents show, from what psql prints
+pictures: # draw the terminals that the documents show
 	@WRITE=1 PAGES=activity PARTS=tap TESTS=documents bash scripts/test.sh
 	@perl scripts/terminal.pl doc/pictures/activity.md >doc/pictures/activity.svg
 
-##  make installcheck     pg_regress and isolation tests on a running server (PGHOST, PGPORT …)
-
-help: ## this text
+help:
 	@awk -F ': ## *' '/^##/ { sub(/^##/, ""); print } /^[a-z-]+: ##/ { printf "  make %-17s%s\n", $$1, $$2 }' Makefile
 
 FORCE:

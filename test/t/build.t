@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
 # make: objects that were built for another server, or with other flags, are built again. Two builds of one server version
-# shared objects once, and crashed on every call.
+# shared objects once, and crashed on every call. And its help.
 use strict;
 use warnings;
 use File::Temp qw(tempdir);
@@ -52,4 +52,11 @@ for my $other (['COPT=-DOTHER'], ['COPT=-DOTHER="x y"'], ['CXXFLAGS=-O1'], ['CFL
 configured('--two --with-other');
 is(builds(), 1, 'the server was configured otherwise: it is built again');
 is(builds(), 0, 'once');
+
+my @help = split /\n/, qx{make -s -C '$repository' help};
+is($?, 0, 'make help');
+ok(@help > 10 && @help < 24 && !(grep { length > 80 } @help), 'it fits a screen');
+my $contributing = do { local (@ARGV, $/) = "$repository/CONTRIBUTING.md"; <> };
+my @unknown = grep { $contributing !~ /^make \Q$_\E /m } grep { $_ ne 'demo' } map { /^[ ]+make[ ]([a-z-]+)[ ]/x } @help;
+is("@unknown", '', 'CONTRIBUTING.md has each target');
 done_testing();
