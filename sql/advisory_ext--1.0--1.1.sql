@@ -4,8 +4,8 @@
 --
 -- Views keep their OIDs, so that objects that users have built on them stay. If the function behind a view returns other columns
 -- now, the view temporarily reads nothing. activity, holders(), holders_key() and run() are dropped and created again, because their
--- columns or parameters have changed. What users have built on them is in the way. Any role may do that, even in another session's
--- temporary schema, so the error says whose it is.
+-- columns or parameters have changed, and key_labels, so that nothing of what others have attached to it is left. What users have built on
+-- them is in the way. Any role may do that, even in another session's temporary schema, so the error says whose it is.
 
 DO $$
 DECLARE
@@ -18,15 +18,20 @@ BEGIN
     INTO use
     FROM (SELECT 'pg_proc'::regclass AS classid, oid
           FROM pg_proc
-          WHERE pronamespace = 'advisory'::regnamespace AND proname IN ('holders', 'holders_key', 'run', '_waits', '_leaks', '_stats', '_settings')
+          WHERE pronamespace = 'advisory'::regnamespace
+              AND proname IN ('holders', 'holders_key', 'run', '_waits', '_leaks', '_stats', '_settings', '_semaphores', '_pressure_by_backend', '_pressure_by_type')
           UNION ALL
-          SELECT 'pg_class'::regclass, 'advisory.activity'::regclass
+          SELECT 'pg_class'::regclass, unnest(ARRAY['advisory.activity', 'advisory.key_labels']::regclass[])
           UNION ALL
-          SELECT 'pg_type'::regclass, unnest(ARRAY[oid, typarray]) FROM pg_type WHERE typrelid = 'advisory.activity'::regclass) AS changed
-    JOIN pg_depend AS d ON d.refclassid = changed.classid AND d.refobjid = changed.oid AND d.deptype <> 'i'
+          SELECT 'pg_type'::regclass, unnest(ARRAY[oid, typarray]) FROM pg_type
+          WHERE typrelid IN ('advisory.activity'::regclass, 'advisory.key_labels'::regclass)) AS changed
+    JOIN pg_depend AS d ON d.refclassid = changed.classid AND d.refobjid = changed.oid AND d.deptype = 'n'
+    LEFT JOIN pg_constraint AS c ON d.classid = 'pg_constraint'::regclass AND c.oid = d.objid
     LEFT JOIN pg_rewrite AS r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
     LEFT JOIN pg_class AS view ON view.oid = CASE d.classid WHEN 'pg_class'::regclass THEN d.objid ELSE r.ev_class END AND view.relkind = 'v'
-    WHERE view.oid IS NULL OR view.oid <> ALL (ARRAY['advisory.waits', 'advisory.leaks', 'advisory.stats', 'advisory.settings', 'advisory.activity']::regclass[])
+    WHERE c.conrelid IS DISTINCT FROM 'advisory.key_labels'::regclass
+        AND (view.oid IS NULL OR view.oid <> ALL (ARRAY['advisory.waits', 'advisory.leaks', 'advisory.stats', 'advisory.settings', 'advisory.activity',
+                                                        'advisory.semaphores', 'advisory.pressure_by_backend', 'advisory.pressure_by_type']::regclass[]))
     LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'cannot update extension advisory_ext, because another object depends on one that has changed'
@@ -35,40 +40,96 @@ BEGIN
     END IF;
 END $$;
 
--- With an older snapshot, a role may still look like a superuser below.
-DO $$
+-- ---- The schemas
+
+-- What users do not call.  PUBLIC has no USAGE on it, and views do not need that.
+CREATE SCHEMA advisory_internal;
+COMMENT ON SCHEMA advisory_internal IS 'what the views of advisory_ext are made of';
+
+-- What belongs to the extension will run as the bootstrap superuser.  So the update stops if the schemas have anything else in them, or
+-- if a role that may have changed something is no superuser.  1.0 belonged to the role that created it, which was a superuser then.  Its
+-- owner can take objects out of an extension and put others into it.  Default privileges can have let others attach something.
+CREATE FUNCTION advisory_internal.check_objects(is_end boolean) RETURNS void
+    LANGUAGE plpgsql AS $$
+DECLARE
+    schemas CONSTANT oid[] := ARRAY['advisory'::regnamespace, 'advisory_internal'::regnamespace];
+    other record;
 BEGIN
+    -- With an older snapshot, a role may still look like a superuser.
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'cannot update extension advisory_ext at isolation level "%"', current_setting('transaction_isolation')
             USING ERRCODE = 'active_sql_transaction', HINT = 'Use isolation level "read committed".';
     END IF;
-END $$;
 
--- What others have attached to the table of labels would run as the bootstrap superuser, or as whoever writes a label.
-DO $$
-DECLARE
-    labels oid := 'advisory.key_labels'::regclass;
-    attached text;
-BEGIN
-    SELECT string_agg(name, ', ') INTO attached
-    FROM (SELECT 'trigger or foreign key ' || quote_ident(tgname) FROM pg_trigger WHERE tgrelid = labels
-          UNION ALL SELECT 'rule ' || quote_ident(rulename) FROM pg_rewrite WHERE ev_class = labels
-          UNION ALL SELECT 'policy ' || quote_ident(polname) FROM pg_policy WHERE polrelid = labels
-          UNION ALL SELECT 'constraint ' || quote_ident(conname) FROM pg_constraint
-          WHERE conrelid = labels AND contype <> 'n'
-              AND conname NOT IN ('key_labels_one_form', 'key_labels_label_length', 'key_labels_note_length', 'key_labels_unique')
-          UNION ALL SELECT 'index ' || indexrelid::regclass FROM pg_index WHERE indrelid = labels AND indexrelid <> 'advisory.key_labels_unique'::regclass
-          UNION ALL SELECT 'column ' || quote_ident(attname) || ' or its privileges' FROM pg_attribute
-          WHERE attrelid = labels AND attnum > 0 AND NOT attisdropped AND (attacl IS NOT NULL OR atthasdef
-              OR (attname, atttypid) NOT IN (('key', 'bigint'::regtype), ('key1', 'integer'::regtype), ('key2', 'integer'::regtype),
-                                             ('label', 'text'::regtype), ('note', 'text'::regtype)))
-          UNION ALL SELECT 'table ' || inhrelid::regclass FROM pg_inherits WHERE inhparent = labels OR inhrelid = labels) AS a (name);
-    IF attached IS NOT NULL THEN
-        RAISE EXCEPTION 'cannot update extension advisory_ext, because something is attached to table advisory.key_labels'
-            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = 'There is ' || attached || '.',
-                  HINT = 'Drop or revoke it, update the extension, and make it again if it is trusted.';
+    SELECT pg_describe_object(classid, objid, 0) AS name, pg_get_userbyid(owner) AS owner INTO other
+    FROM (SELECT 1, 'pg_namespace'::regclass, oid, nspowner FROM pg_namespace WHERE oid = ANY (schemas)
+          UNION ALL SELECT 2, 'pg_class'::regclass, oid, relowner FROM pg_class WHERE relnamespace = ANY (schemas)
+          UNION ALL SELECT 3, 'pg_proc'::regclass, oid, proowner FROM pg_proc WHERE pronamespace = ANY (schemas)
+          UNION ALL SELECT 4, 'pg_type'::regclass, oid, typowner FROM pg_type WHERE typnamespace = ANY (schemas)
+          UNION ALL SELECT 5, 'pg_foreign_server'::regclass, oid, srvowner FROM pg_foreign_server WHERE srvname = 'advisory_ext'
+          UNION ALL SELECT 6, 'pg_foreign_data_wrapper'::regclass, oid, fdwowner FROM pg_foreign_data_wrapper WHERE fdwname = 'advisory_ext'
+         ) AS o (number, classid, objid, owner)
+    WHERE CASE WHEN is_end THEN owner <> 10 ELSE NOT (SELECT rolsuper FROM pg_roles WHERE oid = owner) END
+    ORDER BY number LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'cannot update extension advisory_ext, because a role owns something in its schema'
+            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = format('Role %I owns %s.', other.owner, other.name),
+                  HINT = 'Drop or move it if it is not a part of the extension. Otherwise save the rows of advisory.key_labels as a role without '
+                         'privileges, drop the extension, and create it again. Do not give the objects to a superuser.';
+    END IF;
+
+    SELECT pg_describe_object(d.classid, d.objid, 0) AS name INTO other
+    FROM pg_depend AS d
+    WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = ANY (schemas) AND d.deptype = 'n'
+        AND NOT (d.classid IN ('pg_class'::regclass, 'pg_proc'::regclass)
+                 AND EXISTS (SELECT FROM pg_depend AS member JOIN pg_extension AS e ON e.oid = member.refobjid
+                             WHERE member.classid = d.classid AND member.objid = d.objid AND member.deptype = 'e' AND e.extname = 'advisory_ext'))
+    UNION ALL
+    SELECT pg_describe_object('pg_trigger'::regclass, t.oid, 0) FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid
+    WHERE c.relnamespace = ANY (schemas) AND NOT t.tgisinternal
+    UNION ALL
+    SELECT pg_describe_object('pg_rewrite'::regclass, r.oid, 0) FROM pg_rewrite AS r JOIN pg_class AS c ON c.oid = r.ev_class
+    WHERE c.relnamespace = ANY (schemas) AND r.rulename <> '_RETURN'
+    UNION ALL
+    SELECT pg_describe_object('pg_policy'::regclass, p.oid, 0) FROM pg_policy AS p JOIN pg_class AS c ON c.oid = p.polrelid
+    WHERE c.relnamespace = ANY (schemas)
+    LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'cannot update extension advisory_ext, because something else is in its schema or attached to it'
+            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = format('It is %s.', other.name),
+                  HINT = 'Drop or move it, update the extension, and make it again if it is trusted.';
     END IF;
 END $$;
+
+SELECT advisory_internal.check_objects(false);
+
+-- ---- Labels
+--
+-- A new table has no triggers, constraints, indexes, policies and privileges of others.
+
+ALTER TABLE advisory.key_labels SET SCHEMA advisory_internal;
+CREATE TABLE advisory.key_labels (
+    key bigint,
+    key1 integer,
+    key2 integer,
+    label text NOT NULL,
+    note text,
+    CONSTRAINT key_labels_one_form CHECK (
+        CASE WHEN key IS NOT NULL THEN key1 IS NULL AND key2 IS NULL
+             ELSE key1 IS NOT NULL AND key2 IS NOT NULL END),
+    CONSTRAINT key_labels_label_length CHECK (length(label) BETWEEN 1 AND 200),
+    CONSTRAINT key_labels_note_length CHECK (length(note) BETWEEN 1 AND 1000),
+    CONSTRAINT key_labels_unique UNIQUE NULLS NOT DISTINCT (key, key1, key2, label)
+);
+ALTER TABLE advisory.key_labels REPLICA IDENTITY FULL;
+COMMENT ON TABLE advisory.key_labels IS 'labels that users give to keys; for locks.known_as and known_keys';
+COMMENT ON COLUMN advisory.key_labels.key IS 'key, as in pg_advisory_lock(bigint); null for a pair';
+COMMENT ON COLUMN advisory.key_labels.key1 IS 'first key of a pair, as in pg_advisory_lock(int, int)';
+COMMENT ON COLUMN advisory.key_labels.key2 IS 'second key of a pair';
+COMMENT ON COLUMN advisory.key_labels.label IS 'what the lock is called, up to 200 characters';
+COMMENT ON COLUMN advisory.key_labels.note IS 'note about the lock, up to 1000 characters';
+INSERT INTO advisory.key_labels SELECT key, key1, key2, label, note FROM ONLY advisory_internal.key_labels;
+SELECT pg_extension_config_dump('advisory.key_labels', '');
 
 -- ---- Edition and version
 
@@ -86,10 +147,6 @@ END;
 COMMENT ON FUNCTION advisory.version() IS 'installed version of this edition';
 
 -- ---- Internal functions
-
--- What users do not call.  PUBLIC has no USAGE on it, and views do not need that.
-CREATE SCHEMA advisory_internal;
-COMMENT ON SCHEMA advisory_internal IS 'what the views of advisory_ext are made of';
 
 ALTER FUNCTION advisory._known_keys() SET SCHEMA advisory_internal;
 ALTER FUNCTION advisory_internal._known_keys() RENAME TO known_keys;
@@ -589,7 +646,7 @@ BEGIN ATOMIC
         SELECT getdatabaseencoding() = 'UTF8' AS is_utf8,
                getdatabaseencoding() = 'UTF8' AND pg_client_encoding() = 'UTF8' AS has_ellipsis
     ), sign AS (
-        SELECT CASE WHEN has_ellipsis THEN convert_from('\xe280a6', 'UTF8') ELSE '...' END AS mark,
+        SELECT CASE WHEN has_ellipsis THEN convert_from(E'\\xe280a6', 'UTF8') ELSE '...' END AS mark,
                columns - CASE WHEN has_ellipsis THEN 1 ELSE 3 END AS room
         FROM setting
     ), one AS (
@@ -1202,8 +1259,6 @@ COMMENT ON PROCEDURE advisory.run(text, uuid, text, interval, integer, text, boo
 
 -- ---- Comments
 
-COMMENT ON TABLE advisory.key_labels IS 'labels that users give to keys; for locks.known_as and known_keys';
-COMMENT ON COLUMN advisory.key_labels.note IS 'note about the lock, up to 1000 characters';
 COMMENT ON COLUMN advisory.known_keys.match IS 'how a lock is recognized: exact, formula, range or class';
 COMMENT ON COLUMN advisory.known_keys.key IS 'the key in this database, bigint form; null if there is not one';
 COMMENT ON FUNCTION advisory_internal.known_as(oid, integer, integer, integer) IS 'possible uses of a lock tag according to known_keys, labels first';
@@ -1480,31 +1535,18 @@ BEGIN
     END LOOP;
 END $$;
 
--- What still belongs to another role, that role can change or has changed: it is no superuser now, or the object was dropped from the
--- extension.  It would run as the bootstrap superuser.
+-- ALTER TABLE locks each relation, so nobody attaches anything any more, and what was attached meanwhile is seen.
 DO $$
 DECLARE
-    other record;
+    relation regclass;
 BEGIN
-    SELECT pg_describe_object(s.classid, s.objid, 0) AS name, pg_get_userbyid(s.refobjid) AS owner
-    INTO other
-    FROM pg_shdepend AS s
-    CROSS JOIN pg_identify_object(s.classid, s.objid, 0) AS o
-    WHERE s.deptype = 'o' AND s.refclassid = 'pg_authid'::regclass
-        AND s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
-        -- Quoted if quote_all_identifiers is on.
-        AND (trim(o.schema, '"') IN ('advisory', 'advisory_internal')
-             OR o.type = 'schema' AND trim(o.identity, '"') IN ('advisory', 'advisory_internal')
-             OR o.type IN ('server', 'foreign-data wrapper') AND trim(o.identity, '"') = 'advisory_ext')
-    ORDER BY s.classid = 'pg_namespace'::regclass DESC
-    LIMIT 1;
-    IF FOUND THEN
-        RAISE EXCEPTION 'cannot update extension advisory_ext, because a role owns something in its schema'
-            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = format('Role %I owns %s.', other.owner, other.name),
-                  HINT = 'Drop it if it is not a part of the extension. Otherwise save the rows of advisory.key_labels as a role without privileges, '
-                         'drop the extension, and create it again. Do not give the objects to a superuser.';
-    END IF;
+    FOR relation IN SELECT oid FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind IN ('r', 'v') AND relowner = 10
+    LOOP
+        EXECUTE format('ALTER TABLE %s OWNER TO %I', relation, pg_get_userbyid(10));
+    END LOOP;
 END $$;
+SELECT advisory_internal.check_objects(true);
+DROP FUNCTION advisory_internal.check_objects(boolean);
 
 -- Default privileges of the role that runs the script may have granted more.
 DO $$
@@ -1512,18 +1554,19 @@ DECLARE
     granted record;
 BEGIN
     FOR granted IN
-        SELECT DISTINCT c.oid::regclass::text AS name, CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS type,
-               CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END AS role
+        SELECT CASE relkind WHEN 'S' THEN 'SEQUENCE ' ELSE 'TABLE ' END || c.oid::regclass AS object, grantee, privilege_type
         FROM pg_class AS c, aclexplode(relacl)
-        WHERE relnamespace = 'advisory'::regnamespace AND relkind IN ('r', 'S') AND relname <> 'key_labels' AND grantee <> relowner
+        WHERE relnamespace IN ('advisory'::regnamespace, 'advisory_internal'::regnamespace) AND grantee <> relowner
+            AND (relkind IN ('r', 'S') OR privilege_type <> 'SELECT')
+            AND c.oid <> 'advisory_internal.key_labels'::regclass
         UNION ALL
-        SELECT nspname, 'SCHEMA', quote_ident(pg_get_userbyid(grantee))
+        SELECT 'SCHEMA ' || nspname, grantee, privilege_type
         FROM pg_namespace, aclexplode(nspacl)
-        WHERE nspname IN ('advisory', 'advisory_internal') AND privilege_type = 'CREATE' AND grantee NOT IN (0, nspowner)
+        WHERE nspname IN ('advisory', 'advisory_internal') AND privilege_type = 'CREATE' AND grantee <> nspowner
     LOOP
-        EXECUTE format('REVOKE ALL ON %s %s FROM %s', granted.type, granted.name, granted.role);
+        EXECUTE format('REVOKE %s ON %s FROM %s CASCADE', granted.privilege_type, granted.object,
+                       CASE granted.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(granted.grantee)) END);
     END LOOP;
-    REVOKE CREATE ON SCHEMA advisory, advisory_internal FROM PUBLIC;
 END $$;
 
 -- The owner of the database can dump and restore the rows, and delete those of names that are no longer used.
@@ -1531,40 +1574,41 @@ GRANT SELECT, INSERT, DELETE ON advisory.fences, advisory._claims TO pg_database
 GRANT SELECT, INSERT ON advisory._leases TO pg_database_owner;
 GRANT SELECT, UPDATE ON SEQUENCE advisory._era TO pg_database_owner;
 
+-- It can write labels, restore them, and grant that to others.
+GRANT SELECT ON advisory.key_labels TO PUBLIC;
+GRANT SELECT, INSERT, UPDATE, DELETE ON advisory.key_labels TO pg_database_owner WITH GRANT OPTION;
+
 -- It uses the sequences only as those of the bootstrap superuser.
 SELECT advisory_internal.begin_era();
 
--- In 1.0, the privileges of key_labels were granted to the extension's owner.  Now they are the database owner's.  What the
--- extension's owner granted to others must stay, and must not become an initial privilege, as the GRANTs here would make it.
-
+-- Those who could read or write labels still can.  That must not become an initial privilege, as the GRANTs here would make it.
 DO $$
 DECLARE
-    superuser oid := 10;
-    owner     oid := (SELECT extowner FROM pg_extension WHERE extname = 'advisory_ext');
-    granted   record;
+    granted record;
+    initial CONSTANT aclitem[] := (SELECT initprivs FROM pg_init_privs
+                                   WHERE classoid = 'pg_class'::regclass AND objoid = 'advisory.key_labels'::regclass AND objsubid = 0);
 BEGIN
-    IF owner <> superuser THEN
-        FOR granted IN
-            SELECT a.* FROM pg_class, aclexplode(relacl) AS a
-            WHERE oid = 'advisory.key_labels'::regclass AND grantor = owner AND grantee NOT IN (owner, superuser)
-        LOOP
-            EXECUTE format('GRANT %s ON advisory.key_labels TO %s %s', granted.privilege_type,
-                           CASE granted.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(granted.grantee)) END,
-                           CASE WHEN granted.is_grantable THEN 'WITH GRANT OPTION' END);
-        END LOOP;
-        EXECUTE format('REVOKE ALL ON advisory.key_labels FROM %I CASCADE', pg_get_userbyid(owner));
-    END IF;
-    -- With TRIGGER or REFERENCES, a role could make its own functions run as the table's owner.
     FOR granted IN
-        SELECT privilege_type, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END AS role
-        FROM pg_class, aclexplode(relacl)
-        WHERE oid = 'advisory.key_labels'::regclass AND grantee <> relowner AND privilege_type NOT IN ('SELECT', 'INSERT', 'UPDATE', 'DELETE')
+        SELECT a.*, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END AS role
+        FROM pg_class, aclexplode(relacl) AS a
+        WHERE oid = 'advisory_internal.key_labels'::regclass AND privilege_type IN ('SELECT', 'INSERT', 'UPDATE', 'DELETE')
+            AND grantee NOT IN (relowner, 10, (SELECT extowner FROM pg_extension WHERE extname = 'advisory_ext'))
+            AND (grantee, privilege_type) <> (0, 'SELECT')
     LOOP
-        EXECUTE format('REVOKE %s ON advisory.key_labels FROM %s CASCADE', granted.privilege_type, granted.role);
+        EXECUTE format('GRANT %s ON advisory.key_labels TO %s %s', granted.privilege_type, granted.role,
+                       CASE WHEN granted.is_grantable THEN 'WITH GRANT OPTION' END);
     END LOOP;
-    GRANT SELECT, INSERT, UPDATE, DELETE ON advisory.key_labels TO pg_database_owner WITH GRANT OPTION;
-    UPDATE pg_catalog.pg_init_privs
-    SET initprivs = acldefault('r', superuser) || makeaclitem(0, superuser, 'SELECT', false) ||
-                    format('pg_database_owner=a*r*w*d*/%I', pg_get_userbyid(superuser))::aclitem
-    WHERE classoid = 'pg_catalog.pg_class'::regclass::oid AND objoid = 'advisory.key_labels'::regclass::oid;
+    IF NOT EXISTS (SELECT FROM pg_class, aclexplode(relacl)
+                   WHERE oid = 'advisory_internal.key_labels'::regclass AND grantee = 0 AND privilege_type = 'SELECT') THEN
+        REVOKE SELECT ON advisory.key_labels FROM PUBLIC;
+    END IF;
+    UPDATE pg_init_privs SET initprivs = initial
+    WHERE classoid = 'pg_class'::regclass AND objoid = 'advisory.key_labels'::regclass AND objsubid = 0;
+    -- Since 17 that record counts as a reference to the roles.
+    DELETE FROM pg_shdepend
+    WHERE deptype = 'i' AND classid = 'pg_class'::regclass AND objid = 'advisory.key_labels'::regclass
+        AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database());
 END $$;
+-- Otherwise it stays in the list of tables that pg_dump dumps.
+ALTER EXTENSION advisory_ext DROP TABLE advisory_internal.key_labels;
+DROP TABLE advisory_internal.key_labels;

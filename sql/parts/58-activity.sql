@@ -11,7 +11,7 @@ BEGIN ATOMIC
         SELECT getdatabaseencoding() = 'UTF8' AS is_utf8,
                getdatabaseencoding() = 'UTF8' AND pg_client_encoding() = 'UTF8' AS has_ellipsis
     ), sign AS (
-        SELECT CASE WHEN has_ellipsis THEN convert_from('\xe280a6', 'UTF8') ELSE '...' END AS mark,
+        SELECT CASE WHEN has_ellipsis THEN convert_from(E'\\xe280a6', 'UTF8') ELSE '...' END AS mark,
                columns - CASE WHEN has_ellipsis THEN 1 ELSE 3 END AS room
         FROM setting
     ), one AS (

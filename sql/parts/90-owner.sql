@@ -44,18 +44,18 @@ DECLARE
     granted record;
 BEGIN
     FOR granted IN
-        SELECT DISTINCT c.oid::regclass::text AS name, CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS type,
-               CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END AS role
+        SELECT CASE relkind WHEN 'S' THEN 'SEQUENCE ' ELSE 'TABLE ' END || c.oid::regclass AS object, grantee, privilege_type
         FROM pg_class AS c, aclexplode(relacl)
-        WHERE relnamespace = 'advisory'::regnamespace AND relkind IN ('r', 'S') AND grantee <> relowner
+        WHERE relnamespace IN ('advisory'::regnamespace, 'advisory_internal'::regnamespace) AND grantee <> relowner
+            AND (relkind IN ('r', 'S') OR privilege_type <> 'SELECT')
         UNION ALL
-        SELECT nspname, 'SCHEMA', quote_ident(pg_get_userbyid(grantee))
+        SELECT 'SCHEMA ' || nspname, grantee, privilege_type
         FROM pg_namespace, aclexplode(nspacl)
-        WHERE nspname IN ('advisory', 'advisory_internal') AND privilege_type = 'CREATE' AND grantee NOT IN (0, nspowner)
+        WHERE nspname IN ('advisory', 'advisory_internal') AND privilege_type = 'CREATE' AND grantee <> nspowner
     LOOP
-        EXECUTE format('REVOKE ALL ON %s %s FROM %s', granted.type, granted.name, granted.role);
+        EXECUTE format('REVOKE %s ON %s FROM %s CASCADE', granted.privilege_type, granted.object,
+                       CASE granted.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(granted.grantee)) END);
     END LOOP;
-    REVOKE CREATE ON SCHEMA advisory, advisory_internal FROM PUBLIC;
 END $$;
 
 -- The owner of the database can dump and restore the rows, and delete those of names that are no longer used.

@@ -96,14 +96,15 @@ for my $role ($ENV{PGUSER}, $owner, $super) {
     # What anybody has built on a function that must be dropped is in the way, and the error says what it is. What can stay is not.
     my $stranger = session(database => $old->value('SELECT current_database()'), role => $writer);
     $stranger->run('CREATE TEMP VIEW on_views AS SELECT l.pid FROM advisory.locks l, advisory.waits w, advisory.leaks k, advisory.known_keys, advisory.pressure, advisory.settings, advisory.stats',
-        q{CREATE TEMP VIEW on_functions AS SELECT advisory.try_lock('upgrade', 'b'), advisory.key('a') AS of_a, k.* FROM advisory._known_keys() k}, 'CREATE TEMP TABLE typed (locks advisory._locks, labels advisory.key_labels)');
+        q{CREATE TEMP VIEW on_functions AS SELECT advisory.try_lock('upgrade', 'b'), advisory.key('a') AS of_a, k.* FROM advisory._known_keys() k}, 'CREATE TEMP TABLE typed (locks advisory._locks)');
     for my $case ([ q{SELECT * FROM advisory.holders('upgrade', 'a')}, 'holders(text,text)' ], [ 'SELECT * FROM advisory.holders_key(1)', 'holders_key(bigint)' ], [ 'SELECT * FROM advisory._waits()', '_waits()' ], [ 'SELECT pid FROM advisory._leaks()', '_leaks()' ],
-        [ 'SELECT pid FROM advisory.activity', 'activity' ], [ 'SELECT NULL::advisory.activity AS of_type', 'activity' ]) {
+        [ 'SELECT pid FROM advisory.activity', 'activity' ], [ 'SELECT NULL::advisory.activity AS of_type', 'activity' ],
+        [ 'SELECT label FROM advisory.key_labels', 'key_labels' ]) {
         my ($query, $changed) = @$case;
         $stranger->run("CREATE TEMP VIEW \"in The way\" AS $query");
         my $error = $old->query('ALTER EXTENSION advisory_ext UPDATE');
         is($error->{state}, '2BP01', "$role: a view on $changed is in the way");
-        like($error->{detail}, qr/^(?:function|view|type) (?:advisory\.)?\Q$changed\E is used by view pg_temp_\d+\."in The way" of role $writer\.$/, 'the error says which, and whose');
+        like($error->{detail}, qr/^(?:function|view|table|type) (?:advisory\.)?\Q$changed\E is used by view pg_temp_\d+\."in The way" of role $writer\.$/, 'the error says which, and whose');
         like($error->{hint}, qr/^DROP VIEW pg_temp_\d+\."in The way", update the extension, and create it again\.$/, 'and what to do');
         $stranger->run('DROP VIEW "in The way"');
     }
@@ -113,6 +114,12 @@ for my $role ($ENV{PGUSER}, $owner, $super) {
         my $error = $by->query('ALTER EXTENSION advisory_ext UPDATE');
         is($error->{state}, '55000', "the update stops if another role owns $what") or diag explain $error;
         is($error->{detail}, "Role $role owns $what.", 'and says so');
+    };
+    my $stopped = sub {
+        my ($what) = @_;
+        my $error = $old->query('ALTER EXTENSION advisory_ext UPDATE');
+        is($error->{state}, '55000', "the update stops if there is something else: $what") or diag explain $error;
+        is($error->{detail}, "It is $what.", '... and says what');
     };
     if ($role eq $owner) {
         $old->run('ALTER EXTENSION advisory_ext ADD FUNCTION advisory.who()');
@@ -126,26 +133,45 @@ for my $role ($ENV{PGUSER}, $owner, $super) {
         $admin->run("ALTER ROLE $super NOSUPERUSER");
         $refused->($other, "schema advisory");
         $admin->run("ALTER ROLE $super SUPERUSER");
-        # What a superuser has dropped from the extension stays its own.
+        # What a superuser has dropped from the extension would stay its own.
         $old->run('ALTER EXTENSION advisory_ext DROP FUNCTION advisory._known_keys()');
-        $refused->($other, 'function advisory_internal.known_keys()');
+        $stopped->('function advisory._known_keys()');
         $old->run('ALTER EXTENSION advisory_ext ADD FUNCTION advisory._known_keys()');
+        # A predefined role owns nothing in pg_shdepend.
+        $old->run('CREATE FUNCTION advisory.trojan(text, integer) RETURNS boolean LANGUAGE sql AS $$ SELECT true $$', 'ALTER FUNCTION advisory.trojan OWNER TO pg_monitor');
+        is($old->query('ALTER EXTENSION advisory_ext UPDATE')->{detail}, 'Role pg_monitor owns function advisory.trojan(text,integer).', 'nor may a predefined role own anything');
+        $old->run('DROP FUNCTION advisory.trojan');
         # What default privileges have granted.
         $other->run("GRANT CREATE ON SCHEMA advisory TO $writer, PUBLIC", "GRANT ALL ON advisory.key_labels TO $writer");
         $other->disconnect;
-        $old->run('SET quote_all_identifiers = on');
     }
-    # What is attached to the table of labels would run as the bootstrap superuser, and an old snapshot would not show who is a superuser.
-    for my $case ([ 'trigger', 'CREATE TRIGGER t BEFORE UPDATE ON advisory.key_labels FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()', 'DROP TRIGGER t ON advisory.key_labels' ],
-        [ 'foreign key', 'CREATE TABLE child (key bigint, key1 int, key2 int, label text, FOREIGN KEY (key, key1, key2, label) REFERENCES advisory.key_labels (key, key1, key2, label))', 'DROP TABLE child' ],
-        [ 'column', "GRANT REFERENCES (label) ON advisory.key_labels TO $writer", "REVOKE REFERENCES (label) ON advisory.key_labels FROM $writer" ],
-        [ 'constraint', 'ALTER TABLE advisory.key_labels ADD CONSTRAINT more CHECK (key > -1)', 'ALTER TABLE advisory.key_labels DROP CONSTRAINT more' ]) {
+    # What is attached to the extension's relations would run as the bootstrap superuser, or as whoever uses them.
+    for my $case ([ 'trigger t on table advisory.key_labels', 'CREATE TRIGGER t BEFORE UPDATE ON advisory.key_labels FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()', 'DROP TRIGGER t ON advisory.key_labels' ],
+        [ 'trigger t on view advisory.settings', 'CREATE TRIGGER t INSTEAD OF UPDATE ON advisory.settings FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()', 'DROP TRIGGER t ON advisory.settings' ],
+        [ 'rule r on view advisory.settings', 'CREATE RULE r AS ON UPDATE TO advisory.settings DO INSTEAD NOTHING', 'DROP RULE r ON advisory.settings' ],
+        [ 'policy p on table advisory.key_labels', 'CREATE POLICY p ON advisory.key_labels', 'DROP POLICY p ON advisory.key_labels' ]) {
         my ($what, $make, $drop) = @$case;
         my $maker = session(database => $old->value('SELECT current_database()'))->run($make);
-        my $error = $old->query('ALTER EXTENSION advisory_ext UPDATE');
-        is($error->{state}, '55000', "the update stops if something is attached to key_labels: $what") or diag explain $error;
-        like($error->{detail} // '', qr/\b\Q$what\E\b/, '... and says what');
+        $stopped->($what);
         $maker->run($drop)->disconnect;
+    }
+    {
+        my $maker = session(database => $old->value('SELECT current_database()'));
+        $maker->run('CREATE TABLE child (key bigint, key1 int, key2 int, label text, FOREIGN KEY (key, key1, key2, label) REFERENCES advisory.key_labels (key, key1, key2, label))');
+        my $error = $old->query('ALTER EXTENSION advisory_ext UPDATE');
+        is($error->{state}, '2BP01', 'so does a foreign key');
+        like($error->{detail}, qr/^table advisory\.key_labels is used by constraint child_key_key1_key2_label_fkey on table public\.child\.$/, '... with its name');
+        $maker->run('DROP TABLE child');
+        # These go with the old table.
+        $maker->run('ALTER TABLE advisory.key_labels ADD CONSTRAINT more CHECK (key > -1)', 'CREATE INDEX ON advisory.key_labels (label)', "GRANT REFERENCES (label) ON advisory.key_labels TO $writer")->disconnect;
+        # Uncommitted, a trigger does not slip through: the update waits for it.
+        my $late = session(database => $old->value('SELECT current_database()'));
+        $late->run('BEGIN', 'CREATE TRIGGER t INSTEAD OF UPDATE ON advisory.waits FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()');
+        $old->start('ALTER EXTENSION advisory_ext UPDATE');
+        waits($late, $old);
+        $late->run('COMMIT');
+        is($old->finish->{detail}, 'It is trigger t on view advisory.waits.', 'a trigger that is committed during the update');
+        $late->run('DROP TRIGGER t ON advisory.waits')->disconnect;
     }
     $old->run('BEGIN ISOLATION LEVEL REPEATABLE READ');
     is($old->query('ALTER EXTENSION advisory_ext UPDATE')->{state}, '25001', 'it needs READ COMMITTED');
@@ -153,7 +179,9 @@ for my $role ($ENV{PGUSER}, $owner, $super) {
     # What the extension's owner has added to it elsewhere stays its own.
     $old->run('CREATE SCHEMA added', 'CREATE FUNCTION added.who() RETURNS name SECURITY DEFINER LANGUAGE sql AS $$ SELECT current_user $$', 'CREATE TABLE added.rows (x int)',
         map { "ALTER EXTENSION advisory_ext ADD $_" } 'SCHEMA added', 'FUNCTION added.who()', 'TABLE added.rows');
-    $old->run('ALTER EXTENSION advisory_ext UPDATE', 'RESET quote_all_identifiers');
+    # Settings of whoever runs the update make no difference.
+    my @settings = $role ne $super ? () : ('quote_all_identifiers = on', $old->value(q{SELECT current_setting('server_version_num')::int < 190000}) ? 'standard_conforming_strings = off' : ());
+    $old->run(map({ "SET $_" } @settings), 'ALTER EXTENSION advisory_ext UPDATE', 'RESET quote_all_identifiers', 'RESET standard_conforming_strings');
     $stranger->disconnect;
     is($old->value('SELECT added.who()'), $role, "$role: a SECURITY DEFINER function that was added to the extension runs as before");
     is($old->value(q(SELECT count(*) FROM pg_class WHERE oid = 'added.rows'::regclass AND relowner = ?::regrole), $role), 1, 'and a table belongs to whom it did');
