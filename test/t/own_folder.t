@@ -120,7 +120,7 @@ unlink "$libdir/advisory_ext.so" or die "cannot remove the link: $!\n";
 # ---- An extension image ----------------------------------------------------------------------------------------------------------
 
 # Mounted where CloudNativePG mounts it, with its settings.
-my $tree = "$temp/extensions/advisory_ext";
+my $tree = "$temp/extensions/advisory-ext";
 is(make('image-tree', "IMAGE_TREE=$tree"), '', 'make image-tree');
 my @files = map { s{^\Q$tree\E/}{}r } split /\n/, qx(find '$tree' -type f | LC_ALL=C sort);
 is_deeply(\@files, [ 'Dockerfile', 'lib/advisory_ext.so', 'licenses/advisory_ext/LICENSE', "share/extension/advisory_ext--1.0--$version.sql",
