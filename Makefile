@@ -59,6 +59,16 @@ ifeq ($(wildcard $(call pgxs_setting,LLVM_BINPATH)/llvm-lto),)
 override with_llvm = no
 endif
 
+# make install prefix=/folder: into the folders that PGXS of 18 and later says. It cannot do that itself: in Debian's the prefix changes
+# nothing, and others look for the server's headers below it.
+ifdef prefix
+subfolder := $(if $(findstring postgres,$(prefix))$(findstring pgsql,$(prefix)),,/postgresql)
+override datadir   := $(prefix)/share$(subfolder)
+override pkglibdir := $(prefix)/lib$(subfolder)
+override docdir    := $(prefix)/share/doc/postgresql
+override undefine prefix
+endif
+
 .DEFAULT_GOAL = all
 include $(PGXS)
 
@@ -155,6 +165,17 @@ dist: ## the archive for PGXN, of the last commit
 deb: ## build Debian packages
 	@bash scripts/deb.sh
 
+# The server looks for bitcode only in its own folder.
+IMAGE_TREE = results/image-tree
+image-tree: ## the folder of an extension image for CloudNativePG
+	@test '$(or $(MAJORVERSION),0)' -ge 18 || \
+		{ echo "advisory_ext: an extension image is for PostgreSQL 18 or later: say PG_CONFIG=/path/to/pg_config" >&2; exit 2; }
+	rm -rf '$(IMAGE_TREE)'
+	$(MAKE) install DESTDIR= prefix= datadir='$(IMAGE_TREE)/share' pkglibdir='$(IMAGE_TREE)/lib' DOCUMENTS= with_llvm=no
+	$(MKDIR_P) '$(IMAGE_TREE)/licenses/$(EXTENSION)'
+	cp LICENSE '$(IMAGE_TREE)/licenses/$(EXTENSION)/'
+	cp docker/extension/Dockerfile '$(IMAGE_TREE)/'
+
 test-packages: ## build, install, test and remove the packages; needs root
 	@bash scripts/test-packages.sh
 
@@ -194,5 +215,5 @@ help:
 	@awk -F ': ## *' '/^##/ { sub(/^##/, ""); print } /^[a-z-]+: ##/ { printf "  make %-17s%s\n", $$1, $$2 }' Makefile
 
 FORCE:
-.PHONY: demo test test-all test-integration test-failover stress-failover test-matrix test-platforms stress dist deb test-packages lint sanitize \
-	test-assert test-faults bench bench-plots portable-tle pictures help FORCE
+.PHONY: demo test test-all test-integration test-failover stress-failover test-matrix test-platforms stress dist deb image-tree test-packages \
+	lint sanitize test-assert test-faults bench bench-plots portable-tle pictures help FORCE

@@ -59,7 +59,7 @@ check_with() {
 }
 
 # npx has it from npm's registry.
-dockerfile_lint() { npx --yes "$DOCKERFILE_LINTER" lint Dockerfile; }
+dockerfile_lint() { npx --yes "$DOCKERFILE_LINTER" lint Dockerfile && npx --yes "$DOCKERFILE_LINTER" lint docker/extension/Dockerfile; }
 
 is_good_compose_file() { POSTGRES_PASSWORD=one ADVISORY_MONITOR_PASSWORD=another docker-compose --file compose.yaml config --quiet; }
 
@@ -89,7 +89,7 @@ main() {
     check "shellcheck" shellcheck -x $(shell_scripts)
     # shellcheck disable=SC2046
     check "perlcritic" perlcritic --quiet --profile .perlcriticrc $(git ls-files '*.pl' '*.pm' '*.t')
-    check_with npx "Dockerfile" dockerfile_lint
+    check_with npx "Dockerfiles" dockerfile_lint
     check_with docker-compose "compose.yaml" is_good_compose_file
     check "g++ -Wall -Wextra -Werror" compiles_with g++
     # The server's headers are written for gcc: another compiler knows neither all its options nor all its attributes.
