@@ -153,6 +153,10 @@ stress: ## try to break it [SECONDS=120] [SESSIONS=32] [SEED=1] [STRESS="exclusi
 	@bash scripts/server.sh run -- env STRESS='$(STRESS)' STRESS_SECONDS='$(SECONDS)' SESSIONS='$(SESSIONS)' SEED='$(SEED)' \
 		CRASHES='$(CRASHES)' CALLS='$(CALLS)' perl test/stress/stress.pl
 
+soak: ## load for hours: does memory grow, is a session forgotten? [HOURS=1] [SESSIONS=2000] [NAMES="10000 1000000"]
+	@bash scripts/packages.sh test
+	@bash scripts/server.sh run -- env HOURS='$(HOURS)' SESSIONS='$(SESSIONS)' NAMES='$(NAMES)' perl test/soak/soak.pl
+
 dist: ## the archive for PGXN, advisory_ext-X.Y.Z.zip: the last commit and the install script
 	@bash scripts/dist.sh
 
@@ -200,5 +204,5 @@ help: ## this text
 	@awk -F ': ## *' '/^##/ { sub(/^##/, ""); print } /^[a-z-]+: ##/ { printf "  make %-17s%s\n", $$1, $$2 }' Makefile
 
 FORCE:
-.PHONY: demo test test-all test-integration test-failover stress-failover test-matrix test-platforms stress dist deb test-packages lint sanitize \
+.PHONY: demo test test-all test-integration test-failover stress-failover test-matrix test-platforms stress soak dist deb test-packages lint sanitize \
 	test-assert test-faults bench bench-plots portable-tle pictures help FORCE

@@ -1,0 +1,2 @@
+-- A session that does not use the extension, to compare its memory.
+SELECT 1;
