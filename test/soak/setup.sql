@@ -19,10 +19,11 @@ BEGIN
     CASE k
         WHEN 'locks' THEN PERFORM advisory.lock('soak', which, '40 s');
         WHEN 'slots' THEN got := advisory.acquire('soak', which, 10, '40 s');
+        WHEN 'plain' THEN PERFORM pg_advisory_lock(which);
         WHEN 'leases' THEN SELECT token INTO got FROM advisory.lease('soak', which, '1 min', timeout => '40 s');
     END CASE;
     INSERT INTO soak.turns SELECT k, clock_timestamp(), soak.seconds_since(statement_timestamp()), soak.seconds_since(freed)
-        FROM soak.places AS p WHERE p.kind = k AND p.n = which AND p.slot = CASE k WHEN 'slots' THEN got ELSE 0 END;
+        FROM soak.places AS p WHERE p.kind = k AND k <> 'plain' AND p.n = which AND p.slot = CASE k WHEN 'slots' THEN got ELSE 0 END;
     RETURN got;
 END $$;
 
@@ -35,6 +36,7 @@ BEGIN
     IF NOT (CASE k
         WHEN 'locks' THEN advisory.unlock('soak', which)
         WHEN 'slots' THEN advisory.release('soak', which, got::integer)
+        WHEN 'plain' THEN pg_advisory_unlock(which)
         WHEN 'leases' THEN advisory.end_lease('soak', which, got)
     END) THEN
         RAISE 'session does not hold % %', k, which;

@@ -19,7 +19,7 @@ use Time::HiRes qw(sleep time);
 
 use constant { WARM_S => 45, SESSION_MB => 4, MB => 1024 * 1024 };
 
-# What fails. A wait may become a tenth longer, and by FLOOR_S more, because the longest of a few milliseconds are chance.
+# What fails, in the last tenth beside the first. A wait may become a tenth longer, and by FLOOR_S more, because the longest of a few milliseconds are chance.
 use constant { SLOWER => 0.1, FLOOR_S => 0.25 };
 # A waiter for a slot that nobody wakes looks once a second, and one for a lease every five seconds. So this is a lost wake-up, unless the
 # machine itself stood still.
@@ -49,7 +49,7 @@ my ($passed, $failed, @works, @memories) = (0, 0);
 soak($_) for @sizes;
 print map { "$_\n" } '', 'First → last tenth; in seconds 99.9 % of them, and in parentheses the longest; in MB the private memory of a session:', '',
     '| `max_names` | work | a second | waits | wake-ups | memory |', '|---|---|---|---|---|---|', @works, '',
-    '| `max_names` | sessions | private memory | shared memory | rows of `pg_locks` | a name | an idle session | more if it waits for a slot, a lock, a lease |',
+    '| `max_names` | sessions | private memory | shared memory | rows of `pg_locks` | a name | a session with built-in locks | more if it waits for a slot, a lock, a lease of ours |',
     '|---|---|---|---|---|---|---|---|', @memories;
 print "\n$passed passed, $failed failed\n";
 exit($failed ? 1 : 0);
@@ -75,7 +75,7 @@ sub load {
         { name => 'scrapes', sessions => 1, script => 'scrape', options => [ '--username=advisory_monitor' ],
             # With many names, on a slow machine, a scrape may take longer than that role allows. There are few of them, too.
             settings => '-c statement_timeout=1min', floor => 1 },
-        { name => 'idle', sessions => 20, script => 'idle', options => ['--rate=20'] });
+        { name => 'plain', sessions => 20, script => 'plain', options => ['--rate=20'] });
 }
 
 # The exporter's queries, one after the other every few seconds.
@@ -148,16 +148,18 @@ sub soak {
     wait_until("$expected sessions are there", sub { sleep 1; check_load(); $look->value('SELECT count(*) FROM pg_stat_activity WHERE application_name = ANY (?)', [ map { $_->{name} } @kinds ]) == $expected }, 300);
     sleep WARM_S;
     printf "\n== max_names = %d: %d sessions, %d of them wait for each other\n", $size, $expected, sum0 map { $_->{sessions} } grep { $_->{script} eq 'take' } @kinds;
-    my (@tenths);
+    my ($start, @tenths) = (time);
+    my $began = { time => $start, busy => busy(), at => $look->value('SELECT clock_timestamp()') };
     for my $number (1 .. 10) {
         check_load();
-        push @tenths, tenth($look, 360 * $hours / @sizes);
+        push @tenths, tenth($look, $began, $start + $number * 360 * $hours / @sizes);
+        $began = $tenths[-1]{next};
         show($number, $tenths[-1]);
     }
     check_load();
     my $mb = $tenths[-1]{memory}{kinds};
     push @memories, join ' | ', "| $size", $expected, judge($size, \@tenths), $a_name,
-        sprintf('%.2f MB', $mb->{idle}), sprintf('%.2f, %.2f, %.2f MB', map { $mb->{$_} - $mb->{idle} } qw(slots locks leases)) . ' |';
+        sprintf('%.2f MB', $mb->{plain}), sprintf('%.2f, %.2f, %.2f MB', map { $mb->{$_} - $mb->{plain} } qw(slots locks leases)) . ' |';
     stop_load();
     $look->disconnect;
     $server->stop;
@@ -166,19 +168,20 @@ sub soak {
 
 sub names { my ($look) = @_; return $look->value('SELECT names FROM advisory.directory') }
 
-# The figures of so many seconds.
+# The figures of the seconds up to that end. It begins where the one before has ended, so the time for reading the memory counts, too.
 sub tenth {
-    my ($look, $seconds) = @_;
-    my ($from, $busy, $stall, $end) = ($look->value('SELECT clock_timestamp()'), busy(), 0, time + $seconds);
-    while (time < $end) {
-        my $start = time;
+    my ($look, $began, $end) = @_;
+    my ($stall, $start) = (0, time);
+    while ($start < $end) {
         sleep 0.02;
         $stall = max($stall, time - $start - 0.02);
+        $start = time;
     }
-    my %tenth = (busy => (busy() - $busy) / $seconds, stall => $stall);
-    my $to = $look->value('SELECT clock_timestamp()');
+    my ($busy, $to) = (busy(), $look->value('SELECT clock_timestamp()'));
+    my $seconds = time - $began->{time};
+    my %tenth = (busy => ($busy - $began->{busy}) / $seconds, stall => $stall, next => { time => time, busy => $busy, at => $to });
     $tenth{kinds}{ $_->[0] } = { count => $_->[1], rate => $_->[1] / $seconds, waited => $_->[2], longest => $_->[3], handed => $_->[4], handed_longest => $_->[5] }
-        for @{ $look->rows(<<'SQL', $from, $to) };
+        for @{ $look->rows(<<'SQL', $began->{at}, $to) };
 SELECT kind, count(*), percentile_disc(0.999) WITHIN GROUP (ORDER BY waited), max(waited), percentile_disc(0.999) WITHIN GROUP (ORDER BY handed), max(handed)
 FROM soak.turns WHERE at >= $1 AND at < $2 GROUP BY kind
 SQL
@@ -203,7 +206,7 @@ sub memory {
     my (%of, %sum, %count, %shared);
     for my $row (@{ $look->rows(q(SELECT pid, application_name FROM pg_stat_activity WHERE backend_type = 'client backend')) }) {
         my ($pid, $kind) = @$row;
-        my ($kb) = (eval { slurp("/proc/$pid/smaps_rollup") } // next) =~ /^Pss_Anon: +(\d+)/m;
+        my ($kb) = (eval { slurp("/proc/$pid/smaps_rollup") } // '') =~ /^Pss_Anon: +(\d+)/m or next;
         $of{$pid} = $kb / 1024;
         $sum{$kind} += $of{$pid};
         $count{$kind}++;
@@ -246,11 +249,11 @@ sub judge {
     my ($size, $tenths) = @_;
     my @ends = @{$tenths}[0, -1];
     my $grows = sub { my ($format, @two) = @_; return sprintf "$format → $format", @two };
-    for my $kind (grep { $_->{name} ne 'idle' } @kinds) {
+    for my $kind (grep { $_->{name} ne 'plain' } @kinds) {
         my $name = $kind->{name};
         my ($old, $new) = map { $_->{kinds}{$name} // { count => 0, rate => 0 } } @ends;
-        # Chance: the square root of their number.
-        check($new->{count} >= (1 - SLOWER) * $old->{count} - 3 * sqrt $old->{count}, "$name: %.1f a second, then %.1f", $old->{rate}, $new->{rate});
+        # What is left to chance is the square root of their number.
+        check($new->{rate} >= $old->{rate} * (1 - SLOWER - 3 / sqrt($old->{count} || 1)), "$name: %.1f a second, then %.1f", $old->{rate}, $new->{rate});
         my @mb = map { $_->{memory}{kinds}{$name} } @ends;
         check($mb[1] - $mb[0] <= GROWN_MB, "$name: %.2f MB a session, then %.2f MB", @mb);
         my @cells = map { compare_waits($kind, $_, $old, $new) } qw(waited handed);

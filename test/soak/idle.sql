@@ -1,2 +1,0 @@
--- A session that does not use the extension, to compare its memory.
-SELECT 1;
