@@ -200,11 +200,13 @@ sub busy {
     return sum0(@jiffies[0 .. 2, 5 .. 7]) / POSIX::sysconf(POSIX::_SC_CLK_TCK()) / @each;
 }
 
-# In MB: the private memory of each process, the mean of each kind, the sum, and all dynamic shared memory.
+# In MB: the private memory of each process, the mean of each kind, the sum, and all dynamic shared memory. While the exporter's session
+# reads the statistics of many names it needs more; so this waits until it rests, and reads its memory first.
 sub memory {
     my ($look) = @_;
+    wait_until('the exporter rests', sub { !$look->value(q(SELECT count(*) FROM pg_stat_activity WHERE application_name = 'scrapes' AND state = 'active')) }, 120);
     my (%of, %sum, %count, %shared);
-    for my $row (@{ $look->rows(q(SELECT pid, application_name FROM pg_stat_activity WHERE backend_type = 'client backend')) }) {
+    for my $row (@{ $look->rows(q(SELECT pid, application_name FROM pg_stat_activity WHERE backend_type = 'client backend' ORDER BY application_name <> 'scrapes')) }) {
         my ($pid, $kind) = @$row;
         my ($kb) = (eval { slurp("/proc/$pid/smaps_rollup") } // '') =~ /^Pss_Anon: +(\d+)/m or next;
         $of{$pid} = $kb / 1024;
