@@ -159,6 +159,10 @@ stress: ## try to break it
 	@bash scripts/server.sh run -- env STRESS='$(STRESS)' STRESS_SECONDS='$(SECONDS)' SESSIONS='$(SESSIONS)' SEED='$(SEED)' \
 		CRASHES='$(CRASHES)' CALLS='$(CALLS)' perl test/stress/stress.pl
 
+soak: ## load for hours: does memory grow, is a session forgotten?
+	@bash scripts/packages.sh test
+	@bash scripts/server.sh run -- env HOURS='$(HOURS)' SESSIONS='$(SESSIONS)' NAMES='$(NAMES)' perl test/soak/soak.pl
+
 dist: ## the archive for PGXN, of the last commit
 	@bash scripts/dist.sh
 
@@ -215,5 +219,5 @@ help:
 	@awk -F ': ## *' '/^##/ { sub(/^##/, ""); print } /^[a-z-]+: ##/ { printf "  make %-17s%s\n", $$1, $$2 }' Makefile
 
 FORCE:
-.PHONY: demo test test-all test-integration test-failover stress-failover test-matrix test-platforms stress dist deb image-tree test-packages \
+.PHONY: demo test test-all test-integration test-failover stress-failover test-matrix test-platforms stress soak dist deb image-tree test-packages \
 	lint sanitize test-assert test-faults bench bench-plots portable-tle pictures help FORCE
