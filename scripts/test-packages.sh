@@ -88,7 +88,8 @@ test_dist() {
     check "it makes the install script that it has" makes_its_script "$tree" || true
     check "it builds, installs, and passes make installcheck" env -u ADVISORY_EXT_STAGE \
         bash "$tree/scripts/server.sh" run -- make --no-print-directory -C "$tree" installcheck ${PG_CONFIG:+PG_CONFIG="$PG_CONFIG"} || true
-    check "make dist in it gives the same files" repeats_itself "$tree" "$archive" || true
+    check "its checksum is beside it" in_folder "${archive%/*}" sha256sum --check --strict "${archive##*/}.sha256" || true
+    check "make dist gives the same bytes in it, later, elsewhere and under another umask" repeats_itself "$tree" "$archive" || true
 }
 
 has_one_folder() {
@@ -111,14 +112,14 @@ makes_its_script() {
         cmp "$1/$script" "$work/script.sql"
 }
 
+in_folder() { (cd "$1" && "${@:2}"); }
+
 repeats_itself() {
     local again
     again=$1/$(basename "$2")
-    make --no-print-directory -C "$1" dist && diff <(unzip -v "$2" | files_and_checksums) <(unzip -v "$again" | files_and_checksums)
+    find "$1" -exec touch {} +
+    (umask 077 && TZ=Asia/Tokyo LC_ALL=C.UTF-8 make --no-print-directory -C "$1" dist) && cmp "$2" "$again"
 }
-
-# Of `unzip -v`. (A folder has no checksum.)
-files_and_checksums() { awk '$8 ~ /[^\/]$/ && NF == 8 { print $8, $7, $1 }' | sort; }
 
 # ---- Debian packages --------------------------------------------------------------------------------
 
