@@ -153,13 +153,16 @@ stress: ## try to break it [SECONDS=120] [SESSIONS=32] [SEED=1] [STRESS="exclusi
 	@bash scripts/server.sh run -- env STRESS='$(STRESS)' STRESS_SECONDS='$(SECONDS)' SESSIONS='$(SESSIONS)' SEED='$(SEED)' \
 		CRASHES='$(CRASHES)' CALLS='$(CALLS)' perl test/stress/stress.pl
 
-dist: ## the archive for PGXN, advisory_ext-X.Y.Z.zip: the last commit and the install script
+addresses: ## write the addresses of project.conf into the other files
+	@perl scripts/addresses.pl --write
+
+dist: ## the archive for PGXN, advisory_ext-X.Y.Z.zip: the last commit and the install script; and its checksum
 	@bash scripts/dist.sh
 
 deb: ## build Debian packages for the servers whose development files are here, into results/deb; installs the tools for that by apt
 	@bash scripts/deb.sh
 
-test-packages: ## build, install, test and remove the packages; needs root [PACKAGES="dist deb rpm"] [RELEASES="bookworm trixie sid"]
+test-packages: ## build, install, test and remove the packages; needs root [PACKAGES="dist deb rpm"] [RELEASES="bookworm sid"] [ARCHITECTURES=s390x]
 	@bash scripts/test-packages.sh
 
 lint: ## compilers' warnings, clang-tidy, cppcheck, shellcheck, perlcritic, layout
@@ -200,5 +203,5 @@ help: ## this text
 	@awk -F ': ## *' '/^##/ { sub(/^##/, ""); print } /^[a-z-]+: ##/ { printf "  make %-17s%s\n", $$1, $$2 }' Makefile
 
 FORCE:
-.PHONY: demo test test-all test-integration test-failover stress-failover test-matrix test-platforms stress dist deb test-packages lint sanitize \
+.PHONY: demo test test-all test-integration test-failover stress-failover test-matrix test-platforms stress addresses dist deb test-packages lint sanitize \
 	test-assert test-faults bench bench-plots portable-tle pictures help FORCE
