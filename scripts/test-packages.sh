@@ -142,8 +142,8 @@ obtain() {
     in_chroot "" "$log" "$builder.partial" bash -euc '
         apt-get -qq update
         bash "$1/scripts/packages.sh" deb
-        DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends lintian
-        apt-get clean' setup "$CHROOT_TREE" || return 1
+        [ -n "$2" ] || DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends lintian
+        apt-get clean' setup "$CHROOT_TREE" "$architecture" || return 1
     mv "$builder.partial" "$builder"
 }
 
