@@ -162,7 +162,7 @@ dist: ## the archive for PGXN, advisory_ext-X.Y.Z.zip: the last commit and the i
 deb: ## build Debian packages for the servers whose development files are here, into results/deb; installs the tools for that by apt
 	@bash scripts/deb.sh
 
-test-packages: ## build, install, test and remove the packages; needs root [PACKAGES="dist deb rpm"] [RELEASES="bookworm sid"] [ARCHITECTURES=s390x]
+test-packages: ## the packages: build, install, test, remove; needs root [PACKAGES="dist deb rpm"] [RELEASES="sid"] [ARCHITECTURES="s390x"]
 	@bash scripts/test-packages.sh
 
 lint: ## compilers' warnings, clang-tidy, cppcheck, shellcheck, perlcritic, layout
@@ -203,5 +203,5 @@ help: ## this text
 	@awk -F ': ## *' '/^##/ { sub(/^##/, ""); print } /^[a-z-]+: ##/ { printf "  make %-17s%s\n", $$1, $$2 }' Makefile
 
 FORCE:
-.PHONY: demo test test-all test-integration test-failover stress-failover test-matrix test-platforms stress addresses dist deb test-packages lint sanitize \
-	test-assert test-faults bench bench-plots portable-tle pictures help FORCE
+.PHONY: demo test test-all test-integration test-failover stress-failover test-matrix test-platforms stress addresses dist deb test-packages \
+	lint sanitize test-assert test-faults bench bench-plots portable-tle pictures help FORCE

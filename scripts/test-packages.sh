@@ -10,7 +10,8 @@
 # dist: the archive for PGXN (the last commit) is unpacked, built, installed beside a throw-away server and tested with it.
 # deb: for each release, a chroot that is kept builds and checks the Debian package of the work tree as it is; a fresh copy of a
 # minimal chroot installs it with apt, and test/packages/installed.sh goes on there; in another copy test/packages/readme.sh follows
-# README.md. For another processor, lintian and README.md are left out: they would say the same, slowly. rpm: the RPM package is built and installed into a folder here.
+# README.md. For another processor, lintian and README.md are left out: they would say the same, slowly. rpm: the RPM package is built
+# and installed into a folder here.
 #
 # The packages stay in results/packages. A release that is not available counts as skipped. The last line is "N passed, N failed",
 # and ", N skipped" if there were any.
