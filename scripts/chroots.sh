@@ -127,6 +127,8 @@ configure_apt() {
             cp "$file" "$root/etc/apt/apt.conf.d/"
         fi
     done
+    # What can be made anew need not survive a crash.
+    say force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/$EXTENSION"
     # A mirror that lags behind has a release file past its date.
     say 'Acquire::Check-Valid-Until "false";' >"$root/etc/apt/apt.conf.d/90$EXTENSION"
 }
