@@ -63,7 +63,7 @@ for my $name (sort keys %places) {
         my $pattern = join '', map { $_ % 2 ? '(.*?)' : quotemeta $parts[$_] } 0 .. $#parts;
         if (my @found = $text =~ $pattern) {
             my ($begin, $end) = ($-[0], $+[0]);
-            my $new = join '', map { $_ % 2 == 0 ? $parts[$_] : $value{ $parts[$_] } // $found[ $_ / 2 ] } 0 .. $#parts;
+            my $new = join '', map { $_ % 2 == 0 ? $parts[$_] : $value{ $parts[$_] } // $found[ ($_ - 1) / 2 ] } 0 .. $#parts;
             substr $text, $begin, $end - $begin, $new;
         } else {
             print "$name has no place for an address: ", $place =~ s/\n/ /gr, "\n";
