@@ -163,7 +163,10 @@ soak: ## load for hours: does memory grow, is a session forgotten?
 	@bash scripts/packages.sh test
 	@bash scripts/server.sh run -- env HOURS='$(HOURS)' SESSIONS='$(SESSIONS)' NAMES='$(NAMES)' perl test/soak/soak.pl
 
-dist: ## the archive for PGXN, of the last commit
+addresses: # write the addresses of project.conf into the other files
+	@perl scripts/addresses.pl --write
+
+dist: ## the archive for PGXN, of the last commit, and its checksum
 	@bash scripts/dist.sh
 
 deb: ## build Debian packages
@@ -219,5 +222,5 @@ help:
 	@awk -F ': ## *' '/^##/ { sub(/^##/, ""); print } /^[a-z-]+: ##/ { printf "  make %-17s%s\n", $$1, $$2 }' Makefile
 
 FORCE:
-.PHONY: demo test test-all test-integration test-failover stress-failover test-matrix test-platforms stress soak dist deb image-tree test-packages \
+.PHONY: demo test test-all test-integration test-failover stress-failover test-matrix test-platforms stress soak addresses dist deb image-tree test-packages \
 	lint sanitize test-assert test-faults bench bench-plots portable-tle pictures help FORCE

@@ -93,6 +93,16 @@ end_child() {
 
 reason() { { grep '^E: ' "$1" || tail -n 1 "$1" || say "unknown"; } | tail -n 1; }
 
+# ---- Other processors ---------------------------------------------------------------------------------
+
+# Asks the kernel to call qemu for programs of other processors. Where no init system has done so yet, nothing else did.
+call_qemu() {
+    local registry=/proc/sys/fs/binfmt_misc
+    bash "$REPOSITORY/scripts/packages.sh" qemu
+    [ -e $registry/status ] || mount -t binfmt_misc binfmt_misc $registry
+    if [ ! -e $registry/qemu-s390x ] || [ ! -e $registry/qemu-aarch64 ]; then update-binfmts --enable; fi
+}
+
 # ---- Making a chroot ----------------------------------------------------------------------------------
 
 # make_chroot RELEASE ROOT LOG [ARCHITECTURE]: a minimal one, whose apt reaches the mirror. On a failure the reason is in the log.
@@ -117,6 +127,8 @@ configure_apt() {
             cp "$file" "$root/etc/apt/apt.conf.d/"
         fi
     done
+    # What can be made anew need not survive a crash.
+    say force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/$EXTENSION"
     # A mirror that lags behind has a release file past its date.
     say 'Acquire::Check-Valid-Until "false";' >"$root/etc/apt/apt.conf.d/90$EXTENSION"
 }

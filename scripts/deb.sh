@@ -2,7 +2,7 @@
 # Debian packages of the extension: `make deb` leaves them in results/deb.
 #
 #   PG_SUPPORTED_VERSIONS="15 17"   for these servers only (default: those whose development files are installed)
-#   DEB_BUILD_OPTIONS=…             as for dpkg-buildpackage (default: nocheck, since the tests need the package postgresql-all)
+#   DEB_BUILD_OPTIONS=…             as for dpkg-buildpackage (default: all processors, and nocheck, since the tests need postgresql-all)
 #   DEB_DIR=…                       where they are left
 #
 # They are built from a copy of the work tree as it is now, by debian/rules.
@@ -34,7 +34,7 @@ main() {
     make_source "${version%-*}" "$work/advisory-ext-${version%-*}"
     cd "$work/advisory-ext-${version%-*}"
     export PG_SUPPORTED_VERSIONS=${PG_SUPPORTED_VERSIONS:-installed}
-    export DEB_BUILD_OPTIONS=${DEB_BUILD_OPTIONS-nocheck}
+    export DEB_BUILD_OPTIONS=${DEB_BUILD_OPTIONS-nocheck parallel=$(nproc)}
     case " $DEB_BUILD_OPTIONS " in *" nocheck "*) export DEB_BUILD_PROFILES="${DEB_BUILD_PROFILES:+$DEB_BUILD_PROFILES }nocheck" ;; esac
     pg_buildext updatecontrol
     say "Debian packages for the PostgreSQL versions whose development files are installed (PG_SUPPORTED_VERSIONS selects others)"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The archive for PGXN: `make dist` writes advisory_ext-X.Y.Z.zip into this folder.
+# The archive for PGXN: `make dist` writes advisory_ext-X.Y.Z.zip into this folder, and its checksum into advisory_ext-X.Y.Z.zip.sha256.
 #
 # It has the files of the last commit (`git archive`), under a folder of the same name, and the install script, which make joins from
 # sql/parts and which META.json names. Without git, as in an unpacked distribution, it has the files of this tree.
@@ -14,7 +14,7 @@ copy_sources() {
     if is_clone; then
         git archive HEAD | tar -x -C "$1"
     else
-        tar -c --exclude='./*.zip' --exclude=./results --exclude=./.git . | tar -x -C "$1"
+        tar -c --exclude='./*.zip' --exclude='./*.zip.sha256' --exclude=./results --exclude=./.git . | tar -x -C "$1"
         make --no-print-directory -C "$1" clean >/dev/null
     fi
 }
@@ -35,20 +35,24 @@ meta() {
     perl -MJSON::PP -0777 -ne '$meta = decode_json($_); print $meta->{$ENV{FIELD}}' "$1/META.json"
 }
 
-# pack TREE NAME SCRIPT: both ways give the same files.
+# pack TREE ARCHIVE: the same files give the same bytes, whenever, wherever and by whomever they are packed. Each file has the date of
+# debian/changelog.
 pack() {
-    local tree=$1 name=$2 script=$3
-    rm -f "$name.zip"
-    if is_clone; then
-        git archive --format=zip --prefix="$name/sql/" --add-file="$tree/$script" --prefix="$name/" --output="$name.zip" HEAD
-    else
-        mv "$tree" "$work/$name"
-        (cd "$work" && zip -qrX "$REPOSITORY/$name.zip" "$name")
-    fi
+    local tree=$1 name=${2%.zip} date
+    date=$(sed -n 's/^ -- .*>  //p' "$tree/debian/changelog" | head -n 1)
+    mv "$tree" "$work/$name"
+    rm -f "$2"
+    (
+        cd "$work"
+        chmod -R u=rwX,go=rX "$name"
+        find "$name" -type f -exec touch --date="$date" {} +
+        find "$name" -type f | LC_ALL=C sort | TZ=UTC zip -qX "$REPOSITORY/$2" -@
+    )
+    sha256sum "$2" >"$2.sha256"
 }
 
 main() {
-    local tree name mistakes
+    local tree name script mistakes
     cd "$REPOSITORY"
     check_clone
     bash scripts/packages.sh dist
@@ -59,11 +63,11 @@ main() {
     copy_sources "$tree"
     ! is_clone || git diff --quiet HEAD || warn "changes that are not committed are left out"
     name=$EXTENSION-$(FIELD=version meta "$tree")
-    local script
     script=sql/$EXTENSION--$(sed -n "s/^default_version *= *'\([^']*\)'.*/\1/p" "$tree/$EXTENSION.control").sql
     make --no-print-directory --silent -C "$tree" PG_CONFIG=none "$script" >/dev/null
-    mistakes=$(perl "$tree/scripts/meta.pl" --dist "$tree") || die "META.json is wrong:" "$mistakes"
-    pack "$tree" "$name" "$script"
+    mistakes=$(perl "$tree/scripts/meta.pl" --dist "$tree" && perl "$tree/scripts/addresses.pl" "$tree") || die "$mistakes"
+    pack "$tree" "$name.zip"
+    say "$name.zip.sha256"
     say "$name.zip"
 }
 

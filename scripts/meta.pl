@@ -134,7 +134,7 @@ if ($meta) {
     check_tree($meta) if !@mistakes;
 }
 
-# What META.json says twice, and what others say too: the control file has the version, the changelog says whether it is released.
+# What META.json says twice, and what others say too: the control file has the version, CHANGELOG.md says whether it is released.
 sub check_tree {
     my ($meta) = @_;
     my $name = $meta->{name};
@@ -152,22 +152,46 @@ sub check_tree {
         mistake("provides.$name.$field: there is no $file") if !-s "$root/$file";
     }
 
-    my ($newest, $remark) = content('CHANGELOG.md') =~ /^## (\S+)(?: +\((.*)\))?$/m;
+    # CHANGELOG.md has the newest version first. Each version is released, and then has its date, or not.
+    my $changelog = content('CHANGELOG.md');
+    my ($newest, $remark) = $changelog =~ /^## (\S+)(?: +\((.*)\))?$/m;
     mistake("the newest version of CHANGELOG.md is " . ($newest // '(none)') . ", but the control file's is $control")
         if ($newest // '') ne $control;
-    my $is_released = ($remark // '') ne 'unreleased';
+    $remark //= '';
+    my $is_released = $remark ne 'unreleased';
+    mistake("CHANGELOG.md says '$remark' of $control, neither 'unreleased' nor a date, such as 2026-12-31")
+        if $is_released && $remark !~ /\A\d{4}-\d\d-\d\d\z/;
+    my $says = "but CHANGELOG.md says that $control is " . ($is_released ? 'released' : 'unreleased');
     my $status = $meta->{release_status} // 'stable';
-    mistake("release_status is $status, but CHANGELOG.md says that $control is " . ($is_released ? 'released' : 'unreleased'))
-        if $is_released != ($status eq 'stable');
+    mistake("release_status is $status, $says") if $is_released != ($status eq 'stable');
 
-    my ($rpm) = content('rpm/advisory_ext.spec') =~ /^Version:\s*(\S+)/m;
-    mistake("rpm/advisory_ext.spec has version " . ($rpm // '(none)') . ", not $full") if ($rpm // '') ne $full;
+    # Every version can be updated to the next one.
+    my @versions = reverse $changelog =~ /^## (\d\S*)/mg;
+    for my $i (1 .. $#versions) {
+        my $upgrade = "sql/$name--$versions[$i - 1]--$versions[$i].sql";
+        mistake("there is no $upgrade") if !-s "$root/$upgrade";
+    }
 
-    # Debian's changelog has the same version and, in place of a release, UNRELEASED.
-    my ($debian, $distribution) = content('debian/changelog') =~ /\A\S+ \(([^)]+)-[^-)]+\) (\S+);/;
-    mistake("the newest version of debian/changelog is " . ($debian // '(none)') . ", not $full") if ($debian // '') ne $full;
-    mistake("debian/changelog says $distribution, but CHANGELOG.md says that $control is " . ($is_released ? 'released' : 'unreleased'))
-        if defined $distribution && $is_released != ($distribution ne 'UNRELEASED');
+    # Who else says the version.
+    for my $copy (
+        [ 'rpm/advisory_ext.spec',                 qr/^Version:\s*(\S+)/m,                             $full ],
+        [ 'rpm/advisory_ext.spec',                 qr/^%changelog\n.* - (\S+)-\d+$/m,                  $full ],
+        [ 'debian/changelog',                      qr/\A\S+ \(([^)]+)-[^-)]+\)/,                       $full ],
+        [ 'README.md',                             qr/This is version (\d+(?:[.]\d+)+)/,               $control ],
+        [ 'portable/advisory.sql',                 qr/FUNCTION advisory[.]version\(\).*SELECT '(.*?)'/, $control ],
+        [ 'examples/monitoring/check_advisory.sh', qr/(\S+) \(advisory_ext\)/,                         $control ],
+    ) {
+        my ($file, $pattern, $expected) = @{$copy};
+        my $found = content($file) =~ $pattern ? $1 : '(none)';
+        mistake("$file has version $found, not $expected") if $found ne $expected;
+    }
+
+    # Who else says whether it is released. Debian's changelog has UNRELEASED in place of a release.
+    my ($distribution) = content('debian/changelog') =~ /\A\S+ \S+ ([^\s;]+);/;
+    mistake("debian/changelog is for " . ($distribution // '(none)') . ", $says")
+        if $is_released != (($distribution // '') ne 'UNRELEASED');
+    mistake("README.md does not agree on 'not yet released', $says") if $is_released != (content('README.md') !~ /not yet released/);
+    mistake("project.conf has placeholders, $says") if $is_released && content('project.conf') =~ /^[^#\n]*[.]example\b/m;
 }
 
 print map { "$_\n" } @mistakes;

@@ -162,7 +162,7 @@ look_for_qemu() {
 
 look_for_dist() {
     need make "joins the install script" have make
-    have git || need zip "packs the archive" have zip
+    need zip "packs the archive" have zip
 }
 
 # With Debian's own build rules for extensions, which build for every server whose development files are here.

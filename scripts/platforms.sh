@@ -64,14 +64,6 @@ is_other_processor() { case $1 in i386 | arm64 | s390x) ;; *) return 1 ;; esac; 
 
 # ---- Other processors ---------------------------------------------------------------------------------
 
-# Asks the kernel to call qemu for programs of other processors. Where no init system has done so yet, nothing else did.
-call_qemu() {
-    local registry=/proc/sys/fs/binfmt_misc
-    bash "$REPOSITORY/scripts/packages.sh" qemu
-    [ -e $registry/status ] || mount -t binfmt_misc binfmt_misc $registry
-    if [ ! -e $registry/qemu-s390x ] || [ ! -e $registry/qemu-aarch64 ]; then update-binfmts --enable; fi
-}
-
 # obtain_platform ARCHITECTURE LOG: leaves a complete chroot in the cache, or fails with the reason in the log. It has only the headers of
 # the server's development package, not the other compiler on which that depends.
 obtain_platform() {

@@ -3,13 +3,15 @@
 #
 #   PACKAGES="dist deb"             only these of: dist deb rpm
 #   RELEASES="bookworm trixie sid"  the Debian releases for deb
+#   ARCHITECTURES="i386 s390x"      the processors for deb (default: this machine's); qemu runs what this one cannot
 #   ADVISORY_EXT_MATRIX_DIR=…       where the chroots are kept (see scripts/chroots.sh), in the folder "packages"; remove a release's
 #                                   folders in there to have them made anew
 #
 # dist: the archive for PGXN (the last commit) is unpacked, built, installed beside a throw-away server and tested with it.
 # deb: for each release, a chroot that is kept builds and checks the Debian package of the work tree as it is; a fresh copy of a
 # minimal chroot installs it with apt, and test/packages/installed.sh goes on there; in another copy test/packages/readme.sh follows
-# README.md. rpm: the RPM package is built and installed into a folder here.
+# README.md. For another processor, lintian and README.md are left out: they would say the same, slowly. rpm: the RPM package is built
+# and installed into a folder here.
 #
 # The packages stay in results/packages. A release that is not available counts as skipped. The last line is "N passed, N failed",
 # and ", N skipped" if there were any.
@@ -22,6 +24,8 @@ set -euo pipefail
 PACKAGES=${PACKAGES:-dist deb rpm}
 RELEASES=${RELEASES:-bookworm trixie sid}
 CACHE=$CACHE/packages
+NATIVE=$(dpkg --print-architecture 2>/dev/null || true)
+ARCHITECTURES=${ARCHITECTURES:-$NATIVE}
 
 passed=0 failed=0 skipped=0
 failures=()     # what failed
@@ -85,7 +89,8 @@ test_dist() {
     check "it makes the install script that it has" makes_its_script "$tree" || true
     check "it builds, installs, and passes make installcheck" env -u ADVISORY_EXT_STAGE \
         bash "$tree/scripts/server.sh" run -- make --no-print-directory -C "$tree" installcheck ${PG_CONFIG:+PG_CONFIG="$PG_CONFIG"} || true
-    check "make dist in it gives the same files" repeats_itself "$tree" "$archive" || true
+    check "its checksum is beside it" in_folder "${archive%/*}" sha256sum --check --strict "${archive##*/}.sha256" || true
+    check "make dist gives the same bytes in it, later, elsewhere and under another umask" repeats_itself "$tree" "$archive" || true
 }
 
 has_one_folder() {
@@ -108,24 +113,25 @@ makes_its_script() {
         cmp "$1/$script" "$work/script.sql"
 }
 
+in_folder() { (cd "$1" && "${@:2}"); }
+
 repeats_itself() {
     local again
     again=$1/$(basename "$2")
-    make --no-print-directory -C "$1" dist && diff <(unzip -v "$2" | files_and_checksums) <(unzip -v "$again" | files_and_checksums)
+    find "$1" -exec touch {} +
+    (umask 077 && TZ=Asia/Tokyo LC_ALL=C.UTF-8 make --no-print-directory -C "$1" dist) && cmp "$2" "$again"
 }
-
-# Of `unzip -v`. (A folder has no checksum.)
-files_and_checksums() { awk '$8 ~ /[^\/]$/ && NF == 8 { print $8, $7, $1 }' | sort; }
 
 # ---- Debian packages --------------------------------------------------------------------------------
 
-# obtain RELEASE LOG: leaves two complete chroots in the cache, a minimal one and one that can build packages. A chroot gets its name
-# when it is complete, so that an incomplete one is never used.
+# obtain PLACE LOG: leaves two complete chroots in the cache, a minimal one and one that can build packages. A place is a release,
+# followed by -ARCHITECTURE for another processor. A chroot gets its name when it is complete, so that an incomplete one is never used.
 obtain() {
-    local release=$1 log=$2 clean=$CACHE/$1 builder=$CACHE/$1-build
+    local place=$1 log=$2 clean=$CACHE/$1 builder=$CACHE/$1-build architecture=
+    ! is_foreign "$place" || architecture=${place#*-}
     if [ ! -d "$clean" ]; then
-        say "making a chroot of Debian $release, once (kept in $CACHE)"
-        make_chroot "$release" "$clean.partial" "$log" || return 1
+        say "making a chroot of Debian $place, once (kept in $CACHE)"
+        make_chroot "${place%%-*}" "$clean.partial" "$log" "$architecture" || return 1
         mv "$clean.partial" "$clean"
     fi
     [ ! -d "$builder" ] || return 0
@@ -137,44 +143,52 @@ obtain() {
     in_chroot "" "$log" "$builder.partial" bash -euc '
         apt-get -qq update
         bash "$1/scripts/packages.sh" deb
-        DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends lintian
-        apt-get clean' setup "$CHROOT_TREE" || return 1
+        [ -n "$2" ] || DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends lintian
+        apt-get clean' setup "$CHROOT_TREE" "$architecture" || return 1
     mv "$builder.partial" "$builder"
 }
 
+is_foreign() { [[ $1 == *-* ]]; }
+
 test_deb() {
-    local release
+    local release architecture place
     is_root || { skip "deb: chroots need root"; return; }
     bash "$REPOSITORY/scripts/packages.sh" matrix
     mkdir -p "$CACHE"
     exec 9>"$CACHE/lock"
     flock 9     # two runs must not make, or use, one chroot at the same time
+    [ "$ARCHITECTURES" = "$NATIVE" ] || call_qemu
     for release in $RELEASES; do
-        title "deb: Debian $release"
-        if ! obtain "$release" "$work/$release.setup"; then
-            tail -n 20 "$work/$release.setup"
-            skip "Debian $release: $(reason "$work/$release.setup")"
-            continue
-        fi
-        test_release "$release"
+        for architecture in $ARCHITECTURES; do
+            place=$release
+            [ "$architecture" = "$NATIVE" ] || place+=-$architecture
+            title "deb: Debian $place"
+            if obtain "$place" "$work/$place.setup"; then
+                test_place "$place"
+            else
+                tail -n 20 "$work/$place.setup"
+                skip "Debian $place: $(reason "$work/$place.setup")"
+            fi
+        done
     done
     exec 9>&-
 }
 
-test_release() {
-    local release=$1 builder=$CACHE/$1-build packages deb major
+test_place() {
+    local place=$1 builder=$CACHE/$1-build packages deb major
     packages=$builder$CHROOT_TREE/results/deb
     copy_tree "$builder$CHROOT_TREE"
     check "make deb" in_chroot "" "$work/build" "$builder" make --no-print-directory -C "$CHROOT_TREE" deb ||
         { cat "$work/build"; return 0; }
     deb=$(find "$packages" -name 'postgresql-*-advisory-ext_*.deb' | sort -V | tail -n 1)
     major=$(sed -n 's/.*postgresql-\([0-9]*\)-.*/\1/p' <<<"$deb")
-    keep "$release" "$packages"/*
-    lint_packages "$release" "$builder" || true
-    [ "$release" != sid ] || check "debian/control is what debian/control.in makes of it there" \
+    keep "$place" "$packages"/*
+    in_fresh_chroot "$place" installed.sh "$major" "/root/${deb##*/}"
+    ! is_foreign "$place" || return 0
+    lint_packages "$place" "$builder" || true
+    [ "$place" != sid ] || check "debian/control is what debian/control.in makes of it there" \
         cmp "$REPOSITORY/debian/control" <(tar -xOf "$packages"/advisory-ext_*.debian.tar.xz debian/control) || true
-    in_fresh_chroot "$release" installed.sh "$major" "/root/${deb##*/}"
-    in_fresh_chroot "$release" readme.sh "$major"
+    in_fresh_chroot "$place" readme.sh "$major"
 }
 
 # Two warnings are expected: no bug report has asked for the package, and an older lintian does not know newer standards.
@@ -185,26 +199,26 @@ lint_packages() {
             "$1"/results/deb/*.changes' lint "$CHROOT_TREE" || { cat "$work/lintian"; return 1; }
 }
 
-# in_fresh_chroot RELEASE SCRIPT ARGUMENT…: runs a script of test/packages in a copy of the minimal chroot. The packages that were built are
+# in_fresh_chroot PLACE SCRIPT ARGUMENT…: runs a script of test/packages in a copy of the minimal chroot. The packages that were built are
 # in its /root.
 in_fresh_chroot() {
-    local release=$1 script=$2 status=0
-    fresh=$CACHE/$release.fresh
+    local place=$1 script=$2 status=0
+    fresh=$CACHE/$place.fresh
     rm -rf "$fresh"
-    cp -a "$CACHE/$release" "$fresh"
+    cp -a "$CACHE/$place" "$fresh"
     copy_tree "$fresh$CHROOT_TREE"
-    cp "$REPOSITORY/results/packages/$release"/*.deb "$fresh/root/"
+    cp "$REPOSITORY/results/packages/$place"/*.deb "$fresh/root/"
     if ! in_chroot "" "$work/update" "$fresh" apt-get -qq update; then
         cat "$work/update"
-        skip "$script on Debian $release: $(reason "$work/update")"
+        skip "$script on Debian $place: $(reason "$work/update")"
     else
         in_chroot "" "$work/script" "$fresh" bash "$CHROOT_TREE/test/packages/$script" "${@:3}" || status=$?
         cat "$work/script"
-        tally "$work/script" "$script on $release"
+        tally "$work/script" "$script on $place"
         if [ "$status" -ne 0 ]; then
             say "FAILED - test/packages/$script ended early (exit code $status)"
             failed=$((failed + 1))
-            failures+=("$script on $release: it ended early")
+            failures+=("$script on $place: it ended early")
         fi
     fi
     rm -rf "$fresh"

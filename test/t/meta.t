@@ -1,9 +1,11 @@
 #!/usr/bin/env perl
 # scripts/meta.pl accepts our META.json, and refuses one that breaks PGXN's specification or says something else than the tree does.
+# scripts/addresses.pl finds each address that is not that of project.conf, and writes them all.
 use strict;
 use warnings;
 use FindBin;
 use File::Copy qw(copy);
+use File::Find qw(find);
 use File::Path qw(make_path);
 use File::Temp qw(tempdir);
 use JSON::PP;
@@ -27,8 +29,12 @@ sub put {
     return;
 }
 
-my @files = qw(META.json advisory_ext.control CHANGELOG.md README.md debian/changelog rpm/advisory_ext.spec);
-make_path("$tree/debian", "$tree/rpm", "$tree/sql");
+# Those with addresses, and others that meta.pl reads.
+my @addressed = qw(META.json README.md SECURITY.md debian/changelog debian/control debian/control.in debian/copyright debian/upstream/metadata
+    rpm/advisory_ext.spec);
+my @files = (@addressed, qw(project.conf advisory_ext.control CHANGELOG.md portable/advisory.sql examples/monitoring/check_advisory.sh),
+    map { s{^\Q$root\E/}{}r } glob "$root/sql/*--*--*.sql");
+make_path(map { "$tree/$_" } qw(debian/upstream rpm sql portable examples/monitoring));
 
 sub reset_tree {
     copy("$root/$_", "$tree/$_") or die "$_: $!\n" for @files;
@@ -100,14 +106,63 @@ like(mistakes(), qr/^META\.json is not JSON/m, 'half a file');
 refused_file('a new version in the control file', 'advisory_ext.control',
     qr/default_version = '[^']*'/, "default_version = '7.0'", qr/the control file's is 7\.0/);
 refused_file('a newer version in CHANGELOG.md', 'CHANGELOG.md', qr/^## /m, "## 8.0\n\n## ", qr/CHANGELOG\.md is 8\.0/);
-refused_file('another version in debian/changelog', 'debian/changelog', qr/\([^)]*\)/, '(8.0.0-1)', qr/debian\/changelog is 8\.0\.0/);
+refused_file('another version in debian/changelog', 'debian/changelog', qr/\([^)]*\)/, '(8.0.0-1)', qr/debian\/changelog has version 8\.0\.0/);
 refused_file('another version in the spec file', 'rpm/advisory_ext.spec', qr/^Version:.*$/m, 'Version: 8.0.0', qr/spec has version 8\.0\.0/);
+refused_file('another version in its changelog', 'rpm/advisory_ext.spec', qr/- [\d.]+-1$/m, '- 8.0.0-1', qr/spec has version 8\.0\.0/);
+refused_file('another version in README.md', 'README.md', qr/This is version [\d.]*\d/, 'This is version 8.0', qr/README\.md has version 8\.0/);
+refused_file('another version of the portable edition', 'portable/advisory.sql', qr/SELECT '[\d.]+'/, "SELECT '8.0'", qr/advisory\.sql has version 8\.0/);
+refused_file('another version of the check', 'examples/monitoring/check_advisory.sh', qr/[\d.]+ \(adv/, '8.0 (adv', qr/check_advisory\.sh has version 8\.0/);
+refused_file('a version from which no script leads on', 'CHANGELOG.md', qr/^## (?=1\.0$)/m, "## 0.9\n\n## ", qr/there is no sql\/advisory_ext--1\.0--0\.9\.sql/);
 
-# Whether the version is released, said otherwise in one file.
-my ($debian) = content("$root/debian/changelog") =~ /\A\S+ \(\S+\) (\S+);/;
-my $other = $debian eq 'UNRELEASED' ? 'unstable' : 'UNRELEASED';
-refused_file("$other in debian/changelog", 'debian/changelog', qr/\) \S+;/, ") $other;", qr/debian\/changelog says $other/);
+# ---- The day of the release: one file after the other says that the version is released, and only the last one makes it right --------
+
+my $address = 'https://pgxn.org/advisory_ext';
 my ($version) = content("$root/advisory_ext.control") =~ /^default_version = '([^']*)'/m;
-my $remark = $debian eq 'UNRELEASED' ? '' : ' (unreleased)';
-refused_file("'$remark' in CHANGELOG.md", 'CHANGELOG.md', qr/^(## \S+).*$/m, "## $version$remark", qr/^release_status is/);
+my @release = (
+    [ 'CHANGELOG.md',     qr/^## \Q$version\E.*$/m,       "## $version (2030-12-31)" ],
+    [ 'META.json',        qr/("release_status": )"\w+"/,  '"release_status": "stable"' ],
+    [ 'debian/changelog', qr/\) \S+;/,                    ') unstable;' ],
+    [ 'README.md',        qr/, which is \[not yet.*?\)/,  '' ],
+    [ 'project.conf',     qr/\S+[.]example\S*(.*?)\S+[.]example\S*/s, "$address\nmaintainer = Jo <jo\@pgxn.org>" ],
+);
+reset_tree();
+my $is_released = content("$root/META.json") !~ /"unstable"/;
+for my $step (@release) {
+    my ($file, $pattern, $replacement) = @{$step};
+    isnt(mistakes(), '', "before the change of $file something is missing") if !$is_released && $file ne 'CHANGELOG.md';
+    put($file, content("$tree/$file") =~ s/$pattern/$replacement/r);
+}
+is(mistakes(), '', 'a released version');
+put('CHANGELOG.md', content("$tree/CHANGELOG.md") =~ s/2030-12-31/soon/r);
+like(mistakes(), qr/CHANGELOG\.md says 'soon'/, 'it needs its date');
+
+# ---- Addresses --------------------------------------------------------------------------------------------------------------------
+
+sub addresses { return scalar qx("$^X" "$root/scripts/addresses.pl" @_ "$tree" 2>&1) }
+
+reset_tree();
+is(addresses(), '', 'every address is that of project.conf');
+my ($repository, $mail) = content("$root/project.conf") =~ m{^repository = (\S+)\nmaintainer = .*<(\S+)>$}m;
+for my $file (@addressed) {
+    reset_tree();
+    put($file, content("$root/$file") =~ s{\Q$repository\E|\Q$mail\E}{https://elsewhere.example/x}r);
+    like(addresses(), qr/\A\Q$file\E has other addresses than project\.conf.*\n\z/, "another address in $file");
+}
+reset_tree();
+put('project.conf', "repository = $address\nmaintainer = Jo Doe <jo\@pgxn.org>\n");
+is(() = addresses() =~ /has other addresses/g, scalar @addressed, 'with other addresses in project.conf, all files differ');
+is(addresses('--write'), '', 'make addresses writes them');
+is(addresses(), '', 'and then they agree');
+is(mistakes(), '', 'also with the specification');
+unlike(content("$tree/$_"), qr/\Q$repository\E|\Q$mail\E/, "$_ has no old one") for @addressed;
+put('SECURITY.md', "nothing\n");
+like(addresses('--write'), qr/^SECURITY\.md has no place for an address/, 'a file that has lost its place is named');
+
+# No other file has them.
+my @known = map { "$root/$_" } @addressed, qw(project.conf);
+my @others;
+find({ no_chdir => 1, preprocess => sub { grep { !/^(?:[.]git|results|node_modules)$/ } @_ }, wanted => sub {
+    push @others, $_ if -f && !/[.]zip$/ && content($_) =~ /\Q$repository\E|\Q$mail\E/;
+} }, $root);
+is_deeply([ sort @others ], [ sort @known ], 'no other file has them');
 done_testing();

@@ -25,6 +25,13 @@ my %CATALOG = (
 my $MEMBER = q(WITH member AS (SELECT classid, objid FROM pg_depend WHERE deptype = 'e' AND refclassid = 'pg_extension'::regclass
     AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'advisory_ext')));
 
+# The names that users see: functions, relations, and "relation.column".
+my $NAMES = q(SELECT proname FROM member JOIN pg_proc p ON p.oid = objid AND classid = 'pg_proc'::regclass WHERE pronamespace = 'advisory'::regnamespace
+    UNION SELECT relname || coalesce('.' || attname, '') FROM member JOIN pg_class c ON c.oid = objid AND classid = 'pg_class'::regclass AND relnamespace = 'advisory'::regnamespace
+        CROSS JOIN LATERAL (SELECT attname FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped AND relkind IN ('r', 'v') UNION SELECT NULL) AS a);
+
+sub names_of { return { map { $_->[0] => 1 } grep { $_->[0] !~ /^_/ } @{ $_[0]->rows("$MEMBER $NAMES") } } }
+
 sub catalog_of {
     my ($session) = @_;
     return { map { my $rows = $session->rows("$MEMBER $CATALOG{$_}"); $_ => [ sort map { join "\t", map { ref ? "{@$_}" : $_ // '' } @$_ } @$rows ] } keys %CATALOG };
@@ -37,6 +44,11 @@ my $admin = session(database => $ENV{PGDATABASE})->run("CREATE ROLE $owner LOGIN
 
 my $version = $admin->value(q(SELECT default_version FROM pg_available_extensions WHERE name = 'advisory_ext'));
 my @databases;
+
+# What CHANGELOG.md says of the versions after 1.0.
+open my $changelog, '<', "$FindBin::Bin/../../CHANGELOG.md" or die "CHANGELOG.md: $!\n";
+my ($news) = do { local $/ = undef; <$changelog> } =~ /^## \d[^\n]*\n(.*)^## 1\.0$/ms or die "CHANGELOG.md has no versions\n";
+close $changelog;
 
 sub database_of_owner {
     my ($name) = @_;
@@ -52,6 +64,7 @@ for my $role ($ENV{PGUSER}, $owner, $super) {
     # ---- This library, and the objects of 1.0 ----------------------------------------------------------------------
 
     $old->run(q(CREATE EXTENSION advisory_ext VERSION '1.0'));
+    my $old_names = names_of($old);
     is($old->value(q(SELECT advisory.try_lock('upgrade', 'a'))), 1, "$role: a lock works before the update");
     is($old->query('SELECT count(*) FROM advisory.wait_tree()')->{state}, undef, "$role: and wait_tree()");
     my $before = $old->query('SELECT count(*) FROM advisory.known_keys');
@@ -201,6 +214,11 @@ for my $role ($ENV{PGUSER}, $owner, $super) {
         is($old->value(q{SELECT has_schema_privilege($1, 'advisory', 'CREATE')}, $writer), 0, "$role: and nobody the right to put functions into the schema");
         $old->run("REVOKE ALL ON advisory.key_labels FROM $writer");
     }
+    # A column of a new view is not told one by one.
+    my $new_names = names_of($new);
+    my @unsaid = grep { my ($relation, $name) = /^(?:(\w+)\.)?(\w+)$/; !$old_names->{$_} && (!$relation || $old_names->{$relation}) && $news !~ /\b\Q$name\E\b/ } sort keys %$new_names;
+    is_deeply(\@unsaid, [], "$role: CHANGELOG.md names everything that is new");
+    is_deeply([ grep { !$new_names->{$_} && $news !~ /\b\Q$_\E\b/ } sort keys %$old_names ], [], "$role: and everything that is gone");
     my ($updated, $fresh) = map { catalog_of($_) } $old, $new;
     is_deeply($updated->{$_}, $fresh->{$_}, "$role: $_ are as after CREATE EXTENSION") for sort keys %CATALOG;
     is($old->value("$MEMBER SELECT count(*) FROM member JOIN pg_shdepend s USING (classid, objid) WHERE s.deptype = 'o' AND s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())"), 0,
