@@ -190,6 +190,9 @@ portable-tle: ## write portable/advisory-tle.sql, by which pg_tle makes the port
 	sed -En "s/^CREATE TABLE IF NOT EXISTS (advisory\.[a-z_]+).*/SELECT pg_extension_config_dump('\1', '');/p" portable/advisory.sql; \
 	echo '$$_pgtle_$$);'; } >$(TLE)
 
+monitoring-files: ## write monitoring/opentelemetry.yml, datadog.yml and pgwatch.yml, with the queries of postgres_exporter.yml
+	@perl scripts/monitoring.pl
+
 pictures: ## draw the terminals that the documents show, from what psql prints
 	@WRITE=1 PAGES=activity PARTS=tap TESTS=documents bash scripts/test.sh
 	@perl scripts/terminal.pl doc/pictures/activity.md >doc/pictures/activity.svg

@@ -597,7 +597,7 @@ CREATE OR REPLACE VIEW advisory.stats AS
     SELECT namespace, name, acquired, contended, failed, timeouts, skipped, wait_total,
            wait_max, hold_total, hold_max, last_acquired_at, stats_since, key
     FROM advisory_internal.stats();
-COMMENT ON COLUMN advisory.stats.key IS '64-bit key, to look up a number in a log; null if the name is hidden';
+COMMENT ON COLUMN advisory.stats.key IS '64-bit key, to look up a number in a log; null if the name is hidden, and for evicted names';
 
 DROP VIEW advisory.activity;
 
@@ -1254,7 +1254,7 @@ COMMENT ON COLUMN advisory.stats.contended IS 'how often a session had to wait f
 COMMENT ON COLUMN advisory.stats.failed IS 'how often it was not free and the session did not wait';
 COMMENT ON COLUMN advisory.stats.wait_total IS 'total time of all waits';
 COMMENT ON COLUMN advisory.stats.hold_total IS 'total time of all holds that have ended';
-COMMENT ON COLUMN advisory.directory.evicted IS 'names that were removed to make room for others, with their statistics';
+COMMENT ON COLUMN advisory.directory.evicted IS 'names that were removed to make room for others';
 COMMENT ON FUNCTION advisory_internal.pressure(boolean) IS 'row of advisory.pressure; by_counting: count the locks one by one';
 COMMENT ON VIEW advisory.pressure IS 'how full the server''s lock table is; one row, in constant time';
 COMMENT ON COLUMN advisory.pressure.percent_used IS 'use of the fuller table, in percent of its estimated capacity';
@@ -1445,7 +1445,8 @@ COMMENT ON SCHEMA advisory IS 'advisory_ext: named advisory locks, semaphores, l
 COMMENT ON VIEW advisory.directory IS 'state of the name table, which all sessions of the server share';
 COMMENT ON VIEW advisory.known_keys IS 'well-known keys, and those of key_labels; candidates, not proof';
 COMMENT ON VIEW advisory.locks IS 'every advisory lock on the server, with its name, holders and waiters';
-COMMENT ON VIEW advisory.stats IS 'statistics of the locks of this database, one row for each name';
+COMMENT ON VIEW advisory.stats IS 'statistics of the locks of this database, one row for each name, and one for the evicted names of each namespace';
+COMMENT ON COLUMN advisory.stats.name IS 'name or label; <evicted> in the row with the sums of evicted names; hidden without the privilege to see it';
 
 COMMENT ON COLUMN advisory.locks.client_addr IS 'address of the client; null for a socket, and if hidden';
 COMMENT ON COLUMN advisory.locks.state IS 'state as in pg_stat_activity; null if hidden';
