@@ -597,7 +597,7 @@ CREATE OR REPLACE VIEW advisory.stats AS
     SELECT namespace, name, acquired, contended, failed, timeouts, skipped, wait_total,
            wait_max, hold_total, hold_max, last_acquired_at, stats_since, key
     FROM advisory_internal.stats();
-COMMENT ON COLUMN advisory.stats.key IS '64-bit key, to look up a number in a log; null if the name is hidden, and for evicted names';
+COMMENT ON COLUMN advisory.stats.key IS '64-bit key, to look up a number in a log; null if hidden or evicted';
 
 DROP VIEW advisory.activity;
 
@@ -1445,8 +1445,8 @@ COMMENT ON SCHEMA advisory IS 'advisory_ext: named advisory locks, semaphores, l
 COMMENT ON VIEW advisory.directory IS 'state of the name table, which all sessions of the server share';
 COMMENT ON VIEW advisory.known_keys IS 'well-known keys, and those of key_labels; candidates, not proof';
 COMMENT ON VIEW advisory.locks IS 'every advisory lock on the server, with its name, holders and waiters';
-COMMENT ON VIEW advisory.stats IS 'statistics of the locks of this database, one row for each name, and one for the evicted names of each namespace';
-COMMENT ON COLUMN advisory.stats.name IS 'name or label; <evicted> in the row with the sums of evicted names; hidden without the privilege to see it';
+COMMENT ON VIEW advisory.stats IS 'statistics of the locks of this database, one row for each name';
+COMMENT ON COLUMN advisory.stats.name IS 'name or label; or hidden; <evicted>: the sums of evicted names';
 
 COMMENT ON COLUMN advisory.locks.client_addr IS 'address of the client; null for a socket, and if hidden';
 COMMENT ON COLUMN advisory.locks.state IS 'state as in pg_stat_activity; null if hidden';

@@ -25,9 +25,9 @@ CREATE VIEW advisory.stats AS
            wait_max, hold_total, hold_max, last_acquired_at, stats_since, key
     FROM advisory_internal.stats();
 COMMENT ON VIEW advisory.stats IS
-    'statistics of the locks of this database, one row for each name, and one for the evicted names of each namespace';
+    'statistics of the locks of this database, one row for each name';
 COMMENT ON COLUMN advisory.stats.namespace IS 'namespace; null for the label of a key; or hidden';
-COMMENT ON COLUMN advisory.stats.name IS 'name or label; <evicted> in the row with the sums of evicted names; hidden without the privilege to see it';
+COMMENT ON COLUMN advisory.stats.name IS 'name or label; or hidden; <evicted>: the sums of evicted names';
 COMMENT ON COLUMN advisory.stats.acquired IS 'how often it was granted';
 COMMENT ON COLUMN advisory.stats.contended IS 'how often a session had to wait for it, whether or not it was granted';
 COMMENT ON COLUMN advisory.stats.failed IS 'how often it was not free and the session did not wait';
@@ -39,7 +39,7 @@ COMMENT ON COLUMN advisory.stats.hold_total IS 'total time of all holds that hav
 COMMENT ON COLUMN advisory.stats.hold_max IS 'the longest of these holds';
 COMMENT ON COLUMN advisory.stats.last_acquired_at IS 'when it was last granted';
 COMMENT ON COLUMN advisory.stats.stats_since IS 'when counting began';
-COMMENT ON COLUMN advisory.stats.key IS '64-bit key, to look up a number in a log; null if the name is hidden, and for evicted names';
+COMMENT ON COLUMN advisory.stats.key IS '64-bit key, to look up a number in a log; null if hidden or evicted';
 GRANT SELECT ON advisory.stats TO PUBLIC;
 
 CREATE FUNCTION advisory.stats_reset()

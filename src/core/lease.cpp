@@ -299,7 +299,7 @@ lease_wait(const LockRequest &request)
 		sleeping([&]() {
 			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 							 left.is_forever() ? sleep : Min(sleep, left.milliseconds),
-							 lease_wait_event());
+							 lease_wait_event);
 		});
 		ResetLatch(MyLatch);
 	}

@@ -81,10 +81,10 @@ static void
 make_table(SharedRoot *root, void *place)
 {
 	auto	   *made = static_cast<NameTable *>(place);
-	dshash_parameters parameters = compat::hash_parameters(sizeof(NameKey), sizeof(IndexEntry), root->tranche(Tranche::names));
+	dshash_parameters parameters = compat::hash_parameters(sizeof(NameKey), sizeof(IndexEntry), root->names_tranche);
 	dshash_table *index = dshash_create(shared_area(), &parameters, &root->seed);
 
-	LWLockInitialize(&made->lock, root->tranche(Tranche::names));
+	LWLockInitialize(&made->lock, root->names_tranche);
 	made->index = dshash_get_hash_table_handle(index);
 	dshash_detach(index);
 	made->first_free = NO_ENTRY;
@@ -106,7 +106,7 @@ has_name_table()
 		return false;
 	return shared_attempt([found]() {
 		SharedRoot *root = shared_root();
-		dshash_parameters parameters = compat::hash_parameters(sizeof(NameKey), sizeof(IndexEntry), root->tranche(Tranche::names));
+		dshash_parameters parameters = compat::hash_parameters(sizeof(NameKey), sizeof(IndexEntry), root->names_tranche);
 
 		index_table = dshash_attach(shared_area(), &parameters, found->index, &root->seed);
 		name_table = found;

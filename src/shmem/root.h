@@ -22,29 +22,20 @@ extern "C" {
 #include "utils/resowner.h"
 }
 
-#include "base/locktag.h"
-
 namespace advisory
 {
 
 /* Change this with every change to the layout of anything in shared memory, or to a limit on what is stored there. */
 #define ADVISORY_EXT_SHARED_NAME "advisory_ext 13"
 
-/* What our LWLocks protect.  pg_stat_activity shows the name of the tranche that a session waits for. */
-enum class Tranche
-{
-	memory,						/* the root and the area */
-	names,						/* the name table */
-	sessions,					/* what a session holds and waits for */
-	slots						/* the slots and the queue of a semaphore, and the check for deadlocks over slots */
-};
-
-constexpr int TRANCHES = index_of(Tranche::slots) + 1;
-
 /* What every session finds first. */
 struct SharedRoot
 {
-	int			tranches[TRANCHES];
+	/* Tranches of our LWLocks, for */
+	int			memory_tranche; /* the root and the area */
+	int			names_tranche;	/* the name table */
+	int			sessions_tranche;	/* what a session holds and waits for */
+	int			slots_tranche;	/* a semaphore's slots and queue, and deadlocks over slots */
 	LWLock		lock;			/* protects what follows; the first session that needs a part creates it */
 	uint64		seed;			/* random, for all hash tables in shared memory */
 	dsa_handle	area;
@@ -54,11 +45,6 @@ struct SharedRoot
 	pg_atomic_uint32 semaphore_count;	/* number of states, with or without attached sessions */
 	pg_atomic_uint32 semaphore_limit;	/* with more states than this, unused states are removed */
 	LWLock		deadlock;		/* held while a session checks whether it is in a deadlock over slots */
-
-	int			tranche(Tranche which) const noexcept
-	{
-		return tranches[index_of(which)];
-	}
 };
 
 /*
@@ -73,7 +59,7 @@ SharedRoot *shared_root();
 SharedRoot *shared_root_if_attached() noexcept;
 
 /* The wait event of a session that sleeps until a lease ends.  Before 17, and without shared memory, that of a wait for a lock. */
-uint32		lease_wait_event() noexcept;
+extern uint32 lease_wait_event;
 
 /* The area that dsa_pointers point into.  Only while attached. */
 dsa_area   *shared_area() noexcept;
