@@ -83,7 +83,7 @@ for my $name (@names) {
     my ($instance) = @{ $config->{instances} };
     is(keys_of($instance), 'custom_queries dbname host only_custom_queries port username', '... has fields that there are');
     my %type = (label => 'tag', gauge => 'gauge', counter => 'monotonic_count');
-    my @got = map { s/^advisory_ext\./advisory_ext_/ for my $name = $_->{metric_prefix}; [ $name, $_->{query}, map { "$_->{name} $_->{type}" } @{ $_->{columns} } ] } @{ $instance->{custom_queries} };
+    my @got = map { [ $_->{metric_prefix} =~ s/^advisory_ext\./advisory_ext_/r, $_->{query}, map { "$_->{name} $_->{type}" } @{ $_->{columns} } ] } @{ $instance->{custom_queries} };
     is_deeply(\@got, [ map { my ($sql, $columns) = @{ $wanted{$_} }; [ $_, $sql, map { "$_->[0] $type{ $_->[1] }" } @$columns ] } @names ], '... has the same queries, columns and types');
     is_deeply([ grep { !/^(?:collection_interval )?columns metric_prefix query$/ } map { keys_of($_) } @{ $instance->{custom_queries} } ], [], '... with fields that there are');
 }

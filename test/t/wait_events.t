@@ -52,35 +52,35 @@ sub shows {
 
 # ---- LWLocks ---------------------------------------------------------------------------------------------------
 
-# Stops one session, which runs $busy, wherever it is, until another session that runs $asks has to wait for this LWLock.
+# Stops some sessions, which run $busy, wherever they are, until another session that runs $asks has to wait for this LWLock.
 sub stopped_at {
-    my ($event, $what, $busy, $asks, $new) = @_;
-    my $holder = session();
-    $holder->start($busy);
+    my ($event, $what, $count, $busy, $asks, $new) = @_;
+    my @holders = map { session()->start($busy) } 1 .. $count;
+    my @pids = map { $_->pid } @holders;
     my $asker = session();
     my %seen;
-    my $end = time + 40;
-    while (!$seen{$event} && time < $end && !$holder->is_done) {
+    my $end = time + 100;
+    while (!$seen{$event} && time < $end) {
         $asker = session() if $new;
         sleep rand 0.01;
-        # What it holds may be in the way of this script, too.
-        system sprintf '(sleep 0.2; kill -CONT %d) 2>/dev/null &', $holder->pid;
-        kill STOP => $holder->pid;
+        # What they hold may be in the way of this script, too.
+        system "(sleep 0.2; kill -CONT @pids) 2>/dev/null &";
+        kill STOP => @pids;
         sleep 0.002;
         $asker->start($asks);
         my $until = time + 0.05;
         while (!$asker->is_done && time < $until && !$seen{$event}) { $seen{ event($asker) } = 1 }
-        kill CONT => $holder->pid;
+        kill CONT => @pids;
         $asker->finish;
     }
     ok($seen{$event}, $what) or diag("$event, but was seen: ", join ' ', sort keys %seen);
-    $look->value('SELECT pg_terminate_backend(?)', $holder->pid);
-    eval { $holder->finish };
+    $look->value('SELECT pg_terminate_backend(?)', $_) for @pids;
+    eval { $_->finish } for @holders;
     return;
 }
 
 $look->run(q(SELECT count(advisory.try_xact_lock('names', i)) FROM generate_series(1, 5000) AS i));
-stopped_at('LWLock/AdvisoryExtNames', 'the name table',
+stopped_at('LWLock/AdvisoryExtNames', 'the name table', 1,
     'DO $$ BEGIN LOOP PERFORM count(*) FROM advisory.stats; END LOOP; END $$',
     q(SELECT advisory.try_xact_lock('new', (random() * 1e9)::bigint)));
 # While nobody is in the queue, it is not locked.
@@ -88,10 +88,10 @@ my ($full, $queued) = (session(), session());
 $full->run(q(SELECT advisory.acquire('s', 'slots', 2) FROM generate_series(1, 2)));
 $queued->start(q(SELECT advisory.acquire('s', 'slots', 2)));
 shows($queued, 'Lock/advisory', 'somebody is in the queue');
-stopped_at('LWLock/AdvisoryExtSlots', 'the slots of a semaphore',
+stopped_at('LWLock/AdvisoryExtSlots', 'the slots of a semaphore', 1,
     q(SELECT count(advisory.try_acquire('s', 'slots', 16000)), count(advisory.release('s', 'slots')) FROM generate_series(1, 10000000)),
     q(SELECT advisory.try_xact_acquire('s', 'slots', 16000)));
-stopped_at('LWLock/AdvisoryExtMemory', 'shared memory',
+stopped_at('LWLock/AdvisoryExtMemory', 'shared memory', 6,
     q(SELECT count(advisory.try_acquire('m', i, 16000)), count(advisory.release('m', i)) FROM generate_series(1, 10000000) AS i),
     q(SELECT advisory.try_xact_lock('memory', 1)), 1);
 
