@@ -214,6 +214,9 @@ portable-tle: ## the portable edition as an extension, by pg_tle
 	sed -En "s/^CREATE TABLE IF NOT EXISTS (advisory\.[a-z_]+).*/SELECT pg_extension_config_dump('\1', '');/p" portable/advisory.sql; \
 	echo '$$_pgtle_$$);'; } >$(TLE)
 
+monitoring-files: # write the files for OpenTelemetry, Datadog and pgwatch, with the queries of postgres_exporter.yml
+	@perl scripts/monitoring.pl
+
 pictures: # draw the terminals that the documents show
 	@WRITE=1 PAGES=activity PARTS=tap TESTS=documents bash scripts/test.sh
 	@perl scripts/terminal.pl doc/pictures/activity.md >doc/pictures/activity.svg

@@ -632,7 +632,7 @@ CREATE OR REPLACE VIEW advisory.stats AS
     SELECT namespace, name, acquired, contended, failed, timeouts, skipped, wait_total,
            wait_max, hold_total, hold_max, last_acquired_at, stats_since, key
     FROM advisory_internal.stats();
-COMMENT ON COLUMN advisory.stats.key IS '64-bit key, to look up a number in a log; null if the name is hidden';
+COMMENT ON COLUMN advisory.stats.key IS '64-bit key, to look up a number in a log; null if hidden or evicted';
 
 DROP VIEW advisory.activity;
 
@@ -684,7 +684,7 @@ CREATE VIEW advisory_internal.activity AS
         -- The server shows this to those who may see the state, too.
         SELECT pid
         FROM pg_catalog.pg_stat_get_activity(NULL)
-        WHERE wait_event_type = 'Lock'
+        WHERE wait_event_type = 'Lock' OR wait_event = 'AdvisoryExtLease'
     ), waiter AS (
         SELECT *,
                row_number() OVER in_turn AS place,
@@ -1287,7 +1287,7 @@ COMMENT ON COLUMN advisory.stats.contended IS 'how often a session had to wait f
 COMMENT ON COLUMN advisory.stats.failed IS 'how often it was not free and the session did not wait';
 COMMENT ON COLUMN advisory.stats.wait_total IS 'total time of all waits';
 COMMENT ON COLUMN advisory.stats.hold_total IS 'total time of all holds that have ended';
-COMMENT ON COLUMN advisory.directory.evicted IS 'names that were removed to make room for others, with their statistics';
+COMMENT ON COLUMN advisory.directory.evicted IS 'names that were removed to make room for others';
 COMMENT ON FUNCTION advisory_internal.pressure(boolean) IS 'row of advisory.pressure; by_counting: count the locks one by one';
 COMMENT ON VIEW advisory.pressure IS 'how full the server''s lock table is; one row, in constant time';
 COMMENT ON COLUMN advisory.pressure.percent_used IS 'use of the fuller table, in percent of its estimated capacity';
@@ -1479,6 +1479,7 @@ COMMENT ON VIEW advisory.directory IS 'state of the name table, which all sessio
 COMMENT ON VIEW advisory.known_keys IS 'well-known keys, and those of key_labels; candidates, not proof';
 COMMENT ON VIEW advisory.locks IS 'every advisory lock on the server, with its name, holders and waiters';
 COMMENT ON VIEW advisory.stats IS 'statistics of the locks of this database, one row for each name';
+COMMENT ON COLUMN advisory.stats.name IS 'name or label; or hidden; <evicted>: the sums of evicted names';
 
 COMMENT ON COLUMN advisory.locks.client_addr IS 'address of the client; null for a socket, and if hidden';
 COMMENT ON COLUMN advisory.locks.state IS 'state as in pg_stat_activity; null if hidden';

@@ -27,7 +27,7 @@ CREATE VIEW advisory.stats AS
 COMMENT ON VIEW advisory.stats IS
     'statistics of the locks of this database, one row for each name';
 COMMENT ON COLUMN advisory.stats.namespace IS 'namespace; null for the label of a key; or hidden';
-COMMENT ON COLUMN advisory.stats.name IS 'name or label; hidden without the privilege to see it';
+COMMENT ON COLUMN advisory.stats.name IS 'name or label; or hidden; <evicted>: the sums of evicted names';
 COMMENT ON COLUMN advisory.stats.acquired IS 'how often it was granted';
 COMMENT ON COLUMN advisory.stats.contended IS 'how often a session had to wait for it, whether or not it was granted';
 COMMENT ON COLUMN advisory.stats.failed IS 'how often it was not free and the session did not wait';
@@ -39,7 +39,7 @@ COMMENT ON COLUMN advisory.stats.hold_total IS 'total time of all holds that hav
 COMMENT ON COLUMN advisory.stats.hold_max IS 'the longest of these holds';
 COMMENT ON COLUMN advisory.stats.last_acquired_at IS 'when it was last granted';
 COMMENT ON COLUMN advisory.stats.stats_since IS 'when counting began';
-COMMENT ON COLUMN advisory.stats.key IS '64-bit key, to look up a number in a log; null if the name is hidden';
+COMMENT ON COLUMN advisory.stats.key IS '64-bit key, to look up a number in a log; null if hidden or evicted';
 GRANT SELECT ON advisory.stats TO PUBLIC;
 
 CREATE FUNCTION advisory.stats_reset()
@@ -70,7 +70,7 @@ COMMENT ON VIEW advisory.directory IS
 COMMENT ON COLUMN advisory.directory.available IS 'can names be shared at all; false while shared memory is not available';
 COMMENT ON COLUMN advisory.directory.names IS 'names in it, of all databases';
 COMMENT ON COLUMN advisory.directory.max_names IS 'how many names it may hold';
-COMMENT ON COLUMN advisory.directory.evicted IS 'names that were removed to make room for others, with their statistics';
+COMMENT ON COLUMN advisory.directory.evicted IS 'names that were removed to make room for others';
 COMMENT ON COLUMN advisory.directory.not_stored IS 'how often there was no room for a name';
 COMMENT ON COLUMN advisory.directory.collisions IS 'how often two different names had the same key';
 COMMENT ON COLUMN advisory.directory.reason IS 'the server''s error message if it is not available';

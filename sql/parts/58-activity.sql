@@ -49,7 +49,7 @@ CREATE VIEW advisory_internal.activity AS
         -- The server shows this to those who may see the state, too.
         SELECT pid
         FROM pg_catalog.pg_stat_get_activity(NULL)
-        WHERE wait_event_type = 'Lock'
+        WHERE wait_event_type = 'Lock' OR wait_event = 'AdvisoryExtLease'
     ), waiter AS (
         SELECT *,
                row_number() OVER in_turn AS place,

@@ -23,6 +23,7 @@ extern "C" {
 #include "utils/acl.h"
 #include "utils/backend_status.h"
 #include "utils/hsearch.h"
+#include "utils/wait_event.h"
 #if __has_include("storage/dsm_registry.h")
 #include "storage/dsm_registry.h"
 #endif
@@ -147,6 +148,17 @@ register_lwlock_tranche(int tranche, const char *name)
 	(void) name;
 #else
 	LWLockRegisterTranche(tranche, name);
+#endif
+}
+
+/* 17 added wait events with a name, which it keeps in shared memory.  May ereport (there are too many). */
+inline uint32
+new_wait_event([[maybe_unused]] const char *name, [[maybe_unused]] uint32 before_17)
+{
+#if PG_VERSION_NUM >= 170000
+	return WaitEventExtensionNew(name);
+#else
+	return before_17;
 #endif
 }
 

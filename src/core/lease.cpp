@@ -14,7 +14,6 @@ extern "C" {
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
-#include "utils/wait_event.h"
 }
 
 #include "base/encoding.h"
@@ -28,6 +27,7 @@ extern "C" {
 #include "server/lockhash.h"
 #include "server/locktable.h"
 #include "server/vxidlock.h"
+#include "shmem/root.h"
 
 namespace advisory
 {
@@ -299,7 +299,7 @@ lease_wait(const LockRequest &request)
 		sleeping([&]() {
 			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 							 left.is_forever() ? sleep : Min(sleep, left.milliseconds),
-							 PG_WAIT_LOCK | LOCKTAG_ADVISORY);
+							 lease_wait_event);
 		});
 		ResetLatch(MyLatch);
 	}

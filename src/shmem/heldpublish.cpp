@@ -40,7 +40,7 @@ all_sessions()
 			shared_part(&SharedRoot::sessions, sizeof(SharedSession) * process_count(), [](SharedRoot *root, void *place) {
 				for (int i = 0; i < process_count(); i++)
 				{
-					LWLockInitialize(&static_cast<SharedSession *>(place)[i].lock, root->tranche);
+					LWLockInitialize(&static_cast<SharedSession *>(place)[i].lock, root->sessions_tranche);
 					static_cast<SharedSession *>(place)[i].holds = InvalidDsaPointer;
 				}
 			}));

@@ -45,6 +45,8 @@ struct NameTable
 	int			live_count;
 	int			first_free;
 	int			clock_hand;
+	int			first_sums;		/* entries with the sums of evicted names, see sums_of(); linked by next_free */
+	int			sums_count;
 	pg_atomic_uint64 evicted;
 	pg_atomic_uint64 not_stored;
 	pg_atomic_uint64 collisions;
@@ -88,6 +90,9 @@ bool		has_given(const NameEntry *entry, Oid role) noexcept;
 
 /* Is it a name, or a label that a holder or waiter of the lock gave?  The table's lock must be held. */
 bool		name_counts(NameEntry *entry) noexcept;
+
+/* Refers to this entry as it is now.  The table's lock must be held. */
+NameReference name_reference(int number) noexcept;
 
 /* Does the reference refer to this entry as it is now?  The table's lock must be held. */
 bool		refers_to(const NameReference &reference, int number) noexcept;

@@ -110,29 +110,59 @@ name_find_other(const GivenName &name)
 	});
 }
 
-bool
-name_read_part(int part, NameWithStats **names, int *count)
+/* Copy an entry with its statistics.  The table's lock must be held. */
+static void
+copy_with_stats(int number, NameWithStats *copy)
 {
+	stats_copy(&name_entry(number)->stats, &copy->stats);
+	copy_entry(name_entry(number), &copy->name);
+	copy->reference = name_reference(number);
+}
+
+NameWithStats *
+name_read_all(int *count)
+{
+	NameWithStats *names = nullptr;
+	int			read = 0;
+
 	*count = 0;
-	if (!has_name_table() || part * NAME_CHUNK_ENTRIES >= name_table->entry_count)
-		return false;
-	if (*names == nullptr)
-		*names = static_cast<NameWithStats *>(palloc(sizeof(NameWithStats) * NAME_CHUNK_ENTRIES));
+	if (!has_name_table())
+		return nullptr;
 
-	LWLockAcquire(&name_table->lock, LW_SHARED);
-	for (int i = 0; i < NAME_CHUNK_ENTRIES; i++)
+	/* New names can come in between. */
+	for (int first = 0; first < name_table->entry_count; first += NAME_CHUNK_ENTRIES)
 	{
-		NameEntry  *entry = name_entry(part * NAME_CHUNK_ENTRIES + i);
+		size_t		bytes = sizeof(NameWithStats) * (read + NAME_CHUNK_ENTRIES);
 
-		if (!entry->is_live || entry->key.database != MyDatabaseId)
-			continue;
-		stats_copy(&entry->stats, &(*names)[*count].stats);
-		copy_entry(entry, &(*names)[(*count)++].name);
+		CHECK_FOR_INTERRUPTS();
+		names = static_cast<NameWithStats *>(names == nullptr ? palloc(bytes) : repalloc(names, bytes));
+		LWLockAcquire(&name_table->lock, LW_SHARED);
+		for (int number = first; number < first + NAME_CHUNK_ENTRIES; number++)
+		{
+			if (name_entry(number)->is_live && name_entry(number)->key.database == MyDatabaseId)
+				copy_with_stats(number, &names[read++]);
+		}
+		LWLockRelease(&name_table->lock);
+	}
+
+	/* A name that was evicted meanwhile is in the sums now. */
+	LWLockAcquire(&name_table->lock, LW_SHARED);
+	if (names != nullptr)
+		names = static_cast<NameWithStats *>(repalloc(names, sizeof(NameWithStats) * (read + name_table->sums_count)));
+	for (int i = 0; i < read; i++)
+	{
+		if (refers_to(names[i].reference, names[i].reference.number))
+			names[(*count)++] = names[i];
+	}
+	for (int number = name_table->first_sums; number != NO_ENTRY; number = name_entry(number)->next_free)
+	{
+		if (name_entry(number)->key.database == MyDatabaseId)
+			copy_with_stats(number, &names[(*count)++]);
 	}
 	LWLockRelease(&name_table->lock);
 	for (int i = 0; i < *count; i++)
-		make_fit(&(*names)[i].name);
-	return true;
+		make_fit(&names[i].name);
+	return names;
 }
 
 bool
@@ -161,6 +191,13 @@ name_reset_stats()
 			stats_clear(&name_entry(number)->stats);
 		LWLockRelease(&name_table->lock);
 	}
+	LWLockAcquire(&name_table->lock, LW_SHARED);
+	for (int number = name_table->first_sums; number != NO_ENTRY; number = name_entry(number)->next_free)
+	{
+		if (name_entry(number)->key.database == MyDatabaseId)
+			stats_clear(&name_entry(number)->stats);
+	}
+	LWLockRelease(&name_table->lock);
 }
 
 NameTableState

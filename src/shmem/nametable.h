@@ -96,6 +96,7 @@ struct NameWithStats
 {
 	KnownName	name;
 	NameStats	stats;
+	NameReference reference;
 };
 
 /*
@@ -113,10 +114,10 @@ const KnownName *name_find(Oid database, Key key, const UsedName &used, Oid prep
 const KnownName *name_find_other(const GivenName &name);
 
 /*
- * Read the names and labels of this database with their statistics, part by part: from part 0 until it
- * returns false.  *names is null for the first part; later parts use the same array.  May ereport.
+ * Read the names and labels of this database with their statistics, and the sums of those that were evicted: these have
+ * an empty name.  Each request is counted in one of them, so that no sum is less than in an earlier reading.  May ereport.
  */
-bool		name_read_part(int part, NameWithStats **names, int *count);
+NameWithStats *name_read_all(int *count);
 
 /*
  * May the current user see this name?  A member of pg_read_all_stats may.  Others must be a member of a role

@@ -27,6 +27,9 @@
  * EVICTION_STEPS entries, independent of the size of the table.  If all of them are in use, the new name
  * is not stored.
  *
+ * What was counted for a name that is evicted is added to the sums of its namespace.  They are an entry that is not in the hash
+ * table, not live and never evicted, in a list of its own.
+ *
  * Running out of memory
  *
  * Functions allocate memory before they change anything that would have to be undone.
@@ -59,6 +62,9 @@ static constexpr int MOST_EVICTED = 8;
 /* How many names and labels a key may have, so that looking at all of them is quick. */
 static constexpr int NAMES_PER_KEY = 32;
 
+/* How many namespaces, of all databases, have sums of their evicted names. */
+static constexpr int MOST_SUMS = 256;
+
 /* The state of an entry: the pins in the lower half, the generation in the upper half. */
 static constexpr int GENERATION_SHIFT = 32;
 static constexpr uint64 ONE_GENERATION = UINT64CONST(1) << GENERATION_SHIFT;
@@ -75,13 +81,14 @@ static void
 make_table(SharedRoot *root, void *place)
 {
 	auto	   *made = static_cast<NameTable *>(place);
-	dshash_parameters parameters = compat::hash_parameters(sizeof(NameKey), sizeof(IndexEntry), root->tranche);
+	dshash_parameters parameters = compat::hash_parameters(sizeof(NameKey), sizeof(IndexEntry), root->names_tranche);
 	dshash_table *index = dshash_create(shared_area(), &parameters, &root->seed);
 
-	LWLockInitialize(&made->lock, root->tranche);
+	LWLockInitialize(&made->lock, root->names_tranche);
 	made->index = dshash_get_hash_table_handle(index);
 	dshash_detach(index);
 	made->first_free = NO_ENTRY;
+	made->first_sums = NO_ENTRY;
 	pg_atomic_init_u64(&made->evicted, 0);
 	pg_atomic_init_u64(&made->not_stored, 0);
 	pg_atomic_init_u64(&made->collisions, 0);
@@ -99,7 +106,7 @@ has_name_table()
 		return false;
 	return shared_attempt([found]() {
 		SharedRoot *root = shared_root();
-		dshash_parameters parameters = compat::hash_parameters(sizeof(NameKey), sizeof(IndexEntry), root->tranche);
+		dshash_parameters parameters = compat::hash_parameters(sizeof(NameKey), sizeof(IndexEntry), root->names_tranche);
 
 		index_table = dshash_attach(shared_area(), &parameters, found->index, &root->seed);
 		name_table = found;
@@ -178,6 +185,12 @@ name_counts(NameEntry *entry) noexcept
 	return !is_label(entry) || is_pinned(entry);
 }
 
+NameReference
+name_reference(int number) noexcept
+{
+	return NameReference{number, generation_of(name_entry(number))};
+}
+
 bool
 refers_to(const NameReference &reference, int number) noexcept
 {
@@ -239,11 +252,61 @@ add_role(NameEntry *entry, Oid role) noexcept
 
 /* ---- Making room ---- */
 
-/* Remove this entry from the table, unless it is pinned. */
+static void
+add_chunk()
+{
+	int			first = name_table->entry_count;
+	dsa_pointer place = dsa_allocate0(shared_area(), sizeof(NameEntry) * NAME_CHUNK_ENTRIES);
+	auto	   *entries = static_cast<NameEntry *>(dsa_get_address(shared_area(), place));
+
+	for (int i = 0; i < NAME_CHUNK_ENTRIES; i++)
+	{
+		pg_atomic_init_u64(&entries[i].state, ONE_GENERATION);
+		entries[i].long_text = InvalidDsaPointer;
+		entries[i].next_free = i + 1 < NAME_CHUNK_ENTRIES ? first + i + 1 : NO_ENTRY;
+	}
+	name_table->chunks[first / NAME_CHUNK_ENTRIES] = place;
+	name_table->entry_count += NAME_CHUNK_ENTRIES;
+	name_table->first_free = first;
+}
+
+/*
+ * The sums of this namespace's evicted names, with an empty name.  Labels share theirs, in each database, with the namespaces
+ * beyond MOST_SUMS.  Null if there are too many databases.  May ereport, and then nothing has changed.
+ */
+static NameEntry *
+sums_of(Oid database, std::string_view ns)
+{
+	for (int number = name_table->first_sums; number != NO_ENTRY; number = name_entry(number)->next_free)
+	{
+		if (name_entry(number)->key.database == database && namespace_of(name_entry(number)) == ns)
+			return name_entry(number);
+	}
+	if (name_table->sums_count >= (ns.empty() ? 2 : 1) * MOST_SUMS)
+		return ns.empty() ? nullptr : sums_of(database, std::string_view());
+	if (name_table->first_free == NO_ENTRY)
+		add_chunk();
+
+	int			number = name_table->first_free;
+	NameEntry  *sums = name_entry(number);
+
+	set_text(sums, GivenName{Key{0}, ns, std::string_view()});
+	name_table->first_free = sums->next_free;
+	sums->next_free = name_table->first_sums;
+	name_table->first_sums = number;
+	name_table->sums_count++;
+	sums->key = make_key(database, Key{0});
+	memset(sums->roles, 0, sizeof(sums->roles));
+	stats_init(&sums->stats, GetCurrentStatementStartTimestamp());
+	return sums;
+}
+
+/* Remove this entry from the table, unless it is pinned, and add its statistics to those of evicted names. */
 static bool
 remove_entry(int number)
 {
 	NameEntry  *entry = name_entry(number);
+	NameEntry  *sums = sums_of(entry->key.database, namespace_of(entry));
 	uint64		state = pg_atomic_read_u64(&entry->state);
 
 	if ((state & PIN_MASK) != 0 || !pg_atomic_compare_exchange_u64(&entry->state, &state, state + ONE_GENERATION))
@@ -260,6 +323,12 @@ remove_entry(int number)
 	else
 		dshash_release_lock(index_table, index);
 
+	if (sums != nullptr)
+	{
+		stats_sum(&sums->stats, &entry->stats);
+		for (Oid role : entry->roles)
+			add_role(sums, role);
+	}
 	entry->is_live = false;
 	entry->next_free = name_table->first_free;
 	name_table->first_free = number;
@@ -300,24 +369,6 @@ evict_one()
 		entry->is_used = false;
 	}
 	return false;
-}
-
-static void
-add_chunk()
-{
-	int			first = name_table->entry_count;
-	dsa_pointer place = dsa_allocate0(shared_area(), sizeof(NameEntry) * NAME_CHUNK_ENTRIES);
-	auto	   *entries = static_cast<NameEntry *>(dsa_get_address(shared_area(), place));
-
-	for (int i = 0; i < NAME_CHUNK_ENTRIES; i++)
-	{
-		pg_atomic_init_u64(&entries[i].state, ONE_GENERATION);
-		entries[i].long_text = InvalidDsaPointer;
-		entries[i].next_free = i + 1 < NAME_CHUNK_ENTRIES ? first + i + 1 : NO_ENTRY;
-	}
-	name_table->chunks[first / NAME_CHUNK_ENTRIES] = place;
-	name_table->entry_count += NAME_CHUNK_ENTRIES;
-	name_table->first_free = first;
 }
 
 /* Has the key fewer than NAMES_PER_KEY names and labels?  Removes a label that does not count, if necessary. */

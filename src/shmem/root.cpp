@@ -11,6 +11,7 @@
 extern "C" {
 #include "common/pg_prng.h"
 #include "port/atomics.h"
+#include "storage/lock.h"
 #include "utils/timestamp.h"
 }
 
@@ -23,12 +24,25 @@ namespace advisory
 static constexpr int RETRY_AFTER_MS = 1000;
 static constexpr int FAILURE_BYTES = 256;
 
+/* The names of the tranches in pg_stat_activity. */
+static constexpr struct
+{
+	int			SharedRoot::*id;
+	const char *name;
+}			TRANCHES[] = {
+	{&SharedRoot::memory_tranche, "AdvisoryExtMemory"},
+	{&SharedRoot::names_tranche, "AdvisoryExtNames"},
+	{&SharedRoot::sessions_tranche, "AdvisoryExtSessions"},
+	{&SharedRoot::slots_tranche, "AdvisoryExtSlots"}};
+
 /* Either both are null, or neither is. */
 static SharedRoot *root = nullptr;
 static dsa_area *area = nullptr;
 static TimestampTz retry_at = 0;
 static bool notified = false;
 static char last_failure[FAILURE_BYTES] = "";
+
+uint32		lease_wait_event = PG_WAIT_LOCK | LOCKTAG_ADVISORY;
 
 const char *
 shared_last_failure() noexcept
@@ -67,8 +81,9 @@ make_root(void *place)
 	auto	   *made = static_cast<SharedRoot *>(place);
 
 	memset(static_cast<void *>(made), 0, sizeof(*made));
-	made->tranche = compat::new_lwlock_tranche("advisory_ext");
-	LWLockInitialize(&made->lock, made->tranche);
+	for (const auto &tranche : TRANCHES)
+		made->*tranche.id = compat::new_lwlock_tranche(tranche.name);
+	LWLockInitialize(&made->lock, made->memory_tranche);
 	if (!pg_strong_random(&made->seed, sizeof(made->seed)))
 		made->seed = pg_prng_uint64(&pg_global_prng_state);
 	made->area = DSM_HANDLE_INVALID;
@@ -77,7 +92,7 @@ make_root(void *place)
 	made->semaphores = InvalidDsaPointer;
 	pg_atomic_init_u32(&made->semaphore_count, 0);
 	pg_atomic_init_u32(&made->semaphore_limit, 0);
-	LWLockInitialize(&made->deadlock, made->tranche);
+	LWLockInitialize(&made->deadlock, made->slots_tranche);
 }
 
 static dsa_area *
@@ -88,7 +103,7 @@ attach_area(SharedRoot *found)
 	LWLockAcquire(&found->lock, LW_EXCLUSIVE);
 	if (found->area == DSM_HANDLE_INVALID)
 	{
-		attached = dsa_create(found->tranche);
+		attached = dsa_create(found->memory_tranche);
 		dsa_pin(attached);
 		found->area = dsa_get_handle(attached);
 	}
@@ -105,7 +120,8 @@ attach()
 	auto	   *found = static_cast<SharedRoot *>(compat::shared_struct(ADVISORY_EXT_SHARED_NAME, sizeof(SharedRoot),
 																		make_root));
 
-	compat::register_lwlock_tranche(found->tranche, "advisory_ext");
+	for (const auto &tranche : TRANCHES)
+		compat::register_lwlock_tranche(found->*tranche.id, tranche.name);
 	area = attach_area(found);
 	root = found;
 }
@@ -126,7 +142,11 @@ shared_root()
 {
 	if (root != nullptr)
 		return root;
-	if (!shared_is_short() && !shared_attempt(attach) && !notified)
+	if (shared_is_short())
+		return nullptr;
+	if (shared_attempt(attach))
+		shared_attempt([]() { lease_wait_event = compat::new_wait_event("AdvisoryExtLease", lease_wait_event); });
+	else if (!notified)
 		notify();
 	return root;
 }

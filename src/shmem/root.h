@@ -26,12 +26,16 @@ namespace advisory
 {
 
 /* Change this with every change to the layout of anything in shared memory, or to a limit on what is stored there. */
-#define ADVISORY_EXT_SHARED_NAME "advisory_ext 12"
+#define ADVISORY_EXT_SHARED_NAME "advisory_ext 13"
 
 /* What every session finds first. */
 struct SharedRoot
 {
-	int			tranche;		/* of all our LWLocks */
+	/* Tranches of our LWLocks, for */
+	int			memory_tranche; /* the root and the area */
+	int			names_tranche;	/* the name table */
+	int			sessions_tranche;	/* what a session holds and waits for */
+	int			slots_tranche;	/* a semaphore's slots and queue, and deadlocks over slots */
 	LWLock		lock;			/* protects what follows; the first session that needs a part creates it */
 	uint64		seed;			/* random, for all hash tables in shared memory */
 	dsa_handle	area;
@@ -53,6 +57,9 @@ SharedRoot *shared_root();
 
 /* The same without an attempt to attach: null unless this session is attached already. */
 SharedRoot *shared_root_if_attached() noexcept;
+
+/* The wait event of a session that sleeps until a lease ends.  Before 17, and without shared memory, that of a wait for a lock. */
+extern uint32 lease_wait_event;
 
 /* The area that dsa_pointers point into.  Only while attached. */
 dsa_area   *shared_area() noexcept;

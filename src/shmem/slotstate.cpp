@@ -114,7 +114,7 @@ static SemaphoreState *my_queue = nullptr;
 static void
 attach_table(SharedRoot *root)
 {
-	dshash_parameters parameters = compat::hash_parameters(sizeof(SemaphoreKey), sizeof(SemaphoreState), root->tranche);
+	dshash_parameters parameters = compat::hash_parameters(sizeof(SemaphoreKey), sizeof(SemaphoreState), root->slots_tranche);
 
 	LWLockAcquire(&root->lock, LW_EXCLUSIVE);
 	if (root->semaphores != InvalidDsaPointer)
@@ -180,7 +180,7 @@ attach(Key key)
 		pg_atomic_fetch_add_u32(&root->semaphore_count, 1);
 	}
 	if (pg_atomic_fetch_add_u32(&state->attached, 1) == 0)
-		clear_state(state, root->tranche);
+		clear_state(state, root->slots_tranche);
 	dshash_release_lock(semaphores, state);
 	return state;
 }

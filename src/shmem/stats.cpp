@@ -78,6 +78,24 @@ stats_add(Duration *duration, TimestampTz from, TimestampTz to) noexcept
 	raise_to(&duration->longest, took);
 }
 
+static void
+sum_duration(Duration *sum, Duration *evicted) noexcept
+{
+	pg_atomic_fetch_add_u64(&sum->total, static_cast<int64>(pg_atomic_read_u64(&evicted->total)));
+	raise_to(&sum->longest, pg_atomic_read_u64(&evicted->longest));
+}
+
+void
+stats_sum(NameStats *sums, NameStats *evicted) noexcept
+{
+	for (int i = 0; i < EVENTS; i++)
+		pg_atomic_fetch_add_u64(&sums->events[i], static_cast<int64>(pg_atomic_read_u64(&evicted->events[i])));
+	sum_duration(&sums->wait, &evicted->wait);
+	sum_duration(&sums->hold, &evicted->hold);
+	raise_to(&sums->last_acquired_at, pg_atomic_read_u64(&evicted->last_acquired_at));
+	pg_atomic_write_u64(&sums->since, Min(pg_atomic_read_u64(&sums->since), pg_atomic_read_u64(&evicted->since)));
+}
+
 void
 stats_copy(NameStats *from, NameStats *to) noexcept
 {

@@ -63,6 +63,9 @@ void		stats_count(NameStats *stats, Event event, int64 times) noexcept;
 void		stats_note_acquired(NameStats *stats, TimestampTz at) noexcept;
 void		stats_add(Duration *duration, TimestampTz from, TimestampTz to) noexcept;
 
+/* Add what was counted for a name that is evicted to the sums of such names, which no other session changes at that time. */
+void		stats_sum(NameStats *sums, NameStats *evicted) noexcept;
+
 /* Copy all counters for reading. */
 void		stats_copy(NameStats *from, NameStats *to) noexcept;
 

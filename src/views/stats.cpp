@@ -24,37 +24,38 @@ value_of(pg_atomic_uint64 *counter) noexcept
 	return static_cast<int64>(pg_atomic_read_u64(counter));
 }
 
+/* Instead of the name in the row with the sums of evicted names. */
+static constexpr char EVICTED[] = "<evicted>";
+
 /* Add the statistics of every name of this database. */
 static void
 show_stats(ReturnSetInfo *result)
 {
-	NameWithStats *names = nullptr;
 	int			count;
+	NameWithStats *names = name_read_all(&count);
 
-	for (int part = 0; name_read_part(part, &names, &count); part++)
-	{
-		show_each(count, [&](int i) {
-			const KnownName &name = names[i].name;
-			NameStats  &stats = names[i].stats;
-			bool		is_visible = may_see_name(name, UsedName{});
-			Row			row;
+	show_each(count, [&](int i) {
+		const KnownName &name = names[i].name;
+		NameStats  &stats = names[i].stats;
+		bool		is_visible = may_see_name(name, UsedName{});
+		bool		is_evicted = *name.name == '\0';
+		Row			row;
 
-			row.add_text(is_visible ? name.ns : HIDDEN);
-			row.add_text(is_visible ? name.name : HIDDEN);
-			for (Event event : {Event::acquired, Event::contended, Event::failed, Event::timed_out, Event::skipped})
-				row.add_int64(value_of(&stats.events[index_of(event)]));
-			row.add_interval(value_of(&stats.wait.total));
-			row.add_interval(value_of(&stats.wait.longest));
-			row.add_interval(value_of(&stats.hold.total));
-			row.add_interval(value_of(&stats.hold.longest));
-			row.add_time(value_of(&stats.last_acquired_at));
-			row.add_time(value_of(&stats.since));
-			/* The function of 1.0 has no column for it. */
-			if (row.count < result->setDesc->natts)
-				row.add(Int64GetDatum(name.key.value), !is_visible);
-			row.put(result);
-		});
-	}
+		row.add_text(is_visible ? name.ns : HIDDEN);
+		row.add_text(!is_visible ? HIDDEN : is_evicted ? EVICTED : name.name);
+		for (Event event : {Event::acquired, Event::contended, Event::failed, Event::timed_out, Event::skipped})
+			row.add_int64(value_of(&stats.events[index_of(event)]));
+		row.add_interval(value_of(&stats.wait.total));
+		row.add_interval(value_of(&stats.wait.longest));
+		row.add_interval(value_of(&stats.hold.total));
+		row.add_interval(value_of(&stats.hold.longest));
+		row.add_time(value_of(&stats.last_acquired_at));
+		row.add_time(value_of(&stats.since));
+		/* The function of 1.0 has no column for it. */
+		if (row.count < result->setDesc->natts)
+			row.add(Int64GetDatum(name.key.value), !is_visible || is_evicted);
+		row.put(result);
+	});
 }
 
 /* Add the only row of advisory.directory, the state of the name table. */
