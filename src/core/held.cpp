@@ -28,9 +28,8 @@ extern "C" {
 #include "core/heldlog.h"
 #include "core/idleholder.h"
 #include "core/xactholds.h"
-#include "shmem/heldpublish.h"
+#include "shmem/sessiontable.h"
 #include "shmem/slotstate.h"
-#include "shmem/waiters.h"
 
 namespace advisory
 {

@@ -2,10 +2,11 @@
  * server/locktable.cpp
  *		Reading locks, advisory ones above all, out of the server's lock table.
  *
- * The lock table's hash is private to the lock manager.  But every session's
- * place in the process array has lists of the locks that it holds or waits for,
- * one list for each partition.  A partition's lists, and the LOCK and PROCLOCK
- * objects on them, do not change while its LWLock is held.
+ * The lock table's hash is private to the lock manager.  A backend can attach to
+ * it as to any table in shared memory, and look up one lock.  All locks are found
+ * from the process array: every session's place there has lists of the locks that
+ * it holds or waits for, one list for each partition.  A partition's lists, and the
+ * LOCK and PROCLOCK objects on them, do not change while its LWLock is held.
  *
  * Nothing is allocated while a partition is locked.  If the memory is too small,
  * the partition is unlocked, the memory enlarged, and the partition read again.
@@ -20,11 +21,56 @@ extern "C" {
 #include <signal.h>
 
 #include "base/compat.h"
-#include "server/lockhash.h"
 #include "server/locktable.h"
 
 namespace advisory
 {
+
+/* The server raises an error if it has a table of that name with another size.  It derives the size from the same settings. */
+static void
+attach_lock_tables(LockTables *tables)
+{
+	HASHCTL		control = {};
+	int			flags = HASH_ELEM | HASH_BLOBS | HASH_PARTITION;
+
+	control.num_partitions = NUM_LOCK_PARTITIONS;
+	control.keysize = sizeof(LOCKTAG);
+	control.entrysize = sizeof(LOCK);
+	tables->locks = compat::attach_shared_table("LOCK hash", &control, guaranteed_locks(), flags);
+	control.keysize = sizeof(PROCLOCKTAG);
+	control.entrysize = sizeof(PROCLOCK);
+	tables->holders = compat::attach_shared_table("PROCLOCK hash", &control, 2 * guaranteed_locks(), flags);
+}
+
+const LockTables *
+lock_tables()
+{
+	static LockTables tables;
+	static bool were_tried = false;
+	static bool are_attached = false;
+
+	if (were_tried)
+		return are_attached ? &tables : nullptr;
+
+	MemoryContext context = CurrentMemoryContext;
+	uint32		holdoff = InterruptHoldoffCount;
+
+	PG_TRY();
+	{
+		attach_lock_tables(&tables);
+		are_attached = true;
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		FlushErrorState();
+		/* The error has set it to 0. */
+		InterruptHoldoffCount = holdoff;
+	}
+	PG_END_TRY();
+	were_tried = true;
+	return are_attached ? &tables : nullptr;
+}
 
 namespace
 {
@@ -220,12 +266,14 @@ static void
 visit_lock(const LOCKTAG &tag, Read read)
 {
 	uint32		hash = LockTagHashCode(&tag);
-	bool		by_hash = lock_tables() != nullptr;
+	const LockTables *tables = lock_tables();
 
 	with_partition(LockHashPartition(hash), [&](int partition) {
-		LOCK	   *found = by_hash ? find_in_lock_table(tag, hash) : nullptr;
+		LOCK	   *found = nullptr;
 
-		for (int i = 0; !by_hash && found == nullptr && i < proc_count(); i++)
+		if (tables != nullptr)
+			found = static_cast<LOCK *>(hash_search_with_hash_value(tables->locks, &tag, hash, HASH_FIND, nullptr));
+		for (int i = 0; tables == nullptr && found == nullptr && i < proc_count(); i++)
 		{
 			walk_session(GetPGProcByNumber(i), partition, [&](PROCLOCK *proclock) {
 				if (same_tag(proclock->tag.myLock->tag, tag))

@@ -17,12 +17,36 @@ extern "C" {
 #include "access/twophase.h"
 #include "storage/lock.h"
 #include "storage/proc.h"
+#include "utils/hsearch.h"
 }
 
 #include "base/locktag.h"
 
 namespace advisory
 {
+
+/*
+ * The hash tables of the server's lock manager: one of locks, and one of holders, with an entry for each
+ * session that holds or awaits a lock.  Counting their entries takes no lock.
+ */
+struct LockTables
+{
+	HTAB	   *locks;
+	HTAB	   *holders;		/* only to count its entries: its hash function is not ours */
+};
+
+/*
+ * The tables; null if they are not what this version of the library expects.  Attaches to
+ * them in the first call, which must not be made with an LWLock held.  Reads no catalog.
+ */
+const LockTables *lock_tables();
+
+/* The number of locks that the server's formula gives the first table; the second has twice as many entries. */
+inline int64
+guaranteed_locks() noexcept
+{
+	return static_cast<int64>(max_locks_per_xact) * (MaxBackends + max_prepared_xacts);
+}
 
 /* One mode that a session or prepared transaction holds or waits for. */
 struct LockEntry

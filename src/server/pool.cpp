@@ -25,7 +25,6 @@ extern "C" {
 #include <math.h>
 
 #include "base/compat.h"
-#include "server/lockhash.h"
 #include "server/locktable.h"
 #include "server/pool.h"
 

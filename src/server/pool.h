@@ -7,7 +7,7 @@
 namespace advisory
 {
 
-/* What the two tables (lockhash.h) have. */
+/* What the two tables (locktable.h) have. */
 struct PoolSize
 {
 	int64		guaranteed;		/* locks, by the server's formula; twice as many holders */

@@ -11,8 +11,8 @@ extern "C" {
 #include "utils/guc.h"
 }
 
-#include "shmem/heldpublish.h"
 #include "shmem/root.h"
+#include "shmem/sessiontable.h"
 
 namespace advisory
 {

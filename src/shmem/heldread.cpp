@@ -11,9 +11,8 @@ extern "C" {
 #include "utils/dsa.h"
 }
 
-#include "shmem/heldread.h"
 #include "shmem/root.h"
-#include "shmem/waiters.h"
+#include "shmem/sessiontable.h"
 
 namespace advisory
 {

@@ -8,9 +8,9 @@ extern "C" {
 #include "storage/lock.h"
 }
 
-#include "shmem/waiters.h"
-#include "shmem/root.h"
 #include "shmem/slotlocks.h"
+#include "shmem/root.h"
+#include "shmem/sessiontable.h"
 #include "shmem/slotstate.h"
 
 namespace advisory

@@ -12,7 +12,7 @@
  *
  * The queue
  *
- * A waiting process has a link in its place of the session table (waiters.h).  A state's
+ * A waiting process has a link in its place of the session table (sessiontable.h).  A state's
  * waiters are linked, in the order of their positions, by process number.  The state's
  * lock protects the links: it is held exclusively to join, to leave, and to claim a slot
  * if there are waiters, and shared to read.  Without the lock a session only checks whether
@@ -44,10 +44,9 @@ extern "C" {
 }
 
 #include "base/compat.h"
-#include "shmem/heldread.h"
-#include "shmem/root.h"
 #include "shmem/slotstate.h"
-#include "shmem/waiters.h"
+#include "shmem/root.h"
+#include "shmem/sessiontable.h"
 
 namespace advisory
 {

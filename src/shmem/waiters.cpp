@@ -10,7 +10,7 @@ extern "C" {
 #include "utils/timestamp.h"
 }
 
-#include "shmem/waiters.h"
+#include "shmem/sessiontable.h"
 
 namespace advisory
 {

@@ -16,7 +16,7 @@ extern "C" {
 #include "server/backends.h"
 #include "base/guc.h"
 #include "server/pool.h"
-#include "shmem/heldread.h"
+#include "shmem/sessiontable.h"
 #include "base/srf.h"
 #include "base/sqlfunction.h"
 

@@ -10,8 +10,8 @@
 
 #include "base/srf.h"
 #include "server/locktable.h"
-#include "shmem/heldread.h"
 #include "shmem/nametable.h"
+#include "shmem/sessiontable.h"
 #include "views/knownkeys.h"
 
 namespace advisory

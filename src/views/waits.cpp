@@ -42,7 +42,7 @@ extern "C" {
 #include "core/leasetable.h"
 #include "server/backends.h"
 #include "server/waitgraph.h"
-#include "shmem/heldread.h"
+#include "shmem/sessiontable.h"
 #include "shmem/slotlocks.h"
 #include "views/visiblename.h"
 
