@@ -72,9 +72,6 @@ lock_tables()
 	return are_attached ? &tables : nullptr;
 }
 
-namespace
-{
-
 /* Collects entries.  Those that find no room are only counted. */
 class Collector
 {
@@ -111,8 +108,6 @@ private:
 
 	int			capacity = FIRST_ENTRIES;
 };
-
-}								/* anonymous namespace */
 
 static LockEntry
 entry_for(const PROCLOCK *proclock, LOCKMODE lockmode) noexcept

@@ -17,9 +17,6 @@ extern "C" {
 namespace advisory
 {
 
-namespace
-{
-
 /* A published hold is its own key: of its members, key, objsubid and mode are compared. */
 struct HoldEntry
 {
@@ -37,8 +34,6 @@ struct HoldEntry
 #define SH_DECLARE
 #define SH_DEFINE
 #include "lib/simplehash.h"
-
-}								/* anonymous namespace */
 
 /* A copy of what one session publishes. */
 struct HoldReader::Session

@@ -66,17 +66,12 @@ struct SlotWord
 	pg_atomic_uint64 unverified;	/* see SlotMark */
 };
 
-namespace
-{
-
 struct SemaphoreKey
 {
 	int64		key;
 	Oid			database;
 	uint32		padding;		/* always 0, since keys are compared as bytes */
 };
-
-}								/* anonymous namespace */
 
 struct SemaphoreState
 {
@@ -90,9 +85,6 @@ struct SemaphoreState
 	SlotWord	words[WORDS];
 };
 
-namespace
-{
-
 /* A copy of the bits of free slots. */
 struct FreeSlots
 {
@@ -100,8 +92,6 @@ struct FreeSlots
 	int			word_count = 0;
 	uint64		words[WORDS];
 };
-
-}								/* anonymous namespace */
 
 static dshash_table *semaphores = nullptr;
 

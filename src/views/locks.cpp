@@ -47,9 +47,6 @@ extern "C" {
 namespace advisory
 {
 
-namespace
-{
-
 /*
  * The columns of advisory._locks, in the order in which LockRows fills them.  advisory.holders() and
  * holders_key() return the same columns without those that identify the key (WantedColumns::key).
@@ -158,8 +155,6 @@ struct LockScan
 	WantedColumns wanted;
 	int			next;
 };
-
-}								/* anonymous namespace */
 
 void
 LockRows::find_owner(const LockEntry &entry)

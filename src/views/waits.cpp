@@ -54,9 +54,6 @@ static constexpr int SHOWN_WAITERS = 10;	/* under each session, in the text */
 
 /* ---- Trees ---- */
 
-namespace
-{
-
 /*
  * A session, which is one line of a tree.
  *
@@ -116,8 +113,6 @@ private:
 	List	   *waiting = NIL;	/* the sessions (Session *) that wait, longest waits first */
 	HoldReader	holds;
 };
-
-}								/* anonymous namespace */
 
 /* A wait whose start is not known yet has only just begun. */
 static TimestampTz
