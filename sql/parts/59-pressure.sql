@@ -1,7 +1,6 @@
 -- How full the server's lock table is.
 
 CREATE FUNCTION advisory_internal.pressure(
-    by_counting boolean DEFAULT false,
     OUT status text,
     OUT percent_used double precision,
     OUT headroom bigint,
@@ -17,7 +16,7 @@ CREATE FUNCTION advisory_internal.pressure(
     RETURNS SETOF record
     AS 'MODULE_PATHNAME', 'advisory_pressure'
     LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 1;
-COMMENT ON FUNCTION advisory_internal.pressure(boolean) IS 'row of advisory.pressure; by_counting: count the locks one by one';
+COMMENT ON FUNCTION advisory_internal.pressure() IS 'row of advisory.pressure';
 
 CREATE VIEW advisory.pressure AS
     SELECT status, percent_used, headroom, locks_used, locks_estimated, locks_guaranteed,
@@ -35,7 +34,7 @@ COMMENT ON COLUMN advisory.pressure.percent_of_guaranteed IS 'use of the fuller 
 COMMENT ON COLUMN advisory.pressure.holders_used IS 'entries of the second table: one for each lock and session';
 COMMENT ON COLUMN advisory.pressure.holders_guaranteed IS 'how many such entries fit at least';
 COMMENT ON COLUMN advisory.pressure.recommended_max_locks_per_transaction IS 'setting with which the status would be ok';
-COMMENT ON COLUMN advisory.pressure.exact IS 'false if locks were counted one by one, or the growth is unknown';
+COMMENT ON COLUMN advisory.pressure.exact IS 'false if the use or the growth is unknown';
 COMMENT ON COLUMN advisory.pressure.holders_estimated IS 'entries of the second table when the lock table is full';
 GRANT SELECT ON advisory.pressure TO PUBLIC;
 

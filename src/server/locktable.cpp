@@ -352,30 +352,6 @@ read_all_locks(bool only_queues)
 	});
 }
 
-/* Is this the first in the list of a lock's holders and waiters?  The lock's partition must be locked. */
-static bool
-is_first_of_lock(const PROCLOCK *proclock)
-{
-	const PROCLOCK *first = nullptr;
-
-	compat::walk_proclocks(proclock->tag.myLock, [&](PROCLOCK *one) {
-		first = one;
-		return false;
-	});
-	return first == proclock;
-}
-
-void
-count_all_locks(int64 *locks, int64 *holders)
-{
-	*locks = *holders = 0;
-	any_proclock(0, proc_count(), [=](PROCLOCK *proclock) {
-		++*holders;
-		*locks += is_first_of_lock(proclock);
-		return false;
-	});
-}
-
 static void
 collect_by_tag(Collector *collector, const LOCKTAG &tag)
 {

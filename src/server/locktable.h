@@ -111,9 +111,6 @@ struct LockEntries
  */
 LockEntries read_all_locks(bool only_queues = false);
 
-/* Count the locks that are held or awaited, and for each its holders and waiters.  Visits every lock.  May ereport (cancellation). */
-void		count_all_locks(int64 *locks, int64 *holders);
-
 /* The holders of one lock, then its queue in order.  Reads no other lock. */
 LockEntries read_lock(const LOCKTAG &tag);
 

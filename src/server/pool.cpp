@@ -211,18 +211,16 @@ read_size(PoolSize *size, const PoolUse &use)
 }
 
 PoolState
-read_pool(bool by_counting)
+read_pool()
 {
 	const LockTables *tables = lock_tables();
 	PoolState	state = {};
 
-	state.is_counted = by_counting || tables == nullptr;
-	if (state.is_counted)
-		count_all_locks(&state.use.locks, &state.use.holders);
-	else
+	state.is_known = tables != nullptr;
+	if (state.is_known)
 		state.use = PoolUse{static_cast<int64>(hash_get_num_entries(tables->locks)),
 			static_cast<int64>(hash_get_num_entries(tables->holders))};
-	state.is_exact = read_size(&state.size, state.use) && !state.is_counted;
+	state.is_exact = read_size(&state.size, state.use) && state.is_known;
 	state.capacity = capacity_of(state.size, state.use);
 	return state;
 }
