@@ -1263,12 +1263,6 @@ CREATE FUNCTION advisory_internal.role_name(role oid)
     LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory_internal.role_name(oid) IS 'name of a role; null if the lock table is too full to look it up';
 
-CREATE FUNCTION advisory_internal.session_holds(pid integer)
-    RETURNS bigint
-    AS 'MODULE_PATHNAME', 'advisory_session_holds'
-    LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory_internal.session_holds(integer) IS 'how many session-level locks a session has taken by this extension';
-
 CREATE OR REPLACE VIEW advisory.pressure_by_backend AS
     SELECT l.pid,
            advisory_internal.role_name(coalesce(a.usesysid, p.ownerid)) AS role,
@@ -1288,8 +1282,9 @@ CREATE OR REPLACE VIEW advisory.pressure_by_backend AS
           GROUP BY pid, virtualtransaction) AS l
     LEFT JOIN pg_catalog.pg_stat_get_activity(NULL) AS a ON a.pid = l.pid
     LEFT JOIN pg_catalog.pg_prepared_xact() AS p ON l.pid IS NULL AND p.transaction = ANY (l.xids)
+    LEFT JOIN (SELECT pid, count(*) AS locks FROM advisory._locks WHERE granted AND scope = 'session' GROUP BY pid) AS h ON h.pid = l.pid
     CROSS JOIN LATERAL (SELECT CASE WHEN a.state = 'idle' THEN l.advisory_locks
-                                    ELSE least(coalesce(advisory_internal.session_holds(l.pid), 0), l.advisory_locks)
+                                    ELSE least(coalesce(h.locks, 0), l.advisory_locks)
                                END AS session_locks) AS s
     ORDER BY l.locks DESC, l.pid;
 DROP FUNCTION advisory._pressure_by_backend();

@@ -143,21 +143,6 @@ HoldReader::find(int proc_number, int pid, const LOCKTAG &tag, LOCKMODE lockmode
 	return false;
 }
 
-int64
-count_session_holds(int proc_number, int pid)
-{
-	SharedSession *all = all_sessions();
-	int64		live = 0;
-
-	if (all == nullptr || all[proc_number].pid != pid)
-		return 0;
-	visit_holds(&all[proc_number], [&live](const PublishedHold &hold) {
-		live += hold.scope == index_of(Scope::session);
-		return true;
-	});
-	return live;
-}
-
 bool
 find_other_slots(Key key, int slots, OtherSlots *other)
 {

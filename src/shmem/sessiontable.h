@@ -194,9 +194,6 @@ private:
 	Session   **sessions;		/* by process number; each is read when it is first needed */
 };
 
-/* How many session-level holds a process publishes.  May ereport for a cancel. */
-int64		count_session_holds(int proc_number, int pid);
-
 /* A session that has a slot of a semaphore, or waits for one, and the number of slots that it gave. */
 struct OtherSlots
 {

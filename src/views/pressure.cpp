@@ -1,6 +1,6 @@
 /*
  * views/pressure.cpp
- *		The row of advisory.pressure, and what pressure_by_backend asks besides pg_locks.
+ *		The row of advisory.pressure, and what else the views of the lock table ask.
  */
 #include "base/pg.h"
 
@@ -8,7 +8,6 @@ extern "C" {
 #include "access/twophase.h"
 #include "funcapi.h"
 #include "storage/lock.h"
-#include "storage/procarray.h"
 }
 
 #include <math.h>
@@ -16,7 +15,6 @@ extern "C" {
 #include "server/backends.h"
 #include "base/guc.h"
 #include "server/pool.h"
-#include "shmem/sessiontable.h"
 #include "base/srf.h"
 #include "base/sqlfunction.h"
 
@@ -71,15 +69,6 @@ pressure(FunctionCallInfo fcinfo)
 	return Datum(0);
 }
 
-/* session_holds(pid integer): how many session-level locks the session is known to hold. */
-static Datum
-session_holds(FunctionCallInfo fcinfo)
-{
-	PGPROC	   *proc = BackendPidGetProc(PG_GETARG_INT32(0));
-
-	PG_RETURN_INT64(proc != nullptr ? count_session_holds(static_cast<int>(proc - ProcGlobal->allProcs), proc->pid) : 0);
-}
-
 /* role_name(role oid): null if there is none, or if the lock table is full. */
 static Datum
 name_of_role(FunctionCallInfo fcinfo)
@@ -115,7 +104,6 @@ can_fit(FunctionCallInfo fcinfo)
 }
 
 ADVISORY_SQL_FUNCTION(advisory_pressure, pressure);
-ADVISORY_SQL_FUNCTION(advisory_session_holds, session_holds);
 ADVISORY_SQL_FUNCTION(advisory_role_name, name_of_role);
 ADVISORY_SQL_FUNCTION(advisory_can_fit, can_fit);
 
