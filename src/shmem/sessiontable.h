@@ -142,10 +142,6 @@ void		publish_acquirer(int place, int acquirer) noexcept;
 /* Remove a hold that has ended, and free its place. */
 void		withdraw_hold(int place) noexcept;
 
-/* Call these before and after withdrawing many holds, so that the lock is taken only once. */
-void		begin_withdrawing() noexcept;
-void		end_withdrawing() noexcept;
-
 /*
  * Publish the present role of the session after a transaction, when settings of the transaction
  * no longer apply.  Returns the place of that role and application in the list of acquirers, or
