@@ -2,11 +2,9 @@
  * server/locktable.cpp
  *		Reading locks, advisory ones above all, out of the server's lock table.
  *
- * The lock table's hash is private to the lock manager.  A backend can attach to
- * it as to any table in shared memory, and look up one lock.  All locks are found
- * from the process array: every session's place there has lists of the locks that
- * it holds or waits for, one list for each partition.  A partition's lists, and the
- * LOCK and PROCLOCK objects on them, do not change while its LWLock is held.
+ * The lock table's hash is private to the lock manager.  A backend can attach to it as to any table in shared memory, and look up one lock.
+ * All locks are found from the process array: every session's place there has lists of the locks that it holds or waits for, one list for
+ * each partition.  A partition's lists, and the LOCK and PROCLOCK objects on them, do not change while its LWLock is held.
  *
  * Nothing is allocated while a partition is locked.  If the memory is too small,
  * the partition is unlocked, the memory enlarged, and the partition read again.
@@ -190,8 +188,7 @@ is_first_in_queue(LOCK *lock, const PGPROC *proc)
 /* Call visit(proclock) for each lock of a session in a partition, which must be locked, until it returns false. */
 template <typename Visit>
 static void
-walk_session(PGPROC *proc, int partition, Visit visit,
-			 compat::ListNode *compat::ListNode::*link = &compat::ListNode::next)
+walk_session(PGPROC *proc, int partition, Visit visit, compat::ListNode *compat::ListNode::*link = &compat::ListNode::next)
 {
 	compat::walk_list<PROCLOCK>(&proc->myProcLocks[partition], offsetof(PROCLOCK, procLink), visit, link);
 }
@@ -288,14 +285,11 @@ partition_of(const LOCKTAG &tag)
 }
 
 /*
- * The lock of this partition that a session waits for, or null.  The partition must
- * be locked.
+ * The lock of this partition that a session waits for, or null.  The partition must be locked.
  *
- * If the lock is in this partition, the session's waitLock does not change meanwhile.
- * If it is in another one, waitLock can change and the lock can be freed, so the tag
- * that is read here can be anything.  So the tag is only used to skip other partitions.
- * The answer is certain because the lock is then searched in the session's list of this
- * partition, where a lock that it waits for is usually the last.
+ * If the lock is in this partition, the session's waitLock does not change meanwhile.  If it is in another one, waitLock can change and the
+ * lock can be freed, so the tag that is read here can be anything.  So the tag is only used to skip other partitions.  The answer is
+ * certain because the lock is then searched in the session's list of this partition, where a lock that it waits for is usually the last.
  */
 static LOCK *
 awaited_lock(PGPROC *proc, int partition)
@@ -472,8 +466,7 @@ LockEntries
 read_my_awaited_locks()
 {
 	return read_mine([](const LOCK *lock) {
-		return lock->waitMask != 0 ||
-			(LOCK_LOCKTAG(*lock) == LOCKTAG_ADVISORY && decode_tag(lock->tag).kind == Kind::semaphore);
+		return lock->waitMask != 0 || (LOCK_LOCKTAG(*lock) == LOCKTAG_ADVISORY && decode_tag(lock->tag).kind == Kind::semaphore);
 	});
 }
 

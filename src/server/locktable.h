@@ -2,14 +2,11 @@
  * server/locktable.h
  *		Reading locks, advisory ones above all, out of the server's lock table.
  *
- * A reader locks one partition of the table at a time, in shared mode.  So it delays
- * no more than 1/16 of the server's locking, and only while it reads that partition.
- * The result is therefore not a consistent snapshot: a lock that moves meanwhile may
- * appear twice or not at all.  But the data about one lock (its holders, its waiters,
- * and which session blocks which) is consistent.
+ * A reader locks one partition of the table at a time, in shared mode.  So it delays no more than 1/16 of the server's locking, and only
+ * while it reads that partition.  The result is therefore not a consistent snapshot: a lock that moves meanwhile may appear twice or not at
+ * all.  But the data about one lock (its holders, its waiters, and which session blocks which) is consistent.
  *
- * Functions that return LockEntries may ereport (out of memory, cancellation), with no
- * lock held.
+ * Functions that return LockEntries may ereport (out of memory, cancellation), with no lock held.
  */
 #pragma once
 
@@ -136,9 +133,8 @@ bool		read_holder(const LOCKTAG &tag, LockEntry *holder);
 bool		read_awaited_lock(int proc_number, LockEntry *waiter);
 
 /*
- * Every lock of any type that a session waits for: for each lock its holders, then
- * its whole queue.  The cost depends on the number of sessions and waits, not on the
- * number of locks.
+ * Every lock of any type that a session waits for: for each lock its holders, then its whole queue.  The cost depends on the number of
+ * sessions and waits, not on the number of locks.
  */
 LockEntries read_all_waits();
 
@@ -164,10 +160,9 @@ bool		is_held_by_anybody(const LOCKTAG &tag);
 void		wake_holders(const LOCKTAG &tag) noexcept;
 
 /*
- * Send SIGTERM to the session with this pid, provided that it holds the key's lock, or a slot
- * of its semaphore, at that moment.  The partition stays locked meanwhile, so that the session
- * cannot release the lock.  Returns whether it holds one.  *sent tells whether the signal was
- * sent, and errno why not.  Checks no privileges.  May ereport (cancellation) before the signal.
+ * Send SIGTERM to the session with this pid, provided that it holds the key's lock, or a slot of its semaphore, at that moment.  The
+ * partition stays locked meanwhile, so that the session cannot release the lock.  Returns whether it holds one.  *sent tells whether the
+ * signal was sent, and errno why not.  Checks no privileges.  May ereport (cancellation) before the signal.
  */
 bool		signal_holder(Oid database, Key key, int pid, bool *sent);
 

@@ -2,11 +2,10 @@
  * server/pool.cpp
  *		The server's shared lock table, and how full it is.
  *
- * Up to PostgreSQL 18 the two tables start with half of the entries that the server's formula
- * gives them.  They grow by chunks of spare shared memory until it is used up, which is well
- * beyond the formula.  A chunk stays with its table, even when its entries are free again.  So
- * what fits depends on the entries that each table has by now, and on the spare memory.  From 19
- * on the tables have their final size from the start.  See dynahash.c and lock.c.
+ * Up to PostgreSQL 18 the two tables start with half of the entries that the server's formula gives them.  They grow by chunks of spare
+ * shared memory until it is used up, which is well beyond the formula.  A chunk stays with its table, even when its entries are free again.
+ * So what fits depends on the entries that each table has by now, and on the spare memory.  From 19 on the tables have their final size
+ * from the start.  See dynahash.c and lock.c.
  *
  * The server does not count the entries of a table, but it has lists of the free ones.
  */

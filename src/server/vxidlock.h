@@ -2,10 +2,9 @@
  * server/vxidlock.h
  *		The lock that a transaction holds on its own virtual transaction ID.
  *
- * CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY wait for a transaction by waiting for this lock.  A
- * transaction that sleeps without it makes neither of them wait.  While it is released, this transaction must
- * not open a relation: REINDEX CONCURRENTLY would not wait for what it writes, and rows would be missing in
- * the new index.  So it is released around each sleep only.
+ * CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY wait for a transaction by waiting for this lock.  A transaction that sleeps without it
+ * makes neither of them wait.  While it is released, this transaction must not open a relation: REINDEX CONCURRENTLY would not wait for
+ * what it writes, and rows would be missing in the new index.  So it is released around each sleep only.
  */
 #pragma once
 

@@ -20,9 +20,8 @@ namespace advisory
 {
 
 /*
- * Write a WAL record that does nothing, and flush it.  Returns the position behind it, which is
- * greater than that of every earlier record of this timeline, even after a crash.  Must not be
- * called during recovery.  May ereport.
+ * Write a WAL record that does nothing, and flush it.  Returns the position behind it, which is greater than that of every earlier record
+ * of this timeline, even after a crash.  Must not be called during recovery.  May ereport.
  */
 inline XLogRecPtr
 wal_write_mark()

@@ -8,13 +8,11 @@
  *
  * Locking
  *
- * Each part has a lock of its own.  Its process changes it with the lock held exclusively.
- * Other processes read it with the lock held shared, and read no more than SESSION_READ_HOLDS
- * holds at a time, so that the process does not wait long.  A process reads its own part without
- * the lock.  It also adds a hold at the end of the list without the lock, and writes the hold before
- * hold_count.  And it changes the scope of a hold without the lock, since readers see
- * either the old or the new value, like is_leaving of its wait.  The link belongs to slotstate.cpp, which says
- * how it is protected.
+ * Each part has a lock of its own.  Its process changes it with the lock held exclusively.  Other processes read it with the lock held
+ * shared, and read no more than SESSION_READ_HOLDS holds at a time, so that the process does not wait long.  A process reads its own part
+ * without the lock.  It also adds a hold at the end of the list without the lock, and writes the hold before hold_count.  And it changes
+ * the scope of a hold without the lock, since readers see either the old or the new value, like is_leaving of its wait.  The link belongs
+ * to slotstate.cpp, which says how it is protected.
  *
  * The list of holds belongs to the place of the process, not to the session.  The next session
  * in the same place uses it again, so the end of a session frees nothing.
@@ -57,9 +55,8 @@ struct PublishedHold
 };
 
 /*
- * The role and application that took a session-level lock, which can change in a pooled
- * connection.  These are the values at the end of the transaction, when SET LOCAL and
- * SECURITY DEFINER no longer apply.
+ * The role and application that took a session-level lock, which can change in a pooled connection.  These are the values at the end of the
+ * transaction, when SET LOCAL and SECURITY DEFINER no longer apply.
  */
 struct Acquirer
 {
@@ -143,9 +140,8 @@ void		publish_acquirer(int place, int acquirer) noexcept;
 void		withdraw_hold(int place) noexcept;
 
 /*
- * Publish the present role of the session after a transaction, when settings of the transaction
- * no longer apply.  Returns the place of that role and application in the list of acquirers, or
- * NO_PLACE if the list is full.
+ * Publish the present role of the session after a transaction, when settings of the transaction no longer apply.  Returns the place of that
+ * role and application in the list of acquirers, or NO_PLACE if the list is full.
  */
 int			publish_present_role() noexcept;
 

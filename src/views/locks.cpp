@@ -2,15 +2,13 @@
  * views/locks.cpp
  *		The rows of advisory.locks and advisory.holders().
  *
- * advisory._locks is a foreign table of the server's own advisory locks.  A foreign
- * table hands each row to the executor as soon as it is made, and knows which columns
- * the query uses.  With a set-returning function, counting 20,000 locks takes twice as
- * long as on pg_locks; with the foreign table, a third of that time.
+ * advisory._locks is a foreign table of the server's own advisory locks.  A foreign table hands each row to the executor as soon as it is
+ * made, and knows which columns the query uses.  With a set-returning function, counting 20,000 locks takes twice as long as on pg_locks;
+ * with the foreign table, a third of that time.
  *
- * A role with USAGE on the foreign server can create foreign tables with other columns
- * on it.  Writing the columns of this file into the rows of such a table would overwrite
- * memory.  So a scan is refused unless the table is the extension's own and still has
- * the columns in LOCK_COLUMNS.
+ * A role with USAGE on the foreign server can create foreign tables with other columns on it.  Writing the columns of this file into the
+ * rows of such a table would overwrite memory.  So a scan is refused unless the table is the extension's own and still has the columns in
+ * LOCK_COLUMNS.
  */
 #include "base/pg.h"
 
