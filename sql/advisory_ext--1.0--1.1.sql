@@ -156,8 +156,6 @@ ALTER FUNCTION advisory._locks_handler() SET SCHEMA advisory_internal;
 ALTER FUNCTION advisory_internal._locks_handler() RENAME TO locks_handler;
 ALTER FUNCTION advisory._directory() SET SCHEMA advisory_internal;
 ALTER FUNCTION advisory_internal._directory() RENAME TO directory;
-ALTER FUNCTION advisory._pressure(boolean) SET SCHEMA advisory_internal;
-ALTER FUNCTION advisory_internal._pressure(boolean) RENAME TO pressure;
 -- A view's definition has the name that the function had.
 CREATE OR REPLACE VIEW advisory.directory AS
     SELECT available, names, max_names, evicted, not_stored, collisions, reason
@@ -165,11 +163,28 @@ CREATE OR REPLACE VIEW advisory.directory AS
 CREATE OR REPLACE VIEW advisory.known_keys AS
     SELECT tool, purpose, form, scope, match, rule, source, key, key1, key2
     FROM advisory_internal.known_keys();
+CREATE FUNCTION advisory_internal.pressure(
+    OUT status text,
+    OUT percent_used double precision,
+    OUT headroom bigint,
+    OUT locks_used bigint,
+    OUT locks_estimated bigint,
+    OUT locks_guaranteed bigint,
+    OUT percent_of_guaranteed double precision,
+    OUT holders_used bigint,
+    OUT holders_guaranteed bigint,
+    OUT recommended_max_locks_per_transaction integer,
+    OUT exact boolean,
+    OUT holders_estimated bigint)
+    RETURNS SETOF record
+    AS 'MODULE_PATHNAME', 'advisory_pressure'
+    LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 1;
 CREATE OR REPLACE VIEW advisory.pressure AS
     SELECT status, percent_used, headroom, locks_used, locks_estimated, locks_guaranteed,
            percent_of_guaranteed, holders_used, holders_guaranteed,
            recommended_max_locks_per_transaction, exact, holders_estimated
     FROM advisory_internal.pressure();
+DROP FUNCTION advisory._pressure(boolean);
 
 -- ---- Locks
 
@@ -1288,7 +1303,7 @@ COMMENT ON COLUMN advisory.stats.failed IS 'how often it was not free and the se
 COMMENT ON COLUMN advisory.stats.wait_total IS 'total time of all waits';
 COMMENT ON COLUMN advisory.stats.hold_total IS 'total time of all holds that have ended';
 COMMENT ON COLUMN advisory.directory.evicted IS 'names that were removed to make room for others';
-COMMENT ON FUNCTION advisory_internal.pressure(boolean) IS 'row of advisory.pressure; by_counting: count the locks one by one';
+COMMENT ON FUNCTION advisory_internal.pressure() IS 'row of advisory.pressure';
 COMMENT ON VIEW advisory.pressure IS 'how full the server''s lock table is; one row, in constant time';
 COMMENT ON COLUMN advisory.pressure.percent_used IS 'use of the fuller table, in percent of its estimated capacity';
 COMMENT ON COLUMN advisory.pressure.locks_estimated IS 'how many locks are estimated to fit in total';
@@ -1296,18 +1311,12 @@ COMMENT ON COLUMN advisory.pressure.percent_of_guaranteed IS 'use of the fuller 
 COMMENT ON COLUMN advisory.pressure.holders_used IS 'entries of the second table: one for each lock and session';
 COMMENT ON COLUMN advisory.pressure.holders_guaranteed IS 'how many such entries fit at least';
 COMMENT ON COLUMN advisory.pressure.recommended_max_locks_per_transaction IS 'setting with which the status would be ok';
-COMMENT ON COLUMN advisory.pressure.exact IS 'false if locks were counted one by one, or the growth is unknown';
+COMMENT ON COLUMN advisory.pressure.exact IS 'false if the use or the growth is unknown';
 CREATE FUNCTION advisory_internal.role_name(role oid)
     RETURNS text
     AS 'MODULE_PATHNAME', 'advisory_role_name'
     LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory_internal.role_name(oid) IS 'name of a role; null if the lock table is too full to look it up';
-
-CREATE FUNCTION advisory_internal.session_holds(pid integer)
-    RETURNS bigint
-    AS 'MODULE_PATHNAME', 'advisory_session_holds'
-    LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory_internal.session_holds(integer) IS 'how many session-level locks a session has taken by this extension';
 
 CREATE OR REPLACE VIEW advisory.pressure_by_backend AS
     SELECT l.pid,
@@ -1328,8 +1337,9 @@ CREATE OR REPLACE VIEW advisory.pressure_by_backend AS
           GROUP BY pid, virtualtransaction) AS l
     LEFT JOIN pg_catalog.pg_stat_get_activity(NULL) AS a ON a.pid = l.pid
     LEFT JOIN pg_catalog.pg_prepared_xact() AS p ON l.pid IS NULL AND p.transaction = ANY (l.xids)
+    LEFT JOIN (SELECT pid, count(*) AS locks FROM advisory._locks WHERE granted AND scope = 'session' GROUP BY pid) AS h ON h.pid = l.pid
     CROSS JOIN LATERAL (SELECT CASE WHEN a.state = 'idle' THEN l.advisory_locks
-                                    ELSE least(coalesce(advisory_internal.session_holds(l.pid), 0), l.advisory_locks)
+                                    ELSE least(coalesce(h.locks, 0), l.advisory_locks)
                                END AS session_locks) AS s
     ORDER BY l.locks DESC, l.pid;
 DROP FUNCTION advisory._pressure_by_backend();

@@ -1,7 +1,6 @@
 -- How full the server's lock table is.
 
 CREATE FUNCTION advisory_internal.pressure(
-    by_counting boolean DEFAULT false,
     OUT status text,
     OUT percent_used double precision,
     OUT headroom bigint,
@@ -17,7 +16,7 @@ CREATE FUNCTION advisory_internal.pressure(
     RETURNS SETOF record
     AS 'MODULE_PATHNAME', 'advisory_pressure'
     LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 1;
-COMMENT ON FUNCTION advisory_internal.pressure(boolean) IS 'row of advisory.pressure; by_counting: count the locks one by one';
+COMMENT ON FUNCTION advisory_internal.pressure() IS 'row of advisory.pressure';
 
 CREATE VIEW advisory.pressure AS
     SELECT status, percent_used, headroom, locks_used, locks_estimated, locks_guaranteed,
@@ -35,7 +34,7 @@ COMMENT ON COLUMN advisory.pressure.percent_of_guaranteed IS 'use of the fuller 
 COMMENT ON COLUMN advisory.pressure.holders_used IS 'entries of the second table: one for each lock and session';
 COMMENT ON COLUMN advisory.pressure.holders_guaranteed IS 'how many such entries fit at least';
 COMMENT ON COLUMN advisory.pressure.recommended_max_locks_per_transaction IS 'setting with which the status would be ok';
-COMMENT ON COLUMN advisory.pressure.exact IS 'false if locks were counted one by one, or the growth is unknown';
+COMMENT ON COLUMN advisory.pressure.exact IS 'false if the use or the growth is unknown';
 COMMENT ON COLUMN advisory.pressure.holders_estimated IS 'entries of the second table when the lock table is full';
 GRANT SELECT ON advisory.pressure TO PUBLIC;
 
@@ -44,12 +43,6 @@ CREATE FUNCTION advisory_internal.role_name(role oid)
     AS 'MODULE_PATHNAME', 'advisory_role_name'
     LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory_internal.role_name(oid) IS 'name of a role; null if the lock table is too full to look it up';
-
-CREATE FUNCTION advisory_internal.session_holds(pid integer)
-    RETURNS bigint
-    AS 'MODULE_PATHNAME', 'advisory_session_holds'
-    LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory_internal.session_holds(integer) IS 'how many session-level locks a session has taken by this extension';
 
 -- A session-level lock costs its session 0.02 us at the end of each transaction, when the server visits every lock of the session, if
 -- there are 1,000 of them; 0.2 us if there are 100,000, which do not fit into the processor's caches.
@@ -72,8 +65,9 @@ CREATE VIEW advisory.pressure_by_backend AS
           GROUP BY pid, virtualtransaction) AS l
     LEFT JOIN pg_catalog.pg_stat_get_activity(NULL) AS a ON a.pid = l.pid
     LEFT JOIN pg_catalog.pg_prepared_xact() AS p ON l.pid IS NULL AND p.transaction = ANY (l.xids)
+    LEFT JOIN (SELECT pid, count(*) AS locks FROM advisory._locks WHERE granted AND scope = 'session' GROUP BY pid) AS h ON h.pid = l.pid
     CROSS JOIN LATERAL (SELECT CASE WHEN a.state = 'idle' THEN l.advisory_locks
-                                    ELSE least(coalesce(advisory_internal.session_holds(l.pid), 0), l.advisory_locks)
+                                    ELSE least(coalesce(h.locks, 0), l.advisory_locks)
                                END AS session_locks) AS s
     ORDER BY l.locks DESC, l.pid;
 COMMENT ON VIEW advisory.pressure_by_backend IS 'use of the lock table by session and prepared transaction';

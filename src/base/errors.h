@@ -102,10 +102,9 @@ with_error_context(char *text, Body body)
 }
 
 /*
- * Run body(), which reads a catalog and may need a lock for that.  Returns false if the
- * server's lock table is full, because the views must work then, too.  Other errors are
- * raised.  Do not use this in the arguments of ereport(): clearing the error would also
- * clear that report.
+ * Run body(), which reads a catalog and may need a lock for that.  Returns false if the server's lock table is full, because the views must
+ * work then, too.  Other errors are raised.  Do not use this in the arguments of ereport(): clearing the error would also clear that
+ * report.
  */
 template <typename Body>
 inline bool

@@ -27,19 +27,19 @@ enum Track
 namespace setting
 {
 
-extern int	session_locks;		/* an Allowed: session-level functions */
-extern int	reentrant;			/* an Allowed: taking a lock that the session already holds */
-extern int	warn_no_transaction;	/* an Allowed: a transaction-level lock that ends with its statement */
-extern int	idle_holder_timeout;	/* in milliseconds; 0 for none */
-extern bool lease_sync;			/* raise synchronous_commit in transactions that grant or renew a lease? */
-extern int	track;				/* a Track */
-extern int	max_names;			/* how many names the name table may hold */
-extern int	log_wait;			/* in milliseconds; -1 for none */
-extern int	log_hold;			/* in milliseconds; -1 for none */
-extern int	leak_after;			/* in seconds */
-extern int	pool_limit;			/* in percent; 0: no limit */
-extern int	pressure_warning;	/* in percent */
-extern int	pressure_critical;	/* in percent */
+inline int	session_locks = ALLOWED_ON;	/* an Allowed: session-level functions */
+inline int	reentrant = ALLOWED_ON; /* an Allowed: taking a lock that the session already holds */
+inline int	warn_no_transaction = ALLOWED_WARN; /* an Allowed: a transaction-level lock that ends with its statement */
+inline int	idle_holder_timeout;	/* in milliseconds; 0 for none */
+inline bool lease_sync;			/* raise synchronous_commit in transactions that grant or renew a lease? */
+inline int	track = TRACK_ALL;	/* a Track */
+inline int	max_names;			/* how many names the name table may hold */
+inline int	log_wait;			/* in milliseconds; -1 for none */
+inline int	log_hold;			/* in milliseconds; -1 for none */
+inline int	leak_after;			/* in seconds */
+inline int	pool_limit;			/* in percent; 0: no limit */
+inline int	pressure_warning;	/* in percent */
+inline int	pressure_critical;	/* in percent */
 
 }								/* namespace setting */
 

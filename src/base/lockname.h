@@ -11,10 +11,7 @@
 namespace advisory
 {
 
-/*
- * The texts are in the server's encoding, point into memory of the caller (usually an SQL
- * argument), and have no terminating zero.
- */
+/* The texts are in the server's encoding, point into memory of the caller (usually an SQL argument), and have no terminating zero. */
 struct LockName
 {
 	Key			key;
@@ -38,9 +35,8 @@ constexpr int NAME_BYTES = 256;
 constexpr char CUT_MARK[] = "...";
 
 /*
- * A namespace, name or label as it is kept and shown: the text itself, or if it is longer than NAME_BYTES
- * in UTF-8 a copy of its first characters, which ends in CUT_MARK.  So it is cut at the same place in
- * databases with different encodings.  May ereport (22021).
+ * A namespace, name or label as it is kept and shown: the text itself, or if it is longer than NAME_BYTES in UTF-8 a copy of its first
+ * characters, which ends in CUT_MARK.  So it is cut at the same place in databases with different encodings.  May ereport (22021).
  */
 std::string_view shown_part(std::string_view text);
 
@@ -54,9 +50,8 @@ char	   *join_name(const char *ns, const char *name);
 char	   *display_name(const LockName &name);
 
 /*
- * The arguments that name the lock in a call, as SQL literals: 'billing', 'invoice:42'.  Null
- * if the caller must use the key instead: for a lock by key, and if the arguments are not
- * printable or too long for a hint.
+ * The arguments that name the lock in a call, as SQL literals: 'billing', 'invoice:42'.  Null if the caller must use the key instead: for a
+ * lock by key, and if the arguments are not printable or too long for a hint.
  */
 char	   *call_arguments(const LockName &name);
 
@@ -67,10 +62,7 @@ to_cstring(std::string_view text)
 	return pnstrdup(text.data(), text.size());
 }
 
-/*
- * The error fields schema_name (null for a lock by key) and constraint_name, which tell a
- * program the lock.
- */
+/* The error fields schema_name (null for a lock by key) and constraint_name, which tell a program the lock. */
 char	   *field_namespace(const LockName &name);
 char	   *field_name(const LockName &name);
 

@@ -13,8 +13,6 @@ extern "C" {
 namespace advisory
 {
 
-uint64		hash_seed = 0;
-
 void
 hash_seed_init()
 {
@@ -63,8 +61,7 @@ decode_tag(const LOCKTAG &tag) noexcept
 
 	decoded.kind = kind_of(tag.locktag_field4);
 	decoded.database = tag.locktag_field1;
-	decoded.key.value = static_cast<int64>((static_cast<uint64>(tag.locktag_field2) << 32) |
-										   tag.locktag_field3);
+	decoded.key.value = static_cast<int64>((static_cast<uint64>(tag.locktag_field2) << 32) | tag.locktag_field3);
 	decoded.key1 = static_cast<int32>(tag.locktag_field2);
 	decoded.key2 = static_cast<int32>(tag.locktag_field3);
 	decoded.objsubid = tag.locktag_field4;
@@ -79,25 +76,6 @@ is_of_semaphore(const LOCKTAG &tag) noexcept
 	Kind		kind = kind_of(tag.locktag_field4);
 
 	return tag.locktag_type == LOCKTAG_ADVISORY && (kind == Kind::semaphore || kind == Kind::queue);
-}
-
-bool
-is_of_lease(const LOCKTAG &tag) noexcept
-{
-	return tag.locktag_type == LOCKTAG_ADVISORY && tag.locktag_field4 == OBJSUBID_LEASE;
-}
-
-bool
-is_of_lease_queue(const LOCKTAG &tag) noexcept
-{
-	return tag.locktag_type == LOCKTAG_ADVISORY && tag.locktag_field4 == OBJSUBID_LEASE_QUEUE;
-}
-
-bool
-is_same_semaphore(const LOCKTAG &a, const LOCKTAG &b) noexcept
-{
-	return a.locktag_field1 == b.locktag_field1 && a.locktag_field2 == b.locktag_field2 &&
-		a.locktag_field3 == b.locktag_field3 && is_of_semaphore(a) && is_of_semaphore(b);
 }
 
 int

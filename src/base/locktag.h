@@ -35,7 +35,7 @@ operator==(Key a, Key b) noexcept
 }
 
 /* A random number of this process, so that users cannot choose keys that collide in its hash tables. */
-extern uint64 hash_seed;
+inline uint64 hash_seed = 0;
 
 /* For hash tables in this process's memory: the hash of a key, and of a number that comes with it. */
 inline uint32
@@ -189,13 +189,26 @@ same_tag(const LOCKTAG &a, const LOCKTAG &b) noexcept
 bool is_of_semaphore(const LOCKTAG &tag) noexcept;
 
 /* Is this the tag of a lease's lock? */
-bool is_of_lease(const LOCKTAG &tag) noexcept;
+inline bool
+is_of_lease(const LOCKTAG &tag) noexcept
+{
+	return tag.locktag_type == LOCKTAG_ADVISORY && tag.locktag_field4 == OBJSUBID_LEASE;
+}
 
 /* Is this the tag of a lease's queue? */
-bool is_of_lease_queue(const LOCKTAG &tag) noexcept;
+inline bool
+is_of_lease_queue(const LOCKTAG &tag) noexcept
+{
+	return tag.locktag_type == LOCKTAG_ADVISORY && tag.locktag_field4 == OBJSUBID_LEASE_QUEUE;
+}
 
 /* Do both tags belong to the same semaphore? */
-bool is_same_semaphore(const LOCKTAG &a, const LOCKTAG &b) noexcept;
+inline bool
+is_same_semaphore(const LOCKTAG &a, const LOCKTAG &b) noexcept
+{
+	return a.locktag_field1 == b.locktag_field1 && a.locktag_field2 == b.locktag_field2 &&
+		a.locktag_field3 == b.locktag_field3 && is_of_semaphore(a) && is_of_semaphore(b);
+}
 
 /* For qsort: by database, then key, then objsubid. */
 int compare_locktags(const void *a, const void *b) noexcept;

@@ -2,8 +2,7 @@
  * base/pg.h
  *		PostgreSQL's headers that every file needs.
  *
- * Every source file includes this file first, and then other headers of the server that it
- * needs, with C linkage.
+ * Every source file includes this file first, and then other headers of the server that it needs, with C linkage.
  */
 #pragma once
 

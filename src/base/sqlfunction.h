@@ -26,10 +26,7 @@ extern "C" {
 	_Pragma("GCC visibility pop") \
 	extern int	advisory_no_such_variable
 
-/*
- * The same for a template whose first parameter is By.  Exports symbol_text,
- * symbol_bigint and symbol_uuid.
- */
+/* The same for a template whose first parameter is By.  Exports symbol_text, symbol_bigint and symbol_uuid. */
 #define ADVISORY_SQL_NAME_FUNCTIONS(symbol, implementation, ...) \
 	ADVISORY_SQL_FUNCTION(symbol##_text, implementation<By::text, ##__VA_ARGS__>); \
 	ADVISORY_SQL_FUNCTION(symbol##_bigint, implementation<By::bigint, ##__VA_ARGS__>); \

@@ -133,8 +133,7 @@ template <typename Show>
 inline void
 show_each(int count, Show show)
 {
-	MemoryContext row_context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext row",
-													  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext row_context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext row", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old_context = MemoryContextSwitchTo(row_context);
 
 	for (int i = 0; i < count; i++)

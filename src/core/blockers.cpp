@@ -13,8 +13,8 @@ extern "C" {
 #include "core/blockers.h"
 #include "server/backends.h"
 #include "server/waitgraph.h"
+#include "shmem/sessiontable.h"
 #include "shmem/slotlocks.h"
-#include "shmem/waiters.h"
 
 namespace advisory
 {

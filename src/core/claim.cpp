@@ -17,7 +17,7 @@ extern "C" {
 #include "core/owntables.h"
 #include "server/backends.h"
 #include "base/errors.h"
-#include "shmem/waiters.h"
+#include "shmem/sessiontable.h"
 
 namespace advisory
 {

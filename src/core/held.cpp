@@ -28,9 +28,8 @@ extern "C" {
 #include "core/heldlog.h"
 #include "core/idleholder.h"
 #include "core/xactholds.h"
-#include "shmem/heldpublish.h"
+#include "shmem/sessiontable.h"
 #include "shmem/slotstate.h"
-#include "shmem/waiters.h"
 
 namespace advisory
 {
@@ -448,13 +447,11 @@ end_xact_holds(int nest_level, HoldEnd end) noexcept
 	if (!xact_holds_any(nest_level))
 		return;
 	now = GetCurrentTimestamp();
-	begin_withdrawing();
 	while (HeldLock *held = xact_holds_remove_newest(nest_level))
 	{
 		if (!held->is_held())
 			end_entry(held, end, now);
 	}
-	end_withdrawing();
 }
 
 /* False if the entry has one already. */

@@ -9,7 +9,7 @@
  * are gone.  When there are many entries, all of them are compared.  A lock that the built-in
  * functions release and take again in between looks as if it had been held all the time.
  *
- * The entries determine what other sessions see (heldpublish.h), the statistics of the names,
+ * The entries determine what other sessions see (sessiontable.h), the statistics of the names,
  * and the log.
  */
 #pragma once

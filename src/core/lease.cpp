@@ -24,7 +24,6 @@ extern "C" {
 #include "server/backends.h"
 #include "server/client.h"
 #include "server/locallock.h"
-#include "server/lockhash.h"
 #include "server/locktable.h"
 #include "server/vxidlock.h"
 #include "shmem/root.h"

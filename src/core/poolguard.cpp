@@ -4,7 +4,7 @@
  *
  * The guard does not look at the table for each lock.  The emptier the table is, the more locks
  * the session may take before the next look, but never more than a small part of the room that
- * is left, because other sessions take locks, too.
+ * is left, because other sessions take locks, too.  If the use of the table is not known, there is no guard.
  */
 #include "base/pg.h"
 
@@ -27,10 +27,6 @@ namespace advisory
 static constexpr int64 PART_OF_ROOM = 16;
 static constexpr int64 MOST_BETWEEN_LOOKS = 8;
 
-/* If a look has to count all locks. */
-static constexpr int64 LEAST_BETWEEN_COUNTS = 64;
-static constexpr int64 MOST_BETWEEN_COUNTS = 4096;
-
 static int64 until_look = 0;
 
 void
@@ -46,8 +42,7 @@ check_pool_limit(const LockRequest &request)
 	int64		holders = pool.capacity.holders * limit / 100 - pool.use.holders;
 	int64		part = Max(Min(locks, holders), 0) / PART_OF_ROOM;
 
-	until_look = pool.is_counted
-		? Max(Min(part, MOST_BETWEEN_COUNTS), LEAST_BETWEEN_COUNTS) : Min(part, MOST_BETWEEN_LOOKS);
+	until_look = Min(part, MOST_BETWEEN_LOOKS);
 	if (pool_percent_used(pool) <= limit ||
 		(!request.is_for_slot() && is_held_by_me(request.tag())))
 		return;

@@ -46,8 +46,7 @@ extern "C" {
 #include "core/semdeadlock.h"
 #include "server/locallock.h"
 #include "server/vxidlock.h"
-#include "shmem/heldread.h"
-#include "shmem/waiters.h"
+#include "shmem/sessiontable.h"
 
 namespace advisory
 {

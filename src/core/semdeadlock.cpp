@@ -32,8 +32,8 @@ extern "C" {
 #include "core/semdeadlock.h"
 #include "server/waitgraph.h"
 #include "shmem/root.h"
+#include "shmem/sessiontable.h"
 #include "shmem/slotlocks.h"
-#include "shmem/waiters.h"
 
 namespace advisory
 {

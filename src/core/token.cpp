@@ -123,7 +123,7 @@ era_here(const EraCell &last)
 	uint64		identifier = GetSystemIdentifier();
 	EraCell		here;
 
-	here.timeline = wal_timeline();
+	here.timeline = GetWALInsertionTimeLine();
 	here.system = static_cast<int64>(hash_bytes_extended(reinterpret_cast<const unsigned char *>(&identifier), sizeof(identifier), 0) >>
 									 (64 - SYSTEM_BITS));
 	here.number = last.number + here.timeline;

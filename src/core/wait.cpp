@@ -45,7 +45,7 @@ extern "C" {
 #include "server/client.h"
 #include "server/locallock.h"
 #include "server/vxidlock.h"
-#include "shmem/waiters.h"
+#include "shmem/sessiontable.h"
 
 namespace advisory
 {

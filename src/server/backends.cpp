@@ -68,8 +68,7 @@ read_prepared(MemoryContext context, int *count)
 	Backends::Prepared *xacts;
 
 	SPI_connect();
-	if (SPI_execute("SELECT transaction, gid, ownerid FROM pg_catalog.pg_prepared_xact()",
-					true, 0) != SPI_OK_SELECT)
+	if (SPI_execute("SELECT transaction, gid, ownerid FROM pg_catalog.pg_prepared_xact()", true, 0) != SPI_OK_SELECT)
 		elog(ERROR, "could not read pg_prepared_xact()");
 
 	xacts = static_cast<Backends::Prepared *>(MemoryContextAlloc(context, sizeof(*xacts) * (SPI_processed + 1)));
@@ -195,8 +194,7 @@ client_address(const PgBackendStatus &backend)
 	char		port[NI_MAXSERV];
 
 	if ((client.addr.ss_family != AF_INET && client.addr.ss_family != AF_INET6) ||
-		pg_getnameinfo_all(&client.addr, client.salen, host, sizeof(host), port, sizeof(port),
-						   NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+		pg_getnameinfo_all(&client.addr, client.salen, host, sizeof(host), port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) != 0)
 		return Datum(0);
 	clean_ipv6_addr(client.addr.ss_family, host);
 	return DirectFunctionCall1(inet_in, CStringGetDatum(host));

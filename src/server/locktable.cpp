@@ -2,10 +2,9 @@
  * server/locktable.cpp
  *		Reading locks, advisory ones above all, out of the server's lock table.
  *
- * The lock table's hash is private to the lock manager.  But every session's
- * place in the process array has lists of the locks that it holds or waits for,
- * one list for each partition.  A partition's lists, and the LOCK and PROCLOCK
- * objects on them, do not change while its LWLock is held.
+ * The lock table's hash is private to the lock manager.  A backend can attach to it as to any table in shared memory, and look up one lock.
+ * All locks are found from the process array: every session's place there has lists of the locks that it holds or waits for, one list for
+ * each partition.  A partition's lists, and the LOCK and PROCLOCK objects on them, do not change while its LWLock is held.
  *
  * Nothing is allocated while a partition is locked.  If the memory is too small,
  * the partition is unlocked, the memory enlarged, and the partition read again.
@@ -20,14 +19,56 @@ extern "C" {
 #include <signal.h>
 
 #include "base/compat.h"
-#include "server/lockhash.h"
 #include "server/locktable.h"
 
 namespace advisory
 {
 
-namespace
+/* The server raises an error if it has a table of that name with another size.  It derives the size from the same settings. */
+static void
+attach_lock_tables(LockTables *tables)
 {
+	HASHCTL		control = {};
+	int			flags = HASH_ELEM | HASH_BLOBS | HASH_PARTITION;
+
+	control.num_partitions = NUM_LOCK_PARTITIONS;
+	control.keysize = sizeof(LOCKTAG);
+	control.entrysize = sizeof(LOCK);
+	tables->locks = compat::attach_shared_table("LOCK hash", &control, guaranteed_locks(), flags);
+	control.keysize = sizeof(PROCLOCKTAG);
+	control.entrysize = sizeof(PROCLOCK);
+	tables->holders = compat::attach_shared_table("PROCLOCK hash", &control, 2 * guaranteed_locks(), flags);
+}
+
+const LockTables *
+lock_tables()
+{
+	static LockTables tables;
+	static bool were_tried = false;
+	static bool are_attached = false;
+
+	if (were_tried)
+		return are_attached ? &tables : nullptr;
+
+	MemoryContext context = CurrentMemoryContext;
+	uint32		holdoff = InterruptHoldoffCount;
+
+	PG_TRY();
+	{
+		attach_lock_tables(&tables);
+		are_attached = true;
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		FlushErrorState();
+		/* The error has set it to 0. */
+		InterruptHoldoffCount = holdoff;
+	}
+	PG_END_TRY();
+	were_tried = true;
+	return are_attached ? &tables : nullptr;
+}
 
 /* Collects entries.  Those that find no room are only counted. */
 class Collector
@@ -65,8 +106,6 @@ private:
 
 	int			capacity = FIRST_ENTRIES;
 };
-
-}								/* anonymous namespace */
 
 static LockEntry
 entry_for(const PROCLOCK *proclock, LOCKMODE lockmode) noexcept
@@ -149,8 +188,7 @@ is_first_in_queue(LOCK *lock, const PGPROC *proc)
 /* Call visit(proclock) for each lock of a session in a partition, which must be locked, until it returns false. */
 template <typename Visit>
 static void
-walk_session(PGPROC *proc, int partition, Visit visit,
-			 compat::ListNode *compat::ListNode::*link = &compat::ListNode::next)
+walk_session(PGPROC *proc, int partition, Visit visit, compat::ListNode *compat::ListNode::*link = &compat::ListNode::next)
 {
 	compat::walk_list<PROCLOCK>(&proc->myProcLocks[partition], offsetof(PROCLOCK, procLink), visit, link);
 }
@@ -220,12 +258,14 @@ static void
 visit_lock(const LOCKTAG &tag, Read read)
 {
 	uint32		hash = LockTagHashCode(&tag);
-	bool		by_hash = lock_tables() != nullptr;
+	const LockTables *tables = lock_tables();
 
 	with_partition(LockHashPartition(hash), [&](int partition) {
-		LOCK	   *found = by_hash ? find_in_lock_table(tag, hash) : nullptr;
+		LOCK	   *found = nullptr;
 
-		for (int i = 0; !by_hash && found == nullptr && i < proc_count(); i++)
+		if (tables != nullptr)
+			found = static_cast<LOCK *>(hash_search_with_hash_value(tables->locks, &tag, hash, HASH_FIND, nullptr));
+		for (int i = 0; tables == nullptr && found == nullptr && i < proc_count(); i++)
 		{
 			walk_session(GetPGProcByNumber(i), partition, [&](PROCLOCK *proclock) {
 				if (same_tag(proclock->tag.myLock->tag, tag))
@@ -245,14 +285,11 @@ partition_of(const LOCKTAG &tag)
 }
 
 /*
- * The lock of this partition that a session waits for, or null.  The partition must
- * be locked.
+ * The lock of this partition that a session waits for, or null.  The partition must be locked.
  *
- * If the lock is in this partition, the session's waitLock does not change meanwhile.
- * If it is in another one, waitLock can change and the lock can be freed, so the tag
- * that is read here can be anything.  So the tag is only used to skip other partitions.
- * The answer is certain because the lock is then searched in the session's list of this
- * partition, where a lock that it waits for is usually the last.
+ * If the lock is in this partition, the session's waitLock does not change meanwhile.  If it is in another one, waitLock can change and the
+ * lock can be freed, so the tag that is read here can be anything.  So the tag is only used to skip other partitions.  The answer is
+ * certain because the lock is then searched in the session's list of this partition, where a lock that it waits for is usually the last.
  */
 static LOCK *
 awaited_lock(PGPROC *proc, int partition)
@@ -306,30 +343,6 @@ read_all_locks(bool only_queues)
 				return true;
 			});
 		}
-	});
-}
-
-/* Is this the first in the list of a lock's holders and waiters?  The lock's partition must be locked. */
-static bool
-is_first_of_lock(const PROCLOCK *proclock)
-{
-	const PROCLOCK *first = nullptr;
-
-	compat::walk_proclocks(proclock->tag.myLock, [&](PROCLOCK *one) {
-		first = one;
-		return false;
-	});
-	return first == proclock;
-}
-
-void
-count_all_locks(int64 *locks, int64 *holders)
-{
-	*locks = *holders = 0;
-	any_proclock(0, proc_count(), [=](PROCLOCK *proclock) {
-		++*holders;
-		*locks += is_first_of_lock(proclock);
-		return false;
 	});
 }
 
@@ -453,8 +466,7 @@ LockEntries
 read_my_awaited_locks()
 {
 	return read_mine([](const LOCK *lock) {
-		return lock->waitMask != 0 ||
-			(LOCK_LOCKTAG(*lock) == LOCKTAG_ADVISORY && decode_tag(lock->tag).kind == Kind::semaphore);
+		return lock->waitMask != 0 || (LOCK_LOCKTAG(*lock) == LOCKTAG_ADVISORY && decode_tag(lock->tag).kind == Kind::semaphore);
 	});
 }
 

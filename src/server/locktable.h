@@ -2,14 +2,11 @@
  * server/locktable.h
  *		Reading locks, advisory ones above all, out of the server's lock table.
  *
- * A reader locks one partition of the table at a time, in shared mode.  So it delays
- * no more than 1/16 of the server's locking, and only while it reads that partition.
- * The result is therefore not a consistent snapshot: a lock that moves meanwhile may
- * appear twice or not at all.  But the data about one lock (its holders, its waiters,
- * and which session blocks which) is consistent.
+ * A reader locks one partition of the table at a time, in shared mode.  So it delays no more than 1/16 of the server's locking, and only
+ * while it reads that partition.  The result is therefore not a consistent snapshot: a lock that moves meanwhile may appear twice or not at
+ * all.  But the data about one lock (its holders, its waiters, and which session blocks which) is consistent.
  *
- * Functions that return LockEntries may ereport (out of memory, cancellation), with no
- * lock held.
+ * Functions that return LockEntries may ereport (out of memory, cancellation), with no lock held.
  */
 #pragma once
 
@@ -17,12 +14,36 @@ extern "C" {
 #include "access/twophase.h"
 #include "storage/lock.h"
 #include "storage/proc.h"
+#include "utils/hsearch.h"
 }
 
 #include "base/locktag.h"
 
 namespace advisory
 {
+
+/*
+ * The hash tables of the server's lock manager: one of locks, and one of holders, with an entry for each
+ * session that holds or awaits a lock.  Counting their entries takes no lock.
+ */
+struct LockTables
+{
+	HTAB	   *locks;
+	HTAB	   *holders;		/* only to count its entries: its hash function is not ours */
+};
+
+/*
+ * The tables; null if they are not what this version of the library expects.  Attaches to
+ * them in the first call, which must not be made with an LWLock held.  Reads no catalog.
+ */
+const LockTables *lock_tables();
+
+/* The number of locks that the server's formula gives the first table; the second has twice as many entries. */
+inline int64
+guaranteed_locks() noexcept
+{
+	return static_cast<int64>(max_locks_per_xact) * (MaxBackends + max_prepared_xacts);
+}
 
 /* One mode that a session or prepared transaction holds or waits for. */
 struct LockEntry
@@ -87,9 +108,6 @@ struct LockEntries
  */
 LockEntries read_all_locks(bool only_queues = false);
 
-/* Count the locks that are held or awaited, and for each its holders and waiters.  Visits every lock.  May ereport (cancellation). */
-void		count_all_locks(int64 *locks, int64 *holders);
-
 /* The holders of one lock, then its queue in order.  Reads no other lock. */
 LockEntries read_lock(const LOCKTAG &tag);
 
@@ -115,9 +133,8 @@ bool		read_holder(const LOCKTAG &tag, LockEntry *holder);
 bool		read_awaited_lock(int proc_number, LockEntry *waiter);
 
 /*
- * Every lock of any type that a session waits for: for each lock its holders, then
- * its whole queue.  The cost depends on the number of sessions and waits, not on the
- * number of locks.
+ * Every lock of any type that a session waits for: for each lock its holders, then its whole queue.  The cost depends on the number of
+ * sessions and waits, not on the number of locks.
  */
 LockEntries read_all_waits();
 
@@ -143,10 +160,9 @@ bool		is_held_by_anybody(const LOCKTAG &tag);
 void		wake_holders(const LOCKTAG &tag) noexcept;
 
 /*
- * Send SIGTERM to the session with this pid, provided that it holds the key's lock, or a slot
- * of its semaphore, at that moment.  The partition stays locked meanwhile, so that the session
- * cannot release the lock.  Returns whether it holds one.  *sent tells whether the signal was
- * sent, and errno why not.  Checks no privileges.  May ereport (cancellation) before the signal.
+ * Send SIGTERM to the session with this pid, provided that it holds the key's lock, or a slot of its semaphore, at that moment.  The
+ * partition stays locked meanwhile, so that the session cannot release the lock.  Returns whether it holds one.  *sent tells whether the
+ * signal was sent, and errno why not.  Checks no privileges.  May ereport (cancellation) before the signal.
  */
 bool		signal_holder(Oid database, Key key, int pid, bool *sent);
 

@@ -2,11 +2,10 @@
  * server/pool.cpp
  *		The server's shared lock table, and how full it is.
  *
- * Up to PostgreSQL 18 the two tables start with half of the entries that the server's formula
- * gives them.  They grow by chunks of spare shared memory until it is used up, which is well
- * beyond the formula.  A chunk stays with its table, even when its entries are free again.  So
- * what fits depends on the entries that each table has by now, and on the spare memory.  From 19
- * on the tables have their final size from the start.  See dynahash.c and lock.c.
+ * Up to PostgreSQL 18 the two tables start with half of the entries that the server's formula gives them.  They grow by chunks of spare
+ * shared memory until it is used up, which is well beyond the formula.  A chunk stays with its table, even when its entries are free again.
+ * So what fits depends on the entries that each table has by now, and on the spare memory.  From 19 on the tables have their final size
+ * from the start.  See dynahash.c and lock.c.
  *
  * The server does not count the entries of a table, but it has lists of the free ones.
  */
@@ -25,7 +24,6 @@ extern "C" {
 #include <math.h>
 
 #include "base/compat.h"
-#include "server/lockhash.h"
 #include "server/locktable.h"
 #include "server/pool.h"
 
@@ -212,18 +210,16 @@ read_size(PoolSize *size, const PoolUse &use)
 }
 
 PoolState
-read_pool(bool by_counting)
+read_pool()
 {
 	const LockTables *tables = lock_tables();
 	PoolState	state = {};
 
-	state.is_counted = by_counting || tables == nullptr;
-	if (state.is_counted)
-		count_all_locks(&state.use.locks, &state.use.holders);
-	else
+	state.is_known = tables != nullptr;
+	if (state.is_known)
 		state.use = PoolUse{static_cast<int64>(hash_get_num_entries(tables->locks)),
 			static_cast<int64>(hash_get_num_entries(tables->holders))};
-	state.is_exact = read_size(&state.size, state.use) && !state.is_counted;
+	state.is_exact = read_size(&state.size, state.use) && state.is_known;
 	state.capacity = capacity_of(state.size, state.use);
 	return state;
 }

@@ -7,7 +7,7 @@
 namespace advisory
 {
 
-/* What the two tables (lockhash.h) have. */
+/* What the two tables (locktable.h) have. */
 struct PoolSize
 {
 	int64		guaranteed;		/* locks, by the server's formula; twice as many holders */
@@ -36,20 +36,18 @@ struct PoolState
 	PoolSize	size;
 	PoolUse		use;
 	PoolCapacity capacity;
-	bool		is_counted;		/* the use was counted lock by lock */
-	bool		is_exact;		/* false if is_counted, and if the size is only what the tables have at least */
+	bool		is_known;		/* false if the tables are not as this library expects them; use is 0 then */
+	bool		is_exact;		/* false if use is not known, or the size is only what the tables have at least */
 };
 
 /*
- * The present state of the pool; by counting lock by lock if by_counting, or if the tables are
- * not as this library expects them.  Reads no catalog.
+ * The present state of the pool.  Reads no catalog.
  *
- * The first call in a session counts the free entries of the tables, which takes some 3 ms for
- * 100,000, and locks one partition at a time.  So does the first call after the tables have taken
- * 1/32 of the spare memory.  Other calls lock nothing and take constant time.  No LWLock may be held.
- * May ereport (cancellation).
+ * The first call in a session counts the free entries of the tables, which takes some 3 ms for 100,000, and locks one partition at a time.
+ * So does the first call after the tables have taken 1/32 of the spare memory.  Other calls lock nothing and take constant time.  No LWLock
+ * may be held.  May ereport (cancellation).
  */
-PoolState	read_pool(bool by_counting = false);
+PoolState	read_pool();
 
 /* How full the fuller one of the tables is, in percent. */
 double		pool_percent_used(const PoolState &pool) noexcept;

@@ -2,29 +2,45 @@
  * server/vxidlock.h
  *		The lock that a transaction holds on its own virtual transaction ID.
  *
- * CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY wait for a transaction by waiting for this lock.  A
- * transaction that sleeps without it makes neither of them wait.  While it is released, this transaction must
- * not open a relation: REINDEX CONCURRENTLY would not wait for what it writes, and rows would be missing in
- * the new index.  So it is released around each sleep only.
+ * CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY wait for a transaction by waiting for this lock.  A transaction that sleeps without it
+ * makes neither of them wait.  While it is released, this transaction must not open a relation: REINDEX CONCURRENTLY would not wait for
+ * what it writes, and rows would be missing in the new index.  So it is released around each sleep only.
  */
 #pragma once
 
 extern "C" {
 #include "storage/lock.h"
 #include "storage/lwlock.h"
+#include "storage/proc.h"
 }
+
+#include "server/locktable.h"
 
 namespace advisory
 {
 
 /* Shall sleeping() release the lock?  core/await.cpp sets it while it waits. */
-extern bool sleeps_without_vxid_lock;
+inline bool sleeps_without_vxid_lock = false;
 
 /* This transaction's virtual transaction ID. */
-VirtualTransactionId my_vxid() noexcept;
+inline VirtualTransactionId
+my_vxid() noexcept
+{
+	VirtualTransactionId id;
+
+	GET_VXID_FROM_PGPROC(id, *MyProc);
+	return id;
+}
 
 /* Release the lock if that is asked for, and possible; see sleeping().  Returns whether it did. */
-bool		release_vxid_lock();
+inline bool
+release_vxid_lock()
+{
+	if (!sleeps_without_vxid_lock || TransactionIdIsValid(MyProc->xmin) || have_other_locks())
+		return false;
+	VirtualXactLockTableCleanup();
+	return true;
+}
 
 /*
  * Run sleep(), in which this session waits for a lock or for its latch, with the lock released if that is asked for.

@@ -35,17 +35,12 @@ is_in_the_way(const LockEntry &other, const LockEntry &waiter)
 	return (held & (mode - 1)) == 0;
 }
 
-namespace
-{
-
 /* A lock that has waiters.  A semaphore's slots and its queue count as one lock. */
 struct AwaitedLock
 {
 	LOCKTAG		tag;			/* hash key; of a semaphore its queue */
 	List	   *others;			/* of int: the entries that hold it, or that are in the semaphore's queue */
 };
-
-}								/* anonymous namespace */
 
 static AwaitedLock *
 find_awaited(HTAB *awaited, const LockEntry &entry, HASHACTION action)

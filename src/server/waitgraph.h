@@ -2,13 +2,11 @@
  * server/waitgraph.h
  *		Who waits for whom.
  *
- * A session that waits for a lock waits for the sessions that hold it in a conflicting mode,
- * and for those ahead in the lock's queue that request a conflicting mode, as in
- * pg_blocking_pids().  The members of a lock group do not wait for each other.
+ * A session that waits for a lock waits for the sessions that hold it in a conflicting mode, and for those ahead in the lock's queue that
+ * request a conflicting mode, as in pg_blocking_pids().  The members of a lock group do not wait for each other.
  *
- * A session that waits for a slot of a semaphore (is_head) waits for the holders of the slots
- * that it could use.  The sessions ahead of it in the queue wait for the same holders, so the
- * graph does not contain waits for them.
+ * A session that waits for a slot of a semaphore (is_head) waits for the holders of the slots that it could use.  The sessions ahead of it
+ * in the queue wait for the same holders, so the graph does not contain waits for them.
  */
 #pragma once
 

@@ -5,26 +5,55 @@
 #pragma once
 
 extern "C" {
-#include "access/xlogdefs.h"
+#include "access/rmgr.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "access/xloginsert.h"
+#include "catalog/pg_control.h"
+#include "replication/syncrep.h"
+#include "replication/walsender.h"
+#include "replication/walsender_private.h"
+#include "storage/lwlock.h"
 }
 
 namespace advisory
 {
 
 /*
- * Write a WAL record that does nothing, and flush it.  Returns the position behind it, which is
- * greater than that of every earlier record of this timeline, even after a crash.  Must not be
- * called during recovery.  May ereport.
+ * Write a WAL record that does nothing, and flush it.  Returns the position behind it, which is greater than that of every earlier record
+ * of this timeline, even after a crash.  Must not be called during recovery.  May ereport.
  */
-XLogRecPtr	wal_write_mark();
+inline XLogRecPtr
+wal_write_mark()
+{
+	char		nothing = 0;
+	XLogRecPtr	end;
 
-/* The timeline that this server writes.  Must not be called during recovery. */
-TimeLineID	wal_timeline();
+	XLogBeginInsert();
+	XLogRegisterData(&nothing, sizeof(nothing));
+	end = XLogInsert(RM_XLOG_ID, XLOG_NOOP);
+	XLogFlush(end);
+	return end;
+}
 
 /*
  * Have the synchronous standbys confirmed this session's last commit?  False if the wait for them was canceled.  level
  * is the value of synchronous_commit at the commit.
  */
-bool		wal_commit_is_confirmed(int level);
+inline bool
+wal_commit_is_confirmed(int level)
+{
+	int			wait_mode = level == SYNCHRONOUS_COMMIT_REMOTE_WRITE ? SYNC_REP_WAIT_WRITE
+		: level == SYNCHRONOUS_COMMIT_REMOTE_APPLY ? SYNC_REP_WAIT_APPLY : SYNC_REP_WAIT_FLUSH;
+	bool		is_confirmed;
+
+	if (max_wal_senders == 0 || level <= SYNCHRONOUS_COMMIT_LOCAL_FLUSH ||
+		SyncRepStandbyNames == nullptr || SyncRepStandbyNames[0] == '\0')
+		return true;
+	LWLockAcquire(SyncRepLock, LW_SHARED);
+	is_confirmed = WalSndCtl->lsn[wait_mode] >= XactLastCommitEnd;
+	LWLockRelease(SyncRepLock);
+	return is_confirmed;
+}
 
 }								/* namespace advisory */

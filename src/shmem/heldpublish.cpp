@@ -11,8 +11,8 @@ extern "C" {
 #include "utils/guc.h"
 }
 
-#include "shmem/heldpublish.h"
 #include "shmem/root.h"
+#include "shmem/sessiontable.h"
 
 namespace advisory
 {
@@ -27,7 +27,6 @@ static SharedSession *my_session = nullptr;
 static PublishedHold *my_holds = nullptr;
 static int	live_count = 0;
 static int	first_free = NO_PLACE;
-static bool is_withdrawing = false;
 static bool has_ended = false;
 
 SharedSession *
@@ -102,20 +101,6 @@ publish_reserve()
 
 /* ---- Callbacks at the ends of transactions call these, so they neither allocate nor raise errors ---- */
 
-static void
-lock_list() noexcept
-{
-	if (my_session != nullptr && !is_withdrawing)
-		LWLockAcquire(&my_session->lock, LW_EXCLUSIVE);
-}
-
-static void
-unlock_list() noexcept
-{
-	if (my_session != nullptr && !is_withdrawing)
-		LWLockRelease(&my_session->lock);
-}
-
 int
 publish_hold(const PublishedHold &hold) noexcept
 {
@@ -132,10 +117,10 @@ publish_hold(const PublishedHold &hold) noexcept
 		my_session->hold_count = place + 1;
 		return place;
 	}
-	lock_list();
+	LWLockAcquire(&my_session->lock, LW_EXCLUSIVE);
 	first_free = my_holds[place].next_free;
 	my_holds[place] = hold;
-	unlock_list();
+	LWLockRelease(&my_session->lock);
 	return place;
 }
 
@@ -151,9 +136,9 @@ publish_name(int place, const UsedName &used) noexcept
 {
 	if (place == NO_PLACE || memcmp(&my_holds[place].used, &used, sizeof(used)) == 0)
 		return;
-	lock_list();
+	LWLockAcquire(&my_session->lock, LW_EXCLUSIVE);
 	my_holds[place].used = used;
-	unlock_list();
+	LWLockRelease(&my_session->lock);
 }
 
 void
@@ -161,11 +146,11 @@ publish_acquirer(int place, int acquirer) noexcept
 {
 	if (place == NO_PLACE || acquirer == NO_PLACE)
 		return;
-	lock_list();
+	LWLockAcquire(&my_session->lock, LW_EXCLUSIVE);
 	my_holds[place].acquirer = static_cast<int16>(acquirer);
 	my_holds[place].transactions = my_session->transactions;
 	my_holds[place].own_transactions = my_session->acquirers[acquirer].transactions;
-	unlock_list();
+	LWLockRelease(&my_session->lock);
 }
 
 void
@@ -173,7 +158,7 @@ withdraw_hold(int place) noexcept
 {
 	if (place == NO_PLACE)
 		return;
-	lock_list();
+	LWLockAcquire(&my_session->lock, LW_EXCLUSIVE);
 	my_holds[place].objsubid = 0;
 	my_holds[place].next_free = first_free;
 	first_free = place;
@@ -183,21 +168,7 @@ withdraw_hold(int place) noexcept
 		my_session->hold_count = 0;
 		my_session->acquirer_count = 0;
 	}
-	unlock_list();
-}
-
-void
-begin_withdrawing() noexcept
-{
-	lock_list();
-	is_withdrawing = true;
-}
-
-void
-end_withdrawing() noexcept
-{
-	is_withdrawing = false;
-	unlock_list();
+	LWLockRelease(&my_session->lock);
 }
 
 int
@@ -211,7 +182,7 @@ publish_present_role() noexcept
 
 	if (my_session == nullptr)
 		return NO_PLACE;
-	lock_list();
+	LWLockAcquire(&my_session->lock, LW_EXCLUSIVE);
 	my_session->present_role = role;
 	while (place < my_session->acquirer_count &&
 		   (my_session->acquirers[place].role != role || strcmp(my_session->acquirers[place].application, application) != 0))
@@ -227,7 +198,7 @@ publish_present_role() noexcept
 	my_session->transactions += place == last_place;
 	acquirer->transactions += place == last_place;
 	last_place = place;
-	unlock_list();
+	LWLockRelease(&my_session->lock);
 	return place < SESSION_ACQUIRERS ? place : NO_PLACE;
 }
 

@@ -11,14 +11,10 @@ extern "C" {
 #include "utils/dsa.h"
 }
 
-#include "shmem/heldread.h"
 #include "shmem/root.h"
-#include "shmem/waiters.h"
+#include "shmem/sessiontable.h"
 
 namespace advisory
-{
-
-namespace
 {
 
 /* A published hold is its own key: of its members, key, objsubid and mode are compared. */
@@ -38,8 +34,6 @@ struct HoldEntry
 #define SH_DECLARE
 #define SH_DEFINE
 #include "lib/simplehash.h"
-
-}								/* anonymous namespace */
 
 /* A copy of what one session publishes. */
 struct HoldReader::Session
@@ -147,21 +141,6 @@ HoldReader::find(int proc_number, int pid, const LOCKTAG &tag, LOCKMODE lockmode
 		return true;
 	}
 	return false;
-}
-
-int64
-count_session_holds(int proc_number, int pid)
-{
-	SharedSession *all = all_sessions();
-	int64		live = 0;
-
-	if (all == nullptr || all[proc_number].pid != pid)
-		return 0;
-	visit_holds(&all[proc_number], [&live](const PublishedHold &hold) {
-		live += hold.scope == index_of(Scope::session);
-		return true;
-	});
-	return live;
 }
 
 bool

@@ -6,7 +6,7 @@
  * statistics of each.  A session registers a name before it asks for the lock, so that other
  * sessions see the name while it waits.  A name is proved by its key.  A label is not, so it counts
  * only while a session that gave it holds the lock or waits for it.  These sessions publish which
- * label they gave (sessiontable.h, waiters.h).
+ * label they gave (sessiontable.h).
  *
  * A session pins the names of the locks that it holds or waits for.  advisory_ext.max_names limits
  * the table.  A new name that finds no room evicts one that is not pinned and was not used lately.

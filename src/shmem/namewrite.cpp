@@ -46,7 +46,6 @@ extern "C" {
 
 #include "base/compat.h"
 #include "base/guc.h"
-#include "server/lockhash.h"
 #include "server/locktable.h"
 #include "shmem/nameentry.h"
 

@@ -64,6 +64,9 @@ extern uint32 lease_wait_event;
 /* The area that dsa_pointers point into.  Only while attached. */
 dsa_area   *shared_area() noexcept;
 
+/* Called in PG_CATCH: clears the error, but rethrows that of a cancel. */
+void		shared_swallow_error(MemoryContext context, ResourceOwner owner);
+
 /*
  * Run body(), which may allocate in the area.  If it fails, clears the error, releases
  * LWLocks and returns false; but raises the error of a cancel again.  body must leave
@@ -71,34 +74,7 @@ dsa_area   *shared_area() noexcept;
  * ends, because errors cannot be caught then.
  */
 template <typename Body>
-bool		shared_attempt(Body body);
-
-/*
- * The part of the shared memory that this member of the root refers to.  The first session
- * that needs it allocates it, zeroed, and calls make(root, place).  Null if it is not available
- * at the moment.  May ereport for a cancel.
- */
-void	   *shared_part(dsa_pointer SharedRoot::*part, size_t bytes, void (*make) (SharedRoot *root, void *place));
-
-/*
- * Has an attempt failed within the last second?  Then the caller should not try to get
- * more memory.
- */
-bool		shared_is_short();
-
-/* The message of the last failure.  Never null. */
-const char *shared_last_failure() noexcept;
-
-/* Called from _PG_init: when preloading, reserves the root. */
-void		shared_init();
-
-/* ---- implementation of the template ---- */
-
-/* Called in PG_CATCH: clears the error, but rethrows that of a cancel. */
-void		shared_swallow_error(MemoryContext context, ResourceOwner owner);
-
-template <typename Body>
-bool
+inline bool
 shared_attempt(Body body)
 {
 	MemoryContext context = CurrentMemoryContext;
@@ -125,5 +101,24 @@ shared_attempt(Body body)
 	PG_END_TRY();
 	return succeeded;
 }
+
+/*
+ * The part of the shared memory that this member of the root refers to.  The first session
+ * that needs it allocates it, zeroed, and calls make(root, place).  Null if it is not available
+ * at the moment.  May ereport for a cancel.
+ */
+void	   *shared_part(dsa_pointer SharedRoot::*part, size_t bytes, void (*make) (SharedRoot *root, void *place));
+
+/*
+ * Has an attempt failed within the last second?  Then the caller should not try to get
+ * more memory.
+ */
+bool		shared_is_short();
+
+/* The message of the last failure.  Never null. */
+const char *shared_last_failure() noexcept;
+
+/* Called from _PG_init: when preloading, reserves the root. */
+void		shared_init();
 
 }								/* namespace advisory */

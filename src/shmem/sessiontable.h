@@ -3,18 +3,16 @@
  *		The session table: for each process of the server, what it publishes about the
  *		locks that it holds, and about the one that it waits for.
  *
- * heldpublish writes the holds of this session, and heldread reads those of all sessions.  waiters
- * does both with the waits.
+ * This only adds to the lock table, which has the holders and waiters of all locks: names, roles,
+ * numbers of slots, times.  Ignore what the lock table does not confirm, because it is out of date.
  *
  * Locking
  *
- * Each part has a lock of its own.  Its process changes it with the lock held exclusively.
- * Other processes read it with the lock held shared, and read no more than SESSION_READ_HOLDS
- * holds at a time, so that the process does not wait long.  A process reads its own part without
- * the lock.  It also adds a hold at the end of the list without the lock, and writes the hold before
- * hold_count.  And it changes the scope of a hold without the lock, since readers see
- * either the old or the new value, like is_leaving of its wait.  The link belongs to slotstate.cpp, which says
- * how it is protected.
+ * Each part has a lock of its own.  Its process changes it with the lock held exclusively.  Other processes read it with the lock held
+ * shared, and read no more than SESSION_READ_HOLDS holds at a time, so that the process does not wait long.  A process reads its own part
+ * without the lock.  It also adds a hold at the end of the list without the lock, and writes the hold before hold_count.  And it changes
+ * the scope of a hold without the lock, since readers see either the old or the new value, like is_leaving of its wait.  The link belongs
+ * to slotstate.cpp, which says how it is protected.
  *
  * The list of holds belongs to the place of the process, not to the session.  The next session
  * in the same place uses it again, so the end of a session frees nothing.
@@ -22,6 +20,7 @@
 #pragma once
 
 extern "C" {
+#include "storage/lock.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "utils/dsa.h"
@@ -56,9 +55,8 @@ struct PublishedHold
 };
 
 /*
- * The role and application that took a session-level lock, which can change in a pooled
- * connection.  These are the values at the end of the transaction, when SET LOCAL and
- * SECURITY DEFINER no longer apply.
+ * The role and application that took a session-level lock, which can change in a pooled connection.  These are the values at the end of the
+ * transaction, when SET LOCAL and SECURITY DEFINER no longer apply.
  */
 struct Acquirer
 {
@@ -119,5 +117,133 @@ my_process_number() noexcept
 
 /* The parts of all processes, by process number; null without shared memory.  May ereport for a cancel. */
 SharedSession *all_sessions();
+
+/* ---- What this session holds (heldpublish.cpp) ---- */
+
+/*
+ * core/held calls these functions and keeps the places of the holds.  Without shared memory the place
+ * is NO_PLACE, for which they do nothing.
+ */
+
+/* Make room for one more hold, if that is possible.  May ereport for a cancel. */
+void		publish_reserve();
+
+/* Publish a hold, and return its place. */
+int			publish_hold(const PublishedHold &hold) noexcept;
+
+/* Change the scope of a hold, the name that the session used for it, or its acquirer. */
+void		publish_scope(int place, Scope scope) noexcept;
+void		publish_name(int place, const UsedName &used) noexcept;
+void		publish_acquirer(int place, int acquirer) noexcept;
+
+/* Remove a hold that has ended, and free its place. */
+void		withdraw_hold(int place) noexcept;
+
+/*
+ * Publish the present role of the session after a transaction, when settings of the transaction no longer apply.  Returns the place of that
+ * role and application in the list of acquirers, or NO_PLACE if the list is full.
+ */
+int			publish_present_role() noexcept;
+
+/* At the end of the session: remove everything that it has published. */
+void		publish_end() noexcept;
+
+/* ---- What all sessions hold (heldread.cpp) ---- */
+
+/* The published data about one hold. */
+struct KnownHold
+{
+	PublishedHold hold;
+	const Acquirer *acquirer;	/* of a session-level hold; null if unknown; valid as long as the reader */
+	uint32		transactions;	/* of its session since then; if there is an acquirer */
+	uint32		by_others;		/* those of them that were as another role or application */
+
+	Scope		scope() const noexcept
+	{
+		return static_cast<Scope>(hold.scope);
+	}
+};
+
+/*
+ * The published holds of all sessions, each copied when it is first asked for.  Uses the
+ * current memory context, which must outlive the reader.
+ */
+class HoldReader
+{
+public:
+	/* May ereport. */
+	HoldReader();
+
+	/* Find the hold of this lock by this process in this mode; false if it is not published.  May ereport. */
+	bool		find(int proc_number, int pid, const LOCKTAG &tag, LOCKMODE lockmode, KnownHold *found);
+
+	struct Session;
+
+private:
+	Session    *session_of(int proc_number, int pid);
+
+	MemoryContext context;
+	Session   **sessions;		/* by process number; each is read when it is first needed */
+};
+
+/* A session that has a slot of a semaphore, or waits for one, and the number of slots that it gave. */
+struct OtherSlots
+{
+	int			pid;
+	int			slots;
+};
+
+/*
+ * Does a session use this semaphore of this database at present with another number of
+ * slots?  *other is the first such session.  May ereport.
+ */
+bool		find_other_slots(Key key, int slots, OtherSlots *other);
+
+/* The role that a session acted for at the end of its last transaction; InvalidOid if not known. */
+Oid			present_role(int proc_number, int pid);
+
+/* ---- What each session waits for (waiters.cpp) ---- */
+
+/*
+ * A process waits for one thing at a time, so its place has one wait.  The place is also that of the
+ * process in the queue of a semaphore (slotstate.h).
+ */
+
+/* The link of the process with this number.  Only after all_sessions() has returned the table. */
+QueueLink  *queue_link(int proc_number) noexcept;
+
+/*
+ * Publish that this session begins to wait for a lock, or for one of this many slots.
+ * used: its name or label.  Does nothing without shared memory.  May ereport for a cancel.
+ */
+void		publish_wait(const LOCKTAG &tag, int slots, const UsedName &used);
+
+/* Remove the published wait.  Does nothing if there is none. */
+void		withdraw_wait() noexcept;
+
+/* Run body() with a published wait. */
+template <typename Body>
+inline void
+with_published_wait(const LOCKTAG &tag, const UsedName &used, Body body)
+{
+	publish_wait(tag, 0, used);
+	PG_TRY();
+	body();
+	PG_FINALLY();
+	withdraw_wait();
+	PG_END_TRY();
+}
+
+/* Publish whether this session is about to give up, or about to get what it waits for.  Does nothing without a published wait. */
+void		publish_leaving(bool is_leaving) noexcept;
+
+/* The wait that the process with this number publishes; false if there is none.  May ereport for a cancel. */
+bool		read_wait(int proc_number, PublishedWait *wait);
+
+/* Does any session publish a wait for a slot or a lease?  May ereport for a cancel. */
+bool		anybody_is_queued();
+
+/* All published waits for slots; palloc'd, *count of them.  May ereport. */
+PublishedWait *read_slot_waits(int *count);
 
 }								/* namespace advisory */

@@ -8,9 +8,9 @@ extern "C" {
 #include "storage/lock.h"
 }
 
-#include "shmem/waiters.h"
-#include "shmem/root.h"
 #include "shmem/slotlocks.h"
+#include "shmem/root.h"
+#include "shmem/sessiontable.h"
 #include "shmem/slotstate.h"
 
 namespace advisory
@@ -32,6 +32,7 @@ mark_slot_waits(LockEntries *found)
 		bool		is_queued = is_of_semaphore(entry.tag) && entry.granted && entry.tag.locktag_field4 == OBJSUBID_QUEUE;
 		PublishedWait wait;
 
+		CHECK_FOR_INTERRUPTS();
 		if (is_queued && entry.lockmode != RowExclusiveLock)
 			continue;
 		if (entry.granted && entry.lockmode == RowShareLock && is_of_lease(entry.tag))
@@ -43,20 +44,16 @@ mark_slot_waits(LockEntries *found)
 			entry.held_modes = 0;
 			entry.lockmode = ExclusiveLock;
 		}
-		if (is_of_semaphore(entry.tag) && !entry.granted)
-		{
-			CHECK_FOR_INTERRUPTS();
-			if (read_wait(entry.proc_number, &wait) && wait.pid == entry.pid && is_same_semaphore(wait.tag, entry.tag))
-			{
-				entry.slots = wait.slots;
-				entry.wait_start = wait.since;
-			}
-		}
+
+		bool		waits_for_slot = !entry.granted && is_of_semaphore(entry.tag);
 		/* The first in the queue of a lease holds the lock of the queue, so that it blocks the others, and itself waits. */
-		if (entry.granted && is_of_lease_queue(entry.tag) && read_wait(entry.proc_number, &wait) &&
-			wait.pid == entry.pid && same_tag(wait.tag, entry.tag))
+		bool		is_first_for_lease = entry.granted && is_of_lease_queue(entry.tag);
+
+		if ((waits_for_slot || is_first_for_lease) && read_wait(entry.proc_number, &wait) && wait.pid == entry.pid &&
+			(same_tag(wait.tag, entry.tag) || is_same_semaphore(wait.tag, entry.tag)))
 		{
-			entry.waits_for_lease = true;
+			entry.waits_for_lease = is_first_for_lease;
+			entry.slots = wait.slots;
 			entry.wait_start = wait.since;
 		}
 		found->entries[kept++] = entry;

@@ -4,31 +4,26 @@
  *
  * Attaching and removing
  *
- * A hash table in shared memory maps database and key to the state.  Its entries do not move.
- * A session attaches with the entry locked exclusively, and detaches by decrementing a counter,
- * without a lock.  If there are many states, the session that creates a new one removes the
- * states that no session is attached to; while the entry is locked no session can attach.  A
- * session that attaches to a state without other sessions clears it.
+ * A hash table in shared memory maps database and key to the state.  Its entries do not move.  A session attaches with the entry locked
+ * exclusively, and detaches by decrementing a counter, without a lock.  If there are many states, the session that creates a new one
+ * removes the states that no session is attached to; while the entry is locked no session can attach.  A session that attaches to a state
+ * without other sessions clears it.
  *
  * The queue
  *
- * A waiting process has a link in its place of the session table (waiters.h).  A state's
- * waiters are linked, in the order of their positions, by process number.  The state's
- * lock protects the links: it is held exclusively to join, to leave, and to claim a slot
- * if there are waiters, and shared to read.  Without the lock a session only checks whether
- * there is a first waiter.  A waiter that claims a slot leaves the queue immediately, so that
- * no slot is set aside for it any more.  If it cannot lock the slot it joins again, in its
+ * A waiting process has a link in its place of the session table (sessiontable.h).  A state's waiters are linked, in the order of their
+ * positions, by process number.  The state's lock protects the links: it is held exclusively to join, to leave, and to claim a slot if
+ * there are waiters, and shared to read.  Without the lock a session only checks whether there is a first waiter.  A waiter that claims a
+ * slot leaves the queue immediately, so that no slot is set aside for it any more.  If it cannot lock the slot it joins again, in its
  * previous position.
  *
- * One rule decides which waiters are woken and which slots can be claimed: for each waiter, in
- * order, the highest free slot that it can use is set aside.  Every waiter that can use a higher
- * slot can also use a lower one, so this rule serves as many waiters as possible.  wake_waiters()
- * wakes the waiters for which a slot is set aside.  claim_slot() claims the lowest free slot that
- * is not set aside for the waiters ahead of this session.  Change both together.
+ * One rule decides which waiters are woken and which slots can be claimed: for each waiter, in order, the highest free slot that it can use
+ * is set aside.  Every waiter that can use a higher slot can also use a lower one, so this rule serves as many waiters as possible.
+ * wake_waiters() wakes the waiters for which a slot is set aside.  claim_slot() claims the lowest free slot that is not set aside for the
+ * waiters ahead of this session.  Change both together.
  *
- * No wake-up is lost.  A session that waits first joins the queue and then reads the bits.
- * A session that frees a slot first clears its bit and then looks for a first waiter.  On
- * both sides there is a full memory barrier between the two steps, so at least one of the
+ * No wake-up is lost.  A session that waits first joins the queue and then reads the bits.  A session that frees a slot first clears its
+ * bit and then looks for a first waiter.  On both sides there is a full memory barrier between the two steps, so at least one of the
  * sessions sees what the other has done.
  */
 #include "base/pg.h"
@@ -44,10 +39,9 @@ extern "C" {
 }
 
 #include "base/compat.h"
-#include "shmem/heldread.h"
-#include "shmem/root.h"
 #include "shmem/slotstate.h"
-#include "shmem/waiters.h"
+#include "shmem/root.h"
+#include "shmem/sessiontable.h"
 
 namespace advisory
 {
@@ -67,17 +61,12 @@ struct SlotWord
 	pg_atomic_uint64 unverified;	/* see SlotMark */
 };
 
-namespace
-{
-
 struct SemaphoreKey
 {
 	int64		key;
 	Oid			database;
 	uint32		padding;		/* always 0, since keys are compared as bytes */
 };
-
-}								/* anonymous namespace */
 
 struct SemaphoreState
 {
@@ -91,9 +80,6 @@ struct SemaphoreState
 	SlotWord	words[WORDS];
 };
 
-namespace
-{
-
 /* A copy of the bits of free slots. */
 struct FreeSlots
 {
@@ -101,8 +87,6 @@ struct FreeSlots
 	int			word_count = 0;
 	uint64		words[WORDS];
 };
-
-}								/* anonymous namespace */
 
 static dshash_table *semaphores = nullptr;
 

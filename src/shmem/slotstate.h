@@ -3,10 +3,9 @@
  *		Semaphore states: what sessions tell each other about the slots of a semaphore,
  *		and the queue of the sessions that wait for one.
  *
- * Nothing here gives a slot to a session; only the slot's lock does.  The bits of a state are
- * hints.  A slot that is marked as free can be locked, because prepared transactions and sessions
- * without shared memory do not mark slots.  A slot that is marked as taken can be free for a
- * moment.  The bits tell a session where to look first, and which sessions to wake.
+ * Nothing here gives a slot to a session; only the slot's lock does.  The bits of a state are hints.  A slot that is marked as free can be
+ * locked, because prepared transactions and sessions without shared memory do not mark slots.  A slot that is marked as taken can be free
+ * for a moment.  The bits tell a session where to look first, and which sessions to wake.
  *
  * There is one state for each semaphore, by database and key.
  */
@@ -48,16 +47,12 @@ int			next_unverified(SemaphoreState *state, int first, int last) noexcept;
 void		mark_slot(SemaphoreState *state, int slot, SlotMark mark) noexcept;
 
 /*
- * Join the queue, at its end, to wait for one of this many slots.  again: this session could not
- * lock the slot that it claimed, so it gets its previous position back.  A session is in one queue
- * at a time.
+ * Join the queue, at its end, to wait for one of this many slots.  again: this session could not lock the slot that it claimed, so it gets
+ * its previous position back.  A session is in one queue at a time.
  */
 void		join_queue(SemaphoreState *state, int slots, bool again);
 
-/*
- * Leave the queue at the end of the wait, and wake the sessions that can be served now.  Does
- * nothing if this session does not wait.
- */
+/* Leave the queue at the end of the wait, and wake the sessions that can be served now.  Does nothing if this session does not wait. */
 void		leave_queue() noexcept;
 
 /*

@@ -10,6 +10,7 @@
 
 extern "C" {
 #include "port/atomics.h"
+#include "utils/timestamp.h"
 }
 
 #include "base/locktag.h"
@@ -50,23 +51,99 @@ struct NameStats
 	pg_atomic_uint64 since;		/* when counting began */
 };
 
-/* When they were last set to zero; 0 for never. */
-TimestampTz stats_reset_at(NameStats *stats) noexcept;
+/* Call set(counter) for each of them. */
+template <typename Set>
+inline void
+for_each_counter(NameStats *stats, Set set) noexcept
+{
+	static_assert(sizeof(NameStats) % sizeof(pg_atomic_uint64) == 0, "statistics are counters and nothing else");
+	auto	   *counters = reinterpret_cast<pg_atomic_uint64 *>(stats);
+
+	for (size_t i = 0; i < sizeof(NameStats) / sizeof(pg_atomic_uint64); i++)
+		set(&counters[i]);
+}
 
 /* Initialize statistics that no other session can see yet; counting begins at since. */
-void		stats_init(NameStats *stats, TimestampTz since) noexcept;
+inline void
+stats_init(NameStats *stats, TimestampTz since) noexcept
+{
+	for_each_counter(stats, [](pg_atomic_uint64 *counter) { pg_atomic_init_u64(counter, 0); });
+	pg_atomic_write_u64(&stats->since, static_cast<uint64>(since));
+}
 
 /* Begin again from zero. */
-void		stats_clear(NameStats *stats) noexcept;
+inline void
+stats_clear(NameStats *stats) noexcept
+{
+	auto		now = static_cast<uint64>(GetCurrentTimestamp());
 
-void		stats_count(NameStats *stats, Event event, int64 times) noexcept;
-void		stats_note_acquired(NameStats *stats, TimestampTz at) noexcept;
-void		stats_add(Duration *duration, TimestampTz from, TimestampTz to) noexcept;
+	for_each_counter(stats, [](pg_atomic_uint64 *counter) { pg_atomic_write_u64(counter, 0); });
+	pg_atomic_write_u64(&stats->since, now);
+	pg_atomic_write_u64(&stats->reset_at, now);
+}
+
+/* When they were last set to zero; 0 for never. */
+inline TimestampTz
+stats_reset_at(NameStats *stats) noexcept
+{
+	return static_cast<TimestampTz>(pg_atomic_read_u64(&stats->reset_at));
+}
+
+inline void
+stats_count(NameStats *stats, Event event, int64 times) noexcept
+{
+	pg_atomic_fetch_add_u64(&stats->events[index_of(event)], times);
+}
+
+inline void
+raise_to(pg_atomic_uint64 *largest, uint64 value) noexcept
+{
+	uint64		present = pg_atomic_read_u64(largest);
+
+	while (value > present && !pg_atomic_compare_exchange_u64(largest, &present, value))
+		;
+}
+
+inline void
+stats_note_acquired(NameStats *stats, TimestampTz at) noexcept
+{
+	raise_to(&stats->last_acquired_at, static_cast<uint64>(at));
+}
+
+inline void
+stats_add(Duration *duration, TimestampTz from, TimestampTz to) noexcept
+{
+	uint64		took = static_cast<uint64>(Max(to - from, 0));
+
+	pg_atomic_fetch_add_u64(&duration->total, static_cast<int64>(took));
+	raise_to(&duration->longest, took);
+}
 
 /* Add what was counted for a name that is evicted to the sums of such names, which no other session changes at that time. */
-void		stats_sum(NameStats *sums, NameStats *evicted) noexcept;
+inline void
+stats_sum(NameStats *sums, NameStats *evicted) noexcept
+{
+	auto		add = [](Duration *sum, Duration *one) {
+		pg_atomic_fetch_add_u64(&sum->total, static_cast<int64>(pg_atomic_read_u64(&one->total)));
+		raise_to(&sum->longest, pg_atomic_read_u64(&one->longest));
+	};
+
+	for (int i = 0; i < EVENTS; i++)
+		pg_atomic_fetch_add_u64(&sums->events[i], static_cast<int64>(pg_atomic_read_u64(&evicted->events[i])));
+	add(&sums->wait, &evicted->wait);
+	add(&sums->hold, &evicted->hold);
+	raise_to(&sums->last_acquired_at, pg_atomic_read_u64(&evicted->last_acquired_at));
+	pg_atomic_write_u64(&sums->since, Min(pg_atomic_read_u64(&sums->since), pg_atomic_read_u64(&evicted->since)));
+}
 
 /* Copy all counters for reading. */
-void		stats_copy(NameStats *from, NameStats *to) noexcept;
+inline void
+stats_copy(NameStats *from, NameStats *to) noexcept
+{
+	auto	   *first = reinterpret_cast<pg_atomic_uint64 *>(from);
+	auto	   *copies = reinterpret_cast<pg_atomic_uint64 *>(to);
+
+	for_each_counter(from, [=](pg_atomic_uint64 *counter) { pg_atomic_init_u64(&copies[counter - first], pg_atomic_read_u64(counter)); });
+}
 
 }								/* namespace advisory */

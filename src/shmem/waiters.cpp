@@ -10,7 +10,7 @@ extern "C" {
 #include "utils/timestamp.h"
 }
 
-#include "shmem/waiters.h"
+#include "shmem/sessiontable.h"
 
 namespace advisory
 {
@@ -90,8 +90,7 @@ anybody_is_queued()
 PublishedWait *
 read_slot_waits(int *count)
 {
-	auto	   *waits = static_cast<PublishedWait *>(palloc_extended(sizeof(PublishedWait) * process_count(),
-																	  MCXT_ALLOC_HUGE));
+	auto	   *waits = static_cast<PublishedWait *>(palloc_extended(sizeof(PublishedWait) * process_count(), MCXT_ALLOC_HUGE));
 
 	const SharedSession *sessions = all_sessions();
 

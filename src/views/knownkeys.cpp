@@ -3,10 +3,9 @@
  *		What a lock may be used for, judging by its key: advisory.known_keys and the
  *		column known_as of advisory.locks.
  *
- * The keys are rows of two functions of the install script: key_facts() has the keys of
- * programs, and key_labels() those of the table advisory.key_labels.  This file reads
- * them and compares locks with them.  The results are candidates, not verdicts: a key does
- * not tell which program took the lock, and several programs use the same small numbers.
+ * The keys are rows of two functions of the install script: key_facts() has the keys of programs, and key_labels() those of the table
+ * advisory.key_labels.  This file reads them and compares locks with them.  The results are candidates, not verdicts: a key does not tell
+ * which program took the lock, and several programs use the same small numbers.
  */
 #include "base/pg.h"
 
@@ -224,8 +223,7 @@ add_range(KnownKeys *known, Oid database, bool is_label, const Datum *values, co
 					  DatumGetInt64(values[FIRST_KEY]), DatumGetInt64(values[LAST_KEY]),
 					  {TextDatumGetCString(values[USE]), is_label},
 					  nulls[DETAIL] ? '\0' : *TextDatumGetCString(values[DETAIL])};
-	tag = range->first == range->last ? lock_tag(database, Key{range->first}, range->first_objsubid)
-		: lock_tag(database, Key{0}, 0);
+	tag = range->first == range->last ? lock_tag(database, Key{range->first}, range->first_objsubid) : lock_tag(database, Key{0}, 0);
 	lock = enter_lock(known, tag, &is_there);
 	lock->ranges = lappend(lock->ranges, range);
 	MemoryContextSwitchTo(old_context);
@@ -322,8 +320,7 @@ known_as(FunctionCallInfo fcinfo)
 		function->fn_extra = make_known_keys(function->fn_mcxt);
 	SET_LOCKTAG_ADVISORY(tag, PG_GETARG_OID(0), PG_GETARG_UINT32(1), PG_GETARG_UINT32(2), PG_GETARG_INT32(3));
 	foreach(cell, known_uses(static_cast<KnownKeys *>(function->fn_extra), tag))
-		texts = accumArrayResult(texts, text_datum(static_cast<KnownUse *>(lfirst(cell))->text), false, TEXTOID,
-								 CurrentMemoryContext);
+		texts = accumArrayResult(texts, text_datum(static_cast<KnownUse *>(lfirst(cell))->text), false, TEXTOID, CurrentMemoryContext);
 	if (texts == nullptr)
 		PG_RETURN_NULL();
 	PG_RETURN_DATUM(makeArrayResult(texts, CurrentMemoryContext));

@@ -43,10 +43,8 @@ reason_of(const LockEntry &entry, const PgBackendStatus &backend, const KnownHol
 	StringInfoData reasons;
 
 	initStringInfo(&reasons);
-	if (backend.st_state == STATE_IDLE && backend.st_state_start_timestamp != 0 &&
-		idle >= setting::leak_after * USECS_PER_SEC)
-		appendStringInfo(&reasons, "%sidle outside a transaction for " INT64_FORMAT " s",
-						 SEPARATOR, idle / USECS_PER_SEC);
+	if (backend.st_state == STATE_IDLE && backend.st_state_start_timestamp != 0 && idle >= setting::leak_after * USECS_PER_SEC)
+		appendStringInfo(&reasons, "%sidle outside a transaction for " INT64_FORMAT " s", SEPARATOR, idle / USECS_PER_SEC);
 	if (acquirer != nullptr)
 	{
 		Oid			present = present_role(entry.proc_number, entry.pid);

@@ -2,15 +2,13 @@
  * views/locks.cpp
  *		The rows of advisory.locks and advisory.holders().
  *
- * advisory._locks is a foreign table of the server's own advisory locks.  A foreign
- * table hands each row to the executor as soon as it is made, and knows which columns
- * the query uses.  With a set-returning function, counting 20,000 locks takes twice as
- * long as on pg_locks; with the foreign table, a third of that time.
+ * advisory._locks is a foreign table of the server's own advisory locks.  A foreign table hands each row to the executor as soon as it is
+ * made, and knows which columns the query uses.  With a set-returning function, counting 20,000 locks takes twice as long as on pg_locks;
+ * with the foreign table, a third of that time.
  *
- * A role with USAGE on the foreign server can create foreign tables with other columns
- * on it.  Writing the columns of this file into the rows of such a table would overwrite
- * memory.  So a scan is refused unless the table is the extension's own and still has
- * the columns in LOCK_COLUMNS.
+ * A role with USAGE on the foreign server can create foreign tables with other columns on it.  Writing the columns of this file into the
+ * rows of such a table would overwrite memory.  So a scan is refused unless the table is the extension's own and still has the columns in
+ * LOCK_COLUMNS.
  */
 #include "base/pg.h"
 
@@ -32,7 +30,6 @@ extern "C" {
 }
 
 #include <new>
-#include <string_view>
 
 #include "base/compat.h"
 #include "base/sqlfunction.h"
@@ -47,53 +44,19 @@ extern "C" {
 namespace advisory
 {
 
-namespace
-{
-
 /*
  * The columns of advisory._locks, in the order in which LockRows fills them.  advisory.holders() and
  * holders_key() return the same columns without those that identify the key (WantedColumns::key).
  */
-struct LockColumn
-{
-	std::string_view name;
-	Oid			type;
+static constexpr Oid LOCK_COLUMNS[] = {
+	INT4OID, TEXTOID, TEXTOID, TEXTOID, INETOID, TEXTOID,	/* pid to state */
+	TEXTOID, TEXTOID, TEXTOID, INT4OID, INT8OID, INT4OID, INT4OID,	/* kind to key2 */
+	TEXTOID, TEXTOID, BOOLOID, TIMESTAMPTZOID, INTERVALOID, TIMESTAMPTZOID, INTERVALOID, INT4ARRAYOID,	/* mode to blocked_by */
+	TEXTOID, TEXTOID, OIDOID, INT4OID, INT4OID, INT4OID, TEXTOID, INT4OID	/* gid to slots */
 };
 
-constexpr LockColumn LOCK_COLUMNS[] = {
-	{"pid", INT4OID},
-	{"database", TEXTOID},
-	{"role", TEXTOID},
-	{"application_name", TEXTOID},
-	{"client_addr", INETOID},
-	{"state", TEXTOID},
-	{"kind", TEXTOID},
-	{"namespace", TEXTOID},
-	{"name", TEXTOID},
-	{"slot", INT4OID},
-	{"key", INT8OID},
-	{"key1", INT4OID},
-	{"key2", INT4OID},
-	{"mode", TEXTOID},
-	{"scope", TEXTOID},
-	{"granted", BOOLOID},
-	{"wait_start", TIMESTAMPTZOID},
-	{"waited", INTERVALOID},
-	{"acquired_at", TIMESTAMPTZOID},
-	{"held", INTERVALOID},
-	{"blocked_by", INT4ARRAYOID},
-	{"gid", TEXTOID},
-	{"query", TEXTOID},
-	{"datid", OIDOID},
-	{"high", INT4OID},
-	{"low", INT4OID},
-	{"objsubid", INT4OID},
-	{"lock", TEXTOID},
-	{"slots", INT4OID},
-};
-
-constexpr int LOCK_COLUMN_COUNT = lengthof(LOCK_COLUMNS);
-constexpr int HOLDERS_COLUMNS_1_0 = 16;
+static constexpr int LOCK_COLUMN_COUNT = lengthof(LOCK_COLUMNS);
+static constexpr int HOLDERS_COLUMNS_1_0 = 16;
 
 /* Whether to fill columns that a row may lack, or that take time and that a query may not use. */
 struct WantedColumns
@@ -158,8 +121,6 @@ struct LockScan
 	WantedColumns wanted;
 	int			next;
 };
-
-}								/* anonymous namespace */
 
 void
 LockRows::find_owner(const LockEntry &entry)
@@ -303,32 +264,21 @@ add_paths(PlannerInfo *root, RelOptInfo *table, Oid)
 	add_path(table, reinterpret_cast<Path *>(compat::create_scan_path(root, table, table->rows, cost, cost)));
 }
 
-/* Does the set, as pull_varattnos() makes it, contain this column or the whole row? */
-static bool
-uses_column(const Bitmapset *columns, std::string_view name)
-{
-	int			number = 1;
-
-	while (number <= LOCK_COLUMN_COUNT && LOCK_COLUMNS[number - 1].name != name)
-		number++;
-	Assert(number <= LOCK_COLUMN_COUNT);
-	return bms_is_member(number - FirstLowInvalidHeapAttributeNumber, columns) ||
-		bms_is_member(0 - FirstLowInvalidHeapAttributeNumber, columns);
-}
-
 static ForeignScan *
-make_plan(PlannerInfo *, RelOptInfo *table, Oid, ForeignPath *, List *target_list, List *clauses, Plan *outer_plan)
+make_plan(PlannerInfo *, RelOptInfo *table, Oid relation, ForeignPath *, List *target_list, List *clauses, Plan *outer_plan)
 {
 	Bitmapset  *columns = nullptr;
 	List	   *wanted;
+	auto		uses = [&](const char *name) {
+		return bms_is_member(get_attnum(relation, name) - FirstLowInvalidHeapAttributeNumber, columns) ||
+			bms_is_member(0 - FirstLowInvalidHeapAttributeNumber, columns);	/* the whole row */
+	};
 
 	clauses = extract_actual_clauses(clauses, false);
 	pull_varattnos(reinterpret_cast<Node *>(table->reltarget->exprs), table->relid, &columns);
 	pull_varattnos(reinterpret_cast<Node *>(clauses), table->relid, &columns);
-	wanted = list_make3_int(uses_column(columns, "namespace") || uses_column(columns, "name"),
-							uses_column(columns, "lock"),
-							uses_column(columns, "scope") || uses_column(columns, "acquired_at") ||
-							uses_column(columns, "held") || uses_column(columns, "slots"));
+	wanted = list_make3_int(uses("namespace") || uses("name"), uses("lock"),
+							uses("scope") || uses("acquired_at") || uses("held") || uses("slots"));
 	return make_foreignscan(target_list, clauses, table->relid, nullptr, wanted, nullptr, nullptr, outer_plan);
 }
 
@@ -344,7 +294,7 @@ begin_scan(ForeignScanState *scan, int)
 	{
 		Form_pg_attribute column = TupleDescAttr(columns, i);
 
-		fits = !column->attisdropped && column->atttypid == LOCK_COLUMNS[i].type;
+		fits = !column->attisdropped && column->atttypid == LOCK_COLUMNS[i];
 	}
 	if (!fits)
 		ereport(ERROR,

@@ -1,6 +1,6 @@
 /*
  * views/pressure.cpp
- *		The row of advisory.pressure, and what pressure_by_backend asks besides pg_locks.
+ *		The row of advisory.pressure, and what else the views of the lock table ask.
  */
 #include "base/pg.h"
 
@@ -8,7 +8,6 @@ extern "C" {
 #include "access/twophase.h"
 #include "funcapi.h"
 #include "storage/lock.h"
-#include "storage/procarray.h"
 }
 
 #include <math.h>
@@ -16,7 +15,6 @@ extern "C" {
 #include "server/backends.h"
 #include "base/guc.h"
 #include "server/pool.h"
-#include "shmem/heldread.h"
 #include "base/srf.h"
 #include "base/sqlfunction.h"
 
@@ -30,14 +28,11 @@ rounded(double percent) noexcept
 	return rint(percent * 100) / 100;
 }
 
-/*
- * pressure(by_counting boolean): the row of advisory.pressure.  If by_counting, the use is
- * counted lock by lock.
- */
+/* pressure(): the row of advisory.pressure.  What depends on the use is null if that is not known. */
 static Datum
 pressure(FunctionCallInfo fcinfo)
 {
-	PoolState	pool = read_pool(!PG_ARGISNULL(0) && PG_GETARG_BOOL(0));
+	PoolState	pool = read_pool();
 	int64		guaranteed = pool.size.guaranteed;
 	double		percent_used = rounded(pool_percent_used(pool));
 	double		of_guaranteed = 100.0 * Max(pool.use.locks, pool.use.holders / 2.0) / guaranteed;
@@ -45,6 +40,7 @@ pressure(FunctionCallInfo fcinfo)
 	int			critical = setting::pressure_critical;
 	int64		recommended = max_locks_per_xact;
 	Row			row;
+	auto		add_known = [&](Datum value) { row.add(value, !pool.is_known); };
 
 	/* The setting with which the present use would have the status "ok". */
 	if (percent_used >= Min(warning, critical))
@@ -55,31 +51,22 @@ pressure(FunctionCallInfo fcinfo)
 		recommended = (needed + processes - 1) / processes;
 	}
 
-	row.add_text(percent_used >= critical ? "critical" : percent_used >= warning ? "warning" : "ok");
-	row.add_float8(percent_used);
-	row.add_int64(pool.capacity.headroom);
-	row.add_int64(pool.use.locks);
-	row.add_int64(pool.capacity.locks);
+	add_known(text_datum(percent_used >= critical ? "critical" : percent_used >= warning ? "warning" : "ok"));
+	add_known(Float8GetDatum(percent_used));
+	add_known(Int64GetDatum(pool.capacity.headroom));
+	add_known(Int64GetDatum(pool.use.locks));
+	add_known(Int64GetDatum(pool.capacity.locks));
 	row.add_int64(guaranteed);
-	row.add_float8(rounded(of_guaranteed));
-	row.add_int64(pool.use.holders);
+	add_known(Float8GetDatum(rounded(of_guaranteed)));
+	add_known(Int64GetDatum(pool.use.holders));
 	row.add_int64(2 * guaranteed);
 	row.add_int32(static_cast<int32>(recommended));
 	row.add_bool(pool.is_exact);
-	row.add_int64(pool.capacity.holders);
+	add_known(Int64GetDatum(pool.capacity.holders));
 
 	InitMaterializedSRF(fcinfo, 0);
 	row.put(reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo));
 	return Datum(0);
-}
-
-/* session_holds(pid integer): how many session-level locks the session is known to hold. */
-static Datum
-session_holds(FunctionCallInfo fcinfo)
-{
-	PGPROC	   *proc = BackendPidGetProc(PG_GETARG_INT32(0));
-
-	PG_RETURN_INT64(proc != nullptr ? count_session_holds(static_cast<int>(proc - ProcGlobal->allProcs), proc->pid) : 0);
 }
 
 /* role_name(role oid): null if there is none, or if the lock table is full. */
@@ -108,11 +95,15 @@ can_fit(FunctionCallInfo fcinfo)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("number of locks must not be negative")));
-	PG_RETURN_BOOL(n <= read_pool().capacity.headroom);
+
+	PoolState	pool = read_pool();
+
+	if (!pool.is_known)
+		PG_RETURN_NULL();
+	PG_RETURN_BOOL(n <= pool.capacity.headroom);
 }
 
 ADVISORY_SQL_FUNCTION(advisory_pressure, pressure);
-ADVISORY_SQL_FUNCTION(advisory_session_holds, session_holds);
 ADVISORY_SQL_FUNCTION(advisory_role_name, name_of_role);
 ADVISORY_SQL_FUNCTION(advisory_can_fit, can_fit);
 

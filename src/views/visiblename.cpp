@@ -10,7 +10,7 @@ extern "C" {
 
 #include "core/namecache.h"
 #include "server/backends.h"
-#include "shmem/waiters.h"
+#include "shmem/sessiontable.h"
 #include "views/visiblename.h"
 
 namespace advisory

@@ -2,16 +2,15 @@
  * views/visiblename.h
  *		The names of locks, as far as the current user may see them.
  *
- * The current user sees a name if it may see the session that holds or awaits the lock, and also
- * the name (may_see_name() in nametable.h).  A role always sees the name that it has given a lock in
- * this session.
+ * The current user sees a name if it may see the session that holds or awaits the lock, and also the name (may_see_name() in nametable.h).
+ * A role always sees the name that it has given a lock in this session.
  */
 #pragma once
 
 #include "base/srf.h"
 #include "server/locktable.h"
-#include "shmem/heldread.h"
 #include "shmem/nametable.h"
+#include "shmem/sessiontable.h"
 #include "views/knownkeys.h"
 
 namespace advisory
@@ -21,9 +20,8 @@ namespace advisory
 constexpr char HIDDEN[] = "<insufficient privilege>";
 
 /*
- * A name as the current user may see it: zero-terminated, in the database's encoding.  Null
- * if it was never seen; HIDDEN if the user may not see it.  A lock by key has no namespace,
- * and its label for a name.
+ * A name as the current user may see it: zero-terminated, in the database's encoding.  Null if it was never seen; HIDDEN if the user may
+ * not see it.  A lock by key has no namespace, and its label for a name.
  */
 struct VisibleName
 {
@@ -64,10 +62,7 @@ private:
 	KnownHold	last_hold = {};
 };
 
-/*
- * Add the columns namespace, name, slot, key, key1 and key2, which identify the lock of
- * a row.  May ereport (out of memory).
- */
+/* Add the columns namespace, name, slot, key, key1 and key2, which identify the lock of a row.  May ereport (out of memory). */
 void		add_name_columns(Row &row, const DecodedTag &tag, const VisibleName &name);
 
 }								/* namespace advisory */

@@ -15,9 +15,8 @@
  *		it waits for a lock		the holder that came first
  *		nobody holds it			the nearest waiter ahead of it in the queue
  *
- * The trees follow waits for locks of every type, because the holder of an advisory lock may itself wait
- * for a row.  But they contain only sessions that wait for an advisory lock or in claim(), or hold one,
- * those that they wait for, and those that wait for them.
+ * The trees follow waits for locks of every type, because the holder of an advisory lock may itself wait for a row.  But they contain only
+ * sessions that wait for an advisory lock or in claim(), or hold one, those that they wait for, and those that wait for them.
  *
  * The lock table is read one partition after the other, so the waits that are read need not have existed at the same time.
  * A session may seem to wait twice, and there may seem to be a cycle that never existed.
@@ -42,7 +41,7 @@ extern "C" {
 #include "core/leasetable.h"
 #include "server/backends.h"
 #include "server/waitgraph.h"
-#include "shmem/heldread.h"
+#include "shmem/sessiontable.h"
 #include "shmem/slotlocks.h"
 #include "views/visiblename.h"
 
@@ -53,9 +52,6 @@ static constexpr int INDENT = 2;	/* columns of the text for each level of depth 
 static constexpr int SHOWN_WAITERS = 10;	/* under each session, in the text */
 
 /* ---- Trees ---- */
-
-namespace
-{
 
 /*
  * A session, which is one line of a tree.
@@ -116,8 +112,6 @@ private:
 	List	   *waiting = NIL;	/* the sessions (Session *) that wait, longest waits first */
 	HoldReader	holds;
 };
-
-}								/* anonymous namespace */
 
 /* A wait whose start is not known yet has only just begun. */
 static TimestampTz
@@ -288,8 +282,7 @@ WaitTrees::write_tree(Session *session, int depth, int place)
 	}
 }
 
-WaitTrees::WaitTrees()
-	: entries(read_all_waits_and_slots()), sessions(static_cast<Session *>(palloc0(sizeof(Session) * proc_count())))
+WaitTrees::WaitTrees() : entries(read_all_waits_and_slots()), sessions(static_cast<Session *>(palloc0(sizeof(Session) * proc_count())))
 {
 	ListCell   *cell;
 

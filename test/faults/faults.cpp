@@ -29,7 +29,7 @@ extern "C" {
 #include "utils/tuplestore.h"
 }
 
-#include "shmem/waiters.h"
+#include "shmem/sessiontable.h"
 
 /* Requests so far, and which of them fail: these, and those between them. */
 static int	made = 0;

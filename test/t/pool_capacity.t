@@ -39,7 +39,7 @@ sub try_pool {
     is($after->{locks_used} - $before->{locks_used}, $actual, "$pool: all are counted");
     is($after->{status}, 'critical', "$pool: and it is critical");
     ok($after->{percent_used} > 97, "$pool: it is full");
-    ok($before->{exact} && $after->{exact}, "$pool: without counting one by one");
+    ok($before->{exact} && $after->{exact}, "$pool: and their number is exact");
     ok($after->{recommended_max_locks_per_transaction} > (split m{/}, $pool)[0], "$pool: more is recommended");
     $look->disconnect;
     $server->stop;
