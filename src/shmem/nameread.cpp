@@ -122,20 +122,18 @@ copy_with_stats(int number, NameWithStats *copy)
 NameWithStats *
 name_read_all(int *count)
 {
-	NameWithStats *names = nullptr;
+	auto	   *names = static_cast<NameWithStats *>(palloc(sizeof(NameWithStats)));
 	int			read = 0;
 
 	*count = 0;
 	if (!has_name_table())
-		return nullptr;
+		return names;
 
 	/* New names can come in between. */
 	for (int first = 0; first < name_table->entry_count; first += NAME_CHUNK_ENTRIES)
 	{
-		size_t		bytes = sizeof(NameWithStats) * (read + NAME_CHUNK_ENTRIES);
-
 		CHECK_FOR_INTERRUPTS();
-		names = static_cast<NameWithStats *>(names == nullptr ? palloc(bytes) : repalloc(names, bytes));
+		names = static_cast<NameWithStats *>(repalloc(names, sizeof(NameWithStats) * (read + NAME_CHUNK_ENTRIES)));
 		LWLockAcquire(&name_table->lock, LW_SHARED);
 		for (int number = first; number < first + NAME_CHUNK_ENTRIES; number++)
 		{
@@ -147,8 +145,7 @@ name_read_all(int *count)
 
 	/* A name that was evicted meanwhile is in the sums now. */
 	LWLockAcquire(&name_table->lock, LW_SHARED);
-	if (names != nullptr)
-		names = static_cast<NameWithStats *>(repalloc(names, sizeof(NameWithStats) * (read + name_table->sums_count)));
+	names = static_cast<NameWithStats *>(repalloc(names, sizeof(NameWithStats) * (read + name_table->sums_count + 1)));
 	for (int i = 0; i < read; i++)
 	{
 		if (refers_to(names[i].reference, names[i].reference.number))
