@@ -39,6 +39,15 @@ next_argument(By by) noexcept
 
 LockName	lock_argument(FunctionCallInfo fcinfo, By by);
 
+/* Several locks, and the elements of the SQL array that named them. */
+struct LockNames
+{
+	LockName   *locks;
+	Datum	   *elements;		/* the array's own elements, in its order */
+	int			count;
+	Oid			element_type;
+};
+
 /*
  * How a function's SQL variants take their list of names, which follows the namespace: as
  * a text[], bigint[] or uuid[], or as text that is read as a text[] literal.  An untyped
