@@ -2,7 +2,7 @@
  * core/acquire.cpp
  *		Taking one lock, or one slot of a semaphore.
  *
- * The steps are: ask the guard of the lock table (poolguard.h); register the name; get memory for one more held lock;
+ * The steps are: ask the guard of the lock table; register the name; get memory for one more held lock;
  * obey advisory_ext.reentrant; take the lock at once, or wait for it (wait.h); add it to the held locks.  The name is
  * registered before the grant, so that others see it while this session waits.
  */
@@ -17,12 +17,73 @@ extern "C" {
 #include "core/errors.h"
 #include "core/held.h"
 #include "core/lease.h"
-#include "core/poolguard.h"
 #include "core/semaphore.h"
 #include "core/wait.h"
+#include "server/locktable.h"
+#include "server/pool.h"
 
 namespace advisory
 {
+
+/* ---- The guard of the lock table ---- */
+
+/*
+ * The guard does not look at the table for each lock.  The emptier the table is, the more locks the session may take before the
+ * next look, but never more than a small part of the room that is left, because other sessions take locks, too.
+ */
+
+/* Between two looks a session may use 1/PART_OF_ROOM of the room that is left. */
+static constexpr int64 PART_OF_ROOM = 16;
+static constexpr int64 MOST_BETWEEN_LOOKS = 8;
+
+/* If a look has to count all locks. */
+static constexpr int64 LEAST_BETWEEN_COUNTS = 64;
+static constexpr int64 MOST_BETWEEN_COUNTS = 4096;
+
+static int64 until_look = 0;
+
+void
+check_pool_limit(const LockRequest &request)
+{
+	int			limit = setting::pool_limit;
+
+	if (held_entry_count() + lease_lock_estimate() <= max_locks_per_xact || limit == 0 || until_look-- > 0)
+		return;
+
+	PoolState	pool = read_pool();
+	int64		locks = pool.capacity.locks * limit / 100 - pool.use.locks;
+	int64		holders = pool.capacity.holders * limit / 100 - pool.use.holders;
+	int64		part = Max(Min(locks, holders), 0) / PART_OF_ROOM;
+
+	until_look = pool.is_counted
+		? Max(Min(part, MOST_BETWEEN_COUNTS), LEAST_BETWEEN_COUNTS) : Min(part, MOST_BETWEEN_LOOKS);
+	if (pool_percent_used(pool) <= limit ||
+		(!request.is_for_slot() && is_held_by_me(request.tag())))
+		return;
+
+	/* The session may not have noticed yet that some of its locks were released. */
+	int			held = held_count_locks() + count_my_lease_locks();
+
+	if (held <= max_locks_per_xact)
+		return;
+
+	char	   *name = display_lock(request.name);
+
+	until_look = 0;
+
+	ereport(ERROR,
+			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+			 errmsg("cannot take advisory lock \"%s\" because the server's lock table is nearly full", name),
+			 errdetail("The table is %.1f percent full (" INT64_FORMAT " of an estimated " INT64_FORMAT " locks), and "
+					   "advisory_ext.pool_limit is %d. This session holds %d advisory locks, more than max_locks_per_transaction (%d).",
+					   pool_percent_used(pool), pool.use.locks, pool.capacity.locks,
+					   limit, held, max_locks_per_xact),
+			 errhint("Release locks, or protect several things by one lock. "
+					 "To hold this many locks, increase max_locks_per_transaction and restart the server."),
+			 set_lock_fields(request.name)));
+}
+
+/* ---- Asking ---- */
 
 static void
 check_not_parallel_worker()

@@ -23,7 +23,7 @@ namespace advisory
  *		canceled, statement_timeout		error 57014
  *		lock table full					error 53200
  *		lock table nearly full, and this
- *		session holds many locks		error 53400 (poolguard.h)
+ *		session holds many locks		error 53400 (see below)
  *		in a parallel worker			error 25000
  *
  * A session-level lock that was granted while a timeout was ending the wait counts as
@@ -40,6 +40,14 @@ bool		lock_try(const LockRequest &request, Timeout timeout, int *slot = nullptr)
 
 /* The same, but raises an error (errors.h) unless it is granted.  Returns the slot, or NO_SLOT for a lock. */
 int			lock_must(const LockRequest &request, Timeout timeout);
+
+/*
+ * The guard that stops a session that would fill the server's lock table: lock_take() asks it first.  Raises 53400 if the table is
+ * fuller than advisory_ext.pool_limit, this session holds more than max_locks_per_transaction advisory locks through this
+ * extension, and the request would add one more.  For a session that holds fewer locks this costs one comparison.  May ereport
+ * for other reasons, too (out of memory, cancellation).
+ */
+void		check_pool_limit(const LockRequest &request);
 
 /* Count in the statistics that a job under this lock was skipped, because another session runs it or has run it. */
 void		lock_count_skipped(const LockName &name);

@@ -40,4 +40,11 @@ struct PassingLock
 
 extern const PassingLock *passing_locks;
 
+/*
+ * The sessions that block this request, one sentence each: first those that hold a conflicting mode or a slot, then those that wait
+ * for one.  A sentence says whether the holder itself waits, or else its state and since when, if the current user may see that.
+ * Null if no session blocks it any more.  May ereport.
+ */
+char	   *describe_blockers(const LockRequest &request);
+
 }								/* namespace advisory */

@@ -24,7 +24,6 @@ extern "C" {
 }
 
 #include "core/await.h"
-#include "core/blockers.h"
 #include "core/claim.h"
 #include "core/errors.h"
 #include "core/namecache.h"
@@ -355,7 +354,7 @@ run_job(const Job &job)
 		lock_count_skipped(job.request.name);
 
 		bool		is_mine = outcome == Outcome::mine_already;
-		const char *holder = is_mine ? "This session already holds it." : find_blockers(job.request).description;
+		const char *holder = is_mine ? "This session already holds it." : describe_blockers(job.request);
 
 		ereport(NOTICE,
 				(errcode(is_mine ? ERRCODE_OBJECT_IN_USE : ERRCODE_LOCK_NOT_AVAILABLE),

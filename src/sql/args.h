@@ -1,6 +1,6 @@
 /*
  * sql/args.h
- *		Reading and checking SQL arguments.
+ *		Reading and checking SQL arguments, and the scope of a call.
  *
  * All of these may ereport: 22004 for a null, 22023 for a value that is not
  * allowed, 22008 for a timeout that is out of range.  None changes anything
@@ -98,5 +98,17 @@ TimestampTz window_start_argument(FunctionCallInfo fcinfo, int arg, const char *
  * that is later than one window, or a year, from now.
  */
 TimestampTz window_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *window);
+
+/*
+ * Every function that takes a session-level or transaction-level lock calls this first.
+ *
+ * Session-level: raises 55000 if advisory_ext.session_locks is "off", and warns if it is "warn".
+ *
+ * Transaction-level: warns, or raises 25P01, if advisory_ext.warn_no_transaction is "on" or "error", that the lock ends with
+ * the statement, where the client's statement is a SELECT of this one call outside a transaction block.  Never does so in a
+ * function, or if the statement does anything else.  It misses some statements that protect nothing: those that take several
+ * locks, EXECUTE, and functions that return rows.
+ */
+void		check_scope(FunctionCallInfo fcinfo, Scope scope);
 
 }								/* namespace advisory */

@@ -10,7 +10,6 @@ extern "C" {
 }
 
 #include "sql/args.h"
-#include "sql/scope.h"
 #include "core/acquire.h"
 #include "core/errors.h"
 #include "core/held.h"

@@ -11,7 +11,6 @@ extern "C" {
 }
 
 #include "sql/args.h"
-#include "sql/scope.h"
 #include "core/await.h"
 #include "core/release.h"
 #include "base/sqlfunction.h"
