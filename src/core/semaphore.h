@@ -6,7 +6,7 @@
  * slot if it holds that lock in exclusive mode.
  *
  * A slot that is taken here is added to the held locks (held.h) before it is returned.  Names,
- * timeouts, the publication of waits, and the end of a wait are in acquire.h and wait.h.
+ * timeouts, the publication of waits, and the end of a wait are in acquire.h.
  */
 #pragma once
 
