@@ -48,7 +48,6 @@ raise_cannot_release(const char *procedure, const char *reason, const char *reme
 			 errmsg("%s() cannot wait without a snapshot here", procedure),
 			 errdetail("%s", reason),
 			 errhint("%s", remedy)));
-	pg_unreachable();
 }
 
 /*

@@ -140,7 +140,6 @@ raise_wait_error(ErrorData *error)
 		add_survivors_hint(error);
 	}
 	ReThrowError(error);
-	pg_unreachable();
 }
 
 /* ---- The sessions in the way ---- */
@@ -403,7 +402,6 @@ raise_lease_not_available(const LockRequest &request, Outcome outcome, Timeout l
 			 holder != nullptr ? errdetail("%s", holder) : 0,
 			 errhint("To see who holds it: SELECT * FROM advisory.leases."),
 			 set_lock_fields(request.name)));
-	pg_unreachable();
 }
 
 [[noreturn]] void
@@ -432,7 +430,6 @@ raise_not_available(const LockRequest &request, Outcome outcome, Timeout limit)
 			 blockers.description != nullptr ? errdetail("%s", blockers.description) : 0,
 			 set_holder_hint(request, blockers),
 			 set_lock_fields(request.name)));
-	pg_unreachable();
 }
 
 }								/* namespace advisory */

@@ -245,13 +245,6 @@ lease_take_if_free(const LockRequest &request)
 	return is_taken;
 }
 
-/* The time that is left until then, in milliseconds. */
-static int
-milliseconds_until(TimestampTz time) noexcept
-{
-	return static_cast<int>(Min(TimestampDifferenceMilliseconds(GetCurrentTimestamp(), time), PG_INT32_MAX));
-}
-
 void
 lease_wait(const LockRequest &request)
 {
@@ -287,7 +280,8 @@ lease_wait(const LockRequest &request)
 		}
 
 		Timeout		left = deadline.remaining();
-		int			sleep = Min(milliseconds_until(request.lease->free_at), LOOK_AFTER_MS);
+		long		until_free = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), request.lease->free_at);
+		int			sleep = static_cast<int>(Min(until_free, LOOK_AFTER_MS));
 
 		if (left.is_immediate())
 		{

@@ -191,12 +191,6 @@ token_era_seen()
 
 /* ---- Tokens ---- */
 
-static int64
-era_of_token(int64 token) noexcept
-{
-	return token >> POSITION_BITS;
-}
-
 int64
 token_make()
 {
@@ -247,7 +241,7 @@ token_check_given(int64 token)
 void
 token_raise_above(int64 token)
 {
-	int64		era = era_of_token(token);
+	int64		era = token >> POSITION_BITS;
 
 	PreventCommandDuringRecovery("advisory.tokens_above()");
 	if (era >= LAST_ERA)
