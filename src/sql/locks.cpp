@@ -12,7 +12,6 @@ extern "C" {
 #include "sql/args.h"
 #include "core/await.h"
 #include "core/release.h"
-#include "core/terminate.h"
 #include "server/locallock.h"
 #include "server/locktable.h"
 #include "views/locks.h"
