@@ -179,17 +179,6 @@ describe(const LockRequest &request)
 	return psprintf("advisory lock \"%s\" in %s mode", name, mode_name(request.mode));
 }
 
-/* The shorter of the user's lock_timeout and the caller's timeout, in milliseconds; 0 for none. */
-static int
-effective_lock_timeout(Timeout timeout) noexcept
-{
-	if (timeout.is_forever())
-		return LockTimeout;
-	if (LockTimeout > 0)
-		return Min(LockTimeout, timeout.milliseconds);
-	return timeout.milliseconds;
-}
-
 /* Publish the wait, and wait.  An interrupt that was pending when the lock was granted ends the wait, too, or a client that is gone. */
 static void
 wait_and_check(Attempt *attempt)
@@ -234,16 +223,12 @@ release_survivor(Attempt *attempt)
 		release_granted(*attempt);
 }
 
-/* How a wait ended. */
-enum class WaitEnd
-{
-	granted,
-	timeout,					/* its own timeout; a lock that was granted nevertheless is still held */
-	error						/* another error, which must be raised; nothing is left of the wait */
-};
-
-/* Wait for the lock.  If milliseconds is greater than 0, wait no longer than that, in an internal subtransaction. */
-static WaitEnd
+/*
+ * Wait for the lock.  If milliseconds is greater than 0, wait no longer than that, in an internal subtransaction.  Returns whether
+ * that time ended the wait; a lock that was granted nevertheless is still held then.  Another error is returned in *error, and must
+ * be raised; nothing is left of the wait.
+ */
+static bool
 wait_for_lock(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
 {
 	MemoryContext callers_context = CurrentMemoryContext;
@@ -251,7 +236,7 @@ wait_for_lock(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
 	Oid			user;
 	int			security_context;
 	int			users_lock_timeout = LockTimeout;
-	volatile WaitEnd end = WaitEnd::granted;
+	volatile bool timed_out = false;
 
 	GetUserIdAndSecContext(&user, &security_context);
 	if (milliseconds > 0)
@@ -285,28 +270,18 @@ wait_for_lock(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
 		{
 			MemoryContextSwitchTo(callers_context);
 			FlushErrorState();
-			end = WaitEnd::timeout;
+			timed_out = true;
 		}
 		else
 		{
 			release_survivor(attempt);
 			*error = catch_error(callers_context);
-			end = WaitEnd::error;
 		}
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(callers_context);
 	CurrentResourceOwner = callers_owner;
-	return end;
-}
-
-/* Which of the two timeouts is the shorter one, and so ends the wait. */
-static Outcome
-outcome_of_timeout(Timeout timeout) noexcept
-{
-	if (timeout.is_forever() || effective_lock_timeout(timeout) < timeout.milliseconds)
-		return Outcome::lock_timeout;
-	return Outcome::timeout;
+	return timed_out;
 }
 
 /*
@@ -335,21 +310,23 @@ wait_for_grant(Attempt *attempt, Timeout timeout, ErrorData **error)
 	NameStats  *stats = stats_of_name(attempt->name);
 	bool		statement_timeout = get_timeout_active(STATEMENT_TIMEOUT);
 	ErrorData  *volatile ended_by = nullptr;
-	volatile WaitEnd end = WaitEnd::granted;
+	/* Which of the two timeouts limits the wait: the caller's, or lock_timeout? */
+	bool		is_callers = !timeout.is_forever() && (LockTimeout == 0 || timeout.milliseconds <= LockTimeout);
+	bool		timed_out = false;
 	Outcome		outcome = Outcome::granted;
 
 	attempt->wait_start = GetCurrentTimestamp();
 	if (stats != nullptr)
 		stats_count(stats, Event::contended, 1);
 	with_error_context(psprintf("while waiting for %s", describe(attempt->request)), [&]() {
-		end = wait_for_lock(attempt, effective_lock_timeout(timeout), &ended_by);
+		timed_out = wait_for_lock(attempt, is_callers ? timeout.milliseconds : LockTimeout, &ended_by);
 	});
-	if (end == WaitEnd::timeout)
+	if (timed_out)
 	{
 		check_statement_timeout(attempt, statement_timeout);
-		outcome = survived(attempt) ? Outcome::granted : outcome_of_timeout(timeout);
+		outcome = survived(attempt) ? Outcome::granted : is_callers ? Outcome::timeout : Outcome::lock_timeout;
 	}
-	else if (end == WaitEnd::error)
+	else if (ended_by != nullptr)
 	{
 		/* A program finds the lock by these fields, as it does when a timeout ends the wait. */
 		ended_by->schema_name = field_namespace(attempt->request.name);
