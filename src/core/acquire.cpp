@@ -264,6 +264,8 @@ wait_for_lock(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
 			/* The table of leases is read and written as its owner, who may see other names than the caller. */
 			SetUserIdAndSecContext(user, security_context);
 		}
+		/* The error may have come in semaphore_wait(). */
+		leave_queue();
 		withdraw_wait();
 		CurrentResourceOwner = callers_owner;
 		if (milliseconds > 0 && geterrcode() == ERRCODE_LOCK_NOT_AVAILABLE)

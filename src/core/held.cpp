@@ -264,7 +264,7 @@ end_entry(HeldLock *held, HoldEnd end, TimestampTz now) noexcept
 	dlist_delete(&held->in_semaphore);
 	if (end != HoldEnd::prepared)
 		return dlist_push_tail(&ended_slots, &held->in_semaphore);
-	hooks.slot_ended(held, SlotEnd::prepared);
+	hooks.slot_ended(held, true);
 	dispose_of(held);
 }
 
@@ -275,10 +275,8 @@ free_ended_slots() noexcept
 	while (!dlist_is_empty(&ended_slots))
 	{
 		HeldLock   *held = held_of(dlist_pop_head_node(&ended_slots), offsetof(HeldLock, in_semaphore));
-		bool		others_follow = !dlist_is_empty(&ended_slots) &&
-			held_of(dlist_head_node(&ended_slots), offsetof(HeldLock, in_semaphore))->semaphore == held->semaphore;
 
-		hooks.slot_ended(held, others_follow ? SlotEnd::released_with_next : SlotEnd::released);
+		hooks.slot_ended(held, false);
 		dispose_of(held);
 	}
 }
@@ -314,13 +312,6 @@ held_remove(HeldLock *held, int64 count, bool by_name) noexcept
 		return;
 	}
 	end_session_holds(held, HoldEnd::released);
-	free_ended_slots();
-}
-
-void
-held_forget_session_holds(HeldLock *held) noexcept
-{
-	end_session_holds(held, HoldEnd::lost);
 	free_ended_slots();
 }
 

@@ -57,9 +57,6 @@ void		held_remove(HeldLock *held, int64 count, bool by_name) noexcept;
  */
 void		held_notice_lost() noexcept;
 
-/* Remove session-level holds that were released without the extension, at an unknown time. */
-void		held_forget_session_holds(HeldLock *held) noexcept;
-
 /*
  * Turn a session-level hold into a transaction-level one, after held_prepare() was called for
  * it.  This counts as one hold, not as two.
@@ -81,21 +78,14 @@ int			held_count_locks();
 /* The entries with session-level holds, linked by HeldLock.list. */
 dlist_head *held_session_holds() noexcept;
 
-/* How a slot has ended. */
-enum class SlotEnd
-{
-	released,					/* its lock was released */
-	released_with_next,			/* the same, and another slot of the same semaphore follows immediately */
-	prepared					/* not at all: a prepared transaction keeps it */
-};
-
 /*
  * What the modules above this one want to know.  The functions are called at ends of statements,
  * transactions and sessions, so they allocate and raise nothing, and take no lock of a dshash.
  */
 struct HeldHooks
 {
-	void		(*slot_ended) (HeldLock *slot, SlotEnd end) noexcept;	/* an entry with a semaphore */
+	/* An entry with a semaphore: its lock was released, or is_prepared: a prepared transaction keeps it. */
+	void		(*slot_ended) (HeldLock *slot, bool is_prepared) noexcept;
 	void		(*transaction_ends) (XactEvent event) noexcept; /* before and after a commit, after an abort */
 	void		(*transaction_released) () noexcept;	/* a transaction has released its locks */
 	void		(*session_ended) () noexcept;	/* the session holds nothing any more */

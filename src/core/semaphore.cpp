@@ -94,15 +94,14 @@ mark_released(const Semaphore *semaphore, int slot) noexcept
 }
 
 void
-semaphore_slot_ended(HeldLock *held, SlotEnd end) noexcept
+semaphore_slot_ended(HeldLock *held, bool is_prepared) noexcept
 {
 	int			slot = decode_tag(held->tag).slot;
 
-	if (end == SlotEnd::prepared)
+	if (is_prepared)
 		return mark_slot(held->semaphore->state, slot, SlotMark::unverified);
 	mark_released(held->semaphore, slot);
-	if (end == SlotEnd::released)
-		wake_waiters(held->semaphore->state);
+	wake_waiters(held->semaphore->state);
 }
 
 void
@@ -240,17 +239,15 @@ take_slot(Semaphore *semaphore, int slot, Take how)
 		publish_leaving(true);
 	PG_TRY();
 	{
+		/* An entry can be left if the lock was released without the extension. */
+		if (HeldLock *held = held_find(tag, Mode::exclusive))
+			held_refresh(held);
 		if (how == Take::wait)
 			sleeping([&]() { result = take_lock(tag, Mode::exclusive, request->scope, false); });
 		else
 			result = take_lock(tag, Mode::exclusive, request->scope, true);
 		if (result == LOCKACQUIRE_OK)
-		{
-			/* An entry can be left if the lock was released without the extension. */
-			if (HeldLock *held = held_find(tag, Mode::exclusive))
-				held_forget_session_holds(held);
 			semaphore_add_slot(semaphore, slot);
-		}
 	}
 	PG_CATCH();
 	{
@@ -379,30 +376,19 @@ semaphore_wait(Semaphore *semaphore)
 	bool		is_queued = semaphore->state != nullptr;
 	LOCKTAG		queue = queue_tag(MyDatabaseId, semaphore->key);
 	TimestampTz start = GetCurrentTimestamp();
-	volatile int slot = NO_SLOT;
+	int			slot;
 
 	if (semaphore->request->slots == 1 && take_slot(semaphore, 1, Take::wait))
 		return 1;
 	if (is_queued)
 		join_queue(semaphore->state, semaphore->request->slots, false);
-	PG_TRY();
-	{
-		sleeping([&]() {
-			if (!is_queued)
-				LockAcquire(&queue, HEAD_MODE, false, false);
-			LockAcquire(&queue, QUEUED_MODE, false, false);
-		});
-		slot = wait_for_slot(semaphore, start);
-	}
-	PG_CATCH();
-	{
-		/* The error may have come while waiting for the queue lock, or while holding an LWLock. */
-		LWLockReleaseAll();
-		LockErrorCleanup();
-		leave_queue();
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
+	/* After an error wait_for_lock() leaves the queue. */
+	sleeping([&]() {
+		if (!is_queued)
+			LockAcquire(&queue, HEAD_MODE, false, false);
+		LockAcquire(&queue, QUEUED_MODE, false, false);
+	});
+	slot = wait_for_slot(semaphore, start);
 	leave_queue();
 	LockRelease(&queue, QUEUED_MODE, false);
 	if (!is_queued)

@@ -78,7 +78,7 @@ bool		semaphore_has_slot(Key key);
 /* ---- For held_init() ---- */
 
 /* Mark a slot that has ended as free, and wake waiters unless another slot of the semaphore follows. */
-void		semaphore_slot_ended(HeldLock *held, SlotEnd end) noexcept;
+void		semaphore_slot_ended(HeldLock *held, bool is_prepared) noexcept;
 
 /* At the end of the session, when all slots are free: detach from the semaphore states. */
 void		semaphores_detach() noexcept;
