@@ -84,34 +84,32 @@ unlock_lease(Key key, LOCKMODE mode)
 	locks_taken--;
 }
 
-/* The queues to wake when this transaction has ended. */
-static LOCKTAG *ended = nullptr;
-static int	ended_count = 0;
-static int	ended_capacity = 0;
+/* A queue to wake when this transaction has ended, in the transaction's memory. */
+struct EndedLease
+{
+	LOCKTAG		queue;
+	EndedLease *next;
+};
+
+static EndedLease *ended = nullptr;
 
 /* Remember to wake the queue.  Call this before any change, because it can fail; it also attaches to the lock table. */
 static void
 wake_at_end(Key key)
 {
-	lock_tables();
-	if (ended_count == ended_capacity)
-	{
-		int			capacity = Max(2 * ended_capacity, 8);
+	auto	   *lease = static_cast<EndedLease *>(MemoryContextAlloc(TopTransactionContext, sizeof(EndedLease)));
 
-		ended = static_cast<LOCKTAG *>(ended == nullptr
-									   ? MemoryContextAlloc(TopMemoryContext, sizeof(LOCKTAG) * capacity)
-									   : repalloc(ended, sizeof(LOCKTAG) * capacity));
-		ended_capacity = capacity;
-	}
-	ended[ended_count++] = lease_queue_tag(MyDatabaseId, key);
+	lock_tables();
+	*lease = EndedLease{lease_queue_tag(MyDatabaseId, key), ended};
+	ended = lease;
 }
 
 void
 lease_transaction_released() noexcept
 {
 	locks_taken = 0;
-	while (ended_count > 0)
-		wake_holders(ended[--ended_count]);
+	for (; ended != nullptr; ended = ended->next)
+		wake_holders(ended->queue);
 }
 
 /* ---- Taking ---- */
@@ -236,7 +234,7 @@ lease_take_if_free(const LockRequest &request)
 	 * Do not wait for a session that has locked the table, and do not overtake sessions that wait.  Take no lock before the lease
 	 * looks free, because another session that tries at the same time would find the lock taken.
 	 */
-	if (!lease_table_lock())
+	if (!lease_table_lock(RowExclusiveLock))
 		return false;
 	is_taken = !is_held_by_anybody(queue) && looks_free(request) &&
 		LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL && take_or_unlock(request);
@@ -377,7 +375,7 @@ lease_renew(const LockName &name, int64 token, int64 ttl, TimestampTz *expires_a
 	*expires_at = lease_row_renew(name.key, token, ttl);
 	/* The first in the queue sleeps until the lease expires, unless that is earlier now. */
 	if (*expires_at >= lease.ends_at)
-		ended_count--;
+		ended = ended->next;
 	return true;
 }
 
