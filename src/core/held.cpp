@@ -2,7 +2,7 @@
  * core/held.cpp
  *		The locks and slots that this session holds through this extension.
  *
- * An entry counts its session-level holds.  Transaction-level holds are in a list of their own (xactholds.h).
+ * An entry counts its session-level and its transaction-level holds; when the latter end, xactholds.h knows.
  *
  * Ends of transactions
  *
@@ -139,7 +139,6 @@ held_prepare(const LOCKTAG &tag, Mode mode)
 	}
 	if (spare_entry == nullptr)
 		spare_entry = static_cast<HeldLock *>(MemoryContextAlloc(entry_context, sizeof(HeldLock)));
-	xact_holds_reserve();
 	publish_reserve();
 }
 
@@ -155,7 +154,7 @@ fill_entry(HeldLock *held, Scope scope, CachedName *name, int slots) noexcept
 	held->session_by_name = 0;
 	held->semaphore = nullptr;
 	held->slots = slots;
-	held->newest_xact_hold = NO_PLACE;
+	held->xact_count = 0;
 	held->has_acquirer = false;
 	held->is_logged = false;
 	name_use(name);
@@ -388,12 +387,6 @@ held_keep_for_transaction(HeldLock *held) noexcept
 	held_remove(held, 1, held->session_by_name > 0);
 }
 
-int64
-held_count(const HeldLock *held) noexcept
-{
-	return held->session_count + xact_holds_of(held);
-}
-
 /* ---- Looking at all ---- */
 
 int
@@ -432,15 +425,15 @@ held_session_holds() noexcept
 
 /* The transaction-level holds of this nesting level, and of deeper ones, have ended. */
 static void
-end_xact_holds(int nest_level, HoldEnd end) noexcept
+end_xact_holds(int level, HoldEnd end) noexcept
 {
 	TimestampTz now;
 
-	if (!xact_holds_any(nest_level))
+	if (!xact_holds_any(level))
 		return;
 	now = GetCurrentTimestamp();
 	begin_withdrawing();
-	while (HeldLock *held = xact_holds_remove_newest(nest_level))
+	while (HeldLock *held = xact_holds_remove_newest(level))
 	{
 		if (!held->is_held())
 			end_entry(held, end, now);

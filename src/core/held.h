@@ -63,9 +63,6 @@ void		held_notice_lost() noexcept;
  */
 void		held_keep_for_transaction(HeldLock *held) noexcept;
 
-/* How many holds the entry has in both scopes. */
-int64		held_count(const HeldLock *held) noexcept;
-
 /* How many entries there are: a lock that is held in both modes has two. */
 int			held_entry_count() noexcept;
 

@@ -165,11 +165,13 @@ lock_my_count(Key key)
 
 	for (Mode mode : ALL_MODES)
 	{
-		HeldLock   *held = held_find(lock_tag(MyDatabaseId, key), mode);
+		LOCKTAG		tag = lock_tag(MyDatabaseId, key);
+		HeldLock   *held = held_find(tag, mode);
 
 		if (held != nullptr)
 			held = held_refresh(held);
-		total += held != nullptr ? held_count(held) : 0;
+		if (held != nullptr)
+			total += held->session_count + Min(held->xact_count, lock_counts(tag, mode).transaction);
 	}
 	return total;
 }
