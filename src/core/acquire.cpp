@@ -170,13 +170,9 @@ release_granted(const Attempt &attempt)
 static char *
 describe(const LockRequest &request)
 {
-	char	   *name = display_lock(request.name);
+	char	   *what = describe_request(request);
 
-	if (request.is_for_lease())
-		return psprintf("lease \"%s\"", name);
-	if (request.is_for_slot())
-		return psprintf("a slot of semaphore \"%s\"", name);
-	return psprintf("advisory lock \"%s\" in %s mode", name, mode_name(request.mode));
+	return request.is_for_slot() || request.is_for_lease() ? what : psprintf("%s in %s mode", what, mode_name(request.mode));
 }
 
 /* Publish the wait, and wait.  An interrupt that was pending when the lock was granted ends the wait, too, or a client that is gone. */

@@ -24,6 +24,20 @@ extern "C" {
 namespace advisory
 {
 
+char *
+describe_request(const LockRequest &request, int slot)
+{
+	char	   *name = display_lock(request.name);
+
+	if (request.is_for_lease())
+		return psprintf("lease \"%s\"", name);
+	if (!request.is_for_slot())
+		return psprintf("advisory lock \"%s\"", name);
+	if (slot == NO_SLOT)
+		return psprintf("a slot of semaphore \"%s\"", name);
+	return psprintf("slot %d of semaphore \"%s\"", slot, name);
+}
+
 /* ---- Deadlocks ---- */
 
 const PassingLock *passing_locks = nullptr;
@@ -346,7 +360,7 @@ set_prepared_hint(const char *gid)
 				   quote_literal_cstr(gid), quote_literal_cstr(gid));
 }
 
-/* The HINT of a lock or slot that was not obtained: statements that show its holders, and that end such a session. */
+/* The HINT of what was not obtained: statements that show its holders, and that end such a session. */
 static int
 set_holder_hint(const LockRequest &request, const Blockers &blockers)
 {
@@ -355,6 +369,8 @@ set_holder_hint(const LockRequest &request, const Blockers &blockers)
 	const char *by_key = arguments == nullptr ? "_key" : "";
 	char	   *look;
 
+	if (request.is_for_lease())
+		return errhint("To see who holds it: SELECT * FROM advisory.leases.");
 	if (blockers.holder_gid != nullptr)
 		return set_prepared_hint(blockers.holder_gid);
 	/* Ending a session that itself waits would not end what it waits for. */
@@ -386,48 +402,29 @@ describe_limit(Outcome outcome, Timeout limit)
 	return psprintf("within %s%d ms", is_setting ? "lock_timeout of " : "", milliseconds);
 }
 
-[[noreturn]] static void
-raise_lease_not_available(const LockRequest &request, Outcome outcome, Timeout limit)
-{
-	char	   *holder = lease_describe_holder(request.name.key);
-	char	   *name = display_lock(request.name);
-
-	/* No session holds it, but a transaction is taking it or relies on it. */
-	if (holder == nullptr)
-		holder = describe_blockers(request);
-
-	ereport(ERROR,
-			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-			 errmsg("could not obtain lease \"%s\" %s", name, describe_limit(outcome, limit)),
-			 holder != nullptr ? errdetail("%s", holder) : 0,
-			 errhint("To see who holds it: SELECT * FROM advisory.leases."),
-			 set_lock_fields(request.name)));
-}
-
 [[noreturn]] void
 raise_not_available(const LockRequest &request, Outcome outcome, Timeout limit)
 {
-	if (request.is_for_lease())
-		raise_lease_not_available(request, outcome, limit);
-
-	bool		is_for_slot = request.is_for_slot();
-	char	   *name = display_lock(request.name);
+	char	   *what = describe_request(request);
+	char	   *detail = request.is_for_lease() ? lease_describe_holder(request.name.key) : nullptr;
+	Blockers	blockers = {};
 
 	if (outcome == Outcome::mine_already)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
-				 errmsg("this session already holds advisory lock \"%s\"", name),
+				 errmsg("this session already holds %s", what),
 				 errdetail("\"advisory_ext.reentrant\" is \"off\"."),
 				 set_lock_fields(request.name)));
-
-	Blockers	blockers = find_blockers(request);
-
+	/* Nobody may hold the lease, but a transaction is taking it or relies on it. */
+	if (detail == nullptr)
+	{
+		blockers = find_blockers(request);
+		detail = blockers.description;
+	}
 	ereport(ERROR,
 			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-			 is_for_slot
-			 ? errmsg("could not obtain a slot of semaphore \"%s\" %s", name, describe_limit(outcome, limit))
-			 : errmsg("could not obtain advisory lock \"%s\" %s", name, describe_limit(outcome, limit)),
-			 blockers.description != nullptr ? errdetail("%s", blockers.description) : 0,
+			 errmsg("could not obtain %s %s", what, describe_limit(outcome, limit)),
+			 detail != nullptr ? errdetail("%s", detail) : 0,
 			 set_holder_hint(request, blockers),
 			 set_lock_fields(request.name)));
 }

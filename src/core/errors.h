@@ -13,6 +13,9 @@ extern "C" {
 namespace advisory
 {
 
+/* What is asked for, as messages say it, such as: lease "jobs/nightly".  slot: the slot that was taken.  palloc'd. */
+char	   *describe_request(const LockRequest &request, int slot = NO_SLOT);
+
 /*
  * Raise 55P03, with the sessions that block the request; or 55006 for Outcome::mine_already.
  * outcome is the outcome of the request, and limit the timeout that the caller gave.

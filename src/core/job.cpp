@@ -38,19 +38,6 @@ extern "C" {
 namespace advisory
 {
 
-/* The job's lock, slot or semaphore, for messages.  slot may be NO_SLOT. */
-static char *
-display_job(const Job &job, int slot)
-{
-	char	   *name = display_lock(job.request.name);
-
-	if (!job.request.is_for_slot())
-		return psprintf("advisory lock \"%s\"", name);
-	if (slot == NO_SLOT)
-		return psprintf("semaphore \"%s\"", name);
-	return psprintf("slot %d of semaphore \"%s\"", slot, name);
-}
-
 /* ---- The statements of a command ---- */
 
 struct Statement
@@ -177,13 +164,13 @@ check_still_held(const Job &job, int slot, int64 holds_before)
 
 	if (now.session == 0)
 		ereport(WARNING,
-				(errmsg("%s was released by the command that ran under it", display_job(job, slot)),
+				(errmsg("%s was released by the command that ran under it", describe_request(job.request, slot)),
 				 now.transaction > 0
 				 ? errdetail("The transaction still holds it.")
 				 : errdetail("Another session may have run its command at the same time.")));
 	else if (now.session <= holds_before)
 		ereport(WARNING,
-				(errmsg("the command released %s, which this session held before", display_job(job, slot)),
+				(errmsg("the command released %s, which this session held before", describe_request(job.request, slot)),
 				 errdetail("The number of session-level holds was " INT64_FORMAT " before the command and is " INT64_FORMAT " now.",
 						   holds_before, now.session - 1)));
 }
@@ -331,7 +318,7 @@ run_job(const Job &job)
 {
 	/* Allocate all memory before taking the lock. */
 	Statements	statements = parse_command(job.command);
-	char	   *what = display_job(job, NO_SLOT);
+	char	   *what = job.request.is_for_slot() ? psprintf("semaphore \"%s\"", display_lock(job.request.name)) : describe_request(job.request);
 	char	   *context = psprintf("while running a command under %s", what);
 	int			slot = NO_SLOT;
 	/* A slot is always one that the session does not hold. */
