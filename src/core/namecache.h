@@ -17,9 +17,6 @@
 namespace advisory
 {
 
-/* Longer names need memory of their own. */
-constexpr size_t CACHED_INLINE_BYTES = 40;
-
 /*
  * Where the text of an entry is.
  *
@@ -55,9 +52,8 @@ struct CachedName
 	int			to_log;			/* ended holds that must still be logged with this name; they do not pin it */
 	uint16		name_length;
 	char	   *text;			/* namespace and name as shown, each with a zero byte; null if there is none */
-	char		inline_text[CACHED_INLINE_BYTES];
 	uint64		hash;			/* of role, namespace and name; 0 if the name was cut and cannot be found by that */
-	int64		ns_key;			/* of a long namespace; see name_namespace_key() */
+	uint64		ns_hash;		/* of the whole namespace */
 
 	bool		has_text() const noexcept
 	{
@@ -115,9 +111,8 @@ void		name_unpin_all() noexcept;
  */
 const CachedName *name_remembered(Key key, bool has_label) noexcept;
 
-/* Is the lock's name in this namespace, whose key is that of name_namespace_key()? */
-bool		name_is_in_namespace(const CachedName *name, std::string_view ns, int64 ns_key) noexcept;
-int64		name_namespace_key(std::string_view ns);
+/* Is the lock's name in this namespace?  May ereport (out of memory). */
+bool		name_is_in_namespace(const CachedName *name, std::string_view ns);
 
 /* The statistics of the name; null if there are none. */
 NameStats  *stats_of_name(const CachedName *name) noexcept;

@@ -114,7 +114,6 @@ int64
 lock_release_namespace(std::string_view ns)
 {
 	dlist_head *holds = held_session_holds();
-	int64		ns_key = name_namespace_key(ns);
 	int64		released = 0;
 
 	for (dlist_node *node = holds->head.next, *next; node != &holds->head; node = next)
@@ -124,7 +123,7 @@ lock_release_namespace(std::string_view ns)
 		/* An entry that is released leaves the list. */
 		next = node->next;
 		CHECK_FOR_INTERRUPTS();
-		if (held->session_by_name > 0 && name_is_in_namespace(held->name, ns, ns_key))
+		if (held->session_by_name > 0 && name_is_in_namespace(held->name, ns))
 			held = held_refresh(held);
 		else
 			held = nullptr;
