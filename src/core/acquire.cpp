@@ -69,8 +69,7 @@ check_pool_limit(const LockRequest &request)
 
 	until_look = pool.is_counted
 		? Max(Min(part, MOST_BETWEEN_COUNTS), LEAST_BETWEEN_COUNTS) : Min(part, MOST_BETWEEN_LOOKS);
-	if (pool_percent_used(pool) <= limit ||
-		(!request.is_for_slot() && is_held_by_me(request.tag())))
+	if (pool_percent_used(pool) <= limit || (!request.is_for_slot() && is_held_by_me(request.tag())))
 		return;
 
 	/* The session may not have noticed yet that some of its locks were released. */
@@ -100,23 +99,17 @@ check_pool_limit(const LockRequest &request)
 /*
  * How a wait ends
  *
- * A lock that is free is taken without waiting, and nothing else happens.
- * Otherwise the lock manager itself queues, detects deadlocks, logs, and ends
- * the wait.  If a timeout may end the wait, it runs in an internal subtransaction
- * with lock_timeout set to the shorter of the user's setting and the caller's
- * timeout.  Rolling the subtransaction back makes the transaction usable again.
- * Without a timeout there is no subtransaction: every error is passed on anyway,
- * and inside a subtransaction a standby could not cancel the query without ending
- * the session.
+ * A lock that is free is taken without waiting, and nothing else happens.  Otherwise the lock manager itself queues, detects deadlocks,
+ * logs, and ends the wait.  If a timeout may end the wait, it runs in an internal subtransaction with lock_timeout set to the shorter of
+ * the user's setting and the caller's timeout.  Rolling the subtransaction back makes the transaction usable again.  Without a timeout
+ * there is no subtransaction: every error is passed on anyway, and inside a subtransaction a standby could not cancel the query without
+ * ending the session.
  *
- * The lock can be granted before the waiter handles its timeout or cancel.  The
- * lock manager then keeps the lock but still raises the error, or even returns
- * with the interrupt still pending, so interrupts are checked immediately after
- * the wait.  Rolling the subtransaction back releases a transaction-level lock, but
- * not a session-level one.  So after every error the lock manager is asked whether
- * the session holds the lock.  If the wait's own timeout ended the wait, it counts
- * as granted; after any other error it is released.  This is exact, because a
- * session never waits for a mode that it already holds.
+ * The lock can be granted before the waiter handles its timeout or cancel.  The lock manager then keeps the lock but still raises the
+ * error, or even returns with the interrupt still pending, so interrupts are checked immediately after the wait.  Rolling the
+ * subtransaction back releases a transaction-level lock, but not a session-level one.  So after every error the lock manager is asked
+ * whether the session holds the lock.  If the wait's own timeout ended the wait, it counts as granted; after any other error it is
+ * released.  This is exact, because a session never waits for a mode that it already holds.
  */
 
 namespace
@@ -283,9 +276,8 @@ wait_for_lock(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
 }
 
 /*
- * If several interrupts are pending, the server reports only one, and a lock timeout
- * before the others.  A statement must not outlive its statement_timeout because of
- * that.  (A cancel by another session cannot be told from the lock timeout's own.)
+ * If several interrupts are pending, the server reports only one, and a lock timeout before the others.  A statement must not outlive its
+ * statement_timeout because of that.  (A cancel by another session cannot be told from the lock timeout's own.)
  */
 static void
 check_statement_timeout(Attempt *attempt, bool was_running)
@@ -400,9 +392,8 @@ count_event(const CachedName *name, Event event) noexcept
 }
 
 /*
- * Add the granted lock or slot to the held locks.  Then check for interrupts once more, because
- * an interrupt that comes later ends the statement with the lock held.  *added is the entry that
- * was added, if any.
+ * Add the granted lock or slot to the held locks.  Then check for interrupts once more, because an interrupt that comes later ends the
+ * statement with the lock held.  *added is the entry that was added, if any.
  */
 static void
 add_granted(const Attempt &attempt, HeldLock *volatile *added)

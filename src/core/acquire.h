@@ -2,8 +2,7 @@
  * core/acquire.h
  *		Taking one lock, or one slot of a semaphore.
  *
- * In every case and every race, true means held, and false or an error means
- * not held (unless the session held it before).
+ * In every case and every race, true means held, and false or an error means not held (unless the session held it before).
  */
 #pragma once
 
@@ -26,9 +25,8 @@ namespace advisory
  *		session holds many locks		error 53400 (see below)
  *		in a parallel worker			error 25000
  *
- * A session-level lock that was granted while a timeout was ending the wait counts as
- * granted.  Before any other error it is released.  If a timeout limits the wait, the wait
- * runs in an internal subtransaction.  *slot is the slot that was taken.
+ * A session-level lock that was granted while a timeout was ending the wait counts as granted.  Before any other error it is released.  If
+ * a timeout limits the wait, the wait runs in an internal subtransaction.  *slot is the slot that was taken.
  */
 Outcome		lock_take(const LockRequest &request, Timeout timeout, int *slot = nullptr);
 

@@ -90,8 +90,7 @@ add_survivors_hint(ErrorData *error)
 	else if (first.kind == Kind::semaphore)
 		name = psprintf("%s, slot %d", name, first.slot);
 	if (count == 1)
-		hint = psprintf("This session still holds session-level advisory lock \"%s\", which an error does not release.",
-						name);
+		hint = psprintf("This session still holds session-level advisory lock \"%s\", which an error does not release.", name);
 	else
 		hint = psprintf("This session still holds %d session-level advisory locks, such as \"%s\", which an error does not release.",
 						count, name);
@@ -234,8 +233,7 @@ what_it_awaits(const LockEntry &holder, TimestampTz *since)
 		return is_of_semaphore(wait.tag) ? "slot" : is_of_lease_queue(wait.tag) ? "lease" : "lock";
 	}
 	/* No session holds what the first in the queue of a lease waits for. */
-	if (!read_wait(holder.proc_number, &published) || published.pid != holder.pid ||
-		decode_tag(published.tag).kind != Kind::lease)
+	if (!read_wait(holder.proc_number, &published) || published.pid != holder.pid || decode_tag(published.tag).kind != Kind::lease)
 		return nullptr;
 	*since = published.since;
 	return "lease";
@@ -378,8 +376,7 @@ set_holder_hint(const LockRequest &request, const Blockers &blockers)
 		return errhint("To see who waits for whom: SELECT * FROM advisory.wait_tree().");
 	if (arguments == nullptr)
 		arguments = psprintf(INT64_FORMAT, request.name.key.value);
-	look = psprintf("To see who %s: SELECT * FROM advisory.holders%s(%s).",
-					is_for_slot ? "has its slots" : "holds it", by_key, arguments);
+	look = psprintf("To see who %s: SELECT * FROM advisory.holders%s(%s).", is_for_slot ? "has its slots" : "holds it", by_key, arguments);
 	if (blockers.holder_pid == 0)
 		return errhint("%s", look);
 	return errhint("%s To end %s: SELECT advisory.terminate_holder%s(%s, %d).",

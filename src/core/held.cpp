@@ -6,9 +6,8 @@
  *
  * Ends of transactions
  *
- * The callbacks below run at a time when an error would end the server.  So they allocate
- * nothing, and take no lock except the short one on this session's part of the session table.
- * heldlog.h describes the logging of long holds.
+ * The callbacks below run at a time when an error would end the server.  So they allocate nothing, and take no lock except the short one on
+ * this session's part of the session table.  heldlog.h describes the logging of long holds.
  */
 #include "base/pg.h"
 
@@ -336,10 +335,9 @@ end_lost_holds(HoldEnd end) noexcept
 }
 
 /*
- * pg_advisory_unlock_all() and DISCARD ALL release all session-level locks, including slots.  Two entries are enough to
- * notice that.  If the first one is lost and is a slot, which nothing else releases, or if the first and the last one are
- * lost, all others are compared with the lock manager, too.  Otherwise pg_advisory_unlock() has released the oldest or the
- * newest lock.
+ * pg_advisory_unlock_all() and DISCARD ALL release all session-level locks, including slots.  Two entries are enough to notice that.  If
+ * the first one is lost and is a slot, which nothing else releases, or if the first and the last one are lost, all others are compared with
+ * the lock manager, too.  Otherwise pg_advisory_unlock() has released the oldest or the newest lock.
  */
 void
 held_notice_lost() noexcept

@@ -2,13 +2,11 @@
  * core/job.cpp
  *		Running a command while holding a lock, or one of K slots.
  *
- * While the command runs, the lock is session-level, because the command may commit,
- * which would release a transaction-level lock.  After the command, the lock becomes a
- * transaction-level lock of the transaction that is open then.
+ * While the command runs, the lock is session-level, because the command may commit, which would release a transaction-level lock.  After
+ * the command, the lock becomes a transaction-level lock of the transaction that is open then.
  *
- * The claim of a window is committed before the command runs.  So no session runs the command
- * again for this window, even if the command fails.  That it has finished is recorded in the transaction in which the
- * command ends.
+ * The claim of a window is committed before the command runs.  So no session runs the command again for this window, even if the command
+ * fails.  That it has finished is recorded in the transaction in which the command ends.
  */
 #include "base/pg.h"
 
@@ -106,10 +104,9 @@ parse_command(const char *command)
 /* ---- Running them ---- */
 
 /*
- * Run a statement and discard its result.  A CALL or DO that may commit runs with the
- * snapshot of the procedure call, which is renewed first.  Any other statement takes a
- * snapshot of its own.  So each statement sees the effects of the statements before it,
- * and all data that was committed before the lock was granted.
+ * Run a statement and discard its result.  A CALL or DO that may commit runs with the snapshot of the procedure call, which is renewed
+ * first.  Any other statement takes a snapshot of its own.  So each statement sees the effects of the statements before it, and all data
+ * that was committed before the lock was granted.
  */
 static void
 execute(const Statement &statement, bool may_commit)

@@ -149,9 +149,8 @@ looks_free(const LockRequest &request)
 /*
  * The same for the first in the queue, which waits for transactions that are taking or ending the lease.
  *
- * It must not request ExclusiveLock.  If that request waited for a transaction that has renewed the lease, or relies on it,
- * later requests would have to wait behind it, and the owner could not renew the lease.  RowShareLock conflicts with
- * ExclusiveLock only.
+ * It must not request ExclusiveLock.  If that request waited for a transaction that has renewed the lease, or relies on it, later requests
+ * would have to wait behind it, and the owner could not renew the lease.  RowShareLock conflicts with ExclusiveLock only.
  *
  * It goes on waiting while the server's lock table is full, like a session that waits for a lock.
  */
@@ -331,9 +330,8 @@ lease_is_mine(const LeaseRow &lease)
 }
 
 /*
- * Lock the lease in this mode, if matches() is true.  A call that is late, or has a foreign token, finds that out without the lock,
- * because the owner would have to wait behind it.  The end of the subtransaction releases the lock on the table before this
- * session waits.
+ * Lock the lease in this mode, if matches() is true.  A call that is late, or has a foreign token, finds that out without the lock, because
+ * the owner would have to wait behind it.  The end of the subtransaction releases the lock on the table before this session waits.
  */
 template <typename Matches>
 static bool

@@ -2,9 +2,8 @@
  * core/namecache.h
  *		The name cache: the names that this session has used.
  *
- * An entry holds the name that one role used for one key.  It saves the computation of the
- * digest when the name is used again.  It also refers to the entry of the name table, so that
- * a name that is registered already is found without a lock.
+ * An entry holds the name that one role used for one key.  It saves the computation of the digest when the name is used again.  It also
+ * refers to the entry of the name table, so that a name that is registered already is found without a lock.
  *
  * As long as an entry is in use, its name is pinned in the name table.  An entry is in use
  * while this session asks for the lock, and while it holds the lock.
@@ -87,10 +86,9 @@ struct CachedName
 LockName	named_lock(std::string_view ns, std::string_view name);
 
 /*
- * Call this before the current user asks for the lock under this name.  Registers the name,
- * and pins it until name_end_asking() or the end of the (sub)transaction.  A session asks for
- * one lock at a time.  Raises a WARNING, once per session and name, if the key also has another
- * name.  May ereport (out of memory).
+ * Call this before the current user asks for the lock under this name.  Registers the name, and pins it until name_end_asking() or the end
+ * of the (sub)transaction.  A session asks for one lock at a time.  Raises a WARNING, once per session and name, if the key also has
+ * another name.  May ereport (out of memory).
  */
 CachedName *name_ask(const LockName &name);
 void		name_end_asking() noexcept;

@@ -220,8 +220,7 @@ wait_for_end(int pid, Timeout timeout)
 			return false;
 		}
 
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, pause,
-						 WAIT_EVENT_BACKEND_TERMINATION);
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, pause, WAIT_EVENT_BACKEND_TERMINATION);
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 	}

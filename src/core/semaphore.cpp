@@ -2,31 +2,25 @@
  * core/semaphore.cpp
  *		Semaphores: the slots of this session, and how it waits for one.
  *
- * Slots are among the held locks (held.h), which notices when they are released without this
- * extension, and calls semaphore_slot_ended() when their locks are free.  Here the slot is
- * marked as free in the semaphore state (slotstate.h), and waiters are woken.
+ * Slots are among the held locks (held.h), which notices when they are released without this extension, and calls semaphore_slot_ended()
+ * when their locks are free.  Here the slot is marked as free in the semaphore state (slotstate.h), and waiters are woken.
  *
- * A session that waits joins the queue in shared memory (slotstate.h), and sleeps until
- * another session that has freed a slot sets its latch.  Then it claims the slot that is
- * set aside for it, if there is one, and locks it.  A semaphore with one slot needs no
- * queue: its waiters wait for that slot in the lock manager.
+ * A session that waits joins the queue in shared memory (slotstate.h), and sleeps until another session that has freed a slot sets its
+ * latch.  Then it claims the slot that is set aside for it, if there is one, and locks it.  A semaphore with one slot needs no queue: its
+ * waiters wait for that slot in the lock manager.
  *
  * The queue lock
  *
- * A semaphore's queue is also a lock, which makes waiters visible to sessions that cannot
- * read the shared memory, in the views and elsewhere.  A queued session holds it in
- * QUEUED_MODE, which does not conflict with itself.  A session without shared memory
- * cannot join the queue: it waits for the lock in HEAD_MODE, which conflicts with all
- * modes, and polls the slots when it has the lock.  Sessions that come after it wait for the
- * lock until it leaves, and are then granted the lock all at once.  If such a session
- * only tries to take a slot, it takes the lock in TRYING_MODE, without waiting.  That mode
- * conflicts with waiters, but not with other sessions that try.
+ * A semaphore's queue is also a lock, which makes waiters visible to sessions that cannot read the shared memory, in the views and
+ * elsewhere.  A queued session holds it in QUEUED_MODE, which does not conflict with itself.  A session without shared memory cannot join
+ * the queue: it waits for the lock in HEAD_MODE, which conflicts with all modes, and polls the slots when it has the lock.  Sessions that
+ * come after it wait for the lock until it leaves, and are then granted the lock all at once.  If such a session only tries to take a slot,
+ * it takes the lock in TRYING_MODE, without waiting.  That mode conflicts with waiters, but not with other sessions that try.
  *
  * Slots that no session marks as free
  *
- * No session marks the slots of a prepared transaction as free, or those that sessions without
- * shared memory release.  So once a second the first waiter tries to lock every slot that
- * it can use.  A waiter behind it tries only the slots that are beyond the number of slots of
+ * No session marks the slots of a prepared transaction as free, or those that sessions without shared memory release.  So once a second the
+ * first waiter tries to lock every slot that it can use.  A waiter behind it tries only the slots that are beyond the number of slots of
  * all waiters ahead.
  */
 #include "base/pg.h"
@@ -155,8 +149,7 @@ add_semaphore(Key key)
 		control.keysize = sizeof(Key);
 		control.entrysize = sizeof(Semaphore);
 		control.hcxt = TopMemoryContext;
-		known_semaphores = hash_create("advisory_ext semaphores", MIN_KEPT_SEMAPHORES, &control,
-									   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+		known_semaphores = hash_create("advisory_ext semaphores", MIN_KEPT_SEMAPHORES, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	}
 	if (hash_get_num_entries(known_semaphores) >= sweep_at)
 		forget_unused();
@@ -180,8 +173,7 @@ semaphore_open(const LockRequest &request, CachedName *name)
 	semaphore->name = name;
 	if (semaphore->state == nullptr)
 		semaphore->state = attach_slot_state(key);
-	if (semaphore->state == nullptr || semaphore->disagreement_reported ||
-		agree_on_slots(semaphore->state, key, request.slots, &other))
+	if (semaphore->state == nullptr || semaphore->disagreement_reported || agree_on_slots(semaphore->state, key, request.slots, &other))
 		return semaphore;
 	semaphore->disagreement_reported = true;
 	ereport(WARNING,

@@ -4,13 +4,11 @@
  *
  * The era
  *
- * The sequence's value packs an era, the timeline that it belongs to, and a part of the
- * system identifier.  On a later timeline of the same cluster the era grows by as much as the
- * timeline, so it does not matter whether a failover lost a change of the sequence.  In another
- * cluster, after pg_upgrade or a restored dump, it grows by the timeline of the new cluster; so
- * it does on an earlier timeline of the same cluster, which only a restored dump can bring about.
- * The first session that finds a sequence of another timeline or cluster brings it up to date,
- * and stores the time of that change in a second sequence.
+ * The sequence's value packs an era, the timeline that it belongs to, and a part of the system identifier.  On a later timeline of the same
+ * cluster the era grows by as much as the timeline, so it does not matter whether a failover lost a change of the sequence.  In another
+ * cluster, after pg_upgrade or a restored dump, it grows by the timeline of the new cluster; so it does on an earlier timeline of the same
+ * cluster, which only a restored dump can bring about.  The first session that finds a sequence of another timeline or cluster brings it up
+ * to date, and stores the time of that change in a second sequence.
  */
 #include "base/pg.h"
 

@@ -109,9 +109,8 @@ slot_number_argument(FunctionCallInfo fcinfo, int arg, const char *what)
 }
 
 /*
- * The length in milliseconds is rounded up.  A day has 24 hours and a month 30 days, as in
- * comparisons of intervals.  This cannot overflow: 2^31 * 31 days and 2^63 microseconds are
- * below 2^63 milliseconds.
+ * The length in milliseconds is rounded up.  A day has 24 hours and a month 30 days, as in comparisons of intervals.  This cannot overflow:
+ * 2^31 * 31 days and 2^63 microseconds are below 2^63 milliseconds.
  */
 Timeout
 timeout_argument(FunctionCallInfo fcinfo, int arg)
@@ -301,8 +300,7 @@ list_argument(FunctionCallInfo fcinfo, ListForm form)
 	}
 	names.element_type = ARR_ELEMTYPE(array);
 	get_typlenbyvalalign(names.element_type, &typlen, &typbyval, &typalign);
-	deconstruct_array(array, names.element_type, typlen, typbyval, typalign,
-					  &names.elements, &nulls, &names.count);
+	deconstruct_array(array, names.element_type, typlen, typbyval, typalign, &names.elements, &nulls, &names.count);
 
 	names.locks = static_cast<LockName *>(palloc_extended(sizeof(LockName) * names.count, MCXT_ALLOC_HUGE));
 	for (int i = 0; i < names.count; i++)

@@ -2,9 +2,8 @@
  * sql/args.h
  *		Reading and checking SQL arguments, and the scope of a call.
  *
- * All of these may ereport: 22004 for a null, 22023 for a value that is not
- * allowed, 22008 for a timeout that is out of range.  None changes anything
- * before that.
+ * All of these may ereport: 22004 for a null, 22023 for a value that is not allowed, 22008 for a timeout that is out of range.  None
+ * changes anything before that.
  */
 #pragma once
 
@@ -49,10 +48,8 @@ struct LockNames
 };
 
 /*
- * How a function's SQL variants take their list of names, which follows the namespace: as
- * a text[], bigint[] or uuid[], or as text that is read as a text[] literal.  An untyped
- * parameter resolves to text.  A null list, or one with a null or an empty element, is an
- * error.
+ * How a function's SQL variants take their list of names, which follows the namespace: as a text[], bigint[] or uuid[], or as text that is
+ * read as a text[] literal.  An untyped parameter resolves to text.  A null list, or one with a null or an empty element, is an error.
  */
 enum class ListForm
 {

@@ -22,8 +22,7 @@ template <By by>
 static LockRequest
 slot_request(FunctionCallInfo fcinfo, Scope scope)
 {
-	return LockRequest{lock_argument(fcinfo, by), Mode::exclusive, scope,
-					   slot_number_argument(fcinfo, next_argument(by), "slots")};
+	return LockRequest{lock_argument(fcinfo, by), Mode::exclusive, scope, slot_number_argument(fcinfo, next_argument(by), "slots")};
 }
 
 template <By by, Scope scope, OnFailure on_failure>
