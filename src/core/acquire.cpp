@@ -2,27 +2,354 @@
  * core/acquire.cpp
  *		Taking one lock, or one slot of a semaphore.
  *
- * The steps are: ask the guard of the lock table (poolguard.h); register the name; get memory for one more held lock;
- * obey advisory_ext.reentrant; take the lock at once, or wait for it (wait.h); add it to the held locks.  The name is
- * registered before the grant, so that others see it while this session waits.
+ * The steps are: ask the guard of the lock table; register the name; get memory for one more held lock; obey
+ * advisory_ext.reentrant; take the lock at once, or wait for it; add it to the held locks.  The name is registered before the
+ * grant, so that others see it while this session waits.
  */
 #include "base/pg.h"
 
 extern "C" {
 #include "access/parallel.h"
+#include "access/xact.h"
+#include "storage/lwlock.h"
+#include "storage/proc.h"
+#include "utils/resowner.h"
+#include "utils/snapmgr.h"
+#include "utils/timeout.h"
+#include "utils/timestamp.h"
 }
 
+#include "base/errors.h"
 #include "base/guc.h"
 #include "core/acquire.h"
 #include "core/errors.h"
 #include "core/held.h"
 #include "core/lease.h"
-#include "core/poolguard.h"
+#include "core/namecache.h"
 #include "core/semaphore.h"
-#include "core/wait.h"
+#include "server/client.h"
+#include "server/locallock.h"
+#include "server/locktable.h"
+#include "server/pool.h"
+#include "server/vxidlock.h"
+#include "shmem/sessiontable.h"
 
 namespace advisory
 {
+
+/* ---- The guard of the lock table ---- */
+
+/*
+ * The guard does not look at the table for each lock.  The emptier the table is, the more locks the session may take before the
+ * next look, but never more than a small part of the room that is left, because other sessions take locks, too.
+ * If the use of the table is not known, there is no guard.
+ */
+
+/* Between two looks a session may use 1/PART_OF_ROOM of the room that is left. */
+static constexpr int64 PART_OF_ROOM = 16;
+static constexpr int64 MOST_BETWEEN_LOOKS = 8;
+
+static int64 until_look = 0;
+
+void
+check_pool_limit(const LockRequest &request)
+{
+	int			limit = setting::pool_limit;
+
+	if (held_entry_count() + lease_lock_estimate() <= max_locks_per_xact || limit == 0 || until_look-- > 0)
+		return;
+
+	PoolState	pool = read_pool();
+	int64		locks = pool.capacity.locks * limit / 100 - pool.use.locks;
+	int64		holders = pool.capacity.holders * limit / 100 - pool.use.holders;
+	int64		part = Max(Min(locks, holders), 0) / PART_OF_ROOM;
+
+	until_look = Min(part, MOST_BETWEEN_LOOKS);
+	if (pool_percent_used(pool) <= limit || (!request.is_for_slot() && is_held_by_me(request.tag())))
+		return;
+
+	/* The session may not have noticed yet that some of its locks were released. */
+	int			held = held_count_locks() + count_my_lease_locks();
+
+	if (held <= max_locks_per_xact)
+		return;
+
+	char	   *name = display_lock(request.name);
+
+	until_look = 0;
+
+	ereport(ERROR,
+			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+			 errmsg("cannot take advisory lock \"%s\" because the server's lock table is nearly full", name),
+			 errdetail("The table is %.1f percent full (" INT64_FORMAT " of an estimated " INT64_FORMAT " locks), and "
+					   "advisory_ext.pool_limit is %d. This session holds %d advisory locks, more than max_locks_per_transaction (%d).",
+					   pool_percent_used(pool), pool.use.locks, pool.capacity.locks,
+					   limit, held, max_locks_per_xact),
+			 errhint("Release locks, or protect several things by one lock. "
+					 "To hold this many locks, increase max_locks_per_transaction and restart the server."),
+			 set_lock_fields(request.name)));
+}
+
+/* ---- Getting it at once, or after a wait ---- */
+
+/*
+ * How a wait ends
+ *
+ * A lock that is free is taken without waiting, and nothing else happens.  Otherwise the lock manager itself queues, detects deadlocks,
+ * logs, and ends the wait.  If a timeout may end the wait, it runs in an internal subtransaction with lock_timeout set to the shorter of
+ * the user's setting and the caller's timeout.  Rolling the subtransaction back makes the transaction usable again.  Without a timeout
+ * there is no subtransaction: every error is passed on anyway, and inside a subtransaction a standby could not cancel the query without
+ * ending the session.
+ *
+ * The lock can be granted before the waiter handles its timeout or cancel.  The lock manager then keeps the lock but still raises the
+ * error, or even returns with the interrupt still pending, so interrupts are checked immediately after the wait.  Rolling the
+ * subtransaction back releases a transaction-level lock, but not a session-level one.  So after every error the lock manager is asked
+ * whether the session holds the lock.  If the wait's own timeout ended the wait, it counts as granted; after any other error it is
+ * released.  This is exact, because a session never waits for a mode that it already holds.
+ */
+
+namespace
+{
+
+/* An attempt to get a lock or a slot. */
+struct Attempt
+{
+	LockRequest request;
+	CachedName *name = nullptr;
+	Semaphore  *semaphore = nullptr;	/* stays null for a lock */
+	int			slot = NO_SLOT; /* the slot that was taken */
+	TimestampTz wait_start = 0; /* 0 if it did not wait */
+	TimestampTz wait_end = 0;
+
+	/* The lock that was granted. */
+	LOCKTAG		granted_tag() const noexcept
+	{
+		return request.granted_tag(slot);
+	}
+};
+
+}								/* anonymous namespace */
+
+/* Take the lock or slot without waiting, if it is free.  May ereport (53200). */
+static bool
+take_if_free(Attempt *attempt)
+{
+	const LockRequest &request = attempt->request;
+
+	if (request.is_for_lease())
+		return lease_take_if_free(request);
+	if (!request.is_for_slot())
+		return take_lock(request.tag(), request.mode, request.scope, true) != LOCKACQUIRE_NOT_AVAIL;
+	attempt->slot = semaphore_try(attempt->semaphore);
+	return attempt->slot != NO_SLOT;
+}
+
+/* Release the session-level lock or slot that was granted.  Allocates nothing before that. */
+static void
+release_granted(const Attempt &attempt)
+{
+	const LockRequest &request = attempt.request;
+
+	release_session_lock(attempt.granted_tag(), request.mode);
+	if (request.is_for_slot())
+		held_remove(held_find(attempt.granted_tag(), request.mode), 1, request.name.by_name());
+}
+
+/* What the session waits for, for messages; palloc'd. */
+static char *
+describe(const LockRequest &request)
+{
+	char	   *what = describe_request(request);
+
+	return request.is_for_slot() || request.is_for_lease() ? what : psprintf("%s in %s mode", what, mode_name(request.mode));
+}
+
+/* Publish the wait, and wait.  An interrupt that was pending when the lock was granted ends the wait, too, or a client that is gone. */
+static void
+wait_and_check(Attempt *attempt)
+{
+	const LockRequest &request = attempt->request;
+	UsedName	used = attempt->name->used();
+
+	if (OidIsValid(used.role) || request.is_for_slot() || request.is_for_lease())
+		publish_wait(request.tag(), request.slots, used);
+	/* The snapshot of catalog look-ups must not hold back vacuum during the wait. */
+	InvalidateCatalogSnapshot();
+	if (request.is_for_slot())
+		attempt->slot = semaphore_wait(attempt->semaphore);
+	else if (request.is_for_lease())
+		lease_wait(request);
+	else
+		sleeping([&]() { take_lock(request.tag(), request.mode, request.scope, false); });
+	check_client();
+	withdraw_wait();
+}
+
+/* After an error that ended a wait: was the lock granted nevertheless? */
+static bool
+survived(Attempt *attempt)
+{
+	const LockRequest &request = attempt->request;
+
+	if (request.scope != Scope::session)
+		return false;
+	if (!request.is_for_slot())
+		return is_held_by_me(request.tag(), request.mode);
+	if (attempt->slot == NO_SLOT)
+		attempt->slot = semaphore_survivor(attempt->semaphore);
+	return attempt->slot != NO_SLOT;
+}
+
+/* Release a lock that was granted while the wait was being ended. */
+static void
+release_survivor(Attempt *attempt)
+{
+	if (survived(attempt))
+		release_granted(*attempt);
+}
+
+/*
+ * Wait for the lock.  If milliseconds is greater than 0, wait no longer than that, in an internal subtransaction.  Returns whether
+ * that time ended the wait; a lock that was granted nevertheless is still held then.  Another error is returned in *error, and must
+ * be raised; nothing is left of the wait.
+ */
+static bool
+wait_for_lock(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
+{
+	MemoryContext callers_context = CurrentMemoryContext;
+	ResourceOwner callers_owner = CurrentResourceOwner;
+	Oid			user;
+	int			security_context;
+	int			users_lock_timeout = LockTimeout;
+	volatile bool timed_out = false;
+
+	GetUserIdAndSecContext(&user, &security_context);
+	if (milliseconds > 0)
+		BeginInternalSubTransaction(nullptr);
+	MemoryContextSwitchTo(callers_context);
+	PG_TRY();
+	{
+		if (milliseconds > 0)
+			LockTimeout = milliseconds;
+		wait_and_check(attempt);
+		LockTimeout = users_lock_timeout;
+		if (milliseconds > 0)
+			ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		LockTimeout = users_lock_timeout;
+		if (milliseconds > 0)
+			RollbackAndReleaseCurrentSubTransaction();
+		else
+		{
+			/* Do what an abort does, and do it before anything that allocates, because memory may have run out. */
+			LWLockReleaseAll();
+			LockErrorCleanup();
+			/* The table of leases is read and written as its owner, who may see other names than the caller. */
+			SetUserIdAndSecContext(user, security_context);
+		}
+		/* The error may have come in semaphore_wait(). */
+		leave_queue();
+		withdraw_wait();
+		CurrentResourceOwner = callers_owner;
+		if (milliseconds > 0 && geterrcode() == ERRCODE_LOCK_NOT_AVAILABLE)
+		{
+			MemoryContextSwitchTo(callers_context);
+			FlushErrorState();
+			timed_out = true;
+		}
+		else
+		{
+			release_survivor(attempt);
+			*error = catch_error(callers_context);
+		}
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(callers_context);
+	CurrentResourceOwner = callers_owner;
+	return timed_out;
+}
+
+/*
+ * If several interrupts are pending, the server reports only one, and a lock timeout before the others.  A statement must not outlive its
+ * statement_timeout because of that.  (A cancel by another session cannot be told from the lock timeout's own.)
+ */
+static void
+check_statement_timeout(Attempt *attempt, bool was_running)
+{
+	if (!was_running || get_timeout_active(STATEMENT_TIMEOUT))
+		return;
+	release_survivor(attempt);
+	ereport(ERROR,
+			(errcode(ERRCODE_QUERY_CANCELED),
+			 errmsg("canceling statement due to statement timeout")));
+}
+
+/*
+ * Wait for it, as long as the timeout and lock_timeout allow.  Other sessions see that this one waits.  If an error ended the wait,
+ * *error is that error; the wait has been cleaned up, and the caller must raise the error.
+ */
+static Outcome
+wait_for_grant(Attempt *attempt, Timeout timeout, ErrorData **error)
+{
+	NameStats  *stats = stats_of_name(attempt->name);
+	bool		statement_timeout = get_timeout_active(STATEMENT_TIMEOUT);
+	ErrorData  *volatile ended_by = nullptr;
+	/* Which of the two timeouts limits the wait: the caller's, or lock_timeout? */
+	bool		is_callers = !timeout.is_forever() && (LockTimeout == 0 || timeout.milliseconds <= LockTimeout);
+	bool		timed_out = false;
+	Outcome		outcome = Outcome::granted;
+
+	attempt->wait_start = GetCurrentTimestamp();
+	if (stats != nullptr)
+		stats_count(stats, Event::contended, 1);
+	with_error_context(psprintf("while waiting for %s", describe(attempt->request)), [&]() {
+		timed_out = wait_for_lock(attempt, is_callers ? timeout.milliseconds : LockTimeout, &ended_by);
+	});
+	if (timed_out)
+	{
+		check_statement_timeout(attempt, statement_timeout);
+		outcome = survived(attempt) ? Outcome::granted : is_callers ? Outcome::timeout : Outcome::lock_timeout;
+	}
+	else if (ended_by != nullptr)
+	{
+		/* A program finds the lock by these fields, as it does when a timeout ends the wait. */
+		ended_by->schema_name = field_namespace(attempt->request.name);
+		ended_by->constraint_name = field_name(attempt->request.name);
+		add_upgrade_hint(ended_by, attempt->request);
+		outcome = Outcome::not_free;
+	}
+	*error = ended_by;
+	attempt->wait_end = GetCurrentTimestamp();
+	/* As lock_take_or_hand_over() does. */
+	if (attempt->request.is_for_lease())
+	{
+		attempt->name = name_ask(attempt->request.name);
+		stats = stats_of_name(attempt->name);
+	}
+	if (stats != nullptr)
+		stats_add(&stats->wait, attempt->wait_start, attempt->wait_end);
+	return outcome;
+}
+
+/* Log a wait that was longer than log_wait.  May ereport. */
+static void
+log_wait(const Attempt &attempt, const char *end)
+{
+	const LockRequest &request = attempt.request;
+	TimestampTz waited = attempt.wait_end - attempt.wait_start;
+
+	if (attempt.wait_start == 0 || setting::log_wait < 0 || waited < setting::log_wait * INT64CONST(1000))
+		return;
+
+	/* Not to the client, where sending it could fail. */
+	ereport(LOG_SERVER_ONLY,
+			(errmsg("session waited for %s for " INT64_FORMAT ".%03d ms %s",
+					describe(request), waited / 1000, static_cast<int>(waited % 1000), end)));
+}
+
+/* ---- Asking ---- */
 
 static void
 check_not_parallel_worker()
@@ -61,9 +388,8 @@ count_event(const CachedName *name, Event event) noexcept
 }
 
 /*
- * Add the granted lock or slot to the held locks.  Then check for interrupts once more, because
- * an interrupt that comes later ends the statement with the lock held.  *added is the entry that
- * was added, if any.
+ * Add the granted lock or slot to the held locks.  Then check for interrupts once more, because an interrupt that comes later ends the
+ * statement with the lock held.  *added is the entry that was added, if any.
  */
 static void
 add_granted(const Attempt &attempt, HeldLock *volatile *added)

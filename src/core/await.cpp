@@ -2,21 +2,16 @@
  * core/await.cpp
  *		Waiting for a lock without keeping a snapshot.
  *
- * ForgetPortalSnapshots(), which COMMIT in a procedure uses, pops every active snapshot
- * before it checks whether all of them belonged to portals.  Its error comes too late to
- * undo that.  So this file calls it only if the only active snapshot is the active
- * portal's.  Inside a query, an atomic PL/pgSQL block or a block with an EXCEPTION clause
- * that is not the case.  Other things that keep xmin set (an open cursor, the query of a
- * FOR loop) are found afterwards, when a new snapshot can still be taken.
+ * ForgetPortalSnapshots(), which COMMIT in a procedure uses, pops every active snapshot before it checks whether all of them belonged to
+ * portals.  Its error comes too late to undo that.  So this file calls it only if the only active snapshot is the active portal's.  Inside
+ * a query, an atomic PL/pgSQL block or a block with an EXCEPTION clause that is not the case.  Other things that keep xmin set (an open
+ * cursor, the query of a FOR loop) are found afterwards, when a new snapshot can still be taken.
  *
- * Having no snapshot while waiting is not enough.  CREATE INDEX CONCURRENTLY lists the
- * transactions that have an old snapshot and waits for the end of each, even if it has
- * released its snapshot since then; and a CALL has a snapshot at first.  To wait for a
- * transaction, it waits for the lock that the transaction holds on its own virtual
- * transaction ID.  So this transaction releases that lock while it sleeps, and takes it
- * again before it takes a snapshot or opens a table (vxidlock.h).  Meanwhile nothing in
- * this transaction can make another session wait, and a session that lists it later finds
- * the lock held as usual.
+ * Having no snapshot while waiting is not enough.  CREATE INDEX CONCURRENTLY lists the transactions that have an old snapshot and waits for
+ * the end of each, even if it has released its snapshot since then; and a CALL has a snapshot at first.  To wait for a transaction, it
+ * waits for the lock that the transaction holds on its own virtual transaction ID.  So this transaction releases that lock while it sleeps,
+ * and takes it again before it takes a snapshot or opens a table (vxidlock.h).  Meanwhile nothing in this transaction can make another
+ * session wait, and a session that lists it later finds the lock held as usual.
  */
 #include "base/pg.h"
 
@@ -48,7 +43,6 @@ raise_cannot_release(const char *procedure, const char *reason, const char *reme
 			 errmsg("%s() cannot wait without a snapshot here", procedure),
 			 errdetail("%s", reason),
 			 errhint("%s", remedy)));
-	pg_unreachable();
 }
 
 /*

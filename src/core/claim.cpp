@@ -44,7 +44,6 @@ window_at(TimestampTz at, int64 length)
 	ereport(ERROR,
 			(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
 			 errmsg("timestamp out of range")));
-	pg_unreachable();
 }
 
 char *

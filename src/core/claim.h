@@ -2,9 +2,8 @@
  * core/claim.h
  *		Windows of time that are claimed once.
  *
- * A window is a period of time; the time at which it begins stands for it.  For each name only the
- * last claimed window is kept.  So windows must be claimed in order, and windows before the last
- * claimed one cannot be claimed any more.
+ * A window is a period of time; the time at which it begins stands for it.  For each name only the last claimed window is kept.  So windows
+ * must be claimed in order, and windows before the last claimed one cannot be claimed any more.
  */
 #pragma once
 
@@ -14,17 +13,15 @@ namespace advisory
 {
 
 /*
- * The window that contains a time, among windows of this length in microseconds, which must be greater than zero.  A time
- * up to one minute (up to half a window, if that is shorter) before a window begins counts for it, because clocks differ.
- * Windows are counted from Monday, 2001-01-01 00:00 UTC.
- * Raises 22008 if the time is infinite, or if the window would be out of range.
+ * The window that contains a time, among windows of this length in microseconds, which must be greater than zero.  A time up to one minute
+ * (up to half a window, if that is shorter) before a window begins counts for it, because clocks differ.  Windows are counted from Monday,
+ * 2001-01-01 00:00 UTC.  Raises 22008 if the time is infinite, or if the window would be out of range.
  */
 TimestampTz window_at(TimestampTz at, int64 length);
 
 /*
- * Claim a window for this transaction, which loses it if it rolls back.  Returns false, and keeps nothing locked, if
- * this window or a later one has been claimed before.  Waits for the end of other transactions that have claimed a
- * window of this name.
+ * Claim a window for this transaction, which loses it if it rolls back.  Returns false, and keeps nothing locked, if this window or a later
+ * one has been claimed before.  Waits for the end of other transactions that have claimed a window of this name.
  *
  * Without claimed_at, the work is in this transaction as well, so the claim counts as finished.  Otherwise *claimed_at is
  * for claim_finish().

@@ -7,18 +7,36 @@
 extern "C" {
 #include "lib/qunique.h"
 #include "storage/proc.h"
+#include "utils/timestamp.h"
 }
 
 #include "base/encoding.h"
 #include "core/errors.h"
-#include "core/blockers.h"
 #include "core/lease.h"
 #include "core/namecache.h"
+#include "server/backends.h"
 #include "server/locallock.h"
 #include "server/locktable.h"
+#include "server/waitgraph.h"
+#include "shmem/sessiontable.h"
+#include "shmem/slotlocks.h"
 
 namespace advisory
 {
+
+char *
+describe_request(const LockRequest &request, int slot)
+{
+	char	   *name = display_lock(request.name);
+
+	if (request.is_for_lease())
+		return psprintf("lease \"%s\"", name);
+	if (!request.is_for_slot())
+		return psprintf("advisory lock \"%s\"", name);
+	if (slot == NO_SLOT)
+		return psprintf("a slot of semaphore \"%s\"", name);
+	return psprintf("slot %d of semaphore \"%s\"", slot, name);
+}
 
 /* ---- Deadlocks ---- */
 
@@ -72,8 +90,7 @@ add_survivors_hint(ErrorData *error)
 	else if (first.kind == Kind::semaphore)
 		name = psprintf("%s, slot %d", name, first.slot);
 	if (count == 1)
-		hint = psprintf("This session still holds session-level advisory lock \"%s\", which an error does not release.",
-						name);
+		hint = psprintf("This session still holds session-level advisory lock \"%s\", which an error does not release.", name);
 	else
 		hint = psprintf("This session still holds %d session-level advisory locks, such as \"%s\", which an error does not release.",
 						count, name);
@@ -136,7 +153,198 @@ raise_wait_error(ErrorData *error)
 		add_survivors_hint(error);
 	}
 	ReThrowError(error);
-	pg_unreachable();
+}
+
+/* ---- The sessions in the way ---- */
+
+/* How many sessions an error message describes; nobody would read more. */
+static constexpr int DESCRIBED_BLOCKERS = 5;
+
+namespace
+{
+
+struct Blockers
+{
+	char	   *description;	/* null if no session blocks it any more */
+	bool		is_waiting;		/* the first session in the description itself waits */
+	int			holder_pid;		/* a session that holds the lock; 0 if none does */
+	const char *holder_gid;		/* a prepared transaction that does; null if none does */
+};
+
+}								/* anonymous namespace */
+
+static void
+append_session(StringInfo out, const VisibleSession &session)
+{
+	if (session.gid != nullptr)
+		appendStringInfo(out, "Prepared transaction \"%s\"", session.gid);
+	else if (session.pid == 0)
+		appendStringInfoString(out, "A prepared transaction");
+	else
+		appendStringInfo(out, "Process %d", session.pid);
+	if (session.pid != 0 && session.role != nullptr)
+		appendStringInfo(out, " of role \"%s\"", session.role);
+	if (session.application != nullptr && session.application[0] != '\0')
+		appendStringInfo(out, ", application \"%s\",", session.application);
+}
+
+static void
+append_hold(StringInfo out, const LockEntry &entry)
+{
+	if (!is_of_semaphore(entry.tag))
+		appendStringInfo(out, " %s it in %s mode",
+						 !entry.granted ? "waits for" : decode_tag(entry.tag).kind == Kind::lease ? "has locked" : "holds",
+						 lockmode_name(entry.tag, entry.lockmode));
+	else if (entry.granted)
+		appendStringInfo(out, " has slot %d", decode_tag(entry.tag).slot);
+	else
+		appendStringInfoString(out, " waits for a slot");
+}
+
+/* The wait of a holder, or of one of its parallel workers.  False if none waits. */
+static bool
+read_group_wait(const LockEntry &holder, LockEntry *wait)
+{
+	PGPROC	   *leader = GetPGProcByNumber(holder.leader_number);
+
+	if (read_session_wait(holder.leader_number, wait))
+		return true;
+	/* This does not take the group's lock: what it reads may be out of date at once anyway. */
+	for (int i = 0; leader->lockGroupLeader == leader && i < static_cast<int>(ProcGlobal->allProcCount); i++)
+	{
+		if (i != holder.leader_number && GetPGProcByNumber(i)->lockGroupLeader == leader && read_session_wait(i, wait))
+			return true;
+	}
+	return false;
+}
+
+/* What a holder waits for, and since when; null if it waits for nothing. */
+static const char *
+what_it_awaits(const LockEntry &holder, TimestampTz *since)
+{
+	PublishedWait published;
+	LockEntry	wait;
+
+	if (holder.pid == 0)
+		return nullptr;
+	if (read_group_wait(holder, &wait))
+	{
+		*since = wait.wait_start;
+		return is_of_semaphore(wait.tag) ? "slot" : is_of_lease_queue(wait.tag) ? "lease" : "lock";
+	}
+	/* No session holds what the first in the queue of a lease waits for. */
+	if (!read_wait(holder.proc_number, &published) || published.pid != holder.pid || decode_tag(published.tag).kind != Kind::lease)
+		return nullptr;
+	*since = published.since;
+	return "lease";
+}
+
+/* Add a sentence about a session that holds or awaits the lock or slot.  Returns whether that session waits. */
+static bool
+append_blocker(StringInfo out, const LockEntry &entry, const VisibleSession &session)
+{
+	const char *awaited = nullptr;
+	TimestampTz since;
+	int			start;
+
+	if (out->len > 0)
+		appendStringInfoChar(out, '\n');
+	start = out->len;
+	append_session(out, session);
+	append_hold(out, entry);
+	if (entry.granted)
+		awaited = what_it_awaits(entry, &since);
+	if (awaited != nullptr)
+		appendStringInfo(out, "; it is waiting for a %s since %s", awaited, timestamptz_to_str(since));
+	else if (session.state != nullptr)
+	{
+		appendStringInfo(out, "; it is %s", session.state);
+		if (session.state_start != 0)
+			appendStringInfo(out, " since %s", timestamptz_to_str(session.state_start));
+	}
+	appendStringInfoChar(out, '.');
+	/* Names of roles and prepared transactions must not look like further lines. */
+	make_printable(out->data + start);
+	out->len = static_cast<int>(strlen(out->data));
+	return awaited != nullptr || !entry.granted;
+}
+
+/* The holders and waiters of what is requested, with waits marked; for a slot in the order of the queue and of the slots. */
+static LockEntries
+read_requested(const LockRequest &request)
+{
+	LockEntries found;
+
+	if (!request.is_for_slot())
+		return read_lock(request.is_for_lease() ? lease_tag(MyDatabaseId, request.name.key) : request.tag());
+	found = read_semaphore(MyDatabaseId, request.name.key, request.slots);
+	mark_slot_waits(&found);
+	sort_slot_entries(&found);
+	return found;
+}
+
+/* The request as if this session waited for it, behind all others. */
+static LockEntry
+as_waiter(const LockRequest &request)
+{
+	LockEntry	waiter = {};
+
+	waiter.tag = request.tag();
+	waiter.leader_pid = MyProcPid;
+	waiter.lockmode = lockmode_of(request.mode);
+	waiter.slots = request.slots;
+	return waiter;
+}
+
+static Blockers
+find_blockers(const LockRequest &request)
+{
+	LockEntries found = read_requested(request);
+	LockEntry	me = as_waiter(request);
+	Blockers	blockers = {};
+	Backends	backends;
+	StringInfoData out;
+	int			count = 0;
+	int			own = 0;
+
+	initStringInfo(&out);
+	/* Holders first, because they block the waiters, too. */
+	for (bool granted : {true, false})
+	{
+		for (int i = 0; i < found.count; i++)
+		{
+			const LockEntry &entry = found.entries[i];
+
+			if (entry.granted != granted)
+				continue;
+			own += granted && request.is_for_slot() && entry.pid == MyProcPid;
+			if (!is_in_the_way(entry, me) || count++ >= DESCRIBED_BLOCKERS)
+				continue;
+
+			VisibleSession session = backends.of(entry);
+			bool		is_waiting = append_blocker(&out, entry, session);
+
+			if (count == 1)
+				blockers.is_waiting = is_waiting;
+			if (granted && blockers.holder_pid == 0)
+				blockers.holder_pid = entry.pid;
+			if (granted && blockers.holder_gid == nullptr)
+				blockers.holder_gid = session.gid;
+		}
+	}
+	if (count > DESCRIBED_BLOCKERS)
+		appendStringInfo(&out, "\n%d more hold or wait for it.", count - DESCRIBED_BLOCKERS);
+	if (own > 0)
+		appendStringInfo(&out, "%sThis session has %d of the slots itself.", count > 0 ? "\n" : "", own);
+	if (out.len > 0)
+		blockers.description = out.data;
+	return blockers;
+}
+
+char *
+describe_blockers(const LockRequest &request)
+{
+	return find_blockers(request).description;
 }
 
 /* ---- Not available ---- */
@@ -150,7 +358,7 @@ set_prepared_hint(const char *gid)
 				   quote_literal_cstr(gid), quote_literal_cstr(gid));
 }
 
-/* The HINT of a lock or slot that was not obtained: statements that show its holders, and that end such a session. */
+/* The HINT of what was not obtained: statements that show its holders, and that end such a session. */
 static int
 set_holder_hint(const LockRequest &request, const Blockers &blockers)
 {
@@ -159,6 +367,8 @@ set_holder_hint(const LockRequest &request, const Blockers &blockers)
 	const char *by_key = arguments == nullptr ? "_key" : "";
 	char	   *look;
 
+	if (request.is_for_lease())
+		return errhint("To see who holds it: SELECT * FROM advisory.leases.");
 	if (blockers.holder_gid != nullptr)
 		return set_prepared_hint(blockers.holder_gid);
 	/* Ending a session that itself waits would not end what it waits for. */
@@ -166,8 +376,7 @@ set_holder_hint(const LockRequest &request, const Blockers &blockers)
 		return errhint("To see who waits for whom: SELECT * FROM advisory.wait_tree().");
 	if (arguments == nullptr)
 		arguments = psprintf(INT64_FORMAT, request.name.key.value);
-	look = psprintf("To see who %s: SELECT * FROM advisory.holders%s(%s).",
-					is_for_slot ? "has its slots" : "holds it", by_key, arguments);
+	look = psprintf("To see who %s: SELECT * FROM advisory.holders%s(%s).", is_for_slot ? "has its slots" : "holds it", by_key, arguments);
 	if (blockers.holder_pid == 0)
 		return errhint("%s", look);
 	return errhint("%s To end %s: SELECT advisory.terminate_holder%s(%s, %d).",
@@ -190,52 +399,31 @@ describe_limit(Outcome outcome, Timeout limit)
 	return psprintf("within %s%d ms", is_setting ? "lock_timeout of " : "", milliseconds);
 }
 
-[[noreturn]] static void
-raise_lease_not_available(const LockRequest &request, Outcome outcome, Timeout limit)
-{
-	char	   *holder = lease_describe_holder(request.name.key);
-	char	   *name = display_lock(request.name);
-
-	/* No session holds it, but a transaction is taking it or relies on it. */
-	if (holder == nullptr)
-		holder = find_blockers(request).description;
-
-	ereport(ERROR,
-			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-			 errmsg("could not obtain lease \"%s\" %s", name, describe_limit(outcome, limit)),
-			 holder != nullptr ? errdetail("%s", holder) : 0,
-			 errhint("To see who holds it: SELECT * FROM advisory.leases."),
-			 set_lock_fields(request.name)));
-	pg_unreachable();
-}
-
 [[noreturn]] void
 raise_not_available(const LockRequest &request, Outcome outcome, Timeout limit)
 {
-	if (request.is_for_lease())
-		raise_lease_not_available(request, outcome, limit);
-
-	bool		is_for_slot = request.is_for_slot();
-	char	   *name = display_lock(request.name);
+	char	   *what = describe_request(request);
+	char	   *detail = request.is_for_lease() ? lease_describe_holder(request.name.key) : nullptr;
+	Blockers	blockers = {};
 
 	if (outcome == Outcome::mine_already)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
-				 errmsg("this session already holds advisory lock \"%s\"", name),
+				 errmsg("this session already holds %s", what),
 				 errdetail("\"advisory_ext.reentrant\" is \"off\"."),
 				 set_lock_fields(request.name)));
-
-	Blockers	blockers = find_blockers(request);
-
+	/* Nobody may hold the lease, but a transaction is taking it or relies on it. */
+	if (detail == nullptr)
+	{
+		blockers = find_blockers(request);
+		detail = blockers.description;
+	}
 	ereport(ERROR,
 			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-			 is_for_slot
-			 ? errmsg("could not obtain a slot of semaphore \"%s\" %s", name, describe_limit(outcome, limit))
-			 : errmsg("could not obtain advisory lock \"%s\" %s", name, describe_limit(outcome, limit)),
-			 blockers.description != nullptr ? errdetail("%s", blockers.description) : 0,
+			 errmsg("could not obtain %s %s", what, describe_limit(outcome, limit)),
+			 detail != nullptr ? errdetail("%s", detail) : 0,
 			 set_holder_hint(request, blockers),
 			 set_lock_fields(request.name)));
-	pg_unreachable();
 }
 
 }								/* namespace advisory */

@@ -13,6 +13,9 @@ extern "C" {
 namespace advisory
 {
 
+/* What is asked for, as messages say it, such as: lease "jobs/nightly".  slot: the slot that was taken.  palloc'd. */
+char	   *describe_request(const LockRequest &request, int slot = NO_SLOT);
+
 /*
  * Raise 55P03, with the sessions that block the request; or 55006 for Outcome::mine_already.
  * outcome is the outcome of the request, and limit the timeout that the caller gave.
@@ -39,5 +42,12 @@ struct PassingLock
 };
 
 extern const PassingLock *passing_locks;
+
+/*
+ * The sessions that block this request, one sentence each: first those that hold a conflicting mode or a slot, then those that wait
+ * for one.  A sentence says whether the holder itself waits, or else its state and since when, if the current user may see that.
+ * Null if no session blocks it any more.  May ereport.
+ */
+char	   *describe_blockers(const LockRequest &request);
 
 }								/* namespace advisory */

@@ -2,13 +2,12 @@
  * core/held.cpp
  *		The locks and slots that this session holds through this extension.
  *
- * An entry counts its session-level holds.  Transaction-level holds are in a list of their own (xactholds.h).
+ * An entry counts its session-level and its transaction-level holds; when the latter end, xactholds.h knows.
  *
  * Ends of transactions
  *
- * The callbacks below run at a time when an error would end the server.  So they allocate
- * nothing, and take no lock except the short one on this session's part of the session table.
- * heldlog.h describes the logging of long holds.
+ * The callbacks below run at a time when an error would end the server.  So they allocate nothing, and take no lock except the short one on
+ * this session's part of the session table.  heldlog.h describes the logging of long holds.
  */
 #include "base/pg.h"
 
@@ -138,7 +137,6 @@ held_prepare(const LOCKTAG &tag, Mode mode)
 	}
 	if (spare_entry == nullptr)
 		spare_entry = static_cast<HeldLock *>(MemoryContextAlloc(entry_context, sizeof(HeldLock)));
-	xact_holds_reserve();
 	publish_reserve();
 }
 
@@ -154,7 +152,7 @@ fill_entry(HeldLock *held, Scope scope, CachedName *name, int slots) noexcept
 	held->session_by_name = 0;
 	held->semaphore = nullptr;
 	held->slots = slots;
-	held->newest_xact_hold = NO_PLACE;
+	held->xact_count = 0;
 	held->has_acquirer = false;
 	held->is_logged = false;
 	name_use(name);
@@ -263,7 +261,7 @@ end_entry(HeldLock *held, HoldEnd end, TimestampTz now) noexcept
 	dlist_delete(&held->in_semaphore);
 	if (end != HoldEnd::prepared)
 		return dlist_push_tail(&ended_slots, &held->in_semaphore);
-	hooks.slot_ended(held, SlotEnd::prepared);
+	hooks.slot_ended(held, true);
 	dispose_of(held);
 }
 
@@ -274,10 +272,8 @@ free_ended_slots() noexcept
 	while (!dlist_is_empty(&ended_slots))
 	{
 		HeldLock   *held = held_of(dlist_pop_head_node(&ended_slots), offsetof(HeldLock, in_semaphore));
-		bool		others_follow = !dlist_is_empty(&ended_slots) &&
-			held_of(dlist_head_node(&ended_slots), offsetof(HeldLock, in_semaphore))->semaphore == held->semaphore;
 
-		hooks.slot_ended(held, others_follow ? SlotEnd::released_with_next : SlotEnd::released);
+		hooks.slot_ended(held, false);
 		dispose_of(held);
 	}
 }
@@ -316,13 +312,6 @@ held_remove(HeldLock *held, int64 count, bool by_name) noexcept
 	free_ended_slots();
 }
 
-void
-held_forget_session_holds(HeldLock *held) noexcept
-{
-	end_session_holds(held, HoldEnd::lost);
-	free_ended_slots();
-}
-
 static bool
 is_lost(const HeldLock *held) noexcept
 {
@@ -345,10 +334,9 @@ end_lost_holds(HoldEnd end) noexcept
 }
 
 /*
- * pg_advisory_unlock_all() and DISCARD ALL release all session-level locks, including slots.  Two entries are enough to
- * notice that.  If the first one is lost and is a slot, which nothing else releases, or if the first and the last one are
- * lost, all others are compared with the lock manager, too.  Otherwise pg_advisory_unlock() has released the oldest or the
- * newest lock.
+ * pg_advisory_unlock_all() and DISCARD ALL release all session-level locks, including slots.  Two entries are enough to notice that.  If
+ * the first one is lost and is a slot, which nothing else releases, or if the first and the last one are lost, all others are compared with
+ * the lock manager, too.  Otherwise pg_advisory_unlock() has released the oldest or the newest lock.
  */
 void
 held_notice_lost() noexcept
@@ -396,12 +384,6 @@ held_keep_for_transaction(HeldLock *held) noexcept
 	held_remove(held, 1, held->session_by_name > 0);
 }
 
-int64
-held_count(const HeldLock *held) noexcept
-{
-	return held->session_count + xact_holds_of(held);
-}
-
 /* ---- Looking at all ---- */
 
 int
@@ -440,14 +422,14 @@ held_session_holds() noexcept
 
 /* The transaction-level holds of this nesting level, and of deeper ones, have ended. */
 static void
-end_xact_holds(int nest_level, HoldEnd end) noexcept
+end_xact_holds(int level, HoldEnd end) noexcept
 {
 	TimestampTz now;
 
-	if (!xact_holds_any(nest_level))
+	if (!xact_holds_any(level))
 		return;
 	now = GetCurrentTimestamp();
-	while (HeldLock *held = xact_holds_remove_newest(nest_level))
+	while (HeldLock *held = xact_holds_remove_newest(level))
 	{
 		if (!held->is_held())
 			end_entry(held, end, now);

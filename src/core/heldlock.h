@@ -29,18 +29,20 @@ struct HeldLock
 	int64		session_by_name;	/* those of them that were taken by name */
 	struct Semaphore *semaphore;	/* the semaphore of a slot, which core/semaphore sets; null for a lock */
 	int			slots;			/* the number of slots that the caller gave; 0 for a lock */
-	int			newest_xact_hold;	/* place in the list of transaction-level holds; NO_PLACE if there is none */
+	int			xact_level;		/* nesting level of the (sub)transaction that took the first of the transaction-level holds */
+	int64		xact_count;		/* transaction-level holds; too many if a savepoint was rolled back */
 	int			place;			/* its place in the session table */
 	bool		has_acquirer;	/* false: the transaction that took it has not ended yet */
 	bool		is_logged;		/* already logged as a long hold, before the commit */
 	bool		wants_log;		/* it has ended, and was a long hold */
 	TimestampTz ended_at;		/* when the last hold ended */
 	dlist_node	list;			/* in the list of entries with session-level holds, or of ended holds to log */
+	dlist_node	in_xact;		/* in the list of entries with transaction-level holds (xactholds.h) */
 	dlist_node	in_semaphore;	/* of a slot: in the list of its semaphore, or of ended slots */
 
 	bool		is_held() const noexcept
 	{
-		return session_count > 0 || newest_xact_hold >= 0;
+		return session_count > 0 || xact_count > 0;
 	}
 };
 

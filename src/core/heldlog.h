@@ -2,10 +2,9 @@
  * core/heldlog.h
  *		The log of long holds: advisory_ext.log_hold.
  *
- * A callback at the end of a transaction must not log, because logging can fail.  So a hold that
- * ends with a commit is logged before the commit.  A hold that ends in another way is kept, and
- * logged by log_ended_holds(): when the release function returns, at the next request for a lock,
- * at the next commit or at the end of the session, whichever comes first.
+ * A callback at the end of a transaction must not log, because logging can fail.  So a hold that ends with a commit is logged before the
+ * commit.  A hold that ends in another way is kept, and logged by log_ended_holds(): when the release function returns, at the next request
+ * for a lock, at the next commit or at the end of the session, whichever comes first.
  */
 #pragma once
 

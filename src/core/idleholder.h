@@ -3,11 +3,10 @@
  *		advisory_ext.idle_holder_timeout: ends a session that holds a session-level lock or slot and is idle outside a
  *		transaction for long.
  *
- * The server has no hook for a session that becomes idle, nor for one that has been idle for long.  So a timer starts at the
- * end of the last transaction of each statement.  When it expires, its handler asks the server to read invalidation
- * messages, as other sessions do when this one has read none for long.  An idle session does that in an empty transaction,
- * whose commit calls idle_holder_check(), where an error may end the session.  If a statement runs or has run since, nothing
- * happens, and the timer starts again at its end.
+ * The server has no hook for a session that becomes idle, nor for one that has been idle for long.  So a timer starts at the end of the
+ * last transaction of each statement.  When it expires, its handler asks the server to read invalidation messages, as other sessions do
+ * when this one has read none for long.  An idle session does that in an empty transaction, whose commit calls idle_holder_check(), where
+ * an error may end the session.  If a statement runs or has run since, nothing happens, and the timer starts again at its end.
  */
 #pragma once
 

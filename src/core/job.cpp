@@ -2,13 +2,11 @@
  * core/job.cpp
  *		Running a command while holding a lock, or one of K slots.
  *
- * While the command runs, the lock is session-level, because the command may commit,
- * which would release a transaction-level lock.  After the command, the lock becomes a
- * transaction-level lock of the transaction that is open then.
+ * While the command runs, the lock is session-level, because the command may commit, which would release a transaction-level lock.  After
+ * the command, the lock becomes a transaction-level lock of the transaction that is open then.
  *
- * The claim of a window is committed before the command runs.  So no session runs the command
- * again for this window, even if the command fails.  That it has finished is recorded in the transaction in which the
- * command ends.
+ * The claim of a window is committed before the command runs.  So no session runs the command again for this window, even if the command
+ * fails.  That it has finished is recorded in the transaction in which the command ends.
  */
 #include "base/pg.h"
 
@@ -24,7 +22,6 @@ extern "C" {
 }
 
 #include "core/await.h"
-#include "core/blockers.h"
 #include "core/claim.h"
 #include "core/errors.h"
 #include "core/namecache.h"
@@ -38,19 +35,6 @@ extern "C" {
 
 namespace advisory
 {
-
-/* The job's lock, slot or semaphore, for messages.  slot may be NO_SLOT. */
-static char *
-display_job(const Job &job, int slot)
-{
-	char	   *name = display_lock(job.request.name);
-
-	if (!job.request.is_for_slot())
-		return psprintf("advisory lock \"%s\"", name);
-	if (slot == NO_SLOT)
-		return psprintf("semaphore \"%s\"", name);
-	return psprintf("slot %d of semaphore \"%s\"", slot, name);
-}
 
 /* ---- The statements of a command ---- */
 
@@ -120,10 +104,9 @@ parse_command(const char *command)
 /* ---- Running them ---- */
 
 /*
- * Run a statement and discard its result.  A CALL or DO that may commit runs with the
- * snapshot of the procedure call, which is renewed first.  Any other statement takes a
- * snapshot of its own.  So each statement sees the effects of the statements before it,
- * and all data that was committed before the lock was granted.
+ * Run a statement and discard its result.  A CALL or DO that may commit runs with the snapshot of the procedure call, which is renewed
+ * first.  Any other statement takes a snapshot of its own.  So each statement sees the effects of the statements before it, and all data
+ * that was committed before the lock was granted.
  */
 static void
 execute(const Statement &statement, bool may_commit)
@@ -178,13 +161,13 @@ check_still_held(const Job &job, int slot, int64 holds_before)
 
 	if (now.session == 0)
 		ereport(WARNING,
-				(errmsg("%s was released by the command that ran under it", display_job(job, slot)),
+				(errmsg("%s was released by the command that ran under it", describe_request(job.request, slot)),
 				 now.transaction > 0
 				 ? errdetail("The transaction still holds it.")
 				 : errdetail("Another session may have run its command at the same time.")));
 	else if (now.session <= holds_before)
 		ereport(WARNING,
-				(errmsg("the command released %s, which this session held before", display_job(job, slot)),
+				(errmsg("the command released %s, which this session held before", describe_request(job.request, slot)),
 				 errdetail("The number of session-level holds was " INT64_FORMAT " before the command and is " INT64_FORMAT " now.",
 						   holds_before, now.session - 1)));
 }
@@ -332,7 +315,7 @@ run_job(const Job &job)
 {
 	/* Allocate all memory before taking the lock. */
 	Statements	statements = parse_command(job.command);
-	char	   *what = display_job(job, NO_SLOT);
+	char	   *what = job.request.is_for_slot() ? psprintf("semaphore \"%s\"", display_lock(job.request.name)) : describe_request(job.request);
 	char	   *context = psprintf("while running a command under %s", what);
 	int			slot = NO_SLOT;
 	/* A slot is always one that the session does not hold. */
@@ -355,7 +338,7 @@ run_job(const Job &job)
 		lock_count_skipped(job.request.name);
 
 		bool		is_mine = outcome == Outcome::mine_already;
-		const char *holder = is_mine ? "This session already holds it." : find_blockers(job.request).description;
+		const char *holder = is_mine ? "This session already holds it." : describe_blockers(job.request);
 
 		ereport(NOTICE,
 				(errcode(is_mine ? ERRCODE_OBJECT_IN_USE : ERRCODE_LOCK_NOT_AVAILABLE),

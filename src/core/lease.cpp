@@ -83,34 +83,32 @@ unlock_lease(Key key, LOCKMODE mode)
 	locks_taken--;
 }
 
-/* The queues to wake when this transaction has ended. */
-static LOCKTAG *ended = nullptr;
-static int	ended_count = 0;
-static int	ended_capacity = 0;
+/* A queue to wake when this transaction has ended, in the transaction's memory. */
+struct EndedLease
+{
+	LOCKTAG		queue;
+	EndedLease *next;
+};
+
+static EndedLease *ended = nullptr;
 
 /* Remember to wake the queue.  Call this before any change, because it can fail; it also attaches to the lock table. */
 static void
 wake_at_end(Key key)
 {
-	lock_tables();
-	if (ended_count == ended_capacity)
-	{
-		int			capacity = Max(2 * ended_capacity, 8);
+	auto	   *lease = static_cast<EndedLease *>(MemoryContextAlloc(TopTransactionContext, sizeof(EndedLease)));
 
-		ended = static_cast<LOCKTAG *>(ended == nullptr
-									   ? MemoryContextAlloc(TopMemoryContext, sizeof(LOCKTAG) * capacity)
-									   : repalloc(ended, sizeof(LOCKTAG) * capacity));
-		ended_capacity = capacity;
-	}
-	ended[ended_count++] = lease_queue_tag(MyDatabaseId, key);
+	lock_tables();
+	*lease = EndedLease{lease_queue_tag(MyDatabaseId, key), ended};
+	ended = lease;
 }
 
 void
 lease_transaction_released() noexcept
 {
 	locks_taken = 0;
-	while (ended_count > 0)
-		wake_holders(ended[--ended_count]);
+	for (; ended != nullptr; ended = ended->next)
+		wake_holders(ended->queue);
 }
 
 /* ---- Taking ---- */
@@ -150,9 +148,8 @@ looks_free(const LockRequest &request)
 /*
  * The same for the first in the queue, which waits for transactions that are taking or ending the lease.
  *
- * It must not request ExclusiveLock.  If that request waited for a transaction that has renewed the lease, or relies on it,
- * later requests would have to wait behind it, and the owner could not renew the lease.  RowShareLock conflicts with
- * ExclusiveLock only.
+ * It must not request ExclusiveLock.  If that request waited for a transaction that has renewed the lease, or relies on it, later requests
+ * would have to wait behind it, and the owner could not renew the lease.  RowShareLock conflicts with ExclusiveLock only.
  *
  * It goes on waiting while the server's lock table is full, like a session that waits for a lock.
  */
@@ -235,20 +232,13 @@ lease_take_if_free(const LockRequest &request)
 	 * Do not wait for a session that has locked the table, and do not overtake sessions that wait.  Take no lock before the lease
 	 * looks free, because another session that tries at the same time would find the lock taken.
 	 */
-	if (!lease_table_lock())
+	if (!lease_table_lock(RowExclusiveLock))
 		return false;
 	is_taken = !is_held_by_anybody(queue) && looks_free(request) &&
 		LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL && take_or_unlock(request);
 	if (!is_taken)
 		lease_table_unlock();
 	return is_taken;
-}
-
-/* The time that is left until then, in milliseconds. */
-static int
-milliseconds_until(TimestampTz time) noexcept
-{
-	return static_cast<int>(Min(TimestampDifferenceMilliseconds(GetCurrentTimestamp(), time), PG_INT32_MAX));
 }
 
 void
@@ -286,7 +276,8 @@ lease_wait(const LockRequest &request)
 		}
 
 		Timeout		left = deadline.remaining();
-		int			sleep = Min(milliseconds_until(request.lease->free_at), LOOK_AFTER_MS);
+		long		until_free = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), request.lease->free_at);
+		int			sleep = static_cast<int>(Min(until_free, LOOK_AFTER_MS));
 
 		if (left.is_immediate())
 		{
@@ -338,9 +329,8 @@ lease_is_mine(const LeaseRow &lease)
 }
 
 /*
- * Lock the lease in this mode, if matches() is true.  A call that is late, or has a foreign token, finds that out without the lock,
- * because the owner would have to wait behind it.  The end of the subtransaction releases the lock on the table before this
- * session waits.
+ * Lock the lease in this mode, if matches() is true.  A call that is late, or has a foreign token, finds that out without the lock, because
+ * the owner would have to wait behind it.  The end of the subtransaction releases the lock on the table before this session waits.
  */
 template <typename Matches>
 static bool
@@ -382,7 +372,7 @@ lease_renew(const LockName &name, int64 token, int64 ttl, TimestampTz *expires_a
 	*expires_at = lease_row_renew(name.key, token, ttl);
 	/* The first in the queue sleeps until the lease expires, unless that is earlier now. */
 	if (*expires_at >= lease.ends_at)
-		ended_count--;
+		ended = ended->next;
 	return true;
 }
 

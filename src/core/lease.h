@@ -14,9 +14,8 @@
  * Both are transaction-level.  A session that only tries waits for neither.  The first in the
  * queue sleeps until the lease expires, or until a commit that ends the lease wakes it.
  *
- * A lease of an older era (core/token.h) is held for its whole TTL from the beginning of the
- * present era on, because it is unknown how much of the TTL was left when the old server ended;
- * unless it had been free for a while by then.
+ * A lease of an older era (core/token.h) is held for its whole TTL from the beginning of the present era on, because it is unknown how much
+ * of the TTL was left when the old server ended; unless it had been free for a while by then.
  *
  * The role that took a lease, and members of that role, renew, check and end it, with its token.
  */

@@ -118,22 +118,15 @@ row_of(const OwnRow &row, const Era &era)
 }
 
 bool
-lease_table_lock()
+lease_table_lock(LOCKMODE mode)
 {
-	return ConditionalLockRelationOid(own_relation(LEASES, RELKIND_RELATION), RowExclusiveLock);
+	return ConditionalLockRelationOid(own_relation(LEASES, RELKIND_RELATION), mode);
 }
 
 void
 lease_table_unlock()
 {
 	UnlockRelationOid(own_relation(LEASES, RELKIND_RELATION), RowExclusiveLock);
-}
-
-/* Reading may wait if another session has locked the table. */
-static bool
-can_read_now()
-{
-	return ConditionalLockRelationOid(own_relation(LEASES, RELKIND_RELATION), AccessShareLock);
 }
 
 bool
@@ -152,7 +145,7 @@ lease_row_read_now(Key key, LeaseRow *lease)
 	bool		is_found = false;
 
 	return unless_lock_table_is_full([&]() {
-		is_found = can_read_now() && lease_row_read(key, lease);
+		is_found = lease_table_lock(AccessShareLock) && lease_row_read(key, lease);
 	}) && is_found;
 }
 
@@ -166,7 +159,7 @@ lease_rows_read(int *count)
 	bool		has_memory = unless_lock_table_is_full([&]() {
 		Era			era;
 
-		is_locked = !can_read_now();
+		is_locked = !lease_table_lock(AccessShareLock);
 		if (is_locked)
 			return;
 		era = token_era_seen();

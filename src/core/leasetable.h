@@ -61,8 +61,9 @@ struct LeaseRow
 	}
 };
 
-/* Lock the table as the statements that write it do, without waiting.  False if another session has locked it. */
-bool		lease_table_lock();
+/* Lock the table in the mode of the statements that read or write it, without waiting.  False if another session has locked it. */
+bool		lease_table_lock(LOCKMODE mode);
+/* Unlock it for writing. */
 void		lease_table_unlock();
 
 /*

@@ -135,7 +135,7 @@ clear_text(CachedName *name) noexcept
 		name_unpin(name->reference);
 	if (name->hash != 0)
 		by_name_delete(names_by_name, name->hash);
-	if (name->text != nullptr && name->text != name->inline_text)
+	if (name->text != nullptr)
 		pfree(name->text);
 	name->state = NameState::unnamed;
 	name->reference = NameReference{};
@@ -221,21 +221,18 @@ rename_entry(CachedName *entry, const LockName &name)
 {
 	std::string_view ns = shown_part(name.ns);
 	std::string_view text = shown_part(name.name);
-	int64		ns_key = name_namespace_key(name.ns);
-	size_t		bytes = ns.size() + text.size() + 2;
-	auto	   *copy = bytes <= CACHED_INLINE_BYTES ? entry->inline_text : static_cast<char *>(MemoryContextAlloc(cache_context, bytes));
+	auto	   *copy = static_cast<char *>(MemoryContextAllocZero(cache_context, ns.size() + text.size() + 2));
 	bool		is_cut = ns.data() != name.ns.data() || text.data() != name.name.data();
 	bool		found;
 
 	clear_text(entry);
-	memset(copy, 0, bytes);
 	if (!ns.empty())
 		memcpy(copy, ns.data(), ns.size());
 	memcpy(copy + ns.size() + 1, text.data(), text.size());
 	entry->text = copy;
 	entry->ns_length = static_cast<uint16>(ns.size());
 	entry->name_length = static_cast<uint16>(text.size());
-	entry->ns_key = ns_key;
+	entry->ns_hash = hash_text(name.ns, hash_seed);
 	entry->state = NameState::unstored;
 	if (!name.by_name() || is_cut)
 		return;
@@ -406,15 +403,9 @@ name_remembered(Key key, bool has_label) noexcept
 }
 
 bool
-name_is_in_namespace(const CachedName *name, std::string_view ns, int64 ns_key) noexcept
+name_is_in_namespace(const CachedName *name, std::string_view ns)
 {
-	return name->by_name() && name->ns_key == ns_key && (ns_key != 0 || namespace_of(name) == ns);
-}
-
-int64
-name_namespace_key(std::string_view ns)
-{
-	return ns.size() * MAX_CONVERSION_GROWTH <= NAME_BYTES ? 0 : key_of(ns).value;
+	return name->by_name() && name->ns_hash == hash_text(ns, hash_seed) && namespace_of(name) == shown_part(ns);
 }
 
 NameStats *

@@ -2,9 +2,8 @@
  * core/namecache.h
  *		The name cache: the names that this session has used.
  *
- * An entry holds the name that one role used for one key.  It saves the computation of the
- * digest when the name is used again.  It also refers to the entry of the name table, so that
- * a name that is registered already is found without a lock.
+ * An entry holds the name that one role used for one key.  It saves the computation of the digest when the name is used again.  It also
+ * refers to the entry of the name table, so that a name that is registered already is found without a lock.
  *
  * As long as an entry is in use, its name is pinned in the name table.  An entry is in use
  * while this session asks for the lock, and while it holds the lock.
@@ -16,9 +15,6 @@
 
 namespace advisory
 {
-
-/* Longer names need memory of their own. */
-constexpr size_t CACHED_INLINE_BYTES = 40;
 
 /*
  * Where the text of an entry is.
@@ -55,9 +51,8 @@ struct CachedName
 	int			to_log;			/* ended holds that must still be logged with this name; they do not pin it */
 	uint16		name_length;
 	char	   *text;			/* namespace and name as shown, each with a zero byte; null if there is none */
-	char		inline_text[CACHED_INLINE_BYTES];
 	uint64		hash;			/* of role, namespace and name; 0 if the name was cut and cannot be found by that */
-	int64		ns_key;			/* of a long namespace; see name_namespace_key() */
+	uint64		ns_hash;		/* of the whole namespace */
 
 	bool		has_text() const noexcept
 	{
@@ -91,10 +86,9 @@ struct CachedName
 LockName	named_lock(std::string_view ns, std::string_view name);
 
 /*
- * Call this before the current user asks for the lock under this name.  Registers the name,
- * and pins it until name_end_asking() or the end of the (sub)transaction.  A session asks for
- * one lock at a time.  Raises a WARNING, once per session and name, if the key also has another
- * name.  May ereport (out of memory).
+ * Call this before the current user asks for the lock under this name.  Registers the name, and pins it until name_end_asking() or the end
+ * of the (sub)transaction.  A session asks for one lock at a time.  Raises a WARNING, once per session and name, if the key also has
+ * another name.  May ereport (out of memory).
  */
 CachedName *name_ask(const LockName &name);
 void		name_end_asking() noexcept;
@@ -115,9 +109,8 @@ void		name_unpin_all() noexcept;
  */
 const CachedName *name_remembered(Key key, bool has_label) noexcept;
 
-/* Is the lock's name in this namespace, whose key is that of name_namespace_key()? */
-bool		name_is_in_namespace(const CachedName *name, std::string_view ns, int64 ns_key) noexcept;
-int64		name_namespace_key(std::string_view ns);
+/* Is the lock's name in this namespace?  May ereport (out of memory). */
+bool		name_is_in_namespace(const CachedName *name, std::string_view ns);
 
 /* The statistics of the name; null if there are none. */
 NameStats  *stats_of_name(const CachedName *name) noexcept;

@@ -10,12 +10,10 @@ extern "C" {
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_namespace.h"
-#include "catalog/pg_type.h"
 #include "storage/lmgr.h"
 #include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
-#include "utils/timestamp.h"
 }
 
 #include "base/errors.h"
@@ -96,7 +94,6 @@ raise_changed(const char *table, const char *detail)
 			(errcode(ERRCODE_DATATYPE_MISMATCH),
 			 errmsg("table \"%s.%s\" has been changed", SCHEMA, table),
 			 errdetail("%s", detail)));
-	pg_unreachable();
 }
 
 void
@@ -147,23 +144,14 @@ OwnRow::column(int column, Oid type) const
 	return value;
 }
 
-int64
-OwnRow::bigint(int column) const
-{
-	return DatumGetInt64(this->column(column, INT8OID));
-}
-
-TimestampTz
-OwnRow::time(int column) const
-{
-	return DatumGetTimestampTz(this->column(column, TIMESTAMPTZOID));
-}
-
 char *
 OwnRow::text(int column, Oid type) const
 {
 	this->column(column, type);
-	return result_text(column, number);
+
+	char	   *text = SPI_getvalue(SPI_tuptable->vals[number], SPI_tuptable->tupdesc, column);
+
+	return strcpy(static_cast<char *>(SPI_palloc(strlen(text) + 1)), text);
 }
 
 NullableDatum
@@ -173,14 +161,6 @@ interval_argument(int64 microseconds)
 
 	interval->time = microseconds;
 	return NullableDatum{IntervalPGetDatum(interval), false};
-}
-
-char *
-result_text(int column, uint64 row)
-{
-	char	   *text = SPI_getvalue(SPI_tuptable->vals[row], SPI_tuptable->tupdesc, column);
-
-	return text != nullptr ? strcpy(static_cast<char *>(SPI_palloc(strlen(text) + 1)), text) : nullptr;
 }
 
 }								/* namespace advisory */

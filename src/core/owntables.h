@@ -10,11 +10,13 @@
 extern "C" {
 #include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
+#include "utils/timestamp.h"
 }
 
 namespace advisory
@@ -97,8 +99,14 @@ struct OwnRow
 	uint64		count;			/* of all rows */
 
 	Datum		column(int column, Oid type) const;
-	int64		bigint(int column) const;
-	TimestampTz time(int column) const;
+	int64		bigint(int column) const
+	{
+		return DatumGetInt64(this->column(column, INT8OID));
+	}
+	TimestampTz time(int column) const
+	{
+		return DatumGetTimestampTz(this->column(column, TIMESTAMPTZOID));
+	}
 	/* A text or name, in the memory of SPI's caller. */
 	char	   *text(int column, Oid type) const;
 };
@@ -154,8 +162,5 @@ constexpr NullableDatum NULL_ARGUMENT = {Datum(0), true};
 
 /* The most bytes of a namespace or name that a table keeps. */
 constexpr int KEPT_NAME_BYTES = 1024;
-
-/* A column of the present result of SPI as text, in the memory of SPI's caller; null for null. */
-char	   *result_text(int column, uint64 row = 0);
 
 }								/* namespace advisory */

@@ -1,18 +1,28 @@
 /*
  * core/release.cpp
- *		Releasing session-level locks and slots.
+ *		Releasing session-level locks and slots, and ending the session that holds one.
  */
 #include "base/pg.h"
 
 extern "C" {
+#include "catalog/pg_authid.h"
+#include "storage/latch.h"
 #include "storage/lock.h"
+#include "storage/proc.h"
+#include "storage/procarray.h"
+#include "utils/acl.h"
+#include "utils/wait_event.h"
 }
+
+#include <signal.h>
 
 #include "core/held.h"
 #include "core/heldlog.h"
 #include "core/namecache.h"
 #include "core/release.h"
 #include "core/semaphore.h"
+#include "server/backends.h"
+#include "server/locktable.h"
 
 namespace advisory
 {
@@ -104,7 +114,6 @@ int64
 lock_release_namespace(std::string_view ns)
 {
 	dlist_head *holds = held_session_holds();
-	int64		ns_key = name_namespace_key(ns);
 	int64		released = 0;
 
 	for (dlist_node *node = holds->head.next, *next; node != &holds->head; node = next)
@@ -114,7 +123,7 @@ lock_release_namespace(std::string_view ns)
 		/* An entry that is released leaves the list. */
 		next = node->next;
 		CHECK_FOR_INTERRUPTS();
-		if (held->session_by_name > 0 && name_is_in_namespace(held->name, ns, ns_key))
+		if (held->session_by_name > 0 && name_is_in_namespace(held->name, ns))
 			held = held_refresh(held);
 		else
 			held = nullptr;
@@ -155,13 +164,98 @@ lock_my_count(Key key)
 
 	for (Mode mode : ALL_MODES)
 	{
-		HeldLock   *held = held_find(lock_tag(MyDatabaseId, key), mode);
+		LOCKTAG		tag = lock_tag(MyDatabaseId, key);
+		HeldLock   *held = held_find(tag, mode);
 
 		if (held != nullptr)
 			held = held_refresh(held);
-		total += held != nullptr ? held_count(held) : 0;
+		if (held != nullptr)
+			total += held->session_count + Min(held->xact_count, lock_counts(tag, mode).transaction);
 	}
 	return total;
+}
+
+/* ---- Ending the session that holds a lock ---- */
+
+/* Raise an error unless pg_terminate_backend() would let the current user terminate sessions of this role. */
+static void
+check_may_terminate(Oid role)
+{
+	/* Reads no catalog, so that a superuser can end a session that has filled the server's lock table. */
+	if (superuser())
+		return;
+
+	/* Protect a process without a role like a superuser's. */
+	bool		is_protected = !OidIsValid(role) || superuser_arg(role);
+
+	if (!is_protected && (has_privs_of_role(GetUserId(), role) || has_privs_of_role(GetUserId(), ROLE_PG_SIGNAL_BACKEND)))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			 errmsg("permission denied to terminate process"),
+			 is_protected
+			 ? errdetail("Only roles with the %s attribute may terminate processes of roles with the %s attribute.",
+						 "SUPERUSER", "SUPERUSER")
+			 : errdetail("Only roles with privileges of the role whose process is being terminated or with "
+						 "privileges of the \"%s\" role may terminate this process.",
+						 "pg_signal_backend")));
+}
+
+/* Returns false, with a WARNING, if the process is still there when the timeout ends. */
+static bool
+wait_for_end(int pid, Timeout timeout)
+{
+	static constexpr int POLL_MS = 100;
+	Deadline	deadline(timeout);
+
+	while (kill(pid, 0) == 0)
+	{
+		Timeout		left = deadline.remaining();
+		int			pause = left.is_forever() ? POLL_MS : Min(POLL_MS, left.milliseconds);
+
+		if (left.is_immediate())
+		{
+			ereport(WARNING,
+					(errmsg("backend with PID %d did not terminate within %d milliseconds", pid, timeout.milliseconds)));
+			return false;
+		}
+
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, pause, WAIT_EVENT_BACKEND_TERMINATION);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
+	return true;
+}
+
+bool
+terminate_holder(const LockName &name, int pid, Timeout timeout)
+{
+	PGPROC	   *proc = pid > 0 ? BackendPidGetProc(pid) : nullptr;
+	bool		sent = false;
+
+	if (proc == nullptr)
+	{
+		ereport(WARNING,
+				(errmsg("PID %d is not a PostgreSQL backend process", pid)));
+		return false;
+	}
+	check_may_terminate(proc->roleId);
+	if (!signal_holder(MyDatabaseId, name.key, pid, &sent))
+	{
+		ereport(WARNING,
+				(errmsg("PID %d does not hold advisory lock \"%s\", nor a slot of the semaphore of that name",
+						pid, display_name(name)),
+				 proc->databaseId != MyDatabaseId && OidIsValid(proc->databaseId)
+				 ? errhint("That session is in another database. To end it, connect to database \"%s\".", database_name(proc->databaseId)) : 0));
+		return false;
+	}
+	if (!sent)
+	{
+		ereport(WARNING,
+				(errmsg("could not send signal to process %d: %m", pid)));
+		return false;
+	}
+	return timeout.is_immediate() || wait_for_end(pid, timeout);
 }
 
 }								/* namespace advisory */

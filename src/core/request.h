@@ -98,13 +98,4 @@ enum class Outcome
 	lock_timeout				/* the setting lock_timeout did */
 };
 
-/* Several locks, and the elements of the SQL array that named them. */
-struct LockNames
-{
-	LockName   *locks;
-	Datum	   *elements;		/* the array's own elements, in its order */
-	int			count;
-	Oid			element_type;
-};
-
 }								/* namespace advisory */

@@ -2,31 +2,25 @@
  * core/semaphore.cpp
  *		Semaphores: the slots of this session, and how it waits for one.
  *
- * Slots are among the held locks (held.h), which notices when they are released without this
- * extension, and calls semaphore_slot_ended() when their locks are free.  Here the slot is
- * marked as free in the semaphore state (slotstate.h), and waiters are woken.
+ * Slots are among the held locks (held.h), which notices when they are released without this extension, and calls semaphore_slot_ended()
+ * when their locks are free.  Here the slot is marked as free in the semaphore state (slotstate.h), and waiters are woken.
  *
- * A session that waits joins the queue in shared memory (slotstate.h), and sleeps until
- * another session that has freed a slot sets its latch.  Then it claims the slot that is
- * set aside for it, if there is one, and locks it.  A semaphore with one slot needs no
- * queue: its waiters wait for that slot in the lock manager.
+ * A session that waits joins the queue in shared memory (slotstate.h), and sleeps until another session that has freed a slot sets its
+ * latch.  Then it claims the slot that is set aside for it, if there is one, and locks it.  A semaphore with one slot needs no queue: its
+ * waiters wait for that slot in the lock manager.
  *
  * The queue lock
  *
- * A semaphore's queue is also a lock, which makes waiters visible to sessions that cannot
- * read the shared memory, in the views and elsewhere.  A queued session holds it in
- * QUEUED_MODE, which does not conflict with itself.  A session without shared memory
- * cannot join the queue: it waits for the lock in HEAD_MODE, which conflicts with all
- * modes, and polls the slots when it has the lock.  Sessions that come after it wait for the
- * lock until it leaves, and are then granted the lock all at once.  If such a session
- * only tries to take a slot, it takes the lock in TRYING_MODE, without waiting.  That mode
- * conflicts with waiters, but not with other sessions that try.
+ * A semaphore's queue is also a lock, which makes waiters visible to sessions that cannot read the shared memory, in the views and
+ * elsewhere.  A queued session holds it in QUEUED_MODE, which does not conflict with itself.  A session without shared memory cannot join
+ * the queue: it waits for the lock in HEAD_MODE, which conflicts with all modes, and polls the slots when it has the lock.  Sessions that
+ * come after it wait for the lock until it leaves, and are then granted the lock all at once.  If such a session only tries to take a slot,
+ * it takes the lock in TRYING_MODE, without waiting.  That mode conflicts with waiters, but not with other sessions that try.
  *
  * Slots that no session marks as free
  *
- * No session marks the slots of a prepared transaction as free, or those that sessions without
- * shared memory release.  So once a second the first waiter tries to lock every slot that
- * it can use.  A waiter behind it tries only the slots that are beyond the number of slots of
+ * No session marks the slots of a prepared transaction as free, or those that sessions without shared memory release.  So once a second the
+ * first waiter tries to lock every slot that it can use.  A waiter behind it tries only the slots that are beyond the number of slots of
  * all waiters ahead.
  */
 #include "base/pg.h"
@@ -93,15 +87,14 @@ mark_released(const Semaphore *semaphore, int slot) noexcept
 }
 
 void
-semaphore_slot_ended(HeldLock *held, SlotEnd end) noexcept
+semaphore_slot_ended(HeldLock *held, bool is_prepared) noexcept
 {
 	int			slot = decode_tag(held->tag).slot;
 
-	if (end == SlotEnd::prepared)
+	if (is_prepared)
 		return mark_slot(held->semaphore->state, slot, SlotMark::unverified);
 	mark_released(held->semaphore, slot);
-	if (end == SlotEnd::released)
-		wake_waiters(held->semaphore->state);
+	wake_waiters(held->semaphore->state);
 }
 
 void
@@ -155,8 +148,7 @@ add_semaphore(Key key)
 		control.keysize = sizeof(Key);
 		control.entrysize = sizeof(Semaphore);
 		control.hcxt = TopMemoryContext;
-		known_semaphores = hash_create("advisory_ext semaphores", MIN_KEPT_SEMAPHORES, &control,
-									   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+		known_semaphores = hash_create("advisory_ext semaphores", MIN_KEPT_SEMAPHORES, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	}
 	if (hash_get_num_entries(known_semaphores) >= sweep_at)
 		forget_unused();
@@ -180,8 +172,7 @@ semaphore_open(const LockRequest &request, CachedName *name)
 	semaphore->name = name;
 	if (semaphore->state == nullptr)
 		semaphore->state = attach_slot_state(key);
-	if (semaphore->state == nullptr || semaphore->disagreement_reported ||
-		agree_on_slots(semaphore->state, key, request.slots, &other))
+	if (semaphore->state == nullptr || semaphore->disagreement_reported || agree_on_slots(semaphore->state, key, request.slots, &other))
 		return semaphore;
 	semaphore->disagreement_reported = true;
 	ereport(WARNING,
@@ -239,17 +230,15 @@ take_slot(Semaphore *semaphore, int slot, Take how)
 		publish_leaving(true);
 	PG_TRY();
 	{
+		/* An entry can be left if the lock was released without the extension. */
+		if (HeldLock *held = held_find(tag, Mode::exclusive))
+			held_refresh(held);
 		if (how == Take::wait)
 			sleeping([&]() { result = take_lock(tag, Mode::exclusive, request->scope, false); });
 		else
 			result = take_lock(tag, Mode::exclusive, request->scope, true);
 		if (result == LOCKACQUIRE_OK)
-		{
-			/* An entry can be left if the lock was released without the extension. */
-			if (HeldLock *held = held_find(tag, Mode::exclusive))
-				held_forget_session_holds(held);
 			semaphore_add_slot(semaphore, slot);
-		}
 	}
 	PG_CATCH();
 	{
@@ -378,30 +367,19 @@ semaphore_wait(Semaphore *semaphore)
 	bool		is_queued = semaphore->state != nullptr;
 	LOCKTAG		queue = queue_tag(MyDatabaseId, semaphore->key);
 	TimestampTz start = GetCurrentTimestamp();
-	volatile int slot = NO_SLOT;
+	int			slot;
 
 	if (semaphore->request->slots == 1 && take_slot(semaphore, 1, Take::wait))
 		return 1;
 	if (is_queued)
 		join_queue(semaphore->state, semaphore->request->slots, false);
-	PG_TRY();
-	{
-		sleeping([&]() {
-			if (!is_queued)
-				LockAcquire(&queue, HEAD_MODE, false, false);
-			LockAcquire(&queue, QUEUED_MODE, false, false);
-		});
-		slot = wait_for_slot(semaphore, start);
-	}
-	PG_CATCH();
-	{
-		/* The error may have come while waiting for the queue lock, or while holding an LWLock. */
-		LWLockReleaseAll();
-		LockErrorCleanup();
-		leave_queue();
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
+	/* After an error wait_for_lock() leaves the queue. */
+	sleeping([&]() {
+		if (!is_queued)
+			LockAcquire(&queue, HEAD_MODE, false, false);
+		LockAcquire(&queue, QUEUED_MODE, false, false);
+	});
+	slot = wait_for_slot(semaphore, start);
 	leave_queue();
 	LockRelease(&queue, QUEUED_MODE, false);
 	if (!is_queued)

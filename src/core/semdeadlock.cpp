@@ -6,12 +6,10 @@
  * other sessions.  It follows the first holder of a slot as far as it can before it looks at the next
  * holder, and ends as soon as this session is known to be live.  So most searches read one or two slots.
  *
- * A search locks only one partition of the lock table at a time, so the waits that it reads may never
- * have existed all at the same time.  But what a session holds does not change while it waits.  So a
- * session that seems to be in a cycle searches a second time.  In that search only sessions can be dead
- * that were dead the first time and are still in the same wait, and at the end it reads all of these
- * waits once more.  This proves that all of them waited, and held what the second search read, throughout
- * that search.
+ * A search locks only one partition of the lock table at a time, so the waits that it reads may never have existed all at the same time.
+ * But what a session holds does not change while it waits.  So a session that seems to be in a cycle searches a second time.  In that
+ * search only sessions can be dead that were dead the first time and are still in the same wait, and at the end it reads all of these waits
+ * once more.  This proves that all of them waited, and held what the second search read, throughout that search.
  *
  * The second search runs with the root's deadlock lock held, so that the next session that searches sees
  * that this one gives up.  Only sessions in a cycle search a second time, and they search only that cycle.

@@ -4,13 +4,11 @@
  *
  * The era
  *
- * The sequence's value packs an era, the timeline that it belongs to, and a part of the
- * system identifier.  On a later timeline of the same cluster the era grows by as much as the
- * timeline, so it does not matter whether a failover lost a change of the sequence.  In another
- * cluster, after pg_upgrade or a restored dump, it grows by the timeline of the new cluster; so
- * it does on an earlier timeline of the same cluster, which only a restored dump can bring about.
- * The first session that finds a sequence of another timeline or cluster brings it up to date,
- * and stores the time of that change in a second sequence.
+ * The sequence's value packs an era, the timeline that it belongs to, and a part of the system identifier.  On a later timeline of the same
+ * cluster the era grows by as much as the timeline, so it does not matter whether a failover lost a change of the sequence.  In another
+ * cluster, after pg_upgrade or a restored dump, it grows by the timeline of the new cluster; so it does on an earlier timeline of the same
+ * cluster, which only a restored dump can bring about.  The first session that finds a sequence of another timeline or cluster brings it up
+ * to date, and stores the time of that change in a second sequence.
  */
 #include "base/pg.h"
 
@@ -191,12 +189,6 @@ token_era_seen()
 
 /* ---- Tokens ---- */
 
-static int64
-era_of_token(int64 token) noexcept
-{
-	return token >> POSITION_BITS;
-}
-
 int64
 token_make()
 {
@@ -247,7 +239,7 @@ token_check_given(int64 token)
 void
 token_raise_above(int64 token)
 {
-	int64		era = era_of_token(token);
+	int64		era = token >> POSITION_BITS;
 
 	PreventCommandDuringRecovery("advisory.tokens_above()");
 	if (era >= LAST_ERA)

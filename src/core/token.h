@@ -14,9 +14,8 @@ namespace advisory
 {
 
 /*
- * A new token for a lock or slot that this session holds in exclusive mode, greater than all earlier
- * tokens.  Raises 55000 if the session does not hold it in that mode, 25006 on a standby.  name is
- * for messages; slot is NO_SLOT for a lock.
+ * A new token for a lock or slot that this session holds in exclusive mode, greater than all earlier tokens.  Raises 55000 if the session
+ * does not hold it in that mode, 25006 on a standby.  name is for messages; slot is NO_SLOT for a lock.
  */
 int64		token_next(const LockName &name, int slot);
 

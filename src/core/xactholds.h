@@ -1,10 +1,9 @@
 /*
  * core/xactholds.h
- *		The transaction-level holds of this session, in the order in which they were taken.
+ *		The locks with transaction-level holds, in the order in which this session took them.
  *
- * There is one entry for each lock and (sub)transaction that took it, with the nesting level of
- * that (sub)transaction.  Levels never decrease within the list, so the end of a subtransaction
- * concerns only the end of the list.
+ * Each has the nesting level of the (sub)transaction that took its first hold; the later holds of deeper ones end nothing.
+ * Levels never decrease within the list, so the end of a subtransaction concerns only the end of the list.
  */
 #pragma once
 
@@ -13,31 +12,22 @@
 namespace advisory
 {
 
-/* Get memory for one more hold, and free that of a list which has grown large.  May ereport (out of memory). */
-void		xact_holds_reserve();
-
-/* Add a hold of the present (sub)transaction, after xact_holds_reserve(). */
+/* Add a hold of the present (sub)transaction. */
 void		xact_holds_add(HeldLock *held) noexcept;
 
-/* How many transaction-level holds a lock has. */
-int64		xact_holds_of(const HeldLock *held) noexcept;
-
 /* Have (sub)transactions of this nesting level, or of deeper ones, any hold? */
-bool		xact_holds_any(int nest_level) noexcept;
+bool		xact_holds_any(int level) noexcept;
 
 /*
- * Remove the newest hold of this nesting level or a deeper one.  Returns its lock, which may be held
- * otherwise, too; null if there is no such hold.
+ * Remove the holds of the newest lock of this nesting level or a deeper one.  Returns the lock, which may be held for the
+ * session, too; null if there is none.
  */
-HeldLock   *xact_holds_remove_newest(int nest_level) noexcept;
+HeldLock   *xact_holds_remove_newest(int level) noexcept;
 
-/*
- * A subtransaction of this nesting level has succeeded: its parent takes over its holds.  If the parent
- * holds the lock, too, the two entries become one.
- */
-void		xact_holds_to_parent(int nest_level) noexcept;
+/* A subtransaction of this nesting level has succeeded: its parent takes over its holds. */
+void		xact_holds_to_parent(int level) noexcept;
 
-/* Call visit() for each entry, the oldest first.  A lock may have several. */
+/* Call visit() for each lock, the oldest first. */
 void		xact_holds_visit(void (*visit) (HeldLock *held, TimestampTz now), TimestampTz now);
 
 }								/* namespace advisory */

@@ -1,10 +1,9 @@
 /*
  * sql/args.h
- *		Reading and checking SQL arguments.
+ *		Reading and checking SQL arguments, and the scope of a call.
  *
- * All of these may ereport: 22004 for a null, 22023 for a value that is not
- * allowed, 22008 for a timeout that is out of range.  None changes anything
- * before that.
+ * All of these may ereport: 22004 for a null, 22023 for a value that is not allowed, 22008 for a timeout that is out of range.  None
+ * changes anything before that.
  */
 #pragma once
 
@@ -39,11 +38,18 @@ next_argument(By by) noexcept
 
 LockName	lock_argument(FunctionCallInfo fcinfo, By by);
 
+/* Several locks, and the elements of the SQL array that named them. */
+struct LockNames
+{
+	LockName   *locks;
+	Datum	   *elements;		/* the array's own elements, in its order */
+	int			count;
+	Oid			element_type;
+};
+
 /*
- * How a function's SQL variants take their list of names, which follows the namespace: as
- * a text[], bigint[] or uuid[], or as text that is read as a text[] literal.  An untyped
- * parameter resolves to text.  A null list, or one with a null or an empty element, is an
- * error.
+ * How a function's SQL variants take their list of names, which follows the namespace: as a text[], bigint[] or uuid[], or as text that is
+ * read as a text[] literal.  An untyped parameter resolves to text.  A null list, or one with a null or an empty element, is an error.
  */
 enum class ListForm
 {
@@ -89,5 +95,17 @@ TimestampTz window_start_argument(FunctionCallInfo fcinfo, int arg, const char *
  * that is later than one window, or a year, from now.
  */
 TimestampTz window_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *window);
+
+/*
+ * Every function that takes a session-level or transaction-level lock calls this first.
+ *
+ * Session-level: raises 55000 if advisory_ext.session_locks is "off", and warns if it is "warn".
+ *
+ * Transaction-level: warns, or raises 25P01, if advisory_ext.warn_no_transaction is "on" or "error", that the lock ends with
+ * the statement, where the client's statement is a SELECT of this one call outside a transaction block.  Never does so in a
+ * function, or if the statement does anything else.  It misses some statements that protect nothing: those that take several
+ * locks, EXECUTE, and functions that return rows.
+ */
+void		check_scope(FunctionCallInfo fcinfo, Scope scope);
 
 }								/* namespace advisory */

@@ -12,7 +12,6 @@ extern "C" {
 #include "core/acquire.h"
 #include "core/await.h"
 #include "core/lease.h"
-#include "core/poolguard.h"
 #include "server/backends.h"
 #include "base/sqlfunction.h"
 

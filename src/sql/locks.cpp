@@ -1,6 +1,6 @@
 /*
  * sql/locks.cpp
- *		SQL: taking, releasing and asking about one lock.
+ *		SQL: taking, releasing and asking about one lock; its key.
  */
 #include "base/pg.h"
 
@@ -10,13 +10,12 @@ extern "C" {
 }
 
 #include "sql/args.h"
-#include "sql/scope.h"
 #include "core/await.h"
 #include "core/release.h"
-#include "core/terminate.h"
 #include "server/locallock.h"
 #include "server/locktable.h"
 #include "views/locks.h"
+#include "base/key.h"
 #include "base/sqlfunction.h"
 
 namespace advisory
@@ -97,6 +96,19 @@ terminate(FunctionCallInfo fcinfo)
 	PG_RETURN_BOOL(terminate_holder(name, pid, timeout_argument(fcinfo, next_argument(by) + 1)));
 }
 
+static Datum
+key_of_name_alone(FunctionCallInfo fcinfo)
+{
+	PG_RETURN_INT64(key_of(text_argument(fcinfo, 0, "name")).value);
+}
+
+template <By by>
+static Datum
+key_of_lock(FunctionCallInfo fcinfo)
+{
+	PG_RETURN_INT64(lock_argument(fcinfo, by).key.value);
+}
+
 /* The same by key: with a label to take the lock, without one to release it or to ask about it. */
 #define ADVISORY_SQL_FUNCTIONS(verb, implementation, by_key, ...) \
 	ADVISORY_SQL_NAME_FUNCTIONS(advisory_##verb, implementation, ##__VA_ARGS__); \
@@ -119,5 +131,7 @@ ADVISORY_SQL_FUNCTIONS(is_locked, is_locked, By::key);
 ADVISORY_SQL_FUNCTIONS(holders, holders, By::key);
 ADVISORY_SQL_FUNCTIONS(terminate_holder, terminate, By::key);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_hold_count, hold_count);
+ADVISORY_SQL_FUNCTION(advisory_key_name, key_of_name_alone);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_key, key_of_lock);
 
 }								/* namespace advisory */

@@ -4,16 +4,99 @@
  */
 #include "base/pg.h"
 
+extern "C" {
+#include "lib/qunique.h"
+#include "utils/hsearch.h"
+}
+
 #include "sql/args.h"
-#include "sql/scope.h"
-#include "core/many.h"
+#include "core/acquire.h"
+#include "core/errors.h"
+#include "core/held.h"
 #include "core/release.h"
 #include "server/locallock.h"
+#include "base/errors.h"
 #include "base/sqlfunction.h"
 #include "base/srf.h"
 
 namespace advisory
 {
+
+/* ---- All or none ---- */
+
+/* Release one session-level hold of each of these locks, which were just taken. */
+static void
+take_back(const LockName *locks, int taken)
+{
+	for (int i = taken - 1; i >= 0; i--)
+	{
+		LOCKTAG		tag = lock_tag(MyDatabaseId, locks[i].key);
+
+		release_session_lock(tag, Mode::exclusive);
+		held_remove(held_find(tag, Mode::exclusive), 1, locks[i].by_name());
+	}
+}
+
+/* Bring the locks into the order of their keys, each once, so that two such calls never wait for each other. */
+static void
+sort_by_key(LockNames *names)
+{
+	static constexpr auto compare_keys = [](const void *a, const void *b) {
+		int64		key_a = static_cast<const LockName *>(a)->key.value;
+		int64		key_b = static_cast<const LockName *>(b)->key.value;
+
+		return key_a < key_b ? -1 : static_cast<int>(key_a > key_b);
+	};
+
+	qsort(names->locks, names->count, sizeof(LockName), compare_keys);
+	names->count = static_cast<int>(qunique(names->locks, names->count, sizeof(LockName), compare_keys));
+}
+
+/*
+ * Take the locks in their order, within one timeout: all of them or none.  Returns the outcome of the last request; *last is
+ * its number.  If that lock cannot be obtained, the rollback of an internal subtransaction releases transaction-level locks.
+ */
+static Outcome
+take_all(const LockNames &sorted, Scope scope, Timeout timeout, int *last)
+{
+	MemoryContext callers_context = CurrentMemoryContext;
+	Deadline	deadline(timeout);
+	volatile int taken = 0;
+	volatile Outcome outcome = Outcome::granted;
+	Subtransaction subtransaction;
+
+	PG_TRY();
+	{
+		while (taken < sorted.count && outcome == Outcome::granted)
+		{
+			ErrorData  *error;
+
+			outcome = lock_take_or_hand_over(LockRequest{sorted.locks[taken], Mode::exclusive, scope},
+											 deadline.remaining(), nullptr, &error);
+			if (error != nullptr)
+				ReThrowError(error);
+			taken = taken + (outcome == Outcome::granted);
+		}
+		if (outcome == Outcome::granted)
+			subtransaction.release();
+		else
+			subtransaction.roll_back();
+	}
+	PG_CATCH();
+	{
+		/* Release the locks first, because the rest needs memory. */
+		subtransaction.roll_back();
+		if (scope == Scope::session)
+			take_back(sorted.locks, taken);
+		raise_wait_error(catch_error(callers_context));
+	}
+	PG_END_TRY();
+
+	if (outcome != Outcome::granted && scope == Scope::session)
+		take_back(sorted.locks, taken);
+	*last = taken;
+	return outcome;
+}
 
 template <ListForm form, Scope scope, OnFailure on_failure>
 static Datum
@@ -21,12 +104,70 @@ lock_all(FunctionCallInfo fcinfo)
 {
 	LockNames	names = list_argument(fcinfo, form);
 	Timeout		timeout = timeout_argument(fcinfo, 2);
+	Outcome		outcome;
+	int			last;
 
 	check_scope(fcinfo, scope);
-	if (on_failure == OnFailure::say)
-		PG_RETURN_BOOL(lock_try_all(names, Mode::exclusive, scope, timeout));
-	lock_must_all(names, Mode::exclusive, scope, timeout);
-	PG_RETURN_BOOL(true);
+	sort_by_key(&names);
+	outcome = take_all(names, scope, timeout, &last);
+	if (on_failure == OnFailure::raise && outcome != Outcome::granted)
+		raise_not_available(LockRequest{names.locks[last], Mode::exclusive, scope}, outcome, timeout);
+	PG_RETURN_BOOL(outcome == Outcome::granted);
+}
+
+/* ---- Those that are free ---- */
+
+/*
+ * Take up to wanted of the locks that are free, in the given order, looking at each once; with slots, one slot of each semaphore
+ * instead.  Puts a row into the result for each that it takes.  After an error, releases what it took for the session; the end
+ * of the transaction releases the others.
+ */
+static void
+take_any(const LockNames &names, Scope scope, int slots, int wanted, ReturnSetInfo *result)
+{
+	struct Taken
+	{
+		LockRequest request;
+		int			slot;
+	};
+	auto	   *taken = static_cast<Taken *>(palloc(sizeof(Taken) * Max(Min(wanted, names.count), 1)));
+	volatile int taken_count = 0;
+	HASHCTL		control = {};
+	HTAB	   *seen;
+
+	control.keysize = sizeof(int64);
+	control.entrysize = sizeof(int64);
+	control.hcxt = CurrentMemoryContext;
+	seen = hash_create("advisory_ext names", Max(names.count, 1), &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	PG_TRY();
+	{
+		for (int i = 0; i < names.count && taken_count < wanted; i++)
+		{
+			LockRequest request = {names.locks[i], Mode::exclusive, scope, slots};
+			bool		is_repeated;
+			int			slot;
+			Row			row;
+
+			CHECK_FOR_INTERRUPTS();
+			hash_search(seen, &request.name.key.value, HASH_ENTER, &is_repeated);
+			if (is_repeated || !lock_try(request, Timeout{0}, &slot))
+				continue;
+			taken[taken_count] = Taken{request, slot};
+			taken_count = taken_count + 1;
+			row.add(names.elements[i]);
+			if (slots > 0)
+				row.add_int32(slot);
+			row.put(result);
+		}
+	}
+	PG_CATCH();
+	{
+		for (int i = taken_count - 1; scope == Scope::session && i >= 0; i--)
+			lock_give_up(taken[i].request, taken[i].slot);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	hash_destroy(seen);
 }
 
 /* (namespace, names, wanted), or of slots (namespace, names, slots, wanted) */
@@ -34,11 +175,6 @@ template <ListForm form, Scope scope, bool of_slots>
 static Datum
 try_any(FunctionCallInfo fcinfo)
 {
-	struct Report
-	{
-		const LockNames *names;
-		ReturnSetInfo *result;
-	};
 	LockNames	names = list_argument(fcinfo, form);
 	int			slots = of_slots ? slot_number_argument(fcinfo, 2, "slots") : 0;
 	int32		wanted = integer_argument(fcinfo, of_slots ? 3 : 2, "wanted");
@@ -49,20 +185,11 @@ try_any(FunctionCallInfo fcinfo)
 				 errmsg("wanted must be at least 1")));
 	check_scope(fcinfo, scope);
 	InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
-
-	Report		report = {&names, reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo)};
-
-	lock_try_any(names, Mode::exclusive, scope, slots, wanted, [](int index, int slot, void *argument) {
-		auto	   *to = static_cast<Report *>(argument);
-		Row			row;
-
-		row.add(to->names->elements[index]);
-		if (of_slots)
-			row.add_int32(slot);
-		row.put(to->result);
-	}, &report);
+	take_any(names, scope, slots, wanted, reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo));
 	return Datum(0);
 }
+
+/* ---- Releasing ---- */
 
 template <By by>
 static Datum

@@ -11,7 +11,6 @@ extern "C" {
 }
 
 #include "sql/args.h"
-#include "sql/scope.h"
 #include "core/await.h"
 #include "core/release.h"
 #include "base/sqlfunction.h"
@@ -23,8 +22,7 @@ template <By by>
 static LockRequest
 slot_request(FunctionCallInfo fcinfo, Scope scope)
 {
-	return LockRequest{lock_argument(fcinfo, by), Mode::exclusive, scope,
-					   slot_number_argument(fcinfo, next_argument(by), "slots")};
+	return LockRequest{lock_argument(fcinfo, by), Mode::exclusive, scope, slot_number_argument(fcinfo, next_argument(by), "slots")};
 }
 
 template <By by, Scope scope, OnFailure on_failure>

@@ -65,7 +65,6 @@ raise_bad_trigger(const char *message)
 	ereport(ERROR,
 			(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
 			 errmsg("%s", message)));
-	pg_unreachable();
 }
 
 /*
