@@ -159,14 +159,14 @@ stress: ## try to break it
 	@bash scripts/server.sh run -- env STRESS='$(STRESS)' STRESS_SECONDS='$(SECONDS)' SESSIONS='$(SESSIONS)' SEED='$(SEED)' \
 		CRASHES='$(CRASHES)' CALLS='$(CALLS)' perl test/stress/stress.pl
 
-soak: ## load for hours: does memory grow, is a session forgotten?
+soak: ## load for hours: is memory or a session lost?
 	@bash scripts/packages.sh test
 	@bash scripts/server.sh run -- env HOURS='$(HOURS)' SESSIONS='$(SESSIONS)' NAMES='$(NAMES)' perl test/soak/soak.pl
 
 addresses: # write the addresses of project.conf into the other files
 	@perl scripts/addresses.pl --write
 
-dist: ## the archive for PGXN, of the last commit, and its checksum
+dist: ## the archive for PGXN, of the last commit; its checksum
 	@bash scripts/dist.sh
 
 deb: ## build Debian packages
@@ -183,7 +183,7 @@ image-tree: ## the folder of an extension image for CloudNativePG
 	cp LICENSE '$(IMAGE_TREE)/licenses/$(EXTENSION)/'
 	cp docker/extension/Dockerfile '$(IMAGE_TREE)/'
 
-test-packages: ## build, install, test and remove the packages; needs root
+test-packages: ## build, install, test, remove the packages; needs root
 	@bash scripts/test-packages.sh
 
 lint: ## warnings, static analysis, layout
