@@ -225,5 +225,5 @@ help:
 	@awk -F ': ## *' '/^##/ { sub(/^##/, ""); print } /^[a-z-]+: ##/ { printf "  make %-17s%s\n", $$1, $$2 }' Makefile
 
 FORCE:
-.PHONY: demo test test-all test-integration test-failover stress-failover test-matrix test-platforms stress soak addresses dist deb image-tree test-packages \
-	lint sanitize test-assert test-faults bench bench-plots portable-tle pictures help FORCE
+.PHONY: demo test test-all test-integration test-failover stress-failover test-matrix test-platforms stress soak addresses dist deb image-tree \
+	test-packages lint sanitize test-assert test-faults bench bench-plots portable-tle monitoring-files pictures help FORCE
