@@ -427,7 +427,7 @@ sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $l
     waits_for_lease($waiter);
     # It has one for a moment whenever it looks at the lease.
     ok(wait_until('it has no snapshot', sub {
-        $look->value(q(SELECT backend_xmin IS NULL AND backend_xid IS NULL AND wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = ?), $waiter->pid);
+        $look->value(q(SELECT backend_xmin IS NULL AND backend_xid IS NULL AND wait_event_type IN ('Lock', 'Extension') FROM pg_stat_activity WHERE pid = ?), $waiter->pid);
     }), 'await_lease() waits without a snapshot');
     $look->run("SELECT advisory.end_lease('l', 'await', $token)");
     my $row = $waiter->finish->{rows}[0];
