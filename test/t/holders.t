@@ -78,7 +78,8 @@ for my $case (
     is($look->value($ends, 'both', $slot->pid), 1, 'who has the last slots');
     $look->run(q(ROLLBACK PREPARED 'both'));
     is($look->value(qq(SELECT advisory.terminate_holder_key($key, ?::int)), $slots->pid), 1, 'by key, who has two');
-    is($wants_slot->finish->{value}, 1, 'the waiter has one of them');
+    # Whichever was released first.
+    like($wants_slot->finish->{value}, qr/^[12]$/, 'the waiter has one of them');
     $slots = $wants_slot;
     $slots->run(releases('both'));
     is($look->query($ends, 'both', $slots->pid)->{value}, 0, 'not who has just released it');

@@ -81,7 +81,7 @@ my $token = $this->value("SELECT token FROM advisory.lease('beside', 'a', '1h')"
 is($other->value("SELECT token FROM advisory.try_lease('beside', 'a', '1h')"), undef, 'a lease of this version the other does not get');
 is($other->value("SELECT advisory.check_lease('beside', 'a', $token)"), 1, 'but knows');
 $other->start("SELECT token FROM advisory.lease('beside', 'a', '1h')");
-wait_until('it waits', sub { $look->value(q{SELECT wait_event = 'advisory' FROM pg_stat_activity WHERE pid = ?}, $other->pid) });
+wait_until('it waits', sub { $look->value(q{SELECT wait_event IN ('advisory', 'AdvisoryExtLease') FROM pg_stat_activity WHERE pid = ?}, $other->pid) });
 my $took = undisturbed_time(sub {
     $this->run("SELECT advisory.end_lease('beside', 'a', $token)");
     cmp_ok($other->finish->{value}, '>', $token, 'a session of the other version takes it when it is ended');
