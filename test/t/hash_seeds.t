@@ -83,13 +83,10 @@ sub shortest {
     my $room = shortest($session, sub { $add->(NEW) }, sub { });
     $add->(NAMES - $names);
     is($session->value('SELECT names FROM advisory.directory'), NAMES, 'the name table is full');
-    my $longest = 0;
-    for (1 .. 5) {
-        my $took = processor_time($session, sub { $add->(NEW) });
-        $longest = $took if $took > $longest;
-    }
-    diag sprintf('%d new names: %.1f ms, in a full table of %d at most %.1f ms', NEW, 1000 * $room, NAMES, 1000 * $longest);
-    cmp_ok($longest, '<', 10 * $room, 'new names that evict others cost about what they cost before');
+    # The first names that are evicted make room for their sums, once, which can take another piece of shared memory.
+    my $evicting = median(map { processor_time($session, sub { $add->(NEW) }) } 1 .. 5);
+    diag sprintf('%d new names: %.1f ms, in a full table of %d %.1f ms', NEW, 1000 * $room, NAMES, 1000 * $evicting);
+    cmp_ok($evicting, '<', 10 * $room, 'new names that evict others cost about what they cost before');
 }
 
 done_testing();
