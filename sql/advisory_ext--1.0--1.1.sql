@@ -12,26 +12,27 @@ DECLARE
     use record;
 BEGIN
     SELECT format('%s is used by %s.', pg_describe_object(d.refclassid, d.refobjid, 0),
-                  coalesce('view ' || view.oid::regclass || ' of role ' || quote_ident(pg_get_userbyid(view.relowner)),
+                  coalesce(CASE view.relkind WHEN 'm' THEN 'materialized ' ELSE '' END || 'view ' || view.oid::regclass || ' of role ' || quote_ident(pg_get_userbyid(view.relowner)),
                            pg_describe_object(d.classid, d.objid, d.objsubid))) AS detail,
-           coalesce('DROP VIEW ' || view.oid::regclass, 'Drop that') AS hint
+           coalesce('DROP ' || CASE view.relkind WHEN 'm' THEN 'MATERIALIZED ' ELSE '' END || 'VIEW ' || view.oid::regclass, 'Drop that') AS hint
     INTO use
     FROM (SELECT 'pg_proc'::regclass AS classid, oid
           FROM pg_proc
           WHERE pronamespace = 'advisory'::regnamespace
-              AND proname IN ('holders', 'holders_key', 'run', '_waits', '_leaks', '_stats', '_settings', '_semaphores', '_pressure_by_backend', '_pressure_by_type')
+              AND proname IN ('holders', 'holders_key', 'run', '_pressure', '_waits', '_leaks', '_stats', '_settings', '_semaphores', '_pressure_by_backend', '_pressure_by_type')
           UNION ALL
           SELECT 'pg_class'::regclass, unnest(ARRAY['advisory.activity', 'advisory.key_labels']::regclass[])
           UNION ALL
           SELECT 'pg_type'::regclass, unnest(ARRAY[oid, typarray]) FROM pg_type
           WHERE typrelid IN ('advisory.activity'::regclass, 'advisory.key_labels'::regclass)) AS changed
-    JOIN pg_depend AS d ON d.refclassid = changed.classid AND d.refobjid = changed.oid AND d.deptype = 'n'
+    JOIN pg_depend AS d ON d.refclassid = changed.classid AND d.refobjid = changed.oid
+        AND (d.deptype = 'n' OR d.classid IN ('pg_publication_rel'::regclass, 'pg_statistic_ext'::regclass))
     LEFT JOIN pg_constraint AS c ON d.classid = 'pg_constraint'::regclass AND c.oid = d.objid
     LEFT JOIN pg_rewrite AS r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
-    LEFT JOIN pg_class AS view ON view.oid = CASE d.classid WHEN 'pg_class'::regclass THEN d.objid ELSE r.ev_class END AND view.relkind = 'v'
+    LEFT JOIN pg_class AS view ON view.oid = CASE d.classid WHEN 'pg_class'::regclass THEN d.objid ELSE r.ev_class END AND view.relkind IN ('v', 'm')
     WHERE c.conrelid IS DISTINCT FROM 'advisory.key_labels'::regclass
         AND (view.oid IS NULL OR view.oid <> ALL (ARRAY['advisory.waits', 'advisory.leaks', 'advisory.stats', 'advisory.settings', 'advisory.activity',
-                                                        'advisory.semaphores', 'advisory.pressure_by_backend', 'advisory.pressure_by_type']::regclass[]))
+                                                        'advisory.semaphores', 'advisory.pressure', 'advisory.pressure_by_backend', 'advisory.pressure_by_type']::regclass[]))
     LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'cannot update extension advisory_ext, because another object depends on one that has changed'
@@ -74,7 +75,7 @@ BEGIN
     IF FOUND THEN
         RAISE EXCEPTION 'cannot update extension advisory_ext, because a role owns something in its schema'
             USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = format('Role %I owns %s.', other.owner, other.name),
-                  HINT = 'Drop or move it if it is not a part of the extension. Otherwise save the rows of advisory.key_labels as a role without '
+                  HINT = 'If it is not a part of the extension, take it out of it and drop or move it. Otherwise save the rows of advisory.key_labels as a role without '
                          'privileges, drop the extension, and create it again. Do not give the objects to a superuser.';
     END IF;
 
@@ -93,6 +94,11 @@ BEGIN
     UNION ALL
     SELECT pg_describe_object('pg_policy'::regclass, p.oid, 0) FROM pg_policy AS p JOIN pg_class AS c ON c.oid = p.polrelid
     WHERE c.relnamespace = ANY (schemas)
+    UNION ALL
+    SELECT pg_describe_object('pg_class'::regclass, attrelid, attnum) FROM pg_attribute
+    WHERE attrelid = 'advisory.key_labels'::regclass AND attnum > 5 AND NOT attisdropped
+    UNION ALL
+    SELECT pg_describe_object('pg_class'::regclass, inhparent, 0) FROM pg_inherits WHERE inhrelid = 'advisory.key_labels'::regclass
     LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'cannot update extension advisory_ext, because something else is in its schema or attached to it'
@@ -105,10 +111,11 @@ SELECT advisory_internal.check_objects(false);
 
 -- ---- Labels
 --
--- A new table has no triggers, constraints, indexes, policies and privileges of others.
+-- A new table has no triggers, constraints, indexes, policies and privileges of others.  What is written to an unlogged
+-- table is not replicated: a subscriber has these rows already.
 
 ALTER TABLE advisory.key_labels SET SCHEMA advisory_internal;
-CREATE TABLE advisory.key_labels (
+CREATE UNLOGGED TABLE advisory.key_labels (
     key bigint,
     key1 integer,
     key2 integer,
@@ -129,6 +136,7 @@ COMMENT ON COLUMN advisory.key_labels.key2 IS 'second key of a pair';
 COMMENT ON COLUMN advisory.key_labels.label IS 'what the lock is called, up to 200 characters';
 COMMENT ON COLUMN advisory.key_labels.note IS 'note about the lock, up to 1000 characters';
 INSERT INTO advisory.key_labels SELECT key, key1, key2, label, note FROM ONLY advisory_internal.key_labels;
+ALTER TABLE advisory.key_labels SET LOGGED;
 SELECT pg_extension_config_dump('advisory.key_labels', '');
 
 -- ---- Edition and version
@@ -1609,10 +1617,23 @@ BEGIN
         EXECUTE format('GRANT %s ON advisory.key_labels TO %s %s', granted.privilege_type, granted.role,
                        CASE WHEN granted.is_grantable THEN 'WITH GRANT OPTION' END);
     END LOOP;
+    FOR granted IN
+        SELECT a.*, attname, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END AS role
+        FROM pg_attribute, aclexplode(attacl) AS a
+        WHERE attrelid = 'advisory_internal.key_labels'::regclass AND NOT attisdropped AND privilege_type IN ('SELECT', 'INSERT', 'UPDATE')
+            AND attname IN ('key', 'key1', 'key2', 'label', 'note')
+    LOOP
+        EXECUTE format('GRANT %s (%I) ON advisory.key_labels TO %s %s', granted.privilege_type, granted.attname, granted.role,
+                       CASE WHEN granted.is_grantable THEN 'WITH GRANT OPTION' END);
+    END LOOP;
+    IF (SELECT relrowsecurity FROM pg_class WHERE oid = 'advisory_internal.key_labels'::regclass) THEN
+        ALTER TABLE advisory.key_labels ENABLE ROW LEVEL SECURITY;
+    END IF;
     IF NOT EXISTS (SELECT FROM pg_class, aclexplode(relacl)
                    WHERE oid = 'advisory_internal.key_labels'::regclass AND grantee = 0 AND privilege_type = 'SELECT') THEN
         REVOKE SELECT ON advisory.key_labels FROM PUBLIC;
     END IF;
+    DELETE FROM pg_init_privs WHERE classoid = 'pg_class'::regclass AND objoid = 'advisory.key_labels'::regclass AND objsubid <> 0;
     UPDATE pg_init_privs SET initprivs = initial
     WHERE classoid = 'pg_class'::regclass AND objoid = 'advisory.key_labels'::regclass AND objsubid = 0;
     -- Since 17 that record counts as a reference to the roles.

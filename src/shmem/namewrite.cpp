@@ -289,7 +289,7 @@ sums_of(Oid database, std::string_view ns)
 	int			number = name_table->first_free;
 	NameEntry  *sums = name_entry(number);
 
-	set_text(sums, GivenName{Key{0}, ns, std::string_view()});
+	set_text(sums, GivenName{Key{0}, ns, ""});
 	name_table->first_free = sums->next_free;
 	sums->next_free = name_table->first_sums;
 	name_table->first_sums = number;

@@ -162,6 +162,8 @@ for my $role ($ENV{PGUSER}, $owner, $super) {
     for my $case ([ 'trigger t on table advisory.key_labels', 'CREATE TRIGGER t BEFORE UPDATE ON advisory.key_labels FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()', 'DROP TRIGGER t ON advisory.key_labels' ],
         [ 'trigger t on view advisory.settings', 'CREATE TRIGGER t INSTEAD OF UPDATE ON advisory.settings FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()', 'DROP TRIGGER t ON advisory.settings' ],
         [ 'rule r on view advisory.settings', 'CREATE RULE r AS ON UPDATE TO advisory.settings DO INSTEAD NOTHING', 'DROP RULE r ON advisory.settings' ],
+        [ 'column extra of table advisory.key_labels', 'ALTER TABLE advisory.key_labels ADD extra int', 'ALTER TABLE advisory.key_labels DROP extra' ],
+        [ 'table public.parent', 'CREATE TABLE public.parent (key bigint); ALTER TABLE advisory.key_labels INHERIT public.parent', 'ALTER TABLE advisory.key_labels NO INHERIT public.parent; DROP TABLE public.parent' ],
         [ 'policy p on table advisory.key_labels', 'CREATE POLICY p ON advisory.key_labels', 'DROP POLICY p ON advisory.key_labels' ]) {
         my ($what, $make, $drop) = @$case;
         my $maker = session(database => $old->value('SELECT current_database()'))->run($make);
@@ -175,6 +177,14 @@ for my $role ($ENV{PGUSER}, $owner, $super) {
         is($error->{state}, '2BP01', 'so does a foreign key');
         like($error->{detail}, qr/^table advisory\.key_labels is used by constraint child_key_key1_key2_label_fkey on table public\.child\.$/, '... with its name');
         $maker->run('DROP TABLE child');
+        for my $other ([ 'MATERIALIZED VIEW public.m', 'AS SELECT label FROM advisory.key_labels', 'materialized view public.m of role postgres' ], [ 'PUBLICATION p', 'FOR TABLE advisory.key_labels', 'publication of table advisory.key_labels in publication p' ]) {
+            my ($name, $rest, $described) = @$other;
+            $maker->run('SET client_min_messages = error', "CREATE $name $rest");
+            is($old->query('ALTER EXTENSION advisory_ext UPDATE')->{detail}, "table advisory.key_labels is used by $described.", 'so does what would be lost');
+            $maker->run("DROP $name");
+        }
+        # These stay.
+        $maker->run("GRANT UPDATE (note) ON advisory.key_labels TO $writer", 'ALTER TABLE advisory.key_labels ENABLE ROW LEVEL SECURITY');
         # These go with the old table.
         $maker->run('ALTER TABLE advisory.key_labels ADD CONSTRAINT more CHECK (key > -1)', 'CREATE INDEX ON advisory.key_labels (label)', "GRANT REFERENCES (label) ON advisory.key_labels TO $writer")->disconnect;
         # Uncommitted, a trigger does not slip through: the update waits for it.
@@ -196,6 +206,11 @@ for my $role ($ENV{PGUSER}, $owner, $super) {
     my @settings = $role ne $super ? () : ('quote_all_identifiers = on', $old->value(q{SELECT current_setting('server_version_num')::int < 190000}) ? 'standard_conforming_strings = off' : ());
     $old->run(map({ "SET $_" } @settings), 'ALTER EXTENSION advisory_ext UPDATE', 'RESET quote_all_identifiers', 'RESET standard_conforming_strings');
     $stranger->disconnect;
+    my $keeper = session(database => $old->value('SELECT current_database()'));
+    is($keeper->value(q(SELECT concat_ws(' ', has_column_privilege($1, 'advisory.key_labels', 'note', 'UPDATE'), relrowsecurity) FROM pg_class WHERE oid = 'advisory.key_labels'::regclass), $writer), 't t',
+        "$role: who may write a column stays, and row-level security");
+    like(join('', grep { /UPDATE.note/ } do { my $database = $old->value('SELECT current_database()'); `pg_dump $database` }), qr/^GRANT UPDATE\(note\) ON TABLE advisory.key_labels TO $writer;$/, "$role: ... also in a dump");
+    $keeper->run("REVOKE UPDATE (note) ON advisory.key_labels FROM $writer", 'ALTER TABLE advisory.key_labels DISABLE ROW LEVEL SECURITY')->disconnect;
     is($old->value('SELECT added.who()'), $role, "$role: a SECURITY DEFINER function that was added to the extension runs as before");
     is($old->value(q(SELECT count(*) FROM pg_class WHERE oid = 'added.rows'::regclass AND relowner = ?::regrole), $role), 1, 'and a table belongs to whom it did');
     $old->run(map({ "ALTER EXTENSION advisory_ext DROP $_" } 'TABLE added.rows', 'FUNCTION added.who()', 'SCHEMA added'), 'SET client_min_messages = warning', 'DROP SCHEMA added CASCADE', 'RESET client_min_messages');
