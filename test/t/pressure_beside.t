@@ -10,7 +10,7 @@ use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Test::More;
 
-use constant { LOCKS => 100_000, CLIENTS => 2, PAUSE => '10 ms', LEAST_KEPT => 0.9, LEAST_STEADY => 0.8, TRIES => 6, RUN_SECONDS => 9 };
+use constant { LOCKS => 100_000, CLIENTS => 2, PAUSE => '10 ms', LEAST_KEPT => 0.9, LEAST_STEADY => 0.9, TRIES => 8, RUN_SECONDS => 9 };
 
 my $server = own_server('max_locks_per_transaction=1024', 'max_connections=100', 'jit=off');
 my $hog = session(server => $server)->run('CREATE EXTENSION advisory_ext');
