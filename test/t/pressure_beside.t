@@ -13,7 +13,7 @@ use Test::More;
 # MOST: times as long as alone. (Seen: 1.00 to 1.09, and 1.27 to 2.4 beside the usual query.)
 use constant { LOCKS => 100_000, CALLS => 200_000, ROUNDS => 7, MOST => 1.2 };
 
-my $server = own_server('max_locks_per_transaction=1024', 'max_connections=40', 'jit=off', 'autovacuum=off');
+my $server = own_server('max_locks_per_transaction=3072', 'max_connections=40', 'jit=off', 'autovacuum=off');
 my ($look, $hog, $load, $reader) = map { session(server => $server) } 1 .. 4;
 $look->run('CREATE EXTENSION advisory_ext');
 $hog->run("SELECT count(advisory.lock('held', i)) FROM generate_series(1, @{[LOCKS]}) AS i");
