@@ -36,15 +36,15 @@ COMMENT ON FUNCTION advisory_internal.cut(text, integer) IS 'text cut to so many
 
 CREATE VIEW advisory_internal.activity AS
     WITH entry AS MATERIALIZED (
-        SELECT l.*,
-               concat(CASE WHEN database IS DISTINCT FROM current_database() THEN coalesce(database, '(dropped)') || ': ' END, lock) AS what,
+        SELECT kind, key, database, slot, mode, pid, gid, state, granted, wait_start, waited, held, blocked_by,
+               CASE WHEN database = current_database() THEN lock ELSE concat(coalesce(database, '(dropped)'), ': ', lock) END AS what,
                CASE WHEN gid IS NOT NULL THEN concat(role, ' (prepared ', gid, ')')
                     WHEN application_name <> '' THEN concat(role, '@', application_name)
                     ELSE role
                END AS who,
                -- A semaphore's slots and its queue are one lock.
                ROW (datid, high, low, CASE kind WHEN 'semaphore' THEN 16383 ELSE objsubid END) AS tag
-        FROM advisory._locks AS l
+        FROM advisory._locks
     ), waiting AS MATERIALIZED (
         -- The server shows this to those who may see the state, too.
         SELECT pid
@@ -63,24 +63,24 @@ CREATE VIEW advisory_internal.activity AS
         SELECT w.tag, w.place, w.wait_start, blocker_pid
         FROM waiter AS w, unnest(blocked_by) AS blocker_pid
         WHERE place <= 11
+    ), holder AS (
+        SELECT *, NOT is_blocker AND count(*) OVER (PARTITION BY is_blocker, pid, gid) > 20 AS is_one_of_many
+        FROM (SELECT e.tag, what, slot, mode, pid, gid, who, state, held, b.blocker_pid IS NOT NULL AS is_blocker, b.awaited_since
+              FROM entry AS e
+              LEFT JOIN (SELECT tag, blocker_pid, min(wait_start) AS awaited_since FROM blocker GROUP BY tag, blocker_pid) AS b
+                  ON b.tag = e.tag AND b.blocker_pid = coalesce(e.pid, 0)
+              WHERE granted) AS held
     ), held_by AS (
-        SELECT tag, place, array_agg(DISTINCT blocker_pid) AS pids
-        FROM blocker
-        WHERE (tag, blocker_pid) IN (SELECT tag, coalesce(pid, 0) FROM entry WHERE granted)
-        GROUP BY tag, place
+        SELECT b.tag, b.place, array_agg(DISTINCT blocker_pid) AS pids
+        FROM blocker AS b
+        JOIN holder AS h ON h.is_blocker AND h.tag = b.tag AND coalesce(h.pid, 0) = blocker_pid
+        GROUP BY b.tag, b.place
     ), shown_waiter AS (
         -- If only waiters ahead of it are in the way, it waits for the same holders as these.
         SELECT w.*, coalesce(pids, min(pids) OVER (PARTITION BY tag)) AS held_by
         FROM waiter AS w
         LEFT JOIN held_by USING (tag, place)
         WHERE place <= 11
-    ), holder AS (
-        SELECT *, NOT is_blocker AND count(*) OVER (PARTITION BY is_blocker, pid, gid) > 20 AS is_one_of_many
-        FROM (SELECT e.*, b.blocker_pid IS NOT NULL AS is_blocker, b.awaited_since
-              FROM entry AS e
-              LEFT JOIN (SELECT tag, blocker_pid, min(wait_start) AS awaited_since FROM blocker GROUP BY tag, blocker_pid) AS b
-                  ON b.tag = e.tag AND b.blocker_pid = coalesce(e.pid, 0)
-              WHERE granted) AS held
     ), lease AS (
         SELECT l.*, w.key IS NOT NULL AS is_awaited, w.since,
                row_number() OVER (ORDER BY w.key IS NULL, w.since, l.acquired_at, l.lock) > 20 AS is_one_of_many
