@@ -47,7 +47,8 @@ sub kept {
         my $look = join ' ', map { "PERFORM * FROM ($_) AS view;" } @{ $OTHERS{$side}{look} };
         my $looks = 10 * ($seconds + 1);
         $others->{looker}->start("DO \$\$ BEGIN FOR i IN 1..$looks LOOP $look PERFORM pg_sleep(0.1); END LOOP; END \$\$");
-        my $tps = pgbench($others->{server}, 2, $seconds, 'prepared', "\\set aid random(1, 100000)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;")->[0];
+        # One client: with more, two processors would not be enough, and the figure would be who gets one.
+        my $tps = pgbench($others->{server}, 1, $seconds, 'prepared', "\\set aid random(1, 100000)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;")->[0];
         $others->{looker}{dbh}->pg_cancel;
         $others->{looker}->finish;
         return $tps;
