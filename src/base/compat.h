@@ -8,32 +8,6 @@
  */
 #pragma once
 
-extern "C" {
-#include "catalog/pg_namespace.h"
-#include "common/hashfn.h"
-#include "lib/dshash.h"
-#include "lib/ilist.h"
-#include "optimizer/pathnode.h"
-#include "storage/ipc.h"
-#include "storage/lock.h"
-#include "storage/lwlock.h"
-#include "storage/pg_shmem.h"
-#include "storage/proc.h"
-#include "storage/shmem.h"
-#include "utils/acl.h"
-#include "utils/backend_status.h"
-#include "utils/hsearch.h"
-#include "utils/wait_event.h"
-#if __has_include("storage/dsm_registry.h")
-#include "storage/dsm_registry.h"
-#endif
-/* 16 moved assign_synchronous_commit() to a header of its own. */
-#if __has_include("utils/guc_hooks.h")
-#include "utils/guc_hooks.h"
-#endif
-#include "replication/syncrep.h"
-}
-
 #if PG_VERSION_NUM < 150000
 #error "advisory_ext needs PostgreSQL 15 or later"
 #endif

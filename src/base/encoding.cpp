@@ -4,12 +4,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "catalog/namespace.h"
-#include "mb/pg_wchar.h"
-#include "optimizer/pathnode.h"
-}
-
 #include "base/encoding.h"
 
 namespace advisory

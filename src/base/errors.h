@@ -4,11 +4,6 @@
  */
 #pragma once
 
-extern "C" {
-#include "access/xact.h"
-#include "utils/resowner.h"
-}
-
 namespace advisory
 {
 

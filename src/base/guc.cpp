@@ -4,12 +4,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "utils/guc.h"
-}
-
-#include <limits.h>
-
 #include "base/guc.h"
 
 namespace advisory

@@ -4,12 +4,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "common/cryptohash.h"
-#include "common/sha2.h"
-#include "port/pg_bswap.h"
-}
-
 #ifdef USE_OPENSSL
 #include <openssl/evp.h>
 #endif

@@ -7,8 +7,6 @@
  */
 #pragma once
 
-#include <string_view>
-
 #include "base/locktag.h"
 
 namespace advisory

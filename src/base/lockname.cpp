@@ -4,10 +4,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "mb/pg_wchar.h"
-}
-
 #include "base/encoding.h"
 #include "base/lockname.h"
 

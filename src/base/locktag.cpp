@@ -4,10 +4,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "common/pg_prng.h"
-}
-
 #include "base/locktag.h"
 
 namespace advisory

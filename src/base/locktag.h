@@ -15,11 +15,6 @@
  */
 #pragma once
 
-extern "C" {
-#include "common/hashfn.h"
-#include "storage/lock.h"
-}
-
 namespace advisory
 {
 

@@ -4,11 +4,6 @@
  */
 #pragma once
 
-extern "C" {
-#include "access/htup_details.h"
-#include "funcapi.h"
-}
-
 /*
  * Export implementation, a function of fcinfo, to SQL as symbol.  The library exports
  * no other symbols, except those that the server needs to load it.

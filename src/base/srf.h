@@ -7,15 +7,6 @@
 #include "base/encoding.h"
 #include "base/errors.h"
 
-extern "C" {
-#include "catalog/pg_type.h"
-#include "executor/executor.h"
-#include "utils/array.h"
-#include "utils/memutils.h"
-#include "utils/timestamp.h"
-#include "utils/tuplestore.h"
-}
-
 namespace advisory
 {
 

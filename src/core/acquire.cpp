@@ -8,17 +8,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "access/parallel.h"
-#include "access/xact.h"
-#include "storage/lwlock.h"
-#include "storage/proc.h"
-#include "utils/resowner.h"
-#include "utils/snapmgr.h"
-#include "utils/timeout.h"
-#include "utils/timestamp.h"
-}
-
 #include "base/errors.h"
 #include "base/guc.h"
 #include "core/acquire.h"

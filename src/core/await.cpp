@@ -15,16 +15,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "access/xact.h"
-#include "storage/lock.h"
-#include "storage/lwlock.h"
-#include "storage/proc.h"
-#include "tcop/pquery.h"
-#include "utils/portal.h"
-#include "utils/snapmgr.h"
-}
-
 #include "core/await.h"
 #include "core/errors.h"
 #include "core/namecache.h"

@@ -4,14 +4,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "access/xact.h"
-#include "catalog/pg_type.h"
-#include "common/int.h"
-#include "miscadmin.h"
-#include "utils/fmgrprotos.h"
-}
-
 #include "core/claim.h"
 #include "core/namecache.h"
 #include "core/owntables.h"

@@ -4,12 +4,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "lib/qunique.h"
-#include "storage/proc.h"
-#include "utils/timestamp.h"
-}
-
 #include "base/encoding.h"
 #include "core/errors.h"
 #include "core/lease.h"

@@ -4,10 +4,6 @@
  */
 #pragma once
 
-extern "C" {
-#include "storage/lock.h"
-}
-
 #include "core/request.h"
 
 namespace advisory

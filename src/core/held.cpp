@@ -11,16 +11,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "access/xact.h"
-#include "storage/ipc.h"
-#include "storage/lwlock.h"
-#include "storage/proc.h"
-#include "utils/memutils.h"
-#include "utils/resowner.h"
-#include "utils/timestamp.h"
-}
-
 #include "base/compat.h"
 #include "base/guc.h"
 #include "core/held.h"

@@ -11,10 +11,6 @@
  */
 #pragma once
 
-extern "C" {
-#include "access/xact.h"
-}
-
 #include "core/heldlock.h"
 
 namespace advisory

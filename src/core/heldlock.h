@@ -4,13 +4,6 @@
  */
 #pragma once
 
-extern "C" {
-#include "common/hashfn.h"
-#include "lib/ilist.h"
-#include "port/pg_bitutils.h"
-#include "storage/lock.h"
-}
-
 #include "core/namecache.h"
 #include "server/locallock.h"
 

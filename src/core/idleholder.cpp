@@ -4,16 +4,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include <signal.h>
-#include "access/xact.h"
-#include "miscadmin.h"
-#include "storage/sinval.h"
-#include "tcop/pquery.h"
-#include "tcop/tcopprot.h"
-#include "utils/timeout.h"
-}
-
 #include "base/guc.h"
 #include "core/heldlog.h"
 #include "core/idleholder.h"

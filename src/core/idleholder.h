@@ -10,10 +10,6 @@
  */
 #pragma once
 
-extern "C" {
-#include "lib/ilist.h"
-}
-
 namespace advisory
 {
 

@@ -10,17 +10,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "access/xact.h"
-#include "executor/spi.h"
-#include "parser/analyze.h"
-#include "parser/parser.h"
-#include "storage/lwlock.h"
-#include "tcop/dest.h"
-#include "tcop/pquery.h"
-#include "utils/memutils.h"
-}
-
 #include "core/await.h"
 #include "core/claim.h"
 #include "core/errors.h"

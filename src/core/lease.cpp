@@ -4,18 +4,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "access/xact.h"
-#include "miscadmin.h"
-#include "storage/latch.h"
-#include "storage/proc.h"
-#include "utils/acl.h"
-#include "utils/inval.h"
-#include "utils/memutils.h"
-#include "utils/snapmgr.h"
-#include "utils/timestamp.h"
-}
-
 #include "base/encoding.h"
 #include "base/errors.h"
 #include "core/lease.h"

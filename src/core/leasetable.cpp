@@ -4,13 +4,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "catalog/pg_type.h"
-#include "miscadmin.h"
-#include "storage/lmgr.h"
-#include "utils/timestamp.h"
-}
-
 #include "base/errors.h"
 #include "core/leasetable.h"
 #include "core/owntables.h"

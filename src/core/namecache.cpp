@@ -7,15 +7,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "access/xact.h"
-#include "common/hashfn.h"
-#include "executor/executor.h"
-#include "mb/pg_wchar.h"
-#include "port/pg_bitutils.h"
-#include "utils/memutils.h"
-}
-
 #include "base/compat.h"
 #include "base/encoding.h"
 #include "base/guc.h"

@@ -4,18 +4,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "access/htup_details.h"
-#include "access/xact.h"
-#include "catalog/namespace.h"
-#include "catalog/pg_class.h"
-#include "catalog/pg_namespace.h"
-#include "storage/lmgr.h"
-#include "utils/lsyscache.h"
-#include "utils/snapmgr.h"
-#include "utils/syscache.h"
-}
-
 #include "base/errors.h"
 #include "core/owntables.h"
 

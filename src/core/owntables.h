@@ -4,21 +4,6 @@
  */
 #pragma once
 
-#include <initializer_list>
-#include <string_view>
-
-extern "C" {
-#include "catalog/pg_authid.h"
-#include "catalog/pg_class.h"
-#include "catalog/pg_type.h"
-#include "commands/trigger.h"
-#include "executor/spi.h"
-#include "miscadmin.h"
-#include "utils/builtins.h"
-#include "utils/guc.h"
-#include "utils/timestamp.h"
-}
-
 namespace advisory
 {
 

@@ -4,18 +4,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "catalog/pg_authid.h"
-#include "storage/latch.h"
-#include "storage/lock.h"
-#include "storage/proc.h"
-#include "storage/procarray.h"
-#include "utils/acl.h"
-#include "utils/wait_event.h"
-}
-
-#include <signal.h>
-
 #include "core/held.h"
 #include "core/heldlog.h"
 #include "core/namecache.h"

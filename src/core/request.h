@@ -4,12 +4,6 @@
  */
 #pragma once
 
-extern "C" {
-#include "portability/instr_time.h"
-#include "storage/lock.h"
-#include "utils/timestamp.h"
-}
-
 #include "base/lockname.h"
 
 namespace advisory

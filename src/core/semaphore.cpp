@@ -25,17 +25,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "storage/latch.h"
-#include "storage/lock.h"
-#include "storage/lwlock.h"
-#include "storage/proc.h"
-#include "utils/hsearch.h"
-#include "utils/memutils.h"
-#include "utils/timestamp.h"
-#include "utils/wait_event.h"
-}
-
 #include "core/semaphore.h"
 #include "core/semdeadlock.h"
 #include "server/locallock.h"

@@ -9,10 +9,6 @@
  */
 #pragma once
 
-extern "C" {
-#include "lib/ilist.h"
-}
-
 #include "core/held.h"
 #include "core/request.h"
 #include "shmem/slotstate.h"

@@ -18,15 +18,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "nodes/bitmapset.h"
-#include "storage/lmgr.h"
-#include "storage/lock.h"
-#include "storage/lwlock.h"
-#include "storage/proc.h"
-#include "utils/memutils.h"
-}
-
 #include "core/semdeadlock.h"
 #include "server/waitgraph.h"
 #include "shmem/root.h"

@@ -8,10 +8,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "utils/guc.h"
-}
-
 #include "base/compat.h"
 #include "base/guc.h"
 #include "core/synccommit.h"

@@ -7,10 +7,6 @@
  */
 #pragma once
 
-extern "C" {
-#include "access/xact.h"
-}
-
 namespace advisory
 {
 

@@ -12,21 +12,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "access/genam.h"
-#include "access/htup_details.h"
-#include "access/relation.h"
-#include "access/xlog.h"
-#include "catalog/pg_type.h"
-#include "commands/sequence.h"
-#include "common/hashfn.h"
-#include "miscadmin.h"
-#include "storage/lmgr.h"
-#include "utils/fmgrprotos.h"
-#include "utils/rel.h"
-#include "utils/snapmgr.h"
-}
-
 #include "base/errors.h"
 #include "core/namecache.h"
 #include "core/owntables.h"

@@ -4,10 +4,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "access/xact.h"
-}
-
 #include "core/xactholds.h"
 
 namespace advisory

@@ -4,17 +4,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "catalog/pg_authid.h"
-#include "commands/dbcommands.h"
-#include "common/ip.h"
-#include "executor/spi.h"
-#include "miscadmin.h"
-#include "utils/acl.h"
-#include "utils/guc.h"
-#include "utils/lsyscache.h"
-}
-
 #include "server/backends.h"
 #include "base/compat.h"
 #include "base/encoding.h"

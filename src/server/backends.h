@@ -7,10 +7,6 @@
  */
 #pragma once
 
-extern "C" {
-#include "utils/backend_status.h"
-}
-
 #include "server/locktable.h"
 
 namespace advisory

@@ -5,9 +5,6 @@
 #pragma once
 
 extern "C" {
-#include "miscadmin.h"
-#include "storage/latch.h"
-
 /* As in libpq/libpq.h, which needs the header files of GSSAPI if the server was built with it. */
 extern bool pq_check_connection(void);
 }

@@ -6,10 +6,6 @@
  */
 #pragma once
 
-extern "C" {
-#include "storage/lock.h"
-}
-
 #include "base/compat.h"
 #include "base/locktag.h"
 

@@ -11,13 +11,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "port/atomics.h"
-#include "storage/lwlock.h"
-}
-
-#include <signal.h>
-
 #include "base/compat.h"
 #include "server/locktable.h"
 

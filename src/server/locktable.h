@@ -10,13 +10,6 @@
  */
 #pragma once
 
-extern "C" {
-#include "access/twophase.h"
-#include "storage/lock.h"
-#include "storage/proc.h"
-#include "utils/hsearch.h"
-}
-
 #include "base/locktag.h"
 
 namespace advisory

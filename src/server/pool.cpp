@@ -11,18 +11,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "storage/lock.h"
-#include "storage/lwlock.h"
-#include "storage/pg_shmem.h"
-#include "storage/proc.h"
-#include "storage/shmem.h"
-#include "storage/spin.h"
-#include "utils/hsearch.h"
-}
-
-#include <math.h>
-
 #include "base/compat.h"
 #include "server/locktable.h"
 #include "server/pool.h"

@@ -8,12 +8,6 @@
  */
 #pragma once
 
-extern "C" {
-#include "storage/lock.h"
-#include "storage/lwlock.h"
-#include "storage/proc.h"
-}
-
 #include "server/locktable.h"
 
 namespace advisory

@@ -4,12 +4,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "storage/lock.h"
-#include "utils/hsearch.h"
-#include "utils/lsyscache.h"
-}
-
 #include "server/waitgraph.h"
 
 namespace advisory

@@ -4,18 +4,6 @@
  */
 #pragma once
 
-extern "C" {
-#include "access/rmgr.h"
-#include "access/xact.h"
-#include "access/xlog.h"
-#include "access/xloginsert.h"
-#include "catalog/pg_control.h"
-#include "replication/syncrep.h"
-#include "replication/walsender.h"
-#include "replication/walsender_private.h"
-#include "storage/lwlock.h"
-}
-
 namespace advisory
 {
 

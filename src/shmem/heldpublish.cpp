@@ -4,13 +4,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "port/atomics.h"
-#include "storage/lwlock.h"
-#include "utils/dsa.h"
-#include "utils/guc.h"
-}
-
 #include "shmem/root.h"
 #include "shmem/sessiontable.h"
 

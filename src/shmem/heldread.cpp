@@ -4,13 +4,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "executor/executor.h"
-#include "port/pg_bitutils.h"
-#include "storage/lwlock.h"
-#include "utils/dsa.h"
-}
-
 #include "shmem/root.h"
 #include "shmem/sessiontable.h"
 

@@ -6,12 +6,6 @@
  */
 #pragma once
 
-extern "C" {
-#include "lib/dshash.h"
-#include "storage/lwlock.h"
-#include "utils/dsa.h"
-}
-
 #include "shmem/nametable.h"
 #include "shmem/root.h"
 

@@ -4,12 +4,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "common/string.h"
-#include "port/atomics.h"
-#include "storage/lwlock.h"
-}
-
 #include "base/encoding.h"
 #include "base/lockname.h"
 #include "server/backends.h"

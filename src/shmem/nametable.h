@@ -13,8 +13,6 @@
  */
 #pragma once
 
-#include <string_view>
-
 #include "base/lockname.h"
 #include "shmem/stats.h"
 

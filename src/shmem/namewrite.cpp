@@ -36,14 +36,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "access/xact.h"
-#include "lib/dshash.h"
-#include "port/atomics.h"
-#include "storage/lwlock.h"
-#include "utils/dsa.h"
-}
-
 #include "base/compat.h"
 #include "base/guc.h"
 #include "server/locktable.h"

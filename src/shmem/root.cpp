@@ -8,13 +8,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "common/pg_prng.h"
-#include "port/atomics.h"
-#include "storage/lock.h"
-#include "utils/timestamp.h"
-}
-
 #include "base/compat.h"
 #include "shmem/root.h"
 

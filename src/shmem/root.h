@@ -14,14 +14,6 @@
  */
 #pragma once
 
-extern "C" {
-#include "lib/dshash.h"
-#include "storage/lwlock.h"
-#include "utils/dsa.h"
-#include "utils/memutils.h"
-#include "utils/resowner.h"
-}
-
 namespace advisory
 {
 

@@ -19,13 +19,6 @@
  */
 #pragma once
 
-extern "C" {
-#include "storage/lock.h"
-#include "storage/lwlock.h"
-#include "storage/proc.h"
-#include "utils/dsa.h"
-}
-
 #include "base/locktag.h"
 #include "shmem/nametable.h"
 

@@ -4,10 +4,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "storage/lock.h"
-}
-
 #include "shmem/slotlocks.h"
 #include "shmem/root.h"
 #include "shmem/sessiontable.h"

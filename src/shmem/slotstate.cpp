@@ -28,16 +28,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "lib/dshash.h"
-#include "port/atomics.h"
-#include "port/pg_bitutils.h"
-#include "storage/latch.h"
-#include "storage/lwlock.h"
-#include "storage/proc.h"
-#include "utils/dsa.h"
-}
-
 #include "base/compat.h"
 #include "shmem/slotstate.h"
 #include "shmem/root.h"

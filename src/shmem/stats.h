@@ -8,11 +8,6 @@
  */
 #pragma once
 
-extern "C" {
-#include "port/atomics.h"
-#include "utils/timestamp.h"
-}
-
 #include "base/locktag.h"
 
 namespace advisory

@@ -4,12 +4,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "port/atomics.h"
-#include "storage/lwlock.h"
-#include "utils/timestamp.h"
-}
-
 #include "shmem/sessiontable.h"
 
 namespace advisory

@@ -4,21 +4,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "access/xact.h"
-#include "catalog/pg_type.h"
-#include "common/int.h"
-#include "executor/execdesc.h"
-#include "nodes/plannodes.h"
-#include "tcop/pquery.h"
-#include "utils/array.h"
-#include "utils/fmgroids.h"
-#include "utils/fmgrprotos.h"
-#include "utils/lsyscache.h"
-#include "utils/portal.h"
-#include "utils/timestamp.h"
-}
-
 #include "sql/args.h"
 #include "core/claim.h"
 #include "core/namecache.h"

@@ -4,10 +4,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "utils/timestamp.h"
-}
-
 #include "sql/args.h"
 #include "core/acquire.h"
 #include "core/await.h"

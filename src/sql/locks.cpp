@@ -4,11 +4,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "funcapi.h"
-#include "utils/lsyscache.h"
-}
-
 #include "sql/args.h"
 #include "core/await.h"
 #include "core/release.h"

@@ -4,11 +4,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "lib/qunique.h"
-#include "utils/hsearch.h"
-}
-
 #include "sql/args.h"
 #include "core/acquire.h"
 #include "core/errors.h"

@@ -6,10 +6,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "utils/lsyscache.h"
-}
-
 #include "sql/args.h"
 #include "core/await.h"
 #include "core/release.h"

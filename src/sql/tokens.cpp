@@ -4,13 +4,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "catalog/pg_type.h"
-#include "commands/trigger.h"
-#include "executor/spi.h"
-#include "utils/rel.h"
-}
-
 #include "sql/args.h"
 #include "core/token.h"
 #include "base/sqlfunction.h"

@@ -11,22 +11,6 @@
 
 #include "views/knownkeys.h"
 
-extern "C" {
-#include "access/htup_details.h"
-#include "access/relation.h"
-#include "access/xlog.h"
-#include "catalog/pg_proc.h"
-#include "port/pg_bitutils.h"
-#include "storage/lmgr.h"
-#include "utils/acl.h"
-#include "utils/hsearch.h"
-#include "utils/lsyscache.h"
-#include "utils/pg_crc.h"
-#include "utils/rel.h"
-#include "utils/rls.h"
-#include "utils/syscache.h"
-}
-
 #include "base/compat.h"
 #include "base/errors.h"
 #include "base/locktag.h"

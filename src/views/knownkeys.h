@@ -4,11 +4,6 @@
  */
 #pragma once
 
-extern "C" {
-#include "nodes/pg_list.h"
-#include "storage/lock.h"
-}
-
 namespace advisory
 {
 

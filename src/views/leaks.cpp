@@ -8,12 +8,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "executor/executor.h"
-#include "utils/backend_status.h"
-#include "utils/timestamp.h"
-}
-
 #include "base/guc.h"
 #include "base/sqlfunction.h"
 #include "base/srf.h"

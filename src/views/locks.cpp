@@ -12,25 +12,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "catalog/dependency.h"
-#include "catalog/pg_type.h"
-#include "commands/extension.h"
-#include "executor/tuptable.h"
-#include "foreign/fdwapi.h"
-#include "optimizer/optimizer.h"
-#include "optimizer/pathnode.h"
-#include "optimizer/planmain.h"
-#include "optimizer/restrictinfo.h"
-#include "utils/backend_status.h"
-#include "utils/lsyscache.h"
-#include "utils/memutils.h"
-#include "utils/rel.h"
-#include "utils/timestamp.h"
-}
-
-#include <new>
-
 #include "base/compat.h"
 #include "base/sqlfunction.h"
 #include "base/srf.h"

@@ -4,10 +4,6 @@
  */
 #pragma once
 
-extern "C" {
-#include "executor/executor.h"
-}
-
 #include "base/locktag.h"
 
 namespace advisory

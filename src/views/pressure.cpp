@@ -4,14 +4,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "access/twophase.h"
-#include "funcapi.h"
-#include "storage/lock.h"
-}
-
-#include <math.h>
-
 #include "server/backends.h"
 #include "base/guc.h"
 #include "server/pool.h"

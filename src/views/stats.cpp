@@ -4,10 +4,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "executor/executor.h"
-}
-
 #include "base/guc.h"
 #include "base/sqlfunction.h"
 #include "base/srf.h"

@@ -4,10 +4,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "mb/pg_wchar.h"
-}
-
 #include "core/namecache.h"
 #include "server/backends.h"
 #include "shmem/sessiontable.h"

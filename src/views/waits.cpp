@@ -23,18 +23,6 @@
  */
 #include "base/pg.h"
 
-extern "C" {
-#include "funcapi.h"
-#include "mb/pg_wchar.h"
-#include "miscadmin.h"
-#include "storage/lmgr.h"
-#include "utils/builtins.h"
-#include "utils/lsyscache.h"
-#include "utils/timestamp.h"
-}
-
-#include <utility>
-
 #include "base/encoding.h"
 #include "base/sqlfunction.h"
 #include "base/srf.h"
