@@ -52,7 +52,7 @@ enum class Mode
 	shared
 };
 
-enum class Scope
+enum class Scope : uint8
 {
 	session,
 	transaction

@@ -151,8 +151,8 @@ fill_entry(HeldLock *held, Scope scope, CachedName *name, int slots) noexcept
 	published.acquired_at = held->since;
 	published.objsubid = held->tag.locktag_field4;
 	published.slots = static_cast<uint16>(slots);
-	published.mode = static_cast<uint8>(index_of(held->mode));
-	published.scope = static_cast<uint8>(index_of(scope));
+	published.lockmode = static_cast<uint8>(lockmode_of(held->mode));
+	published.scope = scope;
 	published.acquirer = NO_PLACE;
 	published.used = name->used();
 	held->place = publish_hold(published);
@@ -553,7 +553,6 @@ at_session_end(int, Datum)
 	free_ended_slots();
 	hooks.session_ended();
 	name_unpin_all();
-	publish_end();
 }
 
 void

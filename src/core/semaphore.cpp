@@ -30,6 +30,7 @@
 #include "server/locallock.h"
 #include "server/vxidlock.h"
 #include "shmem/sessiontable.h"
+#include "shmem/slotlocks.h"
 
 namespace advisory
 {
@@ -148,12 +149,34 @@ add_semaphore(Key key)
 	return semaphore;
 }
 
+/* A session that has a slot of this semaphore, or waits for one, and gave another number of slots: its pid, and *other; 0 if there is none. */
+static int
+find_other_slots(Key key, int slots, int *other)
+{
+	LockEntries found = read_lock_and_slots(key);
+	HoldReader	holds;
+
+	for (int i = 0; i < found.count; i++)
+	{
+		const LockEntry &entry = found.entries[i];
+		KnownHold	known;
+
+		*other = entry.slots;
+		if (entry.granted && holds.find(entry.proc_number, entry.pid, entry.tag, entry.lockmode, &known))
+			*other = known.hold.slots;
+		if (*other != 0 && *other != slots)
+			return entry.pid;
+	}
+	return 0;
+}
+
 Semaphore *
 semaphore_open(const LockRequest &request, CachedName *name)
 {
 	Key			key = request.name.key;
 	Semaphore  *semaphore = find_semaphore(key);
-	OtherSlots	other;
+	int			pid;
+	int			other;
 
 	if (semaphore == nullptr)
 		semaphore = add_semaphore(key);
@@ -161,13 +184,19 @@ semaphore_open(const LockRequest &request, CachedName *name)
 	semaphore->name = name;
 	if (semaphore->state == nullptr)
 		semaphore->state = attach_slot_state(key);
-	if (semaphore->state == nullptr || semaphore->disagreement_reported || agree_on_slots(semaphore->state, key, request.slots, &other))
+	if (semaphore->state == nullptr || semaphore->disagreement_reported || agree_on_slots(semaphore->state, request.slots, false))
 		return semaphore;
+	pid = find_other_slots(key, request.slots, &other);
+	if (pid == 0)
+	{
+		agree_on_slots(semaphore->state, request.slots, true);
+		return semaphore;
+	}
 	semaphore->disagreement_reported = true;
 	ereport(WARNING,
 			(errmsg("semaphore \"%s\" is used with different numbers of slots", display_name(request.name)),
 			 errdetail("The number of slots is %d in this session, but in process %d it is %d.",
-					   request.slots, other.pid, other.slots),
+					   request.slots, pid, other),
 			 errhint("Use the same number everywhere. A session with a smaller number uses fewer slots; "
 					 "a session with a larger number can get a slot in addition to all others.")));
 	return semaphore;

@@ -18,7 +18,7 @@ namespace advisory
 {
 
 /* Change this with every change to the layout of anything in shared memory, or to a limit on what is stored there. */
-#define ADVISORY_EXT_SHARED_NAME "advisory_ext 13"
+#define ADVISORY_EXT_SHARED_NAME "advisory_ext 14"
 
 /* What every session finds first. */
 struct SharedRoot

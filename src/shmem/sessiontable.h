@@ -38,8 +38,8 @@ struct PublishedHold
 	TimestampTz acquired_at;
 	uint16		objsubid;		/* of the lock's tag; 0 for a place that is free */
 	uint16		slots;			/* the number of slots that the session gave; 0 for a lock */
-	uint8		mode;			/* Mode */
-	uint8		scope;			/* Scope */
+	uint8		lockmode;
+	Scope		scope;
 	int16		acquirer;		/* place in the list of acquirers; NO_PLACE if it is not known */
 	uint32		transactions;	/* the session's when the acquirer became known */
 	uint32		own_transactions;	/* the acquirer's then */
@@ -82,8 +82,7 @@ constexpr int NO_PROCESS = -1;
 struct SharedSession
 {
 	LWLock		lock;
-	int			pid;			/* 0 while no session that uses the extension is in this place */
-	Oid			database;
+	int			pid;			/* of the last session in this place that took a lock through the extension */
 	Oid			present_role;	/* at the end of the last transaction with session-level holds */
 	uint32		transactions;	/* of all acquirers */
 	volatile int hold_count;	/* including free places */
@@ -111,7 +110,7 @@ my_process_number() noexcept
 /* The parts of all processes, by process number; null without shared memory.  May ereport for a cancel. */
 SharedSession *all_sessions();
 
-/* ---- What this session holds (heldpublish.cpp) ---- */
+/* ---- What this session holds ---- */
 
 /*
  * core/held calls these functions and keeps the places of the holds.  Without shared memory the place
@@ -138,23 +137,16 @@ void		withdraw_hold(int place) noexcept;
  */
 int			publish_present_role() noexcept;
 
-/* At the end of the session: remove everything that it has published. */
-void		publish_end() noexcept;
-
-/* ---- What all sessions hold (heldread.cpp) ---- */
+/* ---- What all sessions hold ---- */
 
 /* The published data about one hold. */
 struct KnownHold
 {
 	PublishedHold hold;
 	const Acquirer *acquirer;	/* of a session-level hold; null if unknown; valid as long as the reader */
+	Oid			present_role;	/* for which its session acted at the end of its last transaction; InvalidOid if not known */
 	uint32		transactions;	/* of its session since then; if there is an acquirer */
 	uint32		by_others;		/* those of them that were as another role or application */
-
-	Scope		scope() const noexcept
-	{
-		return static_cast<Scope>(hold.scope);
-	}
 };
 
 /*
@@ -179,31 +171,12 @@ private:
 	Session   **sessions;		/* by process number; each is read when it is first needed */
 };
 
-/* A session that has a slot of a semaphore, or waits for one, and the number of slots that it gave. */
-struct OtherSlots
-{
-	int			pid;
-	int			slots;
-};
-
-/*
- * Does a session use this semaphore of this database at present with another number of
- * slots?  *other is the first such session.  May ereport.
- */
-bool		find_other_slots(Key key, int slots, OtherSlots *other);
-
-/* The role that a session acted for at the end of its last transaction; InvalidOid if not known. */
-Oid			present_role(int proc_number, int pid);
-
-/* ---- What each session waits for (waiters.cpp) ---- */
+/* ---- What each session waits for ---- */
 
 /*
  * A process waits for one thing at a time, so its place has one wait.  The place is also that of the
  * process in the queue of a semaphore (slotstate.h).
  */
-
-/* The link of the process with this number.  Only after all_sessions() has returned the table. */
-QueueLink  *queue_link(int proc_number) noexcept;
 
 /*
  * Publish that this session begins to wait for a lock, or for one of this many slots.
@@ -235,8 +208,5 @@ bool		read_wait(int proc_number, PublishedWait *wait);
 
 /* Does any session publish a wait for a slot or a lease?  May ereport for a cancel. */
 bool		anybody_is_queued();
-
-/* All published waits for slots; palloc'd, *count of them.  May ereport. */
-PublishedWait *read_slot_waits(int *count);
 
 }								/* namespace advisory */

@@ -276,6 +276,12 @@ mark_slot(SemaphoreState *state, int slot, SlotMark mark) noexcept
 
 /* ---- The queue ---- */
 
+static QueueLink *
+queue_link(int proc_number) noexcept
+{
+	return &all_sessions()[proc_number].link;
+}
+
 void
 join_queue(SemaphoreState *state, int slots, bool again)
 {
@@ -427,18 +433,14 @@ highest_slot(Key key)
 }
 
 bool
-agree_on_slots(SemaphoreState *state, Key key, int slots, OtherSlots *other)
+agree_on_slots(SemaphoreState *state, int slots, bool replaces) noexcept
 {
 	uint32		wanted = static_cast<uint32>(slots);
 	uint32		agreed = 0;
 
-	if (pg_atomic_compare_exchange_u32(&state->agreed, &agreed, wanted) || agreed == wanted)
-		return true;
-	if (find_other_slots(key, slots, other))
-		return false;
-	/* No session uses the other number any more. */
-	pg_atomic_write_u32(&state->agreed, wanted);
-	return true;
+	if (replaces)
+		pg_atomic_write_u32(&state->agreed, wanted);
+	return pg_atomic_compare_exchange_u32(&state->agreed, &agreed, wanted) || agreed == wanted;
 }
 
 }								/* namespace advisory */

@@ -16,7 +16,6 @@
 namespace advisory
 {
 
-struct OtherSlots;
 struct SemaphoreState;
 
 /* What is known of a slot. */
@@ -65,10 +64,10 @@ int			most_slots_ahead(SemaphoreState *state, int enough);
 void		wake_waiters(SemaphoreState *state) noexcept;
 
 /*
- * Use the semaphore with this many slots.  False if another session uses it at the moment with
- * another number: *other is that session.  May ereport (out of memory, cancellation).
+ * Agree with the other sessions that the semaphore has this many slots.  False if another number was agreed before, and a session may still
+ * use that.  replaces: no session does.
  */
-bool		agree_on_slots(SemaphoreState *state, Key key, int slots, OtherSlots *other);
+bool		agree_on_slots(SemaphoreState *state, int slots, bool replaces) noexcept;
 
 /*
  * An upper limit for the highest slot in use of a semaphore of this database.  It does not cover

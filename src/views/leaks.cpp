@@ -41,11 +41,9 @@ reason_of(const LockEntry &entry, const PgBackendStatus &backend, const KnownHol
 		appendStringInfo(&reasons, "%sidle outside a transaction for " INT64_FORMAT " s", SEPARATOR, idle / USECS_PER_SEC);
 	if (acquirer != nullptr)
 	{
-		Oid			present = present_role(entry.proc_number, entry.pid);
-
-		if (OidIsValid(present) && present != acquirer->role)
+		if (OidIsValid(hold->present_role) && hold->present_role != acquirer->role)
 			appendStringInfo(&reasons, "%staken as user \"%s\", now acts as \"%s\"",
-							 SEPARATOR, name_or_oid(acquirer->role), name_or_oid(present));
+							 SEPARATOR, name_or_oid(acquirer->role), name_or_oid(hold->present_role));
 		if (strcmp(acquirer->application, backend.st_appname) != 0)
 			appendStringInfo(&reasons, "%staken by application \"%s\", now serves \"%s\"",
 							 SEPARATOR, acquirer->application, backend.st_appname);

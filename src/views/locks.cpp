@@ -137,7 +137,7 @@ scope_of(const LockEntry &entry, const KnownHold *hold)
 	if (entry.pid == 0)
 		return scope_name(Scope::transaction);	/* PREPARE refuses session-level ones */
 	if (entry.pid != MyProcPid)
-		return hold != nullptr ? scope_name(hold->scope()) : nullptr;
+		return hold != nullptr ? scope_name(hold->hold.scope) : nullptr;
 
 	/* For this session's own locks the lock manager knows the scope. */
 	for (Mode mode : ALL_MODES)

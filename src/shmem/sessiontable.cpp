@@ -1,6 +1,6 @@
 /*
- * shmem/heldpublish.cpp
- *		What this session publishes about the locks that it holds.
+ * shmem/sessiontable.cpp
+ *		The session table: what each process publishes about the locks that it holds, and about the one that it waits for.
  */
 #include "base/pg.h"
 
@@ -20,7 +20,6 @@ static SharedSession *my_session = nullptr;
 static PublishedHold *my_holds = nullptr;
 static int	live_count = 0;
 static int	first_free = NO_PLACE;
-static bool has_ended = false;
 
 SharedSession *
 all_sessions()
@@ -65,7 +64,6 @@ take_place(SharedSession *session)
 	session->hold_count = 0;
 	session->acquirer_count = 0;
 	session->present_role = InvalidOid;
-	session->database = MyDatabaseId;
 	session->pid = MyProcPid;
 	LWLockRelease(&session->lock);
 	if (session->holds == InvalidDsaPointer)
@@ -77,7 +75,7 @@ take_place(SharedSession *session)
 void
 publish_reserve()
 {
-	if (has_ended || shared_is_short())
+	if (shared_is_short())
 		return;
 	if (my_session == nullptr)
 	{
@@ -121,7 +119,7 @@ void
 publish_scope(int place, Scope scope) noexcept
 {
 	if (place != NO_PLACE)
-		my_holds[place].scope = static_cast<uint8>(index_of(scope));
+		my_holds[place].scope = scope;
 }
 
 void
@@ -195,19 +193,178 @@ publish_present_role() noexcept
 	return place < SESSION_ACQUIRERS ? place : NO_PLACE;
 }
 
-void
-publish_end() noexcept
+/* ---- What all sessions hold ---- */
+
+/* A published hold is its own key: of its members, key, objsubid and lockmode are compared. */
+struct HoldEntry
 {
-	has_ended = true;
-	if (my_session == nullptr)
+	PublishedHold hold;
+	char		status;
+};
+
+#define SH_PREFIX holds
+#define SH_ELEMENT_TYPE HoldEntry
+#define SH_KEY_TYPE PublishedHold
+#define SH_KEY hold
+#define SH_HASH_KEY(table, wanted) hash_of_key((wanted).key, ((wanted).objsubid << 8) ^ (wanted).lockmode)
+#define SH_EQUAL(table, a, b) ((a).key == (b).key && (a).objsubid == (b).objsubid && (a).lockmode == (b).lockmode)
+#define SH_SCOPE static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
+
+/* A copy of what one session publishes; all zero without shared memory. */
+struct HoldReader::Session
+{
+	SharedSession shared;
+	holds_hash *holds;
+};
+
+/* Copy what a session publishes.  If it changes its list meanwhile, the copy may lack a hold. */
+static void
+copy_session(SharedSession *session, HoldReader::Session *copy)
+{
+	int			count = SESSION_READ_HOLDS;
+
+	copy->holds = holds_create(CurrentMemoryContext, session->hold_count, nullptr);
+	for (int first = 0; count == SESSION_READ_HOLDS; first += SESSION_READ_HOLDS)
+	{
+		PublishedHold holds[SESSION_READ_HOLDS];
+
+		CHECK_FOR_INTERRUPTS();
+		LWLockAcquire(&session->lock, LW_SHARED);
+		count = Max(0, Min(session->hold_count - first, SESSION_READ_HOLDS));
+		pg_read_barrier();
+		if (count > 0)
+			memcpy(holds, static_cast<PublishedHold *>(dsa_get_address(shared_area(), session->holds)) + first,
+				   sizeof(PublishedHold) * count);
+		copy->shared = *session;
+		LWLockRelease(&session->lock);
+		for (int i = 0; i < count; i++)
+		{
+			bool		found;
+
+			if (holds[i].objsubid != 0)
+				holds_insert(copy->holds, holds[i], &found)->hold = holds[i];
+		}
+	}
+}
+
+HoldReader::HoldReader()
+	: context(CurrentMemoryContext),
+	  // NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
+	  sessions(static_cast<Session **>(palloc0(sizeof(Session *) * process_count())))
+{
+}
+
+HoldReader::Session *
+HoldReader::session_of(int proc_number, int pid)
+{
+	if (proc_number >= process_count())
+		return nullptr;			/* a prepared transaction */
+
+	if (sessions[proc_number] == nullptr)
+	{
+		MemoryContext old_context = MemoryContextSwitchTo(context);
+		auto	   *copy = static_cast<Session *>(palloc0(sizeof(Session)));
+
+		if (SharedSession *all = all_sessions())
+			copy_session(&all[proc_number], copy);
+		sessions[proc_number] = copy;
+		MemoryContextSwitchTo(old_context);
+	}
+	return sessions[proc_number]->shared.pid == pid ? sessions[proc_number] : nullptr;
+}
+
+bool
+HoldReader::find(int proc_number, int pid, const LOCKTAG &tag, LOCKMODE lockmode, KnownHold *found)
+{
+	Session    *session = session_of(proc_number, pid);
+
+	if (session == nullptr || session->holds == nullptr)
+		return false;
+
+	PublishedHold wanted = {decode_tag(tag).key.value, 0, tag.locktag_field4, 0, static_cast<uint8>(lockmode)};
+	const HoldEntry *entry = holds_lookup(session->holds, wanted);
+
+	if (entry == nullptr)
+		return false;
+	found->hold = entry->hold;
+	found->acquirer = found->hold.acquirer != NO_PLACE && found->hold.acquirer < session->shared.acquirer_count
+		? &session->shared.acquirers[found->hold.acquirer] : nullptr;
+	found->present_role = session->shared.present_role;
+	found->transactions = session->shared.transactions - found->hold.transactions;
+	if (found->acquirer != nullptr)
+		found->by_others = found->transactions - (found->acquirer->transactions - found->hold.own_transactions);
+	return true;
+}
+
+/* ---- What each session waits for ---- */
+
+/* This session's part of the table while it publishes a wait, else null. */
+static SharedSession *my_waiter = nullptr;
+
+void
+publish_wait(const LOCKTAG &tag, int slots, const UsedName &used)
+{
+	SharedSession *sessions = all_sessions();
+
+	if (sessions == nullptr)
 		return;
-	LWLockAcquire(&my_session->lock, LW_EXCLUSIVE);
-	my_session->pid = 0;
-	my_session->hold_count = 0;
-	my_session->acquirer_count = 0;
-	my_session->present_role = InvalidOid;
-	LWLockRelease(&my_session->lock);
-	my_session = nullptr;
+	my_waiter = &sessions[my_process_number()];
+	LWLockAcquire(&my_waiter->lock, LW_EXCLUSIVE);
+	my_waiter->wait = PublishedWait{MyProcPid, tag, slots, GetCurrentTimestamp(), used, false};
+	LWLockRelease(&my_waiter->lock);
+}
+
+void
+publish_leaving(bool is_leaving) noexcept
+{
+	if (my_waiter == nullptr)
+		return;
+	my_waiter->wait.is_leaving = is_leaving;
+	pg_memory_barrier();
+}
+
+void
+withdraw_wait() noexcept
+{
+	if (my_waiter == nullptr)
+		return;
+	LWLockAcquire(&my_waiter->lock, LW_EXCLUSIVE);
+	my_waiter->wait = PublishedWait{};
+	LWLockRelease(&my_waiter->lock);
+	my_waiter = nullptr;
+}
+
+bool
+read_wait(int proc_number, PublishedWait *wait)
+{
+	SharedSession *sessions = all_sessions();
+
+	*wait = PublishedWait{};
+	if (sessions == nullptr || proc_number >= process_count())
+		return false;
+	LWLockAcquire(&sessions[proc_number].lock, LW_SHARED);
+	*wait = sessions[proc_number].wait;
+	LWLockRelease(&sessions[proc_number].lock);
+	return wait->pid != 0;
+}
+
+bool
+anybody_is_queued()
+{
+	const SharedSession *sessions = all_sessions();
+
+	for (int i = 0; sessions != nullptr && i < process_count(); i++)
+	{
+		PublishedWait wait;
+
+		CHECK_FOR_INTERRUPTS();
+		if (sessions[i].wait.pid != 0 && read_wait(i, &wait) && (wait.slots > 0 || is_of_lease_queue(wait.tag)))
+			return true;
+	}
+	return false;
 }
 
 }								/* namespace advisory */
