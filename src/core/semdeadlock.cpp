@@ -390,7 +390,7 @@ am_i_in_the_way()
 static char *
 find_deadlock(const Node &me)
 {
-	SharedRoot *root = shared_root_if_attached();
+	SharedRoot *root = attached_root;
 	PublishedWait wait;
 	char	   *detail = nullptr;
 

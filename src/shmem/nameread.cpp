@@ -14,28 +14,27 @@ namespace advisory
 
 /* Copy an entry; palloc'd.  make_fit() must follow.  The table's lock must be held. */
 static void
-copy_entry(NameEntry *entry, KnownName *known)
+copy_entry(int number, KnownName *known)
 {
-	known->key = Key{entry->key.key};
-	known->ns = is_label(entry) ? nullptr : to_cstring(namespace_of(entry));
-	known->name = to_cstring(name_of(entry));
-	known->counts = name_counts(entry);
-	known->is_used = false;
-	memcpy(known->roles, entry->roles, sizeof(known->roles));
-}
+	NameEntry  *entry = name_entry(number);
 
-static const char *
-make_text_fit(const char *text)
-{
-	return text == nullptr || pg_is_ascii(text) ? text : from_utf8(text);
+	known->key = entry->key.key;
+	known->ns = entry->is_label() ? nullptr : to_cstring(entry->ns());
+	known->name = to_cstring(entry->name());
+	known->counts = entry->counts();
+	known->reference = name_reference(number);
+	memcpy(known->roles, entry->roles, sizeof(known->roles));
 }
 
 /* Convert the encoding, after the lock was released. */
 static void
 make_fit(KnownName *known)
 {
-	known->ns = make_text_fit(known->ns);
-	known->name = make_text_fit(known->name);
+	for (const char **text : {&known->ns, &known->name})
+	{
+		if (*text != nullptr && !pg_is_ascii(*text))
+			*text = from_utf8(*text);
+	}
 }
 
 /*
@@ -54,7 +53,7 @@ find_best(Oid database, Key key, const NameReference &used, Rank rank)
 		return nullptr;
 
 	LWLockAcquire(&name_table->lock, LW_SHARED);
-	if (refers_to(used, used.number) && !is_label(name_entry(used.number)))
+	if (used.generation != 0 && used == name_reference(used.number) && !name_entry(used.number)->is_label())
 		best = used.number;
 	for (int number = best == NO_ENTRY ? name_look_up(database, key) : NO_ENTRY; number != NO_ENTRY;
 		 number = name_entry(number)->next_of_key)
@@ -70,8 +69,7 @@ find_best(Oid database, Key key, const NameReference &used, Rank rank)
 	if (best != NO_ENTRY)
 	{
 		known = static_cast<KnownName *>(palloc(sizeof(KnownName)));
-		copy_entry(name_entry(best), known);
-		known->is_used = refers_to(used, best);
+		copy_entry(best, known);
 	}
 	LWLockRelease(&name_table->lock);
 	if (known != nullptr)
@@ -84,11 +82,11 @@ name_find(Oid database, Key key, const UsedName &used, Oid prepared_owner)
 {
 	return find_best(database, key, used.name, [&](int number) {
 		NameEntry  *entry = name_entry(number);
-		bool		is_own = refers_to(used.name, number) || has_given(entry, prepared_owner);
+		bool		is_own = used.name == name_reference(number) || entry->has_given(prepared_owner);
 
-		if (!is_label(entry))
+		if (!entry->is_label())
 			return is_own ? 4 : 3;
-		return is_own ? 2 : name_counts(entry) ? 1 : 0;
+		return is_own ? 2 : entry->counts() ? 1 : 0;
 	});
 }
 
@@ -98,68 +96,80 @@ name_find_other(const GivenName &name)
 	return find_best(MyDatabaseId, name.key, NameReference{}, [&](int number) {
 		NameEntry  *entry = name_entry(number);
 
-		if (is_same_name(entry, name))
+		if (entry->ns() == name.ns && entry->name() == name.name)
 			return 0;
-		return !is_label(entry) ? 3 : name_counts(entry) ? 2 : 1;
+		return !entry->is_label() ? 3 : entry->counts() ? 2 : 1;
 	});
 }
 
-/* Copy an entry with its statistics.  The table's lock must be held. */
+/* Call visit(number) for each entry that belongs to this database, or did so until it became free, with the table's lock held. */
+template <typename Visit>
 static void
-copy_with_stats(int number, NameWithStats *copy)
+visit_entries(Visit visit)
 {
-	stats_copy(&name_entry(number)->stats, &copy->stats);
-	copy_entry(name_entry(number), &copy->name);
-	copy->reference = name_reference(number);
-}
-
-NameWithStats *
-name_read_all(int *count)
-{
-	auto	   *names = static_cast<NameWithStats *>(palloc(sizeof(NameWithStats)));
-	int			read = 0;
-
-	*count = 0;
-	if (!has_name_table())
-		return names;
-
-	/* New names can come in between. */
+	/* New entries can come in between. */
 	for (int first = 0; first < name_table->entry_count; first += NAME_CHUNK_ENTRIES)
 	{
 		CHECK_FOR_INTERRUPTS();
-		names = static_cast<NameWithStats *>(repalloc(names, sizeof(NameWithStats) * (read + NAME_CHUNK_ENTRIES)));
 		LWLockAcquire(&name_table->lock, LW_SHARED);
 		for (int number = first; number < first + NAME_CHUNK_ENTRIES; number++)
 		{
-			if (name_entry(number)->is_live && name_entry(number)->key.database == MyDatabaseId)
-				copy_with_stats(number, &names[read++]);
+			if (name_entry(number)->key.database == MyDatabaseId)
+				visit(number);
 		}
 		LWLockRelease(&name_table->lock);
 	}
+}
+
+/* Copy an entry with its statistics; palloc'd.  make_fit() must follow.  The table's lock must be held. */
+static NameWithStats *
+copy_with_stats(int number)
+{
+	auto	   *copy = static_cast<NameWithStats *>(palloc(sizeof(NameWithStats)));
+
+	stats_copy(&name_entry(number)->stats, &copy->stats);
+	copy_entry(number, &copy->name);
+	return copy;
+}
+
+List *
+name_read_all()
+{
+	List	   *read = NIL;
+	List	   *names = NIL;
+	ListCell   *cell;
+
+	if (!has_name_table())
+		return NIL;
+	visit_entries([&](int number) {
+		if (name_entry(number)->is_live)
+			read = lappend(read, copy_with_stats(number));
+	});
 
 	/* A name that was evicted meanwhile is in the sums now. */
 	LWLockAcquire(&name_table->lock, LW_SHARED);
-	names = static_cast<NameWithStats *>(repalloc(names, sizeof(NameWithStats) * (read + name_table->sums_count + 1)));
-	for (int i = 0; i < read; i++)
+	foreach(cell, read)
 	{
-		if (refers_to(names[i].reference, names[i].reference.number))
-			names[(*count)++] = names[i];
+		auto	   *copy = static_cast<NameWithStats *>(lfirst(cell));
+
+		if (copy->name.reference == name_reference(copy->name.reference.number))
+			names = lappend(names, copy);
 	}
 	for (int number = name_table->first_sums; number != NO_ENTRY; number = name_entry(number)->next_free)
 	{
 		if (name_entry(number)->key.database == MyDatabaseId)
-			copy_with_stats(number, &names[(*count)++]);
+			names = lappend(names, copy_with_stats(number));
 	}
 	LWLockRelease(&name_table->lock);
-	for (int i = 0; i < *count; i++)
-		make_fit(&names[i].name);
+	foreach(cell, names)
+		make_fit(&static_cast<NameWithStats *>(lfirst(cell))->name);
 	return names;
 }
 
 bool
 may_see_name(const KnownName &known, const UsedName &used)
 {
-	if (may_see_all() || (known.is_used && may_see_role(used.role)))
+	if (may_see_all() || (used.name.generation != 0 && used.name == known.reference && may_see_role(used.role)))
 		return true;
 	for (int i = 0; i < NAME_ROLES && OidIsValid(known.roles[i]); i++)
 	{
@@ -174,21 +184,8 @@ name_reset_stats()
 {
 	if (!has_name_table())
 		return;
-	for (int number = 0; number < name_table->entry_count; number++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		LWLockAcquire(&name_table->lock, LW_SHARED);
-		if (name_entry(number)->is_live && name_entry(number)->key.database == MyDatabaseId)
-			stats_clear(&name_entry(number)->stats);
-		LWLockRelease(&name_table->lock);
-	}
-	LWLockAcquire(&name_table->lock, LW_SHARED);
-	for (int number = name_table->first_sums; number != NO_ENTRY; number = name_entry(number)->next_free)
-	{
-		if (name_entry(number)->key.database == MyDatabaseId)
-			stats_clear(&name_entry(number)->stats);
-	}
-	LWLockRelease(&name_table->lock);
+	/* Those of a free entry do not matter. */
+	visit_entries([](int number) { stats_clear(&name_entry(number)->stats); });
 }
 
 NameTableState
@@ -199,9 +196,7 @@ name_table_state()
 	if (!has_name_table())
 		return state;
 	state.available = true;
-	LWLockAcquire(&name_table->lock, LW_SHARED);
 	state.names = name_table->live_count;
-	LWLockRelease(&name_table->lock);
 	state.evicted = static_cast<int64>(pg_atomic_read_u64(&name_table->evicted));
 	state.not_stored = static_cast<int64>(pg_atomic_read_u64(&name_table->not_stored));
 	state.collisions = static_cast<int64>(pg_atomic_read_u64(&name_table->collisions));

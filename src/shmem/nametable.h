@@ -40,6 +40,12 @@ struct NameReference
 	uint32		generation;		/* 0: refers to no entry */
 };
 
+inline bool
+operator==(const NameReference &a, const NameReference &b) noexcept
+{
+	return a.number == b.number && a.generation == b.generation;
+}
+
 /* What a session publishes about the name or label that it used for a lock. */
 struct UsedName
 {
@@ -86,7 +92,7 @@ struct KnownName
 	const char *ns;				/* null for a label */
 	const char *name;
 	bool		counts;			/* false for a label that no session that holds or awaits the lock gave */
-	bool		is_used;		/* the name to which the caller's UsedName refers */
+	NameReference reference;	/* its entry */
 	Oid			roles[NAME_ROLES];	/* the first roles that gave it; the rest is InvalidOid */
 };
 
@@ -94,7 +100,6 @@ struct NameWithStats
 {
 	KnownName	name;
 	NameStats	stats;
-	NameReference reference;
 };
 
 /*
@@ -112,10 +117,10 @@ const KnownName *name_find(Oid database, Key key, const UsedName &used, Oid prep
 const KnownName *name_find_other(const GivenName &name);
 
 /*
- * Read the names and labels of this database with their statistics, and the sums of those that were evicted: these have
+ * Read the names and labels of this database with their statistics (NameWithStats), and the sums of those that were evicted: these have
  * an empty name.  Each request is counted in one of them, so that no sum is less than in an earlier reading.  May ereport.
  */
-NameWithStats *name_read_all(int *count);
+List	   *name_read_all();
 
 /*
  * May the current user see this name?  A member of pg_read_all_stats may.  Others must be a member of a role

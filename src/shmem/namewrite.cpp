@@ -36,7 +36,6 @@
  */
 #include "base/pg.h"
 
-#include "base/compat.h"
 #include "base/guc.h"
 #include "server/locktable.h"
 #include "shmem/nameentry.h"
@@ -56,11 +55,6 @@ static constexpr int NAMES_PER_KEY = 32;
 /* How many namespaces, of all databases, have sums of their evicted names. */
 static constexpr int MOST_SUMS = 256;
 
-/* The state of an entry: the pins in the lower half, the generation in the upper half. */
-static constexpr int GENERATION_SHIFT = 32;
-static constexpr uint64 ONE_GENERATION = UINT64CONST(1) << GENERATION_SHIFT;
-static constexpr uint64 PIN_MASK = ONE_GENERATION - 1;
-
 /* Either all are null, or none is. */
 NameTable  *name_table = nullptr;
 NameEntry  *name_chunks[NAME_MAX_CHUNKS];
@@ -72,12 +66,8 @@ static void
 make_table(SharedRoot *root, void *place)
 {
 	auto	   *made = static_cast<NameTable *>(place);
-	dshash_parameters parameters = compat::hash_parameters(sizeof(NameKey), sizeof(IndexEntry), root->names_tranche);
-	dshash_table *index = dshash_create(shared_area(), &parameters, &root->seed);
 
 	LWLockInitialize(&made->lock, root->names_tranche);
-	made->index = dshash_get_hash_table_handle(index);
-	dshash_detach(index);
 	made->first_free = NO_ENTRY;
 	made->first_sums = NO_ENTRY;
 	pg_atomic_init_u64(&made->evicted, 0);
@@ -93,27 +83,17 @@ has_name_table()
 
 	auto	   *found = static_cast<NameTable *>(shared_part(&SharedRoot::names, sizeof(NameTable), make_table));
 
-	if (found == nullptr)
-		return false;
-	return shared_attempt([found]() {
-		SharedRoot *root = shared_root();
-		dshash_parameters parameters = compat::hash_parameters(sizeof(NameKey), sizeof(IndexEntry), root->names_tranche);
-
-		index_table = dshash_attach(shared_area(), &parameters, found->index, &root->seed);
+	if (found != nullptr)
+		index_table = shared_hash(&SharedRoot::name_index, sizeof(IndexEntry), &SharedRoot::names_tranche);
+	if (index_table != nullptr)
 		name_table = found;
-	});
-}
-
-static NameKey
-make_key(Oid database, Key key) noexcept
-{
-	return NameKey{key.value, database, 0};
+	return name_table != nullptr;
 }
 
 int
 name_look_up(Oid database, Key key)
 {
-	NameKey		wanted = make_key(database, key);
+	SharedKey	wanted = {key, database};
 	auto	   *found = static_cast<IndexEntry *>(dshash_find(index_table, &wanted, false));
 	int			number = NO_ENTRY;
 
@@ -126,18 +106,6 @@ name_look_up(Oid database, Key key)
 }
 
 /* ---- Pins ---- */
-
-static uint32
-generation_of(NameEntry *entry) noexcept
-{
-	return static_cast<uint32>(pg_atomic_read_u64(&entry->state) >> GENERATION_SHIFT);
-}
-
-static bool
-is_pinned(NameEntry *entry) noexcept
-{
-	return (pg_atomic_read_u64(&entry->state) & PIN_MASK) != 0;
-}
 
 /* The table's lock must be held, so that the entry is not evicted meanwhile. */
 static NameReference
@@ -170,85 +138,20 @@ name_unpin(const NameReference &reference) noexcept
 	pg_atomic_fetch_sub_u64(&name_entry(reference.number)->state, 1);
 }
 
-bool
-name_counts(NameEntry *entry) noexcept
-{
-	return !is_label(entry) || is_pinned(entry);
-}
-
-NameReference
-name_reference(int number) noexcept
-{
-	return NameReference{number, generation_of(name_entry(number))};
-}
-
-bool
-refers_to(const NameReference &reference, int number) noexcept
-{
-	return reference.generation != 0 && reference.number == number && generation_of(name_entry(number)) == reference.generation;
-}
-
 NameStats *
 name_stats(const NameReference &reference) noexcept
 {
 	return &name_entry(reference.number)->stats;
 }
 
-/* ---- The text and the roles of an entry ---- */
-
-bool
-is_same_name(NameEntry *entry, const GivenName &name)
-{
-	return namespace_of(entry) == name.ns && name_of(entry) == name.name;
-}
-
-/* Store a name in a free entry.  Allocates memory for it before it changes anything. */
-static void
-set_text(NameEntry *entry, const GivenName &name)
-{
-	size_t		bytes = name.ns.size() + name.name.size();
-	dsa_pointer long_text = bytes > NAME_INLINE_BYTES ? dsa_allocate(shared_area(), bytes) : InvalidDsaPointer;
-
-	if (entry->long_text != InvalidDsaPointer)
-		dsa_free(shared_area(), entry->long_text);
-	entry->long_text = long_text;
-	entry->ns_length = static_cast<int>(name.ns.size());
-	entry->name_length = static_cast<int>(name.name.size());
-	if (!name.ns.empty())
-		memcpy(text_of(entry), name.ns.data(), name.ns.size());
-	memcpy(text_of(entry) + name.ns.size(), name.name.data(), name.name.size());
-}
-
-bool
-has_given(const NameEntry *entry, Oid role) noexcept
-{
-	for (Oid known : entry->roles)
-	{
-		if (known == role && OidIsValid(role))
-			return true;
-	}
-	return false;
-}
-
-/* Remember that this role has given the name, too, if there is room for it. */
-static void
-add_role(NameEntry *entry, Oid role) noexcept
-{
-	for (int i = 0; i < NAME_ROLES && !has_given(entry, role); i++)
-	{
-		if (!OidIsValid(entry->roles[i]))
-			entry->roles[i] = role;
-	}
-}
-
-/* ---- Making room ---- */
+/* ---- Free entries ---- */
 
 static void
 add_chunk()
 {
 	int			first = name_table->entry_count;
-	dsa_pointer place = dsa_allocate0(shared_area(), sizeof(NameEntry) * NAME_CHUNK_ENTRIES);
-	auto	   *entries = static_cast<NameEntry *>(dsa_get_address(shared_area(), place));
+	dsa_pointer place = dsa_allocate0(shared_area, sizeof(NameEntry) * NAME_CHUNK_ENTRIES);
+	auto	   *entries = static_cast<NameEntry *>(dsa_get_address(shared_area, place));
 
 	for (int i = 0; i < NAME_CHUNK_ENTRIES; i++)
 	{
@@ -262,33 +165,72 @@ add_chunk()
 }
 
 /*
+ * Give the first free entry this text, new statistics and this role, and return it.  It stays free until the caller takes it from the list.
+ * May ereport, and then nothing has changed.
+ */
+static int
+prepare_entry(Oid database, const GivenName &name, Oid role)
+{
+	size_t		bytes = name.ns.size() + name.name.size();
+
+	if (name_table->first_free == NO_ENTRY)
+		add_chunk();
+
+	NameEntry  *entry = name_entry(name_table->first_free);
+	dsa_pointer long_text = bytes > NAME_INLINE_BYTES ? dsa_allocate(shared_area, bytes) : InvalidDsaPointer;
+
+	if (entry->long_text != InvalidDsaPointer)
+		dsa_free(shared_area, entry->long_text);
+	entry->long_text = long_text;
+	entry->ns_length = static_cast<int>(name.ns.size());
+	entry->name_length = static_cast<int>(name.name.size());
+	if (!name.ns.empty())
+		memcpy(entry->text(), name.ns.data(), name.ns.size());
+	memcpy(entry->text() + name.ns.size(), name.name.data(), name.name.size());
+	entry->key = SharedKey{name.key, database};
+	memset(entry->roles, 0, sizeof(entry->roles));
+	entry->roles[0] = role;
+	stats_init(&entry->stats, GetCurrentStatementStartTimestamp());
+	return name_table->first_free;
+}
+
+/* ---- Making room ---- */
+
+/* Remember that this role has given the name, too, if there is room for it. */
+static void
+add_role(NameEntry *entry, Oid role) noexcept
+{
+	for (int i = 0; i < NAME_ROLES && !entry->has_given(role); i++)
+	{
+		if (!OidIsValid(entry->roles[i]))
+			entry->roles[i] = role;
+	}
+}
+
+/*
  * The sums of this namespace's evicted names, with an empty name.  Labels share theirs, in each database, with the namespaces
  * beyond MOST_SUMS.  Null if there are too many databases.  May ereport, and then nothing has changed.
  */
 static NameEntry *
 sums_of(Oid database, std::string_view ns)
 {
+	int			count = 0;
+
 	for (int number = name_table->first_sums; number != NO_ENTRY; number = name_entry(number)->next_free)
 	{
-		if (name_entry(number)->key.database == database && namespace_of(name_entry(number)) == ns)
+		count++;
+		if (name_entry(number)->key.database == database && name_entry(number)->ns() == ns)
 			return name_entry(number);
 	}
-	if (name_table->sums_count >= (ns.empty() ? 2 : 1) * MOST_SUMS)
+	if (count >= (ns.empty() ? 2 : 1) * MOST_SUMS)
 		return ns.empty() ? nullptr : sums_of(database, std::string_view());
-	if (name_table->first_free == NO_ENTRY)
-		add_chunk();
 
-	int			number = name_table->first_free;
+	int			number = prepare_entry(database, GivenName{Key{0}, ns, ""}, InvalidOid);
 	NameEntry  *sums = name_entry(number);
 
-	set_text(sums, GivenName{Key{0}, ns, ""});
 	name_table->first_free = sums->next_free;
 	sums->next_free = name_table->first_sums;
 	name_table->first_sums = number;
-	name_table->sums_count++;
-	sums->key = make_key(database, Key{0});
-	memset(sums->roles, 0, sizeof(sums->roles));
-	stats_init(&sums->stats, GetCurrentStatementStartTimestamp());
 	return sums;
 }
 
@@ -297,7 +239,7 @@ static bool
 remove_entry(int number)
 {
 	NameEntry  *entry = name_entry(number);
-	NameEntry  *sums = sums_of(entry->key.database, namespace_of(entry));
+	NameEntry  *sums = sums_of(entry->key.database, entry->ns());
 	uint64		state = pg_atomic_read_u64(&entry->state);
 
 	if ((state & PIN_MASK) != 0 || !pg_atomic_compare_exchange_u64(&entry->state, &state, state + ONE_GENERATION))
@@ -329,16 +271,9 @@ remove_entry(int number)
 }
 
 /*
- * Is the name in use?  Also if a holder without a pin has the lock: a prepared transaction, or a
- * session that took it through the built-in functions.
+ * Evict one of the next entries under the clock hand.  The second round finds those that were used lately.  A lock can have a holder
+ * without a pin: a prepared transaction, or a session that took it through the built-in functions.
  */
-static bool
-is_in_use(NameEntry *entry)
-{
-	return is_pinned(entry) || is_held_by_anybody(lock_tag(entry->key.database, Key{entry->key.key}));
-}
-
-/* Evict one of the next entries under the clock hand.  The second round finds those that were used lately. */
 static bool
 evict_one()
 {
@@ -355,67 +290,38 @@ evict_one()
 			name_table->clock_hand = (number + 1) % name_table->entry_count;
 		if (entry->is_live && entry->is_used)
 			needs_second_round = true;
-		else if (entry->is_live && !is_in_use(entry) && remove_entry(number))
+		else if (entry->is_live && !entry->is_pinned() &&
+				 !is_held_by_anybody(lock_tag(entry->key.database, entry->key.key)) && remove_entry(number))
 			return true;
 		entry->is_used = false;
 	}
 	return false;
 }
 
-/* Has the key fewer than NAMES_PER_KEY names and labels?  Removes a label that does not count, if necessary. */
+/* Is the number of names below advisory_ext.max_names, or can names be evicted for that? */
 static bool
-make_room_in_key(Oid database, Key key)
+make_room()
 {
-	int			removable = NO_ENTRY;
-	int			count = 0;
-
-	for (int number = name_look_up(database, key); number != NO_ENTRY; number = name_entry(number)->next_of_key)
-	{
-		count++;
-		if (!name_counts(name_entry(number)))
-			removable = number;
-	}
-	return count < NAMES_PER_KEY || (removable != NO_ENTRY && remove_entry(removable));
-}
-
-/* Is there, or can there be, a free entry for this key? */
-static bool
-make_room(Oid database, Key key)
-{
-	if (!make_room_in_key(database, key))
-		return false;
 	/* Evict more than one if the setting was lowered. */
 	for (int i = 0; name_table->live_count >= setting::max_names && i < MOST_EVICTED; i++)
 	{
 		if (!evict_one())
 			break;
 	}
-	if (name_table->live_count >= setting::max_names)
-		return false;
-	if (name_table->first_free == NO_ENTRY)
-		add_chunk();
-	return true;
+	return name_table->live_count < setting::max_names;
 }
 
 /* ---- Registering ---- */
 
-/* The number of a new entry; NO_ENTRY if there is no room. */
+/* The number of a new entry.  May ereport, and then nothing has changed. */
 static int
 add_name(const GivenName &name, Oid role)
 {
-	NameKey		key = make_key(MyDatabaseId, name.key);
-	bool		found;
-
-	if (!make_room(MyDatabaseId, name.key))
-		return NO_ENTRY;
-
-	int			number = name_table->first_free;
-	NameEntry  *entry = name_entry(number);
-
 	/* First do what can fail, while the entry is still free. */
-	set_text(entry, name);
-
-	auto	   *index = static_cast<IndexEntry *>(dshash_find_or_insert(index_table, &key, &found));
+	int			number = prepare_entry(MyDatabaseId, name, role);
+	NameEntry  *entry = name_entry(number);
+	bool		found;
+	auto	   *index = static_cast<IndexEntry *>(dshash_find_or_insert(index_table, &entry->key, &found));
 
 	entry->next_of_key = found ? index->first : NO_ENTRY;
 	index->first = number;
@@ -425,10 +331,6 @@ add_name(const GivenName &name, Oid role)
 	name_table->live_count++;
 	entry->is_live = true;
 	entry->is_used = false;
-	entry->key = key;
-	memset(entry->roles, 0, sizeof(entry->roles));
-	entry->roles[0] = role;
-	stats_init(&entry->stats, GetCurrentStatementStartTimestamp());
 	return number;
 }
 
@@ -440,20 +342,22 @@ register_locked(const GivenName &name, Oid role, bool is_exclusive, NameReferenc
 {
 	int			same = NO_ENTRY;
 	int			key_name = NO_ENTRY;
-	bool		has_unused_label = false;
+	int			unused_label = NO_ENTRY;
+	int			count = 0;
 
 	*has_other = false;
 	for (int number = name_look_up(MyDatabaseId, name.key); number != NO_ENTRY; number = name_entry(number)->next_of_key)
 	{
 		NameEntry  *entry = name_entry(number);
 
-		if (is_same_name(entry, name))
+		count++;
+		if (entry->ns() == name.ns && entry->name() == name.name)
 			same = number;
-		else if (name_counts(entry))
+		else if (entry->counts())
 			*has_other = true;
 		else
-			has_unused_label = true;
-		if (!is_label(entry))
+			unused_label = number;
+		if (!entry->is_label())
 			key_name = number;
 	}
 	if (name.ns.empty() && key_name != NO_ENTRY)
@@ -464,7 +368,7 @@ register_locked(const GivenName &name, Oid role, bool is_exclusive, NameReferenc
 	}
 	if (same != NO_ENTRY)
 	{
-		if (!is_exclusive && !has_given(name_entry(same), role) && !OidIsValid(name_entry(same)->roles[NAME_ROLES - 1]))
+		if (!is_exclusive && !name_entry(same)->has_given(role) && !OidIsValid(name_entry(same)->roles[NAME_ROLES - 1]))
 			return Registered::not_stored;
 		if (is_exclusive)
 			add_role(name_entry(same), role);
@@ -472,8 +376,9 @@ register_locked(const GivenName &name, Oid role, bool is_exclusive, NameReferenc
 	}
 	else if (is_exclusive)
 	{
-		same = add_name(name, role);
-		*has_other = *has_other || (has_unused_label && !name.ns.empty());
+		*has_other = *has_other || (unused_label != NO_ENTRY && !name.ns.empty());
+		if ((count < NAMES_PER_KEY || (unused_label != NO_ENTRY && remove_entry(unused_label))) && make_room())
+			same = add_name(name, role);
 	}
 	if (same == NO_ENTRY)
 		return Registered::not_stored;

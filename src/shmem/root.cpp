@@ -9,6 +9,7 @@
 #include "base/pg.h"
 
 #include "base/compat.h"
+#include "base/errors.h"
 #include "shmem/root.h"
 
 namespace advisory
@@ -29,8 +30,9 @@ static constexpr struct
 	{&SharedRoot::slots_tranche, "AdvisoryExtSlots"}};
 
 /* Either both are null, or neither is. */
-static SharedRoot *root = nullptr;
-static dsa_area *area = nullptr;
+SharedRoot *attached_root = nullptr;
+dsa_area   *shared_area = nullptr;
+
 static TimestampTz retry_at = 0;
 static bool notified = false;
 static char last_failure[FAILURE_BYTES] = "";
@@ -43,23 +45,43 @@ shared_last_failure() noexcept
 	return last_failure;
 }
 
-void
-shared_swallow_error(MemoryContext context, ResourceOwner owner)
+bool
+shared_attempt(void (*body) (void *argument), void *argument)
 {
-	ErrorData  *error;
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	uint32		holdoff = InterruptHoldoffCount;
+	volatile bool succeeded = false;
 
+	PG_TRY();
+	{
+		/* Memory that is mapped here belongs to the session, not to the transaction. */
+		CurrentResourceOwner = nullptr;
+		MemoryContextSwitchTo(TopMemoryContext);
+		body(argument);
+		succeeded = true;
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		CurrentResourceOwner = owner;
+		if (ERRCODE_TO_CATEGORY(geterrcode()) == ERRCODE_OPERATOR_INTERVENTION)
+			PG_RE_THROW();
+		error = catch_error(context);
+
+		/* As the end of a transaction does.  No caller holds an LWLock of its own here. */
+		LWLockReleaseAll();
+		/* The error has set it to 0, but the caller may hold interrupts off. */
+		InterruptHoldoffCount = holdoff;
+		strlcpy(last_failure, error->message, sizeof(last_failure));
+		FreeErrorData(error);
+		retry_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), RETRY_AFTER_MS);
+	}
+	PG_END_TRY();
 	MemoryContextSwitchTo(context);
 	CurrentResourceOwner = owner;
-	error = CopyErrorData();
-	if (ERRCODE_TO_CATEGORY(error->sqlerrcode) == ERRCODE_OPERATOR_INTERVENTION)
-		PG_RE_THROW();
-	FlushErrorState();
-
-	/* As the end of a transaction does.  No caller holds an LWLock of its own here. */
-	LWLockReleaseAll();
-	strlcpy(last_failure, error->message, sizeof(last_failure));
-	FreeErrorData(error);
-	retry_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), RETRY_AFTER_MS);
+	return succeeded;
 }
 
 bool
@@ -79,44 +101,32 @@ make_root(void *place)
 	LWLockInitialize(&made->lock, made->memory_tranche);
 	if (!pg_strong_random(&made->seed, sizeof(made->seed)))
 		made->seed = pg_prng_uint64(&pg_global_prng_state);
-	made->area = DSM_HANDLE_INVALID;
-	made->names = InvalidDsaPointer;
-	made->sessions = InvalidDsaPointer;
-	made->semaphores = InvalidDsaPointer;
 	pg_atomic_init_u32(&made->semaphore_count, 0);
 	pg_atomic_init_u32(&made->semaphore_limit, 0);
 	LWLockInitialize(&made->deadlock, made->slots_tranche);
 }
 
-static dsa_area *
-attach_area(SharedRoot *found)
-{
-	dsa_area   *attached;
-
-	LWLockAcquire(&found->lock, LW_EXCLUSIVE);
-	if (found->area == DSM_HANDLE_INVALID)
-	{
-		attached = dsa_create(found->memory_tranche);
-		dsa_pin(attached);
-		found->area = dsa_get_handle(attached);
-	}
-	else
-		attached = dsa_attach(found->area);
-	dsa_pin_mapping(attached);
-	LWLockRelease(&found->lock);
-	return attached;
-}
-
 static void
 attach()
 {
-	auto	   *found = static_cast<SharedRoot *>(compat::shared_struct(ADVISORY_EXT_SHARED_NAME, sizeof(SharedRoot),
-																		make_root));
+	auto	   *root = static_cast<SharedRoot *>(compat::shared_struct(ADVISORY_EXT_SHARED_NAME, sizeof(SharedRoot), make_root));
+	dsa_area   *area;
 
 	for (const auto &tranche : TRANCHES)
-		compat::register_lwlock_tranche(found->*tranche.id, tranche.name);
-	area = attach_area(found);
-	root = found;
+		compat::register_lwlock_tranche(root->*tranche.id, tranche.name);
+	LWLockAcquire(&root->lock, LW_EXCLUSIVE);
+	if (root->area == DSM_HANDLE_INVALID)
+	{
+		area = dsa_create(root->memory_tranche);
+		dsa_pin(area);
+		root->area = dsa_get_handle(area);
+	}
+	else
+		area = dsa_attach(root->area);
+	dsa_pin_mapping(area);
+	LWLockRelease(&root->lock);
+	shared_area = area;
+	attached_root = root;
 }
 
 static void
@@ -133,49 +143,60 @@ notify()
 SharedRoot *
 shared_root()
 {
-	if (root != nullptr)
-		return root;
-	if (shared_is_short())
-		return nullptr;
+	if (attached_root != nullptr || shared_is_short())
+		return attached_root;
 	if (shared_attempt(attach))
 		shared_attempt([]() { lease_wait_event = compat::new_wait_event("AdvisoryExtLease", lease_wait_event); });
 	else if (!notified)
 		notify();
-	return root;
-}
-
-SharedRoot *
-shared_root_if_attached() noexcept
-{
-	return root;
-}
-
-dsa_area *
-shared_area() noexcept
-{
-	return area;
+	return attached_root;
 }
 
 void *
 shared_part(dsa_pointer SharedRoot::*part, size_t bytes, void (*make) (SharedRoot *root, void *place))
 {
-	void	   *volatile address = nullptr;
+	SharedRoot *root = shared_root();
+	void	   *address = nullptr;
 
-	if (shared_root() == nullptr || shared_is_short())
+	if (root == nullptr || shared_is_short())
 		return nullptr;
 	shared_attempt([&]() {
 		LWLockAcquire(&root->lock, LW_EXCLUSIVE);
 		if (root->*part == InvalidDsaPointer)
 		{
-			dsa_pointer place = dsa_allocate_extended(area, bytes, DSA_ALLOC_HUGE | DSA_ALLOC_ZERO);
+			dsa_pointer place = dsa_allocate_extended(shared_area, bytes, DSA_ALLOC_HUGE | DSA_ALLOC_ZERO);
 
-			make(root, dsa_get_address(area, place));
+			make(root, dsa_get_address(shared_area, place));
 			root->*part = place;
 		}
 		LWLockRelease(&root->lock);
-		address = dsa_get_address(area, root->*part);
+		address = dsa_get_address(shared_area, root->*part);
 	});
 	return address;
+}
+
+dshash_table *
+shared_hash(dshash_table_handle SharedRoot::*handle, size_t entry_bytes, int SharedRoot::*tranche)
+{
+	SharedRoot *root = shared_root();
+	dshash_table *table = nullptr;
+
+	if (root == nullptr || shared_is_short())
+		return nullptr;
+	shared_attempt([&]() {
+		dshash_parameters parameters = compat::hash_parameters(sizeof(SharedKey), entry_bytes, root->*tranche);
+
+		LWLockAcquire(&root->lock, LW_EXCLUSIVE);
+		if (root->*handle != InvalidDsaPointer)
+			table = dshash_attach(shared_area, &parameters, root->*handle, &root->seed);
+		else
+		{
+			table = dshash_create(shared_area, &parameters, &root->seed);
+			root->*handle = dshash_get_hash_table_handle(table);
+		}
+		LWLockRelease(&root->lock);
+	});
+	return table;
 }
 
 void

@@ -14,13 +14,23 @@
  */
 #pragma once
 
+#include "base/locktag.h"
+
 namespace advisory
 {
 
 /* Change this with every change to the layout of anything in shared memory, or to a limit on what is stored there. */
 #define ADVISORY_EXT_SHARED_NAME "advisory_ext 14"
 
-/* What every session finds first. */
+/* The key of the hash tables: of a name or a semaphore. */
+struct SharedKey
+{
+	Key			key;
+	Oid			database;
+	uint32		padding = 0;	/* keys are compared as bytes */
+};
+
+/* What every session finds first; zeroed, so that nothing refers to anything. */
 struct SharedRoot
 {
 	/* Tranches of our LWLocks, for */
@@ -32,6 +42,7 @@ struct SharedRoot
 	uint64		seed;			/* random, for all hash tables in shared memory */
 	dsa_handle	area;
 	dsa_pointer names;			/* the name table */
+	dshash_table_handle name_index; /* its entries by key */
 	dsa_pointer sessions;		/* the session table */
 	dshash_table_handle semaphores; /* their states */
 	pg_atomic_uint32 semaphore_count;	/* number of states, with or without attached sessions */
@@ -47,17 +58,12 @@ struct SharedRoot
  */
 SharedRoot *shared_root();
 
-/* The same without an attempt to attach: null unless this session is attached already. */
-SharedRoot *shared_root_if_attached() noexcept;
+/* The root, and the area that dsa_pointers point into; null until this session has attached. */
+extern SharedRoot *attached_root;
+extern dsa_area *shared_area;
 
 /* The wait event of a session that sleeps until a lease ends.  Before 17, and without shared memory, that of a wait for a lock. */
 extern uint32 lease_wait_event;
-
-/* The area that dsa_pointers point into.  Only while attached. */
-dsa_area   *shared_area() noexcept;
-
-/* Called in PG_CATCH: clears the error, but rethrows that of a cancel. */
-void		shared_swallow_error(MemoryContext context, ResourceOwner owner);
 
 /*
  * Run body(), which may allocate in the area.  If it fails, clears the error, releases
@@ -65,33 +71,13 @@ void		shared_swallow_error(MemoryContext context, ResourceOwner owner);
  * shared memory consistent wherever memory may run out.  Do not call this while a session
  * ends, because errors cannot be caught then.
  */
+bool		shared_attempt(void (*body) (void *argument), void *argument);
+
 template <typename Body>
 inline bool
 shared_attempt(Body body)
 {
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	uint32		holdoff = InterruptHoldoffCount;
-	volatile bool succeeded = false;
-
-	PG_TRY();
-	{
-		/* Memory that is mapped here belongs to the session, not to the transaction. */
-		CurrentResourceOwner = nullptr;
-		MemoryContextSwitchTo(TopMemoryContext);
-		body();
-		MemoryContextSwitchTo(context);
-		CurrentResourceOwner = owner;
-		succeeded = true;
-	}
-	PG_CATCH();
-	{
-		shared_swallow_error(context, owner);
-		/* The error has set it to 0, but the caller may hold interrupts off. */
-		InterruptHoldoffCount = holdoff;
-	}
-	PG_END_TRY();
-	return succeeded;
+	return shared_attempt([](void *argument) { (*static_cast<Body *>(argument))(); }, &body);
 }
 
 /*
@@ -100,6 +86,9 @@ shared_attempt(Body body)
  * at the moment.  May ereport for a cancel.
  */
 void	   *shared_part(dsa_pointer SharedRoot::*part, size_t bytes, void (*make) (SharedRoot *root, void *place));
+
+/* The same for a hash table whose entries begin with a SharedKey; the first session creates it. */
+dshash_table *shared_hash(dshash_table_handle SharedRoot::*handle, size_t entry_bytes, int SharedRoot::*tranche);
 
 /*
  * Has an attempt failed within the last second?  Then the caller should not try to get

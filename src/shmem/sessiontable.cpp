@@ -42,9 +42,9 @@ all_sessions()
 static void
 resize_list(SharedSession *session, int size)
 {
-	dsa_pointer place = dsa_allocate_extended(shared_area(), sizeof(PublishedHold) * size, DSA_ALLOC_HUGE);
+	dsa_pointer place = dsa_allocate_extended(shared_area, sizeof(PublishedHold) * size, DSA_ALLOC_HUGE);
 	dsa_pointer old = session->holds;
-	auto	   *holds = static_cast<PublishedHold *>(dsa_get_address(shared_area(), place));
+	auto	   *holds = static_cast<PublishedHold *>(dsa_get_address(shared_area, place));
 
 	if (session->hold_count > 0)
 		memcpy(holds, my_holds, sizeof(PublishedHold) * session->hold_count);
@@ -54,7 +54,7 @@ resize_list(SharedSession *session, int size)
 	LWLockRelease(&session->lock);
 	my_holds = holds;
 	if (old != InvalidDsaPointer)
-		dsa_free(shared_area(), old);
+		dsa_free(shared_area, old);
 }
 
 static void
@@ -68,7 +68,7 @@ take_place(SharedSession *session)
 	LWLockRelease(&session->lock);
 	if (session->holds == InvalidDsaPointer)
 		resize_list(session, FIRST_HOLDS);
-	my_holds = static_cast<PublishedHold *>(dsa_get_address(shared_area(), session->holds));
+	my_holds = static_cast<PublishedHold *>(dsa_get_address(shared_area, session->holds));
 	my_session = session;
 }
 
@@ -236,7 +236,7 @@ copy_session(SharedSession *session, HoldReader::Session *copy)
 		count = Max(0, Min(session->hold_count - first, SESSION_READ_HOLDS));
 		pg_read_barrier();
 		if (count > 0)
-			memcpy(holds, static_cast<PublishedHold *>(dsa_get_address(shared_area(), session->holds)) + first,
+			memcpy(holds, static_cast<PublishedHold *>(dsa_get_address(shared_area, session->holds)) + first,
 				   sizeof(PublishedHold) * count);
 		copy->shared = *session;
 		LWLockRelease(&session->lock);

@@ -121,7 +121,7 @@ read_all_waits_and_slots()
 	LockEntries slots;
 	int			kept = 0;
 	/* Without shared memory no session can publish that it waits for a slot. */
-	bool		look_for_slots = shared_root_if_attached() == nullptr;
+	bool		look_for_slots = attached_root == nullptr;
 
 	auto		has_queue = [](const LOCKTAG &tag) { return is_of_semaphore(tag) || is_of_lease_queue(tag); };
 

@@ -28,7 +28,6 @@
  */
 #include "base/pg.h"
 
-#include "base/compat.h"
 #include "shmem/slotstate.h"
 #include "shmem/root.h"
 #include "shmem/sessiontable.h"
@@ -51,16 +50,9 @@ struct SlotWord
 	pg_atomic_uint64 unverified;	/* see SlotMark */
 };
 
-struct SemaphoreKey
-{
-	int64		key;
-	Oid			database;
-	uint32		padding;		/* always 0, since keys are compared as bytes */
-};
-
 struct SemaphoreState
 {
-	SemaphoreKey key;			/* hash key */
+	SharedKey	key;			/* hash key */
 	pg_atomic_uint32 attached;	/* sessions */
 	pg_atomic_uint32 agreed;	/* slots; 0 if no session has given a number yet */
 	LWLock		lock;			/* protects what follows up to words, and the links of the waiters */
@@ -85,24 +77,17 @@ static SemaphoreState *my_queue = nullptr;
 
 /* ---- Attaching ---- */
 
-static void
-attach_table(SharedRoot *root)
+/* Has this session attached to the table?  Attaches it if possible.  May ereport for a cancel. */
+static bool
+has_semaphores()
 {
-	dshash_parameters parameters = compat::hash_parameters(sizeof(SemaphoreKey), sizeof(SemaphoreState), root->slots_tranche);
-
-	LWLockAcquire(&root->lock, LW_EXCLUSIVE);
-	if (root->semaphores != InvalidDsaPointer)
-		semaphores = dshash_attach(shared_area(), &parameters, root->semaphores, &root->seed);
-	else
-	{
-		semaphores = dshash_create(shared_area(), &parameters, &root->seed);
-		root->semaphores = dshash_get_hash_table_handle(semaphores);
-	}
-	LWLockRelease(&root->lock);
+	if (semaphores == nullptr)
+		semaphores = shared_hash(&SharedRoot::semaphores, sizeof(SemaphoreState), &SharedRoot::slots_tranche);
+	return semaphores != nullptr;
 }
 
 static void
-remove_unused_states(SharedRoot *root)
+remove_unused_states()
 {
 	dshash_seq_status scan;
 	uint32		left;
@@ -117,16 +102,16 @@ remove_unused_states(SharedRoot *root)
 		removed++;
 	}
 	dshash_seq_term(&scan);
-	left = pg_atomic_sub_fetch_u32(&root->semaphore_count, removed);
-	pg_atomic_write_u32(&root->semaphore_limit, Max(2 * left, MIN_KEPT_STATES));
+	left = pg_atomic_sub_fetch_u32(&attached_root->semaphore_count, removed);
+	pg_atomic_write_u32(&attached_root->semaphore_limit, Max(2 * left, MIN_KEPT_STATES));
 }
 
 /* For the first of the sessions that are attached.  The entry must be locked exclusively. */
 static void
-clear_state(SemaphoreState *state, int tranche) noexcept
+clear_state(SemaphoreState *state) noexcept
 {
 	pg_atomic_init_u32(&state->agreed, 0);
-	LWLockInitialize(&state->lock, tranche);
+	LWLockInitialize(&state->lock, attached_root->slots_tranche);
 	state->first = NO_PROCESS;
 	state->most_wanted = 0;
 	state->next_position = 0;
@@ -137,41 +122,29 @@ clear_state(SemaphoreState *state, int tranche) noexcept
 	}
 }
 
-static SemaphoreState *
-attach(Key key)
-{
-	SemaphoreKey wanted = {key.value, MyDatabaseId, 0};
-	SharedRoot *root = shared_root_if_attached();
-	SemaphoreState *state;
-	bool		found;
-
-	if (semaphores == nullptr)
-		attach_table(root);
-	state = static_cast<SemaphoreState *>(dshash_find_or_insert(semaphores, &wanted, &found));
-	if (!found)
-	{
-		pg_atomic_init_u32(&state->attached, 0);
-		pg_atomic_fetch_add_u32(&root->semaphore_count, 1);
-	}
-	if (pg_atomic_fetch_add_u32(&state->attached, 1) == 0)
-		clear_state(state, root->slots_tranche);
-	dshash_release_lock(semaphores, state);
-	return state;
-}
-
 SemaphoreState *
 attach_slot_state(Key key)
 {
-	SemaphoreState *volatile state = nullptr;
+	SharedKey	wanted = {key, MyDatabaseId};
+	SemaphoreState *state = nullptr;
 
-	if (all_sessions() == nullptr || shared_is_short())
+	if (all_sessions() == nullptr || !has_semaphores() || shared_is_short())
 		return nullptr;
 	shared_attempt([&]() {
-		SharedRoot *root = shared_root_if_attached();
+		pg_atomic_uint32 *count = &attached_root->semaphore_count;
+		bool		found;
 
-		state = attach(key);
-		if (pg_atomic_read_u32(&root->semaphore_count) > Max(pg_atomic_read_u32(&root->semaphore_limit), MIN_KEPT_STATES))
-			remove_unused_states(root);
+		state = static_cast<SemaphoreState *>(dshash_find_or_insert(semaphores, &wanted, &found));
+		if (!found)
+		{
+			pg_atomic_init_u32(&state->attached, 0);
+			pg_atomic_fetch_add_u32(count, 1);
+		}
+		if (pg_atomic_fetch_add_u32(&state->attached, 1) == 0)
+			clear_state(state);
+		dshash_release_lock(semaphores, state);
+		if (pg_atomic_read_u32(count) > Max(pg_atomic_read_u32(&attached_root->semaphore_limit), MIN_KEPT_STATES))
+			remove_unused_states();
 	});
 	return state;
 }
@@ -406,17 +379,13 @@ wake_waiters(SemaphoreState *state) noexcept
 int
 highest_slot(Key key)
 {
-	SemaphoreKey wanted = {key.value, MyDatabaseId, 0};
-	SharedRoot *root = shared_root();
+	SharedKey	wanted = {key, MyDatabaseId};
 	int			highest = SLOTS_PER_WORD;
 	bool		is_known;
 
-	if (root == nullptr)
+	if (!has_semaphores())
 		return MAX_SLOTS;
 	is_known = shared_attempt([&]() {
-		if (semaphores == nullptr)
-			attach_table(root);
-
 		auto	   *state = static_cast<SemaphoreState *>(dshash_find(semaphores, &wanted, false));
 
 		if (state == nullptr)

@@ -27,12 +27,12 @@ static constexpr char EVICTED[] = "<evicted>";
 static void
 show_stats(ReturnSetInfo *result)
 {
-	int			count;
-	NameWithStats *names = name_read_all(&count);
+	List	   *names = name_read_all();
 
-	show_each(count, [&](int i) {
-		const KnownName &name = names[i].name;
-		NameStats  &stats = names[i].stats;
+	show_each(list_length(names), [&](int i) {
+		auto	   *read = static_cast<NameWithStats *>(list_nth(names, i));
+		const KnownName &name = read->name;
+		NameStats  &stats = read->stats;
 		bool		is_visible = may_see_name(name, UsedName{});
 		bool		is_evicted = *name.name == '\0';
 		Row			row;
