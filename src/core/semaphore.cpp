@@ -159,11 +159,9 @@ find_other_slots(Key key, int slots, int *other)
 	for (int i = 0; i < found.count; i++)
 	{
 		const LockEntry &entry = found.entries[i];
-		KnownHold	known;
+		const KnownHold *hold = holds.find(entry);
 
-		*other = entry.slots;
-		if (entry.granted && holds.find(entry.proc_number, entry.pid, entry.tag, entry.lockmode, &known))
-			*other = known.hold.slots;
+		*other = hold != nullptr ? hold->hold.slots : entry.slots;
 		if (*other != 0 && *other != slots)
 			return entry.pid;
 	}

@@ -258,11 +258,8 @@ HoldReader::HoldReader()
 }
 
 HoldReader::Session *
-HoldReader::session_of(int proc_number, int pid)
+HoldReader::session_of(int proc_number)
 {
-	if (proc_number >= process_count())
-		return nullptr;			/* a prepared transaction */
-
 	if (sessions[proc_number] == nullptr)
 	{
 		MemoryContext old_context = MemoryContextSwitchTo(context);
@@ -273,30 +270,31 @@ HoldReader::session_of(int proc_number, int pid)
 		sessions[proc_number] = copy;
 		MemoryContextSwitchTo(old_context);
 	}
-	return sessions[proc_number]->shared.pid == pid ? sessions[proc_number] : nullptr;
+	return sessions[proc_number];
 }
 
-bool
-HoldReader::find(int proc_number, int pid, const LOCKTAG &tag, LOCKMODE lockmode, KnownHold *found)
+const KnownHold *
+HoldReader::find(const LockEntry &entry)
 {
-	Session    *session = session_of(proc_number, pid);
+	/* A prepared transaction publishes nothing. */
+	if (!entry.granted || entry.proc_number >= process_count())
+		return nullptr;
 
-	if (session == nullptr || session->holds == nullptr)
-		return false;
+	const Session *session = session_of(entry.proc_number);
+	const SharedSession &shared = session->shared;
+	PublishedHold wanted = {decode_tag(entry.tag).key.value, 0, entry.tag.locktag_field4, 0, static_cast<uint8>(entry.lockmode)};
+	const HoldEntry *published = shared.pid == entry.pid && session->holds != nullptr ? holds_lookup(session->holds, wanted) : nullptr;
 
-	PublishedHold wanted = {decode_tag(tag).key.value, 0, tag.locktag_field4, 0, static_cast<uint8>(lockmode)};
-	const HoldEntry *entry = holds_lookup(session->holds, wanted);
-
-	if (entry == nullptr)
-		return false;
-	found->hold = entry->hold;
-	found->acquirer = found->hold.acquirer != NO_PLACE && found->hold.acquirer < session->shared.acquirer_count
-		? &session->shared.acquirers[found->hold.acquirer] : nullptr;
-	found->present_role = session->shared.present_role;
-	found->transactions = session->shared.transactions - found->hold.transactions;
-	if (found->acquirer != nullptr)
-		found->by_others = found->transactions - (found->acquirer->transactions - found->hold.own_transactions);
-	return true;
+	if (published == nullptr)
+		return nullptr;
+	found.hold = published->hold;
+	found.acquirer = found.hold.acquirer != NO_PLACE && found.hold.acquirer < shared.acquirer_count
+		? &shared.acquirers[found.hold.acquirer] : nullptr;
+	found.present_role = shared.present_role;
+	found.transactions = shared.transactions - found.hold.transactions;
+	if (found.acquirer != nullptr)
+		found.by_others = found.transactions - (found.acquirer->transactions - found.hold.own_transactions);
+	return &found;
 }
 
 /* ---- What each session waits for ---- */

@@ -19,7 +19,7 @@
  */
 #pragma once
 
-#include "base/locktag.h"
+#include "server/locktable.h"
 #include "shmem/nametable.h"
 
 namespace advisory
@@ -159,16 +159,17 @@ public:
 	/* May ereport. */
 	HoldReader();
 
-	/* Find the hold of this lock by this process in this mode; false if it is not published.  May ereport. */
-	bool		find(int proc_number, int pid, const LOCKTAG &tag, LOCKMODE lockmode, KnownHold *found);
+	/* The published data of an entry that is granted; null if there is none.  Valid until the next call.  May ereport. */
+	const KnownHold *find(const LockEntry &entry);
 
 	struct Session;
 
 private:
-	Session    *session_of(int proc_number, int pid);
+	Session    *session_of(int proc_number);
 
 	MemoryContext context;
 	Session   **sessions;		/* by process number; each is read when it is first needed */
+	KnownHold	found = {};
 };
 
 /* ---- What each session waits for ---- */

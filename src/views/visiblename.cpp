@@ -124,14 +124,6 @@ VisibleNames::text_of(const LockEntry &entry)
 	return is_known ? psprintf("%s %s", keys, quoted(use.text)) : keys;
 }
 
-const KnownHold *
-VisibleNames::hold_of(const LockEntry &entry)
-{
-	if (entry.granted && holds.find(entry.proc_number, entry.pid, entry.tag, entry.lockmode, &last_hold))
-		return &last_hold;
-	return nullptr;
-}
-
 void
 add_name_columns(Row &row, const DecodedTag &tag, const VisibleName &name)
 {

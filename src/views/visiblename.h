@@ -49,7 +49,10 @@ public:
 	char	   *text_of(const LockEntry &entry);
 
 	/* The published data of an entry that is granted; null if there is none.  Valid until the next call. */
-	const KnownHold *hold_of(const LockEntry &entry);
+	const KnownHold *hold_of(const LockEntry &entry)
+	{
+		return holds.find(entry);
+	}
 
 private:
 	UsedName	used_name(const LockEntry &entry);
@@ -59,7 +62,6 @@ private:
 	bool		sees_all;
 	KnownKeys  *known_keys = nullptr;	/* created when a lock without a name is looked up */
 	HoldReader	holds;
-	KnownHold	last_hold = {};
 };
 
 /* Add the columns namespace, name, slot, key, key1 and key2, which identify the lock of a row.  May ereport (out of memory). */

@@ -167,10 +167,10 @@ WaitTrees::choose_blocker(Session *session)
 
 	visit_blockers(entries, *session->lock, [&](const LockEntry &other) {
 		std::pair<bool, TimestampTz> rank = {is_for_slot && waits_for(session_of(other), session), DT_NOEND};
-		KnownHold	hold;
+		const KnownHold *hold = is_for_slot ? holds.find(other) : nullptr;
 
-		if (is_for_slot && holds.find(other.proc_number, other.pid, other.tag, other.lockmode, &hold))
-			rank.second = hold.hold.acquired_at;
+		if (hold != nullptr)
+			rank.second = hold->hold.acquired_at;
 		if (session->blocker == nullptr || rank < best)
 		{
 			session->blocker = &other;
