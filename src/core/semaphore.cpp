@@ -149,7 +149,7 @@ add_semaphore(Key key)
 	return semaphore;
 }
 
-/* A session that has a slot of this semaphore, or waits for one, and gave another number of slots: its pid, and *other; 0 if there is none. */
+/* The pid of a session that has a slot of the semaphore, or waits for one, and gave another number of slots: *other.  0: there is none. */
 static int
 find_other_slots(Key key, int slots, int *other)
 {

@@ -140,27 +140,29 @@ notify()
 			 ? errhint("Add \"advisory_ext\" to shared_preload_libraries to reserve the memory.") : 0));
 }
 
-SharedRoot *
-shared_root()
+/* Attach to the shared memory, if that is necessary.  True if this session can use it now, also to get more of it. */
+static bool
+is_available()
 {
-	if (attached_root != nullptr || shared_is_short())
-		return attached_root;
-	if (shared_attempt(attach))
+	if (shared_is_short())
+		return false;
+	if (attached_root == nullptr && shared_attempt(attach))
 		shared_attempt([]() { lease_wait_event = compat::new_wait_event("AdvisoryExtLease", lease_wait_event); });
-	else if (!notified)
+	if (attached_root == nullptr && !notified)
 		notify();
-	return attached_root;
+	return attached_root != nullptr;
 }
 
 void *
 shared_part(dsa_pointer SharedRoot::*part, size_t bytes, void (*make) (SharedRoot *root, void *place))
 {
-	SharedRoot *root = shared_root();
 	void	   *address = nullptr;
 
-	if (root == nullptr || shared_is_short())
+	if (!is_available())
 		return nullptr;
 	shared_attempt([&]() {
+		SharedRoot *root = attached_root;
+
 		LWLockAcquire(&root->lock, LW_EXCLUSIVE);
 		if (root->*part == InvalidDsaPointer)
 		{
@@ -178,12 +180,12 @@ shared_part(dsa_pointer SharedRoot::*part, size_t bytes, void (*make) (SharedRoo
 dshash_table *
 shared_hash(dshash_table_handle SharedRoot::*handle, size_t entry_bytes, int SharedRoot::*tranche)
 {
-	SharedRoot *root = shared_root();
 	dshash_table *table = nullptr;
 
-	if (root == nullptr || shared_is_short())
+	if (!is_available())
 		return nullptr;
 	shared_attempt([&]() {
+		SharedRoot *root = attached_root;
 		dshash_parameters parameters = compat::hash_parameters(sizeof(SharedKey), entry_bytes, root->*tranche);
 
 		LWLockAcquire(&root->lock, LW_EXCLUSIVE);

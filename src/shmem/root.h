@@ -50,14 +50,6 @@ struct SharedRoot
 	LWLock		deadlock;		/* held while a session checks whether it is in a deadlock over slots */
 };
 
-/*
- * Attach to the shared memory and return its root; null if it is not available at the
- * moment.  The first failure is reported to the client with a NOTICE, and a later call
- * tries again after a second.  Once attached, a session stays attached.  May ereport only
- * for a cancel.
- */
-SharedRoot *shared_root();
-
 /* The root, and the area that dsa_pointers point into; null until this session has attached. */
 extern SharedRoot *attached_root;
 extern dsa_area *shared_area;
@@ -81,9 +73,10 @@ shared_attempt(Body body)
 }
 
 /*
- * The part of the shared memory that this member of the root refers to.  The first session
- * that needs it allocates it, zeroed, and calls make(root, place).  Null if it is not available
- * at the moment.  May ereport for a cancel.
+ * The part of the shared memory that this member of the root refers to.  The first session that needs it allocates it, zeroed, and calls
+ * make(root, place).  Attaches this session to the shared memory, for as long as it lives.  Null if that or the part is not available at
+ * the moment; a call tries again after a second.  The first failure to attach is reported to the client with a NOTICE.  May ereport only
+ * for a cancel.
  */
 void	   *shared_part(dsa_pointer SharedRoot::*part, size_t bytes, void (*make) (SharedRoot *root, void *place));
 
