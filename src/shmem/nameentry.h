@@ -47,7 +47,7 @@ constexpr uint64 PIN_MASK = ONE_GENERATION - 1;
 struct alignas(PG_CACHE_LINE_SIZE / 2) NameEntry
 {
 	pg_atomic_uint64 state;		/* see above, and namewrite.cpp */
-	bool		is_live;		/* false: it is free */
+	bool		is_live;		/* false: it is free, or has the sums of evicted names */
 	volatile bool is_used;		/* used again since it was created or the clock hand last passed */
 	NameStats	stats;
 	SharedKey	key;

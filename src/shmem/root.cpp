@@ -99,8 +99,7 @@ make_root(void *place)
 	for (const auto &tranche : TRANCHES)
 		made->*tranche.id = compat::new_lwlock_tranche(tranche.name);
 	LWLockInitialize(&made->lock, made->memory_tranche);
-	if (!pg_strong_random(&made->seed, sizeof(made->seed)))
-		made->seed = pg_prng_uint64(&pg_global_prng_state);
+	made->seed = hash_seed;
 	pg_atomic_init_u32(&made->semaphore_count, 0);
 	pg_atomic_init_u32(&made->semaphore_limit, 0);
 	LWLockInitialize(&made->deadlock, made->slots_tranche);

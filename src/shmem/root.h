@@ -39,7 +39,7 @@ struct SharedRoot
 	int			sessions_tranche;	/* what a session holds and waits for */
 	int			slots_tranche;	/* a semaphore's slots and queue, and deadlocks over slots */
 	LWLock		lock;			/* protects what follows; the first session that needs a part creates it */
-	uint64		seed;			/* random, for all hash tables in shared memory */
+	uint64		seed;			/* for all hash tables in shared memory: hash_seed of the first session */
 	dsa_handle	area;
 	dsa_pointer names;			/* the name table */
 	dshash_table_handle name_index; /* its entries by key */
