@@ -78,7 +78,7 @@ public:
 		: before(before),
 		  by_process(static_cast<Node **>(palloc0(sizeof(Node *) * ProcGlobal->allProcCount))),
 		  nodes(static_cast<Node *>(palloc_extended(sizeof(Node) * 2 * ProcGlobal->allProcCount, MCXT_ALLOC_HUGE))),
-		  me(add_session(own))
+		  me(add_node(own))
 	{
 		live.is_live = true;
 	}
@@ -127,13 +127,9 @@ private:
 	Node	   *add_node(const Node &node) noexcept
 	{
 		nodes[count] = node;
+		if (node.pid != 0)
+			by_process[node.proc_number] = &nodes[count];
 		return &nodes[count++];
-	}
-
-	Node	   *add_session(const Node &session) noexcept
-	{
-		by_process[session.proc_number] = add_node(session);
-		return by_process[session.proc_number];
 	}
 
 	/* The node of a session's lock group, or that of all sessions that are live at first sight. */
@@ -158,7 +154,7 @@ private:
 			if (earlier == nullptr || earlier->is_live || !is_same_wait(*earlier, node))
 				return &live;
 		}
-		return add_session(node);
+		return add_node(node);
 	}
 
 	/* The node of the lock or semaphore that a session waits for; a lock is read once for all that wait for it. */
