@@ -26,7 +26,6 @@
 #include "base/pg.h"
 
 #include "core/semaphore.h"
-#include "core/semdeadlock.h"
 #include "server/locallock.h"
 #include "server/vxidlock.h"
 #include "shmem/sessiontable.h"

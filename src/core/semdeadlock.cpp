@@ -2,6 +2,16 @@
  * core/semdeadlock.cpp
  *		Deadlocks over the slots of semaphores.
  *
+ * The server's own detector does not see them, because a session in a semaphore's queue does not wait for one particular lock.
+ *
+ * Wording
+ *		live	can go on some day, as far as locks decide it
+ *		dead	not live
+ *
+ * A session that waits for nothing is live.  A session that waits for a lock is live if all sessions that it waits for are live.  A session
+ * that waits for a slot is live if a slot is free or has a live holder.  A prepared transaction is live.  A session that is not live by
+ * these rules is dead.
+ *
  * The search begins with this session and reads only the locks that it waits for, directly or through
  * other sessions.  It follows the first holder of a slot as far as it can before it looks at the next
  * holder, and ends as soon as this session is known to be live.  So most searches read one or two slots.
@@ -18,7 +28,7 @@
  */
 #include "base/pg.h"
 
-#include "core/semdeadlock.h"
+#include "core/semaphore.h"
 #include "server/waitgraph.h"
 #include "shmem/root.h"
 #include "shmem/sessiontable.h"
