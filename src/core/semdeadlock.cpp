@@ -185,9 +185,9 @@ private:
 	}
 
 	/*
-	 * Is a node live?  Visits it and what it waits for, once in each pass; meanwhile it counts as dead.  The search is for cycles, so
-	 * numbers are used as in Tarjan's algorithm: if a node waits for none with a lower number, this session, which has the lowest, is
-	 * not among those that it waits for.
+	 * Is a node live?  Visits it and what it waits for, once in each pass; until the visit ends it counts as dead.  In doubt, which is when
+	 * the stack is full, it is live.  The numbers are those of Tarjan's algorithm for strongly connected components: if a dead node comes to
+	 * no lower number than its own, it does not come to this session, which has the lowest.
 	 */
 	bool		visit(Node *node)
 	{
@@ -240,8 +240,7 @@ private:
 			LockEntry	holder;
 			Node	   *blocker = &live;	/* a slot that is free */
 
-			if (slot % 64 == 0)
-				CHECK_FOR_INTERRUPTS();
+			CHECK_FOR_INTERRUPTS();
 			if (read_holder(slot_tag(tag.database, tag.key, slot), &holder))
 				blocker = node_of_session(holder);
 			if (blocker->is_live)
