@@ -26,7 +26,6 @@
 #include "base/pg.h"
 
 #include "core/semaphore.h"
-#include "core/semdeadlock.h"
 #include "server/locallock.h"
 #include "server/vxidlock.h"
 #include "shmem/sessiontable.h"
@@ -43,12 +42,12 @@ static constexpr LOCKMODE HEAD_MODE = ExclusiveLock;
 /* At least this many semaphores are remembered, even if the session has no slot of them. */
 static constexpr long MIN_KEPT_SEMAPHORES = 64;
 
-/* How often a waiter checks slots that may be free without being marked; more often if slots are never marked. */
+/*
+ * How often a waiter checks slots that may be free without being marked, and, after the first time, whether it is in a deadlock;
+ * and how often slots if they are never marked.
+ */
 static constexpr int LOOK_AFTER_MS = 1000;
 static constexpr int POLL_AFTER_MS = 100;
-
-/* How often a session checks whether it is in a deadlock, after the first time. */
-static constexpr int CHECK_AFTER_MS = 1000;
 
 /* Semaphore by key. */
 static HTAB *known_semaphores = nullptr;
@@ -218,49 +217,32 @@ semaphore_add_slot(Semaphore *semaphore, int slot)
 	mark_slot(semaphore->state, slot, SlotMark::taken);
 }
 
-namespace
-{
-
-enum class Take
-{
-	claimed,					/* claim_slot() gave the slot to this session */
-	if_free,
-	wait						/* for its lock */
-};
-
-}								/* anonymous namespace */
-
 /*
- * Lock a slot, mark it and add it to the held locks.  False if another session or this one already
- * has it.  May ereport (53200; ends of waits), and then marks a slot that was claimed as free.
+ * Lock a slot, mark it and add it to the held locks.  False if another session or this one already has it.  is_claimed: claim_slot() gave
+ * it to this session.  May ereport (53200), and then marks a slot that was claimed as free.
  */
 static bool
-take_slot(Semaphore *semaphore, int slot, Take how)
+take_slot(Semaphore *semaphore, int slot, bool is_claimed)
 {
 	const LockRequest *request = semaphore->request;
 	LOCKTAG		tag = tag_of(semaphore, slot);
-	volatile LockAcquireResult result = LOCKACQUIRE_NOT_AVAIL;
+	volatile bool is_granted = false;
 
+	if (is_mine(semaphore, slot))
+		return false;
 	/* Otherwise this session would seem to wait for a slot that it has itself. */
-	if (how != Take::wait)
-		publish_leaving(true);
+	publish_leaving(true);
 	PG_TRY();
 	{
-		/* An entry can be left if the lock was released without the extension. */
-		if (HeldLock *held = held_find(tag, Mode::exclusive))
-			held_refresh(held);
-		if (how == Take::wait)
-			sleeping([&]() { result = take_lock(tag, Mode::exclusive, request->scope, false); });
-		else
-			result = take_lock(tag, Mode::exclusive, request->scope, true);
-		if (result == LOCKACQUIRE_OK)
+		is_granted = take_lock(tag, Mode::exclusive, request->scope, true) == LOCKACQUIRE_OK;
+		if (is_granted)
 			semaphore_add_slot(semaphore, slot);
 	}
 	PG_CATCH();
 	{
-		if (result == LOCKACQUIRE_OK && request->scope == Scope::session)
+		if (is_granted && request->scope == Scope::session)
 			release_session_lock(tag, Mode::exclusive);
-		if (how == Take::claimed)
+		if (is_claimed)
 		{
 			mark_released(semaphore, slot);
 			wake_waiters(semaphore->state);
@@ -268,11 +250,9 @@ take_slot(Semaphore *semaphore, int slot, Take how)
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	if (result == LOCKACQUIRE_OK)
+	if (is_granted)
 		return true;
-	if (result == LOCKACQUIRE_ALREADY_HELD)
-		LockRelease(&tag, ExclusiveLock, request->scope == Scope::session);
-	else if (how == Take::claimed)
+	if (is_claimed)
 		mark_slot(semaphore->state, slot, SlotMark::unverified);
 	publish_leaving(false);
 	return false;
@@ -290,7 +270,7 @@ take_unclaimed_slot(Semaphore *semaphore, bool unverified_only)
 		if (unverified_only && (slot = next_unverified(state, slot, slots)) == NO_SLOT)
 			break;
 		CHECK_FOR_INTERRUPTS();
-		if (take_slot(semaphore, slot, Take::if_free))
+		if (take_slot(semaphore, slot, false))
 			return slot;
 	}
 	return NO_SLOT;
@@ -305,7 +285,7 @@ take_free_slot(Semaphore *semaphore, bool is_queued)
 
 	while ((slot = claim_slot(semaphore->state, slots)) != NO_SLOT)
 	{
-		if (take_slot(semaphore, slot, Take::claimed))
+		if (take_slot(semaphore, slot, true))
 			return slot;
 		if (is_queued)
 			join_queue(semaphore->state, slots, true);
@@ -320,7 +300,7 @@ semaphore_try(Semaphore *semaphore)
 	int			slot;
 
 	if (semaphore->request->slots == 1)
-		return take_slot(semaphore, 1, Take::if_free) ? 1 : NO_SLOT;
+		return take_slot(semaphore, 1, false) ? 1 : NO_SLOT;
 	if (semaphore->state != nullptr)
 		return take_free_slot(semaphore, false);
 	/* While this session holds the queue lock no session can be waiting. */
@@ -365,7 +345,7 @@ wait_for_slot(Semaphore *semaphore, TimestampTz start)
 		if (now >= check_at)
 		{
 			check_slot_deadlock(semaphore->key, slots);
-			check_at = TimestampTzPlusMilliseconds(now, CHECK_AFTER_MS);
+			check_at = TimestampTzPlusMilliseconds(now, LOOK_AFTER_MS);
 		}
 		sleeping([=]() {
 			WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
@@ -380,15 +360,20 @@ wait_for_slot(Semaphore *semaphore, TimestampTz start)
 int
 semaphore_wait(Semaphore *semaphore)
 {
+	const LockRequest *request = semaphore->request;
 	bool		is_queued = semaphore->state != nullptr;
 	LOCKTAG		queue = queue_tag(MyDatabaseId, semaphore->key);
 	TimestampTz start = GetCurrentTimestamp();
 	int			slot;
 
-	if (semaphore->request->slots == 1 && take_slot(semaphore, 1, Take::wait))
+	if (request->slots == 1 && !is_mine(semaphore, 1))
+	{
+		sleeping([&]() { take_lock(tag_of(semaphore, 1), Mode::exclusive, request->scope, false); });
+		semaphore_add_slot(semaphore, 1);
 		return 1;
+	}
 	if (is_queued)
-		join_queue(semaphore->state, semaphore->request->slots, false);
+		join_queue(semaphore->state, request->slots, false);
 	/* After an error wait_for_lock() leaves the queue. */
 	sleeping([&]() {
 		if (!is_queued)

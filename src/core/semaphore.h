@@ -64,6 +64,16 @@ int			semaphore_find_slot(Key key, int slot);
 /* Does this session have a slot of the semaphore, in any scope? */
 bool		semaphore_has_slot(Key key);
 
+/* ---- Deadlocks over slots (semdeadlock.cpp) ---- */
+
+/*
+ * Call this repeatedly while this session is in the queue of a semaphore of this database and waits for one of this many slots.  Raises
+ * 40P01, with a DETAIL that names the cycle, if the session can never go on, as far as locks decide it, and is part of a cycle.  If there
+ * are several such sessions, only one of them gives up, provided that it can tell the others through shared memory.  Usually reads only a
+ * few locks.  May ereport (out of memory, cancellation).
+ */
+void		check_slot_deadlock(Key key, int slots);
+
 /* ---- For held_init() ---- */
 
 /* Mark a slot that has ended as free, and wake waiters unless another slot of the semaphore follows. */

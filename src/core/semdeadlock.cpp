@@ -2,6 +2,16 @@
  * core/semdeadlock.cpp
  *		Deadlocks over the slots of semaphores.
  *
+ * The server's own detector does not see them, because a session in a semaphore's queue does not wait for one particular lock.
+ *
+ * Wording
+ *		live	can go on some day, as far as locks decide it
+ *		dead	not live
+ *
+ * A session that waits for nothing is live.  A session that waits for a lock is live if all sessions that it waits for are live.  A session
+ * that waits for a slot is live if a slot is free or has a live holder.  A prepared transaction is live.  A session that is not live by
+ * these rules is dead.
+ *
  * The search begins with this session and reads only the locks that it waits for, directly or through
  * other sessions.  It follows the first holder of a slot as far as it can before it looks at the next
  * holder, and ends as soon as this session is known to be live.  So most searches read one or two slots.
@@ -18,7 +28,7 @@
  */
 #include "base/pg.h"
 
-#include "core/semdeadlock.h"
+#include "core/semaphore.h"
 #include "server/waitgraph.h"
 #include "shmem/root.h"
 #include "shmem/sessiontable.h"
@@ -33,28 +43,23 @@ static constexpr int DESCRIBED = 20;
 /* How often the searches are repeated if waits change meanwhile; the next check would be a second later. */
 static constexpr int ATTEMPTS = 3;
 
-/* Stands for a session that is live at first sight, instead of a node's number. */
-static constexpr int LIVE = -1;
-
-static constexpr int ME = 0;
-
 namespace
 {
 
 /*
- * A session and what it waits for.  Or a semaphore with a number of slots, with its own tag and
- * slots; all sessions that wait for it with that number of slots share the node.
+ * A session and what it waits for.  Or what sessions wait for, with only tag, slots and entries: a lock, or a semaphore with a number of
+ * slots, which itself waits for one of the holders.
  */
 struct Node
 {
-	LockEntry	wait;			/* only tag, slots, lockmode and wait_start count; a semaphore has tag and slots */
-	int			pid;			/* of a session; 0: a semaphore */
+	LockEntry	wait;			/* only tag, slots, lockmode and wait_start count */
+	int			pid;			/* of a session, else 0 */
 	int			proc_number;	/* of the session's lock group's leader */
 	bool		is_live;
-	int			missing;		/* how many more live nodes it needs to be live itself */
-	List	   *blockers;		/* the nodes that it waits for (int); NIL as long as it is not expanded */
-	List	   *waiters;		/* the nodes that wait for it */
-	LockEntries entries;		/* of the lock that it waits for, in the first node that looked there */
+	int			number;			/* in the order of the visits; 0 before the first */
+	int			lowest;			/* of the numbers of dead nodes that it waits for, directly or through others, as far as they are seen */
+	List	   *blockers;		/* (Node *) what it waits for: a semaphore for one of them, a session for all; NIL until that is read */
+	LockEntries entries;		/* of a lock */
 };
 
 }								/* anonymous namespace */
@@ -78,61 +83,49 @@ namespace
 class Search
 {
 public:
-	/* me: what this session waits for; it need not be published.  before: an earlier search, or null. */
-	Search(const Node &me, const Search *before)
+	/* own: what this session waits for; it need not be published.  before: an earlier search, or null. */
+	Search(const Node &own, const Search *before)
 		: before(before),
-		  by_process(static_cast<int *>(palloc0(sizeof(int) * ProcGlobal->allProcCount))),
-		  nodes(static_cast<Node *>(palloc_extended(sizeof(Node) * 2 * ProcGlobal->allProcCount, MCXT_ALLOC_HUGE)))
+		  by_process(static_cast<Node **>(palloc0(sizeof(Node *) * ProcGlobal->allProcCount))),
+		  nodes(static_cast<Node *>(palloc_extended(sizeof(Node) * 2 * ProcGlobal->allProcCount, MCXT_ALLOC_HUGE))),
+		  me(add_node(own))
 	{
-		add_node(me);
+		live.is_live = true;
 	}
 
 	/* Is this session dead, and would it help if it gave up: do all sessions that it waits for also wait for it? */
 	bool		am_i_in_cycle()
 	{
-		List	   *pending = list_make1_int(ME);	/* the last is looked at first */
-
-		while (pending != NIL && !nodes[ME].is_live)
+		/* A pass can find out that a node is live after it has counted it as dead for another one. */
+		do
 		{
-			int			node = llast_int(pending);
-
-			CHECK_FOR_INTERRUPTS();
-			pending = list_delete_last(pending);
-			if (nodes[node].blockers != NIL || nodes[node].is_live || !is_needed(node))
-				continue;
-			expand(node);
-			for (int i = list_length(nodes[node].blockers) - 1; i >= 0; i--)
-				pending = lappend_int(pending, list_nth_int(nodes[node].blockers, i));
-		}
-		if (nodes[ME].is_live)
-			return false;
-		blockers = reachable_dead(&Node::blockers);
-		return bms_is_subset(blockers, reachable_dead(&Node::waiters));
+			earlier_visits = visits;
+			found_live = false;
+			all_wait_for_me = true;
+		} while (!visit(me) && found_live);
+		return !me->is_live && all_wait_for_me;
 	}
 
-	/* After am_i_in_cycle() has returned true: are all sessions of the cycle still in the same wait? */
-	bool		is_unchanged() const
-	{
-		for (int i = bms_next_member(blockers, ME); i >= 0; i = bms_next_member(blockers, i))
-		{
-			Node		now = nodes[i];
-
-			if (now.pid != 0 && (!read_session_wait(now.proc_number, &now.wait) || !is_same_wait(now, nodes[i])))
-				return false;
-		}
-		return true;
-	}
-
-	/* The waits of the cycle, this session's first; palloc'd. */
-	char	   *describe() const
+	/*
+	 * After am_i_in_cycle() has returned true: the waits of the cycle, this session's first;
+	 * palloc'd.  Null if not all sessions of the cycle are still in the same wait.
+	 */
+	char	   *describe_unless_changed() const
 	{
 		StringInfoData out;
 		int			described = 0;
 
 		initStringInfo(&out);
-		for (int i = bms_next_member(blockers, -1); i >= 0; i = bms_next_member(blockers, i))
+		for (int i = 0; i < count; i++)
 		{
-			if (nodes[i].pid != 0 && described++ < DESCRIBED)
+			Node		now = nodes[i];
+
+			/* The last pass has visited only dead nodes. */
+			if (now.pid == 0 || now.number <= earlier_visits)
+				continue;
+			if (&nodes[i] != me && (!read_session_wait(now.proc_number, &now.wait) || !is_same_wait(now, nodes[i])))
+				return nullptr;
+			if (described++ < DESCRIBED)
 				describe_wait(&out, nodes[i]);
 		}
 		if (described > DESCRIBED)
@@ -141,198 +134,150 @@ public:
 	}
 
 private:
-	int			add_node(const Node &node) noexcept
+	Node	   *add_node(const Node &node) noexcept
 	{
 		nodes[count] = node;
-		return count++;
+		if (node.pid != 0)
+			by_process[node.proc_number] = &nodes[count];
+		return &nodes[count++];
 	}
 
-	/* The node of a session's lock group, or LIVE. */
-	int			node_of_session(const LockEntry &session)
+	/* The node of a session's lock group, or that of all sessions that are live at first sight. */
+	Node	   *node_of_session(const LockEntry &session)
 	{
 		Node		node = {};
 
 		/* A prepared transaction has no place in the array. */
 		if (session.pid == 0)
-			return LIVE;
-		if (session.leader_number == my_process_number())
-			return ME;
-		if (by_process[session.leader_number] != 0)
+			return &live;
+		if (by_process[session.leader_number] != nullptr)
 			return by_process[session.leader_number];
 		node.pid = session_pid(session);
 		node.proc_number = session.leader_number;
 		if (!read_session_wait(node.proc_number, &node.wait))
-			return LIVE;
+			return &live;
 		if (before != nullptr)
 		{
-			const Node &earlier = before->nodes[before->by_process[node.proc_number]];
+			const Node *earlier = before->by_process[node.proc_number];
 
 			/* Only a session that was dead in the earlier search, in the same wait, can be dead. */
-			if (earlier.is_live || !is_same_wait(earlier, node))
-				return LIVE;
+			if (earlier == nullptr || earlier->is_live || !is_same_wait(*earlier, node))
+				return &live;
 		}
-		by_process[node.proc_number] = add_node(node);
-		return by_process[node.proc_number];
+		return add_node(node);
 	}
 
-	void		add_edge(int from, int to)
+	/* The node of the lock or semaphore that a session waits for; a lock is read once for all that wait for it. */
+	Node	   *target_of(const Node &session)
 	{
-		nodes[from].blockers = lappend_int(nodes[from].blockers, to);
-		nodes[to].waiters = lappend_int(nodes[to].waiters, from);
-	}
+		Node		target = {};
 
-	/* Mark a node as live, and all nodes that are live as a consequence. */
-	void		make_live(int node)
-	{
-		List	   *live = list_make1_int(node);
-		ListCell   *cell;
-		ListCell   *waiter;
-
-		/* The loop also visits nodes that are added to the list meanwhile. */
-		foreach(cell, live)
+		for (int i = 0; i < count; i++)
 		{
-			Node	   &one = nodes[lfirst_int(cell)];
-
-			if (one.is_live)
-				continue;
-			one.is_live = true;
-			foreach(waiter, one.waiters)
-			{
-				if (--nodes[lfirst_int(waiter)].missing == 0)
-					live = lappend_int(live, lfirst_int(waiter));
-			}
+			if (nodes[i].pid == 0 && is_same_target(nodes[i], session))
+				return &nodes[i];
 		}
+		target.wait.tag = session.wait.tag;
+		target.wait.slots = session.wait.slots;
+		if (target.wait.slots == 0)
+			target.entries = read_lock(target.wait.tag);
+		return add_node(target);
 	}
 
-	/* Is it this session's node, or does a node wait for it that is not known to be live? */
-	bool		is_needed(int node) const noexcept
+	/*
+	 * Is a node live?  Visits it and what it waits for, once in each pass; until the visit ends it counts as dead.  In doubt, which is when
+	 * the stack is full, it is live.  The numbers are those of Tarjan's algorithm for strongly connected components: if a dead node comes to
+	 * no lower number than its own, it does not come to this session, which has the lowest.
+	 */
+	bool		visit(Node *node)
 	{
 		ListCell   *cell;
+		int			missing;
 
-		foreach(cell, nodes[node].waiters)
+		if (node->is_live || node->number > earlier_visits)
+			return node->is_live;
+		if (stack_is_too_deep())
+			return true;
+		CHECK_FOR_INTERRUPTS();
+		visits++;
+		node->number = visits;
+		node->lowest = visits;
+		if (node->blockers == NIL)
+			read_blockers(node);
+		missing = node->pid == 0 ? 1 : list_length(node->blockers);
+		foreach(cell, node->blockers)
 		{
-			if (!nodes[lfirst_int(cell)].is_live)
-				return true;
+			auto	   *blocker = static_cast<Node *>(lfirst(cell));
+
+			if (missing > 0 && visit(blocker))
+				missing--;
+			else
+				node->lowest = Min(node->lowest, blocker->lowest);
 		}
-		return node == ME;
+		node->is_live = missing == 0;
+		found_live |= node->is_live;
+		all_wait_for_me &= node->is_live || node == me || node->lowest < node->number;
+		return node->is_live;
 	}
 
-	/* Find out what a node waits for. */
-	void		expand(int node)
+	void		read_blockers(Node *node)
 	{
-		if (nodes[node].pid == 0)
-			expand_semaphore(node);
-		else if (nodes[node].wait.slots == 0)
-			expand_lock_wait(node);
+		if (node->pid == 0)
+			read_holders(node);
+		else if (node->wait.slots > 0)
+			node->blockers = list_make1(target_of(*node));
 		else
-		{
-			Node		wanted = {};
-			int			semaphore = 0;
-
-			wanted.wait.tag = nodes[node].wait.tag;
-			wanted.wait.slots = nodes[node].wait.slots;
-			while (semaphore < count && (nodes[semaphore].pid != 0 || !is_same_target(nodes[semaphore], wanted)))
-				semaphore++;
-			if (semaphore == count)
-				add_node(wanted);
-			nodes[node].missing = 1;
-			add_edge(node, semaphore);
-			if (nodes[semaphore].is_live)
-				make_live(node);
-		}
+			read_lock_blockers(node);
 	}
 
-	/* A semaphore is live if it has a free slot, or one live holder. */
-	void		expand_semaphore(int node)
+	/* The holders of a semaphore's slots.  Ends with the first that is live, which is then the only one. */
+	void		read_holders(Node *semaphore)
 	{
-		DecodedTag	tag = decode_tag(nodes[node].wait.tag);
-		int			slots = nodes[node].wait.slots;
+		DecodedTag	tag = decode_tag(semaphore->wait.tag);
 
-		nodes[node].missing = 1;
-		for (int slot = 1; slot <= slots; slot++)
+		for (int slot = 1; slot <= semaphore->wait.slots; slot++)
 		{
 			LockEntry	holder;
-			int			blocker = LIVE;
+			Node	   *blocker = &live;	/* a slot that is free */
 
-			if (slot % 64 == 0)
-				CHECK_FOR_INTERRUPTS();
+			CHECK_FOR_INTERRUPTS();
 			if (read_holder(slot_tag(tag.database, tag.key, slot), &holder))
 				blocker = node_of_session(holder);
-			if (blocker == LIVE || nodes[blocker].is_live)
-				return make_live(node);
-			if (nodes[node].blockers == NIL || llast_int(nodes[node].blockers) != blocker)
-				add_edge(node, blocker);
+			if (blocker->is_live)
+			{
+				semaphore->blockers = list_make1(blocker);
+				return;
+			}
+			semaphore->blockers = lappend(semaphore->blockers, blocker);
 		}
 	}
 
-	/* A wait for a lock is live if all of its blockers are. */
-	void		expand_lock_wait(int node)
+	/* The sessions in the way of one that waits for a lock, but for live ones.  None if it does not wait any more. */
+	void		read_lock_blockers(Node *session)
 	{
-		const LOCKMASK *conflicts = GetLockTagsMethodTable(&nodes[node].wait.tag)->conflictTab;
-		int			reader = 0;
-		int			waiter = 0;
+		const LOCKMASK *conflicts = GetLockTagsMethodTable(&session->wait.tag)->conflictTab;
+		const LockEntries &entries = target_of(*session)->entries;
+		const LockEntry *waiter = entries.entries;
+		const LockEntry *end = waiter + entries.count;
 
-		/* Read the lock once for all nodes that wait for it. */
-		while (reader < count && (nodes[reader].entries.count == 0 || !same_tag(nodes[reader].wait.tag, nodes[node].wait.tag)))
-			reader++;
-		if (reader == count)
-		{
-			reader = node;
-			nodes[node].entries = read_lock(nodes[node].wait.tag);
-		}
-
-		const LockEntries &entries = nodes[reader].entries;
-		const LockEntry *all = entries.entries;
-
-		while (waiter < entries.count && (all[waiter].granted || all[waiter].proc_number != nodes[node].proc_number))
+		while (waiter < end && (waiter->granted || waiter->proc_number != session->proc_number))
 			waiter++;
-		if (waiter == entries.count)
-			return make_live(node);
+		if (waiter == end)
+			return;
+		visit_blockers(entries, *waiter, [&](const LockEntry &other) {
+			Node	   *blocker = node_of_session(other);
 
-		visit_blockers(entries, all[waiter], [&](const LockEntry &other) {
-			int			blocker = node_of_session(other);
-
-			if (blocker != LIVE && !nodes[blocker].is_live)
-			{
-				add_edge(node, blocker);
-				nodes[node].missing++;
-			}
+			if (!blocker->is_live)
+				session->blockers = lappend(session->blockers, blocker);
 			/* A waiter ahead whose mode has at least the same conflicts waits for the other waiters ahead, too. */
-			return other.granted || blocker == LIVE ||
-				(conflicts[all[waiter].lockmode] & ~conflicts[other.lockmode]) != 0;
+			return other.granted || blocker->is_live || (conflicts[waiter->lockmode] & ~conflicts[other.lockmode]) != 0;
 		});
-		if (nodes[node].missing == 0)
-			make_live(node);
-	}
-
-	/* The dead nodes that this session waits for, or that wait for it, directly or through others; itself included. */
-	Bitmapset  *reachable_dead(List *Node::*edges) const
-	{
-		Bitmapset  *found = bms_make_singleton(ME);
-		List	   *reached = list_make1_int(ME);
-		ListCell   *cell;
-		ListCell   *edge;
-
-		/* The loop also visits nodes that are added to the list meanwhile. */
-		foreach(cell, reached)
-		{
-			foreach(edge, nodes[lfirst_int(cell)].*edges)
-			{
-				int			node = lfirst_int(edge);
-
-				if (nodes[node].is_live || bms_is_member(node, found))
-					continue;
-				found = bms_add_member(found, node);
-				reached = lappend_int(reached, node);
-			}
-		}
-		return found;
 	}
 
 	/* Add one line about a session's wait. */
 	void		describe_wait(StringInfo out, const Node &session) const
 	{
-		const Node &node = session.wait.slots > 0 ? nodes[linitial_int(session.blockers)] : session;
+		const Node &node = session.wait.slots > 0 ? *static_cast<Node *>(linitial(session.blockers)) : session;
 		List	   *pids = NIL;
 		ListCell   *cell;
 		int			count;
@@ -340,7 +285,7 @@ private:
 		foreach(cell, node.blockers)
 		{
 			if (list_length(pids) <= DESCRIBED)
-				pids = list_append_unique_int(pids, nodes[lfirst_int(cell)].pid);
+				pids = list_append_unique_int(pids, static_cast<Node *>(lfirst(cell))->pid);
 		}
 		count = Min(list_length(pids), DESCRIBED);
 
@@ -358,30 +303,18 @@ private:
 	}
 
 	const Search *before;
-	int		   *by_process;		/* a session's node, by its proc_number; 0 if it has none: node 0 is this session */
-	Node	   *nodes;			/* sessions, and for each no more than the one semaphore that it waits for */
+	Node	  **by_process;		/* a session's node, by its proc_number; null if it has none */
+	Node	   *nodes;			/* sessions, and for each no more than the one lock or semaphore that it waits for */
 	int			count = 0;
-	Bitmapset  *blockers = nullptr; /* in a cycle: the dead nodes that this session waits for, itself included */
+	Node	   *me;
+	Node		live = {};		/* stands for all that is live at first sight */
+	int			visits = 0;
+	int			earlier_visits; /* before this pass */
+	bool		found_live;		/* in this pass */
+	bool		all_wait_for_me;	/* the dead nodes of this pass */
 };
 
 }								/* anonymous namespace */
-
-/* Does any session wait for a lock or slot that this session holds? */
-static bool
-am_i_in_the_way()
-{
-	LockEntries mine = read_my_awaited_locks();
-
-	for (int i = 0; i < mine.count; i++)
-	{
-		DecodedTag	tag = decode_tag(mine.entries[i].tag);
-
-		/* All sessions in a semaphore's queue hold the queue lock. */
-		if (mine.entries[i].is_awaited || is_held_by_anybody(queue_tag(tag.database, tag.key)))
-			return true;
-	}
-	return false;
-}
 
 /*
  * The DETAIL of a session in a cycle, which must give up.  The other sessions have then been told
@@ -391,12 +324,7 @@ static char *
 find_deadlock(const Node &me)
 {
 	SharedRoot *root = attached_root;
-	PublishedWait wait;
 	char	   *detail = nullptr;
-
-	/* Without a published wait the other sessions cannot be told. */
-	if (root != nullptr && !read_wait(my_process_number(), &wait))
-		root = nullptr;
 
 	for (int i = 0; i < ATTEMPTS && detail == nullptr; i++)
 	{
@@ -409,11 +337,10 @@ find_deadlock(const Node &me)
 
 		if (root != nullptr)
 			LWLockAcquire(&root->deadlock, LW_EXCLUSIVE);
-		if (second.am_i_in_cycle() && second.is_unchanged())
-		{
+		if (second.am_i_in_cycle())
+			detail = second.describe_unless_changed();
+		if (detail != nullptr)
 			publish_leaving(true);
-			detail = second.describe();
-		}
 		if (root != nullptr)
 			LWLockRelease(&root->deadlock);
 	}
@@ -425,16 +352,14 @@ check_slot_deadlock(Key key, int slots)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext deadlock", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old_context = MemoryContextSwitchTo(context);
-	char	   *detail = nullptr;
 	Node		me = {};
+	char	   *detail;
 
 	me.pid = MyProcPid;
 	me.proc_number = my_process_number();
 	me.wait.tag = queue_tag(MyDatabaseId, key);
 	me.wait.slots = slots;
-	/* A session that blocks no other session is not part of a cycle. */
-	if (am_i_in_the_way())
-		detail = find_deadlock(me);
+	detail = find_deadlock(me);
 	MemoryContextSwitchTo(old_context);
 	if (detail != nullptr)
 		ereport(ERROR,

@@ -116,7 +116,6 @@ entry_for(const PROCLOCK *proclock, LOCKMODE lockmode) noexcept
 	entry.role = proc->roleId;
 	entry.lockmode = lockmode;
 	entry.held_modes = proclock->holdMask;
-	entry.is_awaited = proclock->tag.myLock->waitMask != 0;
 	return entry;
 }
 
@@ -433,33 +432,15 @@ read_awaited_lock(int proc_number, LockEntry *waiter)
 	return is_waiting;
 }
 
-/* The locks that this session holds and for which matches(lock) is true. */
-template <typename Match>
-static LockEntries
-read_mine(Match matches)
-{
-	return read_partitions([&](Collector *collector, int partition) {
-		walk_session(MyProc, partition, [&](PROCLOCK *proclock) {
-			if (matches(proclock->tag.myLock))
-				collect_granted(collector, proclock);
-			return true;
-		});
-	});
-}
-
 LockEntries
 read_my_locks()
 {
-	return read_mine([](const LOCK *lock) {
-		return LOCK_LOCKTAG(*lock) == LOCKTAG_ADVISORY;
-	});
-}
-
-LockEntries
-read_my_awaited_locks()
-{
-	return read_mine([](const LOCK *lock) {
-		return lock->waitMask != 0 || (LOCK_LOCKTAG(*lock) == LOCKTAG_ADVISORY && decode_tag(lock->tag).kind == Kind::semaphore);
+	return read_partitions([](Collector *collector, int partition) {
+		walk_session(MyProc, partition, [&](PROCLOCK *proclock) {
+			if (LOCK_LOCKTAG(*proclock->tag.myLock) == LOCKTAG_ADVISORY)
+				collect_granted(collector, proclock);
+			return true;
+		});
 	});
 }
 

@@ -51,7 +51,6 @@ struct LockEntry
 	LOCKMODE	lockmode;
 	LOCKMASK	held_modes;		/* all modes in which it holds this lock */
 	bool		granted;
-	bool		is_awaited;		/* it has waiters in the lock manager's queue */
 	bool		is_head;		/* waits for a slot in a semaphore's queue (slotlocks.h) */
 	bool		waits_for_lease;	/* holds a lease's queue, and waits for the lease (slotlocks.h) */
 	int			slots;			/* number of slots that a waiter for a semaphore gave; 0 if unknown */
@@ -133,9 +132,6 @@ LockEntries read_all_waits();
 
 /* The advisory locks that this session holds, of every kind and in both scopes. */
 LockEntries read_my_locks();
-
-/* The locks of this session that others may wait for: locks of any type that have waiters, and slots. */
-LockEntries read_my_awaited_locks();
 
 /* Does this session hold a lock that is not an advisory lock, except that on its own virtual transaction ID? */
 bool		have_other_locks();

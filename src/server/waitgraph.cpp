@@ -73,41 +73,31 @@ find_awaited_locks(const LockEntries &found)
 	return awaited;
 }
 
-/* The first entry of the lock manager's queue in which this waiter is. */
-static int
-start_of_queue(const LockEntry *entries, int waiter)
-{
-	int			first = waiter;
-
-	while (!entries[waiter].is_head && first > 0 && !entries[first - 1].granted && !entries[first - 1].is_head &&
-		   same_tag(entries[first - 1].tag, entries[waiter].tag))
-		first--;
-	return first;
-}
-
 void
 find_all_blockers(LockEntries *found)
 {
 	HTAB	   *awaited = find_awaited_locks(*found);
+	const LockEntry *queue = nullptr;	/* the first waiter in the lock manager's queue of the present waiter */
 
-	for (int i = 0; i < found->count; i++)
+	for (LockEntry *waiter = found->entries; waiter < found->entries + found->count; waiter++)
 	{
-		LockEntry  &waiter = found->entries[i];
 		ListCell   *cell;
 		auto		add_if_in_the_way = [&](const LockEntry &other) {
-			if (is_in_the_way(other, waiter))
+			if (is_in_the_way(other, *waiter))
 				found->blockers = lappend_int(found->blockers, other.leader_pid);
 		};
 
-		if (waiter.granted)
+		if (waiter->granted)
 			continue;
 		CHECK_FOR_INTERRUPTS();
-		waiter.first_blocker = list_length(found->blockers);
-		foreach(cell, find_awaited(awaited, waiter, HASH_FIND)->others)
+		waiter->first_blocker = list_length(found->blockers);
+		foreach(cell, find_awaited(awaited, *waiter, HASH_FIND)->others)
 			add_if_in_the_way(found->entries[lfirst_int(cell)]);
-		for (int ahead = start_of_queue(found->entries, i); ahead < i; ahead++)
-			add_if_in_the_way(found->entries[ahead]);
-		waiter.blocker_count = list_length(found->blockers) - waiter.first_blocker;
+		if (!waiter->is_head && (queue == nullptr || !same_tag(queue->tag, waiter->tag)))
+			queue = waiter;
+		for (const LockEntry *ahead = queue; !waiter->is_head && ahead < waiter; ahead++)
+			add_if_in_the_way(*ahead);
+		waiter->blocker_count = list_length(found->blockers) - waiter->first_blocker;
 	}
 	hash_destroy(awaited);
 }

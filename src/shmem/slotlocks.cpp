@@ -25,13 +25,14 @@ mark_slot_waits(LockEntries *found)
 	for (int i = 0; i < found->count; i++)
 	{
 		LockEntry	entry = found->entries[i];
-		bool		is_queued = is_of_semaphore(entry.tag) && entry.granted && entry.tag.locktag_field4 == OBJSUBID_QUEUE;
+		bool		is_queued = entry.granted && is_of_semaphore(entry.tag) && entry.tag.locktag_field4 == OBJSUBID_QUEUE;
+		/* The first in the queue of a lease holds the lock of the queue, so that it blocks the others, and itself waits. */
+		bool		is_first_for_lease = entry.granted && is_of_lease_queue(entry.tag);
+		bool		is_looking = entry.granted && is_of_lease(entry.tag) && entry.lockmode == RowShareLock;
 		PublishedWait wait;
 
 		CHECK_FOR_INTERRUPTS();
-		if (is_queued && entry.lockmode != RowExclusiveLock)
-			continue;
-		if (entry.granted && entry.lockmode == RowShareLock && is_of_lease(entry.tag))
+		if (is_looking || (is_queued && entry.lockmode != RowExclusiveLock))
 			continue;
 		if (is_queued)
 		{
@@ -40,12 +41,8 @@ mark_slot_waits(LockEntries *found)
 			entry.held_modes = 0;
 			entry.lockmode = ExclusiveLock;
 		}
-
-		bool		waits_for_slot = !entry.granted && is_of_semaphore(entry.tag);
-		/* The first in the queue of a lease holds the lock of the queue, so that it blocks the others, and itself waits. */
-		bool		is_first_for_lease = entry.granted && is_of_lease_queue(entry.tag);
-
-		if ((waits_for_slot || is_first_for_lease) && read_wait(entry.proc_number, &wait) && wait.pid == entry.pid &&
+		if (((!entry.granted && is_of_semaphore(entry.tag)) || is_first_for_lease) &&
+			read_wait(entry.proc_number, &wait) && wait.pid == entry.pid &&
 			(same_tag(wait.tag, entry.tag) || is_same_semaphore(wait.tag, entry.tag)))
 		{
 			entry.waits_for_lease = is_first_for_lease;
@@ -120,26 +117,20 @@ read_all_waits_and_slots()
 	LockEntries waits = read_all_waits();
 	LockEntries slots;
 	int			kept = 0;
-	/* Without shared memory no session can publish that it waits for a slot. */
-	bool		look_for_slots = attached_root == nullptr;
 
-	auto		has_queue = [](const LOCKTAG &tag) { return is_of_semaphore(tag) || is_of_lease_queue(tag); };
-
+	/* The entries of queues are read once more, with all others of their semaphore. */
 	for (int i = 0; i < waits.count; i++)
-		look_for_slots = look_for_slots || has_queue(waits.entries[i].tag);
-	if (!look_for_slots && !anybody_is_queued())
+	{
+		if (!is_of_semaphore(waits.entries[i].tag) && !is_of_lease_queue(waits.entries[i].tag))
+			waits.entries[kept++] = waits.entries[i];
+	}
+	/* Without shared memory no session can publish that it waits for a slot. */
+	if (kept == waits.count && attached_root != nullptr && !anybody_is_queued())
 		return waits;
 
 	slots = read_all_locks(true);
 	mark_slot_waits(&slots);
 	sort_slot_entries(&slots);
-
-	/* Entries of queues in waits are in slots, too. */
-	for (int i = 0; i < waits.count; i++)
-	{
-		if (!has_queue(waits.entries[i].tag))
-			waits.entries[kept++] = waits.entries[i];
-	}
 	waits.entries = static_cast<LockEntry *>(repalloc_huge(waits.entries, sizeof(LockEntry) * (kept + slots.count + 1)));
 	memcpy(waits.entries + kept, slots.entries, sizeof(LockEntry) * slots.count);
 	waits.count = kept + slots.count;

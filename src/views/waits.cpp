@@ -59,6 +59,7 @@ struct Session
 	const LockEntry *lock;
 	const LockEntry *blocker;
 	Session    *above;			/* the session of the blocker */
+	int			holder_count;	/* how many sessions hold what it waits for, and are in its way */
 	List	   *waiters;		/* the sessions (Session *) that are shown under it */
 	int			depth;
 	int			place;			/* among the waiters under the same session, from 0 */
@@ -82,7 +83,6 @@ public:
 		return *static_cast<Session *>(list_nth(lines, i));
 	}
 
-	LockEntries entries;
 	List	   *roots = NIL;	/* (Session *) each root of all waits, and each first waiter for a lease */
 	List	   *lines = NIL;	/* (Session *) each tree from its root down; a session is followed by its waiters, longest waits first */
 
@@ -93,9 +93,11 @@ private:
 	}
 	void		find_waits();
 	void		choose_blocker(Session *session);
+	bool		concerns_advisory_locks(const Session *session) const;
 	void		count_for_roots(Session *session, const Session *waiter);
 	void		write_tree(Session *session, int depth, int place);
 
+	LockEntries entries;
 	Session    *sessions;		/* by their leader's number in the server's array of processes */
 	List	   *waiting = NIL;	/* the sessions (Session *) that wait, longest waits first */
 	HoldReader	holds;
@@ -164,6 +166,7 @@ WaitTrees::choose_blocker(Session *session)
 {
 	bool		is_for_slot = session->lock->is_head;
 	std::pair<bool, TimestampTz> best;
+	Bitmapset  *holders = nullptr;
 
 	visit_blockers(entries, *session->lock, [&](const LockEntry &other) {
 		std::pair<bool, TimestampTz> rank = {is_for_slot && waits_for(session_of(other), session), DT_NOEND};
@@ -176,8 +179,12 @@ WaitTrees::choose_blocker(Session *session)
 			session->blocker = &other;
 			best = rank;
 		}
-		return is_for_slot;
+		if (other.granted)
+			holders = bms_add_member(holders, other.leader_number);
+		return other.granted;
 	});
+	session->holder_count = bms_num_members(holders);
+	bms_free(holders);
 	session->above = session->blocker != nullptr ? session_of(*session->blocker) : nullptr;
 }
 
@@ -185,30 +192,29 @@ WaitTrees::choose_blocker(Session *session)
 static Session *
 root_of(Session *session) noexcept
 {
-	Session    *root;
+	Session    *root = session;
 
-	for (int steps = 0; session->above != nullptr && steps < proc_count(); steps++)
-		session = session->above;
-	root = session;
-	for (Session *next = session->above; next != nullptr && next != session; next = next->above)
+	for (int steps = 0; session->above != nullptr && steps < 2 * proc_count(); steps++)
 	{
-		if (session_pid(*next->lock) < session_pid(*root->lock))
-			root = next;
+		session = session->above;
+		/* After so many steps this is a cycle, and the other half of them comes through all of its sessions. */
+		if (steps < proc_count() || session_pid(*session->lock) < session_pid(*root->lock))
+			root = session;
 	}
 	return root;
 }
 
 /* Does this session, or one that it waits for, wait for an advisory lock or hold one, or wait in claim()? */
-static bool
-concerns_advisory_locks(const Session *session)
+bool
+WaitTrees::concerns_advisory_locks(const Session *session) const
 {
-	for (int steps = 0; session->above != nullptr && steps < proc_count(); steps++, session = session->above)
+	for (int steps = 0; session != nullptr && steps < proc_count(); steps++, session = session->above)
 	{
-		if (is_advisory(*session->lock) || holds_advisory_lock(session->lock->leader_number) ||
-			holds_advisory_lock(session->blocker->leader_number) || claim_of(*session->lock) != nullptr)
+		if ((session->lock != nullptr && (is_advisory(*session->lock) || claim_of(*session->lock) != nullptr)) ||
+			holds_advisory_lock(static_cast<int>(session - sessions)))
 			return true;
 	}
-	return session->lock != nullptr && is_advisory(*session->lock);
+	return false;
 }
 
 /* Count the waiter, which waits for what this session waits for, for each root of that. */
@@ -381,31 +387,6 @@ append_session(StringInfo out, const VisibleSession &session)
 		appendStringInfo(out, "%s@%s", session.role != nullptr ? "" : " ", session.application);
 }
 
-/* " in database "other"", unless it is the current one. */
-static void
-append_database(StringInfo out, Oid database)
-{
-	char	   *name = database != MyDatabaseId ? database_name(database) : nullptr;
-
-	if (name != nullptr)
-		appendStringInfo(out, " in database \"%s\"", name);
-	else if (database != MyDatabaseId)
-		appendStringInfoString(out, " in a dropped database");
-}
-
-/* The schema and name of a relation of this database.  Null if there is none, or if the server's lock table is full. */
-static const char *
-relation_name(Oid relation)
-{
-	const char *text = nullptr;
-
-	unless_lock_table_is_full([&]() {
-		if (char *name = get_rel_name(relation))
-			text = quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)), name);
-	});
-	return text;
-}
-
 /* A lock that is not advisory: a relation or row by name if it is in this database, otherwise as the server describes it. */
 static void
 append_other(StringInfo out, const LOCKTAG &tag)
@@ -415,7 +396,12 @@ append_other(StringInfo out, const LOCKTAG &tag)
 	const char *name = nullptr;
 
 	if (is_here && (is_row || tag.locktag_type == LOCKTAG_RELATION))
-		name = relation_name(tag.locktag_field2);
+	{
+		unless_lock_table_is_full([&]() {
+			if (char *relation = get_rel_name(tag.locktag_field2))
+				name = quote_qualified_identifier(get_namespace_name(get_rel_namespace(tag.locktag_field2)), relation);
+		});
+	}
 	if (name == nullptr)
 		DescribeLockTag(out, &tag);
 	else if (is_row)
@@ -438,7 +424,12 @@ append_lock(StringInfo out, const LockEntry &lock, VisibleNames *names)
 	else if (decode_tag(lock.tag).kind == Kind::lease)
 		appendStringInfoString(out, "lease ");
 	appendStringInfoString(out, names->text_of(lock));
-	append_database(out, lock.tag.locktag_field1);
+	if (lock.tag.locktag_field1 == MyDatabaseId)
+		return;
+	if (char *database = database_name(lock.tag.locktag_field1))
+		appendStringInfo(out, " in database \"%s\"", database);
+	else
+		appendStringInfoString(out, " in a dropped database");
 }
 
 /* Add the owner and the end of the lease, which is not held by a session. */
@@ -460,26 +451,12 @@ append_age(StringInfo out, TimestampTz time, TimestampTz now)
 		appendStringInfo(out, " " INT64_FORMAT " s", Max(now - time, INT64CONST(0)) / USECS_PER_SEC);
 }
 
-/* How many sessions hold what a waiter waits for, and are in its way. */
-static int
-count_holders(const LockEntries &entries, const LockEntry &waiter)
-{
-	Bitmapset  *holders = nullptr;
-
-	visit_blockers(entries, waiter, [&](const LockEntry &blocker) {
-		if (blocker.granted)
-			holders = bms_add_member(holders, blocker.leader_number);
-		return blocker.granted;
-	});
-	return bms_num_members(holders);
-}
-
 static void
-append_line(StringInfo out, const Session &line, const LockEntries &entries, TimestampTz now, VisibleNames *names, Backends *backends)
+append_line(StringInfo out, const Session &line, TimestampTz now, VisibleNames *names, Backends *backends)
 {
 	const LockEntry &lock = *line.lock;
 	VisibleSession session = backends->of(lock);
-	int			others = line.depth > 0 ? count_holders(entries, lock) - 1 : 0;
+	int			others = line.depth > 0 ? line.holder_count - 1 : 0;
 
 	append_session(out, session);
 	appendStringInfoString(out, lock.is_waiting() ? " waits for " : " holds ");
@@ -522,7 +499,7 @@ show_wait_tree(ReturnSetInfo *result)
 		initStringInfo(&out);
 		appendStringInfoSpaces(&out, INDENT * line.depth);
 		if (line.place < SHOWN_WAITERS)
-			append_line(&out, line, trees.entries, now, &names, &backends);
+			append_line(&out, line, now, &names, &backends);
 		else
 		{
 			for (next = i; next < list_length(trees.lines) && trees.line(next).depth >= line.depth; next++)
