@@ -199,14 +199,14 @@ append_hold(StringInfo out, const LockEntry &entry)
 static bool
 read_group_wait(const LockEntry &holder, LockEntry *wait)
 {
-	PGPROC	   *leader = GetPGProcByNumber(holder.leader_number);
+	const PGPROC *leader = GetPGProcByNumber(holder.leader_number);
 
-	if (read_session_wait(holder.leader_number, wait))
-		return true;
 	/* This does not take the group's lock: what it reads may be out of date at once anyway. */
-	for (int i = 0; leader->lockGroupLeader == leader && i < static_cast<int>(ProcGlobal->allProcCount); i++)
+	for (int i = 0; i < static_cast<int>(ProcGlobal->allProcCount); i++)
 	{
-		if (i != holder.leader_number && GetPGProcByNumber(i)->lockGroupLeader == leader && read_session_wait(i, wait))
+		const PGPROC *proc = GetPGProcByNumber(i);
+
+		if ((proc == leader || proc->lockGroupLeader == leader) && read_session_wait(i, wait))
 			return true;
 	}
 	return false;
@@ -343,15 +343,6 @@ describe_blockers(const LockRequest &request)
 
 /* ---- Not available ---- */
 
-static int
-set_prepared_hint(const char *gid)
-{
-	if (!is_printable(gid))
-		return errhint("To see the prepared transaction that holds it: SELECT * FROM pg_prepared_xacts.");
-	return errhint("To end the prepared transaction that holds it: COMMIT PREPARED %s or ROLLBACK PREPARED %s.",
-				   quote_literal_cstr(gid), quote_literal_cstr(gid));
-}
-
 /* The HINT of what was not obtained: statements that show its holders, and that end such a session. */
 static int
 set_holder_hint(const LockRequest &request, const Blockers &blockers)
@@ -363,8 +354,11 @@ set_holder_hint(const LockRequest &request, const Blockers &blockers)
 
 	if (request.is_for_lease())
 		return errhint("To see who holds it: SELECT * FROM advisory.leases.");
+	if (blockers.holder_gid != nullptr && !is_printable(blockers.holder_gid))
+		return errhint("To see the prepared transaction that holds it: SELECT * FROM pg_prepared_xacts.");
 	if (blockers.holder_gid != nullptr)
-		return set_prepared_hint(blockers.holder_gid);
+		return errhint("To end the prepared transaction that holds it: COMMIT PREPARED %s or ROLLBACK PREPARED %s.",
+					   quote_literal_cstr(blockers.holder_gid), quote_literal_cstr(blockers.holder_gid));
 	/* Ending a session that itself waits would not end what it waits for. */
 	if (blockers.is_waiting)
 		return errhint("To see who waits for whom: SELECT * FROM advisory.wait_tree().");
@@ -383,14 +377,14 @@ static char *
 describe_limit(Outcome outcome, Timeout limit)
 {
 	bool		is_setting = outcome == Outcome::lock_timeout;
-	int			milliseconds;
+	const char *what = is_setting ? "lock_timeout of " : "";
+	int			milliseconds = is_setting ? LockTimeout : limit.milliseconds;
 
-	if (!is_setting && (limit.is_forever() || limit.is_immediate()))
+	if (milliseconds <= 0)
 		return pstrdup("without waiting");
-	milliseconds = is_setting ? LockTimeout : limit.milliseconds;
 	if (milliseconds % 1000 == 0)
-		return psprintf("within %s%d s", is_setting ? "lock_timeout of " : "", milliseconds / 1000);
-	return psprintf("within %s%d ms", is_setting ? "lock_timeout of " : "", milliseconds);
+		return psprintf("within %s%d s", what, milliseconds / 1000);
+	return psprintf("within %s%d ms", what, milliseconds);
 }
 
 [[noreturn]] void
