@@ -66,6 +66,8 @@ in_subtransaction(Body body)
 	PG_TRY();
 	{
 		stays = body();
+		if (stays)
+			subtransaction.release();
 	}
 	PG_CATCH();
 	{
@@ -73,9 +75,7 @@ in_subtransaction(Body body)
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	if (stays)
-		subtransaction.release();
-	else
+	if (!stays)
 		subtransaction.roll_back();
 }
 

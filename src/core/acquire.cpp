@@ -15,6 +15,7 @@
 #include "core/held.h"
 #include "core/lease.h"
 #include "core/namecache.h"
+#include "core/release.h"
 #include "core/semaphore.h"
 #include "server/client.h"
 #include "server/locallock.h"
@@ -133,17 +134,6 @@ take_if_free(Attempt *attempt)
 	return attempt->slot != NO_SLOT;
 }
 
-/* Release the session-level lock or slot that was granted.  Allocates nothing before that. */
-static void
-release_granted(const Attempt &attempt)
-{
-	const LockRequest &request = attempt.request;
-
-	release_session_lock(attempt.granted_tag(), request.mode);
-	if (request.is_for_slot())
-		held_remove(held_find(attempt.granted_tag(), request.mode), 1, request.name.by_name());
-}
-
 /* What the session waits for, for messages; palloc'd. */
 static char *
 describe(const LockRequest &request)
@@ -194,7 +184,7 @@ static void
 release_survivor(Attempt *attempt)
 {
 	if (survived(attempt))
-		release_granted(*attempt);
+		lock_give_up(attempt->request, attempt->slot);
 }
 
 /*
@@ -213,35 +203,30 @@ wait_for_lock(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
 	volatile bool timed_out = false;
 
 	GetUserIdAndSecContext(&user, &security_context);
-	if (milliseconds > 0)
-		BeginInternalSubTransaction(nullptr);
-	MemoryContextSwitchTo(callers_context);
 	PG_TRY();
 	{
 		if (milliseconds > 0)
-			LockTimeout = milliseconds;
-		wait_and_check(attempt);
-		LockTimeout = users_lock_timeout;
-		if (milliseconds > 0)
-			ReleaseCurrentSubTransaction();
+			in_subtransaction([&]() {
+				LockTimeout = milliseconds;
+				wait_and_check(attempt);
+				LockTimeout = users_lock_timeout;
+				return true;
+			});
+		else
+			wait_and_check(attempt);
 	}
 	PG_CATCH();
 	{
+		/* Do what an abort does, and do it before anything that allocates, because memory may have run out. */
 		LockTimeout = users_lock_timeout;
-		if (milliseconds > 0)
-			RollbackAndReleaseCurrentSubTransaction();
-		else
-		{
-			/* Do what an abort does, and do it before anything that allocates, because memory may have run out. */
-			LWLockReleaseAll();
-			LockErrorCleanup();
-			/* The table of leases is read and written as its owner, who may see other names than the caller. */
-			SetUserIdAndSecContext(user, security_context);
-		}
+		LWLockReleaseAll();
+		LockErrorCleanup();
+		CurrentResourceOwner = callers_owner;
+		/* The table of leases is read and written as its owner, who may see other names than the caller. */
+		SetUserIdAndSecContext(user, security_context);
 		/* The error may have come in semaphore_wait(). */
 		leave_queue();
 		withdraw_wait();
-		CurrentResourceOwner = callers_owner;
 		if (milliseconds > 0 && geterrcode() == ERRCODE_LOCK_NOT_AVAILABLE)
 		{
 			MemoryContextSwitchTo(callers_context);
@@ -255,8 +240,6 @@ wait_for_lock(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
 		}
 	}
 	PG_END_TRY();
-	MemoryContextSwitchTo(callers_context);
-	CurrentResourceOwner = callers_owner;
 	return timed_out;
 }
 
@@ -275,53 +258,6 @@ check_statement_timeout(Attempt *attempt, bool was_running)
 			 errmsg("canceling statement due to statement timeout")));
 }
 
-/*
- * Wait for it, as long as the timeout and lock_timeout allow.  Other sessions see that this one waits.  If an error ended the wait,
- * *error is that error; the wait has been cleaned up, and the caller must raise the error.
- */
-static Outcome
-wait_for_grant(Attempt *attempt, Timeout timeout, ErrorData **error)
-{
-	NameStats  *stats = stats_of_name(attempt->name);
-	bool		statement_timeout = get_timeout_active(STATEMENT_TIMEOUT);
-	ErrorData  *volatile ended_by = nullptr;
-	/* Which of the two timeouts limits the wait: the caller's, or lock_timeout? */
-	bool		is_callers = !timeout.is_forever() && (LockTimeout == 0 || timeout.milliseconds <= LockTimeout);
-	bool		timed_out = false;
-	Outcome		outcome = Outcome::granted;
-
-	attempt->wait_start = GetCurrentTimestamp();
-	if (stats != nullptr)
-		stats_count(stats, Event::contended, 1);
-	with_error_context(psprintf("while waiting for %s", describe(attempt->request)), [&]() {
-		timed_out = wait_for_lock(attempt, is_callers ? timeout.milliseconds : LockTimeout, &ended_by);
-	});
-	if (timed_out)
-	{
-		check_statement_timeout(attempt, statement_timeout);
-		outcome = survived(attempt) ? Outcome::granted : is_callers ? Outcome::timeout : Outcome::lock_timeout;
-	}
-	else if (ended_by != nullptr)
-	{
-		/* A program finds the lock by these fields, as it does when a timeout ends the wait. */
-		ended_by->schema_name = field_namespace(attempt->request.name);
-		ended_by->constraint_name = field_name(attempt->request.name);
-		add_upgrade_hint(ended_by, attempt->request);
-		outcome = Outcome::not_free;
-	}
-	*error = ended_by;
-	attempt->wait_end = GetCurrentTimestamp();
-	/* As lock_take_or_hand_over() does. */
-	if (attempt->request.is_for_lease())
-	{
-		attempt->name = name_ask(attempt->request.name);
-		stats = stats_of_name(attempt->name);
-	}
-	if (stats != nullptr)
-		stats_add(&stats->wait, attempt->wait_start, attempt->wait_end);
-	return outcome;
-}
-
 /* Log a wait that was longer than log_wait.  May ereport. */
 static void
 log_wait(const Attempt &attempt, const char *end)
@@ -336,6 +272,47 @@ log_wait(const Attempt &attempt, const char *end)
 	ereport(LOG_SERVER_ONLY,
 			(errmsg("session waited for %s for " INT64_FORMAT ".%03d ms %s",
 					describe(request), waited / 1000, static_cast<int>(waited % 1000), end)));
+}
+
+/* Wait for it, as long as the timeout and lock_timeout allow.  Other sessions see that this one waits. */
+static Outcome
+wait_for_grant(Attempt *attempt, Timeout timeout)
+{
+	NameStats  *stats = stats_of_name(attempt->name);
+	bool		statement_timeout = get_timeout_active(STATEMENT_TIMEOUT);
+	ErrorData  *volatile error = nullptr;
+	/* Which of the two timeouts limits the wait: the caller's, or lock_timeout? */
+	bool		is_callers = !timeout.is_forever() && (LockTimeout == 0 || timeout.milliseconds <= LockTimeout);
+	bool		timed_out = false;
+	Outcome		outcome = Outcome::granted;
+
+	attempt->wait_start = GetCurrentTimestamp();
+	if (stats != nullptr)
+		stats_count(stats, Event::contended, 1);
+	with_error_context(psprintf("while waiting for %s", describe(attempt->request)), [&]() {
+		timed_out = wait_for_lock(attempt, is_callers ? timeout.milliseconds : LockTimeout, &error);
+	});
+	if (timed_out)
+	{
+		check_statement_timeout(attempt, statement_timeout);
+		if (!survived(attempt))
+			outcome = is_callers ? Outcome::timeout : Outcome::lock_timeout;
+	}
+	attempt->wait_end = GetCurrentTimestamp();
+	/* As lock_take() does. */
+	if (attempt->request.is_for_lease())
+	{
+		attempt->name = name_ask(attempt->request.name);
+		stats = stats_of_name(attempt->name);
+	}
+	if (stats != nullptr)
+		stats_add(&stats->wait, attempt->wait_start, attempt->wait_end);
+	if (error != nullptr)
+	{
+		log_wait(*attempt, "and did not obtain it");
+		raise_wait_error(error, attempt->request);
+	}
+	return outcome;
 }
 
 /* ---- Asking ---- */
@@ -420,8 +397,10 @@ add_or_release(const Attempt &attempt)
 	}
 	PG_CATCH();
 	{
-		/* A session-level lock would survive it. */
-		release_granted(attempt);
+		/* A session-level lock would survive it.  If the session held the lock before, it goes on holding it; a slot is always a new one. */
+		if (attempt.request.is_for_slot())
+			added = held_find(attempt.granted_tag(), attempt.request.mode);
+		release_session_lock(attempt.granted_tag(), attempt.request.mode);
 		held_remove(added, 1, attempt.request.name.by_name());
 		PG_RE_THROW();
 	}
@@ -429,12 +408,11 @@ add_or_release(const Attempt &attempt)
 }
 
 Outcome
-lock_take_or_hand_over(const LockRequest &request, Timeout timeout, int *slot, ErrorData **error)
+lock_take(const LockRequest &request, Timeout timeout, int *slot)
 {
 	Attempt		attempt = {request};
 	Outcome		outcome = Outcome::granted;
 
-	*error = nullptr;
 	check_not_parallel_worker();
 	CHECK_FOR_INTERRUPTS();
 	check_pool_limit(request);
@@ -450,29 +428,17 @@ lock_take_or_hand_over(const LockRequest &request, Timeout timeout, int *slot, E
 	if (request.is_for_lease())
 		attempt.name = name_ask(request.name);
 	if (!is_free)
-		outcome = is_refused ? Outcome::mine_already : timeout.is_immediate() ? Outcome::not_free : wait_for_grant(&attempt, timeout, error);
+		outcome = is_refused ? Outcome::mine_already : timeout.is_immediate() ? Outcome::not_free : wait_for_grant(&attempt, timeout);
 	if (outcome == Outcome::granted)
 		add_or_release(attempt);
 	else
 	{
-		if (*error == nullptr)
-			count_event(attempt.name, attempt.wait_start == 0 ? Event::failed : Event::timed_out);
-		log_wait(attempt, *error == nullptr ? "and timed out" : "and did not obtain it");
+		count_event(attempt.name, attempt.wait_start == 0 ? Event::failed : Event::timed_out);
+		log_wait(attempt, "and timed out");
 	}
 	name_end_asking();
 	if (slot != nullptr)
 		*slot = attempt.slot;
-	return outcome;
-}
-
-Outcome
-lock_take(const LockRequest &request, Timeout timeout, int *slot)
-{
-	ErrorData  *error;
-	Outcome		outcome = lock_take_or_hand_over(request, timeout, slot, &error);
-
-	if (error != nullptr)
-		raise_wait_error(error);
 	return outcome;
 }
 

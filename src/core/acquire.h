@@ -30,9 +30,6 @@ namespace advisory
  */
 Outcome		lock_take(const LockRequest &request, Timeout timeout, int *slot = nullptr);
 
-/* The same, but returns an error that ended a wait in *error instead of raising it; null if there is none. */
-Outcome		lock_take_or_hand_over(const LockRequest &request, Timeout timeout, int *slot, ErrorData **error);
-
 /* Is it granted? */
 bool		lock_try(const LockRequest &request, Timeout timeout, int *slot = nullptr);
 

@@ -34,20 +34,17 @@ describe_request(const LockRequest &request, int slot)
 
 /* ---- Deadlocks ---- */
 
-const PassingLock *passing_locks = nullptr;
+const PassingLocks *passing_locks = nullptr;
 
-/* Does this session hold it in session scope, not counting holds that are released after an error? */
+/* Does this session hold the lock in session scope, not counting holds that are released after an error? */
 static bool
-outlives_error(const LockEntry &entry)
+outlives_error(const LOCKTAG &tag)
 {
-	Mode		mode = entry.lockmode == ExclusiveLock ? Mode::exclusive : Mode::shared;
-	int64		passing_count = 0;
+	int			passing_count = 0;
 
-	if (entry.lockmode != lockmode_of(mode))
-		return false;
-	for (const PassingLock *passing = passing_locks; passing != nullptr; passing = passing->outer)
-		passing_count += same_tag(passing->tag, entry.tag);
-	return lock_counts(entry.tag, mode).session > passing_count;
+	for (const PassingLocks *passing = passing_locks; passing != nullptr; passing = passing->outer)
+		passing_count += bsearch(&tag, passing->tags, passing->count, sizeof(LOCKTAG), compare_locktags) != nullptr;
+	return lock_counts(tag, Mode::exclusive).session > passing_count || lock_counts(tag, Mode::shared).session > 0;
 }
 
 static void
@@ -61,41 +58,41 @@ static void
 add_survivors_hint(ErrorData *error)
 {
 	LockEntries mine = read_my_locks();
-	auto	   *tags = static_cast<LOCKTAG *>(palloc_extended(sizeof(LOCKTAG) * (mine.count + 1), MCXT_ALLOC_HUGE));
+	LOCKTAG		first = {};
 	int			count = 0;
 
 	for (int i = 0; i < mine.count; i++)
 	{
-		if (outlives_error(mine.entries[i]))
-			tags[count++] = mine.entries[i].tag;
+		const LockEntry &entry = mine.entries[i];
+
+		/* A lock that is held in several modes counts once, in the strongest of them. */
+		if (entry.held_modes >= LOCKBIT_ON(entry.lockmode + 1) || !outlives_error(entry.tag))
+			continue;
+		if (count++ == 0 || compare_locktags(&entry.tag, &first) < 0)
+			first = entry.tag;
 	}
 	if (count == 0)
 		return;
-	qsort(tags, count, sizeof(LOCKTAG), compare_locktags);
-	count = static_cast<int>(qunique(tags, count, sizeof(LOCKTAG), compare_locktags));
 
-	DecodedTag	first = decode_tag(tags[0]);
-	char	   *name = visible_name(tags[0]);
-	char	   *hint;
+	DecodedTag	decoded = decode_tag(first);
+	char	   *name = visible_name(first);
 
 	if (name == nullptr)
-		name = has_key(first.kind)
-			? psprintf(INT64_FORMAT, first.key.value) : psprintf("%d, %d", first.key1, first.key2);
-	else if (first.kind == Kind::semaphore)
-		name = psprintf("%s, slot %d", name, first.slot);
-	if (count == 1)
-		hint = psprintf("This session still holds session-level advisory lock \"%s\", which an error does not release.", name);
-	else
-		hint = psprintf("This session still holds %d session-level advisory locks, such as \"%s\", which an error does not release.",
-						count, name);
-	append_hint(error, hint);
+		name = has_key(decoded.kind)
+			? psprintf(INT64_FORMAT, decoded.key.value) : psprintf("%d, %d", decoded.key1, decoded.key2);
+	else if (decoded.kind == Kind::semaphore)
+		name = psprintf("%s, slot %d", name, decoded.slot);
+	append_hint(error, count == 1
+				? psprintf("This session still holds session-level advisory lock \"%s\", which an error does not release.", name)
+				: psprintf("This session still holds %d session-level advisory locks, such as \"%s\", which an error does not release.",
+						   count, name));
 }
 
-void
+/* Say how to avoid the deadlock of two sessions that change from shared to exclusive mode. */
+static void
 add_upgrade_hint(ErrorData *error, const LockRequest &request)
 {
-	if (error->sqlerrcode == ERRCODE_T_R_DEADLOCK_DETECTED && !request.is_for_slot() && !request.is_for_lease() &&
-		request.mode == Mode::exclusive && is_held_by_me(request.tag(), Mode::shared))
+	if (!request.is_for_slot() && !request.is_for_lease() && request.mode == Mode::exclusive && is_held_by_me(request.tag(), Mode::shared))
 		append_hint(error, psprintf("Two sessions that hold a lock in shared mode cannot both wait for exclusive mode. Release the shared "
 									"hold first, or take exclusive mode from the start and change to shared mode later, or take a second "
 									"lock, such as \"%s intent\", in exclusive mode before the shared one.", display_lock(request.name)));
@@ -138,12 +135,16 @@ add_lock_names(const char *detail, bool for_log)
 }
 
 [[noreturn]] void
-raise_wait_error(ErrorData *error)
+raise_wait_error(ErrorData *error, const LockRequest &request)
 {
+	/* A program finds the lock by these fields, as it does when a timeout ends the wait. */
+	error->schema_name = field_namespace(request.name);
+	error->constraint_name = field_name(request.name);
 	if (error->sqlerrcode == ERRCODE_T_R_DEADLOCK_DETECTED && error->detail != nullptr)
 	{
 		error->detail_log = add_lock_names(error->detail_log != nullptr ? error->detail_log : error->detail, true);
 		error->detail = add_lock_names(error->detail, false);
+		add_upgrade_hint(error, request);
 		add_survivors_hint(error);
 	}
 	ReThrowError(error);

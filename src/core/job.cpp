@@ -263,7 +263,8 @@ claim_and_run(const Job &job, const Statements &statements, int slot, int64 hold
 	const Statement *volatile current = nullptr;
 	volatile bool is_mine = true;
 	TimestampTz claimed_at = 0;
-	PassingLock passing = {job.request.granted_tag(slot), passing_locks};
+	LOCKTAG		tag = job.request.granted_tag(slot);
+	PassingLocks passing = {&tag, 1, passing_locks};
 
 	passing_locks = &passing;
 	PG_TRY();
