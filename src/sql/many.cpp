@@ -51,7 +51,7 @@ take_all(const LockNames &sorted, Scope scope, Timeout timeout, int *last)
 		passing_locks = &passing;
 	PG_TRY();
 	{
-		in_subtransaction([&]() {
+		has_all = in_subtransaction([&]() {
 			while (taken < sorted.count && outcome == Outcome::granted)
 			{
 				LockRequest request = {sorted.locks[taken], Mode::exclusive, scope};
@@ -63,7 +63,6 @@ take_all(const LockNames &sorted, Scope scope, Timeout timeout, int *last)
 			}
 			return outcome == Outcome::granted;
 		});
-		has_all = outcome == Outcome::granted;
 	}
 	PG_FINALLY();
 	{
@@ -158,9 +157,7 @@ try_any(FunctionCallInfo fcinfo)
 	int32		wanted = integer_argument(fcinfo, of_slots ? 3 : 2, "wanted");
 
 	if (wanted < 1)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("wanted must be at least 1")));
+		raise_invalid("wanted must be at least 1");
 	check_scope(fcinfo, scope);
 	InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
 	take_any(names, scope, slots, wanted, reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo));
