@@ -278,30 +278,21 @@ read_requested(const LockRequest &request)
 	return found;
 }
 
-/* The request as if this session waited for it, behind all others. */
-static LockEntry
-as_waiter(const LockRequest &request)
-{
-	LockEntry	waiter = {};
-
-	waiter.tag = request.tag();
-	waiter.leader_pid = MyProcPid;
-	waiter.lockmode = lockmode_of(request.mode);
-	waiter.slots = request.slots;
-	return waiter;
-}
-
 static Blockers
 find_blockers(const LockRequest &request)
 {
 	LockEntries found = read_requested(request);
-	LockEntry	me = as_waiter(request);
+	LockEntry	me = {};		/* as if this session waited behind all others */
 	Blockers	blockers = {};
 	Backends	backends;
 	StringInfoData out;
 	int			count = 0;
 	int			own = 0;
 
+	me.tag = request.tag();
+	me.leader_pid = MyProcPid;
+	me.lockmode = lockmode_of(request.mode);
+	me.slots = request.slots;
 	initStringInfo(&out);
 	/* Holders first, because they block the waiters, too. */
 	for (bool granted : {true, false})
