@@ -110,12 +110,6 @@ struct Attempt
 	int			slot = NO_SLOT; /* the slot that was taken */
 	TimestampTz wait_start = 0; /* 0 if it did not wait */
 	TimestampTz wait_end = 0;
-
-	/* The lock that was granted. */
-	LOCKTAG		granted_tag() const noexcept
-	{
-		return request.granted_tag(slot);
-	}
 };
 
 }								/* anonymous namespace */
@@ -258,6 +252,13 @@ check_statement_timeout(Attempt *attempt, bool was_running)
 			 errmsg("canceling statement due to statement timeout")));
 }
 
+static void
+count_event(const CachedName *name, Event event) noexcept
+{
+	if (NameStats *stats = stats_of_name(name))
+		stats_count(stats, event, 1);
+}
+
 /* Log a wait that was longer than log_wait.  May ereport. */
 static void
 log_wait(const Attempt &attempt, const char *end)
@@ -278,7 +279,6 @@ log_wait(const Attempt &attempt, const char *end)
 static Outcome
 wait_for_grant(Attempt *attempt, Timeout timeout)
 {
-	NameStats  *stats = stats_of_name(attempt->name);
 	bool		statement_timeout = get_timeout_active(STATEMENT_TIMEOUT);
 	ErrorData  *volatile error = nullptr;
 	/* Which of the two timeouts limits the wait: the caller's, or lock_timeout? */
@@ -287,8 +287,7 @@ wait_for_grant(Attempt *attempt, Timeout timeout)
 	Outcome		outcome = Outcome::granted;
 
 	attempt->wait_start = GetCurrentTimestamp();
-	if (stats != nullptr)
-		stats_count(stats, Event::contended, 1);
+	count_event(attempt->name, Event::contended);
 	with_error_context(psprintf("while waiting for %s", describe(attempt->request)), [&]() {
 		timed_out = wait_for_lock(attempt, is_callers ? timeout.milliseconds : LockTimeout, &error);
 	});
@@ -301,11 +300,8 @@ wait_for_grant(Attempt *attempt, Timeout timeout)
 	attempt->wait_end = GetCurrentTimestamp();
 	/* As lock_take() does. */
 	if (attempt->request.is_for_lease())
-	{
 		attempt->name = name_ask(attempt->request.name);
-		stats = stats_of_name(attempt->name);
-	}
-	if (stats != nullptr)
+	if (NameStats *stats = stats_of_name(attempt->name))
 		stats_add(&stats->wait, attempt->wait_start, attempt->wait_end);
 	if (error != nullptr)
 	{
@@ -346,13 +342,6 @@ is_refused_as_mine(const LockRequest &request)
 	return false;
 }
 
-static void
-count_event(const CachedName *name, Event event) noexcept
-{
-	if (NameStats *stats = stats_of_name(name))
-		stats_count(stats, event, 1);
-}
-
 /*
  * Add the granted lock or slot to the held locks.  Then check for interrupts once more, because an interrupt that comes later ends the
  * statement with the lock held.  *added is the entry that was added, if any.
@@ -385,10 +374,12 @@ add_granted(const Attempt &attempt, HeldLock *volatile *added)
 static void
 add_or_release(const Attempt &attempt)
 {
+	const LockRequest &request = attempt.request;
+	LOCKTAG		tag = request.granted_tag(attempt.slot);
 	HeldLock   *volatile added = nullptr;
 
 	/* An error ends the (sub)transaction that a transaction-level lock belongs to. */
-	if (attempt.request.scope == Scope::transaction)
+	if (request.scope == Scope::transaction)
 		return add_granted(attempt, &added);
 
 	PG_TRY();
@@ -397,11 +388,11 @@ add_or_release(const Attempt &attempt)
 	}
 	PG_CATCH();
 	{
-		/* A session-level lock would survive it.  If the session held the lock before, it goes on holding it; a slot is always a new one. */
-		if (attempt.request.is_for_slot())
-			added = held_find(attempt.granted_tag(), attempt.request.mode);
-		release_session_lock(attempt.granted_tag(), attempt.request.mode);
-		held_remove(added, 1, attempt.request.name.by_name());
+		/* A session-level lock would survive it.  A slot is one that the session did not have; other holds of a lock stay. */
+		if (request.is_for_slot())
+			added = held_find(tag, request.mode);
+		release_session_lock(tag, request.mode);
+		held_remove(added, 1, request.name.by_name());
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
@@ -457,13 +448,6 @@ lock_must(const LockRequest &request, Timeout timeout)
 	if (outcome != Outcome::granted)
 		raise_not_available(request, outcome, timeout);
 	return slot;
-}
-
-void
-lock_count_skipped(const LockName &name)
-{
-	count_event(name_ask(name), Event::skipped);
-	name_end_asking();
 }
 
 }								/* namespace advisory */

@@ -44,7 +44,4 @@ int			lock_must(const LockRequest &request, Timeout timeout);
  */
 void		check_pool_limit(const LockRequest &request);
 
-/* Count in the statistics that a job under this lock was skipped, because another session runs it or has run it. */
-void		lock_count_skipped(const LockName &name);
-
 }								/* namespace advisory */

@@ -13,6 +13,7 @@
 #include "core/await.h"
 #include "core/claim.h"
 #include "core/errors.h"
+#include "core/held.h"
 #include "core/namecache.h"
 #include "core/job.h"
 #include "core/release.h"
@@ -35,12 +36,6 @@ struct Statement
 	bool		is_utility;		/* another command without a plan, such as VACUUM; but not a SET */
 };
 
-struct Statements
-{
-	Statement  *items;
-	int			count;
-};
-
 /* Let the position of a syntax error point into the command, as for an error in EXECUTE, and not into the CALL. */
 static void
 point_into_command(void *command)
@@ -55,17 +50,17 @@ point_into_command(void *command)
 }
 
 /*
- * The statements of a command, palloc'd.  Raises 42601 for a syntax error anywhere in it.  The whole command is parsed at once, as
+ * The statements of a command: a list of Statement.  Raises 42601 for a syntax error anywhere in it.  The whole command is parsed at once, as
  * the server does with a string of several statements.  A SET in it does not change where the statements after it begin and end.
  */
-static Statements
+static List *
 parse_command(const char *command)
 {
 	MemoryContext parser_context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext parser", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old_context = MemoryContextSwitchTo(parser_context);
 	ErrorContextCallback context = {error_context_stack, point_into_command, const_cast<char *>(command)};
 	List	   *parsed;
-	Statements	statements = {};
+	List	   *statements = NIL;
 	ListCell   *cell;
 
 	error_context_stack = &context;
@@ -73,17 +68,18 @@ parse_command(const char *command)
 	error_context_stack = context.previous;
 	MemoryContextSwitchTo(old_context);
 
-	statements.items = static_cast<Statement *>(palloc_extended(sizeof(Statement) * (list_length(parsed) + 1), MCXT_ALLOC_HUGE));
 	foreach(cell, parsed)
 	{
 		RawStmt    *raw = lfirst_node(RawStmt, cell);
 		const char *text = command + raw->stmt_location;
-		bool		can_commit = IsA(raw->stmt, CallStmt) || IsA(raw->stmt, DoStmt);
+		auto	   *statement = static_cast<Statement *>(palloc(sizeof(Statement)));
 
+		statement->text = text;
 		/* The last statement can have length 0: it reaches to the end of the command. */
-		statements.items[statements.count++] = Statement{
-			text, raw->stmt_len > 0 ? raw->stmt_len : static_cast<int>(strlen(text)), can_commit,
-			!can_commit && !analyze_requires_snapshot(raw) && !IsA(raw->stmt, VariableSetStmt)};
+		statement->length = raw->stmt_len > 0 ? raw->stmt_len : static_cast<int>(strlen(text));
+		statement->can_commit = IsA(raw->stmt, CallStmt) || IsA(raw->stmt, DoStmt);
+		statement->is_utility = !statement->can_commit && !analyze_requires_snapshot(raw) && !IsA(raw->stmt, VariableSetStmt);
+		statements = lappend(statements, statement);
 	}
 	/* The parse trees need much more memory than the command. */
 	MemoryContextDelete(parser_context);
@@ -161,26 +157,43 @@ check_still_held(const Job &job, int slot, int64 holds_before)
 						   holds_before, now.session - 1)));
 }
 
+/* Turn the job's lock, if the session still has it, into a transaction-level one, without releasing it in between. */
+static void
+keep_for_transaction(const LOCKTAG &tag, Mode mode)
+{
+	held_prepare(tag, mode);
+	if (lock_counts(tag, mode).session == 0)
+		return;
+	take_lock(tag, mode, Scope::transaction, true);
+	release_session_lock(tag, mode);
+	if (HeldLock *held = held_find(tag, mode))
+		held_keep_for_transaction(held);
+}
+
 /*
  * Run the statements.  *current is the one that runs.  Then the lock belongs to the transaction, and so does the record that the
  * claim of a window is finished.
  */
 static void
-run_statements(const Job &job, const Statements &statements, int slot, int64 holds_before, TimestampTz claimed_at,
+run_statements(const Job &job, const List *statements, int slot, int64 holds_before, TimestampTz claimed_at,
 			   const Statement *volatile *current)
 {
-	for (int i = 0; i < statements.count; i++)
+	ListCell   *cell;
+
+	foreach(cell, statements)
 	{
+		auto	   *statement = static_cast<const Statement *>(lfirst(cell));
+
 		CHECK_FOR_INTERRUPTS();
-		*current = &statements.items[i];
-		execute(statements.items[i], job.may_commit && statements.items[i].can_commit);
+		*current = statement;
+		execute(*statement, job.may_commit && statement->can_commit);
 		*current = nullptr;
 	}
 	EnsurePortalSnapshotExists();
 	if (job.is_once)
 		claim_finish(job.request.name, job.window, claimed_at);
 	check_still_held(job, slot, holds_before);
-	lock_keep_for_transaction(job.request, slot);
+	keep_for_transaction(job.request.granted_tag(slot), job.request.mode);
 }
 
 /* ---- Once per window ---- */
@@ -232,23 +245,6 @@ check_can_begin_window(const Job &job)
 						 "send other statements together with the CALL. In a transaction, use advisory.claim().")));
 }
 
-/* Raise 55000, or give a NOTICE if the job skips. */
-static void
-report_claimed(const Job &job)
-{
-	char	   *window = display_window(job.window);
-	char	   *name = display_name(job.request.name);
-
-	if (job.skips)
-		lock_count_skipped(job.request.name);
-	ereport(job.skips ? NOTICE : ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 job.skips
-			 ? errmsg("command was not run because window %s of \"%s\" or a later one is already claimed", window, name)
-			 : errmsg("window %s of \"%s\" or a later one is already claimed", window, name),
-			 set_lock_fields(job.request.name)));
-}
-
 /* ---- The job ---- */
 
 /*
@@ -257,7 +253,7 @@ report_claimed(const Job &job)
  * session had before the job took the lock.
  */
 static bool
-claim_and_run(const Job &job, const Statements &statements, int slot, int64 holds_before, char *error_context)
+claim_and_run(const Job &job, const List *statements, int slot, int64 holds_before, char *error_context)
 {
 	MemoryContext context = CurrentMemoryContext;
 	const Statement *volatile current = nullptr;
@@ -300,21 +296,34 @@ claim_and_run(const Job &job, const Statements &statements, int slot, int64 hold
 	return is_mine;
 }
 
+/* Give a NOTICE that the command was not run, and why, and count that.  Returns false. */
+static bool
+skip(const Job &job, int code, const char *why, const char *detail)
+{
+	if (NameStats *stats = stats_of_name(name_ask(job.request.name)))
+		stats_count(stats, Event::skipped, 1);
+	name_end_asking();
+	ereport(NOTICE,
+			(errcode(code),
+			 errmsg("command was not run because %s", why),
+			 detail != nullptr ? errdetail("%s", detail) : 0,
+			 set_lock_fields(job.request.name)));
+	return false;
+}
+
 bool
 run_job(const Job &job)
 {
 	/* Allocate all memory before taking the lock. */
-	Statements	statements = parse_command(job.command);
+	List	   *statements = parse_command(job.command);
 	char	   *what = job.request.is_for_slot() ? psprintf("semaphore \"%s\"", display_lock(job.request.name)) : describe_request(job.request);
 	char	   *context = psprintf("while running a command under %s", what);
 	int			slot = NO_SLOT;
 	/* A slot is always one that the session does not hold. */
 	int64		holds_before = job.request.is_for_slot() ? 0 : lock_counts(job.request.tag(), job.request.mode).session;
 
-	if (statements.count == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("command must not be empty")));
+	if (statements == NIL)
+		raise_invalid("command must not be empty");
 	if (job.is_once)
 		check_can_begin_window(job);
 
@@ -325,23 +334,21 @@ run_job(const Job &job)
 		EnsurePortalSnapshotExists();
 		if (!job.skips)
 			raise_not_available(job.request, outcome, job.timeout);
-		lock_count_skipped(job.request.name);
-
-		bool		is_mine = outcome == Outcome::mine_already;
-		const char *holder = is_mine ? "This session already holds it." : describe_blockers(job.request);
-
-		ereport(NOTICE,
-				(errcode(is_mine ? ERRCODE_OBJECT_IN_USE : ERRCODE_LOCK_NOT_AVAILABLE),
-				 errmsg("command was not run because %s is taken", what),
-				 holder != nullptr ? errdetail("%s", holder) : 0,
-				 set_lock_fields(job.request.name)));
-		return false;
+		what = psprintf("%s is taken", what);
+		if (outcome == Outcome::mine_already)
+			return skip(job, ERRCODE_OBJECT_IN_USE, what, "This session already holds it.");
+		return skip(job, ERRCODE_LOCK_NOT_AVAILABLE, what, describe_blockers(job.request));
 	}
-
 	if (claim_and_run(job, statements, slot, holds_before, context))
 		return true;
-	report_claimed(job);
-	return false;
+
+	what = psprintf("window %s of \"%s\" or a later one is already claimed", display_window(job.window), display_name(job.request.name));
+	if (job.skips)
+		return skip(job, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, what, nullptr);
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("%s", what),
+			 set_lock_fields(job.request.name)));
 }
 
 }								/* namespace advisory */
