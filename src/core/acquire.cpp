@@ -66,8 +66,6 @@ check_pool_limit(const LockRequest &request)
 
 	char	   *name = display_lock(request.name);
 
-	until_look = 0;
-
 	ereport(ERROR,
 			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 			 errmsg("cannot take advisory lock \"%s\" because the server's lock table is nearly full", name),
@@ -137,7 +135,10 @@ describe(const LockRequest &request)
 	return request.is_for_slot() || request.is_for_lease() ? what : psprintf("%s in %s mode", what, mode_name(request.mode));
 }
 
-/* Publish the wait, and wait.  An interrupt that was pending when the lock was granted ends the wait, too, or a client that is gone. */
+/*
+ * Publish the wait, which the caller withdraws, and wait.  An interrupt that was pending when the lock was granted ends the wait, too,
+ * or a client that is gone.
+ */
 static void
 wait_and_check(Attempt *attempt)
 {
@@ -155,7 +156,6 @@ wait_and_check(Attempt *attempt)
 	else
 		sleeping([&]() { take_lock(request.tag(), request.mode, request.scope, false); });
 	check_client();
-	withdraw_wait();
 }
 
 /* After an error that ended a wait: was the lock granted nevertheless? */
@@ -196,44 +196,39 @@ wait_for_lock(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
 	int			users_lock_timeout = LockTimeout;
 	volatile bool timed_out = false;
 
+	/* An error may have come in semaphore_wait(). */
+	auto		end_wait = [=]() {
+		LockTimeout = users_lock_timeout;
+		leave_queue();
+		withdraw_wait();
+	};
+
 	GetUserIdAndSecContext(&user, &security_context);
 	PG_TRY();
 	{
 		if (milliseconds > 0)
-			in_subtransaction([&]() {
+			timed_out = !in_subtransaction([&]() {
 				LockTimeout = milliseconds;
 				wait_and_check(attempt);
-				LockTimeout = users_lock_timeout;
 				return true;
-			});
+			}, ERRCODE_LOCK_NOT_AVAILABLE);
 		else
 			wait_and_check(attempt);
 	}
 	PG_CATCH();
 	{
 		/* Do what an abort does, and do it before anything that allocates, because memory may have run out. */
-		LockTimeout = users_lock_timeout;
 		LWLockReleaseAll();
 		LockErrorCleanup();
 		CurrentResourceOwner = callers_owner;
 		/* The table of leases is read and written as its owner, who may see other names than the caller. */
 		SetUserIdAndSecContext(user, security_context);
-		/* The error may have come in semaphore_wait(). */
-		leave_queue();
-		withdraw_wait();
-		if (milliseconds > 0 && geterrcode() == ERRCODE_LOCK_NOT_AVAILABLE)
-		{
-			MemoryContextSwitchTo(callers_context);
-			FlushErrorState();
-			timed_out = true;
-		}
-		else
-		{
-			release_survivor(attempt);
-			*error = catch_error(callers_context);
-		}
+		end_wait();
+		release_survivor(attempt);
+		*error = catch_error(callers_context);
 	}
 	PG_END_TRY();
+	end_wait();
 	return timed_out;
 }
 

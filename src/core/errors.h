@@ -19,8 +19,8 @@ char	   *describe_request(const LockRequest &request, int slot = NO_SLOT);
 [[noreturn]] void raise_not_available(const LockRequest &request, Outcome outcome, Timeout limit);
 
 /*
- * Raise the error that ended a wait for this request.  The caller has released everything that it must release.  The DETAIL of a deadlock
- * gets the names of locks.  Its HINT says which locks survive, and what to do if this session wanted to change from shared to exclusive mode.
+ * Raise the error that ended a wait for this request.  The caller has released everything that it must release.  The DETAIL of a
+ * deadlock gets the names of locks, and its HINT says which locks survive, and how to change from shared to exclusive mode.
  */
 [[noreturn]] void raise_wait_error(ErrorData *error, const LockRequest &request);
 

@@ -30,8 +30,7 @@ namespace advisory
 
 struct Statement
 {
-	const char *text;			/* in the command */
-	int			length;
+	const char *text;
 	bool		can_commit;		/* a CALL or DO */
 	bool		is_utility;		/* another command without a plan, such as VACUUM; but not a SET */
 };
@@ -50,8 +49,8 @@ point_into_command(void *command)
 }
 
 /*
- * The statements of a command: a list of Statement.  Raises 42601 for a syntax error anywhere in it.  The whole command is parsed at once, as
- * the server does with a string of several statements.  A SET in it does not change where the statements after it begin and end.
+ * The statements of a command: a list of Statement.  Raises 42601 for a syntax error anywhere in it.  The whole command is parsed at
+ * once, as the server does with a string of several statements.  A SET in it does not change where the statements after it begin and end.
  */
 static List *
 parse_command(const char *command)
@@ -74,9 +73,8 @@ parse_command(const char *command)
 		const char *text = command + raw->stmt_location;
 		auto	   *statement = static_cast<Statement *>(palloc(sizeof(Statement)));
 
-		statement->text = text;
 		/* The last statement can have length 0: it reaches to the end of the command. */
-		statement->length = raw->stmt_len > 0 ? raw->stmt_len : static_cast<int>(strlen(text));
+		statement->text = raw->stmt_len > 0 ? pnstrdup(text, raw->stmt_len) : text;
 		statement->can_commit = IsA(raw->stmt, CallStmt) || IsA(raw->stmt, DoStmt);
 		statement->is_utility = !statement->can_commit && !analyze_requires_snapshot(raw) && !IsA(raw->stmt, VariableSetStmt);
 		statements = lappend(statements, statement);
@@ -105,11 +103,9 @@ execute(const Statement &statement, bool may_commit)
 		refresh_snapshot();
 	else
 		EnsurePortalSnapshotExists();
-	if (SPI_connect_ext(may_commit ? SPI_OPT_NONATOMIC : 0) != SPI_OK_CONNECT)
-		elog(ERROR, "could not connect to SPI");
-
+	SPI_connect_ext(may_commit ? SPI_OPT_NONATOMIC : 0);
 	/* SPI reports some errors only by its result. */
-	result = SPI_execute_extended(pnstrdup(statement.text, statement.length), &options);
+	result = SPI_execute_extended(statement.text, &options);
 	if (result == SPI_ERROR_TRANSACTION)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TRANSACTION_TERMINATION),
