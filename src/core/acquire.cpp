@@ -191,8 +191,6 @@ wait_for_lock(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
 {
 	MemoryContext callers_context = CurrentMemoryContext;
 	ResourceOwner callers_owner = CurrentResourceOwner;
-	Oid			user;
-	int			security_context;
 	int			users_lock_timeout = LockTimeout;
 	volatile bool timed_out = false;
 
@@ -203,7 +201,6 @@ wait_for_lock(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
 		withdraw_wait();
 	};
 
-	GetUserIdAndSecContext(&user, &security_context);
 	PG_TRY();
 	{
 		if (milliseconds > 0)
@@ -221,8 +218,6 @@ wait_for_lock(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
 		LWLockReleaseAll();
 		LockErrorCleanup();
 		CurrentResourceOwner = callers_owner;
-		/* The table of leases is read and written as its owner, who may see other names than the caller. */
-		SetUserIdAndSecContext(user, security_context);
 		end_wait();
 		release_survivor(attempt);
 		*error = catch_error(callers_context);

@@ -171,9 +171,10 @@ keep_for_transaction(const LOCKTAG &tag, Mode mode)
  * claim of a window is finished.
  */
 static void
-run_statements(const Job &job, const List *statements, int slot, int64 holds_before, TimestampTz claimed_at,
-			   const Statement *volatile *current)
+run_statements(const Job &job, const List *statements, int slot, TimestampTz claimed_at, const Statement *volatile *current)
 {
+	LOCKTAG		tag = job.request.granted_tag(slot);
+	int64		holds_before = lock_counts(tag, job.request.mode).session - 1;
 	ListCell   *cell;
 
 	foreach(cell, statements)
@@ -189,7 +190,7 @@ run_statements(const Job &job, const List *statements, int slot, int64 holds_bef
 	if (job.is_once)
 		claim_finish(job.request.name, job.window, claimed_at);
 	check_still_held(job, slot, holds_before);
-	keep_for_transaction(job.request.granted_tag(slot), job.request.mode);
+	keep_for_transaction(tag, job.request.mode);
 }
 
 /* ---- Once per window ---- */
@@ -245,11 +246,10 @@ check_can_begin_window(const Job &job)
 
 /*
  * Under the job's lock, claim its window, if it has one, and run the statements.  Returns false if the window is already
- * claimed; the lock is released then.  An error releases the lock.  holds_before is how many session-level holds the
- * session had before the job took the lock.
+ * claimed; the lock is released then.  An error releases the lock.
  */
 static bool
-claim_and_run(const Job &job, const List *statements, int slot, int64 holds_before, char *error_context)
+claim_and_run(const Job &job, const List *statements, int slot, char *error_context)
 {
 	MemoryContext context = CurrentMemoryContext;
 	const Statement *volatile current = nullptr;
@@ -264,7 +264,7 @@ claim_and_run(const Job &job, const List *statements, int slot, int64 holds_befo
 		is_mine = !job.is_once || begin_window(job, &claimed_at);
 		if (is_mine)
 			with_error_context(error_context, [&]() {
-				run_statements(job, statements, slot, holds_before, claimed_at, &current);
+				run_statements(job, statements, slot, claimed_at, &current);
 			});
 	}
 	PG_CATCH();
@@ -315,8 +315,6 @@ run_job(const Job &job)
 	char	   *what = job.request.is_for_slot() ? psprintf("semaphore \"%s\"", display_lock(job.request.name)) : describe_request(job.request);
 	char	   *context = psprintf("while running a command under %s", what);
 	int			slot = NO_SLOT;
-	/* A slot is always one that the session does not hold. */
-	int64		holds_before = job.request.is_for_slot() ? 0 : lock_counts(job.request.tag(), job.request.mode).session;
 
 	if (statements == NIL)
 		raise_invalid("command must not be empty");
@@ -335,7 +333,7 @@ run_job(const Job &job)
 			return skip(job, ERRCODE_OBJECT_IN_USE, what, "This session already holds it.");
 		return skip(job, ERRCODE_LOCK_NOT_AVAILABLE, what, describe_blockers(job.request));
 	}
-	if (claim_and_run(job, statements, slot, holds_before, context))
+	if (claim_and_run(job, statements, slot, context))
 		return true;
 
 	what = psprintf("window %s of \"%s\" or a later one is already claimed", display_window(job.window), display_name(job.request.name));

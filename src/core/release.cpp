@@ -184,7 +184,6 @@ wait_for_end(int pid, Timeout timeout)
 	while (kill(pid, 0) == 0)
 	{
 		Timeout		left = deadline.remaining();
-		int			pause = left.is_forever() ? POLL_MS : Min(POLL_MS, left.milliseconds);
 
 		if (left.is_immediate())
 		{
@@ -193,7 +192,8 @@ wait_for_end(int pid, Timeout timeout)
 			return false;
 		}
 
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, pause, WAIT_EVENT_BACKEND_TERMINATION);
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 left.is_forever() ? POLL_MS : Min(POLL_MS, left.milliseconds), WAIT_EVENT_BACKEND_TERMINATION);
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 	}

@@ -262,21 +262,16 @@ list_argument(FunctionCallInfo fcinfo, ListForm form)
 {
 	std::string_view ns = text_argument(fcinfo, 0, "namespace");
 	LockNames	names = {};
-	ArrayType  *array;
 	int16		typlen;
 	bool		typbyval;
 	char		typalign;
 	bool	   *nulls;
 
 	check_not_null(fcinfo, 1, "list of names");
-	if (form == ListForm::array)
-		array = PG_GETARG_ARRAYTYPE_P(1);
-	else
-	{
-		char	   *literal = text_to_cstring(PG_GETARG_TEXT_PP(1));
 
-		array = DatumGetArrayTypeP(OidInputFunctionCall(F_ARRAY_IN, literal, TEXTOID, -1));
-	}
+	ArrayType  *array = form == ListForm::array ? PG_GETARG_ARRAYTYPE_P(1)
+		: DatumGetArrayTypeP(OidInputFunctionCall(F_ARRAY_IN, text_to_cstring(PG_GETARG_TEXT_PP(1)), TEXTOID, -1));
+
 	names.element_type = ARR_ELEMTYPE(array);
 	get_typlenbyvalalign(names.element_type, &typlen, &typbyval, &typalign);
 	deconstruct_array(array, names.element_type, typlen, typbyval, typalign, &names.elements, &nulls, &names.count);
