@@ -110,22 +110,17 @@ add_lock_names(const char *detail, bool for_log)
 	initStringInfo(&out);
 	while (*detail != '\0')
 	{
-		unsigned int database;
-		unsigned int high;
-		unsigned int low;
-		unsigned int objsubid;
+		LOCKTAG		tag;
 		int			length = 0;
 
+		SET_LOCKTAG_ADVISORY(tag, 0, 0, 0, 0);
 		if (*detail != '[' ||
-			sscanf(detail, "[%u,%u,%u,%u]%n", &database, &high, &low, &objsubid, &length) != 4 || length == 0)
+			sscanf(detail, "[%u,%u,%u,%hu]%n", &tag.locktag_field1, &tag.locktag_field2, &tag.locktag_field3,
+				   &tag.locktag_field4, &length) != 4 || length == 0)
 		{
 			appendStringInfoChar(&out, *detail++);
 			continue;
 		}
-
-		LOCKTAG		tag;
-
-		SET_LOCKTAG_ADVISORY(tag, database, high, low, static_cast<uint16>(objsubid));
 		appendBinaryStringInfo(&out, detail, length);
 		if (char *name = visible_name(tag, for_log))
 			appendStringInfo(&out, " \"%s\"", name);
@@ -196,36 +191,26 @@ append_hold(StringInfo out, const LockEntry &entry)
 		appendStringInfoString(out, " waits for a slot");
 }
 
-/* The wait of a holder, or of one of its parallel workers.  False if none waits. */
-static bool
-read_group_wait(const LockEntry &holder, LockEntry *wait)
-{
-	const PGPROC *leader = GetPGProcByNumber(holder.leader_number);
-
-	/* This does not take the group's lock: what it reads may be out of date at once anyway. */
-	for (int i = 0; i < static_cast<int>(ProcGlobal->allProcCount); i++)
-	{
-		const PGPROC *proc = GetPGProcByNumber(i);
-
-		if ((proc == leader || proc->lockGroupLeader == leader) && read_session_wait(i, wait))
-			return true;
-	}
-	return false;
-}
-
-/* What a holder waits for, and since when; null if it waits for nothing. */
+/* What a holder, or one of its parallel workers, waits for, and since when; null if none of them waits. */
 static const char *
 what_it_awaits(const LockEntry &holder, TimestampTz *since)
 {
+	const PGPROC *leader = GetPGProcByNumber(holder.leader_number);
 	PublishedWait published;
 	LockEntry	wait;
 
 	if (holder.pid == 0)
 		return nullptr;
-	if (read_group_wait(holder, &wait))
+	/* This does not take the group's lock: what it reads may be out of date at once anyway. */
+	for (int i = 0; i < static_cast<int>(ProcGlobal->allProcCount); i++)
 	{
-		*since = wait.wait_start;
-		return is_of_semaphore(wait.tag) ? "slot" : is_of_lease_queue(wait.tag) ? "lease" : "lock";
+		const PGPROC *proc = GetPGProcByNumber(i);
+
+		if ((proc == leader || proc->lockGroupLeader == leader) && read_session_wait(i, &wait))
+		{
+			*since = wait.wait_start;
+			return is_of_semaphore(wait.tag) ? "slot" : is_of_lease_queue(wait.tag) ? "lease" : "lock";
+		}
 	}
 	/* No session holds what the first in the queue of a lease waits for. */
 	if (!read_wait(holder.proc_number, &published) || published.pid != holder.pid || decode_tag(published.tag).kind != Kind::lease)
