@@ -28,6 +28,7 @@ namespace advisory
 [[noreturn]] static void
 raise_cannot_release(const char *procedure, const char *reason, const char *remedy)
 {
+	/* The portal's may have been released already. */
 	EnsurePortalSnapshotExists();
 	ereport(ERROR,
 			(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),

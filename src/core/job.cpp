@@ -196,22 +196,9 @@ run_statements(const Job &job, const List *statements, int slot, TimestampTz cla
 /* ---- Once per window ---- */
 
 /*
- * Raise 57014 if the wait for a synchronous standby was canceled.  The commit has succeeded nevertheless, but a
- * failover could lose the claim.
+ * Claim the job's window under its lock, and commit.  Returns false if it is already claimed.  Raises 57014 if the wait for a
+ * synchronous standby was canceled: the commit has succeeded nevertheless, but a failover could lose the claim.
  */
-static void
-check_is_confirmed(const Job &job, int level)
-{
-	if (!wal_commit_is_confirmed(level))
-		ereport(ERROR,
-				(errcode(ERRCODE_QUERY_CANCELED),
-				 errmsg("command was not run because no synchronous standby has confirmed the claim of window %s of \"%s\"",
-						display_window(job.window), display_name(job.request.name)),
-				 errdetail("The window stays claimed on this server."),
-				 set_lock_fields(job.request.name)));
-}
-
-/* Claim the job's window under its lock, and commit.  Returns false if it is already claimed. */
 static bool
 begin_window(const Job &job, TimestampTz *claimed_at)
 {
@@ -225,7 +212,13 @@ begin_window(const Job &job, TimestampTz *claimed_at)
 	SPI_connect_ext(SPI_OPT_NONATOMIC);
 	SPI_commit_and_chain();
 	SPI_finish();
-	check_is_confirmed(job, level);
+	if (!wal_commit_is_confirmed(level))
+		ereport(ERROR,
+				(errcode(ERRCODE_QUERY_CANCELED),
+				 errmsg("command was not run because no synchronous standby has confirmed the claim of window %s of \"%s\"",
+						display_window(job.window), display_name(job.request.name)),
+				 errdetail("The window stays claimed on this server."),
+				 set_lock_fields(job.request.name)));
 	return true;
 }
 
