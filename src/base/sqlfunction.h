@@ -41,6 +41,24 @@ result_row(FunctionCallInfo fcinfo, Datum *values, bool *nulls)
 	return heap_form_tuple(BlessTupleDesc(description), values, nulls);
 }
 
+/*
+ * The row of a function with one INOUT parameter, whose value produce() returns.  The row is made before that: produce() may take a
+ * lock, which an error after it would leave taken, or replace the function.  May ereport.
+ */
+template <typename Value, typename Produce>
+Datum
+row_made_first(FunctionCallInfo fcinfo, Produce produce)
+{
+	Datum		placeholder = Datum(0);
+	bool		is_null = false;
+	HeapTuple	row = result_row(fcinfo, &placeholder, &is_null);
+	Datum		result = HeapTupleGetDatum(row);
+	Value		value = produce();
+
+	memcpy(GETSTRUCT(row), &value, sizeof(value));
+	return result;
+}
+
 /* A set-returning function; show() adds its rows. */
 template <void (*show) (ReturnSetInfo *), uint32 flags = 0>
 Datum

@@ -15,6 +15,7 @@
 #include "core/held.h"
 #include "core/lease.h"
 #include "core/namecache.h"
+#include "core/release.h"
 #include "core/semaphore.h"
 #include "server/client.h"
 #include "server/locallock.h"
@@ -65,8 +66,6 @@ check_pool_limit(const LockRequest &request)
 
 	char	   *name = display_lock(request.name);
 
-	until_look = 0;
-
 	ereport(ERROR,
 			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 			 errmsg("cannot take advisory lock \"%s\" because the server's lock table is nearly full", name),
@@ -109,12 +108,6 @@ struct Attempt
 	int			slot = NO_SLOT; /* the slot that was taken */
 	TimestampTz wait_start = 0; /* 0 if it did not wait */
 	TimestampTz wait_end = 0;
-
-	/* The lock that was granted. */
-	LOCKTAG		granted_tag() const noexcept
-	{
-		return request.granted_tag(slot);
-	}
 };
 
 }								/* anonymous namespace */
@@ -133,17 +126,6 @@ take_if_free(Attempt *attempt)
 	return attempt->slot != NO_SLOT;
 }
 
-/* Release the session-level lock or slot that was granted.  Allocates nothing before that. */
-static void
-release_granted(const Attempt &attempt)
-{
-	const LockRequest &request = attempt.request;
-
-	release_session_lock(attempt.granted_tag(), request.mode);
-	if (request.is_for_slot())
-		held_remove(held_find(attempt.granted_tag(), request.mode), 1, request.name.by_name());
-}
-
 /* What the session waits for, for messages; palloc'd. */
 static char *
 describe(const LockRequest &request)
@@ -153,7 +135,10 @@ describe(const LockRequest &request)
 	return request.is_for_slot() || request.is_for_lease() ? what : psprintf("%s in %s mode", what, mode_name(request.mode));
 }
 
-/* Publish the wait, and wait.  An interrupt that was pending when the lock was granted ends the wait, too, or a client that is gone. */
+/*
+ * Publish the wait, which the caller withdraws, and wait.  An interrupt that was pending when the lock was granted ends the wait, too,
+ * or a client that is gone.
+ */
 static void
 wait_and_check(Attempt *attempt)
 {
@@ -171,7 +156,6 @@ wait_and_check(Attempt *attempt)
 	else
 		sleeping([&]() { take_lock(request.tag(), request.mode, request.scope, false); });
 	check_client();
-	withdraw_wait();
 }
 
 /* After an error that ended a wait: was the lock granted nevertheless? */
@@ -194,7 +178,7 @@ static void
 release_survivor(Attempt *attempt)
 {
 	if (survived(attempt))
-		release_granted(*attempt);
+		lock_give_up(attempt->request, attempt->slot);
 }
 
 /*
@@ -207,56 +191,39 @@ wait_for_lock(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
 {
 	MemoryContext callers_context = CurrentMemoryContext;
 	ResourceOwner callers_owner = CurrentResourceOwner;
-	Oid			user;
-	int			security_context;
 	int			users_lock_timeout = LockTimeout;
 	volatile bool timed_out = false;
 
-	GetUserIdAndSecContext(&user, &security_context);
-	if (milliseconds > 0)
-		BeginInternalSubTransaction(nullptr);
-	MemoryContextSwitchTo(callers_context);
+	/* An error may have come in semaphore_wait(). */
+	auto		end_wait = [=]() {
+		LockTimeout = users_lock_timeout;
+		leave_queue();
+		withdraw_wait();
+	};
+
 	PG_TRY();
 	{
 		if (milliseconds > 0)
-			LockTimeout = milliseconds;
-		wait_and_check(attempt);
-		LockTimeout = users_lock_timeout;
-		if (milliseconds > 0)
-			ReleaseCurrentSubTransaction();
+			timed_out = !in_subtransaction([&]() {
+				LockTimeout = milliseconds;
+				wait_and_check(attempt);
+				return true;
+			}, ERRCODE_LOCK_NOT_AVAILABLE);
+		else
+			wait_and_check(attempt);
 	}
 	PG_CATCH();
 	{
-		LockTimeout = users_lock_timeout;
-		if (milliseconds > 0)
-			RollbackAndReleaseCurrentSubTransaction();
-		else
-		{
-			/* Do what an abort does, and do it before anything that allocates, because memory may have run out. */
-			LWLockReleaseAll();
-			LockErrorCleanup();
-			/* The table of leases is read and written as its owner, who may see other names than the caller. */
-			SetUserIdAndSecContext(user, security_context);
-		}
-		/* The error may have come in semaphore_wait(). */
-		leave_queue();
-		withdraw_wait();
+		/* Do what an abort does, and do it before anything that allocates, because memory may have run out. */
+		LWLockReleaseAll();
+		LockErrorCleanup();
 		CurrentResourceOwner = callers_owner;
-		if (milliseconds > 0 && geterrcode() == ERRCODE_LOCK_NOT_AVAILABLE)
-		{
-			MemoryContextSwitchTo(callers_context);
-			FlushErrorState();
-			timed_out = true;
-		}
-		else
-		{
-			release_survivor(attempt);
-			*error = catch_error(callers_context);
-		}
+		end_wait();
+		release_survivor(attempt);
+		*error = catch_error(callers_context);
 	}
 	PG_END_TRY();
-	MemoryContextSwitchTo(callers_context);
-	CurrentResourceOwner = callers_owner;
+	end_wait();
 	return timed_out;
 }
 
@@ -275,51 +242,11 @@ check_statement_timeout(Attempt *attempt, bool was_running)
 			 errmsg("canceling statement due to statement timeout")));
 }
 
-/*
- * Wait for it, as long as the timeout and lock_timeout allow.  Other sessions see that this one waits.  If an error ended the wait,
- * *error is that error; the wait has been cleaned up, and the caller must raise the error.
- */
-static Outcome
-wait_for_grant(Attempt *attempt, Timeout timeout, ErrorData **error)
+static void
+count_event(const CachedName *name, Event event) noexcept
 {
-	NameStats  *stats = stats_of_name(attempt->name);
-	bool		statement_timeout = get_timeout_active(STATEMENT_TIMEOUT);
-	ErrorData  *volatile ended_by = nullptr;
-	/* Which of the two timeouts limits the wait: the caller's, or lock_timeout? */
-	bool		is_callers = !timeout.is_forever() && (LockTimeout == 0 || timeout.milliseconds <= LockTimeout);
-	bool		timed_out = false;
-	Outcome		outcome = Outcome::granted;
-
-	attempt->wait_start = GetCurrentTimestamp();
-	if (stats != nullptr)
-		stats_count(stats, Event::contended, 1);
-	with_error_context(psprintf("while waiting for %s", describe(attempt->request)), [&]() {
-		timed_out = wait_for_lock(attempt, is_callers ? timeout.milliseconds : LockTimeout, &ended_by);
-	});
-	if (timed_out)
-	{
-		check_statement_timeout(attempt, statement_timeout);
-		outcome = survived(attempt) ? Outcome::granted : is_callers ? Outcome::timeout : Outcome::lock_timeout;
-	}
-	else if (ended_by != nullptr)
-	{
-		/* A program finds the lock by these fields, as it does when a timeout ends the wait. */
-		ended_by->schema_name = field_namespace(attempt->request.name);
-		ended_by->constraint_name = field_name(attempt->request.name);
-		add_upgrade_hint(ended_by, attempt->request);
-		outcome = Outcome::not_free;
-	}
-	*error = ended_by;
-	attempt->wait_end = GetCurrentTimestamp();
-	/* As lock_take_or_hand_over() does. */
-	if (attempt->request.is_for_lease())
-	{
-		attempt->name = name_ask(attempt->request.name);
-		stats = stats_of_name(attempt->name);
-	}
-	if (stats != nullptr)
-		stats_add(&stats->wait, attempt->wait_start, attempt->wait_end);
-	return outcome;
+	if (NameStats *stats = stats_of_name(name))
+		stats_count(stats, event, 1);
 }
 
 /* Log a wait that was longer than log_wait.  May ereport. */
@@ -336,6 +263,42 @@ log_wait(const Attempt &attempt, const char *end)
 	ereport(LOG_SERVER_ONLY,
 			(errmsg("session waited for %s for " INT64_FORMAT ".%03d ms %s",
 					describe(request), waited / 1000, static_cast<int>(waited % 1000), end)));
+}
+
+/* Wait for it, as long as the timeout and lock_timeout allow.  Other sessions see that this one waits. */
+static Outcome
+wait_for_grant(Attempt *attempt, Timeout timeout)
+{
+	bool		statement_timeout = get_timeout_active(STATEMENT_TIMEOUT);
+	ErrorData  *volatile error = nullptr;
+	/* Which of the two timeouts limits the wait: the caller's, or lock_timeout? */
+	bool		is_callers = !timeout.is_forever() && (LockTimeout == 0 || timeout.milliseconds <= LockTimeout);
+	bool		timed_out = false;
+	Outcome		outcome = Outcome::granted;
+
+	attempt->wait_start = GetCurrentTimestamp();
+	count_event(attempt->name, Event::contended);
+	with_error_context(psprintf("while waiting for %s", describe(attempt->request)), [&]() {
+		timed_out = wait_for_lock(attempt, is_callers ? timeout.milliseconds : LockTimeout, &error);
+	});
+	if (timed_out)
+	{
+		check_statement_timeout(attempt, statement_timeout);
+		if (!survived(attempt))
+			outcome = is_callers ? Outcome::timeout : Outcome::lock_timeout;
+	}
+	attempt->wait_end = GetCurrentTimestamp();
+	/* As lock_take() does. */
+	if (attempt->request.is_for_lease())
+		attempt->name = name_ask(attempt->request.name);
+	if (NameStats *stats = stats_of_name(attempt->name))
+		stats_add(&stats->wait, attempt->wait_start, attempt->wait_end);
+	if (error != nullptr)
+	{
+		log_wait(*attempt, "and did not obtain it");
+		raise_wait_error(error, attempt->request);
+	}
+	return outcome;
 }
 
 /* ---- Asking ---- */
@@ -367,13 +330,6 @@ is_refused_as_mine(const LockRequest &request)
 			(errmsg("this session already holds advisory lock \"%s\"", name),
 			 set_lock_fields(request.name)));
 	return false;
-}
-
-static void
-count_event(const CachedName *name, Event event) noexcept
-{
-	if (NameStats *stats = stats_of_name(name))
-		stats_count(stats, event, 1);
 }
 
 /*
@@ -408,10 +364,12 @@ add_granted(const Attempt &attempt, HeldLock *volatile *added)
 static void
 add_or_release(const Attempt &attempt)
 {
+	const LockRequest &request = attempt.request;
+	LOCKTAG		tag = request.granted_tag(attempt.slot);
 	HeldLock   *volatile added = nullptr;
 
 	/* An error ends the (sub)transaction that a transaction-level lock belongs to. */
-	if (attempt.request.scope == Scope::transaction)
+	if (request.scope == Scope::transaction)
 		return add_granted(attempt, &added);
 
 	PG_TRY();
@@ -420,21 +378,22 @@ add_or_release(const Attempt &attempt)
 	}
 	PG_CATCH();
 	{
-		/* A session-level lock would survive it. */
-		release_granted(attempt);
-		held_remove(added, 1, attempt.request.name.by_name());
+		/* A session-level lock would survive it.  A slot is one that the session did not have; other holds of a lock stay. */
+		if (request.is_for_slot())
+			added = held_find(tag, request.mode);
+		release_session_lock(tag, request.mode);
+		held_remove(added, 1, request.name.by_name());
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
 }
 
 Outcome
-lock_take_or_hand_over(const LockRequest &request, Timeout timeout, int *slot, ErrorData **error)
+lock_take(const LockRequest &request, Timeout timeout, int *slot)
 {
 	Attempt		attempt = {request};
 	Outcome		outcome = Outcome::granted;
 
-	*error = nullptr;
 	check_not_parallel_worker();
 	CHECK_FOR_INTERRUPTS();
 	check_pool_limit(request);
@@ -450,29 +409,17 @@ lock_take_or_hand_over(const LockRequest &request, Timeout timeout, int *slot, E
 	if (request.is_for_lease())
 		attempt.name = name_ask(request.name);
 	if (!is_free)
-		outcome = is_refused ? Outcome::mine_already : timeout.is_immediate() ? Outcome::not_free : wait_for_grant(&attempt, timeout, error);
+		outcome = is_refused ? Outcome::mine_already : timeout.is_immediate() ? Outcome::not_free : wait_for_grant(&attempt, timeout);
 	if (outcome == Outcome::granted)
 		add_or_release(attempt);
 	else
 	{
-		if (*error == nullptr)
-			count_event(attempt.name, attempt.wait_start == 0 ? Event::failed : Event::timed_out);
-		log_wait(attempt, *error == nullptr ? "and timed out" : "and did not obtain it");
+		count_event(attempt.name, attempt.wait_start == 0 ? Event::failed : Event::timed_out);
+		log_wait(attempt, "and timed out");
 	}
 	name_end_asking();
 	if (slot != nullptr)
 		*slot = attempt.slot;
-	return outcome;
-}
-
-Outcome
-lock_take(const LockRequest &request, Timeout timeout, int *slot)
-{
-	ErrorData  *error;
-	Outcome		outcome = lock_take_or_hand_over(request, timeout, slot, &error);
-
-	if (error != nullptr)
-		raise_wait_error(error);
 	return outcome;
 }
 
@@ -491,13 +438,6 @@ lock_must(const LockRequest &request, Timeout timeout)
 	if (outcome != Outcome::granted)
 		raise_not_available(request, outcome, timeout);
 	return slot;
-}
-
-void
-lock_count_skipped(const LockName &name)
-{
-	count_event(name_ask(name), Event::skipped);
-	name_end_asking();
 }
 
 }								/* namespace advisory */

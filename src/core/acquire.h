@@ -30,9 +30,6 @@ namespace advisory
  */
 Outcome		lock_take(const LockRequest &request, Timeout timeout, int *slot = nullptr);
 
-/* The same, but returns an error that ended a wait in *error instead of raising it; null if there is none. */
-Outcome		lock_take_or_hand_over(const LockRequest &request, Timeout timeout, int *slot, ErrorData **error);
-
 /* Is it granted? */
 bool		lock_try(const LockRequest &request, Timeout timeout, int *slot = nullptr);
 
@@ -46,8 +43,5 @@ int			lock_must(const LockRequest &request, Timeout timeout);
  * for other reasons, too (out of memory, cancellation).
  */
 void		check_pool_limit(const LockRequest &request);
-
-/* Count in the statistics that a job under this lock was skipped, because another session runs it or has run it. */
-void		lock_count_skipped(const LockName &name);
 
 }								/* namespace advisory */

@@ -28,6 +28,8 @@ namespace advisory
 [[noreturn]] static void
 raise_cannot_release(const char *procedure, const char *reason, const char *remedy)
 {
+	/* The portal's may have been released already. */
+	EnsurePortalSnapshotExists();
 	ereport(ERROR,
 			(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
 			 errmsg("%s() cannot wait without a snapshot here", procedure),
@@ -117,20 +119,14 @@ release_snapshots(const char *procedure)
 
 	forget_snapshots();
 	if (TransactionIdIsValid(MyProc->xmin))
-	{
-		EnsurePortalSnapshotExists();
 		raise_cannot_release(procedure,
 							 "The transaction has an open cursor or is inside a loop over a query.",
 							 "Close the cursor, or CALL it outside of the loop.");
-	}
 	/* A session that waits for the end of this transaction may hold the lock that this session is going to wait for. */
 	if (have_other_locks() && is_mine_awaited(tag))
-	{
-		EnsurePortalSnapshotExists();
 		raise_cannot_release(procedure,
 							 "The transaction has locked tables, and another session waits for its end.",
 							 "Make the CALL the first statement of the transaction.");
-	}
 }
 
 int

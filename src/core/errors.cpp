@@ -34,20 +34,17 @@ describe_request(const LockRequest &request, int slot)
 
 /* ---- Deadlocks ---- */
 
-const PassingLock *passing_locks = nullptr;
+const PassingLocks *passing_locks = nullptr;
 
-/* Does this session hold it in session scope, not counting holds that are released after an error? */
+/* Does this session hold the lock in session scope, not counting holds that are released after an error? */
 static bool
-outlives_error(const LockEntry &entry)
+outlives_error(const LOCKTAG &tag)
 {
-	Mode		mode = entry.lockmode == ExclusiveLock ? Mode::exclusive : Mode::shared;
-	int64		passing_count = 0;
+	int			passing_count = 0;
 
-	if (entry.lockmode != lockmode_of(mode))
-		return false;
-	for (const PassingLock *passing = passing_locks; passing != nullptr; passing = passing->outer)
-		passing_count += same_tag(passing->tag, entry.tag);
-	return lock_counts(entry.tag, mode).session > passing_count;
+	for (const PassingLocks *passing = passing_locks; passing != nullptr; passing = passing->outer)
+		passing_count += bsearch(&tag, passing->tags, passing->count, sizeof(LOCKTAG), compare_locktags) != nullptr;
+	return lock_counts(tag, Mode::exclusive).session > passing_count || lock_counts(tag, Mode::shared).session > 0;
 }
 
 static void
@@ -61,41 +58,41 @@ static void
 add_survivors_hint(ErrorData *error)
 {
 	LockEntries mine = read_my_locks();
-	auto	   *tags = static_cast<LOCKTAG *>(palloc_extended(sizeof(LOCKTAG) * (mine.count + 1), MCXT_ALLOC_HUGE));
+	LOCKTAG		first = {};
 	int			count = 0;
 
 	for (int i = 0; i < mine.count; i++)
 	{
-		if (outlives_error(mine.entries[i]))
-			tags[count++] = mine.entries[i].tag;
+		const LockEntry &entry = mine.entries[i];
+
+		/* A lock that is held in several modes counts once, in the strongest of them. */
+		if (entry.held_modes >= LOCKBIT_ON(entry.lockmode + 1) || !outlives_error(entry.tag))
+			continue;
+		if (count++ == 0 || compare_locktags(&entry.tag, &first) < 0)
+			first = entry.tag;
 	}
 	if (count == 0)
 		return;
-	qsort(tags, count, sizeof(LOCKTAG), compare_locktags);
-	count = static_cast<int>(qunique(tags, count, sizeof(LOCKTAG), compare_locktags));
 
-	DecodedTag	first = decode_tag(tags[0]);
-	char	   *name = visible_name(tags[0]);
-	char	   *hint;
+	DecodedTag	decoded = decode_tag(first);
+	char	   *name = visible_name(first);
 
 	if (name == nullptr)
-		name = has_key(first.kind)
-			? psprintf(INT64_FORMAT, first.key.value) : psprintf("%d, %d", first.key1, first.key2);
-	else if (first.kind == Kind::semaphore)
-		name = psprintf("%s, slot %d", name, first.slot);
-	if (count == 1)
-		hint = psprintf("This session still holds session-level advisory lock \"%s\", which an error does not release.", name);
-	else
-		hint = psprintf("This session still holds %d session-level advisory locks, such as \"%s\", which an error does not release.",
-						count, name);
-	append_hint(error, hint);
+		name = has_key(decoded.kind)
+			? psprintf(INT64_FORMAT, decoded.key.value) : psprintf("%d, %d", decoded.key1, decoded.key2);
+	else if (decoded.kind == Kind::semaphore)
+		name = psprintf("%s, slot %d", name, decoded.slot);
+	append_hint(error, count == 1
+				? psprintf("This session still holds session-level advisory lock \"%s\", which an error does not release.", name)
+				: psprintf("This session still holds %d session-level advisory locks, such as \"%s\", which an error does not release.",
+						   count, name));
 }
 
-void
+/* Say how to avoid the deadlock of two sessions that change from shared to exclusive mode. */
+static void
 add_upgrade_hint(ErrorData *error, const LockRequest &request)
 {
-	if (error->sqlerrcode == ERRCODE_T_R_DEADLOCK_DETECTED && !request.is_for_slot() && !request.is_for_lease() &&
-		request.mode == Mode::exclusive && is_held_by_me(request.tag(), Mode::shared))
+	if (!request.is_for_slot() && !request.is_for_lease() && request.mode == Mode::exclusive && is_held_by_me(request.tag(), Mode::shared))
 		append_hint(error, psprintf("Two sessions that hold a lock in shared mode cannot both wait for exclusive mode. Release the shared "
 									"hold first, or take exclusive mode from the start and change to shared mode later, or take a second "
 									"lock, such as \"%s intent\", in exclusive mode before the shared one.", display_lock(request.name)));
@@ -113,22 +110,17 @@ add_lock_names(const char *detail, bool for_log)
 	initStringInfo(&out);
 	while (*detail != '\0')
 	{
-		unsigned int database;
-		unsigned int high;
-		unsigned int low;
-		unsigned int objsubid;
+		LOCKTAG		tag;
 		int			length = 0;
 
+		SET_LOCKTAG_ADVISORY(tag, 0, 0, 0, 0);
 		if (*detail != '[' ||
-			sscanf(detail, "[%u,%u,%u,%u]%n", &database, &high, &low, &objsubid, &length) != 4 || length == 0)
+			sscanf(detail, "[%u,%u,%u,%hu]%n", &tag.locktag_field1, &tag.locktag_field2, &tag.locktag_field3,
+				   &tag.locktag_field4, &length) != 4 || length == 0)
 		{
 			appendStringInfoChar(&out, *detail++);
 			continue;
 		}
-
-		LOCKTAG		tag;
-
-		SET_LOCKTAG_ADVISORY(tag, database, high, low, static_cast<uint16>(objsubid));
 		appendBinaryStringInfo(&out, detail, length);
 		if (char *name = visible_name(tag, for_log))
 			appendStringInfo(&out, " \"%s\"", name);
@@ -138,12 +130,16 @@ add_lock_names(const char *detail, bool for_log)
 }
 
 [[noreturn]] void
-raise_wait_error(ErrorData *error)
+raise_wait_error(ErrorData *error, const LockRequest &request)
 {
+	/* A program finds the lock by these fields, as it does when a timeout ends the wait. */
+	error->schema_name = field_namespace(request.name);
+	error->constraint_name = field_name(request.name);
 	if (error->sqlerrcode == ERRCODE_T_R_DEADLOCK_DETECTED && error->detail != nullptr)
 	{
 		error->detail_log = add_lock_names(error->detail_log != nullptr ? error->detail_log : error->detail, true);
 		error->detail = add_lock_names(error->detail, false);
+		add_upgrade_hint(error, request);
 		add_survivors_hint(error);
 	}
 	ReThrowError(error);
@@ -195,36 +191,26 @@ append_hold(StringInfo out, const LockEntry &entry)
 		appendStringInfoString(out, " waits for a slot");
 }
 
-/* The wait of a holder, or of one of its parallel workers.  False if none waits. */
-static bool
-read_group_wait(const LockEntry &holder, LockEntry *wait)
-{
-	PGPROC	   *leader = GetPGProcByNumber(holder.leader_number);
-
-	if (read_session_wait(holder.leader_number, wait))
-		return true;
-	/* This does not take the group's lock: what it reads may be out of date at once anyway. */
-	for (int i = 0; leader->lockGroupLeader == leader && i < static_cast<int>(ProcGlobal->allProcCount); i++)
-	{
-		if (i != holder.leader_number && GetPGProcByNumber(i)->lockGroupLeader == leader && read_session_wait(i, wait))
-			return true;
-	}
-	return false;
-}
-
-/* What a holder waits for, and since when; null if it waits for nothing. */
+/* What a holder, or one of its parallel workers, waits for, and since when; null if none of them waits. */
 static const char *
 what_it_awaits(const LockEntry &holder, TimestampTz *since)
 {
+	const PGPROC *leader = GetPGProcByNumber(holder.leader_number);
 	PublishedWait published;
 	LockEntry	wait;
 
 	if (holder.pid == 0)
 		return nullptr;
-	if (read_group_wait(holder, &wait))
+	/* This does not take the group's lock: what it reads may be out of date at once anyway. */
+	for (int i = 0; i < static_cast<int>(ProcGlobal->allProcCount); i++)
 	{
-		*since = wait.wait_start;
-		return is_of_semaphore(wait.tag) ? "slot" : is_of_lease_queue(wait.tag) ? "lease" : "lock";
+		const PGPROC *proc = GetPGProcByNumber(i);
+
+		if ((proc == leader || proc->lockGroupLeader == leader) && read_session_wait(i, &wait))
+		{
+			*since = wait.wait_start;
+			return is_of_semaphore(wait.tag) ? "slot" : is_of_lease_queue(wait.tag) ? "lease" : "lock";
+		}
 	}
 	/* No session holds what the first in the queue of a lease waits for. */
 	if (!read_wait(holder.proc_number, &published) || published.pid != holder.pid || decode_tag(published.tag).kind != Kind::lease)
@@ -277,30 +263,21 @@ read_requested(const LockRequest &request)
 	return found;
 }
 
-/* The request as if this session waited for it, behind all others. */
-static LockEntry
-as_waiter(const LockRequest &request)
-{
-	LockEntry	waiter = {};
-
-	waiter.tag = request.tag();
-	waiter.leader_pid = MyProcPid;
-	waiter.lockmode = lockmode_of(request.mode);
-	waiter.slots = request.slots;
-	return waiter;
-}
-
 static Blockers
 find_blockers(const LockRequest &request)
 {
 	LockEntries found = read_requested(request);
-	LockEntry	me = as_waiter(request);
+	LockEntry	me = {};		/* as if this session waited behind all others */
 	Blockers	blockers = {};
 	Backends	backends;
 	StringInfoData out;
 	int			count = 0;
 	int			own = 0;
 
+	me.tag = request.tag();
+	me.leader_pid = MyProcPid;
+	me.lockmode = lockmode_of(request.mode);
+	me.slots = request.slots;
 	initStringInfo(&out);
 	/* Holders first, because they block the waiters, too. */
 	for (bool granted : {true, false})
@@ -343,15 +320,6 @@ describe_blockers(const LockRequest &request)
 
 /* ---- Not available ---- */
 
-static int
-set_prepared_hint(const char *gid)
-{
-	if (!is_printable(gid))
-		return errhint("To see the prepared transaction that holds it: SELECT * FROM pg_prepared_xacts.");
-	return errhint("To end the prepared transaction that holds it: COMMIT PREPARED %s or ROLLBACK PREPARED %s.",
-				   quote_literal_cstr(gid), quote_literal_cstr(gid));
-}
-
 /* The HINT of what was not obtained: statements that show its holders, and that end such a session. */
 static int
 set_holder_hint(const LockRequest &request, const Blockers &blockers)
@@ -363,8 +331,11 @@ set_holder_hint(const LockRequest &request, const Blockers &blockers)
 
 	if (request.is_for_lease())
 		return errhint("To see who holds it: SELECT * FROM advisory.leases.");
+	if (blockers.holder_gid != nullptr && !is_printable(blockers.holder_gid))
+		return errhint("To see the prepared transaction that holds it: SELECT * FROM pg_prepared_xacts.");
 	if (blockers.holder_gid != nullptr)
-		return set_prepared_hint(blockers.holder_gid);
+		return errhint("To end the prepared transaction that holds it: COMMIT PREPARED %s or ROLLBACK PREPARED %s.",
+					   quote_literal_cstr(blockers.holder_gid), quote_literal_cstr(blockers.holder_gid));
 	/* Ending a session that itself waits would not end what it waits for. */
 	if (blockers.is_waiting)
 		return errhint("To see who waits for whom: SELECT * FROM advisory.wait_tree().");
@@ -383,14 +354,14 @@ static char *
 describe_limit(Outcome outcome, Timeout limit)
 {
 	bool		is_setting = outcome == Outcome::lock_timeout;
-	int			milliseconds;
+	const char *what = is_setting ? "lock_timeout of " : "";
+	int			milliseconds = is_setting ? LockTimeout : limit.milliseconds;
 
-	if (!is_setting && (limit.is_forever() || limit.is_immediate()))
+	if (milliseconds <= 0)
 		return pstrdup("without waiting");
-	milliseconds = is_setting ? LockTimeout : limit.milliseconds;
 	if (milliseconds % 1000 == 0)
-		return psprintf("within %s%d s", is_setting ? "lock_timeout of " : "", milliseconds / 1000);
-	return psprintf("within %s%d ms", is_setting ? "lock_timeout of " : "", milliseconds);
+		return psprintf("within %s%d s", what, milliseconds / 1000);
+	return psprintf("within %s%d ms", what, milliseconds);
 }
 
 [[noreturn]] void

@@ -19,25 +19,23 @@ char	   *describe_request(const LockRequest &request, int slot = NO_SLOT);
 [[noreturn]] void raise_not_available(const LockRequest &request, Outcome outcome, Timeout limit);
 
 /*
- * Raise the error that ended a wait.  The caller has released everything that it must release.
- * The DETAIL of a deadlock gets the names of locks, and its HINT says which locks survive.
+ * Raise the error that ended a wait for this request.  The caller has released everything that it must release.  The DETAIL of a
+ * deadlock gets the names of locks, and its HINT says which locks survive, and how to change from shared to exclusive mode.
  */
-[[noreturn]] void raise_wait_error(ErrorData *error);
-
-/* Add a hint to a deadlock that ended a wait of this request, if this session wanted to change from shared to exclusive mode. */
-void		add_upgrade_hint(ErrorData *error, const LockRequest &request);
+[[noreturn]] void raise_wait_error(ErrorData *error, const LockRequest &request);
 
 /*
- * The session-level locks that are released if an error ends what runs under them, the innermost
- * first.  A deadlock's hint does not count them among the locks that survive.
+ * The session-level locks in exclusive mode that are released if an error ends what runs under them.  A deadlock's hint
+ * does not count them among the locks that survive.
  */
-struct PassingLock
+struct PassingLocks
 {
-	LOCKTAG		tag;
-	const PassingLock *outer;
+	const LOCKTAG *tags;		/* sorted by compare_locktags(), each once */
+	int			count;
+	const PassingLocks *outer;
 };
 
-extern const PassingLock *passing_locks;
+extern const PassingLocks *passing_locks;
 
 /*
  * The sessions that block this request, one sentence each: first those that hold a conflicting mode or a slot, then those that wait

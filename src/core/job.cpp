@@ -13,6 +13,7 @@
 #include "core/await.h"
 #include "core/claim.h"
 #include "core/errors.h"
+#include "core/held.h"
 #include "core/namecache.h"
 #include "core/job.h"
 #include "core/release.h"
@@ -29,16 +30,9 @@ namespace advisory
 
 struct Statement
 {
-	const char *text;			/* in the command */
-	int			length;
+	const char *text;
 	bool		can_commit;		/* a CALL or DO */
 	bool		is_utility;		/* another command without a plan, such as VACUUM; but not a SET */
-};
-
-struct Statements
-{
-	Statement  *items;
-	int			count;
 };
 
 /* Let the position of a syntax error point into the command, as for an error in EXECUTE, and not into the CALL. */
@@ -55,17 +49,17 @@ point_into_command(void *command)
 }
 
 /*
- * The statements of a command, palloc'd.  Raises 42601 for a syntax error anywhere in it.  The whole command is parsed at once, as
- * the server does with a string of several statements.  A SET in it does not change where the statements after it begin and end.
+ * The statements of a command: a list of Statement.  Raises 42601 for a syntax error anywhere in it.  The whole command is parsed at
+ * once, as the server does with a string of several statements.  A SET in it does not change where the statements after it begin and end.
  */
-static Statements
+static List *
 parse_command(const char *command)
 {
 	MemoryContext parser_context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext parser", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old_context = MemoryContextSwitchTo(parser_context);
 	ErrorContextCallback context = {error_context_stack, point_into_command, const_cast<char *>(command)};
 	List	   *parsed;
-	Statements	statements = {};
+	List	   *statements = NIL;
 	ListCell   *cell;
 
 	error_context_stack = &context;
@@ -73,17 +67,17 @@ parse_command(const char *command)
 	error_context_stack = context.previous;
 	MemoryContextSwitchTo(old_context);
 
-	statements.items = static_cast<Statement *>(palloc_extended(sizeof(Statement) * (list_length(parsed) + 1), MCXT_ALLOC_HUGE));
 	foreach(cell, parsed)
 	{
 		RawStmt    *raw = lfirst_node(RawStmt, cell);
 		const char *text = command + raw->stmt_location;
-		bool		can_commit = IsA(raw->stmt, CallStmt) || IsA(raw->stmt, DoStmt);
+		auto	   *statement = static_cast<Statement *>(palloc(sizeof(Statement)));
 
 		/* The last statement can have length 0: it reaches to the end of the command. */
-		statements.items[statements.count++] = Statement{
-			text, raw->stmt_len > 0 ? raw->stmt_len : static_cast<int>(strlen(text)), can_commit,
-			!can_commit && !analyze_requires_snapshot(raw) && !IsA(raw->stmt, VariableSetStmt)};
+		statement->text = raw->stmt_len > 0 ? pnstrdup(text, raw->stmt_len) : text;
+		statement->can_commit = IsA(raw->stmt, CallStmt) || IsA(raw->stmt, DoStmt);
+		statement->is_utility = !statement->can_commit && !analyze_requires_snapshot(raw) && !IsA(raw->stmt, VariableSetStmt);
+		statements = lappend(statements, statement);
 	}
 	/* The parse trees need much more memory than the command. */
 	MemoryContextDelete(parser_context);
@@ -109,11 +103,9 @@ execute(const Statement &statement, bool may_commit)
 		refresh_snapshot();
 	else
 		EnsurePortalSnapshotExists();
-	if (SPI_connect_ext(may_commit ? SPI_OPT_NONATOMIC : 0) != SPI_OK_CONNECT)
-		elog(ERROR, "could not connect to SPI");
-
+	SPI_connect_ext(may_commit ? SPI_OPT_NONATOMIC : 0);
 	/* SPI reports some errors only by its result. */
-	result = SPI_execute_extended(pnstrdup(statement.text, statement.length), &options);
+	result = SPI_execute_extended(statement.text, &options);
 	if (result == SPI_ERROR_TRANSACTION)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TRANSACTION_TERMINATION),
@@ -161,47 +153,52 @@ check_still_held(const Job &job, int slot, int64 holds_before)
 						   holds_before, now.session - 1)));
 }
 
+/* Turn the job's lock, if the session still has it, into a transaction-level one, without releasing it in between. */
+static void
+keep_for_transaction(const LOCKTAG &tag, Mode mode)
+{
+	held_prepare(tag, mode);
+	if (lock_counts(tag, mode).session == 0)
+		return;
+	take_lock(tag, mode, Scope::transaction, true);
+	release_session_lock(tag, mode);
+	if (HeldLock *held = held_find(tag, mode))
+		held_keep_for_transaction(held);
+}
+
 /*
  * Run the statements.  *current is the one that runs.  Then the lock belongs to the transaction, and so does the record that the
  * claim of a window is finished.
  */
 static void
-run_statements(const Job &job, const Statements &statements, int slot, int64 holds_before, TimestampTz claimed_at,
-			   const Statement *volatile *current)
+run_statements(const Job &job, const List *statements, int slot, TimestampTz claimed_at, const Statement *volatile *current)
 {
-	for (int i = 0; i < statements.count; i++)
+	LOCKTAG		tag = job.request.granted_tag(slot);
+	int64		holds_before = lock_counts(tag, job.request.mode).session - 1;
+	ListCell   *cell;
+
+	foreach(cell, statements)
 	{
+		auto	   *statement = static_cast<const Statement *>(lfirst(cell));
+
 		CHECK_FOR_INTERRUPTS();
-		*current = &statements.items[i];
-		execute(statements.items[i], job.may_commit && statements.items[i].can_commit);
+		*current = statement;
+		execute(*statement, job.may_commit && statement->can_commit);
 		*current = nullptr;
 	}
 	EnsurePortalSnapshotExists();
 	if (job.is_once)
 		claim_finish(job.request.name, job.window, claimed_at);
 	check_still_held(job, slot, holds_before);
-	lock_keep_for_transaction(job.request, slot);
+	keep_for_transaction(tag, job.request.mode);
 }
 
 /* ---- Once per window ---- */
 
 /*
- * Raise 57014 if the wait for a synchronous standby was canceled.  The commit has succeeded nevertheless, but a
- * failover could lose the claim.
+ * Claim the job's window under its lock, and commit.  Returns false if it is already claimed.  Raises 57014 if the wait for a
+ * synchronous standby was canceled: the commit has succeeded nevertheless, but a failover could lose the claim.
  */
-static void
-check_is_confirmed(const Job &job, int level)
-{
-	if (!wal_commit_is_confirmed(level))
-		ereport(ERROR,
-				(errcode(ERRCODE_QUERY_CANCELED),
-				 errmsg("command was not run because no synchronous standby has confirmed the claim of window %s of \"%s\"",
-						display_window(job.window), display_name(job.request.name)),
-				 errdetail("The window stays claimed on this server."),
-				 set_lock_fields(job.request.name)));
-}
-
-/* Claim the job's window under its lock, and commit.  Returns false if it is already claimed. */
 static bool
 begin_window(const Job &job, TimestampTz *claimed_at)
 {
@@ -215,7 +212,13 @@ begin_window(const Job &job, TimestampTz *claimed_at)
 	SPI_connect_ext(SPI_OPT_NONATOMIC);
 	SPI_commit_and_chain();
 	SPI_finish();
-	check_is_confirmed(job, level);
+	if (!wal_commit_is_confirmed(level))
+		ereport(ERROR,
+				(errcode(ERRCODE_QUERY_CANCELED),
+				 errmsg("command was not run because no synchronous standby has confirmed the claim of window %s of \"%s\"",
+						display_window(job.window), display_name(job.request.name)),
+				 errdetail("The window stays claimed on this server."),
+				 set_lock_fields(job.request.name)));
 	return true;
 }
 
@@ -232,38 +235,21 @@ check_can_begin_window(const Job &job)
 						 "send other statements together with the CALL. In a transaction, use advisory.claim().")));
 }
 
-/* Raise 55000, or give a NOTICE if the job skips. */
-static void
-report_claimed(const Job &job)
-{
-	char	   *window = display_window(job.window);
-	char	   *name = display_name(job.request.name);
-
-	if (job.skips)
-		lock_count_skipped(job.request.name);
-	ereport(job.skips ? NOTICE : ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 job.skips
-			 ? errmsg("command was not run because window %s of \"%s\" or a later one is already claimed", window, name)
-			 : errmsg("window %s of \"%s\" or a later one is already claimed", window, name),
-			 set_lock_fields(job.request.name)));
-}
-
 /* ---- The job ---- */
 
 /*
  * Under the job's lock, claim its window, if it has one, and run the statements.  Returns false if the window is already
- * claimed; the lock is released then.  An error releases the lock.  holds_before is how many session-level holds the
- * session had before the job took the lock.
+ * claimed; the lock is released then.  An error releases the lock.
  */
 static bool
-claim_and_run(const Job &job, const Statements &statements, int slot, int64 holds_before, char *error_context)
+claim_and_run(const Job &job, const List *statements, int slot, char *error_context)
 {
 	MemoryContext context = CurrentMemoryContext;
 	const Statement *volatile current = nullptr;
 	volatile bool is_mine = true;
 	TimestampTz claimed_at = 0;
-	PassingLock passing = {job.request.granted_tag(slot), passing_locks};
+	LOCKTAG		tag = job.request.granted_tag(slot);
+	PassingLocks passing = {&tag, 1, passing_locks};
 
 	passing_locks = &passing;
 	PG_TRY();
@@ -271,7 +257,7 @@ claim_and_run(const Job &job, const Statements &statements, int slot, int64 hold
 		is_mine = !job.is_once || begin_window(job, &claimed_at);
 		if (is_mine)
 			with_error_context(error_context, [&]() {
-				run_statements(job, statements, slot, holds_before, claimed_at, &current);
+				run_statements(job, statements, slot, claimed_at, &current);
 			});
 	}
 	PG_CATCH();
@@ -299,21 +285,32 @@ claim_and_run(const Job &job, const Statements &statements, int slot, int64 hold
 	return is_mine;
 }
 
+/* Give a NOTICE that the command was not run, and why, and count that.  Returns false. */
+static bool
+skip(const Job &job, int code, const char *why, const char *detail)
+{
+	if (NameStats *stats = stats_of_name(name_ask(job.request.name)))
+		stats_count(stats, Event::skipped, 1);
+	name_end_asking();
+	ereport(NOTICE,
+			(errcode(code),
+			 errmsg("command was not run because %s", why),
+			 detail != nullptr ? errdetail("%s", detail) : 0,
+			 set_lock_fields(job.request.name)));
+	return false;
+}
+
 bool
 run_job(const Job &job)
 {
 	/* Allocate all memory before taking the lock. */
-	Statements	statements = parse_command(job.command);
+	List	   *statements = parse_command(job.command);
 	char	   *what = job.request.is_for_slot() ? psprintf("semaphore \"%s\"", display_lock(job.request.name)) : describe_request(job.request);
 	char	   *context = psprintf("while running a command under %s", what);
 	int			slot = NO_SLOT;
-	/* A slot is always one that the session does not hold. */
-	int64		holds_before = job.request.is_for_slot() ? 0 : lock_counts(job.request.tag(), job.request.mode).session;
 
-	if (statements.count == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("command must not be empty")));
+	if (statements == NIL)
+		raise_invalid("command must not be empty");
 	if (job.is_once)
 		check_can_begin_window(job);
 
@@ -324,23 +321,21 @@ run_job(const Job &job)
 		EnsurePortalSnapshotExists();
 		if (!job.skips)
 			raise_not_available(job.request, outcome, job.timeout);
-		lock_count_skipped(job.request.name);
-
-		bool		is_mine = outcome == Outcome::mine_already;
-		const char *holder = is_mine ? "This session already holds it." : describe_blockers(job.request);
-
-		ereport(NOTICE,
-				(errcode(is_mine ? ERRCODE_OBJECT_IN_USE : ERRCODE_LOCK_NOT_AVAILABLE),
-				 errmsg("command was not run because %s is taken", what),
-				 holder != nullptr ? errdetail("%s", holder) : 0,
-				 set_lock_fields(job.request.name)));
-		return false;
+		what = psprintf("%s is taken", what);
+		if (outcome == Outcome::mine_already)
+			return skip(job, ERRCODE_OBJECT_IN_USE, what, "This session already holds it.");
+		return skip(job, ERRCODE_LOCK_NOT_AVAILABLE, what, describe_blockers(job.request));
 	}
-
-	if (claim_and_run(job, statements, slot, holds_before, context))
+	if (claim_and_run(job, statements, slot, context))
 		return true;
-	report_claimed(job);
-	return false;
+
+	what = psprintf("window %s of \"%s\" or a later one is already claimed", display_window(job.window), display_name(job.request.name));
+	if (job.skips)
+		return skip(job, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, what, nullptr);
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("%s", what),
+			 set_lock_fields(job.request.name)));
 }
 
 }								/* namespace advisory */

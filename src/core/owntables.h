@@ -26,8 +26,8 @@ Oid			own_relation(const char *name, char relkind, bool missing_ok = false);
 Oid			lock_own_relation(const char *name, char relkind, LOCKMODE mode, bool may_wait = true);
 
 /*
- * Run run() as the bootstrap superuser, to whom everything in the extension belongs.  The end of the (sub)transaction restores
- * the user after an error.
+ * Run run() as the bootstrap superuser, to whom everything in the extension belongs.  Restores the user also after an error; the
+ * search_path is restored by the end of the (sub)transaction then.
  *
  * run() must not run anything that another role has made.  So it only uses what lock_own_relation() has checked and locked,
  * and the search_path has no schema of others.  Whoever was granted ALL on a table can attach a trigger, though.  As in a session that applies
@@ -43,9 +43,9 @@ as_superuser(Run run)
 	int			guc_level = NewGUCNestLevel();
 	int			replication_role = SessionReplicationRole;
 
+	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	GetUserIdAndSecContext(&user, &context);
 	SetUserIdAndSecContext(BOOTSTRAP_SUPERUSERID, context | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
-	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	PG_TRY();
 	{
 		/* To set the GUC would make all plans of the session invalid. */
@@ -55,10 +55,10 @@ as_superuser(Run run)
 	PG_FINALLY();
 	{
 		SessionReplicationRole = replication_role;
+		SetUserIdAndSecContext(user, context);
 	}
 	PG_END_TRY();
 	AtEOXact_GUC(false, guc_level);
-	SetUserIdAndSecContext(user, context);
 }
 
 /* A statement on a table of this extension, for as_superuser(). */

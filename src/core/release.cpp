@@ -25,36 +25,47 @@ release_holds(const LOCKTAG &tag, Mode mode, int64 count, bool by_name)
 	return count;
 }
 
+/* Warn that this session does not have what it wants to release.  Returns false. */
+static bool
+warn_not_mine(const LockName &name, const char *message, const char *detail, const char *hint)
+{
+	ereport(WARNING,
+			(errmsg("%s", message),
+			 detail != nullptr ? errdetail("%s", detail) : 0,
+			 hint != nullptr ? errhint("%s", hint) : 0,
+			 set_lock_fields(name)));
+	return false;
+}
+
 bool
 lock_release(const LockName &name, Mode mode)
 {
 	LOCKTAG		tag = lock_tag(MyDatabaseId, name.key);
-	Mode		other = mode == Mode::exclusive ? Mode::shared : Mode::exclusive;
 	LockCounts	counts = lock_counts(tag, mode);
 
-	if (counts.session == 0)
+	if (counts.session > 0)
 	{
-		char	   *shown_name = display_lock(name);
-		bool		has_slot = semaphore_has_slot(name.key);
-		LockCounts	other_counts = lock_counts(tag, other);
-
-		ereport(WARNING,
-				(errmsg("you don't own a lock of type %s on \"%s\"",
-						mode == Mode::exclusive ? "ExclusiveLock" : "ShareLock",
-						shown_name),
-				 other_counts.session > 0
-				 ? errdetail("This session holds it in %s mode.", mode_name(other))
-				 : counts.transaction + other_counts.transaction > 0
-				 ? errdetail("This session holds it until the end of the transaction.")
-				 : has_slot
-				 ? errdetail("This session has a slot of the semaphore of that name, which is separate from the lock.") : 0,
-				 has_slot ? errhint("To release a slot, use advisory.release().") : 0,
-				 set_lock_fields(name)));
-		return false;
+		release_holds(tag, mode, 1, name.by_name());
+		log_ended_holds();
+		return true;
 	}
-	release_holds(tag, mode, 1, name.by_name());
-	log_ended_holds();
-	return true;
+
+	Mode		other = mode == Mode::exclusive ? Mode::shared : Mode::exclusive;
+	LockCounts	other_counts = lock_counts(tag, other);
+	const char *lock = GetLockmodeName(DEFAULT_LOCKMETHOD, lockmode_of(mode));
+	const char *detail = nullptr;
+	const char *hint = nullptr;
+
+	if (semaphore_has_slot(name.key))
+	{
+		detail = "This session has a slot of the semaphore of that name, which is separate from the lock.";
+		hint = "To release a slot, use advisory.release().";
+	}
+	if (counts.transaction + other_counts.transaction > 0)
+		detail = "This session holds it until the end of the transaction.";
+	if (other_counts.session > 0)
+		detail = psprintf("This session holds it in %s mode.", mode_name(other));
+	return warn_not_mine(name, psprintf("you don't own a lock of type %s on \"%s\"", lock, display_lock(name)), detail, hint);
 }
 
 bool
@@ -62,28 +73,22 @@ slot_release(const LockName &name, int slot)
 {
 	int			mine = semaphore_find_slot(name.key, slot);
 
-	if (mine == NO_SLOT)
+	if (mine != NO_SLOT)
 	{
-		char	   *shown_name = display_lock(name);
-		bool		has_slot = slot == NO_SLOT ? semaphore_has_slot(name.key)
-			: is_held_by_me(slot_tag(MyDatabaseId, name.key, slot));
-		bool		has_lock = !has_slot && is_held_by_me(lock_tag(MyDatabaseId, name.key));
-
-		ereport(WARNING,
-				(slot == NO_SLOT
-				 ? errmsg("you don't own a slot of semaphore \"%s\"", shown_name)
-				 : errmsg("you don't own slot %d of semaphore \"%s\"", slot, shown_name),
-				 has_lock
-				 ? errdetail("This session holds the lock of that name, which is separate from the semaphore.")
-				 : has_slot
-				 ? errdetail("A transaction-level slot is released at the end of the transaction.") : 0,
-				 has_lock ? errhint("To release the lock, use advisory.unlock().") : 0,
-				 set_lock_fields(name)));
-		return false;
+		release_holds(slot_tag(MyDatabaseId, name.key, mine), Mode::exclusive, 1, name.by_name());
+		log_ended_holds();
+		return true;
 	}
-	release_holds(slot_tag(MyDatabaseId, name.key, mine), Mode::exclusive, 1, name.by_name());
-	log_ended_holds();
-	return true;
+
+	const char *slot_text = slot == NO_SLOT ? "a slot" : psprintf("slot %d", slot);
+	const char *message = psprintf("you don't own %s of semaphore \"%s\"", slot_text, display_lock(name));
+
+	if (slot == NO_SLOT ? semaphore_has_slot(name.key) : is_held_by_me(slot_tag(MyDatabaseId, name.key, slot)))
+		return warn_not_mine(name, message, "A transaction-level slot is released at the end of the transaction.", nullptr);
+	if (is_held_by_me(lock_tag(MyDatabaseId, name.key)))
+		return warn_not_mine(name, message, "This session holds the lock of that name, which is separate from the semaphore.",
+							 "To release the lock, use advisory.unlock().");
+	return warn_not_mine(name, message, nullptr, nullptr);
 }
 
 int64
@@ -111,29 +116,11 @@ lock_release_namespace(std::string_view ns)
 		/* An entry that is released leaves the list. */
 		next = node->next;
 		CHECK_FOR_INTERRUPTS();
-		if (held->session_by_name > 0 && name_is_in_namespace(held->name, ns))
-			held = held_refresh(held);
-		else
-			held = nullptr;
-		released += held != nullptr ? release_holds(held->tag, held->mode, held->session_by_name, true) : 0;
+		if (held->session_by_name > 0 && name_is_in_namespace(held->name, ns) && held_refresh(held) != nullptr)
+			released += release_holds(held->tag, held->mode, held->session_by_name, true);
 	}
 	log_ended_holds();
 	return released;
-}
-
-bool
-lock_keep_for_transaction(const LockRequest &request, int slot)
-{
-	LOCKTAG		tag = request.granted_tag(slot);
-
-	held_prepare(tag, request.mode);
-	if (lock_counts(tag, request.mode).session == 0)
-		return false;
-	take_lock(tag, request.mode, Scope::transaction, true);
-	release_session_lock(tag, request.mode);
-	if (HeldLock *held = held_find(tag, request.mode))
-		held_keep_for_transaction(held);
-	return true;
 }
 
 void
@@ -141,8 +128,8 @@ lock_give_up(const LockRequest &request, int slot)
 {
 	LOCKTAG		tag = request.granted_tag(slot);
 
-	if (is_held_by_me(tag, request.mode) && LockRelease(&tag, lockmode_of(request.mode), true))
-		held_remove(held_find(tag, request.mode), 1, request.name.by_name());
+	if (is_held_by_me(tag, request.mode))
+		release_holds(tag, request.mode, 1, request.name.by_name());
 }
 
 int64
@@ -155,9 +142,7 @@ lock_my_count(Key key)
 		LOCKTAG		tag = lock_tag(MyDatabaseId, key);
 		HeldLock   *held = held_find(tag, mode);
 
-		if (held != nullptr)
-			held = held_refresh(held);
-		if (held != nullptr)
+		if (held != nullptr && held_refresh(held) != nullptr)
 			total += held->session_count + Min(held->xact_count, lock_counts(tag, mode).transaction);
 	}
 	return total;
@@ -199,7 +184,6 @@ wait_for_end(int pid, Timeout timeout)
 	while (kill(pid, 0) == 0)
 	{
 		Timeout		left = deadline.remaining();
-		int			pause = left.is_forever() ? POLL_MS : Min(POLL_MS, left.milliseconds);
 
 		if (left.is_immediate())
 		{
@@ -208,7 +192,8 @@ wait_for_end(int pid, Timeout timeout)
 			return false;
 		}
 
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, pause, WAIT_EVENT_BACKEND_TERMINATION);
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 left.is_forever() ? POLL_MS : Min(POLL_MS, left.milliseconds), WAIT_EVENT_BACKEND_TERMINATION);
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 	}

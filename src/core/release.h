@@ -28,12 +28,6 @@ int64		lock_release_all(const LockName &name);
 int64		lock_release_namespace(std::string_view ns);
 
 /*
- * Turn a session-level lock or slot into a transaction-level one, without releasing it in
- * between.  False if this session has none.  An error (53200) changes nothing.
- */
-bool		lock_keep_for_transaction(const LockRequest &request, int slot);
-
-/*
  * Release the session-level lock or slot of a request if this session has it.  Allocates nothing
  * before the release, because the caller may have run out of memory.
  */

@@ -9,6 +9,7 @@
 #include "core/namecache.h"
 #include "core/owntables.h"
 #include "base/compat.h"
+#include "base/errors.h"
 #include "base/guc.h"
 
 namespace advisory
@@ -30,9 +31,7 @@ checked_text(Datum value, const char *what)
 	std::string_view view(VARDATA_ANY(checked), VARSIZE_ANY_EXHDR(checked));
 
 	if (view.empty())
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("%s must not be empty", what)));
+		raise_invalid(psprintf("%s must not be empty", what));
 	return view;
 }
 
@@ -75,9 +74,7 @@ token_argument(FunctionCallInfo fcinfo, int arg)
 	check_not_null(fcinfo, arg, "token");
 	token = PG_GETARG_INT64(arg);
 	if (token <= 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("token must be greater than zero")));
+		raise_invalid("token must be greater than zero");
 	return token;
 }
 
@@ -87,61 +84,59 @@ slot_number_argument(FunctionCallInfo fcinfo, int arg, const char *what)
 	int32		value = integer_argument(fcinfo, arg, what);
 
 	if (value < 1 || value > MAX_SLOTS)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("%s must be between 1 and %d", what, MAX_SLOTS)));
+		raise_invalid(psprintf("%s must be between 1 and %d", what, MAX_SLOTS));
 	return value;
 }
 
 /*
- * The length in milliseconds is rounded up.  A day has 24 hours and a month 30 days, as in comparisons of intervals.  This cannot overflow:
- * 2^31 * 31 days and 2^63 microseconds are below 2^63 milliseconds.
+ * An interval in microseconds.  A day has 24 hours and a month 30 days, as in comparisons of intervals.  False if it is out
+ * of range, as an infinite one is: then *result is the number farthest from zero that has its sign.
  */
+static bool
+to_microseconds(const Interval *interval, int64 *result)
+{
+	int64		days = static_cast<int64>(interval->month) * DAYS_PER_MONTH + interval->day;
+
+	if (!pg_mul_s64_overflow(days, USECS_PER_DAY, result) && !pg_add_s64_overflow(*result, interval->time, result))
+		return true;
+	*result = days < 0 ? PG_INT64_MIN : PG_INT64_MAX;
+	return false;
+}
+
+/* The length in milliseconds is rounded up. */
 Timeout
 timeout_argument(FunctionCallInfo fcinfo, int arg)
 {
-	const Interval *interval;
-	int64		days;
-	int64		milliseconds;
-	int64		fraction;
+	int64		length;
 
 	if (PG_ARGISNULL(arg))
 		return Timeout{-1};
-
-	interval = PG_GETARG_INTERVAL_P(arg);
-	days = static_cast<int64>(interval->month) * DAYS_PER_MONTH + interval->day;
-	milliseconds = days * (SECS_PER_DAY * INT64CONST(1000)) + interval->time / 1000;
-	fraction = interval->time % 1000;
-	if (milliseconds < 0 || (milliseconds == 0 && fraction < 0))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("timeout must not be negative")));
-	if (fraction > 0)
-		milliseconds++;
-	if (milliseconds > PG_INT32_MAX)
+	to_microseconds(PG_GETARG_INTERVAL_P(arg), &length);
+	if (length < 0)
+		raise_invalid("timeout must not be negative");
+	if (length > PG_INT32_MAX * INT64CONST(1000))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
 				 errmsg("timeout is out of range"),
 				 errdetail("A timeout can be at most %d milliseconds.", PG_INT32_MAX),
 				 errhint("To wait without a limit, pass NULL.")));
-	return Timeout{static_cast<int>(milliseconds)};
+	return Timeout{static_cast<int>((length + 999) / 1000)};
 }
 
 /* A length of time: finite, and greater than zero unless that is allowed. */
 static const Interval *
 length_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool may_be_zero)
 {
-	Interval	zero = {};
-	Interval   *length;
-	int			sign;
+	const Interval *length;
+	int64		microseconds;
 
 	check_not_null(fcinfo, arg, what);
 	length = PG_GETARG_INTERVAL_P(arg);
-	sign = DatumGetInt32(DirectFunctionCall2(interval_cmp, IntervalPGetDatum(length), IntervalPGetDatum(&zero)));
-	if (sign < 0 || (sign == 0 && !may_be_zero))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 may_be_zero ? errmsg("%s must not be negative", what) : errmsg("%s must be greater than zero", what)));
+	to_microseconds(length, &microseconds);
+	if (microseconds < 0 && may_be_zero)
+		raise_invalid(psprintf("%s must not be negative", what));
+	if (microseconds <= 0 && !may_be_zero)
+		raise_invalid(psprintf("%s must be greater than zero", what));
 	if (compat::interval_is_infinite(length))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
@@ -161,7 +156,7 @@ microseconds_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool m
 				 errmsg("%s must not have months or years", what),
 				 errdetail("Months and years differ in length."),
 				 errhint("%s", hint)));
-	if (pg_mul_s64_overflow(interval->day, USECS_PER_DAY, &length) || pg_add_s64_overflow(length, interval->time, &length))
+	if (!to_microseconds(interval, &length))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
 				 errmsg("%s is out of range", what)));
@@ -180,12 +175,11 @@ static void
 check_window_is_near(TimestampTz window, const Interval *length)
 {
 	Interval	year = {};
-	bool		is_shorter;
+	Datum		ahead;
 
 	year.day = 366;
-	is_shorter = DatumGetInt32(DirectFunctionCall2(interval_cmp, IntervalPGetDatum(length), IntervalPGetDatum(&year))) < 0;
-	if (window > DatumGetTimestampTz(DirectFunctionCall2(timestamptz_pl_interval, TimestampTzGetDatum(GetCurrentTimestamp()),
-														 IntervalPGetDatum(is_shorter ? length : &year))))
+	ahead = DirectFunctionCall2(interval_smaller, IntervalPGetDatum(length), IntervalPGetDatum(&year));
+	if (window > DatumGetTimestampTz(DirectFunctionCall2(timestamptz_pl_interval, TimestampTzGetDatum(GetCurrentTimestamp()), ahead)))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("window %s is too far ahead", display_window(window)),
@@ -268,21 +262,16 @@ list_argument(FunctionCallInfo fcinfo, ListForm form)
 {
 	std::string_view ns = text_argument(fcinfo, 0, "namespace");
 	LockNames	names = {};
-	ArrayType  *array;
 	int16		typlen;
 	bool		typbyval;
 	char		typalign;
 	bool	   *nulls;
 
 	check_not_null(fcinfo, 1, "list of names");
-	if (form == ListForm::array)
-		array = PG_GETARG_ARRAYTYPE_P(1);
-	else
-	{
-		char	   *literal = text_to_cstring(PG_GETARG_TEXT_PP(1));
 
-		array = DatumGetArrayTypeP(OidInputFunctionCall(F_ARRAY_IN, literal, TEXTOID, -1));
-	}
+	ArrayType  *array = form == ListForm::array ? PG_GETARG_ARRAYTYPE_P(1)
+		: DatumGetArrayTypeP(OidInputFunctionCall(F_ARRAY_IN, text_to_cstring(PG_GETARG_TEXT_PP(1)), TEXTOID, -1));
+
 	names.element_type = ARR_ELEMTYPE(array);
 	get_typlenbyvalalign(names.element_type, &typlen, &typbyval, &typalign);
 	deconstruct_array(array, names.element_type, typlen, typbyval, typalign, &names.elements, &nulls, &names.count);
@@ -340,16 +329,18 @@ is_whole_statement(FunctionCallInfo fcinfo)
 static char *
 function_of_other_scope(const char *function, Scope scope)
 {
-	static constexpr char TRY[] = "try_";
-	static constexpr char AWAIT[] = "await_";
-	static constexpr char XACT[] = "xact_";
-	bool		tries = strncmp(function, TRY, strlen(TRY)) == 0;
-	bool		awaits = strncmp(function, AWAIT, strlen(AWAIT)) == 0;
-	const char *rest = function + (tries ? strlen(TRY) : awaits ? strlen(AWAIT) : 0);
+	const char *tries = "";
 
+	if (strncmp(function, "try_", strlen("try_")) == 0)
+	{
+		tries = "try_";
+		function += strlen("try_");
+	}
+	else if (strncmp(function, "await_", strlen("await_")) == 0)
+		function += strlen("await_");
 	if (scope == Scope::session)
-		return psprintf("%s%s%s", tries ? TRY : "", XACT, rest);
-	return psprintf("%s%s", tries ? TRY : "", rest + strlen(XACT));
+		return psprintf("%sxact_%s", tries, function);
+	return psprintf("%s%s", tries, function + strlen("xact_"));
 }
 
 void

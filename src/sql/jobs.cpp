@@ -6,6 +6,7 @@
 
 #include "sql/args.h"
 #include "core/job.h"
+#include "base/errors.h"
 #include "base/sqlfunction.h"
 
 namespace advisory
@@ -20,20 +21,13 @@ run(FunctionCallInfo fcinfo)
 	Job			job = {LockRequest{lock_argument(fcinfo, by), Mode::exclusive, Scope::session}, timeout_argument(fcinfo, command + 1)};
 	auto	   *context = reinterpret_cast<CallContext *>(fcinfo->context);
 	std::string_view if_busy;
-	Datum		not_run = BoolGetDatum(false);
-	bool		is_null = false;
-	bool		ran;
-	HeapTuple	row;
-	Datum		result;
 
 	job.command = to_cstring(text_argument(fcinfo, command, "command"));
 	if (!PG_ARGISNULL(command + 2))
 		job.request.slots = slot_number_argument(fcinfo, command + 2, "slots");
 	if_busy = text_argument(fcinfo, command + 3, "if_busy");
 	if (if_busy != "skip" && if_busy != "error")
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("if_busy must be \"skip\" or \"error\"")));
+		raise_invalid("if_busy must be \"skip\" or \"error\"");
 	job.skips = if_busy == "skip";
 	job.may_commit = context != nullptr && IsA(context, CallContext) && !context->atomic;
 	job.is_once = PG_NARGS() > command + 5 && !PG_ARGISNULL(command + 5);
@@ -43,15 +37,8 @@ run(FunctionCallInfo fcinfo)
 		job.window = window_argument(fcinfo, command + 5, "once_per", "once_window");
 	}
 	else if (PG_NARGS() > command + 6 && !PG_ARGISNULL(command + 6))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("once_window must not be given without once_per")));
-	/* Make the row first, because the command may replace this function. */
-	row = result_row(fcinfo, &not_run, &is_null);
-	result = HeapTupleGetDatum(row);
-	ran = run_job(job);
-	memcpy(GETSTRUCT(row), &ran, sizeof(ran));
-	PG_RETURN_DATUM(result);
+		raise_invalid("once_window must not be given without once_per");
+	return row_made_first<bool>(fcinfo, [&]() { return run_job(job); });
 }
 
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_run, run);

@@ -7,7 +7,6 @@
 #include "sql/args.h"
 #include "core/acquire.h"
 #include "core/errors.h"
-#include "core/held.h"
 #include "core/release.h"
 #include "server/locallock.h"
 #include "base/errors.h"
@@ -18,19 +17,6 @@ namespace advisory
 {
 
 /* ---- All or none ---- */
-
-/* Release one session-level hold of each of these locks, which were just taken. */
-static void
-take_back(const LockName *locks, int taken)
-{
-	for (int i = taken - 1; i >= 0; i--)
-	{
-		LOCKTAG		tag = lock_tag(MyDatabaseId, locks[i].key);
-
-		release_session_lock(tag, Mode::exclusive);
-		held_remove(held_find(tag, Mode::exclusive), 1, locks[i].by_name());
-	}
-}
 
 /* Bring the locks into the order of their keys, each once, so that two such calls never wait for each other. */
 static void
@@ -54,41 +40,37 @@ sort_by_key(LockNames *names)
 static Outcome
 take_all(const LockNames &sorted, Scope scope, Timeout timeout, int *last)
 {
-	MemoryContext callers_context = CurrentMemoryContext;
 	Deadline	deadline(timeout);
+	auto	   *tags = static_cast<LOCKTAG *>(palloc_extended(sizeof(LOCKTAG) * (sorted.count + 1), MCXT_ALLOC_HUGE));
+	PassingLocks passing = {tags, 0, passing_locks};
 	volatile int taken = 0;
+	volatile bool has_all = false;
 	volatile Outcome outcome = Outcome::granted;
-	Subtransaction subtransaction;
 
+	if (scope == Scope::session)
+		passing_locks = &passing;
 	PG_TRY();
 	{
-		while (taken < sorted.count && outcome == Outcome::granted)
-		{
-			ErrorData  *error;
+		has_all = in_subtransaction([&]() {
+			while (taken < sorted.count && outcome == Outcome::granted)
+			{
+				LockRequest request = {sorted.locks[taken], Mode::exclusive, scope};
 
-			outcome = lock_take_or_hand_over(LockRequest{sorted.locks[taken], Mode::exclusive, scope},
-											 deadline.remaining(), nullptr, &error);
-			if (error != nullptr)
-				ReThrowError(error);
-			taken = taken + (outcome == Outcome::granted);
-		}
-		if (outcome == Outcome::granted)
-			subtransaction.release();
-		else
-			subtransaction.roll_back();
+				tags[taken] = request.tag();
+				outcome = lock_take(request, deadline.remaining());
+				taken = taken + (outcome == Outcome::granted);
+				passing.count = taken;
+			}
+			return outcome == Outcome::granted;
+		});
 	}
-	PG_CATCH();
+	PG_FINALLY();
 	{
-		/* Release the locks first, because the rest needs memory. */
-		subtransaction.roll_back();
-		if (scope == Scope::session)
-			take_back(sorted.locks, taken);
-		raise_wait_error(catch_error(callers_context));
+		passing_locks = passing.outer;
+		for (int i = taken - 1; scope == Scope::session && !has_all && i >= 0; i--)
+			lock_give_up(LockRequest{sorted.locks[i], Mode::exclusive, scope}, NO_SLOT);
 	}
 	PG_END_TRY();
-
-	if (outcome != Outcome::granted && scope == Scope::session)
-		take_back(sorted.locks, taken);
 	*last = taken;
 	return outcome;
 }
@@ -175,9 +157,7 @@ try_any(FunctionCallInfo fcinfo)
 	int32		wanted = integer_argument(fcinfo, of_slots ? 3 : 2, "wanted");
 
 	if (wanted < 1)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("wanted must be at least 1")));
+		raise_invalid("wanted must be at least 1");
 	check_scope(fcinfo, scope);
 	InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
 	take_any(names, scope, slots, wanted, reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo));

@@ -43,19 +43,9 @@ await_acquire(FunctionCallInfo fcinfo)
 {
 	LockRequest request = slot_request<by>(fcinfo, Scope::session);
 	Timeout		timeout = timeout_argument(fcinfo, next_argument(by) + 1);
-	Datum		no_slot = Int32GetDatum(NO_SLOT);
-	bool		is_null = false;
-	HeapTuple	row;
-	Datum		result;
-	int32		slot;
 
 	check_scope(fcinfo, Scope::session);
-	/* Make the row before taking the slot, because an error after that would leave the slot taken. */
-	row = result_row(fcinfo, &no_slot, &is_null);
-	result = HeapTupleGetDatum(row);
-	slot = await_lock(request, timeout, get_func_name(fcinfo->flinfo->fn_oid));
-	memcpy(GETSTRUCT(row), &slot, sizeof(slot));
-	PG_RETURN_DATUM(result);
+	return row_made_first<int32>(fcinfo, [&]() { return await_lock(request, timeout, get_func_name(fcinfo->flinfo->fn_oid)); });
 }
 
 template <By by>
