@@ -201,7 +201,7 @@ lease_row_grant(const LockName &name, const Lease &lease)
 	run_own_statement(
 		&GRANT_LEASE,
 		{argument(name.key.value), argument(lease.token), argument(name.ns), argument(name.name), argument(lease.owner),
-		 NullableDatum{ObjectIdGetDatum(GetUserId()), false}, argument(token_era().number), interval_argument(lease.ttl),
+		 NullableDatum{ObjectIdGetDatum(GetUserId()), false}, argument(token_era()), interval_argument(lease.ttl),
 		 interval_argument(lease.lock_delay), argument(GetCurrentTimestamp())},
 		[&](const OwnRow &row) {
 			expires_at = row.time(1);
@@ -216,7 +216,7 @@ lease_row_renew(Key key, int64 token, int64 ttl)
 
 	run_own_statement(
 		&RENEW_LEASE,
-		{argument(key.value), argument(token), ttl > 0 ? interval_argument(ttl) : NULL_ARGUMENT, argument(token_era().number),
+		{argument(key.value), argument(token), ttl > 0 ? interval_argument(ttl) : NULL_ARGUMENT, argument(token_era()),
 		 argument(GetCurrentTimestamp())},
 		[&](const OwnRow &row) {
 			expires_at = row.time(1);
