@@ -48,17 +48,16 @@ lease_lock_estimate() noexcept
 	return locks_taken;
 }
 
-/* Wait for a lease's lock, and keep it until the transaction ends.  The context of an error names the lease. */
-static void
-lock_lease(const LockName &name, LOCKMODE mode)
+/* Take a lease's lock until the transaction ends.  With dont_wait returns false if it cannot be had at once. */
+static bool
+lock_lease(Key key, LOCKMODE mode, bool dont_wait)
 {
-	LOCKTAG		tag = lease_tag(MyDatabaseId, name.key);
+	LOCKTAG		tag = lease_tag(MyDatabaseId, key);
 
-	if (LockAcquire(&tag, mode, false, true) == LOCKACQUIRE_NOT_AVAIL)
-		with_error_context(psprintf("while waiting for lease \"%s\"", display_name(name)), [&]() {
-			LockAcquire(&tag, mode, false, false);
-		});
+	if (LockAcquire(&tag, mode, false, dont_wait) == LOCKACQUIRE_NOT_AVAIL)
+		return false;
 	locks_taken++;
+	return true;
 }
 
 /* Release the lock if nothing was changed, so that no session waits for the end of this transaction without need. */
@@ -102,35 +101,26 @@ lease_transaction_released() noexcept
 /* ---- Taking ---- */
 
 /*
- * Is the lease free, according to its row?  Sets free_at, replaced_from and replaced_until.  The end of the subtransaction
- * releases the locks on the table, because no session may have to wait for them while this session waits.
+ * Is the lease free, according to its row?  Sets lease->before.  The end of the subtransaction releases the locks on the table, because no
+ * session may have to wait for them while this session waits; and the memory.
  */
 static bool
 looks_free(const LockRequest &request)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext lease", ALLOCSET_SMALL_SIZES);
-	MemoryContext old_context = MemoryContextSwitchTo(context);
 	Lease	   *lease = request.lease;
 
-	lease->free_at = lease->replaced_from = lease->replaced_until = 0;
+	lease->before = {};
 	in_subtransaction([&]() {
-		LeaseRow	row;
-
+		MemoryContextSwitchTo(CurTransactionContext);
 		/* The restart of leases must be stored once.  But who waits without a snapshot must not get a transaction ID. */
 		if (!sleeps_without_vxid_lock)
 			token_era();
-		if (lease_row_read(request.name.key, &row))
-		{
-			lease->free_at = row.free_at();
-			lease->replaced_from = row.acquired_at;
-			lease->replaced_until = row.ends_at;
-		}
+		if (const LeaseRow *row = lease_row_read(request.name.key))
+			lease->before = *row;
 		return false;
 	});
-	MemoryContextSwitchTo(old_context);
-	MemoryContextDelete(context);
 	InvalidateCatalogSnapshot();
-	return GetCurrentTimestamp() >= lease->free_at;
+	return GetCurrentTimestamp() >= lease->before.free_at();
 }
 
 /*
@@ -144,17 +134,17 @@ looks_free(const LockRequest &request)
 static bool
 becomes_free(const LockRequest &request)
 {
-	LOCKTAG		tag = lease_tag(MyDatabaseId, request.name.key);
+	Key			key = request.name.key;
 	bool		is_free = false;
 
 	if (!unless_lock_table_is_full([&]() {
-		sleeping([&]() { LockAcquire(&tag, RowShareLock, false, false); });
+		sleeping([&]() { lock_lease(key, RowShareLock, false); });
 		/* The table may have been changed or replaced while this session waited. */
 		AcceptInvalidationMessages();
 		is_free = looks_free(request);
-		LockRelease(&tag, RowShareLock, false);
+		unlock_lease(key, RowShareLock);
 	}))
-		request.lease->free_at = DT_NOEND;
+		request.lease->before.ends_at = DT_NOEND;
 	return is_free;
 }
 
@@ -166,22 +156,15 @@ becomes_free(const LockRequest &request)
 static void
 delete_forgotten_neighbours(Key key)
 {
-	LeaseRow	rows[LEASE_NEIGHBOURS];
+	LeaseRow   *rows;
 	int			count;
 
 	if (IsTransactionBlock() || IsolationUsesXactSnapshot())
 		return;
-	count = lease_rows_beside(key, rows);
+	rows = lease_rows_beside(key, &count);
 	for (int i = 0; i < count; i++)
-	{
-		LOCKTAG		tag = lease_tag(MyDatabaseId, rows[i].key);
-
-		if (rows[i].is_over_for(7 * USECS_PER_DAY, GetCurrentTimestamp()) && LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL)
-		{
-			locks_taken++;
+		if (rows[i].is_over_for(7 * USECS_PER_DAY, GetCurrentTimestamp()) && lock_lease(rows[i].key, ExclusiveLock, true))
 			lease_row_delete(rows[i]);
-		}
-	}
 }
 
 /*
@@ -194,7 +177,6 @@ take_or_unlock(const LockRequest &request)
 	Lease	   *lease = request.lease;
 	Key			key = request.name.key;
 
-	locks_taken++;
 	check_client();
 	/* In a subtransaction first, because below a lock on the table is kept. */
 	if (!looks_free(request))
@@ -212,8 +194,6 @@ take_or_unlock(const LockRequest &request)
 bool
 lease_take_if_free(const LockRequest &request)
 {
-	LOCKTAG		queue = request.tag();
-	LOCKTAG		tag = lease_tag(MyDatabaseId, request.name.key);
 	bool		is_taken;
 
 	/*
@@ -222,8 +202,8 @@ lease_take_if_free(const LockRequest &request)
 	 */
 	if (!lease_table_lock(RowExclusiveLock))
 		return false;
-	is_taken = !is_held_by_anybody(queue) && looks_free(request) &&
-		LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL && take_or_unlock(request);
+	is_taken = !is_held_by_anybody(request.tag()) && looks_free(request) &&
+		lock_lease(request.name.key, ExclusiveLock, true) && take_or_unlock(request);
 	if (!is_taken)
 		lease_table_unlock();
 	return is_taken;
@@ -233,7 +213,7 @@ void
 lease_wait(const LockRequest &request)
 {
 	LOCKTAG		queue = request.tag();
-	LOCKTAG		tag = lease_tag(MyDatabaseId, request.name.key);
+	Key			key = request.name.key;
 	Deadline	deadline(Timeout{LockTimeout > 0 ? LockTimeout : -1});
 
 	/* lock_timeout limits the whole wait, which has several steps.  The caller restores the setting. */
@@ -242,7 +222,7 @@ lease_wait(const LockRequest &request)
 			LockTimeout = Max(deadline.remaining().milliseconds, 1);
 	};
 
-	if (is_held_by_me(tag, Mode::exclusive))
+	if (is_held_by_me(lease_tag(MyDatabaseId, key), Mode::exclusive))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("this transaction has already taken or ended lease \"%s\"", display_name(request.name)),
@@ -257,14 +237,14 @@ lease_wait(const LockRequest &request)
 		if (becomes_free(request))
 		{
 			limit_step();
-			sleeping([&]() { LockAcquire(&tag, ExclusiveLock, false, false); });
+			sleeping([&]() { lock_lease(key, ExclusiveLock, false); });
 			if (take_or_unlock(request))
 				break;
 			InvalidateCatalogSnapshot();
 		}
 
 		Timeout		left = deadline.remaining();
-		long		until_free = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), request.lease->free_at);
+		long		until_free = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), request.lease->before.free_at());
 		int			sleep = static_cast<int>(Min(until_free, LOOK_AFTER_MS));
 
 		if (left.is_immediate())
@@ -287,23 +267,24 @@ lease_wait(const LockRequest &request)
 char *
 lease_describe_holder(Key key)
 {
-	LeaseRow	row = {};
+	const LeaseRow *row = lease_row_read_now(key);
+	TimestampTz now = GetCurrentTimestamp();
 	bool		is_over;
 	StringInfoData out;
 
-	if (!lease_row_read_now(key, &row) || GetCurrentTimestamp() >= row.free_at())
+	if (row == nullptr || now >= row->free_at())
 		return nullptr;
 
 	/* After its end only its lock_delay is in the way. */
-	is_over = GetCurrentTimestamp() >= row.ends_at;
+	is_over = now >= row->ends_at;
 	initStringInfo(&out);
-	if (may_see_role(row.role))
-		appendStringInfo(&out, "\"%s\" %s it", row.owner, is_over ? "held" : "holds");
+	if (may_see_role(row->role))
+		appendStringInfo(&out, "\"%s\" %s it", row->owner, is_over ? "held" : "holds");
 	else
 		appendStringInfo(&out, "It %s held", is_over ? "was" : "is");
-	appendStringInfo(&out, " until %s.", timestamptz_to_str(row.ends_at));
-	if (row.lock_delay > 0)
-		appendStringInfo(&out, " Nobody else can take it before %s.", timestamptz_to_str(row.free_at()));
+	appendStringInfo(&out, " until %s.", timestamptz_to_str(row->ends_at));
+	if (row->lock_delay > 0)
+		appendStringInfo(&out, " Nobody else can take it before %s.", timestamptz_to_str(row->free_at()));
 	make_printable(out.data);
 	return out.data;
 }
@@ -316,50 +297,59 @@ lease_is_mine(const LeaseRow &lease)
 	return has_privs_of_role(GetUserId(), lease.role);
 }
 
-/*
- * Lock the lease in this mode, if matches() is true.  A call that is late, or has a foreign token, finds that out without the lock, because
- * the owner would have to wait behind it.  The end of the subtransaction releases the lock on the table before this session waits.
- */
-template <typename Matches>
-static bool
-lock_if(Matches matches, const LockName &name, LOCKMODE mode)
-{
-	bool		does_match = false;
+/* For find_lease(): any token, and any role's lease. */
+static constexpr int64 ANY_TOKEN = 0;
 
-	in_subtransaction([&]() {
-		does_match = matches();
-		return false;
-	});
-	if (!does_match)
-		return false;
-	lock_lease(name, mode);
-	if (matches())
-		return true;
-	unlock_lease(name.key, mode);
-	return false;
+/* The lease, if it has this token, and the current user may use it; null otherwise. */
+static LeaseRow *
+find_lease(Key key, int64 token)
+{
+	LeaseRow   *lease = lease_row_read(key);
+	bool		is_found = lease != nullptr && (token == ANY_TOKEN || (lease->token == token && lease_is_mine(*lease)));
+
+	return is_found ? lease : nullptr;
 }
 
-/* The same, if the lease has this token, and the current user may use it. */
-static bool
-lock_mine(const LockName &name, int64 token, LOCKMODE mode, LeaseRow *lease)
+/*
+ * The same, and lock it in this mode.  A call that is late, or has a foreign token, finds that out without the lock, because the owner would
+ * have to wait behind it.  The end of the subtransaction releases the lock on the table before this session waits.
+ */
+static LeaseRow *
+find_and_lock_lease(const LockName &name, int64 token, LOCKMODE mode)
 {
-	return lock_if([&]() { return lease_row_read(name.key, lease) && lease->token == token && lease_is_mine(*lease); }, name, mode);
+	LeaseRow   *lease = nullptr;
+
+	in_subtransaction([&]() {
+		lease = find_lease(name.key, token);
+		return false;
+	});
+	if (lease == nullptr)
+		return nullptr;
+	if (!lock_lease(name.key, mode, true))
+		with_error_context(psprintf("while waiting for lease \"%s\"", display_name(name)), [&]() {
+			lock_lease(name.key, mode, false);
+		});
+	lease = find_lease(name.key, token);
+	if (lease == nullptr)
+		unlock_lease(name.key, mode);
+	return lease;
 }
 
 bool
 lease_renew(const LockName &name, int64 token, int64 ttl, TimestampTz *expires_at)
 {
-	LeaseRow	lease;
+	const LeaseRow *lease;
 
 	lease_check_can_change("advisory.renew_lease()");
 	/* Wait for a session that takes the lease over; and for another renewal, so that the new time is later than its time. */
-	if (!lock_mine(name, token, LEASE_RENEWED, &lease))
+	lease = find_and_lock_lease(name, token, LEASE_RENEWED);
+	if (lease == nullptr)
 		return false;
 	wake_at_end(name.key);
 	commit_synchronously();
 	*expires_at = lease_row_renew(name.key, token, ttl);
 	/* The first in the queue sleeps until the lease expires, unless that is earlier now. */
-	if (*expires_at >= lease.ends_at)
+	if (*expires_at >= lease->ends_at)
 		ended = ended->next;
 	return true;
 }
@@ -367,15 +357,16 @@ lease_renew(const LockName &name, int64 token, int64 ttl, TimestampTz *expires_a
 bool
 lease_end(const LockName &name, int64 token)
 {
-	LeaseRow	lease;
+	const LeaseRow *lease;
 
 	lease_check_can_change("advisory.end_lease()");
-	if (!lock_mine(name, token, ExclusiveLock, &lease))
+	lease = find_and_lock_lease(name, token, ExclusiveLock);
+	if (lease == nullptr)
 		return false;
 	wake_at_end(name.key);
-	lease_row_delete(lease);
+	lease_row_delete(*lease);
 	if (NameStats *stats = stats_of_name(name_ask(name)))
-		stats_add(&stats->hold, Max(lease.acquired_at, stats_reset_at(stats)), Min(lease.ends_at, GetCurrentTimestamp()));
+		stats_add(&stats->hold, Max(lease->acquired_at, stats_reset_at(stats)), Min(lease->ends_at, GetCurrentTimestamp()));
 	name_end_asking();
 	return true;
 }
@@ -383,23 +374,22 @@ lease_end(const LockName &name, int64 token)
 bool
 lease_break(const LockName &name)
 {
-	LeaseRow	lease;
+	const LeaseRow *lease;
 
 	lease_check_can_change("advisory.break_lease()");
-	if (!lock_if([&]() { return lease_row_read(name.key, &lease); }, name, ExclusiveLock))
+	lease = find_and_lock_lease(name, ANY_TOKEN, ExclusiveLock);
+	if (lease == nullptr)
 		return false;
 	wake_at_end(name.key);
-	return lease_row_delete(lease);
+	return lease_row_delete(*lease);
 }
 
 void
 lease_check(const LockName &name, int64 token)
 {
-	LeaseRow	lease;
-
 	PreventCommandDuringRecovery("advisory.check_lease()");
 	PreventCommandIfParallelMode("advisory.check_lease()");
-	if (!lock_mine(name, token, LEASE_RELIED_ON, &lease))
+	if (find_and_lock_lease(name, token, LEASE_RELIED_ON) == nullptr)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("lease \"%s\" with token " INT64_FORMAT " is lost", display_name(name), token),

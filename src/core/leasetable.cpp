@@ -33,7 +33,6 @@ static OwnStatement SELECT_LEASES = {
 	"SELECT " LEASE_COLUMNS " FROM advisory._leases LIMIT $1",
 	SPI_OK_SELECT, true, false, {INT8OID}, nullptr};
 
-/* LEASE_NEIGHBOURS rows at most. */
 static OwnStatement SELECT_NEIGHBOURS = {
 	LEASES,
 	"(SELECT " LEASE_COLUMNS " FROM advisory._leases WHERE key > $1 ORDER BY key LIMIT 2) UNION ALL"
@@ -122,24 +121,44 @@ lease_table_unlock()
 	UnlockRelationOid(own_relation(LEASES, RELKIND_RELATION), RowExclusiveLock);
 }
 
-bool
-lease_row_read(Key key, LeaseRow *lease)
+/* The rows that a statement finds, palloc'd; null if there are none. */
+static LeaseRow *
+read_rows(OwnStatement *select, int64 value, int *count)
 {
 	Era			era = token_era_seen();
+	LeaseRow   *rows = nullptr;
 
-	return run_own_statement(&SELECT_LEASE, {argument(key.value)}, [&](const OwnRow &row) {
-		*lease = row_of(row, era);
-	}) > 0;
+	*count = static_cast<int>(run_own_statement(select, {argument(value)}, [&](const OwnRow &row) {
+		if (rows == nullptr)
+			rows = static_cast<LeaseRow *>(SPI_palloc(sizeof(LeaseRow) * row.count));
+		rows[row.number] = row_of(row, era);
+	}));
+	return rows;
 }
 
-bool
-lease_row_read_now(Key key, LeaseRow *lease)
+LeaseRow *
+lease_row_read(Key key)
 {
-	bool		is_found = false;
+	int			count;
+
+	return read_rows(&SELECT_LEASE, key.value, &count);
+}
+
+LeaseRow *
+lease_row_read_now(Key key)
+{
+	LeaseRow   *lease = nullptr;
 
 	return unless_lock_table_is_full([&]() {
-		is_found = lease_table_lock(AccessShareLock) && lease_row_read(key, lease);
-	}) && is_found;
+		if (lease_table_lock(AccessShareLock))
+			lease = lease_row_read(key);
+	}) ? lease : nullptr;
+}
+
+LeaseRow *
+lease_rows_beside(Key key, int *count)
+{
+	return read_rows(&SELECT_NEIGHBOURS, key.value, count);
 }
 
 LeaseRow *
@@ -147,27 +166,13 @@ lease_rows_read(int *count)
 {
 	LeaseRow   *leases = nullptr;
 	bool		is_locked = false;
-
-	*count = 0;
 	bool		has_memory = unless_lock_table_is_full([&]() {
-		Era			era;
-
 		is_locked = !lease_table_lock(AccessShareLock);
-		if (is_locked)
-			return;
-		era = token_era_seen();
-		run_own_statement(&SELECT_LEASES, {argument(int64{SHOWN_LEASES + 1})}, [&](const OwnRow &row) {
-			if (leases == nullptr)
-				leases = static_cast<LeaseRow *>(SPI_palloc(sizeof(LeaseRow) * row.count));
-			leases[(*count)++] = row_of(row, era);
-		});
+		if (!is_locked)
+			leases = read_rows(&SELECT_LEASES, SHOWN_LEASES + 1, count);
 	});
-	if (*count > SHOWN_LEASES)
-	{
-		*count = SHOWN_LEASES;
-		ereport(NOTICE, (errmsg("only %d leases are shown", SHOWN_LEASES)));
-	}
-	if (!has_memory || is_locked)
+
+	if (is_locked || !has_memory)
 	{
 		*count = 0;
 		ereport(NOTICE,
@@ -177,20 +182,12 @@ lease_rows_read(int *count)
 				 ? errdetail("Another session has locked table \"advisory._leases\".")
 				 : errdetail("The server's lock table is full.")));
 	}
+	else if (*count > SHOWN_LEASES)
+	{
+		*count = SHOWN_LEASES;
+		ereport(NOTICE, (errmsg("only %d leases are shown", SHOWN_LEASES)));
+	}
 	return leases;
-}
-
-int
-lease_rows_beside(Key key, LeaseRow rows[LEASE_NEIGHBOURS])
-{
-	Era			era = token_era_seen();
-	int			count = 0;
-
-	run_own_statement(&SELECT_NEIGHBOURS, {argument(key.value)}, [&](const OwnRow &row) {
-		if (count < LEASE_NEIGHBOURS)
-			rows[count++] = row_of(row, era);
-	});
-	return count;
 }
 
 TimestampTz

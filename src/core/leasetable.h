@@ -19,19 +19,6 @@ constexpr int64 LONGEST_LEASE_DAYS = 366;
 /* The most bytes of an owner. */
 constexpr int LEASE_OWNER_BYTES = 256;
 
-/* The parameters of a request for a lease, and its results. */
-struct Lease
-{
-	int64		ttl;			/* in microseconds, as all lengths of time here */
-	int64		lock_delay;		/* how long it stays taken after it has expired */
-	const char *owner;			/* the name that the caller gives itself; for others to see */
-	int64		token;			/* if it was granted */
-	TimestampTz expires_at;
-	TimestampTz free_at;		/* if it was not granted: when it can be taken at the earliest; 0 if unknown */
-	TimestampTz replaced_from;	/* when the previous lease was granted, and when it ended; 0 if there was none */
-	TimestampTz replaced_until;
-};
-
 struct LeaseRow
 {
 	Key			key;
@@ -61,27 +48,37 @@ struct LeaseRow
 	}
 };
 
+/* The parameters of a request for a lease, and its results. */
+struct Lease
+{
+	int64		ttl;			/* in microseconds, as all lengths of time here */
+	int64		lock_delay;		/* how long it stays taken after it has expired */
+	const char *owner;			/* the name that the caller gives itself; for others to see */
+	int64		token;			/* if it was granted */
+	TimestampTz expires_at;
+	LeaseRow	before;			/* the previous lease, without its texts; zero if there was none */
+};
+
 /* Lock the table in the mode of the statements that read or write it, without waiting.  False if another session has locked it. */
 bool		lease_table_lock(LOCKMODE mode);
 /* Unlock it for writing. */
 void		lease_table_unlock();
 
 /*
- * The lease with this key, its values palloc'd.  False if there is none.  The second function returns false as well if the
- * row cannot be read without waiting, or if the server's lock table is too full to read it.  May ereport.
+ * The lease with this key, palloc'd; null if there is none.  The second function returns null as well if the row cannot be read
+ * without waiting, or if the server's lock table is too full to read it.  May ereport.
  */
-bool		lease_row_read(Key key, LeaseRow *lease);
-bool		lease_row_read_now(Key key, LeaseRow *lease);
+LeaseRow   *lease_row_read(Key key);
+LeaseRow   *lease_row_read_now(Key key);
+
+/* The leases with the nearest keys, palloc'd: a few, if there are any. */
+LeaseRow   *lease_rows_beside(Key key, int *count);
 
 /*
  * The leases of this database, palloc'd, but not more than 10,000.  None, and a NOTICE that says so, if they cannot be read
  * without waiting, or if the server's lock table is too full to read them.  May ereport.
  */
 LeaseRow   *lease_rows_read(int *count);
-
-/* The leases with the nearest keys, palloc'd.  Returns how many there are. */
-constexpr int LEASE_NEIGHBOURS = 4;
-int			lease_rows_beside(Key key, LeaseRow rows[LEASE_NEIGHBOURS]);
 
 /* Insert or replace the row of a lease with this token, which is granted to the current user.  Returns when it expires. */
 TimestampTz lease_row_grant(const LockName &name, const Lease &lease);
