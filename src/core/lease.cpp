@@ -347,7 +347,7 @@ lease_renew(const LockName &name, int64 token, int64 ttl, TimestampTz *expires_a
 		return false;
 	wake_at_end(name.key);
 	commit_synchronously();
-	*expires_at = lease_row_renew(name.key, token, ttl);
+	*expires_at = lease_row_renew(*lease, ttl > 0 ? ttl : lease->ttl);
 	/* The first in the queue sleeps until the lease expires, unless that is earlier now. */
 	if (*expires_at >= lease->ends_at)
 		ended = ended->next;

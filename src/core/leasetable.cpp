@@ -45,17 +45,15 @@ static OwnStatement GRANT_LEASE = {
 	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $10 + $8, 0)"
 	" ON CONFLICT (key) DO UPDATE SET token = EXCLUDED.token, namespace = EXCLUDED.namespace, name = EXCLUDED.name, owner = EXCLUDED.owner,"
 	" role = EXCLUDED.role, era = EXCLUDED.era, ttl = EXCLUDED.ttl, lock_delay = EXCLUDED.lock_delay, acquired_at = EXCLUDED.acquired_at,"
-	" renewed_at = EXCLUDED.renewed_at, expires_at = EXCLUDED.expires_at, renewals = 0"
-	" RETURNING expires_at",
-	SPI_OK_INSERT_RETURNING, true, true,
+	" renewed_at = EXCLUDED.renewed_at, expires_at = EXCLUDED.expires_at, renewals = 0",
+	SPI_OK_INSERT, true, true,
 	{INT8OID, INT8OID, TEXTOID, TEXTOID, TEXTOID, REGROLEOID, INT8OID, INTERVALOID, INTERVALOID, TIMESTAMPTZOID}, nullptr};
 
 static OwnStatement RENEW_LEASE = {
 	LEASES,
-	"UPDATE advisory._leases SET ttl = COALESCE($3, ttl), era = $4, renewed_at = $5, expires_at = $5 + COALESCE($3, ttl),"
-	" renewals = renewals + 1"
-	" WHERE key = $1 AND token = $2 RETURNING expires_at",
-	SPI_OK_UPDATE_RETURNING, true, false, {INT8OID, INT8OID, INTERVALOID, INT8OID, TIMESTAMPTZOID}, nullptr};
+	"UPDATE advisory._leases SET ttl = $3, era = $4, renewed_at = $5, expires_at = $5 + $3, renewals = renewals + 1"
+	" WHERE key = $1 AND token = $2",
+	SPI_OK_UPDATE, true, true, {INT8OID, INT8OID, INTERVALOID, INT8OID, TIMESTAMPTZOID}, nullptr};
 
 static OwnStatement DELETE_LEASE = {
 	LEASES,
@@ -193,32 +191,25 @@ lease_rows_read(int *count)
 TimestampTz
 lease_row_grant(const LockName &name, const Lease &lease)
 {
-	TimestampTz expires_at = 0;
+	TimestampTz now = GetCurrentTimestamp();
 
 	run_own_statement(
 		&GRANT_LEASE,
 		{argument(name.key.value), argument(lease.token), argument(name.ns), argument(name.name), argument(lease.owner),
 		 NullableDatum{ObjectIdGetDatum(GetUserId()), false}, argument(token_era()), interval_argument(lease.ttl),
-		 interval_argument(lease.lock_delay), argument(GetCurrentTimestamp())},
-		[&](const OwnRow &row) {
-			expires_at = row.time(1);
-		});
-	return expires_at;
+		 interval_argument(lease.lock_delay), argument(now)});
+	return now + lease.ttl;
 }
 
 TimestampTz
-lease_row_renew(Key key, int64 token, int64 ttl)
+lease_row_renew(const LeaseRow &lease, int64 ttl)
 {
-	TimestampTz expires_at = 0;
+	TimestampTz now = GetCurrentTimestamp();
 
 	run_own_statement(
 		&RENEW_LEASE,
-		{argument(key.value), argument(token), ttl > 0 ? interval_argument(ttl) : NULL_ARGUMENT, argument(token_era()),
-		 argument(GetCurrentTimestamp())},
-		[&](const OwnRow &row) {
-			expires_at = row.time(1);
-		});
-	return expires_at;
+		{argument(lease.key.value), argument(lease.token), interval_argument(ttl), argument(token_era()), argument(now)});
+	return now + ttl;
 }
 
 bool

@@ -83,8 +83,8 @@ LeaseRow   *lease_rows_read(int *count);
 /* Insert or replace the row of a lease with this token, which is granted to the current user.  Returns when it expires. */
 TimestampTz lease_row_grant(const LockName &name, const Lease &lease);
 
-/* Renew the lease with this token; ttl 0 keeps its TTL.  Returns when it expires; 0 if there is no such lease. */
-TimestampTz lease_row_renew(Key key, int64 token, int64 ttl);
+/* Renew the lease, which must still have this token, with a TTL.  Returns when it expires. */
+TimestampTz lease_row_renew(const LeaseRow &lease, int64 ttl);
 
 /* Delete the row if it still has this token and was renewed as often.  Returns whether it did. */
 bool		lease_row_delete(const LeaseRow &lease);

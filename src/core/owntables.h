@@ -143,8 +143,6 @@ argument(std::string_view text)
 
 NullableDatum interval_argument(int64 microseconds);
 
-constexpr NullableDatum NULL_ARGUMENT = {Datum(0), true};
-
 /* The most bytes of a namespace or name that a table keeps. */
 constexpr int KEPT_NAME_BYTES = 1024;
 
