@@ -8,7 +8,7 @@
 #include "base/errors.h"
 #include "core/lease.h"
 #include "core/namecache.h"
-#include "core/synccommit.h"
+#include "core/owntables.h"
 #include "server/backends.h"
 #include "server/client.h"
 #include "server/locallock.h"
@@ -194,18 +194,20 @@ take_or_unlock(const LockRequest &request)
 bool
 lease_take_if_free(const LockRequest &request)
 {
+	Oid			table;
 	bool		is_taken;
 
 	/*
 	 * Do not wait for a session that has locked the table, and do not overtake sessions that wait.  Take no lock before the lease
 	 * looks free, because another session that tries at the same time would find the lock taken.
 	 */
-	if (!lease_table_lock(RowExclusiveLock))
+	table = lease_table_lock(RowExclusiveLock);
+	if (!OidIsValid(table))
 		return false;
 	is_taken = !is_held_by_anybody(request.tag()) && looks_free(request) &&
 		lock_lease(request.name.key, ExclusiveLock, true) && take_or_unlock(request);
 	if (!is_taken)
-		lease_table_unlock();
+		UnlockRelationOid(table, RowExclusiveLock);
 	return is_taken;
 }
 
@@ -240,7 +242,6 @@ lease_wait(const LockRequest &request)
 			sleeping([&]() { lock_lease(key, ExclusiveLock, false); });
 			if (take_or_unlock(request))
 				break;
-			InvalidateCatalogSnapshot();
 		}
 
 		Timeout		left = deadline.remaining();
@@ -291,23 +292,15 @@ lease_describe_holder(Key key)
 
 /* ---- For its owner ---- */
 
-bool
-lease_is_mine(const LeaseRow &lease)
-{
-	return has_privs_of_role(GetUserId(), lease.role);
-}
-
-/* For find_lease(): any token, and any role's lease. */
-static constexpr int64 ANY_TOKEN = 0;
-
-/* The lease, if it has this token, and the current user may use it; null otherwise. */
+/* The lease, if it has this token and the current user may use it, or with ANY_TOKEN; null otherwise. */
 static LeaseRow *
 find_lease(Key key, int64 token)
 {
 	LeaseRow   *lease = lease_row_read(key);
-	bool		is_found = lease != nullptr && (token == ANY_TOKEN || (lease->token == token && lease_is_mine(*lease)));
 
-	return is_found ? lease : nullptr;
+	if (lease == nullptr || token == ANY_TOKEN || (lease->token == token && lease->is_mine()))
+		return lease;
+	return nullptr;
 }
 
 /*
@@ -345,12 +338,13 @@ lease_renew(const LockName &name, int64 token, int64 ttl, TimestampTz *expires_a
 	lease = find_and_lock_lease(name, token, LEASE_RENEWED);
 	if (lease == nullptr)
 		return false;
-	wake_at_end(name.key);
-	commit_synchronously();
-	*expires_at = lease_row_renew(*lease, ttl > 0 ? ttl : lease->ttl);
+	if (ttl == 0)
+		ttl = lease->ttl;
 	/* The first in the queue sleeps until the lease expires, unless that is earlier now. */
-	if (*expires_at >= lease->ends_at)
-		ended = ended->next;
+	if (GetCurrentTimestamp() + ttl < lease->ends_at)
+		wake_at_end(name.key);
+	commit_synchronously();
+	*expires_at = lease_row_renew(*lease, ttl);
 	return true;
 }
 
@@ -359,7 +353,7 @@ lease_end(const LockName &name, int64 token)
 {
 	const LeaseRow *lease;
 
-	lease_check_can_change("advisory.end_lease()");
+	lease_check_can_change(token == ANY_TOKEN ? "advisory.break_lease()" : "advisory.end_lease()");
 	lease = find_and_lock_lease(name, token, ExclusiveLock);
 	if (lease == nullptr)
 		return false;
@@ -369,19 +363,6 @@ lease_end(const LockName &name, int64 token)
 		stats_add(&stats->hold, Max(lease->acquired_at, stats_reset_at(stats)), Min(lease->ends_at, GetCurrentTimestamp()));
 	name_end_asking();
 	return true;
-}
-
-bool
-lease_break(const LockName &name)
-{
-	const LeaseRow *lease;
-
-	lease_check_can_change("advisory.break_lease()");
-	lease = find_and_lock_lease(name, ANY_TOKEN, ExclusiveLock);
-	if (lease == nullptr)
-		return false;
-	wake_at_end(name.key);
-	return lease_row_delete(*lease);
 }
 
 void

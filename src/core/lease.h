@@ -57,17 +57,12 @@ char	   *lease_describe_holder(Key key);
 /* Renew the lease, and set *expires_at.  False if it is lost.  ttl 0 keeps the present TTL. */
 bool		lease_renew(const LockName &name, int64 token, int64 ttl, TimestampTz *expires_at);
 
-/* End the lease.  False if it is lost. */
+/* End the lease, and its lock_delay.  False if it is lost.  With ANY_TOKEN the lease of any owner; false if there is none. */
+constexpr int64 ANY_TOKEN = 0;
 bool		lease_end(const LockName &name, int64 token);
-
-/* End the lease of any owner, and its lock_delay.  False if there is none. */
-bool		lease_break(const LockName &name);
 
 /* Raise 55000 if the lease is lost.  No session can take the lease over before this transaction ends. */
 void		lease_check(const LockName &name, int64 token);
-
-/* Did the current user, or a role that it is a member of, take the lease?  Nobody else may see its token. */
-bool		lease_is_mine(const LeaseRow &lease);
 
 /* How many locks of leases this transaction holds at most.  Costs nothing. */
 int			lease_lock_estimate() noexcept;

@@ -69,16 +69,18 @@ length_of(Datum interval) noexcept
 
 /* A time that has passed, so neither infinite nor before 2000. */
 static TimestampTz
-past(TimestampTz time) noexcept
+past(Datum time) noexcept
 {
-	return Max(Min(time, GetCurrentTimestamp()), 0);
+	return Max(Min(DatumGetTimestampTz(time), GetCurrentTimestamp()), 0);
 }
 
 /* A time to which years can be added, or infinity. */
 static TimestampTz
-future(TimestampTz time) noexcept
+future(Datum time) noexcept
 {
-	return time > DT_NOEND - 4 * LONGEST_LEASE_DAYS * USECS_PER_DAY ? DT_NOEND : Max(time, 0);
+	if (DatumGetTimestampTz(time) > DT_NOEND - 4 * LONGEST_LEASE_DAYS * USECS_PER_DAY)
+		return DT_NOEND;
+	return Max(DatumGetTimestampTz(time), 0);
 }
 
 /* A row with LEASE_COLUMNS, in the memory of SPI's caller. */
@@ -88,16 +90,16 @@ row_of(const OwnRow &row, const Era &era)
 	LeaseRow	lease = {};
 
 	lease.key = Key{row.bigint(1)};
-	lease.ns = row.text(2, TEXTOID);
-	lease.name = row.text(3, TEXTOID);
+	lease.ns = row.text(2);
+	lease.name = row.text(3);
 	lease.role = DatumGetObjectId(row.column(4, REGROLEOID));
-	lease.owner = row.text(5, TEXTOID);
+	lease.owner = row.text(5);
 	lease.token = row.bigint(6);
 	lease.ttl = length_of(row.column(8, INTERVALOID));
 	lease.lock_delay = length_of(row.column(9, INTERVALOID));
-	lease.acquired_at = past(row.time(10));
-	lease.renewed_at = past(row.time(11));
-	lease.ends_at = future(row.time(12));
+	lease.acquired_at = past(row.column(10, TIMESTAMPTZOID));
+	lease.renewed_at = past(row.column(11, TIMESTAMPTZOID));
+	lease.ends_at = future(row.column(12, TIMESTAMPTZOID));
 	lease.renewals = row.bigint(13);
 
 	/* Nobody knows how much of the TTL was left when the server of the older era ended.  Their clocks may differ by a minute. */
@@ -107,16 +109,12 @@ row_of(const OwnRow &row, const Era &era)
 	return lease;
 }
 
-bool
+Oid
 lease_table_lock(LOCKMODE mode)
 {
-	return ConditionalLockRelationOid(own_relation(LEASES, RELKIND_RELATION), mode);
-}
+	Oid			table = own_relation(LEASES, RELKIND_RELATION);
 
-void
-lease_table_unlock()
-{
-	UnlockRelationOid(own_relation(LEASES, RELKIND_RELATION), RowExclusiveLock);
+	return ConditionalLockRelationOid(table, mode) ? table : InvalidOid;
 }
 
 /* The rows that a statement finds, palloc'd; null if there are none. */
@@ -128,7 +126,7 @@ read_rows(OwnStatement *select, int64 value, int *count)
 
 	*count = static_cast<int>(run_own_statement(select, {argument(value)}, [&](const OwnRow &row) {
 		if (rows == nullptr)
-			rows = static_cast<LeaseRow *>(SPI_palloc(sizeof(LeaseRow) * row.count));
+			rows = static_cast<LeaseRow *>(SPI_palloc(sizeof(LeaseRow) * SPI_processed));
 		rows[row.number] = row_of(row, era);
 	}));
 	return rows;
@@ -148,7 +146,7 @@ lease_row_read_now(Key key)
 	LeaseRow   *lease = nullptr;
 
 	return unless_lock_table_is_full([&]() {
-		if (lease_table_lock(AccessShareLock))
+		if (OidIsValid(lease_table_lock(AccessShareLock)))
 			lease = lease_row_read(key);
 	}) ? lease : nullptr;
 }
@@ -165,7 +163,7 @@ lease_rows_read(int *count)
 	LeaseRow   *leases = nullptr;
 	bool		is_locked = false;
 	bool		has_memory = unless_lock_table_is_full([&]() {
-		is_locked = !lease_table_lock(AccessShareLock);
+		is_locked = !OidIsValid(lease_table_lock(AccessShareLock));
 		if (!is_locked)
 			leases = read_rows(&SELECT_LEASES, SHOWN_LEASES + 1, count);
 	});

@@ -41,6 +41,12 @@ struct LeaseRow
 		return TIMESTAMP_IS_NOEND(ends_at) ? ends_at : ends_at + lock_delay;
 	}
 
+	/* Did the current user, or a role that it is a member of, take it?  Nobody else may see its token. */
+	bool		is_mine() const
+	{
+		return has_privs_of_role(GetUserId(), role);
+	}
+
 	/* Had it been free for so long at this time? */
 	bool		is_over_for(int64 microseconds, TimestampTz time) const noexcept
 	{
@@ -59,10 +65,11 @@ struct Lease
 	LeaseRow	before;			/* the previous lease, without its texts; zero if there was none */
 };
 
-/* Lock the table in the mode of the statements that read or write it, without waiting.  False if another session has locked it. */
-bool		lease_table_lock(LOCKMODE mode);
-/* Unlock it for writing. */
-void		lease_table_unlock();
+/*
+ * Lock the table in the mode of the statements that read or write it, without waiting.  Returns its OID; InvalidOid if another session has
+ * locked it.
+ */
+Oid			lease_table_lock(LOCKMODE mode);
 
 /*
  * The lease with this key, palloc'd; null if there is none.  The second function returns null as well if the row cannot be read

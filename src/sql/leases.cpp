@@ -134,7 +134,7 @@ template <By by>
 static Datum
 break_lease(FunctionCallInfo fcinfo)
 {
-	PG_RETURN_BOOL(lease_break(lease_name_argument(fcinfo, by)));
+	PG_RETURN_BOOL(lease_end(lease_name_argument(fcinfo, by), ANY_TOKEN));
 }
 
 template <By by>
