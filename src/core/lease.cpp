@@ -328,8 +328,8 @@ find_and_lock_lease(const LockName &name, int64 token, LOCKMODE mode)
 	return lease;
 }
 
-bool
-lease_renew(const LockName &name, int64 token, int64 ttl, TimestampTz *expires_at)
+TimestampTz
+lease_renew(const LockName &name, int64 token, int64 ttl)
 {
 	const LeaseRow *lease;
 
@@ -337,15 +337,14 @@ lease_renew(const LockName &name, int64 token, int64 ttl, TimestampTz *expires_a
 	/* Wait for a session that takes the lease over; and for another renewal, so that the new time is later than its time. */
 	lease = find_and_lock_lease(name, token, LEASE_RENEWED);
 	if (lease == nullptr)
-		return false;
+		return 0;
 	if (ttl == 0)
 		ttl = lease->ttl;
 	/* The first in the queue sleeps until the lease expires, unless that is earlier now. */
 	if (GetCurrentTimestamp() + ttl < lease->ends_at)
 		wake_at_end(name.key);
 	commit_synchronously();
-	*expires_at = lease_row_renew(*lease, ttl);
-	return true;
+	return lease_row_renew(*lease, ttl);
 }
 
 bool

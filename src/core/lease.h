@@ -54,8 +54,8 @@ char	   *lease_describe_holder(Key key);
  * lease_check_can_change(); but lease_check() may be called in a READ ONLY transaction.
  */
 
-/* Renew the lease, and set *expires_at.  False if it is lost.  ttl 0 keeps the present TTL. */
-bool		lease_renew(const LockName &name, int64 token, int64 ttl, TimestampTz *expires_at);
+/* Renew the lease.  Returns when it expires; 0 if it is lost.  ttl 0 keeps the present TTL. */
+TimestampTz lease_renew(const LockName &name, int64 token, int64 ttl);
 
 /* End the lease, and its lock_delay.  False if it is lost.  With ANY_TOKEN the lease of any owner; false if there is none. */
 constexpr int64 ANY_TOKEN = 0;

@@ -190,12 +190,14 @@ TimestampTz
 lease_row_grant(const LockName &name, const Lease &lease)
 {
 	TimestampTz now = GetCurrentTimestamp();
+	Interval	ttl = {lease.ttl, 0, 0};
+	Interval	lock_delay = {lease.lock_delay, 0, 0};
 
 	run_own_statement(
 		&GRANT_LEASE,
 		{argument(name.key.value), argument(lease.token), argument(name.ns), argument(name.name), argument(lease.owner),
-		 NullableDatum{ObjectIdGetDatum(GetUserId()), false}, argument(token_era()), interval_argument(lease.ttl),
-		 interval_argument(lease.lock_delay), argument(now)});
+		 NullableDatum{ObjectIdGetDatum(GetUserId()), false}, argument(token_era()), NullableDatum{IntervalPGetDatum(&ttl), false},
+		 NullableDatum{IntervalPGetDatum(&lock_delay), false}, argument(now)});
 	return now + lease.ttl;
 }
 
@@ -203,10 +205,12 @@ TimestampTz
 lease_row_renew(const LeaseRow &lease, int64 ttl)
 {
 	TimestampTz now = GetCurrentTimestamp();
+	Interval	new_ttl = {ttl, 0, 0};
 
 	run_own_statement(
 		&RENEW_LEASE,
-		{argument(lease.key.value), argument(lease.token), interval_argument(ttl), argument(token_era()), argument(now)});
+		{argument(lease.key.value), argument(lease.token), NullableDatum{IntervalPGetDatum(&new_ttl), false}, argument(token_era()),
+		 argument(now)});
 	return now + ttl;
 }
 

@@ -144,15 +144,6 @@ OwnRow::text(int column) const
 	return strcpy(static_cast<char *>(SPI_palloc(strlen(text) + 1)), text);
 }
 
-NullableDatum
-interval_argument(int64 microseconds)
-{
-	auto	   *interval = static_cast<Interval *>(palloc0(sizeof(Interval)));
-
-	interval->time = microseconds;
-	return NullableDatum{IntervalPGetDatum(interval), false};
-}
-
 /* ---- Commits that a failover must not lose ---- */
 
 /*

@@ -123,7 +123,7 @@ run_own_statement(OwnStatement *statement, std::initializer_list<NullableDatum> 
 	return run_own_statement(statement, arguments, [](const OwnRow &) {});
 }
 
-/* An argument: a bigint or timestamptz; a text; an interval of so many microseconds. */
+/* An argument: a bigint or timestamptz; a text. */
 inline NullableDatum
 argument(int64 value)
 {
@@ -135,8 +135,6 @@ argument(std::string_view text)
 {
 	return NullableDatum{PointerGetDatum(cstring_to_text_with_len(text.data(), static_cast<int>(text.size()))), false};
 }
-
-NullableDatum interval_argument(int64 microseconds);
 
 /*
  * From now on until it ends, this transaction has synchronous_commit at "on" at least, unless lease_sync is off.  A commit that no synchronous

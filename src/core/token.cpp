@@ -216,7 +216,7 @@ static OwnStatement RAISE_FENCE = {
 	" ON CONFLICT (key) DO UPDATE SET token = GREATEST(f.token, EXCLUDED.token) RETURNING token",
 	SPI_OK_INSERT_RETURNING, false, true, {INT8OID, INT8OID}, nullptr};
 
-bool
+void
 token_check(const LockName &name, int64 token)
 {
 	int64		highest = 0;
@@ -242,7 +242,6 @@ token_check(const LockName &name, int64 token)
 	}
 	/* The error undoes the statement.  A stale token does not need the locks on the sequence, for which there may be no room. */
 	token_check_given(token);
-	return true;
 }
 
 }								/* namespace advisory */

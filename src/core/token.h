@@ -47,9 +47,9 @@ void		token_raise_above(int64 token);
 void		token_check_given(int64 token);
 
 /*
- * Return true if no greater token was checked for this name before; else raise 55000.  The
- * name's row of advisory.fences stays locked until the transaction ends.  Raises 22023 as token_check_given() does.
+ * Raise 55000 if a greater token was checked for this name before.  The name's row of advisory.fences stays
+ * locked until the transaction ends.  Raises 22023 as token_check_given() does.
  */
-bool		token_check(const LockName &name, int64 token);
+void		token_check(const LockName &name, int64 token);
 
 }								/* namespace advisory */

@@ -16,9 +16,9 @@ namespace advisory
 
 /* The row (token, expires_at); with nulls if the lease was not granted. */
 static Datum
-lease_row(FunctionCallInfo fcinfo, const Lease &lease, bool is_granted)
+lease_row(FunctionCallInfo fcinfo, const LockRequest &request, bool is_granted)
 {
-	Datum		values[] = {Int64GetDatum(lease.token), TimestampTzGetDatum(lease.expires_at)};
+	Datum		values[] = {Int64GetDatum(request.lease->token), TimestampTzGetDatum(request.lease->expires_at)};
 	bool		nulls[] = {!is_granted, !is_granted};
 
 	return HeapTupleGetDatum(result_row(fcinfo, values, nulls));
@@ -66,12 +66,12 @@ owner_argument(FunctionCallInfo fcinfo, int arg)
 /* (namespace, name, ttl, timeout, owner, lock_delay, OUT token, OUT expires_at) */
 template <By by>
 static LockRequest
-lease_arguments(FunctionCallInfo fcinfo, Lease *lease)
+lease_arguments(FunctionCallInfo fcinfo)
 {
 	constexpr int ttl = next_argument(by);
 	LockName	name = lease_name_argument(fcinfo, by);
+	auto	   *lease = static_cast<Lease *>(palloc0(sizeof(Lease)));
 
-	*lease = Lease{};
 	lease->ttl = lease_length_argument(fcinfo, ttl, "ttl", false);
 	lease->owner = owner_argument(fcinfo, ttl + 2);
 	lease->lock_delay = lease_length_argument(fcinfo, ttl + 3, "lock_delay", true);
@@ -82,28 +82,26 @@ template <By by, OnFailure on_failure>
 static Datum
 lease(FunctionCallInfo fcinfo)
 {
-	Lease		lease;
-	LockRequest request = lease_arguments<by>(fcinfo, &lease);
+	LockRequest request = lease_arguments<by>(fcinfo);
 	Timeout		timeout = timeout_argument(fcinfo, next_argument(by) + 1);
 
 	lease_check_can_change(on_failure == OnFailure::raise ? "advisory.lease()" : "advisory.try_lease()");
 	if (on_failure == OnFailure::say)
-		return lease_row(fcinfo, lease, lock_try(request, timeout));
+		return lease_row(fcinfo, request, lock_try(request, timeout));
 	lock_must(request, timeout);
-	return lease_row(fcinfo, lease, true);
+	return lease_row(fcinfo, request, true);
 }
 
 template <By by>
 static Datum
 await_lease(FunctionCallInfo fcinfo)
 {
-	Lease		lease;
-	LockRequest request = lease_arguments<by>(fcinfo, &lease);
+	LockRequest request = lease_arguments<by>(fcinfo);
 	Timeout		timeout = timeout_argument(fcinfo, next_argument(by) + 1);
 
 	lease_check_can_change("advisory.await_lease()");
 	await_lock(request, timeout, "await_lease");
-	return lease_row(fcinfo, lease, true);
+	return lease_row(fcinfo, request, true);
 }
 
 template <By by>
@@ -114,9 +112,9 @@ renew(FunctionCallInfo fcinfo)
 	LockName	name = lease_name_argument(fcinfo, by);
 	int64		token = token_argument(fcinfo, next_argument(by));
 	int64		new_ttl = PG_ARGISNULL(ttl) ? 0 : lease_length_argument(fcinfo, ttl, "ttl", false);
-	TimestampTz expires_at;
+	TimestampTz expires_at = lease_renew(name, token, new_ttl);
 
-	if (!lease_renew(name, token, new_ttl, &expires_at))
+	if (expires_at == 0)
 		PG_RETURN_NULL();
 	PG_RETURN_TIMESTAMPTZ(expires_at);
 }
