@@ -9,6 +9,7 @@
 #include "core/lease.h"
 #include "core/namecache.h"
 #include "core/owntables.h"
+#include "core/token.h"
 #include "server/backends.h"
 #include "server/client.h"
 #include "server/locallock.h"
@@ -30,11 +31,219 @@ static constexpr LOCKMODE LEASE_RELIED_ON = RowExclusiveLock;
 /* The first in the queue looks again at least this often, because the server's clock may have been set. */
 static constexpr int LOOK_AFTER_MS = 5000;
 
-void
-lease_check_can_change(const char *function)
+/* ---- The rows of advisory._leases ---- */
+
+static constexpr char LEASES[] = "_leases";
+
+/* No view shows more.  Any role can take any number of leases, and must not make the views too slow for others. */
+static constexpr int SHOWN_LEASES = 10000;
+
+/*
+ * Every statement sees the latest committed data, because a lease that was taken after the transaction's snapshot must not count as lost.
+ *
+ * The columns are a LeaseRow, and their numbers are those of row_of().  A restored dump may contain any text, so no more of it is read than
+ * the functions of this extension write.
+ */
+#define LEASE_COLUMNS "key, left(namespace, 1024), left(name, 1024), role, left(owner, 256), token, era, ttl," \
+	" lock_delay, acquired_at, renewed_at, expires_at, renewals"
+
+static OwnStatement SELECT_LEASE = {
+	LEASES,
+	"SELECT " LEASE_COLUMNS " FROM advisory._leases WHERE key = $1",
+	SPI_OK_SELECT, true, false, {INT8OID}, nullptr};
+
+static OwnStatement SELECT_LEASES = {
+	LEASES,
+	"SELECT " LEASE_COLUMNS " FROM advisory._leases LIMIT $1",
+	SPI_OK_SELECT, true, false, {INT8OID}, nullptr};
+
+static OwnStatement SELECT_NEIGHBOURS = {
+	LEASES,
+	"(SELECT " LEASE_COLUMNS " FROM advisory._leases WHERE key > $1 ORDER BY key LIMIT 2) UNION ALL"
+	" (SELECT " LEASE_COLUMNS " FROM advisory._leases WHERE key < $1 ORDER BY key DESC LIMIT 2)",
+	SPI_OK_SELECT, true, false, {INT8OID}, nullptr};
+
+static OwnStatement GRANT_LEASE = {
+	LEASES,
+	"INSERT INTO advisory._leases (key, token, namespace, name, owner, role, era, ttl, lock_delay, acquired_at, renewed_at, expires_at, renewals)"
+	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $10 + $8, 0)"
+	" ON CONFLICT (key) DO UPDATE SET token = EXCLUDED.token, namespace = EXCLUDED.namespace, name = EXCLUDED.name, owner = EXCLUDED.owner,"
+	" role = EXCLUDED.role, era = EXCLUDED.era, ttl = EXCLUDED.ttl, lock_delay = EXCLUDED.lock_delay, acquired_at = EXCLUDED.acquired_at,"
+	" renewed_at = EXCLUDED.renewed_at, expires_at = EXCLUDED.expires_at, renewals = 0",
+	SPI_OK_INSERT, true, true,
+	{INT8OID, INT8OID, TEXTOID, TEXTOID, TEXTOID, REGROLEOID, INT8OID, INTERVALOID, INTERVALOID, TIMESTAMPTZOID}, nullptr};
+
+static OwnStatement RENEW_LEASE = {
+	LEASES,
+	"UPDATE advisory._leases SET ttl = $3, era = $4, renewed_at = $5, expires_at = $5 + $3, renewals = renewals + 1"
+	" WHERE key = $1 AND token = $2",
+	SPI_OK_UPDATE, true, true, {INT8OID, INT8OID, INTERVALOID, INT8OID, TIMESTAMPTZOID}, nullptr};
+
+static OwnStatement DELETE_LEASE = {
+	LEASES,
+	"DELETE FROM advisory._leases WHERE key = $1 AND token = $2 AND renewals = $3",
+	SPI_OK_DELETE, true, false, {INT8OID, INT8OID, INT8OID}, nullptr};
+
+/* A TTL or lock_delay.  The functions of this extension write nothing else than a number of microseconds within these limits. */
+static int64
+length_of(Datum interval) noexcept
 {
-	PreventCommandIfReadOnly(function);
-	PreventCommandIfParallelMode(function);
+	return Max(Min(DatumGetIntervalP(interval)->time, LONGEST_LEASE_DAYS * USECS_PER_DAY), 0);
+}
+
+/* A time that has passed, so neither infinite nor before 2000. */
+static TimestampTz
+past(Datum time) noexcept
+{
+	return Max(Min(DatumGetTimestampTz(time), GetCurrentTimestamp()), 0);
+}
+
+/* A time to which years can be added, or infinity. */
+static TimestampTz
+future(Datum time) noexcept
+{
+	if (DatumGetTimestampTz(time) > DT_NOEND - 4 * LONGEST_LEASE_DAYS * USECS_PER_DAY)
+		return DT_NOEND;
+	return Max(DatumGetTimestampTz(time), 0);
+}
+
+/* A row with LEASE_COLUMNS, in the memory of SPI's caller. */
+static LeaseRow
+row_of(const OwnRow &row, const Era &era)
+{
+	LeaseRow	lease = {};
+
+	lease.key = Key{row.bigint(1)};
+	lease.ns = row.text(2);
+	lease.name = row.text(3);
+	lease.role = DatumGetObjectId(row.column(4, REGROLEOID));
+	lease.owner = row.text(5);
+	lease.token = row.bigint(6);
+	lease.ttl = length_of(row.column(8, INTERVALOID));
+	lease.lock_delay = length_of(row.column(9, INTERVALOID));
+	lease.acquired_at = past(row.column(10, TIMESTAMPTZOID));
+	lease.renewed_at = past(row.column(11, TIMESTAMPTZOID));
+	lease.ends_at = future(row.column(12, TIMESTAMPTZOID));
+	lease.renewals = row.bigint(13);
+
+	/* Nobody knows how much of the TTL was left when the server of the older era ended.  Their clocks may differ by a minute. */
+	lease.is_restarted = row.bigint(7) != era.number && !lease.is_over_for(USECS_PER_MINUTE, era.began_at);
+	if (lease.is_restarted)
+		lease.ends_at = era.began_at + lease.ttl;
+	return lease;
+}
+
+/*
+ * Lock the table in the mode of the statements that read or write it, without waiting.  Returns its OID; InvalidOid if another session has
+ * locked it.
+ */
+static Oid
+lock_table_now(LOCKMODE mode)
+{
+	Oid			table = own_relation(LEASES, RELKIND_RELATION);
+
+	return ConditionalLockRelationOid(table, mode) ? table : InvalidOid;
+}
+
+/* The rows that a statement finds, palloc'd; null if there are none. */
+static LeaseRow *
+read_rows(OwnStatement *select, int64 value, int *count)
+{
+	Era			era = token_era_seen();
+	LeaseRow   *rows = nullptr;
+
+	*count = static_cast<int>(run_own_statement(select, {argument(value)}, [&](const OwnRow &row) {
+		if (rows == nullptr)
+			rows = static_cast<LeaseRow *>(SPI_palloc(sizeof(LeaseRow) * SPI_processed));
+		rows[row.number] = row_of(row, era);
+	}));
+	return rows;
+}
+
+/* The lease with this key, palloc'd; null if there is none. */
+static LeaseRow *
+read_row(Key key)
+{
+	int			count;
+
+	return read_rows(&SELECT_LEASE, key.value, &count);
+}
+
+LeaseRow *
+lease_row_read_now(Key key)
+{
+	LeaseRow   *lease = nullptr;
+
+	return unless_lock_table_is_full([&]() {
+		if (OidIsValid(lock_table_now(AccessShareLock)))
+			lease = read_row(key);
+	}) ? lease : nullptr;
+}
+
+LeaseRow *
+lease_rows_read(int *count)
+{
+	LeaseRow   *leases = nullptr;
+	bool		is_locked = false;
+	bool		has_memory = unless_lock_table_is_full([&]() {
+		is_locked = !OidIsValid(lock_table_now(AccessShareLock));
+		if (!is_locked)
+			leases = read_rows(&SELECT_LEASES, SHOWN_LEASES + 1, count);
+	});
+
+	if (is_locked || !has_memory)
+	{
+		*count = 0;
+		ereport(NOTICE,
+				(errcode(is_locked ? ERRCODE_LOCK_NOT_AVAILABLE : ERRCODE_OUT_OF_MEMORY),
+				 errmsg("leases are not shown"),
+				 is_locked
+				 ? errdetail("Another session has locked table \"advisory._leases\".")
+				 : errdetail("The server's lock table is full.")));
+	}
+	else if (*count > SHOWN_LEASES)
+	{
+		*count = SHOWN_LEASES;
+		ereport(NOTICE, (errmsg("only %d leases are shown", SHOWN_LEASES)));
+	}
+	return leases;
+}
+
+/* Insert or replace the row of a lease with this token, which is granted to the current user.  Returns when it expires. */
+static TimestampTz
+grant_row(const LockName &name, const Lease &lease)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	Interval	ttl = {lease.ttl, 0, 0};
+	Interval	lock_delay = {lease.lock_delay, 0, 0};
+
+	run_own_statement(
+		&GRANT_LEASE,
+		{argument(name.key.value), argument(lease.token), argument(name.ns), argument(name.name), argument(lease.owner),
+		 NullableDatum{ObjectIdGetDatum(GetUserId()), false}, argument(token_era()), NullableDatum{IntervalPGetDatum(&ttl), false},
+		 NullableDatum{IntervalPGetDatum(&lock_delay), false}, argument(now)});
+	return now + lease.ttl;
+}
+
+/* Renew the lease, which must still have this token, with a TTL.  Returns when it expires. */
+static TimestampTz
+renew_row(const LeaseRow &lease, int64 ttl)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	Interval	new_ttl = {ttl, 0, 0};
+
+	run_own_statement(
+		&RENEW_LEASE,
+		{argument(lease.key.value), argument(lease.token), NullableDatum{IntervalPGetDatum(&new_ttl), false}, argument(token_era()),
+		 argument(now)});
+	return now + ttl;
+}
+
+/* Delete the row if it still has this token and was renewed as often. */
+static void
+delete_row(const LeaseRow &lease)
+{
+	run_own_statement(&DELETE_LEASE, {argument(lease.key.value), argument(lease.token), argument(lease.renewals)});
 }
 
 /* ---- Locks ---- */
@@ -100,6 +309,13 @@ lease_transaction_released() noexcept
 
 /* ---- Taking ---- */
 
+void
+lease_check_can_change(const char *function)
+{
+	PreventCommandIfReadOnly(function);
+	PreventCommandIfParallelMode(function);
+}
+
 /*
  * Is the lease free, according to its row?  Sets lease->before.  The end of the subtransaction releases the locks on the table, because no
  * session may have to wait for them while this session waits; and the memory.
@@ -115,7 +331,7 @@ looks_free(const LockRequest &request)
 		/* The restart of leases must be stored once.  But who waits without a snapshot must not get a transaction ID. */
 		if (!sleeps_without_vxid_lock)
 			token_era();
-		if (const LeaseRow *row = lease_row_read(request.name.key))
+		if (const LeaseRow *row = read_row(request.name.key))
 			lease->before = *row;
 		return false;
 	});
@@ -139,8 +355,6 @@ becomes_free(const LockRequest &request)
 
 	if (!unless_lock_table_is_full([&]() {
 		sleeping([&]() { lock_lease(key, RowShareLock, false); });
-		/* The table may have been changed or replaced while this session waited. */
-		AcceptInvalidationMessages();
 		is_free = looks_free(request);
 		unlock_lease(key, RowShareLock);
 	}))
@@ -161,10 +375,10 @@ delete_forgotten_neighbours(Key key)
 
 	if (IsTransactionBlock() || IsolationUsesXactSnapshot())
 		return;
-	rows = lease_rows_beside(key, &count);
+	rows = read_rows(&SELECT_NEIGHBOURS, key.value, &count);
 	for (int i = 0; i < count; i++)
 		if (rows[i].is_over_for(7 * USECS_PER_DAY, GetCurrentTimestamp()) && lock_lease(rows[i].key, ExclusiveLock, true))
-			lease_row_delete(rows[i]);
+			delete_row(rows[i]);
 }
 
 /*
@@ -186,7 +400,7 @@ take_or_unlock(const LockRequest &request)
 	}
 	commit_synchronously();
 	lease->token = token_make();
-	lease->expires_at = lease_row_grant(request.name, *lease);
+	lease->expires_at = grant_row(request.name, *lease);
 	delete_forgotten_neighbours(key);
 	return true;
 }
@@ -201,7 +415,7 @@ lease_take_if_free(const LockRequest &request)
 	 * Do not wait for a session that has locked the table, and do not overtake sessions that wait.  Take no lock before the lease
 	 * looks free, because another session that tries at the same time would find the lock taken.
 	 */
-	table = lease_table_lock(RowExclusiveLock);
+	table = lock_table_now(RowExclusiveLock);
 	if (!OidIsValid(table))
 		return false;
 	is_taken = !is_held_by_anybody(request.tag()) && looks_free(request) &&
@@ -296,7 +510,7 @@ lease_describe_holder(Key key)
 static LeaseRow *
 find_lease(Key key, int64 token)
 {
-	LeaseRow   *lease = lease_row_read(key);
+	LeaseRow   *lease = read_row(key);
 
 	if (lease == nullptr || token == ANY_TOKEN || (lease->token == token && lease->is_mine()))
 		return lease;
@@ -344,7 +558,7 @@ lease_renew(const LockName &name, int64 token, int64 ttl)
 	if (GetCurrentTimestamp() + ttl < lease->ends_at)
 		wake_at_end(name.key);
 	commit_synchronously();
-	return lease_row_renew(*lease, ttl);
+	return renew_row(*lease, ttl);
 }
 
 bool
@@ -357,7 +571,7 @@ lease_end(const LockName &name, int64 token)
 	if (lease == nullptr)
 		return false;
 	wake_at_end(name.key);
-	lease_row_delete(*lease);
+	delete_row(*lease);
 	if (NameStats *stats = stats_of_name(name_ask(name)))
 		stats_add(&stats->hold, Max(lease->acquired_at, stats_reset_at(stats)), Min(lease->ends_at, GetCurrentTimestamp()));
 	name_end_asking();

@@ -38,16 +38,16 @@ lease_length_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool m
 	return length;
 }
 
-/* The name of a lease.  Its lock counts for the guard of the lock table. */
-static LockName
-lease_name_argument(FunctionCallInfo fcinfo, By by)
+/* A request for the lease of a name.  Its lock counts for the guard of the lock table. */
+static LockRequest
+lease_argument(FunctionCallInfo fcinfo, By by)
 {
-	LockName	name = lock_argument(fcinfo, by);
-	Lease		none = {};
+	auto	   *lease = static_cast<Lease *>(palloc0(sizeof(Lease)));
+	LockRequest request = {lock_argument(fcinfo, by), Mode::exclusive, Scope::transaction, 0, lease};
 
-	check_kept_name(name, "lease");
-	check_pool_limit(lease_request(name, &none));
-	return name;
+	check_kept_name(request.name, "lease");
+	check_pool_limit(request);
+	return request;
 }
 
 /* The name that an owner gives itself; by default role@application. */
@@ -69,13 +69,13 @@ static LockRequest
 lease_arguments(FunctionCallInfo fcinfo)
 {
 	constexpr int ttl = next_argument(by);
-	LockName	name = lease_name_argument(fcinfo, by);
-	auto	   *lease = static_cast<Lease *>(palloc0(sizeof(Lease)));
+	LockRequest request = lease_argument(fcinfo, by);
+	Lease	   *lease = request.lease;
 
 	lease->ttl = lease_length_argument(fcinfo, ttl, "ttl", false);
 	lease->owner = owner_argument(fcinfo, ttl + 2);
 	lease->lock_delay = lease_length_argument(fcinfo, ttl + 3, "lock_delay", true);
-	return lease_request(name, lease);
+	return request;
 }
 
 template <By by, OnFailure on_failure>
@@ -109,7 +109,7 @@ static Datum
 renew(FunctionCallInfo fcinfo)
 {
 	constexpr int ttl = next_argument(by) + 1;
-	LockName	name = lease_name_argument(fcinfo, by);
+	LockName	name = lease_argument(fcinfo, by).name;
 	int64		token = token_argument(fcinfo, next_argument(by));
 	int64		new_ttl = PG_ARGISNULL(ttl) ? 0 : lease_length_argument(fcinfo, ttl, "ttl", false);
 	TimestampTz expires_at = lease_renew(name, token, new_ttl);
@@ -123,7 +123,7 @@ template <By by>
 static Datum
 end_lease(FunctionCallInfo fcinfo)
 {
-	LockName	name = lease_name_argument(fcinfo, by);
+	LockName	name = lease_argument(fcinfo, by).name;
 
 	PG_RETURN_BOOL(lease_end(name, token_argument(fcinfo, next_argument(by))));
 }
@@ -132,14 +132,14 @@ template <By by>
 static Datum
 break_lease(FunctionCallInfo fcinfo)
 {
-	PG_RETURN_BOOL(lease_end(lease_name_argument(fcinfo, by), ANY_TOKEN));
+	PG_RETURN_BOOL(lease_end(lease_argument(fcinfo, by).name, ANY_TOKEN));
 }
 
 template <By by>
 static Datum
 check_lease(FunctionCallInfo fcinfo)
 {
-	LockName	name = lease_name_argument(fcinfo, by);
+	LockName	name = lease_argument(fcinfo, by).name;
 
 	lease_check(name, token_argument(fcinfo, next_argument(by)));
 	PG_RETURN_BOOL(true);

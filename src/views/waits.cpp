@@ -26,7 +26,7 @@
 #include "base/encoding.h"
 #include "base/sqlfunction.h"
 #include "base/srf.h"
-#include "core/leasetable.h"
+#include "core/lease.h"
 #include "server/backends.h"
 #include "server/waitgraph.h"
 #include "shmem/sessiontable.h"
