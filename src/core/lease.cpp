@@ -173,11 +173,12 @@ LeaseRow *
 lease_row_read_now(Key key)
 {
 	LeaseRow   *lease = nullptr;
-
-	return unless_lock_table_is_full([&]() {
+	bool		has_memory = unless_lock_table_is_full([&]() {
 		if (OidIsValid(lock_table_now(AccessShareLock)))
 			lease = read_row(key);
-	}) ? lease : nullptr;
+	});
+
+	return has_memory ? lease : nullptr;
 }
 
 LeaseRow *
@@ -213,6 +214,7 @@ lease_rows_read(int *count)
 static TimestampTz
 grant_row(const LockName &name, const Lease &lease)
 {
+	int64		era = token_era();
 	TimestampTz now = GetCurrentTimestamp();
 	Interval	ttl = {lease.ttl, 0, 0};
 	Interval	lock_delay = {lease.lock_delay, 0, 0};
@@ -220,7 +222,7 @@ grant_row(const LockName &name, const Lease &lease)
 	run_own_statement(
 		&GRANT_LEASE,
 		{argument(name.key.value), argument(lease.token), argument(name.ns), argument(name.name), argument(lease.owner),
-		 NullableDatum{ObjectIdGetDatum(GetUserId()), false}, argument(token_era()), NullableDatum{IntervalPGetDatum(&ttl), false},
+		 NullableDatum{ObjectIdGetDatum(GetUserId()), false}, argument(era), NullableDatum{IntervalPGetDatum(&ttl), false},
 		 NullableDatum{IntervalPGetDatum(&lock_delay), false}, argument(now)});
 	return now + lease.ttl;
 }
@@ -229,13 +231,13 @@ grant_row(const LockName &name, const Lease &lease)
 static TimestampTz
 renew_row(const LeaseRow &lease, int64 ttl)
 {
+	int64		era = token_era();
 	TimestampTz now = GetCurrentTimestamp();
 	Interval	new_ttl = {ttl, 0, 0};
 
 	run_own_statement(
 		&RENEW_LEASE,
-		{argument(lease.key.value), argument(lease.token), NullableDatum{IntervalPGetDatum(&new_ttl), false}, argument(token_era()),
-		 argument(now)});
+		{argument(lease.key.value), argument(lease.token), NullableDatum{IntervalPGetDatum(&new_ttl), false}, argument(era), argument(now)});
 	return now + ttl;
 }
 
@@ -408,14 +410,13 @@ take_or_unlock(const LockRequest &request)
 bool
 lease_take_if_free(const LockRequest &request)
 {
-	Oid			table;
-	bool		is_taken;
-
 	/*
 	 * Do not wait for a session that has locked the table, and do not overtake sessions that wait.  Take no lock before the lease
 	 * looks free, because another session that tries at the same time would find the lock taken.
 	 */
-	table = lock_table_now(RowExclusiveLock);
+	Oid			table = lock_table_now(RowExclusiveLock);
+	bool		is_taken;
+
 	if (!OidIsValid(table))
 		return false;
 	is_taken = !is_held_by_anybody(request.tag()) && looks_free(request) &&
@@ -518,8 +519,8 @@ find_lease(Key key, int64 token)
 }
 
 /*
- * The same, and lock it in this mode.  A call that is late, or has a foreign token, finds that out without the lock, because the owner would
- * have to wait behind it.  The end of the subtransaction releases the lock on the table before this session waits.
+ * The same, and lock it in this mode.  A call that is late, or has a foreign token, finds that out without the lock, because the owner
+ * would have to wait behind it.  The end of the subtransaction releases the lock on the table before this session waits.
  */
 static LeaseRow *
 find_and_lock_lease(const LockName &name, int64 token, LOCKMODE mode)

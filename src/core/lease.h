@@ -89,8 +89,8 @@ bool		lease_take_if_free(const LockRequest &request);
 void		lease_wait(const LockRequest &request);
 
 /*
- * The lease with this key, palloc'd.  Null if there is none, or if its row cannot be read without waiting, or if the server's lock table is too
- * full to read it.  May ereport.
+ * The lease with this key, palloc'd.  Null if there is none, or if its row cannot be read without waiting, or if the server's lock
+ * table is too full to read it.  May ereport.
  */
 LeaseRow   *lease_row_read_now(Key key);
 

@@ -447,7 +447,8 @@ append_lease(StringInfo out, Key key)
 {
 	if (const LeaseRow *lease = lease_row_read_now(key))
 		appendStringInfo(out, ", which %s holds until %s",
-						 may_see_role(lease->role) ? lease->owner : "another owner", timestamptz_to_str(lease->ends_at - lease->ends_at % USECS_PER_SEC));
+						 may_see_role(lease->role) ? lease->owner : "another owner",
+						 timestamptz_to_str(lease->ends_at - lease->ends_at % USECS_PER_SEC));
 }
 
 /* " 12 s", or nothing if the time is unknown. */
