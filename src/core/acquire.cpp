@@ -352,7 +352,7 @@ add_granted(const Attempt &attempt, HeldLock *volatile *added)
 		{
 			stats_note_acquired(stats, GetCurrentTimestamp());
 			/* The lease before it had expired.  If there was none this adds nothing. */
-			stats_add(&stats->hold, Max(lease.replaced_from, stats_reset_at(stats)), lease.replaced_until);
+			stats_add(&stats->hold, Max(lease.before.acquired_at, stats_reset_at(stats)), lease.before.ends_at);
 		}
 	}
 	else

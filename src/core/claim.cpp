@@ -50,13 +50,12 @@ display_window(TimestampTz window)
 static OwnStatement ADVANCE_CLAIM = {
 	"_claims",
 	"INSERT INTO advisory._claims AS c (key, namespace, name, last_window, window_before, claimed_at, claimed_by, role, finished_at)"
-	" SELECT $1, $2, $3, $4, '-infinity', now, $5, $6, CASE WHEN $7 THEN now END FROM clock_timestamp() AS now"
+	" SELECT $1, $2, $3, $4, '-infinity', $5, $6, $7, CASE WHEN $8 THEN $5 END"
 	" WHERE NOT EXISTS (SELECT FROM advisory._claims WHERE key = $1 AND last_window >= $4)"
 	" ON CONFLICT (key) DO UPDATE SET namespace = EXCLUDED.namespace, name = EXCLUDED.name, last_window = EXCLUDED.last_window,"
 	" window_before = c.last_window, claimed_at = EXCLUDED.claimed_at, claimed_by = EXCLUDED.claimed_by, role = EXCLUDED.role,"
-	" finished_at = EXCLUDED.finished_at WHERE c.last_window < EXCLUDED.last_window"
-	" RETURNING claimed_at",
-	SPI_OK_INSERT_RETURNING, false, false, {INT8OID, TEXTOID, TEXTOID, TIMESTAMPTZOID, TEXTOID, TEXTOID, BOOLOID}, nullptr};
+	" finished_at = EXCLUDED.finished_at WHERE c.last_window < EXCLUDED.last_window",
+	SPI_OK_INSERT, false, false, {INT8OID, TEXTOID, TEXTOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTOID, TEXTOID, BOOLOID}, nullptr};
 
 static OwnStatement FINISH_CLAIM = {
 	"_claims",
@@ -72,14 +71,12 @@ static OwnStatement UNDO_CLAIM = {
 	SPI_OK_UPDATE, false, false, {INT8OID, TIMESTAMPTZOID}, nullptr};
 
 /*
- * Run a statement that claims a window or takes that back, and call use(row) for what it returns.  Returns whether it has changed
- * the row.  If another transaction changed it while this one waited, the statement may write nothing, but lock the row.  The end
- * of the subtransaction releases that lock.
+ * Run a statement that claims a window or takes that back.  Returns whether it has changed the row.  If another transaction changed it
+ * while this one waited, the statement may write nothing, but lock the row.  The end of the subtransaction releases that lock.
  */
-template <typename Use>
 static bool
 change_claim(const char *doing, const LockName &name, TimestampTz window, OwnStatement *statement,
-			 std::initializer_list<NullableDatum> arguments, Use use)
+			 std::initializer_list<NullableDatum> arguments)
 {
 	bool		is_changed = false;
 
@@ -87,7 +84,7 @@ change_claim(const char *doing, const LockName &name, TimestampTz window, OwnSta
 		in_subtransaction([&]() {
 			/* Views show that a session which waits for another transaction meanwhile waits for this name. */
 			with_published_wait(lock_tag(MyDatabaseId, name.key), name_ask(name)->used(), [&]() {
-				is_changed = run_own_statement(statement, arguments, use) > 0;
+				is_changed = run_own_statement(statement, arguments) > 0;
 			});
 			return is_changed;
 		});
@@ -98,15 +95,15 @@ change_claim(const char *doing, const LockName &name, TimestampTz window, OwnSta
 bool
 claim_window(const LockName &name, TimestampTz window, TimestampTz *claimed_at)
 {
+	TimestampTz now = GetCurrentTimestamp();
+
 	PreventCommandIfReadOnly("advisory.claim()");
+	if (claimed_at != nullptr)
+		*claimed_at = now;
 	return change_claim(
 		"claiming", name, window, &ADVANCE_CLAIM,
-		{argument(name.key.value), argument(name.ns), argument(name.name), argument(window), argument(own_description()),
-		 argument(GetUserNameFromId(GetUserId(), false)), NullableDatum{BoolGetDatum(claimed_at == nullptr), false}},
-		[&](const OwnRow &row) {
-			if (claimed_at != nullptr)
-				*claimed_at = row.time(1);
-		});
+		{argument(name.key.value), argument(name.ns), argument(name.name), argument(window), argument(now), argument(own_description()),
+		 argument(GetUserNameFromId(GetUserId(), false)), NullableDatum{BoolGetDatum(claimed_at == nullptr), false}});
 }
 
 void
@@ -124,7 +121,7 @@ bool
 claim_undo(const LockName &name, TimestampTz window)
 {
 	PreventCommandIfReadOnly("advisory.unclaim()");
-	return change_claim("unclaiming", name, window, &UNDO_CLAIM, {argument(name.key.value), argument(window)}, [](const OwnRow &) {});
+	return change_claim("unclaiming", name, window, &UNDO_CLAIM, {argument(name.key.value), argument(window)});
 }
 
 }								/* namespace advisory */

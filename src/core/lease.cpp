@@ -8,7 +8,8 @@
 #include "base/errors.h"
 #include "core/lease.h"
 #include "core/namecache.h"
-#include "core/synccommit.h"
+#include "core/owntables.h"
+#include "core/token.h"
 #include "server/backends.h"
 #include "server/client.h"
 #include "server/locallock.h"
@@ -30,11 +31,221 @@ static constexpr LOCKMODE LEASE_RELIED_ON = RowExclusiveLock;
 /* The first in the queue looks again at least this often, because the server's clock may have been set. */
 static constexpr int LOOK_AFTER_MS = 5000;
 
-void
-lease_check_can_change(const char *function)
+/* ---- The rows of advisory._leases ---- */
+
+static constexpr char LEASES[] = "_leases";
+
+/* No view shows more.  Any role can take any number of leases, and must not make the views too slow for others. */
+static constexpr int SHOWN_LEASES = 10000;
+
+/*
+ * Every statement sees the latest committed data, because a lease that was taken after the transaction's snapshot must not count as lost.
+ *
+ * The columns are a LeaseRow, and their numbers are those of row_of().  A restored dump may contain any text, so no more of it is read than
+ * the functions of this extension write.
+ */
+#define LEASE_COLUMNS "key, left(namespace, 1024), left(name, 1024), role, left(owner, 256), token, era, ttl," \
+	" lock_delay, acquired_at, renewed_at, expires_at, renewals"
+
+static OwnStatement SELECT_LEASE = {
+	LEASES,
+	"SELECT " LEASE_COLUMNS " FROM advisory._leases WHERE key = $1",
+	SPI_OK_SELECT, true, false, {INT8OID}, nullptr};
+
+static OwnStatement SELECT_LEASES = {
+	LEASES,
+	"SELECT " LEASE_COLUMNS " FROM advisory._leases LIMIT $1",
+	SPI_OK_SELECT, true, false, {INT8OID}, nullptr};
+
+static OwnStatement SELECT_NEIGHBOURS = {
+	LEASES,
+	"(SELECT " LEASE_COLUMNS " FROM advisory._leases WHERE key > $1 ORDER BY key LIMIT 2) UNION ALL"
+	" (SELECT " LEASE_COLUMNS " FROM advisory._leases WHERE key < $1 ORDER BY key DESC LIMIT 2)",
+	SPI_OK_SELECT, true, false, {INT8OID}, nullptr};
+
+static OwnStatement GRANT_LEASE = {
+	LEASES,
+	"INSERT INTO advisory._leases (key, token, namespace, name, owner, role, era, ttl, lock_delay, acquired_at, renewed_at, expires_at, renewals)"
+	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $10 + $8, 0)"
+	" ON CONFLICT (key) DO UPDATE SET token = EXCLUDED.token, namespace = EXCLUDED.namespace, name = EXCLUDED.name, owner = EXCLUDED.owner,"
+	" role = EXCLUDED.role, era = EXCLUDED.era, ttl = EXCLUDED.ttl, lock_delay = EXCLUDED.lock_delay, acquired_at = EXCLUDED.acquired_at,"
+	" renewed_at = EXCLUDED.renewed_at, expires_at = EXCLUDED.expires_at, renewals = 0",
+	SPI_OK_INSERT, true, true,
+	{INT8OID, INT8OID, TEXTOID, TEXTOID, TEXTOID, REGROLEOID, INT8OID, INTERVALOID, INTERVALOID, TIMESTAMPTZOID}, nullptr};
+
+static OwnStatement RENEW_LEASE = {
+	LEASES,
+	"UPDATE advisory._leases SET ttl = $3, era = $4, renewed_at = $5, expires_at = $5 + $3, renewals = renewals + 1"
+	" WHERE key = $1 AND token = $2",
+	SPI_OK_UPDATE, true, true, {INT8OID, INT8OID, INTERVALOID, INT8OID, TIMESTAMPTZOID}, nullptr};
+
+static OwnStatement DELETE_LEASE = {
+	LEASES,
+	"DELETE FROM advisory._leases WHERE key = $1 AND token = $2 AND renewals = $3",
+	SPI_OK_DELETE, true, false, {INT8OID, INT8OID, INT8OID}, nullptr};
+
+/* A TTL or lock_delay.  The functions of this extension write nothing else than a number of microseconds within these limits. */
+static int64
+length_of(Datum interval) noexcept
 {
-	PreventCommandIfReadOnly(function);
-	PreventCommandIfParallelMode(function);
+	return Max(Min(DatumGetIntervalP(interval)->time, LONGEST_LEASE_DAYS * USECS_PER_DAY), 0);
+}
+
+/* A time that has passed, so neither infinite nor before 2000. */
+static TimestampTz
+past(Datum time) noexcept
+{
+	return Max(Min(DatumGetTimestampTz(time), GetCurrentTimestamp()), 0);
+}
+
+/* A time to which years can be added, or infinity. */
+static TimestampTz
+future(Datum time) noexcept
+{
+	if (DatumGetTimestampTz(time) > DT_NOEND - 4 * LONGEST_LEASE_DAYS * USECS_PER_DAY)
+		return DT_NOEND;
+	return Max(DatumGetTimestampTz(time), 0);
+}
+
+/* A row with LEASE_COLUMNS, in the memory of SPI's caller. */
+static LeaseRow
+row_of(const OwnRow &row, const Era &era)
+{
+	LeaseRow	lease = {};
+
+	lease.key = Key{row.bigint(1)};
+	lease.ns = row.text(2);
+	lease.name = row.text(3);
+	lease.role = DatumGetObjectId(row.column(4, REGROLEOID));
+	lease.owner = row.text(5);
+	lease.token = row.bigint(6);
+	lease.ttl = length_of(row.column(8, INTERVALOID));
+	lease.lock_delay = length_of(row.column(9, INTERVALOID));
+	lease.acquired_at = past(row.column(10, TIMESTAMPTZOID));
+	lease.renewed_at = past(row.column(11, TIMESTAMPTZOID));
+	lease.ends_at = future(row.column(12, TIMESTAMPTZOID));
+	lease.renewals = row.bigint(13);
+
+	/* Nobody knows how much of the TTL was left when the server of the older era ended.  Their clocks may differ by a minute. */
+	lease.is_restarted = row.bigint(7) != era.number && !lease.is_over_for(USECS_PER_MINUTE, era.began_at);
+	if (lease.is_restarted)
+		lease.ends_at = era.began_at + lease.ttl;
+	return lease;
+}
+
+/*
+ * Lock the table in the mode of the statements that read or write it, without waiting.  Returns its OID; InvalidOid if another session has
+ * locked it.
+ */
+static Oid
+lock_table_now(LOCKMODE mode)
+{
+	Oid			table = own_relation(LEASES, RELKIND_RELATION);
+
+	return ConditionalLockRelationOid(table, mode) ? table : InvalidOid;
+}
+
+/* The rows that a statement finds, palloc'd; null if there are none. */
+static LeaseRow *
+read_rows(OwnStatement *select, int64 value, int *count)
+{
+	Era			era = token_era_seen();
+	LeaseRow   *rows = nullptr;
+
+	*count = static_cast<int>(run_own_statement(select, {argument(value)}, [&](const OwnRow &row) {
+		if (rows == nullptr)
+			rows = static_cast<LeaseRow *>(SPI_palloc(sizeof(LeaseRow) * SPI_processed));
+		rows[row.number] = row_of(row, era);
+	}));
+	return rows;
+}
+
+/* The lease with this key, palloc'd; null if there is none. */
+static LeaseRow *
+read_row(Key key)
+{
+	int			count;
+
+	return read_rows(&SELECT_LEASE, key.value, &count);
+}
+
+LeaseRow *
+lease_row_read_now(Key key)
+{
+	LeaseRow   *lease = nullptr;
+	bool		has_memory = unless_lock_table_is_full([&]() {
+		if (OidIsValid(lock_table_now(AccessShareLock)))
+			lease = read_row(key);
+	});
+
+	return has_memory ? lease : nullptr;
+}
+
+LeaseRow *
+lease_rows_read(int *count)
+{
+	LeaseRow   *leases = nullptr;
+	bool		is_locked = false;
+	bool		has_memory = unless_lock_table_is_full([&]() {
+		is_locked = !OidIsValid(lock_table_now(AccessShareLock));
+		if (!is_locked)
+			leases = read_rows(&SELECT_LEASES, SHOWN_LEASES + 1, count);
+	});
+
+	if (is_locked || !has_memory)
+	{
+		*count = 0;
+		ereport(NOTICE,
+				(errcode(is_locked ? ERRCODE_LOCK_NOT_AVAILABLE : ERRCODE_OUT_OF_MEMORY),
+				 errmsg("leases are not shown"),
+				 is_locked
+				 ? errdetail("Another session has locked table \"advisory._leases\".")
+				 : errdetail("The server's lock table is full.")));
+	}
+	else if (*count > SHOWN_LEASES)
+	{
+		*count = SHOWN_LEASES;
+		ereport(NOTICE, (errmsg("only %d leases are shown", SHOWN_LEASES)));
+	}
+	return leases;
+}
+
+/* Insert or replace the row of a lease with this token, which is granted to the current user.  Returns when it expires. */
+static TimestampTz
+grant_row(const LockName &name, const Lease &lease)
+{
+	int64		era = token_era();
+	TimestampTz now = GetCurrentTimestamp();
+	Interval	ttl = {lease.ttl, 0, 0};
+	Interval	lock_delay = {lease.lock_delay, 0, 0};
+
+	run_own_statement(
+		&GRANT_LEASE,
+		{argument(name.key.value), argument(lease.token), argument(name.ns), argument(name.name), argument(lease.owner),
+		 NullableDatum{ObjectIdGetDatum(GetUserId()), false}, argument(era), NullableDatum{IntervalPGetDatum(&ttl), false},
+		 NullableDatum{IntervalPGetDatum(&lock_delay), false}, argument(now)});
+	return now + lease.ttl;
+}
+
+/* Renew the lease, which must still have this token, with a TTL.  Returns when it expires. */
+static TimestampTz
+renew_row(const LeaseRow &lease, int64 ttl)
+{
+	int64		era = token_era();
+	TimestampTz now = GetCurrentTimestamp();
+	Interval	new_ttl = {ttl, 0, 0};
+
+	run_own_statement(
+		&RENEW_LEASE,
+		{argument(lease.key.value), argument(lease.token), NullableDatum{IntervalPGetDatum(&new_ttl), false}, argument(era), argument(now)});
+	return now + ttl;
+}
+
+/* Delete the row if it still has this token and was renewed as often. */
+static void
+delete_row(const LeaseRow &lease)
+{
+	run_own_statement(&DELETE_LEASE, {argument(lease.key.value), argument(lease.token), argument(lease.renewals)});
 }
 
 /* ---- Locks ---- */
@@ -48,17 +259,16 @@ lease_lock_estimate() noexcept
 	return locks_taken;
 }
 
-/* Wait for a lease's lock, and keep it until the transaction ends.  The context of an error names the lease. */
-static void
-lock_lease(const LockName &name, LOCKMODE mode)
+/* Take a lease's lock until the transaction ends.  With dont_wait returns false if it cannot be had at once. */
+static bool
+lock_lease(Key key, LOCKMODE mode, bool dont_wait)
 {
-	LOCKTAG		tag = lease_tag(MyDatabaseId, name.key);
+	LOCKTAG		tag = lease_tag(MyDatabaseId, key);
 
-	if (LockAcquire(&tag, mode, false, true) == LOCKACQUIRE_NOT_AVAIL)
-		with_error_context(psprintf("while waiting for lease \"%s\"", display_name(name)), [&]() {
-			LockAcquire(&tag, mode, false, false);
-		});
+	if (LockAcquire(&tag, mode, false, dont_wait) == LOCKACQUIRE_NOT_AVAIL)
+		return false;
 	locks_taken++;
+	return true;
 }
 
 /* Release the lock if nothing was changed, so that no session waits for the end of this transaction without need. */
@@ -101,36 +311,34 @@ lease_transaction_released() noexcept
 
 /* ---- Taking ---- */
 
+void
+lease_check_can_change(const char *function)
+{
+	PreventCommandIfReadOnly(function);
+	PreventCommandIfParallelMode(function);
+}
+
 /*
- * Is the lease free, according to its row?  Sets free_at, replaced_from and replaced_until.  The end of the subtransaction
- * releases the locks on the table, because no session may have to wait for them while this session waits.
+ * Is the lease free, according to its row?  Sets lease->before.  The end of the subtransaction releases the locks on the table, because no
+ * session may have to wait for them while this session waits; and the memory.
  */
 static bool
 looks_free(const LockRequest &request)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext lease", ALLOCSET_SMALL_SIZES);
-	MemoryContext old_context = MemoryContextSwitchTo(context);
 	Lease	   *lease = request.lease;
 
-	lease->free_at = lease->replaced_from = lease->replaced_until = 0;
+	lease->before = {};
 	in_subtransaction([&]() {
-		LeaseRow	row;
-
+		MemoryContextSwitchTo(CurTransactionContext);
 		/* The restart of leases must be stored once.  But who waits without a snapshot must not get a transaction ID. */
 		if (!sleeps_without_vxid_lock)
 			token_era();
-		if (lease_row_read(request.name.key, &row))
-		{
-			lease->free_at = row.free_at();
-			lease->replaced_from = row.acquired_at;
-			lease->replaced_until = row.ends_at;
-		}
+		if (const LeaseRow *row = read_row(request.name.key))
+			lease->before = *row;
 		return false;
 	});
-	MemoryContextSwitchTo(old_context);
-	MemoryContextDelete(context);
 	InvalidateCatalogSnapshot();
-	return GetCurrentTimestamp() >= lease->free_at;
+	return GetCurrentTimestamp() >= lease->before.free_at();
 }
 
 /*
@@ -144,17 +352,15 @@ looks_free(const LockRequest &request)
 static bool
 becomes_free(const LockRequest &request)
 {
-	LOCKTAG		tag = lease_tag(MyDatabaseId, request.name.key);
+	Key			key = request.name.key;
 	bool		is_free = false;
 
 	if (!unless_lock_table_is_full([&]() {
-		sleeping([&]() { LockAcquire(&tag, RowShareLock, false, false); });
-		/* The table may have been changed or replaced while this session waited. */
-		AcceptInvalidationMessages();
+		sleeping([&]() { lock_lease(key, RowShareLock, false); });
 		is_free = looks_free(request);
-		LockRelease(&tag, RowShareLock, false);
+		unlock_lease(key, RowShareLock);
 	}))
-		request.lease->free_at = DT_NOEND;
+		request.lease->before.ends_at = DT_NOEND;
 	return is_free;
 }
 
@@ -166,22 +372,15 @@ becomes_free(const LockRequest &request)
 static void
 delete_forgotten_neighbours(Key key)
 {
-	LeaseRow	rows[LEASE_NEIGHBOURS];
+	LeaseRow   *rows;
 	int			count;
 
 	if (IsTransactionBlock() || IsolationUsesXactSnapshot())
 		return;
-	count = lease_rows_beside(key, rows);
+	rows = read_rows(&SELECT_NEIGHBOURS, key.value, &count);
 	for (int i = 0; i < count; i++)
-	{
-		LOCKTAG		tag = lease_tag(MyDatabaseId, rows[i].key);
-
-		if (rows[i].is_over_for(7 * USECS_PER_DAY, GetCurrentTimestamp()) && LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL)
-		{
-			locks_taken++;
-			lease_row_delete(rows[i]);
-		}
-	}
+		if (rows[i].is_over_for(7 * USECS_PER_DAY, GetCurrentTimestamp()) && lock_lease(rows[i].key, ExclusiveLock, true))
+			delete_row(rows[i]);
 }
 
 /*
@@ -194,7 +393,6 @@ take_or_unlock(const LockRequest &request)
 	Lease	   *lease = request.lease;
 	Key			key = request.name.key;
 
-	locks_taken++;
 	check_client();
 	/* In a subtransaction first, because below a lock on the table is kept. */
 	if (!looks_free(request))
@@ -204,7 +402,7 @@ take_or_unlock(const LockRequest &request)
 	}
 	commit_synchronously();
 	lease->token = token_make();
-	lease->expires_at = lease_row_grant(request.name, *lease);
+	lease->expires_at = grant_row(request.name, *lease);
 	delete_forgotten_neighbours(key);
 	return true;
 }
@@ -212,20 +410,19 @@ take_or_unlock(const LockRequest &request)
 bool
 lease_take_if_free(const LockRequest &request)
 {
-	LOCKTAG		queue = request.tag();
-	LOCKTAG		tag = lease_tag(MyDatabaseId, request.name.key);
-	bool		is_taken;
-
 	/*
 	 * Do not wait for a session that has locked the table, and do not overtake sessions that wait.  Take no lock before the lease
 	 * looks free, because another session that tries at the same time would find the lock taken.
 	 */
-	if (!lease_table_lock(RowExclusiveLock))
+	Oid			table = lock_table_now(RowExclusiveLock);
+	bool		is_taken;
+
+	if (!OidIsValid(table))
 		return false;
-	is_taken = !is_held_by_anybody(queue) && looks_free(request) &&
-		LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL && take_or_unlock(request);
+	is_taken = !is_held_by_anybody(request.tag()) && looks_free(request) &&
+		lock_lease(request.name.key, ExclusiveLock, true) && take_or_unlock(request);
 	if (!is_taken)
-		lease_table_unlock();
+		UnlockRelationOid(table, RowExclusiveLock);
 	return is_taken;
 }
 
@@ -233,7 +430,7 @@ void
 lease_wait(const LockRequest &request)
 {
 	LOCKTAG		queue = request.tag();
-	LOCKTAG		tag = lease_tag(MyDatabaseId, request.name.key);
+	Key			key = request.name.key;
 	Deadline	deadline(Timeout{LockTimeout > 0 ? LockTimeout : -1});
 
 	/* lock_timeout limits the whole wait, which has several steps.  The caller restores the setting. */
@@ -242,7 +439,7 @@ lease_wait(const LockRequest &request)
 			LockTimeout = Max(deadline.remaining().milliseconds, 1);
 	};
 
-	if (is_held_by_me(tag, Mode::exclusive))
+	if (is_held_by_me(lease_tag(MyDatabaseId, key), Mode::exclusive))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("this transaction has already taken or ended lease \"%s\"", display_name(request.name)),
@@ -257,14 +454,13 @@ lease_wait(const LockRequest &request)
 		if (becomes_free(request))
 		{
 			limit_step();
-			sleeping([&]() { LockAcquire(&tag, ExclusiveLock, false, false); });
+			sleeping([&]() { lock_lease(key, ExclusiveLock, false); });
 			if (take_or_unlock(request))
 				break;
-			InvalidateCatalogSnapshot();
 		}
 
 		Timeout		left = deadline.remaining();
-		long		until_free = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), request.lease->free_at);
+		long		until_free = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), request.lease->before.free_at());
 		int			sleep = static_cast<int>(Min(until_free, LOOK_AFTER_MS));
 
 		if (left.is_immediate())
@@ -287,119 +483,108 @@ lease_wait(const LockRequest &request)
 char *
 lease_describe_holder(Key key)
 {
-	LeaseRow	row = {};
+	const LeaseRow *row = lease_row_read_now(key);
+	TimestampTz now = GetCurrentTimestamp();
 	bool		is_over;
 	StringInfoData out;
 
-	if (!lease_row_read_now(key, &row) || GetCurrentTimestamp() >= row.free_at())
+	if (row == nullptr || now >= row->free_at())
 		return nullptr;
 
 	/* After its end only its lock_delay is in the way. */
-	is_over = GetCurrentTimestamp() >= row.ends_at;
+	is_over = now >= row->ends_at;
 	initStringInfo(&out);
-	if (may_see_role(row.role))
-		appendStringInfo(&out, "\"%s\" %s it", row.owner, is_over ? "held" : "holds");
+	if (may_see_role(row->role))
+		appendStringInfo(&out, "\"%s\" %s it", row->owner, is_over ? "held" : "holds");
 	else
 		appendStringInfo(&out, "It %s held", is_over ? "was" : "is");
-	appendStringInfo(&out, " until %s.", timestamptz_to_str(row.ends_at));
-	if (row.lock_delay > 0)
-		appendStringInfo(&out, " Nobody else can take it before %s.", timestamptz_to_str(row.free_at()));
+	appendStringInfo(&out, " until %s.", timestamptz_to_str(row->ends_at));
+	if (row->lock_delay > 0)
+		appendStringInfo(&out, " Nobody else can take it before %s.", timestamptz_to_str(row->free_at()));
 	make_printable(out.data);
 	return out.data;
 }
 
 /* ---- For its owner ---- */
 
-bool
-lease_is_mine(const LeaseRow &lease)
+/* The lease, if it has this token and the current user may use it, or with ANY_TOKEN; null otherwise. */
+static LeaseRow *
+find_lease(Key key, int64 token)
 {
-	return has_privs_of_role(GetUserId(), lease.role);
+	LeaseRow   *lease = read_row(key);
+
+	if (lease == nullptr || token == ANY_TOKEN || (lease->token == token && lease->is_mine()))
+		return lease;
+	return nullptr;
 }
 
 /*
- * Lock the lease in this mode, if matches() is true.  A call that is late, or has a foreign token, finds that out without the lock, because
- * the owner would have to wait behind it.  The end of the subtransaction releases the lock on the table before this session waits.
+ * The same, and lock it in this mode.  A call that is late, or has a foreign token, finds that out without the lock, because the owner
+ * would have to wait behind it.  The end of the subtransaction releases the lock on the table before this session waits.
  */
-template <typename Matches>
-static bool
-lock_if(Matches matches, const LockName &name, LOCKMODE mode)
+static LeaseRow *
+find_and_lock_lease(const LockName &name, int64 token, LOCKMODE mode)
 {
-	bool		does_match = false;
+	LeaseRow   *lease = nullptr;
 
 	in_subtransaction([&]() {
-		does_match = matches();
+		lease = find_lease(name.key, token);
 		return false;
 	});
-	if (!does_match)
-		return false;
-	lock_lease(name, mode);
-	if (matches())
-		return true;
-	unlock_lease(name.key, mode);
-	return false;
+	if (lease == nullptr)
+		return nullptr;
+	if (!lock_lease(name.key, mode, true))
+		with_error_context(psprintf("while waiting for lease \"%s\"", display_name(name)), [&]() {
+			lock_lease(name.key, mode, false);
+		});
+	lease = find_lease(name.key, token);
+	if (lease == nullptr)
+		unlock_lease(name.key, mode);
+	return lease;
 }
 
-/* The same, if the lease has this token, and the current user may use it. */
-static bool
-lock_mine(const LockName &name, int64 token, LOCKMODE mode, LeaseRow *lease)
+TimestampTz
+lease_renew(const LockName &name, int64 token, int64 ttl)
 {
-	return lock_if([&]() { return lease_row_read(name.key, lease) && lease->token == token && lease_is_mine(*lease); }, name, mode);
-}
-
-bool
-lease_renew(const LockName &name, int64 token, int64 ttl, TimestampTz *expires_at)
-{
-	LeaseRow	lease;
+	const LeaseRow *lease;
 
 	lease_check_can_change("advisory.renew_lease()");
 	/* Wait for a session that takes the lease over; and for another renewal, so that the new time is later than its time. */
-	if (!lock_mine(name, token, LEASE_RENEWED, &lease))
-		return false;
-	wake_at_end(name.key);
-	commit_synchronously();
-	*expires_at = lease_row_renew(name.key, token, ttl);
+	lease = find_and_lock_lease(name, token, LEASE_RENEWED);
+	if (lease == nullptr)
+		return 0;
+	if (ttl == 0)
+		ttl = lease->ttl;
 	/* The first in the queue sleeps until the lease expires, unless that is earlier now. */
-	if (*expires_at >= lease.ends_at)
-		ended = ended->next;
-	return true;
+	if (GetCurrentTimestamp() + ttl < lease->ends_at)
+		wake_at_end(name.key);
+	commit_synchronously();
+	return renew_row(*lease, ttl);
 }
 
 bool
 lease_end(const LockName &name, int64 token)
 {
-	LeaseRow	lease;
+	const LeaseRow *lease;
 
-	lease_check_can_change("advisory.end_lease()");
-	if (!lock_mine(name, token, ExclusiveLock, &lease))
+	lease_check_can_change(token == ANY_TOKEN ? "advisory.break_lease()" : "advisory.end_lease()");
+	lease = find_and_lock_lease(name, token, ExclusiveLock);
+	if (lease == nullptr)
 		return false;
 	wake_at_end(name.key);
-	lease_row_delete(lease);
+	delete_row(*lease);
 	if (NameStats *stats = stats_of_name(name_ask(name)))
-		stats_add(&stats->hold, Max(lease.acquired_at, stats_reset_at(stats)), Min(lease.ends_at, GetCurrentTimestamp()));
+		stats_add(&stats->hold, Max(lease->acquired_at, stats_reset_at(stats)), Min(lease->ends_at, GetCurrentTimestamp()));
 	name_end_asking();
 	return true;
-}
-
-bool
-lease_break(const LockName &name)
-{
-	LeaseRow	lease;
-
-	lease_check_can_change("advisory.break_lease()");
-	if (!lock_if([&]() { return lease_row_read(name.key, &lease); }, name, ExclusiveLock))
-		return false;
-	wake_at_end(name.key);
-	return lease_row_delete(lease);
 }
 
 void
 lease_check(const LockName &name, int64 token)
 {
-	LeaseRow	lease;
-
 	PreventCommandDuringRecovery("advisory.check_lease()");
 	PreventCommandIfParallelMode("advisory.check_lease()");
-	if (!lock_mine(name, token, LEASE_RELIED_ON, &lease))
+	if (find_and_lock_lease(name, token, LEASE_RELIED_ON) == nullptr)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("lease \"%s\" with token " INT64_FORMAT " is lost", display_name(name), token),

@@ -21,17 +21,63 @@
  */
 #pragma once
 
-#include "core/leasetable.h"
+#include "core/request.h"
 
 namespace advisory
 {
 
-/* The request for a lease. */
-inline LockRequest
-lease_request(const LockName &name, Lease *lease)
+/* The longest TTL, and the longest lock_delay. */
+constexpr int64 LONGEST_LEASE_DAYS = 366;
+
+/* The most bytes of an owner. */
+constexpr int LEASE_OWNER_BYTES = 256;
+
+/* A lease, as its row says. */
+struct LeaseRow
 {
-	return LockRequest{name, Mode::exclusive, Scope::transaction, 0, lease};
-}
+	Key			key;
+	char	   *ns;
+	char	   *name;
+	Oid			role;			/* that took it; it may have been dropped */
+	char	   *owner;			/* the name that the owner gave itself, or was given */
+	int64		token;
+	int64		ttl;
+	int64		lock_delay;
+	TimestampTz acquired_at;
+	TimestampTz renewed_at;
+	TimestampTz ends_at;
+	int64		renewals;
+	bool		is_restarted;	/* it is of an older era, and has its whole TTL from the beginning of the present one on */
+
+	/* When another session can take it over. */
+	TimestampTz free_at() const noexcept
+	{
+		return TIMESTAMP_IS_NOEND(ends_at) ? ends_at : ends_at + lock_delay;
+	}
+
+	/* Did the current user, or a role that it is a member of, take it?  Nobody else may see its token. */
+	bool		is_mine() const
+	{
+		return has_privs_of_role(GetUserId(), role);
+	}
+
+	/* Had it been free for so long at this time? */
+	bool		is_over_for(int64 microseconds, TimestampTz time) const noexcept
+	{
+		return !TIMESTAMP_IS_NOEND(ends_at) && free_at() + microseconds < time;
+	}
+};
+
+/* The parameters of a request for a lease, and its results. */
+struct Lease
+{
+	int64		ttl;			/* in microseconds, as all lengths of time here */
+	int64		lock_delay;		/* how long it stays taken after it has expired */
+	const char *owner;			/* the name that the caller gives itself; for others to see */
+	int64		token;			/* if it was granted */
+	TimestampTz expires_at;
+	LeaseRow	before;			/* the previous lease, without its texts; zero if there was none */
+};
 
 /* Raise 25006 in a READ ONLY transaction or on a standby, 25000 in a parallel operation.  function is for the message. */
 void		lease_check_can_change(const char *function);
@@ -41,6 +87,18 @@ bool		lease_take_if_free(const LockRequest &request);
 
 /* Wait for the lease, and take it.  Ends like a wait for a lock.  Changes LockTimeout, which the caller restores. */
 void		lease_wait(const LockRequest &request);
+
+/*
+ * The lease with this key, palloc'd.  Null if there is none, or if its row cannot be read without waiting, or if the server's lock
+ * table is too full to read it.  May ereport.
+ */
+LeaseRow   *lease_row_read_now(Key key);
+
+/*
+ * The leases of this database, palloc'd, but not more than 10,000.  None, and a NOTICE that says so, if they cannot be read
+ * without waiting, or if the server's lock table is too full to read them.  May ereport.
+ */
+LeaseRow   *lease_rows_read(int *count);
 
 /*
  * The holder, if the current user may see it, and until when it holds the lease: for a DETAIL.  Null if there is none, or
@@ -54,20 +112,16 @@ char	   *lease_describe_holder(Key key);
  * lease_check_can_change(); but lease_check() may be called in a READ ONLY transaction.
  */
 
-/* Renew the lease, and set *expires_at.  False if it is lost.  ttl 0 keeps the present TTL. */
-bool		lease_renew(const LockName &name, int64 token, int64 ttl, TimestampTz *expires_at);
+/* Renew the lease.  Returns when it expires; 0 if it is lost.  ttl 0 keeps the present TTL. */
+TimestampTz lease_renew(const LockName &name, int64 token, int64 ttl);
 
-/* End the lease.  False if it is lost. */
+/* End the lease, and its lock_delay.  False if it is lost.  ANY_TOKEN ends the lease of any owner; false if there is none. */
 bool		lease_end(const LockName &name, int64 token);
 
-/* End the lease of any owner, and its lock_delay.  False if there is none. */
-bool		lease_break(const LockName &name);
+constexpr int64 ANY_TOKEN = 0;
 
 /* Raise 55000 if the lease is lost.  No session can take the lease over before this transaction ends. */
 void		lease_check(const LockName &name, int64 token);
-
-/* Did the current user, or a role that it is a member of, take the lease?  Nobody else may see its token. */
-bool		lease_is_mine(const LeaseRow &lease);
 
 /* How many locks of leases this transaction holds at most.  Costs nothing. */
 int			lease_lock_estimate() noexcept;

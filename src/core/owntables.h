@@ -81,19 +81,14 @@ struct OwnRow
 {
 	const char *table;
 	uint64		number;			/* from 0 */
-	uint64		count;			/* of all rows */
 
 	Datum		column(int column, Oid type) const;
 	int64		bigint(int column) const
 	{
 		return DatumGetInt64(this->column(column, INT8OID));
 	}
-	TimestampTz time(int column) const
-	{
-		return DatumGetTimestampTz(this->column(column, TIMESTAMPTZOID));
-	}
-	/* A text or name, in the memory of SPI's caller. */
-	char	   *text(int column, Oid type) const;
+	/* A text, in the memory of SPI's caller. */
+	char	   *text(int column) const;
 };
 
 /* Run a statement within SPI_connect().  Raises 42804 if it has to return one row and does not.  May ereport. */
@@ -116,7 +111,7 @@ run_own_statement(OwnStatement *statement, std::initializer_list<NullableDatum> 
 		execute_own_statement(statement, arguments);
 		count = SPI_processed;
 		for (uint64 i = 0; SPI_tuptable != nullptr && i < count; i++)
-			use(OwnRow{statement->table, i, count});
+			use(OwnRow{statement->table, i});
 		SPI_finish();
 	});
 	return count;
@@ -128,7 +123,7 @@ run_own_statement(OwnStatement *statement, std::initializer_list<NullableDatum> 
 	return run_own_statement(statement, arguments, [](const OwnRow &) {});
 }
 
-/* An argument: a bigint or timestamptz; a text; an interval of so many microseconds. */
+/* An argument: a bigint or timestamptz; a text. */
 inline NullableDatum
 argument(int64 value)
 {
@@ -141,9 +136,15 @@ argument(std::string_view text)
 	return NullableDatum{PointerGetDatum(cstring_to_text_with_len(text.data(), static_cast<int>(text.size()))), false};
 }
 
-NullableDatum interval_argument(int64 microseconds);
+/*
+ * From now on until it ends, this transaction has synchronous_commit at "on" at least, unless lease_sync is off.  A commit that no synchronous
+ * standby has confirmed is lost if that standby is promoted; with "off" also if the server crashes.  A lease, or a window, could then have
+ * two owners.  May ereport.
+ */
+void		commit_synchronously();
 
-constexpr NullableDatum NULL_ARGUMENT = {Datum(0), true};
+/* Called at the ends of transactions, before and after the commit. */
+void		synccommit_at_xact_end(XactEvent event) noexcept;
 
 /* The most bytes of a namespace or name that a table keeps. */
 constexpr int KEPT_NAME_BYTES = 1024;

@@ -34,35 +34,13 @@ static constexpr int SYSTEM_BITS = 37;
 static constexpr char ERA[] = "_era";
 static constexpr char ERA_BEGAN[] = "_era_began";
 
-namespace
-{
-
-struct EraCell
-{
-	int64		number;			/* 0 if there was none yet */
-	int64		timeline;		/* at most the number, which grows at least as much */
-	int64		system;
-};
-
-}								/* anonymous namespace */
-
 /* ---- The era ---- */
 
-static EraCell
-unpack_era(int64 value) noexcept
-{
-	EraCell		era;
-
-	era.number = value >> (TIMELINE_BITS + SYSTEM_BITS);
-	era.timeline = (value >> SYSTEM_BITS) & ((INT64CONST(1) << TIMELINE_BITS) - 1);
-	era.system = value & ((INT64CONST(1) << SYSTEM_BITS) - 1);
-	return era;
-}
-
+/* The era in a value of the sequence; 0 if there was none yet. */
 static int64
-pack_era(const EraCell &era) noexcept
+era_of(int64 value) noexcept
 {
-	return (((era.number << TIMELINE_BITS) | era.timeline) << SYSTEM_BITS) | era.system;
+	return value >> (TIMELINE_BITS + SYSTEM_BITS);
 }
 
 /*
@@ -99,62 +77,56 @@ write_sequence(const char *name, int64 value)
 	XactReadOnly = is_read_only;
 }
 
-/* The era that this server must have, given the one in the sequence. */
-static EraCell
-era_here(const EraCell &last)
+/* This cluster, in a value of the sequence. */
+static int64
+system_here()
 {
 	uint64		identifier = GetSystemIdentifier();
-	EraCell		here;
 
-	here.timeline = GetWALInsertionTimeLine();
-	here.system = static_cast<int64>(hash_bytes_extended(reinterpret_cast<const unsigned char *>(&identifier), sizeof(identifier), 0) >>
-									 (64 - SYSTEM_BITS));
-	here.number = last.number + here.timeline;
-	if (last.number > 0 && last.system == here.system && last.timeline <= here.timeline)
-		here.number -= last.timeline;
-	return here;
+	return static_cast<int64>(hash_bytes_extended(reinterpret_cast<const unsigned char *>(&identifier), sizeof(identifier), 0) >>
+							  (64 - SYSTEM_BITS));
 }
 
-/* The era of this server, greater than above.  If the sequence has another era, it is updated. */
+/* The era that this server must have, given the value of the sequence.  It is the one in the value only if that is of this timeline. */
 static int64
-current_era(int64 above)
+era_here(int64 last)
+{
+	int64		era = era_of(last) + GetWALInsertionTimeLine();
+	int64		last_timeline = (last >> SYSTEM_BITS) & ((INT64CONST(1) << TIMELINE_BITS) - 1);
+	int64		last_system = last & ((INT64CONST(1) << SYSTEM_BITS) - 1);
+
+	if (era_of(last) > 0 && last_system == system_here() && last_timeline <= GetWALInsertionTimeLine())
+		era -= last_timeline;
+	return era;
+}
+
+int64
+token_era(int64 above)
 {
 	int64		last = read_sequence(ERA);
-	EraCell		here = era_here(unpack_era(last));
+	int64		era = era_here(last);
 	Oid			sequence;
 
-	if (pack_era(here) == last && here.number > above)
-		return here.number;
+	if (era == era_of(last) && era > above)
+		return era;
 	/* No other session changes the sequence at the same time. */
 	sequence = lock_own_relation(ERA, RELKIND_SEQUENCE, ShareUpdateExclusiveLock);
 	last = read_sequence(ERA);
-	here = era_here(unpack_era(last));
-	here.number = Max(here.number, above + 1);
-	if (here.number > LAST_ERA)
+	era = Max(era_here(last), above + 1);
+	if (era > LAST_ERA)
 		ereport(ERROR,
 				(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
 				 errmsg("there are no tokens left"),
-				 errdetail("This server needs era " INT64_FORMAT ", but the last possible era is " INT64_FORMAT ".",
-						   here.number, LAST_ERA)));
-	if (pack_era(here) != last)
+				 errdetail("This server needs era " INT64_FORMAT ", but the last possible era is " INT64_FORMAT ".", era, LAST_ERA)));
+	if (era != era_of(last))
 		as_superuser([&]() {
 			Era			seen = token_era_seen();
 
 			/* In this order, because otherwise the new era would for a moment have the beginning of the previous one. */
-			write_sequence(ERA_BEGAN, seen.number == here.number ? seen.began_at : GetCurrentTimestamp());
-			write_sequence(ERA, pack_era(here));
+			write_sequence(ERA_BEGAN, seen.number == era ? seen.began_at : GetCurrentTimestamp());
+			write_sequence(ERA, (((era << TIMELINE_BITS) | GetWALInsertionTimeLine()) << SYSTEM_BITS) | system_here());
 		});
 	UnlockRelationOid(sequence, ShareUpdateExclusiveLock);
-	return here.number;
-}
-
-Era
-token_era()
-{
-	Era			era;
-
-	era.number = current_era(0);
-	era.began_at = read_sequence(ERA_BEGAN);
 	return era;
 }
 
@@ -163,12 +135,12 @@ token_era_seen()
 {
 	static Era	noted;
 	int64		last = read_sequence(ERA);
-	EraCell		here = RecoveryInProgress() ? unpack_era(last) : era_here(unpack_era(last));
+	int64		era = RecoveryInProgress() ? era_of(last) : era_here(last);
 
-	if (pack_era(here) == last)
-		return Era{here.number, read_sequence(ERA_BEGAN)};
-	if (noted.number != here.number)
-		noted = Era{here.number, GetCurrentTimestamp()};
+	if (era == era_of(last))
+		return Era{era, read_sequence(ERA_BEGAN)};
+	if (noted.number != era)
+		noted = Era{era, GetCurrentTimestamp()};
 	return noted;
 }
 
@@ -177,7 +149,7 @@ token_era_seen()
 int64
 token_make()
 {
-	int64		era = current_era(0);
+	int64		era = token_era();
 	uint64		position = wal_write_mark() / 8;
 
 	if (position >> POSITION_BITS != 0)
@@ -212,7 +184,7 @@ token_next(const LockName &name, int slot)
 void
 token_check_given(int64 token)
 {
-	int64		last = (current_era(0) << POSITION_BITS) | static_cast<int64>(GetXLogInsertRecPtr() / 8);
+	int64		last = (token_era() << POSITION_BITS) | static_cast<int64>(GetXLogInsertRecPtr() / 8);
 
 	if (token > last)
 		ereport(ERROR,
@@ -231,7 +203,7 @@ token_raise_above(int64 token)
 		ereport(ERROR,
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
 				 errmsg("token " INT64_FORMAT " is too large", token)));
-	current_era(era);
+	token_era(era);
 	wal_write_mark();
 }
 
@@ -244,7 +216,7 @@ static OwnStatement RAISE_FENCE = {
 	" ON CONFLICT (key) DO UPDATE SET token = GREATEST(f.token, EXCLUDED.token) RETURNING token",
 	SPI_OK_INSERT_RETURNING, false, true, {INT8OID, INT8OID}, nullptr};
 
-bool
+void
 token_check(const LockName &name, int64 token)
 {
 	int64		highest = 0;
@@ -270,7 +242,6 @@ token_check(const LockName &name, int64 token)
 	}
 	/* The error undoes the statement.  A stale token does not need the locks on the sequence, for which there may be no room. */
 	token_check_given(token);
-	return true;
 }
 
 }								/* namespace advisory */

@@ -22,19 +22,22 @@ int64		token_next(const LockName &name, int slot);
 /* The same without that check, for a session that is known to hold the lock. */
 int64		token_make();
 
-/* The era of this server, and when it began here.  The first session that asks after a failover records both, which writes. */
+/*
+ * The era of this server.  The first session that asks after a failover records it, and when it began here, which writes.  If it is not
+ * greater than above, a greater one begins.  May ereport (2200H: no era is left).
+ */
+int64		token_era(int64 above = 0);
+
+/*
+ * The era, and when it began here, without writing, so without a transaction ID, and also on a standby, which sees the era that it has
+ * received.  If the era is not recorded yet, it began when this session first saw it.
+ */
 struct Era
 {
 	int64		number;
 	TimestampTz began_at;
 };
 
-Era			token_era();
-
-/*
- * The same without writing, so without a transaction ID, and also on a standby, which sees the era that it has received.  If
- * the era is not recorded yet, it began when this session first saw it.
- */
 Era			token_era_seen();
 
 /* Make all later tokens greater than this one.  Raises 22003 if no greater token is possible, 25006 on a standby. */
@@ -44,9 +47,9 @@ void		token_raise_above(int64 token);
 void		token_check_given(int64 token);
 
 /*
- * Return true if no greater token was checked for this name before; else raise 55000.  The
- * name's row of advisory.fences stays locked until the transaction ends.  Raises 22023 as token_check_given() does.
+ * Raise 55000 if a greater token was checked for this name before.  The name's row of advisory.fences stays
+ * locked until the transaction ends.  Raises 22023 as token_check_given() does.
  */
-bool		token_check(const LockName &name, int64 token);
+void		token_check(const LockName &name, int64 token);
 
 }								/* namespace advisory */

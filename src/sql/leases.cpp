@@ -16,9 +16,9 @@ namespace advisory
 
 /* The row (token, expires_at); with nulls if the lease was not granted. */
 static Datum
-lease_row(FunctionCallInfo fcinfo, const Lease &lease, bool is_granted)
+lease_row(FunctionCallInfo fcinfo, const LockRequest &request, bool is_granted)
 {
-	Datum		values[] = {Int64GetDatum(lease.token), TimestampTzGetDatum(lease.expires_at)};
+	Datum		values[] = {Int64GetDatum(request.lease->token), TimestampTzGetDatum(request.lease->expires_at)};
 	bool		nulls[] = {!is_granted, !is_granted};
 
 	return HeapTupleGetDatum(result_row(fcinfo, values, nulls));
@@ -38,16 +38,16 @@ lease_length_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool m
 	return length;
 }
 
-/* The name of a lease.  Its lock counts for the guard of the lock table. */
-static LockName
-lease_name_argument(FunctionCallInfo fcinfo, By by)
+/* A request for the lease of a name.  Its lock counts for the guard of the lock table. */
+static LockRequest
+lease_argument(FunctionCallInfo fcinfo, By by)
 {
-	LockName	name = lock_argument(fcinfo, by);
-	Lease		none = {};
+	auto	   *lease = static_cast<Lease *>(palloc0(sizeof(Lease)));
+	LockRequest request = {lock_argument(fcinfo, by), Mode::exclusive, Scope::transaction, 0, lease};
 
-	check_kept_name(name, "lease");
-	check_pool_limit(lease_request(name, &none));
-	return name;
+	check_kept_name(request.name, "lease");
+	check_pool_limit(request);
+	return request;
 }
 
 /* The name that an owner gives itself; by default role@application. */
@@ -66,44 +66,42 @@ owner_argument(FunctionCallInfo fcinfo, int arg)
 /* (namespace, name, ttl, timeout, owner, lock_delay, OUT token, OUT expires_at) */
 template <By by>
 static LockRequest
-lease_arguments(FunctionCallInfo fcinfo, Lease *lease)
+lease_arguments(FunctionCallInfo fcinfo)
 {
 	constexpr int ttl = next_argument(by);
-	LockName	name = lease_name_argument(fcinfo, by);
+	LockRequest request = lease_argument(fcinfo, by);
+	Lease	   *lease = request.lease;
 
-	*lease = Lease{};
 	lease->ttl = lease_length_argument(fcinfo, ttl, "ttl", false);
 	lease->owner = owner_argument(fcinfo, ttl + 2);
 	lease->lock_delay = lease_length_argument(fcinfo, ttl + 3, "lock_delay", true);
-	return lease_request(name, lease);
+	return request;
 }
 
 template <By by, OnFailure on_failure>
 static Datum
 lease(FunctionCallInfo fcinfo)
 {
-	Lease		lease;
-	LockRequest request = lease_arguments<by>(fcinfo, &lease);
+	LockRequest request = lease_arguments<by>(fcinfo);
 	Timeout		timeout = timeout_argument(fcinfo, next_argument(by) + 1);
 
 	lease_check_can_change(on_failure == OnFailure::raise ? "advisory.lease()" : "advisory.try_lease()");
 	if (on_failure == OnFailure::say)
-		return lease_row(fcinfo, lease, lock_try(request, timeout));
+		return lease_row(fcinfo, request, lock_try(request, timeout));
 	lock_must(request, timeout);
-	return lease_row(fcinfo, lease, true);
+	return lease_row(fcinfo, request, true);
 }
 
 template <By by>
 static Datum
 await_lease(FunctionCallInfo fcinfo)
 {
-	Lease		lease;
-	LockRequest request = lease_arguments<by>(fcinfo, &lease);
+	LockRequest request = lease_arguments<by>(fcinfo);
 	Timeout		timeout = timeout_argument(fcinfo, next_argument(by) + 1);
 
 	lease_check_can_change("advisory.await_lease()");
 	await_lock(request, timeout, "await_lease");
-	return lease_row(fcinfo, lease, true);
+	return lease_row(fcinfo, request, true);
 }
 
 template <By by>
@@ -111,12 +109,12 @@ static Datum
 renew(FunctionCallInfo fcinfo)
 {
 	constexpr int ttl = next_argument(by) + 1;
-	LockName	name = lease_name_argument(fcinfo, by);
+	LockName	name = lease_argument(fcinfo, by).name;
 	int64		token = token_argument(fcinfo, next_argument(by));
 	int64		new_ttl = PG_ARGISNULL(ttl) ? 0 : lease_length_argument(fcinfo, ttl, "ttl", false);
-	TimestampTz expires_at;
+	TimestampTz expires_at = lease_renew(name, token, new_ttl);
 
-	if (!lease_renew(name, token, new_ttl, &expires_at))
+	if (expires_at == 0)
 		PG_RETURN_NULL();
 	PG_RETURN_TIMESTAMPTZ(expires_at);
 }
@@ -125,7 +123,7 @@ template <By by>
 static Datum
 end_lease(FunctionCallInfo fcinfo)
 {
-	LockName	name = lease_name_argument(fcinfo, by);
+	LockName	name = lease_argument(fcinfo, by).name;
 
 	PG_RETURN_BOOL(lease_end(name, token_argument(fcinfo, next_argument(by))));
 }
@@ -134,14 +132,14 @@ template <By by>
 static Datum
 break_lease(FunctionCallInfo fcinfo)
 {
-	PG_RETURN_BOOL(lease_break(lease_name_argument(fcinfo, by)));
+	PG_RETURN_BOOL(lease_end(lease_argument(fcinfo, by).name, ANY_TOKEN));
 }
 
 template <By by>
 static Datum
 check_lease(FunctionCallInfo fcinfo)
 {
-	LockName	name = lease_name_argument(fcinfo, by);
+	LockName	name = lease_argument(fcinfo, by).name;
 
 	lease_check(name, token_argument(fcinfo, next_argument(by)));
 	PG_RETURN_BOOL(true);

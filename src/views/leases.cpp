@@ -29,7 +29,7 @@ show_leases(ReturnSetInfo *result)
 		row.add_text(is_visible ? lease.ns : HIDDEN);
 		row.add_text(is_visible ? lease.name : HIDDEN);
 		row.add_text(is_visible ? lease.owner : HIDDEN);
-		row.add(Int64GetDatum(lease.token), !lease_is_mine(lease));
+		row.add(Int64GetDatum(lease.token), !lease.is_mine());
 		row.add_text(state);
 		row.add_interval(lease.ttl);
 		row.add_time(lease.acquired_at);

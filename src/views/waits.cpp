@@ -26,7 +26,7 @@
 #include "base/encoding.h"
 #include "base/sqlfunction.h"
 #include "base/srf.h"
-#include "core/leasetable.h"
+#include "core/lease.h"
 #include "server/backends.h"
 #include "server/waitgraph.h"
 #include "shmem/sessiontable.h"
@@ -436,11 +436,10 @@ append_lock(StringInfo out, const LockEntry &lock, VisibleNames *names)
 static void
 append_lease(StringInfo out, Key key)
 {
-	LeaseRow	lease;
-
-	if (lease_row_read_now(key, &lease))
+	if (const LeaseRow *lease = lease_row_read_now(key))
 		appendStringInfo(out, ", which %s holds until %s",
-						 may_see_role(lease.role) ? lease.owner : "another owner", timestamptz_to_str(lease.ends_at - lease.ends_at % USECS_PER_SEC));
+						 may_see_role(lease->role) ? lease->owner : "another owner",
+						 timestamptz_to_str(lease->ends_at - lease->ends_at % USECS_PER_SEC));
 }
 
 /* " 12 s", or nothing if the time is unknown. */

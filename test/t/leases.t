@@ -465,6 +465,9 @@ if ($look->value(q{SELECT current_setting('server_version_num')::int >= 170000})
     $other->run("SELECT advisory.lease('l', 'timed', '1h')");
     is(sprintf('%.3f', hold('timed') - $held), '0.050', 'stats: or when it is taken over, for as long as it had not expired');
     is($look->value("SELECT acquired FROM advisory.stats WHERE namespace = 'l' AND name = 'timed'"), 3, 'stats: and each as a grant');
+    my $broken_at = hold('timed');
+    $look->run("SELECT advisory.break_lease('l', 'timed')");
+    cmp_ok(hold('timed'), '>', $broken_at, 'stats: or when it is broken');
     $token = $owner->value("SELECT token FROM advisory.lease('l', 'since the reset', '1h')");
     sleep 0.5;
     $from = time;
