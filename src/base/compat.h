@@ -268,69 +268,75 @@ create_scan_path(PlannerInfo *root, RelOptInfo *table, double rows, Cost startup
 
 /* 16 changed SHM_QUEUE to dlist; C++ cannot use either's macros for walking. */
 #if PG_VERSION_NUM >= 160000
-using ListHead = dlist_head;
 using ListNode = dlist_node;
-#else
-using ListHead = SHM_QUEUE;
-using ListNode = SHM_QUEUE;
-#endif
 
-/* The node behind the last one and before the first one. */
 inline ListNode *
-end_of_list(ListHead *list) noexcept
+head_of(dlist_head *list) noexcept
 {
-#if PG_VERSION_NUM >= 160000
 	return &list->head;
-#else
-	return list;
-#endif
 }
+#else
+using ListNode = SHM_QUEUE;
+
+inline ListNode *
+head_of(SHM_QUEUE *list) noexcept
+{
+	return list;
+}
+#endif
 
 /*
- * Call visit(object) for each object in the list until it returns false.
- * offset is that of the list's node in the object.  The lock that protects the
- * list must be held, and visit must not change it.  With &ListNode::prev the
- * walk begins at the end.
+ * The objects on a list, for a range-based for.  The lock that protects the list must be held, and the loop must not change the list.
+ * With &ListNode::prev from the last one to the first.
  */
-template <typename Object, typename Visit>
-inline void
-walk_list(ListHead *list, size_t offset, Visit visit, ListNode *ListNode::*link = &ListNode::next)
+template <typename Object>
+struct ObjectsOnList
 {
-	ListNode   *end = end_of_list(list);
+	ListNode   *head;
+	size_t		offset;			/* of the list's node in an object */
+	ListNode   *ListNode::*link = &ListNode::next;
+
+	struct Iterator
+	{
+		const ObjectsOnList &list;
+		ListNode   *node;
+
+		Object	   *operator*() const noexcept
+		{
+			return reinterpret_cast<Object *>(reinterpret_cast<char *>(node) - list.offset);
+		}
+		void		operator++() noexcept
+		{
+			node = node->*list.link;
+		}
+		bool		operator!=(const Iterator &other) const noexcept
+		{
+			return node != other.node;
+		}
+	};
 
 	/* A zeroed dlist that was not initialized is empty, too. */
-	if (end->*link == nullptr)
-		return;
-	for (ListNode *node = end->*link; node != end; node = node->*link)
+	Iterator	begin() const noexcept
 	{
-		if (!visit(reinterpret_cast<Object *>(reinterpret_cast<char *>(node) - offset)))
-			return;
+		return {*this, head->*link != nullptr ? head->*link : head};
 	}
-}
+	Iterator	end() const noexcept
+	{
+		return {*this, head};
+	}
+};
 
-/*
- * Call visit(proc) for each waiter of a lock in the queue's order, until it
- * returns false.  16 made the queue a dclist; 19 gave it a link of its own.
- */
-template <typename Visit>
-inline void
-walk_waiters(LOCK *lock, Visit visit)
+/* The waiters of a lock, in the queue's order.  16 made the queue a dclist; 19 gave it a link of its own. */
+inline ObjectsOnList<PGPROC>
+waiters_of(LOCK *lock) noexcept
 {
 #if PG_VERSION_NUM >= 190000
-	walk_list<PGPROC>(&lock->waitProcs.dlist, offsetof(PGPROC, waitLink), visit);
+	return {&lock->waitProcs.dlist.head, offsetof(PGPROC, waitLink)};
 #elif PG_VERSION_NUM >= 160000
-	walk_list<PGPROC>(&lock->waitProcs.dlist, offsetof(PGPROC, links), visit);
+	return {&lock->waitProcs.dlist.head, offsetof(PGPROC, links)};
 #else
-	walk_list<PGPROC>(&lock->waitProcs.links, offsetof(PGPROC, links), visit);
+	return {&lock->waitProcs.links, offsetof(PGPROC, links)};
 #endif
-}
-
-/* The same for each PROCLOCK of a lock, both of holders and of waiters. */
-template <typename Visit>
-inline void
-walk_proclocks(LOCK *lock, Visit visit)
-{
-	walk_list<PROCLOCK>(&lock->procLocks, offsetof(PROCLOCK, lockLink), visit);
 }
 
 /*

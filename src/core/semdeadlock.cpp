@@ -256,7 +256,7 @@ private:
 
 			if (slot % 64 == 0)
 				CHECK_FOR_INTERRUPTS();
-			if (read_holder(slot_tag(tag.database, tag.key, slot), &holder))
+			if (is_held_by_anybody(slot_tag(tag.database, tag.key, slot), &holder))
 				blocker = node_of_session(holder);
 			if (blocker == LIVE || nodes[blocker].is_live)
 				return make_live(node);
@@ -278,7 +278,7 @@ private:
 		if (reader == count)
 		{
 			reader = node;
-			nodes[node].entries = read_lock(nodes[node].wait.tag);
+			nodes[node].entries = read_locks({nodes[node].wait.tag});
 		}
 
 		const LockEntries &entries = nodes[reader].entries;
@@ -370,7 +370,7 @@ private:
 static bool
 am_i_in_the_way()
 {
-	LockEntries mine = read_my_awaited_locks();
+	LockEntries mine = read_my_locks(true);
 
 	for (int i = 0; i < mine.count; i++)
 	{

@@ -101,14 +101,8 @@ struct LockEntries
  */
 LockEntries read_all_locks(bool only_queues = false);
 
-/* The holders of one lock, then its queue in order.  Reads no other lock. */
-LockEntries read_lock(const LOCKTAG &tag);
-
-/* The same for a semaphore's queue, and then for its slots up to this one. */
-LockEntries read_semaphore(Oid database, Key key, int slots);
-
-/* The same for a key: for its lock, and then for its semaphore. */
-LockEntries read_key(Oid database, Key key, int slots);
+/* For each of these locks its holders, then its queue in order; and the same for slots up to this one of the semaphore with the first one's key. */
+LockEntries read_locks(std::initializer_list<LOCKTAG> tags, int slots = 0);
 
 /* Does a prepared transaction hold any lock? */
 bool		has_prepared_locks();
@@ -116,8 +110,8 @@ bool		has_prepared_locks();
 /* Does the process with this number hold an advisory lock? */
 bool		holds_advisory_lock(int proc_number);
 
-/* A holder of this lock; its mode is not filled in.  False if there is none. */
-bool		read_holder(const LOCKTAG &tag, LockEntry *holder);
+/* Does any session or prepared transaction hold this lock at the moment?  Then *holder is the entry of one; its mode is not filled in. */
+bool		is_held_by_anybody(const LOCKTAG &tag, LockEntry *holder = nullptr);
 
 /*
  * Does this process wait for a lock?  Then *waiter is its entry; wait_start is 0 if the wait has only
@@ -131,11 +125,11 @@ bool		read_awaited_lock(int proc_number, LockEntry *waiter);
  */
 LockEntries read_all_waits();
 
-/* The advisory locks that this session holds, of every kind and in both scopes. */
-LockEntries read_my_locks();
-
-/* The locks of this session that others may wait for: locks of any type that have waiters, and slots. */
-LockEntries read_my_awaited_locks();
+/*
+ * The advisory locks that this session holds, of every kind and in both scopes.
+ * only_awaited: instead those that others may wait for: locks of any type that have waiters, and slots.
+ */
+LockEntries read_my_locks(bool only_awaited = false);
 
 /* Does this session hold a lock that is not an advisory lock, except that on its own virtual transaction ID? */
 bool		have_other_locks();
@@ -145,9 +139,6 @@ int			count_my_lease_locks();
 
 /* Does this session hold this lock, of any type, and does another session wait for it? */
 bool		is_mine_awaited(const LOCKTAG &tag);
-
-/* Does any session or prepared transaction hold this lock at the moment? */
-bool		is_held_by_anybody(const LOCKTAG &tag);
 
 /* Set the latch of each session that holds this lock. */
 void		wake_holders(const LOCKTAG &tag) noexcept;
