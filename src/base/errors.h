@@ -22,61 +22,43 @@ catch_error(MemoryContext context)
 	return error;
 }
 
-/* An internal subtransaction that restores the caller's memory context and resource owner. */
-class Subtransaction
-{
-public:
-	Subtransaction() : context(CurrentMemoryContext), owner(CurrentResourceOwner)
-	{
-		BeginInternalSubTransaction(nullptr);
-		MemoryContextSwitchTo(context);
-	}
-
-	void		release() const
-	{
-		ReleaseCurrentSubTransaction();
-		restore();
-	}
-
-	void		roll_back() const
-	{
-		RollbackAndReleaseCurrentSubTransaction();
-		restore();
-	}
-
-private:
-	void		restore() const
-	{
-		MemoryContextSwitchTo(context);
-		CurrentResourceOwner = owner;
-	}
-
-	MemoryContext context;
-	ResourceOwner owner;
-};
-
-/* Run body() in a subtransaction.  Unless body() returns true, the subtransaction is rolled back, which releases its locks. */
+/*
+ * Run body() in an internal subtransaction, and return what it returns.  If that is false, the subtransaction is rolled back, which
+ * releases its locks.  After an error, too: one with this SQLSTATE is cleared, and false returned; others are raised.  Restores the
+ * caller's memory context and resource owner.
+ */
 template <typename Body>
-inline void
-in_subtransaction(Body body)
+inline bool
+in_subtransaction(Body body, int cleared = ERRCODE_SUCCESSFUL_COMPLETION)
 {
-	Subtransaction subtransaction;
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
 	volatile bool stays = false;
 
+	BeginInternalSubTransaction(nullptr);
+	MemoryContextSwitchTo(context);
 	PG_TRY();
 	{
 		stays = body();
+		if (stays)
+			ReleaseCurrentSubTransaction();
+		else
+			RollbackAndReleaseCurrentSubTransaction();
 	}
 	PG_CATCH();
 	{
-		subtransaction.roll_back();
-		PG_RE_THROW();
+		RollbackAndReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(context);
+		CurrentResourceOwner = owner;
+		if (geterrcode() != cleared)
+			PG_RE_THROW();
+		FlushErrorState();
+		stays = false;
 	}
 	PG_END_TRY();
-	if (stays)
-		subtransaction.release();
-	else
-		subtransaction.roll_back();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+	return stays;
 }
 
 /* Run body(), and add this text to the context of its errors. */
@@ -112,24 +94,10 @@ unless_lock_table_is_full(Body body)
 		return true;
 	}
 
-	Subtransaction subtransaction;
-	volatile bool succeeded = false;
-
-	PG_TRY();
-	{
+	return in_subtransaction([&]() {
 		body();
-		subtransaction.release();
-		succeeded = true;
-	}
-	PG_CATCH();
-	{
-		subtransaction.roll_back();
-		if (geterrcode() != ERRCODE_OUT_OF_MEMORY)
-			PG_RE_THROW();
-		FlushErrorState();
-	}
-	PG_END_TRY();
-	return succeeded;
+		return true;
+	}, ERRCODE_OUT_OF_MEMORY);
 }
 
 }								/* namespace advisory */

@@ -58,29 +58,26 @@ take_all(const LockNames &sorted, Scope scope, Timeout timeout, int *last)
 	Deadline	deadline(timeout);
 	volatile int taken = 0;
 	volatile Outcome outcome = Outcome::granted;
-	Subtransaction subtransaction;
 
 	PG_TRY();
 	{
-		while (taken < sorted.count && outcome == Outcome::granted)
-		{
-			ErrorData  *error;
+		in_subtransaction([&]() {
+			while (taken < sorted.count && outcome == Outcome::granted)
+			{
+				ErrorData  *error;
 
-			outcome = lock_take_or_hand_over(LockRequest{sorted.locks[taken], Mode::exclusive, scope},
-											 deadline.remaining(), nullptr, &error);
-			if (error != nullptr)
-				ReThrowError(error);
-			taken = taken + (outcome == Outcome::granted);
-		}
-		if (outcome == Outcome::granted)
-			subtransaction.release();
-		else
-			subtransaction.roll_back();
+				outcome = lock_take_or_hand_over(LockRequest{sorted.locks[taken], Mode::exclusive, scope},
+												 deadline.remaining(), nullptr, &error);
+				if (error != nullptr)
+					ReThrowError(error);
+				taken = taken + (outcome == Outcome::granted);
+			}
+			return outcome == Outcome::granted;
+		});
 	}
 	PG_CATCH();
 	{
 		/* Release the locks first, because the rest needs memory. */
-		subtransaction.roll_back();
 		if (scope == Scope::session)
 			take_back(sorted.locks, taken);
 		raise_wait_error(catch_error(callers_context));
