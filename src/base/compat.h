@@ -79,28 +79,12 @@ local_beentry_by_index(int index)
 #endif
 }
 
-/* 16 has one function for all objects that are not relations. */
-inline AclResult
-schema_aclcheck(Oid schema, Oid role, AclMode mode)
-{
-#if PG_VERSION_NUM >= 160000
-	return object_aclcheck(NamespaceRelationId, schema, role, mode);
-#else
-	return pg_namespace_aclcheck(schema, role, mode);
-#endif
-}
-
-/* 18 added STATE_STARTING. */
-inline bool
-backend_is_starting(BackendState state)
-{
+/* 18 added this BackendState. */
 #if PG_VERSION_NUM >= 180000
-	return state == STATE_STARTING;
+constexpr int state_starting = STATE_STARTING;
 #else
-	(void) state;
-	return false;
+constexpr int state_starting = -1;
 #endif
-}
 
 /* 19 gives a tranche its name when it is created.  Before 19, each session registered the name. */
 inline int
@@ -365,17 +349,6 @@ simplehash_insert(Table *table, Element *(*insert)(Table *, Key, bool *), Key ke
 	}
 	PG_END_TRY();
 	return element;
-#endif
-}
-
-/* Is it 'infinity'?  Intervals can be since 17. */
-inline bool
-interval_is_infinite([[maybe_unused]] const Interval *interval)
-{
-#if PG_VERSION_NUM >= 170000
-	return INTERVAL_NOT_FINITE(interval);
-#else
-	return false;
 #endif
 }
 

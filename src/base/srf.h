@@ -71,10 +71,6 @@ struct Row
 	{
 		add(Int64GetDatum(value));
 	}
-	void		add_float8(double value)
-	{
-		add(Float8GetDatum(value));
-	}
 	void		add_int32_array(const int *items, int item_count)
 	{
 		auto	   *datums = static_cast<Datum *>(palloc_extended(sizeof(Datum) * (item_count + 1), MCXT_ALLOC_HUGE));

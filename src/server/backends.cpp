@@ -154,10 +154,10 @@ own_description()
 const char *
 state_name(BackendState state) noexcept
 {
-	if (compat::backend_is_starting(state))
-		return "starting";
-	switch (state)
+	switch (static_cast<int>(state))
 	{
+		case compat::state_starting:
+			return "starting";
 		case STATE_IDLE:
 			return "idle";
 		case STATE_RUNNING:
