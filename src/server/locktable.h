@@ -47,7 +47,7 @@ struct LockEntry
 	int			leader_pid;		/* of the leader of its lock group; without a group, pid */
 	int			leader_number;	/* the leader's proc_number */
 	TransactionId xid;			/* of a prepared transaction */
-	Oid			role;			/* of the session; invalid if it has none */
+	Oid			role;			/* of the session, or that prepared it; invalid if it has none */
 	LOCKMODE	lockmode;
 	LOCKMASK	held_modes;		/* all modes in which it holds this lock */
 	bool		granted;
