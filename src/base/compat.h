@@ -253,20 +253,8 @@ create_scan_path(PlannerInfo *root, RelOptInfo *table, double rows, Cost startup
 /* 16 changed SHM_QUEUE to dlist; C++ cannot use either's macros for walking. */
 #if PG_VERSION_NUM >= 160000
 using ListNode = dlist_node;
-
-inline ListNode *
-head_of(dlist_head *list) noexcept
-{
-	return &list->head;
-}
 #else
 using ListNode = SHM_QUEUE;
-
-inline ListNode *
-head_of(SHM_QUEUE *list) noexcept
-{
-	return list;
-}
 #endif
 
 /*
@@ -276,22 +264,22 @@ head_of(SHM_QUEUE *list) noexcept
 template <typename Object>
 struct ObjectsOnList
 {
-	ListNode   *head;
+	void	   *list;			/* every kind of list begins with the node behind its last object and before its first */
 	size_t		offset;			/* of the list's node in an object */
 	ListNode   *ListNode::*link = &ListNode::next;
 
 	struct Iterator
 	{
-		const ObjectsOnList &list;
+		const ObjectsOnList &objects;
 		ListNode   *node;
 
 		Object	   *operator*() const noexcept
 		{
-			return reinterpret_cast<Object *>(reinterpret_cast<char *>(node) - list.offset);
+			return reinterpret_cast<Object *>(reinterpret_cast<char *>(node) - objects.offset);
 		}
 		void		operator++() noexcept
 		{
-			node = node->*list.link;
+			node = node->*objects.link;
 		}
 		bool		operator!=(const Iterator &other) const noexcept
 		{
@@ -302,24 +290,24 @@ struct ObjectsOnList
 	/* A zeroed dlist that was not initialized is empty, too. */
 	Iterator	begin() const noexcept
 	{
+		auto	   *head = static_cast<ListNode *>(list);
+
 		return {*this, head->*link != nullptr ? head->*link : head};
 	}
 	Iterator	end() const noexcept
 	{
-		return {*this, head};
+		return {*this, static_cast<ListNode *>(list)};
 	}
 };
 
-/* The waiters of a lock, in the queue's order.  16 made the queue a dclist; 19 gave it a link of its own. */
+/* The waiters of a lock, in the queue's order.  19 gave the queue a link of its own. */
 inline ObjectsOnList<PGPROC>
 waiters_of(LOCK *lock) noexcept
 {
 #if PG_VERSION_NUM >= 190000
-	return {&lock->waitProcs.dlist.head, offsetof(PGPROC, waitLink)};
-#elif PG_VERSION_NUM >= 160000
-	return {&lock->waitProcs.dlist.head, offsetof(PGPROC, links)};
+	return {&lock->waitProcs, offsetof(PGPROC, waitLink)};
 #else
-	return {&lock->waitProcs.links, offsetof(PGPROC, links)};
+	return {&lock->waitProcs, offsetof(PGPROC, links)};
 #endif
 }
 

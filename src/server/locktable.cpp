@@ -154,14 +154,14 @@ collect_queue(Collector *collector, LOCK *lock) noexcept
 static compat::ObjectsOnList<PROCLOCK>
 proclocks_of(LOCK *lock) noexcept
 {
-	return {compat::head_of(&lock->procLocks), offsetof(PROCLOCK, lockLink)};
+	return {&lock->procLocks, offsetof(PROCLOCK, lockLink)};
 }
 
 /* The locks in a partition that a session holds or awaits. */
 static compat::ObjectsOnList<PROCLOCK>
 locks_of(PGPROC *proc, int partition, compat::ListNode *compat::ListNode::*link = &compat::ListNode::next) noexcept
 {
-	return {compat::head_of(&proc->myProcLocks[partition]), offsetof(PROCLOCK, procLink), link};
+	return {&proc->myProcLocks[partition], offsetof(PROCLOCK, procLink), link};
 }
 
 /* The holders of a lock, then its queue. */

@@ -101,7 +101,7 @@ struct LockEntries
  */
 LockEntries read_all_locks(bool only_queues = false);
 
-/* For each of these locks its holders, then its queue in order; and the same for slots up to this one of the semaphore with the first one's key. */
+/* The holders of each of these locks, then its queue in order.  After them the same for the slots up to this one of the first one's key. */
 LockEntries read_locks(std::initializer_list<LOCKTAG> tags, int slots = 0);
 
 /* Does a prepared transaction hold any lock? */
