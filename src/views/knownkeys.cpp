@@ -14,7 +14,6 @@
 #include "base/errors.h"
 #include "base/locktag.h"
 #include "base/sqlfunction.h"
-#include "base/srf.h"
 #include "core/owntables.h"
 #include "server/backends.h"
 

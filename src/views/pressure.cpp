@@ -7,7 +7,6 @@
 #include "server/backends.h"
 #include "base/guc.h"
 #include "server/pool.h"
-#include "base/srf.h"
 #include "base/sqlfunction.h"
 
 namespace advisory
