@@ -156,7 +156,6 @@ shared_segment() noexcept
 static bool
 read_size(PoolState *pool, const LockTables *tables)
 {
-	static const PGShmemHeader *segment = nullptr;
 	static PoolCount counted = {-1, -1};
 	static int64 spare_then = 0;
 	int64		guaranteed = guaranteed_locks();
@@ -165,8 +164,8 @@ read_size(PoolState *pool, const LockTables *tables)
 	if (!compat::lock_tables_grow)
 		return true;
 
-	if (segment == nullptr)
-		segment = shared_segment();
+	static const PGShmemHeader *const segment = shared_segment();
+
 	if (segment != nullptr)
 		pool->spare = static_cast<int64>(segment->totalsize - compat::used_shared_memory(segment));
 	if (segment != nullptr && tables != nullptr && (counted.locks < 0 || spare_then - pool->spare > spare_then / 32))
