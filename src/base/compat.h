@@ -79,28 +79,12 @@ local_beentry_by_index(int index)
 #endif
 }
 
-/* 16 has one function for all objects that are not relations. */
-inline AclResult
-schema_aclcheck(Oid schema, Oid role, AclMode mode)
-{
-#if PG_VERSION_NUM >= 160000
-	return object_aclcheck(NamespaceRelationId, schema, role, mode);
-#else
-	return pg_namespace_aclcheck(schema, role, mode);
-#endif
-}
-
-/* 18 added STATE_STARTING. */
-inline bool
-backend_is_starting(BackendState state)
-{
+/* 18 added this BackendState. */
 #if PG_VERSION_NUM >= 180000
-	return state == STATE_STARTING;
+constexpr int state_starting = STATE_STARTING;
 #else
-	(void) state;
-	return false;
+constexpr int state_starting = -1;
 #endif
-}
 
 /* 19 gives a tranche its name when it is created.  Before 19, each session registered the name. */
 inline int
@@ -268,69 +252,63 @@ create_scan_path(PlannerInfo *root, RelOptInfo *table, double rows, Cost startup
 
 /* 16 changed SHM_QUEUE to dlist; C++ cannot use either's macros for walking. */
 #if PG_VERSION_NUM >= 160000
-using ListHead = dlist_head;
 using ListNode = dlist_node;
 #else
-using ListHead = SHM_QUEUE;
 using ListNode = SHM_QUEUE;
 #endif
 
-/* The node behind the last one and before the first one. */
-inline ListNode *
-end_of_list(ListHead *list) noexcept
-{
-#if PG_VERSION_NUM >= 160000
-	return &list->head;
-#else
-	return list;
-#endif
-}
-
 /*
- * Call visit(object) for each object in the list until it returns false.
- * offset is that of the list's node in the object.  The lock that protects the
- * list must be held, and visit must not change it.  With &ListNode::prev the
- * walk begins at the end.
+ * The objects on a list, for a range-based for.  The lock that protects the list must be held, and the loop must not change the list.
+ * With &ListNode::prev from the last one to the first.
  */
-template <typename Object, typename Visit>
-inline void
-walk_list(ListHead *list, size_t offset, Visit visit, ListNode *ListNode::*link = &ListNode::next)
+template <typename Object>
+struct ObjectsOnList
 {
-	ListNode   *end = end_of_list(list);
+	void	   *list;			/* every kind of list begins with the node behind its last object and before its first */
+	size_t		offset;			/* of the list's node in an object */
+	ListNode   *ListNode::*link = &ListNode::next;
+
+	struct Iterator
+	{
+		const ObjectsOnList &objects;
+		ListNode   *node;
+
+		Object	   *operator*() const noexcept
+		{
+			return reinterpret_cast<Object *>(reinterpret_cast<char *>(node) - objects.offset);
+		}
+		void		operator++() noexcept
+		{
+			node = node->*objects.link;
+		}
+		bool		operator!=(const Iterator &other) const noexcept
+		{
+			return node != other.node;
+		}
+	};
 
 	/* A zeroed dlist that was not initialized is empty, too. */
-	if (end->*link == nullptr)
-		return;
-	for (ListNode *node = end->*link; node != end; node = node->*link)
+	Iterator	begin() const noexcept
 	{
-		if (!visit(reinterpret_cast<Object *>(reinterpret_cast<char *>(node) - offset)))
-			return;
-	}
-}
+		auto	   *head = static_cast<ListNode *>(list);
 
-/*
- * Call visit(proc) for each waiter of a lock in the queue's order, until it
- * returns false.  16 made the queue a dclist; 19 gave it a link of its own.
- */
-template <typename Visit>
-inline void
-walk_waiters(LOCK *lock, Visit visit)
+		return {*this, head->*link != nullptr ? head->*link : head};
+	}
+	Iterator	end() const noexcept
+	{
+		return {*this, static_cast<ListNode *>(list)};
+	}
+};
+
+/* The waiters of a lock, in the queue's order.  19 gave the queue a link of its own. */
+inline ObjectsOnList<PGPROC>
+waiters_of(LOCK *lock) noexcept
 {
 #if PG_VERSION_NUM >= 190000
-	walk_list<PGPROC>(&lock->waitProcs.dlist, offsetof(PGPROC, waitLink), visit);
-#elif PG_VERSION_NUM >= 160000
-	walk_list<PGPROC>(&lock->waitProcs.dlist, offsetof(PGPROC, links), visit);
+	return {&lock->waitProcs, offsetof(PGPROC, waitLink)};
 #else
-	walk_list<PGPROC>(&lock->waitProcs.links, offsetof(PGPROC, links), visit);
+	return {&lock->waitProcs, offsetof(PGPROC, links)};
 #endif
-}
-
-/* The same for each PROCLOCK of a lock, both of holders and of waiters. */
-template <typename Visit>
-inline void
-walk_proclocks(LOCK *lock, Visit visit)
-{
-	walk_list<PROCLOCK>(&lock->procLocks, offsetof(PROCLOCK, lockLink), visit);
 }
 
 /*
@@ -359,17 +337,6 @@ simplehash_insert(Table *table, Element *(*insert)(Table *, Key, bool *), Key ke
 	}
 	PG_END_TRY();
 	return element;
-#endif
-}
-
-/* Is it 'infinity'?  Intervals can be since 17. */
-inline bool
-interval_is_infinite([[maybe_unused]] const Interval *interval)
-{
-#if PG_VERSION_NUM >= 170000
-	return INTERVAL_NOT_FINITE(interval);
-#else
-	return false;
 #endif
 }
 

@@ -51,8 +51,6 @@ in_subtransaction(Body body, int cleared = ERRCODE_SUCCESSFUL_COMPLETION)
 		stays = body();
 		if (stays)
 			ReleaseCurrentSubTransaction();
-		else
-			RollbackAndReleaseCurrentSubTransaction();
 	}
 	PG_CATCH();
 	{
@@ -62,9 +60,11 @@ in_subtransaction(Body body, int cleared = ERRCODE_SUCCESSFUL_COMPLETION)
 		if (geterrcode() != cleared)
 			PG_RE_THROW();
 		FlushErrorState();
-		stays = false;
+		return false;
 	}
 	PG_END_TRY();
+	if (!stays)
+		RollbackAndReleaseCurrentSubTransaction();
 	MemoryContextSwitchTo(context);
 	CurrentResourceOwner = owner;
 	return stays;

@@ -1,6 +1,9 @@
 /*
  * base/lockname.h
  *		What a lock is called: its key, and the namespace and name behind it.
+ *
+ * The key is a permanent public format: the first 8 bytes, big-endian and signed, of SHA-256 over the UTF-8 bytes of "namespace", one zero
+ * byte and "name" (or of the name alone).  It never changes between versions, platforms or encodings.
  */
 #pragma once
 
@@ -25,6 +28,13 @@ struct LockName
 		return name.data() != nullptr;
 	}
 };
+
+/*
+ * The key of a name alone, or of a namespace and a name, both in the database's encoding.  Raises 22021 for bytes that are not valid UTF-8
+ * in a SQL_ASCII database, and an internal error if the digest cannot be computed.
+ */
+Key			key_of(std::string_view name);
+Key			key_of(std::string_view ns, std::string_view name);
 
 /* How many bytes of a namespace, and of a name, are kept and shown, as UTF-8. */
 constexpr int NAME_BYTES = 256;

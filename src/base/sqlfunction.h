@@ -1,8 +1,11 @@
 /*
  * base/sqlfunction.h
- *		Making C++ functions callable from SQL.
+ *		Making C++ functions callable from SQL, and the rows that they return.
  */
 #pragma once
+
+#include "base/encoding.h"
+#include "base/errors.h"
 
 /*
  * Export implementation, a function of fcinfo, to SQL as symbol.  The library exports
@@ -67,6 +70,129 @@ rows_function(FunctionCallInfo fcinfo)
 	InitMaterializedSRF(fcinfo, flags);
 	show(reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo));
 	return Datum(0);
+}
+
+/* A palloc'd text; 0 for a null pointer.  May ereport (out of memory). */
+inline Datum
+raw_text_datum(const char *text)
+{
+	return text != nullptr ? CStringGetTextDatum(text) : Datum(0);
+}
+
+/* The same with what is not printable replaced (encoding.h). */
+inline Datum
+text_datum(const char *text)
+{
+	char	   *shown;
+
+	if (text == nullptr || is_printable(text))
+		return raw_text_datum(text);
+	shown = pstrdup(text);
+	make_printable(shown);
+	return raw_text_datum(shown);
+}
+
+/* One row, whose columns are added in order. */
+struct Row
+{
+	static constexpr int MAX_COLUMNS = 32;
+
+	Datum		values[MAX_COLUMNS];
+	bool		nulls[MAX_COLUMNS];
+	int			count = 0;
+
+	void		add(Datum value, bool is_null = false) noexcept
+	{
+		Assert(count < MAX_COLUMNS);
+		values[count] = value;
+		nulls[count++] = is_null;
+	}
+	void		add_null() noexcept
+	{
+		add(Datum(0), true);
+	}
+	/* A value of a type that is passed by reference; null for 0. */
+	void		add_reference(Datum value) noexcept
+	{
+		add(value, value == Datum(0));
+	}
+	/* As text_datum(); null for a null pointer.  May ereport (out of memory), like all that follow with a palloc'd value. */
+	void		add_text(const char *text)
+	{
+		add_reference(text_datum(text));
+	}
+	void		add_bool(bool value) noexcept
+	{
+		add(BoolGetDatum(value));
+	}
+	void		add_int32(int32 value) noexcept
+	{
+		add(Int32GetDatum(value));
+	}
+	void		add_int64(int64 value)
+	{
+		add(Int64GetDatum(value));
+	}
+	void		add_int32_array(const int *items, int item_count)
+	{
+		auto	   *datums = static_cast<Datum *>(palloc_extended(sizeof(Datum) * (item_count + 1), MCXT_ALLOC_HUGE));
+
+		for (int i = 0; i < item_count; i++)
+			datums[i] = Int32GetDatum(items[i]);
+		add(PointerGetDatum(construct_array(datums, item_count, INT4OID, sizeof(int32), true, TYPALIGN_INT)));
+	}
+	/* Null for a time of 0. */
+	void		add_time(TimestampTz time)
+	{
+		add(TimestampTzGetDatum(time), time == 0);
+	}
+	void		add_interval(int64 microseconds)
+	{
+		auto	   *interval = static_cast<Interval *>(palloc0(sizeof(Interval)));
+
+		interval->time = microseconds;
+		add(IntervalPGetDatum(interval));
+	}
+	/* The interval from time to now; null for a time of 0. */
+	void		add_age(TimestampTz time, TimestampTz now)
+	{
+		if (time != 0)
+			add_interval(Max(now - time, 0));
+		else
+			add_null();
+	}
+	/* Append the row to the result that InitMaterializedSRF made, without last columns that an older version lacks.  May ereport. */
+	void		put(ReturnSetInfo *result)
+	{
+		if (count < result->setDesc->natts)
+			ereport(ERROR,
+					(errcode(ERRCODE_DATATYPE_MISMATCH),
+					 errmsg("function returns %d columns, but the library of advisory_ext %s has %d",
+							result->setDesc->natts, ADVISORY_EXT_VERSION, count),
+					 errhint(OTHER_VERSION_HINT)));
+		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	}
+};
+
+/*
+ * Run show(i) for each i from 0 to count - 1.  The current memory context is emptied
+ * after each, so that memory does not grow with the number of rows.  May ereport.
+ */
+template <typename Show>
+inline void
+show_each(int count, Show show)
+{
+	MemoryContext row_context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext row", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old_context = MemoryContextSwitchTo(row_context);
+
+	for (int i = 0; i < count; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		show(i);
+		MemoryContextReset(row_context);
+	}
+	MemoryContextSwitchTo(old_context);
+	MemoryContextDelete(row_context);
 }
 
 }								/* namespace advisory */

@@ -256,8 +256,8 @@ read_requested(const LockRequest &request)
 	LockEntries found;
 
 	if (!request.is_for_slot())
-		return read_lock(request.is_for_lease() ? lease_tag(MyDatabaseId, request.name.key) : request.tag());
-	found = read_semaphore(MyDatabaseId, request.name.key, request.slots);
+		return read_locks({request.is_for_lease() ? lease_tag(MyDatabaseId, request.name.key) : request.tag()});
+	found = read_locks({queue_tag(MyDatabaseId, request.name.key)}, request.slots);
 	mark_slot_waits(&found);
 	sort_slot_entries(&found);
 	return found;

@@ -10,7 +10,6 @@
 #include "base/compat.h"
 #include "base/encoding.h"
 #include "base/guc.h"
-#include "base/key.h"
 #include "core/namecache.h"
 
 namespace advisory

@@ -180,7 +180,7 @@ private:
 		target.wait.tag = session.wait.tag;
 		target.wait.slots = session.wait.slots;
 		if (target.wait.slots == 0)
-			target.entries = read_lock(target.wait.tag);
+			target.entries = read_locks({target.wait.tag});
 		return add_node(target);
 	}
 
@@ -241,7 +241,7 @@ private:
 			Node	   *blocker = &live;	/* a slot that is free */
 
 			CHECK_FOR_INTERRUPTS();
-			if (read_holder(slot_tag(tag.database, tag.key, slot), &holder))
+			if (is_held_by_anybody(slot_tag(tag.database, tag.key, slot), &holder))
 				blocker = node_of_session(holder);
 			if (blocker->is_live)
 			{

@@ -47,7 +47,6 @@ struct Backends::Prepared
 {
 	TransactionId xid;
 	char	   *gid;
-	Oid			owner;
 };
 
 /* The server's prepared transactions.  May ereport, also because the lock table is full. */
@@ -57,7 +56,7 @@ read_prepared(MemoryContext context, int *count)
 	Backends::Prepared *xacts;
 
 	SPI_connect();
-	if (SPI_execute("SELECT transaction, gid, ownerid FROM pg_catalog.pg_prepared_xact()", true, 0) != SPI_OK_SELECT)
+	if (SPI_execute("SELECT transaction, gid FROM pg_catalog.pg_prepared_xact()", true, 0) != SPI_OK_SELECT)
 		elog(ERROR, "could not read pg_prepared_xact()");
 
 	xacts = static_cast<Backends::Prepared *>(MemoryContextAlloc(context, sizeof(*xacts) * (SPI_processed + 1)));
@@ -69,28 +68,23 @@ read_prepared(MemoryContext context, int *count)
 
 		xacts[i].xid = DatumGetTransactionId(SPI_getbinval(row, columns, 1, &isnull));
 		xacts[i].gid = MemoryContextStrdup(context, escape_foreign(SPI_getvalue(row, columns, 2)));
-		xacts[i].owner = DatumGetObjectId(SPI_getbinval(row, columns, 3, &isnull));
 	}
 	*count = static_cast<int>(SPI_processed);
 	SPI_finish();
 	return xacts;
 }
 
-VisibleSession
-Backends::prepared_of(const LockEntry &entry)
+const char *
+Backends::gid_of(TransactionId xid)
 {
-	VisibleSession session = {};
-
 	if (prepared == nullptr)
 		unless_lock_table_is_full([this]() { prepared = read_prepared(context, &prepared_count); });
 	for (int i = 0; prepared != nullptr && i < prepared_count; i++)
 	{
-		if (prepared[i].xid != entry.xid)
-			continue;
-		session.gid = prepared[i].gid;
-		session.role = role_name(prepared[i].owner);
+		if (prepared[i].xid == xid)
+			return prepared[i].gid;
 	}
-	return session;
+	return nullptr;
 }
 
 VisibleSession
@@ -98,15 +92,14 @@ Backends::of(const LockEntry &entry)
 {
 	VisibleSession session = {};
 
-	if (entry.pid == 0)
-		return prepared_of(entry);
-
 	session.pid = session_pid(entry);
 
 	const PgBackendStatus *backend = find(session.pid);
 	Oid			role = backend != nullptr ? backend->st_userid : entry.role;
 
 	session.role = role_name(role);
+	if (entry.pid == 0)
+		session.gid = gid_of(entry.xid);
 	if (backend == nullptr)
 		return session;
 	session.application = backend->st_appname;
@@ -154,10 +147,10 @@ own_description()
 const char *
 state_name(BackendState state) noexcept
 {
-	if (compat::backend_is_starting(state))
-		return "starting";
-	switch (state)
+	switch (static_cast<int>(state))
 	{
+		case compat::state_starting:
+			return "starting";
 		case STATE_IDLE:
 			return "idle";
 		case STATE_RUNNING:

@@ -46,7 +46,7 @@ public:
 	struct Prepared;
 
 private:
-	VisibleSession prepared_of(const LockEntry &entry);
+	const char *gid_of(TransactionId xid);
 
 	MemoryContext context;
 	PgBackendStatus *entries;	/* by ascending pid */

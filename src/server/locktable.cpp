@@ -38,29 +38,26 @@ lock_tables()
 {
 	static LockTables tables;
 	static bool were_tried = false;
-	static bool are_attached = false;
-
-	if (were_tried)
-		return are_attached ? &tables : nullptr;
-
 	MemoryContext context = CurrentMemoryContext;
 	uint32		holdoff = InterruptHoldoffCount;
 
-	PG_TRY();
+	if (!were_tried)
 	{
-		attach_lock_tables(&tables);
-		are_attached = true;
+		were_tried = true;
+		PG_TRY();
+		{
+			attach_lock_tables(&tables);
+		}
+		PG_CATCH();
+		{
+			MemoryContextSwitchTo(context);
+			FlushErrorState();
+			/* The error has set it to 0. */
+			InterruptHoldoffCount = holdoff;
+		}
+		PG_END_TRY();
 	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(context);
-		FlushErrorState();
-		/* The error has set it to 0. */
-		InterruptHoldoffCount = holdoff;
-	}
-	PG_END_TRY();
-	were_tried = true;
-	return are_attached ? &tables : nullptr;
+	return tables.holders != nullptr ? &tables : nullptr;
 }
 
 /* Collects entries.  Those that find no room are only counted. */
@@ -146,46 +143,42 @@ collect_granted(Collector *collector, const PROCLOCK *proclock) noexcept
 
 /* The whole queue, in its order. */
 static void
-collect_queue(Collector *collector, LOCK *lock)
+collect_queue(Collector *collector, LOCK *lock) noexcept
 {
-	compat::walk_waiters(lock, [&](PGPROC *waiter) {
+	for (PGPROC *waiter : compat::waiters_of(lock))
 		collector->add(waiting_entry(waiter));
-		return true;
-	});
+}
+
+/* The holders and waiters of a lock. */
+static compat::ObjectsOnList<PROCLOCK>
+proclocks_of(LOCK *lock) noexcept
+{
+	return {&lock->procLocks, offsetof(PROCLOCK, lockLink)};
+}
+
+/* The locks in a partition that a session holds or awaits. */
+static compat::ObjectsOnList<PROCLOCK>
+locks_of(PGPROC *proc, int partition, compat::ListNode *compat::ListNode::*link = &compat::ListNode::next) noexcept
+{
+	return {&proc->myProcLocks[partition], offsetof(PROCLOCK, procLink), link};
 }
 
 /* The holders of a lock, then its queue. */
 static void
-collect_lock(Collector *collector, LOCK *lock)
+collect_lock(Collector *collector, LOCK *lock) noexcept
 {
-	compat::walk_proclocks(lock, [&](PROCLOCK *proclock) {
+	for (const PROCLOCK *proclock : proclocks_of(lock))
 		collect_granted(collector, proclock);
-		return true;
-	});
 	collect_queue(collector, lock);
 }
 
 static bool
-is_first_in_queue(LOCK *lock, const PGPROC *proc)
+is_first_in_queue(LOCK *lock, const PGPROC *proc) noexcept
 {
-	const PGPROC *first = nullptr;
-
-	compat::walk_waiters(lock, [&](PGPROC *waiter) {
-		first = waiter;
-		return false;
-	});
-	return first == proc;
+	return *compat::waiters_of(lock).begin() == proc;
 }
 
-/* Call visit(proclock) for each lock of a session in a partition, which must be locked, until it returns false. */
-template <typename Visit>
-static void
-walk_session(PGPROC *proc, int partition, Visit visit, compat::ListNode *compat::ListNode::*link = &compat::ListNode::next)
-{
-	compat::walk_list<PROCLOCK>(&proc->myProcLocks[partition], offsetof(PROCLOCK, procLink), visit, link);
-}
-
-/* Run read(partition), which must be quick and must not ereport, with the partition locked. */
+/* Run read(), which must be quick and must not ereport, with the partition locked. */
 template <typename Read>
 static void
 with_partition(int partition, Read read)
@@ -193,30 +186,32 @@ with_partition(int partition, Read read)
 	LWLock	   *partition_lock = LockHashPartitionLockByIndex(partition);
 
 	LWLockAcquire(partition_lock, LW_SHARED);
-	read(partition);
+	read();
 	LWLockRelease(partition_lock);
 }
 
 /*
- * Is matches(proclock) true for a lock that one of the processes from number first to before end holds or awaits?  Calls it for
- * each of them, with its partition locked, until it returns true.  May ereport (cancellation).
+ * Is matches(lock) true for a lock that one of these processes holds?  They are count ones from number first on; by default only this
+ * session.  Calls it for each lock, with its partition locked, until it returns true.  May ereport (cancellation).
  */
 template <typename Match>
 static bool
-any_proclock(int first, int end, Match matches)
+any_held(Match matches, int first = static_cast<int>(MyProc - ProcGlobal->allProcs), int count = 1)
 {
 	bool		found = false;
 
 	for (int partition = 0; partition < NUM_LOCK_PARTITIONS && !found; partition++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		with_partition(partition, [&](int) {
-			for (int i = first; i < end && !found; i++)
+		with_partition(partition, [&]() {
+			for (int i = first; i < first + count; i++)
 			{
-				walk_session(GetPGProcByNumber(i), partition, [&](PROCLOCK *proclock) {
-					found = matches(proclock);
-					return !found;
-				});
+				for (const PROCLOCK *proclock : locks_of(GetPGProcByNumber(i), partition))
+				{
+					found = proclock->holdMask != 0 && matches(proclock->tag.myLock);
+					if (found)
+						return;
+				}
 			}
 		});
 	}
@@ -233,9 +228,7 @@ read_partitions(Read read)
 	for (int partition = 0; partition < NUM_LOCK_PARTITIONS; partition++)
 	{
 		collector.collect([&]() {
-			with_partition(partition, [&](int) {
-				read(&collector, partition);
-			});
+			with_partition(partition, [&]() { read(&collector, partition); });
 		});
 	}
 	return collector.found;
@@ -250,20 +243,21 @@ static void
 visit_lock(const LOCKTAG &tag, Read read)
 {
 	uint32		hash = LockTagHashCode(&tag);
+	int			partition = LockHashPartition(hash);
 	const LockTables *tables = lock_tables();
 
-	with_partition(LockHashPartition(hash), [&](int partition) {
+	with_partition(partition, [&]() {
 		LOCK	   *found = nullptr;
 
 		if (tables != nullptr)
 			found = static_cast<LOCK *>(hash_search_with_hash_value(tables->locks, &tag, hash, HASH_FIND, nullptr));
 		for (int i = 0; tables == nullptr && found == nullptr && i < proc_count(); i++)
 		{
-			walk_session(GetPGProcByNumber(i), partition, [&](PROCLOCK *proclock) {
+			for (const PROCLOCK *proclock : locks_of(GetPGProcByNumber(i), partition))
+			{
 				if (same_tag(proclock->tag.myLock->tag, tag))
 					found = proclock->tag.myLock;
-				return found == nullptr;
-			});
+			}
 		}
 		if (found != nullptr)
 			read(found);
@@ -287,16 +281,15 @@ static LOCK *
 awaited_lock(PGPROC *proc, int partition)
 {
 	LOCK	   *lock = const_cast<LOCK *volatile &>(proc->waitLock);
-	LOCK	   *found = nullptr;
 
 	if (lock == nullptr || partition_of(LOCKTAG(lock->tag)) != partition)
 		return nullptr;
-	walk_session(proc, partition, [&](PROCLOCK *proclock) {
+	for (const PROCLOCK *proclock : locks_of(proc, partition, &compat::ListNode::prev))
+	{
 		if (proclock->tag.myLock == lock)
-			found = lock;
-		return found == nullptr;
-	}, &compat::ListNode::prev);
-	return found;
+			return lock;
+	}
+	return nullptr;
 }
 
 LockEntries
@@ -323,95 +316,68 @@ read_all_locks(bool only_queues)
 		{
 			PGPROC	   *proc = GetPGProcByNumber(i);
 
-			walk_session(proc, partition, [&](PROCLOCK *proclock) {
+			for (const PROCLOCK *proclock : locks_of(proc, partition))
+			{
 				LOCK	   *lock = proclock->tag.myLock;
 
 				if (LOCK_LOCKTAG(*lock) != LOCKTAG_ADVISORY || (only_queues && !is_of_semaphore(lock->tag) && !is_of_lease_queue(lock->tag)))
-					return true;
+					continue;
 				collect_granted(collector, proclock);
 				/* Collect the queue only once, with its first waiter. */
 				if (proc->waitLock == lock && is_first_in_queue(lock, proc))
 					collect_queue(collector, lock);
-				return true;
-			});
+			}
 		}
 	});
 }
 
-static void
-collect_by_tag(Collector *collector, const LOCKTAG &tag)
+LockEntries
+read_locks(std::initializer_list<LOCKTAG> tags, int slots)
 {
-	collector->collect([&]() {
-		visit_lock(tag, [&](LOCK *lock) {
-			collect_lock(collector, lock);
+	const DecodedTag first = decode_tag(*tags.begin());
+	Collector	collector;
+	auto		collect = [&](const LOCKTAG &tag) {
+		collector.collect([&]() {
+			visit_lock(tag, [&](LOCK *lock) { collect_lock(&collector, lock); });
 		});
-	});
-}
+	};
 
-LockEntries
-read_lock(const LOCKTAG &tag)
-{
-	Collector	collector;
-
-	collect_by_tag(&collector, tag);
-	return collector.found;
-}
-
-static void
-collect_semaphore(Collector *collector, Oid database, Key key, int slots)
-{
-	collect_by_tag(collector, queue_tag(database, key));
+	for (const LOCKTAG &tag : tags)
+		collect(tag);
 	for (int slot = 1; slot <= slots; slot++)
-		collect_by_tag(collector, slot_tag(database, key, slot));
-}
-
-LockEntries
-read_semaphore(Oid database, Key key, int slots)
-{
-	Collector	collector;
-
-	collect_semaphore(&collector, database, key, slots);
-	return collector.found;
-}
-
-LockEntries
-read_key(Oid database, Key key, int slots)
-{
-	Collector	collector;
-
-	collect_by_tag(&collector, lock_tag(database, key));
-	collect_semaphore(&collector, database, key, slots);
+		collect(slot_tag(first.database, first.key, slot));
 	return collector.found;
 }
 
 bool
 has_prepared_locks()
 {
-	return any_proclock(static_cast<int>(ProcGlobal->allProcCount), proc_count(), [](PROCLOCK *) { return true; });
+	return any_held([](const LOCK *) { return true; }, static_cast<int>(ProcGlobal->allProcCount), max_prepared_xacts);
 }
 
 bool
 holds_advisory_lock(int proc_number)
 {
-	return any_proclock(proc_number, proc_number + 1, [](PROCLOCK *proclock) {
-		return LOCK_LOCKTAG(*proclock->tag.myLock) == LOCKTAG_ADVISORY && proclock->holdMask != 0;
-	});
+	return any_held([](const LOCK *lock) { return LOCK_LOCKTAG(*lock) == LOCKTAG_ADVISORY; }, proc_number);
 }
 
 bool
-read_holder(const LOCKTAG &tag, LockEntry *holder)
+is_held_by_anybody(const LOCKTAG &tag, LockEntry *holder)
 {
-	bool		found = false;
+	bool		is_held = false;
 
 	visit_lock(tag, [&](LOCK *lock) {
-		compat::walk_proclocks(lock, [&](PROCLOCK *proclock) {
-			found = proclock->holdMask != 0;
-			if (found)
+		for (const PROCLOCK *proclock : proclocks_of(lock))
+		{
+			if (proclock->holdMask == 0)
+				continue;
+			is_held = true;
+			if (holder != nullptr)
 				*holder = entry_for(proclock, NoLock);
-			return !found;
-		});
+			return;
+		}
 	});
-	return found;
+	return is_held;
 }
 
 bool
@@ -423,8 +389,11 @@ read_awaited_lock(int proc_number, LockEntry *waiter)
 
 	if (lock == nullptr)
 		return false;
+
 	/* The lock may have been freed by now; then this is any partition. */
-	with_partition(partition_of(LOCKTAG(lock->tag)), [&](int partition) {
+	int			partition = partition_of(LOCKTAG(lock->tag));
+
+	with_partition(partition, [&]() {
 		is_waiting = awaited_lock(proc, partition) != nullptr;
 		if (is_waiting)
 			*waiter = waiting_entry(proc);
@@ -436,30 +405,18 @@ LockEntries
 read_my_locks()
 {
 	return read_partitions([](Collector *collector, int partition) {
-		walk_session(MyProc, partition, [&](PROCLOCK *proclock) {
+		for (const PROCLOCK *proclock : locks_of(MyProc, partition))
+		{
 			if (LOCK_LOCKTAG(*proclock->tag.myLock) == LOCKTAG_ADVISORY)
 				collect_granted(collector, proclock);
-			return true;
-		});
-	});
-}
-
-/* Does this session hold a lock for which matches(lock) is true? */
-template <typename Match>
-static bool
-do_i_hold(Match matches)
-{
-	auto		me = static_cast<int>(MyProc - ProcGlobal->allProcs);
-
-	return any_proclock(me, me + 1, [=](PROCLOCK *proclock) {
-		return proclock->holdMask != 0 && matches(proclock->tag.myLock);
+		}
 	});
 }
 
 bool
 have_other_locks()
 {
-	return compat::has_fast_path_locks() || do_i_hold([](const LOCK *lock) {
+	return compat::has_fast_path_locks() || any_held([](const LOCK *lock) {
 		return lock->tag.locktag_type != LOCKTAG_VIRTUALTRANSACTION && lock->tag.locktag_type != LOCKTAG_ADVISORY;
 	});
 }
@@ -469,7 +426,7 @@ count_my_lease_locks()
 {
 	int			count = 0;
 
-	do_i_hold([&count](const LOCK *lock) {
+	any_held([&count](const LOCK *lock) {
 		if (LOCK_LOCKTAG(*lock) == LOCKTAG_ADVISORY && decode_tag(lock->tag).kind == Kind::lease)
 			count++;
 		return false;
@@ -480,28 +437,18 @@ count_my_lease_locks()
 bool
 is_mine_awaited(const LOCKTAG &tag)
 {
-	return do_i_hold([&tag](const LOCK *lock) {
-		return lock->waitMask != 0 && same_tag(lock->tag, tag);
-	});
-}
-
-bool
-is_held_by_anybody(const LOCKTAG &tag)
-{
-	LockEntry	holder;
-
-	return read_holder(tag, &holder);
+	return any_held([&tag](const LOCK *lock) { return lock->waitMask != 0 && same_tag(lock->tag, tag); });
 }
 
 void
 wake_holders(const LOCKTAG &tag) noexcept
 {
 	visit_lock(tag, [](LOCK *lock) {
-		compat::walk_proclocks(lock, [](PROCLOCK *proclock) {
+		for (const PROCLOCK *proclock : proclocks_of(lock))
+		{
 			if (proclock->holdMask != 0)
 				SetLatch(&proclock->tag.myProc->procLatch);
-			return true;
-		});
+		}
 	});
 }
 
@@ -511,15 +458,16 @@ signal_holder(Oid database, Key key, int pid, bool *sent)
 	bool		holds = false;
 	int			signal_errno = 0;
 	auto		signal_if_held = [&](LOCK *lock) {
-		compat::walk_proclocks(lock, [&](PROCLOCK *proclock) {
+		for (const PROCLOCK *proclock : proclocks_of(lock))
+		{
 			if (proclock->tag.myProc->pid != pid || proclock->holdMask == 0)
-				return true;
+				continue;
 			holds = true;
 			/* Signal its whole process group, as pg_terminate_backend() does. */
 			if (kill(-pid, SIGTERM) != 0)
 				signal_errno = errno;
-			return false;
-		});
+			return;
+		}
 	};
 
 	visit_lock(lock_tag(database, key), signal_if_held);

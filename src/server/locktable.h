@@ -47,7 +47,7 @@ struct LockEntry
 	int			leader_pid;		/* of the leader of its lock group; without a group, pid */
 	int			leader_number;	/* the leader's proc_number */
 	TransactionId xid;			/* of a prepared transaction */
-	Oid			role;			/* of the session; invalid if it has none */
+	Oid			role;			/* of the session, or that prepared it; invalid if it has none */
 	LOCKMODE	lockmode;
 	LOCKMASK	held_modes;		/* all modes in which it holds this lock */
 	bool		granted;
@@ -100,14 +100,8 @@ struct LockEntries
  */
 LockEntries read_all_locks(bool only_queues = false);
 
-/* The holders of one lock, then its queue in order.  Reads no other lock. */
-LockEntries read_lock(const LOCKTAG &tag);
-
-/* The same for a semaphore's queue, and then for its slots up to this one. */
-LockEntries read_semaphore(Oid database, Key key, int slots);
-
-/* The same for a key: for its lock, and then for its semaphore. */
-LockEntries read_key(Oid database, Key key, int slots);
+/* The holders of each of these locks, then its queue in order.  After them the same for the slots up to this one of the first one's key. */
+LockEntries read_locks(std::initializer_list<LOCKTAG> tags, int slots = 0);
 
 /* Does a prepared transaction hold any lock? */
 bool		has_prepared_locks();
@@ -115,8 +109,8 @@ bool		has_prepared_locks();
 /* Does the process with this number hold an advisory lock? */
 bool		holds_advisory_lock(int proc_number);
 
-/* A holder of this lock; its mode is not filled in.  False if there is none. */
-bool		read_holder(const LOCKTAG &tag, LockEntry *holder);
+/* Does any session or prepared transaction hold this lock at the moment?  Then *holder is the entry of one; its mode is not filled in. */
+bool		is_held_by_anybody(const LOCKTAG &tag, LockEntry *holder = nullptr);
 
 /*
  * Does this process wait for a lock?  Then *waiter is its entry; wait_start is 0 if the wait has only
@@ -141,9 +135,6 @@ int			count_my_lease_locks();
 
 /* Does this session hold this lock, of any type, and does another session wait for it? */
 bool		is_mine_awaited(const LOCKTAG &tag);
-
-/* Does any session or prepared transaction hold this lock at the moment? */
-bool		is_held_by_anybody(const LOCKTAG &tag);
 
 /* Set the latch of each session that holds this lock. */
 void		wake_holders(const LOCKTAG &tag) noexcept;

@@ -62,30 +62,23 @@ static constexpr int64 TINY_POOL = 1200;
 /* Larger pools really hold at least this many locks for each lock that the formula gives them. */
 static constexpr double MIN_GAIN = 1.35;
 
-/* How many locks fit beside the holders that are more than locks. */
-static int64
-locks_that_fit(const PoolSize &size, const PoolUse &use) noexcept
+static PoolCount
+capacity_of(const PoolState &pool) noexcept
 {
-	int64		holders = size.holders - Max(use.holders - use.locks, 0);
-	int64		already = Min(size.locks, holders);
+	/* Without the holders that are more than locks. */
+	int64		holders = pool.size.holders - Max(pool.use.holders - pool.use.locks, 0);
 	/* If both tables grow. */
-	double		bytes = size.spare + size.locks * LOCK_BYTES + holders * HOLDER_BYTES;
+	double		bytes = pool.spare + pool.size.locks * LOCK_BYTES + holders * HOLDER_BYTES;
 	int64		fit = static_cast<int64>(bytes / (LOCK_BYTES + HOLDER_BYTES)) - LOST_LOCKS;
 
 	/* The other table may be so large that only one grows. */
-	fit = Min(fit, size.locks + size.spare / LOCK_CHUNK.bytes * LOCK_CHUNK.entries);
-	fit = Min(fit, holders + size.spare / HOLDER_CHUNK.bytes * HOLDER_CHUNK.entries);
-	if (size.guaranteed < TINY_POOL)
-		fit = Min(fit, size.guaranteed);
-	return Max(fit, already);
-}
-
-static PoolCapacity
-capacity_of(const PoolSize &size, const PoolUse &use) noexcept
-{
-	int64		headroom = Max(locks_that_fit(size, use) - use.locks, 0);
-
-	return PoolCapacity{headroom, use.locks + headroom, Max(size.holders, use.holders + headroom)};
+	fit = Min(fit, pool.size.locks + pool.spare / LOCK_CHUNK.bytes * LOCK_CHUNK.entries);
+	fit = Min(fit, holders + pool.spare / HOLDER_CHUNK.bytes * HOLDER_CHUNK.entries);
+	if (guaranteed_locks() < TINY_POOL)
+		fit = Min(fit, guaranteed_locks());
+	/* At least those that fit already. */
+	fit = Max(Max(fit, Min(pool.size.locks, holders)), pool.use.locks);
+	return PoolCount{fit, Max(pool.size.holders, pool.use.holders + fit - pool.use.locks)};
 }
 
 /* ---- Reading ---- */
@@ -101,19 +94,6 @@ struct FreeList
 	HASHELEMENT *first;
 };
 static constexpr int FREE_LISTS = 32;
-
-/* Add the length of a list to *length.  Returns false if it is no list of entries. */
-static bool
-add_length(const HASHELEMENT *entry, int64 *length) noexcept
-{
-	for (; entry != nullptr; entry = entry->link)
-	{
-		if (!ShmemAddrIsValid(entry))
-			return false;
-		++*length;
-	}
-	return true;
-}
 
 /*
  * The number of entries, in use or free, or -1 if the table is not as expected.
@@ -136,7 +116,12 @@ count_entries(const HTAB *table)
 		CHECK_FOR_INTERRUPTS();
 		LWLockAcquire(partition, LW_SHARED);
 		entries += lists[i].used;
-		are_lists = lists[i].used >= 0 && add_length(lists[i].first, &entries);
+
+		const HASHELEMENT *entry = lists[i].first;
+
+		for (; ShmemAddrIsValid(entry); entry = entry->link)
+			entries++;
+		are_lists = lists[i].used >= 0 && entry == nullptr;
 		LWLockRelease(partition);
 	}
 	return are_lists ? entries : -1;
@@ -146,70 +131,70 @@ count_entries(const HTAB *table)
 static const PGShmemHeader *
 shared_segment() noexcept
 {
-	uintptr_t	outside = 0;
-	auto		inside = reinterpret_cast<uintptr_t>(ProcGlobal);
+	auto		first = reinterpret_cast<uintptr_t>(ProcGlobal);
 
 	/* It begins at the lowest valid address. */
-	while (inside - outside > 1)
+	for (uintptr_t step = ~(UINTPTR_MAX / 2); step > 0; step /= 2)
 	{
-		uintptr_t	middle = outside + (inside - outside) / 2;
-
 		// NOLINTNEXTLINE(performance-no-int-to-ptr): there is no pointer to begin with
-		(ShmemAddrIsValid(reinterpret_cast<const void *>(middle)) ? inside : outside) = middle;
+		if (step <= first && ShmemAddrIsValid(reinterpret_cast<const void *>(first - step)))
+			first -= step;
 	}
 
 	// NOLINTNEXTLINE(performance-no-int-to-ptr)
-	auto	   *segment = reinterpret_cast<const PGShmemHeader *>(inside);
+	auto	   *segment = reinterpret_cast<const PGShmemHeader *>(first);
 
 	return segment->magic == PGShmemMagic ? segment : nullptr;
 }
 
 /*
- * Set *size to what the tables have, or else to what they have at least, and return false.
+ * Fill in the size of the tables, and the spare memory; or else what they have at least, and return false.
  *
  * The entries are counted anew when the tables have taken 1/32 of the spare memory.  Before that it
  * makes little difference which table has taken it, and none if each lock had one holder.
  */
 static bool
-read_size(PoolSize *size, const PoolUse &use)
+read_size(PoolState *pool, const LockTables *tables)
 {
-	static const PGShmemHeader *segment = nullptr;
-	static PoolSize known = {0, -1, -1, 0};
-	const LockTables *tables = lock_tables();
+	static PoolCount counted = {-1, -1};
+	static int64 spare_then = 0;
 	int64		guaranteed = guaranteed_locks();
-	int64		spare;
 
-	*size = PoolSize{guaranteed, guaranteed, 2 * guaranteed, 0};
+	pool->size = PoolCount{guaranteed, 2 * guaranteed};
 	if (!compat::lock_tables_grow)
 		return true;
 
-	if (segment == nullptr)
-		segment = shared_segment();
-	spare = segment != nullptr ? static_cast<int64>(segment->totalsize - compat::used_shared_memory(segment)) : 0;
-	if (segment != nullptr && tables != nullptr && (known.locks < 0 || known.spare - spare > known.spare / 32))
-		known = PoolSize{guaranteed, count_entries(tables->locks), count_entries(tables->holders), spare};
-	if (known.locks >= 0 && known.holders >= 0)
+	static const PGShmemHeader *const segment = shared_segment();
+
+	if (segment != nullptr)
+		pool->spare = static_cast<int64>(segment->totalsize - compat::used_shared_memory(segment));
+	if (segment != nullptr && tables != nullptr && (counted.locks < 0 || spare_then - pool->spare > spare_then / 32))
 	{
-		*size = known;
-		return true;
+		counted = PoolCount{count_entries(tables->locks), count_entries(tables->holders)};
+		spare_then = pool->spare;
 	}
-	*size = PoolSize{guaranteed, Max(guaranteed / 2, use.locks), Max(guaranteed, use.holders), spare};
-	return false;
+	if (counted.locks < 0 || counted.holders < 0)
+	{
+		pool->size = PoolCount{Max(guaranteed / 2, pool->use.locks), Max(guaranteed, pool->use.holders)};
+		return false;
+	}
+	pool->size = counted;
+	pool->spare = spare_then;
+	return true;
 }
 
 PoolState
 read_pool()
 {
 	const LockTables *tables = lock_tables();
-	PoolState	state = {};
+	PoolState	pool = {};
 
-	state.is_known = tables != nullptr;
-	if (state.is_known)
-		state.use = PoolUse{static_cast<int64>(hash_get_num_entries(tables->locks)),
-			static_cast<int64>(hash_get_num_entries(tables->holders))};
-	state.is_exact = read_size(&state.size, state.use) && state.is_known;
-	state.capacity = capacity_of(state.size, state.use);
-	return state;
+	pool.is_known = tables != nullptr;
+	if (pool.is_known)
+		pool.use = PoolCount{hash_get_num_entries(tables->locks), hash_get_num_entries(tables->holders)};
+	pool.is_exact = read_size(&pool, tables) && pool.is_known;
+	pool.capacity = capacity_of(pool);
+	return pool;
 }
 
 double
@@ -222,7 +207,7 @@ pool_percent_used(const PoolState &pool) noexcept
 int64
 pool_guaranteed_for(const PoolState &pool, double percent) noexcept
 {
-	int64		guaranteed = pool.size.guaranteed;
+	int64		guaranteed = guaranteed_locks();
 	auto		locks = static_cast<int64>(pool.use.locks * 100.0 / percent) + 1;
 	auto		holders = static_cast<int64>(pool.use.holders * 100.0 / percent) + 1;
 

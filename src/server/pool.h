@@ -7,35 +7,19 @@
 namespace advisory
 {
 
-/* What the two tables (locktable.h) have. */
-struct PoolSize
-{
-	int64		guaranteed;		/* locks, by the server's formula; twice as many holders */
-	int64		locks;			/* entries of the first table, in use or free */
-	int64		holders;		/* the same of the second one */
-	int64		spare;			/* bytes of shared memory that both can grow into; 0 if they do not grow */
-};
-
-/* Entries of both tables that are in use. */
-struct PoolUse
+/* Entries of the two tables (locktable.h). */
+struct PoolCount
 {
 	int64		locks;
 	int64		holders;
 };
 
-/* What the tables are estimated to hold if each further lock has one holder. */
-struct PoolCapacity
-{
-	int64		headroom;		/* further locks; 0 if the pool is full */
-	int64		locks;			/* locks in use and headroom */
-	int64		holders;		/* entries that the second table will have when the pool is full */
-};
-
 struct PoolState
 {
-	PoolSize	size;
-	PoolUse		use;
-	PoolCapacity capacity;
+	PoolCount	use;			/* in use */
+	PoolCount	size;			/* in use or free */
+	int64		spare;			/* bytes of shared memory that both tables can grow into; 0 if they do not grow */
+	PoolCount	capacity;		/* in use when the pool is full, if each further lock has one holder: estimated */
 	bool		is_known;		/* false if the tables are not as this library expects them; use is 0 then */
 	bool		is_exact;		/* false if use is not known, or the size is only what the tables have at least */
 };

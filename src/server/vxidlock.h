@@ -26,16 +26,6 @@ my_vxid() noexcept
 	return id;
 }
 
-/* Release the lock if that is asked for, and possible; see sleeping().  Returns whether it did. */
-inline bool
-release_vxid_lock()
-{
-	if (!sleeps_without_vxid_lock || TransactionIdIsValid(MyProc->xmin) || have_other_locks())
-		return false;
-	VirtualXactLockTableCleanup();
-	return true;
-}
-
 /*
  * Run sleep(), in which this session waits for a lock or for its latch, with the lock released if that is asked for.
  * A transaction that holds other locks than advisory ones keeps it, because sessions that want to lock the same
@@ -46,8 +36,9 @@ template <typename Sleep>
 inline void
 sleeping(Sleep sleep)
 {
-	if (!release_vxid_lock())
+	if (!sleeps_without_vxid_lock || TransactionIdIsValid(MyProc->xmin) || have_other_locks())
 		return sleep();
+	VirtualXactLockTableCleanup();
 	PG_TRY();
 	{
 		sleep();

@@ -79,7 +79,7 @@ read_lock_and_slots(Key key)
 {
 	/* The slots of a prepared transaction stay, even where all sessions have forgotten the semaphore. */
 	int			slots = has_prepared_locks() ? MAX_SLOTS : highest_slot(key);
-	LockEntries found = read_key(MyDatabaseId, key, slots);
+	LockEntries found = read_locks({lock_tag(MyDatabaseId, key), queue_tag(MyDatabaseId, key)}, slots);
 
 	mark_slot_waits(&found);
 	return found;

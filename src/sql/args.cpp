@@ -8,7 +8,6 @@
 #include "core/claim.h"
 #include "core/namecache.h"
 #include "core/owntables.h"
-#include "base/compat.h"
 #include "base/errors.h"
 #include "base/guc.h"
 
@@ -137,7 +136,7 @@ length_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool may_be_
 		raise_invalid(psprintf("%s must not be negative", what));
 	if (microseconds <= 0 && !may_be_zero)
 		raise_invalid(psprintf("%s must be greater than zero", what));
-	if (compat::interval_is_infinite(length))
+	if (!DatumGetBool(DirectFunctionCall1(interval_finite, IntervalPGetDatum(length))))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
 				 errmsg("%s must be finite", what)));

@@ -10,7 +10,6 @@
 #include "server/locallock.h"
 #include "server/locktable.h"
 #include "views/locks.h"
-#include "base/key.h"
 #include "base/sqlfunction.h"
 
 namespace advisory

@@ -11,7 +11,6 @@
 #include "server/locallock.h"
 #include "base/errors.h"
 #include "base/sqlfunction.h"
-#include "base/srf.h"
 
 namespace advisory
 {

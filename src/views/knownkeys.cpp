@@ -11,11 +11,9 @@
 
 #include "views/knownkeys.h"
 
-#include "base/compat.h"
 #include "base/errors.h"
 #include "base/locktag.h"
 #include "base/sqlfunction.h"
-#include "base/srf.h"
 #include "core/owntables.h"
 #include "server/backends.h"
 
@@ -60,7 +58,7 @@ can_read_labels()
 	bool		is_locked;
 
 	if (!OidIsValid(table) ||
-		compat::schema_aclcheck(own_schema("advisory"), GetUserId(), ACL_USAGE) != ACLCHECK_OK ||
+		!DatumGetBool(DirectFunctionCall2(has_schema_privilege_id, ObjectIdGetDatum(own_schema("advisory")), CStringGetTextDatum("USAGE"))) ||
 		pg_class_aclcheck(table, GetUserId(), ACL_SELECT) != ACLCHECK_OK ||
 		check_enable_rls(table, InvalidOid, true) == RLS_ENABLED ||
 		(get_rel_persistence(table) != RELPERSISTENCE_PERMANENT && RecoveryInProgress()))

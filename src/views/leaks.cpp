@@ -10,7 +10,6 @@
 
 #include "base/guc.h"
 #include "base/sqlfunction.h"
-#include "base/srf.h"
 #include "views/visiblename.h"
 #include "server/backends.h"
 #include "server/locktable.h"

@@ -5,7 +5,6 @@
 #include "base/pg.h"
 
 #include "base/sqlfunction.h"
-#include "base/srf.h"
 #include "core/lease.h"
 #include "server/backends.h"
 #include "views/visiblename.h"

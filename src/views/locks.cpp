@@ -14,7 +14,6 @@
 
 #include "base/compat.h"
 #include "base/sqlfunction.h"
-#include "base/srf.h"
 #include "server/backends.h"
 #include "server/locallock.h"
 #include "server/waitgraph.h"

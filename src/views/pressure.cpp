@@ -7,7 +7,6 @@
 #include "server/backends.h"
 #include "base/guc.h"
 #include "server/pool.h"
-#include "base/srf.h"
 #include "base/sqlfunction.h"
 
 namespace advisory
@@ -25,7 +24,7 @@ static Datum
 pressure(FunctionCallInfo fcinfo)
 {
 	PoolState	pool = read_pool();
-	int64		guaranteed = pool.size.guaranteed;
+	int64		guaranteed = guaranteed_locks();
 	double		percent_used = rounded(pool_percent_used(pool));
 	double		of_guaranteed = 100.0 * Max(pool.use.locks, pool.use.holders / 2.0) / guaranteed;
 	int			warning = setting::pressure_warning;
@@ -45,7 +44,7 @@ pressure(FunctionCallInfo fcinfo)
 
 	add_known(text_datum(percent_used >= critical ? "critical" : percent_used >= warning ? "warning" : "ok"));
 	add_known(Float8GetDatum(percent_used));
-	add_known(Int64GetDatum(pool.capacity.headroom));
+	add_known(Int64GetDatum(pool.capacity.locks - pool.use.locks));
 	add_known(Int64GetDatum(pool.use.locks));
 	add_known(Int64GetDatum(pool.capacity.locks));
 	row.add_int64(guaranteed);
@@ -92,7 +91,7 @@ can_fit(FunctionCallInfo fcinfo)
 
 	if (!pool.is_known)
 		PG_RETURN_NULL();
-	PG_RETURN_BOOL(n <= pool.capacity.headroom);
+	PG_RETURN_BOOL(n <= pool.capacity.locks - pool.use.locks);
 }
 
 ADVISORY_SQL_FUNCTION(advisory_pressure, pressure);

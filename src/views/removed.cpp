@@ -8,7 +8,6 @@
 #include "base/pg.h"
 
 #include "base/sqlfunction.h"
-#include "base/srf.h"
 
 namespace advisory
 {

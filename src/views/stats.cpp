@@ -6,7 +6,6 @@
 
 #include "base/guc.h"
 #include "base/sqlfunction.h"
-#include "base/srf.h"
 #include "shmem/nametable.h"
 #include "shmem/root.h"
 #include "views/visiblename.h"

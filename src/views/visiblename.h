@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "base/srf.h"
+#include "base/sqlfunction.h"
 #include "server/locktable.h"
 #include "shmem/nametable.h"
 #include "shmem/sessiontable.h"

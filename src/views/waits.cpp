@@ -25,7 +25,6 @@
 
 #include "base/encoding.h"
 #include "base/sqlfunction.h"
-#include "base/srf.h"
 #include "core/lease.h"
 #include "server/backends.h"
 #include "server/waitgraph.h"
