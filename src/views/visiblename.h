@@ -53,11 +53,9 @@ public:
 
 private:
 	UsedName	used_name(const LockEntry &entry);
-	bool		known_use(const LockEntry &entry, KnownUse *use);
 
-	MemoryContext context;
 	bool		sees_all;
-	KnownKeys  *known_keys = nullptr;	/* created when a lock without a name is looked up */
+	KnownKeys	known_keys;
 	HoldReader	holds;
 	KnownHold	last_hold = {};
 };
