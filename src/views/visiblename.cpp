@@ -22,33 +22,22 @@ VisibleNames::VisibleNames() : sees_all(may_see_all()), known_keys(CurrentMemory
 {
 }
 
-/* What the session of this entry publishes about the name of the lock. */
-UsedName
-VisibleNames::used_name(const LockEntry &entry)
-{
-	PublishedWait wait;
-
-	if (const KnownHold *hold = hold_of(entry))
-		return hold->hold.used;
-	if (!entry.granted && read_wait(entry.proc_number, &wait) && wait.pid == entry.pid && same_tag(wait.tag, entry.tag))
-		return wait.used;
-	return UsedName{};
-}
-
 VisibleName
 VisibleNames::of(const LockEntry &entry)
 {
 	DecodedTag	tag = decode_tag(entry.tag);
-	Oid			prepared_owner = entry.pid == 0 ? entry.role : InvalidOid;
 	bool		sees_session = sees_all || may_see_role(entry.role);
 	const KnownName *known;
 	const CachedName *own = nullptr;
 	UsedName	used;
+	PublishedWait wait;
 
 	if (!has_key(tag.kind))
 		return VisibleName{};
-	used = used_name(entry);
-	known = name_find(tag.database, tag.key, used, prepared_owner);
+	used = hold_of(entry).hold.used;
+	if (!entry.granted && read_wait(entry.proc_number, &wait) && wait.pid == entry.pid && same_tag(wait.tag, entry.tag))
+		used = wait.used;
+	known = name_find(tag.database, tag.key, used, entry.pid == 0 ? entry.role : InvalidOid);
 	if (known != nullptr && sees_session && (sees_all || may_see_name(*known, used)))
 		return VisibleName{known->ns, known->name};
 
@@ -120,12 +109,14 @@ VisibleNames::text_of(const LockEntry &entry)
 	return use != nullptr ? psprintf("%s %s", keys, use) : keys;
 }
 
-const KnownHold *
+KnownHold
 VisibleNames::hold_of(const LockEntry &entry)
 {
-	if (entry.granted && holds.find(entry.proc_number, entry.pid, entry.tag, entry.lockmode, &last_hold))
-		return &last_hold;
-	return nullptr;
+	KnownHold	hold = {};
+
+	if (entry.granted)
+		holds.find(entry.proc_number, entry.pid, entry.tag, entry.lockmode, &hold);
+	return hold;
 }
 
 void
@@ -133,6 +124,7 @@ add_name_columns(Row &row, const DecodedTag &tag, const VisibleName &name)
 {
 	bool		is_key = has_key(tag.kind);
 
+	row.add_text(kind_name(tag.kind));
 	row.add_text(name.ns);
 	row.add_text(name.name);
 	row.add(Int32GetDatum(tag.slot), tag.kind != Kind::semaphore);

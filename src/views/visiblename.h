@@ -48,19 +48,16 @@ public:
 	 */
 	char	   *text_of(const LockEntry &entry);
 
-	/* The published data of an entry that is granted; null if there is none.  Valid until the next call. */
-	const KnownHold *hold_of(const LockEntry &entry);
+	/* The published data of an entry that is granted; all 0 if there is none. */
+	KnownHold	hold_of(const LockEntry &entry);
 
 private:
-	UsedName	used_name(const LockEntry &entry);
-
 	bool		sees_all;
 	KnownKeys	known_keys;
 	HoldReader	holds;
-	KnownHold	last_hold = {};
 };
 
-/* Add the columns namespace, name, slot, key, key1 and key2, which identify the lock of a row.  May ereport (out of memory). */
+/* Add the columns kind, namespace, name, slot, key, key1 and key2, which identify the lock of a row.  May ereport (out of memory). */
 void		add_name_columns(Row &row, const DecodedTag &tag, const VisibleName &name);
 
 }								/* namespace advisory */

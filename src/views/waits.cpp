@@ -568,7 +568,6 @@ show_blockers(ReturnSetInfo *result)
 		row.add_age(waiter.wait_start, GetCurrentTimestamp());
 		if (!is_advisory(lock) || tag.database != MyDatabaseId)
 			tag.kind = Kind::foreign;	/* no statement of this database can name it */
-		row.add_text(kind_name(tag.kind));
 		add_name_columns(row, tag, tag.kind != Kind::foreign ? names.of(lock) : VisibleName{});
 		row.put(result);
 	});
