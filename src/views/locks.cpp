@@ -76,8 +76,8 @@ public:
 private:
 	MemoryContext session_context;	/* what the next three point to */
 	Row			session_columns;	/* of the last row: a session's rows mostly follow each other */
-	Datum		gid;
-	Datum		query;
+	Datum		gid = Datum(0);
+	Datum		query = Datum(0);
 	const LockEntry *last = nullptr;
 };
 

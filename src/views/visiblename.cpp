@@ -46,7 +46,7 @@ VisibleNames::of(const LockEntry &entry)
 		own = name_remembered(tag.key, entry.pid == MyProcPid);
 	if (own != nullptr)
 		return VisibleName{own->ns(), own->name()};
-	return known != nullptr ? HIDDEN_NAME : VisibleName{};
+	return known != nullptr ? VisibleName{HIDDEN, HIDDEN, true} : VisibleName{};
 }
 
 /* The known use of a key, cut to a length that fits a line. */

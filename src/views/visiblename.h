@@ -30,8 +30,6 @@ struct VisibleName
 	bool		is_hidden;
 };
 
-constexpr VisibleName HIDDEN_NAME = {HIDDEN, HIDDEN, true};
-
 /* Looks up names.  Uses the current memory context, which must outlive it.  All functions may ereport. */
 class VisibleNames
 {
