@@ -158,9 +158,8 @@ find_other_slots(Key key, int slots, int *other)
 	for (int i = 0; i < found.count; i++)
 	{
 		const LockEntry &entry = found.entries[i];
-		const KnownHold *hold = holds.find(entry);
 
-		*other = hold != nullptr ? hold->hold.slots : entry.slots;
+		*other = entry.granted ? holds.find(entry).hold.slots : entry.slots;
 		if (*other != 0 && *other != slots)
 			return entry.pid;
 	}

@@ -273,12 +273,14 @@ HoldReader::session_of(int proc_number)
 	return sessions[proc_number];
 }
 
-const KnownHold *
+KnownHold
 HoldReader::find(const LockEntry &entry)
 {
+	KnownHold	found = {};
+
 	/* A prepared transaction publishes nothing. */
 	if (!entry.granted || entry.proc_number >= process_count())
-		return nullptr;
+		return found;
 
 	const Session *session = session_of(entry.proc_number);
 	const SharedSession &shared = session->shared;
@@ -286,7 +288,7 @@ HoldReader::find(const LockEntry &entry)
 	const HoldEntry *published = shared.pid == entry.pid && session->holds != nullptr ? holds_lookup(session->holds, wanted) : nullptr;
 
 	if (published == nullptr)
-		return nullptr;
+		return found;
 	found.hold = published->hold;
 	found.acquirer = found.hold.acquirer != NO_PLACE && found.hold.acquirer < shared.acquirer_count
 		? &shared.acquirers[found.hold.acquirer] : nullptr;
@@ -294,7 +296,7 @@ HoldReader::find(const LockEntry &entry)
 	found.transactions = shared.transactions - found.hold.transactions;
 	if (found.acquirer != nullptr)
 		found.by_others = found.transactions - (found.acquirer->transactions - found.hold.own_transactions);
-	return &found;
+	return found;
 }
 
 /* ---- What each session waits for ---- */

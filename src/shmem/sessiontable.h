@@ -159,8 +159,8 @@ public:
 	/* May ereport. */
 	HoldReader();
 
-	/* The published data of an entry that is granted; null if there is none.  Valid until the next call.  May ereport. */
-	const KnownHold *find(const LockEntry &entry);
+	/* The published data of an entry that is granted; all 0 if there is none.  May ereport. */
+	KnownHold	find(const LockEntry &entry);
 
 	struct Session;
 
@@ -169,7 +169,6 @@ private:
 
 	MemoryContext context;
 	Session   **sessions;		/* by process number; each is read when it is first needed */
-	KnownHold	found = {};
 };
 
 /* ---- What each session waits for ---- */

@@ -22,26 +22,14 @@ namespace advisory
 
 /* ---- Reading the keys ---- */
 
-/*
- * The columns of the queries below.  Those after the columns of known_keys say which locks are meant, and what they are used for.
- * If one of them is null except DETAIL, no lock is meant.
- */
-enum
-{
-	KNOWN_KEYS_TEXTS = 7,
-	KNOWN_KEYS_COLUMNS = 10,
-	FIRST_OBJSUBID = KNOWN_KEYS_COLUMNS,
-	LAST_OBJSUBID,
-	FIRST_KEY,
-	LAST_KEY,
-	USE,
-	DETAIL,
-	COLUMNS
-};
+/* The columns of a row: which locks are meant, and what they are used for (KnownKeys::add); then those of known_keys, texts first. */
+static constexpr int FIRST_SHOWN = 7;
+static constexpr int FIRST_KEY = FIRST_SHOWN + 7;
+static constexpr int COLUMNS = FIRST_KEY + 3;
 
 #define SELECT_KEYS \
-	"SELECT tool, purpose, form, scope, match, rule, source, key, key1, key2, first_objsubid, last_objsubid, first_key, last_key," \
-	" concat_ws(': ', tool, purpose), detail FROM advisory_internal."
+	"SELECT first_key, last_key, first_objsubid, last_objsubid, concat_ws(': ', tool, purpose), source = 'advisory.key_labels', detail," \
+	" tool, purpose, form, scope, match, rule, source, key, key1, key2 FROM advisory_internal."
 
 /* They run as the bootstrap superuser, because the user may lack USAGE on the schema. */
 static OwnStatement SELECT_LABELS = {"key_labels", SELECT_KEYS "key_labels()", SPI_OK_SELECT, false, false, {}, nullptr};
@@ -64,73 +52,50 @@ can_read_labels()
 		(get_rel_persistence(table) != RELPERSISTENCE_PERMANENT && RecoveryInProgress()))
 		return false;
 
-	is_locked = ConditionalLockRelationOid(table, AccessShareLock);
-	if (Relation relation = is_locked ? try_relation_open(table, NoLock) : nullptr)
+	is_locked = OidIsValid(lock_own_relation("key_labels", RELKIND_RELATION, AccessShareLock, false));
+	if (is_locked)
 	{
+		Relation	relation = relation_open(table, NoLock);
 		ListCell   *index;
 
 		foreach(index, RelationGetIndexList(relation))
 			is_locked = is_locked && ConditionalLockRelationOid(lfirst_oid(index), AccessShareLock);
 		relation_close(relation, NoLock);
 	}
-	else
-		is_locked = false;
 	if (!is_locked)
 		ereport(NOTICE, (errmsg("labels of keys are not shown, because table \"advisory.key_labels\" is locked")));
 	return is_locked;
 }
 
-/* Is this a database whose extension has not been updated, so that the functions are not there, or are not the extension's? */
-static bool
-is_older_version()
-{
-	HeapTuple	row = SearchSysCache3(PROCNAMEARGSNSP, CStringGetDatum("key_facts"), PointerGetDatum(buildoidvector(SELECT_FACTS.types, 2)),
-									  ObjectIdGetDatum(own_schema("advisory_internal")));
-
-	if (HeapTupleIsValid(row))
-	{
-		Oid			owner = reinterpret_cast<Form_pg_proc>(GETSTRUCT(row))->proowner;
-
-		ReleaseSysCache(row);
-		if (owner == BOOTSTRAP_SUPERUSERID)
-			return false;
-	}
-	ereport(NOTICE, (errmsg("well-known keys are not shown before the extension is updated"), errhint(OTHER_VERSION_HINT)));
-	return true;
-}
-
-/* Run use(is_label, values, nulls) for the keys in a database, those of labels first.  May ereport. */
+/* Run use(values, nulls) for the keys in a database, those of labels first.  May ereport. */
 template <typename Use>
 static void
 read_keys(Oid database, Use use)
 {
 	const char *name = stored_database_name(database);
-	NullableDatum bytes = {PointerGetDatum(name != nullptr ? cstring_to_text(name) : nullptr), name == nullptr};
+	NullableDatum bytes = name != nullptr ? argument(std::string_view(name)) : NULL_ARGUMENT;
 	NullableDatum is_current = {BoolGetDatum(database == MyDatabaseId), false};
-	auto		read = [=](OwnStatement *statement, std::initializer_list<NullableDatum> arguments) {
-		run_own_statement(statement, arguments, [=](const OwnRow &row) {
-			Datum		values[COLUMNS];
-			bool		nulls[COLUMNS];
+	auto		use_row = [=](const OwnRow &row) {
+		Datum		values[COLUMNS];
+		bool		nulls[COLUMNS];
 
-			heap_deform_tuple(SPI_tuptable->vals[row.number], SPI_tuptable->tupdesc, values, nulls);
-			use(statement == &SELECT_LABELS, values, nulls);
-		});
+		heap_deform_tuple(SPI_tuptable->vals[row.number], SPI_tuptable->tupdesc, values, nulls);
+		use(values, nulls);
 	};
 
 	unless_lock_table_is_full([=]() {
-		/* As long as this sequence is locked, nobody can drop the extension, so the functions stay the extension's. */
-		bool		stays = OidIsValid(lock_own_relation("_era", RELKIND_SEQUENCE, AccessShareLock, false));
-
-		if (is_older_version())
-			return;
-		if (!stays)
-		{
+		/* Version 1.0 of the extension has neither this sequence nor the functions, so functions of these names are not the extension's. */
+		if (!OidIsValid(own_relation("_era", RELKIND_SEQUENCE, true)))
+			ereport(NOTICE, (errmsg("well-known keys are not shown before the extension is updated"), errhint(OTHER_VERSION_HINT)));
+		/* As long as it is locked, nobody can drop the extension, so the functions stay the extension's. */
+		else if (!OidIsValid(lock_own_relation("_era", RELKIND_SEQUENCE, AccessShareLock, false)))
 			ereport(NOTICE, (errmsg("well-known keys are not shown, because sequence \"advisory._era\" is locked")));
-			return;
+		else
+		{
+			if (database == MyDatabaseId && can_read_labels())
+				run_own_statement(&SELECT_LABELS, {}, use_row);
+			run_own_statement(&SELECT_FACTS, {bytes, is_current}, use_row);
 		}
-		if (database == MyDatabaseId && can_read_labels())
-			read(&SELECT_LABELS, {});
-		read(&SELECT_FACTS, {bytes, is_current});
 	});
 }
 
@@ -139,74 +104,54 @@ read_keys(Oid database, Use use)
 /* Locks with a key in a range.  A pair is one key here. */
 struct KeyRange
 {
-	int			first_objsubid;
-	int			last_objsubid;
 	int64		first;
 	int64		last;
+	int			first_objsubid;
+	int			last_objsubid;
 	KnownUse	use;
 	char		detail;			/* the keys also tell a table ('t') or a name ('n'); or 0 */
-};
-
-struct KnownLock
-{
-	LOCKTAG		tag;			/* hash key */
-	List	   *ranges;			/* of KeyRange */
 };
 
 /*
  * A range of one key is in the entry of its lock.  The other ranges in a database are in the entry of key 0 with
  * objsubid 0, which no lock has.  That entry is made when the keys in the database are read.
  */
-struct KnownKeys
+struct KnownLock
 {
-	MemoryContext context;
-	HTAB	   *locks;			/* of KnownLock */
+	LOCKTAG		tag;			/* hash key */
+	List	   *ranges;			/* (KeyRange *) */
 };
 
-KnownKeys *
-make_known_keys(MemoryContext context)
+KnownKeys::KnownKeys(MemoryContext context) : context(context)
 {
-	auto	   *known = static_cast<KnownKeys *>(MemoryContextAlloc(context, sizeof(KnownKeys)));
 	HASHCTL		control = {};
 
 	control.keysize = sizeof(LOCKTAG);
 	control.entrysize = sizeof(KnownLock);
 	control.hcxt = context;
-	known->context = context;
-	known->locks = hash_create("advisory_ext known keys", 64, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	return known;
+	locks = hash_create("advisory_ext known keys", 64, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
 
-/* The entry of a lock, which is made if it is not there. */
-static KnownLock *
-enter_lock(KnownKeys *known, const LOCKTAG &tag, bool *is_there)
+/* Add what a row means.  Its first key is null if it means no lock. */
+void
+KnownKeys::add(Oid database, const Datum *values, const bool *nulls)
 {
-	auto	   *lock = static_cast<KnownLock *>(hash_search(known->locks, &tag, HASH_ENTER, is_there));
-
-	if (!*is_there)
-		lock->ranges = NIL;
-	return lock;
-}
-
-/* Add what a row means, if it means any locks. */
-static void
-add_range(KnownKeys *known, Oid database, bool is_label, const Datum *values, const bool *nulls)
-{
-	if (memchr(nulls + FIRST_OBJSUBID, true, DETAIL - FIRST_OBJSUBID) != nullptr)
+	if (nulls[0])
 		return;
 
-	MemoryContext old_context = MemoryContextSwitchTo(known->context);
+	MemoryContext old_context = MemoryContextSwitchTo(context);
 	auto	   *range = static_cast<KeyRange *>(palloc(sizeof(KeyRange)));
 	LOCKTAG		tag;
 	KnownLock  *lock;
 	bool		is_there;
 
-	*range = KeyRange{DatumGetInt32(values[FIRST_OBJSUBID]), DatumGetInt32(values[LAST_OBJSUBID]),
-					  DatumGetInt64(values[FIRST_KEY]), DatumGetInt64(values[LAST_KEY]),
-					  {TextDatumGetCString(values[USE]), is_label},
-					  nulls[DETAIL] ? '\0' : *TextDatumGetCString(values[DETAIL])};
+	*range = KeyRange{DatumGetInt64(values[0]), DatumGetInt64(values[1]), DatumGetInt32(values[2]), DatumGetInt32(values[3]),
+					  {TextDatumGetCString(values[4]), DatumGetBool(values[5])},
+					  nulls[6] ? '\0' : *TextDatumGetCString(values[6])};
 	tag = range->first == range->last ? lock_tag(database, Key{range->first}, range->first_objsubid) : lock_tag(database, Key{0}, 0);
-	lock = enter_lock(known, tag, &is_there);
+	lock = static_cast<KnownLock *>(hash_search(locks, &tag, HASH_ENTER, &is_there));
+	if (!is_there)
+		lock->ranges = NIL;		/* also if there is no memory for the next line */
 	lock->ranges = lappend(lock->ranges, range);
 	MemoryContextSwitchTo(old_context);
 }
@@ -244,20 +189,22 @@ table_in_key(const DecodedTag &tag)
 }
 
 List *
-known_uses(KnownKeys *known, const LOCKTAG &tag)
+KnownKeys::uses_of(const LOCKTAG &tag)
 {
 	DecodedTag	decoded = decode_tag(tag);
+	LOCKTAG		tag_of_others = lock_tag(decoded.database, Key{0}, 0);
 	bool		is_there;
-	KnownLock  *others = enter_lock(known, lock_tag(decoded.database, Key{0}, 0), &is_there);
+	auto	   *others = static_cast<KnownLock *>(hash_search(locks, &tag_of_others, HASH_ENTER, &is_there));
 	KnownLock  *lock;
 	List	   *uses = NIL;
 	ListCell   *cell;
 
 	if (!is_there)
-		read_keys(decoded.database, [=](bool is_label, const Datum *values, const bool *nulls) {
-			add_range(known, decoded.database, is_label, values, nulls);
-		});
-	lock = static_cast<KnownLock *>(hash_search(known->locks, &tag, HASH_FIND, nullptr));
+	{
+		others->ranges = NIL;
+		read_keys(decoded.database, [=](const Datum *values, const bool *nulls) { add(decoded.database, values, nulls); });
+	}
+	lock = static_cast<KnownLock *>(hash_search(locks, &tag, HASH_FIND, nullptr));
 	foreach(cell, lock != nullptr ? lock->ranges : NIL)
 		uses = lappend(uses, &static_cast<KeyRange *>(lfirst(cell))->use);
 	foreach(cell, others->ranges)
@@ -299,9 +246,9 @@ known_as(FunctionCallInfo fcinfo)
 
 	/* The first call in a query reads the keys that all of its rows need. */
 	if (function->fn_extra == nullptr)
-		function->fn_extra = make_known_keys(function->fn_mcxt);
+		function->fn_extra = new (MemoryContextAlloc(function->fn_mcxt, sizeof(KnownKeys))) KnownKeys(function->fn_mcxt);
 	SET_LOCKTAG_ADVISORY(tag, PG_GETARG_OID(0), PG_GETARG_UINT32(1), PG_GETARG_UINT32(2), PG_GETARG_INT32(3));
-	foreach(cell, known_uses(static_cast<KnownKeys *>(function->fn_extra), tag))
+	foreach(cell, static_cast<KnownKeys *>(function->fn_extra)->uses_of(tag))
 		texts = accumArrayResult(texts, text_datum(static_cast<KnownUse *>(lfirst(cell))->text), false, TEXTOID, CurrentMemoryContext);
 	if (texts == nullptr)
 		PG_RETURN_NULL();
@@ -312,16 +259,13 @@ known_as(FunctionCallInfo fcinfo)
 static void
 show_known_keys(ReturnSetInfo *result)
 {
-	read_keys(MyDatabaseId, [=](bool, const Datum *values, const bool *nulls) {
+	read_keys(MyDatabaseId, [=](const Datum *values, const bool *nulls) {
 		Row			row;
 
-		for (int i = 0; i < KNOWN_KEYS_COLUMNS; i++)
-		{
-			if (i < KNOWN_KEYS_TEXTS && !nulls[i])
-				row.add_text(TextDatumGetCString(values[i]));
-			else
-				row.add(values[i], nulls[i]);
-		}
+		for (int i = FIRST_SHOWN; i < FIRST_KEY; i++)
+			row.add_text(nulls[i] ? nullptr : TextDatumGetCString(values[i]));
+		for (int i = FIRST_KEY; i < COLUMNS; i++)
+			row.add(values[i], nulls[i]);
 		row.put(result);
 	});
 }

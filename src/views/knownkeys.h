@@ -14,17 +14,25 @@ struct KnownUse
 	bool		is_label;
 };
 
-/* The keys that were read so far, in its memory context.  Those of a database are read when a lock of it is looked up. */
-struct KnownKeys;
+/* The known keys.  Those of a database are read when a lock of it is looked up.  Uses this memory context, which must outlive it. */
+class KnownKeys
+{
+public:
+	/* May ereport, as the next one. */
+	explicit KnownKeys(MemoryContext context);
 
-/* May ereport, as the next one. */
-KnownKeys  *make_known_keys(MemoryContext context);
+	/*
+	 * The uses of a lock (KnownUse *) in the current memory context: labels first, then keys of programs, then ranges
+	 * of keys; NIL if nothing is known.  There are no labels if this user may not read them or if their table is locked,
+	 * and nothing is known if the server's lock table is full.
+	 */
+	List	   *uses_of(const LOCKTAG &tag);
 
-/*
- * The uses of a lock (KnownUse *) in the current memory context: labels first, then keys of programs, then ranges
- * of keys; NIL if nothing is known.  There are no labels if this user may not read them or if their table is locked,
- * and nothing is known if the server's lock table is full.
- */
-List	   *known_uses(KnownKeys *known, const LOCKTAG &tag);
+private:
+	void		add(Oid database, const Datum *values, const bool *nulls);
+
+	MemoryContext context;
+	HTAB	   *locks;
+};
 
 }								/* namespace advisory */

@@ -1,6 +1,6 @@
 /*
  * views/locks.cpp
- *		The rows of advisory.locks and advisory.holders().
+ *		The rows of advisory.locks, advisory.holders() and advisory.leaks.
  *
  * advisory._locks is a foreign table of the server's own advisory locks.  A foreign table hands each row to the executor as soon as it is
  * made, and knows which columns the query uses.  With a set-returning function, counting 20,000 locks takes twice as long as on pg_locks;
@@ -13,6 +13,7 @@
 #include "base/pg.h"
 
 #include "base/compat.h"
+#include "base/guc.h"
 #include "base/sqlfunction.h"
 #include "server/backends.h"
 #include "server/locallock.h"
@@ -24,180 +25,140 @@
 namespace advisory
 {
 
-/*
- * The columns of advisory._locks, in the order in which LockRows fills them.  advisory.holders() and
- * holders_key() return the same columns without those that identify the key (WantedColumns::key).
- */
+/* The columns of advisory._locks. */
 static constexpr Oid LOCK_COLUMNS[] = {
-	INT4OID, TEXTOID, TEXTOID, TEXTOID, INETOID, TEXTOID,	/* pid to state */
-	TEXTOID, TEXTOID, TEXTOID, INT4OID, INT8OID, INT4OID, INT4OID,	/* kind to key2 */
-	TEXTOID, TEXTOID, BOOLOID, TIMESTAMPTZOID, INTERVALOID, TIMESTAMPTZOID, INTERVALOID, INT4ARRAYOID,	/* mode to blocked_by */
-	TEXTOID, TEXTOID, OIDOID, INT4OID, INT4OID, INT4OID, TEXTOID, INT4OID	/* gid to slots */
+	INT4OID, TEXTOID, TEXTOID, TEXTOID, INETOID, TEXTOID,	/* pid to state: LockRows::begin() */
+	TEXTOID, TEXTOID, TEXTOID, INT4OID, INT8OID, INT4OID, INT4OID,	/* kind to key2: add_name_columns() */
+	TEXTOID, TEXTOID, BOOLOID, TIMESTAMPTZOID, INTERVALOID, TIMESTAMPTZOID, INTERVALOID, INT4ARRAYOID,	/* mode to blocked_by: finish() */
+	TEXTOID, TEXTOID, OIDOID, INT4OID, INT4OID, INT4OID, TEXTOID, INT4OID	/* gid to slots: finish() */
 };
 
 static constexpr int LOCK_COLUMN_COUNT = lengthof(LOCK_COLUMNS);
+
+/* How many holders() has in version 1.0 of the extension: neither kind nor slot. */
 static constexpr int HOLDERS_COLUMNS_1_0 = 16;
 
-/* Whether to fill columns that a row may lack, or that take time and that a query may not use. */
+/* Whether to fill columns that take time and that a query may not use. */
 struct WantedColumns
 {
-	bool		kind;			/* kind and slot, which holders() of version 1.0 of the extension does not have */
-	bool		key;			/* the columns that identify the key: namespace to key2 except slot, and datid to slots */
 	bool		name;			/* namespace and name */
 	bool		text;			/* lock: the same in one text */
 	bool		hold;			/* scope, acquired_at, held, slots */
 };
 
-/*
- * The session or prepared transaction that holds or waits: the values of its columns, 0 for null and for values that
- * the current user may not see.
- */
-struct Owner
-{
-	int			pid;			/* 0 for a prepared transaction */
-	TransactionId xid;
-	Oid			database_oid;	/* of the lock; invalid: nothing is filled in */
-	Datum		database;
-	Datum		role;
-	Datum		application;
-	Datum		address;
-	Datum		state;
-	Datum		gid;
-	Datum		query;
-};
-
-/* Makes rows from lock entries.  Uses the memory context in which it is created, which must outlive it. */
+/* Makes rows from lock entries.  Uses the memory context in which it is created, which must outlive it.  All functions may ereport. */
 class LockRows
 {
 public:
-	explicit LockRows(LockEntries entries)
-		: entries(entries), now(GetCurrentTimestamp()),
-		  owner_context(AllocSetContextCreate(CurrentMemoryContext, "advisory_ext owner", ALLOCSET_DEFAULT_SIZES))
+	LockRows(const LockEntries &entries, const WantedColumns &wanted)
+		: entries(entries), wanted(wanted), now(GetCurrentTimestamp()),
+		  session_context(AllocSetContextCreate(CurrentMemoryContext, "advisory_ext session", ALLOCSET_DEFAULT_SIZES))
 	{
 	}
 
 	/*
-	 * Fill a row.  It is valid until the next call, because rows share the values of their session.  Other values are in the
-	 * current memory context.  May ereport.
+	 * Begin a row with the columns of the session or prepared transaction, pid to state.  The row is valid until the next call, because
+	 * rows share the values of their session.  Other values are in the current memory context.
 	 */
-	void		fill(Row &row, const LockEntry &entry, const WantedColumns &wanted);
+	Row			begin(const LockEntry &entry);
+
+	/* Add the columns mode to slots.  advisory.holders() has those up to query. */
+	void		finish(Row *row, const LockEntry &entry);
 
 	LockEntries entries;
-
-private:
-	void		find_owner(const LockEntry &entry);
-
+	WantedColumns wanted;
+	int			next = 0;		/* of the entries, in a scan of advisory._locks */
 	TimestampTz now;
 	VisibleNames names;
 	Backends	backends;
-	MemoryContext owner_context;	/* what owner points to */
-	Owner		owner = {};		/* of the last row: a session's rows mostly follow each other */
+
+private:
+	MemoryContext session_context;	/* what the next three point to */
+	Row			session_columns;	/* of the last row: a session's rows mostly follow each other */
+	Datum		gid = Datum(0);
+	Datum		query = Datum(0);
+	const LockEntry *last = nullptr;
 };
 
-/* The state of a scan of advisory._locks. */
-struct LockScan
-{
-	LockRows	rows;
-	WantedColumns wanted;
-	int			next;
-};
-
-void
-LockRows::find_owner(const LockEntry &entry)
+Row
+LockRows::begin(const LockEntry &entry)
 {
 	MemoryContext old_context;
 	VisibleSession session;
+	Oid			database = entry.tag.locktag_field1;
 
-	if (owner.database_oid == entry.tag.locktag_field1 && owner.pid == entry.pid && owner.xid == entry.xid)
-		return;
+	if (last != nullptr && last->tag.locktag_field1 == database && last->pid == entry.pid && last->xid == entry.xid)
+		return session_columns;
 
-	MemoryContextReset(owner_context);
-	old_context = MemoryContextSwitchTo(owner_context);
+	last = nullptr;
+	MemoryContextReset(session_context);
+	old_context = MemoryContextSwitchTo(session_context);
 	session = backends.of(entry);
-	owner = Owner{entry.pid, entry.xid};
-	owner.database = text_datum(database_name(entry.tag.locktag_field1));
-	owner.gid = text_datum(session.gid);
-	owner.role = text_datum(session.role);
-	owner.application = text_datum(session.application);
-	owner.state = text_datum(session.state);
-	owner.query = raw_text_datum(session.is_hidden ? HIDDEN : session.query);
-	if (session.backend != nullptr)
-		owner.address = client_address(*session.backend);
-	owner.database_oid = entry.tag.locktag_field1;
+	session_columns = Row();
+	session_columns.add(Int32GetDatum(entry.pid), entry.pid == 0);
+	session_columns.add_text(database_name(database));
+	session_columns.add_text(session.role);
+	session_columns.add_text(session.application);
+	session_columns.add_reference(session.backend != nullptr ? client_address(*session.backend) : Datum(0));
+	session_columns.add_text(session.state);
+	gid = text_datum(session.gid);
+	query = raw_text_datum(session.is_hidden ? HIDDEN : session.query);
+	last = &entry;
 	MemoryContextSwitchTo(old_context);
+	return session_columns;
 }
 
-/* "session" or "transaction"; null if unknown.  hold is null if the holder publishes nothing. */
+/* "session" or "transaction"; null if unknown.  hold is all 0 if the holder publishes nothing. */
 static const char *
-scope_of(const LockEntry &entry, const KnownHold *hold)
+scope_of(const LockEntry &entry, const KnownHold &hold)
 {
 	if (entry.is_waiting())
 		return nullptr;
 	if (entry.pid == 0)
 		return scope_name(Scope::transaction);	/* PREPARE refuses session-level ones */
-	if (entry.pid != MyProcPid)
-		return hold != nullptr ? scope_name(hold->hold.scope) : nullptr;
 
 	/* For this session's own locks the lock manager knows the scope. */
 	for (Mode mode : ALL_MODES)
 	{
-		if (lockmode_of(mode) == entry.lockmode)
+		if (entry.pid == MyProcPid && lockmode_of(mode) == entry.lockmode)
 			return scope_name(lock_counts(entry.tag, mode).session > 0 ? Scope::session : Scope::transaction);
 	}
-	return nullptr;
+	return hold.hold.objsubid != 0 ? scope_name(hold.hold.scope) : nullptr;
 }
 
 void
-LockRows::fill(Row &row, const LockEntry &entry, const WantedColumns &wanted)
+LockRows::finish(Row *row, const LockEntry &entry)
 {
 	DecodedTag	tag = decode_tag(entry.tag);
-	const KnownHold *hold = wanted.hold ? names.hold_of(entry) : nullptr;
-	const char *scope = wanted.hold ? scope_of(entry, hold) : nullptr;
-	TimestampTz acquired = hold != nullptr ? hold->hold.acquired_at : 0;
-	int			slots = hold != nullptr ? hold->hold.slots : entry.slots;
+	KnownHold	hold = wanted.hold ? names.hold_of(entry) : KnownHold{};
+	int			slots = entry.granted ? hold.hold.slots : entry.slots;
 
-	find_owner(entry);
-	row.add(Int32GetDatum(entry.pid), entry.pid == 0);
-	row.add_reference(owner.database);
-	row.add_reference(owner.role);
-	row.add_reference(owner.application);
-	row.add_reference(owner.address);
-	row.add_reference(owner.state);
-	if (wanted.kind)
-		row.add_text(kind_name(tag.kind));
-	if (wanted.key)
-		add_name_columns(row, tag, wanted.name ? names.of(entry) : VisibleName{});
-	else if (wanted.kind)
-		row.add(Int32GetDatum(tag.slot), tag.kind != Kind::semaphore);
-	row.add_text(lockmode_name(entry.tag, entry.lockmode));
-	row.add_text(scope);
-	row.add_bool(!entry.is_waiting());
-	row.add_time(entry.wait_start);
-	row.add_age(entry.wait_start, now);
-	row.add_time(acquired);
-	row.add_age(acquired, now);
+	row->add_text(lockmode_name(entry.tag, entry.lockmode));
+	row->add_text(wanted.hold ? scope_of(entry, hold) : nullptr);
+	row->add_bool(!entry.is_waiting());
+	row->add_time(entry.wait_start);
+	row->add_age(entry.wait_start, now);
+	row->add_time(hold.hold.acquired_at);
+	row->add_age(hold.hold.acquired_at, now);
 	if (!entry.is_waiting())
-		row.add_null();
+		row->add_null();
 	else
 	{
 		auto	   *pids = static_cast<int *>(palloc(sizeof(int) * (entry.blocker_count + 1)));
 
 		for (int i = 0; i < entry.blocker_count; i++)
 			pids[i] = list_nth_int(entries.blockers, entry.first_blocker + i);
-		row.add_int32_array(pids, entry.blocker_count);
+		row->add_int32_array(pids, entry.blocker_count);
 	}
-	row.add_reference(owner.gid);
-	row.add_reference(owner.query);
-	if (wanted.key)
-	{
-		row.add(ObjectIdGetDatum(tag.database));
-		row.add_int32(tag.key1);
-		row.add_int32(tag.key2);
-		row.add_int32(tag.objsubid);
-		row.add_text(wanted.text ? names.text_of(entry) : nullptr);
-		/* The number that the session gave, if it is known. */
-		row.add(Int32GetDatum(slots), slots == 0);
-	}
+	row->add_reference(gid);
+	row->add_reference(query);
+	row->add(ObjectIdGetDatum(tag.database));
+	row->add_int32(tag.key1);
+	row->add_int32(tag.key2);
+	row->add_int32(tag.objsubid);
+	row->add_text(wanted.text ? names.text_of(entry) : nullptr);
+	/* The number that the session gave, if it is known. */
+	row->add(Int32GetDatum(slots), slots == 0);
 }
 
 void
@@ -207,23 +168,28 @@ show_holders(Key key, ReturnSetInfo *result)
 
 	find_all_blockers(&entries);
 
-	LockRows	rows(entries);
+	LockRows	rows(entries, WantedColumns{false, false, true});
 
 	show_each(entries.count, [&](int i) {
-		Row			row;
+		const LockEntry &entry = entries.entries[i];
+		DecodedTag	tag = decode_tag(entry.tag);
+		Row			row = rows.begin(entry);
 
-		rows.fill(row, entries.entries[i], WantedColumns{result->setDesc->natts > HOLDERS_COLUMNS_1_0, false, false, false, true});
+		if (result->setDesc->natts > HOLDERS_COLUMNS_1_0)
+		{
+			row.add_text(kind_name(tag.kind));
+			row.add(Int32GetDatum(tag.slot), tag.kind != Kind::semaphore);
+		}
+		rows.finish(&row, entry);
 		row.put(result);
 	});
 }
 
 /* ---- The foreign table ---- */
 
-/* For the planner.  A guess, since counting the locks takes as long as reading them. */
-static constexpr double EXPECTED_ROWS = 1000;
-
+/* The planner's guess of 1,000 rows stays, since counting the locks takes as long as reading them. */
 static void
-estimate_size(PlannerInfo *, RelOptInfo *table, Oid relation)
+estimate_size(PlannerInfo *, RelOptInfo *, Oid relation)
 {
 	Oid			extension = get_extension_oid("advisory_ext", true);
 
@@ -233,13 +199,12 @@ estimate_size(PlannerInfo *, RelOptInfo *table, Oid relation)
 				 errmsg("cannot read foreign table \"%s\"", get_rel_name(relation)),
 				 errdetail("The foreign-data wrapper of extension \"advisory_ext\" does not support foreign tables other than its own."),
 				 errhint("Use the view advisory.locks.")));
-	table->rows = EXPECTED_ROWS;
 }
 
 static void
 add_paths(PlannerInfo *root, RelOptInfo *table, Oid)
 {
-	Cost		cost = EXPECTED_ROWS * cpu_tuple_cost;
+	Cost		cost = table->rows * cpu_tuple_cost;
 
 	add_path(table, reinterpret_cast<Path *>(compat::create_scan_path(root, table, table->rows, cost, cost)));
 }
@@ -271,11 +236,7 @@ begin_scan(ForeignScanState *scan, int)
 	bool		fits = columns->natts <= LOCK_COLUMN_COUNT;
 
 	for (int i = 0; fits && i < columns->natts; i++)
-	{
-		Form_pg_attribute column = TupleDescAttr(columns, i);
-
-		fits = !column->attisdropped && column->atttypid == LOCK_COLUMNS[i];
-	}
+		fits = TupleDescAttr(columns, i)->atttypid == LOCK_COLUMNS[i];	/* invalid for a dropped column */
 	if (!fits)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
@@ -284,38 +245,41 @@ begin_scan(ForeignScanState *scan, int)
 				 errhint(OTHER_VERSION_HINT)));
 }
 
-/* The first call reads every advisory lock and waiter on the server. */
-static LockScan *
-lock_scan(ForeignScanState *scan)
+/* Read every advisory lock and waiter on the server. */
+static LockRows *
+read_rows(ForeignScanState *scan)
 {
-	if (scan->fdw_state == nullptr)
-	{
-		List	   *wanted = reinterpret_cast<ForeignScan *>(scan->ss.ps.plan)->fdw_private;
-		MemoryContext old_context = MemoryContextSwitchTo(scan->ss.ps.state->es_query_cxt);
-		LockEntries entries = read_all_locks();
+	List	   *wanted = reinterpret_cast<ForeignScan *>(scan->ss.ps.plan)->fdw_private;
+	MemoryContext old_context = MemoryContextSwitchTo(scan->ss.ps.state->es_query_cxt);
+	LockEntries entries = read_all_locks();
+	LockRows   *rows;
 
-		mark_slot_waits(&entries);
-		find_all_blockers(&entries);
-		scan->fdw_state = new (palloc(sizeof(LockScan)))
-			LockScan{LockRows(entries), WantedColumns{true, true, linitial_int(wanted) != 0, lsecond_int(wanted) != 0, lthird_int(wanted) != 0}, 0};
-		MemoryContextSwitchTo(old_context);
-	}
-	return static_cast<LockScan *>(scan->fdw_state);
+	mark_slot_waits(&entries);
+	find_all_blockers(&entries);
+	rows = new (palloc(sizeof(LockRows)))
+		LockRows(entries, WantedColumns{linitial_int(wanted) != 0, lsecond_int(wanted) != 0, lthird_int(wanted) != 0});
+	MemoryContextSwitchTo(old_context);
+	return rows;
 }
 
 static TupleTableSlot *
 next_row(ForeignScanState *scan)
 {
 	TupleTableSlot *slot = scan->ss.ss_ScanTupleSlot;
-	LockScan   *state = lock_scan(scan);
+	LockRows   *rows;
 
+	if (scan->fdw_state == nullptr)
+		scan->fdw_state = read_rows(scan);
+	rows = static_cast<LockRows *>(scan->fdw_state);
 	CHECK_FOR_INTERRUPTS();
 	ExecClearTuple(slot);
-	if (state->next < state->rows.entries.count)
+	if (rows->next < rows->entries.count)
 	{
-		Row			row;
+		const LockEntry &entry = rows->entries.entries[rows->next++];
+		Row			row = rows->begin(entry);
 
-		state->rows.fill(row, state->rows.entries.entries[state->next++], state->wanted);
+		add_name_columns(row, decode_tag(entry.tag), rows->wanted.name ? rows->names.of(entry) : VisibleName{});
+		rows->finish(&row, entry);
 		Assert(row.count == LOCK_COLUMN_COUNT);
 		memcpy(slot->tts_values, row.values, sizeof(Datum) * slot->tts_tupleDescriptor->natts);
 		memcpy(slot->tts_isnull, row.nulls, sizeof(bool) * slot->tts_tupleDescriptor->natts);
@@ -336,12 +300,96 @@ locks_handler(FunctionCallInfo)
 	routine->IterateForeignScan = next_row;
 	routine->ReScanForeignScan = [](ForeignScanState *scan) {
 		if (scan->fdw_state != nullptr)
-			static_cast<LockScan *>(scan->fdw_state)->next = 0;
+			static_cast<LockRows *>(scan->fdw_state)->next = 0;
 	};
 	routine->EndForeignScan = [](ForeignScanState *) {};
 	PG_RETURN_POINTER(routine);
 }
 
+/*
+ * ---- Locks that look forgotten ----
+ *
+ * A lock looks forgotten for one of two reasons.  Its session has been idle outside a transaction for long; all locks that
+ * a session holds then are session-level.  Or its session is a pooled connection that has changed its user or its application
+ * since it took the lock, or worked for others and has changed back.
+ */
+
+/* The name of a role, or its OID if it has been dropped. */
+static const char *
+name_or_oid(Oid role)
+{
+	const char *name = role_name(role);
+
+	return name != nullptr ? name : psprintf("%u", role);
+}
+
+/* Why the lock looks forgotten; null if it does not. */
+static const char *
+reason_of(const LockEntry &entry, const PgBackendStatus &backend, const KnownHold &hold, TimestampTz now)
+{
+	const Acquirer *acquirer = hold.acquirer;
+	static constexpr char SEPARATOR[] = "; ";
+	int64		idle = now - backend.st_state_start_timestamp;
+	StringInfoData reasons;
+
+	initStringInfo(&reasons);
+	if (backend.st_state == STATE_IDLE && backend.st_state_start_timestamp != 0 && idle >= setting::leak_after * USECS_PER_SEC)
+		appendStringInfo(&reasons, "%sidle outside a transaction for " INT64_FORMAT " s", SEPARATOR, idle / USECS_PER_SEC);
+	if (acquirer != nullptr)
+	{
+		if (OidIsValid(hold.present_role) && hold.present_role != acquirer->role)
+			appendStringInfo(&reasons, "%staken as user \"%s\", now acts as \"%s\"",
+							 SEPARATOR, name_or_oid(acquirer->role), name_or_oid(hold.present_role));
+		if (strcmp(acquirer->application, backend.st_appname) != 0)
+			appendStringInfo(&reasons, "%staken by application \"%s\", now serves \"%s\"",
+							 SEPARATOR, acquirer->application, backend.st_appname);
+		if (hold.by_others > 0)
+			appendStringInfo(&reasons, "%sheld through %u transaction%s of others' work",
+							 SEPARATOR, hold.by_others, hold.by_others == 1 ? "" : "s");
+	}
+	return reasons.len > 0 ? reasons.data + strlen(SEPARATOR) : nullptr;
+}
+
+/* Add the forgotten locks of the sessions that the current user may see. */
+static void
+show_leaks(ReturnSetInfo *result)
+{
+	LockEntries entries = read_all_locks();
+	LockRows	rows(entries, WantedColumns{});
+
+	show_each(entries.count, [&](int i) {
+		const LockEntry &entry = entries.entries[i];
+		const PgBackendStatus *backend = entry.granted ? rows.backends.find(entry.pid) : nullptr;
+
+		if (backend == nullptr || !may_see_role(backend->st_userid))
+			return;
+
+		DecodedTag	tag = decode_tag(entry.tag);
+		KnownHold	hold = rows.names.hold_of(entry);
+		const char *reason = reason_of(entry, *backend, hold, rows.now);
+
+		if (reason == nullptr)
+			return;
+
+		Row			row = rows.begin(entry);
+
+		add_name_columns(row, tag, rows.names.of(entry));
+		row.add_text(lockmode_name(entry.tag, entry.lockmode));
+		row.add_time(hold.hold.acquired_at);
+		row.add_age(hold.hold.acquired_at, rows.now);
+		row.add_text(hold.acquirer != nullptr ? role_name(hold.acquirer->role) : nullptr);
+		row.add_text(hold.acquirer != nullptr ? hold.acquirer->application : nullptr);
+		row.add_text(reason);
+		row.add(ObjectIdGetDatum(tag.database));
+		row.add_int32(tag.key1);
+		row.add_int32(tag.key2);
+		row.add_int32(tag.objsubid);
+		row.add(Int64GetDatum(hold.transactions), hold.acquirer == nullptr);
+		row.put(result);
+	});
+}
+
 ADVISORY_SQL_FUNCTION(advisory_locks_handler, locks_handler);
+ADVISORY_SQL_FUNCTION(advisory_leaks, rows_function<show_leaks>);
 
 }								/* namespace advisory */

@@ -19,9 +19,9 @@ rounded(double percent) noexcept
 	return rint(percent * 100) / 100;
 }
 
-/* pressure(): the row of advisory.pressure.  What depends on the use is null if that is not known. */
-static Datum
-pressure(FunctionCallInfo fcinfo)
+/* Add the row of advisory.pressure.  What depends on the use is null if that is not known. */
+static void
+show_pressure(ReturnSetInfo *result)
 {
 	PoolState	pool = read_pool();
 	int64		guaranteed = guaranteed_locks();
@@ -54,10 +54,7 @@ pressure(FunctionCallInfo fcinfo)
 	row.add_int32(static_cast<int32>(recommended));
 	row.add_bool(pool.is_exact);
 	add_known(Int64GetDatum(pool.capacity.holders));
-
-	InitMaterializedSRF(fcinfo, 0);
-	row.put(reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo));
-	return Datum(0);
+	row.put(result);
 }
 
 /* role_name(role oid): null if there is none, or if the lock table is full. */
@@ -94,7 +91,7 @@ can_fit(FunctionCallInfo fcinfo)
 	PG_RETURN_BOOL(n <= pool.capacity.locks - pool.use.locks);
 }
 
-ADVISORY_SQL_FUNCTION(advisory_pressure, pressure);
+ADVISORY_SQL_FUNCTION(advisory_pressure, rows_function<show_pressure>);
 ADVISORY_SQL_FUNCTION(advisory_role_name, name_of_role);
 ADVISORY_SQL_FUNCTION(advisory_can_fit, can_fit);
 

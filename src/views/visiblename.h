@@ -30,8 +30,6 @@ struct VisibleName
 	bool		is_hidden;
 };
 
-constexpr VisibleName HIDDEN_NAME = {HIDDEN, HIDDEN, true};
-
 /* Looks up names.  Uses the current memory context, which must outlive it.  All functions may ereport. */
 class VisibleNames
 {
@@ -48,23 +46,19 @@ public:
 	 */
 	char	   *text_of(const LockEntry &entry);
 
-	/* The published data of an entry that is granted; null if there is none.  Valid until the next call. */
-	const KnownHold *hold_of(const LockEntry &entry)
+	/* The published data of an entry that is granted; all 0 if there is none. */
+	KnownHold	hold_of(const LockEntry &entry)
 	{
 		return holds.find(entry);
 	}
 
 private:
-	UsedName	used_name(const LockEntry &entry);
-	bool		known_use(const LockEntry &entry, KnownUse *use);
-
-	MemoryContext context;
 	bool		sees_all;
-	KnownKeys  *known_keys = nullptr;	/* created when a lock without a name is looked up */
+	KnownKeys	known_keys;
 	HoldReader	holds;
 };
 
-/* Add the columns namespace, name, slot, key, key1 and key2, which identify the lock of a row.  May ereport (out of memory). */
+/* Add the columns kind, namespace, name, slot, key, key1 and key2, which identify the lock of a row.  May ereport (out of memory). */
 void		add_name_columns(Row &row, const DecodedTag &tag, const VisibleName &name);
 
 }								/* namespace advisory */

@@ -169,10 +169,10 @@ WaitTrees::choose_blocker(Session *session)
 
 	visit_blockers(entries, *session->lock, [&](const LockEntry &other) {
 		std::pair<bool, TimestampTz> rank = {is_for_slot && waits_for(session_of(other), session), DT_NOEND};
-		const KnownHold *hold = is_for_slot ? holds.find(other) : nullptr;
+		TimestampTz acquired_at = is_for_slot ? holds.find(other).hold.acquired_at : 0;
 
-		if (hold != nullptr)
-			rank.second = hold->hold.acquired_at;
+		if (acquired_at != 0)
+			rank.second = acquired_at;
 		if (session->blocker == nullptr || rank < best)
 		{
 			session->blocker = &other;
@@ -543,7 +543,6 @@ show_blockers(ReturnSetInfo *result)
 		row.add_age(waiter.wait_start, GetCurrentTimestamp());
 		if (!is_advisory(lock) || tag.database != MyDatabaseId)
 			tag.kind = Kind::foreign;	/* no statement of this database can name it */
-		row.add_text(kind_name(tag.kind));
 		add_name_columns(row, tag, tag.kind != Kind::foreign ? names.of(lock) : VisibleName{});
 		row.put(result);
 	});
