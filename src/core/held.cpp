@@ -538,7 +538,7 @@ at_subxact_end(SubXactEvent event, SubTransactionId, SubTransactionId, void *)
 
 	if (event == SUBXACT_EVENT_ABORT_SUB)
 	{
-		name_end_asking_of_level(level);
+		name_end_asking(level);
 		end_xact_holds(level, HoldEnd::released);
 	}
 	else if (event == SUBXACT_EVENT_COMMIT_SUB)
@@ -578,7 +578,6 @@ at_session_end(int, Datum)
 		LockReleaseAll(USER_LOCKMETHOD, true);
 	free_ended_slots();
 	hooks.session_ended();
-	name_unpin_all();
 	publish_end();
 }
 
