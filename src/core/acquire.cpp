@@ -2,7 +2,7 @@
  * core/acquire.cpp
  *		Taking one lock, or one slot of a semaphore.
  *
- * The steps are: ask the guard of the lock table; register the name; get memory for one more held lock; obey
+ * The steps are: ask the guard of the lock table; register the name; notice holds that have been lost; obey
  * advisory_ext.reentrant; take the lock at once, or wait for it; add it to the held locks.  The name is registered before the
  * grant, so that others see it while this session waits.
  */

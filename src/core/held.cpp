@@ -2,34 +2,33 @@
  * core/held.cpp
  *		The locks and slots that this session holds through this extension.
  *
- * An entry counts its session-level and its transaction-level holds; when the latter end, xactholds.h knows.
+ * An entry counts its session-level and its transaction-level holds.  It also has the nesting level of the (sub)transaction that took the
+ * first of the latter; the later holds of deeper ones end nothing.  After its last hold it stays in the table until its slot is marked as
+ * free, and until it is logged.
  *
  * Ends of transactions
  *
  * The callbacks below run at a time when an error would end the server.  So they allocate nothing, and take no lock except the short one on
- * this session's part of the session table.  heldlog.h describes the logging of long holds.
+ * this session's part of the session table.  Logging can fail, so a hold that ends with a commit is logged before the commit.  A hold that
+ * ends in another way is logged by log_ended_holds(): when the release function returns, at the next request for a lock, at the next commit
+ * or at the end of the session, whichever comes first.
  */
 #include "base/pg.h"
 
-#include "base/compat.h"
 #include "base/guc.h"
 #include "core/held.h"
-#include "core/heldlog.h"
-#include "core/idleholder.h"
-#include "core/xactholds.h"
+#include "core/longholds.h"
 #include "shmem/sessiontable.h"
 #include "shmem/slotstate.h"
 
 namespace advisory
 {
 
-static constexpr int FIRST_HOLDS = 64;
-
 /* An empty table that is larger than this is freed when the session asks for the next lock. */
 static constexpr int KEPT_HOLDS = 16384;
 
 /* All entries are compared with the lock manager when there are this many, and again whenever their number has doubled. */
-static constexpr uint32 MIN_COMPARED_HOLDS = 64;
+static constexpr int MIN_COMPARED_HOLDS = 64;
 
 namespace
 {
@@ -42,37 +41,21 @@ enum class HoldEnd
 	prepared					/* not at all: a prepared transaction keeps it */
 };
 
-/* The table only points to the entries, which have their key and its hash. */
-struct HeldPointer
+/* An entry begins with it. */
+struct HeldKey
 {
-	HeldLock   *held;
-	uint32		hash;
-	char		status;
+	LOCKTAG		tag;
+	Mode		mode;
 };
-
-#define SH_PREFIX helds
-#define SH_ELEMENT_TYPE HeldPointer
-#define SH_KEY_TYPE HeldLock *
-#define SH_KEY held
-#define SH_HASH_KEY(table, wanted) ((wanted)->hash)
-#define SH_EQUAL(table, a, b) (same_tag((a)->tag, (b)->tag) && (a)->mode == (b)->mode)
-#define SH_STORE_HASH
-#define SH_GET_HASH(table, element) ((element)->hash)
-#define SH_SCOPE static inline
-#define SH_DECLARE
-#define SH_DEFINE
-#include "lib/simplehash.h"
 
 }								/* anonymous namespace */
 
 /* Created when the session first asks for a lock.  A table that has grown large is replaced when it is empty. */
-static helds_hash *helds = nullptr;
-static MemoryContext entry_context = nullptr;
+static HTAB *helds = nullptr;
+static int	compare_at = MIN_COMPARED_HOLDS;
 
-static uint32 compare_at = MIN_COMPARED_HOLDS;
-
-/* Memory for the next entry, allocated before the request for its lock, or left by an entry that has ended; or null. */
-static HeldLock *spare_entry = nullptr;
+/* Holds that have ended and must still be logged. */
+static dlist_head holds_to_log = DLIST_STATIC_INIT(holds_to_log);
 
 /* Slots that have ended; their locks may not be released yet. */
 static dlist_head ended_slots = DLIST_STATIC_INIT(ended_slots);
@@ -80,12 +63,40 @@ static dlist_head ended_slots = DLIST_STATIC_INIT(ended_slots);
 /* Entries with session-level holds: first slots, beginning with the newest, then locks, ending with the newest. */
 static dlist_head session_holds = DLIST_STATIC_INIT(session_holds);
 
+/* Entries with transaction-level holds, the newest last, so that those of the deepest subtransactions are at the end. */
+static dlist_head xact_holds = DLIST_STATIC_INIT(xact_holds);
+
 static HeldHooks hooks;
 
 static void end_lost_holds(HoldEnd end) noexcept;
 static void at_session_end(int code, Datum argument);
 
+static HeldLock *
+look_up(const LOCKTAG &tag, Mode mode, HASHACTION action, bool *found)
+{
+	HeldKey		key = {tag, mode};
+
+	return static_cast<HeldLock *>(hash_search(helds, &key, action, found));
+}
+
 /* ---- Adding ---- */
+
+static HTAB *
+make_table()
+{
+	HASHCTL		control = {};
+
+	control.keysize = sizeof(HeldKey);
+	control.entrysize = sizeof(HeldLock);
+	control.hcxt = TopMemoryContext;
+	control.hash = [](const void *key, Size) {
+		const LOCKTAG &tag = static_cast<const HeldKey *>(key)->tag;
+
+		return hash_of_key(static_cast<int64>((static_cast<uint64>(tag.locktag_field2) << 32) | tag.locktag_field3),
+						   tag.locktag_field4 * 2 + index_of(static_cast<const HeldKey *>(key)->mode));
+	};
+	return hash_create("advisory_ext held locks", MIN_COMPARED_HOLDS, &control, HASH_ELEM | HASH_FUNCTION | HASH_CONTEXT);
+}
 
 void
 held_prepare(const LOCKTAG &tag, Mode mode)
@@ -101,23 +112,19 @@ held_prepare(const LOCKTAG &tag, Mode mode)
 	}
 	log_ended_holds();
 	idle_holder_check(session_holds);
-	if (entry_context == nullptr)
-		entry_context = SlabContextCreate(TopMemoryContext, "advisory_ext held locks", SLAB_DEFAULT_BLOCK_SIZE, sizeof(HeldLock));
-	if (helds != nullptr && helds->members == 0 && helds->size > KEPT_HOLDS)
+	if (helds != nullptr && held_entry_count() == 0 && compare_at > KEPT_HOLDS)
 	{
-		helds_destroy(helds);
+		hash_destroy(helds);
 		helds = nullptr;
-	}
-	if (helds == nullptr)
-	{
-		helds = helds_create(TopMemoryContext, FIRST_HOLDS, nullptr);
 		compare_at = MIN_COMPARED_HOLDS;
 	}
-	if (helds->members >= compare_at)
+	if (helds == nullptr)
+		helds = make_table();
+	if (held_entry_count() >= compare_at)
 	{
 		/* Otherwise locks that pg_advisory_unlock() released one by one would keep their entries and pins for ever. */
 		end_lost_holds(HoldEnd::lost);
-		compare_at = Max(2 * helds->members, MIN_COMPARED_HOLDS);
+		compare_at = Max(2 * held_entry_count(), MIN_COMPARED_HOLDS);
 	}
 	if (!dlist_is_empty(&session_holds))
 	{
@@ -125,8 +132,6 @@ held_prepare(const LOCKTAG &tag, Mode mode)
 		if (HeldLock *held = held_find(tag, mode))
 			held_refresh(held);
 	}
-	if (spare_entry == nullptr)
-		spare_entry = static_cast<HeldLock *>(MemoryContextAlloc(entry_context, sizeof(HeldLock)));
 	publish_reserve();
 }
 
@@ -136,16 +141,8 @@ fill_entry(HeldLock *held, Scope scope, CachedName *name, int slots) noexcept
 {
 	PublishedHold published = {};
 
-	held->name = name;
-	held->since = GetCurrentTimestamp();
-	held->session_count = 0;
-	held->session_by_name = 0;
-	held->semaphore = nullptr;
-	held->slots = slots;
-	held->xact_count = 0;
-	held->has_acquirer = false;
-	held->is_logged = false;
-	name_use(name);
+	*held = HeldLock{held->tag, held->mode, name, GetCurrentTimestamp()};
+	name->uses++;
 
 	published.key = name->key.value;
 	published.acquired_at = held->since;
@@ -158,32 +155,40 @@ fill_entry(HeldLock *held, Scope scope, CachedName *name, int slots) noexcept
 	held->place = publish_hold(published);
 }
 
+/* Add a hold of the present (sub)transaction. */
+static void
+add_xact_hold(HeldLock *held) noexcept
+{
+	if (held->xact_count++ > 0)
+		return;
+	held->xact_level = GetCurrentTransactionNestLevel();
+	dlist_push_tail(&xact_holds, &held->in_xact);
+}
+
 HeldLock *
 held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_name, int slots)
 {
 	bool		was_held;
 	HeldLock   *held;
 
-	set_held_key(spare_entry, tag, mode);
-	held = compat::simplehash_insert(helds, helds_insert, spare_entry, &was_held)->held;
+	/* The entry of an earlier hold of this lock may still wait for the log. */
+	log_ended_holds();
+	held = look_up(tag, mode, HASH_ENTER, &was_held);
 	if (!was_held)
-	{
-		spare_entry = nullptr;
 		fill_entry(held, scope, name, slots);
-	}
 	else
 	{
 		if (by_name && !held->name->by_name())
 		{
 			/* A lock that was first taken by key has a name now. */
-			name_use(name);
+			name->uses++;
 			name_release(held->name);
 			held->name = name;
 		}
 		publish_name(held->place, held->name->used());
 	}
 	if (scope == Scope::transaction)
-		xact_holds_add(held);
+		add_xact_hold(held);
 	else
 	{
 		held->session_by_name += by_name ? 1 : 0;
@@ -209,12 +214,9 @@ held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_n
 HeldLock *
 held_find(const LOCKTAG &tag, Mode mode) noexcept
 {
-	HeldLock	wanted;
-	HeldPointer *found;
+	HeldLock   *held = helds != nullptr ? look_up(tag, mode, HASH_FIND, nullptr) : nullptr;
 
-	set_held_key(&wanted, tag, mode);
-	found = helds != nullptr ? helds_lookup(helds, &wanted) : nullptr;
-	return found != nullptr ? found->held : nullptr;
+	return held != nullptr && held->is_held() ? held : nullptr;
 }
 
 /* ---- Removing ---- */
@@ -225,13 +227,27 @@ dispose_of(HeldLock *held) noexcept
 {
 	CachedName *name = held->name;
 
-	if (held->wants_log)
-		log_hold_later(held);
-	else if (spare_entry == nullptr)
-		spare_entry = held;
+	if (held->ended_at != 0)
+	{
+		name->to_log++;
+		dlist_push_tail(&holds_to_log, &held->list);
+	}
 	else
-		pfree(held);
+		look_up(held->tag, held->mode, HASH_REMOVE, nullptr);
 	name_release(name);
+}
+
+void
+log_ended_holds()
+{
+	while (!dlist_is_empty(&holds_to_log))
+	{
+		HeldLock	ended = *held_of(dlist_pop_head_node(&holds_to_log), offsetof(HeldLock, list));
+
+		ended.name->to_log--;
+		look_up(ended.tag, ended.mode, HASH_REMOVE, nullptr);
+		log_hold(&ended, ended.ended_at);
+	}
 }
 
 /* Remove an entry without holds.  Do not use it after this. */
@@ -241,11 +257,10 @@ end_entry(HeldLock *held, HoldEnd end, TimestampTz now) noexcept
 	NameStats  *stats = stats_of_name(held->name);
 
 	withdraw_hold(held->place);
-	helds_delete(helds, held);
 	if (end == HoldEnd::released && stats != nullptr)
 		stats_add(&stats->hold, Max(held->since, stats_reset_at(stats)), now);
-	held->wants_log = end == HoldEnd::released && !held->is_logged && is_long_hold(held, now);
-	held->ended_at = now;
+	if (end == HoldEnd::released && !held->is_logged && is_long_hold(held, now))
+		held->ended_at = now;
 	if (held->semaphore == nullptr)
 		return dispose_of(held);
 	dlist_delete(&held->in_semaphore);
@@ -268,17 +283,19 @@ free_ended_slots() noexcept
 	}
 }
 
-/* Remove all session-level holds.  Returns the entry, or null if no hold of the lock is left in this mode. */
+/*
+ * Keep this many session-level holds of an entry that has some; by_name: at most this many as taken by name.  Returns the entry, or null
+ * if no hold of the lock is left in this mode.  free_ended_slots() must follow.
+ */
 static HeldLock *
-end_session_holds(HeldLock *held, HoldEnd end) noexcept
+keep_session_holds(HeldLock *held, int64 count, int64 by_name, HoldEnd end) noexcept
 {
-	if (held->session_count > 0)
-	{
-		held->session_count = 0;
-		held->session_by_name = 0;
-		dlist_delete(&held->list);
-		publish_scope(held->place, Scope::transaction);
-	}
+	held->session_count = Max(count, 0);
+	held->session_by_name = Max(Min(by_name, count), 0);
+	if (count > 0)
+		return held;
+	dlist_delete(&held->list);
+	publish_scope(held->place, Scope::transaction);
 	if (held->is_held())
 		return held;
 	end_entry(held, end, GetCurrentTimestamp());
@@ -290,15 +307,7 @@ held_remove(HeldLock *held, int64 count, bool by_name) noexcept
 {
 	if (held == nullptr || held->session_count == 0)
 		return;
-	if (held->session_count > count)
-	{
-		held->session_count -= count;
-		if (by_name)
-			held->session_by_name = Max(held->session_by_name - count, 0);
-		held->session_by_name = Min(held->session_by_name, held->session_count);
-		return;
-	}
-	end_session_holds(held, HoldEnd::released);
+	keep_session_holds(held, held->session_count - count, held->session_by_name - (by_name ? count : 0), HoldEnd::released);
 	free_ended_slots();
 }
 
@@ -318,7 +327,7 @@ end_lost_holds(HoldEnd end) noexcept
 
 		next = node->next;
 		if (is_lost(held))
-			end_session_holds(held, end);
+			keep_session_holds(held, 0, 0, end);
 	}
 	free_ended_slots();
 }
@@ -342,10 +351,10 @@ held_notice_lost() noexcept
 	bool		is_first_lost = is_lost(first);
 	bool		is_last_lost = is_lost(last);
 
-	if (is_first_lost && (first->slots > 0 || is_last_lost))
+	if (is_first_lost && (first->semaphore != nullptr || is_last_lost))
 		end_lost_holds(HoldEnd::released);
 	else if (is_first_lost || is_last_lost)
-		end_session_holds(is_first_lost ? first : last, HoldEnd::released);
+		keep_session_holds(is_first_lost ? first : last, 0, 0, HoldEnd::released);
 }
 
 HeldLock *
@@ -356,12 +365,7 @@ held_refresh(HeldLock *held)
 	if (held->session_count == 0)
 		return held;
 	real_count = lock_counts(held->tag, held->mode).session;
-	held->session_count = Min(held->session_count, real_count);
-	held->session_by_name = Min(held->session_by_name, real_count);
-	if (real_count > 0)
-		return held;
-	held->session_count = 1;	/* so that end_session_holds() removes it from the list */
-	held = end_session_holds(held, HoldEnd::lost);
+	held = keep_session_holds(held, Min(held->session_count, real_count), held->session_by_name, HoldEnd::lost);
 	free_ended_slots();
 	return held;
 }
@@ -369,7 +373,7 @@ held_refresh(HeldLock *held)
 void
 held_keep_for_transaction(HeldLock *held) noexcept
 {
-	xact_holds_add(held);
+	add_xact_hold(held);
 	/* The session-level hold continues as this one, so it does not count as one more. */
 	held_remove(held, 1, held->session_by_name > 0);
 }
@@ -379,22 +383,20 @@ held_keep_for_transaction(HeldLock *held) noexcept
 int
 held_entry_count() noexcept
 {
-	return helds != nullptr ? static_cast<int>(helds->members) : 0;
+	return helds != nullptr ? static_cast<int>(hash_get_num_entries(helds)) : 0;
 }
 
 int
 held_count_locks()
 {
-	helds_iterator iterator;
+	HASH_SEQ_STATUS scan;
 	int			count = 0;
 
 	if (helds == nullptr)
 		return 0;
-	helds_start_iterate(helds, &iterator);
-	while (HeldPointer *found = helds_iterate(helds, &iterator))
+	hash_seq_init(&scan, helds);
+	while (const auto *held = static_cast<const HeldLock *>(hash_seq_search(&scan)))
 	{
-		const HeldLock *held = found->held;
-
 		/* A lock that is held in both modes counts once. */
 		count += is_held_by_me(held->tag, held->mode) &&
 			(held->mode == Mode::exclusive || !is_held_by_me(held->tag, Mode::exclusive));
@@ -414,29 +416,65 @@ held_session_holds() noexcept
 static void
 end_xact_holds(int level, HoldEnd end) noexcept
 {
-	TimestampTz now;
+	TimestampTz now = dlist_is_empty(&xact_holds) ? 0 : GetCurrentTimestamp();
 
-	if (!xact_holds_any(level))
-		return;
-	now = GetCurrentTimestamp();
-	while (HeldLock *held = xact_holds_remove_newest(level))
+	while (!dlist_is_empty(&xact_holds))
 	{
+		HeldLock   *held = held_of(dlist_tail_node(&xact_holds), offsetof(HeldLock, in_xact));
+
+		if (held->xact_level < level)
+			break;
+		dlist_delete(&held->in_xact);
+		held->xact_count = 0;
 		if (!held->is_held())
 			end_entry(held, end, now);
 	}
 }
 
-/* False if the entry has one already. */
-static bool
-set_acquirer(dlist_node *node, int acquirer) noexcept
+/* A subtransaction of this nesting level has succeeded: its parent takes over its holds. */
+static void
+pass_xact_holds_to_parent(int level) noexcept
 {
-	HeldLock   *held = held_of(node, offsetof(HeldLock, list));
+	for (dlist_node *node = xact_holds.head.prev; node != &xact_holds.head; node = node->prev)
+	{
+		HeldLock   *held = held_of(node, offsetof(HeldLock, in_xact));
 
-	if (held->has_acquirer)
-		return false;
-	held->has_acquirer = true;
-	publish_acquirer(held->place, acquirer);
-	return true;
+		if (held->xact_level < level)
+			break;
+		held->xact_level = level - 1;
+	}
+}
+
+/* Log the long holds that will end with the commit.  May ereport. */
+static void
+log_before_commit()
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	for (dlist_node *node = xact_holds.head.next; node != &xact_holds.head; node = node->next)
+	{
+		HeldLock   *held = held_of(node, offsetof(HeldLock, in_xact));
+
+		if (held->session_count > 0 || held->is_logged || !is_long_hold(held, now))
+			continue;
+		held->is_logged = true;
+		log_hold(held, now);
+	}
+}
+
+/* The session-level holds at one end of the list that have no acquirer yet have this one. */
+static void
+set_acquirer(int acquirer, dlist_node *dlist_node::*next) noexcept
+{
+	for (dlist_node *node = session_holds.head.*next; node != &session_holds.head; node = node->*next)
+	{
+		HeldLock   *held = held_of(node, offsetof(HeldLock, list));
+
+		if (held->has_acquirer)
+			break;
+		held->has_acquirer = true;
+		publish_acquirer(held->place, acquirer);
+	}
 }
 
 static bool calls_after_transaction = false;
@@ -453,10 +491,8 @@ after_transaction(void *is_abort)
 	idle_holder_start_timer(is_abort != nullptr);
 	acquirer = publish_present_role();
 	/* Locks that were taken in this transaction are at the end of the list, and slots at the beginning. */
-	for (dlist_node *node = dlist_tail_node(&session_holds); node != &session_holds.head && set_acquirer(node, acquirer); node = node->prev)
-		;
-	for (dlist_node *node = dlist_head_node(&session_holds); node != &session_holds.head && set_acquirer(node, acquirer); node = node->next)
-		;
+	set_acquirer(acquirer, &dlist_node::prev);
+	set_acquirer(acquirer, &dlist_node::next);
 }
 
 static void
@@ -470,8 +506,8 @@ at_xact_end(XactEvent event, void *)
 		case XACT_EVENT_PRE_COMMIT:
 			idle_holder_check(session_holds);
 			log_ended_holds();
-			if (setting::log_hold >= 0 && xact_holds_any(0))
-				xact_holds_visit(log_hold_before_commit, GetCurrentTimestamp());
+			if (setting::log_hold >= 0 && !dlist_is_empty(&xact_holds))
+				log_before_commit();
 			break;
 		case XACT_EVENT_PRE_PREPARE:
 			log_ended_holds();
@@ -502,11 +538,11 @@ at_subxact_end(SubXactEvent event, SubTransactionId, SubTransactionId, void *)
 
 	if (event == SUBXACT_EVENT_ABORT_SUB)
 	{
-		name_end_asking_of_level(level);
+		name_end_asking(level);
 		end_xact_holds(level, HoldEnd::released);
 	}
 	else if (event == SUBXACT_EVENT_COMMIT_SUB)
-		xact_holds_to_parent(level);
+		pass_xact_holds_to_parent(level);
 }
 
 /* Called whenever a resource owner has released its locks: at the ends of statements, subtransactions and transactions. */
@@ -527,32 +563,21 @@ at_resource_release(ResourceReleasePhase phase, bool, bool is_top_level, void *)
 static void
 at_session_end(int, Datum)
 {
-	helds_iterator iterator;
-
 	/* The end of the transaction would do this, too, but it comes later. */
 	LWLockReleaseAll();
 	LockErrorCleanup();
 	leave_queue();
 	name_end_asking();
 	withdraw_wait();
+	end_lost_holds(HoldEnd::lost);
 	end_xact_holds(0, HoldEnd::released);
-	if (helds != nullptr)
-	{
-		/* Entries may be deleted while the iterator is in use. */
-		helds_start_iterate(helds, &iterator);
-		while (HeldPointer *found = helds_iterate(helds, &iterator))
-		{
-			HeldLock   *held = found->held;
-
-			end_session_holds(held, is_held_by_me(held->tag, held->mode) ? HoldEnd::released : HoldEnd::lost);
-		}
-	}
+	while (!dlist_is_empty(&session_holds))
+		keep_session_holds(held_of(dlist_head_node(&session_holds), offsetof(HeldLock, list)), 0, 0, HoldEnd::released);
 	/* The server would release advisory locks a moment later, when this session could no longer wake waiters. */
 	if (!dlist_is_empty(&ended_slots))
 		LockReleaseAll(USER_LOCKMETHOD, true);
 	free_ended_slots();
 	hooks.session_ended();
-	name_unpin_all();
 }
 
 void

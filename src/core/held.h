@@ -17,8 +17,8 @@ namespace advisory
 {
 
 /*
- * Call this before asking for a lock in this mode, or for a slot.  Gets memory for one more
- * hold, and compares an existing entry with the lock manager.  May ereport (out of memory).
+ * Call this before asking for a lock in this mode, or for a slot.  Notices holds that have ended
+ * without the extension, and reserves room to publish one more.  May ereport (out of memory).
  */
 void		held_prepare(const LOCKTAG &tag, Mode mode);
 
@@ -42,6 +42,9 @@ void		held_remove(HeldLock *held, int64 count, bool by_name) noexcept;
 
 /* Remove all session-level holds if pg_advisory_unlock_all() or DISCARD ALL has released them.  Usually looks at two entries only. */
 void		held_notice_lost() noexcept;
+
+/* Log the long holds that have ended and could not be logged then (advisory_ext.log_hold).  May ereport. */
+void		log_ended_holds();
 
 /* Turn a session-level hold into a transaction-level one, after held_prepare() was called for it.  This counts as one hold, not as two. */
 void		held_keep_for_transaction(HeldLock *held) noexcept;

@@ -15,22 +15,19 @@ struct HeldLock
 {
 	LOCKTAG		tag;			/* hash key, with mode */
 	Mode		mode;
-	uint32		hash;			/* of both */
 	CachedName *name;			/* of the first hold, or of the first by name; never null */
 	TimestampTz since;			/* when the first hold was granted */
 	int64		session_count;	/* session-level holds */
 	int64		session_by_name;	/* those of them that were taken by name */
 	struct Semaphore *semaphore;	/* the semaphore of a slot, which core/semaphore sets; null for a lock */
-	int			slots;			/* the number of slots that the caller gave; 0 for a lock */
 	int			xact_level;		/* nesting level of the (sub)transaction that took the first of the transaction-level holds */
 	int64		xact_count;		/* transaction-level holds; too many if a savepoint was rolled back */
 	int			place;			/* its place in the session table */
 	bool		has_acquirer;	/* false: the transaction that took it has not ended yet */
 	bool		is_logged;		/* already logged as a long hold, before the commit */
-	bool		wants_log;		/* it has ended, and was a long hold */
-	TimestampTz ended_at;		/* when the last hold ended */
+	TimestampTz ended_at;		/* when the last hold ended, if it was a long one that must still be logged; else 0 */
 	dlist_node	list;			/* in the list of entries with session-level holds, or of ended holds to log */
-	dlist_node	in_xact;		/* in the list of entries with transaction-level holds (xactholds.h) */
+	dlist_node	in_xact;		/* in the list of entries with transaction-level holds */
 	dlist_node	in_semaphore;	/* of a slot: in the list of its semaphore, or of ended slots */
 
 	bool		is_held() const noexcept
@@ -38,16 +35,6 @@ struct HeldLock
 		return session_count > 0 || xact_count > 0;
 	}
 };
-
-/* Set what an entry is found by. */
-inline void
-set_held_key(HeldLock *held, const LOCKTAG &tag, Mode mode) noexcept
-{
-	held->tag = tag;
-	held->mode = mode;
-	held->hash = hash_of_key(static_cast<int64>((static_cast<uint64>(tag.locktag_field2) << 32) | tag.locktag_field3),
-							 tag.locktag_field4 * 2 + index_of(mode));
-}
 
 /* The entry that contains this list node at this offset. */
 inline HeldLock *

@@ -48,11 +48,10 @@ hash_text(std::string_view text, uint64 seed) noexcept
 	return hash_bytes_extended(reinterpret_cast<const unsigned char *>(text.data()), static_cast<int>(text.size()), seed);
 }
 
-/* Never 0. */
 uint64
 hash_full_name(Oid role, std::string_view ns, std::string_view name) noexcept
 {
-	return Max(hash_text(name, hash_text(ns, hash_seed ^ role)), 1);
+	return hash_text(name, hash_text(ns, hash_seed ^ role));
 }
 
 #define SH_PREFIX by_key
@@ -108,31 +107,15 @@ name_of(const CachedName *name) noexcept
 	return std::string_view(name->name(), name->name_length);
 }
 
-static CachedName *
-find_by_name(Oid role, std::string_view ns, std::string_view name) noexcept
-{
-	ByName	   *found = names_by_name != nullptr ? by_name_lookup(names_by_name, hash_full_name(role, ns, name)) : nullptr;
-
-	if (found == nullptr || found->name->role != role || name_of(found->name) != name || namespace_of(found->name) != ns)
-		return nullptr;
-	return found->name;
-}
-
+/* Give up the text of an entry that gets another one, or is dropped. */
 static void
-clear_text(CachedName *name) noexcept
+give_up_text(CachedName *name) noexcept
 {
 	if (name->has_pin())
 		name_unpin(name->reference);
-	if (name->hash != 0)
-		by_name_delete(names_by_name, name->hash);
+	by_name_delete(names_by_name, name->hash);
 	if (name->text != nullptr)
 		pfree(name->text);
-	name->state = NameState::unnamed;
-	name->reference = NameReference{};
-	name->text = nullptr;
-	name->ns_length = 0;
-	name->name_length = 0;
-	name->hash = 0;
 }
 
 static void
@@ -148,7 +131,7 @@ drop_unused()
 
 		if (name->uses > 0 || name->to_log > 0)
 			continue;
-		clear_text(name);
+		give_up_text(name);
 		by_key_delete_item(names_by_key, found);
 		pfree(name);
 	}
@@ -190,9 +173,12 @@ add_entry(Key key, Oid role)
 LockName
 named_lock(std::string_view ns, std::string_view name)
 {
-	bool		is_short = ns.size() <= NAME_BYTES && name.size() <= NAME_BYTES;
+	Oid			role = GetUserId();
+	ByName	   *found = names_by_name != nullptr ? by_name_lookup(names_by_name, hash_full_name(role, ns, name)) : nullptr;
 
-	last_named = is_short ? find_by_name(GetUserId(), ns, name) : nullptr;
+	last_named = nullptr;
+	if (found != nullptr && found->name->role == role && name_of(found->name) == name && namespace_of(found->name) == ns)
+		last_named = found->name;
 	return LockName{last_named != nullptr ? last_named->key : key_of(ns, name), ns, name};
 }
 
@@ -202,8 +188,7 @@ should_rename(const CachedName *entry, const LockName &name)
 {
 	if (!name.has_name() || (entry->by_name() && !name.by_name()))
 		return false;
-	return !entry->has_text() || entry->by_name() != name.by_name() ||
-		name_of(entry) != shown_part(name.name) || namespace_of(entry) != shown_part(name.ns);
+	return !entry->has_text() || name_of(entry) != shown_part(name.name) || namespace_of(entry) != shown_part(name.ns);
 }
 
 static void
@@ -215,7 +200,7 @@ rename_entry(CachedName *entry, const LockName &name)
 	bool		is_cut = ns.data() != name.ns.data() || text.data() != name.name.data();
 	bool		found;
 
-	clear_text(entry);
+	give_up_text(entry);
 	if (!ns.empty())
 		memcpy(copy, ns.data(), ns.size());
 	memcpy(copy + ns.size() + 1, text.data(), text.size());
@@ -224,24 +209,13 @@ rename_entry(CachedName *entry, const LockName &name)
 	entry->name_length = static_cast<uint16>(text.size());
 	entry->ns_hash = hash_text(name.ns, hash_seed);
 	entry->state = NameState::unstored;
-	if (!name.by_name() || is_cut)
-		return;
-
-	uint64		hash = hash_full_name(entry->role, ns, text);
-
-	compat::simplehash_insert(names_by_name, by_name_insert, hash, &found)->name = entry;
-	entry->hash = hash;
+	entry->reference = NameReference{};
+	entry->hash = is_cut ? 0 : hash_full_name(entry->role, ns, text);
+	if (name.by_name() && !is_cut)
+		compat::simplehash_insert(names_by_name, by_name_insert, entry->hash, &found)->name = entry;
 }
 
 /* ---- The name table ---- */
-
-/* Is it a label for that name: namespace and name, or the name alone? */
-static bool
-is_label_of(std::string_view label, const char *ns, const char *name, bool sees_name)
-{
-	/* Do not compare with a part of a hidden name.  A caller that knows the whole name can compute its key anyway. */
-	return (sees_name && label == name) || label == join_name(ns, name);
-}
 
 /*
  * The key has another name or label: raise a WARNING, once per session and name.  Not if the caller's label fits that
@@ -253,7 +227,8 @@ report_collision(CachedName *entry, const LockName &name, const KnownName &other
 	bool		sees_other = may_see_name(other, UsedName{});
 	char	   *other_name = nullptr;
 
-	if (!name.by_name() && other.ns != nullptr && is_label_of(name.name, other.ns, other.name, sees_other))
+	/* Do not compare with a part of a hidden name.  A caller that knows the whole name can compute its key anyway. */
+	if (!name.by_name() && other.ns != nullptr && ((sees_other && name.name == other.name) || name.name == join_name(other.ns, other.name)))
 		return;
 	if (!other.counts && !(name.by_name() && sees_other))
 		return;
@@ -291,19 +266,6 @@ register_entry(CachedName *entry, const LockName &name)
 		report_collision(entry, name, *other);
 }
 
-/* The lock is requested with a label, but this role also used its key by name: do they collide? */
-static void
-check_label(CachedName *entry, const LockName &name)
-{
-	KnownName	own = {};
-
-	own.ns = entry->ns();
-	own.name = entry->name();
-	own.counts = true;
-	own.roles[0] = entry->role;
-	report_collision(entry, name, own);
-}
-
 CachedName *
 name_ask(const LockName &name)
 {
@@ -328,60 +290,30 @@ name_ask(const LockName &name)
 		return entry;
 	if (!entry->has_pin())
 		register_entry(entry, name);
+	/* The lock is requested with a label, but this role also used its key by name. */
 	if (!name.by_name() && entry->by_name() && !entry->is_warned)
-		check_label(entry, name);
+		report_collision(entry, name, KnownName{name.key, entry->ns(), entry->name(), true, NameReference{}, {entry->role}});
 	return entry;
 }
 
 void
-name_end_asking() noexcept
+name_end_asking(int nest_level) noexcept
 {
 	CachedName *entry = asked;
 
-	asked = nullptr;
-	if (entry != nullptr)
-		name_release(entry);
-}
-
-void
-name_end_asking_of_level(int nest_level) noexcept
-{
-	if (asked_level >= nest_level)
-		name_end_asking();
-}
-
-void
-name_use(CachedName *name) noexcept
-{
-	name->uses++;
-}
-
-static void
-end_pin(CachedName *name) noexcept
-{
-	if (!name->has_pin())
+	if (entry == nullptr || asked_level < nest_level)
 		return;
-	name_unpin(name->reference);
-	name->state = name->state == NameState::pinned ? NameState::stored : NameState::unstored;
+	asked = nullptr;
+	name_release(entry);
 }
 
 void
 name_release(CachedName *name) noexcept
 {
-	if (--name->uses == 0)
-		end_pin(name);
-}
-
-void
-name_unpin_all() noexcept
-{
-	by_key_iterator iterator;
-
-	if (names_by_key == nullptr)
+	if (--name->uses > 0 || !name->has_pin())
 		return;
-	by_key_start_iterate(names_by_key, &iterator);
-	while (ByKey *found = by_key_iterate(names_by_key, &iterator))
-		end_pin(found->name);
+	name_unpin(name->reference);
+	name->state = name->state == NameState::pinned ? NameState::stored : NameState::unstored;
 }
 
 const CachedName *
@@ -410,30 +342,19 @@ char *
 visible_name(const LOCKTAG &tag, bool for_log)
 {
 	DecodedTag	decoded = decode_tag(tag);
-	const char *ns;
-	const char *name;
+	const KnownName *known;
+	const CachedName *own = nullptr;
 	char	   *text;
 
 	if (!has_key(decoded.kind))
 		return nullptr;
-
-	const KnownName *known = name_find(decoded.database, decoded.key, UsedName{}, InvalidOid);
-	const CachedName *own;
-
+	known = name_find(decoded.database, decoded.key, UsedName{}, InvalidOid);
 	if (known != nullptr && (for_log || may_see_name(*known, UsedName{})))
-	{
-		ns = known->ns;
-		name = known->name;
-	}
+		text = join_name(known->ns, known->name);
+	else if (decoded.database == MyDatabaseId && (own = name_remembered(decoded.key, true)) != nullptr)
+		text = join_name(own->ns(), own->name());
 	else
-	{
-		own = decoded.database == MyDatabaseId ? name_remembered(decoded.key, true) : nullptr;
-		if (own == nullptr)
-			return nullptr;
-		ns = own->ns();
-		name = own->name();
-	}
-	text = join_name(ns, name);
+		return nullptr;
 	make_printable(text);
 	return text;
 }

@@ -47,11 +47,11 @@ struct CachedName
 	bool		is_warned;		/* the WARNING about another name of the key was raised */
 	uint16		ns_length;		/* of the text; 0 if it is a label */
 	NameReference reference;	/* to the entry that is or was pinned; else to none */
-	int			uses;
+	int			uses;			/* held locks, and the request for one; without any it has no pin */
 	int			to_log;			/* ended holds that must still be logged with this name; they do not pin it */
 	uint16		name_length;
 	char	   *text;			/* namespace and name as shown, each with a zero byte; null if there is none */
-	uint64		hash;			/* of role, namespace and name; 0 if the name was cut and cannot be found by that */
+	uint64		hash;			/* of role, namespace and name; 0 if the name was cut, and is not found by that */
 	uint64		ns_hash;		/* of the whole namespace */
 
 	bool		has_text() const noexcept
@@ -91,17 +91,12 @@ LockName	named_lock(std::string_view ns, std::string_view name);
  * another name.  May ereport (out of memory).
  */
 CachedName *name_ask(const LockName &name);
-void		name_end_asking() noexcept;
 
-/* Call this at the end of the (sub)transaction of this nesting level, which ends deeper levels, too. */
-void		name_end_asking_of_level(int nest_level) noexcept;
+/* The session no longer asks for the lock; or not if it does so in a (sub)transaction of a lesser nesting level than this. */
+void		name_end_asking(int nest_level = 0) noexcept;
 
-/* Count one more use of an entry that is already in use; or one less. */
-void		name_use(CachedName *name) noexcept;
+/* Count one less use of an entry. */
 void		name_release(CachedName *name) noexcept;
-
-/* At the end of the session: remove all pins. */
-void		name_unpin_all() noexcept;
 
 /*
  * The name that the current user used for a key in this session; null if there is none.  has_label: or the

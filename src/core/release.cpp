@@ -5,7 +5,6 @@
 #include "base/pg.h"
 
 #include "core/held.h"
-#include "core/heldlog.h"
 #include "core/namecache.h"
 #include "core/release.h"
 #include "core/semaphore.h"

@@ -73,7 +73,7 @@ static void
 read_keys(Oid database, Use use)
 {
 	const char *name = stored_database_name(database);
-	NullableDatum bytes = name != nullptr ? argument(std::string_view(name)) : NULL_ARGUMENT;
+	NullableDatum bytes = name != nullptr ? argument(std::string_view(name)) : NullableDatum{Datum(0), true};
 	NullableDatum is_current = {BoolGetDatum(database == MyDatabaseId), false};
 	auto		use_row = [=](const OwnRow &row) {
 		Datum		values[COLUMNS];

@@ -1,18 +1,50 @@
 /*
- * core/idleholder.cpp
- *		advisory_ext.idle_holder_timeout.
+ * core/longholds.cpp
+ *		Locks that are held for long: advisory_ext.log_hold and advisory_ext.idle_holder_timeout.
  */
 #include "base/pg.h"
 
+#include "base/encoding.h"
 #include "base/guc.h"
-#include "core/heldlog.h"
-#include "core/idleholder.h"
+#include "core/longholds.h"
 
 namespace advisory
 {
 
-/* How many locks the message names. */
+/* How many locks the message about an idle holder names. */
 static constexpr int NAMED = 10;
+
+bool
+is_long_hold(const HeldLock *held, TimestampTz now) noexcept
+{
+	return setting::log_hold >= 0 && now - held->since >= setting::log_hold * INT64CONST(1000);
+}
+
+/* What a hold is called in the log, palloc'd. */
+static char *
+display_held(const HeldLock *held)
+{
+	const CachedName *name = held->name;
+	char	   *shown = name->has_text() ? join_name(name->ns(), name->name()) : psprintf(INT64_FORMAT, name->key.value);
+
+	make_printable(shown);
+	return shown;
+}
+
+void
+log_hold(const HeldLock *held, TimestampTz now)
+{
+	TimestampTz length = now - held->since;
+	char	   *shown = display_held(held);
+
+	/* Not to the client, where sending it could fail. */
+	ereport(LOG_SERVER_ONLY,
+			(errmsg("session held advisory lock \"%s\" in %s mode for " INT64_FORMAT ".%03d ms",
+					shown, mode_name(held->mode), length / 1000, static_cast<int>(length % 1000))));
+	pfree(shown);
+}
+
+/* ---- Idle holders ---- */
 
 /* The server's number for the timer; MAX_TIMEOUTS until it is registered. */
 static TimeoutId timer = MAX_TIMEOUTS;
@@ -29,7 +61,7 @@ is_still_idle() noexcept
 }
 
 void
-idle_holder_check(const dlist_head &holds)
+idle_holder_check(dlist_head &holds)
 {
 	StringInfoData names;
 	int			count = 0;
@@ -43,9 +75,9 @@ idle_holder_check(const dlist_head &holds)
 	if (!is_expired || !is_still_idle())
 		return;
 	initStringInfo(&names);
-	for (const dlist_node *node = holds.head.next; node != &holds.head; node = node->next)
+	for (dlist_node *node = holds.head.next; node != &holds.head; node = node->next)
 	{
-		const HeldLock *held = held_of(const_cast<dlist_node *>(node), offsetof(HeldLock, list));
+		const HeldLock *held = held_of(node, offsetof(HeldLock, list));
 
 		if (is_held_by_me(held->tag, held->mode) && count++ < NAMED)
 			appendStringInfo(&names, "%s\"%s\"", count > 1 ? ", " : "", display_held(held));
