@@ -86,6 +86,7 @@ public:
 	/* own: what this session waits for; it need not be published.  before: an earlier search, or null. */
 	Search(const Node &own, const Search *before)
 		: before(before),
+		  // NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
 		  by_process(static_cast<Node **>(palloc0(sizeof(Node *) * ProcGlobal->allProcCount))),
 		  nodes(static_cast<Node *>(palloc_extended(sizeof(Node) * 2 * ProcGlobal->allProcCount, MCXT_ALLOC_HUGE))),
 		  me(add_node(own))
@@ -309,9 +310,9 @@ private:
 	Node	   *me;
 	Node		live = {};		/* stands for all that is live at first sight */
 	int			visits = 0;
-	int			earlier_visits; /* before this pass */
-	bool		found_live;		/* in this pass */
-	bool		all_wait_for_me;	/* the dead nodes of this pass */
+	int			earlier_visits = 0; /* before this pass */
+	bool		found_live = false;	/* in this pass */
+	bool		all_wait_for_me = true; /* the dead nodes of this pass */
 };
 
 }								/* anonymous namespace */

@@ -300,11 +300,12 @@ WaitTrees::WaitTrees() : entries(read_all_waits_and_slots()), sessions(static_ca
 		CHECK_FOR_INTERRUPTS();
 		if (!concerns_advisory_locks(session))
 			continue;
-		for (; session != nullptr && !session->is_shown; session = session->above)
+		for (; !session->is_shown; session = session->above)
 		{
 			session->is_shown = true;
-			if (session->above != nullptr)
-				session->above->waiters = lappend(session->above->waiters, session);
+			if (session->above == nullptr)
+				break;
+			session->above->waiters = lappend(session->above->waiters, session);
 		}
 	}
 	foreach(cell, waiting)
