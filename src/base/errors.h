@@ -31,6 +31,9 @@ catch_error(MemoryContext context)
 	return error;
 }
 
+/* No error has it. */
+constexpr int NO_SQLSTATE = -1;
+
 /*
  * Run body() in an internal subtransaction, and return what it returns.  If that is false, the subtransaction is rolled back, which
  * releases its locks.  After an error, too: one with this SQLSTATE is cleared, and false returned; others are raised.  Restores the
@@ -38,7 +41,7 @@ catch_error(MemoryContext context)
  */
 template <typename Body>
 inline bool
-in_subtransaction(Body body, int cleared = ERRCODE_SUCCESSFUL_COMPLETION)
+in_subtransaction(Body body, int cleared = NO_SQLSTATE)
 {
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;

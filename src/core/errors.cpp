@@ -201,12 +201,12 @@ what_it_awaits(const LockEntry &holder, TimestampTz *since)
 
 	if (holder.pid == 0)
 		return nullptr;
-	/* This does not take the group's lock: what it reads may be out of date at once anyway. */
-	for (int i = 0; i < static_cast<int>(ProcGlobal->allProcCount); i++)
+	/* The leader first.  This does not take the group's lock: what it reads may be out of date at once anyway. */
+	for (int i = 0; i < process_count(); i++)
 	{
-		const PGPROC *proc = GetPGProcByNumber(i);
+		int			number = (holder.leader_number + i) % process_count();
 
-		if ((proc == leader || proc->lockGroupLeader == leader) && read_session_wait(i, &wait))
+		if ((i == 0 || GetPGProcByNumber(number)->lockGroupLeader == leader) && read_session_wait(number, &wait))
 		{
 			*since = wait.wait_start;
 			return is_of_semaphore(wait.tag) ? "slot" : is_of_lease_queue(wait.tag) ? "lease" : "lock";

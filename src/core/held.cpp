@@ -24,7 +24,7 @@
 namespace advisory
 {
 
-/* An empty table that is larger than this is freed when the session asks for the next lock. */
+/* An empty table that has had more entries than this is freed when the session asks for the next lock. */
 static constexpr int KEPT_HOLDS = 16384;
 
 /* All entries are compared with the lock manager when there are this many, and again whenever their number has doubled. */
@@ -52,6 +52,7 @@ struct HeldKey
 
 /* Created when the session first asks for a lock.  A table that has grown large is replaced when it is empty. */
 static HTAB *helds = nullptr;
+static int	most_entries = 0;		/* that it has had */
 static int	compare_at = MIN_COMPARED_HOLDS;
 
 /* Holds that have ended and must still be logged. */
@@ -112,10 +113,12 @@ held_prepare(const LOCKTAG &tag, Mode mode)
 	}
 	log_ended_holds();
 	idle_holder_check(session_holds);
-	if (helds != nullptr && held_entry_count() == 0 && compare_at > KEPT_HOLDS)
+	most_entries = Max(most_entries, held_entry_count());
+	if (most_entries > KEPT_HOLDS && held_entry_count() == 0)
 	{
 		hash_destroy(helds);
 		helds = nullptr;
+		most_entries = 0;
 		compare_at = MIN_COMPARED_HOLDS;
 	}
 	if (helds == nullptr)
@@ -398,7 +401,7 @@ held_count_locks()
 	while (const auto *held = static_cast<const HeldLock *>(hash_seq_search(&scan)))
 	{
 		/* A lock that is held in both modes counts once. */
-		count += is_held_by_me(held->tag, held->mode) &&
+		count += held->is_held() && is_held_by_me(held->tag, held->mode) &&
 			(held->mode == Mode::exclusive || !is_held_by_me(held->tag, Mode::exclusive));
 	}
 	return count;

@@ -49,7 +49,7 @@ void		log_ended_holds();
 /* Turn a session-level hold into a transaction-level one, after held_prepare() was called for it.  This counts as one hold, not as two. */
 void		held_keep_for_transaction(HeldLock *held) noexcept;
 
-/* How many entries there are: a lock that is held in both modes has two. */
+/* How many entries there are: a lock that is held in both modes has two.  Holds that have ended and must still be logged count, too. */
 int			held_entry_count() noexcept;
 
 /*

@@ -20,7 +20,6 @@
 #include "core/release.h"
 #include "server/locallock.h"
 #include "server/wal.h"
-#include "base/compat.h"
 #include "base/errors.h"
 
 namespace advisory

@@ -51,7 +51,7 @@ struct CachedName
 	int			to_log;			/* ended holds that must still be logged with this name; they do not pin it */
 	uint16		name_length;
 	char	   *text;			/* namespace and name as shown, each with a zero byte; null if there is none */
-	uint64		hash;			/* of role, namespace and name; 0 if the name was cut, and is not found by that */
+	uint64		hash;			/* of role, namespace and name; 0 if they were cut.  Only a name that was not cut is found by it */
 	uint64		ns_hash;		/* of the whole namespace */
 
 	bool		has_text() const noexcept
@@ -92,7 +92,7 @@ LockName	named_lock(std::string_view ns, std::string_view name);
  */
 CachedName *name_ask(const LockName &name);
 
-/* The session no longer asks for the lock; or not if it does so in a (sub)transaction of a lesser nesting level than this. */
+/* The session no longer asks for the lock.  With a nest_level: only if it began to ask in a (sub)transaction of this level or a deeper one. */
 void		name_end_asking(int nest_level = 0) noexcept;
 
 /* Count one less use of an entry. */

@@ -34,7 +34,8 @@ sort_by_key(LockNames *names)
 
 /*
  * Take the locks in their order, within one timeout: all of them or none.  Returns the outcome of the last request; *last is
- * its number.  If that lock cannot be obtained, the rollback of an internal subtransaction releases transaction-level locks.
+ * its number.  If that lock cannot be obtained, the rollback of an internal subtransaction releases transaction-level locks.  An error
+ * says which locks of this session survive it; passing_locks are those that are released here.
  */
 static Outcome
 take_all(const LockNames &sorted, Scope scope, Timeout timeout, int *last)

@@ -79,8 +79,6 @@ FAULT(MemoryContextAllocExtended, void *, (MemoryContext context, Size size, int
 FAULT(MemoryContextStrdup, char *, (MemoryContext context, const char *text), (context, text))
 FAULT(AllocSetContextCreateInternal, MemoryContext, (MemoryContext parent, const char *name, Size least, Size initial, Size most),
 	  (parent, name, least, initial, most))
-FAULT(SlabContextCreate, MemoryContext, (MemoryContext parent, const char *name, Size block, Size chunk),
-	  (parent, name, block, chunk))
 FAULT(initStringInfo, void, (StringInfo text), (text))
 FAULT(enlargeStringInfo, void, (StringInfo text, int needed), (text, needed))
 FAULT(appendStringInfoString, void, (StringInfo text, const char *more), (text, more))
