@@ -390,7 +390,7 @@ semaphore_wait(Semaphore *semaphore)
 int
 semaphore_survivor(const Semaphore *semaphore) noexcept
 {
-	/* The lock manager can grant the only slot while the wait is being ended. */
+	/* The lock manager can grant the only slot while the wait is being ended.  Or the slot was granted, and adding it to the held locks failed. */
 	return semaphore->request->slots == 1 && is_mine(semaphore, 1) &&
 		held_find(tag_of(semaphore, 1), Mode::exclusive) == nullptr ? 1 : NO_SLOT;
 }

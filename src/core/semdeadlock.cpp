@@ -12,9 +12,9 @@
  * that waits for a slot is live if a slot is free or has a live holder.  A prepared transaction is live.  A session that is not live by
  * these rules is dead.
  *
- * The search begins with this session and reads only the locks that it waits for, directly or through
- * other sessions.  It follows the first holder of a slot as far as it can before it looks at the next
- * holder, and ends as soon as this session is known to be live.  So most searches read one or two slots.
+ * The search begins with this session and reads only the locks that it waits for, directly or through other sessions.  It reads the
+ * holders of slots up to the first that waits for nothing, and follows the others only if there is none.  So most searches read one or
+ * two slots.
  *
  * A search locks only one partition of the lock table at a time, so the waits that it reads may never have existed all at the same time.
  * But what a session holds does not change while it waits.  So a session that seems to be in a cycle searches a second time.  In that
@@ -198,7 +198,10 @@ private:
 		if (node->is_live || node->number > earlier_visits)
 			return node->is_live;
 		if (stack_is_too_deep())
+		{
+			node->is_live = true;
 			return true;
+		}
 		CHECK_FOR_INTERRUPTS();
 		visits++;
 		node->number = visits;

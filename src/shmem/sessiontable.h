@@ -82,7 +82,7 @@ constexpr int NO_PROCESS = -1;
 struct SharedSession
 {
 	LWLock		lock;
-	int			pid;			/* of the last session in this place that took a lock through the extension */
+	int			pid;			/* of the last session in this place that asked for a lock through the extension */
 	Oid			present_role;	/* at the end of the last transaction with session-level holds */
 	uint32		transactions;	/* of all acquirers */
 	volatile int hold_count;	/* including free places */

@@ -161,4 +161,25 @@ my $look = observer();
     is_deeply($what_of->($stands_by), ['waits'], 'a session that waits for a slot of theirs waits on');
     leave($look, values %all, @crosswise, $ahead, $culprit, @holders, @natives, $stands_by);
 }
+
+{
+    # So deep in a recursion that the stack is too full to search, a session waits on.  Where the call itself still works is tried out.
+    $look->run(
+        q(CREATE FUNCTION deep(n int) RETURNS int LANGUAGE plpgsql AS $$
+        BEGIN IF n = 0 THEN RETURN advisory.acquire('sem', 'deep', 2, '60ms'); END IF; RETURN deep(n - 1); END $$)
+    );
+    my $holder = holder('deep', 2, 2);
+    my $deep   = session()->run(q(SET deadlock_timeout = '5ms'));
+    my %times;
+
+    # Planning needs more of the stack than the search, so it comes first.
+    $deep->query('SELECT deep(40)') for 1 .. 8;
+    for my $kb (100 .. 260) {
+        $deep->run("SET max_stack_depth = '${kb}kB'");
+        $times{ $deep->query('SELECT deep(40)')->{state} // 'no error' }++;
+        last if ($times{'55P03'} // 0) > 5;
+    }
+    is_deeply([ sort keys %times ], [qw(54001 55P03)], 'with a full stack there is no deadlock');
+    leave($look, $holder, $deep);
+}
 done_testing();
