@@ -75,9 +75,10 @@ static OwnStatement GRANT_LEASE = {
 
 static OwnStatement RENEW_LEASE = {
 	LEASES,
-	"UPDATE advisory._leases SET ttl = $3, era = $4, renewed_at = $5, expires_at = $5 + $3, renewals = renewals + 1"
-	" WHERE key = $1 AND token = $2",
-	SPI_OK_UPDATE, true, true, {INT8OID, INT8OID, INTERVALOID, INT8OID, TIMESTAMPTZOID}, nullptr};
+	"UPDATE advisory._leases SET ttl = COALESCE($3, ttl), era = $4, renewed_at = $5, expires_at = $5 + COALESCE($3, ttl),"
+	" renewals = renewals + 1"
+	" WHERE key = $1 AND token = $2 RETURNING expires_at",
+	SPI_OK_UPDATE_RETURNING, true, true, {INT8OID, INT8OID, INTERVALOID, INT8OID, TIMESTAMPTZOID}, nullptr};
 
 static OwnStatement DELETE_LEASE = {
 	LEASES,
@@ -227,18 +228,22 @@ grant_row(const LockName &name, const Lease &lease)
 	return now + lease.ttl;
 }
 
-/* Renew the lease, which must still have this token, with a TTL.  Returns when it expires. */
+/* Renew the lease, which must still have this token; ttl 0 keeps its TTL.  Returns when it expires. */
 static TimestampTz
 renew_row(const LeaseRow &lease, int64 ttl)
 {
 	int64		era = token_era();
-	TimestampTz now = GetCurrentTimestamp();
 	Interval	new_ttl = {ttl, 0, 0};
+	TimestampTz expires_at = 0;
 
 	run_own_statement(
 		&RENEW_LEASE,
-		{argument(lease.key.value), argument(lease.token), NullableDatum{IntervalPGetDatum(&new_ttl), false}, argument(era), argument(now)});
-	return now + ttl;
+		{argument(lease.key.value), argument(lease.token), NullableDatum{IntervalPGetDatum(&new_ttl), ttl == 0}, argument(era),
+		 argument(GetCurrentTimestamp())},
+		[&](const OwnRow &row) {
+			expires_at = DatumGetTimestampTz(row.column(1, TIMESTAMPTZOID));
+		});
+	return expires_at;
 }
 
 /* Delete the row if it still has this token and was renewed as often. */
@@ -250,7 +255,7 @@ delete_row(const LeaseRow &lease)
 
 /* ---- Locks ---- */
 
-/* How many locks of leases this transaction holds; too many if a savepoint was rolled back. */
+/* How many locks of leases this transaction holds; too many if a subtransaction was rolled back. */
 static int	locks_taken = 0;
 
 int
@@ -337,6 +342,8 @@ looks_free(const LockRequest &request)
 			lease->before = *row;
 		return false;
 	});
+	/* Gone with that memory. */
+	lease->before.ns = lease->before.name = lease->before.owner = nullptr;
 	InvalidateCatalogSnapshot();
 	return GetCurrentTimestamp() >= lease->before.free_at();
 }
@@ -553,10 +560,8 @@ lease_renew(const LockName &name, int64 token, int64 ttl)
 	lease = find_and_lock_lease(name, token, LEASE_RENEWED);
 	if (lease == nullptr)
 		return 0;
-	if (ttl == 0)
-		ttl = lease->ttl;
 	/* The first in the queue sleeps until the lease expires, unless that is earlier now. */
-	if (GetCurrentTimestamp() + ttl < lease->ends_at)
+	if (GetCurrentTimestamp() + (ttl > 0 ? ttl : lease->ttl) < lease->ends_at)
 		wake_at_end(name.key);
 	commit_synchronously();
 	return renew_row(*lease, ttl);

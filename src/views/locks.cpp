@@ -62,7 +62,7 @@ public:
 	 */
 	Row			begin(const LockEntry &entry);
 
-	/* Add the columns mode to slots.  advisory.holders() has those up to query. */
+	/* Add the columns mode to slots, for the entry for which begin() was called last.  advisory.holders() has those up to query. */
 	void		finish(Row *row, const LockEntry &entry);
 
 	LockEntries entries;

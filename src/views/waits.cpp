@@ -58,7 +58,6 @@ struct Session
 	const LockEntry *lock;
 	const LockEntry *blocker;
 	Session    *above;			/* the session of the blocker */
-	int			holder_count;	/* how many sessions hold what it waits for, and are in its way */
 	List	   *waiters;		/* the sessions (Session *) that are shown under it */
 	int			depth;
 	int			place;			/* among the waiters under the same session, from 0 */
@@ -82,6 +81,7 @@ public:
 		return *static_cast<Session *>(list_nth(lines, i));
 	}
 
+	LockEntries entries;
 	List	   *roots = NIL;	/* (Session *) each root of all waits, and each first waiter for a lease */
 	List	   *lines = NIL;	/* (Session *) each tree from its root down; a session is followed by its waiters, longest waits first */
 
@@ -96,7 +96,6 @@ private:
 	void		count_for_roots(Session *session, const Session *waiter);
 	void		write_tree(Session *session, int depth, int place);
 
-	LockEntries entries;
 	Session    *sessions;		/* by their leader's number in the server's array of processes */
 	List	   *waiting = NIL;	/* the sessions (Session *) that wait, longest waits first */
 	HoldReader	holds;
@@ -165,7 +164,6 @@ WaitTrees::choose_blocker(Session *session)
 {
 	bool		is_for_slot = session->lock->is_head;
 	std::pair<bool, TimestampTz> best;
-	Bitmapset  *holders = nullptr;
 
 	visit_blockers(entries, *session->lock, [&](const LockEntry &other) {
 		std::pair<bool, TimestampTz> rank = {is_for_slot && waits_for(session_of(other), session), DT_NOEND};
@@ -178,12 +176,8 @@ WaitTrees::choose_blocker(Session *session)
 			session->blocker = &other;
 			best = rank;
 		}
-		if (other.granted)
-			holders = bms_add_member(holders, other.leader_number);
-		return other.granted;
+		return is_for_slot;
 	});
-	session->holder_count = bms_num_members(holders);
-	bms_free(holders);
 	session->above = session->blocker != nullptr ? session_of(*session->blocker) : nullptr;
 }
 
@@ -450,12 +444,26 @@ append_age(StringInfo out, TimestampTz time, TimestampTz now)
 		appendStringInfo(out, " " INT64_FORMAT " s", Max(now - time, INT64CONST(0)) / USECS_PER_SEC);
 }
 
+/* How many sessions hold what a waiter waits for, and are in its way. */
+static int
+count_holders(const LockEntries &entries, const LockEntry &waiter)
+{
+	Bitmapset  *holders = nullptr;
+
+	visit_blockers(entries, waiter, [&](const LockEntry &blocker) {
+		if (blocker.granted)
+			holders = bms_add_member(holders, blocker.leader_number);
+		return blocker.granted;
+	});
+	return bms_num_members(holders);
+}
+
 static void
-append_line(StringInfo out, const Session &line, TimestampTz now, VisibleNames *names, Backends *backends)
+append_line(StringInfo out, const Session &line, const LockEntries &entries, TimestampTz now, VisibleNames *names, Backends *backends)
 {
 	const LockEntry &lock = *line.lock;
 	VisibleSession session = backends->of(lock);
-	int			others = line.depth > 0 ? line.holder_count - 1 : 0;
+	int			others = line.depth > 0 ? count_holders(entries, lock) - 1 : 0;
 
 	append_session(out, session);
 	appendStringInfoString(out, lock.is_waiting() ? " waits for " : " holds ");
@@ -498,7 +506,7 @@ show_wait_tree(ReturnSetInfo *result)
 		initStringInfo(&out);
 		appendStringInfoSpaces(&out, INDENT * line.depth);
 		if (line.place < SHOWN_WAITERS)
-			append_line(&out, line, now, &names, &backends);
+			append_line(&out, line, trees.entries, now, &names, &backends);
 		else
 		{
 			for (next = i; next < list_length(trees.lines) && trees.line(next).depth >= line.depth; next++)
