@@ -80,6 +80,20 @@ sub waiter {
     leave($look, $holder, $small, @large);
 }
 
+# What is set aside for a waiter is the highest free slot that it can use, not the highest that the others can use.
+{
+    my $holder = session(application => 'holder');
+    $holder->run(acquires('set aside', 4)) for 1 .. 4;
+    my $large = waiter('set aside', 4);
+    my $small = session(application => 'small');
+    kill STOP => $large->pid or die "cannot stop the process: $!\n";
+    $holder->run(q(SELECT advisory.release('queue', 'set aside', slot) FROM unnest(ARRAY[2, 4]) AS slot));
+    is($small->value(tries('set aside', 2)), 2, 'a waiter keeps a slot that only it can use, and leaves a lower one to a session with a smaller number');
+    kill CONT => $large->pid;
+    is($large->finish(SOON_S)->{value}, 4, 'and has its slot when it comes');
+    leave($look, $holder, $small, $large);
+}
+
 # ---- After a wait for the queue lock --------------------------------------------------------------------------------
 
 SKIP: {
