@@ -51,6 +51,15 @@ SELECT hold_count AS after_error FROM pg_temp.state();
 COMMIT;
 SELECT * FROM pg_temp.state();
 SELECT advisory.unlock('ns', 'name');
+-- A hold of a released savepoint outlives a later one of the same depth also if it is the lock's only one.
+BEGIN;
+SAVEPOINT e;
+SELECT advisory.xact_lock('ns', 'name');
+RELEASE e;
+SAVEPOINT other;
+ROLLBACK TO other;
+SELECT * FROM pg_temp.state();
+COMMIT;
 -- The same in PL/pgSQL's blocks.
 DO $$
 BEGIN
