@@ -78,6 +78,7 @@ is_deeply($stranger->rows('SELECT DISTINCT namespace, name FROM advisory.stats')
 is_deeply($stranger->rows('SELECT * FROM advisory.leaks'), [], 'leaks shows none');
 is($stranger->value('SELECT count(*) FROM advisory.locks WHERE acquired_at IS NOT NULL'), 3, 'the times are for everybody, as the sessions are');
 is($stranger->value('SELECT count(*) FROM advisory.locks WHERE state IS NOT NULL OR query <> ? OR client_addr IS NOT NULL', $HIDDEN), 0, 'states and queries are not');
+is_deeply($stranger->rows("SELECT DISTINCT application_name FROM advisory.$_ WHERE pid <> 0"), [ ['a'] ], "application names are, in $_ as in pg_stat_activity") for qw(locks waits);
 
 for my $who ([ 'a itself, in another session', as('a') ], [ 'a member of a', $m ], [ 'a member of pg_read_all_stats', $s ], [ 'a superuser', session() ]) {
     my ($what, $session) = @$who;
