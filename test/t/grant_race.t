@@ -107,6 +107,8 @@ for my $case (
     [ 'await_lock, cancelled',        "CALL advisory.await_lock('race', 'a')",                   {}, \&cancel, '57014' ],
     [ 'lock_all, its own timeout',    "SELECT advisory.lock_all('race', '{a}', '$own')",         {}, undef, 'true' ],
     [ 'lock_all, cancelled',          "SELECT advisory.lock_all('race', '{a}')",                 {}, \&cancel, '57014' ],
+    # The server reports the one that ended first, but the statement has outlived the other one, too.
+    [ 'lock, its own timeout, then statement_timeout', "SELECT advisory.lock('race', 'a', interval '$own' * 0.8)", { statement_timeout => $own }, undef, '57014' ],
     [ 'lock_key, statement_timeout',  "SELECT advisory.lock_key(advisory.key('race', 'a'))",     { statement_timeout => $own }, undef, '57014' ],
 ) {
     my ($name, $call, $settings, $interrupt, $end) = @$case;
