@@ -227,7 +227,7 @@ sub era_cell { return $look->value('SELECT last_value FROM advisory._era') }
 {
     $look->run('DELETE FROM advisory._leases');
     my $over = sub { my ($ago) = @_; return $look->run("SELECT advisory.lease('l', 'over ' || i, '10ms') FROM generate_series(1, 12) AS i", "UPDATE advisory._leases SET expires_at = now() - interval '$ago' WHERE name ~ 'over'") };
-    my $left = sub { return $look->value("SELECT count(*) FROM advisory._leases WHERE name ~ 'over'") };
+    my $left = sub { my ($session) = @_; return ($session // $look)->value("SELECT count(*) FROM advisory._leases WHERE name ~ 'over'") };
     $over->('6 days');
     $look->run(map { "SELECT advisory.lease('l', 'next $_', '1h')" } 1 .. 12);
     is($left->(), 12, 'the rows of leases that are over stay for a week');
@@ -240,7 +240,7 @@ sub era_cell { return $look->value('SELECT last_value FROM advisory._era') }
     $over->('8 days');
     my $block = other()->run('BEGIN');
     $block->run(map { "SELECT advisory.lease('l', 'block $_', '1h')" } 1 .. 12);
-    is($left->(), 12, 'a transaction block deletes none');
+    is($left->($block), 12, 'a transaction block deletes none');
     $block->run('ROLLBACK');
     $look->run(map { "SELECT advisory.lease('l', 'last $_', '1h')" } 1 .. 60);
     is($left->(), 0, 'grants delete those that nobody has wanted for a week');
