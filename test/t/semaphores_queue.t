@@ -110,6 +110,12 @@ SKIP: {
         <$status>;
     };
     is(system('bash', "$FindBin::Bin/../../scripts/server.sh", 'as', 'prlimit', '--pid', $alone->pid, '--as=' . ($mapped + BYTES_LEFT)), 0, 'a session that is short of memory');
+    waiter('lock', 3, $alone->run('BEGIN'));
+    $holder->run(q(SELECT advisory.release('queue', 'lock', 1)));
+    is($alone->finish(SOON_S)->{value}, 1, 'gets a slot in a transaction');
+    is($look->value('SELECT count(*) FROM pg_locks WHERE pid = ? AND objsubid = 16383', $alone->pid), 0, 'and keeps no queue lock until that ends');
+    $alone->run(q(SELECT advisory.release('queue', 'lock')), 'COMMIT');
+    $holder->run(acquires('lock', 3));
     waiter('lock', 3, $alone);
     is($look->value(q(SELECT count(*) FROM pg_locks WHERE pid = ? AND granted AND mode = 'ExclusiveLock' AND locktype = 'advisory' AND objsubid = 16383), $alone->pid), 1,
         'holds the queue lock')
