@@ -74,6 +74,8 @@ leave($look, $waiter, $hangs);
 
 ($log) = ended(sub { holder(SHORT, map { "SELECT advisory.lock('idle', $_)" } 1 .. 12) });
 like($log, qr{held "idle/1", .*"idle/10" and 2 more\.$}m, 'not more than ten names');
+($log) = ended(sub { holder(SHORT, map { "SELECT advisory.lock('idle', $_)" } 1 .. 10) });
+like($log, qr{held "idle/1", .*"idle/10"\.$}m, 'and ten are all of them');
 ($log) = ended(sub { holder(SHORT, (map { "SELECT advisory.lock('idle', '$_')" } 'a' .. 'c'), q(SELECT pg_advisory_unlock(advisory.key('idle', 'b')))) });
 like($log, qr{held "idle/a", "idle/c"\.$}m, 'only what it still holds');
 

@@ -58,6 +58,7 @@ is($observer->value("SELECT string_agg(t, ',') FROM note"), 'before,after', 'tha
 my $error = $waiter->query("SELECT advisory.lock('a', 'b', '250ms')");
 is($error->{state}, '55P03', 'lock() raises 55P03');
 is($error->{message}, 'could not obtain advisory lock "a/b" within 250 ms', 'names lock and limit');
+is($waiter->query("SELECT advisory.lock('a', 'b', '1 microsecond')")->{message}, 'could not obtain advisory lock "a/b" within 1 ms', 'the limit is rounded up to a millisecond');
 my $pid = $holder->pid;
 like($error->{detail}, qr/\bProcess $pid\b/, 'the detail names the holder: pid,');
 like($error->{detail}, qr/role "\Q$ENV{PGUSER}\E"/, 'role,');
