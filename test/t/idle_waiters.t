@@ -55,7 +55,7 @@ sleep 2;
 cmp_ok(my $used = used(), '<', MOST, "@{[WAITERS]} waiters with a slot that nobody waits for");
 note sprintf '%.1f %% of a processor', $used;
 
-# Now each of them blocks another session, so its checks read what it waits for.
+# Now each of them blocks another session.
 my $other = $new->()->start("SELECT advisory.acquire('idle', 'own', @{[WAITERS]})");
 all_wait(WAITERS + 1);
 cmp_ok($used = used(), '<', MOST, 'and when somebody waits for that');
