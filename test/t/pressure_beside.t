@@ -13,6 +13,7 @@ use Test::More;
 # MOST: times as long as alone. (Seen: 1.00 to 1.09, and 1.27 to 2.4 beside the usual query.)
 use constant { LOCKS => 100_000, CALLS => 200_000, ROUNDS => 7, MOST => 1.2 };
 
+# Room for all locks: the lock table of 19 does not grow.
 my $server = own_server('max_locks_per_transaction=3072', 'max_connections=40', 'jit=off', 'autovacuum=off');
 my ($look, $hog, $load, $reader) = map { session(server => $server) } 1 .. 4;
 $look->run('CREATE EXTENSION advisory_ext');
