@@ -162,6 +162,30 @@ my $look = observer();
     leave($look, values %all, @crosswise, $ahead, $culprit, @holders, @natives, $stands_by);
 }
 
+# A session that waits for a semaphore of which it has a slot itself.  The search comes to it before it knows that another holder can go on,
+# and once more later, by another way; and the same again with a semaphore whose other holder waits for this session.
+{
+    my $idle = session()->run(q(SELECT advisory.lock('sem', 'idle')));
+    my %of = map { $_ => [ holder($_, 2), holder($_, 2) ] } qw(inner middle outer);
+    my @sharing = map { session()->run(q(SELECT advisory.lock_shared('sem', 'shared'))) } 1 .. 3;
+    $of{$_}[0]->run("SELECT advisory.lock('sem', '$_')") for qw(inner middle);
+    my $wait_for_slot = sub { my ($session, $semaphore) = @_; $session->start(acquires($semaphore, 2)); in_queue($session); return };
+    my $wait_for_lock = sub { my ($session, $lock) = @_; $session->start("SELECT advisory.lock('sem', '$lock')"); waits($look, $session); return };
+    $wait_for_slot->($_, 'inner')  for $of{inner}[0],  $sharing[0];
+    $wait_for_slot->($_, 'middle') for $of{middle}[0], $sharing[1];
+    $wait_for_lock->($of{inner}[1],  'idle');
+    $wait_for_lock->($of{middle}[1], 'inner');
+    $wait_for_lock->($of{outer}[0],  'shared');
+    $wait_for_lock->($of{outer}[1],  'middle');
+    $wait_for_slot->($sharing[2], 'outer');
+    sleep CHECKED_S;
+    my @all = ((map { @$_ } values %of), @sharing);
+    is_deeply([ grep { $_->is_done } @all ], [], 'no deadlock over slots of its own that others can go on without');
+    $idle->run(q(SELECT advisory.unlock('sem', 'idle')));
+    is($of{inner}[1]->finish->{value}, 1, 'and one of them goes on');
+    leave($look, $idle, @all);
+}
+
 {
     # So deep in a recursion that the stack is too full to search, a session waits on.  Where the call itself still works is tried out.
     $look->run(
