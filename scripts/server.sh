@@ -272,7 +272,8 @@ watch_server_dir() {
     exec 4<> <(:)
     while [ -d "$dir" ]; do
         for pid in "$@"; do
-            kill -0 "$pid" 2>/dev/null || { remove_server_dir "$dir"; return; }
+            # One that has ended, but for which nobody has waited yet, has no program any more.
+            [ -e "/proc/$pid/exe" ] || { remove_server_dir "$dir"; return; }
         done
         read -r -t 0.2 -u 4 || true
     done
