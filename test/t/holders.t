@@ -41,6 +41,14 @@ for my $case (
     is($look->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $pid), 0, '... indeed');
 }
 
+{
+    my $holder = session()->run(q(SELECT advisory.lock('look', 'modes'), advisory.lock_shared('look', 'modes')));
+    my $waiter = session()->start(q(SELECT advisory.lock('look', 'modes')));
+    waits($look, $waiter);
+    is_deeply($look->value('SELECT blocked_by FROM advisory.locks WHERE pid = ?', $waiter->pid), [ $holder->pid ], 'a session that holds a lock in both modes is in the way once');
+    leave($look, $holder, $waiter);
+}
+
 # ---- holders() shows the lock, the slots and the queue of one name ---------------------------------------------------
 
 {

@@ -67,6 +67,20 @@ sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $l
     leave($look, @waiters);
 }
 
+{
+    # A transaction that ends several leases wakes the first waiter for each. Otherwise a waiter looks after 5 s.
+    my @waiters = map { session() } 1, 2;
+    for my $i (1, 2) {
+        $look->run("SELECT advisory.lease('l', 'one of two $i', '1h')");
+        $waiters[ $i - 1 ]->start("SELECT clock_timestamp() FROM advisory.lease('l', 'one of two $i', '1h')");
+    }
+    wait_until('they sleep', sub { $look->value(q(SELECT count(*) FROM pg_stat_activity WHERE pid = ANY (?) AND wait_event IN ('advisory', 'AdvisoryExtLease')), [ map { $_->pid } @waiters ]) == 2 });
+    my $ended = $look->value("SELECT max(clock_timestamp()) FROM advisory.leases, advisory.end_lease('l', name, token) WHERE name ~ '^one of two '");
+    cmp_ok($look->value('SELECT extract(epoch FROM ?::timestamptz - ?)', $_->finish->{value}, $ended), '<', 3, 'a transaction that ends two leases wakes the waiters for both') for @waiters;
+    $look->run("SELECT advisory.break_lease('l', name) FROM advisory.leases WHERE name ~ '^one of two '");
+    leave($look, @waiters);
+}
+
 # ---- Takers at once ------------------------------------------------------------------------------------------------------------
 
 {

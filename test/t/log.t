@@ -39,6 +39,11 @@ like($log_of->($h, q(SELECT advisory.unlock('log', 'a'))), qr{LOG: +session held
 my $xact = $log_of->($h, 'BEGIN', q(SELECT advisory.xact_lock('log', 'b'), advisory.xact_lock_key(43)), 'COMMIT');
 like($xact, qr{"log/b" in exclusive mode}, 'at the end of a transaction');
 like($xact, qr{"43" in exclusive mode}, 'by its key where it has no name');
+# The session forgets names that it does not use when there are 256 of them, but not before they are logged.
+my $many = session()->run('SET advisory_ext.log_hold = 0');
+my @names = $log_of->($many, 'BEGIN', q(SELECT count(advisory.xact_lock('log many', i)) FROM generate_series(1, 256) AS i), 'ROLLBACK', q(SELECT advisory.try_lock('log', 'next'))) =~ m{"log many/(\d+)" in}g;
+is_deeply([ sort { $a <=> $b } @names ], [ 1 .. 256 ], 'after a rollback, when the session takes the next lock');
+leave($look, $many);
 $h->run(q(SET advisory_ext.log_hold = '1h'));
 is($log_of->($h, q(SELECT advisory.try_xact_lock('log', 'b'))), '', 'not a hold that was shorter');
 leave($look, $h, $t);

@@ -92,6 +92,14 @@ sub text_of { my ($result) = @_; return join "\n", map { $_ // '' } $result->{va
 }
 
 {
+    # A label for the key that gets a hidden name later, in a session that b may see.
+    my $key = key("$SECRET-label");
+    my $session = as('p')->run("SELECT advisory.lock_shared_key($key, label => 'mine')");
+    my $owner = as('a')->run("SELECT advisory.lock_shared('$SECRET', '$SECRET-label')");
+    learns_nothing('a label beside it', sub { text_of(as('b')->query("SELECT b.reads($key)")) });
+}
+
+{
     # An index's functions run as the owner of its table, whoever makes the index anew.
     $admin->run("CREATE TABLE b.t (k bigint)", "ALTER TABLE b.t OWNER TO $role{b}", "SET ROLE $role{b}", <<'SQL',
         CREATE FUNCTION b.spies(wanted bigint) RETURNS bigint IMMUTABLE LANGUAGE plpgsql AS $$

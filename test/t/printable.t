@@ -16,8 +16,8 @@ $admin->run(qq(CREATE ROLE "$odd_role" LOGIN SUPERUSER));
 my ($holder, $caller) = (session(role => $odd_role, application => 'holder'), session(application => 'caller'));
 
 # Namespace, name and identifier: a line feed, an escape sequence, C1's next line, a line separator and an override.
-my ($NS, $NAME) = ("E'n\\ns'", "E'a\\x1b[31m\\u0085\\u2028\\u202Eb'");
-my $SHOWN = 'n?s/a?[31m???b';
+my ($NS, $NAME) = ("E'n\\ns'", "E'a\\x1b[31m\\u0085\\u009F\\u2028\\u202Eb'");
+my $SHOWN = 'n?s/a?[31m????b';
 my $GID   = "E'g\\nid\\u2028\\u202E$$'";
 my $UNPRINTABLE = qr/[\x00-\x09\x0b-\x1f\x7f-\x9f\x{61c}\x{200e}\x{200f}\x{2028}-\x{202e}\x{2066}-\x{2069}]/;
 

@@ -36,6 +36,10 @@ my $look = observer();
     my $waiter = session()->start(acquires('disagreed', 3));
     in_queue($waiter);
     is($look->value(q(SELECT in_use || ' of ' || slots FROM advisory.semaphores WHERE name = 'disagreed')), '3 of 5', 'a session that uses 3 waits');
+    my $beyond = session();
+    is($beyond->value($try->(5)), 4, 'another session gets a slot that it cannot use');
+    is($look->value('SELECT ? = ANY (blocked_by) FROM advisory.locks WHERE pid = ? AND NOT granted', $beyond->pid, $waiter->pid), 0, 'and is not in its way');
+    $beyond->run(releases('disagreed'));
     $of{ $has{2} }->run(q(SELECT advisory.release('sem', 'disagreed', 2)));
     is($waiter->finish->{value}, 2, 'until one of the first three is free');
     is_deeply([ sort map { $five->value($try->(5)) } 1, 2 ], [ 4, 5 ], 'a session that uses 5 gets the others');
@@ -44,6 +48,6 @@ my $look = observer();
     is_deeply($three->query($try->(7))->{warnings}, [], 'then another number is not a disagreement');
     is_deeply(session()->query($try->(7))->{warnings}, [], 'for other sessions, too');
     is_deeply($look->rows(q(SELECT slots, slots_disagree FROM advisory.semaphores WHERE name = 'disagreed')), [ [ 7, 0 ] ], 'in the view, too');
-    leave($look, $three, $five, $five_too, $waiter);
+    leave($look, $three, $five, $five_too, $waiter, $beyond);
 }
 done_testing();

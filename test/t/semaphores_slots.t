@@ -104,4 +104,16 @@ my $look = observer();
     $_->disconnect for $one, $two, $waits, $asks;
 }
 
+# No session knows that the slot of a prepared transaction is taken, if none has used the semaphore since.
+{
+    my $gone = session()->run('BEGIN', q(SELECT advisory.xact_acquire('sem', 'prepared', 2)), q(PREPARE TRANSACTION 'slot'));
+    leave($look, $gone);
+    my ($other, $later) = map { session() } 1, 2;
+    is($other->value(tries('prepared', 2)), 2, 'the slot of a prepared transaction is not given away');
+    is($later->value(tries('prepared', 2)), undef, 'then no slot is free');
+    $look->run(q(COMMIT PREPARED 'slot'));
+    is($later->value(tries('prepared', 2)), 1, 'but it is free when the transaction has ended');
+    leave($look, $other, $later);
+}
+
 done_testing();
