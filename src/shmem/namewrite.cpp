@@ -43,8 +43,8 @@
 namespace advisory
 {
 
-/* How many entries are visited to make room for one name.  The smallest table has this many, though most of them may be free. */
-static constexpr int EVICTION_STEPS = NAME_CHUNK_ENTRIES;
+/* How many entries are visited to make room for one name. */
+static constexpr int EVICTION_STEPS = 128;
 
 /* How many names a new name may evict if advisory_ext.max_names was lowered. */
 static constexpr int MOST_EVICTED = 8;
