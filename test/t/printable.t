@@ -15,7 +15,7 @@ my $odd_role = "advisory\x{2028}HINT:  all is well $$";
 $admin->run(qq(CREATE ROLE "$odd_role" LOGIN SUPERUSER));
 my ($holder, $caller) = (session(role => $odd_role, application => 'holder'), session(application => 'caller'));
 
-# Namespace, name and identifier: a line feed, an escape sequence, C1's next line, a line separator and an override.
+# Namespace, name and identifier: a line feed, an escape sequence, C1's next line and its last control, a line separator and an override.
 my ($NS, $NAME) = ("E'n\\ns'", "E'a\\x1b[31m\\u0085\\u009F\\u2028\\u202Eb'");
 my $SHOWN = 'n?s/a?[31m????b';
 my $GID   = "E'g\\nid\\u2028\\u202E$$'";
