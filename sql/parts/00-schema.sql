@@ -17,7 +17,6 @@ COMMENT ON FUNCTION advisory.edition() IS 'which edition is installed: extension
 CREATE FUNCTION advisory.version() RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
-    -- (The library can be newer, until ALTER EXTENSION UPDATE.)
     SELECT extversion FROM pg_extension WHERE extname = 'advisory_ext';
 END;
 COMMENT ON FUNCTION advisory.version() IS 'installed version of this edition';

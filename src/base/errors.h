@@ -7,8 +7,8 @@
 namespace advisory
 {
 
-/* The hint if the objects in the database have another version than the library. */
-constexpr char OTHER_VERSION_HINT[] = "Run ALTER EXTENSION advisory_ext UPDATE.";
+/* The hint if the library of this session may be older than the objects in the database. */
+constexpr char OTHER_VERSION_HINT[] = "If the extension was updated after this session began, reconnect.";
 
 /* Raise 22023 with this message. */
 [[noreturn]] inline void

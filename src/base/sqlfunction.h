@@ -161,7 +161,7 @@ struct Row
 		else
 			add_null();
 	}
-	/* Append the row to the result that InitMaterializedSRF made, without last columns that an older version lacks.  May ereport. */
+	/* Append the row to the result that InitMaterializedSRF made.  Objects newer than the library have more columns.  May ereport. */
 	void		put(ReturnSetInfo *result)
 	{
 		if (count < result->setDesc->natts)
