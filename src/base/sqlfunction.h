@@ -161,7 +161,10 @@ struct Row
 		else
 			add_null();
 	}
-	/* Append the row to the result that InitMaterializedSRF made.  Objects newer than the library have more columns.  May ereport. */
+	/*
+	 * Append the row to the result that InitMaterializedSRF made.  It may lack the last columns, but
+	 * must not have more: those of a newer version.  May ereport.
+	 */
 	void		put(ReturnSetInfo *result)
 	{
 		if (count < result->setDesc->natts)

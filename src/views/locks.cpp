@@ -221,7 +221,10 @@ make_plan(PlannerInfo *, RelOptInfo *table, Oid relation, ForeignPath *, List *t
 	return make_foreignscan(target_list, clauses, table->relid, nullptr, wanted, nullptr, nullptr, outer_plan);
 }
 
-/* Raise an error unless the table has the columns that LockRows fills.  One that is newer than the library has more. */
+/*
+ * Raise an error unless the table has the columns that LockRows fills.  That of a newer version may
+ * have others.
+ */
 static void
 begin_scan(ForeignScanState *scan, int)
 {
