@@ -12,7 +12,10 @@
 namespace advisory
 {
 
-/* run(namespace, name, command, timeout, slots, if_busy, INOUT ran, once_per, once_window); in 1.0 it ended with ran. */
+/*
+ * run(namespace, name, command, timeout, slots, if_busy, INOUT ran, once_per, once_window); in 1.0
+ * it ended with ran.
+ */
 template <By by>
 static Datum
 run(FunctionCallInfo fcinfo)

@@ -3,7 +3,8 @@
  *		Functions that only older versions of the extension have.
  *
  * The library must keep them: a database with an older version goes on calling them until it is
- * updated, and CREATE EXTENSION … VERSION needs them.  They raise an error that tells how to update.
+ * updated, and CREATE EXTENSION … VERSION needs them.  They raise an error that tells how to
+ * update.
  */
 #include "base/pg.h"
 
