@@ -35,9 +35,10 @@ catch_error(MemoryContext context)
 constexpr int NO_SQLSTATE = -1;
 
 /*
- * Run body() in an internal subtransaction, and return what it returns.  If that is false, the subtransaction is rolled back, which
- * releases its locks.  After an error, too: one with this SQLSTATE is cleared, and false returned; others are raised.  Restores the
- * caller's memory context and resource owner.
+ * Run body() in an internal subtransaction, and return what it returns.  If that is false, the
+ * subtransaction is rolled back, which releases its locks.  After an error, too: one with this
+ * SQLSTATE is cleared, and false returned; others are raised.  Restores the caller's memory context
+ * and resource owner.
  */
 template <typename Body>
 inline bool
@@ -91,9 +92,9 @@ with_error_context(char *text, Body body)
 }
 
 /*
- * Run body(), which reads a catalog and may need a lock for that.  Returns false if the server's lock table is full, because the views must
- * work then, too.  Other errors are raised.  Do not use this in the arguments of ereport(): clearing the error would also clear that
- * report.
+ * Run body(), which reads a catalog and may need a lock for that.  Returns false if the server's
+ * lock table is full, because the views must work then, too.  Other errors are raised.  Do not use
+ * this in the arguments of ereport(): clearing the error would also clear that report.
  */
 template <typename Body>
 inline bool

@@ -21,7 +21,10 @@ digest(std::string_view text)
 	uint64		first;
 
 #ifdef USE_OPENSSL
-	/* With pg_cryptohash_init() OpenSSL 3 would look up the algorithm each time, which takes twice as long as the digest. */
+	/*
+	 * With pg_cryptohash_init() OpenSSL 3 would look up the algorithm each time, which takes twice
+	 * as long as the digest.
+	 */
 	static const EVP_MD *algorithm = nullptr;
 
 #if OPENSSL_VERSION_NUMBER >= 0x30000000L
@@ -69,7 +72,10 @@ key_of(std::string_view ns, std::string_view name)
 	return key;
 }
 
-/* How many bytes of a text in this database's encoding make at most NAME_BYTES in UTF-8; whole characters. */
+/*
+ * How many bytes of a text in this database's encoding make at most NAME_BYTES in UTF-8; whole
+ * characters.
+ */
 static int
 kept_bytes(std::string_view text)
 {

@@ -2,9 +2,9 @@
  * core/acquire.cpp
  *		Taking one lock, or one slot of a semaphore.
  *
- * The steps are: ask the guard of the lock table; register the name; notice holds that have been lost; obey
- * advisory_ext.reentrant; take the lock at once, or wait for it; add it to the held locks.  The name is registered before the
- * grant, so that others see it while this session waits.
+ * The steps are: ask the guard of the lock table; register the name; notice holds that have been
+ * lost; obey advisory_ext.reentrant; take the lock at once, or wait for it; add it to the held
+ * locks.  The name is registered before the grant, so that others see it while this session waits.
  */
 #include "base/pg.h"
 
@@ -30,9 +30,9 @@ namespace advisory
 /* ---- The guard of the lock table ---- */
 
 /*
- * The guard does not look at the table for each lock.  The emptier the table is, the more locks the session may take before the
- * next look, but never more than a small part of the room that is left, because other sessions take locks, too.
- * If the use of the table is not known, there is no guard.
+ * The guard does not look at the table for each lock.  The emptier the table is, the more locks the
+ * session may take before the next look, but never more than a small part of the room that is left,
+ * because other sessions take locks, too. If the use of the table is not known, there is no guard.
  */
 
 /* Between two looks a session may use 1/PART_OF_ROOM of the room that is left. */
@@ -83,17 +83,20 @@ check_pool_limit(const LockRequest &request)
 /*
  * How a wait ends
  *
- * A lock that is free is taken without waiting, and nothing else happens.  Otherwise the lock manager itself queues, detects deadlocks,
- * logs, and ends the wait.  If a timeout may end the wait, it runs in an internal subtransaction with lock_timeout set to the shorter of
- * the user's setting and the caller's timeout.  Rolling the subtransaction back makes the transaction usable again.  Without a timeout
- * there is no subtransaction: every error is passed on anyway, and inside a subtransaction a standby could not cancel the query without
- * ending the session.
+ * A lock that is free is taken without waiting, and nothing else happens.  Otherwise the lock
+ * manager itself queues, detects deadlocks, logs, and ends the wait.  If a timeout may end the
+ * wait, it runs in an internal subtransaction with lock_timeout set to the shorter of the user's
+ * setting and the caller's timeout.  Rolling the subtransaction back makes the transaction usable
+ * again.  Without a timeout there is no subtransaction: every error is passed on anyway, and inside
+ * a subtransaction a standby could not cancel the query without ending the session.
  *
- * The lock can be granted before the waiter handles its timeout or cancel.  The lock manager then keeps the lock but still raises the
- * error, or even returns with the interrupt still pending, so interrupts are checked immediately after the wait.  Rolling the
- * subtransaction back releases a transaction-level lock, but not a session-level one.  So after every error the lock manager is asked
- * whether the session holds the lock.  If the wait's own timeout ended the wait, it counts as granted; after any other error it is
- * released.  This is exact, because a session never waits for a mode that it already holds.
+ * The lock can be granted before the waiter handles its timeout or cancel.  The lock manager then
+ * keeps the lock but still raises the error, or even returns with the interrupt still pending, so
+ * interrupts are checked immediately after the wait.  Rolling the subtransaction back releases a
+ * transaction-level lock, but not a session-level one.  So after every error the lock manager is
+ * asked whether the session holds the lock.  If the wait's own timeout ended the wait, it counts as
+ * granted; after any other error it is released.  This is exact, because a session never waits for
+ * a mode that it already holds.
  */
 
 namespace
@@ -136,8 +139,8 @@ describe(const LockRequest &request)
 }
 
 /*
- * Publish the wait, which the caller withdraws, and wait.  An interrupt that was pending when the lock was granted ends the wait, too,
- * or a client that is gone.
+ * Publish the wait, which the caller withdraws, and wait.  An interrupt that was pending when the
+ * lock was granted ends the wait, too, or a client that is gone.
  */
 static void
 wait_and_check(Attempt *attempt)
@@ -182,9 +185,10 @@ release_survivor(Attempt *attempt)
 }
 
 /*
- * Wait for the lock.  If milliseconds is greater than 0, wait no longer than that, in an internal subtransaction.  Returns whether
- * that time ended the wait; a lock that was granted nevertheless is still held then.  Another error is returned in *error, and must
- * be raised; nothing is left of the wait.
+ * Wait for the lock.  If milliseconds is greater than 0, wait no longer than that, in an internal
+ * subtransaction.  Returns whether that time ended the wait; a lock that was granted nevertheless
+ * is still held then.  Another error is returned in *error, and must be raised; nothing is left of
+ * the wait.
  */
 static bool
 wait_for_lock(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
@@ -214,7 +218,10 @@ wait_for_lock(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
 	}
 	PG_CATCH();
 	{
-		/* Do what an abort does, and do it before anything that allocates, because memory may have run out. */
+		/*
+		 * Do what an abort does, and do it before anything that allocates, because memory may have
+		 * run out.
+		 */
 		LWLockReleaseAll();
 		LockErrorCleanup();
 		CurrentResourceOwner = callers_owner;
@@ -228,8 +235,9 @@ wait_for_lock(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
 }
 
 /*
- * If several interrupts are pending, the server reports only one, and a lock timeout before the others.  A statement must not outlive its
- * statement_timeout because of that.  (A cancel by another session cannot be told from the lock timeout's own.)
+ * If several interrupts are pending, the server reports only one, and a lock timeout before the
+ * others.  A statement must not outlive its statement_timeout because of that.  (A cancel by
+ * another session cannot be told from the lock timeout's own.)
  */
 static void
 check_statement_timeout(Attempt *attempt, bool was_running)
@@ -265,7 +273,10 @@ log_wait(const Attempt &attempt, const char *end)
 					describe(request), waited / 1000, static_cast<int>(waited % 1000), end)));
 }
 
-/* Wait for it, as long as the timeout and lock_timeout allow.  Other sessions see that this one waits. */
+/*
+ * Wait for it, as long as the timeout and lock_timeout allow.  Other sessions see that this one
+ * waits.
+ */
 static Outcome
 wait_for_grant(Attempt *attempt, Timeout timeout)
 {
@@ -314,7 +325,10 @@ check_not_parallel_worker()
 				 errhint("Mark the calling function PARALLEL UNSAFE.")));
 }
 
-/* Does advisory_ext.reentrant refuse the request, because this session holds the lock in exclusive mode, in either scope? */
+/*
+ * Does advisory_ext.reentrant refuse the request, because this session holds the lock in exclusive
+ * mode, in either scope?
+ */
 static bool
 is_refused_as_mine(const LockRequest &request)
 {
@@ -333,8 +347,9 @@ is_refused_as_mine(const LockRequest &request)
 }
 
 /*
- * Add the granted lock or slot to the held locks.  Then check for interrupts once more, because an interrupt that comes later ends the
- * statement with the lock held.  *added is the entry that was added, if any.
+ * Add the granted lock or slot to the held locks.  Then check for interrupts once more, because an
+ * interrupt that comes later ends the statement with the lock held.  *added is the entry that was
+ * added, if any.
  */
 static void
 add_granted(const Attempt &attempt, HeldLock *volatile *added)
@@ -378,7 +393,10 @@ add_or_release(const Attempt &attempt)
 	}
 	PG_CATCH();
 	{
-		/* A session-level lock would survive it.  A slot is one that the session did not have; other holds of a lock stay. */
+		/*
+		 * A session-level lock would survive it.  A slot is one that the session did not have;
+		 * other holds of a lock stay.
+		 */
 		if (request.is_for_slot())
 			added = held_find(tag, request.mode);
 		release_session_lock(tag, request.mode);
@@ -405,7 +423,10 @@ lock_take(const LockRequest &request, Timeout timeout, int *slot)
 	bool		is_refused = is_refused_as_mine(request);
 	bool		is_free = !is_refused && take_if_free(&attempt);
 
-	/* The statements on the table of leases may have called functions that asked for other locks: ask for the name again. */
+	/*
+	 * The statements on the table of leases may have called functions that asked for other locks:
+	 * ask for the name again.
+	 */
 	if (request.is_for_lease())
 		attempt.name = name_ask(request.name);
 	if (!is_free)

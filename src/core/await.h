@@ -2,8 +2,9 @@
  * core/await.h
  *		Waiting for a lock without keeping a snapshot.
  *
- * A session that waits inside a query keeps its snapshot and so its xmin.  CREATE INDEX CONCURRENTLY then waits for the session, and vacuum
- * cannot remove rows that it might still see.  A procedure can release its snapshots, as for COMMIT, and take a new one after the wait.
+ * A session that waits inside a query keeps its snapshot and so its xmin.  CREATE INDEX
+ * CONCURRENTLY then waits for the session, and vacuum cannot remove rows that it might still see.
+ * A procedure can release its snapshots, as for COMMIT, and take a new one after the wait.
  */
 #pragma once
 
@@ -13,15 +14,16 @@ namespace advisory
 {
 
 /*
- * Take the lock, or a slot, as lock_must() does, but with the session's xmin and transaction ID unset while it waits.  Returns the slot.
- * If that is impossible here, raises 25001 before it takes or waits for anything, even if the lock is free.  procedure is the name for
- * messages.
+ * Take the lock, or a slot, as lock_must() does, but with the session's xmin and transaction ID
+ * unset while it waits.  Returns the slot. If that is impossible here, raises 25001 before it takes
+ * or waits for anything, even if the lock is free.  procedure is the name for messages.
  */
 int			await_lock(const LockRequest &request, Timeout timeout, const char *procedure);
 
 /*
- * As lock_take(), but without a snapshot while it waits if that is possible here.  The caller must then call EnsurePortalSnapshotExists()
- * or refresh_snapshot(), which can fail while the lock is held.
+ * As lock_take(), but without a snapshot while it waits if that is possible here.  The caller must
+ * then call EnsurePortalSnapshotExists() or refresh_snapshot(), which can fail while the lock is
+ * held.
  */
 Outcome		await_if_possible(const LockRequest &request, Timeout timeout, int *slot);
 

@@ -24,7 +24,10 @@ struct Timeout
 	}
 };
 
-/* A timeout that runs from the moment this is made; for waits in several steps.  Nobody can set its clock. */
+/*
+ * A timeout that runs from the moment this is made; for waits in several steps.  Nobody can set its
+ * clock.
+ */
 class Deadline
 {
 public:

@@ -2,26 +2,31 @@
  * core/semaphore.cpp
  *		Semaphores: the slots of this session, and how it waits for one.
  *
- * Slots are among the held locks (held.h), which notices when they are released without this extension, and calls semaphore_slot_ended()
- * when their locks are free.  Here the slot is marked as free in the semaphore state (slotstate.h), and waiters are woken.
+ * Slots are among the held locks (held.h), which notices when they are released without this
+ * extension, and calls semaphore_slot_ended() when their locks are free.  Here the slot is marked
+ * as free in the semaphore state (slotstate.h), and waiters are woken.
  *
- * A session that waits joins the queue in shared memory (slotstate.h), and sleeps until another session that has freed a slot sets its
- * latch.  Then it claims the slot that is set aside for it, if there is one, and locks it.  A semaphore with one slot needs no queue: its
- * waiters wait for that slot in the lock manager.
+ * A session that waits joins the queue in shared memory (slotstate.h), and sleeps until another
+ * session that has freed a slot sets its latch.  Then it claims the slot that is set aside for it,
+ * if there is one, and locks it.  A semaphore with one slot needs no queue: its waiters wait for
+ * that slot in the lock manager.
  *
  * The queue lock
  *
- * A semaphore's queue is also a lock, which makes waiters visible to sessions that cannot read the shared memory, in the views and
- * elsewhere.  A queued session holds it in QUEUED_MODE, which does not conflict with itself.  A session without shared memory cannot join
- * the queue: it waits for the lock in HEAD_MODE, which conflicts with all modes, and polls the slots when it has the lock.  Sessions that
- * come after it wait for the lock until it leaves, and are then granted the lock all at once.  If such a session only tries to take a slot,
- * it takes the lock in TRYING_MODE, without waiting.  That mode conflicts with waiters, but not with other sessions that try.
+ * A semaphore's queue is also a lock, which makes waiters visible to sessions that cannot read the
+ * shared memory, in the views and elsewhere.  A queued session holds it in QUEUED_MODE, which does
+ * not conflict with itself.  A session without shared memory cannot join the queue: it waits for
+ * the lock in HEAD_MODE, which conflicts with all modes, and polls the slots when it has the lock.
+ * Sessions that come after it wait for the lock until it leaves, and are then granted the lock all
+ * at once.  If such a session only tries to take a slot, it takes the lock in TRYING_MODE, without
+ * waiting.  That mode conflicts with waiters, but not with other sessions that try.
  *
  * Slots that no session marks as free
  *
- * No session marks the slots of a prepared transaction as free, or those that sessions without shared memory release.  So once a second the
- * first waiter tries to lock every slot that it can use.  A waiter behind it tries only the slots that are beyond the number of slots of
- * all waiters ahead.
+ * No session marks the slots of a prepared transaction as free, or those that sessions without
+ * shared memory release.  So once a second the first waiter tries to lock every slot that it can
+ * use.  A waiter behind it tries only the slots that are beyond the number of slots of all waiters
+ * ahead.
  */
 #include "base/pg.h"
 
@@ -43,8 +48,8 @@ static constexpr LOCKMODE HEAD_MODE = ExclusiveLock;
 static constexpr long MIN_KEPT_SEMAPHORES = 64;
 
 /*
- * How often a waiter checks slots that may be free without being marked, and, after the first time, whether it is in a deadlock;
- * and how often slots if they are never marked.
+ * How often a waiter checks slots that may be free without being marked, and, after the first time,
+ * whether it is in a deadlock; and how often slots if they are never marked.
  */
 static constexpr int LOOK_AFTER_MS = 1000;
 static constexpr int POLL_AFTER_MS = 100;
@@ -71,7 +76,10 @@ is_mine(const Semaphore *semaphore, int slot) noexcept
 static void
 mark_released(const Semaphore *semaphore, int slot) noexcept
 {
-	/* The slot of a cursor can outlive the subtransaction that took it; then no session marks it as free later. */
+	/*
+	 * The slot of a cursor can outlive the subtransaction that took it; then no session marks it as
+	 * free later.
+	 */
 	mark_slot(semaphore->state, slot, is_mine(semaphore, slot) ? SlotMark::unverified : SlotMark::free);
 }
 
@@ -148,7 +156,10 @@ add_semaphore(Key key)
 	return semaphore;
 }
 
-/* The pid of a session that has a slot of the semaphore, or waits for one, and gave another number of slots: *other.  0: there is none. */
+/*
+ * The pid of a session that has a slot of the semaphore, or waits for one, and gave another number
+ * of slots: *other.  0: there is none.
+ */
 static int
 find_other_slots(Key key, int slots, int *other)
 {
@@ -217,8 +228,9 @@ semaphore_add_slot(Semaphore *semaphore, int slot)
 }
 
 /*
- * Lock a slot, mark it and add it to the held locks.  False if another session or this one already has it.  is_claimed: claim_slot() gave
- * it to this session.  May ereport (53200), and then marks a slot that was claimed as free.
+ * Lock a slot, mark it and add it to the held locks.  False if another session or this one already
+ * has it.  is_claimed: claim_slot() gave it to this session.  May ereport (53200), and then marks a
+ * slot that was claimed as free.
  */
 static bool
 take_slot(Semaphore *semaphore, int slot, bool is_claimed)
@@ -257,7 +269,10 @@ take_slot(Semaphore *semaphore, int slot, bool is_claimed)
 	return false;
 }
 
-/* Take one of the slots that no waiter ahead of this session can use, however it is marked; or only an unverified one. */
+/*
+ * Take one of the slots that no waiter ahead of this session can use, however it is marked; or only
+ * an unverified one.
+ */
 static int
 take_unclaimed_slot(Semaphore *semaphore, bool unverified_only)
 {
@@ -275,7 +290,10 @@ take_unclaimed_slot(Semaphore *semaphore, bool unverified_only)
 	return NO_SLOT;
 }
 
-/* Take a slot that is marked as free, if it is not set aside for a waiter ahead.  Only with shared memory. */
+/*
+ * Take a slot that is marked as free, if it is not set aside for a waiter ahead.  Only with shared
+ * memory.
+ */
 static int
 take_free_slot(Semaphore *semaphore, bool is_queued)
 {
@@ -312,7 +330,9 @@ semaphore_try(Semaphore *semaphore)
 
 /* ---- Waiting ---- */
 
-/* As a member of the queue, wait until a slot is taken, and return it.  start: when the wait began. */
+/*
+ * As a member of the queue, wait until a slot is taken, and return it.  start: when the wait began.
+ */
 static int
 wait_for_slot(Semaphore *semaphore, TimestampTz start)
 {
@@ -390,7 +410,10 @@ semaphore_wait(Semaphore *semaphore)
 int
 semaphore_survivor(const Semaphore *semaphore) noexcept
 {
-	/* The lock manager can grant the only slot while the wait is being ended.  Or the slot was granted, and adding it to the held locks failed. */
+	/*
+	 * The lock manager can grant the only slot while the wait is being ended.  Or the slot was
+	 * granted, and adding it to the held locks failed.
+	 */
 	return semaphore->request->slots == 1 && is_mine(semaphore, 1) &&
 		held_find(tag_of(semaphore, 1), Mode::exclusive) == nullptr ? 1 : NO_SLOT;
 }

@@ -24,7 +24,10 @@ lease_row(FunctionCallInfo fcinfo, const LockRequest &request, bool is_granted)
 	return HeapTupleGetDatum(result_row(fcinfo, values, nulls));
 }
 
-/* A ttl or lock_delay, in microseconds.  A day has 24 hours, so that its length does not depend on the session's time zone. */
+/*
+ * A ttl or lock_delay, in microseconds.  A day has 24 hours, so that its length does not depend on
+ * the session's time zone.
+ */
 static int64
 lease_length_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool may_be_zero)
 {
