@@ -8,7 +8,8 @@ namespace advisory
 {
 
 /* The hint if the library of this session may be older than the objects in the database. */
-constexpr char OTHER_VERSION_HINT[] = "If the extension was updated after this session began, reconnect.";
+constexpr char OTHER_VERSION_HINT[] =
+	"If the extension was updated after this session began, reconnect.";
 
 /* Raise 22023 with this message. */
 [[noreturn]] inline void
