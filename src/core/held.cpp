@@ -598,26 +598,21 @@ at_resource_release(ResourceReleasePhase phase, bool, bool is_top_level, void *)
 
 /* ---- The end of the session ---- */
 
-/* All holds end now, while shared memory is still available. */
+/*
+ * Called while shared memory is still available.  The transaction ends first, as in the server's
+ * ShutdownPostgres(), which is called later: no lock is free while its rows are still locked, and
+ * nothing is marked as free, and nobody woken, before the locks are released.
+ */
 static void
 at_session_end(int, Datum)
 {
-	/* The end of the transaction would do this, too, but it comes later. */
-	LWLockReleaseAll();
-	LockErrorCleanup();
-	leave_queue();
-	name_end_asking();
-	withdraw_wait();
+	AbortOutOfAnyTransaction();
 	end_lost_holds(HoldEnd::lost);
-	end_xact_holds(0, HoldEnd::released);
+	LockReleaseAll(USER_LOCKMETHOD, true);
+	leave_queue();
 	while (!dlist_is_empty(&session_holds))
-		keep_session_holds(held_of(dlist_head_node(&session_holds), offsetof(HeldLock, list)), 0, 0, HoldEnd::released);
-	/*
-	 * The server would release advisory locks a moment later, when this session could no longer
-	 * wake waiters.
-	 */
-	if (!dlist_is_empty(&ended_slots))
-		LockReleaseAll(USER_LOCKMETHOD, true);
+		keep_session_holds(held_of(dlist_head_node(&session_holds), offsetof(HeldLock, list)), 0, 0,
+						   HoldEnd::released);
 	free_ended_slots();
 	hooks.session_ended();
 }
