@@ -208,11 +208,17 @@ wait_for_lock(Attempt *attempt, int milliseconds, ErrorData *volatile *error)
 	PG_TRY();
 	{
 		if (milliseconds > 0)
+		{
+			const LockRequest &request = attempt->request;
+
 			timed_out = !in_subtransaction([&]() {
 				LockTimeout = milliseconds;
 				wait_and_check(attempt);
 				return true;
 			}, ERRCODE_LOCK_NOT_AVAILABLE);
+			if (!timed_out && request.scope == Scope::transaction && !request.is_for_lease())
+				give_to_portal(request.granted_tag(attempt->slot), request.mode);
+		}
 		else
 			wait_and_check(attempt);
 	}
