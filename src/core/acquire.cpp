@@ -129,6 +129,19 @@ take_if_free(Attempt *attempt)
 	return attempt->slot != NO_SLOT;
 }
 
+/*
+ * Need this session not wait for the lock, because it is the only one that holds it, in the other
+ * mode?  Then a wait ends at once, whoever else waits.
+ */
+static bool
+passes_waiters(const LockRequest &request)
+{
+	Mode		other = request.mode == Mode::exclusive ? Mode::shared : Mode::exclusive;
+
+	return !compat::no_wait_passes_waiters && !request.is_for_slot() && !request.is_for_lease() &&
+		is_held_by_me(request.tag(), other) && !is_held_by_others(request.tag());
+}
+
 /* What the session waits for, for messages; palloc'd. */
 static char *
 describe(const LockRequest &request)
@@ -435,6 +448,8 @@ lock_take(const LockRequest &request, Timeout timeout, int *slot)
 	 */
 	if (request.is_for_lease())
 		attempt.name = name_ask(request.name);
+	if (!is_free && !is_refused && timeout.is_immediate() && passes_waiters(request))
+		timeout = Timeout{1};
 	if (!is_free)
 		outcome = is_refused ? Outcome::mine_already : timeout.is_immediate() ? Outcome::not_free : wait_for_grant(&attempt, timeout);
 	if (outcome == Outcome::granted)
