@@ -75,17 +75,15 @@ in_subtransaction(Body body, int cleared = NO_SQLSTATE)
 	return stays;
 }
 
-/* Run body(), and add this text to the context of its errors. */
-template <typename Body>
+/* Run body(), and call add_context(), which calls errcontext(), for each error and message in it. */
+template <typename AddContext, typename Body>
 inline void
-with_error_context(char *text, Body body)
+with_error_context(AddContext add_context, Body body)
 {
 	ErrorContextCallback context;
 
-	context.callback = [](void *argument) {
-		errcontext("%s", static_cast<const char *>(argument));
-	};
-	context.arg = text;
+	context.callback = [](void *argument) { (*static_cast<AddContext *>(argument))(); };
+	context.arg = &add_context;
 	context.previous = error_context_stack;
 	error_context_stack = &context;
 	body();
