@@ -3,9 +3,9 @@
  *		The locks and slots that this session holds through this extension.
  *
  * An entry counts its session-level and its transaction-level holds.  It also has the nesting level
- * of the (sub)transaction that the first of the latter belongs to; the later holds of deeper ones end
- * nothing.  After its last hold it stays in the table until its slot is marked as free, and until
- * it is logged.
+ * of the (sub)transaction that the first of the latter belongs to; the later holds of deeper ones
+ * end nothing.  After its last hold it stays in the table until its slot is marked as free, and
+ * until it is logged.
  */
 #include "base/pg.h"
 
