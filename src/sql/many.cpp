@@ -7,6 +7,7 @@
 #include "sql/args.h"
 #include "core/acquire.h"
 #include "core/errors.h"
+#include "core/held.h"
 #include "core/release.h"
 #include "server/locallock.h"
 #include "base/errors.h"
