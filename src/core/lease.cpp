@@ -443,7 +443,9 @@ take_or_unlock(const LockRequest &request)
 		return false;
 	}
 	commit_synchronously();
-	lease->token = token_make();
+	int64		era;
+
+	lease->token = token_make(&era);
 	lease->expires_at = grant_row(request.name, *lease);
 	delete_forgotten_neighbours(key);
 	return true;
