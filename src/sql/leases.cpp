@@ -18,7 +18,9 @@ namespace advisory
 static Datum
 lease_row(FunctionCallInfo fcinfo, const LockRequest &request, bool is_granted)
 {
-	Datum		values[] = {Int64GetDatum(request.lease->token), TimestampTzGetDatum(request.lease->expires_at)};
+	const Lease &lease = *request.lease;
+	Datum		values[] = {Int64GetDatum(lease.grant.token),
+		TimestampTzGetDatum(lease.expires_at)};
 	bool		nulls[] = {!is_granted, !is_granted};
 
 	return HeapTupleGetDatum(result_row(fcinfo, values, nulls));
@@ -31,7 +33,8 @@ lease_row(FunctionCallInfo fcinfo, const LockRequest &request, bool is_granted)
 static int64
 lease_length_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool may_be_zero)
 {
-	int64		length = microseconds_argument(fcinfo, arg, what, may_be_zero, "Use days or smaller units.");
+	int64		length = microseconds_argument(fcinfo, arg, what, may_be_zero,
+											   "Use days or smaller units.");
 
 	if (length > LONGEST_LEASE_DAYS * USECS_PER_DAY)
 		ereport(ERROR,
@@ -73,7 +76,7 @@ lease_arguments(FunctionCallInfo fcinfo)
 {
 	constexpr int ttl = next_argument(by);
 	LockRequest request = lease_argument(fcinfo, by);
-	Lease	   *lease = request.lease;
+	LeaseGrant *lease = &request.lease->grant;
 
 	lease->ttl = lease_length_argument(fcinfo, ttl, "ttl", false);
 	lease->owner = owner_argument(fcinfo, ttl + 2);
