@@ -135,8 +135,8 @@ token_era(int64 above)
 		ereport(ERROR,
 				(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
 				 errmsg("there are no tokens left"),
-				 errdetail("This server needs era " INT64_FORMAT ", but the last possible era is "
-						   INT64_FORMAT ".", era, LAST_ERA)));
+				 errdetail("This server needs era " INT64_FORMAT
+						   ", but the last possible era is " INT64_FORMAT ".", era, LAST_ERA)));
 	if (era != era_of(last))
 		as_superuser([&]() {
 			Era			seen = token_era_seen();
