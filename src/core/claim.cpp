@@ -67,7 +67,8 @@ static OwnStatement ADVANCE_CLAIM = {
 static OwnStatement FINISH_CLAIM = {
 	"_claims",
 	"UPDATE advisory._claims SET finished_at = clock_timestamp()"
-	" WHERE key = (SELECT key FROM advisory._claims WHERE key = $1 AND last_window = $2 AND claimed_at = $3 FOR UPDATE SKIP LOCKED)",
+	" WHERE key = (SELECT key FROM advisory._claims"
+	" WHERE key = $1 AND last_window = $2 AND claimed_at = $3 FOR UPDATE SKIP LOCKED)",
 	SPI_OK_UPDATE, true, false, {INT8OID, TIMESTAMPTZOID, TIMESTAMPTZOID}, nullptr};
 
 /*
@@ -92,8 +93,10 @@ change_claim(const char *doing, const LockName &name, TimestampTz window, OwnSta
 {
 	bool		is_changed = false;
 
-	with_error_context(psprintf("while %s window %s of \"%s\"", doing, display_window(window),
-								display_name(name)), [&]() {
+	with_error_context([&]() {
+		errcontext("while %s window %s of \"%s\"", doing, display_window(window),
+				   display_name(name));
+	}, [&]() {
 		in_subtransaction([&]() {
 			/*
 			 * Views show that a session which waits for another transaction meanwhile waits for
@@ -129,8 +132,8 @@ claim_finish(const LockName &name, TimestampTz window, TimestampTz claimed_at)
 {
 	if (XactReadOnly)
 		ereport(WARNING,
-				(errmsg("the end of window %s of \"%s\" is not recorded, because the transaction is "
-						"read-only",
+				(errmsg("the end of window %s of \"%s\" is not recorded, "
+						"because the transaction is read-only",
 						display_window(window), display_name(name))));
 	else if (OidIsValid(lock_own_relation("_claims", RELKIND_RELATION, RowExclusiveLock, false)))
 		run_own_statement(&FINISH_CLAIM,

@@ -48,8 +48,8 @@ era_of(int64 value) noexcept
 /*
  * The value of a sequence of this extension; 0 if it has none yet.  This does not use the server's
  * functions, because they keep a lock on the sequence until the transaction ends, and the
- * transaction may be waiting for a lease.  It reads under the lock of the buffer, as they do, because
- * the row is changed in place; on a standby the whole page is.
+ * transaction may be waiting for a lease.  It reads under the lock of the buffer, as they do,
+ * because the row is changed in place; on a standby the whole page is.
  */
 static int64
 read_sequence(const char *name)
@@ -253,8 +253,9 @@ token_check(const LockName &name, int64 token)
 	int64		highest = 0;
 
 	PreventCommandIfReadOnly("advisory.check_token()");
-	with_error_context(psprintf("while checking token " INT64_FORMAT " of \"%s\"",
-								token, display_name(name)), [&]() {
+	with_error_context([&]() {
+		errcontext("while checking token " INT64_FORMAT " of \"%s\"", token, display_name(name));
+	}, [&]() {
 		run_own_statement(&RAISE_FENCE, {argument(name.key.value), argument(token)},
 						  [&](const OwnRow &row) { highest = row.bigint(1); });
 	});
