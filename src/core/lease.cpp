@@ -5,13 +5,14 @@
 #include "base/pg.h"
 
 #include "base/errors.h"
-#include "core/acquire.h"
 #include "core/boundedwait.h"
+#include "core/errors.h"
 #include "core/lease.h"
 #include "core/namecache.h"
 #include "core/owntables.h"
 #include "core/token.h"
 #include "server/client.h"
+#include "server/latch.h"
 #include "server/locallock.h"
 #include "server/locktable.h"
 #include "server/vxidlock.h"
@@ -149,12 +150,10 @@ lease_check_can_change(const char *function)
  * not get a transaction ID, so it writes nothing.
  */
 static bool
-looks_free(const LockRequest &request)
+looks_free(Lease *lease)
 {
-	LeaseRow   *before = &request.lease->before;
-
-	*before = lease_row_read(request.name.key, !sleeps_without_vxid_lock);
-	return GetCurrentTimestamp() >= before->free_at();
+	lease->before = lease_row_read(lease->name.key, !sleeps_without_vxid_lock);
+	return GetCurrentTimestamp() >= lease->before.free_at();
 }
 
 /*
@@ -170,15 +169,15 @@ looks_free(const LockRequest &request)
  * session may have to wait for them while this one waits.
  */
 static bool
-becomes_free(const LockRequest &request)
+becomes_free(Lease *lease)
 {
-	LOCKTAG		tag = lease_tag(MyDatabaseId, request.name.key);
+	LOCKTAG		tag = lease_tag(MyDatabaseId, lease->name.key);
 	bool		is_free = false;
 
-	request.lease->before.ends_at = DT_NOEND;
+	lease->before.ends_at = DT_NOEND;
 	in_subtransaction([&]() {
 		sleeping([&]() { LockAcquire(&tag, RowShareLock, false, false); });
-		is_free = looks_free(request);
+		is_free = looks_free(lease);
 		return false;
 	}, ERRCODE_OUT_OF_MEMORY);
 	InvalidateCatalogSnapshot();
@@ -211,11 +210,9 @@ delete_forgotten_neighbours(Key key)
 
 /* Write the row.  False if it is not as lease->before says. */
 static bool
-grant(const LockRequest &request)
+grant(Lease *lease)
 {
-	Lease	   *lease = request.lease;
-
-	lease->expires_at = lease_row_grant(request.name, lease->grant, lease->before);
+	lease->expires_at = lease_row_grant(lease->name, lease->grant, lease->before);
 	return lease->expires_at != 0;
 }
 
@@ -224,46 +221,61 @@ grant(const LockRequest &request)
  * is not free any more; the caller then releases the locks.
  */
 static bool
-take(const LockRequest &request)
+take(Lease *lease)
 {
-	Lease	   *lease = request.lease;
-
 	lease->grant.token = token_make(&lease->grant.era);
 	/* If its row was changed before the lock was granted, look again: nobody changes it now. */
-	if (!grant(request))
+	if (!grant(lease))
 	{
-		if (!looks_free(request))
+		if (!looks_free(lease))
 			return false;
-		if (!grant(request))
+		if (!grant(lease))
 			raise_row_prevented("_leases");
 	}
 	commit_synchronously();
 	if (!lease->before.is_there)
-		delete_forgotten_neighbours(request.name.key);
-	keep_name(name_ask(request.name));
+		delete_forgotten_neighbours(lease->name.key);
 	return true;
 }
 
-bool
-lease_take_if_free(const LockRequest &request)
+/* An attempt to take a lease. */
+struct LeaseAttempt : Attempt
 {
+	Lease	   *lease;
+};
+
+static Lease *
+lease_of(Attempt *attempt) noexcept
+{
+	return static_cast<LeaseAttempt *>(attempt)->lease;
+}
+
+/* Take the lease if it is free and nobody waits for it. */
+static bool
+try_lease_now(Attempt *attempt)
+{
+	Lease	   *lease = lease_of(attempt);
+	Key			key = lease->name.key;
+
 	/*
 	 * Do not wait for a session that has locked the table, and do not overtake sessions that wait.
 	 * Take no lock before the lease looks free, because another session that tries at the same time
 	 * would find the lock taken.
 	 */
 	return keeping_locks_if([&]() {
-		return lease_table_lock_now(RowExclusiveLock) && !is_held_by_anybody(request.tag()) &&
-			looks_free(request) && lock_lease(request.name.key, ExclusiveLock, true) &&
-			take(request);
+		return lease_table_lock_now(RowExclusiveLock) &&
+			!is_held_by_anybody(lease_queue_tag(MyDatabaseId, key)) && looks_free(lease) &&
+			lock_lease(key, ExclusiveLock, true) && take(lease);
 	});
 }
 
-void
-lease_wait(const LockRequest &request)
+/* Publish the wait, wait for the lease, and take it. */
+static void
+wait_for_lease(Attempt *attempt)
 {
-	LOCKTAG		queue = request.tag();
-	Key			key = request.name.key;
+	Lease	   *lease = lease_of(attempt);
+	Key			key = lease->name.key;
+	LOCKTAG		queue = lease_queue_tag(MyDatabaseId, key);
 	Deadline	deadline(Timeout{LockTimeout > 0 ? LockTimeout : -1});
 
 	/*
@@ -279,62 +291,42 @@ lease_wait(const LockRequest &request)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("this transaction has already taken or ended lease \"%s\"",
-						display_name(request.name)),
+						display_name(lease->name)),
 				 errdetail("It would wait for itself."),
 				 errhint("(advisory.lease(...)).* calls the function twice. "
 						 "Use SELECT * FROM advisory.lease(...)."),
-				 set_lock_fields(request.name)));
+				 set_lock_fields(lease->name)));
+	publish_wait(queue, 0, attempt->name->used());
 	sleeping([&]() { LockAcquire(&queue, ExclusiveLock, false, false); });
 	for (;;)
 	{
 		check_client();
 		limit_step();
-		if (becomes_free(request))
+		if (becomes_free(lease))
 		{
 			limit_step();
 			if (keeping_locks_if([&]() {
 				sleeping([&]() { lock_lease(key, ExclusiveLock, false); });
 				check_client();
-				return take(request);
+				return take(lease);
 			}))
 				break;
 		}
 
-		Timeout		left = deadline.remaining();
-		long		until_free = TimestampDifferenceMilliseconds(GetCurrentTimestamp(),
-															 request.lease->before.free_at());
-		int			sleep = static_cast<int>(Min(until_free, LOOK_AFTER_MS));
+		int64		until_free = TimestampDifferenceMilliseconds(GetCurrentTimestamp(),
+																 lease->before.free_at());
+		int			sleep = deadline.most(static_cast<int>(Min(until_free, LOOK_AFTER_MS)));
 
-		if (left.is_immediate())
+		if (deadline.is_over())
 		{
 			token_era();		/* see looks_free() */
 			ereport(ERROR,		/* as the server does */
 					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 					 errmsg("canceling statement due to lock timeout")));
 		}
-		sleeping([&]() {
-			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-							 left.is_forever() ? sleep : Min(sleep, left.milliseconds),
-							 lease_wait_event);
-		});
-		ResetLatch(MyLatch);
+		sleeping([&]() { sleep_until_woken(sleep, lease_wait_event); });
 	}
 	LockRelease(&queue, ExclusiveLock, false);
-}
-
-static bool
-try_lease_now(Attempt *attempt)
-{
-	return lease_take_if_free(attempt->request);
-}
-
-static void
-wait_for_lease(Attempt *attempt)
-{
-	const LockRequest &request = attempt->request;
-
-	publish_wait(request.tag(), 0, attempt->name->used());
-	lease_wait(request);
 }
 
 static char *
@@ -346,15 +338,26 @@ describe_lease(const LockRequest &, const char *name)
 static const WaitRoutine LEASE_ROUTINE = {
 	nullptr, nullptr, try_lease_now, nullptr, wait_for_lease, nullptr, nullptr, describe_lease};
 
-Outcome
-lease_take(const LockRequest &request, Timeout timeout)
+static void
+count_grant(const CachedName *name, const LeaseRow &before)
 {
-	Attempt		attempt = {request};
+	count_event(name, Event::acquired);
+	if (NameStats *stats = stats_of_name(name))
+	{
+		stats_note_acquired(stats, GetCurrentTimestamp());
+		/* The lease before it had expired.  If there was none this adds nothing. */
+		stats_add(&stats->hold, Max(before.acquired_at, stats_reset_at(stats)), before.ends_at);
+	}
+}
+
+Outcome
+lease_take(Lease *lease, Timeout timeout)
+{
+	LeaseAttempt attempt = {{{lease->name, Mode::exclusive, Scope::transaction}}, lease};
 	Outcome		outcome = Outcome::granted;
 
 	CHECK_FOR_INTERRUPTS();
-	check_pool_limit(request);
-	attempt.name = name_ask(request.name);
+	attempt.name = name_ask(lease->name);
 	if (!try_lease_now(&attempt))
 		outcome = timeout.is_immediate()
 			? Outcome::not_free : bounded_wait(LEASE_ROUTINE, &attempt, timeout);
@@ -363,19 +366,11 @@ lease_take(const LockRequest &request, Timeout timeout)
 	 * The statements on the table of leases may have called functions that asked for other locks:
 	 * ask for the name again.
 	 */
-	attempt.name = name_ask(request.name);
+	attempt.name = name_ask(lease->name);
 	if (outcome == Outcome::granted)
 	{
-		const Lease &lease = *request.lease;
-
-		count_event(attempt.name, Event::acquired);
-		if (NameStats *stats = stats_of_name(attempt.name))
-		{
-			stats_note_acquired(stats, GetCurrentTimestamp());
-			/* The lease before it had expired.  If there was none this adds nothing. */
-			stats_add(&stats->hold, Max(lease.before.acquired_at, stats_reset_at(stats)),
-					  lease.before.ends_at);
-		}
+		keep_name(attempt.name);
+		count_grant(attempt.name, lease->before);
 		log_wait(LEASE_ROUTINE, attempt, "and obtained it");
 		CHECK_FOR_INTERRUPTS();
 	}
@@ -400,6 +395,34 @@ find_lease(Key key, int64 token, LeaseRow *lease)
 	return lease->is_there && (token == ANY_TOKEN || (lease->token == token && lease->is_mine()));
 }
 
+/* Wait for the lease's lock, as its owner.  The views and the errors show for what. */
+static void
+wait_for_others(const LockName &name, LOCKMODE mode, const CachedName *cached)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ErrorData  *volatile error = nullptr;
+
+	PG_TRY();
+	{
+		with_error_context([&]() {
+			errcontext("while waiting for lease \"%s\"", display_name(name));
+		}, [&]() {
+			with_published_wait(lease_tag(MyDatabaseId, name.key), cached->used(), [&]() {
+				lock_lease(name.key, mode, false);
+			});
+		});
+	}
+	PG_CATCH();
+	{
+		LWLockReleaseAll();
+		LockErrorCleanup();
+		error = catch_error(context);
+	}
+	PG_END_TRY();
+	if (error != nullptr)
+		raise_wait_error(error, name);
+}
+
 /*
  * The same, and lock it in this mode.  A call that is late, or has a foreign token, finds that out
  * without the lock, because the owner would have to wait behind it, and does not register the name.
@@ -419,13 +442,7 @@ find_and_lock_lease(const LockName &name, int64 token, LOCKMODE mode, LeaseRow *
 		return false;
 	cached = name_ask(name);
 	if (!lock_lease(name.key, mode, true))
-		with_error_context([&]() {
-			errcontext("while waiting for lease \"%s\"", display_name(name));
-		}, [&]() {
-			with_published_wait(lease_tag(MyDatabaseId, name.key), cached->used(), [&]() {
-				lock_lease(name.key, mode, false);
-			});
-		});
+		wait_for_others(name, mode, cached);
 	is_found = find_lease(name.key, token, lease);
 	if (is_found)
 		keep_name(cached);

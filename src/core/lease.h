@@ -28,9 +28,10 @@ namespace advisory
 /* The most bytes of an owner. */
 constexpr int LEASE_OWNER_BYTES = 256;
 
-/* The parameters of a request for a lease, and its results. */
+/* A request for a lease, and its results. */
 struct Lease
 {
+	LockName	name;
 	LeaseGrant	grant;			/* its token and era are set if it was granted */
 	TimestampTz expires_at;
 	LeaseRow	before;			/* the previous lease */
@@ -42,19 +43,11 @@ struct Lease
  */
 void		lease_check_can_change(const char *function);
 
-/* As lock_take().  The lease takes effect at commit. */
-Outcome		lease_take(const LockRequest &request, Timeout timeout);
-
 /*
- * Take the lease if it is free and nobody waits for it.  It takes effect at commit.  May ereport.
+ * Take the lease, waiting at most as long as the timeout or lock_timeout says; as lock_take(), but
+ * the caller has asked check_pool_limit().  It takes effect at commit.
  */
-bool		lease_take_if_free(const LockRequest &request);
-
-/*
- * Wait for the lease, and take it.  Ends like a wait for a lock.  Changes LockTimeout, which the
- * caller restores.
- */
-void		lease_wait(const LockRequest &request);
+Outcome		lease_take(Lease *lease, Timeout timeout);
 
 /*
  * The following functions wait for the lease's lock, and keep it until the transaction ends, unless
