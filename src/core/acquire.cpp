@@ -50,7 +50,7 @@ is_mine(const LockRequest &request, Mode mode)
 }
 
 void
-check_pool_limit(const LockRequest &request)
+check_pool_limit(const LockName &name, const LockRequest *request)
 {
 	int			limit = setting::pool_limit;
 
@@ -64,8 +64,10 @@ check_pool_limit(const LockRequest &request)
 	int64		part = Max(Min(locks, holders), 0) / PART_OF_ROOM;
 
 	until_look = Min(part, MOST_BETWEEN_LOOKS);
-	if (pool_percent_used(pool) <= limit || is_mine(request, Mode::exclusive) ||
-		is_mine(request, Mode::shared))
+	if (pool_percent_used(pool) <= limit)
+		return;
+	if (request != nullptr &&
+		(is_mine(*request, Mode::exclusive) || is_mine(*request, Mode::shared)))
 		return;
 
 	/* The session may not have noticed yet that some of its locks were released. */
@@ -74,12 +76,12 @@ check_pool_limit(const LockRequest &request)
 	if (held <= max_locks_per_xact)
 		return;
 
-	char	   *name = display_lock(request.name);
+	char	   *shown = display_lock(name);
 
 	ereport(ERROR,
 			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 			 errmsg("cannot take advisory lock \"%s\" because the server's lock table is nearly "
-					"full", name),
+					"full", shown),
 			 errdetail("The table is %.1f percent full (" INT64_FORMAT " of an estimated "
 					   INT64_FORMAT " locks), and advisory_ext.pool_limit is %d. This session "
 					   "holds %d advisory locks, more than max_locks_per_transaction (%d).",
@@ -87,7 +89,7 @@ check_pool_limit(const LockRequest &request)
 					   max_locks_per_xact),
 			 errhint("Release locks, or protect several things by one lock. To hold this many "
 					 "locks, increase max_locks_per_transaction and restart the server."),
-			 set_lock_fields(request.name)));
+			 set_lock_fields(name)));
 }
 
 /* ---- A lock ---- */
@@ -229,7 +231,7 @@ lock_take(const LockRequest &request, Timeout timeout, int *slot)
 
 	check_not_parallel_worker();
 	CHECK_FOR_INTERRUPTS();
-	check_pool_limit(request);
+	check_pool_limit(request.name, &request);
 	attempt.name = name_ask(request.name);
 	held_prepare(request.tag(), request.mode);
 	if (routine.prepare != nullptr)

@@ -199,7 +199,8 @@ bounded_wait(const WaitRoutine &routine, Attempt *attempt, Timeout timeout)
 	if (error != nullptr)
 	{
 		log_wait(routine, *attempt, "and did not obtain it");
-		raise_wait_error(error, attempt->request);
+		raise_wait_error(error, attempt->request.name,
+						 routine.is_mine != nullptr ? &attempt->request : nullptr);
 	}
 	return outcome;
 }

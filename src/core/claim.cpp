@@ -52,17 +52,22 @@ display_window(TimestampTz window)
  */
 static OwnStatement ADVANCE_CLAIM = {
 	"_claims",
-	"INSERT INTO advisory._claims AS c (key, namespace, name, last_window, window_before, claimed_at, claimed_by, role, finished_at)"
+	"INSERT INTO advisory._claims AS c (key, namespace, name, last_window, window_before,"
+	" claimed_at, claimed_by, role, finished_at)"
 	" SELECT $1, $2, $3, $4, '-infinity', $5, $6, $7, CASE WHEN $8 THEN $5 END"
 	" WHERE NOT EXISTS (SELECT FROM advisory._claims WHERE key = $1 AND last_window >= $4)"
-	" ON CONFLICT (key) DO UPDATE SET namespace = EXCLUDED.namespace, name = EXCLUDED.name, last_window = EXCLUDED.last_window,"
-	" window_before = c.last_window, claimed_at = EXCLUDED.claimed_at, claimed_by = EXCLUDED.claimed_by, role = EXCLUDED.role,"
+	" ON CONFLICT (key) DO UPDATE SET namespace = EXCLUDED.namespace, name = EXCLUDED.name,"
+	" last_window = EXCLUDED.last_window, window_before = c.last_window,"
+	" claimed_at = EXCLUDED.claimed_at, claimed_by = EXCLUDED.claimed_by, role = EXCLUDED.role,"
 	" finished_at = EXCLUDED.finished_at WHERE c.last_window < EXCLUDED.last_window",
-	SPI_OK_INSERT, false, false, {INT8OID, TEXTOID, TEXTOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTOID, TEXTOID, BOOLOID}, nullptr};
+	SPI_OK_INSERT, false, false,
+	{INT8OID, TEXTOID, TEXTOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTOID, TEXTOID, BOOLOID},
+	nullptr};
 
 static OwnStatement FINISH_CLAIM = {
 	"_claims",
-	"UPDATE advisory._claims SET finished_at = clock_timestamp() WHERE key = (SELECT key FROM advisory._claims"
+	"UPDATE advisory._claims SET finished_at = clock_timestamp()"
+	" WHERE key = (SELECT key FROM advisory._claims"
 	" WHERE key = $1 AND last_window = $2 AND claimed_at = $3 FOR UPDATE SKIP LOCKED)",
 	SPI_OK_UPDATE, true, false, {INT8OID, TIMESTAMPTZOID, TIMESTAMPTZOID}, nullptr};
 
@@ -72,7 +77,8 @@ static OwnStatement FINISH_CLAIM = {
  */
 static OwnStatement UNDO_CLAIM = {
 	"_claims",
-	"UPDATE advisory._claims SET last_window = window_before, claimed_at = NULL, claimed_by = NULL, finished_at = NULL"
+	"UPDATE advisory._claims SET last_window = window_before, claimed_at = NULL,"
+	" claimed_by = NULL, finished_at = NULL"
 	" WHERE key = $1 AND last_window = $2 AND claimed_at IS NOT NULL",
 	SPI_OK_UPDATE, false, false, {INT8OID, TIMESTAMPTZOID}, nullptr};
 
@@ -88,7 +94,8 @@ change_claim(const char *doing, const LockName &name, TimestampTz window, OwnSta
 	bool		is_changed = false;
 
 	with_error_context([&]() {
-		errcontext("while %s window %s of \"%s\"", doing, display_window(window), display_name(name));
+		errcontext("while %s window %s of \"%s\"", doing, display_window(window),
+				   display_name(name));
 	}, [&]() {
 		in_subtransaction([&]() {
 			/*
@@ -114,8 +121,10 @@ claim_window(const LockName &name, TimestampTz window, TimestampTz *claimed_at)
 		*claimed_at = now;
 	return change_claim(
 		"claiming", name, window, &ADVANCE_CLAIM,
-		{argument(name.key.value), argument(name.ns), argument(name.name), argument(window), argument(now), argument(own_description()),
-		 argument(GetUserNameFromId(GetUserId(), false)), NullableDatum{BoolGetDatum(claimed_at == nullptr), false}});
+		{argument(name.key.value), argument(name.ns), argument(name.name), argument(window),
+		 argument(now), argument(own_description()),
+		 argument(GetUserNameFromId(GetUserId(), false)),
+		 NullableDatum{BoolGetDatum(claimed_at == nullptr), false}});
 }
 
 void
@@ -123,17 +132,20 @@ claim_finish(const LockName &name, TimestampTz window, TimestampTz claimed_at)
 {
 	if (XactReadOnly)
 		ereport(WARNING,
-				(errmsg("the end of window %s of \"%s\" is not recorded, because the transaction is read-only",
+				(errmsg("the end of window %s of \"%s\" is not recorded, "
+						"because the transaction is read-only",
 						display_window(window), display_name(name))));
 	else if (OidIsValid(lock_own_relation("_claims", RELKIND_RELATION, RowExclusiveLock, false)))
-		run_own_statement(&FINISH_CLAIM, {argument(name.key.value), argument(window), argument(claimed_at)});
+		run_own_statement(&FINISH_CLAIM,
+						  {argument(name.key.value), argument(window), argument(claimed_at)});
 }
 
 bool
 claim_undo(const LockName &name, TimestampTz window)
 {
 	PreventCommandIfReadOnly("advisory.unclaim()");
-	return change_claim("unclaiming", name, window, &UNDO_CLAIM, {argument(name.key.value), argument(window)});
+	return change_claim("unclaiming", name, window, &UNDO_CLAIM,
+						{argument(name.key.value), argument(window)});
 }
 
 }								/* namespace advisory */

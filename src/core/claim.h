@@ -29,7 +29,8 @@ TimestampTz window_at(TimestampTz at, int64 length);
  * Without claimed_at, the work is in this transaction as well, so the claim counts as finished.
  * Otherwise *claimed_at is for claim_finish().
  */
-bool		claim_window(const LockName &name, TimestampTz window, TimestampTz *claimed_at = nullptr);
+bool		claim_window(const LockName &name, TimestampTz window,
+						 TimestampTz *claimed_at = nullptr);
 
 /*
  * Record that the work of a claim is done, if this transaction commits.  Does nothing if the row is

@@ -6,7 +6,7 @@
 
 #include "base/encoding.h"
 #include "core/errors.h"
-#include "core/lease.h"
+#include "core/leaserows.h"
 #include "core/namecache.h"
 #include "server/backends.h"
 #include "server/locallock.h"
@@ -23,8 +23,6 @@ describe_request(const LockRequest &request, int slot)
 {
 	char	   *name = display_lock(request.name);
 
-	if (request.is_for_lease())
-		return psprintf("lease \"%s\"", name);
 	if (!request.is_for_slot())
 		return psprintf("advisory lock \"%s\"", name);
 	if (slot == NO_SLOT)
@@ -99,8 +97,7 @@ add_survivors_hint(ErrorData *error)
 static void
 add_upgrade_hint(ErrorData *error, const LockRequest &request)
 {
-	if (!request.is_for_slot() && !request.is_for_lease() && request.mode == Mode::exclusive &&
-		is_held_by_me(request.tag(), Mode::shared))
+	if (request.mode == Mode::exclusive && is_held_by_me(request.tag(), Mode::shared))
 		append_hint(error, psprintf("Two sessions that hold a lock in shared mode cannot both wait "
 									"for exclusive mode. Release the shared hold first, or take "
 									"exclusive mode from the start and change to shared mode "
@@ -142,17 +139,18 @@ add_lock_names(const char *detail, bool for_log)
 }
 
 [[noreturn]] void
-raise_wait_error(ErrorData *error, const LockRequest &request)
+raise_wait_error(ErrorData *error, const LockName &name, const LockRequest *request)
 {
 	/* A program finds the lock by these fields, as it does when a timeout ends the wait. */
-	error->schema_name = field_namespace(request.name);
-	error->constraint_name = field_name(request.name);
+	error->schema_name = field_namespace(name);
+	error->constraint_name = field_name(name);
 	if (error->sqlerrcode == ERRCODE_T_R_DEADLOCK_DETECTED && error->detail != nullptr)
 	{
 		error->detail_log =
 			add_lock_names(error->detail_log != nullptr ? error->detail_log : error->detail, true);
 		error->detail = add_lock_names(error->detail, false);
-		add_upgrade_hint(error, request);
+		if (request != nullptr)
+			add_upgrade_hint(error, *request);
 		add_survivors_hint(error);
 	}
 	ReThrowError(error);
@@ -286,29 +284,24 @@ read_requested(const LockRequest &request)
 	LockEntries found;
 
 	if (!request.is_for_slot())
-		return read_locks(
-			{request.is_for_lease() ? lease_tag(MyDatabaseId, request.name.key) : request.tag()});
+		return read_locks({request.tag()});
 	found = read_locks({queue_tag(MyDatabaseId, request.name.key)}, request.slots);
 	mark_slot_waits(&found);
 	sort_slot_entries(&found);
 	return found;
 }
 
+/* Those who are in the way among these, as if this session waited behind all others, as me says. */
 static Blockers
-find_blockers(const LockRequest &request)
+find_blockers(const LockEntries &found, LockEntry me)
 {
-	LockEntries found = read_requested(request);
-	LockEntry	me = {};		/* as if this session waited behind all others */
 	Blockers	blockers = {};
 	Backends	backends;
 	StringInfoData out;
 	int			count = 0;
 	int			own = 0;
 
-	me.tag = request.tag();
 	me.leader_pid = MyProcPid;
-	me.lockmode = lockmode_of(request.mode);
-	me.slots = request.slots;
 	initStringInfo(&out);
 	/* Holders first, because they block the waiters, too. */
 	for (bool granted : {true, false})
@@ -319,7 +312,7 @@ find_blockers(const LockRequest &request)
 
 			if (entry.granted != granted)
 				continue;
-			own += granted && request.is_for_slot() && entry.pid == MyProcPid;
+			own += granted && me.slots > 0 && entry.pid == MyProcPid;
 			if (!is_in_the_way(entry, me) || count++ >= DESCRIBED_BLOCKERS)
 				continue;
 
@@ -344,6 +337,17 @@ find_blockers(const LockRequest &request)
 	return blockers;
 }
 
+static Blockers
+find_blockers(const LockRequest &request)
+{
+	LockEntry	me = {};
+
+	me.tag = request.tag();
+	me.lockmode = lockmode_of(request.mode);
+	me.slots = request.slots;
+	return find_blockers(read_requested(request), me);
+}
+
 char *
 describe_blockers(const LockRequest &request)
 {
@@ -363,8 +367,6 @@ set_holder_hint(const LockRequest &request, const Blockers &blockers)
 	const char *by_key = arguments == nullptr ? "_key" : "";
 	char	   *look;
 
-	if (request.is_for_lease())
-		return errhint("To see who holds it: SELECT * FROM advisory.leases.");
 	if (blockers.holder_gid != nullptr && !is_printable(blockers.holder_gid))
 		return errhint("To see the prepared transaction that holds it: "
 					   "SELECT * FROM pg_prepared_xacts.");
@@ -406,8 +408,7 @@ describe_limit(Outcome outcome, Timeout limit)
 raise_not_available(const LockRequest &request, Outcome outcome, Timeout limit)
 {
 	char	   *what = describe_request(request);
-	char	   *detail = request.is_for_lease() ? lease_describe_holder(request.name.key) : nullptr;
-	Blockers	blockers = {};
+	Blockers	blockers;
 
 	if (outcome == Outcome::mine_already)
 		ereport(ERROR,
@@ -415,18 +416,35 @@ raise_not_available(const LockRequest &request, Outcome outcome, Timeout limit)
 				 errmsg("this session already holds %s", what),
 				 errdetail("\"advisory_ext.reentrant\" is \"off\"."),
 				 set_lock_fields(request.name)));
-	/* Nobody may hold the lease, but a transaction is taking it or relies on it. */
-	if (detail == nullptr)
-	{
-		blockers = find_blockers(request);
-		detail = blockers.description;
-	}
+	blockers = find_blockers(request);
 	ereport(ERROR,
 			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 			 errmsg("could not obtain %s %s", what, describe_limit(outcome, limit)),
-			 detail != nullptr ? errdetail("%s", detail) : 0,
+			 blockers.description != nullptr ? errdetail("%s", blockers.description) : 0,
 			 set_holder_hint(request, blockers),
 			 set_lock_fields(request.name)));
+}
+
+[[noreturn]] void
+raise_lease_not_available(const LockName &name, Outcome outcome, Timeout limit)
+{
+	char	   *shown = display_lock(name);
+	char	   *detail = lease_describe_holder(name.key);
+	LockEntry	me = {};
+
+	/* Nobody may hold the lease, but a transaction is taking it or relies on it. */
+	if (detail == nullptr)
+	{
+		me.tag = lease_tag(MyDatabaseId, name.key);
+		me.lockmode = ExclusiveLock;
+		detail = find_blockers(read_locks({me.tag}), me).description;
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+			 errmsg("could not obtain lease \"%s\" %s", shown, describe_limit(outcome, limit)),
+			 detail != nullptr ? errdetail("%s", detail) : 0,
+			 errhint("To see who holds it: SELECT * FROM advisory.leases."),
+			 set_lock_fields(name)));
 }
 
 }								/* namespace advisory */

@@ -10,8 +10,8 @@ namespace advisory
 {
 
 /*
- * What is asked for, as messages say it, such as: lease "jobs/nightly".  slot: the slot that was
- * taken.  palloc'd.
+ * What is asked for, as messages say it, such as: advisory lock "jobs/nightly".  slot: the slot
+ * that was taken.  palloc'd.
  */
 char	   *describe_request(const LockRequest &request, int slot = NO_SLOT);
 
@@ -21,12 +21,17 @@ char	   *describe_request(const LockRequest &request, int slot = NO_SLOT);
  */
 [[noreturn]] void raise_not_available(const LockRequest &request, Outcome outcome, Timeout limit);
 
+/* The same for a lease.  If it is held, its owner is described instead of sessions. */
+[[noreturn]] void raise_lease_not_available(const LockName &name, Outcome outcome, Timeout limit);
+
 /*
- * Raise the error that ended a wait for this request.  The caller has released everything that it
- * must release.  The DETAIL of a deadlock gets the names of locks, and its HINT says which locks
- * survive, and how to change from shared to exclusive mode.
+ * Raise the error that ended a wait for something of this name.  The caller has released everything
+ * that it must release.  The DETAIL of a deadlock gets the names of locks, and its HINT says which
+ * locks survive, and how to change from shared to exclusive mode.  request is null unless a lock
+ * was awaited, no slot or lease.
  */
-[[noreturn]] void raise_wait_error(ErrorData *error, const LockRequest &request);
+[[noreturn]] void raise_wait_error(ErrorData *error, const LockName &name,
+								   const LockRequest *request = nullptr);
 
 /*
  * The session-level locks in exclusive mode that are released if an error ends what runs under

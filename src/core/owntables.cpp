@@ -33,7 +33,8 @@ own_schema(const char *name)
 Oid
 own_relation(const char *name, char relkind, bool missing_ok)
 {
-	HeapTuple	row = SearchSysCache2(RELNAMENSP, PointerGetDatum(name), ObjectIdGetDatum(get_namespace_oid(SCHEMA, missing_ok)));
+	Oid			schema = get_namespace_oid(SCHEMA, missing_ok);
+	HeapTuple	row = SearchSysCache2(RELNAMENSP, PointerGetDatum(name), ObjectIdGetDatum(schema));
 	bool		is_there = HeapTupleIsValid(row);
 	Oid			relation = InvalidOid;
 
@@ -42,7 +43,8 @@ own_relation(const char *name, char relkind, bool missing_ok)
 		auto	   *form = reinterpret_cast<Form_pg_class>(GETSTRUCT(row));
 
 		/* Another owner could attach functions, which would run as the superuser. */
-		if (form->relkind == relkind && form->relowner == BOOTSTRAP_SUPERUSERID && form->relnamespace == own_schema(SCHEMA))
+		if (form->relkind == relkind && form->relowner == BOOTSTRAP_SUPERUSERID &&
+			schema == own_schema(SCHEMA))
 			relation = form->oid;
 		ReleaseSysCache(row);
 	}
@@ -84,6 +86,12 @@ raise_changed(const char *table, const char *detail)
 			 errdetail("%s", detail)));
 }
 
+[[noreturn]] void
+raise_row_prevented(const char *table)
+{
+	raise_changed(table, "A trigger or rule has prevented a row from being written.");
+}
+
 void
 execute_own_statement(OwnStatement *statement, std::initializer_list<NullableDatum> arguments)
 {
@@ -109,13 +117,14 @@ execute_own_statement(OwnStatement *statement, std::initializer_list<NullableDat
 	if (statement->sees_latest)
 		snapshot = IsInParallelMode() ? GetActiveSnapshot() : GetLatestSnapshot();
 
-	int			result = SPI_execute_snapshot(statement->plan, values, nulls, snapshot, InvalidSnapshot,
-											  statement->result == SPI_OK_SELECT, true, 0);
+	int			result = SPI_execute_snapshot(statement->plan, values, nulls, snapshot,
+											  InvalidSnapshot, statement->result == SPI_OK_SELECT,
+											  true, 0);
 
 	if (result != statement->result)
 		elog(ERROR, "could not run \"%s\": %s", statement->text, SPI_result_code_string(result));
 	if (statement->has_one_row && SPI_processed != 1)
-		raise_changed(statement->table, "A trigger or rule has prevented a row from being written.");
+		raise_row_prevented(statement->table);
 }
 
 Datum
@@ -128,7 +137,8 @@ OwnRow::column(int column, Oid type) const
 	if (column <= columns->natts && SPI_gettypeid(columns, column) == type)
 		value = SPI_getbinval(SPI_tuptable->vals[number], columns, column, &is_null);
 	if (is_null)
-		raise_changed(table, psprintf("Column %d of a result has another type, or is null.", column));
+		raise_changed(table, psprintf("Column %d of a result has another type, or is null.",
+									  column));
 	return value;
 }
 
@@ -162,7 +172,8 @@ commit_synchronously()
 		return;
 	is_wanted = true;
 	if (synchronous_commit < LEAST_LEVEL)
-		(void) set_config_option("synchronous_commit", "on", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
+		(void) set_config_option("synchronous_commit", "on", PGC_USERSET, PGC_S_SESSION,
+								 GUC_ACTION_LOCAL, true, 0, false);
 }
 
 /* Change the variable as SET does, but without its memory. */

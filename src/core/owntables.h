@@ -47,9 +47,11 @@ as_superuser(Run run)
 	int			guc_level = NewGUCNestLevel();
 	int			replication_role = SessionReplicationRole;
 
-	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
 	GetUserIdAndSecContext(&user, &context);
-	SetUserIdAndSecContext(BOOTSTRAP_SUPERUSERID, context | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
+	SetUserIdAndSecContext(BOOTSTRAP_SUPERUSERID, context | SECURITY_LOCAL_USERID_CHANGE |
+						   SECURITY_RESTRICTED_OPERATION);
 	PG_TRY();
 	{
 		/* To set the GUC would make all plans of the session invalid. */
@@ -71,9 +73,9 @@ struct OwnStatement
 	const char *table;			/* null if it reads none */
 	const char *text;
 	int			result;			/* what SPI returns for it */
-	bool		sees_latest;	/* does it see the latest committed data in every isolation level? */
+	bool		sees_latest;	/* the latest committed data, in every isolation level? */
 	bool		has_one_row;	/* does it return one row in any case? */
-	Oid			types[10];		/* of its arguments */
+	Oid			types[12];		/* of its arguments */
 	SPIPlanPtr	plan;			/* kept for the session */
 };
 
@@ -100,7 +102,11 @@ struct OwnRow
  * Run a statement within SPI_connect().  Raises 42804 if it has to return one row and does not.
  * May ereport.
  */
-void		execute_own_statement(OwnStatement *statement, std::initializer_list<NullableDatum> arguments);
+void		execute_own_statement(OwnStatement *statement,
+								  std::initializer_list<NullableDatum> arguments);
+
+/* Raise 42804: a statement that must write a row wrote none. */
+[[noreturn]] void raise_row_prevented(const char *table);
 
 /*
  * Run a statement as the bootstrap superuser, and call use(row) for each row that it returned; then
@@ -113,7 +119,8 @@ run_own_statement(OwnStatement *statement, std::initializer_list<NullableDatum> 
 	uint64		count = 0;
 
 	if (statement->table != nullptr)
-		lock_own_relation(statement->table, RELKIND_RELATION, statement->result == SPI_OK_SELECT ? AccessShareLock : RowExclusiveLock);
+		lock_own_relation(statement->table, RELKIND_RELATION,
+						  statement->result == SPI_OK_SELECT ? AccessShareLock : RowExclusiveLock);
 	as_superuser([&]() {
 		SPI_connect();
 		execute_own_statement(statement, arguments);
@@ -131,6 +138,30 @@ run_own_statement(OwnStatement *statement, std::initializer_list<NullableDatum> 
 	return run_own_statement(statement, arguments, [](const OwnRow &) {});
 }
 
+/*
+ * Run body().  If it returns true, the locks that it has taken are kept, else they are released, as
+ * after a subtransaction, but at a tenth of its cost.  Returns what it returned.  May ereport, if
+ * body() may.
+ */
+template <typename Body>
+bool
+keeping_locks_if(Body body)
+{
+	ResourceOwner owner = CurrentResourceOwner;
+	ResourceOwner own = ResourceOwnerCreate(owner, "advisory_ext locks");
+	bool		are_kept;
+
+	/* After an error the abort restores the owner, and releases what its children have. */
+	CurrentResourceOwner = own;
+	are_kept = body();
+	CurrentResourceOwner = owner;
+	ResourceOwnerRelease(own, RESOURCE_RELEASE_BEFORE_LOCKS, are_kept, false);
+	ResourceOwnerRelease(own, RESOURCE_RELEASE_LOCKS, are_kept, false);
+	ResourceOwnerRelease(own, RESOURCE_RELEASE_AFTER_LOCKS, are_kept, false);
+	ResourceOwnerDelete(own);
+	return are_kept;
+}
+
 /* An argument: a bigint or timestamptz; a text. */
 inline NullableDatum
 argument(int64 value)
@@ -139,9 +170,11 @@ argument(int64 value)
 }
 
 inline NullableDatum
-argument(std::string_view text)
+argument(std::string_view string)
 {
-	return NullableDatum{PointerGetDatum(cstring_to_text_with_len(text.data(), static_cast<int>(text.size()))), false};
+	text	   *copy = cstring_to_text_with_len(string.data(), static_cast<int>(string.size()));
+
+	return NullableDatum{PointerGetDatum(copy), false};
 }
 
 /*

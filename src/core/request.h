@@ -1,6 +1,6 @@
 /*
  * core/request.h
- *		What a caller asks for: a lock, a slot or a lease, and for how long it waits.
+ *		What a caller asks for: a lock or a slot, and for how long it waits.
  */
 #pragma once
 
@@ -70,22 +70,17 @@ struct WaitRoutine;
 extern const WaitRoutine LOCK_ROUTINE;
 extern const WaitRoutine SLOT_ROUTINE;
 
-/* A request for a lock, for a slot of a semaphore, or for a lease. */
+/* A request for a lock, or for a slot of a semaphore. */
 struct LockRequest
 {
 	LockName	name;
 	Mode		mode;
 	Scope		scope;
 	int			slots = 0;		/* of the semaphore; 0 where the lock is meant */
-	struct Lease *lease = nullptr;	/* not null: a lease is meant, see lease.h */
 
 	bool		is_for_slot() const noexcept
 	{
 		return slots > 0;
-	}
-	bool		is_for_lease() const noexcept
-	{
-		return lease != nullptr;
 	}
 	/* How it is got; see boundedwait.h. */
 	const WaitRoutine &routine() const noexcept
@@ -93,11 +88,9 @@ struct LockRequest
 		return is_for_slot() ? SLOT_ROUTINE : LOCK_ROUTINE;
 	}
 
-	/* The requested lock; for a semaphore or lease, the lock to wait for. */
+	/* The requested lock; for a semaphore, the lock to wait for. */
 	LOCKTAG		tag() const noexcept
 	{
-		if (is_for_lease())
-			return lease_queue_tag(MyDatabaseId, name.key);
 		if (!is_for_slot())
 			return lock_tag(MyDatabaseId, name.key);
 		return slots == 1 ? slot_tag(MyDatabaseId, name.key, slots) :

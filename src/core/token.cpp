@@ -48,23 +48,29 @@ era_of(int64 value) noexcept
 /*
  * The value of a sequence of this extension; 0 if it has none yet.  This does not use the server's
  * functions, because they keep a lock on the sequence until the transaction ends, and the
- * transaction may be waiting for a lease.
+ * transaction may be waiting for a lease.  It reads under the lock of the buffer, as they do,
+ * because the row is changed in place; on a standby the whole page is.
  */
 static int64
 read_sequence(const char *name)
 {
-	Relation	relation = relation_open(lock_own_relation(name, RELKIND_SEQUENCE, AccessShareLock), NoLock);
-	SysScanDesc scan = systable_beginscan(relation, InvalidOid, false, SnapshotAny, 0, nullptr);
-	HeapTuple	row = systable_getnext(scan);
+	Oid			sequence = lock_own_relation(name, RELKIND_SEQUENCE, AccessShareLock);
+	Relation	relation = relation_open(sequence, NoLock);
+	Buffer		buffer = ReadBuffer(relation, 0);
+	HeapTupleData row = {};
 	int64		value = 0;
 
-	if (HeapTupleIsValid(row))
-	{
-		auto	   *data = reinterpret_cast<Form_pg_sequence_data>(GETSTRUCT(row));
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 
-		value = data->is_called ? data->last_value : 0;
-	}
-	systable_endscan(scan);
+	Page		page = BufferGetPage(buffer);
+	ItemId		item = PageGetItemId(page, FirstOffsetNumber);
+
+	row.t_data = reinterpret_cast<HeapTupleHeader>(PageGetItem(page, item));
+	auto	   *data = reinterpret_cast<Form_pg_sequence_data>(GETSTRUCT(&row));
+
+	if (data->is_called)
+		value = data->last_value;
+	UnlockReleaseBuffer(buffer);
 	relation_close(relation, AccessShareLock);
 	return value;
 }
@@ -79,7 +85,8 @@ write_sequence(const char *name, int64 value)
 	bool		is_read_only = XactReadOnly;
 
 	XactReadOnly = false;
-	DirectFunctionCall2(setval_oid, ObjectIdGetDatum(own_relation(name, RELKIND_SEQUENCE)), Int64GetDatum(value));
+	DirectFunctionCall2(setval_oid, ObjectIdGetDatum(own_relation(name, RELKIND_SEQUENCE)),
+						Int64GetDatum(value));
 	XactReadOnly = is_read_only;
 }
 
@@ -88,8 +95,9 @@ static int64
 system_here()
 {
 	uint64		identifier = GetSystemIdentifier();
+	auto	   *bytes = reinterpret_cast<const unsigned char *>(&identifier);
 
-	return static_cast<int64>(hash_bytes_extended(reinterpret_cast<const unsigned char *>(&identifier), sizeof(identifier), 0) >>
+	return static_cast<int64>(hash_bytes_extended(bytes, sizeof(identifier), 0) >>
 							  (64 - SYSTEM_BITS));
 }
 
@@ -100,11 +108,12 @@ system_here()
 static int64
 era_here(int64 last)
 {
-	int64		era = era_of(last) + GetWALInsertionTimeLine();
+	TimeLineID	timeline = GetWALInsertionTimeLine();
+	int64		era = era_of(last) + timeline;
 	int64		last_timeline = (last >> SYSTEM_BITS) & ((INT64CONST(1) << TIMELINE_BITS) - 1);
 	int64		last_system = last & ((INT64CONST(1) << SYSTEM_BITS) - 1);
 
-	if (era_of(last) > 0 && last_system == system_here() && last_timeline <= GetWALInsertionTimeLine())
+	if (era_of(last) > 0 && last_system == system_here() && last_timeline <= timeline)
 		era -= last_timeline;
 	return era;
 }
@@ -126,17 +135,20 @@ token_era(int64 above)
 		ereport(ERROR,
 				(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
 				 errmsg("there are no tokens left"),
-				 errdetail("This server needs era " INT64_FORMAT ", but the last possible era is " INT64_FORMAT ".", era, LAST_ERA)));
+				 errdetail("This server needs era " INT64_FORMAT
+						   ", but the last possible era is " INT64_FORMAT ".", era, LAST_ERA)));
 	if (era != era_of(last))
 		as_superuser([&]() {
 			Era			seen = token_era_seen();
+			int64		value = (era << TIMELINE_BITS) | GetWALInsertionTimeLine();
 
 			/*
 			 * In this order, because otherwise the new era would for a moment have the beginning of
 			 * the previous one.
 			 */
-			write_sequence(ERA_BEGAN, seen.number == era ? seen.began_at : GetCurrentTimestamp());
-			write_sequence(ERA, (((era << TIMELINE_BITS) | GetWALInsertionTimeLine()) << SYSTEM_BITS) | system_here());
+			write_sequence(ERA_BEGAN,
+						   seen.number == era ? seen.began_at : GetCurrentTimestamp());
+			write_sequence(ERA, (value << SYSTEM_BITS) | system_here());
 		});
 	UnlockRelationOid(sequence, ShareUpdateExclusiveLock);
 	return era;
@@ -159,9 +171,10 @@ token_era_seen()
 /* ---- Tokens ---- */
 
 int64
-token_make()
+token_make(int64 *era)
 {
-	int64		era = token_era();
+	*era = token_era();
+
 	uint64		position = wal_write_mark() / 8;
 
 	if (position >> POSITION_BITS != 0)
@@ -169,13 +182,15 @@ token_make()
 				(errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
 				 errmsg("there are no tokens left"),
 				 errdetail("The position in the write-ahead log does not fit into a token.")));
-	return (era << POSITION_BITS) | static_cast<int64>(position);
+	return (*era << POSITION_BITS) | static_cast<int64>(position);
 }
 
 int64
 token_next(const LockName &name, int slot)
 {
-	LOCKTAG		tag = slot == NO_SLOT ? lock_tag(MyDatabaseId, name.key) : slot_tag(MyDatabaseId, name.key, slot);
+	LOCKTAG		tag = slot == NO_SLOT
+		? lock_tag(MyDatabaseId, name.key) : slot_tag(MyDatabaseId, name.key, slot);
+	int64		era;
 
 	PreventCommandDuringRecovery("advisory.token()");
 	if (!is_held_by_me(tag, Mode::exclusive))
@@ -185,23 +200,27 @@ token_next(const LockName &name, int slot)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 slot == NO_SLOT
-				 ? errmsg("this session does not hold advisory lock \"%s\" in exclusive mode", shown)
+				 ? errmsg("this session does not hold advisory lock \"%s\" in exclusive mode",
+						  shown)
 				 : errmsg("this session does not have slot %d of semaphore \"%s\"", slot, shown),
-				 errdetail("A session can get a token only for a lock or slot that it holds in exclusive mode."),
+				 errdetail("A session can get a token only for a lock or slot that it holds in "
+						   "exclusive mode."),
 				 set_lock_fields(name)));
 	}
-	return token_make();
+	return token_make(&era);
 }
 
 void
 token_check_given(int64 token)
 {
-	int64		last = (token_era() << POSITION_BITS) | static_cast<int64>(GetXLogInsertRecPtr() / 8);
+	int64		era = token_era();
+	int64		last = (era << POSITION_BITS) | static_cast<int64>(GetXLogInsertRecPtr() / 8);
 
 	if (token > last)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("token " INT64_FORMAT " is greater than all tokens of this database", token),
+				 errmsg("token " INT64_FORMAT " is greater than all tokens of this database",
+						token),
 				 errdetail("If it counted as used, no later holder's token would be accepted.")));
 }
 
@@ -237,9 +256,8 @@ token_check(const LockName &name, int64 token)
 	with_error_context([&]() {
 		errcontext("while checking token " INT64_FORMAT " of \"%s\"", token, display_name(name));
 	}, [&]() {
-		run_own_statement(&RAISE_FENCE, {argument(name.key.value), argument(token)}, [&](const OwnRow &row) {
-			highest = row.bigint(1);
-		});
+		run_own_statement(&RAISE_FENCE, {argument(name.key.value), argument(token)},
+						  [&](const OwnRow &row) { highest = row.bigint(1); });
 	});
 	if (highest > token)
 	{

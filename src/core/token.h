@@ -20,8 +20,8 @@ namespace advisory
  */
 int64		token_next(const LockName &name, int slot);
 
-/* The same without that check, for a session that is known to hold the lock. */
-int64		token_make();
+/* The same without that check, for a session that is known to hold the lock.  *era is its era. */
+int64		token_make(int64 *era);
 
 /*
  * The era of this server.  The first session that asks after a failover records it, and when it

@@ -40,15 +40,18 @@ static Datum
 unclaim(FunctionCallInfo fcinfo)
 {
 	LockName	name = claim_name_argument(fcinfo, by);
+	TimestampTz window = window_start_argument(fcinfo, next_argument(by), "window_start");
 
-	PG_RETURN_BOOL(claim_undo(name, window_start_argument(fcinfo, next_argument(by), "window_start")));
+	PG_RETURN_BOOL(claim_undo(name, window));
 }
 
 /* window(every, at) */
 static Datum
 window(FunctionCallInfo fcinfo)
 {
-	PG_RETURN_TIMESTAMPTZ(window_at(PG_GETARG_TIMESTAMPTZ(1), window_length_argument(fcinfo, 0, "every", "window_start")));
+	int64		length = window_length_argument(fcinfo, 0, "every", "window_start");
+
+	PG_RETURN_TIMESTAMPTZ(window_at(PG_GETARG_TIMESTAMPTZ(1), length));
 }
 
 /* shown(value, may_see): a text as views show it */

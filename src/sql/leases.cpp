@@ -17,9 +17,10 @@ namespace advisory
 
 /* The row (token, expires_at); with nulls if the lease was not granted. */
 static Datum
-lease_row(FunctionCallInfo fcinfo, const LockRequest &request, bool is_granted)
+lease_row(FunctionCallInfo fcinfo, const Lease &lease, bool is_granted)
 {
-	Datum		values[] = {Int64GetDatum(request.lease->token), TimestampTzGetDatum(request.lease->expires_at)};
+	Datum		values[] = {Int64GetDatum(lease.grant.token),
+		TimestampTzGetDatum(lease.expires_at)};
 	bool		nulls[] = {!is_granted, !is_granted};
 
 	return HeapTupleGetDatum(result_row(fcinfo, values, nulls));
@@ -32,7 +33,8 @@ lease_row(FunctionCallInfo fcinfo, const LockRequest &request, bool is_granted)
 static int64
 lease_length_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool may_be_zero)
 {
-	int64		length = microseconds_argument(fcinfo, arg, what, may_be_zero, "Use days or smaller units.");
+	int64		length = microseconds_argument(fcinfo, arg, what, may_be_zero,
+											   "Use days or smaller units.");
 
 	if (length > LONGEST_LEASE_DAYS * USECS_PER_DAY)
 		ereport(ERROR,
@@ -42,16 +44,15 @@ lease_length_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool m
 	return length;
 }
 
-/* A request for the lease of a name.  Its lock counts for the guard of the lock table. */
-static LockRequest
-lease_argument(FunctionCallInfo fcinfo, By by)
+/* The name of a lease.  Its lock counts for the guard of the lock table. */
+static LockName
+lease_name_argument(FunctionCallInfo fcinfo, By by)
 {
-	auto	   *lease = static_cast<Lease *>(palloc0(sizeof(Lease)));
-	LockRequest request = {lock_argument(fcinfo, by), Mode::exclusive, Scope::transaction, 0, lease};
+	LockName	name = lock_argument(fcinfo, by);
 
-	check_kept_name(request.name, "lease");
-	check_pool_limit(request);
-	return request;
+	check_kept_name(name, "lease");
+	check_pool_limit(name);
+	return name;
 }
 
 /* The name that an owner gives itself; by default role@application. */
@@ -69,49 +70,49 @@ owner_argument(FunctionCallInfo fcinfo, int arg)
 
 /* (namespace, name, ttl, timeout, owner, lock_delay, OUT token, OUT expires_at) */
 template <By by>
-static LockRequest
+static Lease
 lease_arguments(FunctionCallInfo fcinfo)
 {
 	constexpr int ttl = next_argument(by);
-	LockRequest request = lease_argument(fcinfo, by);
-	Lease	   *lease = request.lease;
+	Lease		lease = {lease_name_argument(fcinfo, by)};
 
-	lease->ttl = lease_length_argument(fcinfo, ttl, "ttl", false);
-	lease->owner = owner_argument(fcinfo, ttl + 2);
-	lease->lock_delay = lease_length_argument(fcinfo, ttl + 3, "lock_delay", true);
-	return request;
+	lease.grant.ttl = lease_length_argument(fcinfo, ttl, "ttl", false);
+	lease.grant.owner = owner_argument(fcinfo, ttl + 2);
+	lease.grant.lock_delay = lease_length_argument(fcinfo, ttl + 3, "lock_delay", true);
+	return lease;
 }
 
 template <By by, OnFailure on_failure>
 static Datum
 lease(FunctionCallInfo fcinfo)
 {
-	LockRequest request = lease_arguments<by>(fcinfo);
+	bool		raises = on_failure == OnFailure::raise;
+	Lease		lease = lease_arguments<by>(fcinfo);
 	Timeout		timeout = timeout_argument(fcinfo, next_argument(by) + 1);
 	Outcome		outcome;
 
-	lease_check_can_change(on_failure == OnFailure::raise ? "advisory.lease()" : "advisory.try_lease()");
-	outcome = lease_take(request, timeout);
-	if (on_failure == OnFailure::raise && outcome != Outcome::granted)
-		raise_not_available(request, outcome, timeout);
-	return lease_row(fcinfo, request, outcome == Outcome::granted);
+	lease_check_can_change(raises ? "advisory.lease()" : "advisory.try_lease()");
+	outcome = lease_take(&lease, timeout);
+	if (raises && outcome != Outcome::granted)
+		raise_lease_not_available(lease.name, outcome, timeout);
+	return lease_row(fcinfo, lease, outcome == Outcome::granted);
 }
 
 template <By by>
 static Datum
 await_lease(FunctionCallInfo fcinfo)
 {
-	LockRequest request = lease_arguments<by>(fcinfo);
+	Lease		lease = lease_arguments<by>(fcinfo);
 	Timeout		timeout = timeout_argument(fcinfo, next_argument(by) + 1);
 	Outcome		outcome;
 
 	lease_check_can_change("advisory.await_lease()");
-	release_snapshots(request.name, "await_lease");
-	outcome = without_vxid_lock([&]() { return lease_take(request, timeout); });
+	release_snapshots(lease.name, "await_lease");
+	outcome = without_vxid_lock([&]() { return lease_take(&lease, timeout); });
 	EnsurePortalSnapshotExists();
 	if (outcome != Outcome::granted)
-		raise_not_available(request, outcome, timeout);
-	return lease_row(fcinfo, request, true);
+		raise_lease_not_available(lease.name, outcome, timeout);
+	return lease_row(fcinfo, lease, true);
 }
 
 template <By by>
@@ -119,7 +120,7 @@ static Datum
 renew(FunctionCallInfo fcinfo)
 {
 	constexpr int ttl = next_argument(by) + 1;
-	LockName	name = lease_argument(fcinfo, by).name;
+	LockName	name = lease_name_argument(fcinfo, by);
 	int64		token = token_argument(fcinfo, next_argument(by));
 	int64		new_ttl = PG_ARGISNULL(ttl) ? 0 : lease_length_argument(fcinfo, ttl, "ttl", false);
 	TimestampTz expires_at = lease_renew(name, token, new_ttl);
@@ -133,7 +134,7 @@ template <By by>
 static Datum
 end_lease(FunctionCallInfo fcinfo)
 {
-	LockName	name = lease_argument(fcinfo, by).name;
+	LockName	name = lease_name_argument(fcinfo, by);
 
 	PG_RETURN_BOOL(lease_end(name, token_argument(fcinfo, next_argument(by))));
 }
@@ -142,14 +143,14 @@ template <By by>
 static Datum
 break_lease(FunctionCallInfo fcinfo)
 {
-	PG_RETURN_BOOL(lease_end(lease_argument(fcinfo, by).name, ANY_TOKEN));
+	PG_RETURN_BOOL(lease_end(lease_name_argument(fcinfo, by), ANY_TOKEN));
 }
 
 template <By by>
 static Datum
 check_lease(FunctionCallInfo fcinfo)
 {
-	LockName	name = lease_argument(fcinfo, by).name;
+	LockName	name = lease_name_argument(fcinfo, by);
 
 	lease_check(name, token_argument(fcinfo, next_argument(by)));
 	PG_RETURN_BOOL(true);

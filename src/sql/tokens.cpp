@@ -77,7 +77,8 @@ fenced(FunctionCallInfo fcinfo)
 		!(TRIGGER_FIRED_BY_INSERT(data->tg_event) || TRIGGER_FIRED_BY_UPDATE(data->tg_event)))
 		raise_bad_trigger("advisory.fenced() must be fired BEFORE INSERT OR UPDATE, FOR EACH ROW");
 	if (data->tg_trigger->tgnargs != 1)
-		raise_bad_trigger("advisory.fenced() takes the name of the token's column as its only argument");
+		raise_bad_trigger("advisory.fenced() takes the name of the token's column as its only "
+						  "argument");
 
 	bool		is_update = TRIGGER_FIRED_BY_UPDATE(data->tg_event);
 	HeapTuple	row = is_update ? data->tg_newtuple : data->tg_trigtuple;
@@ -94,7 +95,8 @@ fenced(FunctionCallInfo fcinfo)
 	if (SPI_gettypeid(columns, number) != INT8OID)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("column \"%s\" of relation \"%s\" must have type bigint", column, relation)));
+				 errmsg("column \"%s\" of relation \"%s\" must have type bigint",
+						column, relation)));
 
 	Datum		value = SPI_getbinval(row, columns, number, &is_null);
 
@@ -116,7 +118,8 @@ fenced(FunctionCallInfo fcinfo)
 	if (token < before)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("stale token " INT64_FORMAT " in column \"%s\" of relation \"%s\"", token, column, relation),
+				 errmsg("stale token " INT64_FORMAT " in column \"%s\" of relation \"%s\"",
+						token, column, relation),
 				 errdetail("A later holder has already written a greater token."),
 				 errtablecol(data->tg_relation, number)));
 	if (token > before)

@@ -27,7 +27,7 @@
 
 #include "base/encoding.h"
 #include "base/sqlfunction.h"
-#include "core/lease.h"
+#include "core/leaserows.h"
 #include "server/backends.h"
 #include "server/waitgraph.h"
 #include "shmem/sessiontable.h"

@@ -17,6 +17,7 @@ $session->run(
     q{SELECT advisory.lease('changed', 'kept', '1 hour')});
 
 my %calls = (
+    texts  => [ q{SELECT * FROM advisory.leases} ],
     leases => [ q{SELECT * FROM advisory.leases}, q{SELECT advisory.try_lease('changed', 'kept', '1 hour')}, q{SELECT advisory.check_lease('changed', 'kept', 1)} ],
     lease  => [ q{SELECT advisory.lease('changed', 'new', '1 hour')} ],
     fences => [ q{SELECT advisory.check_token('changed', 'name', 1)} ],
@@ -25,7 +26,7 @@ my %calls = (
 for my $case (
     [ 'a column of another type', q{ALTER TABLE advisory._leases ALTER ttl TYPE text}, 'leases', '42804' ],
     [ 'a column of another type that is passed by value', q{ALTER TABLE advisory._leases ALTER renewals TYPE integer}, 'leases', '42804' ],
-    [ 'a null', q{ALTER TABLE advisory._leases ALTER namespace DROP NOT NULL; UPDATE advisory._leases SET namespace = NULL}, 'leases', '42804' ],
+    [ 'a null', q{ALTER TABLE advisory._leases ALTER namespace DROP NOT NULL; UPDATE advisory._leases SET namespace = NULL}, 'texts', '42804' ],
     [ 'a null time', q{ALTER TABLE advisory._leases ALTER acquired_at DROP NOT NULL; UPDATE advisory._leases SET acquired_at = NULL}, 'leases', '42804' ],
     [ 'no such column', q{ALTER TABLE advisory._leases RENAME renewals TO other}, 'leases', '42703' ],
     [ 'a row that a trigger suppresses', q{CREATE TRIGGER suppress BEFORE INSERT ON advisory._leases FOR EACH ROW EXECUTE FUNCTION suppress(); ALTER TABLE advisory._leases ENABLE ALWAYS TRIGGER suppress}, 'lease', '42804' ],

@@ -8,6 +8,7 @@ use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Psql;
 use File::Temp qw(tempdir);
+use List::Util qw(min);
 use Test::More;
 use Time::HiRes qw(sleep time clock_gettime CLOCK_MONOTONIC);
 
@@ -147,11 +148,12 @@ sub era_cell { return $look->value('SELECT last_value FROM advisory._era') }
     cmp_ok($waiter->finish->{value}, '>', $token, 'a renewal for a shorter time');
     cmp_ok(now() - $from, '<', 3, '... wakes the first waiter') or diag now() - $from;
 
-    # Each of these renewals wakes the waiter, which looks, and must keep nothing of it.
+    # Each of these renewals wakes the waiter, which looks, and must keep nothing of it. If it tells in the middle of a look what it
+    # uses, that is more: the least of three counts.
     $token = token_of('looks');
     $waiter->start("SELECT token FROM advisory.lease('l', 'looks', '1h')");
     waits_for_lease($waiter->pid);
-    my $memory = sub {
+    my $memory_once = sub {
         my $total;
         my $from = -s $server->{ADVISORY_EXT_LOG};
         $look->value('SELECT pg_log_backend_memory_contexts(?)', $waiter->pid);
@@ -165,6 +167,7 @@ sub era_cell { return $look->value('SELECT last_value FROM advisory._era') }
         });
         return $total;
     };
+    my $memory = sub { return min(map { $memory_once->() } 1 .. 3) };
     my $looks = sub { for (1 .. $_[0]) { $look->run("SELECT advisory.renew_lease('l', 'looks', $token, '1h')", "SELECT advisory.renew_lease('l', 'looks', $token, '50 min')") } return };
     $looks->(20);
     my $before = $memory->();
@@ -242,9 +245,9 @@ sub era_cell { return $look->value('SELECT last_value FROM advisory._era') }
     $block->run(map { "SELECT advisory.lease('l', 'block $_', '1h')" } 1 .. 12);
     is($left->($block), 12, 'a transaction block deletes none');
     $block->run('ROLLBACK');
-    $look->run(map { "SELECT advisory.lease('l', 'last $_', '1h')" } 1 .. 60);
+    $look->run(map { "SELECT advisory.lease('l', 'last $_', '1h')" } 1 .. 200);
     is($left->(), 0, 'grants delete those that nobody has wanted for a week');
-    is($look->value("SELECT count(*) FROM advisory._leases WHERE name ~ 'next|last'"), 72, '... and no others');
+    is($look->value("SELECT count(*) FROM advisory._leases WHERE name ~ 'next|last'"), 212, '... and no others');
     is($look->value(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory')), 0, '... and keep no lock');
 }
 

@@ -1,0 +1,314 @@
+/*
+ * core/leaserows.cpp
+ *		The rows of advisory._leases, which say who has a lease.
+ */
+#include "base/pg.h"
+
+#include "base/encoding.h"
+#include "base/errors.h"
+#include "core/leaserows.h"
+#include "core/owntables.h"
+#include "core/token.h"
+#include "server/backends.h"
+
+namespace advisory
+{
+
+static constexpr char LEASES[] = "_leases";
+
+/*
+ * No view shows more.  Any role can take any number of leases, and must not make the views too slow
+ * for others.
+ */
+static constexpr int SHOWN_LEASES = 10000;
+
+/* ---- Statements ---- */
+
+/*
+ * Every statement sees the latest committed data, because a lease that was taken after the
+ * transaction's snapshot must not count as lost.
+ *
+ * The columns are a LeaseRow, and their numbers are those of row_of().  A restored dump may contain
+ * any text, so no more of it is read than the functions of this extension write.
+ */
+#define STATE "key, role, token, era, ttl, lock_delay, acquired_at, renewed_at, expires_at," \
+	" renewals"
+#define TEXTS ", left(namespace, 1024), left(name, 1024), left(owner, 256)"
+
+static OwnStatement SELECT_STATE = {
+	LEASES,
+	"SELECT " STATE " FROM advisory._leases WHERE key = $1",
+	SPI_OK_SELECT, true, false, {INT8OID}, nullptr};
+
+static OwnStatement SELECT_LEASE = {
+	LEASES,
+	"SELECT " STATE TEXTS " FROM advisory._leases WHERE key = $1",
+	SPI_OK_SELECT, true, false, {INT8OID}, nullptr};
+
+static OwnStatement SELECT_LEASES = {
+	LEASES,
+	"SELECT " STATE TEXTS " FROM advisory._leases LIMIT $1",
+	SPI_OK_SELECT, true, false, {INT8OID}, nullptr};
+
+static OwnStatement SELECT_NEIGHBOURS = {
+	LEASES,
+	"(SELECT " STATE " FROM advisory._leases WHERE key > $1 ORDER BY key LIMIT 8) UNION ALL"
+	" (SELECT " STATE " FROM advisory._leases WHERE key < $1 ORDER BY key DESC LIMIT 8)",
+	SPI_OK_SELECT, true, false, {INT8OID}, nullptr};
+
+/* Both have the same arguments. */
+static OwnStatement INSERT_LEASE = {
+	LEASES,
+	"INSERT INTO advisory._leases (key, token, namespace, name, owner, role, era, ttl, lock_delay,"
+	" acquired_at, renewed_at, expires_at, renewals)"
+	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $10 + $8, 0) ON CONFLICT DO NOTHING",
+	SPI_OK_INSERT, true, false,
+	{INT8OID, INT8OID, TEXTOID, TEXTOID, TEXTOID, REGROLEOID, INT8OID, INTERVALOID, INTERVALOID,
+	 TIMESTAMPTZOID, INT8OID, INT8OID}, nullptr};
+
+static OwnStatement REPLACE_LEASE = {
+	LEASES,
+	"UPDATE advisory._leases SET token = $2, namespace = $3, name = $4, owner = $5, role = $6,"
+	" era = $7, ttl = $8, lock_delay = $9, acquired_at = $10, renewed_at = $10,"
+	" expires_at = $10 + $8, renewals = 0"
+	" WHERE key = $1 AND token = $11 AND renewals = $12",
+	SPI_OK_UPDATE, true, false,
+	{INT8OID, INT8OID, TEXTOID, TEXTOID, TEXTOID, REGROLEOID, INT8OID, INTERVALOID, INTERVALOID,
+	 TIMESTAMPTZOID, INT8OID, INT8OID}, nullptr};
+
+static OwnStatement RENEW_LEASE = {
+	LEASES,
+	"UPDATE advisory._leases SET ttl = COALESCE($3, ttl), era = $4, renewed_at = $5,"
+	" expires_at = $5 + COALESCE($3, ttl), renewals = renewals + 1"
+	" WHERE key = $1 AND token = $2 RETURNING expires_at",
+	SPI_OK_UPDATE_RETURNING, true, true,
+	{INT8OID, INT8OID, INTERVALOID, INT8OID, TIMESTAMPTZOID}, nullptr};
+
+static OwnStatement DELETE_LEASE = {
+	LEASES,
+	"DELETE FROM advisory._leases WHERE key = $1 AND token = $2 AND renewals = $3",
+	SPI_OK_DELETE, true, false, {INT8OID, INT8OID, INT8OID}, nullptr};
+
+/* ---- Reading ---- */
+
+/*
+ * A TTL or lock_delay.  The functions of this extension write nothing else than a number of
+ * microseconds within these limits.
+ */
+static int64
+length_of(Datum interval) noexcept
+{
+	return Max(Min(DatumGetIntervalP(interval)->time, LONGEST_LEASE_DAYS * USECS_PER_DAY), 0);
+}
+
+/* A time that has passed, so neither infinite nor before 2000. */
+static TimestampTz
+past(Datum time) noexcept
+{
+	return Max(Min(DatumGetTimestampTz(time), GetCurrentTimestamp()), 0);
+}
+
+/* A time to which years can be added, or infinity. */
+static TimestampTz
+future(Datum time) noexcept
+{
+	if (DatumGetTimestampTz(time) > DT_NOEND - 4 * LONGEST_LEASE_DAYS * USECS_PER_DAY)
+		return DT_NOEND;
+	return Max(DatumGetTimestampTz(time), 0);
+}
+
+/* A row with STATE, and perhaps TEXTS, in the memory of the caller; its era does not count yet. */
+static LeaseRow
+row_of(const OwnRow &row, bool has_texts)
+{
+	LeaseRow	lease = {};
+
+	lease.is_there = true;
+	lease.key = Key{row.bigint(1)};
+	lease.role = DatumGetObjectId(row.column(2, REGROLEOID));
+	lease.token = row.bigint(3);
+	lease.era = row.bigint(4);
+	lease.ttl = length_of(row.column(5, INTERVALOID));
+	lease.lock_delay = length_of(row.column(6, INTERVALOID));
+	lease.acquired_at = past(row.column(7, TIMESTAMPTZOID));
+	lease.renewed_at = past(row.column(8, TIMESTAMPTZOID));
+	lease.ends_at = future(row.column(9, TIMESTAMPTZOID));
+	lease.renewals = row.bigint(10);
+	if (has_texts)
+	{
+		lease.ns = row.text(11);
+		lease.name = row.text(12);
+		lease.owner = row.text(13);
+	}
+	return lease;
+}
+
+/* Restart the lease if it is of an older era than the present one. */
+static void
+restart(LeaseRow *lease, const Era &present) noexcept
+{
+	/*
+	 * Nobody knows how much of the TTL was left when the server of the older era ended.  Their
+	 * clocks may differ by a minute.
+	 */
+	lease->is_restarted = lease->era != present.number &&
+		!lease->is_over_for(USECS_PER_MINUTE, present.began_at);
+	if (lease->is_restarted)
+		lease->ends_at = present.began_at + lease->ttl;
+}
+
+/* The rows that a statement finds, palloc'd; null if there are none. */
+static LeaseRow *
+read_rows(OwnStatement *select, int64 value, bool has_texts, int *count)
+{
+	Era			present = token_era_seen();
+	LeaseRow   *rows = nullptr;
+
+	*count = static_cast<int>(run_own_statement(select, {argument(value)}, [&](const OwnRow &row) {
+		if (rows == nullptr)
+			rows = static_cast<LeaseRow *>(SPI_palloc(sizeof(LeaseRow) * SPI_processed));
+		rows[row.number] = row_of(row, has_texts);
+		restart(&rows[row.number], present);
+	}));
+	return rows;
+}
+
+bool
+lease_table_lock_now(LOCKMODE mode)
+{
+	return ConditionalLockRelationOid(own_relation(LEASES, RELKIND_RELATION), mode);
+}
+
+LeaseRow
+lease_row_read(Key key, bool may_write)
+{
+	LeaseRow	lease = {};
+
+	run_own_statement(&SELECT_STATE, {argument(key.value)}, [&](const OwnRow &row) {
+		lease = row_of(row, false);
+	});
+	/* A lease of the present era needs no look at when that began. */
+	if (lease.is_there && !(may_write && lease.era == token_era()))
+		restart(&lease, token_era_seen());
+	return lease;
+}
+
+LeaseRow *
+lease_rows_read_neighbours(Key key, int *count)
+{
+	return read_rows(&SELECT_NEIGHBOURS, key.value, false, count);
+}
+
+LeaseRow *
+lease_row_read_now(Key key)
+{
+	LeaseRow   *lease = nullptr;
+	int			count;
+	bool		has_memory = unless_lock_table_is_full([&]() {
+		if (lease_table_lock_now(AccessShareLock))
+			lease = read_rows(&SELECT_LEASE, key.value, true, &count);
+	});
+
+	return has_memory ? lease : nullptr;
+}
+
+LeaseRow *
+lease_rows_read(int *count)
+{
+	LeaseRow   *leases = nullptr;
+	bool		is_locked = false;
+	bool		has_memory = unless_lock_table_is_full([&]() {
+		is_locked = !lease_table_lock_now(AccessShareLock);
+		if (!is_locked)
+			leases = read_rows(&SELECT_LEASES, SHOWN_LEASES + 1, true, count);
+	});
+
+	if (is_locked || !has_memory)
+	{
+		*count = 0;
+		ereport(NOTICE,
+				(errcode(is_locked ? ERRCODE_LOCK_NOT_AVAILABLE : ERRCODE_OUT_OF_MEMORY),
+				 errmsg("leases are not shown"),
+				 is_locked
+				 ? errdetail("Another session has locked table \"advisory._leases\".")
+				 : errdetail("The server's lock table is full.")));
+	}
+	else if (*count > SHOWN_LEASES)
+	{
+		*count = SHOWN_LEASES;
+		ereport(NOTICE, (errmsg("only %d leases are shown", SHOWN_LEASES)));
+	}
+	return leases;
+}
+
+char *
+lease_describe_holder(Key key)
+{
+	const LeaseRow *row = lease_row_read_now(key);
+	TimestampTz now = GetCurrentTimestamp();
+	bool		is_over;
+	StringInfoData out;
+
+	if (row == nullptr || now >= row->free_at())
+		return nullptr;
+
+	/* After its end only its lock_delay is in the way. */
+	is_over = now >= row->ends_at;
+	initStringInfo(&out);
+	if (may_see_role(row->role))
+		appendStringInfo(&out, "\"%s\" %s it", row->owner, is_over ? "held" : "holds");
+	else
+		appendStringInfo(&out, "It %s held", is_over ? "was" : "is");
+	appendStringInfo(&out, " until %s.", timestamptz_to_str(row->ends_at));
+	if (row->lock_delay > 0)
+		appendStringInfo(&out, " Nobody else can take it before %s.",
+						 timestamptz_to_str(row->free_at()));
+	make_printable(out.data);
+	return out.data;
+}
+
+/* ---- Writing ---- */
+
+TimestampTz
+lease_row_grant(const LockName &name, const LeaseGrant &grant, const LeaseRow &seen)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	Interval	ttl = {grant.ttl, 0, 0};
+	Interval	lock_delay = {grant.lock_delay, 0, 0};
+	std::initializer_list<NullableDatum> values = {
+		argument(name.key.value), argument(grant.token), argument(name.ns), argument(name.name),
+		argument(grant.owner), NullableDatum{ObjectIdGetDatum(GetUserId()), false},
+		argument(grant.era), NullableDatum{IntervalPGetDatum(&ttl), false},
+		NullableDatum{IntervalPGetDatum(&lock_delay), false}, argument(now),
+		argument(seen.token), argument(seen.renewals)};
+	OwnStatement *write = seen.is_there ? &REPLACE_LEASE : &INSERT_LEASE;
+
+	return run_own_statement(write, values) == 1 ? now + grant.ttl : 0;
+}
+
+TimestampTz
+lease_row_renew(const LeaseRow &lease, int64 ttl)
+{
+	int64		era = token_era();
+	Interval	new_ttl = {ttl, 0, 0};
+	TimestampTz expires_at = 0;
+
+	run_own_statement(
+		&RENEW_LEASE,
+		{argument(lease.key.value), argument(lease.token),
+		 NullableDatum{IntervalPGetDatum(&new_ttl), ttl == 0}, argument(era),
+		 argument(GetCurrentTimestamp())},
+		[&](const OwnRow &row) {
+			expires_at = DatumGetTimestampTz(row.column(1, TIMESTAMPTZOID));
+		});
+	return expires_at;
+}
+
+void
+lease_row_delete(const LeaseRow &lease)
+{
+	run_own_statement(&DELETE_LEASE, {argument(lease.key.value), argument(lease.token),
+									  argument(lease.renewals)});
+}
+
+}								/* namespace advisory */

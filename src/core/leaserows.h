@@ -1,0 +1,123 @@
+/*
+ * core/leaserows.h
+ *		The rows of advisory._leases, which say who has a lease.
+ *
+ * A lease of an older era (core/token.h) is held for its whole TTL from the beginning of the
+ * present era on, because it is unknown how much of the TTL was left when the old server ended;
+ * unless it had been free for a while by then.
+ *
+ * Only a session that has locked the lease (core/lease.h) changes its row.
+ */
+#pragma once
+
+#include "base/lockname.h"
+
+namespace advisory
+{
+
+/* The longest TTL, and the longest lock_delay. */
+constexpr int64 LONGEST_LEASE_DAYS = 366;
+
+/* A lease, as its row says. */
+struct LeaseRow
+{
+	Key			key;
+	Oid			role;			/* that took it; it may have been dropped */
+	int64		token;
+	int64		era;			/* in which it was last renewed */
+	int64		ttl;			/* in microseconds, as all lengths of time here */
+	int64		lock_delay;		/* how long it stays taken after it has expired */
+	TimestampTz acquired_at;
+	TimestampTz renewed_at;
+	TimestampTz ends_at;
+	int64		renewals;
+	bool		is_there;		/* false for a lease that has no row; all else is 0 then */
+	bool		is_restarted;	/* it has its whole TTL from the beginning of the present era on */
+
+	/* Only in rows that are read to be shown. */
+	char	   *ns;
+	char	   *name;
+	char	   *owner;			/* the name that the owner gave itself, or was given */
+
+	/* When another session can take it over. */
+	TimestampTz free_at() const noexcept
+	{
+		return TIMESTAMP_IS_NOEND(ends_at) ? ends_at : ends_at + lock_delay;
+	}
+
+	/*
+	 * Did the current user, or a role that it is a member of, take it?  Nobody else may see its
+	 * token.
+	 */
+	bool		is_mine() const
+	{
+		return has_privs_of_role(GetUserId(), role);
+	}
+
+	/* Had it been free for so long at this time? */
+	bool		is_over_for(int64 microseconds, TimestampTz time) const noexcept
+	{
+		return !TIMESTAMP_IS_NOEND(ends_at) && free_at() + microseconds < time;
+	}
+};
+
+/* The new values of a row. */
+struct LeaseGrant
+{
+	int64		token;
+	int64		era;
+	int64		ttl;
+	int64		lock_delay;
+	const char *owner;
+};
+
+/*
+ * The table in the mode of the statements that read or write it; false if another session has
+ * locked it.  The lock is kept until the transaction ends.
+ */
+bool		lease_table_lock_now(LOCKMODE mode);
+
+/*
+ * The lease with this key, without texts.  With may_write the present era is recorded, if the lease
+ * is of an older one, so that the restart of leases is stored once.  May ereport.
+ */
+LeaseRow	lease_row_read(Key key, bool may_write);
+
+/* The leases with the eight next keys on each side, without texts, palloc'd. */
+LeaseRow   *lease_rows_read_neighbours(Key key, int *count);
+
+/*
+ * The lease with this key, palloc'd.  Null if there is none, or if its row cannot be read without
+ * waiting, or if the server's lock table is too full to read it.  May ereport.
+ */
+LeaseRow   *lease_row_read_now(Key key);
+
+/*
+ * The leases of this database, palloc'd, but not more than 10,000.  None, and a NOTICE that says
+ * so, if they cannot be read without waiting, or if the server's lock table is too full to read
+ * them.  May ereport.
+ */
+LeaseRow   *lease_rows_read(int *count);
+
+/*
+ * The holder, if the current user may see it, and until when it holds the lease: for a DETAIL.
+ * Null if there is none, or if the server's lock table is too full to read it.
+ */
+char	   *lease_describe_holder(Key key);
+
+/*
+ * Grant the lease to the current user, if its row is still the one that was seen, or is still not
+ * there.  Returns when it expires; 0 if the row has changed.  May ereport.
+ */
+TimestampTz lease_row_grant(const LockName &name, const LeaseGrant &grant, const LeaseRow &seen);
+
+/*
+ * Renew the lease, which must still have this token; ttl 0 keeps its TTL.  Returns when it expires.
+ * May ereport.
+ */
+TimestampTz lease_row_renew(const LeaseRow &lease, int64 ttl);
+
+/* Delete the row if it still has this token and was renewed as often.  May ereport. */
+void		lease_row_delete(const LeaseRow &lease);
+
+}								/* namespace advisory */

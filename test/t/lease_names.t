@@ -1,0 +1,77 @@
+#!/usr/bin/env perl
+# The locks of leases have a name wherever they are shown, held or awaited, though the name table has forgotten it: after a restart of
+# the server, which leases exist to survive, and after an eviction.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use AdvisoryTest;
+use Test::More;
+
+my $server = own_server('advisory_ext.max_names=200');
+sub there { return session(server => $server, @_) }
+my $look = there()->run('CREATE EXTENSION advisory_ext');
+
+# A session that has used no name itself.
+sub looker { leave($look); return $look = there() }
+
+my %forget = (
+    'restart'  => sub { leave($look); $server->ctl('restart', '-m', 'fast') or die "it did not start again\n"; $look = there(); return },
+    'eviction' => sub { my $flood = there()->run("SELECT count(advisory.try_xact_lock('flood', i)) FROM generate_series(1, 500) AS i"); leave($look, $flood); $look = there(); return },
+);
+
+sub token_of { my ($name) = @_; return there()->value("SELECT token FROM advisory.try_lease('l', ?, '1h')", $name) }
+sub is_known { my ($name) = @_; return $look->value('SELECT count(*) FROM advisory.stats WHERE namespace = ? AND name = ?', 'l', $name) }
+sub shown_lock { my ($pid, $is_granted) = @_; return $look->rows('SELECT DISTINCT namespace, name FROM advisory.locks WHERE kind = ? AND pid = ? AND granted = ?', 'lease', $pid, $is_granted ? 1 : 0) }
+
+# Does the name table still have the name after other names wanted its place?
+sub flood { $forget{eviction}->(); return }
+
+for my $what (sort keys %forget) {
+    for my $call ('renew_lease', 'check_lease', 'end_lease') {
+        my $name = "$call $what";
+        my $token = token_of($name);
+        $forget{$what}->();
+        is(is_known($name), 0, "$name: the name table has forgotten it");
+
+        # Held: the name is in use as long as the lock.
+        my $owner = there()->run('BEGIN', "SELECT advisory.$call('l', '$name', $token)");
+        flood();
+        is_deeply(shown_lock($owner->pid, 1), [ [ 'l', $name ] ], '... locks has the name of what it holds');
+        is($look->value('SELECT lock FROM advisory.activity WHERE pid = ? AND mode IS NOT NULL', $owner->pid), "l/$name", '... activity, too');
+        $owner->run('ROLLBACK');
+        flood();
+        is(is_known($name), 0, '... and afterwards it is in use no more');
+
+        # Awaited: behind a prepared transaction, which registers nothing after the restart.
+        $owner->run('BEGIN', "SELECT advisory.end_lease('l', '$name', $token)", "PREPARE TRANSACTION 'ends'");
+        leave($look, $owner);
+        $look = there();
+        $forget{$what}->();
+        is(is_known($name), 0, "$name: it has forgotten it again");
+        my $waiter = there()->start("SELECT advisory.$call('l', '$name', $token)");
+        waits($look, $waiter);
+        looker();
+        is_deeply(shown_lock($waiter->pid, 0), [ [ 'l', $name ] ], '... locks has the name of what it waits for');
+        is($look->value('SELECT lock FROM advisory.activity WHERE pid = ? AND waiting IS NOT NULL', $waiter->pid), "l/$name", '... so has activity');
+        is_deeply($look->rows('SELECT DISTINCT namespace, name FROM advisory.waits'), [ [ 'l', $name ] ], '... waits');
+        like(join("\n", map { $_->[0] } @{ $look->rows('SELECT * FROM advisory.wait_tree()') }), qr{^  ${\$waiter->pid} .* waits for lease l/$name }m, '... wait_tree()');
+        is($look->value('SELECT lock FROM advisory.blockers'), "lease l/$name", '... and blockers');
+        flood();
+        is_deeply(shown_lock($waiter->pid, 0), [ [ 'l', $name ] ], '... where it stays while it is awaited');
+        $look->run("ROLLBACK PREPARED 'ends'");
+        is($waiter->finish->{value} ? 1 : 0, 1, '... until the wait ends');
+        leave($waiter);
+    }
+}
+
+# A lease that was just taken, and whose row nobody else can see yet.
+my $taker = there()->run('BEGIN', "SELECT advisory.lease('l', 'taken', '1h')");
+flood();
+is_deeply(shown_lock($taker->pid, 1), [ [ 'l', 'taken' ] ], 'a lease that was just taken keeps its name until its transaction ends');
+$taker->run('SAVEPOINT s', "SELECT advisory.lease('l', 'rolled back', '1h')", 'ROLLBACK TO s', "SELECT advisory.lease('l', 'rolled back', '1h')", 'COMMIT');
+flood();
+is($look->value(q(SELECT count(*) FROM advisory.stats WHERE namespace = 'l' AND name IN ('taken', 'rolled back'))), 0, '... and no longer');
+leave($taker);
+
+done_testing();
