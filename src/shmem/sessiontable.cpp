@@ -355,6 +355,12 @@ read_wait(int proc_number, PublishedWait *wait)
 }
 
 bool
+read_wait_of(const LockEntry &entry, PublishedWait *wait)
+{
+	return read_wait(entry.proc_number, wait) && wait->pid == entry.pid;
+}
+
+bool
 anybody_is_queued()
 {
 	const SharedSession *sessions = all_sessions();

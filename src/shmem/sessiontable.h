@@ -219,6 +219,9 @@ void		publish_leaving(bool is_leaving) noexcept;
  */
 bool		read_wait(int proc_number, PublishedWait *wait);
 
+/* The same for the process of this entry, and not for a later one in its place. */
+bool		read_wait_of(const LockEntry &entry, PublishedWait *wait);
+
 /* Does any session publish a wait for a slot or a lease?  May ereport for a cancel. */
 bool		anybody_is_queued();
 

@@ -45,7 +45,7 @@ mark_slot_waits(LockEntries *found)
 			entry.lockmode = ExclusiveLock;
 		}
 		if (((!entry.granted && is_of_semaphore(entry.tag)) || is_first_for_lease) &&
-			read_wait(entry.proc_number, &wait) && wait.pid == entry.pid &&
+			read_wait_of(entry, &wait) &&
 			(same_tag(wait.tag, entry.tag) || is_same_semaphore(wait.tag, entry.tag)))
 		{
 			entry.waits_for_lease = is_first_for_lease;
@@ -146,12 +146,30 @@ read_all_waits_and_slots()
 	return waits;
 }
 
+/*
+ * For a row of another transaction the server waits for that transaction, for the lock of the row,
+ * or for the end of an insertion that may not last.
+ */
+static bool
+is_wait_for_row(const LockEntry &wait) noexcept
+{
+	int			type = wait.tag.locktag_type;
+
+	return !wait.granted && (type == LOCKTAG_TRANSACTION || type == LOCKTAG_TUPLE ||
+							 type == LOCKTAG_SPECULATIVE_TOKEN);
+}
+
+/*
+ * claim() publishes the lock of its name, as a session does that waits for this lock.  But such a
+ * session waits for no row meanwhile.
+ */
 const LockEntry *
 claim_of(const LockEntry &wait)
 {
 	PublishedWait published;
 
-	if (is_advisory(wait) || wait.granted || !read_wait(wait.proc_number, &published) || published.pid != wait.pid)
+	if (!is_wait_for_row(wait) || !read_wait_of(wait, &published) ||
+		decode_tag(published.tag).kind != Kind::lock)
 		return nullptr;
 
 	auto	   *claim = static_cast<LockEntry *>(palloc(sizeof(LockEntry)));

@@ -35,7 +35,7 @@ VisibleNames::of(const LockEntry &entry)
 	if (!has_key(tag.kind))
 		return VisibleName{};
 	used = hold_of(entry).hold.used;
-	if (!entry.granted && read_wait(entry.proc_number, &wait) && wait.pid == entry.pid && same_tag(wait.tag, entry.tag))
+	if (!entry.granted && read_wait_of(entry, &wait) && same_tag(wait.tag, entry.tag))
 		used = wait.used;
 	known = name_find(tag.database, tag.key, used, entry.pid == 0 ? entry.role : InvalidOid);
 	if (known != nullptr && sees_session && (sees_all || may_see_name(*known, used)))

@@ -16,8 +16,8 @@
  *		nobody holds it			the nearest waiter ahead of it in the queue
  *
  * The trees follow waits for locks of every type, because the holder of an advisory lock may itself
- * wait for a row.  But they contain only sessions that wait for an advisory lock or in claim(), or
- * hold one, those that they wait for, and those that wait for them.
+ * wait for a row.  But they contain only sessions that wait for an advisory lock or in a function
+ * of the extension, or hold one, those that they wait for, and those that wait for them.
  *
  * The lock table is read one partition after the other, so the waits that are read need not have
  * existed at the same time. A session may seem to wait twice, and there may seem to be a cycle that
@@ -212,15 +212,18 @@ root_of(Session *session) noexcept
 }
 
 /*
- * Does this session, or one that it waits for, wait for an advisory lock or hold one, or wait in
- * claim()?
+ * Does this session, or one that it waits for, wait for an advisory lock or hold one, or wait in a
+ * function of the extension, for a window or for the table of leases?
  */
 bool
 WaitTrees::concerns_advisory_locks(const Session *session) const
 {
+	PublishedWait published;
+
 	for (int steps = 0; session != nullptr && steps < proc_count(); steps++, session = session->above)
 	{
-		if ((session->lock != nullptr && (is_advisory(*session->lock) || claim_of(*session->lock) != nullptr)) ||
+		if ((session->lock != nullptr &&
+			 (is_advisory(*session->lock) || read_wait_of(*session->lock, &published))) ||
 			holds_advisory_lock(static_cast<int>(session - sessions)))
 			return true;
 	}
