@@ -14,6 +14,7 @@
 #include "base/pg.h"
 
 #include "base/compat.h"
+#include "server/latch.h"
 #include "server/locktable.h"
 
 namespace advisory
@@ -102,6 +103,13 @@ private:
 	int			capacity = FIRST_ENTRIES;
 };
 
+/* The number of a process, or a prepared transaction, in the server's array of processes. */
+static int
+number_of(const PGPROC *proc) noexcept
+{
+	return static_cast<int>(proc - ProcGlobal->allProcs);
+}
+
 static LockEntry
 entry_for(const PROCLOCK *proclock, LOCKMODE lockmode) noexcept
 {
@@ -110,10 +118,10 @@ entry_for(const PROCLOCK *proclock, LOCKMODE lockmode) noexcept
 	LockEntry	entry = {};
 
 	entry.tag = proclock->tag.myLock->tag;
-	entry.proc_number = static_cast<int>(proc - ProcGlobal->allProcs);
+	entry.proc_number = number_of(proc);
 	entry.pid = proc->pid;
 	entry.leader_pid = leader->pid;
-	entry.leader_number = static_cast<int>(leader - ProcGlobal->allProcs);
+	entry.leader_number = number_of(leader);
 	entry.xid = proc->pid == 0 ? proc->xid : InvalidTransactionId;
 	entry.role = proc->roleId;
 	entry.lockmode = lockmode;
@@ -202,7 +210,7 @@ with_partition(int partition, Read read)
  */
 template <typename Match>
 static bool
-any_held(Match matches, int first = static_cast<int>(MyProc - ProcGlobal->allProcs), int count = 1)
+any_held(Match matches, int first = number_of(MyProc), int count = 1)
 {
 	bool		found = false;
 
@@ -458,7 +466,7 @@ wake_holders(const LOCKTAG &tag) noexcept
 		for (const PROCLOCK *proclock : proclocks_of(lock))
 		{
 			if (proclock->holdMask != 0)
-				SetLatch(&proclock->tag.myProc->procLatch);
+				wake(number_of(proclock->tag.myProc));
 		}
 	});
 }

@@ -152,7 +152,7 @@ int			count_my_lease_locks();
 /* Does this session hold this lock, of any type, and does another session wait for it? */
 bool		is_mine_awaited(const LOCKTAG &tag);
 
-/* Set the latch of each session that holds this lock. */
+/* Wake each session that holds this lock (server/latch.h). */
 void		wake_holders(const LOCKTAG &tag) noexcept;
 
 /*

@@ -33,6 +33,7 @@
 #include "base/pg.h"
 
 #include "shmem/slotstate.h"
+#include "server/latch.h"
 #include "shmem/root.h"
 #include "shmem/sessiontable.h"
 
@@ -385,7 +386,7 @@ wake_waiters(SemaphoreState *state) noexcept
 	for (int i = state->first; i != NO_PROCESS && free.count > 0; i = queue_link(i)->next)
 	{
 		if (remove_free_slot(&free, queue_link(i)->slots, true) != NO_SLOT)
-			SetLatch(&ProcGlobal->allProcs[i].procLatch);
+			wake(i);
 	}
 	LWLockRelease(&state->lock);
 }
