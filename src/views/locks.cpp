@@ -43,7 +43,7 @@ static constexpr int HOLDERS_COLUMNS_1_0 = 16;
 struct WantedColumns
 {
 	bool		name;			/* namespace and name */
-	bool		text;			/* lock: the same in one text */
+	bool		text;			/* lock: the same in one text; null if unknown */
 	bool		hold;			/* scope, acquired_at, held, slots */
 };
 

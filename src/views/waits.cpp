@@ -389,6 +389,32 @@ show_waits(ReturnSetInfo *result)
  *		  4712 app@web waits for billing/invoice:42 exclusive 12 s
  */
 
+/* A text about a lock.  SQL puts the text of a lock without a name into it (unnamed()). */
+struct Line
+{
+	StringInfoData text;
+	LOCKTAG		unnamed;		/* that lock */
+	int			before = -1;	/* the length of the text before it; -1 if there is none */
+
+	Line()
+	{
+		initStringInfo(&text);
+	}
+
+	/* Add the columns before_lock, after_lock, and datid to objsubid of that lock. */
+	void		add_to(Row *row) const
+	{
+		DecodedTag	tag = before >= 0 ? decode_tag(unnamed) : DecodedTag{};
+
+		row->add_text(before >= 0 ? pnstrdup(text.data, before) : text.data);
+		row->add_text(before >= 0 ? text.data + before : nullptr);
+		row->add(ObjectIdGetDatum(tag.database), before < 0);
+		row->add(Int32GetDatum(tag.key1), before < 0);
+		row->add(Int32GetDatum(tag.key2), before < 0);
+		row->add(Int32GetDatum(tag.objsubid), before < 0);
+	}
+};
+
 static void
 append_session(StringInfo out, const VisibleSession &session)
 {
@@ -430,11 +456,28 @@ append_other(StringInfo out, const LOCKTAG &tag)
 		appendStringInfo(out, "relation %s", name);
 }
 
+/* The name of a lock; or where SQL has to put it. */
 static void
-append_lock(StringInfo out, const LockEntry &lock, VisibleNames *names)
+append_name(Line *line, const LockEntry &lock, VisibleNames *names)
 {
+	const char *name = names->text_of(lock);
+
+	if (name != nullptr)
+		return appendStringInfoString(&line->text, name);
+	line->unnamed = lock.tag;
+	line->before = line->text.len;
+}
+
+static void
+append_lock(Line *line, const LockEntry &lock, VisibleNames *names)
+{
+	StringInfo	out = &line->text;
+
 	if (const LockEntry *claim = claim_of(lock))
-		return appendStringInfo(out, "a window of %s", names->text_of(*claim));
+	{
+		appendStringInfoString(out, "a window of ");
+		return append_name(line, *claim, names);
+	}
 	if (!is_advisory(lock))
 		return append_other(out, lock.tag);
 	if (is_of_semaphore(lock.tag) && lock.granted)
@@ -443,7 +486,7 @@ append_lock(StringInfo out, const LockEntry &lock, VisibleNames *names)
 		appendStringInfoString(out, "a slot of ");
 	else if (decode_tag(lock.tag).kind == Kind::lease)
 		appendStringInfoString(out, "lease ");
-	appendStringInfoString(out, names->text_of(lock));
+	append_name(line, lock, names);
 	if (lock.tag.locktag_field1 == MyDatabaseId)
 		return;
 	if (char *database = database_name(lock.tag.locktag_field1))
@@ -485,15 +528,17 @@ count_holders(const LockEntries &entries, const LockEntry &waiter)
 }
 
 static void
-append_line(StringInfo out, const Session &line, const LockEntries &entries, TimestampTz now, VisibleNames *names, Backends *backends)
+append_line(Line *out_line, const Session &line, const LockEntries &entries, TimestampTz now,
+			VisibleNames *names, Backends *backends)
 {
+	StringInfo	out = &out_line->text;
 	const LockEntry &lock = *line.lock;
 	VisibleSession session = backends->of(lock);
 	int			others = line.depth > 0 ? count_holders(entries, lock) - 1 : 0;
 
 	append_session(out, session);
 	appendStringInfoString(out, lock.is_waiting() ? " waits for " : " holds ");
-	append_lock(out, lock, names);
+	append_lock(out_line, lock, names);
 	appendStringInfo(out, " %s", lockmode_name(lock.tag, lock.lockmode));
 	append_age(out, lock.wait_start, now);
 	if (!lock.is_waiting() && session.state != nullptr)
@@ -509,7 +554,7 @@ append_line(StringInfo out, const Session &line, const LockEntries &entries, Tim
 		appendStringInfo(out, " (and %d more holder%s)", others, others > 1 ? "s" : "");
 }
 
-/* The rows of advisory.wait_tree(). */
+/* The lines of advisory.wait_tree(). */
 static void
 show_wait_tree(ReturnSetInfo *result)
 {
@@ -517,6 +562,7 @@ show_wait_tree(ReturnSetInfo *result)
 	TimestampTz now = GetCurrentTimestamp();
 	VisibleNames names;
 	Backends	backends;
+	bool		has_ellipsis = GetDatabaseEncoding() == PG_UTF8 && pg_get_client_encoding() == PG_UTF8;
 	int			next = 0;
 
 	/*
@@ -526,26 +572,28 @@ show_wait_tree(ReturnSetInfo *result)
 	show_each(list_length(trees.lines), [&](int i) {
 		const Session &line = trees.line(i);
 		TimestampTz longest = DT_NOEND;
-		StringInfoData out;
 		Row			row;
 
 		if (i < next)
 			return;
 		next = i + 1;
-		initStringInfo(&out);
-		appendStringInfoSpaces(&out, INDENT * line.depth);
+
+		Line		out_line;
+		StringInfo	out = &out_line.text;
+
+		appendStringInfoSpaces(out, INDENT * line.depth);
 		if (line.place < SHOWN_WAITERS)
-			append_line(&out, line, trees.entries, now, &names, &backends);
+			append_line(&out_line, line, trees.entries, now, &names, &backends);
 		else
 		{
 			for (next = i; next < list_length(trees.lines) && trees.line(next).depth >= line.depth; next++)
 				longest = Min(longest, start_of_wait(*trees.line(next).lock));
-			appendStringInfo(&out, "%s and %d more", GetDatabaseEncoding() == PG_UTF8 && pg_get_client_encoding() == PG_UTF8 ? "…" : "...", next - i);
+			appendStringInfo(out, "%s and %d more", has_ellipsis ? "…" : "...", next - i);
 			if (longest != DT_NOEND)
-				appendStringInfoString(&out, ", the longest");
-			append_age(&out, longest, now);
+				appendStringInfoString(out, ", the longest");
+			append_age(out, longest, now);
 		}
-		row.add_text(out.data);
+		out_line.add_to(&row);
 		row.put(result);
 	});
 }
@@ -565,10 +613,10 @@ show_blockers(ReturnSetInfo *result)
 		DecodedTag	tag = decode_tag(lock.tag);
 		Oid			database = GetPGProcByNumber(lock.leader_number)->databaseId;
 		VisibleSession session = lock.waits_for_lease ? VisibleSession{} : backends.of(lock);
-		StringInfo	text = makeStringInfo();
+		Line		text;
 		Row			row;
 
-		append_lock(text, !is_advisory(lock) && same_tag(waiter.tag, lock.tag) ? waiter : lock, &names);
+		append_lock(&text, !is_advisory(lock) && same_tag(waiter.tag, lock.tag) ? waiter : lock, &names);
 		row.add(Int32GetDatum(session.pid), session.pid == 0);
 		row.add_text(session.gid);
 		row.add_text(session.role);
@@ -576,7 +624,7 @@ show_blockers(ReturnSetInfo *result)
 		row.add_text(database != MyDatabaseId ? database_name(database) : nullptr);
 		row.add_text(session.state);
 		row.add_time(session.state_start);
-		row.add_text(text->data);
+		text.add_to(&row);
 		row.add_int32(root->waiter_count);
 		row.add_age(waiter.wait_start, GetCurrentTimestamp());
 		if (!is_advisory(lock) || tag.database != MyDatabaseId)
@@ -588,6 +636,6 @@ show_blockers(ReturnSetInfo *result)
 
 ADVISORY_SQL_FUNCTION(advisory_blockers, rows_function<show_blockers>);
 ADVISORY_SQL_FUNCTION(advisory_waits, rows_function<show_waits>);
-ADVISORY_SQL_FUNCTION(advisory_wait_tree, rows_function<show_wait_tree, MAT_SRF_USE_EXPECTED_DESC>);
+ADVISORY_SQL_FUNCTION(advisory_wait_tree, rows_function<show_wait_tree>);
 
 }								/* namespace advisory */
