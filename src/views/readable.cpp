@@ -12,11 +12,31 @@
 namespace advisory
 {
 
+/*
+ * Is this a table of the bootstrap superuser?  Another owner could make a view of it, whose
+ * functions would run as the current user.
+ */
+static bool
+is_own_table(Oid table)
+{
+	HeapTuple	row = SearchSysCache1(RELOID, ObjectIdGetDatum(table));
+	bool		is_own = false;
+
+	if (HeapTupleIsValid(row))
+	{
+		auto	   *form = reinterpret_cast<Form_pg_class>(GETSTRUCT(row));
+
+		is_own = form->relkind == RELKIND_RELATION && form->relowner == BOOTSTRAP_SUPERUSERID;
+		ReleaseSysCache(row);
+	}
+	return is_own;
+}
+
 /* A standby has no rows of an unlogged table. */
 static bool
 may_read(Oid table)
 {
-	return pg_class_aclcheck(table, GetUserId(), ACL_SELECT) == ACLCHECK_OK &&
+	return is_own_table(table) && pg_class_aclcheck(table, GetUserId(), ACL_SELECT) == ACLCHECK_OK &&
 		DatumGetBool(DirectFunctionCall2(has_schema_privilege_id,
 										 ObjectIdGetDatum(get_rel_namespace(table)),
 										 CStringGetTextDatum("USAGE"))) &&
@@ -45,7 +65,8 @@ lock_to_read(Oid table)
 /*
  * readable(relation regclass, otherwise text): the table, locked for reading; null if the current
  * user may not read it, or if the server's lock table is full.  If somebody has locked it, a NOTICE
- * says what the view does without it, because views must not wait.
+ * says what the view does without it, because views must not wait.  What was read before the table
+ * was locked is read once more, because it may have changed.
  */
 static Datum
 readable(FunctionCallInfo fcinfo)
@@ -56,9 +77,10 @@ readable(FunctionCallInfo fcinfo)
 	bool		is_full = !unless_lock_table_is_full([&]() {
 		may = may_read(table);
 		is_locked = may && lock_to_read(table);
+		may = may && may_read(table);
 	});
 
-	if (is_locked)
+	if (is_locked && may)
 		PG_RETURN_OID(table);
 	if (may && !is_full)
 		ereport(NOTICE,
