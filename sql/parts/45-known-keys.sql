@@ -28,9 +28,9 @@ SELECT pg_extension_config_dump('advisory.key_labels', '');
 
 ---- What the library does for the views below
 
--- A table that a view reads only if that is possible at once: locks it and its indexes.  Null if the
--- current user may not read it, or is subject to a policy, or if the server's lock table is full.
--- Null, with a NOTICE that begins with this text, if somebody else has locked it.
+-- A table that a view reads only if that is possible at once: locks it and its indexes.  Null if
+-- the current user may not read it, or is subject to a policy, or if the server's lock table is
+-- full.  Null, with a NOTICE that begins with this text, if somebody else has locked it.
 CREATE FUNCTION advisory_internal.readable(relation regclass, otherwise text) RETURNS regclass
     AS 'MODULE_PATHNAME', 'advisory_readable'
     LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 1000;
@@ -361,18 +361,21 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION advisory_internal.table_in_key(oid, integer) IS 'table in a pair of pg_repack';
 
--- From the highest bit: 7 bits for each of up to 9 printable characters, then a 0, then 1s.
-CREATE FUNCTION advisory_internal.name_in_key(key bigint) RETURNS text
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 1000
-BEGIN ATOMIC
-    SELECT string_agg(chr(greatest(code, 1)), '' ORDER BY i)
-    FROM generate_series(1, 9) AS length, generate_series(1, length) AS i,
-         LATERAL (SELECT ((key >> 64 - 7 * i) & 127)::integer) AS letter (code)
-    WHERE key < 9223372036854775807 AND ~key & (key + 1) = 1::bigint << 63 - 7 * length
-    HAVING bool_and(code BETWEEN 32 AND 126);
-END;
-COMMENT ON FUNCTION advisory_internal.name_in_key(bigint) IS
-    'name in a pair of DistributedLock.NET; null if there is none';
+-- Is this pair a name?  From the highest bit: 7 bits for each of up to 9 printable characters, then
+-- a 0, then 1s.  The 0 is one of the bits 72624976668147841, and the lowest bits of the characters
+-- are 145249953336295682.  A printable character has its first or second bit, and not all seven.
+CREATE FUNCTION advisory_internal.is_name(key bigint) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE
+    WHEN (key >> 57) & 127 NOT BETWEEN 32 AND 126 OR key = 9223372036854775807 THEN false
+    WHEN ~key & (key + 1) & 72624976668147841 = 0 THEN false
+    ELSE ~((key >> 6) | (key >> 5))
+         & -((~key & (key + 1)) << 1) & 145249953336295682 = 0
+        AND key & (key >> 1) & (key >> 2) & (key >> 3) & (key >> 4) & (key >> 5) & (key >> 6)
+         & -((~key & (key + 1)) << 1) & 145249953336295682 = 0
+    END;
+COMMENT ON FUNCTION advisory_internal.is_name(bigint) IS
+    'is this pair a name of DistributedLock.NET?';
 
 -- A class is ruled out for a lock of this database if only the other extension is installed here.
 CREATE FUNCTION advisory_internal.owners_here(extensions regclass) RETURNS name[]
@@ -388,37 +391,38 @@ COMMENT ON FUNCTION advisory_internal.owners_here(regclass) IS
 CREATE FUNCTION advisory_internal.range_uses(datid oid, objsubid integer, key bigint) RETURNS text[]
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE COST 1000
 BEGIN ATOMIC
-    SELECT array_agg(concat(tool, ': ', purpose, ' (' || told || ')') ORDER BY place)
-    FROM (SELECT *, CASE detail
-                        WHEN 'table' THEN advisory_internal.table_in_key(
-                            datid, ((key << 32) >> 32)::integer)
-                        WHEN 'name' THEN 'perhaps "' || advisory_internal.name_in_key(key) || '"'
-                    END AS told
-          FROM advisory_internal.key_ranges
-          WHERE objsubid BETWEEN first_objsubid AND last_objsubid
-              AND key BETWEEN first_key AND last_key) AS range,
+    SELECT array_agg(concat(tool, ': ', purpose, ' (' || CASE detail
+                         WHEN 'table' THEN advisory_internal.table_in_key(
+                             datid, ((key << 32) >> 32)::integer)
+                         WHEN 'name' THEN
+                             (SELECT concat('perhaps "', string_agg(chr(code), '' ORDER BY i), '"')
+                              FROM generate_series(1, 9) AS i,
+                                   LATERAL (SELECT ((key >> 64 - 7 * i) & 127)::integer,
+                                                   -(~key & (key + 1)) & (1::bigint << 64 - 7 * i))
+                                   AS letter (code, place)
+                              WHERE place <> 0)
+                     END || ')') ORDER BY place)
+    FROM advisory_internal.key_ranges,
          (SELECT CASE WHEN objsubid > 2 AND datid = advisory_internal.this_database()
                       THEN advisory_internal.owners_here(advisory_internal.readable(
                           'pg_catalog.pg_extension', 'some known keys are not shown')) END)
              AS here (owners)
-    WHERE (detail IS NULL OR told IS NOT NULL)
-        AND (extension IS NULL OR owners IS NULL OR extension = ANY (owners));
+    WHERE objsubid BETWEEN first_objsubid AND last_objsubid AND key BETWEEN first_key AND last_key
+        AND (detail <> 'name' OR advisory_internal.is_name(key)) IS NOT FALSE
+        AND (extension = ANY (owners)) IS NOT FALSE;
 END;
 COMMENT ON FUNCTION advisory_internal.range_uses(oid, integer, bigint) IS
     'possible uses of a lock according to ranges of keys';
 
--- The key of few pairs can be read as a name: below their 1s there is a 0 in one of nine places.
 CREATE FUNCTION advisory_internal.known_as(
         datid oid, objsubid integer, high integer, low integer,
         own text[], exact text[], is_start boolean)
     RETURNS text[]
     LANGUAGE sql STABLE PARALLEL UNSAFE
 RETURN own || exact ||
-       CASE WHEN is_start OR objsubid BETWEEN 3 AND 16 OR objsubid = 2
-                AND CASE WHEN high < 2147483647
-                         THEN ~((high::bigint << 32) | (low & 4294967295))
-                              & (((high::bigint << 32) | (low & 4294967295)) + 1)
-                              & 72624976668147841 <> 0 END
+       CASE WHEN is_start OR objsubid BETWEEN 3 AND 16
+                OR objsubid = 2 AND advisory_internal.is_name(
+                                        (high::bigint << 32) | (low & 4294967295))
             THEN advisory_internal.range_uses(
                      datid, objsubid, (high::bigint << 32) | (low & 4294967295)) END;
 COMMENT ON FUNCTION advisory_internal.known_as(
