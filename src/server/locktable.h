@@ -56,8 +56,10 @@ struct LockEntry
 	LOCKMASK	held_modes;		/* all modes in which it holds this lock */
 	bool		granted;
 	bool		is_head;		/* waits for a slot in a semaphore's queue (slotlocks.h) */
-	bool		waits_for_lease;	/* holds a lease's queue, and waits for the lease (slotlocks.h) */
-	int			slots;			/* number of slots that a waiter for a semaphore gave; 0 if unknown */
+	/* Holds a lease's queue, and waits for the lease (slotlocks.h). */
+	bool		waits_for_lease;
+	/* Number of slots that a waiter for a semaphore gave; 0 if unknown. */
+	int			slots;
 	TimestampTz wait_start;		/* 0 if it does not wait, or if not yet known */
 	int			first_blocker;	/* in LockEntries.blockers */
 	int			blocker_count;

@@ -25,13 +25,15 @@ mark_slot_waits(LockEntries *found)
 	for (int i = 0; i < found->count; i++)
 	{
 		LockEntry	entry = found->entries[i];
-		bool		is_queued = entry.granted && is_of_semaphore(entry.tag) && entry.tag.locktag_field4 == OBJSUBID_QUEUE;
+		bool		is_queued = entry.granted && is_of_semaphore(entry.tag) &&
+			entry.tag.locktag_field4 == OBJSUBID_QUEUE;
 		/*
 		 * The first in the queue of a lease holds the lock of the queue, so that it blocks the
 		 * others, and itself waits.
 		 */
 		bool		is_first_for_lease = entry.granted && is_of_lease_queue(entry.tag);
-		bool		is_looking = entry.granted && is_of_lease(entry.tag) && entry.lockmode == RowShareLock;
+		bool		is_looking = entry.granted && is_of_lease(entry.tag) &&
+			entry.lockmode == RowShareLock;
 		PublishedWait wait;
 
 		CHECK_FOR_INTERRUPTS();
@@ -85,7 +87,8 @@ read_lock_and_slots(Key key)
 	 * semaphore.
 	 */
 	int			slots = has_prepared_locks() ? MAX_SLOTS : highest_slot(key);
-	LockEntries found = read_locks({lock_tag(MyDatabaseId, key), queue_tag(MyDatabaseId, key)}, slots);
+	LockEntries found = read_locks({lock_tag(MyDatabaseId, key), queue_tag(MyDatabaseId, key)},
+								   slots);
 
 	mark_slot_waits(&found);
 	return found;
@@ -140,7 +143,8 @@ read_all_waits_and_slots()
 	slots = read_all_locks(true);
 	mark_slot_waits(&slots);
 	sort_slot_entries(&slots);
-	waits.entries = static_cast<LockEntry *>(repalloc_huge(waits.entries, sizeof(LockEntry) * (kept + slots.count + 1)));
+	waits.entries = static_cast<LockEntry *>(
+		repalloc_huge(waits.entries, sizeof(LockEntry) * (kept + slots.count + 1)));
 	memcpy(waits.entries + kept, slots.entries, sizeof(LockEntry) * slots.count);
 	waits.count = kept + slots.count;
 	return waits;

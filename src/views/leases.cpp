@@ -22,7 +22,8 @@ show_leases(ReturnSetInfo *result)
 	show_each(count, [&](int i) {
 		const LeaseRow &lease = leases[i];
 		bool		is_visible = may_see_role(lease.role);
-		const char *state = now >= lease.ends_at ? "expired" : lease.is_restarted ? "restarted" : "held";
+		const char *state = now >= lease.ends_at ? "expired"
+			: lease.is_restarted ? "restarted" : "held";
 		Row			row;
 
 		row.add_text(is_visible ? lease.ns : HIDDEN);

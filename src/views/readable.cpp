@@ -36,7 +36,8 @@ is_own_table(Oid table)
 static bool
 may_read(Oid table)
 {
-	return is_own_table(table) && pg_class_aclcheck(table, GetUserId(), ACL_SELECT) == ACLCHECK_OK &&
+	return is_own_table(table) &&
+		pg_class_aclcheck(table, GetUserId(), ACL_SELECT) == ACLCHECK_OK &&
 		DatumGetBool(DirectFunctionCall2(has_schema_privilege_id,
 										 ObjectIdGetDatum(get_rel_namespace(table)),
 										 CStringGetTextDatum("USAGE"))) &&
@@ -84,7 +85,8 @@ readable(FunctionCallInfo fcinfo)
 		PG_RETURN_OID(table);
 	if (may && !is_full)
 		ereport(NOTICE,
-				(errmsg("%s, because table \"%s.%s\" is locked", text_to_cstring(PG_GETARG_TEXT_PP(1)),
+				(errmsg("%s, because table \"%s.%s\" is locked",
+						text_to_cstring(PG_GETARG_TEXT_PP(1)),
 						get_namespace_name(get_rel_namespace(table)), get_rel_name(table))));
 	PG_RETURN_NULL();
 }

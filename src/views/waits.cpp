@@ -9,9 +9,9 @@
  *
  * Each session stands once.  A waiter stands under one of the sessions that are in its way:
  *
- *		it waits for a slot		the holder that has had its slot longest, as far as that is known.  But
- *								because any slot ends the wait, a holder that itself waits for the
- *								waiter only counts if all holders do.
+ *		it waits for a slot		the holder that has had its slot longest, as far as that is known.
+ *								But because any slot ends the wait, a holder that itself waits for
+ *								the waiter only counts if all holders do.
  *		it waits for a lock		the holder that came first
  *		nobody holds it			the nearest waiter ahead of it in the queue
  *
@@ -50,8 +50,8 @@ static constexpr int SHOWN_WAITERS = 10;	/* under each session, in the text */
  *					longest wait of others for it
  *		waiter		the lock that it waits for			the hold or wait of the session above that
  *													is in its way
- *		first of	the same							the same; the blocker is further down the tree
- *		a cycle
+ *		first of	the same							the same; the blocker is further down
+ *		a cycle											the tree
  *
  * A session that waits for a lease, or for a lock that was released meanwhile, is a root with the
  * lock that it waits for.
@@ -66,7 +66,8 @@ struct Session
 	int			place;			/* among the waiters under the same session, from 0 */
 	bool		is_shown;
 	bool		is_written;		/* is it among the lines? */
-	int			waiter_count;	/* of a root: how many wait for it, directly or not; the first of them, and what blocks that one */
+	/* Of a root: how many wait for it, directly or not; the first; and what blocks that one. */
+	int			waiter_count;
 	const Session *first_waiter;
 	const LockEntry *blocking;
 	const Session *counted;		/* the waiter for which this session was visited last */
@@ -85,8 +86,10 @@ public:
 	}
 
 	LockEntries entries;
-	List	   *roots = NIL;	/* (Session *) each root of all waits, and each first waiter for a lease */
-	List	   *lines = NIL;	/* (Session *) each tree from its root down; a session is followed by its waiters, longest waits first */
+	/* (Session *) each root of all waits, and each first waiter for a lease */
+	List	   *roots = NIL;
+	/* (Session *) each tree from its root down; after a session its waiters, longest waits first */
+	List	   *lines = NIL;
 
 private:
 	Session    *session_of(const LockEntry &entry) const noexcept
@@ -177,7 +180,8 @@ WaitTrees::choose_blocker(Session *session)
 	std::pair<bool, TimestampTz> best;
 
 	visit_blockers(entries, *session->lock, [&](const LockEntry &other) {
-		std::pair<bool, TimestampTz> rank = {is_for_slot && waits_for(session_of(other), session), DT_NOEND};
+		std::pair<bool, TimestampTz> rank = {is_for_slot && waits_for(session_of(other), session),
+											 DT_NOEND};
 		TimestampTz acquired_at = is_for_slot ? holds.find(other).hold.acquired_at : 0;
 
 		if (acquired_at != 0)
@@ -220,7 +224,8 @@ WaitTrees::concerns_advisory_locks(const Session *session) const
 {
 	PublishedWait published;
 
-	for (int steps = 0; session != nullptr && steps < proc_count(); steps++, session = session->above)
+	for (int steps = 0; session != nullptr && steps < proc_count();
+		 steps++, session = session->above)
 	{
 		if ((session->lock != nullptr &&
 			 (is_advisory(*session->lock) || read_wait_of(*session->lock, &published))) ||
@@ -289,7 +294,9 @@ WaitTrees::write_tree(Session *session, int depth, int place)
 	}
 }
 
-WaitTrees::WaitTrees() : entries(read_all_waits_and_slots()), sessions(static_cast<Session *>(palloc0(sizeof(Session) * proc_count())))
+WaitTrees::WaitTrees()
+	: entries(read_all_waits_and_slots()),
+	  sessions(static_cast<Session *>(palloc0(sizeof(Session) * proc_count())))
 {
 	ListCell   *cell;
 
@@ -366,7 +373,8 @@ show_waits(ReturnSetInfo *result)
 		row.add_int32(line.depth);
 		row.add_int32_array(path, line.depth + 1);
 		row.add_int32(session.pid);
-		row.add(Int32GetDatum(line.blocker != nullptr ? session_pid(*line.blocker) : 0), line.blocker == nullptr);
+		row.add(Int32GetDatum(line.blocker != nullptr ? session_pid(*line.blocker) : 0),
+				line.blocker == nullptr);
 		row.add_text(name.ns);
 		row.add_text(name.name);
 		row.add(Int64GetDatum(tag.key.value), !is_key);
@@ -445,7 +453,8 @@ append_other(StringInfo out, const LOCKTAG &tag)
 	{
 		unless_lock_table_is_full([&]() {
 			if (char *relation = get_rel_name(tag.locktag_field2))
-				name = quote_qualified_identifier(get_namespace_name(get_rel_namespace(tag.locktag_field2)), relation);
+				name = quote_qualified_identifier(
+					get_namespace_name(get_rel_namespace(tag.locktag_field2)), relation);
 		});
 	}
 	if (name == nullptr)
@@ -510,7 +519,8 @@ static void
 append_age(StringInfo out, TimestampTz time, TimestampTz now)
 {
 	if (time != 0 && time != DT_NOEND)
-		appendStringInfo(out, " " INT64_FORMAT " s", Max(now - time, INT64CONST(0)) / USECS_PER_SEC);
+		appendStringInfo(out, " " INT64_FORMAT " s",
+						 Max(now - time, INT64CONST(0)) / USECS_PER_SEC);
 }
 
 /* How many sessions hold what a waiter waits for, and are in its way. */
@@ -562,7 +572,8 @@ show_wait_tree(ReturnSetInfo *result)
 	TimestampTz now = GetCurrentTimestamp();
 	VisibleNames names;
 	Backends	backends;
-	bool		has_ellipsis = GetDatabaseEncoding() == PG_UTF8 && pg_get_client_encoding() == PG_UTF8;
+	bool		has_ellipsis = GetDatabaseEncoding() == PG_UTF8 &&
+		pg_get_client_encoding() == PG_UTF8;
 	int			next = 0;
 
 	/*
@@ -586,7 +597,8 @@ show_wait_tree(ReturnSetInfo *result)
 			append_line(&out_line, line, trees.entries, now, &names, &backends);
 		else
 		{
-			for (next = i; next < list_length(trees.lines) && trees.line(next).depth >= line.depth; next++)
+			for (next = i; next < list_length(trees.lines) && trees.line(next).depth >= line.depth;
+				 next++)
 				longest = Min(longest, start_of_wait(*trees.line(next).lock));
 			appendStringInfo(out, "%s and %d more", has_ellipsis ? "…" : "...", next - i);
 			if (longest != DT_NOEND)
@@ -616,7 +628,8 @@ show_blockers(ReturnSetInfo *result)
 		Line		text;
 		Row			row;
 
-		append_lock(&text, !is_advisory(lock) && same_tag(waiter.tag, lock.tag) ? waiter : lock, &names);
+		append_lock(&text, !is_advisory(lock) && same_tag(waiter.tag, lock.tag) ? waiter : lock,
+					&names);
 		row.add(Int32GetDatum(session.pid), session.pid == 0);
 		row.add_text(session.gid);
 		row.add_text(session.role);
