@@ -267,8 +267,6 @@ CREATE VIEW advisory_internal.key_ranges AS
     ) AS facts;
 COMMENT ON VIEW advisory_internal.key_ranges IS
     'rows of advisory.known_keys: ranges of keys';
--- Here and below: for functions in SQL, which run with the rights of the current user.
-GRANT SELECT ON advisory_internal.key_ranges TO PUBLIC;
 
 CREATE VIEW advisory.known_keys AS
     SELECT tool, purpose, form, scope, match, rule, source, key, key1, key2
@@ -303,7 +301,6 @@ COMMENT ON COLUMN advisory.known_keys.key IS
     'the key in this database, bigint form; null if there is not one';
 COMMENT ON COLUMN advisory.known_keys.key1 IS 'first key of the pair form, signed';
 COMMENT ON COLUMN advisory.known_keys.key2 IS 'second key of the pair form, signed';
-GRANT SELECT ON advisory.known_keys TO PUBLIC;
 
 ---- Which of them a lock matches
 
@@ -346,8 +343,6 @@ CREATE VIEW advisory_internal.range_starts AS
     WHERE last_key <= first_key + 8589934592
     GROUP BY 1, 2;
 COMMENT ON VIEW advisory_internal.range_starts IS 'where there are ranges of keys';
-GRANT SELECT ON advisory_internal.own_uses, advisory_internal.exact_uses,
-    advisory_internal.range_starts TO PUBLIC;
 
 -- The table that pg_repack works on; its OID if it is in another database.
 CREATE FUNCTION advisory_internal.table_in_key(datid oid, low integer) RETURNS text
