@@ -57,7 +57,38 @@ sub kept {
 
 compare(work => "a load without the extension, beside $locks locks, $waiters waiters, and views read ten times a second", of => 'throughput',
     against => "beside the same of the built-ins", 'at least' => 1, ours => kept('ours'), theirs => kept('theirs'));
+# advisory.pressure is read 100 times a second, beside the locks. (The usual query keeps all of the
+# lock table locked while it copies it.)
+my $calls = QUICK ? 50_000 : 200_000;
+my $LOAD = "DO \$\$ BEGIN FOR i IN 1 .. $calls LOOP
+    PERFORM pg_advisory_lock(-i); PERFORM pg_advisory_unlock(-i);
+END LOOP; END \$\$";
+
+# What a load that takes locks and releases them takes beside such a reader. Time without a
+# processor does not count.
+sub load_beside {
+    my ($query) = @_;
+    return sub {
+        my ($tree) = @_;
+        my $set = others($tree, 'ours');
+        my $load = $set->{load} //= session(server => $set->{server});
+        my $look = $set->{looker};
+        return undisturbed_time(sub { $load->run($LOAD) }, $load) if !$query;
+        $look->start("DO \$\$ DECLARE found record;
+            BEGIN LOOP $query; PERFORM pg_sleep(0.01); END LOOP; END \$\$");
+        my $time = undisturbed_time(sub { $load->run($LOAD) }, $load);
+        $look->{dbh}->pg_cancel;
+        die "the reader has ended\n" if ($look->finish->{state} // '') ne '57014';
+        return $time;
+    };
+}
+
+my @how = (work => "a load of the built-ins, beside $locks locks and a reader of pressure",
+    of => 'time', ours => load_beside('SELECT * INTO found FROM advisory.pressure'));
+compare(@how, against => 'alone', 'at most' => 1.2, theirs => load_beside());
+compare(@how, against => 'beside a reader of pg_locks', 'at most' => 1,
+    theirs => load_beside('SELECT count(*) INTO found FROM pg_locks'));
 for my $sides (values %set) {
-    $_->disconnect for map { @{ $_->{sessions} }, $_->{looker} } values %$sides;
+    $_->disconnect for map { @{ $_->{sessions} }, $_->{looker}, $_->{load} // () } values %$sides;
 }
 1;

@@ -5,7 +5,8 @@ use strict;
 use warnings;
 use AdvisoryTest;
 use Bench;
-use Time::HiRes qw(time);
+use List::Util qw(max);
+use Time::HiRes qw(sleep time);
 
 my $names = QUICK ? 500 : 2000;
 my $repeated = QUICK ? 5 : 20;
@@ -98,6 +99,70 @@ for my $held (0, 1000) {
     measure("pressure$some", \&rows, 'SELECT * FROM advisory.pressure', 'SELECT count(*) FROM pg_locks');
     $_->disconnect for @holders;
 }
+
+# Who waits for a slot is woken when it comes free: two sessions hand it to each other.
+sub hand_over {
+    my ($take, $give) = @_;
+    return sub {
+        my ($tree) = @_;
+        my @two = map { session(server => portable_server($tree), database => 'portable') } 1, 2;
+        $two[0]->run("SELECT $take");
+        my @took;
+        for (1 .. $repeated) {
+            $two[1]->start("SELECT $take");
+            sleep 0.05 + rand 0.02;
+            my $start = time;
+            $two[0]->run("SELECT $give");
+            $two[1]->finish;
+            push @took, time - $start;
+            @two = reverse @two;
+        }
+        $_->disconnect for @two;
+        return median(@took);
+    };
+}
+my $ACQUIRE = q{advisory.acquire('bench', 'slot', 1)};
+my $RELEASE = q{advisory.release('bench', 'slot')};
+compare(work => 'portable: hand-over of a slot', of => 'time', against => "a plain lock's",
+    'at most' => 30, ours => hand_over($ACQUIRE, $RELEASE),
+    theirs => hand_over('pg_advisory_lock(1)', 'pg_advisory_unlock(1)'));
+
+# And is served in its turn, which sessions that poll are not: the longest wait of eight.
+sub longest_wait {
+    my ($wait, $give) = @_;
+    return sub {
+        my ($tree) = @_;
+        my $server = portable_server($tree);
+        my @eight = map { session(server => $server, database => 'portable') } 1 .. 8;
+        my $finish = $eight[0]->value("SELECT clock_timestamp() + '$seconds s'");
+        $_->start(<<"SQL") for @eight;
+DO \$\$
+DECLARE
+    longest double precision := 0;
+    asked timestamptz;
+BEGIN
+    WHILE clock_timestamp() < '$finish' LOOP
+        asked := clock_timestamp();
+        $wait;
+        longest := greatest(longest, extract(epoch FROM clock_timestamp() - asked));
+        PERFORM pg_sleep(0.02);
+        PERFORM $give;
+        COMMIT;
+    END LOOP;
+    PERFORM set_config('bench.longest', longest::text, false);
+END \$\$
+SQL
+        $_->finish for @eight;
+        my $longest = max(map { $_->value(q{SELECT current_setting('bench.longest')}) } @eight);
+        $_->disconnect for @eight;
+        return $longest;
+    };
+}
+my $POLL = 'WHILE NOT pg_try_advisory_lock(4711) LOOP PERFORM pg_sleep(0.01); END LOOP';
+compare(work => 'portable: the longest of many waits of 8 sessions for 1 slot', of => 'time',
+    against => "polling every 10 ms's", 'at most' => 0.33,
+    ours => longest_wait("PERFORM $ACQUIRE", $RELEASE),
+    theirs => longest_wait($POLL, 'pg_advisory_unlock(4711)'));
 
 # For doc/portable.md.
 print "\n| call | time, compared with the built-in functions or views | with the extension |\n|---|---|---|\n";

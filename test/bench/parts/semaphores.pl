@@ -106,4 +106,44 @@ my $array = 'ARRAY(SELECT generate_series(1, 2000))';
 compare(work => 'acquire and release, nobody waits', of => 'time', against => "a plain lock's",
     ours => on_server(sub { loop($_[0], $array, 'int', q{PERFORM advisory.release('bench', 'free', advisory.acquire('bench', 'free', 4))}) }),
     theirs => on_server(sub { loop($_[0], $array, 'int', 'PERFORM pg_advisory_lock(1)', 'PERFORM pg_advisory_unlock(1)') }));
+
+# A session that has very many slots, beside one that has as many built-in locks: the processor time
+# of its statements, and of its blocks with an EXCEPTION clause.
+my $many = 16_000;
+my %takes = (
+    slots => { session => "advisory.acquire('bench', 'many', $many)",
+        transaction => "advisory.xact_acquire('bench', 'many', $many)" },
+    locks => { session => 'pg_advisory_lock(i)', transaction => 'pg_advisory_xact_lock(i)' },
+);
+sub blocks {
+    my ($statement) = @_;
+    return "DO \$\$ BEGIN FOR i IN 1 .. 1000 LOOP
+        BEGIN $statement; EXCEPTION WHEN division_by_zero THEN NULL; END;
+    END LOOP; END \$\$";
+}
+my %does = (
+    'blocks with an error'    => [ blocks('RAISE division_by_zero'), 1 ],
+    'blocks without an error' => [ blocks('PERFORM 1'), 1 ],
+    'statements'              => [ 'SELECT 1', 200 ],
+);
+for my $scope (qw(session transaction)) {
+    my %having;
+    my $time_with = sub {
+        my ($way, $statement, $times) = @_;
+        return sub {
+            my ($tree) = @_;
+            my $session = $having{"$tree $way"} //= session(server => server_of($tree))
+                ->run(('BEGIN') x ($scope eq 'transaction'),
+                    "SELECT count($takes{$way}{$scope}) FROM generate_series(1, $many) AS i");
+            return processor_time($session, sub { $session->run($statement) for 1 .. $times });
+        };
+    };
+    for my $what (sort keys %does) {
+        compare(work => "$what, with $many slots of the $scope", of => 'time',
+            against => 'with as many built-in locks', 'at most' => 3,
+            ours => $time_with->('slots', @{ $does{$what} }),
+            theirs => $time_with->('locks', @{ $does{$what} }));
+    }
+    $_->disconnect for values %having;
+}
 1;
