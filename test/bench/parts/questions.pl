@@ -74,8 +74,8 @@ for my $case (
     [ 'pressure',                  q{* FROM advisory.pressure} ],
 ) {
     my ($what, $statement) = @$case;
-    compare(work => "$what, $others other locks", of => 'time',
-        against => 'beside none', 'at most' => 2, ours => beside($others, $statement), theirs => beside(0, $statement));
+    compare(work => "$what, $others other locks", of => 'time', against => 'beside none',
+        'at most' => 2, ours => beside($others, $statement), theirs => beside(0, $statement));
 }
 $_->disconnect for map { @{$_}{qw(waiter holder)} } values %set;
 undef %hog;
