@@ -19,20 +19,17 @@ CREATE FUNCTION advisory.try_lock(namespace text, name text, timeout text)
 RESET ROLE;
 -- Newer servers add the place in the script as context.
 \set VERBOSITY terse
-CREATE EXTENSION advisory_ext;
---> ERROR:  schema "advisory" already exists
+CREATE EXTENSION advisory_ext; --> ERROR:  schema "advisory" already exists
 CREATE EXTENSION advisory_ext SCHEMA advisory;
 --> ERROR:  extension "advisory_ext" must be installed in schema "pg_catalog"
 \set VERBOSITY default
 -- Nothing of it came, and nothing was adopted.
-SELECT count(*) AS installed FROM pg_extension WHERE extname = 'advisory_ext';
---> 0
+SELECT count(*) AS installed FROM pg_extension WHERE extname = 'advisory_ext'; --> 0
 SELECT proname, proowner::regrole FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace;
 --> try_lock|regress_advisory_planter
 SELECT count(*) AS adopted FROM pg_depend
     WHERE objid IN ('advisory'::regnamespace, 'advisory.try_lock(text,text,text)'::regprocedure)
-      AND deptype = 'e';
---> 0
+      AND deptype = 'e'; --> 0
 DROP SCHEMA advisory CASCADE;
 --> NOTICE:  drop cascades to function advisory.try_lock(text,text,text)
 CREATE EXTENSION advisory_ext;
@@ -47,15 +44,12 @@ CREATE EXTENSION advisory_ext;
 SELECT extowner::regrole FROM pg_extension WHERE extname = 'advisory_ext';
 --> regress_advisory_owner
 BEGIN;
-SELECT advisory.try_xact_lock('billing', 'invoice:42');
---> t
+SELECT advisory.try_xact_lock('billing', 'invoice:42'); --> t
 COMMIT;
-SELECT count(*) FROM advisory.locks;
---> 0
+SELECT count(*) FROM advisory.locks; --> 0
 DROP EXTENSION advisory_ext;
 -- It takes everything along, the schema too.
-SELECT to_regnamespace('advisory');
--->
+SELECT to_regnamespace('advisory'); -->
 CREATE EXTENSION advisory_ext;
 -- "Not relocatable" holds for superusers, too.
 ALTER EXTENSION advisory_ext SET SCHEMA public;
@@ -69,12 +63,10 @@ DROP EXTENSION advisory_ext;
 
 SET ROLE regress_advisory_stranger;
 \set VERBOSITY sqlstate
-CREATE EXTENSION advisory_ext;
---> ERROR:  42501
+CREATE EXTENSION advisory_ext; --> ERROR:  42501
 \set VERBOSITY default
 RESET ROLE;
-SELECT count(*) AS installed FROM pg_extension WHERE extname = 'advisory_ext';
---> 0
+SELECT count(*) AS installed FROM pg_extension WHERE extname = 'advisory_ext'; --> 0
 
 ---- Clean up
 
@@ -85,5 +77,4 @@ DROP ROLE regress_advisory_planter;
 DROP ROLE regress_advisory_owner;
 DROP ROLE regress_advisory_stranger;
 SELECT extname, extnamespace::regnamespace, extrelocatable FROM pg_extension
-    WHERE extname = 'advisory_ext';
---> advisory_ext|pg_catalog|f
+    WHERE extname = 'advisory_ext'; --> advisory_ext|pg_catalog|f

@@ -8,8 +8,7 @@ SELECT advisory.key('invoice-generation') = -8670053900832782221 AS name_alone,
        advisory.key('billing', 'invoice:42') = 1572001551135567388 AS text,
        advisory.key('user', 42) = 8907056734076048704 AS bigint,
        advisory.key('order', '00000000-0000-0000-0000-000000000001'::uuid) = -3943673449234501271
-       AS uuid;
---> t|t|t|t
+       AS uuid; --> t|t|t|t
 
 ---- The definition, in SQL
 
@@ -40,8 +39,7 @@ SELECT length, advisory.key(name) = pg_temp.defined_key(name::bytea) AS same_alo
 SELECT advisory.key('a', 'bc') = advisory.key('ab', 'c') AS shifted,
        advisory.key('a', 'b') = advisory.key('ab') AS joined,
        advisory.key('a', 'b') = advisory.key('b', 'a') AS swapped,
-       advisory.key('a', 'b') = advisory.key('a', 'b ') AS trimmed;
---> f|f|f|f
+       advisory.key('a', 'b') = advisory.key('a', 'b ') AS trimmed; --> f|f|f|f
 
 ---- An id means id::text, and the letters of a text count
 
@@ -58,19 +56,14 @@ SELECT id, advisory.key('ns', id) = advisory.key('ns', id::text) AS same,
         '{00000000000000000000000000000001}']::uuid[]) AS id;
 --> a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11|t|f
 --> 00000000-0000-0000-0000-000000000001|t|t
-SELECT advisory.key('ns', 42) = advisory.key('ns', '042') AS leading_zero;
---> f
+SELECT advisory.key('ns', 42) = advisory.key('ns', '042') AS leading_zero; --> f
 
 ---- The same lock as pg_advisory_lock(key)
 
-SELECT advisory.lock('billing', 'invoice:42');
---> t
-SELECT pg_advisory_unlock(advisory.key('billing', 'invoice:42'));
---> t
-SELECT pg_advisory_lock(1572001551135567388);
--->
-SELECT advisory.holds('billing', 'invoice:42'), advisory.unlock('billing', 'invoice:42');
---> t|t
+SELECT advisory.lock('billing', 'invoice:42'); --> t
+SELECT pg_advisory_unlock(advisory.key('billing', 'invoice:42')); --> t
+SELECT pg_advisory_lock(1572001551135567388); -->
+SELECT advisory.holds('billing', 'invoice:42'), advisory.unlock('billing', 'invoice:42'); --> t|t
 
 ---- Immutable: in indexes, generated columns and parallel plans
 
@@ -78,39 +71,25 @@ CREATE TEMP TABLE jobs (name text, key bigint GENERATED ALWAYS
     AS (advisory.key('jobs', name)) STORED);
 CREATE INDEX ON jobs (advisory.key(name));
 INSERT INTO jobs VALUES ('nightly');
-SELECT key = advisory.key('jobs', 'nightly') AS generated FROM jobs;
---> t
+SELECT key = advisory.key('jobs', 'nightly') AS generated FROM jobs; --> t
 
 ---- Wrong input: never a silent nothing
 
-SELECT advisory.key(NULL);
---> ERROR:  name must not be null
-SELECT advisory.key('');
---> ERROR:  name must not be empty
-SELECT advisory.key(NULL, 'name');
---> ERROR:  namespace must not be null
-SELECT advisory.key('', 'name');
---> ERROR:  namespace must not be empty
-SELECT advisory.key('ns', NULL::text);
---> ERROR:  name must not be null
-SELECT advisory.key('ns', '');
---> ERROR:  name must not be empty
-SELECT advisory.key('ns', NULL::bigint);
---> ERROR:  id must not be null
-SELECT advisory.key('ns', NULL::uuid);
---> ERROR:  id must not be null
-SELECT advisory.key(NULL, 42);
---> ERROR:  namespace must not be null
+SELECT advisory.key(NULL); --> ERROR:  name must not be null
+SELECT advisory.key(''); --> ERROR:  name must not be empty
+SELECT advisory.key(NULL, 'name'); --> ERROR:  namespace must not be null
+SELECT advisory.key('', 'name'); --> ERROR:  namespace must not be empty
+SELECT advisory.key('ns', NULL::text); --> ERROR:  name must not be null
+SELECT advisory.key('ns', ''); --> ERROR:  name must not be empty
+SELECT advisory.key('ns', NULL::bigint); --> ERROR:  id must not be null
+SELECT advisory.key('ns', NULL::uuid); --> ERROR:  id must not be null
+SELECT advisory.key(NULL, 42); --> ERROR:  namespace must not be null
 SELECT advisory.key('', '00000000-0000-0000-0000-000000000001'::uuid);
 --> ERROR:  namespace must not be empty
 \set VERBOSITY sqlstate
-SELECT advisory.key(NULL);
---> ERROR:  22004
-SELECT advisory.key('');
---> ERROR:  22023
+SELECT advisory.key(NULL); --> ERROR:  22004
+SELECT advisory.key(''); --> ERROR:  22023
 \set VERBOSITY default
 -- An error in between leaves the digest as new.
-SELECT advisory.key('billing', 'invoice:42');
---> 1572001551135567388
-SELECT count(*) AS left_locked FROM pg_locks WHERE locktype = 'advisory';
---> 0
+SELECT advisory.key('billing', 'invoice:42'); --> 1572001551135567388
+SELECT count(*) AS left_locked FROM pg_locks WHERE locktype = 'advisory'; --> 0

@@ -13,12 +13,10 @@ CREATE VIEW pg_temp.mine AS
 
 ---- One lock in four lines
 
-SELECT advisory.lock('billing', 'invoice:42');
---> t
+SELECT advisory.lock('billing', 'invoice:42'); --> t
 SELECT lockmode, mode, key = advisory.key('billing', 'invoice:42') AS right_key FROM pg_temp.mine;
 --> ExclusiveLock|exclusive|t
-SELECT advisory.unlock('billing', 'invoice:42');
---> t
+SELECT advisory.unlock('billing', 'invoice:42'); --> t
 SELECT * FROM pg_temp.mine;
 
 ---- Every function, in every form, without and with a timeout
@@ -73,43 +71,33 @@ SELECT function, count(*) AS calls, taken.*
 ---- Scope: what ends when
 
 BEGIN;
-SELECT advisory.xact_lock('ns', 'transaction'), advisory.lock('ns', 'session');
---> t|t
+SELECT advisory.xact_lock('ns', 'transaction'), advisory.lock('ns', 'session'); --> t|t
 COMMIT;
-SELECT mode, key = advisory.key('ns', 'session') AS is_session FROM pg_temp.mine;
---> exclusive|t
+SELECT mode, key = advisory.key('ns', 'session') AS is_session FROM pg_temp.mine; --> exclusive|t
 BEGIN;
-SELECT advisory.lock('ns', 'in a failed transaction');
---> t
-SELECT 1/0;
---> ERROR:  division by zero
+SELECT advisory.lock('ns', 'in a failed transaction'); --> t
+SELECT 1/0; --> ERROR:  division by zero
 ROLLBACK;
 -- As with the built-ins, an error does not release session-level locks.
-SELECT advisory.holds('ns', 'session'), advisory.holds('ns', 'in a failed transaction');
---> t|t
-SELECT advisory.unlock('ns', 'session'), advisory.unlock('ns', 'in a failed transaction');
---> t|t
+SELECT advisory.holds('ns', 'session'), advisory.holds('ns', 'in a failed transaction'); --> t|t
+SELECT advisory.unlock('ns', 'session'), advisory.unlock('ns', 'in a failed transaction'); --> t|t
 BEGIN;
 SAVEPOINT s;
-SELECT advisory.xact_lock('ns', 'savepoint');
---> t
+SELECT advisory.xact_lock('ns', 'savepoint'); --> t
 ROLLBACK TO s;
-SELECT advisory.holds('ns', 'savepoint');
---> f
+SELECT advisory.holds('ns', 'savepoint'); --> f
 COMMIT;
 
 ---- Modes: both at once, shared with shared, and within one session nothing blocks
 
 BEGIN;
 SELECT advisory.xact_lock('ns', 'name'), advisory.xact_lock_shared('ns', 'name'),
-       advisory.try_lock('ns', 'name'), advisory.try_lock_shared('ns', 'name');
---> t|t|t|t
+       advisory.try_lock('ns', 'name'), advisory.try_lock_shared('ns', 'name'); --> t|t|t|t
 SELECT mode FROM pg_temp.mine ORDER BY mode;
 --> exclusive
 --> shared
 -- The session's holds are let go of, the transaction's stay.
-SELECT advisory.unlock('ns', 'name'), advisory.unlock_shared('ns', 'name');
---> t|t
+SELECT advisory.unlock('ns', 'name'), advisory.unlock_shared('ns', 'name'); --> t|t
 SELECT mode FROM pg_temp.mine ORDER BY mode;
 --> exclusive
 --> shared
@@ -119,50 +107,35 @@ SELECT * FROM pg_temp.mine;
 ---- Asking
 
 SELECT advisory.holds('ns', 42), advisory.is_locked('ns', 42),
-       (SELECT count(*) FROM advisory.holders('ns', 42)) AS holders;
---> f|f|0
-SELECT advisory.lock('ns', '42');
---> t
+       (SELECT count(*) FROM advisory.holders('ns', 42)) AS holders; --> f|f|0
+SELECT advisory.lock('ns', '42'); --> t
 -- Whichever way the name is given.
 SELECT advisory.holds('ns', 42), advisory.is_locked('ns', 42),
-       (SELECT count(*) FROM advisory.holders('ns', 42)) AS holders;
---> t|t|1
+       (SELECT count(*) FROM advisory.holders('ns', 42)) AS holders; --> t|t|1
 SELECT pid = pg_backend_pid() AS me, database = current_database() AS here,
        role = current_user AS is_role,
        application_name, state, mode, granted, wait_start, waited, blocked_by, gid,
        query LIKE '%advisory.holders%' AS query
-    FROM advisory.holders('ns', 42);
---> t|t|t|pg_regress/20_locks|active|exclusive|t|||||t
-SELECT advisory.unlock('ns', 42);
---> t
-SELECT advisory.lock_shared('ns', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid);
---> t
+    FROM advisory.holders('ns', 42); --> t|t|t|pg_regress/20_locks|active|exclusive|t|||||t
+SELECT advisory.unlock('ns', 42); --> t
+SELECT advisory.lock_shared('ns', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid); --> t
 SELECT advisory.holds('ns', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'),
        advisory.holds('ns', 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11') AS other_letters,
        advisory.holds('ns', 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'::uuid) AS as_uuid,
-       advisory.is_locked('ns', 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'::uuid) AS locked;
---> t|f|t|t
-SELECT mode FROM advisory.holders('ns', 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'::uuid);
---> shared
-SELECT advisory.unlock_shared('ns', 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'::uuid);
---> t
+       advisory.is_locked('ns', 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'::uuid) AS locked; --> t|f|t|t
+SELECT mode FROM advisory.holders('ns', 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'::uuid); --> shared
+SELECT advisory.unlock_shared('ns', 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'::uuid); --> t
 -- Another lock of the session does not count.
-SELECT advisory.lock('ns', 'other');
---> t
-SELECT advisory.holds('ns', 'name'), advisory.is_locked('ns', 'name');
---> f|f
-SELECT advisory.unlock('ns', 'other');
---> t
+SELECT advisory.lock('ns', 'other'); --> t
+SELECT advisory.holds('ns', 'name'), advisory.is_locked('ns', 'name'); --> f|f
+SELECT advisory.unlock('ns', 'other'); --> t
 
 ---- The planner filters by everything cheaper first, so only the chosen row is locked
 
 SELECT name, advisory.try_lock('ns', name)
     FROM (VALUES ('a'), ('b'), ('c')) AS names(name)
-    WHERE advisory.try_lock('ns', name) AND name = 'b';
---> b|t
-SELECT count(*), sum(advisory.unlock_all('ns', 'b')) FROM pg_temp.mine;
---> 1|2
+    WHERE advisory.try_lock('ns', name) AND name = 'b'; --> b|t
+SELECT count(*), sum(advisory.unlock_all('ns', 'b')) FROM pg_temp.mine; --> 1|2
 
 SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database();
---> 0
+    WHERE locktype = 'advisory' AND datname = current_database(); --> 0

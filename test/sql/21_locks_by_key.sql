@@ -43,15 +43,11 @@ SELECT string_agg(function, ' ' ORDER BY function) AS functions, arguments, take
 
 ---- The built-ins' locks, both ways
 
-SELECT pg_advisory_lock(42), pg_advisory_lock_shared(-1);
---> |
+SELECT pg_advisory_lock(42), pg_advisory_lock_shared(-1); --> |
 SELECT advisory.holds_key(42), advisory.holds_key(-1), advisory.is_locked_key(42),
-    advisory.holds_key(43);
---> t|t|t|f
-SELECT mode, acquired_at FROM advisory.holders_key(42);
---> exclusive|
-SELECT advisory.unlock_key(42), advisory.unlock_shared_key(-1);
---> t|t
+    advisory.holds_key(43); --> t|t|t|f
+SELECT mode, acquired_at FROM advisory.holders_key(42); --> exclusive|
+SELECT advisory.unlock_key(42), advisory.unlock_shared_key(-1); --> t|t
 SELECT advisory.lock_key(9223372036854775807), advisory.lock_shared_key(-9223372036854775808);
 --> t|t
 SELECT key, mode FROM pg_temp.mine ORDER BY key;
@@ -60,26 +56,18 @@ SELECT key, mode FROM pg_temp.mine ORDER BY key;
 SELECT pg_advisory_unlock(9223372036854775807), pg_advisory_unlock_shared(-9223372036854775808);
 --> t|t
 -- A pair is another lock, even where it has the same bits.
-SELECT pg_advisory_lock(0, 42);
--->
+SELECT pg_advisory_lock(0, 42); -->
 SELECT advisory.holds_key(42), advisory.is_locked_key(42),
-    (SELECT count(*) FROM advisory.holders_key(42)) AS holders;
---> f|f|0
-SELECT pg_advisory_unlock(0, 42);
---> t
+    (SELECT count(*) FROM advisory.holders_key(42)) AS holders; --> f|f|0
+SELECT pg_advisory_unlock(0, 42); --> t
 
 ---- A key is the lock of the name that it was made of
 
-SELECT advisory.lock('billing', 'invoice:42');
---> t
+SELECT advisory.lock('billing', 'invoice:42'); --> t
 SELECT advisory.holds_key(1572001551135567388),
-    advisory.is_locked_key(advisory.key('billing', 'invoice:42'));
---> t|t
-SELECT mode FROM advisory.holders_key(1572001551135567388);
---> exclusive
-SELECT advisory.unlock_key(1572001551135567388);
---> t
+    advisory.is_locked_key(advisory.key('billing', 'invoice:42')); --> t|t
+SELECT mode FROM advisory.holders_key(1572001551135567388); --> exclusive
+SELECT advisory.unlock_key(1572001551135567388); --> t
 
 SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database();
---> 0
+    WHERE locktype = 'advisory' AND datname = current_database(); --> 0

@@ -44,8 +44,7 @@ SELECT advisory.lock('ns', 'name'), advisory.unlock_shared('ns', 'name'),
 --extension> DETAIL:  This session holds it in exclusive mode.
 --> t|f|t
 BEGIN;
-SELECT advisory.xact_lock('ns', 'name');
---> t
+SELECT advisory.xact_lock('ns', 'name'); --> t
 SELECT advisory.unlock('ns', 'name');
 --> WARNING:  you don't own a lock of type ExclusiveLock on "ns/name"
 --extension> DETAIL:  This session holds it until the end of the transaction.
@@ -54,8 +53,7 @@ SELECT advisory.unlock_shared('ns', 'name');
 --> WARNING:  you don't own a lock of type ShareLock on "ns/name"
 --extension> DETAIL:  This session holds it until the end of the transaction.
 --> f
-SELECT mode FROM pg_temp.mine;
---> exclusive
+SELECT mode FROM pg_temp.mine; --> exclusive
 COMMIT;
 -- A warning has no SQLSTATE of its own, as the built-ins'.
 \set VERBOSITY sqlstate
@@ -78,8 +76,7 @@ BEGIN;
 SELECT advisory.unlock('ns', 'name');
 --> WARNING:  you don't own a lock of type ExclusiveLock on "ns/name"
 --> f
-SELECT 1 AS goes_on;
---> 1
+SELECT 1 AS goes_on; --> 1
 COMMIT;
 
 ---- One hold at a time, whichever function took it and by whichever name
@@ -87,8 +84,7 @@ COMMIT;
 SELECT advisory.lock('ns', 42), advisory.lock('ns', '42'), pg_advisory_lock(advisory.key('ns', 42));
 --> t|t|
 SELECT advisory.unlock('ns', 42), advisory.unlock_key(advisory.key('ns', 42)),
-    advisory.unlock('ns', '42');
---> t|t|t
+    advisory.unlock('ns', '42'); --> t|t|t
 SELECT advisory.unlock('ns', 42);
 --> WARNING:  you don't own a lock of type ExclusiveLock on "ns/42"
 --> f
@@ -96,14 +92,11 @@ SELECT advisory.unlock('ns', 42);
 ---- unlock_all of one name: both modes, the session's holds only, no warning
 
 SELECT advisory.unlock_all('ns', 'name') AS nothing, advisory.unlock_all('ns', 42) AS no_id,
-       advisory.unlock_all('ns', '00000000-0000-0000-0000-000000000001'::uuid) AS no_uuid;
---> 0|0|0
+       advisory.unlock_all('ns', '00000000-0000-0000-0000-000000000001'::uuid) AS no_uuid; --> 0|0|0
 BEGIN;
 SELECT advisory.lock('ns', 'name'), advisory.lock('ns', 'name'), advisory.lock_shared('ns', 'name'),
-       advisory.xact_lock('ns', 'name'), advisory.lock('ns', 'other');
---> t|t|t|t|t
-SELECT advisory.unlock_all('ns', 'name');
---> 3
+       advisory.xact_lock('ns', 'name'), advisory.lock('ns', 'other'); --> t|t|t|t|t
+SELECT advisory.unlock_all('ns', 'name'); --> 3
 SELECT name, mode FROM pg_temp.mine ORDER BY name;
 --> name|exclusive
 --> other|exclusive
@@ -112,23 +105,17 @@ SELECT advisory.unlock_all('ns', 'name') AS again, advisory.unlock_all('ns', 'ot
 COMMIT;
 -- This includes holds that the built-ins took.
 SELECT advisory.lock('ns', 42), pg_advisory_lock(advisory.key('ns', 42)),
-    pg_advisory_lock_shared(advisory.key('ns', 42));
---> t||
-SELECT advisory.unlock_all('ns', 42);
---> 3
-SELECT advisory.lock('ns', '00000000-0000-0000-0000-000000000001'::uuid);
---> t
-SELECT advisory.unlock_all('ns', '00000000-0000-0000-0000-000000000001'::uuid);
---> 1
+    pg_advisory_lock_shared(advisory.key('ns', 42)); --> t||
+SELECT advisory.unlock_all('ns', 42); --> 3
+SELECT advisory.lock('ns', '00000000-0000-0000-0000-000000000001'::uuid); --> t
+SELECT advisory.unlock_all('ns', '00000000-0000-0000-0000-000000000001'::uuid); --> 1
 
 ---- unlock_all of several names
 
 SELECT advisory.lock('ns', 'a'), advisory.lock('ns', 'a'), advisory.lock_shared('ns', 'b'),
-    advisory.lock('ns', 'c'), advisory.lock('ns2', 'a');
---> t|t|t|t|t
+    advisory.lock('ns', 'c'), advisory.lock('ns2', 'a'); --> t|t|t|t|t
 -- Duplicates and names that are not held do no harm.
-SELECT advisory.unlock_all('ns', ARRAY['a', 'b', 'a', 'never held']);
---> 3
+SELECT advisory.unlock_all('ns', ARRAY['a', 'b', 'a', 'never held']); --> 3
 SELECT namespace, name FROM pg_temp.mine ORDER BY 1, 2;
 --> ns|c
 --> ns2|a
@@ -136,12 +123,10 @@ SELECT advisory.unlock_all('ns', '{}'::text[]) AS of_none,
     advisory.unlock_all('ns', ARRAY['c']) AS c, advisory.unlock_all('ns2', ARRAY['a']) AS a;
 --> 0|1|1
 SELECT advisory.lock('ns', 1), advisory.lock('ns', 2),
-    advisory.unlock_all('ns', ARRAY[1, 2, 3]::bigint[]) AS ids;
---> t|t|2
+    advisory.unlock_all('ns', ARRAY[1, 2, 3]::bigint[]) AS ids; --> t|t|2
 SELECT advisory.lock('ns', '00000000-0000-0000-0000-000000000001'::uuid),
        advisory.unlock_all('ns', ARRAY['00000000-0000-0000-0000-000000000001']::uuid[]) AS uuids;
 --> t|1
 
 SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database();
---> 0
+    WHERE locktype = 'advisory' AND datname = current_database(); --> 0

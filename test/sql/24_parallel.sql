@@ -17,10 +17,8 @@ SET parallel_leader_participation = off;
 SELECT count(*) FROM many WHERE wrongly_marked(i);
 --> ERROR:  cannot take advisory locks in a parallel worker
 \set VERBOSITY default
-SELECT count(*) FROM many WHERE unmarked(i);
---> 100
-SELECT advisory.unlock_all('parallel');
---> 100
+SELECT count(*) FROM many WHERE unmarked(i); --> 100
+SELECT advisory.unlock_all('parallel'); --> 100
 ---- The cost of a call: a query of 4,000 is not worth compiling
 
 SET jit = on;
@@ -34,13 +32,11 @@ BEGIN
     RETURN false;
 END $$;
 SELECT pg_temp.is_compiled($$ SELECT advisory.try_lock('ns', i), advisory.try_xact_lock_key(i)
-    FROM generate_series(1, 4000) AS i $$);
---> f
+    FROM generate_series(1, 4000) AS i $$); --> f
 RESET jit;
 
 SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database();
---> 0
+    WHERE locktype = 'advisory' AND datname = current_database(); --> 0
 
 RESET min_parallel_table_scan_size;
 RESET parallel_setup_cost;

@@ -38,8 +38,7 @@ SELECT function, count(*) AS calls, taken.*
 ---- What ends when
 
 BEGIN;
-SELECT advisory.xact_lock('ns', 'transaction'), advisory.lock('ns', 'session');
---> t|t
+SELECT advisory.xact_lock('ns', 'transaction'), advisory.lock('ns', 'session'); --> t|t
 SELECT mode, scope, key = advisory.key('ns', 'session') AS is_session FROM pg_temp.mine
     ORDER BY scope;
 --> exclusive|session|t
@@ -47,18 +46,15 @@ SELECT mode, scope, key = advisory.key('ns', 'session') AS is_session FROM pg_te
 COMMIT;
 SELECT mode, scope, key = advisory.key('ns', 'session') AS is_session FROM pg_temp.mine;
 --> exclusive|session|t
-SELECT advisory.unlock('ns', 'session');
---> t
+SELECT advisory.unlock('ns', 'session'); --> t
 BEGIN;
 SELECT advisory.xact_lock('ns', 'name'), advisory.xact_lock_shared('ns', 'name'),
-    advisory.try_lock('ns', 'name'), advisory.try_lock_shared('ns', 'name');
---> t|t|t|t
+    advisory.try_lock('ns', 'name'), advisory.try_lock_shared('ns', 'name'); --> t|t|t|t
 SELECT mode, scope FROM pg_temp.mine ORDER BY mode;
 --> exclusive|session
 --> shared|session
 -- The session's holds are let go of, the transaction's stay.
-SELECT advisory.unlock('ns', 'name'), advisory.unlock_shared('ns', 'name');
---> t|t
+SELECT advisory.unlock('ns', 'name'), advisory.unlock_shared('ns', 'name'); --> t|t
 SELECT mode, scope FROM pg_temp.mine ORDER BY mode;
 --> exclusive|transaction
 --> shared|transaction
@@ -68,18 +64,13 @@ SELECT * FROM pg_temp.mine;
 ---- Asking
 
 SELECT advisory.hold_count('ns', 42), advisory.lock('ns', '42'), advisory.hold_count('ns', 42),
-    advisory.hold_count('ns', 'other');
---> 0|t|1|0
+    advisory.hold_count('ns', 'other'); --> 0|t|1|0
 SELECT mode, scope, granted, acquired_at <= clock_timestamp() AS acquired, held < '1 minute' AS held
-    FROM advisory.holders('ns', 42);
---> exclusive|session|t|t|t
-SELECT advisory.unlock('ns', 42);
---> t
+    FROM advisory.holders('ns', 42); --> exclusive|session|t|t|t
+SELECT advisory.unlock('ns', 42); --> t
 SELECT advisory.lock_shared('ns', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid),
        advisory.hold_count('ns', 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'::uuid),
-       advisory.unlock_shared('ns', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid);
---> t|1|t
+       advisory.unlock_shared('ns', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid); --> t|1|t
 
 SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database();
---> 0
+    WHERE locktype = 'advisory' AND datname = current_database(); --> 0

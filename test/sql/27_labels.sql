@@ -53,44 +53,31 @@ SELECT string_agg(function, ' ' ORDER BY function) AS functions, arguments, take
 
 ---- The built-ins' locks
 
-SELECT pg_advisory_lock(42);
--->
-SELECT mode, scope, acquired_at FROM advisory.holders_key(42);
---> exclusive|session|
-SELECT advisory.unlock_key(42);
---> t
+SELECT pg_advisory_lock(42); -->
+SELECT mode, scope, acquired_at FROM advisory.holders_key(42); --> exclusive|session|
+SELECT advisory.unlock_key(42); --> t
 
 ---- A name
 
-SELECT advisory.lock('billing', 'invoice:42');
---> t
+SELECT advisory.lock('billing', 'invoice:42'); --> t
 -- The name, from which the key was computed, outranks a label.
 SELECT advisory.lock_key(1572001551135567388, label => 'label');
 --> WARNING:  the key of advisory lock "label" also has another name
 --> DETAIL:  Key 1572001551135567388 is also the key of "billing/invoice:42".
 --> HINT:  Locks with the same key exclude each other. Use another name or key for one of them.
 --> t
-SELECT namespace, name FROM pg_temp.mine;
---> billing|invoice:42
-SELECT advisory.hold_count('billing', 'invoice:42');
---> 2
-SELECT advisory.unlock_key(1572001551135567388), advisory.unlock('billing', 'invoice:42');
---> t|t
+SELECT namespace, name FROM pg_temp.mine; --> billing|invoice:42
+SELECT advisory.hold_count('billing', 'invoice:42'); --> 2
+SELECT advisory.unlock_key(1572001551135567388), advisory.unlock('billing', 'invoice:42'); --> t|t
 
 ---- Labels
 
-SELECT advisory.lock_key(42, label => 'first');
---> t
-SELECT advisory.lock_key(42);
---> t
-SELECT name AS kept FROM pg_temp.mine;
---> first
-SELECT advisory.lock_key(42, label => 'second');
---> t
-SELECT name AS renamed FROM pg_temp.mine;
---> second
-SELECT advisory.unlock_key(42), advisory.unlock_key(42), advisory.unlock_key(42);
---> t|t|t
+SELECT advisory.lock_key(42, label => 'first'); --> t
+SELECT advisory.lock_key(42); --> t
+SELECT name AS kept FROM pg_temp.mine; --> first
+SELECT advisory.lock_key(42, label => 'second'); --> t
+SELECT name AS renamed FROM pg_temp.mine; --> second
+SELECT advisory.unlock_key(42), advisory.unlock_key(42), advisory.unlock_key(42); --> t|t|t
 -- Without a hold there is nothing to know a label from.
 SELECT advisory.unlock_key(42);
 --> WARNING:  you don't own a lock of type ExclusiveLock on "second"
@@ -101,17 +88,11 @@ SELECT advisory.unlock_shared_key(42);
 
 -- A label goes with the lock that it was given for, also when that is released without the
 -- extension.
-SELECT advisory.lock_key(43, label => 'once');
---> t
-SELECT pg_advisory_unlock_all();
--->
-SELECT advisory.lock_key(43);
---> t
-SELECT name FROM advisory.locks WHERE key = 43 AND pid = pg_backend_pid();
---> once
-SELECT advisory.unlock_key(43);
---> t
+SELECT advisory.lock_key(43, label => 'once'); --> t
+SELECT pg_advisory_unlock_all(); -->
+SELECT advisory.lock_key(43); --> t
+SELECT name FROM advisory.locks WHERE key = 43 AND pid = pg_backend_pid(); --> once
+SELECT advisory.unlock_key(43); --> t
 
 SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database();
---> 0
+    WHERE locktype = 'advisory' AND datname = current_database(); --> 0

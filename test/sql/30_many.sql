@@ -14,14 +14,12 @@ CREATE VIEW pg_temp.mine AS
 
 ---- Every function with every kind of list
 
-SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'c']);
---> t
+SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'c']); --> t
 SELECT * FROM pg_temp.mine ORDER BY name;
 --> a|exclusive
 --> b|exclusive
 --> c|exclusive
-SELECT advisory.try_lock_all('ns', ARRAY['c', 'd']);
---> t
+SELECT advisory.try_lock_all('ns', ARRAY['c', 'd']); --> t
 SELECT name, advisory.unlock_all('ns', name) AS holds FROM pg_temp.mine ORDER BY name;
 --> a|1
 --> b|1
@@ -34,11 +32,9 @@ SELECT * FROM pg_temp.mine ORDER BY name;
 --> 2|exclusive
 --> 3|exclusive
 --> 4|exclusive
-SELECT advisory.unlock_all('ns', ARRAY[1, 2, 3, 4]::bigint[]);
---> 4
+SELECT advisory.unlock_all('ns', ARRAY[1, 2, 3, 4]::bigint[]); --> 4
 SELECT advisory.lock_all('ns', ARRAY['a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11']::uuid[]),
-       advisory.try_lock_all('ns', ARRAY['A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11']::uuid[]);
---> t|t
+       advisory.try_lock_all('ns', ARRAY['A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11']::uuid[]); --> t|t
 SELECT name, advisory.unlock_all('ns', name) AS holds FROM pg_temp.mine;
 --> a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11|2
 BEGIN;
@@ -62,18 +58,15 @@ SELECT * FROM pg_temp.mine;
 
 ---- Each once, whatever stands for it (unlock_all says how often it was held)
 
-SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'a', 'a']);
---> t
+SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'a', 'a']); --> t
 SELECT name, advisory.unlock_all('ns', name) AS holds FROM pg_temp.mine ORDER BY name;
 --> a|1
 --> b|1
 -- Of an array with several dimensions, or other bounds, all elements.
 SELECT advisory.lock_all('ns', ARRAY[['a', 'b'], ['c', 'd']]),
-    advisory.unlock_all('ns', ARRAY['a', 'b', 'c', 'd']);
---> t|4
+    advisory.unlock_all('ns', ARRAY['a', 'b', 'c', 'd']); --> t|4
 SELECT advisory.lock_all('ns', '[5:6]={a,b}'::text[]),
-    advisory.unlock_all('ns', '[-1:0]={a,b}'::text[]);
---> t|2
+    advisory.unlock_all('ns', '[-1:0]={a,b}'::text[]); --> t|2
 
 ---- The empty list: there is nothing to wait for
 
@@ -83,68 +76,49 @@ SELECT advisory.lock_all('ns', '{}'::text[]), advisory.try_lock_all('ns', '{}'::
 
 ---- An untyped list, as drivers send it
 
-SELECT advisory.lock_all('ns', '{a,"b c",NULL-and-void}');
---> t
+SELECT advisory.lock_all('ns', '{a,"b c",NULL-and-void}'); --> t
 SELECT name FROM pg_temp.mine ORDER BY name COLLATE "C";
 --> NULL-and-void
 --> a
 --> b c
-SELECT advisory.unlock_all('ns', ARRAY['a', 'b c', 'NULL-and-void']);
---> 3
+SELECT advisory.unlock_all('ns', ARRAY['a', 'b c', 'NULL-and-void']); --> 3
 SELECT advisory.lock_all('ns', '{}'), advisory.try_lock_all('ns', '{a}'),
-    advisory.unlock_all('ns', 'a');
---> t|t|1
+    advisory.unlock_all('ns', 'a'); --> t|t|1
 \set VERBOSITY sqlstate
-SELECT advisory.lock_all('ns', 'a');
---> ERROR:  22P02
-SELECT advisory.try_lock_all('ns', '{a');
---> ERROR:  22P02
-SELECT advisory.xact_lock_all('ns', '{a,NULL}');
---> ERROR:  22004
-SELECT advisory.try_xact_lock_all('ns', '{a,""}');
---> ERROR:  22023
+SELECT advisory.lock_all('ns', 'a'); --> ERROR:  22P02
+SELECT advisory.try_lock_all('ns', '{a'); --> ERROR:  22P02
+SELECT advisory.xact_lock_all('ns', '{a,NULL}'); --> ERROR:  22004
+SELECT advisory.try_xact_lock_all('ns', '{a,""}'); --> ERROR:  22023
 \set VERBOSITY default
 
 ---- Savepoints: the transaction-level locks of a call belong to the caller's
 
 BEGIN;
 SAVEPOINT s;
-SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b']);
---> t
+SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b']); --> t
 ROLLBACK TO s;
-SELECT count(*) FROM pg_temp.mine;
---> 0
-SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b']);
---> t
+SELECT count(*) FROM pg_temp.mine; --> 0
+SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b']); --> t
 SAVEPOINT t;
 ROLLBACK TO t;
-SELECT count(*) FROM pg_temp.mine;
---> 2
+SELECT count(*) FROM pg_temp.mine; --> 2
 COMMIT;
 
 ---- One of them is taken: nothing stays locked but what was before
 -- (By a prepared transaction, which is another holder than this session.)
 
 BEGIN;
-SELECT advisory.xact_lock_all('ns', ARRAY['taken']);
---> t
+SELECT advisory.xact_lock_all('ns', ARRAY['taken']); --> t
 PREPARE TRANSACTION 'regress_advisory';
-SELECT advisory.lock('ns', 'f');
---> t
+SELECT advisory.lock('ns', 'f'); --> t
 -- With enough others some come before it in key order, and some after.
-SELECT advisory.try_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken']);
---> f
-SELECT advisory.try_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken'], '1ms');
---> f
-SELECT name FROM pg_temp.mine;
---> f
+SELECT advisory.try_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken']); --> f
+SELECT advisory.try_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken'], '1ms'); --> f
+SELECT name FROM pg_temp.mine; --> f
 BEGIN;
-SELECT advisory.xact_lock_all('ns', ARRAY['f', 'g']);
---> t
-SELECT advisory.try_xact_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken']);
---> f
-SELECT advisory.try_xact_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken'], '1ms');
---> f
+SELECT advisory.xact_lock_all('ns', ARRAY['f', 'g']); --> t
+SELECT advisory.try_xact_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken']); --> f
+SELECT advisory.try_xact_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken'], '1ms'); --> f
 SELECT name FROM pg_temp.mine ORDER BY name;
 --> f
 --> g
@@ -168,22 +142,17 @@ SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken'], '0'
 --extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
 --portable> DETAIL:  A prepared transaction holds it in exclusive mode.
 --portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('ns', 'taken').
-SELECT name FROM pg_temp.mine;
---> f
+SELECT name FROM pg_temp.mine; --> f
 -- Another error in the wait takes back as much.
 SET statement_timeout = '50ms';
 \set VERBOSITY sqlstate
-SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken']);
---> ERROR:  57014
-SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken']);
---> ERROR:  57014
+SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken']); --> ERROR:  57014
+SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken']); --> ERROR:  57014
 \set VERBOSITY default
 RESET statement_timeout;
-SELECT name FROM pg_temp.mine;
---> f
+SELECT name FROM pg_temp.mine; --> f
 ROLLBACK PREPARED 'regress_advisory';
-SELECT advisory.try_lock_all('ns', ARRAY['a', 'b', 'taken']);
---> t
+SELECT advisory.try_lock_all('ns', ARRAY['a', 'b', 'taken']); --> t
 SELECT name, advisory.unlock_all('ns', name) AS holds FROM pg_temp.mine ORDER BY name;
 --> a|1
 --> b|1
@@ -191,5 +160,4 @@ SELECT name, advisory.unlock_all('ns', name) AS holds FROM pg_temp.mine ORDER BY
 --> taken|1
 
 SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database();
---> 0
+    WHERE locktype = 'advisory' AND datname = current_database(); --> 0

@@ -17,10 +17,8 @@ CREATE FUNCTION pg_temp.released() RETURNS TABLE (name text, holds integer) LANG
 
 ---- The order given is kept, in what is tried and in what comes back
 
-SELECT advisory.try_lock_any('ns', ARRAY['z', 'a', 'm']);
---> z
-SELECT * FROM pg_temp.released();
---> z|1
+SELECT advisory.try_lock_any('ns', ARRAY['z', 'a', 'm']); --> z
+SELECT * FROM pg_temp.released(); --> z|1
 SELECT i, name FROM advisory.try_lock_any('ns', ARRAY['z', 'a', 'm', 'b'], 3) WITH ORDINALITY
     AS t(name, i);
 --> 1|z
@@ -46,8 +44,7 @@ SELECT id, pg_typeof(id) FROM advisory.try_lock_any('ns', ARRAY[7, -7], 2) AS id
 SELECT id, pg_typeof(id) FROM advisory.try_lock_any('ns',
     ARRAY['A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11']::uuid[]) AS id;
 --> a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11|uuid
-SELECT id, pg_typeof(id) FROM advisory.try_lock_any('ns', '{b,a}') AS id;
---> b|text
+SELECT id, pg_typeof(id) FROM advisory.try_lock_any('ns', '{b,a}') AS id; --> b|text
 SELECT * FROM pg_temp.released();
 --> -7|1
 --> 7|1
@@ -66,15 +63,13 @@ SELECT * FROM pg_temp.released();
 ---- Until the end of the transaction
 
 BEGIN;
-SELECT advisory.try_xact_lock_any('ns', ARRAY['b', 'a']);
---> b
+SELECT advisory.try_xact_lock_any('ns', ARRAY['b', 'a']); --> b
 SELECT advisory.try_xact_lock_any('ns', ARRAY[2, 1], 2);
 --> 2
 --> 1
 SELECT advisory.try_xact_lock_any('ns', ARRAY['00000000-0000-0000-0000-000000000001']::uuid[]);
 --> 00000000-0000-0000-0000-000000000001
-SELECT advisory.try_xact_lock_any('ns', '{z}');
---> z
+SELECT advisory.try_xact_lock_any('ns', '{z}'); --> z
 SELECT * FROM pg_temp.mine ORDER BY name;
 --> 00000000-0000-0000-0000-000000000001|exclusive
 --> 1|exclusive
@@ -82,11 +77,9 @@ SELECT * FROM pg_temp.mine ORDER BY name;
 --> b|exclusive
 --> z|exclusive
 SAVEPOINT s;
-SELECT advisory.try_xact_lock_any('ns', ARRAY['c']);
---> c
+SELECT advisory.try_xact_lock_any('ns', ARRAY['c']); --> c
 ROLLBACK TO s;
-SELECT advisory.holds('ns', 'c');
---> f
+SELECT advisory.holds('ns', 'c'); --> f
 COMMIT;
 SELECT * FROM pg_temp.mine;
 
@@ -98,8 +91,7 @@ SELECT advisory.try_lock_any('ns', '{}'::uuid[]);
 SELECT advisory.try_xact_lock_any('ns', '{}');
 -- Locks that others hold are skipped (here: of prepared transactions).
 BEGIN;
-SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b']);
---> t
+SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b']); --> t
 PREPARE TRANSACTION 'regress_advisory';
 SELECT advisory.try_lock_any('ns', ARRAY['a', 'b']);
 SELECT advisory.try_lock_any('ns', ARRAY['a', 'c', 'b', 'd', 'e'], 2);
@@ -110,32 +102,23 @@ SELECT * FROM pg_temp.released();
 --> c|1
 --> d|1
 -- The session gets locks that it holds already once more, as with try_lock.
-SELECT advisory.lock('ns', 'a');
---> t
-SELECT advisory.try_lock_any('ns', ARRAY['a', 'b']);
---> a
-SELECT * FROM pg_temp.released();
---> a|2
+SELECT advisory.lock('ns', 'a'); --> t
+SELECT advisory.try_lock_any('ns', ARRAY['a', 'b']); --> a
+SELECT * FROM pg_temp.released(); --> a|2
 
 ---- The LIMIT trap: the built-in locks rows that nobody gets to see
 
 CREATE TEMP TABLE jobs AS SELECT i AS id FROM generate_series(1, 10) i;
 SELECT id FROM (SELECT id, pg_try_advisory_lock(advisory.key('ns', id)) AS locked FROM jobs
-    ORDER BY locked, id LIMIT 1) AS trapped;
---> 1
-SELECT count(*) AS locked_for_one FROM advisory.locks WHERE pid = pg_backend_pid();
---> 10
-SELECT pg_advisory_unlock_all();
--->
-SELECT advisory.try_lock_any('ns', array_agg(id::bigint ORDER BY id DESC)) FROM jobs;
---> 10
-SELECT * FROM pg_temp.released();
---> 10|1
+    ORDER BY locked, id LIMIT 1) AS trapped; --> 1
+SELECT count(*) AS locked_for_one FROM advisory.locks WHERE pid = pg_backend_pid(); --> 10
+SELECT pg_advisory_unlock_all(); -->
+SELECT advisory.try_lock_any('ns', array_agg(id::bigint ORDER BY id DESC)) FROM jobs; --> 10
+SELECT * FROM pg_temp.released(); --> 10|1
 -- What was locked is always returned: nothing in the query around it changes how often candidates
 -- are looked at.
 SELECT j.id FROM jobs j JOIN advisory.try_lock_any('ns', ARRAY[3, 4, 5], 2) AS got(id) USING (id)
-    ORDER BY j.id DESC LIMIT 1;
---> 4
+    ORDER BY j.id DESC LIMIT 1; --> 4
 SELECT * FROM pg_temp.released();
 --> 3|1
 --> 4|1
@@ -151,22 +134,14 @@ SELECT * FROM pg_temp.released();
 --> b|1
 -- One in the list comes before anything is taken.
 \set VERBOSITY sqlstate
-SELECT advisory.try_lock_any('ns', ARRAY['a', '']);
---> ERROR:  22023
-SELECT advisory.try_lock_any('ns', ARRAY['a', NULL]);
---> ERROR:  22004
-SELECT advisory.try_lock_any('ns', ARRAY['a'], 0);
---> ERROR:  22023
-SELECT advisory.try_lock_any('ns', ARRAY['a'], -1);
---> ERROR:  22023
-SELECT advisory.try_lock_any('ns', ARRAY['a'], NULL);
---> ERROR:  22004
-SELECT advisory.try_xact_lock_any('ns', ARRAY['a'], 0);
---> ERROR:  22023
-SELECT advisory.try_lock_any('ns', 'a');
---> ERROR:  22P02
+SELECT advisory.try_lock_any('ns', ARRAY['a', '']); --> ERROR:  22023
+SELECT advisory.try_lock_any('ns', ARRAY['a', NULL]); --> ERROR:  22004
+SELECT advisory.try_lock_any('ns', ARRAY['a'], 0); --> ERROR:  22023
+SELECT advisory.try_lock_any('ns', ARRAY['a'], -1); --> ERROR:  22023
+SELECT advisory.try_lock_any('ns', ARRAY['a'], NULL); --> ERROR:  22004
+SELECT advisory.try_xact_lock_any('ns', ARRAY['a'], 0); --> ERROR:  22023
+SELECT advisory.try_lock_any('ns', 'a'); --> ERROR:  22P02
 \set VERBOSITY default
 
 SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database();
---> 0
+    WHERE locktype = 'advisory' AND datname = current_database(); --> 0

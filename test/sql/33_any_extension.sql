@@ -18,18 +18,15 @@ SELECT * FROM pg_temp.mine ORDER BY name;
 --> b|session|1
 --> m|session|1
 --> z|session|1
-SELECT advisory.unlock_all('ns');
---> 5
+SELECT advisory.unlock_all('ns'); --> 5
 BEGIN;
-SELECT advisory.try_xact_lock_any('ns', ARRAY['b', 'a']);
---> b
+SELECT advisory.try_xact_lock_any('ns', ARRAY['b', 'a']); --> b
 SELECT advisory.try_xact_lock_any('ns', ARRAY[2, 1], 2);
 --> 2
 --> 1
 SELECT advisory.try_xact_lock_any('ns', ARRAY['00000000-0000-0000-0000-000000000001']::uuid[]);
 --> 00000000-0000-0000-0000-000000000001
-SELECT advisory.try_xact_lock_any('ns', '{z}');
---> z
+SELECT advisory.try_xact_lock_any('ns', '{z}'); --> z
 SELECT * FROM pg_temp.mine ORDER BY name;
 --> 00000000-0000-0000-0000-000000000001|transaction|1
 --> 1|transaction|1
@@ -37,14 +34,11 @@ SELECT * FROM pg_temp.mine ORDER BY name;
 --> b|transaction|1
 --> z|transaction|1
 SAVEPOINT s;
-SELECT advisory.try_xact_lock_any('ns', ARRAY['c']);
---> c
+SELECT advisory.try_xact_lock_any('ns', ARRAY['c']); --> c
 ROLLBACK TO s;
-SELECT advisory.holds('ns', 'c');
---> f
+SELECT advisory.holds('ns', 'c'); --> f
 COMMIT;
 SELECT * FROM pg_temp.mine;
 
 SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database();
---> 0
+    WHERE locktype = 'advisory' AND datname = current_database(); --> 0

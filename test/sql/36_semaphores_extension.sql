@@ -16,14 +16,12 @@ CREATE VIEW pg_temp.used AS
 ---- In views
 
 SELECT advisory.acquire('ns', 'three', 3), advisory.try_acquire('ns', 'three', 3),
-    advisory.acquire('ns', 'three', 3, '1s');
---> 1|2|3
+    advisory.acquire('ns', 'three', 3, '1s'); --> 1|2|3
 SELECT * FROM pg_temp.mine ORDER BY slot;
 --> semaphore|ns|three|1|exclusive|session|t|t
 --> semaphore|ns|three|2|exclusive|session|t|t
 --> semaphore|ns|three|3|exclusive|session|t|t
-SELECT * FROM pg_temp.used;
---> ns|three|t|3|3|0|0|3|f
+SELECT * FROM pg_temp.used; --> ns|three|t|3|3|0|0|3|f
 SELECT lock, slot, mode FROM advisory.activity WHERE pid = pg_backend_pid() ORDER BY slot;
 --> ns/three|1|exclusive
 --> ns/three|2|exclusive
@@ -38,27 +36,20 @@ SELECT l.objsubid - 16384 AS slot, l.mode, l.granted
 --> 2|ExclusiveLock|t
 --> 3|ExclusiveLock|t
 
-SELECT advisory.release('ns', 'three', 1), advisory.release('ns', 'three');
---> t|t
-SELECT slot FROM pg_temp.mine;
---> 2
-SELECT advisory.release('ns', 'three');
---> t
+SELECT advisory.release('ns', 'three', 1), advisory.release('ns', 'three'); --> t|t
+SELECT slot FROM pg_temp.mine; --> 2
+SELECT advisory.release('ns', 'three'); --> t
 SELECT * FROM pg_temp.used;
 SELECT advisory.acquire('ns', 'both', 1), advisory.hold_count('ns', 'both'),
-    advisory.release('ns', 'both');
---> 1|0|t
+    advisory.release('ns', 'both'); --> 1|0|t
 
 ---- For the transaction, and for the savepoint
 
 BEGIN;
-SELECT advisory.xact_acquire('ns', 'three', 3);
---> 1
+SELECT advisory.xact_acquire('ns', 'three', 3); --> 1
 SAVEPOINT s;
-SELECT advisory.try_xact_acquire('ns', 'three', 3);
---> 2
-SELECT advisory.acquire('ns', 'three', 3);
---> 3
+SELECT advisory.try_xact_acquire('ns', 'three', 3); --> 2
+SELECT advisory.acquire('ns', 'three', 3); --> 3
 SELECT slot, scope FROM pg_temp.mine ORDER BY slot;
 --> 1|transaction
 --> 2|transaction
@@ -67,28 +58,21 @@ ROLLBACK TO s;
 SELECT slot, scope FROM pg_temp.mine ORDER BY slot;
 --> 1|transaction
 --> 3|session
-SELECT advisory.release('ns', 'three');
---> t
+SELECT advisory.release('ns', 'three'); --> t
 COMMIT;
 SELECT * FROM pg_temp.mine;
 
 ---- All of a namespace
 
 SELECT advisory.acquire('ns', 'three', 3), advisory.acquire('ns', 'three', 3),
-    advisory.acquire('other', 'three', 3), advisory.lock('ns', 'lock');
---> 1|2|1|t
-SELECT advisory.unlock_all('ns');
---> 3
-SELECT kind, namespace, name, slot FROM pg_temp.mine;
---> semaphore|other|three|1
-SELECT pg_advisory_unlock_all();
--->
+    advisory.acquire('other', 'three', 3), advisory.lock('ns', 'lock'); --> 1|2|1|t
+SELECT advisory.unlock_all('ns'); --> 3
+SELECT kind, namespace, name, slot FROM pg_temp.mine; --> semaphore|other|three|1
+SELECT pg_advisory_unlock_all(); -->
 SELECT * FROM pg_temp.used;
 
-SELECT advisory.acquire('ns', 'one', 1);
---> 1
-SELECT slot FROM pg_temp.mine;
---> 1
+SELECT advisory.acquire('ns', 'one', 1); --> 1
+SELECT slot FROM pg_temp.mine; --> 1
 
 ---- More slots than before: told once
 
@@ -96,14 +80,10 @@ SELECT slot FROM pg_temp.mine;
 SELECT advisory.try_acquire('ns', 'one', 2);
 --> WARNING:  semaphore "ns/one" is used with different numbers of slots
 --> 2
-SELECT advisory.try_acquire('ns', 'one', 3), advisory.try_acquire('ns', 'one', 1);
---> 3|
-SELECT * FROM pg_temp.used;
---> ns|one|t|3|3|0|0|3|t
-SELECT advisory.unlock_all('ns');
---> 3
-SELECT advisory.acquire('ns', 'one', 5), advisory.release('ns', 'one');
---> 1|t
+SELECT advisory.try_acquire('ns', 'one', 3), advisory.try_acquire('ns', 'one', 1); --> 3|
+SELECT * FROM pg_temp.used; --> ns|one|t|3|3|0|0|3|t
+SELECT advisory.unlock_all('ns'); --> 3
+SELECT advisory.acquire('ns', 'one', 5), advisory.release('ns', 'one'); --> 1|t
 
 ---- Waiting without a snapshot
 
@@ -117,12 +97,9 @@ ROLLBACK;
 
 ---- Many slots
 
-SELECT count(advisory.acquire('ns', 'many', 16000)) FROM generate_series(1, 80);
---> 80
-SELECT slots, in_use, free FROM advisory.semaphores WHERE name = 'many';
---> 16000|80|15920
-SELECT advisory.unlock_all('ns');
---> 80
+SELECT count(advisory.acquire('ns', 'many', 16000)) FROM generate_series(1, 80); --> 80
+SELECT slots, in_use, free FROM advisory.semaphores WHERE name = 'many'; --> 16000|80|15920
+SELECT advisory.unlock_all('ns'); --> 80
 
 ---- try_acquire_any()
 
@@ -137,8 +114,7 @@ SELECT name, slots, in_use FROM advisory.semaphores WHERE name IN ('a', 'm', 'z'
 --> a|2|2
 --> m|2|1
 --> z|2|2
-SELECT advisory.unlock_all('ns');
---> 5
+SELECT advisory.unlock_all('ns'); --> 5
 BEGIN;
 SELECT * FROM advisory.try_xact_acquire_any('ns', ARRAY['b', 'a'], 2, 2);
 --> b|1
@@ -154,8 +130,7 @@ SELECT name, slot, scope FROM advisory.locks WHERE pid = pg_backend_pid() AND ki
 --> a|1|transaction
 --> b|1|transaction
 COMMIT;
-SELECT count(*) FROM advisory.locks WHERE pid = pg_backend_pid();
---> 0
+SELECT count(*) FROM advisory.locks WHERE pid = pg_backend_pid(); --> 0
 
 ---- The setting session_locks
 
@@ -172,7 +147,6 @@ CALL advisory.await_acquire('ns', 'name', 1);
 --> ERROR:  session-level advisory locks are turned off by "advisory_ext.session_locks"
 --> DETAIL:  Behind a transaction pooler a session-level lock outlives the client that took it.
 --> HINT:  Use advisory.xact_acquire() instead.
-SELECT advisory.xact_acquire('ns', 'name', 1);
---> 1
+SELECT advisory.xact_acquire('ns', 'name', 1); --> 1
 RESET advisory_ext.session_locks;
 SELECT * FROM pg_temp.mine;

@@ -36,23 +36,19 @@ SELECT advisory.unlock_all('ns'), advisory.unlock_key(42), advisory.unlock_share
 -- In a READ COMMITTED transaction, before and after queries, and in its savepoints.
 BEGIN;
 CALL advisory.await_lock('ns', 'a');
-SELECT count(*) FROM items;
---> 3
+SELECT count(*) FROM items; --> 3
 CALL advisory.await_lock('ns', 'b');
 SAVEPOINT s;
 CALL advisory.await_lock('ns', 'c');
-SELECT count(*) FROM items;
---> 3
+SELECT count(*) FROM items; --> 3
 ROLLBACK TO s;
 CALL advisory.await_lock('ns', 'd');
-SELECT count(*) FROM items;
---> 3
+SELECT count(*) FROM items; --> 3
 COMMIT;
 -- A cursor that was closed, or is held beyond its transaction, keeps no snapshot.
 BEGIN;
 DECLARE closed CURSOR FOR SELECT * FROM items;
-FETCH closed;
---> 1
+FETCH closed; --> 1
 CLOSE closed;
 CALL advisory.await_lock('ns', 'e');
 DECLARE held CURSOR WITH HOLD FOR SELECT * FROM items;
@@ -88,16 +84,14 @@ DO $$
 BEGIN
     CALL advisory.await_lock('ns', 'i');
     RAISE NOTICE 'i sees %', (SELECT count(*) FROM items);
-END $$;
---> NOTICE:  i sees 4
+END $$; --> NOTICE:  i sees 4
 -- As an implicit transaction of several statements.
 SELECT 1 \; CALL advisory.await_lock('ns', 'j') \; SELECT count(*) FROM items;
 --> 1
 --> 4
 SELECT string_agg(name, ', ' ORDER BY name) FROM pg_temp.mine;
 --> a, b, c, d, e, f, g, h, i, j, loop over numbers
-SELECT advisory.unlock_all('ns');
---> 12
+SELECT advisory.unlock_all('ns'); --> 12
 
 ---- Refused: 25001, with the reason, and with nothing taken, whether the lock is free or not
 
@@ -124,8 +118,7 @@ UPDATE items SET id = id;
 --> HINT:  Make the CALL the first statement of the transaction.
 ROLLBACK;
 BEGIN;
-SELECT id FROM items ORDER BY id LIMIT 1 FOR UPDATE;
---> 1
+SELECT id FROM items ORDER BY id LIMIT 1 FOR UPDATE; --> 1
 :call
 --> ERROR:  await_lock() cannot wait without a snapshot here
 --> DETAIL:  The transaction has a transaction ID, because it has already written or locked rows.
@@ -141,8 +134,7 @@ DECLARE c CURSOR FOR SELECT * FROM items;
 ROLLBACK;
 BEGIN;
 DECLARE c CURSOR FOR SELECT * FROM items;
-FETCH c;
---> 1
+FETCH c; --> 1
 SAVEPOINT s;
 :call
 --> ERROR:  await_lock() cannot wait without a snapshot here
@@ -150,15 +142,12 @@ SAVEPOINT s;
 --> HINT:  Close the cursor, or CALL it outside of the loop.
 -- The savepoint brings the transaction back, cursor and all.
 ROLLBACK TO s;
-FETCH c;
---> 2
+FETCH c; --> 2
 CLOSE c;
 CALL advisory.await_lock('ns', 'after the cursor');
-SELECT count(*) FROM items;
---> 4
+SELECT count(*) FROM items; --> 4
 COMMIT;
-SELECT advisory.unlock('ns', 'after the cursor');
---> t
+SELECT advisory.unlock('ns', 'after the cursor'); --> t
 -- A loop over a query.
 DO $$
 DECLARE
@@ -294,14 +283,12 @@ DECLARE c CURSOR FOR SELECT * FROM items;
 :call
 --> ERROR:  25001
 ROLLBACK;
-SELECT await_in_function();
---> ERROR:  25001
+SELECT await_in_function(); --> ERROR:  25001
 \set VERBOSITY default
 -- An exported snapshot is one that others rely on.
 \set VERBOSITY sqlstate
 BEGIN;
-SELECT pg_export_snapshot() IS NOT NULL AS exported;
---> t
+SELECT pg_export_snapshot() IS NOT NULL AS exported; --> t
 :call
 --> ERROR:  25001
 ROLLBACK;
@@ -311,19 +298,15 @@ ROLLBACK;
 
 SELECT * FROM pg_temp.mine;
 :call
-SELECT name FROM pg_temp.mine;
---> refused
-SELECT advisory.unlock('ns', 'refused');
---> t
+SELECT name FROM pg_temp.mine; --> refused
+SELECT advisory.unlock('ns', 'refused'); --> t
 UPDATE items SET id = id + 1;
-SELECT sum(id) FROM items;
---> 14
+SELECT sum(id) FROM items; --> 14
 
 ---- Timed out (by a prepared transaction's lock): the error of lock(), and a session that goes on
 
 BEGIN;
-SELECT advisory.xact_lock('ns', 'taken');
---> t
+SELECT advisory.xact_lock('ns', 'taken'); --> t
 PREPARE TRANSACTION 'regress_advisory';
 CALL advisory.await_lock('ns', 'taken', '1ms');
 --> ERROR:  could not obtain advisory lock "ns/taken" within 1 ms
@@ -344,16 +327,14 @@ CALL advisory.await_lock('ns', 'taken');
 --> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
 RESET lock_timeout;
 SET statement_timeout = '50ms';
-CALL advisory.await_lock('ns', 'taken');
---> ERROR:  canceling statement due to statement timeout
+CALL advisory.await_lock('ns', 'taken'); --> ERROR:  canceling statement due to statement timeout
 RESET statement_timeout;
 CREATE PROCEDURE await_taken() LANGUAGE plpgsql AS $$
 BEGIN
     CALL advisory.await_lock('ns', 'taken', '1ms');
 END $$;
 \set VERBOSITY sqlstate
-CALL await_taken();
---> ERROR:  55P03
+CALL await_taken(); --> ERROR:  55P03
 \set VERBOSITY default
 BEGIN;
 CALL advisory.await_lock('ns', 'taken', '1ms');
@@ -370,19 +351,15 @@ CALL advisory.await_lock('ns', 'taken', '1ms');
 --> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
 --> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
 ROLLBACK TO s;
-SELECT count(*) FROM items;
---> 4
+SELECT count(*) FROM items; --> 4
 CALL advisory.await_lock('ns', 'free');
 COMMIT;
-SELECT name FROM pg_temp.mine;
---> free
-SELECT advisory.unlock('ns', 'free');
---> t
+SELECT name FROM pg_temp.mine; --> free
+SELECT advisory.unlock('ns', 'free'); --> t
 ROLLBACK PREPARED 'regress_advisory';
 
 DROP PROCEDURE inner_await, outer_await, await_with_set, await_in_sql, await_taken;
 DROP FUNCTION await_in_function, await_in_trigger;
 DROP TABLE items;
 SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database();
---> 0
+    WHERE locktype = 'advisory' AND datname = current_database(); --> 0

@@ -22,12 +22,9 @@ SELECT n, mode FROM unnest(ARRAY['text', '42', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd38
 SELECT key, mode FROM advisory.locks WHERE key IN (42, -42) AND pid = pg_backend_pid() ORDER BY key;
 --> -42|shared
 --> 42|exclusive
-SELECT pg_advisory_unlock_all();
--->
-CALL advisory.await_acquire('ns', 'slots', 2);
---> 1
-CALL advisory.await_acquire('ns', 'slots', 2, '1s');
---> 2
+SELECT pg_advisory_unlock_all(); -->
+CALL advisory.await_acquire('ns', 'slots', 2); --> 1
+CALL advisory.await_acquire('ns', 'slots', 2, '1s'); --> 2
 SELECT advisory.release('ns', 'slots', 1), advisory.release('ns', 'slots'),
     advisory.release('ns', 'slots') AS no_more;
 --> WARNING:  you don't own a slot of semaphore "ns/slots"
@@ -36,8 +33,7 @@ SELECT advisory.release('ns', 'slots', 1), advisory.release('ns', 'slots'),
 ---- Timed out (by a prepared transaction's lock): the error of lock(), and a session that goes on
 
 BEGIN;
-SELECT advisory.xact_lock('ns', 'taken'), advisory.xact_acquire('ns', 'slots', 1);
---> t|1
+SELECT advisory.xact_lock('ns', 'taken'), advisory.xact_acquire('ns', 'slots', 1); --> t|1
 PREPARE TRANSACTION 'regress_advisory';
 CALL advisory.await_lock('ns', 'taken', '1ms');
 --> ERROR:  could not obtain advisory lock "ns/taken" within 1 ms
@@ -58,19 +54,14 @@ CALL advisory.await_lock_shared('ns', 'taken', '1ms');
 --portable> DETAIL:  A prepared transaction holds it in exclusive mode.
 --portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('ns', 'taken').
 \set VERBOSITY sqlstate
-CALL advisory.await_acquire('ns', 'slots', 1, '1ms');
---> ERROR:  55P03
+CALL advisory.await_acquire('ns', 'slots', 1, '1ms'); --> ERROR:  55P03
 SET statement_timeout = '50ms';
-CALL advisory.await_lock('ns', 'taken');
---> ERROR:  57014
+CALL advisory.await_lock('ns', 'taken'); --> ERROR:  57014
 RESET statement_timeout;
 \set VERBOSITY default
-SELECT advisory.holds('ns', 'taken');
---> f
+SELECT advisory.holds('ns', 'taken'); --> f
 ROLLBACK PREPARED 'regress_advisory';
 CALL advisory.await_lock('ns', 'taken', '1ms');
-SELECT advisory.unlock('ns', 'taken');
---> t
+SELECT advisory.unlock('ns', 'taken'); --> t
 SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database();
---> 0
+    WHERE locktype = 'advisory' AND datname = current_database(); --> 0

@@ -7,28 +7,21 @@
 
 SELECT advisory.check_token('fences', 'a', 10) AS first,
     advisory.check_token('fences', 'a', 10) AS again,
-    advisory.check_token('fences', 'a', 11) AS second;
---> t|t|t
+    advisory.check_token('fences', 'a', 11) AS second; --> t|t|t
 \set VERBOSITY sqlstate
-SELECT advisory.check_token('fences', 'a', 10);
---> ERROR:  55000
+SELECT advisory.check_token('fences', 'a', 10); --> ERROR:  55000
 \set VERBOSITY default
 -- Another name has another fence.
 SELECT advisory.check_token('fences', 'b', 10), advisory.check_token('fences', 1, 10),
-    advisory.check_token('fences', '00000000-0000-0000-0000-000000000001'::uuid, 10);
---> t|t|t
-SELECT count(*) AS fences FROM advisory.fences WHERE token IN (10, 11);
---> 4
+    advisory.check_token('fences', '00000000-0000-0000-0000-000000000001'::uuid, 10); --> t|t|t
+SELECT count(*) AS fences FROM advisory.fences WHERE token IN (10, 11); --> 4
 -- The check of a token in a transaction that is rolled back does not count.
 BEGIN;
-SELECT advisory.check_token('fences', 'a', 111);
---> t
+SELECT advisory.check_token('fences', 'a', 111); --> t
 ROLLBACK;
-SELECT advisory.check_token('fences', 'a', 11);
---> t
+SELECT advisory.check_token('fences', 'a', 11); --> t
 -- The error says both.
-SELECT advisory.check_token('fences', 'readable', 7);
---> t
+SELECT advisory.check_token('fences', 'readable', 7); --> t
 SELECT advisory.check_token('fences', 'readable', 6);
 --> ERROR:  stale token 6 of "fences/readable"
 --> DETAIL:  A later holder has already used token 7.
@@ -38,12 +31,9 @@ SELECT advisory.check_token('fences', 'readable', 8);
 --portable> ERROR:  cannot execute INSERT in a read-only transaction
 ROLLBACK;
 
-SELECT advisory.check_token('fences', 'a', NULL);
---> ERROR:  token must not be null
-SELECT advisory.check_token('fences', 'a', 0);
---> ERROR:  token must be greater than zero
-SELECT advisory.check_token('fences', NULL::text, 1);
---> ERROR:  name must not be null
+SELECT advisory.check_token('fences', 'a', NULL); --> ERROR:  token must not be null
+SELECT advisory.check_token('fences', 'a', 0); --> ERROR:  token must be greater than zero
+SELECT advisory.check_token('fences', NULL::text, 1); --> ERROR:  name must not be null
 
 ---- fenced
 
@@ -63,14 +53,12 @@ INSERT INTO invoice VALUES (1, 'stale', 9) ON CONFLICT (id) DO UPDATE SET note =
 --> ERROR:  stale token 9 in column "token" of relation "invoice"
 --> DETAIL:  A later holder has already written a greater token.
 \set VERBOSITY sqlstate
-UPDATE invoice SET token = 9;
---> ERROR:  55000
+UPDATE invoice SET token = 9; --> ERROR:  55000
 \set VERBOSITY default
 UPDATE invoice SET note = 'same', token = 10;
 UPDATE invoice SET note = 'later', token = 11;
 UPDATE invoice SET note = 'without a token';
-SELECT * FROM invoice;
---> 1|without a token|11
+SELECT * FROM invoice; --> 1|without a token|11
 -- A row that had no token before the trigger was created.
 ALTER TABLE invoice DISABLE TRIGGER fence;
 INSERT INTO invoice VALUES (3, 'old', NULL);

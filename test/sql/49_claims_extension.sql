@@ -6,10 +6,8 @@ SET application_name = 'claims';
 DELETE FROM advisory._claims;
 SET timezone = 'UTC';
 SET datestyle = 'ISO';
-SELECT advisory.claim('claims', 'a', '1 hour', '2026-01-01 15:00+00');
---> 2026-01-01 15:00:00+00
-SELECT claimed_by FROM advisory.claims;
---> regress_claimer@claims
+SELECT advisory.claim('claims', 'a', '1 hour', '2026-01-01 15:00+00'); --> 2026-01-01 15:00:00+00
+SELECT claimed_by FROM advisory.claims; --> regress_claimer@claims
 
 ---- The table
 
@@ -89,8 +87,7 @@ FROM generate_series(1, 300000::bigint) AS n,
     '1995-01-01'::timestamptz + n * interval '3000.123457 s' AS at) AS t,
     LATERAL (SELECT length * interval '1 us' AS every,
     least(length / 2, 60000000) * interval '1 us' AS early) AS i,
-    advisory_internal.window(every, at) AS w;
---> 300000|300000
+    advisory_internal.window(every, at) AS w; --> 300000|300000
 SELECT advisory_internal.window('365000 days', '2026-03-04 12:00+00') AS long;
 --> 2001-01-01 00:00:00+00
 -- On the first and the last timestamp.
@@ -104,10 +101,8 @@ SELECT advisory_internal.window('5 days', '4714-11-24 00:00+00 BC');
 --> ERROR:  timestamp out of range
 SELECT advisory_internal.window('106000000 days', '4714-11-24 00:00+00 BC');
 --> ERROR:  timestamp out of range
-SELECT advisory_internal.window('1 day', 'infinity');
---> ERROR:  timestamp out of range
-SELECT advisory_internal.window('1 day', '-infinity');
---> ERROR:  timestamp out of range
+SELECT advisory_internal.window('1 day', 'infinity'); --> ERROR:  timestamp out of range
+SELECT advisory_internal.window('1 day', '-infinity'); --> ERROR:  timestamp out of range
 
 ---- Privileges: anybody may claim; names are hidden from other roles; the owner of the database may
 ---- take claims back
@@ -136,12 +131,10 @@ SELECT count(*) FROM advisory.claims WHERE pg_temp.looks(name)
 --> 1
 SELECT advisory.unclaim('claims', 'of a role', '2026-01-01 11:00+00');
 --> ERROR:  permission denied for function unclaim
-SELECT * FROM advisory._claims;
---> ERROR:  permission denied for table _claims
+SELECT * FROM advisory._claims; --> ERROR:  permission denied for table _claims
 UPDATE advisory._claims SET last_window = '2000-01-01';
 --> ERROR:  permission denied for table _claims
-DELETE FROM advisory._claims;
---> ERROR:  permission denied for table _claims
+DELETE FROM advisory._claims; --> ERROR:  permission denied for table _claims
 INSERT INTO advisory._claims SELECT * FROM advisory._claims;
 --> ERROR:  permission denied for table _claims
 RESET ROLE;
@@ -172,8 +165,7 @@ SELECT namespace, name, last_window, claimed_by FROM advisory.claims ORDER BY la
 UPDATE advisory._claims SET namespace = E'a\nb', name = repeat('x', 2000), claimed_by = E'\x1b[31m'
     || repeat('y', 300) WHERE last_window = '2026-01-01 11:00+00';
 SELECT namespace, length(name), replace(claimed_by, 'yyyyyyyyyy', '+') FROM advisory.claims
-    WHERE last_window = '2026-01-01 11:00+00';
---> a?b|1024|?[31m+++++++++++++++++++++++++y
+    WHERE last_window = '2026-01-01 11:00+00'; --> a?b|1024|?[31m+++++++++++++++++++++++++y
 DROP ROLE regress_claims_other;
 DROP ROLE regress_claimer;
 DELETE FROM advisory._claims;

@@ -77,8 +77,7 @@ SELECT pg_temp.outcome(format('SELECT advisory.%s(NULL)', function)) AS outcome,
                       'try_xact_lock_key', 'try_xact_lock_shared_key', 'unlock_key',
                       'unlock_shared_key', 'holds_key',
                       'is_locked_key', 'holders_key']) AS function
-    GROUP BY 1;
---> 22004 key must not be null|13
+    GROUP BY 1; --> 22004 key must not be null|13
 SELECT pg_temp.outcome($$SELECT advisory.lock_key(42, label => '')$$);
 --> 22023 label must not be empty
 
@@ -173,16 +172,13 @@ SELECT timeout, pg_temp.outcome(format('SELECT advisory.%s(%s, %L)', function, a
 --> -178000000 years|22023 timeout must not be negative|20
 --> -2147483648 days|22023 timeout must not be negative|20
 -- Six of them are session-level and by name.
-SELECT advisory.unlock_all('ns', 42) = 6 * 8 AS were_locked;
---> t
-SELECT pg_advisory_unlock_all();
--->
+SELECT advisory.unlock_all('ns', 42) = 6 * 8 AS were_locked; --> t
+SELECT pg_advisory_unlock_all(); -->
 SELECT advisory.lock('ns', 'name', '25 days');
 --> ERROR:  timeout is out of range
 --> DETAIL:  A timeout can be at most 2147483647 milliseconds.
 --> HINT:  To wait without a limit, pass NULL.
-SELECT advisory.lock('ns', 'name', '-1s');
---> ERROR:  timeout must not be negative
+SELECT advisory.lock('ns', 'name', '-1s'); --> ERROR:  timeout must not be negative
 -- Infinity is an interval since 17; before, it is none.
 SELECT timeout, left(pg_temp.outcome(format('SELECT advisory.lock(%L, 42, %L)', 'ns', timeout)), 5)
            = CASE WHEN current_setting('server_version_num')::int < 170000 THEN '22007'
@@ -213,26 +209,19 @@ SELECT call, left(pg_temp.outcome(call), 5) AS sqlstate FROM unnest(ARRAY[
 SELECT advisory.lock(repeat('n', 1000000), repeat('x', 1000000)) AS lock,
        advisory.holds(repeat('n', 1000000), repeat('x', 1000000)) AS holds,
        advisory.holds(repeat('n', 1000000), repeat('x', 999999)) AS holds_shorter,
-       advisory.unlock(repeat('n', 1000000), repeat('x', 1000000));
---> t|t|f|t
+       advisory.unlock(repeat('n', 1000000), repeat('x', 1000000)); --> t|t|f|t
 SELECT advisory.lock_all('ns', ARRAY[repeat('x', 1000000), repeat('y', 1000000)]),
-    advisory.unlock_all('ns', ARRAY[repeat('x', 1000000), repeat('y', 1000000)]);
---> t|2
-SELECT advisory.lock_key(42, label => repeat('l', 1000000)), advisory.unlock_key(42);
---> t|t
+    advisory.unlock_all('ns', ARRAY[repeat('x', 1000000), repeat('y', 1000000)]); --> t|2
+SELECT advisory.lock_key(42, label => repeat('l', 1000000)), advisory.unlock_key(42); --> t|t
 SELECT advisory.lock('a/b', 'c'), advisory.lock('a', E'b/c\n"\\'), advisory.lock(' ', ' '),
-    advisory.lock('%s', '$1');
---> t|t|t|t
-SELECT count(*) AS locks FROM advisory.locks WHERE pid = pg_backend_pid();
---> 4
+    advisory.lock('%s', '$1'); --> t|t|t|t
+SELECT count(*) AS locks FROM advisory.locks WHERE pid = pg_backend_pid(); --> 4
 SELECT advisory.unlock_all('a', E'b/c\n"\\') + advisory.unlock_all('a/b', 'c')
-    + advisory.unlock_all(' ', ' ') + advisory.unlock_all('%s', '$1') AS unlocked;
---> 4
+    + advisory.unlock_all(' ', ' ') + advisory.unlock_all('%s', '$1') AS unlocked; --> 4
 
 ---- terminate_holder: what is no holder is not terminated
 
-SELECT advisory.terminate_holder('ns', 'name', NULL);
---> ERROR:  pid must not be null
+SELECT advisory.terminate_holder('ns', 'name', NULL); --> ERROR:  pid must not be null
 SELECT advisory.terminate_holder('ns', 'name', 0);
 --extension> WARNING:  PID 0 is not a PostgreSQL backend process
 --portable> WARNING:  PID 0 does not hold advisory lock "ns/name", nor a slot of the semaphore of that name
@@ -256,16 +245,12 @@ SELECT pg_temp.outcome(call) FROM unnest(ARRAY[
 --> 22004 pid must not be null
 --> false
 --> 22023 timeout must not be negative
-SELECT advisory.lock('ns', 'other');
---> t
+SELECT advisory.lock('ns', 'other'); --> t
 -- Not even this session, which holds another lock, and not that. (The warning has the pid.)
 SET client_min_messages = error;
-SELECT advisory.terminate_holder('ns', 'name', pg_backend_pid());
---> f
+SELECT advisory.terminate_holder('ns', 'name', pg_backend_pid()); --> f
 RESET client_min_messages;
-SELECT advisory.unlock('ns', 'other');
---> t
+SELECT advisory.unlock('ns', 'other'); --> t
 
 SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database();
---> 0
+    WHERE locktype = 'advisory' AND datname = current_database(); --> 0

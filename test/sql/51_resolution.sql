@@ -126,11 +126,9 @@ SELECT namespace, coalesce(resolved, '') AS resolved
 --> 42|42883
 -- Parameters without a type are text, like literals.
 SELECT pg_temp.parameters(format('advisory.%s($1, $2%s)', function, rest)), count(*)
-    FROM pg_temp.functions GROUP BY 1;
---> {text,text}|16
+    FROM pg_temp.functions GROUP BY 1; --> {text,text}|16
 SELECT pg_temp.parameters(format('advisory.%s($1, 42%s)', function, rest)), count(*)
-    FROM pg_temp.functions GROUP BY 1;
---> {text}|16
+    FROM pg_temp.functions GROUP BY 1; --> {text}|16
 SELECT pg_temp.parameters(format('advisory.%s($1, $2, $3)', function)),
     string_agg(function, ' ' ORDER BY function)
     FROM pg_temp.functions WHERE function LIKE '%lock%' AND function NOT LIKE 'unlock%'
@@ -190,8 +188,7 @@ SELECT pg_temp.parameters(format('advisory.%s($1)', function)), count(*)
         'try_lock_key', 'try_lock_shared_key',
                       'try_xact_lock_key', 'try_xact_lock_shared_key', 'unlock_key',
                       'unlock_shared_key', 'holds_key', 'is_locked_key',
-                      'holders_key']) AS function GROUP BY 1;
---> {bigint}|13
+                      'holders_key']) AS function GROUP BY 1; --> {bigint}|13
 SELECT pg_temp.parameters(format('advisory.%s($1, $2, $3)', function)), count(*)
     FROM unnest(ARRAY['lock_key', 'lock_shared_key', 'xact_lock_key', 'xact_lock_shared_key',
         'try_lock_key', 'try_lock_shared_key',
@@ -248,32 +245,24 @@ SELECT pg_temp.parameters(format('advisory.%s($1, $2)', function)) AS two,
 ---- And what runs then is the lock that was meant
 
 PREPARE take AS SELECT advisory.lock($1, $2, $3);
-EXECUTE take('ns', '42', '1s');
---> t
-SELECT advisory.holds('ns', 42), advisory.unlock('ns', 42);
---> t|t
+EXECUTE take('ns', '42', '1s'); --> t
+SELECT advisory.holds('ns', 42), advisory.unlock('ns', 42); --> t|t
 PREPARE take_all AS SELECT advisory.lock_all($1, $2);
-EXECUTE take_all('ns', '{1,"b c"}');
---> t
-SELECT advisory.unlock('ns', 1), advisory.unlock('ns', 'b c');
---> t|t
+EXECUTE take_all('ns', '{1,"b c"}'); --> t
+SELECT advisory.unlock('ns', 1), advisory.unlock('ns', 'b c'); --> t|t
 PREPARE take_any AS SELECT * FROM advisory.try_lock_any($1, $2, $3);
 EXECUTE take_any('ns', '{b,a,c}', 2);
 --> b
 --> a
-SELECT advisory.unlock_all('ns', ARRAY['a', 'b', 'c']);
---> 2
+SELECT advisory.unlock_all('ns', ARRAY['a', 'b', 'c']); --> 2
 PREPARE take_slots AS SELECT * FROM advisory.try_acquire_any($1, $2, $3, $4);
 EXECUTE take_slots('ns', '{b,a,c}', 3, 2);
 --> b|1
 --> a|1
-SELECT advisory.release('ns', 'a'), advisory.release('ns', 'b');
---> t|t
+SELECT advisory.release('ns', 'a'), advisory.release('ns', 'b'); --> t|t
 PREPARE by_key AS SELECT advisory.lock_key($1, $2, $3);
-EXECUTE by_key(42, NULL, 'label');
---> t
-SELECT advisory.unlock_key(42);
---> t
+EXECUTE by_key(42, NULL, 'label'); --> t
+SELECT advisory.unlock_key(42); --> t
 -- Procedures have no views to depend on: by what they lock.
 CALL advisory.await_lock('ns', 'name');
 CALL advisory.await_lock('ns', 42);
@@ -295,12 +284,9 @@ SELECT n, mode FROM unnest(ARRAY['42', '43', 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A
 --> a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a12|exclusive
 --> name|exclusive
 --> name|shared
-SELECT count(*) AS all FROM advisory.locks WHERE pid = pg_backend_pid();
---> 9
-SELECT pg_advisory_unlock_all(), advisory.holds_key(42);
---> |f
+SELECT count(*) AS all FROM advisory.locks WHERE pid = pg_backend_pid(); --> 9
+SELECT pg_advisory_unlock_all(), advisory.holds_key(42); --> |f
 DEALLOCATE ALL;
 
 SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database();
---> 0
+    WHERE locktype = 'advisory' AND datname = current_database(); --> 0

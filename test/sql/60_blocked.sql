@@ -8,8 +8,7 @@ SET advisory_ext.warn_no_transaction = off;
 CREATE TABLE items (id int);
 BEGIN;
 SELECT advisory.xact_lock('billing', 'invoice:42'), advisory.xact_lock_shared('billing', 'shared'),
-    advisory.xact_lock_key(42);
---> t|t|t
+    advisory.xact_lock_key(42); --> t|t|t
 PREPARE TRANSACTION 'regress_advisory';
 
 ---- try_*: false, at once and after a wait, and with it the transaction is as good as before
@@ -19,8 +18,7 @@ INSERT INTO items VALUES (1);
 SELECT advisory.try_lock('billing', 'invoice:42') AS lock,
        advisory.try_lock_shared('billing', 'invoice:42') AS lock_shared,
        advisory.try_xact_lock('billing', 'invoice:42') AS xact_lock,
-       advisory.try_xact_lock_shared('billing', 'invoice:42') AS xact_lock_shared;
---> f|f|f|f
+       advisory.try_xact_lock_shared('billing', 'invoice:42') AS xact_lock_shared; --> f|f|f|f
 SELECT advisory.try_lock('billing', 'invoice:42', '1ms') AS lock,
        advisory.try_lock_shared('billing', 'invoice:42', '1ms') AS lock_shared,
        advisory.try_xact_lock('billing', 'invoice:42', '1ms') AS xact_lock,
@@ -28,28 +26,22 @@ SELECT advisory.try_lock('billing', 'invoice:42', '1ms') AS lock,
 --> f|f|f|f
 SELECT advisory.try_lock_key(42) AS lock, advisory.try_lock_shared_key(42, '1ms') AS lock_shared,
        advisory.try_xact_lock_key(42, '1ms') AS xact_lock,
-       advisory.try_xact_lock_shared_key(42) AS xact_lock_shared;
---> f|f|f|f
+       advisory.try_xact_lock_shared_key(42) AS xact_lock_shared; --> f|f|f|f
 INSERT INTO items VALUES (2);
 COMMIT;
-SELECT count(*) AS committed FROM items;
---> 2
+SELECT count(*) AS committed FROM items; --> 2
 -- Shared goes with shared, and with nothing else.
 BEGIN;
 SELECT advisory.try_lock('billing', 'shared') AS lock,
        advisory.try_xact_lock('billing', 'shared', '1ms') AS xact_lock,
        advisory.try_lock_shared('billing', 'shared') AS lock_shared,
-       advisory.try_xact_lock_shared('billing', 'shared') AS xact_lock_shared;
---> f|f|t|t
-SELECT advisory.unlock_shared('billing', 'shared');
---> t
+       advisory.try_xact_lock_shared('billing', 'shared') AS xact_lock_shared; --> f|f|t|t
+SELECT advisory.unlock_shared('billing', 'shared'); --> t
 COMMIT;
 -- The time that was asked for is waited, and not much more.
 SELECT clock_timestamp() AS before \gset
-SELECT advisory.try_lock('billing', 'invoice:42', '200ms');
---> f
-SELECT clock_timestamp() - :'before' BETWEEN '200ms' AND '10s' AS waited;
---> t
+SELECT advisory.try_lock('billing', 'invoice:42', '200ms'); --> f
+SELECT clock_timestamp() - :'before' BETWEEN '200ms' AND '10s' AS waited; --> t
 
 ---- lock_timeout: the shorter of the two ends the wait; try_* returns false for either
 
@@ -58,10 +50,8 @@ BEGIN;
 SELECT advisory.try_lock('billing', 'invoice:42', '1h') AS lock,
        advisory.try_xact_lock('billing', 'invoice:42', NULL) AS xact_lock,
        advisory.try_lock_key(42, NULL) AS lock_key,
-       advisory.try_lock_all('billing', ARRAY['invoice:42'], NULL) AS lock_all;
---> f|f|f|f
-SELECT 1 AS goes_on;
---> 1
+       advisory.try_lock_all('billing', ARRAY['invoice:42'], NULL) AS lock_all; --> f|f|f|f
+SELECT 1 AS goes_on; --> 1
 COMMIT;
 SELECT advisory.lock('billing', 'invoice:42');
 --> ERROR:  could not obtain advisory lock "billing/invoice:42" within lock_timeout of 1 ms
@@ -83,8 +73,7 @@ SELECT advisory.lock('billing', 'invoice:42', '1ms');
 --portable> DETAIL:  A prepared transaction holds it in exclusive mode.
 --portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('billing', 'invoice:42').
 -- After a wait the setting has its previous value.
-SHOW lock_timeout;
---> 1h
+SHOW lock_timeout; --> 1h
 RESET lock_timeout;
 
 ---- lock*: 55P03, and the holder
@@ -150,12 +139,9 @@ SELECT advisory.xact_lock_key(42, '1ms', 'label');
 --portable> DETAIL:  A prepared transaction holds it in exclusive mode.
 --portable> HINT:  To see who holds it: SELECT * FROM advisory.holders_key(42).
 \set VERBOSITY sqlstate
-SELECT advisory.lock('billing', 'invoice:42', '0');
---> ERROR:  55P03
-SELECT advisory.lock('billing', 'invoice:42', '1ms');
---> ERROR:  55P03
-SELECT advisory.xact_lock_key(42, '1ms');
---> ERROR:  55P03
+SELECT advisory.lock('billing', 'invoice:42', '0'); --> ERROR:  55P03
+SELECT advisory.lock('billing', 'invoice:42', '1ms'); --> ERROR:  55P03
+SELECT advisory.xact_lock_key(42, '1ms'); --> ERROR:  55P03
 \set VERBOSITY default
 -- In seconds if these are whole.
 SELECT advisory.lock('billing', 'invoice:42', '1s');
@@ -166,8 +152,7 @@ SELECT advisory.lock('billing', 'invoice:42', '1s');
 --portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('billing', 'invoice:42').
 -- An error is an error: the transaction has failed, but a savepoint saves it.
 BEGIN;
-SELECT advisory.lock('billing', 'other');
---> t
+SELECT advisory.lock('billing', 'other'); --> t
 SAVEPOINT s;
 SELECT advisory.lock('billing', 'invoice:42', '1ms');
 --> ERROR:  could not obtain advisory lock "billing/invoice:42" within 1 ms
@@ -179,8 +164,7 @@ ROLLBACK TO s;
 SELECT advisory.holds('billing', 'other') AS other, advisory.holds('billing', 'invoice:42') AS this;
 --> t|f
 COMMIT;
-SELECT advisory.unlock('billing', 'other');
---> t
+SELECT advisory.unlock('billing', 'other'); --> t
 
 ---- The error's fields, for programs
 
@@ -212,34 +196,25 @@ SELECT statement, fields.* FROM unnest(ARRAY[
 
 SET statement_timeout = '50ms';
 \set VERBOSITY sqlstate
-SELECT advisory.lock('billing', 'invoice:42');
---> ERROR:  57014
-SELECT advisory.try_xact_lock_shared('billing', 'invoice:42', NULL);
---> ERROR:  57014
-SELECT advisory.lock_key(42, '1h', 'label');
---> ERROR:  57014
-SELECT advisory.lock_all('billing', ARRAY['a', 'invoice:42']);
---> ERROR:  57014
-SELECT advisory.try_lock('billing', 'invoice:42', '1h');
---> ERROR:  57014
+SELECT advisory.lock('billing', 'invoice:42'); --> ERROR:  57014
+SELECT advisory.try_xact_lock_shared('billing', 'invoice:42', NULL); --> ERROR:  57014
+SELECT advisory.lock_key(42, '1h', 'label'); --> ERROR:  57014
+SELECT advisory.lock_all('billing', ARRAY['a', 'invoice:42']); --> ERROR:  57014
+SELECT advisory.try_lock('billing', 'invoice:42', '1h'); --> ERROR:  57014
 \set VERBOSITY default
 RESET statement_timeout;
-SELECT advisory.holds('billing', 'invoice:42'), advisory.holds_key(42);
---> f|f
+SELECT advisory.holds('billing', 'invoice:42'), advisory.holds_key(42); --> f|f
 
 ---- Looking at it
 
 SELECT advisory.is_locked('billing', 'invoice:42'), advisory.is_locked('billing', 'shared'),
        advisory.is_locked_key(42),
-       advisory.is_locked('billing', 'free'), advisory.holds('billing', 'invoice:42');
---> t|t|t|f|f
+       advisory.is_locked('billing', 'free'), advisory.holds('billing', 'invoice:42'); --> t|t|t|f|f
 SELECT pid, database = current_database() AS here, role = session_user AS is_role, application_name,
        client_addr, state, mode, granted,
        wait_start, waited, acquired_at, held, blocked_by, gid, query
-    FROM advisory.holders('billing', 'shared');
---> |t|t||||shared|t||||||regress_advisory|
-SELECT gid, mode FROM advisory.holders_key(42);
---> regress_advisory|exclusive
+    FROM advisory.holders('billing', 'shared'); --> |t|t||||shared|t||||||regress_advisory|
+SELECT gid, mode FROM advisory.holders_key(42); --> regress_advisory|exclusive
 SELECT pid, role = session_user AS is_role, mode, granted, gid,
     key = advisory.key('billing', 'invoice:42') AS invoice, query
     FROM advisory.locks WHERE gid = 'regress_advisory' ORDER BY mode, key;
@@ -256,13 +231,10 @@ SELECT advisory.terminate_holder('billing', 'invoice:42', 0);
 
 COMMIT PREPARED 'regress_advisory';
 SELECT advisory.is_locked('billing', 'invoice:42'),
-    (SELECT count(*) FROM advisory.holders('billing', 'shared'));
---> f|0
+    (SELECT count(*) FROM advisory.holders('billing', 'shared')); --> f|0
 SELECT advisory.try_xact_lock('billing', 'invoice:42'), advisory.try_xact_lock('billing', 'shared'),
-    advisory.try_xact_lock_key(42);
---> t|t|t
+    advisory.try_xact_lock_key(42); --> t|t|t
 
 DROP TABLE items;
 SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database();
---> 0
+    WHERE locktype = 'advisory' AND datname = current_database(); --> 0

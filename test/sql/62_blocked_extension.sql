@@ -6,8 +6,7 @@ CREATE ROLE regress_advisory_role;
 SET ROLE regress_advisory_role;
 BEGIN;
 SELECT advisory.xact_lock('billing', 'invoice:42'), advisory.xact_lock_shared('billing', 'shared'),
-    advisory.xact_lock_key(42);
---> t|t|t
+    advisory.xact_lock_key(42); --> t|t|t
 PREPARE TRANSACTION 'regress_advisory';
 RESET ROLE;
 
@@ -25,8 +24,7 @@ SELECT advisory.lock_shared_key(42, '0');
 ---- A savepoint
 
 BEGIN;
-SELECT advisory.lock('billing', 'other');
---> t
+SELECT advisory.lock('billing', 'other'); --> t
 SAVEPOINT s;
 SELECT advisory.lock('billing', 'invoice:42', '1ms');
 --> ERROR:  could not obtain advisory lock "billing/invoice:42" within 1 ms
@@ -34,11 +32,9 @@ SELECT advisory.lock('billing', 'invoice:42', '1ms');
 --> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
 ROLLBACK TO s;
 SELECT advisory.hold_count('billing', 'other') AS other,
-    advisory.hold_count('billing', 'invoice:42') AS this;
---> 1|0
+    advisory.hold_count('billing', 'invoice:42') AS this; --> 1|0
 COMMIT;
-SELECT advisory.unlock('billing', 'other');
---> t
+SELECT advisory.unlock('billing', 'other'); --> t
 
 ---- Cancelled in the wait: the lock's name as context
 
@@ -69,8 +65,7 @@ RESET statement_timeout;
 
 SELECT role, mode, scope, gid FROM advisory.holders('billing', 'shared');
 --> regress_advisory_role|shared|transaction|regress_advisory
-SELECT gid, mode, scope FROM advisory.holders_key(42);
---> regress_advisory|exclusive|transaction
+SELECT gid, mode, scope FROM advisory.holders_key(42); --> regress_advisory|exclusive|transaction
 SELECT pid, role, mode, scope, granted, gid, key = advisory.key('billing', 'invoice:42') AS invoice,
     query
     FROM advisory.locks WHERE gid = 'regress_advisory' ORDER BY mode, key;
@@ -80,5 +75,4 @@ SELECT pid, role, mode, scope, granted, gid, key = advisory.key('billing', 'invo
 COMMIT PREPARED 'regress_advisory';
 DROP ROLE regress_advisory_role;
 SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database();
---> 0
+    WHERE locktype = 'advisory' AND datname = current_database(); --> 0

@@ -9,11 +9,9 @@ BEGIN;
 SELECT advisory.lock('billing', 'invoice:42'), advisory.lock_shared('user', 42),
        advisory.xact_lock_key(-1, label => 'label'),
        pg_advisory_lock(4294967296), pg_advisory_xact_lock_shared(9223372036854775807),
-       pg_advisory_lock(-9223372036854775808);
---> t|t|t|||
+       pg_advisory_lock(-9223372036854775808); --> t|t|t|||
 SELECT pg_advisory_lock(1, 2), pg_advisory_lock(-1, -2147483648),
-    pg_advisory_xact_lock_shared(2147483647, -2), pg_advisory_lock(0, 0);
---> |||
+    pg_advisory_xact_lock_shared(2147483647, -2), pg_advisory_lock(0, 0); --> |||
 SELECT kind, namespace, name, slot, key, key1, key2, mode, scope, granted FROM advisory.locks
     WHERE pid = pg_backend_pid() ORDER BY key, key1, key2;
 --> lock||||-9223372036854775808|||exclusive|session|t
@@ -27,13 +25,11 @@ SELECT kind, namespace, name, slot, key, key1, key2, mode, scope, granted FROM a
 --> lock|||||1|2|exclusive|session|t
 --> lock|||||2147483647|-2|shared|transaction|t
 COMMIT;
-SELECT pg_advisory_unlock_all();
--->
+SELECT pg_advisory_unlock_all(); -->
 
 ---- The holder
 
-SELECT advisory.lock('ns', 'name');
---> t
+SELECT advisory.lock('ns', 'name'); --> t
 SELECT pid = pg_backend_pid() AS me, database = current_database() AS here,
        role = session_user AS is_role, application_name,
        l.client_addr IS NOT DISTINCT FROM a.client_addr AS same_address, l.state, wait_start,
@@ -45,43 +41,28 @@ SELECT pid = pg_backend_pid() AS me, database = current_database() AS here,
 --> t|t|t|pg_regress/70_locks_view|t|active|||t|t||||t
 -- acquired_at is when the first of the present holds was taken; NULL where the built-ins took it.
 SELECT acquired_at AS first FROM advisory.locks WHERE name = 'name' \gset
-SELECT advisory.lock('ns', 'name'), pg_sleep(0.002);
---> t|
-SELECT acquired_at = :'first' AS kept FROM advisory.locks WHERE name = 'name';
---> t
-SELECT advisory.unlock('ns', 'name');
---> t
-SELECT acquired_at = :'first' AS kept FROM advisory.locks WHERE name = 'name';
---> t
-SELECT advisory.unlock('ns', 'name');
---> t
-SELECT advisory.lock('ns', 'name');
---> t
-SELECT acquired_at > :'first' AS anew FROM advisory.locks WHERE name = 'name';
---> t
-SELECT advisory.unlock('ns', 'name');
---> t
-SELECT pg_advisory_lock(424243);
--->
-SELECT acquired_at, held, namespace, name FROM advisory.locks WHERE key = 424243;
---> |||
-SELECT pg_advisory_unlock(424243);
---> t
+SELECT advisory.lock('ns', 'name'), pg_sleep(0.002); --> t|
+SELECT acquired_at = :'first' AS kept FROM advisory.locks WHERE name = 'name'; --> t
+SELECT advisory.unlock('ns', 'name'); --> t
+SELECT acquired_at = :'first' AS kept FROM advisory.locks WHERE name = 'name'; --> t
+SELECT advisory.unlock('ns', 'name'); --> t
+SELECT advisory.lock('ns', 'name'); --> t
+SELECT acquired_at > :'first' AS anew FROM advisory.locks WHERE name = 'name'; --> t
+SELECT advisory.unlock('ns', 'name'); --> t
+SELECT pg_advisory_lock(424243); -->
+SELECT acquired_at, held, namespace, name FROM advisory.locks WHERE key = 424243; --> |||
+SELECT pg_advisory_unlock(424243); --> t
 
 ---- Names and labels of a megabyte, and those that are made to be mistaken for others
 
 SELECT advisory.lock(repeat('n', 1000000), repeat('x', 1000000)) AS lock,
        advisory.hold_count(repeat('n', 1000000), repeat('x', 1000000)),
-       advisory.unlock(repeat('n', 1000000), repeat('x', 1000000));
---> t|1|t
-SELECT advisory.lock_key(42, label => repeat('l', 1000000));
---> t
+       advisory.unlock(repeat('n', 1000000), repeat('x', 1000000)); --> t|1|t
+SELECT advisory.lock_key(42, label => repeat('l', 1000000)); --> t
 SELECT length(name) AS label, advisory.unlock_key(42) FROM advisory.locks
-    WHERE pid = pg_backend_pid();
---> 259|t
+    WHERE pid = pg_backend_pid(); --> 259|t
 SELECT advisory.lock('a/b', 'c'), advisory.lock('a', E'b/c\n"\\'), advisory.lock(' ', ' '),
-    advisory.lock('%s', '$1');
---> t|t|t|t
+    advisory.lock('%s', '$1'); --> t|t|t|t
 SELECT quote_literal(namespace), quote_literal(name) FROM advisory.locks
     WHERE pid = pg_backend_pid() ORDER BY namespace COLLATE "C";
 --> ' '|' '
@@ -89,8 +70,7 @@ SELECT quote_literal(namespace), quote_literal(name) FROM advisory.locks
 --> 'a'|E'b/c?"\\'
 --> 'a/b'|'c'
 SELECT advisory.unlock_all('a') + advisory.unlock_all('a/b') + advisory.unlock_all(' ')
-    + advisory.unlock_all('%s') AS unlocked;
---> 4
+    + advisory.unlock_all('%s') AS unlocked; --> 4
 
 ---- Another database
 
@@ -98,13 +78,11 @@ SELECT current_database() AS regression \gset
 CREATE DATABASE regress_advisory_other TEMPLATE template0;
 \c regress_advisory_other
 BEGIN;
-SELECT pg_advisory_xact_lock(42), pg_advisory_xact_lock(-4, 2);
---> |
+SELECT pg_advisory_xact_lock(42), pg_advisory_xact_lock(-4, 2); --> |
 PREPARE TRANSACTION 'regress_advisory_other';
 \c :regression
 -- Shown with its database, and no obstacle here.
-SELECT advisory.lock_key(42), advisory.lock_key(43);
---> t|t
+SELECT advisory.lock_key(42), advisory.lock_key(43); --> t|t
 SELECT database = current_database() AS here, nullif(database, current_database()) AS other,
     pid IS NOT NULL AS session, key, key1, key2, gid FROM advisory.locks
     WHERE database IN (current_database(), 'regress_advisory_other') ORDER BY here, key, key1;
@@ -113,10 +91,8 @@ SELECT database = current_database() AS here, nullif(database, current_database(
 --> t||t|42|||
 --> t||t|43|||
 SELECT advisory.is_locked_key(42), (SELECT count(*) FROM advisory.holders_key(42)) AS holders,
-    advisory.hold_count('ns', 'x');
---> t|1|0
-SELECT advisory.unlock_key(42), advisory.unlock_key(43), advisory.is_locked_key(42);
---> t|t|f
+    advisory.hold_count('ns', 'x'); --> t|1|0
+SELECT advisory.unlock_key(42), advisory.unlock_key(43), advisory.is_locked_key(42); --> t|t|f
 \c regress_advisory_other
 ROLLBACK PREPARED 'regress_advisory_other';
 \c :regression
@@ -127,13 +103,11 @@ DROP DATABASE regress_advisory_other;
 CREATE ROLE regress_advisory_role;
 SET ROLE regress_advisory_role;
 BEGIN;
-SELECT advisory.xact_lock('ns', 'name'), pg_advisory_xact_lock_shared(-1, 1);
---> t|
+SELECT advisory.xact_lock('ns', 'name'), pg_advisory_xact_lock_shared(-1, 1); --> t|
 PREPARE TRANSACTION 'regress_advisory "it''s"';
 RESET ROLE;
 BEGIN;
-SELECT advisory.xact_lock_shared('ns', 'other');
---> t
+SELECT advisory.xact_lock_shared('ns', 'other'); --> t
 PREPARE TRANSACTION 'regress_advisory_2';
 SELECT pid, database = current_database() AS here, role = session_user AS is_role, application_name,
        client_addr, state, kind, slot, key1, key2,
@@ -142,24 +116,19 @@ SELECT pid, database = current_database() AS here, role = session_user AS is_rol
 --> |t|f||||lock||-1|1|shared|transaction|t|||||||regress_advisory "it's"|
 --> |t|f||||lock||||exclusive|transaction|t|||||||regress_advisory "it's"|
 --> |t|t||||lock||||shared|transaction|t|||||||regress_advisory_2|
-SELECT role FROM advisory.locks WHERE key1 = -1;
---> regress_advisory_role
+SELECT role FROM advisory.locks WHERE key1 = -1; --> regress_advisory_role
 ROLLBACK PREPARED 'regress_advisory "it''s"';
 ROLLBACK PREPARED 'regress_advisory_2';
 DROP ROLE regress_advisory_role;
 
 ---- Large: more locks than any first guess of a buffer; the view is read twice in a statement
 
-SELECT count(advisory.lock('many', i)) FROM generate_series(1, 3000) i;
---> 3000
+SELECT count(advisory.lock('many', i)) FROM generate_series(1, 3000) i; --> 3000
 SELECT count(*), count(DISTINCT name), count(DISTINCT key) FROM advisory.locks
-    WHERE namespace = 'many';
---> 3000|3000|3000
+    WHERE namespace = 'many'; --> 3000|3000|3000
 SELECT count(*) FROM advisory.locks a JOIN advisory.locks b USING (key) WHERE a.namespace = 'many';
 --> 3000
-SELECT advisory.unlock_all('many');
---> 3000
+SELECT advisory.unlock_all('many'); --> 3000
 
 SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database();
---> 0
+    WHERE locktype = 'advisory' AND datname = current_database(); --> 0

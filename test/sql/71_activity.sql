@@ -11,12 +11,10 @@ CREATE VIEW pg_temp.mine AS
 ---- What a lock is called
 
 SELECT advisory.lock('billing', 'invoice:42'), advisory.lock_shared('user', 42),
-    advisory.lock_key(-7171, label => 'a label'), advisory.lock_key(99999);
---> t|t|t|t
+    advisory.lock_key(-7171, label => 'a label'), advisory.lock_key(99999); --> t|t|t|t
 SELECT pg_advisory_lock(12345), pg_advisory_lock(-1, -2147483648),
     pg_advisory_lock(advisory.key('billing', 'invoice:42')),
-    pg_advisory_lock_shared(advisory.key('billing', 'by its key'));
---> |||
+    pg_advisory_lock_shared(advisory.key('billing', 'by its key')); --> |||
 SELECT * FROM pg_temp.mine ORDER BY lock COLLATE "C";
 --> "a label"||exclusive|t|ROLE@activity|active||t|
 --> -1, -2147483648||exclusive|t|ROLE@activity|active|||
@@ -26,20 +24,16 @@ SELECT * FROM pg_temp.mine ORDER BY lock COLLATE "C";
 --> billing/invoice:42||exclusive|t|ROLE@activity|active||t|
 --> user/42||shared|t|ROLE@activity|active||t|
 -- That a name has a slash, or looks like a number, is its own affair.
-SELECT advisory.unlock_all('billing'), advisory.unlock_all('user');
---> 1|1
-SELECT pg_advisory_unlock_all();
--->
+SELECT advisory.unlock_all('billing'), advisory.unlock_all('user'); --> 1|1
+SELECT pg_advisory_unlock_all(); -->
 SELECT advisory.lock('a/b', 'c'), advisory.lock('a', 'b/c'), advisory.lock(' ', E'two\nlines');
 --> t|t|t
-SELECT count(*) AS locks, count(DISTINCT lock) AS texts FROM pg_temp.mine;
---> 3|2
+SELECT count(*) AS locks, count(DISTINCT lock) AS texts FROM pg_temp.mine; --> 3|2
 SELECT lock, mode FROM pg_temp.mine ORDER BY lock COLLATE "C";
 -->  /two?lines|exclusive
 --> a/b/c|exclusive
 --> a/b/c|exclusive
-SELECT pg_advisory_unlock_all();
--->
+SELECT pg_advisory_unlock_all(); -->
 
 ---- What a key is known for
 
@@ -58,27 +52,20 @@ SELECT lock FROM pg_temp.mine ORDER BY lock COLLATE "C";
 --> 2 "Airflow: scheduler cr..."
 --> 99999
 -- A name outranks it, and so does a label.
-SELECT advisory.lock_key(72707369, label => 'mine');
---> t
-SELECT lock FROM pg_temp.mine WHERE lock ~ 'mine';
---> "mine"
-SELECT pg_advisory_unlock_all();
--->
+SELECT advisory.lock_key(72707369, label => 'mine'); --> t
+SELECT lock FROM pg_temp.mine WHERE lock ~ 'mine'; --> "mine"
+SELECT pg_advisory_unlock_all(); -->
 DELETE FROM advisory.key_labels;
 
 ---- The column who
 
 SET application_name = '';
-SELECT advisory.lock('who', 'no application');
---> t
-SELECT lock, who FROM pg_temp.mine;
---> who/no application|ROLE
-SELECT advisory.unlock('who', 'no application');
---> t
+SELECT advisory.lock('who', 'no application'); --> t
+SELECT lock, who FROM pg_temp.mine; --> who/no application|ROLE
+SELECT advisory.unlock('who', 'no application'); --> t
 RESET application_name;
 BEGIN;
-SELECT advisory.xact_lock('who', 'prepared'), advisory.xact_lock_shared('who', 'prepared');
---> t|t
+SELECT advisory.xact_lock('who', 'prepared'), advisory.xact_lock_shared('who', 'prepared'); --> t|t
 PREPARE TRANSACTION 'regress_activity';
 SELECT * FROM pg_temp.mine ORDER BY mode;
 --> who/prepared||exclusive||ROLE (prepared regress_activity)||||
@@ -88,15 +75,11 @@ SELECT * FROM pg_temp.mine;
 
 ---- Times: whole seconds
 
-SELECT advisory.lock('time', 'held'), pg_sleep(0.01);
---> t|
+SELECT advisory.lock('time', 'held'), pg_sleep(0.01); --> t|
 SELECT held, extract(microseconds FROM held)::int % 1000000 AS fraction FROM advisory.activity
-    WHERE lock = 'time/held';
---> @ 0|0
-SELECT held >= '0.01s' AS exactly FROM advisory.locks WHERE name = 'held';
---> t
-SELECT advisory.unlock('time', 'held');
---> t
+    WHERE lock = 'time/held'; --> @ 0|0
+SELECT held >= '0.01s' AS exactly FROM advisory.locks WHERE name = 'held'; --> t
+SELECT advisory.unlock('time', 'held'); --> t
 
 ---- The oldest first
 
@@ -109,5 +92,4 @@ SELECT lock FROM advisory.activity WHERE lock LIKE 'order/%';
 --> order/3
 --> order/1
 --> order/2
-SELECT advisory.unlock_all('order');
---> 3
+SELECT advisory.unlock_all('order'); --> 3

@@ -8,8 +8,7 @@ GRANT USAGE ON FOREIGN SERVER advisory_ext TO regress_advisory_role;
 GRANT USAGE ON FOREIGN DATA WRAPPER advisory_ext TO regress_advisory_role;
 CREATE TABLE regress_advisory.plain (LIKE advisory._locks);
 ALTER TABLE regress_advisory.plain OWNER TO regress_advisory_role;
-SELECT advisory.lock('ns', 'name');
---> t
+SELECT advisory.lock('ns', 'name'); --> t
 
 ---- A role's own foreign tables are refused, whatever their columns are
 
@@ -96,12 +95,10 @@ IMPORT FOREIGN SCHEMA advisory FROM SERVER advisory_ext INTO regress_advisory;
 --> ERROR:  foreign-data wrapper "advisory_ext" does not support IMPORT FOREIGN SCHEMA
 
 -- Nor can they be written to.
-INSERT INTO other_types VALUES ('1');
---> ERROR:  cannot insert into foreign table "other_types"
+INSERT INTO other_types VALUES ('1'); --> ERROR:  cannot insert into foreign table "other_types"
 
 -- The view is still readable, also by this role.
-SELECT count(*) FROM advisory.locks WHERE pid = pg_backend_pid();
---> 1
+SELECT count(*) FROM advisory.locks WHERE pid = pg_backend_pid(); --> 1
 RESET search_path;
 RESET ROLE;
 
@@ -109,8 +106,7 @@ RESET ROLE;
 
 BEGIN;
 PREPARE looks AS SELECT count(*) FROM advisory.locks WHERE pid = pg_backend_pid();
-EXECUTE looks;
---> 1
+EXECUTE looks; --> 1
 ALTER FOREIGN TABLE advisory._locks ADD COLUMN more text;
 EXECUTE looks;
 --> ERROR:  foreign table "_locks" does not have the columns that advisory_ext created
@@ -122,21 +118,17 @@ ALTER FOREIGN TABLE advisory._locks RENAME TO renamed;
 CREATE TABLE parent (pid integer);
 ALTER FOREIGN TABLE advisory.renamed INHERIT parent;
 CREATE TABLE child () INHERITS (advisory.renamed);
-SELECT count(*) FROM advisory.locks WHERE pid = pg_backend_pid();
---> 1
-SELECT count(*) FROM parent WHERE pid = pg_backend_pid();
---> 1
+SELECT count(*) FROM advisory.locks WHERE pid = pg_backend_pid(); --> 1
+SELECT count(*) FROM parent WHERE pid = pg_backend_pid(); --> 1
 ROLLBACK;
-EXECUTE looks;
---> 1
+EXECUTE looks; --> 1
 DEALLOCATE ALL;
 
 ---- Tables that the extension's owner added to it are read if they have the same columns
 
 BEGIN;
 ALTER EXTENSION advisory_ext ADD FOREIGN TABLE regress_advisory.the_same;
-SELECT count(*) FROM regress_advisory.the_same WHERE pid = pg_backend_pid();
---> 1
+SELECT count(*) FROM regress_advisory.the_same WHERE pid = pg_backend_pid(); --> 1
 ROLLBACK;
 BEGIN;
 ALTER EXTENSION advisory_ext ADD FOREIGN TABLE regress_advisory.one_dropped;
@@ -151,8 +143,7 @@ SELECT pid FROM regress_advisory.one_other;
 --> HINT:  Run ALTER EXTENSION advisory_ext UPDATE.
 ROLLBACK;
 
-SELECT advisory.unlock('ns', 'name');
---> t
+SELECT advisory.unlock('ns', 'name'); --> t
 DROP SERVER regress_advisory_server CASCADE;
 --> NOTICE:  drop cascades to foreign table regress_advisory.elsewhere
 SET client_min_messages = warning;

@@ -27,8 +27,7 @@ CREATE VIEW pg_temp.other AS
 
 ---- One row, with all figures
 
-SELECT count(*) FROM advisory.pressure;
---> 1
+SELECT count(*) FROM advisory.pressure; --> 1
 SELECT status, exact, headroom > 0 AS has_room,
        headroom = locks_estimated - locks_used AS room_is_right,
        locks_estimated >= locks_guaranteed AS estimate_is_more,
@@ -36,34 +35,25 @@ SELECT status, exact, headroom > 0 AS has_room,
        holders_estimated >= locks_estimated AS enough_holders, percent_used < 50 AS is_low,
        recommended_max_locks_per_transaction = current_setting('max_locks_per_transaction')::int
        AS setting_will_do
-FROM advisory.pressure;
---> ok|t|t|t|t|t|t|t|t
+FROM advisory.pressure; --> ok|t|t|t|t|t|t|t|t
 
 ---- What is in use, in both tables
 
 BEGIN;
-SELECT count(advisory.xact_lock('pressure', i)) FROM generate_series(1, 300) AS i;
---> 300
+SELECT count(advisory.xact_lock('pressure', i)) FROM generate_series(1, 300) AS i; --> 300
 SELECT pg_temp.becomes_true('SELECT locks_used = 300 + locks FROM advisory.pressure, pg_temp.other')
     AS locks,
        pg_temp.becomes_true('SELECT holders_used = 300 + holders
-                             FROM advisory.pressure, pg_temp.other') AS holders;
---> t|t
-SELECT locks, holders FROM advisory.pressure_by_type WHERE type = 'advisory';
---> 300|300
+                             FROM advisory.pressure, pg_temp.other') AS holders; --> t|t
+SELECT locks, holders FROM advisory.pressure_by_type WHERE type = 'advisory'; --> 300|300
 SELECT locks >= 300 AS all, advisory_locks, session_locks, statement_cost, gid
-    FROM advisory.pressure_by_backend WHERE pid = pg_backend_pid();
---> t|300|0|@ 0|
+    FROM advisory.pressure_by_backend WHERE pid = pg_backend_pid(); --> t|300|0|@ 0|
 COMMIT;
-SELECT count(advisory.lock('pressure', i)) FROM generate_series(1, 300) AS i;
---> 300
-SELECT count(advisory.lock_shared('pressure', i)) FROM generate_series(1, 300) AS i;
---> 300
-SELECT locks, holders FROM advisory.pressure_by_type WHERE type = 'advisory';
---> 300|300
+SELECT count(advisory.lock('pressure', i)) FROM generate_series(1, 300) AS i; --> 300
+SELECT count(advisory.lock_shared('pressure', i)) FROM generate_series(1, 300) AS i; --> 300
+SELECT locks, holders FROM advisory.pressure_by_type WHERE type = 'advisory'; --> 300|300
 SELECT advisory_locks, session_locks, statement_cost FROM advisory.pressure_by_backend
-    WHERE pid = pg_backend_pid();
---> 300|300|@ 0.00003 secs
+    WHERE pid = pg_backend_pid(); --> 300|300|@ 0.00003 secs
 
 ---- The types add up to it
 
@@ -84,43 +74,31 @@ SELECT status, recommended_max_locks_per_transaction
 --> critical|t
 RESET advisory_ext.pressure_warning;
 RESET advisory_ext.pressure_critical;
-SELECT status FROM advisory.pressure;
---> ok
+SELECT status FROM advisory.pressure; --> ok
 SET advisory_ext.pressure_warning = 0;
 --> ERROR:  0 is outside the valid range for parameter "advisory_ext.pressure_warning" (1 .. 100)
 SET advisory_ext.pool_limit = 101;
 --> ERROR:  101 is outside the valid range for parameter "advisory_ext.pool_limit" (0 .. 100)
-SELECT advisory.unlock_all('pressure');
---> 600
+SELECT advisory.unlock_all('pressure'); --> 600
 
 ---- can_fit
 
-SELECT advisory.can_fit(0), advisory.can_fit(100), advisory.can_fit(2000000000);
---> t|t|f
-SELECT advisory.can_fit(NULL);
---> ERROR:  number of locks must not be null
+SELECT advisory.can_fit(0), advisory.can_fit(100), advisory.can_fit(2000000000); --> t|t|f
+SELECT advisory.can_fit(NULL); --> ERROR:  number of locks must not be null
 SELECT pg_temp.becomes_true('SELECT advisory.can_fit(headroom::int)
-    AND NOT advisory.can_fit(headroom::int + 1) FROM advisory.pressure') AS just_the_headroom;
---> t
-SELECT advisory.can_fit(-1);
---> ERROR:  number of locks must not be negative
+    AND NOT advisory.can_fit(headroom::int + 1) FROM advisory.pressure') AS just_the_headroom; --> t
+SELECT advisory.can_fit(-1); --> ERROR:  number of locks must not be negative
 
 ---- For everybody, but for the settings
 
 CREATE ROLE regress_pressure;
 SET ROLE regress_pressure;
-SELECT count(*) FROM advisory.pressure;
---> 1
-SELECT advisory.lock('pressure', 'role');
---> t
-SELECT locks, state FROM advisory.pressure_by_backend WHERE pid = pg_backend_pid();
---> 1|
-SELECT locks FROM advisory.pressure_by_type WHERE type = 'advisory';
---> 1
-SELECT advisory.unlock('pressure', 'role');
---> t
-SELECT advisory.can_fit(1);
---> t
+SELECT count(*) FROM advisory.pressure; --> 1
+SELECT advisory.lock('pressure', 'role'); --> t
+SELECT locks, state FROM advisory.pressure_by_backend WHERE pid = pg_backend_pid(); --> 1|
+SELECT locks FROM advisory.pressure_by_type WHERE type = 'advisory'; --> 1
+SELECT advisory.unlock('pressure', 'role'); --> t
+SELECT advisory.can_fit(1); --> t
 SET advisory_ext.pool_limit = 0;
 --> ERROR:  permission denied to set parameter "advisory_ext.pool_limit"
 SET advisory_ext.pressure_warning = 60;
@@ -129,11 +107,9 @@ SET advisory_ext.pressure_critical = 60;
 --> ERROR:  permission denied to set parameter "advisory_ext.pressure_critical"
 -- Not every role sees what other sessions do.
 SELECT count(*) FROM advisory.pressure_by_backend WHERE state IS NOT NULL
-    AND role <> 'regress_pressure';
---> 0
+    AND role <> 'regress_pressure'; --> 0
 RESET ROLE;
 DROP ROLE regress_pressure;
 
 SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database();
---> 0
+    WHERE locktype = 'advisory' AND datname = current_database(); --> 0

@@ -5,12 +5,10 @@
 
 \c
 SELECT current_setting('advisory_ext.session_locks', true) IS NOT NULL
-    = (current_setting('shared_preload_libraries') ~ 'advisory_ext') AS known_if_preloaded;
---> t
+    = (current_setting('shared_preload_libraries') ~ 'advisory_ext') AS known_if_preloaded; --> t
 SELECT * FROM advisory.settings WHERE name = 'advisory_ext.session_locks';
 --> advisory_ext.session_locks|on||on|user|Allows functions that take session-level locks.
-SHOW advisory_ext.session_locks;
---> on
+SHOW advisory_ext.session_locks; --> on
 -- It is every setting of the extension, as pg_settings has it.
 SELECT name FROM advisory.settings EXCEPT SELECT name FROM pg_settings
     WHERE name LIKE 'advisory\_ext.%';
@@ -31,16 +29,13 @@ SET advisory_ext.session_locks = maybe;
 --> ERROR:  invalid value for parameter "advisory_ext.session_locks": "maybe"
 --> HINT:  Available values: on, warn, off.
 SET advisory_ext.session_locks = false;
-SHOW advisory_ext.session_locks;
---> off
+SHOW advisory_ext.session_locks; --> off
 SET advisory_ext.session_locks = yes;
-SHOW advisory_ext.session_locks;
---> on
+SHOW advisory_ext.session_locks; --> on
 CREATE ROLE regress_advisory_role;
 SET ROLE regress_advisory_role;
 SET advisory_ext.session_locks = off;
-SHOW advisory_ext.session_locks;
---> off
+SHOW advisory_ext.session_locks; --> off
 RESET ROLE;
 DROP ROLE regress_advisory_role;
 
@@ -97,25 +92,20 @@ SELECT advisory.xact_lock('ns', 'name'), advisory.xact_lock_shared('ns', 42),
        advisory.xact_lock_key(42), advisory.try_xact_lock_key(42),
        advisory.xact_lock_all('ns', '{a}'), advisory.try_xact_lock_all('ns', '{a}');
 --> t|t|t|t|t|t|t|t
-SELECT advisory.try_xact_lock_any('ns', '{a}');
---> a
-SELECT advisory.try_xact_acquire_any('ns', '{a}', 1);
---> (a,1)
+SELECT advisory.try_xact_lock_any('ns', '{a}'); --> a
+SELECT advisory.try_xact_acquire_any('ns', '{a}', 1); --> (a,1)
 SELECT advisory.holds('ns', 'name'), advisory.is_locked('ns', 'name'),
-    advisory.hold_count('ns', 'name');
---> t|t|1
+    advisory.hold_count('ns', 'name'); --> t|t|1
 COMMIT;
 SET advisory_ext.session_locks = on;
 SELECT advisory.lock('ns', 'a'), advisory.lock('ns', 'b'), advisory.lock_shared('ns', 'c'),
-    advisory.lock_key(42);
---> t|t|t|t
+    advisory.lock_key(42); --> t|t|t|t
 SET advisory_ext.session_locks = off;
 SELECT advisory.unlock('ns', 'a'), advisory.unlock_all('ns', 'b'),
     advisory.unlock_shared('ns', 'c'), advisory.unlock_key(42), advisory.unlock_all('ns');
 --> t|1|t|t|0
 -- Wrong input is told first.
-SELECT advisory.lock('ns', NULL::text);
---> ERROR:  name must not be null
+SELECT advisory.lock('ns', NULL::text); --> ERROR:  name must not be null
 
 ---- warn: a warning, and the lock
 
@@ -140,11 +130,9 @@ CALL advisory.await_lock('ns', 'd');
 --> DETAIL:  Behind a transaction pooler a session-level lock outlives the client that took it.
 --> HINT:  Use advisory.xact_lock() instead.
 BEGIN;
-SELECT advisory.xact_lock('ns', 'no warning');
---> t
+SELECT advisory.xact_lock('ns', 'no warning'); --> t
 COMMIT;
-SELECT advisory.unlock_all('ns');
---> 5
+SELECT advisory.unlock_all('ns'); --> 5
 -- The class of a warning that a program can tell apart.
 \set VERBOSITY sqlstate
 SELECT advisory.try_lock('ns', 'name'), advisory.unlock('ns', 'name');
@@ -152,16 +140,14 @@ SELECT advisory.try_lock('ns', 'name'), advisory.unlock('ns', 'name');
 --> t|t
 \set VERBOSITY default
 RESET advisory_ext.session_locks;
-SELECT advisory.lock('ns', 'name'), advisory.unlock('ns', 'name');
---> t|t
+SELECT advisory.lock('ns', 'name'), advisory.unlock('ns', 'name'); --> t|t
 
 ---- reentrant: may a session take a lock that it holds already
 
 SET advisory_ext.reentrant = maybe;
 --> ERROR:  invalid value for parameter "advisory_ext.reentrant": "maybe"
 --> HINT:  Available values: on, warn, off.
-SELECT advisory.lock('re', 'a'), advisory.lock('re', 'a'), advisory.unlock('re', 'a');
---> t|t|t
+SELECT advisory.lock('re', 'a'), advisory.lock('re', 'a'), advisory.unlock('re', 'a'); --> t|t|t
 SET advisory_ext.reentrant = off;
 SELECT advisory.lock('re', 'a');
 --> ERROR:  this session already holds advisory lock "re/a"
@@ -176,30 +162,25 @@ CALL advisory.await_lock('re', 'a');
 --> ERROR:  this session already holds advisory lock "re/a"
 --> DETAIL:  "advisory_ext.reentrant" is "off".
 SELECT advisory.try_lock('re', 'a'), advisory.try_lock('re', 'a', '1s'),
-    advisory.try_lock_key(advisory.key('re', 'a')), advisory.try_lock('re', 'b');
---> f|f|f|t
+    advisory.try_lock_key(advisory.key('re', 'a')), advisory.try_lock('re', 'b'); --> f|f|f|t
 -- In either scope. Within a transaction, its own locks count, too, also those from before a
 -- savepoint.
 BEGIN;
 SELECT advisory.try_xact_lock('re', 'a'), advisory.try_xact_lock('re', 'c'),
-    advisory.try_xact_lock('re', 'c'), advisory.try_lock('re', 'c');
---> f|t|f|f
+    advisory.try_xact_lock('re', 'c'), advisory.try_lock('re', 'c'); --> f|t|f|f
 SAVEPOINT s;
 SELECT advisory.xact_lock('re', 'a');
 --> ERROR:  this session already holds advisory lock "re/a"
 --> DETAIL:  "advisory_ext.reentrant" is "off".
 ROLLBACK TO s;
-SELECT advisory.try_xact_lock('re', 'c'), advisory.hold_count('re', 'a');
---> f|1
+SELECT advisory.try_xact_lock('re', 'c'), advisory.hold_count('re', 'a'); --> f|1
 COMMIT;
 -- Several at once: none of them, and in try_lock_any() only the others.
-SELECT advisory.try_lock_all('re', '{b,d}'), advisory.holds('re', 'd');
---> f|f
+SELECT advisory.try_lock_all('re', '{b,d}'), advisory.holds('re', 'd'); --> f|f
 SELECT advisory.lock_all('re', '{b,d}');
 --> ERROR:  this session already holds advisory lock "re/b"
 --> DETAIL:  "advisory_ext.reentrant" is "off".
-SELECT advisory.try_lock_all('re', '{d,d}');
---> t
+SELECT advisory.try_lock_all('re', '{d,d}'); --> t
 SELECT * FROM advisory.try_lock_any('re', '{a,b,c,d,e}', 5);
 --> c
 --> e
@@ -221,23 +202,18 @@ CALL advisory.run('re', 'job', $$DO 'BEGIN PERFORM advisory.lock(''re'', ''job''
 -- Shared mode is no concern of it, so that a session can change the mode; nor are semaphores, and
 -- releasing.
 SELECT advisory.lock_shared('re', 'a'), advisory.lock_shared('re', 'a'), advisory.unlock('re', 'a'),
-    advisory.lock('re', 'a'), advisory.unlock_all('re', 'a');
---> t|t|t|t|3
+    advisory.lock('re', 'a'), advisory.unlock_all('re', 'a'); --> t|t|t|t|3
 SELECT advisory.acquire('re', 's', 3), advisory.acquire('re', 's', 3),
     advisory.try_acquire('re', 's', 3), advisory.acquire('re', 'only', 1),
-    advisory.lock('re', 'only');
---> 1|2|3|1|t
+    advisory.lock('re', 'only'); --> 1|2|3|1|t
 -- A lock that was taken by the built-in functions counts.
 SELECT pg_advisory_lock(42), advisory.try_lock_key(42), advisory.try_lock_shared_key(42),
-    advisory.unlock_all('re');
---> |f|t|9
+    advisory.unlock_all('re'); --> |f|t|9
 SELECT advisory.lock_key(42);
 --> ERROR:  this session already holds advisory lock "42"
 --> DETAIL:  "advisory_ext.reentrant" is "off".
-SELECT pg_advisory_unlock_all();
--->
-SELECT advisory.lock('re', 'a');
---> t
+SELECT pg_advisory_unlock_all(); -->
+SELECT advisory.lock('re', 'a'); --> t
 -- What was refused counts as failed.
 SELECT name, acquired, failed FROM advisory.stats WHERE namespace = 're' AND name IN ('a', 'c', 'd')
     ORDER BY name;
@@ -246,8 +222,7 @@ SELECT name, acquired, failed FROM advisory.stats WHERE namespace = 're' AND nam
 --> d|1|1
 -- For programs.
 \set VERBOSITY sqlstate
-SELECT advisory.lock('re', 'a');
---> ERROR:  55006
+SELECT advisory.lock('re', 'a'); --> ERROR:  55006
 \set VERBOSITY default
 SET advisory_ext.reentrant = warn;
 SELECT advisory.lock('re', 'a');
@@ -263,5 +238,4 @@ SELECT advisory.lock_shared('re', 'a'), advisory.hold_count('re', 'a'), advisory
 RESET advisory_ext.reentrant;
 
 SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE locktype = 'advisory' AND datname = current_database();
---> 0
+    WHERE locktype = 'advisory' AND datname = current_database(); --> 0
