@@ -22,7 +22,10 @@ void		_PG_init(void);
 void
 _PG_init(void)
 {
-	/* Settings can be defined only once.  If a cancel interrupted this, the session could not load the library any more. */
+	/*
+	 * Settings can be defined only once.  If a cancel interrupted this, the session could not load
+	 * the library any more.
+	 */
 	HOLD_INTERRUPTS();
 	advisory::hash_seed_init();
 	advisory::guc_init();

@@ -37,9 +37,9 @@ lock_held_by_me(const LOCKTAG *tag, LOCKMODE lockmode)
 }
 
 /*
- * Does this session hold locks on tables that are not in the lock table?  18 made the number of places
- * for them a setting.  Another session may move them to the lock table meanwhile, so check this first and
- * the lock table second.
+ * Does this session hold locks on tables that are not in the lock table?  18 made the number of
+ * places for them a setting.  Another session may move them to the lock table meanwhile, so check
+ * this first and the lock table second.
  */
 inline bool
 has_fast_path_locks()
@@ -56,6 +56,12 @@ has_fast_path_locks()
 	LWLockRelease(&MyProc->fpInfoLock);
 	return found;
 }
+
+/*
+ * Is a request without waiting granted to a session that holds the lock in another mode, and need
+ * not wait, though others wait for the lock?  17 has changed that.
+ */
+constexpr bool no_wait_passes_waiters = PG_VERSION_NUM >= 170000;
 
 /* Take a session-level lock without waiting, and get its local entry.  18 added logLockFailure. */
 inline LockAcquireResult
@@ -109,7 +115,10 @@ register_lwlock_tranche(int tranche, const char *name)
 #endif
 }
 
-/* 17 added wait events with a name, which it keeps in shared memory.  May ereport (there are too many). */
+/*
+ * 17 added wait events with a name, which it keeps in shared memory.  May ereport (there are too
+ * many).
+ */
 inline uint32
 new_wait_event([[maybe_unused]] const char *name, [[maybe_unused]] uint32 before_17)
 {
@@ -186,7 +195,10 @@ reserve_shared_struct(const char *name, size_t size, void (*make) (void *))
 /* Up to 18 the lock tables begin with half of their entries and grow into spare memory. */
 constexpr bool lock_tables_grow = PG_VERSION_NUM < 190000;
 
-/* How much of shared memory is used.  19 keeps that elsewhere, but there the lock tables do not grow. */
+/*
+ * How much of shared memory is used.  19 keeps that elsewhere, but there the lock tables do not
+ * grow.
+ */
 inline Size
 used_shared_memory(const PGShmemHeader *segment) noexcept
 {
@@ -258,8 +270,8 @@ using ListNode = SHM_QUEUE;
 #endif
 
 /*
- * The objects on a list, for a range-based for.  The lock that protects the list must be held, and the loop must not change the list.
- * With &ListNode::prev from the last one to the first.
+ * The objects on a list, for a range-based for.  The lock that protects the list must be held, and
+ * the loop must not change the list. With &ListNode::prev from the last one to the first.
  */
 template <typename Object>
 struct ObjectsOnList

@@ -85,7 +85,10 @@ is_printable_unicode(pg_wchar character) noexcept
 		!(character >= 0x2066 && character <= 0x2069);
 }
 
-/* Is the first character, which has *length bytes, printable?  In this database's encoding; SQL_ASCII counts as UTF-8. */
+/*
+ * Is the first character, which has *length bytes, printable?  In this database's encoding;
+ * SQL_ASCII counts as UTF-8.
+ */
 static bool
 is_first_printable(const char *text, int *length) noexcept
 {

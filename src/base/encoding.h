@@ -8,12 +8,15 @@ namespace advisory
 {
 
 /*
- * Text of this database as UTF-8: the argument itself if it needs no conversion, else palloc'd.  Raises 22021 for bytes that are not valid
- * UTF-8 in a SQL_ASCII database.
+ * Text of this database as UTF-8: the argument itself if it needs no conversion, else palloc'd.
+ * Raises 22021 for bytes that are not valid UTF-8 in a SQL_ASCII database.
  */
 std::string_view to_utf8(std::string_view text);
 
-/* UTF-8 as text of this database, zero-terminated and palloc'd.  Characters that its encoding does not have are escaped, as \u2603. */
+/*
+ * UTF-8 as text of this database, zero-terminated and palloc'd.  Characters that its encoding does
+ * not have are escaped, as \u2603.
+ */
 char	   *from_utf8(std::string_view utf8);
 
 /*

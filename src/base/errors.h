@@ -7,8 +7,9 @@
 namespace advisory
 {
 
-/* The hint if the objects in the database have another version than the library. */
-constexpr char OTHER_VERSION_HINT[] = "Run ALTER EXTENSION advisory_ext UPDATE.";
+/* The hint if the library of this session may be older than the objects in the database. */
+constexpr char OTHER_VERSION_HINT[] =
+	"If the extension was updated after this session began, reconnect.";
 
 /* Raise 22023 with this message. */
 [[noreturn]] inline void
@@ -35,9 +36,10 @@ catch_error(MemoryContext context)
 constexpr int NO_SQLSTATE = -1;
 
 /*
- * Run body() in an internal subtransaction, and return what it returns.  If that is false, the subtransaction is rolled back, which
- * releases its locks.  After an error, too: one with this SQLSTATE is cleared, and false returned; others are raised.  Restores the
- * caller's memory context and resource owner.
+ * Run body() in an internal subtransaction, and return what it returns.  If that is false, the
+ * subtransaction is rolled back, which releases its locks.  After an error, too: one with this
+ * SQLSTATE is cleared, and false returned; others are raised.  Restores the caller's memory context
+ * and resource owner.
  */
 template <typename Body>
 inline bool
@@ -73,17 +75,15 @@ in_subtransaction(Body body, int cleared = NO_SQLSTATE)
 	return stays;
 }
 
-/* Run body(), and add this text to the context of its errors. */
-template <typename Body>
+/* Run body(), and call add_context(), which calls errcontext(), for each error and message in it. */
+template <typename AddContext, typename Body>
 inline void
-with_error_context(char *text, Body body)
+with_error_context(AddContext add_context, Body body)
 {
 	ErrorContextCallback context;
 
-	context.callback = [](void *argument) {
-		errcontext("%s", static_cast<const char *>(argument));
-	};
-	context.arg = text;
+	context.callback = [](void *argument) { (*static_cast<AddContext *>(argument))(); };
+	context.arg = &add_context;
 	context.previous = error_context_stack;
 	error_context_stack = &context;
 	body();
@@ -91,9 +91,9 @@ with_error_context(char *text, Body body)
 }
 
 /*
- * Run body(), which reads a catalog and may need a lock for that.  Returns false if the server's lock table is full, because the views must
- * work then, too.  Other errors are raised.  Do not use this in the arguments of ereport(): clearing the error would also clear that
- * report.
+ * Run body(), which reads a catalog and may need a lock for that.  Returns false if the server's
+ * lock table is full, because the views must work then, too.  Other errors are raised.  Do not use
+ * this in the arguments of ereport(): clearing the error would also clear that report.
  */
 template <typename Body>
 inline bool

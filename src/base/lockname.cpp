@@ -21,7 +21,10 @@ digest(std::string_view text)
 	uint64		first;
 
 #ifdef USE_OPENSSL
-	/* With pg_cryptohash_init() OpenSSL 3 would look up the algorithm each time, which takes twice as long as the digest. */
+	/*
+	 * With pg_cryptohash_init() OpenSSL 3 would look up the algorithm each time, which takes twice
+	 * as long as the digest.
+	 */
 	static const EVP_MD *algorithm = nullptr;
 
 #if OPENSSL_VERSION_NUMBER >= 0x30000000L
@@ -69,7 +72,10 @@ key_of(std::string_view ns, std::string_view name)
 	return key;
 }
 
-/* How many bytes of a text in this database's encoding make at most NAME_BYTES in UTF-8; whole characters. */
+/*
+ * How many bytes of a text in this database's encoding make at most NAME_BYTES in UTF-8; whole
+ * characters.
+ */
 static int
 kept_bytes(std::string_view text)
 {
@@ -115,9 +121,12 @@ display_name(const LockName &name)
 
 	if (!name.has_name())
 		return psprintf(INT64_FORMAT, name.key.value);
-	text = to_cstring(shown_part(name.name));
-	if (name.by_name())
-		text = join_name(to_cstring(shown_part(name.ns)), text);
+
+	std::string_view ns = shown_part(name.ns);
+	std::string_view shown = shown_part(name.name);
+
+	text = psprintf("%.*s%s%.*s", static_cast<int>(ns.size()), ns.data(), name.by_name() ? "/" : "",
+					static_cast<int>(shown.size()), shown.data());
 	make_printable(text);
 	return text;
 }

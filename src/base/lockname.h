@@ -2,8 +2,9 @@
  * base/lockname.h
  *		What a lock is called: its key, and the namespace and name behind it.
  *
- * The key is a permanent public format: the first 8 bytes, big-endian and signed, of SHA-256 over the UTF-8 bytes of "namespace", one zero
- * byte and "name" (or of the name alone).  It never changes between versions, platforms or encodings.
+ * The key is a permanent public format: the first 8 bytes, big-endian and signed, of SHA-256 over
+ * the UTF-8 bytes of "namespace", one zero byte and "name" (or of the name alone).  It never
+ * changes between versions, platforms or encodings.
  */
 #pragma once
 
@@ -12,7 +13,10 @@
 namespace advisory
 {
 
-/* The texts are in the server's encoding, point into memory of the caller (usually an SQL argument), and have no terminating zero. */
+/*
+ * The texts are in the server's encoding, point into memory of the caller (usually an SQL
+ * argument), and have no terminating zero.
+ */
 struct LockName
 {
 	Key			key;
@@ -30,8 +34,9 @@ struct LockName
 };
 
 /*
- * The key of a name alone, or of a namespace and a name, both in the database's encoding.  Raises 22021 for bytes that are not valid UTF-8
- * in a SQL_ASCII database, and an internal error if the digest cannot be computed.
+ * The key of a name alone, or of a namespace and a name, both in the database's encoding.  Raises
+ * 22021 for bytes that are not valid UTF-8 in a SQL_ASCII database, and an internal error if the
+ * digest cannot be computed.
  */
 Key			key_of(std::string_view name);
 Key			key_of(std::string_view ns, std::string_view name);
@@ -43,12 +48,16 @@ constexpr int NAME_BYTES = 256;
 constexpr char CUT_MARK[] = "...";
 
 /*
- * A namespace, name or label as it is kept and shown: the text itself, or if it is longer than NAME_BYTES in UTF-8 a copy of its first
- * characters, which ends in CUT_MARK.  So it is cut at the same place in databases with different encodings.  May ereport (22021).
+ * A namespace, name or label as it is kept and shown: the text itself, or if it is longer than
+ * NAME_BYTES in UTF-8 a copy of its first characters, which ends in CUT_MARK.  So it is cut at the
+ * same place in databases with different encodings.  May ereport (22021).
  */
 std::string_view shown_part(std::string_view text);
 
-/* A namespace and a name as one text, palloc'd: billing/invoice:42.  The name alone if ns is null: a label. */
+/*
+ * A namespace and a name as one text, palloc'd: billing/invoice:42.  The name alone if ns is null:
+ * a label.
+ */
 char	   *join_name(const char *ns, const char *name);
 
 /*
@@ -58,8 +67,9 @@ char	   *join_name(const char *ns, const char *name);
 char	   *display_name(const LockName &name);
 
 /*
- * The arguments that name the lock in a call, as SQL literals: 'billing', 'invoice:42'.  Null if the caller must use the key instead: for a
- * lock by key, and if the arguments are not printable or too long for a hint.
+ * The arguments that name the lock in a call, as SQL literals: 'billing', 'invoice:42'.  Null if
+ * the caller must use the key instead: for a lock by key, and if the arguments are not printable or
+ * too long for a hint.
  */
 char	   *call_arguments(const LockName &name);
 
@@ -70,7 +80,10 @@ to_cstring(std::string_view text)
 	return pnstrdup(text.data(), text.size());
 }
 
-/* The error fields schema_name (null for a lock by key) and constraint_name, which tell a program the lock. */
+/*
+ * The error fields schema_name (null for a lock by key) and constraint_name, which tell a program
+ * the lock.
+ */
 char	   *field_namespace(const LockName &name);
 char	   *field_name(const LockName &name);
 

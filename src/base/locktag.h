@@ -29,16 +29,24 @@ operator==(Key a, Key b) noexcept
 	return a.value == b.value;
 }
 
-/* A random number of this process, so that users cannot choose keys that collide in its hash tables. */
+/*
+ * A random number of this process, so that users cannot choose keys that collide in its hash
+ * tables.
+ */
 inline uint64 hash_seed = 0;
 
-/* For hash tables in this process's memory: the hash of a key, and of a number that comes with it. */
+/*
+ * For hash tables in this process's memory: the hash of a key, and of a number that comes with it.
+ */
 inline uint32
 hash_of_key(int64 key, uint32 besides) noexcept
 {
 	uint64		bits = static_cast<uint64>(key) ^ hash_seed;
 
-	/* The seed is also mixed in between the halves.  Otherwise users could choose keys whose halves cancel each other out. */
+	/*
+	 * The seed is also mixed in between the halves.  Otherwise users could choose keys whose halves
+	 * cancel each other out.
+	 */
 	return murmurhash32(static_cast<uint32>(bits) ^
 						murmurhash32(static_cast<uint32>(bits >> 32) ^ murmurhash32(besides ^ static_cast<uint32>(hash_seed))));
 }
@@ -82,7 +90,10 @@ mode_name(Mode mode) noexcept
 	return mode == Mode::exclusive ? "exclusive" : "shared";
 }
 
-/* The same for a mode of the lock manager on this lock.  Modes that the extension does not use there have the server's name. */
+/*
+ * The same for a mode of the lock manager on this lock.  Modes that the extension does not use
+ * there have the server's name.
+ */
 const char *lockmode_name(const LOCKTAG &tag, LOCKMODE lockmode) noexcept;
 
 constexpr const char *

@@ -2,9 +2,10 @@
  * base/pg.h
  *		PostgreSQL's headers, and those of the C++ library.
  *
- * Every source file includes this file first, and nothing else from outside.  The server's headers are written for C, so they need C
- * linkage, which is given to all of them here.  The list is also what the extension uses of the server.  lib/simplehash.h is not in it:
- * that is a template, which the files with such a hash table include.
+ * Every source file includes this file first, and nothing else from outside.  The server's headers
+ * are written for C, so they need C linkage, which is given to all of them here.  The list is also
+ * what the extension uses of the server.  lib/simplehash.h is not in it: that is a template, which
+ * the files with such a hash table include.
  */
 #pragma once
 

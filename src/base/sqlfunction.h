@@ -24,7 +24,10 @@
 	_Pragma("GCC visibility pop") \
 	extern int	advisory_no_such_variable
 
-/* The same for a template whose first parameter is By.  Exports symbol_text, symbol_bigint and symbol_uuid. */
+/*
+ * The same for a template whose first parameter is By.  Exports symbol_text, symbol_bigint and
+ * symbol_uuid.
+ */
 #define ADVISORY_SQL_NAME_FUNCTIONS(symbol, implementation, ...) \
 	ADVISORY_SQL_FUNCTION(symbol##_text, implementation<By::text, ##__VA_ARGS__>); \
 	ADVISORY_SQL_FUNCTION(symbol##_bigint, implementation<By::bigint, ##__VA_ARGS__>); \
@@ -45,8 +48,9 @@ result_row(FunctionCallInfo fcinfo, Datum *values, bool *nulls)
 }
 
 /*
- * The row of a function with one INOUT parameter, whose value produce() returns.  The row is made before that: produce() may take a
- * lock, which an error after it would leave taken, or replace the function.  May ereport.
+ * The row of a function with one INOUT parameter, whose value produce() returns.  The row is made
+ * before that: produce() may take a lock, which an error after it would leave taken, or replace the
+ * function.  May ereport.
  */
 template <typename Value, typename Produce>
 Datum
@@ -116,7 +120,10 @@ struct Row
 	{
 		add(value, value == Datum(0));
 	}
-	/* As text_datum(); null for a null pointer.  May ereport (out of memory), like all that follow with a palloc'd value. */
+	/*
+	 * As text_datum(); null for a null pointer.  May ereport (out of memory), like all that follow
+	 * with a palloc'd value.
+	 */
 	void		add_text(const char *text)
 	{
 		add_reference(text_datum(text));
@@ -161,7 +168,10 @@ struct Row
 		else
 			add_null();
 	}
-	/* Append the row to the result that InitMaterializedSRF made, without last columns that an older version lacks.  May ereport. */
+	/*
+	 * Append the row to the result that InitMaterializedSRF made.  It may lack the last columns, but
+	 * must not have more: those of a newer version.  May ereport.
+	 */
 	void		put(ReturnSetInfo *result)
 	{
 		if (count < result->setDesc->natts)

@@ -2,7 +2,8 @@
  * core/acquire.h
  *		Taking one lock, or one slot of a semaphore.
  *
- * In every case and every race, true means held, and false or an error means not held (unless the session held it before).
+ * In every case and every race, true means held, and false or an error means not held (unless the
+ * session held it before).
  */
 #pragma once
 
@@ -25,22 +26,27 @@ namespace advisory
  *		session holds many locks		error 53400 (see below)
  *		in a parallel worker			error 25000
  *
- * A session-level lock that was granted while a timeout was ending the wait counts as granted.  Before any other error it is released.  If
- * a timeout limits the wait, the wait runs in an internal subtransaction.  *slot is the slot that was taken.
+ * A session-level lock that was granted while a timeout was ending the wait counts as granted.
+ * Before any other error it is released.  If a timeout limits the wait, the wait runs in an
+ * internal subtransaction.  *slot is the slot that was taken.
  */
 Outcome		lock_take(const LockRequest &request, Timeout timeout, int *slot = nullptr);
 
 /* Is it granted? */
 bool		lock_try(const LockRequest &request, Timeout timeout, int *slot = nullptr);
 
-/* The same, but raises an error (errors.h) unless it is granted.  Returns the slot, or NO_SLOT for a lock. */
+/*
+ * The same, but raises an error (errors.h) unless it is granted.  Returns the slot, or NO_SLOT for
+ * a lock.
+ */
 int			lock_must(const LockRequest &request, Timeout timeout);
 
 /*
- * The guard that stops a session that would fill the server's lock table: lock_take() asks it first.  Raises 53400 if the table is
- * fuller than advisory_ext.pool_limit, this session holds more than max_locks_per_transaction advisory locks through this
- * extension, and the request would add one more.  For a session that holds fewer locks this costs one comparison.  May ereport
- * for other reasons, too (out of memory, cancellation).
+ * The guard that stops a session that would fill the server's lock table: lock_take() asks it
+ * first.  Raises 53400 if the table is fuller than advisory_ext.pool_limit, this session holds more
+ * than max_locks_per_transaction advisory locks through this extension, and the request would add
+ * one more.  For a session that holds fewer locks this costs one comparison.  May ereport for other
+ * reasons, too (out of memory, cancellation).
  */
 void		check_pool_limit(const LockRequest &request);
 

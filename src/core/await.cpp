@@ -2,16 +2,20 @@
  * core/await.cpp
  *		Waiting for a lock without keeping a snapshot.
  *
- * ForgetPortalSnapshots(), which COMMIT in a procedure uses, pops every active snapshot before it checks whether all of them belonged to
- * portals.  Its error comes too late to undo that.  So this file calls it only if the only active snapshot is the active portal's.  Inside
- * a query, an atomic PL/pgSQL block or a block with an EXCEPTION clause that is not the case.  Other things that keep xmin set (an open
- * cursor, the query of a FOR loop) are found afterwards, when a new snapshot can still be taken.
+ * ForgetPortalSnapshots(), which COMMIT in a procedure uses, pops every active snapshot before it
+ * checks whether all of them belonged to portals.  Its error comes too late to undo that.  So this
+ * file calls it only if the only active snapshot is the active portal's.  Inside a query, an atomic
+ * PL/pgSQL block or a block with an EXCEPTION clause that is not the case.  Other things that keep
+ * xmin set (an open cursor, the query of a FOR loop) are found afterwards, when a new snapshot can
+ * still be taken.
  *
- * Having no snapshot while waiting is not enough.  CREATE INDEX CONCURRENTLY lists the transactions that have an old snapshot and waits for
- * the end of each, even if it has released its snapshot since then; and a CALL has a snapshot at first.  To wait for a transaction, it
- * waits for the lock that the transaction holds on its own virtual transaction ID.  So this transaction releases that lock while it sleeps,
- * and takes it again before it takes a snapshot or opens a table (vxidlock.h).  Meanwhile nothing in this transaction can make another
- * session wait, and a session that lists it later finds the lock held as usual.
+ * Having no snapshot while waiting is not enough.  CREATE INDEX CONCURRENTLY lists the transactions
+ * that have an old snapshot and waits for the end of each, even if it has released its snapshot
+ * since then; and a CALL has a snapshot at first.  To wait for a transaction, it waits for the lock
+ * that the transaction holds on its own virtual transaction ID.  So this transaction releases that
+ * lock while it sleeps, and takes it again before it takes a snapshot or opens a table
+ * (vxidlock.h).  Meanwhile nothing in this transaction can make another session wait, and a session
+ * that lists it later finds the lock held as usual.
  */
 #include "base/pg.h"
 
@@ -20,7 +24,6 @@
 #include "core/namecache.h"
 #include "core/release.h"
 #include "server/locktable.h"
-#include "server/vxidlock.h"
 
 namespace advisory
 {
@@ -38,8 +41,9 @@ raise_cannot_release(const char *procedure, const char *reason, const char *reme
 }
 
 /*
- * Is the active portal's snapshot the only active one?  Changes nothing.  In a block with an EXCEPTION clause, which is a
- * subtransaction within the portal, it may be: older minor releases, such as 16.2, push no other one there.  It does not count.
+ * Is the active portal's snapshot the only active one?  Changes nothing.  In a block with an
+ * EXCEPTION clause, which is a subtransaction within the portal, it may be: older minor releases,
+ * such as 16.2, push no other one there.  It does not count.
  */
 static bool
 only_portals_snapshot()
@@ -69,38 +73,23 @@ forget_snapshots()
 
 	ForgetPortalSnapshots();
 	InvalidateCatalogSnapshot();
-	/* The portal of a procedure that returns a row keeps one more snapshot.  PreCommit_Portals() releases it in this way. */
+	/*
+	 * The portal of a procedure that returns a row keeps one more snapshot.  PreCommit_Portals()
+	 * releases it in this way.
+	 */
 	if (portal->holdSnapshot != nullptr)
 		UnregisterSnapshotFromOwner(portal->holdSnapshot, portal->resowner);
 	portal->holdSnapshot = nullptr;
 }
 
-/* As lock_take(), but asleep this transaction does not hold the lock on its virtual transaction ID. */
-static Outcome
-take(const LockRequest &request, Timeout timeout, int *slot)
-{
-	volatile Outcome outcome = Outcome::not_free;
-
-	sleeps_without_vxid_lock = true;
-	PG_TRY();
-	{
-		outcome = lock_take(request, timeout, slot);
-	}
-	PG_FINALLY();
-	{
-		sleeps_without_vxid_lock = false;
-	}
-	PG_END_TRY();
-	return outcome;
-}
-
-/* Release the snapshots, or raise an error that says why that is impossible. */
-static void
-release_snapshots(const char *procedure)
+void
+release_snapshots(const LockName &name, const char *procedure)
 {
 	VirtualTransactionId id = my_vxid();
 	LOCKTAG		tag;
 
+	/* It may read catalogs, which takes a snapshot.  The wait finds the name registered. */
+	name_ask(name);
 	SET_LOCKTAG_VIRTUALTRANSACTION(tag, id);
 	if (IsolationUsesXactSnapshot())
 		raise_cannot_release(procedure,
@@ -122,7 +111,10 @@ release_snapshots(const char *procedure)
 		raise_cannot_release(procedure,
 							 "The transaction has an open cursor or is inside a loop over a query.",
 							 "Close the cursor, or CALL it outside of the loop.");
-	/* A session that waits for the end of this transaction may hold the lock that this session is going to wait for. */
+	/*
+	 * A session that waits for the end of this transaction may hold the lock that this session is
+	 * going to wait for.
+	 */
 	if (have_other_locks() && is_mine_awaited(tag))
 		raise_cannot_release(procedure,
 							 "The transaction has locked tables, and another session waits for its end.",
@@ -132,13 +124,11 @@ release_snapshots(const char *procedure)
 int
 await_lock(const LockRequest &request, Timeout timeout, const char *procedure)
 {
-	/* Registering the name may read catalogs, which takes a snapshot.  take() does it again, and finds the name registered. */
-	name_ask(request.name);
-	release_snapshots(procedure);
-
 	int			slot;
-	Outcome		outcome = take(request, timeout, &slot);
+	Outcome		outcome;
 
+	release_snapshots(request.name, procedure);
+	outcome = without_vxid_lock([&]() { return lock_take(request, timeout, &slot); });
 	PG_TRY();
 	{
 		EnsurePortalSnapshotExists();
@@ -146,7 +136,7 @@ await_lock(const LockRequest &request, Timeout timeout, const char *procedure)
 	PG_CATCH();
 	{
 		/* A session-level lock survives an error. */
-		if (outcome == Outcome::granted && request.scope == Scope::session)
+		if (outcome == Outcome::granted)
 			lock_give_up(request, slot);
 		PG_RE_THROW();
 	}
@@ -159,13 +149,13 @@ await_lock(const LockRequest &request, Timeout timeout, const char *procedure)
 Outcome
 await_if_possible(const LockRequest &request, Timeout timeout, int *slot)
 {
-	if (timeout.is_immediate() || IsolationUsesXactSnapshot() || TransactionIdIsValid(GetTopTransactionIdIfAny()) ||
-		!only_portals_snapshot())
+	if (timeout.is_immediate() || IsolationUsesXactSnapshot() ||
+		TransactionIdIsValid(GetTopTransactionIdIfAny()) || !only_portals_snapshot())
 		return lock_take(request, timeout, slot);
 
 	name_ask(request.name);
 	forget_snapshots();
-	return take(request, timeout, slot);
+	return without_vxid_lock([&]() { return lock_take(request, timeout, slot); });
 }
 
 void

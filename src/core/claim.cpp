@@ -46,7 +46,10 @@ display_window(TimestampTz window)
 
 /* ---- The rows of advisory._claims ---- */
 
-/* Record window $4 as the last claimed one of this key, unless the recorded one is the same or later. */
+/*
+ * Record window $4 as the last claimed one of this key, unless the recorded one is the same or
+ * later.
+ */
 static OwnStatement ADVANCE_CLAIM = {
 	"_claims",
 	"INSERT INTO advisory._claims AS c (key, namespace, name, last_window, window_before, claimed_at, claimed_by, role, finished_at)"
@@ -63,7 +66,10 @@ static OwnStatement FINISH_CLAIM = {
 	" WHERE key = $1 AND last_window = $2 AND claimed_at = $3 FOR UPDATE SKIP LOCKED)",
 	SPI_OK_UPDATE, true, false, {INT8OID, TIMESTAMPTZOID, TIMESTAMPTZOID}, nullptr};
 
-/* The window before it is the last one again, so that no window before that can be claimed once more.  Its facts are lost. */
+/*
+ * The window before it is the last one again, so that no window before that can be claimed once
+ * more.  Its facts are lost.
+ */
 static OwnStatement UNDO_CLAIM = {
 	"_claims",
 	"UPDATE advisory._claims SET last_window = window_before, claimed_at = NULL, claimed_by = NULL, finished_at = NULL"
@@ -71,8 +77,9 @@ static OwnStatement UNDO_CLAIM = {
 	SPI_OK_UPDATE, false, false, {INT8OID, TIMESTAMPTZOID}, nullptr};
 
 /*
- * Run a statement that claims a window or takes that back.  Returns whether it has changed the row.  If another transaction changed it
- * while this one waited, the statement may write nothing, but lock the row.  The end of the subtransaction releases that lock.
+ * Run a statement that claims a window or takes that back.  Returns whether it has changed the row.
+ * If another transaction changed it while this one waited, the statement may write nothing, but
+ * lock the row.  The end of the subtransaction releases that lock.
  */
 static bool
 change_claim(const char *doing, const LockName &name, TimestampTz window, OwnStatement *statement,
@@ -80,9 +87,14 @@ change_claim(const char *doing, const LockName &name, TimestampTz window, OwnSta
 {
 	bool		is_changed = false;
 
-	with_error_context(psprintf("while %s window %s of \"%s\"", doing, display_window(window), display_name(name)), [&]() {
+	with_error_context([&]() {
+		errcontext("while %s window %s of \"%s\"", doing, display_window(window), display_name(name));
+	}, [&]() {
 		in_subtransaction([&]() {
-			/* Views show that a session which waits for another transaction meanwhile waits for this name. */
+			/*
+			 * Views show that a session which waits for another transaction meanwhile waits for
+			 * this name.
+			 */
 			with_published_wait(lock_tag(MyDatabaseId, name.key), name_ask(name)->used(), [&]() {
 				is_changed = run_own_statement(statement, arguments) > 0;
 			});

@@ -2,8 +2,9 @@
  * core/claim.h
  *		Windows of time that are claimed once.
  *
- * A window is a period of time; the time at which it begins stands for it.  For each name only the last claimed window is kept.  So windows
- * must be claimed in order, and windows before the last claimed one cannot be claimed any more.
+ * A window is a period of time; the time at which it begins stands for it.  For each name only the
+ * last claimed window is kept.  So windows must be claimed in order, and windows before the last
+ * claimed one cannot be claimed any more.
  */
 #pragma once
 
@@ -13,31 +14,34 @@ namespace advisory
 {
 
 /*
- * The window that contains a time, among windows of this length in microseconds, which must be greater than zero.  A time up to one minute
- * (up to half a window, if that is shorter) before a window begins counts for it, because clocks differ.  Windows are counted from Monday,
- * 2001-01-01 00:00 UTC.  Raises 22008 if the time is infinite, or if the window would be out of range.
+ * The window that contains a time, among windows of this length in microseconds, which must be
+ * greater than zero.  A time up to one minute (up to half a window, if that is shorter) before a
+ * window begins counts for it, because clocks differ.  Windows are counted from Monday, 2001-01-01
+ * 00:00 UTC.  Raises 22008 if the time is infinite, or if the window would be out of range.
  */
 TimestampTz window_at(TimestampTz at, int64 length);
 
 /*
- * Claim a window for this transaction, which loses it if it rolls back.  Returns false, and keeps nothing locked, if this window or a later
- * one has been claimed before.  Waits for the end of other transactions that have claimed a window of this name.
+ * Claim a window for this transaction, which loses it if it rolls back.  Returns false, and keeps
+ * nothing locked, if this window or a later one has been claimed before.  Waits for the end of
+ * other transactions that have claimed a window of this name.
  *
- * Without claimed_at, the work is in this transaction as well, so the claim counts as finished.  Otherwise *claimed_at is
- * for claim_finish().
+ * Without claimed_at, the work is in this transaction as well, so the claim counts as finished.
+ * Otherwise *claimed_at is for claim_finish().
  */
 bool		claim_window(const LockName &name, TimestampTz window, TimestampTz *claimed_at = nullptr);
 
 /*
- * Record that the work of a claim is done, if this transaction commits.  Does nothing if the row is not that claim any more, if
- * another session has locked the row or the table, or if the work has dropped the extension: the work must not fail, or wait for
- * others, because of its record.
+ * Record that the work of a claim is done, if this transaction commits.  Does nothing if the row is
+ * not that claim any more, if another session has locked the row or the table, or if the work has
+ * dropped the extension: the work must not fail, or wait for others, because of its record.
  */
 void		claim_finish(const LockName &name, TimestampTz window, TimestampTz claimed_at);
 
 /*
- * Take the last claim of a name back: the window that was claimed before it is the last one again.  Returns false if the last claim
- * is not of this window, or was taken back already.  Waits as claim_window(), but not for a name that was never claimed before.
+ * Take the last claim of a name back: the window that was claimed before it is the last one again.
+ * Returns false if the last claim is not of this window, or was taken back already.  Waits as
+ * claim_window(), but not for a name that was never claimed before.
  */
 bool		claim_undo(const LockName &name, TimestampTz window);
 

@@ -36,7 +36,10 @@ describe_request(const LockRequest &request, int slot)
 
 const PassingLocks *passing_locks = nullptr;
 
-/* Does this session hold the lock in session scope, not counting holds that are released after an error? */
+/*
+ * Does this session hold the lock in session scope, not counting holds that are released after an
+ * error?
+ */
 static bool
 outlives_error(const LOCKTAG &tag)
 {
@@ -99,8 +102,9 @@ add_upgrade_hint(ErrorData *error, const LockRequest &request)
 }
 
 /*
- * Add the names of advisory locks behind their tags: those that the current user may see, or all of them for the
- * server's log.  The deadlock detector prints a tag as [database,high,low,objsubid] in any language.
+ * Add the names of advisory locks behind their tags: those that the current user may see, or all of
+ * them for the server's log.  The deadlock detector prints a tag as [database,high,low,objsubid] in
+ * any language.
  */
 static char *
 add_lock_names(const char *detail, bool for_log)
@@ -191,7 +195,10 @@ append_hold(StringInfo out, const LockEntry &entry)
 		appendStringInfoString(out, " waits for a slot");
 }
 
-/* What a holder, or one of its parallel workers, waits for, and since when; null if none of them waits. */
+/*
+ * What a holder, or one of its parallel workers, waits for, and since when; null if none of them
+ * waits.
+ */
 static const char *
 what_it_awaits(const LockEntry &holder, TimestampTz *since)
 {
@@ -201,7 +208,10 @@ what_it_awaits(const LockEntry &holder, TimestampTz *since)
 
 	if (holder.pid == 0)
 		return nullptr;
-	/* The leader first.  This does not take the group's lock: what it reads may be out of date at once anyway. */
+	/*
+	 * The leader first.  This does not take the group's lock: what it reads may be out of date at
+	 * once anyway.
+	 */
 	for (int i = 0; i < process_count(); i++)
 	{
 		int			number = (holder.leader_number + i) % process_count();
@@ -219,7 +229,10 @@ what_it_awaits(const LockEntry &holder, TimestampTz *since)
 	return "lease";
 }
 
-/* Add a sentence about a session that holds or awaits the lock or slot.  Returns whether that session waits. */
+/*
+ * Add a sentence about a session that holds or awaits the lock or slot.  Returns whether that
+ * session waits.
+ */
 static bool
 append_blocker(StringInfo out, const LockEntry &entry, const VisibleSession &session)
 {
@@ -249,7 +262,10 @@ append_blocker(StringInfo out, const LockEntry &entry, const VisibleSession &ses
 	return awaited != nullptr || !entry.granted;
 }
 
-/* The holders and waiters of what is requested, with waits marked; for a slot in the order of the queue and of the slots. */
+/*
+ * The holders and waiters of what is requested, with waits marked; for a slot in the order of the
+ * queue and of the slots.
+ */
 static LockEntries
 read_requested(const LockRequest &request)
 {
@@ -320,7 +336,9 @@ describe_blockers(const LockRequest &request)
 
 /* ---- Not available ---- */
 
-/* The HINT of what was not obtained: statements that show its holders, and that end such a session. */
+/*
+ * The HINT of what was not obtained: statements that show its holders, and that end such a session.
+ */
 static int
 set_holder_hint(const LockRequest &request, const Blockers &blockers)
 {

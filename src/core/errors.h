@@ -9,7 +9,10 @@
 namespace advisory
 {
 
-/* What is asked for, as messages say it, such as: lease "jobs/nightly".  slot: the slot that was taken.  palloc'd. */
+/*
+ * What is asked for, as messages say it, such as: lease "jobs/nightly".  slot: the slot that was
+ * taken.  palloc'd.
+ */
 char	   *describe_request(const LockRequest &request, int slot = NO_SLOT);
 
 /*
@@ -19,14 +22,15 @@ char	   *describe_request(const LockRequest &request, int slot = NO_SLOT);
 [[noreturn]] void raise_not_available(const LockRequest &request, Outcome outcome, Timeout limit);
 
 /*
- * Raise the error that ended a wait for this request.  The caller has released everything that it must release.  The DETAIL of a
- * deadlock gets the names of locks, and its HINT says which locks survive, and how to change from shared to exclusive mode.
+ * Raise the error that ended a wait for this request.  The caller has released everything that it
+ * must release.  The DETAIL of a deadlock gets the names of locks, and its HINT says which locks
+ * survive, and how to change from shared to exclusive mode.
  */
 [[noreturn]] void raise_wait_error(ErrorData *error, const LockRequest &request);
 
 /*
- * The session-level locks in exclusive mode that are released if an error ends what runs under them.  A deadlock's hint
- * does not count them among the locks that survive.
+ * The session-level locks in exclusive mode that are released if an error ends what runs under
+ * them.  A deadlock's hint does not count them among the locks that survive.
  */
 struct PassingLocks
 {
@@ -38,9 +42,10 @@ struct PassingLocks
 extern const PassingLocks *passing_locks;
 
 /*
- * The sessions that block this request, one sentence each: first those that hold a conflicting mode or a slot, then those that wait
- * for one.  A sentence says whether the holder itself waits, or else its state and since when, if the current user may see that.
- * Null if no session blocks it any more.  May ereport.
+ * The sessions that block this request, one sentence each: first those that hold a conflicting mode
+ * or a slot, then those that wait for one.  A sentence says whether the holder itself waits, or
+ * else its state and since when, if the current user may see that. Null if no session blocks it any
+ * more.  May ereport.
  */
 char	   *describe_blockers(const LockRequest &request);
 

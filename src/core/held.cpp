@@ -2,16 +2,18 @@
  * core/held.cpp
  *		The locks and slots that this session holds through this extension.
  *
- * An entry counts its session-level and its transaction-level holds.  It also has the nesting level of the (sub)transaction that took the
- * first of the latter; the later holds of deeper ones end nothing.  After its last hold it stays in the table until its slot is marked as
- * free, and until it is logged.
+ * An entry counts its session-level and its transaction-level holds.  It also has the nesting level
+ * of the (sub)transaction that took the first of the latter; the later holds of deeper ones end
+ * nothing.  After its last hold it stays in the table until its slot is marked as free, and until
+ * it is logged.
  *
  * Ends of transactions
  *
- * The callbacks below run at a time when an error would end the server.  So they allocate nothing, and take no lock except the short one on
- * this session's part of the session table.  Logging can fail, so a hold that ends with a commit is logged before the commit.  A hold that
- * ends in another way is logged by log_ended_holds(): when the release function returns, at the next request for a lock, at the next commit
- * or at the end of the session, whichever comes first.
+ * The callbacks below run at a time when an error would end the server.  So they allocate nothing,
+ * and take no lock except the short one on this session's part of the session table.  Logging can
+ * fail, so a hold that ends with a commit is logged before the commit.  A hold that ends in another
+ * way is logged by log_ended_holds(): when the release function returns, at the next request for a
+ * lock, at the next commit or at the end of the session, whichever comes first.
  */
 #include "base/pg.h"
 
@@ -24,10 +26,16 @@
 namespace advisory
 {
 
-/* An empty table that has had more entries than this is freed when the session asks for the next lock. */
+/*
+ * An empty table that has had more entries than this is freed when the session asks for the next
+ * lock.
+ */
 static constexpr int KEPT_HOLDS = 16384;
 
-/* All entries are compared with the lock manager when there are this many, and again whenever their number has doubled. */
+/*
+ * All entries are compared with the lock manager when there are this many, and again whenever their
+ * number has doubled.
+ */
 static constexpr int MIN_COMPARED_HOLDS = 64;
 
 namespace
@@ -50,7 +58,10 @@ struct HeldKey
 
 }								/* anonymous namespace */
 
-/* Created when the session first asks for a lock.  A table that has grown large is replaced when it is empty. */
+/*
+ * Created when the session first asks for a lock.  A table that has grown large is replaced when it
+ * is empty.
+ */
 static HTAB *helds = nullptr;
 static int	most_entries = 0;		/* that it has had */
 static int	compare_at = MIN_COMPARED_HOLDS;
@@ -61,10 +72,16 @@ static dlist_head holds_to_log = DLIST_STATIC_INIT(holds_to_log);
 /* Slots that have ended; their locks may not be released yet. */
 static dlist_head ended_slots = DLIST_STATIC_INIT(ended_slots);
 
-/* Entries with session-level holds: first slots, beginning with the newest, then locks, ending with the newest. */
+/*
+ * Entries with session-level holds: first slots, beginning with the newest, then locks, ending with
+ * the newest.
+ */
 static dlist_head session_holds = DLIST_STATIC_INIT(session_holds);
 
-/* Entries with transaction-level holds, the newest last, so that those of the deepest subtransactions are at the end. */
+/*
+ * Entries with transaction-level holds, the newest last, so that those of the deepest
+ * subtransactions are at the end.
+ */
 static dlist_head xact_holds = DLIST_STATIC_INIT(xact_holds);
 
 static HeldHooks hooks;
@@ -125,7 +142,10 @@ held_prepare(const LOCKTAG &tag, Mode mode)
 		helds = make_table();
 	if (held_entry_count() >= compare_at)
 	{
-		/* Otherwise locks that pg_advisory_unlock() released one by one would keep their entries and pins for ever. */
+		/*
+		 * Otherwise locks that pg_advisory_unlock() released one by one would keep their entries
+		 * and pins for ever.
+		 */
 		end_lost_holds(HoldEnd::lost);
 		compare_at = Max(2 * held_entry_count(), MIN_COMPARED_HOLDS);
 	}
@@ -208,7 +228,9 @@ held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_n
 	if (NameStats *stats = stats_of_name(name))
 	{
 		stats_count(stats, Event::acquired, 1);
-		/* For a lock that is held already the start of the statement is exact enough, and cheaper. */
+		/*
+		 * For a lock that is held already the start of the statement is exact enough, and cheaper.
+		 */
 		stats_note_acquired(stats, was_held ? GetCurrentStatementStartTimestamp() : held->since);
 	}
 	return held;
@@ -286,9 +308,16 @@ free_ended_slots() noexcept
 	}
 }
 
+static bool
+is_lost(const HeldLock *held) noexcept
+{
+	return !is_held_by_me(held->tag, held->mode);
+}
+
 /*
- * Keep this many session-level holds of an entry that has some; by_name: at most this many as taken by name.  Returns the entry, or null
- * if no hold of the lock is left in this mode.  free_ended_slots() must follow.
+ * Keep this many session-level holds of an entry that has some; by_name: at most this many as taken
+ * by name.  Returns the entry, or null if no hold of the lock is left in this mode.
+ * free_ended_slots() must follow.
  */
 static HeldLock *
 keep_session_holds(HeldLock *held, int64 count, int64 by_name, HoldEnd end) noexcept
@@ -299,6 +328,12 @@ keep_session_holds(HeldLock *held, int64 count, int64 by_name, HoldEnd end) noex
 		return held;
 	dlist_delete(&held->list);
 	publish_scope(held->place, Scope::transaction);
+	/* The end of a savepoint may have released transaction-level holds unnoticed beside the others. */
+	if (held->xact_count > 0 && is_lost(held))
+	{
+		dlist_delete(&held->in_xact);
+		held->xact_count = 0;
+	}
 	if (held->is_held())
 		return held;
 	end_entry(held, end, GetCurrentTimestamp());
@@ -312,12 +347,6 @@ held_remove(HeldLock *held, int64 count, bool by_name) noexcept
 		return;
 	keep_session_holds(held, held->session_count - count, held->session_by_name - (by_name ? count : 0), HoldEnd::released);
 	free_ended_slots();
-}
-
-static bool
-is_lost(const HeldLock *held) noexcept
-{
-	return !is_held_by_me(held->tag, held->mode);
 }
 
 /* Compare all entries with session-level holds with the lock manager. */
@@ -336,9 +365,10 @@ end_lost_holds(HoldEnd end) noexcept
 }
 
 /*
- * pg_advisory_unlock_all() and DISCARD ALL release all session-level locks, including slots.  Two entries are enough to notice that.  If
- * the first one is lost and is a slot, which nothing else releases, or if the first and the last one are lost, all others are compared with
- * the lock manager, too.  Otherwise pg_advisory_unlock() has released the oldest or the newest lock.
+ * pg_advisory_unlock_all() and DISCARD ALL release all session-level locks, including slots.  Two
+ * entries are enough to notice that.  If the first one is lost and is a slot, which nothing else
+ * releases, or if the first and the last one are lost, all others are compared with the lock
+ * manager, too.  Otherwise pg_advisory_unlock() has released the oldest or the newest lock.
  */
 void
 held_notice_lost() noexcept
@@ -415,23 +445,50 @@ held_session_holds() noexcept
 
 /* ---- Ends of transactions ---- */
 
-/* The transaction-level holds of this nesting level, and of deeper ones, have ended. */
+/* All transaction-level holds have ended. */
 static void
-end_xact_holds(int level, HoldEnd end) noexcept
+end_xact_holds(HoldEnd end) noexcept
 {
 	TimestampTz now = dlist_is_empty(&xact_holds) ? 0 : GetCurrentTimestamp();
 
 	while (!dlist_is_empty(&xact_holds))
 	{
-		HeldLock   *held = held_of(dlist_tail_node(&xact_holds), offsetof(HeldLock, in_xact));
+		HeldLock   *held = held_of(dlist_pop_head_node(&xact_holds), offsetof(HeldLock, in_xact));
 
-		if (held->xact_level < level)
-			break;
-		dlist_delete(&held->in_xact);
 		held->xact_count = 0;
 		if (!held->is_held())
 			end_entry(held, end, now);
 	}
+}
+
+/* The nesting level of a subtransaction that aborts and whose locks are not released yet; else 0. */
+static int	aborted_level = 0;
+
+/*
+ * A subtransaction has aborted, and its locks are released.  A cursor that is older keeps the locks
+ * that it took in the subtransaction: they belong to the parent now.
+ */
+static void
+end_aborted_holds() noexcept
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	for (dlist_node *node = xact_holds.head.prev, *before; node != &xact_holds.head; node = before)
+	{
+		HeldLock   *held = held_of(node, offsetof(HeldLock, in_xact));
+
+		before = node->prev;
+		if (held->xact_level < aborted_level)
+			break;
+		held->xact_level = aborted_level - 1;
+		if (!is_lost(held))
+			continue;
+		dlist_delete(node);
+		held->xact_count = 0;
+		if (!held->is_held())
+			end_entry(held, HoldEnd::released, now);
+	}
+	aborted_level = 0;
 }
 
 /* A subtransaction of this nesting level has succeeded: its parent takes over its holds. */
@@ -482,7 +539,10 @@ set_acquirer(int acquirer, dlist_node *dlist_node::*next) noexcept
 
 static bool calls_after_transaction = false;
 
-/* Settings of the transaction have been undone by now, so the present role and application are those that took the locks. */
+/*
+ * Settings of the transaction have been undone by now, so the present role and application are
+ * those that took the locks.
+ */
 static void
 after_transaction(void *is_abort)
 {
@@ -493,7 +553,10 @@ after_transaction(void *is_abort)
 		return;
 	idle_holder_start_timer(is_abort != nullptr);
 	acquirer = publish_present_role();
-	/* Locks that were taken in this transaction are at the end of the list, and slots at the beginning. */
+	/*
+	 * Locks that were taken in this transaction are at the end of the list, and slots at the
+	 * beginning.
+	 */
 	set_acquirer(acquirer, &dlist_node::prev);
 	set_acquirer(acquirer, &dlist_node::next);
 }
@@ -520,11 +583,14 @@ at_xact_end(XactEvent event, void *)
 		case XACT_EVENT_PREPARE:
 			name_end_asking();
 			withdraw_wait();
-			end_xact_holds(0, event == XACT_EVENT_PREPARE ? HoldEnd::prepared : HoldEnd::released);
+			end_xact_holds(event == XACT_EVENT_PREPARE ? HoldEnd::prepared : HoldEnd::released);
 			if (dlist_is_empty(&session_holds) || calls_after_transaction)
 				break;
 			calls_after_transaction = true;
-			/* Call it when everything else of the transaction is over.  The registration allocates nothing. */
+			/*
+			 * Call it when everything else of the transaction is over.  The registration allocates
+			 * nothing.
+			 */
 			callback.func = after_transaction;
 			callback.arg = event == XACT_EVENT_ABORT ? &callback : nullptr;
 			MemoryContextRegisterResetCallback(TopTransactionContext, &callback);
@@ -542,13 +608,16 @@ at_subxact_end(SubXactEvent event, SubTransactionId, SubTransactionId, void *)
 	if (event == SUBXACT_EVENT_ABORT_SUB)
 	{
 		name_end_asking(level);
-		end_xact_holds(level, HoldEnd::released);
+		aborted_level = level;
 	}
 	else if (event == SUBXACT_EVENT_COMMIT_SUB)
 		pass_xact_holds_to_parent(level);
 }
 
-/* Called whenever a resource owner has released its locks: at the ends of statements, subtransactions and transactions. */
+/*
+ * Called whenever a resource owner has released its locks: at the ends of statements,
+ * subtransactions and transactions.
+ */
 static void
 at_resource_release(ResourceReleasePhase phase, bool, bool is_top_level, void *)
 {
@@ -556,29 +625,29 @@ at_resource_release(ResourceReleasePhase phase, bool, bool is_top_level, void *)
 		return;
 	if (is_top_level)
 		hooks.transaction_released();
+	if (aborted_level > 0)
+		end_aborted_holds();
 	free_ended_slots();
 	held_notice_lost();
 }
 
 /* ---- The end of the session ---- */
 
-/* All holds end now, while shared memory is still available. */
+/*
+ * Called while shared memory is still available.  The transaction ends first, as in the server's
+ * ShutdownPostgres(), which is called later: no lock is free while its rows are still locked, and
+ * nothing is marked as free, and nobody woken, before the locks are released.
+ */
 static void
 at_session_end(int, Datum)
 {
-	/* The end of the transaction would do this, too, but it comes later. */
-	LWLockReleaseAll();
-	LockErrorCleanup();
-	leave_queue();
-	name_end_asking();
-	withdraw_wait();
+	AbortOutOfAnyTransaction();
 	end_lost_holds(HoldEnd::lost);
-	end_xact_holds(0, HoldEnd::released);
+	LockReleaseAll(USER_LOCKMETHOD, true);
+	leave_queue();
 	while (!dlist_is_empty(&session_holds))
-		keep_session_holds(held_of(dlist_head_node(&session_holds), offsetof(HeldLock, list)), 0, 0, HoldEnd::released);
-	/* The server would release advisory locks a moment later, when this session could no longer wake waiters. */
-	if (!dlist_is_empty(&ended_slots))
-		LockReleaseAll(USER_LOCKMETHOD, true);
+		keep_session_holds(held_of(dlist_head_node(&session_holds), offsetof(HeldLock, list)), 0, 0,
+						   HoldEnd::released);
 	free_ended_slots();
 	hooks.session_ended();
 }

@@ -2,12 +2,15 @@
  * core/held.h
  *		The locks and slots that this session holds through this extension.
  *
- * There is one entry for each lock tag and mode.  The lock manager is the truth: the built-in functions, pg_advisory_unlock_all() and
- * DISCARD ALL release locks without the extension.  So before an entry is used or increased, it is compared with the lock manager, and the
- * smaller number of holds counts.  The end of a statement notices if all session-level locks are gone.  When there are many entries, all of
- * them are compared.  A lock that the built-in functions release and take again in between looks as if it had been held all the time.
+ * There is one entry for each lock tag and mode.  The lock manager is the truth: the built-in
+ * functions, pg_advisory_unlock_all() and DISCARD ALL release locks without the extension.  So
+ * before an entry is used or increased, it is compared with the lock manager, and the smaller
+ * number of holds counts.  The end of a statement notices if all session-level locks are gone.
+ * When there are many entries, all of them are compared.  A lock that the built-in functions
+ * release and take again in between looks as if it had been held all the time.
  *
- * The entries determine what other sessions see (sessiontable.h), the statistics of the names, and the log.
+ * The entries determine what other sessions see (sessiontable.h), the statistics of the names, and
+ * the log.
  */
 #pragma once
 
@@ -23,15 +26,19 @@ namespace advisory
 void		held_prepare(const LOCKTAG &tag, Mode mode);
 
 /*
- * Add a hold that was just granted, after held_prepare() was called for it.  by_name: it was requested by namespace and name.  slots: of a
- * semaphore.  May ereport (out of memory), and adds nothing then.
+ * Add a hold that was just granted, after held_prepare() was called for it.  by_name: it was
+ * requested by namespace and name.  slots: of a semaphore.  May ereport (out of memory), and adds
+ * nothing then.
  */
 HeldLock   *held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_name, int slots = 0);
 
 /* The entry of a lock in this mode, not compared with the lock manager; null if there is none. */
 HeldLock   *held_find(const LOCKTAG &tag, Mode mode) noexcept;
 
-/* Compare an entry with the lock manager.  Returns it, or null if no hold of it is left.  May ereport (out of memory). */
+/*
+ * Compare an entry with the lock manager.  Returns it, or null if no hold of it is left.  May
+ * ereport (out of memory).
+ */
 HeldLock   *held_refresh(HeldLock *held);
 
 /*
@@ -40,16 +47,28 @@ HeldLock   *held_refresh(HeldLock *held);
  */
 void		held_remove(HeldLock *held, int64 count, bool by_name) noexcept;
 
-/* Remove all session-level holds if pg_advisory_unlock_all() or DISCARD ALL has released them.  Usually looks at two entries only. */
+/*
+ * Remove all session-level holds if pg_advisory_unlock_all() or DISCARD ALL has released them.
+ * Usually looks at two entries only.
+ */
 void		held_notice_lost() noexcept;
 
-/* Log the long holds that have ended and could not be logged then (advisory_ext.log_hold).  May ereport. */
+/*
+ * Log the long holds that have ended and could not be logged then (advisory_ext.log_hold).  May
+ * ereport.
+ */
 void		log_ended_holds();
 
-/* Turn a session-level hold into a transaction-level one, after held_prepare() was called for it.  This counts as one hold, not as two. */
+/*
+ * Turn a session-level hold into a transaction-level one, after held_prepare() was called for it.
+ * This counts as one hold, not as two.
+ */
 void		held_keep_for_transaction(HeldLock *held) noexcept;
 
-/* How many entries there are: a lock that is held in both modes has two.  Holds that have ended and must still be logged count, too. */
+/*
+ * How many entries there are: a lock that is held in both modes has two.  Holds that have ended and
+ * must still be logged count, too.
+ */
 int			held_entry_count() noexcept;
 
 /*
@@ -67,7 +86,10 @@ dlist_head *held_session_holds() noexcept;
  */
 struct HeldHooks
 {
-	/* An entry with a semaphore: its lock was released, or is_prepared: a prepared transaction keeps it. */
+	/*
+	 * An entry with a semaphore: its lock was released, or is_prepared: a prepared transaction
+	 * keeps it.
+	 */
 	void		(*slot_ended) (HeldLock *slot, bool is_prepared) noexcept;
 	void		(*transaction_ends) (XactEvent event) noexcept; /* before and after a commit, after an abort */
 	void		(*transaction_released) () noexcept;	/* a transaction has released its locks */

@@ -2,11 +2,13 @@
  * core/job.cpp
  *		Running a command while holding a lock, or one of K slots.
  *
- * While the command runs, the lock is session-level, because the command may commit, which would release a transaction-level lock.  After
- * the command, the lock becomes a transaction-level lock of the transaction that is open then.
+ * While the command runs, the lock is session-level, because the command may commit, which would
+ * release a transaction-level lock.  After the command, the lock becomes a transaction-level lock
+ * of the transaction that is open then.
  *
- * The claim of a window is committed before the command runs.  So no session runs the command again for this window, even if the command
- * fails.  That it has finished is recorded in the transaction in which the command ends.
+ * The claim of a window is committed before the command runs.  So no session runs the command again
+ * for this window, even if the command fails.  That it has finished is recorded in the transaction
+ * in which the command ends.
  */
 #include "base/pg.h"
 
@@ -34,7 +36,10 @@ struct Statement
 	bool		is_utility;		/* another command without a plan, such as VACUUM; but not a SET */
 };
 
-/* Let the position of a syntax error point into the command, as for an error in EXECUTE, and not into the CALL. */
+/*
+ * Let the position of a syntax error point into the command, as for an error in EXECUTE, and not
+ * into the CALL.
+ */
 static void
 point_into_command(void *command)
 {
@@ -48,8 +53,9 @@ point_into_command(void *command)
 }
 
 /*
- * The statements of a command: a list of Statement.  Raises 42601 for a syntax error anywhere in it.  The whole command is parsed at
- * once, as the server does with a string of several statements.  A SET in it does not change where the statements after it begin and end.
+ * The statements of a command: a list of Statement.  Raises 42601 for a syntax error anywhere in
+ * it.  The whole command is parsed at once, as the server does with a string of several statements.
+ * A SET in it does not change where the statements after it begin and end.
  */
 static List *
 parse_command(const char *command)
@@ -86,9 +92,10 @@ parse_command(const char *command)
 /* ---- Running them ---- */
 
 /*
- * Run a statement and discard its result.  A CALL or DO that may commit runs with the snapshot of the procedure call, which is renewed
- * first.  Any other statement takes a snapshot of its own.  So each statement sees the effects of the statements before it, and all data
- * that was committed before the lock was granted.
+ * Run a statement and discard its result.  A CALL or DO that may commit runs with the snapshot of
+ * the procedure call, which is renewed first.  Any other statement takes a snapshot of its own.
+ * So each statement sees the effects of the statements before it, and all data that was committed
+ * before the lock was granted.
  */
 static void
 execute(const Statement &statement, bool may_commit)
@@ -133,7 +140,10 @@ hint_for_error(const Job &job, const Statement &statement)
 	return nullptr;
 }
 
-/* Warn if the command has released the lock that it ran under, or holds that the session had before. */
+/*
+ * Warn if the command has released the lock that it ran under, or holds that the session had
+ * before.
+ */
 static void
 check_still_held(const Job &job, int slot, int64 holds_before)
 {
@@ -152,7 +162,10 @@ check_still_held(const Job &job, int slot, int64 holds_before)
 						   holds_before, now.session - 1)));
 }
 
-/* Turn the job's lock, if the session still has it, into a transaction-level one, without releasing it in between. */
+/*
+ * Turn the job's lock, if the session still has it, into a transaction-level one, without releasing
+ * it in between.
+ */
 static void
 keep_for_transaction(const LOCKTAG &tag, Mode mode)
 {
@@ -166,8 +179,8 @@ keep_for_transaction(const LOCKTAG &tag, Mode mode)
 }
 
 /*
- * Run the statements.  *current is the one that runs.  Then the lock belongs to the transaction, and so does the record that the
- * claim of a window is finished.
+ * Run the statements.  *current is the one that runs.  Then the lock belongs to the transaction,
+ * and so does the record that the claim of a window is finished.
  */
 static void
 run_statements(const Job &job, const List *statements, int slot, TimestampTz claimed_at, const Statement *volatile *current)
@@ -195,8 +208,9 @@ run_statements(const Job &job, const List *statements, int slot, TimestampTz cla
 /* ---- Once per window ---- */
 
 /*
- * Claim the job's window under its lock, and commit.  Returns false if it is already claimed.  Raises 57014 if the wait for a
- * synchronous standby was canceled: the commit has succeeded nevertheless, but a failover could lose the claim.
+ * Claim the job's window under its lock, and commit.  Returns false if it is already claimed.
+ * Raises 57014 if the wait for a synchronous standby was canceled: the commit has succeeded
+ * nevertheless, but a failover could lose the claim.
  */
 static bool
 begin_window(const Job &job, TimestampTz *claimed_at)
@@ -237,8 +251,8 @@ check_can_begin_window(const Job &job)
 /* ---- The job ---- */
 
 /*
- * Under the job's lock, claim its window, if it has one, and run the statements.  Returns false if the window is already
- * claimed; the lock is released then.  An error releases the lock.
+ * Under the job's lock, claim its window, if it has one, and run the statements.  Returns false if
+ * the window is already claimed; the lock is released then.  An error releases the lock.
  */
 static bool
 claim_and_run(const Job &job, const List *statements, int slot, char *error_context)
@@ -255,7 +269,7 @@ claim_and_run(const Job &job, const List *statements, int slot, char *error_cont
 	{
 		is_mine = !job.is_once || begin_window(job, &claimed_at);
 		if (is_mine)
-			with_error_context(error_context, [&]() {
+			with_error_context([=]() { errcontext("%s", error_context); }, [&]() {
 				run_statements(job, statements, slot, claimed_at, &current);
 			});
 	}
@@ -264,7 +278,10 @@ claim_and_run(const Job &job, const List *statements, int slot, char *error_cont
 		const char *hint = current != nullptr ? hint_for_error(job, *current) : nullptr;
 
 		passing_locks = passing.outer;
-		/* The abort will do this, too.  Releasing the lock takes LWLocks, which must not be held already. */
+		/*
+		 * The abort will do this, too.  Releasing the lock takes LWLocks, which must not be held
+		 * already.
+		 */
 		LWLockReleaseAll();
 		lock_give_up(job.request, slot);
 		if (hint != nullptr)

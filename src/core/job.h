@@ -21,15 +21,17 @@ struct Job
 };
 
 /*
- * Take the job's lock or slot, run the command, and keep the lock until the transaction ends.  So no other session runs its command before
- * the effects of this one are visible and its deferred triggers have run.
+ * Take the job's lock or slot, run the command, and keep the lock until the transaction ends.  So
+ * no other session runs its command before the effects of this one are visible and its deferred
+ * triggers have run.
  *
  * If the lock is not free, raises 55P03, or gives a NOTICE and returns false if the job
  * skips.  If the command fails, releases the lock and raises the command's error.
  *
- * If is_once is true, claims the window under the lock and commits before it runs the command.  If it cannot commit here, raises 2D000
- * before it takes the lock.  If the window or a later one is already claimed, raises 55000, or gives a NOTICE and returns false if the job
- * skips.  Raises 57014 if the wait for a synchronous standby was canceled at that commit.
+ * If is_once is true, claims the window under the lock and commits before it runs the command.  If
+ * it cannot commit here, raises 2D000 before it takes the lock.  If the window or a later one is
+ * already claimed, raises 55000, or gives a NOTICE and returns false if the job skips.  Raises
+ * 57014 if the wait for a synchronous standby was canceled at that commit.
  */
 bool		run_job(const Job &job);
 

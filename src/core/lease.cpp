@@ -6,6 +6,8 @@
 
 #include "base/encoding.h"
 #include "base/errors.h"
+#include "core/acquire.h"
+#include "core/boundedwait.h"
 #include "core/lease.h"
 #include "core/namecache.h"
 #include "core/owntables.h"
@@ -16,33 +18,42 @@
 #include "server/locktable.h"
 #include "server/vxidlock.h"
 #include "shmem/root.h"
+#include "shmem/sessiontable.h"
 
 namespace advisory
 {
 
 /*
- * Modes of a lease's lock.  A transaction that changes the owner takes ExclusiveLock, and a session that checks whether the
- * lease is free takes RowShareLock.  The two modes below conflict with ExclusiveLock.  Renewals conflict with each other, but
- * transactions that rely on the lease do not conflict with renewals or with each other.
+ * Modes of a lease's lock.  A transaction that changes the owner takes ExclusiveLock, and a session
+ * that checks whether the lease is free takes RowShareLock.  The two modes below conflict with
+ * ExclusiveLock.  Renewals conflict with each other, but transactions that rely on the lease do not
+ * conflict with renewals or with each other.
  */
 static constexpr LOCKMODE LEASE_RENEWED = ShareUpdateExclusiveLock;
 static constexpr LOCKMODE LEASE_RELIED_ON = RowExclusiveLock;
 
-/* The first in the queue looks again at least this often, because the server's clock may have been set. */
+/*
+ * The first in the queue looks again at least this often, because the server's clock may have been
+ * set.
+ */
 static constexpr int LOOK_AFTER_MS = 5000;
 
 /* ---- The rows of advisory._leases ---- */
 
 static constexpr char LEASES[] = "_leases";
 
-/* No view shows more.  Any role can take any number of leases, and must not make the views too slow for others. */
+/*
+ * No view shows more.  Any role can take any number of leases, and must not make the views too slow
+ * for others.
+ */
 static constexpr int SHOWN_LEASES = 10000;
 
 /*
- * Every statement sees the latest committed data, because a lease that was taken after the transaction's snapshot must not count as lost.
+ * Every statement sees the latest committed data, because a lease that was taken after the
+ * transaction's snapshot must not count as lost.
  *
- * The columns are a LeaseRow, and their numbers are those of row_of().  A restored dump may contain any text, so no more of it is read than
- * the functions of this extension write.
+ * The columns are a LeaseRow, and their numbers are those of row_of().  A restored dump may contain
+ * any text, so no more of it is read than the functions of this extension write.
  */
 #define LEASE_COLUMNS "key, left(namespace, 1024), left(name, 1024), role, left(owner, 256), token, era, ttl," \
 	" lock_delay, acquired_at, renewed_at, expires_at, renewals"
@@ -85,7 +96,10 @@ static OwnStatement DELETE_LEASE = {
 	"DELETE FROM advisory._leases WHERE key = $1 AND token = $2 AND renewals = $3",
 	SPI_OK_DELETE, true, false, {INT8OID, INT8OID, INT8OID}, nullptr};
 
-/* A TTL or lock_delay.  The functions of this extension write nothing else than a number of microseconds within these limits. */
+/*
+ * A TTL or lock_delay.  The functions of this extension write nothing else than a number of
+ * microseconds within these limits.
+ */
 static int64
 length_of(Datum interval) noexcept
 {
@@ -127,7 +141,10 @@ row_of(const OwnRow &row, const Era &era)
 	lease.ends_at = future(row.column(12, TIMESTAMPTZOID));
 	lease.renewals = row.bigint(13);
 
-	/* Nobody knows how much of the TTL was left when the server of the older era ended.  Their clocks may differ by a minute. */
+	/*
+	 * Nobody knows how much of the TTL was left when the server of the older era ended.  Their
+	 * clocks may differ by a minute.
+	 */
 	lease.is_restarted = row.bigint(7) != era.number && !lease.is_over_for(USECS_PER_MINUTE, era.began_at);
 	if (lease.is_restarted)
 		lease.ends_at = era.began_at + lease.ttl;
@@ -135,8 +152,8 @@ row_of(const OwnRow &row, const Era &era)
 }
 
 /*
- * Lock the table in the mode of the statements that read or write it, without waiting.  Returns its OID; InvalidOid if another session has
- * locked it.
+ * Lock the table in the mode of the statements that read or write it, without waiting.  Returns its
+ * OID; InvalidOid if another session has locked it.
  */
 static Oid
 lock_table_now(LOCKMODE mode)
@@ -211,7 +228,10 @@ lease_rows_read(int *count)
 	return leases;
 }
 
-/* Insert or replace the row of a lease with this token, which is granted to the current user.  Returns when it expires. */
+/*
+ * Insert or replace the row of a lease with this token, which is granted to the current user.
+ * Returns when it expires.
+ */
 static TimestampTz
 grant_row(const LockName &name, const Lease &lease)
 {
@@ -228,7 +248,9 @@ grant_row(const LockName &name, const Lease &lease)
 	return now + lease.ttl;
 }
 
-/* Renew the lease, which must still have this token; ttl 0 keeps its TTL.  Returns when it expires. */
+/*
+ * Renew the lease, which must still have this token; ttl 0 keeps its TTL.  Returns when it expires.
+ */
 static TimestampTz
 renew_row(const LeaseRow &lease, int64 ttl)
 {
@@ -264,7 +286,10 @@ lease_lock_estimate() noexcept
 	return locks_taken;
 }
 
-/* Take a lease's lock until the transaction ends.  With dont_wait returns false if it cannot be had at once. */
+/*
+ * Take a lease's lock until the transaction ends.  With dont_wait returns false if it cannot be had
+ * at once.
+ */
 static bool
 lock_lease(Key key, LOCKMODE mode, bool dont_wait)
 {
@@ -276,7 +301,10 @@ lock_lease(Key key, LOCKMODE mode, bool dont_wait)
 	return true;
 }
 
-/* Release the lock if nothing was changed, so that no session waits for the end of this transaction without need. */
+/*
+ * Release the lock if nothing was changed, so that no session waits for the end of this transaction
+ * without need.
+ */
 static void
 unlock_lease(Key key, LOCKMODE mode)
 {
@@ -295,7 +323,10 @@ struct EndedLease
 
 static EndedLease *ended = nullptr;
 
-/* Remember to wake the queue.  Call this before any change, because it can fail; it also attaches to the lock table. */
+/*
+ * Remember to wake the queue.  Call this before any change, because it can fail; it also attaches
+ * to the lock table.
+ */
 static void
 wake_at_end(Key key)
 {
@@ -324,8 +355,9 @@ lease_check_can_change(const char *function)
 }
 
 /*
- * Is the lease free, according to its row?  Sets lease->before.  The end of the subtransaction releases the locks on the table, because no
- * session may have to wait for them while this session waits; and the memory.
+ * Is the lease free, according to its row?  Sets lease->before.  The end of the subtransaction
+ * releases the locks on the table, because no session may have to wait for them while this session
+ * waits; and the memory.
  */
 static bool
 looks_free(const LockRequest &request)
@@ -335,7 +367,10 @@ looks_free(const LockRequest &request)
 	lease->before = {};
 	in_subtransaction([&]() {
 		MemoryContextSwitchTo(CurTransactionContext);
-		/* The restart of leases must be stored once.  But who waits without a snapshot must not get a transaction ID. */
+		/*
+		 * The restart of leases must be stored once.  But who waits without a snapshot must not get
+		 * a transaction ID.
+		 */
 		if (!sleeps_without_vxid_lock)
 			token_era();
 		if (const LeaseRow *row = read_row(request.name.key))
@@ -349,10 +384,12 @@ looks_free(const LockRequest &request)
 }
 
 /*
- * The same for the first in the queue, which waits for transactions that are taking or ending the lease.
+ * The same for the first in the queue, which waits for transactions that are taking or ending the
+ * lease.
  *
- * It must not request ExclusiveLock.  If that request waited for a transaction that has renewed the lease, or relies on it, later requests
- * would have to wait behind it, and the owner could not renew the lease.  RowShareLock conflicts with ExclusiveLock only.
+ * It must not request ExclusiveLock.  If that request waited for a transaction that has renewed the
+ * lease, or relies on it, later requests would have to wait behind it, and the owner could not
+ * renew the lease.  RowShareLock conflicts with ExclusiveLock only.
  *
  * It goes on waiting while the server's lock table is full, like a session that waits for a lock.
  */
@@ -372,9 +409,10 @@ becomes_free(const LockRequest &request)
 }
 
 /*
- * Leases that expired and are not taken again leave their rows.  Delete those that nobody has wanted for a week, among the
- * neighbours of a lease that was just granted.  So the table has few of them, and a grant costs the same for any number of leases.
- * Nobody can take such a lease until this transaction ends, so this is not for transaction blocks.
+ * Leases that expired and are not taken again leave their rows.  Delete those that nobody has
+ * wanted for a week, among the neighbours of a lease that was just granted.  So the table has few
+ * of them, and a grant costs the same for any number of leases. Nobody can take such a lease until
+ * this transaction ends, so this is not for transaction blocks.
  */
 static void
 delete_forgotten_neighbours(Key key)
@@ -391,8 +429,8 @@ delete_forgotten_neighbours(Key key)
 }
 
 /*
- * Take the lease if it is still free.  The caller holds its lock in ExclusiveLock mode, and keeps it if the lease was
- * taken; otherwise it is released.
+ * Take the lease if it is still free.  The caller holds its lock in ExclusiveLock mode, and keeps
+ * it if the lease was taken; otherwise it is released.
  */
 static bool
 take_or_unlock(const LockRequest &request)
@@ -418,8 +456,9 @@ bool
 lease_take_if_free(const LockRequest &request)
 {
 	/*
-	 * Do not wait for a session that has locked the table, and do not overtake sessions that wait.  Take no lock before the lease
-	 * looks free, because another session that tries at the same time would find the lock taken.
+	 * Do not wait for a session that has locked the table, and do not overtake sessions that wait.
+	 * Take no lock before the lease looks free, because another session that tries at the same time
+	 * would find the lock taken.
 	 */
 	Oid			table = lock_table_now(RowExclusiveLock);
 	bool		is_taken;
@@ -440,7 +479,10 @@ lease_wait(const LockRequest &request)
 	Key			key = request.name.key;
 	Deadline	deadline(Timeout{LockTimeout > 0 ? LockTimeout : -1});
 
-	/* lock_timeout limits the whole wait, which has several steps.  The caller restores the setting. */
+	/*
+	 * lock_timeout limits the whole wait, which has several steps.  The caller restores the
+	 * setting.
+	 */
 	auto		limit_step = [&deadline]() {
 		if (LockTimeout > 0)
 			LockTimeout = Max(deadline.remaining().milliseconds, 1);
@@ -487,6 +529,72 @@ lease_wait(const LockRequest &request)
 	LockRelease(&queue, ExclusiveLock, false);
 }
 
+static bool
+try_lease_now(Attempt *attempt)
+{
+	return lease_take_if_free(attempt->request);
+}
+
+static void
+wait_for_lease(Attempt *attempt)
+{
+	const LockRequest &request = attempt->request;
+
+	publish_wait(request.tag(), 0, attempt->name->used());
+	lease_wait(request);
+}
+
+static char *
+describe_lease(const LockRequest &, const char *name)
+{
+	return psprintf("lease \"%s\"", name);
+}
+
+static const WaitRoutine LEASE_ROUTINE = {
+	nullptr, nullptr, try_lease_now, nullptr, wait_for_lease, nullptr, nullptr, describe_lease};
+
+Outcome
+lease_take(const LockRequest &request, Timeout timeout)
+{
+	Attempt		attempt = {request};
+	Outcome		outcome = Outcome::granted;
+
+	CHECK_FOR_INTERRUPTS();
+	check_pool_limit(request);
+	attempt.name = name_ask(request.name);
+	if (!try_lease_now(&attempt))
+		outcome = timeout.is_immediate()
+			? Outcome::not_free : bounded_wait(LEASE_ROUTINE, &attempt, timeout);
+
+	/*
+	 * The statements on the table of leases may have called functions that asked for other locks:
+	 * ask for the name again.
+	 */
+	attempt.name = name_ask(request.name);
+	if (outcome == Outcome::granted)
+	{
+		const Lease &lease = *request.lease;
+
+		count_event(attempt.name, Event::acquired);
+		if (NameStats *stats = stats_of_name(attempt.name))
+		{
+			stats_note_acquired(stats, GetCurrentTimestamp());
+			/* The lease before it had expired.  If there was none this adds nothing. */
+			stats_add(&stats->hold, Max(lease.before.acquired_at, stats_reset_at(stats)),
+					  lease.before.ends_at);
+		}
+		log_wait(LEASE_ROUTINE, attempt, "and obtained it");
+		CHECK_FOR_INTERRUPTS();
+	}
+	else
+	{
+		count_event(attempt.name, attempt.wait_start == 0 ? Event::failed : Event::timed_out);
+		log_wait(LEASE_ROUTINE, attempt, "and timed out");
+	}
+	name_end_asking();
+	return outcome;
+}
+
 char *
 lease_describe_holder(Key key)
 {
@@ -514,7 +622,10 @@ lease_describe_holder(Key key)
 
 /* ---- For its owner ---- */
 
-/* The lease, if it has this token and the current user may use it, or with ANY_TOKEN; null otherwise. */
+/*
+ * The lease, if it has this token and the current user may use it, or with ANY_TOKEN; null
+ * otherwise.
+ */
 static LeaseRow *
 find_lease(Key key, int64 token)
 {
@@ -526,8 +637,9 @@ find_lease(Key key, int64 token)
 }
 
 /*
- * The same, and lock it in this mode.  A call that is late, or has a foreign token, finds that out without the lock, because the owner
- * would have to wait behind it.  The end of the subtransaction releases the lock on the table before this session waits.
+ * The same, and lock it in this mode.  A call that is late, or has a foreign token, finds that out
+ * without the lock, because the owner would have to wait behind it.  The end of the subtransaction
+ * releases the lock on the table before this session waits.
  */
 static LeaseRow *
 find_and_lock_lease(const LockName &name, int64 token, LOCKMODE mode)
@@ -541,7 +653,9 @@ find_and_lock_lease(const LockName &name, int64 token, LOCKMODE mode)
 	if (lease == nullptr)
 		return nullptr;
 	if (!lock_lease(name.key, mode, true))
-		with_error_context(psprintf("while waiting for lease \"%s\"", display_name(name)), [&]() {
+		with_error_context([&]() {
+		errcontext("while waiting for lease \"%s\"", display_name(name));
+	}, [&]() {
 			lock_lease(name.key, mode, false);
 		});
 	lease = find_lease(name.key, token);
@@ -556,7 +670,10 @@ lease_renew(const LockName &name, int64 token, int64 ttl)
 	const LeaseRow *lease;
 
 	lease_check_can_change("advisory.renew_lease()");
-	/* Wait for a session that takes the lease over; and for another renewal, so that the new time is later than its time. */
+	/*
+	 * Wait for a session that takes the lease over; and for another renewal, so that the new time
+	 * is later than its time.
+	 */
 	lease = find_and_lock_lease(name, token, LEASE_RENEWED);
 	if (lease == nullptr)
 		return 0;

@@ -53,7 +53,10 @@ static volatile sig_atomic_t is_expired = false;
 /* The start of the statement after which the timer was started. */
 static TimestampTz statement_before = 0;
 
-/* In a transaction that the server itself has begun since then: has no statement run since the timer was started? */
+/*
+ * In a transaction that the server itself has begun since then: has no statement run since the
+ * timer was started?
+ */
 static bool
 is_still_idle() noexcept
 {
@@ -94,7 +97,10 @@ idle_holder_check(dlist_head &holds)
 void
 idle_holder_start_timer(bool is_abort) noexcept
 {
-	/* A procedure that commits is not idle.  A session that has only read invalidation messages is; it never aborts. */
+	/*
+	 * A procedure that commits is not idle.  A session that has only read invalidation messages is;
+	 * it never aborts.
+	 */
 	if (timer == MAX_TIMEOUTS || setting::idle_holder_timeout == 0 || ActivePortal != nullptr || (is_still_idle() && !is_abort))
 		return;
 	is_expired = false;

@@ -89,7 +89,10 @@ static uint32 drop_at = MIN_KEPT_NAMES;
 /* The entry that named_lock() found last, which is usually requested next; or null. */
 static CachedName *last_named = nullptr;
 
-/* The entry of the lock that this session is asking for, and the nesting level of the (sub)transaction; or null. */
+/*
+ * The entry of the lock that this session is asking for, and the nesting level of the
+ * (sub)transaction; or null.
+ */
 static CachedName *asked = nullptr;
 static int	asked_level = 0;
 
@@ -218,8 +221,9 @@ rename_entry(CachedName *entry, const LockName &name)
 /* ---- The name table ---- */
 
 /*
- * The key has another name or label: raise a WARNING, once per session and name.  Not if the caller's label fits that
- * name.  If the other one is a label that does not count, only a caller that may see it and uses the key by name is warned.
+ * The key has another name or label: raise a WARNING, once per session and name.  Not if the
+ * caller's label fits that name.  If the other one is a label that does not count, only a caller
+ * that may see it and uses the key by name is warned.
  */
 static void
 report_collision(CachedName *entry, const LockName &name, const KnownName &other)
@@ -227,7 +231,10 @@ report_collision(CachedName *entry, const LockName &name, const KnownName &other
 	bool		sees_other = may_see_name(other, UsedName{});
 	char	   *other_name = nullptr;
 
-	/* Do not compare with a part of a hidden name.  A caller that knows the whole name can compute its key anyway. */
+	/*
+	 * Do not compare with a part of a hidden name.  A caller that knows the whole name can compute
+	 * its key anyway.
+	 */
 	if (!name.by_name() && other.ns != nullptr && ((sees_other && name.name == other.name) || name.name == join_name(other.ns, other.name)))
 		return;
 	if (!other.counts && !(name.by_name() && sees_other))

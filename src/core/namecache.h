@@ -2,8 +2,9 @@
  * core/namecache.h
  *		The name cache: the names that this session has used.
  *
- * An entry holds the name that one role used for one key.  It saves the computation of the digest when the name is used again.  It also
- * refers to the entry of the name table, so that a name that is registered already is found without a lock.
+ * An entry holds the name that one role used for one key.  It saves the computation of the digest
+ * when the name is used again.  It also refers to the entry of the name table, so that a name that
+ * is registered already is found without a lock.
  *
  * As long as an entry is in use, its name is pinned in the name table.  An entry is in use
  * while this session asks for the lock, and while it holds the lock.
@@ -26,8 +27,9 @@ namespace advisory
  *	pinned		yes		its entry is pinned
  *	outranked	label	not there, because the key has a name; the entry of that name is pinned
  *
- * A new text makes an entry unstored.  Asking for the lock makes it pinned or outranked, unless the name is
- * not stored.  When it is no longer in use, pinned becomes stored, and outranked becomes unstored.
+ * A new text makes an entry unstored.  Asking for the lock makes it pinned or outranked, unless the
+ * name is not stored.  When it is no longer in use, pinned becomes stored, and outranked becomes
+ * unstored.
  */
 enum class NameState : uint8
 {
@@ -86,21 +88,25 @@ struct CachedName
 LockName	named_lock(std::string_view ns, std::string_view name);
 
 /*
- * Call this before the current user asks for the lock under this name.  Registers the name, and pins it until name_end_asking() or the end
- * of the (sub)transaction.  A session asks for one lock at a time.  Raises a WARNING, once per session and name, if the key also has
- * another name.  May ereport (out of memory).
+ * Call this before the current user asks for the lock under this name.  Registers the name, and
+ * pins it until name_end_asking() or the end of the (sub)transaction.  A session asks for one lock
+ * at a time.  Raises a WARNING, once per session and name, if the key also has another name.  May
+ * ereport (out of memory).
  */
 CachedName *name_ask(const LockName &name);
 
-/* The session no longer asks for the lock.  With a nest_level: only if it began to ask in a (sub)transaction of this level or a deeper one. */
+/*
+ * The session no longer asks for the lock.  With a nest_level: only if it began to ask in a
+ * (sub)transaction of this level or a deeper one.
+ */
 void		name_end_asking(int nest_level = 0) noexcept;
 
 /* Count one less use of an entry. */
 void		name_release(CachedName *name) noexcept;
 
 /*
- * The name that the current user used for a key in this session; null if there is none.  has_label: or the
- * label, which says nothing about the locks of other sessions.
+ * The name that the current user used for a key in this session; null if there is none.
+ * has_label: or the label, which says nothing about the locks of other sessions.
  */
 const CachedName *name_remembered(Key key, bool has_label) noexcept;
 
@@ -111,13 +117,16 @@ bool		name_is_in_namespace(const CachedName *name, std::string_view ns);
 NameStats  *stats_of_name(const CachedName *name) noexcept;
 
 /*
- * The name that the name table or this session has for a lock, such as billing/invoice:42.
- * Null if there is none, or if the current user may not see it and it is not for the server's log.  Do not
+ * The name that the name table or this session has for a lock, such as billing/invoice:42. Null if
+ * there is none, or if the current user may not see it and it is not for the server's log.  Do not
  * call this in the arguments of ereport(), because it may clear an error of its own.
  */
 char	   *visible_name(const LOCKTAG &tag, bool for_log = false);
 
-/* The lock as messages name it (lockname.h), or visible_name() if it has no name.  Not in the arguments of ereport() either. */
+/*
+ * The lock as messages name it (lockname.h), or visible_name() if it has no name.  Not in the
+ * arguments of ereport() either.
+ */
 char	   *display_lock(const LockName &name);
 
 }								/* namespace advisory */

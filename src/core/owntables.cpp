@@ -52,8 +52,7 @@ own_relation(const char *name, char relkind, bool missing_ok)
 				 is_there
 				 ? errmsg("relation \"%s.%s\" is not a %s of the bootstrap superuser", SCHEMA, name,
 						  relkind == RELKIND_SEQUENCE ? "sequence" : "table")
-				 : errmsg("relation \"%s.%s\" does not exist", SCHEMA, name),
-				 is_there ? 0 : errhint(OTHER_VERSION_HINT)));
+				 : errmsg("relation \"%s.%s\" does not exist", SCHEMA, name)));
 	return relation;
 }
 
@@ -146,9 +145,9 @@ OwnRow::text(int column) const
 /* ---- Commits that a failover must not lose ---- */
 
 /*
- * The setting is raised at once, so that users see it.  But the end of a function with its own SET, or a SET LOCAL, can lower it
- * again.  So the level is raised once more for the commit itself, and restored after it.  That does not use set_config_option(),
- * because a commit must not fail.
+ * The setting is raised at once, so that users see it.  But the end of a function with its own SET,
+ * or a SET LOCAL, can lower it again.  So the level is raised once more for the commit itself, and
+ * restored after it.  That does not use set_config_option(), because a commit must not fail.
  */
 static constexpr int LEAST_LEVEL = SYNCHRONOUS_COMMIT_REMOTE_FLUSH; /* "on" */
 

@@ -8,31 +8,35 @@ namespace advisory
 {
 
 /*
- * The OID of a schema of this extension; InvalidOid if it is not there, or if it does not belong to the bootstrap superuser.
- * Another owner could rename it, and put another schema in its place.
+ * The OID of a schema of this extension; InvalidOid if it is not there, or if it does not belong to
+ * the bootstrap superuser. Another owner could rename it, and put another schema in its place.
  */
 Oid			own_schema(const char *name);
 
 /*
- * The OID of a table or sequence of this extension.  Raises 42P01 if it is not there, 42809 if it is not of this relkind, or if it
- * or its schema does not belong to the bootstrap superuser; but with missing_ok returns InvalidOid.
+ * The OID of a table or sequence of this extension.  Raises 42P01 if it is not there, 42809 if it
+ * is not of this relkind, or if it or its schema does not belong to the bootstrap superuser; but
+ * with missing_ok returns InvalidOid.
  */
 Oid			own_relation(const char *name, char relkind, bool missing_ok = false);
 
 /*
- * The same, and lock it until the transaction ends.  So nobody can drop the extension, and put something else in the place of what
- * belongs to it.  With may_wait false, InvalidOid if it is not there, or if the lock cannot be had at once.
+ * The same, and lock it until the transaction ends.  So nobody can drop the extension, and put
+ * something else in the place of what belongs to it.  With may_wait false, InvalidOid if it is not
+ * there, or if the lock cannot be had at once.
  */
 Oid			lock_own_relation(const char *name, char relkind, LOCKMODE mode, bool may_wait = true);
 
 /*
- * Run run() as the bootstrap superuser, to whom everything in the extension belongs.  Restores the user also after an error; the
- * search_path is restored by the end of the (sub)transaction then.
+ * Run run() as the bootstrap superuser, to whom everything in the extension belongs.  Restores the
+ * user also after an error; the search_path is restored by the end of the (sub)transaction then.
  *
- * run() must not run anything that another role has made.  So it only uses what lock_own_relation() has checked and locked,
- * and the search_path has no schema of others.  Whoever was granted ALL on a table can attach a trigger, though.  As in a session that applies
- * replicated changes, such a trigger does not fire; only the owner of a table can ENABLE ALWAYS a trigger.  In a
- * security-restricted operation that one leaves nothing for the end of the transaction, where it would run as the caller.
+ * run() must not run anything that another role has made.  So it only uses what lock_own_relation()
+ * has checked and locked, and the search_path has no schema of others.  Whoever was granted ALL on
+ * a table can attach a trigger, though.  As in a session that applies replicated changes, such a
+ * trigger does not fire; only the owner of a table can ENABLE ALWAYS a trigger.  In a
+ * security-restricted operation that one leaves nothing for the end of the transaction, where it
+ * would run as the caller.
  */
 template <typename Run>
 void
@@ -74,8 +78,9 @@ struct OwnStatement
 };
 
 /*
- * A row that a statement returned.  Columns are counted from 1.  Each of these functions raises 42804 if there is no such column of
- * that type, or if it is null, because the table is not as CREATE EXTENSION made it.
+ * A row that a statement returned.  Columns are counted from 1.  Each of these functions raises
+ * 42804 if there is no such column of that type, or if it is null, because the table is not as
+ * CREATE EXTENSION made it.
  */
 struct OwnRow
 {
@@ -91,12 +96,15 @@ struct OwnRow
 	char	   *text(int column) const;
 };
 
-/* Run a statement within SPI_connect().  Raises 42804 if it has to return one row and does not.  May ereport. */
+/*
+ * Run a statement within SPI_connect().  Raises 42804 if it has to return one row and does not.
+ * May ereport.
+ */
 void		execute_own_statement(OwnStatement *statement, std::initializer_list<NullableDatum> arguments);
 
 /*
- * Run a statement as the bootstrap superuser, and call use(row) for each row that it returned; then the rows are freed.  Returns how
- * many rows it returned or changed.  May ereport.
+ * Run a statement as the bootstrap superuser, and call use(row) for each row that it returned; then
+ * the rows are freed.  Returns how many rows it returned or changed.  May ereport.
  */
 template <typename Use>
 uint64
@@ -137,9 +145,10 @@ argument(std::string_view text)
 }
 
 /*
- * From now on until it ends, this transaction has synchronous_commit at "on" at least, unless lease_sync is off.  A commit that no synchronous
- * standby has confirmed is lost if that standby is promoted; with "off" also if the server crashes.  A lease, or a window, could then have
- * two owners.  May ereport.
+ * From now on until it ends, this transaction has synchronous_commit at "on" at least, unless
+ * lease_sync is off.  A commit that no synchronous standby has confirmed is lost if that standby is
+ * promoted; with "off" also if the server crashes.  A lease, or a window, could then have two
+ * owners.  May ereport.
  */
 void		commit_synchronously();
 

@@ -14,7 +14,10 @@
 namespace advisory
 {
 
-/* Release this many session-level holds, which this session has.  by_name: count them as holds that were taken by name. */
+/*
+ * Release this many session-level holds, which this session has.  by_name: count them as holds that
+ * were taken by name.
+ */
 static int64
 release_holds(const LOCKTAG &tag, Mode mode, int64 count, bool by_name)
 {
@@ -149,11 +152,17 @@ lock_my_count(Key key)
 
 /* ---- Ending the session that holds a lock ---- */
 
-/* Raise an error unless pg_terminate_backend() would let the current user terminate sessions of this role. */
+/*
+ * Raise an error unless pg_terminate_backend() would let the current user terminate sessions of
+ * this role.
+ */
 static void
 check_may_terminate(Oid role)
 {
-	/* Reads no catalog, so that a superuser can end a session that has filled the server's lock table. */
+	/*
+	 * Reads no catalog, so that a superuser can end a session that has filled the server's lock
+	 * table.
+	 */
 	if (superuser())
 		return;
 

@@ -9,7 +9,10 @@
 namespace advisory
 {
 
-/* Release one session-level hold.  False, with a WARNING that names the lock, if this session has none in this mode. */
+/*
+ * Release one session-level hold.  False, with a WARNING that names the lock, if this session has
+ * none in this mode.
+ */
 bool		lock_release(const LockName &name, Mode mode);
 
 /*
@@ -33,13 +36,17 @@ int64		lock_release_namespace(std::string_view ns);
  */
 void		lock_give_up(const LockRequest &request, int slot);
 
-/* How often this session holds the lock through this extension, in both modes and scopes.  May ereport. */
+/*
+ * How often this session holds the lock through this extension, in both modes and scopes.  May
+ * ereport.
+ */
 int64		lock_my_count(Key key);
 
 /*
- * End the session with this pid if it holds the lock at that moment, or a slot of the semaphore of that name, and wait for its end (an
- * immediate timeout does not wait).  Returns false, with a WARNING, if it holds neither, could not be signaled, or is still there when the
- * timeout ends.  Raises 42501 by pg_terminate_backend()'s rules.
+ * End the session with this pid if it holds the lock at that moment, or a slot of the semaphore of
+ * that name, and wait for its end (an immediate timeout does not wait).  Returns false, with a
+ * WARNING, if it holds neither, could not be signaled, or is still there when the timeout ends.
+ * Raises 42501 by pg_terminate_backend()'s rules.
  */
 bool		terminate_holder(const LockName &name, int pid, Timeout timeout);
 

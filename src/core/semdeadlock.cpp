@@ -2,27 +2,32 @@
  * core/semdeadlock.cpp
  *		Deadlocks over the slots of semaphores.
  *
- * The server's own detector does not see them, because a session in a semaphore's queue does not wait for one particular lock.
+ * The server's own detector does not see them, because a session in a semaphore's queue does not
+ * wait for one particular lock.
  *
  * Wording
  *		live	can go on some day, as far as locks decide it
  *		dead	not live
  *
- * A session that waits for nothing is live.  A session that waits for a lock is live if all sessions that it waits for are live.  A session
- * that waits for a slot is live if a slot is free or has a live holder.  A prepared transaction is live.  A session that is not live by
- * these rules is dead.
+ * A session that waits for nothing is live.  A session that waits for a lock is live if all
+ * sessions that it waits for are live.  A session that waits for a slot is live if a slot is free
+ * or has a live holder.  A prepared transaction is live.  A session that is not live by these rules
+ * is dead.
  *
- * The search begins with this session and reads only the locks that it waits for, directly or through other sessions.  It reads the
- * holders of slots up to the first that waits for nothing, and follows the others only if there is none.  So most searches read one or
- * two slots.
+ * The search begins with this session and reads only the locks that it waits for, directly or
+ * through other sessions.  It reads the holders of slots up to the first that waits for nothing,
+ * and follows the others only if there is none.  So most searches read one or two slots.
  *
- * A search locks only one partition of the lock table at a time, so the waits that it reads may never have existed all at the same time.
- * But what a session holds does not change while it waits.  So a session that seems to be in a cycle searches a second time.  In that
- * search only sessions can be dead that were dead the first time and are still in the same wait, and at the end it reads all of these waits
- * once more.  This proves that all of them waited, and held what the second search read, throughout that search.
+ * A search locks only one partition of the lock table at a time, so the waits that it reads may
+ * never have existed all at the same time. But what a session holds does not change while it waits.
+ * So a session that seems to be in a cycle searches a second time.  In that search only sessions
+ * can be dead that were dead the first time and are still in the same wait, and at the end it reads
+ * all of these waits once more.  This proves that all of them waited, and held what the second
+ * search read, throughout that search.
  *
- * The second search runs with the root's deadlock lock held, so that the next session that searches sees
- * that this one gives up.  Only sessions in a cycle search a second time, and they search only that cycle.
+ * The second search runs with the root's deadlock lock held, so that the next session that searches
+ * sees that this one gives up.  Only sessions in a cycle search a second time, and they search only
+ * that cycle.
  *
  * If in doubt, a session counts as live.  A parallel worker's wait is not followed.
  */
@@ -37,18 +42,24 @@
 namespace advisory
 {
 
-/* How many waits, and how many blockers of one wait, an error message names; nobody would read more. */
+/*
+ * How many waits, and how many blockers of one wait, an error message names; nobody would read
+ * more.
+ */
 static constexpr int DESCRIBED = 20;
 
-/* How often the searches are repeated if waits change meanwhile; the next check would be a second later. */
+/*
+ * How often the searches are repeated if waits change meanwhile; the next check would be a second
+ * later.
+ */
 static constexpr int ATTEMPTS = 3;
 
 namespace
 {
 
 /*
- * A session and what it waits for.  Or what sessions wait for, with only tag, slots and entries: a lock, or a semaphore with a number of
- * slots, which itself waits for one of the holders.
+ * A session and what it waits for.  Or what sessions wait for, with only tag, slots and entries: a
+ * lock, or a semaphore with a number of slots, which itself waits for one of the holders.
  */
 struct Node
 {
@@ -83,7 +94,10 @@ namespace
 class Search
 {
 public:
-	/* own: what this session waits for; it need not be published.  before: an earlier search, or null. */
+	/*
+	 * own: what this session waits for; it need not be published.  before: an earlier search, or
+	 * null.
+	 */
 	Search(const Node &own, const Search *before)
 		: before(before),
 		  // NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
@@ -94,10 +108,15 @@ public:
 		live.is_live = true;
 	}
 
-	/* Is this session dead, and would it help if it gave up: do all sessions that it waits for also wait for it? */
+	/*
+	 * Is this session dead, and would it help if it gave up: do all sessions that it waits for also
+	 * wait for it?
+	 */
 	bool		am_i_in_cycle()
 	{
-		/* A pass can find out that a node is live after it has counted it as dead for another one. */
+		/*
+		 * A pass can find out that a node is live after it has counted it as dead for another one.
+		 */
 		do
 		{
 			earlier_visits = visits;
@@ -168,7 +187,10 @@ private:
 		return add_node(node);
 	}
 
-	/* The node of the lock or semaphore that a session waits for; a lock is read once for all that wait for it. */
+	/*
+	 * The node of the lock or semaphore that a session waits for; a lock is read once for all that
+	 * wait for it.
+	 */
 	Node	   *target_of(const Node &session)
 	{
 		Node		target = {};
@@ -186,9 +208,10 @@ private:
 	}
 
 	/*
-	 * Is a node live?  Visits it and what it waits for, once in each pass; until the visit ends it counts as dead.  In doubt, which is when
-	 * the stack is full, it is live.  The numbers are those of Tarjan's algorithm for strongly connected components: if a dead node comes to
-	 * no lower number than its own, it does not come to this session, which has the lowest.
+	 * Is a node live?  Visits it and what it waits for, once in each pass; until the visit ends it
+	 * counts as dead.  In doubt, which is when the stack is full, it is live.  The numbers are
+	 * those of Tarjan's algorithm for strongly connected components: if a dead node comes to no
+	 * lower number than its own, it does not come to this session, which has the lowest.
 	 */
 	bool		visit(Node *node)
 	{
@@ -234,7 +257,10 @@ private:
 			read_lock_blockers(node);
 	}
 
-	/* The holders of a semaphore's slots.  Ends with the first that is live, which is then the only one. */
+	/*
+	 * The holders of a semaphore's slots.  Ends with the first that is live, which is then the only
+	 * one.
+	 */
 	void		read_holders(Node *semaphore)
 	{
 		DecodedTag	tag = decode_tag(semaphore->wait.tag);
@@ -256,7 +282,10 @@ private:
 		}
 	}
 
-	/* The sessions in the way of one that waits for a lock, but for live ones.  None if it does not wait any more. */
+	/*
+	 * The sessions in the way of one that waits for a lock, but for live ones.  None if it does not
+	 * wait any more.
+	 */
 	void		read_lock_blockers(Node *session)
 	{
 		const LOCKMASK *conflicts = GetLockTagsMethodTable(&session->wait.tag)->conflictTab;
@@ -273,7 +302,10 @@ private:
 
 			if (!blocker->is_live)
 				session->blockers = lappend(session->blockers, blocker);
-			/* A waiter ahead whose mode has at least the same conflicts waits for the other waiters ahead, too. */
+			/*
+			 * A waiter ahead whose mode has at least the same conflicts waits for the other waiters
+			 * ahead, too.
+			 */
 			return other.granted || blocker->is_live || (conflicts[waiter->lockmode] & ~conflicts[other.lockmode]) != 0;
 		});
 	}

@@ -4,11 +4,13 @@
  *
  * The era
  *
- * The sequence's value packs an era, the timeline that it belongs to, and a part of the system identifier.  On a later timeline of the same
- * cluster the era grows by as much as the timeline, so it does not matter whether a failover lost a change of the sequence.  In another
- * cluster, after pg_upgrade or a restored dump, it grows by the timeline of the new cluster; so it does on an earlier timeline of the same
- * cluster, which only a restored dump can bring about.  The first session that finds a sequence of another timeline or cluster brings it up
- * to date, and stores the time of that change in a second sequence.
+ * The sequence's value packs an era, the timeline that it belongs to, and a part of the system
+ * identifier.  On a later timeline of the same cluster the era grows by as much as the timeline, so
+ * it does not matter whether a failover lost a change of the sequence.  In another cluster, after
+ * pg_upgrade or a restored dump, it grows by the timeline of the new cluster; so it does on an
+ * earlier timeline of the same cluster, which only a restored dump can bring about.  The first
+ * session that finds a sequence of another timeline or cluster brings it up to date, and stores the
+ * time of that change in a second sequence.
  */
 #include "base/pg.h"
 
@@ -44,8 +46,9 @@ era_of(int64 value) noexcept
 }
 
 /*
- * The value of a sequence of this extension; 0 if it has none yet.  This does not use the server's functions, because they keep a
- * lock on the sequence until the transaction ends, and the transaction may be waiting for a lease.
+ * The value of a sequence of this extension; 0 if it has none yet.  This does not use the server's
+ * functions, because they keep a lock on the sequence until the transaction ends, and the
+ * transaction may be waiting for a lease.
  */
 static int64
 read_sequence(const char *name)
@@ -66,7 +69,10 @@ read_sequence(const char *name)
 	return value;
 }
 
-/* Works in a READ ONLY transaction, too, because it writes no data of the user.  An abort also restores XactReadOnly. */
+/*
+ * Works in a READ ONLY transaction, too, because it writes no data of the user.  An abort also
+ * restores XactReadOnly.
+ */
 static void
 write_sequence(const char *name, int64 value)
 {
@@ -87,7 +93,10 @@ system_here()
 							  (64 - SYSTEM_BITS));
 }
 
-/* The era that this server must have, given the value of the sequence.  It is the one in the value only if that is of this timeline. */
+/*
+ * The era that this server must have, given the value of the sequence.  It is the one in the value
+ * only if that is of this timeline.
+ */
 static int64
 era_here(int64 last)
 {
@@ -122,7 +131,10 @@ token_era(int64 above)
 		as_superuser([&]() {
 			Era			seen = token_era_seen();
 
-			/* In this order, because otherwise the new era would for a moment have the beginning of the previous one. */
+			/*
+			 * In this order, because otherwise the new era would for a moment have the beginning of
+			 * the previous one.
+			 */
 			write_sequence(ERA_BEGAN, seen.number == era ? seen.began_at : GetCurrentTimestamp());
 			write_sequence(ERA, (((era << TIMELINE_BITS) | GetWALInsertionTimeLine()) << SYSTEM_BITS) | system_here());
 		});
@@ -222,7 +234,9 @@ token_check(const LockName &name, int64 token)
 	int64		highest = 0;
 
 	PreventCommandIfReadOnly("advisory.check_token()");
-	with_error_context(psprintf("while checking token " INT64_FORMAT " of \"%s\"", token, display_name(name)), [&]() {
+	with_error_context([&]() {
+		errcontext("while checking token " INT64_FORMAT " of \"%s\"", token, display_name(name));
+	}, [&]() {
 		run_own_statement(&RAISE_FENCE, {argument(name.key.value), argument(token)}, [&](const OwnRow &row) {
 			highest = row.bigint(1);
 		});
@@ -240,7 +254,10 @@ token_check(const LockName &name, int64 token)
 				 : errdetail("A later holder has already used a greater token."),
 				 set_lock_fields(name)));
 	}
-	/* The error undoes the statement.  A stale token does not need the locks on the sequence, for which there may be no room. */
+	/*
+	 * The error undoes the statement.  A stale token does not need the locks on the sequence, for
+	 * which there may be no room.
+	 */
 	token_check_given(token);
 }
 

@@ -2,8 +2,9 @@
  * server/backends.h
  *		The server's sessions, as far as the current user may see them.
  *
- * The rules are those of pg_stat_activity.  Every role sees pid, database, role and application name.  Only members of a session's role or
- * of pg_read_all_stats see its state, times, client address and query.
+ * The rules are those of pg_stat_activity.  Every role sees pid, database, role and application
+ * name.  Only members of a session's role or of pg_read_all_stats see its state, times, client
+ * address and query.
  */
 #pragma once
 
@@ -13,8 +14,8 @@ namespace advisory
 {
 
 /*
- * A session or prepared transaction.  Null or 0 for what it does not have, what the current user may not see, and what
- * cannot be looked up because the server's lock table is full.
+ * A session or prepared transaction.  Null or 0 for what it does not have, what the current user
+ * may not see, and what cannot be looked up because the server's lock table is full.
  */
 struct VisibleSession
 {
@@ -30,7 +31,8 @@ struct VisibleSession
 };
 
 /*
- * A new snapshot of all sessions, copied into the current memory context, because the server keeps only one.  That context must outlive it.
+ * A new snapshot of all sessions, copied into the current memory context, because the server keeps
+ * only one.  That context must outlive it.
  */
 class Backends
 {

@@ -13,9 +13,10 @@ namespace advisory
 {
 
 /*
- * End the session (FATAL, 08006) if its client has closed the connection, or has died; handle other interrupts, too.  A session
- * notices that by itself only when it reads or writes, unless client_connection_check_interval is set.  Call this after a wait,
- * so that nothing is granted to a client that is gone.  It may reset the latch.
+ * End the session (FATAL, 08006) if its client has closed the connection, or has died; handle other
+ * interrupts, too.  A session notices that by itself only when it reads or writes, unless
+ * client_connection_check_interval is set.  Call this after a wait, so that nothing is granted to a
+ * client that is gone.  It may reset the latch.
  */
 inline void
 check_client()

@@ -2,9 +2,11 @@
  * server/locktable.cpp
  *		Reading locks, advisory ones above all, out of the server's lock table.
  *
- * The lock table's hash is private to the lock manager.  A backend can attach to it as to any table in shared memory, and look up one lock.
- * All locks are found from the process array: every session's place there has lists of the locks that it holds or waits for, one list for
- * each partition.  A partition's lists, and the LOCK and PROCLOCK objects on them, do not change while its LWLock is held.
+ * The lock table's hash is private to the lock manager.  A backend can attach to it as to any table
+ * in shared memory, and look up one lock. All locks are found from the process array: every
+ * session's place there has lists of the locks that it holds or waits for, one list for each
+ * partition.  A partition's lists, and the LOCK and PROCLOCK objects on them, do not change while
+ * its LWLock is held.
  *
  * Nothing is allocated while a partition is locked.  If the memory is too small,
  * the partition is unlocked, the memory enlarged, and the partition read again.
@@ -17,7 +19,10 @@
 namespace advisory
 {
 
-/* The server raises an error if it has a table of that name with another size.  It derives the size from the same settings. */
+/*
+ * The server raises an error if it has a table of that name with another size.  It derives the size
+ * from the same settings.
+ */
 static void
 attach_lock_tables(LockTables *tables)
 {
@@ -191,8 +196,9 @@ with_partition(int partition, Read read)
 }
 
 /*
- * Is matches(lock) true for a lock that one of these processes holds?  They are count ones from number first on; by default only this
- * session.  Calls it for each lock, with its partition locked, until it returns true.  May ereport (cancellation).
+ * Is matches(lock) true for a lock that one of these processes holds?  They are count ones from
+ * number first on; by default only this session.  Calls it for each lock, with its partition
+ * locked, until it returns true.  May ereport (cancellation).
  */
 template <typename Match>
 static bool
@@ -218,7 +224,9 @@ any_held(Match matches, int first = static_cast<int>(MyProc - ProcGlobal->allPro
 	return found;
 }
 
-/* Collect what read(collector, partition) adds for each partition while that partition is locked. */
+/*
+ * Collect what read(collector, partition) adds for each partition while that partition is locked.
+ */
 template <typename Read>
 static LockEntries
 read_partitions(Read read)
@@ -235,8 +243,9 @@ read_partitions(Read read)
 }
 
 /*
- * If a session holds or awaits the lock, run read(lock), which must be quick and must not ereport, with its
- * partition locked.  If the hash table cannot be searched, searches the locks of all sessions.
+ * If a session holds or awaits the lock, run read(lock), which must be quick and must not ereport,
+ * with its partition locked.  If the hash table cannot be searched, searches the locks of all
+ * sessions.
  */
 template <typename Read>
 static void
@@ -273,9 +282,11 @@ partition_of(const LOCKTAG &tag)
 /*
  * The lock of this partition that a session waits for, or null.  The partition must be locked.
  *
- * If the lock is in this partition, the session's waitLock does not change meanwhile.  If it is in another one, waitLock can change and the
- * lock can be freed, so the tag that is read here can be anything.  So the tag is only used to skip other partitions.  The answer is
- * certain because the lock is then searched in the session's list of this partition, where a lock that it waits for is usually the last.
+ * If the lock is in this partition, the session's waitLock does not change meanwhile.  If it is in
+ * another one, waitLock can change and the lock can be freed, so the tag that is read here can be
+ * anything.  So the tag is only used to skip other partitions.  The answer is certain because the
+ * lock is then searched in the session's list of this partition, where a lock that it waits for is
+ * usually the last.
  */
 static LOCK *
 awaited_lock(PGPROC *proc, int partition)
@@ -376,6 +387,18 @@ is_held_by_anybody(const LOCKTAG &tag, LockEntry *holder)
 				*holder = entry_for(proclock, NoLock);
 			return;
 		}
+	});
+	return is_held;
+}
+
+bool
+is_held_by_others(const LOCKTAG &tag)
+{
+	bool		is_held = false;
+
+	visit_lock(tag, [&](LOCK *lock) {
+		for (const PROCLOCK *proclock : proclocks_of(lock))
+			is_held = is_held || (proclock->holdMask != 0 && proclock->tag.myProc != MyProc);
 	});
 	return is_held;
 }

@@ -2,9 +2,10 @@
  * server/locktable.h
  *		Reading locks, advisory ones above all, out of the server's lock table.
  *
- * A reader locks one partition of the table at a time, in shared mode.  So it delays no more than 1/16 of the server's locking, and only
- * while it reads that partition.  The result is therefore not a consistent snapshot: a lock that moves meanwhile may appear twice or not at
- * all.  But the data about one lock (its holders, its waiters, and which session blocks which) is consistent.
+ * A reader locks one partition of the table at a time, in shared mode.  So it delays no more than
+ * 1/16 of the server's locking, and only while it reads that partition.  The result is therefore
+ * not a consistent snapshot: a lock that moves meanwhile may appear twice or not at all.  But the
+ * data about one lock (its holders, its waiters, and which session blocks which) is consistent.
  *
  * Functions that return LockEntries may ereport (out of memory, cancellation), with no lock held.
  */
@@ -16,8 +17,8 @@ namespace advisory
 {
 
 /*
- * The hash tables of the server's lock manager: one of locks, and one of holders, with an entry for each
- * session that holds or awaits a lock.  Counting their entries takes no lock.
+ * The hash tables of the server's lock manager: one of locks, and one of holders, with an entry for
+ * each session that holds or awaits a lock.  Counting their entries takes no lock.
  */
 struct LockTables
 {
@@ -31,7 +32,10 @@ struct LockTables
  */
 const LockTables *lock_tables();
 
-/* The number of locks that the server's formula gives the first table; the second has twice as many entries. */
+/*
+ * The number of locks that the server's formula gives the first table; the second has twice as many
+ * entries.
+ */
 inline int64
 guaranteed_locks() noexcept
 {
@@ -71,7 +75,10 @@ is_advisory(const LockEntry &entry) noexcept
 	return LOCK_LOCKTAG(entry) == LOCKTAG_ADVISORY;
 }
 
-/* How many places the server's array of processes has.  Prepared transactions have places behind those of the sessions. */
+/*
+ * How many places the server's array of processes has.  Prepared transactions have places behind
+ * those of the sessions.
+ */
 inline int
 proc_count() noexcept
 {
@@ -100,7 +107,10 @@ struct LockEntries
  */
 LockEntries read_all_locks(bool only_queues = false);
 
-/* The holders of each of these locks, then its queue in order.  After them the same for the slots up to this one of the first one's key. */
+/*
+ * The holders of each of these locks, then its queue in order.  After them the same for the slots
+ * up to this one of the first one's key.
+ */
 LockEntries read_locks(std::initializer_list<LOCKTAG> tags, int slots = 0);
 
 /* Does a prepared transaction hold any lock? */
@@ -109,25 +119,34 @@ bool		has_prepared_locks();
 /* Does the process with this number hold an advisory lock? */
 bool		holds_advisory_lock(int proc_number);
 
-/* Does any session or prepared transaction hold this lock at the moment?  Then *holder is the entry of one; its mode is not filled in. */
+/*
+ * Does any session or prepared transaction hold this lock at the moment?  Then *holder is the entry
+ * of one; its mode is not filled in.
+ */
 bool		is_held_by_anybody(const LOCKTAG &tag, LockEntry *holder = nullptr);
 
+/* Does another session, or a prepared transaction, hold this lock at the moment? */
+bool		is_held_by_others(const LOCKTAG &tag);
+
 /*
- * Does this process wait for a lock?  Then *waiter is its entry; wait_start is 0 if the wait has only
- * just begun.  May also return false if that changes meanwhile.
+ * Does this process wait for a lock?  Then *waiter is its entry; wait_start is 0 if the wait has
+ * only just begun.  May also return false if that changes meanwhile.
  */
 bool		read_awaited_lock(int proc_number, LockEntry *waiter);
 
 /*
- * Every lock of any type that a session waits for: for each lock its holders, then its whole queue.  The cost depends on the number of
- * sessions and waits, not on the number of locks.
+ * Every lock of any type that a session waits for: for each lock its holders, then its whole queue.
+ * The cost depends on the number of sessions and waits, not on the number of locks.
  */
 LockEntries read_all_waits();
 
 /* The advisory locks that this session holds, of every kind and in both scopes. */
 LockEntries read_my_locks();
 
-/* Does this session hold a lock that is not an advisory lock, except that on its own virtual transaction ID? */
+/*
+ * Does this session hold a lock that is not an advisory lock, except that on its own virtual
+ * transaction ID?
+ */
 bool		have_other_locks();
 
 /* How many locks of leases, and of their queues, does this session hold? */
@@ -140,9 +159,10 @@ bool		is_mine_awaited(const LOCKTAG &tag);
 void		wake_holders(const LOCKTAG &tag) noexcept;
 
 /*
- * Send SIGTERM to the session with this pid, provided that it holds the key's lock, or a slot of its semaphore, at that moment.  The
- * partition stays locked meanwhile, so that the session cannot release the lock.  Returns whether it holds one.  *sent tells whether the
- * signal was sent, and errno why not.  Checks no privileges.  May ereport (cancellation) before the signal.
+ * Send SIGTERM to the session with this pid, provided that it holds the key's lock, or a slot of
+ * its semaphore, at that moment.  The partition stays locked meanwhile, so that the session cannot
+ * release the lock.  Returns whether it holds one.  *sent tells whether the signal was sent, and
+ * errno why not.  Checks no privileges.  May ereport (cancellation) before the signal.
  */
 bool		signal_holder(Oid database, Key key, int pid, bool *sent);
 

@@ -2,10 +2,11 @@
  * server/pool.cpp
  *		The server's shared lock table, and how full it is.
  *
- * Up to PostgreSQL 18 the two tables start with half of the entries that the server's formula gives them.  They grow by chunks of spare
- * shared memory until it is used up, which is well beyond the formula.  A chunk stays with its table, even when its entries are free again.
- * So what fits depends on the entries that each table has by now, and on the spare memory.  From 19 on the tables have their final size
- * from the start.  See dynahash.c and lock.c.
+ * Up to PostgreSQL 18 the two tables start with half of the entries that the server's formula gives
+ * them.  They grow by chunks of spare shared memory until it is used up, which is well beyond the
+ * formula.  A chunk stays with its table, even when its entries are free again. So what fits
+ * depends on the entries that each table has by now, and on the spare memory.  From 19 on the
+ * tables have their final size from the start.  See dynahash.c and lock.c.
  *
  * The server does not count the entries of a table, but it has lists of the free ones.
  */
@@ -30,7 +31,10 @@ struct Chunk
 	int64		bytes;			/* of shared memory */
 };
 
-/* A table grows by the smallest power of two of bytes that holds MIN_CHUNK_ENTRIES (choose_nelem_alloc). */
+/*
+ * A table grows by the smallest power of two of bytes that holds MIN_CHUNK_ENTRIES
+ * (choose_nelem_alloc).
+ */
 static constexpr Chunk
 chunk_of(Size entry_size) noexcept
 {
@@ -49,7 +53,8 @@ static constexpr double HOLDER_BYTES = static_cast<double>(HOLDER_CHUNK.bytes) /
 
 /*
  * If both tables grow, this many locks do not fit, because the table that is full first leaves free
- * entries in the other one.  The true number depends on chance: 0 to 6 chunks in servers of every size.
+ * entries in the other one.  The true number depends on chance: 0 to 6 chunks in servers of every
+ * size.
  */
 static constexpr int64 LOST_LOCKS = 3 * LOCK_CHUNK.entries;
 
@@ -99,8 +104,9 @@ static constexpr int FREE_LISTS = 32;
  * The number of entries, in use or free, or -1 if the table is not as expected.
  *
  * The last bits of a hash value tell both the partition and the list.  So a list does not change
- * while its partition is locked.  Only when no memory is left, others may take entries from it.  Then
- * the walk ends too early, or goes on with entries in use: a table's entries never become anything else.
+ * while its partition is locked.  Only when no memory is left, others may take entries from it.
+ * Then the walk ends too early, or goes on with entries in use: a table's entries never become
+ * anything else.
  */
 static int64
 count_entries(const HTAB *table)
@@ -148,7 +154,8 @@ shared_segment() noexcept
 }
 
 /*
- * Fill in the size of the tables, and the spare memory; or else what they have at least, and return false.
+ * Fill in the size of the tables, and the spare memory; or else what they have at least, and return
+ * false.
  *
  * The entries are counted anew when the tables have taken 1/32 of the spare memory.  Before that it
  * makes little difference which table has taken it, and none if each lock had one holder.

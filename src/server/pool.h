@@ -27,9 +27,10 @@ struct PoolState
 /*
  * The present state of the pool.  Reads no catalog.
  *
- * The first call in a session counts the free entries of the tables, which takes some 3 ms for 100,000, and locks one partition at a time.
- * So does the first call after the tables have taken 1/32 of the spare memory.  Other calls lock nothing and take constant time.  No LWLock
- * may be held.  May ereport (cancellation).
+ * The first call in a session counts the free entries of the tables, which takes some 3 ms for
+ * 100,000, and locks one partition at a time. So does the first call after the tables have taken
+ * 1/32 of the spare memory.  Other calls lock nothing and take constant time.  No LWLock may be
+ * held.  May ereport (cancellation).
  */
 PoolState	read_pool();
 

@@ -2,9 +2,10 @@
  * server/vxidlock.h
  *		The lock that a transaction holds on its own virtual transaction ID.
  *
- * CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY wait for a transaction by waiting for this lock.  A transaction that sleeps without it
- * makes neither of them wait.  While it is released, this transaction must not open a relation: REINDEX CONCURRENTLY would not wait for
- * what it writes, and rows would be missing in the new index.  So it is released around each sleep only.
+ * CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY wait for a transaction by waiting for this
+ * lock.  A transaction that sleeps without it makes neither of them wait.  While it is released,
+ * this transaction must not open a relation: REINDEX CONCURRENTLY would not wait for what it
+ * writes, and rows would be missing in the new index.  So it is released around each sleep only.
  */
 #pragma once
 
@@ -27,10 +28,11 @@ my_vxid() noexcept
 }
 
 /*
- * Run sleep(), in which this session waits for a lock or for its latch, with the lock released if that is asked for.
- * A transaction that holds other locks than advisory ones keeps it, because sessions that want to lock the same
- * tables wait for it, too.  So does one that has a snapshot, of an open cursor for example: CREATE INDEX CONCURRENTLY
- * must wait for it.  An error in sleep() takes it again as well, because an abort may end only a savepoint.
+ * Run sleep(), in which this session waits for a lock or for its latch, with the lock released if
+ * that is asked for. A transaction that holds other locks than advisory ones keeps it, because
+ * sessions that want to lock the same tables wait for it, too.  So does one that has a snapshot, of
+ * an open cursor for example: CREATE INDEX CONCURRENTLY must wait for it.  An error in sleep()
+ * takes it again as well, because an abort may end only a savepoint.
  */
 template <typename Sleep>
 inline void

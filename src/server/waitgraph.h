@@ -2,11 +2,13 @@
  * server/waitgraph.h
  *		Who waits for whom.
  *
- * A session that waits for a lock waits for the sessions that hold it in a conflicting mode, and for those ahead in the lock's queue that
- * request a conflicting mode, as in pg_blocking_pids().  The members of a lock group do not wait for each other.
+ * A session that waits for a lock waits for the sessions that hold it in a conflicting mode, and
+ * for those ahead in the lock's queue that request a conflicting mode, as in pg_blocking_pids().
+ * The members of a lock group do not wait for each other.
  *
- * A session that waits for a slot of a semaphore (is_head) waits for the holders of the slots that it could use.  The sessions ahead of it
- * in the queue wait for the same holders, so the graph does not contain waits for them.
+ * A session that waits for a slot of a semaphore (is_head) waits for the holders of the slots that
+ * it could use.  The sessions ahead of it in the queue wait for the same holders, so the graph does
+ * not contain waits for them.
  */
 #pragma once
 
@@ -16,19 +18,23 @@ namespace advisory
 {
 
 /*
- * Does other block the waiter?  other holds the same lock, a slot of the semaphore that the waiter waits for, or is ahead
- * in the queue.  A session that holds several conflicting modes counts once, with the first of them; a session that holds
- * the lock and also waits counts as a holder only.
+ * Does other block the waiter?  other holds the same lock, a slot of the semaphore that the waiter
+ * waits for, or is ahead in the queue.  A session that holds several conflicting modes counts once,
+ * with the first of them; a session that holds the lock and also waits counts as a holder only.
  */
 bool		is_in_the_way(const LockEntry &other, const LockEntry &waiter);
 
-/* Fill in the blockers of each waiter, including the sessions ahead in a semaphore's queue.  May ereport. */
+/*
+ * Fill in the blockers of each waiter, including the sessions ahead in a semaphore's queue.  May
+ * ereport.
+ */
 void		find_all_blockers(LockEntries *found);
 
 /*
- * Call visit(entry) for the entries that a waiter, one of them, waits for, until it returns false: for a
- * lock its holders, then the waiters ahead in the queue, the nearest first; for a semaphore the holders of
- * slots.  The entries are in the order of read_all_waits(); a semaphore's slots come after its queue.
+ * Call visit(entry) for the entries that a waiter, one of them, waits for, until it returns false:
+ * for a lock its holders, then the waiters ahead in the queue, the nearest first; for a semaphore
+ * the holders of slots.  The entries are in the order of read_all_waits(); a semaphore's slots come
+ * after its queue.
  */
 template <typename Visit>
 void

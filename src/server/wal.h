@@ -8,8 +8,9 @@ namespace advisory
 {
 
 /*
- * Write a WAL record that does nothing, and flush it.  Returns the position behind it, which is greater than that of every earlier record
- * of this timeline, even after a crash.  Must not be called during recovery.  May ereport.
+ * Write a WAL record that does nothing, and flush it.  Returns the position behind it, which is
+ * greater than that of every earlier record of this timeline, even after a crash.  Must not be
+ * called during recovery.  May ereport.
  */
 inline XLogRecPtr
 wal_write_mark()
@@ -25,8 +26,8 @@ wal_write_mark()
 }
 
 /*
- * Have the synchronous standbys confirmed this session's last commit?  False if the wait for them was canceled.  level
- * is the value of synchronous_commit at the commit.
+ * Have the synchronous standbys confirmed this session's last commit?  False if the wait for them
+ * was canceled.  level is the value of synchronous_commit at the commit.
  */
 inline bool
 wal_commit_is_confirmed(int level)

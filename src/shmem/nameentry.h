@@ -43,7 +43,9 @@ constexpr int GENERATION_SHIFT = 32;
 constexpr uint64 ONE_GENERATION = UINT64CONST(1) << GENERATION_SHIFT;
 constexpr uint64 PIN_MASK = ONE_GENERATION - 1;
 
-/* The members that every call needs are in the first 64 bytes: up to the first of NameStats.events. */
+/*
+ * The members that every call needs are in the first 64 bytes: up to the first of NameStats.events.
+ */
 struct alignas(PG_CACHE_LINE_SIZE / 2) NameEntry
 {
 	pg_atomic_uint64 state;		/* see above, and namewrite.cpp */
@@ -101,7 +103,10 @@ struct alignas(PG_CACHE_LINE_SIZE / 2) NameEntry
 /* Null until has_name_table() has found it. */
 extern NameTable *name_table;
 
-/* The addresses of the chunks in this process; null for a chunk that it has not used yet.  Chunks are never freed. */
+/*
+ * The addresses of the chunks in this process; null for a chunk that it has not used yet.  Chunks
+ * are never freed.
+ */
 extern NameEntry *name_chunks[NAME_MAX_CHUNKS];
 
 /* Is the table available?  Attaches this session to it if possible.  May ereport for a cancel. */

@@ -38,8 +38,8 @@ make_fit(KnownName *known)
 }
 
 /*
- * Copy the entry of the key for which rank(number) is highest; null if there is none above 0.  If used refers to the key's
- * name, that is the highest, and the hash table need not be searched.
+ * Copy the entry of the key for which rank(number) is highest; null if there is none above 0.  If
+ * used refers to the key's name, that is the highest, and the hash table need not be searched.
  */
 template <typename Rank>
 static KnownName *
@@ -102,7 +102,10 @@ name_find_other(const GivenName &name)
 	});
 }
 
-/* Call visit(number) for each entry that belongs to this database, or did so until it became free, with the table's lock held. */
+/*
+ * Call visit(number) for each entry that belongs to this database, or did so until it became free,
+ * with the table's lock held.
+ */
 template <typename Visit>
 static void
 visit_entries(Visit visit)
@@ -121,7 +124,10 @@ visit_entries(Visit visit)
 	}
 }
 
-/* Copy an entry with its statistics; palloc'd.  make_fit() must follow.  The table's lock must be held. */
+/*
+ * Copy an entry with its statistics; palloc'd.  make_fit() must follow.  The table's lock must be
+ * held.
+ */
 static NameWithStats *
 copy_with_stats(int number)
 {

@@ -22,7 +22,10 @@ namespace advisory
 /* How many of the roles that gave a name are remembered. */
 constexpr int NAME_ROLES = 4;
 
-/* A name as it is registered: UTF-8, and as it is shown (shown_part()).  ns is empty for the label of a key. */
+/*
+ * A name as it is registered: UTF-8, and as it is shown (shown_part()).  ns is empty for the label
+ * of a key.
+ */
 struct GivenName
 {
 	Key			key;
@@ -31,8 +34,8 @@ struct GivenName
 };
 
 /*
- * An entry of the table, as it was at one time; the same in all processes.  An entry can be given to
- * another name, and then its generation changes.
+ * An entry of the table, as it was at one time; the same in all processes.  An entry can be given
+ * to another name, and then its generation changes.
  */
 struct NameReference
 {
@@ -64,9 +67,9 @@ enum class Registered
 /*
  * Make sure that the table has a name or label for the key in this database, and that the role is
  * among those that gave it.  *reference is its entry, or with Registered::named that of the key's
- * name, pinned; it refers to no entry if the name is not stored.  *has_other: the key also has another
- * name, or label that counts, or the name is new and the key had a label; see name_find_other().  May
- * ereport only for a cancel.
+ * name, pinned; it refers to no entry if the name is not stored.  *has_other: the key also has
+ * another name, or label that counts, or the name is new and the key had a label; see
+ * name_find_other().  May ereport only for a cancel.
  */
 Registered	name_register(const GivenName &name, Oid role, NameReference *reference, bool *has_other);
 
@@ -103,10 +106,10 @@ struct NameWithStats
 };
 
 /*
- * How a lock is called, palloc'd; null if that is not known.  The name of the key comes first.  Next
- * comes the label that the session itself uses, or that the owner of a prepared transaction gave
- * (else InvalidOid), and then another label that counts.  Characters that the database's encoding
- * cannot express are escaped.  May ereport.
+ * How a lock is called, palloc'd; null if that is not known.  The name of the key comes first.
+ * Next comes the label that the session itself uses, or that the owner of a prepared transaction
+ * gave (else InvalidOid), and then another label that counts.  Characters that the database's
+ * encoding cannot express are escaped.  May ereport.
  */
 const KnownName *name_find(Oid database, Key key, const UsedName &used, Oid prepared_owner);
 
@@ -117,15 +120,16 @@ const KnownName *name_find(Oid database, Key key, const UsedName &used, Oid prep
 const KnownName *name_find_other(const GivenName &name);
 
 /*
- * Read the names and labels of this database with their statistics (NameWithStats), and the sums of those that were evicted: these have
- * an empty name.  Each request is counted in one of them, so that no sum is less than in an earlier reading.  May ereport.
+ * Read the names and labels of this database with their statistics (NameWithStats), and the sums of
+ * those that were evicted: these have an empty name.  Each request is counted in one of them, so
+ * that no sum is less than in an earlier reading.  May ereport.
  */
 List	   *name_read_all();
 
 /*
- * May the current user see this name?  A member of pg_read_all_stats may.  Others must be a member of a role
- * that gave it, or used it for the lock in question.  Whoever shows the lock of a session must check
- * separately whether the user may see the session.  May ereport.
+ * May the current user see this name?  A member of pg_read_all_stats may.  Others must be a member
+ * of a role that gave it, or used it for the lock in question.  Whoever shows the lock of a session
+ * must check separately whether the user may see the session.  May ereport.
  */
 bool		may_see_name(const KnownName &known, const UsedName &used);
 

@@ -16,19 +16,19 @@
  * it knows.  A session that removes an entry changes the generation in the same atomic step that
  * checks that there are no pins.  So either the pin or the removal comes first.
  *
- * Each text of a key has an entry of its own: usually one, the name.  Only a session that gave a label
- * pins it, so a label counts if it is pinned.
+ * Each text of a key has an entry of its own: usually one, the name.  Only a session that gave a
+ * label pins it, so a label counts if it is pinned.
  *
  * Eviction
  *
- * A clock hand goes round the entries and evicts the first that is not in use.  An entry that was used
- * again since it was created, or since the hand last passed, gets a second chance.  So the names that
- * were not used for longest go first, to within one round of the hand.  A new name visits at most
- * EVICTION_STEPS entries, independent of the size of the table.  If all of them are in use, the new name
- * is not stored.
+ * A clock hand goes round the entries and evicts the first that is not in use.  An entry that was
+ * used again since it was created, or since the hand last passed, gets a second chance.  So the
+ * names that were not used for longest go first, to within one round of the hand.  A new name
+ * visits at most EVICTION_STEPS entries, independent of the size of the table.  If all of them are
+ * in use, the new name is not stored.
  *
- * What was counted for a name that is evicted is added to the sums of its namespace.  They are an entry that is not in the hash
- * table, not live and never evicted, in a list of its own.
+ * What was counted for a name that is evicted is added to the sums of its namespace.  They are an
+ * entry that is not in the hash table, not live and never evicted, in a list of its own.
  *
  * Running out of memory
  *
@@ -165,8 +165,8 @@ add_chunk()
 }
 
 /*
- * Give the first free entry this text, new statistics and this role, and return it.  It stays free until the caller takes it from the list.
- * May ereport, and then nothing has changed.
+ * Give the first free entry this text, new statistics and this role, and return it.  It stays free
+ * until the caller takes it from the list. May ereport, and then nothing has changed.
  */
 static int
 prepare_entry(Oid database, const GivenName &name, Oid role)
@@ -208,8 +208,9 @@ add_role(NameEntry *entry, Oid role) noexcept
 }
 
 /*
- * The sums of this namespace's evicted names, with an empty name.  Labels share theirs, in each database, with the namespaces
- * beyond MOST_SUMS.  Null if there are too many databases.  May ereport, and then nothing has changed.
+ * The sums of this namespace's evicted names, with an empty name.  Labels share theirs, in each
+ * database, with the namespaces beyond MOST_SUMS.  Null if there are too many databases.  May
+ * ereport, and then nothing has changed.
  */
 static NameEntry *
 sums_of(Oid database, std::string_view ns)
@@ -234,7 +235,10 @@ sums_of(Oid database, std::string_view ns)
 	return sums;
 }
 
-/* Remove this entry from the table, unless it is pinned, and add its statistics to those of evicted names. */
+/*
+ * Remove this entry from the table, unless it is pinned, and add its statistics to those of evicted
+ * names.
+ */
 static bool
 remove_entry(int number)
 {
@@ -271,8 +275,9 @@ remove_entry(int number)
 }
 
 /*
- * Evict one of the next entries under the clock hand.  The second round finds those that were used lately.  A lock can have a holder
- * without a pin: a prepared transaction, or a session that took it through the built-in functions.
+ * Evict one of the next entries under the clock hand.  The second round finds those that were used
+ * lately.  A lock can have a holder without a pin: a prepared transaction, or a session that took
+ * it through the built-in functions.
  */
 static bool
 evict_one()
@@ -335,7 +340,8 @@ add_name(const GivenName &name, Oid role)
 }
 
 /*
- * With the table's lock held.  is_exclusive: it may be changed; otherwise the result is not_stored if that is necessary.
+ * With the table's lock held.  is_exclusive: it may be changed; otherwise the result is not_stored
+ * if that is necessary.
  */
 static Registered
 register_locked(const GivenName &name, Oid role, bool is_exclusive, NameReference *reference, bool *has_other)
@@ -395,7 +401,10 @@ name_register(const GivenName &name, Oid role, NameReference *reference, bool *h
 	*has_other = false;
 	if (!has_name_table())
 		return result;
-	/* Eviction reads the server's lock tables, and a session must not attach to them with an LWLock held. */
+	/*
+	 * Eviction reads the server's lock tables, and a session must not attach to them with an LWLock
+	 * held.
+	 */
 	lock_tables();
 	shared_attempt([&]() {
 		LWLockAcquire(&name_table->lock, LW_SHARED);

@@ -139,7 +139,10 @@ notify()
 			 ? errhint("Add \"advisory_ext\" to shared_preload_libraries to reserve the memory.") : 0));
 }
 
-/* Attach to the shared memory, if that is necessary.  True if this session can use it now, also to get more of it. */
+/*
+ * Attach to the shared memory, if that is necessary.  True if this session can use it now, also to
+ * get more of it.
+ */
 static bool
 is_available()
 {

@@ -19,7 +19,10 @@
 namespace advisory
 {
 
-/* Change this with every change to the layout of anything in shared memory, or to a limit on what is stored there. */
+/*
+ * Change this with every change to the layout of anything in shared memory, or to a limit on what
+ * is stored there.
+ */
 #define ADVISORY_EXT_SHARED_NAME "advisory_ext 14"
 
 /* The key of the hash tables: of a name or a semaphore. */
@@ -54,7 +57,10 @@ struct SharedRoot
 extern SharedRoot *attached_root;
 extern dsa_area *shared_area;
 
-/* The wait event of a session that sleeps until a lease ends.  Before 17, and without shared memory, that of a wait for a lock. */
+/*
+ * The wait event of a session that sleeps until a lease ends.  Before 17, and without shared
+ * memory, that of a wait for a lock.
+ */
 extern uint32 lease_wait_event;
 
 /*
@@ -73,10 +79,11 @@ shared_attempt(Body body)
 }
 
 /*
- * The part of the shared memory that this member of the root refers to.  The first session that needs it allocates it, zeroed, and calls
- * make(root, place).  Attaches this session to the shared memory, for as long as it lives.  Null if that or the part is not available at
- * the moment; a call tries again after a second.  The first failure to attach is reported to the client with a NOTICE.  May ereport only
- * for a cancel.
+ * The part of the shared memory that this member of the root refers to.  The first session that
+ * needs it allocates it, zeroed, and calls make(root, place).  Attaches this session to the shared
+ * memory, for as long as it lives.  Null if that or the part is not available at the moment; a call
+ * tries again after a second.  The first failure to attach is reported to the client with a NOTICE.
+ * May ereport only for a cancel.
  */
 void	   *shared_part(dsa_pointer SharedRoot::*part, size_t bytes, void (*make) (SharedRoot *root, void *place));
 

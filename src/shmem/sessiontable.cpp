@@ -90,7 +90,10 @@ publish_reserve()
 		shared_attempt([]() { resize_list(my_session, 2 * my_session->hold_capacity); });
 }
 
-/* ---- Callbacks at the ends of transactions call these, so they neither allocate nor raise errors ---- */
+/*
+ * ---- Callbacks at the ends of transactions call these, so they neither allocate nor raise errors
+ * ----
+ */
 
 int
 publish_hold(const PublishedHold &hold) noexcept

@@ -8,11 +8,13 @@
  *
  * Locking
  *
- * Each part has a lock of its own.  Its process changes it with the lock held exclusively.  Other processes read it with the lock held
- * shared, and read no more than SESSION_READ_HOLDS holds at a time, so that the process does not wait long.  A process reads its own part
- * without the lock.  It also adds a hold at the end of the list without the lock, and writes the hold before hold_count.  And it changes
- * the scope of a hold without the lock, since readers see either the old or the new value, like is_leaving of its wait.  The link belongs
- * to slotstate.cpp, which says how it is protected.
+ * Each part has a lock of its own.  Its process changes it with the lock held exclusively.  Other
+ * processes read it with the lock held shared, and read no more than SESSION_READ_HOLDS holds at a
+ * time, so that the process does not wait long.  A process reads its own part without the lock.
+ * It also adds a hold at the end of the list without the lock, and writes the hold before
+ * hold_count.  And it changes the scope of a hold without the lock, since readers see either the
+ * old or the new value, like is_leaving of its wait.  The link belongs to slotstate.cpp, which says
+ * how it is protected.
  *
  * The list of holds belongs to the place of the process, not to the session.  The next session
  * in the same place uses it again, so the end of a session frees nothing.
@@ -48,8 +50,9 @@ struct PublishedHold
 };
 
 /*
- * The role and application that took a session-level lock, which can change in a pooled connection.  These are the values at the end of the
- * transaction, when SET LOCAL and SECURITY DEFINER no longer apply.
+ * The role and application that took a session-level lock, which can change in a pooled connection.
+ * These are the values at the end of the transaction, when SET LOCAL and SECURITY DEFINER no longer
+ * apply.
  */
 struct Acquirer
 {
@@ -107,14 +110,17 @@ my_process_number() noexcept
 	return static_cast<int>(MyProc - ProcGlobal->allProcs);
 }
 
-/* The parts of all processes, by process number; null without shared memory.  May ereport for a cancel. */
+/*
+ * The parts of all processes, by process number; null without shared memory.  May ereport for a
+ * cancel.
+ */
 SharedSession *all_sessions();
 
 /* ---- What this session holds ---- */
 
 /*
- * core/held calls these functions and keeps the places of the holds.  Without shared memory the place
- * is NO_PLACE, for which they do nothing.
+ * core/held calls these functions and keeps the places of the holds.  Without shared memory the
+ * place is NO_PLACE, for which they do nothing.
  */
 
 /* Make room for one more hold, if that is possible.  May ereport for a cancel. */
@@ -132,8 +138,9 @@ void		publish_acquirer(int place, int acquirer) noexcept;
 void		withdraw_hold(int place) noexcept;
 
 /*
- * Publish the present role of the session after a transaction, when settings of the transaction no longer apply.  Returns the place of that
- * role and application in the list of acquirers, or NO_PLACE if the list is full.
+ * Publish the present role of the session after a transaction, when settings of the transaction no
+ * longer apply.  Returns the place of that role and application in the list of acquirers, or
+ * NO_PLACE if the list is full.
  */
 int			publish_present_role() noexcept;
 
@@ -174,8 +181,8 @@ private:
 /* ---- What each session waits for ---- */
 
 /*
- * A process waits for one thing at a time, so its place has one wait.  The place is also that of the
- * process in the queue of a semaphore (slotstate.h).
+ * A process waits for one thing at a time, so its place has one wait.  The place is also that of
+ * the process in the queue of a semaphore (slotstate.h).
  */
 
 /*
@@ -200,10 +207,16 @@ with_published_wait(const LOCKTAG &tag, const UsedName &used, Body body)
 	PG_END_TRY();
 }
 
-/* Publish whether this session is about to give up, or about to get what it waits for.  Does nothing without a published wait. */
+/*
+ * Publish whether this session is about to give up, or about to get what it waits for.  Does
+ * nothing without a published wait.
+ */
 void		publish_leaving(bool is_leaving) noexcept;
 
-/* The wait that the process with this number publishes; false if there is none.  May ereport for a cancel. */
+/*
+ * The wait that the process with this number publishes; false if there is none.  May ereport for a
+ * cancel.
+ */
 bool		read_wait(int proc_number, PublishedWait *wait);
 
 /* Does any session publish a wait for a slot or a lease?  May ereport for a cancel. */

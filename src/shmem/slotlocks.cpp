@@ -13,9 +13,9 @@ namespace advisory
 {
 
 /*
- * A queued session holds the queue lock in RowExclusiveLock mode.  Sessions hold other modes only to
- * get into the queue, or to see whether it is empty (semaphore.cpp).  These do not mean a wait.  Nor does
- * a session hold a lease because it looks whether that is free (lease.cpp).
+ * A queued session holds the queue lock in RowExclusiveLock mode.  Sessions hold other modes only
+ * to get into the queue, or to see whether it is empty (semaphore.cpp).  These do not mean a wait.
+ * Nor does a session hold a lease because it looks whether that is free (lease.cpp).
  */
 void
 mark_slot_waits(LockEntries *found)
@@ -26,7 +26,10 @@ mark_slot_waits(LockEntries *found)
 	{
 		LockEntry	entry = found->entries[i];
 		bool		is_queued = entry.granted && is_of_semaphore(entry.tag) && entry.tag.locktag_field4 == OBJSUBID_QUEUE;
-		/* The first in the queue of a lease holds the lock of the queue, so that it blocks the others, and itself waits. */
+		/*
+		 * The first in the queue of a lease holds the lock of the queue, so that it blocks the
+		 * others, and itself waits.
+		 */
 		bool		is_first_for_lease = entry.granted && is_of_lease_queue(entry.tag);
 		bool		is_looking = entry.granted && is_of_lease(entry.tag) && entry.lockmode == RowShareLock;
 		PublishedWait wait;
@@ -77,7 +80,10 @@ read_session_wait(int proc_number, LockEntry *wait)
 LockEntries
 read_lock_and_slots(Key key)
 {
-	/* The slots of a prepared transaction stay, even where all sessions have forgotten the semaphore. */
+	/*
+	 * The slots of a prepared transaction stay, even where all sessions have forgotten the
+	 * semaphore.
+	 */
 	int			slots = has_prepared_locks() ? MAX_SLOTS : highest_slot(key);
 	LockEntries found = read_locks({lock_tag(MyDatabaseId, key), queue_tag(MyDatabaseId, key)}, slots);
 
@@ -85,7 +91,10 @@ read_lock_and_slots(Key key)
 	return found;
 }
 
-/* By lock; for each lock its holders, then a semaphore's queue by the time of the waits, then the lock manager's queue. */
+/*
+ * By lock; for each lock its holders, then a semaphore's queue by the time of the waits, then the
+ * lock manager's queue.
+ */
 static int
 compare_entries(const void *a, const void *b) noexcept
 {

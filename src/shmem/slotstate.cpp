@@ -4,27 +4,31 @@
  *
  * Attaching and removing
  *
- * A hash table in shared memory maps database and key to the state.  Its entries do not move.  A session attaches with the entry locked
- * exclusively, and detaches by decrementing a counter, without a lock.  If there are many states, the session that creates a new one
- * removes the states that no session is attached to; while the entry is locked no session can attach.  A session that attaches to a state
- * without other sessions clears it.
+ * A hash table in shared memory maps database and key to the state.  Its entries do not move.  A
+ * session attaches with the entry locked exclusively, and detaches by decrementing a counter,
+ * without a lock.  If there are many states, the session that creates a new one removes the states
+ * that no session is attached to; while the entry is locked no session can attach.  A session that
+ * attaches to a state without other sessions clears it.
  *
  * The queue
  *
- * A waiting process has a link in its place of the session table (sessiontable.h).  A state's waiters are linked, in the order of their
- * positions, by process number.  The state's lock protects the links: it is held exclusively to join, to leave, and to claim a slot if
- * there are waiters, and shared to read.  Without the lock a session only checks whether there is a first waiter.  A waiter that claims a
- * slot leaves the queue immediately, so that no slot is set aside for it any more.  If it cannot lock the slot it joins again, in its
- * previous position.
+ * A waiting process has a link in its place of the session table (sessiontable.h).  A state's
+ * waiters are linked, in the order of their positions, by process number.  The state's lock
+ * protects the links: it is held exclusively to join, to leave, and to claim a slot if there are
+ * waiters, and shared to read.  Without the lock a session only checks whether there is a first
+ * waiter.  A waiter that claims a slot leaves the queue immediately, so that no slot is set aside
+ * for it any more.  If it cannot lock the slot it joins again, in its previous position.
  *
- * One rule decides which waiters are woken and which slots can be claimed: for each waiter, in order, the highest free slot that it can use
- * is set aside.  Every waiter that can use a higher slot can also use a lower one, so this rule serves as many waiters as possible.
- * wake_waiters() wakes the waiters for which a slot is set aside.  claim_slot() claims the lowest free slot that is not set aside for the
- * waiters ahead of this session.  Change both together.
+ * One rule decides which waiters are woken and which slots can be claimed: for each waiter, in
+ * order, the highest free slot that it can use is set aside.  Every waiter that can use a higher
+ * slot can also use a lower one, so this rule serves as many waiters as possible. wake_waiters()
+ * wakes the waiters for which a slot is set aside.  claim_slot() claims the lowest free slot that
+ * is not set aside for the waiters ahead of this session.  Change both together.
  *
- * No wake-up is lost.  A session that waits first joins the queue and then reads the bits.  A session that frees a slot first clears its
- * bit and then looks for a first waiter.  On both sides there is a full memory barrier between the two steps, so at least one of the
- * sessions sees what the other has done.
+ * No wake-up is lost.  A session that waits first joins the queue and then reads the bits.  A
+ * session that frees a slot first clears its bit and then looks for a first waiter.  On both sides
+ * there is a full memory barrier between the two steps, so at least one of the sessions sees what
+ * the other has done.
  */
 #include "base/pg.h"
 
@@ -38,7 +42,10 @@ namespace advisory
 static constexpr int SLOTS_PER_WORD = 64;
 static constexpr int WORDS = MAX_SLOTS / SLOTS_PER_WORD;
 
-/* Unused states are removed when there are more than this many, and more than twice as many as were left the last time. */
+/*
+ * Unused states are removed when there are more than this many, and more than twice as many as were
+ * left the last time.
+ */
 static constexpr uint32 MIN_KEPT_STATES = 64;
 
 static_assert(MAX_SLOTS % SLOTS_PER_WORD == 0, "slots fill their words");
@@ -72,7 +79,10 @@ struct FreeSlots
 
 static dshash_table *semaphores = nullptr;
 
-/* The semaphore that this session waits for.  The session is not in the queue while it tries to lock a claimed slot. */
+/*
+ * The semaphore that this session waits for.  The session is not in the queue while it tries to
+ * lock a claimed slot.
+ */
 static SemaphoreState *my_queue = nullptr;
 
 /* ---- Attaching ---- */
@@ -195,7 +205,10 @@ read_free_slots(SemaphoreState *state, int last) noexcept
 	return free;
 }
 
-/* Remove the highest or the lowest slot, up to last, from the copy and return it; NO_SLOT if there is none. */
+/*
+ * Remove the highest or the lowest slot, up to last, from the copy and return it; NO_SLOT if there
+ * is none.
+ */
 static int
 remove_free_slot(FreeSlots *free, int last, bool highest) noexcept
 {
@@ -363,7 +376,10 @@ wake_waiters(SemaphoreState *state) noexcept
 		return;
 	LWLockAcquire(&state->lock, LW_SHARED);
 
-	/* A session that joins after this, perhaps with a larger number of slots, reads the bits itself. */
+	/*
+	 * A session that joins after this, perhaps with a larger number of slots, reads the bits
+	 * itself.
+	 */
 	FreeSlots	free = read_free_slots(state, state->most_wanted);
 
 	for (int i = state->first; i != NO_PROCESS && free.count > 0; i = queue_link(i)->next)

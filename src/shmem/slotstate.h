@@ -3,9 +3,10 @@
  *		Semaphore states: what sessions tell each other about the slots of a semaphore,
  *		and the queue of the sessions that wait for one.
  *
- * Nothing here gives a slot to a session; only the slot's lock does.  The bits of a state are hints.  A slot that is marked as free can be
- * locked, because prepared transactions and sessions without shared memory do not mark slots.  A slot that is marked as taken can be free
- * for a moment.  The bits tell a session where to look first, and which sessions to wake.
+ * Nothing here gives a slot to a session; only the slot's lock does.  The bits of a state are
+ * hints.  A slot that is marked as free can be locked, because prepared transactions and sessions
+ * without shared memory do not mark slots.  A slot that is marked as taken can be free for a
+ * moment.  The bits tell a session where to look first, and which sessions to wake.
  *
  * There is one state for each semaphore, by database and key.
  */
@@ -26,7 +27,10 @@ enum class SlotMark
 	unverified					/* taken, but perhaps no session will mark it as free */
 };
 
-/* Attach this session to the state of a semaphore of this database.  Null without memory for it.  May ereport for a cancel. */
+/*
+ * Attach this session to the state of a semaphore of this database.  Null without memory for it.
+ * May ereport for a cancel.
+ */
 SemaphoreState *attach_slot_state(Key key);
 
 /* Detach it; null does nothing.  Allocates, frees and locks nothing. */
@@ -34,8 +38,9 @@ void		detach_slot_state(SemaphoreState *state) noexcept;
 
 /*
  * Mark the lowest free slot, from 1 to slots, as taken, and return it.  Slots that are set aside
- * for the sessions ahead in the queue do not count as free; NO_SLOT if there is no other.  A session
- * that is not in the queue comes after all that are.  A session that is in the queue leaves it.
+ * for the sessions ahead in the queue do not count as free; NO_SLOT if there is no other.  A
+ * session that is not in the queue comes after all that are.  A session that is in the queue leaves
+ * it.
  */
 int			claim_slot(SemaphoreState *state, int slots);
 
@@ -46,12 +51,16 @@ int			next_unverified(SemaphoreState *state, int first, int last) noexcept;
 void		mark_slot(SemaphoreState *state, int slot, SlotMark mark) noexcept;
 
 /*
- * Join the queue, at its end, to wait for one of this many slots.  again: this session could not lock the slot that it claimed, so it gets
- * its previous position back.  A session is in one queue at a time.
+ * Join the queue, at its end, to wait for one of this many slots.  again: this session could not
+ * lock the slot that it claimed, so it gets its previous position back.  A session is in one queue
+ * at a time.
  */
 void		join_queue(SemaphoreState *state, int slots, bool again);
 
-/* Leave the queue at the end of the wait, and wake the sessions that can be served now.  Does nothing if this session does not wait. */
+/*
+ * Leave the queue at the end of the wait, and wake the sessions that can be served now.  Does
+ * nothing if this session does not wait.
+ */
 void		leave_queue() noexcept;
 
 /*
@@ -64,8 +73,8 @@ int			most_slots_ahead(SemaphoreState *state, int enough);
 void		wake_waiters(SemaphoreState *state) noexcept;
 
 /*
- * Agree with the other sessions that the semaphore has this many slots.  False if another number was agreed before, and a session may still
- * use that.  replaces: no session does.
+ * Agree with the other sessions that the semaphore has this many slots.  False if another number
+ * was agreed before, and a session may still use that.  replaces: no session does.
  */
 bool		agree_on_slots(SemaphoreState *state, int slots, bool replaces) noexcept;
 

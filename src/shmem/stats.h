@@ -114,7 +114,10 @@ stats_add(Duration *duration, TimestampTz from, TimestampTz to) noexcept
 	raise_to(&duration->longest, took);
 }
 
-/* Add what was counted for a name that is evicted to the sums of such names, which no other session changes at that time. */
+/*
+ * Add what was counted for a name that is evicted to the sums of such names, which no other session
+ * changes at that time.
+ */
 inline void
 stats_sum(NameStats *sums, NameStats *evicted) noexcept
 {

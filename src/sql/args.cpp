@@ -88,8 +88,9 @@ slot_number_argument(FunctionCallInfo fcinfo, int arg, const char *what)
 }
 
 /*
- * An interval in microseconds.  A day has 24 hours and a month 30 days, as in comparisons of intervals.  False if it is out
- * of range, as an infinite one is: then *result is the number farthest from zero that has its sign.
+ * An interval in microseconds.  A day has 24 hours and a month 30 days, as in comparisons of
+ * intervals.  False if it is out of range, as an infinite one is: then *result is the number
+ * farthest from zero that has its sign.
  */
 static bool
 to_microseconds(const Interval *interval, int64 *result)
@@ -169,7 +170,10 @@ window_length_argument(FunctionCallInfo fcinfo, int arg, const char *every, cons
 								 psprintf("Give the window itself as %s, such as date_trunc('month', now() + interval '1 minute', 'UTC').", window));
 }
 
-/* Raise 22023 for a window that is later than one window, or a year, from now: no window before it could be claimed any more. */
+/*
+ * Raise 22023 for a window that is later than one window, or a year, from now: no window before it
+ * could be claimed any more.
+ */
 static void
 check_window_is_near(TimestampTz window, const Interval *length)
 {
@@ -292,15 +296,19 @@ list_argument(FunctionCallInfo fcinfo, ListForm form)
 /* ---- The scope ---- */
 
 /*
- * Is this call all that the client's statement does?  The plan of the running portal tells.  Most calls come from elsewhere, for
- * example from PL/pgSQL; they fail the first tests, which take some nanoseconds.
+ * Is this call all that the client's statement does?  The plan of the running portal tells.  Most
+ * calls come from elsewhere, for example from PL/pgSQL; they fail the first tests, which take some
+ * nanoseconds.
  */
 static bool
 is_whole_statement(FunctionCallInfo fcinfo)
 {
 	Portal		portal = ActivePortal;
 
-	/* Portals of cursors and of EXECUTE have a name.  A portal for a utility statement, such as CALL, has no query. */
+	/*
+	 * Portals of cursors and of EXECUTE have a name.  A portal for a utility statement, such as
+	 * CALL, has no query.
+	 */
 	if (portal == nullptr || portal->name[0] != '\0' || portal->queryDesc == nullptr)
 		return false;
 
@@ -315,16 +323,25 @@ is_whole_statement(FunctionCallInfo fcinfo)
 		reinterpret_cast<const Result *>(plan)->resconstantqual != nullptr)
 		return false;
 
-	/* FROM can leave no other trace than a range table entry with columns.  The planner's own entry has none. */
+	/*
+	 * FROM can leave no other trace than a range table entry with columns.  The planner's own entry
+	 * has none.
+	 */
 	if (list_length(statement->rtable) > 1 ||
 		(statement->rtable != NIL && linitial_node(RangeTblEntry, statement->rtable)->eref->colnames != NIL))
 		return false;
 
-	/* The planner lists each function that is not built in, whether it is called in an argument or was inlined. */
+	/*
+	 * The planner lists each function that is not built in, whether it is called in an argument or
+	 * was inlined.
+	 */
 	return list_length(statement->invalItems) == 1;
 }
 
-/* The function that takes the same lock in the other scope: try_lock and try_xact_lock; lock or await_lock, and xact_lock. */
+/*
+ * The function that takes the same lock in the other scope: try_lock and try_xact_lock; lock or
+ * await_lock, and xact_lock.
+ */
 static char *
 function_of_other_scope(const char *function, Scope scope)
 {

@@ -2,8 +2,8 @@
  * sql/args.h
  *		Reading and checking SQL arguments, and the scope of a call.
  *
- * All of these may ereport: 22004 for a null, 22023 for a value that is not allowed, 22008 for a timeout that is out of range.  None
- * changes anything before that.
+ * All of these may ereport: 22004 for a null, 22023 for a value that is not allowed, 22008 for a
+ * timeout that is out of range.  None changes anything before that.
  */
 #pragma once
 
@@ -48,8 +48,9 @@ struct LockNames
 };
 
 /*
- * How a function's SQL variants take their list of names, which follows the namespace: as a text[], bigint[] or uuid[], or as text that is
- * read as a text[] literal.  An untyped parameter resolves to text.  A null list, or one with a null or an empty element, is an error.
+ * How a function's SQL variants take their list of names, which follows the namespace: as a text[],
+ * bigint[] or uuid[], or as text that is read as a text[] literal.  An untyped parameter resolves
+ * to text.  A null list, or one with a null or an empty element, is an error.
  */
 enum class ListForm
 {
@@ -62,7 +63,10 @@ LockNames	list_argument(FunctionCallInfo fcinfo, ListForm form);
 /* An argument that must not be null, and not empty if it is text.  what is its name in messages. */
 std::string_view text_argument(FunctionCallInfo fcinfo, int arg, const char *what);
 
-/* Raise 22001 if a text that a table keeps is longer than this; or the namespace or name of a lease or claim. */
+/*
+ * Raise 22001 if a text that a table keeps is longer than this; or the namespace or name of a lease
+ * or claim.
+ */
 void		check_bytes(std::string_view text, const char *what, const char *of, int limit);
 void		check_kept_name(const LockName &name, const char *of);
 
@@ -72,8 +76,8 @@ int32		integer_argument(FunctionCallInfo fcinfo, int arg, const char *what);
 int64		token_argument(FunctionCallInfo fcinfo, int arg);
 
 /*
- * A length of time in microseconds: finite, greater than zero unless that is allowed, and without months and years.  A day
- * has 24 hours.  The hint says what to do instead of months.
+ * A length of time in microseconds: finite, greater than zero unless that is allowed, and without
+ * months and years.  A day has 24 hours.  The hint says what to do instead of months.
  */
 int64		microseconds_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool may_be_zero, const char *hint);
 
@@ -83,16 +87,20 @@ int			slot_number_argument(FunctionCallInfo fcinfo, int arg, const char *what);
 /* An interval argument: null waits for ever. */
 Timeout		timeout_argument(FunctionCallInfo fcinfo, int arg);
 
-/* The length of windows of time, in microseconds.  The hint names the argument that can give the window itself instead. */
+/*
+ * The length of windows of time, in microseconds.  The hint names the argument that can give the
+ * window itself instead.
+ */
 int64		window_length_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *window);
 
 /* A window, which must be finite.  window is the argument's name in messages. */
 TimestampTz window_start_argument(FunctionCallInfo fcinfo, int arg, const char *window);
 
 /*
- * The window of time that a call asks for: the argument after this one.  If that is null, the window at this time (window_at()),
- * among windows of the length that this argument gives.  every and window are their names in messages.  Raises 22023 for a window
- * that is later than one window, or a year, from now.
+ * The window of time that a call asks for: the argument after this one.  If that is null, the
+ * window at this time (window_at()), among windows of the length that this argument gives.  every
+ * and window are their names in messages.  Raises 22023 for a window that is later than one window,
+ * or a year, from now.
  */
 TimestampTz window_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *window);
 
@@ -101,10 +109,11 @@ TimestampTz window_argument(FunctionCallInfo fcinfo, int arg, const char *every,
  *
  * Session-level: raises 55000 if advisory_ext.session_locks is "off", and warns if it is "warn".
  *
- * Transaction-level: warns, or raises 25P01, if advisory_ext.warn_no_transaction is "on" or "error", that the lock ends with
- * the statement, where the client's statement is a SELECT of this one call outside a transaction block.  Never does so in a
- * function, or if the statement does anything else.  It misses some statements that protect nothing: those that take several
- * locks, EXECUTE, and functions that return rows.
+ * Transaction-level: warns, or raises 25P01, if advisory_ext.warn_no_transaction is "on" or
+ * "error", that the lock ends with the statement, where the client's statement is a SELECT of this
+ * one call outside a transaction block.  Never does so in a function, or if the statement does
+ * anything else.  It misses some statements that protect nothing: those that take several locks,
+ * EXECUTE, and functions that return rows.
  */
 void		check_scope(FunctionCallInfo fcinfo, Scope scope);
 

@@ -17,7 +17,10 @@ namespace advisory
 
 /* ---- All or none ---- */
 
-/* Bring the locks into the order of their keys, each once, so that two such calls never wait for each other. */
+/*
+ * Bring the locks into the order of their keys, each once, so that two such calls never wait for
+ * each other.
+ */
 static void
 sort_by_key(LockNames *names)
 {
@@ -33,9 +36,10 @@ sort_by_key(LockNames *names)
 }
 
 /*
- * Take the locks in their order, within one timeout: all of them or none.  Returns the outcome of the last request; *last is
- * its number.  If that lock cannot be obtained, the rollback of an internal subtransaction releases transaction-level locks.  An error
- * says which locks of this session survive it; passing_locks are those that are released here.
+ * Take the locks in their order, within one timeout: all of them or none.  Returns the outcome of
+ * the last request; *last is its number.  If that lock cannot be obtained, the rollback of an
+ * internal subtransaction releases transaction-level locks.  An error says which locks of this
+ * session survive it; passing_locks are those that are released here.
  */
 static Outcome
 take_all(const LockNames &sorted, Scope scope, Timeout timeout, int *last)
@@ -63,6 +67,8 @@ take_all(const LockNames &sorted, Scope scope, Timeout timeout, int *last)
 			}
 			return outcome == Outcome::granted;
 		});
+		for (int i = 0; scope == Scope::transaction && has_all && i < taken; i++)
+			give_to_portal(tags[i], Mode::exclusive);
 	}
 	PG_FINALLY();
 	{
@@ -95,9 +101,10 @@ lock_all(FunctionCallInfo fcinfo)
 /* ---- Those that are free ---- */
 
 /*
- * Take up to wanted of the locks that are free, in the given order, looking at each once; with slots, one slot of each semaphore
- * instead.  Puts a row into the result for each that it takes.  After an error, releases what it took for the session; the end
- * of the transaction releases the others.
+ * Take up to wanted of the locks that are free, in the given order, looking at each once; with
+ * slots, one slot of each semaphore instead.  Puts a row into the result for each that it takes.
+ * After an error, releases what it took for the session; the end of the transaction releases the
+ * others.
  */
 static void
 take_any(const LockNames &names, Scope scope, int slots, int wanted, ReturnSetInfo *result)
@@ -173,7 +180,10 @@ unlock_all_of_name(FunctionCallInfo fcinfo)
 	LockName	name = lock_argument(fcinfo, by);
 	int64		released = lock_release_all(name);
 
-	/* An untyped list becomes one name here.  In a finally block nobody would notice that.  An empty one releases nothing either way. */
+	/*
+	 * An untyped list becomes one name here.  In a finally block nobody would notice that.  An
+	 * empty one releases nothing either way.
+	 */
 	if (released == 0 && name.name.size() > 2 && name.name.front() == '{' && name.name.back() == '}' &&
 		!is_held_by_me(lock_tag(MyDatabaseId, name.key)))
 		ereport(ERROR,

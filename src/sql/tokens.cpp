@@ -62,8 +62,9 @@ raise_bad_trigger(const char *message)
 }
 
 /*
- * fenced(column): raise 55000 for a row whose token is smaller than the token of the row that it replaces, and 22023 if it is greater
- * than any token of this database.  The error does not tell the token that was there, because the role may be unable to read it.
+ * fenced(column): raise 55000 for a row whose token is smaller than the token of the row that it
+ * replaces, and 22023 if it is greater than any token of this database.  The error does not tell
+ * the token that was there, because the role may be unable to read it.
  */
 static Datum
 fenced(FunctionCallInfo fcinfo)

@@ -3,9 +3,10 @@
  *		What a lock may be used for, judging by its key: advisory.known_keys and the
  *		column known_as of advisory.locks.
  *
- * The keys are rows of two functions of the install script: key_facts() has the keys of programs, and key_labels() those of the table
- * advisory.key_labels.  This file reads them and compares locks with them.  The results are candidates, not verdicts: a key does not tell
- * which program took the lock, and several programs use the same small numbers.
+ * The keys are rows of two functions of the install script: key_facts() has the keys of programs,
+ * and key_labels() those of the table advisory.key_labels.  This file reads them and compares locks
+ * with them.  The results are candidates, not verdicts: a key does not tell which program took the
+ * lock, and several programs use the same small numbers.
  */
 #include "base/pg.h"
 
@@ -22,7 +23,10 @@ namespace advisory
 
 /* ---- Reading the keys ---- */
 
-/* The columns of a row: which locks are meant, and what they are used for (KnownKeys::add); then those of known_keys, texts first. */
+/*
+ * The columns of a row: which locks are meant, and what they are used for (KnownKeys::add); then
+ * those of known_keys, texts first.
+ */
 static constexpr int FIRST_SHOWN = 7;
 static constexpr int FIRST_KEY = FIRST_SHOWN + 7;
 static constexpr int COLUMNS = FIRST_KEY + 3;
@@ -36,8 +40,9 @@ static OwnStatement SELECT_LABELS = {"key_labels", SELECT_KEYS "key_labels()", S
 static OwnStatement SELECT_FACTS = {nullptr, SELECT_KEYS "key_facts($1, $2)", SPI_OK_SELECT, false, false, {BYTEAOID, BOOLOID}, nullptr};
 
 /*
- * May the current user read the labels?  Then lock their table and its indexes, unless that would mean to wait, because
- * views must not wait.  A role that is subject to a policy sees no labels.  A standby has no rows of an unlogged table.
+ * May the current user read the labels?  Then lock their table and its indexes, unless that would
+ * mean to wait, because views must not wait.  A role that is subject to a policy sees no labels.
+ * A standby has no rows of an unlogged table.
  */
 static bool
 can_read_labels()
@@ -84,10 +89,16 @@ read_keys(Oid database, Use use)
 	};
 
 	unless_lock_table_is_full([=]() {
-		/* Version 1.0 of the extension has neither this sequence nor the functions, so functions of these names are not the extension's. */
+		/*
+		 * Version 1.0 of the extension has neither this sequence nor the functions, so functions of
+		 * these names are not the extension's.
+		 */
 		if (!OidIsValid(own_relation("_era", RELKIND_SEQUENCE, true)))
 			ereport(NOTICE, (errmsg("well-known keys are not shown before the extension is updated"), errhint(OTHER_VERSION_HINT)));
-		/* As long as it is locked, nobody can drop the extension, so the functions stay the extension's. */
+		/*
+		 * As long as it is locked, nobody can drop the extension, so the functions stay the
+		 * extension's.
+		 */
 		else if (!OidIsValid(lock_own_relation("_era", RELKIND_SEQUENCE, AccessShareLock, false)))
 			ereport(NOTICE, (errmsg("well-known keys are not shown, because sequence \"advisory._era\" is locked")));
 		else
@@ -113,8 +124,9 @@ struct KeyRange
 };
 
 /*
- * A range of one key is in the entry of its lock.  The other ranges in a database are in the entry of key 0 with
- * objsubid 0, which no lock has.  That entry is made when the keys in the database are read.
+ * A range of one key is in the entry of its lock.  The other ranges in a database are in the entry
+ * of key 0 with objsubid 0, which no lock has.  That entry is made when the keys in the database
+ * are read.
  */
 struct KnownLock
 {
@@ -157,8 +169,8 @@ KnownKeys::add(Oid database, const Datum *values, const bool *nulls)
 }
 
 /*
- * The name of up to 9 printable characters in a pair of keys; null if there is none.  From the highest bit: 7 bits
- * for each character, then a 0, then 1s up to 64 bits.
+ * The name of up to 9 printable characters in a pair of keys; null if there is none.  From the
+ * highest bit: 7 bits for each character, then a 0, then 1s up to 64 bits.
  */
 static const char *
 name_in_key(uint64 bits)
@@ -177,7 +189,10 @@ name_in_key(uint64 bits)
 	return psprintf("perhaps \"%s\"", name);
 }
 
-/* The table that pg_repack works on, by the second key of its pair: its OID if it is in another database. */
+/*
+ * The table that pg_repack works on, by the second key of its pair: its OID if it is in another
+ * database.
+ */
 static const char *
 table_in_key(const DecodedTag &tag)
 {
@@ -231,7 +246,10 @@ KnownKeys::uses_of(const LOCKTAG &tag)
 
 /* ---- SQL functions ---- */
 
-/* known_as(database oid, high integer, low integer, objsubid integer): the uses of a lock as text[]; null if there are none. */
+/*
+ * known_as(database oid, high integer, low integer, objsubid integer): the uses of a lock as
+ * text[]; null if there are none.
+ */
 static Datum
 known_as(FunctionCallInfo fcinfo)
 {

@@ -14,7 +14,10 @@ struct KnownUse
 	bool		is_label;
 };
 
-/* The known keys.  Those of a database are read when a lock of it is looked up.  Uses this memory context, which must outlive it. */
+/*
+ * The known keys.  Those of a database are read when a lock of it is looked up.  Uses this memory
+ * context, which must outlive it.
+ */
 class KnownKeys
 {
 public:
@@ -22,9 +25,10 @@ public:
 	explicit KnownKeys(MemoryContext context);
 
 	/*
-	 * The uses of a lock (KnownUse *) in the current memory context: labels first, then keys of programs, then ranges
-	 * of keys; NIL if nothing is known.  There are no labels if this user may not read them or if their table is locked,
-	 * and nothing is known if the server's lock table is full.
+	 * The uses of a lock (KnownUse *) in the current memory context: labels first, then keys of
+	 * programs, then ranges of keys; NIL if nothing is known.  There are no labels if this user may
+	 * not read them or if their table is locked, and nothing is known if the server's lock table is
+	 * full.
 	 */
 	List	   *uses_of(const LOCKTAG &tag);
 

@@ -36,7 +36,9 @@ show_leases(ReturnSetInfo *result)
 		row.add_time(lease.ends_at);
 		row.add_interval(Max(lease.ends_at - now, 0));
 		row.add_int64(lease.renewals);
-		/* The key of a name that can be guessed tells the name, and no lock in pg_locks shows it. */
+		/*
+		 * The key of a name that can be guessed tells the name, and no lock in pg_locks shows it.
+		 */
 		row.add(Int64GetDatum(lease.key.value), !is_visible);
 		row.add_text(is_visible ? join_name(lease.ns, lease.name) : HIDDEN);
 		row.put(result);

@@ -2,13 +2,14 @@
  * views/locks.cpp
  *		The rows of advisory.locks, advisory.holders() and advisory.leaks.
  *
- * advisory._locks is a foreign table of the server's own advisory locks.  A foreign table hands each row to the executor as soon as it is
- * made, and knows which columns the query uses.  With a set-returning function, counting 20,000 locks takes twice as long as on pg_locks;
- * with the foreign table, a third of that time.
+ * advisory._locks is a foreign table of the server's own advisory locks.  A foreign table hands
+ * each row to the executor as soon as it is made, and knows which columns the query uses.  With a
+ * set-returning function, counting 20,000 locks takes twice as long as on pg_locks; with the
+ * foreign table, a third of that time.
  *
- * A role with USAGE on the foreign server can create foreign tables with other columns on it.  Writing the columns of this file into the
- * rows of such a table would overwrite memory.  So a scan is refused unless the table is the extension's own and still has the columns in
- * LOCK_COLUMNS.
+ * A role with USAGE on the foreign server can create foreign tables with other columns on it.
+ * Writing the columns of this file into the rows of such a table would overwrite memory.  So a scan
+ * is refused unless the table is the extension's own and still has the columns in LOCK_COLUMNS.
  */
 #include "base/pg.h"
 
@@ -35,9 +36,6 @@ static constexpr Oid LOCK_COLUMNS[] = {
 
 static constexpr int LOCK_COLUMN_COUNT = lengthof(LOCK_COLUMNS);
 
-/* How many holders() has in version 1.0 of the extension: neither kind nor slot. */
-static constexpr int HOLDERS_COLUMNS_1_0 = 16;
-
 /* Whether to fill columns that take time and that a query may not use. */
 struct WantedColumns
 {
@@ -46,7 +44,10 @@ struct WantedColumns
 	bool		hold;			/* scope, acquired_at, held, slots */
 };
 
-/* Makes rows from lock entries.  Uses the memory context in which it is created, which must outlive it.  All functions may ereport. */
+/*
+ * Makes rows from lock entries.  Uses the memory context in which it is created, which must outlive
+ * it.  All functions may ereport.
+ */
 class LockRows
 {
 public:
@@ -57,12 +58,16 @@ public:
 	}
 
 	/*
-	 * Begin a row with the columns of the session or prepared transaction, pid to state.  The row is valid until the next call, because
-	 * rows share the values of their session.  Other values are in the current memory context.
+	 * Begin a row with the columns of the session or prepared transaction, pid to state.  The row
+	 * is valid until the next call, because rows share the values of their session.  Other values
+	 * are in the current memory context.
 	 */
 	Row			begin(const LockEntry &entry);
 
-	/* Add the columns mode to slots, for the entry for which begin() was called last.  advisory.holders() has those up to query. */
+	/*
+	 * Add the columns mode to slots, for the entry for which begin() was called last.
+	 * advisory.holders() has those up to query.
+	 */
 	void		finish(Row *row, const LockEntry &entry);
 
 	LockEntries entries;
@@ -175,11 +180,8 @@ show_holders(Key key, ReturnSetInfo *result)
 		DecodedTag	tag = decode_tag(entry.tag);
 		Row			row = rows.begin(entry);
 
-		if (result->setDesc->natts > HOLDERS_COLUMNS_1_0)
-		{
-			row.add_text(kind_name(tag.kind));
-			row.add(Int32GetDatum(tag.slot), tag.kind != Kind::semaphore);
-		}
+		row.add_text(kind_name(tag.kind));
+		row.add(Int32GetDatum(tag.slot), tag.kind != Kind::semaphore);
 		rows.finish(&row, entry);
 		row.put(result);
 	});
@@ -187,7 +189,9 @@ show_holders(Key key, ReturnSetInfo *result)
 
 /* ---- The foreign table ---- */
 
-/* The planner's guess of 1,000 rows stays, since counting the locks takes as long as reading them. */
+/*
+ * The planner's guess of 1,000 rows stays, since counting the locks takes as long as reading them.
+ */
 static void
 estimate_size(PlannerInfo *, RelOptInfo *, Oid relation)
 {
@@ -227,13 +231,16 @@ make_plan(PlannerInfo *, RelOptInfo *table, Oid relation, ForeignPath *, List *t
 	return make_foreignscan(target_list, clauses, table->relid, nullptr, wanted, nullptr, nullptr, outer_plan);
 }
 
-/* Raise an error unless the table has the columns that LockRows fills.  An older version of the extension lacks the last ones. */
+/*
+ * Raise an error unless the table has the columns that LockRows fills.  That of a newer version may
+ * have others.
+ */
 static void
 begin_scan(ForeignScanState *scan, int)
 {
 	Relation	table = scan->ss.ss_currentRelation;
 	TupleDesc	columns = RelationGetDescr(table);
-	bool		fits = columns->natts <= LOCK_COLUMN_COUNT;
+	bool		fits = columns->natts == LOCK_COLUMN_COUNT;
 
 	for (int i = 0; fits && i < columns->natts; i++)
 		fits = TupleDescAttr(columns, i)->atttypid == LOCK_COLUMNS[i];	/* invalid for a dropped column */
@@ -281,8 +288,8 @@ next_row(ForeignScanState *scan)
 		add_name_columns(row, decode_tag(entry.tag), rows->wanted.name ? rows->names.of(entry) : VisibleName{});
 		rows->finish(&row, entry);
 		Assert(row.count == LOCK_COLUMN_COUNT);
-		memcpy(slot->tts_values, row.values, sizeof(Datum) * slot->tts_tupleDescriptor->natts);
-		memcpy(slot->tts_isnull, row.nulls, sizeof(bool) * slot->tts_tupleDescriptor->natts);
+		memcpy(slot->tts_values, row.values, sizeof(Datum) * LOCK_COLUMN_COUNT);
+		memcpy(slot->tts_isnull, row.nulls, sizeof(bool) * LOCK_COLUMN_COUNT);
 		ExecStoreVirtualTuple(slot);
 	}
 	return slot;
@@ -309,9 +316,10 @@ locks_handler(FunctionCallInfo)
 /*
  * ---- Locks that look forgotten ----
  *
- * A lock looks forgotten for one of two reasons.  Its session has been idle outside a transaction for long; all locks that
- * a session holds then are session-level.  Or its session is a pooled connection that has changed its user or its application
- * since it took the lock, or worked for others and has changed back.
+ * A lock looks forgotten for one of two reasons.  Its session has been idle outside a transaction
+ * for long; all locks that a session holds then are session-level.  Or its session is a pooled
+ * connection that has changed its user or its application since it took the lock, or worked for
+ * others and has changed back.
  */
 
 /* The name of a role, or its OID if it has been dropped. */

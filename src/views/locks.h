@@ -9,7 +9,10 @@
 namespace advisory
 {
 
-/* Add the holders and waiters of the lock of this key in this database, and of its semaphore.  May ereport. */
+/*
+ * Add the holders and waiters of the lock of this key in this database, and of its semaphore.  May
+ * ereport.
+ */
 void		show_holders(Key key, ReturnSetInfo *result);
 
 }								/* namespace advisory */

@@ -2,8 +2,9 @@
  * views/visiblename.h
  *		The names of locks, as far as the current user may see them.
  *
- * The current user sees a name if it may see the session that holds or awaits the lock, and also the name (may_see_name() in nametable.h).
- * A role always sees the name that it has given a lock in this session.
+ * The current user sees a name if it may see the session that holds or awaits the lock, and also
+ * the name (may_see_name() in nametable.h). A role always sees the name that it has given a lock in
+ * this session.
  */
 #pragma once
 
@@ -20,8 +21,9 @@ namespace advisory
 constexpr char HIDDEN[] = "<insufficient privilege>";
 
 /*
- * A name as the current user may see it: zero-terminated, in the database's encoding.  Null if it was never seen; HIDDEN if the user may
- * not see it.  A lock by key has no namespace, and its label for a name.
+ * A name as the current user may see it: zero-terminated, in the database's encoding.  Null if it
+ * was never seen; HIDDEN if the user may not see it.  A lock by key has no namespace, and its label
+ * for a name.
  */
 struct VisibleName
 {
@@ -30,7 +32,10 @@ struct VisibleName
 	bool		is_hidden;
 };
 
-/* Looks up names.  Uses the current memory context, which must outlive it.  All functions may ereport. */
+/*
+ * Looks up names.  Uses the current memory context, which must outlive it.  All functions may
+ * ereport.
+ */
 class VisibleNames
 {
 public:
@@ -40,9 +45,10 @@ public:
 	VisibleName of(const LockEntry &entry);
 
 	/*
-	 * The lock of an entry as one text, palloc'd: billing/invoice:42; or in double quotes a label or
-	 * the known use of its key, so that it cannot be mistaken for a name; or else its key or keys.
-	 * For a small number, the known use follows the key, because any program may use such a key.
+	 * The lock of an entry as one text, palloc'd: billing/invoice:42; or in double quotes a label
+	 * or the known use of its key, so that it cannot be mistaken for a name; or else its key or
+	 * keys. For a small number, the known use follows the key, because any program may use such a
+	 * key.
 	 */
 	char	   *text_of(const LockEntry &entry);
 
@@ -58,7 +64,10 @@ private:
 	HoldReader	holds;
 };
 
-/* Add the columns kind, namespace, name, slot, key, key1 and key2, which identify the lock of a row.  May ereport (out of memory). */
+/*
+ * Add the columns kind, namespace, name, slot, key, key1 and key2, which identify the lock of a
+ * row.  May ereport (out of memory).
+ */
 void		add_name_columns(Row &row, const DecodedTag &tag, const VisibleName &name);
 
 }								/* namespace advisory */

@@ -15,11 +15,13 @@
  *		it waits for a lock		the holder that came first
  *		nobody holds it			the nearest waiter ahead of it in the queue
  *
- * The trees follow waits for locks of every type, because the holder of an advisory lock may itself wait for a row.  But they contain only
- * sessions that wait for an advisory lock or in claim(), or hold one, those that they wait for, and those that wait for them.
+ * The trees follow waits for locks of every type, because the holder of an advisory lock may itself
+ * wait for a row.  But they contain only sessions that wait for an advisory lock or in claim(), or
+ * hold one, those that they wait for, and those that wait for them.
  *
- * The lock table is read one partition after the other, so the waits that are read need not have existed at the same time.
- * A session may seem to wait twice, and there may seem to be a cycle that never existed.
+ * The lock table is read one partition after the other, so the waits that are read need not have
+ * existed at the same time. A session may seem to wait twice, and there may seem to be a cycle that
+ * never existed.
  */
 #include "base/pg.h"
 
@@ -51,7 +53,8 @@ static constexpr int SHOWN_WAITERS = 10;	/* under each session, in the text */
  *		first of	the same							the same; the blocker is further down the tree
  *		a cycle
  *
- * A session that waits for a lease, or for a lock that was released meanwhile, is a root with the lock that it waits for.
+ * A session that waits for a lease, or for a lock that was released meanwhile, is a root with the
+ * lock that it waits for.
  */
 struct Session
 {
@@ -122,7 +125,10 @@ compare_waiting(const ListCell *a, const ListCell *b)
 	return wait_a < wait_b ? -1 : wait_a > wait_b;
 }
 
-/* Of several waits of a session the one that counts has the lowest rank: rather one for a lock than for a lease, rather a long one. */
+/*
+ * Of several waits of a session the one that counts has the lowest rank: rather one for a lock than
+ * for a lease, rather a long one.
+ */
 static std::pair<bool, TimestampTz>
 rank_of_wait(const LockEntry &wait) noexcept
 {
@@ -148,7 +154,9 @@ WaitTrees::find_waits()
 	list_sort(waiting, compare_waiting);
 }
 
-/* Does a session wait for another one, directly or through others, as far as blockers are chosen? */
+/*
+ * Does a session wait for another one, directly or through others, as far as blockers are chosen?
+ */
 static bool
 waits_for(const Session *session, const Session *other) noexcept
 {
@@ -158,7 +166,10 @@ waits_for(const Session *session, const Session *other) noexcept
 	return session == other;
 }
 
-/* For a lock the first blocker; for a slot the one that has had its slot longest, rather one that does not wait for this session. */
+/*
+ * For a lock the first blocker; for a slot the one that has had its slot longest, rather one that
+ * does not wait for this session.
+ */
 void
 WaitTrees::choose_blocker(Session *session)
 {
@@ -190,14 +201,20 @@ root_of(Session *session) noexcept
 	for (int steps = 0; session->above != nullptr && steps < 2 * proc_count(); steps++)
 	{
 		session = session->above;
-		/* After so many steps this is a cycle, and the other half of them comes through all of its sessions. */
+		/*
+		 * After so many steps this is a cycle, and the other half of them comes through all of its
+		 * sessions.
+		 */
 		if (steps < proc_count() || session_pid(*session->lock) < session_pid(*root->lock))
 			root = session;
 	}
 	return root;
 }
 
-/* Does this session, or one that it waits for, wait for an advisory lock or hold one, or wait in claim()? */
+/*
+ * Does this session, or one that it waits for, wait for an advisory lock or hold one, or wait in
+ * claim()?
+ */
 bool
 WaitTrees::concerns_advisory_locks(const Session *session) const
 {
@@ -286,7 +303,10 @@ WaitTrees::WaitTrees() : entries(read_all_waits_and_slots()), sessions(static_ca
 				choose_blocker(session);
 		}
 	}
-	/* Show the sessions that wait for an advisory lock or hold one, those behind them, and all that they wait for. */
+	/*
+	 * Show the sessions that wait for an advisory lock or hold one, those behind them, and all that
+	 * they wait for.
+	 */
 	foreach(cell, waiting)
 	{
 		auto	   *session = static_cast<Session *>(lfirst(cell));
@@ -381,7 +401,10 @@ append_session(StringInfo out, const VisibleSession &session)
 		appendStringInfo(out, "%s@%s", session.role != nullptr ? "" : " ", session.application);
 }
 
-/* A lock that is not advisory: a relation or row by name if it is in this database, otherwise as the server describes it. */
+/*
+ * A lock that is not advisory: a relation or row by name if it is in this database, otherwise as
+ * the server describes it.
+ */
 static void
 append_other(StringInfo out, const LOCKTAG &tag)
 {
@@ -493,7 +516,10 @@ show_wait_tree(ReturnSetInfo *result)
 	Backends	backends;
 	int			next = 0;
 
-	/* Each row takes one line, or all lines that are left out under a session: further waiters, and those below them. */
+	/*
+	 * Each row takes one line, or all lines that are left out under a session: further waiters, and
+	 * those below them.
+	 */
 	show_each(list_length(trees.lines), [&](int i) {
 		const Session &line = trees.line(i);
 		TimestampTz longest = DT_NOEND;

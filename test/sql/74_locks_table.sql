@@ -110,7 +110,7 @@ EXECUTE looks; --> 1
 ALTER FOREIGN TABLE advisory._locks ADD COLUMN more text;
 EXECUTE looks;
 --> ERROR:  foreign table "_locks" does not have the columns that advisory_ext created
---> HINT:  Run ALTER EXTENSION advisory_ext UPDATE.
+--> HINT:  If the extension was updated after this session began, reconnect.
 ROLLBACK;
 -- A new name, a parent table and a child table make no difference.
 BEGIN;
@@ -134,13 +134,13 @@ BEGIN;
 ALTER EXTENSION advisory_ext ADD FOREIGN TABLE regress_advisory.one_dropped;
 SELECT pid FROM regress_advisory.one_dropped;
 --> ERROR:  foreign table "one_dropped" does not have the columns that advisory_ext created
---> HINT:  Run ALTER EXTENSION advisory_ext UPDATE.
+--> HINT:  If the extension was updated after this session began, reconnect.
 ROLLBACK;
 BEGIN;
 ALTER EXTENSION advisory_ext ADD FOREIGN TABLE regress_advisory.one_other;
 SELECT pid FROM regress_advisory.one_other;
 --> ERROR:  foreign table "one_other" does not have the columns that advisory_ext created
---> HINT:  Run ALTER EXTENSION advisory_ext UPDATE.
+--> HINT:  If the extension was updated after this session began, reconnect.
 ROLLBACK;
 
 SELECT advisory.unlock('ns', 'name'); --> t
