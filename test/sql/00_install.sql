@@ -8,7 +8,6 @@ CREATE ROLE regress_advisory_stranger;
 SELECT current_database() AS regression \gset
 
 ---- A schema "advisory" that somebody else has made, with a function to be called by mistake
-
 CREATE DATABASE regress_advisory_planted TEMPLATE template0;
 GRANT CREATE ON DATABASE regress_advisory_planted TO regress_advisory_planter;
 \c regress_advisory_planted
@@ -35,7 +34,6 @@ DROP SCHEMA advisory CASCADE;
 CREATE EXTENSION advisory_ext;
 
 ---- The owner of a database, without superuser privileges
-
 \c :regression
 CREATE DATABASE regress_advisory_owned OWNER regress_advisory_owner TEMPLATE template0;
 \c regress_advisory_owned
@@ -60,7 +58,6 @@ ALTER EXTENSION advisory_ext SET SCHEMA public;
 DROP EXTENSION advisory_ext;
 
 ---- A role that may not create anything in the database
-
 SET ROLE regress_advisory_stranger;
 \set VERBOSITY sqlstate
 CREATE EXTENSION advisory_ext; --> ERROR:  42501
@@ -69,7 +66,6 @@ RESET ROLE;
 SELECT count(*) AS installed FROM pg_extension WHERE extname = 'advisory_ext'; --> 0
 
 ---- Clean up
-
 \c :regression
 DROP DATABASE regress_advisory_planted;
 DROP DATABASE regress_advisory_owned;

@@ -3,7 +3,6 @@
 \pset format unaligned \pset tuples_only on
 
 ---- The published vectors
-
 SELECT advisory.key('invoice-generation') = -8670053900832782221 AS name_alone,
        advisory.key('billing', 'invoice:42') = 1572001551135567388 AS text,
        advisory.key('user', 42) = 8907056734076048704 AS bigint,
@@ -11,7 +10,6 @@ SELECT advisory.key('invoice-generation') = -8670053900832782221 AS name_alone,
        AS uuid; --> t|t|t|t
 
 ---- The definition, in SQL
-
 CREATE FUNCTION pg_temp.defined_key(bytes bytea) RETURNS bigint LANGUAGE sql AS
     $$ SELECT ('x' || encode(substr(sha256(bytes), 1, 8), 'hex'))::bit(64)::bigint $$;
 SELECT count(*) AS compared,
@@ -35,14 +33,12 @@ SELECT length, advisory.key(name) = pg_temp.defined_key(name::bytea) AS same_alo
 --> 1000000|t|t
 
 ---- Namespace and name stand apart: nothing can be shifted across
-
 SELECT advisory.key('a', 'bc') = advisory.key('ab', 'c') AS shifted,
        advisory.key('a', 'b') = advisory.key('ab') AS joined,
        advisory.key('a', 'b') = advisory.key('b', 'a') AS swapped,
        advisory.key('a', 'b') = advisory.key('a', 'b ') AS trimmed; --> f|f|f|f
 
 ---- An id means id::text, and the letters of a text count
-
 SELECT id, advisory.key('ns', id) = advisory.key('ns', id::text) AS same
     FROM unnest(ARRAY[0, 1, -1, 9223372036854775807, -9223372036854775808]) AS id;
 --> 0|t
@@ -59,14 +55,12 @@ SELECT id, advisory.key('ns', id) = advisory.key('ns', id::text) AS same,
 SELECT advisory.key('ns', 42) = advisory.key('ns', '042') AS leading_zero; --> f
 
 ---- The same lock as pg_advisory_lock(key)
-
 SELECT advisory.lock('billing', 'invoice:42'); --> t
 SELECT pg_advisory_unlock(advisory.key('billing', 'invoice:42')); --> t
 SELECT pg_advisory_lock(1572001551135567388); -->
 SELECT advisory.holds('billing', 'invoice:42'), advisory.unlock('billing', 'invoice:42'); --> t|t
 
 ---- Immutable: in indexes, generated columns and parallel plans
-
 CREATE TEMP TABLE jobs (name text, key bigint GENERATED ALWAYS
     AS (advisory.key('jobs', name)) STORED);
 CREATE INDEX ON jobs (advisory.key(name));
@@ -74,7 +68,6 @@ INSERT INTO jobs VALUES ('nightly');
 SELECT key = advisory.key('jobs', 'nightly') AS generated FROM jobs; --> t
 
 ---- Wrong input: never a silent nothing
-
 SELECT advisory.key(NULL); --> ERROR:  name must not be null
 SELECT advisory.key(''); --> ERROR:  name must not be empty
 SELECT advisory.key(NULL, 'name'); --> ERROR:  namespace must not be null

@@ -3,7 +3,6 @@
 SELECT current_database() AS regression \gset
 
 ---- UTF8
-
 CREATE DATABASE regress_advisory_utf8 TEMPLATE template0
     ENCODING 'UTF8' LOCALE_PROVIDER libc LC_COLLATE 'C' LC_CTYPE 'C';
 \c regress_advisory_utf8
@@ -25,7 +24,6 @@ SELECT advisory.unlock('ns', 'x' || repeat('ü', 200));
 --> f
 
 ---- LATIN1: the same bytes of UTF-8 go into the key
-
 \c :regression
 CREATE DATABASE regress_advisory_latin1 TEMPLATE template0
     ENCODING 'LATIN1' LOCALE_PROVIDER libc LC_COLLATE 'C' LC_CTYPE 'C';
@@ -51,7 +49,6 @@ SELECT advisory.lock_all('größe', ARRAY['ä', 'ö']), advisory.unlock_all('gr�
 --> t|2
 
 ---- SQL_ASCII: the bytes as they are, if they are UTF-8
-
 \c :regression
 CREATE DATABASE regress_advisory_ascii TEMPLATE template0
     ENCODING 'SQL_ASCII' LOCALE_PROVIDER libc LC_COLLATE 'C' LC_CTYPE 'C';

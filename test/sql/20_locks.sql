@@ -12,7 +12,6 @@ CREATE VIEW pg_temp.mine AS
     WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.pid = pg_backend_pid();
 
 ---- One lock in four lines
-
 SELECT advisory.lock('billing', 'invoice:42'); --> t
 SELECT lockmode, mode, key = advisory.key('billing', 'invoice:42') AS right_key FROM pg_temp.mine;
 --> ExclusiveLock|exclusive|t
@@ -20,7 +19,6 @@ SELECT advisory.unlock('billing', 'invoice:42'); --> t
 SELECT * FROM pg_temp.mine;
 
 ---- Every function, in every form, without and with a timeout
-
 CREATE TABLE pg_temp.functions (function text);
 INSERT INTO pg_temp.functions VALUES
     ('lock'), ('lock_shared'), ('xact_lock'), ('xact_lock_shared'),
@@ -69,7 +67,6 @@ SELECT function, count(*) AS calls, taken.*
 --> xact_lock_shared|12|t|ShareLock shared|t||0
 
 ---- Scope: what ends when
-
 BEGIN;
 SELECT advisory.xact_lock('ns', 'transaction'), advisory.lock('ns', 'session'); --> t|t
 COMMIT;
@@ -89,7 +86,6 @@ SELECT advisory.holds('ns', 'savepoint'); --> f
 COMMIT;
 
 ---- Modes: both at once, shared with shared, and within one session nothing blocks
-
 BEGIN;
 SELECT advisory.xact_lock('ns', 'name'), advisory.xact_lock_shared('ns', 'name'),
        advisory.try_lock('ns', 'name'), advisory.try_lock_shared('ns', 'name'); --> t|t|t|t
@@ -105,7 +101,6 @@ COMMIT;
 SELECT * FROM pg_temp.mine;
 
 ---- Asking
-
 SELECT advisory.holds('ns', 42), advisory.is_locked('ns', 42),
        (SELECT count(*) FROM advisory.holders('ns', 42)) AS holders; --> f|f|0
 SELECT advisory.lock('ns', '42'); --> t
@@ -131,7 +126,6 @@ SELECT advisory.holds('ns', 'name'), advisory.is_locked('ns', 'name'); --> f|f
 SELECT advisory.unlock('ns', 'other'); --> t
 
 ---- The planner filters by everything cheaper first, so only the chosen row is locked
-
 SELECT name, advisory.try_lock('ns', name)
     FROM (VALUES ('a'), ('b'), ('c')) AS names(name)
     WHERE advisory.try_lock('ns', name) AND name = 'b'; --> b|t

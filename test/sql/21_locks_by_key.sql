@@ -5,7 +5,6 @@ CREATE VIEW pg_temp.mine AS
     SELECT key, mode FROM advisory.locks WHERE pid = pg_backend_pid();
 
 ---- Every function, with nothing but the key, and with a label (27_labels has where it is seen)
-
 CREATE FUNCTION pg_temp.take(function text, arguments text, OUT result boolean, OUT held text,
     OUT left_over bigint)
     LANGUAGE plpgsql AS $$
@@ -42,7 +41,6 @@ SELECT string_agg(function, ' ' ORDER BY function) AS functions, arguments, take
 --> lock_shared_key try_lock_shared_key try_xact_lock_shared_key xact_lock_shared_key|42, label => 'only label'|t|42 shared|0
 
 ---- The built-ins' locks, both ways
-
 SELECT pg_advisory_lock(42), pg_advisory_lock_shared(-1); --> |
 SELECT advisory.holds_key(42), advisory.holds_key(-1), advisory.is_locked_key(42),
     advisory.holds_key(43); --> t|t|t|f
@@ -62,7 +60,6 @@ SELECT advisory.holds_key(42), advisory.is_locked_key(42),
 SELECT pg_advisory_unlock(0, 42); --> t
 
 ---- A key is the lock of the name that it was made of
-
 SELECT advisory.lock('billing', 'invoice:42'); --> t
 SELECT advisory.holds_key(1572001551135567388),
     advisory.is_locked_key(advisory.key('billing', 'invoice:42')); --> t|t

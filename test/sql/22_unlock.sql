@@ -9,7 +9,6 @@ CREATE VIEW pg_temp.mine AS
     WHERE pid = pg_backend_pid();
 
 ---- Nothing to release: false, and a warning that bears the name
-
 SELECT advisory.unlock('billing', 'invoice:42');
 --> WARNING:  you don't own a lock of type ExclusiveLock on "billing/invoice:42"
 --> f
@@ -80,7 +79,6 @@ SELECT 1 AS goes_on; --> 1
 COMMIT;
 
 ---- One hold at a time, whichever function took it and by whichever name
-
 SELECT advisory.lock('ns', 42), advisory.lock('ns', '42'), pg_advisory_lock(advisory.key('ns', 42));
 --> t|t|
 SELECT advisory.unlock('ns', 42), advisory.unlock_key(advisory.key('ns', 42)),
@@ -90,7 +88,6 @@ SELECT advisory.unlock('ns', 42);
 --> f
 
 ---- unlock_all of one name: both modes, the session's holds only, no warning
-
 SELECT advisory.unlock_all('ns', 'name') AS nothing, advisory.unlock_all('ns', 42) AS no_id,
        advisory.unlock_all('ns', '00000000-0000-0000-0000-000000000001'::uuid) AS no_uuid; --> 0|0|0
 BEGIN;
@@ -111,7 +108,6 @@ SELECT advisory.lock('ns', '00000000-0000-0000-0000-000000000001'::uuid); --> t
 SELECT advisory.unlock_all('ns', '00000000-0000-0000-0000-000000000001'::uuid); --> 1
 
 ---- unlock_all of several names
-
 SELECT advisory.lock('ns', 'a'), advisory.lock('ns', 'a'), advisory.lock_shared('ns', 'b'),
     advisory.lock('ns', 'c'), advisory.lock('ns2', 'a'); --> t|t|t|t|t
 -- Duplicates and names that are not held do no harm.

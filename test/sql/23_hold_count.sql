@@ -8,7 +8,6 @@ CREATE FUNCTION pg_temp.state(OUT hold_count integer, OUT holds boolean, OUT sho
               FROM advisory.holders('ns', 'name')) $$;
 
 ---- Modes and scopes add up
-
 SELECT * FROM pg_temp.state(); --> 0|f|
 BEGIN;
 SELECT advisory.lock('ns', 'name'), advisory.lock('ns', 'name'), advisory.lock_shared('ns', 'name'),
@@ -24,7 +23,6 @@ SELECT advisory.unlock_shared('ns', 'name'), advisory.unlock('ns', 'name'); --> 
 SELECT * FROM pg_temp.state(); --> 0|f|
 
 ---- Savepoints: a transaction-level hold ends with its own, a session-level one does not
-
 BEGIN;
 SELECT advisory.xact_lock('ns', 'name'); --> t
 SAVEPOINT a;
@@ -83,7 +81,6 @@ END $$;
 --> NOTICE:  committed: 0
 
 ---- The built-ins release, and take
-
 SELECT advisory.lock('ns', 'name'), advisory.lock('ns', 'name'),
     pg_advisory_unlock(advisory.key('ns', 'name')); --> t|t|t
 SELECT * FROM pg_temp.state(); --> 1|t|exclusive session
@@ -108,7 +105,6 @@ COMMIT;
 SELECT * FROM pg_temp.state(); --> 0|f|
 
 ---- DISCARD ALL, as connection poolers send it
-
 SELECT advisory.lock('ns', 'name'), advisory.lock_shared('ns', 'name'); --> t|t
 DISCARD ALL;
 SELECT advisory.hold_count('ns', 'name'), advisory.holds('ns', 'name'); --> 0|f
@@ -127,7 +123,6 @@ SELECT sum(used_bytes) < 6000000 AS bounded FROM pg_backend_memory_contexts
     WHERE name LIKE 'advisory_ext%'; --> t
 
 ---- PREPARE TRANSACTION: looking at holds leaves nothing behind that would forbid it
-
 SELECT advisory.lock('ns', 'session'); --> t
 BEGIN;
 SELECT advisory.xact_lock('ns', 'name'); --> t
@@ -167,7 +162,6 @@ SELECT acquired_at IS NULL AS unknown FROM advisory.locks WHERE key = advisory.k
 SELECT pg_advisory_unlock_all(); -->
 
 ---- Wrong arguments, and which function a call means: as holds()
-
 CREATE FUNCTION pg_temp.outcome(call text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     result text;

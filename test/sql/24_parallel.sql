@@ -20,7 +20,6 @@ SELECT count(*) FROM many WHERE wrongly_marked(i);
 SELECT count(*) FROM many WHERE unmarked(i); --> 100
 SELECT advisory.unlock_all('parallel'); --> 100
 ---- The cost of a call: a query of 4,000 is not worth compiling
-
 SET jit = on;
 CREATE FUNCTION pg_temp.is_compiled(query text) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE

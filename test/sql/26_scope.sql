@@ -36,7 +36,6 @@ SELECT function, count(*) AS calls, taken.*
 --> xact_lock_shared|12|shared transaction t t|1
 
 ---- What ends when
-
 BEGIN;
 SELECT advisory.xact_lock('ns', 'transaction'), advisory.lock('ns', 'session'); --> t|t
 SELECT mode, scope, key = advisory.key('ns', 'session') AS is_session FROM pg_temp.mine
@@ -62,7 +61,6 @@ COMMIT;
 SELECT * FROM pg_temp.mine;
 
 ---- Asking
-
 SELECT advisory.hold_count('ns', 42), advisory.lock('ns', '42'), advisory.hold_count('ns', 42),
     advisory.hold_count('ns', 'other'); --> 0|t|1|0
 SELECT mode, scope, granted, acquired_at <= clock_timestamp() AS acquired, held < '1 minute' AS held

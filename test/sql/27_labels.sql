@@ -6,7 +6,6 @@ CREATE VIEW pg_temp.mine AS
     SELECT key, mode, scope, namespace, name FROM advisory.locks WHERE pid = pg_backend_pid();
 
 ---- Every function, with nothing but the key, and with a label
-
 CREATE FUNCTION pg_temp.take(function text, arguments text, OUT result boolean, OUT held text,
     OUT left_over bigint)
     LANGUAGE plpgsql AS $$
@@ -52,13 +51,11 @@ SELECT string_agg(function, ' ' ORDER BY function) AS functions, arguments, take
 --> try_xact_lock_shared_key xact_lock_shared_key|42, label => 'only label'|t|42 shared transaction only label|0
 
 ---- The built-ins' locks
-
 SELECT pg_advisory_lock(42); -->
 SELECT mode, scope, acquired_at FROM advisory.holders_key(42); --> exclusive|session|
 SELECT advisory.unlock_key(42); --> t
 
 ---- A name
-
 SELECT advisory.lock('billing', 'invoice:42'); --> t
 -- The name, from which the key was computed, outranks a label.
 SELECT advisory.lock_key(1572001551135567388, label => 'label');
@@ -71,7 +68,6 @@ SELECT advisory.hold_count('billing', 'invoice:42'); --> 2
 SELECT advisory.unlock_key(1572001551135567388), advisory.unlock('billing', 'invoice:42'); --> t|t
 
 ---- Labels
-
 SELECT advisory.lock_key(42, label => 'first'); --> t
 SELECT advisory.lock_key(42); --> t
 SELECT name AS kept FROM pg_temp.mine; --> first

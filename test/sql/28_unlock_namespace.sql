@@ -4,7 +4,6 @@ CREATE VIEW pg_temp.mine AS
     SELECT namespace, name, mode, scope FROM advisory.locks WHERE pid = pg_backend_pid();
 
 ---- unlock_all of a name leaves the transaction's holds
-
 BEGIN;
 SELECT advisory.lock('ns', 'name'), advisory.xact_lock('ns', 'name'), advisory.unlock('ns', 'name'),
     advisory.unlock_all('ns', 'name') AS nothing; --> t|t|t|0
@@ -12,7 +11,6 @@ SELECT name, mode, scope FROM pg_temp.mine; --> name|exclusive|transaction
 COMMIT;
 
 ---- unlock_all of a namespace: what this session took by name through this extension
-
 BEGIN;
 SELECT advisory.lock('ns', 'a'), advisory.lock('ns', 'a'), advisory.lock_shared('ns', 'a'),
        advisory.lock('ns', 42),

@@ -13,7 +13,6 @@ CREATE VIEW pg_temp.mine AS
     WHERE pid = pg_backend_pid();
 
 ---- Every function with every kind of list
-
 SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'c']); --> t
 SELECT * FROM pg_temp.mine ORDER BY name;
 --> a|exclusive
@@ -57,7 +56,6 @@ COMMIT;
 SELECT * FROM pg_temp.mine;
 
 ---- Each once, whatever stands for it (unlock_all says how often it was held)
-
 SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'a', 'a']); --> t
 SELECT name, advisory.unlock_all('ns', name) AS holds FROM pg_temp.mine ORDER BY name;
 --> a|1
@@ -69,13 +67,11 @@ SELECT advisory.lock_all('ns', '[5:6]={a,b}'::text[]),
     advisory.unlock_all('ns', '[-1:0]={a,b}'::text[]); --> t|2
 
 ---- The empty list: there is nothing to wait for
-
 SELECT advisory.lock_all('ns', '{}'::text[]), advisory.try_lock_all('ns', '{}'::bigint[]),
        advisory.xact_lock_all('ns', '{}'::uuid[]), advisory.try_xact_lock_all('ns', '{}'::text[]);
 --> t|t|t|t
 
 ---- An untyped list, as drivers send it
-
 SELECT advisory.lock_all('ns', '{a,"b c",NULL-and-void}'); --> t
 SELECT name FROM pg_temp.mine ORDER BY name COLLATE "C";
 --> NULL-and-void
@@ -92,7 +88,6 @@ SELECT advisory.try_xact_lock_all('ns', '{a,""}'); --> ERROR:  22023
 \set VERBOSITY default
 
 ---- Savepoints: the transaction-level locks of a call belong to the caller's
-
 BEGIN;
 SAVEPOINT s;
 SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b']); --> t

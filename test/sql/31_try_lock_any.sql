@@ -16,7 +16,6 @@ CREATE FUNCTION pg_temp.released() RETURNS TABLE (name text, holds integer) LANG
     $$ SELECT name, advisory.unlock_all('ns', name) FROM pg_temp.mine ORDER BY name $$;
 
 ---- The order given is kept, in what is tried and in what comes back
-
 SELECT advisory.try_lock_any('ns', ARRAY['z', 'a', 'm']); --> z
 SELECT * FROM pg_temp.released(); --> z|1
 SELECT i, name FROM advisory.try_lock_any('ns', ARRAY['z', 'a', 'm', 'b'], 3) WITH ORDINALITY
@@ -37,7 +36,6 @@ SELECT * FROM pg_temp.released();
 --> b|1
 
 ---- The type of the list comes back
-
 SELECT id, pg_typeof(id) FROM advisory.try_lock_any('ns', ARRAY[7, -7], 2) AS id;
 --> 7|bigint
 --> -7|bigint
@@ -52,7 +50,6 @@ SELECT * FROM pg_temp.released();
 --> b|1
 
 ---- Duplicates: a second look is none
-
 SELECT advisory.try_lock_any('ns', ARRAY['a', 'a', 'b', 'a'], 4);
 --> a
 --> b
@@ -61,7 +58,6 @@ SELECT * FROM pg_temp.released();
 --> b|1
 
 ---- Until the end of the transaction
-
 BEGIN;
 SELECT advisory.try_xact_lock_any('ns', ARRAY['b', 'a']); --> b
 SELECT advisory.try_xact_lock_any('ns', ARRAY[2, 1], 2);
@@ -84,7 +80,6 @@ COMMIT;
 SELECT * FROM pg_temp.mine;
 
 ---- Nothing free
-
 SELECT advisory.try_lock_any('ns', '{}'::text[]);
 SELECT advisory.try_lock_any('ns', '{}'::bigint[], 5);
 SELECT advisory.try_lock_any('ns', '{}'::uuid[]);
@@ -107,7 +102,6 @@ SELECT advisory.try_lock_any('ns', ARRAY['a', 'b']); --> a
 SELECT * FROM pg_temp.released(); --> a|2
 
 ---- The LIMIT trap: the built-in locks rows that nobody gets to see
-
 CREATE TEMP TABLE jobs AS SELECT i AS id FROM generate_series(1, 10) i;
 SELECT id FROM (SELECT id, pg_try_advisory_lock(advisory.key('ns', id)) AS locked FROM jobs
     ORDER BY locked, id LIMIT 1) AS trapped; --> 1
@@ -124,7 +118,6 @@ SELECT * FROM pg_temp.released();
 --> 4|1
 
 ---- Errors
-
 -- One that comes after the call (too many rows for this place) releases nothing, as with every
 -- session-level lock.
 SELECT (SELECT advisory.try_lock_any('ns', ARRAY['a', 'b'], 2));

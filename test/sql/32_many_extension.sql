@@ -7,7 +7,6 @@ CREATE VIEW pg_temp.mine AS
     SELECT namespace, name, mode, scope FROM advisory.locks WHERE pid = pg_backend_pid();
 
 ---- Names and scope
-
 SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'c']), advisory.try_lock_all('ns', ARRAY['c', 'd']);
 --> t|t
 SELECT *, advisory.hold_count('ns', name) FROM pg_temp.mine ORDER BY name;
@@ -45,7 +44,6 @@ COMMIT;
 SELECT * FROM pg_temp.mine;
 
 ---- An untyped list
-
 SELECT advisory.lock_all('ns', '{a,"b c",NULL-and-void}'); --> t
 SELECT name FROM pg_temp.mine ORDER BY name COLLATE "C";
 --> NULL-and-void
@@ -54,7 +52,6 @@ SELECT name FROM pg_temp.mine ORDER BY name COLLATE "C";
 SELECT advisory.unlock_all('ns'); --> 3
 
 ---- Savepoints: the transaction-level locks of a call belong to the caller's
-
 BEGIN;
 SAVEPOINT s;
 SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b']); --> t

@@ -6,13 +6,11 @@
 SET advisory_ext.warn_no_transaction = off;
 
 ---- Each call another slot, up to as many as there are
-
 SELECT advisory.acquire('ns', 'three', 3), advisory.try_acquire('ns', 'three', 3),
     advisory.acquire('ns', 'three', 3, '1s'); --> 1|2|3
 SELECT advisory.try_acquire('ns', 'three', 3), advisory.try_acquire('ns', 'three', 3, '10ms'); --> |
 
 ---- Giving back: the one taken last, or a certain one
-
 SELECT advisory.release('ns', 'three', 1); --> t
 SELECT advisory.release('ns', 'three'); --> t
 SELECT advisory.acquire('ns', 'three', 3); --> 1
@@ -25,13 +23,11 @@ SELECT advisory.release('ns', 'three', 2);
 --> f
 
 ---- By id, and other forms of the name
-
 SELECT advisory.acquire('ns', 42, 2), advisory.acquire('ns', '42', 2), advisory.release('ns', 42),
     advisory.release('ns', '42'); --> 1|2|t|t
 SELECT advisory.xact_acquire('ns', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid, 2); --> 1
 
 ---- For the transaction, and for the savepoint
-
 BEGIN;
 SELECT advisory.xact_acquire('ns', 'three', 3); --> 1
 SAVEPOINT s;
@@ -54,7 +50,6 @@ COMMIT;
 SELECT advisory.acquire('ns', 'three', 3) AS first, advisory.release('ns', 'three'); --> 1|t
 
 ---- Not the lock of the same name
-
 SELECT advisory.lock('ns', 'both'), advisory.acquire('ns', 'both', 1); --> t|1
 SELECT advisory.unlock('ns', 'both'), advisory.release('ns', 'both'); --> t|t
 SELECT advisory.lock('ns', 'both'), advisory.release('ns', 'both');
@@ -77,7 +72,6 @@ SELECT advisory.release('ns', 'both'); --> t
 SELECT advisory.holds('ns', 'both'), advisory.is_locked('ns', 'both'); --> f|f
 
 ---- None free
-
 SELECT advisory.acquire('ns', 'one', 1); --> 1
 SELECT advisory.try_acquire('ns', 'one', 1), advisory.try_xact_acquire('ns', 'one', 1),
     advisory.try_acquire('ns', 'one', 1, '10ms'); --> ||
@@ -112,7 +106,6 @@ SELECT advisory.release('ns', 'one'), advisory.release('ns', 'one') AS again;
 --> t|f
 
 ---- Waiting without a snapshot
-
 CALL advisory.await_acquire('ns', 'await', 3); --> 1
 CALL advisory.await_acquire('ns', 'await', 3, '1s'); --> 2
 CALL advisory.await_acquire('ns', 42, 1, NULL, NULL); --> 1
@@ -126,7 +119,6 @@ END $$; --> NOTICE:  slot 3
 SELECT pg_advisory_unlock_all(); -->
 
 ---- Many slots
-
 SELECT count(advisory.acquire('ns', 'many', 16000)), max(advisory.acquire('ns', 'many', 16000))
     FROM generate_series(1, 40); --> 40|80
 SELECT advisory.release('ns', 'many', 7); --> t
@@ -134,7 +126,6 @@ SELECT advisory.acquire('ns', 'many', 16000); --> 7
 SELECT pg_advisory_unlock_all(); -->
 
 ---- try_acquire_any(): a slot of each of the first names that have one free
-
 SELECT * FROM advisory.try_acquire_any('ns', ARRAY['z', 'a', 'm'], 2); --> z|1
 SELECT i, name, slot FROM advisory.try_acquire_any('ns', ARRAY['z', 'a', 'z', 'm'], 2,
     9) WITH ORDINALITY AS t(name, slot, i) ORDER BY i;
@@ -199,7 +190,6 @@ SELECT advisory.try_acquire_any('ns', 'a', 1);
 --> DETAIL:  Array value must start with "{" or dimension information.
 SELECT count(*) FROM advisory.locks WHERE pid = pg_backend_pid(); --> 0
 ---- What is refused
-
 SELECT advisory.acquire('ns', 'name', 0); --> ERROR:  slots must be between 1 and 16000
 SELECT advisory.acquire('ns', 'name', 16001); --> ERROR:  slots must be between 1 and 16000
 SELECT advisory.try_acquire('ns', 'name', -1); --> ERROR:  slots must be between 1 and 16000
@@ -215,7 +205,6 @@ SELECT advisory.release('ns', NULL::text); --> ERROR:  name must not be null
 SELECT count(*) FROM advisory.locks WHERE pid = pg_backend_pid(); --> 0
 
 ---- DISCARD ALL gives back, too
-
 SELECT advisory.acquire('ns', 'three', 3), advisory.acquire('ns', 'three', 3); --> 1|2
 DISCARD ALL;
 SELECT advisory.acquire('ns', 'three', 3), advisory.release('ns', 'three'); --> 1|t

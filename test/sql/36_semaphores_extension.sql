@@ -14,7 +14,6 @@ CREATE VIEW pg_temp.used AS
     FROM advisory.semaphores;
 
 ---- In views
-
 SELECT advisory.acquire('ns', 'three', 3), advisory.try_acquire('ns', 'three', 3),
     advisory.acquire('ns', 'three', 3, '1s'); --> 1|2|3
 SELECT * FROM pg_temp.mine ORDER BY slot;
@@ -44,7 +43,6 @@ SELECT advisory.acquire('ns', 'both', 1), advisory.hold_count('ns', 'both'),
     advisory.release('ns', 'both'); --> 1|0|t
 
 ---- For the transaction, and for the savepoint
-
 BEGIN;
 SELECT advisory.xact_acquire('ns', 'three', 3); --> 1
 SAVEPOINT s;
@@ -63,7 +61,6 @@ COMMIT;
 SELECT * FROM pg_temp.mine;
 
 ---- All of a namespace
-
 SELECT advisory.acquire('ns', 'three', 3), advisory.acquire('ns', 'three', 3),
     advisory.acquire('other', 'three', 3), advisory.lock('ns', 'lock'); --> 1|2|1|t
 SELECT advisory.unlock_all('ns'); --> 3
@@ -75,7 +72,6 @@ SELECT advisory.acquire('ns', 'one', 1); --> 1
 SELECT slot FROM pg_temp.mine; --> 1
 
 ---- More slots than before: told once
-
 \set VERBOSITY terse
 SELECT advisory.try_acquire('ns', 'one', 2);
 --> WARNING:  semaphore "ns/one" is used with different numbers of slots
@@ -86,7 +82,6 @@ SELECT advisory.unlock_all('ns'); --> 3
 SELECT advisory.acquire('ns', 'one', 5), advisory.release('ns', 'one'); --> 1|t
 
 ---- Waiting without a snapshot
-
 \set VERBOSITY default
 BEGIN ISOLATION LEVEL REPEATABLE READ;
 CALL advisory.await_acquire('ns', 'await', 2);
@@ -96,13 +91,11 @@ CALL advisory.await_acquire('ns', 'await', 2);
 ROLLBACK;
 
 ---- Many slots
-
 SELECT count(advisory.acquire('ns', 'many', 16000)) FROM generate_series(1, 80); --> 80
 SELECT slots, in_use, free FROM advisory.semaphores WHERE name = 'many'; --> 16000|80|15920
 SELECT advisory.unlock_all('ns'); --> 80
 
 ---- try_acquire_any()
-
 SELECT name, slot FROM advisory.try_acquire_any('ns', ARRAY['z', 'a', 'm'], 2, 2);
 --> z|1
 --> a|1
@@ -133,7 +126,6 @@ COMMIT;
 SELECT count(*) FROM advisory.locks WHERE pid = pg_backend_pid(); --> 0
 
 ---- The setting session_locks
-
 SET advisory_ext.session_locks = off;
 SELECT advisory.acquire('ns', 'name', 1);
 --> ERROR:  session-level advisory locks are turned off by "advisory_ext.session_locks"

@@ -10,7 +10,6 @@ CREATE TABLE items (id int);
 INSERT INTO items VALUES (1), (2), (3);
 
 ---- Every form, at top level
-
 CALL advisory.await_lock('ns', 'text');
 CALL advisory.await_lock('ns', 42, '1s');
 CALL advisory.await_lock('ns', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid, NULL);
@@ -32,7 +31,6 @@ SELECT advisory.unlock_all('ns'), advisory.unlock_key(42), advisory.unlock_share
 --> 6|t|t
 
 ---- Allowed
-
 -- In a READ COMMITTED transaction, before and after queries, and in its savepoints.
 BEGIN;
 CALL advisory.await_lock('ns', 'a');
@@ -94,7 +92,6 @@ SELECT string_agg(name, ', ' ORDER BY name) FROM pg_temp.mine;
 SELECT advisory.unlock_all('ns'); --> 12
 
 ---- Refused: 25001, with the reason, and with nothing taken, whether the lock is free or not
-
 \set call 'CALL advisory.await_lock(''ns'', ''refused'');'
 -- The isolation levels that keep one snapshot.
 BEGIN ISOLATION LEVEL REPEATABLE READ;
@@ -295,7 +292,6 @@ ROLLBACK;
 \set VERBOSITY default
 
 ---- Nothing of it has left anything behind: the session waits, reads and writes as before
-
 SELECT * FROM pg_temp.mine;
 :call
 SELECT name FROM pg_temp.mine; --> refused
@@ -304,7 +300,6 @@ UPDATE items SET id = id + 1;
 SELECT sum(id) FROM items; --> 14
 
 ---- Timed out (by a prepared transaction's lock): the error of lock(), and a session that goes on
-
 BEGIN;
 SELECT advisory.xact_lock('ns', 'taken'); --> t
 PREPARE TRANSACTION 'regress_advisory';

@@ -31,7 +31,6 @@ SELECT advisory.release('ns', 'slots', 1), advisory.release('ns', 'slots'),
 --> t|t|f
 
 ---- Timed out (by a prepared transaction's lock): the error of lock(), and a session that goes on
-
 BEGIN;
 SELECT advisory.xact_lock('ns', 'taken'), advisory.xact_acquire('ns', 'slots', 1); --> t|1
 PREPARE TRANSACTION 'regress_advisory';

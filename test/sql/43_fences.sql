@@ -4,7 +4,6 @@
 \pset format unaligned \pset tuples_only on
 
 ---- check_token
-
 SELECT advisory.check_token('fences', 'a', 10) AS first,
     advisory.check_token('fences', 'a', 10) AS again,
     advisory.check_token('fences', 'a', 11) AS second; --> t|t|t
@@ -36,7 +35,6 @@ SELECT advisory.check_token('fences', 'a', 0); --> ERROR:  token must be greater
 SELECT advisory.check_token('fences', NULL::text, 1); --> ERROR:  name must not be null
 
 ---- fenced
-
 CREATE TABLE invoice (id int PRIMARY KEY, note text, token bigint);
 CREATE TRIGGER fence BEFORE INSERT OR UPDATE ON invoice FOR EACH ROW
     EXECUTE FUNCTION advisory.fenced('token');

@@ -3,7 +3,6 @@
 \pset format unaligned \pset tuples_only on
 
 ---- Warns: a bare call of each function, and names the session-level one
-
 SELECT advisory.xact_lock('n', 'a');
 --> WARNING:  advisory.xact_lock() has no lasting effect outside a transaction block
 --> DETAIL:  The locks that it takes are released at the end of the statement.
@@ -119,7 +118,6 @@ RESET advisory_ext.session_locks;
 
 ---- Does not warn: bare statements that it does not recognize, with several calls, functions that
 ---- return rows, and EXECUTE
-
 SELECT advisory.xact_lock('n', 'a'), advisory.xact_lock('n', 'b'),
     advisory.try_xact_acquire('n', 's', 1); --> t|t|1
 SELECT advisory.try_xact_lock_any('n', ARRAY['a', 'b', 'c'], 2);
@@ -137,7 +135,6 @@ EXECUTE bare('c'); --> t
 RESET plan_cache_mode;
 
 ---- Does not warn: in a transaction block
-
 BEGIN;
 SELECT advisory.xact_lock('n', 'in a block'); --> t
 SAVEPOINT s;
@@ -159,7 +156,6 @@ COMMIT;
 \set AUTOCOMMIT on
 
 ---- Does not warn: other statements, which may do something under the lock
-
 CREATE TABLE regress_t (i int);
 INSERT INTO regress_t VALUES (1);
 SELECT advisory.xact_lock('n', 'a'), 1 AS one; --> t|1
@@ -215,7 +211,6 @@ FETCH c; --> t
 CLOSE c;
 
 ---- Does not warn: in functions
-
 CREATE SCHEMA regress_app;
 CREATE FUNCTION regress_app.plan(query text) RETURNS SETOF text
     LANGUAGE plpgsql AS $$ BEGIN RETURN QUERY EXECUTE 'EXPLAIN VERBOSE ' || query; END $$;
@@ -284,7 +279,6 @@ CREATE TRIGGER regress_trigger BEFORE INSERT ON regress_t FOR EACH ROW
 INSERT INTO regress_t VALUES (5);
 
 ---- Does not warn: session-level functions, and where it is off
-
 SELECT advisory.lock('n', 'a'), advisory.unlock('n', 'a'); --> t|t
 SET advisory_ext.warn_no_transaction = off;
 SELECT advisory.xact_lock('n', 'a'); --> t
@@ -304,7 +298,6 @@ RESET ROLE;
 DROP ROLE regress_advisory_role;
 
 ---- error: the same statements fail, and nothing is locked
-
 SET advisory_ext.warn_no_transaction = error;
 SELECT advisory.xact_lock('n', 'refused');
 --> ERROR:  advisory.xact_lock() has no lasting effect outside a transaction block

@@ -8,7 +8,6 @@ SET timezone = 'UTC';
 SET datestyle = 'ISO';
 
 ---- A window given by the caller
-
 SELECT advisory.claim('claims', 'a', '1 hour', '2026-01-01 10:00+00'); --> 2026-01-01 10:00:00+00
 SELECT advisory.claim('claims', 'a', '1 hour', '2026-01-01 10:00+00') AS again; -->
 SELECT advisory.claim('claims', 'a', '1 hour', '2026-01-01 09:00+00') AS earlier; -->
@@ -38,7 +37,6 @@ FROM advisory.claims ORDER BY name;
 --> claims|monthly|t|2026-01-31 12:34:56.789+00|t|ROLE@claims|t
 
 ---- In the caller's transaction
-
 BEGIN;
 SELECT advisory.claim('claims', 'a', '1 hour', '2026-01-01 12:00+00'); --> 2026-01-01 12:00:00+00
 SELECT advisory.claim('claims', 'a', '1 hour', '2026-01-01 12:00+00') AS again; -->
@@ -82,7 +80,6 @@ SELECT advisory.claim('claims', 'a', '1 hour', '2026-01-01 16:00+00');
 ROLLBACK;
 
 ---- Which window
-
 -- claim() takes the one of now.
 SELECT clock_timestamp() BETWEEN claimed - interval '1 min'
     AND claimed + interval '1 hour' AS contains_now,
@@ -117,7 +114,6 @@ SELECT advisory.claim('claims', 'ahead', '1 month',
     clock_timestamp() + interval '1 month') IS NOT NULL AS a_month_ahead; --> t
 
 ---- Wrong arguments
-
 SELECT advisory.claim(NULL, 'a', '1 hour'); --> ERROR:  namespace must not be null
 SELECT advisory.claim('claims', NULL::text, '1 hour'); --> ERROR:  name must not be null
 SELECT advisory.claim('claims', '', '1 hour'); --> ERROR:  name must not be empty
@@ -155,7 +151,6 @@ SELECT last_window FROM advisory.claims WHERE key = advisory.key('claims', 'a');
 --> 2026-01-01 15:00:00+00
 
 ---- unclaim: the last claim is taken back, and no window before it can be claimed once more
-
 SELECT advisory.unclaim('claims', 'a', '2026-01-01 14:00+00') AS not_the_last,
        advisory.unclaim('claims', 'none', '2026-01-01 14:00+00') AS none,
        advisory.unclaim('claims', 'a', '2026-01-01 15:00+00'); --> f|f|t

@@ -10,7 +10,6 @@ SELECT advisory.claim('claims', 'a', '1 hour', '2026-01-01 15:00+00'); --> 2026-
 SELECT claimed_by FROM advisory.claims; --> regress_claimer@claims
 
 ---- The table
-
 -- An error in the table's triggers does not change the caller's subtransactions.
 CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no''; END';
 CREATE TRIGGER fails BEFORE INSERT OR UPDATE ON advisory._claims FOR EACH ROW
@@ -35,7 +34,6 @@ DROP FUNCTION fails();
 DROP TABLE kept;
 
 ---- Which window
-
 SELECT every, at, advisory_internal.window(every::interval, at::timestamptz) FROM (VALUES
     ( 1, '1 hour', '2026-03-04 10:00+00'),
     ( 2, '1 hour', '2026-03-04 10:58:59.999999+00'),
@@ -106,7 +104,6 @@ SELECT advisory_internal.window('1 day', '-infinity'); --> ERROR:  timestamp out
 
 ---- Privileges: anybody may claim; names are hidden from other roles; the owner of the database may
 ---- take claims back
-
 DELETE FROM advisory._claims;
 CREATE ROLE regress_claims;
 CREATE ROLE regress_claims_other;

@@ -17,7 +17,6 @@ EXCEPTION WHEN OTHERS THEN
 END $$;
 
 ---- Namespace and name
-
 CREATE TABLE pg_temp.functions AS
     SELECT function, coalesce(rest, '') AS rest
     FROM (VALUES ('lock'), ('lock_shared'), ('xact_lock'), ('xact_lock_shared'), ('try_lock'),
@@ -70,7 +69,6 @@ SELECT call, pg_temp.outcome(call) FROM unnest(ARRAY[
 --portable> SELECT advisory.unlock_all('')|42883 function advisory.unlock_all(unknown) does not exist
 
 ---- Keys and labels
-
 SELECT pg_temp.outcome(format('SELECT advisory.%s(NULL)', function)) AS outcome, count(*)
     FROM unnest(ARRAY['lock_key', 'lock_shared_key', 'xact_lock_key', 'xact_lock_shared_key',
         'try_lock_key', 'try_lock_shared_key',
@@ -82,7 +80,6 @@ SELECT pg_temp.outcome($$SELECT advisory.lock_key(42, label => '')$$);
 --> 22023 label must not be empty
 
 ---- Lists
-
 -- Each of the seven functions says the same.
 SELECT list, pg_temp.outcome(format('SELECT advisory.%s(%L, %s)', function, 'ns', list)) AS outcome,
     count(*)
@@ -114,7 +111,6 @@ SELECT advisory.lock_all('ns', ARRAY['a', 'b', NULL, 'd']);
 --extension> DETAIL:  Element 3 of the list is null.
 
 ---- wanted
-
 SELECT wanted, pg_temp.outcome(format('SELECT advisory.try_lock_any(%L, ARRAY[1, 2], %s)', 'ns',
        wanted)),
        pg_temp.outcome(format('SELECT advisory.try_xact_lock_any(%L, ARRAY[1, 2], %s)', 'ns',
@@ -126,7 +122,6 @@ SELECT wanted, pg_temp.outcome(format('SELECT advisory.try_lock_any(%L, ARRAY[1,
 --> NULL|22004 wanted must not be null|22004 wanted must not be null
 
 ---- Timeouts: rounded up to milliseconds, at most INT_MAX of them, and not below zero
-
 CREATE TABLE pg_temp.timeouts (i serial, timeout text);
 INSERT INTO pg_temp.timeouts (timeout) VALUES
     ('0'), ('1us'), ('2147483647ms'), ('24 days 20:31:23.647'), ('24 days'), ('2147483646.001 ms'),
@@ -205,7 +200,6 @@ SELECT call, left(pg_temp.outcome(call), 5) AS sqlstate FROM unnest(ARRAY[
 --> SELECT advisory.lock('ns', 'name', 'soon')|22007
 
 ---- Names of a megabyte, and those that are made to be mistaken for others
-
 SELECT advisory.lock(repeat('n', 1000000), repeat('x', 1000000)) AS lock,
        advisory.holds(repeat('n', 1000000), repeat('x', 1000000)) AS holds,
        advisory.holds(repeat('n', 1000000), repeat('x', 999999)) AS holds_shorter,
@@ -220,7 +214,6 @@ SELECT advisory.unlock_all('a', E'b/c\n"\\') + advisory.unlock_all('a/b', 'c')
     + advisory.unlock_all(' ', ' ') + advisory.unlock_all('%s', '$1') AS unlocked; --> 4
 
 ---- terminate_holder: what is no holder is not terminated
-
 SELECT advisory.terminate_holder('ns', 'name', NULL); --> ERROR:  pid must not be null
 SELECT advisory.terminate_holder('ns', 'name', 0);
 --extension> WARNING:  PID 0 is not a PostgreSQL backend process

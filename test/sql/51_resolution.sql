@@ -33,7 +33,6 @@ EXCEPTION WHEN OTHERS THEN
 END $$;
 
 ---- key(): two of a kind that could be mistaken
-
 SELECT call, pg_temp.resolved(call) FROM unnest(ARRAY[
     $$advisory.key('name')$$, $$advisory.key('name'::varchar)$$, $$advisory.key('name'::name)$$,
     $$advisory.key(42)$$,
@@ -58,7 +57,6 @@ SELECT call, pg_temp.parameters(call)
 --> advisory.key($1, $2::bigint)|{text,bigint}
 
 ---- One lock: each function alike for each way to write its name
-
 CREATE TABLE pg_temp.functions AS
     SELECT function, CASE function WHEN 'terminate_holder' THEN ', 1' ELSE '' END AS rest
     FROM unnest(ARRAY['key', 'lock', 'lock_shared', 'xact_lock', 'xact_lock_shared', 'try_lock',
@@ -139,7 +137,6 @@ SELECT pg_temp.parameters('advisory.terminate_holder($1, $2, $3)'),
 --> {text,text,integer}|{text,text,integer,interval}
 
 ---- Timeouts
-
 SELECT timeout, resolved FROM unnest(ARRAY[$$'5s'$$, $$NULL$$, $$interval '5s'$$, $$'5s'::text$$,
     $$5$$, $$5.0$$, $$timeout => '5s'$$,
                                            $$timeout => NULL$$]) AS timeout,
@@ -182,7 +179,6 @@ SELECT call, pg_temp.resolved(call) FROM unnest(ARRAY[
 --> advisory.unlock_all(namespace => 'ns', ids => ARRAY[1])|advisory.unlock_all(text,bigint[])
 
 ---- By key
-
 SELECT pg_temp.parameters(format('advisory.%s($1)', function)), count(*)
     FROM unnest(ARRAY['lock_key', 'lock_shared_key', 'xact_lock_key', 'xact_lock_shared_key',
         'try_lock_key', 'try_lock_shared_key',
@@ -196,7 +192,6 @@ SELECT pg_temp.parameters(format('advisory.%s($1, $2, $3)', function)), count(*)
 --> {bigint,interval,text}|8
 
 ---- Lists: untyped ones are text[] literals, except in unlock_all, where they are a name
-
 SELECT list, coalesce(substring(resolved FROM '\(text,(\w+(\[\])?)'), resolved) AS taken_as,
     string_agg(function, ' ' ORDER BY function) AS functions
     FROM unnest(ARRAY[$$ARRAY['a', 'b']$$, $$ARRAY['a', 'b']::varchar[]$$,
@@ -243,7 +238,6 @@ SELECT pg_temp.parameters(format('advisory.%s($1, $2)', function)) AS two,
 --> {text,text}|{text,text,interval}|lock_all try_lock_all try_xact_lock_all xact_lock_all
 
 ---- And what runs then is the lock that was meant
-
 PREPARE take AS SELECT advisory.lock($1, $2, $3);
 EXECUTE take('ns', '42', '1s'); --> t
 SELECT advisory.holds('ns', 42), advisory.unlock('ns', 42); --> t|t

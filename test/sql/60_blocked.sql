@@ -12,7 +12,6 @@ SELECT advisory.xact_lock('billing', 'invoice:42'), advisory.xact_lock_shared('b
 PREPARE TRANSACTION 'regress_advisory';
 
 ---- try_*: false, at once and after a wait, and with it the transaction is as good as before
-
 BEGIN;
 INSERT INTO items VALUES (1);
 SELECT advisory.try_lock('billing', 'invoice:42') AS lock,
@@ -44,7 +43,6 @@ SELECT advisory.try_lock('billing', 'invoice:42', '200ms'); --> f
 SELECT clock_timestamp() - :'before' BETWEEN '200ms' AND '10s' AS waited; --> t
 
 ---- lock_timeout: the shorter of the two ends the wait; try_* returns false for either
-
 SET lock_timeout = '1ms';
 BEGIN;
 SELECT advisory.try_lock('billing', 'invoice:42', '1h') AS lock,
@@ -77,7 +75,6 @@ SHOW lock_timeout; --> 1h
 RESET lock_timeout;
 
 ---- lock*: 55P03, and the holder
-
 SELECT advisory.lock('billing', 'invoice:42', '0');
 --> ERROR:  could not obtain advisory lock "billing/invoice:42" without waiting
 --extension> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
@@ -167,7 +164,6 @@ COMMIT;
 SELECT advisory.unlock('billing', 'other'); --> t
 
 ---- The error's fields, for programs
-
 CREATE FUNCTION pg_temp.error_fields(statement text, OUT code text, OUT schema_name text,
     OUT constraint_name text)
     LANGUAGE plpgsql AS $$
@@ -193,7 +189,6 @@ SELECT statement, fields.* FROM unnest(ARRAY[
 --> SELECT advisory.lock_key(advisory.key('billing', 'invoice:42'), '0')|55P03||1572001551135567388
 
 ---- Cancelled in the wait: the error of the server
-
 SET statement_timeout = '50ms';
 \set VERBOSITY sqlstate
 SELECT advisory.lock('billing', 'invoice:42'); --> ERROR:  57014
@@ -206,7 +201,6 @@ RESET statement_timeout;
 SELECT advisory.holds('billing', 'invoice:42'), advisory.holds_key(42); --> f|f
 
 ---- Looking at it
-
 SELECT advisory.is_locked('billing', 'invoice:42'), advisory.is_locked('billing', 'shared'),
        advisory.is_locked_key(42),
        advisory.is_locked('billing', 'free'), advisory.holds('billing', 'invoice:42'); --> t|t|t|f|f
@@ -228,7 +222,6 @@ SELECT advisory.terminate_holder('billing', 'invoice:42', 0);
 --> f
 
 ---- When it is over, so is that
-
 COMMIT PREPARED 'regress_advisory';
 SELECT advisory.is_locked('billing', 'invoice:42'),
     (SELECT count(*) FROM advisory.holders('billing', 'shared')); --> f|0

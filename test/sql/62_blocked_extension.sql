@@ -11,7 +11,6 @@ PREPARE TRANSACTION 'regress_advisory';
 RESET ROLE;
 
 ---- A label
-
 SELECT advisory.lock_shared_key(42, '0', 'label');
 --> ERROR:  could not obtain advisory lock "label" without waiting
 --> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
@@ -22,7 +21,6 @@ SELECT advisory.lock_shared_key(42, '0');
 --> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
 
 ---- A savepoint
-
 BEGIN;
 SELECT advisory.lock('billing', 'other'); --> t
 SAVEPOINT s;
@@ -37,7 +35,6 @@ COMMIT;
 SELECT advisory.unlock('billing', 'other'); --> t
 
 ---- Cancelled in the wait: the lock's name as context
-
 -- (19 puts a line of its own before ours.)
 CREATE FUNCTION pg_temp.wait_context(call text, OUT error text, OUT context text)
     LANGUAGE plpgsql AS $$
@@ -62,7 +59,6 @@ SELECT *
 RESET statement_timeout;
 
 ---- Looking at it
-
 SELECT role, mode, scope, gid FROM advisory.holders('billing', 'shared');
 --> regress_advisory_role|shared|transaction|regress_advisory
 SELECT gid, mode, scope FROM advisory.holders_key(42); --> regress_advisory|exclusive|transaction

@@ -54,7 +54,6 @@ SELECT pid = pg_backend_pid() AS me, database = current_database() AS here,
 SELECT pg_advisory_unlock_all(); -->
 
 ---- Prepared transactions
-
 BEGIN;
 SELECT advisory.xact_lock('ns', 'name'), pg_advisory_xact_lock_shared(-1, 1); --> t|
 PREPARE TRANSACTION 'regress_advisory "it''s"';
@@ -67,7 +66,6 @@ SELECT pid, database = current_database() AS here, role = session_user AS is_rol
 ROLLBACK PREPARED 'regress_advisory "it''s"';
 
 ---- Large: more locks than any first guess of a buffer; the view is read twice in a statement
-
 SELECT count(advisory.lock('many', i)) FROM generate_series(1, 3000) i; --> 3000
 SELECT count(*), count(DISTINCT key) FROM advisory.locks WHERE pid = pg_backend_pid(); --> 3000|3000
 SELECT count(*) FROM advisory.locks a JOIN advisory.locks b USING (key)

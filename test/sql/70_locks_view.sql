@@ -4,7 +4,6 @@
 \pset format unaligned \pset tuples_only on
 
 ---- Names, slots and scope (69_locks_decoded: the same locks as pg_locks)
-
 BEGIN;
 SELECT advisory.lock('billing', 'invoice:42'), advisory.lock_shared('user', 42),
        advisory.xact_lock_key(-1, label => 'label'),
@@ -28,7 +27,6 @@ COMMIT;
 SELECT pg_advisory_unlock_all(); -->
 
 ---- The holder
-
 SELECT advisory.lock('ns', 'name'); --> t
 SELECT pid = pg_backend_pid() AS me, database = current_database() AS here,
        role = session_user AS is_role, application_name,
@@ -54,7 +52,6 @@ SELECT acquired_at, held, namespace, name FROM advisory.locks WHERE key = 424243
 SELECT pg_advisory_unlock(424243); --> t
 
 ---- Names and labels of a megabyte, and those that are made to be mistaken for others
-
 SELECT advisory.lock(repeat('n', 1000000), repeat('x', 1000000)) AS lock,
        advisory.hold_count(repeat('n', 1000000), repeat('x', 1000000)),
        advisory.unlock(repeat('n', 1000000), repeat('x', 1000000)); --> t|1|t
@@ -73,7 +70,6 @@ SELECT advisory.unlock_all('a') + advisory.unlock_all('a/b') + advisory.unlock_a
     + advisory.unlock_all('%s') AS unlocked; --> 4
 
 ---- Another database
-
 SELECT current_database() AS regression \gset
 CREATE DATABASE regress_advisory_other TEMPLATE template0;
 \c regress_advisory_other
@@ -99,7 +95,6 @@ ROLLBACK PREPARED 'regress_advisory_other';
 DROP DATABASE regress_advisory_other;
 
 ---- Prepared transactions
-
 CREATE ROLE regress_advisory_role;
 SET ROLE regress_advisory_role;
 BEGIN;
@@ -122,7 +117,6 @@ ROLLBACK PREPARED 'regress_advisory_2';
 DROP ROLE regress_advisory_role;
 
 ---- Large: more locks than any first guess of a buffer; the view is read twice in a statement
-
 SELECT count(advisory.lock('many', i)) FROM generate_series(1, 3000) i; --> 3000
 SELECT count(*), count(DISTINCT name), count(DISTINCT key) FROM advisory.locks
     WHERE namespace = 'many'; --> 3000|3000|3000

@@ -9,7 +9,6 @@ CREATE VIEW pg_temp.mine AS
     FROM advisory.activity WHERE pid = pg_backend_pid() OR who ~ 'prepared regress_activity';
 
 ---- What a lock is called
-
 SELECT advisory.lock('billing', 'invoice:42'), advisory.lock_shared('user', 42),
     advisory.lock_key(-7171, label => 'a label'), advisory.lock_key(99999); --> t|t|t|t
 SELECT pg_advisory_lock(12345), pg_advisory_lock(-1, -2147483648),
@@ -36,7 +35,6 @@ SELECT lock, mode FROM pg_temp.mine ORDER BY lock COLLATE "C";
 SELECT pg_advisory_unlock_all(); -->
 
 ---- What a key is known for
-
 INSERT INTO advisory.key_labels (key, label) VALUES (4711, 'nightly import'), (1, 'ours'),
     (424242424242, repeat('long ', 10) || 'label');
 INSERT INTO advisory.key_labels (key1, key2, label) VALUES (1, 42, 'cache warm-up');
@@ -58,7 +56,6 @@ SELECT pg_advisory_unlock_all(); -->
 DELETE FROM advisory.key_labels;
 
 ---- The column who
-
 SET application_name = '';
 SELECT advisory.lock('who', 'no application'); --> t
 SELECT lock, who FROM pg_temp.mine; --> who/no application|ROLE
@@ -74,7 +71,6 @@ ROLLBACK PREPARED 'regress_activity';
 SELECT * FROM pg_temp.mine;
 
 ---- Times: whole seconds
-
 SELECT advisory.lock('time', 'held'), pg_sleep(0.01); --> t|
 SELECT held, extract(microseconds FROM held)::int % 1000000 AS fraction FROM advisory.activity
     WHERE lock = 'time/held'; --> @ 0|0
@@ -82,7 +78,6 @@ SELECT held >= '0.01s' AS exactly FROM advisory.locks WHERE name = 'held'; --> t
 SELECT advisory.unlock('time', 'held'); --> t
 
 ---- The oldest first
-
 SELECT advisory.lock('order', n) FROM unnest('{3,1,2}'::bigint[]) WITH ORDINALITY AS u(n, i),
     LATERAL pg_sleep(0.002 * i) ORDER BY i;
 --> t

@@ -8,7 +8,6 @@ CREATE VIEW pg_temp.counts AS
     WHERE namespace = 'stats' OR name = 'stats label' ORDER BY name COLLATE "C";
 
 ---- Nothing, then one by one
-
 SELECT * FROM pg_temp.counts;
 SELECT advisory.key('stats', 'only a key'), advisory.is_locked('stats', 'looked at'),
     advisory.hold_count('stats', 'looked at'), advisory.unlock_all('stats', 'looked at');
@@ -28,7 +27,6 @@ SELECT hold_total BETWEEN '10ms' AND '1min' AS total, hold_max BETWEEN '5ms'
 SELECT * FROM pg_temp.counts; --> stats|a|3|0|0|0|0|@ 0|@ 0
 
 ---- Transactions
-
 BEGIN;
 SELECT advisory.xact_lock('stats', 'b'); --> t
 SAVEPOINT s;
@@ -52,7 +50,6 @@ END $$;
 SELECT * FROM pg_temp.counts WHERE name = 'd'; --> stats|d|2|0|0|0|0|@ 0|@ 0
 
 ---- Several, labels, bigints
-
 SELECT advisory.lock_all('stats', ARRAY['e', 'f', 'e']), advisory.unlock_all('stats'); --> t|2
 SELECT * FROM advisory.try_lock_any('stats', ARRAY['e', 'g', 'h'], 2);
 --> e
@@ -72,7 +69,6 @@ SELECT namespace, name, acquired FROM pg_temp.counts;
 --> |stats label|1
 
 ---- Without
-
 SET advisory_ext.track = 'none';
 SELECT advisory.try_xact_lock('stats', 'e'), advisory.try_xact_lock('stats', 'untracked'); --> t|t
 SET advisory_ext.track = 'names';
@@ -85,7 +81,6 @@ SELECT namespace, name, acquired FROM pg_temp.counts
 --> stats|e|2
 
 ---- The key of each name, to look up a number in a log
-
 SELECT name, key, key = advisory.key(namespace, name) AS same FROM advisory.stats
     WHERE namespace = 'stats' AND name = 'a'; --> a|-8555713129462586915|t
 SELECT namespace, name, key FROM advisory.stats WHERE name = 'stats label'; --> |stats label|4711
@@ -97,7 +92,6 @@ RESET ROLE;
 DROP ROLE regress_stats_other;
 
 ---- Anew
-
 SELECT count(*) AS names FROM pg_temp.counts \gset
 SELECT clock_timestamp() AS before \gset
 SELECT advisory.stats_reset(); -->

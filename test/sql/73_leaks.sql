@@ -11,14 +11,12 @@ CREATE VIEW pg_temp.mine AS
 GRANT SELECT ON pg_temp.mine TO regress_leaks_other;
 
 ---- Nobody has changed
-
 SELECT advisory.lock('leaks', 'a'), advisory.lock_shared('leaks', 'b'), pg_advisory_lock(1, 2);
 --> t|t|
 SET advisory_ext.leak_after = 0;
 SELECT * FROM pg_temp.mine;
 
 ---- Another application
-
 SET application_name = 'second';
 SELECT * FROM pg_temp.mine;
 --> lock|leaks|a|||exclusive|ROLE|first|taken by application "first", now serves "second"
@@ -38,7 +36,6 @@ SELECT * FROM pg_temp.mine;
 --> lock|leaks|b|||shared|ROLE|first|held through 3 transactions of others' work
 
 ---- Another user, as of the transaction before
-
 SET ROLE regress_leaks_other;
 SELECT current_user; --> regress_leaks_other
 -- A superuser's session, which the other must not see.
@@ -63,7 +60,6 @@ SELECT namespace, name, taken_by_role, taken_by_application, reason FROM pg_temp
 --> leaks|by another|regress_leaks_other|first|taken as user "regress_leaks_other", now acts as "ROLE"; taken by application "first", now serves "third"; held through 2 transactions of others' work
 
 ---- What the key is known as
-
 SELECT advisory.lock_key(72707369), advisory.lock_key(7, label => 'nobody''s'); --> t|t
 SET application_name = 'other';
 SELECT key, name, known_as FROM advisory.leaks WHERE pid = pg_backend_pid() AND key IN (7, 72707369)
@@ -74,7 +70,6 @@ SELECT advisory.unlock_key(72707369), advisory.unlock_key(7); --> t|t
 SET application_name = 'third';
 
 ---- Given back, or of a transaction: no leak
-
 SELECT advisory.unlock('leaks', 'by another'), advisory.unlock_all('leaks', 'a'),
     advisory.unlock_shared('leaks', 'b'); --> t|2|t
 BEGIN;
@@ -86,7 +81,6 @@ SELECT * FROM pg_temp.mine;
 SELECT pg_advisory_unlock_all(); -->
 
 ---- After many applications, one after the other, of which none has left a lock
-
 SELECT format('SET application_name = %L', 'one of ' || i),
        $$DO 'BEGIN PERFORM advisory.lock(''leaks'', ''a''); END'$$,
        $$DO 'BEGIN PERFORM advisory.unlock(''leaks'', ''a''); END'$$
@@ -121,7 +115,6 @@ SET application_name = 'sixth';
 SELECT namespace, name, taken_by_application, reason FROM pg_temp.mine;
 --> leaks|a|fifth|taken by application "fifth", now serves "sixth"
 ---- A busy connection: work for others while the lock is held, even if it serves the first again
-
 SELECT advisory.unlock_all('leaks'); --> 1
 SET application_name = 'first';
 SELECT advisory.lock('leaks', 'busy'); --> t

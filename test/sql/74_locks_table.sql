@@ -11,7 +11,6 @@ ALTER TABLE regress_advisory.plain OWNER TO regress_advisory_role;
 SELECT advisory.lock('ns', 'name'); --> t
 
 ---- A role's own foreign tables are refused, whatever their columns are
-
 SET ROLE regress_advisory_role;
 SET search_path = regress_advisory;
 CREATE FOREIGN TABLE no_columns () SERVER advisory_ext;
@@ -103,7 +102,6 @@ RESET search_path;
 RESET ROLE;
 
 ---- The extension's own table, altered by its owner
-
 BEGIN;
 PREPARE looks AS SELECT count(*) FROM advisory.locks WHERE pid = pg_backend_pid();
 EXECUTE looks; --> 1
@@ -125,7 +123,6 @@ EXECUTE looks; --> 1
 DEALLOCATE ALL;
 
 ---- Tables that the extension's owner added to it are read if they have the same columns
-
 BEGIN;
 ALTER EXTENSION advisory_ext ADD FOREIGN TABLE regress_advisory.the_same;
 SELECT count(*) FROM regress_advisory.the_same WHERE pid = pg_backend_pid(); --> 1

@@ -26,7 +26,6 @@ CREATE VIEW pg_temp.other AS
               AS l;
 
 ---- One row, with all figures
-
 SELECT count(*) FROM advisory.pressure; --> 1
 SELECT status, exact, headroom > 0 AS has_room,
        headroom = locks_estimated - locks_used AS room_is_right,
@@ -38,7 +37,6 @@ SELECT status, exact, headroom > 0 AS has_room,
 FROM advisory.pressure; --> ok|t|t|t|t|t|t|t|t
 
 ---- What is in use, in both tables
-
 BEGIN;
 SELECT count(advisory.xact_lock('pressure', i)) FROM generate_series(1, 300) AS i; --> 300
 SELECT pg_temp.becomes_true('SELECT locks_used = 300 + locks FROM advisory.pressure, pg_temp.other')
@@ -56,14 +54,12 @@ SELECT advisory_locks, session_locks, statement_cost FROM advisory.pressure_by_b
     WHERE pid = pg_backend_pid(); --> 300|300|@ 0.00003 secs
 
 ---- The types add up to it
-
 SELECT pg_temp.becomes_true('SELECT (sum(t.locks), sum(t.holders))
     = (max(p.locks_used), max(p.holders_used))
                              FROM advisory.pressure p, advisory.pressure_by_type AS t') AS sums;
 --> t
 
 ---- Thresholds
-
 SET advisory_ext.pressure_warning = 1;
 SELECT status, recommended_max_locks_per_transaction
     > current_setting('max_locks_per_transaction')::int AS more FROM advisory.pressure;
@@ -82,7 +78,6 @@ SET advisory_ext.pool_limit = 101;
 SELECT advisory.unlock_all('pressure'); --> 600
 
 ---- can_fit
-
 SELECT advisory.can_fit(0), advisory.can_fit(100), advisory.can_fit(2000000000); --> t|t|f
 SELECT advisory.can_fit(NULL); --> ERROR:  number of locks must not be null
 SELECT pg_temp.becomes_true('SELECT advisory.can_fit(headroom::int)
@@ -90,7 +85,6 @@ SELECT pg_temp.becomes_true('SELECT advisory.can_fit(headroom::int)
 SELECT advisory.can_fit(-1); --> ERROR:  number of locks must not be negative
 
 ---- For everybody, but for the settings
-
 CREATE ROLE regress_pressure;
 SET ROLE regress_pressure;
 SELECT count(*) FROM advisory.pressure; --> 1

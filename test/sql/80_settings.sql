@@ -2,7 +2,6 @@
 \pset format unaligned \pset tuples_only on
 
 ---- The view loads the library, so that it knows what SHOW does not, unless it is preloaded
-
 \c
 SELECT current_setting('advisory_ext.session_locks', true) IS NOT NULL
     = (current_setting('shared_preload_libraries') ~ 'advisory_ext') AS known_if_preloaded; --> t
@@ -21,7 +20,6 @@ SET advisory_ext.no_such_setting = 1;
 --> DETAIL:  "advisory_ext" is a reserved prefix.
 
 ---- session_locks: values and privileges
-
 SET advisory_ext.session_locks = warn;
 SELECT setting, default_setting FROM advisory.settings WHERE name = 'advisory_ext.session_locks';
 --> warn|on
@@ -40,7 +38,6 @@ RESET ROLE;
 DROP ROLE regress_advisory_role;
 
 ---- off: every function that takes a session-level lock fails, and names the one to use instead
-
 CREATE FUNCTION pg_temp.refusal(call text, OUT code text, OUT hint text) LANGUAGE plpgsql AS $$
 BEGIN
     EXECUTE call;
@@ -108,7 +105,6 @@ SELECT advisory.unlock('ns', 'a'), advisory.unlock_all('ns', 'b'),
 SELECT advisory.lock('ns', NULL::text); --> ERROR:  name must not be null
 
 ---- warn: a warning, and the lock
-
 SET advisory_ext.session_locks = warn;
 SELECT advisory.lock('ns', 'name');
 --> WARNING:  session-level advisory lock taken with "advisory_ext.session_locks" set to "warn"
@@ -143,7 +139,6 @@ RESET advisory_ext.session_locks;
 SELECT advisory.lock('ns', 'name'), advisory.unlock('ns', 'name'); --> t|t
 
 ---- reentrant: may a session take a lock that it holds already
-
 SET advisory_ext.reentrant = maybe;
 --> ERROR:  invalid value for parameter "advisory_ext.reentrant": "maybe"
 --> HINT:  Available values: on, warn, off.
