@@ -1,4 +1,5 @@
-# How many locks fit: what advisory.pressure estimates, and what the usual formula says, beside what the server takes.
+# How many locks fit: what advisory.pressure estimates, and what the usual formula says, beside what
+# the server takes.
 package Bench::Part::pool;
 
 use strict;
@@ -18,11 +19,14 @@ for my $pool (QUICK ? qw(64/100/0) : MANY_POOLS) {
     $look->disconnect;
     $server->stop;
     my $guaranteed = $fill->{before}{locks_guaranteed};
-    my ($least, $most) = $guaranteed >= LARGE_FROM ? (0.97, 1.01) : $guaranteed >= EXACT_FROM ? (0.95, 1.05) : (undef, 1);
+    my ($least, $most) = $guaranteed >= LARGE_FROM ? (0.97, 1.01) : $guaranteed >= EXACT_FROM
+        ? (0.95, 1.05) : (undef, 1);
     my %which = (work => "lock table of $pool", against => 'what fits', at => $fill->{filled});
-    figure(%which, of => 'estimate', ratio => $fill->{before}{headroom} / $fill->{filled}, series => 'estimate of the lock table',
+    figure(%which, of => 'estimate', ratio => $fill->{before}{headroom} / $fill->{filled},
+        series => 'estimate of the lock table',
         'at most' => $most, (defined $least ? ('at least' => $least) : ()));
-    figure(%which, of => 'usual formula', ratio => $fill->{usual} / $fill->{filled}, series => 'usual formula of the lock table');
+    figure(%which, of => 'usual formula', ratio => $fill->{usual} / $fill->{filled},
+        series => 'usual formula of the lock table');
 }
 
 # The first look of a session, where another library has a large hash table in shared memory: the
