@@ -32,7 +32,6 @@ REGRESS         = $(sort $(patsubst test/sql/%.sql,%,$(wildcard test/sql/*.sql))
 REGRESS_PREP    = $(if $(REGRESS),$(REGRESS_FILES))
 REGRESS_FILES   = results/regress
 REGRESS_OPTS   += --inputdir=$(REGRESS_FILES) --load-extension=$(EXTENSION)
-REGRESS_OPTS   += $(if $(filter-out 14 15,$(MAJORVERSION)),--expecteddir=$(REGRESS_FILES))
 ISOLATION       = $(sort $(patsubst test/isolation/specs/%.spec,%,$(wildcard test/isolation/specs/*.spec)))
 ISOLATION_OPTS += --inputdir=test/isolation --load-extension=$(EXTENSION)
 # 15 looks for the expected output of the specs in the input directory; 16 and later need an option for that.

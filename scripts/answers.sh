@@ -27,8 +27,6 @@ part() {
         statements "$file" | sed '/^$/d' >"$folder/sql/$name.sql"
         sed -E "/^$/d; s/; --> ?/;\\
 /; s/^--($edition)?> ?//; /^--[a-z]+>/d" "$file" >"$folder/expected/$name.out"
-        # Some tests still have their answers in a file of their own.
-        [ ! -e "expected/$name.out" ] || cp "expected/$name.out" "$folder/expected/"
     done
 }
 
