@@ -38,7 +38,7 @@ sub time_of {
 
 for my $locks (QUICK ? 10_000 : (100, 10_000, 100_000)) {
     my @holders = map { my $tree = $_; map { session(server => server_of($tree))->run(
-        "SELECT count(advisory.lock('held', '$_ ' || i)) 
+        "SELECT count(advisory.lock('held', '$_ ' || i))
             FROM generate_series(1, $locks / @{[HOLDERS]}) AS i") } 1 .. HOLDERS } tree_names();
     # And some that wait.
     my @waiters = map { my $tree = $_; map { session(server => server_of($tree))
