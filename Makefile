@@ -29,7 +29,9 @@ DOCUMENT_FOLDERS = $(sort $(dir $(DOCUMENTS)))
 
 # ---- Tests ------------------------------------------------------------------------------------
 REGRESS         = $(sort $(patsubst test/sql/%.sql,%,$(wildcard test/sql/*.sql)))
-REGRESS_OPTS   += --inputdir=test --load-extension=$(EXTENSION)
+REGRESS_PREP    = $(if $(REGRESS),$(REGRESS_FILES))
+REGRESS_FILES   = results/regress
+REGRESS_OPTS   += --inputdir=$(REGRESS_FILES) --load-extension=$(EXTENSION)
 ISOLATION       = $(sort $(patsubst test/isolation/specs/%.spec,%,$(wildcard test/isolation/specs/*.spec)))
 ISOLATION_OPTS += --inputdir=test/isolation --load-extension=$(EXTENSION)
 # 15 looks for the expected output of the specs in the input directory; 16 and later need an option for that.
@@ -114,6 +116,10 @@ $(DATA_built): sql/parts $(SQL_PARTS) $(EXTENSION).control Makefile
 	@test -n '$(strip $(SQL_PARTS))' || { echo 'advisory_ext: no sql/parts/*.sql' >&2; exit 1; }
 	{ printf '%s\n' '\echo Use "CREATE EXTENSION $(EXTENSION)" to load this file. \quit'; cat $(SQL_PARTS); } > $@.tmp
 	mv $@.tmp $@
+
+# pg_regress wants tests and answers apart.
+$(REGRESS_FILES): FORCE
+	@bash scripts/answers.sh part extension $@ test/sql/*.sql
 
 # Another server version, or one that was configured otherwise, another compiler, or compiler flag rebuilds everything.
 $(BUILT_FOR): export BUILD_ID = $(shell $(PG_CONFIG) --version) $(shell { $(PG_CONFIG) --configure; cat $(dir $(HEADER))pg_config.h; } | cksum) \

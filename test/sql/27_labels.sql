@@ -1,17 +1,19 @@
 -- Locks by key: labels, names and scope, which only the extension shows.
+\pset format unaligned \pset tuples_only on
 SET advisory_ext.warn_no_transaction = off;
 
 CREATE VIEW pg_temp.mine AS
     SELECT key, mode, scope, namespace, name FROM advisory.locks WHERE pid = pg_backend_pid();
 
 ---- Every function, with nothing but the key, and with a label
-
-CREATE FUNCTION pg_temp.take(function text, arguments text, OUT result boolean, OUT held text, OUT left_over bigint)
+CREATE FUNCTION pg_temp.take(function text, arguments text, OUT result boolean, OUT held text,
+    OUT left_over bigint)
     LANGUAGE plpgsql AS $$
 BEGIN
     BEGIN
         EXECUTE format('SELECT advisory.%s(%s)', function, arguments) INTO STRICT result;
-        SELECT string_agg(concat_ws(' ', key, mode, scope, name), ', ') FROM pg_temp.mine INTO STRICT held;
+        SELECT string_agg(concat_ws(' ', key, mode, scope, name), ', ') FROM pg_temp.mine
+            INTO STRICT held;
         IF function LIKE '%xact%' THEN
             RAISE EXCEPTION 'take it back' USING ERRCODE = 'RB000';
         ELSIF function LIKE '%shared%' THEN
@@ -25,44 +27,68 @@ BEGIN
 END $$;
 SELECT string_agg(function, ' ' ORDER BY function) AS functions, arguments, taken.*
     FROM unnest(ARRAY['lock_key', 'lock_shared_key', 'xact_lock_key', 'xact_lock_shared_key',
-                      'try_lock_key', 'try_lock_shared_key', 'try_xact_lock_key', 'try_xact_lock_shared_key']) AS function,
-         unnest(ARRAY['42', '42, ''1s''', '42, NULL, ''label''', '42, label => ''only label''']) WITH ORDINALITY AS a(arguments, i),
+                      'try_lock_key', 'try_lock_shared_key', 'try_xact_lock_key',
+                      'try_xact_lock_shared_key']) AS function,
+         unnest(ARRAY['42', '42, ''1s''', '42, NULL, ''label''',
+         '42, label => ''only label''']) WITH ORDINALITY AS a(arguments, i),
          LATERAL pg_temp.take(function, arguments) AS taken
     GROUP BY i, arguments, result, held, left_over ORDER BY held, i;
+--> lock_key try_lock_key|42|t|42 exclusive session|0
+--> lock_key try_lock_key|42, '1s'|t|42 exclusive session|0
+--> lock_key try_lock_key|42, NULL, 'label'|t|42 exclusive session label|0
+--> lock_key try_lock_key|42, label => 'only label'|t|42 exclusive session only label|0
+--> try_xact_lock_key xact_lock_key|42|t|42 exclusive transaction|0
+--> try_xact_lock_key xact_lock_key|42, '1s'|t|42 exclusive transaction|0
+--> try_xact_lock_key xact_lock_key|42, NULL, 'label'|t|42 exclusive transaction label|0
+--> try_xact_lock_key xact_lock_key|42, label => 'only label'|t|42 exclusive transaction only label|0
+--> lock_shared_key try_lock_shared_key|42|t|42 shared session|0
+--> lock_shared_key try_lock_shared_key|42, '1s'|t|42 shared session|0
+--> lock_shared_key try_lock_shared_key|42, NULL, 'label'|t|42 shared session label|0
+--> lock_shared_key try_lock_shared_key|42, label => 'only label'|t|42 shared session only label|0
+--> try_xact_lock_shared_key xact_lock_shared_key|42|t|42 shared transaction|0
+--> try_xact_lock_shared_key xact_lock_shared_key|42, '1s'|t|42 shared transaction|0
+--> try_xact_lock_shared_key xact_lock_shared_key|42, NULL, 'label'|t|42 shared transaction label|0
+--> try_xact_lock_shared_key xact_lock_shared_key|42, label => 'only label'|t|42 shared transaction only label|0
 
 ---- The built-ins' locks
-
-SELECT pg_advisory_lock(42);
-SELECT mode, scope, acquired_at FROM advisory.holders_key(42);
-SELECT advisory.unlock_key(42);
+SELECT pg_advisory_lock(42); -->
+SELECT mode, scope, acquired_at FROM advisory.holders_key(42); --> exclusive|session|
+SELECT advisory.unlock_key(42); --> t
 
 ---- A name
-
-SELECT advisory.lock('billing', 'invoice:42');
+SELECT advisory.lock('billing', 'invoice:42'); --> t
 -- The name, from which the key was computed, outranks a label.
 SELECT advisory.lock_key(1572001551135567388, label => 'label');
-SELECT namespace, name FROM pg_temp.mine;
-SELECT advisory.hold_count('billing', 'invoice:42');
-SELECT advisory.unlock_key(1572001551135567388), advisory.unlock('billing', 'invoice:42');
+--> WARNING:  the key of advisory lock "label" also has another name
+--> DETAIL:  Key 1572001551135567388 is also the key of "billing/invoice:42".
+--> HINT:  Locks with the same key exclude each other. Use another name or key for one of them.
+--> t
+SELECT namespace, name FROM pg_temp.mine; --> billing|invoice:42
+SELECT advisory.hold_count('billing', 'invoice:42'); --> 2
+SELECT advisory.unlock_key(1572001551135567388), advisory.unlock('billing', 'invoice:42'); --> t|t
 
 ---- Labels
-
-SELECT advisory.lock_key(42, label => 'first');
-SELECT advisory.lock_key(42);
-SELECT name AS kept FROM pg_temp.mine;
-SELECT advisory.lock_key(42, label => 'second');
-SELECT name AS renamed FROM pg_temp.mine;
-SELECT advisory.unlock_key(42), advisory.unlock_key(42), advisory.unlock_key(42);
+SELECT advisory.lock_key(42, label => 'first'); --> t
+SELECT advisory.lock_key(42); --> t
+SELECT name AS kept FROM pg_temp.mine; --> first
+SELECT advisory.lock_key(42, label => 'second'); --> t
+SELECT name AS renamed FROM pg_temp.mine; --> second
+SELECT advisory.unlock_key(42), advisory.unlock_key(42), advisory.unlock_key(42); --> t|t|t
 -- Without a hold there is nothing to know a label from.
 SELECT advisory.unlock_key(42);
+--> WARNING:  you don't own a lock of type ExclusiveLock on "second"
+--> f
 SELECT advisory.unlock_shared_key(42);
+--> WARNING:  you don't own a lock of type ShareLock on "second"
+--> f
 
--- A label goes with the lock that it was given for, also when that is released without the extension.
-SELECT advisory.lock_key(43, label => 'once');
-SELECT pg_advisory_unlock_all();
-SELECT advisory.lock_key(43);
-SELECT name FROM advisory.locks WHERE key = 43 AND pid = pg_backend_pid();
-SELECT advisory.unlock_key(43);
+-- A label goes with the lock that it was given for, also when that is released without the
+-- extension.
+SELECT advisory.lock_key(43, label => 'once'); --> t
+SELECT pg_advisory_unlock_all(); -->
+SELECT advisory.lock_key(43); --> t
+SELECT name FROM advisory.locks WHERE key = 43 AND pid = pg_backend_pid(); --> once
+SELECT advisory.unlock_key(43); --> t
 
-SELECT count(*) AS left_locked FROM pg_locks
-    WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
+SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+    WHERE locktype = 'advisory' AND datname = current_database(); --> 0

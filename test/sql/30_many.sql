@@ -1,107 +1,158 @@
 -- Editions: both.
 -- Several locks at once: all or nothing, each once, in key order.
+\pset format unaligned \pset tuples_only on
 SET advisory_ext.warn_no_transaction = off;
 
 CREATE VIEW pg_temp.mine AS
     SELECT n.name, mode
-    FROM advisory.locks LEFT JOIN unnest('{a,b,c,d,e,f,g,taken,1,2,3,4,a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11,a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a12,b c,NULL-and-void}'::text[]) AS n (name)
+    FROM advisory.locks
+        LEFT JOIN unnest('{a, b, c, d, e, f, g, taken, 1, 2, 3, 4, b c, NULL-and-void,
+                           a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11,
+                           a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a12}'::text[]) AS n (name)
         ON key = advisory.key('ns', n.name)
     WHERE pid = pg_backend_pid();
 
 ---- Every function with every kind of list
-
-SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'c']);
+SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'c']); --> t
 SELECT * FROM pg_temp.mine ORDER BY name;
-SELECT advisory.try_lock_all('ns', ARRAY['c', 'd']);
+--> a|exclusive
+--> b|exclusive
+--> c|exclusive
+SELECT advisory.try_lock_all('ns', ARRAY['c', 'd']); --> t
 SELECT name, advisory.unlock_all('ns', name) AS holds FROM pg_temp.mine ORDER BY name;
+--> a|1
+--> b|1
+--> c|2
+--> d|1
 SELECT advisory.lock_all('ns', ARRAY[3, 1, 2]), advisory.try_lock_all('ns', ARRAY[4]::bigint[]);
+--> t|t
 SELECT * FROM pg_temp.mine ORDER BY name;
-SELECT advisory.unlock_all('ns', ARRAY[1, 2, 3, 4]::bigint[]);
+--> 1|exclusive
+--> 2|exclusive
+--> 3|exclusive
+--> 4|exclusive
+SELECT advisory.unlock_all('ns', ARRAY[1, 2, 3, 4]::bigint[]); --> 4
 SELECT advisory.lock_all('ns', ARRAY['a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11']::uuid[]),
-       advisory.try_lock_all('ns', ARRAY['A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11']::uuid[]);
+       advisory.try_lock_all('ns', ARRAY['A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11']::uuid[]); --> t|t
 SELECT name, advisory.unlock_all('ns', name) AS holds FROM pg_temp.mine;
+--> a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11|2
 BEGIN;
-SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b']), advisory.try_xact_lock_all('ns', ARRAY['b', 'c']),
+SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b']),
+       advisory.try_xact_lock_all('ns', ARRAY['b', 'c']),
        advisory.xact_lock_all('ns', ARRAY[1]), advisory.try_xact_lock_all('ns', ARRAY[2]),
        advisory.xact_lock_all('ns', ARRAY['a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11']::uuid[]),
        advisory.try_xact_lock_all('ns', ARRAY['a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a12']::uuid[]);
+--> t|t|t|t|t|t
 SELECT *, advisory.unlock_all('ns', name) AS not_released FROM pg_temp.mine ORDER BY name;
+--> 1|exclusive|0
+--> 2|exclusive|0
+--> a|exclusive|0
+--> a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11|exclusive|0
+--> a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a12|exclusive|0
+--> b|exclusive|0
+--> c|exclusive|0
 -- Not the session's to release; gone with the transaction.
 COMMIT;
 SELECT * FROM pg_temp.mine;
 
 ---- Each once, whatever stands for it (unlock_all says how often it was held)
-
-SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'a', 'a']);
+SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'a', 'a']); --> t
 SELECT name, advisory.unlock_all('ns', name) AS holds FROM pg_temp.mine ORDER BY name;
+--> a|1
+--> b|1
 -- Of an array with several dimensions, or other bounds, all elements.
-SELECT advisory.lock_all('ns', ARRAY[['a', 'b'], ['c', 'd']]), advisory.unlock_all('ns', ARRAY['a', 'b', 'c', 'd']);
-SELECT advisory.lock_all('ns', '[5:6]={a,b}'::text[]), advisory.unlock_all('ns', '[-1:0]={a,b}'::text[]);
+SELECT advisory.lock_all('ns', ARRAY[['a', 'b'], ['c', 'd']]),
+    advisory.unlock_all('ns', ARRAY['a', 'b', 'c', 'd']); --> t|4
+SELECT advisory.lock_all('ns', '[5:6]={a,b}'::text[]),
+    advisory.unlock_all('ns', '[-1:0]={a,b}'::text[]); --> t|2
 
 ---- The empty list: there is nothing to wait for
-
 SELECT advisory.lock_all('ns', '{}'::text[]), advisory.try_lock_all('ns', '{}'::bigint[]),
        advisory.xact_lock_all('ns', '{}'::uuid[]), advisory.try_xact_lock_all('ns', '{}'::text[]);
+--> t|t|t|t
 
 ---- An untyped list, as drivers send it
-
-SELECT advisory.lock_all('ns', '{a,"b c",NULL-and-void}');
+SELECT advisory.lock_all('ns', '{a,"b c",NULL-and-void}'); --> t
 SELECT name FROM pg_temp.mine ORDER BY name COLLATE "C";
-SELECT advisory.unlock_all('ns', ARRAY['a', 'b c', 'NULL-and-void']);
-SELECT advisory.lock_all('ns', '{}'), advisory.try_lock_all('ns', '{a}'), advisory.unlock_all('ns', 'a');
+--> NULL-and-void
+--> a
+--> b c
+SELECT advisory.unlock_all('ns', ARRAY['a', 'b c', 'NULL-and-void']); --> 3
+SELECT advisory.lock_all('ns', '{}'), advisory.try_lock_all('ns', '{a}'),
+    advisory.unlock_all('ns', 'a'); --> t|t|1
 \set VERBOSITY sqlstate
-SELECT advisory.lock_all('ns', 'a');
-SELECT advisory.try_lock_all('ns', '{a');
-SELECT advisory.xact_lock_all('ns', '{a,NULL}');
-SELECT advisory.try_xact_lock_all('ns', '{a,""}');
+SELECT advisory.lock_all('ns', 'a'); --> ERROR:  22P02
+SELECT advisory.try_lock_all('ns', '{a'); --> ERROR:  22P02
+SELECT advisory.xact_lock_all('ns', '{a,NULL}'); --> ERROR:  22004
+SELECT advisory.try_xact_lock_all('ns', '{a,""}'); --> ERROR:  22023
 \set VERBOSITY default
 
 ---- Savepoints: the transaction-level locks of a call belong to the caller's
-
 BEGIN;
 SAVEPOINT s;
-SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b']);
+SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b']); --> t
 ROLLBACK TO s;
-SELECT count(*) FROM pg_temp.mine;
-SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b']);
+SELECT count(*) FROM pg_temp.mine; --> 0
+SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b']); --> t
 SAVEPOINT t;
 ROLLBACK TO t;
-SELECT count(*) FROM pg_temp.mine;
+SELECT count(*) FROM pg_temp.mine; --> 2
 COMMIT;
 
 ---- One of them is taken: nothing stays locked but what was before
 -- (By a prepared transaction, which is another holder than this session.)
 
 BEGIN;
-SELECT advisory.xact_lock_all('ns', ARRAY['taken']);
+SELECT advisory.xact_lock_all('ns', ARRAY['taken']); --> t
 PREPARE TRANSACTION 'regress_advisory';
-SELECT advisory.lock('ns', 'f');
+SELECT advisory.lock('ns', 'f'); --> t
 -- With enough others some come before it in key order, and some after.
-SELECT advisory.try_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken']);
-SELECT advisory.try_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken'], '1ms');
-SELECT name FROM pg_temp.mine;
+SELECT advisory.try_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken']); --> f
+SELECT advisory.try_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken'], '1ms'); --> f
+SELECT name FROM pg_temp.mine; --> f
 BEGIN;
-SELECT advisory.xact_lock_all('ns', ARRAY['f', 'g']);
-SELECT advisory.try_xact_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken']);
-SELECT advisory.try_xact_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken'], '1ms');
+SELECT advisory.xact_lock_all('ns', ARRAY['f', 'g']); --> t
+SELECT advisory.try_xact_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken']); --> f
+SELECT advisory.try_xact_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken'], '1ms'); --> f
 SELECT name FROM pg_temp.mine ORDER BY name;
+--> f
+--> g
 -- The error names the lock that could not be obtained.
 SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'taken'], '1ms');
+--> ERROR:  could not obtain advisory lock "ns/taken" within 1 ms
+--extension> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
+--extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
+--portable> DETAIL:  A prepared transaction holds it in exclusive mode.
+--portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('ns', 'taken').
 ROLLBACK;
 SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken'], '1ms');
+--> ERROR:  could not obtain advisory lock "ns/taken" within 1 ms
+--extension> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
+--extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
+--portable> DETAIL:  A prepared transaction holds it in exclusive mode.
+--portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('ns', 'taken').
 SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken'], '0');
-SELECT name FROM pg_temp.mine;
+--> ERROR:  could not obtain advisory lock "ns/taken" without waiting
+--extension> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
+--extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
+--portable> DETAIL:  A prepared transaction holds it in exclusive mode.
+--portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('ns', 'taken').
+SELECT name FROM pg_temp.mine; --> f
 -- Another error in the wait takes back as much.
 SET statement_timeout = '50ms';
 \set VERBOSITY sqlstate
-SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken']);
-SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken']);
+SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken']); --> ERROR:  57014
+SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken']); --> ERROR:  57014
 \set VERBOSITY default
 RESET statement_timeout;
-SELECT name FROM pg_temp.mine;
+SELECT name FROM pg_temp.mine; --> f
 ROLLBACK PREPARED 'regress_advisory';
-SELECT advisory.try_lock_all('ns', ARRAY['a', 'b', 'taken']);
+SELECT advisory.try_lock_all('ns', ARRAY['a', 'b', 'taken']); --> t
 SELECT name, advisory.unlock_all('ns', name) AS holds FROM pg_temp.mine ORDER BY name;
+--> a|1
+--> b|1
+--> f|1
+--> taken|1
 
-SELECT count(*) AS left_locked FROM pg_locks
-    WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
+SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+    WHERE locktype = 'advisory' AND datname = current_database(); --> 0

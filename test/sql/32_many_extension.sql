@@ -1,79 +1,111 @@
--- Several locks at once, as in 30_many: names, scope and number of holds, which only the extension has.
+-- Several locks at once, as in 30_many: names, scope and number of holds, which only the extension
+-- has.
+\pset format unaligned \pset tuples_only on
 SET advisory_ext.warn_no_transaction = off;
 
 CREATE VIEW pg_temp.mine AS
     SELECT namespace, name, mode, scope FROM advisory.locks WHERE pid = pg_backend_pid();
 
 ---- Names and scope
-
 SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'c']), advisory.try_lock_all('ns', ARRAY['c', 'd']);
+--> t|t
 SELECT *, advisory.hold_count('ns', name) FROM pg_temp.mine ORDER BY name;
-SELECT advisory.unlock_all('ns');
+--> ns|a|exclusive|session|1
+--> ns|b|exclusive|session|1
+--> ns|c|exclusive|session|2
+--> ns|d|exclusive|session|1
+SELECT advisory.unlock_all('ns'); --> 5
 SELECT advisory.lock_all('ns', ARRAY[3, 1, 2]), advisory.try_lock_all('ns', ARRAY[4]::bigint[]);
+--> t|t
 SELECT * FROM pg_temp.mine ORDER BY name;
-SELECT advisory.unlock_all('ns');
+--> ns|1|exclusive|session
+--> ns|2|exclusive|session
+--> ns|3|exclusive|session
+--> ns|4|exclusive|session
+SELECT advisory.unlock_all('ns'); --> 4
 BEGIN;
-SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b']), advisory.try_xact_lock_all('ns', ARRAY['b', 'c']),
+SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b']),
+       advisory.try_xact_lock_all('ns', ARRAY['b', 'c']),
        advisory.xact_lock_all('ns', ARRAY[1]), advisory.try_xact_lock_all('ns', ARRAY[2]),
        advisory.xact_lock_all('ns', ARRAY['a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11']::uuid[]),
        advisory.try_xact_lock_all('ns', ARRAY['a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a12']::uuid[]);
+--> t|t|t|t|t|t
 SELECT *, advisory.hold_count('ns', name) FROM pg_temp.mine ORDER BY name;
+--> ns|1|exclusive|transaction|1
+--> ns|2|exclusive|transaction|1
+--> ns|a|exclusive|transaction|1
+--> ns|a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11|exclusive|transaction|1
+--> ns|a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a12|exclusive|transaction|1
+--> ns|b|exclusive|transaction|2
+--> ns|c|exclusive|transaction|1
 -- Not the session's to release; gone with the transaction.
-SELECT advisory.unlock_all('ns');
+SELECT advisory.unlock_all('ns'); --> 0
 COMMIT;
 SELECT * FROM pg_temp.mine;
 
 ---- An untyped list
-
-SELECT advisory.lock_all('ns', '{a,"b c",NULL-and-void}');
+SELECT advisory.lock_all('ns', '{a,"b c",NULL-and-void}'); --> t
 SELECT name FROM pg_temp.mine ORDER BY name COLLATE "C";
-SELECT advisory.unlock_all('ns');
+--> NULL-and-void
+--> a
+--> b c
+SELECT advisory.unlock_all('ns'); --> 3
 
 ---- Savepoints: the transaction-level locks of a call belong to the caller's
-
 BEGIN;
 SAVEPOINT s;
-SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b']);
+SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b']); --> t
 ROLLBACK TO s;
-SELECT count(*) FROM pg_temp.mine;
-SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b']);
+SELECT count(*) FROM pg_temp.mine; --> 0
+SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b']); --> t
 SAVEPOINT t;
 ROLLBACK TO t;
-SELECT count(*), sum(advisory.hold_count('ns', name)) FROM pg_temp.mine;
+SELECT count(*), sum(advisory.hold_count('ns', name)) FROM pg_temp.mine; --> 2|2
 COMMIT;
 
 ---- One of them is taken: nothing stays locked but what was before
 -- (By a prepared transaction, which is another holder than this session.)
 
 BEGIN;
-SELECT advisory.xact_lock_all('ns', ARRAY['taken']);
+SELECT advisory.xact_lock_all('ns', ARRAY['taken']); --> t
 PREPARE TRANSACTION 'regress_advisory';
-SELECT advisory.lock('ns', 'f');
+SELECT advisory.lock('ns', 'f'); --> t
 -- With enough others some come before it in key order, and some after.
-SELECT advisory.try_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken']);
-SELECT advisory.try_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken'], '1ms');
-SELECT name, advisory.hold_count('ns', name) FROM pg_temp.mine;
+SELECT advisory.try_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken']); --> f
+SELECT advisory.try_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken'], '1ms'); --> f
+SELECT name, advisory.hold_count('ns', name) FROM pg_temp.mine; --> f|1
 BEGIN;
-SELECT advisory.xact_lock_all('ns', ARRAY['f', 'g']);
-SELECT advisory.try_xact_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken']);
-SELECT advisory.try_xact_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken'], '1ms');
+SELECT advisory.xact_lock_all('ns', ARRAY['f', 'g']); --> t
+SELECT advisory.try_xact_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken']); --> f
+SELECT advisory.try_xact_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken'], '1ms'); --> f
 SELECT name, advisory.hold_count('ns', name) FROM pg_temp.mine ORDER BY name;
+--> f|2
+--> g|1
 -- The error names the lock that could not be obtained.
 SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'taken'], '1ms');
+--> ERROR:  could not obtain advisory lock "ns/taken" within 1 ms
+--> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
+--> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
 ROLLBACK;
 SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken'], '1ms');
+--> ERROR:  could not obtain advisory lock "ns/taken" within 1 ms
+--> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
+--> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
 SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken'], '0');
-SELECT name, advisory.hold_count('ns', name) FROM pg_temp.mine;
+--> ERROR:  could not obtain advisory lock "ns/taken" without waiting
+--> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
+--> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
+SELECT name, advisory.hold_count('ns', name) FROM pg_temp.mine; --> f|1
 -- Another error in the wait takes back as much.
 SET statement_timeout = '50ms';
 \set VERBOSITY sqlstate
-SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken']);
-SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken']);
+SELECT advisory.lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken']); --> ERROR:  57014
+SELECT advisory.xact_lock_all('ns', ARRAY['a', 'b', 'c', 'd', 'e', 'f', 'taken']); --> ERROR:  57014
 \set VERBOSITY default
 RESET statement_timeout;
-SELECT name, advisory.hold_count('ns', name) FROM pg_temp.mine;
+SELECT name, advisory.hold_count('ns', name) FROM pg_temp.mine; --> f|1
 ROLLBACK PREPARED 'regress_advisory';
-SELECT advisory.try_lock_all('ns', ARRAY['a', 'b', 'taken']), advisory.unlock_all('ns');
+SELECT advisory.try_lock_all('ns', ARRAY['a', 'b', 'taken']), advisory.unlock_all('ns'); --> t|4
 
-SELECT count(*) AS left_locked FROM pg_locks
-    WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
+SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+    WHERE locktype = 'advisory' AND datname = current_database(); --> 0

@@ -1,23 +1,44 @@
--- try_lock_any() and try_xact_lock_any(), as in 31_try_lock_any: names, scope and number of holds, which only the extension has.
+-- try_lock_any() and try_xact_lock_any(), as in 31_try_lock_any: names, scope and number of holds,
+-- which only the extension has.
+\pset format unaligned \pset tuples_only on
 CREATE VIEW pg_temp.mine AS
-    SELECT name, scope, advisory.hold_count('ns', name) FROM advisory.locks WHERE pid = pg_backend_pid();
+    SELECT name, scope, advisory.hold_count('ns', name) FROM advisory.locks
+        WHERE pid = pg_backend_pid();
 
-SELECT i, name FROM advisory.try_lock_any('ns', ARRAY['z', 'a', 'm', 'b'], 3) WITH ORDINALITY AS t(name, i);
+SELECT i, name FROM advisory.try_lock_any('ns', ARRAY['z', 'a', 'm', 'b'], 3) WITH ORDINALITY
+    AS t(name, i);
+--> 1|z
+--> 2|a
+--> 3|m
 SELECT advisory.try_lock_any('ns', ARRAY['a', 'a', 'b', 'a'], 4);
+--> a
+--> b
 SELECT * FROM pg_temp.mine ORDER BY name;
-SELECT advisory.unlock_all('ns');
+--> a|session|2
+--> b|session|1
+--> m|session|1
+--> z|session|1
+SELECT advisory.unlock_all('ns'); --> 5
 BEGIN;
-SELECT advisory.try_xact_lock_any('ns', ARRAY['b', 'a']);
+SELECT advisory.try_xact_lock_any('ns', ARRAY['b', 'a']); --> b
 SELECT advisory.try_xact_lock_any('ns', ARRAY[2, 1], 2);
+--> 2
+--> 1
 SELECT advisory.try_xact_lock_any('ns', ARRAY['00000000-0000-0000-0000-000000000001']::uuid[]);
-SELECT advisory.try_xact_lock_any('ns', '{z}');
+--> 00000000-0000-0000-0000-000000000001
+SELECT advisory.try_xact_lock_any('ns', '{z}'); --> z
 SELECT * FROM pg_temp.mine ORDER BY name;
+--> 00000000-0000-0000-0000-000000000001|transaction|1
+--> 1|transaction|1
+--> 2|transaction|1
+--> b|transaction|1
+--> z|transaction|1
 SAVEPOINT s;
-SELECT advisory.try_xact_lock_any('ns', ARRAY['c']);
+SELECT advisory.try_xact_lock_any('ns', ARRAY['c']); --> c
 ROLLBACK TO s;
-SELECT advisory.holds('ns', 'c');
+SELECT advisory.holds('ns', 'c'); --> f
 COMMIT;
 SELECT * FROM pg_temp.mine;
 
-SELECT count(*) AS left_locked FROM pg_locks
-    WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
+SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+    WHERE locktype = 'advisory' AND datname = current_database(); --> 0

@@ -1,4 +1,6 @@
--- Semaphores in one session, as in 35_semaphores: what the views show, all of a namespace, another number of slots, and settings.
+-- Semaphores in one session, as in 35_semaphores: what the views show, all of a namespace, another
+-- number of slots, and settings.
+\pset format unaligned \pset tuples_only on
 SET advisory_ext.warn_no_transaction = off;
 
 -- Keys and pids differ from run to run, or say nothing.
@@ -6,97 +8,137 @@ CREATE VIEW pg_temp.mine AS
     SELECT kind, namespace, name, slot, mode, scope, granted, acquired_at IS NOT NULL AS has_time
     FROM advisory.locks WHERE pid = pg_backend_pid();
 CREATE VIEW pg_temp.used AS
-    SELECT namespace, name, key = advisory.key(namespace, name) AS has_key, slots, in_use, free, waiting,
+    SELECT namespace, name, key = advisory.key(namespace, name) AS has_key, slots, in_use, free,
+        waiting,
            array_length(holders, 1) AS holders, slots_disagree
     FROM advisory.semaphores;
 
 ---- In views
-
-SELECT advisory.acquire('ns', 'three', 3), advisory.try_acquire('ns', 'three', 3), advisory.acquire('ns', 'three', 3, '1s');
+SELECT advisory.acquire('ns', 'three', 3), advisory.try_acquire('ns', 'three', 3),
+    advisory.acquire('ns', 'three', 3, '1s'); --> 1|2|3
 SELECT * FROM pg_temp.mine ORDER BY slot;
-SELECT * FROM pg_temp.used;
+--> semaphore|ns|three|1|exclusive|session|t|t
+--> semaphore|ns|three|2|exclusive|session|t|t
+--> semaphore|ns|three|3|exclusive|session|t|t
+SELECT * FROM pg_temp.used; --> ns|three|t|3|3|0|0|3|f
 SELECT lock, slot, mode FROM advisory.activity WHERE pid = pg_backend_pid() ORDER BY slot;
+--> ns/three|1|exclusive
+--> ns/three|2|exclusive
+--> ns/three|3|exclusive
 -- They are locks, as the server has them.
 SELECT l.objsubid - 16384 AS slot, l.mode, l.granted
     FROM pg_locks AS l
     WHERE l.locktype = 'advisory' AND l.pid = pg_backend_pid()
       AND (l.classid::bigint << 32) | l.objid::bigint = advisory.key('ns', 'three')
     ORDER BY slot;
+--> 1|ExclusiveLock|t
+--> 2|ExclusiveLock|t
+--> 3|ExclusiveLock|t
 
-SELECT advisory.release('ns', 'three', 1), advisory.release('ns', 'three');
-SELECT slot FROM pg_temp.mine;
-SELECT advisory.release('ns', 'three');
+SELECT advisory.release('ns', 'three', 1), advisory.release('ns', 'three'); --> t|t
+SELECT slot FROM pg_temp.mine; --> 2
+SELECT advisory.release('ns', 'three'); --> t
 SELECT * FROM pg_temp.used;
-SELECT advisory.acquire('ns', 'both', 1), advisory.hold_count('ns', 'both'), advisory.release('ns', 'both');
+SELECT advisory.acquire('ns', 'both', 1), advisory.hold_count('ns', 'both'),
+    advisory.release('ns', 'both'); --> 1|0|t
 
 ---- For the transaction, and for the savepoint
-
 BEGIN;
-SELECT advisory.xact_acquire('ns', 'three', 3);
+SELECT advisory.xact_acquire('ns', 'three', 3); --> 1
 SAVEPOINT s;
-SELECT advisory.try_xact_acquire('ns', 'three', 3);
-SELECT advisory.acquire('ns', 'three', 3);
+SELECT advisory.try_xact_acquire('ns', 'three', 3); --> 2
+SELECT advisory.acquire('ns', 'three', 3); --> 3
 SELECT slot, scope FROM pg_temp.mine ORDER BY slot;
+--> 1|transaction
+--> 2|transaction
+--> 3|session
 ROLLBACK TO s;
 SELECT slot, scope FROM pg_temp.mine ORDER BY slot;
-SELECT advisory.release('ns', 'three');
+--> 1|transaction
+--> 3|session
+SELECT advisory.release('ns', 'three'); --> t
 COMMIT;
 SELECT * FROM pg_temp.mine;
 
 ---- All of a namespace
-
-SELECT advisory.acquire('ns', 'three', 3), advisory.acquire('ns', 'three', 3), advisory.acquire('other', 'three', 3), advisory.lock('ns', 'lock');
-SELECT advisory.unlock_all('ns');
-SELECT kind, namespace, name, slot FROM pg_temp.mine;
-SELECT pg_advisory_unlock_all();
+SELECT advisory.acquire('ns', 'three', 3), advisory.acquire('ns', 'three', 3),
+    advisory.acquire('other', 'three', 3), advisory.lock('ns', 'lock'); --> 1|2|1|t
+SELECT advisory.unlock_all('ns'); --> 3
+SELECT kind, namespace, name, slot FROM pg_temp.mine; --> semaphore|other|three|1
+SELECT pg_advisory_unlock_all(); -->
 SELECT * FROM pg_temp.used;
 
-SELECT advisory.acquire('ns', 'one', 1);
-SELECT slot FROM pg_temp.mine;
+SELECT advisory.acquire('ns', 'one', 1); --> 1
+SELECT slot FROM pg_temp.mine; --> 1
 
 ---- More slots than before: told once
-
 \set VERBOSITY terse
 SELECT advisory.try_acquire('ns', 'one', 2);
-SELECT advisory.try_acquire('ns', 'one', 3), advisory.try_acquire('ns', 'one', 1);
-SELECT * FROM pg_temp.used;
-SELECT advisory.unlock_all('ns');
-SELECT advisory.acquire('ns', 'one', 5), advisory.release('ns', 'one');
+--> WARNING:  semaphore "ns/one" is used with different numbers of slots
+--> 2
+SELECT advisory.try_acquire('ns', 'one', 3), advisory.try_acquire('ns', 'one', 1); --> 3|
+SELECT * FROM pg_temp.used; --> ns|one|t|3|3|0|0|3|t
+SELECT advisory.unlock_all('ns'); --> 3
+SELECT advisory.acquire('ns', 'one', 5), advisory.release('ns', 'one'); --> 1|t
 
 ---- Waiting without a snapshot
-
 \set VERBOSITY default
 BEGIN ISOLATION LEVEL REPEATABLE READ;
 CALL advisory.await_acquire('ns', 'await', 2);
+--> ERROR:  await_acquire() cannot wait without a snapshot here
+--> DETAIL:  In isolation level REPEATABLE READ or SERIALIZABLE a transaction keeps its snapshot.
+--> HINT:  Use isolation level READ COMMITTED.
 ROLLBACK;
 
 ---- Many slots
-
-SELECT count(advisory.acquire('ns', 'many', 16000)) FROM generate_series(1, 80);
-SELECT slots, in_use, free FROM advisory.semaphores WHERE name = 'many';
-SELECT advisory.unlock_all('ns');
+SELECT count(advisory.acquire('ns', 'many', 16000)) FROM generate_series(1, 80); --> 80
+SELECT slots, in_use, free FROM advisory.semaphores WHERE name = 'many'; --> 16000|80|15920
+SELECT advisory.unlock_all('ns'); --> 80
 
 ---- try_acquire_any()
-
 SELECT name, slot FROM advisory.try_acquire_any('ns', ARRAY['z', 'a', 'm'], 2, 2);
+--> z|1
+--> a|1
 SELECT name, slot FROM advisory.try_acquire_any('ns', ARRAY['z', 'a', 'm'], 2, 3);
+--> z|2
+--> a|2
+--> m|1
 SELECT name, slots, in_use FROM advisory.semaphores WHERE name IN ('a', 'm', 'z') ORDER BY name;
-SELECT advisory.unlock_all('ns');
+--> a|2|2
+--> m|2|1
+--> z|2|2
+SELECT advisory.unlock_all('ns'); --> 5
 BEGIN;
 SELECT * FROM advisory.try_xact_acquire_any('ns', ARRAY['b', 'a'], 2, 2);
+--> b|1
+--> a|1
 SAVEPOINT s;
 SELECT * FROM advisory.try_xact_acquire_any('ns', ARRAY['b', 'a', 'c'], 2, 3);
+--> b|2
+--> a|2
+--> c|1
 ROLLBACK TO s;
-SELECT name, slot, scope FROM advisory.locks WHERE pid = pg_backend_pid() AND kind = 'semaphore' ORDER BY name;
+SELECT name, slot, scope FROM advisory.locks WHERE pid = pg_backend_pid() AND kind = 'semaphore'
+    ORDER BY name;
+--> a|1|transaction
+--> b|1|transaction
 COMMIT;
-SELECT count(*) FROM advisory.locks WHERE pid = pg_backend_pid();
+SELECT count(*) FROM advisory.locks WHERE pid = pg_backend_pid(); --> 0
 
 ---- The setting session_locks
-
 SET advisory_ext.session_locks = off;
 SELECT advisory.acquire('ns', 'name', 1);
+--> ERROR:  session-level advisory locks are turned off by "advisory_ext.session_locks"
+--> DETAIL:  Behind a transaction pooler a session-level lock outlives the client that took it.
+--> HINT:  Use advisory.xact_acquire() instead.
 SELECT advisory.try_acquire('ns', 'name', 1);
+--> ERROR:  session-level advisory locks are turned off by "advisory_ext.session_locks"
+--> DETAIL:  Behind a transaction pooler a session-level lock outlives the client that took it.
+--> HINT:  Use advisory.try_xact_acquire() instead.
 CALL advisory.await_acquire('ns', 'name', 1);
-SELECT advisory.xact_acquire('ns', 'name', 1);
+--> ERROR:  session-level advisory locks are turned off by "advisory_ext.session_locks"
+--> DETAIL:  Behind a transaction pooler a session-level lock outlives the client that took it.
+--> HINT:  Use advisory.xact_acquire() instead.
+SELECT advisory.xact_acquire('ns', 'name', 1); --> 1
 RESET advisory_ext.session_locks;
 SELECT * FROM pg_temp.mine;

@@ -1,5 +1,7 @@
 -- Editions: both.
--- Every form of the procedures that wait without a snapshot, at top level and for locks that are free. (40_await: where else the extension allows them.)
+-- Every form of the procedures that wait without a snapshot, at top level and for locks that are
+-- free. (40_await: where else the extension allows them.)
+\pset format unaligned \pset tuples_only on
 CALL advisory.await_lock('ns', 'text');
 CALL advisory.await_lock('ns', 42, '1s');
 CALL advisory.await_lock('ns', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid, NULL);
@@ -8,31 +10,57 @@ CALL advisory.await_lock_shared('ns', 42, '1s');
 CALL advisory.await_lock_shared('ns', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid);
 CALL advisory.await_lock_key(42, '1s', 'label');
 CALL advisory.await_lock_shared_key(-42);
-SELECT n, mode FROM unnest(ARRAY['text', '42', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11']) AS n JOIN advisory.locks ON key = advisory.key('ns', n) AND pid = pg_backend_pid()
+SELECT n, mode FROM unnest(ARRAY['text', '42', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11']) AS n
+    JOIN advisory.locks ON key = advisory.key('ns', n) AND pid = pg_backend_pid()
     ORDER BY n, mode;
+--> 42|exclusive
+--> 42|shared
+--> a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11|exclusive
+--> a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11|shared
+--> text|exclusive
+--> text|shared
 SELECT key, mode FROM advisory.locks WHERE key IN (42, -42) AND pid = pg_backend_pid() ORDER BY key;
-SELECT pg_advisory_unlock_all();
-CALL advisory.await_acquire('ns', 'slots', 2);
-CALL advisory.await_acquire('ns', 'slots', 2, '1s');
-SELECT advisory.release('ns', 'slots', 1), advisory.release('ns', 'slots'), advisory.release('ns', 'slots') AS no_more;
+--> -42|shared
+--> 42|exclusive
+SELECT pg_advisory_unlock_all(); -->
+CALL advisory.await_acquire('ns', 'slots', 2); --> 1
+CALL advisory.await_acquire('ns', 'slots', 2, '1s'); --> 2
+SELECT advisory.release('ns', 'slots', 1), advisory.release('ns', 'slots'),
+    advisory.release('ns', 'slots') AS no_more;
+--> WARNING:  you don't own a slot of semaphore "ns/slots"
+--> t|t|f
 
 ---- Timed out (by a prepared transaction's lock): the error of lock(), and a session that goes on
-
 BEGIN;
-SELECT advisory.xact_lock('ns', 'taken'), advisory.xact_acquire('ns', 'slots', 1);
+SELECT advisory.xact_lock('ns', 'taken'), advisory.xact_acquire('ns', 'slots', 1); --> t|1
 PREPARE TRANSACTION 'regress_advisory';
 CALL advisory.await_lock('ns', 'taken', '1ms');
+--> ERROR:  could not obtain advisory lock "ns/taken" within 1 ms
+--extension> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
+--extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
+--portable> DETAIL:  A prepared transaction holds it in exclusive mode.
+--portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('ns', 'taken').
 CALL advisory.await_lock('ns', 'taken', '0');
+--> ERROR:  could not obtain advisory lock "ns/taken" without waiting
+--extension> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
+--extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
+--portable> DETAIL:  A prepared transaction holds it in exclusive mode.
+--portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('ns', 'taken').
 CALL advisory.await_lock_shared('ns', 'taken', '1ms');
+--> ERROR:  could not obtain advisory lock "ns/taken" within 1 ms
+--extension> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
+--extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
+--portable> DETAIL:  A prepared transaction holds it in exclusive mode.
+--portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('ns', 'taken').
 \set VERBOSITY sqlstate
-CALL advisory.await_acquire('ns', 'slots', 1, '1ms');
+CALL advisory.await_acquire('ns', 'slots', 1, '1ms'); --> ERROR:  55P03
 SET statement_timeout = '50ms';
-CALL advisory.await_lock('ns', 'taken');
+CALL advisory.await_lock('ns', 'taken'); --> ERROR:  57014
 RESET statement_timeout;
 \set VERBOSITY default
-SELECT advisory.holds('ns', 'taken');
+SELECT advisory.holds('ns', 'taken'); --> f
 ROLLBACK PREPARED 'regress_advisory';
 CALL advisory.await_lock('ns', 'taken', '1ms');
-SELECT advisory.unlock('ns', 'taken');
-SELECT count(*) AS left_locked FROM pg_locks
-    WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
+SELECT advisory.unlock('ns', 'taken'); --> t
+SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+    WHERE locktype = 'advisory' AND datname = current_database(); --> 0

@@ -1,10 +1,12 @@
 -- Editions: both.
--- Ten thousand waits that time out, in one transaction: no lock and no transaction ID is left behind. (63_timeouts_memory: no memory.)
+-- Ten thousand waits that time out, in one transaction: no lock and no transaction ID is left
+-- behind. (63_timeouts_memory: no memory.)
+\pset format unaligned \pset tuples_only on
 SET advisory_ext.warn_no_transaction = off;
 
 CREATE TABLE items (id int);
 BEGIN;
-SELECT advisory.xact_lock('ns', 'taken'), advisory.xact_lock_all('ns', ARRAY['x', 'y']);
+SELECT advisory.xact_lock('ns', 'taken'), advisory.xact_lock_all('ns', ARRAY['x', 'y']); --> t|t
 PREPARE TRANSACTION 'regress_advisory';
 
 -- A quarter of them after 1 ms, the rest at once; in both scopes, one lock and several.
@@ -24,21 +26,22 @@ BEGIN
 END $$;
 
 BEGIN;
-SELECT pg_temp.time_out(10000) AS taken;
+SELECT pg_temp.time_out(10000) AS taken; --> 0
 SELECT pg_current_xact_id_if_assigned() IS NULL AS no_transaction_id,
        count(*) AS locked FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid();
+--> t|0
 INSERT INTO items VALUES (1);
 SAVEPOINT s;
-SELECT pg_temp.time_out(100) AS taken;
+SELECT pg_temp.time_out(100) AS taken; --> 0
 INSERT INTO items VALUES (2);
 ROLLBACK TO s;
 INSERT INTO items VALUES (3);
-SELECT advisory.try_xact_lock('ns', 'free');
+SELECT advisory.try_xact_lock('ns', 'free'); --> t
 COMMIT;
-SELECT array_agg(id) FROM items;
+SELECT array_agg(id) FROM items; --> {1,3}
 
 ROLLBACK PREPARED 'regress_advisory';
-SELECT advisory.try_xact_lock('ns', 'taken');
+SELECT advisory.try_xact_lock('ns', 'taken'); --> t
 DROP TABLE items;
-SELECT count(*) AS left_locked FROM pg_locks
-    WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
+SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+    WHERE locktype = 'advisory' AND datname = current_database(); --> 0

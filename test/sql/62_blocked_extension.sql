@@ -1,32 +1,43 @@
--- Another session holds the lock, as in 60_blocked: what only the extension knows and says of that. It remembers labels, counts
--- holds, knows their scope, and names the lock in the context of a wait.
+-- Another session holds the lock, as in 60_blocked: what only the extension knows and says of that.
+-- It remembers labels, counts holds, knows their scope, and names the lock in the context of a
+-- wait.
+\pset format unaligned \pset tuples_only on
 CREATE ROLE regress_advisory_role;
 SET ROLE regress_advisory_role;
 BEGIN;
-SELECT advisory.xact_lock('billing', 'invoice:42'), advisory.xact_lock_shared('billing', 'shared'), advisory.xact_lock_key(42);
+SELECT advisory.xact_lock('billing', 'invoice:42'), advisory.xact_lock_shared('billing', 'shared'),
+    advisory.xact_lock_key(42); --> t|t|t
 PREPARE TRANSACTION 'regress_advisory';
 RESET ROLE;
 
 ---- A label
-
 SELECT advisory.lock_shared_key(42, '0', 'label');
+--> ERROR:  could not obtain advisory lock "label" without waiting
+--> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
+--> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
 SELECT advisory.lock_shared_key(42, '0');
+--> ERROR:  could not obtain advisory lock "label" without waiting
+--> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
+--> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
 
 ---- A savepoint
-
 BEGIN;
-SELECT advisory.lock('billing', 'other');
+SELECT advisory.lock('billing', 'other'); --> t
 SAVEPOINT s;
 SELECT advisory.lock('billing', 'invoice:42', '1ms');
+--> ERROR:  could not obtain advisory lock "billing/invoice:42" within 1 ms
+--> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
+--> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
 ROLLBACK TO s;
-SELECT advisory.hold_count('billing', 'other') AS other, advisory.hold_count('billing', 'invoice:42') AS this;
+SELECT advisory.hold_count('billing', 'other') AS other,
+    advisory.hold_count('billing', 'invoice:42') AS this; --> 1|0
 COMMIT;
-SELECT advisory.unlock('billing', 'other');
+SELECT advisory.unlock('billing', 'other'); --> t
 
 ---- Cancelled in the wait: the lock's name as context
-
 -- (19 puts a line of its own before ours.)
-CREATE FUNCTION pg_temp.wait_context(call text, OUT error text, OUT context text) LANGUAGE plpgsql AS $$
+CREATE FUNCTION pg_temp.wait_context(call text, OUT error text, OUT context text)
+    LANGUAGE plpgsql AS $$
 BEGIN
     EXECUTE call;
 EXCEPTION WHEN query_canceled THEN
@@ -35,18 +46,29 @@ EXCEPTION WHEN query_canceled THEN
 END $$;
 SET statement_timeout = '50ms';
 SELECT * FROM pg_temp.wait_context($$SELECT advisory.lock('billing', 'invoice:42')$$);
-SELECT * FROM pg_temp.wait_context($$SELECT advisory.try_xact_lock_shared('billing', 'invoice:42', NULL)$$);
+--> canceling statement due to statement timeout|while waiting for advisory lock "billing/invoice:42" in exclusive mode
+SELECT *
+    FROM pg_temp.wait_context(
+        $$SELECT advisory.try_xact_lock_shared('billing', 'invoice:42', NULL)$$);
+--> canceling statement due to statement timeout|while waiting for advisory lock "billing/invoice:42" in shared mode
 SELECT * FROM pg_temp.wait_context($$SELECT advisory.lock_key(42, '1h', 'label')$$);
-SELECT * FROM pg_temp.wait_context($$SELECT advisory.lock_all('billing', ARRAY['a', 'invoice:42'])$$);
+--> canceling statement due to statement timeout|while waiting for advisory lock "label" in exclusive mode
+SELECT *
+    FROM pg_temp.wait_context($$SELECT advisory.lock_all('billing', ARRAY['a', 'invoice:42'])$$);
+--> canceling statement due to statement timeout|while waiting for advisory lock "billing/invoice:42" in exclusive mode
 RESET statement_timeout;
 
 ---- Looking at it
-
 SELECT role, mode, scope, gid FROM advisory.holders('billing', 'shared');
-SELECT gid, mode, scope FROM advisory.holders_key(42);
-SELECT pid, role, mode, scope, granted, gid, key = advisory.key('billing', 'invoice:42') AS invoice, query
+--> regress_advisory_role|shared|transaction|regress_advisory
+SELECT gid, mode, scope FROM advisory.holders_key(42); --> regress_advisory|exclusive|transaction
+SELECT pid, role, mode, scope, granted, gid, key = advisory.key('billing', 'invoice:42') AS invoice,
+    query
     FROM advisory.locks WHERE gid = 'regress_advisory' ORDER BY mode, key;
+--> |regress_advisory_role|exclusive|transaction|t|regress_advisory|f|
+--> |regress_advisory_role|exclusive|transaction|t|regress_advisory|t|
+--> |regress_advisory_role|shared|transaction|t|regress_advisory|f|
 COMMIT PREPARED 'regress_advisory';
 DROP ROLE regress_advisory_role;
-SELECT count(*) AS left_locked FROM pg_locks
-    WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
+SELECT count(*) AS left_locked FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+    WHERE locktype = 'advisory' AND datname = current_database(); --> 0

@@ -1,8 +1,9 @@
 -- Ten thousand waits that time out, as in 61_timeouts, leave no memory behind.
+\pset format unaligned \pset tuples_only on
 SET advisory_ext.warn_no_transaction = off;
 
 BEGIN;
-SELECT advisory.xact_lock('ns', 'taken'), advisory.xact_lock_all('ns', ARRAY['x', 'y']);
+SELECT advisory.xact_lock('ns', 'taken'), advisory.xact_lock_all('ns', ARRAY['x', 'y']); --> t|t
 PREPARE TRANSACTION 'regress_advisory';
 
 -- A quarter of them after 1 ms, the rest at once; in both scopes, one lock and several.
@@ -24,10 +25,10 @@ CREATE FUNCTION pg_temp.memory() RETURNS bigint LANGUAGE sql AS
     $$ SELECT sum(used_bytes)::bigint FROM pg_backend_memory_contexts $$;
 
 BEGIN;
-SELECT pg_temp.time_out(100) AS taken;
+SELECT pg_temp.time_out(100) AS taken; --> 0
 SELECT pg_temp.memory() AS before \gset
-SELECT pg_temp.time_out(10000) AS taken;
+SELECT pg_temp.time_out(10000) AS taken; --> 0
 -- A leak of ten bytes a time would show.
-SELECT pg_temp.memory() - :before < 100000 AS bounded;
+SELECT pg_temp.memory() - :before < 100000 AS bounded; --> t
 COMMIT;
 ROLLBACK PREPARED 'regress_advisory';

@@ -14,14 +14,19 @@ sub time_of {
     my ($expression) = @_;
     return on_server(sub {
         my ($session) = @_;
-        $session->run("CREATE TEMP TABLE names AS SELECT 'billing'::text AS ns, 'invoice:' || i AS name FROM generate_series(1, $count) AS i",
+        $session->run("CREATE TEMP TABLE names AS SELECT 'billing'::text AS ns,
+            'invoice:' || i AS name FROM generate_series(1, $count) AS i",
             'ANALYZE names', 'SET max_parallel_workers_per_gather = 0') unless $ready{$session}++;
-        my @times = map { my $start = time; $session->rows("SELECT count($_) FROM names"); time - $start } $expression, 'name';
+        my @times = map { my $start = time; $session
+            ->rows("SELECT count($_) FROM names"); time - $start } $expression, 'name';
         return $times[0] - $times[1];
     });
 }
 
 my $key = time_of('advisory.key(ns, name)');
-compare(work => 'key(namespace, name)', of => 'speed', against => "the md5 idiom's", 'at least' => 4, ours => time_of(q{('x' || substr(md5(ns || name), 1, 16))::bit(64)::bigint}), theirs => $key);
-compare(work => 'key(namespace, name)', of => 'time', against => "hashtextextended's", ours => $key, theirs => time_of('hashtextextended(ns || name, 0)'));
+compare(work => 'key(namespace, name)', of => 'speed', against => "the md5 idiom's",
+    'at least' => 4, ours => time_of(q{('x' || substr(md5(ns || name), 1, 16))::bit(64)::bigint}),
+    theirs => $key);
+compare(work => 'key(namespace, name)', of => 'time', against => "hashtextextended's", ours => $key,
+    theirs => time_of('hashtextextended(ns || name, 0)'));
 1;

@@ -14,44 +14,71 @@ sub known {
     my (@statements) = @_;
     return on_server(sub {
         my ($session) = @_;
-        my @loop = ($session, names_array($names, 'known '), 'text', map { "PERFORM $_" } @statements);
+        my @loop = ($session, names_array($names, 'known '), 'text',
+            map { "PERFORM $_" } @statements);
         loop(@loop) unless $warm{$session}{"@statements"}++;
         return loop(@loop);
     });
 }
 
 sub keys_of { return "ARRAY(SELECT i * 4294967311 FROM generate_series(1, $names) AS i)" }
-sub by_key { my (@statements) = @_; return on_server(sub { loop($_[0], keys_of(), 'bigint', map { "PERFORM $_" } @statements) }) }
-sub by_hash { my (@statements) = @_; return on_server(sub { loop($_[0], names_array($names, 'known '), 'text', map { "PERFORM $_" } @statements) }) }
+sub by_key {
+    my (@statements) = @_;
+    return on_server(sub { loop($_[0], keys_of(), 'bigint', map { "PERFORM $_" } @statements) });
+}
+sub by_hash {
+    my (@statements) = @_;
+    return on_server(sub { loop($_[0], names_array($names, 'known '), 'text',
+        map { "PERFORM $_" } @statements) });
+}
 
 my $hash = q{hashtextextended('bench' || element, 0)};
-my @XACT = (known(q{advisory.try_xact_lock('bench', element)}), by_key('pg_try_advisory_xact_lock(element)'), by_hash("pg_try_advisory_xact_lock($hash)"));
+my @XACT = (known(q{advisory.try_xact_lock('bench', element)}),
+    by_key('pg_try_advisory_xact_lock(element)'), by_hash("pg_try_advisory_xact_lock($hash)"));
 my @BOTH = (known(q{advisory.lock('bench', element)}, q{advisory.unlock('bench', element)}),
-    by_key('pg_advisory_lock(element)', 'pg_advisory_unlock(element)'), by_hash("pg_advisory_lock($hash)", "pg_advisory_unlock($hash)"));
-my $new = on_server(sub { my ($session, $round) = @_; loop($session, names_array($names, "new $round "), 'text', q{PERFORM advisory.try_xact_lock('bench', element)}) });
+    by_key('pg_advisory_lock(element)', 'pg_advisory_unlock(element)'),
+    by_hash("pg_advisory_lock($hash)", "pg_advisory_unlock($hash)"));
+my $new = on_server(sub { my ($session, $round) =
+    @_; loop($session, names_array($names, "new $round "), 'text',
+    q{PERFORM advisory.try_xact_lock('bench', element)}) });
 
-compare(work => 'try_xact_lock in a loop, known names', of => 'time', against => "a bare number's", 'at most' => 1.5, ours => $XACT[0], theirs => $XACT[1]);
-compare(work => 'try_xact_lock in a loop, known names', of => 'time', against => "a hashed name's", ours => $XACT[0], theirs => $XACT[2]);
-compare(work => 'try_xact_lock in a loop, names never seen before', of => 'time', against => "a bare number's", 'at most' => 3, ours => $new, theirs => $XACT[1]);
-compare(work => 'lock and unlock in a loop, known names', of => 'time', against => "a bare number's", 'at most' => 2, ours => $BOTH[0], theirs => $BOTH[1]);
-compare(work => 'lock and unlock in a loop, known names', of => 'time', against => "a hashed name's", ours => $BOTH[0], theirs => $BOTH[2]);
+compare(work => 'try_xact_lock in a loop, known names', of => 'time', against => "a bare number's",
+    'at most' => 1.5, ours => $XACT[0], theirs => $XACT[1]);
+compare(work => 'try_xact_lock in a loop, known names', of => 'time', against => "a hashed name's",
+    ours => $XACT[0], theirs => $XACT[2]);
+compare(work => 'try_xact_lock in a loop, names never seen before', of => 'time',
+    against => "a bare number's", 'at most' => 3, ours => $new, theirs => $XACT[1]);
+compare(work => 'lock and unlock in a loop, known names', of => 'time',
+    against => "a bare number's", 'at most' => 2, ours => $BOTH[0], theirs => $BOTH[1]);
+compare(work => 'lock and unlock in a loop, known names', of => 'time',
+    against => "a hashed name's", ours => $BOTH[0], theirs => $BOTH[2]);
 
 my $ID = '\set id random(1, 1000)';
 my %STATEMENTS = (
-    'try_xact_lock' => [ q{SELECT advisory.try_xact_lock('bench', :id)}, 'SELECT pg_try_advisory_xact_lock(:id)',
+    'try_xact_lock' => [ q{SELECT advisory.try_xact_lock('bench', :id)},
+        'SELECT pg_try_advisory_xact_lock(:id)',
         q{SELECT pg_try_advisory_xact_lock(hashtextextended('bench' || :id, 0))} ],
-    'lock and unlock' => [ qq{SELECT advisory.lock('bench', :id);\nSELECT advisory.unlock('bench', :id)}, "SELECT pg_advisory_lock(:id);\nSELECT pg_advisory_unlock(:id)",
-        q{SELECT pg_advisory_lock(hashtextextended('bench' || :id, 0));} . "\n" . q{SELECT pg_advisory_unlock(hashtextextended('bench' || :id, 0))} ],
+    'lock and unlock' =>
+    [ qq{SELECT advisory.lock('bench', :id);\nSELECT advisory.unlock('bench', :id)},
+    "SELECT pg_advisory_lock(:id);\nSELECT pg_advisory_unlock(:id)",
+        q{SELECT pg_advisory_lock(hashtextextended('bench' || :id, 0));} . "\n"
+        . q{SELECT pg_advisory_unlock(hashtextextended('bench' || :id, 0))} ],
 );
 for my $clients (QUICK ? (2) : (1, 2, 8)) {
     for my $protocol (QUICK ? 'prepared' : qw(prepared simple)) {
         for my $work (sort keys %STATEMENTS) {
-            my $tps = once(sub { my ($tree) = @_; pgbench(server_of($tree), $clients, $seconds, $protocol, map { "$ID\n$_;" } @{ $STATEMENTS{$work} }) });
+            my $tps = once(sub { my ($tree) =
+                @_; pgbench(server_of($tree), $clients, $seconds, $protocol,
+                map { "$ID\n$_;" } @{ $STATEMENTS{$work} }) });
             my @throughput = map { my $i = $_; sub { $tps->(@_)->[$i] } } 0 .. 2;
-            my $how = sprintf '%s over pgbench, %d client%s, %s', $work, $clients, $clients == 1 ? '' : 's', $protocol;
-            my @promise = $work eq 'try_xact_lock' && $clients == 2 && $protocol eq 'prepared' ? ('at least' => 0.97) : ();
-            compare(work => $how, of => 'throughput', against => "a bare number's", @promise, ours => $throughput[0], theirs => $throughput[1]);
-            compare(work => $how, of => 'throughput', against => "a hashed name's", @promise, ours => $throughput[0], theirs => $throughput[2]);
+            my $how = sprintf '%s over pgbench, %d client%s, %s', $work, $clients, $clients == 1
+                ? '' : 's', $protocol;
+            my @promise = $work eq 'try_xact_lock' && $clients == 2 && $protocol eq 'prepared'
+                ? ('at least' => 0.97) : ();
+            compare(work => $how, of => 'throughput', against => "a bare number's", @promise,
+                ours => $throughput[0], theirs => $throughput[1]);
+            compare(work => $how, of => 'throughput', against => "a hashed name's", @promise,
+                ours => $throughput[0], theirs => $throughput[2]);
         }
     }
 }

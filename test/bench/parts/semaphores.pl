@@ -10,8 +10,8 @@ use constant SLOTS => 4;
 my $slots = SLOTS;
 my $seconds = QUICK ? 1 : 2;
 
-# So many sessions run take, sleep and give in a loop. Returns {count => loops of all, p50, p99, longest => of the times that
-# take took, in ms}. The statements may use number, the session's.
+# So many sessions run take, sleep and give in a loop. Returns {count => loops of all, p50, p99,
+# longest => of the times that take took, in ms}. The statements may use number, the session's.
 sub contend {
     my ($sessions, $ms, $take, $give) = @_;
     my $work = $ms ? "PERFORM pg_sleep($ms / 1000.0);" : '';
@@ -43,10 +43,12 @@ SQL
         for my $session (@active) {
             my $finished = $session->finish;
             die $finished->{message} if $finished->{state};
-            push @waits, map { @$_ } @{ $session->rows(q{SELECT unnest(current_setting('bench.waits')::float8[])}) };
+            push @waits, map { @$_ } @{ $session
+                ->rows(q{SELECT unnest(current_setting('bench.waits')::float8[])}) };
         }
         @waits = sort { $a <=> $b } @waits;
-        return { count => scalar @waits, p50 => $waits[ @waits / 2 ], p99 => $waits[ 0.99 * @waits ], longest => $waits[-1] };
+        return { count => scalar @waits, p50 => $waits[ @waits / 2 ],
+            p99 => $waits[ 0.99 * @waits ], longest => $waits[-1] };
     });
 }
 
@@ -67,10 +69,13 @@ FOR slot IN 1..$slots LOOP
 END LOOP;
 SQL
 my $GIVE_TAKEN = 'PERFORM pg_advisory_unlock(taken);';
-my @OURS = ("taken := advisory.acquire('bench', 'slots', $slots);", q{PERFORM advisory.release('bench', 'slots', taken);});
+my @OURS = ("taken := advisory.acquire('bench', 'slots', $slots);",
+    q{PERFORM advisory.release('bench', 'slots', taken);});
 my %RIVALS = (
-    "$slots plain locks'" => ["PERFORM pg_advisory_lock(number % $slots);", "PERFORM pg_advisory_unlock(number % $slots);"],
-    "a random slot's" => ["taken := trunc(random() * $slots); PERFORM pg_advisory_lock(taken);", $GIVE_TAKEN],
+    "$slots plain locks'" => ["PERFORM pg_advisory_lock(number % $slots);",
+        "PERFORM pg_advisory_unlock(number % $slots);"],
+    "a random slot's" => ["taken := trunc(random() * $slots); PERFORM pg_advisory_lock(taken);",
+        $GIVE_TAKEN],
     "polling every 10 ms's" => [polling(0.01, $EACH_SLOT), $GIVE_TAKEN],
     "polling every 1 ms's" => [polling(0.001, $EACH_SLOT), $GIVE_TAKEN],
 );
@@ -78,7 +83,8 @@ my %PROMISED = (
     "$slots plain locks'" => { count => ['at least' => 0.98] },
     "polling every 10 ms's" => { longest => ['at most' => 0.05] },
 );
-my %OF = (count => 'throughput', p50 => 'median wait', p99 => '99th percentile of the waits', longest => 'longest wait');
+my %OF = (count => 'throughput', p50 => 'median wait', p99 => '99th percentile of the waits',
+    longest => 'longest wait');
 
 sub result_of { my ($field, $code) = @_; return sub { return $code->(@_)->{$field} } }
 
@@ -90,20 +96,67 @@ for my $case (QUICK ? ([32, 1]) : ([6, 1], [6, 2], [6, 10], [32, 1], [32, 2], [3
         for my $field (qw(count p50 p99 longest)) {
             # What is promised is promised for 32 sessions and 1 ms.
             my @promised = $sessions == 32 && $ms == 1 ? @{ $PROMISED{$rival}{$field} // [] } : ();
-            compare(work => "semaphore, $sessions sessions, $slots slots, $ms ms inside", of => $OF{$field}, against => $rival, @promised,
-                series => "semaphore $field", at => "$sessions/$ms", ours => result_of($field, $ours), theirs => result_of($field, $theirs));
+            compare(work => "semaphore, $sessions sessions, $slots slots, $ms ms inside",
+                of => $OF{$field}, against => $rival, @promised,
+                series => "semaphore $field", at => "$sessions/$ms",
+                ours => result_of($field, $ours), theirs => result_of($field, $theirs));
         }
     }
 }
 
 # The time of a hand-over is the inverse of their number.
 sub per_hand_over { my ($code) = @_; return sub { return 1 / $code->(@_)->{count} } }
-compare(work => 'semaphore, 4 sessions, 1 slot, nothing inside', of => 'time of a hand-over', against => "a plain lock's", 'at most' => 1.2,
-    ours => per_hand_over(contend(4, 0, q{taken := advisory.acquire('bench', 'slot', 1);}, q{PERFORM advisory.release('bench', 'slot', taken);})),
-    theirs => per_hand_over(contend(4, 0, 'PERFORM pg_advisory_lock(1);', 'PERFORM pg_advisory_unlock(1);')));
+compare(work => 'semaphore, 4 sessions, 1 slot, nothing inside', of => 'time of a hand-over',
+    against => "a plain lock's", 'at most' => 1.2,
+    ours => per_hand_over(contend(4, 0, q{taken := advisory.acquire('bench', 'slot', 1);},
+        q{PERFORM advisory.release('bench', 'slot', taken);})),
+    theirs => per_hand_over(contend(4, 0, 'PERFORM pg_advisory_lock(1);',
+        'PERFORM pg_advisory_unlock(1);')));
 
 my $array = 'ARRAY(SELECT generate_series(1, 2000))';
 compare(work => 'acquire and release, nobody waits', of => 'time', against => "a plain lock's",
-    ours => on_server(sub { loop($_[0], $array, 'int', q{PERFORM advisory.release('bench', 'free', advisory.acquire('bench', 'free', 4))}) }),
-    theirs => on_server(sub { loop($_[0], $array, 'int', 'PERFORM pg_advisory_lock(1)', 'PERFORM pg_advisory_unlock(1)') }));
+    ours => on_server(sub { loop($_[0], $array, 'int',
+        q{PERFORM advisory.release('bench', 'free', advisory.acquire('bench', 'free', 4))}) }),
+    theirs => on_server(sub { loop($_[0], $array, 'int', 'PERFORM pg_advisory_lock(1)',
+        'PERFORM pg_advisory_unlock(1)') }));
+
+# A session that has very many slots, beside one that has as many built-in locks: the processor time
+# of its statements, and of its blocks with an EXCEPTION clause.
+my $many = 16_000;
+my %takes = (
+    slots => { session => "advisory.acquire('bench', 'many', $many)",
+        transaction => "advisory.xact_acquire('bench', 'many', $many)" },
+    locks => { session => 'pg_advisory_lock(i)', transaction => 'pg_advisory_xact_lock(i)' },
+);
+sub blocks {
+    my ($statement) = @_;
+    return "DO \$\$ BEGIN FOR i IN 1 .. 1000 LOOP
+        BEGIN $statement; EXCEPTION WHEN division_by_zero THEN NULL; END;
+    END LOOP; END \$\$";
+}
+my %does = (
+    'blocks with an error'    => [ blocks('RAISE division_by_zero'), 1 ],
+    'blocks without an error' => [ blocks('PERFORM 1'), 1 ],
+    'statements'              => [ 'SELECT 1', 200 ],
+);
+for my $scope (qw(session transaction)) {
+    my %having;
+    my $time_with = sub {
+        my ($way, $statement, $times) = @_;
+        return sub {
+            my ($tree) = @_;
+            my $session = $having{"$tree $way"} //= session(server => server_of($tree))
+                ->run(('BEGIN') x ($scope eq 'transaction'),
+                    "SELECT count($takes{$way}{$scope}) FROM generate_series(1, $many) AS i");
+            return processor_time($session, sub { $session->run($statement) for 1 .. $times });
+        };
+    };
+    for my $what (sort keys %does) {
+        compare(work => "$what, with $many slots of the $scope", of => 'time',
+            against => 'with as many built-in locks', 'at most' => 3,
+            ours => $time_with->('slots', @{ $does{$what} }),
+            theirs => $time_with->('locks', @{ $does{$what} }));
+    }
+    $_->disconnect for values %having;
+}
 1;

@@ -13,8 +13,10 @@ sub timed {
     my ($statement) = @_;
     return sub {
         my ($tree) = @_;
-        $holder{$tree} //= session(server => server_of($tree))->run(q{SELECT advisory.lock('bench', 'held')});
-        return loop(session_of($tree), "ARRAY(SELECT generate_series(1, $waits))", 'int', $statement);
+        $holder{$tree} //= session(server => server_of($tree))
+            ->run(q{SELECT advisory.lock('bench', 'held')});
+        return loop(session_of($tree), "ARRAY(SELECT generate_series(1, $waits))", 'int',
+            $statement);
     };
 }
 
@@ -27,6 +29,8 @@ EXCEPTION WHEN lock_not_available THEN
     NULL;
 END
 SQL
-compare(work => 'a wait that times out after 1 ms', of => 'time', against => "SET LOCAL lock_timeout and EXCEPTION's", 'at most' => 1.1, ours => $ours, theirs => $theirs);
+compare(work => 'a wait that times out after 1 ms', of => 'time',
+    against => "SET LOCAL lock_timeout and EXCEPTION's", 'at most' => 1.1, ours => $ours,
+    theirs => $theirs);
 undef %holder;
 1;
