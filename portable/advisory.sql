@@ -42,7 +42,7 @@ CREATE OR REPLACE FUNCTION advisory.edition() RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT 'portable' $$;
 COMMENT ON FUNCTION advisory.edition() IS 'portable, or extension';
 CREATE OR REPLACE FUNCTION advisory.version() RETURNS text
-    LANGUAGE sql STABLE PARALLEL SAFE AS $$ SELECT '1.1' $$;
+    LANGUAGE sql STABLE PARALLEL SAFE AS $$ SELECT '1.0' $$;
 COMMENT ON FUNCTION advisory.version() IS 'version of the functions of this schema';
 
 ---- Checks

@@ -24,7 +24,6 @@
 #include "core/namecache.h"
 #include "core/release.h"
 #include "server/locktable.h"
-#include "server/vxidlock.h"
 
 namespace advisory
 {
@@ -51,7 +50,8 @@ only_portals_snapshot()
 {
 	Portal		portal = ActivePortal;
 
-	if (portal == nullptr || !ActiveSnapshotSet() || portal->portalSnapshot != GetActiveSnapshot() ||
+	if (portal == nullptr || !ActiveSnapshotSet() ||
+		portal->portalSnapshot != GetActiveSnapshot() ||
 		portal->createLevel != GetCurrentTransactionNestLevel())
 		return false;
 
@@ -83,48 +83,31 @@ forget_snapshots()
 	portal->holdSnapshot = nullptr;
 }
 
-/*
- * As lock_take(), but asleep this transaction does not hold the lock on its virtual transaction ID.
- */
-static Outcome
-take(const LockRequest &request, Timeout timeout, int *slot)
-{
-	volatile Outcome outcome = Outcome::not_free;
-
-	sleeps_without_vxid_lock = true;
-	PG_TRY();
-	{
-		outcome = lock_take(request, timeout, slot);
-	}
-	PG_FINALLY();
-	{
-		sleeps_without_vxid_lock = false;
-	}
-	PG_END_TRY();
-	return outcome;
-}
-
-/* Release the snapshots, or raise an error that says why that is impossible. */
-static void
-release_snapshots(const char *procedure)
+void
+release_snapshots(const LockName &name, const char *procedure)
 {
 	VirtualTransactionId id = my_vxid();
 	LOCKTAG		tag;
 
+	/* It may read catalogs, which takes a snapshot.  The wait finds the name registered. */
+	name_ask(name);
 	SET_LOCKTAG_VIRTUALTRANSACTION(tag, id);
 	if (IsolationUsesXactSnapshot())
 		raise_cannot_release(procedure,
-							 "In isolation level REPEATABLE READ or SERIALIZABLE a transaction keeps its snapshot.",
+							 "In isolation level REPEATABLE READ or SERIALIZABLE a transaction "
+							 "keeps its snapshot.",
 							 "Use isolation level READ COMMITTED.");
 	if (TransactionIdIsValid(GetTopTransactionIdIfAny()))
 		raise_cannot_release(procedure,
-							 "The transaction has a transaction ID, because it has already written or locked rows.",
+							 "The transaction has a transaction ID, because it has already written "
+							 "or locked rows.",
 							 "Make the CALL the first statement of the transaction.");
 	if (!only_portals_snapshot())
 		raise_cannot_release(procedure,
-							 "The call is at a place where a procedure cannot commit: inside a query, a function, EXECUTE, "
-							 "a block with an EXCEPTION clause, a procedure with SECURITY DEFINER or SET, or a DO block or "
-							 "procedure in an explicit transaction.",
+							 "The call is at a place where a procedure cannot commit: inside a "
+							 "query, a function, EXECUTE, a block with an EXCEPTION clause, a "
+							 "procedure with SECURITY DEFINER or SET, or a DO block or procedure "
+							 "in an explicit transaction.",
 							 "CALL it outside of these, for example at top level.");
 
 	forget_snapshots();
@@ -138,23 +121,19 @@ release_snapshots(const char *procedure)
 	 */
 	if (have_other_locks() && is_mine_awaited(tag))
 		raise_cannot_release(procedure,
-							 "The transaction has locked tables, and another session waits for its end.",
+							 "The transaction has locked tables, and another session waits for its "
+							 "end.",
 							 "Make the CALL the first statement of the transaction.");
 }
 
 int
 await_lock(const LockRequest &request, Timeout timeout, const char *procedure)
 {
-	/*
-	 * Registering the name may read catalogs, which takes a snapshot.  take() does it again, and
-	 * finds the name registered.
-	 */
-	name_ask(request.name);
-	release_snapshots(procedure);
-
 	int			slot;
-	Outcome		outcome = take(request, timeout, &slot);
+	Outcome		outcome;
 
+	release_snapshots(request.name, procedure);
+	outcome = without_vxid_lock([&]() { return lock_take(request, timeout, &slot); });
 	PG_TRY();
 	{
 		EnsurePortalSnapshotExists();
@@ -162,7 +141,7 @@ await_lock(const LockRequest &request, Timeout timeout, const char *procedure)
 	PG_CATCH();
 	{
 		/* A session-level lock survives an error. */
-		if (outcome == Outcome::granted && request.scope == Scope::session)
+		if (outcome == Outcome::granted)
 			lock_give_up(request, slot);
 		PG_RE_THROW();
 	}
@@ -175,13 +154,13 @@ await_lock(const LockRequest &request, Timeout timeout, const char *procedure)
 Outcome
 await_if_possible(const LockRequest &request, Timeout timeout, int *slot)
 {
-	if (timeout.is_immediate() || IsolationUsesXactSnapshot() || TransactionIdIsValid(GetTopTransactionIdIfAny()) ||
-		!only_portals_snapshot())
+	if (timeout.is_immediate() || IsolationUsesXactSnapshot() ||
+		TransactionIdIsValid(GetTopTransactionIdIfAny()) || !only_portals_snapshot())
 		return lock_take(request, timeout, slot);
 
 	name_ask(request.name);
 	forget_snapshots();
-	return take(request, timeout, slot);
+	return without_vxid_lock([&]() { return lock_take(request, timeout, slot); });
 }
 
 void
