@@ -1,4 +1,5 @@
--- A request for one user's export. A second request for the same user gets the answer "busy" at once.
+-- A request for one user's export. A second request for the same user gets the answer "busy" at
+-- once.
 CALL meet('exports', :'worker', 6);
 
 SELECT clock_timestamp() AS asked_at \gset

@@ -2,7 +2,8 @@
 \if :{?portable}
     \ir ../portable/advisory.sql
     -- There a view shows only names that have a label.
-    INSERT INTO advisory.key_labels (key, label) VALUES (advisory.key('billing', 'invoices:2026-12'), 'billing/invoices:2026-12');
+    INSERT INTO advisory.key_labels (key, label)
+        VALUES (advisory.key('billing', 'invoices:2026-12'), 'billing/invoices:2026-12');
 \else
     CREATE EXTENSION advisory_ext;
 \endif
@@ -33,13 +34,16 @@ CREATE TABLE report (
 
 -- The error of a wait with a timeout, as a program receives it.
 CREATE TABLE failure (
-    sqlstate text, message text, detail text, hint text, namespace text, name text, seconds numeric);
+    sqlstate text, message text, detail text, hint text,
+    namespace text, name text, seconds numeric);
 
 CREATE PROCEDURE make_invoices(billing_window text, worker text) LANGUAGE sql AS $$
-    INSERT INTO invoice (billing_window, customer, made_by) SELECT billing_window, name, worker FROM customer
+    INSERT INTO invoice (billing_window, customer, made_by)
+        SELECT billing_window, name, worker FROM customer
 $$;
 
--- A meeting place: sessions wait here until the given number of them has arrived. So a rare race happens every time.
+-- A meeting place: sessions wait here until the given number of them has arrived. So a rare race
+-- happens every time.
 CREATE TABLE arrival (place text, worker text, PRIMARY KEY (place, worker));
 
 CREATE PROCEDURE meet(meeting_place text, who text, expected integer) LANGUAGE plpgsql AS $$

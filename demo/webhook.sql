@@ -1,4 +1,5 @@
--- One delivery of a webhook event. The sender sends it again if it gets no answer, so several deliveries may run at once.
+-- One delivery of a webhook event. The sender sends it again if it gets no answer, so several
+-- deliveries may run at once.
 CALL meet('webhook', :'worker', 3);
 
 BEGIN;

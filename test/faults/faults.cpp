@@ -1,10 +1,11 @@
 /*
  * test/faults/faults.cpp
- *		Fault injection: the n-th request for memory that the extension makes fails.  For make FAULTS=1 only.
+ *		Fault injection: the n-th request for memory that the extension makes fails.  For
+ *		make FAULTS=1 only.
  *
  * The Makefile has the linker lead every call of a function that is listed here, by FAULT, to its
- * __wrap_ form (-Wl,--wrap), so that the sources need not know.  Listed is what asks for
- * memory, for room in shared memory or in the lock table, or runs statements which do.  Requests that the
+ * __wrap_ form (-Wl,--wrap), so that the sources need not know.  Listed is what asks for memory,
+ * for room in shared memory or in the lock table, or runs statements which do.  Requests that the
  * server makes for itself are not counted.
  */
 #include "base/pg.h"
@@ -57,7 +58,8 @@ request(const char *name)
 		return __real_##name arguments; \
 	}
 
-#define FAULT(name, result, parameters, arguments) FAULT_IF(name, true, result, parameters, arguments)
+#define FAULT(name, result, parameters, arguments) \
+	FAULT_IF(name, true, result, parameters, arguments)
 
 #pragma GCC visibility push(default)
 extern "C" {
@@ -75,39 +77,47 @@ FAULT(MemoryContextAllocZero, void *, (MemoryContext context, Size size), (conte
 #if PG_VERSION_NUM < 170000
 FAULT(MemoryContextAllocZeroAligned, void *, (MemoryContext context, Size size), (context, size))
 #endif
-FAULT(MemoryContextAllocExtended, void *, (MemoryContext context, Size size, int flags), (context, size, flags))
+FAULT(MemoryContextAllocExtended, void *, (MemoryContext context, Size size, int flags),
+	  (context, size, flags))
 FAULT(MemoryContextStrdup, char *, (MemoryContext context, const char *text), (context, text))
-FAULT(AllocSetContextCreateInternal, MemoryContext, (MemoryContext parent, const char *name, Size least, Size initial, Size most),
+FAULT(AllocSetContextCreateInternal, MemoryContext,
+	  (MemoryContext parent, const char *name, Size least, Size initial, Size most),
 	  (parent, name, least, initial, most))
 FAULT(initStringInfo, void, (StringInfo text), (text))
 FAULT(enlargeStringInfo, void, (StringInfo text, int needed), (text, needed))
 FAULT(appendStringInfoString, void, (StringInfo text, const char *more), (text, more))
 FAULT(appendStringInfoChar, void, (StringInfo text, char more), (text, more))
-FAULT(appendBinaryStringInfo, void, (StringInfo text, const char *more, int length), (text, more, length))
+FAULT(appendBinaryStringInfo, void, (StringInfo text, const char *more, int length),
+	  (text, more, length))
 FAULT(CopyErrorData, ErrorData *, (void), ())
 
 /* Values and results */
 FAULT(cstring_to_text, text *, (const char *text), (text))
 FAULT(cstring_to_text_with_len, text *, (const char *text, int length), (text, length))
 FAULT(text_to_cstring, char *, (const text *value), (value))
-FAULT(pg_server_to_any, char *, (const char *text, int length, int encoding), (text, length, encoding))
+FAULT(pg_server_to_any, char *, (const char *text, int length, int encoding),
+	  (text, length, encoding))
 FAULT(quote_literal_cstr, char *, (const char *text), (text))
 FAULT(escape_json, void, (StringInfo text, const char *more), (text, more))
 FAULT(pg_cryptohash_create, pg_cryptohash_ctx *, (pg_cryptohash_type type), (type))
 FAULT(lappend, List *, (List *list, void *cell), (list, cell))
 FAULT(lappend_int, List *, (List *list, int cell), (list, cell))
-FAULT(heap_form_tuple, HeapTuple, (TupleDesc form, Datum *values, bool *nulls), (form, values, nulls))
-FAULT(tuplestore_putvalues, void, (Tuplestorestate *store, TupleDesc form, Datum *values, bool *nulls),
+FAULT(heap_form_tuple, HeapTuple, (TupleDesc form, Datum *values, bool *nulls),
+	  (form, values, nulls))
+FAULT(tuplestore_putvalues, void,
+	  (Tuplestorestate *store, TupleDesc form, Datum *values, bool *nulls),
 	  (store, form, values, nulls))
 FAULT(InitMaterializedSRF, void, (FunctionCallInfo call, bits32 flags), (call, flags))
-FAULT(accumArrayResult, ArrayBuildState *, (ArrayBuildState *state, Datum value, bool null, Oid type, MemoryContext context),
+FAULT(accumArrayResult, ArrayBuildState *,
+	  (ArrayBuildState *state, Datum value, bool null, Oid type, MemoryContext context),
 	  (state, value, null, type, context))
 FAULT(makeArrayResult, Datum, (ArrayBuildState *state, MemoryContext context), (state, context))
 
 /* Hash tables */
 FAULT(hash_create, HTAB *, (const char *name, long entries, const HASHCTL *form, int flags),
 	  (name, entries, form, flags))
-FAULT_IF(hash_search, action == HASH_ENTER, void *, (HTAB *table, const void *key, HASHACTION action, bool *found),
+FAULT_IF(hash_search, action == HASH_ENTER, void *,
+		 (HTAB *table, const void *key, HASHACTION action, bool *found),
 	  (table, key, action, found))
 
 /* Shared memory */
@@ -118,23 +128,30 @@ FAULT(dsa_create, dsa_area *, (int tranche), (tranche))
 FAULT(dsa_create_ext, dsa_area *, (int tranche, size_t first, size_t most), (tranche, first, most))
 #endif
 FAULT(dsa_attach, dsa_area *, (dsa_handle handle), (handle))
-FAULT(dsa_allocate_extended, dsa_pointer, (dsa_area *area, size_t size, int flags), (area, size, flags))
-FAULT(dshash_create, dshash_table *, (dsa_area *area, const dshash_parameters *form, void *argument),
+FAULT(dsa_allocate_extended, dsa_pointer, (dsa_area *area, size_t size, int flags),
+	  (area, size, flags))
+FAULT(dshash_create, dshash_table *,
+	  (dsa_area *area, const dshash_parameters *form, void *argument),
 	  (area, form, argument))
-FAULT(dshash_attach, dshash_table *, (dsa_area *area, const dshash_parameters *form, dshash_table_handle handle, void *argument),
+FAULT(dshash_attach, dshash_table *,
+	  (dsa_area *area, const dshash_parameters *form, dshash_table_handle handle, void *argument),
 	  (area, form, handle, argument))
-FAULT(dshash_find_or_insert, void *, (dshash_table *table, const void *key, bool *found), (table, key, found))
+FAULT(dshash_find_or_insert, void *, (dshash_table *table, const void *key, bool *found),
+	  (table, key, found))
 
 /* The lock table */
-FAULT(LockAcquire, LockAcquireResult, (const LOCKTAG *tag, LOCKMODE mode, bool session, bool at_once),
+FAULT(LockAcquire, LockAcquireResult,
+	  (const LOCKTAG *tag, LOCKMODE mode, bool session, bool at_once),
 	  (tag, mode, session, at_once))
 #if PG_VERSION_NUM >= 180000
 FAULT(LockAcquireExtended, LockAcquireResult,
-	  (const LOCKTAG *tag, LOCKMODE mode, bool session, bool at_once, bool report, LOCALLOCK **lock, bool log),
+	  (const LOCKTAG *tag, LOCKMODE mode, bool session, bool at_once, bool report, LOCALLOCK **lock,
+	   bool log),
 	  (tag, mode, session, at_once, report, lock, log))
 #else
 FAULT(LockAcquireExtended, LockAcquireResult,
-	  (const LOCKTAG *tag, LOCKMODE mode, bool session, bool at_once, bool report, LOCALLOCK **lock),
+	  (const LOCKTAG *tag, LOCKMODE mode, bool session, bool at_once, bool report,
+	   LOCALLOCK **lock),
 	  (tag, mode, session, at_once, report, lock))
 #endif
 FAULT(LockRelationOid, void, (Oid table, LOCKMODE mode), (table, mode))
@@ -149,19 +166,22 @@ FAULT(SPI_connect_ext, int, (int options), (options))
 FAULT(SPI_prepare, SPIPlanPtr, (const char *text, int count, Oid *types), (text, count, types))
 FAULT(SPI_keepplan, int, (SPIPlanPtr plan), (plan))
 FAULT(SPI_execute, int, (const char *text, bool reads, long rows), (text, reads, rows))
-FAULT(SPI_execute_extended, int, (const char *text, const SPIExecuteOptions *options), (text, options))
-FAULT(SPI_execute_plan, int, (SPIPlanPtr plan, Datum *values, const char *nulls, bool reads, long rows),
+FAULT(SPI_execute_extended, int, (const char *text, const SPIExecuteOptions *options),
+	  (text, options))
+FAULT(SPI_execute_plan, int,
+	  (SPIPlanPtr plan, Datum *values, const char *nulls, bool reads, long rows),
 	  (plan, values, nulls, reads, rows))
 FAULT(SPI_execute_snapshot, int,
-	  (SPIPlanPtr plan, Datum *values, const char *nulls, Snapshot snapshot, Snapshot crosscheck, bool reads, bool triggers, long rows),
+	  (SPIPlanPtr plan, Datum *values, const char *nulls, Snapshot snapshot, Snapshot crosscheck,
+	   bool reads, bool triggers, long rows),
 	  (plan, values, nulls, snapshot, crosscheck, reads, triggers, rows))
 FAULT(raw_parser, List *, (const char *text, RawParseMode mode), (text, mode))
 FAULT(SPI_getvalue, char *, (HeapTuple row, TupleDesc form, int column), (row, form, column))
 FAULT(SPI_palloc, void *, (Size size), (size))
 
 /*
- * fail_at(n integer, forever boolean) → integer: the n-th request from now on fails, or all from the n-th on; 0: none.
- * Returns the requests since it was called last.
+ * fail_at(n integer, forever boolean) → integer: the n-th request from now on fails, or all from
+ * the n-th on; 0: none.  Returns the requests since it was called last.
  */
 PG_FUNCTION_INFO_V1(advisory_fail_at);
 

@@ -4,7 +4,8 @@
 log=/tmp/log
 export DEBIAN_FRONTEND=noninteractive
 
-# check TITLE COMMAND…: runs a test, and shows its output if it fails. A function fails with the first of its commands that fails.
+# check TITLE COMMAND…: runs a test, and shows its output if it fails. A function fails with the
+# first of its commands that fails.
 check() {
     local title=$1 status
     shift

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs a package on a clean Debian, uses it, runs the tests with it, and removes it. To be run as root in a chroot that is thrown
-# away afterwards, from a copy of the tree (scripts/test-packages.sh does):
+# Installs a package on a clean Debian, uses it, runs the tests with it, and removes it. To be run
+# as root in a chroot that is thrown away afterwards, from a copy of the tree
+# (scripts/test-packages.sh does):
 #
 #   bash test/packages/installed.sh MAJOR postgresql-NN-advisory-ext_….deb
 #
@@ -16,9 +17,11 @@ package=postgresql-$major-advisory-ext
 documents=/usr/share/doc/$package
 extensions=/usr/share/postgresql/$major/extension
 
-our_files() { find / -xdev \( -path "$PWD" -o -path /tmp \) -prune -o -iname '*advisory*' -print | sort; }
+our_files() {
+    find / -xdev \( -path "$PWD" -o -path /tmp \) -prune -o -iname '*advisory*' -print | sort
+}
 
-# ---- What the package has -------------------------------------------------------------------------
+# ---- What the package has ------------------------------------------------------------------------
 
 has_files() {
     local file missing=0
@@ -30,15 +33,17 @@ has_files() {
 
 # The list comes from the tree, and not from the Makefile, because this tests the Makefile.
 expected_files() {
-    printf '%s\n' "/usr/lib/postgresql/$major/lib/advisory_ext.so" "$extensions/advisory_ext.control" \
-        "/usr/share/doc/$package/copyright" "/usr/share/doc/$package/changelog.Debian.gz" "$documents/LICENSE" \
+    printf '%s\n' "/usr/lib/postgresql/$major/lib/advisory_ext.so" \
+        "/usr/share/doc/$package/copyright" "/usr/share/doc/$package/changelog.Debian.gz" \
+        "$documents/LICENSE" "$extensions/advisory_ext.control" \
         "$extensions/advisory_ext--$(version).sql"
-    find README.md CHANGELOG.md SECURITY.md doc examples monitoring portable/*.sql -type f 2>/dev/null | sed "s|^|$documents/|"
+    find README.md CHANGELOG.md SECURITY.md doc examples monitoring portable/*.sql -type f \
+        2>/dev/null | sed "s|^|$documents/|"
 }
 
 version() { sed -n "s/^default_version *= *'\(.*\)'.*/\1/p" advisory_ext.control; }
 
-# ---- Use ------------------------------------------------------------------------------------------
+# ---- Use -----------------------------------------------------------------------------------------
 
 sql() { runuser -u postgres -- psql --cluster "$major/packages" -XAtq -v ON_ERROR_STOP=1 "$@"; }
 
@@ -51,13 +56,13 @@ creates_extension() {
 
 # Two sessions: the second one does not get what the first one holds.
 takes_locks() {
-    local both
-    both=$(sql -c "SELECT advisory.try_lock('package', 'one')" \
-        -c "\\! psql --cluster $major/packages -XAtq -c \"SELECT advisory.try_lock('package', 'one')\"")
+    local both lock="SELECT advisory.try_lock('package', 'one')"
+    both=$(sql -c "$lock" -c "\\! psql --cluster $major/packages -XAtq -c \"$lock\"")
     [ "$both" = $'t\nf' ] || { echo "instead of t and f: $both"; return 1; }
 }
 
-# Debian's own test of the package, for which only the files of some packages are needed, and not the compilers that they depend on.
+# Debian's own test of the package, for which only the files of some packages are needed, and not
+# the compilers that they depend on.
 bring_test_tools() {
     local name
     apt_install make
@@ -74,16 +79,18 @@ bring_test_tools() {
 run_installcheck() {
     local status=0 output=/tmp/installcheck
     bash debian/tests/installcheck >"$output" 2>&1 || status=$?
-    sed -nE 's/^test (.*[^ ]) +\.\.\. ok +.*/ok - \1/p; s/^ok [0-9]+ +[-+] (.*[^ ]) +[0-9]+ ms$/ok - \1/p' "$output"
+    sed -nE -e 's/^test (.*[^ ]) +\.\.\. ok +.*/ok - \1/p' \
+        -e 's/^ok [0-9]+ +[-+] (.*[^ ]) +[0-9]+ ms$/ok - \1/p' "$output"
     sed -nE 's/^(test .* \.\.\. FAILED.*|not ok .*)/FAILED - \1/p' "$output"
-    check "Debian's test of the package (debian/tests/installcheck)" show_installcheck "$status" "$output"
+    check "Debian's test of the package (debian/tests/installcheck)" \
+        show_installcheck "$status" "$output"
 }
 
 show_installcheck() {
     [ "$1" -eq 0 ] || { cat "$2"; return 1; }
 }
 
-# ---- The end --------------------------------------------------------------------------------------
+# ---- The end -------------------------------------------------------------------------------------
 
 removes() {
     apt-get -qq -o Dpkg::Use-Pty=0 purge -y "$package"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Follows the section "Install" of README.md on a clean Debian, as a new user does: from source, as a Debian package. And CONTRIBUTING.md's
-# way to try the archive for PGXN. To be run as root in a chroot that is thrown away afterwards, from a copy of the tree
-# (scripts/test-packages.sh does):
+# Follows the section "Install" of README.md on a clean Debian, as a new user does: from source, as
+# a Debian package. And CONTRIBUTING.md's way to try the archive for PGXN. To be run as root in a
+# chroot that is thrown away afterwards, from a copy of the tree (scripts/test-packages.sh does):
 #
 #   bash test/packages/readme.sh MAJOR
 #
@@ -38,8 +38,12 @@ prerequisites() { apt_install make "postgresql-$major"; }
 names_show() {
     local seen
     seen=$(psql -XAtq -d yourdb -c 'CREATE EXTENSION IF NOT EXISTS advisory_ext' \
-        -c "SELECT advisory.try_lock('billing', 'invoice:42')" -c 'SELECT lock FROM advisory.activity')
-    [ "$seen" = $'t\nbilling/invoice:42' ] || { echo "instead of true and the lock: $seen"; return 1; }
+        -c "SELECT advisory.try_lock('billing', 'invoice:42')" \
+        -c 'SELECT lock FROM advisory.activity')
+    if [ "$seen" != $'t\nbilling/invoice:42' ]; then
+        echo "instead of true and the lock: $seen"
+        return 1
+    fi
     psql -Xq -d yourdb -c 'DROP EXTENSION advisory_ext'
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# doc/portable.md names all that the portable edition does not have of doc/reference.md, or refuses, and nothing else. The rest has the same
-# arguments, defaults, results and columns.
+# doc/portable.md names all that the portable edition does not have of doc/reference.md, or refuses,
+# and nothing else. The rest has the same arguments, defaults, results and columns.
 use strict;
 use warnings;
 use FindBin;
@@ -22,27 +22,33 @@ my $page = content('doc/portable.md');
 # The rows of the page's table whose first column has this head.
 sub rows_under {
     my ($head) = @_;
-    my ($rows) = $page =~ /^\| $head \|.*\n\|[-|]+\n((?:\|.*\n)+)/m or die "the page has no table of: $head\n";
+    my ($rows) = $page =~ /^\| $head \|.*\n\|[-|]+\n((?:\|.*\n)+)/m
+        or die "the page has no table of: $head\n";
     return split /\n/, $rows;
 }
 
 my %absent = map { $_ => 1 } map { /`([^`]+)`/g } map { (split /\|/)[1] } rows_under('absent');
-my ($names) = $page =~ /^\*\*Refused\.\*\* (.*?) raise error 0A000/m or die "the page does not say what is refused\n";
+my ($names) = $page =~ /^\*\*Refused\.\*\* (.*?) raise error 0A000/m
+    or die "the page does not say what is refused\n";
 my %refused = map { $_ => 1 } $names =~ /`([^`]+)`/g;
-my ($install) = $page =~ /^```sh\n(psql [^\n]*)\n```/m or die "the page does not say how to install it\n";
+my ($install) = $page =~ /^```sh\n(psql [^\n]*)\n```/m
+    or die "the page does not say how to install it\n";
 
-# ---- Both editions ----------------------------------------------------------------------------------------------------
+# ---- Both editions -------------------------------------------------------------------------------
 
 # Functions: name and types; kind, arguments and result; name; name and arguments.
 # Columns of views and tables: view and column; type and place; view.
 my %ASKED = (
     functions => q{SELECT format('%s(%s)', proname, array_to_string(proargtypes::regtype[], ', ')),
-            concat_ws(' ', prokind::text, pg_get_function_arguments(oid), '->', pg_get_function_result(oid)), proname,
+            concat_ws(' ', prokind::text, pg_get_function_arguments(oid), '->',
+            pg_get_function_result(oid)), proname,
             format('%s(%s)', proname, array_to_string(proargnames, ', '))
         FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace AND proname !~ '^_'},
-    columns => q{SELECT concat(relname, '.', attname), concat_ws(' ', format_type(atttypid, atttypmod), attnum), relname
+    columns => q{SELECT concat(relname, '.', attname),
+        concat_ws(' ', format_type(atttypid, atttypmod), attnum), relname
         FROM pg_class c JOIN pg_attribute ON attrelid = c.oid AND attnum > 0 AND NOT attisdropped
-        WHERE relnamespace = 'advisory'::regnamespace AND relname !~ '^_' AND relkind IN ('r', 'v')},
+        WHERE relnamespace = 'advisory'::regnamespace AND relname !~ '^_'
+        AND relkind IN ('r', 'v')},
 );
 
 create_database(name => "absent_extension_$$");
@@ -50,21 +56,34 @@ my $extension = session()->run('SELECT FROM advisory.settings');
 my $portable = create_portable_database(name => "absent_portable_$$");
 $portable->run('DROP SCHEMA advisory CASCADE');
 $install =~ s/\byourdb\b/absent_portable_$$/ or die "the page's command does not say 'yourdb'\n";
-is(qx(cd '$root' && PGOPTIONS='-c client_min_messages=warning' PGUSER=portable_owner $install -q -o /dev/null 2>&1), '', 'the page says how to install it');
+{
+    local @ENV{qw(PGOPTIONS PGUSER)} = ('-c client_min_messages=warning', 'portable_owner');
+    is(qx(cd '$root' && $install -q -o /dev/null 2>&1), '', 'the page says how to install it');
+}
 
 for my $kind (sort keys %ASKED) {
-    my ($there, $here) = map { my $session = $_; +{ map { $_->[0] => $_ } @{ $session->rows($ASKED{$kind}) } } } $extension, $portable;
+    my ($there, $here) = map {
+        my $session = $_;
+        +{ map { $_->[0] => $_ } @{ $session->rows($ASKED{$kind}) } }
+    } $extension, $portable;
     # The page can name one form of a function by its arguments, and by their names.
-    my $is_absent = sub { my (undef, undef, $name, $form) = @{$_[0]}; $absent{$name} || $absent{ $form // '' } };
-    is_deeply([ sort grep { !$here->{$_} && !$is_absent->($there->{$_}) } keys %$there ], [], "$kind: all that is absent is on the page");
-    is_deeply([ sort grep { $is_absent->($here->{$_}) } keys %$here ], [], "$kind: what the page names as absent is absent");
-    is_deeply([ sort grep { !$there->{$_} } keys %$here ], [], "$kind: the portable edition has no others");
+    my $is_absent = sub {
+        my (undef, undef, $name, $form) = @{$_[0]};
+        $absent{$name} || $absent{ $form // '' }
+    };
+    is_deeply([ sort grep { !$here->{$_} && !$is_absent->($there->{$_}) } keys %$there ], [],
+        "$kind: all that is absent is on the page");
+    is_deeply([ sort grep { $is_absent->($here->{$_}) } keys %$here ], [],
+        "$kind: what the page names as absent is absent");
+    is_deeply([ sort grep { !$there->{$_} } keys %$here ], [],
+        "$kind: the portable edition has no others");
     my %both = map { $_ => $there->{$_}[1] } grep { $there->{$_} } keys %$here;
-    is_deeply({ map { $_ => $here->{$_}[1] } keys %both }, \%both, "$kind: those of both editions are defined alike");
+    is_deeply({ map { $_ => $here->{$_}[1] } keys %both }, \%both,
+        "$kind: those of both editions are defined alike");
     cmp_ok(scalar keys %both, '>', 100, "$kind: there are many");
 }
 
-# ---- The reference --------------------------------------------------------------------------------------------------------
+# ---- The reference -------------------------------------------------------------------------------
 
 {
     my (%listed, $chapter);
@@ -72,36 +91,49 @@ for my $kind (sort keys %ASKED) {
         $chapter = $1 if $line =~ /^## (.+)/;
         $listed{$1} = $chapter if $line =~ /^\| \[`([^`]+)`\]/;
     }
-    my %here = map { $_->[0] => 1 } @{ $portable->rows(q{SELECT proname FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace
-        UNION SELECT relname FROM pg_class WHERE relnamespace = 'advisory'::regnamespace UNION SELECT name FROM pg_settings}) };
-    is_deeply([ grep { !$here{$_} && !$absent{$_} } sort keys %listed ], [], 'what the reference lists is there, or the page names it');
+    my %here = map {
+        $_->[0] => 1
+    } @{ $portable->rows(q{SELECT proname FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace
+        UNION SELECT relname FROM pg_class WHERE relnamespace = 'advisory'::regnamespace
+        UNION SELECT name FROM pg_settings}) };
+    is_deeply([ grep { !$here{$_} && !$absent{$_} } sort keys %listed ], [],
+        'what the reference lists is there, or the page names it');
     is_deeply([ grep { $here{$_} && $absent{$_} } sort keys %listed ], [], '... and not both');
-    is_deeply([ grep { !$listed{s/\(.*//r} } sort(keys %absent, keys %refused) ], [], 'what the page names is in the reference');
+    is_deeply([ grep { !$listed{s/\(.*//r} } sort(keys %absent, keys %refused) ], [],
+        'what the page names is in the reference');
     cmp_ok((grep { $_ eq 'Settings' } values %listed) + 0, '>', 10, 'settings, too');
 }
 
-# ---- Refused ----------------------------------------------------------------------------------------------------------------
+# ---- Refused -------------------------------------------------------------------------------------
 
-# Every function is called with nulls: those that refuse do so first of all. (A function for triggers cannot be called.)
+# Every function is called with nulls: those that refuse do so first of all. (A function for
+# triggers cannot be called.)
 my %said;
 for my $row (@{ $portable->rows(q{
     SELECT proname, prokind, (SELECT string_agg('NULL::' || t::regtype, ', ' ORDER BY n)
-                              FROM unnest(coalesce(proallargtypes, proargtypes::oid[])) WITH ORDINALITY AS a (t, n)
+                              FROM unnest(coalesce(proallargtypes, proargtypes::oid[])) WITH
+                              ORDINALITY AS a (t, n)
                               WHERE proargmodes IS NULL OR proargmodes[n] IN ('i', 'b'))
-    FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace AND proname !~ '^_' AND prorettype <> 'trigger'::regtype}) }) {
+    FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace AND proname !~ '^_'
+    AND prorettype <> 'trigger'::regtype}) }) {
     my ($name, $kind, $arguments) = ($row->[0], $row->[1], $row->[2] // '');
-    my $error = $portable->query(($kind eq 'p' ? 'CALL ' : 'SELECT * FROM ') . "advisory.$name($arguments)");
+    my $error = $portable->query(
+        ($kind eq 'p' ? 'CALL ' : 'SELECT * FROM ') . "advisory.$name($arguments)");
     next if ($error->{state} // '') ne '0A000';
     $said{$name} = 1;
     ok(length($error->{hint} // ''), "$name($arguments): its error has a hint");
-    like($error->{message}, qr/\badvisory\.$name\(\) is not in the portable edition$/, '... and says which edition this is');
+    like($error->{message}, qr/\badvisory\.$name\(\) is not in the portable edition$/,
+        '... and says which edition this is');
 }
-is_deeply([ sort keys %said ], [ sort keys %refused ], 'the page names the functions that raise 0A000');
+is_deeply([ sort keys %said ], [ sort keys %refused ],
+    'the page names the functions that raise 0A000');
 
-# ---- Columns ------------------------------------------------------------------------------------------------------------------
+# ---- Columns -------------------------------------------------------------------------------------
 
 # With a lock, a slot, a waiter, and labels for all, the named columns are NULL.
-$portable->run(q{INSERT INTO advisory.key_labels (key, label) SELECT advisory.key('n', name), 'n/' || name FROM unnest('{a,s}'::text[]) AS name},
+$portable->run(
+    q{INSERT INTO advisory.key_labels (key, label) SELECT advisory.key('n', name), 'n/' || name
+        FROM unnest('{a,s}'::text[]) AS name},
     q{SELECT advisory.lock('n', 'a'), advisory.acquire('n', 's', 1)});
 my $waiter = session(role => 'portable_owner')->start(q{SELECT advisory.lock('n', 'a')});
 waits($extension, $waiter);
@@ -109,10 +141,14 @@ for my $row (rows_under('view or function')) {
     my (undef, $views, $columns) = split /\|/, $row;
     my ($null, $false) = split /;(?= `\w+` is false)/, $columns;
     for my $view ($views =~ /`(\w+)`/g) {
-        my $from = 'advisory.' . ({ holders => q{holders('n', 'a')}, holders_key => q{holders_key(advisory.key('n', 'a'))} }->{$view} // $view);
+        my $from = 'advisory.'
+            . ({ holders => q{holders('n', 'a')},
+                holders_key => q{holders_key(advisory.key('n', 'a'))} }->{$view} // $view);
         cmp_ok($portable->value("SELECT count(*) FROM $from"), '>', 0, "$view has rows");
-        is($portable->value("SELECT count($_) FROM $from"), 0, "$view.$_ is NULL") for $null =~ /`(\w+)`/g;
-        is($portable->value("SELECT count(*) FROM $from WHERE $_ IS NOT false"), 0, "$view.$_ is false") for ($false // '') =~ /`(\w+)`/g;
+        is($portable->value("SELECT count($_) FROM $from"), 0, "$view.$_ is NULL")
+            for $null =~ /`(\w+)`/g;
+        is($portable->value("SELECT count(*) FROM $from WHERE $_ IS NOT false"), 0,
+            "$view.$_ is false") for ($false // '') =~ /`(\w+)`/g;
     }
 }
 $portable->run(q{SELECT pg_advisory_unlock_all()});

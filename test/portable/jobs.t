@@ -1,6 +1,7 @@
 #!/usr/bin/env perl
-# Claims, jobs and fences of the portable edition, mostly as a role without privileges: claims at the same time, commands that exclude each
-# other to the end of the commit of their effects, what run() refuses, and what another session can do between the claim and the command.
+# Claims, jobs and fences of the portable edition, mostly as a role without privileges: claims at
+# the same time, commands that exclude each other to the end of the commit of their effects, what
+# run() refuses, and what another session can do between the claim and the command.
 use strict;
 use warnings;
 use FindBin;
@@ -13,8 +14,12 @@ use constant { PLAYERS => 6, LOAD_S => 6, KILLS => 4 };
 
 my $owner = create_portable_database();
 my $look = session();
-$look->run('CREATE ROLE jobs_nobody LOGIN', 'CREATE ROLE jobs_other LOGIN', 'CREATE SCHEMA work AUTHORIZATION jobs_nobody');
-sub nobody { return session(role => 'jobs_nobody', application => $_[0] // 'nobody')->run('SET search_path = work, public') }
+$look->run('CREATE ROLE jobs_nobody LOGIN', 'CREATE ROLE jobs_other LOGIN',
+    'CREATE SCHEMA work AUTHORIZATION jobs_nobody');
+sub nobody {
+    return session(role => 'jobs_nobody', application => $_[0] // 'nobody')
+        ->run('SET search_path = work, public')
+}
 my ($one, $two, $three, $gate) = map { nobody($_) } qw(one two three gate);
 $one->run(<<'SQL');
 CREATE TABLE done (what text, at timestamptz DEFAULT clock_timestamp());
@@ -24,31 +29,53 @@ BEGIN
     PERFORM pg_advisory_unlock(99);
     INSERT INTO done VALUES (what);
 END $$;
-CREATE PROCEDURE in_steps() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO done VALUES ('first step'); COMMIT; INSERT INTO done VALUES ('second step'); COMMIT; END $$;
+CREATE PROCEDURE in_steps() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO done VALUES ('first step');
+COMMIT; INSERT INTO done VALUES ('second step'); COMMIT; END $$;
 CREATE TABLE deferred (what text);
-CREATE FUNCTION at_commit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM passes_gate(NEW.what); RETURN NULL; END $$;
-CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON deferred DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION at_commit();
+CREATE FUNCTION at_commit() RETURNS trigger LANGUAGE plpgsql
+AS $$ BEGIN PERFORM passes_gate(NEW.what); RETURN NULL; END $$;
+CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT
+ON deferred DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION at_commit();
 SQL
 
-sub run_sql { my ($command, $more) = @_; $more //= ''; return "CALL advisory.run('jobs', 'nightly', \$run\$$command\$run\$$more)" }
-sub claim { my ($window, $name) = @_; $name //= 'x'; return "SELECT advisory.claim('claims', '$name', '10 min', '$window')" }
+sub run_sql {
+    my ($command, $more) = @_;
+    $more //= '';
+    return "CALL advisory.run('jobs', 'nightly', \$run\$$command\$run\$$more)"
+}
+sub claim {
+    my ($window, $name) = @_;
+    $name //= 'x';
+    return "SELECT advisory.claim('claims', '$name', '10 min', '$window')"
+}
 sub close_gate { return $gate->run('SELECT pg_advisory_lock(99)') }
 sub open_gate { return $gate->run('SELECT pg_advisory_unlock(99)') }
 sub done { return $look->value('SELECT string_agg(what, $$,$$ ORDER BY at) FROM work.done') }
-sub is_free { my ($what) = @_; return is($look->value(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory')), 0, "$what: no lock is left") }
+sub is_free {
+    my ($what) = @_;
+    return is($look->value(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory')), 0,
+        "$what: no lock is left")
+}
 
 sub skips {
     my ($what, $session, $more) = @_;
     my $result = $session->query(run_sql('SELECT passes_gate($_$never$_$)', $more));
     is($result->{value}, 0, "$what: another is skipped");
-    like("@{ $result->{warnings} }", qr{command was not run because (advisory lock|semaphore) "jobs/nightly" is taken}, "$what: ... and told so");
+    like("@{ $result->{warnings} }",
+        qr{command was not run because (advisory lock|semaphore) "jobs/nightly" is taken},
+        "$what: ... and told so");
     return;
 }
 
 # What the server says of a claim: claimed, finished.
-sub claim_of { my ($name) = @_; return join ',', @{ $owner->rows(q(SELECT claimed_at IS NOT NULL, finished_at IS NOT NULL FROM advisory._claims WHERE name = ?), $name)->[0] // [] } }
+sub claim_of {
+    my ($name) = @_;
+    return join ',',
+        @{ $owner->rows(q(SELECT claimed_at IS NOT NULL, finished_at IS NOT NULL
+            FROM advisory._claims WHERE name = ?), $name)->[0] // [] }
+}
 
-# ---- Claims at the same time ------------------------------------------------------------------------------------------------------
+# ---- Claims at the same time ---------------------------------------------------------------------
 
 for my $end ([ 'COMMIT', undef ], [ 'ROLLBACK', 1 ]) {
     for my $first (0, 1) {
@@ -57,11 +84,14 @@ for my $end ([ 'COMMIT', undef ], [ 'ROLLBACK', 1 ]) {
         $one->run('BEGIN', claim('2026-01-01 10:00+00', $name));
         $two->run('BEGIN')->start(claim('2026-01-01 10:00+00', $name));
         waits($look, $two);
-        is($three->value(claim('2026-01-01 10:00+00', 'other')) ? 1 : undef, $first || $end->[1] ? undef : 1, "$name: a claim waits for another one of its name only");
+        is($three->value(claim('2026-01-01 10:00+00', 'other')) ? 1 : undef, $first || $end->[1]
+            ? undef : 1, "$name: a claim waits for another one of its name only");
         $one->run($end->[0]);
-        is($two->finish->{value} ? 1 : undef, $end->[1], "$name: then the window is " . ($end->[1] ? 'free' : 'claimed'));
+        is($two->finish->{value} ? 1 : undef, $end->[1],
+            "$name: then the window is " . ($end->[1] ? 'free' : 'claimed'));
         $three->start(claim('2026-01-01 11:00+00', $name));
-        $end->[1] ? waits($look, $three) : ok($three->finish->{value}, "$name: who came too late keeps no lock");
+        $end->[1] ? waits($look, $three)
+            : ok($three->finish->{value}, "$name: who came too late keeps no lock");
         $two->run('COMMIT');
         ok($three->finish->{value}, "$name: the next window") if $end->[1];
     }
@@ -73,36 +103,50 @@ for my $level ('REPEATABLE READ', 'SERIALIZABLE') {
     $two->run("BEGIN ISOLATION LEVEL $level", 'SELECT 1');
     $one->run(claim('2026-01-01 11:00+00', $level));
     my $result = $two->query(claim('2026-01-01 11:00+00', $level));
-    is($result->{state} // $result->{value}, '40001', "$level: the window was claimed since its snapshot");
+    is($result->{state} // $result->{value}, '40001',
+        "$level: the window was claimed since its snapshot");
     $two->run('ROLLBACK', "BEGIN ISOLATION LEVEL $level");
     is($two->value(claim('2026-01-01 11:00+00', $level)), undef, "$level: ... and before it");
     $two->run('ROLLBACK');
 }
 $one->run('BEGIN', claim('2026-01-01 12:00+00'));
 for my $limit ([ 'statement_timeout', '57014' ], [ 'lock_timeout', '55P03' ]) {
-    is($two->run("SET $limit->[0] = '50ms'")->query(claim('2026-01-01 12:00+00'))->{state}, $limit->[1], "$limit->[0] ends the wait");
+    is($two->run("SET $limit->[0] = '50ms'")->query(claim('2026-01-01 12:00+00'))->{state},
+        $limit->[1], "$limit->[0] ends the wait");
     $two->run("RESET $limit->[0]");
 }
-is($two->query(q(SELECT advisory.unclaim('claims', 'x', '2026-01-01 10:00+00')))->{state}, '42501', 'unclaim() is for the owner');
+is($two->query(q(SELECT advisory.unclaim('claims', 'x', '2026-01-01 10:00+00')))->{state}, '42501',
+    'unclaim() is for the owner');
 $one->run('ROLLBACK');
-is($owner->value(q(SELECT advisory.unclaim('claims', 'x', '2026-01-01 10:00+00'))), 1, 'the owner takes a claim back');
+is($owner->value(q(SELECT advisory.unclaim('claims', 'x', '2026-01-01 10:00+00'))), 1,
+    'the owner takes a claim back');
 ok($two->value(claim('2026-01-01 10:00+00')), '... and it is claimed again');
-ok($two->value('SELECT advisory.claim(?, ?, ?, ?)', 'claims', 'untyped', '1 hour', '2026-01-01 00:00+00'), 'with untyped parameters');
+ok($two->value('SELECT advisory.claim(?, ?, ?, ?)', 'claims', 'untyped', '1 hour',
+    '2026-01-01 00:00+00'), 'with untyped parameters');
 
-# ---- Which window -------------------------------------------------------------------------------------------------------------------
+# ---- Which window --------------------------------------------------------------------------------
 
 {
     my ($origin, $wrong, $number) = (978_307_200_000_000, 0, 0);
-    my @lengths = (1, 2, 999_999, 60_000_000, 119_999_999, 120_000_001, 3_600_000_000, 86_400_000_000, 7 * 86_400_000_000, 17 * 86_400_000_000 + 7, 9_200_000_000_000_000_000,
+    my @lengths = (1, 2, 999_999, 60_000_000, 119_999_999, 120_000_001, 3_600_000_000,
+        86_400_000_000, 7 * 86_400_000_000, 17 * 86_400_000_000 + 7, 9_200_000_000_000_000_000,
         map { int(10**(1 + rand 17)) } 1 .. 40);
     for my $length (@lengths) {
-        $one->run('SET timezone = ' . (qw('UTC' 'America/St_Johns' 'Europe/Berlin' 'Pacific/Chatham'))[ $number++ % 4 ], 'SET intervalstyle = ' . (qw(postgres iso_8601 sql_standard))[ $number % 3 ]);
+        $one->run('SET timezone = '
+            . (qw('UTC' 'America/St_Johns' 'Europe/Berlin' 'Pacific/Chatham'))[ $number++ % 4 ],
+            'SET intervalstyle = ' . (qw(postgres iso_8601 sql_standard))[ $number % 3 ]);
         my $early = $length / 2 < 60_000_000 ? int($length / 2) : 60_000_000;
         my $days = int($length / 86_400_000_000);
-        my ($from, $window, $to) = @{ $one->rows(sprintf q(SELECT (extract(epoch FROM f)::numeric * 1000000)::bigint, (extract(epoch FROM c)::numeric * 1000000)::bigint,
-            (extract(epoch FROM clock_timestamp())::numeric * 1000000)::bigint FROM (SELECT clock_timestamp() OFFSET 0) AS x (f), LATERAL (SELECT advisory.claim('window', '%d', make_interval(days => %d) + %s * interval '1 us') OFFSET 0) AS y (c)),
+        my ($from, $window, $to) =
+            @{ $one->rows(sprintf q(SELECT (extract(epoch FROM f)::numeric * 1000000)::bigint,
+                (extract(epoch FROM c)::numeric * 1000000)::bigint,
+            (extract(epoch FROM clock_timestamp())::numeric * 1000000)::bigint
+            FROM (SELECT clock_timestamp() OFFSET 0) AS x (f),
+            LATERAL (SELECT advisory.claim('window', '%d',
+            make_interval(days => %d) + %s * interval '1 us') OFFSET 0) AS y (c)),
             $number, $days, $length % 86_400_000_000)->[0] };
-        next if $window + $length > $from + $early && $window <= $to + $early && ($window - $origin) % $length == 0;
+        next if $window + $length > $from + $early && $window <= $to + $early
+            && ($window - $origin) % $length == 0;
         $wrong++;
         diag "every $length µs: window $window, not of $from to $to";
     }
@@ -110,29 +154,41 @@ ok($two->value('SELECT advisory.claim(?, ?, ?, ?)', 'claims', 'untyped', '1 hour
     $one->run('RESET timezone', 'RESET intervalstyle');
 }
 
-# ---- Who sees what ------------------------------------------------------------------------------------------------------------------
+# ---- Who sees what -------------------------------------------------------------------------------
 
 my $other = session(role => 'jobs_other', application => "oth\ner\x{202e}");
-$other->run(q(SELECT advisory.claim('other', 'secret', '1 hour')), q(SELECT advisory.claim('other', E'forged\nline', '1 hour')));
-is_deeply($one->rows(q(SELECT DISTINCT namespace, name, key, claimed_by FROM advisory.claims WHERE namespace <> ALL ('{claims,window}'))), [ [ '<insufficient privilege>', '<insufficient privilege>', undef, '<insufficient privilege>' ] ],
+$other->run(q(SELECT advisory.claim('other', 'secret', '1 hour')),
+    q(SELECT advisory.claim('other', E'forged\nline', '1 hour')));
+is_deeply($one->rows(q(SELECT DISTINCT namespace, name, key, claimed_by FROM advisory.claims
+        WHERE namespace <> ALL ('{claims,window}'))),
+            [ [ '<insufficient privilege>', '<insufficient privilege>', undef,
+                '<insufficient privilege>' ] ],
     "other roles' claims are hidden");
-is($other->value(q(SELECT count(*) FROM advisory.claims WHERE name IN ('secret', 'forged?line') AND claimed_by LIKE 'jobs_other@%' AND key IS NOT NULL)), 2, '... but not from themselves');
-is($look->value(q(SELECT count(*) FROM advisory.claims WHERE namespace = 'other')), 2, '... nor from a superuser');
-is($one->query("SELECT * FROM advisory.$_")->{state}, '42501', "$_ cannot be read") for qw(_claims fences);
-like($one->query($_)->{state}, qr/^(42501|55000)$/, "refused: $_") for 'DELETE FROM advisory._claims', q(UPDATE advisory.claims SET name = 'x'), 'INSERT INTO advisory.fences VALUES (1, 1)';
+is($other->value(q(SELECT count(*) FROM advisory.claims WHERE name IN ('secret', 'forged?line')
+        AND claimed_by LIKE 'jobs_other@%' AND key IS NOT NULL)), 2, '... but not from themselves');
+is($look->value(q(SELECT count(*) FROM advisory.claims WHERE namespace = 'other')), 2,
+    '... nor from a superuser');
+is($one->query("SELECT * FROM advisory.$_")->{state}, '42501', "$_ cannot be read")
+    for qw(_claims fences);
+like($one->query($_)->{state}, qr/^(42501|55000)$/, "refused: $_")
+    for 'DELETE FROM advisory._claims', q(UPDATE advisory.claims SET name = 'x'),
+    'INSERT INTO advisory.fences VALUES (1, 1)';
 $look->run('SET ROLE jobs_other');
 $look->run(q(SELECT advisory.claim('other', 'set role', '1 hour')), 'RESET ROLE');
-is($owner->value(q(SELECT role FROM advisory._claims WHERE name = 'set role')), 'jobs_other', 'after SET ROLE it is the claim of that role');
+is($owner->value(q(SELECT role FROM advisory._claims WHERE name = 'set role')), 'jobs_other',
+    'after SET ROLE it is the claim of that role');
 $one->run(q(SELECT advisory.check_token('fence', 'f', 7)));
-is($one->query(q(SELECT advisory.check_token('fence', 'f', 6)))->{detail}, 'A later holder has already used a greater token.', 'a stale token');
-is($owner->query(q(SELECT advisory.check_token('fence', 'f', 6)))->{detail}, 'A later holder has already used token 7.', '... for a role that may read the fences');
+is($one->query(q(SELECT advisory.check_token('fence', 'f', 6)))->{detail},
+    'A later holder has already used a greater token.', 'a stale token');
+is($owner->query(q(SELECT advisory.check_token('fence', 'f', 6)))->{detail},
+    'A later holder has already used token 7.', '... for a role that may read the fences');
 for my $call (q(token('a', 'b')), q(token('a', 'b', 1)), q(token('a', 5)), 'token_key(5)') {
     my $result = $one->query("SELECT advisory.$call");
     is($result->{state}, '0A000', "$call is not there");
     like($result->{hint}, qr/advisory\.claim\(\)/, '... and what to use');
 }
 
-# ---- run() excludes -----------------------------------------------------------------------------------------------------------------
+# ---- run() excludes ------------------------------------------------------------------------------
 
 $one->run('TRUNCATE done');
 close_gate();
@@ -141,11 +197,15 @@ waits($look, $one);
 skips('while it runs', $two);
 my $result = $two->query(run_sql('SELECT 1', q{, if_busy => 'error'}));
 is($result->{state}, '55P03', 'or it is an error');
-is("$result->{schema}/$result->{constraint}", 'jobs/nightly', '... by whose fields a program finds the lock');
+is("$result->{schema}/$result->{constraint}", 'jobs/nightly',
+    '... by whose fields a program finds the lock');
 like($result->{detail}, qr/@{[$one->pid]}/, '... and the detail names its holder');
-is($two->query(run_sql('SELECT 1', q{, timeout => '50 ms'}))->{value}, 0, 'it waits as long as it is told');
-like($two->query(run_sql('SELECT 1', q{, timeout => '50 ms', if_busy => 'error'}))->{message}, qr/within 50 ms/, '... or says how long it waited');
-is($two->value(q(SELECT pg_try_advisory_lock(advisory.key('jobs', 'nightly')))), 0, 'the lock is that of the name');
+is($two->query(run_sql('SELECT 1', q{, timeout => '50 ms'}))->{value}, 0,
+    'it waits as long as it is told');
+like($two->query(run_sql('SELECT 1', q{, timeout => '50 ms', if_busy => 'error'}))->{message},
+    qr/within 50 ms/, '... or says how long it waited');
+is($two->value(q(SELECT pg_try_advisory_lock(advisory.key('jobs', 'nightly')))), 0,
+    'the lock is that of the name');
 $two->start(run_sql('INSERT INTO done VALUES ($_$two$_$)', q{, timeout => '1 min'}));
 waits($look, $two);
 open_gate();
@@ -165,7 +225,8 @@ close_gate();
 $_->start(run_sql('SELECT passes_gate($_$slot$_$)', ', slots => 2')) for $one, $two;
 waits($look, $_) for $one, $two;
 skips('two slots', $three, ', slots => 2');
-is($three->query(run_sql('SELECT 1', q{, slots => 2, if_busy => 'error'}))->{state}, '55P03', 'two slots: or an error');
+is($three->query(run_sql('SELECT 1', q{, slots => 2, if_busy => 'error'}))->{state}, '55P03',
+    'two slots: or an error');
 open_gate();
 is($_->finish->{value}, 1, 'two slots: both have run') for $one, $two;
 is_free('slots');
@@ -178,31 +239,51 @@ is_free('after COMMIT');
 $one->run('BEGIN', 'SAVEPOINT a', run_sql('SELECT 1'), 'ROLLBACK TO a');
 is_free('after ROLLBACK TO');
 $one->run('COMMIT', 'TRUNCATE done');
-is($one->query('CALL advisory.run(?, ?, ?)', 'jobs', 'nightly', q(INSERT INTO done VALUES ('bound')))->{value}, 1, 'extended protocol');
-is($one->query('CALL advisory.run(?, ?, ?, once_per => ?)', 'jobs', 'nightly', q(INSERT INTO done VALUES ('bound once')), '1 day')->{value}, 1, '... with once_per');
-is($one->query('CALL advisory.run(?, ?, ?, once_per => ?)', 'jobs', 'nightly', q(INSERT INTO done VALUES ('never')), '1 day')->{value}, 0, '... again');
+is($one->query('CALL advisory.run(?, ?, ?)', 'jobs', 'nightly',
+    q(INSERT INTO done VALUES ('bound')))->{value}, 1, 'extended protocol');
+is($one->query('CALL advisory.run(?, ?, ?, once_per => ?)', 'jobs', 'nightly',
+    q(INSERT INTO done VALUES ('bound once')), '1 day')->{value}, 1, '... with once_per');
+is($one->query('CALL advisory.run(?, ?, ?, once_per => ?)', 'jobs', 'nightly',
+    q(INSERT INTO done VALUES ('never')), '1 day')->{value}, 0, '... again');
 is(done(), 'bound,bound once', '... and the commands have run');
-is($one->query($_)->{value}, 1, "with an id: $_") for q(CALL advisory.run('jobs', 5, 'SELECT 1', once_per => '1 hour')), q(CALL advisory.run('jobs', '00000000-0000-0000-0000-000000000001'::uuid, 'SELECT 1'));
+is($one->query($_)->{value}, 1, "with an id: $_")
+    for q(CALL advisory.run('jobs', 5, 'SELECT 1', once_per => '1 hour')),
+    q(CALL advisory.run('jobs', '00000000-0000-0000-0000-000000000001'::uuid, 'SELECT 1'));
 $one->run('SELECT 1');
 is_free('all of these');
 
 # The command is the caller's: role, search_path, settings.
-is($one->query(run_sql(q(DO $_$ BEGIN IF current_user <> 'jobs_nobody' OR current_setting('search_path') <> 'work, public' THEN RAISE division_by_zero; END IF; END $_$)))->{value}, 1, 'with its search_path');
-$one->run(q(SET synchronous_commit = off), q(CREATE TABLE level (at_claim text)), q(CALL advisory.run('jobs', 'level', 'INSERT INTO level VALUES (current_setting(''synchronous_commit''))', once_per => '1 day')));
-is($one->value('SELECT at_claim FROM level') . ',' . $one->value('SHOW synchronous_commit'), 'off,off', 'only the claim is committed synchronously');
+is($one->query(run_sql(q(DO $_$ BEGIN IF current_user <> 'jobs_nobody'
+        OR current_setting('search_path') <> 'work, public' THEN RAISE division_by_zero; END IF;
+        END $_$)))->{value}, 1, 'with its search_path');
+$one->run(q(SET synchronous_commit = off), q(CREATE TABLE level (at_claim text)),
+    q(CALL advisory.run('jobs', 'level',
+        'INSERT INTO level VALUES (current_setting(''synchronous_commit''))',
+        once_per => '1 day')));
+is($one->value('SELECT at_claim FROM level') . ',' . $one->value('SHOW synchronous_commit'),
+    'off,off', 'only the claim is committed synchronously');
 $one->run('BEGIN', q(SELECT advisory._claim('jobs', 'level', '1 us', NULL, true)));
 is($one->value('SHOW synchronous_commit'), 'on', '... which it is');
 $one->run('ROLLBACK', 'RESET synchronous_commit');
 
-# ---- Exclusion is never lost silently -----------------------------------------------------------------------------------------------
+# ---- Exclusion is never lost silently ------------------------------------------------------------
 
 $one->run('TRUNCATE done');
 my $HINT = qr/CALL advisory\.await_lock\(\) as a separate statement before the command/;
-my %refused = ('CALL in_steps()' => [ '0A000', $HINT ], 'INSERT INTO done VALUES (1); CALL in_steps()' => [ '0A000', $HINT ], 'DO $_$ BEGIN INSERT INTO done VALUES (1); COMMIT; END $_$' => [ '0A000', $HINT ],
-    'DO $_$ BEGIN ROLLBACK; END $_$' => [ '0A000', $HINT ], 'VACUUM done' => [ '25001', $HINT ], 'CREATE INDEX CONCURRENTLY ON done (what)' => [ '25001', $HINT ], 'DISCARD ALL' => [ '25001', $HINT ],
-    'INSERT INTO done VALUES (1); COMMIT' => ['0A000'], 'COMMIT; BEGIN' => ['0A000'], 'ROLLBACK' => ['0A000'], 'SAVEPOINT a' => ['0A000'], q(PREPARE TRANSACTION 'x') => ['0A000'], 'COPY done TO STDOUT' => ['0A000'],
-    'COPY done FROM STDIN' => ['0A000'], 'SELECT 1 AS one INTO into_table' => ['0A000'], 'SELECT 1/0' => ['22012'], 'INSERT INTO done VALUES (1); SELECT 1/0' => ['22012'],
-    'CALL in_steps(); SELEC 1' => ['42601'], 'SELECT 1; /* open' => ['42601'], '' => ['22023'], " ;\n /* a * / */ -- b\n;" => ['22023']);
+my %refused = (
+    'CALL in_steps()' => [ '0A000', $HINT ],
+    'INSERT INTO done VALUES (1); CALL in_steps()' => [ '0A000', $HINT ],
+    'DO $_$ BEGIN INSERT INTO done VALUES (1); COMMIT; END $_$' => [ '0A000', $HINT ],
+    'DO $_$ BEGIN ROLLBACK; END $_$' => [ '0A000', $HINT ], 'VACUUM done' => [ '25001', $HINT ],
+    'CREATE INDEX CONCURRENTLY ON done (what)' => [ '25001', $HINT ],
+    'DISCARD ALL' => [ '25001', $HINT ],
+    'INSERT INTO done VALUES (1); COMMIT' => ['0A000'], 'COMMIT; BEGIN' => ['0A000'],
+    'ROLLBACK' => ['0A000'], 'SAVEPOINT a' => ['0A000'], q(PREPARE TRANSACTION 'x') => ['0A000'],
+    'COPY done TO STDOUT' => ['0A000'],
+    'COPY done FROM STDIN' => ['0A000'], 'SELECT 1 AS one INTO into_table' => ['0A000'],
+    'SELECT 1/0' => ['22012'], 'INSERT INTO done VALUES (1); SELECT 1/0' => ['22012'],
+    'CALL in_steps(); SELEC 1' => ['42601'], 'SELECT 1; /* open' => ['42601'], '' => ['22023'],
+    " ;\n /* a * / */ -- b\n;" => ['22023']);
 for my $once ('', q(, once_per => '1 us')) {
     for my $command (sort keys %refused) {
         my ($state, $hint) = @{ $refused{$command} };
@@ -213,7 +294,8 @@ for my $once ('', q(, once_per => '1 us')) {
     }
 }
 is(done(), undef, 'nothing of that has an effect');
-is($one->query(run_sql('SELECT pg_advisory_unlock_all()'))->{value}, 1, 'a command that releases all session-level locks');
+is($one->query(run_sql('SELECT pg_advisory_unlock_all()'))->{value}, 1,
+    'a command that releases all session-level locks');
 close_gate();
 $one->start(run_sql('SELECT pg_advisory_unlock_all(); SELECT passes_gate($_$all$_$)'));
 waits($look, $one);
@@ -221,29 +303,51 @@ skips('it', $two);
 open_gate();
 $one->finish;
 $one->run('TRUNCATE done');
-is($one->query(run_sql('INSERT INTO done VALUES (1); INSERT INTO done SELECT count(*) FROM done; -- the end'))->{value}, 1, 'several statements, and a comment at the end');
+is($one->query(
+    run_sql('INSERT INTO done VALUES (1); INSERT INTO done SELECT count(*) FROM done; -- '
+        . 'the end'))->{value}, 1, 'several statements, and a comment at the end');
 is(done(), '1,1', '... each of which sees those before it');
-is($one->query(run_sql("SELECT 'it''s'; SELECT ';'; DO \$_\$ BEGIN NULL; END \$_\$"))->{value}, 1, 'texts with semicolons');
+is($one->query(run_sql("SELECT 'it''s'; SELECT ';'; DO \$_\$ BEGIN NULL; END \$_\$"))->{value}, 1,
+    'texts with semicolons');
 
-# ---- Wrong arguments ------------------------------------------------------------------------------------------------------------------
+# ---- Wrong arguments -----------------------------------------------------------------------------
 
-my %wrong = (q(NULL, 'x', 'SELECT 1') => '22004', q('jobs', NULL::text, 'SELECT 1') => '22004', q('jobs', '', 'SELECT 1') => '22023', q('jobs', 'x', NULL) => '22004',
-    q('jobs', 'x', 'SELECT 1', '-1 s') => '22023', q('jobs', 'x', 'SELECT 1', '25 days') => '22008', q('jobs', 'x', 'SELECT 1', slots => 0) => '22023', q('jobs', 'x', 'SELECT 1', slots => 16001) => '22023',
-    q('jobs', 'x', 'SELECT 1', if_busy => NULL) => '22004', q('jobs', 'x', 'SELECT 1', if_busy => 'wait') => '22023', q('jobs', 'x', 'SELECT 1', once_window => '2026-01-01') => '22023',
-    q('jobs', 'x', 'SELECT 1', once_per => '0') => '22023', q('jobs', 'x', 'SELECT 1', once_per => '1 month') => '22023', q('jobs', 'x', 'SELECT 1', once_per => '2147483647 days') => '22008',
-    q('jobs', 'x', 'SELECT 1', once_per => '1 h', once_window => 'infinity') => '22008', q('jobs', repeat('x', 1025), 'SELECT 1', once_per => '1 h') => '22001',
-    q('jobs', 'x', 'SELECT 1', once_per => '1 h', once_window => now() + interval '2 h') => '22023');
-is($one->query("CALL advisory.run($_)")->{state}, $wrong{$_}, "$wrong{$_}: run($_)") for sort keys %wrong;
+my %wrong = (q(NULL, 'x', 'SELECT 1') => '22004', q('jobs', NULL::text, 'SELECT 1') => '22004',
+    q('jobs', '', 'SELECT 1') => '22023', q('jobs', 'x', NULL) => '22004',
+    q('jobs', 'x', 'SELECT 1', '-1 s') => '22023', q('jobs', 'x', 'SELECT 1', '25 days') => '22008',
+    q('jobs', 'x', 'SELECT 1', slots => 0) => '22023',
+    q('jobs', 'x', 'SELECT 1', slots => 16001) => '22023',
+    q('jobs', 'x', 'SELECT 1', if_busy => NULL) => '22004',
+    q('jobs', 'x', 'SELECT 1', if_busy => 'wait') => '22023',
+    q('jobs', 'x', 'SELECT 1', once_window => '2026-01-01') => '22023',
+    q('jobs', 'x', 'SELECT 1', once_per => '0') => '22023',
+    q('jobs', 'x', 'SELECT 1', once_per => '1 month') => '22023',
+    q('jobs', 'x', 'SELECT 1', once_per => '2147483647 days') => '22008',
+    q('jobs', 'x', 'SELECT 1', once_per => '1 h', once_window => 'infinity') => '22008',
+    q('jobs', repeat('x', 1025), 'SELECT 1', once_per => '1 h') => '22001',
+    q('jobs', 'x', 'SELECT 1', once_per => '1 h', once_window => now() + interval '2 h') =>
+        '22023');
+is($one->query("CALL advisory.run($_)")->{state}, $wrong{$_}, "$wrong{$_}: run($_)")
+    for sort keys %wrong;
 if ($look->value(q(SELECT current_setting('server_version_num')::int >= 170000))) {
-    my %infinite = (q('claims', 'x', 'infinity') => '22008', q('claims', 'x', '-infinity') => '22023', q('claims', 'x', 'infinity', '2027-01-01') => '22008');
-    is($one->query("SELECT advisory.claim($_)")->{state}, $infinite{$_}, "$infinite{$_}: claim($_)") for sort keys %infinite;
+    my %infinite = (
+        q('claims', 'x', 'infinity') => '22008', q('claims', 'x', '-infinity') => '22023',
+        q('claims', 'x', 'infinity', '2027-01-01') => '22008');
+    is($one->query("SELECT advisory.claim($_)")->{state}, $infinite{$_}, "$infinite{$_}: claim($_)")
+        for sort keys %infinite;
 }
-like($one->query(q(CALL advisory.run('jobs', 'x', 'SELECT 1', once_per => '1 month')))->{hint}, qr/as once_window/, 'the hint names the argument');
+like($one->query(q(CALL advisory.run('jobs', 'x', 'SELECT 1', once_per => '1 month')))->{hint},
+    qr/as once_window/, 'the hint names the argument');
 is_free('wrong arguments');
 
-# ---- Once per window ------------------------------------------------------------------------------------------------------------------
+# ---- Once per window -----------------------------------------------------------------------------
 
-sub once { my ($name, $command, $more) = @_; $more //= ''; return "CALL advisory.run('once', '$name', \$run\$$command\$run\$, once_per => '1 hour', once_window => '2026-03-01 03:00Z'$more)" }
+sub once {
+    my ($name, $command, $more) = @_;
+    $more //= '';
+    return "CALL advisory.run('once', '$name', \$run\$$command\$run\$, once_per => '1 hour',
+            once_window => '2026-03-01 03:00Z'$more)"
+}
 $one->run('TRUNCATE done');
 is($one->query(once('a', 'SELEC 1'))->{state}, '42601', 'a syntax error');
 is(claim_of('a'), '', '... claims nothing');
@@ -251,8 +355,11 @@ is($one->query(once('a', 'INSERT INTO done VALUES (1)'))->{value}, 1, 'once');
 is(claim_of('a'), '1,1', '... it has finished');
 $result = $two->query(once('a', 'INSERT INTO done VALUES (2)'));
 is($result->{value}, 0, 'not twice');
-like("@{ $result->{warnings} }", qr{command was not run because window .* of "once/a" or a later one is already claimed}, '... and a notice says so');
-is($two->query(once('a', 'SELECT 1', q(, if_busy => 'error')))->{state}, '55000', '... or an error');
+like("@{ $result->{warnings} }",
+    qr{command was not run because window .* of "once/a" or a later one is already claimed},
+    '... and a notice says so');
+is($two->query(once('a', 'SELECT 1', q(, if_busy => 'error')))->{state}, '55000',
+    '... or an error');
 is(done(), '1', '... and it has run once');
 is($one->query(once('b', 'SELECT 1/0'))->{state}, '22012', 'a command that fails');
 is(claim_of('b'), '1,0', '... leaves the window claimed, and not finished');
@@ -261,22 +368,30 @@ is($one->query(once('role', 'SET LOCAL ROLE jobs_other'))->{value}, 1, 'a job th
 is(claim_of('role'), '1,1', '... has finished');
 is_free('once per window');
 for my $where ("BEGIN; %s", 'DO $d$ DECLARE ran boolean; BEGIN %s; END $d$') {
-    my $call = $where =~ /DO/ ? q(CALL advisory.run('once', 'c', 'SELECT 1', once_per => '1 hour', ran => ran)) : once('c', 'SELECT 1');
+    my $call = $where =~ /DO/
+        ? q(CALL advisory.run('once', 'c', 'SELECT 1', once_per => '1 hour', ran => ran))
+        : once('c', 'SELECT 1');
     $one->run('BEGIN') if $where =~ /DO/;
     $result = $one->query(sprintf $where, $call);
     is($result->{state}, '2D000', 'where it cannot commit');
     $one->run('ROLLBACK');
 }
-$one->run(q(DO $d$ DECLARE ran boolean; BEGIN INSERT INTO done VALUES ('before'); CALL advisory.run('once', 'd', 'SELECT 1/0', once_per => '1 hour', ran => ran);
+$one->run(q(DO $d$ DECLARE ran boolean; BEGIN INSERT INTO done VALUES ('before');
+        CALL advisory.run('once', 'd', 'SELECT 1/0', once_per => '1 hour', ran => ran);
     EXCEPTION WHEN invalid_transaction_termination THEN NULL; END $d$));
 is(claim_of('d'), '', 'nor in a block with an EXCEPTION clause');
-$one->run(q(DO $d$ DECLARE ran boolean; BEGIN CALL advisory.run('once', 'd', 'INSERT INTO done VALUES (3)', once_per => '1 hour', ran => ran); INSERT INTO done VALUES (ran); END $d$));
+$one->run(q(DO $d$ DECLARE ran boolean;
+        BEGIN CALL advisory.run('once', 'd', 'INSERT INTO done VALUES (3)', once_per => '1 hour',
+        ran => ran); INSERT INTO done VALUES (ran); END $d$));
 is(done(), '1,3,true', 'in a DO block that can commit');
 $one->run('SET default_transaction_read_only = on');
 is($one->query(once('e', 'SELECT 1'))->{state}, '25006', 'in a read-only transaction');
 is($one->query(run_sql('SELECT 1'))->{value}, 1, '... which does not matter without once_per');
-$one->run('RESET default_transaction_read_only', q(SET default_transaction_isolation = 'repeatable read'));
-is($one->query(once('f', q(DO $_$ BEGIN IF current_setting('transaction_isolation') <> 'repeatable read' THEN RAISE division_by_zero; END IF; END $_$)))->{value}, 1, 'REPEATABLE READ stays');
+$one->run('RESET default_transaction_read_only',
+    q(SET default_transaction_isolation = 'repeatable read'));
+is($one->query(once('f', q(DO $_$ BEGIN IF current_setting('transaction_isolation')
+        <> 'repeatable read' THEN RAISE division_by_zero; END IF; END $_$)))->{value}, 1,
+            'REPEATABLE READ stays');
 is(claim_of('f'), '1,1', '... and it has finished');
 $one->run('RESET default_transaction_isolation');
 
@@ -290,51 +405,62 @@ is($one->finish->{value}, 1, 'a job ends while another session claims the next w
 $two->run('ROLLBACK');
 is(claim_of('g'), '1,0', '... and has not waited for it');
 
-# ---- Between the claim and the command ------------------------------------------------------------------------------------------------
+# ---- Between the claim and the command -----------------------------------------------------------
 
-# The COMMIT of the claim releases the lock. Who waited for it goes first; then the command runs. Nobody else runs it for this window.
+# The COMMIT of the claim releases the lock. Who waited for it goes first; then the command runs.
+# Nobody else runs it for this window.
 for my $end ('runs', 'cancel', 'lock_timeout', 'terminate') {
     $one->run('TRUNCATE done');
     $gate->run(q(SELECT advisory.lock('once', 'gap')));
     my $job = nobody('job');
     $job->run($end eq 'lock_timeout' ? q(SET lock_timeout = '300ms') : 'RESET lock_timeout');
-    my $call = q(CALL advisory.run('once', 'gap', 'INSERT INTO work.done VALUES (''job'')', timeout => NULL, once_per => '1 us'));
+    my $call = q(CALL advisory.run('once', 'gap', 'INSERT INTO work.done VALUES (''job'')',
+            timeout => NULL, once_per => '1 us'));
     $job->start($call);
     waits($look, $job);
     $two->start(q(SELECT advisory.lock('once', 'gap')));
     waits($look, $two);
     $gate->run(q(SELECT advisory.unlock('once', 'gap')));
-    ok($two->finish->{value}, "$end: a session that waited gets the lock when the claim is committed");
+    ok($two->finish->{value},
+        "$end: a session that waited gets the lock when the claim is committed");
     is(claim_of('gap'), '1,0', "$end: the window is claimed");
     is(done(), undef, "$end: ... and the command does not run beside that session");
     waits($look, $job);
     $look->run('SELECT pg_cancel_backend(' . $job->pid . ')') if $end eq 'cancel';
     $look->run('SELECT pg_terminate_backend(' . $job->pid . ', 5000)') if $end eq 'terminate';
     if ($end eq 'runs') {
-        is($three->query(q(CALL advisory.run('once', 'gap', 'INSERT INTO work.done VALUES (''three'')', once_per => '1 us')))->{value}, 0, 'a third session is skipped');
+        is($three->query(q(CALL advisory.run('once', 'gap',
+                'INSERT INTO work.done VALUES (''three'')', once_per => '1 us')))->{value}, 0,
+                    'a third session is skipped');
         $two->run(q(SELECT advisory.unlock('once', 'gap')));
         is($job->finish->{value}, 1, 'then the command runs');
         is(done(), 'job', '... once');
         is(claim_of('gap'), '1,1', '... to its end');
     } else {
-        like($job->finish->{state}, { cancel => qr/57014/, lock_timeout => qr/55P03/, terminate => qr/57P01|08000/ }->{$end}, "$end: an error");
+        like($job->finish->{state},
+            { cancel => qr/57014/, lock_timeout => qr/55P03/,
+                terminate => qr/57P01|08000/ }->{$end}, "$end: an error");
         $two->run(q(SELECT advisory.unlock('once', 'gap')));
         is(done(), undef, "$end: the command has not run");
-        is(claim_of('gap'), '1,0', "$end: ... and the window is used up, which advisory.claims shows");
+        is(claim_of('gap'), '1,0',
+            "$end: ... and the window is used up, which advisory.claims shows");
     }
     leave($look, $job);
     is_free($end);
 }
 
-# ---- Under load -----------------------------------------------------------------------------------------------------------------------
+# ---- Under load ----------------------------------------------------------------------------------
 
-# Each command adds one more row than it sees. So a number comes twice if a command begins before the effects of another one are committed.
-$one->run('CREATE TABLE seen (number bigint, at timestamptz)', 'CREATE TABLE ran (claimed timestamptz, pid int DEFAULT pg_backend_pid())', <<'SQL');
+# Each command adds one more row than it sees. So a number comes twice if a command begins before
+# the effects of another one are committed.
+$one->run('CREATE TABLE seen (number bigint, at timestamptz)',
+    'CREATE TABLE ran (claimed timestamptz, pid int DEFAULT pg_backend_pid())', <<'SQL');
 CREATE PROCEDURE work.play() LANGUAGE plpgsql AS $$
 DECLARE
     ran boolean;
     claimed timestamptz;
-    add text := 'INSERT INTO work.seen SELECT count(*), clock_timestamp() FROM work.seen; SELECT pg_sleep(random() * 0.002)';
+    add text := 'INSERT INTO work.seen SELECT count(*), clock_timestamp() FROM work.seen;
+                 SELECT pg_sleep(random() * 0.002)';
 BEGIN
     -- Until the test takes this lock.
     WHILE pg_try_advisory_xact_lock_shared(97) LOOP
@@ -342,9 +468,11 @@ BEGIN
         CASE (random() * 6)::int
             WHEN 0 THEN CALL advisory.run('load', 'a', add, ran => ran);
             WHEN 1 THEN CALL advisory.run('load', 'a', add, timeout => '3 ms', ran => ran);
-            WHEN 2 THEN CALL advisory.run('load', 'a', add, timeout => NULL, once_per => '5 ms', ran => ran);
+            WHEN 2 THEN CALL advisory.run('load', 'a', add, timeout => NULL, once_per => '5 ms',
+            ran => ran);
             WHEN 3 THEN CALL advisory.run('load', 'a', add, once_per => '1 ms', ran => ran);
-            WHEN 4 THEN BEGIN CALL advisory.run('load', 'a', add || '; SELECT 1/0', timeout => NULL, ran => ran); EXCEPTION WHEN division_by_zero THEN NULL; END;
+            WHEN 4 THEN BEGIN CALL advisory.run('load', 'a', add || '; SELECT 1/0', timeout => NULL,
+            ran => ran); EXCEPTION WHEN division_by_zero THEN NULL; END;
             WHEN 5 THEN CALL advisory.run('load', 'a', add, timeout => NULL, ran => ran); ROLLBACK;
             ELSE
                 claimed := advisory.claim('load', 'window', '20 ms');
@@ -355,13 +483,18 @@ BEGIN
     END LOOP;
 END $$
 SQL
-sub player { return nobody('player')->run('SET client_min_messages = warning')->start('CALL play()') }
+sub player {
+    return nobody('player')->run('SET client_min_messages = warning')->start('CALL play()')
+}
 my @players = map { player() } 1 .. PLAYERS;
 my ($killed, $until) = (0, time + LOAD_S);
 while (time < $until) {
     sleep 0.2;
     next if $killed >= KILLS;
-    $killed += $look->value(q(SELECT count(*) FROM (SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'player' AND state = 'active' ORDER BY random() LIMIT 1) AS k));
+    $killed += $look->value(
+        q(SELECT count(*) FROM (SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+            WHERE application_name = 'player' AND state = 'active' ORDER BY random()
+            LIMIT 1) AS k));
     push @players, player();
 }
 $look->run('SELECT pg_advisory_lock(97)');
@@ -369,10 +502,13 @@ my %states;
 $states{ $_->finish->{state} // 'success' }++ for @players;
 delete @states{qw(57P01 08000 08006)};
 is(join(',', keys %states), 'success', "under load: all end well but the $killed that were ended");
-my ($rows, $distinct, $last) = @{ $look->rows('SELECT count(*), count(DISTINCT number), max(number) + 1 FROM work.seen')->[0] };
+my ($rows, $distinct, $last) =
+    @{ $look->rows(
+        'SELECT count(*), count(DISTINCT number), max(number) + 1 FROM work.seen')->[0] };
 is("$distinct,$last", "$rows,$rows", "under load: $rows commands, each of which saw all before it");
 cmp_ok($rows, '>', 50, 'under load: many');
-($rows, $distinct) = @{ $look->rows('SELECT count(*), count(DISTINCT claimed) FROM work.ran')->[0] };
+($rows, $distinct) =
+    @{ $look->rows('SELECT count(*), count(DISTINCT claimed) FROM work.ran')->[0] };
 is($distinct, $rows, "under load: $rows windows, none twice");
 cmp_ok($rows, '>', 10, 'under load: many');
 $look->run('SELECT pg_advisory_unlock(97)');

@@ -1,6 +1,7 @@
 #!/usr/bin/env perl
-# README.md's chapters "Getting started" and "Everyday patterns" with the portable edition, as a reader types them who owns the database and
-# nothing else, and its table "instead of this, write that". doc/portable.md says how they differ.
+# README.md's chapters "Getting started" and "Everyday patterns" with the portable edition, as a
+# reader types them who owns the database and nothing else, and its table "instead of this, write
+# that". doc/portable.md says how they differ.
 use strict;
 use warnings;
 use FindBin;
@@ -10,13 +11,16 @@ use Psql;
 use Readme;
 use Test::More;
 
-# What is otherwise here: how it is installed, a view that is absent, the end of a HINT, the names in views, and leases.
+# What is otherwise here: how it is installed, a view that is absent, the end of a HINT, the names
+# in views, and leases.
 my $INSTALLED = qr/^CREATE EXTENSION|advisory[.]pressure_by_backend/;
 my $HINT      = qr/ To end that session: .*/;
 my $ABSENT    = qr/_lease\b/;
 
 my $page = readme();
-my @steps = grep { $_->{chapter} =~ /^(?:Getting started|Everyday patterns)$/ && $_->{sql} !~ $INSTALLED } $page->steps;
+my @steps = grep {
+    $_->{chapter} =~ /^(?:Getting started|Everyday patterns)$/ && $_->{sql} !~ $INSTALLED
+} $page->steps;
 cmp_ok(scalar @steps, '>=', 10, 'the chapters are there');
 for my $step (@steps) { $step->{shown} =~ s/$HINT// if defined $step->{shown} }
 
@@ -38,7 +42,8 @@ $waiter->start(q{SELECT advisory.lock('export', 7)});
 waits($look, $waiter);
 my ($said, $pid) = ($psql->run($who), $holder->pid);
 unlike($said, qr/ERROR/, 'the views can be read while a session waits for a lock without a label');
-like($said, qr/\bSELECT advisory\.terminate_holder_key\(-?\d+, $pid\)/, '... and name the statement that ends its holder');
+like($said, qr/\bSELECT advisory\.terminate_holder_key\(-?\d+, $pid\)/,
+    '... and name the statement that ends its holder');
 $holder->run(q{SELECT advisory.unlock('export', 7)});
 $waiter->finish;
 done_testing();

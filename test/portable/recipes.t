@@ -1,5 +1,6 @@
 #!/usr/bin/env perl
-# doc/recipes.md with the portable edition: test/t/recipes.t, but for what doc/portable.md says is not there.
+# doc/recipes.md with the portable edition: test/t/recipes.t, but for what doc/portable.md says is
+# not there.
 use strict;
 use warnings;
 use FindBin;

@@ -1,6 +1,7 @@
 #!/usr/bin/env perl
-# `make portable-tle`: the portable edition as an extension of pg_tle. Where there is no pg_tle, its function only writes the files that it stands
-# for, so that the server's own CREATE EXTENSION runs the script, by the rules for extension scripts.
+# `make portable-tle`: the portable edition as an extension of pg_tle. Where there is no pg_tle, its
+# function only writes the files that it stands for, so that the server's own CREATE EXTENSION runs
+# the script, by the rules for extension scripts.
 use strict;
 use warnings;
 use FindBin;
@@ -26,20 +27,32 @@ sub write_file {
 }
 
 # What psql says to a file, run by a role.
-sub psql { my ($database, $role, $sql) = @_; return scalar `psql -Xq -v ON_ERROR_STOP=1 -o /dev/null -U '$role' -f '$sql' '$database' 2>&1` }
+sub psql {
+    my ($database, $role, $sql) = @_;
+    return scalar `psql -Xq -v ON_ERROR_STOP=1 -o /dev/null -U '$role' -f '$sql' '$database' 2>&1`
+}
 
 my $admin = session(server => $server);
-$admin->run('CREATE ROLE portable_owner LOGIN', map { "CREATE DATABASE $_ OWNER portable_owner" } qw(tle plain));
-sub connection { my ($database, $role) = @_; return session(server => $server, database => $database, role => $role) }
+$admin->run(
+    'CREATE ROLE portable_owner LOGIN',
+    map { "CREATE DATABASE $_ OWNER portable_owner" } qw(tle plain));
+sub connection {
+    my ($database, $role) = @_;
+    return session(server => $server, database => $database, role => $role)
+}
 
-is(system('make', '--no-print-directory', '-s', '-C', $root, 'portable-tle', "TLE=$file"), 0, 'make portable-tle writes it');
+is(system('make', '--no-print-directory', '-s', '-C', $root, 'portable-tle', "TLE=$file"), 0,
+    'make portable-tle writes it');
 my $tle = connection('tle', 'postgres');
 if ($has_tle) {
     $tle->run('CREATE EXTENSION pg_tle', 'GRANT pgtle_admin TO portable_owner');
 } else {
-    $tle->run('CREATE SCHEMA pgtle AUTHORIZATION portable_owner', 'CREATE TABLE pgtle.installed (name text, version text, ext text)', <<'SQL');
-        CREATE FUNCTION pgtle.install_extension(name text, version text, description text, ext text, requires text[] DEFAULT NULL,
-                                                schema text DEFAULT NULL) RETURNS boolean LANGUAGE sql SECURITY DEFINER AS $$
+    $tle->run('CREATE SCHEMA pgtle AUTHORIZATION portable_owner',
+        'CREATE TABLE pgtle.installed (name text, version text, ext text)', <<'SQL');
+        CREATE FUNCTION pgtle.install_extension(name text, version text, description text, ext text,
+        requires text[] DEFAULT NULL,
+                                                schema text DEFAULT NULL) RETURNS boolean
+                                                LANGUAGE sql SECURITY DEFINER AS $$
             INSERT INTO pgtle.installed VALUES (name, version, ext) RETURNING true
         $$
 SQL
@@ -49,7 +62,8 @@ is(psql('tle', 'portable_owner', $file), '', 'an ordinary role that owns the dat
 # Makes a version, or the step from one to another, of the same text.
 if (!$has_tle) {
     my ($name, $version, $script) = @{ $tle->rows('SELECT * FROM pgtle.installed')->[0] };
-    write_file("$folder/$name.control", "default_version = '$version'\nsuperuser = false\nrelocatable = false\n");
+    write_file("$folder/$name.control",
+        "default_version = '$version'\nsuperuser = false\nrelocatable = false\n");
     write_file("$folder/${name}--$_.sql", $script) for $version, "$version--9";
     $tle->run('DROP SCHEMA pgtle CASCADE');
 }
@@ -57,13 +71,16 @@ my $owner = connection('tle', 'portable_owner');
 $owner->run('CREATE SCHEMA other', 'SET search_path = other');
 $owner->run('CREATE EXTENSION advisory_portable');
 
-# ---- It is the same ---------------------------------------------------------------------------------------------------------
+# ---- It is the same ------------------------------------------------------------------------------
 
 my $plain = connection('plain', 'portable_owner');
-is(psql('plain', 'portable_owner', "$root/portable/advisory.sql"), '', 'the file for psql in another database');
+is(psql('plain', 'portable_owner', "$root/portable/advisory.sql"), '',
+    'the file for psql in another database');
 my $ALL = <<'SQL';
-    SELECT 'advisory'::regnamespace::text, (SELECT nspacl::text FROM pg_namespace WHERE nspname = 'advisory')
-    UNION ALL SELECT p.oid::regprocedure::text, concat(md5(pg_get_functiondef(p.oid)), proacl, obj_description(p.oid))
+    SELECT 'advisory'::regnamespace::text, (SELECT nspacl::text FROM pg_namespace
+    WHERE nspname = 'advisory')
+    UNION ALL SELECT p.oid::regprocedure::text,
+    concat(md5(pg_get_functiondef(p.oid)), proacl, obj_description(p.oid))
         FROM pg_proc AS p WHERE pronamespace = 'advisory'::regnamespace
     UNION ALL SELECT c.oid::regclass::text, concat(relkind, relacl, obj_description(c.oid))
         FROM pg_class AS c WHERE relnamespace = 'advisory'::regnamespace
@@ -71,13 +88,18 @@ my $ALL = <<'SQL';
 SQL
 my $expected = $plain->rows($ALL);
 is_deeply($owner->rows($ALL), $expected, 'both have the same objects, privileges and comments');
-is($owner->value(q(SELECT count(*) FROM pg_class WHERE relnamespace IN ('other'::regnamespace, 'public'::regnamespace))), 0,
+is($owner->value(
+    q(SELECT count(*) FROM pg_class
+        WHERE relnamespace IN ('other'::regnamespace, 'public'::regnamespace))), 0,
     'nothing is outside its schema');
 my $STRAYS = <<'SQL';
     SELECT count(*)
-    FROM (SELECT 'pg_proc'::regclass, oid FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace UNION ALL
-          SELECT 'pg_class'::regclass, oid FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relkind IN ('r', 'v')) AS o (class, oid)
-    WHERE NOT EXISTS (SELECT FROM pg_depend WHERE classid = class AND objid = o.oid AND deptype = 'e')
+    FROM (SELECT 'pg_proc'::regclass, oid FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace
+    UNION ALL
+          SELECT 'pg_class'::regclass, oid FROM pg_class
+          WHERE relnamespace = 'advisory'::regnamespace AND relkind IN ('r', 'v')) AS o (class, oid)
+    WHERE NOT EXISTS (SELECT FROM pg_depend WHERE classid = class AND objid = o.oid
+    AND deptype = 'e')
 SQL
 is($owner->value($STRAYS), 0, 'and all belongs to the extension');
 
@@ -85,18 +107,22 @@ my $error = $plain->query('CREATE EXTENSION advisory_portable');
 isnt($error->{state}, undef, 'not where the file has been run') or diag explain $error;
 is_deeply($plain->rows($ALL), $expected, '... which stays as it is');
 
-# ---- It works, is updated, dumped, restored and dropped ---------------------------------------------------------------------------
+# ---- It works, is updated, dumped, restored and dropped ------------------------------------------
 
 my $user = connection('tle', 'postgres');
-$owner->run(q(SELECT advisory.lock('a', 'b')), q(SELECT advisory.claim('c', 'n', '1 day')), q(SELECT advisory.check_token('t', 'n', 7)),
+$owner->run(q(SELECT advisory.lock('a', 'b')), q(SELECT advisory.claim('c', 'n', '1 day')),
+    q(SELECT advisory.check_token('t', 'n', 7)),
     q(INSERT INTO advisory.key_labels (key, label) VALUES (42, 'answer')));
-is($user->value(q(SELECT advisory.edition() || advisory.try_lock('a', 'b'))), 'portablefalse', 'it locks');
-my $ROWS = q(SELECT (SELECT string_agg(name, ',') FROM advisory.claims), (SELECT max(token) FROM advisory.fences),
+is($user->value(q(SELECT advisory.edition() || advisory.try_lock('a', 'b'))), 'portablefalse',
+    'it locks');
+my $ROWS = q(SELECT (SELECT string_agg(name, ',') FROM advisory.claims), (SELECT max(token)
+        FROM advisory.fences),
                     (SELECT string_agg(label, ',') FROM advisory.key_labels WHERE key = 42));
 my @rows = @{ $owner->rows($ROWS)->[0] };
 is("@rows", 'n 7 answer', 'it keeps claims, fences and labels');
 
-$owner->value(q{SELECT pgtle.install_update_path(extname, extversion, '9', ?) FROM pg_extension WHERE extname = 'advisory_portable'}, read_script())
+$owner->value(q{SELECT pgtle.install_update_path(extname, extversion, '9', ?) FROM pg_extension
+        WHERE extname = 'advisory_portable'}, read_script())
     if $has_tle;
 $owner->run(q(ALTER EXTENSION advisory_portable UPDATE TO '9'));
 is_deeply($owner->rows($ROWS)->[0], \@rows, 'the same text updates it, and keeps the rows');
@@ -105,15 +131,18 @@ is($user->value(q(SELECT advisory.try_lock('a', 'b'))), 0, '... and a lock that 
 
 # The restored version is again the first one, if pg_tle does not know a newer one.
 $admin->run('CREATE DATABASE restored OWNER portable_owner');
-is(scalar `pg_dump -U postgres tle 2>&1 | psql -Xq -v ON_ERROR_STOP=1 -o /dev/null -U postgres restored 2>&1`, '', 'it can be dumped and restored');
+my $restore = 'psql -Xq -v ON_ERROR_STOP=1 -o /dev/null -U postgres restored';
+is(scalar `pg_dump -U postgres tle 2>&1 | $restore 2>&1`, '', 'it can be dumped and restored');
 my $restored = connection('restored', 'postgres');
 is_deeply($restored->rows($ROWS)->[0], \@rows, '... with its rows');
 is($restored->value(q(SELECT advisory.try_lock('a', 'b'))), 1, '... and works');
 $restored->disconnect;
 
-like(psql('tle', 'portable_owner', "$root/portable/to-extension.sql"), qr/here the portable edition is an extension of pg_tle/, 'to-extension.sql refuses it');
+like(psql('tle', 'portable_owner', "$root/portable/to-extension.sql"),
+    qr/here the portable edition is an extension of pg_tle/, 'to-extension.sql refuses it');
 $owner->run('DROP EXTENSION advisory_portable');
-is($owner->value(q(SELECT count(*) FROM pg_namespace WHERE nspname = 'advisory')), 0, 'DROP EXTENSION removes all');
+is($owner->value(q(SELECT count(*) FROM pg_namespace WHERE nspname = 'advisory')), 0,
+    'DROP EXTENSION removes all');
 $owner->run('CREATE EXTENSION advisory_portable');
 is($owner->value(q(SELECT advisory.try_lock('a', 'c'))), 1, '... and it can be created again');
 done_testing();

@@ -1,6 +1,7 @@
 #!/usr/bin/env perl
-# portable/to-extension.sql: from the portable edition to the extension while sessions hold locks and wait for them. Claims, fences and labels
-# go along. If it cannot be done, the error says why, and nothing has changed.
+# portable/to-extension.sql: from the portable edition to the extension while sessions hold locks
+# and wait for them. Claims, fences and labels go along. If it cannot be done, the error says why,
+# and nothing has changed.
 use strict;
 use warnings;
 use FindBin;
@@ -15,41 +16,61 @@ sub move {
     my ($database, $role, @more) = @_;
     $role //= 'portable_owner';
     local $ENV{PGOPTIONS} = '-c client_min_messages=warning';
-    return scalar `psql -Xq -v ON_ERROR_STOP=1 -o /dev/null -U '$role' @more -f '$FILE' '$database' 2>&1`;
+    my $psql = 'psql -Xq -v ON_ERROR_STOP=1 -o /dev/null';
+    return scalar `$psql -U '$role' @more -f '$FILE' '$database' 2>&1`;
 }
 
 # All that a failed attempt must leave as it is.
 sub state_of {
     my ($session) = @_;
-    return $session->rows(q(SELECT oid::regprocedure::text, md5(pg_get_functiondef(oid)), proacl::text FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace
-        UNION ALL SELECT oid::regclass::text, relkind::text, relacl::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace
-        UNION ALL SELECT 'claim', to_json(c)::text, '' FROM advisory._claims AS c UNION ALL SELECT 'fence', to_json(f)::text, '' FROM advisory.fences AS f
-        UNION ALL SELECT 'label', to_json(l)::text, '' FROM advisory.key_labels AS l UNION ALL SELECT 'edition', advisory.edition(), ''
+    return $session->rows(q(SELECT oid::regprocedure::text, md5(pg_get_functiondef(oid)),
+            proacl::text FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace
+        UNION ALL SELECT oid::regclass::text, relkind::text, relacl::text FROM pg_class
+        WHERE relnamespace = 'advisory'::regnamespace
+        UNION ALL SELECT 'claim', to_json(c)::text, '' FROM advisory._claims AS c
+        UNION ALL SELECT 'fence', to_json(f)::text, '' FROM advisory.fences AS f
+        UNION ALL SELECT 'label', to_json(l)::text, '' FROM advisory.key_labels AS l
+        UNION ALL SELECT 'edition', advisory.edition(), ''
         UNION ALL SELECT 'schema', nspname, nspowner::text FROM pg_namespace ORDER BY 1, 2));
 }
 
 my $name = "advisory_move_$$";
 my $owner = create_portable_database(name => $name);
 my $admin = session();
-$owner->run(q(SELECT advisory.claim('move', 'daily', '1 day', '2026-03-01 00:00+00')), q(SELECT advisory.claim('move', 'daily', '1 day', '2026-03-02 00:00+00')),
-    q(SELECT advisory.check_token('move', 'file', 7)), q(INSERT INTO advisory.key_labels (key, label, note) VALUES (4711, 'import', 'of the night')),
-    q(INSERT INTO advisory.key_labels (key1, key2, label) VALUES (1, 2, 'pair')), q(CALL advisory.run('move', 'hourly', 'SELECT 1', once_per => '1 hour')));
-$owner->query(q(CALL advisory.run('move', 'failed', 'SELECT 1/0', once_per => '1 hour', once_window => '2026-03-02 03:00Z')));
+$owner->run(q(SELECT advisory.claim('move', 'daily', '1 day', '2026-03-01 00:00+00')),
+    q(SELECT advisory.claim('move', 'daily', '1 day', '2026-03-02 00:00+00')),
+    q(SELECT advisory.check_token('move', 'file', 7)),
+    q(INSERT INTO advisory.key_labels (key, label, note) VALUES (4711, 'import', 'of the night')),
+    q(INSERT INTO advisory.key_labels (key1, key2, label) VALUES (1, 2, 'pair')),
+    q(CALL advisory.run('move', 'hourly', 'SELECT 1', once_per => '1 hour')));
+$owner->query(q(CALL advisory.run('move', 'failed', 'SELECT 1/0', once_per => '1 hour',
+        once_window => '2026-03-02 03:00Z')));
 
-# ---- It cannot be done ---------------------------------------------------------------------------------------------------------
+# ---- It cannot be done ---------------------------------------------------------------------------
 
 my $before = state_of($owner);
 
-sub unchanged { my ($what) = @_; return is_deeply(state_of($owner), $before, "$what: nothing has changed") }
+sub unchanged {
+    my ($what) = @_;
+    return is_deeply(state_of($owner), $before, "$what: nothing has changed")
+}
 
-$owner->run('CREATE TABLE invoice (name text, token bigint, key bigint GENERATED ALWAYS AS (advisory.key(name)) STORED)',
-    'CREATE TRIGGER fence BEFORE INSERT OR UPDATE ON invoice FOR EACH ROW EXECUTE FUNCTION advisory.fenced(\'token\')',
-    'CREATE INDEX by_key ON invoice (advisory.key(\'invoice\', name))', 'CREATE VIEW mine AS SELECT pid FROM advisory.locks',
-    'CREATE VIEW advisory.own AS SELECT 1 AS one', 'CREATE FUNCTION advisory.own() RETURNS int LANGUAGE sql AS \'SELECT 1\'');
+$owner->run(
+    'CREATE TABLE invoice (name text, token bigint,
+        key bigint GENERATED ALWAYS AS (advisory.key(name)) STORED)',
+    'CREATE TRIGGER fence BEFORE INSERT
+        OR UPDATE ON invoice FOR EACH ROW EXECUTE FUNCTION advisory.fenced(\'token\')',
+    'CREATE INDEX by_key ON invoice (advisory.key(\'invoice\', name))',
+    'CREATE VIEW mine AS SELECT pid FROM advisory.locks',
+    'CREATE VIEW advisory.own AS SELECT 1 AS one',
+    'CREATE FUNCTION advisory.own() RETURNS int LANGUAGE sql AS \'SELECT 1\'');
 $before = state_of($owner);
 my $said = move($name);
-like($said, qr/ERROR:  other objects are in schema advisory, or depend on it/, 'with objects of others there');
-like($said, $_, '... which are named') for qr/trigger fence on table (public\.)?invoice/, qr/column key of table (public\.)?invoice/, qr/index (public\.)?by_key/, qr/view (public\.)?mine/,
+like($said, qr/ERROR:  other objects are in schema advisory, or depend on it/,
+    'with objects of others there');
+like($said, $_, '... which are named') for qr/trigger fence on table (public\.)?invoice/,
+    qr/column key of table (public\.)?invoice/, qr/index (public\.)?by_key/,
+    qr/view (public\.)?mine/,
     qr/view advisory_portable\.own/, qr/function advisory_portable\.own\(\)/;
 unlike($said, qr/_portable\.(try_lock|unlock|claim|_window|waits)/, '... and no others');
 like($said, qr/HINT:  Drop or move them/, '... with what to do');
@@ -60,13 +81,15 @@ $owner->run('DROP VIEW mine, advisory.own', 'DROP FUNCTION advisory.own()', 'DRO
 $before = state_of($owner);
 
 $admin->run('CREATE ROLE move_nobody LOGIN');
-like(move($name, 'move_nobody'), qr/ERROR:  permission denied for (table|relation) _claims/, 'as another role');
+like(move($name, 'move_nobody'), qr/ERROR:  permission denied for (table|relation) _claims/,
+    'as another role');
 unchanged('as another role');
 $admin->run("ALTER DATABASE \"$name\" OWNER TO $ENV{PGUSER}");
 like(move($name), qr/ERROR:  permission denied for database/, 'as a role that may create nothing');
 unchanged('as that role');
 $admin->run("GRANT CREATE ON DATABASE \"$name\" TO portable_owner");
-like(move($name), qr/ERROR:  permission denied for (table|relation) _claims/, "as a role that does not own the extension's tables");
+like(move($name), qr/ERROR:  permission denied for (table|relation) _claims/,
+    "as a role that does not own the extension's tables");
 unchanged('as that role');
 $admin->run("ALTER DATABASE \"$name\" OWNER TO portable_owner");
 
@@ -74,7 +97,8 @@ my $gate = session();
 $gate->run('SELECT pg_advisory_lock(99)');
 my $worker = session(role => 'move_nobody');
 for my $slots ('NULL', 2) {
-    $worker->start("CALL advisory.run('move', 'job', 'SELECT pg_advisory_lock(99)', slots => $slots, once_per => '1 ms')");
+    $worker->start("CALL advisory.run('move', 'job', 'SELECT pg_advisory_lock(99)', slots => $slots,
+            once_per => '1 ms')");
     waits($admin, $worker);
     $before = state_of($owner);
     $said = move($name);
@@ -87,12 +111,17 @@ for my $slots ('NULL', 2) {
     $gate->run('SELECT pg_advisory_lock(99)');
 }
 
-# ---- It is done --------------------------------------------------------------------------------------------------------------------
+# ---- It is done ----------------------------------------------------------------------------------
 
 my $claims = $owner->rows('TABLE advisory._claims');
-my ($holder, $in_transaction, $waiter, $other) = map { session(role => 'move_nobody', application => $_) } qw(holder transaction waiter other);
-$holder->run(q(SELECT advisory.lock('move', 'name'), advisory.lock('move', 'name'), advisory.lock_key(4711), advisory.lock_shared('move', 'shared'), advisory.lock('move', 42)));
-$in_transaction->run('BEGIN', q(SELECT advisory.xact_lock('move', 'transaction'), advisory.xact_lock_shared_key(4712)));
+my ($holder, $in_transaction, $waiter, $other) =
+    map { session(role => 'move_nobody', application => $_) } qw(holder transaction waiter other);
+$holder->run(q(SELECT advisory.lock('move', 'name'), advisory.lock('move', 'name'),
+        advisory.lock_key(4711), advisory.lock_shared('move', 'shared'),
+        advisory.lock('move', 42)));
+$in_transaction->run(
+    'BEGIN', q(SELECT advisory.xact_lock('move', 'transaction'),
+        advisory.xact_lock_shared_key(4712)));
 # One waits without a limit, one with a timeout, and one for a lock of a list.
 $waiter->start(q(SELECT advisory.lock('move', 'name')));
 my $bounded = session(role => 'move_nobody');
@@ -105,58 +134,82 @@ waits($admin, $_) for $waiter, $bounded, $plain_job;
 sub all_taken {
     my ($what) = @_;
     my $new = session(role => 'move_nobody');
-    is_deeply($new->rows(q(SELECT advisory.try_lock('move', 'name'), advisory.try_lock_key(4711), advisory.try_lock('move', 'shared'), advisory.try_lock_shared('move', 'shared'),
-        advisory.try_lock('move', 42), advisory.try_lock('move', 'transaction'), advisory.try_lock_key(4712), advisory.try_lock_shared_key(4712), advisory.try_lock('move', 'plain'),
-        advisory.try_lock('move', 'free'))), [[ 0, 0, 0, 1, 0, 0, 0, 1, 0, 1 ]], "$what: locks that others hold exclude");
+    is_deeply($new->rows(q(SELECT advisory.try_lock('move', 'name'), advisory.try_lock_key(4711),
+            advisory.try_lock('move', 'shared'), advisory.try_lock_shared('move', 'shared'),
+        advisory.try_lock('move', 42), advisory.try_lock('move', 'transaction'),
+        advisory.try_lock_key(4712), advisory.try_lock_shared_key(4712),
+        advisory.try_lock('move', 'plain'),
+        advisory.try_lock('move', 'free'))), [[ 0, 0, 0, 1, 0, 0, 0, 1, 0, 1 ]],
+            "$what: locks that others hold exclude");
     leave($admin, $new);
     return;
 }
 all_taken('before');
 is(move($name), '', 'to the extension, while sessions hold locks and wait');
 is($owner->value('SELECT advisory.edition()'), 'extension', 'it is the extension');
-is($owner->value(q(SELECT to_regnamespace('advisory_portable'))), undef, '... and nothing is left of the other edition');
+is($owner->value(q(SELECT to_regnamespace('advisory_portable'))), undef,
+    '... and nothing is left of the other edition');
 all_taken('after');
 $other->start(q(SELECT advisory.lock('move', 'name', '100 s')));
 waits($admin, $other);
 
-is($holder->value(q(SELECT advisory.unlock('move', 'name'))), 1, 'a holder from before releases a lock');
+is($holder->value(q(SELECT advisory.unlock('move', 'name'))), 1,
+    'a holder from before releases a lock');
 ok(!$waiter->is_done && !$other->is_done, '... that it has twice');
 $holder->run(q(SELECT advisory.unlock('move', 'name')));
 is($waiter->finish->{value}, 1, 'who waited before has the lock');
 ok(!$other->is_done, '... and excludes who began to wait after');
 is($waiter->value(q(SELECT advisory.unlock('move', 'name'))), 1, '... until it releases the lock');
 is($other->finish->{value}, 1, 'then that one has it');
-is($holder->value(q(SELECT advisory.try_lock('move', 'name'))), 0, '... and excludes a session from before');
-is($holder->value(q(SELECT advisory.unlock_key(4711) AND advisory.unlock('move', 42) AND advisory.unlock_shared('move', 'shared'))), 1, 'the other locks are released');
+is($holder->value(q(SELECT advisory.try_lock('move', 'name'))), 0,
+    '... and excludes a session from before');
+is($holder->value(q(SELECT advisory.unlock_key(4711) AND advisory.unlock('move', 42)
+        AND advisory.unlock_shared('move', 'shared'))), 1, 'the other locks are released');
 $in_transaction->run('COMMIT');
 is($bounded->finish->{value}, 1, 'who waited with a timeout for the lock of a transaction has it');
 $gate->run('SELECT pg_advisory_unlock(99)');
 is($plain_job->finish->{value}, 1, 'a job has run to its end');
-is($other->value(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock')), 0, 'and all of that is released');
+is($other->value(
+    q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock')), 0,
+    'and all of that is released');
 
 is_deeply($owner->rows('TABLE advisory._claims'), $claims, 'claims are there');
-is($other->value(q(SELECT advisory.claim('move', 'daily', '1 day', '2026-03-02 00:00+00'))), undef, '... a window that was claimed is not claimed again');
-is($owner->value(q(SELECT advisory.unclaim('move', 'daily', '2026-03-02 00:00+00'))), 1, '... but can be taken back');
-is($other->query(q(CALL advisory.run('move', 'failed', 'SELECT 1', once_per => '1 hour', once_window => '2026-03-02 03:00Z')))->{value}, 0, '... nor does a job run again that failed');
-is($other->query(q(SELECT advisory.check_token('move', 'file', 6)))->{state}, '55000', 'fences are there');
-is_deeply($owner->rows('SELECT key, key1, key2, label, note FROM advisory.key_labels ORDER BY key'), [[ 4711, undef, undef, 'import', 'of the night' ], [ undef, 1, 2, 'pair', undef ]], 'labels are there');
-is_deeply($owner->rows(q(SELECT p.oid::regprocedure::text FROM pg_proc AS p WHERE pronamespace = 'advisory'::regnamespace
-    AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_proc'::regclass AND objid = p.oid AND deptype = 'e'))), [], 'every function is the extension\'s');
+is($other->value(q(SELECT advisory.claim('move', 'daily', '1 day', '2026-03-02 00:00+00'))), undef,
+    '... a window that was claimed is not claimed again');
+is($owner->value(q(SELECT advisory.unclaim('move', 'daily', '2026-03-02 00:00+00'))), 1,
+    '... but can be taken back');
+is($other->query(q(CALL advisory.run('move', 'failed', 'SELECT 1', once_per => '1 hour',
+        once_window => '2026-03-02 03:00Z')))->{value}, 0,
+            '... nor does a job run again that failed');
+is($other->query(q(SELECT advisory.check_token('move', 'file', 6)))->{state}, '55000',
+    'fences are there');
+is_deeply($owner->rows('SELECT key, key1, key2, label, note FROM advisory.key_labels ORDER BY key'),
+    [[ 4711, undef, undef, 'import', 'of the night' ], [ undef, 1, 2, 'pair', undef ]],
+    'labels are there');
+is_deeply($owner->rows(q(SELECT p.oid::regprocedure::text FROM pg_proc AS p
+        WHERE pronamespace = 'advisory'::regnamespace
+    AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_proc'::regclass AND objid = p.oid
+    AND deptype = 'e'))), [], 'every function is the extension\'s');
 
-like(move($name), qr/ERROR:  this database does not have the portable edition/, 'it cannot be done twice');
+like(move($name), qr/ERROR:  this database does not have the portable edition/,
+    'it cannot be done twice');
 is($owner->value('SELECT advisory.edition()'), 'extension', '... and it is still the extension');
 
-# ---- Elsewhere --------------------------------------------------------------------------------------------------------------------
+# ---- Elsewhere -----------------------------------------------------------------------------------
 
 my $empty = create_database(name => "advisory_empty_$$", extension => 0, aside => 1);
-like(move($empty, $ENV{PGUSER}), qr/ERROR:  this database does not have the portable edition/, 'where no edition is');
-is(session(database => $empty)->value(q(SELECT to_regnamespace('advisory'))), undef, '... it creates nothing');
+like(move($empty, $ENV{PGUSER}), qr/ERROR:  this database does not have the portable edition/,
+    'where no edition is');
+is(session(database => $empty)->value(q(SELECT to_regnamespace('advisory'))), undef,
+    '... it creates nothing');
 
 # Tokens of the extension are greater than those that were checked before.
 my $great = "advisory_great_$$";
 my $great_owner = create_portable_database(name => $great, aside => 1);
 $great_owner->run(q(SELECT advisory.check_token('move', 'file', 5000000000000000000)));
 is(move($great, $ENV{PGUSER}), '', 'with a great token, as a superuser');
-is(session(database => $great)->value(q(SELECT advisory.lock('move', 'file') AND advisory.check_token('move', 'file', advisory.token('move', 'file')))), 1, '... new tokens are greater');
+is(session(database => $great)->value(q(SELECT advisory.lock('move', 'file')
+        AND advisory.check_token('move', 'file', advisory.token('move', 'file')))), 1,
+            '... new tokens are greater');
 
 done_testing();

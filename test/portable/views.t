@@ -1,7 +1,8 @@
 #!/usr/bin/env perl
-# The views of the portable edition, as a role without any privilege and as the owner of the database: names by labels, slots of
-# semaphores, other databases, prepared transactions, who waits for whom, and what ends it. Waits that are made at random follow the
-# same rules as those of test/t/waits.t.
+# The views of the portable edition, as a role without any privilege and as the owner of the
+# database: names by labels, slots of semaphores, other databases, prepared transactions, who waits
+# for whom, and what ends it. Waits that are made at random follow the same rules as those of
+# test/t/waits.t.
 use strict;
 use warnings;
 use utf8;
@@ -12,11 +13,14 @@ use List::Util qw(shuffle);
 use Test::More;
 
 srand 4711;
-my $server = $ENV{VIEWS_TEST_HOST} ? { PGHOST => $ENV{VIEWS_TEST_HOST}, PGPORT => $ENV{VIEWS_TEST_PORT}, PGUSER => 'postgres' }
+my $server = $ENV{VIEWS_TEST_HOST}
+    ? { PGHOST => $ENV{VIEWS_TEST_HOST}, PGPORT => $ENV{VIEWS_TEST_PORT}, PGUSER => 'postgres' }
     : own_server('max_prepared_transactions=5', 'max_connections=90');
 my $postgres = session(server => $server);
-$postgres->run(map { "DROP DATABASE IF EXISTS $_ WITH (FORCE)" } qw(views_one views_two)) if $ENV{VIEWS_TEST_HOST};
-$postgres->run('DROP ROLE IF EXISTS views_owner', 'DROP ROLE IF EXISTS views_nobody', 'CREATE ROLE views_owner LOGIN', 'CREATE ROLE views_nobody LOGIN',
+$postgres->run(map { "DROP DATABASE IF EXISTS $_ WITH (FORCE)" } qw(views_one views_two))
+    if $ENV{VIEWS_TEST_HOST};
+$postgres->run('DROP ROLE IF EXISTS views_owner', 'DROP ROLE IF EXISTS views_nobody',
+    'CREATE ROLE views_owner LOGIN', 'CREATE ROLE views_nobody LOGIN',
     'CREATE DATABASE views_one OWNER views_owner', 'CREATE DATABASE views_two');
 sub there { return session(server => $server, database => 'views_one', @_) }
 my $owner = there(role => 'views_owner', application => 'owner');
@@ -29,107 +33,174 @@ my $script = do {
 for (1, 2) {
     my $loader = there(role => 'views_owner');
     $loader->dbh->{pg_server_prepare} = 0;
-    ok($loader->dbh->do($script), 'the file runs as the owner of the database') or BAIL_OUT($loader->dbh->errstr);
+    ok($loader->dbh->do($script), 'the file runs as the owner of the database')
+        or BAIL_OUT($loader->dbh->errstr);
     $loader->disconnect;
-    $owner->run(q(INSERT INTO advisory.key_labels (key, label) VALUES (1, 'kept') ON CONFLICT DO NOTHING));
+    $owner->run(
+        q(INSERT INTO advisory.key_labels (key, label) VALUES (1, 'kept') ON CONFLICT DO NOTHING));
 }
 is($owner->value('SELECT count(*) FROM advisory.key_labels'), 1, 'twice, and keeps its rows');
 
 my $look = there(role => 'views_nobody', application => 'look');
 my $super = there(application => 'super');
-sub waiting { my ($statement, @how) = @_; my $s = there(@how)->run(q(SET deadlock_timeout = '1h')); $s->start($statement); waits($super, $s); return $s }
+sub waiting {
+    my ($statement, @how) = @_;
+    my $s = there(@how)->run(q(SET deadlock_timeout = '1h'));
+    $s->start($statement);
+    waits($super, $s);
+    return $s
+}
 sub key { my (@name) = @_; return $owner->value('SELECT advisory.key(?, ?)', @name) }
 sub done { leave($super, @_); return }
 
-# ---- Labels -------------------------------------------------------------------------------------------------------------------
+# ---- Labels --------------------------------------------------------------------------------------
 
-for my $case ([ "(key, label) VALUES (1, 'kept')", '23505' ], [ "(key1, label) VALUES (1, 'half')", '23514' ],
-    [ "(key, key1, key2, label) VALUES (1, 1, 1, 'both')", '23514' ], [ "(key, label) VALUES (1, '')", '23514' ]) {
-    is($owner->query("INSERT INTO advisory.key_labels $case->[0]")->{state}, $case->[1], "no label $case->[0]");
+for my $case (
+    [ "(key, label) VALUES (1, 'kept')", '23505' ], [ "(key1, label) VALUES (1, 'half')", '23514' ],
+    [ "(key, key1, key2, label) VALUES (1, 1, 1, 'both')", '23514' ],
+            [ "(key, label) VALUES (1, '')", '23514' ]) {
+    is($owner->query("INSERT INTO advisory.key_labels $case->[0]")->{state}, $case->[1],
+        "no label $case->[0]");
 }
-is($look->query("INSERT INTO advisory.key_labels (key, label) VALUES (1, 'x')")->{state}, '42501', 'others may not write labels');
-$owner->run('DELETE FROM advisory.key_labels', q(INSERT INTO advisory.key_labels (key, label, note) VALUES
-    (advisory.key('billing', 'invoice:42'), 'billing/invoice:42', NULL), (advisory.key('a/b', 'c'), 'a/b/c', NULL), (advisory.key('mail', 'smtp'), 'mail/smtp', NULL),
-    (4711, 'nightly "import"', 'ask them'), (-9223372036854775808, 'no/name', NULL)), q(INSERT INTO advisory.key_labels (key1, key2, label) VALUES (-1, -42, 'pair')));
+is($look->query("INSERT INTO advisory.key_labels (key, label) VALUES (1, 'x')")->{state}, '42501',
+    'others may not write labels');
+$owner->run(
+    'DELETE FROM advisory.key_labels', q(INSERT INTO advisory.key_labels (key, label, note) VALUES
+    (advisory.key('billing', 'invoice:42'), 'billing/invoice:42', NULL),
+    (advisory.key('a/b', 'c'), 'a/b/c', NULL), (advisory.key('mail', 'smtp'), 'mail/smtp', NULL),
+    (4711, 'nightly "import"', 'ask them'), (-9223372036854775808, 'no/name', NULL)),
+    q(INSERT INTO advisory.key_labels (key1, key2, label) VALUES (-1, -42, 'pair')));
 {
-    my $s = there(application => 'labels')->run(q(SELECT pg_advisory_lock(k) FROM unnest(ARRAY[advisory.key('billing', 'invoice:42'), advisory.key('a/b', 'c'),
-        4711, -9223372036854775808, 1, 1005, 4242, 72707369]) AS k), 'SELECT pg_advisory_lock_shared(-1, -42), pg_advisory_lock(-1, 42)');
-    is_deeply($look->rows('SELECT lock, mode, who, state, waiting, held, blocked_by FROM advisory.activity WHERE pid = ? ORDER BY lock COLLATE "C"', $s->pid),
-        [ map { [ $_, $_ =~ 'pair' ? 'shared' : 'exclusive', 'postgres@labels', undef, undef, undef, undef ] }
-            '-1, -42 "pair"', '-1, 42', '-9223372036854775808 "no/name"', '1 "Airflow: migrations"', '1005 "n8n: migrations and m..."', '4242',
-            '4711 "nightly ""import"": ask..."', '72707369 "Prisma Migrate: migra..."', 'a/b/c', 'billing/invoice:42' ], 'what locks are called');
-    is_deeply($look->rows('SELECT namespace, name, key, key1, key2, known_as, query FROM advisory.locks WHERE pid = ? AND (namespace IS NOT NULL OR key1 IS NOT NULL) ORDER BY key, key2', $s->pid),
-        [ [ 'billing', 'invoice:42', key('billing', 'invoice:42'), undef, undef, ['billing/invoice:42'], '<insufficient privilege>' ],
+    my $s = there(application => 'labels')
+        ->run(q(SELECT pg_advisory_lock(k)
+            FROM unnest(ARRAY[advisory.key('billing', 'invoice:42'), advisory.key('a/b', 'c'),
+        4711, -9223372036854775808, 1, 1005, 4242, 72707369]) AS k),
+        'SELECT pg_advisory_lock_shared(-1, -42), pg_advisory_lock(-1, 42)');
+    is_deeply($look->rows('SELECT lock, mode, who, state, waiting, held, blocked_by
+            FROM advisory.activity WHERE pid = ? ORDER BY lock COLLATE "C"', $s->pid),
+        [ map {
+            [ $_, $_ =~ 'pair' ? 'shared' : 'exclusive', 'postgres@labels', undef, undef,
+                undef, undef ]
+        }
+            '-1, -42 "pair"', '-1, 42', '-9223372036854775808 "no/name"', '1 "Airflow: migrations"',
+            '1005 "n8n: migrations and m..."', '4242',
+            '4711 "nightly ""import"": ask..."', '72707369 "Prisma Migrate: migra..."', 'a/b/c',
+            'billing/invoice:42' ], 'what locks are called');
+    is_deeply($look->rows('SELECT namespace, name, key, key1, key2, known_as, query
+            FROM advisory.locks WHERE pid = ? AND (namespace IS NOT NULL OR key1 IS NOT NULL)
+            ORDER BY key, key2', $s->pid),
+        [ [ 'billing', 'invoice:42', key('billing', 'invoice:42'), undef, undef,
+            ['billing/invoice:42'], '<insufficient privilege>' ],
           [ 'a/b', 'c', key('a/b', 'c'), undef, undef, ['a/b/c'], '<insufficient privilege>' ],
-          [ undef, undef, undef, -1, -42, ['pair'], '<insufficient privilege>' ], [ undef, undef, undef, -1, 42, undef, '<insufficient privilege>' ] ], 'names, and signed pairs');
-    is_deeply($super->rows(q(SELECT pid, mode, granted FROM pg_locks WHERE locktype = 'advisory' EXCEPT
-                             SELECT pid, CASE mode WHEN 'shared' THEN 'ShareLock' ELSE 'ExclusiveLock' END, granted FROM advisory.locks)), [], 'all are there');
+          [ undef, undef, undef, -1, -42, ['pair'], '<insufficient privilege>' ],
+          [ undef, undef, undef, -1, 42, undef, '<insufficient privilege>' ] ],
+          'names, and signed pairs');
+    is_deeply($super->rows(q(SELECT pid, mode, granted FROM pg_locks WHERE locktype = 'advisory'
+            EXCEPT
+                             SELECT pid, CASE mode WHEN 'shared' THEN 'ShareLock'
+                             ELSE 'ExclusiveLock' END, granted FROM advisory.locks)), [],
+                                 'all are there');
     done($s);
 }
 
-# ---- A chain, a prepared transaction, another database --------------------------------------------------------------------------
+# ---- A chain, a prepared transaction, another database -------------------------------------------
 
-$owner->run('CREATE TABLE public.item (id int, n int)', 'INSERT INTO public.item VALUES (1, 0)', 'GRANT ALL ON public.item TO PUBLIC') if $owner->value('SELECT has_schema_privilege(?, ?)', 'public', 'CREATE');
+$owner->run(
+    'CREATE TABLE public.item (id int, n int)', 'INSERT INTO public.item VALUES (1, 0)',
+    'GRANT ALL ON public.item TO PUBLIC') if $owner->value('SELECT has_schema_privilege(?, ?)',
+    'public', 'CREATE');
 {
-    my $holder = there(role => 'views_owner', application => 'holder')->run('BEGIN', 'SELECT pg_advisory_xact_lock(advisory.key(\'billing\', \'invoice:42\'))', 'UPDATE public.item SET n = 1');
-    my $middle = there(role => 'views_owner', application => 'middle')->run('SELECT pg_advisory_lock(777)');
-    my $first = waiting(q(SELECT pg_advisory_lock(advisory.key('billing', 'invoice:42'))), application => 'first');
+    my $holder = there(role => 'views_owner', application => 'holder')
+        ->run('BEGIN', 'SELECT pg_advisory_xact_lock(advisory.key(\'billing\', \'invoice:42\'))',
+            'UPDATE public.item SET n = 1');
+    my $middle = there(role => 'views_owner', application => 'middle')
+        ->run('SELECT pg_advisory_lock(777)');
+    my $first = waiting(
+        q(SELECT pg_advisory_lock(advisory.key('billing', 'invoice:42'))), application => 'first');
     $middle->start('UPDATE public.item SET n = 2');
     waits($super, $middle);
     my $last = waiting('SELECT pg_advisory_lock_shared(777)', application => 'last');
     my ($h, $m, $f, $l) = map { $_->pid } $holder, $middle, $first, $last;
-    is_deeply($look->rows('SELECT path, depth, waits_for_pid, namespace, key, mode, objsubid, waited IS NULL FROM advisory.waits'), [
-        [ [$h], 0, undef, 'billing', key('billing', 'invoice:42'), 'exclusive', 1, 1 ], [ [ $h, $f ], 1, $h, 'billing', key('billing', 'invoice:42'), 'exclusive', 1, 0 ],
-        [ [ $h, $m ], 1, $h, undef, undef, 'shared', undef, 0 ], [ [ $h, $m, $l ], 2, $m, undef, 777, 'shared', 1, 0 ] ], 'waits: also through a row');
+    is_deeply($look->rows('SELECT path, depth, waits_for_pid, namespace, key, mode, objsubid,
+            waited IS NULL FROM advisory.waits'), [
+        [ [$h], 0, undef, 'billing', key('billing', 'invoice:42'), 'exclusive', 1, 1 ],
+        [ [ $h, $f ], 1, $h, 'billing', key('billing', 'invoice:42'), 'exclusive', 1, 0 ],
+        [ [ $h, $m ], 1, $h, undef, undef, 'shared', undef, 0 ],
+        [ [ $h, $m, $l ], 2, $m, undef, 777, 'shared', 1, 0 ] ], 'waits: also through a row');
     my $text = join "\n", map { $_->[0] } @{ $super->rows('SELECT * FROM advisory.wait_tree()') };
-    like($text, qr{\A$h views_owner\@holder holds billing/invoice:42 exclusive, idle in transaction \d+ s
+    like($text,
+        qr{\A$h views_owner\@holder holds billing/invoice:42 exclusive, idle in transaction \d+ s
   $f postgres\@first waits for billing/invoice:42 exclusive \d+ s
   $m views_owner\@middle waits for transaction \d+ shared \d+ s
     $l postgres\@last waits for 777 shared \d+ s\z}, 'wait_tree()');
-    is_deeply($look->rows('SELECT pid, who, state, lock, waiters, longest_wait IS NOT NULL, remedy FROM advisory.blockers'),
-        [ [ $h, 'views_owner@holder', undef, 'billing/invoice:42', 3, 1, "SELECT advisory.terminate_holder('billing', 'invoice:42', $h);" ] ], 'blockers');
-    is_deeply($owner->rows('SELECT lock, pid, state, blocked_by FROM advisory.activity'), [ [ 'billing/invoice:42', $f, undef, $h ], [ '777', $l, undef, $m ],
-        [ 'billing/invoice:42', $h, 'idle in transaction', undef ], [ '777', $m, 'waiting', undef ] ], 'activity: waiters first; a holder that waits');
-    is_deeply($look->rows(q(SELECT pid, granted, blocked_by FROM advisory.holders('billing', 'invoice:42') ORDER BY granted DESC)), [ [ $h, 1, undef ], [ $f, 0, [$h] ] ], 'holders');
+    is_deeply($look->rows('SELECT pid, who, state, lock, waiters, longest_wait IS NOT NULL, remedy
+            FROM advisory.blockers'),
+        [ [ $h, 'views_owner@holder', undef, 'billing/invoice:42', 3, 1,
+            "SELECT advisory.terminate_holder('billing', 'invoice:42', $h);" ] ], 'blockers');
+    is_deeply($owner->rows('SELECT lock, pid, state, blocked_by FROM advisory.activity'),
+        [ [ 'billing/invoice:42', $f, undef, $h ], [ '777', $l, undef, $m ],
+        [ 'billing/invoice:42', $h, 'idle in transaction', undef ],
+        [ '777', $m, 'waiting', undef ] ], 'activity: waiters first; a holder that waits');
+    is_deeply($look->rows(q(SELECT pid, granted, blocked_by
+            FROM advisory.holders('billing', 'invoice:42') ORDER BY granted DESC)),
+                [ [ $h, 1, undef ], [ $f, 0, [$h] ] ], 'holders');
     my $none = $look->query('SELECT advisory.terminate_holder_key(777, ?)', $h);
-    is_deeply([ $none->{state}, $none->{rows} ], [ undef, [ [0] ] ], 'terminate_holder_key: not a holder');
-    is($look->query("SELECT advisory.terminate_holder('billing', 'invoice:42', $h)")->{state}, '42501', 'nor without the privilege');
-    is($owner->value($owner->value('SELECT remedy FROM advisory.blockers')), 1, 'the remedy ends the session');
+    is_deeply([ $none->{state}, $none->{rows} ], [ undef, [ [0] ] ],
+        'terminate_holder_key: not a holder');
+    is($look->query("SELECT advisory.terminate_holder('billing', 'invoice:42', $h)")->{state},
+        '42501', 'nor without the privilege');
+    is($owner->value($owner->value('SELECT remedy FROM advisory.blockers')), 1,
+        'the remedy ends the session');
     is($_->finish->{state}, undef, 'and the wait') for $first, $middle;
     done($first, $middle);
     is($last->finish->{state}, undef, 'of the last, too');
     done($last);
 }
 {
-    there(role => 'views_owner')->run('BEGIN', 'SELECT pg_advisory_xact_lock(5)', q(PREPARE TRANSACTION 'it''s'));
+    there(role => 'views_owner')
+        ->run('BEGIN', 'SELECT pg_advisory_xact_lock(5)', q(PREPARE TRANSACTION 'it''s'));
     my $waiter = waiting('SELECT pg_advisory_lock(5)');
-    my $other = session(server => $server, database => 'views_two', application => 'other')->run('SELECT pg_advisory_lock(4711)');
+    my $other = session(server => $server, database => 'views_two', application => 'other')
+        ->run('SELECT pg_advisory_lock(4711)');
     my $behind = session(server => $server, database => 'views_two');
     $behind->start('SELECT pg_advisory_lock(4711)');
     waits($super, $behind);
-    is_deeply($look->rows('SELECT pid, database, role, scope, granted, gid, blocked_by, known_as FROM advisory.locks ORDER BY database, granted DESC'),
-        [ [ undef, 'views_one', 'views_owner', 'transaction', 1, "it's", undef, ['Concourse: database migration'] ],
-          [ $waiter->pid, 'views_one', 'postgres', undef, 0, undef, [0], ['Concourse: database migration'] ],
-          [ $other->pid, 'views_two', 'postgres', undef, 1, undef, undef, undef ], [ $behind->pid, 'views_two', 'postgres', undef, 0, undef, [ $other->pid ], undef ] ],
+    is_deeply($look->rows('SELECT pid, database, role, scope, granted, gid, blocked_by, known_as
+            FROM advisory.locks ORDER BY database, granted DESC'),
+        [ [ undef, 'views_one', 'views_owner', 'transaction', 1, "it's", undef,
+            ['Concourse: database migration'] ],
+          [ $waiter->pid, 'views_one', 'postgres', undef, 0, undef, [0],
+              ['Concourse: database migration'] ],
+          [ $other->pid, 'views_two', 'postgres', undef, 1, undef, undef, undef ],
+          [ $behind->pid, 'views_two', 'postgres', undef, 0, undef, [ $other->pid ], undef ] ],
         'prepared transactions, and other databases, whose keys have no labels');
     is_deeply($look->rows('SELECT pid, who, lock, remedy FROM advisory.blockers ORDER BY lock'),
-        [ [ $other->pid, 'postgres@other', '4711 in database "views_two"', 'SELECT pg_terminate_backend(' . $other->pid . ');' ],
-          [ undef, "views_owner (prepared it's)", '5 "Concourse: database m..."', "ROLLBACK PREPARED 'it''s';" ] ], 'their remedies');
-    is($look->value('SELECT lock FROM advisory.activity WHERE pid = ?', $other->pid), '4711 in database "views_two"', 'activity says which database');
-    like(join("\n", map { $_->[0] } @{ $look->rows('SELECT * FROM advisory.wait_tree()') }), qr{^prepared transaction "it's" of views_owner holds 5 }m, 'the text');
+        [ [ $other->pid, 'postgres@other', '4711 in database "views_two"',
+            'SELECT pg_terminate_backend(' . $other->pid . ');' ],
+          [ undef, "views_owner (prepared it's)", '5 "Concourse: database m..."',
+              "ROLLBACK PREPARED 'it''s';" ] ], 'their remedies');
+    is($look->value('SELECT lock FROM advisory.activity WHERE pid = ?', $other->pid),
+        '4711 in database "views_two"', 'activity says which database');
+    like(join("\n", map { $_->[0] } @{ $look->rows('SELECT * FROM advisory.wait_tree()') }),
+        qr{^prepared transaction "it's" of views_owner holds 5 }m, 'the text');
     # Nothing forges a line, and no remedy names another one.
     there()->run('BEGIN', 'SELECT pg_advisory_xact_lock(7)', "PREPARE TRANSACTION E'a\\nb'");
     my $third = waiting('SELECT pg_advisory_lock(7)');
-    is_deeply($look->rows(q(SELECT who, remedy FROM advisory.blockers WHERE lock LIKE '7%')), [ [ 'postgres (prepared a?b)', undef ] ], 'a newline in its name');
+    is_deeply($look->rows(q(SELECT who, remedy FROM advisory.blockers WHERE lock LIKE '7%')),
+        [ [ 'postgres (prepared a?b)', undef ] ], 'a newline in its name');
     $super->run("ROLLBACK PREPARED E'a\\nb'");
     $third->finish;
     done($third);
     # Of two prepared transactions with the same local number neither is named.
     my @pair = map { there() } 1, 2;
-    $_->run('BEGIN', 'SELECT pg_advisory_xact_lock_shared(6)', sprintf q(PREPARE TRANSACTION 'pair %d'), $_->pid) for @pair;
-    my $same = $super->value(q(SELECT count(*) - count(DISTINCT virtualtransaction) FROM pg_locks WHERE pid IS NULL AND locktype = 'transactionid'));
-    is($look->value('SELECT count(gid) FROM advisory.locks WHERE key = 6'), $same ? 0 : 2, "gid is right or null ($same alike)");
-    is_deeply($look->rows('SELECT remedy FROM advisory.blockers WHERE pid IS NULL AND who IS NULL'), [], 'no remedy for the wrong one');
+    $_->run('BEGIN', 'SELECT pg_advisory_xact_lock_shared(6)',
+        sprintf q(PREPARE TRANSACTION 'pair %d'), $_->pid) for @pair;
+    my $same = $super->value(q(SELECT count(*) - count(DISTINCT virtualtransaction) FROM pg_locks
+            WHERE pid IS NULL AND locktype = 'transactionid'));
+    is($look->value('SELECT count(gid) FROM advisory.locks WHERE key = 6'), $same ? 0 : 2,
+        "gid is right or null ($same alike)");
+    is_deeply($look->rows('SELECT remedy FROM advisory.blockers WHERE pid IS NULL AND who IS NULL'),
+        [], 'no remedy for the wrong one');
     $owner->run($_) for q(ROLLBACK PREPARED 'it''s');
     $super->run(sprintf q(ROLLBACK PREPARED 'pair %d'), $_->pid) for @pair;
     done($other);
@@ -137,59 +208,85 @@ $owner->run('CREATE TABLE public.item (id int, n int)', 'INSERT INTO public.item
     done($waiter, $behind, @pair);
 }
 
-# ---- Semaphores -------------------------------------------------------------------------------------------------------------------
+# ---- Semaphores ----------------------------------------------------------------------------------
 
 {
-    my @slots = map { there()->run("SELECT pg_advisory_lock(advisory._slot_key('mail', 'smtp', $_))") } 1, 2;
+    my @slots = map {
+        there()->run("SELECT pg_advisory_lock(advisory._slot_key('mail', 'smtp', $_))")
+    } 1, 2;
     my $head = there()->run(q(SELECT pg_advisory_lock(advisory._slot_key('mail', 'smtp', 0))));
     $head->start('SELECT pg_sleep(600)');
     my $queued = waiting(q(SELECT pg_advisory_lock(advisory._slot_key('mail', 'smtp', 0))));
     my @held = map { $_->pid } @slots;
-    is_deeply($look->rows('SELECT pid, kind, namespace, name, key, slot, granted, blocked_by FROM advisory.locks ORDER BY kind DESC, slot, cardinality(blocked_by)'),
-        [ (map { [ $held[ $_ - 1 ], 'semaphore', 'mail', 'smtp', key('mail', 'smtp'), $_, 1, undef ] } 1, 2),
+    is_deeply($look->rows('SELECT pid, kind, namespace, name, key, slot, granted, blocked_by
+            FROM advisory.locks ORDER BY kind DESC, slot, cardinality(blocked_by)'),
+        [ (map {
+            [ $held[ $_ - 1 ], 'semaphore', 'mail', 'smtp', key('mail', 'smtp'), $_, 1, undef ]
+        } 1, 2),
           [ $head->pid, 'queue', 'mail', 'smtp', key('mail', 'smtp'), undef, 0, [@held] ],
-          [ $queued->pid, 'queue', 'mail', 'smtp', key('mail', 'smtp'), undef, 0, [ @held, $head->pid ] ] ], 'slots and queue of a labelled semaphore');
-    is_deeply($look->rows('SELECT * FROM advisory.semaphores'), [ [ 'mail', 'smtp', key('mail', 'smtp'), undef, 2, undef, 2, [@held], 0 ] ], 'semaphores');
+          [ $queued->pid, 'queue', 'mail', 'smtp', key('mail', 'smtp'), undef, 0,
+              [ @held, $head->pid ] ] ], 'slots and queue of a labelled semaphore');
+    is_deeply($look->rows('SELECT * FROM advisory.semaphores'),
+        [ [ 'mail', 'smtp', key('mail', 'smtp'), undef, 2, undef, 2, [@held], 0 ] ], 'semaphores');
     is_deeply($look->rows('SELECT pid, waiters, remedy FROM advisory.blockers ORDER BY lock'),
-        [ map { [ $_, 2, "SELECT advisory.terminate_holder('mail', 'smtp', $_);" ] } @held ], 'every slot is in the way');
-    like(join("\n", map { $_->[0] } @{ $look->rows('SELECT * FROM advisory.wait_tree()') }), qr{holds slot 1 of mail/smtp .*\n  \d+ .* waits for a slot of mail/smtp .*and 1 more holder}, 'the text');
+        [ map { [ $_, 2, "SELECT advisory.terminate_holder('mail', 'smtp', $_);" ] } @held ],
+        'every slot is in the way');
+    like(join("\n", map { $_->[0] } @{ $look->rows('SELECT * FROM advisory.wait_tree()') }),
+        qr{holds\ slot\ 1\ of\ mail/smtp\ .*\n
+            \ \ \d+\ .*\ waits\ for\ a\ slot\ of\ mail/smtp\ .*and\ 1\ more\ holder}x,
+        'the text');
     $owner->run(q(DELETE FROM advisory.key_labels WHERE label = 'mail/smtp'));
-    is($look->value(q(SELECT count(*) FROM advisory.holders('mail', 'smtp') WHERE kind IN ('semaphore', 'queue'))), 4, 'holders() needs no label');
-    is($super->value(q(SELECT advisory.terminate_holder('mail', 'smtp', ?)), $held[1]), 1, 'terminate_holder() neither');
+    is($look->value(q(SELECT count(*) FROM advisory.holders('mail', 'smtp')
+            WHERE kind IN ('semaphore', 'queue'))), 4, 'holders() needs no label');
+    is($super->value(q(SELECT advisory.terminate_holder('mail', 'smtp', ?)), $held[1]), 1,
+        'terminate_holder() neither');
     $super->run('SELECT pg_cancel_backend(' . $_->pid . ')') for $head, $queued;
     $_->finish for $head, $queued;
     done($slots[0], $head, $queued);
 }
 
-# ---- Many -------------------------------------------------------------------------------------------------------------------------
+# ---- Many ----------------------------------------------------------------------------------------
 
 {
-    my $holder = there(application => 'h' x 60)->run('SELECT pg_advisory_lock(99)', 'SELECT pg_advisory_lock(i) FROM generate_series(1, 40) AS i');
-    my @waiters = map { waiting('SELECT pg_advisory_lock(99)', application => "waiter $_") } 1 .. 13;
+    my $holder = there(application => 'h' x 60)
+        ->run('SELECT pg_advisory_lock(99)',
+            'SELECT pg_advisory_lock(i) FROM generate_series(1, 40) AS i');
+    my @waiters =
+        map { waiting('SELECT pg_advisory_lock(99)', application => "waiter $_") } 1 .. 13;
     my $lines = $super->rows('SELECT lock, who, blocked_by FROM advisory.activity');
-    is_deeply([ map { $_->[0] } @{$lines}[ 0 .. 11 ] ], [ ('99') x 10, '(3 more)', '99' ], 'activity counts the others');
-    is_deeply([ map { $lines->[$_][2] } 0, 9, 10, 11 ], [ ($holder->pid) x 3, undef ], 'and says who holds the lock');
-    is_deeply([ scalar @$lines, $lines->[-1][0] ], [ 43, '(10 more)' ], 'of one session it shows thirty other locks');
+    is_deeply([ map { $_->[0] } @{$lines}[ 0 .. 11 ] ], [ ('99') x 10, '(3 more)', '99' ],
+        'activity counts the others');
+    is_deeply([ map { $lines->[$_][2] } 0, 9, 10, 11 ], [ ($holder->pid) x 3, undef ],
+        'and says who holds the lock');
+    is_deeply([ scalar @$lines, $lines->[-1][0] ], [ 43, '(10 more)' ],
+        'of one session it shows thirty other locks');
     is_deeply([ map { length $lines->[$_][1] } 11, 12, -1 ], [ 30, 30, 30 ], 'long names are cut');
     my $tree = $super->rows('SELECT * FROM advisory.wait_tree()');
     is(scalar @$tree, 14, 'wait_tree() shows all');
-    is_deeply($super->rows('SELECT waiters, remedy FROM advisory.blockers'), [ [ 13, 'SELECT advisory.terminate_holder_key(99, ' . $holder->pid . ');' ] ],
+    is_deeply($super->rows('SELECT waiters, remedy FROM advisory.blockers'),
+        [ [ 13, 'SELECT advisory.terminate_holder_key(99, ' . $holder->pid . ');' ] ],
         'blockers counts all; a lock without a name');
     done($holder);
     $super->run('SELECT pg_terminate_backend(' . $_->pid . ')') for @waiters;
     until_gone($super, $_) for @waiters;
 }
 
-# ---- At random --------------------------------------------------------------------------------------------------------------------
+# ---- At random -----------------------------------------------------------------------------------
 
 my @sessions = map { there()->run(q(SET deadlock_timeout = '1h')) } 1 .. 24;
 my %wrong = (
-    'a path leads from the root to the session' => 'path[1] <> root_pid OR path[depth + 1] <> pid OR cardinality(path) <> depth + 1',
-    'no path goes through a session twice' => 'cardinality(path) <> (SELECT count(DISTINCT p) FROM unnest(path) AS p)',
-    'a waiter stands under the one that it waits for' => 'depth > 0 AND waits_for_pid IS DISTINCT FROM path[depth]',
-    'a row has a parent' => 'depth > 0 AND NOT EXISTS (SELECT FROM tree AS p WHERE p.path = tree.path[:tree.depth])',
-    'what it waits for is in its way' => 'waits_for_pid IS NOT NULL AND NOT waits_for_pid = ANY (pg_blocking_pids(pid))',
-    'a root holds and does not wait' => 'waits_for_pid IS NULL AND (waited IS NOT NULL OR depth > 0)',
+    'a path leads from the root to the session' => 'path[1] <> root_pid OR path[depth + 1] <> pid '
+        . 'OR cardinality(path) <> depth + 1',
+    'no path goes through a session twice' => 'cardinality(path) <> (SELECT count(DISTINCT p) FROM '
+        . 'unnest(path) AS p)',
+    'a waiter stands under the one that it waits for' => 'depth > 0 AND waits_for_pid IS DISTINCT '
+        . 'FROM path[depth]',
+    'a row has a parent' => 'depth > 0 AND NOT EXISTS (SELECT FROM tree AS p WHERE p.path = '
+        . 'tree.path[:tree.depth])',
+    'what it waits for is in its way' => 'waits_for_pid IS NOT NULL AND NOT waits_for_pid = ANY '
+        . '(pg_blocking_pids(pid))',
+    'a root holds and does not wait' => 'waits_for_pid IS NULL AND (waited IS NOT NULL OR '
+        . 'depth > 0)',
 );
 for my $round (1 .. 4) {
     my @keys = 1 .. ($round % 2 ? 8 : 24);
@@ -197,49 +294,78 @@ for my $round (1 .. 4) {
     my @own = @keys;
     for my $session (@sessions) {
         my @wanted = $round % 2 ? (shuffle @keys)[ 0 .. int rand 3 ] : shift @own;
-        $session->value('SELECT count(pg_try_advisory_lock' . $some_mode->() . '(k)) FROM unnest(?::int[]) AS k', '{' . join(',', @wanted) . '}');
+        $session->value(
+            'SELECT count(pg_try_advisory_lock' . $some_mode->()
+                . '(k)) FROM unnest(?::int[]) AS k', '{' . join(',', @wanted) . '}');
     }
     for my $session (@sessions) {
-        $session->start('SELECT pg_advisory_lock' . $some_mode->() . '(' . $keys[ rand @keys ] . ')');
+        $session->start(
+            'SELECT pg_advisory_lock' . $some_mode->() . '(' . $keys[ rand @keys ] . ')');
         waits($super, $session);
     }
     $super->run('CREATE TEMP TABLE tree AS SELECT * FROM advisory.waits');
-    is_deeply($super->rows("SELECT pid, path, waits_for_pid FROM tree WHERE $wrong{$_}"), [], "round $round: $_") for sort keys %wrong;
-    is_deeply($super->rows(q(SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted EXCEPT SELECT pid FROM tree WHERE waits_for_pid IS NOT NULL)), [], 'every waiter is there');
-    is_deeply($super->rows('SELECT pid FROM tree GROUP BY pid HAVING count(*) > 1'), [], 'each session stands once');
-    is($super->value('SELECT count(*) FROM advisory.wait_tree()') <= $super->value('SELECT count(*) FROM tree'), 1, 'as text');
+    is_deeply($super->rows("SELECT pid, path, waits_for_pid FROM tree WHERE $wrong{$_}"), [],
+        "round $round: $_") for sort keys %wrong;
+    is_deeply($super->rows(q(SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+            EXCEPT SELECT pid FROM tree WHERE waits_for_pid IS NOT NULL)), [],
+                'every waiter is there');
+    is_deeply($super->rows('SELECT pid FROM tree GROUP BY pid HAVING count(*) > 1'), [],
+        'each session stands once');
+    is($super->value('SELECT count(*) FROM advisory.wait_tree()') <= $super->value(
+        'SELECT count(*) FROM tree'), 1, 'as text');
     ok(defined $super->value('SELECT count(*) FROM advisory.blockers'), 'and what blocks them');
-    $super->run('DROP TABLE tree', 'SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE pid IN (' . join(',', map { $_->pid } @sessions) . ')');
+    $super->run(
+        'DROP TABLE tree',
+        'SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE pid IN ('
+            . join(',', map { $_->pid } @sessions) . ')');
     $_->finish for @sessions;
     $_->run('SELECT pg_advisory_unlock_all()') for @sessions;
 }
 
-# ---- Semaphores without a label, and a lock of a queue that a prepared transaction has ------------------------------------------------------
+# ---- Semaphores without a label, and a lock of a queue that a prepared transaction has -----------
 
 {
     my ($holder, @waiters) = map { there() } 1 .. 3;
     $holder->run(q(SELECT advisory.acquire('nameless', 's', 1)));
     for (@waiters) { $_->start(q(SELECT advisory.acquire('nameless', 's', 1))) }
-    wait_until('they wait', sub { $super->value('SELECT count(*) FROM advisory.locks WHERE NOT granted AND pid IN (?, ?)', map { $_->pid } @waiters) == 2 });
+    wait_until('they wait', sub {
+        $super->value('SELECT count(*) FROM advisory.locks WHERE NOT granted AND pid IN (?, ?)',
+            map { $_->pid } @waiters) == 2
+    });
     my $pid = $holder->pid;
-    is_deeply($super->rows(q{SELECT pid, waiters, remedy LIKE 'SELECT advisory.terminate_holder_key(%' FROM advisory.blockers}), [ [ $pid, 2, 1 ] ], 'the root is the holder');
-    is($super->value('SELECT ' . ($super->value('SELECT remedy FROM advisory.blockers') =~ s/^SELECT |;$//gr)), 1, '... and the remedy ends it');
-    wait_until('one has the slot', sub { $super->value(q(SELECT count(*) FROM advisory.holders('nameless', 's') WHERE granted)) == 1 });
+    is_deeply($super->rows(
+        q{SELECT pid, waiters, remedy LIKE 'SELECT advisory.terminate_holder_key(%'
+            FROM advisory.blockers}), [ [ $pid, 2, 1 ] ], 'the root is the holder');
+    is($super->value(
+        'SELECT ' . ($super->value('SELECT remedy FROM advisory.blockers') =~ s/^SELECT |;$//gr)),
+        1, '... and the remedy ends it');
+    wait_until('one has the slot', sub {
+        $super->value(q(SELECT count(*) FROM advisory.holders('nameless', 's') WHERE granted)) == 1
+    });
     $super->run('SELECT pg_terminate_backend(' . $_->pid . ')') for @waiters;
 }
 {
     my ($zero, $seven) = map { there()->run("SELECT pg_advisory_lock($_)") } 0, 7;
-    is_deeply($super->rows('SELECT kind, key, granted FROM advisory.locks WHERE key IN (0, 7) ORDER BY key'), [ [ 'lock', 0, 1 ], [ 'lock', 7, 1 ] ], 'small numbers are no semaphore');
+    is_deeply($super->rows(
+        'SELECT kind, key, granted FROM advisory.locks WHERE key IN (0, 7) ORDER BY key'),
+        [ [ 'lock', 0, 1 ], [ 'lock', 7, 1 ] ], 'small numbers are no semaphore');
 }
-$super->run(q(INSERT INTO advisory.key_labels (key, label) VALUES (advisory.key('odd', 's'), 'odd/s')), 'BEGIN',
-    q(SELECT pg_advisory_xact_lock(advisory._slot_key('odd', 's', 0))), q(PREPARE TRANSACTION 'regress_portable_queue'));
-ok(defined $super->value("SELECT count(*) FROM advisory.$_"), "$_: a prepared transaction has the lock of a queue") for qw(locks activity waits blockers semaphores);
+$super->run(
+    q(INSERT INTO advisory.key_labels (key, label) VALUES (advisory.key('odd', 's'), 'odd/s')),
+    'BEGIN',
+    q(SELECT pg_advisory_xact_lock(advisory._slot_key('odd', 's', 0))),
+    q(PREPARE TRANSACTION 'regress_portable_queue'));
+ok(defined $super->value("SELECT count(*) FROM advisory.$_"),
+    "$_: a prepared transaction has the lock of a queue")
+        for qw(locks activity waits blockers semaphores);
 $super->run(q(ROLLBACK PREPARED 'regress_portable_queue'));
 
-# ---- The lock table ----------------------------------------------------------------------------------------------------------------
+# ---- The lock table ------------------------------------------------------------------------------
 
-$super->run('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, 300) AS i', 'SELECT count(pg_advisory_lock_shared(i)) FROM generate_series(1, 300) AS i');
-is_deeply($look->rows(q(SELECT status, percent_used, headroom, locks_used >= 300, holders_guaranteed = 2 * locks_guaranteed, exact FROM advisory.pressure)),
+$super->run('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, 300) AS i',
+    'SELECT count(pg_advisory_lock_shared(i)) FROM generate_series(1, 300) AS i');
+is_deeply($look->rows(q(SELECT status, percent_used, headroom, locks_used >= 300,
+        holders_guaranteed = 2 * locks_guaranteed, exact FROM advisory.pressure)),
     [ [ 'ok', undef, undef, 1, 1, 0 ] ], 'pressure');
 
 done_testing;

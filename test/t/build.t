@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# make: objects that were built for another server, or with other flags, are built again. Two builds of one server version
-# shared objects once, and crashed on every call. And its help.
+# make: objects that were built for another server, or with other flags, are built again. Two builds
+# of one server version shared objects once, and crashed on every call. And its help.
 use strict;
 use warnings;
 use File::Temp qw(tempdir);
@@ -11,7 +11,8 @@ my $repository = "$FindBin::Bin/../..";
 my $pg_config = $ENV{PG_CONFIG} // 'pg_config';
 my $directory = tempdir(CLEANUP => 1);
 
-# A tree with one source that needs nothing, and a server that says what we want of its configuration.
+# A tree with one source that needs nothing, and a server that says what we want of its
+# configuration.
 mkdir "$directory/$_" for 'src', 'src/base';
 symlink "$repository/$_", "$directory/$_" or die "$_: $!\n" for qw(Makefile advisory_ext.control);
 put('src/base/nothing.cpp', "int nothing;\n");
@@ -26,7 +27,8 @@ sub put {
 
 sub configured {
     my ($how) = @_;
-    put('pg_config', qq{#!/bin/sh\n[ "\$1" = --configure ] && echo "$how" && exit\nexec '$pg_config' "\$@"\n});
+    put('pg_config',
+        qq{#!/bin/sh\n[ "\$1" = --configure ] && echo "$how" && exit\nexec '$pg_config' "\$@"\n});
     return chmod 0755, "$directory/pg_config";
 }
 
@@ -36,7 +38,8 @@ sub builds {
     local @ENV{qw(MAKEFLAGS MFLAGS MAKELEVEL)};
     delete @ENV{qw(MAKEFLAGS MFLAGS MAKELEVEL)};
     my $variables = join ' ', map { "'$_'" } @variables;
-    my $said = qx{make -C '$directory' 'PG_CONFIG=$directory/pg_config' with_llvm=no $variables src/base/nothing.o 2>&1};
+    my $make = "make -C '$directory' 'PG_CONFIG=$directory/pg_config' with_llvm=no";
+    my $said = qx{$make $variables src/base/nothing.o 2>&1};
     is($?, 0, "make @variables") or diag($said);
     return $said =~ /nothing\.cpp/ ? 1 : 0;
 }
@@ -44,7 +47,8 @@ sub builds {
 configured('--one');
 is(builds(), 1, 'the object is built');
 is(builds(), 0, 'once');
-for my $other (['COPT=-DOTHER'], ['COPT=-DOTHER="x y"'], ['CXXFLAGS=-O1'], ['CFLAGS=-O1'], ['CPPFLAGS=-DOTHER']) {
+for my $other (['COPT=-DOTHER'], ['COPT=-DOTHER="x y"'], ['CXXFLAGS=-O1'], ['CFLAGS=-O1'],
+        ['CPPFLAGS=-DOTHER']) {
     is(builds(@$other), 1, "@$other: it is built again");
     is(builds(@$other), 0, 'once');
     is(builds(), 1, 'and again without');
@@ -57,6 +61,8 @@ my @help = split /\n/, qx{make -s -C '$repository' help};
 is($?, 0, 'make help');
 ok(@help > 10 && @help < 24 && !(grep { length > 80 } @help), 'it fits a screen');
 my $contributing = do { local (@ARGV, $/) = "$repository/CONTRIBUTING.md"; <> };
-my @unknown = grep { $contributing !~ /^make \Q$_\E /m } grep { $_ ne 'demo' } map { /^[ ]+make[ ]([a-z-]+)[ ]/x } @help;
+my @unknown = grep { $contributing !~ /^make \Q$_\E /m } grep { $_ ne 'demo' } map {
+    /^[ ]+make[ ]([a-z-]+)[ ]/x
+} @help;
 is("@unknown", '', 'CONTRIBUTING.md has each target');
 done_testing();

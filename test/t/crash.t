@@ -1,7 +1,7 @@
 #!/usr/bin/env perl
-# Locks when a process or the whole server ends: a holder is terminated, a waiter is cancelled in the queue, a backend dies by
-# SIGKILL, the server restarts with prepared transactions.
-# The crashes happen on a server of their own.
+# Locks when a process or the whole server ends: a holder is terminated, a waiter is cancelled in
+# the queue, a backend dies by SIGKILL, the server restarts with prepared transactions. The crashes
+# happen on a server of their own.
 use strict;
 use warnings;
 use FindBin;
@@ -11,10 +11,12 @@ use Test::More;
 
 sub gone {
     my ($observer, $pid) = @_;
-    return wait_until("process $pid is gone", sub { !$observer->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $pid) });
+    return wait_until(
+        "process $pid is gone",
+        sub { !$observer->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $pid) });
 }
 
-# ---- A session ends ---------------------------------------------------------------------------------------
+# ---- A session ends ------------------------------------------------------------------------------
 
 create_database();
 my $observer = session();
@@ -30,16 +32,21 @@ sub held_with_queue {
 for my $end (
     [ 'the holder is killed by SIGTERM', sub { kill TERM => $_[0]->pid } ],
     [ 'the holder disconnects',          sub { $_[0]->disconnect } ],
-    [ 'pg_terminate_backend(holder)',    sub { $observer->value('SELECT pg_terminate_backend(?)', $_[0]->pid) } ],
+    [ 'pg_terminate_backend(holder)',
+        sub { $observer->value('SELECT pg_terminate_backend(?)', $_[0]->pid) } ],
     [ 'terminate_holder()',
-        sub { is($observer->value("SELECT advisory.terminate_holder('crash', 'a', ?::int)", $_[0]->pid), 1, 'terminate_holder() returns true') } ],
+        sub {
+            is($observer->value("SELECT advisory.terminate_holder('crash', 'a', ?::int)",
+                $_[0]->pid), 1, 'terminate_holder() returns true')
+        } ],
 ) {
     my ($name, $act) = @$end;
     my ($holder, $waiter) = held_with_queue();
     $act->($holder);
     is($waiter->finish->{value}, 1, "$name: the waiter gets the lock");
     gone($observer, $holder->pid);
-    is_deeply($observer->rows("SELECT pid, granted FROM advisory.holders('crash', 'a')"), [ [ $waiter->pid, 1 ] ],
+    is_deeply($observer->rows("SELECT pid, granted FROM advisory.holders('crash', 'a')"),
+        [ [ $waiter->pid, 1 ] ],
         "$name: and is the only one to have it");
     $waiter->disconnect;
     gone($observer, $waiter->pid);
@@ -51,11 +58,13 @@ for my $end (
     my $next = session();
     $next->start("SELECT advisory.lock('crash', 'a')");
     waits($observer, $next);
-    is($observer->value('SELECT ? = ANY (blocked_by) FROM advisory.locks WHERE pid = ?', $waiter->pid, $next->pid), 1,
+    is($observer->value('SELECT ? = ANY (blocked_by) FROM advisory.locks WHERE pid = ?',
+        $waiter->pid, $next->pid), 1,
         'one waits for another waiter');
     $observer->value('SELECT pg_terminate_backend(?)', $waiter->pid);
     gone($observer, $waiter->pid);
-    is_deeply($observer->rows("SELECT pid, granted, blocked_by FROM advisory.holders('crash', 'a') ORDER BY granted DESC"),
+    is_deeply($observer->rows("SELECT pid, granted, blocked_by FROM advisory.holders('crash', 'a')
+            ORDER BY granted DESC"),
         [ [ $holder->pid, 1, undef ], [ $next->pid, 0, [ $holder->pid ] ] ],
         'which is terminated: the queue closes up');
     $holder->value("SELECT advisory.unlock('crash', 'a')");
@@ -63,8 +72,10 @@ for my $end (
     $next->value("SELECT advisory.unlock('crash', 'a')");
 
     # A session that holds it no more is not terminated, and the caller gets a warning.
-    for my $case ([ $holder->pid, qr/PID \d+ does not hold advisory lock "crash\/a"/ ], [ 2**31 - 1, qr/is not a PostgreSQL backend process/ ]) {
-        my $result = $observer->query("SELECT advisory.terminate_holder('crash', 'a', ?::int)", $case->[0]);
+    for my $case ([ $holder->pid, qr/PID \d+ does not hold advisory lock "crash\/a"/ ],
+            [ 2**31 - 1, qr/is not a PostgreSQL backend process/ ]) {
+        my $result =
+            $observer->query("SELECT advisory.terminate_holder('crash', 'a', ?::int)", $case->[0]);
         is($result->{value}, 0, 'terminate_holder() of somebody else: false');
         like("@{ $result->{warnings} }", $case->[1], 'with a warning that says why');
     }
@@ -79,8 +90,10 @@ for my $end (
     my $other  = session(role => $stranger);
     my $terminate = "SELECT advisory.terminate_holder('crash', 'b', ?::int)";
     $holder->value("SELECT advisory.lock('crash', 'b')");
-    is($other->query($terminate, $holder->pid)->{state}, '42501', 'terminate_holder() of another role: 42501');
-    is($other->query('SELECT pg_terminate_backend(?)', $holder->pid)->{state}, '42501', 'as pg_terminate_backend() says');
+    is($other->query($terminate, $holder->pid)->{state}, '42501',
+        'terminate_holder() of another role: 42501');
+    is($other->query('SELECT pg_terminate_backend(?)', $holder->pid)->{state}, '42501',
+        'as pg_terminate_backend() says');
     is($holder->value('SELECT 1'), 1, 'the holder lives');
     $observer->run("GRANT pg_signal_backend TO $stranger");
     is($other->value($terminate, $holder->pid), 1, 'a member of pg_signal_backend may');
@@ -92,7 +105,7 @@ for my $end (
     $observer->run("DROP ROLE $owner", "DROP ROLE $stranger");
 }
 
-# ---- The server ends --------------------------------------------------------------------------------------
+# ---- The server ends -----------------------------------------------------------------------------
 
 my $server = own_server('restart_after_crash=on');
 sub there { return session(server => $server) }
@@ -101,13 +114,15 @@ my $holder = there()->run('CREATE EXTENSION advisory_ext', 'CREATE TABLE note (t
 
 sub prepare {
     my ($gid, $name) = @_;
-    there()->run('BEGIN', "INSERT INTO note VALUES ('$gid')", "SELECT advisory.xact_lock('crash', '$name')",
+    there()->run(
+        'BEGIN', "INSERT INTO note VALUES ('$gid')", "SELECT advisory.xact_lock('crash', '$name')",
         "SELECT advisory.xact_lock_shared('crash', 'shared')", "PREPARE TRANSACTION '$gid'");
 }
 
 # What is held, and by which prepared transaction.
 my $LEFT = <<'SQL';
-    SELECT gid, pid, database, role, kind, mode, scope, granted, key = advisory.key('crash', 'prepared') AS is_prepared
+    SELECT gid, pid, database, role, kind, mode, scope, granted,
+    key = advisory.key('crash', 'prepared') AS is_prepared
     FROM advisory.locks ORDER BY gid, mode
 SQL
 
@@ -133,32 +148,42 @@ for my $end (
     $act->($holder);
     my $result = $waiter->finish;
     ok($result->{state}, "$name: a waiter is told of an error");
-    wait_until('the server is back', sub { eval { there()->value('SELECT NOT pg_is_in_recovery()') } });
+    wait_until('the server is back',
+        sub { eval { there()->value('SELECT NOT pg_is_in_recovery()') } });
     $_->disconnect for $holder, $waiter;
     $holder = there();
-    is_deeply($holder->rows($LEFT), $prepared, "$name: nothing is locked afterwards but by the prepared transaction");
+    is_deeply($holder->rows($LEFT), $prepared,
+        "$name: nothing is locked afterwards but by the prepared transaction");
     is($holder->value("SELECT advisory.try_lock('crash', 'a')"), 1, "$name: the lock is free");
-    is($holder->value("SELECT advisory.try_lock('crash', 'prepared')"), 0, "$name: the prepared transaction's is not");
-    is($holder->value("SELECT advisory.try_lock_shared('crash', 'shared')"), 1, "$name: and its shared one is shared");
-    is($holder->value("SELECT advisory.hold_count('crash', 'x')"), 0, "$name: a new session has nothing noted");
+    is($holder->value("SELECT advisory.try_lock('crash', 'prepared')"), 0,
+        "$name: the prepared transaction's is not");
+    is($holder->value("SELECT advisory.try_lock_shared('crash', 'shared')"), 1,
+        "$name: and its shared one is shared");
+    is($holder->value("SELECT advisory.hold_count('crash', 'x')"), 0,
+        "$name: a new session has nothing noted");
     $holder->run('SELECT pg_advisory_unlock_all()');
 }
 
 # The error of a wait for a prepared transaction says so.
 my $waiter = there();
 my $error = $waiter->query("SELECT advisory.lock('crash', 'prepared', '20ms')");
-like($error->{detail}, qr/Prepared transaction "the gid" holds it in exclusive mode/, 'the error names the prepared transaction');
+like($error->{detail}, qr/Prepared transaction "the gid" holds it in exclusive mode/,
+    'the error names the prepared transaction');
 $waiter->start("SELECT advisory.lock('crash', 'prepared')");
 waits($holder, $waiter);
-is_deeply($holder->value('SELECT blocked_by FROM advisory.locks WHERE NOT granted'), [0], 'blocked_by shows it as 0');
+is_deeply($holder->value('SELECT blocked_by FROM advisory.locks WHERE NOT granted'), [0],
+    'blocked_by shows it as 0');
 $holder->run("COMMIT PREPARED 'the gid'");
 is($waiter->finish->{value}, 1, 'its COMMIT PREPARED lets the waiter go on');
 is($holder->value('SELECT count(*) FROM note'), 1, 'and keeps what it wrote');
 
 # A transaction with both scopes on one lock cannot be prepared, and leaves no lock.
 my $both = there();
-$both->run('BEGIN', "SELECT advisory.lock('crash', 'both')", "SELECT advisory.xact_lock('crash', 'both')");
-ok($both->query("PREPARE TRANSACTION 'both'")->{state}, 'a transaction with the same lock in both scopes cannot be prepared');
-is($both->value("SELECT advisory.hold_count('crash', 'both')"), 1, 'and keeps the session-level hold, only');
+$both->run('BEGIN', "SELECT advisory.lock('crash', 'both')",
+    "SELECT advisory.xact_lock('crash', 'both')");
+ok($both->query("PREPARE TRANSACTION 'both'")->{state},
+    'a transaction with the same lock in both scopes cannot be prepared');
+is($both->value("SELECT advisory.hold_count('crash', 'both')"), 1,
+    'and keeps the session-level hold, only');
 
 done_testing();

@@ -16,7 +16,8 @@ use Test::More;
 
 my $root = "$FindBin::Bin/../..";
 
-# This page has a test of its own, test/t/recipes.t, which runs its SQL in several sessions at the same time. So has README.md.
+# This page has a test of its own, test/t/recipes.t, which runs its SQL in several sessions at the
+# same time. So has README.md.
 my $RECIPES = 'recipes.md';
 my $README  = 'README.md';
 
@@ -37,14 +38,18 @@ for my $file ("$root/README.md", sort glob "$root/doc/*.md $root/doc/pictures/*.
     my $name = basename($file);
     next if %wanted && !$wanted{ $name =~ s/[.]md$//r };
     my $page = Page->new($file);
-    $page->run($server, portable => $name eq $PORTABLE) if $page->steps && $name ne $RECIPES && $name ne $README;
+    $page->run($server, portable => $name eq $PORTABLE)
+        if $page->steps && $name ne $RECIPES && $name ne $README;
 
-    # Blocks in other languages: the page names the test, which reads the page, or has the block's lines itself.
+    # Blocks in other languages: the page names the test, which reads the page, or has the block's
+    # lines itself.
     for my $block ($name eq $RECIPES ? grep { $_->{language} } $page->others : $page->others) {
         my $what = "$name, line $block->{line}: a block of " . ($block->{language} || 'text');
         my $by = $block->{run_by} // do { fail("$what is run by no test"); next };
         my $test = content("$root/$by") // do { fail("$what: there is no $by"); next };
-        my @missing = $test =~ /\b\Q$name\E/ ? () : grep { /\S/ && !/^\s*#/ && index($test, s/\s+#.*|^\s+|\s+$//gr) < 0 } split /\n/, $block->{text};
+        my @missing = $test =~ /\b\Q$name\E/ ? ()
+            : grep { /\S/ && !/^\s*#/ && index($test, s/\s+#.*|^\s+|\s+$//gr) < 0 } split /\n/,
+            $block->{text};
         is_deeply(\@missing, [], "$what is run by $by");
     }
 }
@@ -52,22 +57,27 @@ for my $file ("$root/README.md", sort glob "$root/doc/*.md $root/doc/pictures/*.
 # Pictures of terminals are what their pages say.
 for my $file (glob "$root/doc/pictures/*.md") {
     my $picture = $file =~ s/[.]md$/.svg/r;
-    open my $drawn, '-|:encoding(UTF-8)', $^X, "$root/scripts/terminal.pl", $file or die "cannot run terminal.pl: $!\n";
+    open my $drawn, '-|:encoding(UTF-8)', $^X, "$root/scripts/terminal.pl", $file
+        or die "cannot run terminal.pl: $!\n";
     local $/ = undef;
-    ok(scalar(<$drawn>) eq (content($picture) // ''), basename($picture) . " is drawn from what psql prints ('make pictures')");
+    ok(scalar(<$drawn>) eq (content($picture) // ''),
+        basename($picture) . " is drawn from what psql prints ('make pictures')");
 }
 
 # A file that a page tells the reader to run, who may do so again after an upgrade.
 for my $run (grep { !%wanted } 1, 2) {
-    unlike(Psql->new(server => $server)->run("\\i $root/monitoring/grants.sql"), qr/ERROR|error:/, "monitoring/grants.sql, run $run");
+    unlike(Psql->new(server => $server)->run("\\i $root/monitoring/grants.sql"), qr/ERROR|error:/,
+        "monitoring/grants.sql, run $run");
 }
 
 # The targets of make that a page names.
-my %target = map { $_ => 1 } content("$root/Makefile") =~ /^([a-z-]+):/mg, content("$root/Makefile") =~ /^all ([a-z ]+):/m ? split(/ /, $1) : ();
+my %target = map { $_ => 1 } content("$root/Makefile") =~ /^([a-z-]+):/mg,
+    content("$root/Makefile") =~ /^all ([a-z ]+):/m ? split(/ /, $1) : ();
 for my $file (grep { !%wanted } glob("$root/*.md"), glob("$root/doc/*.md")) {
     my $text = content($file);
     my @named = $text =~ /`make ([a-z-]+)/g;
     push @named, $_ =~ /^(?:sudo )?make ([a-z-]+)/mg for $text =~ /^```sh\n(.*?)^```/msg;
-    is_deeply([ grep { !$target{$_} } @named ], [], basename($file) . ': the targets of make that it names exist');
+    is_deeply([ grep { !$target{$_} } @named ], [],
+        basename($file) . ': the targets of make that it names exist');
 }
 done_testing();

@@ -1,6 +1,7 @@
 #!/usr/bin/env perl
-# A failed wait ends with its own error even while the server's lock table is full, so that the session cannot read names of roles,
-# prepared transactions or leases. The detail is shorter then. And a superuser can end the session that has filled the table.
+# A failed wait ends with its own error even while the server's lock table is full, so that the
+# session cannot read names of roles, prepared transactions or leases. The detail is shorter then.
+# And a superuser can end the session that has filled the table.
 use strict;
 use warnings;
 use FindBin;
@@ -10,20 +11,26 @@ use Test::More;
 
 use constant { MORE_THAN_FITS => 1_000_000, TABLES => 200, ATTEMPTS => 5 };
 
-my $server = own_server('max_locks_per_transaction=10', 'max_connections=20', 'max_prepared_transactions=2');
+my $server =
+    own_server('max_locks_per_transaction=10', 'max_connections=20', 'max_prepared_transactions=2');
 my $look = session(server => $server);
-$look->run('CREATE EXTENSION advisory_ext', 'CREATE ROLE ordinary LOGIN', 'CREATE ROLE other LOGIN');
+$look->run('CREATE EXTENSION advisory_ext', 'CREATE ROLE ordinary LOGIN',
+    'CREATE ROLE other LOGIN');
 $look->run("CREATE TABLE t$_ ()", "GRANT SELECT ON t$_ TO PUBLIC") for 1 .. TABLES;
-my $holder = session(server => $server, role => 'other', application => 'holder')->run(q(SELECT advisory.lock('full', 'a')),
+my $holder = session(server => $server, role => 'other', application => 'holder')
+    ->run(q(SELECT advisory.lock('full', 'a')),
     q(SELECT advisory.acquire('full', 's', 1)));
-leave($look, session(server => $server, role => 'other')->run('BEGIN', q(SELECT advisory.xact_lock('full', 'prepared')), q(PREPARE TRANSACTION 'a gid')));
+leave($look,
+    session(server => $server, role => 'other')->run(
+        'BEGIN', q(SELECT advisory.xact_lock('full', 'prepared')), q(PREPARE TRANSACTION 'a gid')));
 $look->run(q(SELECT advisory.lease('full', 'lease', '1 h')));
 my $h = $holder->pid;
 
-# The error of a statement that waits, with a timeout in milliseconds in place of the ?, while another session fills the lock table. The
-# session has taken its own places for locks on tables (the fast path) before. Another session runs the other statement before, if
-# there is one, which may wait. The wait itself fails with 53200 if it has to look at the lock again after the table is full. So this
-# tries several times.
+# The error of a statement that waits, with a timeout in milliseconds in place of the ?, while
+# another session fills the lock table. The session has taken its own places for locks on tables
+# (the fast path) before. Another session runs the other statement before, if there is one, which
+# may wait. The wait itself fails with 53200 if it has to look at the lock again after the table is
+# full. So this tries several times.
 sub error_while_full {
     my ($statement, $waits_before) = @_;
     my $error;
@@ -32,11 +39,19 @@ sub error_while_full {
         $asks->run('BEGIN');
         $asks->run("SELECT FROM t$_") for 1 .. TABLES / 2;
         my $before = $waits_before && session(server => $server)->start($waits_before);
-        wait_until('another waits', sub { $look->value(q(SELECT count(*) FROM advisory.waits WHERE pid = ?), $before->pid) }) if $before;
+        wait_until('another waits', sub {
+            $look->value(q(SELECT count(*) FROM advisory.waits WHERE pid = ?), $before->pid)
+        }) if $before;
         $asks->start($statement =~ s/\?/2000 * 2 ** $attempt/er);
-        wait_until('it waits', sub { $look->value(q(SELECT count(*) FROM pg_stat_activity WHERE pid = ? AND wait_event_type IS NOT NULL AND state = 'active'), $asks->pid) });
+        wait_until('it waits', sub {
+            $look->value(
+                q(SELECT count(*) FROM pg_stat_activity
+                    WHERE pid = ? AND wait_event_type IS NOT NULL AND state = 'active'), $asks->pid)
+        });
         my $hog = session(server => $server);
-        is($hog->query('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, ' . MORE_THAN_FITS . ') AS i')->{state}, '53200', 'the lock table is full');
+        is($hog->query(
+            'SELECT count(pg_advisory_lock(i)) FROM generate_series(1, ' . MORE_THAN_FITS
+                . ') AS i')->{state}, '53200', 'the lock table is full');
         my $in_time = !$asks->is_done;
         $error = $asks->finish;
         $asks->disconnect;
@@ -48,11 +63,18 @@ sub error_while_full {
 }
 
 for my $case (
-    [ 'a lock', q(SELECT advisory.lock('full', 'a', '? ms')), qr{^Process $h(?: of role "other")?, application "holder", holds it in exclusive mode}, qr{terminate_holder} ],
-    [ 'a slot', q(SELECT advisory.acquire('full', 's', 1, '? ms')), qr{^Process $h(?: of role "other")?, application "holder", has slot 1}, qr{terminate_holder} ],
-    [ 'a lock of a prepared transaction', q(SELECT advisory.lock('full', 'prepared', '? ms')), qr{^(?:A prepared transaction|Prepared transaction "a gid") holds it in exclusive mode\.$}, qr{^To } ],
+    [ 'a lock', q(SELECT advisory.lock('full', 'a', '? ms')),
+        qr{^Process $h(?: of role "other")?, application "holder", holds it in exclusive mode},
+        qr{terminate_holder} ],
+    [ 'a slot', q(SELECT advisory.acquire('full', 's', 1, '? ms')),
+        qr{^Process $h(?: of role "other")?, application "holder", has slot 1},
+        qr{terminate_holder} ],
+    [ 'a lock of a prepared transaction', q(SELECT advisory.lock('full', 'prepared', '? ms')),
+        qr{^(?:A prepared transaction|Prepared transaction "a gid") holds it in exclusive mode\.$},
+        qr{^To } ],
     # The first waiter for a lease looks at it again and again. So this is the second.
-    [ 'a lease', q(SELECT * FROM advisory.lease('full', 'lease', '1 h', '? ms')), undef, qr{advisory\.leases}, q(SELECT advisory.lease('full', 'lease', '1 h')) ],
+    [ 'a lease', q(SELECT * FROM advisory.lease('full', 'lease', '1 h', '? ms')), undef,
+        qr{advisory\.leases}, q(SELECT advisory.lease('full', 'lease', '1 h')) ],
 ) {
     my ($what, $statement, $detail, $hint, $waits_before) = @$case;
     my $error = error_while_full($statement, $waits_before);
@@ -61,7 +83,7 @@ for my $case (
     like($error->{hint}, $hint, '... and a hint');
 }
 
-# ---- The views that say who is in the way ------------------------------------------------------------------------------------
+# ---- The views that say who is in the way --------------------------------------------------------
 
 {
     my $waiter = session(server => $server)->start(q(SELECT advisory.lock('full', 'a')));
@@ -69,13 +91,19 @@ for my $case (
     my @views = qw(activity blockers waits wait_tree() locks leaks pressure);
     $look->run("SELECT * FROM advisory.$_") for @views;
     my $hog = session(server => $server);
-    is($hog->query('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, ' . MORE_THAN_FITS . ') AS i')->{state}, '53200', 'the lock table is full');
-    is($look->query("SELECT count(*) FROM (SELECT * FROM advisory.$_ OFFSET 0) AS all_columns")->{state}, undef, "$_ can be read") for @views;
-    is($look->query('SELECT remedy FROM advisory.blockers')->{value}, "SELECT advisory.terminate_holder('full', 'a', $h);", 'blockers says what ends the holder');
-    ok($look->value('SELECT pg_terminate_backend(?, 10000)', $_->pid), 'it is emptied') for $hog, $waiter;
+    is($hog->query(
+        'SELECT count(pg_advisory_lock(i)) FROM generate_series(1, ' . MORE_THAN_FITS
+            . ') AS i')->{state}, '53200', 'the lock table is full');
+    is($look->query(
+        "SELECT count(*) FROM (SELECT * FROM advisory.$_ OFFSET 0) AS all_columns")->{state}, undef,
+        "$_ can be read") for @views;
+    is($look->query('SELECT remedy FROM advisory.blockers')->{value},
+        "SELECT advisory.terminate_holder('full', 'a', $h);", 'blockers says what ends the holder');
+    ok($look->value('SELECT pg_terminate_backend(?, 10000)', $_->pid), 'it is emptied')
+        for $hog, $waiter;
 }
 
-# ---- Who ends the session that has filled it -----------------------------------------------------------------------------
+# ---- Who ends the session that has filled it -----------------------------------------------------
 
 {
     my $admin = session(server => $server);
@@ -84,9 +112,12 @@ for my $case (
     $admin->run("SELECT FROM t$_") for 1 .. TABLES / 2;
     is($admin->query($ends, $h)->{value}, 0, 'the function is known to the session');
     my $hog = session(server => $server, role => 'other');
-    is($hog->query('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, ' . MORE_THAN_FITS . ') AS i')->{state}, '53200', 'the lock table is full');
+    is($hog->query(
+        'SELECT count(pg_advisory_lock(i)) FROM generate_series(1, ' . MORE_THAN_FITS
+            . ') AS i')->{state}, '53200', 'the lock table is full');
     my $result = $admin->query($ends, $hog->pid);
-    is($result->{value}, 1, 'a superuser ends the session that has filled it') or diag $result->{message};
+    is($result->{value}, 1, 'a superuser ends the session that has filled it')
+        or diag $result->{message};
     leave($look, $admin);
 }
 leave($look, $holder);

@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# Functions called through the fast-path protocol read their arguments by the declared types. That protocol has no expressions
-# that would tell the types, and SQL statements do not use it.
+# Functions called through the fast-path protocol read their arguments by the declared types. That
+# protocol has no expressions that would tell the types, and SQL statements do not use it.
 use strict;
 use warnings;
 use FindBin;
@@ -13,7 +13,8 @@ my $database = create_database();
 my $observer = session();
 
 # A connection made by hand, because DBD::Pg does not support this protocol.
-my $socket = IO::Socket::UNIX->new(Peer => "$ENV{PGHOST}/.s.PGSQL.$ENV{PGPORT}") or die "cannot connect: $!\n";
+my $socket = IO::Socket::UNIX->new(Peer => "$ENV{PGHOST}/.s.PGSQL.$ENV{PGPORT}")
+    or die "cannot connect: $!\n";
 
 sub send_message {
     my ($type, $body) = @_;
@@ -35,7 +36,8 @@ sub receive {
     }
 }
 
-send_message('', pack('N', 196_608) . join("\0", 'user', $ENV{PGUSER}, 'database', $database, '', ''));
+send_message(
+    '', pack('N', 196_608) . join("\0", 'user', $ENV{PGUSER}, 'database', $database, '', ''));
 my $pid = unpack 'N', receive()->{K};
 
 # Calls a function with text arguments: its result as text, or the SQLSTATE of its error.
@@ -50,17 +52,22 @@ sub call {
 }
 
 sub held {
-    return $observer->value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = ?", $pid);
+    return $observer->value(
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = ?", $pid);
 }
 
 my $filler = 'x' x 100;
 for my $function (qw(lock_all try_lock_all)) {
-    is call("advisory.$function(text, text, interval)", 'ns', "{a,$filler}", '0'), 't', "$function, a list as text";
+    is call("advisory.$function(text, text, interval)", 'ns', "{a,$filler}", '0'), 't',
+        "$function, a list as text";
     is held(), 2, '… takes both';
-    is call('advisory.unlock_all(text, text[])', 'ns', "{a,$filler}"), '2', '… and they are released as an array';
-    is call("advisory.$function(text, text[], interval)", 'ns', '{a,b}', '0'), 't', "$function, an array";
+    is call('advisory.unlock_all(text, text[])', 'ns', "{a,$filler}"), '2',
+        '… and they are released as an array';
+    is call("advisory.$function(text, text[], interval)", 'ns', '{a,b}', '0'), 't',
+        "$function, an array";
     is call('advisory.unlock_all(text)', 'ns'), '2', '… and released by namespace';
-    is call("advisory.$function(text, bigint[], interval)", 'ns', '{1,2,3}', '0'), 't', "$function, bigints";
+    is call("advisory.$function(text, bigint[], interval)", 'ns', '{1,2,3}', '0'), 't',
+        "$function, bigints";
     is call('advisory.unlock_all(text, bigint[])', 'ns', '{1,2,3}'), '3', '… and released';
     for my $text ('xxxx', 'x' x 7, $filler) {
         is call("advisory.$function(text, text, interval)", 'ns', $text, '0'), '22P02',

@@ -1,6 +1,7 @@
 #!/usr/bin/env perl
-# A wait never ends in false or an error with the lock held. If the lock is granted before the waiter handles its timeout or
-# cancel, the server gives it the lock and still raises the error. The test has to stop the waiter's process at that moment.
+# A wait never ends in false or an error with the lock held. If the lock is granted before the
+# waiter handles its timeout or cancel, the server gives it the lock and still raises the error. The
+# test has to stop the waiter's process at that moment.
 use strict;
 use warnings;
 use FindBin;
@@ -9,8 +10,8 @@ use AdvisoryTest;
 use Test::More;
 use Time::HiRes qw(sleep);
 
-# The timeout, in milliseconds: the lock must be released before it ends. If the machine was too busy for that, the next try has
-# twice as long.
+# The timeout, in milliseconds: the lock must be released before it ends. If the machine was too
+# busy for that, the next try has twice as long.
 use constant { FIRST_LIMIT_MS => 100, REPETITIONS => 3, TRIES => 8 };
 
 create_database();
@@ -27,8 +28,9 @@ sub held {
 SQL
 }
 
-# Makes the waiter wait, stops its process, releases the lock, interrupts the waiter or lets its timeout pass, and continues it. Returns
-# the result of the wait, or undef if the waiter was too slow.
+# Makes the waiter wait, stops its process, releases the lock, interrupts the waiter or lets its
+# timeout pass, and continues it. Returns the result of the wait, or undef if the waiter was too
+# slow.
 sub race {
     my ($waiter, $statement, $limit, $interrupt) = @_;
     $holder->value("SELECT advisory.lock('race', 'a')");
@@ -45,23 +47,28 @@ sub race {
 
 sub cancel { return $observer->value('SELECT pg_cancel_backend(?)', $_[0]->pid) }
 
-# name, call, settings of the session, what interrupts it, and the expected results: in some cases two are right
+# name, call, settings of the session, what interrupts it, and the expected results: in some cases
+# two are right
 my $own = '<limit>';
 my @ways = (
     [ 'try, its own timeout',     'try_%s(\'race\', \'a\', \'' . $own . '\')' ],
     [ 'lock, its own timeout',    '%s(\'race\', \'a\', \'' . $own . '\')' ],
     [ 'try, lock_timeout',        'try_%s(\'race\', \'a\', NULL)',   { lock_timeout => $own } ],
     [ 'lock, lock_timeout',       '%s(\'race\', \'a\')',             { lock_timeout => $own } ],
-    [ 'try, statement_timeout',   'try_%s(\'race\', \'a\', NULL)',   { statement_timeout => $own } ],
-    [ 'lock, statement_timeout',  '%s(\'race\', \'a\')',             { statement_timeout => $own } ],
+    [ 'try, statement_timeout',   'try_%s(\'race\', \'a\', NULL)',
+        { statement_timeout => $own } ],
+    [ 'lock, statement_timeout',  '%s(\'race\', \'a\')',
+        { statement_timeout => $own } ],
     [ 'try, cancelled',           'try_%s(\'race\', \'a\', NULL)',   {}, \&cancel ],
     [ 'lock, cancelled',          '%s(\'race\', \'a\')',             {}, \&cancel ],
 );
-my %functions = (session => [qw(lock lock_shared)], transaction => [qw(xact_lock xact_lock_shared)]);
+my %functions =
+    (session => [qw(lock lock_shared)], transaction => [qw(xact_lock xact_lock_shared)]);
 
 sub with_limit { my ($sql, $limit) = @_; return $sql =~ s/<limit>/${limit}ms/gr }
 
-# Runs one case several times, and compares the waiter's result with what it holds, while its transaction is open.
+# Runs one case several times, and compares the waiter's result with what it holds, while its
+# transaction is open.
 sub try_way {
     my ($name, $call, $settings, $interrupt, $in_transaction) = @_;
     my ($wrong, $done, $limit, %ends) = (0, 0, FIRST_LIMIT_MS);
@@ -73,7 +80,8 @@ sub try_way {
         $limit *= 2 if !$result;
         if ($result) {
             $done++;
-            # An error ends the savepoint and not the transaction, which would release the lock in any case.
+            # An error ends the savepoint and not the transaction, which would release the lock in
+            # any case.
             $waiter->run('ROLLBACK TO s') if $in_transaction && $result->{state};
             my $told = $result->{state} ? 0 : !defined $result->{value} || $result->{value} ? 1 : 0;
             $ends{ $result->{state} // ($told ? 'true' : 'false') }++;
@@ -89,27 +97,39 @@ for my $scope (sort keys %functions) {
     for my $way (@ways) {
         my ($name, $call, $settings, $interrupt) = @$way;
         # Every second way in shared mode.
-        my $function = $functions{$scope}[ $way == $ways[0] || $way == $ways[3] || $way == $ways[4] || $way == $ways[7] ? 0 : 1 ];
-        my ($done, $wrong, $ends) = try_way($name, 'SELECT advisory.' . sprintf($call, $function), $settings // {},
+        my $function = $functions{$scope}[ $way == $ways[0] || $way == $ways[3] || $way == $ways[4]
+            || $way == $ways[7] ? 0 : 1 ];
+        my ($done, $wrong, $ends) =
+            try_way($name, 'SELECT advisory.' . sprintf($call, $function), $settings // {},
             $interrupt, $scope eq 'transaction');
         is($done, REPETITIONS, "$scope: $name ($function): caught in time");
-        is($wrong, 0, "$scope: $name ($function): true if held, and only then") or diag(explain($ends));
+        is($wrong, 0, "$scope: $name ($function): true if held, and only then")
+            or diag(explain($ends));
         if ($name =~ /statement_timeout|cancelled/) {
             is_deeply($ends, { 57014 => REPETITIONS }, "$scope: $name ($function): error 57014");
         } elsif ($scope eq 'session') {
-            is_deeply($ends, { true => REPETITIONS }, "$scope: $name ($function): a lock that was granted counts");
+            is_deeply($ends, { true => REPETITIONS },
+                "$scope: $name ($function): a lock that was granted counts");
         }
     }
 }
 
 for my $case (
-    [ 'await_lock, its own timeout',  "CALL advisory.await_lock('race', 'a', '$own')",           {}, undef, 'true' ],
-    [ 'await_lock, cancelled',        "CALL advisory.await_lock('race', 'a')",                   {}, \&cancel, '57014' ],
-    [ 'lock_all, its own timeout',    "SELECT advisory.lock_all('race', '{a}', '$own')",         {}, undef, 'true' ],
-    [ 'lock_all, cancelled',          "SELECT advisory.lock_all('race', '{a}')",                 {}, \&cancel, '57014' ],
-    # The server reports the one that ended first, but the statement has outlived the other one, too.
-    [ 'lock, its own timeout, then statement_timeout', "SELECT advisory.lock('race', 'a', interval '$own' * 0.8)", { statement_timeout => $own }, undef, '57014' ],
-    [ 'lock_key, statement_timeout',  "SELECT advisory.lock_key(advisory.key('race', 'a'))",     { statement_timeout => $own }, undef, '57014' ],
+    [ 'await_lock, its own timeout',  "CALL advisory.await_lock('race', 'a', '$own')",           {},
+        undef, 'true' ],
+    [ 'await_lock, cancelled',        "CALL advisory.await_lock('race', 'a')",                   {},
+        \&cancel, '57014' ],
+    [ 'lock_all, its own timeout',    "SELECT advisory.lock_all('race', '{a}', '$own')",         {},
+        undef, 'true' ],
+    [ 'lock_all, cancelled',          "SELECT advisory.lock_all('race', '{a}')",                 {},
+        \&cancel, '57014' ],
+    # The server reports the one that ended first, but the statement has outlived the other one,
+    # too.
+    [ 'lock, its own timeout, then statement_timeout',
+        "SELECT advisory.lock('race', 'a', interval '$own' * 0.8)", { statement_timeout => $own },
+        undef, '57014' ],
+    [ 'lock_key, statement_timeout',  "SELECT advisory.lock_key(advisory.key('race', 'a'))",
+        { statement_timeout => $own }, undef, '57014' ],
 ) {
     my ($name, $call, $settings, $interrupt, $end) = @$case;
     my ($done, $wrong, $ends) = try_way($name, $call, $settings, $interrupt, 0);
@@ -117,7 +137,8 @@ for my $case (
     is_deeply($ends, { $end => REPETITIONS }, "session: $name: $end");
 }
 
-# The only slot of a semaphore is waited for by the lock manager: a slot that is granted in time is there to be released.
+# The only slot of a semaphore is waited for by the lock manager: a slot that is granted in time is
+# there to be released.
 {
     my ($done, $limit) = (0, FIRST_LIMIT_MS);
     while ($done < REPETITIONS && $limit < FIRST_LIMIT_MS * 2**TRIES) {
@@ -132,9 +153,12 @@ for my $case (
         my $slot = $waiter->finish->{value};
         $limit *= 2 if !$slot;
         next if !$slot;
-        is_deeply($waiter->rows("SELECT slot, scope, acquired_at IS NOT NULL FROM advisory.locks WHERE pid = pg_backend_pid() AND kind = 'semaphore'"),
-            [ [ 1, 'session', 1 ] ], 'try_acquire, its own timeout: a slot that was granted counts');
-        is_deeply($waiter->query("SELECT advisory.release('race', 'only')")->{warnings}, [], 'and is released without a warning');
+        is_deeply($waiter->rows("SELECT slot, scope, acquired_at IS NOT NULL FROM advisory.locks
+                WHERE pid = pg_backend_pid() AND kind = 'semaphore'"),
+            [ [ 1, 'session', 1 ] ],
+            'try_acquire, its own timeout: a slot that was granted counts');
+        is_deeply($waiter->query("SELECT advisory.release('race', 'only')")->{warnings}, [],
+            'and is released without a warning');
         $waiter->disconnect;
         $done++;
     }
@@ -145,16 +169,18 @@ for my $case (
 my $waiter = session();
 my ($result, $limit) = (undef, FIRST_LIMIT_MS);
 while (!$result && $limit < FIRST_LIMIT_MS * 2**TRIES) {
-    $result = race($waiter->run("SET lock_timeout = '${limit}ms'"), "SELECT pg_advisory_lock(advisory.key('race', 'a'))", $limit);
+    $result = race($waiter->run("SET lock_timeout = '${limit}ms'"),
+        "SELECT pg_advisory_lock(advisory.key('race', 'a'))", $limit);
     $limit *= 2;
 }
 is($result->{state}, '55P03', 'pg_advisory_lock() ends with an error');
 ok(held($waiter), 'and holds the lock (so the test can fail)');
 
-# If both its own timeout and statement_timeout have passed when the waiter looks, the server reports the lock timeout only. The
-# statement must end all the same.
+# If both its own timeout and statement_timeout have passed when the waiter looks, the server
+# reports the lock timeout only. The statement must end all the same.
 $limit = 2 * FIRST_LIMIT_MS;
-for my $call ("advisory.try_lock('race', 'a', '${limit}ms')", "advisory.try_lock_all('race', ARRAY['a', 'b'], '${limit}ms')",
+for my $call ("advisory.try_lock('race', 'a', '${limit}ms')",
+    "advisory.try_lock_all('race', ARRAY['a', 'b'], '${limit}ms')",
               "advisory.try_xact_lock('race', 'a', '${limit}ms')") {
     $waiter = session()->run("SET statement_timeout = '" . 2 * $limit . "ms'");
     $holder->value("SELECT advisory.lock('race', 'a')");
@@ -165,7 +191,8 @@ for my $call ("advisory.try_lock('race', 'a', '${limit}ms')", "advisory.try_lock
     kill CONT => $waiter->pid;
     is($waiter->finish->{state}, '57014', "$call: statement_timeout ends the statement");
     $holder->value("SELECT advisory.unlock('race', 'a')");
-    is($observer->value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = ?", $waiter->pid), 0,
+    is($observer->value(
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = ?", $waiter->pid), 0,
         'and nothing is held');
 }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env perl
-# advisory_ext.idle_holder_timeout: a session that holds a lock and is idle is ended, so that those who wait get the lock. Nothing
-# else ends it: not a long statement, an open transaction, a procedure that commits, the work of others, or a lock that was released.
+# advisory_ext.idle_holder_timeout: a session that holds a lock and is idle is ended, so that those
+# who wait get the lock. Nothing else ends it: not a long statement, an open transaction, a
+# procedure that commits, the work of others, or a lock that was released.
 use strict;
 use warnings;
 use FindBin;
@@ -22,12 +23,16 @@ my $TAKE = q(SELECT advisory.lock('idle', 'a'));
 # A new session with the timeout, which runs these statements.
 sub holder {
     my ($timeout, @statements) = @_;
-    my $session = session(application => 'holder')->run("SET advisory_ext.idle_holder_timeout = '$timeout'");
+    my $session = session(application => 'holder')
+        ->run("SET advisory_ext.idle_holder_timeout = '$timeout'");
     $session->query($_) for @statements;
     return $session;
 }
 
-sub is_there { my ($session) = @_; return $look->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $session->pid) }
+sub is_there {
+    my ($session) = @_;
+    return $look->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $session->pid)
+}
 
 # What the log has about the end of the session.
 sub end_of {
@@ -36,7 +41,8 @@ sub end_of {
     return sub { return join "\n", grep { /\[$pid\].*(?:FATAL|DETAIL)/ } split /\n/, $_[0] };
 }
 
-# Runs the code, which returns a session that the timeout then ends. Returns the log's lines about that.
+# Runs the code, which returns a session that the timeout then ends. Returns the log's lines about
+# that.
 sub ended {
     my ($code) = @_;
     my $session;
@@ -58,13 +64,18 @@ sub with_file {
 
 # ---- It ends the session
 
-my ($log, $session) = ended(sub { holder(SHORT, $TAKE, q(SELECT advisory.acquire('idle', 'slots', 3))) });
-like($log, qr{FATAL:  terminating connection due to "advisory_ext.idle_holder_timeout"$}m, 'a session with a lock and a slot: the log says why it ended');
+my ($log, $session) =
+    ended(sub { holder(SHORT, $TAKE, q(SELECT advisory.acquire('idle', 'slots', 3))) });
+like($log, qr{FATAL:  terminating connection due to "advisory_ext.idle_holder_timeout"$}m,
+    'a session with a lock and a slot: the log says why it ended');
 like($log, qr{DETAIL:  The session was idle and held "idle/slots", "idle/a"\.$}m, 'and names both');
 is($session->query('SELECT 1')->{state}, '08000', 'the connection is lost');
 # (DBD::Pg does not tell why.)
-my $told = with_file("\\set VERBOSITY verbose\nSET advisory_ext.idle_holder_timeout = '300ms';\n$TAKE;\n\\! sleep 1\nSELECT 1;\n", 'psql -X');
-like($told, qr/FATAL:  57P05: terminating connection due to "advisory_ext.idle_holder_timeout"$/m, 'the client is told, with the SQLSTATE of idle_session_timeout');
+my $told = with_file(
+    "\\set VERBOSITY verbose\nSET advisory_ext.idle_holder_timeout = '300ms';\n$TAKE;\n\\! sleep "
+        . "1\nSELECT 1;\n", 'psql -X');
+like($told, qr/FATAL:  57P05: terminating connection due to "advisory_ext.idle_holder_timeout"$/m,
+    'the client is told, with the SQLSTATE of idle_session_timeout');
 unlike($told, qr{DETAIL|idle/a}, 'without the names');
 
 my $hangs = holder(SHORT, $TAKE);
@@ -76,33 +87,48 @@ leave($look, $waiter, $hangs);
 like($log, qr{held "idle/1", .*"idle/10" and 2 more\.$}m, 'not more than ten names');
 ($log) = ended(sub { holder(SHORT, map { "SELECT advisory.lock('idle', $_)" } 1 .. 10) });
 like($log, qr{held "idle/1", .*"idle/10"\.$}m, 'and ten are all of them');
-($log) = ended(sub { holder(SHORT, (map { "SELECT advisory.lock('idle', '$_')" } 'a' .. 'c'), q(SELECT pg_advisory_unlock(advisory.key('idle', 'b')))) });
+($log) = ended(
+    sub {
+        holder(SHORT, (map { "SELECT advisory.lock('idle', '$_')" } 'a' .. 'c'),
+            q(SELECT pg_advisory_unlock(advisory.key('idle', 'b'))))
+    });
 like($log, qr{held "idle/a", "idle/c"\.$}m, 'only what it still holds');
 
 # ---- However the lock was taken
 
 my %taking = (
-    'by a statement that fails later' => [ q(SELECT advisory.lock('idle', 'a'), 1 / pg_backend_pid() / 0) ],
+    'by a statement that fails later' => [
+        q(SELECT advisory.lock('idle', 'a'), 1 / pg_backend_pid() / 0) ],
     'in a transaction that is rolled back' => [ 'BEGIN', $TAKE, 'ROLLBACK' ],
     'in a transaction that failed' => [ 'BEGIN', $TAKE, 'SELECT 1 / 0', 'ROLLBACK' ],
     'before an error'          => [ $TAKE, 'SELECT 1 / 0' ],
-    'before the setting'       => [ 'RESET advisory_ext.idle_holder_timeout', $TAKE, "SET advisory_ext.idle_holder_timeout = '" . SHORT . q(') ],
-    'before a shorter timeout' => [ "SET advisory_ext.idle_holder_timeout = '" . LONG . q('), $TAKE, "SET advisory_ext.idle_holder_timeout = '" . SHORT . q(') ],
+    'before the setting'       => [ 'RESET advisory_ext.idle_holder_timeout', $TAKE,
+        "SET advisory_ext.idle_holder_timeout = '" . SHORT . q(') ],
+    'before a shorter timeout' => [ "SET advisory_ext.idle_holder_timeout = '" . LONG . q('), $TAKE,
+        "SET advisory_ext.idle_holder_timeout = '" . SHORT . q(') ],
     'by a procedure'           => [ q(CALL advisory.await_lock('idle', 'a')) ],
-    'in several statements at once, of which the last fails' => [ "BEGIN; $TAKE; COMMIT; SELECT pg_sleep(0.5); SELECT 1 / 0" ],
+    'in several statements at once, of which the last fails' => [
+        "BEGIN; $TAKE; COMMIT; SELECT pg_sleep(0.5); SELECT 1 / 0" ],
     'in several statements at once' => [ "BEGIN; $TAKE; COMMIT; SELECT pg_sleep(0.05)" ],
-    'before a cursor'          => [ $TAKE, 'BEGIN', 'DECLARE c CURSOR WITH HOLD FOR SELECT 1', 'COMMIT' ],
+    'before a cursor'          => [
+        $TAKE, 'BEGIN', 'DECLARE c CURSOR WITH HOLD FOR SELECT 1', 'COMMIT' ],
     'and LISTEN'               => [ 'LISTEN idle', $TAKE ],
 );
 ok((ended(sub { holder(SHORT, @{ $taking{$_} }) }))[0], "a lock taken $_") for sort keys %taking;
 
 # By the extended protocol, where the end of a transaction comes after its statement.
-($log) = ended(sub { my $holder = holder(SHORT); $holder->query('SELECT advisory.lock($1, $2)', 'idle', 'a'); return $holder });
+($log) = ended(
+    sub {
+        my $holder = holder(SHORT);
+        $holder->query('SELECT advisory.lock($1, $2)', 'idle', 'a');
+        return $holder
+    });
 ok($log, 'by the extended protocol');
 
 # ---- It does not
 
-my $committing = q(DO $$ BEGIN PERFORM advisory.lock('idle', 'p'); COMMIT; PERFORM pg_sleep(1); COMMIT; PERFORM 1; COMMIT; END $$);
+my $committing = q(DO $$ BEGIN PERFORM advisory.lock('idle', 'p'); COMMIT; PERFORM pg_sleep(1);
+        COMMIT; PERFORM 1; COMMIT; END $$);
 my @cases = (
     [ 'without a lock' ],
     [ 'with a transaction-level lock', 'BEGIN', q(SELECT advisory.xact_lock('idle', 'x')) ],
@@ -115,7 +141,10 @@ my @cases = (
     [ 'without the setting', $TAKE, 'SET advisory_ext.idle_holder_timeout = 0' ],
     [ 'with a longer timeout', $TAKE, "SET advisory_ext.idle_holder_timeout = '" . LONG . q(') ],
 );
-my @survivors = map { my ($what, @statements) = @$_; holder(SHORT, map { s/'a'/'$what'/r } @statements) } @cases;
+my @survivors = map {
+    my ($what, @statements) = @$_;
+    holder(SHORT, map { s/'a'/'$what'/r } @statements)
+} @cases;
 sleep PAST;
 ok(is_there($survivors[$_]), $cases[$_][0]) for 0 .. $#cases;
 leave($look, @survivors);
@@ -126,7 +155,8 @@ is($busy->query('SELECT pg_sleep(2)')->{state}, undef, 'a long statement is not 
 is($busy->query('SELECT pg_sleep($1)', 2)->{state}, undef, 'nor by the extended protocol');
 $busy->query($committing =~ s/pg_sleep\(1\)/pg_sleep(2)/r);
 is($busy->query('SELECT 1')->{value}, 1, 'nor a DO block that commits');
-is($busy->query('SELECT 1; COMMIT; SELECT pg_sleep(2)')->{state}, undef, 'nor statements that are sent together');
+is($busy->query('SELECT 1; COMMIT; SELECT pg_sleep(2)')->{state}, undef,
+    'nor statements that are sent together');
 for (1 .. 4) { sleep 0.5; $busy->run('SELECT 1') }
 is($busy->query('SELECT 1')->{value}, 1, 'the time begins again after each statement');
 $busy->query('SET statement_timeout = 100');
@@ -135,17 +165,23 @@ is($busy->query('SELECT 1')->{value}, 1, 'and do not end the session');
 leave($look, $busy);
 
 # A procedure by the extended protocol: its last commit comes after the statement, at the Sync.
-$look->run(q(CREATE PROCEDURE commits() LANGUAGE plpgsql AS $$ BEGIN PERFORM advisory.lock('idle', 'p'); COMMIT; PERFORM pg_sleep(1); END $$));
+$look->run(q(CREATE PROCEDURE commits() LANGUAGE plpgsql
+        AS $$ BEGIN PERFORM advisory.lock('idle', 'p'); COMMIT; PERFORM pg_sleep(1); END $$));
 {
     local $ENV{PGOPTIONS} = '-c advisory_ext.idle_holder_timeout=' . SHORT;
-    like(with_file('CALL commits();', 'pgbench --no-vacuum --protocol=extended --transactions=2'), qr{processed: 2/2},
+    like(with_file('CALL commits();', 'pgbench --no-vacuum --protocol=extended --transactions=2'),
+        qr{processed: 2/2},
         'nor a procedure that commits, by the extended protocol');
 }
 
 # ---- Work that the server does in an idle session does not begin the time anew
 
 my $listener = holder(SHORT, 'LISTEN idle', $TAKE);
-wait_until('the listener is gone', sub { $look->run('NOTIFY idle'); sleep 0.05; !is_there($listener) });
+wait_until('the listener is gone', sub {
+    $look->run('NOTIFY idle');
+    sleep 0.05;
+    !is_there($listener)
+});
 ok(1, 'notifications do not keep a session alive');
 
 # ---- Many sessions that work while the timer often comes just in time
@@ -160,6 +196,7 @@ for my $i (1 .. 1200) {
     undef $racer if $result->{state};
     sleep 0.0045 if $i % 10 == 0;
 }
-is_deeply([ sort grep { !/^(?:alive|08000)$/ } keys %states ], [], 'a statement that races with the timeout succeeds, or finds the session ended');
+is_deeply([ sort grep { !/^(?:alive|08000)$/ } keys %states ], [],
+    'a statement that races with the timeout succeeds, or finds the session ended');
 cmp_ok($states{alive}, '>', 200, 'often it succeeds') or diag(join ' ', %states);
 done_testing();

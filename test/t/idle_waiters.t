@@ -1,7 +1,8 @@
 #!/usr/bin/env perl
-# Sessions that wait for a slot, and hold a slot of another semaphore, use almost no processor time, however many locks there
-# are. Their deadlock checks read only what they themselves hold and wait for. The test reads the processor time of the
-# server's processes from /proc, which has it in nanoseconds.
+# Sessions that wait for a slot, and hold a slot of another semaphore, use almost no processor time,
+# however many locks there are. Their deadlock checks read only what they themselves hold and wait
+# for. The test reads the processor time of the server's processes from /proc, which has it in
+# nanoseconds.
 use strict;
 use warnings;
 use FindBin;
@@ -20,19 +21,24 @@ use constant {
 
 plan skip_all => 'the kernel does not tell how long a process ran' unless -r '/proc/self/schedstat';
 
-my $server = own_server('max_connections=' . (WAITERS + 20), 'max_locks_per_transaction=' . int(LOCKS / WAITERS + 64),
+my $server = own_server(
+    'max_connections=' . (WAITERS + 20), 'max_locks_per_transaction=' . int(LOCKS / WAITERS + 64),
     'deadlock_timeout=100ms', 'autovacuum=off');
 my $new = sub { return session(server => $server) };
 my $look = $new->()->run('CREATE EXTENSION advisory_ext');
-my $many = $new->()->run('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, ' . LOCKS . ') i');
+my $many = $new->()
+    ->run('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, ' . LOCKS . ') i');
 my $idle = $new->()->run(q(SELECT advisory.acquire('idle', 'busy', 2) FROM generate_series(1, 2)));
 
-my @waiters = map { $new->()->run("SELECT advisory.acquire('idle', 'own', @{[WAITERS]})") } 1 .. WAITERS;
+my @waiters =
+    map { $new->()->run("SELECT advisory.acquire('idle', 'own', @{[WAITERS]})") } 1 .. WAITERS;
 $_->start(q(SELECT advisory.acquire('idle', 'busy', 2))) for @waiters;
 
 sub all_wait {
     my ($count) = @_;
-    return wait_until('all of them wait', sub { $look->value('SELECT sum(waiting) FROM advisory.semaphores') == $count });
+    return wait_until(
+        'all of them wait',
+        sub { $look->value('SELECT sum(waiting) FROM advisory.semaphores') == $count });
 }
 
 # Percent of a processor.
@@ -40,7 +46,8 @@ sub used {
     my $nanoseconds = sub {
         my $sum = 0;
         for my $waiter (@waiters) {
-            open my $stat, '<', '/proc/' . $waiter->pid . '/schedstat' or die "a waiter has gone: $!\n";
+            open my $stat, '<', '/proc/' . $waiter->pid . '/schedstat'
+                or die "a waiter has gone: $!\n";
             $sum += (split ' ', <$stat>)[0];
         }
         return $sum;

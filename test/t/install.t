@@ -1,5 +1,6 @@
 #!/usr/bin/env perl
-# Installing and using the extension in different roles and databases, and on a server whose lock table is full.
+# Installing and using the extension in different roles and databases, and on a server whose lock
+# table is full.
 use strict;
 use warnings;
 use FindBin;
@@ -10,13 +11,15 @@ use Test::More;
 
 my $admin = session();
 my ($owner, $stranger, $reader) = map { "advisory_${_}_$$" } qw(owner stranger reader);
-$admin->run("CREATE ROLE $owner LOGIN", "CREATE ROLE $stranger LOGIN", "CREATE ROLE $reader LOGIN", "GRANT pg_read_all_stats TO $reader");
+$admin->run("CREATE ROLE $owner LOGIN", "CREATE ROLE $stranger LOGIN", "CREATE ROLE $reader LOGIN",
+    "GRANT pg_read_all_stats TO $reader");
 
-# ---- The installing role --------------------------------------------------------------------------------------
+# ---- The installing role -------------------------------------------------------------------------
 
 my $database = create_database(extension => 0);
 $admin->run(qq{ALTER DATABASE "$database" OWNER TO $owner});
-is(session(role => $stranger)->query('CREATE EXTENSION advisory_ext')->{state}, '42501', 'a role without rights cannot install it');
+is(session(role => $stranger)->query('CREATE EXTENSION advisory_ext')->{state}, '42501',
+    'a role without rights cannot install it');
 my $owners = session(role => $owner);
 $owners->run('CREATE EXTENSION advisory_ext');
 pass('the owner of the database, no superuser, can');
@@ -25,36 +28,49 @@ my $other = session(role => $stranger, application => 'stranger');
 is($other->value("SELECT advisory.try_lock('install', 'a')"), 0, 'and so can everybody');
 is($other->query("SELECT advisory.lock('install', 'a', '0')")->{state}, '55P03', 'with its errors');
 cmp_ok($other->value('SELECT count(*) FROM advisory.locks'), '>=', 1, 'its view of the locks');
-cmp_ok(session(role => $stranger)->value('SELECT count(*) FROM advisory.settings'), '>=', 1, 'and of the settings, in a session that has not loaded it');
-is($other->query('CREATE FUNCTION advisory.try_lock(text) RETURNS boolean LANGUAGE sql AS $$ SELECT true $$')->{state}, '42501',
+cmp_ok(session(role => $stranger)->value('SELECT count(*) FROM advisory.settings'), '>=', 1,
+    'and of the settings, in a session that has not loaded it');
+is($other->query(
+    'CREATE FUNCTION advisory.try_lock(text) RETURNS boolean LANGUAGE sql
+        AS $$ SELECT true $$')->{state}, '42501',
     'nobody can put anything beside it');
-is($owners->query('CREATE FUNCTION advisory.try_lock(text) RETURNS boolean LANGUAGE sql AS $$ SELECT true $$')->{state}, '42501',
+is($owners->query(
+    'CREATE FUNCTION advisory.try_lock(text) RETURNS boolean LANGUAGE sql
+        AS $$ SELECT true $$')->{state}, '42501',
     'not even the owner of the database');
 $owners->run('DROP EXTENSION advisory_ext');
-is($admin->value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = ?", $owners->pid), 1, 'without it, what is held is held');
-is($owners->value("SELECT count(*) FROM pg_namespace WHERE nspname = 'advisory'"), 0, 'but the schema has gone');
+is($admin->value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = ?",
+    $owners->pid), 1, 'without it, what is held is held');
+is($owners->value("SELECT count(*) FROM pg_namespace WHERE nspname = 'advisory'"), 0,
+    'but the schema has gone');
 $owners->run('SELECT pg_advisory_unlock_all()', 'CREATE EXTENSION advisory_ext');
 
-# ---- A schema that somebody else has made -----------------------------------------------------------------
+# ---- A schema that somebody else has made --------------------------------------------------------
 
 my $planted = create_database(name => "advisory_planted_$$", extension => 0, aside => 1);
 my $victim = session(database => $planted);
 $victim->run("CREATE SCHEMA advisory AUTHORIZATION $stranger");
 session(database => $planted, role => $stranger)->run(
-    'CREATE FUNCTION advisory.try_lock(namespace text, name text, timeout interval DEFAULT NULL) RETURNS boolean LANGUAGE sql AS $$ SELECT true $$');
+    'CREATE FUNCTION advisory.try_lock(namespace text, name text, timeout interval DEFAULT NULL)
+        RETURNS boolean LANGUAGE sql AS $$ SELECT true $$');
 my $result = $victim->query('CREATE EXTENSION advisory_ext');
 is($result->{state}, '42P06', 'a schema of that name is not adopted: 42P06');
-ok($victim->query('CREATE EXTENSION advisory_ext SCHEMA advisory')->{state}, 'not even when asked to');
-is($victim->value("SELECT count(*) FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace"), 1, 'and nothing is put into it');
-is($victim->value("SELECT count(*) FROM pg_extension WHERE extname = 'advisory_ext'"), 0, 'and nothing is installed');
+ok($victim->query('CREATE EXTENSION advisory_ext SCHEMA advisory')->{state},
+    'not even when asked to');
+is($victim->value("SELECT count(*) FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace"), 1,
+    'and nothing is put into it');
+is($victim->value("SELECT count(*) FROM pg_extension WHERE extname = 'advisory_ext'"), 0,
+    'and nothing is installed');
 
-# ---- Other databases --------------------------------------------------------------------------------------
+# ---- Other databases -----------------------------------------------------------------------------
 
 $victim->run('SELECT pg_advisory_lock(7)', 'SELECT pg_advisory_lock(-1, 2)');
 my $here = session();
 is_deeply(
-    $here->rows('SELECT database, role, kind, key, key1, key2, mode, granted FROM advisory.locks WHERE pid = ? ORDER BY key', $victim->pid),
-    [ [ $planted, $ENV{PGUSER}, 'lock', 7, undef, undef, 'exclusive', 1 ], [ $planted, $ENV{PGUSER}, 'lock', undef, -1, 2, 'exclusive', 1 ] ],
+    $here->rows('SELECT database, role, kind, key, key1, key2, mode, granted FROM advisory.locks
+        WHERE pid = ? ORDER BY key', $victim->pid),
+    [ [ $planted, $ENV{PGUSER}, 'lock', 7, undef, undef, 'exclusive', 1 ],
+        [ $planted, $ENV{PGUSER}, 'lock', undef, -1, 2, 'exclusive', 1 ] ],
     'locks of another database appear with it');
 is($here->value('SELECT advisory.is_locked_key(7)'), 0, 'and are other locks');
 is($here->value('SELECT count(*) FROM advisory.holders_key(7)'), 0, 'with other holders');
@@ -62,35 +78,42 @@ is($here->value('SELECT advisory.try_lock_key(7)'), 1, 'that do not exclude thes
 $here->run('SELECT pg_advisory_unlock_all()');
 $victim->run('SELECT pg_advisory_unlock_all()');
 
-# ---- A small server, which listens on the network too ------------------------------------------------------
+# ---- A small server, which listens on the network too --------------------------------------------
 
 my $port = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1')->sockport;
-my $server = own_server('max_locks_per_transaction=10', 'max_connections=10', 'max_prepared_transactions=0', 'autovacuum=off',
+my $server = own_server('max_locks_per_transaction=10', 'max_connections=10',
+    'max_prepared_transactions=0', 'autovacuum=off',
     'listen_addresses=127.0.0.1', "port=$port");
 $server->{PGPORT} = $port;
-my $root = session(server => $server)->run('CREATE EXTENSION advisory_ext', "CREATE ROLE $stranger LOGIN", "CREATE ROLE $reader LOGIN",
+my $root = session(server => $server)->run(
+    'CREATE EXTENSION advisory_ext', "CREATE ROLE $stranger LOGIN", "CREATE ROLE $reader LOGIN",
     "GRANT pg_read_all_stats TO $reader");
 
 # The columns that each role sees of a session that came over the network.
-my $remote = session(server => { %$server, PGHOST => '127.0.0.1' }, application => 'over the network');
+my $remote =
+    session(server => { %$server, PGHOST => '127.0.0.1' }, application => 'over the network');
 $remote->value("SELECT advisory.lock('install', 'a')");
-my $SEEN = 'SELECT pid, role, application_name, state, client_addr, query FROM %s WHERE granted AND pid = ?';
+my $SEEN = 'SELECT pid, role, application_name, state, client_addr, query FROM %s
+        WHERE granted AND pid = ?';
 my @known = ($remote->pid, $server->{PGUSER}, 'over the network');
 for my $source (q{advisory.locks}, q{advisory.holders('install', 'a')}) {
     my $see = sprintf $SEEN, $source;
     is_deeply(session(server => $server, role => $stranger)->rows($see, $remote->pid),
-        [ [ @known, undef, undef, '<insufficient privilege>' ] ], "$source: a role without privileges sees pid, role and application");
+        [ [ @known, undef, undef, '<insufficient privilege>' ] ],
+        "$source: a role without privileges sees pid, role and application");
     for my $role ($reader, $server->{PGUSER}) {
         is_deeply(session(server => $server, role => $role)->rows($see, $remote->pid),
-            [ [ @known, 'idle', '127.0.0.1', q{SELECT advisory.lock('install', 'a')} ] ], "$source: $role also state, address and query");
+            [ [ @known, 'idle', '127.0.0.1', q{SELECT advisory.lock('install', 'a')} ] ],
+            "$source: $role also state, address and query");
     }
 }
 my $own = session(server => $server, role => $stranger);
 $own->value("SELECT advisory.lock('install', 'own')");
-is($own->value("SELECT state FROM advisory.holders('install', 'own')"), 'active', 'of its own sessions a role sees everything');
+is($own->value("SELECT state FROM advisory.holders('install', 'own')"), 'active',
+    'of its own sessions a role sees everything');
 $_->disconnect for $own, $remote;
 
-# ---- A full lock table ------------------------------------------------------------------------------------
+# ---- A full lock table ---------------------------------------------------------------------------
 
 my ($filler, $user, $holder, $watcher) = map { session(server => $server) } 1 .. 4;
 $filler->run(<<'SQL', 'CREATE TABLE filled (upto int)', 'INSERT INTO filled VALUES (0)');
@@ -109,17 +132,25 @@ $filler->run(<<'SQL', 'CREATE TABLE filled (upto int)', 'INSERT INTO filled VALU
 SQL
 # All sessions have used everything before, because a session's first look-ups take locks.
 my @calls = (
-    "SELECT advisory.lock('install', 'x')", "SELECT advisory.lock('install', 'x', '1s')", "SELECT advisory.try_lock('install', 'x')",
-    "SELECT advisory.try_lock('install', 'x', '1s')", "SELECT advisory.xact_lock('install', 'x')", "SELECT advisory.try_xact_lock('install', 'x')",
+    "SELECT advisory.lock('install', 'x')", "SELECT advisory.lock('install', 'x', '1s')",
+    "SELECT advisory.try_lock('install', 'x')",
+    "SELECT advisory.try_lock('install', 'x', '1s')", "SELECT advisory.xact_lock('install', 'x')",
+    "SELECT advisory.try_xact_lock('install', 'x')",
     "SELECT advisory.lock_key(7)", "SELECT advisory.lock_shared('install', 'x')",
-    "SELECT advisory.lock_all('install', '{x,y}')", "SELECT advisory.try_lock_all('install', '{x,y}')",
-    "SELECT advisory.xact_lock_all('install', '{x,y}')", "SELECT advisory.try_lock_any('install', '{x,y}', 2)", "CALL advisory.await_lock('install', 'x')",
+    "SELECT advisory.lock_all('install', '{x,y}')",
+    "SELECT advisory.try_lock_all('install', '{x,y}')",
+    "SELECT advisory.xact_lock_all('install', '{x,y}')",
+    "SELECT advisory.try_lock_any('install', '{x,y}', 2)",
+    "CALL advisory.await_lock('install', 'x')",
 );
-my @looks = ("SELECT count(*) FROM advisory.locks", "SELECT count(*) FROM advisory.holders('install', 'held')",
-    "SELECT advisory.is_locked('install', 'held')", "SELECT advisory.holds('install', 'held')", "SELECT count(known_as) = 0 FROM advisory.locks");
+my @looks = ("SELECT count(*) FROM advisory.locks",
+    "SELECT count(*) FROM advisory.holders('install', 'held')",
+    "SELECT advisory.is_locked('install', 'held')", "SELECT advisory.holds('install', 'held')",
+    "SELECT count(known_as) = 0 FROM advisory.locks");
 my $MINE = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = ?";
 for my $session ($user, $watcher) {
-    $session->query($_) for @calls, @looks, 'SELECT pg_advisory_lock(7)', "SELECT advisory.lock('install', 'x', '0')";
+    $session->query($_) for @calls, @looks, 'SELECT pg_advisory_lock(7)',
+        "SELECT advisory.lock('install', 'x', '0')";
     $session->value($MINE, 0);
     $session->run('SELECT pg_advisory_unlock_all()');
 }
@@ -131,24 +162,30 @@ my $native = $user->query('SELECT pg_advisory_lock(7)');
 is($native->{state}, '53200', 'the built-in fails: 53200');
 for my $call (@calls) {
     my $result = $user->query($call);
-    is_deeply([ @$result{qw(state message hint)} ], [ @$native{qw(state message hint)} ], "$call: the same error");
+    is_deeply([ @$result{qw(state message hint)} ], [ @$native{qw(state message hint)} ],
+        "$call: the same error");
 }
 is($watcher->value($MINE, $user->pid), 0, 'nothing of all that is held');
-is($watcher->value($_) // '', $_ eq $looks[0] ? $capacity + 1 : $_ eq $looks[3] ? 0 : 1, "$_: still answers") for @looks;
+is($watcher->value($_) // '', $_ eq $looks[0] ? $capacity + 1 : $_ eq $looks[3] ? 0 : 1,
+    "$_: still answers") for @looks;
 my $error = $user->query("SELECT advisory.lock('install', 'held', '0')");
-like($error->{state}, qr/^(53200|55P03)$/, 'asked for what is taken, it says so, or that there is no place even to ask');
+like($error->{state}, qr/^(53200|55P03)$/,
+    'asked for what is taken, it says so, or that there is no place even to ask');
 
 # If only some locks of a list fit, none is taken.
 sub unfill { $filler->run(map { "SELECT pg_advisory_unlock(1, $_)" } @_) }
 unfill(1 .. 5);
 my $many = "ARRAY(SELECT 'n' || i FROM generate_series(1, 400) i)";
-for my $call ("SELECT advisory.lock_all('install', $many)", "SELECT advisory.try_lock_all('install', $many)",
-    "SELECT count(*) FROM advisory.try_lock_any('install', $many, 400)", "SELECT advisory.lock_all('install', $many, '10s')") {
+for my $call (
+    "SELECT advisory.lock_all('install', $many)", "SELECT advisory.try_lock_all('install', $many)",
+    "SELECT count(*) FROM advisory.try_lock_any('install', $many, 400)",
+            "SELECT advisory.lock_all('install', $many, '10s')") {
     is($user->query($call)->{state}, '53200', "$call: does not fit");
     is($watcher->value($MINE, $user->pid), 0, 'and leaves nothing held');
 }
 $user->run('BEGIN', 'SAVEPOINT s');
-is($user->query("SELECT advisory.xact_lock_all('install', $many)")->{state}, '53200', 'transaction-level: does not fit');
+is($user->query("SELECT advisory.xact_lock_all('install', $many)")->{state}, '53200',
+    'transaction-level: does not fit');
 $user->run('ROLLBACK TO s');
 is($watcher->value($MINE, $user->pid), 0, 'and leaves nothing held, while the transaction goes on');
 $user->run('COMMIT');
@@ -158,22 +195,27 @@ like($error->{detail}, qr/Process ${\$holder->pid}\b/, 'and its error names the 
 
 $filler->run('SELECT pg_advisory_unlock_all()');
 $user->run('SELECT pg_advisory_unlock_all()');
-is($user->value("SELECT advisory.lock_all('install', ARRAY(SELECT 'n' || i FROM generate_series(1, 100) i))"), 1, 'when there is room again, everything works');
+is($user->value(
+    "SELECT advisory.lock_all('install', ARRAY(SELECT 'n' || i FROM generate_series(1, 100) i))"),
+    1, 'when there is room again, everything works');
 is($watcher->value($MINE, $user->pid), 100, 'and is held');
 is($user->value("SELECT advisory.unlock_all('install')"), 100, 'and let go');
 
 # A query in another encoding, which this database's cannot have as it is, is escaped.
 my $latin = "advisory_latin_$$";
-$admin->run(qq{CREATE DATABASE "$latin" ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0});
+$admin->run(
+    qq{CREATE DATABASE "$latin" ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0});
 my $foreign = session(database => $latin);
 $foreign->run('SET client_encoding = \'UTF8\'', "SELECT pg_advisory_lock(4711), '\x{e9}t\x{e9}'");
-is($here->value('SELECT query FROM advisory.locks WHERE pid = ?', $foreign->pid), q{SELECT pg_advisory_lock(4711), '\xe9t\xe9'},
+is($here->value('SELECT query FROM advisory.locks WHERE pid = ?', $foreign->pid),
+    q{SELECT pg_advisory_lock(4711), '\xe9t\xe9'},
     'bytes of another encoding are escaped');
 $foreign->disconnect;
 $admin->run(qq{DROP DATABASE "$latin"});
 
 $_->disconnect for $owners, $other, $here;
 $server->stop;
-$admin->run(qq{DROP DATABASE "$database" WITH (FORCE)}, qq{DROP DATABASE "$planted" WITH (FORCE)}, "DROP ROLE $owner", "DROP ROLE $stranger", "DROP ROLE $reader");
+$admin->run(qq{DROP DATABASE "$database" WITH (FORCE)}, qq{DROP DATABASE "$planted" WITH (FORCE)},
+    "DROP ROLE $owner", "DROP ROLE $stranger", "DROP ROLE $reader");
 
 done_testing();

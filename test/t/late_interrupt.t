@@ -1,7 +1,7 @@
 #!/usr/bin/env perl
-# An interrupt that arrives after the lock manager has checked for interrupts the last time, but before it returns with the lock,
-# does not end in an error with the lock held. A debugger stops the waiter where it turns its timers off, because this moment is
-# too short to be hit by chance.
+# An interrupt that arrives after the lock manager has checked for interrupts the last time, but
+# before it returns with the lock, does not end in an error with the lock held. A debugger stops the
+# waiter where it turns its timers off, because this moment is too short to be hit by chance.
 use strict;
 use warnings;
 use FindBin;
@@ -10,8 +10,8 @@ use AdvisoryTest;
 use Test::More;
 use Time::HiRes qw(time);
 
-# The timeout, in milliseconds: the lock must be released before it ends. If the machine was too busy for that, the next try has twice
-# as long.
+# The timeout, in milliseconds: the lock must be released before it ends. If the machine was too
+# busy for that, the next try has twice as long.
 use constant { FIRST_LIMIT_MS => 500, TRIES => 6 };
 
 plan skip_all => 'gdb is not installed' unless program('gdb');
@@ -30,16 +30,18 @@ sub may_trace {
 
 sub held {
     my ($waiter) = @_;
-    return $observer->value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND pid = ?",
+    return $observer->value(
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND pid = ?",
         $waiter->pid);
 }
 
-# A debugger that stops the session when it has the lock and is about to turn off its timers, until the timers have fired. The
-# session is idle, and goes on when this returns.
+# A debugger that stops the session when it has the lock and is about to turn off its timers, until
+# the timers have fired. The session is idle, and goes on when this returns.
 sub stop_late {
     my ($waiter, $limit) = @_;
     my $pause = 1.2 * $limit / 1000;
-    my $pid = open my $gdb, '-|', 'sh', '-c', 'exec timeout 120 "$@" 2>/dev/null', 'sh', 'gdb', '-q', '-batch', '-nx', '-p', $waiter->pid,
+    my $pid = open my $gdb, '-|', 'sh', '-c', 'exec timeout 120 "$@" 2>/dev/null', 'sh', 'gdb',
+        '-q', '-batch', '-nx', '-p', $waiter->pid,
         '-ex', 'handle SIGALRM SIGUSR1 SIGINT SIGURG SIGPIPE nostop noprint pass',
         '-ex', 'break disable_timeouts',    # with lock_timeout
         '-ex', 'break disable_timeout',     # without
@@ -76,7 +78,8 @@ sub race {
 # %s is the timeout.
 my @ways = (
     [ 'try_lock, its own timeout',      "SELECT advisory.try_lock('late', 'a', '%s')" ],
-    [ 'lock, statement_timeout',        "SELECT advisory.lock('late', 'a')",             "SET statement_timeout = '%s'" ],
+    [ 'lock, statement_timeout',        "SELECT advisory.lock('late', 'a')",
+        "SET statement_timeout = '%s'" ],
     [ 'try_xact_lock, its own timeout', "SELECT advisory.try_xact_lock('late', 'a', '%s')" ],
     [ 'await_lock, its own timeout',    "CALL advisory.await_lock('late', 'a', '%s')" ],
     [ 'lock_all, its own timeout',      "SELECT advisory.lock_all('late', ARRAY['a', 'b'], '%s')" ],
@@ -86,7 +89,8 @@ for my $way (@ways) {
     my ($waiter, $result, $caught);
     for my $try (0 .. TRIES - 1) {
         my $limit = FIRST_LIMIT_MS * 2**$try;
-        ($waiter, $result, $caught) = race((map { $_ && s/%s/${limit}ms/r } $statement, $setting), $limit);
+        ($waiter, $result, $caught) =
+            race((map { $_ && s/%s/${limit}ms/r } $statement, $setting), $limit);
         last if $caught;
         $waiter->disconnect;
     }
@@ -95,7 +99,8 @@ for my $way (@ways) {
     my $said = $result->{state} ? 0 : $statement =~ /^CALL/ ? 1 : $result->{value};
     my $kept = held($waiter) ? 1 : 0;
     $kept = $said if $statement =~ /xact/ && !$result->{state};    # over with its transaction
-    is $kept, $said, '… and it holds the lock just if that is what it was told (' . ($result->{state} // "value $said") . ')';
+    is $kept, $said, '… and it holds the lock just if that is what it was told ('
+        . ($result->{state} // "value $said") . ')';
     $waiter->disconnect;
 }
 

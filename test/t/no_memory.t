@@ -1,6 +1,7 @@
 #!/usr/bin/env perl
-# What happens at the ends of transactions and sessions when no more dynamic shared memory is available, which is when new
-# names go into the name table. It takes a server whose posix_fallocate() can be made to fail, by a library put before it.
+# What happens at the ends of transactions and sessions when no more dynamic shared memory is
+# available, which is when new names go into the name table. It takes a server whose
+# posix_fallocate() can be made to fail, by a library put before it.
 use strict;
 use warnings;
 use FindBin;
@@ -43,17 +44,20 @@ my $server;
 }
 sub there { return session(server => $server) }
 my $look = there()->run('CREATE EXTENSION advisory_ext');
-plan(skip_all => 'the server does not use posix_fallocate()') if $look->value('SHOW dynamic_shared_memory_type') ne 'posix';
+plan(skip_all => 'the server does not use posix_fallocate()')
+    if $look->value('SHOW dynamic_shared_memory_type') ne 'posix';
 
-# Take new names, one transaction each, until there is no room for more, and then some. After a name that was refused the server
-# refuses all others for a moment, so that only several rounds without a stored name say that there is no room.
+# Take new names, one transaction each, until there is no room for more, and then some. After a name
+# that was refused the server refuses all others for a moment, so that only several rounds without a
+# stored name say that there is no room.
 my $session = there()->run("SELECT advisory.xact_lock('before', 'a')");
 open my $file, '>', $flag or die "$flag: $!\n";
 close $file;
 my ($names, $rounds, $stored) = (0, 0, 0);
 wait_until('there is no room', sub {
     my ($from, $to) = ($names + 1, $names += NAMES);
-    $session->run(qq(DO \$\$ BEGIN FOR i IN $from .. $to LOOP PERFORM advisory.xact_lock('name', i); COMMIT; END LOOP; END \$\$));
+    $session->run(qq(DO \$\$ BEGIN FOR i IN $from .. $to LOOP PERFORM advisory.xact_lock('name', i);
+            COMMIT; END LOOP; END \$\$));
     sleep REFUSED_S;
     my $before = $stored;
     $stored = $look->value('SELECT names FROM advisory.directory');
@@ -61,21 +65,26 @@ wait_until('there is no room', sub {
     return $rounds == ROUNDS;
 });
 cmp_ok($look->value('SELECT not_stored FROM advisory.directory'), '>', 0, 'names find no memory');
-is($look->value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), 0, 'the locks do not mind');
+is($look->value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), 0,
+    'the locks do not mind');
 
 # After the errors that were caught at COMMIT the session must still react to interrupts.
 $session->run("SET statement_timeout = @{[TIMEOUT_MS]}");
 my $start = time;
-is($session->query("SELECT pg_sleep(@{[SLEEP_S]})")->{state}, '57014', 'the session can still be cancelled');
+is($session->query("SELECT pg_sleep(@{[SLEEP_S]})")->{state}, '57014',
+    'the session can still be cancelled');
 cmp_ok(time - $start, '<', SLEEP_S / 2, 'and in time');
 $session->run('RESET statement_timeout');
 
 # Such an error must not keep the end of a session from releasing its locks.
-for my $what ("xact_lock('at exit', 'lock')", "xact_acquire('at exit', 'slot', 2)", "acquire('at exit', 'slots', 2)") {
+for my $what ("xact_lock('at exit', 'lock')", "xact_acquire('at exit', 'slot', 2)",
+        "acquire('at exit', 'slots', 2)") {
     my $ends = there()->run('BEGIN', "SELECT advisory.$what");
     leave($look, $ends);
-    is($look->value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), 0, "$what: the session has ended, and its lock");
-    is($look->value("SELECT count(*) FROM advisory.locks WHERE namespace = 'at exit' OR granted"), 0, 'nobody is seen to hold it');
+    is($look->value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), 0,
+        "$what: the session has ended, and its lock");
+    is($look->value("SELECT count(*) FROM advisory.locks WHERE namespace = 'at exit' OR granted"),
+        0, 'nobody is seen to hold it');
     my $next = there();
     isnt($next->value("SELECT advisory.$what"), undef, 'the next one has it');
     $next->disconnect;
@@ -83,7 +92,11 @@ for my $what ("xact_lock('at exit', 'lock')", "xact_acquire('at exit', 'slot', 2
 
 # When memory is available again, everything works again.
 unlink $flag;
-wait_until('names are stored again', sub { there()->run("SELECT advisory.xact_lock('after', 'a')"); $look->value("SELECT count(*) FROM advisory.stats WHERE namespace = 'after'") });
-is($look->value("SELECT acquired > 0 FROM advisory.stats WHERE namespace = 'after'"), 1, 'names are stored again');
+wait_until('names are stored again', sub {
+    there()->run("SELECT advisory.xact_lock('after', 'a')");
+    $look->value("SELECT count(*) FROM advisory.stats WHERE namespace = 'after'")
+});
+is($look->value("SELECT acquired > 0 FROM advisory.stats WHERE namespace = 'after'"), 1,
+    'names are stored again');
 
 done_testing();

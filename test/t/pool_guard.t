@@ -1,6 +1,7 @@
 #!/usr/bin/env perl
-# The guard stops a session that takes ever more locks before the server's lock table is full, and stops no other session.
-# Without the guard the server raises its own error; when that session has ended, everything works again.
+# The guard stops a session that takes ever more locks before the server's lock table is full, and
+# stops no other session. Without the guard the server raises its own error; when that session has
+# ended, everything works again.
 use strict;
 use warnings;
 use FindBin;
@@ -10,25 +11,31 @@ use Test::More;
 
 use constant { LOCKS => 32, LIMIT => 90, MODEST => 30, TABLES => 300 };
 
-my $server = own_server('max_locks_per_transaction=' . LOCKS, 'max_connections=40', 'max_prepared_transactions=5');
-my $look = session(server => $server)->run('CREATE EXTENSION advisory_ext')->run('CREATE ROLE modest LOGIN')->run('CREATE TABLE item (id int PRIMARY KEY)');
+my $server = own_server(
+    'max_locks_per_transaction=' . LOCKS, 'max_connections=40', 'max_prepared_transactions=5');
+my $look = session(server => $server)->run('CREATE EXTENSION advisory_ext')
+    ->run('CREATE ROLE modest LOGIN')->run('CREATE TABLE item (id int PRIMARY KEY)');
 my $other = session(server => $server, role => 'modest');
 
 sub pressure { my ($column) = @_; return $look->value("SELECT $column FROM advisory.pressure") }
 
 sub takes_until_stopped {
     my ($session, $call) = @_;
-    return $session->query(qq{DO \$\$ DECLARE i bigint := 0; BEGIN LOOP PERFORM $call; i := i + 1; END LOOP; END \$\$});
+    return $session->query(qq{DO \$\$ DECLARE i bigint := 0; BEGIN LOOP PERFORM $call; i := i + 1;
+            END LOOP; END \$\$});
 }
 
 # Ordinary statements and a modest number of locks are not refused.
 sub everybody_goes_on {
     my ($what) = @_;
     is($other->value('SELECT count(*) > 0 FROM pg_class'), 1, "$what: queries");
-    is($look->value('INSERT INTO item SELECT coalesce(max(id), 0) + 1 FROM item RETURNING 1'), 1, "$what: changes");
-    $look->run('CREATE TABLE made (id int PRIMARY KEY, other int UNIQUE)')->run('ALTER TABLE made ADD COLUMN more text')->run('DROP TABLE made');
+    is($look->value('INSERT INTO item SELECT coalesce(max(id), 0) + 1 FROM item RETURNING 1'), 1,
+        "$what: changes");
+    $look->run('CREATE TABLE made (id int PRIMARY KEY, other int UNIQUE)')
+        ->run('ALTER TABLE made ADD COLUMN more text')->run('DROP TABLE made');
     pass("$what: DDL");
-    is($other->value("SELECT count(*) FROM generate_series(1, @{[MODEST]}) AS i WHERE advisory.try_lock('modest', i)"), MODEST, "$what: modest locking");
+    is($other->value("SELECT count(*) FROM generate_series(1, @{[MODEST]}) AS i
+            WHERE advisory.try_lock('modest', i)"), MODEST, "$what: modest locking");
     is($other->value("SELECT advisory.unlock_all('modest')"), MODEST, "$what: and letting go");
     is($other->value("SELECT advisory.acquire('modest', 'slots', 3)"), 1, "$what: a slot");
     is($other->value("SELECT advisory.release('modest', 'slots')"), 1, "$what: given back");
@@ -44,15 +51,21 @@ my %calls = (
     'slots'                   => q{advisory.acquire('run', 'semaphore', 16000)},
     'slots of many semaphores' => q{advisory.xact_acquire('run', i, 2)},
     'leases'                  => q{advisory.try_lease('run', i, '1h')},
-    'leases that are renewed' => q{advisory.renew_lease('run', 'lease ' || i, (SELECT token FROM advisory._leases WHERE key = advisory.key('run', 'lease ' || i)))},
+    'leases that are renewed' =>
+        q{advisory.renew_lease('run', 'lease ' || i, (SELECT token FROM advisory._leases
+            WHERE key = advisory.key('run', 'lease ' || i)))},
 );
-$look->run("SELECT advisory.lease('run', 'lease ' || i, '1h') FROM generate_series($_, $_ + 99) AS i") for map { 100 * $_ } 0 .. 100;
+$look->run("SELECT advisory.lease('run', 'lease ' || i, '1h')
+        FROM generate_series($_, $_ + 99) AS i") for map { 100 * $_ } 0 .. 100;
 for my $what (sort keys %calls) {
     my $runaway = session(server => $server);
     my $result = takes_until_stopped($runaway, $calls{$what});
     is($result->{state}, '53400', "$what: a runaway is stopped");
-    like($result->{message}, qr/because the server's lock table is nearly full/, "$what: and told why");
-    like($result->{detail}, qr/pool_limit is @{[LIMIT]}. This session holds \d+ advisory locks, more than max_locks_per_transaction \(@{[LOCKS]}\)/, "$what: with the figures");
+    like($result->{message}, qr/because the server's lock table is nearly full/,
+        "$what: and told why");
+    like($result->{detail},
+        qr{pool_limit\ is\ @{[LIMIT]}.\ This\ session\ holds\ \d+\ advisory\ locks,
+            \ more\ than\ max_locks_per_transaction\ \(@{[LOCKS]}\)}x, "$what: with the figures");
     like($result->{hint}, qr/increase max_locks_per_transaction/, "$what: and what to do");
     my $used = pressure('percent_used');
     if ($what =~ /session|shared|several|^slots$/) {
@@ -60,71 +73,97 @@ for my $what (sort keys %calls) {
         everybody_goes_on($what);
         # The session keeps its locks, and may take again what it holds already.
         if ($what eq 'session-level locks') {
-            is($runaway->value(q{SELECT advisory.try_lock('run', 0)}), 1, 'a lock that it has is no more locks');
-            is($runaway->query(q{SELECT advisory.try_lock('run', 'new')})->{state}, '53400', 'to ask is refused, too, not answered with false');
+            is($runaway->value(q{SELECT advisory.try_lock('run', 0)}), 1,
+                'a lock that it has is no more locks');
+            is($runaway->query(q{SELECT advisory.try_lock('run', 'new')})->{state}, '53400',
+                'to ask is refused, too, not answered with false');
             is($runaway->value(q{SELECT pg_try_advisory_lock(1)}), 1, 'the built-ins are not');
-            is($runaway->query(q{SET ROLE modest; SET advisory_ext.pool_limit = 0})->{state}, '42501', 'and a role that is no superuser cannot turn it off');
+            is($runaway->query(q{SET ROLE modest; SET advisory_ext.pool_limit = 0})->{state},
+                '42501', 'and a role that is no superuser cannot turn it off');
             $runaway->run('RESET ROLE');
         }
     } else {
         ok($used < 5, "$what: all are gone with the transaction");
     }
     $runaway->run('SELECT pg_advisory_unlock_all()');
-    is($runaway->value(q{SELECT advisory.try_lock('run', 'again')}), 1, "$what: with its locks released it goes on");
+    is($runaway->value(q{SELECT advisory.try_lock('run', 'again')}), 1,
+        "$what: with its locks released it goes on");
     leave($look, $runaway);
 }
 
-# Others fill the pool: built-in locks and a dump of many tables. A session that holds few locks is not refused.
+# Others fill the pool: built-in locks and a dump of many tables. A session that holds few locks is
+# not refused.
 my $hog = session(server => $server);
 my $room = pressure('headroom');
 my $most = int($room * 0.93);
 $hog->run("SELECT count(pg_advisory_lock(i)) FROM generate_series(1, $most) AS i");
-cmp_ok(pressure('percent_used'), '>', LIMIT, 'built-in locks have filled the pool beyond the limit');
+cmp_ok(pressure('percent_used'), '>', LIMIT,
+    'built-in locks have filled the pool beyond the limit');
 everybody_goes_on('others have filled the pool');
 my $many = session(server => $server);
-is($many->query(q{SELECT count(*) FROM generate_series(1, } . 2 * LOCKS . q{) AS i WHERE advisory.try_lock('many', i)})->{state}, '53400', 'who holds many then is stopped');
-is($many->value(q{SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory'}), LOCKS + 1, 'once it has more than max_locks_per_transaction');
+is($many->query(
+    q{SELECT count(*) FROM generate_series(1, } . 2 * LOCKS
+        . q{) AS i WHERE advisory.try_lock('many', i)})->{state}, '53400',
+        'who holds many then is stopped');
+is($many->value(
+    q{SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory'}),
+    LOCKS + 1, 'once it has more than max_locks_per_transaction');
 # Only locks that the session really holds through the extension count, each of them once.
 my $modest = session(server => $server);
-$modest->run("SELECT count(advisory.lock('modes', i)), count(advisory.lock_shared('modes', i)) FROM generate_series(1, @{[LOCKS - 8]}) AS i");
+$modest->run("SELECT count(advisory.lock('modes', i)), count(advisory.lock_shared('modes', i))
+        FROM generate_series(1, @{[LOCKS - 8]}) AS i");
 is($modest->value(q{SELECT advisory.lock('modes', 'more')}), 1, 'a lock in both modes is one lock');
 $modest->run(q{SELECT advisory.unlock_all('modes')});
-$modest->run("SELECT count(advisory.lock('lost', i)) FROM generate_series(1, @{[LOCKS]}) AS i")->run('SELECT pg_advisory_unlock_all()');
+$modest->run("SELECT count(advisory.lock('lost', i)) FROM generate_series(1, @{[LOCKS]}) AS i")
+    ->run('SELECT pg_advisory_unlock_all()');
 $modest->run("SELECT count(pg_advisory_lock(100000 + i)) FROM generate_series(1, @{[LOCKS]}) AS i");
-is($modest->value("SELECT count(advisory.lock('few', i)) FROM generate_series(1, 10) AS i"), 10, 'locks released without the extension do not count');
+is($modest->value("SELECT count(advisory.lock('few', i)) FROM generate_series(1, 10) AS i"), 10,
+    'locks released without the extension do not count');
 $modest->run('SELECT pg_advisory_unlock_all()')->run('BEGIN');
-$modest->run("SELECT count(advisory.xact_lock('twice', i)) FROM generate_series(1, @{[LOCKS - 8]}) AS i")->run('SAVEPOINT a')
-    ->run("SELECT count(advisory.xact_lock('twice', i)) FROM generate_series(1, @{[LOCKS - 8]}) AS i");
-is($modest->value(q{SELECT advisory.xact_lock('twice', 'more')}), 1, 'nor does a lock twice in a savepoint');
+$modest->run(
+    "SELECT count(advisory.xact_lock('twice', i)) FROM generate_series(1, @{[LOCKS - 8]}) AS i")
+        ->run('SAVEPOINT a')
+    ->run("SELECT count(advisory.xact_lock('twice', i))
+        FROM generate_series(1, @{[LOCKS - 8]}) AS i");
+is($modest->value(q{SELECT advisory.xact_lock('twice', 'more')}), 1,
+    'nor does a lock twice in a savepoint');
 $modest->run('COMMIT');
 leave($look, $hog, $many, $modest);
 
 my $dump = session(server => $server);
-$look->run("DO \$\$ BEGIN FOR i IN 1..@{[TABLES]} LOOP EXECUTE format('CREATE TABLE t%s ()', i); COMMIT; END LOOP; END \$\$");
+$look->run("DO \$\$ BEGIN FOR i IN 1..@{[TABLES]} LOOP EXECUTE format('CREATE TABLE t%s ()', i);
+        COMMIT; END LOOP; END \$\$");
 $dump->run('BEGIN');
 $dump->run(join ' ', 'LOCK TABLE', join(', ', map { "t$_" } 1 .. TABLES), 'IN ACCESS SHARE MODE');
 cmp_ok(pressure('locks_used'), '>=', TABLES - 200, 'a dump of many tables is in the pool');
 my $while = session(server => $server);
-is(takes_until_stopped($while, q{advisory.lock('run', i)})->{state}, '53400', 'a runaway beside it is stopped');
+is(takes_until_stopped($while, q{advisory.lock('run', i)})->{state}, '53400',
+    'a runaway beside it is stopped');
 everybody_goes_on('a dump and a runaway');
 $dump->run('COMMIT');
 leave($look, $dump, $while);
 
 # Several sessions at once.
 my @runaways = map { session(server => $server) } 1 .. 6;
-$runaways[$_]->start(qq{DO \$\$ DECLARE i bigint := 0; BEGIN LOOP PERFORM advisory.lock('race $_', i); i := i + 1; END LOOP; END \$\$}) for 0 .. $#runaways;
+$runaways[$_]->start(
+    qq{DO \$\$ DECLARE i bigint := 0; BEGIN LOOP PERFORM advisory.lock('race $_', i); i := i + 1;
+        END LOOP; END \$\$}) for 0 .. $#runaways;
 is($_->finish->{state}, '53400', 'a runaway among others is stopped') for @runaways;
-# Each may have as many locks as are never refused, and 8 between two looks, however full the table is.
-cmp_ok(pressure('locks_used'), '<=', LIMIT / 100 * pressure('locks_estimated') + @runaways * (LOCKS + 8), 'close to the limit');
+# Each may have as many locks as are never refused, and 8 between two looks, however full the table
+# is.
+cmp_ok(pressure('locks_used'), '<=',
+    LIMIT / 100 * pressure('locks_estimated') + @runaways * (LOCKS + 8), 'close to the limit');
 everybody_goes_on('several runaways');
 leave($look, @runaways);
 
 # With the guard off the server raises its own error, and then everything works again.
 my $unguarded = session(server => $server)->run('SET advisory_ext.pool_limit = 0');
-is(takes_until_stopped($unguarded, q{advisory.lock('run', i)})->{state}, '53200', 'without the guard the server is out of memory');
+is(takes_until_stopped($unguarded, q{advisory.lock('run', i)})->{state}, '53200',
+    'without the guard the server is out of memory');
 is($other->query(q{SELECT advisory.lock('modest', 'now')})->{state}, '53200', 'for everybody');
 cmp_ok(pressure('percent_used'), '>', 97, 'as pressure still says');
 $unguarded->disconnect;
-ok(wait_until('its locks are gone', sub { pressure('percent_used') < 5 }), 'nothing is left behind');
+ok(wait_until('its locks are gone', sub { pressure('percent_used') < 5 }),
+    'nothing is left behind');
 everybody_goes_on('after that');
 done_testing();

@@ -1,7 +1,8 @@
 #!/usr/bin/env perl
-# Memory that one of the lock tables has grown by stays with that table, so what still fits depends on what was held before.
-# advisory.pressure knows it: after many holders of few locks, after many tables, also if it is read for the first time then, or
-# when the table is half full or full. And the guard stops a session that would fill the rest.
+# Memory that one of the lock tables has grown by stays with that table, so what still fits depends
+# on what was held before. advisory.pressure knows it: after many holders of few locks, after many
+# tables, also if it is read for the first time then, or when the table is half full or full. And
+# the guard stops a session that would fill the rest.
 use strict;
 use warnings;
 use FindBin;
@@ -11,11 +12,13 @@ use Config;
 use Test::More;
 
 # As in pool_capacity.t.
-use constant { EXACT_FROM => 1200, LARGE_FROM => $Config{ptrsize} == 4 ? 5000 : 2500, TOLERANCE => 0.02,
+use constant { EXACT_FROM => 1200, LARGE_FROM => $Config{ptrsize} == 4 ? 5000 : 2500,
+    TOLERANCE => 0.02,
     SMALL_TOLERANCE => $Config{ptrsize} == 4 ? 0.06 : 0.05 };
 use constant { FULL => 94, HOLDERS => 12 };
 
-# In a session of its own, since a session-level lock survives the error: fills the table with what the call takes.
+# In a session of its own, since a session-level lock survives the error: fills the table with what
+# the call takes.
 sub filled {
     my ($session, $call) = @_;
     $session->run(<<"SQL");
@@ -58,7 +61,10 @@ sub let_go {
 # Several sessions hold the same locks, and end.
 sub peak {
     my ($times) = @_;
-    my @sessions = map { session(server => $server)->run("SELECT count(pg_advisory_lock_shared(i)) FROM generate_series(1, $times) AS i") } 1 .. HOLDERS;
+    my @sessions = map {
+        session(server => $server)
+            ->run("SELECT count(pg_advisory_lock_shared(i)) FROM generate_series(1, $times) AS i")
+    } 1 .. HOLDERS;
     my $watcher = session(server => $server);
     leave($watcher, @sessions);
     $watcher->disconnect;
@@ -74,11 +80,16 @@ sub fits {
     my $after = pressure();
     my $error = $actual > 0 ? $before->{headroom} / $actual - 1 : 0;
     my $room = $before->{locks_used} + $actual;
-    note(sprintf '%s: headroom %d, filled %d; in all %d (%+.1f %%), at the end %.1f %%', $what, $before->{headroom}, $actual, $room,
+    note(sprintf '%s: headroom %d, filled %d; in all %d (%+.1f %%), at the end %.1f %%', $what,
+        $before->{headroom}, $actual, $room,
         ($before->{headroom} - $actual) / $room * 100, $after->{percent_used});
-    my $tolerance = ($before->{locks_guaranteed} < EXACT_FROM ? 0 : $before->{locks_guaranteed} < LARGE_FROM ? SMALL_TOLERANCE : TOLERANCE) * $room;
-    cmp_ok($before->{headroom} - $actual, '<=', $tolerance, "$what: no more was promised than fits");
-    cmp_ok($actual - $before->{headroom}, '<=', $tolerance, "$what: nor much less") if $before->{locks_guaranteed} >= EXACT_FROM;
+    my $tolerance = (
+        $before->{locks_guaranteed} < EXACT_FROM ? 0 : $before->{locks_guaranteed} < LARGE_FROM
+            ? SMALL_TOLERANCE : TOLERANCE) * $room;
+    cmp_ok($before->{headroom} - $actual, '<=', $tolerance,
+        "$what: no more was promised than fits");
+    cmp_ok($actual - $before->{headroom}, '<=', $tolerance, "$what: nor much less")
+        if $before->{locks_guaranteed} >= EXACT_FROM;
     cmp_ok($after->{percent_used}, '>=', FULL, "$what: and full is full");
     is($before->{exact}, 1, "$what: it says that it is exact");
     let_go($hog);
@@ -87,7 +98,8 @@ sub fits {
 
 for my $pool ('64/100/0', '20/60/0', '10/20/0') {
     my ($locks, $connections, $prepared) = split m{/}, $pool;
-    $server = own_server("max_locks_per_transaction=$locks", "max_connections=$connections", "max_prepared_transactions=$prepared");
+    $server = own_server("max_locks_per_transaction=$locks", "max_connections=$connections",
+        "max_prepared_transactions=$prepared");
     look()->run('CREATE EXTENSION advisory_ext');
     my $guaranteed = pressure()->{locks_guaranteed};
     # From 19 on the tables do not grow, and their history makes no difference.
@@ -95,7 +107,8 @@ for my $pool ('64/100/0', '20/60/0', '10/20/0') {
     my $many = int $guaranteed * ($grows ? 3.6 : 1.8) / HOLDERS;
     my $some = int $guaranteed * ($grows ? 1.2 : 0.5);
 
-    # CREATE EXTENSION takes many locks, and what the tables have grown by for them stays: begin with fresh ones.
+    # CREATE EXTENSION takes many locks, and what the tables have grown by for them stays: begin
+    # with fresh ones.
     restart();
     look();
     pressure();
@@ -108,7 +121,8 @@ for my $pool ('64/100/0', '20/60/0', '10/20/0') {
     fits("$pool, first seen after many holders of each lock");
 
     restart();
-    my $half = session(server => $server)->run("SELECT count(pg_advisory_lock(i)) FROM generate_series(1, $some) AS i");
+    my $half = session(server => $server)
+        ->run("SELECT count(pg_advisory_lock(i)) FROM generate_series(1, $some) AS i");
     look();
     fits("$pool, first seen half full");
     $half->disconnect;
@@ -120,17 +134,22 @@ for my $pool ('64/100/0', '20/60/0', '10/20/0') {
     filled($hog, 'pg_advisory_lock(filled)');
     my $full = pressure();
     cmp_ok($full->{percent_used}, '>=', FULL, "$pool, first seen full: it is full");
-    cmp_ok($full->{headroom}, '<=', 0.02 * $full->{locks_used}, "$pool, first seen full: with no room to speak of");
+    cmp_ok($full->{headroom}, '<=', 0.02 * $full->{locks_used},
+        "$pool, first seen full: with no room to speak of");
     is($full->{status}, 'critical', "$pool, first seen full: critical");
     let_go($hog);
 
     # The other way round: one holder of each lock first, then four.
     my @sessions = map { session(server => $server) } 1 .. 4;
     my $held = 0;
-    until (grep { $_->query("SELECT pg_advisory_lock_shared($held)")->{state} } @sessions) { $held++ }
+    until (grep { $_->query("SELECT pg_advisory_lock_shared($held)")->{state} } @sessions) {
+        $held++
+    }
     $full = pressure();
-    cmp_ok($full->{percent_used}, '>=', FULL, "$pool, many locks first, then many holders: full is full");
-    cmp_ok($full->{recommended_max_locks_per_transaction}, '>=', 1.4 * $locks, "$pool, many locks first, then many holders: and needs nearly twice as much");
+    cmp_ok($full->{percent_used}, '>=', FULL,
+        "$pool, many locks first, then many holders: full is full");
+    cmp_ok($full->{recommended_max_locks_per_transaction}, '>=', 1.4 * $locks,
+        "$pool, many locks first, then many holders: and needs nearly twice as much");
     let_go(@sessions);
 
     # Whatever was held before, a session that takes ever more locks is stopped in time.
@@ -140,9 +159,12 @@ for my $pool ('64/100/0', '20/60/0', '10/20/0') {
     pressure();
     peak($many);
     my $runaway = session(server => $server);
-    is($runaway->query('DO $$ DECLARE i bigint := 0; BEGIN LOOP PERFORM advisory.lock($_$runaway$_$, i); i := i + 1; END LOOP; END $$')->{state}, '53400',
+    is($runaway->query(
+        'DO $$ DECLARE i bigint := 0; BEGIN LOOP PERFORM advisory.lock($_$runaway$_$, i);
+            i := i + 1; END LOOP; END $$')->{state}, '53400',
         "$pool, a runaway after it: stopped by the guard");
-    is(session(server => $server)->query('CREATE TABLE t (i int PRIMARY KEY)')->{state}, undef, "$pool, and others go on");
+    is(session(server => $server)->query('CREATE TABLE t (i int PRIMARY KEY)')->{state}, undef,
+        "$pool, and others go on");
     undef $server;
     undef $look;
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env perl
-# Of many sessions that ask at the same moment exactly one gets the lock, round after round; and under a lock a plain
-# read-modify-write loses no update. The test needs many sessions that really run at once.
+# Of many sessions that ask at the same moment exactly one gets the lock, round after round; and
+# under a lock a plain read-modify-write loses no update. The test needs many sessions that really
+# run at once.
 use strict;
 use warnings;
 use FindBin;
@@ -10,17 +11,19 @@ use Test::More;
 use Time::HiRes qw(time);
 
 # As many rounds as the machine has time for, within bounds.
-use constant { SESSIONS => 16, LEAST_ROUNDS => 100, MOST_ROUNDS => 1000, ROUNDS_S => 5, STEPS => 40, GATE => 0 };
+use constant { SESSIONS => 16, LEAST_ROUNDS => 100, MOST_ROUNDS => 1000, ROUNDS_S => 5, STEPS => 40,
+    GATE => 0 };
 
 create_database();
 my $gate = session();
 my @players = map { session() } 1 .. SESSIONS;
 
-# ---- Exactly one winner ----------------------------------------------------------------------------------
+# ---- Exactly one winner --------------------------------------------------------------------------
 
 $gate->run('CREATE TABLE win (lock text, round int, pid int DEFAULT pg_backend_pid())');
 for my $function (qw(try_lock try_xact_lock)) {
-    # All wait at the gate, which is another lock, and so ask within the time that it takes to wake them.
+    # All wait at the gate, which is another lock, and so ask within the time that it takes to wake
+    # them.
     $gate->run(<<"SQL");
         CREATE FUNCTION play_$function(round int) RETURNS boolean LANGUAGE plpgsql AS \$\$
         BEGIN
@@ -53,13 +56,14 @@ SQL
     }
     is($winners, $rounds, "$function: $rounds rounds, as many winners");
     is_deeply(
-        $gate->rows('SELECT count(*), count(DISTINCT round), min(round), max(round) FROM win WHERE lock = ?', $function),
+        $gate->rows('SELECT count(*), count(DISTINCT round), min(round), max(round) FROM win
+            WHERE lock = ?', $function),
         [ [ $rounds, $rounds, 1, $rounds ] ], "$function: exactly one winner in each round");
     cmp_ok(scalar keys %winning, '>', 1, "$function: not always the same one wins");
     $_->value('SELECT pg_advisory_unlock_all()') for @players;
 }
 
-# ---- Mutual exclusion -------------------------------------------------------------------------------------
+# ---- Mutual exclusion ----------------------------------------------------------------------------
 
 $gate->run('CREATE TABLE counter (value int)', 'INSERT INTO counter VALUES (0)', <<'SQL');
     CREATE PROCEDURE count_up(steps int, locked boolean) LANGUAGE plpgsql AS $$
@@ -93,7 +97,8 @@ sub count_up {
     return $gate->value('SELECT value FROM counter');
 }
 
-is(count_up('true'), SESSIONS * STEPS, 'with lock() and unlock() around it, counting up loses nothing');
+is(count_up('true'), SESSIONS * STEPS,
+    'with lock() and unlock() around it, counting up loses nothing');
 cmp_ok(count_up('false'), '<', SESSIONS * STEPS, 'without, it does (so the test can fail)');
 
 done_testing();

@@ -1,6 +1,7 @@
 #!/usr/bin/env perl
-# doc/recipes.md: the test runs every block of SQL as it is there, in sessions of psql, and checks the claims of the recipe
-# while other sessions run it, too. test/portable/recipes.t runs it with the portable edition.
+# doc/recipes.md: the test runs every block of SQL as it is there, in sessions of psql, and checks
+# the claims of the recipe while other sessions run it, too. test/portable/recipes.t runs it with
+# the portable edition.
 use strict;
 use warnings;
 use FindBin;
@@ -17,25 +18,30 @@ use constant { JOBS => 40, WORKERS => 4, VANISHED_S => 20, SO_ATTACH_FILTER => 2
 
 document("$FindBin::Bin/../../doc/recipes.md");
 
-# Is the lock free for another session? (It takes each form for a transaction, which ends immediately.)
+# Is the lock free for another session? (It takes each form for a transaction, which ends
+# immediately.)
 sub is_free {
     my ($namespace, $name, $what) = @_;
-    return is(look->value('SELECT advisory.try_xact_lock(?, ?::text)', $namespace, $name), 1, $what // "$namespace/$name is free");
+    return is(look->value('SELECT advisory.try_xact_lock(?, ?::text)', $namespace, $name), 1,
+        $what // "$namespace/$name is free");
 }
 
 sub is_taken {
     my ($namespace, $name, $what) = @_;
-    return is(look->value('SELECT advisory.try_xact_lock(?, ?::text)', $namespace, $name), 0, $what // "$namespace/$name is taken");
+    return is(look->value('SELECT advisory.try_xact_lock(?, ?::text)', $namespace, $name), 0,
+        $what // "$namespace/$name is taken");
 }
 
 # How often work() was done, and how many were at it at the same time.
 sub worked { return look->value('SELECT count(*) FROM worked') }
 
 sub at_once {
-    return look->value('SELECT max((SELECT count(*) FROM worked b WHERE b.began <= a.began AND a.began < b.ended)) FROM worked a');
+    return look->value(
+        'SELECT max((SELECT count(*) FROM worked b WHERE b.began <= a.began AND a.began < b.ended))
+            FROM worked a');
 }
 
-# ---- Singleton job ------------------------------------------------------------------------------------------
+# ---- Singleton job -------------------------------------------------------------------------------
 
 recipe 'Singleton job' => sub {
     my ($one, $other) = sessions(2);
@@ -68,7 +74,7 @@ recipe 'Singleton job' => sub {
     like(block(3, $other), qr/^t$/, 'and nothing locked');
 };
 
-# ---- Migration guard ----------------------------------------------------------------------------------------
+# ---- Migration guard -----------------------------------------------------------------------------
 
 recipe 'Migration guard' => sub {
     my ($first, $second) = sessions(2);
@@ -77,16 +83,18 @@ recipe 'Migration guard' => sub {
     block(2, $first);
     start_block(2, $second);
     waits_for($second, 'migration', 'app');
-    # (It builds an index concurrently: if the second one waited with a snapshot, this was a deadlock.)
+    # (It builds an index concurrently: if the second one waited with a snapshot, this was a
+    # deadlock.)
     like(block(3, $first), qr/^t$/, 'the first one migrates, and releases');
-    is(look->value("SELECT indisvalid FROM pg_index WHERE indexrelid = 'item_id'::regclass"), 1, 'the index was built');
+    is(look->value("SELECT indisvalid FROM pg_index WHERE indexrelid = 'item_id'::regclass"), 1,
+        'the index was built');
     finished($second);
     like(block(3, $second), qr/^t$/, 'the second one gets the lock, and finds nothing to do');
     is_deeply(look->rows('SELECT version FROM migration'), [ [7] ], 'migrated once');
     is_free('migration', 'app');
 };
 
-# ---- Refresh a materialized view ----------------------------------------------------------------------------
+# ---- Refresh a materialized view -----------------------------------------------------------------
 
 recipe 'Refresh a materialized view, unless somebody does' => sub {
     my ($one, $other) = sessions(2);
@@ -107,24 +115,29 @@ recipe 'Refresh a materialized view, unless somebody does' => sub {
     # A real refresh that is held up in the middle, by a lock on what it reads.
     my $keeper = session(database => database())->run('BEGIN', 'LOCK TABLE sale');
     start_block(2, $other);
-    wait_until('the refresh has begun', sub { look->value('SELECT count(*) FROM pg_locks WHERE pid = ? AND NOT granted', $other->pid) });
+    wait_until('the refresh has begun', sub {
+        look->value('SELECT count(*) FROM pg_locks WHERE pid = ? AND NOT granted', $other->pid)
+    });
     block(2, $one);
     pass('nor does it wait while one is running');
     $keeper->run('COMMIT');
     finished($other);
 };
 
-# ---- At most K ----------------------------------------------------------------------------------------------
+# ---- At most K -----------------------------------------------------------------------------------
 
 recipe 'At most K at once' => sub {
     my @sessions = sessions(5);
     my ($fourth, $fifth) = @sessions[3, 4];
     my @inside = @sessions[0 .. 2];
     block(1, $_) for @inside;
-    is_deeply([ map { $_->run('\echo :slot') } @inside ], [ map { "$_\n" } 1 .. 3 ], 'three get the slots 1, 2 and 3');
+    is_deeply([ map { $_->run('\echo :slot') } @inside ], [ map { "$_\n" } 1 .. 3 ],
+        'three get the slots 1, 2 and 3');
     start_block(1, $fourth);
     waits_for($fourth, 'workers', 'embedding');
-    is_deeply(look->rows(q{SELECT count(*) FILTER (WHERE granted), count(*) FILTER (WHERE NOT granted) FROM advisory.holders('workers', 'embedding')}), [ [ 3, 1 ] ],
+    is_deeply(look->rows(q{SELECT count(*) FILTER (WHERE granted), count(*)
+            FILTER (WHERE NOT granted) FROM advisory.holders('workers', 'embedding')}),
+                [ [ 3, 1 ] ],
         'the fourth waits');
     like(block(2, $inside[1]), qr/^t$/m, 'one works, and releases');
     finished($fourth);
@@ -145,7 +158,7 @@ recipe 'At most K at once' => sub {
     is(look->value('SELECT count(*) FROM advisory.locks'), 0, 'nothing is left to release');
 };
 
-# ---- For each tenant ----------------------------------------------------------------------------------------
+# ---- For each tenant -----------------------------------------------------------------------------
 
 recipe 'One at a time for each tenant' => sub {
     my ($one, $two, $other, $both) = sessions(4);
@@ -164,12 +177,14 @@ recipe 'One at a time for each tenant' => sub {
     finished($_) for $one, $two, $other, $both;
     is(worked(), 4, 'in the end everybody worked');
     is(at_once(), 2, 'two at most at the same time, of different tenants');
-    is(look->value('SELECT count(*) FROM worked a JOIN worked b ON a.pid <> b.pid AND a.began < b.ended AND b.began < a.ended WHERE a.pid = ?',
+    is(look->value('SELECT count(*) FROM worked a JOIN worked b ON a.pid <> b.pid
+            AND a.began < b.ended AND b.began < a.ended WHERE a.pid = ?',
         $both->pid), 0, 'and nobody while somebody worked on both');
 
     # The same two in the other order, by many at once: no deadlock.
     my @all = sessions(6);
-    $all[$_]->run($_ % 2 ? "\\set tenant 7\n\\set other 42" : "\\set tenant 42\n\\set other 7") for 0 .. $#all;
+    $all[$_]->run($_ % 2 ? "\\set tenant 7\n\\set other 42" : "\\set tenant 42\n\\set other 7")
+        for 0 .. $#all;
     for (1 .. 10) {
         start_block(2, $_) for @all;
         finished($_) for @all;
@@ -177,7 +192,7 @@ recipe 'One at a time for each tenant' => sub {
     is(worked(), 64, 'in whatever order they name the two, there is no deadlock');
 };
 
-# ---- Leader election ----------------------------------------------------------------------------------------
+# ---- Leader election -----------------------------------------------------------------------------
 
 recipe 'Leader election' => sub {
     my ($first, $second, $third) = sessions(3);
@@ -185,10 +200,12 @@ recipe 'Leader election' => sub {
     block(2, $first);
     start_block(2, $second);
     waits_for($second, 'leader', 'scheduler');
-    is_deeply(look->rows('SELECT backend_xmin, backend_xid FROM pg_stat_activity WHERE pid = ?', $second->pid), [ [ undef, undef ] ],
+    is_deeply(look->rows('SELECT backend_xmin, backend_xid FROM pg_stat_activity WHERE pid = ?',
+        $second->pid), [ [ undef, undef ] ],
         'a waiter has no snapshot') unless portable();
     like(block(3, $first), qr/^t$/, 'the first one leads');
-    like(block(4, $third), portable() ? qr/^${\$first->pid}\|session 1\|$/m : qr/^${\$first->pid}\|session 1\|\d\d:\d\d:\d\d/m, 'as anybody can see');
+    like(block(4, $third), portable() ? qr/^${\$first->pid}\|session 1\|$/m
+        : qr/^${\$first->pid}\|session 1\|\d\d:\d\d:\d\d/m, 'as anybody can see');
     is_deeply(look->rows('SELECT term FROM leader'), [ [1] ], 'in its first term');
 
     # The leader's program crashes.
@@ -207,7 +224,7 @@ recipe 'Leader election' => sub {
     like(block(3, $second), qr/^f$/, 'and the former one knows that it does not');
 };
 
-# ---- Bounded waits ------------------------------------------------------------------------------------------
+# ---- Bounded waits -------------------------------------------------------------------------------
 
 recipe 'Wait, but not for ever' => sub {
     my ($one, $other, $holder) = sessions(3);
@@ -217,9 +234,11 @@ recipe 'Wait, but not for ever' => sub {
     start_block(2, $other);
     finished($one);
     finished($other);
-    is_deeply(look->rows('SELECT id, state FROM request'), [ [ 7, 'later' ] ], 'after the wait the transaction goes on, and commits');
+    is_deeply(look->rows('SELECT id, state FROM request'), [ [ 7, 'later' ] ],
+        'after the wait the transaction goes on, and commits');
     is(worked(), 0, 'without the work');
-    is_deeply(look->rows("SELECT pid FROM advisory.holders('export', 7)"), [ [ $holder->pid ] ], 'neither holds or awaits anything');
+    is_deeply(look->rows("SELECT pid FROM advisory.holders('export', 7)"), [ [ $holder->pid ] ],
+        'neither holds or awaits anything');
 
     $holder->run("SELECT advisory.unlock('export', 7);");
     block(2, $other);
@@ -227,7 +246,7 @@ recipe 'Wait, but not for ever' => sub {
     like(block(1, $one), qr/^t$/, 'and a free lock is had at once');
 };
 
-# ---- Work queue ---------------------------------------------------------------------------------------------
+# ---- Work queue ----------------------------------------------------------------------------------
 
 recipe 'Work queue' => sub {
     my @workers = sessions(WORKERS);
@@ -235,11 +254,14 @@ recipe 'Work queue' => sub {
     look->run('INSERT INTO job SELECT FROM generate_series(1, ' . JOBS . ')',
         # Who did what.
         'CREATE TABLE did (id bigint, pid integer)',
-        'CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO did VALUES (NEW.id, pg_backend_pid()); RETURN NULL; END $$',
+        'CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO did
+            VALUES (NEW.id, pg_backend_pid()); RETURN NULL; END $$',
         'CREATE TRIGGER note AFTER UPDATE ON job FOR EACH ROW EXECUTE FUNCTION note()');
     block(2, $_) for @workers;
-    is_deeply([ map { 0 + $_->run('\echo :id') } @workers ], [ 1 .. WORKERS ], 'everybody takes another job');
-    is_deeply(look->rows("SELECT pid, count(*) FROM pg_locks WHERE locktype = 'advisory' GROUP BY pid ORDER BY pid"),
+    is_deeply([ map { 0 + $_->run('\echo :id') } @workers ], [ 1 .. WORKERS ],
+        'everybody takes another job');
+    is_deeply(look->rows("SELECT pid, count(*) FROM pg_locks WHERE locktype = 'advisory'
+            GROUP BY pid ORDER BY pid"),
         [ map { [ $_, 1 ] } sort { $a <=> $b } map { $_->pid } @workers ], 'and locks just that');
 
     # One of them dies with its job; the others go on until there is nothing left.
@@ -255,7 +277,8 @@ recipe 'Work queue' => sub {
             else { start_block($step[$i] = 5 - $step[$i], $workers[$i]) }
         }
     }
-    is_deeply(look->rows('SELECT id, count(*) FROM did GROUP BY id ORDER BY id'), [ map { [ $_, 1 ] } 1 .. JOBS ],
+    is_deeply(look->rows('SELECT id, count(*) FROM did GROUP BY id ORDER BY id'),
+        [ map { [ $_, 1 ] } 1 .. JOBS ],
         'every job is done once, also that of a worker that died');
     cmp_ok(look->value('SELECT count(DISTINCT pid) FROM did'), '>', 1, 'by several');
     is(look->value('SELECT count(*) FROM job WHERE done IS NULL'), 0, 'and none is left');
@@ -264,19 +287,25 @@ recipe 'Work queue' => sub {
     # The list is older than the lock: another worker has done the job and released it in between.
     look->run('ALTER TABLE job DISABLE TRIGGER note', 'UPDATE job SET done = NULL WHERE id <= 2');
     my $slow = session(database => database());
-    my $stale = $slow->value("SELECT string_agg(replace(prosrc, 'advisory.try_lock_any', 'late_try_lock_any'), '') FROM pg_proc WHERE proname = 'take_job'");
-    look->run("CREATE FUNCTION late_try_lock_any(text, bigint[]) RETURNS SETOF bigint LANGUAGE plpgsql AS \$\$ BEGIN LOCK TABLE gate IN ROW SHARE MODE; RETURN QUERY SELECT * FROM advisory.try_lock_any(\$1, \$2); END \$\$",
-        "CREATE FUNCTION late_take_job() RETURNS SETOF job LANGUAGE plpgsql AS \$take\$$stale\$take\$");
+    my $stale = $slow->value(
+        "SELECT string_agg(replace(prosrc, 'advisory.try_lock_any', 'late_try_lock_any'), '')
+            FROM pg_proc WHERE proname = 'take_job'");
+    look->run("CREATE FUNCTION late_try_lock_any(text, bigint[]) RETURNS SETOF bigint
+            LANGUAGE plpgsql AS \$\$ BEGIN LOCK TABLE gate IN ROW SHARE MODE;
+            RETURN QUERY SELECT * FROM advisory.try_lock_any(\$1, \$2); END \$\$",
+        "CREATE FUNCTION late_take_job() RETURNS SETOF job
+            LANGUAGE plpgsql AS \$take\$$stale\$take\$");
     my $gate = gate();
     $slow->start('SELECT id FROM late_take_job()');
     $gate->inside($slow);
     look->run('UPDATE job SET done = now() WHERE id = 1');
     $gate->open;
     is($slow->finish->{value}, 2, 'what was done since the list was read is not done again');
-    is_deeply($slow->rows(q{SELECT key = advisory.key('job', 2) FROM advisory.locks WHERE pid = ?}, $slow->pid), [ [1] ], 'and not kept locked');
+    is_deeply($slow->rows(q{SELECT key = advisory.key('job', 2) FROM advisory.locks WHERE pid = ?},
+        $slow->pid), [ [1] ], 'and not kept locked');
 };
 
-# ---- Work queue with a limit for each tenant ------------------------------------------------------------------
+# ---- Work queue with a limit for each tenant -----------------------------------------------------
 
 recipe 'Work queue with a limit for each tenant' => sub {
     my @workers = sessions(6);
@@ -284,14 +313,20 @@ recipe 'Work queue with a limit for each tenant' => sub {
     is(scalar(() = $sql =~ /;$|\\gset$/gm), 3, 'three statements for each job');
     block(1, $workers[0]);
     is(block(2, $workers[0]), '', 'nothing to do');
-    look->run(q{INSERT INTO tenant (name) VALUES ('big'), ('middle'), ('small')}, q{INSERT INTO tenant_job (tenant) SELECT 'big' FROM generate_series(1, 20)},
+    look->run(q{INSERT INTO tenant (name) VALUES ('big'), ('middle'), ('small')},
+        q{INSERT INTO tenant_job (tenant) SELECT 'big' FROM generate_series(1, 20)},
         q{INSERT INTO tenant_job (tenant) VALUES ('middle'), ('middle'), ('middle'), ('small')});
     # All at work: two of each tenant, and one of that which has only one.
     my $gate = gate();
     for my $last (0 .. 4) { start_block(2, $workers[$last]); $gate->inside(@workers[0 .. $last]) }
-    my $in_use = sub { look->rows(q{SELECT name, count(*) FROM tenant, advisory.holders('tenant', name) AS h WHERE h.granted GROUP BY name ORDER BY name}) };
-    is_deeply($in_use->(), [ [ 'big', 2 ], [ 'middle', 2 ], [ 'small', 1 ] ], 'at most two of a tenant');
-    # A sixth one gets a slot of the tenant whose only job is worked on, and finds nothing; nor does a later turn of it keep others waiting.
+    my $in_use = sub {
+        look->rows(q{SELECT name, count(*) FROM tenant, advisory.holders('tenant', name) AS h
+                WHERE h.granted GROUP BY name ORDER BY name})
+    };
+    is_deeply($in_use->(), [ [ 'big', 2 ], [ 'middle', 2 ], [ 'small', 1 ] ],
+        'at most two of a tenant');
+    # A sixth one gets a slot of the tenant whose only job is worked on, and finds nothing; nor does
+    # a later turn of it keep others waiting.
     is(block(2, $workers[5]) =~ tr/\n//, 1, 'one more finds nothing to do, and releases its slot');
     # One is killed.
     look->value('SELECT pg_terminate_backend(?, 5000)', $workers[0]->pid);
@@ -303,20 +338,25 @@ recipe 'Work queue with a limit for each tenant' => sub {
     my @turns;
     for (1 .. 40) {
         block(2, $workers[1]);
-        push @turns, look->value(q{SELECT string_agg(tenant || n, ' ' ORDER BY tenant) FROM (SELECT tenant, count(*) AS n FROM tenant_job GROUP BY 1) AS t});
+        push @turns,
+            look->value(
+                q{SELECT string_agg(tenant || n, ' ' ORDER BY tenant)
+                    FROM (SELECT tenant, count(*) AS n FROM tenant_job GROUP BY 1) AS t});
         last if !defined $turns[-1];
     }
     is($turns[-1], undef, 'all jobs are done');
-    cmp_ok((grep { !defined || !/middle|small/ } @turns) + 0, '>=', 15, 'those of small tenants first') or diag explain \@turns;
+    cmp_ok((grep { !defined || !/middle|small/ } @turns) + 0, '>=', 15,
+        'those of small tenants first') or diag explain \@turns;
     is(worked(), 24, 'each once');
     is_deeply($in_use->(), [], 'no slot is left');
 };
 
-# ---- Readers and a writer -----------------------------------------------------------------------------------
+# ---- Readers and a writer ------------------------------------------------------------------------
 
 recipe 'Readers and a writer' => sub {
     my ($one, $two, $writer, $late) = sessions(4);
-    look->run('CREATE TABLE price (item bigint, amount numeric)', 'INSERT INTO price VALUES (1, 100)');
+    look->run('CREATE TABLE price (item bigint, amount numeric)',
+        'INSERT INTO price VALUES (1, 100)');
     my $gate = gate();
     start_block(1, $_) for $one, $two;
     $gate->inside($one, $two);
@@ -325,7 +365,8 @@ recipe 'Readers and a writer' => sub {
     start_block(1, $late);
     waits_for($late, 'prices', 'import');
     $gate->inside($one, $two);
-    is(look->value('SELECT count(*) FROM price'), 1, 'two read at once, and nobody writes meanwhile');
+    is(look->value('SELECT count(*) FROM price'), 1,
+        'two read at once, and nobody writes meanwhile');
     $gate->open;
     my ($seen_by_one, $seen_late) = map { finished($_) } $one, $late;
     finished($_) for $two, $writer;
@@ -333,7 +374,7 @@ recipe 'Readers and a writer' => sub {
     like($seen_late, qr/^3$/m, 'a session after the writer reads what it wrote');
 };
 
-# ---- Look first, then write ---------------------------------------------------------------------------------
+# ---- Look first, then write ----------------------------------------------------------------------
 
 recipe 'Look first, then write' => sub {
     my ($one, $two, $reader) = sessions(3);
@@ -346,13 +387,15 @@ recipe 'Look first, then write' => sub {
     $reader->run(q{BEGIN; SELECT advisory.xact_lock_shared('prices', 'import', '0');});
     $gate->open;
     waits_for($one, 'prices', 'import');
-    is(look->value('SELECT count(*) FROM price'), 0, 'it writes nothing beside a session that looks');
+    is(look->value('SELECT count(*) FROM price'), 0,
+        'it writes nothing beside a session that looks');
     $reader->run('COMMIT;');
     finished($_) for $one, $two;
-    is(look->value('SELECT count(*) FROM price'), 1, 'the second one saw what the first one wrote, without a deadlock');
+    is(look->value('SELECT count(*) FROM price'), 1,
+        'the second one saw what the first one wrote, without a deadlock');
 };
 
-# ---- A batch ------------------------------------------------------------------------------------------------
+# ---- A batch -------------------------------------------------------------------------------------
 
 recipe 'A batch in which one may fail' => sub {
     my ($batch, $busy) = sessions(2);
@@ -361,13 +404,15 @@ recipe 'A batch in which one may fail' => sub {
     $batch->run('BEGIN;');
     my $printed = block(2, $batch);
     like($printed, qr/account 2 skipped: .*check constraint/, 'one that fails is skipped');
-    like($printed, qr/account 3 skipped: could not obtain advisory lock/, 'one that is in use is skipped');
+    like($printed, qr/account 3 skipped: could not obtain advisory lock/,
+        'one that is in use is skipped');
     is_taken('account', 1, 'in the middle of it, what went well is locked');
     is_free('account', 2, 'what failed is not');
     $busy->run("SELECT advisory.unlock('account', 3);");
     is_free('account', 3, 'nor what was not got');
     $batch->run('COMMIT;');
-    is_deeply(look->rows('SELECT id, balance FROM account ORDER BY id'), [ [ 1, 90 ], [ 2, 3 ], [ 3, 100 ] ], 'what went well is kept');
+    is_deeply(look->rows('SELECT id, balance FROM account ORDER BY id'),
+        [ [ 1, 90 ], [ 2, 3 ], [ 3, 100 ] ], 'what went well is kept');
     is_free('account', 1, 'in the end nothing is locked');
 
     block(3, $batch);
@@ -377,11 +422,12 @@ recipe 'A batch in which one may fail' => sub {
     is_free('account', 1, 'and at the end neither is');
 };
 
-# ---- Cleaning up --------------------------------------------------------------------------------------------
+# ---- Cleaning up ---------------------------------------------------------------------------------
 
 recipe 'Cleaning up' => sub {
     my ($one, $pooled) = sessions(2);
-    my $take = "SELECT advisory.lock('export', 7); SELECT advisory.lock('export', 7); SELECT advisory.lock_shared('export', 7);";
+    my $take = "SELECT advisory.lock('export', 7); SELECT advisory.lock('export', 7);
+            SELECT advisory.lock_shared('export', 7);";
     $one->run($take);
     is(block(1, $one), "3\n", 'every hold, in both modes');
     is(block(1, $one), "0\n", 'none, and no warning');
@@ -390,30 +436,41 @@ recipe 'Cleaning up' => sub {
     if (not_here(2, $one)) { $one->run(q{SELECT advisory.unlock_all('export', '{7,8}'::text[]);}) }
     else                   { is(block(2, $one), "4\n", 'all of the namespace') }
     is_free('export', $_) for 7, 8;
-    is(look->value('SELECT count(*) FROM pg_locks WHERE pid = ? AND locktype = ?', $one->pid, 'advisory'), 1, 'and what is not of it stays');
+    is(look->value('SELECT count(*) FROM pg_locks WHERE pid = ? AND locktype = ?', $one->pid,
+        'advisory'), 1, 'and what is not of it stays');
     $one->run('SELECT pg_advisory_unlock(4711);');
 
     # Forgotten by a program, and its pool has given the connection to another.
-    $pooled->run("SET application_name = 'exporter'; SELECT advisory.lock('export', 7); SET application_name = 'web';");
+    $pooled->run("SET application_name = 'exporter'; SELECT advisory.lock('export', 7);
+            SET application_name = 'web';");
     if (!not_here(3, $one)) {
         my $leak;
-        wait_until('the leak shows', sub { ($leak) = grep { /^${\$pooled->pid}\|/ } split /\n/, block(3, $one) });
-        like($leak, qr/\|export\|7\|exporter\|.*\w/, 'a leak is shown, with its role and application and the reason');
+        wait_until('the leak shows',
+            sub { ($leak) = grep { /^${\$pooled->pid}\|/ } split /\n/, block(3, $one) });
+        like($leak, qr/\|export\|7\|exporter\|.*\w/,
+            'a leak is shown, with its role and application and the reason');
     }
     $one->run('\set pid ' . $pooled->pid);
     like(block(4, $one), qr/^t$/, 'that session is ended');
     is_free('export', 7);
     like(block(4, $one), qr/^WARNING:.*\nf$/m, 'once: then it does not hold it');
-    is($one->run('SELECT count(*) FROM advisory.leaks;'), "0\n", 'no leak is left') unless portable();
+    is($one->run('SELECT count(*) FROM advisory.leaks;'), "0\n", 'no leak is left')
+        unless portable();
 };
 
-# ---- Once per window ----------------------------------------------------------------------------------------
+# ---- Once per window -----------------------------------------------------------------------------
 
 recipe 'Once per time window' => sub {
     my ($one, $two, $three) = sessions(3);
-    # Not where an hour ends meanwhile, which is a minute before: then some of this was of the next hour.
-    my $hour = sub { return look->value(q{SELECT date_trunc('hour', clock_timestamp() + interval '1 minute')}) };
-    wait_until('the end of the hour is not near', sub { look->value(q{SELECT extract(epoch FROM clock_timestamp())::int % 3600 NOT BETWEEN 3480 AND 3540}) }, 90);
+    # Not where an hour ends meanwhile, which is a minute before: then some of this was of the next
+    # hour.
+    my $hour = sub {
+        return look->value(q{SELECT date_trunc('hour', clock_timestamp() + interval '1 minute')})
+    };
+    wait_until('the end of the hour is not near', sub {
+        look->value(
+            q{SELECT extract(epoch FROM clock_timestamp())::int % 3600 NOT BETWEEN 3480 AND 3540})
+    }, 90);
     my $began = $hour->();
     my $gate = gate();
     start_block(1, $one);
@@ -422,7 +479,8 @@ recipe 'Once per time window' => sub {
     $gate->open;
     like(finished($one), qr/^t$/m, 'the first one has done it');
     is_free('report', 'hourly', 'the lock is free afterwards');
-    like(block(1, $_), qr/is already claimed.*^f$/ms, 'and a session that comes late still does nothing') for $two, $three;
+    like(block(1, $_), qr/is already claimed.*^f$/ms,
+        'and a session that comes late still does nothing') for $two, $three;
     is(worked(), 1, 'it was done once');
     look->run('DELETE FROM advisory._claims', 'ALTER TABLE worked RENAME TO broken');
     block(1, $one, error => qr/relation "worked" does not exist/);
@@ -435,7 +493,11 @@ recipe 'Once per time window' => sub {
     start_block(2, $one);
     $gate->inside($one);
     start_block(2, $two);
-    wait_until('another one waits', sub { look->value('SELECT count(*) FROM pg_stat_activity WHERE pg_blocking_pids(pid) = ARRAY[?::int]', $one->pid) == 1 });
+    wait_until('another one waits', sub {
+        look->value(
+            'SELECT count(*) FROM pg_stat_activity WHERE pg_blocking_pids(pid) = ARRAY[?::int]',
+            $one->pid) == 1
+    });
     $gate->open;
     finished($_) for $one, $two;
     block(2, $three);
@@ -449,10 +511,12 @@ recipe 'Once per time window' => sub {
 
     like(block(3, $one), qr/^t$/m, 'once a month');
     like(block(3, $two), qr/is already claimed.*^f$/ms, 'and not twice');
-    is_deeply(look->rows("SELECT count(DISTINCT date_trunc('month', t + interval '1 minute')) FROM unnest(ARRAY[timestamptz '2026-01-31 23:59:58', '2026-02-01 00:00:02']) t"),
+    is_deeply(look->rows("SELECT count(DISTINCT date_trunc('month', t + interval '1 minute'))
+            FROM unnest(ARRAY[timestamptz '2026-01-31 23:59:58', '2026-02-01 00:00:02']) t"),
         [ [1] ], 'a clock that is early does it for the same month');
     is(block(4, $one), '', 'all have finished');
-    look->run(q{SELECT advisory.unclaim('report', 'monthly', (SELECT last_window FROM advisory.claims WHERE name = 'monthly'))}, 'ALTER TABLE worked RENAME TO broken');
+    look->run(q{SELECT advisory.unclaim('report', 'monthly', (SELECT last_window
+            FROM advisory.claims WHERE name = 'monthly'))}, 'ALTER TABLE worked RENAME TO broken');
     my ($call) = block_sql(3);
     like($two->run($call), qr/relation "worked" does not exist/, 'a report fails');
     look->run('ALTER TABLE broken RENAME TO worked');
@@ -461,7 +525,7 @@ recipe 'Once per time window' => sub {
     like(block(3, $two), qr/^t$/m, 'and it can run again');
 };
 
-# ---- A pool that waits --------------------------------------------------------------------------------------
+# ---- A pool that waits ---------------------------------------------------------------------------
 
 recipe 'A pool of connections that all wait' => sub {
     my @pool = sessions(5);
@@ -469,12 +533,22 @@ recipe 'A pool of connections that all wait' => sub {
         my $gate = gate();
         start_block($form, $_) for @pool[0 .. 2];
         my @in_front = @pool[0 .. 2];
-        wait_until('two wait', sub { look->value("SELECT count(*) FROM advisory.holders('export', 7) WHERE NOT granted") == 2 });
+        wait_until('two wait', sub {
+            look->value("SELECT count(*) FROM advisory.holders('export', 7) WHERE NOT granted") == 2
+        });
         for my $more (@pool[3, 4]) {
-            if ($form == 1) { like(block($form, $more), qr/^busy$/m, 'the fourth session is told so at once') }
-            else { block($form, $more, error => qr/could not obtain a slot of semaphore "front of export\/7"|could not obtain .*"front of export\/7".* within 200 ms/) }
+            if ($form == 1) {
+                like(block($form, $more), qr/^busy$/m, 'the fourth session is told so at once')
+            }
+            else {
+                block($form, $more,
+                    error => qr{could\ not\ obtain\ a\ slot\ of\ semaphore\ "front\ of\ export/7"
+                        |could\ not\ obtain\ .*"front\ of\ export/7".*\ within\ 200\ ms}x)
+            }
         }
-        is_deeply(look->rows("SELECT granted, count(*) FROM advisory.holders('export', 7) GROUP BY 1 ORDER BY 1"), [ [ 0, 2 ], [ 1, 1 ] ],
+        is_deeply(look->rows(
+            "SELECT granted, count(*) FROM advisory.holders('export', 7) GROUP BY 1 ORDER BY 1"),
+            [ [ 0, 2 ], [ 1, 1 ] ],
             'one has the lock, two wait for it, and the other connections are free');
         $gate->open;
         finished($_) for @pool[0 .. 2];
@@ -483,17 +557,19 @@ recipe 'A pool of connections that all wait' => sub {
     }
 };
 
-# ---- Servers of one's own -----------------------------------------------------------------------------------
+# ---- Servers of one's own ------------------------------------------------------------------------
 
 my $port = free_port();
 my $primary = own_server('listen_addresses=127.0.0.1', "port=$port");
 
-# Takes all that comes for this connection out of its way, acknowledgements included, as if its machine were gone: a
-# filter on the client's socket that lets nothing pass. False if there is no such thing here.
+# Takes all that comes for this connection out of its way, acknowledgements included, as if its
+# machine were gone: a filter on the client's socket that lets nothing pass. False if there is no
+# such thing here.
 sub vanish {
     my ($session) = @_;
     my $drop_all = pack 'SCCL', 0x06, 0, 0, 0;
-    return setsockopt $session->{socket} = socket_of($session), SOL_SOCKET, SO_ATTACH_FILTER, pack('S x![P] P', 1, $drop_all);
+    return setsockopt $session->{socket} = socket_of($session), SOL_SOCKET, SO_ATTACH_FILTER,
+        pack('S x![P] P', 1, $drop_all);
 }
 
 # (A descriptor of its own, so that closing it leaves the session's alone.)
@@ -514,32 +590,42 @@ recipe 'A holder whose machine vanished' => sub {
         tcp_keepalives_interval|10|s
         tcp_user_timeout|60000|ms
         END
-    is_deeply(look->rows('SELECT unnest(setconfig) FROM pg_db_role_setting ORDER BY 1'), [ map { [$_] } (
-        'client_connection_check_interval=10s', 'idle_in_transaction_session_timeout=5min', 'tcp_keepalives_count=3',
-        'tcp_keepalives_idle=30s', 'tcp_keepalives_interval=10s', 'tcp_user_timeout=1min') ], 'and the rest, too');
+    is_deeply(look->rows('SELECT unnest(setconfig) FROM pg_db_role_setting ORDER BY 1'),
+        [ map { [$_] } (
+            'client_connection_check_interval=10s', 'idle_in_transaction_session_timeout=5min',
+            'tcp_keepalives_count=3',
+            'tcp_keepalives_idle=30s', 'tcp_keepalives_interval=10s', 'tcp_user_timeout=1min') ],
+            'and the rest, too');
     $worker->quit;
 
     # The same settings with less patience; with the server's own, a control.
-    my @quick = ('SET tcp_keepalives_idle = 1', 'SET tcp_keepalives_interval = 1', 'SET tcp_keepalives_count = 2', "SET tcp_user_timeout = '3s'",
+    my @quick = ('SET tcp_keepalives_idle = 1', 'SET tcp_keepalives_interval = 1',
+        'SET tcp_keepalives_count = 2', "SET tcp_user_timeout = '3s'",
         "SET client_connection_check_interval = '1s'");
-    my @default = map { "SET $_ = 0" } qw(tcp_keepalives_idle tcp_keepalives_interval tcp_keepalives_count tcp_user_timeout client_connection_check_interval);
+    my @default = map { "SET $_ = 0" } qw(tcp_keepalives_idle tcp_keepalives_interval
+        tcp_keepalives_count tcp_user_timeout client_connection_check_interval);
     my %holder = (
         idle     => [ \@quick, '' ],
         working  => [ \@quick, 'SELECT pg_sleep(3600)' ],
         stuck    => [ [ @default, "SET idle_in_transaction_session_timeout = '2s'", 'BEGIN' ], '' ],
         unheeded => [ \@default, '' ],
-        unasked  => [ [ @quick, 'SET client_connection_check_interval = 0' ], 'SELECT pg_sleep(3600)' ],
+        unasked  => [
+            [ @quick, 'SET client_connection_check_interval = 0' ], 'SELECT pg_sleep(3600)' ],
     );
     my %session;
     SKIP: {
         for my $name (sort keys %holder) {
             my ($settings, $query) = @{ $holder{$name} };
-            $session{$name} = session(server => $tcp, database => database())->run(@$settings, "SELECT advisory.lock('vanished', '$name')");
+            $session{$name} = session(server => $tcp, database => database())
+                ->run(@$settings, "SELECT advisory.lock('vanished', '$name')");
             $session{$name}->start($query) if $query;
             vanish($session{$name}) or skip "sockets cannot be filtered here: $!", 3;
         }
-        is(look->value("SELECT advisory.lock_all('vanished', '{idle,working,stuck}', '" . VANISHED_S . "s')"), 1,
-            'the locks of holders that are idle, in a query, or stuck in a transaction are free when the server has noticed');
+        is(look->value(
+            "SELECT advisory.lock_all('vanished', '{idle,working,stuck}', '" . VANISHED_S
+                . "s')"), 1,
+            'the locks of holders that are idle, in a query, or stuck in a transaction are free '
+                . 'when the server has noticed');
         is_taken('vanished', 'unheeded', 'it does not without keepalives');
         is_taken('vanished', 'unasked', 'nor in the middle of a query if it does not look');
     }
@@ -562,8 +648,10 @@ recipe 'After a failover' => sub {
     finished($_) for $one, $other;
     is(worked(), 1, 'it is done once');
 
-    # The primary is lost while a session of it has a lock, and while another is in the middle of the work.
-    my $holder = session(server => $primary, database => database())->run("SELECT advisory.lock('payment', 'held')");
+    # The primary is lost while a session of it has a lock, and while another is in the middle of
+    # the work.
+    my $holder = session(server => $primary, database => database())
+        ->run("SELECT advisory.lock('payment', 'held')");
     my $after = session(server => $standby, database => database());
     caught_up(look, $after);
     my $shut = gate();
@@ -573,7 +661,8 @@ recipe 'After a failover' => sub {
     $primary->ctl('stop', '-m', 'immediate');
     broken($one);
     $after->value('SELECT pg_promote()');
-    is_deeply($after->rows("SELECT * FROM advisory.holders('payment', 'held')"), [], 'the new primary has none of the locks of the old one');
+    is_deeply($after->rows("SELECT * FROM advisory.holders('payment', 'held')"), [],
+        'the new primary has none of the locks of the old one');
 
     my $new = Psql->new(server => $standby, database => database());
     for my $payment (4711, 4712) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env perl
-# doc/reference.md lists every function, view, table and setting of a fresh database, and nothing else. Each entry leads to a heading.
-# (That each object has a COMMENT is tested in test/pgtap/10_api.sql.)
+# doc/reference.md lists every function, view, table and setting of a fresh database, and nothing
+# else. Each entry leads to a heading. (That each object has a COMMENT is tested in
+# test/pgtap/10_api.sql.)
 use strict;
 use warnings;
 use FindBin;
@@ -29,22 +30,27 @@ my %listed;
         $listed{$chapter}{$1} = $2;
         $description{$1} = $3;
     }
-    is_deeply([ grep { !length $description{$_} } sort keys %description ], [], 'every entry has a description');
+    is_deeply([ grep { !length $description{$_} } sort keys %description ], [],
+        'every entry has a description');
 }
 
 create_database();
 my $look = session();
 my %asked = (
-    Functions => q{SELECT DISTINCT proname::text FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace AND proname !~ '^_'},
-    Views     => q{SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relname !~ '^_' AND relkind IN ('v', 'm')},
-    Tables    => q{SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace AND relname !~ '^_' AND relkind IN ('r', 'p', 'f', 'S')},
+    Functions => q{SELECT DISTINCT proname::text FROM pg_proc
+        WHERE pronamespace = 'advisory'::regnamespace AND proname !~ '^_'},
+    Views     => q{SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace
+        AND relname !~ '^_' AND relkind IN ('v', 'm')},
+    Tables    => q{SELECT relname::text FROM pg_class WHERE relnamespace = 'advisory'::regnamespace
+        AND relname !~ '^_' AND relkind IN ('r', 'p', 'f', 'S')},
     Settings  => q{SELECT name FROM pg_settings WHERE name LIKE 'advisory\_ext.%'},
 );
 $look->run('SELECT FROM advisory.settings');    # loads the library
 for my $chapter (sort keys %asked) {
     my @there = sort map { $_->[0] } @{ $look->rows($asked{$chapter}) };
     cmp_ok(scalar @there, '>', 0, "there are objects for the chapter $chapter");
-    is_deeply([ sort keys %{ $listed{$chapter} } ], \@there, "the chapter $chapter lists what there is");
+    is_deeply([ sort keys %{ $listed{$chapter} } ], \@there,
+        "the chapter $chapter lists what there is");
 }
 is_deeply([ sort keys %listed ], [ sort keys %asked ], 'there are no other chapters with entries');
 
@@ -55,7 +61,8 @@ my %anchors;
 for my $target (map { values %$_ } values %listed) {
     my ($page, $heading) = split /#/, $target;
     $anchors{$page} //= { map { /^#+ (.+)/ ? (anchor($1) => 1) : () } lines_of("$folder/$page") };
-    ok($anchors{$page}{ $heading // '' }, "the link to $target") or diag('there is no such heading');
+    ok($anchors{$page}{ $heading // '' }, "the link to $target")
+        or diag('there is no such heading');
 }
 
 # The pages name no function, view or table that does not exist.
@@ -63,8 +70,10 @@ my %exists = map { $_ => 1 } map { keys %{ $listed{$_} } } qw(Functions Views Ta
 for my $file (sort grep { !/recipes/ } glob("$folder/*.md"), "$folder/../README.md") {
     my %unknown;
     for my $line (lines_of($file)) {
-        $unknown{$_} = 1 for grep { !/^_/ && !$exists{$_} } $line =~ m{(?<!/)\badvisory[.]([a-z_]+)}g;
+        $unknown{$_} = 1
+            for grep { !/^_/ && !$exists{$_} } $line =~ m{(?<!/)\badvisory[.]([a-z_]+)}g;
     }
-    is_deeply([ sort keys %unknown ], [], ($file =~ s{.*/}{}r) . ' names no object that does not exist');
+    is_deeply([ sort keys %unknown ], [],
+        ($file =~ s{.*/}{}r) . ' names no object that does not exist');
 }
 done_testing();

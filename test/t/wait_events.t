@@ -1,5 +1,6 @@
 #!/usr/bin/env perl
-# What pg_stat_activity says of sessions that wait in the extension: a session is stopped in each of these waits.
+# What pg_stat_activity says of sessions that wait in the extension: a session is stopped in each of
+# these waits.
 use strict;
 use warnings;
 use FindBin;
@@ -15,44 +16,60 @@ my $version = int($look->value(q(SELECT current_setting('server_version_num'))) 
 # Up to 18, a session knows the names of LWLocks only when it has used the extension.
 $look->value('SELECT count(*) FROM advisory.locks');
 
-sub event { return $look->value(q(SELECT wait_event_type || '/' || wait_event FROM pg_stat_activity WHERE pid = ?), $_[0]->pid) // '' }
+sub event {
+    return $look->value(
+        q(SELECT wait_event_type || '/' || wait_event FROM pg_stat_activity WHERE pid = ?),
+        $_[0]->pid) // ''
+}
 
 # Does the session wait for this?
 sub shows {
     my ($session, $event, $what) = @_;
     my $seen = '';
-    eval { wait_until($what, sub { ($seen = event($session)) eq $event || $session->is_done }, 20) };
+    eval {
+        wait_until($what, sub { ($seen = event($session)) eq $event || $session->is_done }, 20)
+    };
     is($seen, $event, $what);
     return;
 }
 
-# ---- Sleeps ----------------------------------------------------------------------------------------------------
+# ---- Sleeps --------------------------------------------------------------------------------------
 
 {
     my ($holder, @waiters) = map { session() } 0 .. 5;
     my $lease_event = $version >= 17 ? 'Extension/AdvisoryExtLease' : 'Lock/advisory';
-    $holder->run(q(SELECT advisory.lock('w', 'lock'), advisory.acquire('w', 'semaphore', 1), advisory.acquire('w', 'two', 2), advisory.acquire('w', 'two', 2)),
+    $holder->run(q(SELECT advisory.lock('w', 'lock'), advisory.acquire('w', 'semaphore', 1),
+            advisory.acquire('w', 'two', 2), advisory.acquire('w', 'two', 2)),
         q(SELECT * FROM advisory.lease('w', 'lease', '1 hour')));
-    my @waits = ([q(SELECT advisory.lock('w', 'lock')), 'Lock/advisory', 'a wait for a lock'], [q(SELECT advisory.acquire('w', 'semaphore', 1)), 'Lock/advisory', 'for the only slot'],
-        [q(SELECT advisory.acquire('w', 'two', 2)), 'Lock/advisory', 'for one of two slots'], [q(SELECT * FROM advisory.lease('w', 'lease', '1 hour')), $lease_event, 'for the end of a lease'],
-        [q(SELECT * FROM advisory.lease('w', 'lease', '1 hour')), 'Lock/advisory', 'for the session ahead in the queue for it']);
+    my @waits = ([q(SELECT advisory.lock('w', 'lock')), 'Lock/advisory', 'a wait for a lock'],
+        [q(SELECT advisory.acquire('w', 'semaphore', 1)), 'Lock/advisory', 'for the only slot'],
+        [q(SELECT advisory.acquire('w', 'two', 2)), 'Lock/advisory', 'for one of two slots'],
+        [q(SELECT * FROM advisory.lease('w', 'lease', '1 hour')), $lease_event,
+            'for the end of a lease'],
+        [q(SELECT * FROM advisory.lease('w', 'lease', '1 hour')), 'Lock/advisory',
+            'for the session ahead in the queue for it']);
     for my $i (0 .. $#waits) {
         $waiters[$i]->run("SELECT advisory.lock('held', $i)");
         $waiters[$i]->start($waits[$i][0]);
         shows($waiters[$i], @{ $waits[$i] }[1, 2]);
     }
-    is($look->value(q(SELECT count(*) FROM advisory.activity WHERE state = 'waiting' AND pid = ANY (?)), [ map { $_->pid } @waiters ]), 5, 'advisory.activity says of what all five hold that they wait');
+    is($look->value(
+        q(SELECT count(*) FROM advisory.activity WHERE state = 'waiting' AND pid = ANY (?)),
+        [ map { $_->pid } @waiters ]), 5,
+        'advisory.activity says of what all five hold that they wait');
     my $killer = session();
     kill STOP => $holder->pid;
-    $killer->start(sprintf q(SELECT advisory.terminate_holder('w', 'lock', %d, '1 min')), $holder->pid);
+    $killer->start(
+        sprintf q(SELECT advisory.terminate_holder('w', 'lock', %d, '1 min')), $holder->pid);
     shows($killer, 'IPC/BackendTermination', 'for the end of a session');
     kill CONT => $holder->pid;
     $_->disconnect for @waiters, $killer;
 }
 
-# ---- LWLocks ---------------------------------------------------------------------------------------------------
+# ---- LWLocks -------------------------------------------------------------------------------------
 
-# Stops some sessions, which run $busy, wherever they are, until another session that runs $asks has to wait for this LWLock.
+# Stops some sessions, which run $busy, wherever they are, until another session that runs $asks has
+# to wait for this LWLock.
 sub stopped_at {
     my ($event, $what, $count, $busy, $asks, $new) = @_;
     my @holders = map { session()->start($busy) } 1 .. $count;
@@ -89,10 +106,12 @@ $full->run(q(SELECT advisory.acquire('s', 'slots', 2) FROM generate_series(1, 2)
 $queued->start(q(SELECT advisory.acquire('s', 'slots', 2)));
 shows($queued, 'Lock/advisory', 'somebody is in the queue');
 stopped_at('LWLock/AdvisoryExtSlots', 'the slots of a semaphore', 1,
-    q(SELECT count(advisory.try_acquire('s', 'slots', 16000)), count(advisory.release('s', 'slots')) FROM generate_series(1, 10000000)),
+    q(SELECT count(advisory.try_acquire('s', 'slots', 16000)), count(advisory.release('s', 'slots'))
+        FROM generate_series(1, 10000000)),
     q(SELECT advisory.try_xact_acquire('s', 'slots', 16000)));
 stopped_at('LWLock/AdvisoryExtMemory', 'shared memory', 6,
-    q(SELECT count(advisory.try_acquire('m', i, 16000)), count(advisory.release('m', i)) FROM generate_series(1, 10000000) AS i),
+    q(SELECT count(advisory.try_acquire('m', i, 16000)), count(advisory.release('m', i))
+        FROM generate_series(1, 10000000) AS i),
     q(SELECT advisory.try_xact_lock('memory', 1)), 1);
 
 done_testing();

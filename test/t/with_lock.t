@@ -1,5 +1,6 @@
 #!/usr/bin/env perl
-# examples/shell/with_lock: a command under a lock, as flock(1) runs it. The test starts it as cron does, without a terminal.
+# examples/shell/with_lock: a command under a lock, as flock(1) runs it. The test starts it as cron
+# does, without a terminal.
 use strict;
 use warnings;
 use FindBin;
@@ -14,7 +15,8 @@ my $WITH_LOCK = "$FindBin::Bin/../../examples/shell/with_lock";
 my $database = create_database();
 my ($look, $holder) = (session(), session(application => 'holder'));
 
-# begin({NAME => VALUE}, PROGRAM, ARGUMENT…): a program whose input we write, and whose output and messages we read.
+# begin({NAME => VALUE}, PROGRAM, ARGUMENT…): a program whose input we write, and whose output and
+# messages we read.
 sub begin {
     my ($environment, @arguments) = @_;
     my %program;
@@ -25,7 +27,8 @@ sub begin {
     $program{pid} = fork // die "fork: $!\n";
     if (!$program{pid}) {
         setsid();
-        # A shell cannot trap a signal that is ignored when it starts, as nohup and background jobs leave signals.
+        # A shell cannot trap a signal that is ignored when it starts, as nohup and background jobs
+        # leave signals.
         local @SIG{qw(HUP INT QUIT TERM USR1 USR2 PIPE ALRM)} = ('DEFAULT') x 8;
         close $_ for @program{qw(in out messages)};
         dup2(fileno $in_of, 0);
@@ -43,7 +46,10 @@ sub start { my ($environment, @arguments) = @_; return begin($environment, $WITH
 sub end {
     my ($program) = @_;
     close $program->{in} if $program->{in};
-    my ($out, $messages) = do { local $/ = undef; map { scalar readline $program->{$_} } qw(out messages) };
+    my ($out, $messages) = do {
+        local $/ = undef;
+        map { scalar readline $program->{$_} } qw(out messages)
+    };
     waitpid $program->{pid}, 0;
     return { code => $? >> 8, signal => $? & 127, out => $out // '', messages => $messages // '' };
 }
@@ -57,62 +63,82 @@ my @COMMAND = ('--', 'sh', '-c', 'echo begun; read line; echo "$line"; exit 7');
 
 sub line_of { my ($program) = @_; return scalar readline $program->{out} }
 
-# ---- The command's exit code, input and output ----------------------------------------------------------------
+# ---- The command's exit code, input and output ---------------------------------------------------
 
 {
     my $program = start({}, 'backup', 'nightly', @COMMAND);
     is(line_of($program), "begun\n", 'the command runs');
     is(is_locked('backup', 'nightly'), 1, 'with the lock');
-    is($look->value('SELECT application_name FROM advisory.holders(?, ?::text)', 'backup', 'nightly'), 'with_lock sh', 'by a session that is named after the command');
-    is($look->value('SELECT count(*) FROM pg_stat_activity WHERE application_name = ? AND backend_xmin IS NOT NULL', 'with_lock sh'), 0, 'and has no snapshot');
+    is($look->value('SELECT application_name FROM advisory.holders(?, ?::text)', 'backup',
+        'nightly'), 'with_lock sh', 'by a session that is named after the command');
+    is($look->value('SELECT count(*) FROM pg_stat_activity
+            WHERE application_name = ? AND backend_xmin IS NOT NULL', 'with_lock sh'), 0,
+            'and has no snapshot');
     print { $program->{in} } "a line\n";
     my $end = end($program);
     is(is_locked('backup', 'nightly'), 0, 'the lock is free when with_lock has ended');
-    is_deeply($end, { code => 7, signal => 0, out => "a line\n", messages => '' }, 'the exit code, the input and the output are those of the command');
+    is_deeply($end, { code => 7, signal => 0, out => "a line\n", messages => '' },
+        'the exit code, the input and the output are those of the command');
 }
 is(done('a', 'b', '--', 'true')->{code}, 0, 'a command that succeeds');
 is(done('a', 'b', '--', 'sh', '-c', 'kill -KILL $$')->{code}, 128 + 9, 'one that a signal ends');
 is(done('a', 'b', '--', '/nowhere')->{code}, 127, 'one that is not there');
-is(done('a', 'b', '--', 'perl', '-e', 'print scalar @ARGV, join "|", @ARGV', 'a b', '', '*', '--')->{out}, '4a b||*|--', 'arguments stay as they are');
+is(done('a', 'b', '--', 'perl', '-e', 'print scalar @ARGV, join "|", @ARGV', 'a b', '', '*',
+    '--')->{out}, '4a b||*|--', 'arguments stay as they are');
 my @files = ('sh', '-c', 'ls /proc/$$/fd');
-is(done('a', 'b', '--', @files)->{out}, end(begin({}, @files))->{out}, 'the command has no pipe of psql');
-is(done('a', 'b', '--', 'sh', '-c', 'echo "${PGAPPNAME-none}"')->{out}, "none\n", 'nor its environment');
+is(done('a', 'b', '--', @files)->{out}, end(begin({}, @files))->{out},
+    'the command has no pipe of psql');
+is(done('a', 'b', '--', 'sh', '-c', 'echo "${PGAPPNAME-none}"')->{out}, "none\n",
+    'nor its environment');
 
-# ---- Busy -----------------------------------------------------------------------------------------------------
+# ---- Busy ----------------------------------------------------------------------------------------
 
 $holder->run(q(SELECT advisory.lock('backup', 'nightly')));
 {
     my $end = done('backup', 'nightly', '0', @COMMAND);
     is($end->{code}, 75, 'somebody else has the lock: 75');
     is($end->{out}, '', 'and the command does not run');
-    like($end->{messages}, qr{could not obtain advisory lock "backup/nightly" without waiting\nDETAIL: .* application "holder"}, 'the message names the holder');
-    is_deeply(done('-q', 'backup', 'nightly', '0', @COMMAND), { code => 75, signal => 0, out => '', messages => '' }, '-q: no message');
-    is(done('-E', '9', '-q', 'backup', 'nightly', '0', @COMMAND)->{code}, 9, '-E: another exit code');
+    like($end->{messages},
+        qr{could\ not\ obtain\ advisory\ lock\ "backup/nightly"\ without\ waiting\n
+            DETAIL:\ .*\ application\ "holder"}x,
+        'the message names the holder');
+    is_deeply(done('-q', 'backup', 'nightly', '0', @COMMAND),
+        { code => 75, signal => 0, out => '', messages => '' }, '-q: no message');
+    is(done('-E', '9', '-q', 'backup', 'nightly', '0', @COMMAND)->{code}, 9,
+        '-E: another exit code');
     is(done('-q', 'backup', 'nightly', '200ms', @COMMAND)->{code}, 75, 'after the timeout, too');
 }
 {
-    my $program = start({ PGOPTIONS => '-c statement_timeout=100ms -c lock_timeout=100ms' }, 'backup', 'nightly', @COMMAND);
-    wait_until('it waits', sub { $look->value('SELECT count(*) FROM advisory.holders(?, ?::text) WHERE NOT granted', 'backup', 'nightly') });
-    is($look->value('SELECT pg_sleep(0.3)::text || count(*) FROM advisory.holders(?, ?::text) WHERE NOT granted', 'backup', 'nightly'), 1, 'without a timeout it waits on');
+    my $program = start({ PGOPTIONS => '-c statement_timeout=100ms -c lock_timeout=100ms' },
+        'backup', 'nightly', @COMMAND);
+    wait_until('it waits', sub {
+        $look->value('SELECT count(*) FROM advisory.holders(?, ?::text) WHERE NOT granted',
+            'backup', 'nightly')
+    });
+    is($look->value('SELECT pg_sleep(0.3)::text || count(*) FROM advisory.holders(?, ?::text)
+            WHERE NOT granted', 'backup', 'nightly'), 1, 'without a timeout it waits on');
     $holder->run(q(SELECT advisory.unlock('backup', 'nightly')));
     is(line_of($program), "begun\n", 'until the lock is free');
     is(end($program)->{code}, 7, 'and runs the command');
 }
 for my $setting (
     (map { "default_transaction_isolation=$_" } 'repeatable\\ read', 'serializable'),
-    (map { "$_=200ms" } qw(idle_session_timeout advisory_ext.idle_holder_timeout), $look->value('SELECT name FROM pg_settings WHERE name = ?', 'transaction_timeout') // ())
+    (map { "$_=200ms" } qw(idle_session_timeout advisory_ext.idle_holder_timeout),
+        $look->value('SELECT name FROM pg_settings WHERE name = ?', 'transaction_timeout') // ())
 ) {
     $holder->run(q(SELECT advisory.lock('backup', 'nightly')));
-    my $program = start({ PGOPTIONS => "-c $setting" }, 'backup', 'nightly', '--', 'sh', '-c', 'sleep 0.5; exit 7');
+    my $program = start(
+        { PGOPTIONS => "-c $setting" }, 'backup', 'nightly', '--', 'sh', '-c', 'sleep 0.5; exit 7');
     $look->value('SELECT pg_sleep(0.4)::text');
     $holder->run(q(SELECT advisory.unlock('backup', 'nightly')));
     my $end = end($program);
     is_deeply([ @$end{qw(code messages)} ], [ 7, '' ], "a role or database with $setting");
 }
 
-# ---- Names ----------------------------------------------------------------------------------------------------
+# ---- Names ---------------------------------------------------------------------------------------
 
-for my $name (q(o'brien), q("x"), q(a\\b), q(:'name'), q('; SELECT pg_terminate_backend(pg_backend_pid()); --), '-v', 'größe ☃', '$(id)', ' ') {
+for my $name (q(o'brien), q("x"), q(a\\b), q(:'name'),
+        q('; SELECT pg_terminate_backend(pg_backend_pid()); --), '-v', 'größe ☃', '$(id)', ' ') {
     my $program = start({}, "ns $name", $name, @COMMAND);
     is(line_of($program), "begun\n", "a name like $name");
     is(is_locked(decode_utf8("ns $name"), decode_utf8($name)), 1, 'is that name');
@@ -129,7 +155,7 @@ is(done('a', 'b', q(soon), @COMMAND)->{code}, 69, 'a timeout that is none: 69');
     is_deeply([ @$end{qw(code out)} ], [ 64, '' ], 'a timeout that looks like one');
 }
 
-# ---- The server -----------------------------------------------------------------------------------------------
+# ---- The server ----------------------------------------------------------------------------------
 
 {
     my $end = end(start({ PGPORT => 1 }, 'a', 'b', @COMMAND));
@@ -138,24 +164,28 @@ is(done('a', 'b', q(soon), @COMMAND)->{code}, 69, 'a timeout that is none: 69');
     is($end->{out}, '', 'and the command does not run');
 }
 is(done('', 'b', @COMMAND)->{code}, 69, 'the server refuses the name: 69');
-for my $wrong ([], ['a'], ['a', 'b'], ['a', 'b', '--'], ['a', '--', 'true'], ['a', 'b', '0', 'c', '--', 'true'], ['-x', 'a', 'b', '--', 'true'],
+for my $wrong ([], ['a'], ['a', 'b'], ['a', 'b', '--'], ['a', '--', 'true'],
+    ['a', 'b', '0', 'c', '--', 'true'], ['-x', 'a', 'b', '--', 'true'],
     map { [ '-E', $_, 'a', 'b', '--', 'true' ] } '', 'x', '-1', '256', '99999999999999999999') {
     is(done(@$wrong)->{code}, 64, "wrong usage: @$wrong");
 }
 like(done('--help')->{out}, qr/^Usage: with_lock/, '--help');
 
 sub end_holder {
-    $look->value('SELECT pg_terminate_backend(pid, 10000) FROM advisory.holders(?, ?::text) WHERE granted', 'backup', 'nightly');
+    $look->value('SELECT pg_terminate_backend(pid, 10000) FROM advisory.holders(?, ?::text)
+            WHERE granted', 'backup', 'nightly');
     return;
 }
 {
-    my $program = start({ WITH_LOCK_CHECK_S => '0.2' }, 'backup', 'nightly', '--', 'sh', '-c', 'trap "echo ended; exit 3" TERM; echo begun; while :; do sleep 0.1; done');
+    my $program = start({ WITH_LOCK_CHECK_S => '0.2' }, 'backup', 'nightly', '--', 'sh', '-c',
+        'trap "echo ended; exit 3" TERM; echo begun; while :; do sleep 0.1; done');
     line_of($program);
     end_holder();
     my $end = end($program);
     is($end->{code}, 74, 'the connection breaks while the command runs: 74');
     is($end->{out}, "ended\n", 'the command gets SIGTERM');
-    like($end->{messages}, qr{^with_lock: lock backup/nightly is lost, ending the command$}m, 'and there is a message');
+    like($end->{messages}, qr{^with_lock: lock backup/nightly is lost, ending the command$}m,
+        'and there is a message');
 }
 {
     my $program = start({ WITH_LOCK_CHECK_S => '100' }, 'backup', 'nightly', @COMMAND);
@@ -163,24 +193,31 @@ sub end_holder {
     end_holder();
     my $end = end($program);
     is($end->{code}, 74, 'it breaks, and the command ends before that is noticed: 74');
-    like($end->{messages}, qr{^with_lock: lock backup/nightly was lost before the command ended$}m, 'with a message');
+    like($end->{messages}, qr{^with_lock: lock backup/nightly was lost before the command ended$}m,
+        'with a message');
 }
 
-# ---- Signals --------------------------------------------------------------------------------------------------
+# ---- Signals -------------------------------------------------------------------------------------
 
 for my $signal (qw(TERM HUP INT QUIT USR1)) {
-    my $program = start({ WITH_LOCK_CHECK_S => '0.1' }, 'backup', 'nightly', '--', 'perl', '-e', q($| = 1; $SIG{$ARGV[0]} = sub { print "got\n"; exit 5 }; print "begun\n"; sleep 60), $signal);
+    my $program = start(
+        { WITH_LOCK_CHECK_S => '0.1' }, 'backup', 'nightly', '--', 'perl', '-e',
+        q($| = 1; $SIG{$ARGV[0]} = sub { print "got\n"; exit 5 }; print "begun\n"; sleep 60),
+        $signal);
     line_of($program);
     kill $signal, $program->{pid};
     my $end = end($program);
-    is_deeply([ @$end{qw(code out)} ], [ 5, "got\n" ], "SIG$signal reaches the command, whose exit code counts");
+    is_deeply([ @$end{qw(code out)} ], [ 5, "got\n" ],
+        "SIG$signal reaches the command, whose exit code counts");
     is(is_locked('backup', 'nightly'), 0, 'and the lock is free');
 }
 for my $signal (2, 3) {
-    my $program = start({}, 'backup', 'nightly', '--', 'sh', '-c', 'ulimit -c 0; echo begun; exec sleep 60');
+    my $program =
+        start({}, 'backup', 'nightly', '--', 'sh', '-c', 'ulimit -c 0; echo begun; exec sleep 60');
     line_of($program);
     kill $signal, $program->{pid};
-    is(end($program)->{code}, 128 + $signal, "signal $signal ends a command that does not handle it");
+    is(end($program)->{code}, 128 + $signal,
+        "signal $signal ends a command that does not handle it");
 }
 {
     my $program = start({}, 'backup', 'nightly', '--', 'sh', '-c', 'echo $$; exec sleep 60');
@@ -194,10 +231,16 @@ for my $signal (2, 3) {
 {
     $holder->run(q(SELECT advisory.lock('backup', 'nightly')));
     my $program = start({}, 'backup', 'nightly', @COMMAND);
-    wait_until('it waits', sub { $look->value('SELECT count(*) FROM advisory.holders(?, ?::text) WHERE NOT granted', 'backup', 'nightly') });
+    wait_until('it waits', sub {
+        $look->value('SELECT count(*) FROM advisory.holders(?, ?::text) WHERE NOT granted',
+            'backup', 'nightly')
+    });
     kill 'TERM', $program->{pid};
     is(end($program)->{code}, 128 + 15, 'SIGTERM ends the wait');
-    wait_until('nobody waits', sub { !$look->value('SELECT count(*) FROM advisory.holders(?, ?::text) WHERE NOT granted', 'backup', 'nightly') }, 10);
+    wait_until('nobody waits', sub {
+        !$look->value('SELECT count(*) FROM advisory.holders(?, ?::text) WHERE NOT granted',
+            'backup', 'nightly')
+    }, 10);
     pass('and leaves no waiter behind');
 }
 done_testing();

@@ -1,5 +1,5 @@
-# Common code of the script tests: a new database, sessions whose queries run while the test goes on, and separate
-# servers for tests that would harm the shared one.
+# Common code of the script tests: a new database, sessions whose queries run while the test goes
+# on, and separate servers for tests that would harm the shared one.
 package AdvisoryTest;
 
 use strict;
@@ -13,8 +13,8 @@ use List::Util qw(max sum0);
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-our @EXPORT = qw(create_database create_portable_database load_portable session wait_until waits until_gone leave own_server median program logged
-    processor_time stalled undisturbed_time);
+our @EXPORT = qw(create_database create_portable_database load_portable session wait_until waits
+    until_gone leave own_server median program logged processor_time stalled undisturbed_time);
 
 my @databases;
 my @servers;
@@ -22,7 +22,8 @@ my @servers;
 # A test that hangs must fail. On a busy machine a test takes many times as long as else.
 alarm($ENV{TEST_SECONDS} // 280);
 
-# Creates a database with the extension (unless extension => 0), to which session() connects from then on. Returns its name.
+# Creates a database with the extension (unless extension => 0), to which session() connects from
+# then on. Returns its name.
 sub create_database {
     my %how = (extension => 1, @_);
     my $name = $how{name} // join '_', 'advisory', basename($0) =~ /^(\w+)/, $$;
@@ -34,11 +35,13 @@ sub create_database {
     return $name;
 }
 
-# The same with the portable edition, which a role that only owns the database loads. Returns a session of this role.
+# The same with the portable edition, which a role that only owns the database loads. Returns a
+# session of this role.
 sub create_portable_database {
     my (%how) = @_;
     my $server = AdvisoryTest::Session->new(database => $ENV{PGDATABASE});
-    $server->run('CREATE ROLE portable_owner LOGIN') unless $server->value(q(SELECT count(*) FROM pg_roles WHERE rolname = 'portable_owner'));
+    $server->run('CREATE ROLE portable_owner LOGIN')
+        unless $server->value(q(SELECT count(*) FROM pg_roles WHERE rolname = 'portable_owner'));
     my $name = create_database(%how, extension => 0);
     $server->run(qq{ALTER DATABASE "$name" OWNER TO portable_owner});
     my $said = load_portable($name);
@@ -46,7 +49,8 @@ sub create_portable_database {
     return session(database => $name, role => 'portable_owner');
 }
 
-# Loads portable/advisory.sql into a database as a role, also on a server of one's own. Returns psql's warnings and errors.
+# Loads portable/advisory.sql into a database as a role, also on a server of one's own. Returns
+# psql's warnings and errors.
 sub load_portable {
     my ($database, $role, $server) = @_;
     $role //= 'portable_owner';
@@ -70,21 +74,28 @@ sub wait_until {
     return 1;
 }
 
-# Waits until the observer sees that the other session is in a lock's queue, with its timers set; or until that session has
-# finished its statement, because on a busy machine the wait can end before the observer sees it.
+# Waits until the observer sees that the other session is in a lock's queue, with its timers set; or
+# until that session has finished its statement, because on a busy machine the wait can end before
+# the observer sees it.
 sub waits {
     my ($observer, $waiter) = @_;
     return wait_until('session waits for a lock', sub {
-        $observer->value('SELECT count(*) FROM pg_locks WHERE pid = ? AND NOT granted AND waitstart IS NOT NULL',
+        $observer->value(
+            'SELECT count(*) FROM pg_locks WHERE pid = ? AND NOT granted AND waitstart IS NOT NULL',
             $waiter->pid) || $waiter->is_done;
     });
 }
 
-# Waits until the observer no longer sees the session, and its process has ended, which writes the last lines into the log.
+# Waits until the observer no longer sees the session, and its process has ended, which writes the
+# last lines into the log.
 sub until_gone {
     my ($observer, $session) = @_;
     my $pid = $session->pid;
-    return wait_until("process $pid is gone", sub { !$observer->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $pid) && !-e "/proc/$pid" });
+    return wait_until(
+        "process $pid is gone", sub {
+            !$observer->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $pid)
+                && !-e "/proc/$pid"
+        });
 }
 
 # Disconnects sessions, and waits until they are gone.
@@ -113,17 +124,18 @@ sub median {
     return $sorted[@sorted / 2];
 }
 
-# ---- Times that a busy machine does not change ------------------------------------------------------------
+# ---- Times that a busy machine does not change ---------------------------------------------------
 
-# How long a process has run, and how long it could have run but waited for a processor, both in seconds. Two zeros for a process
-# that has ended, and where the kernel does not tell.
+# How long a process has run, and how long it could have run but waited for a processor, both in
+# seconds. Two zeros for a process that has ended, and where the kernel does not tell.
 sub scheduled {
     my ($pid) = @_;
     open my $stat, '<', "/proc/$pid/schedstat" or return (0, 0);
     return map { $_ / 1e9 } (split ' ', <$stat> // '0 0')[0, 1];
 }
 
-# The processor time that the code takes of the session, in seconds; the clock's time where the kernel does not tell.
+# The processor time that the code takes of the session, in seconds; the clock's time where the
+# kernel does not tell.
 sub processor_time {
     my ($session, $code) = @_;
     my ($from, ($before)) = (time, scheduled($session->pid));
@@ -137,7 +149,8 @@ sub stalled {
     return sum0(map { (scheduled($_))[1] } $$, map { $_->pid } @sessions);
 }
 
-# How long the code takes, in seconds, if it does not have to wait for a processor: name all sessions that it waits for.
+# How long the code takes, in seconds, if it does not have to wait for a processor: name all
+# sessions that it waits for.
 sub undisturbed_time {
     my ($code, @sessions) = @_;
     my ($from, $before) = (time, stalled(@sessions));
@@ -146,7 +159,7 @@ sub undisturbed_time {
     return time - $from - max(0, stalled(@sessions) - $before);
 }
 
-# ---- Servers ----------------------------------------------------------------------------------------------
+# ---- Servers -------------------------------------------------------------------------------------
 
 # The path of a program, or nothing.
 sub program {
@@ -157,7 +170,8 @@ sub program {
     return;
 }
 
-# own_server('name=value', …): a server with these settings, which lives as long as the returned object.
+# own_server('name=value', …): a server with these settings, which lives as long as the returned
+# object.
 sub own_server { return AdvisoryTest::Server->new(@_) }
 
 END {
@@ -170,7 +184,7 @@ END {
     $? = $status;
 }
 
-# ---- A session --------------------------------------------------------------------------------------------
+# ---- A session -----------------------------------------------------------------------------------
 
 package AdvisoryTest::Session;
 
@@ -180,7 +194,8 @@ use Time::HiRes qw(sleep time);
 sub new {
     my ($class, %how) = @_;
     my $server   = $how{server};
-    my $database = $how{database} // ($server ? 'postgres' : $ENV{ADVISORY_TEST_DATABASE} // $ENV{PGDATABASE});
+    my $database = $how{database}
+        // ($server ? 'postgres' : $ENV{ADVISORY_TEST_DATABASE} // $ENV{PGDATABASE});
     my $source   = "dbi:Pg:dbname='$database'";
     $source .= ";host='$server->{PGHOST}';port=$server->{PGPORT}" if $server;
     $source .= ";application_name='$how{application}'" if defined $how{application};
@@ -222,11 +237,13 @@ sub run {
     return $self;
 }
 
-# Sends a statement and returns immediately. Uses the simple protocol without values, and the extended one with values.
+# Sends a statement and returns immediately. Uses the simple protocol without values, and the
+# extended one with values.
 sub start {
     my ($self, $sql, @values) = @_;
     my $direct = @values ? 0 : 1;
-    my $sth = $self->{dbh}->prepare($sql, { pg_async => PG_ASYNC, pg_direct => $direct, pg_server_prepare => !$direct });
+    my $sth = $self->{dbh}->prepare(
+        $sql, { pg_async => PG_ASYNC, pg_direct => $direct, pg_server_prepare => !$direct });
     $self->{sth} = $sth;
     $self->{warnings} = [];
     local $SIG{__WARN__} = sub { push @{ $self->{warnings} }, $_[0] };
@@ -239,8 +256,9 @@ sub is_done {
     return $self->{failed} || $self->{dbh}->pg_ready;
 }
 
-# Waits for the end of the statement that was started, but not longer than this many seconds. Returns {rows, value} after success,
-# {state, message, detail, hint, context, schema, constraint} after an error, and {warnings} in both cases.
+# Waits for the end of the statement that was started, but not longer than this many seconds.
+# Returns {rows, value} after success, {state, message, detail, hint, context, schema, constraint}
+# after an error, and {warnings} in both cases.
 sub finish {
     my ($self, $seconds) = @_;
     my ($dbh, $sth) = @{$self}{qw(dbh sth)};
@@ -256,7 +274,9 @@ sub finish {
     delete $self->{sth};
     # DBD::Pg (3.21) reports success for a canceled statement (57014).
     if (!defined $affected || $dbh->err || $dbh->state eq '57014') {
-        my %error = (state => $dbh->state || 'XX000', message => $dbh->pg_error_field('message_primary') // $dbh->errstr // 'the connection is lost',
+        my %error = (
+            state => $dbh->state || 'XX000', message => $dbh->pg_error_field('message_primary')
+                // $dbh->errstr // 'the connection is lost',
             warnings => $warnings);
         # (It spoils its argument.)
         $error{$_} = $dbh->pg_error_field("$_") for qw(detail hint context schema constraint);
@@ -277,7 +297,7 @@ sub disconnect {
 
 sub DESTROY { $_[0]->disconnect unless ${^GLOBAL_PHASE} eq 'DESTRUCT' }
 
-# ---- A server ---------------------------------------------------------------------------------------------
+# ---- A server ------------------------------------------------------------------------------------
 
 package AdvisoryTest::Server;
 
@@ -294,7 +314,8 @@ sub new {
     local $ENV{ADVISORY_EXT_STAGE} = $tree ? '' : $ENV{ADVISORY_EXT_STAGE};
     my $script = ($tree // dirname($INC{'AdvisoryTest.pm'}) . '/../../..') . '/scripts/server.sh';
     my $self = bless { script => $script }, $class;
-    $self->{pid} = open2($self->{out}, $self->{in}, 'bash', $script, 'run', (map { ('--conf', $_) } @settings), '--',
+    $self->{pid} = open2(
+        $self->{out}, $self->{in}, 'bash', $script, 'run', (map { ('--conf', $_) } @settings), '--',
         'sh', '-c', 'env; echo ready=; exec cat >/dev/null');
     my $out = $self->{out};
     while (my $line = <$out>) {

@@ -1,10 +1,12 @@
-# Runs the SQL of a page of the documents as a reader would, and compares what psql prints with what the page shows:
+# Runs the SQL of a page of the documents as a reader would, and compares what psql prints with what
+# the page shows:
 #
 #     my $page = Page->new("doc/locks.md");
-#     $page->run($server);                # one subtest, in a new database that has the extension, unless the page creates it
+#     $page->run($server);                # one subtest, in a new database that has the extension,
+#                                         unless the page creates it
 #
-# A fence of `sql` is run in psql. If a fence without a language follows, with nothing but blank lines between them, psql has
-# to print that. Otherwise it must print no error and no warning.
+# A fence of `sql` is run in psql. If a fence without a language follows, with nothing but blank
+# lines between them, psql has to print that. Otherwise it must print no error and no warning.
 #
 # Sessions beside the page's own psql are described in HTML comments, which a reader does not see:
 #
@@ -13,18 +15,21 @@
 #     4712 app@web waits: SELECT advisory.lock('billing', 'invoice:42');
 #     -->
 #
-# 4711 is the process ID that the page shows for the session.  app@worker is its role, which is created, and its application
-# name; they are needed the first time.  The SQL can go on in lines that are indented.  With `waits` the test goes on when the
-# session waits for a lock, and sees what it prints when it is next given something.  `4711 ends` closes a session.  `psql` is the
-# page's own session; `psql 4710` gives it a process ID.  `<!-- in 4711 -->` before a fence runs it in that session.  `pause 5`
-# lets 5 seconds pass where the page is to be written, so that it shows a duration.
+# 4711 is the process ID that the page shows for the session.  app@worker is its role, which is
+# created, and its application name; they are needed the first time.  The SQL can go on in lines
+# that are indented.  With `waits` the test goes on when the session waits for a lock, and sees what
+# it prints when it is next given something.  `4711 ends` closes a session.  `psql` is the page's
+# own session; `psql 4710` gives it a process ID.  `<!-- in 4711 -->` before a fence runs it in that
+# session.  `pause 5` lets 5 seconds pass where the page is to be written, so that it shows a
+# duration.
 #
-# A page can also name its sessions in its text, where a reader sees it. If the paragraph before a fence says "terminal 2", the fence
-# is run in a psql of its own. It runs as the role of the page (run(…, role => NAME)), as the page's own psql does then.
+# A page can also name its sessions in its text, where a reader sees it. If the paragraph before a
+# fence says "terminal 2", the fence is run in a psql of its own. It runs as the role of the page
+# (run(…, role => NAME)), as the page's own psql does then.
 #
-# What differs from run to run is made equal before the comparison: process IDs and their order in arrays, times, tokens, and the width
-# of columns.
-# `…` in the page stands for any text in a line, or for any lines if it is alone in its line.
+# What differs from run to run is made equal before the comparison: process IDs and their order in
+# arrays, times, tokens, and the width of columns. `…` in the page stands for any text in a line, or
+# for any lines if it is alone in its line.
 package Page;
 
 use strict;
@@ -48,7 +53,8 @@ sub new {
     return $self;
 }
 
-# Blocks of SQL, {in, sql, line, chapter, shown, shown_from, shown_to}; and what other sessions do, {do, line}. In their order.
+# Blocks of SQL, {in, sql, line, chapter, shown, shown_from, shown_to}; and what other sessions do,
+# {do, line}. In their order.
 sub steps { return @{ $_[0]{steps} } }
 
 # Fences in other languages: {language, line, text, run_by}.
@@ -69,7 +75,8 @@ sub parse {
             if ($line =~ /^\s/ && $self->{steps}[-1]{do}) { $self->{steps}[-1]{do} .= $line }
             else { push @{ $self->{steps} }, { do => $line, line => $number } }
         } elsif ($line =~ /^\s*```(\S*)\s*$/) {
-            $fence = { language => $1, line => $number, in => $in // 'psql', run_by => $run_by, chapter => $chapter, text => '' };
+            $fence = { language => $1, line => $number, in => $in // 'psql', run_by => $run_by,
+                chapter => $chapter, text => '' };
         } elsif ($line =~ /^<!-- test$/) {
             ($comment, $after_sql) = (1);
         } elsif ($line =~ /^<!-- in (\d+) -->$/) {
@@ -94,7 +101,8 @@ sub parse {
 sub add_fence {
     my ($self, $fence, $end, $after_sql) = @_;
     if ($fence->{language} eq 'sql' && !$fence->{run_by}) {
-        my $step = { in => $fence->{in}, sql => $fence->{text}, line => $fence->{line}, chapter => $fence->{chapter} };
+        my $step = { in => $fence->{in}, sql => $fence->{text}, line => $fence->{line},
+            chapter => $fence->{chapter} };
         push @{ $self->{steps} }, $step;
         return $step;
     }
@@ -106,11 +114,13 @@ sub add_fence {
     return;
 }
 
-# ---- Running it -------------------------------------------------------------------------------------------
+# ---- Running it ----------------------------------------------------------------------------------
 
-# Runs it on a server (AdvisoryTest::own_server), as a subtest; with role => NAME as that role, which owns the database. With pid => NUMBER
-# that is the process ID that the page shows for its own psql. With steps => […] only these. With portable => 1 in a database that has the
-# portable edition, and without the CONTEXT of errors there. With WRITE set in the environment the page gets what was printed.
+# Runs it on a server (AdvisoryTest::own_server), as a subtest; with role => NAME as that role,
+# which owns the database. With pid => NUMBER that is the process ID that the page shows for its own
+# psql. With steps => […] only these. With portable => 1 in a database that has the portable
+# edition, and without the CONTEXT of errors there. With WRITE set in the environment the page gets
+# what was printed.
 sub run {
     my ($self, $server, %how) = @_;
     my $name = $self->{file} =~ s{.*/}{}r;
@@ -119,15 +129,23 @@ sub run {
         local $self->{form} = '-P pager=off' . ($how{portable} ? ' -v SHOW_CONTEXT=never' : '');
         my @steps = $how{steps} ? @{ $how{steps} } : $self->steps;
         my $admin = session(server => $server);
-        $admin->run('DROP DATABASE IF EXISTS ' . DATABASE . ' WITH (FORCE)', 'CREATE DATABASE ' . DATABASE);
+        $admin->run(
+            'DROP DATABASE IF EXISTS ' . DATABASE . ' WITH (FORCE)', 'CREATE DATABASE ' . DATABASE);
         # Roles outlive a page; their settings do not.
-        my $roles = $admin->rows('SELECT DISTINCT setrole::regrole FROM pg_db_role_setting WHERE setrole <> 0');
+        my $roles = $admin->rows(
+            'SELECT DISTINCT setrole::regrole FROM pg_db_role_setting WHERE setrole <> 0');
         $admin->run("ALTER ROLE $_->[0] RESET ALL") for @$roles;
         $self->{look} = session(server => $server, database => DATABASE);
         $self->{role} = $how{role};
-        $self->make_role($how{role}), $admin->run('ALTER DATABASE ' . DATABASE . qq( OWNER TO "$how{role}")) if $how{role};
-        if ($how{portable}) { is(load_portable(DATABASE, $how{role} // $server->{PGUSER}, $server), '', 'the portable edition is loaded') }
-        elsif (!grep { ($_->{sql} // '') =~ /^CREATE EXTENSION advisory_ext/m } @steps) { $self->{look}->run('CREATE EXTENSION advisory_ext') }
+        $self->make_role($how{role}),
+            $admin->run('ALTER DATABASE ' . DATABASE . qq( OWNER TO "$how{role}")) if $how{role};
+        if ($how{portable}) {
+            is(load_portable(DATABASE, $how{role} // $server->{PGUSER}, $server), '',
+                'the portable edition is loaded')
+        }
+        elsif (!grep { ($_->{sql} // '') =~ /^CREATE EXTENSION advisory_ext/m } @steps) {
+            $self->{look}->run('CREATE EXTENSION advisory_ext')
+        }
         $self->{sessions} = { psql => $self->open_session('psql', $how{role}) };
         $self->{sessions}{psql}{shown_pid} = $how{pid};
         for my $step (@steps) {
@@ -142,14 +160,16 @@ sub run {
 
 sub make_role {
     my ($self, $role) = @_;
-    $self->{look}->run(qq(CREATE ROLE "$role" LOGIN)) unless $self->{look}->value('SELECT count(*) FROM pg_roles WHERE rolname = ?', $role);
+    $self->{look}->run(qq(CREATE ROLE "$role" LOGIN))
+        unless $self->{look}->value('SELECT count(*) FROM pg_roles WHERE rolname = ?', $role);
     return;
 }
 
 sub open_session {
     my ($self, $application, $role) = @_;
     $self->make_role($role) if $role;
-    return { psql => Psql->new(server => $self->{server}, database => DATABASE, application => $application, role => $role, form => $self->{form}) };
+    return { psql => Psql->new(server => $self->{server}, database => DATABASE,
+        application => $application, role => $role, form => $self->{form}) };
 }
 
 # One line of what other sessions do.
@@ -157,7 +177,8 @@ sub beside {
     my ($self, $step) = @_;
     if ($step->{do} =~ /^pause (\d+)$/) { sleep $1 if $ENV{WRITE}; return }
     my ($name, $shown_pid, $role, $application, $how, $sql) =
-        $step->{do} =~ /^(psql|\d+)(?:\s+(\d+))?(?:\s+(\w+)@(\S+?))?(?:\s+(waits|ends))?\s*(?::\s*(.*))?$/s
+        $step->{do} =~ /^(psql|\d+)(?:\s+(\d+))?(?:\s+(\w+)@(\S+?))?(?:\s+(waits|ends))?\s*
+            (?::\s*(.*))?$/sx
         or die "$self->{file}, line $step->{line}: not understood: $step->{do}";
     my $session = $self->{sessions}{$name} //= $self->open_session($application, $role);
     $session->{shown_pid} = $shown_pid // ($name eq 'psql' ? $session->{shown_pid} : $name);
@@ -166,23 +187,29 @@ sub beside {
     if (($how // '') eq 'ends') {
         my $pid = $psql->pid;
         $psql->quit;
-        wait_until("process $name is gone", sub { !$self->{look}->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $pid) }, BLOCK_S);
+        wait_until("process $name is gone", sub {
+            !$self->{look}->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $pid)
+        }, BLOCK_S);
         delete $self->{sessions}{$name};
     } elsif (($how // '') eq 'waits') {
         $psql->start(encode_utf8($sql));
-        wait_until("the session of line $step->{line} waits", sub { $self->is_waiting($psql) }, BLOCK_S);
+        wait_until("the session of line $step->{line} waits",
+            sub { $self->is_waiting($psql) }, BLOCK_S);
         $session->{is_busy} = 1;
     } elsif ($sql) {
         my $printed = decode_utf8($psql->run(encode_utf8($sql)));
-        unlike($printed, qr/ERROR:|FATAL:/, "line $step->{line}: what a session does beside the page");
+        unlike($printed, qr/ERROR:|FATAL:/,
+            "line $step->{line}: what a session does beside the page");
     }
     return;
 }
 
 sub is_waiting {
     my ($self, $psql) = @_;
-    return $self->{look}->value('SELECT (SELECT count(*) FROM pg_locks WHERE pid = ? AND NOT granted)
-        + (SELECT count(*) FROM advisory.locks WHERE pid = ? AND NOT granted)', $psql->pid, $psql->pid) > 0;
+    return $self->{look}->value(
+        'SELECT (SELECT count(*) FROM pg_locks WHERE pid = ? AND NOT granted)
+        + (SELECT count(*) FROM advisory.locks WHERE pid = ? AND NOT granted)', $psql->pid,
+        $psql->pid) > 0;
 }
 
 # What a session printed that waited until now may be an error: the page does not show it.
@@ -192,13 +219,17 @@ sub finish {
     return decode_utf8($session->{psql}->finish(BLOCK_S));
 }
 
-# With the process IDs that the page shows. All in one go, since one session's process ID may be what the page shows for another.
+# With the process IDs that the page shows. All in one go, since one session's process ID may be
+# what the page shows for another.
 sub shown_pids {
     my ($self, $text) = @_;
-    my %shown = map { $_->{shown_pid} ? ($_->{psql}->pid => $_->{shown_pid}) : () } values %{ $self->{sessions} };
+    my %shown = map {
+        $_->{shown_pid} ? ($_->{psql}->pid => $_->{shown_pid}) : ()
+    } values %{ $self->{sessions} };
     my $pids = join '|', keys %shown or return $text;
     # In a column, which is aligned to the right, with as many characters as before.
-    $text =~ s/(?<=[|])( +)($pids)(?= [|])|\b($pids)\b/defined $2 ? sprintf '%*s', length "$1$2", " $shown{$2}" : $shown{$3}/ge;
+    $text =~ s{(?<=[|])( +)($pids)(?= [|])|\b($pids)\b}
+        {defined $2 ? sprintf '%*s', length "$1$2", " $shown{$2}" : $shown{$3}}ge;
     return $text;
 }
 
@@ -211,7 +242,8 @@ sub block {
     my $session = $self->{sessions}{$in}
         or die "$self->{file}, line $step->{line}: there is no session $step->{in}\n";
     my $waited = $self->finish($session);
-    my $printed = $waited . decode_utf8($session->{psql}->start(encode_utf8($step->{sql}))->finish(BLOCK_S));
+    my $printed = $waited
+        . decode_utf8($session->{psql}->start(encode_utf8($step->{sql}))->finish(BLOCK_S));
     $printed = $self->shown_pids($printed);
     my $what = "line $step->{line}: " . ($step->{sql} =~ /^(.{0,60})/)[0];
     if (defined $step->{shown}) {
@@ -219,15 +251,18 @@ sub block {
             $step->{printed} = $printed;
             pass(encode_utf8("$what: written"));
         } else {
-            like(normal($printed), pattern($step->{shown}), encode_utf8($what)) or diag(encode_utf8("printed:\n$printed\nshown:\n$step->{shown}"));
+            like(normal($printed), pattern($step->{shown}), encode_utf8($what))
+                or diag(encode_utf8("printed:\n$printed\nshown:\n$step->{shown}"));
         }
     } else {
-        unlike($printed, qr/^\S*(?:ERROR|FATAL|WARNING|PANIC):|^invalid|^unrecognized|^psql:|: invalid command/m, encode_utf8($what)) or diag(encode_utf8($printed));
+        unlike($printed,
+            qr/^\S*(?:ERROR|FATAL|WARNING|PANIC):|^invalid|^unrecognized|^psql:|: invalid command/m,
+            encode_utf8($what)) or diag(encode_utf8($printed));
     }
     return;
 }
 
-# ---- Comparing ----------------------------------------------------------------------------------------------
+# ---- Comparing -----------------------------------------------------------------------------------
 
 # Without what differs from run to run.
 sub normal {
@@ -237,7 +272,8 @@ sub normal {
         s/\d\d:\d\d:\d\d(?:\.\d+)?/<duration>/g;
         s/\b11258999\d{8}\b/<token>/g;
         s/\{(\d+(?:,\d+)+)\}/'{' . join(',', sort split m{,}, $1) . '}'/ge;
-        s/^(\s*.*(?:holds|waits for|idle|active).* )\d+ (?:ms|s)(?=$| \(and \d+ more holder)/$1<duration>/mg;
+        s{^(\s*.*(?:holds|waits for|idle|active).* )\d+ (?:ms|s)(?=$| \(and \d+ more holder)}
+            {$1<duration>}mg;
         s/[ \t]+$//mg;
         s/-+(\+-+)*$/<rule>/mg;
         s/\|$/| /mg;
@@ -253,7 +289,9 @@ sub normal {
 # What is printed has to match what is shown.
 sub pattern {
     my ($shown) = @_;
-    my $pattern = join "\n", map { /^…$/ ? '(?:.*\n)*?.*' : join '.*?', map { quotemeta } split /…/, $_, -1 } split /\n/, normal($shown);
+    my $pattern = join "\n",
+        map { /^…$/ ? '(?:.*\n)*?.*' : join '.*?', map { quotemeta } split /…/, $_, -1 }
+        split /\n/, normal($shown);
     return qr/\A$pattern\z/;
 }
 
@@ -263,7 +301,8 @@ sub write_page {
     my @lines = @{ $self->{lines} };
     for my $step (reverse grep { defined $_->{printed} } $self->steps) {
         my $printed = $step->{printed} =~ s/[ \t]+$//mgr =~ s/\A\n+|\n+\z//gr;
-        splice @lines, $step->{shown_from}, $step->{shown_to} - $step->{shown_from}, map { "$_\n" } split /\n/, $printed;
+        splice @lines, $step->{shown_from}, $step->{shown_to} - $step->{shown_from},
+            map { "$_\n" } split /\n/, $printed;
     }
     open my $out, '>:encoding(UTF-8)', $self->{file} or die "cannot write $self->{file}: $!\n";
     print {$out} @lines;

@@ -1,5 +1,5 @@
-# A psql that keeps running, as in a terminal: it gets the lines of a document, and returns what it prints, also while the
-# test goes on.
+# A psql that keeps running, as in a terminal: it gets the lines of a document, and returns what it
+# prints, also while the test goes on.
 package Psql;
 
 use strict;
@@ -7,12 +7,13 @@ use warnings;
 use IPC::Open2;
 use Time::HiRes qw(time);
 
-# Psql->new(database => …, application => …, server => …, role => …, form => OPTIONS): a connection. Without a server, the
-# shared one. It prints values alone, unless options of psql say another form.
+# Psql->new(database => …, application => …, server => …, role => …, form => OPTIONS): a connection.
+# Without a server, the shared one. It prints values alone, unless options of psql say another form.
 sub new {
     my ($class, %how) = @_;
     local %ENV = %ENV;
-    $ENV{PGDATABASE} = $how{database} // ($how{server} ? 'postgres' : $ENV{ADVISORY_TEST_DATABASE} // $ENV{PGDATABASE});
+    $ENV{PGDATABASE} = $how{database}
+        // ($how{server} ? 'postgres' : $ENV{ADVISORY_TEST_DATABASE} // $ENV{PGDATABASE});
     $ENV{PGAPPNAME} = $how{application} // 'psql';
     if (my $server = $how{server}) { $ENV{$_} = $server->{$_} for qw(PGHOST PGPORT PGUSER) }
     $ENV{PGUSER} = $how{role} if $how{role};
@@ -20,7 +21,8 @@ sub new {
     my $self = bless { marks => 0, seen => '' }, $class;
     $self->{client} = open2($self->{out}, $self->{in}, 'sh', '-c', "exec psql -X $form 2>&1");
     $self->{in}->autoflush(1);
-    ($self->{pid}) = $self->run('SELECT pg_backend_pid();') =~ /^\s*(\d+)$/m or die "psql did not connect: $self->{seen}\n";
+    ($self->{pid}) = $self->run('SELECT pg_backend_pid();') =~ /^\s*(\d+)$/m
+        or die "psql did not connect: $self->{seen}\n";
     return $self;
 }
 
@@ -44,7 +46,8 @@ sub is_done {
     while (!$self->{done} && select(my $now = $ready, undef, undef, $seconds // 0)) {
         sysread($self->{out}, $self->{seen}, 65536, length $self->{seen}) or $self->{ended} = 1;
         # Standard output and standard error may overtake each other, so each says it.
-        $self->{done} = 1 if $self->{ended} || 2 == (() = $self->{seen} =~ /^\Q$self->{mark}\E\n/mg);
+        $self->{done} = 1
+            if $self->{ended} || 2 == (() = $self->{seen} =~ /^\Q$self->{mark}\E\n/mg);
         $seconds = 0;
     }
     return $self->{done};
@@ -55,7 +58,8 @@ sub finish {
     my ($self, $seconds) = @_;
     my $end = time + ($seconds // 60);
     until ($self->is_done(0.2)) {
-        die "gave up waiting for psql, process $self->{pid}, which has printed: $self->{seen}\n" if time > $end;
+        die "gave up waiting for psql, process $self->{pid}, which has printed: $self->{seen}\n"
+            if time > $end;
     }
     return $self->{seen} =~ s/^\Q$self->{mark}\E\n//mgr;
 }

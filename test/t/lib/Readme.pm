@@ -34,9 +34,11 @@ sub queue_works {
     my $work = $queue->{sql} =~ s/\ACREATE TABLE.*?;\n//sr;
     $psql->run('INSERT INTO job VALUES (1), (2);');
     $psql->run($work) for 1, 2;
-    is($look->value('SELECT count(*) FROM job WHERE done IS NOT NULL'), 2, 'the queue is worked off');
+    is($look->value('SELECT count(*) FROM job WHERE done IS NOT NULL'), 2,
+        'the queue is worked off');
     like($psql->run($work), qr/\A\s*\z/, 'and then there is nothing to do');
-    return is($look->value(q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = ?}, $psql->pid), 0, 'nothing is left locked');
+    return is($look->value(q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = ?},
+        $psql->pid), 0, 'nothing is left locked');
 }
 
 1;

@@ -1,19 +1,22 @@
-# Runs the blocks of SQL of a document of recipes, exactly as they stand there, for a test that says when and in which
-# session:
+# Runs the blocks of SQL of a document of recipes, exactly as they stand there, for a test that says
+# when and in which session:
 #
 #     recipe 'Singleton job' => sub {              # the heading; in a database of its own
 #         my ($one, $other) = sessions(2);
-#         block(1, $one);                          # its first block, in this session; what psql printed comes back
-#         start_block(2, $other);                  # … does not wait for the end: finished($other) does
+#         block(1, $one);                          # its first block, in this session; what psql
+#                                                  printed comes back
+#         start_block(2, $other);                  # … does not wait for the end: finished($other)
+#                                                  does
 #     };
 #     all_recipes_checked();
 #
-# With EDITION=portable in the environment that is what the databases have. Then not_here(2, $one) checks that this block needs something that
-# does not exist there, and returns true.
+# With EDITION=portable in the environment that is what the databases have. Then not_here(2, $one)
+# checks that this block needs something that does not exist there, and returns true.
 #
-# An ERROR in a block fails the test, unless it is announced: block(2, $one, error => qr/…/). If the document shows output
-# after a block (in a fence without a language), the first session that runs it must print that. The test must run every
-# block, and the first runs must be in the order of the document.
+# An ERROR in a block fails the test, unless it is announced: block(2, $one, error => qr/…/). If the
+# document shows output after a block (in a fence without a language), the first session that runs
+# it must print that. The test must run every block, and the first runs must be in the order of the
+# document.
 package Recipes;
 
 use strict;
@@ -23,7 +26,8 @@ use Exporter 'import';
 use Psql;
 use Test::More;
 
-our @EXPORT = qw(document recipe portable not_here sessions block block_sql start_block finished broken database look gate waits_for all_recipes_checked);
+our @EXPORT = qw(document recipe portable not_here sessions block block_sql start_block finished
+    broken database look gate waits_for all_recipes_checked);
 
 use constant BLOCK_S => 30;
 
@@ -41,8 +45,10 @@ sub document {
             $block->{$fence} .= $line if $block;
         } elsif ($line =~ /^```(\w*)$/) {
             $fence = $1 eq 'sql' ? 'sql' : 'shown';
-            die "$file, line $.: a fence of neither SQL nor what it prints\n" unless $heading && ($1 eq 'sql' || (!$1 && $block));
-            push @{ $blocks{$heading} }, $block = { sql => '', shown => '', line => $. } if $fence eq 'sql';
+            die "$file, line $.: a fence of neither SQL nor what it prints\n"
+                unless $heading && ($1 eq 'sql' || (!$1 && $block));
+            push @{ $blocks{$heading} }, $block = { sql => '', shown => '', line => $. }
+                if $fence eq 'sql';
         } elsif ($line =~ /^## (.*)$/) {
             push @titles, $heading = $1;
             ($blocks{$heading}, $block) = ([], undef);
@@ -67,7 +73,10 @@ sub recipe {
             create_database(name => $database, extension => 0);
         }
         $look = session(server => $server, database => $database, application => 'look');
-        if (portable()) { is(load_portable($database, ($server // \%ENV)->{PGUSER}, $server), '', 'the portable edition is loaded') }
+        if (portable()) {
+            is(load_portable($database, ($server // \%ENV)->{PGUSER}, $server), '',
+                'the portable edition is loaded')
+        }
         else            { $look->run('CREATE EXTENSION advisory_ext') }
         $look->run($_) for gate_sql();
         # What hangs is a failure of this recipe, and the others go on.
@@ -104,7 +113,9 @@ sub look { return $look }
 # This many sessions of psql.
 sub sessions {
     my ($count, %how) = @_;
-    my @sessions = map { Psql->new(database => $database, application => "session $_", server => $server, %how) } 1 .. $count;
+    my @sessions = map {
+        Psql->new(database => $database, application => "session $_", server => $server, %how)
+    } 1 .. $count;
     return wantarray ? @sessions : $sessions[0];
 }
 
@@ -150,20 +161,28 @@ sub block {
     return finished(start_block($number, $session, %how));
 }
 
-# Waits until the session waits for the lock, as the extension sees it. (In the portable edition await_lock() sleeps between two looks.)
+# Waits until the session waits for the lock, as the extension sees it. (In the portable edition
+# await_lock() sleeps between two looks.)
 sub waits_for {
     my ($session, $namespace, $name) = @_;
     return wait_until("session waits for $namespace/$name", sub {
-        $look->value('SELECT count(*) FROM advisory.holders(?, ?::text) WHERE pid = ? AND NOT granted', $namespace, $name, $session->pid)
-            || portable() && $look->value(q{SELECT count(*) FROM pg_stat_activity WHERE pid = ? AND wait_event = 'PgSleep'}, $session->pid);
+        $look->value(
+            'SELECT count(*) FROM advisory.holders(?, ?::text) WHERE pid = ? AND NOT granted',
+            $namespace, $name, $session->pid)
+            || portable()
+            && $look->value(
+                q{SELECT count(*) FROM pg_stat_activity WHERE pid = ? AND wait_event = 'PgSleep'},
+                $session->pid);
     });
 }
 
-# ---- work() -------------------------------------------------------------------------------------------------
-# Records which session worked from when to when. While the gate is shut, sessions that work wait inside.
+# ---- work() --------------------------------------------------------------------------------------
+# Records which session worked from when to when. While the gate is shut, sessions that work wait
+# inside.
 
 sub gate_sql {
-    return ('CREATE TABLE gate ()', 'CREATE TABLE worked (pid integer, began timestamptz, ended timestamptz)', <<~'SQL');
+    return ('CREATE TABLE gate ()',
+        'CREATE TABLE worked (pid integer, began timestamptz, ended timestamptz)', <<~'SQL');
         CREATE FUNCTION work() RETURNS void LANGUAGE plpgsql AS $$
         DECLARE
             began timestamptz := clock_timestamp();
@@ -175,7 +194,10 @@ sub gate_sql {
 }
 
 # gate(): shut from now on, until $gate->open.
-sub gate { return bless { keeper => session(database => $database, server => $server)->run('BEGIN', 'LOCK TABLE gate') }, 'Recipes::Gate' }
+sub gate {
+    return bless { keeper => session(database => $database, server => $server)
+        ->run('BEGIN', 'LOCK TABLE gate') }, 'Recipes::Gate'
+}
 
 sub Recipes::Gate::open { return delete($_[0]{keeper})->run('COMMIT') }
 
@@ -183,7 +205,8 @@ sub Recipes::Gate::open { return delete($_[0]{keeper})->run('COMMIT') }
 sub Recipes::Gate::inside {
     my ($self, @sessions) = @_;
     my $inside = sub { join ' ', map { $_->[0] }
-        @{ $look->rows("SELECT pid FROM pg_locks WHERE relation = 'gate'::regclass AND NOT granted ORDER BY pid") } };
+        @{ $look->rows("SELECT pid FROM pg_locks WHERE relation = 'gate'::regclass AND NOT granted
+            ORDER BY pid") } };
     my $expected = join ' ', sort { $a <=> $b } map { $_->pid } @sessions;
     eval { wait_until('they are inside', sub { $inside->() eq $expected }, 10) };
     return is($inside->(), $expected, 'inside: ' . (@sessions || 'nobody'));

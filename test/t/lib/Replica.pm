@@ -8,12 +8,13 @@ use Exporter 'import';
 
 our @EXPORT = qw(replica caught_up cluster configure as_server);
 
-# cluster($server, 'name'): another cluster, with this name in the server's directory, and removed with that. The files are not
-# created yet. Use the returned object like that of own_server().
+# cluster($server, 'name'): another cluster, with this name in the server's directory, and removed
+# with that. The files are not created yet. Use the returned object like that of own_server().
 sub cluster {
     my ($server, $name) = @_;
     my $dir = "$server->{ADVISORY_EXT_TMP}/$name";
-    my $cluster = bless { %$server, PGPORT => $server->{PGPORT} + 1, ADVISORY_EXT_DATADIR => $dir, ADVISORY_EXT_LOG => "$dir.log" },
+    my $cluster = bless { %$server, PGPORT => $server->{PGPORT} + 1, ADVISORY_EXT_DATADIR => $dir,
+        ADVISORY_EXT_LOG => "$dir.log" },
         ref $server;
     # It is not this one that the server's processes belong to.
     delete @{$cluster}{qw(pid in out)};
@@ -23,8 +24,10 @@ sub cluster {
 # Adds 'name=value', … to a cluster's configuration.
 sub configure {
     my ($cluster, @settings) = @_;
-    as_server($cluster, 'sh', '-c', 'conf=$1; shift; printf "%s\n" "$@" >>"$conf"', 'sh', "$cluster->{ADVISORY_EXT_DATADIR}/postgresql.conf",
-        map { /^(\w+)=(.*)$/s ? "$1 = '$2'" : () } "port=$cluster->{PGPORT}", 'listen_addresses=', @settings);
+    as_server($cluster, 'sh', '-c', 'conf=$1; shift; printf "%s\n" "$@" >>"$conf"', 'sh',
+        "$cluster->{ADVISORY_EXT_DATADIR}/postgresql.conf",
+        map { /^(\w+)=(.*)$/s ? "$1 = '$2'" : () } "port=$cluster->{PGPORT}",
+        'listen_addresses=', @settings);
     return;
 }
 
@@ -32,14 +35,16 @@ sub configure {
 sub replica {
     my ($primary, @settings) = @_;
     my $standby = cluster($primary, 'standby-' . ($primary->{PGPORT} + 1));
-    as_server($primary, 'pg_basebackup', '--write-recovery-conf', '--checkpoint=fast', '--no-sync', "--pgdata=$standby->{ADVISORY_EXT_DATADIR}");
+    as_server($primary, 'pg_basebackup', '--write-recovery-conf', '--checkpoint=fast', '--no-sync',
+        "--pgdata=$standby->{ADVISORY_EXT_DATADIR}");
     # It asks often for missing WAL, and reports immediately what it has replayed.
     configure($standby, 'wal_receiver_status_interval=1s', @settings);
     $standby->ctl('start') or die "the standby did not start: see $standby->{ADVISORY_EXT_LOG}\n";
     return $standby;
 }
 
-# Waits until the standby has replayed all that the primary has written, as a session of each sees it.
+# Waits until the standby has replayed all that the primary has written, as a session of each sees
+# it.
 sub caught_up {
     my ($primary, $standby) = @_;
     my $written = $primary->value('SELECT pg_current_wal_flush_lsn()');

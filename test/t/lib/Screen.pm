@@ -14,13 +14,15 @@ sub psql_begun {
     local @ENV{qw(PGCLIENTENCODING PSQLRC)} = ('UTF8', '/dev/null');
     my $at = $how{server} // { map { $_ => $ENV{$_} } qw(PGHOST PGPORT PGUSER) };
     my %psql;
-    $psql{pid} = open2($psql{out}, $psql{in}, "$ENV{PG_BINDIR}/psql", '-X', '-h', $at->{PGHOST}, '-p', $at->{PGPORT}, '-U', $how{role} // $at->{PGUSER},
+    $psql{pid} = open2($psql{out}, $psql{in}, "$ENV{PG_BINDIR}/psql", '-X', '-h', $at->{PGHOST},
+        '-p', $at->{PGPORT}, '-U', $how{role} // $at->{PGUSER},
         '-d', $how{database} // $ENV{PGDATABASE});
     binmode $_, ':encoding(UTF-8)' for @psql{qw(in out)};
     return \%psql;
 }
 
-# screen($input, …): psql's output for these lines of input; the rest as for psql_begun(), or psql => what that has returned.
+# screen($input, …): psql's output for these lines of input; the rest as for psql_begun(), or psql
+# => what that has returned.
 sub screen {
     my ($input, %how) = @_;
     my $psql = $how{psql} // psql_begun(%how);
@@ -36,7 +38,8 @@ sub screen {
 # How many columns of a terminal the widest line takes.
 sub columns {
     my ($text) = @_;
-    my ($widest) = sort { $b <=> $a } 0, map { length($_) + (() = /[\p{Ea=W}\p{Ea=F}]/g) - (() = /\p{Mn}/g) } split /\n/, $text;
+    my ($widest) = sort { $b <=> $a } 0,
+        map { length($_) + (() = /[\p{Ea=W}\p{Ea=F}]/g) - (() = /\p{Mn}/g) } split /\n/, $text;
     return $widest;
 }
 

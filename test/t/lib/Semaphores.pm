@@ -1,4 +1,5 @@
-# Common code of the tests of semaphores. All semaphores have the namespace sem, unless a test gives another one.
+# Common code of the tests of semaphores. All semaphores have the namespace sem, unless a test gives
+# another one.
 package Semaphores;
 
 use strict;
@@ -7,7 +8,8 @@ use AdvisoryTest;
 use Exporter 'import';
 use List::Util qw(max);
 
-our @EXPORT = qw(observer in_queue queue_up waiting slots_of holder acquires tries releases largest_overlap run_pgbench);
+our @EXPORT = qw(observer in_queue queue_up waiting slots_of holder acquires tries releases
+    largest_overlap run_pgbench);
 
 my $look;
 
@@ -17,17 +19,19 @@ sub observer {
     return $look = session(application => 'look');
 }
 
-# Waits until the session sleeps in the queue of a semaphore, as the observer sees it, or until its statement has ended.
+# Waits until the session sleeps in the queue of a semaphore, as the observer sees it, or until its
+# statement has ended.
 sub in_queue {
     my ($waiter) = @_;
     return wait_until('session waits for a slot', sub {
         $look->value(q(SELECT count(*) FROM advisory.locks l JOIN pg_stat_activity a USING (pid)
-                       WHERE l.pid = ? AND NOT l.granted AND a.wait_event = 'advisory'), $waiter->pid) || $waiter->is_done;
+                       WHERE l.pid = ? AND NOT l.granted AND a.wait_event = 'advisory'),
+                       $waiter->pid) || $waiter->is_done;
     });
 }
 
-# New sessions that wait for a slot of this semaphore, one after the other. For each a hash: {before => a statement to run first,
-# asks => the statement that waits}, both optional.
+# New sessions that wait for a slot of this semaphore, one after the other. For each a hash: {before
+# => a statement to run first, asks => the statement that waits}, both optional.
 sub queue_up {
     my ($name, $slots, @how) = @_;
     my @queue;
@@ -42,12 +46,17 @@ sub queue_up {
 }
 
 # The number of sessions that wait for a slot of this semaphore.
-sub waiting { return $look->value(q(SELECT coalesce(sum(waiting), 0) FROM advisory.semaphores WHERE namespace = 'sem' AND name = ?), $_[0]) }
+sub waiting {
+    return $look->value(
+        q(SELECT coalesce(sum(waiting), 0) FROM advisory.semaphores
+            WHERE namespace = 'sem' AND name = ?), $_[0])
+}
 
 # The slots that a session has, according to the lock manager.
 sub slots_of {
     my ($session) = @_;
-    return $look->rows(q(SELECT objsubid - 16384 AS slot FROM pg_locks WHERE locktype = 'advisory' AND pid = ? AND granted AND objsubid > 16384 ORDER BY slot),
+    return $look->rows(q(SELECT objsubid - 16384 AS slot FROM pg_locks WHERE locktype = 'advisory'
+            AND pid = ? AND granted AND objsubid > 16384 ORDER BY slot),
         $session->pid);
 }
 
@@ -65,11 +74,15 @@ sub tries { my ($name, $slots) = @_; return "SELECT advisory.try_acquire('sem', 
 
 sub releases { my ($name) = @_; return "SELECT advisory.release('sem', '$name')" }
 
-# The largest number of spans [from, to] that cover one moment. A span that ends when another begins does not overlap it.
+# The largest number of spans [from, to] that cover one moment. A span that ends when another begins
+# does not overlap it.
 sub largest_overlap {
     my (@spans) = @_;
     my ($inside, $most) = (0, 0);
-    for my $event (sort { $a->[0] <=> $b->[0] || $a->[1] <=> $b->[1] } map { ([ $_->[0], 1 ], [ $_->[1], -1 ]) } @spans) {
+    for my $event (
+            sort { $a->[0] <=> $b->[0] || $a->[1] <=> $b->[1] } map {
+                ([ $_->[0], 1 ], [ $_->[1], -1 ])
+            } @spans) {
         $inside += $event->[1];
         $most = max($most, $inside);
     }
@@ -83,9 +96,12 @@ sub run_pgbench {
     open my $file, '>', $script or die "$script: $!\n";
     print {$file} "$sql\n";
     close $file;
-    my $status = system "$ENV{PG_BINDIR}/pgbench -n -c $clients @options -f $script $ENV{ADVISORY_TEST_DATABASE} >/dev/null 2>&1";
+    my $status = system "$ENV{PG_BINDIR}/pgbench -n -c $clients @options -f $script "
+        . "$ENV{ADVISORY_TEST_DATABASE} >/dev/null 2>&1";
     unlink $script;
-    wait_until('pgbench is gone', sub { !$look->value(q(SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench')) });
+    wait_until('pgbench is gone', sub {
+        !$look->value(q(SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench'))
+    });
     return $status;
 }
 
