@@ -29,7 +29,7 @@ check() {
 # The Makefile has -Wall and -Wextra. Bitcode is not asked for: it is the same source.
 compiles_with() { with_llvm=no CXX="$* -Werror" run_make --silent all; }
 
-sources() { git ls-files 'src/*.cpp' "$@"; }
+sources() { git ls-files 'src/*.cpp'; }
 
 # (It also says how many warnings it does not show.)
 clang_tidy() {
