@@ -3,6 +3,8 @@
 # include each other, directly or through others. (A header and the .cpp of its name count as one file.) Prints what does not hold.
 #
 #   sql  →  views  →  core  →  shmem  →  server  →  base
+#
+# And what PostgreSQL 20 changes, latches and the attachment to the server's own tables, is used in one place.
 use strict;
 use warnings;
 
@@ -13,6 +15,11 @@ my %below = (
     core   => [qw(base server shmem)],
     views  => [qw(base server shmem core)],
     sql    => [qw(base server shmem core views)],
+);
+
+my %only_in = (
+    'src/server/latch.h' => qr/\b(?:WaitLatch|SetLatch|ResetLatch|MyLatch|procLatch|HandleCatchupInterrupt)\b/,
+    'src/base/compat.h'  => qr/\bShmemInit(?:Hash|Struct)\b/,
 );
 
 my $errors = 0;
@@ -27,6 +34,11 @@ for my $file (sort glob 'src/*/*.h src/*/*.cpp') {
     }
     open my $in, '<', $file or die "cannot read $file: $!\n";
     while (<$in>) {
+        for my $owner (grep { $_ ne $file } sort keys %only_in) {
+            next unless /($only_in{$owner})\s*[(),;]/;
+            print "$file:$.: only $owner uses '$1'\n";
+            $errors++;
+        }
         next unless m{^\s*#\s*include\s+"((\w+)/\w+)\.h"} and -e "src/$1.h";
         my ($header, $its_folder) = ($1, $2);
         $includes{$name}{$header} = 1 if $header ne $name;

@@ -29,7 +29,8 @@ _PG_init(void)
 	HOLD_INTERRUPTS();
 	advisory::hash_seed_init();
 	advisory::guc_init();
-	advisory::held_init({advisory::semaphore_slot_ended, advisory::synccommit_at_xact_end, advisory::lease_transaction_released,
+	advisory::held_init({advisory::semaphore_slot_ended, advisory::synccommit_at_xact_end,
+						 advisory::lease_transaction_released,
 						 advisory::semaphores_detach});
 	advisory::shared_init();
 	RESUME_INTERRUPTS();

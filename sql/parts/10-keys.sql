@@ -18,10 +18,12 @@ COMMENT ON FUNCTION advisory.key(text, text) IS
 CREATE FUNCTION advisory.key(namespace text, id bigint) RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_key_bigint'
     LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION advisory.key(text, bigint) IS 'key of a named lock, the same that pg_advisory_lock() takes';
+COMMENT ON FUNCTION advisory.key(text, bigint) IS
+    'key of a named lock, the same that pg_advisory_lock() takes';
 
 CREATE FUNCTION advisory.key(namespace text, id uuid) RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_key_uuid'
     LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION advisory.key(text, uuid) IS 'key of a named lock, the same that pg_advisory_lock() takes';
+COMMENT ON FUNCTION advisory.key(text, uuid) IS
+    'key of a named lock, the same that pg_advisory_lock() takes';
 

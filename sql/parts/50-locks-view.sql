@@ -5,7 +5,8 @@ CREATE FUNCTION advisory_internal.locks_handler()
     RETURNS fdw_handler
     AS 'MODULE_PATHNAME', 'advisory_locks_handler'
     LANGUAGE C;
-COMMENT ON FUNCTION advisory_internal.locks_handler() IS 'handler of the foreign table advisory._locks';
+COMMENT ON FUNCTION advisory_internal.locks_handler() IS
+    'handler of the foreign table advisory._locks';
 
 CREATE FOREIGN DATA WRAPPER advisory_ext HANDLER advisory_internal.locks_handler NO VALIDATOR;
 COMMENT ON FOREIGN DATA WRAPPER advisory_ext IS 'this server''s own advisory locks';
@@ -43,7 +44,8 @@ CREATE FOREIGN TABLE advisory._locks (
     lock text,
     slots integer)
     SERVER advisory_ext;
-COMMENT ON FOREIGN TABLE advisory._locks IS 'rows of advisory.locks, advisory.activity and advisory.semaphores';
+COMMENT ON FOREIGN TABLE advisory._locks IS
+    'rows of advisory.locks, advisory.activity and advisory.semaphores';
 
 CREATE VIEW advisory.locks AS
     SELECT pid, database, role, application_name, client_addr, state, kind, namespace,
@@ -57,13 +59,17 @@ CREATE VIEW advisory.locks AS
     LEFT JOIN advisory_internal.range_starts USING (objsubid, high);
 COMMENT ON VIEW advisory.locks IS
     'every advisory lock on the server, with its name, holders and waiters';
-COMMENT ON COLUMN advisory.locks.pid IS 'process that holds or waits; null for a prepared transaction';
+COMMENT ON COLUMN advisory.locks.pid IS
+    'process that holds or waits; null for a prepared transaction';
 COMMENT ON COLUMN advisory.locks.database IS 'database that the lock is in; null if it was dropped';
-COMMENT ON COLUMN advisory.locks.role IS 'role of the session, or owner of the prepared transaction';
+COMMENT ON COLUMN advisory.locks.role IS
+    'role of the session, or owner of the prepared transaction';
 COMMENT ON COLUMN advisory.locks.application_name IS 'application_name of the session';
-COMMENT ON COLUMN advisory.locks.client_addr IS 'address of the client; null for a socket, and if hidden';
+COMMENT ON COLUMN advisory.locks.client_addr IS
+    'address of the client; null for a socket, and if hidden';
 COMMENT ON COLUMN advisory.locks.state IS 'state as in pg_stat_activity; null if hidden';
-COMMENT ON COLUMN advisory.locks.kind IS 'lock, semaphore (a slot), queue (waits for a slot), lease or foreign';
+COMMENT ON COLUMN advisory.locks.kind IS
+    'lock, semaphore (a slot), queue (waits for a slot), lease or foreign';
 COMMENT ON COLUMN advisory.locks.namespace IS 'namespace of the lock; null if unknown';
 COMMENT ON COLUMN advisory.locks.name IS 'name or label of the lock; null if unknown';
 COMMENT ON COLUMN advisory.locks.slot IS 'slot of a semaphore, from 1';
@@ -75,9 +81,13 @@ COMMENT ON COLUMN advisory.locks.scope IS 'session or transaction; null where un
 COMMENT ON COLUMN advisory.locks.granted IS 'true: held; false: waited for';
 COMMENT ON COLUMN advisory.locks.wait_start IS 'when the wait began';
 COMMENT ON COLUMN advisory.locks.waited IS 'how long it has lasted';
-COMMENT ON COLUMN advisory.locks.acquired_at IS 'when it was acquired; null for the built-in functions';
+COMMENT ON COLUMN advisory.locks.acquired_at IS
+    'when it was acquired; null for the built-in functions';
 COMMENT ON COLUMN advisory.locks.held IS 'how long it has been held';
-COMMENT ON COLUMN advisory.locks.blocked_by IS 'processes that block a waiter; 0 is a prepared transaction';
-COMMENT ON COLUMN advisory.locks.known_as IS 'well-known uses of this key: candidates, not proof; see known_keys';
+COMMENT ON COLUMN advisory.locks.blocked_by IS
+    'processes that block a waiter; 0 is a prepared transaction';
+COMMENT ON COLUMN advisory.locks.known_as IS
+    'well-known uses of this key: candidates, not proof; see known_keys';
 COMMENT ON COLUMN advisory.locks.gid IS 'identifier of the prepared transaction';
-COMMENT ON COLUMN advisory.locks.query IS 'query of the session; hidden without the privilege to see it';
+COMMENT ON COLUMN advisory.locks.query IS
+    'query of the session; hidden without the privilege to see it';

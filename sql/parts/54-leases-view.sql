@@ -20,14 +20,18 @@ CREATE FUNCTION advisory_internal.lease_rows()
 COMMENT ON FUNCTION advisory_internal.lease_rows() IS 'rows of advisory.leases';
 
 CREATE VIEW advisory.leases AS
-    SELECT namespace, name, owner, token, state, ttl, acquired_at, renewed_at, expires_at, remaining, renewals
+    SELECT namespace, name, owner, token, state, ttl, acquired_at, renewed_at, expires_at,
+           remaining, renewals
     FROM advisory_internal.lease_rows();
 COMMENT ON VIEW advisory.leases IS 'the leases of this database';
 COMMENT ON COLUMN advisory.leases.namespace IS 'namespace; hidden without the privilege to see it';
 COMMENT ON COLUMN advisory.leases.name IS 'name; hidden without the privilege to see it';
-COMMENT ON COLUMN advisory.leases.owner IS 'the owner as it calls itself, or its role and application, or hidden';
-COMMENT ON COLUMN advisory.leases.token IS 'fencing token; shown to the role that took the lease, and its members';
-COMMENT ON COLUMN advisory.leases.state IS 'held, expired, or restarted: its whole TTL again after a failover';
+COMMENT ON COLUMN advisory.leases.owner IS
+    'the owner as it calls itself, or its role and application, or hidden';
+COMMENT ON COLUMN advisory.leases.token IS
+    'fencing token; shown to the role that took the lease, and its members';
+COMMENT ON COLUMN advisory.leases.state IS
+    'held, expired, or restarted: its whole TTL again after a failover';
 COMMENT ON COLUMN advisory.leases.ttl IS 'how long the lease lasts from its last renewal';
 COMMENT ON COLUMN advisory.leases.acquired_at IS 'when it was granted';
 COMMENT ON COLUMN advisory.leases.renewed_at IS 'when it was last renewed, or granted';

@@ -23,25 +23,33 @@ CREATE FUNCTION advisory_internal.waits()
 COMMENT ON FUNCTION advisory_internal.waits() IS 'rows of advisory.waits';
 
 CREATE VIEW advisory.waits AS
-    SELECT root_pid, depth, path, pid, waits_for_pid, namespace, name, key, mode, waited, state, application_name, query,
+    SELECT root_pid, depth, path, pid, waits_for_pid, namespace, name, key, mode, waited, state,
+           application_name, query,
            key1, key2, objsubid
     FROM advisory_internal.waits();
 COMMENT ON VIEW advisory.waits IS 'who waits for whom, as trees; each session stands once';
-COMMENT ON COLUMN advisory.waits.root_pid IS 'process at the root of the tree; 0 is a prepared transaction';
+COMMENT ON COLUMN advisory.waits.root_pid IS
+    'process at the root of the tree; 0 is a prepared transaction';
 COMMENT ON COLUMN advisory.waits.depth IS 'how far from the root, which has depth 0';
 COMMENT ON COLUMN advisory.waits.path IS 'processes from the root to this one';
 COMMENT ON COLUMN advisory.waits.pid IS 'process; 0 is a prepared transaction';
-COMMENT ON COLUMN advisory.waits.waits_for_pid IS 'process that blocks it; null for a root, which waits for nothing';
-COMMENT ON COLUMN advisory.waits.namespace IS 'namespace of the lock; null if unknown, and for locks of other types';
-COMMENT ON COLUMN advisory.waits.name IS 'name or label of the lock; null if unknown, or of another type';
+COMMENT ON COLUMN advisory.waits.waits_for_pid IS
+    'process that blocks it; null for a root, which waits for nothing';
+COMMENT ON COLUMN advisory.waits.namespace IS
+    'namespace of the lock; null if unknown, and for locks of other types';
+COMMENT ON COLUMN advisory.waits.name IS
+    'name or label of the lock; null if unknown, or of another type';
 COMMENT ON COLUMN advisory.waits.key IS '64-bit key; null for a pair, and for locks of other types';
 COMMENT ON COLUMN advisory.waits.mode IS 'mode waited for; of a root, the mode held';
 COMMENT ON COLUMN advisory.waits.waited IS 'how long the wait has lasted; null for a root';
 COMMENT ON COLUMN advisory.waits.state IS 'state as in pg_stat_activity; null if hidden';
 COMMENT ON COLUMN advisory.waits.application_name IS 'application_name of the session';
-COMMENT ON COLUMN advisory.waits.query IS 'query of the session; hidden without the privilege to see it';
-COMMENT ON COLUMN advisory.waits.key1 IS 'first key of the pair form, signed; classid of a foreign lock';
-COMMENT ON COLUMN advisory.waits.key2 IS 'second key of the pair form, signed; objid of a foreign lock';
+COMMENT ON COLUMN advisory.waits.query IS
+    'query of the session; hidden without the privilege to see it';
+COMMENT ON COLUMN advisory.waits.key1 IS
+    'first key of the pair form, signed; classid of a foreign lock';
+COMMENT ON COLUMN advisory.waits.key2 IS
+    'second key of the pair form, signed; objid of a foreign lock';
 COMMENT ON COLUMN advisory.waits.objsubid IS 'as in pg_locks; null for locks of other types';
 
 -- The lock is known by its name, which is a part of the text; or stands between the two texts.

@@ -27,9 +27,11 @@ CREATE VIEW advisory.stats AS
 COMMENT ON VIEW advisory.stats IS
     'statistics of the locks of this database, one row for each name';
 COMMENT ON COLUMN advisory.stats.namespace IS 'namespace; null for the label of a key; or hidden';
-COMMENT ON COLUMN advisory.stats.name IS 'name or label; or hidden; <evicted>: the sums of evicted names';
+COMMENT ON COLUMN advisory.stats.name IS
+    'name or label; or hidden; <evicted>: the sums of evicted names';
 COMMENT ON COLUMN advisory.stats.acquired IS 'how often it was granted';
-COMMENT ON COLUMN advisory.stats.contended IS 'how often a session had to wait for it, whether or not it was granted';
+COMMENT ON COLUMN advisory.stats.contended IS
+    'how often a session had to wait for it, whether or not it was granted';
 COMMENT ON COLUMN advisory.stats.failed IS 'how often it was not free and the session did not wait';
 COMMENT ON COLUMN advisory.stats.timeouts IS 'how often a timeout, or lock_timeout, ended the wait';
 COMMENT ON COLUMN advisory.stats.skipped IS 'how often advisory.run() did not run its command';
@@ -39,13 +41,15 @@ COMMENT ON COLUMN advisory.stats.hold_total IS 'total time of all holds that hav
 COMMENT ON COLUMN advisory.stats.hold_max IS 'the longest of these holds';
 COMMENT ON COLUMN advisory.stats.last_acquired_at IS 'when it was last granted';
 COMMENT ON COLUMN advisory.stats.stats_since IS 'when counting began';
-COMMENT ON COLUMN advisory.stats.key IS '64-bit key, to look up a number in a log; null if hidden or evicted';
+COMMENT ON COLUMN advisory.stats.key IS
+    '64-bit key, to look up a number in a log; null if hidden or evicted';
 
 CREATE FUNCTION advisory.stats_reset()
     RETURNS void
     AS 'MODULE_PATHNAME', 'advisory_stats_reset'
     LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION advisory.stats_reset() IS 'set the statistics of this database''s locks to zero';
+COMMENT ON FUNCTION advisory.stats_reset() IS
+    'set the statistics of this database''s locks to zero';
 
 CREATE FUNCTION advisory_internal.directory()
     RETURNS TABLE (
@@ -65,7 +69,8 @@ CREATE VIEW advisory.directory AS
     FROM advisory_internal.directory();
 COMMENT ON VIEW advisory.directory IS
     'state of the name table, which all sessions of the server share';
-COMMENT ON COLUMN advisory.directory.available IS 'can names be shared at all; false while shared memory is not available';
+COMMENT ON COLUMN advisory.directory.available IS
+    'can names be shared at all; false while shared memory is not available';
 COMMENT ON COLUMN advisory.directory.names IS 'names in it, of all databases';
 COMMENT ON COLUMN advisory.directory.max_names IS 'how many names it may hold';
 COMMENT ON COLUMN advisory.directory.evicted IS 'names that were removed to make room for others';

@@ -45,7 +45,8 @@ COMMENT ON COLUMN advisory.leaks.pid IS 'process that holds it';
 COMMENT ON COLUMN advisory.leaks.database IS 'database that the lock is in';
 COMMENT ON COLUMN advisory.leaks.role IS 'role of the session';
 COMMENT ON COLUMN advisory.leaks.application_name IS 'application_name of the session, at present';
-COMMENT ON COLUMN advisory.leaks.client_addr IS 'address of the client (or pooler); null for a socket';
+COMMENT ON COLUMN advisory.leaks.client_addr IS
+    'address of the client (or pooler); null for a socket';
 COMMENT ON COLUMN advisory.leaks.state IS 'state of the session as in pg_stat_activity';
 COMMENT ON COLUMN advisory.leaks.kind IS 'lock, semaphore (a slot) or foreign';
 COMMENT ON COLUMN advisory.leaks.namespace IS 'namespace of the lock; null if unknown';
@@ -55,10 +56,15 @@ COMMENT ON COLUMN advisory.leaks.key IS '64-bit key';
 COMMENT ON COLUMN advisory.leaks.key1 IS 'first key of the pair form, signed';
 COMMENT ON COLUMN advisory.leaks.key2 IS 'second key of the pair form, signed';
 COMMENT ON COLUMN advisory.leaks.mode IS 'exclusive or shared';
-COMMENT ON COLUMN advisory.leaks.acquired_at IS 'when it was acquired; null for locks taken by the built-in functions';
+COMMENT ON COLUMN advisory.leaks.acquired_at IS
+    'when it was acquired; null for locks taken by the built-in functions';
 COMMENT ON COLUMN advisory.leaks.held IS 'how long it has been held';
-COMMENT ON COLUMN advisory.leaks.taken_by_role IS 'current user then; null for the built-in functions';
-COMMENT ON COLUMN advisory.leaks.taken_by_application IS 'application_name then; null for the built-in functions';
+COMMENT ON COLUMN advisory.leaks.taken_by_role IS
+    'current user then; null for the built-in functions';
+COMMENT ON COLUMN advisory.leaks.taken_by_application IS
+    'application_name then; null for the built-in functions';
 COMMENT ON COLUMN advisory.leaks.reason IS 'what makes it look forgotten';
-COMMENT ON COLUMN advisory.leaks.known_as IS 'well-known uses of this key: candidates, not proof; see known_keys';
-COMMENT ON COLUMN advisory.leaks.transactions IS 'how many transactions the session has ended since; null if unknown';
+COMMENT ON COLUMN advisory.leaks.known_as IS
+    'well-known uses of this key: candidates, not proof; see known_keys';
+COMMENT ON COLUMN advisory.leaks.transactions IS
+    'how many transactions the session has ended since; null if unknown';

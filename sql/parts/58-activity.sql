@@ -1,23 +1,30 @@
--- The views for 3 a.m.: activity shows waiters, their blockers, and everything else that is held; blockers what to end.
--- No row of activity is wider than a terminal of 120 columns.
+-- The views for 3 a.m.: activity shows waiters, their blockers, and everything else that is held;
+-- blockers what to end. No row of activity is wider than a terminal of 120 columns.
 
--- The text without its middle if it is wider than so many columns of a terminal. Names often differ only at their ends.
+-- The text without its middle if it is wider than so many columns of a terminal. Names often
+-- differ only at their ends.
 CREATE FUNCTION advisory_internal.cut(line text, columns integer)
     RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
-    -- A character takes two columns at most, and none that is shorter than these takes more than one.
+    -- A character takes two columns at most, and none that is shorter than these takes more than
+    -- one.
     WITH setting AS (
         SELECT getdatabaseencoding() = 'UTF8' AS is_utf8,
                getdatabaseencoding() = 'UTF8' AND pg_client_encoding() = 'UTF8' AS has_ellipsis
     ), sign AS (
-        SELECT CASE WHEN has_ellipsis THEN convert_from(E'\\xe280a6', 'UTF8') ELSE '...' END AS mark,
+        SELECT CASE WHEN has_ellipsis THEN convert_from(E'\\xe280a6', 'UTF8') ELSE '...'
+               END AS mark,
                columns - CASE WHEN has_ellipsis THEN 1 ELSE 3 END AS room
         FROM setting
     ), one AS (
         -- In SQL_ASCII a letter is a byte, and a part of a character would be no text.
-        SELECT CASE WHEN getdatabaseencoding() = 'SQL_ASCII' AND ascii(letter) > 127 THEN '?' ELSE letter END AS letter, number,
-               CASE WHEN octet_length(letter) > CASE WHEN is_utf8 THEN 2 ELSE 1 END THEN 2 ELSE 1 END AS width
+        SELECT CASE WHEN getdatabaseencoding() = 'SQL_ASCII' AND ascii(letter) > 127 THEN '?'
+                    ELSE letter
+               END AS letter, number,
+               CASE WHEN octet_length(letter) > CASE WHEN is_utf8 THEN 2 ELSE 1 END THEN 2
+                    ELSE 1
+               END AS width
         FROM setting, string_to_table(line, NULL) WITH ORDINALITY AS letters (letter, number)
     ), placed AS (
         SELECT letter, number,
@@ -26,17 +33,22 @@ BEGIN ATOMIC
         FROM one
     )
     SELECT CASE WHEN max(from_left) <= columns THEN line
-                ELSE concat(string_agg(letter, '' ORDER BY number) FILTER (WHERE from_left <= (room + 1) / 2), mark,
-                            string_agg(letter, '' ORDER BY number) FILTER (WHERE from_right <= room / 2))
+                ELSE concat(string_agg(letter, '' ORDER BY number)
+                                FILTER (WHERE from_left <= (room + 1) / 2),
+                            mark,
+                            string_agg(letter, '' ORDER BY number)
+                                FILTER (WHERE from_right <= room / 2))
            END
     FROM placed, sign
     GROUP BY mark;
 END;
-COMMENT ON FUNCTION advisory_internal.cut(text, integer) IS 'text cut to so many columns of a terminal';
+COMMENT ON FUNCTION advisory_internal.cut(text, integer) IS
+    'text cut to so many columns of a terminal';
 
 CREATE VIEW advisory_internal.activity AS
     WITH entry AS MATERIALIZED (
-        SELECT kind, key, database, slot, mode, pid, gid, state, granted, wait_start, waited, held, blocked_by,
+        SELECT kind, key, database, slot, mode, pid, gid, state, granted, wait_start, waited, held,
+               blocked_by,
                CASE WHEN database = current_database() THEN shown
                     ELSE concat(coalesce(database, '(dropped)'), ': ', shown)
                END AS what,
@@ -45,7 +57,8 @@ CREATE VIEW advisory_internal.activity AS
                     ELSE role
                END AS who,
                -- A semaphore's slots and its queue are one lock.
-               ROW (datid, high, low, CASE kind WHEN 'semaphore' THEN 16383 ELSE objsubid END) AS tag
+               ROW (datid, high, low,
+                    CASE kind WHEN 'semaphore' THEN 16383 ELSE objsubid END) AS tag
         FROM advisory._locks
         LEFT JOIN advisory_internal.own_uses USING (datid, objsubid, high, low)
         LEFT JOIN advisory_internal.exact_uses USING (objsubid, high, low)
@@ -74,10 +87,14 @@ CREATE VIEW advisory_internal.activity AS
         FROM waiter AS w, unnest(blocked_by) AS blocker_pid
         WHERE place <= 11
     ), holder AS (
-        SELECT *, NOT is_blocker AND count(*) OVER (PARTITION BY is_blocker, pid, gid) > 20 AS is_one_of_many
-        FROM (SELECT e.tag, what, slot, mode, pid, gid, who, state, held, b.blocker_pid IS NOT NULL AS is_blocker, b.awaited_since
+        SELECT *, NOT is_blocker
+               AND count(*) OVER (PARTITION BY is_blocker, pid, gid) > 20 AS is_one_of_many
+        FROM (SELECT e.tag, what, slot, mode, pid, gid, who, state, held,
+                     b.blocker_pid IS NOT NULL AS is_blocker, b.awaited_since
               FROM entry AS e
-              LEFT JOIN (SELECT tag, blocker_pid, min(wait_start) AS awaited_since FROM blocker GROUP BY tag, blocker_pid) AS b
+              LEFT JOIN (SELECT tag, blocker_pid, min(wait_start) AS awaited_since
+                         FROM blocker
+                         GROUP BY tag, blocker_pid) AS b
                   ON b.tag = e.tag AND b.blocker_pid = coalesce(e.pid, 0)
               WHERE granted) AS held
     ), held_by AS (
@@ -93,7 +110,8 @@ CREATE VIEW advisory_internal.activity AS
         WHERE place <= 11
     ), lease AS (
         SELECT l.*, w.key IS NOT NULL AS is_awaited, w.since,
-               row_number() OVER (ORDER BY w.key IS NULL, w.since, l.acquired_at, l.lock) > 20 AS is_one_of_many
+               row_number() OVER (ORDER BY w.key IS NULL, w.since, l.acquired_at, l.lock) > 20
+                   AS is_one_of_many
         FROM advisory_internal.lease_rows() AS l
         LEFT JOIN (SELECT key, min(wait_start) AS since
                    FROM entry
@@ -101,31 +119,38 @@ CREATE VIEW advisory_internal.activity AS
                    GROUP BY key) AS w ON w.key = l.key
         WHERE l.state <> 'expired'
     ), line (rank, since, place, lock, slot, mode, pid, who, state, waiting, held, pids) AS (
-        SELECT 1, wait_start, place, what, slot, mode, pid, who, state, waited, NULL::interval, held_by
+        SELECT 1, wait_start, place, what, slot, mode, pid, who, state, waited, NULL::interval,
+               held_by
         FROM shown_waiter
         WHERE place <= 10
         UNION ALL
         -- The eleventh stands for the others, of whom it has waited longest.
-        SELECT 1, tenth_start, place, concat('(', others, ' more)'), NULL, NULL, NULL, NULL, NULL, waited, NULL, held_by
+        SELECT 1, tenth_start, place, concat('(', others, ' more)'), NULL, NULL, NULL, NULL, NULL,
+               waited, NULL, held_by
         FROM shown_waiter
         WHERE place = 11
         UNION ALL
-        SELECT CASE WHEN is_blocker THEN 2 ELSE 3 END, awaited_since, NULL, what, slot, mode, pid, who,
-               CASE WHEN pid IN (SELECT pid FROM waiting) THEN 'waiting' ELSE state END, NULL, held, NULL
+        SELECT CASE WHEN is_blocker THEN 2 ELSE 3 END, awaited_since, NULL, what, slot, mode, pid,
+               who,
+               CASE WHEN pid IN (SELECT pid FROM waiting) THEN 'waiting' ELSE state END,
+               NULL, held, NULL
         FROM holder
         WHERE NOT is_one_of_many
         UNION ALL
-        SELECT 3, NULL, NULL, concat('(', count(*), ' locks)'), NULL, NULL, pid, who, state, NULL, max(held), NULL
+        SELECT 3, NULL, NULL, concat('(', count(*), ' locks)'), NULL, NULL, pid, who, state, NULL,
+               max(held), NULL
         FROM holder
         WHERE is_one_of_many
         GROUP BY pid, gid, who, state
         UNION ALL
-        SELECT CASE WHEN is_awaited THEN 2 ELSE 3 END, since, NULL, lock, NULL, 'lease', NULL, owner, state, NULL,
+        SELECT CASE WHEN is_awaited THEN 2 ELSE 3 END, since, NULL, lock, NULL, 'lease', NULL,
+               owner, state, NULL,
                clock_timestamp() - acquired_at, NULL
         FROM lease
         WHERE NOT is_one_of_many
         UNION ALL
-        SELECT 3, NULL, NULL, concat('(', count(*), ' leases)'), NULL, 'lease', NULL, NULL, NULL, NULL, clock_timestamp() - min(acquired_at), NULL
+        SELECT 3, NULL, NULL, concat('(', count(*), ' leases)'), NULL, 'lease', NULL, NULL, NULL,
+               NULL, clock_timestamp() - min(acquired_at), NULL
         FROM lease
         WHERE is_one_of_many
         HAVING count(*) > 0
@@ -134,28 +159,44 @@ CREATE VIEW advisory_internal.activity AS
                CASE WHEN length(mode) > 9 THEN advisory_internal.cut(mode, 9) ELSE mode END AS mode,
                pid, who,
                replace(replace(replace(state, 'idle in transaction (aborted)', 'failed xact'),
-                               'idle in transaction', 'idle in xact'), 'fastpath function call', 'fastpath') AS state,
+                               'idle in transaction', 'idle in xact'),
+                       'fastpath function call', 'fastpath') AS state,
                date_trunc('second', waiting) AS waiting,
                date_trunc('second', held) AS held, held AS exactly,
                -- Three processes, or two if their numbers are long.
-               concat(array_to_string(pids[:shown], ','), ' +' || nullif(cardinality(pids) - shown, 0)) AS blocked_by
-        FROM line, LATERAL (SELECT least(cardinality(pids), CASE WHEN length(array_to_string(pids[:3], ',')) > 17 THEN 2 ELSE 3 END)) AS few (shown)
+               concat(array_to_string(pids[:shown], ','),
+                      ' +' || nullif(cardinality(pids) - shown, 0)) AS blocked_by
+        FROM line,
+             LATERAL (SELECT least(cardinality(pids),
+                                   CASE WHEN length(array_to_string(pids[:3], ',')) > 17 THEN 2
+                                        ELSE 3
+                                   END)) AS few (shown)
     ), wanted AS (
-        -- What a line of 120 columns leaves for lock and who.  No text takes more columns than it has bytes.
-        SELECT 120 - 26 - greatest(max(length(slot::text)), 4) - greatest(max(length(mode)), 4) - greatest(max(length(pid::text)), 3)
-                   - greatest(max(length(state)), 5) - greatest(max(length(waiting::text)), 7) - greatest(max(length(held::text)), 4)
+        -- What a line of 120 columns leaves for lock and who.  No text takes more columns than it
+        -- has bytes.
+        SELECT 120 - 26 - greatest(max(length(slot::text)), 4) - greatest(max(length(mode)), 4)
+                   - greatest(max(length(pid::text)), 3) - greatest(max(length(state)), 5)
+                   - greatest(max(length(waiting::text)), 7) - greatest(max(length(held::text)), 4)
                    - greatest(max(length(blocked_by)), 10) AS room,
                greatest(max(octet_length(lock)), 4) AS lock,
                greatest(max(octet_length(who)), 3) AS who
         FROM narrow
     ), width AS (
-        -- The lock matters more: if both do not fit, who gets 14 columns, or less on a crowded line.
+        -- The lock matters more: if both do not fit, who gets 14 columns, or less on a crowded
+        -- line.
         SELECT lock, room - lock AS who
-        FROM (SELECT greatest(least(lock, greatest(room - who, room - 14, room * 3 / 5)), 4) AS lock, room FROM wanted) AS of_lock
+        FROM (SELECT room,
+                     greatest(least(lock, greatest(room - who, room - 14, room * 3 / 5)), 4) AS lock
+              FROM wanted) AS of_lock
     )
-    SELECT CASE WHEN octet_length(n.lock) > width.lock THEN advisory_internal.cut(n.lock, width.lock) ELSE n.lock END AS lock,
+    SELECT CASE WHEN octet_length(n.lock) > width.lock
+                THEN advisory_internal.cut(n.lock, width.lock)
+                ELSE n.lock
+           END AS lock,
            slot, mode, pid,
-           CASE WHEN octet_length(n.who) > width.who THEN advisory_internal.cut(n.who, width.who) ELSE n.who END AS who,
+           CASE WHEN octet_length(n.who) > width.who THEN advisory_internal.cut(n.who, width.who)
+                ELSE n.who
+           END AS who,
            state, waiting, held,
            nullif(blocked_by, '') AS blocked_by
     FROM narrow AS n, width
@@ -165,16 +206,22 @@ COMMENT ON VIEW advisory_internal.activity IS 'rows of advisory.activity';
 CREATE VIEW advisory.activity AS
     SELECT lock, slot, mode, pid, who, state, waiting, held, blocked_by
     FROM advisory_internal.activity;
-COMMENT ON VIEW advisory.activity IS 'waiters for advisory locks, their blockers, and all other holders';
-COMMENT ON COLUMN advisory.activity.lock IS 'namespace/name, a label in quotes, or the key; or a number of others';
+COMMENT ON VIEW advisory.activity IS
+    'waiters for advisory locks, their blockers, and all other holders';
+COMMENT ON COLUMN advisory.activity.lock IS
+    'namespace/name, a label in quotes, or the key; or a number of others';
 COMMENT ON COLUMN advisory.activity.slot IS 'slot of a semaphore, from 1';
-COMMENT ON COLUMN advisory.activity.mode IS 'exclusive or shared; or lease, which is not held by a session';
-COMMENT ON COLUMN advisory.activity.pid IS 'process; null for a prepared transaction, and for a lease';
+COMMENT ON COLUMN advisory.activity.mode IS
+    'exclusive or shared; or lease, which is not held by a session';
+COMMENT ON COLUMN advisory.activity.pid IS
+    'process; null for a prepared transaction, and for a lease';
 COMMENT ON COLUMN advisory.activity.who IS 'role@application; the owner of a lease';
-COMMENT ON COLUMN advisory.activity.state IS 'state, shortened; waiting: a holder that waits; null if hidden';
+COMMENT ON COLUMN advisory.activity.state IS
+    'state, shortened; waiting: a holder that waits; null if hidden';
 COMMENT ON COLUMN advisory.activity.waiting IS 'how long it has waited; null for a holder';
 COMMENT ON COLUMN advisory.activity.held IS 'how long it has held the lock; null where unknown';
-COMMENT ON COLUMN advisory.activity.blocked_by IS 'up to three holders, and +N for others; 0: a prepared transaction';
+COMMENT ON COLUMN advisory.activity.blocked_by IS
+    'up to three holders, and +N for others; 0: a prepared transaction';
 
 CREATE FUNCTION advisory_internal.blockers()
     RETURNS TABLE (
@@ -206,24 +253,33 @@ COMMENT ON FUNCTION advisory_internal.blockers() IS 'rows of advisory.blockers';
 
 CREATE VIEW advisory.blockers AS
     SELECT b.pid,
-           advisory_internal.cut(CASE WHEN b.gid IS NOT NULL THEN concat(role, ' (prepared ', b.gid, ')')
-                              WHEN application_name <> '' THEN concat(role, '@', application_name)
-                              ELSE coalesce(role, l.owner)
-                         END, 60) AS who,
+           advisory_internal.cut(
+               CASE WHEN b.gid IS NOT NULL THEN concat(role, ' (prepared ', b.gid, ')')
+                    WHEN application_name <> '' THEN concat(role, '@', application_name)
+                    ELSE coalesce(role, l.owner)
+               END, 60) AS who,
            coalesce(b.state, l.state) AS state,
            date_trunc('second', coalesce(b.since, p.prepared, l.acquired_at)) AS since,
            advisory_internal.cut(concat(before_lock, advisory_internal.unnamed(
                objsubid, high, low,
-               (advisory_internal.known_as(datid, objsubid, high, low, own, exact, is_start))[1], is_label),
+               (advisory_internal.known_as(datid, objsubid, high, low, own, exact, is_start))[1],
+               is_label),
                after_lock), 90) AS lock,
            waiters,
            date_trunc('second', longest_wait) AS longest_wait,
-           -- No statement can name a prepared transaction whose identifier is shown with special characters replaced.
-           CASE WHEN b.gid IS NOT NULL THEN 'ROLLBACK PREPARED ' || quote_literal(p.gid) || ';' || coalesce(' -- in database ' || quote_ident(other_database), '')
-                WHEN b.pid IS NULL AND is_named THEN format('SELECT advisory.break_lease(%L, %L);', b.namespace, b.name)
-                -- These two end the session only if it still holds the lock.  Long names would not fit on a line.
-                WHEN kind IN ('lock', 'semaphore') AND is_named AND octet_length(b.namespace || b.name) <= 50
-                THEN format('SELECT advisory.terminate_holder(%L, %L, %s);', b.namespace, b.name, b.pid)
+           -- No statement can name a prepared transaction whose identifier is shown with special
+           -- characters replaced.
+           CASE WHEN b.gid IS NOT NULL
+                THEN 'ROLLBACK PREPARED ' || quote_literal(p.gid) || ';'
+                    || coalesce(' -- in database ' || quote_ident(other_database), '')
+                WHEN b.pid IS NULL AND is_named
+                THEN format('SELECT advisory.break_lease(%L, %L);', b.namespace, b.name)
+                -- These two end the session only if it still holds the lock.  Long names would not
+                -- fit on a line.
+                WHEN kind IN ('lock', 'semaphore') AND is_named
+                     AND octet_length(b.namespace || b.name) <= 50
+                THEN format('SELECT advisory.terminate_holder(%L, %L, %s);', b.namespace, b.name,
+                            b.pid)
                 WHEN kind IN ('lock', 'semaphore') AND b.key IS NOT NULL
                 THEN format('SELECT advisory.terminate_holder_key(%s, %s);', b.key, b.pid)
                 WHEN b.pid IS NOT NULL THEN format('SELECT pg_terminate_backend(%s);', b.pid)
@@ -232,16 +288,25 @@ CREATE VIEW advisory.blockers AS
     LEFT JOIN advisory_internal.own_uses USING (datid, objsubid, high, low)
     LEFT JOIN advisory_internal.exact_uses USING (objsubid, high, low)
     LEFT JOIN advisory_internal.range_starts USING (objsubid, high)
-    CROSS JOIN LATERAL (SELECT CASE WHEN b.namespace IS NOT NULL THEN advisory.key(b.namespace, b.name) = b.key END) AS named (is_named)
+    CROSS JOIN LATERAL (SELECT CASE WHEN b.namespace IS NOT NULL
+                                    THEN advisory.key(b.namespace, b.name) = b.key
+                               END) AS named (is_named)
     LEFT JOIN pg_catalog.pg_prepared_xact() AS p ON p.gid = b.gid
-    LEFT JOIN advisory_internal.lease_rows() AS l ON b.pid IS NULL AND b.gid IS NULL AND b.kind = 'lease' AND l.key = b.key
+    LEFT JOIN advisory_internal.lease_rows() AS l ON b.pid IS NULL AND b.gid IS NULL
+        AND b.kind = 'lease' AND l.key = b.key
     ORDER BY waiters DESC, b.longest_wait DESC NULLS LAST, b.pid;
-COMMENT ON VIEW advisory.blockers IS 'what others wait for in the end, and the statement that ends it';
-COMMENT ON COLUMN advisory.blockers.pid IS 'process; null for a prepared transaction, and for a lease';
+COMMENT ON VIEW advisory.blockers IS
+    'what others wait for in the end, and the statement that ends it';
+COMMENT ON COLUMN advisory.blockers.pid IS
+    'process; null for a prepared transaction, and for a lease';
 COMMENT ON COLUMN advisory.blockers.who IS 'role@application; the owner of a lease';
-COMMENT ON COLUMN advisory.blockers.state IS 'state as in pg_stat_activity; null without the privilege to see it';
-COMMENT ON COLUMN advisory.blockers.since IS 'since when in that state; when it was prepared, or granted';
+COMMENT ON COLUMN advisory.blockers.state IS
+    'state as in pg_stat_activity; null without the privilege to see it';
+COMMENT ON COLUMN advisory.blockers.since IS
+    'since when in that state; when it was prepared, or granted';
 COMMENT ON COLUMN advisory.blockers.lock IS 'what it holds, of which the longest wait is';
-COMMENT ON COLUMN advisory.blockers.waiters IS 'how many sessions wait for it, directly or through others';
+COMMENT ON COLUMN advisory.blockers.waiters IS
+    'how many sessions wait for it, directly or through others';
 COMMENT ON COLUMN advisory.blockers.longest_wait IS 'how long the first of them has waited';
-COMMENT ON COLUMN advisory.blockers.remedy IS 'statement that ends it; null where no statement can name it';
+COMMENT ON COLUMN advisory.blockers.remedy IS
+    'statement that ends it; null where no statement can name it';

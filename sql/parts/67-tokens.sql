@@ -1,7 +1,8 @@
 -- Fencing tokens: numbers that grow with every holder of a lock, beyond sessions and servers.
 
--- The era of the tokens, packed into one value with its timeline and a part of the system identifier.  No transaction
--- rolls a sequence back.  src/core/token.cpp says how the value is read.
+-- The era of the tokens, packed into one value with its timeline and a part of the system
+-- identifier.  No transaction rolls a sequence back.  src/core/token.cpp says how the value is
+-- read.
 CREATE SEQUENCE advisory._era MINVALUE 1;
 COMMENT ON SEQUENCE advisory._era IS 'era of the fencing tokens; see advisory.token()';
 SELECT pg_extension_config_dump('advisory._era', '');
@@ -22,49 +23,57 @@ CREATE FUNCTION advisory.token(namespace text, name text)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_token_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.token(text, text) IS 'fencing token for a lock that this session holds in exclusive mode';
+COMMENT ON FUNCTION advisory.token(text, text) IS
+    'fencing token for a lock that this session holds in exclusive mode';
 
 CREATE FUNCTION advisory.token(namespace text, id bigint)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_token_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.token(text, bigint) IS 'fencing token for a lock that this session holds in exclusive mode';
+COMMENT ON FUNCTION advisory.token(text, bigint) IS
+    'fencing token for a lock that this session holds in exclusive mode';
 
 CREATE FUNCTION advisory.token(namespace text, id uuid)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_token_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.token(text, uuid) IS 'fencing token for a lock that this session holds in exclusive mode';
+COMMENT ON FUNCTION advisory.token(text, uuid) IS
+    'fencing token for a lock that this session holds in exclusive mode';
 
 CREATE FUNCTION advisory.token(namespace text, name text, slot integer)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_token_slot_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.token(text, text, integer) IS 'fencing token for a slot of this session';
+COMMENT ON FUNCTION advisory.token(text, text, integer) IS
+    'fencing token for a slot of this session';
 
 CREATE FUNCTION advisory.token(namespace text, id bigint, slot integer)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_token_slot_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.token(text, bigint, integer) IS 'fencing token for a slot of this session';
+COMMENT ON FUNCTION advisory.token(text, bigint, integer) IS
+    'fencing token for a slot of this session';
 
 CREATE FUNCTION advisory.token(namespace text, id uuid, slot integer)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_token_slot_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.token(text, uuid, integer) IS 'fencing token for a slot of this session';
+COMMENT ON FUNCTION advisory.token(text, uuid, integer) IS
+    'fencing token for a slot of this session';
 
 CREATE FUNCTION advisory.token_key(key bigint)
     RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_token_key'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.token_key(bigint) IS 'fencing token for the lock of this key, which this session holds';
+COMMENT ON FUNCTION advisory.token_key(bigint) IS
+    'fencing token for the lock of this key, which this session holds';
 
 CREATE FUNCTION advisory.tokens_above(token bigint)
     RETURNS void
     AS 'MODULE_PATHNAME', 'advisory_tokens_above'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.tokens_above(bigint) IS 'make all later tokens of this database greater than this one';
+COMMENT ON FUNCTION advisory.tokens_above(bigint) IS
+    'make all later tokens of this database greater than this one';
 
 ---- Fences, which refuse smaller tokens
 
@@ -82,22 +91,26 @@ CREATE FUNCTION advisory.check_token(namespace text, name text, token bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_check_token_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.check_token(text, text, bigint) IS 'true if no greater token of this name was checked, or error 55000';
+COMMENT ON FUNCTION advisory.check_token(text, text, bigint) IS
+    'true if no greater token of this name was checked, or error 55000';
 
 CREATE FUNCTION advisory.check_token(namespace text, id bigint, token bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_check_token_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.check_token(text, bigint, bigint) IS 'true if no greater token of this name was checked, or error 55000';
+COMMENT ON FUNCTION advisory.check_token(text, bigint, bigint) IS
+    'true if no greater token of this name was checked, or error 55000';
 
 CREATE FUNCTION advisory.check_token(namespace text, id uuid, token bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_check_token_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.check_token(text, uuid, bigint) IS 'true if no greater token of this name was checked, or error 55000';
+COMMENT ON FUNCTION advisory.check_token(text, uuid, bigint) IS
+    'true if no greater token of this name was checked, or error 55000';
 
 CREATE FUNCTION advisory.fenced()
     RETURNS trigger
     AS 'MODULE_PATHNAME', 'advisory_fenced'
     LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION advisory.fenced() IS 'trigger function: refuses a NULL token and one smaller than the row''s';
+COMMENT ON FUNCTION advisory.fenced() IS
+    'trigger function: refuses a NULL token and one smaller than the row''s';

@@ -16,9 +16,12 @@ COMMENT ON TABLE advisory._claims IS 'rows of advisory.claims';
 COMMENT ON COLUMN advisory._claims.key IS 'key of the name';
 COMMENT ON COLUMN advisory._claims.namespace IS 'namespace';
 COMMENT ON COLUMN advisory._claims.name IS 'name';
-COMMENT ON COLUMN advisory._claims.last_window IS 'last claimed window; earlier ones cannot be claimed';
-COMMENT ON COLUMN advisory._claims.window_before IS 'window claimed before it; unclaim() goes back to it';
-COMMENT ON COLUMN advisory._claims.claimed_at IS 'when it was claimed; null if a later claim was taken back';
+COMMENT ON COLUMN advisory._claims.last_window IS
+    'last claimed window; earlier ones cannot be claimed';
+COMMENT ON COLUMN advisory._claims.window_before IS
+    'window claimed before it; unclaim() goes back to it';
+COMMENT ON COLUMN advisory._claims.claimed_at IS
+    'when it was claimed; null if a later claim was taken back';
 COMMENT ON COLUMN advisory._claims.claimed_by IS 'role and application that claimed it';
 COMMENT ON COLUMN advisory._claims.role IS 'name of the role that claimed it';
 COMMENT ON COLUMN advisory._claims.finished_at IS 'when its work was done';
@@ -42,56 +45,71 @@ CREATE VIEW advisory.claims AS
     FROM advisory._claims,
     LATERAL (SELECT pg_catalog.pg_has_role('pg_read_all_stats'::name, 'USAGE'::text)
                     OR EXISTS (SELECT FROM pg_catalog.pg_authid AS a
-                               WHERE a.rolname OPERATOR(pg_catalog.=) role AND pg_catalog.pg_has_role(a.oid, 'USAGE'::text))) AS visible (may_see)
+                               WHERE a.rolname OPERATOR(pg_catalog.=) role
+                                   AND pg_catalog.pg_has_role(a.oid,
+                                                              'USAGE'::text))) AS visible (may_see)
     -- That is what unclaim() of the first one leaves.
     WHERE last_window > '-infinity'::timestamptz;
 COMMENT ON VIEW advisory.claims IS 'the last claimed window of each name';
 COMMENT ON COLUMN advisory.claims.namespace IS 'namespace; hidden without the privilege to see it';
 COMMENT ON COLUMN advisory.claims.name IS 'name; hidden without the privilege to see it';
 COMMENT ON COLUMN advisory.claims.key IS 'key of the name; null without the privilege to see it';
-COMMENT ON COLUMN advisory.claims.last_window IS 'last claimed window; earlier ones cannot be claimed';
-COMMENT ON COLUMN advisory.claims.claimed_at IS 'when it was claimed; null if a later claim was taken back';
+COMMENT ON COLUMN advisory.claims.last_window IS
+    'last claimed window; earlier ones cannot be claimed';
+COMMENT ON COLUMN advisory.claims.claimed_at IS
+    'when it was claimed; null if a later claim was taken back';
 COMMENT ON COLUMN advisory.claims.claimed_by IS 'role@application that claimed it; or hidden';
-COMMENT ON COLUMN advisory.claims.finished_at IS 'when its work was done; null while it runs, and if it failed';
+COMMENT ON COLUMN advisory.claims.finished_at IS
+    'when its work was done; null while it runs, and if it failed';
 
 CREATE FUNCTION advisory_internal.window(every interval, at timestamptz)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_window'
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION advisory_internal.window(interval, timestamptz) IS 'the window that claim() claims at a time';
+COMMENT ON FUNCTION advisory_internal.window(interval, timestamptz) IS
+    'the window that claim() claims at a time';
 
-CREATE FUNCTION advisory.claim(namespace text, name text, every interval, window_start timestamptz DEFAULT NULL)
+CREATE FUNCTION advisory.claim(namespace text, name text, every interval,
+                               window_start timestamptz DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_claim_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.claim(text, text, interval, timestamptz) IS 'claim a window of time once: the window, or NULL if it is claimed';
+COMMENT ON FUNCTION advisory.claim(text, text, interval, timestamptz) IS
+    'claim a window of time once: the window, or NULL if it is claimed';
 
-CREATE FUNCTION advisory.claim(namespace text, id bigint, every interval, window_start timestamptz DEFAULT NULL)
+CREATE FUNCTION advisory.claim(namespace text, id bigint, every interval,
+                               window_start timestamptz DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_claim_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.claim(text, bigint, interval, timestamptz) IS 'claim a window of time once: the window, or NULL if it is claimed';
+COMMENT ON FUNCTION advisory.claim(text, bigint, interval, timestamptz) IS
+    'claim a window of time once: the window, or NULL if it is claimed';
 
-CREATE FUNCTION advisory.claim(namespace text, id uuid, every interval, window_start timestamptz DEFAULT NULL)
+CREATE FUNCTION advisory.claim(namespace text, id uuid, every interval,
+                               window_start timestamptz DEFAULT NULL)
     RETURNS timestamptz
     AS 'MODULE_PATHNAME', 'advisory_claim_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.claim(text, uuid, interval, timestamptz) IS 'claim a window of time once: the window, or NULL if it is claimed';
+COMMENT ON FUNCTION advisory.claim(text, uuid, interval, timestamptz) IS
+    'claim a window of time once: the window, or NULL if it is claimed';
 
 CREATE FUNCTION advisory.unclaim(namespace text, name text, window_start timestamptz)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_unclaim_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.unclaim(text, text, timestamptz) IS 'take a claim back, so that its window can be claimed again';
+COMMENT ON FUNCTION advisory.unclaim(text, text, timestamptz) IS
+    'take a claim back, so that its window can be claimed again';
 
 CREATE FUNCTION advisory.unclaim(namespace text, id bigint, window_start timestamptz)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_unclaim_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.unclaim(text, bigint, timestamptz) IS 'take a claim back, so that its window can be claimed again';
+COMMENT ON FUNCTION advisory.unclaim(text, bigint, timestamptz) IS
+    'take a claim back, so that its window can be claimed again';
 
 CREATE FUNCTION advisory.unclaim(namespace text, id uuid, window_start timestamptz)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_unclaim_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
-COMMENT ON FUNCTION advisory.unclaim(text, uuid, timestamptz) IS 'take a claim back, so that its window can be claimed again';
+COMMENT ON FUNCTION advisory.unclaim(text, uuid, timestamptz) IS
+    'take a claim back, so that its window can be claimed again';

@@ -75,7 +75,7 @@ in_subtransaction(Body body, int cleared = NO_SQLSTATE)
 	return stays;
 }
 
-/* Run body(), and call add_context(), which calls errcontext(), for each error and message in it. */
+/* Run body(), and add_context(), which calls errcontext(), for each error and message in it. */
 template <typename AddContext, typename Body>
 inline void
 with_error_context(AddContext add_context, Body body)

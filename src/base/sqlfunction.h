@@ -171,8 +171,8 @@ struct Row
 			add_null();
 	}
 	/*
-	 * Append the row to the result that InitMaterializedSRF made.  It may lack the last columns, but
-	 * must not have more: those of a newer version.  May ereport.
+	 * Append the row to the result that InitMaterializedSRF made.  It may lack the last columns,
+	 * but must not have more: those of a newer version.  May ereport.
 	 */
 	void		put(ReturnSetInfo *result)
 	{

@@ -249,9 +249,9 @@ copy_session(SharedSession *session, HoldReader::Session *copy)
 		pg_read_barrier();
 		if (count > 0)
 		{
-			auto	   *all = static_cast<PublishedHold *>(dsa_get_address(shared_area, session->holds));
+			void	   *all = dsa_get_address(shared_area, session->holds);
 
-			memcpy(holds, all + first, sizeof(PublishedHold) * count);
+			memcpy(holds, static_cast<PublishedHold *>(all) + first, sizeof(PublishedHold) * count);
 		}
 		copy->shared = *session;
 		LWLockRelease(&session->lock);
