@@ -6,8 +6,8 @@
  * when the name is used again.  It also refers to the entry of the name table, so that a name that
  * is registered already is found without a lock.
  *
- * As long as an entry is in use, its name is pinned in the name table.  An entry is in use
- * while this session asks for the lock, and while it holds the lock.
+ * An entry is in use while this session asks for the lock, and while it holds the lock.  As long as
+ * it is, its name is pinned in the name table.
  */
 #pragma once
 
@@ -50,15 +50,16 @@ struct CachedName
 	uint16		ns_length;		/* of the text; 0 if it is a label */
 	NameReference reference;	/* to the entry that is or was pinned; else to none */
 	int			uses;			/* held locks, and the request for one; without any it has no pin */
-	int			to_log;			/* ended holds that must still be logged with this name; they do not pin it */
+	int			to_log;			/* ended holds that must be logged with this name; no pin either */
 	uint16		name_length;
-	char	   *text;			/* namespace and name as shown, each with a zero byte; null if there is none */
-	uint64		hash;			/* of role, namespace and name; 0 if they were cut.  Only a name that was not cut is found by it */
+	char	   *text;			/* namespace and name as shown, each with a zero byte; or null */
+	uint64		hash;			/* of role, namespace and name; 0 if they were cut */
 	uint64		ns_hash;		/* of the whole namespace */
+	CachedName *next;			/* in the list of all, or of those that have been dropped */
 
 	bool		has_text() const noexcept
 	{
-		return state != NameState::unnamed;
+		return text != nullptr;
 	}
 	bool		by_name() const noexcept
 	{

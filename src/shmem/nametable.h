@@ -10,6 +10,8 @@
  *
  * A session pins the names of the locks that it holds or waits for.  advisory_ext.max_names limits
  * the table.  A new name that finds no room evicts one that is not pinned and was not used lately.
+ * The sessions of one login role may not pin more than their share of the table, so that the names
+ * of others always find room.
  */
 #pragma once
 
@@ -22,10 +24,7 @@ namespace advisory
 /* How many of the roles that gave a name are remembered. */
 constexpr int NAME_ROLES = 4;
 
-/*
- * A name as it is registered: UTF-8, and as it is shown (shown_part()).  ns is empty for the label
- * of a key.
- */
+/* A name as it is registered: UTF-8, and as it is shown (shown_part()).  ns is empty for a label. */
 struct GivenName
 {
 	Key			key;
@@ -53,15 +52,15 @@ operator==(const NameReference &a, const NameReference &b) noexcept
 struct UsedName
 {
 	NameReference name;
-	Oid			role;			/* that used it; invalid if the name is not stored, or the lock has none */
+	Oid			role;			/* that used it; invalid if the lock has no name, or it is not stored */
 };
 
 /* The result of registering a name. */
 enum class Registered
 {
 	stored,						/* it is in the table */
-	named,						/* a label, which is not stored because the table has the name of the key */
-	not_stored					/* no room, or no memory */
+	named,						/* a label, which is not stored because the key has a name */
+	not_stored					/* no room, more than the share of this role, or no memory */
 };
 
 /*
@@ -69,7 +68,7 @@ enum class Registered
  * among those that gave it.  *reference is its entry, or with Registered::named that of the key's
  * name, pinned; it refers to no entry if the name is not stored.  *has_other: the key also has
  * another name, or label that counts, or the name is new and the key had a label; see
- * name_find_other().  May ereport only for a cancel.
+ * name_find_other().  May ereport (shared_attempt()).
  */
 Registered	name_register(const GivenName &name, Oid role, NameReference *reference, bool *has_other);
 
@@ -78,11 +77,11 @@ void		name_count_collision() noexcept;
 
 /*
  * Pin an entry to which name_register() has referred in this session, so that it is not evicted.
- * False if its generation has changed.  Takes no lock.
+ * False if its generation has changed, or the share of this role is used up.  Takes no lock.
  */
 bool		name_pin(const NameReference &reference) noexcept;
 
-/* Undo one name_pin() or name_register(). */
+/* Undo one name_pin() or name_register().  Takes no lock. */
 void		name_unpin(const NameReference &reference) noexcept;
 
 /* The statistics of a pinned entry. */
@@ -94,7 +93,7 @@ struct KnownName
 	Key			key;
 	const char *ns;				/* null for a label */
 	const char *name;
-	bool		counts;			/* false for a label that no session that holds or awaits the lock gave */
+	bool		counts;			/* false for a label that no holder or waiter gave */
 	NameReference reference;	/* its entry */
 	Oid			roles[NAME_ROLES];	/* the first roles that gave it; the rest is InvalidOid */
 };
@@ -133,7 +132,7 @@ List	   *name_read_all();
  */
 bool		may_see_name(const KnownName &known, const UsedName &used);
 
-/* Set the statistics of this database's names to zero.  May ereport for a cancel. */
+/* Set the statistics of this database's names to zero.  May ereport. */
 void		name_reset_stats();
 
 /* The figures of advisory.directory. */

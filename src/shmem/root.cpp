@@ -45,42 +45,51 @@ shared_last_failure() noexcept
 	return last_failure;
 }
 
+static void
+note_failure(MemoryContext context)
+{
+	ErrorData  *error = catch_error(context);
+
+	strlcpy(last_failure, error->message, sizeof(last_failure));
+	FreeErrorData(error);
+	retry_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), RETRY_AFTER_MS);
+}
+
 bool
 shared_attempt(void (*body) (void *argument), void *argument)
 {
 	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
 	uint32		holdoff = InterruptHoldoffCount;
 	volatile bool succeeded = false;
+	auto		run = [=]() {
+		ResourceOwner owner = CurrentResourceOwner;
 
-	PG_TRY();
-	{
 		/* Memory that is mapped here belongs to the session, not to the transaction. */
 		CurrentResourceOwner = nullptr;
 		MemoryContextSwitchTo(TopMemoryContext);
 		body(argument);
-		succeeded = true;
+		MemoryContextSwitchTo(context);
+		CurrentResourceOwner = owner;
+		return true;
+	};
+
+	if (!IsTransactionState())
+		return false;
+	if (IsInParallelMode())
+		return run();
+	PG_TRY();
+	{
+		succeeded = in_subtransaction(run);
 	}
 	PG_CATCH();
 	{
-		ErrorData  *error;
-
-		CurrentResourceOwner = owner;
 		if (ERRCODE_TO_CATEGORY(geterrcode()) == ERRCODE_OPERATOR_INTERVENTION)
 			PG_RE_THROW();
-		error = catch_error(context);
-
-		/* As the end of a transaction does.  No caller holds an LWLock of its own here. */
-		LWLockReleaseAll();
+		note_failure(context);
 		/* The error has set it to 0, but the caller may hold interrupts off. */
 		InterruptHoldoffCount = holdoff;
-		strlcpy(last_failure, error->message, sizeof(last_failure));
-		FreeErrorData(error);
-		retry_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), RETRY_AFTER_MS);
 	}
 	PG_END_TRY();
-	MemoryContextSwitchTo(context);
-	CurrentResourceOwner = owner;
 	return succeeded;
 }
 

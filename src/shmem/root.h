@@ -23,7 +23,7 @@ namespace advisory
  * Change this with every change to the layout of anything in shared memory, or to a limit on what
  * is stored there.
  */
-#define ADVISORY_EXT_SHARED_NAME "advisory_ext 14"
+#define ADVISORY_EXT_SHARED_NAME "advisory_ext 15"
 
 /* The key of the hash tables: of a name or a semaphore. */
 struct SharedKey
@@ -64,10 +64,15 @@ extern dsa_area *shared_area;
 extern uint32 lease_wait_event;
 
 /*
- * Run body(), which may allocate in the area.  If it fails, clears the error, releases
- * LWLocks and returns false; but raises the error of a cancel again.  body must leave
- * shared memory consistent wherever memory may run out.  Do not call this while a session
- * ends, because errors cannot be caught then.
+ * Run body(), which may allocate in the area, in a subtransaction.  If it fails, clears the error
+ * and returns false; but raises the error of a cancel again.  body must leave shared memory
+ * consistent wherever memory may run out.
+ *
+ * The server has no way to get such memory without an error: DSA_ALLOC_NO_OOM does not avoid those
+ * of new segments.  A subtransaction costs as much as half a lock, so do this only where memory is
+ * really needed.  What only reads, and may map memory that another session has made, lets the error
+ * through.  So does this function in parallel mode, where up to 16 no subtransaction can be started.
+ * Outside of a transaction it does nothing and returns false.
  */
 bool		shared_attempt(void (*body) (void *argument), void *argument);
 
