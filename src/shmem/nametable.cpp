@@ -2,66 +2,42 @@
  * shmem/nametable.cpp
  *		The name table: the names of locks, shared by all sessions.
  *
- * Locking
- *
- * To change the table hold NameTable.lock exclusively; to read it hold the lock shared.  The lock
- * of a partition of the server's lock table is taken while it is held.  Counters, the state of an
- * entry, and NameTable.returned are atomic.  Nothing is allocated under the lock.
- *
- * Entries
+ * To change the table hold NameTable.lock exclusively; to read it hold the lock shared.  Counters,
+ * the state of an entry, and NameTable.returned are atomic.
  *
  * Entries are allocated in chunks and never freed, so a session can keep the number of an entry.
- * Each text of a key has an entry of its own: usually one, the name.  An entry is one of these:
- *
- *	free	it has no name; in NameTable.free
- *	sums	it has the sums of the evicted names of a namespace; in NameTable.sums
- *	live	it has a name or label, and can be found by its key
- *
- * A live entry is pinned as long as a session holds or awaits its lock.  Its state packs the
- * number of pins, and its generation: whoever pins it without a lock needs the generation that it
- * knows, and whoever evicts it changes the generation in the same atomic step that checks that
- * there are no pins.  So either the pin or the eviction comes first.
- *
- * Eviction
- *
- * A live entry is in one of four places:
+ * Each text of a key has an entry of its own: usually one, the name.  An entry is free, or it has
+ * the sums of the evicted names of a namespace, or it is live.  A live entry is pinned as long as a
+ * session holds or awaits its lock.  Its state packs the number of pins and its generation: whoever
+ * pins it without a lock needs the generation that it knows, and whoever evicts it changes the
+ * generation in the same atomic step that checks that there are no pins.  So either the pin or the
+ * eviction comes first.  A live entry is in one of four places:
  *
  *	queue		it may be evicted, when its turn comes
+ *	parked		it is new, or had its turn, and has been pinned ever since.  It is in no list
+ *	returned	it was parked, and the session that unpinned it last put it onto this stack
  *	held		it had its turn, but its lock had a holder without a pin: a prepared transaction, or a
  *				session that took it through the built-in functions
- *	parked		it had its turn, but was pinned.  Or it is new, and still pinned.  It is in no list
- *	returned	it was parked, and the session that unpinned it last put it onto this stack
  *
- * A pin does not move an entry, so to lock and unlock a known name takes no lock here and changes
- * no list.  A new name first moves all returned entries to the end of the queue.  If the table is
- * full, it then takes entries from the head of the queue until it has evicted one: an entry that
- * was used again since its last turn goes back to the end; a pinned one is parked.  Whatever is
- * moved was pinned or used since it was moved before, so a new name moves two entries in the long
- * run, whatever the size of the table and however many names are in use.  Nobody reports the end of
- * a hold without a pin, so a new name sends one held entry to the queue again, and more if the
- * queue is empty.
+ * A pin moves no entry, so to lock and unlock a known name changes no list.  A new name first moves
+ * all returned entries to the end of the queue.  If the table is full, it takes entries from the
+ * head of the queue until it has evicted one: a pinned one is parked, and one that was used again
+ * since its last turn goes back to the end.  Whatever is moved was pinned or used since it was
+ * moved before.  So a new name moves a few entries in the long run, whatever the size of the table
+ * and however many names are in use.  Nobody reports the end of a hold without a pin, so a new name
+ * sends one held entry to the queue again, and more if the queue is empty.
  *
- * So a name is stored as long as any other one is not in use.  But the sessions of one login role
+ * A name is thus stored as long as another one is not in use.  But the sessions of one login role
  * may not pin more than their share of the table, see is_within_share().
- *
- * What was counted for a name that is evicted is added to the sums of its namespace.
  */
 #include "base/pg.h"
 
-#include "base/encoding.h"
 #include "base/guc.h"
-#include "server/backends.h"
 #include "server/locktable.h"
-#include "shmem/nametable.h"
-#include "shmem/root.h"
+#include "shmem/nameentry.h"
 
 namespace advisory
 {
-
-static constexpr int CHUNK_ENTRIES = 256;	/* a power of two, see add_chunk() */
-static constexpr int MAX_CHUNKS = 4096;
-static constexpr int INLINE_BYTES = 88;
-static constexpr int NO_ENTRY = -1;
 
 /* How many names a new name may evict if advisory_ext.max_names was lowered. */
 static constexpr int MOST_EVICTED = 8;
@@ -78,141 +54,17 @@ static constexpr int MOST_SUMS = 256;
 /* A session with fewer pins than this is not counted, and finds room whatever its role uses. */
 static constexpr int MODEST = 8;
 
-/* The state of an entry: the pins in the lower half, the generation in the upper half. */
-static constexpr int GENERATION_SHIFT = 32;
-static constexpr uint64 ONE_GENERATION = UINT64CONST(1) << GENERATION_SHIFT;
-static constexpr uint64 IS_PARKED = UINT64CONST(1) << 31;
-static constexpr uint64 PIN_MASK = IS_PARKED - 1;
-
-namespace
-{
-
-/* The members that every call needs are in the first 64 bytes: up to the first of NameStats.events. */
-struct alignas(PG_CACHE_LINE_SIZE / 2) NameEntry
-{
-	pg_atomic_uint64 state;
-	bool		is_live;
-	volatile bool is_used;		/* used again since it was created, or since its last turn */
-	NameStats	stats;
-	SharedKey	key;
-	Oid			roles[NAME_ROLES];	/* the first roles that gave it */
-	int			bucket;			/* the first entry of a bucket of the hash table; see bucket_of() */
-	int			next_in_bucket;
-	int			next;			/* in the list that it is in */
-	int			ns_length;		/* 0: the label of a key */
-	int			name_length;
-	dsa_pointer long_text;		/* invalid if inline_text is enough */
-	char		inline_text[INLINE_BYTES];	/* namespace and name, one behind the other */
-
-	bool		is_label() const noexcept
-	{
-		return ns_length == 0;
-	}
-	char	   *text()
-	{
-		return long_text == InvalidDsaPointer
-			? inline_text : static_cast<char *>(dsa_get_address(shared_area, long_text));
-	}
-	std::string_view ns()
-	{
-		return std::string_view(text(), ns_length);
-	}
-	std::string_view name()
-	{
-		return std::string_view(text() + ns_length, name_length);
-	}
-	uint32		generation() noexcept
-	{
-		return static_cast<uint32>(pg_atomic_read_u64(&state) >> GENERATION_SHIFT);
-	}
-	/* Is it a name, or a label that a holder or waiter of the lock gave? */
-	bool		counts() noexcept
-	{
-		return !is_label() || (pg_atomic_read_u64(&state) & PIN_MASK) != 0;
-	}
-	/* Has this role given it, as far as that is remembered? */
-	bool		has_given(Oid role) const noexcept
-	{
-		for (Oid known : roles)
-		{
-			if (known == role && OidIsValid(role))
-				return true;
-		}
-		return false;
-	}
-	bool		has_text(const GivenName &given)
-	{
-		return ns() == given.ns && name() == given.name;
-	}
-};
-
-/* A list through NameEntry.next. */
-struct EntryList
-{
-	int			first;
-	int			last;			/* if the list is not empty */
-};
-
-/* How many pins the session with this process number has, roughly, and its login role. */
-struct PinCount
-{
-	Oid			role;
-	volatile int pins;			/* rounded down to a multiple of MODEST */
-};
-
-struct NameTable
-{
-	LWLock		lock;
-	volatile int entry_count;	/* made so far, in whole chunks */
-	int			bucket_count;	/* the largest power of two up to that */
-	int			live_count;
-	EntryList	free;
-	EntryList	queue;
-	EntryList	held;
-	EntryList	sums;
-	pg_atomic_uint32 returned;	/* the first of the stack */
-	pg_atomic_uint64 evicted;
-	pg_atomic_uint64 not_stored;
-	pg_atomic_uint64 collisions;
-	dsa_pointer chunks[MAX_CHUNKS];
-	PinCount	pins[FLEXIBLE_ARRAY_MEMBER];	/* by process number */
-};
-
-}								/* anonymous namespace */
-
-/* Null until has_name_table() has found it. */
-static NameTable *name_table = nullptr;
-
-/* The addresses of the chunks in this process. */
-static NameEntry *chunks[MAX_CHUNKS];
+NameTable  *name_table = nullptr;
+NameEntry  *name_chunks[NAME_MAX_CHUNKS];
 static int	known_chunks = 0;
 
-static NameEntry *
-entry_of(int number) noexcept
-{
-	return &chunks[number / CHUNK_ENTRIES][number % CHUNK_ENTRIES];
-}
-
-static NameReference
-reference_to(int number) noexcept
-{
-	return NameReference{number, entry_of(number)->generation()};
-}
-
-/* May ereport (no memory to map a chunk). */
-static void
+void
 lock_names(LWLockMode mode)
 {
 	LWLockAcquire(&name_table->lock, mode);
-	for (; known_chunks < name_table->entry_count / CHUNK_ENTRIES; known_chunks++)
-		chunks[known_chunks] = static_cast<NameEntry *>(
+	for (; known_chunks < name_table->entry_count / NAME_CHUNK_ENTRIES; known_chunks++)
+		name_chunks[known_chunks] = static_cast<NameEntry *>(
 			dsa_get_address(shared_area, name_table->chunks[known_chunks]));
-}
-
-static void
-unlock_names() noexcept
-{
-	LWLockRelease(&name_table->lock);
 }
 
 /* ---- Lists ---- */
@@ -249,44 +101,21 @@ push_returned(int number) noexcept
 	while (!pg_atomic_compare_exchange_u32(&name_table->returned, &first, number));
 }
 
-/* Move the returned entries to the queue, the one that has been there longest first. */
 static void
 queue_returned() noexcept
 {
 	int			number = static_cast<int>(pg_atomic_exchange_u32(&name_table->returned, NO_ENTRY));
-	int			reversed = NO_ENTRY;
 
 	while (number != NO_ENTRY)
 	{
 		int			next = entry_of(number)->next;
 
-		entry_of(number)->next = reversed;
-		reversed = number;
+		push(&name_table->queue, number);
 		number = next;
-	}
-	while (reversed != NO_ENTRY)
-	{
-		int			next = entry_of(reversed)->next;
-
-		push(&name_table->queue, reversed);
-		reversed = next;
 	}
 }
 
 /* ---- The hash table ---- */
-
-/*
- * The first entry of the bucket of this key.  Each of the first bucket_count entries has room for
- * one, so that the hash table grows with the entries, and needs no memory of its own.
- */
-static int *
-bucket_of(const SharedKey &key) noexcept
-{
-	uint64		hash = hash_bytes_extended(reinterpret_cast<const unsigned char *>(&key),
-										   sizeof(SharedKey), attached_root->seed);
-
-	return &entry_of(static_cast<int>(hash & (name_table->bucket_count - 1)))->bucket;
-}
 
 static void
 add_to_bucket(int number) noexcept
@@ -307,58 +136,37 @@ remove_from_bucket(int number) noexcept
 	*link = entry_of(number)->next_in_bucket;
 }
 
-/* Call visit(number, entry) for each live entry of this key. */
-template <typename Visit>
-static void
-visit_key(Oid database, Key key, Visit visit)
-{
-	SharedKey	wanted = {key, database};
-
-	for (int number = *bucket_of(wanted); number != NO_ENTRY; number = entry_of(number)->next_in_bucket)
-	{
-		if (entry_of(number)->key.key == key && entry_of(number)->key.database == database)
-			visit(number, entry_of(number));
-	}
-}
-
 /* ---- The table itself ---- */
 
-/* Add free entries, and sometimes buckets.  May ereport, and then nothing has changed. */
+/*
+ * Add free entries, and if their number is a power of two, as many buckets.  The table's lock must
+ * be held.  May ereport, and then nothing has changed.
+ */
 static void
 add_chunk()
 {
-	dsa_pointer place = dsa_allocate0(shared_area, sizeof(NameEntry) * CHUNK_ENTRIES);
-	auto	   *made = static_cast<NameEntry *>(dsa_get_address(shared_area, place));
+	int			first = name_table->entry_count;
+	dsa_pointer place = dsa_allocate0(shared_area, sizeof(NameEntry) * NAME_CHUNK_ENTRIES);
 
-	for (int i = 0; i < CHUNK_ENTRIES; i++)
+	name_chunks[known_chunks] = static_cast<NameEntry *>(dsa_get_address(shared_area, place));
+	name_table->chunks[known_chunks++] = place;
+	name_table->entry_count += NAME_CHUNK_ENTRIES;
+	for (int i = first; i < name_table->entry_count; i++)
 	{
-		pg_atomic_init_u64(&made[i].state, ONE_GENERATION);
-		made[i].long_text = InvalidDsaPointer;
-	}
-	lock_names(LW_EXCLUSIVE);
-	if (name_table->free.first != NO_ENTRY || known_chunks == MAX_CHUNKS)
-	{
-		/* Another session has been quicker. */
-		unlock_names();
-		return dsa_free(shared_area, place);
-	}
-	name_table->chunks[known_chunks] = place;
-	chunks[known_chunks++] = made;
-	name_table->entry_count += CHUNK_ENTRIES;
-	for (int i = name_table->entry_count - CHUNK_ENTRIES; i < name_table->entry_count; i++)
+		pg_atomic_init_u64(&entry_of(i)->state, ONE_GENERATION);
+		entry_of(i)->long_text = InvalidDsaPointer;
 		push(&name_table->free, i);
-	if ((name_table->entry_count & (name_table->entry_count - 1)) == 0)
-	{
-		name_table->bucket_count = name_table->entry_count;
-		for (int i = 0; i < name_table->bucket_count; i++)
-			entry_of(i)->bucket = NO_ENTRY;
-		for (int i = 0; i < name_table->bucket_count; i++)
-		{
-			if (entry_of(i)->is_live)
-				add_to_bucket(i);
-		}
 	}
-	unlock_names();
+	if ((name_table->entry_count & (name_table->entry_count - 1)) != 0)
+		return;
+	name_table->bucket_count = name_table->entry_count;
+	for (int i = 0; i < name_table->bucket_count; i++)
+		entry_of(i)->bucket = NO_ENTRY;
+	for (int i = 0; i < name_table->bucket_count; i++)
+	{
+		if (entry_of(i)->is_live)
+			add_to_bucket(i);
+	}
 }
 
 static void
@@ -380,20 +188,24 @@ my_pin_count() noexcept
 	return &name_table->pins[MyProc - ProcGlobal->allProcs];
 }
 
-/* Is the table available?  Attaches this session to it if possible.  May ereport. */
-static bool
+bool
 has_name_table()
 {
-	if (name_table != nullptr)
+	if (name_table != nullptr && name_table->entry_count > 0)
 		return true;
 	name_table = static_cast<NameTable *>(
 		shared_part(&SharedRoot::names, offsetof(NameTable, pins) + sizeof(PinCount) * proc_count(),
 					make_table));
-	if (name_table != nullptr && name_table->entry_count == 0 && !shared_attempt(add_chunk))
-		name_table = nullptr;
-	if (name_table != nullptr)
-		*my_pin_count() = PinCount{MyProc->roleId, 0};
-	return name_table != nullptr;
+	if (name_table == nullptr)
+		return false;
+	*my_pin_count() = PinCount{MyProc->roleId, 0};
+	/* The hash table needs the first chunk. */
+	return name_table->entry_count > 0 || shared_attempt([]() {
+		lock_names(LW_EXCLUSIVE);
+		if (name_table->entry_count == 0)
+			add_chunk();
+		unlock_names();
+	});
 }
 
 /* ---- Pins ---- */
@@ -409,12 +221,15 @@ static void
 count_pin(int change) noexcept
 {
 	my_pins += change;
-	if (my_pins % MODEST != 0 || my_pins == published_pins)
+
+	int			rounded = my_pins - my_pins % MODEST;
+
+	if (rounded == published_pins)
 		return;
-	if (my_pins < published_pins)
-		next_look = my_pins + MODEST;
-	published_pins = my_pins;
-	my_pin_count()->pins = my_pins;
+	if (rounded < published_pins)
+		next_look = rounded + MODEST;
+	published_pins = rounded;
+	my_pin_count()->pins = rounded;
 }
 
 /*
@@ -447,7 +262,9 @@ pin_entry(int number) noexcept
 	uint64		state = pg_atomic_fetch_add_u64(&entry_of(number)->state, 1);
 
 	count_pin(1);
-	return NameReference{number, static_cast<uint32>(state >> GENERATION_SHIFT)};
+	/* A new one is not used again. */
+	entry_of(number)->is_used = (state & (IS_PARKED | PIN_MASK)) != IS_PARKED;
+	return reference_to(number);
 }
 
 bool
@@ -504,25 +321,6 @@ name_stats(const NameReference &reference) noexcept
 
 /* ---- Eviction ---- */
 
-/* Give an entry this text, new statistics and this role.  long_text is for the text, if it is long. */
-static void
-fill_entry(NameEntry *entry, Oid database, const GivenName &name, Oid role, dsa_pointer long_text)
-{
-	if (entry->long_text != InvalidDsaPointer)
-		dsa_free(shared_area, entry->long_text);
-	entry->long_text = long_text;
-	entry->key = SharedKey{name.key, database};
-	entry->ns_length = static_cast<int>(name.ns.size());
-	entry->name_length = static_cast<int>(name.name.size());
-	/* That of sums is there already, if it is long. */
-	memmove(entry->text(), name.ns.data(), name.ns.size());
-	memcpy(entry->text() + name.ns.size(), name.name.data(), name.name.size());
-	memset(entry->roles, 0, sizeof(entry->roles));
-	entry->roles[0] = role;
-	entry->is_used = false;
-	stats_init(&entry->stats, GetCurrentStatementStartTimestamp());
-}
-
 /* Remember that this role has given the name, too, if there is room for it. */
 static void
 add_role(NameEntry *entry, Oid role) noexcept
@@ -534,10 +332,30 @@ add_role(NameEntry *entry, Oid role) noexcept
 	}
 }
 
+/* Give an entry another name.  text is for namespace and name, if they are long. */
+static void
+fill_entry(int number, Oid database, const GivenName &name, Oid role, dsa_pointer text)
+{
+	NameEntry  *entry = entry_of(number);
+
+	if (entry->long_text != InvalidDsaPointer)
+		dsa_free(shared_area, entry->long_text);
+	entry->long_text = text;
+	entry->ns_length = static_cast<int>(name.ns.size());
+	entry->name_length = static_cast<int>(name.name.size());
+	memmove(entry->text(), name.ns.data(), name.ns.size());
+	memcpy(entry->text() + name.ns.size(), name.name.data(), name.name.size());
+	entry->key = SharedKey{name.key, database};
+	memset(entry->roles, 0, sizeof(entry->roles));
+	entry->is_used = false;
+	add_role(entry, role);
+	stats_init(&entry->stats, GetCurrentStatementStartTimestamp());
+}
+
 /*
- * The sums of the evicted names of this namespace, with an empty name.  They get the text of the
- * entry that is evicted.  Labels share theirs, in each database, with the namespaces beyond
- * MOST_SUMS.  Null if there are too many databases.
+ * The sums of the evicted names of this namespace, with an empty name.  They take over the text of
+ * the evicted entry.  Labels share theirs, in each database, with the namespaces beyond MOST_SUMS.
+ * Null if there are too many databases.
  */
 static NameEntry *
 sums_of(NameEntry *evicted, std::string_view ns)
@@ -546,36 +364,35 @@ sums_of(NameEntry *evicted, std::string_view ns)
 	dsa_pointer text = InvalidDsaPointer;
 	int			count = 0;
 
-	for (int i = name_table->sums.first; i != NO_ENTRY; i = entry_of(i)->next)
+	for (int i = name_table->sums.first; i != NO_ENTRY; i = entry_of(i)->next, count++)
 	{
-		count++;
 		if (entry_of(i)->key.database == database && entry_of(i)->ns() == ns)
 			return entry_of(i);
 	}
 	if (count >= (ns.empty() ? 2 : 1) * MOST_SUMS)
 		return ns.empty() ? nullptr : sums_of(evicted, std::string_view());
-
-	/* Whoever makes room has seen to it that there is a free entry. */
-	int			number = pop(&name_table->free);
-
-	if (number == NO_ENTRY)
-		return nullptr;
-	if (ns.size() > INLINE_BYTES)
+	if (ns.size() > NAME_INLINE_BYTES)
 		std::swap(text, evicted->long_text);
-	fill_entry(entry_of(number), database, GivenName{Key{0}, ns, ""}, InvalidOid, text);
-	push(&name_table->sums, number);
-	return entry_of(number);
+	push(&name_table->sums, pop(&name_table->free));
+	fill_entry(name_table->sums.last, database, GivenName{Key{0}, ns, ""}, InvalidOid, text);
+	return entry_of(name_table->sums.last);
 }
 
-/* Add the statistics of an entry to those of evicted names, unless it is in use. */
+/*
+ * Remove this entry from the hash table, unless it is in use, and add its statistics to the sums.
+ * There must be a free entry.
+ */
 static bool
-give_up_text(NameEntry *entry)
+remove_entry(int number)
 {
+	NameEntry  *entry = entry_of(number);
 	uint64		state = pg_atomic_read_u64(&entry->state);
 
 	if ((state & (IS_PARKED | PIN_MASK)) != 0 ||
 		!pg_atomic_compare_exchange_u64(&entry->state, &state, state + ONE_GENERATION))
 		return false;
+	remove_from_bucket(number);
+	entry->is_live = false;
 	if (NameEntry *sums = sums_of(entry, entry->ns()))
 	{
 		stats_sum(&sums->stats, &entry->stats);
@@ -586,7 +403,7 @@ give_up_text(NameEntry *entry)
 	return true;
 }
 
-/* Evict the first name of the queue that is not in use. */
+/* Evict the first name of the queue that is not in use.  There must be a free entry. */
 static bool
 evict_one()
 {
@@ -600,19 +417,18 @@ evict_one()
 
 		if (park(entry))
 			continue;
-		if (!entry->is_used && is_held_by_anybody(lock_tag(entry->key.database, entry->key.key)))
+		if (!entry->is_used &&
+			is_held_by_anybody(lock_tag(entry->key.database, entry->key.key)))
 			push(&name_table->held, number);
-		else if (entry->is_used || !give_up_text(entry))
+		else if (entry->is_used || !remove_entry(number))
 		{
 			entry->is_used = false;
 			push(&name_table->queue, number);
 		}
 		else
 		{
-			remove_from_bucket(number);
-			entry->is_live = false;
-			name_table->live_count--;
 			push(&name_table->free, number);
+			name_table->live_count--;
 			return true;
 		}
 	}
@@ -625,6 +441,7 @@ make_room()
 {
 	int			evicted = 0;
 
+	queue_returned();
 	while (name_table->live_count >= setting::max_names && evicted < MOST_EVICTED && evict_one())
 		evicted++;
 	return name_table->live_count < setting::max_names || (evicted > 0 && setting::max_names > 0);
@@ -632,138 +449,99 @@ make_room()
 
 /* ---- Registering ---- */
 
-namespace
+/*
+ * Add a name.  old_label: this label has to make room for it, if it is not NO_ENTRY; its entry stays
+ * where it is.  Returns the entry, or NO_ENTRY if there is no room.  May ereport, and then nothing
+ * has changed.
+ */
+static int
+add_name(const GivenName &name, Oid role, int old_label)
 {
+	size_t		bytes = name.ns.size() + name.name.size();
+	bool		replaces = old_label != NO_ENTRY;
 
-/* What the table has for the key of a name. */
-struct Found
-{
-	int			same = NO_ENTRY;	/* the name itself */
-	int			key_name = NO_ENTRY;	/* a name of the key */
-	int			unused_label = NO_ENTRY;
-	int			count = 0;
-	bool		has_other = false;	/* another name, or label that counts */
-};
+	if (name_table->free.first == NO_ENTRY)
+		add_chunk();
 
-}								/* anonymous namespace */
+	dsa_pointer text = bytes > NAME_INLINE_BYTES
+		? dsa_allocate(shared_area, bytes) : InvalidDsaPointer;
 
-static Found
-find_given(const GivenName &name)
-{
-	Found		found;
-
-	visit_key(MyDatabaseId, name.key, [&](int number, NameEntry *entry) {
-		found.count++;
-		if (entry->has_text(name))
-			found.same = number;
-		else if (entry->counts())
-			found.has_other = true;
-		else
-			found.unused_label = number;
-		if (!entry->is_label())
-			found.key_name = number;
-	});
-	return found;
-}
-
-/* The name is in the table, or not wanted there.  is_exclusive: the table may be changed. */
-static Registered
-pin_found(const Found &found, const GivenName &name, Oid role, bool is_exclusive,
-		  NameReference *reference)
-{
-	bool		is_outranked = name.ns.empty() && found.key_name != NO_ENTRY;
-	int			number = is_outranked ? found.key_name : found.same;
-
-	if (number == NO_ENTRY)
-		return Registered::not_stored;
-	if (!is_outranked && is_exclusive)
-		add_role(entry_of(number), role);
-	else if (!is_outranked && !entry_of(number)->has_given(role) &&
-			 !OidIsValid(entry_of(number)->roles[NAME_ROLES - 1]))
-		return Registered::not_stored;
-	entry_of(number)->is_used = true;
-	*reference = pin_entry(number);
-	return is_outranked ? Registered::named : Registered::stored;
-}
-
-/* Add the name, and pin it.  Uses *long_text up if it succeeds. */
-static Registered
-add_name(const Found &found, const GivenName &name, Oid role, dsa_pointer *long_text,
-		 NameReference *reference)
-{
-	int			number = found.unused_label;
-
-	queue_returned();
-	if (found.count >= NAMES_PER_KEY)
+	if (replaces ? !remove_entry(old_label) : !make_room())
 	{
-		/* The entry of a label that does not count stays where it is, with another text. */
-		if (number == NO_ENTRY || !give_up_text(entry_of(number)))
-			return Registered::not_stored;
-		fill_entry(entry_of(number), MyDatabaseId, name, role, *long_text);
+		if (text != InvalidDsaPointer)
+			dsa_free(shared_area, text);
+		return NO_ENTRY;
 	}
-	else
+
+	int			number = replaces ? old_label : pop(&name_table->free);
+
+	fill_entry(number, MyDatabaseId, name, role, text);
+	add_to_bucket(number);
+	entry_of(number)->is_live = true;
+	if (!replaces)
 	{
-		if (!make_room())
-			return Registered::not_stored;
-		number = pop(&name_table->free);
-		fill_entry(entry_of(number), MyDatabaseId, name, role, *long_text);
 		pg_atomic_fetch_or_u64(&entry_of(number)->state, IS_PARKED);
-		add_to_bucket(number);
-		entry_of(number)->is_live = true;
 		name_table->live_count++;
 	}
-	*long_text = InvalidDsaPointer;
-	*reference = pin_entry(number);
-	return Registered::stored;
+	return number;
 }
 
-/* A name that the table does not have, or not as this role's.  Allocates memory before it locks. */
+/*
+ * With the table's lock held.  is_exclusive: it may be changed; otherwise the result is not_stored
+ * if that is necessary.
+ */
 static Registered
-register_new(const GivenName &name, Oid role, NameReference *reference, bool *has_other)
+register_locked(const GivenName &name, Oid role, bool is_exclusive, NameReference *reference,
+				bool *has_other)
 {
-	Registered	result = Registered::not_stored;
-	size_t		bytes = name.ns.size() + name.name.size();
-	bool		needs_text = bytes > INLINE_BYTES;
-	dsa_pointer text = InvalidDsaPointer;
-	bool		is_done = false;
+	int			same = NO_ENTRY;
+	int			key_name = NO_ENTRY;
+	int			unused_label = NO_ENTRY;
+	int			count = 0;
 
-	while (!is_done)
+	*has_other = false;
+	visit_key(MyDatabaseId, name.key, [&](int number, NameEntry *entry) {
+		count++;
+		if (entry->ns() == name.ns && entry->name() == name.name)
+			same = number;
+		else if (entry->counts())
+			*has_other = true;
+		else
+			unused_label = number;
+		if (!entry->is_label())
+			key_name = number;
+	});
+
+	bool		is_outranked = name.ns.empty() && key_name != NO_ENTRY;
+
+	if (is_outranked)
+		same = key_name;
+	else if (is_exclusive && same != NO_ENTRY)
+		add_role(entry_of(same), role);
+	else if (is_exclusive)
 	{
-		bool		needs_chunk = name_table->free.first == NO_ENTRY;
-		auto		allocate = [&]() {
-			if (needs_text && text == InvalidDsaPointer)
-				text = dsa_allocate(shared_area, bytes);
-			if (needs_chunk)
-				add_chunk();
-		};
-
-		if ((needs_text || needs_chunk) && (shared_is_short() || !shared_attempt(allocate)))
-			break;
-		lock_names(LW_EXCLUSIVE);
-		is_done = name_table->free.first != NO_ENTRY;
-		if (is_done)
-		{
-			Found		found = find_given(name);
-
-			*has_other = found.has_other;
-			result = pin_found(found, name, role, true, reference);
-			if (result == Registered::not_stored)
-			{
-				*has_other |= found.unused_label != NO_ENTRY && !name.ns.empty();
-				result = add_name(found, name, role, &text, reference);
-			}
-		}
-		unlock_names();
+		*has_other = *has_other || (unused_label != NO_ENTRY && !name.ns.empty());
+		if (count < NAMES_PER_KEY || unused_label != NO_ENTRY)
+			same = add_name(name, role, count < NAMES_PER_KEY ? NO_ENTRY : unused_label);
 	}
-	if (text != InvalidDsaPointer)
-		dsa_free(shared_area, text);
-	return result;
+	else if (same != NO_ENTRY && !entry_of(same)->has_given(role) &&
+			 !OidIsValid(entry_of(same)->roles[NAME_ROLES - 1]))
+		return Registered::not_stored;
+	if (same == NO_ENTRY)
+		return Registered::not_stored;
+	*reference = pin_entry(same);
+	return is_outranked ? Registered::named : Registered::stored;
 }
 
 Registered
 name_register(const GivenName &name, Oid role, NameReference *reference, bool *has_other)
 {
 	Registered	result = Registered::not_stored;
+	auto		try_to = [&](LWLockMode mode) {
+		lock_names(mode);
+		result = register_locked(name, role, mode == LW_EXCLUSIVE, reference, has_other);
+		unlock_names();
+	};
 
 	*reference = NameReference{};
 	*has_other = false;
@@ -773,15 +551,12 @@ name_register(const GivenName &name, Oid role, NameReference *reference, bool *h
 	lock_tables();
 	if (is_within_share())
 	{
-		lock_names(LW_SHARED);
-
-		Found		found = find_given(name);
-
-		*has_other = found.has_other;
-		result = pin_found(found, name, role, false, reference);
-		unlock_names();
-		if (result == Registered::not_stored)
-			result = register_new(name, role, reference, has_other);
+		try_to(LW_SHARED);
+		if (result == Registered::not_stored && name.ns.size() + name.name.size() <= NAME_INLINE_BYTES &&
+			name_table->free.first != NO_ENTRY)
+			try_to(LW_EXCLUSIVE);
+		else if (result == Registered::not_stored && !shared_is_short())
+			shared_attempt([&]() { try_to(LW_EXCLUSIVE); });
 	}
 	if (result == Registered::not_stored)
 		pg_atomic_fetch_add_u64(&name_table->not_stored, 1);
@@ -793,197 +568,6 @@ name_count_collision() noexcept
 {
 	if (name_table != nullptr)
 		pg_atomic_fetch_add_u64(&name_table->collisions, 1);
-}
-
-/* ---- Reading ---- */
-
-/* Copy an entry; palloc'd.  make_fit() must follow.  The table's lock must be held. */
-static void
-copy_entry(int number, KnownName *known)
-{
-	NameEntry  *entry = entry_of(number);
-
-	known->key = entry->key.key;
-	known->ns = entry->is_label() ? nullptr : to_cstring(entry->ns());
-	known->name = to_cstring(entry->name());
-	known->counts = entry->counts();
-	known->reference = reference_to(number);
-	memcpy(known->roles, entry->roles, sizeof(known->roles));
-}
-
-/* Convert the encoding, after the lock was released. */
-static void
-make_fit(KnownName *known)
-{
-	for (const char **text : {&known->ns, &known->name})
-	{
-		if (*text != nullptr && !pg_is_ascii(*text))
-			*text = from_utf8(*text);
-	}
-}
-
-/*
- * Copy the entry of the key for which rank(number, entry) is highest; null if there is none above
- * 0.  If used refers to the key's name, that is the highest, and need not be searched for.
- */
-template <typename Rank>
-static KnownName *
-find_best(Oid database, Key key, const NameReference &used, Rank rank)
-{
-	KnownName  *known = nullptr;
-	int			best = NO_ENTRY;
-	int			best_rank = 0;
-
-	if (!has_name_table())
-		return nullptr;
-
-	lock_names(LW_SHARED);
-	if (used.generation != 0 && used == reference_to(used.number) &&
-		!entry_of(used.number)->is_label())
-		best = used.number;
-	else
-		visit_key(database, key, [&](int number, NameEntry *entry) {
-			int			found = rank(number, entry);
-
-			if (found > best_rank)
-			{
-				best = number;
-				best_rank = found;
-			}
-		});
-	if (best != NO_ENTRY)
-	{
-		known = static_cast<KnownName *>(palloc(sizeof(KnownName)));
-		copy_entry(best, known);
-	}
-	unlock_names();
-	if (known != nullptr)
-		make_fit(known);
-	return known;
-}
-
-const KnownName *
-name_find(Oid database, Key key, const UsedName &used, Oid prepared_owner)
-{
-	return find_best(database, key, used.name, [&](int number, NameEntry *entry) {
-		bool		is_own = used.name == reference_to(number) || entry->has_given(prepared_owner);
-
-		if (!entry->is_label())
-			return is_own ? 4 : 3;
-		return is_own ? 2 : entry->counts() ? 1 : 0;
-	});
-}
-
-const KnownName *
-name_find_other(const GivenName &name)
-{
-	return find_best(MyDatabaseId, name.key, NameReference{}, [&](int, NameEntry *entry) {
-		if (entry->has_text(name))
-			return 0;
-		return !entry->is_label() ? 3 : entry->counts() ? 2 : 1;
-	});
-}
-
-/*
- * Call visit(number, entry) for each entry that belongs to this database, or did so until it became
- * free, with the table's lock held.
- */
-template <typename Visit>
-static void
-visit_entries(Visit visit)
-{
-	/* New entries can come in between. */
-	for (int first = 0; first < name_table->entry_count; first += CHUNK_ENTRIES)
-	{
-		CHECK_FOR_INTERRUPTS();
-		lock_names(LW_SHARED);
-		for (int number = first; number < first + CHUNK_ENTRIES; number++)
-		{
-			if (entry_of(number)->key.database == MyDatabaseId)
-				visit(number, entry_of(number));
-		}
-		unlock_names();
-	}
-}
-
-/* The same, with statistics. */
-static NameWithStats *
-copy_with_stats(int number)
-{
-	auto	   *copy = static_cast<NameWithStats *>(palloc(sizeof(NameWithStats)));
-
-	stats_copy(&entry_of(number)->stats, &copy->stats);
-	copy_entry(number, &copy->name);
-	return copy;
-}
-
-List *
-name_read_all()
-{
-	List	   *read = NIL;
-	List	   *names = NIL;
-	ListCell   *cell;
-
-	if (!has_name_table())
-		return NIL;
-	visit_entries([&](int number, NameEntry *entry) {
-		if (entry->is_live)
-			read = lappend(read, copy_with_stats(number));
-	});
-
-	/* A name that was evicted meanwhile is in the sums now. */
-	lock_names(LW_SHARED);
-	foreach(cell, read)
-	{
-		auto	   *copy = static_cast<NameWithStats *>(lfirst(cell));
-
-		if (copy->name.reference == reference_to(copy->name.reference.number))
-			names = lappend(names, copy);
-	}
-	for (int i = name_table->sums.first; i != NO_ENTRY; i = entry_of(i)->next)
-	{
-		if (entry_of(i)->key.database == MyDatabaseId)
-			names = lappend(names, copy_with_stats(i));
-	}
-	unlock_names();
-	foreach(cell, names)
-		make_fit(&static_cast<NameWithStats *>(lfirst(cell))->name);
-	return names;
-}
-
-bool
-may_see_name(const KnownName &known, const UsedName &used)
-{
-	if (may_see_all() ||
-		(used.name.generation != 0 && used.name == known.reference && may_see_role(used.role)))
-		return true;
-	for (int i = 0; i < NAME_ROLES && OidIsValid(known.roles[i]); i++)
-	{
-		if (may_see_role(known.roles[i]))
-			return true;
-	}
-	return false;
-}
-
-void
-name_reset_stats()
-{
-	/* Those of a free entry do not matter. */
-	if (has_name_table())
-		visit_entries([](int, NameEntry *entry) { stats_clear(&entry->stats); });
-}
-
-NameTableState
-name_table_state()
-{
-	auto		value = [](pg_atomic_uint64 *counter) {
-		return static_cast<int64>(pg_atomic_read_u64(counter));
-	};
-
-	if (!has_name_table())
-		return NameTableState{};
-	return NameTableState{true, name_table->live_count, value(&name_table->evicted),
-		value(&name_table->not_stored), value(&name_table->collisions)};
 }
 
 }								/* namespace advisory */

@@ -96,11 +96,6 @@ struct KnownName
 	bool		counts;			/* false for a label that no holder or waiter gave */
 	NameReference reference;	/* its entry */
 	Oid			roles[NAME_ROLES];	/* the first roles that gave it; the rest is InvalidOid */
-};
-
-struct NameWithStats
-{
-	KnownName	name;
 	NameStats	stats;
 };
 
@@ -119,7 +114,7 @@ const KnownName *name_find(Oid database, Key key, const UsedName &used, Oid prep
 const KnownName *name_find_other(const GivenName &name);
 
 /*
- * Read the names and labels of this database with their statistics (NameWithStats), and the sums of
+ * Read the names and labels of this database with their statistics (KnownName), and the sums of
  * those that were evicted: these have an empty name.  Each request is counted in one of them, so
  * that no sum is less than in an earlier reading.  May ereport.
  */

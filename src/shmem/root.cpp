@@ -46,50 +46,57 @@ shared_last_failure() noexcept
 }
 
 static void
-note_failure(MemoryContext context)
+run_without_owner(void (*body) (void *argument), void *argument)
 {
-	ErrorData  *error = catch_error(context);
+	MemoryContext context = MemoryContextSwitchTo(TopMemoryContext);
+	ResourceOwner owner = CurrentResourceOwner;
 
-	strlcpy(last_failure, error->message, sizeof(last_failure));
-	FreeErrorData(error);
-	retry_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), RETRY_AFTER_MS);
+	/* Memory that is mapped here belongs to the session, not to the transaction. */
+	CurrentResourceOwner = nullptr;
+	body(argument);
+	CurrentResourceOwner = owner;
+	MemoryContextSwitchTo(context);
 }
 
 bool
 shared_attempt(void (*body) (void *argument), void *argument)
 {
 	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
 	uint32		holdoff = InterruptHoldoffCount;
-	volatile bool succeeded = false;
-	auto		run = [=]() {
-		ResourceOwner owner = CurrentResourceOwner;
+	volatile bool succeeded = IsTransactionState();
 
-		/* Memory that is mapped here belongs to the session, not to the transaction. */
-		CurrentResourceOwner = nullptr;
-		MemoryContextSwitchTo(TopMemoryContext);
-		body(argument);
-		MemoryContextSwitchTo(context);
-		CurrentResourceOwner = owner;
-		return true;
-	};
-
-	if (!IsTransactionState())
-		return false;
-	if (IsInParallelMode())
-		return run();
+	if (!succeeded || IsInParallelMode())
+	{
+		if (succeeded)
+			run_without_owner(body, argument);
+		return succeeded;
+	}
+	BeginInternalSubTransaction(nullptr);
 	PG_TRY();
 	{
-		succeeded = in_subtransaction(run);
+		run_without_owner(body, argument);
+		ReleaseCurrentSubTransaction();
 	}
 	PG_CATCH();
 	{
+		ErrorData  *error;
+
+		succeeded = false;
+		RollbackAndReleaseCurrentSubTransaction();
+		CurrentResourceOwner = owner;
 		if (ERRCODE_TO_CATEGORY(geterrcode()) == ERRCODE_OPERATOR_INTERVENTION)
 			PG_RE_THROW();
-		note_failure(context);
+		error = catch_error(context);
 		/* The error has set it to 0, but the caller may hold interrupts off. */
 		InterruptHoldoffCount = holdoff;
+		strlcpy(last_failure, error->message, sizeof(last_failure));
+		FreeErrorData(error);
+		retry_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), RETRY_AFTER_MS);
 	}
 	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
 	return succeeded;
 }
 
