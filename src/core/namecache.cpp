@@ -151,7 +151,8 @@ add_entry(Key key, Oid role)
 
 	if (names == nullptr)
 	{
-		MemoryContext context = AllocSetContextCreate(TopMemoryContext, "advisory_ext names", ALLOCSET_DEFAULT_SIZES);
+		MemoryContext context = AllocSetContextCreate(TopMemoryContext, "advisory_ext names",
+													  ALLOCSET_DEFAULT_SIZES);
 
 		names = names_create(context, MIN_KEPT_NAMES, nullptr);
 		cache_context = context;
@@ -159,7 +160,8 @@ add_entry(Key key, Oid role)
 	if (entry_count >= drop_at)
 		drop_unused();
 	if (dropped == nullptr)
-		dropped = static_cast<CachedName *>(MemoryContextAllocZero(cache_context, sizeof(CachedName)));
+		dropped = static_cast<CachedName *>(
+			MemoryContextAllocZero(cache_context, sizeof(CachedName)));
 
 	CachedName *name = dropped;
 
@@ -178,9 +180,10 @@ named_lock(std::string_view ns, std::string_view name)
 	Oid			role = GetUserId();
 	CachedName *found = look_up(hash_full_name(role, ns, name));
 
-	if (found != nullptr && (found->role != role || name_of(found) != name || namespace_of(found) != ns))
-		found = nullptr;
-	return LockName{found != nullptr ? found->key : key_of(ns, name), ns, name, found};
+	if (found != nullptr && found->role == role && name_of(found) == name &&
+		namespace_of(found) == ns)
+		return LockName{found->key, ns, name, found};
+	return LockName{key_of(ns, name), ns, name};
 }
 
 /* A name replaces a label, and a label an older one. */
@@ -189,7 +192,8 @@ should_rename(const CachedName *entry, const LockName &name)
 {
 	if (!name.has_name() || (entry->by_name() && !name.by_name()))
 		return false;
-	return !entry->has_text() || name_of(entry) != shown_part(name.name) || namespace_of(entry) != shown_part(name.ns);
+	return !entry->has_text() || name_of(entry) != shown_part(name.name) ||
+		namespace_of(entry) != shown_part(name.ns);
 }
 
 static void
@@ -197,7 +201,8 @@ rename_entry(CachedName *entry, const LockName &name)
 {
 	std::string_view ns = shown_part(name.ns);
 	std::string_view text = shown_part(name.name);
-	auto	   *copy = static_cast<char *>(MemoryContextAllocZero(cache_context, ns.size() + text.size() + 2));
+	auto	   *copy = static_cast<char *>(
+		MemoryContextAllocZero(cache_context, ns.size() + text.size() + 2));
 	bool		is_cut = ns.data() != name.ns.data() || text.data() != name.name.data();
 	bool		found;
 
@@ -233,7 +238,8 @@ report_collision(CachedName *entry, const LockName &name, const KnownName &other
 	 * Do not compare with a part of a hidden name.  A caller that knows the whole name can compute
 	 * its key anyway.
 	 */
-	if (!name.by_name() && other.ns != nullptr && ((sees_other && name.name == other.name) || name.name == join_name(other.ns, other.name)))
+	if (!name.by_name() && other.ns != nullptr &&
+		((sees_other && name.name == other.name) || name.name == join_name(other.ns, other.name)))
 		return;
 	if (!other.counts && !(name.by_name() && sees_other))
 		return;
@@ -250,8 +256,10 @@ report_collision(CachedName *entry, const LockName &name, const KnownName &other
 			(errmsg("the key of advisory lock \"%s\" also has another name", display_name(name)),
 			 other_name != nullptr
 			 ? errdetail("Key " INT64_FORMAT " is also the key of \"%s\".", name.key.value, other_name)
-			 : errdetail("Key " INT64_FORMAT " is also the key of a name that the current user may not see.", name.key.value),
-			 errhint("Locks with the same key exclude each other. Use another name or key for one of them.")));
+			 : errdetail("Key " INT64_FORMAT " is also the key of a name that the current user may not see.",
+						 name.key.value),
+			 errhint("Locks with the same key exclude each other. "
+					 "Use another name or key for one of them.")));
 }
 
 /* Register the text of an entry, under which the lock is requested, and pin it. */
@@ -259,15 +267,15 @@ static void
 register_entry(CachedName *entry, const LockName &name)
 {
 	GivenName	given = {entry->key, to_utf8(namespace_of(entry)), to_utf8(name_of(entry))};
-	bool		has_other;
-	Registered	result = name_register(given, entry->role, &entry->reference, &has_other);
+	Registration result = name_register(given, entry->role);
 	const KnownName *other;
 
-	if (result == Registered::not_stored)
+	entry->reference = result.reference;
+	if (result.reference.generation == 0)
 		entry->state = NameState::unstored;
 	else
-		entry->state = result == Registered::named ? NameState::outranked : NameState::pinned;
-	if (has_other && (other = name_find_other(given)) != nullptr)
+		entry->state = result.is_outranked ? NameState::outranked : NameState::pinned;
+	if (result.has_other && (other = name_find_other(given)) != nullptr)
 		report_collision(entry, name, *other);
 }
 
@@ -288,7 +296,8 @@ name_ask(const LockName &name)
 	asked_level = GetCurrentTransactionNestLevel();
 	entry->uses++;
 	/* A label is registered anew, because the key may have got another name or label meanwhile. */
-	if (entry->state == NameState::stored && (entry->by_name() || !name.has_name()) && name_pin(entry->reference))
+	if (entry->state == NameState::stored && (entry->by_name() || !name.has_name()) &&
+		name_pin(entry->reference))
 		entry->state = NameState::pinned;
 
 	if (!name.has_name() || setting::track == TRACK_NONE)
@@ -297,7 +306,8 @@ name_ask(const LockName &name)
 		register_entry(entry, name);
 	/* The lock is requested with a label, but this role also used its key by name. */
 	if (!name.by_name() && entry->by_name() && !entry->is_warned)
-		report_collision(entry, name, KnownName{name.key, entry->ns(), entry->name(), true, NameReference{}, {entry->role}});
+		report_collision(entry, name, KnownName{name.key, entry->ns(), entry->name(), true,
+							 NameReference{}, {entry->role}});
 	return entry;
 }
 
@@ -326,13 +336,15 @@ name_remembered(Key key, bool has_label) noexcept
 {
 	const CachedName *found = find_by_key(key, GetUserId());
 
-	return found != nullptr && (found->by_name() || (has_label && found->has_text())) ? found : nullptr;
+	return found != nullptr && (found->by_name() || (has_label && found->has_text()))
+		? found : nullptr;
 }
 
 bool
 name_is_in_namespace(const CachedName *name, std::string_view ns)
 {
-	return name->by_name() && name->ns_hash == hash_text(ns, hash_seed) && namespace_of(name) == shown_part(ns);
+	return name->by_name() && name->ns_hash == hash_text(ns, hash_seed) &&
+		namespace_of(name) == shown_part(ns);
 }
 
 NameStats *

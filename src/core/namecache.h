@@ -17,27 +17,13 @@
 namespace advisory
 {
 
-/*
- * Where the text of an entry is.
- *
- *	state		text	in the name table
- *	unnamed		no		-
- *	unstored	yes		not known to be there: it was not registered yet, or found no room
- *	stored		yes		its entry was there, but is not pinned now, so that it may have been evicted
- *	pinned		yes		its entry is pinned
- *	outranked	label	not there, because the key has a name; the entry of that name is pinned
- *
- * A new text makes an entry unstored.  Asking for the lock makes it pinned or outranked, unless the
- * name is not stored.  When it is no longer in use, pinned becomes stored, and outranked becomes
- * unstored.
- */
+/* Where the text of an entry is. */
 enum class NameState : uint8
 {
-	unnamed,
-	unstored,
-	stored,
-	pinned,
-	outranked
+	unstored,					/* not known to be in the name table; also if there is no text */
+	stored,						/* its entry was there, but may have been evicted, as it is not pinned */
+	pinned,						/* its entry is pinned */
+	outranked					/* a label of a key that has a name: the entry of the name is pinned */
 };
 
 /* The members that every call needs come first, so that a call touches few cache lines. */

@@ -487,78 +487,71 @@ add_name(const GivenName &name, Oid role, int old_label)
 }
 
 /*
- * With the table's lock held.  is_exclusive: it may be changed; otherwise the result is not_stored
- * if that is necessary.
+ * With the table's lock held.  is_exclusive: it may be changed; otherwise the name is not stored if
+ * that is necessary.
  */
-static Registered
-register_locked(const GivenName &name, Oid role, bool is_exclusive, NameReference *reference,
-				bool *has_other)
+static Registration
+register_locked(const GivenName &name, Oid role, bool is_exclusive)
 {
-	int			same = NO_ENTRY;
+	Registration result = {};
+	int			number = NO_ENTRY;
 	int			key_name = NO_ENTRY;
-	int			unused_label = NO_ENTRY;
+	int			old_label = NO_ENTRY;
 	int			count = 0;
 
-	*has_other = false;
-	visit_key(MyDatabaseId, name.key, [&](int number, NameEntry *entry) {
+	visit_key(MyDatabaseId, name.key, [&](int its_number, NameEntry *entry) {
 		count++;
 		if (entry->ns() == name.ns && entry->name() == name.name)
-			same = number;
+			number = its_number;
 		else if (entry->counts())
-			*has_other = true;
+			result.has_other = true;
 		else
-			unused_label = number;
+			old_label = its_number;
 		if (!entry->is_label())
-			key_name = number;
+			key_name = its_number;
 	});
-
-	bool		is_outranked = name.ns.empty() && key_name != NO_ENTRY;
-
-	if (is_outranked)
-		same = key_name;
-	else if (is_exclusive && same != NO_ENTRY)
-		add_role(entry_of(same), role);
-	else if (is_exclusive)
+	result.is_outranked = name.ns.empty() && key_name != NO_ENTRY;
+	if (result.is_outranked)
+		number = key_name;
+	else if (number != NO_ENTRY && is_exclusive)
+		add_role(entry_of(number), role);
+	else if (number != NO_ENTRY && !entry_of(number)->has_given(role) &&
+			 !OidIsValid(entry_of(number)->roles[NAME_ROLES - 1]))
+		return result;
+	else if (number == NO_ENTRY && is_exclusive)
 	{
-		*has_other = *has_other || (unused_label != NO_ENTRY && !name.ns.empty());
-		if (count < NAMES_PER_KEY || unused_label != NO_ENTRY)
-			same = add_name(name, role, count < NAMES_PER_KEY ? NO_ENTRY : unused_label);
+		result.has_other |= old_label != NO_ENTRY && !name.ns.empty();
+		if (count < NAMES_PER_KEY || old_label != NO_ENTRY)
+			number = add_name(name, role, count < NAMES_PER_KEY ? NO_ENTRY : old_label);
 	}
-	else if (same != NO_ENTRY && !entry_of(same)->has_given(role) &&
-			 !OidIsValid(entry_of(same)->roles[NAME_ROLES - 1]))
-		return Registered::not_stored;
-	if (same == NO_ENTRY)
-		return Registered::not_stored;
-	*reference = pin_entry(same);
-	return is_outranked ? Registered::named : Registered::stored;
+	if (number != NO_ENTRY)
+		result.reference = pin_entry(number);
+	return result;
 }
 
-Registered
-name_register(const GivenName &name, Oid role, NameReference *reference, bool *has_other)
+Registration
+name_register(const GivenName &name, Oid role)
 {
-	Registered	result = Registered::not_stored;
-	auto		try_to = [&](LWLockMode mode) {
+	Registration result = {};
+	auto		try_with = [&](LWLockMode mode) {
 		lock_names(mode);
-		result = register_locked(name, role, mode == LW_EXCLUSIVE, reference, has_other);
+		result = register_locked(name, role, mode == LW_EXCLUSIVE);
 		unlock_names();
+		return result.reference.generation != 0;
+	};
+	auto		try_to_add = [&]() {
+		if (name.ns.size() + name.name.size() <= NAME_INLINE_BYTES &&
+			name_table->free.first != NO_ENTRY)
+			return try_with(LW_EXCLUSIVE);
+		return !shared_is_short() && shared_attempt([&]() { try_with(LW_EXCLUSIVE); });
 	};
 
-	*reference = NameReference{};
-	*has_other = false;
 	if (!has_name_table())
 		return result;
 	/* Eviction reads the server's lock tables, to which no session may attach under an LWLock. */
 	lock_tables();
-	if (is_within_share())
-	{
-		try_to(LW_SHARED);
-		if (result == Registered::not_stored && name.ns.size() + name.name.size() <= NAME_INLINE_BYTES &&
-			name_table->free.first != NO_ENTRY)
-			try_to(LW_EXCLUSIVE);
-		else if (result == Registered::not_stored && !shared_is_short())
-			shared_attempt([&]() { try_to(LW_EXCLUSIVE); });
-	}
-	if (result == Registered::not_stored)
+	if (!is_within_share() || !(try_with(LW_SHARED) || try_to_add()) ||
+		result.reference.generation == 0)
 		pg_atomic_fetch_add_u64(&name_table->not_stored, 1);
 	return result;
 }

@@ -56,21 +56,20 @@ struct UsedName
 };
 
 /* The result of registering a name. */
-enum class Registered
+struct Registration
 {
-	stored,						/* it is in the table */
-	named,						/* a label, which is not stored because the key has a name */
-	not_stored					/* no room, more than the share of this role, or no memory */
+	NameReference reference;	/* its entry, pinned; or to none, if the name is not stored */
+	bool		is_outranked;	/* a label of a key that has a name: the reference is to the name */
+	bool		has_other;		/* see name_find_other() */
 };
 
 /*
  * Make sure that the table has a name or label for the key in this database, and that the role is
- * among those that gave it.  *reference is its entry, or with Registered::named that of the key's
- * name, pinned; it refers to no entry if the name is not stored.  *has_other: the key also has
- * another name, or label that counts, or the name is new and the key had a label; see
- * name_find_other().  May ereport (shared_attempt()).
+ * among those that gave it.  It is not stored if there is no room or memory, or if the share of the
+ * login role is used up.  It has another one if that is a name, or a label that counts; a new name
+ * also if that is any label.  May ereport.
  */
-Registered	name_register(const GivenName &name, Oid role, NameReference *reference, bool *has_other);
+Registration name_register(const GivenName &name, Oid role);
 
 /* Count for advisory.directory that two names had the same key. */
 void		name_count_collision() noexcept;
