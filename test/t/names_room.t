@@ -98,6 +98,37 @@ is_deeply($look->rows('SELECT names, not_stored FROM advisory.directory'), [ [ 2
 is_deeply([ held_and_named($worker, 'held'), held_and_named($other, 'held too') ], [ [ 149, 149 ], [ 50, 50 ] ], '... for those that others hold stay');
 $_->run('SELECT pg_advisory_unlock_all()') for $worker, $other;
 
+# ---- Many sessions at once ---------------------------------------------------------------------------------------------
+
+# Names come, go, come back and are shared by sessions, some of which are killed. No entry of the table is lost by that: in the
+# end all of them can be evicted.
+serve(100);
+{
+    my $script = "$ENV{ADVISORY_EXT_TMP}/names_room.$$.sql";
+    open my $file, '>', $script or die "$script: $!\n";
+    print {$file} <<'SQL';
+\set hot random(1, 20)
+\set cold random(1, 100000)
+BEGIN;
+SELECT advisory.try_xact_lock_shared('hot', :hot), advisory.try_xact_lock('cold', :cold);
+COMMIT;
+SQL
+    close $file;
+    my @settings = map { "$_=$server->{$_}" } qw(PGHOST PGPORT PGUSER);
+    open my $bench, '-|', "env @settings $ENV{PG_BINDIR}/pgbench -n -M prepared -c 8 -j 2 -t 2000 -f $script postgres 2>&1" or die "pgbench: $!\n";
+    wait_until('they are at work', sub { directory('evicted') > 1000 });
+    $look->run(q(SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'pgbench' ORDER BY pid LIMIT 2));
+    my $said = join '', <$bench>;
+    close $bench;
+    unlink $script;
+    wait_until('they are gone', sub { !$look->value(q(SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench')) });
+    cmp_ok(directory('evicted'), '>', 5_000, 'many sessions at once: names are evicted') or diag $said;
+    is(directory('not_stored'), 0, '... and each new one is stored');
+    pass_by($look, 'after', 1, 220);
+    is($look->value(q(SELECT count(key) FROM advisory.stats WHERE namespace = 'after')), 100, '... and in the end all entries can be evicted');
+    is(directory('not_stored'), 0, '... for the next ones');
+}
+
 # ---- One role beside others --------------------------------------------------------------------------------------------
 
 serve(10_000, 'max_locks_per_transaction=1024');

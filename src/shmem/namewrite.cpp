@@ -1,6 +1,6 @@
 /*
- * shmem/nametable.cpp
- *		The name table: the names of locks, shared by all sessions.
+ * shmem/namewrite.cpp
+ *		Writing the name table: the names of locks, shared by all sessions.
  *
  * To change the table hold NameTable.lock exclusively; to read it hold the lock shared.  Counters,
  * the state of an entry, and NameTable.returned are atomic.
