@@ -214,9 +214,6 @@ portable-tle: ## the portable edition as an extension, by pg_tle
 	sed -En "s/^CREATE TABLE IF NOT EXISTS (advisory\.[a-z_]+).*/SELECT pg_extension_config_dump('\1', '');/p" portable/advisory.sql; \
 	echo '$$_pgtle_$$);'; } >$(TLE)
 
-monitoring-files: # write the files for OpenTelemetry, Datadog and pgwatch, with the queries of postgres_exporter.yml
-	@perl scripts/monitoring.pl
-
 pictures: # draw the terminals that the documents show
 	@WRITE=1 PAGES=activity PARTS=tap TESTS=documents bash scripts/test.sh
 	@perl scripts/terminal.pl doc/pictures/activity.md >doc/pictures/activity.svg
@@ -226,4 +223,4 @@ help:
 
 FORCE:
 .PHONY: demo test test-all test-integration test-failover stress-failover test-matrix test-platforms stress soak addresses dist deb image-tree \
-	test-packages lint sanitize test-assert test-faults bench bench-plots portable-tle monitoring-files pictures help FORCE
+	test-packages lint sanitize test-assert test-faults bench bench-plots portable-tle pictures help FORCE

@@ -32,7 +32,7 @@ COMMENT ON SCHEMA advisory IS 'advisory locks by name: portable edition of advis
 GRANT USAGE ON SCHEMA advisory TO PUBLIC;
 CREATE OR REPLACE FUNCTION advisory.edition() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT 'portable' $$;
 COMMENT ON FUNCTION advisory.edition() IS 'portable, or extension';
-CREATE OR REPLACE FUNCTION advisory.version() RETURNS text LANGUAGE sql STABLE PARALLEL SAFE AS $$ SELECT '1.1' $$;
+CREATE OR REPLACE FUNCTION advisory.version() RETURNS text LANGUAGE sql STABLE PARALLEL SAFE AS $$ SELECT '1.0' $$;
 COMMENT ON FUNCTION advisory.version() IS 'version of the functions of this schema';
 
 ---- Checks

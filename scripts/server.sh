@@ -153,8 +153,6 @@ stage_extension() {
         die "the extension could not be built"
     fi
     grep -A 4 'warning:' "$log" || true
-    # Old versions, to try upgrades from.
-    cp "$REPOSITORY"/test/upgrade/*.sql "$ADVISORY_EXT_STAGE$("$PG_CONFIG" --sharedir)/extension/"
 }
 
 # A new cluster, which every server copies. That is quicker than an initdb for each.

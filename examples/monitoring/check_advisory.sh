@@ -78,7 +78,7 @@ case ${1:-} in
         exit 0
         ;;
     -V | --version)
-        printf '%s 1.1 (advisory_ext)\n' "$PROGRAM"
+        printf '%s 1.0 (advisory_ext)\n' "$PROGRAM"
         exit 0
         ;;
     '') unknown "a mode is missing: pool, waits or leaks; see $PROGRAM --help" ;;

@@ -2,7 +2,6 @@
 -- EXTENSION never adopts a schema that somebody else has made, but fails.
 CREATE SCHEMA advisory;
 COMMENT ON SCHEMA advisory IS 'advisory_ext: named advisory locks, semaphores, leases, and views';
-GRANT USAGE ON SCHEMA advisory TO PUBLIC;
 
 -- What users do not call.  PUBLIC has no USAGE on it, and views do not need that.
 CREATE SCHEMA advisory_internal;
@@ -17,7 +16,6 @@ COMMENT ON FUNCTION advisory.edition() IS 'which edition is installed: extension
 CREATE FUNCTION advisory.version() RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
-    -- (The library can be newer, until ALTER EXTENSION UPDATE.)
     SELECT extversion FROM pg_extension WHERE extname = 'advisory_ext';
 END;
 COMMENT ON FUNCTION advisory.version() IS 'installed version of this edition';

@@ -207,7 +207,6 @@ COMMENT ON COLUMN advisory.known_keys.source IS 'where this is known from: repos
 COMMENT ON COLUMN advisory.known_keys.key IS 'the key in this database, bigint form; null if there is not one';
 COMMENT ON COLUMN advisory.known_keys.key1 IS 'first key of the pair form, signed';
 COMMENT ON COLUMN advisory.known_keys.key2 IS 'second key of the pair form, signed';
-GRANT SELECT ON advisory.known_keys TO PUBLIC;
 
 -- Loads the known keys once for each query, so that further rows cost little.
 CREATE FUNCTION advisory_internal.known_as(database oid, high integer, low integer, objsubid integer) RETURNS text[]

@@ -77,4 +77,3 @@ COMMENT ON COLUMN advisory.locks.blocked_by IS 'processes that block a waiter; 0
 COMMENT ON COLUMN advisory.locks.known_as IS 'well-known uses of this key: candidates, not proof; see known_keys';
 COMMENT ON COLUMN advisory.locks.gid IS 'identifier of the prepared transaction';
 COMMENT ON COLUMN advisory.locks.query IS 'query of the session; hidden without the privilege to see it';
-GRANT SELECT ON advisory.locks TO PUBLIC;

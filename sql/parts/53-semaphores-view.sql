@@ -22,4 +22,3 @@ COMMENT ON COLUMN advisory.semaphores.free IS 'slots that are free';
 COMMENT ON COLUMN advisory.semaphores.waiting IS 'sessions that wait for a slot';
 COMMENT ON COLUMN advisory.semaphores.holders IS 'process of each taken slot, in order; 0 is a prepared transaction';
 COMMENT ON COLUMN advisory.semaphores.slots_disagree IS 'do sessions use it with different numbers of slots?';
-GRANT SELECT ON advisory.semaphores TO PUBLIC;

@@ -34,4 +34,3 @@ COMMENT ON COLUMN advisory.leases.renewed_at IS 'when it was last renewed, or gr
 COMMENT ON COLUMN advisory.leases.expires_at IS 'when it expires';
 COMMENT ON COLUMN advisory.leases.remaining IS 'how long it lasts from now on; 0 if it has expired';
 COMMENT ON COLUMN advisory.leases.renewals IS 'how often it was renewed';
-GRANT SELECT ON advisory.leases TO PUBLIC;

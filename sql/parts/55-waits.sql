@@ -43,7 +43,6 @@ COMMENT ON COLUMN advisory.waits.query IS 'query of the session; hidden without 
 COMMENT ON COLUMN advisory.waits.key1 IS 'first key of the pair form, signed; classid of a foreign lock';
 COMMENT ON COLUMN advisory.waits.key2 IS 'second key of the pair form, signed; objid of a foreign lock';
 COMMENT ON COLUMN advisory.waits.objsubid IS 'as in pg_locks; null for locks of other types';
-GRANT SELECT ON advisory.waits TO PUBLIC;
 
 CREATE FUNCTION advisory.wait_tree() RETURNS SETOF text
     AS 'MODULE_PATHNAME', 'advisory_wait_tree'

@@ -40,14 +40,12 @@ COMMENT ON COLUMN advisory.stats.hold_max IS 'the longest of these holds';
 COMMENT ON COLUMN advisory.stats.last_acquired_at IS 'when it was last granted';
 COMMENT ON COLUMN advisory.stats.stats_since IS 'when counting began';
 COMMENT ON COLUMN advisory.stats.key IS '64-bit key, to look up a number in a log; null if hidden or evicted';
-GRANT SELECT ON advisory.stats TO PUBLIC;
 
 CREATE FUNCTION advisory.stats_reset()
     RETURNS void
     AS 'MODULE_PATHNAME', 'advisory_stats_reset'
     LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION advisory.stats_reset() IS 'set the statistics of this database''s locks to zero';
-REVOKE ALL ON FUNCTION advisory.stats_reset() FROM PUBLIC;
 
 CREATE FUNCTION advisory_internal.directory()
     RETURNS TABLE (
@@ -74,4 +72,3 @@ COMMENT ON COLUMN advisory.directory.evicted IS 'names that were removed to make
 COMMENT ON COLUMN advisory.directory.not_stored IS 'how often there was no room for a name';
 COMMENT ON COLUMN advisory.directory.collisions IS 'how often two different names had the same key';
 COMMENT ON COLUMN advisory.directory.reason IS 'the server''s error message if it is not available';
-GRANT SELECT ON advisory.directory TO PUBLIC;

@@ -58,4 +58,3 @@ COMMENT ON COLUMN advisory.leaks.taken_by_application IS 'application_name then;
 COMMENT ON COLUMN advisory.leaks.reason IS 'what makes it look forgotten';
 COMMENT ON COLUMN advisory.leaks.known_as IS 'well-known uses of this key: candidates, not proof; see known_keys';
 COMMENT ON COLUMN advisory.leaks.transactions IS 'how many transactions the session has ended since; null if unknown';
-GRANT SELECT ON advisory.leaks TO PUBLIC;

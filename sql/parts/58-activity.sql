@@ -165,7 +165,6 @@ COMMENT ON COLUMN advisory.activity.state IS 'state, shortened; waiting: a holde
 COMMENT ON COLUMN advisory.activity.waiting IS 'how long it has waited; null for a holder';
 COMMENT ON COLUMN advisory.activity.held IS 'how long it has held the lock; null where unknown';
 COMMENT ON COLUMN advisory.activity.blocked_by IS 'up to three holders, and +N for others; 0: a prepared transaction';
-GRANT SELECT ON advisory.activity TO PUBLIC;
 
 CREATE FUNCTION advisory_internal.blockers()
     RETURNS TABLE (
@@ -225,4 +224,3 @@ COMMENT ON COLUMN advisory.blockers.lock IS 'what it holds, of which the longest
 COMMENT ON COLUMN advisory.blockers.waiters IS 'how many sessions wait for it, directly or through others';
 COMMENT ON COLUMN advisory.blockers.longest_wait IS 'how long the first of them has waited';
 COMMENT ON COLUMN advisory.blockers.remedy IS 'statement that ends it; null where no statement can name it';
-GRANT SELECT ON advisory.blockers TO PUBLIC;

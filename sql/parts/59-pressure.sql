@@ -36,7 +36,6 @@ COMMENT ON COLUMN advisory.pressure.holders_guaranteed IS 'how many such entries
 COMMENT ON COLUMN advisory.pressure.recommended_max_locks_per_transaction IS 'setting with which the status would be ok';
 COMMENT ON COLUMN advisory.pressure.exact IS 'false if the use or the growth is unknown';
 COMMENT ON COLUMN advisory.pressure.holders_estimated IS 'entries of the second table when the lock table is full';
-GRANT SELECT ON advisory.pressure TO PUBLIC;
 
 CREATE FUNCTION advisory_internal.role_name(role oid)
     RETURNS text
@@ -81,7 +80,6 @@ COMMENT ON COLUMN advisory.pressure_by_backend.advisory_locks IS 'advisory locks
 COMMENT ON COLUMN advisory.pressure_by_backend.session_locks IS 'session-level locks among those, as far as known';
 COMMENT ON COLUMN advisory.pressure_by_backend.statement_cost IS 'estimated time that they cost at the end of each transaction';
 COMMENT ON COLUMN advisory.pressure_by_backend.gid IS 'global identifier of a prepared transaction';
-GRANT SELECT ON advisory.pressure_by_backend TO PUBLIC;
 
 CREATE VIEW advisory.pressure_by_type AS
     SELECT locktype AS type, count(*) AS locks, sum(holders)::bigint AS holders
@@ -98,7 +96,6 @@ COMMENT ON VIEW advisory.pressure_by_type IS
 COMMENT ON COLUMN advisory.pressure_by_type.type IS 'type of the lock, as in pg_locks.locktype';
 COMMENT ON COLUMN advisory.pressure_by_type.locks IS 'locks of that type, without those on the fast path';
 COMMENT ON COLUMN advisory.pressure_by_type.holders IS 'entries of the second table for locks of that type';
-GRANT SELECT ON advisory.pressure_by_type TO PUBLIC;
 
 CREATE FUNCTION advisory.can_fit(n integer)
     RETURNS boolean

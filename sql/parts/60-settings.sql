@@ -12,4 +12,3 @@ COMMENT ON COLUMN advisory.settings.unit IS 'unit of the value';
 COMMENT ON COLUMN advisory.settings.default_setting IS 'default value';
 COMMENT ON COLUMN advisory.settings.context IS 'context required to set it, as in pg_settings';
 COMMENT ON COLUMN advisory.settings.description IS 'what it does';
-GRANT SELECT ON advisory.settings TO PUBLIC;

@@ -15,7 +15,6 @@ CREATE FUNCTION advisory_internal.begin_era()
     AS 'MODULE_PATHNAME', 'advisory_begin_era'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory_internal.begin_era() IS 'record the present era';
-REVOKE ALL ON FUNCTION advisory_internal.begin_era() FROM PUBLIC;
 
 ---- token, token_key
 
@@ -66,7 +65,6 @@ CREATE FUNCTION advisory.tokens_above(token bigint)
     AS 'MODULE_PATHNAME', 'advisory_tokens_above'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.tokens_above(bigint) IS 'make all later tokens of this database greater than this one';
-REVOKE ALL ON FUNCTION advisory.tokens_above(bigint) FROM PUBLIC;
 
 ---- Fences, which refuse smaller tokens
 

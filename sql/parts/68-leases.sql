@@ -122,24 +122,18 @@ CREATE FUNCTION advisory.break_lease(namespace text, name text)
     AS 'MODULE_PATHNAME', 'advisory_break_lease_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.break_lease(text, text) IS 'end the lease of any owner, and its lock_delay';
-REVOKE ALL ON FUNCTION advisory.break_lease(text, text) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION advisory.break_lease(text, text) TO pg_database_owner WITH GRANT OPTION;
 
 CREATE FUNCTION advisory.break_lease(namespace text, id bigint)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_break_lease_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.break_lease(text, bigint) IS 'end the lease of any owner, and its lock_delay';
-REVOKE ALL ON FUNCTION advisory.break_lease(text, bigint) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION advisory.break_lease(text, bigint) TO pg_database_owner WITH GRANT OPTION;
 
 CREATE FUNCTION advisory.break_lease(namespace text, id uuid)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_break_lease_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.break_lease(text, uuid) IS 'end the lease of any owner, and its lock_delay';
-REVOKE ALL ON FUNCTION advisory.break_lease(text, uuid) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION advisory.break_lease(text, uuid) TO pg_database_owner WITH GRANT OPTION;
 
 CREATE PROCEDURE advisory.await_lease(namespace text, name text, ttl interval, timeout interval DEFAULT NULL, owner text DEFAULT NULL, lock_delay interval DEFAULT '0', INOUT token bigint DEFAULT NULL, INOUT expires_at timestamptz DEFAULT NULL)
     AS 'MODULE_PATHNAME', 'advisory_await_lease_text'

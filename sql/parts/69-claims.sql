@@ -53,7 +53,6 @@ COMMENT ON COLUMN advisory.claims.last_window IS 'last claimed window; earlier o
 COMMENT ON COLUMN advisory.claims.claimed_at IS 'when it was claimed; null if a later claim was taken back';
 COMMENT ON COLUMN advisory.claims.claimed_by IS 'role@application that claimed it; or hidden';
 COMMENT ON COLUMN advisory.claims.finished_at IS 'when its work was done; null while it runs, and if it failed';
-GRANT SELECT ON advisory.claims TO PUBLIC;
 
 CREATE FUNCTION advisory_internal.window(every interval, at timestamptz)
     RETURNS timestamptz
@@ -84,21 +83,15 @@ CREATE FUNCTION advisory.unclaim(namespace text, name text, window_start timesta
     AS 'MODULE_PATHNAME', 'advisory_unclaim_text'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.unclaim(text, text, timestamptz) IS 'take a claim back, so that its window can be claimed again';
-REVOKE ALL ON FUNCTION advisory.unclaim(text, text, timestamptz) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION advisory.unclaim(text, text, timestamptz) TO pg_database_owner WITH GRANT OPTION;
 
 CREATE FUNCTION advisory.unclaim(namespace text, id bigint, window_start timestamptz)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_unclaim_bigint'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.unclaim(text, bigint, timestamptz) IS 'take a claim back, so that its window can be claimed again';
-REVOKE ALL ON FUNCTION advisory.unclaim(text, bigint, timestamptz) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION advisory.unclaim(text, bigint, timestamptz) TO pg_database_owner WITH GRANT OPTION;
 
 CREATE FUNCTION advisory.unclaim(namespace text, id uuid, window_start timestamptz)
     RETURNS boolean
     AS 'MODULE_PATHNAME', 'advisory_unclaim_uuid'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000;
 COMMENT ON FUNCTION advisory.unclaim(text, uuid, timestamptz) IS 'take a claim back, so that its window can be claimed again';
-REVOKE ALL ON FUNCTION advisory.unclaim(text, uuid, timestamptz) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION advisory.unclaim(text, uuid, timestamptz) TO pg_database_owner WITH GRANT OPTION;

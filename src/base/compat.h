@@ -57,6 +57,12 @@ has_fast_path_locks()
 	return found;
 }
 
+/*
+ * Is a request without waiting granted to a session that holds the lock in another mode, and need
+ * not wait, though others wait for the lock?  17 has changed that.
+ */
+constexpr bool no_wait_passes_waiters = PG_VERSION_NUM >= 170000;
+
 /* Take a session-level lock without waiting, and get its local entry.  18 added logLockFailure. */
 inline LockAcquireResult
 lock_acquire_extended(const LOCKTAG *tag, LOCKMODE lockmode, LOCALLOCK **locallock)

@@ -7,8 +7,9 @@
 namespace advisory
 {
 
-/* The hint if the objects in the database have another version than the library. */
-constexpr char OTHER_VERSION_HINT[] = "Run ALTER EXTENSION advisory_ext UPDATE.";
+/* The hint if the library of this session may be older than the objects in the database. */
+constexpr char OTHER_VERSION_HINT[] =
+	"If the extension was updated after this session began, reconnect.";
 
 /* Raise 22023 with this message. */
 [[noreturn]] inline void
@@ -74,17 +75,15 @@ in_subtransaction(Body body, int cleared = NO_SQLSTATE)
 	return stays;
 }
 
-/* Run body(), and add this text to the context of its errors. */
-template <typename Body>
+/* Run body(), and call add_context(), which calls errcontext(), for each error and message in it. */
+template <typename AddContext, typename Body>
 inline void
-with_error_context(char *text, Body body)
+with_error_context(AddContext add_context, Body body)
 {
 	ErrorContextCallback context;
 
-	context.callback = [](void *argument) {
-		errcontext("%s", static_cast<const char *>(argument));
-	};
-	context.arg = text;
+	context.callback = [](void *argument) { (*static_cast<AddContext *>(argument))(); };
+	context.arg = &add_context;
 	context.previous = error_context_stack;
 	error_context_stack = &context;
 	body();

@@ -169,8 +169,8 @@ struct Row
 			add_null();
 	}
 	/*
-	 * Append the row to the result that InitMaterializedSRF made, without last columns that an
-	 * older version lacks.  May ereport.
+	 * Append the row to the result that InitMaterializedSRF made.  It may lack the last columns, but
+	 * must not have more: those of a newer version.  May ereport.
 	 */
 	void		put(ReturnSetInfo *result)
 	{

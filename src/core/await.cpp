@@ -24,7 +24,6 @@
 #include "core/namecache.h"
 #include "core/release.h"
 #include "server/locktable.h"
-#include "server/vxidlock.h"
 
 namespace advisory
 {
@@ -83,34 +82,14 @@ forget_snapshots()
 	portal->holdSnapshot = nullptr;
 }
 
-/*
- * As lock_take(), but asleep this transaction does not hold the lock on its virtual transaction ID.
- */
-static Outcome
-take(const LockRequest &request, Timeout timeout, int *slot)
-{
-	volatile Outcome outcome = Outcome::not_free;
-
-	sleeps_without_vxid_lock = true;
-	PG_TRY();
-	{
-		outcome = lock_take(request, timeout, slot);
-	}
-	PG_FINALLY();
-	{
-		sleeps_without_vxid_lock = false;
-	}
-	PG_END_TRY();
-	return outcome;
-}
-
-/* Release the snapshots, or raise an error that says why that is impossible. */
-static void
-release_snapshots(const char *procedure)
+void
+release_snapshots(const LockName &name, const char *procedure)
 {
 	VirtualTransactionId id = my_vxid();
 	LOCKTAG		tag;
 
+	/* It may read catalogs, which takes a snapshot.  The wait finds the name registered. */
+	name_ask(name);
 	SET_LOCKTAG_VIRTUALTRANSACTION(tag, id);
 	if (IsolationUsesXactSnapshot())
 		raise_cannot_release(procedure,
@@ -145,16 +124,11 @@ release_snapshots(const char *procedure)
 int
 await_lock(const LockRequest &request, Timeout timeout, const char *procedure)
 {
-	/*
-	 * Registering the name may read catalogs, which takes a snapshot.  take() does it again, and
-	 * finds the name registered.
-	 */
-	name_ask(request.name);
-	release_snapshots(procedure);
-
 	int			slot;
-	Outcome		outcome = take(request, timeout, &slot);
+	Outcome		outcome;
 
+	release_snapshots(request.name, procedure);
+	outcome = without_vxid_lock([&]() { return lock_take(request, timeout, &slot); });
 	PG_TRY();
 	{
 		EnsurePortalSnapshotExists();
@@ -162,7 +136,7 @@ await_lock(const LockRequest &request, Timeout timeout, const char *procedure)
 	PG_CATCH();
 	{
 		/* A session-level lock survives an error. */
-		if (outcome == Outcome::granted && request.scope == Scope::session)
+		if (outcome == Outcome::granted)
 			lock_give_up(request, slot);
 		PG_RE_THROW();
 	}
@@ -175,13 +149,13 @@ await_lock(const LockRequest &request, Timeout timeout, const char *procedure)
 Outcome
 await_if_possible(const LockRequest &request, Timeout timeout, int *slot)
 {
-	if (timeout.is_immediate() || IsolationUsesXactSnapshot() || TransactionIdIsValid(GetTopTransactionIdIfAny()) ||
-		!only_portals_snapshot())
+	if (timeout.is_immediate() || IsolationUsesXactSnapshot() ||
+		TransactionIdIsValid(GetTopTransactionIdIfAny()) || !only_portals_snapshot())
 		return lock_take(request, timeout, slot);
 
 	name_ask(request.name);
 	forget_snapshots();
-	return take(request, timeout, slot);
+	return without_vxid_lock([&]() { return lock_take(request, timeout, slot); });
 }
 
 void

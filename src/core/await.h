@@ -9,14 +9,42 @@
 #pragma once
 
 #include "core/acquire.h"
+#include "server/vxidlock.h"
 
 namespace advisory
 {
 
 /*
+ * Before a wait for the lock of this name: register the name, and unset the session's xmin, or raise
+ * 25001 if that is impossible here.  procedure is the name for messages.  EnsurePortalSnapshotExists()
+ * must follow the wait.
+ */
+void		release_snapshots(const LockName &name, const char *procedure);
+
+/* Run take(), which may wait; asleep, this transaction does not hold its virtual-XID lock. */
+template <typename Take>
+Outcome
+without_vxid_lock(Take take)
+{
+	volatile Outcome outcome = Outcome::not_free;
+
+	sleeps_without_vxid_lock = true;
+	PG_TRY();
+	{
+		outcome = take();
+	}
+	PG_FINALLY();
+	{
+		sleeps_without_vxid_lock = false;
+	}
+	PG_END_TRY();
+	return outcome;
+}
+
+/*
  * Take the lock, or a slot, as lock_must() does, but with the session's xmin and transaction ID
- * unset while it waits.  Returns the slot. If that is impossible here, raises 25001 before it takes
- * or waits for anything, even if the lock is free.  procedure is the name for messages.
+ * unset while it waits.  Returns the slot.  If that is impossible here, raises 25001 before it takes
+ * or waits for anything, even if the lock is free.
  */
 int			await_lock(const LockRequest &request, Timeout timeout, const char *procedure);
 

@@ -87,7 +87,9 @@ change_claim(const char *doing, const LockName &name, TimestampTz window, OwnSta
 {
 	bool		is_changed = false;
 
-	with_error_context(psprintf("while %s window %s of \"%s\"", doing, display_window(window), display_name(name)), [&]() {
+	with_error_context([&]() {
+		errcontext("while %s window %s of \"%s\"", doing, display_window(window), display_name(name));
+	}, [&]() {
 		in_subtransaction([&]() {
 			/*
 			 * Views show that a session which waits for another transaction meanwhile waits for

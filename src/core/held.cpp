@@ -308,6 +308,12 @@ free_ended_slots() noexcept
 	}
 }
 
+static bool
+is_lost(const HeldLock *held) noexcept
+{
+	return !is_held_by_me(held->tag, held->mode);
+}
+
 /*
  * Keep this many session-level holds of an entry that has some; by_name: at most this many as taken
  * by name.  Returns the entry, or null if no hold of the lock is left in this mode.
@@ -322,6 +328,12 @@ keep_session_holds(HeldLock *held, int64 count, int64 by_name, HoldEnd end) noex
 		return held;
 	dlist_delete(&held->list);
 	publish_scope(held->place, Scope::transaction);
+	/* The end of a savepoint may have released transaction-level holds unnoticed beside the others. */
+	if (held->xact_count > 0 && is_lost(held))
+	{
+		dlist_delete(&held->in_xact);
+		held->xact_count = 0;
+	}
 	if (held->is_held())
 		return held;
 	end_entry(held, end, GetCurrentTimestamp());
@@ -335,12 +347,6 @@ held_remove(HeldLock *held, int64 count, bool by_name) noexcept
 		return;
 	keep_session_holds(held, held->session_count - count, held->session_by_name - (by_name ? count : 0), HoldEnd::released);
 	free_ended_slots();
-}
-
-static bool
-is_lost(const HeldLock *held) noexcept
-{
-	return !is_held_by_me(held->tag, held->mode);
 }
 
 /* Compare all entries with session-level holds with the lock manager. */
@@ -439,23 +445,50 @@ held_session_holds() noexcept
 
 /* ---- Ends of transactions ---- */
 
-/* The transaction-level holds of this nesting level, and of deeper ones, have ended. */
+/* All transaction-level holds have ended. */
 static void
-end_xact_holds(int level, HoldEnd end) noexcept
+end_xact_holds(HoldEnd end) noexcept
 {
 	TimestampTz now = dlist_is_empty(&xact_holds) ? 0 : GetCurrentTimestamp();
 
 	while (!dlist_is_empty(&xact_holds))
 	{
-		HeldLock   *held = held_of(dlist_tail_node(&xact_holds), offsetof(HeldLock, in_xact));
+		HeldLock   *held = held_of(dlist_pop_head_node(&xact_holds), offsetof(HeldLock, in_xact));
 
-		if (held->xact_level < level)
-			break;
-		dlist_delete(&held->in_xact);
 		held->xact_count = 0;
 		if (!held->is_held())
 			end_entry(held, end, now);
 	}
+}
+
+/* The nesting level of a subtransaction that aborts and whose locks are not released yet; else 0. */
+static int	aborted_level = 0;
+
+/*
+ * A subtransaction has aborted, and its locks are released.  A cursor that is older keeps the locks
+ * that it took in the subtransaction: they belong to the parent now.
+ */
+static void
+end_aborted_holds() noexcept
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	for (dlist_node *node = xact_holds.head.prev, *before; node != &xact_holds.head; node = before)
+	{
+		HeldLock   *held = held_of(node, offsetof(HeldLock, in_xact));
+
+		before = node->prev;
+		if (held->xact_level < aborted_level)
+			break;
+		held->xact_level = aborted_level - 1;
+		if (!is_lost(held))
+			continue;
+		dlist_delete(node);
+		held->xact_count = 0;
+		if (!held->is_held())
+			end_entry(held, HoldEnd::released, now);
+	}
+	aborted_level = 0;
 }
 
 /* A subtransaction of this nesting level has succeeded: its parent takes over its holds. */
@@ -550,7 +583,7 @@ at_xact_end(XactEvent event, void *)
 		case XACT_EVENT_PREPARE:
 			name_end_asking();
 			withdraw_wait();
-			end_xact_holds(0, event == XACT_EVENT_PREPARE ? HoldEnd::prepared : HoldEnd::released);
+			end_xact_holds(event == XACT_EVENT_PREPARE ? HoldEnd::prepared : HoldEnd::released);
 			if (dlist_is_empty(&session_holds) || calls_after_transaction)
 				break;
 			calls_after_transaction = true;
@@ -575,7 +608,7 @@ at_subxact_end(SubXactEvent event, SubTransactionId, SubTransactionId, void *)
 	if (event == SUBXACT_EVENT_ABORT_SUB)
 	{
 		name_end_asking(level);
-		end_xact_holds(level, HoldEnd::released);
+		aborted_level = level;
 	}
 	else if (event == SUBXACT_EVENT_COMMIT_SUB)
 		pass_xact_holds_to_parent(level);
@@ -592,32 +625,29 @@ at_resource_release(ResourceReleasePhase phase, bool, bool is_top_level, void *)
 		return;
 	if (is_top_level)
 		hooks.transaction_released();
+	if (aborted_level > 0)
+		end_aborted_holds();
 	free_ended_slots();
 	held_notice_lost();
 }
 
 /* ---- The end of the session ---- */
 
-/* All holds end now, while shared memory is still available. */
+/*
+ * Called while shared memory is still available.  The transaction ends first, as in the server's
+ * ShutdownPostgres(), which is called later: no lock is free while its rows are still locked, and
+ * nothing is marked as free, and nobody woken, before the locks are released.
+ */
 static void
 at_session_end(int, Datum)
 {
-	/* The end of the transaction would do this, too, but it comes later. */
-	LWLockReleaseAll();
-	LockErrorCleanup();
-	leave_queue();
-	name_end_asking();
-	withdraw_wait();
+	AbortOutOfAnyTransaction();
 	end_lost_holds(HoldEnd::lost);
-	end_xact_holds(0, HoldEnd::released);
+	LockReleaseAll(USER_LOCKMETHOD, true);
+	leave_queue();
 	while (!dlist_is_empty(&session_holds))
-		keep_session_holds(held_of(dlist_head_node(&session_holds), offsetof(HeldLock, list)), 0, 0, HoldEnd::released);
-	/*
-	 * The server would release advisory locks a moment later, when this session could no longer
-	 * wake waiters.
-	 */
-	if (!dlist_is_empty(&ended_slots))
-		LockReleaseAll(USER_LOCKMETHOD, true);
+		keep_session_holds(held_of(dlist_head_node(&session_holds), offsetof(HeldLock, list)), 0, 0,
+						   HoldEnd::released);
 	free_ended_slots();
 	hooks.session_ended();
 }

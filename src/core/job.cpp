@@ -269,7 +269,7 @@ claim_and_run(const Job &job, const List *statements, int slot, char *error_cont
 	{
 		is_mine = !job.is_once || begin_window(job, &claimed_at);
 		if (is_mine)
-			with_error_context(error_context, [&]() {
+			with_error_context([=]() { errcontext("%s", error_context); }, [&]() {
 				run_statements(job, statements, slot, claimed_at, &current);
 			});
 	}

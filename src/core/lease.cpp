@@ -6,6 +6,8 @@
 
 #include "base/encoding.h"
 #include "base/errors.h"
+#include "core/acquire.h"
+#include "core/boundedwait.h"
 #include "core/lease.h"
 #include "core/namecache.h"
 #include "core/owntables.h"
@@ -16,6 +18,7 @@
 #include "server/locktable.h"
 #include "server/vxidlock.h"
 #include "shmem/root.h"
+#include "shmem/sessiontable.h"
 
 namespace advisory
 {
@@ -526,6 +529,72 @@ lease_wait(const LockRequest &request)
 	LockRelease(&queue, ExclusiveLock, false);
 }
 
+static bool
+try_lease_now(Attempt *attempt)
+{
+	return lease_take_if_free(attempt->request);
+}
+
+static void
+wait_for_lease(Attempt *attempt)
+{
+	const LockRequest &request = attempt->request;
+
+	publish_wait(request.tag(), 0, attempt->name->used());
+	lease_wait(request);
+}
+
+static char *
+describe_lease(const LockRequest &, const char *name)
+{
+	return psprintf("lease \"%s\"", name);
+}
+
+static const WaitRoutine LEASE_ROUTINE = {
+	nullptr, nullptr, try_lease_now, nullptr, wait_for_lease, nullptr, nullptr, describe_lease};
+
+Outcome
+lease_take(const LockRequest &request, Timeout timeout)
+{
+	Attempt		attempt = {request};
+	Outcome		outcome = Outcome::granted;
+
+	CHECK_FOR_INTERRUPTS();
+	check_pool_limit(request);
+	attempt.name = name_ask(request.name);
+	if (!try_lease_now(&attempt))
+		outcome = timeout.is_immediate()
+			? Outcome::not_free : bounded_wait(LEASE_ROUTINE, &attempt, timeout);
+
+	/*
+	 * The statements on the table of leases may have called functions that asked for other locks:
+	 * ask for the name again.
+	 */
+	attempt.name = name_ask(request.name);
+	if (outcome == Outcome::granted)
+	{
+		const Lease &lease = *request.lease;
+
+		count_event(attempt.name, Event::acquired);
+		if (NameStats *stats = stats_of_name(attempt.name))
+		{
+			stats_note_acquired(stats, GetCurrentTimestamp());
+			/* The lease before it had expired.  If there was none this adds nothing. */
+			stats_add(&stats->hold, Max(lease.before.acquired_at, stats_reset_at(stats)),
+					  lease.before.ends_at);
+		}
+		log_wait(LEASE_ROUTINE, attempt, "and obtained it");
+		CHECK_FOR_INTERRUPTS();
+	}
+	else
+	{
+		count_event(attempt.name, attempt.wait_start == 0 ? Event::failed : Event::timed_out);
+		log_wait(LEASE_ROUTINE, attempt, "and timed out");
+	}
+	name_end_asking();
+	return outcome;
+}
+
 char *
 lease_describe_holder(Key key)
 {
@@ -584,7 +653,9 @@ find_and_lock_lease(const LockName &name, int64 token, LOCKMODE mode)
 	if (lease == nullptr)
 		return nullptr;
 	if (!lock_lease(name.key, mode, true))
-		with_error_context(psprintf("while waiting for lease \"%s\"", display_name(name)), [&]() {
+		with_error_context([&]() {
+		errcontext("while waiting for lease \"%s\"", display_name(name));
+	}, [&]() {
 			lock_lease(name.key, mode, false);
 		});
 	lease = find_lease(name.key, token);

@@ -90,6 +90,9 @@ struct Lease
  */
 void		lease_check_can_change(const char *function);
 
+/* As lock_take().  The lease takes effect at commit. */
+Outcome		lease_take(const LockRequest &request, Timeout timeout);
+
 /*
  * Take the lease if it is free and nobody waits for it.  It takes effect at commit.  May ereport.
  */

@@ -52,8 +52,7 @@ own_relation(const char *name, char relkind, bool missing_ok)
 				 is_there
 				 ? errmsg("relation \"%s.%s\" is not a %s of the bootstrap superuser", SCHEMA, name,
 						  relkind == RELKIND_SEQUENCE ? "sequence" : "table")
-				 : errmsg("relation \"%s.%s\" does not exist", SCHEMA, name),
-				 is_there ? 0 : errhint(OTHER_VERSION_HINT)));
+				 : errmsg("relation \"%s.%s\" does not exist", SCHEMA, name)));
 	return relation;
 }
 

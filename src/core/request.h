@@ -44,13 +44,31 @@ public:
 			return timeout;
 		INSTR_TIME_SET_CURRENT(passed);
 		INSTR_TIME_SUBTRACT(passed, start);
-		return Timeout{static_cast<int>(Max(timeout.milliseconds - static_cast<int64>(INSTR_TIME_GET_MILLISEC(passed)), 0))};
+		return Timeout{static_cast<int>(
+			Max(timeout.milliseconds - static_cast<int64>(INSTR_TIME_GET_MILLISEC(passed)), 0))};
+	}
+
+	bool		is_over() const noexcept
+	{
+		return remaining().is_immediate();
+	}
+
+	/* The remaining milliseconds, but not more than this many. */
+	int			most(int milliseconds) const noexcept
+	{
+		Timeout		left = remaining();
+
+		return left.is_forever() ? milliseconds : Min(left.milliseconds, milliseconds);
 	}
 
 private:
 	Timeout		timeout;
 	instr_time	start;
 };
+
+struct WaitRoutine;
+extern const WaitRoutine LOCK_ROUTINE;
+extern const WaitRoutine SLOT_ROUTINE;
 
 /* A request for a lock, for a slot of a semaphore, or for a lease. */
 struct LockRequest
@@ -69,6 +87,12 @@ struct LockRequest
 	{
 		return lease != nullptr;
 	}
+	/* How it is got; see boundedwait.h. */
+	const WaitRoutine &routine() const noexcept
+	{
+		return is_for_slot() ? SLOT_ROUTINE : LOCK_ROUTINE;
+	}
+
 	/* The requested lock; for a semaphore or lease, the lock to wait for. */
 	LOCKTAG		tag() const noexcept
 	{

@@ -30,7 +30,9 @@
  */
 #include "base/pg.h"
 
+#include "core/boundedwait.h"
 #include "core/semaphore.h"
+#include "server/latch.h"
 #include "server/locallock.h"
 #include "server/vxidlock.h"
 #include "shmem/sessiontable.h"
@@ -58,18 +60,6 @@ static constexpr int POLL_AFTER_MS = 100;
 static HTAB *known_semaphores = nullptr;
 static long sweep_at = MIN_KEPT_SEMAPHORES;
 
-static LOCKTAG
-tag_of(const Semaphore *semaphore, int slot) noexcept
-{
-	return slot_tag(MyDatabaseId, semaphore->key, slot);
-}
-
-static bool
-is_mine(const Semaphore *semaphore, int slot) noexcept
-{
-	return is_held_by_me(tag_of(semaphore, slot), Mode::exclusive);
-}
-
 /* ---- Ends ---- */
 
 /* The lock of a slot was released: mark it. */
@@ -80,7 +70,10 @@ mark_released(const Semaphore *semaphore, int slot) noexcept
 	 * The slot of a cursor can outlive the subtransaction that took it; then no session marks it as
 	 * free later.
 	 */
-	mark_slot(semaphore->state, slot, is_mine(semaphore, slot) ? SlotMark::unverified : SlotMark::free);
+	LOCKTAG		tag = slot_tag(MyDatabaseId, semaphore->key, slot);
+
+	mark_slot(semaphore->state, slot,
+			  is_held_by_me(tag, Mode::exclusive) ? SlotMark::unverified : SlotMark::free);
 }
 
 void
@@ -177,9 +170,14 @@ find_other_slots(Key key, int slots, int *other)
 	return 0;
 }
 
-Semaphore *
-semaphore_open(const LockRequest &request, CachedName *name)
+/*
+ * Find the semaphore of a request.  Raises a WARNING, once per session and semaphore, if another
+ * session uses it at the moment with another number of slots.
+ */
+static void
+open_semaphore(Attempt *attempt)
 {
+	const LockRequest &request = attempt->request;
 	Key			key = request.name.key;
 	Semaphore  *semaphore = find_semaphore(key);
 	int			pid;
@@ -187,44 +185,61 @@ semaphore_open(const LockRequest &request, CachedName *name)
 
 	if (semaphore == nullptr)
 		semaphore = add_semaphore(key);
-	semaphore->request = &request;
-	semaphore->name = name;
+	attempt->semaphore = semaphore;
 	if (semaphore->state == nullptr)
 		semaphore->state = attach_slot_state(key);
-	if (semaphore->state == nullptr || semaphore->disagreement_reported || agree_on_slots(semaphore->state, request.slots, false))
-		return semaphore;
+	if (semaphore->state == nullptr || semaphore->disagreement_reported ||
+		agree_on_slots(semaphore->state, request.slots, false))
+		return;
 	pid = find_other_slots(key, request.slots, &other);
 	if (pid == 0)
 	{
 		agree_on_slots(semaphore->state, request.slots, true);
-		return semaphore;
+		return;
 	}
 	semaphore->disagreement_reported = true;
 	ereport(WARNING,
-			(errmsg("semaphore \"%s\" is used with different numbers of slots", display_name(request.name)),
+			(errmsg("semaphore \"%s\" is used with different numbers of slots",
+					display_name(request.name)),
 			 errdetail("The number of slots is %d in this session, but in process %d it is %d.",
 					   request.slots, pid, other),
-			 errhint("Use the same number everywhere. A session with a smaller number uses fewer slots; "
-					 "a session with a larger number can get a slot in addition to all others.")));
-	return semaphore;
+			 errhint("Use the same number everywhere. A session with a smaller number uses fewer "
+					 "slots; a session with a larger number can get a slot in addition to all "
+					 "others.")));
 }
 
 /* ---- Taking a slot ---- */
 
-void
-semaphore_add_slot(Semaphore *semaphore, int slot)
+static LOCKTAG
+tag_of(const Attempt *attempt, int slot) noexcept
 {
-	const LockRequest *request = semaphore->request;
-	LOCKTAG		tag = tag_of(semaphore, slot);
+	return slot_tag(MyDatabaseId, attempt->request.name.key, slot);
+}
+
+static bool
+is_mine(const Attempt *attempt, int slot) noexcept
+{
+	return is_held_by_me(tag_of(attempt, slot), Mode::exclusive);
+}
+
+/* Add the slot, whose lock was granted, to the held locks, unless they contain it. */
+static HeldLock *
+add_slot(const Attempt &attempt)
+{
+	const LockRequest &request = attempt.request;
+	Semaphore  *semaphore = attempt.semaphore;
+	LOCKTAG		tag = tag_of(&attempt, attempt.slot);
 	HeldLock   *held = held_find(tag, Mode::exclusive);
 
-	if (held != nullptr && (held->session_count > 0 || request->scope == Scope::transaction))
-		return;
-	held = held_add(tag, Mode::exclusive, request->scope, semaphore->name, request->name.by_name(), request->slots);
+	if (held != nullptr && (held->session_count > 0 || request.scope == Scope::transaction))
+		return held;
+	held = held_add(tag, Mode::exclusive, request.scope, attempt.name, request.name.by_name(),
+					request.slots);
 	if (held->semaphore == nullptr)
 		dlist_push_tail(&semaphore->slots, &held->in_semaphore);
 	held->semaphore = semaphore;
-	mark_slot(semaphore->state, slot, SlotMark::taken);
+	mark_slot(semaphore->state, attempt.slot, SlotMark::taken);
+	return held;
 }
 
 /*
@@ -233,30 +248,34 @@ semaphore_add_slot(Semaphore *semaphore, int slot)
  * slot that was claimed as free.
  */
 static bool
-take_slot(Semaphore *semaphore, int slot, bool is_claimed)
+take_slot(Attempt *attempt, int slot, bool is_claimed)
 {
-	const LockRequest *request = semaphore->request;
-	LOCKTAG		tag = tag_of(semaphore, slot);
+	SemaphoreState *state = attempt->semaphore->state;
+	LOCKTAG		tag = tag_of(attempt, slot);
 	volatile bool is_granted = false;
 
-	if (is_mine(semaphore, slot))
+	if (is_mine(attempt, slot))
 		return false;
 	/* Otherwise this session would seem to wait for a slot that it has itself. */
 	publish_leaving(true);
 	PG_TRY();
 	{
-		is_granted = take_lock(tag, Mode::exclusive, request->scope, true) == LOCKACQUIRE_OK;
+		is_granted = take_lock(tag, Mode::exclusive, attempt->request.scope, true) == LOCKACQUIRE_OK;
 		if (is_granted)
-			semaphore_add_slot(semaphore, slot);
+		{
+			attempt->slot = slot;
+			add_slot(*attempt);
+		}
 	}
 	PG_CATCH();
 	{
-		if (is_granted && request->scope == Scope::session)
+		attempt->slot = NO_SLOT;
+		if (is_granted && attempt->request.scope == Scope::session)
 			release_session_lock(tag, Mode::exclusive);
 		if (is_claimed)
 		{
-			mark_released(semaphore, slot);
-			wake_waiters(semaphore->state);
+			mark_released(attempt->semaphore, slot);
+			wake_waiters(state);
 		}
 		PG_RE_THROW();
 	}
@@ -264,7 +283,7 @@ take_slot(Semaphore *semaphore, int slot, bool is_claimed)
 	if (is_granted)
 		return true;
 	if (is_claimed)
-		mark_slot(semaphore->state, slot, SlotMark::unverified);
+		mark_slot(state, slot, SlotMark::unverified);
 	publish_leaving(false);
 	return false;
 }
@@ -273,150 +292,159 @@ take_slot(Semaphore *semaphore, int slot, bool is_claimed)
  * Take one of the slots that no waiter ahead of this session can use, however it is marked; or only
  * an unverified one.
  */
-static int
-take_unclaimed_slot(Semaphore *semaphore, bool unverified_only)
+static bool
+take_unclaimed_slot(Attempt *attempt, bool unverified_only)
 {
-	SemaphoreState *state = semaphore->state;
-	int			slots = semaphore->request->slots;
+	SemaphoreState *state = attempt->semaphore->state;
+	int			slots = attempt->request.slots;
 
 	for (int slot = state != nullptr ? most_slots_ahead(state, slots) + 1 : 1; slot <= slots; slot++)
 	{
 		if (unverified_only && (slot = next_unverified(state, slot, slots)) == NO_SLOT)
 			break;
 		CHECK_FOR_INTERRUPTS();
-		if (take_slot(semaphore, slot, false))
-			return slot;
+		if (take_slot(attempt, slot, false))
+			return true;
 	}
-	return NO_SLOT;
+	return false;
 }
 
 /*
  * Take a slot that is marked as free, if it is not set aside for a waiter ahead.  Only with shared
  * memory.
  */
-static int
-take_free_slot(Semaphore *semaphore, bool is_queued)
+static bool
+take_free_slot(Attempt *attempt, bool is_queued)
 {
-	int			slots = semaphore->request->slots;
+	SemaphoreState *state = attempt->semaphore->state;
+	int			slots = attempt->request.slots;
 	int			slot;
 
-	while ((slot = claim_slot(semaphore->state, slots)) != NO_SLOT)
+	while ((slot = claim_slot(state, slots)) != NO_SLOT)
 	{
-		if (take_slot(semaphore, slot, true))
-			return slot;
+		if (take_slot(attempt, slot, true))
+			return true;
 		if (is_queued)
-			join_queue(semaphore->state, slots, true);
+			join_queue(state, slots, true);
 	}
-	return take_unclaimed_slot(semaphore, true);
+	return take_unclaimed_slot(attempt, true);
 }
 
-int
-semaphore_try(Semaphore *semaphore)
+/*
+ * Take a free slot, if there is one that no waiter will get.  A slot that this session already has
+ * is not free.
+ */
+static bool
+try_slot_now(Attempt *attempt)
 {
-	LOCKTAG		queue = queue_tag(MyDatabaseId, semaphore->key);
-	int			slot;
+	LOCKTAG		queue = queue_tag(MyDatabaseId, attempt->request.name.key);
+	bool		is_taken;
 
-	if (semaphore->request->slots == 1)
-		return take_slot(semaphore, 1, false) ? 1 : NO_SLOT;
-	if (semaphore->state != nullptr)
-		return take_free_slot(semaphore, false);
+	if (attempt->request.slots == 1)
+		return take_slot(attempt, 1, false);
+	if (attempt->semaphore->state != nullptr)
+		return take_free_slot(attempt, false);
 	/* While this session holds the queue lock no session can be waiting. */
 	if (LockAcquire(&queue, TRYING_MODE, false, true) == LOCKACQUIRE_NOT_AVAIL)
-		return NO_SLOT;
-	slot = take_unclaimed_slot(semaphore, false);
+		return false;
+	is_taken = take_unclaimed_slot(attempt, false);
 	LockRelease(&queue, TRYING_MODE, false);
-	return slot;
+	return is_taken;
 }
 
 /* ---- Waiting ---- */
 
-/*
- * As a member of the queue, wait until a slot is taken, and return it.  start: when the wait began.
- */
-static int
-wait_for_slot(Semaphore *semaphore, TimestampTz start)
+/* As a member of the queue, wait until a slot is taken. */
+static void
+wait_in_queue(Attempt *attempt, Deadline deadline)
 {
-	int			slots = semaphore->request->slots;
-	bool		is_woken = semaphore->state != nullptr;
-	TimestampTz deadline = LockTimeout > 0 ? TimestampTzPlusMilliseconds(start, LockTimeout) : DT_NOEND;
-	TimestampTz check_at = TimestampTzPlusMilliseconds(start, DeadlockTimeout);
-	TimestampTz look_at = is_woken ? TimestampTzPlusMilliseconds(start, LOOK_AFTER_MS) : start;
+	int			slots = attempt->request.slots;
+	bool		is_woken = attempt->semaphore->state != nullptr;
+	Deadline	look(Timeout{is_woken ? LOOK_AFTER_MS : 0});
+	Deadline	check(Timeout{DeadlockTimeout});
 
-	for (;;)
+	while (!is_woken || !take_free_slot(attempt, true))
 	{
-		int			slot = is_woken ? take_free_slot(semaphore, true) : NO_SLOT;
-		TimestampTz now;
-
-		if (slot != NO_SLOT)
-			return slot;
-		now = GetCurrentTimestamp();
-		if (now >= deadline)
+		if (deadline.is_over())
 			ereport(ERROR,		/* as the server does */
 					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 					 errmsg("canceling statement due to lock timeout")));
-		if (now >= Min(look_at, check_at))
+		if (look.is_over() || check.is_over())
 		{
-			slot = take_unclaimed_slot(semaphore, false);
-			if (slot != NO_SLOT)
-				return slot;
-			look_at = TimestampTzPlusMilliseconds(now, is_woken ? LOOK_AFTER_MS : POLL_AFTER_MS);
+			if (take_unclaimed_slot(attempt, false))
+				return;
+			look = Deadline(Timeout{is_woken ? LOOK_AFTER_MS : POLL_AFTER_MS});
 		}
-		if (now >= check_at)
+		if (check.is_over())
 		{
-			check_slot_deadlock(semaphore->key, slots);
-			check_at = TimestampTzPlusMilliseconds(now, LOOK_AFTER_MS);
+			check_slot_deadlock(attempt->request.name.key, slots);
+			check = Deadline(Timeout{LOOK_AFTER_MS});
 		}
-		sleeping([=]() {
-			WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-					  TimestampDifferenceMilliseconds(now, Min(Min(look_at, check_at), deadline)),
-					  PG_WAIT_LOCK | LOCKTAG_ADVISORY);
+		sleeping([&]() {
+			sleep_until_woken(Min(deadline.most(INT_MAX), Min(look.most(INT_MAX), check.most(INT_MAX))),
+							  PG_WAIT_LOCK | LOCKTAG_ADVISORY);
 		});
-		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 	}
 }
 
-int
-semaphore_wait(Semaphore *semaphore)
+/*
+ * Wait for a slot, and take it.  lock_timeout counts from here.  40P01 if none of the sessions that
+ * have the slots could ever release theirs.
+ */
+static void
+wait_for_slot(Attempt *attempt)
 {
-	const LockRequest *request = semaphore->request;
-	bool		is_queued = semaphore->state != nullptr;
-	LOCKTAG		queue = queue_tag(MyDatabaseId, semaphore->key);
-	TimestampTz start = GetCurrentTimestamp();
-	int			slot;
+	const LockRequest &request = attempt->request;
+	SemaphoreState *state = attempt->semaphore->state;
+	LOCKTAG		queue = queue_tag(MyDatabaseId, request.name.key);
+	Deadline	deadline(Timeout{LockTimeout > 0 ? LockTimeout : -1});
 
-	if (request->slots == 1 && !is_mine(semaphore, 1))
+	publish_wait(request.tag(), request.slots, attempt->name->used());
+	if (request.slots == 1 && !is_mine(attempt, 1))
 	{
-		sleeping([&]() { take_lock(tag_of(semaphore, 1), Mode::exclusive, request->scope, false); });
-		semaphore_add_slot(semaphore, 1);
-		return 1;
+		sleeping([&]() { take_lock(tag_of(attempt, 1), Mode::exclusive, request.scope, false); });
+		attempt->slot = 1;
+		add_slot(*attempt);
+		return;
 	}
-	if (is_queued)
-		join_queue(semaphore->state, request->slots, false);
-	/* After an error wait_for_lock() leaves the queue. */
+	if (state != nullptr)
+		join_queue(state, request.slots, false);
+	/* After an error bounded_wait() leaves the queue. */
 	sleeping([&]() {
-		if (!is_queued)
+		if (state == nullptr)
 			LockAcquire(&queue, HEAD_MODE, false, false);
 		LockAcquire(&queue, QUEUED_MODE, false, false);
 	});
-	slot = wait_for_slot(semaphore, start);
+	wait_in_queue(attempt, deadline);
 	leave_queue();
 	LockRelease(&queue, QUEUED_MODE, false);
-	if (!is_queued)
+	if (state == nullptr)
 		LockRelease(&queue, HEAD_MODE, false);
-	return slot;
 }
 
-int
-semaphore_survivor(const Semaphore *semaphore) noexcept
+/*
+ * A slot among the held locks has survived.  Only the lock manager can grant the only slot while the
+ * wait is being ended, or grant it before adding it to the held locks fails.
+ */
+static bool
+has_slot_survived(Attempt *attempt)
 {
-	/*
-	 * The lock manager can grant the only slot while the wait is being ended.  Or the slot was
-	 * granted, and adding it to the held locks failed.
-	 */
-	return semaphore->request->slots == 1 && is_mine(semaphore, 1) &&
-		held_find(tag_of(semaphore, 1), Mode::exclusive) == nullptr ? 1 : NO_SLOT;
+	if (attempt->slot == NO_SLOT && attempt->request.slots == 1 && is_mine(attempt, 1) &&
+		held_find(tag_of(attempt, 1), Mode::exclusive) == nullptr)
+		attempt->slot = 1;
+	return attempt->slot != NO_SLOT;
 }
+
+static char *
+describe_slot(const LockRequest &, const char *name)
+{
+	return psprintf("a slot of semaphore \"%s\"", name);
+}
+
+const WaitRoutine SLOT_ROUTINE = {
+	open_semaphore, nullptr, try_slot_now, nullptr, wait_for_slot, has_slot_survived, add_slot,
+	describe_slot};
 
 /* ---- What this session has ---- */
 

@@ -5,8 +5,7 @@
  * A semaphore is K slots, each of which is a lock of its own (locktag.h); a session has a slot if
  * it holds that lock in exclusive mode.
  *
- * A slot that is taken here is added to the held locks (held.h) before it is returned.  Names,
- * timeouts, the publication of waits, and the end of a wait are in acquire.h.
+ * lock_take() takes one (acquire.h), by SLOT_ROUTINE.
  */
 #pragma once
 
@@ -22,46 +21,9 @@ struct Semaphore
 {
 	Key			key;			/* hash key */
 	SemaphoreState *state;		/* null without shared memory for it */
-	dlist_head	slots;			/* slots of this session, the last taken last (HeldLock.in_semaphore) */
+	dlist_head	slots;			/* this session's, the last taken last (HeldLock.in_semaphore) */
 	bool		disagreement_reported;
-
-	/* The present request for a slot. */
-	const LockRequest *request;
-	CachedName *name;
 };
-
-/*
- * The semaphore of a request, for a caller that will take one more slot.  Valid until this is
- * called for another semaphore, or until the request is gone.  Raises a WARNING, once per session
- * and semaphore, if another session uses it at the moment with another number of slots.  May
- * ereport (out of memory, cancellation).
- */
-Semaphore  *semaphore_open(const LockRequest &request, CachedName *name);
-
-/*
- * Take a free slot without waiting, if there is one that no waiter will get; else returns NO_SLOT.
- * A slot that this session already has is not free.  May ereport (53200), with nothing taken.
- */
-int			semaphore_try(Semaphore *semaphore);
-
-/*
- * Wait for a slot, and take it.  Raises 55P03 when lock_timeout, counted from here, expires, 40P01
- * if none of the sessions that have the slots could ever release theirs, and 57014 when canceled.
- * Even after an error the only slot of a semaphore may have been granted: see semaphore_survivor().
- */
-int			semaphore_wait(Semaphore *semaphore);
-
-/*
- * After an error in semaphore_wait(): the session-level slot whose lock was granted before the
- * error, or NO_SLOT.  It is not among the held locks.
- */
-int			semaphore_survivor(const Semaphore *semaphore) noexcept;
-
-/*
- * Add a slot whose lock was granted to the held locks, unless they contain it.  May ereport (out of
- * memory).
- */
-void		semaphore_add_slot(Semaphore *semaphore, int slot);
 
 /*
  * The session-level slot with this number, or for NO_SLOT the one that was taken last.  NO_SLOT if

@@ -234,7 +234,9 @@ token_check(const LockName &name, int64 token)
 	int64		highest = 0;
 
 	PreventCommandIfReadOnly("advisory.check_token()");
-	with_error_context(psprintf("while checking token " INT64_FORMAT " of \"%s\"", token, display_name(name)), [&]() {
+	with_error_context([&]() {
+		errcontext("while checking token " INT64_FORMAT " of \"%s\"", token, display_name(name));
+	}, [&]() {
 		run_own_statement(&RAISE_FENCE, {argument(name.key.value), argument(token)}, [&](const OwnRow &row) {
 			highest = row.bigint(1);
 		});

@@ -62,6 +62,25 @@ take_lock(const LOCKTAG &tag, Mode mode, Scope scope, bool dont_wait)
 	return LockAcquire(&tag, lockmode_of(mode), scope == Scope::session, dont_wait);
 }
 
+/*
+ * A subtransaction that has succeeded has left this transaction-level lock to the transaction.
+ * Give it to the portal of the statement instead, which LockAcquire() outside of a subtransaction
+ * gives it to: so a rollback to a savepoint releases it or not, however it was taken.  May ereport
+ * (out of memory), changing nothing.
+ */
+inline void
+give_to_portal(const LOCKTAG &tag, Mode mode)
+{
+	ResourceOwner portal = CurrentResourceOwner;
+
+	if (portal == CurTransactionResourceOwner)
+		return;
+	take_lock(tag, mode, Scope::transaction, true);
+	CurrentResourceOwner = CurTransactionResourceOwner;
+	LockRelease(&tag, lockmode_of(mode), false);
+	CurrentResourceOwner = portal;
+}
+
 /* Release a session-level hold. */
 inline void
 release_session_lock(const LOCKTAG &tag, Mode mode)

@@ -392,6 +392,18 @@ is_held_by_anybody(const LOCKTAG &tag, LockEntry *holder)
 }
 
 bool
+is_held_by_others(const LOCKTAG &tag)
+{
+	bool		is_held = false;
+
+	visit_lock(tag, [&](LOCK *lock) {
+		for (const PROCLOCK *proclock : proclocks_of(lock))
+			is_held = is_held || (proclock->holdMask != 0 && proclock->tag.myProc != MyProc);
+	});
+	return is_held;
+}
+
+bool
 read_awaited_lock(int proc_number, LockEntry *waiter)
 {
 	PGPROC	   *proc = GetPGProcByNumber(proc_number);

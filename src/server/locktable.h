@@ -125,6 +125,9 @@ bool		holds_advisory_lock(int proc_number);
  */
 bool		is_held_by_anybody(const LOCKTAG &tag, LockEntry *holder = nullptr);
 
+/* Does another session, or a prepared transaction, hold this lock at the moment? */
+bool		is_held_by_others(const LOCKTAG &tag);
+
 /*
  * Does this process wait for a lock?  Then *waiter is its entry; wait_start is 0 if the wait has
  * only just begun.  May also return false if that changes meanwhile.

@@ -12,10 +12,7 @@
 namespace advisory
 {
 
-/*
- * run(namespace, name, command, timeout, slots, if_busy, INOUT ran, once_per, once_window); in 1.0
- * it ended with ran.
- */
+/* run(namespace, name, command, timeout, slots, if_busy, INOUT ran, once_per, once_window) */
 template <By by>
 static Datum
 run(FunctionCallInfo fcinfo)
@@ -33,13 +30,13 @@ run(FunctionCallInfo fcinfo)
 		raise_invalid("if_busy must be \"skip\" or \"error\"");
 	job.skips = if_busy == "skip";
 	job.may_commit = context != nullptr && IsA(context, CallContext) && !context->atomic;
-	job.is_once = PG_NARGS() > command + 5 && !PG_ARGISNULL(command + 5);
+	job.is_once = !PG_ARGISNULL(command + 5);
 	if (job.is_once)
 	{
 		check_kept_name(job.request.name, "claim");
 		job.window = window_argument(fcinfo, command + 5, "once_per", "once_window");
 	}
-	else if (PG_NARGS() > command + 6 && !PG_ARGISNULL(command + 6))
+	else if (!PG_ARGISNULL(command + 6))
 		raise_invalid("once_window must not be given without once_per");
 	return row_made_first<bool>(fcinfo, [&]() { return run_job(job); });
 }

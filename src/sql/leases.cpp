@@ -7,6 +7,7 @@
 #include "sql/args.h"
 #include "core/acquire.h"
 #include "core/await.h"
+#include "core/errors.h"
 #include "core/lease.h"
 #include "server/backends.h"
 #include "base/sqlfunction.h"
@@ -87,12 +88,13 @@ lease(FunctionCallInfo fcinfo)
 {
 	LockRequest request = lease_arguments<by>(fcinfo);
 	Timeout		timeout = timeout_argument(fcinfo, next_argument(by) + 1);
+	Outcome		outcome;
 
 	lease_check_can_change(on_failure == OnFailure::raise ? "advisory.lease()" : "advisory.try_lease()");
-	if (on_failure == OnFailure::say)
-		return lease_row(fcinfo, request, lock_try(request, timeout));
-	lock_must(request, timeout);
-	return lease_row(fcinfo, request, true);
+	outcome = lease_take(request, timeout);
+	if (on_failure == OnFailure::raise && outcome != Outcome::granted)
+		raise_not_available(request, outcome, timeout);
+	return lease_row(fcinfo, request, outcome == Outcome::granted);
 }
 
 template <By by>
@@ -101,9 +103,14 @@ await_lease(FunctionCallInfo fcinfo)
 {
 	LockRequest request = lease_arguments<by>(fcinfo);
 	Timeout		timeout = timeout_argument(fcinfo, next_argument(by) + 1);
+	Outcome		outcome;
 
 	lease_check_can_change("advisory.await_lease()");
-	await_lock(request, timeout, "await_lease");
+	release_snapshots(request.name, "await_lease");
+	outcome = without_vxid_lock([&]() { return lease_take(request, timeout); });
+	EnsurePortalSnapshotExists();
+	if (outcome != Outcome::granted)
+		raise_not_available(request, outcome, timeout);
 	return lease_row(fcinfo, request, true);
 }
 

@@ -67,6 +67,8 @@ take_all(const LockNames &sorted, Scope scope, Timeout timeout, int *last)
 			}
 			return outcome == Outcome::granted;
 		});
+		for (int i = 0; scope == Scope::transaction && has_all && i < taken; i++)
+			give_to_portal(tags[i], Mode::exclusive);
 	}
 	PG_FINALLY();
 	{

@@ -36,9 +36,6 @@ static constexpr Oid LOCK_COLUMNS[] = {
 
 static constexpr int LOCK_COLUMN_COUNT = lengthof(LOCK_COLUMNS);
 
-/* How many holders() has in version 1.0 of the extension: neither kind nor slot. */
-static constexpr int HOLDERS_COLUMNS_1_0 = 16;
-
 /* Whether to fill columns that take time and that a query may not use. */
 struct WantedColumns
 {
@@ -183,11 +180,8 @@ show_holders(Key key, ReturnSetInfo *result)
 		DecodedTag	tag = decode_tag(entry.tag);
 		Row			row = rows.begin(entry);
 
-		if (result->setDesc->natts > HOLDERS_COLUMNS_1_0)
-		{
-			row.add_text(kind_name(tag.kind));
-			row.add(Int32GetDatum(tag.slot), tag.kind != Kind::semaphore);
-		}
+		row.add_text(kind_name(tag.kind));
+		row.add(Int32GetDatum(tag.slot), tag.kind != Kind::semaphore);
 		rows.finish(&row, entry);
 		row.put(result);
 	});
@@ -238,15 +232,15 @@ make_plan(PlannerInfo *, RelOptInfo *table, Oid relation, ForeignPath *, List *t
 }
 
 /*
- * Raise an error unless the table has the columns that LockRows fills.  An older version of the
- * extension lacks the last ones.
+ * Raise an error unless the table has the columns that LockRows fills.  That of a newer version may
+ * have others.
  */
 static void
 begin_scan(ForeignScanState *scan, int)
 {
 	Relation	table = scan->ss.ss_currentRelation;
 	TupleDesc	columns = RelationGetDescr(table);
-	bool		fits = columns->natts <= LOCK_COLUMN_COUNT;
+	bool		fits = columns->natts == LOCK_COLUMN_COUNT;
 
 	for (int i = 0; fits && i < columns->natts; i++)
 		fits = TupleDescAttr(columns, i)->atttypid == LOCK_COLUMNS[i];	/* invalid for a dropped column */
@@ -294,8 +288,8 @@ next_row(ForeignScanState *scan)
 		add_name_columns(row, decode_tag(entry.tag), rows->wanted.name ? rows->names.of(entry) : VisibleName{});
 		rows->finish(&row, entry);
 		Assert(row.count == LOCK_COLUMN_COUNT);
-		memcpy(slot->tts_values, row.values, sizeof(Datum) * slot->tts_tupleDescriptor->natts);
-		memcpy(slot->tts_isnull, row.nulls, sizeof(bool) * slot->tts_tupleDescriptor->natts);
+		memcpy(slot->tts_values, row.values, sizeof(Datum) * LOCK_COLUMN_COUNT);
+		memcpy(slot->tts_isnull, row.nulls, sizeof(bool) * LOCK_COLUMN_COUNT);
 		ExecStoreVirtualTuple(slot);
 	}
 	return slot;

@@ -45,9 +45,7 @@ show_stats(ReturnSetInfo *result)
 		row.add_interval(value_of(&stats.hold.longest));
 		row.add_time(value_of(&stats.last_acquired_at));
 		row.add_time(value_of(&stats.since));
-		/* The function of 1.0 has no column for it. */
-		if (row.count < result->setDesc->natts)
-			row.add(Int64GetDatum(name.key.value), !is_visible || is_evicted);
+		row.add(Int64GetDatum(name.key.value), !is_visible || is_evicted);
 		row.put(result);
 	});
 }

@@ -30,13 +30,9 @@ has_files() {
 
 # The list comes from the tree, and not from the Makefile, because this tests the Makefile.
 expected_files() {
-    local file
     printf '%s\n' "/usr/lib/postgresql/$major/lib/advisory_ext.so" "$extensions/advisory_ext.control" \
         "/usr/share/doc/$package/copyright" "/usr/share/doc/$package/changelog.Debian.gz" "$documents/LICENSE" \
         "$extensions/advisory_ext--$(version).sql"
-    for file in sql/advisory_ext--*--*.sql; do
-        echo "$extensions/${file##*/}"
-    done
     find README.md CHANGELOG.md SECURITY.md doc examples monitoring portable/*.sql -type f 2>/dev/null | sed "s|^|$documents/|"
 }
 
@@ -59,18 +55,6 @@ takes_locks() {
     both=$(sql -c "SELECT advisory.try_lock('package', 'one')" \
         -c "\\! psql --cluster $major/packages -XAtq -c \"SELECT advisory.try_lock('package', 'one')\"")
     [ "$both" = $'t\nf' ] || { echo "instead of t and f: $both"; return 1; }
-}
-
-upgrades() {
-    local from
-    cp test/upgrade/*.sql "$extensions/"
-    for from in test/upgrade/advisory_ext--*.sql; do
-        from=${from##*--} from=${from%.sql}
-        sql -c 'DROP EXTENSION IF EXISTS advisory_ext' -c "CREATE EXTENSION advisory_ext VERSION '$from'" \
-            -c 'ALTER EXTENSION advisory_ext UPDATE'
-    done
-    for from in test/upgrade/*.sql; do rm "$extensions/${from##*/}"; done
-    sql -c 'DROP EXTENSION advisory_ext'
 }
 
 # Debian's own test of the package, for which only the files of some packages are needed, and not the compilers that they depend on.
@@ -125,7 +109,6 @@ check "every file is there" has_files
 check "a server starts" make_server "$major" packages
 check "CREATE EXTENSION" creates_extension
 check "a lock of one session keeps another session out" takes_locks
-check "every older version can be updated" upgrades
 check "the tools of the tests can be installed" bring_test_tools
 run_installcheck
 check "the package can be removed" removes

@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
 # Logical replication: a publication of all tables has the extension's, and a lease on the subscriber stops it; one of the schemas of
-# doc/beyond-a-session.md does not. The update of the extension on the publisher does not stop it.
+# doc/beyond-a-session.md does not.
 use strict;
 use warnings;
 use FindBin;
@@ -57,21 +57,5 @@ $publisher->run($LEASE, 'INSERT INTO work VALUES (2)');
 ok(eval { wait_until('the error is logged', sub { log_of_server() =~ /"_leases_pkey"/ }, 60) }, 'a lease on the subscriber stops it');
 is($subscriber->value('SELECT count(*) FROM work WHERE id = 2'), 0, 'so what was committed later does not arrive');
 $subscriber->run('ALTER SUBSCRIPTION everything DISABLE');
-
-# ---- The update of the extension -------------------------------------------------------------------------------------
-
-for my $database (qw(updated follower)) {
-    $admin->run("CREATE DATABASE $database");
-    session(server => $server, database => $database)->run(q(CREATE EXTENSION advisory_ext VERSION '1.0'), 'CREATE TABLE public.work (id int PRIMARY KEY)',
-        q(INSERT INTO advisory.key_labels (key, label) VALUES (1, 'a label')));
-}
-($publisher, $subscriber) = map { session(server => $server, database => $_) } qw(updated follower);
-publish('CREATE PUBLICATION updated FOR ALL TABLES', 'updated');
-$publisher->run('ALTER EXTENSION advisory_ext UPDATE', 'INSERT INTO work VALUES (1)');
-ok(eval { wait_until('the row is there', sub { $subscriber->value('SELECT count(*) FROM work') }, 60) }, 'the update on the publisher writes no row that the subscriber has');
-$subscriber->run('ALTER EXTENSION advisory_ext UPDATE', 'ALTER SUBSCRIPTION updated REFRESH PUBLICATION WITH (copy_data = false)');
-$publisher->run(q(INSERT INTO advisory.key_labels (key, label) VALUES (2, 'another')));
-ok(eval { wait_until('the label is there', sub { $subscriber->value(q(SELECT count(*) FROM advisory.key_labels WHERE key = 2)) }, 60) }, 'and labels are replicated, as CHANGELOG.md says');
-$subscriber->run('ALTER SUBSCRIPTION updated DISABLE');
 
 done_testing();

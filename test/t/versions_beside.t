@@ -96,5 +96,11 @@ put_in_place($code =~ s/advisory_claim_/advisory_klaim_/gr);
 my $older = session(server => $server, application => 'older');
 is($older->query("SELECT advisory.claim('beside', 'a', '1h', '2026-01-02')")->{state}, '42883', 'a function that it does not have is an error');
 is($older->value("SELECT advisory.try_lock('beside', 'older') AND advisory.unlock('beside', 'older')"), 1, '... and what it has works');
+# A function that returns a column more than this library knows.
+my $columns = $older->value(q(SELECT pg_get_function_result('advisory_internal.directory'::regproc))) =~ s/\)$/, more text)/r;
+$older->run("CREATE FUNCTION wider() RETURNS $columns LANGUAGE c AS 'advisory_ext', 'advisory_directory'");
+my $error = $older->query('SELECT * FROM wider()');
+is($error->{state}, '42804', 'a function with a column that it does not know is an error');
+like($error->{hint}, qr/reconnect/, '... whose hint says what to do');
 
 done_testing();

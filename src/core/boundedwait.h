@@ -1,0 +1,82 @@
+/*
+ * core/boundedwait.h
+ *		What a session can wait for, and a wait that a timeout may end.
+ *
+ * There are three kinds of things that a session can wait for: a lock, a slot of a semaphore, and a
+ * lease.  A WaitRoutine says how each is got, like the routine of an access method.  The order of
+ * the steps is the same for a lock and a slot, and stands in acquire.h.  A lease has its own
+ * (lease.h).
+ */
+#pragma once
+
+#include "core/namecache.h"
+#include "core/request.h"
+
+namespace advisory
+{
+
+struct HeldLock;
+struct Semaphore;
+
+/* An attempt to get what is requested. */
+struct Attempt
+{
+	LockRequest request;
+	CachedName *name = nullptr;
+	Semaphore  *semaphore = nullptr;	/* of a slot */
+	int			slot = NO_SLOT; /* the slot that was taken */
+	TimestampTz wait_start = 0; /* 0 if it did not wait */
+	TimestampTz wait_end = 0;
+};
+
+/* Functions that are null have nothing to do, or say no. */
+struct WaitRoutine
+{
+	/* Get ready, before anything is taken.  May ereport. */
+	void		(*prepare) (Attempt *attempt);
+
+	/* Does this session hold what is requested in this mode, so that it needs no further lock? */
+	bool		(*is_mine) (const LockRequest &request, Mode mode);
+
+	/* Take it without waiting, if it is free.  May ereport (53200). */
+	bool		(*try_now) (Attempt *attempt);
+
+	/* Would a wait end at once, though it is not free, because this session comes first? */
+	bool		(*comes_first) (const LockRequest &request);
+
+	/*
+	 * Publish the wait, which the caller withdraws, and wait.  lock_timeout may end the wait, with
+	 * 55P03; the caller restores the setting.  May ereport, as a wait for a lock.
+	 */
+	void		(*wait) (Attempt *attempt);
+
+	/*
+	 * After an error that ended the wait: does this session nevertheless hold what is requested?
+	 * Only in session scope: the rollback of a subtransaction releases the rest.  Allocates nothing.
+	 */
+	bool		(*survived) (Attempt *attempt);
+
+	/*
+	 * Add what was granted to the held locks, and return it.  May ereport (out of memory), and adds
+	 * nothing then.  Null for a lease, which is not held.
+	 */
+	HeldLock   *(*add) (const Attempt &attempt);
+
+	/* What the session waits for, for messages, given how it is called; palloc'd. */
+	char	   *(*describe) (const LockRequest &request, const char *name);
+};
+
+/*
+ * Wait for what is requested, as long as the timeout and lock_timeout allow, whichever is shorter.
+ * Returns Outcome::granted, timeout or lock_timeout.  Other sessions see that this one waits.  An
+ * error that ends the wait is raised again when nothing is left of the wait.
+ */
+Outcome		bounded_wait(const WaitRoutine &routine, Attempt *attempt, Timeout timeout);
+
+/* Log a wait that was longer than log_wait.  end: how it ended.  May ereport. */
+void		log_wait(const WaitRoutine &routine, const Attempt &attempt, const char *end);
+
+/* Count it in the statistics of the name. */
+void		count_event(const CachedName *name, Event event) noexcept;
+
+}								/* namespace advisory */

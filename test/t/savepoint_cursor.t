@@ -1,0 +1,67 @@
+#!/usr/bin/env perl
+# A cursor that is older than a savepoint keeps, after ROLLBACK TO, the locks that it took since,
+# whether it had to wait for them or not, as with the built-in functions. What stays is not
+# forgotten. The test needs a second session, for which the first one waits.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use AdvisoryTest;
+use Test::More;
+
+create_database();
+my ($look, $other) = (session(), session());
+
+# How each kind is taken; its keys by name; and how the other session takes it.
+my %kinds = (
+    'pg_advisory_xact_lock()' => [ q(pg_advisory_xact_lock(advisory.key('cursor', name))), 'lock' ],
+    'xact_lock()'             => [ q(advisory.xact_lock('cursor', name)), 'lock' ],
+    'xact_lock_shared()'      => [ q(advisory.xact_lock_shared('cursor', name)), 'lock' ],
+    'xact_lock(timeout)'      => [ q(advisory.xact_lock('cursor', name, '1 min')), 'lock' ],
+    'xact_lock_all()'         => [ q(advisory.xact_lock_all('cursor', ARRAY[name])), 'lock' ],
+    'xact_acquire(2)'         => [ q(advisory.xact_acquire('cursor', name, 2, '1 min')), 'slot', 2 ],
+    'xact_acquire(1)'         => [ q(advisory.xact_acquire('cursor', name, 1, '1 min')), 'slot', 1 ],
+);
+
+sub held_names {
+    my ($session) = @_;
+    return $look->value(<<'SQL', $session->pid);
+        SELECT string_agg(DISTINCT coalesce(name, names.n) || CASE WHEN held IS NULL THEN '?' ELSE '' END,
+            ' ' ORDER BY coalesce(name, names.n) || CASE WHEN held IS NULL THEN '?' ELSE '' END)
+        FROM advisory.locks LEFT JOIN (VALUES ('before'), ('free'), ('awaited')) names (n)
+            ON locks.key = advisory.key('cursor', n)
+        WHERE pid = ? AND granted AND kind <> 'queue'
+SQL
+}
+
+for my $what (sort keys %kinds) {
+    my ($call, $kind, $slots) = @{ $kinds{$what} };
+    my $session = session();
+    $other->run($kind eq 'lock' ? q(SELECT advisory.lock('cursor', 'awaited'))
+        : "SELECT advisory.acquire('cursor', 'awaited', $slots) FROM generate_series(1, $slots)");
+    $session->run('BEGIN',
+        "DECLARE c CURSOR FOR SELECT $call FROM (VALUES ('before'), ('free'), ('awaited')) v (name)",
+        'FETCH c', 'SAVEPOINT s', 'FETCH c');
+    $session->start('FETCH c');
+    wait_until('it waits', sub {
+        $look->value(q(SELECT wait_event = 'advisory' FROM pg_stat_activity WHERE pid = ?),
+            $session->pid);
+    });
+    $other->run("SELECT pg_advisory_unlock_all()");
+    my $result = $session->finish;
+    die $result->{message} if $result->{state};
+    $session->run('ROLLBACK TO s');
+    my $unknown = $what =~ /^pg_/ ? '?' : '';
+    is(held_names($session), join(' ', map { "$_$unknown" } qw(awaited before free)),
+        "$what: all three locks stay, and since when is known");
+    is($session->value(q(SELECT string_agg(advisory.hold_count('cursor', name)::text, ' ')
+        FROM (VALUES ('before'), ('free'), ('awaited')) v (name))), $unknown ? '0 0 0' : '1 1 1',
+        "$what: hold_count()") if $kind eq 'lock';
+    $session->run('COMMIT');
+    is(held_names($session), undef, "$what: COMMIT ends all");
+    is($other->value("SELECT count(*) FROM advisory.semaphores WHERE in_use > 0"), 0,
+        "$what: no slot is in use") if $kind eq 'slot';
+    leave($look, $session);
+}
+
+done_testing();
