@@ -81,13 +81,6 @@ struct EntryList
 	int			last;			/* if the list is not empty */
 };
 
-/* How many pins the session with this process number has, rounded down, and its login role. */
-struct PinCount
-{
-	Oid			role;
-	volatile int pins;
-};
-
 struct NameTable
 {
 	LWLock		lock;
@@ -103,7 +96,7 @@ struct NameTable
 	pg_atomic_uint64 not_stored;
 	pg_atomic_uint64 collisions;
 	dsa_pointer chunks[NAME_MAX_CHUNKS];
-	PinCount	pins[FLEXIBLE_ARRAY_MEMBER];	/* by process number */
+	volatile int pins[FLEXIBLE_ARRAY_MEMBER];	/* by process number, see count_pin() */
 };
 
 /* Null until has_name_table() has found it. */

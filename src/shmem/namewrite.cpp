@@ -182,23 +182,16 @@ make_table(SharedRoot *root, void *place)
 		pg_atomic_init_u64(counter, 0);
 }
 
-static PinCount *
-my_pin_count() noexcept
-{
-	return &name_table->pins[MyProc - ProcGlobal->allProcs];
-}
-
 bool
 has_name_table()
 {
 	if (name_table != nullptr && name_table->entry_count > 0)
 		return true;
 	name_table = static_cast<NameTable *>(
-		shared_part(&SharedRoot::names, offsetof(NameTable, pins) + sizeof(PinCount) * proc_count(),
+		shared_part(&SharedRoot::names, offsetof(NameTable, pins) + sizeof(int) * proc_count(),
 					make_table));
 	if (name_table == nullptr)
 		return false;
-	*my_pin_count() = PinCount{MyProc->roleId, 0};
 	/* The hash table needs the first chunk. */
 	return name_table->entry_count > 0 || shared_attempt([]() {
 		lock_names(LW_EXCLUSIVE);
@@ -210,7 +203,7 @@ has_name_table()
 
 /* ---- Pins ---- */
 
-/* How many pins this session has, and how many others know of. */
+/* How many pins this session has, and how many others know of: a multiple of MODEST. */
 static int	my_pins = 0;
 static int	published_pins = 0;
 
@@ -229,7 +222,7 @@ count_pin(int change) noexcept
 	if (rounded < published_pins)
 		next_look = rounded + MODEST;
 	published_pins = rounded;
-	my_pin_count()->pins = rounded;
+	name_table->pins[MyProc - ProcGlobal->allProcs] = rounded;
 }
 
 /*
@@ -247,8 +240,8 @@ is_within_share() noexcept
 
 	for (int i = 0; i < proc_count(); i++)
 	{
-		if (name_table->pins[i].role == MyProc->roleId)
-			room -= name_table->pins[i].pins;
+		if (name_table->pins[i] > 0 && ProcGlobal->allProcs[i].roleId == MyProc->roleId)
+			room -= name_table->pins[i];
 	}
 	if (room > 0)
 		next_look = my_pins + static_cast<int>(Max(room / 16, 1));
