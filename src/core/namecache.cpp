@@ -57,7 +57,8 @@ hash_full_name(Oid role, std::string_view ns, std::string_view name) noexcept
 uint64
 hash_key(Key key, Oid role) noexcept
 {
-	return hash_text(std::string_view(reinterpret_cast<char *>(&key), sizeof(key)), hash_seed + role);
+	return hash_bytes_extended(reinterpret_cast<unsigned char *>(&key), sizeof(key),
+							   hash_seed + role);
 }
 
 }								/* anonymous namespace */
@@ -232,14 +233,14 @@ static void
 report_collision(CachedName *entry, const LockName &name, const KnownName &other)
 {
 	bool		sees_other = may_see_name(other, UsedName{});
-	char	   *other_name = nullptr;
+	char	   *text = join_name(other.ns, other.name);
 
 	/*
 	 * Do not compare with a part of a hidden name.  A caller that knows the whole name can compute
 	 * its key anyway.
 	 */
 	if (!name.by_name() && other.ns != nullptr &&
-		((sees_other && name.name == other.name) || name.name == join_name(other.ns, other.name)))
+		((sees_other && name.name == other.name) || name.name == text))
 		return;
 	if (!other.counts && !(name.by_name() && sees_other))
 		return;
@@ -247,17 +248,13 @@ report_collision(CachedName *entry, const LockName &name, const KnownName &other
 	if (entry->is_warned)
 		return;
 	entry->is_warned = true;
-	if (sees_other)
-	{
-		other_name = join_name(other.ns, other.name);
-		make_printable(other_name);
-	}
+	make_printable(text);
 	ereport(WARNING,
 			(errmsg("the key of advisory lock \"%s\" also has another name", display_name(name)),
-			 other_name != nullptr
-			 ? errdetail("Key " INT64_FORMAT " is also the key of \"%s\".", name.key.value, other_name)
-			 : errdetail("Key " INT64_FORMAT " is also the key of a name that the current user may not see.",
-						 name.key.value),
+			 sees_other
+			 ? errdetail("Key " INT64_FORMAT " is also the key of \"%s\".", name.key.value, text)
+			 : errdetail("Key " INT64_FORMAT " is also the key of a name that the current user "
+						 "may not see.", name.key.value),
 			 errhint("Locks with the same key exclude each other. "
 					 "Use another name or key for one of them.")));
 }
@@ -359,20 +356,20 @@ char *
 visible_name(const LOCKTAG &tag, bool for_log)
 {
 	DecodedTag	decoded = decode_tag(tag);
-	const KnownName *known;
-	const CachedName *own = nullptr;
-	char	   *text;
+	char	   *text = nullptr;
 
 	if (!has_key(decoded.kind))
 		return nullptr;
-	known = name_find(decoded.database, decoded.key, UsedName{}, InvalidOid);
+
+	const KnownName *known = name_find(decoded.database, decoded.key, UsedName{}, InvalidOid);
+	const CachedName *own = name_remembered(decoded.key, true);
+
 	if (known != nullptr && (for_log || may_see_name(*known, UsedName{})))
 		text = join_name(known->ns, known->name);
-	else if (decoded.database == MyDatabaseId && (own = name_remembered(decoded.key, true)) != nullptr)
+	else if (own != nullptr && decoded.database == MyDatabaseId)
 		text = join_name(own->ns(), own->name());
-	else
-		return nullptr;
-	make_printable(text);
+	if (text != nullptr)
+		make_printable(text);
 	return text;
 }
 

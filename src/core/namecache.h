@@ -21,9 +21,9 @@ namespace advisory
 enum class NameState : uint8
 {
 	unstored,					/* not known to be in the name table; also if there is no text */
-	stored,						/* its entry was there, but may have been evicted, as it is not pinned */
+	stored,						/* its entry was there, but is not pinned: it may have been evicted */
 	pinned,						/* its entry is pinned */
-	outranked					/* a label of a key that has a name: the entry of the name is pinned */
+	outranked					/* a label of a key that has a name, whose entry is pinned */
 };
 
 /* The members that every call needs come first, so that a call touches few cache lines. */

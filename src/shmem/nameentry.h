@@ -150,10 +150,13 @@ template <typename Visit>
 inline void
 visit_key(Oid database, Key key, Visit visit)
 {
-	for (int i = *bucket_of(SharedKey{key, database}); i != NO_ENTRY; i = entry_of(i)->next_in_bucket)
+	NameEntry  *entry;
+
+	for (int i = *bucket_of(SharedKey{key, database}); i != NO_ENTRY; i = entry->next_in_bucket)
 	{
-		if (entry_of(i)->key.key == key && entry_of(i)->key.database == database)
-			visit(i, entry_of(i));
+		entry = entry_of(i);
+		if (entry->key.key == key && entry->key.database == database)
+			visit(i, entry);
 	}
 }
 

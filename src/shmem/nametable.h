@@ -24,7 +24,7 @@ namespace advisory
 /* How many of the roles that gave a name are remembered. */
 constexpr int NAME_ROLES = 4;
 
-/* A name as it is registered: UTF-8, and as it is shown (shown_part()).  ns is empty for a label. */
+/* A name as it is registered: UTF-8, as it is shown (shown_part()).  ns is empty for a label. */
 struct GivenName
 {
 	Key			key;
@@ -52,7 +52,7 @@ operator==(const NameReference &a, const NameReference &b) noexcept
 struct UsedName
 {
 	NameReference name;
-	Oid			role;			/* that used it; invalid if the lock has no name, or it is not stored */
+	Oid			role;			/* that used it; invalid if the lock has no stored name */
 };
 
 /* The result of registering a name. */

@@ -16,8 +16,8 @@
  *	queue		it may be evicted, when its turn comes
  *	parked		it is new, or had its turn, and has been pinned ever since.  It is in no list
  *	returned	it was parked, and the session that unpinned it last put it onto this stack
- *	held		it had its turn, but its lock had a holder without a pin: a prepared transaction, or a
- *				session that took it through the built-in functions
+ *	held		it had its turn, but its lock had a holder without a pin: a prepared transaction, or
+ *				a session that took it through the built-in functions
  *
  * A pin moves no entry, so to lock and unlock a known name changes no list.  A new name first moves
  * all returned entries to the end of the queue.  If the table is full, it takes entries from the
@@ -443,9 +443,8 @@ make_room()
 /* ---- Registering ---- */
 
 /*
- * Add a name.  old_label: this label has to make room for it, if it is not NO_ENTRY; its entry stays
- * where it is.  Returns the entry, or NO_ENTRY if there is no room.  May ereport, and then nothing
- * has changed.
+ * Add a name, and return its entry, or NO_ENTRY if there is no room.  old_label: a label that has to
+ * make room, or NO_ENTRY; its entry stays where it is.  May ereport, and then nothing has changed.
  */
 static int
 add_name(const GivenName &name, Oid role, int old_label)
