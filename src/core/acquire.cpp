@@ -54,7 +54,8 @@ check_pool_limit(const LockRequest &request)
 {
 	int			limit = setting::pool_limit;
 
-	if (held_entry_count() + lease_lock_estimate() <= max_locks_per_xact || limit == 0 || until_look-- > 0)
+	if (held_entry_count() + lease_lock_estimate() <= max_locks_per_xact || limit == 0 ||
+		until_look-- > 0)
 		return;
 
 	PoolState	pool = read_pool();
@@ -77,13 +78,15 @@ check_pool_limit(const LockRequest &request)
 
 	ereport(ERROR,
 			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-			 errmsg("cannot take advisory lock \"%s\" because the server's lock table is nearly full", name),
-			 errdetail("The table is %.1f percent full (" INT64_FORMAT " of an estimated " INT64_FORMAT " locks), and "
-					   "advisory_ext.pool_limit is %d. This session holds %d advisory locks, more than max_locks_per_transaction (%d).",
-					   pool_percent_used(pool), pool.use.locks, pool.capacity.locks,
-					   limit, held, max_locks_per_xact),
-			 errhint("Release locks, or protect several things by one lock. "
-					 "To hold this many locks, increase max_locks_per_transaction and restart the server."),
+			 errmsg("cannot take advisory lock \"%s\" because the server's lock table is nearly "
+					"full", name),
+			 errdetail("The table is %.1f percent full (" INT64_FORMAT " of an estimated "
+					   INT64_FORMAT " locks), and advisory_ext.pool_limit is %d. This session "
+					   "holds %d advisory locks, more than max_locks_per_transaction (%d).",
+					   pool_percent_used(pool), pool.use.locks, pool.capacity.locks, limit, held,
+					   max_locks_per_xact),
+			 errhint("Release locks, or protect several things by one lock. To hold this many "
+					 "locks, increase max_locks_per_transaction and restart the server."),
 			 set_lock_fields(request.name)));
 }
 
@@ -135,7 +138,8 @@ add_lock(const Attempt &attempt)
 {
 	const LockRequest &request = attempt.request;
 
-	return held_add(request.tag(), request.mode, request.scope, attempt.name, request.name.by_name());
+	return held_add(request.tag(), request.mode, request.scope, attempt.name,
+					request.name.by_name());
 }
 
 static char *
@@ -180,8 +184,9 @@ is_refused_as_mine(const LockRequest &request)
 }
 
 /*
- * Add what was granted to the held locks.  Then check for interrupts once more, because an interrupt
- * that comes later ends the statement with the lock held.  *added is the entry, once it was added.
+ * Add what was granted to the held locks.  Then check for interrupts once more, because an
+ * interrupt that comes later ends the statement with the lock held.  *added is the entry, once it
+ * was added.
  */
 static void
 add_granted(const WaitRoutine &routine, const Attempt &attempt, HeldLock *volatile *added)
@@ -233,7 +238,8 @@ lock_take(const LockRequest &request, Timeout timeout, int *slot)
 		outcome = Outcome::mine_already;
 	else if (!routine.try_now(&attempt))
 	{
-		if (timeout.is_immediate() && routine.comes_first != nullptr && routine.comes_first(request))
+		if (timeout.is_immediate() && routine.comes_first != nullptr &&
+			routine.comes_first(request))
 			timeout = SHORTEST_WAIT;
 		outcome = timeout.is_immediate()
 			? Outcome::not_free : bounded_wait(routine, &attempt, timeout);

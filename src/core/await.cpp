@@ -50,7 +50,8 @@ only_portals_snapshot()
 {
 	Portal		portal = ActivePortal;
 
-	if (portal == nullptr || !ActiveSnapshotSet() || portal->portalSnapshot != GetActiveSnapshot() ||
+	if (portal == nullptr || !ActiveSnapshotSet() ||
+		portal->portalSnapshot != GetActiveSnapshot() ||
 		portal->createLevel != GetCurrentTransactionNestLevel())
 		return false;
 
@@ -93,17 +94,20 @@ release_snapshots(const LockName &name, const char *procedure)
 	SET_LOCKTAG_VIRTUALTRANSACTION(tag, id);
 	if (IsolationUsesXactSnapshot())
 		raise_cannot_release(procedure,
-							 "In isolation level REPEATABLE READ or SERIALIZABLE a transaction keeps its snapshot.",
+							 "In isolation level REPEATABLE READ or SERIALIZABLE a transaction "
+							 "keeps its snapshot.",
 							 "Use isolation level READ COMMITTED.");
 	if (TransactionIdIsValid(GetTopTransactionIdIfAny()))
 		raise_cannot_release(procedure,
-							 "The transaction has a transaction ID, because it has already written or locked rows.",
+							 "The transaction has a transaction ID, because it has already written "
+							 "or locked rows.",
 							 "Make the CALL the first statement of the transaction.");
 	if (!only_portals_snapshot())
 		raise_cannot_release(procedure,
-							 "The call is at a place where a procedure cannot commit: inside a query, a function, EXECUTE, "
-							 "a block with an EXCEPTION clause, a procedure with SECURITY DEFINER or SET, or a DO block or "
-							 "procedure in an explicit transaction.",
+							 "The call is at a place where a procedure cannot commit: inside a "
+							 "query, a function, EXECUTE, a block with an EXCEPTION clause, a "
+							 "procedure with SECURITY DEFINER or SET, or a DO block or procedure "
+							 "in an explicit transaction.",
 							 "CALL it outside of these, for example at top level.");
 
 	forget_snapshots();
@@ -117,7 +121,8 @@ release_snapshots(const LockName &name, const char *procedure)
 	 */
 	if (have_other_locks() && is_mine_awaited(tag))
 		raise_cannot_release(procedure,
-							 "The transaction has locked tables, and another session waits for its end.",
+							 "The transaction has locked tables, and another session waits for its "
+							 "end.",
 							 "Make the CALL the first statement of the transaction.");
 }
 

@@ -15,9 +15,9 @@ namespace advisory
 {
 
 /*
- * Before a wait for the lock of this name: register the name, and unset the session's xmin, or raise
- * 25001 if that is impossible here.  procedure is the name for messages.  EnsurePortalSnapshotExists()
- * must follow the wait.
+ * Before a wait for the lock of this name: register the name, and unset the session's xmin, or
+ * raise 25001 if that is impossible here.  procedure is the name for messages.
+ * EnsurePortalSnapshotExists() must follow the wait.
  */
 void		release_snapshots(const LockName &name, const char *procedure);
 
@@ -43,8 +43,8 @@ without_vxid_lock(Take take)
 
 /*
  * Take the lock, or a slot, as lock_must() does, but with the session's xmin and transaction ID
- * unset while it waits.  Returns the slot.  If that is impossible here, raises 25001 before it takes
- * or waits for anything, even if the lock is free.
+ * unset while it waits.  Returns the slot.  If that is impossible here, raises 25001 before it
+ * takes or waits for anything, even if the lock is free.
  */
 int			await_lock(const LockRequest &request, Timeout timeout, const char *procedure);
 

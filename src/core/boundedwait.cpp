@@ -5,10 +5,10 @@
  * How a wait ends
  *
  * The lock manager itself queues, detects deadlocks, logs, and ends the wait.  If a timeout may end
- * the wait, it runs in an internal subtransaction with lock_timeout set to the shorter of the user's
- * setting and the caller's timeout.  Rolling the subtransaction back makes the transaction usable
- * again.  Without a timeout there is no subtransaction: every error is passed on anyway, and inside
- * a subtransaction a standby could not cancel the query without ending the session.
+ * the wait, it runs in an internal subtransaction with lock_timeout set to the shorter of the
+ * user's setting and the caller's timeout.  Rolling the subtransaction back makes the transaction
+ * usable again.  Without a timeout there is no subtransaction: every error is passed on anyway, and
+ * inside a subtransaction a standby could not cancel the query without ending the session.
  *
  * The lock can be granted before the waiter handles its timeout or cancel.  The lock manager then
  * keeps the lock but still raises the error, or even returns with the interrupt still pending, so
@@ -90,7 +90,8 @@ wait_no_longer(const WaitRoutine &routine, Attempt *attempt, int milliseconds,
 				wait_and_check(routine, attempt);
 				return true;
 			}, ERRCODE_LOCK_NOT_AVAILABLE);
-			if (!timed_out && attempt->request.scope == Scope::transaction && routine.add != nullptr)
+			if (!timed_out && attempt->request.scope == Scope::transaction &&
+				routine.add != nullptr)
 				give_to_portal(attempt->request.granted_tag(attempt->slot), attempt->request.mode);
 		}
 		else

@@ -52,7 +52,8 @@ struct WaitRoutine
 
 	/*
 	 * After an error that ended the wait: does this session nevertheless hold what is requested?
-	 * Only in session scope: the rollback of a subtransaction releases the rest.  Allocates nothing.
+	 * Only in session scope: the rollback of a subtransaction releases the rest.  Allocates
+	 * nothing.
 	 */
 	bool		(*survived) (Attempt *attempt);
 

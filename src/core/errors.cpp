@@ -46,8 +46,10 @@ outlives_error(const LOCKTAG &tag)
 	int			passing_count = 0;
 
 	for (const PassingLocks *passing = passing_locks; passing != nullptr; passing = passing->outer)
-		passing_count += bsearch(&tag, passing->tags, passing->count, sizeof(LOCKTAG), compare_locktags) != nullptr;
-	return lock_counts(tag, Mode::exclusive).session > passing_count || lock_counts(tag, Mode::shared).session > 0;
+		passing_count += bsearch(&tag, passing->tags, passing->count, sizeof(LOCKTAG),
+								 compare_locktags) != nullptr;
+	return lock_counts(tag, Mode::exclusive).session > passing_count ||
+		lock_counts(tag, Mode::shared).session > 0;
 }
 
 static void
@@ -81,13 +83,15 @@ add_survivors_hint(ErrorData *error)
 	char	   *name = visible_name(first);
 
 	if (name == nullptr)
-		name = has_key(decoded.kind)
-			? psprintf(INT64_FORMAT, decoded.key.value) : psprintf("%d, %d", decoded.key1, decoded.key2);
+		name = has_key(decoded.kind) ? psprintf(INT64_FORMAT, decoded.key.value) :
+			psprintf("%d, %d", decoded.key1, decoded.key2);
 	else if (decoded.kind == Kind::semaphore)
 		name = psprintf("%s, slot %d", name, decoded.slot);
 	append_hint(error, count == 1
-				? psprintf("This session still holds session-level advisory lock \"%s\", which an error does not release.", name)
-				: psprintf("This session still holds %d session-level advisory locks, such as \"%s\", which an error does not release.",
+				? psprintf("This session still holds session-level advisory lock \"%s\", which an "
+						   "error does not release.", name)
+				: psprintf("This session still holds %d session-level advisory locks, such as "
+						   "\"%s\", which an error does not release.",
 						   count, name));
 }
 
@@ -95,10 +99,14 @@ add_survivors_hint(ErrorData *error)
 static void
 add_upgrade_hint(ErrorData *error, const LockRequest &request)
 {
-	if (!request.is_for_slot() && !request.is_for_lease() && request.mode == Mode::exclusive && is_held_by_me(request.tag(), Mode::shared))
-		append_hint(error, psprintf("Two sessions that hold a lock in shared mode cannot both wait for exclusive mode. Release the shared "
-									"hold first, or take exclusive mode from the start and change to shared mode later, or take a second "
-									"lock, such as \"%s intent\", in exclusive mode before the shared one.", display_lock(request.name)));
+	if (!request.is_for_slot() && !request.is_for_lease() && request.mode == Mode::exclusive &&
+		is_held_by_me(request.tag(), Mode::shared))
+		append_hint(error, psprintf("Two sessions that hold a lock in shared mode cannot both wait "
+									"for exclusive mode. Release the shared hold first, or take "
+									"exclusive mode from the start and change to shared mode "
+									"later, or take a second lock, such as \"%s intent\", in "
+									"exclusive mode before the shared one.",
+									display_lock(request.name)));
 }
 
 /*
@@ -119,8 +127,8 @@ add_lock_names(const char *detail, bool for_log)
 
 		SET_LOCKTAG_ADVISORY(tag, 0, 0, 0, 0);
 		if (*detail != '[' ||
-			sscanf(detail, "[%u,%u,%u,%hu]%n", &tag.locktag_field1, &tag.locktag_field2, &tag.locktag_field3,
-				   &tag.locktag_field4, &length) != 4 || length == 0)
+			sscanf(detail, "[%u,%u,%u,%hu]%n", &tag.locktag_field1, &tag.locktag_field2,
+				   &tag.locktag_field3, &tag.locktag_field4, &length) != 4 || length == 0)
 		{
 			appendStringInfoChar(&out, *detail++);
 			continue;
@@ -141,7 +149,8 @@ raise_wait_error(ErrorData *error, const LockRequest &request)
 	error->constraint_name = field_name(request.name);
 	if (error->sqlerrcode == ERRCODE_T_R_DEADLOCK_DETECTED && error->detail != nullptr)
 	{
-		error->detail_log = add_lock_names(error->detail_log != nullptr ? error->detail_log : error->detail, true);
+		error->detail_log =
+			add_lock_names(error->detail_log != nullptr ? error->detail_log : error->detail, true);
 		error->detail = add_lock_names(error->detail, false);
 		add_upgrade_hint(error, request);
 		add_survivors_hint(error);
@@ -187,7 +196,8 @@ append_hold(StringInfo out, const LockEntry &entry)
 {
 	if (!is_of_semaphore(entry.tag))
 		appendStringInfo(out, " %s it in %s mode",
-						 !entry.granted ? "waits for" : decode_tag(entry.tag).kind == Kind::lease ? "has locked" : "holds",
+						 !entry.granted ? "waits for" :
+						 decode_tag(entry.tag).kind == Kind::lease ? "has locked" : "holds",
 						 lockmode_name(entry.tag, entry.lockmode));
 	else if (entry.granted)
 		appendStringInfo(out, " has slot %d", decode_tag(entry.tag).slot);
@@ -216,14 +226,17 @@ what_it_awaits(const LockEntry &holder, TimestampTz *since)
 	{
 		int			number = (holder.leader_number + i) % process_count();
 
-		if ((i == 0 || GetPGProcByNumber(number)->lockGroupLeader == leader) && read_session_wait(number, &wait))
+		if ((i == 0 || GetPGProcByNumber(number)->lockGroupLeader == leader) &&
+			read_session_wait(number, &wait))
 		{
 			*since = wait.wait_start;
-			return is_of_semaphore(wait.tag) ? "slot" : is_of_lease_queue(wait.tag) ? "lease" : "lock";
+			return is_of_semaphore(wait.tag) ? "slot" :
+				is_of_lease_queue(wait.tag) ? "lease" : "lock";
 		}
 	}
 	/* No session holds what the first in the queue of a lease waits for. */
-	if (!read_wait(holder.proc_number, &published) || published.pid != holder.pid || decode_tag(published.tag).kind != Kind::lease)
+	if (!read_wait(holder.proc_number, &published) || published.pid != holder.pid ||
+		decode_tag(published.tag).kind != Kind::lease)
 		return nullptr;
 	*since = published.since;
 	return "lease";
@@ -248,7 +261,8 @@ append_blocker(StringInfo out, const LockEntry &entry, const VisibleSession &ses
 	if (entry.granted)
 		awaited = what_it_awaits(entry, &since);
 	if (awaited != nullptr)
-		appendStringInfo(out, "; it is waiting for a %s since %s", awaited, timestamptz_to_str(since));
+		appendStringInfo(out, "; it is waiting for a %s since %s",
+						 awaited, timestamptz_to_str(since));
 	else if (session.state != nullptr)
 	{
 		appendStringInfo(out, "; it is %s", session.state);
@@ -272,7 +286,8 @@ read_requested(const LockRequest &request)
 	LockEntries found;
 
 	if (!request.is_for_slot())
-		return read_locks({request.is_for_lease() ? lease_tag(MyDatabaseId, request.name.key) : request.tag()});
+		return read_locks(
+			{request.is_for_lease() ? lease_tag(MyDatabaseId, request.name.key) : request.tag()});
 	found = read_locks({queue_tag(MyDatabaseId, request.name.key)}, request.slots);
 	mark_slot_waits(&found);
 	sort_slot_entries(&found);
@@ -322,7 +337,8 @@ find_blockers(const LockRequest &request)
 	if (count > DESCRIBED_BLOCKERS)
 		appendStringInfo(&out, "\n%d more hold or wait for it.", count - DESCRIBED_BLOCKERS);
 	if (own > 0)
-		appendStringInfo(&out, "%sThis session has %d of the slots itself.", count > 0 ? "\n" : "", own);
+		appendStringInfo(&out, "%sThis session has %d of the slots itself.",
+						 count > 0 ? "\n" : "", own);
 	if (out.len > 0)
 		blockers.description = out.data;
 	return blockers;
@@ -350,16 +366,20 @@ set_holder_hint(const LockRequest &request, const Blockers &blockers)
 	if (request.is_for_lease())
 		return errhint("To see who holds it: SELECT * FROM advisory.leases.");
 	if (blockers.holder_gid != nullptr && !is_printable(blockers.holder_gid))
-		return errhint("To see the prepared transaction that holds it: SELECT * FROM pg_prepared_xacts.");
+		return errhint("To see the prepared transaction that holds it: "
+					   "SELECT * FROM pg_prepared_xacts.");
 	if (blockers.holder_gid != nullptr)
-		return errhint("To end the prepared transaction that holds it: COMMIT PREPARED %s or ROLLBACK PREPARED %s.",
-					   quote_literal_cstr(blockers.holder_gid), quote_literal_cstr(blockers.holder_gid));
+		return errhint("To end the prepared transaction that holds it: COMMIT PREPARED %s or "
+					   "ROLLBACK PREPARED %s.",
+					   quote_literal_cstr(blockers.holder_gid),
+					   quote_literal_cstr(blockers.holder_gid));
 	/* Ending a session that itself waits would not end what it waits for. */
 	if (blockers.is_waiting)
 		return errhint("To see who waits for whom: SELECT * FROM advisory.wait_tree().");
 	if (arguments == nullptr)
 		arguments = psprintf(INT64_FORMAT, request.name.key.value);
-	look = psprintf("To see who %s: SELECT * FROM advisory.holders%s(%s).", is_for_slot ? "has its slots" : "holds it", by_key, arguments);
+	look = psprintf("To see who %s: SELECT * FROM advisory.holders%s(%s).",
+					is_for_slot ? "has its slots" : "holds it", by_key, arguments);
 	if (blockers.holder_pid == 0)
 		return errhint("%s", look);
 	return errhint("%s To end %s: SELECT advisory.terminate_holder%s(%s, %d).",

@@ -3,17 +3,9 @@
  *		The locks and slots that this session holds through this extension.
  *
  * An entry counts its session-level and its transaction-level holds.  It also has the nesting level
- * of the (sub)transaction that took the first of the latter; the later holds of deeper ones end
- * nothing.  After its last hold it stays in the table until its slot is marked as free, and until
- * it is logged.
- *
- * Ends of transactions
- *
- * The callbacks below run at a time when an error would end the server.  So they allocate nothing,
- * and take no lock except the short one on this session's part of the session table.  Logging can
- * fail, so a hold that ends with a commit is logged before the commit.  A hold that ends in another
- * way is logged by log_ended_holds(): when the release function returns, at the next request for a
- * lock, at the next commit or at the end of the session, whichever comes first.
+ * of the (sub)transaction that the first of the latter belongs to; the later holds of deeper ones
+ * end nothing.  After its last hold it stays in the table until its slot is marked as free, and
+ * until it is logged.
  */
 #include "base/pg.h"
 
@@ -40,14 +32,6 @@ static constexpr int MIN_COMPARED_HOLDS = 64;
 
 namespace
 {
-
-/* How a hold ended. */
-enum class HoldEnd
-{
-	released,					/* now */
-	lost,						/* without the extension, at an unknown time */
-	prepared					/* not at all: a prepared transaction keeps it */
-};
 
 /* An entry begins with it. */
 struct HeldKey
@@ -76,18 +60,15 @@ static dlist_head ended_slots = DLIST_STATIC_INIT(ended_slots);
  * Entries with session-level holds: first slots, beginning with the newest, then locks, ending with
  * the newest.
  */
-static dlist_head session_holds = DLIST_STATIC_INIT(session_holds);
+dlist_head	session_holds = DLIST_STATIC_INIT(session_holds);
 
 /*
  * Entries with transaction-level holds, the newest last, so that those of the deepest
  * subtransactions are at the end.
  */
-static dlist_head xact_holds = DLIST_STATIC_INIT(xact_holds);
+dlist_head	xact_holds = DLIST_STATIC_INIT(xact_holds);
 
-static HeldHooks hooks;
-
-static void end_lost_holds(HoldEnd end) noexcept;
-static void at_session_end(int code, Datum argument);
+HeldHooks	held_hooks;
 
 static HeldLock *
 look_up(const LOCKTAG &tag, Mode mode, HASHACTION action, bool *found)
@@ -108,12 +89,14 @@ make_table()
 	control.entrysize = sizeof(HeldLock);
 	control.hcxt = TopMemoryContext;
 	control.hash = [](const void *key, Size) {
-		const LOCKTAG &tag = static_cast<const HeldKey *>(key)->tag;
+		const auto *held = static_cast<const HeldKey *>(key);
+		const LOCKTAG &tag = held->tag;
+		uint64		bits = (static_cast<uint64>(tag.locktag_field2) << 32) | tag.locktag_field3;
 
-		return hash_of_key(static_cast<int64>((static_cast<uint64>(tag.locktag_field2) << 32) | tag.locktag_field3),
-						   tag.locktag_field4 * 2 + index_of(static_cast<const HeldKey *>(key)->mode));
+		return hash_of_key(static_cast<int64>(bits), tag.locktag_field4 * 2 + index_of(held->mode));
 	};
-	return hash_create("advisory_ext held locks", MIN_COMPARED_HOLDS, &control, HASH_ELEM | HASH_FUNCTION | HASH_CONTEXT);
+	return hash_create("advisory_ext held locks", MIN_COMPARED_HOLDS, &control,
+					   HASH_ELEM | HASH_FUNCTION | HASH_CONTEXT);
 }
 
 void
@@ -123,7 +106,7 @@ held_prepare(const LOCKTAG &tag, Mode mode)
 
 	if (!hears_about_end)
 	{
-		before_shmem_exit(at_session_end, Datum(0));
+		before_shmem_exit([](int, Datum) { end_all_holds(); }, Datum(0));
 		/* At the time when the server itself logs the end of a session. */
 		on_proc_exit([](int, Datum) { log_ended_holds(); }, Datum(0));
 		hears_about_end = true;
@@ -164,7 +147,7 @@ fill_entry(HeldLock *held, Scope scope, CachedName *name, int slots) noexcept
 {
 	PublishedHold published = {};
 
-	*held = HeldLock{held->tag, held->mode, name, GetCurrentTimestamp()};
+	*held = HeldLock{held->tag, held->mode, HoldState::held, name, GetCurrentTimestamp()};
 	name->uses++;
 
 	published.key = name->key.value;
@@ -254,6 +237,7 @@ dispose_of(HeldLock *held) noexcept
 
 	if (held->ended_at != 0)
 	{
+		held->state = HoldState::to_log;
 		name->to_log++;
 		dlist_push_tail(&holds_to_log, &held->list);
 	}
@@ -275,12 +259,12 @@ log_ended_holds()
 	}
 }
 
-/* Remove an entry without holds.  Do not use it after this. */
-static void
+void
 end_entry(HeldLock *held, HoldEnd end, TimestampTz now) noexcept
 {
 	NameStats  *stats = stats_of_name(held->name);
 
+	held->state = HoldState::ended;
 	withdraw_hold(held->place);
 	if (end == HoldEnd::released && stats != nullptr)
 		stats_add(&stats->hold, Max(held->since, stats_reset_at(stats)), now);
@@ -291,35 +275,24 @@ end_entry(HeldLock *held, HoldEnd end, TimestampTz now) noexcept
 	dlist_delete(&held->in_semaphore);
 	if (end != HoldEnd::prepared)
 		return dlist_push_tail(&ended_slots, &held->in_semaphore);
-	hooks.slot_ended(held, true);
+	held_hooks.slot_ended(held, true);
 	dispose_of(held);
 }
 
-/* The locks of ended slots are released now. */
-static void
+void
 free_ended_slots() noexcept
 {
 	while (!dlist_is_empty(&ended_slots))
 	{
-		HeldLock   *held = held_of(dlist_pop_head_node(&ended_slots), offsetof(HeldLock, in_semaphore));
+		HeldLock   *held = held_of(dlist_pop_head_node(&ended_slots),
+								   offsetof(HeldLock, in_semaphore));
 
-		hooks.slot_ended(held, false);
+		held_hooks.slot_ended(held, false);
 		dispose_of(held);
 	}
 }
 
-static bool
-is_lost(const HeldLock *held) noexcept
-{
-	return !is_held_by_me(held->tag, held->mode);
-}
-
-/*
- * Keep this many session-level holds of an entry that has some; by_name: at most this many as taken
- * by name.  Returns the entry, or null if no hold of the lock is left in this mode.
- * free_ended_slots() must follow.
- */
-static HeldLock *
+HeldLock *
 keep_session_holds(HeldLock *held, int64 count, int64 by_name, HoldEnd end) noexcept
 {
 	held->session_count = Max(count, 0);
@@ -328,14 +301,12 @@ keep_session_holds(HeldLock *held, int64 count, int64 by_name, HoldEnd end) noex
 		return held;
 	dlist_delete(&held->list);
 	publish_scope(held->place, Scope::transaction);
-	/* The end of a savepoint may have released transaction-level holds unnoticed beside the others. */
-	if (held->xact_count > 0 && is_lost(held))
-	{
-		dlist_delete(&held->in_xact);
-		held->xact_count = 0;
-	}
-	if (held->is_held())
+	/* Beside session-level holds nobody noticed whether ROLLBACK TO has released the others. */
+	if (held->xact_count > 0 && !is_lost(held))
 		return held;
+	if (held->xact_count > 0)
+		dlist_delete(&held->in_xact);
+	held->xact_count = 0;
 	end_entry(held, end, GetCurrentTimestamp());
 	return nullptr;
 }
@@ -345,15 +316,16 @@ held_remove(HeldLock *held, int64 count, bool by_name) noexcept
 {
 	if (held == nullptr || held->session_count == 0)
 		return;
-	keep_session_holds(held, held->session_count - count, held->session_by_name - (by_name ? count : 0), HoldEnd::released);
+	keep_session_holds(held, held->session_count - count,
+					   held->session_by_name - (by_name ? count : 0), HoldEnd::released);
 	free_ended_slots();
 }
 
-/* Compare all entries with session-level holds with the lock manager. */
-static void
+void
 end_lost_holds(HoldEnd end) noexcept
 {
-	for (dlist_node *node = session_holds.head.next, *next; node != &session_holds.head; node = next)
+	for (dlist_node *node = session_holds.head.next, *next; node != &session_holds.head;
+		 node = next)
 	{
 		HeldLock   *held = held_of(node, offsetof(HeldLock, list));
 
@@ -398,7 +370,8 @@ held_refresh(HeldLock *held)
 	if (held->session_count == 0)
 		return held;
 	real_count = lock_counts(held->tag, held->mode).session;
-	held = keep_session_holds(held, Min(held->session_count, real_count), held->session_by_name, HoldEnd::lost);
+	held = keep_session_holds(held, Min(held->session_count, real_count), held->session_by_name,
+							  HoldEnd::lost);
 	free_ended_slots();
 	return held;
 }
@@ -441,224 +414,6 @@ dlist_head *
 held_session_holds() noexcept
 {
 	return &session_holds;
-}
-
-/* ---- Ends of transactions ---- */
-
-/* All transaction-level holds have ended. */
-static void
-end_xact_holds(HoldEnd end) noexcept
-{
-	TimestampTz now = dlist_is_empty(&xact_holds) ? 0 : GetCurrentTimestamp();
-
-	while (!dlist_is_empty(&xact_holds))
-	{
-		HeldLock   *held = held_of(dlist_pop_head_node(&xact_holds), offsetof(HeldLock, in_xact));
-
-		held->xact_count = 0;
-		if (!held->is_held())
-			end_entry(held, end, now);
-	}
-}
-
-/* The nesting level of a subtransaction that aborts and whose locks are not released yet; else 0. */
-static int	aborted_level = 0;
-
-/*
- * A subtransaction has aborted, and its locks are released.  A cursor that is older keeps the locks
- * that it took in the subtransaction: they belong to the parent now.
- */
-static void
-end_aborted_holds() noexcept
-{
-	TimestampTz now = GetCurrentTimestamp();
-
-	for (dlist_node *node = xact_holds.head.prev, *before; node != &xact_holds.head; node = before)
-	{
-		HeldLock   *held = held_of(node, offsetof(HeldLock, in_xact));
-
-		before = node->prev;
-		if (held->xact_level < aborted_level)
-			break;
-		held->xact_level = aborted_level - 1;
-		if (!is_lost(held))
-			continue;
-		dlist_delete(node);
-		held->xact_count = 0;
-		if (!held->is_held())
-			end_entry(held, HoldEnd::released, now);
-	}
-	aborted_level = 0;
-}
-
-/* A subtransaction of this nesting level has succeeded: its parent takes over its holds. */
-static void
-pass_xact_holds_to_parent(int level) noexcept
-{
-	for (dlist_node *node = xact_holds.head.prev; node != &xact_holds.head; node = node->prev)
-	{
-		HeldLock   *held = held_of(node, offsetof(HeldLock, in_xact));
-
-		if (held->xact_level < level)
-			break;
-		held->xact_level = level - 1;
-	}
-}
-
-/* Log the long holds that will end with the commit.  May ereport. */
-static void
-log_before_commit()
-{
-	TimestampTz now = GetCurrentTimestamp();
-
-	for (dlist_node *node = xact_holds.head.next; node != &xact_holds.head; node = node->next)
-	{
-		HeldLock   *held = held_of(node, offsetof(HeldLock, in_xact));
-
-		if (held->session_count > 0 || held->is_logged || !is_long_hold(held, now))
-			continue;
-		held->is_logged = true;
-		log_hold(held, now);
-	}
-}
-
-/* The session-level holds at one end of the list that have no acquirer yet have this one. */
-static void
-set_acquirer(int acquirer, dlist_node *dlist_node::*next) noexcept
-{
-	for (dlist_node *node = session_holds.head.*next; node != &session_holds.head; node = node->*next)
-	{
-		HeldLock   *held = held_of(node, offsetof(HeldLock, list));
-
-		if (held->has_acquirer)
-			break;
-		held->has_acquirer = true;
-		publish_acquirer(held->place, acquirer);
-	}
-}
-
-static bool calls_after_transaction = false;
-
-/*
- * Settings of the transaction have been undone by now, so the present role and application are
- * those that took the locks.
- */
-static void
-after_transaction(void *is_abort)
-{
-	int			acquirer;
-
-	calls_after_transaction = false;
-	if (dlist_is_empty(&session_holds))
-		return;
-	idle_holder_start_timer(is_abort != nullptr);
-	acquirer = publish_present_role();
-	/*
-	 * Locks that were taken in this transaction are at the end of the list, and slots at the
-	 * beginning.
-	 */
-	set_acquirer(acquirer, &dlist_node::prev);
-	set_acquirer(acquirer, &dlist_node::next);
-}
-
-static void
-at_xact_end(XactEvent event, void *)
-{
-	static MemoryContextCallback callback;
-
-	hooks.transaction_ends(event);
-	switch (event)
-	{
-		case XACT_EVENT_PRE_COMMIT:
-			idle_holder_check(session_holds);
-			log_ended_holds();
-			if (setting::log_hold >= 0 && !dlist_is_empty(&xact_holds))
-				log_before_commit();
-			break;
-		case XACT_EVENT_PRE_PREPARE:
-			log_ended_holds();
-			break;
-		case XACT_EVENT_COMMIT:
-		case XACT_EVENT_ABORT:
-		case XACT_EVENT_PREPARE:
-			name_end_asking();
-			withdraw_wait();
-			end_xact_holds(event == XACT_EVENT_PREPARE ? HoldEnd::prepared : HoldEnd::released);
-			if (dlist_is_empty(&session_holds) || calls_after_transaction)
-				break;
-			calls_after_transaction = true;
-			/*
-			 * Call it when everything else of the transaction is over.  The registration allocates
-			 * nothing.
-			 */
-			callback.func = after_transaction;
-			callback.arg = event == XACT_EVENT_ABORT ? &callback : nullptr;
-			MemoryContextRegisterResetCallback(TopTransactionContext, &callback);
-			break;
-		default:
-			break;
-	}
-}
-
-static void
-at_subxact_end(SubXactEvent event, SubTransactionId, SubTransactionId, void *)
-{
-	int			level = GetCurrentTransactionNestLevel();
-
-	if (event == SUBXACT_EVENT_ABORT_SUB)
-	{
-		name_end_asking(level);
-		aborted_level = level;
-	}
-	else if (event == SUBXACT_EVENT_COMMIT_SUB)
-		pass_xact_holds_to_parent(level);
-}
-
-/*
- * Called whenever a resource owner has released its locks: at the ends of statements,
- * subtransactions and transactions.
- */
-static void
-at_resource_release(ResourceReleasePhase phase, bool, bool is_top_level, void *)
-{
-	if (phase != RESOURCE_RELEASE_AFTER_LOCKS)
-		return;
-	if (is_top_level)
-		hooks.transaction_released();
-	if (aborted_level > 0)
-		end_aborted_holds();
-	free_ended_slots();
-	held_notice_lost();
-}
-
-/* ---- The end of the session ---- */
-
-/*
- * Called while shared memory is still available.  The transaction ends first, as in the server's
- * ShutdownPostgres(), which is called later: no lock is free while its rows are still locked, and
- * nothing is marked as free, and nobody woken, before the locks are released.
- */
-static void
-at_session_end(int, Datum)
-{
-	AbortOutOfAnyTransaction();
-	end_lost_holds(HoldEnd::lost);
-	LockReleaseAll(USER_LOCKMETHOD, true);
-	leave_queue();
-	while (!dlist_is_empty(&session_holds))
-		keep_session_holds(held_of(dlist_head_node(&session_holds), offsetof(HeldLock, list)), 0, 0,
-						   HoldEnd::released);
-	free_ended_slots();
-	hooks.session_ended();
-}
-
-void
-held_init(const HeldHooks &others)
-{
-	hooks = others;
-	RegisterXactCallback(at_xact_end, nullptr);
-	RegisterSubXactCallback(at_subxact_end, nullptr);
-	RegisterResourceReleaseCallback(at_resource_release, nullptr);
 }
 
 }								/* namespace advisory */

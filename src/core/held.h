@@ -30,7 +30,8 @@ void		held_prepare(const LOCKTAG &tag, Mode mode);
  * requested by namespace and name.  slots: of a semaphore.  May ereport (out of memory), and adds
  * nothing then.
  */
-HeldLock   *held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_name, int slots = 0);
+HeldLock   *held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_name,
+					 int slots = 0);
 
 /* The entry of a lock in this mode, not compared with the lock manager; null if there is none. */
 HeldLock   *held_find(const LOCKTAG &tag, Mode mode) noexcept;
@@ -91,10 +92,13 @@ struct HeldHooks
 	 * keeps it.
 	 */
 	void		(*slot_ended) (HeldLock *slot, bool is_prepared) noexcept;
-	void		(*transaction_ends) (XactEvent event) noexcept; /* before and after a commit, after an abort */
+	/* Before and after a commit, after an abort. */
+	void		(*transaction_ends) (XactEvent event) noexcept;
 	void		(*transaction_released) () noexcept;	/* a transaction has released its locks */
 	void		(*session_ended) () noexcept;	/* the session holds nothing any more */
 };
+
+extern HeldHooks held_hooks;
 
 /* Called from _PG_init: registers callbacks for the ends of transactions. */
 void		held_init(const HeldHooks &others);

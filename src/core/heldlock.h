@@ -10,31 +10,83 @@
 namespace advisory
 {
 
+enum class HoldState : uint8
+{
+	held,						/* session_count or xact_count is greater than 0 */
+	ended,						/* both are 0; a slot waits here until its lock is released */
+	to_log						/* its lock is released; it was held for long and must be logged */
+};
+
 /* The members that every hold needs come first, so that a hold touches few cache lines. */
 struct HeldLock
 {
 	LOCKTAG		tag;			/* hash key, with mode */
 	Mode		mode;
+	HoldState	state;
 	CachedName *name;			/* of the first hold, or of the first by name; never null */
 	TimestampTz since;			/* when the first hold was granted */
 	int64		session_count;	/* session-level holds */
 	int64		session_by_name;	/* those of them that were taken by name */
-	struct Semaphore *semaphore;	/* the semaphore of a slot, which core/semaphore sets; null for a lock */
-	int			xact_level;		/* nesting level of the (sub)transaction that took the first of the transaction-level holds */
-	int64		xact_count;		/* transaction-level holds; too many if a savepoint was rolled back */
+	struct Semaphore *semaphore;	/* of a slot, set by core/semaphore; null for a lock */
+	int			xact_level;		/* nesting level of the (sub)transaction that the first of the
+								 * transaction-level holds belongs to */
+	int64		xact_count;		/* transaction-level holds; too many after ROLLBACK TO */
 	int			place;			/* its place in the session table */
 	bool		has_acquirer;	/* false: the transaction that took it has not ended yet */
 	bool		is_logged;		/* already logged as a long hold, before the commit */
-	TimestampTz ended_at;		/* when the last hold ended, if it was a long one that must still be logged; else 0 */
-	dlist_node	list;			/* in the list of entries with session-level holds, or of ended holds to log */
-	dlist_node	in_xact;		/* in the list of entries with transaction-level holds */
-	dlist_node	in_semaphore;	/* of a slot: in the list of its semaphore, or of ended slots */
+	TimestampTz ended_at;		/* when a hold that must be logged ended; else 0 */
+	dlist_node	list;			/* session-level holds; in state to_log: holds to log */
+	dlist_node	in_xact;		/* transaction-level holds */
+	dlist_node	in_semaphore;	/* slots of a semaphore; in state ended: ended slots */
 
 	bool		is_held() const noexcept
 	{
-		return session_count > 0 || xact_count > 0;
+		return state == HoldState::held;
 	}
 };
+
+/* ---- Between core/held.cpp and core/heldends.cpp ---- */
+
+/* How a hold ended. */
+enum class HoldEnd
+{
+	released,					/* now */
+	lost,						/* without the extension, at an unknown time */
+	prepared					/* not at all: a prepared transaction keeps it */
+};
+
+extern dlist_head session_holds;	/* entries with session-level holds (HeldLock.list) */
+extern dlist_head xact_holds;	/* entries with transaction-level holds (HeldLock.in_xact) */
+
+/* Does the lock manager say that this session does not hold it? */
+inline bool
+is_lost(const HeldLock *held) noexcept
+{
+	return !is_held_by_me(held->tag, held->mode);
+}
+
+/*
+ * Keep this many session-level holds of an entry that has some; by_name: at most this many as taken
+ * by name.  Returns the entry, or null if no hold of the lock is left in this mode.
+ * free_ended_slots() must follow.
+ */
+HeldLock   *keep_session_holds(HeldLock *held, int64 count, int64 by_name, HoldEnd end) noexcept;
+
+/* Remove an entry without holds.  Do not use it after this. */
+void		end_entry(HeldLock *held, HoldEnd end, TimestampTz now) noexcept;
+
+/* The locks of ended slots are released now. */
+void		free_ended_slots() noexcept;
+
+/* Compare all entries with session-level holds with the lock manager. */
+void		end_lost_holds(HoldEnd end) noexcept;
+
+/*
+ * The session ends, while shared memory is still available.  The transaction ends first, as in the
+ * server's ShutdownPostgres(), which is called later: no lock is free while its rows are still
+ * locked, and nothing is marked as free, and nobody woken, before the locks are released.
+ */
+void		end_all_holds() noexcept;
 
 /* The entry that contains this list node at this offset. */
 inline HeldLock *

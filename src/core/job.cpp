@@ -60,9 +60,11 @@ point_into_command(void *command)
 static List *
 parse_command(const char *command)
 {
-	MemoryContext parser_context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext parser", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext parser_context =
+		AllocSetContextCreate(CurrentMemoryContext, "advisory_ext parser", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old_context = MemoryContextSwitchTo(parser_context);
-	ErrorContextCallback context = {error_context_stack, point_into_command, const_cast<char *>(command)};
+	ErrorContextCallback context = {error_context_stack, point_into_command,
+									const_cast<char *>(command)};
 	List	   *parsed;
 	List	   *statements = NIL;
 	ListCell   *cell;
@@ -81,7 +83,8 @@ parse_command(const char *command)
 		/* The last statement can have length 0: it reaches to the end of the command. */
 		statement->text = raw->stmt_len > 0 ? pnstrdup(text, raw->stmt_len) : text;
 		statement->can_commit = IsA(raw->stmt, CallStmt) || IsA(raw->stmt, DoStmt);
-		statement->is_utility = !statement->can_commit && !analyze_requires_snapshot(raw) && !IsA(raw->stmt, VariableSetStmt);
+		statement->is_utility = !statement->can_commit && !analyze_requires_snapshot(raw) &&
+			!IsA(raw->stmt, VariableSetStmt);
 		statements = lappend(statements, statement);
 	}
 	/* The parse trees need much more memory than the command. */
@@ -132,11 +135,14 @@ hint_for_error(const Job &job, const Statement &statement)
 {
 	/* VACUUM, CREATE INDEX CONCURRENTLY and others cannot run in a transaction block. */
 	if (geterrcode() == ERRCODE_ACTIVE_SQL_TRANSACTION && statement.is_utility)
-		return "This command cannot run inside advisory.run(). Take the lock with CALL advisory.await_lock() as a separate "
-			"statement before the command, and release it with SELECT advisory.unlock() after the command.";
-	if (geterrcode() == ERRCODE_INVALID_TRANSACTION_TERMINATION && statement.can_commit && !job.may_commit)
-		return "A procedure can commit inside advisory.run() only if the CALL of advisory.run() is sent as a separate statement "
-			"outside a transaction block. Turn autocommit on, and do not send other statements together with the CALL.";
+		return "This command cannot run inside advisory.run(). Take the lock with CALL "
+			   "advisory.await_lock() as a separate statement before the command, and release it "
+			   "with SELECT advisory.unlock() after the command.";
+	if (geterrcode() == ERRCODE_INVALID_TRANSACTION_TERMINATION && statement.can_commit &&
+		!job.may_commit)
+		return "A procedure can commit inside advisory.run() only if the CALL of advisory.run() is "
+			   "sent as a separate statement outside a transaction block. Turn autocommit on, and "
+			   "do not send other statements together with the CALL.";
 	return nullptr;
 }
 
@@ -151,14 +157,17 @@ check_still_held(const Job &job, int slot, int64 holds_before)
 
 	if (now.session == 0)
 		ereport(WARNING,
-				(errmsg("%s was released by the command that ran under it", describe_request(job.request, slot)),
+				(errmsg("%s was released by the command that ran under it",
+						describe_request(job.request, slot)),
 				 now.transaction > 0
 				 ? errdetail("The transaction still holds it.")
 				 : errdetail("Another session may have run its command at the same time.")));
 	else if (now.session <= holds_before)
 		ereport(WARNING,
-				(errmsg("the command released %s, which this session held before", describe_request(job.request, slot)),
-				 errdetail("The number of session-level holds was " INT64_FORMAT " before the command and is " INT64_FORMAT " now.",
+				(errmsg("the command released %s, which this session held before",
+						describe_request(job.request, slot)),
+				 errdetail("The number of session-level holds was " INT64_FORMAT
+						   " before the command and is " INT64_FORMAT " now.",
 						   holds_before, now.session - 1)));
 }
 
@@ -183,7 +192,8 @@ keep_for_transaction(const LOCKTAG &tag, Mode mode)
  * and so does the record that the claim of a window is finished.
  */
 static void
-run_statements(const Job &job, const List *statements, int slot, TimestampTz claimed_at, const Statement *volatile *current)
+run_statements(const Job &job, const List *statements, int slot, TimestampTz claimed_at,
+			   const Statement *volatile *current)
 {
 	LOCKTAG		tag = job.request.granted_tag(slot);
 	int64		holds_before = lock_counts(tag, job.request.mode).session - 1;
@@ -228,7 +238,8 @@ begin_window(const Job &job, TimestampTz *claimed_at)
 	if (!wal_commit_is_confirmed(level))
 		ereport(ERROR,
 				(errcode(ERRCODE_QUERY_CANCELED),
-				 errmsg("command was not run because no synchronous standby has confirmed the claim of window %s of \"%s\"",
+				 errmsg("command was not run because no synchronous standby has confirmed the "
+						"claim of window %s of \"%s\"",
 						display_window(job.window), display_name(job.request.name)),
 				 errdetail("The window stays claimed on this server."),
 				 set_lock_fields(job.request.name)));
@@ -244,8 +255,9 @@ check_can_begin_window(const Job &job)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TRANSACTION_TERMINATION),
 				 errmsg("advisory.run() cannot commit the claim of a window here"),
-				 errhint("Send the CALL as a separate statement outside a transaction block. Turn autocommit on, and do not "
-						 "send other statements together with the CALL. In a transaction, use advisory.claim().")));
+				 errhint("Send the CALL as a separate statement outside a transaction block. Turn "
+						 "autocommit on, and do not send other statements together with the CALL. "
+						 "In a transaction, use advisory.claim().")));
 }
 
 /* ---- The job ---- */
@@ -321,7 +333,9 @@ run_job(const Job &job)
 {
 	/* Allocate all memory before taking the lock. */
 	List	   *statements = parse_command(job.command);
-	char	   *what = job.request.is_for_slot() ? psprintf("semaphore \"%s\"", display_lock(job.request.name)) : describe_request(job.request);
+	char	   *what = job.request.is_for_slot()
+		? psprintf("semaphore \"%s\"", display_lock(job.request.name))
+		: describe_request(job.request);
 	char	   *context = psprintf("while running a command under %s", what);
 	int			slot = NO_SLOT;
 
@@ -345,7 +359,8 @@ run_job(const Job &job)
 	if (claim_and_run(job, statements, slot, context))
 		return true;
 
-	what = psprintf("window %s of \"%s\" or a later one is already claimed", display_window(job.window), display_name(job.request.name));
+	what = psprintf("window %s of \"%s\" or a later one is already claimed",
+					display_window(job.window), display_name(job.request.name));
 	if (job.skips)
 		return skip(job, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, what, nullptr);
 	ereport(ERROR,

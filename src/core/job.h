@@ -13,7 +13,7 @@ struct Job
 {
 	LockRequest request;		/* session-level */
 	Timeout		timeout;
-	bool		skips;			/* true: skip the command if the lock is not free; false: raise an error */
+	bool		skips;			/* if the lock is not free, skip the command, or raise an error */
 	const char *command;
 	bool		may_commit;		/* may the command end the transaction? */
 	bool		is_once;		/* run the command only if this window can be claimed? */

@@ -25,7 +25,8 @@ static char *
 display_held(const HeldLock *held)
 {
 	const CachedName *name = held->name;
-	char	   *shown = name->has_text() ? join_name(name->ns(), name->name()) : psprintf(INT64_FORMAT, name->key.value);
+	char	   *shown = name->has_text()
+		? join_name(name->ns(), name->name()) : psprintf(INT64_FORMAT, name->key.value);
 
 	make_printable(shown);
 	return shown;
@@ -101,7 +102,8 @@ idle_holder_start_timer(bool is_abort) noexcept
 	 * A procedure that commits is not idle.  A session that has only read invalidation messages is;
 	 * it never aborts.
 	 */
-	if (timer == MAX_TIMEOUTS || setting::idle_holder_timeout == 0 || ActivePortal != nullptr || (is_still_idle() && !is_abort))
+	if (timer == MAX_TIMEOUTS || setting::idle_holder_timeout == 0 || ActivePortal != nullptr ||
+		(is_still_idle() && !is_abort))
 		return;
 	is_expired = false;
 	statement_before = GetCurrentStatementStartTimestamp();

@@ -9,6 +9,7 @@
 #include "core/release.h"
 #include "core/semaphore.h"
 #include "server/backends.h"
+#include "server/latch.h"
 #include "server/locktable.h"
 
 namespace advisory
@@ -60,14 +61,16 @@ lock_release(const LockName &name, Mode mode)
 
 	if (semaphore_has_slot(name.key))
 	{
-		detail = "This session has a slot of the semaphore of that name, which is separate from the lock.";
+		detail = "This session has a slot of the semaphore of that name, which is separate from "
+				 "the lock.";
 		hint = "To release a slot, use advisory.release().";
 	}
 	if (counts.transaction + other_counts.transaction > 0)
 		detail = "This session holds it until the end of the transaction.";
 	if (other_counts.session > 0)
 		detail = psprintf("This session holds it in %s mode.", mode_name(other));
-	return warn_not_mine(name, psprintf("you don't own a lock of type %s on \"%s\"", lock, display_lock(name)), detail, hint);
+	return warn_not_mine(name, psprintf("you don't own a lock of type %s on \"%s\"",
+										lock, display_lock(name)), detail, hint);
 }
 
 bool
@@ -83,12 +86,17 @@ slot_release(const LockName &name, int slot)
 	}
 
 	const char *slot_text = slot == NO_SLOT ? "a slot" : psprintf("slot %d", slot);
-	const char *message = psprintf("you don't own %s of semaphore \"%s\"", slot_text, display_lock(name));
+	const char *message = psprintf("you don't own %s of semaphore \"%s\"",
+								   slot_text, display_lock(name));
 
-	if (slot == NO_SLOT ? semaphore_has_slot(name.key) : is_held_by_me(slot_tag(MyDatabaseId, name.key, slot)))
-		return warn_not_mine(name, message, "A transaction-level slot is released at the end of the transaction.", nullptr);
+	if (slot == NO_SLOT ? semaphore_has_slot(name.key) :
+		is_held_by_me(slot_tag(MyDatabaseId, name.key, slot)))
+		return warn_not_mine(name, message,
+							 "A transaction-level slot is released at the end of the transaction.",
+							 nullptr);
 	if (is_held_by_me(lock_tag(MyDatabaseId, name.key)))
-		return warn_not_mine(name, message, "This session holds the lock of that name, which is separate from the semaphore.",
+		return warn_not_mine(name, message, "This session holds the lock of that name, which is "
+											"separate from the semaphore.",
 							 "To release the lock, use advisory.unlock().");
 	return warn_not_mine(name, message, nullptr, nullptr);
 }
@@ -118,7 +126,8 @@ lock_release_namespace(std::string_view ns)
 		/* An entry that is released leaves the list. */
 		next = node->next;
 		CHECK_FOR_INTERRUPTS();
-		if (held->session_by_name > 0 && name_is_in_namespace(held->name, ns) && held_refresh(held) != nullptr)
+		if (held->session_by_name > 0 && name_is_in_namespace(held->name, ns) &&
+			held_refresh(held) != nullptr)
 			released += release_holds(held->tag, held->mode, held->session_by_name, true);
 	}
 	log_ended_holds();
@@ -145,7 +154,8 @@ lock_my_count(Key key)
 		HeldLock   *held = held_find(tag, mode);
 
 		if (held != nullptr && held_refresh(held) != nullptr)
-			total += held->session_count + Min(held->xact_count, lock_counts(tag, mode).transaction);
+			total += held->session_count +
+				Min(held->xact_count, lock_counts(tag, mode).transaction);
 	}
 	return total;
 }
@@ -169,16 +179,18 @@ check_may_terminate(Oid role)
 	/* Protect a process without a role like a superuser's. */
 	bool		is_protected = !OidIsValid(role) || superuser_arg(role);
 
-	if (!is_protected && (has_privs_of_role(GetUserId(), role) || has_privs_of_role(GetUserId(), ROLE_PG_SIGNAL_BACKEND)))
+	if (!is_protected && (has_privs_of_role(GetUserId(), role) ||
+						  has_privs_of_role(GetUserId(), ROLE_PG_SIGNAL_BACKEND)))
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 			 errmsg("permission denied to terminate process"),
 			 is_protected
-			 ? errdetail("Only roles with the %s attribute may terminate processes of roles with the %s attribute.",
+			 ? errdetail("Only roles with the %s attribute may terminate processes of roles with "
+						 "the %s attribute.",
 						 "SUPERUSER", "SUPERUSER")
-			 : errdetail("Only roles with privileges of the role whose process is being terminated or with "
-						 "privileges of the \"%s\" role may terminate this process.",
+			 : errdetail("Only roles with privileges of the role whose process is being terminated "
+						 "or with privileges of the \"%s\" role may terminate this process.",
 						 "pg_signal_backend")));
 }
 
@@ -191,18 +203,15 @@ wait_for_end(int pid, Timeout timeout)
 
 	while (kill(pid, 0) == 0)
 	{
-		Timeout		left = deadline.remaining();
-
-		if (left.is_immediate())
+		if (deadline.is_over())
 		{
 			ereport(WARNING,
-					(errmsg("backend with PID %d did not terminate within %d milliseconds", pid, timeout.milliseconds)));
+					(errmsg("backend with PID %d did not terminate within %d milliseconds",
+							pid, timeout.milliseconds)));
 			return false;
 		}
 
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 left.is_forever() ? POLL_MS : Min(POLL_MS, left.milliseconds), WAIT_EVENT_BACKEND_TERMINATION);
-		ResetLatch(MyLatch);
+		sleep_until_woken(deadline.most(POLL_MS), WAIT_EVENT_BACKEND_TERMINATION);
 		CHECK_FOR_INTERRUPTS();
 	}
 	return true;
@@ -224,10 +233,12 @@ terminate_holder(const LockName &name, int pid, Timeout timeout)
 	if (!signal_holder(MyDatabaseId, name.key, pid, &sent))
 	{
 		ereport(WARNING,
-				(errmsg("PID %d does not hold advisory lock \"%s\", nor a slot of the semaphore of that name",
+				(errmsg("PID %d does not hold advisory lock \"%s\", nor a slot of the semaphore of "
+						"that name",
 						pid, display_name(name)),
 				 proc->databaseId != MyDatabaseId && OidIsValid(proc->databaseId)
-				 ? errhint("That session is in another database. To end it, connect to database \"%s\".", database_name(proc->databaseId)) : 0));
+				 ? errhint("That session is in another database. To end it, connect to database "
+						   "\"%s\".", database_name(proc->databaseId)) : 0));
 		return false;
 	}
 	if (!sent)

@@ -100,7 +100,8 @@ struct LockRequest
 			return lease_queue_tag(MyDatabaseId, name.key);
 		if (!is_for_slot())
 			return lock_tag(MyDatabaseId, name.key);
-		return slots == 1 ? slot_tag(MyDatabaseId, name.key, slots) : queue_tag(MyDatabaseId, name.key);
+		return slots == 1 ? slot_tag(MyDatabaseId, name.key, slots) :
+			queue_tag(MyDatabaseId, name.key);
 	}
 	/* What was granted: the lock, or this slot. */
 	LOCKTAG		granted_tag(int slot) const noexcept

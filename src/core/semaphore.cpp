@@ -138,7 +138,8 @@ add_semaphore(Key key)
 		control.keysize = sizeof(Key);
 		control.entrysize = sizeof(Semaphore);
 		control.hcxt = TopMemoryContext;
-		known_semaphores = hash_create("advisory_ext semaphores", MIN_KEPT_SEMAPHORES, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+		known_semaphores = hash_create("advisory_ext semaphores", MIN_KEPT_SEMAPHORES, &control,
+									   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	}
 	if (hash_get_num_entries(known_semaphores) >= sweep_at)
 		forget_unused();
@@ -260,7 +261,8 @@ take_slot(Attempt *attempt, int slot, bool is_claimed)
 	publish_leaving(true);
 	PG_TRY();
 	{
-		is_granted = take_lock(tag, Mode::exclusive, attempt->request.scope, true) == LOCKACQUIRE_OK;
+		is_granted = take_lock(tag, Mode::exclusive, attempt->request.scope, true) ==
+			LOCKACQUIRE_OK;
 		if (is_granted)
 		{
 			attempt->slot = slot;
@@ -298,7 +300,8 @@ take_unclaimed_slot(Attempt *attempt, bool unverified_only)
 	SemaphoreState *state = attempt->semaphore->state;
 	int			slots = attempt->request.slots;
 
-	for (int slot = state != nullptr ? most_slots_ahead(state, slots) + 1 : 1; slot <= slots; slot++)
+	for (int slot = state != nullptr ? most_slots_ahead(state, slots) + 1 : 1; slot <= slots;
+		 slot++)
 	{
 		if (unverified_only && (slot = next_unverified(state, slot, slots)) == NO_SLOT)
 			break;
@@ -380,10 +383,10 @@ wait_in_queue(Attempt *attempt, Deadline deadline)
 			check_slot_deadlock(attempt->request.name.key, slots);
 			check = Deadline(Timeout{LOOK_AFTER_MS});
 		}
-		sleeping([&]() {
-			sleep_until_woken(Min(deadline.most(INT_MAX), Min(look.most(INT_MAX), check.most(INT_MAX))),
-							  PG_WAIT_LOCK | LOCKTAG_ADVISORY);
-		});
+
+		int			most = deadline.most(look.most(check.most(INT_MAX)));
+
+		sleeping([=]() { sleep_until_woken(most, PG_WAIT_LOCK | LOCKTAG_ADVISORY); });
 		CHECK_FOR_INTERRUPTS();
 	}
 }
@@ -424,8 +427,8 @@ wait_for_slot(Attempt *attempt)
 }
 
 /*
- * A slot among the held locks has survived.  Only the lock manager can grant the only slot while the
- * wait is being ended, or grant it before adding it to the held locks fails.
+ * A slot among the held locks has survived.  Only the lock manager can grant the only slot while
+ * the wait is being ended, or grant it before adding it to the held locks fails.
  */
 static bool
 has_slot_survived(Attempt *attempt)
@@ -457,7 +460,8 @@ semaphore_find_slot(Key key, int slot)
 	semaphore = find_semaphore(key);
 	if (semaphore == nullptr || dlist_is_empty(&semaphore->slots))
 		return NO_SLOT;
-	for (dlist_node *node = dlist_tail_node(&semaphore->slots); node != &semaphore->slots.head; node = node->prev)
+	for (dlist_node *node = dlist_tail_node(&semaphore->slots); node != &semaphore->slots.head;
+		 node = node->prev)
 	{
 		const HeldLock *held = held_of(node, offsetof(HeldLock, in_semaphore));
 		int			number = decode_tag(held->tag).slot;

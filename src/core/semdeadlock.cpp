@@ -68,8 +68,10 @@ struct Node
 	int			proc_number;	/* of the session's lock group's leader */
 	bool		is_live;
 	int			number;			/* in the order of the visits; 0 before the first */
-	int			lowest;			/* of the numbers of dead nodes that it waits for, directly or through others, as far as they are seen */
-	List	   *blockers;		/* (Node *) what it waits for: a semaphore for one of them, a session for all; NIL until that is read */
+	int			lowest;			/* of the numbers of dead nodes that it waits for, directly or
+								 * through others, as far as they are seen */
+	List	   *blockers;		/* (Node *) what it waits for: a semaphore for one of them, a
+								 * session for all; NIL until that is read */
 	LockEntries entries;		/* of a lock */
 };
 
@@ -102,7 +104,8 @@ public:
 		: before(before),
 		  // NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
 		  by_process(static_cast<Node **>(palloc0(sizeof(Node *) * ProcGlobal->allProcCount))),
-		  nodes(static_cast<Node *>(palloc_extended(sizeof(Node) * 2 * ProcGlobal->allProcCount, MCXT_ALLOC_HUGE))),
+		  nodes(static_cast<Node *>(
+			  palloc_extended(sizeof(Node) * 2 * ProcGlobal->allProcCount, MCXT_ALLOC_HUGE))),
 		  me(add_node(own))
 	{
 		live.is_live = true;
@@ -143,7 +146,8 @@ public:
 			/* The last pass has visited only dead nodes. */
 			if (now.pid == 0 || now.number <= earlier_visits)
 				continue;
-			if (&nodes[i] != me && (!read_session_wait(now.proc_number, &now.wait) || !is_same_wait(now, nodes[i])))
+			if (&nodes[i] != me &&
+				(!read_session_wait(now.proc_number, &now.wait) || !is_same_wait(now, nodes[i])))
 				return nullptr;
 			if (described++ < DESCRIBED)
 				describe_wait(&out, nodes[i]);
@@ -306,14 +310,16 @@ private:
 			 * A waiter ahead whose mode has at least the same conflicts waits for the other waiters
 			 * ahead, too.
 			 */
-			return other.granted || blocker->is_live || (conflicts[waiter->lockmode] & ~conflicts[other.lockmode]) != 0;
+			return other.granted || blocker->is_live ||
+				(conflicts[waiter->lockmode] & ~conflicts[other.lockmode]) != 0;
 		});
 	}
 
 	/* Add one line about a session's wait. */
 	void		describe_wait(StringInfo out, const Node &session) const
 	{
-		const Node &node = session.wait.slots > 0 ? *static_cast<Node *>(linitial(session.blockers)) : session;
+		const Node &node = session.wait.slots > 0
+			? *static_cast<Node *>(linitial(session.blockers)) : session;
 		List	   *pids = NIL;
 		ListCell   *cell;
 		int			count;
@@ -327,20 +333,24 @@ private:
 
 		appendStringInfo(out, "%sProcess %d waits for ", out->len > 0 ? "\n" : "", session.pid);
 		if (session.wait.slots > 0)
-			appendStringInfo(out, session.wait.slots == 1 ? "the only slot of " : "one of the %d slots of ", session.wait.slots);
+			appendStringInfo(out, session.wait.slots == 1
+							 ? "the only slot of " : "one of the %d slots of ", session.wait.slots);
 		else
-			appendStringInfo(out, "%s on ", GetLockmodeName(DEFAULT_LOCKMETHOD, session.wait.lockmode));
+			appendStringInfo(out, "%s on ",
+							 GetLockmodeName(DEFAULT_LOCKMETHOD, session.wait.lockmode));
 		DescribeLockTag(out, &session.wait.tag);
 		for (int i = 0; i < count; i++)
 			appendStringInfo(out, "%s%d",
-							 i > 0 ? ", " : count > 1 ? "; blocked by processes " : "; blocked by process ",
+							 i > 0 ? ", " : count > 1
+							 ? "; blocked by processes " : "; blocked by process ",
 							 list_nth_int(pids, i));
 		appendStringInfoString(out, list_length(pids) > count ? " and others." : ".");
 	}
 
 	const Search *before;
 	Node	  **by_process;		/* a session's node, by its proc_number; null if it has none */
-	Node	   *nodes;			/* sessions, and for each no more than the one lock or semaphore that it waits for */
+	Node	   *nodes;			/* sessions, and for each no more than the one lock or semaphore
+								 * that it waits for */
 	int			count = 0;
 	Node	   *me;
 	Node		live = {};		/* stands for all that is live at first sight */
@@ -386,7 +396,8 @@ find_deadlock(const Node &me)
 void
 check_slot_deadlock(Key key, int slots)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext deadlock", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext deadlock",
+												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old_context = MemoryContextSwitchTo(context);
 	Node		me = {};
 	char	   *detail;
