@@ -163,7 +163,7 @@ my @hogs = map { there(role => 'names_room_hog') } 1 .. 2;
 for my $case (
     [ 'with new names',        sub { hold($hogs[0], 'hog', 9_990) } ],
     [ 'with the same again',   sub { hold($hogs[0], 'hog', 9_990) } ],
-    [ 'held by two sessions',  sub { hold($hogs[$_], "hog $_", 6_000) for 0, 1 } ],
+    [ 'held by two sessions',  sub { hold($hogs[$_], "hog $_", 6_000) for 1, 0 } ],
 ) {
     my ($what, $take) = @$case;
     $take->();
