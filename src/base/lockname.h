@@ -22,6 +22,11 @@ struct LockName
 	Key			key;
 	std::string_view ns;		/* data() is null for a lock taken by key */
 	std::string_view name;		/* by key: the label; data() is null if none */
+	/*
+	 * What core/namecache knew about it when this was made; null if nothing.  Only name_ask() may
+	 * follow it, because the entry can have another name by now.
+	 */
+	struct CachedName *cached = nullptr;
 
 	bool		by_name() const noexcept
 	{

@@ -2,8 +2,9 @@
  * core/namecache.cpp
  *		The name cache: the names that this session has used.
  *
- * Entries are found by key and role, and also by role, namespace and name unless these are
- * very long.  When there are many entries, all that are not in use are dropped at once.
+ * One hash table finds entries by key and role, and also by role, namespace and name unless these
+ * are very long.  When there are many entries, all that are not in use are dropped at once.  Their
+ * memory stays and is used for new ones, so that LockName.cached always points to some entry.
  */
 #include "base/pg.h"
 
@@ -22,51 +23,15 @@ static constexpr int MAX_KEPT_NAMES = 16384;
 namespace
 {
 
-struct KeyAndRole
+struct HashedName
 {
-	int64		key;
-	Oid			role;
-};
-
-struct ByKey
-{
-	KeyAndRole	key;
+	uint64		hash;			/* only the entry tells whether what was hashed is equal */
 	CachedName *name;
 	char		status;
 };
 
-struct ByName
-{
-	uint64		hash;			/* of role, namespace and name; only the entry tells whether these are equal */
-	CachedName *name;
-	char		status;
-};
-
-uint64
-hash_text(std::string_view text, uint64 seed) noexcept
-{
-	return hash_bytes_extended(reinterpret_cast<const unsigned char *>(text.data()), static_cast<int>(text.size()), seed);
-}
-
-uint64
-hash_full_name(Oid role, std::string_view ns, std::string_view name) noexcept
-{
-	return hash_text(name, hash_text(ns, hash_seed ^ role));
-}
-
-#define SH_PREFIX by_key
-#define SH_ELEMENT_TYPE ByKey
-#define SH_KEY_TYPE KeyAndRole
-#define SH_KEY key
-#define SH_HASH_KEY(table, wanted) hash_of_key((wanted).key, (wanted).role)
-#define SH_EQUAL(table, a, b) ((a).key == (b).key && (a).role == (b).role)
-#define SH_SCOPE static inline
-#define SH_DECLARE
-#define SH_DEFINE
-#include "lib/simplehash.h"
-
-#define SH_PREFIX by_name
-#define SH_ELEMENT_TYPE ByName
+#define SH_PREFIX names
+#define SH_ELEMENT_TYPE HashedName
 #define SH_KEY_TYPE uint64
 #define SH_KEY hash
 #define SH_HASH_KEY(table, wanted) static_cast<uint32>(wanted)
@@ -76,18 +41,38 @@ hash_full_name(Oid role, std::string_view ns, std::string_view name) noexcept
 #define SH_DEFINE
 #include "lib/simplehash.h"
 
+uint64
+hash_text(std::string_view text, uint64 seed) noexcept
+{
+	return hash_bytes_extended(reinterpret_cast<const unsigned char *>(text.data()),
+							   static_cast<int>(text.size()), seed);
+}
+
+uint64
+hash_full_name(Oid role, std::string_view ns, std::string_view name) noexcept
+{
+	return hash_text(name, hash_text(ns, hash_seed ^ role));
+}
+
+uint64
+hash_key(Key key, Oid role) noexcept
+{
+	return hash_bytes_extended(reinterpret_cast<unsigned char *>(&key), sizeof(key),
+							   hash_seed + role);
+}
+
 }								/* anonymous namespace */
 
-/* Either all are null, or none is. */
+/* Either both are null, or neither is. */
 static MemoryContext cache_context = nullptr;
-static by_key_hash *names_by_key = nullptr;
-static by_name_hash *names_by_name = nullptr;
+static names_hash *names = nullptr;
+
+static CachedName *all_entries = nullptr;
+static CachedName *dropped = nullptr;
+static int	entry_count = 0;
 
 /* When there are this many entries, those that are not in use are dropped. */
-static uint32 drop_at = MIN_KEPT_NAMES;
-
-/* The entry that named_lock() found last, which is usually requested next; or null. */
-static CachedName *last_named = nullptr;
+static int	drop_at = MIN_KEPT_NAMES;
 
 /*
  * The entry of the lock that this session is asking for, and the nesting level of the
@@ -116,37 +101,48 @@ give_up_text(CachedName *name) noexcept
 {
 	if (name->has_pin())
 		name_unpin(name->reference);
-	by_name_delete(names_by_name, name->hash);
-	if (name->text != nullptr)
+	names_delete(names, name->hash);
+	if (name->has_text())
 		pfree(name->text);
 }
 
 static void
-drop_unused()
+drop_unused() noexcept
 {
-	by_key_iterator iterator;
-
-	last_named = nullptr;
-	by_key_start_iterate(names_by_key, &iterator);
-	while (ByKey *found = by_key_iterate(names_by_key, &iterator))
+	for (CachedName **link = &all_entries; *link != nullptr;)
 	{
-		CachedName *name = found->name;
+		CachedName *name = *link;
 
 		if (name->uses > 0 || name->to_log > 0)
+		{
+			link = &name->next;
 			continue;
+		}
+		*link = name->next;
 		give_up_text(name);
-		by_key_delete_item(names_by_key, found);
-		pfree(name);
+		names_delete(names, hash_key(name->key, name->role));
+		*name = CachedName{};
+		name->next = dropped;
+		dropped = name;
+		entry_count--;
 	}
-	drop_at = Max(2 * names_by_key->members, static_cast<uint32>(Min(Max(setting::max_names, MIN_KEPT_NAMES), MAX_KEPT_NAMES)));
+	drop_at = Max(2 * entry_count, Min(Max(setting::max_names, MIN_KEPT_NAMES), MAX_KEPT_NAMES));
+}
+
+static CachedName *
+look_up(uint64 hash) noexcept
+{
+	HashedName *found = names != nullptr ? names_lookup(names, hash) : nullptr;
+
+	return found != nullptr ? found->name : nullptr;
 }
 
 static CachedName *
 find_by_key(Key key, Oid role) noexcept
 {
-	ByKey	   *found = names_by_key != nullptr ? by_key_lookup(names_by_key, KeyAndRole{key.value, role}) : nullptr;
+	CachedName *found = look_up(hash_key(key, role));
 
-	return found != nullptr ? found->name : nullptr;
+	return found != nullptr && found->key == key && found->role == role ? found : nullptr;
 }
 
 static CachedName *
@@ -154,22 +150,28 @@ add_entry(Key key, Oid role)
 {
 	bool		found;
 
-	if (names_by_key == nullptr)
+	if (names == nullptr)
 	{
-		MemoryContext context = AllocSetContextCreate(TopMemoryContext, "advisory_ext names", ALLOCSET_DEFAULT_SIZES);
+		MemoryContext context = AllocSetContextCreate(TopMemoryContext, "advisory_ext names",
+													  ALLOCSET_DEFAULT_SIZES);
 
-		names_by_name = by_name_create(context, MIN_KEPT_NAMES, nullptr);
-		names_by_key = by_key_create(context, MIN_KEPT_NAMES, nullptr);
+		names = names_create(context, MIN_KEPT_NAMES, nullptr);
 		cache_context = context;
 	}
-	if (names_by_key->members >= drop_at)
+	if (entry_count >= drop_at)
 		drop_unused();
+	if (dropped == nullptr)
+		dropped = static_cast<CachedName *>(
+			MemoryContextAllocZero(cache_context, sizeof(CachedName)));
 
-	auto	   *name = static_cast<CachedName *>(MemoryContextAllocZero(cache_context, sizeof(CachedName)));
+	CachedName *name = dropped;
 
-	name->key = key;
-	name->role = role;
-	compat::simplehash_insert(names_by_key, by_key_insert, KeyAndRole{key.value, role}, &found)->name = name;
+	compat::simplehash_insert(names, names_insert, hash_key(key, role), &found)->name = name;
+	dropped = name->next;
+	*name = CachedName{key, role};
+	name->next = all_entries;
+	all_entries = name;
+	entry_count++;
 	return name;
 }
 
@@ -177,12 +179,12 @@ LockName
 named_lock(std::string_view ns, std::string_view name)
 {
 	Oid			role = GetUserId();
-	ByName	   *found = names_by_name != nullptr ? by_name_lookup(names_by_name, hash_full_name(role, ns, name)) : nullptr;
+	CachedName *found = look_up(hash_full_name(role, ns, name));
 
-	last_named = nullptr;
-	if (found != nullptr && found->name->role == role && name_of(found->name) == name && namespace_of(found->name) == ns)
-		last_named = found->name;
-	return LockName{last_named != nullptr ? last_named->key : key_of(ns, name), ns, name};
+	if (found != nullptr && found->role == role && name_of(found) == name &&
+		namespace_of(found) == ns)
+		return LockName{found->key, ns, name, found};
+	return LockName{key_of(ns, name), ns, name};
 }
 
 /* A name replaces a label, and a label an older one. */
@@ -191,7 +193,8 @@ should_rename(const CachedName *entry, const LockName &name)
 {
 	if (!name.has_name() || (entry->by_name() && !name.by_name()))
 		return false;
-	return !entry->has_text() || name_of(entry) != shown_part(name.name) || namespace_of(entry) != shown_part(name.ns);
+	return !entry->has_text() || name_of(entry) != shown_part(name.name) ||
+		namespace_of(entry) != shown_part(name.ns);
 }
 
 static void
@@ -199,7 +202,8 @@ rename_entry(CachedName *entry, const LockName &name)
 {
 	std::string_view ns = shown_part(name.ns);
 	std::string_view text = shown_part(name.name);
-	auto	   *copy = static_cast<char *>(MemoryContextAllocZero(cache_context, ns.size() + text.size() + 2));
+	auto	   *copy = static_cast<char *>(
+		MemoryContextAllocZero(cache_context, ns.size() + text.size() + 2));
 	bool		is_cut = ns.data() != name.ns.data() || text.data() != name.name.data();
 	bool		found;
 
@@ -215,7 +219,7 @@ rename_entry(CachedName *entry, const LockName &name)
 	entry->reference = NameReference{};
 	entry->hash = is_cut ? 0 : hash_full_name(entry->role, ns, text);
 	if (name.by_name() && !is_cut)
-		compat::simplehash_insert(names_by_name, by_name_insert, entry->hash, &found)->name = entry;
+		compat::simplehash_insert(names, names_insert, entry->hash, &found)->name = entry;
 }
 
 /* ---- The name table ---- */
@@ -229,13 +233,14 @@ static void
 report_collision(CachedName *entry, const LockName &name, const KnownName &other)
 {
 	bool		sees_other = may_see_name(other, UsedName{});
-	char	   *other_name = nullptr;
+	char	   *text = join_name(other.ns, other.name);
 
 	/*
 	 * Do not compare with a part of a hidden name.  A caller that knows the whole name can compute
 	 * its key anyway.
 	 */
-	if (!name.by_name() && other.ns != nullptr && ((sees_other && name.name == other.name) || name.name == join_name(other.ns, other.name)))
+	if (!name.by_name() && other.ns != nullptr &&
+		((sees_other && name.name == other.name) || name.name == text))
 		return;
 	if (!other.counts && !(name.by_name() && sees_other))
 		return;
@@ -243,17 +248,15 @@ report_collision(CachedName *entry, const LockName &name, const KnownName &other
 	if (entry->is_warned)
 		return;
 	entry->is_warned = true;
-	if (sees_other)
-	{
-		other_name = join_name(other.ns, other.name);
-		make_printable(other_name);
-	}
+	make_printable(text);
 	ereport(WARNING,
 			(errmsg("the key of advisory lock \"%s\" also has another name", display_name(name)),
-			 other_name != nullptr
-			 ? errdetail("Key " INT64_FORMAT " is also the key of \"%s\".", name.key.value, other_name)
-			 : errdetail("Key " INT64_FORMAT " is also the key of a name that the current user may not see.", name.key.value),
-			 errhint("Locks with the same key exclude each other. Use another name or key for one of them.")));
+			 sees_other
+			 ? errdetail("Key " INT64_FORMAT " is also the key of \"%s\".", name.key.value, text)
+			 : errdetail("Key " INT64_FORMAT " is also the key of a name that the current user "
+						 "may not see.", name.key.value),
+			 errhint("Locks with the same key exclude each other. "
+					 "Use another name or key for one of them.")));
 }
 
 /* Register the text of an entry, under which the lock is requested, and pin it. */
@@ -261,15 +264,15 @@ static void
 register_entry(CachedName *entry, const LockName &name)
 {
 	GivenName	given = {entry->key, to_utf8(namespace_of(entry)), to_utf8(name_of(entry))};
-	bool		has_other;
-	Registered	result = name_register(given, entry->role, &entry->reference, &has_other);
+	Registration result = name_register(given, entry->role);
 	const KnownName *other;
 
-	if (result == Registered::not_stored)
+	entry->reference = result.reference;
+	if (result.reference.generation == 0)
 		entry->state = NameState::unstored;
 	else
-		entry->state = result == Registered::named ? NameState::outranked : NameState::pinned;
-	if (has_other && (other = name_find_other(given)) != nullptr)
+		entry->state = result.is_outranked ? NameState::outranked : NameState::pinned;
+	if (result.has_other && (other = name_find_other(given)) != nullptr)
 		report_collision(entry, name, *other);
 }
 
@@ -277,7 +280,7 @@ CachedName *
 name_ask(const LockName &name)
 {
 	Oid			role = GetUserId();
-	CachedName *entry = last_named;
+	CachedName *entry = name.cached;
 
 	if (entry == nullptr || entry->role != role || !(entry->key == name.key))
 		entry = find_by_key(name.key, role);
@@ -290,7 +293,8 @@ name_ask(const LockName &name)
 	asked_level = GetCurrentTransactionNestLevel();
 	entry->uses++;
 	/* A label is registered anew, because the key may have got another name or label meanwhile. */
-	if (entry->state == NameState::stored && (entry->by_name() || !name.has_name()) && name_pin(entry->reference))
+	if (entry->state == NameState::stored && (entry->by_name() || !name.has_name()) &&
+		name_pin(entry->reference))
 		entry->state = NameState::pinned;
 
 	if (!name.has_name() || setting::track == TRACK_NONE)
@@ -299,7 +303,8 @@ name_ask(const LockName &name)
 		register_entry(entry, name);
 	/* The lock is requested with a label, but this role also used its key by name. */
 	if (!name.by_name() && entry->by_name() && !entry->is_warned)
-		report_collision(entry, name, KnownName{name.key, entry->ns(), entry->name(), true, NameReference{}, {entry->role}});
+		report_collision(entry, name, KnownName{name.key, entry->ns(), entry->name(), true,
+							 NameReference{}, {entry->role}});
 	return entry;
 }
 
@@ -328,13 +333,15 @@ name_remembered(Key key, bool has_label) noexcept
 {
 	const CachedName *found = find_by_key(key, GetUserId());
 
-	return found != nullptr && (found->by_name() || (has_label && found->has_text())) ? found : nullptr;
+	return found != nullptr && (found->by_name() || (has_label && found->has_text()))
+		? found : nullptr;
 }
 
 bool
 name_is_in_namespace(const CachedName *name, std::string_view ns)
 {
-	return name->by_name() && name->ns_hash == hash_text(ns, hash_seed) && namespace_of(name) == shown_part(ns);
+	return name->by_name() && name->ns_hash == hash_text(ns, hash_seed) &&
+		namespace_of(name) == shown_part(ns);
 }
 
 NameStats *
@@ -349,20 +356,20 @@ char *
 visible_name(const LOCKTAG &tag, bool for_log)
 {
 	DecodedTag	decoded = decode_tag(tag);
-	const KnownName *known;
-	const CachedName *own = nullptr;
-	char	   *text;
+	char	   *text = nullptr;
 
 	if (!has_key(decoded.kind))
 		return nullptr;
-	known = name_find(decoded.database, decoded.key, UsedName{}, InvalidOid);
+
+	const KnownName *known = name_find(decoded.database, decoded.key, UsedName{}, InvalidOid);
+	const CachedName *own = name_remembered(decoded.key, true);
+
 	if (known != nullptr && (for_log || may_see_name(*known, UsedName{})))
 		text = join_name(known->ns, known->name);
-	else if (decoded.database == MyDatabaseId && (own = name_remembered(decoded.key, true)) != nullptr)
+	else if (own != nullptr && decoded.database == MyDatabaseId)
 		text = join_name(own->ns(), own->name());
-	else
-		return nullptr;
-	make_printable(text);
+	if (text != nullptr)
+		make_printable(text);
 	return text;
 }
 

@@ -6,8 +6,8 @@
  * when the name is used again.  It also refers to the entry of the name table, so that a name that
  * is registered already is found without a lock.
  *
- * As long as an entry is in use, its name is pinned in the name table.  An entry is in use
- * while this session asks for the lock, and while it holds the lock.
+ * An entry is in use while this session asks for the lock, and while it holds the lock.  As long as
+ * it is, its name is pinned in the name table.
  */
 #pragma once
 
@@ -17,27 +17,13 @@
 namespace advisory
 {
 
-/*
- * Where the text of an entry is.
- *
- *	state		text	in the name table
- *	unnamed		no		-
- *	unstored	yes		not known to be there: it was not registered yet, or found no room
- *	stored		yes		its entry was there, but is not pinned now, so that it may have been evicted
- *	pinned		yes		its entry is pinned
- *	outranked	label	not there, because the key has a name; the entry of that name is pinned
- *
- * A new text makes an entry unstored.  Asking for the lock makes it pinned or outranked, unless the
- * name is not stored.  When it is no longer in use, pinned becomes stored, and outranked becomes
- * unstored.
- */
+/* Where the text of an entry is. */
 enum class NameState : uint8
 {
-	unnamed,
-	unstored,
-	stored,
-	pinned,
-	outranked
+	unstored,					/* not known to be in the name table; also if there is no text */
+	stored,						/* its entry was there, but is not pinned: it may have been evicted */
+	pinned,						/* its entry is pinned */
+	outranked					/* a label of a key that has a name, whose entry is pinned */
 };
 
 /* The members that every call needs come first, so that a call touches few cache lines. */
@@ -50,15 +36,16 @@ struct CachedName
 	uint16		ns_length;		/* of the text; 0 if it is a label */
 	NameReference reference;	/* to the entry that is or was pinned; else to none */
 	int			uses;			/* held locks, and the request for one; without any it has no pin */
-	int			to_log;			/* ended holds that must still be logged with this name; they do not pin it */
+	int			to_log;			/* ended holds that must be logged with this name; no pin either */
 	uint16		name_length;
-	char	   *text;			/* namespace and name as shown, each with a zero byte; null if there is none */
-	uint64		hash;			/* of role, namespace and name; 0 if they were cut.  Only a name that was not cut is found by it */
+	char	   *text;			/* namespace and name as shown, each with a zero byte; or null */
+	uint64		hash;			/* of role, namespace and name; 0 if they were cut */
 	uint64		ns_hash;		/* of the whole namespace */
+	CachedName *next;			/* in the list of all, or of those that have been dropped */
 
 	bool		has_text() const noexcept
 	{
-		return state != NameState::unnamed;
+		return text != nullptr;
 	}
 	bool		by_name() const noexcept
 	{

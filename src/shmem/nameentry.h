@@ -2,7 +2,7 @@
  * shmem/nameentry.h
  *		The inside of the name table, for the two files that write and read it.
  *
- * The locking protocol is in namewrite.cpp.
+ * namewrite.cpp describes it.
  */
 #pragma once
 
@@ -12,56 +12,33 @@
 namespace advisory
 {
 
-constexpr int NAME_CHUNK_ENTRIES = 256;
+constexpr int NAME_CHUNK_ENTRIES = 256; /* a power of two, see add_chunk() */
 constexpr int NAME_MAX_CHUNKS = 4096;
 constexpr int NAME_INLINE_BYTES = 88;
 constexpr int NO_ENTRY = -1;
 
-/* The entries of a key: the first of a list through NameEntry.next_of_key. */
-struct IndexEntry
-{
-	SharedKey	key;			/* hash key */
-	int			first;
-};
-
-struct NameTable
-{
-	LWLock		lock;
-	int			entry_count;	/* made so far, in whole chunks */
-	int			live_count;
-	int			first_free;
-	int			clock_hand;
-	int			first_sums;		/* entries with the sums of evicted names, see sums_of(); linked by next_free */
-	pg_atomic_uint64 evicted;
-	pg_atomic_uint64 not_stored;
-	pg_atomic_uint64 collisions;
-	dsa_pointer chunks[NAME_MAX_CHUNKS];
-};
-
-/* The state of an entry: the pins in the lower half, the generation in the upper half. */
+/* The state of an entry: the pins, whether it is parked, and in the upper half the generation. */
 constexpr int GENERATION_SHIFT = 32;
 constexpr uint64 ONE_GENERATION = UINT64CONST(1) << GENERATION_SHIFT;
-constexpr uint64 PIN_MASK = ONE_GENERATION - 1;
+constexpr uint64 IS_PARKED = UINT64CONST(1) << 31;
+constexpr uint64 PIN_MASK = IS_PARKED - 1;
 
-/*
- * The members that every call needs are in the first 64 bytes: up to the first of NameStats.events.
- */
+/* The members that every call needs are in the first 64 bytes: up to the first of stats.events. */
 struct alignas(PG_CACHE_LINE_SIZE / 2) NameEntry
 {
-	pg_atomic_uint64 state;		/* see above, and namewrite.cpp */
-	bool		is_live;		/* false: it is free, or has the sums of evicted names */
-	volatile bool is_used;		/* used again since it was created or the clock hand last passed */
+	pg_atomic_uint64 state;
+	bool		is_live;
+	volatile bool is_used;		/* used again since it was created, or since its last turn */
 	NameStats	stats;
 	SharedKey	key;
 	Oid			roles[NAME_ROLES];	/* the first roles that gave it */
-	int			next_of_key;
-	int			next_free;
+	int			bucket;			/* the first entry of a bucket of the hash table, see bucket_of() */
+	int			next_in_bucket;
+	int			next;			/* in the list that it is in */
 	int			ns_length;		/* 0: the label of a key */
 	int			name_length;
 	dsa_pointer long_text;		/* invalid if inline_text is enough */
 	char		inline_text[NAME_INLINE_BYTES]; /* namespace and name, one behind the other */
-
-	/* Only for callers that hold the table's lock: */
 
 	bool		is_label() const noexcept
 	{
@@ -69,7 +46,8 @@ struct alignas(PG_CACHE_LINE_SIZE / 2) NameEntry
 	}
 	char	   *text()
 	{
-		return long_text != InvalidDsaPointer ? static_cast<char *>(dsa_get_address(shared_area, long_text)) : inline_text;
+		return long_text == InvalidDsaPointer
+			? inline_text : static_cast<char *>(dsa_get_address(shared_area, long_text));
 	}
 	std::string_view ns()
 	{
@@ -79,14 +57,10 @@ struct alignas(PG_CACHE_LINE_SIZE / 2) NameEntry
 	{
 		return std::string_view(text() + ns_length, name_length);
 	}
-	bool		is_pinned() noexcept
-	{
-		return (pg_atomic_read_u64(&state) & PIN_MASK) != 0;
-	}
 	/* Is it a name, or a label that a holder or waiter of the lock gave? */
 	bool		counts() noexcept
 	{
-		return !is_label() || is_pinned();
+		return !is_label() || (pg_atomic_read_u64(&state) & PIN_MASK) != 0;
 	}
 	/* Has this role given it, as far as that is remembered? */
 	bool		has_given(Oid role) const noexcept
@@ -100,36 +74,90 @@ struct alignas(PG_CACHE_LINE_SIZE / 2) NameEntry
 	}
 };
 
+/* A list through NameEntry.next. */
+struct EntryList
+{
+	int			first;
+	int			last;			/* if the list is not empty */
+};
+
+struct NameTable
+{
+	LWLock		lock;
+	volatile int entry_count;	/* made so far, in whole chunks */
+	int			bucket_count;	/* the largest power of two up to that */
+	int			live_count;
+	EntryList	free;
+	EntryList	queue;
+	EntryList	held;
+	EntryList	sums;
+	pg_atomic_uint32 returned;	/* the first of the stack */
+	pg_atomic_uint64 evicted;
+	pg_atomic_uint64 not_stored;
+	pg_atomic_uint64 collisions;
+	dsa_pointer chunks[NAME_MAX_CHUNKS];
+	volatile int pins[FLEXIBLE_ARRAY_MEMBER];	/* by process number, see count_pin() */
+};
+
 /* Null until has_name_table() has found it. */
 extern NameTable *name_table;
 
-/*
- * The addresses of the chunks in this process; null for a chunk that it has not used yet.  Chunks
- * are never freed.
- */
+/* The addresses of the chunks in this process. */
 extern NameEntry *name_chunks[NAME_MAX_CHUNKS];
 
-/* Is the table available?  Attaches this session to it if possible.  May ereport for a cancel. */
+/* Is the table available?  Attaches this session to it if possible.  May ereport. */
 bool		has_name_table();
 
-/* The number of a key's first entry, or NO_ENTRY.  The table's lock must be held. */
-int			name_look_up(Oid database, Key key);
+/* Lock the table; may ereport if the memory of new entries cannot be mapped. */
+void		lock_names(LWLockMode mode);
+
+inline void
+unlock_names() noexcept
+{
+	LWLockRelease(&name_table->lock);
+}
 
 inline NameEntry *
-name_entry(int number)
+entry_of(int number) noexcept
 {
-	NameEntry *&chunk = name_chunks[number / NAME_CHUNK_ENTRIES];
-
-	if (chunk == nullptr)
-		chunk = static_cast<NameEntry *>(dsa_get_address(shared_area, name_table->chunks[number / NAME_CHUNK_ENTRIES]));
-	return chunk + number % NAME_CHUNK_ENTRIES;
+	return &name_chunks[number / NAME_CHUNK_ENTRIES][number % NAME_CHUNK_ENTRIES];
 }
 
 /* Refers to this entry as it is now.  The table's lock must be held. */
 inline NameReference
-name_reference(int number)
+reference_to(int number) noexcept
 {
-	return NameReference{number, static_cast<uint32>(pg_atomic_read_u64(&name_entry(number)->state) >> GENERATION_SHIFT)};
+	uint64		state = pg_atomic_read_u64(&entry_of(number)->state);
+
+	return NameReference{number, static_cast<uint32>(state >> GENERATION_SHIFT)};
+}
+
+/*
+ * The first entry of the bucket of this key.  Each of the first bucket_count entries has room for
+ * one, so that the hash table grows with the entries, and needs no memory of its own.
+ */
+inline int *
+bucket_of(const SharedKey &key) noexcept
+{
+	uint64		hash = hash_bytes_extended(reinterpret_cast<const unsigned char *>(&key),
+										   sizeof(SharedKey), attached_root->seed);
+
+	return &entry_of(static_cast<int>(hash & (name_table->bucket_count - 1)))->bucket;
+}
+
+/* Call visit(number, entry) for each live entry of this key. */
+template <typename Visit>
+inline void
+visit_key(Oid database, Key key, Visit visit)
+{
+	NameEntry  *entry;
+
+	for (int i = *bucket_of(SharedKey{key, database}); i != NO_ENTRY; i = entry->next_in_bucket)
+	{
+		entry = entry_of(i);
+		if (entry->key.key == key && entry->key.database == database)
+			visit(i, entry);
+	}
 }
 
 }								/* namespace advisory */

@@ -10,6 +10,8 @@
  *
  * A session pins the names of the locks that it holds or waits for.  advisory_ext.max_names limits
  * the table.  A new name that finds no room evicts one that is not pinned and was not used lately.
+ * The sessions of one login role may not pin more than their share of the table, so that the names
+ * of others always find room.
  */
 #pragma once
 
@@ -22,10 +24,7 @@ namespace advisory
 /* How many of the roles that gave a name are remembered. */
 constexpr int NAME_ROLES = 4;
 
-/*
- * A name as it is registered: UTF-8, and as it is shown (shown_part()).  ns is empty for the label
- * of a key.
- */
+/* A name as it is registered: UTF-8, as it is shown (shown_part()).  ns is empty for a label. */
 struct GivenName
 {
 	Key			key;
@@ -53,36 +52,35 @@ operator==(const NameReference &a, const NameReference &b) noexcept
 struct UsedName
 {
 	NameReference name;
-	Oid			role;			/* that used it; invalid if the name is not stored, or the lock has none */
+	Oid			role;			/* that used it; invalid if the lock has no stored name */
 };
 
 /* The result of registering a name. */
-enum class Registered
+struct Registration
 {
-	stored,						/* it is in the table */
-	named,						/* a label, which is not stored because the table has the name of the key */
-	not_stored					/* no room, or no memory */
+	NameReference reference;	/* its entry, pinned; or to none, if the name is not stored */
+	bool		is_outranked;	/* a label of a key that has a name: the reference is to the name */
+	bool		has_other;		/* see name_find_other() */
 };
 
 /*
  * Make sure that the table has a name or label for the key in this database, and that the role is
- * among those that gave it.  *reference is its entry, or with Registered::named that of the key's
- * name, pinned; it refers to no entry if the name is not stored.  *has_other: the key also has
- * another name, or label that counts, or the name is new and the key had a label; see
- * name_find_other().  May ereport only for a cancel.
+ * among those that gave it.  It is not stored if there is no room or memory, or if the share of the
+ * login role is used up.  It has another one if that is a name, or a label that counts; a new name
+ * also if that is any label.  May ereport.
  */
-Registered	name_register(const GivenName &name, Oid role, NameReference *reference, bool *has_other);
+Registration name_register(const GivenName &name, Oid role);
 
 /* Count for advisory.directory that two names had the same key. */
 void		name_count_collision() noexcept;
 
 /*
  * Pin an entry to which name_register() has referred in this session, so that it is not evicted.
- * False if its generation has changed.  Takes no lock.
+ * False if its generation has changed, or the share of this role is used up.  Takes no lock.
  */
 bool		name_pin(const NameReference &reference) noexcept;
 
-/* Undo one name_pin() or name_register(). */
+/* Undo one name_pin() or name_register().  Takes no lock. */
 void		name_unpin(const NameReference &reference) noexcept;
 
 /* The statistics of a pinned entry. */
@@ -94,14 +92,9 @@ struct KnownName
 	Key			key;
 	const char *ns;				/* null for a label */
 	const char *name;
-	bool		counts;			/* false for a label that no session that holds or awaits the lock gave */
+	bool		counts;			/* false for a label that no holder or waiter gave */
 	NameReference reference;	/* its entry */
 	Oid			roles[NAME_ROLES];	/* the first roles that gave it; the rest is InvalidOid */
-};
-
-struct NameWithStats
-{
-	KnownName	name;
 	NameStats	stats;
 };
 
@@ -120,7 +113,7 @@ const KnownName *name_find(Oid database, Key key, const UsedName &used, Oid prep
 const KnownName *name_find_other(const GivenName &name);
 
 /*
- * Read the names and labels of this database with their statistics (NameWithStats), and the sums of
+ * Read the names and labels of this database with their statistics (KnownName), and the sums of
  * those that were evicted: these have an empty name.  Each request is counted in one of them, so
  * that no sum is less than in an earlier reading.  May ereport.
  */
@@ -133,7 +126,7 @@ List	   *name_read_all();
  */
 bool		may_see_name(const KnownName &known, const UsedName &used);
 
-/* Set the statistics of this database's names to zero.  May ereport for a cancel. */
+/* Set the statistics of this database's names to zero.  May ereport. */
 void		name_reset_stats();
 
 /* The figures of advisory.directory. */

@@ -2,37 +2,33 @@
  * shmem/namewrite.cpp
  *		Writing the name table: the names of locks, shared by all sessions.
  *
- * Locking
+ * To change the table hold NameTable.lock exclusively; to read it hold the lock shared.  Counters,
+ * the state of an entry, and NameTable.returned are atomic.
  *
- * To change the table hold NameTable.lock exclusively; to read it hold the lock shared.  The
- * locks of the hash table, and of a partition of the server's lock table, are taken while
- * it is held.  Counters, and the state of an entry, are atomic.
+ * Entries are allocated in chunks and never freed, so a session can keep the number of an entry.
+ * Each text of a key has an entry of its own: usually one, the name.  An entry is free, or it has
+ * the sums of the evicted names of a namespace, or it is live.  A live entry is pinned as long as a
+ * session holds or awaits its lock.  Its state packs the number of pins and its generation: whoever
+ * pins it without a lock needs the generation that it knows, and whoever evicts it changes the
+ * generation in the same atomic step that checks that there are no pins.  So either the pin or the
+ * eviction comes first.  A live entry is in one of four places:
  *
- * Entries
+ *	queue		it may be evicted, when its turn comes
+ *	parked		it is new, or had its turn, and has been pinned ever since.  It is in no list
+ *	returned	it was parked, and the session that unpinned it last put it onto this stack
+ *	held		it had its turn, but its lock had a holder without a pin: a prepared transaction, or
+ *				a session that took it through the built-in functions
  *
- * Entries are allocated in chunks and never freed, so a session can keep the number of an
- * entry.  The state of an entry packs two numbers into one: its generation, and the number of its
- * pins.  A session pins an entry without a lock, provided that the generation is still the one that
- * it knows.  A session that removes an entry changes the generation in the same atomic step that
- * checks that there are no pins.  So either the pin or the removal comes first.
+ * A pin moves no entry, so to lock and unlock a known name changes no list.  A new name first moves
+ * all returned entries to the end of the queue.  If the table is full, it takes entries from the
+ * head of the queue until it has evicted one: a pinned one is parked, and one that was used again
+ * since its last turn goes back to the end.  Whatever is moved was pinned or used since it was
+ * moved before.  So a new name moves a few entries in the long run, whatever the size of the table
+ * and however many names are in use.  Nobody reports the end of a hold without a pin, so a new name
+ * sends one held entry to the queue again, and more if the queue is empty.
  *
- * Each text of a key has an entry of its own: usually one, the name.  Only a session that gave a
- * label pins it, so a label counts if it is pinned.
- *
- * Eviction
- *
- * A clock hand goes round the entries and evicts the first that is not in use.  An entry that was
- * used again since it was created, or since the hand last passed, gets a second chance.  So the
- * names that were not used for longest go first, to within one round of the hand.  A new name
- * visits at most EVICTION_STEPS entries, independent of the size of the table.  If all of them are
- * in use, the new name is not stored.
- *
- * What was counted for a name that is evicted is added to the sums of its namespace.  They are an
- * entry that is not in the hash table, not live and never evicted, in a list of its own.
- *
- * Running out of memory
- *
- * Functions allocate memory before they change anything that would have to be undone.
+ * A name is thus stored as long as another one is not in use.  But the sessions of one login role
+ * may not pin more than their share of the table, see is_within_share().
  */
 #include "base/pg.h"
 
@@ -43,11 +39,11 @@
 namespace advisory
 {
 
-/* How many entries are visited to make room for one name. */
-static constexpr int EVICTION_STEPS = 128;
-
 /* How many names a new name may evict if advisory_ext.max_names was lowered. */
 static constexpr int MOST_EVICTED = 8;
+
+/* How many held entries a new name looks at if the queue is empty. */
+static constexpr int MOST_HELD = 16;
 
 /* How many names and labels a key may have, so that looking at all of them is quick. */
 static constexpr int NAMES_PER_KEY = 32;
@@ -55,12 +51,123 @@ static constexpr int NAMES_PER_KEY = 32;
 /* How many namespaces, of all databases, have sums of their evicted names. */
 static constexpr int MOST_SUMS = 256;
 
-/* Either all are null, or none is. */
+/* A session with fewer pins than this is not counted, and finds room whatever its role uses. */
+static constexpr int MODEST = 8;
+
 NameTable  *name_table = nullptr;
 NameEntry  *name_chunks[NAME_MAX_CHUNKS];
-static dshash_table *index_table = nullptr;
+static int	known_chunks = 0;
+
+void
+lock_names(LWLockMode mode)
+{
+	LWLockAcquire(&name_table->lock, mode);
+	for (; known_chunks < name_table->entry_count / NAME_CHUNK_ENTRIES; known_chunks++)
+		name_chunks[known_chunks] = static_cast<NameEntry *>(
+			dsa_get_address(shared_area, name_table->chunks[known_chunks]));
+}
+
+/* ---- Lists ---- */
+
+static void
+push(EntryList *list, int number) noexcept
+{
+	if (list->first == NO_ENTRY)
+		list->first = number;
+	else
+		entry_of(list->last)->next = number;
+	list->last = number;
+	entry_of(number)->next = NO_ENTRY;
+}
+
+static int
+pop(EntryList *list) noexcept
+{
+	int			number = list->first;
+
+	if (number != NO_ENTRY)
+		list->first = entry_of(number)->next;
+	return number;
+}
+
+/* An entry is parked no longer. */
+static void
+push_returned(int number) noexcept
+{
+	uint32		first = pg_atomic_read_u32(&name_table->returned);
+
+	do
+		entry_of(number)->next = static_cast<int>(first);
+	while (!pg_atomic_compare_exchange_u32(&name_table->returned, &first, number));
+}
+
+static void
+queue_returned() noexcept
+{
+	int			number = static_cast<int>(pg_atomic_exchange_u32(&name_table->returned, NO_ENTRY));
+
+	while (number != NO_ENTRY)
+	{
+		int			next = entry_of(number)->next;
+
+		push(&name_table->queue, number);
+		number = next;
+	}
+}
+
+/* ---- The hash table ---- */
+
+static void
+add_to_bucket(int number) noexcept
+{
+	int		   *first = bucket_of(entry_of(number)->key);
+
+	entry_of(number)->next_in_bucket = *first;
+	*first = number;
+}
+
+static void
+remove_from_bucket(int number) noexcept
+{
+	int		   *link = bucket_of(entry_of(number)->key);
+
+	while (*link != number)
+		link = &entry_of(*link)->next_in_bucket;
+	*link = entry_of(number)->next_in_bucket;
+}
 
 /* ---- The table itself ---- */
+
+/*
+ * Add free entries, and if their number is a power of two, as many buckets.  The table's lock must
+ * be held.  May ereport, and then nothing has changed.
+ */
+static void
+add_chunk()
+{
+	int			first = name_table->entry_count;
+	dsa_pointer place = dsa_allocate0(shared_area, sizeof(NameEntry) * NAME_CHUNK_ENTRIES);
+
+	name_chunks[known_chunks] = static_cast<NameEntry *>(dsa_get_address(shared_area, place));
+	name_table->chunks[known_chunks++] = place;
+	name_table->entry_count += NAME_CHUNK_ENTRIES;
+	for (int i = first; i < name_table->entry_count; i++)
+	{
+		pg_atomic_init_u64(&entry_of(i)->state, ONE_GENERATION);
+		entry_of(i)->long_text = InvalidDsaPointer;
+		push(&name_table->free, i);
+	}
+	if ((name_table->entry_count & (name_table->entry_count - 1)) != 0)
+		return;
+	name_table->bucket_count = name_table->entry_count;
+	for (int i = 0; i < name_table->bucket_count; i++)
+		entry_of(i)->bucket = NO_ENTRY;
+	for (int i = 0; i < name_table->bucket_count; i++)
+	{
+		if (entry_of(i)->is_live)
+			add_to_bucket(i);
+	}
+}
 
 static void
 make_table(SharedRoot *root, void *place)
@@ -68,65 +175,105 @@ make_table(SharedRoot *root, void *place)
 	auto	   *made = static_cast<NameTable *>(place);
 
 	LWLockInitialize(&made->lock, root->names_tranche);
-	made->first_free = NO_ENTRY;
-	made->first_sums = NO_ENTRY;
-	pg_atomic_init_u64(&made->evicted, 0);
-	pg_atomic_init_u64(&made->not_stored, 0);
-	pg_atomic_init_u64(&made->collisions, 0);
+	for (EntryList *list : {&made->free, &made->queue, &made->held, &made->sums})
+		list->first = NO_ENTRY;
+	pg_atomic_init_u32(&made->returned, NO_ENTRY);
+	for (pg_atomic_uint64 *counter : {&made->evicted, &made->not_stored, &made->collisions})
+		pg_atomic_init_u64(counter, 0);
 }
 
 bool
 has_name_table()
 {
-	if (name_table != nullptr)
+	if (name_table != nullptr && name_table->entry_count > 0)
 		return true;
-
-	auto	   *found = static_cast<NameTable *>(shared_part(&SharedRoot::names, sizeof(NameTable), make_table));
-
-	if (found != nullptr)
-		index_table = shared_hash(&SharedRoot::name_index, sizeof(IndexEntry), &SharedRoot::names_tranche);
-	if (index_table != nullptr)
-		name_table = found;
-	return name_table != nullptr;
-}
-
-int
-name_look_up(Oid database, Key key)
-{
-	SharedKey	wanted = {key, database};
-	auto	   *found = static_cast<IndexEntry *>(dshash_find(index_table, &wanted, false));
-	int			number = NO_ENTRY;
-
-	if (found != nullptr)
-	{
-		number = found->first;
-		dshash_release_lock(index_table, found);
-	}
-	return number;
+	name_table = static_cast<NameTable *>(
+		shared_part(&SharedRoot::names, offsetof(NameTable, pins) + sizeof(int) * proc_count(),
+					make_table));
+	if (name_table == nullptr)
+		return false;
+	/* The hash table needs the first chunk. */
+	return name_table->entry_count > 0 || shared_attempt([]() {
+		lock_names(LW_EXCLUSIVE);
+		if (name_table->entry_count == 0)
+			add_chunk();
+		unlock_names();
+	});
 }
 
 /* ---- Pins ---- */
 
-/* The table's lock must be held, so that the entry is not evicted meanwhile. */
-static NameReference
-pin_entry(int number)
-{
-	uint64		state = pg_atomic_fetch_add_u64(&name_entry(number)->state, 1);
+/* How many pins this session has, and how many others know of: a multiple of MODEST. */
+static int	my_pins = 0;
+static int	published_pins = 0;
 
-	return NameReference{number, static_cast<uint32>(state >> GENERATION_SHIFT)};
+/* With fewer pins than this, the session need not look what others of its role use. */
+static int	next_look = MODEST;
+
+static void
+count_pin(int change) noexcept
+{
+	my_pins += change;
+
+	int			rounded = my_pins - my_pins % MODEST;
+
+	if (rounded == published_pins)
+		return;
+	if (rounded < published_pins)
+		next_look = rounded + MODEST;
+	published_pins = rounded;
+	name_table->pins[MyProc - ProcGlobal->allProcs] = rounded;
+}
+
+/*
+ * May this session pin one more name?  The sessions of a login role may pin as many as three
+ * quarters of advisory_ext.max_names.  As with the guard of the lock table (acquire.cpp), a session
+ * looks at the others the more seldom, the more room there is.
+ */
+static bool
+is_within_share() noexcept
+{
+	if (my_pins < next_look)
+		return true;
+
+	int64		room = setting::max_names * INT64CONST(3) / 4 - my_pins + published_pins;
+
+	for (int i = 0; i < proc_count(); i++)
+	{
+		if (name_table->pins[i] > 0 && ProcGlobal->allProcs[i].roleId == MyProc->roleId)
+			room -= name_table->pins[i];
+	}
+	if (room > 0)
+		next_look = my_pins + static_cast<int>(Max(room / 16, 1));
+	return room > 0;
+}
+
+/* With the table's lock held, so that the entry is not evicted meanwhile. */
+static NameReference
+pin_entry(int number) noexcept
+{
+	uint64		state = pg_atomic_fetch_add_u64(&entry_of(number)->state, 1);
+
+	count_pin(1);
+	/* A new one is not used again. */
+	entry_of(number)->is_used = (state & (IS_PARKED | PIN_MASK)) != IS_PARKED;
+	return reference_to(number);
 }
 
 bool
 name_pin(const NameReference &reference) noexcept
 {
-	NameEntry  *entry = name_entry(reference.number);
+	NameEntry  *entry = entry_of(reference.number);
 	uint64		state = pg_atomic_read_u64(&entry->state);
 
+	if (!is_within_share())
+		return false;
 	do
 	{
 		if (state >> GENERATION_SHIFT != reference.generation)
 			return false;
 	} while (!pg_atomic_compare_exchange_u64(&entry->state, &state, state + 1));
+	count_pin(1);
 	if (!entry->is_used)
 		entry->is_used = true;
 	return true;
@@ -135,66 +282,37 @@ name_pin(const NameReference &reference) noexcept
 void
 name_unpin(const NameReference &reference) noexcept
 {
-	pg_atomic_fetch_sub_u64(&name_entry(reference.number)->state, 1);
+	NameEntry  *entry = entry_of(reference.number);
+	uint64		state = pg_atomic_sub_fetch_u64(&entry->state, 1);
+
+	/* If another session pins it meanwhile, it is that session that returns it. */
+	if ((state & (IS_PARKED | PIN_MASK)) == IS_PARKED &&
+		pg_atomic_compare_exchange_u64(&entry->state, &state, state & ~IS_PARKED))
+		push_returned(reference.number);
+	count_pin(-1);
+}
+
+/* An entry had its turn: park it if it is pinned. */
+static bool
+park(NameEntry *entry) noexcept
+{
+	uint64		state = pg_atomic_read_u64(&entry->state);
+
+	while ((state & PIN_MASK) != 0)
+	{
+		if (pg_atomic_compare_exchange_u64(&entry->state, &state, state | IS_PARKED))
+			return true;
+	}
+	return false;
 }
 
 NameStats *
 name_stats(const NameReference &reference) noexcept
 {
-	return &name_entry(reference.number)->stats;
+	return &entry_of(reference.number)->stats;
 }
 
-/* ---- Free entries ---- */
-
-static void
-add_chunk()
-{
-	int			first = name_table->entry_count;
-	dsa_pointer place = dsa_allocate0(shared_area, sizeof(NameEntry) * NAME_CHUNK_ENTRIES);
-	auto	   *entries = static_cast<NameEntry *>(dsa_get_address(shared_area, place));
-
-	for (int i = 0; i < NAME_CHUNK_ENTRIES; i++)
-	{
-		pg_atomic_init_u64(&entries[i].state, ONE_GENERATION);
-		entries[i].long_text = InvalidDsaPointer;
-		entries[i].next_free = i + 1 < NAME_CHUNK_ENTRIES ? first + i + 1 : NO_ENTRY;
-	}
-	name_table->chunks[first / NAME_CHUNK_ENTRIES] = place;
-	name_table->entry_count += NAME_CHUNK_ENTRIES;
-	name_table->first_free = first;
-}
-
-/*
- * Give the first free entry this text, new statistics and this role, and return it.  It stays free
- * until the caller takes it from the list. May ereport, and then nothing has changed.
- */
-static int
-prepare_entry(Oid database, const GivenName &name, Oid role)
-{
-	size_t		bytes = name.ns.size() + name.name.size();
-
-	if (name_table->first_free == NO_ENTRY)
-		add_chunk();
-
-	NameEntry  *entry = name_entry(name_table->first_free);
-	dsa_pointer long_text = bytes > NAME_INLINE_BYTES ? dsa_allocate(shared_area, bytes) : InvalidDsaPointer;
-
-	if (entry->long_text != InvalidDsaPointer)
-		dsa_free(shared_area, entry->long_text);
-	entry->long_text = long_text;
-	entry->ns_length = static_cast<int>(name.ns.size());
-	entry->name_length = static_cast<int>(name.name.size());
-	if (!name.ns.empty())
-		memcpy(entry->text(), name.ns.data(), name.ns.size());
-	memcpy(entry->text() + name.ns.size(), name.name.data(), name.name.size());
-	entry->key = SharedKey{name.key, database};
-	memset(entry->roles, 0, sizeof(entry->roles));
-	entry->roles[0] = role;
-	stats_init(&entry->stats, GetCurrentStatementStartTimestamp());
-	return name_table->first_free;
-}
-
-/* ---- Making room ---- */
+/* ---- Eviction ---- */
 
 /* Remember that this role has given the name, too, if there is room for it. */
 static void
@@ -207,216 +325,225 @@ add_role(NameEntry *entry, Oid role) noexcept
 	}
 }
 
-/*
- * The sums of this namespace's evicted names, with an empty name.  Labels share theirs, in each
- * database, with the namespaces beyond MOST_SUMS.  Null if there are too many databases.  May
- * ereport, and then nothing has changed.
- */
-static NameEntry *
-sums_of(Oid database, std::string_view ns)
+/* Give an entry another name.  text is for namespace and name, if they are long. */
+static void
+fill_entry(int number, Oid database, const GivenName &name, Oid role, dsa_pointer text)
 {
-	int			count = 0;
+	NameEntry  *entry = entry_of(number);
 
-	for (int number = name_table->first_sums; number != NO_ENTRY; number = name_entry(number)->next_free)
-	{
-		count++;
-		if (name_entry(number)->key.database == database && name_entry(number)->ns() == ns)
-			return name_entry(number);
-	}
-	if (count >= (ns.empty() ? 2 : 1) * MOST_SUMS)
-		return ns.empty() ? nullptr : sums_of(database, std::string_view());
-
-	int			number = prepare_entry(database, GivenName{Key{0}, ns, ""}, InvalidOid);
-	NameEntry  *sums = name_entry(number);
-
-	name_table->first_free = sums->next_free;
-	sums->next_free = name_table->first_sums;
-	name_table->first_sums = number;
-	return sums;
+	if (entry->long_text != InvalidDsaPointer)
+		dsa_free(shared_area, entry->long_text);
+	entry->long_text = text;
+	entry->ns_length = static_cast<int>(name.ns.size());
+	entry->name_length = static_cast<int>(name.name.size());
+	memmove(entry->text(), name.ns.data(), name.ns.size());
+	memcpy(entry->text() + name.ns.size(), name.name.data(), name.name.size());
+	entry->key = SharedKey{name.key, database};
+	memset(entry->roles, 0, sizeof(entry->roles));
+	entry->is_used = false;
+	add_role(entry, role);
+	stats_init(&entry->stats, GetCurrentStatementStartTimestamp());
 }
 
 /*
- * Remove this entry from the table, unless it is pinned, and add its statistics to those of evicted
- * names.
+ * The sums of the evicted names of this namespace, with an empty name.  They take over the text of
+ * the evicted entry.  Labels share theirs, in each database, with the namespaces beyond MOST_SUMS.
+ * Null if there are too many databases.
+ */
+static NameEntry *
+sums_of(NameEntry *evicted, std::string_view ns)
+{
+	Oid			database = evicted->key.database;
+	dsa_pointer text = InvalidDsaPointer;
+	int			count = 0;
+
+	for (int i = name_table->sums.first; i != NO_ENTRY; i = entry_of(i)->next, count++)
+	{
+		if (entry_of(i)->key.database == database && entry_of(i)->ns() == ns)
+			return entry_of(i);
+	}
+	if (count >= (ns.empty() ? 2 : 1) * MOST_SUMS)
+		return ns.empty() ? nullptr : sums_of(evicted, std::string_view());
+	if (ns.size() > NAME_INLINE_BYTES)
+		std::swap(text, evicted->long_text);
+	push(&name_table->sums, pop(&name_table->free));
+	fill_entry(name_table->sums.last, database, GivenName{Key{0}, ns, ""}, InvalidOid, text);
+	return entry_of(name_table->sums.last);
+}
+
+/*
+ * Remove this entry from the hash table, unless it is in use, and add its statistics to the sums.
+ * There must be a free entry.
  */
 static bool
 remove_entry(int number)
 {
-	NameEntry  *entry = name_entry(number);
-	NameEntry  *sums = sums_of(entry->key.database, entry->ns());
+	NameEntry  *entry = entry_of(number);
 	uint64		state = pg_atomic_read_u64(&entry->state);
 
-	if ((state & PIN_MASK) != 0 || !pg_atomic_compare_exchange_u64(&entry->state, &state, state + ONE_GENERATION))
+	if ((state & (IS_PARKED | PIN_MASK)) != 0 ||
+		!pg_atomic_compare_exchange_u64(&entry->state, &state, state + ONE_GENERATION))
 		return false;
-
-	auto	   *index = static_cast<IndexEntry *>(dshash_find(index_table, &entry->key, true));
-	int		   *link = &index->first;
-
-	while (*link != number)
-		link = &name_entry(*link)->next_of_key;
-	*link = entry->next_of_key;
-	if (index->first == NO_ENTRY)
-		dshash_delete_entry(index_table, index);
-	else
-		dshash_release_lock(index_table, index);
-
-	if (sums != nullptr)
+	remove_from_bucket(number);
+	entry->is_live = false;
+	if (NameEntry *sums = sums_of(entry, entry->ns()))
 	{
 		stats_sum(&sums->stats, &entry->stats);
 		for (Oid role : entry->roles)
 			add_role(sums, role);
 	}
-	entry->is_live = false;
-	entry->next_free = name_table->first_free;
-	name_table->first_free = number;
-	name_table->live_count--;
 	pg_atomic_fetch_add_u64(&name_table->evicted, 1);
 	return true;
 }
 
-/*
- * Evict one of the next entries under the clock hand.  The second round finds those that were used
- * lately.  A lock can have a holder without a pin: a prepared transaction, or a session that took
- * it through the built-in functions.
- */
+/* Evict the first name of the queue that is not in use.  There must be a free entry. */
 static bool
 evict_one()
 {
-	int			steps = Min(name_table->entry_count, EVICTION_STEPS);
-	int			start = name_table->clock_hand;
-	bool		needs_second_round = false;
-
-	for (int step = 0; step < steps || (needs_second_round && step < 2 * steps); step++)
+	for (int i = name_table->queue.first == NO_ENTRY ? MOST_HELD : 1;
+		 i > 0 && name_table->held.first != NO_ENTRY; i--)
+		push(&name_table->queue, pop(&name_table->held));
+	while (name_table->queue.first != NO_ENTRY)
 	{
-		int			number = (start + step % steps) % name_table->entry_count;
-		NameEntry  *entry = name_entry(number);
+		int			number = pop(&name_table->queue);
+		NameEntry  *entry = entry_of(number);
 
-		if (step < steps)
-			name_table->clock_hand = (number + 1) % name_table->entry_count;
-		if (entry->is_live && entry->is_used)
-			needs_second_round = true;
-		else if (entry->is_live && !entry->is_pinned() &&
-				 !is_held_by_anybody(lock_tag(entry->key.database, entry->key.key)) && remove_entry(number))
+		if (park(entry))
+			continue;
+		if (!entry->is_used &&
+			is_held_by_anybody(lock_tag(entry->key.database, entry->key.key)))
+			push(&name_table->held, number);
+		else if (entry->is_used || !remove_entry(number))
+		{
+			entry->is_used = false;
+			push(&name_table->queue, number);
+		}
+		else
+		{
+			push(&name_table->free, number);
+			name_table->live_count--;
 			return true;
-		entry->is_used = false;
+		}
 	}
 	return false;
 }
 
-/* Is the number of names below advisory_ext.max_names, or can names be evicted for that? */
+/* Is there room for one more name?  If advisory_ext.max_names was lowered, evict more than one. */
 static bool
 make_room()
 {
-	/* Evict more than one if the setting was lowered. */
-	for (int i = 0; name_table->live_count >= setting::max_names && i < MOST_EVICTED; i++)
-	{
-		if (!evict_one())
-			break;
-	}
-	return name_table->live_count < setting::max_names;
+	int			evicted = 0;
+
+	queue_returned();
+	while (name_table->live_count >= setting::max_names && evicted < MOST_EVICTED && evict_one())
+		evicted++;
+	return name_table->live_count < setting::max_names || (evicted > 0 && setting::max_names > 0);
 }
 
 /* ---- Registering ---- */
 
-/* The number of a new entry.  May ereport, and then nothing has changed. */
+/*
+ * Add a name, and return its entry, or NO_ENTRY if there is no room.  old_label: a label that has to
+ * make room, or NO_ENTRY; its entry stays where it is.  May ereport, and then nothing has changed.
+ */
 static int
-add_name(const GivenName &name, Oid role)
+add_name(const GivenName &name, Oid role, int old_label)
 {
-	/* First do what can fail, while the entry is still free. */
-	int			number = prepare_entry(MyDatabaseId, name, role);
-	NameEntry  *entry = name_entry(number);
-	bool		found;
-	auto	   *index = static_cast<IndexEntry *>(dshash_find_or_insert(index_table, &entry->key, &found));
+	size_t		bytes = name.ns.size() + name.name.size();
+	bool		replaces = old_label != NO_ENTRY;
 
-	entry->next_of_key = found ? index->first : NO_ENTRY;
-	index->first = number;
-	dshash_release_lock(index_table, index);
+	if (name_table->free.first == NO_ENTRY)
+		add_chunk();
 
-	name_table->first_free = entry->next_free;
-	name_table->live_count++;
-	entry->is_live = true;
-	entry->is_used = false;
+	dsa_pointer text = bytes > NAME_INLINE_BYTES
+		? dsa_allocate(shared_area, bytes) : InvalidDsaPointer;
+
+	if (replaces ? !remove_entry(old_label) : !make_room())
+	{
+		if (text != InvalidDsaPointer)
+			dsa_free(shared_area, text);
+		return NO_ENTRY;
+	}
+
+	int			number = replaces ? old_label : pop(&name_table->free);
+
+	fill_entry(number, MyDatabaseId, name, role, text);
+	add_to_bucket(number);
+	entry_of(number)->is_live = true;
+	if (!replaces)
+	{
+		pg_atomic_fetch_or_u64(&entry_of(number)->state, IS_PARKED);
+		name_table->live_count++;
+	}
 	return number;
 }
 
 /*
- * With the table's lock held.  is_exclusive: it may be changed; otherwise the result is not_stored
- * if that is necessary.
+ * With the table's lock held.  is_exclusive: it may be changed; otherwise the name is not stored if
+ * that is necessary.
  */
-static Registered
-register_locked(const GivenName &name, Oid role, bool is_exclusive, NameReference *reference, bool *has_other)
+static Registration
+register_locked(const GivenName &name, Oid role, bool is_exclusive)
 {
-	int			same = NO_ENTRY;
+	Registration result = {};
+	int			number = NO_ENTRY;
 	int			key_name = NO_ENTRY;
-	int			unused_label = NO_ENTRY;
+	int			old_label = NO_ENTRY;
 	int			count = 0;
 
-	*has_other = false;
-	for (int number = name_look_up(MyDatabaseId, name.key); number != NO_ENTRY; number = name_entry(number)->next_of_key)
-	{
-		NameEntry  *entry = name_entry(number);
-
+	visit_key(MyDatabaseId, name.key, [&](int its_number, NameEntry *entry) {
 		count++;
 		if (entry->ns() == name.ns && entry->name() == name.name)
-			same = number;
+			number = its_number;
 		else if (entry->counts())
-			*has_other = true;
+			result.has_other = true;
 		else
-			unused_label = number;
+			old_label = its_number;
 		if (!entry->is_label())
-			key_name = number;
-	}
-	if (name.ns.empty() && key_name != NO_ENTRY)
+			key_name = its_number;
+	});
+	result.is_outranked = name.ns.empty() && key_name != NO_ENTRY;
+	if (result.is_outranked)
+		number = key_name;
+	else if (number != NO_ENTRY && is_exclusive)
+		add_role(entry_of(number), role);
+	else if (number != NO_ENTRY && !entry_of(number)->has_given(role) &&
+			 !OidIsValid(entry_of(number)->roles[NAME_ROLES - 1]))
+		return result;
+	else if (number == NO_ENTRY && is_exclusive)
 	{
-		name_entry(key_name)->is_used = true;
-		*reference = pin_entry(key_name);
-		return Registered::named;
+		result.has_other |= old_label != NO_ENTRY && !name.ns.empty();
+		if (count < NAMES_PER_KEY || old_label != NO_ENTRY)
+			number = add_name(name, role, count < NAMES_PER_KEY ? NO_ENTRY : old_label);
 	}
-	if (same != NO_ENTRY)
-	{
-		if (!is_exclusive && !name_entry(same)->has_given(role) && !OidIsValid(name_entry(same)->roles[NAME_ROLES - 1]))
-			return Registered::not_stored;
-		if (is_exclusive)
-			add_role(name_entry(same), role);
-		name_entry(same)->is_used = true;
-	}
-	else if (is_exclusive)
-	{
-		*has_other = *has_other || (unused_label != NO_ENTRY && !name.ns.empty());
-		if ((count < NAMES_PER_KEY || (unused_label != NO_ENTRY && remove_entry(unused_label))) && make_room())
-			same = add_name(name, role);
-	}
-	if (same == NO_ENTRY)
-		return Registered::not_stored;
-	*reference = pin_entry(same);
-	return Registered::stored;
+	if (number != NO_ENTRY)
+		result.reference = pin_entry(number);
+	return result;
 }
 
-Registered
-name_register(const GivenName &name, Oid role, NameReference *reference, bool *has_other)
+Registration
+name_register(const GivenName &name, Oid role)
 {
-	Registered	result = Registered::not_stored;
+	Registration result = {};
+	auto		try_with = [&](LWLockMode mode) {
+		lock_names(mode);
+		result = register_locked(name, role, mode == LW_EXCLUSIVE);
+		unlock_names();
+		return result.reference.generation != 0;
+	};
+	auto		try_to_add = [&]() {
+		if (name.ns.size() + name.name.size() <= NAME_INLINE_BYTES &&
+			name_table->free.first != NO_ENTRY)
+			return try_with(LW_EXCLUSIVE);
+		return !shared_is_short() && shared_attempt([&]() { try_with(LW_EXCLUSIVE); });
+	};
 
-	*reference = NameReference{};
-	*has_other = false;
 	if (!has_name_table())
 		return result;
-	/*
-	 * Eviction reads the server's lock tables, and a session must not attach to them with an LWLock
-	 * held.
-	 */
+	/* Eviction reads the server's lock tables, to which no session may attach under an LWLock. */
 	lock_tables();
-	shared_attempt([&]() {
-		LWLockAcquire(&name_table->lock, LW_SHARED);
-		result = register_locked(name, role, false, reference, has_other);
-		LWLockRelease(&name_table->lock);
-		if (result != Registered::not_stored || shared_is_short())
-			return;
-		LWLockAcquire(&name_table->lock, LW_EXCLUSIVE);
-		result = register_locked(name, role, true, reference, has_other);
-		LWLockRelease(&name_table->lock);
-	});
-	if (result == Registered::not_stored)
+	if (!is_within_share() || !(try_with(LW_SHARED) || try_to_add()) ||
+		result.reference.generation == 0)
 		pg_atomic_fetch_add_u64(&name_table->not_stored, 1);
 	return result;
 }

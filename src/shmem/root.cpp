@@ -45,33 +45,49 @@ shared_last_failure() noexcept
 	return last_failure;
 }
 
+static void
+run_without_owner(void (*body) (void *argument), void *argument)
+{
+	MemoryContext context = MemoryContextSwitchTo(TopMemoryContext);
+	ResourceOwner owner = CurrentResourceOwner;
+
+	/* Memory that is mapped here belongs to the session, not to the transaction. */
+	CurrentResourceOwner = nullptr;
+	body(argument);
+	CurrentResourceOwner = owner;
+	MemoryContextSwitchTo(context);
+}
+
 bool
 shared_attempt(void (*body) (void *argument), void *argument)
 {
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
 	uint32		holdoff = InterruptHoldoffCount;
-	volatile bool succeeded = false;
+	volatile bool succeeded = IsTransactionState();
 
+	if (!succeeded || IsInParallelMode())
+	{
+		if (succeeded)
+			run_without_owner(body, argument);
+		return succeeded;
+	}
+	BeginInternalSubTransaction(nullptr);
 	PG_TRY();
 	{
-		/* Memory that is mapped here belongs to the session, not to the transaction. */
-		CurrentResourceOwner = nullptr;
-		MemoryContextSwitchTo(TopMemoryContext);
-		body(argument);
-		succeeded = true;
+		run_without_owner(body, argument);
+		ReleaseCurrentSubTransaction();
 	}
 	PG_CATCH();
 	{
 		ErrorData  *error;
 
+		succeeded = false;
+		RollbackAndReleaseCurrentSubTransaction();
 		CurrentResourceOwner = owner;
 		if (ERRCODE_TO_CATEGORY(geterrcode()) == ERRCODE_OPERATOR_INTERVENTION)
 			PG_RE_THROW();
 		error = catch_error(context);
-
-		/* As the end of a transaction does.  No caller holds an LWLock of its own here. */
-		LWLockReleaseAll();
 		/* The error has set it to 0, but the caller may hold interrupts off. */
 		InterruptHoldoffCount = holdoff;
 		strlcpy(last_failure, error->message, sizeof(last_failure));
@@ -108,9 +124,8 @@ make_root(void *place)
 static void
 attach()
 {
-	auto	   *root =
-		static_cast<SharedRoot *>(
-			compat::shared_struct(ADVISORY_EXT_SHARED_NAME, sizeof(SharedRoot), make_root));
+	auto	   *root = static_cast<SharedRoot *>(
+		compat::shared_struct(ADVISORY_EXT_SHARED_NAME, sizeof(SharedRoot), make_root));
 	dsa_area   *area;
 
 	for (const auto &tranche : TRANCHES)

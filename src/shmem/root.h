@@ -23,7 +23,7 @@ namespace advisory
  * Change this with every change to the layout of anything in shared memory, or to a limit on what
  * is stored there.
  */
-#define ADVISORY_EXT_SHARED_NAME "advisory_ext 14"
+#define ADVISORY_EXT_SHARED_NAME "advisory_ext 15"
 
 /* The key of the hash tables: of a name or a semaphore. */
 struct SharedKey
@@ -41,19 +41,15 @@ struct SharedRoot
 	int			names_tranche;	/* the name table */
 	int			sessions_tranche;	/* what a session holds and waits for */
 	int			slots_tranche;	/* a semaphore's slots and queue, and deadlocks over slots */
-	/* Protects what follows; the first session that needs a part creates it. */
-	LWLock		lock;
-	/* For all hash tables in shared memory: hash_seed of the first session. */
-	uint64		seed;
+	LWLock		lock;			/* protects what follows; who needs a part first creates it */
+	uint64		seed;			/* for hash tables in shared memory: hash_seed of the first session */
 	dsa_handle	area;
 	dsa_pointer names;			/* the name table */
-	dshash_table_handle name_index; /* its entries by key */
 	dsa_pointer sessions;		/* the session table */
 	dshash_table_handle semaphores; /* their states */
 	pg_atomic_uint32 semaphore_count;	/* number of states, with or without attached sessions */
 	pg_atomic_uint32 semaphore_limit;	/* with more states than this, unused states are removed */
-	/* Held while a session checks whether it is in a deadlock over slots. */
-	LWLock		deadlock;
+	LWLock		deadlock;		/* held while a session looks for a deadlock over slots */
 };
 
 /* The root, and the area that dsa_pointers point into; null until this session has attached. */
@@ -67,10 +63,15 @@ extern dsa_area *shared_area;
 extern uint32 lease_wait_event;
 
 /*
- * Run body(), which may allocate in the area.  If it fails, clears the error, releases
- * LWLocks and returns false; but raises the error of a cancel again.  body must leave
- * shared memory consistent wherever memory may run out.  Do not call this while a session
- * ends, because errors cannot be caught then.
+ * Run body(), which may allocate in the area, in a subtransaction.  If it fails, clears the error
+ * and returns false; but raises the error of a cancel again.  body must leave shared memory
+ * consistent wherever memory may run out.
+ *
+ * The server has no way to get such memory without an error: DSA_ALLOC_NO_OOM does not avoid those
+ * of new segments.  A subtransaction costs as much as half a lock, so do this only where memory is
+ * really needed.  What only reads, and may map memory that another session has made, lets errors
+ * through.  So does this function in parallel mode, where up to 16 no subtransaction can be
+ * started.  Outside of a transaction it does nothing and returns false.
  */
 bool		shared_attempt(void (*body) (void *argument), void *argument);
 

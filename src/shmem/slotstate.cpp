@@ -407,24 +407,22 @@ highest_slot(Key key)
 {
 	SharedKey	wanted = {key, MyDatabaseId};
 	int			highest = SLOTS_PER_WORD;
-	bool		is_known;
 
 	if (!has_semaphores())
 		return MAX_SLOTS;
-	is_known = shared_attempt([&]() {
-		auto	   *state = static_cast<SemaphoreState *>(dshash_find(semaphores, &wanted, false));
 
-		if (state == nullptr)
-			return;
-		highest = Max(highest, static_cast<int>(pg_atomic_read_u32(&state->agreed)));
-		for (int last = MAX_SLOTS; last > highest; last -= SLOTS_PER_WORD)
-		{
-			if (pg_atomic_read_u64(&word_of(state, last)->taken) != 0)
-				highest = last;
-		}
-		dshash_release_lock(semaphores, state);
-	});
-	return is_known ? highest : MAX_SLOTS;
+	auto	   *state = static_cast<SemaphoreState *>(dshash_find(semaphores, &wanted, false));
+
+	if (state == nullptr)
+		return highest;
+	highest = Max(highest, static_cast<int>(pg_atomic_read_u32(&state->agreed)));
+	for (int last = MAX_SLOTS; last > highest; last -= SLOTS_PER_WORD)
+	{
+		if (pg_atomic_read_u64(&word_of(state, last)->taken) != 0)
+			highest = last;
+	}
+	dshash_release_lock(semaphores, state);
+	return highest;
 }
 
 bool

@@ -29,9 +29,8 @@ show_stats(ReturnSetInfo *result)
 	List	   *names = name_read_all();
 
 	show_each(list_length(names), [&](int i) {
-		auto	   *read = static_cast<NameWithStats *>(list_nth(names, i));
-		const KnownName &name = read->name;
-		NameStats  &stats = read->stats;
+		auto	   &name = *static_cast<KnownName *>(list_nth(names, i));
+		NameStats  &stats = name.stats;
 		bool		is_visible = may_see_name(name, UsedName{});
 		bool		is_evicted = *name.name == '\0';
 		Row			row;
