@@ -1,13 +1,16 @@
--- advisory_ext, portable edition: named locks, semaphores, jobs and views for servers where no library can be installed.
+-- advisory_ext, portable edition: named locks, semaphores, jobs and views for servers where no
+-- library can be installed.
 --
 --     psql -d mydb -v ON_ERROR_STOP=1 -f advisory.sql
 --
--- The role that runs it owns the objects.  It needs no privilege but CREATE on the database, and no setting.  To remove all: DROP SCHEMA
--- advisory CASCADE.  To upgrade, run a newer file: rows of tables are kept.  doc/portable.md says what differs from the extension.
+-- The role that runs it owns the objects.  It needs no privilege but CREATE on the database, and no
+-- setting.  To remove all: DROP SCHEMA advisory CASCADE.  To upgrade, run a newer file: rows of
+-- tables are kept.  doc/portable.md says what differs from the extension.
 --
--- Nobody's search_path may replace an operator.  So each function in PL/pgSQL gets a search_path of its own, at the end of this file.
--- Procedures that COMMIT cannot have one, and SQL functions that the planner shall inline must not: these have no operators, and call
--- functions by their full names.  Other SQL functions without one are called by functions with one only.
+-- Nobody's search_path may replace an operator.  So each function in PL/pgSQL gets a search_path of
+-- its own, at the end of this file.  Procedures that COMMIT cannot have one, and SQL functions that
+-- the planner shall inline must not: these have no operators, and call functions by their full
+-- names.  Other SQL functions without one are called by functions with one only.
 BEGIN;
 SET LOCAL lock_timeout = '1s';   -- Others cannot use it while this file waits for them.
 SET LOCAL search_path = pg_catalog, pg_temp;
@@ -17,210 +20,345 @@ SET LOCAL standard_conforming_strings = on;
 DO $$
 BEGIN
     IF EXISTS (SELECT FROM pg_extension WHERE extname = 'advisory_ext') THEN
-        RAISE EXCEPTION USING ERRCODE = 'duplicate_schema', MESSAGE = 'this database has the extension advisory_ext',
-            HINT = 'It has all that the portable edition has. Never use both editions in one database.';
-    ELSIF EXISTS (SELECT FROM pg_namespace WHERE nspname = 'advisory' AND pg_get_userbyid(nspowner) <> current_user) THEN
-        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = 'schema "advisory" belongs to another role',
+        RAISE EXCEPTION USING ERRCODE = 'duplicate_schema',
+            MESSAGE = 'this database has the extension advisory_ext',
+            HINT = 'It has all that the portable edition has. '
+                   'Never use both editions in one database.';
+    ELSIF EXISTS (SELECT FROM pg_namespace
+                  WHERE nspname = 'advisory' AND pg_get_userbyid(nspowner) <> current_user) THEN
+        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+            MESSAGE = 'schema "advisory" belongs to another role',
             HINT = 'Run this file as that role.';
     ELSIF to_regnamespace('advisory') IS NULL THEN
         CREATE SCHEMA advisory;
     ELSIF to_regprocedure('advisory.edition()') IS NULL THEN
-        RAISE EXCEPTION USING ERRCODE = 'duplicate_schema', MESSAGE = 'schema "advisory" exists, and is not that of the portable edition';
+        RAISE EXCEPTION USING ERRCODE = 'duplicate_schema',
+            MESSAGE = 'schema "advisory" exists, and is not that of the portable edition';
     END IF;
 END $$;
 COMMENT ON SCHEMA advisory IS 'advisory locks by name: portable edition of advisory_ext';
 GRANT USAGE ON SCHEMA advisory TO PUBLIC;
-CREATE OR REPLACE FUNCTION advisory.edition() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT 'portable' $$;
+CREATE OR REPLACE FUNCTION advisory.edition() RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT 'portable' $$;
 COMMENT ON FUNCTION advisory.edition() IS 'portable, or extension';
-CREATE OR REPLACE FUNCTION advisory.version() RETURNS text LANGUAGE sql STABLE PARALLEL SAFE AS $$ SELECT '1.0' $$;
+CREATE OR REPLACE FUNCTION advisory.version() RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE AS $$ SELECT '1.0' $$;
 COMMENT ON FUNCTION advisory.version() IS 'version of the functions of this schema';
 
 ---- Checks
 -- The error, unless ok.  Never IMMUTABLE: the planner would call it early.
-CREATE OR REPLACE FUNCTION advisory._require(ok boolean, state text, message text, detail text DEFAULT NULL, hint text DEFAULT NULL)
-    RETURNS void LANGUAGE plpgsql PARALLEL SAFE AS $$ BEGIN
-    IF ok IS NOT FALSE THEN RETURN;
-    ELSIF coalesce(detail, hint) IS NULL THEN RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message;
-    ELSIF hint IS NULL THEN RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message, DETAIL = detail;
-    ELSIF detail IS NULL THEN RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message, HINT = hint;
-    ELSE RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message, DETAIL = detail, HINT = hint;
+CREATE OR REPLACE FUNCTION advisory._require(
+    ok boolean, state text, message text, detail text DEFAULT NULL, hint text DEFAULT NULL)
+    RETURNS void LANGUAGE plpgsql PARALLEL SAFE AS $$
+BEGIN
+    IF ok IS NOT FALSE THEN
+        RETURN;
+    ELSIF coalesce(detail, hint) IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message;
+    ELSIF hint IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message, DETAIL = detail;
+    ELSIF detail IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message, HINT = hint;
+    ELSE
+        RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message, DETAIL = detail, HINT = hint;
     END IF;
 END $$;
-CREATE OR REPLACE FUNCTION advisory._check(value text, what text) RETURNS void LANGUAGE plpgsql PARALLEL SAFE AS $$ BEGIN
+CREATE OR REPLACE FUNCTION advisory._check(value text, what text) RETURNS void
+    LANGUAGE plpgsql PARALLEL SAFE AS $$
+BEGIN
     IF value <> '' THEN RETURN; END IF;
-    PERFORM advisory._require(value IS NOT NULL, '22004', what || ' must not be null'), advisory._require(false, '22023', what || ' must not be empty');
+    PERFORM advisory._require(value IS NOT NULL, '22004', what || ' must not be null'),
+            advisory._require(false, '22023', what || ' must not be empty');
 END $$;
 -- The list, if it has no nulls and no empty names.
-CREATE OR REPLACE FUNCTION advisory._check_list(namespace text, names text[], what text) RETURNS text[] LANGUAGE plpgsql PARALLEL SAFE AS $$ BEGIN
-    PERFORM advisory._check(namespace, 'namespace'), advisory._require(names IS NOT NULL, '22004', 'list of names must not be null');
+CREATE OR REPLACE FUNCTION advisory._check_list(namespace text, names text[], what text)
+    RETURNS text[] LANGUAGE plpgsql PARALLEL SAFE AS $$
+BEGIN
+    PERFORM advisory._check(namespace, 'namespace'),
+            advisory._require(names IS NOT NULL, '22004', 'list of names must not be null');
     PERFORM advisory._check(element, what) FROM unnest(names) AS element;
     RETURN names;
 END $$;
--- '?' for control characters, line separators, and what changes the direction of text: a name cannot forge a line.
-CREATE OR REPLACE FUNCTION advisory._printable(line text) RETURNS text LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT regexp_replace(line, CASE getdatabaseencoding() WHEN 'UTF8'
-        THEN E'[\\u0001-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]' ELSE E'[\\x01-\\x1f\\x7f]' END, '?', 'g')
+-- '?' for control characters, line separators, and what changes the direction of text: a name
+-- cannot forge a line.
+CREATE OR REPLACE FUNCTION advisory._printable(line text) RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT regexp_replace(
+        line,
+        CASE getdatabaseencoding()
+            WHEN 'UTF8' THEN E'[\\u0001-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f'
+                             '\\u2028-\\u202e\\u2066-\\u2069]'
+            ELSE E'[\\x01-\\x1f\\x7f]' END,
+        '?', 'g')
 $$;
 -- What a lock is called in messages.
-CREATE OR REPLACE FUNCTION advisory._display(namespace text, name text) RETURNS text LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT advisory._printable(string_agg(left(part, 256) || CASE WHEN length(part) > 256 THEN '...' ELSE '' END, '/'))
+CREATE OR REPLACE FUNCTION advisory._display(namespace text, name text) RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT advisory._printable(string_agg(
+        left(part, 256) || CASE WHEN length(part) > 256 THEN '...' ELSE '' END, '/'))
     FROM unnest(ARRAY[namespace, name]) AS part
 $$;
 
 ---- Keys
 -- The same bytes in every database.  Only in SQL_ASCII can a text be something else than text.
-CREATE OR REPLACE FUNCTION advisory._utf8(value text) RETURNS bytea LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT convert_to(CASE getdatabaseencoding() WHEN 'SQL_ASCII' THEN convert_from(convert_to(value, 'UTF8'), 'UTF8') ELSE value END, 'UTF8')
+CREATE OR REPLACE FUNCTION advisory._utf8(value text) RETURNS bytea
+    LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT convert_to(
+        CASE getdatabaseencoding()
+            WHEN 'SQL_ASCII' THEN convert_from(convert_to(value, 'UTF8'), 'UTF8')
+            ELSE value END,
+        'UTF8')
 $$;
-CREATE OR REPLACE FUNCTION advisory._hash(value bytea) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
-    $$ SELECT ('x' || encode(substr(sha256(value), 1, 8), 'hex'))::bit(64)::bigint $$;
-CREATE OR REPLACE FUNCTION advisory.key(name text) RETURNS bigint LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS
-    $$ BEGIN PERFORM advisory._check(name, 'name'); RETURN advisory._hash(advisory._utf8(name)); END $$;
-COMMENT ON FUNCTION advisory.key(text) IS 'key of a name without a namespace';
-CREATE OR REPLACE FUNCTION advisory.key(namespace text, name text) RETURNS bigint LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$ BEGIN
-    PERFORM advisory._check(namespace, 'namespace'), advisory._check(name, 'name');
-    RETURN advisory._hash(advisory._utf8(namespace) || decode('00', 'hex') || advisory._utf8(name));
+CREATE OR REPLACE FUNCTION advisory._hash(value bytea) RETURNS bigint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT ('x' || encode(substr(sha256(value), 1, 8), 'hex'))::bit(64)::bigint
+$$;
+CREATE OR REPLACE FUNCTION advisory.key(name text) RETURNS bigint
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+    PERFORM advisory._check(name, 'name');
+    RETURN advisory._hash(advisory._utf8(name));
 END $$;
--- The slots of a semaphore have 16,384 keys in a row.  The first one, slot 0, is the lock of the queue.
-CREATE OR REPLACE FUNCTION advisory._slot_key(namespace text, name text, slot integer) RETURNS bigint LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$ BEGIN
+COMMENT ON FUNCTION advisory.key(text) IS 'key of a name without a namespace';
+CREATE OR REPLACE FUNCTION advisory.key(namespace text, name text) RETURNS bigint
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
     PERFORM advisory._check(namespace, 'namespace'), advisory._check(name, 'name');
-    RETURN advisory._hash(advisory._utf8(namespace) || decode('00', 'hex') || advisory._utf8(name) || decode('00', 'hex')) & -16384 | slot;
+    RETURN advisory._hash(
+        advisory._utf8(namespace) || decode('00', 'hex') || advisory._utf8(name));
+END $$;
+-- The slots of a semaphore have 16,384 keys in a row.  The first one, slot 0, is the lock of the
+-- queue.
+CREATE OR REPLACE FUNCTION advisory._slot_key(namespace text, name text, slot integer)
+    RETURNS bigint LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+    PERFORM advisory._check(namespace, 'namespace'), advisory._check(name, 'name');
+    RETURN advisory._hash(
+        advisory._utf8(namespace) || decode('00', 'hex')
+        || advisory._utf8(name) || decode('00', 'hex')) & -16384 | slot;
 END $$;
 
 ---- Taking a lock
--- A month has 30 days, as in comparisons.  (In 13, the epoch of an interval as a whole is not exact.)
-CREATE OR REPLACE FUNCTION advisory._microseconds(value interval) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$
+-- A month has 30 days, as in comparisons.  (In 13, the epoch of an interval as a whole is not
+-- exact.)
+CREATE OR REPLACE FUNCTION advisory._microseconds(value interval) RETURNS numeric
+    LANGUAGE sql IMMUTABLE AS $$
     SELECT (extract(year FROM value) * 12 + extract(month FROM value))::numeric * 2592000000000
-           + (extract(day FROM value) * 86400 + extract(hour FROM value) * 3600 + extract(minute FROM value) * 60)::numeric * 1000000
+           + (extract(day FROM value) * 86400 + extract(hour FROM value) * 3600
+              + extract(minute FROM value) * 60)::numeric * 1000000
            + extract(microseconds FROM value)::numeric
 $$;
 -- In milliseconds, rounded up; NULL for ever.
-CREATE OR REPLACE FUNCTION advisory._milliseconds(timeout interval) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
+CREATE OR REPLACE FUNCTION advisory._milliseconds(timeout interval) RETURNS integer
+    LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
     IF timeout IS NULL OR timeout = '0' THEN RETURN CASE WHEN timeout = '0' THEN 0 END; END IF;
     PERFORM advisory._require(timeout > '0', '22023', 'timeout must not be negative'),
             advisory._require(timeout <= '2147483647 ms', '22008', 'timeout is out of range',
-                              'A timeout can be at most 2147483647 milliseconds.', 'To wait without a limit, pass NULL.');
+                              'A timeout can be at most 2147483647 milliseconds.',
+                              'To wait without a limit, pass NULL.');
     RETURN ceil(advisory._microseconds(timeout) / 1000);
 END $$;
 -- The setting lock_timeout in milliseconds; NULL if it is off.
-CREATE OR REPLACE FUNCTION advisory._lock_timeout() RETURNS integer LANGUAGE sql STABLE AS
-    $$ SELECT nullif(advisory._milliseconds(current_setting('lock_timeout')::interval), 0) $$;
+CREATE OR REPLACE FUNCTION advisory._lock_timeout() RETURNS integer LANGUAGE sql STABLE AS $$
+    SELECT nullif(advisory._milliseconds(current_setting('lock_timeout')::interval), 0)
+$$;
 
 -- When a wait that begins now ends at the latest.
-CREATE OR REPLACE FUNCTION advisory._deadline(milliseconds integer) RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN
-    RETURN coalesce(clock_timestamp() + least(milliseconds, CASE milliseconds WHEN 0 THEN 0 ELSE advisory._lock_timeout() END) * '1 ms'::interval, 'infinity');
+CREATE OR REPLACE FUNCTION advisory._deadline(milliseconds integer) RETURNS timestamptz
+    LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN coalesce(
+        clock_timestamp()
+        + least(milliseconds, CASE milliseconds WHEN 0 THEN 0 ELSE advisory._lock_timeout() END)
+          * '1 ms'::interval,
+        'infinity');
 END $$;
 -- All advisory locks and waiters of this database whose key is a bigint.
 CREATE OR REPLACE VIEW advisory._keys AS
     SELECT (classid::bigint << 32) | objid::bigint AS key, pid, mode, granted
-    FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
+    FROM pg_locks
+    WHERE locktype = 'advisory' AND objsubid = 1
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
 -- Is it held, by this session or by any, in that mode or in any?
-CREATE OR REPLACE FUNCTION advisory._is_held(key bigint, is_by_me boolean, is_shared boolean DEFAULT NULL) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+CREATE OR REPLACE FUNCTION advisory._is_held(
+    key bigint, is_by_me boolean, is_shared boolean DEFAULT NULL)
+    RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
     PERFORM advisory._check(key::text, 'key');
-    RETURN EXISTS (SELECT FROM advisory._keys AS k WHERE k.key = _is_held.key AND granted AND (NOT is_by_me OR pid = pg_backend_pid())
-                   AND (mode = 'ShareLock') = coalesce(is_shared, mode = 'ShareLock'));
+    RETURN EXISTS (
+        SELECT FROM advisory._keys AS k
+        WHERE k.key = _is_held.key AND granted AND (NOT is_by_me OR pid = pg_backend_pid())
+            AND (mode = 'ShareLock') = coalesce(is_shared, mode = 'ShareLock'));
 END $$;
 -- The built-in functions, chosen by mode and scope.
-CREATE OR REPLACE FUNCTION advisory._try_once(is_shared boolean, is_xact boolean, key bigint) RETURNS boolean LANGUAGE sql AS $$
-    SELECT CASE WHEN is_xact AND is_shared THEN pg_try_advisory_xact_lock_shared(key) WHEN is_xact THEN pg_try_advisory_xact_lock(key)
-                WHEN is_shared THEN pg_try_advisory_lock_shared(key) ELSE pg_try_advisory_lock(key) END
+CREATE OR REPLACE FUNCTION advisory._try_once(is_shared boolean, is_xact boolean, key bigint)
+    RETURNS boolean LANGUAGE sql AS $$
+    SELECT CASE WHEN is_xact AND is_shared THEN pg_try_advisory_xact_lock_shared(key)
+                WHEN is_xact THEN pg_try_advisory_xact_lock(key)
+                WHEN is_shared THEN pg_try_advisory_lock_shared(key)
+                ELSE pg_try_advisory_lock(key) END
 $$;
-CREATE OR REPLACE FUNCTION advisory._wait(is_shared boolean, is_xact boolean, key bigint) RETURNS void LANGUAGE sql AS $$
-    SELECT CASE WHEN is_xact AND is_shared THEN pg_advisory_xact_lock_shared(key) WHEN is_xact THEN pg_advisory_xact_lock(key)
-                WHEN is_shared THEN pg_advisory_lock_shared(key) ELSE pg_advisory_lock(key) END
+CREATE OR REPLACE FUNCTION advisory._wait(is_shared boolean, is_xact boolean, key bigint)
+    RETURNS void LANGUAGE sql AS $$
+    SELECT CASE WHEN is_xact AND is_shared THEN pg_advisory_xact_lock_shared(key)
+                WHEN is_xact THEN pg_advisory_xact_lock(key)
+                WHEN is_shared THEN pg_advisory_lock_shared(key)
+                ELSE pg_advisory_lock(key) END
 $$;
 -- The built-in function's own warning does not bear the name.
-CREATE OR REPLACE FUNCTION advisory._unlock_quietly(is_shared boolean, key bigint) RETURNS boolean LANGUAGE sql
-    SET client_min_messages = error AS $$ SELECT CASE WHEN is_shared THEN pg_advisory_unlock_shared(key) ELSE pg_advisory_unlock(key) END $$;
+CREATE OR REPLACE FUNCTION advisory._unlock_quietly(is_shared boolean, key bigint) RETURNS boolean
+    LANGUAGE sql SET client_min_messages = error AS $$
+    SELECT CASE WHEN is_shared THEN pg_advisory_unlock_shared(key) ELSE pg_advisory_unlock(key) END
+$$;
 
--- Take the lock.  Returns whether it was free within so many milliseconds, and within lock_timeout.  Only a wait with a limit is a subtransaction.
-CREATE OR REPLACE FUNCTION advisory._take(is_shared boolean, is_xact boolean, key bigint, milliseconds integer) RETURNS boolean LANGUAGE plpgsql AS $$
-DECLARE setting text := current_setting('lock_timeout'); BEGIN
+-- Take the lock.  Returns whether it was free within so many milliseconds, and within lock_timeout.
+-- Only a wait with a limit is a subtransaction.
+CREATE OR REPLACE FUNCTION advisory._take(
+    is_shared boolean, is_xact boolean, key bigint, milliseconds integer)
+    RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    setting text := current_setting('lock_timeout');
+BEGIN
     IF advisory._try_once(is_shared, is_xact, key) THEN RETURN true; END IF;
     IF milliseconds = 0 THEN RETURN false; END IF;
     milliseconds := least(milliseconds, advisory._lock_timeout());
-    IF milliseconds IS NULL THEN PERFORM advisory._wait(is_shared, is_xact, key); RETURN true; END IF;
+    IF milliseconds IS NULL THEN
+        PERFORM advisory._wait(is_shared, is_xact, key);
+        RETURN true;
+    END IF;
     BEGIN
         PERFORM set_config('lock_timeout', milliseconds::text, true);
         PERFORM advisory._wait(is_shared, is_xact, key);
         PERFORM set_config('lock_timeout', setting, true);
         RETURN true;
     EXCEPTION WHEN lock_not_available OR query_canceled THEN
-        -- The lock can be granted at the very moment when the wait ends, and an error does not release it.  It was not held before: then
-        -- nothing had to be waited for.
-        IF NOT is_xact AND advisory._is_held(key, true, is_shared) THEN PERFORM advisory._unlock_quietly(is_shared, key); END IF;
+        -- The lock can be granted at the very moment when the wait ends, and an error does not
+        -- release it.  It was not held before: then nothing had to be waited for.
+        IF NOT is_xact AND advisory._is_held(key, true, is_shared) THEN
+            PERFORM advisory._unlock_quietly(is_shared, key);
+        END IF;
         IF SQLSTATE = '57014' THEN RAISE; END IF;
         RETURN false;
     END;
 END $$;
 
 -- Who holds or awaits one of these keys, a line each.
-CREATE OR REPLACE FUNCTION advisory._holders(first_key bigint, slots integer) RETURNS text LANGUAGE sql STABLE AS $$
-    SELECT coalesce(string_agg(line, E'\n' ORDER BY place) FILTER (WHERE place <= 5)
-                    || CASE WHEN max(place) > 5 THEN format(E'\n%s more hold or wait for it.', max(place) - 5) ELSE '' END,
-                    (SELECT 'This session has ' || nullif(count(*), 0) || ' of the slots itself.'
-                     FROM advisory._keys WHERE key BETWEEN first_key + 1 AND first_key + slots AND granted), 'Nobody holds it any more.')
-    FROM (SELECT row_number() OVER (ORDER BY k.granted DESC, k.key, k.pid) AS place, advisory._printable(concat(
-                     CASE WHEN k.pid IS NULL THEN 'A prepared transaction' ELSE format('Process %s of role "%s"', k.pid, a.usename) END,
-                     ', application "' || nullif(a.application_name, '') || '",',
-                     CASE WHEN slots IS NULL THEN format(' %s it in %s mode', CASE WHEN k.granted THEN 'holds' ELSE 'waits for' END,
-                                                         CASE k.mode WHEN 'ShareLock' THEN 'shared' ELSE 'exclusive' END)
-                          WHEN k.granted AND k.key > first_key THEN ' has slot ' || (k.key - first_key) ELSE ' waits for a slot' END,
-                     CASE WHEN k.granted THEN '; it is ' || CASE a.wait_event_type WHEN 'Lock' THEN 'waiting for a lock' ELSE a.state END
-                                              || ' since ' || a.state_change END, '.')) AS line
+CREATE OR REPLACE FUNCTION advisory._holders(first_key bigint, slots integer) RETURNS text
+    LANGUAGE sql STABLE AS $$
+    SELECT coalesce(
+        string_agg(line, E'\n' ORDER BY place) FILTER (WHERE place <= 5)
+        || CASE WHEN max(place) > 5
+                THEN format(E'\n%s more hold or wait for it.', max(place) - 5)
+                ELSE '' END,
+        (SELECT 'This session has ' || nullif(count(*), 0) || ' of the slots itself.'
+         FROM advisory._keys
+         WHERE key BETWEEN first_key + 1 AND first_key + slots AND granted),
+        'Nobody holds it any more.')
+    FROM (SELECT
+              row_number() OVER (ORDER BY k.granted DESC, k.key, k.pid) AS place,
+              advisory._printable(concat(
+                  CASE WHEN k.pid IS NULL THEN 'A prepared transaction'
+                       ELSE format('Process %s of role "%s"', k.pid, a.usename) END,
+                  ', application "' || nullif(a.application_name, '') || '",',
+                  CASE WHEN slots IS NULL
+                       THEN format(' %s it in %s mode',
+                                   CASE WHEN k.granted THEN 'holds' ELSE 'waits for' END,
+                                   CASE k.mode WHEN 'ShareLock' THEN 'shared' ELSE 'exclusive' END)
+                       WHEN k.granted AND k.key > first_key
+                       THEN ' has slot ' || (k.key - first_key)
+                       ELSE ' waits for a slot' END,
+                  CASE WHEN k.granted
+                       THEN '; it is '
+                            || CASE a.wait_event_type WHEN 'Lock' THEN 'waiting for a lock'
+                                    ELSE a.state END
+                            || ' since ' || a.state_change END,
+                  '.')) AS line
           FROM advisory._keys AS k LEFT JOIN pg_stat_activity AS a ON a.pid = k.pid
-          WHERE k.key BETWEEN first_key AND first_key + coalesce(slots, 0) AND k.pid IS DISTINCT FROM pg_backend_pid()) AS other
+          WHERE k.key BETWEEN first_key AND first_key + coalesce(slots, 0)
+              AND k.pid IS DISTINCT FROM pg_backend_pid()) AS other
 $$;
 
 -- Error 55P03.  For a semaphore, slots says how many, and key is that of slot 0.
-CREATE OR REPLACE FUNCTION advisory._raise_not_available(namespace text, name text, key bigint, slots integer, timeout interval) RETURNS void
-    LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION advisory._raise_not_available(
+    namespace text, name text, key bigint, slots integer, timeout interval)
+    RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     most integer := coalesce(advisory._milliseconds(timeout), 2147483647);
     setting integer := CASE WHEN most > 0 THEN coalesce(advisory._lock_timeout(), 0) ELSE 0 END;
     is_setting boolean := setting BETWEEN 1 AND most;
 BEGIN
     most := CASE WHEN is_setting THEN setting ELSE most END;
-    RAISE EXCEPTION 'could not obtain % "%" %', CASE WHEN slots IS NULL THEN 'advisory lock' ELSE 'a slot of semaphore' END,
+    RAISE EXCEPTION 'could not obtain % "%" %',
+        CASE WHEN slots IS NULL THEN 'advisory lock' ELSE 'a slot of semaphore' END,
         advisory._display(namespace, coalesce(name, key::text)),
         CASE most WHEN 0 THEN 'without waiting'
-             ELSE concat('within ', CASE WHEN is_setting THEN 'lock_timeout of ' END, CASE WHEN most % 1000 = 0 THEN most / 1000 || ' s' ELSE most || ' ms' END) END
-        USING ERRCODE = 'lock_not_available', DETAIL = advisory._holders(key, slots),
-            HINT = format('To see who %s: SELECT * FROM advisory.%s.', CASE WHEN slots IS NULL THEN 'holds it' ELSE 'has its slots' END,
-                CASE advisory._display(namespace, name) WHEN namespace || '/' || name THEN format('holders(%L, %L)', namespace, name)
-                     ELSE format('holders_key(%s)', key) END),
-            SCHEMA = coalesce(namespace, ''), CONSTRAINT = coalesce(name, key::text);
+             ELSE concat('within ',
+                         CASE WHEN is_setting THEN 'lock_timeout of ' END,
+                         CASE WHEN most % 1000 = 0 THEN most / 1000 || ' s'
+                              ELSE most || ' ms' END) END
+        USING ERRCODE = 'lock_not_available',
+            DETAIL = advisory._holders(key, slots),
+            HINT = format('To see who %s: SELECT * FROM advisory.%s.',
+                CASE WHEN slots IS NULL THEN 'holds it' ELSE 'has its slots' END,
+                CASE advisory._display(namespace, name)
+                    WHEN namespace || '/' || name THEN format('holders(%L, %L)', namespace, name)
+                    ELSE format('holders_key(%s)', key) END),
+            SCHEMA = coalesce(namespace, ''),
+            CONSTRAINT = coalesce(name, key::text);
 END $$;
 -- What the public functions call.  For locks by key, namespace is null, and name is the label.
-CREATE OR REPLACE FUNCTION advisory._lock(must boolean, is_shared boolean, is_xact boolean, namespace text, name text, key bigint, timeout interval)
-    RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
-    PERFORM advisory._check(key::text, 'key'), advisory._check(coalesce(namespace, name, 'no label'), 'label');
-    IF advisory._take(is_shared, is_xact, key, advisory._milliseconds(timeout)) THEN RETURN true; END IF;
-    IF must THEN PERFORM advisory._raise_not_available(namespace, name, key, NULL, timeout); END IF;
+CREATE OR REPLACE FUNCTION advisory._lock(must boolean, is_shared boolean, is_xact boolean,
+    namespace text, name text, key bigint, timeout interval)
+    RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM advisory._check(key::text, 'key'),
+            advisory._check(coalesce(namespace, name, 'no label'), 'label');
+    IF advisory._take(is_shared, is_xact, key, advisory._milliseconds(timeout)) THEN
+        RETURN true;
+    END IF;
+    IF must THEN
+        PERFORM advisory._raise_not_available(namespace, name, key, NULL, timeout);
+    END IF;
     RETURN false;
 END $$;
 
 ---- Release
-CREATE OR REPLACE FUNCTION advisory._unlock(is_shared boolean, namespace text, name text, key bigint) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+CREATE OR REPLACE FUNCTION advisory._unlock(
+    is_shared boolean, namespace text, name text, key bigint)
+    RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
     PERFORM advisory._check(key::text, 'key');
     IF advisory._unlock_quietly(is_shared, key) THEN RETURN true; END IF;
-    RAISE WARNING 'you don''t own a lock of type % on "%"', CASE WHEN is_shared THEN 'ShareLock' ELSE 'ExclusiveLock' END,
+    RAISE WARNING 'you don''t own a lock of type % on "%"',
+        CASE WHEN is_shared THEN 'ShareLock' ELSE 'ExclusiveLock' END,
         advisory._display(namespace, coalesce(name, key::text));
     RETURN false;
 END $$;
 -- Every session-level hold of each lock in the list.
-CREATE OR REPLACE FUNCTION advisory._unlock_all(namespace text, names text[], is_list boolean) RETURNS integer LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION advisory._unlock_all(namespace text, names text[], is_list boolean)
+    RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
-    keys bigint[] := ARRAY(SELECT advisory.key(namespace, element) FROM unnest(advisory._check_list(namespace, names, 'name')) AS element);
-    released integer := 0; hold record;
+    keys bigint[] := ARRAY(
+        SELECT advisory.key(namespace, element)
+        FROM unnest(advisory._check_list(namespace, names, 'name')) AS element);
+    released integer := 0;
+    hold record;
 BEGIN
-    FOR hold IN SELECT key, mode = 'ShareLock' AS is_shared FROM advisory._keys WHERE pid = pg_backend_pid() AND granted AND key = ANY (keys) LOOP
-        WHILE advisory._is_held(hold.key, true, hold.is_shared) AND advisory._unlock_quietly(hold.is_shared, hold.key) LOOP
+    FOR hold IN
+        SELECT key, mode = 'ShareLock' AS is_shared
+        FROM advisory._keys
+        WHERE pid = pg_backend_pid() AND granted AND key = ANY (keys)
+    LOOP
+        WHILE advisory._is_held(hold.key, true, hold.is_shared)
+              AND advisory._unlock_quietly(hold.is_shared, hold.key) LOOP
             released := released + 1;
         END LOOP;
     END LOOP;
     -- In a finally block nobody would notice that an untyped list became one name.
-    PERFORM advisory._require(is_list OR released > 0 OR names[1] NOT LIKE '{_%}' OR advisory._is_held(keys[1], true), '22023',
+    PERFORM advisory._require(
+        is_list OR released > 0 OR names[1] NOT LIKE '{_%}' OR advisory._is_held(keys[1], true),
+        '22023',
         'this session does not hold an advisory lock of that name, which looks like a list', NULL,
         'To release a list of locks, cast it: unlock_all(namespace, list::text[]).');
     RETURN released;
@@ -228,16 +366,25 @@ END $$;
 
 ---- Several locks at once
 -- Take all of them, in the order of their keys, or none.
-CREATE OR REPLACE FUNCTION advisory._take_all(must boolean, is_xact boolean, namespace text, names text[], timeout interval) RETURNS boolean
-    LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION advisory._take_all(
+    must boolean, is_xact boolean, namespace text, names text[], timeout interval)
+    RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     most integer := advisory._milliseconds(timeout);
     deadline timestamptz := advisory._deadline(most);
-    one record; taken bigint[] := '{}'; busy text;
+    one record;
+    taken bigint[] := '{}';
+    busy text;
 BEGIN
-    FOR one IN SELECT DISTINCT ON (key) key, element
-               FROM unnest(advisory._check_list(namespace, names, 'name')) AS element, advisory.key(namespace, element) AS key ORDER BY key LOOP
-        IF isfinite(deadline) THEN most := greatest(ceil(extract(epoch FROM deadline - clock_timestamp()) * 1000), 0); END IF;
+    FOR one IN
+        SELECT DISTINCT ON (key) key, element
+        FROM unnest(advisory._check_list(namespace, names, 'name')) AS element,
+             advisory.key(namespace, element) AS key
+        ORDER BY key
+    LOOP
+        IF isfinite(deadline) THEN
+            most := greatest(ceil(extract(epoch FROM deadline - clock_timestamp()) * 1000), 0);
+        END IF;
         busy := one.element;
         EXIT WHEN NOT advisory._take(false, is_xact, one.key, most);
         taken := taken || one.key;
@@ -249,184 +396,284 @@ EXCEPTION WHEN query_canceled OR OTHERS THEN
     -- The end of this block has released the transaction-level ones.
     PERFORM pg_advisory_unlock(key) FROM unnest(taken) AS key WHERE NOT is_xact;
     IF busy IS NULL OR SQLSTATE <> '55P03' THEN RAISE; END IF;
-    IF must THEN PERFORM advisory._raise_not_available(namespace, busy, advisory.key(namespace, busy), NULL, timeout); END IF;
+    IF must THEN
+        PERFORM advisory._raise_not_available(
+            namespace, busy, advisory.key(namespace, busy), NULL, timeout);
+    END IF;
     RETURN false;
 END $$;
 
 ---- Semaphores
-CREATE OR REPLACE FUNCTION advisory._check_slot(slot integer, what text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN
-    PERFORM advisory._check(slot::text, what), advisory._require(slot BETWEEN 1 AND 16000, '22023', what || ' must be between 1 and 16000');
+CREATE OR REPLACE FUNCTION advisory._check_slot(slot integer, what text) RETURNS void
+    LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM advisory._check(slot::text, what),
+            advisory._require(
+                slot BETWEEN 1 AND 16000, '22023', what || ' must be between 1 and 16000');
 END $$;
 -- A slot that nobody has, this session included; NULL if there is none.  base is the key of slot 0.
-CREATE OR REPLACE FUNCTION advisory._take_slot(is_xact boolean, base bigint, slots integer) RETURNS integer LANGUAGE plpgsql AS $$
-DECLARE slot integer; BEGIN
-    FOR slot IN SELECT number FROM generate_series(1, slots) AS number
-                EXCEPT SELECT (key - base)::integer FROM advisory._keys WHERE key BETWEEN base + 1 AND base + slots AND granted
-                ORDER BY 1 LOOP
+CREATE OR REPLACE FUNCTION advisory._take_slot(is_xact boolean, base bigint, slots integer)
+    RETURNS integer LANGUAGE plpgsql AS $$
+DECLARE
+    slot integer;
+BEGIN
+    FOR slot IN
+        SELECT number FROM generate_series(1, slots) AS number
+        EXCEPT
+        SELECT (key - base)::integer FROM advisory._keys
+        WHERE key BETWEEN base + 1 AND base + slots AND granted
+        ORDER BY 1
+    LOOP
         EXIT WHEN advisory._try_once(false, is_xact, base + slot);
         slot := NULL;
     END LOOP;
     RETURN slot;
 END $$;
 -- A slot, or, if none is free in time, NULL or an error.
-CREATE OR REPLACE FUNCTION advisory._acquire(must boolean, is_xact boolean, namespace text, name text, slots integer, timeout interval)
+CREATE OR REPLACE FUNCTION advisory._acquire(must boolean, is_xact boolean,
+    namespace text, name text, slots integer, timeout interval)
     RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
     base bigint := advisory._slot_key(namespace, name, 0);
     most integer := advisory._milliseconds(timeout);
     deadline timestamptz := advisory._deadline(most);
-    slot integer; mine bigint[];
+    slot integer;
+    mine bigint[];
 BEGIN
     PERFORM advisory._check_slot(slots, 'slots');
     -- Nobody overtakes those who wait.  The first of them holds the lock of the queue.
-    IF NOT advisory._is_held(base, false) THEN slot := advisory._take_slot(is_xact, base, slots); END IF;
+    IF NOT advisory._is_held(base, false) THEN
+        slot := advisory._take_slot(is_xact, base, slots);
+    END IF;
     IF slot IS NULL AND most IS DISTINCT FROM 0 THEN
-        mine := ARRAY(SELECT key FROM advisory._keys WHERE key BETWEEN base + 1 AND base + slots AND pid = pg_backend_pid() AND granted);
+        mine := ARRAY(
+            SELECT key FROM advisory._keys
+            WHERE key BETWEEN base + 1 AND base + slots AND pid = pg_backend_pid() AND granted);
         BEGIN
             BEGIN
-                PERFORM advisory._require(advisory._take(false, true, base, most), '55P03', 'too late');
+                PERFORM advisory._require(
+                    advisory._take(false, true, base, most), '55P03', 'too late');
                 LOOP
                     slot := advisory._take_slot(false, base, slots);
                     EXIT WHEN slot IS NOT NULL OR clock_timestamp() >= deadline;
                     PERFORM pg_sleep(0.01);
                 END LOOP;
                 PERFORM advisory._require(false, '55P03', 'leave the queue');
-            EXCEPTION WHEN lock_not_available THEN NULL;    -- The end of this block releases the lock of the queue, whatever has happened.
+            EXCEPTION WHEN lock_not_available THEN
+                -- The end of this block releases the lock of the queue, whatever has happened.
+                NULL;
             END;
-            IF is_xact AND slot IS NOT NULL THEN PERFORM pg_advisory_xact_lock(base + slot), pg_advisory_unlock(base + slot); END IF;
+            IF is_xact AND slot IS NOT NULL THEN
+                PERFORM pg_advisory_xact_lock(base + slot), pg_advisory_unlock(base + slot);
+            END IF;
         EXCEPTION WHEN query_canceled OR OTHERS THEN
             -- A cancel can come when the slot is taken, and slot does not say so yet.
             PERFORM pg_advisory_unlock(key) FROM advisory._keys
-            WHERE key BETWEEN base + 1 AND base + slots AND pid = pg_backend_pid() AND granted AND key <> ALL (mine);
+            WHERE key BETWEEN base + 1 AND base + slots AND pid = pg_backend_pid() AND granted
+                AND key <> ALL (mine);
             RAISE;
         END;
     END IF;
-    IF must AND slot IS NULL THEN PERFORM advisory._raise_not_available(namespace, name, base, slots, timeout); END IF;
+    IF must AND slot IS NULL THEN
+        PERFORM advisory._raise_not_available(namespace, name, base, slots, timeout);
+    END IF;
     RETURN slot;
 END $$;
 
 -- Up to wanted of the list that are free: their locks, or with slots, a slot of each.
-CREATE OR REPLACE FUNCTION advisory._try_any(is_xact boolean, namespace text, names text[], is_for_slots boolean, slots integer, wanted integer)
+CREATE OR REPLACE FUNCTION advisory._try_any(is_xact boolean, namespace text, names text[],
+    is_for_slots boolean, slots integer, wanted integer)
     RETURNS TABLE (taken text, slot integer) LANGUAGE plpgsql AS $$
-DECLARE keys bigint[] := '{}'; BEGIN
+DECLARE
+    keys bigint[] := '{}';
+BEGIN
     names := advisory._check_list(namespace, names, 'name');
     IF is_for_slots THEN PERFORM advisory._check_slot(slots, 'slots'); END IF;
-    PERFORM advisory._check(wanted::text, 'wanted'), advisory._require(wanted >= 1, '22023', 'wanted must be at least 1');
-    FOR taken IN SELECT element FROM unnest(names) WITH ORDINALITY AS list (element, place) GROUP BY element ORDER BY min(place) LOOP
+    PERFORM advisory._check(wanted::text, 'wanted'),
+            advisory._require(wanted >= 1, '22023', 'wanted must be at least 1');
+    FOR taken IN
+        SELECT element FROM unnest(names) WITH ORDINALITY AS list (element, place)
+        GROUP BY element ORDER BY min(place)
+    LOOP
         EXIT WHEN cardinality(keys) = wanted;
-        slot := CASE WHEN is_for_slots THEN advisory._acquire(false, is_xact, namespace, taken, slots, '0')
-                     WHEN advisory._take(false, is_xact, advisory.key(namespace, taken), 0) THEN 0 END;
+        slot := CASE WHEN is_for_slots
+                     THEN advisory._acquire(false, is_xact, namespace, taken, slots, '0')
+                     WHEN advisory._take(false, is_xact, advisory.key(namespace, taken), 0)
+                     THEN 0 END;
         CONTINUE WHEN slot IS NULL;
-        keys := keys || CASE WHEN is_for_slots THEN advisory._slot_key(namespace, taken, slot) ELSE advisory.key(namespace, taken) END;
+        keys := keys || CASE WHEN is_for_slots THEN advisory._slot_key(namespace, taken, slot)
+                             ELSE advisory.key(namespace, taken) END;
         RETURN NEXT;
     END LOOP;
 EXCEPTION WHEN query_canceled OR OTHERS THEN
     PERFORM pg_advisory_unlock(key) FROM unnest(keys) AS key WHERE NOT is_xact;
     RAISE;
 END $$;
-CREATE OR REPLACE FUNCTION advisory.release(namespace text, name text, slot integer DEFAULT NULL) RETURNS boolean LANGUAGE plpgsql COST 1000 AS $$
+CREATE OR REPLACE FUNCTION advisory.release(
+    namespace text, name text, slot integer DEFAULT NULL)
+    RETURNS boolean LANGUAGE plpgsql COST 1000 AS $$
 DECLARE
     base bigint := advisory._slot_key(namespace, name, 0);
     mine bigint;
 BEGIN
     PERFORM advisory._check_slot(coalesce(slot, 1), 'slot');
-    FOR mine IN SELECT key FROM advisory._keys WHERE key BETWEEN base + coalesce(slot, 1) AND base + coalesce(slot, 16000)
-                    AND pid = pg_backend_pid() AND granted ORDER BY key DESC LOOP
+    FOR mine IN
+        SELECT key FROM advisory._keys
+        WHERE key BETWEEN base + coalesce(slot, 1) AND base + coalesce(slot, 16000)
+            AND pid = pg_backend_pid() AND granted
+        ORDER BY key DESC
+    LOOP
         IF advisory._unlock_quietly(false, mine) THEN RETURN true; END IF;
     END LOOP;
-    RAISE WARNING 'you don''t own % semaphore "%"', coalesce('slot ' || slot || ' of', 'a slot of'), advisory._display(namespace, name);
+    RAISE WARNING 'you don''t own % semaphore "%"',
+        coalesce('slot ' || slot || ' of', 'a slot of'), advisory._display(namespace, name);
     RETURN false;
 END $$;
 
 ---- Waiting without a snapshot
 -- Sleeps until the next look, and returns how long the next sleep may be; NULL if it is too late.
-CREATE OR REPLACE FUNCTION advisory._pause(seconds double precision, deadline timestamptz) RETURNS double precision LANGUAGE plpgsql AS $$ BEGIN
-    PERFORM pg_sleep(CASE WHEN isfinite(deadline) THEN least(seconds, extract(epoch FROM deadline - clock_timestamp())) ELSE seconds END);
+CREATE OR REPLACE FUNCTION advisory._pause(seconds double precision, deadline timestamptz)
+    RETURNS double precision LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_sleep(
+        CASE WHEN isfinite(deadline)
+             THEN least(seconds, extract(epoch FROM deadline - clock_timestamp()))
+             ELSE seconds END);
     RETURN CASE WHEN clock_timestamp() < deadline THEN least(seconds * 1.5, 0.1) END;
 END $$;
 -- A lock, or, if is_shared is null, a slot of the semaphore whose slot 0 has that key.
-CREATE OR REPLACE PROCEDURE advisory._await(is_shared boolean, namespace text, name text, key bigint, slots integer, timeout interval, INOUT slot integer)
+CREATE OR REPLACE PROCEDURE advisory._await(is_shared boolean, namespace text, name text,
+    key bigint, slots integer, timeout interval, INOUT slot integer)
     LANGUAGE plpgsql AS $$
 DECLARE
     deadline timestamp with time zone := advisory._deadline(advisory._milliseconds(timeout));
     pause double precision := 0.001;
 BEGIN
-    PERFORM advisory._check(key::pg_catalog.text, 'key'), advisory._check(coalesce(namespace, name, 'no label'), 'label');
+    PERFORM advisory._check(key::pg_catalog.text, 'key'),
+            advisory._check(coalesce(namespace, name, 'no label'), 'label');
     PERFORM advisory._check_slot(slots, 'slots') WHERE is_shared IS NULL;
-    PERFORM advisory._require(pg_catalog.pg_current_xact_id_if_assigned() IS NULL, '25001', 'advisory.await_*() cannot wait without a snapshot here',
-        'The transaction has written.', 'Call it outside of a transaction block, or use advisory.lock() or advisory.acquire().');
+    PERFORM advisory._require(pg_catalog.pg_current_xact_id_if_assigned() IS NULL, '25001',
+        'advisory.await_*() cannot wait without a snapshot here',
+        'The transaction has written.',
+        'Call it outside of a transaction block, or use advisory.lock() or advisory.acquire().');
     LOOP
         -- Each COMMIT ends the snapshot.
         COMMIT;
-        slot := CASE WHEN is_shared IS NULL THEN advisory._acquire(false, false, namespace, name, slots, '0')
-                     WHEN advisory._lock(false, is_shared, false, namespace, name, key, '0') THEN 0 END;
+        slot := CASE WHEN is_shared IS NULL
+                     THEN advisory._acquire(false, false, namespace, name, slots, '0')
+                     WHEN advisory._lock(false, is_shared, false, namespace, name, key, '0')
+                     THEN 0 END;
         EXIT WHEN slot IS NOT NULL;
-        IF pause IS NULL THEN PERFORM advisory._raise_not_available(namespace, name, key, slots, timeout); END IF;
+        IF pause IS NULL THEN
+            PERFORM advisory._raise_not_available(namespace, name, key, slots, timeout);
+        END IF;
         pause := advisory._pause(pause, deadline);
     END LOOP;
 END $$;
 
 ---- Tokens and fences
 CREATE OR REPLACE FUNCTION advisory._no_token(what text) RETURNS bigint LANGUAGE sql AS $$
-    SELECT 0 FROM advisory._require(false, '0A000', pg_catalog.format('advisory.%s() is not in the portable edition', what),
-        'SQL writes a token to disk at COMMIT only, so after a crash or failover tokens could repeat or fall. So could those of a sequence.',
-        'Write in one transaction under advisory.xact_lock(), or claim windows with advisory.claim(), or take tokens from a store such as etcd.')
+    SELECT 0 FROM advisory._require(false, '0A000',
+        pg_catalog.format('advisory.%s() is not in the portable edition', what),
+        'SQL writes a token to disk at COMMIT only, so after a crash or failover tokens could '
+        'repeat or fall. So could those of a sequence.',
+        'Write in one transaction under advisory.xact_lock(), or claim windows with '
+        'advisory.claim(), or take tokens from a store such as etcd.')
 $$;
 -- Only check_token() writes this table, on behalf of every role.
-CREATE TABLE IF NOT EXISTS advisory.fences (key bigint PRIMARY KEY, token bigint NOT NULL) WITH (fillfactor = 50);
+CREATE TABLE IF NOT EXISTS advisory.fences (key bigint PRIMARY KEY, token bigint NOT NULL)
+    WITH (fillfactor = 50);
 COMMENT ON TABLE advisory.fences IS 'for each name, the greatest token that check_token() has seen';
-CREATE OR REPLACE FUNCTION advisory.check_token(namespace text, name text, token bigint) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER COST 1000 AS $$
-DECLARE highest bigint; BEGIN
+CREATE OR REPLACE FUNCTION advisory.check_token(namespace text, name text, token bigint)
+    RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER COST 1000 AS $$
+DECLARE
+    highest bigint;
+BEGIN
     PERFORM advisory.key(namespace, name), advisory._check(token::text, 'token'),
             advisory._require(token > 0, '22023', 'token must be greater than zero');
     INSERT INTO advisory.fences AS f VALUES (advisory.key(namespace, name), check_token.token)
-        ON CONFLICT ON CONSTRAINT fences_pkey DO UPDATE SET token = greatest(f.token, EXCLUDED.token) RETURNING f.token INTO highest;
-    PERFORM advisory._require(highest = token, '55000', format('stale token %s of "%s"', token, advisory._display(namespace, name)),
-        format('A later holder has already used %s.', CASE WHEN has_table_privilege(advisory._caller(), 'advisory.fences', 'SELECT')
-                                                           THEN 'token ' || highest ELSE 'a greater token' END));
+        ON CONFLICT ON CONSTRAINT fences_pkey
+        DO UPDATE SET token = greatest(f.token, EXCLUDED.token)
+        RETURNING f.token INTO highest;
+    PERFORM advisory._require(highest = token, '55000',
+        format('stale token %s of "%s"', token, advisory._display(namespace, name)),
+        format('A later holder has already used %s.',
+               CASE WHEN has_table_privilege(advisory._caller(), 'advisory.fences', 'SELECT')
+                    THEN 'token ' || highest ELSE 'a greater token' END));
     RETURN true;
 END $$;
 
 CREATE OR REPLACE FUNCTION advisory.fenced() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     place text := format('column "%s" of relation "%s"', TG_ARGV[0], TG_TABLE_NAME);
-    token bigint; old_token bigint;
+    token bigint;
+    old_token bigint;
 BEGIN
-    PERFORM advisory._require(TG_WHEN = 'BEFORE' AND TG_LEVEL = 'ROW' AND TG_OP IN ('INSERT', 'UPDATE'), '39P01',
-                              'advisory.fenced() must be fired BEFORE INSERT OR UPDATE, FOR EACH ROW'),
-            advisory._require(TG_NARGS = 1, '39P01', 'advisory.fenced() takes the name of the token''s column as its only argument'),
+    PERFORM advisory._require(
+                TG_WHEN = 'BEFORE' AND TG_LEVEL = 'ROW' AND TG_OP IN ('INSERT', 'UPDATE'), '39P01',
+                'advisory.fenced() must be fired BEFORE INSERT OR UPDATE, FOR EACH ROW'),
+            advisory._require(TG_NARGS = 1, '39P01',
+                'advisory.fenced() takes the name of the token''s column as its only argument'),
             advisory._require(atttypid IS NOT NULL, '42703', place || ' does not exist'),
-            advisory._require(atttypid = 'bigint'::regtype, '42804', place || ' must have type bigint')
-    FROM (VALUES (TG_RELID)) AS t (id) LEFT JOIN pg_attribute ON attrelid = id AND attname = TG_ARGV[0] AND attnum > 0 AND NOT attisdropped;
+            advisory._require(
+                atttypid = 'bigint'::regtype, '42804', place || ' must have type bigint')
+    FROM (VALUES (TG_RELID)) AS t (id)
+    LEFT JOIN pg_attribute
+        ON attrelid = id AND attname = TG_ARGV[0] AND attnum > 0 AND NOT attisdropped;
     EXECUTE format('SELECT ($1).%I', TG_ARGV[0]) INTO token USING NEW;
-    IF TG_OP = 'UPDATE' THEN EXECUTE format('SELECT ($1).%I', TG_ARGV[0]) INTO old_token USING OLD; END IF;
+    IF TG_OP = 'UPDATE' THEN
+        EXECUTE format('SELECT ($1).%I', TG_ARGV[0]) INTO old_token USING OLD;
+    END IF;
     -- The error does not tell the old token: the role may be unable to read it.
-    PERFORM advisory._require(token IS NOT NULL, '23502', 'null token in ' || place), advisory._require(token >= old_token, '55000',
-        format('stale token %s in %s', token, place), 'A later holder has already written a greater token.');
+    PERFORM advisory._require(token IS NOT NULL, '23502', 'null token in ' || place),
+            advisory._require(token >= old_token, '55000',
+                format('stale token %s in %s', token, place),
+                'A later holder has already written a greater token.');
     RETURN NEW;
 END $$;
-COMMENT ON FUNCTION advisory.fenced() IS 'trigger function: refuses a NULL token and one smaller than the row''s';
+COMMENT ON FUNCTION advisory.fenced() IS
+    'trigger function: refuses a NULL token and one smaller than the row''s';
 
 ---- Once per window
 -- Who calls a SECURITY DEFINER function: the role of the last SET ROLE, or of the session.
-CREATE OR REPLACE FUNCTION advisory._caller() RETURNS text LANGUAGE sql STABLE AS
-    $$ SELECT CASE current_setting('role') WHEN 'none' THEN session_user ELSE current_setting('role') END $$;
+CREATE OR REPLACE FUNCTION advisory._caller() RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT CASE current_setting('role') WHEN 'none' THEN session_user
+                ELSE current_setting('role') END
+$$;
 -- Only _claim(), _finish_claim() and unclaim() write this table, on behalf of every role.
 CREATE TABLE IF NOT EXISTS advisory._claims (
-    key bigint PRIMARY KEY, namespace text NOT NULL, name text NOT NULL, last_window timestamptz NOT NULL, window_before timestamptz NOT NULL,
-    claimed_at timestamptz, claimed_by text, role text NOT NULL, finished_at timestamptz) WITH (fillfactor = 50);
+    key bigint PRIMARY KEY,
+    namespace text NOT NULL,
+    name text NOT NULL,
+    last_window timestamptz NOT NULL,
+    window_before timestamptz NOT NULL,
+    claimed_at timestamptz,
+    claimed_by text,
+    role text NOT NULL,
+    finished_at timestamptz) WITH (fillfactor = 50);
 CREATE OR REPLACE VIEW advisory.claims AS
-    SELECT CASE WHEN may_see THEN advisory._printable(left(namespace, 1024)) ELSE hidden END AS namespace,
+    SELECT CASE WHEN may_see THEN advisory._printable(left(namespace, 1024)) ELSE hidden END
+               AS namespace,
            CASE WHEN may_see THEN advisory._printable(left(name, 1024)) ELSE hidden END AS name,
-           CASE WHEN may_see THEN key END AS key, last_window, claimed_at,
-           CASE WHEN may_see OR claimed_by IS NULL THEN advisory._printable(left(claimed_by, 256)) ELSE hidden END AS claimed_by, finished_at
-    FROM advisory._claims, LATERAL (SELECT '<insufficient privilege>', pg_has_role('pg_read_all_stats', 'USAGE')
-        OR EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname = role AND pg_has_role(r.oid, 'USAGE'))) AS l (hidden, may_see)
+           CASE WHEN may_see THEN key END AS key,
+           last_window,
+           claimed_at,
+           CASE WHEN may_see OR claimed_by IS NULL THEN advisory._printable(left(claimed_by, 256))
+                ELSE hidden END AS claimed_by,
+           finished_at
+    FROM advisory._claims,
+         LATERAL (SELECT '<insufficient privilege>',
+                         pg_has_role('pg_read_all_stats', 'USAGE')
+                         OR EXISTS (SELECT FROM pg_roles AS r
+                                    WHERE r.rolname = role AND pg_has_role(r.oid, 'USAGE'))
+                 ) AS l (hidden, may_see)
     WHERE last_window > '-infinity';    -- That is what unclaim() of the first window leaves.
 COMMENT ON VIEW advisory.claims IS 'the last claimed window of each name';
 
--- Checks the arguments, and returns the window: start, or that of now, counted from the first Monday of the century.  A minute early is in time.
-CREATE OR REPLACE FUNCTION advisory._window(namespace text, name text, every interval, start timestamptz, every_is text, start_is text)
+-- Checks the arguments, and returns the window: start, or that of now, counted from the first
+-- Monday of the century.  A minute early is in time.
+CREATE OR REPLACE FUNCTION advisory._window(namespace text, name text, every interval,
+    start timestamptz, every_is text, start_is text)
     RETURNS timestamptz LANGUAGE plpgsql AS $$
 DECLARE
     now timestamptz := clock_timestamp();
@@ -434,359 +681,650 @@ DECLARE
     early numeric := least(div(length, 2), 60000000);
 BEGIN
     PERFORM advisory.key(namespace, name), advisory._check(every::text, every_is),
-            advisory._require(octet_length(namespace) <= 1024, '22001', 'namespace of a claim is too long', 'It can have at most 1024 bytes.'),
-            advisory._require(octet_length(name) <= 1024, '22001', 'name of a claim is too long', 'It can have at most 1024 bytes.'),
+            advisory._require(octet_length(namespace) <= 1024, '22001',
+                'namespace of a claim is too long', 'It can have at most 1024 bytes.'),
+            advisory._require(octet_length(name) <= 1024, '22001',
+                'name of a claim is too long', 'It can have at most 1024 bytes.'),
             advisory._require(every > '0', '22023', every_is || ' must be greater than zero'),
-            advisory._require(isfinite(every) AND length < 9223372036854775808, '22008', every_is || ' is out of range'),
+            advisory._require(isfinite(every) AND length < 9223372036854775808, '22008',
+                every_is || ' is out of range'),
             advisory._require(isfinite(start), '22008', start_is || ' must be finite'),
-            advisory._require(start <= now + least(every, '366 days'), '22023', format('window %s is too far ahead', start),
-                              'A window can be claimed at most one window, and at most 366 days, before it begins.'),
-            advisory._require(start IS NOT NULL OR date_trunc('month', every) = '0', '22023', every_is || ' must not have months or years',
-                'Months and years differ in length.', 'Give the window itself as ' || start_is || ', such as date_trunc(''month'', now() + '
-                'interval ''1 minute'', ''UTC'').');
-    RETURN coalesce(start, now + (early - mod(advisory._microseconds(now - '2001-01-01 00:00+00') + early, length))::bigint * interval '1 us');
+            advisory._require(start <= now + least(every, '366 days'), '22023',
+                format('window %s is too far ahead', start),
+                'A window can be claimed at most one window, and at most 366 days, before it '
+                'begins.'),
+            advisory._require(start IS NOT NULL OR date_trunc('month', every) = '0', '22023',
+                every_is || ' must not have months or years',
+                'Months and years differ in length.',
+                'Give the window itself as ' || start_is
+                || ', such as date_trunc(''month'', now() + interval ''1 minute'', ''UTC'').');
+    RETURN coalesce(
+        start,
+        now + (early - mod(advisory._microseconds(now - '2001-01-01 00:00+00') + early, length)
+              )::bigint * interval '1 us');
 END $$;
 
--- Claims the window, and returns it, or for run() the time of the claim; NULL if it or a later one is claimed.  Every role may call it.
-CREATE OR REPLACE FUNCTION advisory._claim(namespace text, name text, every interval, window_start timestamptz, is_for_run boolean)
+-- Claims the window, and returns it, or for run() the time of the claim; NULL if it or a later one
+-- is claimed.  Every role may call it.
+CREATE OR REPLACE FUNCTION advisory._claim(namespace text, name text, every interval,
+    window_start timestamptz, is_for_run boolean)
     RETURNS timestamptz LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     k bigint := advisory.key(namespace, name);
-    start timestamptz := advisory._window(namespace, name, every, window_start, 'every', 'window_start');
+    start timestamptz := advisory._window(
+        namespace, name, every, window_start, 'every', 'window_start');
     result timestamptz;
 BEGIN
     INSERT INTO advisory._claims AS c
-        SELECT k, _claim.namespace, _claim.name, start, '-infinity', now, concat_ws('@', caller, nullif(current_setting('application_name'), '')),
+        SELECT k, _claim.namespace, _claim.name, start, '-infinity', now,
+               concat_ws('@', caller, nullif(current_setting('application_name'), '')),
                caller, CASE WHEN NOT is_for_run THEN now END
         FROM clock_timestamp() AS now, advisory._caller() AS caller
-        WHERE NOT EXISTS (SELECT FROM advisory._claims AS o WHERE o.key = k AND o.last_window >= start)
+        WHERE NOT EXISTS (
+            SELECT FROM advisory._claims AS o WHERE o.key = k AND o.last_window >= start)
         ON CONFLICT ON CONSTRAINT _claims_pkey DO UPDATE
-        SET last_window = EXCLUDED.last_window, window_before = c.last_window, claimed_at = EXCLUDED.claimed_at, claimed_by = EXCLUDED.claimed_by,
-            role = EXCLUDED.role, finished_at = EXCLUDED.finished_at WHERE c.last_window < EXCLUDED.last_window
+        SET last_window = EXCLUDED.last_window, window_before = c.last_window,
+            claimed_at = EXCLUDED.claimed_at, claimed_by = EXCLUDED.claimed_by,
+            role = EXCLUDED.role, finished_at = EXCLUDED.finished_at
+        WHERE c.last_window < EXCLUDED.last_window
         RETURNING CASE WHEN is_for_run THEN c.claimed_at ELSE start END INTO STRICT result;
-    PERFORM set_config('synchronous_commit', 'on', true)    -- The command must not run before the claim is on disk.
-    WHERE is_for_run AND current_setting('synchronous_commit') IN ('off', 'local', 'remote_write');
+    -- The command must not run before the claim is on disk.
+    PERFORM set_config('synchronous_commit', 'on', true)
+    WHERE is_for_run
+        AND current_setting('synchronous_commit') IN ('off', 'local', 'remote_write');
     RETURN result;
-EXCEPTION WHEN no_data_found THEN RETURN NULL;    -- If another transaction claimed it meanwhile, this releases its row.
+EXCEPTION WHEN no_data_found THEN
+    RETURN NULL;    -- If another transaction claimed it meanwhile, this releases its row.
 END $$;
--- The window before it is the last one again, so that no window before that can be claimed once more.
-CREATE OR REPLACE FUNCTION advisory.unclaim(namespace text, name text, window_start timestamptz) RETURNS boolean
-    LANGUAGE plpgsql SECURITY DEFINER COST 1000 AS $$ BEGIN
+-- The window before it is the last one again, so that no window before that can be claimed once
+-- more.
+CREATE OR REPLACE FUNCTION advisory.unclaim(
+    namespace text, name text, window_start timestamptz)
+    RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER COST 1000 AS $$
+BEGIN
     PERFORM advisory.key(namespace, name), advisory._check(window_start::text, 'window_start'),
             advisory._require(isfinite(window_start), '22008', 'window_start must be finite');
-    UPDATE advisory._claims AS c SET last_window = c.window_before, claimed_at = NULL, claimed_by = NULL, finished_at = NULL
-        WHERE c.key = advisory.key(unclaim.namespace, unclaim.name) AND c.last_window = window_start AND c.claimed_at IS NOT NULL;
+    UPDATE advisory._claims AS c
+        SET last_window = c.window_before, claimed_at = NULL, claimed_by = NULL, finished_at = NULL
+        WHERE c.key = advisory.key(unclaim.namespace, unclaim.name)
+            AND c.last_window = window_start AND c.claimed_at IS NOT NULL;
     RETURN FOUND;
 END $$;
--- Records the end of the caller's job, unless that had to wait for somebody who claims a later window.
-CREATE OR REPLACE FUNCTION advisory._finish_claim(key bigint, at timestamptz) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
+-- Records the end of the caller's job, unless that had to wait for somebody who claims a later
+-- window.
+CREATE OR REPLACE FUNCTION advisory._finish_claim(key bigint, at timestamptz) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
     LOCK TABLE advisory._claims IN ROW EXCLUSIVE MODE NOWAIT;
-    UPDATE advisory._claims AS c SET finished_at = clock_timestamp() WHERE c.key = (SELECT o.key FROM advisory._claims AS o
-        WHERE o.key = _finish_claim.key AND o.claimed_at = at AND pg_has_role(session_user, (SELECT oid FROM pg_roles WHERE rolname = o.role), 'MEMBER') FOR UPDATE SKIP LOCKED);
+    UPDATE advisory._claims AS c SET finished_at = clock_timestamp()
+    WHERE c.key = (
+        SELECT o.key FROM advisory._claims AS o
+        WHERE o.key = _finish_claim.key AND o.claimed_at = at
+            AND pg_has_role(
+                session_user, (SELECT oid FROM pg_roles WHERE rolname = o.role), 'MEMBER')
+        FOR UPDATE SKIP LOCKED);
 EXCEPTION WHEN lock_not_available OR serialization_failure THEN NULL;
 END $$;
 
 ---- Jobs
--- What run() does before its command: it checks, takes the lock or a slot for the transaction, and claims the window.  NULL: do not run it.
-CREATE OR REPLACE FUNCTION advisory._begin_job(namespace text, name text, command text, timeout interval, slots integer, if_busy text,
-        once_per interval, once_window timestamptz) RETURNS timestamptz LANGUAGE plpgsql AS $$
+-- What run() does before its command: it checks, takes the lock or a slot for the transaction, and
+-- claims the window.  NULL: do not run it.
+CREATE OR REPLACE FUNCTION advisory._begin_job(namespace text, name text, command text,
+    timeout interval, slots integer, if_busy text, once_per interval, once_window timestamptz)
+    RETURNS timestamptz LANGUAGE plpgsql AS $$
 DECLARE
-    key bigint := CASE WHEN slots IS NULL THEN advisory.key(namespace, name) ELSE advisory._slot_key(namespace, name, 0) END;
-    claimed_at timestamptz; reason text;
+    key bigint := CASE WHEN slots IS NULL THEN advisory.key(namespace, name)
+                       ELSE advisory._slot_key(namespace, name, 0) END;
+    claimed_at timestamptz;
+    reason text;
 BEGIN
-    PERFORM advisory._milliseconds(timeout), advisory._check(command, 'command'), advisory._check_slot(coalesce(slots, 1), 'slots'),
-            advisory._check(if_busy, 'if_busy'), advisory._require(if_busy IN ('skip', 'error'), '22023', 'if_busy must be "skip" or "error"'),
-            advisory._require(once_per IS NOT NULL OR once_window IS NULL, '22023', 'once_window must not be given without once_per'),
-            advisory._require(regexp_replace(command, E'--[^\n\r]*|/\\*([^*]|\\*+[^*/])*\\*+/|[;[:space:]]', '', 'g') <> '',
-                              '22023', 'command must not be empty');    -- It has more than blanks and comments.
-    -- The server parses the whole text before it runs the first statement.  So a syntax error is found before anything else happens.
+    PERFORM advisory._milliseconds(timeout),
+            advisory._check(command, 'command'),
+            advisory._check_slot(coalesce(slots, 1), 'slots'),
+            advisory._check(if_busy, 'if_busy'),
+            advisory._require(if_busy IN ('skip', 'error'), '22023',
+                'if_busy must be "skip" or "error"'),
+            advisory._require(once_per IS NOT NULL OR once_window IS NULL, '22023',
+                'once_window must not be given without once_per'),
+            -- It has more than blanks and comments.
+            advisory._require(
+                regexp_replace(
+                    command, E'--[^\n\r]*|/\\*([^*]|\\*+[^*/])*\\*+/|[;[:space:]]', '', 'g') <> '',
+                '22023', 'command must not be empty');
+    -- The server parses the whole text before it runs the first statement.  So a syntax error is
+    -- found before anything else happens.
     BEGIN EXECUTE 'SELECT 1/0; ' || command; EXCEPTION WHEN division_by_zero THEN NULL; END;
-    IF once_per IS NOT NULL THEN once_window := advisory._window(namespace, name, once_per, once_window, 'once_per', 'once_window'); END IF;
+    IF once_per IS NOT NULL THEN
+        once_window := advisory._window(
+            namespace, name, once_per, once_window, 'once_per', 'once_window');
+    END IF;
     IF NOT (CASE WHEN slots IS NULL THEN advisory.try_xact_lock(namespace, name, timeout)
-                 ELSE advisory.try_xact_acquire(namespace, name, slots, timeout) IS NOT NULL END) THEN
-        PERFORM advisory._raise_not_available(namespace, name, key, slots, timeout) WHERE if_busy = 'error';
-        RAISE NOTICE 'command was not run because % "%" is taken', CASE WHEN slots IS NULL THEN 'advisory lock' ELSE 'semaphore' END,
-            advisory._display(namespace, name) USING ERRCODE = '55P03', DETAIL = advisory._holders(key, slots);
+                 ELSE advisory.try_xact_acquire(namespace, name, slots, timeout) IS NOT NULL
+            END) THEN
+        PERFORM advisory._raise_not_available(namespace, name, key, slots, timeout)
+        WHERE if_busy = 'error';
+        RAISE NOTICE 'command was not run because % "%" is taken',
+            CASE WHEN slots IS NULL THEN 'advisory lock' ELSE 'semaphore' END,
+            advisory._display(namespace, name)
+            USING ERRCODE = '55P03', DETAIL = advisory._holders(key, slots);
         RETURN NULL;
     END IF;
     IF once_per IS NULL THEN RETURN clock_timestamp(); END IF;
     claimed_at := advisory._claim(namespace, name, once_per, once_window, true);
-    reason := format('window %s of "%s" or a later one is already claimed', once_window, advisory._display(namespace, name));
+    reason := format('window %s of "%s" or a later one is already claimed',
+                     once_window, advisory._display(namespace, name));
     PERFORM advisory._require(claimed_at IS NOT NULL OR if_busy = 'skip', '55000', reason);
-    IF claimed_at IS NULL THEN RAISE NOTICE 'command was not run because %', reason USING ERRCODE = '55000'; END IF;
+    IF claimed_at IS NULL THEN
+        RAISE NOTICE 'command was not run because %', reason USING ERRCODE = '55000';
+    END IF;
     RETURN claimed_at;
 END $$;
 
--- The hold is transaction-level: it lasts until the effects of the command are committed, and an error leaves nothing behind.
--- No SET clause, which would forbid to commit, and would change the command's search_path.
-CREATE OR REPLACE PROCEDURE advisory.run(namespace text, name text, command text, timeout interval DEFAULT '0', slots integer DEFAULT NULL,
-        if_busy text DEFAULT 'skip', INOUT ran boolean DEFAULT NULL, once_per interval DEFAULT NULL, once_window timestamptz DEFAULT NULL)
+-- The hold is transaction-level: it lasts until the effects of the command are committed, and an
+-- error leaves nothing behind.  No SET clause, which would forbid to commit, and would change the
+-- command's search_path.
+CREATE OR REPLACE PROCEDURE advisory.run(namespace text, name text, command text,
+    timeout interval DEFAULT '0', slots integer DEFAULT NULL, if_busy text DEFAULT 'skip',
+    INOUT ran boolean DEFAULT NULL,
+    once_per interval DEFAULT NULL, once_window timestamptz DEFAULT NULL)
     LANGUAGE plpgsql AS $$
-DECLARE claimed_at timestamp with time zone; BEGIN
-    claimed_at := advisory._begin_job(namespace, name, command, timeout, slots, if_busy, once_per, once_window);
+DECLARE
+    claimed_at timestamp with time zone;
+BEGIN
+    claimed_at := advisory._begin_job(
+        namespace, name, command, timeout, slots, if_busy, once_per, once_window);
     ran := claimed_at IS NOT NULL;
     IF NOT ran THEN RETURN; END IF;
     IF once_per IS NOT NULL THEN
-        -- This releases the lock, too.  Whoever waits for it goes first, and finds the window claimed.  (A session-level hold would outlast
-        -- the COMMIT, but also its failure.)
+        -- This releases the lock, too.  Whoever waits for it goes first, and finds the window
+        -- claimed.  (A session-level hold would outlast the COMMIT, but also its failure.)
         COMMIT AND CHAIN;
         PERFORM advisory._begin_job(namespace, name, command, NULL, slots, 'error', NULL, NULL);
     END IF;
-    BEGIN EXECUTE command; EXCEPTION WHEN invalid_transaction_termination OR active_sql_transaction THEN
-        PERFORM advisory._require(false, pg_catalog.replace(SQLSTATE, '2D000', '0A000'), SQLERRM, NULL,
-            'This command cannot run inside advisory.run(). Take the lock with CALL advisory.await_lock() as a separate statement before the '
-            'command, and release it with SELECT advisory.unlock() after the command.');
+    BEGIN
+        EXECUTE command;
+    EXCEPTION WHEN invalid_transaction_termination OR active_sql_transaction THEN
+        PERFORM advisory._require(
+            false, pg_catalog.replace(SQLSTATE, '2D000', '0A000'), SQLERRM, NULL,
+            'This command cannot run inside advisory.run(). Take the lock with CALL '
+            'advisory.await_lock() as a separate statement before the command, and release it '
+            'with SELECT advisory.unlock() after the command.');
     END;
     IF once_per IS NULL THEN RETURN; END IF;
-    BEGIN PERFORM advisory._finish_claim(advisory.key(namespace, name), claimed_at); EXCEPTION WHEN insufficient_privilege THEN NULL; END;
+    BEGIN
+        PERFORM advisory._finish_claim(advisory.key(namespace, name), claimed_at);
+    EXCEPTION WHEN insufficient_privilege THEN NULL;
+    END;
 END $$;
 
 ---- Labels and known keys
 CREATE TABLE IF NOT EXISTS advisory.key_labels (
-    key bigint, key1 integer, key2 integer,
+    key bigint,
+    key1 integer,
+    key2 integer,
     label text NOT NULL CONSTRAINT key_labels_label_length CHECK (length(label) BETWEEN 1 AND 200),
     note text CONSTRAINT key_labels_note_length CHECK (length(note) BETWEEN 1 AND 1000),
-    CONSTRAINT key_labels_one_form CHECK ((key IS NULL) = (key1 IS NOT NULL) AND (key1 IS NULL) = (key2 IS NULL)));
-CREATE UNIQUE INDEX IF NOT EXISTS key_labels_unique ON advisory.key_labels ((key IS NULL), coalesce(key, 0), coalesce(key1, 0), coalesce(key2, 0), label);
+    CONSTRAINT key_labels_one_form
+        CHECK ((key IS NULL) = (key1 IS NOT NULL) AND (key1 IS NULL) = (key2 IS NULL)));
+CREATE UNIQUE INDEX IF NOT EXISTS key_labels_unique ON advisory.key_labels
+    ((key IS NULL), coalesce(key, 0), coalesce(key1, 0), coalesce(key2, 0), label);
 -- It has no primary key.  FULL lets rows be changed where all tables are published.
 ALTER TABLE advisory.key_labels REPLICA IDENTITY FULL;
-COMMENT ON TABLE advisory.key_labels IS 'labels that users give to keys; for locks.known_as and known_keys';
--- Labels, and keys of programs.  The columns after key2 say which locks are meant, and a pair is one key there.
+COMMENT ON TABLE advisory.key_labels IS
+    'labels that users give to keys; for locks.known_as and known_keys';
+-- Labels, and keys of programs.  The columns after key2 say which locks are meant, and a pair is
+-- one key there.
 CREATE OR REPLACE VIEW advisory._uses AS
-    SELECT advisory._printable(label) AS tool, advisory._printable(note) AS purpose, CASE WHEN key IS NULL THEN 'int4 pair' ELSE 'bigint' END AS form,
-           NULL AS scope, 'exact' AS match, coalesce(key::text, format('(%s, %s)', key1, key2)) AS rule, 'advisory.key_labels' AS source,
-           key, key1, key2, number AS first_key, number AS last_key, CASE WHEN key IS NULL THEN 2 ELSE 1 END AS objsubid, true AS is_label
-    FROM advisory.key_labels, LATERAL (SELECT coalesce(key, (key1::bigint << 32) | (key2 & 4294967295))) AS n (number)
+    SELECT advisory._printable(label) AS tool,
+           advisory._printable(note) AS purpose,
+           CASE WHEN key IS NULL THEN 'int4 pair' ELSE 'bigint' END AS form,
+           NULL AS scope,
+           'exact' AS match,
+           coalesce(key::text, format('(%s, %s)', key1, key2)) AS rule,
+           'advisory.key_labels' AS source,
+           key, key1, key2,
+           number AS first_key,
+           number AS last_key,
+           CASE WHEN key IS NULL THEN 2 ELSE 1 END AS objsubid,
+           true AS is_label
+    FROM advisory.key_labels,
+         LATERAL (SELECT coalesce(key, (key1::bigint << 32) | (key2 & 4294967295))) AS n (number)
     UNION ALL
-    SELECT tool, purpose, 'bigint', CASE WHEN tool ~ 'pgroll|rake-db|pg-workflows' OR purpose ~ 'data source' THEN 'transaction' ELSE 'session' END,
+    SELECT tool, purpose, 'bigint',
+           CASE WHEN tool ~ 'pgroll|rake-db|pg-workflows' OR purpose ~ 'data source'
+                THEN 'transaction' ELSE 'session' END,
            'exact', key::text, source, key, NULL, NULL, key, key, 1, false
     FROM (VALUES
-        ('Prisma Migrate', 'migration lock', 72707369::bigint, 'prisma/prisma-engines'), ('pgroll', 'state lock', 12388221127840347, 'xataio/pgroll'),
+        ('Prisma Migrate', 'migration lock', 72707369::bigint, 'prisma/prisma-engines'),
+        ('pgroll', 'state lock', 12388221127840347, 'xataio/pgroll'),
         ('DBOS', 'data source migration (dbos)', -539682970964697559, 'dbos-inc/dbos-transact-ts'),
-        ('postgres-migrations', 'migration lock', -8525285245963000605, 'ThomWright/postgres-migrations'),
-        ('goose', 'migration lock (v3.15.1 to v3.25.0)', 5887940537704921958, 'pressly/goose'), ('Atlas', 'migrate diff', 361947982, 'ariga/atlas'),
-        ('node-pg-migrate', 'migration lock', 7241865325823964, 'salsita/node-pg-migrate'), ('goose', 'migration lock', 4097083626, 'pressly/goose'),
-        ('DBOS', 'system database migration', 1234567890, 'dbos-inc/dbos-transact-py'), ('Concourse', 'database migration', 5, 'concourse/concourse'),
-        ('graphile-migrate', 'migration lock', 4727445306447283, 'graphile/migrate'), ('authentik', 'migration lock', 1000, 'goauthentik/authentik'),
-        ('Kysely', 'migration lock', 3853314791062309107, 'kysely-org/kysely'), ('slonik', 'migration (migration)', 1230759186, 'mmkal/slonik-tools'),
-        ('pgBackRest', 'backup', 12340078987004321, 'pgbackrest/pgbackrest'), ('rake-db', 'migration', 8582141715823621641, 'romeerez/orchid-orm'),
-        ('dumbo (Emmett)', 'migration', 999956789, 'event-driven-io/Pongo'), ('Airflow', 'scheduler critical section', 2, 'apache/airflow'),
-        ('tern', 'migration lock', 9628173550095224, 'jackc/tern'), ('Marten', 'default global lock', 4004, 'JasperFx/marten'),
-        ('pg-workflows', 'migration', 738291645, 'pg-workflows'), ('Atlas', 'migrate execute', 2686470616, 'ariga/atlas'),
-        ('Evolve', 'migration lock', 12345, 'lecaillon/Evolve'), ('sqitch', 'deployment', 75474063, 'sqitchers/sqitch'),
-        ('Unleash', 'migration', 479341, 'Unleash/unleash'), ('Airflow', 'migrations', 1, 'apache/airflow')
+        ('postgres-migrations', 'migration lock', -8525285245963000605,
+         'ThomWright/postgres-migrations'),
+        ('goose', 'migration lock (v3.15.1 to v3.25.0)', 5887940537704921958, 'pressly/goose'),
+        ('Atlas', 'migrate diff', 361947982, 'ariga/atlas'),
+        ('node-pg-migrate', 'migration lock', 7241865325823964, 'salsita/node-pg-migrate'),
+        ('goose', 'migration lock', 4097083626, 'pressly/goose'),
+        ('DBOS', 'system database migration', 1234567890, 'dbos-inc/dbos-transact-py'),
+        ('Concourse', 'database migration', 5, 'concourse/concourse'),
+        ('graphile-migrate', 'migration lock', 4727445306447283, 'graphile/migrate'),
+        ('authentik', 'migration lock', 1000, 'goauthentik/authentik'),
+        ('Kysely', 'migration lock', 3853314791062309107, 'kysely-org/kysely'),
+        ('slonik', 'migration (migration)', 1230759186, 'mmkal/slonik-tools'),
+        ('pgBackRest', 'backup', 12340078987004321, 'pgbackrest/pgbackrest'),
+        ('rake-db', 'migration', 8582141715823621641, 'romeerez/orchid-orm'),
+        ('dumbo (Emmett)', 'migration', 999956789, 'event-driven-io/Pongo'),
+        ('Airflow', 'scheduler critical section', 2, 'apache/airflow'),
+        ('tern', 'migration lock', 9628173550095224, 'jackc/tern'),
+        ('Marten', 'default global lock', 4004, 'JasperFx/marten'),
+        ('pg-workflows', 'migration', 738291645, 'pg-workflows'),
+        ('Atlas', 'migrate execute', 2686470616, 'ariga/atlas'),
+        ('Evolve', 'migration lock', 12345, 'lecaillon/Evolve'),
+        ('sqitch', 'deployment', 75474063, 'sqitchers/sqitch'),
+        ('Unleash', 'migration', 479341, 'Unleash/unleash'),
+        ('Airflow', 'migrations', 1, 'apache/airflow')
     ) AS fact (tool, purpose, key, source)
     UNION ALL
-    SELECT tool, purpose, form, scope, match, rule, source, NULL, NULL, NULL, first, last, objsubid, false
+    SELECT tool, purpose, form, scope, match, rule, source,
+           NULL, NULL, NULL, first, last, objsubid, false
     FROM (VALUES
-        ('pg_repack', 'table being repacked', 'int4 pair', 'session', 'formula', '(16185446, table oid - 2^31)', 'reorg/pg_repack',
-            2, 16185446::bigint << 32, (16185447::bigint << 32) - 1),
-        ('n8n', 'migrations and maintenance', 'bigint', 'transaction', 'range', '1001 to 1009 (1005: migrations)', 'n8n-io/n8n', 1, 1001, 1009),
+        ('pg_repack', 'table being repacked', 'int4 pair', 'session', 'formula',
+         '(16185446, table oid - 2^31)', 'reorg/pg_repack',
+         2, 16185446::bigint << 32, (16185447::bigint << 32) - 1),
+        ('n8n', 'migrations and maintenance', 'bigint', 'transaction', 'range',
+         '1001 to 1009 (1005: migrations)', 'n8n-io/n8n', 1, 1001, 1009),
         ('Flyway', 'migration lock', 'bigint', 'session or transaction', 'range',
-            '77431708279161 + Java String.hashCode of the quoted history table; within +-2^31', 'flyway/flyway', 1, 77429560795513, 77433855762808),
-        ('Citus', 'distributed execution', 'objsubid 4-16', 'any', 'class', 'objsubid', 'citusdata/citus', 4, -1::bigint << 63, ~(-1::bigint << 63))
+         '77431708279161 + Java String.hashCode of the quoted history table; within +-2^31',
+         'flyway/flyway', 1, 77429560795513, 77433855762808),
+        ('Citus', 'distributed execution', 'objsubid 4-16', 'any', 'class', 'objsubid',
+         'citusdata/citus', 4, -1::bigint << 63, ~(-1::bigint << 63))
     ) AS fact (tool, purpose, form, scope, match, rule, source, objsubid, first, last);
-CREATE OR REPLACE VIEW advisory.known_keys AS SELECT tool, purpose, form, scope, match, rule, source, key, key1, key2 FROM advisory._uses;
-COMMENT ON VIEW advisory.known_keys IS 'well-known keys, and those of key_labels; candidates, not proof';
+CREATE OR REPLACE VIEW advisory.known_keys AS
+    SELECT tool, purpose, form, scope, match, rule, source, key, key1, key2 FROM advisory._uses;
+COMMENT ON VIEW advisory.known_keys IS
+    'well-known keys, and those of key_labels; candidates, not proof';
 
 ---- Locks
--- Nothing but its virtual transaction stands at the locks of a prepared transaction.  If two have the same, neither is named.
+-- Nothing but its virtual transaction stands at the locks of a prepared transaction.  If two have
+-- the same, neither is named.
 CREATE OR REPLACE VIEW advisory._prepared AS
-    SELECT virtualtransaction, min(gid) AS raw_gid, advisory._printable(min(gid)) AS gid, advisory._printable(min(owner)) AS role,
-           min(prepared) AS prepared, advisory._printable(min(p.database)) AS datname
-    FROM pg_locks AS l JOIN pg_prepared_xacts AS p ON p.transaction = l.transactionid WHERE pid IS NULL GROUP BY 1 HAVING count(*) = 1;
--- All advisory locks, and other locks that a session waits for.  Only a name tells that a lock is a slot of a semaphore: that of a label
--- namespace/name, or the arguments.  session: the process, of a parallel worker its leader; below 0 a prepared transaction.  tag: what is
--- waited for; the slots of a semaphore and its queue are one.
-CREATE OR REPLACE FUNCTION advisory._entries(of_namespace text DEFAULT NULL, of_name text DEFAULT NULL) RETURNS TABLE (
-        pid integer, database text, role text, application_name text, client_addr inet, state text, kind text, namespace text, name text,
-        slot integer, key bigint, key1 integer, key2 integer, mode text, scope text, granted boolean, wait_start timestamptz, waited interval,
-        acquired_at timestamptz, held interval, blocked_by integer[], known_as text[], gid text, query text, session bigint, objsubid integer,
-        tag text, lock text, who text, since timestamptz, rollback text, is_waiting boolean, has_advisory boolean)
+    SELECT virtualtransaction,
+           min(gid) AS raw_gid,
+           advisory._printable(min(gid)) AS gid,
+           advisory._printable(min(owner)) AS role,
+           min(prepared) AS prepared,
+           advisory._printable(min(p.database)) AS datname
+    FROM pg_locks AS l JOIN pg_prepared_xacts AS p ON p.transaction = l.transactionid
+    WHERE pid IS NULL
+    GROUP BY 1
+    HAVING count(*) = 1;
+-- All advisory locks, and other locks that a session waits for.  Only a name tells that a lock is a
+-- slot of a semaphore: that of a label namespace/name, or the arguments.  session: the process, of
+-- a parallel worker its leader; below 0 a prepared transaction.  tag: what is waited for; the slots
+-- of a semaphore and its queue are one.
+CREATE OR REPLACE FUNCTION advisory._entries(
+    of_namespace text DEFAULT NULL, of_name text DEFAULT NULL)
+    RETURNS TABLE (
+        pid integer, database text, role text, application_name text, client_addr inet, state text,
+        kind text, namespace text, name text, slot integer, key bigint, key1 integer, key2 integer,
+        mode text, scope text, granted boolean, wait_start timestamptz, waited interval,
+        acquired_at timestamptz, held interval, blocked_by integer[], known_as text[], gid text,
+        query text, session bigint, objsubid integer, tag text, lock text, who text,
+        since timestamptz, rollback text, is_waiting boolean, has_advisory boolean)
     LANGUAGE sql ROWS 100 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     -- Otherwise pg_stat_activity stays as it was when the transaction first looked at it.
     SELECT pg_stat_clear_snapshot();
-    WITH backend AS MATERIALIZED (SELECT *, advisory._printable(usename) AS role FROM pg_stat_activity),
+    WITH backend AS MATERIALIZED (
+        SELECT *, advisory._printable(usename) AS role FROM pg_stat_activity),
     name AS MATERIALIZED (
         -- Any of the slashes can be the one between the two.
-        SELECT key, advisory._slot_key(space, n.name, 0) AS base, advisory._printable(space) AS namespace, advisory._printable(n.name) AS name
-        FROM (SELECT key, left(label, i - 1), substr(label, i + 1) FROM advisory.key_labels, generate_series(2, length(label) - 1) AS i
-              WHERE substr(label, i, 1) = '/' AND key = advisory.key(left(label, i - 1), substr(label, i + 1))
-              UNION SELECT CASE WHEN of_name IS NOT NULL THEN advisory.key(of_namespace, of_name) END, of_namespace, of_name) AS n (key, space, name)
+        SELECT key,
+               advisory._slot_key(space, n.name, 0) AS base,
+               advisory._printable(space) AS namespace,
+               advisory._printable(n.name) AS name
+        FROM (SELECT key, left(label, i - 1), substr(label, i + 1)
+              FROM advisory.key_labels, generate_series(2, length(label) - 1) AS i
+              WHERE substr(label, i, 1) = '/'
+                  AND key = advisory.key(left(label, i - 1), substr(label, i + 1))
+              UNION
+              SELECT CASE WHEN of_name IS NOT NULL THEN advisory.key(of_namespace, of_name) END,
+                     of_namespace, of_name) AS n (key, space, name)
         WHERE space IS NOT NULL),
     semaphore AS MATERIALIZED (
         SELECT key, base, namespace, name FROM name
-        -- One without a label is told by its queue: a lock whose key is that of a slot 0, and locks with the next keys.  No small numbers.
-        UNION ALL SELECT NULL, key & -16384, NULL, NULL FROM advisory._keys WHERE abs(key >> 32) > 32768 GROUP BY 2
-        HAVING bool_or(key & 16383 = 0) AND count(DISTINCT key) > 1 AND key & -16384 NOT IN (SELECT base FROM name)),
+        -- One without a label is told by its queue: a lock whose key is that of a slot 0, and locks
+        -- with the next keys.  No small numbers.
+        UNION ALL
+        SELECT NULL, key & -16384, NULL, NULL FROM advisory._keys
+        WHERE abs(key >> 32) > 32768
+        GROUP BY 2
+        HAVING bool_or(key & 16383 = 0) AND count(DISTINCT key) > 1
+            AND key & -16384 NOT IN (SELECT base FROM name)),
     lock AS MATERIALIZED (
-        -- Whoever holds the lock of a queue waits for a slot, and is the only one that looks for it.  waitstart is new in 14.
-        SELECT l.*, d.datname, number, slot, is_here, coalesce(n.namespace, s.namespace) AS namespace, coalesce(n.name, s.name) AS name,
+        -- Whoever holds the lock of a queue waits for a slot, and is the only one that looks for
+        -- it.  waitstart is new in 14.
+        SELECT l.*, d.datname, number, slot, is_here,
+               coalesce(n.namespace, s.namespace) AS namespace,
+               coalesce(n.name, s.name) AS name,
                b.role, b.application_name, b.client_addr, b.state, b.query, b.state_change,
-               granted AND (slot IS DISTINCT FROM 0 OR l.pid IS NULL) AS is_held, CASE objsubid WHEN 1 THEN coalesce(s.key, number) END AS key,
-               coalesce(leader_pid, l.pid, -abs(split_part(virtualtransaction, '/', 1)::bigint * 4294967296)
-                                           - split_part(virtualtransaction, '/', 2)::bigint) AS session,
-               CASE WHEN NOT granted THEN (to_jsonb(l) ->> 'waitstart')::timestamptz WHEN slot = 0 THEN query_start END AS start,
-               coalesce(s.base::text, (locktype, l.database, relation, page, tuple, virtualxid, transactionid, classid, objid, objsubid)::text) AS tag
-        FROM pg_locks AS l LEFT JOIN backend AS b ON b.pid = l.pid LEFT JOIN pg_database AS d ON d.oid = l.database
-        CROSS JOIN LATERAL (SELECT CASE locktype WHEN 'advisory' THEN (classid::bigint << 32) | objid::bigint END AS number,
-                                   d.datname = current_database() AS is_here) AS k
+               granted AND (slot IS DISTINCT FROM 0 OR l.pid IS NULL) AS is_held,
+               CASE objsubid WHEN 1 THEN coalesce(s.key, number) END AS key,
+               coalesce(leader_pid, l.pid,
+                        -abs(split_part(virtualtransaction, '/', 1)::bigint * 4294967296)
+                        - split_part(virtualtransaction, '/', 2)::bigint) AS session,
+               CASE WHEN NOT granted THEN (to_jsonb(l) ->> 'waitstart')::timestamptz
+                    WHEN slot = 0 THEN query_start END AS start,
+               coalesce(s.base::text,
+                        (locktype, l.database, relation, page, tuple, virtualxid, transactionid,
+                         classid, objid, objsubid)::text) AS tag
+        FROM pg_locks AS l
+        LEFT JOIN backend AS b ON b.pid = l.pid
+        LEFT JOIN pg_database AS d ON d.oid = l.database
+        CROSS JOIN LATERAL (
+            SELECT CASE locktype WHEN 'advisory' THEN (classid::bigint << 32) | objid::bigint END
+                       AS number,
+                   d.datname = current_database() AS is_here) AS k
         LEFT JOIN name AS n ON n.key = number AND objsubid = 1 AND is_here
         LEFT JOIN semaphore AS s ON s.base = number & -16384 AND objsubid = 1 AND is_here
         CROSS JOIN LATERAL (SELECT (number - s.base)::integer AS slot) AS o
         WHERE mode <> 'SIReadLock'),
-    use AS MATERIALIZED (SELECT *, concat_ws(': ', tool, purpose) AS use FROM advisory._uses
-                         WHERE first_key < last_key OR first_key IN (SELECT number FROM lock))
+    use AS MATERIALIZED (
+        SELECT *, concat_ws(': ', tool, purpose) AS use FROM advisory._uses
+        WHERE first_key < last_key OR first_key IN (SELECT number FROM lock))
     SELECT l.pid, l.datname, coalesce(l.role, p.role), application_name, client_addr, state,
-           CASE WHEN slot > 0 THEN 'semaphore' WHEN slot = 0 THEN 'queue' WHEN number IS NULL THEN NULL WHEN objsubid > 2 THEN 'foreign'
-                ELSE 'lock' END, namespace, name, nullif(slot, 0),
-           key, CASE WHEN key IS NULL THEN classid::integer END, CASE WHEN key IS NULL THEN objid::integer END,
-           CASE mode WHEN 'ExclusiveLock' THEN 'exclusive' WHEN 'ShareLock' THEN 'shared' ELSE mode END,
-           CASE WHEN l.pid IS NULL THEN 'transaction' END, is_held, start, clock_timestamp() - start, NULL::timestamptz, NULL::interval,
+           CASE WHEN slot > 0 THEN 'semaphore'
+                WHEN slot = 0 THEN 'queue'
+                WHEN number IS NULL THEN NULL
+                WHEN objsubid > 2 THEN 'foreign'
+                ELSE 'lock' END,
+           namespace, name, nullif(slot, 0),
+           key,
+           CASE WHEN key IS NULL THEN classid::integer END,
+           CASE WHEN key IS NULL THEN objid::integer END,
+           CASE mode WHEN 'ExclusiveLock' THEN 'exclusive' WHEN 'ShareLock' THEN 'shared'
+                ELSE mode END,
+           CASE WHEN l.pid IS NULL THEN 'transaction' END,
+           is_held, start, clock_timestamp() - start, NULL::timestamptz, NULL::interval,
            CASE WHEN NOT is_held THEN
-               array_remove(array_agg(greatest(session, 0)::integer) FILTER (WHERE slot > 0 AND granted) OVER (PARTITION BY tag), session::integer)
+               array_remove(
+                   array_agg(greatest(session, 0)::integer) FILTER (WHERE slot > 0 AND granted)
+                       OVER (PARTITION BY tag),
+                   session::integer)
                || CASE WHEN NOT granted THEN pg_blocking_pids(l.pid) END END,
-           known_as, gid, query, session, objsubid::integer, tag, CASE WHEN number IS NULL
-               THEN concat_ws(' ', CASE locktype WHEN 'tuple' THEN format('row (%s,%s) of', page, tuple) WHEN 'transactionid' THEN 'transaction'
-                                   ELSE locktype END, transactionid, virtualxid,
-                              advisory._printable(CASE WHEN l.database = 0 OR is_here THEN relation::regclass::text ELSE relation::text END))
-               ELSE concat_ws(' ', coalesce(namespace || '/' || name, key::text, concat(classid::integer, ', ', objid::integer)),
-                              '(objsubid ' || nullif(greatest(objsubid, 2), 2) || ')', '"' || CASE WHEN name IS NULL
-                                   THEN replace(regexp_replace(known_as[1], '^(.{21}).{4,}$', E'\\1...'), '"', '""') END || '"',
-                              CASE WHEN is_here IS NOT TRUE THEN
-                                   coalesce('in database "' || advisory._printable(l.datname) || '"', 'in a dropped database') END) END,
-           coalesce(l.role || coalesce('@' || nullif(application_name, ''), ''), p.role || ' (prepared ' || gid || ')'),
-           coalesce(state_change, prepared), 'ROLLBACK PREPARED ' || CASE raw_gid WHEN gid THEN quote_literal(gid) END || ';'
-               || coalesce(' -- in database ' || quote_ident(nullif(p.datname, current_database())), ''),
-           bool_or(NOT is_held) OVER (PARTITION BY session), bool_or(number IS NOT NULL) OVER (PARTITION BY session)
-    FROM lock AS l LEFT JOIN advisory._prepared AS p ON l.pid IS NULL AND p.virtualtransaction = l.virtualtransaction
+           known_as, gid, query, session, objsubid::integer, tag,
+           CASE WHEN number IS NULL
+                THEN concat_ws(' ',
+                    CASE locktype WHEN 'tuple' THEN format('row (%s,%s) of', page, tuple)
+                                  WHEN 'transactionid' THEN 'transaction'
+                                  ELSE locktype END,
+                    transactionid, virtualxid,
+                    advisory._printable(
+                        CASE WHEN l.database = 0 OR is_here THEN relation::regclass::text
+                             ELSE relation::text END))
+                ELSE concat_ws(' ',
+                    coalesce(namespace || '/' || name, key::text,
+                             concat(classid::integer, ', ', objid::integer)),
+                    '(objsubid ' || nullif(greatest(objsubid, 2), 2) || ')',
+                    '"' || CASE WHEN name IS NULL
+                                THEN replace(regexp_replace(
+                                         known_as[1], '^(.{21}).{4,}$', E'\\1...'), '"', '""')
+                           END || '"',
+                    CASE WHEN is_here IS NOT TRUE
+                         THEN coalesce('in database "' || advisory._printable(l.datname) || '"',
+                                       'in a dropped database') END) END,
+           coalesce(l.role || coalesce('@' || nullif(application_name, ''), ''),
+                    p.role || ' (prepared ' || gid || ')'),
+           coalesce(state_change, prepared),
+           'ROLLBACK PREPARED ' || CASE raw_gid WHEN gid THEN quote_literal(gid) END || ';'
+           || coalesce(
+               ' -- in database ' || quote_ident(nullif(p.datname, current_database())), ''),
+           bool_or(NOT is_held) OVER (PARTITION BY session),
+           bool_or(number IS NOT NULL) OVER (PARTITION BY session)
+    FROM lock AS l
+    LEFT JOIN advisory._prepared AS p
+        ON l.pid IS NULL AND p.virtualtransaction = l.virtualtransaction
     CROSS JOIN LATERAL (SELECT nullif(ARRAY(
-        SELECT use FROM use AS r WHERE number BETWEEN first_key AND last_key AND r.objsubid = least(l.objsubid, 4) AND is_here >= is_label
+        SELECT use FROM use AS r
+        WHERE number BETWEEN first_key AND last_key
+            AND r.objsubid = least(l.objsubid, 4) AND is_here >= is_label
         ORDER BY is_label DESC, use COLLATE "C"), '{}') AS known_as) AS a
     WHERE number IS NOT NULL OR tag IN (SELECT tag FROM lock WHERE NOT granted)
 $$;
 CREATE OR REPLACE VIEW advisory._entry AS SELECT * FROM advisory._entries();
 CREATE OR REPLACE VIEW advisory.locks AS
-    SELECT pid, database, role, application_name, client_addr, state, kind, namespace, name, slot, key, key1, key2, mode, scope, granted,
-           wait_start, waited, acquired_at, held, blocked_by, known_as, gid, query FROM advisory._entry WHERE kind IS NOT NULL;
-COMMENT ON VIEW advisory.locks IS 'every advisory lock on the server, with its name, holders and waiters';
-CREATE OR REPLACE FUNCTION advisory._holders_of(namespace text, name text, key bigint) RETURNS TABLE (
-        pid integer, database text, role text, application_name text, client_addr inet, state text, kind text, slot integer, mode text, scope text,
-        granted boolean, wait_start timestamptz, waited interval, acquired_at timestamptz, held interval, blocked_by integer[], gid text, query text)
+    SELECT pid, database, role, application_name, client_addr, state, kind, namespace, name, slot,
+           key, key1, key2, mode, scope, granted, wait_start, waited, acquired_at, held,
+           blocked_by, known_as, gid, query
+    FROM advisory._entry
+    WHERE kind IS NOT NULL;
+COMMENT ON VIEW advisory.locks IS
+    'every advisory lock on the server, with its name, holders and waiters';
+CREATE OR REPLACE FUNCTION advisory._holders_of(namespace text, name text, key bigint)
+    RETURNS TABLE (
+        pid integer, database text, role text, application_name text, client_addr inet, state text,
+        kind text, slot integer, mode text, scope text, granted boolean, wait_start timestamptz,
+        waited interval, acquired_at timestamptz, held interval, blocked_by integer[], gid text,
+        query text)
     LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT advisory._check(key::text, 'key');
-    SELECT pid, database, role, application_name, client_addr, state, kind, slot, mode, scope, granted, wait_start, waited, acquired_at, held,
-           blocked_by, gid, query FROM advisory._entries($1, $2) AS e WHERE e.key = $3 AND database = current_database()
+    SELECT pid, database, role, application_name, client_addr, state, kind, slot, mode, scope,
+           granted, wait_start, waited, acquired_at, held, blocked_by, gid, query
+    FROM advisory._entries($1, $2) AS e
+    WHERE e.key = $3 AND database = current_database()
 $$;
 -- Those that have a label.  Nothing says how many slots a semaphore has.
 CREATE OR REPLACE VIEW advisory.semaphores AS
-    SELECT namespace, name, key, NULL::integer AS slots, (count(*) FILTER (WHERE granted))::integer AS in_use, NULL::integer AS free,
+    SELECT namespace, name, key,
+           NULL::integer AS slots,
+           (count(*) FILTER (WHERE granted))::integer AS in_use,
+           NULL::integer AS free,
            (count(*) FILTER (WHERE NOT granted))::integer AS waiting,
-           coalesce(array_agg(coalesce(pid, 0) ORDER BY slot) FILTER (WHERE granted), '{}') AS holders, false AS slots_disagree
-    FROM advisory._entry WHERE kind IN ('semaphore', 'queue') AND name IS NOT NULL GROUP BY namespace, name, key;
-COMMENT ON VIEW advisory.semaphores IS 'semaphores of this database that have holders of slots, or waiters';
+           coalesce(array_agg(coalesce(pid, 0) ORDER BY slot) FILTER (WHERE granted), '{}')
+               AS holders,
+           false AS slots_disagree
+    FROM advisory._entry
+    WHERE kind IN ('semaphore', 'queue') AND name IS NOT NULL
+    GROUP BY namespace, name, key;
+COMMENT ON VIEW advisory.semaphores IS
+    'semaphores of this database that have holders of slots, or waiters';
 
 ---- Waits
--- What is in the way of a session that waits: all holders, or else the last waiter ahead of it.  Trees show it under rank 1; if it waits for a
--- slot, that is a holder that does not itself wait.  Only waits that have to do with an advisory lock, through others or not.
+-- What is in the way of a session that waits: all holders, or else the last waiter ahead of it.
+-- Trees show it under rank 1; if it waits for a slot, that is a holder that does not itself wait.
+-- Only waits that have to do with an advisory lock, through others or not.
 CREATE OR REPLACE VIEW advisory._edges AS
     WITH RECURSIVE entry AS MATERIALIZED (
-        SELECT e, (e).session, (e).tag, greatest((e).session, 0)::integer AS pid, (e).granted, (e).mode,
-               (e).mode IN ('exclusive', 'shared') AND bool_or((e).granted AND (e).mode = 'exclusive') OVER (PARTITION BY (e).tag)
-               OR (e).mode = 'exclusive' AND bool_or((e).granted AND (e).mode = 'shared') OVER (PARTITION BY (e).tag) AS has_holder
+        SELECT e, (e).session, (e).tag, greatest((e).session, 0)::integer AS pid,
+               (e).granted, (e).mode,
+               (e).mode IN ('exclusive', 'shared')
+               AND bool_or((e).granted AND (e).mode = 'exclusive') OVER (PARTITION BY (e).tag)
+               OR (e).mode = 'exclusive'
+               AND bool_or((e).granted AND (e).mode = 'shared') OVER (PARTITION BY (e).tag)
+                   AS has_holder
         FROM advisory._entry AS e),
     edge AS MATERIALIZED (
         -- If a holder is in the way, the other waiters, perhaps thousands, do not matter.
-        SELECT w.e AS waiter, b.e AS blocker, w.session, b.session AS above, count(*) FILTER (WHERE b.granted) OVER of_waiter AS holders,
-               row_number() OVER (of_waiter ORDER BY b.granted DESC, (b.e).slot IS NOT NULL AND (b.e).is_waiting,
-                                  CASE WHEN b.granted THEN array_position(w.blocked_by, b.pid) END, (b.e).wait_start DESC, b.mode DESC) AS rank
-        FROM (SELECT DISTINCT ON (session) *, (e).blocked_by FROM entry WHERE NOT granted ORDER BY session, (e).wait_start) AS w
-        JOIN entry AS b ON b.tag = w.tag AND b.session <> w.session AND b.granted >= w.has_holder AND b.pid = ANY (w.blocked_by)
-        WHERE NOT (w.mode = 'shared' AND b.mode = 'shared') WINDOW of_waiter AS (PARTITION BY w.session)),
-    link (one, other) AS MATERIALIZED (SELECT session, above FROM edge UNION SELECT above, session FROM edge),
+        SELECT w.e AS waiter, b.e AS blocker, w.session, b.session AS above,
+               count(*) FILTER (WHERE b.granted) OVER of_waiter AS holders,
+               row_number() OVER (
+                   of_waiter
+                   ORDER BY b.granted DESC,
+                            (b.e).slot IS NOT NULL AND (b.e).is_waiting,
+                            CASE WHEN b.granted THEN array_position(w.blocked_by, b.pid) END,
+                            (b.e).wait_start DESC,
+                            b.mode DESC) AS rank
+        FROM (SELECT DISTINCT ON (session) *, (e).blocked_by FROM entry
+              WHERE NOT granted
+              ORDER BY session, (e).wait_start) AS w
+        JOIN entry AS b ON b.tag = w.tag AND b.session <> w.session
+            AND b.granted >= w.has_holder AND b.pid = ANY (w.blocked_by)
+        WHERE NOT (w.mode = 'shared' AND b.mode = 'shared')
+        WINDOW of_waiter AS (PARTITION BY w.session)),
+    link (one, other) AS MATERIALIZED (
+        SELECT session, above FROM edge UNION SELECT above, session FROM edge),
     concerned (session) AS (
-        SELECT unnest(ARRAY[session, above]) FROM edge WHERE (waiter).has_advisory OR (blocker).has_advisory
-        UNION SELECT other FROM concerned AS c JOIN link ON one = c.session)
-    SELECT * FROM edge WHERE (rank = 1 OR (blocker).granted) AND session IN (SELECT session FROM concerned);
+        SELECT unnest(ARRAY[session, above]) FROM edge
+        WHERE (waiter).has_advisory OR (blocker).has_advisory
+        UNION
+        SELECT other FROM concerned AS c JOIN link ON one = c.session)
+    SELECT * FROM edge
+    WHERE (rank = 1 OR (blocker).granted) AND session IN (SELECT session FROM concerned);
 -- Each session once, with the entry that is shown.  The root of a cycle is its smallest process.
 CREATE OR REPLACE VIEW advisory._tree AS
     WITH RECURSIVE edge AS MATERIALIZED (
-        SELECT *, row_number() OVER (PARTITION BY above ORDER BY (waiter).wait_start, session) AS number FROM advisory._edges WHERE rank = 1),
-    climb (session, above) AS (SELECT session, above FROM edge UNION SELECT c.session, e.above FROM climb AS c JOIN edge AS e ON e.session = c.above),
-    root AS (SELECT above AS session FROM edge EXCEPT SELECT session FROM edge
-             UNION SELECT session FROM climb GROUP BY session HAVING min(above) = session),
+        SELECT *, row_number() OVER (PARTITION BY above ORDER BY (waiter).wait_start, session)
+                      AS number
+        FROM advisory._edges
+        WHERE rank = 1),
+    climb (session, above) AS (
+        SELECT session, above FROM edge
+        UNION
+        SELECT c.session, e.above FROM climb AS c JOIN edge AS e ON e.session = c.above),
+    root AS (
+        SELECT above AS session FROM edge EXCEPT SELECT session FROM edge
+        UNION
+        SELECT session FROM climb GROUP BY session HAVING min(above) = session),
     line (session, root, e, above, holders, path, place) AS (
-        SELECT r.session, r.session, coalesce(own.waiter, f.blocker), own.above, own.holders, ARRAY[greatest(r.session, 0)::integer], '{}'::bigint[]
-        FROM root AS r LEFT JOIN edge AS own ON own.session = r.session LEFT JOIN edge AS f ON f.above = r.session AND f.number = 1
+        SELECT r.session, r.session, coalesce(own.waiter, f.blocker), own.above, own.holders,
+               ARRAY[greatest(r.session, 0)::integer], '{}'::bigint[]
+        FROM root AS r
+        LEFT JOIN edge AS own ON own.session = r.session
+        LEFT JOIN edge AS f ON f.above = r.session AND f.number = 1
         UNION ALL
-        SELECT n.session, root, waiter, n.above, n.holders, path || n.session::integer, place || number
+        SELECT n.session, root, waiter, n.above, n.holders,
+               path || n.session::integer, place || number
         FROM line JOIN edge AS n ON n.above = line.session AND n.session <> root)
-    SELECT *, cardinality(place) AS depth, min((e).wait_start) OVER (PARTITION BY root) AS oldest FROM line;
+    SELECT *,
+           cardinality(place) AS depth,
+           min((e).wait_start) OVER (PARTITION BY root) AS oldest
+    FROM line;
 CREATE OR REPLACE VIEW advisory.waits AS
-    SELECT path[1] AS root_pid, depth, path, path[depth + 1] AS pid, CASE WHEN above < 0 THEN 0 ELSE above END::integer AS waits_for_pid,
-           (e).namespace, (e).name, (e).key, (e).mode, (e).waited, (e).state, (e).application_name, (e).query, (e).key1, (e).key2,
+    SELECT path[1] AS root_pid, depth, path, path[depth + 1] AS pid,
+           CASE WHEN above < 0 THEN 0 ELSE above END::integer AS waits_for_pid,
+           (e).namespace, (e).name, (e).key, (e).mode, (e).waited, (e).state,
+           (e).application_name, (e).query, (e).key1, (e).key2,
            CASE WHEN (e).kind IS NOT NULL THEN (e).objsubid END AS objsubid
-    FROM advisory._tree ORDER BY oldest, root, place;
+    FROM advisory._tree
+    ORDER BY oldest, root, place;
 COMMENT ON VIEW advisory.waits IS 'who waits for whom, as trees; each session stands once';
-CREATE OR REPLACE FUNCTION advisory.wait_tree() RETURNS SETOF text LANGUAGE sql COST 1000 ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
-    SELECT concat(repeat('  ', depth),
-                  coalesce((e).pid || ' ' || (e).who, 'prepared transaction "' || (e).gid || '" of ' || (e).role, 'a prepared transaction'),
-                  CASE WHEN (e).granted THEN ' holds ' ELSE ' waits for ' END,
-                  CASE (e).kind WHEN 'semaphore' THEN concat('slot ', (e).slot, ' of ') WHEN 'queue' THEN 'a slot of ' END, (e).lock, ' ', (e).mode,
-                  CASE WHEN (e).granted THEN ', ' || (e).state END, ' ' || seconds || ' s', ', in a cycle with ' || CASE depth WHEN 0 THEN above END,
-                  CASE WHEN holders > 1 THEN format(' (and %s more holder%s)', holders - 1, left('s', (holders > 2)::integer)) END)
-    FROM advisory._tree, LATERAL (SELECT CASE WHEN NOT (e).granted THEN (e).wait_start WHEN (e).state <> '' THEN (e).since END) AS a (start),
-         LATERAL (SELECT floor(extract(epoch FROM greatest(clock_timestamp(), start) - start))) AS s (seconds)
+CREATE OR REPLACE FUNCTION advisory.wait_tree() RETURNS SETOF text
+    LANGUAGE sql COST 1000 ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
+    SELECT concat(
+        repeat('  ', depth),
+        coalesce((e).pid || ' ' || (e).who,
+                 'prepared transaction "' || (e).gid || '" of ' || (e).role,
+                 'a prepared transaction'),
+        CASE WHEN (e).granted THEN ' holds ' ELSE ' waits for ' END,
+        CASE (e).kind WHEN 'semaphore' THEN concat('slot ', (e).slot, ' of ')
+                      WHEN 'queue' THEN 'a slot of ' END,
+        (e).lock, ' ', (e).mode,
+        CASE WHEN (e).granted THEN ', ' || (e).state END,
+        ' ' || seconds || ' s',
+        ', in a cycle with ' || CASE depth WHEN 0 THEN above END,
+        CASE WHEN holders > 1
+             THEN format(' (and %s more holder%s)',
+                         holders - 1, left('s', (holders > 2)::integer)) END)
+    FROM advisory._tree,
+         LATERAL (SELECT CASE WHEN NOT (e).granted THEN (e).wait_start
+                              WHEN (e).state <> '' THEN (e).since END) AS a (start),
+         LATERAL (SELECT floor(extract(epoch FROM greatest(clock_timestamp(), start) - start))
+                 ) AS s (seconds)
     ORDER BY oldest, root, place
 $$;
 COMMENT ON FUNCTION advisory.wait_tree() IS 'who waits for whom, as indented text';
 -- What sessions wait for in the end, directly or through others.
 CREATE OR REPLACE VIEW advisory.blockers AS
-    WITH RECURSIVE edge AS MATERIALIZED (SELECT *, (waiter).wait_start AS start FROM advisory._edges),
+    WITH RECURSIVE edge AS MATERIALIZED (
+        SELECT *, (waiter).wait_start AS start FROM advisory._edges),
     reach (waiter, start, above) AS (
-        SELECT session, start, above FROM edge UNION SELECT r.waiter, r.start, e.above FROM reach AS r JOIN edge AS e ON e.session = r.above),
-    root AS (SELECT above, count(*)::integer AS waiters, min(start) AS start FROM reach WHERE above NOT IN (SELECT session FROM edge) GROUP BY above)
-    SELECT (e).pid, (e).who, (e).state, date_trunc('second', (e).since) AS since, concat('slot ' || (e).slot || ' of ', (e).lock) AS lock, waiters,
+        SELECT session, start, above FROM edge
+        UNION
+        SELECT r.waiter, r.start, e.above FROM reach AS r JOIN edge AS e ON e.session = r.above),
+    root AS (
+        SELECT above, count(*)::integer AS waiters, min(start) AS start FROM reach
+        WHERE above NOT IN (SELECT session FROM edge)
+        GROUP BY above)
+    SELECT (e).pid, (e).who, (e).state,
+           date_trunc('second', (e).since) AS since,
+           concat('slot ' || (e).slot || ' of ', (e).lock) AS lock,
+           waiters,
            date_trunc('second', clock_timestamp() - root.start) AS longest_wait,
-           -- Two of these end the session only if it still holds the lock.  Long names would not fit on a line.
+           -- Two of these end the session only if it still holds the lock.  Long names would not
+           -- fit on a line.
            CASE WHEN (e).pid IS NULL THEN (e).rollback
-                WHEN (e).key IS NULL OR (e).database IS DISTINCT FROM current_database() THEN format('SELECT pg_terminate_backend(%s);', (e).pid)
-                WHEN coalesce(octet_length((e).namespace || (e).name) <= 50, false) AND advisory.key((e).namespace, (e).name) = (e).key
-                THEN format('SELECT advisory.terminate_holder(%L, %L, %s);', (e).namespace, (e).name, (e).pid)
-                ELSE format('SELECT advisory.terminate_holder_key(%s, %s);', (e).key, (e).pid) END AS remedy
-    FROM root JOIN (SELECT DISTINCT ON (above) above, blocker AS e FROM edge ORDER BY above, start, session) AS first USING (above)
+                WHEN (e).key IS NULL OR (e).database IS DISTINCT FROM current_database()
+                THEN format('SELECT pg_terminate_backend(%s);', (e).pid)
+                WHEN coalesce(octet_length((e).namespace || (e).name) <= 50, false)
+                    AND advisory.key((e).namespace, (e).name) = (e).key
+                THEN format('SELECT advisory.terminate_holder(%L, %L, %s);',
+                            (e).namespace, (e).name, (e).pid)
+                ELSE format('SELECT advisory.terminate_holder_key(%s, %s);', (e).key, (e).pid)
+           END AS remedy
+    FROM root
+    JOIN (SELECT DISTINCT ON (above) above, blocker AS e FROM edge
+          ORDER BY above, start, session) AS first USING (above)
     ORDER BY waiters DESC, longest_wait DESC NULLS LAST, pid;
-COMMENT ON VIEW advisory.blockers IS 'what others wait for in the end, and the statement that ends it';
--- Waiters (1), the holders of what they wait for (2), and other locks (3).  Of the waiters for a lock it shows ten, of the other locks of a
--- session thirty; the line of the next one counts it and all that follow.
+COMMENT ON VIEW advisory.blockers IS
+    'what others wait for in the end, and the statement that ends it';
+-- Waiters (1), the holders of what they wait for (2), and other locks (3).  Of the waiters for a
+-- lock it shows ten, of the other locks of a session thirty; the line of the next one counts it and
+-- all that follow.
 CREATE OR REPLACE VIEW advisory.activity AS
     WITH entry AS (
-        SELECT *, CASE WHEN NOT granted THEN 1 WHEN bool_or(NOT granted) OVER same THEN 2 ELSE 3 END AS rank,
-               CASE WHEN granted THEN session::text ELSE tag END AS crowd, coalesce(wait_start, min(wait_start) OVER same) AS start,
-               CASE WHEN NOT granted THEN array_remove(array_agg(greatest(session, 0)) FILTER (WHERE granted) OVER same, session) END AS pids
-        FROM advisory._entry WHERE kind IS NOT NULL WINDOW same AS (PARTITION BY tag)),
+        SELECT *,
+               CASE WHEN NOT granted THEN 1
+                    WHEN bool_or(NOT granted) OVER same THEN 2
+                    ELSE 3 END AS rank,
+               CASE WHEN granted THEN session::text ELSE tag END AS crowd,
+               coalesce(wait_start, min(wait_start) OVER same) AS start,
+               CASE WHEN NOT granted
+                    THEN array_remove(
+                        array_agg(greatest(session, 0)) FILTER (WHERE granted) OVER same, session)
+               END AS pids
+        FROM advisory._entry
+        WHERE kind IS NOT NULL
+        WINDOW same AS (PARTITION BY tag)),
     placed AS (
-        SELECT *, CASE rank WHEN 1 THEN 10 WHEN 3 THEN 30 END AS most, count(*) OVER (PARTITION BY rank, crowd) AS total,
-               row_number() OVER (PARTITION BY rank, crowd ORDER BY start, lock, pid) AS place FROM entry)
-    SELECT CASE WHEN place > most THEN format('(%s more)', total - most) ELSE regexp_replace(lock, '^(.{19}).{4,}(.{18})$', '\1...\2') END AS lock,
-           slot, mode, pid, regexp_replace(who, '^(.{14}).{4,}(.{13})$', '\1...\2') AS who,
-           CASE WHEN granted AND is_waiting THEN 'waiting' ELSE state END AS state, date_trunc('second', waited) AS waiting, NULL::interval AS held,
-           nullif(concat(array_to_string(pids[:3], ','), ' +' || nullif(greatest(cardinality(pids), 3) - 3, 0)), '') AS blocked_by
-    FROM placed WHERE rank = 2 OR place <= most + 1
+        SELECT *,
+               CASE rank WHEN 1 THEN 10 WHEN 3 THEN 30 END AS most,
+               count(*) OVER (PARTITION BY rank, crowd) AS total,
+               row_number() OVER (PARTITION BY rank, crowd ORDER BY start, lock, pid) AS place
+        FROM entry)
+    SELECT CASE WHEN place > most THEN format('(%s more)', total - most)
+                ELSE regexp_replace(lock, '^(.{19}).{4,}(.{18})$', '\1...\2') END AS lock,
+           slot, mode, pid,
+           regexp_replace(who, '^(.{14}).{4,}(.{13})$', '\1...\2') AS who,
+           CASE WHEN granted AND is_waiting THEN 'waiting' ELSE state END AS state,
+           date_trunc('second', waited) AS waiting,
+           NULL::interval AS held,
+           nullif(concat(array_to_string(pids[:3], ','),
+                         ' +' || nullif(greatest(cardinality(pids), 3) - 3, 0)), '') AS blocked_by
+    FROM placed
+    WHERE rank = 2 OR place <= most + 1
     ORDER BY rank, start, CASE rank WHEN 3 THEN pid END, place;
-COMMENT ON VIEW advisory.activity IS 'waiters for advisory locks, their blockers, and all other holders';
-CREATE OR REPLACE FUNCTION advisory._terminate(namespace text, name text, key bigint, pid integer, timeout interval) RETURNS boolean LANGUAGE plpgsql AS $$
-DECLARE deadline timestamptz := clock_timestamp() + advisory._milliseconds(timeout) * interval '1 ms'; BEGIN
+COMMENT ON VIEW advisory.activity IS
+    'waiters for advisory locks, their blockers, and all other holders';
+CREATE OR REPLACE FUNCTION advisory._terminate(
+    namespace text, name text, key bigint, pid integer, timeout interval)
+    RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    deadline timestamptz
+        := clock_timestamp() + advisory._milliseconds(timeout) * interval '1 ms';
+BEGIN
     PERFORM advisory._check(pid::text, 'pid');
-    IF NOT EXISTS (SELECT FROM advisory._holders_of(namespace, name, key) AS h WHERE granted AND h.pid = _terminate.pid) THEN
-        RAISE WARNING 'PID % does not hold advisory lock "%", nor a slot of the semaphore of that name', pid,
-            advisory._display(namespace, coalesce(name, key::text));
+    IF NOT EXISTS (SELECT FROM advisory._holders_of(namespace, name, key) AS h
+                   WHERE granted AND h.pid = _terminate.pid) THEN
+        RAISE WARNING
+            'PID % does not hold advisory lock "%", nor a slot of the semaphore of that name',
+            pid, advisory._display(namespace, coalesce(name, key::text));
         RETURN false;
     END IF;
-    IF NOT pg_terminate_backend(pid) OR timeout = '0' THEN RETURN coalesce(timeout = '0', false); END IF;
+    IF NOT pg_terminate_backend(pid) OR timeout = '0' THEN
+        RETURN coalesce(timeout = '0', false);
+    END IF;
     WHILE EXISTS (SELECT FROM pg_stat_activity AS a WHERE a.pid = _terminate.pid) LOOP
         IF clock_timestamp() >= deadline THEN
-            RAISE WARNING 'backend with PID % did not terminate within % milliseconds', pid, advisory._milliseconds(timeout);
+            RAISE WARNING 'backend with PID % did not terminate within % milliseconds',
+                pid, advisory._milliseconds(timeout);
             RETURN false;
         END IF;
         PERFORM pg_sleep(0.01), pg_stat_clear_snapshot();
@@ -797,104 +1335,250 @@ END $$;
 ---- The lock table
 -- The server's own formula for what surely fits.  How much more does cannot be seen from SQL.
 CREATE OR REPLACE VIEW advisory.pressure AS
-    SELECT CASE WHEN percent >= 75 THEN 'critical' WHEN percent >= 50 THEN 'warning' ELSE 'ok' END AS status, NULL::double precision AS percent_used,
-           NULL::bigint AS headroom, locks AS locks_used, NULL::bigint AS locks_estimated, guaranteed AS locks_guaranteed,
-           percent AS percent_of_guaranteed, holders AS holders_used, 2 * guaranteed AS holders_guaranteed,
-           greatest(per_process, CASE WHEN percent >= 50 THEN ceil(percent * per_process / 50) + 1 END)::integer
-               AS recommended_max_locks_per_transaction, false AS exact, NULL::bigint AS holders_estimated
-    FROM (SELECT count(DISTINCT tag) AS locks, count(DISTINCT (tag, pid, virtualtransaction)) AS holders
-          FROM pg_locks, LATERAL (SELECT (locktype, database, relation, page, tuple, virtualxid, transactionid, classid, objid, objsubid)::text) AS t (tag)
+    SELECT CASE WHEN percent >= 75 THEN 'critical'
+                WHEN percent >= 50 THEN 'warning'
+                ELSE 'ok' END AS status,
+           NULL::double precision AS percent_used,
+           NULL::bigint AS headroom,
+           locks AS locks_used,
+           NULL::bigint AS locks_estimated,
+           guaranteed AS locks_guaranteed,
+           percent AS percent_of_guaranteed,
+           holders AS holders_used,
+           2 * guaranteed AS holders_guaranteed,
+           greatest(per_process,
+                    CASE WHEN percent >= 50 THEN ceil(percent * per_process / 50) + 1 END)::integer
+               AS recommended_max_locks_per_transaction,
+           false AS exact,
+           NULL::bigint AS holders_estimated
+    FROM (SELECT count(DISTINCT tag) AS locks,
+                 count(DISTINCT (tag, pid, virtualtransaction)) AS holders
+          FROM pg_locks,
+               LATERAL (SELECT (locktype, database, relation, page, tuple, virtualxid,
+                                transactionid, classid, objid, objsubid)::text) AS t (tag)
           WHERE NOT fastpath AND mode <> 'SIReadLock') AS used,
          (SELECT current_setting('max_locks_per_transaction')::bigint AS per_process,
-                 sum(coalesce(current_setting(s, true), current_setting('autovacuum_max_workers'))::bigint)::bigint + 1 AS processes
-          FROM unnest('{max_connections,max_prepared_transactions,max_worker_processes,max_wal_senders,autovacuum_worker_slots}'::text[]) AS s) AS p,
+                 sum(coalesce(current_setting(s, true),
+                              current_setting('autovacuum_max_workers'))::bigint)::bigint + 1
+                     AS processes
+          FROM unnest('{max_connections,max_prepared_transactions,max_worker_processes,'
+                      'max_wal_senders,autovacuum_worker_slots}'::text[]) AS s) AS p,
          LATERAL (SELECT per_process * processes AS guaranteed) AS size,
-         LATERAL (SELECT round(100.0 * greatest(locks, holders / 2.0) / guaranteed, 2)::double precision AS percent) AS fullness;
+         LATERAL (SELECT round(100.0 * greatest(locks, holders / 2.0) / guaranteed, 2)
+                             ::double precision AS percent) AS fullness;
 COMMENT ON VIEW advisory.pressure IS 'how full the server''s lock table is; one row';
-GRANT SELECT ON advisory.key_labels, advisory.claims, advisory.known_keys, advisory.locks, advisory.semaphores, advisory.waits, advisory.blockers, advisory.activity,
-    advisory.pressure, advisory._keys, advisory._uses, advisory._prepared, advisory._tree TO PUBLIC;
+GRANT SELECT ON
+    advisory.key_labels, advisory.claims, advisory.known_keys, advisory.locks, advisory.semaphores,
+    advisory.waits, advisory.blockers, advisory.activity, advisory.pressure,
+    advisory._keys, advisory._uses, advisory._prepared, advisory._tree TO PUBLIC;
 
 ---- The public functions of names and keys
 DO $do$
-DECLARE f record; form record; signature text; call text; BEGIN
+DECLARE
+    f record;
+    form record;
+    signature text;
+    call text;
+BEGIN
     FOR f IN
-        -- Signature, result, what it calls, comment.  A line with %s stands for four functions: those of the list beneath.  In its call, %1$L says
-        -- whether it is an error if the lock is not free, and %2$L whether the lock is for the transaction.
-        SELECT format(w[1], prefix, timeout) AS signature, w[2] AS result, format(w[3], must, is_xact) AS call, format(w[4], scope, ending) AS comment
+        -- Signature, result, what it calls, comment.  A line with %s stands for four functions:
+        -- those of the list beneath.  In its call, %1$L says whether it is an error if the lock is
+        -- not free, and %2$L whether the lock is for the transaction.  Lines that begin with a
+        -- blank go on with the one above.
+        SELECT format(w[1], prefix, timeout) AS signature,
+               w[2] AS result,
+               format(w[3], must, is_xact) AS call,
+               format(w[4], scope, ending) AS comment
         FROM regexp_split_to_table(trim(E'\n' FROM $list$
-%slock(namespace text, name text, timeout interval DEFAULT %s) | boolean | advisory._lock(%L, false, %L, namespace, name, advisory.key(namespace, name), timeout) | take an exclusive %s-level lock%s
-%slock_shared(namespace text, name text, timeout interval DEFAULT %s) | boolean | advisory._lock(%L, true, %L, namespace, name, advisory.key(namespace, name), timeout) | take a shared %s-level lock%s
-%slock_key(key bigint, timeout interval DEFAULT %s, label text DEFAULT NULL) | boolean | advisory._lock(%L, false, %L, NULL, label, key, timeout) | take an exclusive %s-level lock%s
-%slock_shared_key(key bigint, timeout interval DEFAULT %s, label text DEFAULT NULL) | boolean | advisory._lock(%L, true, %L, NULL, label, key, timeout) | take a shared %s-level lock%s
-%slock_all(namespace text, names text[], timeout interval DEFAULT %s) | boolean | advisory._take_all(%L, %L, namespace, names, timeout) | lock all of the list for the %s%s
-%slock_any(namespace text, names text[], wanted integer DEFAULT 1) | SETOF text | taken::pg_catalog.text FROM advisory._try_any(%2$L, namespace, names, false, NULL, wanted) | lock up to wanted of the list that are free, for the %s
-%sacquire(namespace text, name text, slots integer, timeout interval DEFAULT %s) | integer | advisory._acquire(%L, %L, namespace, name, slots, timeout) | take a slot for the %s%s
-%sacquire_any(namespace text, names text[], slots integer, wanted integer DEFAULT 1) | TABLE (name text, slot integer) | taken::pg_catalog.text, slot FROM advisory._try_any(%2$L, namespace, names, true, slots, wanted) | take a slot of up to wanted names that have one, for the %s
-await_lock(namespace text, name text, timeout interval DEFAULT NULL) | CALL | advisory._await(false, namespace, name, advisory.key(namespace, name), NULL, timeout, ignored) | take an exclusive session-level lock, waiting without a snapshot
-await_lock_shared(namespace text, name text, timeout interval DEFAULT NULL) | CALL | advisory._await(true, namespace, name, advisory.key(namespace, name), NULL, timeout, ignored) | take a shared session-level lock, waiting without a snapshot
-await_lock_key(key bigint, timeout interval DEFAULT NULL, label text DEFAULT NULL) | CALL | advisory._await(false, NULL, label, key, NULL, timeout, ignored) | take an exclusive session-level lock, waiting without a snapshot
-await_lock_shared_key(key bigint, timeout interval DEFAULT NULL, label text DEFAULT NULL) | CALL | advisory._await(true, NULL, label, key, NULL, timeout, ignored) | take a shared session-level lock, waiting without a snapshot
-await_acquire(namespace text, name text, slots integer, timeout interval DEFAULT NULL, INOUT slot integer DEFAULT NULL) | CALL | advisory._await(NULL, namespace, name, advisory._slot_key(namespace, name, 0), slots, timeout, slot) | take a slot of a semaphore, waiting without a snapshot
-unlock(namespace text, name text) | boolean | advisory._unlock(false, namespace, name, advisory.key(namespace, name)) | release one exclusive session-level hold; false if there is none
-unlock_shared(namespace text, name text) | boolean | advisory._unlock(true, namespace, name, advisory.key(namespace, name)) | release one shared session-level hold; false if there is none
-unlock_key(key bigint) | boolean | advisory._unlock(false, NULL, NULL, key) | release one exclusive session-level hold; false if there is none
-unlock_shared_key(key bigint) | boolean | advisory._unlock(true, NULL, NULL, key) | release one shared session-level hold; false if there is none
-unlock_all(namespace text, name text) | integer | advisory._unlock_all(namespace, ARRAY[name], false) | release every session-level hold of the lock, in both modes
-unlock_all(namespace text, names text[]) | integer | advisory._unlock_all(namespace, names, true) | release every session-level hold of each lock in the list
-holds(namespace text, name text) | boolean | advisory._is_held(advisory.key(namespace, name), true) | does this session hold the lock, in any mode and scope?
-holds_key(key bigint) | boolean | advisory._is_held(key, true) | does this session hold the lock, in any mode and scope?
-is_locked(namespace text, name text) | boolean | advisory._is_held(advisory.key(namespace, name), false) | does any session hold the lock: an observation, never a guard
-is_locked_key(key bigint) | boolean | advisory._is_held(key, false) | does any session hold the lock: an observation, never a guard
-holders(namespace text, name text) | holders | * FROM advisory._holders_of(namespace, name, advisory.key(namespace, name)) | sessions that hold the lock, or a slot of this name, or wait for it
-holders_key(key bigint) | holders | * FROM advisory._holders_of(NULL, NULL, key) | sessions that hold the lock, or a slot of this key, or wait for it
-terminate_holder(namespace text, name text, pid integer, timeout interval DEFAULT '5s') | boolean | advisory._terminate(namespace, name, advisory.key(namespace, name), pid, timeout) | end a session if it still holds the lock, or a slot, of this name
-terminate_holder_key(key bigint, pid integer, timeout interval DEFAULT '5s') | boolean | advisory._terminate(NULL, NULL, key, pid, timeout) | end a session if it still holds the lock, or a slot, of this key
-claim(namespace text, name text, every interval, window_start timestamptz DEFAULT NULL) | timestamptz | advisory._claim(namespace, name, every, window_start, false) | claim a window of time once: the window, or NULL if it is claimed
-token(namespace text, name text) | bigint | advisory._no_token('token') | not in the portable edition: error 0A000
-token(namespace text, name text, slot integer) | bigint | advisory._no_token('token') | not in the portable edition: error 0A000
-token_key(key bigint) | bigint | advisory._no_token('token_key') | not in the portable edition: error 0A000
-key(namespace text, name text) | bigint | advisory.key(namespace, name) | key of a namespace and a name
-release(namespace text, name text, slot integer DEFAULT NULL) | boolean | advisory.release(namespace, name, slot) | give back a slot (NULL: the greatest of this session)
-check_token(namespace text, name text, token bigint) | boolean | advisory.check_token(namespace, name, token) | true if no greater token of this name was checked, or error 55000
-unclaim(namespace text, name text, window_start timestamptz) | boolean | advisory.unclaim(namespace, name, window_start) | take a claim back, so that its window can be claimed again
-run(namespace text, name text, command text, timeout interval DEFAULT '0', slots integer DEFAULT NULL, if_busy text DEFAULT 'skip', INOUT ran boolean DEFAULT NULL, once_per interval DEFAULT NULL, once_window timestamptz DEFAULT NULL) | CALL | advisory.run(namespace, name, command, timeout, slots, if_busy, ran, once_per, once_window) | run a command while holding a lock or slot, and once_per window
-$list$), E'\n') AS line, LATERAL regexp_split_to_array(line, ' \| ') AS w,
-             (VALUES ('', 'NULL', true, false, 'session', ': true, or error 55P03'), ('try_', '''0''', false, false, 'session', ' if it is free within timeout'),
+%slock(namespace text, name text, timeout interval DEFAULT %s) | boolean
+    | advisory._lock(%L, false, %L, namespace, name, advisory.key(namespace, name), timeout)
+    | take an exclusive %s-level lock%s
+%slock_shared(namespace text, name text, timeout interval DEFAULT %s) | boolean
+    | advisory._lock(%L, true, %L, namespace, name, advisory.key(namespace, name), timeout)
+    | take a shared %s-level lock%s
+%slock_key(key bigint, timeout interval DEFAULT %s, label text DEFAULT NULL) | boolean
+    | advisory._lock(%L, false, %L, NULL, label, key, timeout)
+    | take an exclusive %s-level lock%s
+%slock_shared_key(key bigint, timeout interval DEFAULT %s, label text DEFAULT NULL) | boolean
+    | advisory._lock(%L, true, %L, NULL, label, key, timeout)
+    | take a shared %s-level lock%s
+%slock_all(namespace text, names text[], timeout interval DEFAULT %s) | boolean
+    | advisory._take_all(%L, %L, namespace, names, timeout)
+    | lock all of the list for the %s%s
+%slock_any(namespace text, names text[], wanted integer DEFAULT 1) | SETOF text
+    | taken::pg_catalog.text
+      FROM advisory._try_any(%2$L, namespace, names, false, NULL, wanted)
+    | lock up to wanted of the list that are free, for the %s
+%sacquire(namespace text, name text, slots integer, timeout interval DEFAULT %s) | integer
+    | advisory._acquire(%L, %L, namespace, name, slots, timeout)
+    | take a slot for the %s%s
+%sacquire_any(namespace text, names text[], slots integer, wanted integer DEFAULT 1)
+    | TABLE (name text, slot integer)
+    | taken::pg_catalog.text, slot
+      FROM advisory._try_any(%2$L, namespace, names, true, slots, wanted)
+    | take a slot of up to wanted names that have one, for the %s
+await_lock(namespace text, name text, timeout interval DEFAULT NULL) | CALL
+    | advisory._await(false, namespace, name, advisory.key(namespace, name), NULL, timeout, ignored)
+    | take an exclusive session-level lock, waiting without a snapshot
+await_lock_shared(namespace text, name text, timeout interval DEFAULT NULL) | CALL
+    | advisory._await(true, namespace, name, advisory.key(namespace, name), NULL, timeout, ignored)
+    | take a shared session-level lock, waiting without a snapshot
+await_lock_key(key bigint, timeout interval DEFAULT NULL, label text DEFAULT NULL) | CALL
+    | advisory._await(false, NULL, label, key, NULL, timeout, ignored)
+    | take an exclusive session-level lock, waiting without a snapshot
+await_lock_shared_key(key bigint, timeout interval DEFAULT NULL, label text DEFAULT NULL) | CALL
+    | advisory._await(true, NULL, label, key, NULL, timeout, ignored)
+    | take a shared session-level lock, waiting without a snapshot
+await_acquire(namespace text, name text, slots integer, timeout interval DEFAULT NULL,
+              INOUT slot integer DEFAULT NULL) | CALL
+    | advisory._await(NULL, namespace, name, advisory._slot_key(namespace, name, 0), slots,
+                      timeout, slot)
+    | take a slot of a semaphore, waiting without a snapshot
+unlock(namespace text, name text) | boolean
+    | advisory._unlock(false, namespace, name, advisory.key(namespace, name))
+    | release one exclusive session-level hold; false if there is none
+unlock_shared(namespace text, name text) | boolean
+    | advisory._unlock(true, namespace, name, advisory.key(namespace, name))
+    | release one shared session-level hold; false if there is none
+unlock_key(key bigint) | boolean
+    | advisory._unlock(false, NULL, NULL, key)
+    | release one exclusive session-level hold; false if there is none
+unlock_shared_key(key bigint) | boolean
+    | advisory._unlock(true, NULL, NULL, key)
+    | release one shared session-level hold; false if there is none
+unlock_all(namespace text, name text) | integer
+    | advisory._unlock_all(namespace, ARRAY[name], false)
+    | release every session-level hold of the lock, in both modes
+unlock_all(namespace text, names text[]) | integer
+    | advisory._unlock_all(namespace, names, true)
+    | release every session-level hold of each lock in the list
+holds(namespace text, name text) | boolean
+    | advisory._is_held(advisory.key(namespace, name), true)
+    | does this session hold the lock, in any mode and scope?
+holds_key(key bigint) | boolean
+    | advisory._is_held(key, true)
+    | does this session hold the lock, in any mode and scope?
+is_locked(namespace text, name text) | boolean
+    | advisory._is_held(advisory.key(namespace, name), false)
+    | does any session hold the lock: an observation, never a guard
+is_locked_key(key bigint) | boolean
+    | advisory._is_held(key, false)
+    | does any session hold the lock: an observation, never a guard
+holders(namespace text, name text) | holders
+    | * FROM advisory._holders_of(namespace, name, advisory.key(namespace, name))
+    | sessions that hold the lock, or a slot of this name, or wait for it
+holders_key(key bigint) | holders
+    | * FROM advisory._holders_of(NULL, NULL, key)
+    | sessions that hold the lock, or a slot of this key, or wait for it
+terminate_holder(namespace text, name text, pid integer, timeout interval DEFAULT '5s') | boolean
+    | advisory._terminate(namespace, name, advisory.key(namespace, name), pid, timeout)
+    | end a session if it still holds the lock, or a slot, of this name
+terminate_holder_key(key bigint, pid integer, timeout interval DEFAULT '5s') | boolean
+    | advisory._terminate(NULL, NULL, key, pid, timeout)
+    | end a session if it still holds the lock, or a slot, of this key
+claim(namespace text, name text, every interval, window_start timestamptz DEFAULT NULL)
+    | timestamptz
+    | advisory._claim(namespace, name, every, window_start, false)
+    | claim a window of time once: the window, or NULL if it is claimed
+token(namespace text, name text) | bigint
+    | advisory._no_token('token')
+    | not in the portable edition: error 0A000
+token(namespace text, name text, slot integer) | bigint
+    | advisory._no_token('token')
+    | not in the portable edition: error 0A000
+token_key(key bigint) | bigint
+    | advisory._no_token('token_key')
+    | not in the portable edition: error 0A000
+key(namespace text, name text) | bigint
+    | advisory.key(namespace, name)
+    | key of a namespace and a name
+release(namespace text, name text, slot integer DEFAULT NULL) | boolean
+    | advisory.release(namespace, name, slot)
+    | give back a slot (NULL: the greatest of this session)
+check_token(namespace text, name text, token bigint) | boolean
+    | advisory.check_token(namespace, name, token)
+    | true if no greater token of this name was checked, or error 55000
+unclaim(namespace text, name text, window_start timestamptz) | boolean
+    | advisory.unclaim(namespace, name, window_start)
+    | take a claim back, so that its window can be claimed again
+run(namespace text, name text, command text, timeout interval DEFAULT '0',
+    slots integer DEFAULT NULL, if_busy text DEFAULT 'skip', INOUT ran boolean DEFAULT NULL,
+    once_per interval DEFAULT NULL, once_window timestamptz DEFAULT NULL) | CALL
+    | advisory.run(namespace, name, command, timeout, slots, if_busy, ran, once_per, once_window)
+    | run a command while holding a lock or slot, and once_per window
+$list$), E'\n(?! )') AS line,
+             LATERAL regexp_split_to_array(regexp_replace(line, '\s+', ' ', 'g'), ' \| ') AS w,
+             (VALUES ('', 'NULL', true, false, 'session', ': true, or error 55P03'),
+                     ('try_', '''0''', false, false, 'session', ' if it is free within timeout'),
                      ('xact_', 'NULL', true, true, 'transaction', ': true, or error 55P03'),
-                     ('try_xact_', '''0''', false, true, 'transaction', ' if it is free within timeout')) AS v (prefix, timeout, must, is_xact, scope, ending)
-        WHERE CASE WHEN line LIKE '\%s%\_any(%' THEN prefix LIKE 'try%' WHEN line LIKE '\%s%' THEN true ELSE prefix = '' END
+                     ('try_xact_', '''0''', false, true, 'transaction',
+                      ' if it is free within timeout')
+             ) AS v (prefix, timeout, must, is_xact, scope, ending)
+        WHERE CASE WHEN line LIKE '\%s%\_any(%' THEN prefix LIKE 'try%'
+                   WHEN line LIKE '\%s%' THEN true
+                   ELSE prefix = '' END
     LOOP
-        -- Every function of a name is there for bigint and uuid, too, and every function of a list for lists of these.  A list that a driver
-        -- sends without a type arrives as text.
-        FOR form IN SELECT * FROM (VALUES
-                ('key bigint', 'key bigint', 'name', 'text'), ('name text', 'name text', 'name', 'text'),
-                ('name text', 'id bigint', '(advisory._check_list(namespace, ARRAY[id::pg_catalog.text], ''id''))[1]', 'int8'),
-                ('name text', 'id uuid', '(advisory._check_list(namespace, ARRAY[id::pg_catalog.text], ''id''))[1]', 'uuid'),
-                ('names text[]', 'names text[]', 'names', 'text'), ('names text[]', 'names text', 'names::pg_catalog.text[]', 'text'),
-                ('names text[]', 'ids bigint[]', 'advisory._check_list(namespace, ids::pg_catalog.text[], ''id'')', 'int8'),
-                ('names text[]', 'ids uuid[]', 'advisory._check_list(namespace, ids::pg_catalog.text[], ''id'')', 'uuid')) AS v (old, new, value, type)
-            WHERE strpos(f.signature, old) > 0 AND (f.signature NOT LIKE 'unlock_all(%' OR new <> 'names text') LOOP
+        -- Every function of a name is there for bigint and uuid, too, and every function of a list
+        -- for lists of these.  A list that a driver sends without a type arrives as text.
+        FOR form IN
+            SELECT * FROM (VALUES
+                ('key bigint', 'key bigint', 'name', 'text'),
+                ('name text', 'name text', 'name', 'text'),
+                ('name text', 'id bigint',
+                 '(advisory._check_list(namespace, ARRAY[id::pg_catalog.text], ''id''))[1]',
+                 'int8'),
+                ('name text', 'id uuid',
+                 '(advisory._check_list(namespace, ARRAY[id::pg_catalog.text], ''id''))[1]',
+                 'uuid'),
+                ('names text[]', 'names text[]', 'names', 'text'),
+                ('names text[]', 'names text', 'names::pg_catalog.text[]', 'text'),
+                ('names text[]', 'ids bigint[]',
+                 'advisory._check_list(namespace, ids::pg_catalog.text[], ''id'')', 'int8'),
+                ('names text[]', 'ids uuid[]',
+                 'advisory._check_list(namespace, ids::pg_catalog.text[], ''id'')', 'uuid')
+            ) AS v (old, new, value, type)
+            WHERE strpos(f.signature, old) > 0
+                AND (f.signature NOT LIKE 'unlock_all(%' OR new <> 'names text')
+        LOOP
             signature := replace(f.signature, form.old, form.new);
-            call := replace(regexp_replace(f.call, '\mnames?\M', form.value, 'g'), 'taken::pg_catalog.text', 'taken::pg_catalog.' || form.type);
-            IF form.old = form.new AND starts_with(f.call, 'advisory.' || split_part(f.signature, '(', 1) || '(') THEN NULL;    -- It is there.
+            call := replace(regexp_replace(f.call, '\mnames?\M', form.value, 'g'),
+                            'taken::pg_catalog.text', 'taken::pg_catalog.' || form.type);
+            IF form.old = form.new
+               AND starts_with(f.call, 'advisory.' || split_part(f.signature, '(', 1) || '(') THEN
+                NULL;    -- It is there.
             ELSIF f.result = 'CALL' THEN
-                EXECUTE format('CREATE OR REPLACE PROCEDURE advisory.%s LANGUAGE plpgsql AS %L', signature,
+                EXECUTE format('CREATE OR REPLACE PROCEDURE advisory.%s LANGUAGE plpgsql AS %L',
+                               signature,
                                format('DECLARE ignored integer; BEGIN CALL %s; END', call));
             ELSE
-                EXECUTE format('CREATE OR REPLACE FUNCTION advisory.%s RETURNS %s LANGUAGE sql %s AS %L', signature,
-                               CASE f.result WHEN 'holders' THEN pg_get_function_result('advisory._holders_of'::regproc) WHEN 'SETOF text' THEN 'SETOF ' || form.type
-                                             ELSE replace(f.result, 'name text', CASE form.type WHEN 'text' THEN 'name text' ELSE 'id ' || form.type END) END,
-                               CASE WHEN f.signature LIKE 'key(%' THEN 'IMMUTABLE PARALLEL SAFE' ELSE 'COST 1000' END, 'SELECT ' || call);
+                EXECUTE format(
+                    'CREATE OR REPLACE FUNCTION advisory.%s RETURNS %s LANGUAGE sql %s AS %L',
+                    signature,
+                    CASE f.result
+                        WHEN 'holders'
+                        THEN pg_get_function_result('advisory._holders_of'::regproc)
+                        WHEN 'SETOF text' THEN 'SETOF ' || form.type
+                        ELSE replace(f.result, 'name text',
+                                     CASE form.type WHEN 'text' THEN 'name text'
+                                          ELSE 'id ' || form.type END) END,
+                    CASE WHEN f.signature LIKE 'key(%' THEN 'IMMUTABLE PARALLEL SAFE'
+                         ELSE 'COST 1000' END,
+                    'SELECT ' || call);
             END IF;
-            EXECUTE format('COMMENT ON ROUTINE advisory.%s IS %L', regexp_replace(signature, ' DEFAULT [^,)]+', '', 'g'), f.comment);
+            EXECUTE format('COMMENT ON ROUTINE advisory.%s IS %L',
+                           regexp_replace(signature, ' DEFAULT [^,)]+', '', 'g'), f.comment);
         END LOOP;
     END LOOP;
     -- The path of the functions in PL/pgSQL.
-    FOR f IN SELECT oid::regprocedure AS name FROM pg_proc
-             WHERE pronamespace = 'advisory'::regnamespace AND prokind = 'f' AND prolang = (SELECT oid FROM pg_language WHERE lanname = 'plpgsql') LOOP
+    FOR f IN
+        SELECT oid::regprocedure AS name FROM pg_proc
+        WHERE pronamespace = 'advisory'::regnamespace AND prokind = 'f'
+            AND prolang = (SELECT oid FROM pg_language WHERE lanname = 'plpgsql')
+    LOOP
         EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, pg_temp', f.name);
     END LOOP;
 END $do$;
-REVOKE ALL ON FUNCTION advisory.unclaim(text, text, timestamptz), advisory.unclaim(text, bigint, timestamptz),
-    advisory.unclaim(text, uuid, timestamptz) FROM PUBLIC;
+REVOKE ALL ON FUNCTION advisory.unclaim(text, text, timestamptz),
+    advisory.unclaim(text, bigint, timestamptz), advisory.unclaim(text, uuid, timestamptz)
+    FROM PUBLIC;
 COMMIT;

@@ -178,7 +178,7 @@ sub check_tree {
         [ 'rpm/advisory_ext.spec',                 qr/^%changelog\n.* - (\S+)-\d+$/m,                  $full ],
         [ 'debian/changelog',                      qr/\A\S+ \(([^)]+)-[^-)]+\)/,                       $full ],
         [ 'README.md',                             qr/This is version (\d+(?:[.]\d+)+)/,               $control ],
-        [ 'portable/advisory.sql',                 qr/FUNCTION advisory[.]version\(\).*SELECT '(.*?)'/, $control ],
+        [ 'portable/advisory.sql',                 qr/FUNCTION advisory[.]version\(\).*?SELECT '(.*?)'/s, $control ],
         [ 'examples/monitoring/check_advisory.sh', qr/(\S+) \(advisory_ext\)/,                         $control ],
     ) {
         my ($file, $pattern, $expected) = @{$copy};

@@ -13,203 +13,436 @@ CREATE TABLE advisory.key_labels (
     CONSTRAINT key_labels_note_length CHECK (length(note) BETWEEN 1 AND 1000),
     CONSTRAINT key_labels_unique UNIQUE NULLS NOT DISTINCT (key, key1, key2, label)
 );
--- The unique key has nulls, so it cannot be the replica identity.  FULL lets rows be changed where all tables are published.
+-- The unique key has nulls, so it cannot be the replica identity.  FULL lets rows be changed where
+-- all tables are published.
 ALTER TABLE advisory.key_labels REPLICA IDENTITY FULL;
-COMMENT ON TABLE advisory.key_labels IS 'labels that users give to keys; for locks.known_as and known_keys';
+COMMENT ON TABLE advisory.key_labels IS
+    'labels that users give to keys; for locks.known_as and known_keys';
 COMMENT ON COLUMN advisory.key_labels.key IS 'key, as in pg_advisory_lock(bigint); null for a pair';
-COMMENT ON COLUMN advisory.key_labels.key1 IS 'first key of a pair, as in pg_advisory_lock(int, int)';
+COMMENT ON COLUMN advisory.key_labels.key1 IS
+    'first key of a pair, as in pg_advisory_lock(int, int)';
 COMMENT ON COLUMN advisory.key_labels.key2 IS 'second key of a pair';
 COMMENT ON COLUMN advisory.key_labels.label IS 'what the lock is called, up to 200 characters';
 COMMENT ON COLUMN advisory.key_labels.note IS 'note about the lock, up to 1000 characters';
 SELECT pg_extension_config_dump('advisory.key_labels', '');
 
--- The next two functions have the same columns.  known_keys shows those up to key2.  The others say which locks are meant: those
--- with an objsubid and a key in these ranges, where a pair is one key.  detail says what else the keys of a lock tell: a table, or a name.
+---- What the library does for the views below
 
-CREATE FUNCTION advisory_internal.key_labels()
-    RETURNS TABLE (
-        tool text, purpose text, form text, scope text, match text, rule text, source text,
-        key bigint, key1 integer, key2 integer,
-        first_objsubid integer, last_objsubid integer, first_key bigint, last_key bigint, detail text)
-    LANGUAGE sql STABLE PARALLEL UNSAFE COST 1000
-BEGIN ATOMIC
-    -- Limits, so that the views work whatever is in the table.
-    SELECT left(label, 200), left(note, 1000),
-           CASE WHEN is_pair THEN 'int4 pair' ELSE 'bigint' END, NULL, 'exact',
-           CASE WHEN is_pair THEN format('(%s, %s)', key1, key2) ELSE key::text END, 'advisory.key_labels',
-           key, key1, key2,
-           objsubid, objsubid, tag, tag, NULL
-    FROM (SELECT *, key IS NULL AS is_pair, CASE WHEN key IS NULL THEN 2 ELSE 1 END AS objsubid,
-                 coalesce(key, (key1::bigint << 32) | (key2 & 4294967295)) AS tag
-          FROM ONLY advisory.key_labels
-          LIMIT 10000) AS labels
-    WHERE tag IS NOT NULL AND label IS NOT NULL
-    ORDER BY tag, is_pair, label COLLATE "C";
-END;
-COMMENT ON FUNCTION advisory_internal.key_labels() IS 'rows of advisory.known_keys: labels';
+-- A table that a view reads only if that is possible at once: locks it and its indexes.  Null if
+-- the current user may not read it, or is subject to a policy, or if the server's lock table is
+-- full.  Null, with a NOTICE that begins with this text, if somebody else has locked it.
+CREATE FUNCTION advisory_internal.readable(relation regclass, otherwise text) RETURNS regclass
+    AS 'MODULE_PATHNAME', 'advisory_readable'
+    LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 1000;
+COMMENT ON FUNCTION advisory_internal.readable(regclass, text) IS
+    'table that can be read without waiting; null if it cannot';
+
+CREATE FUNCTION advisory_internal.this_database() RETURNS oid
+    AS 'MODULE_PATHNAME', 'advisory_this_database'
+    LANGUAGE C STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION advisory_internal.this_database() IS 'OID of the current database';
+
+-- (The name of a database need not be valid in the encoding of this one.)
+CREATE FUNCTION advisory_internal.bytes_of(name name) RETURNS bytea
+    AS 'MODULE_PATHNAME', 'advisory_bytes_of'
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION advisory_internal.bytes_of(name) IS 'name as it is stored';
 
 CREATE FUNCTION advisory_internal.crc32(bytes bytea) RETURNS bigint
     AS 'MODULE_PATHNAME', 'advisory_crc32'
     LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION advisory_internal.crc32(bytea) IS 'CRC-32 as zlib computes it';
 
--- The only list of these facts.  Each one names its source, a file of a public repository.  The name of the database is in its own
--- encoding, and null if it is unknown.
-CREATE FUNCTION advisory_internal.key_facts(database bytea, is_current boolean)
+CREATE FUNCTION advisory_internal.printable(line text) RETURNS text
+    AS 'MODULE_PATHNAME', 'advisory_printable'
+    LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION advisory_internal.printable(text) IS
+    'text with ? for control characters';
+
+---- The facts
+
+-- known_keys consists of the rows of these four.  Each fact names its source, a file of a public
+-- repository.  first_key and last_key say which locks are meant; a pair is one key there.
+
+-- A null argument means that the table is not read: the function is not called.
+CREATE FUNCTION advisory_internal.key_labels(labels regclass)
     RETURNS TABLE (
-        tool text, purpose text, form text, scope text, match text, rule text, source text,
-        key bigint, key1 integer, key2 integer,
-        first_objsubid integer, last_objsubid integer, first_key bigint, last_key bigint, detail text)
-    LANGUAGE sql STABLE PARALLEL UNSAFE COST 1000 ROWS 60
+        place bigint, tool text, purpose text, form text, scope text, match text, rule text,
+        source text, key bigint, key1 integer, key2 integer, objsubid integer, first_key bigint)
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE COST 1000
 BEGIN ATOMIC
-    SELECT tool, purpose, 'bigint', scope, 'exact', key::text, source, key, NULL::integer, NULL::integer, 1, 1, key, key, NULL
+    -- Limits, so that the views work whatever is in the table.
+    SELECT row_number() OVER in_order, advisory_internal.printable(left(label, 200)),
+           advisory_internal.printable(left(note, 1000)),
+           CASE WHEN is_pair THEN 'int4 pair' ELSE 'bigint' END, NULL, 'exact',
+           CASE WHEN is_pair THEN format('(%s, %s)', key1, key2) ELSE key::text END,
+           'advisory.key_labels', key, key1, key2, objsubid, tag
+    FROM (SELECT *, key IS NULL AS is_pair, CASE WHEN key IS NULL THEN 2 ELSE 1 END AS objsubid,
+                 coalesce(key, (key1::bigint << 32) | (key2 & 4294967295)) AS tag
+          FROM ONLY advisory.key_labels
+          LIMIT 10000) AS labels
+    WHERE tag IS NOT NULL AND label IS NOT NULL
+    WINDOW in_order AS (ORDER BY tag, is_pair, label COLLATE "C")
+    ORDER BY 1;
+END;
+COMMENT ON FUNCTION advisory_internal.key_labels(regclass) IS 'rows of advisory.known_keys: labels';
+
+-- Keys that are the same in every database.
+CREATE VIEW advisory_internal.key_facts AS
+    SELECT row_number() OVER () AS place, tool, purpose, 'bigint'::text AS form, scope, match, rule,
+           source, key, first_key, last_key
+    FROM (
+    SELECT tool, purpose, scope, 'exact' AS match, key::text AS rule, source, key,
+           key AS first_key, key AS last_key
     FROM (VALUES
-        ('Prisma Migrate', 'migration lock', 'session', 72707369::bigint, 'prisma/prisma-engines schema-engine postgres flavour'),
-        ('goose', 'migration lock', 'session', 4097083626, 'pressly/goose lock/session_locker_options.go'),
-        ('goose', 'migration lock (v3.15.1 to v3.25.0)', 'session', 5887940537704921958, 'pressly/goose lock/session_locker_options.go'),
-        ('Kysely', 'migration lock', 'session', 3853314791062309107, 'kysely-org/kysely src/dialect/postgres/postgres-adapter.ts'),
-        ('node-pg-migrate', 'migration lock', 'session', 7241865325823964, 'salsita/node-pg-migrate src/runner.ts'),
-        ('graphile-migrate', 'migration lock', 'session', 4727445306447283, 'graphile/migrate src/pgReal.ts'),
-        ('postgres-migrations', 'migration lock', 'session', -8525285245963000605, 'ThomWright/postgres-migrations src/with-lock.ts'),
+        ('Prisma Migrate', 'migration lock', 'session', 72707369::bigint,
+            'prisma/prisma-engines schema-engine postgres flavour'),
+        ('goose', 'migration lock', 'session', 4097083626,
+            'pressly/goose lock/session_locker_options.go'),
+        ('goose', 'migration lock (v3.15.1 to v3.25.0)', 'session', 5887940537704921958,
+            'pressly/goose lock/session_locker_options.go'),
+        ('Kysely', 'migration lock', 'session', 3853314791062309107,
+            'kysely-org/kysely src/dialect/postgres/postgres-adapter.ts'),
+        ('node-pg-migrate', 'migration lock', 'session', 7241865325823964,
+            'salsita/node-pg-migrate src/runner.ts'),
+        ('graphile-migrate', 'migration lock', 'session', 4727445306447283,
+            'graphile/migrate src/pgReal.ts'),
+        ('postgres-migrations', 'migration lock', 'session', -8525285245963000605,
+            'ThomWright/postgres-migrations src/with-lock.ts'),
         ('tern', 'migration lock', 'session', 9628173550095224, 'jackc/tern migrate/migrate.go'),
-        ('pgroll', 'state lock', 'transaction', 12388221127840347, 'xataio/pgroll pkg/state/state.go'),
+        ('pgroll', 'state lock', 'transaction', 12388221127840347,
+            'xataio/pgroll pkg/state/state.go'),
         ('Atlas', 'migrate execute', 'session', 2686470616, 'ariga/atlas sql/postgres/driver.go'),
         ('Atlas', 'migrate diff', 'session', 361947982, 'ariga/atlas sql/postgres/driver.go'),
-        ('DBOS', 'system database migration', 'session', 1234567890, 'dbos-inc/dbos-transact-py dbos/_sys_db_postgres.py'),
-        ('authentik', 'migration lock', 'session', 1000, 'goauthentik/authentik lifecycle/migrate.py'),
+        ('DBOS', 'system database migration', 'session', 1234567890,
+            'dbos-inc/dbos-transact-py dbos/_sys_db_postgres.py'),
+        ('authentik', 'migration lock', 'session', 1000,
+            'goauthentik/authentik lifecycle/migrate.py'),
         ('Evolve', 'migration lock', 'session', 12345, 'lecaillon/Evolve PostgreSQLDatabase.cs'),
         ('Marten', 'default global lock', 'session', 4004, 'JasperFx/marten StoreOptions.cs'),
         ('Airflow', 'migrations', 'session', 1, 'apache/airflow utils/db.py DBLocks'),
-        ('Airflow', 'scheduler critical section', 'session', 2, 'apache/airflow utils/db.py DBLocks'),
-        ('Concourse', 'database migration', 'session', 5, 'concourse/concourse atc/db/lock/lock.go'),
-        ('sqitch', 'deployment', 'session', 75474063, 'sqitchers/sqitch lib/App/Sqitch/Engine/pg.pm'),
+        ('Airflow', 'scheduler critical section', 'session', 2,
+            'apache/airflow utils/db.py DBLocks'),
+        ('Concourse', 'database migration', 'session', 5,
+            'concourse/concourse atc/db/lock/lock.go'),
+        ('sqitch', 'deployment', 'session', 75474063,
+            'sqitchers/sqitch lib/App/Sqitch/Engine/pg.pm'),
         ('pgBackRest', 'backup', 'session', 12340078987004321, 'pgbackrest/pgbackrest src/db/db.h'),
         ('Unleash', 'migration', 'session', 479341, 'Unleash/unleash src/lib/util/db-lock.ts'),
-        ('rake-db', 'migration', 'transaction', 8582141715823621641, 'romeerez/orchid-orm packages/rake-db'),
-        ('dumbo (Emmett)', 'migration', 'session', 999956789, 'event-driven-io/Pongo packages/dumbo'),
+        ('rake-db', 'migration', 'transaction', 8582141715823621641,
+            'romeerez/orchid-orm packages/rake-db'),
+        ('dumbo (Emmett)', 'migration', 'session', 999956789,
+            'event-driven-io/Pongo packages/dumbo'),
         ('pg-workflows', 'migration', 'transaction', 738291645, 'pg-workflows')
     ) AS fact (tool, purpose, scope, key, source)
     UNION ALL
-    -- One key that is computed, mostly from the name of the database.  It is null if it depends on names that are not known here.
-    -- Only slonik's is written down, because md5() fails on a server in FIPS mode.
-    SELECT tool, purpose, 'bigint', scope, 'formula', rule, source, key, NULL, NULL, 1, 1, key, key, NULL
+    -- One key that is computed; null if it depends on names that are not known here.  Only slonik's
+    -- is written down, because md5() fails on a server in FIPS mode.
+    SELECT tool, purpose, scope, 'formula', rule, source, key, key, key
     FROM (VALUES
-        ('Rails', 'schema migration', 'session', '2053462845 * crc32(database)',
-         'rails/rails activerecord migration.rb', 2053462845 * advisory_internal.crc32(database)),
         ('golang-migrate', 'migration lock (public.schema_migrations)', 'session',
-         E'uint32(crc32(schema || ''\\0'' || table || ''\\0'' || database) * 1486364155)',
-         'golang-migrate/migrate database/util.go', advisory_internal.crc32(E'public\\000schema_migrations\\000' || database) * 1486364155 & 4294967295),
-        ('golang-migrate', 'migration lock (public.schema_migrations)', 'session',
-         E'uint32(crc32(schema || ''\\0'' || table || ''\\0/'' || database) * 1486364155), connected by URL',
-         'golang-migrate/migrate database/util.go', advisory_internal.crc32(E'public\\000schema_migrations\\000/' || database) * 1486364155 & 4294967295),
-        ('golang-migrate', 'migration lock (public.schema_migrations)', 'session',
-         E'uint32(crc32(schema || ''\\0'' || table || ''\\0/'') * 1486364155), by a URL without a database',
-         'golang-migrate/migrate database/util.go', advisory_internal.crc32(E'public\\000schema_migrations\\000/') * 1486364155 & 4294967295),
-        ('Grafana', 'migration lock', 'session', 'uint32(crc32(database) * 1486364155)',
-         'grafana/grafana migrator/advisory_lock_id.go', advisory_internal.crc32(database) * 1486364155 & 4294967295),
-        ('sqlx', 'migration lock', 'session', '0x3d32ad9e * crc32(database)',
-         'launchbadge/sqlx sqlx-postgres/src/migrate.rs', 1026731422 * advisory_internal.crc32(database)),
-        ('slonik', 'migration (migration)', 'session', 'first 32 bits of md5(''@slonik/migrator advisory lock:'' || json(table))',
+         E'uint32(crc32(schema || ''\\0'' || table || ''\\0/'') * 1486364155)'
+             ', by a URL without a database',
+         'golang-migrate/migrate database/util.go',
+         advisory_internal.crc32(E'public\\000schema_migrations\\000/') * 1486364155 & 4294967295),
+        ('slonik', 'migration (migration)', 'session',
+         'first 32 bits of md5(''@slonik/migrator advisory lock:'' || json(table))',
          'mmkal/slonik-tools packages/migrator', 1230759186),
-        ('slonik', 'migration', 'session', 'first 32 bits of md5(''@slonik/migrator advisory lock:'' || json([schema, table]))',
+        ('slonik', 'migration', 'session',
+         'first 32 bits of md5(''@slonik/migrator advisory lock:'' || json([schema, table]))',
          'mmkal/slonik-tools packages/migrator', NULL),
-        ('pg-boss', 'create and migrate (pgboss)', 'transaction', 'first 8 bytes, big-endian, of sha224(database || ''.pgboss.'' || schema)',
-         'timgit/pg-boss src/plans.js',
-         ('x' || left(encode(sha224(database || '.pgboss.pgboss'), 'hex'), 16))::bit(64)::bigint),
-        ('DBOS', 'data source migration (dbos)', 'transaction', 'first 8 bytes, big-endian, of sha256(''dbos.datasource_migrations.'' || schema)',
-         'dbos-inc/dbos-transact-ts datasource.ts', advisory.key('dbos.datasource_migrations.dbos')),
-        ('pg_partman', 'run_maintenance', 'session or transaction', 'hashtext(''pg_partman run_maintenance'')',
-         'pgpartman/pg_partman sql/functions, sql/procedures', hashtext('pg_partman run_maintenance')),
-        ('pg_partman', 'run_maintenance procedure (from 5.1.0)', 'session', 'hashtext(''pg_partman run_maintenance procedure'')',
-         'pgpartman/pg_partman sql/procedures', hashtext('pg_partman run_maintenance procedure')),
-        ('pg_partman', 'drop_partition_id', 'transaction', 'hashtext(''pg_partman drop_partition_id'')',
-         'pgpartman/pg_partman sql/functions', hashtext('pg_partman drop_partition_id')),
-        ('pg_partman', 'drop_partition_time', 'transaction', 'hashtext(''pg_partman drop_partition_time'')',
-         'pgpartman/pg_partman sql/functions', hashtext('pg_partman drop_partition_time')),
-        ('pg_partman', 'undo_partition_native', 'transaction', 'hashtext(''pg_partman undo_partition_native'')',
-         'pgpartman/pg_partman sql/functions', hashtext('pg_partman undo_partition_native')),
-        ('pg_partman', 'undo_partition', 'transaction', 'hashtext(''pg_partman undo_partition'')',
-         'pgpartman/pg_partman sql/functions', hashtext('pg_partman undo_partition')),
-        ('pg_partman', 'reapply_constraints', 'session', 'hashtext(''pg_partman reapply_constraints'')',
-         'pgpartman/pg_partman sql/functions', hashtext('pg_partman reapply_constraints')),
-        ('pg_partman', 'run_analyze', 'session', 'hashtext(''pg_partman run_analyze'')',
-         'pgpartman/pg_partman sql/functions', hashtext('pg_partman run_analyze')),
-        ('pgmq', 'queue creation', 'transaction', 'hashtext(''pgmq.queue_'' || queue)', 'pgmq/pgmq pgmq.sql', NULL)
+        ('DBOS', 'data source migration (dbos)', 'transaction',
+         'first 8 bytes, big-endian, of sha256(''dbos.datasource_migrations.'' || schema)',
+         'dbos-inc/dbos-transact-ts datasource.ts',
+         advisory.key('dbos.datasource_migrations.dbos')),
+        ('pgmq', 'queue creation', 'transaction', 'hashtext(''pgmq.queue_'' || queue)',
+         'pgmq/pgmq pgmq.sql', NULL)
     ) AS fact (tool, purpose, scope, rule, source, key)
     UNION ALL
-    -- Pairs with a certain first key.
-    SELECT tool, purpose, 'int4 pair', scope, 'formula', rule, source, NULL, NULL, NULL, 2, 2,
-           key1::bigint << 32, (key1::bigint << 32) | 4294967295, detail
+    SELECT 'pg_partman', purpose, scope, 'formula', format('hashtext(%L)', named),
+           'pgpartman/pg_partman sql/' || file, hashtext(named), hashtext(named), hashtext(named)
     FROM (VALUES
-        ('pg_partman', 'partition_data_proc', 'session or transaction', '(hashtext(''pg_partman partition_data_proc''), hashtext(parent_table))',
+        ('run_maintenance', 'session or transaction', 'functions, sql/procedures'),
+        ('run_maintenance procedure (from 5.1.0)', 'session', 'procedures'),
+        ('drop_partition_id', 'transaction', 'functions'),
+        ('drop_partition_time', 'transaction', 'functions'),
+        ('undo_partition_native', 'transaction', 'functions'),
+        ('undo_partition', 'transaction', 'functions'),
+        ('reapply_constraints', 'session', 'functions'),
+        ('run_analyze', 'session', 'functions')
+    ) AS fact (purpose, scope, file),
+    LATERAL (SELECT 'pg_partman ' || replace(purpose, ' (from 5.1.0)', '')) AS names (named)
+    UNION ALL
+    SELECT 'n8n', 'migrations and maintenance', 'transaction', 'range',
+           '1001 to 1009 (1005: migrations)', 'n8n-io/n8n packages/@n8n/db db-lock.service.ts',
+           NULL, 1001, 1009
+    ) AS facts;
+COMMENT ON VIEW advisory_internal.key_facts IS 'rows of advisory.known_keys: keys of programs';
+
+-- Keys that are computed from the name of the database, in its own encoding.
+CREATE FUNCTION advisory_internal.database_keys(databases regclass)
+    RETURNS TABLE (
+        datid oid, place bigint, tool text, purpose text, form text, scope text, match text,
+        rule text, source text, key bigint)
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE COST 1000 ROWS 100
+BEGIN ATOMIC
+    SELECT d.oid, row_number() OVER (), tool, purpose, 'bigint', scope, 'formula', rule, source, key
+    FROM pg_database AS d,
+         LATERAL (SELECT advisory_internal.bytes_of(datname)) AS bytes (name),
+         LATERAL (VALUES
+        ('Rails', 'schema migration', 'session', '2053462845 * crc32(database)',
+         'rails/rails activerecord migration.rb', 2053462845 * advisory_internal.crc32(name)),
+        ('golang-migrate', 'migration lock (public.schema_migrations)', 'session',
+         E'uint32(crc32(schema || ''\\0'' || table || ''\\0'' || database) * 1486364155)',
+         'golang-migrate/migrate database/util.go',
+         advisory_internal.crc32(E'public\\000schema_migrations\\000' || name) * 1486364155
+             & 4294967295),
+        ('golang-migrate', 'migration lock (public.schema_migrations)', 'session',
+         E'uint32(crc32(schema || ''\\0'' || table || ''\\0/'' || database) * 1486364155)'
+             ', connected by URL',
+         'golang-migrate/migrate database/util.go',
+         advisory_internal.crc32(E'public\\000schema_migrations\\000/' || name) * 1486364155
+             & 4294967295),
+        ('Grafana', 'migration lock', 'session', 'uint32(crc32(database) * 1486364155)',
+         'grafana/grafana migrator/advisory_lock_id.go',
+         advisory_internal.crc32(name) * 1486364155 & 4294967295),
+        ('sqlx', 'migration lock', 'session', '0x3d32ad9e * crc32(database)',
+         'launchbadge/sqlx sqlx-postgres/src/migrate.rs',
+         1026731422 * advisory_internal.crc32(name)),
+        ('pg-boss', 'create and migrate (pgboss)', 'transaction',
+         'first 8 bytes, big-endian, of sha224(database || ''.pgboss.'' || schema)',
+         'timgit/pg-boss src/plans.js',
+         ('x' || left(encode(sha224(name || '.pgboss.pgboss'), 'hex'), 16))::bit(64)::bigint)
+    ) AS fact (tool, purpose, scope, rule, source, key);
+END;
+COMMENT ON FUNCTION advisory_internal.database_keys(regclass) IS
+    'rows of advisory.known_keys: keys made from the name of a database';
+
+-- Ranges of many keys.  detail: what else the key tells, a table or a name.  extension: the one
+-- whose locks these are.
+CREATE VIEW advisory_internal.key_ranges AS
+    SELECT row_number() OVER () AS place, *
+    FROM (
+    -- Pairs with a certain first key.
+    SELECT tool, purpose, 'int4 pair' AS form, scope, 'formula' AS match, rule, source,
+           2 AS first_objsubid, 2 AS last_objsubid, key1::bigint << 32 AS first_key,
+           (key1::bigint << 32) | 4294967295 AS last_key, detail, NULL::name AS extension
+    FROM (VALUES
+        ('pg_partman', 'partition_data_proc', 'session or transaction',
+         '(hashtext(''pg_partman partition_data_proc''), hashtext(parent_table))',
          'pgpartman/pg_partman sql/procedures', hashtext('pg_partman partition_data_proc'), NULL),
-        ('pg_partman', 'undo_partition_proc', 'session or transaction', '(hashtext(''pg_partman undo_partition_proc''), hashtext(parent_table))',
+        ('pg_partman', 'undo_partition_proc', 'session or transaction',
+         '(hashtext(''pg_partman undo_partition_proc''), hashtext(parent_table))',
          'pgpartman/pg_partman sql/procedures', hashtext('pg_partman undo_partition_proc'), NULL),
         ('pg_repack', 'table being repacked', 'session', '(16185446, table oid - 2^31)',
          'reorg/pg_repack bin/pg_repack.c', 16185446, 'table')
     ) AS fact (tool, purpose, scope, rule, source, key1, detail)
     UNION ALL
-    -- Ranges of keys.
-    SELECT tool, purpose, form, scope, match, rule, source, NULL, NULL, NULL, objsubid, objsubid, first_key, last_key, detail
+    SELECT tool, purpose, form, scope, match, rule, source, objsubid, objsubid, first_key, last_key,
+           detail, NULL
     FROM (VALUES
-        ('n8n', 'migrations and maintenance', 'bigint', 'transaction', 'range', '1001 to 1009 (1005: migrations)',
-         'n8n-io/n8n packages/@n8n/db db-lock.service.ts', 1, 1001, 1009, NULL),
         ('Flyway', 'migration lock', 'bigint', 'session or transaction', 'range',
          '77431708279161 + Java String.hashCode of the quoted history table; within +-2^31',
-         'flyway/flyway PostgreSQLAdvisoryLockTemplate.java', 1, 77431708279161 - 2147483648, 77431708279161 + 2147483647, NULL),
-        ('DistributedLock.NET', 'name of up to 9 ASCII characters', 'int4 pair', 'session', 'formula',
-         '7 bits a character, a 0 bit, then 1 bits', 'madelson/DistributedLock PostgresAdvisoryLockKey.cs',
+         'flyway/flyway PostgreSQLAdvisoryLockTemplate.java',
+         1, 77431708279161 - 2147483648, 77431708279161 + 2147483647, NULL),
+        ('DistributedLock.NET', 'name of up to 9 ASCII characters', 'int4 pair', 'session',
+         'formula', '7 bits a character, a 0 bit, then 1 bits',
+         'madelson/DistributedLock PostgresAdvisoryLockKey.cs',
          2, '-9223372036854775808'::bigint, 9223372036854775807, 'name')
-    ) AS fact (tool, purpose, form, scope, match, rule, source, objsubid, first_key, last_key, detail)
+    ) AS fact (tool, purpose, form, scope, match, rule, source, objsubid, first_key, last_key,
+               detail)
     UNION ALL
-    -- All keys of some objsubids.  If an extension that uses them is installed in this database, the others are ruled out here.
-    SELECT tool, purpose, form, 'any', 'class', rule, source, NULL, NULL, NULL, first_objsubid, last_objsubid,
-           CASE WHEN NOT (is_current AND is_one_installed) OR extension IN (SELECT extname FROM pg_extension)
-                THEN '-9223372036854775808'::bigint END,
-           9223372036854775807, NULL
+    -- All keys of some objsubids.
+    SELECT tool, purpose, form, 'any', 'class', rule, source, first_objsubid, last_objsubid,
+           '-9223372036854775808'::bigint, 9223372036854775807, NULL, extension
     FROM (VALUES
-        ('pg_auto_failover', 'monitor state', 'objsubid 10 and 11', 'objsubid (10 is Citus''s too)',
-         'hapostgres/pg_auto_failover metadata.h', 10, 11, 'pgautofailover'),
-        ('Citus', 'distributed execution', 'objsubid 4-10', 'objsubid', 'citusdata/citus resource_lock.h', 4, 10, 'citus'),
-        ('Citus', 'distributed execution', 'objsubid 12-16', 'objsubid', 'citusdata/citus resource_lock.h', 12, 16, 'citus')
-    ) AS fact (tool, purpose, form, rule, source, first_objsubid, last_objsubid, extension),
-    (SELECT count(*) > 0 FROM pg_extension WHERE extname IN ('pgautofailover', 'citus')) AS installed (is_one_installed);
-END;
-COMMENT ON FUNCTION advisory_internal.key_facts(bytea, boolean) IS 'rows of advisory.known_keys: keys of programs, in a database';
-
-CREATE FUNCTION advisory_internal.known_keys()
-    RETURNS TABLE (
-        tool text,
-        purpose text,
-        form text,
-        scope text,
-        match text,
-        rule text,
-        source text,
-        key bigint,
-        key1 integer,
-        key2 integer)
-    AS 'MODULE_PATHNAME', 'advisory_known_keys'
-    LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 60;
-COMMENT ON FUNCTION advisory_internal.known_keys() IS 'rows of advisory.known_keys';
+        ('pg_auto_failover', 'monitor state', 'objsubid 10 and 11',
+         'objsubid (10 is Citus''s too)', 'hapostgres/pg_auto_failover metadata.h',
+         10, 11, 'pgautofailover'),
+        ('Citus', 'distributed execution', 'objsubid 4-10', 'objsubid',
+         'citusdata/citus resource_lock.h', 4, 10, 'citus'),
+        ('Citus', 'distributed execution', 'objsubid 12-16', 'objsubid',
+         'citusdata/citus resource_lock.h', 12, 16, 'citus')
+    ) AS fact (tool, purpose, form, rule, source, first_objsubid, last_objsubid, extension)
+    ) AS facts;
+COMMENT ON VIEW advisory_internal.key_ranges IS
+    'rows of advisory.known_keys: ranges of keys';
 
 CREATE VIEW advisory.known_keys AS
     SELECT tool, purpose, form, scope, match, rule, source, key, key1, key2
-    FROM advisory_internal.known_keys();
-COMMENT ON VIEW advisory.known_keys IS 'well-known keys, and those of key_labels; candidates, not proof';
-COMMENT ON COLUMN advisory.known_keys.tool IS 'program that takes the lock, or the label of key_labels';
-COMMENT ON COLUMN advisory.known_keys.purpose IS 'what the lock is for; or the note of key_labels';
+    FROM advisory_internal.key_labels(advisory_internal.readable(
+        'advisory.key_labels', 'labels of keys are not shown'))
+    UNION ALL
+    SELECT tool, purpose, form, scope, match, rule, source, key, NULL, NULL
+    FROM advisory_internal.key_facts
+    UNION ALL
+    SELECT tool, purpose, form, scope, match, rule, source, key, NULL, NULL
+    FROM advisory_internal.database_keys(advisory_internal.readable(
+        'pg_catalog.pg_database', 'keys made from names of databases are not shown'))
+    WHERE datid = advisory_internal.this_database()
+    UNION ALL
+    SELECT tool, purpose, form, scope, match, rule, source, NULL, NULL, NULL
+    FROM advisory_internal.key_ranges;
+COMMENT ON VIEW advisory.known_keys IS
+    'well-known keys, and those of key_labels; candidates, not proof';
+COMMENT ON COLUMN advisory.known_keys.tool IS
+    'program that takes the lock, or the label of key_labels';
+COMMENT ON COLUMN advisory.known_keys.purpose IS
+    'what the lock is for; or the note of key_labels';
 COMMENT ON COLUMN advisory.known_keys.form IS 'bigint, int4 pair, or the objsubids of a class';
-COMMENT ON COLUMN advisory.known_keys.scope IS 'how the program takes it: session, transaction, or both';
-COMMENT ON COLUMN advisory.known_keys.match IS 'how a lock is recognized: exact, formula, range or class';
+COMMENT ON COLUMN advisory.known_keys.scope IS
+    'how the program takes it: session, transaction, or both';
+COMMENT ON COLUMN advisory.known_keys.match IS
+    'how a lock is recognized: exact, formula, range or class';
 COMMENT ON COLUMN advisory.known_keys.rule IS 'the key, or how it is made';
-COMMENT ON COLUMN advisory.known_keys.source IS 'where this is known from: repository and file, or key_labels';
-COMMENT ON COLUMN advisory.known_keys.key IS 'the key in this database, bigint form; null if there is not one';
+COMMENT ON COLUMN advisory.known_keys.source IS
+    'where this is known from: repository and file, or key_labels';
+COMMENT ON COLUMN advisory.known_keys.key IS
+    'the key in this database, bigint form; null if there is not one';
 COMMENT ON COLUMN advisory.known_keys.key1 IS 'first key of the pair form, signed';
 COMMENT ON COLUMN advisory.known_keys.key2 IS 'second key of the pair form, signed';
 
--- Loads the known keys once for each query, so that further rows cost little.
-CREATE FUNCTION advisory_internal.known_as(database oid, high integer, low integer, objsubid integer) RETURNS text[]
-    AS 'MODULE_PATHNAME', 'advisory_known_as'
-    LANGUAGE C STABLE STRICT PARALLEL UNSAFE;
-COMMENT ON FUNCTION advisory_internal.known_as(oid, integer, integer, integer) IS 'possible uses of a lock tag according to known_keys, labels first';
+---- Which of them a lock matches
+
+-- A view joins its locks to the next three views, and known_as() puts together what they say:
+--
+--      LEFT JOIN advisory_internal.own_uses USING (datid, objsubid, high, low)
+--      LEFT JOIN advisory_internal.exact_uses USING (objsubid, high, low)
+--      LEFT JOIN advisory_internal.range_starts USING (objsubid, high)
+--
+-- GROUP BY shows the planner that each of them has at most one row for a lock.  So it leaves them
+-- out where known_as is not asked for.
+
+CREATE VIEW advisory_internal.own_uses AS
+    SELECT datid, objsubid, (key >> 32)::integer AS high, ((key << 32) >> 32)::integer AS low,
+           array_agg(concat_ws(': ', tool, purpose) ORDER BY is_label DESC, place) AS own,
+           bool_or(is_label) AS is_label
+    FROM (SELECT advisory_internal.this_database() AS datid, objsubid, first_key AS key, tool,
+                 purpose, place, true AS is_label
+          FROM advisory_internal.key_labels(advisory_internal.readable(
+              'advisory.key_labels', 'labels of keys are not shown'))
+          UNION ALL
+          SELECT datid, 1, key, tool, purpose, place, false
+          FROM advisory_internal.database_keys(advisory_internal.readable(
+              'pg_catalog.pg_database', 'keys made from names of databases are not shown'))) AS use
+    GROUP BY datid, objsubid, 3, 4;
+COMMENT ON VIEW advisory_internal.own_uses IS
+    'uses of locks of certain databases: labels, and keys made from names';
+
+CREATE VIEW advisory_internal.exact_uses AS
+    SELECT 1 AS objsubid, (k >> 32)::integer AS high, ((k << 32) >> 32)::integer AS low,
+           array_agg(concat_ws(': ', tool, purpose) ORDER BY place) AS exact
+    FROM advisory_internal.key_facts, generate_series(first_key, last_key) AS k
+    GROUP BY 2, 3;
+COMMENT ON VIEW advisory_internal.exact_uses IS 'uses of locks of every database';
+
+-- The upper halves of keys with which such a range begins, or goes on.
+CREATE VIEW advisory_internal.range_starts AS
+    SELECT first_objsubid AS objsubid, high::integer AS high, true AS is_start
+    FROM advisory_internal.key_ranges, generate_series(first_key >> 32, last_key >> 32) AS high
+    WHERE last_key <= first_key + 8589934592
+    GROUP BY 1, 2;
+COMMENT ON VIEW advisory_internal.range_starts IS 'where there are ranges of keys';
+
+-- The table that pg_repack works on; its OID if it is in another database.
+CREATE FUNCTION advisory_internal.table_in_key(datid oid, low integer) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE COST 1000
+BEGIN ATOMIC
+    SELECT coalesce(CASE WHEN datid = advisory_internal.this_database()
+                         THEN advisory_internal.printable((pg_identify_object(
+                                  'pg_catalog.pg_class'::regclass, number::oid, 0)).identity) END,
+                    'oid ' || number)
+    FROM (SELECT low + 2147483648) AS of_table (number);
+END;
+COMMENT ON FUNCTION advisory_internal.table_in_key(oid, integer) IS 'table in a pair of pg_repack';
+
+-- Is this pair a name?  From the highest bit: 7 bits for each of up to 9 printable characters, then
+-- a 0, then 1s.  The 0 is one of the bits 72624976668147841, and the lowest bits of the characters
+-- are 145249953336295682.  A printable character has its first or second bit, and not all seven.
+CREATE FUNCTION advisory_internal.is_name(key bigint) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE
+    WHEN (key >> 57) & 127 NOT BETWEEN 32 AND 126 OR key = 9223372036854775807 THEN false
+    WHEN ~key & (key + 1) & 72624976668147841 = 0 THEN false
+    ELSE ~((key >> 6) | (key >> 5))
+         & -((~key & (key + 1)) << 1) & 145249953336295682 = 0
+        AND key & (key >> 1) & (key >> 2) & (key >> 3) & (key >> 4) & (key >> 5) & (key >> 6)
+         & -((~key & (key + 1)) << 1) & 145249953336295682 = 0
+    END;
+COMMENT ON FUNCTION advisory_internal.is_name(bigint) IS
+    'is this pair a name of DistributedLock.NET?';
+
+-- A class is ruled out for a lock of this database if only the other extension is installed here.
+CREATE FUNCTION advisory_internal.owners_here(extensions regclass) RETURNS name[]
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE COST 1000
+BEGIN ATOMIC
+    SELECT array_agg(extname)
+    FROM pg_extension
+    WHERE extname IN (SELECT extension FROM advisory_internal.key_ranges);
+END;
+COMMENT ON FUNCTION advisory_internal.owners_here(regclass) IS
+    'installed extensions whose locks are known';
+
+CREATE FUNCTION advisory_internal.range_uses(datid oid, objsubid integer, key bigint) RETURNS text[]
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE COST 1000
+BEGIN ATOMIC
+    SELECT array_agg(concat(tool, ': ', purpose, ' (' || CASE detail
+                         WHEN 'table' THEN advisory_internal.table_in_key(
+                             datid, ((key << 32) >> 32)::integer)
+                         WHEN 'name' THEN
+                             (SELECT concat('perhaps "', string_agg(chr(code), '' ORDER BY i), '"')
+                              FROM generate_series(1, 9) AS i,
+                                   LATERAL (SELECT ((key >> 64 - 7 * i) & 127)::integer,
+                                                   -(~key & (key + 1)) & (1::bigint << 64 - 7 * i))
+                                   AS letter (code, place)
+                              WHERE place <> 0)
+                     END || ')') ORDER BY place)
+    FROM advisory_internal.key_ranges,
+         (SELECT CASE WHEN objsubid > 2 AND datid = advisory_internal.this_database()
+                      THEN advisory_internal.owners_here(advisory_internal.readable(
+                          'pg_catalog.pg_extension', 'some known keys are not shown')) END)
+             AS here (owners)
+    WHERE objsubid BETWEEN first_objsubid AND last_objsubid AND key BETWEEN first_key AND last_key
+        AND (detail <> 'name' OR advisory_internal.is_name(key)) IS NOT FALSE
+        AND (extension = ANY (owners)) IS NOT FALSE;
+END;
+COMMENT ON FUNCTION advisory_internal.range_uses(oid, integer, bigint) IS
+    'possible uses of a lock according to ranges of keys';
+
+CREATE FUNCTION advisory_internal.known_as(
+        datid oid, objsubid integer, high integer, low integer,
+        own text[], exact text[], is_start boolean)
+    RETURNS text[]
+    LANGUAGE sql STABLE PARALLEL UNSAFE
+RETURN own || exact ||
+       CASE WHEN is_start OR objsubid BETWEEN 3 AND 16
+                OR objsubid = 2 AND advisory_internal.is_name(
+                                        (high::bigint << 32) | (low & 4294967295))
+            THEN advisory_internal.range_uses(
+                     datid, objsubid, (high::bigint << 32) | (low & 4294967295)) END;
+COMMENT ON FUNCTION advisory_internal.known_as(
+    oid, integer, integer, integer, text[], text[], boolean) IS
+    'possible uses of a lock according to known_keys, labels first';
+
+-- A lock without a name as text: its label or known use, in double quotes like an identifier, so
+-- that it cannot be mistaken for a name; or else its key or keys.  Any program may use a small
+-- number, so that is shown before its known use.
+CREATE FUNCTION advisory_internal.unnamed(
+        objsubid integer, high integer, low integer, use text, is_label boolean)
+    RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE COST 1000
+BEGIN ATOMIC
+    SELECT concat_ws(' ', CASE WHEN use IS NULL OR is_small AND is_label IS NOT TRUE THEN keys END,
+                     '"' || replace(CASE WHEN length(use) > 24 THEN left(use, 21) || '...'
+                                         ELSE use END, '"', '""') || '"')
+    FROM (SELECT (high::bigint << 32) | (low & 4294967295),
+                 objsubid = 1 OR objsubid BETWEEN 16381 AND 32384) AS lock (key, has_key),
+         LATERAL (SELECT has_key AND key BETWEEN -99999 AND 99999,
+                         CASE WHEN has_key THEN key::text
+                              ELSE concat(high, ', ', low,
+                                          ' (objsubid ' || nullif(objsubid, 2) || ')') END)
+             AS text (is_small, keys)
+    WHERE objsubid IS NOT NULL;
+END;
+COMMENT ON FUNCTION advisory_internal.unnamed(integer, integer, integer, text, boolean) IS
+    'lock without a name as text';

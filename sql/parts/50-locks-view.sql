@@ -48,9 +48,13 @@ COMMENT ON FOREIGN TABLE advisory._locks IS 'rows of advisory.locks, advisory.ac
 CREATE VIEW advisory.locks AS
     SELECT pid, database, role, application_name, client_addr, state, kind, namespace,
            name, slot, key, key1, key2, mode, scope, granted, wait_start,
-           waited, acquired_at, held, blocked_by, advisory_internal.known_as(datid, high, low, objsubid) AS known_as,
+           waited, acquired_at, held, blocked_by,
+           advisory_internal.known_as(datid, objsubid, high, low, own, exact, is_start) AS known_as,
            gid, query
-    FROM advisory._locks;
+    FROM advisory._locks
+    LEFT JOIN advisory_internal.own_uses USING (datid, objsubid, high, low)
+    LEFT JOIN advisory_internal.exact_uses USING (objsubid, high, low)
+    LEFT JOIN advisory_internal.range_starts USING (objsubid, high);
 COMMENT ON VIEW advisory.locks IS
     'every advisory lock on the server, with its name, holders and waiters';
 COMMENT ON COLUMN advisory.locks.pid IS 'process that holds or waits; null for a prepared transaction';

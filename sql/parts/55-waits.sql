@@ -44,7 +44,31 @@ COMMENT ON COLUMN advisory.waits.key1 IS 'first key of the pair form, signed; cl
 COMMENT ON COLUMN advisory.waits.key2 IS 'second key of the pair form, signed; objid of a foreign lock';
 COMMENT ON COLUMN advisory.waits.objsubid IS 'as in pg_locks; null for locks of other types';
 
-CREATE FUNCTION advisory.wait_tree() RETURNS SETOF text
+-- The lock is known by its name, which is a part of the text; or stands between the two texts.
+CREATE FUNCTION advisory_internal.wait_tree()
+    RETURNS TABLE (
+        before_lock text,
+        after_lock text,
+        datid oid,
+        high integer,
+        low integer,
+        objsubid integer)
     AS 'MODULE_PATHNAME', 'advisory_wait_tree'
     LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000 ROWS 100;
+COMMENT ON FUNCTION advisory_internal.wait_tree() IS 'lines of advisory.wait_tree()';
+
+CREATE FUNCTION advisory.wait_tree() RETURNS SETOF text
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE COST 1000 ROWS 100
+BEGIN ATOMIC
+    SELECT concat(before_lock, advisory_internal.unnamed(
+               objsubid, high, low,
+               (advisory_internal.known_as(datid, objsubid, high, low, own, exact, is_start))[1],
+               is_label), after_lock)
+    FROM advisory_internal.wait_tree() WITH ORDINALITY AS line (
+        before_lock, after_lock, datid, high, low, objsubid, number)
+    LEFT JOIN advisory_internal.own_uses USING (datid, objsubid, high, low)
+    LEFT JOIN advisory_internal.exact_uses USING (objsubid, high, low)
+    LEFT JOIN advisory_internal.range_starts USING (objsubid, high)
+    ORDER BY number;
+END;
 COMMENT ON FUNCTION advisory.wait_tree() IS 'who waits for whom, as indented text';

@@ -33,9 +33,13 @@ COMMENT ON FUNCTION advisory_internal.leaks() IS 'rows of advisory.leaks';
 CREATE VIEW advisory.leaks AS
     SELECT pid, database, role, application_name, client_addr, state, kind, namespace,
            name, slot, key, key1, key2, mode, acquired_at, held, taken_by_role,
-           taken_by_application, reason, advisory_internal.known_as(datid, high, low, objsubid) AS known_as,
+           taken_by_application, reason,
+           advisory_internal.known_as(datid, objsubid, high, low, own, exact, is_start) AS known_as,
            transactions
-    FROM advisory_internal.leaks();
+    FROM advisory_internal.leaks()
+    LEFT JOIN advisory_internal.own_uses USING (datid, objsubid, high, low)
+    LEFT JOIN advisory_internal.exact_uses USING (objsubid, high, low)
+    LEFT JOIN advisory_internal.range_starts USING (objsubid, high);
 COMMENT ON VIEW advisory.leaks IS 'session-level locks that look forgotten, and why';
 COMMENT ON COLUMN advisory.leaks.pid IS 'process that holds it';
 COMMENT ON COLUMN advisory.leaks.database IS 'database that the lock is in';

@@ -37,7 +37,9 @@ COMMENT ON FUNCTION advisory_internal.cut(text, integer) IS 'text cut to so many
 CREATE VIEW advisory_internal.activity AS
     WITH entry AS MATERIALIZED (
         SELECT kind, key, database, slot, mode, pid, gid, state, granted, wait_start, waited, held, blocked_by,
-               CASE WHEN database = current_database() THEN lock ELSE concat(coalesce(database, '(dropped)'), ': ', lock) END AS what,
+               CASE WHEN database = current_database() THEN shown
+                    ELSE concat(coalesce(database, '(dropped)'), ': ', shown)
+               END AS what,
                CASE WHEN gid IS NOT NULL THEN concat(role, ' (prepared ', gid, ')')
                     WHEN application_name <> '' THEN concat(role, '@', application_name)
                     ELSE role
@@ -45,6 +47,14 @@ CREATE VIEW advisory_internal.activity AS
                -- A semaphore's slots and its queue are one lock.
                ROW (datid, high, low, CASE kind WHEN 'semaphore' THEN 16383 ELSE objsubid END) AS tag
         FROM advisory._locks
+        LEFT JOIN advisory_internal.own_uses USING (datid, objsubid, high, low)
+        LEFT JOIN advisory_internal.exact_uses USING (objsubid, high, low)
+        LEFT JOIN advisory_internal.range_starts USING (objsubid, high)
+        CROSS JOIN LATERAL (SELECT coalesce(lock, advisory_internal.unnamed(
+                                objsubid, high, low,
+                                (advisory_internal.known_as(
+                                    datid, objsubid, high, low, own, exact, is_start))[1],
+                                is_label)) AS shown) AS text
     ), waiting AS MATERIALIZED (
         -- The server shows this to those who may see the state, too.
         SELECT pid
@@ -175,7 +185,12 @@ CREATE FUNCTION advisory_internal.blockers()
         other_database text,
         state text,
         since timestamptz,
-        lock text,
+        before_lock text,
+        after_lock text,
+        datid oid,
+        high integer,
+        low integer,
+        objsubid integer,
         waiters integer,
         longest_wait interval,
         kind text,
@@ -197,7 +212,10 @@ CREATE VIEW advisory.blockers AS
                          END, 60) AS who,
            coalesce(b.state, l.state) AS state,
            date_trunc('second', coalesce(b.since, p.prepared, l.acquired_at)) AS since,
-           advisory_internal.cut(b.lock, 90) AS lock,
+           advisory_internal.cut(concat(before_lock, advisory_internal.unnamed(
+               objsubid, high, low,
+               (advisory_internal.known_as(datid, objsubid, high, low, own, exact, is_start))[1], is_label),
+               after_lock), 90) AS lock,
            waiters,
            date_trunc('second', longest_wait) AS longest_wait,
            -- No statement can name a prepared transaction whose identifier is shown with special characters replaced.
@@ -211,6 +229,9 @@ CREATE VIEW advisory.blockers AS
                 WHEN b.pid IS NOT NULL THEN format('SELECT pg_terminate_backend(%s);', b.pid)
            END AS remedy
     FROM advisory_internal.blockers() AS b
+    LEFT JOIN advisory_internal.own_uses USING (datid, objsubid, high, low)
+    LEFT JOIN advisory_internal.exact_uses USING (objsubid, high, low)
+    LEFT JOIN advisory_internal.range_starts USING (objsubid, high)
     CROSS JOIN LATERAL (SELECT CASE WHEN b.namespace IS NOT NULL THEN advisory.key(b.namespace, b.name) = b.key END) AS named (is_named)
     LEFT JOIN pg_catalog.pg_prepared_xact() AS p ON p.gid = b.gid
     LEFT JOIN advisory_internal.lease_rows() AS l ON b.pid IS NULL AND b.gid IS NULL AND b.kind = 'lease' AND l.key = b.key

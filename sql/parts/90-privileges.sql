@@ -48,6 +48,9 @@ GRANT SELECT ON advisory.activity, advisory.blockers, advisory.claims, advisory.
     advisory.key_labels, advisory.known_keys, advisory.leaks, advisory.leases, advisory.locks,
     advisory.pressure, advisory.pressure_by_backend, advisory.pressure_by_type,
     advisory.semaphores, advisory.settings, advisory.stats, advisory.waits TO PUBLIC;
+-- Functions in SQL read these with the rights of the current user.
+GRANT SELECT ON advisory_internal.exact_uses, advisory_internal.key_ranges,
+    advisory_internal.own_uses, advisory_internal.range_starts TO PUBLIC;
 REVOKE ALL ON FUNCTION advisory.stats_reset(), advisory.tokens_above(bigint),
     advisory_internal.begin_era(),
     advisory.break_lease(text, text), advisory.break_lease(text, bigint),

@@ -219,7 +219,8 @@ attach_shared_table(const char *name, HASHCTL *control, int64 entries, int flags
 #if PG_VERSION_NUM >= 190000
 	return ShmemInitHash(name, entries, control, flags);
 #else
-	return ShmemInitHash(name, static_cast<long>(entries), static_cast<long>(entries), control, flags);
+	return ShmemInitHash(name, static_cast<long>(entries), static_cast<long>(entries), control,
+						 flags);
 #endif
 }
 
@@ -237,7 +238,8 @@ hash_parameters(size_t key_size, size_t entry_size, int tranche)
 	parameters.compare_function = dshash_memcmp;
 	parameters.hash_function = [](const void *key, size_t size, void *seed) {
 		return static_cast<dshash_hash>(hash_bytes_extended(static_cast<const unsigned char *>(key),
-															static_cast<int>(size), *static_cast<uint64 *>(seed)));
+															static_cast<int>(size),
+															*static_cast<uint64 *>(seed)));
 	};
 #if PG_VERSION_NUM >= 170000
 	parameters.copy_function = dshash_memcpy;
@@ -248,7 +250,8 @@ hash_parameters(size_t key_size, size_t entry_size, int tranche)
 
 /* 17 added fdw_restrictinfo, 18 disabled_nodes. */
 inline ForeignPath *
-create_scan_path(PlannerInfo *root, RelOptInfo *table, double rows, Cost startup_cost, Cost total_cost)
+create_scan_path(PlannerInfo *root, RelOptInfo *table, double rows, Cost startup_cost,
+				 Cost total_cost)
 {
 #if PG_VERSION_NUM >= 180000
 	return create_foreignscan_path(root, table, nullptr, rows, 0, startup_cost, total_cost,
@@ -276,7 +279,8 @@ using ListNode = SHM_QUEUE;
 template <typename Object>
 struct ObjectsOnList
 {
-	void	   *list;			/* every kind of list begins with the node behind its last object and before its first */
+	/* Every kind of list begins with the node behind its last object and before its first. */
+	void	   *list;
 	size_t		offset;			/* of the list's node in an object */
 	ListNode   *ListNode::*link = &ListNode::next;
 

@@ -40,8 +40,11 @@ from_utf8(std::string_view utf8)
 		if (OidIsValid(conversion))
 		{
 			enlargeStringInfo(&out, room);
-			converted = pg_do_encoding_conversion_buf(conversion, PG_UTF8, GetDatabaseEncoding(), bytes, length,
-													  reinterpret_cast<unsigned char *>(out.data + out.len), room, true);
+
+			auto	   *end = reinterpret_cast<unsigned char *>(out.data + out.len);
+
+			converted = pg_do_encoding_conversion_buf(conversion, PG_UTF8, GetDatabaseEncoding(),
+													  bytes, length, end, room, true);
 			out.len += static_cast<int>(strlen(out.data + out.len));
 		}
 		/* The character behind the converted part has no counterpart. */
@@ -81,7 +84,8 @@ static bool
 is_printable_unicode(pg_wchar character) noexcept
 {
 	return character >= 0x20 && !(character >= 0x7f && character <= 0x9f) && character != 0x61c &&
-		character != 0x200e && character != 0x200f && !(character >= 0x2028 && character <= 0x202e) &&
+		character != 0x200e && character != 0x200f &&
+		!(character >= 0x2028 && character <= 0x202e) &&
 		!(character >= 0x2066 && character <= 0x2069);
 }
 
@@ -98,12 +102,14 @@ is_first_printable(const char *text, int *length) noexcept
 	bool		has_c1_controls = is_utf8 || (encoding >= PG_LATIN1 && encoding <= PG_LATIN10) ||
 		(encoding >= PG_ISO_8859_5 && encoding <= PG_ISO_8859_8);
 
-	*length = static_cast<int>(strnlen(text, pg_encoding_mblen(is_utf8 ? PG_UTF8 : encoding, text)));
+	*length = pg_encoding_mblen(is_utf8 ? PG_UTF8 : encoding, text);
+	*length = static_cast<int>(strnlen(text, *length));
 	if (is_utf8 && pg_utf8_islegal(bytes, *length))
 		return is_printable_unicode(utf8_to_unicode(bytes));
 	if (is_utf8)
 		*length = 1;
-	return *length > 1 || (has_c1_controls ? is_printable_unicode(*bytes) : *bytes >= 0x20 && *bytes != 0x7f);
+	return *length > 1 ||
+		(has_c1_controls ? is_printable_unicode(*bytes) : *bytes >= 0x20 && *bytes != 0x7f);
 }
 
 bool
@@ -111,7 +117,8 @@ is_printable(const char *text) noexcept
 {
 	for (int length = 1; *text != '\0'; text += length, length = 1)
 	{
-		bool		is_ascii = *text >= ' ' && *text <= '~';	/* the same in all encodings of databases; usual, so quick */
+		/* The same in all encodings of databases, and usual, so this is quick. */
+		bool		is_ascii = *text >= ' ' && *text <= '~';
 
 		if (!is_ascii && !is_first_printable(text, &length))
 			return false;

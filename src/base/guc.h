@@ -29,9 +29,11 @@ namespace setting
 
 inline int	session_locks = ALLOWED_ON;	/* an Allowed: session-level functions */
 inline int	reentrant = ALLOWED_ON; /* an Allowed: taking a lock that the session already holds */
-inline int	warn_no_transaction = ALLOWED_WARN; /* an Allowed: a transaction-level lock that ends with its statement */
+/* An Allowed: a transaction-level lock that ends with its statement. */
+inline int	warn_no_transaction = ALLOWED_WARN;
 inline int	idle_holder_timeout;	/* in milliseconds; 0 for none */
-inline bool lease_sync;			/* raise synchronous_commit in transactions that grant or renew a lease? */
+/* Raise synchronous_commit in transactions that grant or renew a lease? */
+inline bool lease_sync;
 inline int	track = TRACK_ALL;	/* a Track */
 inline int	max_names;			/* how many names the name table may hold */
 inline int	log_wait;			/* in milliseconds; -1 for none */

@@ -33,13 +33,15 @@ digest(std::string_view text)
 #else
 	algorithm = EVP_sha256();
 #endif
-	if (algorithm == nullptr || EVP_Digest(text.data(), text.size(), sha256, nullptr, algorithm, nullptr) != 1)
+	if (algorithm == nullptr ||
+		EVP_Digest(text.data(), text.size(), sha256, nullptr, algorithm, nullptr) != 1)
 		elog(ERROR, "could not compute SHA-256");
 #else
 	pg_cryptohash_ctx *context = pg_cryptohash_create(PG_SHA256);
 
 	if (pg_cryptohash_init(context) != 0 ||
-		pg_cryptohash_update(context, reinterpret_cast<const uint8 *>(text.data()), text.size()) != 0 ||
+		pg_cryptohash_update(context, reinterpret_cast<const uint8 *>(text.data()),
+							 text.size()) != 0 ||
 		pg_cryptohash_final(context, sha256, sizeof(sha256)) != 0)
 		elog(ERROR, "could not compute SHA-256: %s", pg_cryptohash_error(context));
 	pg_cryptohash_free(context);
@@ -83,15 +85,20 @@ kept_bytes(std::string_view text)
 	int			characters = 0;
 
 	if (encoding == PG_UTF8 || encoding == PG_SQL_ASCII)
-		return pg_encoding_mbcliplen(PG_UTF8, text.data(), static_cast<int>(text.size()), NAME_BYTES);
+		return pg_encoding_mbcliplen(PG_UTF8, text.data(), static_cast<int>(text.size()),
+									 NAME_BYTES);
 
 	/* A character has no more than four bytes in any encoding. */
-	text = std::string_view(text.data(), pg_mbcliplen(text.data(), static_cast<int>(text.size()), 4 * NAME_BYTES));
+	text = std::string_view(text.data(),
+							pg_mbcliplen(text.data(), static_cast<int>(text.size()),
+										 4 * NAME_BYTES));
 
 	std::string_view utf8 = to_utf8(text);
-	int			length = pg_encoding_mbcliplen(PG_UTF8, utf8.data(), static_cast<int>(utf8.size()), NAME_BYTES);
+	int			length = pg_encoding_mbcliplen(PG_UTF8, utf8.data(), static_cast<int>(utf8.size()),
+											   NAME_BYTES);
 
-	for (int i = 0; i < length; i += pg_utf_mblen(reinterpret_cast<const unsigned char *>(utf8.data()) + i))
+	for (int i = 0; i < length;
+		 i += pg_utf_mblen(reinterpret_cast<const unsigned char *>(utf8.data()) + i))
 		characters++;
 	return pg_mbcharcliplen(text.data(), static_cast<int>(text.size()), characters);
 }
@@ -137,7 +144,8 @@ call_arguments(const LockName &name)
 	if (!name.by_name() || name.ns.size() + name.name.size() > NAME_BYTES)
 		return nullptr;
 
-	char	   *arguments = psprintf("%s, %s", quote_literal_cstr(to_cstring(name.ns)), quote_literal_cstr(to_cstring(name.name)));
+	char	   *arguments = psprintf("%s, %s", quote_literal_cstr(to_cstring(name.ns)),
+									 quote_literal_cstr(to_cstring(name.name)));
 
 	return is_printable(arguments) ? arguments : nullptr;
 }

@@ -48,7 +48,8 @@ hash_of_key(int64 key, uint32 besides) noexcept
 	 * cancel each other out.
 	 */
 	return murmurhash32(static_cast<uint32>(bits) ^
-						murmurhash32(static_cast<uint32>(bits >> 32) ^ murmurhash32(besides ^ static_cast<uint32>(hash_seed))));
+						murmurhash32(static_cast<uint32>(bits >> 32) ^
+									 murmurhash32(besides ^ static_cast<uint32>(hash_seed))));
 }
 
 /* Called from _PG_init: chooses the seed. */

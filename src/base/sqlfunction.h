@@ -142,11 +142,13 @@ struct Row
 	}
 	void		add_int32_array(const int *items, int item_count)
 	{
-		auto	   *datums = static_cast<Datum *>(palloc_extended(sizeof(Datum) * (item_count + 1), MCXT_ALLOC_HUGE));
+		auto	   *datums = static_cast<Datum *>(palloc_extended(sizeof(Datum) * (item_count + 1),
+																  MCXT_ALLOC_HUGE));
 
 		for (int i = 0; i < item_count; i++)
 			datums[i] = Int32GetDatum(items[i]);
-		add(PointerGetDatum(construct_array(datums, item_count, INT4OID, sizeof(int32), true, TYPALIGN_INT)));
+		add(PointerGetDatum(construct_array(datums, item_count, INT4OID, sizeof(int32), true,
+											TYPALIGN_INT)));
 	}
 	/* Null for a time of 0. */
 	void		add_time(TimestampTz time)
@@ -177,7 +179,8 @@ struct Row
 		if (count < result->setDesc->natts)
 			ereport(ERROR,
 					(errcode(ERRCODE_DATATYPE_MISMATCH),
-					 errmsg("function returns %d columns, but the library of advisory_ext %s has %d",
+					 errmsg("function returns %d columns, but the library of advisory_ext %s has "
+							"%d",
 							result->setDesc->natts, ADVISORY_EXT_VERSION, count),
 					 errhint(OTHER_VERSION_HINT)));
 		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
@@ -192,7 +195,8 @@ template <typename Show>
 inline void
 show_each(int count, Show show)
 {
-	MemoryContext row_context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext row", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext row_context = AllocSetContextCreate(CurrentMemoryContext, "advisory_ext row",
+													  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old_context = MemoryContextSwitchTo(row_context);
 
 	for (int i = 0; i < count; i++)

@@ -22,7 +22,7 @@
 #include "core/await.h"
 #include "core/errors.h"
 #include "core/namecache.h"
-#include "core/release.h"
+#include "core/held.h"
 #include "server/locktable.h"
 
 namespace advisory

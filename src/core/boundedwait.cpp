@@ -24,7 +24,7 @@
 #include "base/guc.h"
 #include "core/boundedwait.h"
 #include "core/errors.h"
-#include "core/release.h"
+#include "core/held.h"
 #include "server/client.h"
 #include "server/locallock.h"
 #include "shmem/sessiontable.h"

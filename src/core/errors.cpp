@@ -233,8 +233,7 @@ what_it_awaits(const LockEntry &holder, TimestampTz *since)
 		}
 	}
 	/* No session holds what the first in the queue of a lease waits for. */
-	if (!read_wait(holder.proc_number, &published) || published.pid != holder.pid ||
-		decode_tag(published.tag).kind != Kind::lease)
+	if (!read_wait_of(holder, &published) || decode_tag(published.tag).kind != Kind::lease)
 		return nullptr;
 	*since = published.since;
 	return "lease";

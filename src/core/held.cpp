@@ -362,6 +362,17 @@ held_notice_lost() noexcept
 		keep_session_holds(is_first_lost ? first : last, 0, 0, HoldEnd::released);
 }
 
+void
+lock_give_up(const LockRequest &request, int slot)
+{
+	LOCKTAG		tag = request.granted_tag(slot);
+
+	if (!is_held_by_me(tag, request.mode))
+		return;
+	release_session_lock(tag, request.mode);
+	held_remove(held_find(tag, request.mode), 1, request.name.by_name());
+}
+
 HeldLock *
 held_refresh(HeldLock *held)
 {

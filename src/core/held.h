@@ -15,6 +15,7 @@
 #pragma once
 
 #include "core/heldlock.h"
+#include "core/request.h"
 
 namespace advisory
 {
@@ -47,6 +48,12 @@ HeldLock   *held_refresh(HeldLock *held);
  * name first.  A hold that ends counts in the statistics.  Null does nothing.
  */
 void		held_remove(HeldLock *held, int64 count, bool by_name) noexcept;
+
+/*
+ * Release the session-level lock or slot of a request if this session has it.  Allocates nothing
+ * before the release, because the caller may have run out of memory.
+ */
+void		lock_give_up(const LockRequest &request, int slot);
 
 /*
  * Remove all session-level holds if pg_advisory_unlock_all() or DISCARD ALL has released them.

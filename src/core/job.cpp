@@ -19,7 +19,6 @@
 #include "core/namecache.h"
 #include "core/job.h"
 #include "core/owntables.h"
-#include "core/release.h"
 #include "server/locallock.h"
 #include "server/wal.h"
 #include "base/errors.h"

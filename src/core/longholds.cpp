@@ -7,6 +7,7 @@
 #include "base/encoding.h"
 #include "base/guc.h"
 #include "core/longholds.h"
+#include "server/latch.h"
 
 namespace advisory
 {
@@ -74,7 +75,7 @@ idle_holder_check(dlist_head &holds)
 	if (timer == MAX_TIMEOUTS && setting::idle_holder_timeout > 0 && MyBackendType == B_BACKEND)
 		timer = RegisterTimeout(USER_TIMEOUT, []() {
 			is_expired = true;
-			HandleCatchupInterrupt();
+			stir_if_idle();
 		});
 	if (!is_expired || !is_still_idle())
 		return;

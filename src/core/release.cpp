@@ -134,15 +134,6 @@ lock_release_namespace(std::string_view ns)
 	return released;
 }
 
-void
-lock_give_up(const LockRequest &request, int slot)
-{
-	LOCKTAG		tag = request.granted_tag(slot);
-
-	if (is_held_by_me(tag, request.mode))
-		release_holds(tag, request.mode, 1, request.name.by_name());
-}
-
 int64
 lock_my_count(Key key)
 {

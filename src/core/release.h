@@ -31,12 +31,6 @@ int64		lock_release_all(const LockName &name);
 int64		lock_release_namespace(std::string_view ns);
 
 /*
- * Release the session-level lock or slot of a request if this session has it.  Allocates nothing
- * before the release, because the caller may have run out of memory.
- */
-void		lock_give_up(const LockRequest &request, int slot);
-
-/*
  * How often this session holds the lock through this extension, in both modes and scopes.  May
  * ereport.
  */

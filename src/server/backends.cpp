@@ -15,7 +15,8 @@ namespace advisory
 static int
 compare_pids(const void *a, const void *b) noexcept
 {
-	return static_cast<const PgBackendStatus *>(a)->st_procpid - static_cast<const PgBackendStatus *>(b)->st_procpid;
+	return static_cast<const PgBackendStatus *>(a)->st_procpid -
+		static_cast<const PgBackendStatus *>(b)->st_procpid;
 }
 
 Backends::Backends() : context(CurrentMemoryContext)
@@ -23,7 +24,8 @@ Backends::Backends() : context(CurrentMemoryContext)
 	/* Otherwise the server would return the transaction's first snapshot again. */
 	pgstat_clear_backend_activity_snapshot();
 	count = pgstat_fetch_stat_numbackends();
-	entries = static_cast<PgBackendStatus *>(palloc_extended(sizeof(*entries) * (count + 1), MCXT_ALLOC_HUGE));
+	entries = static_cast<PgBackendStatus *>(palloc_extended(sizeof(*entries) * (count + 1),
+															 MCXT_ALLOC_HUGE));
 	for (int i = 0; i < count; i++)
 	{
 		entries[i] = compat::local_beentry_by_index(i + 1)->backendStatus;
@@ -39,7 +41,8 @@ Backends::find(int pid) const noexcept
 	PgBackendStatus wanted;
 
 	wanted.st_procpid = pid;
-	return static_cast<PgBackendStatus *>(bsearch(&wanted, entries, count, sizeof(*entries), compare_pids));
+	return static_cast<PgBackendStatus *>(bsearch(&wanted, entries, count, sizeof(*entries),
+												  compare_pids));
 }
 
 /* A prepared transaction, which holds locks without a session. */
@@ -56,10 +59,12 @@ read_prepared(MemoryContext context, int *count)
 	Backends::Prepared *xacts;
 
 	SPI_connect();
-	if (SPI_execute("SELECT transaction, gid FROM pg_catalog.pg_prepared_xact()", true, 0) != SPI_OK_SELECT)
+	if (SPI_execute("SELECT transaction, gid FROM pg_catalog.pg_prepared_xact()", true, 0) !=
+		SPI_OK_SELECT)
 		elog(ERROR, "could not read pg_prepared_xact()");
 
-	xacts = static_cast<Backends::Prepared *>(MemoryContextAlloc(context, sizeof(*xacts) * (SPI_processed + 1)));
+	xacts = static_cast<Backends::Prepared *>(
+		MemoryContextAlloc(context, sizeof(*xacts) * (SPI_processed + 1)));
 	for (uint64 i = 0; i < SPI_processed; i++)
 	{
 		HeapTuple	row = SPI_tuptable->vals[i];
@@ -121,7 +126,8 @@ has_privileges_of(Oid role)
 
 	if (superuser() || GetUserId() == role)
 		return true;
-	return unless_lock_table_is_full([&]() { answer = has_privs_of_role(GetUserId(), role); }) && answer;
+	return unless_lock_table_is_full([&]() { answer = has_privs_of_role(GetUserId(), role); }) &&
+		answer;
 }
 
 bool
@@ -141,7 +147,8 @@ own_description()
 {
 	char	   *role = GetUserNameFromId(GetUserId(), false);
 
-	return application_name != nullptr && application_name[0] != '\0' ? psprintf("%s@%s", role, application_name) : role;
+	return application_name != nullptr && application_name[0] != '\0'
+		? psprintf("%s@%s", role, application_name) : role;
 }
 
 const char *
@@ -176,7 +183,8 @@ client_address(const PgBackendStatus &backend)
 	char		port[NI_MAXSERV];
 
 	if ((client.addr.ss_family != AF_INET && client.addr.ss_family != AF_INET6) ||
-		pg_getnameinfo_all(&client.addr, client.salen, host, sizeof(host), port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+		pg_getnameinfo_all(&client.addr, client.salen, host, sizeof(host), port, sizeof(port),
+						   NI_NUMERICHOST | NI_NUMERICSERV) != 0)
 		return Datum(0);
 	clean_ipv6_addr(client.addr.ss_family, host);
 	return DirectFunctionCall1(inet_in, CStringGetDatum(host));

@@ -49,7 +49,11 @@ lock_counts(const LOCKTAG &tag, Mode mode)
 	 */
 	compat::lock_acquire_extended(&tag, lockmode, &local);
 	for (int i = 0; i < local->numLockOwners; i++)
-		(local->lockOwners[i].owner == nullptr ? counts.session : counts.transaction) += local->lockOwners[i].nLocks;
+	{
+		const LOCALLOCKOWNER &holder = local->lockOwners[i];
+
+		(holder.owner == nullptr ? counts.session : counts.transaction) += holder.nLocks;
+	}
 	counts.session--;
 	LockRelease(&tag, lockmode, true);
 	return counts;

@@ -14,6 +14,7 @@
 #include "base/pg.h"
 
 #include "base/compat.h"
+#include "server/latch.h"
 #include "server/locktable.h"
 
 namespace advisory
@@ -35,7 +36,8 @@ attach_lock_tables(LockTables *tables)
 	tables->locks = compat::attach_shared_table("LOCK hash", &control, guaranteed_locks(), flags);
 	control.keysize = sizeof(PROCLOCKTAG);
 	control.entrysize = sizeof(PROCLOCK);
-	tables->holders = compat::attach_shared_table("PROCLOCK hash", &control, 2 * guaranteed_locks(), flags);
+	tables->holders = compat::attach_shared_table("PROCLOCK hash", &control, 2 * guaranteed_locks(),
+												  flags);
 }
 
 const LockTables *
@@ -90,17 +92,26 @@ public:
 				return;
 			capacity = 2 * found.count;
 			found.count = mark;
-			found.entries = static_cast<LockEntry *>(repalloc_huge(found.entries, sizeof(LockEntry) * capacity));
+			found.entries = static_cast<LockEntry *>(repalloc_huge(found.entries,
+																   sizeof(LockEntry) * capacity));
 		}
 	}
 
-	LockEntries found = {static_cast<LockEntry *>(palloc(sizeof(LockEntry) * FIRST_ENTRIES)), 0, nullptr};
+	LockEntries found = {static_cast<LockEntry *>(palloc(sizeof(LockEntry) * FIRST_ENTRIES)), 0,
+						 nullptr};
 
 private:
 	static constexpr int FIRST_ENTRIES = 16;
 
 	int			capacity = FIRST_ENTRIES;
 };
+
+/* The number of a process, or a prepared transaction, in the server's array of processes. */
+static int
+number_of(const PGPROC *proc) noexcept
+{
+	return static_cast<int>(proc - ProcGlobal->allProcs);
+}
 
 static LockEntry
 entry_for(const PROCLOCK *proclock, LOCKMODE lockmode) noexcept
@@ -110,10 +121,10 @@ entry_for(const PROCLOCK *proclock, LOCKMODE lockmode) noexcept
 	LockEntry	entry = {};
 
 	entry.tag = proclock->tag.myLock->tag;
-	entry.proc_number = static_cast<int>(proc - ProcGlobal->allProcs);
+	entry.proc_number = number_of(proc);
 	entry.pid = proc->pid;
 	entry.leader_pid = leader->pid;
-	entry.leader_number = static_cast<int>(leader - ProcGlobal->allProcs);
+	entry.leader_number = number_of(leader);
 	entry.xid = proc->pid == 0 ? proc->xid : InvalidTransactionId;
 	entry.role = proc->roleId;
 	entry.lockmode = lockmode;
@@ -163,7 +174,8 @@ proclocks_of(LOCK *lock) noexcept
 
 /* The locks in a partition that a session holds or awaits. */
 static compat::ObjectsOnList<PROCLOCK>
-locks_of(PGPROC *proc, int partition, compat::ListNode *compat::ListNode::*link = &compat::ListNode::next) noexcept
+locks_of(PGPROC *proc, int partition,
+		 compat::ListNode *compat::ListNode::*link = &compat::ListNode::next) noexcept
 {
 	return {&proc->myProcLocks[partition], offsetof(PROCLOCK, procLink), link};
 }
@@ -202,7 +214,7 @@ with_partition(int partition, Read read)
  */
 template <typename Match>
 static bool
-any_held(Match matches, int first = static_cast<int>(MyProc - ProcGlobal->allProcs), int count = 1)
+any_held(Match matches, int first = number_of(MyProc), int count = 1)
 {
 	bool		found = false;
 
@@ -259,7 +271,8 @@ visit_lock(const LOCKTAG &tag, Read read)
 		LOCK	   *found = nullptr;
 
 		if (tables != nullptr)
-			found = static_cast<LOCK *>(hash_search_with_hash_value(tables->locks, &tag, hash, HASH_FIND, nullptr));
+			found = static_cast<LOCK *>(hash_search_with_hash_value(tables->locks, &tag, hash,
+																	HASH_FIND, nullptr));
 		for (int i = 0; tables == nullptr && found == nullptr && i < proc_count(); i++)
 		{
 			for (const PROCLOCK *proclock : locks_of(GetPGProcByNumber(i), partition))
@@ -331,7 +344,8 @@ read_all_locks(bool only_queues)
 			{
 				LOCK	   *lock = proclock->tag.myLock;
 
-				if (LOCK_LOCKTAG(*lock) != LOCKTAG_ADVISORY || (only_queues && !is_of_semaphore(lock->tag) && !is_of_lease_queue(lock->tag)))
+				if (LOCK_LOCKTAG(*lock) != LOCKTAG_ADVISORY ||
+					(only_queues && !is_of_semaphore(lock->tag) && !is_of_lease_queue(lock->tag)))
 					continue;
 				collect_granted(collector, proclock);
 				/* Collect the queue only once, with its first waiter. */
@@ -363,13 +377,15 @@ read_locks(std::initializer_list<LOCKTAG> tags, int slots)
 bool
 has_prepared_locks()
 {
-	return any_held([](const LOCK *) { return true; }, static_cast<int>(ProcGlobal->allProcCount), max_prepared_xacts);
+	return any_held([](const LOCK *) { return true; }, static_cast<int>(ProcGlobal->allProcCount),
+					max_prepared_xacts);
 }
 
 bool
 holds_advisory_lock(int proc_number)
 {
-	return any_held([](const LOCK *lock) { return LOCK_LOCKTAG(*lock) == LOCKTAG_ADVISORY; }, proc_number);
+	return any_held([](const LOCK *lock) { return LOCK_LOCKTAG(*lock) == LOCKTAG_ADVISORY; },
+					proc_number);
 }
 
 bool
@@ -440,7 +456,8 @@ bool
 have_other_locks()
 {
 	return compat::has_fast_path_locks() || any_held([](const LOCK *lock) {
-		return lock->tag.locktag_type != LOCKTAG_VIRTUALTRANSACTION && lock->tag.locktag_type != LOCKTAG_ADVISORY;
+		return lock->tag.locktag_type != LOCKTAG_VIRTUALTRANSACTION &&
+			lock->tag.locktag_type != LOCKTAG_ADVISORY;
 	});
 }
 
@@ -460,7 +477,9 @@ count_my_lease_locks()
 bool
 is_mine_awaited(const LOCKTAG &tag)
 {
-	return any_held([&tag](const LOCK *lock) { return lock->waitMask != 0 && same_tag(lock->tag, tag); });
+	return any_held([&tag](const LOCK *lock) {
+		return lock->waitMask != 0 && same_tag(lock->tag, tag);
+	});
 }
 
 void
@@ -470,7 +489,7 @@ wake_holders(const LOCKTAG &tag) noexcept
 		for (const PROCLOCK *proclock : proclocks_of(lock))
 		{
 			if (proclock->holdMask != 0)
-				SetLatch(&proclock->tag.myProc->procLatch);
+				wake(number_of(proclock->tag.myProc));
 		}
 	});
 }

@@ -56,8 +56,10 @@ struct LockEntry
 	LOCKMASK	held_modes;		/* all modes in which it holds this lock */
 	bool		granted;
 	bool		is_head;		/* waits for a slot in a semaphore's queue (slotlocks.h) */
-	bool		waits_for_lease;	/* holds a lease's queue, and waits for the lease (slotlocks.h) */
-	int			slots;			/* number of slots that a waiter for a semaphore gave; 0 if unknown */
+	/* Holds a lease's queue, and waits for the lease (slotlocks.h). */
+	bool		waits_for_lease;
+	/* Number of slots that a waiter for a semaphore gave; 0 if unknown. */
+	int			slots;
 	TimestampTz wait_start;		/* 0 if it does not wait, or if not yet known */
 	int			first_blocker;	/* in LockEntries.blockers */
 	int			blocker_count;
@@ -155,7 +157,7 @@ int			count_my_lease_locks();
 /* Does this session hold this lock, of any type, and does another session wait for it? */
 bool		is_mine_awaited(const LOCKTAG &tag);
 
-/* Set the latch of each session that holds this lock. */
+/* Wake each session that holds this lock (server/latch.h). */
 void		wake_holders(const LOCKTAG &tag) noexcept;
 
 /*

@@ -43,13 +43,15 @@ chunk_of(Size entry_size) noexcept
 
 	while (bytes / element < MIN_CHUNK_ENTRIES)
 		bytes *= 2;
-	return Chunk{static_cast<int64>(bytes / element), static_cast<int64>(CACHELINEALIGN(bytes / element * element))};
+	return Chunk{static_cast<int64>(bytes / element),
+				 static_cast<int64>(CACHELINEALIGN(bytes / element * element))};
 }
 
 static constexpr Chunk LOCK_CHUNK = chunk_of(sizeof(LOCK));
 static constexpr Chunk HOLDER_CHUNK = chunk_of(sizeof(PROCLOCK));
 static constexpr double LOCK_BYTES = static_cast<double>(LOCK_CHUNK.bytes) / LOCK_CHUNK.entries;
-static constexpr double HOLDER_BYTES = static_cast<double>(HOLDER_CHUNK.bytes) / HOLDER_CHUNK.entries;
+static constexpr double HOLDER_BYTES =
+	static_cast<double>(HOLDER_CHUNK.bytes) / HOLDER_CHUNK.entries;
 
 /*
  * If both tables grow, this many locks do not fit, because the table that is full first leaves free
@@ -175,14 +177,16 @@ read_size(PoolState *pool, const LockTables *tables)
 
 	if (segment != nullptr)
 		pool->spare = static_cast<int64>(segment->totalsize - compat::used_shared_memory(segment));
-	if (segment != nullptr && tables != nullptr && (counted.locks < 0 || spare_then - pool->spare > spare_then / 32))
+	if (segment != nullptr && tables != nullptr &&
+		(counted.locks < 0 || spare_then - pool->spare > spare_then / 32))
 	{
 		counted = PoolCount{count_entries(tables->locks), count_entries(tables->holders)};
 		spare_then = pool->spare;
 	}
 	if (counted.locks < 0 || counted.holders < 0)
 	{
-		pool->size = PoolCount{Max(guaranteed / 2, pool->use.locks), Max(guaranteed, pool->use.holders)};
+		pool->size = PoolCount{Max(guaranteed / 2, pool->use.locks),
+							   Max(guaranteed, pool->use.holders)};
 		return false;
 	}
 	pool->size = counted;
@@ -198,7 +202,8 @@ read_pool()
 
 	pool.is_known = tables != nullptr;
 	if (pool.is_known)
-		pool.use = PoolCount{hash_get_num_entries(tables->locks), hash_get_num_entries(tables->holders)};
+		pool.use = PoolCount{hash_get_num_entries(tables->locks),
+							 hash_get_num_entries(tables->holders)};
 	pool.is_exact = read_size(&pool, tables) && pool.is_known;
 	pool.capacity = capacity_of(pool);
 	return pool;

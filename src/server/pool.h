@@ -18,10 +18,14 @@ struct PoolState
 {
 	PoolCount	use;			/* in use */
 	PoolCount	size;			/* in use or free */
-	int64		spare;			/* bytes of shared memory that both tables can grow into; 0 if they do not grow */
-	PoolCount	capacity;		/* in use when the pool is full, if each further lock has one holder: estimated */
-	bool		is_known;		/* false if the tables are not as this library expects them; use is 0 then */
-	bool		is_exact;		/* false if use is not known, or the size is only what the tables have at least */
+	/* Bytes of shared memory that both tables can grow into; 0 if they do not grow. */
+	int64		spare;
+	/* In use when the pool is full, if each further lock has one holder: estimated. */
+	PoolCount	capacity;
+	/* False if the tables are not as this library expects them; use is 0 then. */
+	bool		is_known;
+	/* False if use is not known, or the size is only what the tables have at least. */
+	bool		is_exact;
 };
 
 /*

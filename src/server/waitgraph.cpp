@@ -33,7 +33,8 @@ is_in_the_way(const LockEntry &other, const LockEntry &waiter)
 struct AwaitedLock
 {
 	LOCKTAG		tag;			/* hash key; of a semaphore its queue */
-	List	   *others;			/* of int: the entries that hold it, or that are in the semaphore's queue */
+	/* Of int: the entries that hold it, or that are in the semaphore's queue. */
+	List	   *others;
 };
 
 static AwaitedLock *
@@ -56,7 +57,8 @@ find_awaited_locks(const LockEntries &found)
 	control.keysize = sizeof(LOCKTAG);
 	control.entrysize = sizeof(AwaitedLock);
 	control.hcxt = CurrentMemoryContext;
-	awaited = hash_create("advisory_ext awaited locks", 256, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	awaited = hash_create("advisory_ext awaited locks", 256, &control,
+						  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	for (int i = 0; i < found.count; i++)
 	{
 		if (!found.entries[i].granted)
@@ -65,7 +67,8 @@ find_awaited_locks(const LockEntries &found)
 	for (int i = found.count - 1; i >= 0 && hash_get_num_entries(awaited) > 0; i--)
 	{
 		const LockEntry &entry = found.entries[i];
-		AwaitedLock *lock = entry.granted || entry.is_head ? find_awaited(awaited, entry, HASH_FIND) : nullptr;
+		AwaitedLock *lock = entry.granted || entry.is_head
+			? find_awaited(awaited, entry, HASH_FIND) : nullptr;
 
 		if (lock != nullptr)
 			lock->others = lappend_int(lock->others, i);
@@ -77,7 +80,8 @@ void
 find_all_blockers(LockEntries *found)
 {
 	HTAB	   *awaited = find_awaited_locks(*found);
-	const LockEntry *queue = nullptr;	/* the first waiter in the lock manager's queue of the present waiter */
+	/* The first waiter in the lock manager's queue of the present waiter. */
+	const LockEntry *queue = nullptr;
 
 	for (LockEntry *waiter = found->entries; waiter < found->entries + found->count; waiter++)
 	{

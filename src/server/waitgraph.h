@@ -42,11 +42,14 @@ visit_blockers(const LockEntries &entries, const LockEntry &waiter, Visit visit)
 {
 	const LockEntry *end = entries.entries + entries.count;
 	const LockEntry *first = &waiter;
-	auto		go_on_after = [&](const LockEntry &other) { return !is_in_the_way(other, waiter) || visit(other); };
+	auto		go_on_after = [&](const LockEntry &other) {
+		return !is_in_the_way(other, waiter) || visit(other);
+	};
 
 	if (waiter.is_head)
 	{
-		for (const LockEntry *slot = &waiter + 1; slot < end && is_same_semaphore(slot->tag, waiter.tag); slot++)
+		for (const LockEntry *slot = &waiter + 1;
+			 slot < end && is_same_semaphore(slot->tag, waiter.tag); slot++)
 		{
 			if (slot->granted && !go_on_after(*slot))
 				return;

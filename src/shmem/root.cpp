@@ -108,7 +108,9 @@ make_root(void *place)
 static void
 attach()
 {
-	auto	   *root = static_cast<SharedRoot *>(compat::shared_struct(ADVISORY_EXT_SHARED_NAME, sizeof(SharedRoot), make_root));
+	auto	   *root =
+		static_cast<SharedRoot *>(
+			compat::shared_struct(ADVISORY_EXT_SHARED_NAME, sizeof(SharedRoot), make_root));
 	dsa_area   *area;
 
 	for (const auto &tranche : TRANCHES)
@@ -136,7 +138,8 @@ notify()
 			(errmsg("names of advisory locks are not shared with other sessions for now"),
 			 errdetail("The locks themselves are not affected. The server said: %s", last_failure),
 			 compat::shared_struct_can_be_reserved
-			 ? errhint("Add \"advisory_ext\" to shared_preload_libraries to reserve the memory.") : 0));
+			 ? errhint("Add \"advisory_ext\" to shared_preload_libraries to reserve the memory.")
+			 : 0));
 }
 
 /*
@@ -149,14 +152,17 @@ is_available()
 	if (shared_is_short())
 		return false;
 	if (attached_root == nullptr && shared_attempt(attach))
-		shared_attempt([]() { lease_wait_event = compat::new_wait_event("AdvisoryExtLease", lease_wait_event); });
+		shared_attempt([]() {
+			lease_wait_event = compat::new_wait_event("AdvisoryExtLease", lease_wait_event);
+		});
 	if (attached_root == nullptr && !notified)
 		notify();
 	return attached_root != nullptr;
 }
 
 void *
-shared_part(dsa_pointer SharedRoot::*part, size_t bytes, void (*make) (SharedRoot *root, void *place))
+shared_part(dsa_pointer SharedRoot::*part, size_t bytes,
+			void (*make) (SharedRoot *root, void *place))
 {
 	void	   *address = nullptr;
 
@@ -168,7 +174,8 @@ shared_part(dsa_pointer SharedRoot::*part, size_t bytes, void (*make) (SharedRoo
 		LWLockAcquire(&root->lock, LW_EXCLUSIVE);
 		if (root->*part == InvalidDsaPointer)
 		{
-			dsa_pointer place = dsa_allocate_extended(shared_area, bytes, DSA_ALLOC_HUGE | DSA_ALLOC_ZERO);
+			dsa_pointer place = dsa_allocate_extended(shared_area, bytes,
+													  DSA_ALLOC_HUGE | DSA_ALLOC_ZERO);
 
 			make(root, dsa_get_address(shared_area, place));
 			root->*part = place;
@@ -188,7 +195,8 @@ shared_hash(dshash_table_handle SharedRoot::*handle, size_t entry_bytes, int Sha
 		return nullptr;
 	shared_attempt([&]() {
 		SharedRoot *root = attached_root;
-		dshash_parameters parameters = compat::hash_parameters(sizeof(SharedKey), entry_bytes, root->*tranche);
+		dshash_parameters parameters = compat::hash_parameters(sizeof(SharedKey), entry_bytes,
+															   root->*tranche);
 
 		LWLockAcquire(&root->lock, LW_EXCLUSIVE);
 		if (root->*handle != InvalidDsaPointer)

@@ -41,8 +41,10 @@ struct SharedRoot
 	int			names_tranche;	/* the name table */
 	int			sessions_tranche;	/* what a session holds and waits for */
 	int			slots_tranche;	/* a semaphore's slots and queue, and deadlocks over slots */
-	LWLock		lock;			/* protects what follows; the first session that needs a part creates it */
-	uint64		seed;			/* for all hash tables in shared memory: hash_seed of the first session */
+	/* Protects what follows; the first session that needs a part creates it. */
+	LWLock		lock;
+	/* For all hash tables in shared memory: hash_seed of the first session. */
+	uint64		seed;
 	dsa_handle	area;
 	dsa_pointer names;			/* the name table */
 	dshash_table_handle name_index; /* its entries by key */
@@ -50,7 +52,8 @@ struct SharedRoot
 	dshash_table_handle semaphores; /* their states */
 	pg_atomic_uint32 semaphore_count;	/* number of states, with or without attached sessions */
 	pg_atomic_uint32 semaphore_limit;	/* with more states than this, unused states are removed */
-	LWLock		deadlock;		/* held while a session checks whether it is in a deadlock over slots */
+	/* Held while a session checks whether it is in a deadlock over slots. */
+	LWLock		deadlock;
 };
 
 /* The root, and the area that dsa_pointers point into; null until this session has attached. */
@@ -85,10 +88,12 @@ shared_attempt(Body body)
  * tries again after a second.  The first failure to attach is reported to the client with a NOTICE.
  * May ereport only for a cancel.
  */
-void	   *shared_part(dsa_pointer SharedRoot::*part, size_t bytes, void (*make) (SharedRoot *root, void *place));
+void	   *shared_part(dsa_pointer SharedRoot::*part, size_t bytes,
+						void (*make) (SharedRoot *root, void *place));
 
 /* The same for a hash table whose entries begin with a SharedKey; the first session creates it. */
-dshash_table *shared_hash(dshash_table_handle SharedRoot::*handle, size_t entry_bytes, int SharedRoot::*tranche);
+dshash_table *shared_hash(dshash_table_handle SharedRoot::*handle, size_t entry_bytes,
+						  int SharedRoot::*tranche);
 
 /*
  * Has an attempt failed within the last second?  Then the caller should not try to get

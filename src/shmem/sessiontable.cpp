@@ -1,6 +1,7 @@
 /*
  * shmem/sessiontable.cpp
- *		The session table: what each process publishes about the locks that it holds, and about the one that it waits for.
+ *		The session table: what each process publishes about the locks that it holds, and about
+ *		the one that it waits for.
  */
 #include "base/pg.h"
 
@@ -28,10 +29,12 @@ all_sessions()
 
 	if (sessions == nullptr)
 		sessions = static_cast<SharedSession *>(
-			shared_part(&SharedRoot::sessions, sizeof(SharedSession) * process_count(), [](SharedRoot *root, void *place) {
+			shared_part(&SharedRoot::sessions, sizeof(SharedSession) * process_count(),
+						[](SharedRoot *root, void *place) {
 				for (int i = 0; i < process_count(); i++)
 				{
-					LWLockInitialize(&static_cast<SharedSession *>(place)[i].lock, root->sessions_tranche);
+					LWLockInitialize(&static_cast<SharedSession *>(place)[i].lock,
+									 root->sessions_tranche);
 					static_cast<SharedSession *>(place)[i].holds = InvalidDsaPointer;
 				}
 			}));
@@ -42,7 +45,8 @@ all_sessions()
 static void
 resize_list(SharedSession *session, int size)
 {
-	dsa_pointer place = dsa_allocate_extended(shared_area, sizeof(PublishedHold) * size, DSA_ALLOC_HUGE);
+	dsa_pointer place = dsa_allocate_extended(shared_area, sizeof(PublishedHold) * size,
+											  DSA_ALLOC_HUGE);
 	dsa_pointer old = session->holds;
 	auto	   *holds = static_cast<PublishedHold *>(dsa_get_address(shared_area, place));
 
@@ -81,7 +85,8 @@ publish_reserve()
 	{
 		SharedSession *sessions = all_sessions();
 
-		if (sessions == nullptr || !shared_attempt([sessions]() { take_place(&sessions[my_process_number()]); }))
+		if (sessions == nullptr ||
+			!shared_attempt([sessions]() { take_place(&sessions[my_process_number()]); }))
 			return;
 	}
 	if (live_count == 0 && my_session->hold_capacity > KEPT_HOLDS)
@@ -100,7 +105,8 @@ publish_hold(const PublishedHold &hold) noexcept
 {
 	int			place = first_free;
 
-	if (my_session == nullptr || (place == NO_PLACE && my_session->hold_count == my_session->hold_capacity))
+	if (my_session == nullptr ||
+		(place == NO_PLACE && my_session->hold_count == my_session->hold_capacity))
 		return NO_PLACE;
 	live_count++;
 	if (place == NO_PLACE)
@@ -179,7 +185,8 @@ publish_present_role() noexcept
 	LWLockAcquire(&my_session->lock, LW_EXCLUSIVE);
 	my_session->present_role = role;
 	while (place < my_session->acquirer_count &&
-		   (my_session->acquirers[place].role != role || strcmp(my_session->acquirers[place].application, application) != 0))
+		   (my_session->acquirers[place].role != role ||
+			strcmp(my_session->acquirers[place].application, application) != 0))
 		place++;
 	acquirer = &my_session->acquirers[place];
 	if (place == my_session->acquirer_count && place < SESSION_ACQUIRERS)
@@ -209,8 +216,10 @@ struct HoldEntry
 #define SH_ELEMENT_TYPE HoldEntry
 #define SH_KEY_TYPE PublishedHold
 #define SH_KEY hold
-#define SH_HASH_KEY(table, wanted) hash_of_key((wanted).key, ((wanted).objsubid << 8) ^ (wanted).lockmode)
-#define SH_EQUAL(table, a, b) ((a).key == (b).key && (a).objsubid == (b).objsubid && (a).lockmode == (b).lockmode)
+#define SH_HASH_KEY(table, wanted) \
+	hash_of_key((wanted).key, ((wanted).objsubid << 8) ^ (wanted).lockmode)
+#define SH_EQUAL(table, a, b) \
+	((a).key == (b).key && (a).objsubid == (b).objsubid && (a).lockmode == (b).lockmode)
 #define SH_SCOPE static inline
 #define SH_DECLARE
 #define SH_DEFINE
@@ -239,8 +248,11 @@ copy_session(SharedSession *session, HoldReader::Session *copy)
 		count = Max(0, Min(session->hold_count - first, SESSION_READ_HOLDS));
 		pg_read_barrier();
 		if (count > 0)
-			memcpy(holds, static_cast<PublishedHold *>(dsa_get_address(shared_area, session->holds)) + first,
-				   sizeof(PublishedHold) * count);
+		{
+			auto	   *all = static_cast<PublishedHold *>(dsa_get_address(shared_area, session->holds));
+
+			memcpy(holds, all + first, sizeof(PublishedHold) * count);
+		}
 		copy->shared = *session;
 		LWLockRelease(&session->lock);
 		for (int i = 0; i < count; i++)
@@ -287,8 +299,10 @@ HoldReader::find(const LockEntry &entry)
 
 	const Session *session = session_of(entry.proc_number);
 	const SharedSession &shared = session->shared;
-	PublishedHold wanted = {decode_tag(entry.tag).key.value, 0, entry.tag.locktag_field4, 0, static_cast<uint8>(entry.lockmode)};
-	const HoldEntry *published = shared.pid == entry.pid && session->holds != nullptr ? holds_lookup(session->holds, wanted) : nullptr;
+	PublishedHold wanted = {decode_tag(entry.tag).key.value, 0, entry.tag.locktag_field4, 0,
+							static_cast<uint8>(entry.lockmode)};
+	const HoldEntry *published = shared.pid == entry.pid && session->holds != nullptr
+		? holds_lookup(session->holds, wanted) : nullptr;
 
 	if (published == nullptr)
 		return found;
@@ -298,7 +312,8 @@ HoldReader::find(const LockEntry &entry)
 	found.present_role = shared.present_role;
 	found.transactions = shared.transactions - found.hold.transactions;
 	if (found.acquirer != nullptr)
-		found.by_others = found.transactions - (found.acquirer->transactions - found.hold.own_transactions);
+		found.by_others = found.transactions -
+			(found.acquirer->transactions - found.hold.own_transactions);
 	return found;
 }
 
@@ -355,6 +370,12 @@ read_wait(int proc_number, PublishedWait *wait)
 }
 
 bool
+read_wait_of(const LockEntry &entry, PublishedWait *wait)
+{
+	return read_wait(entry.proc_number, wait) && wait->pid == entry.pid;
+}
+
+bool
 anybody_is_queued()
 {
 	const SharedSession *sessions = all_sessions();
@@ -364,7 +385,8 @@ anybody_is_queued()
 		PublishedWait wait;
 
 		CHECK_FOR_INTERRUPTS();
-		if (sessions[i].wait.pid != 0 && read_wait(i, &wait) && (wait.slots > 0 || is_of_lease_queue(wait.tag)))
+		if (sessions[i].wait.pid != 0 && read_wait(i, &wait) &&
+			(wait.slots > 0 || is_of_lease_queue(wait.tag)))
 			return true;
 	}
 	return false;

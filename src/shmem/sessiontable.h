@@ -57,7 +57,8 @@ struct PublishedHold
 struct Acquirer
 {
 	Oid			role;			/* the session's user, or that of SET ROLE */
-	uint32		transactions;	/* how many began and ended as this role and application, with session-level holds */
+	/* How many began and ended as this role and application, with session-level holds. */
+	uint32		transactions;
 	char		application[NAMEDATALEN];
 };
 
@@ -69,14 +70,16 @@ struct PublishedWait
 	int			slots;			/* of the semaphore; 0: a lock */
 	TimestampTz since;
 	UsedName	used;			/* its name or label */
-	bool		is_leaving;		/* the session is about to give up, or may have got what it waits for */
+	/* The session is about to give up, or may have got what it waits for. */
+	bool		is_leaving;
 };
 
 /* A process in the queue of a semaphore; the lock of that semaphore's state protects it. */
 struct QueueLink
 {
 	int			next;			/* process number, or NO_PROCESS */
-	int			slots;			/* it waits for one of this many slots; 0 while it is not in a queue */
+	/* It waits for one of this many slots; 0 while it is not in a queue. */
+	int			slots;
 	uint64		position;
 };
 
@@ -85,14 +88,16 @@ constexpr int NO_PROCESS = -1;
 struct SharedSession
 {
 	LWLock		lock;
-	int			pid;			/* of the last session in this place that asked for a lock through the extension */
+	/* Of the last session in this place that asked for a lock through the extension. */
+	int			pid;
 	Oid			present_role;	/* at the end of the last transaction with session-level holds */
 	uint32		transactions;	/* of all acquirers */
 	volatile int hold_count;	/* including free places */
 	int			hold_capacity;
 	int			acquirer_count;
 	dsa_pointer holds;
-	Acquirer	acquirers[SESSION_ACQUIRERS + 1];	/* the last one stands for those that found no place */
+	/* The last one stands for those that found no place. */
+	Acquirer	acquirers[SESSION_ACQUIRERS + 1];
 	PublishedWait wait;			/* pid is 0 while the process waits for nothing */
 	QueueLink	link;
 };
@@ -150,8 +155,10 @@ int			publish_present_role() noexcept;
 struct KnownHold
 {
 	PublishedHold hold;
-	const Acquirer *acquirer;	/* of a session-level hold; null if unknown; valid as long as the reader */
-	Oid			present_role;	/* for which its session acted at the end of its last transaction; InvalidOid if not known */
+	/* Of a session-level hold; null if unknown; valid as long as the reader. */
+	const Acquirer *acquirer;
+	/* For which its session acted at the end of its last transaction; InvalidOid if not known. */
+	Oid			present_role;
 	uint32		transactions;	/* of its session since then; if there is an acquirer */
 	uint32		by_others;		/* those of them that were as another role or application */
 };
@@ -218,6 +225,9 @@ void		publish_leaving(bool is_leaving) noexcept;
  * cancel.
  */
 bool		read_wait(int proc_number, PublishedWait *wait);
+
+/* The same for the process of this entry, and not for a later one in its place. */
+bool		read_wait_of(const LockEntry &entry, PublishedWait *wait);
 
 /* Does any session publish a wait for a slot or a lease?  May ereport for a cancel. */
 bool		anybody_is_queued();

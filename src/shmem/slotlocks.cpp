@@ -25,13 +25,15 @@ mark_slot_waits(LockEntries *found)
 	for (int i = 0; i < found->count; i++)
 	{
 		LockEntry	entry = found->entries[i];
-		bool		is_queued = entry.granted && is_of_semaphore(entry.tag) && entry.tag.locktag_field4 == OBJSUBID_QUEUE;
+		bool		is_queued = entry.granted && is_of_semaphore(entry.tag) &&
+			entry.tag.locktag_field4 == OBJSUBID_QUEUE;
 		/*
 		 * The first in the queue of a lease holds the lock of the queue, so that it blocks the
 		 * others, and itself waits.
 		 */
 		bool		is_first_for_lease = entry.granted && is_of_lease_queue(entry.tag);
-		bool		is_looking = entry.granted && is_of_lease(entry.tag) && entry.lockmode == RowShareLock;
+		bool		is_looking = entry.granted && is_of_lease(entry.tag) &&
+			entry.lockmode == RowShareLock;
 		PublishedWait wait;
 
 		CHECK_FOR_INTERRUPTS();
@@ -45,7 +47,7 @@ mark_slot_waits(LockEntries *found)
 			entry.lockmode = ExclusiveLock;
 		}
 		if (((!entry.granted && is_of_semaphore(entry.tag)) || is_first_for_lease) &&
-			read_wait(entry.proc_number, &wait) && wait.pid == entry.pid &&
+			read_wait_of(entry, &wait) &&
 			(same_tag(wait.tag, entry.tag) || is_same_semaphore(wait.tag, entry.tag)))
 		{
 			entry.waits_for_lease = is_first_for_lease;
@@ -85,7 +87,8 @@ read_lock_and_slots(Key key)
 	 * semaphore.
 	 */
 	int			slots = has_prepared_locks() ? MAX_SLOTS : highest_slot(key);
-	LockEntries found = read_locks({lock_tag(MyDatabaseId, key), queue_tag(MyDatabaseId, key)}, slots);
+	LockEntries found = read_locks({lock_tag(MyDatabaseId, key), queue_tag(MyDatabaseId, key)},
+								   slots);
 
 	mark_slot_waits(&found);
 	return found;
@@ -140,18 +143,37 @@ read_all_waits_and_slots()
 	slots = read_all_locks(true);
 	mark_slot_waits(&slots);
 	sort_slot_entries(&slots);
-	waits.entries = static_cast<LockEntry *>(repalloc_huge(waits.entries, sizeof(LockEntry) * (kept + slots.count + 1)));
+	waits.entries = static_cast<LockEntry *>(
+		repalloc_huge(waits.entries, sizeof(LockEntry) * (kept + slots.count + 1)));
 	memcpy(waits.entries + kept, slots.entries, sizeof(LockEntry) * slots.count);
 	waits.count = kept + slots.count;
 	return waits;
 }
 
+/*
+ * For a row of another transaction the server waits for that transaction, for the lock of the row,
+ * or for the end of an insertion that may not last.
+ */
+static bool
+is_wait_for_row(const LockEntry &wait) noexcept
+{
+	int			type = wait.tag.locktag_type;
+
+	return !wait.granted && (type == LOCKTAG_TRANSACTION || type == LOCKTAG_TUPLE ||
+							 type == LOCKTAG_SPECULATIVE_TOKEN);
+}
+
+/*
+ * claim() publishes the lock of its name, as a session does that waits for this lock.  But such a
+ * session waits for no row meanwhile.
+ */
 const LockEntry *
 claim_of(const LockEntry &wait)
 {
 	PublishedWait published;
 
-	if (is_advisory(wait) || wait.granted || !read_wait(wait.proc_number, &published) || published.pid != wait.pid)
+	if (!is_wait_for_row(wait) || !read_wait_of(wait, &published) ||
+		decode_tag(published.tag).kind != Kind::lock)
 		return nullptr;
 
 	auto	   *claim = static_cast<LockEntry *>(palloc(sizeof(LockEntry)));

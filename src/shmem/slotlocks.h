@@ -35,8 +35,8 @@ bool		read_session_wait(int proc_number, LockEntry *wait);
 LockEntries read_lock_and_slots(Key key);
 
 /*
- * If this session waits for a transaction in claim(): the wait as if it were for the lock of that
- * name, palloc'd; else null.  May ereport.
+ * If this session waits in claim() for a transaction that claims a window: the wait as if it were
+ * for the lock of that name, palloc'd; else null.  May ereport.
  */
 const LockEntry *claim_of(const LockEntry &wait);
 

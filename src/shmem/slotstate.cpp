@@ -33,6 +33,7 @@
 #include "base/pg.h"
 
 #include "shmem/slotstate.h"
+#include "server/latch.h"
 #include "shmem/root.h"
 #include "shmem/sessiontable.h"
 
@@ -62,9 +63,11 @@ struct SemaphoreState
 	SharedKey	key;			/* hash key */
 	pg_atomic_uint32 attached;	/* sessions */
 	pg_atomic_uint32 agreed;	/* slots; 0 if no session has given a number yet */
-	LWLock		lock;			/* protects what follows up to words, and the links of the waiters */
+	/* Protects what follows up to words, and the links of the waiters. */
+	LWLock		lock;
 	int			first;			/* waiter: its process number, or NO_PROCESS */
-	int			most_wanted;	/* the largest number of slots that a waiter has given since the queue was empty */
+	/* The largest number of slots that a waiter has given since the queue was empty. */
+	int			most_wanted;
 	uint64		next_position;
 	SlotWord	words[WORDS];
 };
@@ -92,7 +95,8 @@ static bool
 has_semaphores()
 {
 	if (semaphores == nullptr)
-		semaphores = shared_hash(&SharedRoot::semaphores, sizeof(SemaphoreState), &SharedRoot::slots_tranche);
+		semaphores = shared_hash(&SharedRoot::semaphores, sizeof(SemaphoreState),
+								 &SharedRoot::slots_tranche);
 	return semaphores != nullptr;
 }
 
@@ -153,7 +157,8 @@ attach_slot_state(Key key)
 		if (pg_atomic_fetch_add_u32(&state->attached, 1) == 0)
 			clear_state(state);
 		dshash_release_lock(semaphores, state);
-		if (pg_atomic_read_u32(count) > Max(pg_atomic_read_u32(&attached_root->semaphore_limit), MIN_KEPT_STATES))
+		if (pg_atomic_read_u32(count) > Max(pg_atomic_read_u32(&attached_root->semaphore_limit),
+											MIN_KEPT_STATES))
 			remove_unused_states();
 	});
 	return state;
@@ -197,7 +202,8 @@ read_free_slots(SemaphoreState *state, int last) noexcept
 
 	for (int base = 0; base < last; base += SLOTS_PER_WORD)
 	{
-		uint64		bits = ~pg_atomic_read_u64(&word_of(state, base + 1)->taken) & lowest_bits(last - base);
+		uint64		bits = ~pg_atomic_read_u64(&word_of(state, base + 1)->taken) &
+			lowest_bits(last - base);
 
 		free.words[free.word_count++] = bits;
 		free.count += pg_popcount64(bits);
@@ -231,7 +237,8 @@ remove_free_slot(FreeSlots *free, int last, bool highest) noexcept
 int
 next_unverified(SemaphoreState *state, int first, int last) noexcept
 {
-	for (int base = (first - 1) / SLOTS_PER_WORD * SLOTS_PER_WORD; base < last; base += SLOTS_PER_WORD)
+	for (int base = (first - 1) / SLOTS_PER_WORD * SLOTS_PER_WORD; base < last;
+		 base += SLOTS_PER_WORD)
 	{
 		uint64		bits = pg_atomic_read_u64(&word_of(state, base + 1)->unverified) &
 			lowest_bits(last - base) & ~lowest_bits(first - 1 - base);
@@ -337,12 +344,15 @@ claim_slot(SemaphoreState *state, int slots)
 	{
 		LWLockAcquire(&state->lock, LW_EXCLUSIVE);
 		free = read_free_slots(state, Max(slots, state->most_wanted));
-		for (int i = state->first; i != NO_PROCESS && i != me && free.count > 0; i = queue_link(i)->next)
+		for (int i = state->first; i != NO_PROCESS && i != me && free.count > 0;
+			 i = queue_link(i)->next)
 			remove_free_slot(&free, queue_link(i)->slots, true);
 	}
 	while ((slot = remove_free_slot(&free, slots, false)) != NO_SLOT)
 	{
-		if ((pg_atomic_fetch_or_u64(&word_of(state, slot)->taken, bit_of(slot)) & bit_of(slot)) == 0)
+		uint64		before = pg_atomic_fetch_or_u64(&word_of(state, slot)->taken, bit_of(slot));
+
+		if ((before & bit_of(slot)) == 0)
 			break;
 	}
 	if (slot != NO_SLOT && my_queue == state)
@@ -385,7 +395,7 @@ wake_waiters(SemaphoreState *state) noexcept
 	for (int i = state->first; i != NO_PROCESS && free.count > 0; i = queue_link(i)->next)
 	{
 		if (remove_free_slot(&free, queue_link(i)->slots, true) != NO_SLOT)
-			SetLatch(&ProcGlobal->allProcs[i].procLatch);
+			wake(i);
 	}
 	LWLockRelease(&state->lock);
 }

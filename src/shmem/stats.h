@@ -23,7 +23,8 @@ enum class Event
 	contended,					/* the session had to wait, whether or not it got the lock */
 	failed,						/* it was not free, and the session did not wait */
 	timed_out,					/* a timeout or lock_timeout ended the wait */
-	skipped						/* run() did nothing because it was taken, or its window was claimed */
+	/* run() did nothing because it was taken, or its window was claimed. */
+	skipped
 };
 
 constexpr int EVENTS = index_of(Event::skipped) + 1;
@@ -51,7 +52,8 @@ template <typename Set>
 inline void
 for_each_counter(NameStats *stats, Set set) noexcept
 {
-	static_assert(sizeof(NameStats) % sizeof(pg_atomic_uint64) == 0, "statistics are counters and nothing else");
+	static_assert(sizeof(NameStats) % sizeof(pg_atomic_uint64) == 0,
+				  "statistics are counters and nothing else");
 	auto	   *counters = reinterpret_cast<pg_atomic_uint64 *>(stats);
 
 	for (size_t i = 0; i < sizeof(NameStats) / sizeof(pg_atomic_uint64); i++)
@@ -127,11 +129,13 @@ stats_sum(NameStats *sums, NameStats *evicted) noexcept
 	};
 
 	for (int i = 0; i < EVENTS; i++)
-		pg_atomic_fetch_add_u64(&sums->events[i], static_cast<int64>(pg_atomic_read_u64(&evicted->events[i])));
+		pg_atomic_fetch_add_u64(&sums->events[i],
+								static_cast<int64>(pg_atomic_read_u64(&evicted->events[i])));
 	add(&sums->wait, &evicted->wait);
 	add(&sums->hold, &evicted->hold);
 	raise_to(&sums->last_acquired_at, pg_atomic_read_u64(&evicted->last_acquired_at));
-	pg_atomic_write_u64(&sums->since, Min(pg_atomic_read_u64(&sums->since), pg_atomic_read_u64(&evicted->since)));
+	pg_atomic_write_u64(&sums->since,
+						Min(pg_atomic_read_u64(&sums->since), pg_atomic_read_u64(&evicted->since)));
 }
 
 /* Copy all counters for reading. */
@@ -141,7 +145,9 @@ stats_copy(NameStats *from, NameStats *to) noexcept
 	auto	   *first = reinterpret_cast<pg_atomic_uint64 *>(from);
 	auto	   *copies = reinterpret_cast<pg_atomic_uint64 *>(to);
 
-	for_each_counter(from, [=](pg_atomic_uint64 *counter) { pg_atomic_init_u64(&copies[counter - first], pg_atomic_read_u64(counter)); });
+	for_each_counter(from, [=](pg_atomic_uint64 *counter) {
+		pg_atomic_init_u64(&copies[counter - first], pg_atomic_read_u64(counter));
+	});
 }
 
 }								/* namespace advisory */

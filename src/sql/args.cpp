@@ -97,7 +97,8 @@ to_microseconds(const Interval *interval, int64 *result)
 {
 	int64		days = static_cast<int64>(interval->month) * DAYS_PER_MONTH + interval->day;
 
-	if (!pg_mul_s64_overflow(days, USECS_PER_DAY, result) && !pg_add_s64_overflow(*result, interval->time, result))
+	if (!pg_mul_s64_overflow(days, USECS_PER_DAY, result) &&
+		!pg_add_s64_overflow(*result, interval->time, result))
 		return true;
 	*result = days < 0 ? PG_INT64_MIN : PG_INT64_MAX;
 	return false;
@@ -145,7 +146,8 @@ length_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool may_be_
 }
 
 int64
-microseconds_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool may_be_zero, const char *hint)
+microseconds_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool may_be_zero,
+					  const char *hint)
 {
 	const Interval *interval = length_argument(fcinfo, arg, what, may_be_zero);
 	int64		length;
@@ -167,7 +169,9 @@ int64
 window_length_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *window)
 {
 	return microseconds_argument(fcinfo, arg, every, false,
-								 psprintf("Give the window itself as %s, such as date_trunc('month', now() + interval '1 minute', 'UTC').", window));
+								 psprintf("Give the window itself as %s, such as "
+										  "date_trunc('month', now() + interval '1 minute', "
+										  "'UTC').", window));
 }
 
 /*
@@ -181,12 +185,16 @@ check_window_is_near(TimestampTz window, const Interval *length)
 	Datum		ahead;
 
 	year.day = 366;
-	ahead = DirectFunctionCall2(interval_smaller, IntervalPGetDatum(length), IntervalPGetDatum(&year));
-	if (window > DatumGetTimestampTz(DirectFunctionCall2(timestamptz_pl_interval, TimestampTzGetDatum(GetCurrentTimestamp()), ahead)))
+	ahead = DirectFunctionCall2(interval_smaller, IntervalPGetDatum(length),
+								IntervalPGetDatum(&year));
+	ahead = DirectFunctionCall2(timestamptz_pl_interval,
+								TimestampTzGetDatum(GetCurrentTimestamp()), ahead);
+	if (window > DatumGetTimestampTz(ahead))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("window %s is too far ahead", display_window(window)),
-				 errdetail("A window can be claimed at most one window, and at most %d days, before it begins.", year.day)));
+				 errdetail("A window can be claimed at most one window, and at most %d days, "
+						   "before it begins.", year.day)));
 }
 
 TimestampTz
@@ -273,13 +281,16 @@ list_argument(FunctionCallInfo fcinfo, ListForm form)
 	check_not_null(fcinfo, 1, "list of names");
 
 	ArrayType  *array = form == ListForm::array ? PG_GETARG_ARRAYTYPE_P(1)
-		: DatumGetArrayTypeP(OidInputFunctionCall(F_ARRAY_IN, text_to_cstring(PG_GETARG_TEXT_PP(1)), TEXTOID, -1));
+		: DatumGetArrayTypeP(OidInputFunctionCall(F_ARRAY_IN, text_to_cstring(PG_GETARG_TEXT_PP(1)),
+												  TEXTOID, -1));
 
 	names.element_type = ARR_ELEMTYPE(array);
 	get_typlenbyvalalign(names.element_type, &typlen, &typbyval, &typalign);
-	deconstruct_array(array, names.element_type, typlen, typbyval, typalign, &names.elements, &nulls, &names.count);
+	deconstruct_array(array, names.element_type, typlen, typbyval, typalign, &names.elements,
+					  &nulls, &names.count);
 
-	names.locks = static_cast<LockName *>(palloc_extended(sizeof(LockName) * names.count, MCXT_ALLOC_HUGE));
+	names.locks =
+		static_cast<LockName *>(palloc_extended(sizeof(LockName) * names.count, MCXT_ALLOC_HUGE));
 	for (int i = 0; i < names.count; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -317,7 +328,8 @@ is_whole_statement(FunctionCallInfo fcinfo)
 
 	/* Is the call in this plan, and not in the plan of a function that runs under it? */
 	if (list_length(plan->targetlist) != 1 ||
-		reinterpret_cast<Node *>(linitial_node(TargetEntry, plan->targetlist)->expr) != fcinfo->flinfo->fn_expr)
+		reinterpret_cast<Node *>(linitial_node(TargetEntry, plan->targetlist)->expr) !=
+		fcinfo->flinfo->fn_expr)
 		return false;
 	if (!IsA(plan, Result) || outerPlan(plan) != nullptr || statement->subplans != NIL ||
 		reinterpret_cast<const Result *>(plan)->resconstantqual != nullptr)
@@ -328,7 +340,8 @@ is_whole_statement(FunctionCallInfo fcinfo)
 	 * has none.
 	 */
 	if (list_length(statement->rtable) > 1 ||
-		(statement->rtable != NIL && linitial_node(RangeTblEntry, statement->rtable)->eref->colnames != NIL))
+		(statement->rtable != NIL &&
+		 linitial_node(RangeTblEntry, statement->rtable)->eref->colnames != NIL))
 		return false;
 
 	/*
@@ -362,10 +375,13 @@ function_of_other_scope(const char *function, Scope scope)
 void
 check_scope(FunctionCallInfo fcinfo, Scope scope)
 {
-	int			allowed = scope == Scope::session ? setting::session_locks : setting::warn_no_transaction;
+	int			allowed = scope == Scope::session ? setting::session_locks
+		: setting::warn_no_transaction;
 	int			level = allowed == ALLOWED_OFF ? ERROR : WARNING;
 
-	if (allowed == ALLOWED_ON || (scope == Scope::transaction && (!is_whole_statement(fcinfo) || IsInTransactionBlock(true))))
+	if (allowed == ALLOWED_ON ||
+		(scope == Scope::transaction &&
+		 (!is_whole_statement(fcinfo) || IsInTransactionBlock(true))))
 		return;
 
 	const char *function = get_func_name(fcinfo->flinfo->fn_oid);
@@ -378,18 +394,24 @@ check_scope(FunctionCallInfo fcinfo, Scope scope)
 	if (scope == Scope::transaction)
 		ereport(level,
 				(errcode(ERRCODE_NO_ACTIVE_SQL_TRANSACTION),
-				 errmsg("advisory.%s() has no lasting effect outside a transaction block", function),
+				 errmsg("advisory.%s() has no lasting effect outside a transaction block",
+						function),
 				 errdetail("The locks that it takes are released at the end of the statement."),
 				 setting::session_locks == ALLOWED_OFF
 				 ? errhint("BEGIN a transaction first.")
-				 : errhint("BEGIN a transaction first, or use the session-level function advisory.%s().", instead)));
+				 : errhint("BEGIN a transaction first, or use the session-level function "
+						   "advisory.%s().", instead)));
 	else
 		ereport(level,
-				(errcode(allowed == ALLOWED_OFF ? ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE : ERRCODE_WARNING),
+				(errcode(allowed == ALLOWED_OFF
+						 ? ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE : ERRCODE_WARNING),
 				 allowed == ALLOWED_OFF
-				 ? errmsg("session-level advisory locks are turned off by \"advisory_ext.session_locks\"")
-				 : errmsg("session-level advisory lock taken with \"advisory_ext.session_locks\" set to \"warn\""),
-				 errdetail("Behind a transaction pooler a session-level lock outlives the client that took it."),
+				 ? errmsg("session-level advisory locks are turned off by "
+						  "\"advisory_ext.session_locks\"")
+				 : errmsg("session-level advisory lock taken with \"advisory_ext.session_locks\" "
+						  "set to \"warn\""),
+				 errdetail("Behind a transaction pooler a session-level lock outlives the client "
+						   "that took it."),
 				 errhint("Use advisory.%s() instead.", instead)));
 }
 

@@ -79,7 +79,8 @@ int64		token_argument(FunctionCallInfo fcinfo, int arg);
  * A length of time in microseconds: finite, greater than zero unless that is allowed, and without
  * months and years.  A day has 24 hours.  The hint says what to do instead of months.
  */
-int64		microseconds_argument(FunctionCallInfo fcinfo, int arg, const char *what, bool may_be_zero, const char *hint);
+int64		microseconds_argument(FunctionCallInfo fcinfo, int arg, const char *what,
+								  bool may_be_zero, const char *hint);
 
 /* A slot, or a number of slots. */
 int			slot_number_argument(FunctionCallInfo fcinfo, int arg, const char *what);
@@ -91,7 +92,8 @@ Timeout		timeout_argument(FunctionCallInfo fcinfo, int arg);
  * The length of windows of time, in microseconds.  The hint names the argument that can give the
  * window itself instead.
  */
-int64		window_length_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *window);
+int64		window_length_argument(FunctionCallInfo fcinfo, int arg, const char *every,
+								   const char *window);
 
 /* A window, which must be finite.  window is the argument's name in messages. */
 TimestampTz window_start_argument(FunctionCallInfo fcinfo, int arg, const char *window);
@@ -102,7 +104,8 @@ TimestampTz window_start_argument(FunctionCallInfo fcinfo, int arg, const char *
  * and window are their names in messages.  Raises 22023 for a window that is later than one window,
  * or a year, from now.
  */
-TimestampTz window_argument(FunctionCallInfo fcinfo, int arg, const char *every, const char *window);
+TimestampTz window_argument(FunctionCallInfo fcinfo, int arg, const char *every,
+							const char *window);
 
 /*
  * Every function that takes a session-level or transaction-level lock calls this first.

@@ -18,7 +18,8 @@ static Datum
 run(FunctionCallInfo fcinfo)
 {
 	constexpr int command = next_argument(by);
-	Job			job = {LockRequest{lock_argument(fcinfo, by), Mode::exclusive, Scope::session}, timeout_argument(fcinfo, command + 1)};
+	Job			job = {LockRequest{lock_argument(fcinfo, by), Mode::exclusive, Scope::session},
+					   timeout_argument(fcinfo, command + 1)};
 	auto	   *context = reinterpret_cast<CallContext *>(fcinfo->context);
 	std::string_view if_busy;
 

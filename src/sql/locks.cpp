@@ -108,14 +108,22 @@ key_of_lock(FunctionCallInfo fcinfo)
 	ADVISORY_SQL_NAME_FUNCTIONS(advisory_##verb, implementation, ##__VA_ARGS__); \
 	ADVISORY_SQL_FUNCTION(advisory_##verb##_key, implementation<by_key, ##__VA_ARGS__>)
 
-ADVISORY_SQL_FUNCTIONS(lock, lock, By::labelled_key, Mode::exclusive, Scope::session, OnFailure::raise);
-ADVISORY_SQL_FUNCTIONS(lock_shared, lock, By::labelled_key, Mode::shared, Scope::session, OnFailure::raise);
-ADVISORY_SQL_FUNCTIONS(xact_lock, lock, By::labelled_key, Mode::exclusive, Scope::transaction, OnFailure::raise);
-ADVISORY_SQL_FUNCTIONS(xact_lock_shared, lock, By::labelled_key, Mode::shared, Scope::transaction, OnFailure::raise);
-ADVISORY_SQL_FUNCTIONS(try_lock, lock, By::labelled_key, Mode::exclusive, Scope::session, OnFailure::say);
-ADVISORY_SQL_FUNCTIONS(try_lock_shared, lock, By::labelled_key, Mode::shared, Scope::session, OnFailure::say);
-ADVISORY_SQL_FUNCTIONS(try_xact_lock, lock, By::labelled_key, Mode::exclusive, Scope::transaction, OnFailure::say);
-ADVISORY_SQL_FUNCTIONS(try_xact_lock_shared, lock, By::labelled_key, Mode::shared, Scope::transaction, OnFailure::say);
+ADVISORY_SQL_FUNCTIONS(lock, lock, By::labelled_key, Mode::exclusive, Scope::session,
+					   OnFailure::raise);
+ADVISORY_SQL_FUNCTIONS(lock_shared, lock, By::labelled_key, Mode::shared, Scope::session,
+					   OnFailure::raise);
+ADVISORY_SQL_FUNCTIONS(xact_lock, lock, By::labelled_key, Mode::exclusive, Scope::transaction,
+					   OnFailure::raise);
+ADVISORY_SQL_FUNCTIONS(xact_lock_shared, lock, By::labelled_key, Mode::shared, Scope::transaction,
+					   OnFailure::raise);
+ADVISORY_SQL_FUNCTIONS(try_lock, lock, By::labelled_key, Mode::exclusive, Scope::session,
+					   OnFailure::say);
+ADVISORY_SQL_FUNCTIONS(try_lock_shared, lock, By::labelled_key, Mode::shared, Scope::session,
+					   OnFailure::say);
+ADVISORY_SQL_FUNCTIONS(try_xact_lock, lock, By::labelled_key, Mode::exclusive, Scope::transaction,
+					   OnFailure::say);
+ADVISORY_SQL_FUNCTIONS(try_xact_lock_shared, lock, By::labelled_key, Mode::shared,
+					   Scope::transaction, OnFailure::say);
 ADVISORY_SQL_FUNCTIONS(await_lock, await, By::labelled_key, Mode::exclusive);
 ADVISORY_SQL_FUNCTIONS(await_lock_shared, await, By::labelled_key, Mode::shared);
 ADVISORY_SQL_FUNCTIONS(unlock, unlock, By::key, Mode::exclusive);

@@ -7,6 +7,7 @@
 #include "sql/args.h"
 #include "core/acquire.h"
 #include "core/errors.h"
+#include "core/held.h"
 #include "core/release.h"
 #include "server/locallock.h"
 #include "base/errors.h"
@@ -32,7 +33,8 @@ sort_by_key(LockNames *names)
 	};
 
 	qsort(names->locks, names->count, sizeof(LockName), compare_keys);
-	names->count = static_cast<int>(qunique(names->locks, names->count, sizeof(LockName), compare_keys));
+	names->count =
+		static_cast<int>(qunique(names->locks, names->count, sizeof(LockName), compare_keys));
 }
 
 /*
@@ -45,7 +47,8 @@ static Outcome
 take_all(const LockNames &sorted, Scope scope, Timeout timeout, int *last)
 {
 	Deadline	deadline(timeout);
-	auto	   *tags = static_cast<LOCKTAG *>(palloc_extended(sizeof(LOCKTAG) * (sorted.count + 1), MCXT_ALLOC_HUGE));
+	auto	   *tags = static_cast<LOCKTAG *>(palloc_extended(sizeof(LOCKTAG) * (sorted.count + 1),
+															  MCXT_ALLOC_HUGE));
 	PassingLocks passing = {tags, 0, passing_locks};
 	volatile int taken = 0;
 	volatile bool has_all = false;
@@ -94,7 +97,8 @@ lock_all(FunctionCallInfo fcinfo)
 	sort_by_key(&names);
 	outcome = take_all(names, scope, timeout, &last);
 	if (on_failure == OnFailure::raise && outcome != Outcome::granted)
-		raise_not_available(LockRequest{names.locks[last], Mode::exclusive, scope}, outcome, timeout);
+		raise_not_available(LockRequest{names.locks[last], Mode::exclusive, scope}, outcome,
+							timeout);
 	PG_RETURN_BOOL(outcome == Outcome::granted);
 }
 
@@ -114,7 +118,8 @@ take_any(const LockNames &names, Scope scope, int slots, int wanted, ReturnSetIn
 		LockRequest request;
 		int			slot;
 	};
-	auto	   *taken = static_cast<Taken *>(palloc(sizeof(Taken) * Max(Min(wanted, names.count), 1)));
+	auto	   *taken =
+		static_cast<Taken *>(palloc(sizeof(Taken) * Max(Min(wanted, names.count), 1)));
 	volatile int taken_count = 0;
 	HASHCTL		control = {};
 	HTAB	   *seen;
@@ -122,7 +127,8 @@ take_any(const LockNames &names, Scope scope, int slots, int wanted, ReturnSetIn
 	control.keysize = sizeof(int64);
 	control.entrysize = sizeof(int64);
 	control.hcxt = CurrentMemoryContext;
-	seen = hash_create("advisory_ext names", Max(names.count, 1), &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	seen = hash_create("advisory_ext names", Max(names.count, 1), &control,
+					   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	PG_TRY();
 	{
 		for (int i = 0; i < names.count && taken_count < wanted; i++)
@@ -184,12 +190,15 @@ unlock_all_of_name(FunctionCallInfo fcinfo)
 	 * An untyped list becomes one name here.  In a finally block nobody would notice that.  An
 	 * empty one releases nothing either way.
 	 */
-	if (released == 0 && name.name.size() > 2 && name.name.front() == '{' && name.name.back() == '}' &&
+	if (released == 0 && name.name.size() > 2 && name.name.front() == '{' &&
+		name.name.back() == '}' &&
 		!is_held_by_me(lock_tag(MyDatabaseId, name.key)))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("this session does not hold an advisory lock of that name, which looks like a list"),
-				 errhint("To release a list of locks, cast it: unlock_all(namespace, list::text[]).")));
+				 errmsg("this session does not hold an advisory lock of that name, which looks "
+						"like a list"),
+				 errhint("To release a list of locks, cast it: "
+						 "unlock_all(namespace, list::text[]).")));
 	PG_RETURN_INT32(static_cast<int32>(released));
 }
 
@@ -210,7 +219,8 @@ unlock_all_of_names(FunctionCallInfo fcinfo)
 static Datum
 unlock_all_of_namespace(FunctionCallInfo fcinfo)
 {
-	PG_RETURN_INT32(static_cast<int32>(lock_release_namespace(text_argument(fcinfo, 0, "namespace"))));
+	PG_RETURN_INT32(
+		static_cast<int32>(lock_release_namespace(text_argument(fcinfo, 0, "namespace"))));
 }
 
 #define ADVISORY_SQL_LIST_FUNCTIONS(symbol, implementation, ...) \
@@ -220,7 +230,8 @@ unlock_all_of_namespace(FunctionCallInfo fcinfo)
 ADVISORY_SQL_LIST_FUNCTIONS(advisory_lock_all, lock_all, Scope::session, OnFailure::raise);
 ADVISORY_SQL_LIST_FUNCTIONS(advisory_xact_lock_all, lock_all, Scope::transaction, OnFailure::raise);
 ADVISORY_SQL_LIST_FUNCTIONS(advisory_try_lock_all, lock_all, Scope::session, OnFailure::say);
-ADVISORY_SQL_LIST_FUNCTIONS(advisory_try_xact_lock_all, lock_all, Scope::transaction, OnFailure::say);
+ADVISORY_SQL_LIST_FUNCTIONS(advisory_try_xact_lock_all, lock_all, Scope::transaction,
+							OnFailure::say);
 ADVISORY_SQL_LIST_FUNCTIONS(advisory_try_lock_any, try_any, Scope::session, false);
 ADVISORY_SQL_LIST_FUNCTIONS(advisory_try_xact_lock_any, try_any, Scope::transaction, false);
 ADVISORY_SQL_LIST_FUNCTIONS(advisory_try_acquire_any, try_any, Scope::session, true);

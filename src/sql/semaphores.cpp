@@ -18,7 +18,8 @@ template <By by>
 static LockRequest
 slot_request(FunctionCallInfo fcinfo, Scope scope)
 {
-	return LockRequest{lock_argument(fcinfo, by), Mode::exclusive, scope, slot_number_argument(fcinfo, next_argument(by), "slots")};
+	return LockRequest{lock_argument(fcinfo, by), Mode::exclusive, scope,
+					   slot_number_argument(fcinfo, next_argument(by), "slots")};
 }
 
 template <By by, Scope scope, OnFailure on_failure>
@@ -45,7 +46,9 @@ await_acquire(FunctionCallInfo fcinfo)
 	Timeout		timeout = timeout_argument(fcinfo, next_argument(by) + 1);
 
 	check_scope(fcinfo, Scope::session);
-	return row_made_first<int32>(fcinfo, [&]() { return await_lock(request, timeout, get_func_name(fcinfo->flinfo->fn_oid)); });
+	return row_made_first<int32>(fcinfo, [&]() {
+		return await_lock(request, timeout, get_func_name(fcinfo->flinfo->fn_oid));
+	});
 }
 
 template <By by>

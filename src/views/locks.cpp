@@ -29,9 +29,13 @@ namespace advisory
 /* The columns of advisory._locks. */
 static constexpr Oid LOCK_COLUMNS[] = {
 	INT4OID, TEXTOID, TEXTOID, TEXTOID, INETOID, TEXTOID,	/* pid to state: LockRows::begin() */
-	TEXTOID, TEXTOID, TEXTOID, INT4OID, INT8OID, INT4OID, INT4OID,	/* kind to key2: add_name_columns() */
-	TEXTOID, TEXTOID, BOOLOID, TIMESTAMPTZOID, INTERVALOID, TIMESTAMPTZOID, INTERVALOID, INT4ARRAYOID,	/* mode to blocked_by: finish() */
-	TEXTOID, TEXTOID, OIDOID, INT4OID, INT4OID, INT4OID, TEXTOID, INT4OID	/* gid to slots: finish() */
+	/* kind to key2: add_name_columns() */
+	TEXTOID, TEXTOID, TEXTOID, INT4OID, INT8OID, INT4OID, INT4OID,
+	/* mode to blocked_by: finish() */
+	TEXTOID, TEXTOID, BOOLOID, TIMESTAMPTZOID, INTERVALOID, TIMESTAMPTZOID, INTERVALOID,
+	INT4ARRAYOID,
+	/* gid to slots: finish() */
+	TEXTOID, TEXTOID, OIDOID, INT4OID, INT4OID, INT4OID, TEXTOID, INT4OID
 };
 
 static constexpr int LOCK_COLUMN_COUNT = lengthof(LOCK_COLUMNS);
@@ -40,7 +44,7 @@ static constexpr int LOCK_COLUMN_COUNT = lengthof(LOCK_COLUMNS);
 struct WantedColumns
 {
 	bool		name;			/* namespace and name */
-	bool		text;			/* lock: the same in one text */
+	bool		text;			/* lock: the same in one text; null if unknown */
 	bool		hold;			/* scope, acquired_at, held, slots */
 };
 
@@ -53,7 +57,8 @@ class LockRows
 public:
 	LockRows(const LockEntries &entries, const WantedColumns &wanted)
 		: entries(entries), wanted(wanted), now(GetCurrentTimestamp()),
-		  session_context(AllocSetContextCreate(CurrentMemoryContext, "advisory_ext session", ALLOCSET_DEFAULT_SIZES))
+		  session_context(AllocSetContextCreate(CurrentMemoryContext, "advisory_ext session",
+												ALLOCSET_DEFAULT_SIZES))
 	{
 	}
 
@@ -92,7 +97,8 @@ LockRows::begin(const LockEntry &entry)
 	VisibleSession session;
 	Oid			database = entry.tag.locktag_field1;
 
-	if (last != nullptr && last->tag.locktag_field1 == database && last->pid == entry.pid && last->xid == entry.xid)
+	if (last != nullptr && last->tag.locktag_field1 == database && last->pid == entry.pid &&
+		last->xid == entry.xid)
 		return session_columns;
 
 	last = nullptr;
@@ -104,7 +110,8 @@ LockRows::begin(const LockEntry &entry)
 	session_columns.add_text(database_name(database));
 	session_columns.add_text(session.role);
 	session_columns.add_text(session.application);
-	session_columns.add_reference(session.backend != nullptr ? client_address(*session.backend) : Datum(0));
+	session_columns.add_reference(session.backend != nullptr
+								  ? client_address(*session.backend) : Datum(0));
 	session_columns.add_text(session.state);
 	gid = text_datum(session.gid);
 	query = raw_text_datum(session.is_hidden ? HIDDEN : session.query);
@@ -126,7 +133,8 @@ scope_of(const LockEntry &entry, const KnownHold &hold)
 	for (Mode mode : ALL_MODES)
 	{
 		if (entry.pid == MyProcPid && lockmode_of(mode) == entry.lockmode)
-			return scope_name(lock_counts(entry.tag, mode).session > 0 ? Scope::session : Scope::transaction);
+			return scope_name(lock_counts(entry.tag, mode).session > 0
+							  ? Scope::session : Scope::transaction);
 	}
 	return hold.hold.objsubid != 0 ? scope_name(hold.hold.scope) : nullptr;
 }
@@ -201,7 +209,8 @@ estimate_size(PlannerInfo *, RelOptInfo *, Oid relation)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("cannot read foreign table \"%s\"", get_rel_name(relation)),
-				 errdetail("The foreign-data wrapper of extension \"advisory_ext\" does not support foreign tables other than its own."),
+				 errdetail("The foreign-data wrapper of extension \"advisory_ext\" does not "
+						   "support foreign tables other than its own."),
 				 errhint("Use the view advisory.locks.")));
 }
 
@@ -210,16 +219,19 @@ add_paths(PlannerInfo *root, RelOptInfo *table, Oid)
 {
 	Cost		cost = table->rows * cpu_tuple_cost;
 
-	add_path(table, reinterpret_cast<Path *>(compat::create_scan_path(root, table, table->rows, cost, cost)));
+	add_path(table, reinterpret_cast<Path *>(
+		compat::create_scan_path(root, table, table->rows, cost, cost)));
 }
 
 static ForeignScan *
-make_plan(PlannerInfo *, RelOptInfo *table, Oid relation, ForeignPath *, List *target_list, List *clauses, Plan *outer_plan)
+make_plan(PlannerInfo *, RelOptInfo *table, Oid relation, ForeignPath *, List *target_list,
+		  List *clauses, Plan *outer_plan)
 {
 	Bitmapset  *columns = nullptr;
 	List	   *wanted;
 	auto		uses = [&](const char *name) {
-		return bms_is_member(get_attnum(relation, name) - FirstLowInvalidHeapAttributeNumber, columns) ||
+		return bms_is_member(get_attnum(relation, name) - FirstLowInvalidHeapAttributeNumber,
+							 columns) ||
 			bms_is_member(0 - FirstLowInvalidHeapAttributeNumber, columns);	/* the whole row */
 	};
 
@@ -228,7 +240,8 @@ make_plan(PlannerInfo *, RelOptInfo *table, Oid relation, ForeignPath *, List *t
 	pull_varattnos(reinterpret_cast<Node *>(clauses), table->relid, &columns);
 	wanted = list_make3_int(uses("namespace") || uses("name"), uses("lock"),
 							uses("scope") || uses("acquired_at") || uses("held") || uses("slots"));
-	return make_foreignscan(target_list, clauses, table->relid, nullptr, wanted, nullptr, nullptr, outer_plan);
+	return make_foreignscan(target_list, clauses, table->relid, nullptr, wanted, nullptr, nullptr,
+							outer_plan);
 }
 
 /*
@@ -243,7 +256,8 @@ begin_scan(ForeignScanState *scan, int)
 	bool		fits = columns->natts == LOCK_COLUMN_COUNT;
 
 	for (int i = 0; fits && i < columns->natts; i++)
-		fits = TupleDescAttr(columns, i)->atttypid == LOCK_COLUMNS[i];	/* invalid for a dropped column */
+		/* Invalid for a dropped column. */
+		fits = TupleDescAttr(columns, i)->atttypid == LOCK_COLUMNS[i];
 	if (!fits)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
@@ -264,7 +278,9 @@ read_rows(ForeignScanState *scan)
 	mark_slot_waits(&entries);
 	find_all_blockers(&entries);
 	rows = new (palloc(sizeof(LockRows)))
-		LockRows(entries, WantedColumns{linitial_int(wanted) != 0, lsecond_int(wanted) != 0, lthird_int(wanted) != 0});
+		LockRows(entries,
+				 WantedColumns{linitial_int(wanted) != 0, lsecond_int(wanted) != 0,
+							   lthird_int(wanted) != 0});
 	MemoryContextSwitchTo(old_context);
 	return rows;
 }
@@ -285,7 +301,8 @@ next_row(ForeignScanState *scan)
 		const LockEntry &entry = rows->entries.entries[rows->next++];
 		Row			row = rows->begin(entry);
 
-		add_name_columns(row, decode_tag(entry.tag), rows->wanted.name ? rows->names.of(entry) : VisibleName{});
+		add_name_columns(row, decode_tag(entry.tag),
+						 rows->wanted.name ? rows->names.of(entry) : VisibleName{});
 		rows->finish(&row, entry);
 		Assert(row.count == LOCK_COLUMN_COUNT);
 		memcpy(slot->tts_values, row.values, sizeof(Datum) * LOCK_COLUMN_COUNT);
@@ -333,7 +350,8 @@ name_or_oid(Oid role)
 
 /* Why the lock looks forgotten; null if it does not. */
 static const char *
-reason_of(const LockEntry &entry, const PgBackendStatus &backend, const KnownHold &hold, TimestampTz now)
+reason_of(const LockEntry &entry, const PgBackendStatus &backend, const KnownHold &hold,
+		  TimestampTz now)
 {
 	const Acquirer *acquirer = hold.acquirer;
 	static constexpr char SEPARATOR[] = "; ";
@@ -341,13 +359,16 @@ reason_of(const LockEntry &entry, const PgBackendStatus &backend, const KnownHol
 	StringInfoData reasons;
 
 	initStringInfo(&reasons);
-	if (backend.st_state == STATE_IDLE && backend.st_state_start_timestamp != 0 && idle >= setting::leak_after * USECS_PER_SEC)
-		appendStringInfo(&reasons, "%sidle outside a transaction for " INT64_FORMAT " s", SEPARATOR, idle / USECS_PER_SEC);
+	if (backend.st_state == STATE_IDLE && backend.st_state_start_timestamp != 0 &&
+		idle >= setting::leak_after * USECS_PER_SEC)
+		appendStringInfo(&reasons, "%sidle outside a transaction for " INT64_FORMAT " s", SEPARATOR,
+						 idle / USECS_PER_SEC);
 	if (acquirer != nullptr)
 	{
 		if (OidIsValid(hold.present_role) && hold.present_role != acquirer->role)
 			appendStringInfo(&reasons, "%staken as user \"%s\", now acts as \"%s\"",
-							 SEPARATOR, name_or_oid(acquirer->role), name_or_oid(hold.present_role));
+							 SEPARATOR, name_or_oid(acquirer->role),
+							 name_or_oid(hold.present_role));
 		if (strcmp(acquirer->application, backend.st_appname) != 0)
 			appendStringInfo(&reasons, "%staken by application \"%s\", now serves \"%s\"",
 							 SEPARATOR, acquirer->application, backend.st_appname);

@@ -42,7 +42,8 @@ show_pressure(ReturnSetInfo *result)
 		recommended = (needed + processes - 1) / processes;
 	}
 
-	add_known(text_datum(percent_used >= critical ? "critical" : percent_used >= warning ? "warning" : "ok"));
+	add_known(text_datum(percent_used >= critical ? "critical"
+						 : percent_used >= warning ? "warning" : "ok"));
 	add_known(Float8GetDatum(percent_used));
 	add_known(Int64GetDatum(pool.capacity.locks - pool.use.locks));
 	add_known(Int64GetDatum(pool.use.locks));

@@ -38,7 +38,8 @@ show_stats(ReturnSetInfo *result)
 
 		row.add_text(is_visible ? name.ns : HIDDEN);
 		row.add_text(!is_visible ? HIDDEN : is_evicted ? EVICTED : name.name);
-		for (Event event : {Event::acquired, Event::contended, Event::failed, Event::timed_out, Event::skipped})
+		for (Event event : {Event::acquired, Event::contended, Event::failed, Event::timed_out,
+							Event::skipped})
 			row.add_int64(value_of(&stats.events[index_of(event)]));
 		row.add_interval(value_of(&stats.wait.total));
 		row.add_interval(value_of(&stats.wait.longest));

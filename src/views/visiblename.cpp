@@ -12,13 +12,7 @@
 namespace advisory
 {
 
-/* How much of the known use of a key is shown. */
-static constexpr int SHOWN_USE_CHARACTERS = 24;
-
-/* Any program may use keys that are nearer to 0 than this. */
-static constexpr int64 SMALL_KEY = 100000;
-
-VisibleNames::VisibleNames() : sees_all(may_see_all()), known_keys(CurrentMemoryContext)
+VisibleNames::VisibleNames() : sees_all(may_see_all())
 {
 }
 
@@ -35,7 +29,7 @@ VisibleNames::of(const LockEntry &entry)
 	if (!has_key(tag.kind))
 		return VisibleName{};
 	used = hold_of(entry).hold.used;
-	if (!entry.granted && read_wait(entry.proc_number, &wait) && wait.pid == entry.pid && same_tag(wait.tag, entry.tag))
+	if (!entry.granted && read_wait_of(entry, &wait) && same_tag(wait.tag, entry.tag))
 		used = wait.used;
 	known = name_find(tag.database, tag.key, used, entry.pid == 0 ? entry.role : InvalidOid);
 	if (known != nullptr && sees_session && (sees_all || may_see_name(*known, used)))
@@ -47,17 +41,6 @@ VisibleNames::of(const LockEntry &entry)
 	if (own != nullptr)
 		return VisibleName{own->ns(), own->name()};
 	return known != nullptr ? VisibleName{HIDDEN, HIDDEN, true} : VisibleName{};
-}
-
-/* The known use of a key, cut to a length that fits a line. */
-static const char *
-shortened(const char *use)
-{
-	int			length = static_cast<int>(strlen(use));
-
-	if (pg_mbstrlen_with_len(use, length) <= SHOWN_USE_CHARACTERS)
-		return use;
-	return psprintf("%.*s...", pg_mbcharcliplen(use, length, SHOWN_USE_CHARACTERS - 3), use);
 }
 
 /* In double quotes, like an identifier, so that it cannot be mistaken for a name. */
@@ -82,31 +65,12 @@ char *
 VisibleNames::text_of(const LockEntry &entry)
 {
 	VisibleName name = of(entry);
-	DecodedTag	tag = decode_tag(entry.tag);
-	bool		is_small = has_key(tag.kind) && tag.key.value > -SMALL_KEY && tag.key.value < SMALL_KEY;
-	List	   *uses;
-	char	   *use = nullptr;
-	char	   *keys;
 
-	if (name.name != nullptr && !name.is_hidden)
-		return name.ns != nullptr ? join_name(name.ns, name.name) : quoted(name.name);
-	uses = name.is_hidden ? NIL : known_keys.uses_of(entry.tag);
-	if (uses != NIL)
-	{
-		auto	   *first = static_cast<KnownUse *>(linitial(uses));
-
-		use = quoted(shortened(first->text));
-		if (first->is_label || !is_small)
-			return use;
-	}
-
-	if (has_key(tag.kind))
-		keys = psprintf(INT64_FORMAT, tag.key.value);
-	else if (tag.kind == Kind::pair)
-		keys = psprintf("%d, %d", tag.key1, tag.key2);
-	else
-		keys = psprintf("%d, %d (objsubid %d)", tag.key1, tag.key2, tag.objsubid);
-	return use != nullptr ? psprintf("%s %s", keys, use) : keys;
+	if (name.is_hidden)
+		return psprintf(INT64_FORMAT, decode_tag(entry.tag).key.value);
+	if (name.name == nullptr)
+		return nullptr;
+	return name.ns != nullptr ? join_name(name.ns, name.name) : quoted(name.name);
 }
 
 void

@@ -12,7 +12,6 @@
 #include "server/locktable.h"
 #include "shmem/nametable.h"
 #include "shmem/sessiontable.h"
-#include "views/knownkeys.h"
 
 namespace advisory
 {
@@ -45,10 +44,9 @@ public:
 	VisibleName of(const LockEntry &entry);
 
 	/*
-	 * The lock of an entry as one text, palloc'd: billing/invoice:42; or in double quotes a label
-	 * or the known use of its key, so that it cannot be mistaken for a name; or else its key or
-	 * keys. For a small number, the known use follows the key, because any program may use such a
-	 * key.
+	 * The name of an entry's lock as one text, palloc'd: billing/invoice:42; a label of the session
+	 * in double quotes, so that it cannot be mistaken for a name; the key if the name is hidden.
+	 * Null if it has none: then SQL makes the text, by the known uses of the key.
 	 */
 	char	   *text_of(const LockEntry &entry);
 
@@ -60,7 +58,6 @@ public:
 
 private:
 	bool		sees_all;
-	KnownKeys	known_keys;
 	HoldReader	holds;
 };
 

@@ -9,15 +9,15 @@
  *
  * Each session stands once.  A waiter stands under one of the sessions that are in its way:
  *
- *		it waits for a slot		the holder that has had its slot longest, as far as that is known.  But
- *								because any slot ends the wait, a holder that itself waits for the
- *								waiter only counts if all holders do.
+ *		it waits for a slot		the holder that has had its slot longest, as far as that is known.
+ *								But because any slot ends the wait, a holder that itself waits for
+ *								the waiter only counts if all holders do.
  *		it waits for a lock		the holder that came first
  *		nobody holds it			the nearest waiter ahead of it in the queue
  *
  * The trees follow waits for locks of every type, because the holder of an advisory lock may itself
- * wait for a row.  But they contain only sessions that wait for an advisory lock or in claim(), or
- * hold one, those that they wait for, and those that wait for them.
+ * wait for a row.  But they contain only sessions that wait for an advisory lock or in a function
+ * of the extension, or hold one, those that they wait for, and those that wait for them.
  *
  * The lock table is read one partition after the other, so the waits that are read need not have
  * existed at the same time. A session may seem to wait twice, and there may seem to be a cycle that
@@ -50,8 +50,8 @@ static constexpr int SHOWN_WAITERS = 10;	/* under each session, in the text */
  *					longest wait of others for it
  *		waiter		the lock that it waits for			the hold or wait of the session above that
  *													is in its way
- *		first of	the same							the same; the blocker is further down the tree
- *		a cycle
+ *		first of	the same							the same; the blocker is further down
+ *		a cycle											the tree
  *
  * A session that waits for a lease, or for a lock that was released meanwhile, is a root with the
  * lock that it waits for.
@@ -66,7 +66,8 @@ struct Session
 	int			place;			/* among the waiters under the same session, from 0 */
 	bool		is_shown;
 	bool		is_written;		/* is it among the lines? */
-	int			waiter_count;	/* of a root: how many wait for it, directly or not; the first of them, and what blocks that one */
+	/* Of a root: how many wait for it, directly or not; the first; and what blocks that one. */
+	int			waiter_count;
 	const Session *first_waiter;
 	const LockEntry *blocking;
 	const Session *counted;		/* the waiter for which this session was visited last */
@@ -85,8 +86,10 @@ public:
 	}
 
 	LockEntries entries;
-	List	   *roots = NIL;	/* (Session *) each root of all waits, and each first waiter for a lease */
-	List	   *lines = NIL;	/* (Session *) each tree from its root down; a session is followed by its waiters, longest waits first */
+	/* (Session *) each root of all waits, and each first waiter for a lease */
+	List	   *roots = NIL;
+	/* (Session *) each tree from its root down; after a session its waiters, longest waits first */
+	List	   *lines = NIL;
 
 private:
 	Session    *session_of(const LockEntry &entry) const noexcept
@@ -177,7 +180,8 @@ WaitTrees::choose_blocker(Session *session)
 	std::pair<bool, TimestampTz> best;
 
 	visit_blockers(entries, *session->lock, [&](const LockEntry &other) {
-		std::pair<bool, TimestampTz> rank = {is_for_slot && waits_for(session_of(other), session), DT_NOEND};
+		std::pair<bool, TimestampTz> rank = {is_for_slot && waits_for(session_of(other), session),
+											 DT_NOEND};
 		TimestampTz acquired_at = is_for_slot ? holds.find(other).hold.acquired_at : 0;
 
 		if (acquired_at != 0)
@@ -212,15 +216,19 @@ root_of(Session *session) noexcept
 }
 
 /*
- * Does this session, or one that it waits for, wait for an advisory lock or hold one, or wait in
- * claim()?
+ * Does this session, or one that it waits for, wait for an advisory lock or hold one, or wait in a
+ * function of the extension, for a window or for the table of leases?
  */
 bool
 WaitTrees::concerns_advisory_locks(const Session *session) const
 {
-	for (int steps = 0; session != nullptr && steps < proc_count(); steps++, session = session->above)
+	PublishedWait published;
+
+	for (int steps = 0; session != nullptr && steps < proc_count();
+		 steps++, session = session->above)
 	{
-		if ((session->lock != nullptr && (is_advisory(*session->lock) || claim_of(*session->lock) != nullptr)) ||
+		if ((session->lock != nullptr &&
+			 (is_advisory(*session->lock) || read_wait_of(*session->lock, &published))) ||
 			holds_advisory_lock(static_cast<int>(session - sessions)))
 			return true;
 	}
@@ -286,7 +294,9 @@ WaitTrees::write_tree(Session *session, int depth, int place)
 	}
 }
 
-WaitTrees::WaitTrees() : entries(read_all_waits_and_slots()), sessions(static_cast<Session *>(palloc0(sizeof(Session) * proc_count())))
+WaitTrees::WaitTrees()
+	: entries(read_all_waits_and_slots()),
+	  sessions(static_cast<Session *>(palloc0(sizeof(Session) * proc_count())))
 {
 	ListCell   *cell;
 
@@ -363,7 +373,8 @@ show_waits(ReturnSetInfo *result)
 		row.add_int32(line.depth);
 		row.add_int32_array(path, line.depth + 1);
 		row.add_int32(session.pid);
-		row.add(Int32GetDatum(line.blocker != nullptr ? session_pid(*line.blocker) : 0), line.blocker == nullptr);
+		row.add(Int32GetDatum(line.blocker != nullptr ? session_pid(*line.blocker) : 0),
+				line.blocker == nullptr);
 		row.add_text(name.ns);
 		row.add_text(name.name);
 		row.add(Int64GetDatum(tag.key.value), !is_key);
@@ -385,6 +396,32 @@ show_waits(ReturnSetInfo *result)
  *		4711 app@worker holds billing/invoice:42 exclusive, idle in transaction 35 s
  *		  4712 app@web waits for billing/invoice:42 exclusive 12 s
  */
+
+/* A text about a lock.  SQL puts the text of a lock without a name into it (unnamed()). */
+struct Line
+{
+	StringInfoData text;
+	LOCKTAG		unnamed;		/* that lock */
+	int			before = -1;	/* the length of the text before it; -1 if there is none */
+
+	Line()
+	{
+		initStringInfo(&text);
+	}
+
+	/* Add the columns before_lock, after_lock, and datid to objsubid of that lock. */
+	void		add_to(Row *row) const
+	{
+		DecodedTag	tag = before >= 0 ? decode_tag(unnamed) : DecodedTag{};
+
+		row->add_text(before >= 0 ? pnstrdup(text.data, before) : text.data);
+		row->add_text(before >= 0 ? text.data + before : nullptr);
+		row->add(ObjectIdGetDatum(tag.database), before < 0);
+		row->add(Int32GetDatum(tag.key1), before < 0);
+		row->add(Int32GetDatum(tag.key2), before < 0);
+		row->add(Int32GetDatum(tag.objsubid), before < 0);
+	}
+};
 
 static void
 append_session(StringInfo out, const VisibleSession &session)
@@ -416,7 +453,8 @@ append_other(StringInfo out, const LOCKTAG &tag)
 	{
 		unless_lock_table_is_full([&]() {
 			if (char *relation = get_rel_name(tag.locktag_field2))
-				name = quote_qualified_identifier(get_namespace_name(get_rel_namespace(tag.locktag_field2)), relation);
+				name = quote_qualified_identifier(
+					get_namespace_name(get_rel_namespace(tag.locktag_field2)), relation);
 		});
 	}
 	if (name == nullptr)
@@ -427,11 +465,28 @@ append_other(StringInfo out, const LOCKTAG &tag)
 		appendStringInfo(out, "relation %s", name);
 }
 
+/* The name of a lock; or where SQL has to put it. */
 static void
-append_lock(StringInfo out, const LockEntry &lock, VisibleNames *names)
+append_name(Line *line, const LockEntry &lock, VisibleNames *names)
 {
+	const char *name = names->text_of(lock);
+
+	if (name != nullptr)
+		return appendStringInfoString(&line->text, name);
+	line->unnamed = lock.tag;
+	line->before = line->text.len;
+}
+
+static void
+append_lock(Line *line, const LockEntry &lock, VisibleNames *names)
+{
+	StringInfo	out = &line->text;
+
 	if (const LockEntry *claim = claim_of(lock))
-		return appendStringInfo(out, "a window of %s", names->text_of(*claim));
+	{
+		appendStringInfoString(out, "a window of ");
+		return append_name(line, *claim, names);
+	}
 	if (!is_advisory(lock))
 		return append_other(out, lock.tag);
 	if (is_of_semaphore(lock.tag) && lock.granted)
@@ -440,7 +495,7 @@ append_lock(StringInfo out, const LockEntry &lock, VisibleNames *names)
 		appendStringInfoString(out, "a slot of ");
 	else if (decode_tag(lock.tag).kind == Kind::lease)
 		appendStringInfoString(out, "lease ");
-	appendStringInfoString(out, names->text_of(lock));
+	append_name(line, lock, names);
 	if (lock.tag.locktag_field1 == MyDatabaseId)
 		return;
 	if (char *database = database_name(lock.tag.locktag_field1))
@@ -464,7 +519,8 @@ static void
 append_age(StringInfo out, TimestampTz time, TimestampTz now)
 {
 	if (time != 0 && time != DT_NOEND)
-		appendStringInfo(out, " " INT64_FORMAT " s", Max(now - time, INT64CONST(0)) / USECS_PER_SEC);
+		appendStringInfo(out, " " INT64_FORMAT " s",
+						 Max(now - time, INT64CONST(0)) / USECS_PER_SEC);
 }
 
 /* How many sessions hold what a waiter waits for, and are in its way. */
@@ -482,15 +538,17 @@ count_holders(const LockEntries &entries, const LockEntry &waiter)
 }
 
 static void
-append_line(StringInfo out, const Session &line, const LockEntries &entries, TimestampTz now, VisibleNames *names, Backends *backends)
+append_line(Line *out_line, const Session &line, const LockEntries &entries, TimestampTz now,
+			VisibleNames *names, Backends *backends)
 {
+	StringInfo	out = &out_line->text;
 	const LockEntry &lock = *line.lock;
 	VisibleSession session = backends->of(lock);
 	int			others = line.depth > 0 ? count_holders(entries, lock) - 1 : 0;
 
 	append_session(out, session);
 	appendStringInfoString(out, lock.is_waiting() ? " waits for " : " holds ");
-	append_lock(out, lock, names);
+	append_lock(out_line, lock, names);
 	appendStringInfo(out, " %s", lockmode_name(lock.tag, lock.lockmode));
 	append_age(out, lock.wait_start, now);
 	if (!lock.is_waiting() && session.state != nullptr)
@@ -506,7 +564,7 @@ append_line(StringInfo out, const Session &line, const LockEntries &entries, Tim
 		appendStringInfo(out, " (and %d more holder%s)", others, others > 1 ? "s" : "");
 }
 
-/* The rows of advisory.wait_tree(). */
+/* The lines of advisory.wait_tree(). */
 static void
 show_wait_tree(ReturnSetInfo *result)
 {
@@ -514,6 +572,8 @@ show_wait_tree(ReturnSetInfo *result)
 	TimestampTz now = GetCurrentTimestamp();
 	VisibleNames names;
 	Backends	backends;
+	bool		has_ellipsis = GetDatabaseEncoding() == PG_UTF8 &&
+		pg_get_client_encoding() == PG_UTF8;
 	int			next = 0;
 
 	/*
@@ -523,26 +583,29 @@ show_wait_tree(ReturnSetInfo *result)
 	show_each(list_length(trees.lines), [&](int i) {
 		const Session &line = trees.line(i);
 		TimestampTz longest = DT_NOEND;
-		StringInfoData out;
 		Row			row;
 
 		if (i < next)
 			return;
 		next = i + 1;
-		initStringInfo(&out);
-		appendStringInfoSpaces(&out, INDENT * line.depth);
+
+		Line		out_line;
+		StringInfo	out = &out_line.text;
+
+		appendStringInfoSpaces(out, INDENT * line.depth);
 		if (line.place < SHOWN_WAITERS)
-			append_line(&out, line, trees.entries, now, &names, &backends);
+			append_line(&out_line, line, trees.entries, now, &names, &backends);
 		else
 		{
-			for (next = i; next < list_length(trees.lines) && trees.line(next).depth >= line.depth; next++)
+			for (next = i; next < list_length(trees.lines) && trees.line(next).depth >= line.depth;
+				 next++)
 				longest = Min(longest, start_of_wait(*trees.line(next).lock));
-			appendStringInfo(&out, "%s and %d more", GetDatabaseEncoding() == PG_UTF8 && pg_get_client_encoding() == PG_UTF8 ? "…" : "...", next - i);
+			appendStringInfo(out, "%s and %d more", has_ellipsis ? "…" : "...", next - i);
 			if (longest != DT_NOEND)
-				appendStringInfoString(&out, ", the longest");
-			append_age(&out, longest, now);
+				appendStringInfoString(out, ", the longest");
+			append_age(out, longest, now);
 		}
-		row.add_text(out.data);
+		out_line.add_to(&row);
 		row.put(result);
 	});
 }
@@ -562,10 +625,11 @@ show_blockers(ReturnSetInfo *result)
 		DecodedTag	tag = decode_tag(lock.tag);
 		Oid			database = GetPGProcByNumber(lock.leader_number)->databaseId;
 		VisibleSession session = lock.waits_for_lease ? VisibleSession{} : backends.of(lock);
-		StringInfo	text = makeStringInfo();
+		Line		text;
 		Row			row;
 
-		append_lock(text, !is_advisory(lock) && same_tag(waiter.tag, lock.tag) ? waiter : lock, &names);
+		append_lock(&text, !is_advisory(lock) && same_tag(waiter.tag, lock.tag) ? waiter : lock,
+					&names);
 		row.add(Int32GetDatum(session.pid), session.pid == 0);
 		row.add_text(session.gid);
 		row.add_text(session.role);
@@ -573,7 +637,7 @@ show_blockers(ReturnSetInfo *result)
 		row.add_text(database != MyDatabaseId ? database_name(database) : nullptr);
 		row.add_text(session.state);
 		row.add_time(session.state_start);
-		row.add_text(text->data);
+		text.add_to(&row);
 		row.add_int32(root->waiter_count);
 		row.add_age(waiter.wait_start, GetCurrentTimestamp());
 		if (!is_advisory(lock) || tag.database != MyDatabaseId)
@@ -585,6 +649,6 @@ show_blockers(ReturnSetInfo *result)
 
 ADVISORY_SQL_FUNCTION(advisory_blockers, rows_function<show_blockers>);
 ADVISORY_SQL_FUNCTION(advisory_waits, rows_function<show_waits>);
-ADVISORY_SQL_FUNCTION(advisory_wait_tree, rows_function<show_wait_tree, MAT_SRF_USE_EXPECTED_DESC>);
+ADVISORY_SQL_FUNCTION(advisory_wait_tree, rows_function<show_wait_tree>);
 
 }								/* namespace advisory */

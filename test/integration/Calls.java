@@ -1,4 +1,7 @@
-/* What JDBC sends, and what comes of it. Used by jdbc.t: each line says what was tried, what came, what should. */
+/*
+ * What JDBC sends, and what comes of it. Used by jdbc.t: each line says what was tried, what came,
+ * what should.
+ */
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
@@ -39,7 +42,8 @@ public class Calls {
         return of.unwrap(org.postgresql.PGConnection.class).getBackendPID();
     }
 
-    /** The bigint keys that the connection holds, as another one sees them in the server's own view. */
+    /** The bigint keys that the connection holds, as another one sees them in the server's own
+        view. */
     static SortedSet<Long> held() throws SQLException {
         SortedSet<Long> keys = new TreeSet<>();
         try (PreparedStatement locks = watcher.prepareStatement(
@@ -97,8 +101,10 @@ public class Calls {
         }
     }
 
-    /** A call, more often than prepareThreshold (5), after which the driver uses a named statement and binary values. */
-    static void call(String what, int times, String sql, Binding binding, String expected, Object... names) throws SQLException {
+    /** A call, more often than prepareThreshold (5), after which the driver uses a named statement
+        and binary values. */
+    static void call(String what, int times, String sql, Binding binding, String expected,
+        Object... names) throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(sql)) {
             for (int time = 1; time <= times; time++) {
                 binding.bind(statement);
@@ -109,44 +115,70 @@ public class Calls {
         }
     }
 
-    static void call(String what, String sql, Binding binding, String expected, Object... names) throws SQLException {
+    static void call(String what, String sql, Binding binding, String expected,
+        Object... names) throws SQLException {
         call(what, 1, sql, binding, expected, names);
     }
 
     static void takesValues() throws SQLException {
         for (String function : new String[] {"lock", "xact_lock", "try_lock", "try_xact_lock"}) {
             String two = "SELECT advisory." + function + "(?, ?)";
-            call(function + ", setString", 7, two, s -> { s.setString(1, "jdbc"); s.setString(2, NAME); }, "t", NAME);
-            call(function + ", setLong", 7, two, s -> { s.setString(1, "jdbc"); s.setLong(2, 1L << 62); }, "t", 1L << 62);
-            call(function + ", setInt", 7, two, s -> { s.setString(1, "jdbc"); s.setInt(2, -42); }, "t", -42);
-            call(function + ", setShort", two, s -> { s.setString(1, "jdbc"); s.setShort(2, (short) 42); }, "t", 42);
-            call(function + ", setObject(UUID)", 7, two, s -> { s.setString(1, "jdbc"); s.setObject(2, ID); }, "t", ID);
-            call(function + ", setObject(String)", two, s -> { s.setObject(1, "jdbc"); s.setObject(2, NAME); }, "t", NAME);
-            call(function + ", setObject(Long)", two, s -> { s.setObject(1, "jdbc"); s.setObject(2, 42L); }, "t", 42);
+            call(function + ", setString", 7, two,
+                s -> { s.setString(1, "jdbc"); s.setString(2, NAME); }, "t", NAME);
+            call(function + ", setLong", 7, two,
+                s -> { s.setString(1, "jdbc"); s.setLong(2, 1L << 62); }, "t", 1L << 62);
+            call(function + ", setInt", 7, two,
+                s -> { s.setString(1, "jdbc"); s.setInt(2, -42); }, "t", -42);
+            call(function + ", setShort", two,
+                s -> { s.setString(1, "jdbc"); s.setShort(2, (short) 42); }, "t", 42);
+            call(function + ", setObject(UUID)", 7, two,
+                s -> { s.setString(1, "jdbc"); s.setObject(2, ID); }, "t", ID);
+            call(function + ", setObject(String)", two,
+                s -> { s.setObject(1, "jdbc"); s.setObject(2, NAME); }, "t", NAME);
+            call(function + ", setObject(Long)", two,
+                s -> { s.setObject(1, "jdbc"); s.setObject(2, 42L); }, "t", 42);
             call(function + ", setObject(OTHER), without a type", two,
-                s -> { s.setObject(1, "jdbc", Types.OTHER); s.setObject(2, NAME, Types.OTHER); }, "t", NAME);
+                s -> { s.setObject(1, "jdbc", Types.OTHER); s.setObject(2, NAME, Types.OTHER); },
+                "t", NAME);
             String cast = "SELECT advisory." + function + "(?, ?, ?::interval)";
             call(function + ", a timeout by setString and a cast", 7, cast,
-                s -> { s.setString(1, "jdbc"); s.setString(2, NAME); s.setString(3, "1s"); }, "t", NAME);
+                s -> { s.setString(1, "jdbc"); s.setString(2, NAME); s.setString(3, "1s"); },
+                "t", NAME);
             String three = "SELECT advisory." + function + "(?, ?, ?)";
             call(function + ", a timeout as PGInterval", 7, three,
-                s -> { s.setString(1, "jdbc"); s.setLong(2, 42); s.setObject(3, new PGInterval("1 s")); }, "t", 42);
+                s -> {
+                    s.setString(1, "jdbc");
+                    s.setLong(2, 42);
+                    s.setObject(3, new PGInterval("1 s"));
+                }, "t", 42);
             call(function + ", a timeout without a type", three,
-                s -> { s.setString(1, "jdbc"); s.setObject(2, ID); s.setObject(3, "1s", Types.OTHER); }, "t", ID);
+                s -> {
+                    s.setString(1, "jdbc");
+                    s.setObject(2, ID);
+                    s.setObject(3, "1s", Types.OTHER);
+                }, "t", ID);
             call(function + ", setNull(NULL) as the timeout", three,
-                s -> { s.setString(1, "jdbc"); s.setString(2, NAME); s.setNull(3, Types.NULL); }, "t", NAME);
+                s -> { s.setString(1, "jdbc"); s.setString(2, NAME); s.setNull(3, Types.NULL); },
+                "t", NAME);
             call(function + ", setNull(OTHER) as the timeout", three,
-                s -> { s.setString(1, "jdbc"); s.setLong(2, 42); s.setNull(3, Types.OTHER); }, "t", 42);
+                s -> { s.setString(1, "jdbc"); s.setLong(2, 42); s.setNull(3, Types.OTHER); },
+                "t", 42);
             // No cast leads from varchar to interval, in no function.
             call(function + ", a timeout by setString alone", three,
-                s -> { s.setString(1, "jdbc"); s.setString(2, NAME); s.setString(3, "1s"); }, "42883");
+                s -> { s.setString(1, "jdbc"); s.setString(2, NAME); s.setString(3, "1s"); },
+                "42883");
         }
         String lock = "SELECT advisory.lock(?, ?)";
-        call("setNull(VARCHAR)", lock, s -> { s.setString(1, "jdbc"); s.setNull(2, Types.VARCHAR); }, "22004");
-        call("setNull(BIGINT)", lock, s -> { s.setString(1, "jdbc"); s.setNull(2, Types.BIGINT); }, "22004");
-        call("setNull(OTHER)", lock, s -> { s.setString(1, "jdbc"); s.setNull(2, Types.OTHER); }, "22004");
-        call("setString(null)", lock, s -> { s.setString(1, "jdbc"); s.setString(2, null); }, "22004");
-        call("setObject(null)", lock, s -> { s.setString(1, "jdbc"); s.setObject(2, null); }, "22004");
+        call("setNull(VARCHAR)", lock,
+            s -> { s.setString(1, "jdbc"); s.setNull(2, Types.VARCHAR); }, "22004");
+        call("setNull(BIGINT)", lock,
+            s -> { s.setString(1, "jdbc"); s.setNull(2, Types.BIGINT); }, "22004");
+        call("setNull(OTHER)", lock,
+            s -> { s.setString(1, "jdbc"); s.setNull(2, Types.OTHER); }, "22004");
+        call("setString(null)", lock,
+            s -> { s.setString(1, "jdbc"); s.setString(2, null); }, "22004");
+        call("setObject(null)", lock,
+            s -> { s.setString(1, "jdbc"); s.setObject(2, null); }, "22004");
         call("a cast to text", "SELECT advisory.lock(?::text, ?::text)",
             s -> { s.setString(1, "jdbc"); s.setLong(2, 42); }, "t", 42);
         call("a cast to uuid", "SELECT advisory.lock(?, ?::uuid)",
@@ -165,29 +197,45 @@ public class Calls {
                 letGo();
             }
         }
-        call("lock and unlock in one statement", "SELECT advisory.lock(?, ?) AND advisory.unlock(?, ?)", s -> {
-            s.setString(1, "jdbc"); s.setLong(2, 42); s.setString(3, "jdbc"); s.setString(4, "42"); }, "t");
+        call("lock and unlock in one statement",
+            "SELECT advisory.lock(?, ?) AND advisory.unlock(?, ?)", s -> {
+                s.setString(1, "jdbc");
+                s.setLong(2, 42);
+                s.setString(3, "jdbc");
+                s.setString(4, "42");
+            }, "t");
     }
 
     static void takesArrays() throws SQLException {
         String all = "SELECT advisory.lock_all(?, ?)";
         for (String type : new String[] {"text", "varchar"}) {
             Array names = connection.createArrayOf(type, new String[] {"b", "a", NAME});
-            call("lock_all, " + type + "[]", 7, all, s -> { s.setString(1, "jdbc"); s.setArray(2, names); }, "t", "a", "b", NAME);
+            call("lock_all, " + type + "[]", 7, all,
+                s -> { s.setString(1, "jdbc"); s.setArray(2, names); }, "t", "a", "b", NAME);
         }
         Array longs = connection.createArrayOf("bigint", new Long[] {3L, 1L, 1L << 62});
-        call("lock_all, bigint[]", 7, all, s -> { s.setString(1, "jdbc"); s.setArray(2, longs); }, "t", 1, 3, 1L << 62);
+        call("lock_all, bigint[]", 7, all,
+            s -> { s.setString(1, "jdbc"); s.setArray(2, longs); }, "t", 1, 3, 1L << 62);
         Array integers = connection.createArrayOf("integer", new Integer[] {3, 1});
-        call("lock_all, integer[]", 7, all, s -> { s.setString(1, "jdbc"); s.setArray(2, integers); }, "t", 1, 3);
+        call("lock_all, integer[]", 7, all,
+            s -> { s.setString(1, "jdbc"); s.setArray(2, integers); }, "t", 1, 3);
         Array ids = connection.createArrayOf("uuid", new UUID[] {ID});
-        call("lock_all, uuid[]", 7, all, s -> { s.setString(1, "jdbc"); s.setArray(2, ids); }, "t", ID);
+        call("lock_all, uuid[]", 7, all,
+            s -> { s.setString(1, "jdbc"); s.setArray(2, ids); }, "t", ID);
         Array none = connection.createArrayOf("text", new String[] {});
-        call("lock_all, an empty array", all, s -> { s.setString(1, "jdbc"); s.setArray(2, none); }, "t");
+        call("lock_all, an empty array", all,
+            s -> { s.setString(1, "jdbc"); s.setArray(2, none); }, "t");
         Array hole = connection.createArrayOf("text", new String[] {"a", null});
-        call("lock_all, a null in it", all, s -> { s.setString(1, "jdbc"); s.setArray(2, hole); }, "22004");
-        call("lock_all, setObject(String[])", all, s -> { s.setString(1, "jdbc"); s.setObject(2, new String[] {"a", "b"}); }, "t", "a", "b");
-        call("lock_all, setObject(long[])", all, s -> { s.setString(1, "jdbc"); s.setObject(2, new long[] {1, 2}); }, "t", 1, 2);
-        call("lock_all, text of an array", all, s -> { s.setString(1, "jdbc"); s.setString(2, "{a,b}"); }, "t", "a", "b");
+        call("lock_all, a null in it", all,
+            s -> { s.setString(1, "jdbc"); s.setArray(2, hole); }, "22004");
+        call("lock_all, setObject(String[])", all, s -> {
+            s.setString(1, "jdbc");
+            s.setObject(2, new String[] {"a", "b"});
+        }, "t", "a", "b");
+        call("lock_all, setObject(long[])", all,
+            s -> { s.setString(1, "jdbc"); s.setObject(2, new long[] {1, 2}); }, "t", 1, 2);
+        call("lock_all, text of an array", all,
+            s -> { s.setString(1, "jdbc"); s.setString(2, "{a,b}"); }, "t", "a", "b");
         call("try_lock_any", 7, "SELECT * FROM advisory.try_lock_any(?, ?, ?)",
             s -> { s.setString(1, "jdbc"); s.setArray(2, longs); s.setInt(3, 2); }, "3 1", 1, 3);
         call("try_lock_any, uuid[]", "SELECT * FROM advisory.try_lock_any(?, ?)",
@@ -196,18 +244,30 @@ public class Calls {
 
     static void awaits() throws SQLException {
         String one = "CALL advisory.await_lock(?, ?)";
-        call("CALL, setString", 7, one, s -> { s.setString(1, "jdbc"); s.setString(2, NAME); }, "done", NAME);
-        call("CALL, setLong", 7, one, s -> { s.setString(1, "jdbc"); s.setLong(2, 42); }, "done", 42);
-        call("CALL, setObject(UUID)", 7, one, s -> { s.setString(1, "jdbc"); s.setObject(2, ID); }, "done", ID);
-        call("CALL, without types", one, s -> { s.setObject(1, "jdbc", Types.OTHER); s.setObject(2, NAME, Types.OTHER); }, "done", NAME);
+        call("CALL, setString", 7, one,
+            s -> { s.setString(1, "jdbc"); s.setString(2, NAME); }, "done", NAME);
+        call("CALL, setLong", 7, one,
+            s -> { s.setString(1, "jdbc"); s.setLong(2, 42); }, "done", 42);
+        call("CALL, setObject(UUID)", 7, one,
+            s -> { s.setString(1, "jdbc"); s.setObject(2, ID); }, "done", ID);
+        call("CALL, without types", one, s -> {
+            s.setObject(1, "jdbc", Types.OTHER);
+            s.setObject(2, NAME, Types.OTHER);
+        }, "done", NAME);
         call("CALL, a timeout in it", 7, "CALL advisory.await_lock(?, ?, '10 min')",
             s -> { s.setString(1, "jdbc"); s.setString(2, NAME); }, "done", NAME);
         call("CALL, a timeout by a cast", 7, "CALL advisory.await_lock(?, ?, ?::interval)",
-            s -> { s.setString(1, "jdbc"); s.setString(2, NAME); s.setString(3, "10 min"); }, "done", NAME);
+            s -> { s.setString(1, "jdbc"); s.setString(2, NAME); s.setString(3, "10 min"); },
+            "done", NAME);
         call("CALL, a timeout as PGInterval", 7, "CALL advisory.await_lock(?, ?, ?)",
-            s -> { s.setString(1, "jdbc"); s.setString(2, NAME); s.setObject(3, new PGInterval("10 min")); }, "done", NAME);
+            s -> {
+                s.setString(1, "jdbc");
+                s.setString(2, NAME);
+                s.setObject(3, new PGInterval("10 min"));
+            }, "done", NAME);
         call("CALL, setNull(OTHER) as the timeout", "CALL advisory.await_lock(?, ?, ?)",
-            s -> { s.setString(1, "jdbc"); s.setString(2, NAME); s.setNull(3, Types.OTHER); }, "done", NAME);
+            s -> { s.setString(1, "jdbc"); s.setString(2, NAME); s.setNull(3, Types.OTHER); },
+            "done", NAME);
         try (CallableStatement statement = connection.prepareCall(one)) {
             for (int time = 1; time <= 7; time++) {
                 statement.setString(1, "jdbc");
@@ -217,14 +277,17 @@ public class Calls {
                 letGo();
             }
         }
-        // JDBC's own escape is made into a SELECT, unless the connection says escapeSyntaxCallMode=callIfNoReturn.
-        try (CallableStatement statement = connection.prepareCall("{call advisory.await_lock(?, ?)}")) {
+        // JDBC's own escape is made into a SELECT, unless the connection says
+        // escapeSyntaxCallMode=callIfNoReturn.
+        try (CallableStatement statement =
+                connection.prepareCall("{call advisory.await_lock(?, ?)}")) {
             statement.setString(1, "jdbc");
             statement.setString(2, NAME);
             report("prepareCall({call}) of a procedure", result(statement), "42809");
         }
         letGo();
-        try (CallableStatement statement = connection.prepareCall("{? = call advisory.lock(?, ?)}")) {
+        try (CallableStatement statement =
+                connection.prepareCall("{? = call advisory.lock(?, ?)}")) {
             statement.registerOutParameter(1, Types.BIT);
             statement.setString(2, "jdbc");
             statement.setLong(3, 42);
@@ -240,7 +303,8 @@ public class Calls {
         letGo();
     }
 
-    /** Where the driver sends BEGIN itself, in front of the first statement and without waiting for an answer. */
+    /** Where the driver sends BEGIN itself, in front of the first statement and without waiting for
+        an answer. */
     static void awaitsInTransactions() throws SQLException {
         String sql = "CALL advisory.await_lock(?, ?)";
         Binding binding = s -> { s.setString(1, "jdbc"); s.setString(2, "a"); };
@@ -273,8 +337,11 @@ public class Calls {
 
     static void failsAsAProgramExpects() throws SQLException {
         run(watcher, "SELECT advisory.lock('jdbc', 'taken')");
-        for (String sql : new String[] {"SELECT advisory.lock(?, ?, '20ms')", "SELECT advisory.xact_lock(?, ?, '0s')",
-                "SELECT advisory.lock_shared(?, ?, '0s')", "CALL advisory.await_lock(?, ?, '20ms')"}) {
+        for (String sql : new String[] {
+                "SELECT advisory.lock(?, ?, '20ms')",
+                "SELECT advisory.xact_lock(?, ?, '0s')",
+                "SELECT advisory.lock_shared(?, ?, '0s')",
+                "CALL advisory.await_lock(?, ?, '20ms')"}) {
             for (boolean autocommit : new boolean[] {true, false}) {
                 connection.setAutoCommit(autocommit);
                 String what = sql + (autocommit ? ", autocommit: " : ", in a transaction: ");
@@ -287,21 +354,29 @@ public class Calls {
                     ServerErrorMessage server = error.getServerErrorMessage();
                     String holder = String.valueOf(pidOf(watcher));
                     report(what + "SQLState", error.getSQLState(), "55P03");
-                    report(what + "schema and constraint", server.getSchema() + "/" + server.getConstraint(), "jdbc/taken");
-                    report(what + "message", server.getMessage().contains("advisory lock \"jdbc/taken\""), true);
-                    report(what + "detail", server.getDetail().contains("Process " + holder + " of role ")
+                    report(what + "schema and constraint",
+                        server.getSchema() + "/" + server.getConstraint(), "jdbc/taken");
+                    report(what + "message",
+                        server.getMessage().contains("advisory lock \"jdbc/taken\""), true);
+                    report(what + "detail",
+                        server.getDetail().contains("Process " + holder + " of role ")
                         && server.getDetail().contains("application \"watcher\""), true);
-                    report(what + "hint", server.getHint().contains("advisory.terminate_holder('jdbc', 'taken', " + holder + ")"), true);
+                    report(what + "hint",
+                        server.getHint().contains(
+                            "advisory.terminate_holder('jdbc', 'taken', " + holder + ")"), true);
                 }
                 letGo();
                 report(what + "nothing is held", held(), keys());
             }
         }
         connection.setAutoCommit(false);
-        call("try_lock, and the transaction goes on", 7, "SELECT advisory.try_lock(?, ?) = false AND count(*) > 0 FROM pg_class",
+        call("try_lock, and the transaction goes on", 7,
+            "SELECT advisory.try_lock(?, ?) = false AND count(*) > 0 FROM pg_class",
             s -> { s.setString(1, "jdbc"); s.setString(2, "taken"); }, "t");
         connection.setAutoCommit(true);
-        for (String sql : new String[] {"SELECT advisory.lock('jdbc', 'taken')", "CALL advisory.await_lock('jdbc', 'taken')"}) {
+        for (String sql : new String[] {
+                "SELECT advisory.lock('jdbc', 'taken')",
+                "CALL advisory.await_lock('jdbc', 'taken')"}) {
             try (PreparedStatement statement = connection.prepareStatement(sql)) {
                 statement.setQueryTimeout(1);       // seconds, after which the driver cancels
                 report(sql + ", setQueryTimeout", result(statement), "57014");
@@ -310,21 +385,25 @@ public class Calls {
         }
         run(watcher, "SELECT advisory.unlock('jdbc', 'taken')");
         try (Statement statement = connection.createStatement()) {
-            try (ResultSet row = statement.executeQuery("SELECT advisory.unlock('jdbc', 'taken')")) {
+            try (ResultSet row =
+                    statement.executeQuery("SELECT advisory.unlock('jdbc', 'taken')")) {
                 row.next();
                 report("unlock of what is not held", row.getBoolean(1), false);
             }
-            report("unlock of what is not held: a warning", statement.getWarnings().getMessage().contains("jdbc/taken"), true);
+            report("unlock of what is not held: a warning",
+                statement.getWarnings().getMessage().contains("jdbc/taken"), true);
         }
     }
 
     static String value(String sql) throws SQLException {
-        try (Statement statement = watcher.createStatement(); ResultSet row = statement.executeQuery(sql)) {
+        try (Statement statement = watcher.createStatement();
+                ResultSet row = statement.executeQuery(sql)) {
             return row.next() ? row.getString(1) : "no row";
         }
     }
 
-    /** Does the session, while it waits, have a snapshot, which would be in the way of CREATE INDEX CONCURRENTLY? */
+    /** Does the session, while it waits, have a snapshot, which would be in the way of CREATE INDEX
+        CONCURRENTLY? */
     static void waits(String what, String sql, int before, boolean snapshot) throws Exception {
         try (PreparedStatement statement = connection.prepareStatement(sql)) {
             statement.setString(1, "taken");
@@ -343,10 +422,13 @@ public class Calls {
             });
             waiter.start();
             String of = " FROM pg_stat_activity WHERE pid = " + pid;
-            while (waiter.isAlive() && !value("SELECT wait_event" + of + " AND wait_event_type = 'Lock'").equals("advisory")) {
+            while (waiter.isAlive() && !value(
+                "SELECT wait_event" + of + " AND wait_event_type = 'Lock'").equals("advisory")) {
                 Thread.sleep(5);
             }
-            report(what + ": has a snapshot", value("SELECT backend_xmin IS NOT NULL OR backend_xid IS NOT NULL" + of), snapshot ? "t" : "f");
+            report(what + ": has a snapshot",
+                value("SELECT backend_xmin IS NOT NULL OR backend_xid IS NOT NULL" + of),
+                snapshot ? "t" : "f");
             run(watcher, "SELECT advisory.unlock('jdbc', 'taken')");
             waiter.join();
             report(what + ": comes back", came[0], sql.startsWith("CALL") ? "done" : "t");
@@ -359,7 +441,8 @@ public class Calls {
         for (boolean autocommit : new boolean[] {true, false}) {
             connection.setAutoCommit(autocommit);
             for (int before : new int[] {0, 7}) {
-                String what = ", after " + before + " calls, " + (autocommit ? "autocommit" : "in a transaction");
+                String what = ", after " + before + " calls, "
+                    + (autocommit ? "autocommit" : "in a transaction");
                 waits("SELECT" + what, "SELECT advisory.lock('jdbc', ?)", before, true);
                 waits("CALL" + what, "CALL advisory.await_lock('jdbc', ?)", before, false);
             }
@@ -368,22 +451,27 @@ public class Calls {
     }
 
     static void withOtherSettings(String url) throws SQLException {
-        connection = DriverManager.getConnection(url + "&ApplicationName=calls&stringtype=unspecified");
+        connection = DriverManager.getConnection(
+            url + "&ApplicationName=calls&stringtype=unspecified");
         pid = pidOf(connection);
         call("stringtype=unspecified, lock", 7, "SELECT advisory.lock(?, ?, ?)",
-            s -> { s.setString(1, "jdbc"); s.setString(2, NAME); s.setString(3, "1s"); }, "t", NAME);
+            s -> { s.setString(1, "jdbc"); s.setString(2, NAME); s.setString(3, "1s"); },
+            "t", NAME);
         call("stringtype=unspecified, a number", 7, "SELECT advisory.lock(?, ?, ?)",
             s -> { s.setString(1, "jdbc"); s.setLong(2, 42); s.setString(3, "1s"); }, "t", 42);
         call("stringtype=unspecified, digits", "SELECT advisory.lock(?, ?)",
             s -> { s.setString(1, "jdbc"); s.setString(2, "42"); }, "t", 42);
         call("stringtype=unspecified, lock_all", 7, "SELECT advisory.lock_all(?, ?, ?)",
-            s -> { s.setString(1, "jdbc"); s.setString(2, "{a,b}"); s.setString(3, "1s"); }, "t", "a", "b");
+            s -> { s.setString(1, "jdbc"); s.setString(2, "{a,b}"); s.setString(3, "1s"); },
+            "t", "a", "b");
         call("stringtype=unspecified, CALL", 7, "CALL advisory.await_lock(?, ?, ?)",
-            s -> { s.setString(1, "jdbc"); s.setString(2, NAME); s.setString(3, "1s"); }, "done", NAME);
+            s -> { s.setString(1, "jdbc"); s.setString(2, NAME); s.setString(3, "1s"); },
+            "done", NAME);
         connection.close();
 
         // The simple protocol: the driver writes values into the statement.
-        connection = DriverManager.getConnection(url + "&ApplicationName=calls&preferQueryMode=simple");
+        connection = DriverManager.getConnection(
+            url + "&ApplicationName=calls&preferQueryMode=simple");
         pid = pidOf(connection);
         call("preferQueryMode=simple, lock", "SELECT advisory.lock(?, ?)",
             s -> { s.setString(1, "jdbc"); s.setString(2, NAME); }, "t", NAME);
@@ -392,16 +480,20 @@ public class Calls {
         call("preferQueryMode=simple, CALL", "CALL advisory.await_lock(?, ?, '1s')",
             s -> { s.setString(1, "jdbc"); s.setString(2, NAME); }, "done", NAME);
         connection.setAutoCommit(false);
-        call("preferQueryMode=simple, CALL in a transaction", "CALL advisory.await_lock(?, ?, '1s')",
+        call("preferQueryMode=simple, CALL in a transaction",
+            "CALL advisory.await_lock(?, ?, '1s')",
             s -> { s.setString(1, "jdbc"); s.setString(2, NAME); }, "done", NAME);
         connection.close();
 
-        connection = DriverManager.getConnection(url + "&ApplicationName=calls&escapeSyntaxCallMode=callIfNoReturn");
+        connection = DriverManager.getConnection(
+            url + "&ApplicationName=calls&escapeSyntaxCallMode=callIfNoReturn");
         pid = pidOf(connection);
-        try (CallableStatement statement = connection.prepareCall("{call advisory.await_lock(?, ?)}")) {
+        try (CallableStatement statement =
+                connection.prepareCall("{call advisory.await_lock(?, ?)}")) {
             statement.setString(1, "jdbc");
             statement.setString(2, NAME);
-            report("escapeSyntaxCallMode=callIfNoReturn, prepareCall({call})", result(statement), "done");
+            report("escapeSyntaxCallMode=callIfNoReturn, prepareCall({call})",
+                result(statement), "done");
             report("escapeSyntaxCallMode=callIfNoReturn: that lock", held(), keys(NAME));
         }
         connection.close();
@@ -417,7 +509,8 @@ public class Calls {
         takesValues();
         takesArrays();
         connection.setAutoCommit(true);
-        call("with autocommit, a transaction-level lock is gone at once", "SELECT advisory.xact_lock('jdbc', ?)",
+        call("with autocommit, a transaction-level lock is gone at once",
+            "SELECT advisory.xact_lock('jdbc', ?)",
             s -> s.setString(1, NAME), "t");
         call("with autocommit, a session-level lock is not", "SELECT advisory.lock('jdbc', ?)",
             s -> s.setString(1, NAME), "t", NAME);

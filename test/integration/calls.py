@@ -1,4 +1,5 @@
-"""What psycopg2 sends, and what comes of it. Used by python.t: each line says what was tried, what came, what should."""
+"""What psycopg2 sends, and what comes of it. Used by python.t: each line says what was tried, what
+came, what should."""
 import datetime
 import hashlib
 import sys
@@ -20,7 +21,8 @@ watcher.autocommit = True
 
 def key(name, namespace='py'):
     """README's line."""
-    return int.from_bytes(hashlib.sha256((namespace + '\0' + str(name)).encode()).digest()[:8], 'big', signed=True)
+    return int.from_bytes(
+        hashlib.sha256((namespace + '\0' + str(name)).encode()).digest()[:8], 'big', signed=True)
 
 
 def report(what, got, expected):
@@ -38,7 +40,8 @@ def call(sql, *values):
 
 
 def held():
-    """The bigint keys that the connection holds, as another one sees them in the server's own view."""
+    """The bigint keys that the connection holds, as another one sees them in the server's own
+    view."""
     with watcher.cursor() as cursor:
         cursor.execute("""SELECT (classid::bigint << 32) | objid::bigint FROM pg_locks
                           WHERE locktype = 'advisory' AND objsubid = 1 AND granted AND pid = %s""",
@@ -59,13 +62,19 @@ def try_locks(form, sql, values, result, names):
 
 
 def takes_values():
-    for function in ('lock', 'try_lock', 'xact_lock', 'try_xact_lock', 'lock_shared', 'xact_lock_shared'):
-        for form, value in (('a string', "o'neill \\ ☃"), ('an int', 42), ('a negative int', -42), ('a large int', 2**62),
+    for function in ('lock', 'try_lock', 'xact_lock', 'try_xact_lock', 'lock_shared',
+                     'xact_lock_shared'):
+        for form, value in (('a string', "o'neill \\ ☃"), ('an int', 42),
+                            ('a negative int', -42), ('a large int', 2**62),
                             ('a UUID', UUID)):
-            try_locks(f'{function}, {form}', f"SELECT advisory.{function}('py', %s)", [value], [True], [value])
-        for form, value in (('a string', '1s'), ('a timedelta', datetime.timedelta(milliseconds=1500)), ('None', None)):
-            try_locks(f'{function}, {form} as the timeout', f"SELECT advisory.{function}('py', 'a', %s)", [value], [True], ['a'])
-    report('a bare number is no timeout', call("SELECT advisory.lock('py', 'a', %s)", 5000), '42883')
+            try_locks(f'{function}, {form}',
+                      f"SELECT advisory.{function}('py', %s)", [value], [True], [value])
+        for form, value in (('a string', '1s'),
+                            ('a timedelta', datetime.timedelta(milliseconds=1500)), ('None', None)):
+            try_locks(f'{function}, {form} as the timeout',
+                      f"SELECT advisory.{function}('py', 'a', %s)", [value], [True], ['a'])
+    report('a bare number is no timeout',
+           call("SELECT advisory.lock('py', 'a', %s)", 5000), '42883')
     connection.rollback()
     report('None is no name', call("SELECT advisory.lock('py', %s)", None), '22004')
     connection.rollback()
@@ -73,28 +82,41 @@ def takes_values():
     connection.rollback()
     report('nor a list', call("SELECT advisory.lock('py', %s)", ['a', 'b']), '42883')
     connection.rollback()
-    report('by named arguments', call("SELECT advisory.lock(namespace => 'py', name => %s, timeout => %s)", 'a', '1s'), [True])
+    report('by named arguments',
+           call("SELECT advisory.lock(namespace => 'py', name => %s, timeout => %s)", 'a', '1s'),
+           [True])
     let_go()
 
 
 def takes_lists():
     for function in ('lock_all', 'try_lock_all', 'xact_lock_all', 'try_xact_lock_all'):
-        for form, values in (('strings', ['b', 'a', "o'neill"]), ('ints', [3, 1, 2]), ('large ints', [2**62, 1]), ('an empty list', [])):
-            try_locks(f'{function}, {form}', f"SELECT advisory.{function}('py', %s, '1s')", [values], [True], values)
+        for form, values in (('strings', ['b', 'a', "o'neill"]), ('ints', [3, 1, 2]),
+                             ('large ints', [2**62, 1]), ('an empty list', [])):
+            try_locks(f'{function}, {form}',
+                      f"SELECT advisory.{function}('py', %s, '1s')", [values], [True], values)
         # psycopg2 writes ARRAY['…'::uuid]::uuid[] for a list of UUIDs.
-        try_locks(f'{function}, UUIDs', f"SELECT advisory.{function}('py', %s)", [[UUID]], [True], [UUID])
-        try_locks(f'{function}, text of an array', f"SELECT advisory.{function}('py', %s)", ['{a,b}'], [True], ['a', 'b'])
-    try_locks('lock_all, a timedelta', "SELECT advisory.lock_all('py', %s, %s)", [['a'], datetime.timedelta(seconds=1)], [True], ['a'])
-    try_locks('try_lock_any', "SELECT * FROM advisory.try_lock_any('py', %s)", [['b', 'a']], ['b'], ['b'])
-    try_locks('try_lock_any, two', "SELECT * FROM advisory.try_lock_any('py', %s, %s)", [[9, 8, 7], 2], [9, 8], [9, 8])
-    try_locks('try_lock_any, UUIDs', "SELECT * FROM advisory.try_lock_any('py', %s)", [[UUID]], [UUID], [UUID])
-    try_locks('try_lock_any, an empty list', "SELECT * FROM advisory.try_lock_any('py', %s)", [[]], [], [])
+        try_locks(
+            f'{function}, UUIDs', f"SELECT advisory.{function}('py', %s)", [[UUID]], [True], [UUID])
+        try_locks(f'{function}, text of an array', f"SELECT advisory.{function}('py', %s)",
+                  ['{a,b}'], [True], ['a', 'b'])
+    try_locks('lock_all, a timedelta', "SELECT advisory.lock_all('py', %s, %s)",
+              [['a'], datetime.timedelta(seconds=1)], [True], ['a'])
+    try_locks(
+        'try_lock_any', "SELECT * FROM advisory.try_lock_any('py', %s)", [['b', 'a']], ['b'], ['b'])
+    try_locks('try_lock_any, two', "SELECT * FROM advisory.try_lock_any('py', %s, %s)",
+              [[9, 8, 7], 2], [9, 8], [9, 8])
+    try_locks('try_lock_any, UUIDs',
+              "SELECT * FROM advisory.try_lock_any('py', %s)", [[UUID]], [UUID], [UUID])
+    try_locks('try_lock_any, an empty list',
+              "SELECT * FROM advisory.try_lock_any('py', %s)", [[]], [], [])
     call("SELECT advisory.lock_all('py', %s)", ['a', 'b', 'c'])
     report('unlock_all of a list', call("SELECT advisory.unlock_all('py', %s)", ['a', 'b']), [2])
     report('and what it left', held(), [key('c')])
-    # An empty list is the literal '{}', which has no type, so it is a name; it releases nothing in either case.
+    # An empty list is the literal '{}', which has no type, so it is a name; it releases nothing in
+    # either case.
     report('unlock_all of an empty list', call("SELECT advisory.unlock_all('py', %s)", []), [0])
-    report('unlock_all of an empty text[]', call("SELECT advisory.unlock_all('py', %s::text[])", []), [0])
+    report('unlock_all of an empty text[]',
+           call("SELECT advisory.unlock_all('py', %s::text[])", []), [0])
     let_go()
 
 
@@ -112,7 +134,8 @@ def ends_with_transactions():
     call("SELECT advisory.unlock('py', 'session')")
     del connection.notices[:]
     report('unlock of what is not held', call("SELECT advisory.unlock('py', 'session')"), [False])
-    report('has a warning with its name', [notice[:8] for notice in connection.notices if '"py/session"' in notice], ['WARNING:'])
+    report('has a warning with its name',
+           [notice[:8] for notice in connection.notices if '"py/session"' in notice], ['WARNING:'])
     # `with connection` is a transaction also with autocommit, from psycopg2 2.9 on.
     with connection, connection.cursor() as cursor:
         cursor.execute("SELECT advisory.xact_lock('py', 'xact')")
@@ -128,23 +151,35 @@ def fails_as_a_program_expects():
             for timeout in ('0s', datetime.timedelta(milliseconds=20)):
                 try:
                     call_cursor = connection.cursor()
-                    call_cursor.execute(f"SELECT advisory.{function}('py', 'taken', %s)", (timeout,))
+                    call_cursor.execute(
+                        f"SELECT advisory.{function}('py', 'taken', %s)", (timeout,))
                     report(f'{function} of what is taken', 'nothing was raised', '')
                 except psycopg2.errors.LockNotAvailable as error:
                     diag = error.diag
-                    report(f'{function}: SQLSTATE', (error.pgcode, diag.severity), ('55P03', 'ERROR'))
-                    report(f'{function}: fields', (diag.schema_name, diag.constraint_name, diag.table_name), ('py', 'taken', None))
-                    report(f'{function}: who', f'Process {watcher.info.backend_pid} of role' in diag.message_detail, True)
-                    report(f'{function}: its application', 'application "watcher"' in diag.message_detail, True)
-                    report(f'{function}: what to do', f"advisory.terminate_holder('py', 'taken', {watcher.info.backend_pid})"
+                    report(f'{function}: SQLSTATE',
+                           (error.pgcode, diag.severity), ('55P03', 'ERROR'))
+                    report(f'{function}: fields',
+                           (diag.schema_name, diag.constraint_name, diag.table_name),
+                           ('py', 'taken', None))
+                    report(f'{function}: who',
+                           f'Process {watcher.info.backend_pid} of role' in diag.message_detail,
+                           True)
+                    report(f'{function}: its application',
+                           'application "watcher"' in diag.message_detail, True)
+                    report(f'{function}: what to do',
+                           f"advisory.terminate_holder('py', 'taken', {watcher.info.backend_pid})"
                            in diag.message_hint, True)
                 connection.rollback()
-        report('lock_all names the one that is taken', call("SELECT advisory.lock_all('py', %s, '0s')", ['free', 'taken']), '55P03')
+        report('lock_all names the one that is taken',
+               call("SELECT advisory.lock_all('py', %s, '0s')", ['free', 'taken']), '55P03')
         report('and holds nothing', held(), [])
         connection.rollback()
         report('try_lock is false', call("SELECT advisory.try_lock('py', 'taken')"), [False])
-        report('and the transaction goes on', connection.info.transaction_status == TRANSACTION_STATUS_INTRANS, True)
-        report('with a timeout, too', call("SELECT advisory.try_lock('py', 'taken', %s)", datetime.timedelta(milliseconds=20)), [False])
+        report('and the transaction goes on',
+               connection.info.transaction_status == TRANSACTION_STATUS_INTRANS, True)
+        report('with a timeout, too',
+               call("SELECT advisory.try_lock('py', 'taken', %s)",
+                    datetime.timedelta(milliseconds=20)), [False])
         report('still', call('SELECT 1'), [1])
         connection.rollback()
         call("SET statement_timeout = '50ms'")
@@ -157,32 +192,41 @@ def awaits():
     connection.autocommit = True
     for form, value in (('a string', 'a'), ('an int', 42), ('a UUID', UUID)):
         for timeout in ('1s', datetime.timedelta(seconds=1), None):
-            try_locks(f'await_lock, autocommit, {form}, {timeout}', "CALL advisory.await_lock('py', %s, %s)", [value, timeout], [], [value])
+            try_locks(f'await_lock, autocommit, {form}, {timeout}',
+                      "CALL advisory.await_lock('py', %s, %s)", [value, timeout], [], [value])
     with connection.cursor() as cursor:
-        cursor.callproc('advisory.try_lock', ('py', 'proc'))     # psycopg2's callproc is SELECT * FROM
+        # psycopg2's callproc is SELECT * FROM.
+        cursor.callproc('advisory.try_lock', ('py', 'proc'))
         report('callproc of a function', cursor.fetchall(), [(True,)])
         try:
             cursor.callproc('advisory.await_lock', ('py', 'proc'))
         except psycopg2.Error as error:
             report('callproc of a procedure', error.pgcode, '42809')
     let_go()
-    report('outside a transaction', connection.info.transaction_status == TRANSACTION_STATUS_IDLE, True)
+    report('outside a transaction',
+           connection.info.transaction_status == TRANSACTION_STATUS_IDLE, True)
     connection.autocommit = False
 
     # psycopg2 sends BEGIN first: that is fine, too.
-    try_locks('await_lock in a transaction', "CALL advisory.await_lock('py', 'a', '1s')", [], [], ['a'])
+    try_locks(
+        'await_lock in a transaction', "CALL advisory.await_lock('py', 'a', '1s')", [], [], ['a'])
     call('SELECT count(*) FROM pg_class')
-    try_locks('await_lock after a query', "CALL advisory.await_lock('py', 'a', '1s')", [], [], ['a'])
+    try_locks(
+        'await_lock after a query', "CALL advisory.await_lock('py', 'a', '1s')", [], [], ['a'])
     call('CREATE TEMPORARY TABLE written ()')
-    try_locks('await_lock after writing', "CALL advisory.await_lock('py', 'a', '1s')", [], '25001', [])
+    try_locks(
+        'await_lock after writing', "CALL advisory.await_lock('py', 'a', '1s')", [], '25001', [])
     connection.cursor('named').execute('SELECT * FROM pg_class')
-    try_locks('await_lock beside a named cursor', "CALL advisory.await_lock('py', 'a', '1s')", [], '25001', [])
+    try_locks('await_lock beside a named cursor',
+              "CALL advisory.await_lock('py', 'a', '1s')", [], '25001', [])
     for level in ('REPEATABLE READ', 'SERIALIZABLE'):
         connection.set_session(isolation_level=level)
-        try_locks(f'await_lock in {level}', "CALL advisory.await_lock('py', 'a', '1s')", [], '25001', [])
+        try_locks(
+            f'await_lock in {level}', "CALL advisory.await_lock('py', 'a', '1s')", [], '25001', [])
         connection.set_session(isolation_level='DEFAULT')
     connection.set_session(isolation_level='SERIALIZABLE', autocommit=True)
-    try_locks('await_lock, SERIALIZABLE and autocommit', "CALL advisory.await_lock('py', 'a', '1s')", [], '25001', [])
+    try_locks('await_lock, SERIALIZABLE and autocommit',
+              "CALL advisory.await_lock('py', 'a', '1s')", [], '25001', [])
     connection.set_session(isolation_level='DEFAULT', autocommit=True)
 
     with watcher.cursor() as cursor:
@@ -190,13 +234,15 @@ def awaits():
         try:
             connection.cursor().execute("CALL advisory.await_lock('py', 'taken', '20ms')")
         except psycopg2.errors.LockNotAvailable as error:
-            report('await_lock of what is taken', (error.diag.schema_name, error.diag.constraint_name), ('py', 'taken'))
+            report('await_lock of what is taken',
+                   (error.diag.schema_name, error.diag.constraint_name), ('py', 'taken'))
         report('and nothing is held', held(), [])
         cursor.execute("SELECT advisory.unlock('py', 'taken')")
 
 
 def has_snapshot(cursor, sql):
-    """Does the session, while it waits, have one, which would be in the way of CREATE INDEX CONCURRENTLY?"""
+    """Does the session, while it waits, have one, which would be in the way of CREATE INDEX
+    CONCURRENTLY?"""
     cursor.execute("SELECT advisory.lock('py', 'taken')")
     waiter = threading.Thread(target=call, args=(sql,))
     waiter.start()
@@ -219,8 +265,10 @@ def waits_without_snapshot():
         for autocommit in (True, False):
             connection.autocommit = autocommit
             form = 'autocommit' if autocommit else 'in a transaction'
-            report(f'lock, {form}: waits with a snapshot', has_snapshot(cursor, "SELECT advisory.lock('py', 'taken')"), True)
-            report(f'await_lock, {form}: waits without', has_snapshot(cursor, "CALL advisory.await_lock('py', 'taken')"), False)
+            report(f'lock, {form}: waits with a snapshot',
+                   has_snapshot(cursor, "SELECT advisory.lock('py', 'taken')"), True)
+            report(f'await_lock, {form}: waits without',
+                   has_snapshot(cursor, "CALL advisory.await_lock('py', 'taken')"), False)
 
 
 if __name__ == '__main__':

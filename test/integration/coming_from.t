@@ -1,6 +1,7 @@
 #!/usr/bin/env perl
-# The JavaScript of doc/coming-from-pg_advisory_lock.md, as it stands there, with Node and node-postgres: the old and the new
-# code exclude each other, and the test with two sessions passes, and fails without the lock.
+# The JavaScript of doc/coming-from-pg_advisory_lock.md, as it stands there, with Node and
+# node-postgres: the old and the new code exclude each other, and the test with two sessions passes,
+# and fails without the lock.
 use strict;
 use warnings;
 use utf8;
@@ -36,7 +37,7 @@ sub node {
     return ($program->finish, $program->output);
 }
 
-# ---- Old and new code side by side --------------------------------------------------------------------------------------
+# ---- Old and new code side by side ---------------------------------------------------------------
 
 my ($status, $said) = node('beside', <<"JS");
 const assert = require('node:assert');
@@ -65,7 +66,12 @@ return { withLock };
         const order = [];
         let finish;
         const begun = new Promise((resolve) => {
-            const work = () => { resolve(); return new Promise((end) => { finish = () => { order.push('first'); end(); }; }); };
+            const work = () => {
+                resolve();
+                return new Promise((end) => {
+                    finish = () => { order.push('first'); end(); };
+                });
+            };
             order.done = first.withLock(one, name, work);
         });
         await begun;
@@ -79,20 +85,25 @@ return { withLock };
 
     // A name in the views, and an error that bears it.
     await now.withLock(one, name, async () => {
-        assert.equal((await look.query('SELECT lock FROM advisory.activity')).rows[0].lock, `"\${name}"`);
-        await assert.rejects(now.withLock(two, name, async () => {}), { code: '55P03', constraint: name });
+        const shown = await look.query('SELECT lock FROM advisory.activity');
+        assert.equal(shown.rows[0].lock, `"\${name}"`);
+        await assert.rejects(now.withLock(two, name, async () => {}),
+            { code: '55P03', constraint: name });
     });
     for (const client of [one, two, look]) await client.end();
     console.log('done');
 })();
 JS
-is($status, 0, 'lockIdFor() and advisory.key() are one key; old and new code exclude each other in every order; the lock has its name');
+is($status, 0,
+    'lockIdFor() and advisory.key() are one key; old and new code exclude each other in every '
+        . 'order; the lock has its name');
 is($said, "done\n", '... to the end');
 is($look->value(q{SELECT count(*) FROM advisory.locks}), 0, '... and nothing is left locked');
 
-# ---- The test with two sessions ------------------------------------------------------------------------------------------
+# ---- The test with two sessions ------------------------------------------------------------------
 
-my $run = "\ntestTwoSessions().then(() => console.log('passed'), (error) => { console.error(error.message); process.exit(1); });\n";
+my $run = "\ntestTwoSessions().then(() => console.log('passed'), (error) => "
+    . "{ console.error(error.message); process.exit(1); });\n";
 ($status, $said) = node('two', $two_sessions . $run);
 is($status, 0, 'the test with two sessions passes');
 is($said, "passed\n", '... and says so');

@@ -2,8 +2,9 @@
 
     exclusion.py NAMES OPERATIONS KIND...
 
-Each KIND is a session: portable calls the edition's functions, keys computes the keys itself and calls the built-in functions, slots takes
-slots of a semaphore. A second connection of each session records who is in, so that the record does not depend on any lock.
+Each KIND is a session: portable calls the edition's functions, keys computes the keys itself and
+calls the built-in functions, slots takes slots of a semaphore. A second connection of each session
+records who is in, so that the record does not depend on any lock.
 """
 import hashlib
 import json
@@ -24,14 +25,16 @@ tally = Counter()
 
 def key(ns, name):
     """README's line."""
-    return int.from_bytes(hashlib.sha256((ns + '\0' + name).encode()).digest()[:8], 'big', signed=True)
+    return int.from_bytes(
+        hashlib.sha256((ns + '\0' + name).encode()).digest()[:8], 'big', signed=True)
 
 
 class Session(threading.Thread):
     def __init__(self, kind):
         super().__init__()
         self.kind = kind
-        self.locks, self.record = (psycopg2.connect('', application_name=use) for use in ('locks', 'record'))
+        self.locks, self.record = (
+            psycopg2.connect('', application_name=use) for use in ('locks', 'record'))
         self.locks.autocommit = self.record.autocommit = True
         self.pid = self.locks.info.backend_pid
 
@@ -66,7 +69,8 @@ class Session(threading.Thread):
         is_try, is_xact, is_shared = (random.random() < 0.5 for _ in range(3))
         timeout = random.choice((0, 0, 1, 5, 30, None))
         interval = None if timeout is None else f'{timeout} ms'
-        prefix, suffix = ('try_' if is_try else '') + ('xact_' if is_xact else ''), '_shared' if is_shared else ''
+        prefix = ('try_' if is_try else '') + ('xact_' if is_xact else '')
+        suffix = '_shared' if is_shared else ''
         what, got, is_cancelled = ns + '/' + name, False, False
         try:
             if is_xact:
@@ -77,15 +81,18 @@ class Session(threading.Thread):
                 unlock = "SELECT advisory.release('slots', 'é', %s)", got
             elif self.kind == 'keys':
                 self.sql('SET lock_timeout = %s', timeout or 0)
-                builtin = 'pg_' + ('try_' if is_try else '') + 'advisory_' + ('xact_' if is_xact else '') + 'lock' + suffix
+                builtin = ('pg_' + ('try_' if is_try else '') + 'advisory_'
+                           + ('xact_' if is_xact else '') + 'lock' + suffix)
                 got = self.sql(f'SELECT {builtin}(%s)', key(ns, name)) is not False
                 unlock = f'SELECT pg_advisory_unlock{suffix}(%s)', key(ns, name)
             elif random.random() < 0.2:
-                got = self.sql(f'SELECT advisory.{prefix}lock{suffix}_key(%s, %s)', key(ns, name), interval)
+                got = self.sql(
+                    f'SELECT advisory.{prefix}lock{suffix}_key(%s, %s)', key(ns, name), interval)
                 unlock = f'SELECT advisory.unlock{suffix}_key(%s)', key(ns, name)
             else:
-                call = f'CALL advisory.await_lock{suffix}' if not is_xact and not is_try and random.random() < 0.5 \
-                    else f'SELECT advisory.{prefix}lock{suffix}'
+                is_await = not is_xact and not is_try and random.random() < 0.5
+                call = (f'CALL advisory.await_lock{suffix}' if is_await
+                        else f'SELECT advisory.{prefix}lock{suffix}')
                 got = self.sql(f'{call}(%s, %s::{form}, %s)', ns, name, interval)
                 unlock = f'SELECT advisory.unlock{suffix}(%s, %s::{form})', ns, name
         except (psycopg2.errors.LockNotAvailable, psycopg2.errors.QueryCanceled) as error:
@@ -95,7 +102,8 @@ class Session(threading.Thread):
             if is_xact:
                 self.surely('ROLLBACK')
             if is_cancelled or self.kind == 'keys':
-                # A cancel can come after the grant, and after the error of lock_timeout a built-in function's lock can be held.
+                # A cancel can come after the grant, and after the error of lock_timeout a built-in
+                # function's lock can be held.
                 self.surely('SELECT pg_advisory_unlock_all()')
             else:
                 self.say('CALL holds_nothing(%s)', self.pid)

@@ -1,11 +1,13 @@
 """Load on a cluster that fails over, and what became of it. Used by failover.t.
 
-    failover.py PORT…      works on the members on these ports of loopback until it gets SIGTERM, waits for the primary that
-                           is left, and prints its figures, one a line: name, a tab, number
+    failover.py PORT…      works on the members on these ports of loopback until it gets SIGTERM,
+                           waits for the primary that is left, and prints its figures, one a line:
+                           name, a tab, number
 
-Every worker connects to any member that is a primary, also to one that has been superseded and does not know it yet. It takes
-locks with tokens, and writes under the fence of these tokens: into tables, or into a storage outside of the database (here,
-in memory). Now and then it writes what it should have written earlier. Others take leases, and claim windows. The figures:
+Every worker connects to any member that is a primary, also to one that has been superseded and does
+not know it yet. It takes locks with tokens, and writes under the fence of these tokens: into
+tables, or into a storage outside of the database (here, in memory). Now and then it writes what it
+should have written earlier. Others take leases, and claim windows. The figures:
 
     grants           tokens that were given
     superseded       of these, given after a successor had given some
@@ -27,7 +29,8 @@ in memory). Now and then it writes what it should have written earlier. Others t
     guarded, lost    of these, not there on the primary that is left
     guarded, stale   of those that are there, after one of a later holder
 
-A check is a class with set_up(session), step(worker, session) and figures(session); CHECKS says which run.
+A check is a class with set_up(session), step(worker, session) and figures(session); CHECKS says
+which run.
 """
 import collections
 import itertools
@@ -62,11 +65,13 @@ def of_good_timelines(some):
 
 
 class Grant(collections.namedtuple('Grant', 'asked returned timeline name token')):
-    """A lock that was had, and its token. The times are of this process's monotonic clock, around asking for both."""
+    """A lock that was had, and its token. The times are of this process's monotonic clock, around
+    asking for both."""
 
     def precedes(self, other):
-        """Whether its holder is an earlier one: its token had been returned before the other was asked for. What a superseded
-        primary grants after its successor is not a later holder's: fences are to refuse it."""
+        """Whether its holder is an earlier one: its token had been returned before the other was
+        asked for. What a superseded primary grants after its successor is not a later holder's:
+        fences are to refuse it."""
         return self.returned < other.asked and self.timeline <= other.timeline
 
 
@@ -74,7 +79,8 @@ class Session:
     """A connection to a primary, and the timeline on which that one writes."""
 
     def __init__(self, port):
-        self.connection = psycopg2.connect(host='127.0.0.1', port=port, user='postgres', dbname='postgres', connect_timeout=2)
+        self.connection = psycopg2.connect(
+            host='127.0.0.1', port=port, user='postgres', dbname='postgres', connect_timeout=2)
         self.connection.autocommit = True
         # Not in a transaction that a caller would have to end.
         if self.value('SELECT pg_is_in_recovery()'):
@@ -82,8 +88,10 @@ class Session:
             raise psycopg2.OperationalError('a standby')
         timeline = self.value('SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8)')
         self.timeline = int(timeline, 16)
-        # The file says where the timeline began. The same server can have been promoted to it twice.
-        history = self.value('SELECT pg_read_file(%s, 0, 1000000, true)', f'pg_wal/{timeline}.history')
+        # The file says where the timeline began. The same server can have been promoted to it
+        # twice.
+        history = self.value(
+            'SELECT pg_read_file(%s, 0, 1000000, true)', f'pg_wal/{timeline}.history')
         primaries[self.timeline].add((port, history))
 
     def rows(self, sql, *values):
@@ -95,7 +103,8 @@ class Session:
         return self.rows(sql, *values)[0][0]
 
     def is_replicated(self):
-        """Whether the last commit counts: not if its wait for the synchronous standby was cancelled, which is a warning."""
+        """Whether the last commit counts: not if its wait for the synchronous standby was
+        cancelled, which is a warning."""
         unsure = any('replicated' in notice for notice in self.connection.notices)
         del self.connection.notices[:]
         return not unsure
@@ -128,7 +137,7 @@ def newest_primary():
     return sessions[-1] if sessions else None
 
 
-# ---- What is checked ----------------------------------------------------------------------------------------
+# ---- What is checked -----------------------------------------------------------------------------
 
 
 class Storage:
@@ -152,7 +161,8 @@ class Storage:
 
 
 class Table:
-    """A table with a fence. Its rows count the writes to each name, so that the journal has their order."""
+    """A table with a fence. Its rows count the writes to each name, so that the journal has their
+    order."""
 
     acknowledged = set()
     ids = itertools.count(1)
@@ -161,8 +171,10 @@ class Table:
         self.name = name
 
     def set_up(self, session):
-        session.rows(f'''CREATE TABLE {self.name} (name text PRIMARY KEY, token bigint NOT NULL, writes bigint NOT NULL)
-                         WITH (fillfactor = 50)''')
+        session.rows(
+            f'''CREATE TABLE {self.name} (
+                    name text PRIMARY KEY, token bigint NOT NULL, writes bigint NOT NULL)
+                WITH (fillfactor = 50)''')
         for name in NAMES:
             session.rows(f'INSERT INTO {self.name} VALUES (%s, 0, 0)', name)
 
@@ -176,7 +188,8 @@ class Table:
                              INSERT INTO journal SELECT %s, %s, %s, writes, %s FROM written''',
                          grant.token, grant.name, write_id, self.name, grant.name, grant.token)
         # A superseded primary does not know the tokens of its successor.
-        except (psycopg2.errors.ObjectNotInPrerequisiteState, psycopg2.errors.InvalidParameterValue):
+        except (psycopg2.errors.ObjectNotInPrerequisiteState,
+                psycopg2.errors.InvalidParameterValue):
             session.rows('ROLLBACK')
             return False
         session.rows('COMMIT')
@@ -187,7 +200,8 @@ class Table:
     def in_order(self, session):
         by_token = {grant.token: grant for grant in grants}
         return [by_token[token] for token, in
-                session.rows('SELECT token FROM journal WHERE target = %s ORDER BY name, number', self.name)]
+                session.rows(
+                    'SELECT token FROM journal WHERE target = %s ORDER BY name, number', self.name)]
 
 
 class CheckedTable(Table):
@@ -210,8 +224,9 @@ class FencedTable(Table):
 
 
 class Tokens:
-    """Locks with tokens, and writes under their fence. Half of the workers write to the storage only: with tables alone, all
-    workers of a primary without a standby would soon wait in a commit, and none would ask for tokens."""
+    """Locks with tokens, and writes under their fence. Half of the workers write to the storage
+    only: with tables alone, all workers of a primary without a standby would soon wait in a commit,
+    and none would ask for tokens."""
 
     def __init__(self):
         self.storage = Storage()
@@ -219,8 +234,10 @@ class Tokens:
         self.refused = collections.Counter()
 
     def set_up(self, session):
-        session.rows('''CREATE TABLE journal (id bigint PRIMARY KEY, target text NOT NULL, name text NOT NULL,
-                                              number bigint NOT NULL, token bigint NOT NULL)''')
+        session.rows(
+            '''CREATE TABLE journal (
+                   id bigint PRIMARY KEY, target text NOT NULL, name text NOT NULL,
+                   number bigint NOT NULL, token bigint NOT NULL)''')
         for table in self.tables:
             table.set_up(session)
 
@@ -249,7 +266,8 @@ class Tokens:
     def figures(self, session):
         present = {row[0] for row in session.rows('SELECT id FROM journal')}
         accepted = [target.in_order(session) for target in [self.storage, *self.tables]]
-        wrong, wrong_writes = not_growing(of_good_timelines(grants)), sum(stale(of_good_timelines(order)) for order in accepted)
+        wrong = not_growing(of_good_timelines(grants))
+        wrong_writes = sum(stale(of_good_timelines(order)) for order in accepted)
         return {
             'used twice': len(used_twice()),
             'unordered': not_growing(grants) - wrong + sum(map(stale, accepted)) - wrong_writes,
@@ -265,9 +283,11 @@ class Tokens:
 
 
 def not_growing(grants):
-    """How many tokens are not greater than all that were returned before, of whatever lock, on the same or an earlier timeline;
-    or not smaller than all of later timelines, whenever given; or were given twice."""
-    wrong = sum(times - 1 for times in collections.Counter(grant.token for grant in grants).values())
+    """How many tokens are not greater than all that were returned before, of whatever lock, on the
+    same or an earlier timeline; or not smaller than all of later timelines, whenever given; or were
+    given twice."""
+    wrong = sum(
+        times - 1 for times in collections.Counter(grant.token for grant in grants).values())
     highest, lowest = {}, {}
     returned = sorted(grants, key=lambda grant: grant.returned)
     seen = 0
@@ -278,8 +298,10 @@ def not_growing(grants):
             before = returned[seen]
             highest[before.timeline] = max(before.token, highest.get(before.timeline, 0))
             seen += 1
-        wrong += (any(token >= grant.token for timeline, token in highest.items() if timeline <= grant.timeline)
-                  or any(token <= grant.token for timeline, token in lowest.items() if timeline > grant.timeline))
+        wrong += (any(token >= grant.token for timeline, token in highest.items()
+                      if timeline <= grant.timeline)
+                  or any(token <= grant.token for timeline, token in lowest.items()
+                         if timeline > grant.timeline))
     return wrong
 
 
@@ -288,17 +310,20 @@ def superseded():
     first = {}
     for grant in grants:
         first[grant.timeline] = min(grant.returned, first.get(grant.timeline, grant.returned))
-    return sum(any(timeline > grant.timeline and returned < grant.asked for timeline, returned in first.items())
+    return sum(any(timeline > grant.timeline and returned < grant.asked
+                   for timeline, returned in first.items())
                for grant in grants)
 
 
 def stale(order):
-    """How many of these, in the order in which they were accepted, came after a later holder's, or after a greater token."""
+    """How many of these, in the order in which they were accepted, came after a later holder's, or
+    after a greater token."""
     wrong = 0
     for name in NAMES:
         highest, latest = 0, {}
         for grant in (grant for grant in order if grant.name == name):
-            wrong += grant.token < highest or any(grant.precedes(later) for later in latest.values())
+            wrong += grant.token < highest or any(
+                grant.precedes(later) for later in latest.values())
             highest = max(highest, grant.token)
             if grant.timeline not in latest or latest[grant.timeline].asked < grant.asked:
                 latest[grant.timeline] = grant
@@ -306,7 +331,8 @@ def stale(order):
 
 
 class Lease:
-    """What a holder knows of its lease. It relies on it from each answer until the TTL after it asked."""
+    """What a holder knows of its lease. It relies on it from each answer until the TTL after it
+    asked."""
 
     def __init__(self, name, ttl, token, timeline, asked):
         self.name, self.ttl, self.token, self.timeline = name, ttl, token, timeline
@@ -333,7 +359,8 @@ class Leases:
     """Leases that are renewed, on whatever primary there is, and then are ended or simply left."""
 
     NAMES = [f'lease {number}' for number in range(6)]
-    # In seconds. Shorter than the time between failovers, each of which gives every lease its whole TTL again.
+    # In seconds. Shorter than the time between failovers, each of which gives every lease its whole
+    # TTL again.
     TTLS = (1, 4, 8)
 
     def __init__(self):
@@ -346,19 +373,23 @@ class Leases:
         lease, now = worker.lease, time.monotonic()
         if not lease:
             worker.lease = self.take(session)
-        elif now > lease.until - lease.ttl * 0.6:  # also the last thing before it leaves: a failover may take longer than it stays
+        # Also the last thing before it leaves: a failover may take longer than it stays.
+        elif now > lease.until - lease.ttl * 0.6:
             self.renew(worker, session)
         elif now > lease.leave:
             worker.lease = None
             lease.end()
             if random.random() < 0.7:
-                session.rows('SELECT advisory.end_lease(%s, %s, %s)', NAMESPACE, lease.name, lease.token)
+                session.rows(
+                    'SELECT advisory.end_lease(%s, %s, %s)', NAMESPACE, lease.name, lease.token)
         time.sleep(0.05)
 
     def take(self, session):
         name, ttl = random.choice(self.NAMES), random.choice(self.TTLS)
         asked = time.monotonic()
-        token = session.value('SELECT token FROM advisory.try_lease(%s, %s, make_interval(secs => %s))', NAMESPACE, name, ttl)
+        token = session.value(
+            'SELECT token FROM advisory.try_lease(%s, %s, make_interval(secs => %s))',
+            NAMESPACE, name, ttl)
         if token is None or not session.is_replicated():
             return None
         grants.append(Grant(asked, time.monotonic(), session.timeline, name, token))
@@ -368,7 +399,8 @@ class Leases:
     def renew(self, worker, session):
         """Where there is no answer, the worker's next primary is asked."""
         lease, asked = worker.lease, time.monotonic()
-        if not session.value('SELECT advisory.renew_lease(%s, %s, %s)', NAMESPACE, lease.name, lease.token):
+        if not session.value(
+                'SELECT advisory.renew_lease(%s, %s, %s)', NAMESPACE, lease.name, lease.token):
             lease.end()
             worker.lease = None
         elif session.is_replicated():
@@ -402,15 +434,17 @@ class Windows:
         time.sleep(0.1)
 
     def figures(self, session):
-        return {'windows': len(self.claimed), 'run twice': len(self.claimed) - len(set(self.claimed))}
+        return {'windows': len(self.claimed),
+                'run twice': len(self.claimed) - len(set(self.claimed))}
 
 
 Checked = collections.namedtuple('Checked', 'asked timeline name token')
 
 
 class Guarded:
-    """Leases that are checked by clients who stay with their primary, also after it was superseded. Some of them only read: without
-    its standby, the primary of a synchronous cluster confirms no write. Others always go to the newest primary."""
+    """Leases that are checked by clients who stay with their primary, also after it was superseded.
+    Some of them only read: without its standby, the primary of a synchronous cluster confirms no
+    write. Others always go to the newest primary."""
 
     NAMES = [f'guarded {number}' for number in range(3)]
 
@@ -424,8 +458,10 @@ class Guarded:
         self.ids = itertools.count(1)
 
     def set_up(self, session):
-        session.rows('''CREATE TABLE guarded (name text NOT NULL, number bigint NOT NULL, token bigint NOT NULL, id bigint NOT NULL,
-                                              PRIMARY KEY (name, number))''')
+        session.rows(
+            '''CREATE TABLE guarded (
+                   name text NOT NULL, number bigint NOT NULL, token bigint NOT NULL,
+                   id bigint NOT NULL, PRIMARY KEY (name, number))''')
 
     def step(self, worker, session):
         time.sleep(0.05)
@@ -469,7 +505,9 @@ class Guarded:
         write_id = next(self.ids)
         session.rows('BEGIN')
         session.rows('SELECT advisory.check_lease(%s, %s, %s)', NAMESPACE, name, token)
-        session.rows('INSERT INTO guarded SELECT %s, count(*) + 1, %s, %s FROM guarded WHERE name = %s', name, token, write_id, name)
+        session.rows(
+            'INSERT INTO guarded SELECT %s, count(*) + 1, %s, %s FROM guarded WHERE name = %s',
+            name, token, write_id, name)
         session.rows('COMMIT')
         if session.is_replicated():
             self.acknowledged.add(write_id)
@@ -492,8 +530,10 @@ class Guarded:
         for name, token, _ in left:
             stale_writes += token < highest[name]
             highest[name] = max(token, highest[name])
-        late = sum(any(grant.name == check.name and grant.timeline > check.timeline and grant.token != check.token
-                       and grant.returned < check.asked for grant in self.granted) for check in self.checked)
+        late = sum(any(grant.name == check.name and grant.timeline > check.timeline
+                       and grant.token != check.token and grant.returned < check.asked
+                       for grant in self.granted)
+                   for check in self.checked)
         return {
             'checks': len(self.checked),
             'checked late': late,
@@ -508,12 +548,12 @@ class Guarded:
 CHECKS = {Tokens(): 8, Leases(): 9, Windows(): 3, Guarded(): 6}
 
 
-# ---- Workers --------------------------------------------------------------------------------------------------
+# ---- Workers -------------------------------------------------------------------------------------
 
 
 class Worker(threading.Thread):
-    """Goes to another primary, if there is one, now and then, unless its check stays with one. It does not keep the process from
-    ending: it may hang in a commit that no standby confirms."""
+    """Goes to another primary, if there is one, now and then, unless its check stays with one. It
+    does not keep the process from ending: it may hang in a commit that no standby confirms."""
 
     def __init__(self, check, number):
         super().__init__(daemon=True)
@@ -532,7 +572,8 @@ class Worker(threading.Thread):
                 time.sleep(0.05)
                 continue
             try:
-                for _ in itertools.count() if stays else range(1 if is_guarded else random.randint(50, 200)):
+                steps = range(1 if is_guarded else random.randint(50, 200))
+                for _ in itertools.count() if stays else steps:
                     if stopping.is_set():
                         break
                     self.check.step(self, session)
@@ -542,7 +583,8 @@ class Worker(threading.Thread):
 
 
 # What a connection may say when its server goes away; anything else is told.
-EXPECTED = (psycopg2.OperationalError, psycopg2.InterfaceError, psycopg2.errors.ReadOnlySqlTransaction)
+EXPECTED = (
+    psycopg2.OperationalError, psycopg2.InterfaceError, psycopg2.errors.ReadOnlySqlTransaction)
 complaints = collections.Counter()
 
 
@@ -570,7 +612,8 @@ def main():
             print(name, number, sep='\t')
     for timeline in sorted(used_twice()):
         for port, history in sorted(primaries[timeline], key=str):
-            print(f'# timeline {timeline} on port {port} began: {(history or "").strip().splitlines()[-1:]}')
+            began = (history or '').strip().splitlines()[-1:]
+            print(f'# timeline {timeline} on port {port} began: {began}')
     for complaint, times in complaints.items():
         print(f'# {times} times: {complaint}')
     print('unexpected errors', sum(complaints.values()), sep='\t')

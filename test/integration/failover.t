@@ -1,12 +1,15 @@
 #!/usr/bin/env perl
-# A Patroni cluster that fails over repeatedly under load, with synchronous and with asynchronous replication: tokens never decrease,
-# no fence accepts a stale write, and with synchronous replication no acknowledged commit is lost.
+# A Patroni cluster that fails over repeatedly under load, with synchronous and with asynchronous
+# replication: tokens never decrease, no fence accepts a stale write, and with synchronous
+# replication no acknowledged commit is lost.
 #
 #   FAILOVER_CYCLES=3      failovers in each mode
 #   FAILOVER_SECONDS=600   or as many as start in this time, half of it for each mode
 #   FAILOVER_MODES="sync async"
-#   FAILOVER_KINDS="frozen paused"  these of the ways to lose a primary, see Cluster::failover(); one after the other
-#   FAILOVER_CLOCKS="0 2 -2"  by how many seconds the clocks of the servers differ from the machine's (with libfaketime)
+#   FAILOVER_KINDS="frozen paused"  these of the ways to lose a primary, see Cluster::failover();
+#                                   one after the other
+#   FAILOVER_CLOCKS="0 2 -2"  by how many seconds the clocks of the servers differ from the
+#                             machine's (with libfaketime)
 #   PATRONI=/path/to/it    another Patroni than the one on PATH
 use strict;
 use warnings;
@@ -31,7 +34,8 @@ alarm 60 + @modes * ($seconds || 60 * $cycles) + @modes * 60;
 sub figures_of {
     my ($mode) = @_;
     my $begun = time;
-    my $cluster = Cluster->new(synchronous => $mode eq 'sync', clocks => [ split ' ', $ENV{FAILOVER_CLOCKS} // '' ]);
+    my $cluster = Cluster->new(
+        synchronous => $mode eq 'sync', clocks => [ split ' ', $ENV{FAILOVER_CLOCKS} // '' ]);
     session(server => $cluster->leader)->run('CREATE EXTENSION advisory_ext');
     my $load = launch('nice', $python, "$FindBin::Bin/failover.py", $cluster->ports);
     wait_until('the load is on', sub { $load->said =~ /^ready/m || $load->is_done });
@@ -42,7 +46,8 @@ sub figures_of {
         sleep 1;
         my $kind = $kinds[$cycle % @kinds];
         push @without, $cluster->failover($kind);
-        note sprintf '%s, failover %d (%s): %.1f s without a primary', $mode, scalar @without, $kind, $without[-1];
+        note sprintf '%s, failover %d (%s): %.1f s without a primary', $mode, scalar @without,
+            $kind, $without[-1];
     }
     sleep 1;
     kill TERM => $load->{pid};
@@ -51,7 +56,8 @@ sub figures_of {
     is($status, 0, "$mode: the load ended well");
     diag $said if $status || $said =~ /^#/m;
     return (failovers => scalar @without, 'without a primary' => sprintf('%.1f', median(@without)),
-        (map { /^([^#\t]+)\t(\d+)$/ ? ($1 => $2) : () } split /\n/, $said), seconds => sprintf('%.0f', time - $begun));
+        (map { /^([^#\t]+)\t(\d+)$/ ? ($1 => $2) : () } split /\n/, $said),
+        seconds => sprintf('%.0f', time - $begun));
 }
 
 my (@names, %figures);
@@ -64,8 +70,10 @@ for my $mode (@modes) {
     cmp_ok($of->{refused}, '>', 0, "$mode: the fences refused stale writes");
     is($of->{'stale accepted'}, 0, "$mode: and accepted none");
     cmp_ok($of->{commits}, '>', 10 * $of->{failovers}, "$mode: transactions were committed");
-    cmp_ok($of->{$_}, '>', 3 * $of->{failovers}, "$mode: $_ were had") for qw(leases windows checks guarded);
-    is($of->{'guarded, stale'}, 0, "$mode: no lease was checked successfully after a later holder's writes");
+    cmp_ok($of->{$_}, '>', 3 * $of->{failovers}, "$mode: $_ were had")
+        for qw(leases windows checks guarded);
+    is($of->{'guarded, stale'}, 0,
+        "$mode: no lease was checked successfully after a later holder's writes");
     # What was granted can be lost with the rest; then the tokens tell two holders apart.
     if ($mode eq 'sync') {
         is($of->{lost}, 0, "$mode: none of those acknowledged is lost");
@@ -76,12 +84,15 @@ for my $mode (@modes) {
         is($of->{'used twice'}, 0, "$mode: no timeline is used twice") unless Cluster::is_old();
     }
     if ($of->{'used twice'}) {
-        diag "$mode: $of->{'used twice'} timelines were used twice, as Patroni permits: $of->{unordered} tokens and writes were not in order";
+        diag "$mode: $of->{'used twice'} timelines were used twice, as Patroni permits: "
+            . "$of->{unordered} tokens and writes were not in order";
     }
-    is($of->{'unexpected errors'}, 0, "$mode: no session saw an error that a failover does not explain");
+    is($of->{'unexpected errors'}, 0,
+        "$mode: no session saw an error that a failover does not explain");
 }
 
-diag sprintf "Patroni %s, %s", Cluster::version(), $ENV{FAILOVER_KINDS} || join ', ', Cluster::kinds();
+diag sprintf "Patroni %s, %s", Cluster::version(), $ENV{FAILOVER_KINDS} || join ', ',
+    Cluster::kinds();
 diag sprintf '%-20s' . '%10s' x @modes, '', @modes;
 for my $name (@names) {
     diag sprintf '%-20s' . '%10s' x @modes, $name, map { $figures{$_}{$name} // '-' } @modes;

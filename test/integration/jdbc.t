@@ -1,5 +1,6 @@
 #!/usr/bin/env perl
-# Java: the unchanged example, several instances at once; and how JDBC sends values and calls over the extended protocol.
+# Java: the unchanged example, several instances at once; and how JDBC sends values and calls over
+# the extended protocol.
 use strict;
 use warnings;
 use FindBin;
@@ -38,12 +39,14 @@ SQL
 }
 
 sub pid_of_waiter {
-    return $session->value("SELECT pid FROM pg_stat_activity WHERE application_name = 'patterns' AND wait_event_type = 'Lock'");
+    return $session->value("SELECT pid FROM pg_stat_activity WHERE application_name = 'patterns'
+            AND wait_event_type = 'Lock'");
 }
 
-# ---- A job that must not overlap -------------------------------------------------------------------------------
+# ---- A job that must not overlap -----------------------------------------------------------------
 
-$session->run('CREATE TABLE usage (customer_id bigint, amount numeric, billed boolean DEFAULT false)',
+$session->run(
+    'CREATE TABLE usage (customer_id bigint, amount numeric, billed boolean DEFAULT false)',
     'CREATE TABLE invoice (customer_id bigint, total numeric)',
     'INSERT INTO usage SELECT c, c FROM generate_series(1, 3) c, generate_series(1, 2)');
 $gate->run('BEGIN', 'LOCK TABLE invoice IN SHARE MODE');
@@ -52,17 +55,22 @@ wait_for(1, 'relation');
 my $holder = pid_of_waiter();
 ($said, $status) = patterns('bill')->finish;
 is($status, 75, 'a job that finds another at work fails for the time being');
-like($said, qr/^Process $holder of role "\w+", application "patterns", holds it in exclusive mode/, 'and names the holder');
+like($said, qr/^Process $holder of role "\w+", application "patterns", holds it in exclusive mode/,
+    'and names the holder');
 ok(!$first->is_done, 'while that one works');
 $gate->run('COMMIT');
 is_deeply([ $first->finish ], [ "billed 3 customers\n", 0 ], 'which bills everybody');
-is_deeply($session->rows('SELECT customer_id, total FROM invoice ORDER BY 1'), [ [ 1, 2 ], [ 2, 4 ], [ 3, 6 ] ], 'once');
+is_deeply($session->rows('SELECT customer_id, total FROM invoice ORDER BY 1'),
+    [ [ 1, 2 ], [ 2, 4 ], [ 3, 6 ] ], 'once');
 
-# ---- One at a time for each user, and a webhook, together --------------------------------------------------------
+# ---- One at a time for each user, and a webhook, together ----------------------------------------
 
-$session->run('CREATE TABLE app_user (id bigint, exports integer DEFAULT 0)', 'INSERT INTO app_user VALUES (7), (8)',
-    'CREATE TABLE orders (id bigint, user_id bigint, amount numeric)', 'INSERT INTO orders VALUES (1, 7, 10), (2, 8, 20), (3, 7, 30)',
-    'CREATE TABLE webhook_event (id text PRIMARY KEY)', 'CREATE TABLE account (id bigint, balance numeric DEFAULT 0)',
+$session->run('CREATE TABLE app_user (id bigint, exports integer DEFAULT 0)',
+    'INSERT INTO app_user VALUES (7), (8)',
+    'CREATE TABLE orders (id bigint, user_id bigint, amount numeric)',
+    'INSERT INTO orders VALUES (1, 7, 10), (2, 8, 20), (3, 7, 30)',
+    'CREATE TABLE webhook_event (id text PRIMARY KEY)',
+    'CREATE TABLE account (id bigint, balance numeric DEFAULT 0)',
     'INSERT INTO account VALUES (7)');
 $gate->run('BEGIN', 'SELECT FROM app_user WHERE id = 7 FOR UPDATE');
 $first = patterns('export', 7);
@@ -71,12 +79,14 @@ $holder = pid_of_waiter();
 my $other = patterns('export', 8);
 ($said, $status) = patterns('export', 7)->finish;
 is($status, 75, 'the second export of a user fails for the time being');
-like($said, qr/^an export of user 7 is under way: Process $holder of role "\w+", application "patterns", holds it in exclusive mode/,
+like($said, qr{^an\ export\ of\ user\ 7\ is\ under\ way:\ Process\ $holder\ of\ role\ "\w+",
+    \ application\ "patterns",\ holds\ it\ in\ exclusive\ mode}x,
     'and is told by whom');
 is_deeply([ $other->finish ], [ "2,20\n", 0 ], 'that of another user is done meanwhile');
 $gate->run('COMMIT');
 is_deeply([ $first->finish ], [ "1,10\n3,30\n", 0 ], 'and then the first');
-is_deeply($session->rows('SELECT id, exports FROM app_user ORDER BY 1'), [ [ 7, 1 ], [ 8, 1 ] ], 'each once');
+is_deeply($session->rows('SELECT id, exports FROM app_user ORDER BY 1'), [ [ 7, 1 ], [ 8, 1 ] ],
+    'each once');
 
 $gate->run('BEGIN', 'SELECT FROM account FOR UPDATE');
 my @deliveries = map { patterns('webhook', 'evt_1', 7, '12.50') } 1 .. 3;
@@ -84,12 +94,14 @@ wait_for(1, 'transactionid');
 wait_for(2, 'advisory');
 $gate->run('COMMIT');
 my @said = map { [ $_->finish ] } @deliveries;
-is_deeply([ sort map { $_->[0] } @said ], [ "handled\n", ("handled before\n") x 2 ], 'of three deliveries at once one is handled');
+is_deeply([ sort map { $_->[0] } @said ], [ "handled\n", ("handled before\n") x 2 ],
+    'of three deliveries at once one is handled');
 is_deeply([ map { $_->[1] } @said ], [ 0, 0, 0 ], 'and all are answered');
 is($session->value('SELECT balance FROM account'), '12.50', 'the money is there, once');
-is($session->value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), 0, 'no lock is left');
+is($session->value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), 0,
+    'no lock is left');
 
-# ---- What JDBC makes of values and calls --------------------------------------------------------------------------
+# ---- What JDBC makes of values and calls ---------------------------------------------------------
 
 ($said, $status) = run_program(@JAVA, 'Calls', $url);
 is($status, 0, 'Calls ends well') or diag($said);

@@ -15,9 +15,11 @@ my %shown = map { $_ => shown($_) } qw(js python java);
 
 sub shown {
     my ($language) = @_;
-    open my $file, '<:encoding(UTF-8)', "$FindBin::Bin/../../doc/locks.md" or die "cannot read locks.md: $!\n";
+    open my $file, '<:encoding(UTF-8)', "$FindBin::Bin/../../doc/locks.md"
+        or die "cannot read locks.md: $!\n";
     local $/ = undef;
-    my ($block) = <$file> =~ /^```$language\n(.*?)^```/ms or die "doc/locks.md does not show the key in $language\n";
+    my ($block) = <$file> =~ /^```$language\n(.*?)^```/ms
+        or die "doc/locks.md does not show the key in $language\n";
     return join '', grep { /\S/ } map { s{\s*(?://|#) .*|\s+$}{}gsr } split /\n/, $block;
 }
 
@@ -60,7 +62,8 @@ my @vectors = (
     [ 'order',   '00000000-0000-0000-0000-000000000001', '-3943673449234501271' ],
 );
 
-# Names of one to three words of whatever a UTF-8 database can hold; the seed is shown, so that a failure can be repeated.
+# Names of one to three words of whatever a UTF-8 database can hold; the seed is shown, so that a
+# failure can be repeated.
 my $seed = srand;
 my @alphabet = ('a' .. 'z', 'A' .. 'Z', 0 .. 9, split //, q{:/.-_'"\\$ %{}äßñøЖあ漢字😀🔒𝄞é‍});
 my @random = map { [ random_text(), random_text() ] } 1 .. 100;
@@ -69,11 +72,14 @@ sub random_text { return join '', map { $alphabet[ rand @alphabet ] } 1 .. 1 + r
 create_database();
 my $server = session();
 for my $vector (@vectors) {
-    is($server->value('SELECT advisory.key(?::text, ?::text)', @$vector[ 0, 1 ]), $vector->[2], encode_utf8("the server: @$vector[0, 1]"));
+    is($server->value('SELECT advisory.key(?::text, ?::text)', @$vector[ 0, 1 ]), $vector->[2],
+        encode_utf8("the server: @$vector[0, 1]"));
 }
-is($server->value("SELECT advisory.key('invoice-generation')"), '-8670053900832782221', 'the server: a name alone');
+is($server->value("SELECT advisory.key('invoice-generation')"), '-8670053900832782221',
+    'the server: a name alone');
 is($server->value("SELECT advisory.key('user', 42)"), '8907056734076048704', 'the server: an id');
-is($server->value("SELECT advisory.key('order', '00000000-0000-0000-0000-000000000001'::uuid)"), '-3943673449234501271', 'the server: a uuid');
+is($server->value("SELECT advisory.key('order', '00000000-0000-0000-0000-000000000001'::uuid)"),
+    '-3943673449234501271', 'the server: a uuid');
 
 my @names = (@vectors, @random);
 my @expected = map { $server->value('SELECT advisory.key(?::text, ?::text)', @$_[ 0, 1 ]) } @names;
@@ -82,12 +88,14 @@ my $directory = tempdir(CLEANUP => 1);
 
 for my $language (sort keys %PROGRAMS) {
     SKIP: {
-        skip "$language is not installed", 1 unless program($language) && system("$language --version >/dev/null 2>&1") == 0;
+        skip "$language is not installed", 1
+            unless program($language) && system("$language --version >/dev/null 2>&1") == 0;
         my ($file, $source) = @{ $PROGRAMS{$language} };
         write_file("$directory/$file", encode_utf8($source));
         write_file("$directory/input", $input);
         my @keys = split /\n/, `$language $directory/$file <$directory/input 2>&1`;
-        is_deeply(\@keys, \@expected, "$language: the same keys as the server's") or diag("seed $seed");
+        is_deeply(\@keys, \@expected, "$language: the same keys as the server's")
+            or diag("seed $seed");
     }
 }
 
@@ -95,7 +103,8 @@ for my $language (sort keys %PROGRAMS) {
 my $key = $expected[0];
 my $client = session();
 $client->value('SELECT pg_advisory_lock(?::bigint)', $key);
-is($server->value("SELECT advisory.try_lock('billing', 'invoice:42')"), 0, 'a client that locks the key has the named lock');
+is($server->value("SELECT advisory.try_lock('billing', 'invoice:42')"), 0,
+    'a client that locks the key has the named lock');
 
 done_testing();
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env perl
-# Leader election, with examples/node/leader-election.js itself: there are three candidates, and the leader loses its connection in
-# every possible way. Each time another candidate leads within a second. There are never two leaders, even if the old leader's
-# process was stopped, or the server did not answer it.
+# Leader election, with examples/node/leader-election.js itself: there are three candidates, and the
+# leader loses its connection in every possible way. Each time another candidate leads within a
+# second. There are never two leaders, even if the old leader's process was stopped, or the server
+# did not answer it.
 use strict;
 use warnings;
 use FindBin;
@@ -18,7 +19,8 @@ plan skip_all => 'there is no Node with node-postgres here' unless node_modules(
 create_database();
 my $look = session();
 # The example's own table, from its head.
-my ($table) = slurp(examples('node/leader-election.js')) =~ m{^//\s+(CREATE TABLE term \(.*?\));$}ms or die "the example has no table\n";
+my ($table) = slurp(examples('node/leader-election.js')) =~ m{^//\s+(CREATE TABLE term \(.*?\));$}ms
+    or die "the example has no table\n";
 $look->run($table =~ s{^//}{}gmr);
 
 sub slurp {
@@ -31,18 +33,23 @@ sub slurp {
 my %candidates;
 sub candidate {
     my ($name) = @_;
-    $candidates{$name} = NodeProgram->start(program => [ examples('node/leader-election.js'), $name ]);
+    $candidates{$name} =
+        NodeProgram->start(program => [ examples('node/leader-election.js'), $name ]);
     return;
 }
 
-# The term after a number: its own number, the leader, and the server's process, as soon as that one has the lock and says so.
+# The term after a number: its own number, the leader, and the server's process, as soon as that one
+# has the lock and says so.
 sub term_after {
     my ($number) = @_;
     my $rows;
     wait_until('somebody leads', sub {
         $rows = $look->rows(<<'SQL', $number);
-            SELECT number, leader, pid FROM (SELECT * FROM term ORDER BY number DESC LIMIT 1) AS term
-            JOIN advisory.holders('leader', 'scheduler') h ON granted AND h.application_name = leader WHERE number > ?
+            SELECT number, leader, pid
+            FROM (SELECT * FROM term ORDER BY number DESC LIMIT 1) AS term
+            JOIN advisory.holders('leader', 'scheduler') h
+                ON granted AND h.application_name = leader
+            WHERE number > ?
 SQL
         return scalar @$rows });
     return { number => $rows->[0][0], leader => $rows->[0][1], pid => $rows->[0][2] };
@@ -52,7 +59,9 @@ sub term { return term_after(0) }
 
 sub all_waiting {
     return wait_until('one leads and two wait', sub {
-        $look->value(q{SELECT count(*) FILTER (WHERE granted) = 1 AND count(*) FILTER (WHERE NOT granted) = 2 FROM advisory.holders('leader', 'scheduler')}) });
+        $look->value(
+            q{SELECT count(*) FILTER (WHERE granted) = 1 AND count(*) FILTER (WHERE NOT granted) = 2
+                FROM advisory.holders('leader', 'scheduler')}) });
 }
 
 my $terms = 1;
@@ -62,20 +71,24 @@ sub next_term {
     return term_after($old->{number});
 }
 
-# Waits for the leader's next one; when it has just been given, its session has nothing to do for a while.
+# Waits for the leader's next one; when it has just been given, its session has nothing to do for a
+# while.
 sub gives_sign_of_life {
     my ($term) = @_;
     my $last = 'SELECT last_seen FROM term WHERE number = ?';
     my $seen = $look->value($last, $term->{number});
     wait_until('it gives a sign of life', sub {
         $look->value($last, $term->{number}) ne $seen
-            && $look->value(q{SELECT state = 'idle' FROM pg_stat_activity WHERE pid = ?}, $term->{pid}) });
+            && $look->value(
+                q{SELECT state = 'idle' FROM pg_stat_activity WHERE pid = ?}, $term->{pid}) });
     return;
 }
 
 sub knows_of_its_end {
     my ($term) = @_;
-    ok($candidates{ $term->{leader} }->says(qr/term $term->{number}\n(?:.*\n)*?(\Q$term->{leader}\E leads no more)\n/), '... the old one knows that it leads no more');
+    ok($candidates{ $term->{leader} }->says(
+        qr/term $term->{number}\n(?:.*\n)*?(\Q$term->{leader}\E leads no more)\n/),
+        '... the old one knows that it leads no more');
     return;
 }
 
@@ -89,12 +102,14 @@ my %ways = (
     },
     'pg_terminate_backend' => sub {
         my ($leader) = @_;
-        is($look->value('SELECT pg_terminate_backend(?)', $leader->{pid}), 1, '... its session is told to end');
+        is($look->value('SELECT pg_terminate_backend(?)', $leader->{pid}), 1,
+            '... its session is told to end');
         return;
     },
     'advisory.terminate_holder' => sub {
         my ($leader) = @_;
-        is($look->value(q{SELECT advisory.terminate_holder('leader', 'scheduler', ?)}, $leader->{pid}), 1, '... its session is ended');
+        is($look->value(q{SELECT advisory.terminate_holder('leader', 'scheduler', ?)},
+            $leader->{pid}), 1, '... its session is ended');
         return;
     },
     # As if it had been swapped out: when it wakes up, it still takes itself for the leader.
@@ -102,7 +117,8 @@ my %ways = (
         my ($leader) = @_;
         my $process = $candidates{ $leader->{leader} }->pid;
         kill STOP => $process;
-        is($look->value(q{SELECT advisory.terminate_holder('leader', 'scheduler', ?)}, $leader->{pid}), 1, '... it does not hear of it');
+        is($look->value(q{SELECT advisory.terminate_holder('leader', 'scheduler', ?)},
+            $leader->{pid}), 1, '... it does not hear of it');
         return sub { kill CONT => $process };
     },
 );
@@ -111,10 +127,13 @@ candidate($_) for qw(ann bob cyd);
 all_waiting();
 term();
 is($look->value('SELECT count(*) FROM term'), 1, 'three candidates, one leader');
-is($look->value(q{SELECT count(*) FROM pg_stat_activity JOIN advisory.holders('leader', 'scheduler') h USING (pid) WHERE NOT granted AND backend_xmin IS NULL}), 2,
+is($look->value(q{SELECT count(*) FROM pg_stat_activity
+        JOIN advisory.holders('leader', 'scheduler') h USING (pid)
+        WHERE NOT granted AND backend_xmin IS NULL}), 2,
     'the others wait without a snapshot');
 
-for my $way ('its process is killed', 'pg_terminate_backend', 'advisory.terminate_holder', 'its session is ended while it sleeps') {
+for my $way ('its process is killed', 'pg_terminate_backend', 'advisory.terminate_holder',
+        'its session is ended while it sleeps') {
     # A machine that is busy with other things is forgiven twice.
     for my $attempt (1 .. ATTEMPTS) {
         all_waiting();
@@ -125,7 +144,9 @@ for my $way ('its process is killed', 'pg_terminate_backend', 'advisory.terminat
         my $ended = $look->value('SELECT clock_timestamp()');
         my $afterwards = $ways{$way}->($old);
         my $new = next_term($old);
-        my $seconds = $look->value('SELECT extract(epoch FROM began - ?) FROM term WHERE number = ?', $ended, $new->{number});
+        my $seconds = $look->value(
+            'SELECT extract(epoch FROM began - ?) FROM term WHERE number = ?', $ended,
+            $new->{number});
         $afterwards->() if $afterwards;
         isnt($new->{leader}, $old->{leader}, "$way: another one leads");
         if ($way eq 'its process is killed') {
@@ -140,18 +161,23 @@ for my $way ('its process is killed', 'pg_terminate_backend', 'advisory.terminat
     }
 }
 
-# The server's process stands still, as if the network were cut: the lock is still taken, and nobody leads.
+# The server's process stands still, as if the network were cut: the lock is still taken, and nobody
+# leads.
 SKIP: {
     my ($version) = slurp(node_modules() . '/pg/package.json') =~ /"version": *"(\d+\.\d+)/;
     my ($major, $minor) = split /\./, $version;
-    skip "a limit for each query came with pg 8.13, and this is $version", 4 if $major == 8 && $minor < 13;
+    skip "a limit for each query came with pg 8.13, and this is $version", 4
+        if $major == 8 && $minor < 13;
     all_waiting();
     my $old = term();
-    gives_sign_of_life($old);       # not to be stopped while it has its hands on something that everybody needs
+    # not to be stopped while it has its hands on something that everybody needs
+    gives_sign_of_life($old);
     kill STOP => $old->{pid};
     eval { knows_of_its_end($old); 1 } or fail($@);
-    is($look->value(q{SELECT pid FROM advisory.holders('leader', 'scheduler') WHERE granted}), $old->{pid}, '... though the lock is still its session\'s');
-    is($look->value('SELECT max(number) FROM term'), $old->{number}, '... and so nobody else leads');
+    is($look->value(q{SELECT pid FROM advisory.holders('leader', 'scheduler') WHERE granted}),
+        $old->{pid}, '... though the lock is still its session\'s');
+    is($look->value('SELECT max(number) FROM term'), $old->{number},
+        '... and so nobody else leads');
     kill CONT => $old->{pid};
     isnt(next_term($old)->{pid}, $old->{pid}, '... until the server finds out that it has gone');
 }
@@ -160,12 +186,14 @@ pass('a process that lost its connection is a candidate again');
 
 # The last one may have begun just now.
 my $silent = 'SELECT count(*) FROM term WHERE last_seen = began';
-wait_until('the last leader gives a sign of life', sub { $look->value("$silent AND number = (SELECT max(number) FROM term)") == 0 });
+wait_until('the last leader gives a sign of life',
+    sub { $look->value("$silent AND number = (SELECT max(number) FROM term)") == 0 });
 
 # The record, on the server's clock: from when a leader began to when it last gave a sign of life.
 is($look->value('SELECT count(*) FROM term'), $terms, 'as many terms as leaders were seen');
 is($look->value($silent), 0, 'every leader gave signs of life');
-my $overlaps = 'SELECT count(*) FROM term a JOIN term b ON a.number < b.number AND a.last_seen >= b.began';
+my $overlaps =
+    'SELECT count(*) FROM term a JOIN term b ON a.number < b.number AND a.last_seen >= b.began';
 is($look->value($overlaps), 0, 'never two at once');
 $look->run('BEGIN', 'UPDATE term SET last_seen = clock_timestamp() WHERE number = 1');
 is($look->value($overlaps), $terms - 1, '... (which the record would show)');
@@ -174,10 +202,12 @@ $look->run('ROLLBACK');
 # Each candidate's own words: it leads, it leads no more, in turn.
 for my $name (sort keys %candidates) {
     my $words = join ' ', $candidates{$name}->output =~ /(leads(?:, term| no more))/g;
-    like($words, qr/\A(?:leads, term leads no more ?)*(?:leads, term)?\z/, "$name has one term after the other");
+    like($words, qr/\A(?:leads, term leads no more ?)*(?:leads, term)?\z/,
+        "$name has one term after the other");
     $candidates{$name}->stop;
 }
-wait_until('all have gone', sub { !$look->value(q{SELECT advisory.is_locked('leader', 'scheduler')}) });
+wait_until('all have gone',
+    sub { !$look->value(q{SELECT advisory.is_locked('leader', 'scheduler')}) });
 pass('when all have gone, nobody leads');
 
 done_testing();

@@ -1,8 +1,8 @@
 #!/usr/bin/env perl
-# The leases of examples/python/lease.py, examples/node/lease.js and examples/java/Lease.java themselves, all at the same time: the clients
-# renew them during the work, even after a connection was killed or is dead, and report the loss of a lease to their user, in every
-# possible case.
-# Runs alone: its leases end after a second or two unless a client renews them.
+# The leases of examples/python/lease.py, examples/node/lease.js and examples/java/Lease.java
+# themselves, all at the same time: the clients renew them during the work, even after a connection
+# was killed or is dead, and report the loss of a lease to their user, in every possible case. Runs
+# alone: its leases end after a second or two unless a client renews them.
 use strict;
 use warnings;
 use FindBin;
@@ -17,33 +17,53 @@ use Time::HiRes qw(sleep time);
 # What a busy machine may take longer, in seconds.
 use constant SLACK => 0.7;
 
-# How to run each example, and how to call its write_fenced(directory, token, content), if it has one.
+# How to run each example, and how to call its write_fenced(directory, token, content), if it has
+# one.
 my $port = free_port();
 my %commands;
 if (my $python = python('psycopg2')) {
     $commands{Python} = {
-        program => sub { my ($language, $worker, @more) = @_; return ($python, examples('python/lease.py'), $worker, directory($language), @more) },
-        write   => [ $python, '-c', 'import sys; from lease import *; write_fenced(sys.argv[1], int(sys.argv[2]), sys.argv[3]); print("written")' ],
+        program => sub {
+            my ($language, $worker, @more) = @_;
+            return ($python, examples('python/lease.py'), $worker, directory($language), @more)
+        },
+        write   => [
+            $python, '-c',
+            'import sys; from lease import *; write_fenced(sys.argv[1], int(sys.argv[2]), '
+                . 'sys.argv[3]); print("written")' ],
         environment => { PYTHONPATH => examples('python') },
     };
 }
 if (my $modules = node_modules()) {
     $commands{Node} = {
-        program => sub { my ($language, $worker, @more) = @_; return ('node', examples('node/lease.js'), $worker, directory($language), @more) },
-        write   => [ 'node', '-e', 'const [, file, ...values] = process.argv; require(file).writeFenced(...values).then(() => console.log("written"))', examples('node/lease.js') ],
+        program => sub {
+            my ($language, $worker, @more) = @_;
+            return ('node', examples('node/lease.js'), $worker, directory($language), @more)
+        },
+        write   => [
+            'node', '-e',
+            'const [, file, ...values] = process.argv; '
+                . 'require(file).writeFenced(...values).then(() => console.log("written"))',
+                examples('node/lease.js') ],
         environment => { NODE_PATH => $modules },
     };
 }
 my $jdbc = '/usr/share/java/postgresql.jar';
 if (-e $jdbc && program('javac') && program('java')) {
-    my ($said, $status) = run_program('javac', '-encoding', 'UTF-8', '-cp', $jdbc, '-d', scratch(), examples('java/Lease.java'));
+    my ($said, $status) = run_program(
+        'javac', '-encoding', 'UTF-8', '-cp', $jdbc, '-d', scratch(), examples('java/Lease.java'));
     $status == 0 or die $said;
     my @java = ('java', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-cp', scratch() . ":$jdbc");
     $commands{Java} = {
-        program => sub { my ($language, @more) = @_; return (@java, 'Lease', "jdbc:postgresql://127.0.0.1:$port/$language?user=postgres", @more) },
+        program => sub {
+            my ($language, @more) = @_;
+            return (@java, 'Lease',
+                "jdbc:postgresql://127.0.0.1:$port/$language?user=postgres", @more)
+        },
     };
 }
-my @languages = sort keys %commands or plan skip_all => 'neither psycopg2 nor node-postgres nor the JDBC driver is here';
+my @languages = sort keys %commands
+    or plan skip_all => 'neither psycopg2 nor node-postgres nor the JDBC driver is here';
 sub writes_file { return $commands{$_}{write} }
 sub directory { return scratch() . "/$_[0]" }
 
@@ -54,30 +74,37 @@ my %look;
 for my $language (@languages) {
     session(server => $server)->run(qq(CREATE DATABASE "$language"));
     connect_to($language);
-    $look{$language}->run('CREATE EXTENSION advisory_ext', 'CREATE TABLE report (line bigint GENERATED ALWAYS AS IDENTITY, worker text, token bigint)');
+    $look{$language}->run(
+        'CREATE EXTENSION advisory_ext',
+        'CREATE TABLE report (line bigint GENERATED ALWAYS AS IDENTITY, worker text,
+            token bigint)');
 }
 
 sub connect_to {
     my ($language) = @_;
-    $look{$language} = session(server => $server, database => $language)->run('SET synchronous_commit = local');
+    $look{$language} = session(server => $server, database => $language)
+        ->run('SET synchronous_commit = local');
     return;
 }
 
 # work('Python', 'worker', steps, seconds for each, TTL): the example runs.
 sub work {
     my ($language, $worker, @more) = @_;
-    return launch(environment_of($language), $commands{$language}{program}->($language, $worker, @more));
+    return launch(
+        environment_of($language), $commands{$language}{program}->($language, $worker, @more));
 }
 
 sub environment_of {
     my ($language) = @_;
-    return { %{ $commands{$language}{environment} // {} }, PGDATABASE => $language, map { $_ => $server->{$_} } qw(PGHOST PGPORT PGUSER) };
+    return { %{ $commands{$language}{environment} // {} }, PGDATABASE => $language,
+        map { $_ => $server->{$_} } qw(PGHOST PGPORT PGUSER) };
 }
 
 sub says {
     my ($program, $pattern) = @_;
     eval { wait_until('it says so', sub { $program->said =~ $pattern || $program->is_done }) };
-    my ($found) = $program->said =~ $pattern or die "gave up waiting for $pattern; the program said:\n", $program->said;
+    my ($found) = $program->said =~ $pattern
+        or die "gave up waiting for $pattern; the program said:\n", $program->said;
     return $found;
 }
 
@@ -103,13 +130,17 @@ sub renewals { return look(q{SELECT renewals FROM advisory.leases WHERE state = 
 # The session that renews the worker's lease.
 sub renewing {
     my ($worker) = @_;
-    return look('SELECT pid FROM pg_stat_activity WHERE application_name = ? AND datname = current_database() ORDER BY backend_start DESC', "$worker-lease");
+    return look(
+        'SELECT pid FROM pg_stat_activity
+            WHERE application_name = ? AND datname = current_database()
+            ORDER BY backend_start DESC', "$worker-lease");
 }
 
 # The session of that worker that waits for the lease.
 sub waiting {
     my ($worker) = @_;
-    return look(q{SELECT pid FROM advisory.locks WHERE kind = 'lease' AND NOT granted AND database = current_database() AND application_name = ?}, "$worker-lease");
+    return look(q{SELECT pid FROM advisory.locks WHERE kind = 'lease' AND NOT granted
+            AND database = current_database() AND application_name = ?}, "$worker-lease");
 }
 
 # When the present call of that session began.
@@ -130,10 +161,12 @@ sub file {
 }
 
 sub file_wanted {
-    return look(q{SELECT concat_ws(E'\n', '1 file', max(token), string_agg(line || ' by ' || worker || E'\n', '' ORDER BY line)) FROM report});
+    return look(
+        q{SELECT concat_ws(E'\n', '1 file', max(token),
+            string_agg(line || ' by ' || worker || E'\n', '' ORDER BY line)) FROM report});
 }
 
-# ---- All goes well -----------------------------------------------------------------------------------------------------
+# ---- All goes well -------------------------------------------------------------------------------
 
 {
     # Long enough for all to have started before the first one ends, also on a busy machine.
@@ -143,16 +176,21 @@ sub file_wanted {
     my %second = each_of { work($_, 'second', 3, 0.1, 2.4) };
     for (@languages) {
         wait_until('it is renewed', sub { renewals() });
-        is_deeply(lease(), [ [ $token{$_}, 'first', 'held' ] ], "$_: the lease is renewed in the background");
+        is_deeply(lease(), [ [ $token{$_}, 'first', 'held' ] ],
+            "$_: the lease is renewed in the background");
         is($second{$_}->said, '', "$_: and so another worker waits");
     }
     for (@languages) {
-        ends($first{$_}, 0, qr/^first is done$/m, "$_: the work ends well, for longer than the TTL");
-        ends($second{$_}, 0, qr/^second has the lease.*\nsecond is done$/m, "$_: and then that of the other one");
+        ends($first{$_}, 0, qr/^first is done$/m,
+            "$_: the work ends well, for longer than the TTL");
+        ends($second{$_}, 0, qr/^second has the lease.*\nsecond is done$/m,
+            "$_: and then that of the other one");
         is_deeply(lease(), [], "$_: both have ended their lease");
-        is_deeply($look{$_}->rows('SELECT worker, count(*), count(DISTINCT token) FROM (SELECT * FROM report ORDER BY line) AS r GROUP BY 1 ORDER BY min(line)'),
+        is_deeply($look{$_}->rows('SELECT worker, count(*), count(DISTINCT token)
+                FROM (SELECT * FROM report ORDER BY line) AS r GROUP BY 1 ORDER BY min(line)'),
             [ [ 'first', STEPS, 1 ], [ 'second', 3, 1 ] ], "$_: all lines are in the table");
-        is(file(), file_wanted(), "$_: and in the file, in the newest version, with nothing else") if writes_file();
+        is(file(), file_wanted(), "$_: and in the file, in the newest version, with nothing else")
+            if writes_file();
     }
 }
 
@@ -161,38 +199,45 @@ sub file_wanted {
     $look{$_}->run('ALTER TABLE report RENAME TO elsewhere') for @languages;
     my %worker = each_of { work($_, 'failing', 5, 0.1, 30) };
     for (@languages) {
-        ends($worker{$_}, 1, qr/relation "report" does not exist/, "$_: if the work fails, the error comes out");
+        ends($worker{$_}, 1, qr/relation "report" does not exist/,
+            "$_: if the work fails, the error comes out");
         is_deeply(lease(), [], "$_: and the lease is ended");
         $look{$_}->run('ALTER TABLE elsewhere RENAME TO report');
     }
 }
 
-# ---- The lease is taken away ---------------------------------------------------------------------------------------------
+# ---- The lease is taken away ---------------------------------------------------------------------
 
 {
     use constant LONG_TTL => 2.4;
     my %worker = each_of { work($_, 'sleeper', 2, 60, LONG_TTL) };
     for (@languages) {
-        wait_until('it sleeps', sub { look('SELECT count(*) FROM report WHERE worker = ?', 'sleeper') });
+        wait_until('it sleeps',
+            sub { look('SELECT count(*) FROM report WHERE worker = ?', 'sleeper') });
         wait_until('it was renewed', sub { renewals() });
         my $begun = time;
         is(look("SELECT advisory.break_lease('report', 'daily')"), 1, "$_: the lease is broken");
         says($worker{$_}, qr/^sleeper: the lease is (lost)$/m);
-        cmp_ok(time - $begun, '<', LONG_TTL / 3 + SLACK, "$_: its user is told by the next renewal");
-        ends($worker{$_}, 1, qr/^sleeper stops: it was ended, or somebody else has it$/m, "$_: in the middle of its sleep, and the process ends");
-        is(look('SELECT count(*) FROM report WHERE worker = ?', 'sleeper'), 1, "$_: without the next step");
+        cmp_ok(time - $begun, '<', LONG_TTL / 3 + SLACK,
+            "$_: its user is told by the next renewal");
+        ends($worker{$_}, 1, qr/^sleeper stops: it was ended, or somebody else has it$/m,
+            "$_: in the middle of its sleep, and the process ends");
+        is(look('SELECT count(*) FROM report WHERE worker = ?', 'sleeper'), 1,
+            "$_: without the next step");
     }
 }
 
-# ---- Somebody else has it ---------------------------------------------------------------------------------------------------
+# ---- Somebody else has it ------------------------------------------------------------------------
 
 {
     each_of { look(q{SELECT token FROM advisory.lease('report', 'daily', '1 hour')}) };
     my %late = each_of { work($_, 'late', 1, 0, 1.2, 1) };
     my %waiter = each_of { work($_, 'waiter', 1, 0, 4.2) };
-    ends($late{$_}, 1, qr/\Alate does not begin: somebody else has the lease\n\z/, "$_: after its timeout an error says that somebody else has the lease") for @languages;
+    ends($late{$_}, 1, qr/\Alate does not begin: somebody else has the lease\n\z/,
+        "$_: after its timeout an error says that somebody else has the lease") for @languages;
 
-    # Who waits goes on after its connection has been lost, and after a restart of the server, if the server has answered it once.
+    # Who waits goes on after its connection has been lost, and after a restart of the server, if
+    # the server has answered it once.
     each_of {
         my $first;
         wait_until('it waits in its second call', sub {
@@ -201,7 +246,11 @@ sub file_wanted {
             return $now ne $first });
     };
     for my $way ('is killed', 'is lost by a restart') {
-        my %before = each_of { my $pid; wait_until('it waits', sub { $pid = waiting('waiter') }); $pid };
+        my %before = each_of {
+            my $pid;
+            wait_until('it waits', sub { $pid = waiting('waiter') });
+            $pid
+        };
         if ($way eq 'is killed') { each_of { look('SELECT pg_terminate_backend(?)', $before{$_}) } }
         else {
             $server->ctl('stop', '-m', 'immediate');
@@ -212,57 +261,74 @@ sub file_wanted {
         }
         for (@languages) {
             my $pid;
-            wait_until('it waits again', sub { $pid = waiting('waiter'); $pid && $pid != $before{$_} });
-            is($waiter{$_}->said, '', "$_: the connection $way, and the waiter goes on with a new one");
+            wait_until('it waits again', sub {
+                $pid = waiting('waiter');
+                $pid && $pid != $before{$_}
+            });
+            is($waiter{$_}->said, '',
+                "$_: the connection $way, and the waiter goes on with a new one");
         }
     }
     each_of { look("SELECT advisory.break_lease('report', 'daily')") };
-    ends($waiter{$_}, 0, qr/\Awaiter has the lease.*\nwaiter is done\n\z/, "$_: and gets the lease") for @languages;
+    ends($waiter{$_}, 0, qr/\Awaiter has the lease.*\nwaiter is done\n\z/, "$_: and gets the lease")
+        for @languages;
 
     # But a mistake in the address comes out.
     for (@languages) {
-        my ($said, $status) = run_program({ %{ environment_of($_) }, PGDATABASE => 'nowhere' }, $commands{$_}{program}->($_ eq 'Java' ? 'nowhere' : $_, 'lost', 1, 0, 1.2));
-        ok($status && $said =~ /"nowhere" does not exist/, "$_: if the server cannot be reached to begin with, the error comes out") or diag $said;
+        my ($said, $status) = run_program({ %{ environment_of($_) }, PGDATABASE => 'nowhere' },
+            $commands{$_}{program}->($_ eq 'Java' ? 'nowhere' : $_, 'lost', 1, 0, 1.2));
+        ok($status && $said =~ /"nowhere" does not exist/,
+            "$_: if the server cannot be reached to begin with, the error comes out") or diag $said;
     }
 }
 
-# ---- The process is stopped ------------------------------------------------------------------------------------------------
+# ---- The process is stopped ----------------------------------------------------------------------
 
 {
     my %stopped = each_of { work($_, 'stopped', 1000, 0.05, 2.7) };
     my %token = each_of { token_of($stopped{$_}) };
     for (@languages) {
-        wait_until('it works', sub { look('SELECT count(*) FROM report WHERE worker = ?', 'stopped') });
+        wait_until('it works',
+            sub { look('SELECT count(*) FROM report WHERE worker = ?', 'stopped') });
         # Not in the middle of a transaction, for nobody takes the lease over before that has ended.
         wait_until('it is stopped', sub {
             kill STOP => $stopped{$_}{pid};
             waitpid $stopped{$_}{pid}, WUNTRACED;
             sleep 0.1;      # the server does what it was sent before
-            look(q{SELECT count(*) FROM pg_stat_activity WHERE application_name = 'stopped' AND state = 'idle' AND datname = current_database()}) and return 1;
+            look(q{SELECT count(*) FROM pg_stat_activity WHERE application_name = 'stopped'
+                    AND state = 'idle' AND datname = current_database()}) and return 1;
             kill CONT => $stopped{$_}{pid};
             return 0;
         });
     }
     my %next = each_of { work($_, 'next', 1, 60, 30) };
     for (@languages) {
-        cmp_ok(token_of($next{$_}), '>', $token{$_}, "$_: while a process is stopped for longer than its TTL, another one gets the lease");
-        wait_until('it works', sub { look('SELECT count(*) FROM report WHERE worker = ?', 'next') });
+        cmp_ok(token_of($next{$_}), '>', $token{$_},
+            "$_: while a process is stopped for longer than its TTL, another one gets the lease");
+        wait_until('it works',
+            sub { look('SELECT count(*) FROM report WHERE worker = ?', 'next') });
         my $next_token = token_of($next{$_});
         my $file = sprintf '%s/%019d', directory($_), $next_token;
         wait_until('it has written its file', sub { -e $file }) if writes_file();
         kill CONT => $stopped{$_}{pid};
-        ends($stopped{$_}, 1, qr/^stopped: the lease is lost\nstopped stops: /m, "$_: the stopped one finds out when it goes on");
-        is(look('SELECT worker FROM report ORDER BY line DESC LIMIT 1'), 'next', "$_: before it writes into the table");
+        ends($stopped{$_}, 1, qr/^stopped: the lease is lost\nstopped stops: /m,
+            "$_: the stopped one finds out when it goes on");
+        is(look('SELECT worker FROM report ORDER BY line DESC LIMIT 1'), 'next',
+            "$_: before it writes into the table");
         # One that does not look at all.
-        is($look{$_}->query("SELECT advisory.check_lease('report', 'daily', ?)", $token{$_})->{state}, '55000', "$_: the table refuses its token");
+        is($look{$_}->query("SELECT advisory.check_lease('report', 'daily', ?)",
+            $token{$_})->{state}, '55000', "$_: the table refuses its token");
         if (writes_file()) {
-            wait_until('the other one has cleared up', sub { (my @files = glob directory($_) . '/*') == 1 });
+            wait_until('the other one has cleared up',
+                sub { (my @files = glob directory($_) . '/*') == 1 });
             is(file(), file_wanted(), "$_: nor has it written into the file");
             my @write = (environment_of($_), @{ $commands{$_}{write} }, directory($_));
             my ($said, $status) = run_program(@write, $token{$_}, 'late');
-            ok($status && $said =~ /token $token{$_} is stale, $next_token was here/, "$_: a late write into the file is refused") || diag($said);
+            ok($status && $said =~ /token $token{$_} is stale, $next_token was here/,
+                "$_: a late write into the file is refused") || diag($said);
             is(file(), file_wanted(), "$_: and changes nothing");
-            is_deeply([ run_program(@write, $next_token, 'in time') ], [ "written\n", 0 ], "$_: one with the token of the new owner is not");
+            is_deeply([ run_program(@write, $next_token, 'in time') ], [ "written\n", 0 ],
+                "$_: one with the token of the new owner is not");
             is(file(), "1 file\n$next_token\nin time", "$_: and makes the content");
         }
         $next{$_}->kill;
@@ -270,7 +336,7 @@ sub file_wanted {
     }
 }
 
-# ---- Nothing is left behind --------------------------------------------------------------------------------------------------
+# ---- Nothing is left behind ----------------------------------------------------------------------
 
 for my $signal ('INT', 'TERM') {
     my %worker = each_of { work($_, 'interrupted', 1000, 0.1, 300) };
@@ -283,14 +349,15 @@ for my $signal ('INT', 'TERM') {
     each_of { wait_until('it waits', sub { waiting('next') }) };
     each_of { kill $signal => $worker{$_}{pid} };
     for (@languages) {
-        ends($next{$_}, 0, qr/next is done/, "$_: SIG$signal ends the lease, and a dead waiter does not get it");
+        ends($next{$_}, 0, qr/next is done/,
+            "$_: SIG$signal ends the lease, and a dead waiter does not get it");
         $worker{$_}->finish(120);
         $dead{$_}->finish(120);
         is_deeply(lease(), [], "$_: no lease is left");
     }
 }
 
-# ---- The connection is lost ---------------------------------------------------------------------------------------------------
+# ---- The connection is lost ----------------------------------------------------------------------
 
 {
     my %worker = each_of { work($_, 'renewer', 150, 0.1, 2.7) };
@@ -302,24 +369,32 @@ for my $signal ('INT', 'TERM') {
             if ($way eq 'killed') { look('SELECT pg_terminate_backend(?)', $session{$_}) }
             else {
                 # Not while it has its hands on something that everybody needs.
-                wait_until('it has nothing to do', sub { look(q{SELECT state = 'idle' FROM pg_stat_activity WHERE pid = ?}, $session{$_}) });
+                wait_until('it has nothing to do', sub {
+                    look(q{SELECT state = 'idle' FROM pg_stat_activity WHERE pid = ?}, $session{$_})
+                });
                 kill STOP => $session{$_};
             }
         }
         for (@languages) {
             my $new;
             my $before = renewals();
-            wait_until('it is renewed on another connection', sub { $new = renewing('renewer') // 0; $new != $session{$_} && renewals() > $before });
-            is_deeply(lease(), [ [ $token{$_}, 'renewer', 'held' ] ], "$_: the connection is $way, and the lease is renewed over another one");
+            wait_until('it is renewed on another connection', sub {
+                $new = renewing('renewer') // 0;
+                $new != $session{$_} && renewals() > $before
+            });
+            is_deeply(lease(), [ [ $token{$_}, 'renewer', 'held' ] ],
+                "$_: the connection is $way, and the lease is renewed over another one");
         }
     }
     kill CONT => $_ for values %session;
-    ends($worker{$_}, 0, qr/\Arenewer has the lease.*\nrenewer is done\n\z/, "$_: and the work goes through to the end") for @languages;
+    ends($worker{$_}, 0, qr/\Arenewer has the lease.*\nrenewer is done\n\z/,
+        "$_: and the work goes through to the end") for @languages;
 }
 
-# ---- The server is away ---------------------------------------------------------------------------------------------------------
+# ---- The server is away --------------------------------------------------------------------------
 
-# The last renewal takes long, for another session has the lease's row. Then nothing comes back any more.
+# The last renewal takes long, for another session has the lease's row. Then nothing comes back any
+# more.
 {
     use constant { TTL => 4.2, RENEWAL => 0.9 };
     my %worker = each_of { work($_, 'lonely', 2, 60, TTL) };
@@ -329,7 +404,9 @@ for my $signal ('INT', 'TERM') {
     wait_until('the last renewals are through', sub {
         for (@languages) {
             if (!$asked{$_}) {
-                $asked{$_} = time if look(q{SELECT count(*) FROM pg_locks WHERE pid = ? AND NOT granted}, renewing('lonely'));
+                $asked{$_} = time
+                    if look(q{SELECT count(*) FROM pg_locks WHERE pid = ? AND NOT granted},
+                        renewing('lonely'));
             } elsif (!$answered{$_} && time >= $asked{$_} + RENEWAL) {
                 my $before = renewals();
                 $look{$_}->run('COMMIT');
@@ -343,25 +420,32 @@ for my $signal ('INT', 'TERM') {
     $_->disconnect for values %look;
     my %lost;
     wait_until('it is lost', sub {
-        for (@languages) { $lost{$_} //= time - $asked{$_} if $worker{$_}->said =~ /the lease is lost/ }
+        for (@languages) {
+            $lost{$_} //= time - $asked{$_} if $worker{$_}->said =~ /the lease is lost/
+        }
         return keys %lost == @languages });
     for (@languages) {
-        cmp_ok($lost{$_}, '>', TTL - SLACK, "$_: the server is away, and the lease is not lost before the TTL is over");
-        cmp_ok($lost{$_}, '<', TTL + RENEWAL - 0.25, "$_: but then, from before the call on that was answered late");
-        ends($worker{$_}, 1, qr/^lonely stops: no renewal has succeeded for 4/m, "$_: the process ends, though the server is away");
+        cmp_ok($lost{$_}, '>', TTL - SLACK,
+            "$_: the server is away, and the lease is not lost before the TTL is over");
+        cmp_ok($lost{$_}, '<', TTL + RENEWAL - 0.25,
+            "$_: but then, from before the call on that was answered late");
+        ends($worker{$_}, 1, qr/^lonely stops: no renewal has succeeded for 4/m,
+            "$_: the process ends, though the server is away");
     }
     $server->ctl('start');
     connect_to($_) for @languages;
 }
 
-# ---- The wait for a synchronous standby is cancelled ------------------------------------------------------------------------------------
+# ---- The wait for a synchronous standby is cancelled ---------------------------------------------
 
 sub standby {
     my ($name) = @_;
     my ($session) = values %look;
-    $session->run("ALTER SYSTEM SET synchronous_standby_names = '$name'", 'SELECT pg_reload_conf()');
+    $session->run(
+        "ALTER SYSTEM SET synchronous_standby_names = '$name'", 'SELECT pg_reload_conf()');
     for my $language (@languages) {
-        wait_until('it is so', sub { $look{$language}->value('SHOW synchronous_standby_names') eq $name });
+        wait_until('it is so',
+            sub { $look{$language}->value('SHOW synchronous_standby_names') eq $name });
     }
     return;
 }
@@ -371,7 +455,8 @@ sub cancel_until_done {
     my (@programs) = @_;
     my ($session) = values %look;
     wait_until('they are done', sub {
-        $session->run(q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'});
+        $session->run(
+            q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'});
         return !grep { !$_->is_done } @programs;
     });
     return;
@@ -382,15 +467,22 @@ sub cancel_until_done {
     my %worker = each_of { work($_, 'unsure', 2, 60, 4.2) };
     for (@languages) { wait_until('it is renewed', sub { renewals() }) }
     standby('nobody');
-    wait_until('they wait', sub { $look{ $languages[0] }->value(q{SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'}) >= @languages });
+    wait_until('they wait', sub {
+        $look{ $languages[0] }->value(
+            q{SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'}) >= @languages
+    });
     cancel_until_done(values %worker);
     for (@languages) {
-        ends($worker{$_}, 1, qr/^unsure stops: no renewal has succeeded for 4/m, "$_: renewals whose wait for the standby was cancelled do not count");
+        ends($worker{$_}, 1, qr/^unsure stops: no renewal has succeeded for 4/m,
+            "$_: renewals whose wait for the standby was cancelled do not count");
     }
     my %granted = each_of { work($_, 'granted', 2, 60, 4.2) };
     cancel_until_done(values %granted);
     for (@languages) {
-        ends($granted{$_}, 1, qr/\Agranted stops: the grant is not confirmed: (?:WARNING: +)?canceling wait for synchronous replication/, "$_: nor does a grant");
+        ends($granted{$_}, 1,
+            qr{\Agranted\ stops:\ the\ grant\ is\ not\ confirmed:\ (?:WARNING:\ +)?
+                canceling\ wait\ for\ synchronous\ replication}x,
+            "$_: nor does a grant");
         is_deeply(lease(), [], "$_: which is ended again");
     }
     standby('');
@@ -399,6 +491,7 @@ sub cancel_until_done {
 }
 
 for (@languages) {
-    is(look(q{SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE '%-lease' AND datname = current_database()}), 0, "$_: no session is left");
+    is(look(q{SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE '%-lease'
+            AND datname = current_database()}), 0, "$_: no session is left");
 }
 done_testing();

@@ -1,6 +1,7 @@
 #!/usr/bin/env perl
-# Every link of the documents leads to a file or a heading that exists, in the tree and where `make install` puts the documents; and
-# every picture can be drawn. The pictures are left in results/pictures, to be looked at.
+# Every link of the documents leads to a file or a heading that exists, in the tree and where `make
+# install` puts the documents; and every picture can be drawn. The pictures are left in
+# results/pictures, to be looked at.
 use strict;
 use warnings;
 use FindBin;
@@ -18,7 +19,8 @@ plan skip_all => 'there is no pandoc' unless program('pandoc');
 # Below a folder; not what tests leave behind, and not the packages that npm brings.
 sub files {
     my ($folder, $ending) = @_;
-    open my $found, '-|', 'find', $folder, '(', '-name', 'results', '-o', '-name', 'node_modules', '-o', '-name', '.git', ')', '-prune', '-o',
+    open my $found, '-|', 'find', $folder, '(', '-name', 'results', '-o', '-name', 'node_modules',
+        '-o', '-name', '.git', ')', '-prune', '-o',
         '-name', "*.$ending", '-print' or die "cannot run find: $!\n";
     return map { chomp; File::Spec->abs2rel($_, $folder) } <$found>;
 }
@@ -27,7 +29,8 @@ sub files {
 sub elements {
     my ($node, $type) = @_;
     my @inside = ref $node eq 'HASH' ? values %$node : ref $node eq 'ARRAY' ? @$node : ();
-    return ((ref $node eq 'HASH' && ($node->{t} // '') =~ $type ? $node : ()), map { elements($_, $type) } @inside);
+    return ((ref $node eq 'HASH' && ($node->{t} // '') =~ $type ? $node : ()),
+        map { elements($_, $type) } @inside);
 }
 
 # The targets of all links in a folder. Each is tested.
@@ -35,16 +38,19 @@ sub follow_links {
     my ($folder, $what) = @_;
     my (%anchors, %targets);
     for my $file (files($folder, 'md')) {
-        open my $json, '-|', 'pandoc', '--from=gfm', '--to=json', "$folder/$file" or die "cannot run pandoc: $!\n";
+        open my $json, '-|', 'pandoc', '--from=gfm', '--to=json', "$folder/$file"
+            or die "cannot run pandoc: $!\n";
         local $/ = undef;
         my $document = decode_json(scalar <$json>);
         $anchors{$file}{ $_->{c}[1][0] } = 1 for elements($document, qr/^Header$/);
         $targets{$file} = [
             (map { $_->{c}[2][0] } elements($document, qr/^(?:Link|Image)$/)),
-            (map { $_->{c}[1] =~ /\b(?:src|href)="([^"]*)"/g } elements($document, qr/^Raw(?:Inline|Block)$/)),
+            (map { $_->{c}[1] =~ /\b(?:src|href)="([^"]*)"/g } elements(
+                $document, qr/^Raw(?:Inline|Block)$/)),
         ];
         for my $image (elements($document, qr/^Image$/)) {
-            ok(scalar @{ $image->{c}[1] }, "$what, $file: the picture $image->{c}[2][0] has a text for those who do not see it");
+            ok(scalar @{ $image->{c}[1] },
+                "$what, $file: $image->{c}[2][0] has a text for those who do not see the picture");
         }
     }
     for my $file (sort keys %targets) {
@@ -52,9 +58,12 @@ sub follow_links {
         for my $target (@{ $targets{$file} }) {
             next if $target =~ m{^https://[\w.-]+(?:/|$)|^mailto:};
             my ($path, $anchor) = $target =~ /^([^#]*)(?:#(.*))?$/;
-            my $there = $path eq '' ? $file : File::Spec->abs2rel(File::Spec->rel2abs($path, dirname("$folder/$file")), $folder);
+            my $there = $path eq '' ? $file
+                : File::Spec->abs2rel(
+                    File::Spec->rel2abs($path, dirname("$folder/$file")), $folder);
             1 while $there =~ s{(?:^|(?<=/))(?![.][.]/)[^/]+/[.][.]/}{};
-            push @broken, $target if $there =~ /^[.][.]/ || !-e "$folder/$there" || (defined $anchor && !$anchors{$there}{$anchor});
+            push @broken, $target if $there =~ /^[.][.]/ || !-e "$folder/$there"
+                || (defined $anchor && !$anchors{$there}{$anchor});
         }
         is_deeply(\@broken, [], "$what, $file: " . @{ $targets{$file} } . ' links lead somewhere');
     }
@@ -63,7 +72,8 @@ sub follow_links {
 
 my $installed = `"@{[$ENV{PG_CONFIG} // 'pg_config']}" --docdir`;
 chomp $installed;
-cmp_ok(scalar follow_links("$ENV{ADVISORY_EXT_STAGE}$installed/extension/advisory_ext", 'installed'), '>', 100, 'the installed documents have links');
+cmp_ok(scalar follow_links("$ENV{ADVISORY_EXT_STAGE}$installed/extension/advisory_ext",
+    'installed'), '>', 100, 'the installed documents have links');
 my @targets = follow_links($root, 'tree');
 
 SKIP: {

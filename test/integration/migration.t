@@ -1,7 +1,8 @@
 #!/usr/bin/env perl
-# Migrations: two deployments start at the same time. One migrates, with CREATE INDEX CONCURRENTLY, while the other waits
-# and then has nothing to do. The test uses a psql script, node-pg-migrate and Alembic, all as in examples/migration. It also
-# shows for each what happens if the other deployment waits in SELECT pg_advisory_lock() instead.
+# Migrations: two deployments start at the same time. One migrates, with CREATE INDEX CONCURRENTLY,
+# while the other waits and then has nothing to do. The test uses a psql script, node-pg-migrate and
+# Alembic, all as in examples/migration. It also shows for each what happens if the other deployment
+# waits in SELECT pg_advisory_lock() instead.
 use strict;
 use warnings;
 use FindBin;
@@ -19,8 +20,8 @@ use Time::HiRes qw(sleep);
 my ($session, $gate);
 my $number = 0;
 
-# A new database, in which every CREATE INDEX is noted and waits at a gate, which is shut; and everything that was made
-# is noted.
+# A new database, in which every CREATE INDEX is noted and waits at a gate, which is shut; and
+# everything that was made is noted.
 sub new_database {
     create_database(name => "advisory_migration_${$}_" . ++$number);
     $session = session()->run(
@@ -33,10 +34,12 @@ sub new_database {
 SQL
         <<'SQL',
         CREATE FUNCTION note() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN
-            INSERT INTO made SELECT command_tag || ' ' || object_identity FROM pg_event_trigger_ddl_commands();
+            INSERT INTO made SELECT command_tag || ' ' || object_identity
+            FROM pg_event_trigger_ddl_commands();
         END $$
 SQL
-        "CREATE EVENT TRIGGER attempt ON ddl_command_start WHEN TAG IN ('CREATE INDEX') EXECUTE FUNCTION attempt()",
+        "CREATE EVENT TRIGGER attempt ON ddl_command_start
+            WHEN TAG IN ('CREATE INDEX') EXECUTE FUNCTION attempt()",
         'CREATE EVENT TRIGGER note ON ddl_command_end EXECUTE FUNCTION note()');
     $gate = shut_gate($session);
     return;
@@ -47,7 +50,8 @@ sub of_lock {
     my ($granted, $key) = @_;
     return $session->value(<<'SQL', $granted, $key);
         SELECT pid FROM advisory.locks
-        WHERE database = current_database() AND granted = $1 AND key = $2 AND pid <> pg_backend_pid()
+        WHERE database = current_database() AND granted = $1 AND key = $2
+        AND pid <> pg_backend_pid()
 SQL
 }
 
@@ -63,14 +67,21 @@ sub until_one_waits {
     return of_lock(0, $key);
 }
 
-sub made { join ', ', map { $_->[0] } @{ $session->rows("SELECT object FROM made WHERE object ~ 'item( |_name|\$)' ORDER BY 1") } }
+sub made {
+    join ', ', map {
+        $_->[0]
+    } @{ $session->rows("SELECT object FROM made WHERE object ~ 'item( |_name|\$)' ORDER BY 1") }
+}
 
 my $MADE = 'CREATE INDEX public.item_name_idx, CREATE TABLE public.item';
 
 sub attempts { $session->value('SELECT count(*) FROM attempt') }
 
 # Is the index valid? NULL if there is none.
-sub valid { $session->value("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('item_name_idx')") }
+sub valid {
+    $session->value(
+        "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('item_name_idx')")
+}
 
 # The examples, with another way to wait.
 my $others = 0;
@@ -84,7 +95,8 @@ sub with_other_wait {
         return unless -f $file;
         open my $in, '<', $file or die "cannot read $file: $!\n";
         my $text = do { local $/ = undef; <$in> };
-        $replaced += $text =~ s/CALL advisory\.await_lock\('migration', 'app', '10 min'\)/$statement/;
+        $replaced += $text
+            =~ s/CALL advisory\.await_lock\('migration', 'app', '10 min'\)/$statement/;
         my $copy = $to . substr $file, length $from;
         make_path(dirname($copy));
         open my $out, '>', $copy or die "cannot write $copy: $!\n";
@@ -102,26 +114,33 @@ my $python = python('psycopg2', 'alembic');
 my @TOOLS = (
     {   name      => 'psql',
         available => 1,
-        start     => sub { my ($dir, %environment) = @_; launch(\%environment, 'psql', '-X', '-v', 'VERBOSITY=verbose', '-f', "$dir/deploy.sql") },
+        start     => sub {
+            my ($dir, %environment) = @_;
+            launch(\%environment, 'psql', '-X', '-v', 'VERBOSITY=verbose', '-f', "$dir/deploy.sql")
+        },
         migrated  => qr/^CREATE INDEX$/m,
-        versions  => [ 'SELECT version FROM schema_migrations ORDER BY 1', '1_item', '2_item_name' ],
+        versions  => [
+            'SELECT version FROM schema_migrations ORDER BY 1', '1_item', '2_item_name' ],
         one_connection => 1,
     },
     {   name      => 'node-pg-migrate',
         available => $node,
         start     => sub {
             my ($dir, %environment) = @_;
-            launch({ NODE_PATH => $node, PATH => "$node/.bin:$ENV{PATH}", %environment }, 'node', "$dir/node/deploy.js");
+            launch({ NODE_PATH => $node, PATH => "$node/.bin:$ENV{PATH}", %environment }, 'node',
+                "$dir/node/deploy.js");
         },
         migrated  => qr/^CREATE INDEX CONCURRENTLY/m,
         nothing   => qr/^No migrations to run!$/m,
-        versions  => [ 'SELECT name FROM pgmigrations ORDER BY 1', '1700000000001_item', '1700000000002_item_name' ],
+        versions  => [ 'SELECT name FROM pgmigrations ORDER BY 1', '1700000000001_item',
+            '1700000000002_item_name' ],
     },
     {   name      => 'Alembic',
         available => $python,
         start     => sub {
             my ($dir, %environment) = @_;
-            launch(\%environment, $python, '-m', 'alembic', '-c', "$dir/alembic/alembic.ini", 'upgrade', 'head');
+            launch(\%environment, $python, '-m', 'alembic', '-c', "$dir/alembic/alembic.ini",
+                'upgrade', 'head');
         },
         migrated  => qr/Running upgrade 1_item -> 2_item_name/,
         versions  => [ 'SELECT version_num FROM alembic_version', '2_item_name' ],
@@ -136,13 +155,16 @@ sub is_migrated {
     is(made(), $MADE, "$tool->{name}: table and index were made once");
     is(valid(), 1, "$tool->{name}: the index is valid");
     my ($query, @versions) = @{ $tool->{versions} };
-    is_deeply([ map { $_->[0] } @{ $session->rows($query) } ], \@versions, "$tool->{name}: each migration is recorded, once");
-    is($session->value('SELECT count(*) FROM advisory.locks WHERE database = current_database() AND pid <> ?', $gate->pid),
+    is_deeply([ map { $_->[0] } @{ $session->rows($query) } ], \@versions,
+        "$tool->{name}: each migration is recorded, once");
+    is($session->value(
+        'SELECT count(*) FROM advisory.locks WHERE database = current_database() AND pid <> ?',
+        $gate->pid),
         0, "$tool->{name}: no lock is left");
     return;
 }
 
-# ---- Two deployments ------------------------------------------------------------------------------------------
+# ---- Two deployments -----------------------------------------------------------------------------
 
 sub two_deployments {
     my ($tool) = @_;
@@ -151,24 +173,33 @@ sub two_deployments {
     my @deployments = map { $tool->{start}->(examples('migration')) } 1, 2;
     my $waiter = until_one_waits();
     is(xmin($waiter), undef, "$name: while one migrates, the other waits without a snapshot");
-    is($session->value("SELECT string_agg(namespace || '/' || name, ' ') FROM advisory.locks WHERE pid = ?", $waiter), 'migration/app',
+    is($session->value(
+        "SELECT string_agg(namespace || '/' || name, ' ') FROM advisory.locks WHERE pid = ?",
+        $waiter), 'migration/app',
         "$name: for the named lock");
-    my ($said, $status) = $tool->{start}->(examples('migration'), PGOPTIONS => '-c lock_timeout=50ms')->finish;
+    my ($said, $status) =
+        $tool->{start}->(examples('migration'), PGOPTIONS => '-c lock_timeout=50ms')->finish;
     isnt($status, 0, "$name: a third one, which has waited long enough, fails");
-    like($said, qr{could not obtain advisory lock "migration/app".*Process ${\of_lock(1, key())} of role}s, "$name: and is told by whom");
+    my $holder = of_lock(1, key());
+    like($said, qr{could not obtain advisory lock "migration/app".*Process $holder of role}s,
+        "$name: and is told by whom");
     $gate->open;
     my @ends = map { [ $_->finish ] } @deployments;
-    is_deeply([ map { $_->[1] } @ends ], [ 0, 0 ], "$name: both end well") or diag(map { $_->[0] } @ends);
-    my ($done, $idle) = sort { ($b->[0] =~ $tool->{migrated}) <=> ($a->[0] =~ $tool->{migrated}) } @ends;
+    is_deeply([ map { $_->[1] } @ends ], [ 0, 0 ], "$name: both end well")
+        or diag(map { $_->[0] } @ends);
+    my ($done, $idle) =
+        sort { ($b->[0] =~ $tool->{migrated}) <=> ($a->[0] =~ $tool->{migrated}) } @ends;
     like($done->[0], $tool->{migrated}, "$name: one migrates");
     unlike($idle->[0], $tool->{migrated}, "$name: the other one does not");
-    like($idle->[0], $tool->{nothing}, "$name: and says that there is nothing to do") if $tool->{nothing};
+    like($idle->[0], $tool->{nothing}, "$name: and says that there is nothing to do")
+        if $tool->{nothing};
     is(attempts(), 1, "$name: the index was built once");
     is_migrated($tool);
     return;
 }
 
-# The same, but the second one waits in a query. Only the first looks for deadlocks, so that it is the one that is told.
+# The same, but the second one waits in a query. Only the first looks for deadlocks, so that it is
+# the one that is told.
 sub second_waits_in_a_query {
     my ($tool, $dir) = @_;
     my $name = "$tool->{name}, with a wait in a query";
@@ -183,16 +214,19 @@ sub second_waits_in_a_query {
     if ($tool->{one_connection}) {
         my ($said, $status) = $first->finish;
         isnt($status, 0, "$name: the first deployment fails");
-        like($said, qr/deploy\.sql:\d+: ERROR:  40P01: deadlock detected\n/, "$name: in a deadlock");
+        like($said, qr/deploy\.sql:\d+: ERROR:  40P01: deadlock detected\n/,
+            "$name: in a deadlock");
     } else {
-        # The lock and the index belong to different connections, so the server cannot see the cycle.
+        # The lock and the index belong to different connections, so the server cannot see the
+        # cycle.
         wait_until('the index waits for the other deployment', sub {
             $session->value('SELECT pg_blocking_pids(?) = ARRAY[?::int]', $builder, $waiter);
         });
         my $holder = of_lock(1, key());
         is($session->value('SELECT pg_blocking_pids(?) = ARRAY[?::int]', $waiter, $holder), 1,
-            "$name: the index waits for the other deployment, which waits for the first one's lock");
-        is($session->value('SELECT phase FROM pg_stat_progress_create_index WHERE pid = ?', $builder), 'waiting for old snapshots',
+            "$name: the index waits for the other deployment, and that for the lock of the first");
+        is($session->value('SELECT phase FROM pg_stat_progress_create_index WHERE pid = ?',
+            $builder), 'waiting for old snapshots',
             "$name: for its snapshot");
         # Four times as long as the server takes to look for deadlocks.
         sleep 0.4;
@@ -206,7 +240,8 @@ sub second_waits_in_a_query {
     }
     my ($said, $status) = $second->finish;
     is($status, 0, "$name: the second one gets the lock");
-    unlike($said, qr/index "item_name_idx" does not exist/, "$name: finds an index that is not valid");
+    unlike($said, qr/index "item_name_idx" does not exist/,
+        "$name: finds an index that is not valid");
     is(attempts(), 2, "$name: and builds another one");
     is_migrated($tool);
     return;
@@ -221,19 +256,22 @@ for my $tool (@TOOLS) {
 }
 second_waits_in_a_query($TOOLS[0], $with_lock);
 
-# ---- Many at once, with nothing to hold them up ---------------------------------------------------------------
+# ---- Many at once, with nothing to hold them up --------------------------------------------------
 
-# Some have just begun their CALL, and so have a snapshot still, when the index looks whom to wait for.
+# Some have just begun their CALL, and so have a snapshot still, when the index looks whom to wait
+# for.
 for my $round (1 .. 6) {
     new_database();
     $gate->open;
     my @ends = map { [ $_->finish ] } map { $TOOLS[0]{start}->(examples('migration')) } 1 .. 8;
-    is_deeply([ map { $_->[1] } @ends ], [ (0) x 8 ], "eight deployments at once, round $round: all end well") or diag(map { $_->[0] } grep { $_->[1] } @ends);
+    is_deeply([ map { $_->[1] } @ends ], [ (0) x 8 ],
+        "eight deployments at once, round $round: all end well")
+            or diag(map { $_->[0] } grep { $_->[1] } @ends);
     is(attempts(), 1, "eight deployments at once, round $round: the index was built once");
     is_migrated($TOOLS[0]);
 }
 
-# ---- node-pg-migrate by itself ----------------------------------------------------------------------------------
+# ---- node-pg-migrate by itself -------------------------------------------------------------------
 
 SKIP: {
     skip 'node-pg-migrate is not here', 1 unless $node;
@@ -241,7 +279,8 @@ SKIP: {
     my @command = ("$node/.bin/node-pg-migrate", 'up', '-m', examples('migration/node/migrations'));
     my $first = launch(@command);
     wait_until('the first is at the gate', sub { $gate->waiter });
-    is($session->value("SELECT count(*) FROM advisory.locks WHERE granted AND 'node-pg-migrate: migration lock' = ANY (known_as)"), 1,
+    is($session->value("SELECT count(*) FROM advisory.locks
+            WHERE granted AND 'node-pg-migrate: migration lock' = ANY (known_as)"), 1,
         'node-pg-migrate: its own lock is known as that');
     my ($said, $status) = run_program(@command);
     isnt($status, 0, 'node-pg-migrate: a second one gives up at once');

@@ -1,6 +1,7 @@
 #!/usr/bin/env perl
-# monitoring/ with Prometheus: two exporters, a server with waits, leaks, full semaphores and the like, every metric against the
-# views, every expression of the dashboard and of the alerts on a Prometheus that has scraped both. All on loopback.
+# monitoring/ with Prometheus: two exporters, a server with waits, leaks, full semaphores and the
+# like, every metric against the views, every expression of the dashboard and of the alerts on a
+# Prometheus that has scraped both. All on loopback.
 use strict;
 use warnings;
 use CPAN::Meta::YAML;
@@ -21,33 +22,46 @@ my $http = HTTP::Tiny->new(timeout => 20);
 
 sub yaml { return CPAN::Meta::YAML->read_string(slurp("$files/$_[0]"))->[0] }
 
-# ---- The files by themselves ----------------------------------------------------------------------------------------
+# ---- The files by themselves ---------------------------------------------------------------------
 
 # query => [query, its columns with their use, server or database]
 my $of_postgres = yaml('postgres_exporter.yml');
 my %queries = map {
     my ($name, $query) = ($_, $of_postgres->{$_});
     $name => { sql => $query->{query}, by => $query->{master} ? 'server' : 'database',
-        columns => { map { my ($column) = keys %$_; $column => $_->{$column} } @{ $query->{metrics} } } };
+        columns => { map {
+            my ($column) = keys %$_;
+            $column => $_->{$column}
+        } @{ $query->{metrics} } } };
 } keys %$of_postgres;
 
 sub columns {
     my ($name, $usage) = @_;
-    my @columns = sort grep { $queries{$name}{columns}{$_}{usage} =~ $usage } keys %{ $queries{$name}{columns} };
+    my $of = $queries{$name}{columns};
+    my @columns = sort grep { $of->{$_}{usage} =~ $usage } keys %$of;
     return @columns;
 }
 
-my %metrics = map { my $name = $_; map { ("${name}_$_" => 1) } columns($name, qr/GAUGE|COUNTER/) } keys %queries;
+my %metrics = map {
+    my $name = $_;
+    map { ("${name}_$_" => 1) } columns($name, qr/GAUGE|COUNTER/)
+} keys %queries;
 
 {
     my $jobs = yaml('sql_exporter.yml')->{jobs};
-    my %of_sql = map { my $job = $_; map { $_->{name} => { %$_, by => $job->{name} =~ s/_.*//r } } @{ $job->{queries} } } @$jobs;
+    my %of_sql = map {
+        my $job = $_;
+        map { $_->{name} => { %$_, by => $job->{name} =~ s/_.*//r } } @{ $job->{queries} }
+    } @$jobs;
     for my $name (sort keys %queries) {
         my $other = delete $of_sql{$name};
-        is_deeply([ $other->{query}, $other->{by}, [ sort @{ $other->{labels} // [] } ], [ sort @{ $other->{values} } ] ],
-            [ $queries{$name}{sql}, $queries{$name}{by}, [ columns($name, qr/LABEL/) ], [ columns($name, qr/GAUGE|COUNTER/) ] ],
+        is_deeply([ $other->{query}, $other->{by}, [ sort @{ $other->{labels} // [] } ],
+            [ sort @{ $other->{values} } ] ],
+            [ $queries{$name}{sql}, $queries{$name}{by}, [ columns($name, qr/LABEL/) ],
+                [ columns($name, qr/GAUGE|COUNTER/) ] ],
             "both exporters have the same $name");
-        my @wrong = grep { ($queries{$name}{columns}{$_}{usage} eq 'COUNTER') != /_total$/ } keys %{ $queries{$name}{columns} };
+        my $of = $queries{$name}{columns};
+        my @wrong = grep { ($of->{$_}{usage} eq 'COUNTER') != /_total$/ } keys %$of;
         is_deeply(\@wrong, [], '... whose counters end in _total, and nothing else does');
     }
     is_deeply([ keys %of_sql ], [], 'sql_exporter.yml has no more queries');
@@ -60,23 +74,30 @@ sub unknown_metrics {
 }
 
 my $rules = yaml('alerts.yml')->{groups}[0]{rules};
-is_deeply([ map { unknown_metrics($_->{expr}) } @$rules ], [], 'the alerts use metrics that there are');
+is_deeply([ map { unknown_metrics($_->{expr}) } @$rules ], [],
+    'the alerts use metrics that there are');
 {
     my $tests = slurp("$files/alerts_test.yml");
-    is_deeply([ grep { $tests !~ /alertname="$_"/ } map { $_->{alert} } @$rules ], [], 'each alert is tested');
+    is_deeply([ grep { $tests !~ /alertname="$_"/ } map { $_->{alert} } @$rules ], [],
+        'each alert is tested');
     my $page = join '', slurp("$FindBin::Bin/../../doc/monitoring.md");
     my %is_alert = map { $_->{alert} => 1 } @$rules;
     my ($table) = $page =~ /^\| situation.*?\n\|---.*?\n(.*?)\n\n/ms;
     my @named = map { /`([A-Z]\w+)`/g } $table;
-    is_deeply([ grep { !$is_alert{"AdvisoryExt$_"} } @named ], [], 'the page names alerts that there are');
+    is_deeply([ grep { !$is_alert{"AdvisoryExt$_"} } @named ], [],
+        'the page names alerts that there are');
     cmp_ok(scalar @named, '>=', 12, '... and the most important ones');
 }
 
-# ---- The dashboard by itself ------------------------------------------------------------------------------------------
+# ---- The dashboard by itself ---------------------------------------------------------------------
 
-my $dashboard = decode_json(do { open my $file, '<:raw', "$files/dashboard.json" or die $!; local $/ = undef; <$file> });
+my $dashboard = decode_json(
+    do { open my $file, '<:raw', "$files/dashboard.json" or die $!; local $/ = undef; <$file> });
 my @panels = @{ $dashboard->{panels} };
-my @targets = map { my $panel = $_; map { { %$_, panel => $panel } } @{ $panel->{targets} // [] } } @panels;
+my @targets = map {
+    my $panel = $_;
+    map { { %$_, panel => $panel } } @{ $panel->{targets} // [] }
+} @panels;
 my @variables = @{ $dashboard->{templating}{list} };
 {
     my @ids = map { $_->{id} } @panels;
@@ -87,24 +108,32 @@ my @variables = @{ $dashboard->{templating}{list} };
         my ($x, $y, $w, $h) = @{ $panel->{gridPos} }{qw(x y w h)};
         push @bad, "$panel->{title} is too wide" if $x < 0 || $w < 1 || $x + $w > 24;
         for my $column ($x .. $x + $w - 1) {
-            push @bad, map { "$panel->{title} is on $taken{$column, $_}" } grep { $taken{$column, $_} } $y .. $y + $h - 1;
+            push @bad, map { "$panel->{title} is on $taken{$column, $_}" }
+                grep { $taken{$column, $_} } $y .. $y + $h - 1;
             $taken{$column, $_} = $panel->{title} for $y .. $y + $h - 1;
         }
-        push @bad, "$panel->{title} is a $panel->{type}" unless $panel->{type} =~ /^(?:row|stat|gauge|timeseries)$/;
+        push @bad, "$panel->{title} is a $panel->{type}"
+            unless $panel->{type} =~ /^(?:row|stat|gauge|timeseries)$/;
         next if $panel->{type} eq 'row';
         push @bad, "$panel->{title} says nothing of itself" unless $panel->{description};
         push @bad, "$panel->{title} has no target" unless @{ $panel->{targets} };
-        push @bad, "$panel->{title}: refIds" if uniq(map { $_->{refId} } @{ $panel->{targets} }) != @{ $panel->{targets} };
-        push @bad, "$panel->{title}: data source" if grep { $_->{datasource}{uid} ne '${datasource}' } $panel, @{ $panel->{targets} };
+        push @bad, "$panel->{title}: refIds"
+            if uniq(map { $_->{refId} } @{ $panel->{targets} }) != @{ $panel->{targets} };
+        push @bad, "$panel->{title}: data source"
+            if grep { $_->{datasource}{uid} ne '${datasource}' } $panel, @{ $panel->{targets} };
     }
     push @bad, map { "$_->{panel}{title} has an empty query" } grep { !$_->{expr} } @targets;
-    is_deeply(\@bad, [], 'panels have a place of their own, a description, queries and the data source of the variable');
-    is_deeply([ map { unknown_metrics($_->{expr}) } @targets, map { { expr => $_->{query}{query} } } grep { ref $_->{query} } @variables ], [],
+    is_deeply(\@bad, [],
+        'panels have a place of their own, a description, queries and the variable data source');
+    is_deeply([ map { unknown_metrics($_->{expr}) } @targets,
+        map { { expr => $_->{query}{query} } } grep { ref $_->{query} } @variables ], [],
         'the dashboard uses metrics that there are');
     my %known = map { $_->{name} => 1 } @variables;
-    is_deeply([ grep { !$known{$_} && $_ ne '__rate_interval' } map { $_->{expr} =~ /\$(\w+)/g } @targets ], [], '... and variables that there are');
+    is_deeply([ grep { !$known{$_} && $_ ne '__rate_interval' }
+        map { $_->{expr} =~ /\$(\w+)/g } @targets ], [], '... and variables that there are');
     my $shown = join ' ', map { $_->{expr} } @targets;
-    cmp_ok(scalar(grep { $shown =~ /\b$_\b/ } keys %metrics), '>', 30, '... and most of the metrics');
+    cmp_ok(scalar(grep { $shown =~ /\b$_\b/ } keys %metrics), '>', 30,
+        '... and most of the metrics');
 }
 
 SKIP: {
@@ -118,7 +147,7 @@ SKIP: {
     like($said, qr/drawStile/, '... which find what is not');
 }
 
-# ---- promtool ------------------------------------------------------------------------------------------------------------
+# ---- promtool ------------------------------------------------------------------------------------
 
 SKIP: {
     skip 'there is no promtool here', 4 unless program('promtool');
@@ -132,10 +161,11 @@ SKIP: {
     spew("$files/alerts.yml", $alerts =~ s/longest_seconds > 300/longest_seconds > 30/r);
     my ($said, $status) = run_program('promtool', 'test', 'rules', "$files/alerts_test.yml");
     spew("$files/alerts.yml", $alerts);
-    like($said, qr/FAILED.*AdvisoryExtLongWait/s, 'the tests of the alerts fail where an alert is wrong');
+    like($said, qr/FAILED.*AdvisoryExtLongWait/s,
+        'the tests of the alerts fail where an alert is wrong');
 }
 
-# ---- What the role sees ---------------------------------------------------------------------------------------------------
+# ---- What the role sees --------------------------------------------------------------------------
 
 my $scene = Monitoring->new;
 my $server = $scene->{server};
@@ -147,7 +177,9 @@ sub rows_as {
     my @labels = columns($name, qr/LABEL/);
     my @values = columns($name, qr/GAUGE|COUNTER/);
     my %row;
-    for my $row (@{ $session->rows("SELECT @{[ join ', ', @labels, map { qq{q.$_\::float8} } @values ]} FROM ($queries{$name}{sql}) AS q") }) {
+    for my $row (
+            @{ $session->rows("SELECT @{[ join ', ', @labels, map { qq{q.$_\::float8} } @values ]}
+                FROM ($queries{$name}{sql}) AS q") }) {
         my %of;
         @of{ @labels, @values } = @$row;
         my $labels = join ',', map { qq{$_="$of{$_}"} } grep { $of{$_} ne '' } @labels;
@@ -157,60 +189,117 @@ sub rows_as {
 }
 
 my $monitor = session(server => $server, role => 'advisory_monitor');
-is($monitor->value('SELECT rolsuper OR rolcreaterole OR rolcreatedb OR rolbypassrls OR rolreplication FROM pg_roles WHERE rolname = current_user'), 0, 'the role is an ordinary one');
-is($monitor->value(q{SELECT string_agg(roleid::regrole::text, ',') FROM pg_auth_members WHERE member = 'advisory_monitor'::regrole}), 'pg_read_all_stats', '... with one privilege');
+is($monitor->value('SELECT rolsuper OR rolcreaterole OR rolcreatedb OR rolbypassrls
+        OR rolreplication FROM pg_roles WHERE rolname = current_user'), 0,
+    'the role is an ordinary one');
+is($monitor->value(q{SELECT string_agg(roleid::regrole::text, ',') FROM pg_auth_members
+        WHERE member = 'advisory_monitor'::regrole}), 'pg_read_all_stats',
+    '... with one privilege');
 is($monitor->value('SHOW statement_timeout'), '5s', '... and a limit for its statements');
 {
     # On a server where nobody has used anything yet.
     my %rows = map { %{ rows_as($monitor, $_) } } sort keys %queries;
-    is_deeply([ grep { !defined $rows{$_} } sort keys %rows ], [], 'no metric is null while nothing has happened');
-    is_deeply([ grep { my $metric = $_; !grep { /^\Q$metric\E(?:\{|$)/ } keys %rows } sort keys %metrics ], [], '... and each is there');
+    is_deeply([ grep { !defined $rows{$_} } sort keys %rows ], [],
+        'no metric is null while nothing has happened');
+    is_deeply([ grep {
+        my $metric = $_;
+        !grep { /^\Q$metric\E(?:\{|$)/ } keys %rows
+    } sort keys %metrics ], [], '... and each is there');
 }
 
 $scene->play;
 
 # What each metric has to be, by the views. Others go by label: of these the list is complete.
 my %expected = (
-    (map { my ($column, $metric) = @$_; "advisory_ext_pressure_$metric" => "SELECT $column FROM advisory.pressure" }
-        ['percent_used / 100', 'used_ratio'], ['headroom', 'headroom_locks'], ['locks_used', 'used_locks'], ['locks_estimated', 'estimated_locks'],
-        ['locks_guaranteed', 'guaranteed_locks'], ['holders_used', 'used_holders'], ['holders_estimated', 'estimated_holders'],
-        ['recommended_max_locks_per_transaction', 'recommended_max_locks_per_transaction'], ['exact::int', 'exact']),
-    (map { ("advisory_ext_pressure_${_}_ratio" => "SELECT setting::float8 / 100 FROM advisory.settings WHERE name = 'advisory_ext.pressure_$_'") } qw(warning critical)),
-    (map { (qq{advisory_ext_locks_held{kind="$_"}} => "SELECT count(*) FROM advisory.locks WHERE kind = '$_' AND granted") } qw(lock semaphore lease foreign)),
-    (map { my ($namespace, $kind, $where) = @$_; my $labels = join ',', qq{kind="$kind"}, $namespace ? qq{namespace="$namespace"} : ();
-        (qq(advisory_ext_waits_sessions{$labels}) => "SELECT count(*) FROM advisory.locks WHERE NOT granted AND $where",
-            qq(advisory_ext_waits_longest_seconds{$labels}) => "SELECT extract(epoch FROM max(waited)) FROM advisory.locks WHERE NOT granted AND $where") }
-        ['', 'lock', 'namespace IS NULL'], (map { [$_, 'lock', "namespace = '$_'"] } qw(billing stock report payment)), ['mail', 'semaphore', q{namespace = 'mail'}]),
+    (map {
+        my ($column, $metric) = @$_;
+        "advisory_ext_pressure_$metric" => "SELECT $column FROM advisory.pressure"
+    } ['percent_used / 100', 'used_ratio'], ['headroom', 'headroom_locks'],
+        ['locks_used', 'used_locks'], ['locks_estimated', 'estimated_locks'],
+        ['locks_guaranteed', 'guaranteed_locks'], ['holders_used', 'used_holders'],
+        ['holders_estimated', 'estimated_holders'],
+        ['recommended_max_locks_per_transaction', 'recommended_max_locks_per_transaction'],
+        ['exact::int', 'exact']),
+    (map {
+        ("advisory_ext_pressure_${_}_ratio" => "SELECT setting::float8 / 100 FROM advisory.settings
+            WHERE name = 'advisory_ext.pressure_$_'")
+    } qw(warning critical)),
+    (map {
+        (qq{advisory_ext_locks_held{kind="$_"}} => "SELECT count(*) FROM advisory.locks
+            WHERE kind = '$_' AND granted")
+    } qw(lock semaphore lease foreign)),
+    (map { my ($namespace, $kind, $where) = @$_; my $labels = join ',', qq{kind="$kind"},
+        $namespace ? qq{namespace="$namespace"} : ();
+        (qq(advisory_ext_waits_sessions{$labels}) => "SELECT count(*) FROM advisory.locks
+            WHERE NOT granted AND $where",
+            qq(advisory_ext_waits_longest_seconds{$labels}) =>
+                "SELECT extract(epoch FROM max(waited)) FROM advisory.locks
+                    WHERE NOT granted AND $where") }
+        ['', 'lock', 'namespace IS NULL'],
+        (map { [$_, 'lock', "namespace = '$_'"] } qw(billing stock report payment)),
+        ['mail', 'semaphore', q{namespace = 'mail'}]),
     # Of the holders of a semaphore, only the one that has had its slot longest counts.
-    (map { my ($state, $where) = ($_->[0], "$_->[1] AND (h.kind <> 'semaphore' OR h.acquired_at = (SELECT min(o.acquired_at) FROM advisory.locks o WHERE o.kind = 'semaphore' AND o.granted AND o.key = h.key))");
-        (qq(advisory_ext_blockers_sessions{state="$state"}) => "SELECT count(DISTINCT coalesce(h.pid, 0)) FROM advisory.locks h JOIN advisory.locks w ON NOT w.granted AND coalesce(h.pid, 0) = ANY (w.blocked_by) WHERE h.granted AND $where",
-            qq(advisory_ext_blockers_longest_wait_seconds{state="$state"}) => "SELECT coalesce(extract(epoch FROM max(w.waited)), 0) FROM advisory.locks h JOIN advisory.locks w ON NOT w.granted AND coalesce(h.pid, 0) = ANY (w.blocked_by) WHERE h.granted AND $where") }
-        (map { [$_, "h.state = '$_'"] } 'active', 'idle', 'idle in transaction', 'idle in transaction (aborted)'), ['prepared transaction', 'h.gid IS NOT NULL'], ['unknown', 'false']),
+    (map { my ($state, $where) = ($_->[0], "$_->[1] AND (h.kind <> 'semaphore' OR h.acquired_at = (
+            SELECT min(o.acquired_at) FROM advisory.locks o
+            WHERE o.kind = 'semaphore' AND o.granted AND o.key = h.key))");
+        (qq(advisory_ext_blockers_sessions{state="$state"}) =>
+                "SELECT count(DISTINCT coalesce(h.pid, 0)) FROM advisory.locks h
+                    JOIN advisory.locks w ON NOT w.granted
+                    AND coalesce(h.pid, 0) = ANY (w.blocked_by) WHERE h.granted AND $where",
+            qq(advisory_ext_blockers_longest_wait_seconds{state="$state"}) =>
+                "SELECT coalesce(extract(epoch FROM max(w.waited)), 0) FROM advisory.locks h
+                    JOIN advisory.locks w ON NOT w.granted
+                    AND coalesce(h.pid, 0) = ANY (w.blocked_by) WHERE h.granted AND $where") }
+        (map { [$_, "h.state = '$_'"] } 'active', 'idle', 'idle in transaction',
+            'idle in transaction (aborted)'), ['prepared transaction', 'h.gid IS NOT NULL'],
+            ['unknown', 'false']),
     (map { my ($labels, $where) = @$_;
-        ("advisory_ext_leaks_locks$labels" => "SELECT count(*) FROM advisory.leaks WHERE $where", "advisory_ext_leaks_sessions$labels" => "SELECT count(DISTINCT pid) FROM advisory.leaks WHERE $where",
-            "advisory_ext_leaks_oldest_seconds$labels" => "SELECT coalesce(extract(epoch FROM max(held)), 0) FROM advisory.leaks WHERE $where") }
+        ("advisory_ext_leaks_locks$labels" => "SELECT count(*) FROM advisory.leaks WHERE $where",
+            "advisory_ext_leaks_sessions$labels" => "SELECT count(DISTINCT pid) FROM advisory.leaks
+                WHERE $where",
+            "advisory_ext_leaks_oldest_seconds$labels" =>
+                "SELECT coalesce(extract(epoch FROM max(held)), 0) FROM advisory.leaks
+                    WHERE $where") }
         ['', 'namespace IS NULL'], ['{namespace="cache"}', q{namespace = 'cache'}]),
-    (map { my ($column, $metric) = @$_; "advisory_ext_directory_$metric" => "SELECT $column FROM advisory.directory" }
-        ['available::int', 'available'], ['names', 'names'], ['max_names', 'max_names'], ['evicted', 'evicted_total'], ['not_stored', 'not_stored_total'], ['collisions', 'collisions_total']),
+    (map {
+        my ($column, $metric) = @$_;
+        "advisory_ext_directory_$metric" => "SELECT $column FROM advisory.directory"
+    } ['available::int', 'available'], ['names', 'names'], ['max_names', 'max_names'],
+        ['evicted', 'evicted_total'], ['not_stored', 'not_stored_total'],
+        ['collisions', 'collisions_total']),
 );
 for my $database ('postgres', 'billing') {
-    $expected{"advisory_ext_leases_$_->[0]" . qq({datname="$database"})} = ["SELECT $_->[1] FROM advisory.leases", $database]
+    $expected{"advisory_ext_leases_$_->[0]" . qq({datname="$database"})} =
+        ["SELECT $_->[1] FROM advisory.leases", $database]
         for (map { [$_, "count(*) FILTER (WHERE state = '$_')"] } qw(held expired restarted)),
-        ['expired_longest_seconds', q{coalesce(extract(epoch FROM now() - min(expires_at) FILTER (WHERE state = 'expired')), 0)}];
+        ['expired_longest_seconds', q{coalesce(extract(epoch
+            FROM now() - min(expires_at) FILTER (WHERE state = 'expired')), 0)}];
     for my $namespace ('', @{ $database eq 'postgres' ? ['mail', 'export', 'print'] : [] }) {
-        my $labels = join ',', qq{datname="$database"}, $namespace ? qq{namespace="$namespace"} : ();
-        $expected{"advisory_ext_semaphores_$_->[0]\{$labels}"} = ["SELECT coalesce($_->[1], 0) FROM advisory.semaphores WHERE namespace = '$namespace'", $database]
-            for ['used', 'count(*)'], ['slots', 'sum(slots)'], ['slots_in_use', 'sum(in_use)'], ['waiting_sessions', 'sum(waiting)'],
-            ['full', 'sum((free = 0)::int)'], ['full_with_waiters', 'sum((free = 0 AND waiting > 0)::int)'], ['slots_disagree', 'sum(slots_disagree::int)'];
+        my $labels = join ',', qq{datname="$database"},
+            $namespace ? qq{namespace="$namespace"} : ();
+        $expected{"advisory_ext_semaphores_$_->[0]\{$labels}"} = [
+            "SELECT coalesce($_->[1], 0) FROM advisory.semaphores WHERE namespace = '$namespace'",
+            $database]
+            for ['used', 'count(*)'], ['slots', 'sum(slots)'], ['slots_in_use', 'sum(in_use)'],
+            ['waiting_sessions', 'sum(waiting)'],
+            ['full', 'sum((free = 0)::int)'],
+            ['full_with_waiters', 'sum((free = 0 AND waiting > 0)::int)'],
+            ['slots_disagree', 'sum(slots_disagree::int)'];
     }
-    my @namespaces = $database eq 'postgres' ? qw(billing report payment cache mail export print jobs leader old) : qw(stock);
+    my @namespaces = $database eq 'postgres'
+        ? qw(billing report payment cache mail export print jobs leader old) : qw(stock);
     for my $namespace ('', @namespaces) {
-        my $labels = join ',', qq{datname="$database"}, $namespace ? qq{namespace="$namespace"} : ();
+        my $labels = join ',', qq{datname="$database"},
+            $namespace ? qq{namespace="$namespace"} : ();
         my $where = "WHERE coalesce(namespace, '') = '$namespace'";
-        $expected{"advisory_ext_stats_${_}_total{$labels}"} = ["SELECT coalesce(sum($_), 0) FROM advisory.stats $where", $database]
+        $expected{"advisory_ext_stats_${_}_total{$labels}"} =
+            ["SELECT coalesce(sum($_), 0) FROM advisory.stats $where", $database]
             for qw(acquired contended failed timeouts skipped);
-        $expected{"advisory_ext_stats_$_->[0]\{$labels}"} = ["SELECT coalesce(extract(epoch FROM $_->[1]), 0) FROM advisory.stats $where", $database]
-            for ['wait_seconds_total', 'sum(wait_total)'], ['hold_seconds_total', 'sum(hold_total)'], ['longest_wait_seconds', 'max(wait_max)'], ['longest_hold_seconds', 'max(hold_max)'];
+        $expected{"advisory_ext_stats_$_->[0]\{$labels}"} = [
+            "SELECT coalesce(extract(epoch FROM $_->[1]), 0) FROM advisory.stats $where", $database]
+            for ['wait_seconds_total', 'sum(wait_total)'],
+            ['hold_seconds_total', 'sum(hold_total)'], ['longest_wait_seconds', 'max(wait_max)'],
+            ['longest_hold_seconds', 'max(hold_max)'];
     }
 }
 
@@ -231,25 +320,38 @@ sub differences {
         $low->{$series} = min(map { $_->{$series} } @looks);
         $high->{$series} = max(map { $_->{$series} } @looks);
     }
-    my @bad = map { "$_ is " . ($got->{$_} // 'missing') . ", by the views $low->{$_} to $high->{$_}" }
-        grep { !defined $got->{$_} || $got->{$_} < $low->{$_} - 1e-6 || $got->{$_} > $high->{$_} + 1e-6 } sort keys %$low;
-    return @bad, map { "$_ is nothing that was expected" } grep { !exists $low->{$_} } sort keys %$got;
+    my @bad = map {
+        "$_ is " . ($got->{$_} // 'missing') . ", by the views $low->{$_} to $high->{$_}"
+    } grep {
+        !defined $got->{$_} || $got->{$_} < $low->{$_} - 1e-6 || $got->{$_} > $high->{$_} + 1e-6
+    } sort keys %$low;
+    return @bad,
+        map { "$_ is nothing that was expected" } grep { !exists $low->{$_} } sort keys %$got;
 }
 
 my $before = by_views();
-is($before->{'advisory_ext_waits_sessions{kind="lock",namespace="report"}'}, 2, 'the scene: two wait in one namespace');
-is($before->{'advisory_ext_blockers_sessions{state="idle in transaction"}'}, 2, '... for two that are idle in transaction others wait');
-is($before->{'advisory_ext_semaphores_full_with_waiters{datname="postgres",namespace="mail"}'}, 1, '... a semaphore is full, and somebody waits');
-is($before->{'advisory_ext_semaphores_full{datname="postgres",namespace="print"}'}, 1, '... another is full');
-is($before->{'advisory_ext_semaphores_slots_disagree{datname="postgres",namespace="export"}'}, 1, '... of a third the users disagree');
+is($before->{'advisory_ext_waits_sessions{kind="lock",namespace="report"}'}, 2,
+    'the scene: two wait in one namespace');
+is($before->{'advisory_ext_blockers_sessions{state="idle in transaction"}'}, 2,
+    '... for two that are idle in transaction others wait');
+is($before->{'advisory_ext_semaphores_full_with_waiters{datname="postgres",namespace="mail"}'}, 1,
+    '... a semaphore is full, and somebody waits');
+is($before->{'advisory_ext_semaphores_full{datname="postgres",namespace="print"}'}, 1,
+    '... another is full');
+is($before->{'advisory_ext_semaphores_slots_disagree{datname="postgres",namespace="export"}'}, 1,
+    '... of a third the users disagree');
 is($before->{'advisory_ext_leaks_locks{namespace="cache"}'}, 1, '... a lock is forgotten');
-is($before->{'advisory_ext_stats_skipped_total{datname="postgres",namespace="jobs"}'}, 2, '... a job was skipped twice');
-is($before->{'advisory_ext_stats_timeouts_total{datname="postgres",namespace="billing"}'}, 1, '... a wait timed out');
+is($before->{'advisory_ext_stats_skipped_total{datname="postgres",namespace="jobs"}'}, 2,
+    '... a job was skipped twice');
+is($before->{'advisory_ext_stats_timeouts_total{datname="postgres",namespace="billing"}'}, 1,
+    '... a wait timed out');
 is($before->{'advisory_ext_leases_expired{datname="postgres"}'}, 2, '... leases have expired');
 
 {
     my $other = session(server => $server, role => 'advisory_monitor', database => 'billing');
-    my $got = { map { %{ rows_as($monitor, $_) }, $queries{$_}{by} eq 'database' ? %{ rows_as($other, $_) } : () } keys %queries };
+    my $got = { map {
+        %{ rows_as($monitor, $_) }, $queries{$_}{by} eq 'database' ? %{ rows_as($other, $_) } : ()
+    } keys %queries };
     my @bad = differences($got, $before, by_views());
     is_deeply(\@bad, [], 'the role sees what the views say');
 
@@ -257,14 +359,24 @@ is($before->{'advisory_ext_leases_expired{datname="postgres"}'}, 2, '... leases 
     my $nobody = session(server => $server, role => 'nobody');
     my $less = { map { %{ rows_as($nobody, $_) } } keys %queries };
     my $blockers = 0;
-    $blockers += $before->{$_} for grep { /^advisory_ext_blockers_sessions/ && !/prepared/ } keys %$before;
-    is($less->{'advisory_ext_blockers_sessions{state="unknown"}'}, $blockers, 'without the privilege, blockers have no state');
-    is($less->{'advisory_ext_blockers_sessions{state="idle in transaction"}'}, 0, '... none is idle in transaction');
+    $blockers += $before->{$_}
+        for grep { /^advisory_ext_blockers_sessions/ && !/prepared/ } keys %$before;
+    is($less->{'advisory_ext_blockers_sessions{state="unknown"}'}, $blockers,
+        'without the privilege, blockers have no state');
+    is($less->{'advisory_ext_blockers_sessions{state="idle in transaction"}'}, 0,
+        '... none is idle in transaction');
     is($less->{'advisory_ext_leaks_locks'}, 0, '... there are no leaks');
     my @namespaces = uniq(map { /namespace="(.*?)"/ } keys %$less);
     is_deeply(\@namespaces, ['<insufficient privilege>'], '... namespaces are hidden');
-    for my $metric (qw(advisory_ext_stats_acquired_total advisory_ext_waits_sessions advisory_ext_semaphores_slots_in_use advisory_ext_locks_held)) {
-        my ($all, $shown) = map { my $rows = $_; my $sum = 0; $sum += $rows->{$_} for grep { /^\Q$metric\E\{/ && !/datname="billing"/ } keys %$rows; $sum } $before, $less;
+    for my $metric (qw(
+            advisory_ext_stats_acquired_total advisory_ext_waits_sessions
+            advisory_ext_semaphores_slots_in_use advisory_ext_locks_held)) {
+        my ($all, $shown) = map {
+            my $rows = $_;
+            my $sum = 0;
+            $sum += $rows->{$_} for grep { /^\Q$metric\E\{/ && !/datname="billing"/ } keys %$rows;
+            $sum
+        } $before, $less;
         is($shown, $all, "... the sum of $metric is right");
     }
 }
@@ -272,35 +384,48 @@ is($before->{'advisory_ext_leases_expired{datname="postgres"}'}, 2, '... leases 
 # More than a hundred namespaces are one.
 {
     my $session = session(server => $server, database => 'billing');
-    $session->run('BEGIN', q{SELECT count(advisory.xact_lock('many' || i, 'x')) FROM generate_series(1, 100) AS i}, 'COMMIT');
-    my $rows = rows_as(session(server => $server, database => 'billing', role => 'advisory_monitor'), 'advisory_ext_stats');
-    is($rows->{'advisory_ext_stats_acquired_total{datname="billing",namespace="(all)"}'}, 101, 'more than a hundred namespaces have one row');
+    $session->run(
+        'BEGIN', q{SELECT count(advisory.xact_lock('many' || i, 'x'))
+            FROM generate_series(1, 100) AS i}, 'COMMIT');
+    my $rows = rows_as(
+        session(server => $server, database => 'billing', role => 'advisory_monitor'),
+        'advisory_ext_stats');
+    is($rows->{'advisory_ext_stats_acquired_total{datname="billing",namespace="(all)"}'}, 101,
+        'more than a hundred namespaces have one row');
     is(scalar(keys %$rows), 9, '... and no other');
     # From here on this database has this row only.
     delete @expected{ grep { /^advisory_ext_stats.*datname="billing"/ } keys %expected };
-    $expected{"advisory_ext_stats_${_}_total" . '{datname="billing",namespace="(all)"}'} = ["SELECT sum($_) FROM advisory.stats", 'billing']
+    $expected{"advisory_ext_stats_${_}_total" . '{datname="billing",namespace="(all)"}'} =
+        ["SELECT sum($_) FROM advisory.stats", 'billing']
         for qw(acquired contended failed timeouts skipped);
-    $expected{"advisory_ext_stats_$_->[0]" . '{datname="billing",namespace="(all)"}'} = ["SELECT coalesce(extract(epoch FROM $_->[1]), 0) FROM advisory.stats", 'billing']
-        for ['wait_seconds_total', 'sum(wait_total)'], ['hold_seconds_total', 'sum(hold_total)'], ['longest_wait_seconds', 'max(wait_max)'], ['longest_hold_seconds', 'max(hold_max)'];
+    $expected{"advisory_ext_stats_$_->[0]" . '{datname="billing",namespace="(all)"}'} =
+        ["SELECT coalesce(extract(epoch FROM $_->[1]), 0) FROM advisory.stats", 'billing']
+        for ['wait_seconds_total', 'sum(wait_total)'], ['hold_seconds_total', 'sum(hold_total)'],
+        ['longest_wait_seconds', 'max(wait_max)'], ['longest_hold_seconds', 'max(hold_max)'];
 }
 
-# ---- The exporters ---------------------------------------------------------------------------------------------------------
+# ---- The exporters -------------------------------------------------------------------------------
 
 my %port;
 my @programs;
 
-# What an exporter says, as { 'name{label="value"}' => value }, under the names and labels that prometheus.yml gives them.
+# What an exporter says, as { 'name{label="value"}' => value }, under the names and labels that
+# prometheus.yml gives them.
 sub scrape {
     my ($exporter) = @_;
     my $answer = $http->get("http://127.0.0.1:$port{$exporter}/metrics");
     return unless $answer->{success};
     my %got;
     for (split /\n/, $answer->{content}) {
-        my ($name, $labels, $value) = /^((?:sql_)?advisory_ext_\w+)\{?(.*?)\}? ([-+.e0-9]+|NaN)$/ or next;
+        my ($name, $labels, $value) = /^((?:sql_)?advisory_ext_\w+)\{?(.*?)\}? ([-+.e0-9]+|NaN)$/
+            or next;
         my %label = $labels =~ /(\w+)="((?:[^"\\]|\\.)*)"/g;
         delete @label{qw(server driver host database user sql_job)};
         if ($name =~ s/^sql_//) { $name .= '_' . delete $label{col} }
-        my $series = $name . (%label ? '{' . join(',', map { qq{$_="$label{$_}"} } grep { $label{$_} ne '' } sort keys %label) . '}' : '');
+        my $series = $name
+            . (%label ? '{'
+                . join(',', map { qq{$_="$label{$_}"} } grep { $label{$_} ne '' } sort keys %label)
+                . '}' : '');
         $series =~ s/\{\}$//;
         $got{$series} = $value;
     }
@@ -328,10 +453,14 @@ sub gives_what_views_say {
 }
 
 SKIP: {
-    skip 'there is no prometheus-postgres-exporter here', 4 unless program('prometheus-postgres-exporter');
+    skip 'there is no prometheus-postgres-exporter here', 4
+        unless program('prometheus-postgres-exporter');
     $port{postgres_exporter} = free_port();
     my $where = "host=$server->{PGHOST} port=$server->{PGPORT} sslmode=disable";
-    push @programs, my $program = start_block(qr/--include-databases/, "--web.listen-address=127.0.0.1:$port{postgres_exporter}", 'host=/run/postgresql' => $where,
+    push @programs,
+        my $program = start_block(
+            qr/--include-databases/, "--web.listen-address=127.0.0.1:$port{postgres_exporter}",
+            'host=/run/postgresql' => $where,
         'monitoring/postgres_exporter.yml' => "$files/quick.yml");
     # Without what is kept for a while.
     spew("$files/quick.yml", slurp("$files/postgres_exporter.yml") =~ s/^ *cache_seconds:.*\n//mgr);
@@ -342,53 +471,87 @@ SKIP: {
 
     # The shorter command, with the file as it is.
     $port{short} = free_port();
-    push @programs, my $short = start_block(qr/postgres_exporter\.yml$/, "--web.listen-address=127.0.0.1:$port{short}", 'host=/run/postgresql' => $where);
+    push @programs,
+        my $short = start_block(
+            qr/postgres_exporter\.yml$/, "--web.listen-address=127.0.0.1:$port{short}",
+            'host=/run/postgresql' => $where);
     my $seen;
-    wait_until('the exporter answers', sub { die $short->said if $short->is_done; sleep 0.1; ($seen) = scrape('short'); $seen && %$seen });
-    is_deeply([ grep { /datname="billing"/ } keys %$seen ], [], 'the shorter command is for one database');
-    is($seen->{'advisory_ext_semaphores_slots_in_use{datname="postgres",namespace="mail"}'}, 2, '... and gives its metrics');
+    wait_until('the exporter answers', sub {
+        die $short->said if $short->is_done;
+        sleep 0.1;
+        ($seen) = scrape('short');
+        $seen && %$seen
+    });
+    is_deeply([ grep { /datname="billing"/ } keys %$seen ], [],
+        'the shorter command is for one database');
+    is($seen->{'advisory_ext_semaphores_slots_in_use{datname="postgres",namespace="mail"}'}, 2,
+        '... and gives its metrics');
 }
 
 SKIP: {
     skip 'there is no prometheus-sql-exporter here', 2 unless program('prometheus-sql-exporter');
     $port{sql_exporter} = free_port();
     my $other = slurp("$files/sql_exporter.yml") =~ s/interval: \d+s/interval: 1s/gr;
-    $other =~ s{(name: "database".*?- "postgres:///)"}{$1"\n      - "postgres:///billing"}s or die "which is the database's job?\n";
+    $other =~ s{(name: "database".*?- "postgres:///)"}{$1"\n      - "postgres:///billing"}s
+        or die "which is the database's job?\n";
     spew("$files/quick_sql.yml", $other);
     local $ENV{LOGLEVEL} = 'warn';
-    push @programs, my $program = start_block(qr/prometheus-sql-exporter/, "-web.listen-address 127.0.0.1:$port{sql_exporter}",
-        'PGHOST=/run/postgresql' => "PGHOST=$server->{PGHOST} PGPORT=$server->{PGPORT}", 'monitoring/sql_exporter.yml' => "$files/quick_sql.yml");
+    push @programs,
+        my $program = start_block(
+            qr/prometheus-sql-exporter/, "-web.listen-address 127.0.0.1:$port{sql_exporter}",
+        'PGHOST=/run/postgresql' => "PGHOST=$server->{PGHOST} PGPORT=$server->{PGPORT}",
+        'monitoring/sql_exporter.yml' => "$files/quick_sql.yml");
     gives_what_views_say('sql_exporter', $program);
 }
 
-# ---- Prometheus --------------------------------------------------------------------------------------------------------------
+# ---- Prometheus ----------------------------------------------------------------------------------
 
 SKIP: {
     skip 'there is no Prometheus here', 1 unless program('prometheus');
     skip 'there is no exporter here', 1 unless $port{postgres_exporter} || $port{sql_exporter};
     my %target = (9187 => 'postgres_exporter', 9237 => 'sql_exporter');
-    my $config = slurp("$files/prometheus.yml") =~ s/(scrape_interval|evaluation_interval): 15s/$1: 1s/gr =~ s/alerts\.yml/quick_alerts.yml/r;
+    my $config = slurp("$files/prometheus.yml")
+        =~ s/(scrape_interval|evaluation_interval): 15s/$1: 1s/gr
+        =~ s/alerts\.yml/quick_alerts.yml/r;
     for my $default (keys %target) {
         my $port = $port{ $target{$default} };
-        $config =~ s/"localhost:$default"/$port ? qq{"127.0.0.1:$port"} : ''/e or die "prometheus.yml does not say $default\n";
+        $config =~ s/"localhost:$default"/$port ? qq{"127.0.0.1:$port"} : ''/e
+            or die "prometheus.yml does not say $default\n";
     }
     spew("$files/quick_prometheus.yml", $config);
     # At once, and from the first second on.
-    spew("$files/quick_alerts.yml", slurp("$files/alerts.yml") =~ s/^ *for:.*\n//mgr =~ s/> (?:300|60|3600)$/> 0.001/mgr);
+    spew("$files/quick_alerts.yml",
+        slurp("$files/alerts.yml") =~ s/^ *for:.*\n//mgr =~ s/> (?:300|60|3600)$/> 0.001/mgr);
     my $port = $port{prometheus} = free_port();
-    push @programs, my $program = start_block(qr/^prometheus --config/m, "--web.listen-address=127.0.0.1:$port --storage.tsdb.path='$server->{ADVISORY_EXT_TMP}/prometheus'",
+    push @programs,
+        my $program = start_block(
+            qr/^prometheus --config/m,
+            "--web.listen-address=127.0.0.1:$port "
+                . "--storage.tsdb.path='$server->{ADVISORY_EXT_TMP}/prometheus'",
         'monitoring/prometheus.yml' => "$files/quick_prometheus.yml");
 
     my $ask = sub {
         my ($path, %values) = @_;
         my $answer = $http->post_form("http://127.0.0.1:$port/api/v1/$path", \%values);
-        return eval { decode_json($answer->{content}) } // { status => 'none', error => $answer->{content} };
+        return eval { decode_json($answer->{content}) }
+            // { status => 'none', error => $answer->{content} };
     };
-    my $get = sub { my $answer = $http->get("http://127.0.0.1:$port/api/v1/$_[0]"); return eval { decode_json($answer->{content})->{data} } };
-    wait_until('Prometheus answers', sub { die $program->said if $program->is_done; sleep 0.1; $http->get("http://127.0.0.1:$port/-/ready")->{success} }, 60);
+    my $get = sub {
+        my $answer = $http->get("http://127.0.0.1:$port/api/v1/$_[0]");
+        return eval { decode_json($answer->{content})->{data} }
+    };
+    wait_until('Prometheus answers', sub {
+        die $program->said if $program->is_done;
+        sleep 0.1;
+        $http->get("http://127.0.0.1:$port/-/ready")->{success}
+    }, 60);
 
     my $exporters = grep { $port{$_} } values %target;
-    my $has = sub { my ($expression) = @_; my $answer = $ask->('query', query => $expression); return $answer->{data}{result} // [] };
+    my $has = sub {
+        my ($expression) = @_;
+        my $answer = $ask->('query', query => $expression);
+        return $answer->{data}{result} // []
+    };
     # As Grafana would fill in.
     my $filled = sub {
         my ($expression) = @_;
@@ -396,7 +559,8 @@ SKIP: {
         $expression =~ s/\$(?:job|instance|datname|namespace)\b/.*/g;
         return $expression;
     };
-    my @expressions = map { [ "panel $_->{panel}{title} $_->{refId}", $filled->($_->{expr}) ] } @targets;
+    my @expressions =
+        map { [ "panel $_->{panel}{title} $_->{refId}", $filled->($_->{expr}) ] } @targets;
     my %open = map { ($_->[0] => $_->[1]) } @expressions;
     eval {
         wait_until('each panel has samples', sub {
@@ -409,37 +573,67 @@ SKIP: {
     for my $query (@expressions) {
         my ($what, $expression) = @$query;
         my $answer = $ask->('query', query => $expression);
-        ok(!exists $open{$what} && $answer->{status} eq 'success', "$what has samples") or diag($expression, "\n", $answer->{error} // '');
+        ok(!exists $open{$what} && $answer->{status} eq 'success', "$what has samples")
+            or diag($expression, "\n", $answer->{error} // '');
     }
-    is_deeply([ map { $_->{metric}{col} } @{ $has->('{__name__=~"advisory_ext_.*", col!=""}') } ], [], 'the label of prometheus-sql-exporter is gone');
+    is_deeply([ map { $_->{metric}{col} } @{ $has->('{__name__=~"advisory_ext_.*", col!=""}') } ],
+        [], 'the label of prometheus-sql-exporter is gone');
     for my $variable (grep { ref $_->{query} } @variables) {
-        my ($metric, $label) = $filled->($variable->{query}{query}) =~ /^label_values\((.*), (\w+)\)$/;
-        my $values = $get->("label/$label/values?" . $http->www_form_urlencode({ 'match[]' => $metric }));
+        my ($metric, $label) = $filled->($variable->{query}{query})
+            =~ /^label_values\((.*), (\w+)\)$/;
+        my $values =
+            $get->("label/$label/values?" . $http->www_form_urlencode({ 'match[]' => $metric }));
         ok(@{ $values // [] } > 0, "the variable $variable->{name} has values");
     }
 
-    # Each alert's expression is answered; these fire, by each exporter, and the messages can be made.
-    my %firing = map { $_ => 1 } map { "AdvisoryExt$_" } qw(LongWait IdleInTransactionBlocks PreparedTransactionBlocks Leak SemaphoreFull SemaphoreSlotsDisagree
-        JobsSkipped LeaseExpired);
-    # A namespace that is new has no past to compare with; and whether ten requests timed out depends on how long all this took.
+    # Each alert's expression is answered; these fire, by each exporter, and the messages can be
+    # made.
+    my %firing = map { ("AdvisoryExt$_" => 1) } qw(
+        LongWait IdleInTransactionBlocks PreparedTransactionBlocks Leak SemaphoreFull
+        SemaphoreSlotsDisagree JobsSkipped LeaseExpired);
+    # A namespace that is new has no past to compare with; and whether ten requests timed out
+    # depends on how long all this took.
     my %may_fire = map { $_ => 1 } map { "AdvisoryExt$_" } qw(JobStuck Timeouts PoolFillsUp);
     my $alerts;
-    my $instances = sub { my ($name) = @_; return scalar(uniq(map { $_->{labels}{instance} } grep { $_->{labels}{alertname} eq $name && $_->{state} eq 'firing' } @$alerts)) };
-    eval { wait_until('alerts fire', sub { sleep 0.2; $alerts = $get->('alerts')->{alerts}; !grep { $instances->($_) < $exporters } keys %firing }, 60) };
+    my $instances = sub {
+        my ($name) = @_;
+        return scalar(
+            uniq(map { $_->{labels}{instance} } grep {
+                $_->{labels}{alertname} eq $name && $_->{state} eq 'firing'
+            } @$alerts))
+    };
+    eval {
+        wait_until('alerts fire', sub {
+            sleep 0.2;
+            $alerts = $get->('alerts')->{alerts};
+            !grep { $instances->($_) < $exporters } keys %firing
+        }, 60)
+    };
     for my $rule (@$rules) {
         my $name = $rule->{alert};
         is($ask->('query', query => $rule->{expr})->{status}, 'success', "$name is answered");
         next if $may_fire{$name};
-        is($instances->($name), $firing{$name} ? $exporters : 0, $firing{$name} ? '... and fires' : '... and does not fire');
+        is($instances->($name), $firing{$name} ? $exporters : 0,
+            $firing{$name} ? '... and fires' : '... and does not fire');
     }
     my @texts = map { values %{ $_->{annotations} } } @$alerts;
-    is_deeply([ grep { /error|no value|%!|\Q@{[SECRET]}\E/i && !/the errors of/ } @texts ], [], 'the messages of the alerts are whole');
-    is_deeply([ grep { ($_->{health} // '') ne 'ok' } map { @{ $_->{rules} } } @{ $get->('rules')->{groups} } ], [], 'Prometheus finds no fault with the rules');
+    is_deeply([ grep { /error|no value|%!|\Q@{[SECRET]}\E/i && !/the errors of/ } @texts ], [],
+        'the messages of the alerts are whole');
+    is_deeply([ grep { ($_->{health} // '') ne 'ok' }
+        map { @{ $_->{rules} } } @{ $get->('rules')->{groups} } ], [],
+        'Prometheus finds no fault with the rules');
 
     # Without the extension.
     session(server => $server)->run('DROP EXTENSION advisory_ext CASCADE');
-    %firing = map { $_ => 1 } 'AdvisoryExtQueryFails', $port{postgres_exporter} ? 'AdvisoryExtMetricsMissing' : ();
-    eval { wait_until('alerts fire', sub { sleep 0.2; $alerts = $get->('alerts')->{alerts}; !grep { !$instances->($_) } keys %firing }, 60) };
+    %firing = map { $_ => 1 } 'AdvisoryExtQueryFails',
+        $port{postgres_exporter} ? 'AdvisoryExtMetricsMissing' : ();
+    eval {
+        wait_until('alerts fire', sub {
+            sleep 0.2;
+            $alerts = $get->('alerts')->{alerts};
+            !grep { !$instances->($_) } keys %firing
+        }, 60)
+    };
     ok($instances->($_), "$_ fires when the extension is gone") for sort keys %firing;
 }
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env perl
-# Behind PgBouncer. In transaction mode a server connection serves the client that has a transaction. Transaction-level locks and
-# slots work there under load. A session-level lock stays behind when its client has gone, which a setting can forbid, and which
-# advisory.leaks shows. In session mode everything works as without a pooler.
+# Behind PgBouncer. In transaction mode a server connection serves the client that has a
+# transaction. Transaction-level locks and slots work there under load. A session-level lock stays
+# behind when its client has gone, which a setting can forbid, and which advisory.leaks shows. In
+# session mode everything works as without a pooler.
 use strict;
 use warnings;
 use FindBin;
@@ -18,7 +19,8 @@ plan skip_all => 'there is no pgbench here'   unless program('pgbench');
 
 my $server = own_server();
 my $look = session(server => $server);
-$look->run('CREATE EXTENSION advisory_ext', 'CREATE ROLE app LOGIN', 'GRANT pg_read_all_stats TO app');
+$look->run('CREATE EXTENSION advisory_ext', 'CREATE ROLE app LOGIN',
+    'GRANT pg_read_all_stats TO app');
 
 # As a role, and as the application that PgBouncer is told of.
 sub client {
@@ -31,16 +33,17 @@ sub pooler { return PgBouncer->new($server, users => ['app'], @_) }
 # Holders and locks, as the server sees them: "pid namespace/name".
 sub held {
     return join ', ', map { "$_->[0] $_->[1]" } @{ $look->rows(<<'SQL') };
-        SELECT pid, namespace || '/' || name FROM advisory.locks WHERE granted ORDER BY pid, namespace, name, slot
+        SELECT pid, namespace || '/' || name FROM advisory.locks WHERE granted
+        ORDER BY pid, namespace, name, slot
 SQL
 }
 
 sub backend { my ($session) = @_; return $session->value('SELECT pg_backend_pid()') }
 
-# ---- Transaction mode: transaction-level locks under load ------------------------------------------------------
+# ---- Transaction mode: transaction-level locks under load ----------------------------------------
 
-# What each client does in the critical section: reads, takes its time, and writes what it read plus one. Two of them inside
-# at the same time lose a step, and the visitors' book shows it.
+# What each client does in the critical section: reads, takes its time, and writes what it read plus
+# one. Two of them inside at the same time lose a step, and the visitors' book shows it.
 $look->run(
     'CREATE TABLE counter (what text PRIMARY KEY, value int NOT NULL)',
     'CREATE TABLE visit (what text, client int, entered numeric, departed numeric)',
@@ -50,10 +53,12 @@ $look->run(
 sub visit {
     my ($what) = @_;
     return <<"SQL";
-        SELECT value AS seen, extract(epoch FROM clock_timestamp()) AS entered FROM counter WHERE what = $what \\gset
+        SELECT value AS seen, extract(epoch FROM clock_timestamp()) AS entered
+            FROM counter WHERE what = $what \\gset
         SELECT pg_sleep(0.002);
         UPDATE counter SET value = :seen + 1 WHERE what = $what;
-        INSERT INTO visit VALUES ($what, :client_id, :entered, extract(epoch FROM clock_timestamp()));
+        INSERT INTO visit
+            VALUES ($what, :client_id, :entered, extract(epoch FROM clock_timestamp()));
 SQL
 }
 
@@ -64,7 +69,9 @@ sub load {
     my ($protocol, $script) = @_;
     my $file = "$server->{ADVISORY_EXT_TMP}/script";
     PgBouncer::write_file($file, $script);
-    my $output = `pgbench -n -M $protocol -c @{[CLIENTS]} -t @{[TIMES]} -f $file -h $busy->{PGHOST} -p $busy->{PGPORT} -U app postgres 2>&1`;
+    my @connection = ('-h', $busy->{PGHOST}, '-p', $busy->{PGPORT}, '-U', 'app', 'postgres');
+    my $output =
+        `pgbench -n -M $protocol -c @{[CLIENTS]} -t @{[TIMES]} -f $file @connection 2>&1`;
     is($?, 0, '... all of them got through') or diag($output);
     return;
 }
@@ -76,31 +83,37 @@ sub visits { return $look->value('SELECT count(*) FROM visit WHERE what ~ ?', $_
 # How many were inside at once, at the most.
 sub together {
     return $look->value(<<'SQL', $_[0]);
-        SELECT max(n) FROM (SELECT count(*) AS n FROM visit a JOIN visit b ON b.entered <= a.entered AND a.entered < b.departed
+        SELECT max(n) FROM (SELECT count(*) AS n FROM visit a JOIN visit b ON b.entered <= a.entered
+        AND a.entered < b.departed
             WHERE a.what ~ $1 AND b.what ~ $1 GROUP BY a.ctid) AS moment
 SQL
 }
 
 my $all = CLIENTS * TIMES;
-$look->run(q{INSERT INTO counter SELECT what, 0 FROM unnest(ARRAY['none', 'lock', 'try', 'slot 1', 'slot 2']) AS what});
+$look->run(q{INSERT INTO counter SELECT what, 0
+        FROM unnest(ARRAY['none', 'lock', 'try', 'slot 1', 'slot 2']) AS what});
 
 load(simple => "BEGIN;\n" . visit(q{'none'}) . 'COMMIT;');
-cmp_ok(steps('none'), '<', $all, 'without a lock, counting up loses something (so the test can fail)');
+cmp_ok(steps('none'), '<', $all,
+    'without a lock, counting up loses something (so the test can fail)');
 cmp_ok(together('none'), '>', 1, '... since several are inside at once');
 
-load(extended => "BEGIN;\nSELECT advisory.xact_lock('critical', 'lock', '60s');\n" . visit(q{'lock'}) . 'COMMIT;');
+load(extended => "BEGIN;\nSELECT advisory.xact_lock('critical', 'lock', '60s');\n"
+    . visit(q{'lock'}) . 'COMMIT;');
 is(steps('lock'), $all, 'xact_lock: counting up loses nothing');
 is(visits('lock'), $all, '... everybody had a turn');
 is(together('lock'), 1, '... one at a time');
 
-load(simple => "BEGIN;\nSELECT advisory.try_xact_lock('critical', 'try') AS mine \\gset\n\\if :mine\n" . visit(q{'try'})
+load(simple => "BEGIN;\nSELECT advisory.try_xact_lock('critical', 'try') AS mine \\gset\n\\if "
+    . ":mine\n" . visit(q{'try'})
     . "\\else\nINSERT INTO refused VALUES ('try');\n\\endif\nCOMMIT;");
 my $refused = $look->value('SELECT count(*) FROM refused');
 cmp_ok($refused, '>', 0, 'try_xact_lock: some are refused');
 is(steps('try') + $refused, $all, '... all the others count up, and that loses nothing');
 is(together('try'), 1, '... one at a time');
 
-load(extended => "BEGIN;\nSELECT 'slot ' || advisory.xact_acquire('critical', 'slots', @{[SLOTS]}, '60s') AS slot \\gset\n"
+load(extended => "BEGIN;\nSELECT 'slot ' || advisory.xact_acquire('critical', 'slots', @{[SLOTS]}, "
+    . "'60s') AS slot \\gset\n"
     . visit(':slot') . 'COMMIT;');
 is(steps('slot'), $all, 'xact_acquire: counting up by slot loses nothing');
 is(together('slot'), SLOTS, '... as many at a time as there are slots');
@@ -119,38 +132,51 @@ SQL
 $look->run(q{INSERT INTO counter VALUES ('run', 0), ('window', 0)});
 load(simple => q{CALL advisory.run('critical', 'run', $$SELECT step('run')$$, '60s');});
 is(steps('run'), $all, 'run: counting up loses nothing');
-load(simple => q{CALL advisory.run('critical', 'window', $$SELECT step('window')$$, once_per => '1 hour', once_window => '2026-01-01 00:00+00');});
+load(simple => q{CALL advisory.run('critical', 'window', $$SELECT step('window')$$,
+        once_per => '1 hour', once_window => '2026-01-01 00:00+00');});
 is(steps('window'), 1, 'run with once_per: once per window');
 my $owner = client($busy, 'owner');
 my $token = $owner->value(q{SELECT token FROM advisory.lease('critical', 'lease', '1 min')});
 $owner->disconnect;
-is(client($busy, 'other')->value(q{SELECT token FROM advisory.try_lease('critical', 'lease', '1 min')}), undef, 'a lease stays when its client has gone');
-is(client($busy, 'owner')->value(q{SELECT advisory.renew_lease('critical', 'lease', ?) > now()}, $token), 1, '... which renews it through another connection');
-is(client($busy, 'owner')->value(q{SELECT advisory.end_lease('critical', 'lease', ?)}, $token), 1, '... and ends it');
+is(client($busy, 'other')
+    ->value(q{SELECT token FROM advisory.try_lease('critical', 'lease', '1 min')}), undef,
+    'a lease stays when its client has gone');
+is(client($busy, 'owner')
+    ->value(q{SELECT advisory.renew_lease('critical', 'lease', ?) > now()}, $token), 1,
+    '... which renews it through another connection');
+is(client($busy, 'owner')->value(q{SELECT advisory.end_lease('critical', 'lease', ?)}, $token), 1,
+    '... and ends it');
 
-cmp_ok($look->value('SELECT count(DISTINCT pid) FROM pg_stat_activity WHERE usename = ?', 'app'), '<=', SERVERS, 'few server connections did it all');
+cmp_ok($look->value('SELECT count(DISTINCT pid) FROM pg_stat_activity WHERE usename = ?', 'app'),
+    '<=', SERVERS, 'few server connections did it all');
 is(held(), '', '... and hold nothing any more');
 $busy->stop;
 
-# ---- Transaction mode: a session-level lock leaks ------------------------------------------------------------
+# ---- Transaction mode: a session-level lock leaks ------------------------------------------------
 
 # One server connection, so that it is the same that serves everybody.
 my $one = pooler(pool_mode => 'transaction', default_pool_size => 1);
 my $careless = client($one, 'careless');
 my $backend = backend($careless);
-is($careless->value(q{SELECT advisory.lock('export', 7)}), 1, 'a client takes a session-level lock through the transaction pooler');
+is($careless->value(q{SELECT advisory.lock('export', 7)}), 1,
+    'a client takes a session-level lock through the transaction pooler');
 $careless->value(q{SELECT advisory.acquire('export', 'slots', 3)});
 $careless->disconnect;
-is(held(), "$backend export/7, $backend export/slots", '... and leaves it behind on the server connection');
-is($look->value('SELECT count(*) FROM advisory.leaks'), 0, 'it is no leak yet: nobody else has come, and no time has passed');
+is(held(), "$backend export/7, $backend export/slots",
+    '... and leaves it behind on the server connection');
+is($look->value('SELECT count(*) FROM advisory.leaks'), 0,
+    'it is no leak yet: nobody else has come, and no time has passed');
 
 # The plain way to find it: idle for long. It has to be longer than nothing.
 wait_until('the connection has been idle for a while', sub {
-    $look->value('SELECT clock_timestamp() - state_change > ? FROM pg_stat_activity WHERE pid = ?', '1.1s', $backend) });
+    $look->value('SELECT clock_timestamp() - state_change > ? FROM pg_stat_activity WHERE pid = ?',
+        '1.1s', $backend) });
 $look->run(q{SET advisory_ext.leak_after = '1s'});
-my $idle = $look->rows('SELECT pid, namespace, name, slot, taken_by_role, taken_by_application, reason FROM advisory.leaks ORDER BY name');
+my $idle = $look->rows('SELECT pid, namespace, name, slot, taken_by_role, taken_by_application,
+        reason FROM advisory.leaks ORDER BY name');
 is_deeply([ map { [ @$_[ 0 .. 5 ] ] } @$idle ],
-    [ [ $backend, 'export', '7', undef, 'app', 'careless' ], [ $backend, 'export', 'slots', 1, 'app', 'careless' ] ],
+    [ [ $backend, 'export', '7', undef, 'app', 'careless' ],
+        [ $backend, 'export', 'slots', 1, 'app', 'careless' ] ],
     'idle for longer than leak_after: a leak, with its role and application');
 like($_->[6], qr/^idle outside a transaction for \d+ s$/, '... and why') for @$idle;
 $look->run('RESET advisory_ext.leak_after');
@@ -158,41 +184,54 @@ is($look->value('SELECT count(*) FROM advisory.leaks'), 0, '... but not with ten
 
 my $next = client($one, 'next');
 is(backend($next), $backend, 'the same server connection serves another client');
-is($next->value(q{SELECT advisory.try_lock('export', 7)}), 1, '... which is told that the lock is its own, wrongly');
+is($next->value(q{SELECT advisory.try_lock('export', 7)}), 1,
+    '... which is told that the lock is its own, wrongly');
 is($next->value(q{SELECT advisory.unlock('export', 7)}), 1, '... (and gives that back)');
-is_deeply($look->rows('SELECT pid, application_name, namespace, name, slot, taken_by_role, taken_by_application, reason FROM advisory.leaks ORDER BY name'),
-    [ map { [ $backend, 'next', 'export', @$_, 'app', 'careless', q{taken by application "careless", now serves "next"; held through 3 transactions of others' work} ] }
-            [ '7', undef ], [ 'slots', 1 ] ],
-    'now it is a leak at once, with the application that took it and the one that the connection serves');
-is_deeply($next->rows('SELECT namespace, name, taken_by_application FROM advisory.leaks ORDER BY name'),
-    [ [ 'export', '7', 'careless' ], [ 'export', 'slots', 'careless' ] ], '... as the clients see it too');
+is_deeply($look->rows('SELECT pid, application_name, namespace, name, slot, taken_by_role,
+        taken_by_application, reason FROM advisory.leaks ORDER BY name'),
+    [ map {
+        [ $backend, 'next', 'export', @$_, 'app', 'careless',
+            q{taken by application "careless", now serves "next"; }
+                . q{held through 3 transactions of others' work} ]
+    } [ '7', undef ], [ 'slots', 1 ] ],
+    'now it is a leak at once, with the application that took it and the one that is served');
+is_deeply($next->rows(
+    'SELECT namespace, name, taken_by_application FROM advisory.leaks ORDER BY name'),
+    [ [ 'export', '7', 'careless' ], [ 'export', 'slots', 'careless' ] ],
+    '... as the clients see it too');
 
-# On a busy connection, all clients of which are one application: nothing tells it from a leader that works.
+# On a busy connection, all clients of which are one application: nothing tells it from a leader
+# that works.
 my ($careless_too, $colleague) = (client($one, 'next'), client($one, 'next'));
 $careless_too->value(q{SELECT advisory.lock('export', 9)});
 $colleague->value('SELECT 1') for 1 .. 5;
-is($look->value(q{SELECT count(*) FROM advisory.leaks WHERE name = '9'}), 0, 'on a busy connection of one application a lock that was left is not found');
+is($look->value(q{SELECT count(*) FROM advisory.leaks WHERE name = '9'}), 0,
+    'on a busy connection of one application a lock that was left is not found');
 $careless_too->value(q{SELECT advisory.unlock('export', 9)});
 $_->disconnect for $careless_too, $colleague;
 
-# Unless PgBouncer adds the client's address to its application_name, also when the first client is back.
-# (By TCP, because a socket's address is the client's process.)
-my $named = pooler(pool_mode => 'transaction', default_pool_size => 1, application_name_add_host => 1, listen_addr => '127.0.0.1');
+# Unless PgBouncer adds the client's address to its application_name, also when the first client is
+# back. (By TCP, because a socket's address is the client's process.)
+my $named = pooler(pool_mode => 'transaction', default_pool_size => 1,
+    application_name_add_host => 1, listen_addr => '127.0.0.1');
 my $by_tcp = { %$named, PGHOST => '127.0.0.1' };
 ($careless_too, $colleague) = (client($by_tcp, 'same'), client($by_tcp, 'same'));
 $careless_too->value(q{SELECT advisory.lock('export', 10)});
 $colleague->value('SELECT 1') for 1 .. 5;
 $careless_too->value('SELECT 1');
-is($look->value(q{SELECT reason FROM advisory.leaks WHERE name = '10'}), q{held through 5 transactions of others' work}, 'with application_name_add_host it is');
+is($look->value(q{SELECT reason FROM advisory.leaks WHERE name = '10'}),
+    q{held through 5 transactions of others' work}, 'with application_name_add_host it is');
 $_->disconnect for $careless_too, $colleague;
 $named->stop;
 
-# ---- Transaction mode: session-level locks turned off -------------------------------------------------------------
+# ---- Transaction mode: session-level locks turned off --------------------------------------------
 
 $look->run('ALTER ROLE app SET advisory_ext.session_locks = off');
-is($next->value(q{SELECT advisory.lock('export', 8)}), 1, 'a role setting is for new connections, and the pooler still has an old one');
+is($next->value(q{SELECT advisory.lock('export', 8)}), 1,
+    'a role setting is for new connections, and the pooler still has an old one');
 $one->console('RECONNECT');
-wait_until('the old server connection is gone', sub { !$look->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $backend) });
+wait_until('the old server connection is gone',
+    sub { !$look->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $backend) });
 is(held(), '', 'RECONNECT in its console closes that, and what leaked goes with it');
 
 for my $case (
@@ -210,24 +249,29 @@ for my $case (
 ) {
     my ($statement, $instead) = @$case;
     my $result = $next->query($statement);
-    is_deeply([ @$result{qw(state hint)} ], [ '55000', "Use advisory.$instead() instead." ], "turned off: $statement");
+    is_deeply([ @$result{qw(state hint)} ], [ '55000', "Use advisory.$instead() instead." ],
+        "turned off: $statement");
 }
 is($next->value(q{SELECT advisory.xact_lock('export', 7, '5s')}), 1, 'what the hints name works');
-is($next->value(q{SELECT advisory.try_xact_lock_all('export', ARRAY[7, 8])}), 1, '... so does this');
+is($next->value(q{SELECT advisory.try_xact_lock_all('export', ARRAY[7, 8])}), 1,
+    '... so does this');
 is($next->value(q{SELECT advisory.xact_acquire('export', 'slots', 3)}), 1, '... and this');
 is(held(), '', '... and nothing is left behind');
 
 $look->run('ALTER ROLE app SET advisory_ext.session_locks = warn');
 $one->console('RECONNECT');
-wait_until('the setting has come through', sub { $next->value('SHOW advisory_ext.session_locks') eq 'warn' });
+wait_until('the setting has come through',
+    sub { $next->value('SHOW advisory_ext.session_locks') eq 'warn' });
 my $warned = $next->query(q{SELECT advisory.lock('export', 7)});
 is($warned->{value}, 1, 'set to warn, it works');
-like("@{ $warned->{warnings} }", qr/session-level advisory lock taken.*\n.*\n.*Use advisory\.xact_lock\(\) instead/, '... with a warning that reaches the client');
+like("@{ $warned->{warnings} }",
+    qr/session-level advisory lock taken.*\n.*\n.*Use advisory\.xact_lock\(\) instead/,
+    '... with a warning that reaches the client');
 $look->run('ALTER ROLE app RESET advisory_ext.session_locks');
 $next->disconnect;
 $one->stop;
 
-# ---- Session mode -------------------------------------------------------------------------------------------------
+# ---- Session mode --------------------------------------------------------------------------------
 
 my $pooler = pooler(pool_mode => 'session', default_pool_size => 3);
 my @clients = map { client($pooler, "client $_") } 1 .. 3;
@@ -236,7 +280,10 @@ my @backends = map { backend($_) } @clients;
 # The client waits in a queue, as the server sees it.
 sub asleep {
     my ($number) = @_;
-    wait_until("client $number waits", sub { $look->value('SELECT count(*) FROM advisory.locks WHERE pid = ? AND NOT granted', $backends[$number]) });
+    wait_until("client $number waits", sub {
+        $look->value(
+            'SELECT count(*) FROM advisory.locks WHERE pid = ? AND NOT granted', $backends[$number])
+    });
     return;
 }
 
@@ -245,7 +292,8 @@ sub replace {
     my ($number) = @_;
     $clients[$number]->disconnect;
     wait_until("the connection of client $number is clean", sub {
-        $look->value(q{SELECT state = 'idle' AND query = 'DISCARD ALL' FROM pg_stat_activity WHERE pid = ?}, $backends[$number]) });
+        $look->value(q{SELECT state = 'idle' AND query = 'DISCARD ALL' FROM pg_stat_activity
+                WHERE pid = ?}, $backends[$number]) });
     $clients[$number] = client($pooler, 'new client ' . ($number + 1));
     $backends[$number] = backend($clients[$number]);
     return;
@@ -253,11 +301,13 @@ sub replace {
 
 my ($first, $second) = @clients;
 is($first->value(q{SELECT advisory.lock('job', 1)}), 1, 'session mode: a session-level lock');
-is($first->value(q{SELECT advisory.holds('job', 1)}), 1, '... which the client has still in its next transaction');
+is($first->value(q{SELECT advisory.holds('job', 1)}), 1,
+    '... which the client has still in its next transaction');
 is($second->value(q{SELECT advisory.try_lock('job', 1)}), 0, '... and nobody else can have');
 my $timeout = $second->query(q{SELECT advisory.lock('job', 1, '200ms')});
 is($timeout->{state}, '55P03', '... a wait with a timeout ends in an error');
-like($timeout->{detail}, qr/^Process $backends[0] of role "app", application "client 1", holds it/, '... that names the holder, through the pooler');
+like($timeout->{detail}, qr/^Process $backends[0] of role "app", application "client 1", holds it/,
+    '... that names the holder, through the pooler');
 $second->start(q{SELECT advisory.lock('job', 1, '60s')});
 asleep(1);
 $first->run(q{SELECT advisory.unlock('job', 1)});
@@ -265,21 +315,25 @@ is($second->finish->{value}, 1, '... or when it is given back');
 
 $first->start(q{CALL advisory.await_lock('job', 1, '60s')});
 asleep(0);
-is($look->value('SELECT backend_xmin IS NULL FROM pg_stat_activity WHERE pid = ?', $backends[0]), 1, 'await_lock waits without a snapshot');
+is($look->value('SELECT backend_xmin IS NULL FROM pg_stat_activity WHERE pid = ?', $backends[0]), 1,
+    'await_lock waits without a snapshot');
 my $old = $backends[1];
 replace(1);
 ok(!$first->finish->{state}, '... until the holder disconnects, which releases');
 is($backends[1], $old, '... (its server connection is still there, and serves another client)');
 is(held(), "$backends[0] job/1", '... and the lock is the waiter\'s');
 
-is($_->value(q{SELECT advisory.acquire('workers', 'embedding', 2)}), $_ == $clients[0] ? 1 : 2, 'a slot') for @clients[ 0, 1 ];
+is($_->value(q{SELECT advisory.acquire('workers', 'embedding', 2)}), $_ == $clients[0] ? 1 : 2,
+    'a slot') for @clients[ 0, 1 ];
 $clients[2]->start(q{SELECT advisory.acquire('workers', 'embedding', 2, '60s')});
 asleep(2);
 $old = $backends[0];
 replace(0);
-is($clients[2]->finish->{value}, 1, 'the slot of a client that disconnects goes to the next waiter');
+is($clients[2]->finish->{value}, 1,
+    'the slot of a client that disconnects goes to the next waiter');
 is($backends[0], $old, '... (its server connection is still there)');
-is(held(), join(', ', map { "$_ workers/embedding" } sort { $a <=> $b } @backends[ 1, 2 ]), '... and of that client nothing is left');
+is(held(), join(', ', map { "$_ workers/embedding" } sort { $a <=> $b } @backends[ 1, 2 ]),
+    '... and of that client nothing is left');
 
 $_->disconnect for @clients;
 wait_until('nothing is held any more', sub { held() eq '' });

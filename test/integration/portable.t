@@ -1,5 +1,6 @@
 #!/usr/bin/env perl
-# The portable edition and clients in Node and Python that compute the keys themselves and call the built-in functions exclude each other.
+# The portable edition and clients in Node and Python that compute the keys themselves and call the
+# built-in functions exclude each other.
 use strict;
 use warnings;
 use utf8;
@@ -25,18 +26,22 @@ my $python = python('psycopg2');
 my %programs;
 $programs{python} = [$python, "$FindBin::Bin/exclusion.py"] if $python;
 $programs{node} = ['node', "$FindBin::Bin/node/exclusion.js"] if node_modules();
-plan skip_all => 'there is neither Python with psycopg2 nor Node with node-postgres here' unless %programs;
+plan skip_all => 'there is neither Python with psycopg2 nor Node with node-postgres here'
+    unless %programs;
 
 create_portable_database();
 my $look = session();
 
-# Whoever has a lock is in, and looks for others that should not be. The COMMIT lets one of two see the other.
-$look->run('CREATE UNLOGGED TABLE inside (what text, pid integer, is_shared boolean)', 'CREATE TABLE wrong (what text)', <<'SQL', <<'SQL');
+# Whoever has a lock is in, and looks for others that should not be. The COMMIT lets one of two see
+# the other.
+$look->run('CREATE UNLOGGED TABLE inside (what text, pid integer, is_shared boolean)',
+    'CREATE TABLE wrong (what text)', <<'SQL', <<'SQL');
 CREATE PROCEDURE enter(me integer, it text, shared boolean) LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO inside VALUES (it, me, shared);
     COMMIT;
-    INSERT INTO wrong SELECT format('%s: %s and %s', it, me, pid) FROM inside WHERE what = it AND pid <> me AND NOT (shared AND is_shared);
+    INSERT INTO wrong SELECT format('%s: %s and %s', it, me, pid) FROM inside
+    WHERE what = it AND pid <> me AND NOT (shared AND is_shared);
 END $$
 SQL
 CREATE PROCEDURE holds_nothing(me integer) LANGUAGE plpgsql AS $$
@@ -50,8 +55,10 @@ SQL
 my $seed = srand;
 my @alphabet = ('a' .. 'z', 0 .. 9, split //, q{:/.'"\\$% {}äßñЖあ漢字😀🔒é});
 my $random = sub { return join '', map { $alphabet[ rand @alphabet ] } 1 .. 1 + rand $_[0] };
-my @names = ([ 'billing', 'invoice:42', 'text' ], [ 'größe', 'naïve ☃', 'text' ], [ 'long', 'ü' x 5000, 'text' ],
-    [ 'user', '42', 'bigint' ], [ 'user', '-9223372036854775808', 'bigint' ], [ 'order', '00000000-0000-0000-0000-00000000000a', 'uuid' ],
+my @names = ([ 'billing', 'invoice:42', 'text' ], [ 'größe', 'naïve ☃', 'text' ],
+    [ 'long', 'ü' x 5000, 'text' ],
+    [ 'user', '42', 'bigint' ], [ 'user', '-9223372036854775808', 'bigint' ],
+    [ 'order', '00000000-0000-0000-0000-00000000000a', 'uuid' ],
     map { [ $random->(20), $random->(40), 'text' ] } 1 .. 2);
 my $file = scratch() . '/names.json';
 open my $out, '>', $file or die "$file: $!\n";
@@ -59,13 +66,16 @@ print {$out} encode_json(\@names);
 close $out or die "$file: $!\n";
 
 my $each = ceil(OPERATIONS / @KINDS / keys %programs);
-my @running = map { launch({ NODE_PATH => node_modules() }, @{ $programs{$_} }, $file, $each, @KINDS) } sort keys %programs;
+my @running = map {
+    launch({ NODE_PATH => node_modules() }, @{ $programs{$_} }, $file, $each, @KINDS)
+} sort keys %programs;
 # One that waits is cancelled now and then.
 my $end = time + 200;
 until (!grep { !$_->is_done } @running) {
     if (time > $end) {
         diag map { join(' ', map { $_ // '-' } @$_) . "\n" } @{ $look->rows(<<'SQL') };
-            SELECT pid, application_name, state, wait_event, clock_timestamp() - state_change, left(query, 80), pg_blocking_pids(pid),
+            SELECT pid, application_name, state, wait_event, clock_timestamp() - state_change,
+            left(query, 80), pg_blocking_pids(pid),
                    (SELECT string_agg(concat_ws(' ', classid, objid, mode, granted), ', ')
                     FROM pg_locks AS l WHERE l.pid = a.pid AND locktype = 'advisory')
             FROM pg_stat_activity AS a WHERE datname = current_database()
@@ -73,7 +83,8 @@ SQL
         die "the programs do not end; seed $seed\n";
     }
     $look->rows(q(SELECT pg_cancel_backend(pid) FROM pg_stat_activity
-                  WHERE application_name = 'locks' AND wait_event_type = 'Lock' ORDER BY random() LIMIT 1));
+                  WHERE application_name = 'locks' AND wait_event_type = 'Lock' ORDER BY random()
+                  LIMIT 1));
     sleep 0.05;
 }
 my %sum;
@@ -84,11 +95,17 @@ for my $program (@running) {
     $sum{$_} += $tally->{$_} for keys %$tally;
 }
 diag join ', ', map { "$_ $sum{$_}" } sort keys %sum;
-my $wrong = join "\n", map { $_->[0] } @{ $look->rows('SELECT left(what, 100) FROM wrong LIMIT 20') };
-is($wrong, '', 'no two have a lock or a slot that they cannot share, and who was refused holds nothing') or diag "seed $seed";
+my $wrong = join "\n",
+    map { $_->[0] } @{ $look->rows('SELECT left(what, 100) FROM wrong LIMIT 20') };
+is($wrong, '',
+    'no two have a lock or a slot that they cannot share, and who was refused holds nothing')
+        or diag "seed $seed";
 for my $kind (qw(portable keys slots)) {
-    cmp_ok($sum{"$kind $_"} // 0, '>', OPERATIONS / 100, "... $kind: often $_") for qw(taken refused);
+    cmp_ok($sum{"$kind $_"} // 0, '>', OPERATIONS / 100, "... $kind: often $_")
+        for qw(taken refused);
 }
-cmp_ok(sum0(map { $sum{"$_ cancelled"} // 0 } qw(portable keys slots)), '>', 10, '... and some are cancelled');
-is($look->value(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory')), 0, 'no lock is left');
+cmp_ok(sum0(map { $sum{"$_ cancelled"} // 0 } qw(portable keys slots)), '>', 10,
+    '... and some are cancelled');
+is($look->value(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory')), 0,
+    'no lock is left');
 done_testing();

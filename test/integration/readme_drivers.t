@@ -1,6 +1,7 @@
 #!/usr/bin/env perl
-# The programs of README.md, as they stand there: Node with pg, Python with psycopg 3. Each takes the lock, does its work, and releases
-# the lock; while another session has it, it fails as its comment says.
+# The programs of README.md, as they stand there: Node with pg, Python with psycopg 3. Each takes
+# the lock, does its work, and releases the lock; while another session has it, it fails as its
+# comment says.
 use strict;
 use warnings;
 use FindBin;
@@ -20,7 +21,9 @@ create_database();
 my ($look, $holder) = (session(), session(application => 'holder'));
 $look->run('CREATE TABLE invoice (id bigint, paid boolean)', 'INSERT INTO invoice VALUES (42)');
 my $dir = tempdir(CLEANUP => 1);
-my $FREE = q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database()));
+my $FREE = q(SELECT count(*) FROM pg_locks
+        WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database
+        WHERE datname = current_database()));
 
 sub write_program {
     my ($name, $text) = @_;
@@ -43,7 +46,8 @@ sub try_it {
     $holder->run(q(SELECT advisory.lock('billing', 'invoice:42')));
     ($status, $said) = $run->();
     $holder->run(q(SELECT advisory.unlock('billing', 'invoice:42')));
-    is($look->value('SELECT paid FROM invoice'), undef, "$what: nothing is done while another session has the lock");
+    is($look->value('SELECT paid FROM invoice'), undef,
+        "$what: nothing is done while another session has the lock");
     return ($status, $said);
 }
 
@@ -56,14 +60,17 @@ const pool = new Pool();
 async function main() {
 $shown{js}[0]
 }
-main().catch((error) => { console.log(error.code, error.detail); process.exitCode = 1; }).finally(() => pool.end());
+main()
+    .catch((error) => { console.log(error.code, error.detail); process.exitCode = 1; })
+    .finally(() => pool.end());
 JS
     my ($status, $said) = try_it('Node', sub {
         my $node = NodeProgram->start(program => [$program]);
         return ($node->finish, $node->output);
     });
     isnt($status, 0, 'Node: then it fails');
-    like($said, qr/^55P03 Process \d+ of role .*, application "holder", holds it/, '... with the code and detail that the comment names');
+    like($said, qr/^55P03 Process \d+ of role .*, application "holder", holds it/,
+        '... with the code and detail that the comment names');
 }
 
 SKIP: {
@@ -76,6 +83,8 @@ SKIP: {
         return ($? >> 8, $output);
     });
     is($status, 0, 'Python: then it says so') or diag($said);
-    like($said, qr/^somebody else works on it: Process \d+ of role .*, application "holder", holds it/, '... and who has it');
+    like($said,
+        qr/^somebody else works on it: Process \d+ of role .*, application "holder", holds it/,
+        '... and who has it');
 }
 done_testing();

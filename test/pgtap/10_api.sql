@@ -121,18 +121,20 @@ SELECT is_empty('SELECT name FROM functions WHERE prokind NOT IN (''f'', ''p'')'
 
 ---- How the planner may treat them
 
-SELECT is_empty('SELECT oid::regprocedure FROM functions WHERE proisstrict AND name NOT IN (''_window'', ''_known_as'', ''_crc32'', ''_role_name'', ''_shown'')', 'no function is strict: a null is an error');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name IN ('key', '_window', '_crc32', '_shown', 'edition') AND NOT (provolatile = 'i' AND proparallel = 's') $$,
-                'key(), window(), crc32(), shown() and edition() are immutable and parallel safe');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name = '_known_as' AND NOT (provolatile = 's' AND procost = 1) $$,
+SELECT is_empty('SELECT oid::regprocedure FROM functions WHERE proisstrict AND name NOT IN (''_window'', ''_role_name'', ''_shown'', ''_readable'', ''_crc32'', ''_bytes_of'', ''_printable'', ''_key_labels'', ''_database_keys'',
+    ''_table_in_key'', ''_is_name'', ''_owners_here'', ''_range_uses'')', 'no function is strict: a null is an error');
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name IN ('key', '_window', '_shown', 'edition', '_crc32', '_bytes_of', '_printable', '_is_name', '_unnamed') AND NOT (provolatile = 'i' AND proparallel = 's') $$,
+                'functions of their arguments are immutable and parallel safe');
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name = '_known_as' AND NOT (provolatile = 's' AND procost <= 100) $$,
                 'known_as() is stable, and cheap');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name IN ('_key_facts', '_key_labels') AND NOT (provolatile = 's' AND proparallel = 'u') $$,
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name IN ('_key_labels', '_database_keys', '_table_in_key', '_owners_here', '_range_uses', '_known_as') AND NOT (provolatile = 's' AND proparallel = 'u') $$,
                 'the rows of known keys are stable');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name IN ('_cut', 'version') AND NOT (provolatile = 's' AND proparallel = 's') $$,
-                'cut() and version() are stable and parallel safe');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_window', '_crc32', '_shown', '_known_as', '_key_facts', '_key_labels', '_cut', 'edition', 'version') AND NOT (provolatile = 'v' AND proparallel = 'u') $$,
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name IN ('_cut', '_this_database', 'version') AND NOT (provolatile = 's' AND proparallel = 's') $$,
+                'cut(), this_database() and version() are stable and parallel safe');
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_window', '_shown', 'edition', '_crc32', '_bytes_of', '_printable', '_is_name', '_unnamed',
+    '_key_labels', '_database_keys', '_table_in_key', '_owners_here', '_range_uses', '_known_as', '_cut', '_this_database', 'version') AND NOT (provolatile = 'v' AND proparallel = 'u') $$,
                 'everything else is volatile and parallel unsafe');
-SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_window', '_crc32', '_shown', '_known_as', '_cut', '_locks_handler', 'stats_reset', '_pressure', 'can_fit', 'fenced', 'edition', 'version') AND prokind = 'f' AND procost <> 1000 $$,
+SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE name NOT IN ('key', '_window', '_crc32', '_bytes_of', '_printable', '_this_database', '_is_name', '_shown', '_known_as', '_cut', '_locks_handler', 'stats_reset', '_pressure', 'can_fit', 'fenced', 'edition', 'version') AND prokind = 'f' AND procost <> 1000 $$,
                 'whatever touches locks costs 1000, so that the planner filters first');
 SELECT is_empty($$ SELECT oid::regprocedure FROM functions WHERE proleakproof $$, 'nothing claims to be leakproof');
 

@@ -10,8 +10,8 @@ SELECT is(pg_temp.trapped($$ SELECT starts_with('a'::text, 'a'::text) $$), 'EV00
 
 SELECT is(pg_temp.trapped(statement), 'untouched', statement) FROM unnest(ARRAY[
     'SELECT * FROM advisory.settings',
-    'SELECT advisory_internal.known_as((SELECT oid FROM pg_catalog.pg_database WHERE datname OPERATOR(pg_catalog.=) pg_catalog.current_database()), 0, 1, 1)',
-    'SELECT advisory_internal.known_as((SELECT oid FROM pg_catalog.pg_database WHERE datname OPERATOR(pg_catalog.=) pg_catalog.current_database()), 16185446, 1, 2)',
+    'SELECT pg_catalog.pg_advisory_xact_lock(k, 1) FROM pg_catalog.unnest(ARRAY[1, 16185446, -1023410177]) AS k',
+    'SELECT known_as FROM advisory.locks',
     $$SELECT advisory.lock('tap', 'a'), advisory.hold_count('tap', 'a'), advisory.unlock_all('tap')$$,
     $$SELECT advisory.edition(), advisory.version()$$]) AS statement;
 SET LOCAL advisory_ext.session_locks = off;

@@ -1,5 +1,5 @@
 -- advisory.known_keys and locks.known_as: what other programs' locks are recognised as, each by a lock that is really held.
--- Objsubids of others cannot be taken from SQL; the function is asked about them directly.
+-- Objsubids of others cannot be taken from SQL; what the views join is asked about them directly.
 
 -- The formulas once more and by other means, so that the two check each other.
 CREATE FUNCTION pg_temp.crc32(bytes bytea) RETURNS bigint LANGUAGE plpgsql AS $$
@@ -29,9 +29,16 @@ SELECT pg_temp.crc32('123456789') = 3421780262 AS crc32, pg_temp.crc32('zone') *
 -- The extension's own function.
 SELECT advisory_internal.crc32('123456789') = 3421780262 AS crc32, advisory_internal.crc32('') AS empty, advisory_internal.crc32(NULL) AS none;
 
+-- What a lock is known as, by its tag.
+CREATE FUNCTION public.known_as(oid, integer, integer, integer) RETURNS text[] LANGUAGE sql AS $$
+    SELECT advisory_internal.known_as(datid, objsubid, high, low, own, exact, is_start)
+    FROM (VALUES ($1, $2, $3, $4)) AS lock (datid, high, low, objsubid)
+    LEFT JOIN advisory_internal.own_uses USING (datid, objsubid, high, low)
+    LEFT JOIN advisory_internal.exact_uses USING (objsubid, high, low)
+    LEFT JOIN advisory_internal.range_starts USING (objsubid, high)
+$$;
+
 -- Known: a lock is taken, and what it is known as; then released.
--- Users do not call it.
-GRANT USAGE ON SCHEMA advisory_internal TO PUBLIC;
 CREATE FUNCTION pg_temp.known(key bigint) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     answer text[];
@@ -143,7 +150,7 @@ SELECT quote_literal(name) AS name, key1, key2, pg_temp.known(key1, key2)
     FROM unnest(ARRAY['a', 'orders', 'abcdefgh', 'ninechars', '~ "x" ~', '', E'\x01abc', E'a\x7f', 'ab' || chr(31)]) AS name, pg_temp.name_pair(name);
 
 -- Classes, by objsubid: Citus's, pg_auto_failover's, one of both's, nobody's, semaphores'.
-SELECT objsubid, advisory_internal.known_as(d.oid, 7, -7, objsubid)
+SELECT objsubid, public.known_as(d.oid, 7, -7, objsubid)
     FROM pg_database d, unnest('{-1,0,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,63,64,68,255,16383,16384,16385,32384,65535,65536,65540,2147483647}'::int[]) AS objsubid
     WHERE datname = current_database();
 
@@ -153,7 +160,7 @@ CREATE FUNCTION pg_temp.pretend_extension(name name) RETURNS void LANGUAGE sql A
         SELECT 99990 + count(*), name, 10, 'pg_catalog'::regnamespace, false, '1' FROM pg_extension;
 $$;
 CREATE VIEW pg_temp.class AS
-    SELECT objsubid, advisory_internal.known_as(d.oid, 7, -7, objsubid) AS here, advisory_internal.known_as(1, 7, -7, objsubid) AS there
+    SELECT objsubid, public.known_as(d.oid, 7, -7, objsubid) AS here, public.known_as(1, 7, -7, objsubid) AS there
     FROM pg_database d, unnest('{3,9,10,11,12}'::int[]) AS objsubid WHERE datname = current_database();
 BEGIN;
 SELECT pg_temp.pretend_extension('pgautofailover') \g /dev/null
@@ -193,9 +200,8 @@ SELECT * FROM (SELECT
                     ELSE coalesce(key::text, CASE key1 WHEN :partman THEN 'pg_partman there' ELSE key1 || ', ' || key2 END) END AS lock, known_as
         FROM advisory.locks WHERE gid = 'regress_advisory_known') AS l ORDER BY lock COLLATE "C";
 -- A database that is dropped between the reading of the locks and this, no database, and nothing at all.
-SELECT advisory_internal.known_as(4294967295, 0, 1, 1), advisory_internal.known_as(0, 0, 1, 1), advisory_internal.known_as(0, 0, 4711, 1),
-       advisory_internal.known_as(0, 16185446, -2147482389, 2);
-SELECT advisory_internal.known_as(NULL, 0, 1, 1), advisory_internal.known_as(0, NULL, 1, 1), advisory_internal.known_as(0, 0, NULL, 1), advisory_internal.known_as(0, 0, 1, NULL);
+SELECT public.known_as(4294967295, 0, 1, 1), public.known_as(0, 0, 1, 1), public.known_as(0, 0, 4711, 1),
+       public.known_as(0, 16185446, -2147482389, 2);
 \c regress_advisory_known
 ROLLBACK PREPARED 'regress_advisory_known';
 \c :regression
@@ -204,12 +210,24 @@ DELETE FROM advisory.key_labels;
 
 ---- Labels
 
-CREATE FUNCTION pg_temp.known(key bigint) RETURNS text[] LANGUAGE sql AS $$
-    SELECT advisory_internal.known_as(oid, (key >> 32)::int, key::bit(32)::int, 1) FROM pg_database WHERE datname = current_database()
-$$;
-CREATE FUNCTION pg_temp.known(key1 int, key2 int) RETURNS text[] LANGUAGE sql AS $$
-    SELECT advisory_internal.known_as(oid, key1, key2, 2) FROM pg_database WHERE datname = current_database()
-$$;
+CREATE FUNCTION pg_temp.known(key bigint) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+    answer text[];
+BEGIN
+    PERFORM pg_advisory_lock(key);
+    SELECT known_as INTO STRICT answer FROM advisory.locks l WHERE l.key = known.key AND pid = pg_backend_pid();
+    PERFORM pg_advisory_unlock(key);
+    RETURN answer;
+END $$;
+CREATE FUNCTION pg_temp.known(key1 int, key2 int) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+    answer text[];
+BEGIN
+    PERFORM pg_advisory_lock(key1, key2);
+    SELECT known_as INTO STRICT answer FROM advisory.locks l WHERE l.key1 = known.key1 AND l.key2 = known.key2 AND pid = pg_backend_pid();
+    PERFORM pg_advisory_unlock(key1, key2);
+    RETURN answer;
+END $$;
 INSERT INTO advisory.key_labels (key, label, note) VALUES
     (1, 'nightly import', 'ask the billing team'), (1, 'another, on the same key', NULL), (-9223372036854775808, 'least', NULL);
 INSERT INTO advisory.key_labels (key1, key2, label) VALUES (1, 2, 'a pair'), (-1, -2147483648, 'a signed one'), (16185446, 0, 'before pg_repack''s');
@@ -301,5 +319,6 @@ SELECT pg_advisory_lock(1000);
 SELECT count(*), count(known_as), min(known_as) FROM advisory.locks WHERE pid = pg_backend_pid();
 SELECT pg_advisory_unlock_all();
 
+DROP FUNCTION public.known_as;
 SELECT count(*) AS left_locked FROM pg_locks
     WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database());

@@ -173,6 +173,39 @@ for my $what (sort keys %kind) {
     end_of($root, $waiter);
 }
 
+# ---- In a function that waits for rows -------------------------------------------------------------------------------
+
+# The lines of wait_tree() from that of a session on, without what tells sessions apart.
+sub tree_below {
+    my ($root) = @_;
+    my $tree = $look->value(q(SELECT string_agg(line, E'\n') FROM advisory.wait_tree() AS line));
+    return [ map { s/^ *\d+ \S+ |,.*| \d+ s$//gr } split /\n/, $tree =~ s/^.*?(?=^@{[$root->pid]} )//msr ];
+}
+
+# It waits for a window only while it waits for a transaction that has claimed one, or behind such a waiter for the row.
+$look->run(q(SELECT advisory.claim('chain', 'nightly', '1 hour', '2026-01-01')));
+my ($CLAIM, $UNCLAIM) = (q(SELECT advisory.claim('chain', 'nightly', '1 hour', '2026-01-02')), q(SELECT advisory.unclaim('chain', 'nightly', '2026-01-01')));
+my $LEASE = q(SELECT token FROM advisory.lease('chain', 'leader', '1 hour', '1 hour'));
+my ($IN_CLAIMS, $IN_LEASES) = map { "relation advisory.$_ AccessExclusiveLock" } qw(_claims _leases);
+for my $case (
+    [ 'a window', $CLAIM, $CLAIM, 'holds transaction N exclusive', ('waits for a window of chain/nightly shared') x 2 ],
+    [ 'a window', $UNCLAIM, $UNCLAIM, 'holds transaction N exclusive', map { "waits for a window of chain/nightly $_" } 'shared', 'exclusive' ],
+    [ 'the table of windows', 'LOCK advisory._claims', $CLAIM, "holds $IN_CLAIMS", ('waits for relation advisory._claims RowExclusiveLock') x 2 ],
+    [ 'the table of leases', 'LOCK advisory._leases', $LEASE, "holds $IN_LEASES", 'waits for relation advisory._leases AccessShareLock', 'waits for lease chain/leader exclusive' ],
+) {
+    my ($what, $does, $wants, @lines) = @$case;
+    my $root = root($does);
+    my @waiters = map { session(application => 'waiter')->run('BEGIN') } 1 .. 2;
+    for my $waiter (@waiters) {
+        $waiter->start($wants);
+        waits_somehow($waiter);
+    }
+    is_deeply([ map { s/(transaction) \d+/$1 N/r } @{ tree_below($root) } ], \@lines, "$what: what wait_tree() says");
+    $look->run('SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE pid IN (' . join(',', map { $_->pid } @waiters) . ')');
+    $_->finish for @waiters;
+    end_of($root, @waiters);
+}
+
 # ---- Other roots ------------------------------------------------------------------------------------------------------
 
 # A root that works, seen by a role that may not see states.
@@ -223,7 +256,7 @@ for my $what (sort keys %kind) {
     is($error->{hint}, $HINT, '... with the same hint');
     my ($first) = sort { $a <=> $b } map { $_->pid } @pair;
     is(root_of($middle), $first, '... which shows the cycle');
-    like($look->value('SELECT line FROM advisory.wait_tree() AS line LIMIT 1'), qr{^$first .* waits for transaction .*, in a cycle with \d+$}, '... as one');
+    like($look->value('SELECT line FROM advisory.wait_tree() AS line LIMIT 1'), qr{^$first .* waits for (?:transaction|row) .*, in a cycle with \d+$}, '... as one');
     $look->value('SELECT pg_terminate_backend(?)', $_->pid) for @pair;
     $middle->finish;
     end_of($middle);

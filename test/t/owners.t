@@ -79,8 +79,11 @@ for my $role ($creator, $owner, $super) {
     for my $call (q{SELECT advisory.claim('a', 'b', '1 hour')}, q{SELECT token FROM advisory.lease('a', 'b', '1 hour')}, q{SELECT advisory.lock('a', 'b') AND advisory.token('a', 'b') > 0}) {
         is($session->query($call)->{state}, '42809', "$call: nothing in a schema with another owner is used");
     }
-    my $keys = $session->query('SELECT count(*) FROM advisory.known_keys');
-    is_deeply([ $keys->{state}, $keys->{value} ], [ undef, 0 ], 'and there are no well-known keys');
+    $session->run(q{INSERT INTO advisory.key_labels (key, label) VALUES (1, 'a label')}, 'SELECT pg_advisory_lock(1)');
+    my $KNOWN = q{SELECT known_as::text FROM advisory.locks WHERE key = 1 AND pid = pg_backend_pid()};
+    is($session->value($KNOWN), '{"a label","Airflow: migrations"}', 'but the views go on, which know their tables');
+    $session->run("ALTER TABLE advisory.key_labels OWNER TO $creator");
+    is($session->value($KNOWN), '{"Airflow: migrations"}', 'without one that was given away, too');
     $session->disconnect;
     $admin->run("DROP DATABASE $database WITH (FORCE)");
 }

@@ -1,11 +1,12 @@
-# Three Patroni members with PostgreSQL, and etcd, on loopback, for as long as the object lives; and ways to make them fail over.
+# Three Patroni members with PostgreSQL, and etcd, on loopback, for as long as the object lives; and
+# ways to make them fail over.
 #
 #   my $cluster = Cluster->new(synchronous => 1);
 #   session(server => $cluster->leader)->run('CREATE EXTENSION advisory_ext');
 #   my $seconds = $cluster->failover('host');
 #
-# $PATRONI names another Patroni than that on PATH. Files are in the shared server's directory, which also ends what a
-# killed test leaves running there.
+# $PATRONI names another Patroni than that on PATH. Files are in the shared server's directory,
+# which also ends what a killed test leaves running there.
 package Cluster;
 
 use strict;
@@ -42,31 +43,36 @@ sub version { return $version //= `$patroni --version 2>/dev/null` =~ /(\d+(?:\.
 
 sub is_old { return version() =~ /^[0-3]\./ }
 
-# The ways in which the primary is lost without $FAILOVER_KINDS, see failover(). Patroni 3.0 can use a timeline twice in both modes when a
-# primary was frozen (Patroni's issue 2787).
+# The ways in which the primary is lost without $FAILOVER_KINDS, see failover(). Patroni 3.0 can use
+# a timeline twice in both modes when a primary was frozen (Patroni's issue 2787).
 sub kinds { return is_old() ? qw(host postmaster) : qw(host paused postmaster frozen) }
 
-# Comes back when there is a primary with two streaming standbys. With clocks => [ 0, 2, -2 ], the servers' clocks differ from the
-# machine's by so many seconds. (By more than 3, Patroni does not know its server again.)
+# Comes back when there is a primary with two streaming standbys. With clocks => [ 0, 2, -2 ], the
+# servers' clocks differ from the machine's by so many seconds. (By more than 3, Patroni does not
+# know its server again.)
 sub new {
     my ($class, %how) = @_;
     my $prefix = join '-', "$ENV{ADVISORY_EXT_TMP}/cluster", $$, ++$count;
     my $self = bless { synchronous => $how{synchronous}, prefix => $prefix }, $class;
     push @running, $self;
     $self->start_etcd;
-    $self->{members} = [ map { $self->new_member("m$_", $how{clocks}[ $_ - 1 ] // 0) } 1 .. MEMBERS ];
+    $self->{members} =
+        [ map { $self->new_member("m$_", $how{clocks}[ $_ - 1 ] // 0) } 1 .. MEMBERS ];
     $self->start_patroni($_) for @{ $self->{members} };
     $self->wait_for_standbys;
     for my $member (grep { $_->{clock} } @{ $self->{members} }) {
-        my $ahead = session(server => $member)->value('SELECT extract(epoch FROM clock_timestamp())') - time;
-        die "the clock of $member->{name} is $ahead s ahead\n" if abs($ahead - $member->{clock}) > 1;
+        my $ahead = session(server => $member)
+            ->value('SELECT extract(epoch FROM clock_timestamp())') - time;
+        die "the clock of $member->{name} is $ahead s ahead\n"
+            if abs($ahead - $member->{clock}) > 1;
     }
     return $self;
 }
 
-# ---- Starting -----------------------------------------------------------------------------------------------
+# ---- Starting ------------------------------------------------------------------------------------
 
-# A program as the server's owner. It must not outlive the test, however that ends, and cannot itself be in the way of that.
+# A program as the server's owner. It must not outlive the test, however that ends, and cannot
+# itself be in the way of that.
 sub start {
     my (@command) = @_;
     return launch('env', "--chdir=$ENV{ADVISORY_EXT_TMP}", "HOME=$ENV{ADVISORY_EXT_TMP}", as_user(),
@@ -77,9 +83,12 @@ sub start_etcd {
     my ($self) = @_;
     my ($clients, $peers) = map { 'http://127.0.0.1:' . free_port() } 1 .. 2;
     $self->{etcd} = $clients;
-    $self->{etcd_process} = start('etcd', '--name=etcd', "--data-dir=$self->{prefix}-etcd", '--unsafe-no-fsync',
-        '--logger=zap', '--log-level=warn', "--listen-client-urls=$clients", "--advertise-client-urls=$clients",
-        "--listen-peer-urls=$peers", "--initial-advertise-peer-urls=$peers", "--initial-cluster=etcd=$peers");
+    $self->{etcd_process} =
+        start('etcd', '--name=etcd', "--data-dir=$self->{prefix}-etcd", '--unsafe-no-fsync',
+        '--logger=zap', '--log-level=warn', "--listen-client-urls=$clients",
+        "--advertise-client-urls=$clients",
+        "--listen-peer-urls=$peers", "--initial-advertise-peer-urls=$peers",
+        "--initial-cluster=etcd=$peers");
     wait_until('etcd answers', sub {
         die "etcd did not start:\n", $self->{etcd_process}->said if $self->{etcd_process}->is_done;
         return $self->ask_etcd('/nothing');
@@ -92,7 +101,8 @@ sub new_member {
     my ($self, $name, $clock) = @_;
     my $member = {
         name => $name, PGHOST => '127.0.0.1', PGPORT => free_port(), PGUSER => 'postgres',
-        data => "$self->{prefix}-$name", file => "$self->{prefix}-$name.json", clock => $clock, bin => $ENV{PG_BINDIR},
+        data => "$self->{prefix}-$name", file => "$self->{prefix}-$name.json", clock => $clock,
+        bin => $ENV{PG_BINDIR},
     };
     wrap_server($member) if $clock;
     open my $file, '>', $member->{file} or die "$member->{file}: $!\n";
@@ -110,15 +120,17 @@ sub wrap_server {
     symlink $_, "$member->{bin}/" . basename($_) for glob "$ENV{PG_BINDIR}/*";
     unlink "$member->{bin}/postgres";
     open my $file, '>', "$member->{bin}/postgres" or die "$member->{bin}/postgres: $!\n";
-    printf {$file} qq{#!/bin/sh\nLD_PRELOAD='%s' FAKETIME='%+ds' FAKETIME_DONT_FAKE_MONOTONIC=1 exec '%s/postgres' "\$@"\n},
+    printf {$file} "#!/bin/sh\nLD_PRELOAD='%s' FAKETIME='%+ds' FAKETIME_DONT_FAKE_MONOTONIC=1 "
+        . qq{exec '%s/postgres' "\$@"\n},
         $faketime, $member->{clock}, $ENV{PG_BINDIR};
     close $file or die "$member->{bin}/postgres: $!\n";
     chmod 0755, "$member->{bin}/postgres";
     return;
 }
 
-# Quick, and not safe should this machine fail; otherwise as the documents say. (pg_rewind insists on full_page_writes.) Patroni
-# does not try to start a killed primary again before it gives the leader's key away: that would be no failover.
+# Quick, and not safe should this machine fail; otherwise as the documents say. (pg_rewind insists
+# on full_page_writes.) Patroni does not try to start a killed primary again before it gives the
+# leader's key away: that would be no failover.
 sub settings {
     my ($self, $member) = @_;
     my ($database, $rest) = ("127.0.0.1:$member->{PGPORT}", '127.0.0.1:' . free_port());
@@ -130,13 +142,17 @@ sub settings {
         etcd3 => { url => $self->{etcd} },
         bootstrap => {
             dcs => {
-                (is_old() ? (ttl => 5, loop_wait => 1, retry_timeout => 2) : (ttl => 20, loop_wait => 1, retry_timeout => 3)),
-                maximum_lag_on_failover => 1 << 30, primary_start_timeout => 0, check_timeline => $true,
-                ($self->{synchronous} ? (synchronous_mode => $true, synchronous_node_count => 1) : ()),
+                (is_old() ? (ttl => 5, loop_wait => 1, retry_timeout => 2)
+                    : (ttl => 20, loop_wait => 1, retry_timeout => 3)),
+                maximum_lag_on_failover => 1 << 30, primary_start_timeout => 0,
+                check_timeline => $true,
+                ($self->{synchronous}
+                    ? (synchronous_mode => $true, synchronous_node_count => 1) : ()),
                 postgresql => {
                     use_pg_rewind => $true, use_slots => $true,
                     parameters => {
-                        fsync => 'off', wal_log_hints => 'on', wal_keep_size => '256MB', shared_buffers => '32MB', max_connections => 100,
+                        fsync => 'off', wal_log_hints => 'on', wal_keep_size => '256MB',
+                        shared_buffers => '32MB', max_connections => 100,
                         log_min_messages => 'log', log_line_prefix => '%m [%p] %q%a ',
                     },
                 },
@@ -145,11 +161,13 @@ sub settings {
         },
         watchdog => { mode => 'off' },
         postgresql => {
-            listen => $database, connect_address => $database, data_dir => $member->{data}, bin_dir => $member->{bin},
+            listen => $database, connect_address => $database, data_dir => $member->{data},
+            bin_dir => $member->{bin},
             pgpass => "$member->{data}.pgpass",
             authentication => { superuser => \%user, replication => \%user, rewind => \%user },
             parameters => { unix_socket_directories => '' },
-            pg_hba => [ 'host all all 127.0.0.1/32 trust', 'host replication all 127.0.0.1/32 trust' ],
+            pg_hba => [ 'host all all 127.0.0.1/32 trust',
+                'host replication all 127.0.0.1/32 trust' ],
         },
     };
 }
@@ -160,12 +178,12 @@ sub start_patroni {
     return;
 }
 
-# ---- Looking ------------------------------------------------------------------------------------------------
+# ---- Looking -------------------------------------------------------------------------------------
 
 sub ports { my ($self) = @_; return map { $_->{PGPORT} } @{ $self->{members} } }
 
-# The member that has the leader's key and is a primary, if there is one at the moment; never the one that is excepted, which
-# may not answer at all.
+# The member that has the leader's key and is a primary, if there is one at the moment; never the
+# one that is excepted, which may not answer at all.
 sub leader {
     my ($self, $except) = @_;
     my $name = $self->key('leader') // return;
@@ -175,16 +193,18 @@ sub leader {
     return defined $is_standby && !$is_standby ? $member : undef;
 }
 
-# Waits until the primary has two standbys that use their slots (pg_basebackup streams, too, with a temporary one; and a new standby
-# connects without its slot first, and then again), and in synchronous mode until Patroni has written down which of them it may
-# promote: of a primary that is killed before, none is.
+# Waits until the primary has two standbys that use their slots (pg_basebackup streams, too, with a
+# temporary one; and a new standby connects without its slot first, and then again), and in
+# synchronous mode until Patroni has written down which of them it may promote: of a primary that is
+# killed before, none is.
 sub wait_for_standbys {
     my ($self, $seconds) = @_;
     return wait_until('the primary has its standbys', sub {
         sleep 0.1;
         my $leader = $self->leader or return;
         my $streaming = eval { session(server => $leader)->value(<<'SQL') };
-            SELECT count(*) FROM pg_stat_replication JOIN pg_replication_slots ON active_pid = pid WHERE state = 'streaming' AND NOT temporary
+            SELECT count(*) FROM pg_stat_replication JOIN pg_replication_slots ON active_pid = pid
+            WHERE state = 'streaming' AND NOT temporary
 SQL
         return unless ($streaming // 0) == MEMBERS - 1;
         return 1 unless $self->{synchronous};
@@ -208,14 +228,18 @@ sub ask_etcd {
     return $answer->{success} ? $answer->{content} : undef;
 }
 
-# ---- Failing ------------------------------------------------------------------------------------------------
+# ---- Failing -------------------------------------------------------------------------------------
 
-# failover(kind): loses the primary, and has it come back as a standby. How long the cluster was without a primary, in seconds.
+# failover(kind): loses the primary, and has it come back as a standby. How long the cluster was
+# without a primary, in seconds.
 #   host        its standbys get no WAL for a moment, then all its processes are killed
 #   postmaster  killed alone; Patroni is there
-#   frozen      Patroni is stopped, and continued after the takeover: in between there are two primaries
-#   paused      so are all processes: sessions go on in the middle of what they did, and Patroni finds out later
-#   early       as host, and so is its successor as soon as there is one: Patroni may use the successor's timeline once more
+#   frozen      Patroni is stopped, and continued after the takeover: in between there are two
+#               primaries
+#   paused      so are all processes: sessions go on in the middle of what they did, and Patroni
+#               finds out later
+#   early       as host, and so is its successor as soon as there is one: Patroni may use the
+#               successor's timeline once more
 # Clients that have a connection to a primary which is frozen or paused keep it.
 sub failover {
     my ($self, $kind) = @_;
@@ -261,14 +285,17 @@ sub restart_patroni {
     return $self->start_patroni($member);
 }
 
-# A member that was on another branch of a timeline that was used twice cannot follow, and is made anew. The Patroni
-# 3.0 of a primary that was frozen may write down that it is still the primary which has a synchronous standby. Nobody corrects that.
+# A member that was on another branch of a timeline that was used twice cannot follow, and is made
+# anew. The Patroni 3.0 of a primary that was frozen may write down that it is still the primary
+# which has a synchronous standby. Nobody corrects that.
 sub make_members_follow {
     my ($self) = @_;
     return if eval { $self->wait_for_standbys(45); 1 };
     my $leader = $self->leader or die "there is no primary\n";
     my %follows = map { $_ => 1 } split ' ',
-        session(server => $leader)->value(q(SELECT string_agg(application_name, ' ') FROM pg_stat_replication WHERE state = 'streaming')) // '';
+        session(server => $leader)
+            ->value(q(SELECT string_agg(application_name, ' ') FROM pg_stat_replication
+                WHERE state = 'streaming')) // '';
     my @strangers = grep { $_ != $leader && !$follows{ $_->{name} } } @{ $self->{members} };
     if (!@strangers && $self->{synchronous}) {
         note "what the key sync says is of a primary that is none: ", $self->key('sync');
@@ -284,19 +311,21 @@ sub make_members_follow {
     return $self->wait_for_standbys;
 }
 
-# Comes back when there is WAL that no standby will get, if there is load, so that there is something to lose.
+# Comes back when there is WAL that no standby will get, if there is load, so that there is
+# something to lose.
 sub hold_back_wal {
     my ($primary, $postmaster) = @_;
     my $session = session(server => $primary);
     kill STOP => grep { command_of($_) =~ /walsender/ } descendants($postmaster);
     my $end = time + 1;
     sleep 0.02 until time > $end
-        || $session->value('SELECT pg_current_wal_flush_lsn() - max(sent_lsn) > 100000 FROM pg_stat_replication');
+        || $session->value(
+            'SELECT pg_current_wal_flush_lsn() - max(sent_lsn) > 100000 FROM pg_stat_replication');
     return;
 }
 
-# The process that a member's postmaster.pid names, if that works in its directory: it could be a stranger that has got
-# the number of one that is gone.
+# The process that a member's postmaster.pid names, if that works in its directory: it could be a
+# stranger that has got the number of one that is gone.
 sub postmaster {
     my ($member) = @_;
     open my $file, '<', "$member->{data}/postmaster.pid" or return;
@@ -323,9 +352,10 @@ sub command_of {
     return <$file> // '';
 }
 
-# ---- The end ------------------------------------------------------------------------------------------------
+# ---- The end -------------------------------------------------------------------------------------
 
-# Patroni would start its server again, so it goes first. A server that ends by itself takes its shared memory along.
+# Patroni would start its server again, so it goes first. A server that ends by itself takes its
+# shared memory along.
 sub stop {
     my ($self, $tell) = @_;
     return if $self->{stopped}++;
@@ -341,19 +371,28 @@ sub stop {
         my @pids = map { processes_of($_) } @members;
         kill $signal => @pids;
         kill CONT => @pids;
-        last if eval { wait_until('the members have ended', sub { sleep 0.1; !map { processes_of($_) } @members }, 10) };
+        last if eval {
+            wait_until('the members have ended', sub {
+                sleep 0.1;
+                !map { processes_of($_) } @members
+            }, 10)
+        };
     }
     $self->{etcd_process}->kill if $self->{etcd_process};
     system 'rm', '-rf', glob "$self->{prefix}-*";
     # libfaketime's memory stays when its process is killed.
-    unlink grep { /_(\d+)$/ && !-e "/proc/$1" } glob '/dev/shm/*faketime_s*' if grep { $_->{clock} } @members;
+    unlink grep { /_(\d+)$/ && !-e "/proc/$1" } glob '/dev/shm/*faketime_s*'
+        if grep { $_->{clock} } @members;
     return;
 }
 
 # All that works in a member's directory, or is about to.
 sub processes_of {
     my ($member) = @_;
-    return grep { (readlink("/proc/$_/cwd") // '') eq $member->{data} || command_of($_) =~ /\0\Q$member->{data}\E\0/ }
+    return grep {
+        (readlink("/proc/$_/cwd") // '') eq $member->{data}
+            || command_of($_) =~ /\0\Q$member->{data}\E\0/
+    }
         map { m{(\d+)$} } glob '/proc/[0-9]*';
 }
 

@@ -23,7 +23,8 @@ sub scratch {
     return $scratch;
 }
 
-# launch(program, argument, …), or launch({ NAME => value, … }, program, …) with these in its environment.
+# launch(program, argument, …), or launch({ NAME => value, … }, program, …) with these in its
+# environment.
 sub launch {
     my %environment = ref $_[0] ? %{ shift() } : ();
     my @command = @_;
@@ -83,7 +84,8 @@ END {
     my $status = $?;
     for my $self (grep { !$_->is_done } @launched) {
         $self->kill;
-        print STDERR "# ended with the test: $self->{command}, which had said:\n", map { "#   $_\n" } split /\n/, $self->said;
+        print STDERR "# ended with the test: $self->{command}, which had said:\n",
+            map { "#   $_\n" } split /\n/, $self->said;
     }
     $? = $status;
 }

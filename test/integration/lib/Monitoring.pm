@@ -1,7 +1,8 @@
-# What the tests of monitoring/ share: the files, the shell commands of doc/monitoring.md, and a server on which everything happens
-# that monitoring is there for.
+# What the tests of monitoring/ share: the files, the shell commands of doc/monitoring.md, and a
+# server on which everything happens that monitoring is there for.
 #
-#   my $scene = Monitoring->new;                 # two databases with the extension, the role of grants.sql, and the load
+#   my $scene = Monitoring->new;                 # two databases with the extension, the role of
+#                                                grants.sql, and the load
 #   $scene->{look}                               # a superuser's session
 package Monitoring;
 
@@ -23,7 +24,8 @@ use constant SECRET => 'customer-4711-secret';
 
 my $repository = abs_path(dirname(__FILE__) . '/../../..');
 
-# A directory with monitoring/ and examples/, in which the commands of the page run and whose files a test may change.
+# A directory with monitoring/ and examples/, in which the commands of the page run and whose files
+# a test may change.
 my $work_dir;
 sub work_dir {
     return $work_dir if $work_dir;
@@ -52,7 +54,7 @@ sub spew {
     return;
 }
 
-# ---- The page ------------------------------------------------------------------------------------------------
+# ---- The page ------------------------------------------------------------------------------------
 
 # Its blocks, in order: [language, text].
 sub blocks {
@@ -70,29 +72,33 @@ sub block {
     return $found[0];
 }
 
-# Starts the program of such a block as the server's owner, with more options and with parts of the text replaced. It does not
-# outlive the test.
+# Starts the program of such a block as the server's owner, with more options and with parts of the
+# text replaced. It does not outlive the test.
 sub start_block {
     my ($pattern, $options, %replace) = @_;
     my $command = block($pattern);
     for my $old (sort keys %replace) {
         $command =~ s/\Q$old\E/$replace{$old}/g or die "the block does not say $old:\n$command";
     }
-    $command =~ s/(?<![\w-])(?=prometheus(?:-\w+-exporter)?(?: |$))/exec /m or die "which program is it? $command";
+    $command =~ s/(?<![\w-])(?=prometheus(?:-\w+-exporter)?(?: |$))/exec /m
+        or die "which program is it? $command";
     $command =~ s/\s*\z/ $options/;
-    return launch(as_user(), 'setpriv', '--pdeathsig', 'KILL', '--', 'sh', '-c', 'cd "$0" && ' . $command, work_dir());
+    return launch(as_user(), 'setpriv', '--pdeathsig', 'KILL', '--', 'sh', '-c',
+        'cd "$0" && ' . $command, work_dir());
 }
 
-# ---- The scene -----------------------------------------------------------------------------------------------
+# ---- The scene -----------------------------------------------------------------------------------
 
 sub new {
     my ($class) = @_;
     my $server = own_server('max_prepared_transactions=4', 'max_connections=80', 'autovacuum=off');
     my $self = bless { server => $server, sessions => [] }, $class;
     my $look = $self->{look} = session(server => $server);
-    $look->run('CREATE EXTENSION advisory_ext', 'CREATE DATABASE billing', 'CREATE ROLE app LOGIN', 'CREATE ROLE nobody LOGIN');
+    $look->run('CREATE EXTENSION advisory_ext', 'CREATE DATABASE billing', 'CREATE ROLE app LOGIN',
+        'CREATE ROLE nobody LOGIN');
     session(server => $server, database => 'billing')->run('CREATE EXTENSION advisory_ext');
-    my ($said, $status) = run_program($self->environment('postgres'), 'sh', '-c', 'cd "$0" && ' . block(qr/psql -f/), work_dir());
+    my ($said, $status) = run_program(
+        $self->environment('postgres'), 'sh', '-c', 'cd "$0" && ' . block(qr/psql -f/), work_dir());
     die "grants.sql: $said" if $status;
     return $self;
 }
@@ -101,7 +107,8 @@ sub new {
 sub environment {
     my ($self, $role, %more) = @_;
     my $server = $self->{server};
-    return { PGHOST => $server->{PGHOST}, PGPORT => $server->{PGPORT}, PGUSER => $role, PGDATABASE => 'postgres', %more };
+    return { PGHOST => $server->{PGHOST}, PGPORT => $server->{PGPORT}, PGUSER => $role,
+        PGDATABASE => 'postgres', %more };
 }
 
 # A session of an application, which stays.
@@ -117,7 +124,9 @@ sub waiter {
     my ($self, $statement, %how) = @_;
     my $session = $self->app(%how)->start($statement);
     wait_until("somebody waits: $statement", sub {
-        $self->{look}->value('SELECT count(*) FROM advisory.waits WHERE pid = ? AND waits_for_pid IS NOT NULL', $session->pid);
+        $self->{look}->value(
+            'SELECT count(*) FROM advisory.waits WHERE pid = ? AND waits_for_pid IS NOT NULL',
+            $session->pid);
     });
     return $session;
 }
@@ -126,22 +135,26 @@ sub waiter {
 sub play {
     my ($self) = @_;
     my $secret = SECRET;
-    # Idle in transaction with a waiter, here and in the other database; and with a failed transaction.
+    # Idle in transaction with a waiter, here and in the other database; and with a failed
+    # transaction.
     $self->app->run('BEGIN', "SELECT advisory.xact_lock('billing', '$secret')");
     $self->waiter("SELECT advisory.lock('billing', '$secret')");
-    $self->app(database => 'billing')->run('BEGIN', "SELECT advisory.xact_lock('stock', '$secret')");
+    $self->app(database => 'billing')
+        ->run('BEGIN', "SELECT advisory.xact_lock('stock', '$secret')");
     $self->waiter("SELECT advisory.lock('stock', '$secret')", database => 'billing');
     $self->app->run("SELECT advisory.lock('report', '$secret')", 'BEGIN')->query('SELECT 1/0');
     $self->waiter("SELECT advisory.lock_shared('report', '$secret')");
     $self->waiter("SELECT advisory.lock_shared('report', '$secret')");
     # A prepared transaction with a waiter.
-    $self->app->run('BEGIN', "SELECT advisory.xact_lock('payment', '$secret')", "PREPARE TRANSACTION 'payment'");
+    $self->app->run('BEGIN', "SELECT advisory.xact_lock('payment', '$secret')",
+        "PREPARE TRANSACTION 'payment'");
     $self->waiter("SELECT advisory.lock('payment', '$secret')");
     # A lock left behind by another application, the built-in functions, two kinds of foreign locks.
     $self->app->run("SELECT advisory.lock('cache', '$secret')", "SET application_name = 'next'");
     $self->app->run('SELECT pg_advisory_lock(4711), pg_advisory_lock_shared(1, 2)');
     $self->waiter('SELECT pg_advisory_lock(4711)');
-    # A full semaphore with a waiter, one without; one with room, about whose size its users disagree.
+    # A full semaphore with a waiter, one without; one with room, about whose size its users
+    # disagree.
     $self->app->run("SELECT advisory.acquire('print', '$secret', 1)");
     $self->app->run("SELECT advisory.acquire('mail', '$secret', 2)") for 1 .. 2;
     $self->waiter("SELECT advisory.acquire('mail', '$secret', 2)");
@@ -150,20 +163,28 @@ sub play {
     $self->app->run("SELECT advisory.lock('jobs', 'nightly')");
     my $once = $self->app;
     $once->run("CALL advisory.run('jobs', 'nightly', 'SELECT 1')") for 1 .. 2;
-    $once->run("SELECT advisory.try_lock('billing', '$secret')", "SELECT advisory.try_lock('billing', '$secret', '20ms')");
-    $once->run("SELECT advisory.lock('billing', 'free')", "SELECT advisory.unlock('billing', 'free')");
+    $once->run("SELECT advisory.try_lock('billing', '$secret')",
+        "SELECT advisory.try_lock('billing', '$secret', '20ms')");
+    $once->run("SELECT advisory.lock('billing', 'free')",
+        "SELECT advisory.unlock('billing', 'free')");
     # Leases: one that is held, two that nobody ended.
-    $once->run("SELECT advisory.lease('leader', '$secret', '1 h')", map { "SELECT advisory.lease('old', '$_', '1 ms')" } 1, 2);
-    wait_until('leases expire', sub { 2 == $self->{look}->value(q{SELECT count(*) FROM advisory.leases WHERE state = 'expired'}) });
+    $once->run("SELECT advisory.lease('leader', '$secret', '1 h')",
+        map { "SELECT advisory.lease('old', '$_', '1 ms')" } 1, 2);
+    wait_until('leases expire', sub {
+        2 == $self->{look}->value(q{SELECT count(*) FROM advisory.leases WHERE state = 'expired'})
+    });
     return $self;
 }
 
 # What happens while the metrics are watched.
 sub go_on {
     my ($self) = @_;
-    my $session = $self->{busy} //= session(server => $self->{server}, role => 'app', application => 'busy');
-    $session->run("SELECT advisory.lock('billing', 'free')", "SELECT advisory.unlock('billing', 'free')",
-        "SELECT advisory.try_lock('billing', '@{[SECRET]}', '1ms')", "SELECT advisory.try_lock('billing', '@{[SECRET]}')",
+    my $session = $self->{busy} //=
+        session(server => $self->{server}, role => 'app', application => 'busy');
+    $session->run(
+        "SELECT advisory.lock('billing', 'free')", "SELECT advisory.unlock('billing', 'free')",
+        "SELECT advisory.try_lock('billing', '@{[SECRET]}', '1ms')",
+        "SELECT advisory.try_lock('billing', '@{[SECRET]}')",
         "CALL advisory.run('jobs', 'nightly', 'SELECT 1')");
     return;
 }

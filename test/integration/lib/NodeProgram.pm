@@ -1,8 +1,10 @@
-# Programs for Node that run while the test goes on: started with the server's address in their environment, ended with
-# the test.
+# Programs for Node that run while the test goes on: started with the server's address in their
+# environment, ended with the test.
 #
-#   my $program = NodeProgram->start(server => $pooler, database => 'x', program => ['file.js', 'argument']);
-#   $program->says(qr/ready on (\d+)/);          waits for that, and returns what was in the parentheses
+#   my $program = NodeProgram->start(server => $pooler, database => 'x',
+#       program => ['file.js', 'argument']);
+#   $program->says(qr/ready on (\d+)/);          waits for that, and returns what was in the
+#                                                parentheses
 package NodeProgram;
 
 use strict;
@@ -18,7 +20,9 @@ my @running;
 sub start {
     my ($class, %how) = @_;
     my $server = $how{server} // \%ENV;
-    local %ENV = (%ENV, NODE_PATH => node_modules(), PGDATABASE => $how{database} // $ENV{ADVISORY_TEST_DATABASE},
+    local %ENV = (
+        %ENV, NODE_PATH => node_modules(),
+        PGDATABASE => $how{database} // $ENV{ADVISORY_TEST_DATABASE},
         map { $_ => $server->{$_} } qw(PGHOST PGPORT PGUSER));
     my $pid = open(my $out, '-|') // die "cannot fork: $!\n";
     if (!$pid) {
@@ -48,7 +52,9 @@ sub output {
 sub says {
     my ($self, $pattern) = @_;
     my @found;
-    eval { wait_until('it says so', sub { (@found = $self->output =~ $pattern) || $self->{ended} }) };
+    eval {
+        wait_until('it says so', sub { (@found = $self->output =~ $pattern) || $self->{ended} })
+    };
     @found or die "gave up waiting for $pattern; the program said:\n", $self->output;
     return wantarray ? @found : $found[0];
 }
@@ -84,12 +90,13 @@ END {
     $? = $status;
 }
 
-# ---- Over HTTP ------------------------------------------------------------------------------------------------
+# ---- Over HTTP -----------------------------------------------------------------------------------
 
 # Sends a request and returns at once; answer() waits for "status body".
 sub post {
     my ($port, $path) = @_;
-    my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port, Proto => 'tcp') or die "port $port: $!\n";
+    my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port, Proto => 'tcp')
+        or die "port $port: $!\n";
     print {$socket} "POST $path HTTP/1.0\r\n\r\n";
     $socket->flush;
     return $socket;

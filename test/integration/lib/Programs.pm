@@ -17,8 +17,9 @@ my $repository = abs_path(dirname(__FILE__) . '/../../..');
 # examples('node/worker.js'): the path of an example.
 sub examples { return "$repository/examples/$_[0]" }
 
-# A directory with the Node modules that a package.json names (by default the examples'), by npm where it is there; those of
-# the examples else from Debian; nothing if there is neither. They are for NODE_PATH.
+# A directory with the Node modules that a package.json names (by default the examples'), by npm
+# where it is there; those of the examples else from Debian; nothing if there is neither. They are
+# for NODE_PATH.
 my %modules;
 sub node_modules {
     my ($package) = @_;
@@ -26,44 +27,53 @@ sub node_modules {
     $package //= $of_examples;
     return $modules{$package} if defined $modules{$package};
     system('node -e 0 >/dev/null 2>&1') == 0 or return $modules{$package} = '';
-    # The first test that needs them installs them for all, beside the server's files, which end with the run.
+    # The first test that needs them installs them for all, beside the server's files, which end
+    # with the run.
     my $dir = "$ENV{ADVISORY_EXT_STAGE}/node/" . $package =~ tr{/}{_}r;
     make_path($dir, { mode => oct 755 });
     open my $lock, '>', "$dir/lock" or die "$dir/lock: $!\n";
     flock $lock, LOCK_EX;
     if (!-e "$dir/npm.log") {
         copy($package, "$dir/package.json") or die "cannot copy $package: $!\n";
-        system("cd '$dir' && npm install --no-package-lock --no-audit --no-fund --loglevel=error >npm.log 2>&1 && touch complete");
+        system("cd '$dir' && npm install --no-package-lock --no-audit --no-fund --loglevel=error "
+            . ">npm.log 2>&1 && touch complete");
     }
     return $modules{$package} = "$dir/node_modules" if -e "$dir/complete";
-    return $modules{$package} = $package eq $of_examples && -e '/usr/share/nodejs/pg' ? '/usr/share/nodejs' : '';
+    return $modules{$package} = $package eq $of_examples && -e '/usr/share/nodejs/pg'
+        ? '/usr/share/nodejs' : '';
 }
 
 # Debian's Python, if it has all of these modules; else nothing.
 sub python {
     my $imports = join '; ', map { "import $_" } @_;
-    return system("/usr/bin/python3 -c '$imports' >/dev/null 2>&1") == 0 ? '/usr/bin/python3' : undef;
+    return system("/usr/bin/python3 -c '$imports' >/dev/null 2>&1") == 0
+        ? '/usr/bin/python3' : undef;
 }
 
 sub pgbouncer { return (grep { -x } map { "$_/pgbouncer" } split(/:/, $ENV{PATH}), '/usr/sbin')[0] }
 
-# A port of loopback that is free at the moment, below those that the system gives to outgoing connections: a server that starts
-# again finds it free again. Each is given once, also by tests that run beside this one, as long as this one runs.
+# A port of loopback that is free at the moment, below those that the system gives to outgoing
+# connections: a server that starts again finds it free again. Each is given once, also by tests
+# that run beside this one, as long as this one runs.
 my @given;
 sub free_port {
     require IO::Socket::INET;
     make_path("$ENV{ADVISORY_EXT_STAGE}/ports");
     for (1 .. 100) {
         my $port = 20000 + int rand 12000;
-        open my $given, '>', "$ENV{ADVISORY_EXT_STAGE}/ports/$port" or die "cannot note port $port: $!\n";
+        open my $given, '>', "$ENV{ADVISORY_EXT_STAGE}/ports/$port"
+            or die "cannot note port $port: $!\n";
         next unless flock $given, LOCK_EX | LOCK_NB;
         push @given, $given;
-        return $port if IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $port, Proto => 'tcp', Listen => 1);
+        return $port
+            if IO::Socket::INET->new(
+                LocalAddr => '127.0.0.1', LocalPort => $port, Proto => 'tcp', Listen => 1);
     }
     die "no free port: $!\n";
 }
 
-# The start of a command line that runs a program as the server's owner, since some refuse to run as root.
+# The start of a command line that runs a program as the server's owner, since some refuse to run as
+# root.
 sub as_user {
     my $user = $ENV{ADVISORY_EXT_SERVER_USER} or return;
     my (undef, undef, $uid, $gid) = getpwnam $user or die "there is no user $user\n";

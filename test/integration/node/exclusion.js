@@ -10,7 +10,8 @@ const tally = {};
 const count = (what) => { tally[what] = (tally[what] || 0) + 1; };
 const choose = (list) => list[Math.floor(Math.random() * list.length)];
 
-const key = (ns, name) => require('crypto').createHash('sha256').update(ns + '\0' + name).digest().readBigInt64BE();
+const key = (ns, name) => require('crypto').createHash('sha256').update(ns + '\0' + name)
+    .digest().readBigInt64BE();
 
 // One session: its locks, and a connection that records who is in.
 async function work(kind) {
@@ -55,15 +56,18 @@ async function work(kind) {
                 unlock = [`SELECT advisory.release('slots', 'é', $1)`, got];
             } else if (kind === 'keys') {
                 await sql(`SET lock_timeout = ${timeout || 0}`);
-                const builtin = `pg_${isTry ? 'try_' : ''}advisory_${isXact ? 'xact_' : ''}lock${suffix}`;
+                const builtin =
+                    `pg_${isTry ? 'try_' : ''}advisory_${isXact ? 'xact_' : ''}lock${suffix}`;
                 got = await sql(`SELECT ${builtin}($1)`, key(ns, name)) !== false;
                 unlock = [`SELECT pg_advisory_unlock${suffix}($1)`, key(ns, name)];
             } else if (Math.random() < 0.2) {
-                got = await sql(`SELECT advisory.${prefix}lock${suffix}_key($1, $2)`, key(ns, name), interval);
+                got = await sql(
+                    `SELECT advisory.${prefix}lock${suffix}_key($1, $2)`, key(ns, name), interval);
                 unlock = [`SELECT advisory.unlock${suffix}_key($1)`, key(ns, name)];
             } else {
                 const isAwait = !isXact && !isTry && Math.random() < 0.5;
-                const call = isAwait ? `CALL advisory.await_lock${suffix}` : `SELECT advisory.${prefix}lock${suffix}`;
+                const call = isAwait ? `CALL advisory.await_lock${suffix}`
+                    : `SELECT advisory.${prefix}lock${suffix}`;
                 got = await sql(`${call}($1, $2::${form}, $3)`, ns, name, interval);
                 unlock = [`SELECT advisory.unlock${suffix}($1, $2::${form})`, ns, name];
             }
@@ -74,7 +78,8 @@ async function work(kind) {
         if (!got) {
             count(kind + (isCancelled ? ' cancelled' : ' refused'));
             if (isXact) await surely('ROLLBACK');
-            // A cancel can come after the grant, and after the error of lock_timeout a built-in function's lock can be held.
+            // A cancel can come after the grant, and after the error of lock_timeout a built-in
+            // function's lock can be held.
             if (isCancelled || kind === 'keys') await surely('SELECT pg_advisory_unlock_all()');
             else await say('CALL holds_nothing($1)', pid);
             continue;
@@ -85,7 +90,9 @@ async function work(kind) {
         await say('DELETE FROM inside WHERE pid = $1', pid);
         try {
             if (isXact) await sql('COMMIT');
-            else if (!await sql(...unlock)) await say('INSERT INTO wrong VALUES ($1)', `${kind}: ${what} was not held`);
+            else if (!await sql(...unlock)) {
+                await say('INSERT INTO wrong VALUES ($1)', `${kind}: ${what} was not held`);
+            }
         } catch (error) {
             if (error.code !== '57014') throw error;
             count('late');
@@ -97,4 +104,6 @@ async function work(kind) {
     await record.end();
 }
 
-Promise.all(kinds.map(work)).then(() => console.log(JSON.stringify(tally)), (error) => { console.error(error); process.exit(1); });
+Promise.all(kinds.map(work))
+    .then(() => console.log(JSON.stringify(tally)),
+        (error) => { console.error(error); process.exit(1); });

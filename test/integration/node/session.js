@@ -1,5 +1,6 @@
-// A session of node-postgres that does what it is told: each line of its input is {sql, values, name}, and each line of its
-// output says what came back, as JavaScript has it: {rows: [["boolean true", "number 1"]], notices: []} or {error, notices}.
+// A session of node-postgres that does what it is told: each line of its input is {sql, values,
+// name}, and each line of its output says what came back, as JavaScript has it: {rows: [["boolean
+// true", "number 1"]], notices: []} or {error, notices}.
 'use strict';
 
 const readline = require('readline');

@@ -1,5 +1,6 @@
-# Phase memory: the lock table, shared memory, dynamic shared memory, the table of names and the memory of a session are full, for some
-# time or all the time, under load. Errors are the documented ones, a COMMIT never fails for it, and everything recovers.
+# Phase memory: the lock table, shared memory, dynamic shared memory, the table of names and the
+# memory of a session are full, for some time or all the time, under load. Errors are the documented
+# ones, a COMMIT never fails for it, and everything recovers.
 package Stress::Memory;
 
 use strict;
@@ -11,19 +12,31 @@ use Time::HiRes qw(sleep time);
 # More locks than fit into any lock table here, and a range of keys of their own for them.
 use constant { MANY => 1_000_000, HOG_S => 0.3, SMALL_SHM => '3M' };
 
-# The documented errors: out of memory, which a full lock table is, too; and the guard of the lock table.
+# The documented errors: out of memory, which a full lock table is, too; and the guard of the lock
+# table.
 my @FULL = qw(53200 53400);
 
-# What is full; the server's settings; who fills it; whether it needs a small /dev/shm, which only this process and its servers see.
+# What is full; the server's settings; who fills it; whether it needs a small /dev/shm, which only
+# this process and its servers see.
 my @CASES = (
-    { name => 'lock table', settings => [ 'max_locks_per_transaction=10' ], hog => \&fill_lock_table },
-    { name => 'lock table, preloaded, no guard', settings => [ 'max_locks_per_transaction=10', 'shared_preload_libraries=advisory_ext', 'advisory_ext.pool_limit=0' ], hog => \&fill_lock_table },
+    { name => 'lock table', settings => [ 'max_locks_per_transaction=10' ],
+        hog => \&fill_lock_table },
+    { name => 'lock table, preloaded, no guard',
+        settings => [ 'max_locks_per_transaction=10', 'shared_preload_libraries=advisory_ext',
+            'advisory_ext.pool_limit=0' ], hog => \&fill_lock_table },
     { name => 'table of names', settings => [ 'advisory_ext.max_names=20' ], hog => \&fill_names },
     { name => 'no names at all', settings => [ 'advisory_ext.max_names=0' ], hog => \&fill_names },
-    { name => 'dynamic shared memory (posix)', settings => [ 'advisory_ext.max_names=1000000' ], hog => \&fill_names, small_shm => 1 },
-    { name => 'dynamic shared memory (in the main one)', settings => [ 'min_dynamic_shared_memory=2MB', 'advisory_ext.max_names=1000000' ], hog => \&fill_names, small_shm => 1 },
-    { name => 'dynamic shared memory (sysv)', settings => [ 'dynamic_shared_memory_type=sysv', 'max_locks_per_transaction=10' ], hog => \&fill_lock_table },
-    { name => 'dynamic shared memory (mmap)', settings => [ 'dynamic_shared_memory_type=mmap', 'max_locks_per_transaction=10' ], hog => \&fill_lock_table },
+    { name => 'dynamic shared memory (posix)', settings => [ 'advisory_ext.max_names=1000000' ],
+        hog => \&fill_names, small_shm => 1 },
+    { name => 'dynamic shared memory (in the main one)',
+        settings => [ 'min_dynamic_shared_memory=2MB', 'advisory_ext.max_names=1000000' ],
+        hog => \&fill_names, small_shm => 1 },
+    { name => 'dynamic shared memory (sysv)',
+        settings => [ 'dynamic_shared_memory_type=sysv', 'max_locks_per_transaction=10' ],
+        hog => \&fill_lock_table },
+    { name => 'dynamic shared memory (mmap)',
+        settings => [ 'dynamic_shared_memory_type=mmap', 'max_locks_per_transaction=10' ],
+        hog => \&fill_lock_table },
 );
 
 sub run {
@@ -34,7 +47,9 @@ sub run {
         my $case = $CASES[$number];
         print "-- full: $case->{name}\n";
         if    (!$case->{small_shm}) { load(%how, %$case) }
-        elsif (!can_mount())        { print "  skipped: a small /dev/shm cannot be mounted here, in a namespace of its own\n" }
+        elsif (!can_mount())        {
+            print "  skipped: a small /dev/shm cannot be mounted here, in a namespace of its own\n"
+        }
         else                        { in_small_shm($number, %how) }
     }
     print "-- full: the memory of a session\n";
@@ -42,13 +57,18 @@ sub run {
     return;
 }
 
-sub can_mount { return $> == 0 && system('unshare -m mount -t tmpfs tmpfs /dev/shm 2>/dev/null') == 0 }
+sub can_mount {
+    return $> == 0 && system('unshare -m mount -t tmpfs tmpfs /dev/shm 2>/dev/null') == 0
+}
 
-# Runs one case in a process whose /dev/shm is small. The mount ends with it, and nobody else sees it.
+# Runs one case in a process whose /dev/shm is small. The mount ends with it, and nobody else sees
+# it.
 sub in_small_shm {
     my ($number, %how) = @_;
     local %ENV = (%ENV, STRESS => 'memory', STRESS_MEMORY_CASE => $number, SEED => $how{seed});
-    system('unshare', '-m', 'sh', '-c', "mount -t tmpfs -o mode=1777,size=@{[SMALL_SHM]} tmpfs /dev/shm && exec \"\$\@\"", 'sh', $^X, $0) == 0
+    system('unshare', '-m', 'sh', '-c',
+        "mount -t tmpfs -o mode=1777,size=@{[SMALL_SHM]} tmpfs /dev/shm && exec \"\$\@\"", 'sh',
+        $^X, $0) == 0
         or die "case $number fails with a small /dev/shm\n";
     return;
 }
@@ -56,10 +76,15 @@ sub in_small_shm {
 # A load beside a process that fills the memory and releases it, by turns.
 sub load {
     my (%how) = @_;
-    my $load = Stress::Load->new(%how, sessions => $how{sessions} > 12 ? 12 : $how{sessions}, may => \@FULL);
+    my $load = Stress::Load->new(
+        %how, sessions => $how{sessions} > 12 ? 12 : $how{sessions}, may => \@FULL);
     $load->{look}->run('CREATE TABLE stress.figure (fulls int)');
     $load->start;
-    my $hog = $load->spawn('hog', sub { my ($model) = @_; return { counts => {}, errors => {}, figures => $how{hog}->($load, $model) } });
+    my $hog = $load->spawn(
+        'hog', sub {
+            my ($model) = @_;
+            return { counts => {}, errors => {}, figures => $how{hog}->($load, $model) }
+        });
     $load->watch($how{seconds} / @CASES);
     $load->finish;
     $load->check_end;
@@ -67,8 +92,12 @@ sub load {
     $load->check_works;
     my $fulls = $load->{figures}{'times that the memory was full'} // 0;
     $load->fail('the memory was never full') if !$fulls;
-    printf "  %d acquisitions by %d sessions, %.0f a second; %d times full; errors: %s; connections that failed: %d; works again in %.1f s\n", $load->acquisitions, $load->{sessions},
-        $load->acquisitions / $load->{seconds}, $fulls, join(', ', map { "$_: $load->{errors}{$_}" } sort keys %{ $load->{errors} }), $load->{figures}{'connections that failed'} // 0,
+    printf '  %d acquisitions by %d sessions, %.0f a second; %d times full; errors: %s; '
+        . "connections that failed: %d; works again in %.1f s\n",
+        $load->acquisitions, $load->{sessions},
+        $load->acquisitions / $load->{seconds}, $fulls,
+        join(', ', map { "$_: $load->{errors}{$_}" } sort keys %{ $load->{errors} }),
+        $load->{figures}{'connections that failed'} // 0,
         time - $recovers;
     $load->{server}->stop;
     return;
@@ -81,7 +110,8 @@ sub fill_lock_table {
     while ($model->state ne 'end') {
         $session //= eval { $load->observer } or next;
         # Without the extension, so that its guard does not stop it.
-        my $result = $session->query("SELECT count(pg_advisory_lock_shared(1, i)) FROM generate_series(1, @{[MANY]}) AS i");
+        my $result = $session->query(
+            "SELECT count(pg_advisory_lock_shared(1, i)) FROM generate_series(1, @{[MANY]}) AS i");
         $fulls++ if ($result->{state} // '') eq '53200';
         sleep rand HOG_S;
         $session->query('SELECT pg_advisory_unlock_all()');
@@ -97,10 +127,14 @@ sub fill_names {
     my ($session, $number, $fulls, $last) = (undef, 0, 0, 0);
     while ($model->state ne 'end') {
         $session //= eval { $load->observer } or next;
-        my $result = $session->query("DO \$\$ BEGIN FOR i IN 1 .. 200 LOOP PERFORM advisory.xact_lock('name', repeat('x', 200) || $number + i); COMMIT; END LOOP; END \$\$");
+        my $result = $session->query(
+            "DO \$\$ BEGIN FOR i IN 1 .. 200 LOOP PERFORM advisory.xact_lock('name',
+                repeat('x', 200) || $number + i); COMMIT; END LOOP; END \$\$");
         die "$result->{message}\n" if $result->{state};
         $number += 200;
-        my $missed = $session->value('SELECT not_stored + CASE WHEN max_names < 1000 THEN evicted ELSE 0 END + (max_names = 0)::int FROM advisory.directory');
+        my $missed = $session->value(
+            'SELECT not_stored + CASE WHEN max_names < 1000 THEN evicted
+                ELSE 0 END + (max_names = 0)::int FROM advisory.directory');
         $fulls++ if $missed > $last || $missed == 1;
         $last = $missed;
     }
@@ -108,24 +142,42 @@ sub fill_names {
     return { 'times that the memory was full' => $fulls };
 }
 
-# ---- The memory of a session -------------------------------------------------------------------------------------
+# ---- The memory of a session ---------------------------------------------------------------------
 
 # Calls that need memory, and which a session without any is given; each is done, or fails for it.
 my @CALLS = (
-    (map { my $scope = $_; map { "SELECT advisory.$scope$_" } (map { ("lock$_", "lock$_, '5ms'") } "('m', 'a')", "_shared('m', 'b')", '_key(7)') } '', 'xact_', 'try_', 'try_xact_'),
-    (map { my $size = $_; map { "SELECT advisory.$_('m', ARRAY(SELECT 'n' || i FROM generate_series(1, $size) AS i))" } qw(lock_all try_xact_lock_all try_lock_any) } 10, 2000),
-    (map { "SELECT advisory.$_('m', 's', 4)" } qw(try_acquire try_xact_acquire)), q(SELECT advisory.try_acquire_any('m', ARRAY['s', 't'], 4, 2)),
-    q(CALL advisory.await_lock('m', 'c', '5ms')), q(CALL advisory.await_acquire('m', 's', 4, '5ms')), q(CALL advisory.run('m', 'd', 'SELECT 1')), q(CALL advisory.run('m', 'd', 'SELECT 1', slots => 2)),
-    q(SELECT advisory.token('m', 'held')), q(SELECT advisory.check_token('m', 'held', 1)), q(SELECT token FROM advisory.try_lease('m', 'l', '1ms')), q(SELECT advisory.claim('m', 'c', '1ms')),
-    q(SELECT advisory.key('m', repeat('x', 100000))), (map { "SELECT count(*) FROM advisory.$_" } qw(activity locks waits semaphores leases stats leaks pressure pressure_by_backend known_keys)),
-    q(SELECT count(*) FROM advisory.holders('m', 'held')), 'SELECT count(*) FROM advisory.wait_tree()', q(SELECT advisory.unlock_all('m')),
+    (map {
+        my $scope = $_;
+        map { "SELECT advisory.$scope$_" } (
+            map { ("lock$_", "lock$_, '5ms'") } "('m', 'a')", "_shared('m', 'b')", '_key(7)')
+    } '', 'xact_', 'try_', 'try_xact_'),
+    (map {
+        my $size = $_;
+        map {
+            "SELECT advisory.$_('m', ARRAY(SELECT 'n' || i FROM generate_series(1, $size) AS i))"
+        } qw(lock_all try_xact_lock_all try_lock_any)
+    } 10, 2000),
+    (map { "SELECT advisory.$_('m', 's', 4)" } qw(try_acquire try_xact_acquire)),
+    q(SELECT advisory.try_acquire_any('m', ARRAY['s', 't'], 4, 2)),
+    q(CALL advisory.await_lock('m', 'c', '5ms')),
+    q(CALL advisory.await_acquire('m', 's', 4, '5ms')), q(CALL advisory.run('m', 'd', 'SELECT 1')),
+    q(CALL advisory.run('m', 'd', 'SELECT 1', slots => 2)),
+    q(SELECT advisory.token('m', 'held')), q(SELECT advisory.check_token('m', 'held', 1)),
+    q(SELECT token FROM advisory.try_lease('m', 'l', '1ms')),
+    q(SELECT advisory.claim('m', 'c', '1ms')),
+    q(SELECT advisory.key('m', repeat('x', 100000))),
+    (map { "SELECT count(*) FROM advisory.$_" } qw(activity locks waits semaphores leases stats
+        leaks pressure pressure_by_backend known_keys)),
+    q(SELECT count(*) FROM advisory.holders('m', 'held')),
+    'SELECT count(*) FROM advisory.wait_tree()', q(SELECT advisory.unlock_all('m')),
 );
 
 # A session takes locks and slots, gets no more memory, and commits; or calls something.
 sub session_memory {
     my (%how) = @_;
     srand $how{seed};
-    my $load = Stress::Load->new(%how, sessions => 1, settings => ['max_locks_per_transaction=1000']);
+    my $load = Stress::Load->new(
+        %how, sessions => 1, settings => ['max_locks_per_transaction=1000']);
     my $look = $load->{look};
     my $waiter = $load->observer;
     my (%done, %states, $session);
@@ -136,17 +188,25 @@ sub session_memory {
             $session->disconnect if $session;
             $session = session(server => $load->{server}, application => 'hungry');
         }
-        $session->run(q(SELECT advisory.lock('m', 'held')), 'BEGIN', "SELECT advisory.xact_lock_all('m', ARRAY(SELECT 'x' || i FROM generate_series(1, @{[1 + int rand 100]}) AS i))",
+        $session->run(
+            q(SELECT advisory.lock('m', 'held')), 'BEGIN',
+            "SELECT advisory.xact_lock_all('m', ARRAY(SELECT 'x' || i
+                FROM generate_series(1, @{[1 + int rand 100]}) AS i))",
             map { "SELECT advisory.xact_acquire('m', 'slots', 3)" } 1 .. 3);
         $waiter->start(q(SELECT advisory.acquire('m', 'slots', 3)));
-        wait_until('it waits', sub { $waiter->is_done || $look->value(q(SELECT count(*) FROM advisory.locks WHERE NOT granted)) });
+        wait_until('it waits', sub {
+            $waiter->is_done
+                || $look->value(q(SELECT count(*) FROM advisory.locks WHERE NOT granted))
+        });
         limit($session, 1024 * (0, 30, 100, 300, 1000, 3000)[ rand 6 ]);
         my $way = rand() < 0.5 ? 'COMMIT' : $CALLS[ rand @CALLS ];
         my $result = $session->query($way);
         limit($session, undef);
-        $load->fail("a session without memory is lost in $way: $result->{message}") if $session->dbh->ping < 1;
+        $load->fail("a session without memory is lost in $way: $result->{message}")
+            if $session->dbh->ping < 1;
         my $state = $result->{state} // 'done';
-        $load->fail("without memory: $way: $state $result->{message}") if $state ne 'done' && ($state ne '53200' || $way eq 'COMMIT');
+        $load->fail("without memory: $way: $state $result->{message}")
+            if $state ne 'done' && ($state ne '53200' || $way eq 'COMMIT');
         $done{ $way eq 'COMMIT' ? 'COMMIT' : 'calls' }++;
         $states{$state}++ if $way ne 'COMMIT';
         $session->run(rand() < 0.5 ? 'ROLLBACK' : 'COMMIT') if $way ne 'COMMIT';
@@ -160,7 +220,8 @@ sub session_memory {
     $_->disconnect for $session, $waiter;
     $load->check_log;
     $load->check_works;
-    print '  ', join(', ', map { "$_: $done{$_}" } sort keys %done), '; the calls: ', join(', ', map { "$_: $states{$_}" } sort keys %states), "\n";
+    print '  ', join(', ', map { "$_: $done{$_}" } sort keys %done), '; the calls: ',
+        join(', ', map { "$_: $states{$_}" } sort keys %states), "\n";
     $load->{server}->stop;
     return;
 }
@@ -176,7 +237,9 @@ sub limit {
     }
     # The process's owner may do that, as long as the hard limit stays.
     my $owner = $ENV{ADVISORY_EXT_SERVER_USER};
-    system(($owner ? ('setpriv', '--reuid', $owner, '--regid', (getpwnam $owner)[3], '--clear-groups', '--') : ()), 'prlimit', '--pid', $session->pid, "--as=$limit:") == 0
+    system(($owner
+        ? ('setpriv', '--reuid', $owner, '--regid', (getpwnam $owner)[3], '--clear-groups', '--')
+        : ()), 'prlimit', '--pid', $session->pid, "--as=$limit:") == 0
         or die "prlimit: $?\n";
     return;
 }

@@ -1,14 +1,17 @@
-# The locks and slots that the workers hold as far as they know, in a file outside the server that all of them share.
+# The locks and slots that the workers hold as far as they know, in a file outside the server that
+# all of them share.
 #
-# A worker sets a mark for a lock after the server has granted it, and removes the mark before it asks the server to release the lock. So
-# each mark exists for less time than the lock, and two conflicting marks prove that the server has granted two conflicting locks.
+# A worker sets a mark for a lock after the server has granted it, and removes the mark before it
+# asks the server to release the lock. So each mark exists for less time than the lock, and two
+# conflicting marks prove that the server has granted two conflicting locks.
 #
-# A mark has one of three layers, by the event that ends it: SESSION and TRANSACTION, which both end with the session, and PREPARED,
-# which does not. Marks of the layer TRANSACTION exist only while no statement of the worker runs, because any statement can fail, and
-# then the server releases the transaction's locks before the worker gets the error.
+# A mark has one of three layers, by the event that ends it: SESSION and TRANSACTION, which both end
+# with the session, and PREPARED, which does not. Marks of the layer TRANSACTION exist only while no
+# statement of the worker runs, because any statement can fail, and then the server releases the
+# transaction's locks before the worker gets the error.
 #
-# A process that ends a session from outside must first announce that here (doom). This removes the session's marks, and the worker sets
-# no more marks until it has connected again.
+# A process that ends a session from outside must first announce that here (doom). This removes the
+# session's marks, and the worker sets no more marks until it has connected again.
 package Stress::Model;
 
 use strict;
@@ -23,12 +26,15 @@ our @EXPORT_OK = qw(SESSION TRANSACTION PREPARED);
 use constant { SESSION => 0, TRANSACTION => 1, PREPARED => 2, LAYERS => 3 };
 use constant { NONE => "\0", DOOMED => 'd' };
 
-# The file: the state of the run, the first violation's text, a record for each worker, a record of three bytes a worker for each
-# resource, a record for each lease, the greatest token, a token for each fence, and the last operations of each worker.
-use constant { STATE_AT => 0, VIOLATION_AT => 16, VIOLATION_BYTES => 3000, WORKERS_AT => 4096, WORKER_BYTES => 32, LEASE_BYTES => 24, NUMBER_BYTES => 8,
+# The file: the state of the run, the first violation's text, a record for each worker, a record of
+# three bytes a worker for each resource, a record for each lease, the greatest token, a token for
+# each fence, and the last operations of each worker.
+use constant { STATE_AT => 0, VIOLATION_AT => 16, VIOLATION_BYTES => 3000, WORKERS_AT => 4096,
+    WORKER_BYTES => 32, LEASE_BYTES => 24, NUMBER_BYTES => 8,
     OPERATIONS => 300, OPERATION_BYTES => 220 };
 
-# Creates a file, or with path => … opens an existing one. Each process opens the file itself, because its locks belong to the open file.
+# Creates a file, or with path => … opens an existing one. Each process opens the file itself,
+# because its locks belong to the open file.
 sub new {
     my ($class, %how) = @_;
     my $self = bless {%how}, $class;
@@ -83,7 +89,7 @@ sub _alone {
     return $result;
 }
 
-# ---- The run ------------------------------------------------------------------------------------------------
+# ---- The run -------------------------------------------------------------------------------------
 
 # go, pause or end. It has ended, too, if the process that started this one is gone.
 sub state {
@@ -96,20 +102,25 @@ sub state {
 sub set_state { my ($self, $state) = @_; $self->_write(STATE_AT, pack 'a8', $state); return }
 
 # The first violation of the run, if there was one.
-sub violation { my ($self) = @_; my ($text) = $self->_read(VIOLATION_AT, VIOLATION_BYTES) =~ /^([^\0]*)/; return length $text ? $text : undef }
+sub violation {
+    my ($self) = @_;
+    my ($text) = $self->_read(VIOLATION_AT, VIOLATION_BYTES) =~ /^([^\0]*)/;
+    return length $text ? $text : undef
+}
 
 # Notes a violation, ends the run, and dies.
 sub violate {
     my ($self, $text) = @_;
     utf8::encode($text);
     $self->_alone(sub {
-        $self->_write(VIOLATION_AT, pack 'a' . VIOLATION_BYTES, substr $text, 0, VIOLATION_BYTES - 1) unless defined $self->violation;
+        $self->_write(VIOLATION_AT, pack 'a' . VIOLATION_BYTES, substr $text, 0,
+            VIOLATION_BYTES - 1) unless defined $self->violation;
         $self->set_state('end');
     });
     die "violated: $text\n";
 }
 
-# ---- Workers --------------------------------------------------------------------------------------------------
+# ---- Workers -------------------------------------------------------------------------------------
 
 sub _worker_at { my ($self, $worker) = @_; return $self->{worker_at} + $worker * WORKER_BYTES }
 
@@ -124,19 +135,34 @@ sub enter {
 }
 
 # A worker has no connection any more.
-sub leave { my ($self, $worker) = @_; $self->_write($self->_worker_at($worker), pack 'N', 0); return }
+sub leave {
+    my ($self, $worker) = @_;
+    $self->_write($self->_worker_at($worker), pack 'N', 0);
+    return
+}
 
 # A worker is alive, and now begins, or has ended, something that can take long.
-sub touch { my ($self, $worker) = @_; $self->_write($self->_worker_at($worker) + 8, pack 'd', time); return }
+sub touch {
+    my ($self, $worker) = @_;
+    $self->_write($self->_worker_at($worker) + 8, pack 'd', time);
+    return
+}
 
-sub last_touch { my ($self, $worker) = @_; return unpack 'd', $self->_read($self->_worker_at($worker) + 8, 8) }
+sub last_touch {
+    my ($self, $worker) = @_;
+    return unpack 'd', $self->_read($self->_worker_at($worker) + 8, 8)
+}
 
-sub is_doomed { my ($self, $worker) = @_; return $self->_read($self->_worker_at($worker) + 4, 1) eq DOOMED }
+sub is_doomed {
+    my ($self, $worker) = @_;
+    return $self->_read($self->_worker_at($worker) + 4, 1) eq DOOMED
+}
 
 # The process of the worker's session; 0 if it has none.
 sub pid { my ($self, $worker) = @_; return unpack 'N', $self->_read($self->_worker_at($worker), 4) }
 
-# The sessions of these workers are about to be ended, and with pause => 1 nobody is to connect. Returns their processes.
+# The sessions of these workers are about to be ended, and with pause => 1 nobody is to connect.
+# Returns their processes.
 sub doom {
     my ($self, $workers, %how) = @_;
     return @{ $self->_alone(sub {
@@ -144,7 +170,8 @@ sub doom {
         for my $worker (@$workers) {
             $self->_write($self->_worker_at($worker) + 4, DOOMED);
             for my $resource (0 .. $self->{resources} - 1) {
-                $self->_write($self->_mark_at($resource, $_, $worker), NONE) for SESSION, TRANSACTION;
+                $self->_write($self->_mark_at($resource, $_, $worker), NONE)
+                    for SESSION, TRANSACTION;
             }
         }
         return [ map { $self->pid($_) } @$workers ];
@@ -157,22 +184,28 @@ sub note_operation {
     utf8::encode($text);
     my $place = $self->{noted}++ % OPERATIONS;
     $self->_write($self->{operation_at} + ($worker * OPERATIONS + $place) * OPERATION_BYTES,
-        pack 'A' . OPERATION_BYTES, sprintf '%.6f %s', time, substr $text =~ s/\s+/ /gr, 0, OPERATION_BYTES - 20);
+        pack 'A' . OPERATION_BYTES, sprintf '%.6f %s', time, substr $text =~ s/\s+/ /gr, 0,
+        OPERATION_BYTES - 20);
     return;
 }
 
 sub operations {
     my ($self, $worker) = @_;
-    my $all = $self->_read($self->{operation_at} + $worker * OPERATIONS * OPERATION_BYTES, OPERATIONS * OPERATION_BYTES);
+    my $all = $self->_read($self->{operation_at} + $worker * OPERATIONS * OPERATION_BYTES,
+        OPERATIONS * OPERATION_BYTES);
     my @texts = sort grep { /\S/ } map { s/[\0 ]+$//r } unpack '(a' . OPERATION_BYTES . ')*', $all;
     return @texts;
 }
 
-# ---- Marks ------------------------------------------------------------------------------------------------------
+# ---- Marks ---------------------------------------------------------------------------------------
 
-sub _mark_at { my ($self, $resource, $layer, $worker) = @_; return $self->{resource_at} + ($resource * LAYERS + $layer) * $self->{workers} + $worker }
+sub _mark_at {
+    my ($self, $resource, $layer, $worker) = @_;
+    return $self->{resource_at} + ($resource * LAYERS + $layer) * $self->{workers} + $worker
+}
 
-# Sets marks of a worker: each is [resource, layer, 'X', 'S' or '' for none]. Returns a text if one of them conflicts with somebody else's.
+# Sets marks of a worker: each is [resource, layer, 'X', 'S' or '' for none]. Returns a text if one
+# of them conflicts with somebody else's.
 sub mark {
     my ($self, $worker, @marks) = @_;
     return $self->_alone(sub {
@@ -182,11 +215,15 @@ sub mark {
             my ($resource, $layer, $mode) = @$mark;
             next if $is_doomed && $layer != PREPARED;
             if ($mode ne '') {
-                my $others = $self->_read($self->_mark_at($resource, 0, 0), LAYERS * $self->{workers});
+                my $others =
+                    $self->_read($self->_mark_at($resource, 0, 0), LAYERS * $self->{workers});
                 # Its own prepared transaction is somebody else.
-                substr($others, $_ * $self->{workers} + $worker, 1) = NONE for SESSION, TRANSACTION, $layer == PREPARED ? PREPARED : ();
+                substr($others, $_ * $self->{workers} + $worker, 1) = NONE for SESSION, TRANSACTION,
+                    $layer == PREPARED ? PREPARED : ();
                 if ($others =~ ($mode eq 'X' ? qr/[XS]/ : qr/X/)) {
-                    $conflict //= "worker $worker has resource $resource in mode $mode while worker " . $-[0] % $self->{workers}
+                    $conflict //=
+                        "worker $worker has resource $resource in mode $mode while worker "
+                            . $-[0] % $self->{workers}
                         . ' has it in mode ' . substr $others, $-[0], 1;
                 }
             }
@@ -202,15 +239,19 @@ sub prepared_marks {
     return $self->_read($self->_mark_at($resource, PREPARED, 0), $self->{workers}) =~ tr/\0//dr;
 }
 
-# ---- Leases -------------------------------------------------------------------------------------------------------
+# ---- Leases --------------------------------------------------------------------------------------
 
-# Of each lease the latest grant is kept: its token, and the microseconds from which and to which it is certainly held. Grants are in
-# the order of their tokens, and each has to begin after the one before it has ended.
+# Of each lease the latest grant is kept: its token, and the microseconds from which and to which it
+# is certainly held. Grants are in the order of their tokens, and each has to begin after the one
+# before it has ended.
 
 sub _lease_at { my ($self, $lease) = @_; return $self->{lease_at} + $lease * LEASE_BYTES }
 
 # (token, from, to) of the latest grant.
-sub lease { my ($self, $lease) = @_; return unpack 'q3', $self->_read($self->_lease_at($lease), LEASE_BYTES) }
+sub lease {
+    my ($self, $lease) = @_;
+    return unpack 'q3', $self->_read($self->_lease_at($lease), LEASE_BYTES)
+}
 
 # A grant, or a renewal, that is committed. Returns a text if it overlaps another owner's time.
 sub lease_held {
@@ -218,10 +259,14 @@ sub lease_held {
     return $self->_alone(sub {
         my ($latest, $latest_from, $latest_to) = $self->lease($lease);
         if ($token < $latest) {
-            return $to > $latest_from ? "lease $lease: $token is held until $to, but $latest was granted at $latest_from" : undef;
+            return $to > $latest_from
+                ? "lease $lease: $token is held until $to, but $latest was granted at $latest_from"
+                : undef;
         }
-        return "lease $lease: $token was granted at $from, but $latest is held until $latest_to" if $token > $latest && $from < $latest_to;
-        $self->_write($self->_lease_at($lease), pack 'q3', $token, $token == $latest ? $latest_from : $from, $to);
+        return "lease $lease: $token was granted at $from, but $latest is held until $latest_to"
+            if $token > $latest && $from < $latest_to;
+        $self->_write($self->_lease_at($lease), pack 'q3', $token, $token == $latest ? $latest_from
+            : $from, $to);
         return;
     });
 }
@@ -231,28 +276,37 @@ sub lease_may_end {
     my ($self, $lease, $token, $at) = @_;
     $self->_alone(sub {
         my ($latest, $from, $to) = $self->lease($lease);
-        $self->_write($self->_lease_at($lease), pack 'q3', $token, $from, min($to, $at)) if $token == $latest;
+        $self->_write($self->_lease_at($lease), pack 'q3', $token, $from, min($to, $at))
+            if $token == $latest;
     });
     return;
 }
 
-# ---- Tokens ---------------------------------------------------------------------------------------------------------
+# ---- Tokens --------------------------------------------------------------------------------------
 
 # The greatest token that anybody was given.
 sub greatest_token { my ($self) = @_; return $self->_number($self->{token_at}) }
 
 sub token_given {
     my ($self, $token) = @_;
-    $self->_alone(sub { $self->_write($self->{token_at}, pack 'q', max($token, $self->greatest_token)) });
+    $self->_alone(
+        sub { $self->_write($self->{token_at}, pack 'q', max($token, $self->greatest_token)) });
     return;
 }
 
 # The greatest token of a resource that was checked, in a transaction that is committed.
-sub fence { my ($self, $resource) = @_; return $self->_number($self->{fence_at} + $resource * NUMBER_BYTES) }
+sub fence {
+    my ($self, $resource) = @_;
+    return $self->_number($self->{fence_at} + $resource * NUMBER_BYTES)
+}
 
 sub fence_checked {
     my ($self, $resource, $token) = @_;
-    $self->_alone(sub { $self->_write($self->{fence_at} + $resource * NUMBER_BYTES, pack 'q', max($token, $self->fence($resource))) });
+    $self->_alone(
+        sub {
+            $self->_write($self->{fence_at} + $resource * NUMBER_BYTES, pack 'q',
+                max($token, $self->fence($resource)))
+        });
     return;
 }
 

@@ -6,11 +6,13 @@ use warnings;
 use List::Util qw(sum uniq);
 use Time::HiRes qw(sleep time);
 
-# Each operation has a frequency, situations, and a function. The situations are: t in a transaction, o outside a transaction, p while a
-# transaction that this worker has prepared is still open, h only if the worker holds something, r if the function releases something.
+# Each operation has a frequency, situations, and a function. The situations are: t in a
+# transaction, o outside a transaction, p while a transaction that this worker has prepared is still
+# open, h only if the worker holds something, r if the function releases something.
 #
-# Only this worker ends its prepared transaction, and no deadlock detector knows that. So while there is one, the worker never waits
-# without a limit, and writes no row that the prepared transaction may have written.
+# Only this worker ends its prepared transaction, and no deadlock detector knows that. So while
+# there is one, the worker never waits without a limit, and writes no row that the prepared
+# transaction may have written.
 my @OPERATIONS = (
     [ 30, 'top',   \&lock ],
     [ 6,  'top',   \&lock_several ],
@@ -53,10 +55,12 @@ my @OPERATIONS = (
 # One operation; one that releases something, if it is to.
 sub perform {
     my ($worker, $is_full) = @_;
-    my $has = ($worker->in_transaction ? 't' : 'o') . ($worker->{prepared} ? 'p' : '') . (@{ $worker->{holds} } ? 'h' : '');
+    my $has = ($worker->in_transaction ? 't' : 'o') . ($worker->{prepared} ? 'p' : '')
+        . (@{ $worker->{holds} } ? 'h' : '');
     my @fitting = grep {
         my $in = $_->[1];
-        $in =~ /[$has]/ && ($in =~ /t/ || $has !~ /t/) && ($in =~ /o/ || $has !~ /o/) && ($in =~ /p/ || $has !~ /p/) && ($in !~ /h/ || $has =~ /h/)
+        $in =~ /[$has]/ && ($in =~ /t/ || $has !~ /t/) && ($in =~ /o/ || $has !~ /o/)
+            && ($in =~ /p/ || $has !~ /p/) && ($in !~ /h/ || $has =~ /h/)
             && ($in =~ /r/ || !$is_full);
     } @OPERATIONS;
     my $at = rand sum map { $_->[0] } @fitting;
@@ -73,7 +77,8 @@ sub one_of { return $_[ rand @_ ] }
 sub timeout {
     my ($worker) = @_;
     my $chance = rand;
-    return $chance < 0.4 ? "'0'" : $chance < 0.85 || $worker->{prepared} ? "'" . (1 + int rand 20) . "ms'" : 'NULL';
+    return $chance < 0.4 ? "'0'" : $chance < 0.85 || $worker->{prepared}
+        ? "'" . (1 + int rand 20) . "ms'" : 'NULL';
 }
 
 # Often one of the three hot ones.
@@ -88,17 +93,20 @@ sub agrees {
     return !grep { $_->{by} ne $by } $worker->held(resource => $resource);
 }
 
-# ---- Locks ------------------------------------------------------------------------------------------------------
+# ---- Locks ---------------------------------------------------------------------------------------
 
 sub lock {
     my ($worker) = @_;
     my $lock = some_of($worker->{plan}{locks});
     my $by = one_of(qw(name name name key builtin));
     my $mode = one_of(qw(X X S));
-    my $scope = $worker->in_transaction ? one_of(qw(session transaction transaction)) : one_of(('session') x 9, 'transaction');
+    my $scope = $worker->in_transaction ? one_of(qw(session transaction transaction))
+        : one_of(('session') x 9, 'transaction');
     my $tries = rand() < 0.6 || $by eq 'builtin' && $worker->{prepared};
-    return if $scope eq 'session' && !agrees($worker, $lock->{index}, $by) || $by eq 'builtin' && !agrees($worker, $lock->{index}, $by);
-    my $function = ($tries ? 'try_' : '') . ($by eq 'builtin' ? 'advisory_' : '') . ($scope eq 'session' ? '' : 'xact_') . 'lock' . ($mode eq 'S' ? '_shared' : '');
+    return if $scope eq 'session' && !agrees($worker, $lock->{index}, $by)
+        || $by eq 'builtin' && !agrees($worker, $lock->{index}, $by);
+    my $function = ($tries ? 'try_' : '') . ($by eq 'builtin' ? 'advisory_' : '')
+        . ($scope eq 'session' ? '' : 'xact_') . 'lock' . ($mode eq 'S' ? '_shared' : '');
     my $arguments = $lock->{call};
     if ($by eq 'builtin') {
         $function = "pg_$function";
@@ -113,10 +121,12 @@ sub lock {
     $worker->{is_by_builtin} = $by eq 'builtin';
     my $result = $worker->statement("SELECT $function($arguments)") or return;
     return $worker->figure('tries that found it taken') if $tries && !$result->{value};
-    $worker->violate("$function() returned $result->{value}") if $function !~ /^pg_/ && !$result->{value};
+    $worker->violate("$function() returned $result->{value}")
+        if $function !~ /^pg_/ && !$result->{value};
     $worker->count($function);
     # Outside a transaction block such a lock has ended with the statement.
-    $worker->gain(resource => $lock->{index}, mode => $mode, scope => $scope, by => $by) if $scope eq 'session' || $worker->in_transaction;
+    $worker->gain(resource => $lock->{index}, mode => $mode, scope => $scope, by => $by)
+        if $scope eq 'session' || $worker->in_transaction;
     return;
 }
 
@@ -134,9 +144,11 @@ sub lock_several {
     my ($locks, $list) = several($worker) or return;
     my $tries = rand() < 0.5;
     my $scope = $worker->in_transaction && rand() < 0.7 ? 'transaction' : 'session';
-    my $function = 'advisory.' . ($tries ? 'try_' : '') . ($scope eq 'session' ? '' : 'xact_') . 'lock_all';
+    my $function = 'advisory.' . ($tries ? 'try_' : '') . ($scope eq 'session' ? '' : 'xact_')
+        . 'lock_all';
     $worker->{asked} = [ map { $_->{index} } @$locks ] if $scope eq 'session';
-    my $result = $worker->statement("SELECT $function('stress', $list, " . timeout($worker) . ')') or return;
+    my $result = $worker->statement("SELECT $function('stress', $list, " . timeout($worker) . ')')
+        or return;
     return $worker->figure('tries that found it taken') if $tries && !$result->{value};
     $worker->violate("$function() returned $result->{value}") if !$result->{value};
     $worker->count($function, scalar @$locks);
@@ -153,9 +165,11 @@ sub lock_any {
     $worker->{asked} = [ map { $_->{index} } @$locks ] if $scope eq 'session';
     my $result = $worker->statement("SELECT * FROM $function('stress', $list, $wanted)") or return;
     my @got = map { $_->[0] } @{ $result->{rows} };
-    $worker->violate("$function() returned " . @got . " locks instead of $wanted") if @got > $wanted;
+    $worker->violate("$function() returned " . @got . " locks instead of $wanted")
+        if @got > $wanted;
     for my $name (@got) {
-        my ($lock) = grep { $_->{text} eq $name } @$locks or $worker->violate("$function() returned $name");
+        my ($lock) = grep { $_->{text} eq $name } @$locks
+            or $worker->violate("$function() returned $name");
         $worker->count($function);
         $worker->gain(resource => $lock->{index}, mode => 'X', scope => $scope, by => 'name');
     }
@@ -167,30 +181,39 @@ sub await_lock {
     my $lock = some_of($worker->{plan}{locks});
     my ($by, $mode) = (one_of(qw(name name key)), one_of(qw(X S)));
     return if !agrees($worker, $lock->{index}, $by);
-    my $procedure = 'advisory.await_lock' . ($mode eq 'S' ? '_shared' : '') . ($by eq 'key' ? '_key' : '');
+    my $procedure = 'advisory.await_lock' . ($mode eq 'S' ? '_shared' : '')
+        . ($by eq 'key' ? '_key' : '');
     $worker->{asked} = [ $lock->{index} ];
-    $worker->statement("CALL $procedure(" . ($by eq 'key' ? $lock->{key} : $lock->{call}) . ', ' . timeout($worker) . ')', may => ['25001']) or return;
+    $worker->statement(
+        "CALL $procedure(" . ($by eq 'key' ? $lock->{key} : $lock->{call}) . ', ' . timeout($worker)
+            . ')', may => ['25001']) or return;
     $worker->count($procedure);
     $worker->gain(resource => $lock->{index}, mode => $mode, scope => 'session', by => $by);
     return;
 }
 
-# ---- Semaphores -------------------------------------------------------------------------------------------------
+# ---- Semaphores ----------------------------------------------------------------------------------
 
 # A slot that the server gave: one of the first K, and none that the session had.
 sub slot_gained {
     my ($worker, $function, $semaphore, $k, $slot, $scope) = @_;
     return $worker->figure('tries that found it taken') if !defined $slot && $function =~ /try/;
-    $worker->violate("$function() of $k slots returned " . ($slot // 'null')) if !defined $slot || $slot < 1 || $slot > $k;
+    $worker->violate("$function() of $k slots returned " . ($slot // 'null'))
+        if !defined $slot || $slot < 1 || $slot > $k;
     my $resource = $semaphore->{slots}[ $slot - 1 ];
-    $worker->violate("$function() returned slot $slot, which the session had already") if $worker->held(resource => $resource);
+    $worker->violate("$function() returned slot $slot, which the session had already")
+        if $worker->held(resource => $resource);
     $worker->count($function);
-    $worker->gain(resource => $resource, mode => 'X', scope => $scope, by => 'name') if $scope eq 'session' || $worker->in_transaction;
+    $worker->gain(resource => $resource, mode => 'X', scope => $scope, by => 'name')
+        if $scope eq 'session' || $worker->in_transaction;
     return;
 }
 
 # How many slots there are is for the caller to say, and callers do not agree.
-sub some_k { my ($semaphore) = @_; return rand() < 0.7 ? $semaphore->{k} : 1 + int rand @{ $semaphore->{slots} } }
+sub some_k {
+    my ($semaphore) = @_;
+    return rand() < 0.7 ? $semaphore->{k} : 1 + int rand @{ $semaphore->{slots} }
+}
 
 sub acquire {
     my ($worker) = @_;
@@ -198,9 +221,13 @@ sub acquire {
     my $k = some_k($semaphore);
     my $tries = rand() < 0.5;
     my $scope = $worker->in_transaction ? one_of(qw(session transaction)) : 'session';
-    my $function = 'advisory.' . ($tries ? 'try_' : '') . ($scope eq 'session' ? '' : 'xact_') . 'acquire';
+    my $function = 'advisory.' . ($tries ? 'try_' : '') . ($scope eq 'session' ? '' : 'xact_')
+        . 'acquire';
     $worker->{asked} = [ @{ $semaphore->{slots} }[ 0 .. $k - 1 ] ] if $scope eq 'session';
-    my $result = $worker->statement("SELECT $function($semaphore->{call}, $k" . (rand() < 0.85 || !$tries && $worker->{prepared} ? ', ' . timeout($worker) : '') . ')') or return;
+    my $result = $worker->statement(
+        "SELECT $function($semaphore->{call}, $k"
+            . (rand() < 0.85 || !$tries && $worker->{prepared} ? ', ' . timeout($worker) : '')
+            . ')') or return;
     return slot_gained($worker, $function, $semaphore, $k, $result->{value}, $scope);
 }
 
@@ -209,27 +236,34 @@ sub await_acquire {
     my $semaphore = one_of(@{ $worker->{plan}{semaphores} });
     my $k = some_k($semaphore);
     $worker->{asked} = [ @{ $semaphore->{slots} }[ 0 .. $k - 1 ] ];
-    my $result = $worker->statement("CALL advisory.await_acquire($semaphore->{call}, $k, " . timeout($worker) . ')', may => ['25001']) or return;
-    return slot_gained($worker, 'advisory.await_acquire', $semaphore, $k, $result->{value}, 'session');
+    my $result = $worker->statement(
+        "CALL advisory.await_acquire($semaphore->{call}, $k, " . timeout($worker) . ')',
+        may => ['25001']) or return;
+    return slot_gained(
+        $worker, 'advisory.await_acquire', $semaphore, $k, $result->{value}, 'session');
 }
 
 sub release {
     my ($worker) = @_;
     my $resources = $worker->{plan}{resources};
-    my @slots = grep { $resources->[ $_->{resource} ]{slot} } $worker->held(scope => 'session') or return;
+    my @slots = grep { $resources->[ $_->{resource} ]{slot} } $worker->held(scope => 'session')
+        or return;
     my $hold = one_of(@slots);
     my $slot = $resources->[ $hold->{resource} ];
     # Without a number it is the one that was taken last.
-    my $last = (grep { $resources->[ $_->{resource} ]{semaphore} == $slot->{semaphore} } @slots)[-1];
+    my $last = (
+        grep { $resources->[ $_->{resource} ]{semaphore} == $slot->{semaphore} } @slots)[-1];
     my $which = $hold == $last && rand() < 0.5 ? '' : ", $slot->{slot}";
     $worker->forget(sub { $_ == $hold });
     $worker->{is_uncertain} = 1;
-    my $result = $worker->statement(perhaps_cancelling($worker->{plan}{semaphores}[ $slot->{semaphore} ]{key}, "advisory.release($slot->{call}$which)")) or return;
+    my $result = $worker->statement(
+        perhaps_cancelling($worker->{plan}{semaphores}[ $slot->{semaphore} ]{key},
+            "advisory.release($slot->{call}$which)")) or return;
     $worker->violate("release() of $slot->{what} returned false") if !$result->{value};
     return;
 }
 
-# ---- Jobs -------------------------------------------------------------------------------------------------------
+# ---- Jobs ----------------------------------------------------------------------------------------
 
 # run() with a command that shows whether it runs alone.
 sub run_command {
@@ -237,13 +271,16 @@ sub run_command {
     my $lock = some_of($worker->{plan}{locks});
     my $fails = rand() < 0.1;
     my $command = $fails ? 'SELECT 1 / 0' : "SELECT stress.count_up($lock->{index})";
-    my $result = $worker->statement("CALL advisory.run($lock->{call}, '$command', " . timeout($worker) . ')', may => [ ($fails ? '22012' : ()), 'SXVIO' ]);
+    my $result = $worker->statement(
+        "CALL advisory.run($lock->{call}, '$command', " . timeout($worker) . ')',
+        may => [ ($fails ? '22012' : ()), 'SXVIO' ]);
     $worker->violate($worker->{message}) if !$result && ($worker->{error} // '') eq 'SXVIO';
     return if !$result;
     return $worker->figure('tries that found it taken') if !$result->{value};
     $worker->count('advisory.run');
     # In a transaction the lock is the transaction's then.
-    $worker->gain(resource => $lock->{index}, mode => 'X', scope => 'transaction', by => 'name') if $worker->in_transaction;
+    $worker->gain(resource => $lock->{index}, mode => 'X', scope => 'transaction', by => 'name')
+        if $worker->in_transaction;
     return;
 }
 
@@ -251,7 +288,10 @@ sub run_in_slot {
     my ($worker) = @_;
     my $semaphore = one_of(@{ $worker->{plan}{semaphores} });
     my $k = some_k($semaphore);
-    my $result = $worker->statement("CALL advisory.run($semaphore->{call}, 'SELECT stress.count_up_in_slot($semaphore->{key}, $k)', " . timeout($worker) . ", slots => $k)",
+    my $result = $worker->statement(
+        "CALL advisory.run($semaphore->{call},
+            'SELECT stress.count_up_in_slot($semaphore->{key}, $k)', " . timeout($worker)
+            . ", slots => $k)",
         may => ['SXVIO']);
     $worker->violate($worker->{message}) if !$result && ($worker->{error} // '') eq 'SXVIO';
     return if !$result;
@@ -259,10 +299,13 @@ sub run_in_slot {
     return;
 }
 
-# Reads, waits a moment and writes under an exclusive lock that lasts until the transaction has ended: nobody else has written meanwhile.
+# Reads, waits a moment and writes under an exclusive lock that lasts until the transaction has
+# ended: nobody else has written meanwhile.
 sub count_up {
     my ($worker) = @_;
-    my @holds = grep { $_->{mode} eq 'X' && ($_->{scope} eq 'transaction' || !$worker->in_transaction) } @{ $worker->{holds} } or return;
+    my @holds = grep {
+        $_->{mode} eq 'X' && ($_->{scope} eq 'transaction' || !$worker->in_transaction)
+    } @{ $worker->{holds} } or return;
     my $resource = one_of(@holds)->{resource};
     if (!$worker->statement("SELECT stress.count_up($resource)", may => ['SXVIO'])) {
         $worker->violate($worker->{message}) if ($worker->{error} // '') eq 'SXVIO';
@@ -271,51 +314,62 @@ sub count_up {
     return $worker->figure('counted up');
 }
 
-# Many times in one statement, in the server, where a sequence tells whether somebody else was inside at the same time.
+# Many times in one statement, in the server, where a sequence tells whether somebody else was
+# inside at the same time.
 sub cycle {
     my ($worker) = @_;
     my $lock = some_of($worker->{plan}{locks});
     return if $worker->held(resource => $lock->{index});
-    return in_cycles($worker, one_of(qw(exclusive exclusive shared savepoint)), "stress.cycle(%s, $lock->{key}, 'stress.alone_$lock->{index}'");
+    return in_cycles($worker, one_of(qw(exclusive exclusive shared savepoint)),
+        "stress.cycle(%s, $lock->{key}, 'stress.alone_$lock->{index}'");
 }
 
 sub cycle_slots {
     my ($worker) = @_;
     my $semaphore = one_of(@{ $worker->{plan}{semaphores} });
     return if grep { $worker->held(resource => $_) } @{ $semaphore->{slots} };
-    return in_cycles($worker, one_of(qw(session savepoint)), "stress.cycle_slots(%s, $semaphore->{call}, $semaphore->{key}, " . some_k($semaphore));
+    return in_cycles($worker, one_of(qw(session savepoint)),
+        "stress.cycle_slots(%s, $semaphore->{call}, $semaphore->{key}, " . some_k($semaphore));
 }
 
 sub in_cycles {
     my ($worker, $way, $call) = @_;
     # A cancel can come in the middle.
     $worker->{is_uncertain} = 1;
-    my $result = $worker->statement('SELECT ' . sprintf($call, "'$way'") . ', ' . one_of(3, 10, 30, 100) . ", '" . one_of(0, 0, '1ms', '10ms') . "')", may => ['SXVIO']);
+    my $result = $worker->statement(
+        'SELECT ' . sprintf($call, "'$way'") . ', ' . one_of(3, 10, 30, 100) . ", '"
+            . one_of(0, 0, '1ms', '10ms') . "')", may => ['SXVIO']);
     $worker->violate($worker->{message}) if !$result && ($worker->{error} // '') eq 'SXVIO';
     return if !$result;
-    return $worker->count('in cycles: ' . ($call =~ /slots/ ? "slot, $way" : "lock, $way"), $result->{value});
+    return $worker->count(
+        'in cycles: ' . ($call =~ /slots/ ? "slot, $way" : "lock, $way"), $result->{value});
 }
 
-# ---- Releasing ----------------------------------------------------------------------------------------------------
+# ---- Releasing -----------------------------------------------------------------------------------
 
 sub unlock {
     my ($worker) = @_;
     my $resources = $worker->{plan}{resources};
-    my @holds = grep { !$resources->[ $_->{resource} ]{slot} } $worker->held(scope => 'session') or return;
+    my @holds = grep { !$resources->[ $_->{resource} ]{slot} } $worker->held(scope => 'session')
+        or return;
     my $hold = one_of(@holds);
     my $lock = $resources->[ $hold->{resource} ];
     my $shared = $hold->{mode} eq 'S' ? '_shared' : '';
     $worker->{is_uncertain} = 1;
     if ($hold->{by} ne 'builtin' && rand() < 0.2) {
-        my $count = $worker->forget(sub { $_->{scope} eq 'session' && $_->{resource} == $hold->{resource} });
+        my $count = $worker->forget(
+            sub { $_->{scope} eq 'session' && $_->{resource} == $hold->{resource} });
         my $list = rand() < 0.5 ? ", $lock->{name}" : ", ARRAY[$lock->{name}]";
         my $result = $worker->statement("SELECT advisory.unlock_all('stress'$list)") or return;
-        $worker->violate("unlock_all() of $lock->{what} released $result->{value} holds instead of $count") if $result->{value} != $count;
+        $worker->violate(
+            "unlock_all() of $lock->{what} released $result->{value} holds instead of $count")
+                if $result->{value} != $count;
         return;
     }
     $worker->forget(sub { $_ == $hold });
     my $call = $hold->{by} eq 'builtin' ? "pg_advisory_unlock$shared($lock->{key})"
-             : rand() < 0.3 ? "advisory.unlock${shared}_key($lock->{key})" : "advisory.unlock$shared($lock->{call})";
+             : rand() < 0.3 ? "advisory.unlock${shared}_key($lock->{key})"
+             : "advisory.unlock$shared($lock->{call})";
     my $result = $worker->statement(perhaps_cancelling($lock->{key}, $call)) or return;
     $worker->violate("$call returned false") if !$result->{value};
     return;
@@ -324,7 +378,8 @@ sub unlock {
 # Sometimes those who wait are cancelled at the same moment.
 sub perhaps_cancelling {
     my ($key, $call) = @_;
-    return rand() < 0.2 ? "SELECT stress.cancel_waiters($key, \$call\$$call\$call\$)" : "SELECT $call";
+    return rand() < 0.2 ? "SELECT stress.cancel_waiters($key, \$call\$$call\$call\$)"
+        : "SELECT $call";
 }
 
 # What was taken by name, slots included.
@@ -333,7 +388,9 @@ sub unlock_all_of_namespace {
     my $count = $worker->forget(sub { $_->{scope} eq 'session' && $_->{by} eq 'name' });
     $worker->{is_uncertain} = 1;
     my $result = $worker->statement(q(SELECT advisory.unlock_all('stress'))) or return;
-    $worker->violate("unlock_all() of the namespace released $result->{value} holds instead of $count") if $result->{value} != $count;
+    $worker->violate(
+        "unlock_all() of the namespace released $result->{value} holds instead of $count")
+            if $result->{value} != $count;
     return;
 }
 
@@ -353,15 +410,23 @@ sub discard_all {
     return;
 }
 
-# ---- Transactions -------------------------------------------------------------------------------------------------
+# ---- Transactions --------------------------------------------------------------------------------
 
 sub begin_transaction { my ($worker) = @_; $worker->begin; return }
 
 sub set_savepoint { my ($worker) = @_; $worker->savepoint if $worker->{level} < 4; return }
 
-sub undo_savepoint { my ($worker) = @_; $worker->rollback_to_savepoint if $worker->{level} > 1; return }
+sub undo_savepoint {
+    my ($worker) = @_;
+    $worker->rollback_to_savepoint if $worker->{level} > 1;
+    return
+}
 
-sub release_savepoint { my ($worker) = @_; $worker->release_savepoint if $worker->{level} > 1; return }
+sub release_savepoint {
+    my ($worker) = @_;
+    $worker->release_savepoint if $worker->{level} > 1;
+    return
+}
 
 sub commit { my ($worker) = @_; $worker->commit; return }
 
@@ -369,50 +434,66 @@ sub rollback { my ($worker) = @_; $worker->rollback; return }
 
 sub prepare { my ($worker) = @_; $worker->prepare; return }
 
-sub end_prepared { my ($worker) = @_; $worker->end_prepared(one_of(qw(COMMIT ROLLBACK))) if $worker->{prepared}; return }
+sub end_prepared {
+    my ($worker) = @_;
+    $worker->end_prepared(one_of(qw(COMMIT ROLLBACK))) if $worker->{prepared};
+    return
+}
 
-# ---- Tokens -------------------------------------------------------------------------------------------------------
+# ---- Tokens --------------------------------------------------------------------------------------
 
-# A token of a lock that it holds in exclusive mode is greater than any token that anybody had before the call; and as long as the lock
-# is held no fence refuses it.
+# A token of a lock that it holds in exclusive mode is greater than any token that anybody had
+# before the call; and as long as the lock is held no fence refuses it.
 sub take_token {
     my ($worker) = @_;
     my $model = $worker->{model};
-    my @holds = grep { $_->{mode} eq 'X' && !$worker->{plan}{resources}[ $_->{resource} ]{slot} } @{ $worker->{holds} } or return;
+    my @holds = grep {
+        $_->{mode} eq 'X' && !$worker->{plan}{resources}[ $_->{resource} ]{slot}
+    } @{ $worker->{holds} } or return;
     my $hold = one_of(@holds);
     my $lock = $worker->{plan}{resources}[ $hold->{resource} ];
     my $before = $model->greatest_token;
-    my $result = $worker->statement('SELECT advisory.' . (rand() < 0.3 ? "token_key($lock->{key})" : "token($lock->{call})")) or return;
+    my $result = $worker->statement(
+        'SELECT advisory.' . (rand() < 0.3 ? "token_key($lock->{key})" : "token($lock->{call})"))
+            or return;
     my $token = $result->{value};
-    $worker->violate("token() of $lock->{what} returned $token when there was $before already") if $token <= $before;
+    $worker->violate("token() of $lock->{what} returned $token when there was $before already")
+        if $token <= $before;
     $model->token_given($token);
     $worker->figure('tokens');
     $_->{token} = $token for $worker->held(resource => $hold->{resource});
     return if $worker->{prepared};
     my $is_update = rand() < 0.5;
-    $result = $worker->statement($is_update ? "UPDATE stress.fenced SET token = $token, writes = writes + 1 WHERE id = $lock->{index}"
+    $result = $worker->statement(
+        $is_update ? "UPDATE stress.fenced SET token = $token, writes = writes + 1
+            WHERE id = $lock->{index}"
         : "SELECT advisory.check_token($lock->{call}, $token)", may => ['55000']);
-    $worker->violate("the lock is held, and yet: $worker->{message}") if !$result && ($worker->{error} // '') eq '55000';
+    $worker->violate("the lock is held, and yet: $worker->{message}")
+        if !$result && ($worker->{error} // '') eq '55000';
     # What is committed asynchronously may be lost in a crash.
-    $worker->on_commit(sub { $model->fence_checked($lock->{index}, $token) }) if $result && !$is_update && !$worker->{is_asynchronous};
+    $worker->on_commit(sub { $model->fence_checked($lock->{index}, $token) })
+        if $result && !$is_update && !$worker->{is_asynchronous};
     return;
 }
 
-# With a token from an earlier hold. The table's own trigger (stress.falls) finds whatever the fence should have refused.
+# With a token from an earlier hold. The table's own trigger (stress.falls) finds whatever the fence
+# should have refused.
 sub write_stale {
     my ($worker) = @_;
     my ($resource) = one_of(keys %{ $worker->{old_tokens} }) // return;
     my $lock = $worker->{plan}{resources}[$resource];
     my $token = delete $worker->{old_tokens}{$resource};
     my $is_update = rand() < 0.5;
-    my $result = $worker->statement($is_update ? "UPDATE stress.fenced SET token = $token, writes = writes + 1 WHERE id = $resource"
+    my $result = $worker->statement(
+        $is_update ? "UPDATE stress.fenced SET token = $token, writes = writes + 1
+            WHERE id = $resource"
         : "SELECT advisory.check_token($lock->{call}, $token)", may => [qw(55000 SXVIO)]);
     $worker->violate($worker->{message}) if !$result && ($worker->{error} // '') eq 'SXVIO';
     $worker->figure($result ? 'late writes' : 'stale writes refused');
     return;
 }
 
-# ---- Leases -------------------------------------------------------------------------------------------------------
+# ---- Leases --------------------------------------------------------------------------------------
 
 my $IN_US = '(extract(epoch FROM expires_at) * 1e6)::bigint';
 
@@ -421,21 +502,29 @@ sub lease {
     my $lease = one_of(@{ $worker->{plan}{leases} });
     my $ttl = 20 + int rand 150;
     my $function = one_of(qw(lease try_lease await_lease));
-    my $timeout = $function eq 'try_lease' ? one_of("'0'", timeout($worker)) : "'" . (1 + int rand 60) . "ms'";
+    my $timeout = $function eq 'try_lease' ? one_of("'0'", timeout($worker))
+        : "'" . (1 + int rand 60) . "ms'";
     my $before = $worker->{model}->greatest_token;
     my $result;
     # 55000: its own transaction has taken or ended the lease.
     if ($function eq 'await_lease') {
-        $result = $worker->statement("CALL advisory.await_lease($lease->{call}, '${ttl}ms', $timeout)", may => [ '25001', '55000' ]) or return;
+        $result = $worker->statement(
+            "CALL advisory.await_lease($lease->{call}, '${ttl}ms', $timeout)",
+            may => [ '25001', '55000' ]) or return;
         # Of a timestamp the microseconds would have to be read from text.
         my $row = $result->{rows}[0];
-        $result = $worker->statement("SELECT $row->[0], (extract(epoch FROM '$row->[1]'::timestamptz) * 1e6)::bigint") or return;
+        $result = $worker->statement(
+            "SELECT $row->[0], (extract(epoch FROM '$row->[1]'::timestamptz) * 1e6)::bigint")
+                or return;
     } else {
-        $result = $worker->statement("SELECT token, $IN_US FROM advisory.$function($lease->{call}, '${ttl}ms', $timeout)", may => ['55000']) or return;
+        $result = $worker->statement(
+            "SELECT token, $IN_US FROM advisory.$function($lease->{call}, '${ttl}ms', $timeout)",
+            may => ['55000']) or return;
     }
     my ($token, $to) = @{ $result->{rows}[0] };
     return $worker->figure('tries that found it taken') if !defined $token;
-    $worker->violate("$function() returned token $token when there was $before already") if $token <= $before;
+    $worker->violate("$function() returned token $token when there was $before already")
+        if $token <= $before;
     $worker->{model}->token_given($token);
     $worker->count("advisory.$function");
     $worker->on_commit(sub {
@@ -452,7 +541,8 @@ sub held_lease {
     return;
 }
 
-# A lease that the worker had in a transaction that is committed, and its token. Perhaps it is lost since.
+# A lease that the worker had in a transaction that is committed, and its token. Perhaps it is lost
+# since.
 sub own_lease {
     my ($worker) = @_;
     my $index = one_of(keys %{ $worker->{leases} // {} }) // return;
@@ -465,11 +555,17 @@ sub renew_lease {
     my $ttl = 20 + int rand 150;
     # It may be shorter than what is left.
     $worker->{model}->lease_may_end($lease->{index}, $token, int 1e6 * time + 1000 * $ttl);
-    my $result = $worker->statement("SELECT $IN_US FROM advisory.renew_lease($lease->{call}, $token, '${ttl}ms') AS expires_at") or return;
+    my $result = $worker->statement(
+        "SELECT $IN_US FROM advisory.renew_lease($lease->{call}, $token, '${ttl}ms') AS expires_at")
+            or return;
     my $to = $result->{value} // return $worker->figure('leases found lost');
     $worker->figure('leases renewed');
     # Unless it ends the lease in the same transaction.
-    $worker->on_commit(sub { held_lease($worker, $lease, $token, $to - 1000 * $ttl, $to) if ($worker->{leases}{ $lease->{index} } // 0) == $token });
+    $worker->on_commit(
+        sub {
+            held_lease($worker, $lease, $token, $to - 1000 * $ttl, $to)
+                if ($worker->{leases}{ $lease->{index} } // 0) == $token
+        });
     return;
 }
 
@@ -478,7 +574,8 @@ sub end_lease {
     my ($lease, $token) = own_lease($worker) or return;
     $worker->{model}->lease_may_end($lease->{index}, $token, 0);
     delete $worker->{leases}{ $lease->{index} };
-    $worker->figure('leases ended') if $worker->statement("SELECT advisory.end_lease($lease->{call}, $token)");
+    $worker->figure('leases ended')
+        if $worker->statement("SELECT advisory.end_lease($lease->{call}, $token)");
     return;
 }
 
@@ -486,46 +583,62 @@ sub end_lease {
 sub check_lease {
     my ($worker) = @_;
     my ($lease, $token) = own_lease($worker) or return;
-    $worker->figure('leases checked') if $worker->statement("SELECT advisory.check_lease($lease->{call}, $token)", may => ['55000']);
+    $worker->figure('leases checked')
+        if $worker->statement(
+            "SELECT advisory.check_lease($lease->{call}, $token)", may => ['55000']);
     return;
 }
 
 # The table has a unique index, so the second one who claims a window is found out.
 sub claim {
     my ($worker) = @_;
-    $worker->statement(q(INSERT INTO stress.claimed SELECT w FROM advisory.claim('stress', 'window', '100ms') AS w WHERE w IS NOT NULL)) or return;
+    $worker->statement(
+        q(INSERT INTO stress.claimed SELECT w FROM advisory.claim('stress', 'window', '100ms') AS w
+            WHERE w IS NOT NULL)) or return;
     return $worker->figure('claims');
 }
 
-# ---- The session --------------------------------------------------------------------------------------------------
+# ---- The session ---------------------------------------------------------------------------------
 
 sub change_settings {
     my ($worker) = @_;
-    my ($name, @values) = @{ one_of([ 'statement_timeout', 0, 0, 0, '30ms', '100ms' ], [ 'lock_timeout', 0, 0, '20ms', '60ms' ], [ 'synchronous_commit', 'on', 'off' ],
-        [ 'client_connection_check_interval', 0, '50ms' ], [ 'advisory_ext.warn_no_transaction', 'on', 'off' ]) };
+    my ($name, @values) =
+        @{ one_of([ 'statement_timeout', 0, 0, 0, '30ms', '100ms' ],
+            [ 'lock_timeout', 0, 0, '20ms', '60ms' ], [ 'synchronous_commit', 'on', 'off' ],
+        [ 'client_connection_check_interval', 0, '50ms' ],
+        [ 'advisory_ext.warn_no_transaction', 'on', 'off' ]) };
     my $value = one_of(@values);
     $worker->{is_asynchronous} = 1 if $name eq 'synchronous_commit';
-    $worker->{is_asynchronous} = 0 if $worker->statement("SET $name = '$value'") && "$name $value" eq 'synchronous_commit on';
+    $worker->{is_asynchronous} = 0
+        if $worker->statement("SET $name = '$value'") && "$name $value" eq 'synchronous_commit on';
     return;
 }
 
 sub change_role {
     my ($worker) = @_;
-    $worker->statement(one_of('SET ROLE stress_a', 'SET ROLE stress_b', 'RESET ROLE', 'SET SESSION AUTHORIZATION stress_a', 'RESET SESSION AUTHORIZATION'), may => ['42501']);
+    $worker->statement(
+        one_of('SET ROLE stress_a', 'SET ROLE stress_b', 'RESET ROLE',
+            'SET SESSION AUTHORIZATION stress_a', 'RESET SESSION AUTHORIZATION'), may => ['42501']);
     return;
 }
 
 sub read_views {
     my ($worker) = @_;
-    $worker->statement('SELECT count(*) FROM ' . one_of(map { "advisory.$_" } qw(activity locks waits semaphores leases stats leaks pressure directory wait_tree())));
+    $worker->statement(
+        'SELECT count(*) FROM '
+            . one_of(map { "advisory.$_" } qw(activity locks waits semaphores leases stats leaks
+                pressure directory wait_tree())));
     return;
 }
 
 # Alone, or while a statement runs that may wait.
 sub close_socket {
     my ($worker) = @_;
-    my ($lock, $semaphore) = (some_of($worker->{plan}{locks}), one_of(@{ $worker->{plan}{semaphores} }));
-    $worker->close_socket(one_of(undef, "SELECT advisory.lock($lock->{call})", "SELECT advisory.acquire($semaphore->{call}, $semaphore->{k})"));
+    my ($lock, $semaphore) =
+        (some_of($worker->{plan}{locks}), one_of(@{ $worker->{plan}{semaphores} }));
+    $worker->close_socket(
+        one_of(undef, "SELECT advisory.lock($lock->{call})",
+            "SELECT advisory.acquire($semaphore->{call}, $semaphore->{k})"));
     return $worker->figure('sockets closed');
 }
 

@@ -1,4 +1,5 @@
-# One worker: a session that performs random operations (Stress::Operations), knows what it holds, and tells the model of it.
+# One worker: a session that performs random operations (Stress::Operations), knows what it holds,
+# and tells the model of it.
 #
 # The rule that it checks is the extension's own: true means held; false or an error means not held.
 package Stress::Worker;
@@ -14,15 +15,17 @@ use Time::HiRes qw(sleep time);
 
 use constant { MANY_HOLDS => 4, TRIES => 200 };
 
-# Errors that any statement can end with: not available, cancelled, deadlock, serialization failure, terminated.
+# Errors that any statement can end with: not available, cancelled, deadlock, serialization failure,
+# terminated.
 my %ALWAYS = map { $_ => 1 } qw(55P03 57014 40P01 40001 57P01);
 
-# new(number, model, server, plan, seed, may => [SQLSTATEs that are no violation here]). A hold is a hash of resource, mode ('X', 'S'), scope
-# ('session', 'transaction'), level (of the savepoint), by ('name', 'key', 'builtin': the session's other holds of the resource have to agree)
-# and token.
+# new(number, model, server, plan, seed, may => [SQLSTATEs that are no violation here]). A hold is a
+# hash of resource, mode ('X', 'S'), scope ('session', 'transaction'), level (of the savepoint), by
+# ('name', 'key', 'builtin': the session's other holds of the resource have to agree) and token.
 sub new {
     my ($class, %how) = @_;
-    my $self = bless { %how, holds => [], level => 0, pending => [], counts => {}, errors => {}, figures => {}, old_tokens => {} }, $class;
+    my $self = bless { %how, holds => [], level => 0, pending => [], counts => {}, errors => {},
+        figures => {}, old_tokens => {} }, $class;
     $self->{may} = { %ALWAYS, map { $_ => 1 } @{ $how{may} // [] } };
     return $self;
 }
@@ -69,10 +72,11 @@ sub step {
     return;
 }
 
-# ---- Statements -------------------------------------------------------------------------------------------------
+# ---- Statements ----------------------------------------------------------------------------------
 
-# Runs a statement. Returns its result, or nothing after an error, when {error} says which, or if the session is gone. The marks of the
-# transaction's holds do not stand meanwhile. With may => [SQLSTATEs] these are no violation, either.
+# Runs a statement. Returns its result, or nothing after an error, when {error} says which, or if
+# the session is gone. The marks of the transaction's holds do not stand meanwhile. With may =>
+# [SQLSTATEs] these are no violation, either.
 sub statement {
     my ($self, $sql, %how) = @_;
     my @resources = uniq map { $_->{resource} } $self->held(scope => 'transaction');
@@ -96,13 +100,15 @@ sub statement {
     $self->{is_in_block} = $ping >= 3;
     if ($ping < 1) {
         $self->gone($result->{message});
-    } elsif (!$self->{may}{ $result->{state} } && !grep { $_ eq $result->{state} } @{ $how{may} // [] }) {
+    } elsif (!$self->{may}{ $result->{state} }
+            && !grep { $_ eq $result->{state} } @{ $how{may} // [] }) {
         $self->violate("SQLSTATE $result->{state}, $result->{message}, from: $sql");
     }
     return;
 }
 
-# The same for what has to succeed in the end. A transaction that is in the way of that is rolled back.
+# The same for what has to succeed in the end. A transaction that is in the way of that is rolled
+# back.
 sub surely {
     my ($self, $sql) = @_;
     for (1 .. TRIES) {
@@ -116,7 +122,7 @@ sub surely {
     return $self->violate(TRIES . " times without success: $sql");
 }
 
-# ---- The session ------------------------------------------------------------------------------------------------
+# ---- The session ---------------------------------------------------------------------------------
 
 sub connect {
     my ($self) = @_;
@@ -135,7 +141,8 @@ sub connect {
 # The session has ended, and with it what it held.
 sub gone {
     my ($self, $message) = @_;
-    $self->violate("the session has ended without a reason: $message") if !$self->{left} && !$self->{model}->is_doomed($self->{number});
+    $self->violate("the session has ended without a reason: $message")
+        if !$self->{left} && !$self->{model}->is_doomed($self->{number});
     $self->forget(sub { 1 });
     $self->{level} = 0;
     $self->{pending} = [];
@@ -145,7 +152,8 @@ sub gone {
     return;
 }
 
-# Leaves without a word: the server sees the connection closed. With a statement it is closed while that runs.
+# Leaves without a word: the server sees the connection closed. With a statement it is closed while
+# that runs.
 sub close_socket {
     my ($self, $sql) = @_;
     $self->note('closes its socket' . ($sql ? " while this runs: $sql" : ''));
@@ -165,12 +173,15 @@ sub close_socket {
     return;
 }
 
-# ---- What it holds ------------------------------------------------------------------------------------------------
+# ---- What it holds -------------------------------------------------------------------------------
 
 # Holds with these properties, such as held(resource => 3, scope => 'session').
 sub held {
     my ($self, %which) = @_;
-    return grep { my $hold = $_; !grep { $hold->{$_} ne $which{$_} } keys %which } @{ $self->{holds} };
+    return grep {
+        my $hold = $_;
+        !grep { $hold->{$_} ne $which{$_} } keys %which
+    } @{ $self->{holds} };
 }
 
 # Marks these resources as this session holds them.
@@ -184,7 +195,9 @@ sub show {
         push @marks, [ $resource, $layer, $modes{X} ? 'X' : $modes{S} ? 'S' : '' ];
     }
     my $conflict = $self->{model}->mark($self->{number}, @marks);
-    $self->violate($conflict . '; ' . join ', ', map { "resource $_ is $self->{plan}{resources}[$_]{what}" } @resources) if $conflict;
+    $self->violate(
+        $conflict . '; ' . join ', ',
+        map { "resource $_ is $self->{plan}{resources}[$_]{what}" } @resources) if $conflict;
     return;
 }
 
@@ -196,7 +209,8 @@ sub gain {
     return;
 }
 
-# Forgets the holds for which the code returns true, because their state is unknown, or because they will be released next.
+# Forgets the holds for which the code returns true, because their state is unknown, or because they
+# will be released next.
 sub forget {
     my ($self, $is_meant) = @_;
     my (@kept, @lost);
@@ -206,23 +220,27 @@ sub forget {
         $self->{old_tokens}{ $hold->{resource} } = $hold->{token} if $hold->{token};
     }
     $self->show(SESSION, uniq map { $_->{resource} } grep { $_->{scope} eq 'session' } @lost);
-    $self->show(TRANSACTION, uniq map { $_->{resource} } grep { $_->{scope} eq 'transaction' } @lost);
+    $self->show(
+        TRANSACTION, uniq map { $_->{resource} } grep { $_->{scope} eq 'transaction' } @lost);
     return scalar @lost;
 }
 
-# ---- Transactions -------------------------------------------------------------------------------------------------
+# ---- Transactions --------------------------------------------------------------------------------
 
 # Runs the code when the last statement of the session is committed.
 sub on_commit {
     my ($self, $code) = @_;
-    if ($self->in_transaction) { push @{ $self->{pending} }, { level => $self->{level}, code => $code } }
+    if ($self->in_transaction) {
+        push @{ $self->{pending} }, { level => $self->{level}, code => $code }
+    }
     else { $code->() }
     return;
 }
 
 sub begin {
     my ($self) = @_;
-    my $level = rand() < 0.85 ? 'READ COMMITTED' : rand() < 0.5 ? 'REPEATABLE READ' : 'SERIALIZABLE';
+    my $level = rand() < 0.85 ? 'READ COMMITTED' : rand() < 0.5 ? 'REPEATABLE READ'
+        : 'SERIALIZABLE';
     my $result = $self->statement("BEGIN ISOLATION LEVEL $level");
     $self->{level} = 1 if $result || $self->{session} && $self->{is_in_block};
     return;
@@ -306,7 +324,8 @@ sub prepare {
         $modes{ $hold->{resource} } = $mode eq 'X' ? $mode : $hold->{mode};
     }
     $self->{prepared} = { gid => $gid, resources => [ keys %modes ], pending => \@pending };
-    my $conflict = $self->{model}->mark($self->{number}, map { [ $_, PREPARED, $modes{$_} ] } keys %modes);
+    my $conflict =
+        $self->{model}->mark($self->{number}, map { [ $_, PREPARED, $modes{$_} ] } keys %modes);
     $self->violate("prepared: $conflict") if $conflict;
     return;
 }
@@ -340,22 +359,26 @@ sub look_for_prepared {
     my $gid = $self->{unknown_gid};
     $self->surely($_) or return for 'RESET SESSION AUTHORIZATION', 'RESET ROLE';
     for (1 .. TRIES) {
-        my $found = $self->surely("SELECT count(*) FROM pg_prepared_xacts WHERE gid = '$gid'") or return;
+        my $found = $self->surely("SELECT count(*) FROM pg_prepared_xacts WHERE gid = '$gid'")
+            or return;
         if (!$found->{value}) { delete $self->{unknown_gid}; return }
-        # It is busy while another session, which is about to end, is at it: 55000. It is gone by now: 42704.
+        # It is busy while another session, which is about to end, is at it: 55000. It is gone by
+        # now: 42704.
         $self->statement("ROLLBACK PREPARED '$gid'", may => [qw(55000 42704)]);
         return if !$self->{session};
     }
     return $self->violate("the prepared transaction $gid cannot be ended");
 }
 
-# ---- After an error ---------------------------------------------------------------------------------------------
+# ---- After an error ------------------------------------------------------------------------------
 
-# Nothing is held that was not held before. Only a cancel can come when the function has returned already, and undo nothing. (A built-in
-# function's error can leave the lock held if it was granted meanwhile; see test/t/grant_race.t.)
+# Nothing is held that was not held before. Only a cancel can come when the function has returned
+# already, and undo nothing. (A built-in function's error can leave the lock held if it was granted
+# meanwhile; see test/t/grant_race.t.)
 sub recover {
     my ($self) = @_;
-    my $cancelled = $self->{error} eq '57014' || $self->{is_by_builtin} && $self->{error} eq '55P03';
+    my $cancelled = $self->{error} eq '57014' || $self->{is_by_builtin}
+        && $self->{error} eq '55P03';
     my $asked = [ @{ $self->{asked} } ];
     my $uncertain = $self->{is_uncertain} && $self->{error} =~ /^(?:57014|53)/;
     if ($self->{level} > 1 && rand() < 0.5) {
@@ -380,22 +403,28 @@ sub recover {
     return;
 }
 
-# Checks that the server shows the same locks of this session as the worker knows. With may_have, the session may hold further resources. Then
-# the function has returned, and the extension knows them.
+# Checks that the server shows the same locks of this session as the worker knows. With may_have,
+# the session may hold further resources. Then the function has returned, and the extension knows
+# them.
 sub compare {
     my ($self, %how) = @_;
     my $way = $how{may_have} ? 1 : int rand 3;
     my $result = $self->surely($way == 1 ? <<'OF_EXTENSION' : <<'OF_SERVER') or return;
-        SELECT concat_ws(':', key, coalesce(16384 + slot, 1), CASE mode WHEN 'exclusive' THEN 'X' ELSE 'S' END, scope) FROM advisory.locks
+        SELECT concat_ws(':', key, coalesce(16384 + slot, 1),
+            CASE mode WHEN 'exclusive' THEN 'X' ELSE 'S' END, scope) FROM advisory.locks
         WHERE pid = pg_backend_pid() AND granted AND kind IN ('lock', 'semaphore')
 OF_EXTENSION
-        SELECT concat_ws(':', classid::bigint << 32 | objid::bigint, objsubid, CASE mode WHEN 'ExclusiveLock' THEN 'X' WHEN 'ShareLock' THEN 'S' ELSE mode END) FROM pg_locks
-        WHERE pid = pg_backend_pid() AND granted AND locktype = 'advisory' AND (objsubid = 1 OR objsubid > 16384)
+        SELECT concat_ws(':', classid::bigint << 32 | objid::bigint, objsubid,
+            CASE mode WHEN 'ExclusiveLock' THEN 'X' WHEN 'ShareLock' THEN 'S' ELSE mode END)
+        FROM pg_locks
+        WHERE pid = pg_backend_pid() AND granted AND locktype = 'advisory'
+            AND (objsubid = 1 OR objsubid > 16384)
 OF_SERVER
     my %known;
     for my $hold (@{ $self->{holds} }) {
         my $tag = "$self->{plan}{resources}[$hold->{resource}]{tag}:$hold->{mode}";
-        # A lock held in both scopes shows as session. Of the built-in functions' locks the scope is not known.
+        # A lock held in both scopes shows as session. Of the built-in functions' locks the scope is
+        # not known.
         $known{$tag} = $hold->{scope} if ($known{$tag} // '') ne 'session';
         $known{$tag} = '' if $hold->{by} eq 'builtin';
     }
@@ -406,10 +435,18 @@ OF_SERVER
         my ($tag, $scope) = $row->[0] =~ /^(.*:[A-Z]\w*)(?::(\w+))?$/;
         my $expected = delete $known{$tag};
         if (!defined $expected) {
-            if ($may_have{ $tag =~ s/:\w+$//r } && ($scope || $self->{is_by_builtin} || !$knows_scopes)) { $self->figure('granted, though cancelled' . ($self->{is_by_builtin} ? ', by built-in functions' : '')); next }
+            if ($may_have{ $tag =~ s/:\w+$//r }
+                && ($scope || $self->{is_by_builtin} || !$knows_scopes)) {
+                    $self->figure(
+                        'granted, though cancelled'
+                            . ($self->{is_by_builtin} ? ', by built-in functions' : ''));
+                    next
+                }
             $self->violate("the server says that it holds $row->[0], and it does not know that");
         }
-        $self->violate("it holds $tag for the $expected, and advisory.locks says $scope") if $way == 1 && $knows_scopes && $expected ne '' && ($scope // '') ne $expected && !$self->holds_builtin($tag);
+        $self->violate("it holds $tag for the $expected, and advisory.locks says $scope")
+            if $way == 1 && $knows_scopes && $expected ne '' && ($scope // '') ne $expected
+            && !$self->holds_builtin($tag);
     }
     $self->violate('the server does not say that it holds ' . join ' ', %known) if %known;
     $self->compare_counts if $way == 2;
@@ -419,26 +456,34 @@ OF_SERVER
 
 sub holds_builtin {
     my ($self, $tag) = @_;
-    return first { $_->{by} eq 'builtin' && $tag =~ /^\Q$self->{plan}{resources}[$_->{resource}]{tag}:/ } @{ $self->{holds} };
+    return first {
+        $_->{by} eq 'builtin' && $tag =~ /^\Q$self->{plan}{resources}[$_->{resource}]{tag}:/
+    } @{ $self->{holds} };
 }
 
 # holds(), hold_count() and is_locked() of one of the locks.
 sub compare_counts {
     my ($self) = @_;
     my $lock = $self->{plan}{locks}[ rand @{ $self->{plan}{locks} } ];
-    # The answer is compared with what is held when the statement has run: surely() may have ended the transaction.
-    my $result = $self->surely("SELECT concat_ws(' ', advisory.holds($lock->{call})::int, advisory.hold_count($lock->{call}), advisory.is_locked($lock->{call})::int)") or return;
+    # The answer is compared with what is held when the statement has run: surely() may have ended
+    # the transaction.
+    my $result = $self->surely(
+        "SELECT concat_ws(' ', advisory.holds($lock->{call})::int,
+            advisory.hold_count($lock->{call}), advisory.is_locked($lock->{call})::int)") or return;
     my @holds = $self->held(resource => $lock->{index});
     return if grep { $_->{by} eq 'builtin' } @holds;
     my ($holds, $count, $is_locked) = split ' ', $result->{value};
-    $self->violate("of $lock->{what} it has " . @holds . " holds; holds(), hold_count() and is_locked() say $result->{value}")
+    $self->violate(
+        "of $lock->{what} it has " . @holds
+            . " holds; holds(), hold_count() and is_locked() say $result->{value}")
         if $holds != (@holds ? 1 : 0) || $count != @holds || @holds && !$is_locked;
     return;
 }
 
-# ---- The end ----------------------------------------------------------------------------------------------------
+# ---- The end -------------------------------------------------------------------------------------
 
-# Ends its prepared transaction, compares a last time, and disconnects. The server may still be starting, and the session may be gone.
+# Ends its prepared transaction, compares a last time, and disconnects. The server may still be
+# starting, and the session may be gone.
 sub finish {
     my ($self) = @_;
     $self->{left} = 1;

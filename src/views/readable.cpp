@@ -1,0 +1,133 @@
+/*
+ * views/readable.cpp
+ *		What the SQL of the views needs and SQL does not have: to read a table only if that is
+ *		possible at once, and some functions of texts and bytes.
+ */
+#include "base/pg.h"
+
+#include "base/encoding.h"
+#include "base/errors.h"
+#include "base/sqlfunction.h"
+
+namespace advisory
+{
+
+/*
+ * Is this a table of the bootstrap superuser?  Another owner could make a view of it, whose
+ * functions would run as the current user.
+ */
+static bool
+is_own_table(Oid table)
+{
+	HeapTuple	row = SearchSysCache1(RELOID, ObjectIdGetDatum(table));
+	bool		is_own = false;
+
+	if (HeapTupleIsValid(row))
+	{
+		auto	   *form = reinterpret_cast<Form_pg_class>(GETSTRUCT(row));
+
+		is_own = form->relkind == RELKIND_RELATION && form->relowner == BOOTSTRAP_SUPERUSERID;
+		ReleaseSysCache(row);
+	}
+	return is_own;
+}
+
+/* A standby has no rows of an unlogged table. */
+static bool
+may_read(Oid table)
+{
+	return is_own_table(table) &&
+		pg_class_aclcheck(table, GetUserId(), ACL_SELECT) == ACLCHECK_OK &&
+		DatumGetBool(DirectFunctionCall2(has_schema_privilege_id,
+										 ObjectIdGetDatum(get_rel_namespace(table)),
+										 CStringGetTextDatum("USAGE"))) &&
+		check_enable_rls(table, InvalidOid, true) != RLS_ENABLED &&
+		(get_rel_persistence(table) == RELPERSISTENCE_PERMANENT || !RecoveryInProgress());
+}
+
+/* Lock a table and its indexes, unless that would mean to wait. */
+static bool
+lock_to_read(Oid table)
+{
+	bool		is_locked = ConditionalLockRelationOid(table, AccessShareLock);
+
+	if (is_locked)
+	{
+		Relation	relation = relation_open(table, NoLock);
+		ListCell   *index;
+
+		foreach(index, RelationGetIndexList(relation))
+			is_locked = is_locked && ConditionalLockRelationOid(lfirst_oid(index), AccessShareLock);
+		relation_close(relation, NoLock);
+	}
+	return is_locked;
+}
+
+/*
+ * readable(relation regclass, otherwise text): the table, locked for reading; null if the current
+ * user may not read it, or if the server's lock table is full.  If somebody has locked it, a NOTICE
+ * says what the view does without it, because views must not wait.  What was read before the table
+ * was locked is read once more, because it may have changed.
+ */
+static Datum
+readable(FunctionCallInfo fcinfo)
+{
+	Oid			table = PG_GETARG_OID(0);
+	bool		may = false;
+	bool		is_locked = false;
+	bool		is_full = !unless_lock_table_is_full([&]() {
+		may = may_read(table);
+		is_locked = may && lock_to_read(table);
+		may = may && may_read(table);
+	});
+
+	if (is_locked && may)
+		PG_RETURN_OID(table);
+	if (may && !is_full)
+		ereport(NOTICE,
+				(errmsg("%s, because table \"%s.%s\" is locked",
+						text_to_cstring(PG_GETARG_TEXT_PP(1)),
+						get_namespace_name(get_rel_namespace(table)), get_rel_name(table))));
+	PG_RETURN_NULL();
+}
+
+static Datum
+this_database(FunctionCallInfo)
+{
+	PG_RETURN_OID(MyDatabaseId);
+}
+
+/* printable(text): the same with ? for control characters. */
+static Datum
+printable(FunctionCallInfo fcinfo)
+{
+	PG_RETURN_DATUM(text_datum(text_to_cstring(PG_GETARG_TEXT_PP(0))));
+}
+
+/* bytes_of(name): as they are stored. */
+static Datum
+bytes_of(FunctionCallInfo fcinfo)
+{
+	PG_RETURN_DATUM(raw_text_datum(NameStr(*PG_GETARG_NAME(0))));
+}
+
+/* crc32(bytea): as zlib computes it. */
+static Datum
+crc32(FunctionCallInfo fcinfo)
+{
+	const bytea *bytes = PG_GETARG_BYTEA_PP(0);
+	pg_crc32	crc;
+
+	INIT_TRADITIONAL_CRC32(crc);
+	COMP_TRADITIONAL_CRC32(crc, VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes));
+	FIN_TRADITIONAL_CRC32(crc);
+	PG_RETURN_INT64(crc);
+}
+
+ADVISORY_SQL_FUNCTION(advisory_readable, readable);
+ADVISORY_SQL_FUNCTION(advisory_this_database, this_database);
+ADVISORY_SQL_FUNCTION(advisory_printable, printable);
+ADVISORY_SQL_FUNCTION(advisory_bytes_of, bytes_of);
+ADVISORY_SQL_FUNCTION(advisory_crc32, crc32);
+
+}								/* namespace advisory */
