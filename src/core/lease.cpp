@@ -116,9 +116,6 @@ wake_at_end(Key key)
 static void
 keep_name(CachedName *name)
 {
-	/* One that renews a lease again and again needs it once. */
-	if (locked != nullptr && locked->name == name)
-		return;
 	add_locked()->name = name;
 	name->uses++;
 }
@@ -223,9 +220,13 @@ grant(Lease *lease)
 static bool
 take(Lease *lease)
 {
+	/* Under the lock, so that it is greater than the token of every owner before. */
 	lease->grant.token = token_make(&lease->grant.era);
-	/* If its row was changed before the lock was granted, look again: nobody changes it now. */
-	if (!grant(lease))
+	/*
+	 * If its row was changed before the lock was granted, look again: nobody changes it now.  Also
+	 * if it is of an older era, because the present one may have begun meanwhile.
+	 */
+	if ((lease->before.is_there && lease->before.era != lease->grant.era) || !grant(lease))
 	{
 		if (!looks_free(lease))
 			return false;
@@ -431,7 +432,9 @@ wait_for_others(const LockName &name, LOCKMODE mode, const CachedName *cached)
 static bool
 find_and_lock_lease(const LockName &name, int64 token, LOCKMODE mode, LeaseRow *lease)
 {
+	LOCKTAG		tag = lease_tag(MyDatabaseId, name.key);
 	bool		is_found = false;
+	bool		was_held = compat::lock_held_by_me(&tag, mode);
 	CachedName *cached;
 
 	keeping_locks_if([&]() {
@@ -444,10 +447,10 @@ find_and_lock_lease(const LockName &name, int64 token, LOCKMODE mode, LeaseRow *
 	if (!lock_lease(name.key, mode, true))
 		wait_for_others(name, mode, cached);
 	is_found = find_lease(name.key, token, lease);
-	if (is_found)
-		keep_name(cached);
-	else
+	if (!is_found)
 		unlock_lease(name.key, mode);
+	else if (!was_held)
+		keep_name(cached);
 	name_end_asking();
 	return is_found;
 }

@@ -74,4 +74,16 @@ flood();
 is($look->value(q(SELECT count(*) FROM advisory.stats WHERE namespace = 'l' AND name IN ('taken', 'rolled back'))), 0, '... and no longer');
 leave($taker);
 
+# Two transactions that rely on a lease each, and end the other's.
+my %token = map { $_ => token_of("dead $_") } 1, 2;
+my @sessions = map { there()->run('BEGIN', "SELECT advisory.check_lease('l', 'dead $_', $token{$_})") } 1, 2;
+$sessions[0]->start("SELECT advisory.end_lease('l', 'dead 2', $token{2})");
+waits($look, $sessions[0]);
+$sessions[1]->start("SELECT advisory.end_lease('l', 'dead 1', $token{1})");
+my ($dead) = grep { ($_->{state} // '') eq '40P01' } map { my $result = $_->finish; $_->run('ROLLBACK'); $result } @sessions;
+like($dead->{detail} // '', qr{"l/dead 1".*"l/dead 2"|"l/dead 2".*"l/dead 1"}s, 'a deadlock over leases names both');
+like($dead->{context} // '', qr{^while waiting for lease "l/dead [12]"\z}m, '... and says for which one the session waited');
+is($dead->{schema}, 'l', '... also in the fields for programs');
+leave($look, @sessions);
+
 done_testing();

@@ -327,6 +327,23 @@ sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $l
     ok(wait_until('it expires', sub { defined $look->value("SELECT token FROM advisory.try_lease('l', '$era', '1h')") }), 'and expires after its TTL');
 }
 
+{
+    # A new era begins while a waiter, which has found the lease free, waits for a transaction that relies on it.
+    my ($relies, $waiter) = map { session() } 1, 2;
+    my $token = $look->value("SELECT token FROM advisory.lease('l', 'era meanwhile', '1h')");
+    $look->run("UPDATE advisory._leases SET expires_at = now() - interval '10 s' WHERE name = 'era meanwhile'");
+    $relies->run('BEGIN', "SELECT advisory.check_lease('l', 'era meanwhile', $token)");
+    $waiter->start("SELECT advisory.lease('l', 'era meanwhile', '1h')");
+    waits($look, $waiter);
+    $look->run("SELECT advisory.tokens_above($token)");
+    $relies->run('COMMIT');
+    wait_until('it sleeps', sub { $waiter->is_done || $look->value(q(SELECT count(*) FROM pg_stat_activity AS a WHERE wait_event IN ('advisory', 'AdvisoryExtLease') AND pid = ? AND NOT EXISTS (SELECT FROM pg_locks AS l WHERE l.pid = a.pid AND NOT granted)), $waiter->pid) });
+    is($look->query("SELECT advisory.check_lease('l', 'era meanwhile', $token)")->{value}, 1, 'a lease that a new era restarts is held again, though a waiter had found it free before');
+    $look->value('SELECT pg_cancel_backend(?)', $waiter->pid);
+    is($waiter->finish->{state}, '57014', '... which goes on waiting');
+    leave($look, $relies, $waiter);
+}
+
 # ---- What a call leaves behind until its transaction ends ---------------------------------------------------------------------------------
 
 {
