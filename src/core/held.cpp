@@ -365,12 +365,18 @@ held_notice_lost() noexcept
 HeldLock *
 held_refresh(HeldLock *held)
 {
-	int64		real_count;
+	LockCounts	real;
 
 	if (held->session_count == 0)
 		return held;
-	real_count = lock_counts(held->tag, held->mode).session;
-	held = keep_session_holds(held, Min(held->session_count, real_count), held->session_by_name,
+	real = lock_counts(held->tag, held->mode);
+	/* Beside session-level holds nobody noticed that ROLLBACK TO has released the others. */
+	if (held->xact_count > 0 && real.transaction == 0)
+	{
+		dlist_delete(&held->in_xact);
+		held->xact_count = 0;
+	}
+	held = keep_session_holds(held, Min(held->session_count, real.session), held->session_by_name,
 							  HoldEnd::lost);
 	free_ended_slots();
 	return held;

@@ -64,4 +64,18 @@ for my $what (sort keys %kinds) {
     leave($look, $session);
 }
 
+# ---- Beside a session-level hold ---------------------------------------------------------------------
+
+# Nobody notices that ROLLBACK TO releases the first transaction-level hold, because the lock stays.
+# The second one begins anew nevertheless.
+my $session = session();
+$session->run('BEGIN', q(SELECT advisory.lock('beside', 'a')), 'SAVEPOINT s',
+    q(SELECT advisory.xact_lock('beside', 'a')), 'ROLLBACK TO s', 'SAVEPOINT t',
+    q(SELECT advisory.xact_lock('beside', 'a')), q(SELECT advisory.unlock('beside', 'a')),
+    'ROLLBACK TO t');
+my $between = $session->value('SELECT clock_timestamp()');
+$session->run(q(SELECT advisory.xact_lock('beside', 'a')));
+is($look->value(q(SELECT acquired_at > ?::timestamptz FROM advisory.locks WHERE pid = ?), $between,
+    $session->pid), 1, 'a lock that ROLLBACK TO has released is not remembered beside another hold');
+
 done_testing();
