@@ -161,6 +161,21 @@ fill_entry(HeldLock *held, Scope scope, CachedName *name, int slots) noexcept
 	held->place = publish_hold(published);
 }
 
+/*
+ * The nesting level of what owns a lock that is taken now: of the cursor, which can be older than
+ * the present subtransaction, or of that.
+ */
+static int
+owner_level() noexcept
+{
+	const PortalData *portal = ActivePortal;
+
+	if (portal != nullptr && portal->resowner == CurrentResourceOwner &&
+		CurrentResourceOwner != CurTransactionResourceOwner)
+		return portal->createLevel;
+	return GetCurrentTransactionNestLevel();
+}
+
 /* Add a hold of the present (sub)transaction. */
 static void
 add_xact_hold(HeldLock *held) noexcept
@@ -168,6 +183,7 @@ add_xact_hold(HeldLock *held) noexcept
 	if (held->xact_count++ > 0)
 		return;
 	held->xact_level = GetCurrentTransactionNestLevel();
+	held->owner_level = owner_level();
 	dlist_push_tail(&xact_holds, &held->in_xact);
 }
 

@@ -64,7 +64,31 @@ for my $what (sort keys %kinds) {
     leave($look, $session);
 }
 
-# ---- Beside a session-level hold ---------------------------------------------------------------------
+# ---- Cursors of several levels -----
+
+my $nested = session();
+
+sub slots_in_use {
+    return $look->value(q(SELECT string_agg(name, ' ' ORDER BY name) FROM advisory.semaphores
+        WHERE namespace = 'levels' AND in_use > 0));
+}
+
+sub cursor { return "DECLARE $_[0] CURSOR FOR "
+        . "SELECT advisory.xact_acquire('levels', '$_[0]' || i, 1) FROM generate_series(1, 3) i" }
+sub take { return "SELECT advisory.xact_acquire('levels', '$_[0]', 1)" }
+
+$nested->run('BEGIN', cursor('wide'), 'SAVEPOINT a', take('a'), 'SAVEPOINT b', cursor('deep'),
+    take('b'), 'SAVEPOINT c', 'FETCH wide', take('c'), 'FETCH deep', 'FETCH wide',
+    'SAVEPOINT d', take('d'), 'ROLLBACK TO c');
+is(slots_in_use(), 'a b deep1 wide1 wide2', 'both cursors keep theirs');
+$nested->run(take('c'), 'FETCH wide', 'ROLLBACK TO c');
+is(slots_in_use(), 'a b deep1 wide1 wide2 wide3', 'again');
+$nested->run('CLOSE deep', 'ROLLBACK TO b');
+is(slots_in_use(), 'a wide1 wide2 wide3', 'a cursor that ends leaves its locks to its level');
+$nested->run('ROLLBACK TO a', 'COMMIT');
+is(slots_in_use(), undef, 'COMMIT ends all of them');
+
+# ---- Beside a session-level hold -----
 
 # Nobody notices that ROLLBACK TO releases the first transaction-level hold, because the lock stays.
 # The second one begins anew nevertheless.
