@@ -161,6 +161,21 @@ fill_entry(HeldLock *held, Scope scope, CachedName *name, int slots) noexcept
 	held->place = publish_hold(published);
 }
 
+/*
+ * The nesting level of what owns a lock that is taken now: of the cursor, which can be older than
+ * the present subtransaction, or of that.
+ */
+static int
+owner_level() noexcept
+{
+	const PortalData *portal = ActivePortal;
+
+	if (portal != nullptr && portal->resowner == CurrentResourceOwner &&
+		CurrentResourceOwner != CurTransactionResourceOwner)
+		return portal->createLevel;
+	return GetCurrentTransactionNestLevel();
+}
+
 /* Add a hold of the present (sub)transaction. */
 static void
 add_xact_hold(HeldLock *held) noexcept
@@ -168,6 +183,7 @@ add_xact_hold(HeldLock *held) noexcept
 	if (held->xact_count++ > 0)
 		return;
 	held->xact_level = GetCurrentTransactionNestLevel();
+	held->owner_level = owner_level();
 	dlist_push_tail(&xact_holds, &held->in_xact);
 }
 
@@ -376,12 +392,18 @@ lock_give_up(const LockRequest &request, int slot)
 HeldLock *
 held_refresh(HeldLock *held)
 {
-	int64		real_count;
+	LockCounts	real;
 
 	if (held->session_count == 0)
 		return held;
-	real_count = lock_counts(held->tag, held->mode).session;
-	held = keep_session_holds(held, Min(held->session_count, real_count), held->session_by_name,
+	real = lock_counts(held->tag, held->mode);
+	/* Beside session-level holds nobody noticed that ROLLBACK TO has released the others. */
+	if (held->xact_count > 0 && real.transaction == 0)
+	{
+		dlist_delete(&held->in_xact);
+		held->xact_count = 0;
+	}
+	held = keep_session_holds(held, Min(held->session_count, real.session), held->session_by_name,
 							  HoldEnd::lost);
 	free_ended_slots();
 	return held;

@@ -43,24 +43,44 @@ end_xact_holds(HoldEnd end) noexcept
 static int	aborted_level = 0;
 
 /*
+ * A cursor keeps this hold of an aborted subtransaction.  It belongs to the level of the cursor, so
+ * that the ends of those in between need not look at it, and goes behind the holds of that level.
+ */
+static void
+pass_to_cursor(HeldLock *held) noexcept
+{
+	dlist_node *node = held->in_xact.prev;
+
+	held->xact_level = Min(held->owner_level, aborted_level - 1);
+	while (node != &xact_holds.head &&
+		   held_of(node, offsetof(HeldLock, in_xact))->xact_level > held->xact_level)
+		node = node->prev;
+	dlist_delete(&held->in_xact);
+	dlist_insert_after(node, &held->in_xact);
+}
+
+/*
  * A subtransaction has aborted, and its locks are released.  A cursor that is older keeps the locks
- * that it took in the subtransaction: they belong to the parent now.
+ * that it took in the subtransaction.
  */
 static void
 end_aborted_holds() noexcept
 {
 	TimestampTz now = GetCurrentTimestamp();
+	dlist_node *node = xact_holds.head.prev;
 
-	for (dlist_node *node = xact_holds.head.prev, *before; node != &xact_holds.head; node = before)
+	while (node != &xact_holds.head &&
+		   held_of(node, offsetof(HeldLock, in_xact))->xact_level >= aborted_level)
+		node = node->prev;
+	for (dlist_node *next = node->next; next != &xact_holds.head;)
 	{
-		HeldLock   *held = held_of(node, offsetof(HeldLock, in_xact));
+		HeldLock   *held = held_of(next, offsetof(HeldLock, in_xact));
 
-		before = node->prev;
-		if (held->xact_level < aborted_level)
-			break;
-		held->xact_level = aborted_level - 1;
+		next = next->next;
 		if (is_lost(held))
 			end_xact_hold(held, HoldEnd::released, now);
+		else
+			pass_to_cursor(held);
 	}
 	aborted_level = 0;
 }

@@ -30,6 +30,7 @@ struct HeldLock
 	struct Semaphore *semaphore;	/* of a slot, set by core/semaphore; null for a lock */
 	int			xact_level;		/* nesting level of the (sub)transaction that the first of the
 								 * transaction-level holds belongs to */
+	int			owner_level;	/* that of a cursor which may outlive it; else the same or more */
 	int64		xact_count;		/* transaction-level holds; too many after ROLLBACK TO */
 	int			place;			/* its place in the session table */
 	bool		has_acquirer;	/* false: the transaction that took it has not ended yet */

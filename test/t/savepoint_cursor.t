@@ -64,4 +64,42 @@ for my $what (sort keys %kinds) {
     leave($look, $session);
 }
 
+# ---- Cursors of several levels -----
+
+my $nested = session();
+
+sub slots_in_use {
+    return $look->value(q(SELECT string_agg(name, ' ' ORDER BY name) FROM advisory.semaphores
+        WHERE namespace = 'levels' AND in_use > 0));
+}
+
+sub cursor { return "DECLARE $_[0] CURSOR FOR "
+        . "SELECT advisory.xact_acquire('levels', '$_[0]' || i, 1) FROM generate_series(1, 3) i" }
+sub take { return "SELECT advisory.xact_acquire('levels', '$_[0]', 1)" }
+
+$nested->run('BEGIN', cursor('wide'), 'SAVEPOINT a', take('a'), 'SAVEPOINT b', cursor('deep'),
+    take('b'), 'SAVEPOINT c', 'FETCH wide', take('c'), 'FETCH deep', 'FETCH wide',
+    'SAVEPOINT d', take('d'), 'ROLLBACK TO c');
+is(slots_in_use(), 'a b deep1 wide1 wide2', 'both cursors keep theirs');
+$nested->run(take('c'), 'FETCH wide', 'ROLLBACK TO c');
+is(slots_in_use(), 'a b deep1 wide1 wide2 wide3', 'again');
+$nested->run('CLOSE deep', 'ROLLBACK TO b');
+is(slots_in_use(), 'a wide1 wide2 wide3', 'a cursor that ends leaves its locks to its level');
+$nested->run('ROLLBACK TO a', 'COMMIT');
+is(slots_in_use(), undef, 'COMMIT ends all of them');
+
+# ---- Beside a session-level hold -----
+
+# Nobody notices that ROLLBACK TO releases the first transaction-level hold, because the lock stays.
+# The second one begins anew nevertheless.
+my $session = session();
+$session->run('BEGIN', q(SELECT advisory.lock('beside', 'a')), 'SAVEPOINT s',
+    q(SELECT advisory.xact_lock('beside', 'a')), 'ROLLBACK TO s', 'SAVEPOINT t',
+    q(SELECT advisory.xact_lock('beside', 'a')), q(SELECT advisory.unlock('beside', 'a')),
+    'ROLLBACK TO t');
+my $between = $session->value('SELECT clock_timestamp()');
+$session->run(q(SELECT advisory.xact_lock('beside', 'a')));
+is($look->value(q(SELECT acquired_at > ?::timestamptz FROM advisory.locks WHERE pid = ?), $between,
+    $session->pid), 1, 'a lock that ROLLBACK TO has released is not remembered beside another hold');
+
 done_testing();
