@@ -21,7 +21,7 @@ namespace advisory
 enum class NameState : uint8
 {
 	unstored,					/* not known to be in the name table; also if there is no text */
-	stored,						/* its entry was there, but is not pinned: it may have been evicted */
+	stored,						/* its entry was there, but is not pinned: it may be evicted */
 	pinned,						/* its entry is pinned */
 	outranked					/* a label of a key that has a name, whose entry is pinned */
 };

@@ -443,8 +443,9 @@ make_room()
 /* ---- Registering ---- */
 
 /*
- * Add a name, and return its entry, or NO_ENTRY if there is no room.  old_label: a label that has to
- * make room, or NO_ENTRY; its entry stays where it is.  May ereport, and then nothing has changed.
+ * Add a name, and return its entry, or NO_ENTRY if there is no room.  old_label: a label that has
+ * to make room, or NO_ENTRY; its entry stays where it is.  May ereport, and then nothing has
+ * changed.
  */
 static int
 add_name(const GivenName &name, Oid role, int old_label)

@@ -42,7 +42,7 @@ struct SharedRoot
 	int			sessions_tranche;	/* what a session holds and waits for */
 	int			slots_tranche;	/* a semaphore's slots and queue, and deadlocks over slots */
 	LWLock		lock;			/* protects what follows; who needs a part first creates it */
-	uint64		seed;			/* for hash tables in shared memory: hash_seed of the first session */
+	uint64		seed;			/* for all hash tables here: hash_seed of the first session */
 	dsa_handle	area;
 	dsa_pointer names;			/* the name table */
 	dsa_pointer sessions;		/* the session table */

@@ -1,0 +1,105 @@
+/*
+ * views/waittrees.h
+ *		Who waits for whom, as trees.
+ *
+ * Wording
+ *		session		a lock group (a session with its parallel workers) or a prepared transaction
+ *		root		a session that others wait for, and that waits for no session
+ *		cycle		sessions that wait for each other: a deadlock not found yet
+ *
+ * Each session stands once.  A waiter stands under one of the sessions that are in its way:
+ *
+ *		it waits for a slot		the holder that has had its slot longest, as far as that is known.
+ *								But because any slot ends the wait, a holder that itself waits for
+ *								the waiter only counts if all holders do.
+ *		it waits for a lock		the holder that came first
+ *		nobody holds it			the nearest waiter ahead of it in the queue
+ *
+ * The trees follow waits for locks of every type, because the holder of an advisory lock may itself
+ * wait for a row.  But they contain only sessions that wait for an advisory lock or in a function
+ * of the extension, or hold one, those that they wait for, and those that wait for them.
+ *
+ * The lock table is read one partition after the other, so the waits that are read need not have
+ * existed at the same time. A session may seem to wait twice, and there may seem to be a cycle that
+ * never existed.
+ */
+#pragma once
+
+#include "shmem/sessiontable.h"
+
+namespace advisory
+{
+
+/*
+ * A session, which is one line of a tree.
+ *
+ *					lock								blocker
+ *		root		the lock that it holds with the		null
+ *					longest wait of others for it
+ *		waiter		the lock that it waits for			the hold or wait of the session above that
+ *													is in its way
+ *		first of	the same							the same; the blocker is further down
+ *		a cycle											the tree
+ *
+ * A session that waits for a lease, or for a lock that was released meanwhile, is a root with the
+ * lock that it waits for.
+ */
+struct Session
+{
+	const LockEntry *lock;
+	const LockEntry *blocker;
+	Session    *above;			/* the session of the blocker */
+	List	   *waiters;		/* the sessions (Session *) that are shown under it */
+	int			depth;
+	int			place;			/* among the waiters under the same session, from 0 */
+	bool		is_shown;
+	bool		is_written;		/* is it among the lines? */
+	/* Of a root: how many wait for it, directly or not; the first; and what blocks that one. */
+	int			waiter_count;
+	const Session *first_waiter;
+	const LockEntry *blocking;
+	const Session *counted;		/* the waiter for which this session was visited last */
+};
+
+/* The trees of the whole server, the one with the longest wait first. */
+class WaitTrees
+{
+public:
+	/* Reads them.  May ereport. */
+	WaitTrees();
+
+	const Session &line(int i) const noexcept
+	{
+		return *static_cast<Session *>(list_nth(lines, i));
+	}
+
+	LockEntries entries;
+	/* (Session *) each root of all waits, and each first waiter for a lease */
+	List	   *roots = NIL;
+	/* (Session *) each tree from its root down; after a session its waiters, longest waits first */
+	List	   *lines = NIL;
+
+private:
+	Session    *session_of(const LockEntry &entry) const noexcept
+	{
+		return &sessions[entry.leader_number];
+	}
+	void		find_waits();
+	void		choose_blocker(Session *session);
+	bool		concerns_advisory_locks(const Session *session) const;
+	void		count_for_roots(Session *session, const Session *waiter);
+	void		write_tree(Session *session, int depth, int place);
+
+	Session    *sessions;		/* by their leader's number in the server's array of processes */
+	List	   *waiting = NIL;	/* the sessions (Session *) that wait, longest waits first */
+	HoldReader	holds;
+};
+
+/* A wait whose start is not known yet has only just begun. */
+inline TimestampTz
+start_of_wait(const LockEntry &wait) noexcept
+{
+	return wait.wait_start != 0 ? wait.wait_start : DT_NOEND;
+}
+
+}								/* namespace advisory */
