@@ -286,7 +286,7 @@ CREATE OR REPLACE FUNCTION advisory._raise_not_available(
 DECLARE
     most integer := coalesce(advisory._milliseconds(timeout), 2147483647);
     setting integer := CASE WHEN most > 0 THEN coalesce(advisory._lock_timeout(), 0) ELSE 0 END;
-    is_setting boolean := setting BETWEEN 1 AND most;
+    is_setting boolean := setting > 0 AND (timeout IS NULL OR setting < most);
 BEGIN
     most := CASE WHEN is_setting THEN setting ELSE most END;
     RAISE EXCEPTION 'could not obtain % "%" %',

@@ -106,7 +106,9 @@ held_prepare(const LOCKTAG &tag, Mode mode)
 
 	if (!hears_about_end)
 	{
+		/* The last one is called first, and the other one even if it fails. */
 		before_shmem_exit([](int, Datum) { end_all_holds(); }, Datum(0));
+		before_shmem_exit([](int, Datum) { AbortOutOfAnyTransaction(); }, Datum(0));
 		/* At the time when the server itself logs the end of a session. */
 		on_proc_exit([](int, Datum) { log_ended_holds(); }, Datum(0));
 		hears_about_end = true;

@@ -231,7 +231,6 @@ at_resource_release(ResourceReleasePhase phase, bool, bool is_top_level, void *)
 void
 end_all_holds() noexcept
 {
-	AbortOutOfAnyTransaction();
 	end_lost_holds(HoldEnd::lost);
 	LockReleaseAll(USER_LOCKMETHOD, true);
 	leave_queue();

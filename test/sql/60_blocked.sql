@@ -63,6 +63,12 @@ SELECT advisory.lock('billing', 'invoice:42', '1h');
 --extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
 --portable> DETAIL:  A prepared transaction holds it in exclusive mode.
 --portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('billing', 'invoice:42').
+SELECT advisory.lock('billing', 'invoice:42', '1ms');
+--> ERROR:  could not obtain advisory lock "billing/invoice:42" within 1 ms
+--extension> DETAIL:  Prepared transaction "regress_advisory" holds it in exclusive mode.
+--extension> HINT:  To end the prepared transaction that holds it: COMMIT PREPARED 'regress_advisory' or ROLLBACK PREPARED 'regress_advisory'.
+--portable> DETAIL:  A prepared transaction holds it in exclusive mode.
+--portable> HINT:  To see who holds it: SELECT * FROM advisory.holders('billing', 'invoice:42').
 SET lock_timeout = '1h';
 SELECT advisory.lock('billing', 'invoice:42', '1ms');
 --> ERROR:  could not obtain advisory lock "billing/invoice:42" within 1 ms
