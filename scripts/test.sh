@@ -6,7 +6,7 @@
 #                          (portable: the portable edition, with the tests that both editions share, and those in test/portable.)
 #                          (integration: with pg_cron, PgBouncer, Patroni, Node, Python, Java and migration tools, from packages;
 #                          faults needs FAULTS=1.) PARTS=all: also integration.
-#   TESTS="keys 10-api"    only the tests of these names, in whatever part they are (with or without path and ending)
+#   TESTS="10_keys names"  only the tests of these names, in whatever part they are (with or without path and ending)
 #   TEST_JOBS=4            how many run at the same time (default: three for each processor)
 #   TEST_TIMEOUT=600       seconds that one *.t file, or one of the other parts, may take
 #

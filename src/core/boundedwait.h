@@ -4,8 +4,8 @@
  *
  * There are three kinds of things that a session can wait for: a lock, a slot of a semaphore, and a
  * lease.  A WaitRoutine says how each is got, like the routine of an access method.  The order of
- * the steps is the same for a lock and a slot, and stands in acquire.h.  A lease has its own
- * (lease.h).
+ * the steps is the same for a lock and a slot, and stands in acquire.cpp.  A lease has its own
+ * (lease.cpp).
  */
 #pragma once
 

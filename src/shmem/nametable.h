@@ -11,7 +11,7 @@
  * A session pins the names of the locks that it holds or waits for.  advisory_ext.max_names limits
  * the table.  A new name that finds no room evicts one that is not pinned and was not used lately.
  * The sessions of one login role may not pin more than their share of the table, so that the names
- * of others always find room.
+ * of others find room.
  */
 #pragma once
 
