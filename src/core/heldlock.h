@@ -83,9 +83,9 @@ void		free_ended_slots() noexcept;
 void		end_lost_holds(HoldEnd end) noexcept;
 
 /*
- * The session ends, while shared memory is still available.  Its transaction has ended before, as in
- * the server's ShutdownPostgres(), which is called later: no lock is free while its rows are still
- * locked, and nothing is marked as free, and nobody woken, before the locks are released.
+ * The session ends, while shared memory is still available.  Its transaction has ended before, as
+ * in the server's ShutdownPostgres(), which is called later: no lock is free while its rows are
+ * still locked, and nothing is marked as free, and nobody woken, before the locks are released.
  */
 void		end_all_holds() noexcept;
 
