@@ -1,6 +1,7 @@
 /*
  * test/sanitizers.c
- *		Loaded into a server before AddressSanitizer and UndefinedBehaviorSanitizer: their options.  For make sanitize.
+ *		Loaded into a server before AddressSanitizer and UndefinedBehaviorSanitizer: their options.
+ *		For make sanitize.
  *
  * Options from the environment would not do: a server process overwrites its environment with its
  * title, and UndefinedBehaviorSanitizer reads it only when it has something to report.
