@@ -15,6 +15,9 @@ BEGIN
             AND d.deptype = 'e'
         CROSS JOIN pg_identify_object(d.classid, d.objid, 0) AS i
         WHERE e.extname = 'advisory_ext' AND current_user <> pg_get_userbyid(10)
+            -- From 17 on row types and arrays are members, too.  Their owner is that of the table.
+            AND NOT EXISTS (SELECT FROM pg_depend AS i
+                            WHERE (i.classid, i.objid, i.deptype) = (d.classid, d.objid, 'i'))
     LOOP
         EXECUTE format('ALTER %s %s OWNER TO %I', member.type, member.identity,
                        pg_get_userbyid(10));
