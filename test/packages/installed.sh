@@ -105,7 +105,7 @@ nothing_remains() {
 
 is_gone() {
     local answer
-    answer=$(sql -c 'CREATE EXTENSION advisory_ext' 2>&1 || true)
+    answer=$(sql -c 'DROP EXTENSION advisory_ext' -c 'CREATE EXTENSION advisory_ext' 2>&1 || true)
     [[ $answer == *'is not available'* ]] || { echo "CREATE EXTENSION says: $answer"; return 1; }
 }
 
