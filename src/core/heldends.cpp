@@ -66,7 +66,7 @@ pass_to_cursor(HeldLock *held) noexcept
 static void
 end_aborted_holds() noexcept
 {
-	TimestampTz now = GetCurrentTimestamp();
+	TimestampTz now = dlist_is_empty(&xact_holds) ? 0 : GetCurrentTimestamp();
 	dlist_node *node = xact_holds.head.prev;
 
 	while (node != &xact_holds.head &&

@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# The only holder of a lock gets it in the other mode, by try_* too, whoever waits behind it. The test
-# needs a session that waits.
+# The only holder of a lock gets it in the other mode, by try_* too, whoever waits behind it. The
+# test needs a session that waits.
 use strict;
 use warnings;
 use FindBin;
@@ -21,8 +21,9 @@ for my $scope ('', 'xact_') {
         waits($look, $waiter);
         is($session->value("SELECT advisory.try_${scope}lock$asked('mode', 'a')"), 1,
             "$what, without waiting");
-        is($session->value("SELECT advisory.try_${scope}lock${asked}_key(advisory.key('mode', 'a'), '0')"),
-            1, "$what, by its key");
+        is($session->value(
+            "SELECT advisory.try_${scope}lock${asked}_key(advisory.key('mode', 'a'), '0')"), 1,
+            "$what, by its key");
         is($look->value(q(SELECT count(*) FROM pg_locks WHERE pid = ? AND granted
             AND locktype = 'advisory'), $session->pid), 2, "$what: it holds both modes");
         $session->run('COMMIT', 'SELECT pg_advisory_unlock_all()');
@@ -32,12 +33,13 @@ for my $scope ('', 'xact_') {
     }
 }
 
-# ---- Not the only holder -----------------------------------------------------------------------------
+# ---- Not the only holder -------------------------------------------------------------------------
 
 my $session = session();
 $session->run(q(SELECT advisory.lock_shared('mode', 'a')));
 $sharer->run(q(SELECT advisory.lock_shared('mode', 'a')));
-is($session->value(q(SELECT advisory.try_lock('mode', 'a'))), 0, 'not while another session shares it');
+is($session->value(q(SELECT advisory.try_lock('mode', 'a'))), 0,
+    'not while another session shares it');
 $sharer->start(q(SELECT advisory.lock('mode', 'a')));
 waits($look, $sharer);
 is($session->value(q(SELECT advisory.try_lock('mode', 'a'))), 0,

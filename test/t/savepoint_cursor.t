@@ -19,14 +19,17 @@ my %kinds = (
     'xact_lock_shared()'      => [ q(advisory.xact_lock_shared('cursor', name)), 'lock' ],
     'xact_lock(timeout)'      => [ q(advisory.xact_lock('cursor', name, '1 min')), 'lock' ],
     'xact_lock_all()'         => [ q(advisory.xact_lock_all('cursor', ARRAY[name])), 'lock' ],
-    'xact_acquire(2)'         => [ q(advisory.xact_acquire('cursor', name, 2, '1 min')), 'slot', 2 ],
-    'xact_acquire(1)'         => [ q(advisory.xact_acquire('cursor', name, 1, '1 min')), 'slot', 1 ],
+    'xact_acquire(2)'         =>
+        [ q(advisory.xact_acquire('cursor', name, 2, '1 min')), 'slot', 2 ],
+    'xact_acquire(1)'         =>
+        [ q(advisory.xact_acquire('cursor', name, 1, '1 min')), 'slot', 1 ],
 );
 
 sub held_names {
     my ($session) = @_;
     return $look->value(<<'SQL', $session->pid);
-        SELECT string_agg(DISTINCT coalesce(name, names.n) || CASE WHEN held IS NULL THEN '?' ELSE '' END,
+        SELECT string_agg(
+            DISTINCT coalesce(name, names.n) || CASE WHEN held IS NULL THEN '?' ELSE '' END,
             ' ' ORDER BY coalesce(name, names.n) || CASE WHEN held IS NULL THEN '?' ELSE '' END)
         FROM advisory.locks LEFT JOIN (VALUES ('before'), ('free'), ('awaited')) names (n)
             ON locks.key = advisory.key('cursor', n)
@@ -40,7 +43,8 @@ for my $what (sort keys %kinds) {
     $other->run($kind eq 'lock' ? q(SELECT advisory.lock('cursor', 'awaited'))
         : "SELECT advisory.acquire('cursor', 'awaited', $slots) FROM generate_series(1, $slots)");
     $session->run('BEGIN',
-        "DECLARE c CURSOR FOR SELECT $call FROM (VALUES ('before'), ('free'), ('awaited')) v (name)",
+        "DECLARE c CURSOR FOR
+            SELECT $call FROM (VALUES ('before'), ('free'), ('awaited')) v (name)",
         'FETCH c', 'SAVEPOINT s', 'FETCH c');
     $session->start('FETCH c');
     wait_until('it waits', sub {
@@ -100,6 +104,7 @@ $session->run('BEGIN', q(SELECT advisory.lock('beside', 'a')), 'SAVEPOINT s',
 my $between = $session->value('SELECT clock_timestamp()');
 $session->run(q(SELECT advisory.xact_lock('beside', 'a')));
 is($look->value(q(SELECT acquired_at > ?::timestamptz FROM advisory.locks WHERE pid = ?), $between,
-    $session->pid), 1, 'a lock that ROLLBACK TO has released is not remembered beside another hold');
+    $session->pid), 1,
+    'a lock that ROLLBACK TO has released is not remembered beside another hold');
 
 done_testing();

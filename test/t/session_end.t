@@ -37,7 +37,8 @@ sub finds_row_locked {
     $next->start(
         "DO \$\$ BEGIN PERFORM $take; PERFORM FROM work WHERE id = 1 FOR UPDATE NOWAIT; END \$\$");
     wait_until('it waits', sub {
-        $look->value(q(SELECT wait_event = 'advisory' FROM pg_stat_activity WHERE pid = ?), $next->pid);
+        $look->value(q(SELECT wait_event = 'advisory' FROM pg_stat_activity WHERE pid = ?),
+            $next->pid);
     });
     $look->run('SELECT pg_terminate_backend(' . $holder->pid . ')');
     my $result = $next->finish;
