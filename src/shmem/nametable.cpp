@@ -111,19 +111,18 @@ push_returned(NameEntry *entry) noexcept
 		;
 }
 
+/* Only with NameTable.lock held exclusively is anything taken from the stack. */
 static void
 queue_returned()
 {
-	dsa_pointer place = dsa_pointer_atomic_read(&name_table->returned);
+	dsa_pointer first;
 
-	while (!dsa_pointer_atomic_compare_exchange(&name_table->returned, &place, InvalidDsaPointer))
-		;
-	while (place != InvalidDsaPointer)
+	while ((first = dsa_pointer_atomic_read(&name_table->returned)) != InvalidDsaPointer)
 	{
-		NameEntry  *entry = entry_at(place);
+		NameEntry  *entry = entry_at(first);
 
-		place = entry->next;
-		push(&name_table->queue, entry);
+		if (dsa_pointer_atomic_compare_exchange(&name_table->returned, &first, entry->next))
+			push(&name_table->queue, entry);
 	}
 }
 
@@ -312,10 +311,11 @@ give_up_stats(NameEntry *entry, NameEntry *sums) noexcept
 	pg_atomic_fetch_add_u64(&name_table->evicted, 1);
 }
 
-/* Remove an entry, which is in no list, from the hash table, and free it; unless it is pinned. */
+/* Remove an entry from the hash table, unless it is pinned.  May ereport. */
 static bool
-remove_entry(NameEntry *entry, NameEntry *sums)
+remove_entry(NameEntry *entry)
 {
+	NameEntry  *sums = sums_of(entry->key.database, entry->ns());
 	auto	   *found = static_cast<NamesOfKey *>(dshash_find(names_by_key, &entry->key, true));
 	dsa_pointer *link = &found->first;
 
@@ -327,12 +327,11 @@ remove_entry(NameEntry *entry, NameEntry *sums)
 	while (*link != entry->self)
 		link = &entry_at(*link)->next_of_key;
 	*link = entry->next_of_key;
-	give_up_stats(entry, sums);
 	if (found->first == InvalidDsaPointer)
 		dshash_delete_entry(names_by_key, found);
 	else
 		dshash_release_lock(names_by_key, found);
-	dsa_free(shared_area, entry->self);
+	give_up_stats(entry, sums);
 	name_table->name_count--;
 	return true;
 }
@@ -351,21 +350,20 @@ evict_one()
 	{
 		NameEntry  *entry = entry_at(queue->first);
 		bool		is_idle = !entry->is_used && !entry->is_pinned();
-		/* There may be no memory for them, so ask before anything is changed. */
-		NameEntry  *sums = is_idle ? sums_of(entry->key.database, entry->ns()) : nullptr;
+		bool		is_held = is_idle &&
+			is_held_by_anybody(lock_tag(entry->key.database, entry->key.key));
+		bool		is_removed = is_idle && !is_held && remove_entry(entry);
 
 		pop(queue);
+		if (is_removed)
+		{
+			dsa_free(shared_area, entry->self);
+			return true;
+		}
 		if (park(entry))
 			continue;
-		if (is_idle && is_held_by_anybody(lock_tag(entry->key.database, entry->key.key)))
-			push(held, entry);
-		else if (is_idle && remove_entry(entry, sums))
-			return true;
-		else
-		{
-			entry->is_used = false;
-			push(queue, entry);
-		}
+		entry->is_used = false;
+		push(is_held ? held : queue, entry);
 	}
 	return false;
 }
@@ -376,6 +374,12 @@ make_room()
 {
 	int			evicted = 0;
 
+	/* push() must not fail where an entry is in no list, so map the memory that it needs. */
+	for (EntryList *list : {&name_table->queue, &name_table->held})
+	{
+		if (list->first != InvalidDsaPointer)
+			entry_at(list->last);
+	}
 	queue_returned();
 	while (name_table->name_count >= setting::max_names && evicted < MOST_EVICTED && evict_one())
 		evicted++;
@@ -492,12 +496,13 @@ name_register(const GivenName &name, Oid role)
 
 	if (!has_name_table())
 		return result;
-	/* Eviction reads the server's lock tables, to which no session may attach under an LWLock. */
-	lock_tables();
 	if (is_within_share())
 	{
 		result = pin_known(name, role);
 		if (result.entry == nullptr && !shared_is_short())
+		{
+			/* Eviction reads the server's lock tables; nobody may attach to them under an LWLock. */
+			lock_tables();
 			shared_attempt([&]() {
 				LWLockAcquire(&name_table->lock, LW_EXCLUSIVE);
 				/* Another session can have added it meanwhile. */
@@ -506,6 +511,7 @@ name_register(const GivenName &name, Oid role)
 					result = add_name(name, role);
 				LWLockRelease(&name_table->lock);
 			});
+		}
 	}
 	if (result.entry == nullptr)
 		pg_atomic_fetch_add_u64(&name_table->not_stored, 1);
