@@ -232,10 +232,13 @@ name_count_collision() noexcept
 static void
 add_role(NameEntry *entry, Oid role) noexcept
 {
+	if (entry->has_given(role))
+		return;
 	for (pg_atomic_uint32 &known : entry->roles)
 	{
 		uint32		present = InvalidOid;
 
+		/* Another session can add a role at the same time. */
 		if (pg_atomic_compare_exchange_u32(&known, &present, role) || present == role)
 			return;
 	}
