@@ -44,8 +44,8 @@ static constexpr int MOST_EVICTED = 8;
 /* How many held entries a new name looks at if the queue is empty. */
 static constexpr int MOST_HELD = 16;
 
-/* How many names and labels a key may have, so that looking at all of them is quick. */
-static constexpr int NAMES_PER_KEY = 32;
+/* How many labels a key may have, so that looking at all of them is quick.  It has one name. */
+static constexpr int LABELS_PER_KEY = 32;
 
 /* How many namespaces, of all databases, have sums of their evicted names. */
 static constexpr int MOST_SUMS = 256;
@@ -263,7 +263,7 @@ fill_entry(NameEntry *entry, const GivenName &name, Oid role) noexcept
 static NameEntry *
 make_entry(Oid database, const GivenName &name, Oid role)
 {
-	/* A label can be replaced by any other one. */
+	/* A label can be replaced by any other label. */
 	size_t		bytes = name.ns.empty()
 		? NAME_BYTES + sizeof(CUT_MARK) : name.ns.size() + name.name.size();
 	dsa_pointer place = dsa_allocate(shared_area, offsetof(NameEntry, text) + bytes);
@@ -472,7 +472,7 @@ add_name(const GivenName &name, Oid role)
 
 	Match		match = match_name(known, name);
 
-	if (match.count < NAMES_PER_KEY)
+	if (match.count < LABELS_PER_KEY || !name.ns.empty())
 	{
 		match.entry = make_entry(MyDatabaseId, name, role);
 		match.entry->next_of_key = known->first;
