@@ -305,6 +305,8 @@ sums_of(Oid database, std::string_view ns)
 static void
 give_up_stats(NameEntry *entry, NameEntry *sums) noexcept
 {
+	/* Who has unpinned it last counted before that. */
+	pg_read_barrier();
 	if (sums != nullptr)
 	{
 		stats_sum(&sums->stats, &entry->stats);
@@ -314,29 +316,35 @@ give_up_stats(NameEntry *entry, NameEntry *sums) noexcept
 	pg_atomic_fetch_add_u64(&name_table->evicted, 1);
 }
 
-/* Remove an entry from the hash table, unless it is pinned.  May ereport. */
+/*
+ * Remove the first entry of the queue, and free it; unless it is pinned.  May ereport: then either
+ * nothing has changed, or its key stays without entries, which does no harm, or its memory is lost.
+ */
 static bool
-remove_entry(NameEntry *entry)
+remove_first(NameEntry *entry)
 {
 	NameEntry  *sums = sums_of(entry->key.database, entry->ns());
 	auto	   *found = static_cast<NamesOfKey *>(dshash_find(names_by_key, &entry->key, true));
-	dsa_pointer *link = &found->first;
+	/* An error while dshash grew can have lost the key. */
+	dsa_pointer none = entry->self;
+	dsa_pointer *link = found != nullptr ? &found->first : &none;
+	bool		is_pinned = entry->is_pinned();
 
-	if (entry->is_pinned())
+	if (!is_pinned)
 	{
-		dshash_release_lock(names_by_key, found);
-		return false;
+		while (*link != entry->self)
+			link = &entry_at(*link)->next_of_key;
+		pop(&name_table->queue);
+		*link = entry->next_of_key;
+		give_up_stats(entry, sums);
+		name_table->name_count--;
+		dsa_free(shared_area, entry->self);
 	}
-	while (*link != entry->self)
-		link = &entry_at(*link)->next_of_key;
-	*link = entry->next_of_key;
-	if (found->first == InvalidDsaPointer)
+	if (found != nullptr && found->first == InvalidDsaPointer)
 		dshash_delete_entry(names_by_key, found);
-	else
+	else if (found != nullptr)
 		dshash_release_lock(names_by_key, found);
-	give_up_stats(entry, sums);
-	name_table->name_count--;
-	return true;
+	return !is_pinned;
 }
 
 /* Evict the first name of the queue that is not in use.  May ereport. */
@@ -355,14 +363,10 @@ evict_one()
 		bool		is_idle = !entry->is_used && !entry->is_pinned();
 		bool		is_held = is_idle &&
 			is_held_by_anybody(lock_tag(entry->key.database, entry->key.key));
-		bool		is_removed = is_idle && !is_held && remove_entry(entry);
 
-		pop(queue);
-		if (is_removed)
-		{
-			dsa_free(shared_area, entry->self);
+		if (is_idle && !is_held && remove_first(entry))
 			return true;
-		}
+		pop(queue);
 		if (park(entry))
 			continue;
 		entry->is_used = false;
@@ -435,15 +439,18 @@ pin_match(const Match &match, const GivenName &name, Oid role) noexcept
 	return Registration{entry, UsedName{entry->id, role}, match.has_other};
 }
 
+/* Pin the name if the table has it.  Sets count to the number of entries of the key. */
 static Registration
-pin_known(const GivenName &name, Oid role)
+pin_known(const GivenName &name, Oid role, int *count)
 {
 	Registration result = {};
 
+	*count = 0;
 	if (NamesOfKey *known = find_key(MyDatabaseId, name.key))
 	{
 		Match		match = match_name(known, name);
 
+		*count = match.count;
 		if (match.entry != nullptr)
 			result = pin_match(match, name, role);
 		dshash_release_lock(names_by_key, known);
@@ -452,17 +459,21 @@ pin_known(const GivenName &name, Oid role)
 }
 
 /*
- * Add a name that the table does not have, and pin it.  NameTable.lock must be held exclusively.
- * May ereport; then nothing is added, but for a key without entries, which does no harm.
+ * Pin a name, and add it unless another session has done so meanwhile.  NameTable.lock must be held
+ * exclusively.  May ereport; then nothing is added, but for a key without entries.
  */
 static Registration
 add_name(const GivenName &name, Oid role)
 {
 	SharedKey	key = {name.key, MyDatabaseId};
-	Registration result = {};
+	int			count;
+	Registration result = pin_known(name, role, &count);
 	bool		exists;
 
-	if (!make_room())
+	if (result.entry != nullptr)
+		return result;
+	/* Else a label takes the place of another one. */
+	if ((count < LABELS_PER_KEY || !name.ns.empty()) && !make_room())
 		return result;
 
 	auto	   *known = static_cast<NamesOfKey *>(dshash_find_or_insert(names_by_key, &key, &exists));
@@ -496,22 +507,20 @@ Registration
 name_register(const GivenName &name, Oid role)
 {
 	Registration result = {};
+	int			count;
 
 	if (!has_name_table())
 		return result;
 	if (is_within_share())
 	{
-		result = pin_known(name, role);
+		result = pin_known(name, role, &count);
 		if (result.entry == nullptr && !shared_is_short())
 		{
 			/* Eviction reads the server's lock tables; nobody may attach to them under an LWLock. */
 			lock_tables();
 			shared_attempt([&]() {
 				LWLockAcquire(&name_table->lock, LW_EXCLUSIVE);
-				/* Another session can have added it meanwhile. */
-				result = pin_known(name, role);
-				if (result.entry == nullptr)
-					result = add_name(name, role);
+				result = add_name(name, role);
 				LWLockRelease(&name_table->lock);
 			});
 		}
