@@ -92,6 +92,19 @@ Backends::gid_of(TransactionId xid)
 	return nullptr;
 }
 
+/* "idle in transaction" and so on; null if the server does not track it. */
+static const char *
+state_name(BackendState state) noexcept
+{
+	static const char *const names[] = {"idle", "active", "idle in transaction",
+		"fastpath function call", "idle in transaction (aborted)", "disabled"};
+
+	/* Up to 17 the only state before idle is undefined; 18 added starting. */
+	if (state < STATE_IDLE)
+		return state == STATE_UNDEFINED ? nullptr : "starting";
+	return names[state - STATE_IDLE];
+}
+
 VisibleSession
 Backends::of(const LockEntry &entry)
 {
@@ -149,30 +162,6 @@ own_description()
 
 	return application_name != nullptr && application_name[0] != '\0'
 		? psprintf("%s@%s", role, application_name) : role;
-}
-
-const char *
-state_name(BackendState state) noexcept
-{
-	switch (static_cast<int>(state))
-	{
-		case compat::state_starting:
-			return "starting";
-		case STATE_IDLE:
-			return "idle";
-		case STATE_RUNNING:
-			return "active";
-		case STATE_IDLEINTRANSACTION:
-			return "idle in transaction";
-		case STATE_FASTPATH:
-			return "fastpath function call";
-		case STATE_IDLEINTRANSACTION_ABORTED:
-			return "idle in transaction (aborted)";
-		case STATE_DISABLED:
-			return "disabled";
-		default:
-			return nullptr;
-	}
 }
 
 Datum

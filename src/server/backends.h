@@ -61,9 +61,6 @@ private:
 bool		may_see_all();
 bool		may_see_role(Oid role);
 
-/* "idle in transaction" and so on; null if the server does not track it. */
-const char *state_name(BackendState state) noexcept;
-
 /* This session as role@application, or the role if it has no application_name; palloc'd. */
 char	   *own_description();
 

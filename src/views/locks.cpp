@@ -13,7 +13,6 @@
  */
 #include "base/pg.h"
 
-#include "base/compat.h"
 #include "base/guc.h"
 #include "base/sqlfunction.h"
 #include "server/backends.h"
@@ -214,13 +213,21 @@ estimate_size(PlannerInfo *, RelOptInfo *, Oid relation)
 				 errhint("Use the view advisory.locks.")));
 }
 
+/*
+ * As create_foreignscan_path() for a scan that is not parameterized; its arguments differ from
+ * release to release.
+ */
 static void
-add_paths(PlannerInfo *root, RelOptInfo *table, Oid)
+add_paths(PlannerInfo *, RelOptInfo *table, Oid)
 {
-	Cost		cost = table->rows * cpu_tuple_cost;
+	ForeignPath *scan = makeNode(ForeignPath);
 
-	add_path(table, reinterpret_cast<Path *>(
-		compat::create_scan_path(root, table, table->rows, cost, cost)));
+	scan->path.pathtype = T_ForeignScan;
+	scan->path.parent = table;
+	scan->path.pathtarget = table->reltarget;
+	scan->path.rows = table->rows;
+	scan->path.startup_cost = scan->path.total_cost = table->rows * cpu_tuple_cost;
+	add_path(table, &scan->path);
 }
 
 static ForeignScan *
