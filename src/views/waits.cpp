@@ -33,10 +33,10 @@ show_waits(ReturnSetInfo *result)
 	show_each(list_length(trees.lines), [&](int i) {
 		const Session &line = trees.line(i);
 		const LockEntry &lock = *line.lock;
-		bool		is_other = !is_advisory(lock);
+		bool		is_other = !is_advisory(lock.tag);
 		DecodedTag	tag = decode_tag(lock.tag);
-		bool		is_key = !is_other && has_key(tag.kind);
-		VisibleName name = is_other ? VisibleName{} : names.of(lock);
+		bool		is_key = has_key(tag.kind);
+		VisibleName name = names.of(lock);
 		VisibleSession session = backends.of(lock);
 		auto	   *path = static_cast<int *>(palloc(sizeof(int) * (line.depth + 1)));
 		Row			row;
@@ -162,7 +162,7 @@ append_lock(Line *line, const LockEntry &lock, VisibleNames *names)
 		appendStringInfoString(out, "a window of ");
 		return append_name(line, *claim, names);
 	}
-	if (!is_advisory(lock))
+	if (!is_advisory(lock.tag))
 		return append_other(out, lock.tag);
 	if (is_of_semaphore(lock.tag) && lock.granted)
 		appendStringInfo(out, "slot %d of ", decode_tag(lock.tag).slot);
@@ -303,7 +303,7 @@ show_blockers(ReturnSetInfo *result)
 		Line		text;
 		Row			row;
 
-		append_lock(&text, !is_advisory(lock) && same_tag(waiter.tag, lock.tag) ? waiter : lock,
+		append_lock(&text, !is_advisory(lock.tag) && same_tag(waiter.tag, lock.tag) ? waiter : lock,
 					&names);
 		row.add(Int32GetDatum(session.pid), session.pid == 0);
 		row.add_text(session.gid);
@@ -315,7 +315,7 @@ show_blockers(ReturnSetInfo *result)
 		text.add_to(&row);
 		row.add_int32(root->waiter_count);
 		row.add_age(waiter.wait_start, GetCurrentTimestamp());
-		if (!is_advisory(lock) || tag.database != MyDatabaseId)
+		if (tag.database != MyDatabaseId)
 			tag.kind = Kind::foreign;	/* no statement of this database can name it */
 		add_name_columns(row, tag, tag.kind != Kind::foreign ? names.of(lock) : VisibleName{});
 		row.put(result);

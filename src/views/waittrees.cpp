@@ -125,7 +125,7 @@ WaitTrees::concerns_advisory_locks(const Session *session) const
 		 steps++, session = session->above)
 	{
 		if ((session->lock != nullptr &&
-			 (is_advisory(*session->lock) || read_wait_of(*session->lock, &published))) ||
+			 (is_advisory(session->lock->tag) || read_wait_of(*session->lock, &published))) ||
 			holds_advisory_lock(static_cast<int>(session - sessions)))
 			return true;
 	}
