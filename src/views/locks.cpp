@@ -55,7 +55,7 @@ class LockRows
 {
 public:
 	LockRows(const LockEntries &entries, const WantedColumns &wanted)
-		: entries(entries), wanted(wanted), now(GetCurrentTimestamp()),
+		: entries(entries), wanted(wanted),
 		  session_context(AllocSetContextCreate(CurrentMemoryContext, "advisory_ext session",
 												ALLOCSET_DEFAULT_SIZES))
 	{
@@ -77,7 +77,7 @@ public:
 	LockEntries entries;
 	WantedColumns wanted;
 	int			next = 0;		/* of the entries, in a scan of advisory._locks */
-	TimestampTz now;
+	TimestampTz now = GetCurrentTimestamp();
 	VisibleNames names;
 	Backends	backends;
 
@@ -141,8 +141,7 @@ scope_of(const LockEntry &entry, const KnownHold &hold)
 void
 LockRows::finish(Row *row, const LockEntry &entry)
 {
-	DecodedTag	tag = decode_tag(entry.tag);
-	KnownHold	hold = wanted.hold ? names.hold_of(entry) : KnownHold{};
+	KnownHold	hold = wanted.hold ? names.holds.find(entry) : KnownHold{};
 	int			slots = entry.granted ? hold.hold.slots : entry.slots;
 
 	row->add_text(lockmode_name(entry.tag, entry.lockmode));
@@ -164,10 +163,7 @@ LockRows::finish(Row *row, const LockEntry &entry)
 	}
 	row->add_reference(gid);
 	row->add_reference(query);
-	row->add(ObjectIdGetDatum(tag.database));
-	row->add_int32(tag.key1);
-	row->add_int32(tag.key2);
-	row->add_int32(tag.objsubid);
+	add_tag_columns(*row, &entry.tag);
 	row->add_text(wanted.text ? names.text_of(entry) : nullptr);
 	/* The number that the session gave, if it is known. */
 	row->add(Int32GetDatum(slots), slots == 0);
@@ -400,8 +396,7 @@ show_leaks(ReturnSetInfo *result)
 		if (backend == nullptr || !may_see_role(backend->st_userid))
 			return;
 
-		DecodedTag	tag = decode_tag(entry.tag);
-		KnownHold	hold = rows.names.hold_of(entry);
+		KnownHold	hold = rows.names.holds.find(entry);
 		const char *reason = reason_of(entry, *backend, hold, rows.now);
 
 		if (reason == nullptr)
@@ -409,17 +404,14 @@ show_leaks(ReturnSetInfo *result)
 
 		Row			row = rows.begin(entry);
 
-		add_name_columns(row, tag, rows.names.of(entry));
+		add_name_columns(row, decode_tag(entry.tag), rows.names.of(entry));
 		row.add_text(lockmode_name(entry.tag, entry.lockmode));
 		row.add_time(hold.hold.acquired_at);
 		row.add_age(hold.hold.acquired_at, rows.now);
 		row.add_text(hold.acquirer != nullptr ? role_name(hold.acquirer->role) : nullptr);
 		row.add_text(hold.acquirer != nullptr ? hold.acquirer->application : nullptr);
 		row.add_text(reason);
-		row.add(ObjectIdGetDatum(tag.database));
-		row.add_int32(tag.key1);
-		row.add_int32(tag.key2);
-		row.add_int32(tag.objsubid);
+		add_tag_columns(row, &entry.tag);
 		row.add(Int64GetDatum(hold.transactions), hold.acquirer == nullptr);
 		row.put(result);
 	});
