@@ -467,8 +467,10 @@ lease_renew(const LockName &name, int64 token, int64 ttl)
 	 */
 	if (!find_and_lock_lease(name, token, LEASE_RENEWED, &lease))
 		return 0;
+	if (ttl == 0)
+		ttl = lease.ttl;
 	/* The first in the queue sleeps until the lease expires, unless that is earlier now. */
-	if (GetCurrentTimestamp() + (ttl > 0 ? ttl : lease.ttl) < lease.ends_at)
+	if (GetCurrentTimestamp() + ttl < lease.ends_at)
 		wake_at_end(name.key);
 	commit_synchronously();
 	return lease_row_renew(lease, ttl);

@@ -111,10 +111,7 @@ char	   *lease_describe_holder(Key key);
  */
 TimestampTz lease_row_grant(const LockName &name, const LeaseGrant &grant, const LeaseRow &seen);
 
-/*
- * Renew the lease, which must still have this token; ttl 0 keeps its TTL.  Returns when it expires.
- * May ereport.
- */
+/* Renew the lease, which must still have this token.  Returns when it expires.  May ereport. */
 TimestampTz lease_row_renew(const LeaseRow &lease, int64 ttl);
 
 /* Delete the row if it still has this token and was renewed as often.  May ereport. */
