@@ -28,12 +28,11 @@ namespace advisory
 /* The most bytes of an owner. */
 constexpr int LEASE_OWNER_BYTES = 256;
 
-/* A request for a lease, and its results. */
+/* A request for a lease. */
 struct Lease
 {
 	LockName	name;
-	LeaseGrant	grant;			/* its token and era are set if it was granted */
-	TimestampTz expires_at;
+	LeaseRow	wanted;			/* token, era and ends_at are set when it is granted */
 	LeaseRow	before;			/* the previous lease */
 };
 

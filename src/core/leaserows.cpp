@@ -263,20 +263,20 @@ lease_describe_holder(Key key)
 
 /* ---- Writing ---- */
 
-TimestampTz
-lease_row_grant(const LockName &name, const LeaseGrant &grant, const LeaseRow &seen)
+bool
+lease_row_grant(const LockName &name, LeaseRow *lease, const LeaseRow &seen)
 {
 	TimestampTz now = GetCurrentTimestamp();
-	Interval	ttl = {grant.ttl, 0, 0};
-	Interval	lock_delay = {grant.lock_delay, 0, 0};
-	std::initializer_list<Argument> values = {
-		argument(name.key.value), argument(grant.token), argument(name.ns), argument(name.name),
-		argument(grant.owner), Argument{ObjectIdGetDatum(GetUserId()), REGROLEOID},
-		argument(grant.era), argument(&ttl), argument(&lock_delay), time_argument(now),
-		argument(seen.token), argument(seen.renewals)};
-	OwnStatement *write = seen.is_there ? &REPLACE_LEASE : &INSERT_LEASE;
+	Interval	ttl = {lease->ttl, 0, 0};
+	Interval	lock_delay = {lease->lock_delay, 0, 0};
 
-	return run_own_statement(write, values) == 1 ? now + grant.ttl : 0;
+	lease->ends_at = now + lease->ttl;
+	return run_own_statement(
+		seen.is_there ? &REPLACE_LEASE : &INSERT_LEASE,
+		{argument(name.key.value), argument(lease->token), argument(name.ns), argument(name.name),
+		 argument(lease->owner), Argument{ObjectIdGetDatum(GetUserId()), REGROLEOID},
+		 argument(lease->era), argument(&ttl), argument(&lock_delay), time_argument(now),
+		 argument(seen.token), argument(seen.renewals)}) == 1;
 }
 
 TimestampTz

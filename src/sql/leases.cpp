@@ -19,8 +19,8 @@ namespace advisory
 static Datum
 lease_row(FunctionCallInfo fcinfo, const Lease &lease, bool is_granted)
 {
-	Datum		values[] = {Int64GetDatum(lease.grant.token),
-		TimestampTzGetDatum(lease.expires_at)};
+	Datum		values[] = {Int64GetDatum(lease.wanted.token),
+		TimestampTzGetDatum(lease.wanted.ends_at)};
 	bool		nulls[] = {!is_granted, !is_granted};
 
 	return HeapTupleGetDatum(result_row(fcinfo, values, nulls));
@@ -76,9 +76,9 @@ lease_arguments(FunctionCallInfo fcinfo)
 	constexpr int ttl = next_argument(by);
 	Lease		lease = {lease_name_argument(fcinfo, by)};
 
-	lease.grant.ttl = lease_length_argument(fcinfo, ttl, "ttl", false);
-	lease.grant.owner = owner_argument(fcinfo, ttl + 2);
-	lease.grant.lock_delay = lease_length_argument(fcinfo, ttl + 3, "lock_delay", true);
+	lease.wanted.ttl = lease_length_argument(fcinfo, ttl, "ttl", false);
+	lease.wanted.owner = owner_argument(fcinfo, ttl + 2);
+	lease.wanted.lock_delay = lease_length_argument(fcinfo, ttl + 3, "lock_delay", true);
 	return lease;
 }
 
