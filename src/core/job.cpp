@@ -28,66 +28,37 @@ namespace advisory
 
 /* ---- The statements of a command ---- */
 
-struct Statement
+static bool
+can_commit(const RawStmt *statement)
 {
-	const char *text;
-	bool		can_commit;		/* a CALL or DO */
-	bool		is_utility;		/* another command without a plan, such as VACUUM; but not a SET */
-};
-
-/*
- * Let the position of a syntax error point into the command, as for an error in EXECUTE, and not
- * into the CALL.
- */
-static void
-point_into_command(void *command)
-{
-	int			position = geterrposition();
-
-	if (position <= 0)
-		return;
-	errposition(0);
-	internalerrposition(position);
-	internalerrquery(static_cast<const char *>(command));
+	return IsA(statement->stmt, CallStmt) || IsA(statement->stmt, DoStmt);
 }
 
 /*
- * The statements of a command: a list of Statement.  Raises 42601 for a syntax error anywhere in
- * it.  The whole command is parsed at once, as the server does with a string of several statements.
- * A SET in it does not change where the statements after it begin and end.
+ * The statements of a command: a list of RawStmt.  Raises 42601 for a syntax error anywhere in it.
+ * The whole command is parsed at once, as the server does with a string of several statements.  A
+ * SET in it does not change where the statements after it begin and end.
  */
 static List *
 parse_command(const char *command)
 {
-	MemoryContext parser_context =
-		AllocSetContextCreate(CurrentMemoryContext, "advisory_ext parser", ALLOCSET_DEFAULT_SIZES);
-	MemoryContext old_context = MemoryContextSwitchTo(parser_context);
-	ErrorContextCallback context = {error_context_stack, point_into_command,
-									const_cast<char *>(command)};
-	List	   *parsed;
 	List	   *statements = NIL;
-	ListCell   *cell;
 
-	error_context_stack = &context;
-	parsed = raw_parser(command, RAW_PARSE_DEFAULT);
-	error_context_stack = context.previous;
-	MemoryContextSwitchTo(old_context);
+	/*
+	 * The position of a syntax error points into the command, as for an error in EXECUTE, and not
+	 * into the CALL.
+	 */
+	with_error_context([=]() {
+		int			position = geterrposition();
 
-	foreach(cell, parsed)
-	{
-		RawStmt    *raw = lfirst_node(RawStmt, cell);
-		const char *text = command + raw->stmt_location;
-		auto	   *statement = static_cast<Statement *>(palloc(sizeof(Statement)));
-
-		/* The last statement can have length 0: it reaches to the end of the command. */
-		statement->text = raw->stmt_len > 0 ? pnstrdup(text, raw->stmt_len) : text;
-		statement->can_commit = IsA(raw->stmt, CallStmt) || IsA(raw->stmt, DoStmt);
-		statement->is_utility = !statement->can_commit && !analyze_requires_snapshot(raw) &&
-			!IsA(raw->stmt, VariableSetStmt);
-		statements = lappend(statements, statement);
-	}
-	/* The parse trees need much more memory than the command. */
-	MemoryContextDelete(parser_context);
+		if (position <= 0)
+			return;
+		errposition(0);
+		internalerrposition(position);
+		internalerrquery(command);
+	}, [&]() {
+		statements = raw_parser(command, RAW_PARSE_DEFAULT);
+	});
 	return statements;
 }
 
@@ -100,10 +71,15 @@ parse_command(const char *command)
  * before the lock was granted.
  */
 static void
-execute(const Statement &statement, bool may_commit)
+execute(const char *command, const RawStmt *statement, bool may_commit)
 {
+	const char *text = command + statement->stmt_location;
 	SPIExecuteOptions options = {};
 	int			result;
+
+	/* The last statement can have length 0: it reaches to the end of the command. */
+	if (statement->stmt_len > 0)
+		text = pnstrdup(text, statement->stmt_len);
 
 	options.allow_nonatomic = may_commit;
 	options.dest = CreateDestReceiver(DestNone);
@@ -113,7 +89,7 @@ execute(const Statement &statement, bool may_commit)
 		EnsurePortalSnapshotExists();
 	SPI_connect_ext(may_commit ? SPI_OPT_NONATOMIC : 0);
 	/* SPI reports some errors only by its result. */
-	result = SPI_execute_extended(statement.text, &options);
+	result = SPI_execute_extended(text, &options);
 	if (result == SPI_ERROR_TRANSACTION)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TRANSACTION_TERMINATION),
@@ -130,14 +106,15 @@ execute(const Statement &statement, bool may_commit)
 
 /* The hint for an error of a statement that could run elsewhere; null for any other error. */
 static const char *
-hint_for_error(const Job &job, const Statement &statement)
+hint_for_error(const Job &job, RawStmt *statement)
 {
 	/* VACUUM, CREATE INDEX CONCURRENTLY and others cannot run in a transaction block. */
-	if (geterrcode() == ERRCODE_ACTIVE_SQL_TRANSACTION && statement.is_utility)
+	if (geterrcode() == ERRCODE_ACTIVE_SQL_TRANSACTION && !can_commit(statement) &&
+		!analyze_requires_snapshot(statement) && !IsA(statement->stmt, VariableSetStmt))
 		return "This command cannot run inside advisory.run(). Take the lock with CALL "
 			   "advisory.await_lock() as a separate statement before the command, and release it "
 			   "with SELECT advisory.unlock() after the command.";
-	if (geterrcode() == ERRCODE_INVALID_TRANSACTION_TERMINATION && statement.can_commit &&
+	if (geterrcode() == ERRCODE_INVALID_TRANSACTION_TERMINATION && can_commit(statement) &&
 		!job.may_commit)
 		return "A procedure can commit inside advisory.run() only if the CALL of advisory.run() is "
 			   "sent as a separate statement outside a transaction block. Turn autocommit on, and "
@@ -192,7 +169,7 @@ keep_for_transaction(const LOCKTAG &tag, Mode mode)
  */
 static void
 run_statements(const Job &job, const List *statements, int slot, TimestampTz claimed_at,
-			   const Statement *volatile *current)
+			   RawStmt *volatile *current)
 {
 	LOCKTAG		tag = job.request.granted_tag(slot);
 	int64		holds_before = lock_counts(tag, job.request.mode).session - 1;
@@ -200,11 +177,11 @@ run_statements(const Job &job, const List *statements, int slot, TimestampTz cla
 
 	foreach(cell, statements)
 	{
-		auto	   *statement = static_cast<const Statement *>(lfirst(cell));
+		auto	   *statement = lfirst_node(RawStmt, cell);
 
 		CHECK_FOR_INTERRUPTS();
 		*current = statement;
-		execute(*statement, job.may_commit && statement->can_commit);
+		execute(job.command, statement, job.may_commit && can_commit(statement));
 		*current = nullptr;
 	}
 	EnsurePortalSnapshotExists();
@@ -269,7 +246,7 @@ static bool
 claim_and_run(const Job &job, const List *statements, int slot, char *error_context)
 {
 	MemoryContext context = CurrentMemoryContext;
-	const Statement *volatile current = nullptr;
+	RawStmt    *volatile current = nullptr;
 	volatile bool is_mine = true;
 	TimestampTz claimed_at = 0;
 	LOCKTAG		tag = job.request.granted_tag(slot);
@@ -286,7 +263,7 @@ claim_and_run(const Job &job, const List *statements, int slot, char *error_cont
 	}
 	PG_CATCH();
 	{
-		const char *hint = current != nullptr ? hint_for_error(job, *current) : nullptr;
+		const char *hint = current != nullptr ? hint_for_error(job, current) : nullptr;
 
 		passing_locks = passing.outer;
 		/*
