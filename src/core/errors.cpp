@@ -161,9 +161,6 @@ raise_wait_error(ErrorData *error, const LockName &name, const LockRequest *requ
 /* How many sessions an error message describes; nobody would read more. */
 static constexpr int DESCRIBED_BLOCKERS = 5;
 
-namespace
-{
-
 struct Blockers
 {
 	char	   *description;	/* null if no session blocks it any more */
@@ -171,8 +168,6 @@ struct Blockers
 	int			holder_pid;		/* a session that holds the lock; 0 if none does */
 	const char *holder_gid;		/* a prepared transaction that does; null if none does */
 };
-
-}								/* anonymous namespace */
 
 static void
 append_session(StringInfo out, const VisibleSession &session)

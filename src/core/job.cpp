@@ -243,7 +243,7 @@ check_can_begin_window(const Job &job)
  * the window is already claimed; the lock is released then.  An error releases the lock.
  */
 static bool
-claim_and_run(const Job &job, const List *statements, int slot, char *error_context)
+claim_and_run(const Job &job, const List *statements, int slot, const char *what)
 {
 	MemoryContext context = CurrentMemoryContext;
 	RawStmt    *volatile current = nullptr;
@@ -257,7 +257,9 @@ claim_and_run(const Job &job, const List *statements, int slot, char *error_cont
 	{
 		is_mine = !job.is_once || begin_window(job, &claimed_at);
 		if (is_mine)
-			with_error_context([=]() { errcontext("%s", error_context); }, [&]() {
+			with_error_context([=]() {
+				errcontext("while running a command under %s", what);
+			}, [&]() {
 				run_statements(job, statements, slot, claimed_at, &current);
 			});
 	}
@@ -312,7 +314,6 @@ run_job(const Job &job)
 	char	   *what = job.request.is_for_slot()
 		? psprintf("semaphore \"%s\"", display_lock(job.request.name))
 		: describe_request(job.request);
-	char	   *context = psprintf("while running a command under %s", what);
 	int			slot = NO_SLOT;
 
 	if (statements == NIL)
@@ -332,7 +333,7 @@ run_job(const Job &job)
 			return skip(job, ERRCODE_OBJECT_IN_USE, what, "This session already holds it.");
 		return skip(job, ERRCODE_LOCK_NOT_AVAILABLE, what, describe_blockers(job.request));
 	}
-	if (claim_and_run(job, statements, slot, context))
+	if (claim_and_run(job, statements, slot, what))
 		return true;
 
 	what = psprintf("window %s of \"%s\" or a later one is already claimed",

@@ -198,12 +198,12 @@ lease_row_read_now(Key key)
 {
 	LeaseRow   *lease = nullptr;
 	int			count;
-	bool		has_memory = unless_lock_table_is_full([&]() {
+
+	unless_lock_table_is_full([&]() {
 		if (lease_table_lock_now(AccessShareLock))
 			lease = read_rows(&SELECT_LEASE, key.value, true, &count);
 	});
-
-	return has_memory ? lease : nullptr;
+	return lease;
 }
 
 LeaseRow *

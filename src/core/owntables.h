@@ -136,9 +136,10 @@ void		execute_own_statement(OwnStatement *statement,
  * Run a statement as the bootstrap superuser, and call use(row) for each row that it returned; then
  * the rows are freed.  Returns how many rows it returned or changed.  May ereport.
  */
-template <typename Use>
+template <typename Use = void (*) (const OwnRow &)>
 uint64
-run_own_statement(OwnStatement *statement, std::initializer_list<Argument> arguments, Use use)
+run_own_statement(OwnStatement *statement, std::initializer_list<Argument> arguments,
+				  Use use = [](const OwnRow &) {})
 {
 	uint64		count = 0;
 
@@ -153,12 +154,6 @@ run_own_statement(OwnStatement *statement, std::initializer_list<Argument> argum
 		SPI_finish();
 	});
 	return count;
-}
-
-inline uint64
-run_own_statement(OwnStatement *statement, std::initializer_list<Argument> arguments)
-{
-	return run_own_statement(statement, arguments, [](const OwnRow &) {});
 }
 
 /*
