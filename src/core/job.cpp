@@ -13,10 +13,10 @@
 #include "base/pg.h"
 
 #include "core/await.h"
+#include "core/boundedwait.h"
 #include "core/claim.h"
 #include "core/errors.h"
 #include "core/held.h"
-#include "core/namecache.h"
 #include "core/job.h"
 #include "core/owntables.h"
 #include "server/locallock.h"
@@ -295,8 +295,7 @@ claim_and_run(const Job &job, const List *statements, int slot, const char *what
 static bool
 skip(const Job &job, int code, const char *why, const char *detail)
 {
-	if (NameStats *stats = stats_of_name(name_ask(job.request.name)))
-		stats_count(stats, Event::skipped, 1);
+	count_event(name_ask(job.request.name), Event::skipped);
 	name_end_asking();
 	ereport(NOTICE,
 			(errcode(code),

@@ -39,15 +39,6 @@ static constexpr int LOOK_AFTER_MS = 5000;
 
 /* ---- Locks ---- */
 
-/* How many locks of leases this transaction holds; too many if it has given some back. */
-static int	locks_taken = 0;
-
-int
-lease_lock_estimate() noexcept
-{
-	return locks_taken;
-}
-
 /*
  * Take a lease's lock until the transaction ends.  With dont_wait returns false if it cannot be had
  * at once.
@@ -59,7 +50,7 @@ lock_lease(Key key, LOCKMODE mode, bool dont_wait)
 
 	if (LockAcquire(&tag, mode, false, dont_wait) == LOCKACQUIRE_NOT_AVAIL)
 		return false;
-	locks_taken++;
+	lease_locks_taken++;
 	return true;
 }
 
@@ -92,7 +83,7 @@ at_end(CachedName *name, bool wakes)
 void
 lease_transaction_released() noexcept
 {
-	locks_taken = 0;
+	lease_locks_taken = 0;
 	for (; locked != nullptr; locked = locked->next)
 	{
 		if (locked->wakes)

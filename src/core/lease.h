@@ -72,8 +72,8 @@ constexpr int64 ANY_TOKEN = 0;
  */
 void		lease_check(const LockName &name, int64 token);
 
-/* How many locks of leases this transaction holds at most.  Costs nothing. */
-int			lease_lock_estimate() noexcept;
+/* How many locks of leases this transaction holds; too many if it has given some back. */
+inline int	lease_locks_taken = 0;
 
 /*
  * After a transaction has ended and its locks are released: wake the sessions that wait for leases

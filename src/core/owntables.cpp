@@ -4,7 +4,6 @@
  */
 #include "base/pg.h"
 
-#include "base/errors.h"
 #include "base/guc.h"
 #include "core/owntables.h"
 
