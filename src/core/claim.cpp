@@ -46,10 +46,7 @@ display_window(TimestampTz window)
 
 /* ---- The rows of advisory._claims ---- */
 
-/*
- * Record window $4 as the last claimed one of this key, unless the recorded one is the same or
- * later.
- */
+/* Record window $4 as the last claimed one, unless the recorded one is the same or later. */
 static OwnStatement ADVANCE_CLAIM = {
 	"_claims",
 	"INSERT INTO advisory._claims AS c (key, namespace, name, last_window, window_before,"
@@ -96,10 +93,7 @@ change_claim(const char *doing, const LockName &name, TimestampTz window, OwnSta
 				   display_name(name));
 	}, [&]() {
 		in_subtransaction([&]() {
-			/*
-			 * Views show that a session which waits for another transaction meanwhile waits for
-			 * this name.
-			 */
+			/* Views show that a session which waits for another transaction waits for this name. */
 			with_published_wait(lock_tag(MyDatabaseId, name.key), name_ask(name)->used(), [&]() {
 				is_changed = run_own_statement(statement, arguments) > 0;
 			});

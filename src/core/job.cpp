@@ -122,10 +122,7 @@ hint_for_error(const Job &job, RawStmt *statement)
 	return nullptr;
 }
 
-/*
- * Warn if the command has released the lock that it ran under, or holds that the session had
- * before.
- */
+/* Warn if the command has released its lock, or holds that the session had before. */
 static void
 check_still_held(const Job &job, int slot, int64 holds_before)
 {
@@ -147,10 +144,7 @@ check_still_held(const Job &job, int slot, int64 holds_before)
 						   holds_before, now.session - 1)));
 }
 
-/*
- * Turn the job's lock, if the session still has it, into a transaction-level one, without releasing
- * it in between.
- */
+/* Turn the lock, if the session still has it, into a transaction-level one, at no time free. */
 static void
 keep_for_transaction(const LOCKTAG &tag, Mode mode)
 {
@@ -268,10 +262,7 @@ claim_and_run(const Job &job, const List *statements, int slot, const char *what
 		const char *hint = current != nullptr ? hint_for_error(job, current) : nullptr;
 
 		passing_locks = passing.outer;
-		/*
-		 * The abort will do this, too.  Releasing the lock takes LWLocks, which must not be held
-		 * already.
-		 */
+		/* As the abort will do, because LWLocks must not be held when the lock is released. */
 		LWLockReleaseAll();
 		lock_give_up(job.request, slot);
 		if (hint != nullptr)

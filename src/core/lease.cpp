@@ -31,18 +31,12 @@ namespace advisory
 static constexpr LOCKMODE LEASE_RENEWED = ShareUpdateExclusiveLock;
 static constexpr LOCKMODE LEASE_RELIED_ON = RowExclusiveLock;
 
-/*
- * The first in the queue looks again at least this often, because the server's clock may have been
- * set.
- */
+/* How often the first in the queue looks at least: the server's clock may have been set. */
 static constexpr int LOOK_AFTER_MS = 5000;
 
 /* ---- Locks ---- */
 
-/*
- * Take a lease's lock until the transaction ends.  With dont_wait returns false if it cannot be had
- * at once.
- */
+/* Take a lease's lock.  With dont_wait: false if it cannot be had at once. */
 static bool
 lock_lease(Key key, LOCKMODE mode, bool dont_wait)
 {
@@ -219,10 +213,7 @@ wait_for_lease(Attempt *attempt)
 	LOCKTAG		queue = lease_queue_tag(MyDatabaseId, key);
 	Deadline	deadline(Timeout{LockTimeout > 0 ? LockTimeout : -1});
 
-	/*
-	 * lock_timeout limits the whole wait, which has several steps.  The caller restores the
-	 * setting.
-	 */
+	/* lock_timeout limits all steps of the wait together.  The caller restores the setting. */
 	auto		limit_step = [&deadline]() {
 		if (LockTimeout > 0)
 			LockTimeout = Max(deadline.remaining().milliseconds, 1);
@@ -304,10 +295,7 @@ lease_take(Lease *lease, Timeout timeout)
 		outcome = timeout.is_immediate()
 			? Outcome::not_free : bounded_wait(LEASE_ROUTINE, &attempt, timeout);
 
-	/*
-	 * The statements on the table of leases may have called functions that asked for other locks:
-	 * ask for the name again.
-	 */
+	/* The statements may have called functions that asked for other names. */
 	attempt.name = name_ask(lease->name);
 	if (outcome == Outcome::granted)
 	{
@@ -327,9 +315,7 @@ lease_take(Lease *lease, Timeout timeout)
 
 /* ---- For its owner ---- */
 
-/*
- * Read the lease.  Is it this one, and may the current user use it?  With ANY_TOKEN: is there one?
- */
+/* Read the lease.  Is it this one, and may the current user use it?  ANY_TOKEN: is there one? */
 static bool
 find_lease(Key key, int64 token, LeaseRow *lease)
 {

@@ -66,19 +66,13 @@ bool		lease_end(const LockName &name, int64 token);
 
 constexpr int64 ANY_TOKEN = 0;
 
-/*
- * Raise 55000 if the lease is lost.  No session can take the lease over before this transaction
- * ends.
- */
+/* Raise 55000 if the lease is lost. */
 void		lease_check(const LockName &name, int64 token);
 
 /* How many locks of leases this transaction holds; too many if it has given some back. */
 inline int	lease_locks_taken = 0;
 
-/*
- * After a transaction has ended and its locks are released: wake the sessions that wait for leases
- * that it ended.
- */
+/* When the locks of a transaction are released: wake who waits for leases that it ended. */
 void		lease_transaction_released() noexcept;
 
 }								/* namespace advisory */

@@ -16,10 +16,7 @@ namespace advisory
 
 static constexpr char LEASES[] = "_leases";
 
-/*
- * No view shows more.  Any role can take any number of leases, and must not make the views too slow
- * for others.
- */
+/* No view shows more: a role that takes very many must not make the views slow for others. */
 static constexpr int SHOWN_LEASES = 10000;
 
 /* ---- Statements ---- */
@@ -85,10 +82,7 @@ static OwnStatement DELETE_LEASE = {
 
 /* ---- Reading ---- */
 
-/*
- * A TTL or lock_delay.  The functions of this extension write nothing else than a number of
- * microseconds within these limits.
- */
+/* A TTL or lock_delay: microseconds within these limits, unless a restored dump has others. */
 static int64
 length_of(Datum interval) noexcept
 {
@@ -141,10 +135,7 @@ row_of(const OwnRow &row, bool has_texts)
 static void
 restart(LeaseRow *lease, const Era &present) noexcept
 {
-	/*
-	 * Nobody knows how much of the TTL was left when the server of the older era ended.  Their
-	 * clocks may differ by a minute.
-	 */
+	/* The clocks of the two servers may differ by a minute. */
 	lease->is_restarted = lease->era != present.number &&
 		!lease->is_over_for(USECS_PER_MINUTE, present.began_at);
 	if (lease->is_restarted)
