@@ -129,7 +129,8 @@ claim_finish(const LockName &name, TimestampTz window, TimestampTz claimed_at)
 						display_window(window), display_name(name))));
 	else if (OidIsValid(lock_own_relation("_claims", RELKIND_RELATION, RowExclusiveLock, false)))
 		run_own_statement(&FINISH_CLAIM,
-						  {argument(name.key.value), time_argument(window), time_argument(claimed_at)});
+						  {argument(name.key.value), time_argument(window),
+						   time_argument(claimed_at)});
 }
 
 bool

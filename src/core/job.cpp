@@ -44,10 +44,7 @@ parse_command(const char *command)
 {
 	List	   *statements = NIL;
 
-	/*
-	 * The position of a syntax error points into the command, as for an error in EXECUTE, and not
-	 * into the CALL.
-	 */
+	/* The position of a syntax error points into the command, as in EXECUTE, not into the CALL. */
 	with_error_context([=]() {
 		int			position = geterrposition();
 

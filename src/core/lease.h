@@ -36,10 +36,7 @@ struct Lease
 	LeaseRow	before;			/* the previous lease */
 };
 
-/*
- * Raise 25006 in a READ ONLY transaction or on a standby, 25000 in a parallel operation.  function
- * is for the message.
- */
+/* Raise 25006 in a READ ONLY transaction or on a standby, 25000 in a parallel operation. */
 void		lease_check_can_change(const char *function);
 
 /*

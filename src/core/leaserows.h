@@ -45,10 +45,7 @@ struct LeaseRow
 		return TIMESTAMP_IS_NOEND(ends_at) ? ends_at : ends_at + lock_delay;
 	}
 
-	/*
-	 * Did the current user, or a role that it is a member of, take it?  Nobody else may see its
-	 * token.
-	 */
+	/* Did the current user, or a role that it is in, take it?  Nobody else may see its token. */
 	bool		is_mine() const
 	{
 		return has_privs_of_role(GetUserId(), role);

@@ -17,6 +17,7 @@ own_relation(const char *name, char relkind, bool missing_ok)
 {
 	Oid			schema = get_namespace_oid(SCHEMA, missing_ok);
 	Oid			relation = get_relname_relid(name, schema);
+	bool		is_there = OidIsValid(relation);
 
 	/*
 	 * Another owner could attach functions, which would run as the superuser, or rename the schema
@@ -30,8 +31,8 @@ own_relation(const char *name, char relkind, bool missing_ok)
 		return relation;
 	if (!missing_ok)
 		ereport(ERROR,
-				(errcode(OidIsValid(relation) ? ERRCODE_WRONG_OBJECT_TYPE : ERRCODE_UNDEFINED_TABLE),
-				 OidIsValid(relation)
+				(errcode(is_there ? ERRCODE_WRONG_OBJECT_TYPE : ERRCODE_UNDEFINED_TABLE),
+				 is_there
 				 ? errmsg("relation \"%s.%s\" is not a %s of the bootstrap superuser", SCHEMA, name,
 						  relkind == RELKIND_SEQUENCE ? "sequence" : "table")
 				 : errmsg("relation \"%s.%s\" does not exist", SCHEMA, name)));

@@ -142,10 +142,7 @@ token_era(int64 above)
 			Era			seen = token_era_seen();
 			int64		value = (era << TIMELINE_BITS) | GetWALInsertionTimeLine();
 
-			/*
-			 * In this order, because otherwise the new era would for a moment have the beginning of
-			 * the previous one.
-			 */
+			/* In this order: or the new era would briefly have the beginning of the old one. */
 			write_sequence(ERA_BEGAN,
 						   seen.number == era ? seen.began_at : GetCurrentTimestamp());
 			write_sequence(ERA, (value << SYSTEM_BITS) | system_here());
