@@ -54,7 +54,7 @@ check_pool_limit(const LockName &name, const LockRequest *request)
 {
 	int			limit = setting::pool_limit;
 
-	if (held_entry_count() + lease_lock_estimate() <= max_locks_per_xact || limit == 0 ||
+	if (held_entry_count() + lease_locks_taken <= max_locks_per_xact || limit == 0 ||
 		until_look-- > 0)
 		return;
 
