@@ -51,8 +51,9 @@ lock_own_relation(const char *name, char relkind, LOCKMODE mode, bool may_wait)
 			LockRelationOid(relation, mode);
 		else if (!OidIsValid(relation) || !ConditionalLockRelationOid(relation, mode))
 			return InvalidOid;
-		/* It may have been dropped before it was locked. */
-		if (seen == SharedInvalidMessageCounter)
+		/* It may have been dropped before it was locked; most messages are about something else. */
+		if (seen == SharedInvalidMessageCounter ||
+			own_relation(name, relkind, !may_wait) == relation)
 			return relation;
 		UnlockRelationOid(relation, mode);
 	}
