@@ -2,7 +2,7 @@
  * shmem/nameentry.h
  *		The inside of the name table, for the two files that write and read it.
  *
- * nametable.cpp describes it.
+ * namewrite.cpp describes it.
  */
 #pragma once
 

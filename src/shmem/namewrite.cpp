@@ -1,5 +1,5 @@
 /*
- * shmem/nametable.cpp
+ * shmem/namewrite.cpp
  *		The name table: the names of locks, shared by all sessions.
  *
  * A hash table finds the entries of a key: usually one, the name.  Each text has an entry of its
@@ -476,7 +476,8 @@ add_name(const GivenName &name, Oid role)
 	if ((count < LABELS_PER_KEY || !name.ns.empty()) && !make_room())
 		return result;
 
-	auto	   *known = static_cast<NamesOfKey *>(dshash_find_or_insert(names_by_key, &key, &exists));
+	auto	   *known = static_cast<NamesOfKey *>(
+		dshash_find_or_insert(names_by_key, &key, &exists));
 
 	if (!exists)
 		known->first = InvalidDsaPointer;
@@ -516,7 +517,7 @@ name_register(const GivenName &name, Oid role)
 		result = pin_known(name, role, &count);
 		if (result.entry == nullptr && !shared_is_short())
 		{
-			/* Eviction reads the server's lock tables; nobody may attach to them under an LWLock. */
+			/* Eviction reads the lock tables; nobody may attach to them under an LWLock. */
 			lock_tables();
 			shared_attempt([&]() {
 				LWLockAcquire(&name_table->lock, LW_EXCLUSIVE);
