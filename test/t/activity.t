@@ -1,14 +1,9 @@
 #!/usr/bin/env perl
 # advisory.activity: its order, that psql prints it in 120 columns, a session with many locks, and that nothing in it can pass for
 # something else. It takes sessions that wait for each other, and a server on which nobody else holds locks.
-use strict;
-use warnings;
 use utf8;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Screen;
-use Test::More;
 
 binmode Test::More->builder->$_, ':encoding(UTF-8)' for qw(output failure_output);
 my $server = own_server('max_locks_per_transaction=1000', 'max_prepared_transactions=2', 'max_connections=150');
@@ -87,7 +82,7 @@ leave($look, @rest, $invoice, $second, $w1, $w2, $w3);
     leave($look, $other);
 
     my $odd = there(application => 'odd');
-    my $line = sub { my ($take) = @_; my $r = $odd->query("SELECT $take"); my $l = $look->value('SELECT lock FROM advisory.activity'); $odd->run('SELECT pg_advisory_unlock_all()'); return $l };
+    my $line = sub ($take) { my $r = $odd->query("SELECT $take"); my $l = $look->value('SELECT lock FROM advisory.activity'); $odd->run('SELECT pg_advisory_unlock_all()'); return $l };
     is($line->("advisory.lock_key(7, label => 'billing/invoice:42')"), '"billing/invoice:42"', 'a label does not look like a name');
     is($line->(q{advisory.lock_key(8, label => 'a "b"')}),              '"a ""b"""',            'nor does one with quotes');
     is($line->("advisory.lock('<insufficient privilege>', 'x')"), '<insufficient privilege>/x', 'a namespace that looks like what is hidden is not');

@@ -2,12 +2,7 @@
 # A session that waits in CALL advisory.await_lock() blocks no CREATE INDEX CONCURRENTLY of the lock's holder, wherever the
 # call is allowed; elsewhere the call is refused at once. The test needs clients of the extended protocol, the waiter's xmin as
 # another session sees it, and signals during the wait.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 create_database();
 my $observer = session();
@@ -56,8 +51,7 @@ SQL
 sub take    { $holder->value("SELECT advisory.lock('await', 'a')") }
 sub release { $holder->value("SELECT advisory.unlock('await', 'a')") }
 
-sub holds_anything {
-    my ($session) = @_;
+sub holds_anything ($session) {
     return $observer->value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = ?", $session->pid);
 }
 
@@ -66,8 +60,7 @@ sub build_index {
 }
 
 # A session that has run the statements before, and waits in the call.
-sub waiting {
-    my ($before, @call) = @_;
+sub waiting ($before, @call) {
     my $waiter = session()->run(@$before);
     $waiter->start(@call);
     waits($observer, $waiter);
@@ -132,16 +125,14 @@ sub close_gate { return $gate->run('SELECT pg_advisory_lock(99)') }
 sub open_gate { return $gate->run('SELECT pg_advisory_unlock(99)') }
 
 # Does a session wait for the end of this session's transaction?
-sub is_end_awaited {
-    my ($session) = @_;
+sub is_end_awaited ($session) {
     return $observer->value(<<'SQL', $session->pid);
 SELECT count(*) FROM pg_locks AS t JOIN pg_locks AS w USING (virtualxid) WHERE t.pid = ? AND t.granted AND NOT w.granted
 SQL
 }
 
 # Until the session waits at the gate, and CREATE INDEX waits for the session.
-sub overtaken {
-    my ($builder, $before, @call) = @_;
+sub overtaken ($builder, $before, @call) {
     close_gate();
     my $waiter = waiting($before, @call);
     $builder->start('CREATE INDEX CONCURRENTLY item_id ON item (id)');

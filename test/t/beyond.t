@@ -3,12 +3,7 @@
 # ONLY, REPEATABLE READ with an old snapshot, a subtransaction that rolls back, a parallel query, a
 # transaction that a crash ends, a commit that waits for a standby which is not there; and while
 # they are cancelled. It needs a server of its own, which crashes.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $server = own_server('fsync=on', 'autovacuum=off');
@@ -274,8 +269,7 @@ no_locks('levels');
     $look->run(map { "DROP TRIGGER trap ON advisory.$_" } qw(fences _leases _claims));
 }
 
-sub waits_for_standby {
-    my ($session) = @_;
+sub waits_for_standby ($session) {
     return $look->value(
         q{SELECT wait_event = 'SyncRep' FROM pg_stat_activity WHERE pid = ?}, $session->pid)
 }
@@ -284,8 +278,7 @@ sub waits_for_standby {
 
 {
     my @calls = calls();
-    my $synchronous = sub {
-        my ($names) = @_;
+    my $synchronous = sub ($names) {
         $look->run('SET synchronous_commit = local', 'SET advisory_ext.lease_sync = off',
             "ALTER SYSTEM SET synchronous_standby_names = '$names'", 'SELECT pg_reload_conf()');
         for my $session ($look, $one) {

@@ -1,13 +1,8 @@
 #!/usr/bin/env perl
 # advisory.blockers: one row for whatever is at the root of waits, with all that wait for it, and a statement that ends it. Each
 # statement is run as it is shown. It takes sessions that wait for each other, other databases, and prepared transactions.
-use strict;
-use warnings;
 use utf8;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 my $server = own_server('max_prepared_transactions=3', 'max_connections=60');
 sub there { return session(server => $server, @_) }
@@ -18,8 +13,7 @@ my $there = there(database => 'oth er')->run('CREATE EXTENSION advisory_ext');
 
 my $ROWS = q(SELECT pid, who, state, since <= now(), lock, waiters, longest_wait >= '0', remedy FROM advisory.blockers);
 
-sub waiter {
-    my ($statement, @how) = @_;
+sub waiter ($statement, @how) {
     my $waiter = there(@how)->run(q(SET deadlock_timeout = '1h'));
     $waiter->start($statement);
     wait_until('it waits', sub { $look->value(q(SELECT count(*) FROM pg_stat_activity WHERE pid = ? AND wait_event IS NOT NULL AND wait_event_type <> 'Client'), $waiter->pid)
@@ -31,8 +25,7 @@ sub waiter {
 sub end_of { my @sessions = @_; leave($look, @sessions); return }
 
 # The remedy of the only row with this lock, which must end the waits of these sessions.
-sub cures {
-    my ($what, $lock, $remedy, @waiters) = @_;
+sub cures ($what, $lock, $remedy, @waiters) {
     my $shown = $look->value('SELECT remedy FROM advisory.blockers WHERE lock = ?', $lock);
     is($shown, $remedy, "$what: the remedy") or diag explain $look->rows($ROWS);
     $look->run($shown);

@@ -1,13 +1,8 @@
 #!/usr/bin/env perl
 # A failed wait whose holder itself waits: DETAIL says so, and HINT names wait_tree(), which shows for whom, through locks of every
 # kind, although nobody waits for the advisory lock any more. Pids and times do not fit into expected output.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Semaphores;
-use Test::More;
 
 my $look = observer();
 my $user = $ENV{PGUSER};
@@ -18,16 +13,14 @@ my $asks = session(application => 'asks');
 my $LOCK = q(SELECT advisory.lock('chain', 'a', '0'));
 
 # A new session that holds the lock, and then waits in the statement.
-sub middle {
-    my ($wants, @first) = @_;
+sub middle ($wants, @first) {
     my $session = session(application => 'middle')->run(q(SET deadlock_timeout = '1h'), q(SELECT advisory.lock('chain', 'a')), @first);
     $session->start($wants);
     return waits_somehow($session);
 }
 
 # It waits for a lock, itself or in a parallel worker, or for a slot.
-sub waits_somehow {
-    my ($session) = @_;
+sub waits_somehow ($session) {
     wait_until('the session waits', sub {
         $look->value(q(SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE coalesce(a.leader_pid, a.pid) = ? AND NOT l.granted AND l.waitstart IS NOT NULL)
                            OR EXISTS (SELECT FROM advisory.locks WHERE pid = ? AND NOT granted AND wait_start IS NOT NULL)), $session->pid, $session->pid) });
@@ -45,8 +38,7 @@ sub end_of {
 # The HINT, and what the statement in it shows: the session at the root of the waits of this one.
 my $HINT = 'To see who waits for whom: SELECT * FROM advisory.wait_tree().';
 
-sub root_of {
-    my ($session) = @_;
+sub root_of ($session) {
     return $look->value('SELECT root_pid FROM advisory.waits WHERE pid = ?', $session->pid);
 }
 
@@ -176,8 +168,7 @@ for my $what (sort keys %kind) {
 # ---- In a function that waits for rows -------------------------------------------------------------------------------
 
 # The lines of wait_tree() from that of a session on, without what tells sessions apart.
-sub tree_below {
-    my ($root) = @_;
+sub tree_below ($root) {
     my $tree = $look->value(q(SELECT string_agg(line, E'\n') FROM advisory.wait_tree() AS line));
     return [ map { s/^ *\d+ \S+ |,.*| \d+ s$//gr } split /\n/, $tree =~ s/^.*?(?=^@{[$root->pid]} )//msr ];
 }

@@ -1,12 +1,7 @@
 #!/usr/bin/env perl
 # The extension's own tables, changed by a superuser: the functions and views raise an error that says so, and never read memory that
 # is not a value of the expected type.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 create_database();
 my $session = session();

@@ -1,12 +1,7 @@
 #!/usr/bin/env perl
 # Once per window: of schedulers whose clocks differ each window is claimed once, and none is missed. Sessions that claim at the same
 # time, roll back or are ended in the middle of it never have one window twice. It needs many sessions at once, and signals.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 use constant { WINDOWS => 5000, PLAYERS => 8, MOST_LOADED_S => 60, KILLS => 10, LEAST_WINDOWS => 20, LEAST_EACH => 5 };
@@ -15,7 +10,7 @@ create_database();
 my ($look, $one, $two, $three) = map { session() } 1 .. 4;
 my $CONTEXT = qr{while claiming window .* of "claims/x"};
 
-sub claim { my ($window, $name) = @_; $name //= 'x'; return "SELECT advisory.claim('claims', '$name', '1 hour', '$window')" }
+sub claim ($window, $name = 'x') { return "SELECT advisory.claim('claims', '$name', '1 hour', '$window')" }
 
 # ---- Three schedulers, whose clocks are off by up to 4 s -------------------------------------------------------------------------
 
@@ -52,8 +47,7 @@ SQL
 
 # Of each job: windows in which somebody called, [windows of these in which nothing ran, windows in which it ran more than once, runs by hand that
 # took the window of a schedule still to come, schedules that found the window of another one].
-sub simulate {
-    my ($rule, $as_sql) = @_;
+sub simulate ($rule, $as_sql) {
     my $end = $one->query("CALL simulate(?, ?)", $rule, $as_sql);
     die "the simulation failed: $end->{message}\n" if $end->{state};
     return map { $_->[0] => [ $_->[1], "@{$_}[2 .. 5]" ] } @{ $look->rows(<<'SQL', $rule) };
@@ -115,8 +109,7 @@ $look->run('CREATE TABLE ran (claimed timestamptz, pid int DEFAULT pg_backend_pi
 SQL
 my @levels = ('read committed', 'read committed', 'repeatable read', 'serializable');
 
-sub player {
-    my ($number) = @_;
+sub player ($number) {
     return session(application => 'player')->run("SET default_transaction_isolation = '$levels[$number % @levels]'")->start('CALL play()');
 }
 

@@ -2,15 +2,9 @@
 # Locks when a process or the whole server ends: a holder is terminated, a waiter is cancelled in
 # the queue, a backend dies by SIGKILL, the server restarts with prepared transactions. The crashes
 # happen on a server of their own.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
-sub gone {
-    my ($observer, $pid) = @_;
+sub gone ($observer, $pid) {
     return wait_until(
         "process $pid is gone",
         sub { !$observer->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $pid) });
@@ -112,8 +106,7 @@ sub there { return session(server => $server) }
 
 my $holder = there()->run('CREATE EXTENSION advisory_ext', 'CREATE TABLE note (t text)');
 
-sub prepare {
-    my ($gid, $name) = @_;
+sub prepare ($gid, $name) {
     there()->run(
         'BEGIN', "INSERT INTO note VALUES ('$gid')", "SELECT advisory.xact_lock('crash', '$name')",
         "SELECT advisory.xact_lock_shared('crash', 'shared')", "PREPARE TRANSACTION '$gid'");

@@ -3,12 +3,7 @@
 # sessions that are not part of a deadlock. They wait for the same semaphores or for another one,
 # and some have slots. Some of them hold slots that others wait for, so their searches go as far as
 # that of the deadlocked sessions. None of them is reported as part of the deadlock.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 use Time::HiRes qw(sleep);
 
 # ADVISORY_EXT_WAITERS=1200 for a bench.
@@ -29,19 +24,16 @@ my $server = own_server(
 my $look = session(server => $server)->run('CREATE EXTENSION advisory_ext');
 my $new = sub { return session(server => $server) };
 
-sub acquires {
-    my ($name, $slots) = @_;
+sub acquires ($name, $slots) {
     return "SELECT advisory.acquire('beside', '$name', $slots)"
 }
 
-sub takes {
-    my ($session, $name, $slots, $count) = @_;
+sub takes ($session, $name, $slots, $count) {
     return $session->run((acquires($name, $slots)) x $count);
 }
 
 # How many sessions wait for a slot.
-sub queued {
-    my ($name) = @_;
+sub queued ($name) {
     return $look->value(q(SELECT sum(waiting) FROM advisory.semaphores WHERE name = ?), $name) // 0;
 }
 

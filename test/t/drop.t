@@ -2,12 +2,7 @@
 # DROP EXTENSION while locks, slots and leases are held and waited for, and CREATE EXTENSION again
 # in the same life of the server: nobody who waits is lost, what is held stays held and gets its
 # name back, and another database does not notice.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 my $beside = create_database(name => "advisory_beside_$$", aside => 1);
 create_database();
@@ -21,8 +16,7 @@ my $key = $holder->value(q(SELECT advisory.key('life', 'a')));
 $holder->run(q(SELECT advisory.lock('life', 'a')), q(SELECT advisory.acquire('life', 's', 1)));
 
 # How many locks a session holds and how many it waits for, as PostgreSQL sees it.
-sub native {
-    my ($session) = @_;
+sub native ($session) {
     return $admin->rows(
         q(SELECT count(*) FILTER (WHERE granted), count(*) FILTER (WHERE NOT granted) FROM pg_locks
         WHERE locktype = 'advisory' AND pid = ? AND database = (SELECT oid FROM pg_database

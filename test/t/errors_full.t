@@ -2,12 +2,7 @@
 # A failed wait ends with its own error even while the server's lock table is full, so that the
 # session cannot read names of roles, prepared transactions or leases. The detail is shorter then.
 # And a superuser can end the session that has filled the table.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 use constant { MORE_THAN_FITS => 1_000_000, TABLES => 200, ATTEMPTS => 5 };
 
@@ -31,8 +26,7 @@ my $h = $holder->pid;
 # (the fast path) before. Another session runs the other statement before, if there is one, which
 # may wait. The wait itself fails with 53200 if it has to look at the lock again after the table is
 # full. So this tries several times.
-sub error_while_full {
-    my ($statement, $waits_before) = @_;
+sub error_while_full ($statement, $waits_before) {
     my $error;
     for my $attempt (1 .. ATTEMPTS) {
         my $asks = session(server => $server, role => 'ordinary');

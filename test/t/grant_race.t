@@ -2,12 +2,7 @@
 # A wait never ends in false or an error with the lock held. If the lock is granted before the
 # waiter handles its timeout or cancel, the server gives it the lock and still raises the error. The
 # test has to stop the waiter's process at that moment.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 use Time::HiRes qw(sleep);
 
 # The timeout, in milliseconds: the lock must be released before it ends. If the machine was too
@@ -19,8 +14,7 @@ my $observer = session();
 my $holder   = session();
 
 # Is the lock held by the waiter?
-sub held {
-    my ($waiter) = @_;
+sub held ($waiter) {
     return $observer->value(<<'SQL', $waiter->pid);
         SELECT count(*) FROM pg_locks
         WHERE locktype = 'advisory' AND pid = ? AND granted
@@ -31,8 +25,7 @@ SQL
 # Makes the waiter wait, stops its process, releases the lock, interrupts the waiter or lets its
 # timeout pass, and continues it. Returns the result of the wait, or undef if the waiter was too
 # slow.
-sub race {
-    my ($waiter, $statement, $limit, $interrupt) = @_;
+sub race ($waiter, $statement, $limit, $interrupt = undef) {
     $holder->value("SELECT advisory.lock('race', 'a')");
     $waiter->start($statement);
     waits($observer, $waiter);
@@ -65,12 +58,11 @@ my @ways = (
 my %functions =
     (session => [qw(lock lock_shared)], transaction => [qw(xact_lock xact_lock_shared)]);
 
-sub with_limit { my ($sql, $limit) = @_; return $sql =~ s/<limit>/${limit}ms/gr }
+sub with_limit ($sql, $limit) { return $sql =~ s/<limit>/${limit}ms/gr }
 
 # Runs one case several times, and compares the waiter's result with what it holds, while its
 # transaction is open.
-sub try_way {
-    my ($name, $call, $settings, $interrupt, $in_transaction) = @_;
+sub try_way ($name, $call, $settings, $interrupt, $in_transaction) {
     my ($wrong, $done, $limit, %ends) = (0, 0, FIRST_LIMIT_MS);
     while ($done < REPETITIONS && $limit < FIRST_LIMIT_MS * 2**TRIES) {
         my $waiter = session();

@@ -2,19 +2,13 @@
 # Keys that a user chooses so that they collide, and a full name table, cost no more than others: the hash functions are
 # seeded, and a name that evicts another one looks at a bounded number of entries. It takes servers of its own for the
 # number of locks and names.
-use strict;
-use warnings;
 use integer;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 use constant { KEYS => 20_000, NAMES => 200_000, NEW => 200, TRIES => 3, MOST_ROUNDS => 5, MOST_TIMES => 3 };
 
 # PostgreSQL's murmurhash32().
-sub murmur {
-    my ($h) = @_;
+sub murmur ($h) {
     $h &= 0xffffffff;
     $h ^= $h >> 16;
     $h = ($h * 0x85ebca6b) & 0xffffffff;
@@ -27,8 +21,7 @@ sub murmur {
 sub colliding { return map { ($_ << 32) | (murmur($_) ^ 4711) } 1 .. $_[0] }
 
 # The processor time of the session that the shortest of some tries takes, in seconds.
-sub shortest {
-    my ($session, $body, $after) = @_;
+sub shortest ($session, $body, $after) {
     my $best;
     for (1 .. TRIES) {
         no integer;
@@ -74,8 +67,7 @@ sub shortest {
     my $server  = own_server('advisory_ext.max_names=' . NAMES);
     my $session = session(server => $server)->run('CREATE EXTENSION advisory_ext');
     my $names   = 0;
-    my $add     = sub {
-        my ($count) = @_;
+    my $add     = sub ($count) {
         my $from = $names + 1;
         $names += $count;
         $session->run("DO \$\$ BEGIN FOR i IN $from .. $names LOOP PERFORM advisory.try_xact_lock('n', i); COMMIT; END LOOP; END \$\$");

@@ -1,12 +1,7 @@
 #!/usr/bin/env perl
 # Every way in which a hold of a lock or slot ends, in both modes and both scopes: the hold is counted in hold_total and hold_max,
 # and logged with log_hold, once and with its whole length. The test needs sessions that end.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 use constant HELD_S => 0.05;
@@ -31,21 +26,19 @@ my %transaction = (
     'the only slot' => [ 'xact_acquire(%s, 1)',  undef, 'exclusive' ],
 );
 
-sub sends { my (@statements) = @_; return sub { $_[0]->query($_) for @statements } }
+sub sends (@statements) { return sub { $_[0]->query($_) for @statements } }
 
 # How a session ends.
-sub terminates { my ($session) = @_; $look->run('SELECT pg_terminate_backend(' . $session->pid . ')'); return until_gone($look, $session) }
+sub terminates ($session) { $look->run('SELECT pg_terminate_backend(' . $session->pid . ')'); return until_gone($look, $session) }
 my %ends = (
     'the session disconnects'   => sub { leave($look, $_[0]) },
     'the session is terminated' => sub { terminates($_[0]) },
-    'it is terminated while it works' => sub {
-        my ($session) = @_;
+    'it is terminated while it works' => sub ($session) {
         $session->start('SELECT pg_sleep(60)');
         wait_until('it works', sub { $look->value(q(SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE pid = ?), $session->pid) });
         terminates($session);
     },
-    'it is terminated while it waits' => sub {
-        my ($session) = @_;
+    'it is terminated while it waits' => sub ($session) {
         $session->start(q(SELECT pg_advisory_lock(4711)));
         waits($look, $session);
         terminates($session);
@@ -55,14 +48,14 @@ $look->run('SELECT pg_advisory_lock(4711)');
 
 # Ways for session-level holds: the session's action, as a function of the session, the release of that hold, its key and mode.
 my %session_way = (
-    'it is released'            => sub { my ($session, $release) = @_; $session->run("SELECT advisory.$release") },
-    'it is released in a block' => sub { my ($session, $release) = @_; $session->run('BEGIN', "SELECT advisory.$release", 'ROLLBACK') },
+    'it is released'            => sub ($session, $release) { $session->run("SELECT advisory.$release") },
+    'it is released in a block' => sub ($session, $release) { $session->run('BEGIN', "SELECT advisory.$release", 'ROLLBACK') },
     'unlock_all(namespace)'     => sends(q(SELECT advisory.unlock_all('ends'))),
     'pg_advisory_unlock_all()'  => sends('SELECT pg_advisory_unlock_all()'),
     'pg_advisory_unlock_all() in a block' => sends('BEGIN', 'SELECT pg_advisory_unlock_all()', 'COMMIT'),
     'pg_advisory_unlock_all() in a block that fails' => sends('BEGIN', 'SELECT pg_advisory_unlock_all()', 'SELECT 1/0', 'ROLLBACK', 'SELECT 1'),
     'DISCARD ALL'               => sends('DISCARD ALL'),
-    'pg_advisory_unlock()'      => sub { my ($session, undef, $key, $mode) = @_; $session->run('SELECT pg_advisory_unlock' . ($mode eq 'shared' ? '_shared' : '') . "($key)") },
+    'pg_advisory_unlock()'      => sub ($session, $, $key, $mode) { $session->run('SELECT pg_advisory_unlock' . ($mode eq 'shared' ? '_shared' : '') . "($key)") },
     %ends,
 );
 
@@ -82,8 +75,7 @@ $look->run('CREATE TABLE deferred (n int UNIQUE DEFERRABLE INITIALLY DEFERRED)')
 
 # Checks the statistics and the log of one hold. count: how often it ended.
 my $number = 0;
-sub check {
-    my ($what, $mode, $takes, $ends, $count) = @_;
+sub check ($what, $mode, $takes, $ends, $count) {
     my $name = 'n' . ++$number;
     my $session = session(application => 'holds');
     my $pid = $session->pid;
@@ -122,16 +114,14 @@ for my $way (sort keys %session_way) {
             # The extension does not learn which of many locks the built-in has released; it looks at the oldest and the newest.
             next if $how =~ /among/ && $way eq 'pg_advisory_unlock()';
             check("$what: $way$how", $mode,
-                sub {
-                    my ($session, $name) = @_;
+                sub ($session, $name) {
                     $session->run(map { "SELECT advisory.lock('ends', '$_')" } qw(a b)) if $how =~ /after|among/;
                     $session->run(q(SELECT advisory.acquire('ends', 'c', 2) FROM generate_series(1, 2))) if $how =~ /among/;
                     my $takes = sprintf "SELECT advisory.$call", "'ends', '$name'";
                     $session->run($how =~ /failed/ ? ('BEGIN', $takes, 'ROLLBACK') : $takes);
                     $session->run(map { "SELECT advisory.lock_shared('ends', '$_')" } qw(d e)) if $how =~ /before|among/;
                 },
-                sub {
-                    my ($session, $name) = @_;
+                sub ($session, $name) {
                     $session_way{$way}->($session, sprintf($release, "'ends', '$name'"), $look->value(q(SELECT advisory.key('ends', ?)), $name), $mode);
                 }, 1);
         }
@@ -142,8 +132,7 @@ for my $way (sort keys %transaction_way) {
     for my $what (sort keys %transaction) {
         my ($call, undef, $mode) = @{ $transaction{$what} };
         check("$what of a transaction: $way", $mode,
-            sub {
-                my ($session, $name) = @_;
+            sub ($session, $name) {
                 $session->run('BEGIN', q(SELECT advisory.xact_lock('ends', 'before')), 'SAVEPOINT before', 'SAVEPOINT hold', sprintf("SELECT advisory.$call", "'ends', '$name'"));
             },
             $transaction_way{$way}, 1);
@@ -155,19 +144,19 @@ for my $what (sort keys %transaction) {
     my ($call, undef, $mode) = @{ $transaction{$what} };
     my $takes = sub { sprintf "PERFORM advisory.$call; PERFORM pg_sleep(%s);", "'ends', '$_[0]'", HELD_S };
     my $none = sub { };
-    check("$what of a transaction: a statement of its own", $mode, sub { my ($session, $name) = @_; $session->run("DO 'BEGIN " . $takes->($name) =~ s/'/''/gr . " END'") }, $none, 1);
+    check("$what of a transaction: a statement of its own", $mode, sub ($session, $name) { $session->run("DO 'BEGIN " . $takes->($name) =~ s/'/''/gr . " END'") }, $none, 1);
     check("$what of a transaction: a block with an EXCEPTION clause", $mode,
-        sub { my ($session, $name) = @_; $session->run('DO $$ BEGIN BEGIN ' . $takes->($name) . ' RAISE division_by_zero; EXCEPTION WHEN division_by_zero THEN END; END $$') }, $none, 1);
-    check("$what of a transaction: COMMIT in a procedure", $mode, sub { my ($session, $name) = @_; $session->run('DO $$ BEGIN ' . $takes->($name) . ' COMMIT; PERFORM 1; END $$') }, $none, 1);
+        sub ($session, $name) { $session->run('DO $$ BEGIN BEGIN ' . $takes->($name) . ' RAISE division_by_zero; EXCEPTION WHEN division_by_zero THEN END; END $$') }, $none, 1);
+    check("$what of a transaction: COMMIT in a procedure", $mode, sub ($session, $name) { $session->run('DO $$ BEGIN ' . $takes->($name) . ' COMMIT; PERFORM 1; END $$') }, $none, 1);
 }
 
 # Under run(), which hands its hold on to the transaction.
 for my $slots ('', ', slots => 2') {
-    my $run = sub { my ($name, $command) = @_; "CALL advisory.run('ends', '$name', '$command'$slots)" };
+    my $run = sub ($name, $command) { "CALL advisory.run('ends', '$name', '$command'$slots)" };
     for my $case ([ 'succeeds', 'SELECT pg_sleep(0.05)' ], [ 'fails', 'SELECT pg_sleep(0.05); SELECT 1/0' ], [ 'commits', 'SELECT pg_sleep(0.05); CALL commits()' ],
         [ 'releases all', 'SELECT pg_sleep(0.05); SELECT pg_advisory_unlock_all()' ]) {
         my ($how, $command) = @$case;
-        check("run()$slots: a command that $how", 'exclusive', sub { my ($session, $name) = @_; $session->query($run->($name, $command)); $session->run('SELECT 1') }, sub { }, 1);
+        check("run()$slots: a command that $how", 'exclusive', sub ($session, $name) { $session->query($run->($name, $command)); $session->run('SELECT 1') }, sub { }, 1);
     }
 }
 
@@ -175,15 +164,15 @@ for my $slots ('', ', slots => 2') {
 for my $what (sort keys %transaction) {
     my ($call, undef, $mode) = @{ $transaction{$what} };
     check("$what of a transaction: PREPARE TRANSACTION", $mode,
-        sub { my ($session, $name) = @_; $session->run('BEGIN', sprintf("SELECT advisory.$call", "'ends', '$name'")) },
-        sub { my ($session, $name) = @_; $session->run("PREPARE TRANSACTION '$name'"); leave($look, $session); $look->run("ROLLBACK PREPARED '$name'") }, 0);
+        sub ($session, $name) { $session->run('BEGIN', sprintf("SELECT advisory.$call", "'ends', '$name'")) },
+        sub ($session, $name) { $session->run("PREPARE TRANSACTION '$name'"); leave($look, $session); $look->run("ROLLBACK PREPARED '$name'") }, 0);
     next if $what =~ /slot/;
     (my $session_call = $call) =~ s/xact_//;
     check("$what: ROLLBACK while the session goes on with it", $mode,
-        sub { my ($session, $name) = @_; $session->run('BEGIN', map { sprintf "SELECT advisory.$_", "'ends', '$name'" } $call, $session_call) },
+        sub ($session, $name) { $session->run('BEGIN', map { sprintf "SELECT advisory.$_", "'ends', '$name'" } $call, $session_call) },
         sends('ROLLBACK', 'SELECT 1'), 0);
     check("$what: unlock while the transaction goes on with it, until COMMIT", $mode,
-        sub { my ($session, $name) = @_; $session->run('BEGIN', map { sprintf "SELECT advisory.$_", "'ends', '$name'" } $call, $session_call) },
+        sub ($session, $name) { $session->run('BEGIN', map { sprintf "SELECT advisory.$_", "'ends', '$name'" } $call, $session_call) },
         sends('SELECT pg_advisory_unlock_all()', 'SELECT 1', 'COMMIT', 'SELECT 1'), 1);
 }
 

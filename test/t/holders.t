@@ -1,13 +1,8 @@
 #!/usr/bin/env perl
 # Who holds a lock or a slot, and how to end that session: holders(), terminate_holder() and terminate_holder_key(), and the
 # statements that the hints of failed waits give, which are run as they stand.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Semaphores;
-use Test::More;
 
 my $look = observer();
 my $asks = session(application => 'asks');

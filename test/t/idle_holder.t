@@ -2,12 +2,7 @@
 # advisory_ext.idle_holder_timeout: a session that holds a lock and is idle is ended, so that those
 # who wait get the lock. Nothing else ends it: not a long statement, an open transaction, a
 # procedure that commits, the work of others, or a lock that was released.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 use Time::HiRes qw(sleep);
 
 use constant {
@@ -21,38 +16,33 @@ my $look = session();
 my $TAKE = q(SELECT advisory.lock('idle', 'a'));
 
 # A new session with the timeout, which runs these statements.
-sub holder {
-    my ($timeout, @statements) = @_;
+sub holder ($timeout, @statements) {
     my $session = session(application => 'holder')
         ->run("SET advisory_ext.idle_holder_timeout = '$timeout'");
     $session->query($_) for @statements;
     return $session;
 }
 
-sub is_there {
-    my ($session) = @_;
+sub is_there ($session) {
     return $look->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $session->pid)
 }
 
 # What the log has about the end of the session.
-sub end_of {
-    my ($session) = @_;
+sub end_of ($session) {
     my $pid = $session->pid;
     return sub { return join "\n", grep { /\[$pid\].*(?:FATAL|DETAIL)/ } split /\n/, $_[0] };
 }
 
 # Runs the code, which returns a session that the timeout then ends. Returns the log's lines about
 # that.
-sub ended {
-    my ($code) = @_;
+sub ended ($code) {
     my $session;
     my $log = logged(sub { $session = $code->(); until_gone($look, $session) });
     return (end_of($session)->($log), $session);
 }
 
 # What a program prints that runs a file with this text.
-sub with_file {
-    my ($text, $command) = @_;
+sub with_file ($text, $command) {
     my $file = "$ENV{ADVISORY_EXT_TMP}/idle_holder.$$.sql";
     open my $script, '>', $file or die "$file: $!\n";
     print {$script} $text;

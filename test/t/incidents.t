@@ -1,13 +1,8 @@
 #!/usr/bin/env perl
 # Ten incidents as a DBA meets them at 3 a.m., each built anew: one or two statements show what is wrong and what ends it, on a
 # terminal of 120 columns and 60 lines. It takes 500 sessions that wait, a full lock table, and what psql prints.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Screen;
-use Test::More;
 
 use constant { WAITERS => 500, COLUMNS => 120, LINES => 60 };
 
@@ -24,8 +19,7 @@ $look->run('CREATE EXTENSION advisory_ext', 'CREATE TABLE item (id int PRIMARY K
 my @connected;
 
 # Each statement with what its output must contain.
-sub incident {
-    my ($what, @looks) = @_;
+sub incident ($what, @looks) {
     cmp_ok(@looks / 2, '<=', 2, "$what: at most two statements");
     while (my ($statement, $shows) = splice @looks, 0, 2) {
         my $text = screen($statement, server => $server, database => 'postgres', psql => shift @connected);
@@ -38,16 +32,14 @@ sub incident {
 }
 
 # What blockers names as the remedy, which is run, and must end the waits of these sessions.
-sub cured {
-    my ($what, @waiters) = @_;
+sub cured ($what, @waiters) {
     $look->run($_->[0]) for @{ $look->rows('SELECT remedy FROM advisory.blockers') };
     is($_->finish->{state}, undef, "$what: the remedy ends it") for @waiters;
     leave($look, @waiters);
     return;
 }
 
-sub waiter {
-    my ($statement, %how) = @_;
+sub waiter ($statement, %how) {
     my $waiter = there(role => 'app', application => 'worker', %how);
     $waiter->start($statement);
     wait_until('it waits', sub { $look->value('SELECT count(*) FROM advisory.waits WHERE pid = ? AND waited IS NOT NULL', $waiter->pid) });
@@ -132,8 +124,7 @@ sub waiter {
 
 my @waiters = map { there(application => sprintf 'worker-%d', $_) } 1 .. WAITERS;
 
-sub all_wait {
-    my ($statement) = @_;
+sub all_wait ($statement) {
     $_->start($statement) for @waiters;
     wait_until('all wait', sub { $look->value('SELECT count(*) FROM advisory.locks WHERE wait_start IS NOT NULL') == WAITERS }, 120);
     return;

@@ -1,13 +1,8 @@
 #!/usr/bin/env perl
 # Installing and using the extension in different roles and databases, and on a server whose lock
 # table is full.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use IO::Socket::INET;
-use Test::More;
 
 my $admin = session();
 my ($owner, $stranger, $reader) = map { "advisory_${_}_$$" } qw(owner stranger reader);

@@ -1,13 +1,8 @@
 #!/usr/bin/env perl
 # Labels of keys: the owner of the database writes them, whatever its name is, even when it changes; but their table belongs to the
 # bootstrap superuser, so that nobody else can attach anything to it. pg_dump dumps the table. The views work if it is locked.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use File::Temp qw(tempdir);
-use Test::More;
 
 my $admin = session();
 
@@ -104,8 +99,7 @@ $_->disconnect for $heir, $moving;
 $admin->run(map({ qq{DROP DATABASE "$_" WITH (FORCE)} } @moved), "DROP ROLE $new");
 
 # The lines of a dump that grant and revoke.
-sub dumped_privileges {
-    my ($database) = @_;
+sub dumped_privileges ($database) {
     open my $lines, '-|', 'pg_dump', $database or die "cannot run pg_dump: $!\n";
     return join '', grep { /^(GRANT|REVOKE)/ } <$lines>;
 }
@@ -140,8 +134,7 @@ for my $attempt ('CREATE POLICY trap ON advisory.key_labels USING (trap.spring()
 my $visitor = session(database => $trap);
 $visitor->run('SELECT pg_advisory_lock(1)');
 my $LOOK = q{SELECT known_as[1] FROM advisory.locks WHERE key = 1 AND pid = pg_backend_pid()};
-sub springs_nothing {
-    my ($what) = @_;
+sub springs_nothing ($what) {
     is($visitor->value($LOOK), 'one', "$what: what a superuser sees");
     is($visitor->value(q{SELECT count(*) FROM advisory.known_keys WHERE source = 'advisory.key_labels'}), 1, "$what: and in known_keys");
     is($visitor->value(q{SELECT count(*) FROM trap.sprung}), 0, "$what: nothing has run");

@@ -1,22 +1,17 @@
 #!/usr/bin/env perl
 # Leases when others do not behave: clients that are dead, calls that are late, tables that are locked, clocks that are set, texts that
 # are too long, and servers that take over.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Psql;
 use File::Temp qw(tempdir);
 use List::Util qw(min);
-use Test::More;
 use Time::HiRes qw(sleep time clock_gettime CLOCK_MONOTONIC);
 
 # A server whose clock this test sets: the library adds the number in the file to what gettimeofday() returns.
 my $folder = tempdir(CLEANUP => 1);
 chmod 0755, $folder;
-sub write_file { my ($name, $text) = @_; open my $file, '>', "$folder/$name" or die "$name: $!\n"; print {$file} $text; close $file or die "$name: $!\n"; return }
-sub set_clock { my ($seconds) = @_; open my $file, '+<', "$folder/clock" or die "clock: $!\n"; syswrite $file, pack('q', $seconds); close $file or die "clock: $!\n"; return }
+sub write_file ($name, $text) { open my $file, '>', "$folder/$name" or die "$name: $!\n"; print {$file} $text; close $file or die "$name: $!\n"; return }
+sub set_clock ($seconds) { open my $file, '+<', "$folder/clock" or die "clock: $!\n"; syswrite $file, pack('q', $seconds); close $file or die "clock: $!\n"; return }
 write_file('clock', pack 'q', 0);
 write_file('clock.c', <<'C');
 #define _GNU_SOURCE
@@ -59,11 +54,11 @@ my $server;
 my $look = session(server => $server, application => 'look')->run('CREATE EXTENSION advisory_ext');
 delete local $ENV{LD_PRELOAD};
 
-sub waits_for_lease { my ($pid) = @_; return wait_until('it waits', sub { $look->value(q(SELECT count(*) FROM advisory.locks WHERE kind = 'lease' AND NOT granted AND pid = ?), $pid) }) }
-sub is_there { my ($pid) = @_; return $look->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $pid) }
+sub waits_for_lease ($pid) { return wait_until('it waits', sub { $look->value(q(SELECT count(*) FROM advisory.locks WHERE kind = 'lease' AND NOT granted AND pid = ?), $pid) }) }
+sub is_there ($pid) { return $look->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $pid) }
 sub now { return clock_gettime(CLOCK_MONOTONIC) }
-sub token_of { my ($name, $more) = @_; return $look->value("SELECT token FROM advisory.lease('l', '$name', '1h'" . ($more // '') . ')') }
-sub other { my (%how) = @_; return session(server => $server, %how) }
+sub token_of ($name, $more = '') { return $look->value("SELECT token FROM advisory.lease('l', '$name', '1h'$more)") }
+sub other (%how) { return session(server => $server, %how) }
 
 # Leaves the database as a failover does: the era is of an older timeline, and nobody has recorded the present one.
 sub new_era { return $look->run('SELECT setval(\'advisory._era\', last_value - (1::bigint << 37)) FROM advisory._era') }
@@ -229,8 +224,8 @@ sub era_cell { return $look->value('SELECT last_value FROM advisory._era') }
 
 {
     $look->run('DELETE FROM advisory._leases');
-    my $over = sub { my ($ago) = @_; return $look->run("SELECT advisory.lease('l', 'over ' || i, '10ms') FROM generate_series(1, 12) AS i", "UPDATE advisory._leases SET expires_at = now() - interval '$ago' WHERE name ~ 'over'") };
-    my $left = sub { my ($session) = @_; return ($session // $look)->value("SELECT count(*) FROM advisory._leases WHERE name ~ 'over'") };
+    my $over = sub ($ago) { return $look->run("SELECT advisory.lease('l', 'over ' || i, '10ms') FROM generate_series(1, 12) AS i", "UPDATE advisory._leases SET expires_at = now() - interval '$ago' WHERE name ~ 'over'") };
+    my $left = sub ($session = $look) { return $session->value("SELECT count(*) FROM advisory._leases WHERE name ~ 'over'") };
     $over->('6 days');
     $look->run(map { "SELECT advisory.lease('l', 'next $_', '1h')" } 1 .. 12);
     is($left->(), 12, 'the rows of leases that are over stay for a week');
@@ -327,8 +322,7 @@ sub era_cell { return $look->value('SELECT last_value FROM advisory._era') }
 
 {
     my $commits = other();
-    my $is_confirmed = sub {
-        my ($what, @statements) = @_;
+    my $is_confirmed = sub ($what, @statements) {
         $commits->run(@statements[0 .. $#statements - 1]);
         $commits->start($statements[-1]);
         ok(wait_until('it waits', sub { $look->value(q(SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND pid = ?), $commits->pid) || $commits->is_done }) && !$commits->is_done, $what);

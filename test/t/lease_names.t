@@ -1,12 +1,7 @@
 #!/usr/bin/env perl
 # The locks of leases have a name wherever they are shown, held or awaited, though the name table has forgotten it: after a restart of
 # the server, which leases exist to survive, and after an eviction.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 my $server = own_server('advisory_ext.max_names=200');
 sub there { return session(server => $server, @_) }
@@ -33,9 +28,9 @@ sub restart {
 
 my %forget = (restart => \&restart, eviction => \&flood);
 
-sub token_of { my ($name) = @_; return there()->value("SELECT token FROM advisory.try_lease('l', ?, '1h')", $name) }
-sub is_known { my ($name) = @_; return $look->value('SELECT count(*) FROM advisory.stats WHERE namespace = ? AND name = ?', 'l', $name) }
-sub shown_lock { my ($pid, $is_granted) = @_; return $look->rows('SELECT DISTINCT namespace, name FROM advisory.locks WHERE kind = ? AND pid = ? AND granted = ?', 'lease', $pid, $is_granted ? 1 : 0) }
+sub token_of ($name) { return there()->value("SELECT token FROM advisory.try_lease('l', ?, '1h')", $name) }
+sub is_known ($name) { return $look->value('SELECT count(*) FROM advisory.stats WHERE namespace = ? AND name = ?', 'l', $name) }
+sub shown_lock ($pid, $is_granted) { return $look->rows('SELECT DISTINCT namespace, name FROM advisory.locks WHERE kind = ? AND pid = ? AND granted = ?', 'lease', $pid, $is_granted ? 1 : 0) }
 
 for my $what (sort keys %forget) {
     for my $call ('renew_lease', 'check_lease', 'end_lease') {

@@ -1,12 +1,7 @@
 #!/usr/bin/env perl
 # REINDEX CONCURRENTLY of the table of leases, beside sessions that wait for leases and take them, loses no row. It waits for a
 # transaction that writes by the lock on its virtual transaction ID, which await_lease() releases while it sleeps.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 use Time::HiRes qw(time);
 
 my $SECONDS = 10;

@@ -1,19 +1,14 @@
 #!/usr/bin/env perl
 # Leases between sessions: there are never two owners at a time, acquirers come in order, the commit that ends a lease wakes the next,
 # waits end in every way, transactions rely on a lease, and a lease has its whole TTL again in a new era.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 create_database();
 my $look = session(application => 'look');
 
-sub state_of { my ($name) = @_; return $look->value('SELECT state FROM advisory.leases WHERE namespace = ? AND name = ?', 'l', $name) }
-sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $look->value(q(SELECT count(*) FROM advisory.locks WHERE kind = 'lease' AND NOT granted AND pid = ?), $session->pid) || $session->is_done }) }
+sub state_of ($name) { return $look->value('SELECT state FROM advisory.leases WHERE namespace = ? AND name = ?', 'l', $name) }
+sub waits_for_lease ($session) { return wait_until('it waits', sub { $look->value(q(SELECT count(*) FROM advisory.locks WHERE kind = 'lease' AND NOT granted AND pid = ?), $session->pid) || $session->is_done }) }
 
 # ---- It outlives its session -------------------------------------------------------------------------------------------
 
@@ -97,7 +92,7 @@ sub waits_for_lease { my ($session) = @_; return wait_until('it waits', sub { $l
         my @call = map { !($_ % 2) ? "SELECT token, clock_timestamp() AS at, expires_at FROM advisory.try_lease('l', '$name', '20ms')"
                                 : "SELECT token, clock_timestamp() AS at, expires_at FROM advisory.lease('l', '$name', '20ms', '1s')" } 1 .. TAKERS;
         my @begun;
-        my $begin = sub { my ($i) = @_; $begun[$i] = time; $takers[$i]->start($call[$i]) };
+        my $begin = sub ($i) { $begun[$i] = time; $takers[$i]->start($call[$i]) };
         $begin->($_) for 0 .. $#takers;
         my $end = time + 60;
         while (@grants < GRANTS && time < $end) {
@@ -479,7 +474,7 @@ if ($look->value(q{SELECT current_setting('server_version_num')::int >= 170000})
 # ---- Statistics -----------------------------------------------------------------------------------------------------------------------
 
 {
-    sub hold { my ($name) = @_; return $look->value('SELECT extract(epoch FROM hold_total) FROM advisory.stats WHERE namespace = ? AND name = ?', 'l', $name) }
+    sub hold ($name) { return $look->value('SELECT extract(epoch FROM hold_total) FROM advisory.stats WHERE namespace = ? AND name = ?', 'l', $name) }
     my ($owner, $other) = map { session() } 1 .. 2;
     my $from = time;
     my $token = $owner->value("SELECT token FROM advisory.lease('l', 'timed', '1h')");

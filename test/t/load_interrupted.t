@@ -1,12 +1,7 @@
 #!/usr/bin/env perl
 # After a statement_timeout while the library is being loaded, the next statement of the session
 # works. The load can be interrupted where it warns about a setting that the role may not set.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 my $role = "advisory_load_$$";
 create_database();

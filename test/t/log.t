@@ -1,19 +1,13 @@
 #!/usr/bin/env perl
 # The messages about long waits and long holds in the server's log, and that no client receives them.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 create_database();
 my $look = session();
 my ($h, $t) = (session(application => 'h'), session(application => 't'));
 
 # A session's own lines of the server's log.
-my $log_of = sub {
-    my ($session, @statements) = @_;
+my $log_of = sub ($session, @statements) {
     my $pid = $session->pid;
     my $log = logged(sub { $session->query($_) for @statements });
     return join '', map { "$_\n" } grep { /\[$pid\].*\bsession (?:waited|held)\b/ } split /\n/, $log;
@@ -53,8 +47,7 @@ leave($look, $h, $t);
 my $role = "log_$$";
 $look->run("CREATE ROLE $role LOGIN");
 # The victim took b by its key, so it may not see the name that the other session gave.
-my $deadlock = sub {
-    my ($take_b, $take_a, $other) = @_;
+my $deadlock = sub ($take_b, $take_a, $other) {
     my ($other_session, $victim) = (session(), session(role => $role));
     $other_session->run(q(SET deadlock_timeout = '10min'), $other->[0]);
     $victim->run($take_b);

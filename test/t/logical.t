@@ -1,12 +1,8 @@
 #!/usr/bin/env perl
 # Logical replication: a publication of all tables has the extension's, and a lease on the subscriber stops it; one of the schemas of
 # doc/beyond-a-session.md does not.
-use strict;
-use warnings;
 use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 my $LEASE = q(SELECT token FROM advisory.lease('logical', 'both', '1h'));
 
@@ -23,8 +19,7 @@ my $publisher = session(server => $server, database => 'publisher');
 my $subscriber = session(server => $server, database => 'subscriber');
 
 # Within one server, the slot is not to be made by the subscription, which would wait for its own transaction.
-sub publish {
-    my ($sql, $name) = @_;
+sub publish ($sql, $name) {
     $publisher->run($sql);
     $publisher->run("SELECT pg_create_logical_replication_slot('$name', 'pgoutput')");
     my $database = $publisher->value('SELECT current_database()');

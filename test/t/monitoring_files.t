@@ -1,13 +1,9 @@
 #!/usr/bin/env perl
 # The queries of monitoring/postgres_exporter.yml run as the role of grants.sql, and have the columns that the file names, in its order.
 # (test/integration/monitoring.t compares what they return, with the real exporters, which make test does not have.)
-use strict;
-use warnings;
 use CPAN::Meta::YAML;
 use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 my $files = "$FindBin::Bin/../../monitoring";
 my $database = create_database();

@@ -2,12 +2,7 @@
 # Who may see which name, where several roles act in one session, and where a label was given by somebody else: a role sees the
 # names that it gave itself, a label counts only while its giver holds or awaits the lock, and half of a hidden name cannot be
 # guessed.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 create_database();
 my $admin = session(application => 'admin');
@@ -20,7 +15,7 @@ $admin->run("CREATE SCHEMA b AUTHORIZATION $role{b}", "GRANT USAGE ON SCHEMA b T
 my $SECRET = 'hush';
 my $HIDDEN = '<insufficient privilege>';
 
-sub as { my ($who) = @_; return session(role => $role{$who}, application => $who) }
+sub as ($who) { return session(role => $role{$who}, application => $who) }
 sub key { $admin->value('SELECT advisory.key(?, ?)', $SECRET, $_[0]) }
 
 my @heard;
@@ -55,8 +50,7 @@ $admin->run("SET ROLE $role{b}", <<"SQL", 'RESET ROLE');
 SQL
 
 # Nothing of the secret was told by what the code returns, or on the way.
-sub learns_nothing {
-    my ($what, $code) = @_;
+sub learns_nothing ($what, $code) {
     @heard = ();
     my $text = join "\n", $code->(), @heard;
     like($text, qr/holds|exclusive/, "$what: something was read");
@@ -64,7 +58,7 @@ sub learns_nothing {
     return;
 }
 
-sub text_of { my ($result) = @_; return join "\n", map { $_ // '' } $result->{value}, @{$result}{qw(message detail hint)}, @{ $result->{warnings} // [] } }
+sub text_of ($result) { return join "\n", map { $_ // '' } $result->{value}, @{$result}{qw(message detail hint)}, @{ $result->{warnings} // [] } }
 
 # ---- Several roles in one session -------------------------------------------------------------------------------------
 
@@ -144,8 +138,8 @@ SQL
 
 my ($holder, $b) = (as('a'), as('b'));
 
-sub names { my ($session, $key) = @_; return $session->rows('SELECT namespace, name FROM advisory.locks WHERE key = ? ORDER BY granted DESC, pid = ? DESC', $key, $holder->pid) }
-sub shown { my ($session, $key) = @_; return join ' ', map { $_->[0] } @{ $session->rows(q(SELECT a.lock FROM advisory.activity AS a JOIN advisory.locks AS l USING (pid) WHERE l.key = ? AND a.lock !~ '/' ORDER BY l.granted DESC, a.pid), $key) } }
+sub names ($session, $key) { return $session->rows('SELECT namespace, name FROM advisory.locks WHERE key = ? ORDER BY granted DESC, pid = ? DESC', $key, $holder->pid) }
+sub shown ($session, $key) { return join ' ', map { $_->[0] } @{ $session->rows(q(SELECT a.lock FROM advisory.activity AS a JOIN advisory.locks AS l USING (pid) WHERE l.key = ? AND a.lock !~ '/' ORDER BY l.granted DESC, a.pid), $key) } }
 
 for my $take ('pg_advisory_lock(555001)', 'advisory.lock_key(555001)', 'advisory.lock_shared_key(555001)') {
     my $exclusive = $take =~ /shared/ ? '_shared' : '';
@@ -226,8 +220,7 @@ for my $take ('pg_advisory_lock(555001)', 'advisory.lock_key(555001)', 'advisory
     $holder->run("SELECT advisory.lock('$SECRET-unguessable', 'invoice:42')");
     my $key = $admin->value("SELECT advisory.key('$SECRET-unguessable', 'invoice:42')");
     # A new session for each label, since each is warned once.
-    my $guess = sub {
-        my ($label) = @_;
+    my $guess = sub ($label) {
         my $before = $admin->value('SELECT collisions FROM advisory.directory');
         my $warnings = join '', @{ as('b')->query("SELECT advisory.try_lock_key($key, label => '$label')")->{warnings} };
         $warnings =~ s/\Q$label\E/LABEL/g;

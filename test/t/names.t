@@ -2,13 +2,8 @@
 # Locks are shown by name in other sessions: on a server where the extension's shared memory does not exist yet, after the
 # session that made it has ended, after crashes and restarts, from databases in other encodings, and for dropped roles and
 # databases.
-use strict;
-use warnings;
 use utf8;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 binmode Test::More->builder->$_, ':encoding(UTF-8)' for qw(output failure_output todo_output);
 
@@ -21,8 +16,7 @@ sub there {
 }
 
 # The locks that a session holds or waits for, as another session sees them.
-sub names_of {
-    my ($observer, $session) = @_;
+sub names_of ($observer, $session) {
     return $observer->rows(q(SELECT namespace, name FROM advisory.locks WHERE pid = ? ORDER BY name, key), $session->pid);
 }
 
@@ -198,8 +192,7 @@ is($look->value('SELECT collisions FROM advisory.directory'), 0, 'and no collisi
 # ---- Other databases, and those that are gone ------------------------------------------------------------------
 
 # A database with another encoding, which template0 permits.
-sub database {
-    my ($name, $encoding) = @_;
+sub database ($name, $encoding) {
     $look->run(qq{CREATE DATABASE $name TEMPLATE template0 ENCODING '$encoding' LC_COLLATE 'C' LC_CTYPE 'C'});
     return there(database => $name)->run('CREATE EXTENSION advisory_ext');
 }
@@ -255,8 +248,7 @@ sub database {
 
 # ---- Prepared transactions, crashes and restarts ----------------------------------------------------------------
 
-sub prepare {
-    my ($gid, $name) = @_;
+sub prepare ($gid, $name) {
     my $session = there();
     $session->run('BEGIN', "SELECT advisory.xact_lock('names', '$name')", "PREPARE TRANSACTION '$gid'");
     leave($look, $session);

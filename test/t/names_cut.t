@@ -1,14 +1,9 @@
 #!/usr/bin/env perl
 # A namespace or name of more than 256 bytes is cut wherever it is shown, at a whole character, and says so by "..." at its end:
 # whether all sessions know the name, or only the session that used it. (Errors' fields are never cut.)
-use strict;
-use warnings;
 use utf8;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Encode qw(decode);
-use Test::More;
 
 # 300 bytes, and 301 of which 255 are whole characters.
 my ($ns, $name) = ('n' x 300, 'x' . 'ü' x 150);
@@ -25,11 +20,10 @@ my $key = $look->value("SELECT advisory.key($CALL)");
 
 # ---- All places, each with what it shows; a session that used the name looks, which may be the only one to know it ---------
 
-sub places {
-    my ($h, $w, $is_shared) = @_;
+sub places ($h, $w, $is_shared) {
     my %shown;
-    my $rows = sub { my ($session, $sql) = @_; return join "\n", map { join '/', map { $_ // '' } @$_ } @{ $session->rows($sql) } };
-    my $text = sub { my ($result) = @_; return join "\n", (map { $result->{$_} // () } qw(message detail hint context)), map { decode('UTF-8', $_) } @{ $result->{warnings} } };
+    my $rows = sub ($session, $sql) { return join "\n", map { join '/', map { $_ // '' } @$_ } @{ $session->rows($sql) } };
+    my $text = sub ($result) { return join "\n", (map { $result->{$_} // () } qw(message detail hint context)), map { decode('UTF-8', $_) } @{ $result->{warnings} } };
 
     # The holder has the lock and all slots of the semaphore; the waiter waits for the lock.
     $h->run("SELECT advisory.lock($CALL), advisory.acquire($CALL, 2), advisory.acquire($CALL, 2)");
@@ -72,7 +66,7 @@ sub places {
     $w->run('SELECT pg_advisory_unlock_all()');
 
     # The log.
-    my $log = sub { my ($pid, $code) = @_; return join "\n", grep { /\[$pid\].* session (?:held|waited)/ } split /\n/, decode('UTF-8', logged($code)) };
+    my $log = sub ($pid, $code) { return join "\n", grep { /\[$pid\].* session (?:held|waited)/ } split /\n/, decode('UTF-8', logged($code)) };
     $h->run('SET advisory_ext.log_hold = 0');
     $shown{'log_hold'} = $log->($h->pid, sub { $h->run("SELECT advisory.lock($CALL), advisory.unlock($CALL)") });
     $shown{'log_hold, logged before a commit'} = $log->($h->pid, sub { $h->run("SELECT advisory.xact_lock($CALL)") });
@@ -86,8 +80,7 @@ sub places {
     return \%shown;
 }
 
-sub check {
-    my ($how, $shown) = @_;
+sub check ($how, $shown) {
     for my $place (sort keys %$shown) {
         like($shown->{$place}, $SHOWN, "$how: $place");
         unlike($shown->{$place} =~ s/\Q$NS\E|\Q$NAME\E//gr, qr/n{200}|ü{100}/, '... and nowhere without the mark');

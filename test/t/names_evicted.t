@@ -1,12 +1,7 @@
 #!/usr/bin/env perl
 # A full name table: the least recently used names make room, names of locks that are held or awaited stay, what is evicted is
 # counted, and the size can be changed while the server runs.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 my $server = own_server('advisory_ext.max_names=200');
 sub there { return session(server => $server, @_) }
@@ -20,8 +15,7 @@ is_deeply($look->rows($DIRECTORY), [ [ 0, 0, 0 ] ], 'an empty name table');
 # The least recently used names go first. 200 names fill the table, every second one is used again, and 100 new names come.
 my $root = there();
 # One lock at a time, since one role does not get room for 200 names in use (names_room.t).
-sub use_names {
-    my ($session, $namespace, $which) = @_;
+sub use_names ($session, $namespace, $which) {
     return $session->run("SELECT count(*) FILTER (WHERE advisory.try_lock('$namespace', i) AND advisory.unlock('$namespace', i)) FROM $which AS i");
 }
 use_names($root, 'lru', 'generate_series(1, 200)');
@@ -47,8 +41,7 @@ is($flood->value(q(SELECT count(*) FILTER (WHERE advisory.try_lock('flood', i) A
 is_deeply([ map { names($_) } qw(a flood) ], [ 0, 180 ], 'the unused names of others make room');
 is($look->value($COUNTED) - $before, 2000, 'what was evicted is counted');
 my %kept = ('b held' => 10, 'root held' => 10);
-my $others = sub {
-    my ($what) = @_;
+my $others = sub ($what) {
     is_deeply({ map { $_ => names($_) } keys %kept }, \%kept, "$what: names of locks that others hold are there");
     is($look->value(q(SELECT count(*) FROM advisory.locks WHERE pid = ANY (?) AND namespace LIKE '% held'), [ $role_b->pid, $root->pid ]), 20, "$what: and are shown");
     is_deeply($look->rows(q(SELECT sum(acquired), min(acquired), max(acquired) FROM advisory.stats WHERE namespace = ANY (?)), [ keys %kept ]), [ [ 20, 1, 1 ] ], "$what: with their statistics");
@@ -97,8 +90,7 @@ $root->run('SELECT pg_advisory_unlock_all()');
 $role_b->run('SELECT pg_advisory_unlock_all()');
 
 # Its size can be changed while the server runs.
-sub resize {
-    my ($size) = @_;
+sub resize ($size) {
     $look->run("ALTER SYSTEM SET advisory_ext.max_names = $size", 'SELECT pg_reload_conf()');
     for my $session ($look, $root, $role_a) {
         wait_until('the session has the setting', sub { $session->value(q(SELECT current_setting('advisory_ext.max_names'))) == $size });

@@ -2,12 +2,7 @@
 # Named locks while the server's lock table is full and no byte of shared memory is left, when nobody has used the
 # extension's shared memory yet: locks fail where the built-ins fail and succeed where they do, the views answer, and one
 # NOTICE says that names are not shared (from 17 on they are). A shared server must not suffer that.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 use constant { MORE_THAN_FITS => 1_000_000, SERVERS => 8, NAMES => 20 };
 
@@ -35,14 +30,12 @@ sub fill_a_server {
 }
 
 # The result of a statement.
-sub outcome {
-    my ($session, $statement) = @_;
+sub outcome ($session, $statement) {
     my $result = $session->query($statement);
     return $result->{state} // $result->{value};
 }
 
-sub is_as_built_in {
-    my ($what) = @_;
+sub is_as_built_in ($what) {
     my (@ours, @theirs);
     for my $i (1 .. NAMES) {
         push @theirs, outcome($t, "SELECT pg_try_advisory_lock(advisory.key('full', $i))");
@@ -55,22 +48,19 @@ sub is_as_built_in {
 }
 
 # One lock less. Either of the two sessions may have taken it.
-sub free_key {
-    my ($key) = @_;
+sub free_key ($key) {
     $_->run("SELECT pg_advisory_unlock_shared($key)") for @hogs;
     return;
 }
 
-sub locks_of {
-    my ($session) = @_;
+sub locks_of ($session) {
     return $look->value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = ?", $session->pid);
 }
 
 my $NOTICE = qr/^NOTICE: +names of advisory locks are not shared with other sessions for now\b/;
 
 # Guarantees that do not depend on the free memory; only names may be missing.
-sub locks_as_ever {
-    my ($what) = @_;
+sub locks_as_ever ($what) {
     is_deeply([ is_as_built_in("$what, full") ], [ ('53200') x NAMES ], "$what: which is to fail");
     for my $call (q(lock('full', 'a')), q(lock('full', 'a', '10s')), q(try_lock_shared('full', 'a')), q(xact_lock('full', 'a')), q(try_xact_lock('full', 'a', '1s')),
         q(lock_key(-1, label => 'a')), q(lock_all('full', '{a,b}')), q(try_xact_lock_all('full', '{a,b}')))
@@ -104,8 +94,7 @@ sub locks_as_ever {
     return;
 }
 
-sub locks_as_ever_afterwards {
-    my ($what) = @_;
+sub locks_as_ever_afterwards ($what) {
     $_->run('SELECT pg_advisory_unlock_all()') for @hogs;
     is_deeply([ is_as_built_in("$what, released") ], [ (1) x NAMES ], "$what: released, there is room");
     is(outcome($t, "SELECT advisory.lock_all('full', ARRAY(SELECT generate_series(1, 20)::bigint))"), 1, "$what: for many");
@@ -116,8 +105,7 @@ sub locks_as_ever_afterwards {
     return;
 }
 
-sub names_are_shared {
-    my ($what) = @_;
+sub names_are_shared ($what) {
     is_deeply($look->rows('SELECT available, reason FROM advisory.directory'), [ [ 1, undef ] ], "$what: names are shared");
     $t->run("SELECT advisory.lock('full', 'shared')");
     is_deeply($look->rows('SELECT namespace, name FROM advisory.locks WHERE pid = ?', $t->pid), [ [ 'full', 'shared' ] ], "$what: in another session");

@@ -3,18 +3,12 @@
 # in one that was made smaller, beside names in use, and beside locks that nobody has pinned. And
 # one role cannot keep the names of others out. It takes servers of its own for max_names, and
 # sessions of several roles.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 my ($server, $look);
 
 # A new server, whose table has room for so many names.
-sub serve {
-    my ($max_names, @settings) = @_;
+sub serve ($max_names, @settings) {
     $server->stop if $server;
     $server = own_server("advisory_ext.max_names=$max_names", @settings);
     $look   = there()->run('CREATE EXTENSION advisory_ext');
@@ -28,8 +22,7 @@ sub there {
 sub directory { return $look->rows("SELECT $_[0] FROM advisory.directory")->[0] }
 
 # Take and release locks with new names, one after the other.
-sub pass_by {
-    my ($session, $namespace, $first, $last) = @_;
+sub pass_by ($session, $namespace, $first, $last) {
     return $session->run(qq(DO \$\$ BEGIN
         FOR i IN $first..$last LOOP
             PERFORM advisory.lock('$namespace', i), advisory.unlock('$namespace', i);
@@ -38,8 +31,7 @@ sub pass_by {
 }
 
 # Take so many locks and keep them.
-sub hold {
-    my ($session, $namespace, $count) = @_;
+sub hold ($session, $namespace, $count) {
     return $session->run(
         "SELECT count(advisory.lock('$namespace', i)) FROM generate_series(1, $count) AS i");
 }
@@ -47,8 +39,7 @@ sub hold {
 sub release { $_->run('SELECT pg_advisory_unlock_all()') for @_; return }
 
 # How many names of a namespace another session sees at the locks of a session.
-sub named {
-    my ($session, $namespace) = @_;
+sub named ($session, $namespace) {
     return $look->value('SELECT count(*) FROM advisory.locks WHERE pid = ? AND namespace = ?',
         $session->pid, $namespace);
 }

@@ -1,12 +1,7 @@
 #!/usr/bin/env perl
 # Names of locks that an idle session does not hold any more can be evicted, and the session does not remember these locks for
 # ever: locks that pg_advisory_unlock() released one by one, and holds that ended with an abort and are still to be logged.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 my $server = own_server('advisory_ext.max_names=400');
 sub there { return session(server => $server, @_) }

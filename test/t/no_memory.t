@@ -2,12 +2,7 @@
 # What happens at the ends of transactions and sessions when no more dynamic shared memory is
 # available, which is when new names go into the name table. It takes a server whose
 # posix_fallocate() can be made to fail, by a library put before it.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 use constant { NAMES => 3000, ROUNDS => 5, REFUSED_S => 0.05, TIMEOUT_MS => 300, SLEEP_S => 60 };

@@ -1,12 +1,7 @@
 #!/usr/bin/env perl
 # The only holder of a lock gets it in the other mode, by try_* too, whoever waits behind it. The
 # test needs a session that waits.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 create_database();
 my ($look, $waiter, $sharer) = (session(), session(), session());

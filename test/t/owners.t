@@ -1,13 +1,8 @@
 #!/usr/bin/env perl
 # Everything in the extension belongs to the bootstrap superuser, whoever creates it. Neither the role that creates it nor the owner of
 # the database can alter it, attach anything to it, or put anything in its place. The owner of the database can dump and restore it.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use File::Temp qw(tempdir);
-use Test::More;
 
 my $admin = session(database => $ENV{PGDATABASE});
 my ($creator, $owner, $super) = map { "advisory_${_}_$$" } qw(creator owner super);
@@ -25,8 +20,7 @@ my $NAMED = q{SELECT DISTINCT unnest(regexp_split_to_array(acl::text, '[=,/{}]')
     UNION ALL SELECT nspacl FROM pg_namespace WHERE nspname = 'advisory'
     UNION ALL SELECT initprivs FROM pg_init_privs WHERE EXISTS (SELECT FROM pg_depend d WHERE d.classid = classoid AND d.objid = objoid AND d.deptype = 'e')) AS x (acl)};
 
-sub database_of_owner {
-    my ($name) = @_;
+sub database_of_owner ($name) {
     my $database = create_database(name => "advisory_${name}_$$", extension => 0, aside => 1);
     $admin->run("ALTER DATABASE $database OWNER TO $owner", "GRANT CREATE ON DATABASE $database TO $creator");
     return $database;

@@ -1,14 +1,10 @@
 #!/usr/bin/env perl
 # pg_upgrade from an older PostgreSQL that is installed here, with this extension: what users have
 # written stays, leases are kept, and tokens grow.
-use strict;
-use warnings;
 use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use File::Path qw(make_path);
 use Replica;
-use Test::More;
 
 # The oldest server that is older than the one under test, with what an extension is built with.
 sub older_server {

@@ -2,12 +2,7 @@
 # The guard stops a session that takes ever more locks before the server's lock table is full, and
 # stops no other session. Without the guard the server raises its own error; when that session has
 # ended, everything works again.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 use constant { LOCKS => 32, LIMIT => 90, MODEST => 30, TABLES => 300 };
 
@@ -17,17 +12,15 @@ my $look = session(server => $server)->run('CREATE EXTENSION advisory_ext')
     ->run('CREATE ROLE modest LOGIN')->run('CREATE TABLE item (id int PRIMARY KEY)');
 my $other = session(server => $server, role => 'modest');
 
-sub pressure { my ($column) = @_; return $look->value("SELECT $column FROM advisory.pressure") }
+sub pressure ($column) { return $look->value("SELECT $column FROM advisory.pressure") }
 
-sub takes_until_stopped {
-    my ($session, $call) = @_;
+sub takes_until_stopped ($session, $call) {
     return $session->query(qq{DO \$\$ DECLARE i bigint := 0; BEGIN LOOP PERFORM $call; i := i + 1;
             END LOOP; END \$\$});
 }
 
 # Ordinary statements and a modest number of locks are not refused.
-sub everybody_goes_on {
-    my ($what) = @_;
+sub everybody_goes_on ($what) {
     is($other->value('SELECT count(*) > 0 FROM pg_class'), 1, "$what: queries");
     is($look->value('INSERT INTO item SELECT coalesce(max(id), 0) + 1 FROM item RETURNING 1'), 1,
         "$what: changes");

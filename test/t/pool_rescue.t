@@ -1,12 +1,7 @@
 #!/usr/bin/env perl
 # What doc/pressure.md says about a full lock table: new connections fail, but a superuser's open
 # session finds out which session fills the table, and ends it.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 use constant MORE_THAN_FITS => 1_000_000;
 

@@ -3,12 +3,7 @@
 # direction of text are replaced in errors, with DETAIL, HINT and CONTEXT, in warnings and notices,
 # in the server's log, and in the columns of views. (activity.t has it for activity and
 # wait_tree().)
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 create_database();
 my $admin = session(application => 'admin');
@@ -27,13 +22,12 @@ my $UNPRINTABLE =
 
 # Checks that a text of the server is as expected, has at most this many lines, and has no
 # unprintable characters.
-sub shows {
-    my ($text, $expected, $what, $lines) = @_;
+sub shows ($text, $expected, $what, $lines = 1) {
     $text //= '';
     $text =~ s/\n\z//;
     like($text, $expected, $what);
     unlike($text, $UNPRINTABLE, '… with nothing that is not printable');
-    is(scalar(split /\n/, $text), $lines // 1, '… in as many lines as there are to be');
+    is(scalar(split /\n/, $text), $lines, '… in as many lines as there are to be');
     return;
 }
 

@@ -1,12 +1,7 @@
 #!/usr/bin/env perl
 # An unprivileged role sees no names of other roles: not in a view, an error, a warning, the context or detail of a deadlock, nor
 # in log messages that are sent to the client. It sees its own names from other sessions, and roles with the privilege see all.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 create_database();
 my $admin = session();
@@ -15,7 +10,7 @@ my %role = map { $_ => "advisory_${_}_$$" } qw(a b m s);
 $admin->run(map { "CREATE ROLE $_ LOGIN" } values %role);
 $admin->run("GRANT $role{a} TO $role{m}", "GRANT pg_read_all_stats TO $role{s}");
 
-sub as { my ($who, @more) = @_; return session(role => $role{$who}, application => $who, @more) }
+sub as ($who, @more) { return session(role => $role{$who}, application => $who, @more) }
 
 my $SECRET = 'hush';    # part of every name of a's
 my $HIDDEN = '<insufficient privilege>';
@@ -24,19 +19,17 @@ my $HIDDEN = '<insufficient privilege>';
 my @heard;
 local $SIG{__WARN__} = sub { $_[0] =~ /^(?:DEBUG|LOG|INFO|NOTICE|WARNING): / ? push @heard, $_[0] : print {*STDERR} $_[0] };
 
-sub hear {
-    my ($session, $result) = @_;
+sub hear ($session, $result) {
     my $text = join "\n", map { !defined $_ ? () : ref $_ ? explain($_) : $_ } @{$result}{qw(message detail hint context schema constraint)},
         @{ $result->{warnings} // [] }, $result->{rows} // [];
     push @heard, $text;
     return $result;
 }
 
-sub ask { my ($session, @call) = @_; return hear($session, $session->query(@call)) }
+sub ask ($session, @call) { return hear($session, $session->query(@call)) }
 
 # The session has received nothing of the secret since the last check.
-sub learnt_nothing {
-    my ($what) = @_;
+sub learnt_nothing ($what) {
     cmp_ok(scalar @heard, '>', 0, "$what: something was asked");
     my @told = grep { /$SECRET/ } @heard;
     is_deeply(\@told, [], "$what: and the secret not told");

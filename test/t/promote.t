@@ -1,14 +1,9 @@
 #!/usr/bin/env perl
 # A standby is promoted while it is busy: sessions continuously take locks and slots on it, the primary writes, and other sessions read the
 # views. No call fails, no session gets a lock that another one holds, and at the end no lock is left.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Replica;
 use Semaphores qw(largest_overlap);
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 use constant { WORKERS => 4, SLOTS => 2, BEFORE_S => 1.5, AFTER_S => 1.5 };
@@ -20,7 +15,7 @@ my $look = session(server => $second);
 caught_up($primary, $look);
 
 # When it was got and given back, in seconds.
-sub held { my ($take, $give) = @_; return "SELECT $take, extract(epoch FROM clock_timestamp()), pg_sleep(0.002), extract(epoch FROM clock_timestamp()), $give" }
+sub held ($take, $give) { return "SELECT $take, extract(epoch FROM clock_timestamp()), pg_sleep(0.002), extract(epoch FROM clock_timestamp()), $give" }
 
 my %STATEMENT = (
     lock      => held(q(advisory.lock('load', 'x')), q(advisory.unlock('load', 'x'))),
@@ -36,8 +31,7 @@ my @workers = map { my $kind = $_; map { { kind => $kind, sql => $STATEMENT{$kin
 push @workers, map { { kind => 'writer', sql => q(INSERT INTO item (text) SELECT repeat('x', 500) FROM generate_series(1, 50)), session => session(server => $first) } } 1 .. 2;
 my (%spans, %done, @errors);
 
-sub keep_busy {
-    my ($until) = @_;
+sub keep_busy ($until) {
     until ($until->()) {
         for my $worker (@workers) {
             my $session = $worker->{session};
@@ -53,15 +47,14 @@ sub keep_busy {
     return;
 }
 
-sub collect {
-    my ($worker, $result) = @_;
+sub collect ($worker, $result) {
     push @errors, "$worker->{kind}: $result->{state} $result->{message}" if $result->{state};
     $done{ $worker->{kind} }++;
     push @{ $spans{ $worker->{kind} } }, [ @{ $result->{rows}[0] }[1, 3] ] if $worker->{kind} !~ /look|writer/ && !$result->{state};
     return;
 }
 
-sub elapsed { my ($seconds) = @_; my $end = time + $seconds; return sub { time > $end } }
+sub elapsed ($seconds) { my $end = time + $seconds; return sub { time > $end } }
 
 keep_busy(elapsed(BEFORE_S));
 my %before = %done;

@@ -2,12 +2,7 @@
 # Of many sessions that ask at the same moment exactly one gets the lock, round after round; and
 # under a lock a plain read-modify-write loses no update. The test needs many sessions that really
 # run at once.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 use Time::HiRes qw(time);
 
 # As many rounds as the machine has time for, within bounds.
@@ -86,8 +81,7 @@ $gate->run('CREATE TABLE counter (value int)', 'INSERT INTO counter VALUES (0)',
     $$
 SQL
 
-sub count_up {
-    my ($locked) = @_;
+sub count_up ($locked) {
     $gate->run('UPDATE counter SET value = 0');
     $_->start("CALL count_up(${\STEPS}, $locked)") for @players;
     for my $player (@players) {

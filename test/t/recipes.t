@@ -2,8 +2,6 @@
 # doc/recipes.md: the test runs every block of SQL as it is there, in sessions of psql, and checks
 # the claims of the recipe while other sessions run it, too. test/portable/recipes.t runs it with
 # the portable edition.
-use strict;
-use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib", "$FindBin::Bin/../integration/lib";
 use AdvisoryTest;
@@ -12,7 +10,6 @@ use Programs;
 use Recipes;
 use Replica;
 use Socket qw(SOL_SOCKET);
-use Test::More;
 
 use constant { JOBS => 40, WORKERS => 4, VANISHED_S => 20, SO_ATTACH_FILTER => 26 };
 
@@ -20,16 +17,14 @@ document("$FindBin::Bin/../../doc/recipes.md");
 
 # Is the lock free for another session? (It takes each form for a transaction, which ends
 # immediately.)
-sub is_free {
-    my ($namespace, $name, $what) = @_;
+sub is_free ($namespace, $name, $what = "$namespace/$name is free") {
     return is(look->value('SELECT advisory.try_xact_lock(?, ?::text)', $namespace, $name), 1,
-        $what // "$namespace/$name is free");
+        $what);
 }
 
-sub is_taken {
-    my ($namespace, $name, $what) = @_;
+sub is_taken ($namespace, $name, $what = "$namespace/$name is taken") {
     return is(look->value('SELECT advisory.try_xact_lock(?, ?::text)', $namespace, $name), 0,
-        $what // "$namespace/$name is taken");
+        $what);
 }
 
 # How often work() was done, and how many were at it at the same time.
@@ -565,16 +560,14 @@ my $primary = own_server('listen_addresses=127.0.0.1', "port=$port");
 # Takes all that comes for this connection out of its way, acknowledgements included, as if its
 # machine were gone: a filter on the client's socket that lets nothing pass. False if there is no
 # such thing here.
-sub vanish {
-    my ($session) = @_;
+sub vanish ($session) {
     my $drop_all = pack 'SCCL', 0x06, 0, 0, 0;
     return setsockopt $session->{socket} = socket_of($session), SOL_SOCKET, SO_ATTACH_FILTER,
         pack('S x![P] P', 1, $drop_all);
 }
 
 # (A descriptor of its own, so that closing it leaves the session's alone.)
-sub socket_of {
-    my ($session) = @_;
+sub socket_of ($session) {
     open my $socket, '+<&', $session->dbh->{pg_socket} or die "no socket: $!\n";
     return $socket;
 }

@@ -2,17 +2,12 @@
 # doc/reference.md lists every function, view, table and setting of a fresh database, and nothing
 # else. Each entry leads to a heading. (That each object has a COMMENT is tested in
 # test/pgtap/10_api.sql.)
-use strict;
-use warnings;
 use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 my $folder = "$FindBin::Bin/../../doc";
 
-sub lines_of {
-    my ($file) = @_;
+sub lines_of ($file) {
     open my $in, '<:encoding(UTF-8)', $file or return;
     chomp(my @lines = <$in>);
     close $in;

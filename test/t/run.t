@@ -2,12 +2,8 @@
 # advisory.run(): two commands never run at the same time, until the effects of the first are committed and its deferred triggers
 # have run. If the lock is taken, the command is skipped or an error is raised. The lock is free afterwards, however the command
 # or its session ends.
-use strict;
-use warnings;
 use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 create_database();
@@ -36,18 +32,17 @@ SQL
 # Arguments of every call.
 our $always = '';
 
-sub run_sql { my ($command, $more) = @_; $more //= ''; return "CALL advisory.run('jobs', 'nightly', \$\$$command\$\$$more$always)" }
+sub run_sql ($command, $more = '') { return "CALL advisory.run('jobs', 'nightly', \$\$$command\$\$$more$always)" }
 
 sub close_gate { return $gate->run('SELECT pg_advisory_lock(99)') }
 
 sub open_gate { return $gate->run('SELECT pg_advisory_unlock(99)') }
 
-sub is_free { my ($what) = @_; return is($look->value(q{SELECT count(*) FROM advisory.locks WHERE database = current_database() AND namespace = 'jobs'}), 0, "$what: free again") }
+sub is_free ($what) { return is($look->value(q{SELECT count(*) FROM advisory.locks WHERE database = current_database() AND namespace = 'jobs'}), 0, "$what: free again") }
 
 sub done { return $look->value('SELECT string_agg(what, $$,$$ ORDER BY at) FROM done') }
 
-sub skips {
-    my ($what, $session, $more) = @_;
+sub skips ($what, $session, $more = '') {
     my $result = $session->query(run_sql('SELECT passes_gate($_$never$_$)', $more));
     is($result->{value}, 0, "$what: another is skipped");
     like("@{$result->{warnings}}", qr{command was not run because (advisory lock|semaphore) "jobs/nightly" is taken}, "$what: and told so");
@@ -238,8 +233,7 @@ SKIP: {
 }
 
 # An error points into the command, as one in EXECUTE does, also behind other statements and characters of several bytes.
-sub points_at {
-    my ($command, $state, $rest, $what) = @_;
+sub points_at ($command, $state, $rest, $what) {
     my $result = $one->query(run_sql($command));
     my ($query, $position, $outside) = map { $one->dbh->pg_error_field("$_") } qw(internal_query internal_position statement_position);
     is($result->{state}, $state, "$what: $state");
@@ -295,7 +289,7 @@ is($result->{state}, '42601', 'a syntax error in the last statement is found bef
 open_gate();
 
 # Parsing takes time and memory in proportion to the command's length, and gives the memory back.
-sub status_kb { my ($what) = @_; open my $status, '<', '/proc/' . $one->pid . '/status' or return; return (map { /^$what:\s+(\d+)/ } <$status>)[0] }
+sub status_kb ($what) { open my $status, '<', '/proc/' . $one->pid . '/status' or return; return (map { /^$what:\s+(\d+)/ } <$status>)[0] }
 SKIP: {
     skip 'the kernel does not tell how much memory and time a process used', 4 unless defined status_kb('VmHWM') && -r '/proc/' . $one->pid . '/schedstat';
     my $cpu = sub { open my $stat, '<', '/proc/' . $one->pid . '/schedstat' or die "the session has gone: $!\n"; return (split ' ', <$stat>)[0] / 1e9 };
@@ -339,7 +333,7 @@ $result = $one->query(run_sql('CALL in_a_subtransaction()'));
 is("$result->{state}|" . ($result->{hint} // ''), '2D000|', 'no such hint where it is no help');
 
 # Commands that release the lock: the warning is about what is gone. The first column is what the session does before.
-sub warnings_of { my ($command, $more) = @_; return join '', @{ $one->query(run_sql($command, $more))->{warnings} } }
+sub warnings_of ($command, $more = '') { return join '', @{ $one->query(run_sql($command, $more))->{warnings} } }
 my $UNLOCK = q{SELECT advisory.unlock('jobs', 'nightly')};
 my $LOCK = q{SELECT advisory.lock('jobs', 'nightly')};
 my $GONE = qr{^WARNING:  advisory lock "jobs/nightly" was released by the command that ran under it\nDETAIL:  Another session may have run its command at the same time\.\n?$};
@@ -375,10 +369,9 @@ sub next_window { $hours++; return }
 
 sub arguments { return ", once_per => '1 hour', once_window => '2026-01-01 00:00+00'::timestamptz + interval '$hours hours'" }
 
-sub once { my ($command, $more) = @_; $more //= ''; return run_sql($command, arguments() . $more) }
+sub once ($command, $more = '') { return run_sql($command, arguments() . $more) }
 
-sub is_claimed {
-    my ($expected, $what) = @_;
+sub is_claimed ($expected, $what) {
     return is($look->value(q{SELECT extract(epoch FROM last_window - '2026-01-01 00:00+00')::int / 3600 FROM advisory.claims WHERE key = advisory.key('jobs', 'nightly')}),
         $expected ? $hours : $hours - 1, $what . ($expected ? ': the window is claimed' : ': the window is not claimed'));
 }

@@ -2,12 +2,7 @@
 # A cursor that is older than a savepoint keeps, after ROLLBACK TO, the locks that it took since,
 # whether it had to wait for them or not, as with the built-in functions. What stays is not
 # forgotten. The test needs a second session, for which the first one waits.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 create_database();
 my ($look, $other) = (session(), session());
@@ -25,8 +20,7 @@ my %kinds = (
         [ q(advisory.xact_acquire('cursor', name, 1, '1 min')), 'slot', 1 ],
 );
 
-sub held_names {
-    my ($session) = @_;
+sub held_names ($session) {
     return $look->value(<<'SQL', $session->pid);
         SELECT string_agg(
             DISTINCT coalesce(name, names.n) || CASE WHEN held IS NULL THEN '?' ELSE '' END,

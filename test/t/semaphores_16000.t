@@ -1,12 +1,7 @@
 #!/usr/bin/env perl
 # A semaphore with as many slots as there can be.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Semaphores;
-use Test::More;
 
 
 # A search through all slots takes some 8 ms; finding one by its bit 0.2 ms.
@@ -18,8 +13,7 @@ use constant { MAX_SLOTS => 16000, MANY => 2000, FOUND_MS => 3, REPETITIONS => 3
     my ($holder, $other) = map { session(server => $server) } 1, 2;
     $holder->run('CREATE EXTENSION advisory_ext');
     # The processor time of the session's statement, and its result.
-    my $milliseconds = sub {
-        my ($session, $method, @arguments) = @_;
+    my $milliseconds = sub ($session, $method, @arguments) {
         my $result;
         my $took = processor_time($session, sub { $result = $session->$method(@arguments) });
         return (1000 * $took, $result);

@@ -1,12 +1,7 @@
 #!/usr/bin/env perl
 # Deadlocks over semaphore slots are found, and a wait that some slot will end is not reported as one.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Semaphores;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 
@@ -169,8 +164,8 @@ my $look = observer();
     my %of = map { $_ => [ holder($_, 2), holder($_, 2) ] } qw(inner middle outer);
     my @sharing = map { session()->run(q(SELECT advisory.lock_shared('sem', 'shared'))) } 1 .. 3;
     $of{$_}[0]->run("SELECT advisory.lock('sem', '$_')") for qw(inner middle);
-    my $wait_for_slot = sub { my ($session, $semaphore) = @_; $session->start(acquires($semaphore, 2)); in_queue($session); return };
-    my $wait_for_lock = sub { my ($session, $lock) = @_; $session->start("SELECT advisory.lock('sem', '$lock')"); waits($look, $session); return };
+    my $wait_for_slot = sub ($session, $semaphore) { $session->start(acquires($semaphore, 2)); in_queue($session); return };
+    my $wait_for_lock = sub ($session, $lock) { $session->start("SELECT advisory.lock('sem', '$lock')"); waits($look, $session); return };
     $wait_for_slot->($_, 'inner')  for $of{inner}[0],  $sharing[0];
     $wait_for_slot->($_, 'middle') for $of{middle}[0], $sharing[1];
     $wait_for_lock->($of{inner}[1],  'idle');
@@ -195,7 +190,7 @@ my $look = observer();
     my $holder = holder('deep', 2, 2);
     my $deep   = session()->run(q(SET deadlock_timeout = '5ms'));
     my $depth = 40;
-    my $state_at = sub { my ($kb) = @_; return $deep->run("SET max_stack_depth = '${kb}kB'")->query("SELECT deep($depth)")->{state} // 'no error' };
+    my $state_at = sub ($kb) { return $deep->run("SET max_stack_depth = '${kb}kB'")->query("SELECT deep($depth)")->{state} // 'no error' };
     my %times;
 
     # Planning needs more of the stack than the search, so it comes first.

@@ -1,12 +1,7 @@
 #!/usr/bin/env perl
 # Sessions that disagree on the number of slots of a semaphore.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Semaphores;
-use Test::More;
 
 
 my $look = observer();

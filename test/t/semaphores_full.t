@@ -1,13 +1,8 @@
 #!/usr/bin/env perl
 # Semaphores on a server that has no byte of shared memory left, so that sessions cannot wake each other: there are never more
 # than K sessions inside, they are served in order, and deadlocks are found. Only names and instant wake-ups are missing.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use List::Util qw(max);
-use Test::More;
 use Time::HiRes qw(time);
 
 use constant { MORE_THAN_FITS => 1_000_000, SERVERS => 8, SESSIONS => 12, SLOTS => 3, HOLDS => 8, LOOKS_MS => 100 };
@@ -29,19 +24,17 @@ sub fill_a_server {
     return $look->value('SELECT coalesce(sum(size), 0) FROM pg_shmem_allocations WHERE name IS NULL');
 }
 
-sub acquires { my ($name, $slots) = @_; return "SELECT advisory.acquire('full', '$name', $slots)" }
+sub acquires ($name, $slots) { return "SELECT advisory.acquire('full', '$name', $slots)" }
 
-sub releases { my ($name) = @_; return "SELECT advisory.release('full', '$name')" }
+sub releases ($name) { return "SELECT advisory.release('full', '$name')" }
 
 # Leaves out the notice that each session gets once.
-sub outcome {
-    my ($session, $statement) = @_;
+sub outcome ($session, $statement) {
     my $result = $session->query($statement);
     return $result->{state} // $result->{value};
 }
 
-sub in_line {
-    my ($waiter) = @_;
+sub in_line ($waiter) {
     return wait_until('session waits', sub { $look->value('SELECT count(*) FROM advisory.locks WHERE pid = ? AND NOT granted', $waiter->pid) || $waiter->is_done });
 }
 

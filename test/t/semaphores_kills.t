@@ -1,13 +1,8 @@
 #!/usr/bin/env perl
 # Under random cancels and kills there are never more than K sessions inside a semaphore, and no slot is lost.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use POSIX ();
 use Semaphores;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 
@@ -20,13 +15,11 @@ my $look = observer();
 
 # One process of the load. It writes the times of each hold into a file, as 'got done'; of an interrupted hold only the times
 # that are certain.
-sub hold_slots {
-    my ($path, $stop) = @_;
+sub hold_slots ($path, $stop) {
     open my $out, '>', $path or die "$path: $!\n";
     my $session;
     # Repeats a statement until it is not cancelled. Returns nothing if the session is lost.
-    my $surely = sub {
-        my ($sql) = @_;
+    my $surely = sub ($sql) {
         while (1) {
             my $result = $session->query($sql);
             return $result if !$result->{state};

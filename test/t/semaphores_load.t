@@ -1,13 +1,8 @@
 #!/usr/bin/env perl
 # Semaphores under load: never more than K sessions inside, no slot idle while a session waits, and a session that waits is
 # overtaken much less often than one that polls.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Semaphores;
-use Test::More;
 
 
 use constant { CLIENTS => 12, SLOTS => 3, WORK_S => 1, WORK_REPEATS => 3 };
@@ -75,8 +70,7 @@ SQL
 
 # How often the session was overtaken that was overtaken most often: how many others got a slot while it waited. Without the
 # hundredth part of all waits for which this number was largest: those sessions did not run when they asked.
-sub overtaken {
-    my ($way) = @_;
+sub overtaken ($way) {
     my @spans = @{ $look->rows('SELECT extract(epoch FROM asked), extract(epoch FROM got) FROM span WHERE way = ? ORDER BY got', $way) };
     my ($first, @times) = (0);
     for my $event (sort { $a->[0] <=> $b->[0] } map { ([ $spans[$_][0], asked => $_ ], [ $spans[$_][1], got => $_ ]) } 0 .. $#spans) {
@@ -88,8 +82,7 @@ sub overtaken {
 }
 
 # How much of the slots' time is in use while all clients work.
-sub utilisation {
-    my ($way) = @_;
+sub utilisation ($way) {
     return $look->value(<<'SQL', $way, SLOTS);
         WITH span AS (SELECT * FROM span WHERE way = $1),
              range AS (SELECT max(first) AS first, min(last) AS last FROM (SELECT min(got) AS first, max(got) AS last FROM span GROUP BY client) AS client)

@@ -1,13 +1,8 @@
 #!/usr/bin/env perl
 # Semaphores serve the sessions in their queue in order, also when some of them give up, and try_acquire() does not overtake
 # a waiter.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Semaphores;
-use Test::More;
 
 
 use constant { WAITERS => 70 };
@@ -15,8 +10,7 @@ use constant { WAITERS => 70 };
 my $look = observer();
 
 # The result of a session's statement. A client of a terminated session gets one of several errors: 'lost' stands for them.
-sub ended {
-    my ($session) = @_;
+sub ended ($session) {
     my $result = $session->finish;
     $result->{state} = 'lost' if ($result->{state} // '') =~ /^(57P01|08...|XX000)$/;
     return $result;
@@ -24,8 +18,7 @@ sub ended {
 
 # Releases the slot of the session from; the session of the queue that gets it releases it again, and so on. Returns the order in
 # which the sessions of the queue got it.
-sub order_served {
-    my ($name, $from, @queue) = @_;
+sub order_served ($name, $from, @queue) {
     my @order;
     my %left = map { $_ => $queue[$_] } 0 .. $#queue;
     while (%left) {

@@ -1,12 +1,8 @@
 #!/usr/bin/env perl
 # The queue of a semaphore: waiters that say a smaller number of slots leave the other slots to others, and sessions that
 # had to wait for the queue lock are woken together, not one after the other.
-use strict;
-use warnings;
 use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 use constant {
     BYTES_LEFT => 900 * 1024,   # of address space: less than the first segment of shared memory takes
@@ -16,14 +12,12 @@ use constant {
 my $database = create_database();
 my $look = session(application => 'look');
 
-sub acquires { my ($name, $slots) = @_; return "SELECT advisory.acquire('queue', '$name', $slots)" }
+sub acquires ($name, $slots) { return "SELECT advisory.acquire('queue', '$name', $slots)" }
 
-sub tries { my ($name, $slots) = @_; return "SELECT advisory.try_acquire('queue', '$name', $slots)" }
+sub tries ($name, $slots) { return "SELECT advisory.try_acquire('queue', '$name', $slots)" }
 
 # Starts to wait for a slot.
-sub waiter {
-    my ($name, $slots, $session) = @_;
-    $session //= session(application => 'waiter');
+sub waiter ($name, $slots, $session = session(application => 'waiter')) {
     $session->start(acquires($name, $slots));
     wait_until('session waits', sub {
         $look->value(q(SELECT count(*) FROM advisory.locks l JOIN pg_stat_activity a USING (pid)

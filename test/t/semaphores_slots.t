@@ -1,12 +1,7 @@
 #!/usr/bin/env perl
 # The slots of one session: each call takes another slot, and release() gives back the right one.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Semaphores;
-use Test::More;
 
 
 my $look = observer();
@@ -82,7 +77,7 @@ my $look = observer();
 # try_acquire_any(): what others hold, and what others wait for, is passed over.
 {
     my ($one, $two, $waits, $asks) = map { session() } 1 .. 4;
-    my $any = sub { my ($session, $slots, $wanted, @names) = @_; return join ' ', map { "$_->[0]:$_->[1]" } @{ $session->rows('SELECT name, slot FROM advisory.try_acquire_any(?, ?::text[], ?, ?)', 'sem', '{' . join(',', @names) . '}', $slots, $wanted) } };
+    my $any = sub ($session, $slots, $wanted, @names) { return join ' ', map { "$_->[0]:$_->[1]" } @{ $session->rows('SELECT name, slot FROM advisory.try_acquire_any(?, ?::text[], ?, ?)', 'sem', '{' . join(',', @names) . '}', $slots, $wanted) } };
     is($any->($one, 1, 2, qw(t1 t2 t3)), 't1:1 t2:1', 'a slot of each of the first two');
     is($any->($two, 1, 2, qw(t1 t2 t3)), 't3:1', 'another session gets what is left');
     is($any->($asks, 2, 3, qw(t1 t2 t3)), 't1:2 t2:2 t3:2', 'with more slots there is more');

@@ -1,12 +1,7 @@
 #!/usr/bin/env perl
 # The figures of advisory.stats for semaphores.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Semaphores;
-use Test::More;
 
 
 use constant { CLIENTS => 12 };

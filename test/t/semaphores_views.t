@@ -1,12 +1,7 @@
 #!/usr/bin/env perl
 # Semaphores in the views: their holders, waiters and prepared transactions, and what other roles see of them.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Semaphores;
-use Test::More;
 
 
 my $look = observer();
@@ -66,8 +61,7 @@ my $look = observer();
     my @behind = queue_up('shown', 3, map { {} } 1 .. 4);
     my @queue = map { $_->pid } $first, $second, @behind;
     my %place = map { $queue[$_] => $_ + 1 } 0 .. $#queue;
-    my $behind_it = sub {
-        my ($pid, @in_its_way) = @_;
+    my $behind_it = sub ($pid, @in_its_way) {
         return map { "number $place{$pid} waits for number $place{$_}" } grep { ($place{$_} // 0) > $place{$pid} } @in_its_way;
     };
     is(join("\n", map { $behind_it->($_->[0], @{ $_->[1] }) } @{ $look->rows('SELECT pid, blocked_by FROM advisory.locks WHERE NOT granted ORDER BY wait_start') }), '',

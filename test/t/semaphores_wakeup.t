@@ -1,14 +1,9 @@
 #!/usr/bin/env perl
 # A session that waits for a slot is woken immediately however a slot becomes free, and no wake-up is lost.
 # Runs alone: it measures how soon a waiter goes on.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use List::Util qw(max);
 use Semaphores;
-use Test::More;
 use Time::HiRes qw(time);
 
 
@@ -26,7 +21,7 @@ my $HAS      = q(SELECT advisory.acquire('sem', 'woken', %d));
 my $XACT_HAS = q(SELECT advisory.xact_acquire('sem', 'woken', %d));
 # Two gates, which are locks of the observer: one is opened when the slot shall become free, the other one when the waiter has it.
 my $GOES_ON  = 'pg_advisory_xact_lock(98)';
-sub run_all { my ($session, @statements) = @_; $session->query($_) for @statements; return }
+sub run_all ($session, @statements) { $session->query($_) for @statements; return }
 my @frees = (
     [ 'release()',                            [$HAS],                               [ releases('woken') ] ],
     [ 'release() in a statement that goes on', [$HAS],                              sub { $_[0]->start(releases('woken') . ", $GOES_ON") } ],
@@ -52,8 +47,7 @@ my @frees = (
 );
 
 # How many milliseconds after the slot became free the wait ends.
-sub delay {
-    my ($slots, $before, $free, $statement) = @_;
+sub delay ($slots, $before, $free, $statement) {
     my $holder = session(application => 'holder');
     my $waiter = session(application => 'waiter');
     my $with_slots = sub { $_[0] =~ s/%d/$slots/r };

@@ -1,12 +1,7 @@
 #!/usr/bin/env perl
 # A session that is ended frees its locks and slots only after its transaction has ended: whoever
 # gets one of them finds no row locked any more. The test needs a session that is terminated.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 # The savepoints make the end of the transaction long.
 use constant { ROUNDS => 4, SAVEPOINTS => 1500 };
@@ -26,8 +21,7 @@ my %takes = (
 
 # Ends a session that holds the lock, works on the row, and has a slot of another semaphore. Returns
 # whether the next holder finds the row locked.
-sub finds_row_locked {
-    my ($take) = @_;
+sub finds_row_locked ($take) {
     my ($holder, $other, $next) = (session(), session(), session());
     # Of two slots the holder has one, and a session that does nothing the other.
     $other->run('BEGIN', "SELECT $take") if $take =~ /sem/;

@@ -2,12 +2,8 @@
 # ALTER ROLE … SET and ALTER DATABASE … SET of a setting, by the owner of a database who is no
 # superuser: the server allows it once the session has loaded the library, as CREATE EXTENSION does,
 # and as the statements of doc/settings.md do in a new session.
-use strict;
-use warnings;
 use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 my $file = "$FindBin::Bin/../../doc/settings.md";
 open my $in, '<', $file or die "cannot read $file: $!\n";
@@ -24,8 +20,7 @@ my $root = session();
 my ($owner, $app) = map { "settings_$_\_$$" } qw(owner app);
 $root->run("CREATE ROLE $owner LOGIN CREATEROLE", qq{ALTER DATABASE "$database" OWNER TO $owner});
 
-sub setting_of {
-    my ($where) = @_;
+sub setting_of ($where) {
     return $root->value(
         "SELECT array_to_string(setconfig, ',') FROM pg_db_role_setting WHERE $where")
 }

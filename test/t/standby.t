@@ -1,13 +1,8 @@
 #!/usr/bin/env perl
 # A hot standby: every kind of lock and every view works there, and its locks are independent of the primary's. Functions that must
 # write raise an error. A recovery conflict can cancel a session that waits. Holders and waiters continue after a promotion.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Replica;
-use Test::More;
 use Time::HiRes qw(sleep);
 
 # (No autovacuum, whose snapshots could keep rows that a conflict needs to be removed.)
@@ -136,8 +131,7 @@ caught_up($primary, $look);
 }
 
 # As the views show it.
-sub waits_for_slot {
-    my ($session) = @_;
+sub waits_for_slot ($session) {
     return wait_until('session waits for a slot', sub {
         $look->value("SELECT count(*) FROM advisory.locks l JOIN pg_stat_activity a USING (pid) WHERE l.pid = ? AND NOT l.granted AND a.wait_event = 'advisory'", $session->pid);
     });
@@ -283,8 +277,7 @@ like(log_of($second), qr/FATAL:  terminating connection due to conflict with rec
     leave($look, $holder, $waiter);
 }
 
-sub log_of {
-    my ($server) = @_;
+sub log_of ($server) {
     open my $log, '<', $server->{ADVISORY_EXT_LOG} or die "cannot read the log: $!\n";
     local $/ = undef;
     return <$log>;
@@ -298,8 +291,7 @@ sub once { $runs++; return "CALL advisory.run('sync', 'a', 'INSERT INTO item VAL
 
 sub ran { return $primary->value('SELECT count(*) FROM item WHERE id = 100') }
 
-sub synchronous {
-    my ($names) = @_;
+sub synchronous ($names) {
     $primary->run('SET synchronous_commit = local', "ALTER SYSTEM SET synchronous_standby_names = '$names'", 'SELECT pg_reload_conf()');
     wait_until('the setting is known', sub { $primary->value('SHOW synchronous_standby_names') eq $names });
     return wait_until('there is a synchronous standby', sub { $primary->value(q{SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'}) == ($names eq '*') });

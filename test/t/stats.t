@@ -1,12 +1,7 @@
 #!/usr/bin/env perl
 # advisory.stats is exact when several sessions take, try, wait, time out and are cancelled, sixteen of them at once; and what
 # advisory_ext.track keeps out of it.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 use constant { CLIENTS => 16, TRANSACTIONS => 150 };
 
@@ -15,10 +10,9 @@ my $look = session();
 my ($h, $t) = (session(application => 'h'), session(application => 't'));
 
 # acquired, contended, failed, timeouts, skipped of a name; nothing for a name that advisory.stats does not have.
-sub counts {
-    my ($name, $namespace) = @_;
+sub counts ($name, $namespace = 'stats') {
     return $look->rows(q(SELECT acquired, contended, failed, timeouts, skipped FROM advisory.stats
-                         WHERE name = $1 AND namespace IS NOT DISTINCT FROM $2), $name, $namespace // 'stats')->[0];
+                         WHERE name = $1 AND namespace IS NOT DISTINCT FROM $2), $name, $namespace)->[0];
 }
 
 # ---- One session --------------------------------------------------------------------------------------------

@@ -1,11 +1,6 @@
 #!/usr/bin/env perl
 # What advisory.stats says of names that were evicted: one row for each namespace keeps their sums, so that no sum ever falls.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 use constant { CLIENTS => 6, TRANSACTIONS => 800 };
 # Without wait_max and hold_max, which are not sums, but grow, too.

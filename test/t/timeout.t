@@ -1,13 +1,8 @@
 #!/usr/bin/env perl
 # How long a timeout takes compared with the server's lock_timeout, what an error tells which role about the holder, and that
 # ten thousand tries that time out leave nothing behind. Times, pids and memory do not fit into expected output.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use List::Util qw(min);
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 use constant { LIMIT => 0.250, TIMES => 4, MOST_TIMES => 40, TRIES => 10_000 };
@@ -17,13 +12,11 @@ my $observer = session();
 my $holder   = session(application => 'nightly batch');
 my $waiter   = session();
 
-sub advisory_locks_of {
-    my ($session) = @_;
+sub advisory_locks_of ($session) {
     return $observer->value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = ?", $session->pid);
 }
 
-sub duration {
-    my ($code) = @_;
+sub duration ($code) {
     my $start = time;
     $code->();
     return time - $start;
@@ -105,8 +98,7 @@ $stranger->disconnect;
 my $OPEN_CONTEXTS = "SELECT count(*) FROM pg_backend_memory_contexts WHERE name = 'CurTransactionContext'";
 my $MEMORY = 'SELECT sum(total_bytes) FROM pg_backend_memory_contexts';
 
-sub try_often {
-    my ($tries) = @_;
+sub try_often ($tries) {
     $waiter->run(<<"SQL");
         DO \$\$ BEGIN
             FOR i IN 1 .. $tries LOOP

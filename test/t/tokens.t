@@ -1,13 +1,8 @@
 #!/usr/bin/env perl
 # Fencing tokens grow even when a new line of WAL begins, or a part of the WAL is lost: the server is killed under load, a standby is
 # promoted that has not received the last tokens, pg_upgrade, a failover after that, dump and restore, and several of these in a row.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Replica;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 use constant { CRASHES => 20, WORKERS => 4, LOADED_SECONDS => 0.3 };
@@ -15,15 +10,13 @@ use constant { CRASHES => 20, WORKERS => 4, LOADED_SECONDS => 0.3 };
 my $TOKEN = "SELECT advisory.lock('t', 'x'), advisory.token('t', 'x') AS token, advisory.unlock('t', 'x')";
 my $highest = 0;
 
-sub token_of {
-    my ($session) = @_;
+sub token_of ($session) {
     my $token = $session->rows($TOKEN)->[0][1];
     return $token;
 }
 
 # A new token, which must be greater than all before.
-sub grows {
-    my ($session, $what) = @_;
+sub grows ($session, $what) {
     my $token = token_of($session);
     cmp_ok($token, '>', $highest, $what);
     $highest = $token if $token > $highest;
@@ -38,7 +31,7 @@ sub restore {
     return session(server => $to, database => $database);
 }
 
-sub era_of_cell { my ($session) = @_; return $session->value('SELECT last_value >> 50 FROM advisory._era') }
+sub era_of_cell ($session) { return $session->value('SELECT last_value >> 50 FROM advisory._era') }
 
 # ---- The server is killed under load ----------------------------------------------------------------------------------
 

@@ -1,12 +1,7 @@
 #!/usr/bin/env perl
 # A stale token is refused with its own error even while the server's lock table is full, when the session cannot find out whether its
 # role may see the greater token.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 use constant { MORE_THAN_FITS => 1_000_000, TABLES => 200 };
 

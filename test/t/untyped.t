@@ -2,13 +2,8 @@
 # Calls of drivers resolve to the intended function: node-postgres and psycopg send parameters
 # without a type over the extended protocol, JDBC sends varchar and bigint, psycopg 3 the smallest
 # integer type that fits. A literal in psql goes another way.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use DBD::Pg qw(:pg_types);
-use Test::More;
 
 create_database();
 my $session  = session();
@@ -27,8 +22,7 @@ SQL
 }
 
 # Calls with parameters of these types: 0 leaves the type to the server.
-sub call {
-    my ($sql, @parameters) = @_;
+sub call ($sql, @parameters) {
     my $sth = $session->dbh->prepare($sql, { pg_server_prepare => 1 });
     my $position = 0;
     $sth->bind_param(++$position, $_->[0], { pg_type => $_->[1] }) for @parameters;

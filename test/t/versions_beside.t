@@ -2,12 +2,8 @@
 # Two versions of the library in one server, which do not share memory: sessions of both exclude
 # each other, and tokens, leases and windows are one line. The other version is a copy of this one
 # with another name for the shared memory, put into its place when some sessions have loaded it.
-use strict;
-use warnings;
 use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 # An installation of its own, in which the library can be replaced.
 $AdvisoryTest::Server::tree = "$FindBin::Bin/../..";
@@ -32,8 +28,7 @@ cmp_ok($code =~ s/(advisory_ext \d*)\d\0/$1x\0/g, '>=', 1,
     'the library has a name for its shared memory');
 
 # A session that loads the library from now on loads this one.
-sub put_in_place {
-    my ($contents) = @_;
+sub put_in_place ($contents) {
     open my $file, '>:raw', "$library.new" or die "cannot write $library.new: $!\n";
     print {$file} $contents;
     close $file or die "cannot write $library.new: $!\n";

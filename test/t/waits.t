@@ -2,14 +2,9 @@
 # advisory.waits while many sessions wait for each other at random in every way, and while they come and go. Each waiter is
 # in a tree, the trees are consistent, and reading the view never fails. The test needs more sessions than an isolation test
 # has.
-use strict;
-use warnings;
 use utf8;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use List::Util qw(shuffle);
-use Test::More;
 use Time::HiRes qw(time);
 
 use constant { WAITERS => 40, HOLDERS => 4, ROUNDS => 6, SECONDS => 3, CHAIN => 30 };
@@ -136,8 +131,7 @@ $held->run('SELECT pg_advisory_unlock_all()');
     my ($first, $second, @queue) = @waiters[0 .. 4];
     my $acquire = q(SELECT advisory.acquire('waits', 'slots', 2));
     my $lines = sub { return join "\n", map { $_->[0] =~ s/ \d+ s\b/ N s/gr =~ s/^( *\d+) \S+/$1/r } @{ $look->rows('SELECT * FROM advisory.wait_tree()') } };
-    my $under = sub {
-        my ($holder, $slot) = @_;
+    my $under = sub ($holder, $slot) {
         return join "\n", $holder->pid . " holds slot $slot of waits/slots exclusive, idle N s",
             map { '  ' . $_->pid . ' waits for a slot of waits/slots exclusive N s (and 1 more holder)' } @queue;
     };

@@ -1,14 +1,10 @@
 #!/usr/bin/env perl
 # examples/shell/with_lock: a command under a lock, as flock(1) runs it. The test starts it as cron
 # does, without a terminal.
-use strict;
-use warnings;
 use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Encode qw(decode_utf8);
 use POSIX qw(setsid dup2);
-use Test::More;
 
 my $WITH_LOCK = "$FindBin::Bin/../../examples/shell/with_lock";
 
@@ -17,8 +13,7 @@ my ($look, $holder) = (session(), session(application => 'holder'));
 
 # begin({NAME => VALUE}, PROGRAM, ARGUMENT…): a program whose input we write, and whose output and
 # messages we read.
-sub begin {
-    my ($environment, @arguments) = @_;
+sub begin ($environment, @arguments) {
     my %program;
     pipe my $in_of, $program{in} or die "pipe: $!\n";
     pipe $program{out}, my $out_of or die "pipe: $!\n";
@@ -40,11 +35,10 @@ sub begin {
     return \%program;
 }
 
-sub start { my ($environment, @arguments) = @_; return begin($environment, $WITH_LOCK, @arguments) }
+sub start ($environment, @arguments) { return begin($environment, $WITH_LOCK, @arguments) }
 
 # Its exit code, when its input has ended, its output and its messages.
-sub end {
-    my ($program) = @_;
+sub end ($program) {
     close $program->{in} if $program->{in};
     my ($out, $messages) = do {
         local $/ = undef;
@@ -61,7 +55,7 @@ sub is_locked { return $look->value('SELECT advisory.is_locked(?, ?::text)', @_)
 # A command that prints a line, waits for one, prints that, and ends with 7.
 my @COMMAND = ('--', 'sh', '-c', 'echo begun; read line; echo "$line"; exit 7');
 
-sub line_of { my ($program) = @_; return scalar readline $program->{out} }
+sub line_of ($program) { return scalar readline $program->{out} }
 
 # ---- The command's exit code, input and output ---------------------------------------------------
 
