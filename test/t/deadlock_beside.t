@@ -69,9 +69,9 @@ for my $try (1 .. TRIES) {
     }, values %all);
     my ($victim) = grep { $_->is_done } values %all;
     my ($winner) = grep { $_ != $victim } values %all;
-    is($victim->finish->{state}, '40P01', "try $try: over two semaphores");
+    $victim->ends('40P01', "try $try: over two semaphores");
     $look->run('SELECT pg_cancel_backend(' . $winner->pid . ')');
-    is($winner->finish->{state}, '57014', 'one gives up, and the other waits on');
+    $winner->ends('57014', 'one gives up, and the other waits on');
 }
 note sprintf 'over two semaphores: found after %s s', join ', ',
     map { sprintf '%.2f', $_ } sort { $a <=> $b } @took;
@@ -89,7 +89,7 @@ for my $try (1 .. TRIES) {
         $_->start("SELECT pg_advisory_lock($key)") for @holders;
         wait_until('the deadlock is found', sub { $waiter->is_done }, 100);
     }, $waiter, @holders);
-    is($waiter->finish->{state}, '40P01', "try $try: over a semaphore and a lock");
+    $waiter->ends('40P01', "try $try: over a semaphore and a lock");
     $waiter->disconnect;
     wait_until('one holder has the lock', sub { grep { $_->is_done } @holders });
     my ($first) = grep { $_->is_done } @holders;

@@ -33,19 +33,15 @@ sub error_while_full ($statement, $waits_before) {
         $asks->run('BEGIN');
         $asks->run("SELECT FROM t$_") for 1 .. TABLES / 2;
         my $before = $waits_before && session(server => $server)->start($waits_before);
-        wait_until('another waits', sub {
-            $look->value(q(SELECT count(*) FROM advisory.waits WHERE pid = ?), $before->pid)
-        }) if $before;
+        $look->wait_until('another waits', q(SELECT count(*) FROM advisory.waits WHERE pid = ?),
+            $before->pid) if $before;
         $asks->start($statement =~ s/\?/2000 * 2 ** $attempt/er);
-        wait_until('it waits', sub {
-            $look->value(
-                q(SELECT count(*) FROM pg_stat_activity
-                    WHERE pid = ? AND wait_event_type IS NOT NULL AND state = 'active'), $asks->pid)
-        });
+        $look->wait_until('it waits', q(SELECT count(*) FROM pg_stat_activity
+                    WHERE pid = ? AND wait_event_type IS NOT NULL AND state = 'active'),
+                    $asks->pid);
         my $hog = session(server => $server);
-        is($hog->query(
-            'SELECT count(pg_advisory_lock(i)) FROM generate_series(1, ' . MORE_THAN_FITS
-                . ') AS i')->{state}, '53200', 'the lock table is full');
+        $hog->fails('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, ' . MORE_THAN_FITS
+                . ') AS i', '53200', 'the lock table is full');
         my $in_time = !$asks->is_done;
         $error = $asks->finish;
         $asks->disconnect;
@@ -85,11 +81,9 @@ for my $case (
     my @views = qw(activity blockers waits wait_tree() locks leaks pressure);
     $look->run("SELECT * FROM advisory.$_") for @views;
     my $hog = session(server => $server);
-    is($hog->query(
-        'SELECT count(pg_advisory_lock(i)) FROM generate_series(1, ' . MORE_THAN_FITS
-            . ') AS i')->{state}, '53200', 'the lock table is full');
-    is($look->query(
-        "SELECT count(*) FROM (SELECT * FROM advisory.$_ OFFSET 0) AS all_columns")->{state}, undef,
+    $hog->fails('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, ' . MORE_THAN_FITS
+            . ') AS i', '53200', 'the lock table is full');
+    $look->succeeds("SELECT count(*) FROM (SELECT * FROM advisory.$_ OFFSET 0) AS all_columns",
         "$_ can be read") for @views;
     is($look->query('SELECT remedy FROM advisory.blockers')->{value},
         "SELECT advisory.terminate_holder('full', 'a', $h);", 'blockers says what ends the holder');
@@ -106,9 +100,8 @@ for my $case (
     $admin->run("SELECT FROM t$_") for 1 .. TABLES / 2;
     is($admin->query($ends, $h)->{value}, 0, 'the function is known to the session');
     my $hog = session(server => $server, role => 'other');
-    is($hog->query(
-        'SELECT count(pg_advisory_lock(i)) FROM generate_series(1, ' . MORE_THAN_FITS
-            . ') AS i')->{state}, '53200', 'the lock table is full');
+    $hog->fails('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, ' . MORE_THAN_FITS
+            . ') AS i', '53200', 'the lock table is full');
     my $result = $admin->query($ends, $hog->pid);
     is($result->{value}, 1, 'a superuser ends the session that has filled it')
         or diag $result->{message};

@@ -10,8 +10,7 @@ use Time::HiRes qw(sleep);
 use constant { FIRST_LIMIT_MS => 100, REPETITIONS => 3, TRIES => 8 };
 
 create_database();
-my $observer = session();
-my $holder   = session();
+my ($observer, $holder) = map { session() } 1 .. 2;
 
 # Is the lock held by the waiter?
 sub held ($waiter) {
@@ -27,8 +26,7 @@ SQL
 # slow.
 sub race ($waiter, $statement, $limit, $interrupt = undef) {
     $holder->value("SELECT advisory.lock('race', 'a')");
-    $waiter->start($statement);
-    waits($observer, $waiter);
+    waits($observer, $waiter, $statement);
     kill STOP => $waiter->pid or die 'cannot stop the process ' . $waiter->pid . ": $!\n";
     $holder->value("SELECT advisory.unlock('race', 'a')");
     my $caught = held($waiter);
@@ -80,7 +78,6 @@ sub try_way ($name, $call, $settings, $interrupt, $in_transaction) {
             $wrong++ if $told != held($waiter);
             $wrong++ if $result->{state} && $result->{state} !~ /^(57014|55P03)$/;
         }
-        $waiter->disconnect;
     }
     return ($done, $wrong, \%ends);
 }
@@ -136,8 +133,7 @@ for my $case (
     while ($done < REPETITIONS && $limit < FIRST_LIMIT_MS * 2**TRIES) {
         my $waiter = session();
         $holder->value("SELECT advisory.acquire('race', 'only', 1)");
-        $waiter->start("SELECT advisory.try_acquire('race', 'only', 1, '${limit}ms')");
-        waits($observer, $waiter);
+        waits($observer, $waiter, "SELECT advisory.try_acquire('race', 'only', 1, '${limit}ms')");
         kill STOP => $waiter->pid or die 'cannot stop the process ' . $waiter->pid . ": $!\n";
         $holder->value("SELECT advisory.release('race', 'only')");
         sleep 1.5 * $limit / 1000;
@@ -145,11 +141,10 @@ for my $case (
         my $slot = $waiter->finish->{value};
         $limit *= 2 if !$slot;
         next if !$slot;
-        is_deeply($waiter->rows("SELECT slot, scope, acquired_at IS NOT NULL FROM advisory.locks
-                WHERE pid = pg_backend_pid() AND kind = 'semaphore'"),
-            [ [ 1, 'session', 1 ] ],
-            'try_acquire, its own timeout: a slot that was granted counts');
-        is_deeply($waiter->query("SELECT advisory.release('race', 'only')")->{warnings}, [],
+        $waiter->shows("SELECT slot, scope, acquired_at IS NOT NULL FROM advisory.locks
+                WHERE pid = pg_backend_pid() AND kind = 'semaphore'", '1|session|1',
+                'try_acquire, its own timeout: a slot that was granted counts');
+        is($waiter->warned("SELECT advisory.release('race', 'only')"), '',
             'and is released without a warning');
         $waiter->disconnect;
         $done++;
@@ -176,16 +171,14 @@ for my $call ("advisory.try_lock('race', 'a', '${limit}ms')",
               "advisory.try_xact_lock('race', 'a', '${limit}ms')") {
     $waiter = session()->run("SET statement_timeout = '" . 2 * $limit . "ms'");
     $holder->value("SELECT advisory.lock('race', 'a')");
-    $waiter->start("SELECT $call, pg_sleep(10)");
-    waits($observer, $waiter);
+    waits($observer, $waiter, "SELECT $call, pg_sleep(10)");
     kill STOP => $waiter->pid or die 'cannot stop the process ' . $waiter->pid . ": $!\n";
     sleep 2.5 * $limit / 1000;
     kill CONT => $waiter->pid;
-    is($waiter->finish->{state}, '57014', "$call: statement_timeout ends the statement");
+    $waiter->ends('57014', "$call: statement_timeout ends the statement");
     $holder->value("SELECT advisory.unlock('race', 'a')");
-    is($observer->value(
-        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = ?", $waiter->pid), 0,
-        'and nothing is held');
+    $observer->shows("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = ?", 0,
+        'and nothing is held', $waiter->pid);
 }
 
 done_testing();

@@ -59,7 +59,7 @@ my ($log, $session) =
 like($log, qr{FATAL:  terminating connection due to "advisory_ext.idle_holder_timeout"$}m,
     'a session with a lock and a slot: the log says why it ended');
 like($log, qr{DETAIL:  The session was idle and held "idle/slots", "idle/a"\.$}m, 'and names both');
-is($session->query('SELECT 1')->{state}, '08000', 'the connection is lost');
+$session->fails('SELECT 1', '08000', 'the connection is lost');
 # (DBD::Pg does not tell why.)
 my $told = with_file(
     "\\set VERBOSITY verbose\nSET advisory_ext.idle_holder_timeout = '300ms';\n$TAKE;\n\\! sleep "
@@ -141,16 +141,15 @@ leave($look, @survivors);
 
 # Longer than SHORT: a busy machine may keep the test itself from its next statement.
 my $busy = holder('1200ms', $TAKE);
-is($busy->query('SELECT pg_sleep(2)')->{state}, undef, 'a long statement is not idle');
-is($busy->query('SELECT pg_sleep($1)', 2)->{state}, undef, 'nor by the extended protocol');
+$busy->succeeds('SELECT pg_sleep(2)', 'a long statement is not idle');
+$busy->succeeds('SELECT pg_sleep($1)', 'nor by the extended protocol', 2);
 $busy->query($committing =~ s/pg_sleep\(1\)/pg_sleep(2)/r);
 is($busy->query('SELECT 1')->{value}, 1, 'nor a DO block that commits');
-is($busy->query('SELECT 1; COMMIT; SELECT pg_sleep(2)')->{state}, undef,
-    'nor statements that are sent together');
+$busy->succeeds('SELECT 1; COMMIT; SELECT pg_sleep(2)', 'nor statements that are sent together');
 for (1 .. 4) { sleep 0.5; $busy->run('SELECT 1') }
 is($busy->query('SELECT 1')->{value}, 1, 'the time begins again after each statement');
 $busy->query('SET statement_timeout = 100');
-is($busy->query('SELECT pg_sleep(10)')->{state}, '57014', 'other timeouts work');
+$busy->fails('SELECT pg_sleep(10)', '57014', 'other timeouts work');
 is($busy->query('SELECT 1')->{value}, 1, 'and do not end the session');
 leave($look, $busy);
 

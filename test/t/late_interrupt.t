@@ -12,8 +12,7 @@ use constant { FIRST_LIMIT_MS => 500, TRIES => 6 };
 plan skip_all => 'gdb is not installed' unless program('gdb');
 
 create_database();
-my $observer = session();
-my $holder   = session();
+my ($observer, $holder) = map { session() } 1 .. 2;
 plan skip_all => 'processes may not be traced here' unless may_trace($holder->pid);
 
 # An ordinary user under Yama, and some containers, may not.
@@ -54,8 +53,7 @@ sub race ($statement, $setting, $limit) {
     $holder->value("SELECT advisory.lock('late', 'a')");
     my ($debugger, $gdb) = stop_late($waiter, $limit);
     my $from = time;
-    $waiter->start($statement);
-    waits($observer, $waiter);
+    waits($observer, $waiter, $statement);
     $holder->value("SELECT advisory.unlock('late', 'a')");
     my $in_time = held($waiter) && time - $from < 0.9 * $limit / 1000;
     my $result = $waiter->finish;
@@ -92,7 +90,6 @@ for my $way (@ways) {
     $kept = $said if $statement =~ /xact/ && !$result->{state};    # over with its transaction
     is $kept, $said, '… and it holds the lock just if that is what it was told ('
         . ($result->{state} // "value $said") . ')';
-    $waiter->disconnect;
 }
 
 done_testing;

@@ -94,7 +94,7 @@ there()->run('BEGIN',
 my $passer = there();
 pass_by($passer, 'passing', 1, 1_000);
 is_deeply(directory('not_stored'), [0], 'beside them each new name is stored');
-is($look->value(q(SELECT count(*) FROM advisory.locks WHERE namespace = 'known')), 120,
+$look->shows(q(SELECT count(*) FROM advisory.locks WHERE namespace = 'known'), 120,
     '... and theirs stay');
 $look->run(q(ROLLBACK PREPARED 'names_room'));
 release($worker, $native);
@@ -159,12 +159,13 @@ for my $case (
     my ($what, $take) = @$case;
     $take->();
     my $monitor = hold(there(role => 'names_room_monitor'), 'monitor', 100);
-    is(named($monitor, 'monitor'), 100, "beside the many locks of a role, $what: others have names");
+    is(named($monitor, 'monitor'), 100,
+        "beside the many locks of a role, $what: others have names");
     my $names = $look->value(q(SELECT count(*) FROM advisory.locks WHERE namespace LIKE 'hog%'));
     cmp_ok($names, '>=', 7_500, '... and so has the role, for three quarters of the table');
     cmp_ok($names, '<=', 7_516, '... but not for more');
     $hogs[0]->run(q(SELECT advisory.try_lock('hog beyond', 1)));
-    is($hogs[0]->value(q(SELECT name FROM advisory.locks WHERE namespace = 'hog beyond')), '1',
+    $hogs[0]->shows(q(SELECT name FROM advisory.locks WHERE namespace = 'hog beyond'), '1',
         '... though its session knows the others');
     release(@hogs, $monitor);
     my $before = directory('not_stored');

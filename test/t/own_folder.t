@@ -63,7 +63,7 @@ system('find', $stage, '-name', 'advisory_ext*', '-prune', '-exec', 'rm', '-rf',
 sub bare_server {
     local $ENV{ADVISORY_EXT_STAGE} = $stage;
     my $server = own_server();
-    is(session(server => $server)->query('CREATE EXTENSION advisory_ext')->{state}, '0A000',
+    session(server => $server)->fails('CREATE EXTENSION advisory_ext', '0A000',
         'a server without the extension');
     return $server;
 }
@@ -89,7 +89,7 @@ sub works_from ($server, $folder) {
     my $session = session(server => $server);
     $session->run('CREATE EXTENSION advisory_ext', q(SELECT advisory.lock('own', 'folder')));
     is($session->value('SELECT advisory.version()'), $version, "version $version works");
-    is($session->value('SELECT name FROM advisory.locks WHERE pid = pg_backend_pid()'), 'folder',
+    $session->shows('SELECT name FROM advisory.locks WHERE pid = pg_backend_pid()', 'folder',
         '... with its views');
     is(library_of($session->pid), "$folder/lib/advisory_ext.so",
         'the library is that of the folder');
@@ -98,7 +98,7 @@ sub works_from ($server, $folder) {
     $server->ctl('restart', '-m', 'fast') or die "the server did not start again\n";
     my ($postmaster) = contents("$server->{ADVISORY_EXT_DATADIR}/postmaster.pid") =~ /\A(\d+)/;
     is(library_of($postmaster), "$folder/lib/advisory_ext.so", 'it can be preloaded from there');
-    is(session(server => $server)->value(q(SELECT advisory.try_lock('own', 'folder'))), 1,
+    session(server => $server)->shows(q(SELECT advisory.try_lock('own', 'folder')), 1,
         '... and works');
     return;
 }

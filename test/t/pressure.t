@@ -1,7 +1,7 @@
 #!/usr/bin/env perl
 # advisory.pressure counts correctly however many locks are held and while they change, and says
-# when it cannot be exact. (`make bench BENCH="questions bystanders pool"` has what a look costs, whom
-# it holds up, and how long the first one takes.)
+# when it cannot be exact. (`make bench BENCH="questions bystanders pool"` has what a look costs,
+# whom it holds up, and how long the first one takes.)
 use AdvisoryTest;
 
 use constant { CHURNERS => 8, CHURNED => 40 };
@@ -46,8 +46,7 @@ pressure_is(by_type('holders'), 1000 * CHURNERS, 'with many holders');
 pressure_is('holders_used - locks_used', 1000 * (CHURNERS - 1), 'as pressure has it');
 pressure_is('percent_used = round((100.0 * holders_used / holders_estimated)::numeric, 2)::float8',
     1, 'the fuller table decides');
-$hog->start('SELECT pg_advisory_lock(1)');
-waits($look, $hog);
+waits($look, $hog, 'SELECT pg_advisory_lock(1)');
 pressure_is(by_type('holders'), 1000 * CHURNERS + 1, 'a waiter counts as well');
 pressure_is(backends(q{string_agg(DISTINCT session_locks::text, ',')}, 'session_locks > 0'), '1000',
     'idle sessions hold session-level locks');

@@ -33,8 +33,8 @@ sub shows ($text, $expected, $what, $lines = 1) {
 
 $holder->run("SELECT advisory.lock($NS, $NAME)");
 {
-    my $error = $caller->query("SELECT advisory.lock($NS, $NAME, '0')");
-    is($error->{state}, '55P03', 'a lock that is taken');
+    my $error = $caller->fails("SELECT advisory.lock($NS, $NAME, '0')", '55P03',
+        'a lock that is taken');
     my @text = split /^(?=(?:DETAIL|HINT|CONTEXT): )/m, $error->{message};
     shows($text[0], qr/"\Q$SHOWN\E" without waiting/, 'the message has its name');
     shows($error->{detail}, qr/of role "advisory\?HINT:  all is well $$"/,
@@ -42,7 +42,7 @@ $holder->run("SELECT advisory.lock($NS, $NAME)");
     my $key = $admin->value("SELECT advisory.key($NS, $NAME)");
     shows($error->{hint}, qr/holders_key\($key\).*terminate_holder_key\($key, /,
         'the hint does without the name');
-    is($admin->value("SELECT count(*) FROM advisory.holders_key($key)"), 1, 'and works');
+    $admin->shows("SELECT count(*) FROM advisory.holders_key($key)", 1, 'and works');
     my $skipped = $caller->query("CALL advisory.run($NS, $NAME, 'SELECT 1')");
     like(join("\n", @{ $skipped->{warnings} }), qr/advisory lock "\Q$SHOWN\E" is taken/,
         'the notice of run()');
@@ -73,8 +73,7 @@ $holder->run("SELECT advisory.lock($NS, $NAME)");
         "the detail has a prepared transaction's identifier");
     shows($error->{hint}, qr/pg_prepared_xacts/, 'the hint does without it');
     # The holder itself waits for such a transaction.
-    $holder->start("SELECT advisory.lock('printable', 'other')");
-    waits($admin, $holder);
+    waits($admin, $holder, "SELECT advisory.lock('printable', 'other')");
     $error = $caller->query("SELECT advisory.lock($NS, $NAME, '0')");
     shows($error->{detail},
         qr/^Process \d+ of role .* holds it in exclusive mode; it is waiting for a lock since /,
@@ -108,7 +107,7 @@ $holder->run("SELECT advisory.lock($NS, $NAME)");
         is($admin->value("SELECT role FROM advisory.$rows pid = ?", $holder->pid), $shown_role,
             "the role in $rows");
     }
-    is($admin->value("SELECT query FROM advisory.locks WHERE kind = 'semaphore'"),
+    $admin->shows("SELECT query FROM advisory.locks WHERE kind = 'semaphore'",
         "SELECT advisory.acquire($NS, $NAME, 1)", 'a query is shown as it was sent');
     $holder->run("SELECT advisory.release($NS, $NAME)");
 }

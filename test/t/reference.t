@@ -42,7 +42,7 @@ my %asked = (
 );
 $look->run('SELECT FROM advisory.settings');    # loads the library
 for my $chapter (sort keys %asked) {
-    my @there = sort map { $_->[0] } @{ $look->rows($asked{$chapter}) };
+    my @there = sort $look->column($asked{$chapter});
     cmp_ok(scalar @there, '>', 0, "there are objects for the chapter $chapter");
     is_deeply([ sort keys %{ $listed{$chapter} } ], \@there,
         "the chapter $chapter lists what there is");

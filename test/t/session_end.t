@@ -30,10 +30,9 @@ sub finds_row_locked ($take) {
         'UPDATE work SET n = 0 WHERE id = 1', map { "SAVEPOINT s$_" } 1 .. SAVEPOINTS);
     $next->start(
         "DO \$\$ BEGIN PERFORM $take; PERFORM FROM work WHERE id = 1 FOR UPDATE NOWAIT; END \$\$");
-    wait_until('it waits', sub {
-        $look->value(q(SELECT wait_event = 'advisory' FROM pg_stat_activity WHERE pid = ?),
+    $look->wait_until('it waits',
+        q(SELECT wait_event = 'advisory' FROM pg_stat_activity WHERE pid = ?),
             $next->pid);
-    });
     $look->run('SELECT pg_terminate_backend(' . $holder->pid . ')');
     my $result = $next->finish;
     die $result->{message} if $result->{state} && $result->{state} ne '55P03';

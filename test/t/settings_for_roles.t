@@ -37,18 +37,17 @@ is(setting_of("setrole = '$app'::regrole"), 'advisory_ext.session_locks=warn', '
 # what.
 $session = session(role => $owner);
 my ($load, $set) = map { s/\bshop\b/$app/r } @example;
-is($session->query($set)->{state}, '42501', 'in a new session: permission denied');
+$session->fails($set, '42501', 'in a new session: permission denied');
 $session->run($load);
 is($session->query($set)->{message}, undef, "not after $load");
 is(setting_of("setrole = '$app'::regrole"), 'advisory_ext.session_locks=off', 'and it is set');
-is($session->query($set =~ s/off/maybe/r)->{state}, '22023',
-    'a value that there is not is refused');
-is($session->query("ALTER ROLE $app SET advisory_ext.pool_limit = 0")->{state}, '42501',
+$session->fails($set =~ s/off/maybe/r, '22023', 'a value that there is not is refused');
+$session->fails("ALTER ROLE $app SET advisory_ext.pool_limit = 0", '42501',
     'as is a setting for superusers');
 
 $session = session(role => $app);
-is($session->query("SELECT advisory.lock('a', 'b')")->{state}, '55000', 'the role has the setting');
-is($session->value('SHOW advisory_ext.leak_after'), '1min', "and the database's");
+$session->fails("SELECT advisory.lock('a', 'b')", '55000', 'the role has the setting');
+$session->shows('SHOW advisory_ext.leak_after', '1min', "and the database's");
 
 $session->disconnect;
 $root->run("ALTER DATABASE \"$database\" OWNER TO CURRENT_USER", "DROP ROLE $app");

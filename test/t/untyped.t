@@ -6,8 +6,7 @@ use AdvisoryTest;
 use DBD::Pg qw(:pg_types);
 
 create_database();
-my $session  = session();
-my $observer = session();
+my ($session, $observer) = map { session() } 1 .. 2;
 
 # The locks that the session holds, as name, mode.
 my @NAMES = ('x', 'y', '42', '{x,y}');

@@ -231,19 +231,26 @@ sub query {
     return $self->finish;
 }
 
-# The same for statements that must succeed: return their rows, their first value, or the session.
-sub rows {
+# The same for statements that must succeed: return their result, its rows, its first value, its
+# first column, its warnings as one text, or the session.
+sub successful {
     my ($self, $sql, @values) = @_;
     my $result = $self->query($sql, @values);
     die "$result->{message}\nin: $sql\n" if $result->{state};
-    return $result->{rows};
+    return $result;
 }
+
+sub rows { return successful(@_)->{rows} }
 
 sub value {
     my ($self, $sql, @values) = @_;
     my $rows = $self->rows($sql, @values);
     return @$rows ? $rows->[0][0] : undef;
 }
+
+sub column { return map { $_->[0] } @{ rows(@_) } }
+
+sub warned { return join '', @{ successful(@_)->{warnings} } }
 
 sub run {
     my ($self, @statements) = @_;
