@@ -82,7 +82,6 @@ leave($look, @rest, $invoice, $second, $w1, $w2, $w3);
     $look->shows("SELECT lock, pid, who FROM advisory.activity WHERE pid IS NULL",
         '(21 locks)|NULL|postgres (prepared many)', "so are a prepared transaction's");
     $waiter->run("ROLLBACK PREPARED 'many'");
-    leave($look, $few, $many, $waiter);
 }
 
 # ---- Another database, and what could pass for something else ------------------------------------
@@ -142,7 +141,6 @@ leave($look, @rest, $invoice, $second, $w1, $w2, $w3);
             FROM advisory.wait_tree()') } ], [ ('w?/x?y') x 2 ], 'wait_tree() likewise');
     $odd->run('SELECT pg_advisory_unlock_all()');
     $blocked->finish;
-    leave($look, $odd, $role, $blocked);
 }
 
 # ---- A label that is too long for a line, in several rows ----------------------------------------
@@ -217,7 +215,6 @@ leave($look, @rest, $invoice, $second, $w1, $w2, $w3);
     is_deeply($look->rows('SELECT who, blocked_by FROM advisory.activity WHERE pid = ?',
             $sharer->pid), [ [ 'postgres@sharer', $three ] ],
         'a sharer that is only behind another waiter waits for the same holders');
-    leave($look, $sharer, $exclusive, $head, @holders);
 }
 
 {
@@ -286,7 +283,6 @@ leave($look, @rest, $invoice, $second, $w1, $w2, $w3);
     cmp_ok(columns($text), '<=', 120, 'likewise with names of databases and prepared transactions')
         or diag $text;
     $look->run("ROLLBACK PREPARED '$gid'");
-    leave($look, @kept, @holders, $wide, $far);
 }
 
 for my $encoding (qw(LATIN1 EUC_JP SQL_ASCII)) {
@@ -300,7 +296,6 @@ for my $encoding (qw(LATIN1 EUC_JP SQL_ASCII)) {
         database => "in_$encoding");
     cmp_ok(columns($text), '<=', 120, "likewise in a database in $encoding") or diag $text;
     like($text, qr/^ q\/x+\.\.\.x+ /m, '... which marks with what it has');
-    leave($look, $there);
 }
 {
     my $there = there(application => 'z' x 63)->run(q(SELECT advisory.lock('q', repeat('x', 200))));
@@ -308,6 +303,5 @@ for my $encoding (qw(LATIN1 EUC_JP SQL_ASCII)) {
     like($look->value('SELECT lock FROM advisory.activity'), qr/^q\/x+\.\.\.x+$/,
         '... as for a client that has no ellipsis');
     $look->run('RESET client_encoding');
-    leave($look, $there);
 }
 done_testing();

@@ -329,7 +329,7 @@ sub waits_for_standby ($session) {
             "no standby, synchronous_commit off, $function: it waits "
                 . ($waited ? 'all the same' : 'for none'));
         $look->value('SELECT pg_cancel_backend(?)', $one->pid) if $waited;
-        is($one->finish->{value}, 1, "no standby, synchronous_commit off, $function: it succeeds");
+        $one->returns(1, "no standby, synchronous_commit off, $function: it succeeds");
     }
     $synchronous->('');
     $_->run('RESET ALL') for $one, $look;

@@ -211,11 +211,11 @@ for my $limit (sort keys %limits) {
 }
 waits($look, $one, unclaim('2026-01-01 10:20+00'));
 $two->run('COMMIT');
-is($one->finish->{value}, 0, 'if that is committed, the claim is not the last one any more');
+$one->returns(0, 'if that is committed, the claim is not the last one any more');
 $two->run('BEGIN', claim('2026-01-01 10:40+00'));
 waits($look, $one, unclaim('2026-01-01 10:30+00'));
 $two->run('ROLLBACK');
-is($one->finish->{value}, 1, 'if it is rolled back, the claim is taken back');
+$one->returns(1, 'if it is rolled back, the claim is taken back');
 # While that is not committed, others wait, as for a claim.
 $one->run('BEGIN', claim('2026-01-01 10:30+00'), 'COMMIT', 'BEGIN', unclaim('2026-01-01 10:30+00'));
 $two->shows(claim('2026-01-01 10:30+00'), 'NULL',

@@ -36,7 +36,7 @@ for my $end (
     my ($name, $act) = @$end;
     my ($holder, $waiter) = held_with_queue();
     $act->($holder);
-    is($waiter->finish->{value}, 1, "$name: the waiter gets the lock");
+    $waiter->returns(1, "$name: the waiter gets the lock");
     gone($observer, $holder->pid);
     $observer->shows("SELECT pid, granted FROM advisory.holders('crash', 'a')", "$waiter->{pid}|1",
         "$name: and is the only one to have it");
@@ -58,7 +58,7 @@ for my $end (
         [ [ $holder->pid, 1, undef ], [ $next->pid, 0, [ $holder->pid ] ] ],
         'which is terminated: the queue closes up');
     $holder->value("SELECT advisory.unlock('crash', 'a')");
-    is($next->finish->{value}, 1, 'and goes on');
+    $next->returns(1, 'and goes on');
     $next->value("SELECT advisory.unlock('crash', 'a')");
 
     # A session that holds it no more is not terminated, and the caller gets a warning.
@@ -160,7 +160,7 @@ waits($holder, $waiter, "SELECT advisory.lock('crash', 'prepared')");
 is_deeply($holder->value('SELECT blocked_by FROM advisory.locks WHERE NOT granted'), [0],
     'blocked_by shows it as 0');
 $holder->run("COMMIT PREPARED 'the gid'");
-is($waiter->finish->{value}, 1, 'its COMMIT PREPARED lets the waiter go on');
+$waiter->returns(1, 'its COMMIT PREPARED lets the waiter go on');
 $holder->shows('SELECT count(*) FROM note', 1, 'and keeps what it wrote');
 
 # A transaction with both scopes on one lock cannot be prepared, and leaves no lock.

@@ -53,10 +53,10 @@ $holder->fails(q(SELECT advisory.unlock('life', 'a')), '3F000',
     'a function that has gone cannot be called');
 ok(!$wants_lock->is_done, 'who waits for the lock goes on waiting');
 $holder->run("SELECT pg_advisory_unlock($key)");
-is($wants_lock->finish->{value}, 1, '... and gets it');
+$wants_lock->returns(1, '... and gets it');
 $wants_lock->shows("SELECT pg_advisory_unlock($key)", 1, '... and can give it back');
 $admin->run('SELECT pg_advisory_unlock(4711)');
-is($job->finish->{value}, 1, 'the job ends well');
+$job->returns(1, 'the job ends well');
 is_deeply(native($job), [ 1, 0 ], '... and keeps only what its command took');
 ok(!$wants_slot->is_done, 'who waits for the slot goes on waiting');
 like($wants_lease->finish(15)->{state}, qr/^(3F000|42P01)$/,
@@ -70,7 +70,7 @@ $admin->shows(q(SELECT namespace, name, kind FROM advisory.locks WHERE pid = ? O
 $admin->shows(q(SELECT waiting FROM advisory.semaphores WHERE name = 's'), 1, 'and who waits');
 $admin->shows(q(SELECT count(*) FROM advisory.leases), 0, 'leases have gone with their table');
 $holder->shows(q(SELECT advisory.release('life', 's')), 1, 'the holder gives its slot back');
-is($wants_slot->finish->{value}, 1, '... and who waits for it gets it');
+$wants_slot->returns(1, '... and who waits for it gets it');
 $wants_slot->shows(q(SELECT advisory.release('life', 's')), 1, '... and gives it back');
 cmp_ok($leases->value(q(SELECT (advisory.lease('life', 'leased', '1 hour')).token)), '>', 0,
     'a session with plans for the tables that have gone makes new ones');

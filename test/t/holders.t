@@ -54,7 +54,6 @@ for my $case (
     waits($look, $waiter);
     is_deeply($look->value('SELECT blocked_by FROM advisory.locks WHERE pid = ?', $waiter->pid),
         [ $holder->pid ], 'a session that holds a lock in both modes is in the way once');
-    leave($look, $holder, $waiter);
 }
 
 # ---- holders() shows the lock, the slots and the queue of one name -------------------------------
@@ -110,7 +109,6 @@ for my $case (
     is($look->query($ends, 'both', $slots->pid)->{value}, 0, 'not who has just released it');
     $lock->run(q(SELECT advisory.unlock('sem', 'both')));
     $wants_lock->finish;
-    leave($look, $lock, $slots, $wants_lock);
 }
 
 # Slots of a prepared transaction that no session knows of any more.
@@ -121,7 +119,6 @@ for my $case (
     $look->shows(q(SELECT gid, count(*), max(slot) FROM advisory.holders('sem', 'prepared')
         GROUP BY 1), 'slots|100|100', 'holders() shows all slots of a prepared transaction');
     $look->run(q(ROLLBACK PREPARED 'slots'));
-    leave($look, $other);
 }
 
 # ---- Privileges ----------------------------------------------------------------------------------

@@ -58,7 +58,6 @@ sub waiter ($statement, %how) {
     incident('a stuck migration', $ACTIVITY => [qr/"Prisma Migrate: migra.*\b$pid\b.*idle in xact/],
         $BLOCKERS => [qr/^waiters +\| 2$/m, qr/advisory\.terminate_holder_key\(72707369, $pid\);/]);
     cured('a stuck migration', shift @next);
-    leave($look, @next);
 }
 
 {
@@ -127,7 +126,6 @@ sub waiter ($statement, %how) {
     $holder->ends(undef, 'a holder that waits for a row: the remedy ends its wait');
     leave($look, $holder);
     $next->ends(undef, '... and then that of the others');
-    leave($look, $next);
 }
 
 {
@@ -168,7 +166,6 @@ sub end_waits {
         $BLOCKERS => [ qr/^waiters +\| 500$/m, qr/invoice:42', $pid\);/ ]);
     incident('500 waiters for a lock', $TREE => [qr/and 490 more, the longest \d+ s/]);
     end_waits();
-    leave($look, $holder);
 }
 
 {
@@ -184,7 +181,6 @@ sub end_waits {
     incident('500 waiters for a semaphore', $TREE => [ qr/and 490 more, the longest \d+ s/,
             qr/and 2 more holders/ ]);
     end_waits();
-    leave($look, @holders);
 }
 leave($look, @waiters);
 $look->disconnect;

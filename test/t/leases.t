@@ -79,7 +79,6 @@ sub waits_for_lease ($session, @statement) {
     $waiters[0]->ends('55P03', 'an end that is rolled back');
     $look->shows("SELECT advisory.check_lease('l', 'queue', $token)", 1, 'leaves the lease');
     $look->run("SELECT advisory.end_lease('l', 'queue', $token)");
-    leave($look, @waiters);
 }
 
 {
@@ -101,7 +100,6 @@ sub waits_for_lease ($session, @statement) {
         for @waiters;
     $look->run("SELECT advisory.break_lease('l', name) FROM advisory.leases
         WHERE name ~ '^one of two '");
-    leave($look, @waiters);
 }
 
 # ---- Takers at once ------------------------------------------------------------------------------
@@ -160,7 +158,6 @@ sub waits_for_lease ($session, @statement) {
         cmp_ok($tries_that_waited, '<=', 0.01 * $tries, "$level: nobody who only tried waited "
             . "for a lock") or diag "$tries_that_waited of $tries waited";
         note join ', ', map { "$_: $errors{$_}" } sort keys %errors;
-        leave($look, @takers);
     }
 }
 
@@ -188,7 +185,7 @@ sub waits_for_lease ($session, @statement) {
     sleep 0.1;
     is($look->is_done ? 1 : 0, 0, 'nor is it ended');
     $relying->run('COMMIT');
-    is($look->finish->{value}, 1, 'until that transaction ends');
+    $look->returns(1, 'until that transaction ends');
     # While a transaction relies on the lease, a session that waits for the lease does not keep its
     # owner from renewing it.
     $token = $trying->run('RESET lock_timeout')->value("SELECT token
@@ -279,7 +276,6 @@ sub waits_for_lease ($session, @statement) {
     $relying->shows("SELECT advisory.end_lease('l', 'later', $token)", 1, 'and ended');
     $relying->run('COMMIT');
     is(state_of('later'), undef, 'in truth');
-    leave($look, $taking, $trying, $relying);
 }
 
 # ---- How waits end -------------------------------------------------------------------------------
@@ -342,7 +338,6 @@ sub waits_for_lease ($session, @statement) {
     $look->run("SELECT advisory.end_lease('l', 'wait', $token)");
     cmp_ok($second->finish->{value}, '>', $token,
         'after the first in the queue has died the next one is woken');
-    leave($look, $second);
 }
 
 # ---- lock_delay, break_lease, a new era ----------------------------------------------------------
@@ -431,7 +426,6 @@ sub waits_for_lease ($session, @statement) {
         'a lease that a new era restarts is held again, though a waiter had found it free before');
     $look->value('SELECT pg_cancel_backend(?)', $waiter->pid);
     $waiter->ends('57014', '... which goes on waiting');
-    leave($look, $relies, $waiter);
 }
 
 # ---- What a call leaves behind until its transaction ends ----------------------------------------
@@ -478,7 +472,6 @@ sub waits_for_lease ($session, @statement) {
     is(state_of('relied on'), undef, 'a lease that was broken does not come back in a new era');
     isnt($look->value("SELECT token FROM advisory.try_lease('l', 'relied on', '1h')"), undef,
         '... so that others can take it');
-    leave($look, $first, $second);
 }
 
 # ---- The views, when several wait, and when the table is locked ----------------------------------
@@ -533,7 +526,6 @@ sub waits_for_lease ($session, @statement) {
         'nor does the error of a failed wait');
     $locker->run('ROLLBACK');
     $look->run('RESET statement_timeout');
-    leave($look, @waiters, $both, $third, $locker);
 }
 
 # ---- Synchronous commit --------------------------------------------------------------------------
@@ -556,7 +548,6 @@ sub waits_for_lease ($session, @statement) {
         on', 'BEGIN', "SELECT advisory.renew_lease('l', 'sync', $token)");
     $session->shows('SHOW synchronous_commit', 'remote_apply', 'what is stronger stays');
     $session->run('COMMIT');
-    leave($look, $session);
 }
 
 # ---- Waiting without a snapshot ------------------------------------------------------------------
@@ -573,7 +564,6 @@ sub waits_for_lease ($session, @statement) {
     my $row = $waiter->finish->{rows}[0];
     cmp_ok($row->[0], '>', $token, 'and takes the lease');
     $look->shows("SELECT advisory.check_lease('l', 'await', $row->[0])", 1, 'for good');
-    leave($look, $waiter);
 }
 
 # ---- Wrong arguments that differ between versions ------------------------------------------------
@@ -622,7 +612,6 @@ if ($look->value(q{SELECT current_setting('server_version_num')::int >= 170000})
     $other->run("SELECT advisory.end_lease('l', 'since the reset', $token)");
     cmp_ok(hold('since the reset'), '<=', time - $from,
         'stats: and after a reset, for as long as since then');
-    leave($look, $owner, $other);
 }
 
 done_testing();

@@ -20,9 +20,8 @@ for my $scope ('', 'xact_') {
         $look->shows(q(SELECT count(*) FROM pg_locks WHERE pid = ? AND granted
             AND locktype = 'advisory'), 2, "$what: it holds both modes", $session->pid);
         $session->run('COMMIT', 'SELECT pg_advisory_unlock_all()');
-        is($waiter->finish->{value}, 1, "$what: then the waiter gets it");
+        $waiter->returns(1, "$what: then the waiter gets it");
         $waiter->run('SELECT pg_advisory_unlock_all()');
-        leave($look, $session);
     }
 }
 
@@ -36,6 +35,6 @@ waits($look, $sharer, q(SELECT advisory.lock('mode', 'a')));
 $session->shows(q(SELECT advisory.try_lock('mode', 'a')), 0,
     'nor if that one waits for exclusive mode, which would be a deadlock');
 $session->run(q(SELECT advisory.unlock_shared('mode', 'a')));
-is($sharer->finish->{value}, 1, 'which it gets');
+$sharer->returns(1, 'which it gets');
 
 done_testing();

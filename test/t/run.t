@@ -76,8 +76,8 @@ waits($look, $two, run_sql('INSERT INTO done VALUES ($_$two$_$)', q{, timeout =>
 $look->shows('SELECT backend_xmin IS NULL AND backend_xid IS NULL FROM pg_stat_activity
     WHERE pid = ?', 1, 'it waits without a snapshot', $two->pid);
 open_gate();
-is($one->finish->{value}, 1, 'the first has run');
-is($two->finish->{value}, 1, 'then the second');
+$one->returns(1, 'the first has run');
+$two->returns(1, 'then the second');
 is(done(), 'one,two', 'one after the other');
 is_free('after both');
 $look->shows(q{SELECT skipped FROM advisory.stats WHERE namespace = 'jobs' AND name = 'nightly'}, 2,
@@ -92,7 +92,7 @@ waits($look, $one, run_sql('INSERT INTO deferred VALUES ($_$deferred$_$)'));
 skips('while a deferred trigger runs', $two);
 is(done(), undef, 'which is not committed yet');
 open_gate();
-is($one->finish->{value}, 1, 'it has run');
+$one->returns(1, 'it has run');
 is(done(), 'deferred', 'with what was deferred');
 is_free('after the commit');
 
@@ -103,7 +103,7 @@ waits($look, $one, run_sql('CALL in_steps()'));
 is(done(), 'first step', 'a command has committed its first step');
 skips('in the middle of its steps', $two);
 open_gate();
-is($one->finish->{value}, 1, 'it has run to its end');
+$one->returns(1, 'it has run to its end');
 is(done(), 'first step,second step,third step', 'all of its steps');
 is_free('after the last step');
 
@@ -168,7 +168,7 @@ skips('two slots', $three, ', slots => 2');
 $three->fails(run_sql('SELECT 1', q{, slots => 2, if_busy => 'error'}), '55P03',
     'two slots: or an error');
 open_gate();
-is($_->finish->{value}, 1, 'two slots: both have run') for $one, $two;
+$_->returns(1, 'two slots: both have run') for $one, $two;
 is_free('two slots');
 close_gate();
 waits($look, $one, run_sql('INSERT INTO deferred VALUES ($_$slot$_$)', ', slots => 2'));
@@ -499,7 +499,7 @@ is($look->value(q{SELECT namespace || '/' || name || ' by ' || claimed_by FROM a
         '')) FROM pg_stat_activity WHERE pid = ?}, $one->pid), 'and by whom');
 skips('once per window: while it runs', $two, ", once_per => '1 hour'");
 open_gate();
-is($one->finish->{value}, 1, 'once per window: it has run');
+$one->returns(1, 'once per window: it has run');
 is(finished(), 'finished', 'once per window: claims says that it has finished');
 is_free('once per window: after it');
 $result = $two->query(once('SELECT passes_gate($_$again$_$)'));
@@ -546,7 +546,7 @@ waits($look, $one,
     q{CALL advisory.run('jobs', 'waits', 'SELECT 1', '1 min', once_per => '100 ms')});
 my $asked = $look->value('SELECT clock_timestamp()');
 $look->run('SELECT pg_sleep(0.3)', q{SELECT advisory.unlock('jobs', 'waits')});
-is($one->finish->{value}, 1, 'after a wait for the lock it runs');
+$one->returns(1, 'after a wait for the lock it runs');
 $look->shows(q{SELECT last_window <= ?::timestamptz + interval '50 ms' FROM advisory.claims
     WHERE key = advisory.key('jobs', 'waits')}, 1, 'in the window of the call', $asked);
 
@@ -566,7 +566,7 @@ $one->ends('57014', 'so does a cancel');
 is_free('after the cancel');
 waits($look, $one, once('SELECT 1'));
 $two->run('ROLLBACK');
-is($one->finish->{value}, 1, 'if it rolls back, the command runs');
+$one->returns(1, 'if it rolls back, the command runs');
 is_claimed(1, 'then');
 
 # When it counts as finished: with the transaction in which the command ends, unless something else

@@ -58,7 +58,6 @@ for my $what (sort keys %kinds) {
     is(held_names($session), undef, "$what: COMMIT ends all");
     $other->shows("SELECT count(*) FROM advisory.semaphores WHERE in_use > 0", 0,
         "$what: no slot is in use") if $kind eq 'slot';
-    leave($look, $session);
 }
 
 # ---- Cursors of several levels -----

@@ -46,7 +46,7 @@ my $look = observer();
         'and is not in its way', $beyond->pid, $waiter->pid);
     $beyond->run(releases('disagreed'));
     $of{ $has{2} }->run(q(SELECT advisory.release('sem', 'disagreed', 2)));
-    is($waiter->finish->{value}, 2, 'until one of the first three is free');
+    $waiter->returns(2, 'until one of the first three is free');
     is_deeply([ sort map { $five->value($try->(5)) } 1, 2 ], [ 4, 5 ],
         'a session that uses 5 gets the others');
     $_->run('SELECT pg_advisory_unlock_all()') for $three, $five, $five_too, $waiter;
@@ -56,6 +56,5 @@ my $look = observer();
     is_deeply(session()->query($try->(7))->{warnings}, [], 'for other sessions, too');
     $look->shows(q(SELECT slots, slots_disagree FROM advisory.semaphores WHERE name = 'disagreed'),
         '7|0', 'in the view, too');
-    leave($look, $three, $five, $five_too, $waiter, $beyond);
 }
 done_testing();

@@ -107,6 +107,5 @@ sub hold_slots ($path, $stop) {
     is_deeply($look->rows('SELECT in_use, free, waiting, holders, slots_disagree
             FROM advisory.semaphores'), [ [ SLOTS, 0, 0, [ ($session->pid) x SLOTS ], 0 ] ],
         'the view shows exactly these');
-    leave($look, $session);
 }
 done_testing();

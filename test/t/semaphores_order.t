@@ -76,9 +76,7 @@ sub order_served ($name, $from, @queue) {
             'NULL|NULL', "K = $slots, await_acquire holds no snapshot", $waiter->pid);
         $holders[0]->run(releases('snapshot'));
         like($waiter->finish->{value}, qr/^[12]$/, 'and gets its slot');
-        leave($look, @holders, $waiter);
     }
-    leave($look, $rest, $from, @queue);
 }
 
 # When a session at the head or in the middle of the queue gives up, the others keep their order.
@@ -110,7 +108,6 @@ for my $what (sort keys %give_up) {
         is_deeply(slots_of($quitter), [], 'and holds none');
         is_deeply(order_served('give up', $from, @queue), [ 0 .. 3 ],
             'and the others are served in order');
-        leave($look, $rest, $from, $quitter, @queue);
     }
 }
 
@@ -140,7 +137,6 @@ for my $what (sort keys %give_up) {
     wait_until('they have left the queue', sub { waiting('long') == @left });
     is_deeply(order_served('long', $from, @left), [ 0 .. $#left ],
         'the others are served in order');
-    leave($look, $rest, $from, @queue);
 }
 
 # ---- No overtaking -------------------------------------------------------------------------------
@@ -166,7 +162,6 @@ for my $slots (2, 1) {
     $waiter->run(releases('overtake'));
     like($other->value($tries[0]), qr/^[12]$/,
         "K = $slots: when no session waits any more, try_acquire() gets it");
-    leave($look, @holders, $waiter, $other);
 }
 
 # A stopped waiter keeps others from one slot only.
@@ -183,6 +178,5 @@ for my $slots (2, 1) {
     ok(!$absent->is_done, 'the first is still waiting');
     kill CONT => $absent->pid;
     like($absent->finish->{value}, qr/^[12]$/, 'and gets its slot when it continues');
-    leave($look, @holders, $absent, @queue);
 }
 done_testing();

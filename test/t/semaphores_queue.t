@@ -61,8 +61,7 @@ sub waiter ($name, $slots, $session = session(application => 'waiter')) {
     }, $other, $large);
     cmp_ok($took, '<', 0.7, 'at once');
     kill CONT => $small->pid;
-    is($small->finish->{value}, 1, 'and the waiter has its slot when it comes');
-    leave($look, $holder, $other, $small, $large, $largest);
+    $small->returns(1, 'and the waiter has its slot when it comes');
 }
 
 # Waiters behind one with a smaller number: all that can be served are, in order.
@@ -79,7 +78,6 @@ sub waiter ($name, $slots, $session = session(application => 'waiter')) {
     $holder->run(q(SELECT advisory.release('queue', 'passed over', 2)));
     is($small->finish(SOON_S)->{value}, 2, 'the first in the queue has the next');
     ok(!$large[2]->is_done, 'though the last could use it, too');
-    leave($look, $holder, $small, @large);
 }
 
 # What is set aside for a waiter is the highest free slot that it can use, not the highest that the
@@ -96,7 +94,6 @@ sub waiter ($name, $slots, $session = session(application => 'waiter')) {
         . 'leaves a lower one to a session with a smaller number');
     kill CONT => $large->pid;
     is($large->finish(SOON_S)->{value}, 4, 'and has its slot when it comes');
-    leave($look, $holder, $small, $large);
 }
 
 # ---- After a wait for the queue lock -------------------------------------------------------------
@@ -148,7 +145,6 @@ SKIP: {
     kill CONT => $waiters[0]->pid;
     push @served, $waiters[0]->finish(SOON_S)->{value};
     is_deeply([ sort @served ], [ 1 .. 3 ], 'which has its slot when it does');
-    leave($look, $holder, $alone, @waiters);
 }
 
 $look->shows('SELECT count(*) FROM advisory.semaphores', 0, 'nothing is left');

@@ -78,7 +78,6 @@ my $look = observer();
     $look->shows(q(SELECT string_agg(namespace || '/' || name, ',' ORDER BY namespace)
         FROM advisory.semaphores), 'other/own,sem/own',
         'and leaves those of other namespaces, and of the transaction');
-    leave($look, $session);
 }
 
 # pg_advisory_unlock_all() releases slots even where the oldest lock and the newest are taken again
@@ -95,7 +94,6 @@ my $look = observer();
     $session->shows(releases('several'), 0,
         'and the session does not release what it does not have');
     $look->run(q(SELECT advisory.unlock_all('sem')));
-    leave($look, $session);
 }
 # try_acquire_any(): what others hold, and what others wait for, is passed over.
 {
@@ -137,7 +135,6 @@ my $look = observer();
     $later->shows(tries('prepared', 2), 'NULL', 'then no slot is free');
     $look->run(q(COMMIT PREPARED 'slot'));
     $later->shows(tries('prepared', 2), 1, 'but it is free when the transaction has ended');
-    leave($look, $other, $later);
 }
 
 done_testing();

@@ -120,9 +120,9 @@ my $look = observer();
         'sem|shown', 'with pg_read_all_stats it sees them');
 
     $look->run(q(ROLLBACK PREPARED 'a gid'));
-    is($first->finish->{value}, 3, 'the first waiter gets the slot of the prepared transaction');
+    $first->returns(3, 'the first waiter gets the slot of the prepared transaction');
     $holder->run(releases('shown'));
-    is($second->finish->{value}, 1, 'and the second one that of a session');
+    $second->returns(1, 'and the second one that of a session');
     leave($look, $holder, $other, $first, $second, $unprivileged);
     $look->run("DROP ROLE $role");
 
@@ -132,6 +132,5 @@ my $look = observer();
     $elsewhere->shows('SELECT in_use FROM advisory.semaphores', 1,
         'semaphores has those of the current database');
     $look->shows('SELECT count(*) FROM advisory.semaphores', 0, '... and of no other one');
-    leave($look, $elsewhere);
 }
 done_testing();

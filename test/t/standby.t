@@ -175,13 +175,12 @@ caught_up($primary, $look);
         'the primary counts its own');
 
     $holder->run("SELECT advisory.unlock('own', 'standby')");
-    is($waiter->finish->{value}, 1, 'the waiter gets it when it is released here');
+    $waiter->returns(1, 'the waiter gets it when it is released here');
     $sem->run("SELECT advisory.release('own', 'sem')");
     like($line->finish->{value}, qr/^[12]$/, 'and a waiter for a slot gets it, too');
     $primary->shows("SELECT pid FROM advisory.locks WHERE name = 'standby'", $primary->pid,
         'the primary has noticed nothing');
     $primary->run('SELECT pg_advisory_unlock_all()');
-    leave($look, $holder, $waiter, $sem, $line);
 }
 
 # As the views show it.
@@ -258,8 +257,7 @@ $look->run("SELECT advisory.unlock('s', 'a')");
     my ($victim, $survivor) = $holder->is_done ? ($holder, $other) : ($other, $holder);
     $victim->ends('40P01', 'a deadlock is found');
     $victim->run('SELECT pg_advisory_unlock_all()');
-    is($survivor->finish->{value}, 1, 'and the other one goes on');
-    leave($look, $holder, $other);
+    $survivor->returns(1, 'and the other one goes on');
 }
 
 # ---- A recovery conflict -------------------------------------------------------------------------
@@ -330,7 +328,6 @@ like(log_of($second), qr/FATAL:  terminating connection due to conflict with rec
     $waiter->ends('40001', 'a query is cancelled');
     $look->shows("SELECT name, pid FROM advisory.locks ORDER BY name", [ "a|$holder->{pid}",
             "mine|$waiter->{pid}" ], 'session-level locks are still held by the same sessions');
-    leave($look, $holder, $waiter);
 }
 
 # A relation that its transaction has read: even a wait without a snapshot is in the way.
@@ -341,7 +338,6 @@ like(log_of($second), qr/FATAL:  terminating connection due to conflict with rec
     $primary->run('TRUNCATE item');
     $waiter->ends('40001', 'await_lock() after reading a table that is truncated: cancelled');
     $look->shows('SELECT pid FROM advisory.locks', $holder->pid, 'and awaits nothing');
-    leave($look, $holder, $waiter);
 }
 
 sub log_of ($server) {

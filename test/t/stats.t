@@ -60,7 +60,6 @@ is_deeply(counts('prepared'), [ 1, 0, 0, 0, 0 ], 'PREPARE TRANSACTION');
     my $leaves = session();
     $leaves->run(q(SELECT advisory.lock('stats', 'left'), advisory.lock('stats', 'left')), 'BEGIN',
         q(SELECT advisory.xact_lock('stats', 'left in a transaction')));
-    leave($look, $leaves);
 }
 is_deeply(counts('left'), [ 2, 0, 0, 0, 0 ], 'a session that ends');
 is_deeply(counts('left in a transaction'), [ 1, 0, 0, 0, 0 ], 'in a transaction');
@@ -213,7 +212,6 @@ $look->run("CREATE ROLE $role LOGIN");
     is_deeply(counts('timed'), [ 1, 0, 0, 0, 0 ], 'from then on it counts anew');
     $unprivileged->succeeds('SELECT advisory.stats_reset()', 'it can be granted');
     is_deeply(counts('timed'), [ 0, 0, 0, 0, 0 ], 'and works for whom it is granted to');
-    leave($look, $unprivileged, $other);
 }
 
 # ---- Sixteen sessions at once --------------------------------------------------------------------

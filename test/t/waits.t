@@ -164,7 +164,7 @@ $held->run('SELECT pg_advisory_unlock_all()');
         'a waiter for a slot stands once, under the holder that has had its slot longest');
     $first->run(q(SELECT advisory.release('waits', 'slots')));
     $first = shift @queue;
-    is($first->finish->{value}, 1, 'the first waiter has the slot');
+    $first->returns(1, 'the first waiter has the slot');
     is($lines->(), $under->($second, 2), '... and now that is the holder of the other slot');
     $_->run(q(SELECT advisory.release('waits', 'slots'))) for $first, $second;
     is_deeply([ sort map { $_->finish->{value} } @queue ], [ 1, 2 ], 'the others have the slots');

@@ -289,6 +289,14 @@ sub ends {
     return $result;
 }
 
+# Tests the value that the statement that was started returns.
+sub returns {
+    my ($self, $value, $name) = @_;
+    my $result = $self->finish;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    return is($result->{value}, $value, $name) || diag explain $result;
+}
+
 # Waits until the value of a statement is true.
 sub wait_until {
     my ($self, $what, $sql, @values) = @_;
@@ -350,6 +358,10 @@ sub disconnect {
     $self->{dbh}->pg_cancel if $self->{sth} && !$self->{failed};
     delete $self->{sth};
     $self->{dbh}->disconnect;
+    # Its end frees what it held. It does not end while it is stopped.
+    my $end = time + 10;
+    sleep 0.002 while !$self->{gone} && -e "/proc/$self->{pid}" && time < $end;
+    $self->{gone} = 1;
     return;
 }
 
