@@ -202,19 +202,19 @@ leave($look, @rest, $invoice, $second, $w1, $w2, $w3);
     $look->wait_until('it waits', q(SELECT count(*) FROM advisory.locks
         WHERE pid = ? AND wait_start IS NOT NULL), $head->pid);
     my $three = join(',', (sort { $a <=> $b } map { $_->pid } @holders)[ 0 .. 2 ]) . ' +2';
-    is_deeply($look->rows('SELECT lock, who, blocked_by FROM advisory.activity
-            WHERE waiting IS NOT NULL'),
-        [ [ 'q/shared', 'postgres@exclusive', $three ], [ 'q/slots', 'postgres@head', $three ] ],
-        'blocked_by names three holders, and counts the others');
+    $look->shows('SELECT lock, who, blocked_by FROM advisory.activity
+            WHERE waiting IS NOT NULL',
+            [ "q/shared|postgres\@exclusive|$three", "q/slots|postgres\@head|$three" ],
+            'blocked_by names three holders, and counts the others');
     $look->shows(q(SELECT count(*) FROM (SELECT lock FROM advisory.activity OFFSET 2 LIMIT 10) AS a
         WHERE lock ~ '^q/s'), 10, 'the holders of slots follow their waiters, too');
     $look->shows(q(SELECT bool_and(lock = 'q/shared') FROM (SELECT lock
         FROM advisory.activity OFFSET 2 LIMIT 5) AS a), 1, '... those of the longer wait first');
     my $sharer = there(application => 'sharer');
     waits($look, $sharer, "SELECT advisory.lock_shared('q', 'shared')");
-    is_deeply($look->rows('SELECT who, blocked_by FROM advisory.activity WHERE pid = ?',
-            $sharer->pid), [ [ 'postgres@sharer', $three ] ],
-        'a sharer that is only behind another waiter waits for the same holders');
+    $look->shows('SELECT who, blocked_by FROM advisory.activity WHERE pid = ?',
+        "postgres\@sharer|$three",
+        'a sharer that is only behind another waiter waits for the same holders', $sharer->pid);
 }
 
 {

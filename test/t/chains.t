@@ -8,6 +8,7 @@ use Semaphores;
 my $look = observer();
 my $user = $ENV{PGUSER};
 my $SINCE = qr/since \d{4}-\d\d-\d\d [^\n]*?/;
+my $HOLDS = q(application "middle", holds it in exclusive mode; it is);
 $look->run('CREATE TABLE item (id int PRIMARY KEY, n int)',
     'INSERT INTO item VALUES (1, 0), (2, 0)', 'CREATE TABLE other (n int)');
 
@@ -77,7 +78,7 @@ for my $what (sort keys %kind) {
     my ($m, $r) = ($middle->pid, $root->pid);
     my $error = $asks->query($LOCK);
     my $awaited = $what =~ /slot/ ? 'slot' : 'lock';
-    like($error->{detail}, qr{^${\middle_holds($m)} waiting for a $awaited $SINCE\.$},
+    like($error->{detail}, qr{^Process $m of role "$user", $HOLDS waiting for a $awaited $SINCE\.$},
         "$what: the detail says that the holder waits");
     is($error->{hint}, $HINT, '... and the hint how to see for whom');
     is(root_of($middle), $r, '... which that shows');
@@ -170,7 +171,7 @@ for my $what (sort keys %kind) {
     $between->shows(q(SELECT advisory.release('chain', 's')), 1, 'all have gone on');
     $middle->finish;
     my $error = $asks->query($LOCK);
-    like($error->{detail}, qr{^${\middle_holds($m)} idle $SINCE\.$},
+    like($error->{detail}, qr{^Process $m of role "$user", $HOLDS idle $SINCE\.$},
         'then the detail has the state of the holder');
     like($error->{hint}, qr{SELECT advisory\.terminate_holder\('chain', 'a', $m\)\.$},
         '... and the hint how to end it');
@@ -251,7 +252,7 @@ for my $case (
     $look->run("CREATE ROLE $role LOGIN");
     my $stranger = session(role => $role);
     my $error = $stranger->query($LOCK);
-    like($error->{detail}, qr{^${\middle_holds($m)} waiting for a lock $SINCE\.$},
+    like($error->{detail}, qr{^Process $m of role "$user", $HOLDS waiting for a lock $SINCE\.$},
         'every role may know of a wait, as in pg_locks');
     is($error->{hint}, $HINT, '... and is told how to see for whom');
     my @tree = $stranger->column('SELECT * FROM advisory.wait_tree()');

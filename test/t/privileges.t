@@ -67,19 +67,19 @@ waits($admin, $waiter, "SELECT advisory.lock('$SECRET', '$SECRET-1')");
 
 ask($stranger, $_) for @VIEWS;
 learnt_nothing('views');
-is_deeply($stranger->rows('SELECT DISTINCT namespace, name FROM advisory.locks
-        WHERE database = current_database()'), [ [ $HIDDEN, $HIDDEN ] ],
-    'locks says that there are names, and hides them');
+$stranger->shows('SELECT DISTINCT namespace, name FROM advisory.locks
+        WHERE database = current_database()', "$HIDDEN|$HIDDEN",
+        'locks says that there are names, and hides them');
 is_deeply($stranger->rows('SELECT DISTINCT lock FROM advisory.activity ORDER BY lock'),
     $admin->rows('SELECT DISTINCT key::text FROM advisory.locks ORDER BY 1'),
     'activity shows the keys in their place');
-is_deeply($stranger->rows('SELECT DISTINCT namespace, name FROM advisory.waits'),
-    [ [ $HIDDEN, $HIDDEN ] ], 'so does waits');
+$stranger->shows('SELECT DISTINCT namespace, name FROM advisory.waits', "$HIDDEN|$HIDDEN",
+    'so does waits');
 like($stranger->value('SELECT * FROM advisory.wait_tree() LIMIT 1'),
     qr/holds ${\$admin->value("SELECT advisory.key('$SECRET', '$SECRET-1')")} exclusive$/,
     'and so does wait_tree()');
-is_deeply($stranger->rows('SELECT DISTINCT namespace, name FROM advisory.stats'),
-    [ [ $HIDDEN, $HIDDEN ] ], 'so does stats');
+$stranger->shows('SELECT DISTINCT namespace, name FROM advisory.stats', "$HIDDEN|$HIDDEN",
+    'so does stats');
 $stranger->shows('SELECT * FROM advisory.leaks', [], 'leaks shows none');
 $stranger->shows('SELECT count(*) FROM advisory.locks WHERE acquired_at IS NOT NULL', 3,
     'the times are for everybody, as the sessions are');
@@ -92,15 +92,15 @@ for my $who ([ 'a itself, in another session', as('a') ], [ 'a member of a', $m 
     [ 'a member of pg_read_all_stats', $s ], [ 'a superuser', session() ]) {
     my ($what, $session) = @$who;
     $session->run('SELECT advisory.key(1::text)', 'SET advisory_ext.leak_after = 0');
-    is_deeply($session->rows(q(SELECT DISTINCT namespace, name FROM advisory.locks
-            WHERE pid IS NOT NULL AND database = current_database() ORDER BY name)),
-        [ [ undef, "$SECRET label" ], [ $SECRET, "$SECRET-1" ], [ $SECRET, "$SECRET-2" ] ],
-        "$what sees them: locks");
+    $session->shows(q(SELECT DISTINCT namespace, name FROM advisory.locks
+            WHERE pid IS NOT NULL AND database = current_database() ORDER BY name),
+            [ "NULL|$SECRET label", "$SECRET|$SECRET-1", "$SECRET|$SECRET-2" ],
+            "$what sees them: locks");
     is($session->value("SELECT string_agg(DISTINCT lock, ' ' ORDER BY lock) FROM advisory.activity
             WHERE pid IS NOT NULL"), qq("$SECRET label" $SECRET/$SECRET-1 $SECRET/$SECRET-2),
         "$what: activity");
-    is_deeply($session->rows('SELECT DISTINCT namespace, name FROM advisory.waits'),
-        [ [ $SECRET, "$SECRET-1" ] ], "$what: waits");
+    $session->shows('SELECT DISTINCT namespace, name FROM advisory.waits', "$SECRET|$SECRET-1",
+        "$what: waits");
     like($session->value('SELECT * FROM advisory.wait_tree() LIMIT 1'),
         qr{holds $SECRET/$SECRET-1 exclusive}, "$what: wait_tree()");
     $session->shows("SELECT string_agg(name, ' ' ORDER BY name) FROM advisory.stats",
