@@ -26,20 +26,16 @@ waits($look, $w2, "SELECT advisory.lock('billing', 'invoice:42')");
 waits($look, $w3, "SELECT advisory.lock('billing', 'invoice:42')");
 is_deeply($look->rows(q(SELECT lock, slot, mode, pid, who, state, waiting >= '0', held >= '0',
         blocked_by FROM advisory.activity)), [
-    [ 'q/second',           undef, 'exclusive', $w1->pid,      'app@worker-2',    'active',       1,
-        undef, $second->pid ],
+    [ 'q/second', undef, 'exclusive', $w1->pid, 'app@worker-2', 'active', 1, undef, $second->pid ],
     [ 'billing/invoice:42', undef, 'exclusive', $w2->pid,      'app@worker-3',    'active',       1,
         undef, $invoice->pid ],
     [ 'billing/invoice:42', undef, 'exclusive', $w3->pid,      'app@worker-4',    'active',       1,
         undef, $invoice->pid ],
-    [ 'q/second',           undef, 'exclusive', $second->pid,  'postgres@second', 'idle',
-        undef, 1,     undef ],
+    [ 'q/second', undef, 'exclusive', $second->pid, 'postgres@second', 'idle', undef, 1, undef ],
     [ 'billing/invoice:42', undef, 'exclusive', $invoice->pid, 'app@worker-1',    'idle in xact',
         undef, 1,     undef ],
-    [ 'q/older',            undef, 'exclusive', $rest[0]->pid, 'postgres@rest',   'idle',
-        undef, 1,     undef ],
-    [ 'q/younger',          undef, 'exclusive', $rest[0]->pid, 'postgres@rest',   'idle',
-        undef, 1,     undef ],
+    [ 'q/older', undef, 'exclusive', $rest[0]->pid, 'postgres@rest', 'idle', undef, 1, undef ],
+    [ 'q/younger', undef, 'exclusive', $rest[0]->pid, 'postgres@rest', 'idle', undef, 1, undef ],
 ], 'activity: the longest waiters first, then their blockers in the same order, then the rest, '
 . 'oldest first');
 

@@ -47,14 +47,11 @@ sub calls {
     my $token = $look->value("SELECT token FROM advisory.lease('b', ?, '1h')", "r$name");
     my $ended = $look->value("SELECT token FROM advisory.lease('b', ?, '1h')", "e$name");
     return (
-        [ 'check_token',
-            "SELECT advisory.check_token('b', 'f$name', 7)",                        "f$name" ],
-        [ 'try_lease',
-            "SELECT token > 0 FROM advisory.try_lease('b', 't$name', '1h')",        "t$name" ],
+        [ 'check_token', "SELECT advisory.check_token('b', 'f$name', 7)", "f$name" ],
+        [ 'try_lease', "SELECT token > 0 FROM advisory.try_lease('b', 't$name', '1h')", "t$name" ],
         [ 'renew_lease',
             "SELECT advisory.renew_lease('b', 'r$name', $token) IS NOT NULL",       "r$name" ],
-        [ 'end_lease',
-            "SELECT advisory.end_lease('b', 'e$name', $ended)",                     "e$name" ],
+        [ 'end_lease', "SELECT advisory.end_lease('b', 'e$name', $ended)", "e$name" ],
         [ 'claim',       "SELECT advisory.claim('b', 'c$name', '1h', '2026-01-01') IS NOT NULL",
             "c$name" ],
     );

@@ -42,16 +42,14 @@ sub cancel { return $observer->value('SELECT pg_cancel_backend(?)', $_[0]->pid) 
 # two are right
 my $own = '<limit>';
 my @ways = (
-    [ 'try, its own timeout',     'try_%s(\'race\', \'a\', \'' . $own . '\')' ],
-    [ 'lock, its own timeout',    '%s(\'race\', \'a\', \'' . $own . '\')' ],
-    [ 'try, lock_timeout',        'try_%s(\'race\', \'a\', NULL)',   { lock_timeout => $own } ],
-    [ 'lock, lock_timeout',       '%s(\'race\', \'a\')',             { lock_timeout => $own } ],
-    [ 'try, statement_timeout',   'try_%s(\'race\', \'a\', NULL)',
-        { statement_timeout => $own } ],
-    [ 'lock, statement_timeout',  '%s(\'race\', \'a\')',
-        { statement_timeout => $own } ],
-    [ 'try, cancelled',           'try_%s(\'race\', \'a\', NULL)',   {}, \&cancel ],
-    [ 'lock, cancelled',          '%s(\'race\', \'a\')',             {}, \&cancel ],
+    [ 'try, its own timeout', 'try_%s(\'race\', \'a\', \'' . $own . '\')' ],
+    [ 'lock, its own timeout', '%s(\'race\', \'a\', \'' . $own . '\')' ],
+    [ 'try, lock_timeout', 'try_%s(\'race\', \'a\', NULL)', { lock_timeout => $own } ],
+    [ 'lock, lock_timeout', '%s(\'race\', \'a\')', { lock_timeout => $own } ],
+    [ 'try, statement_timeout', 'try_%s(\'race\', \'a\', NULL)', { statement_timeout => $own } ],
+    [ 'lock, statement_timeout', '%s(\'race\', \'a\')', { statement_timeout => $own } ],
+    [ 'try, cancelled', 'try_%s(\'race\', \'a\', NULL)', {}, \&cancel ],
+    [ 'lock, cancelled', '%s(\'race\', \'a\')', {}, \&cancel ],
 );
 my %functions =
     (session => [qw(lock lock_shared)], transaction => [qw(xact_lock xact_lock_shared)]);
@@ -106,12 +104,10 @@ for my $scope (sort keys %functions) {
 for my $case (
     [ 'await_lock, its own timeout',  "CALL advisory.await_lock('race', 'a', '$own')",           {},
         undef, 'true' ],
-    [ 'await_lock, cancelled',        "CALL advisory.await_lock('race', 'a')",                   {},
-        \&cancel, '57014' ],
+    [ 'await_lock, cancelled', "CALL advisory.await_lock('race', 'a')", {}, \&cancel, '57014' ],
     [ 'lock_all, its own timeout',    "SELECT advisory.lock_all('race', '{a}', '$own')",         {},
         undef, 'true' ],
-    [ 'lock_all, cancelled',          "SELECT advisory.lock_all('race', '{a}')",                 {},
-        \&cancel, '57014' ],
+    [ 'lock_all, cancelled', "SELECT advisory.lock_all('race', '{a}')", {}, \&cancel, '57014' ],
     # The server reports the one that ended first, but the statement has outlived the other one,
     # too.
     [ 'lock, its own timeout, then statement_timeout',

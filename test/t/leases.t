@@ -12,6 +12,13 @@ sub state_of ($name) {
     return $look->value('SELECT state FROM advisory.leases WHERE namespace = ? AND name = ?',
         'l', $name);
 }
+# The token of a lease for an hour, which is waited for, or only tried.
+sub lease ($session, $name, $call = 'lease') {
+    return $session->value("SELECT token FROM advisory.$call('l', '$name', '1h')");
+}
+
+sub try_lease ($session, $name) { return lease($session, $name, 'try_lease') }
+
 sub waits_for_lease ($session, @statement) {
     $session->start(@statement) if @statement;
     return wait_until('it waits', sub { $look->value(q(SELECT count(*) FROM advisory.locks WHERE
@@ -22,11 +29,10 @@ sub waits_for_lease ($session, @statement) {
 
 {
     my $owner = session(application => 'owner');
-    my $token = $owner->value("SELECT token FROM advisory.lease('l', 'outlives', '1h')");
+    my $token = lease($owner, 'outlives');
     leave($look, $owner);
     is(state_of('outlives'), 'held', 'a lease is held after its session has ended');
-    $look->shows("SELECT token FROM advisory.try_lease('l', 'outlives', '1h')", 'NULL',
-        'and nobody else gets it');
+    is(try_lease($look, 'outlives'), undef, 'and nobody else gets it');
     is($look->query("SELECT advisory.end_lease('l', 'outlives', $token)")->{value}, 1,
         'until another session ends it by its token');
     $look->shows("SELECT count(*) FROM advisory._leases", 0, 'which leaves nothing behind');
@@ -36,13 +42,12 @@ sub waits_for_lease ($session, @statement) {
 
 {
     my @waiters = map { session(application => "w$_") } 1 .. 3;
-    my $token = $look->value("SELECT token FROM advisory.lease('l', 'queue', '1h')");
+    my $token = lease($look, 'queue');
     for my $waiter (@waiters) {
         waits_for_lease($waiter,
             "SELECT token, clock_timestamp() FROM advisory.lease('l', 'queue', '1h')");
     }
-    $look->shows("SELECT token FROM advisory.try_lease('l', 'queue', '1h')", 'NULL',
-        'a session that only tries does not come first');
+    is(try_lease($look, 'queue'), undef, 'a session that only tries does not come first');
     my $pids = join ',', map { $_->pid } @waiters;
     is_deeply($look->rows("SELECT lock, mode, pid, who ~ '^postgres', waiting IS NOT NULL
             FROM advisory.activity WHERE lock ~ 'queue'
@@ -72,7 +77,7 @@ sub waits_for_lease ($session, @statement) {
     note sprintf 'served after %.1f, %.1f, %.1f ms', map { 1000 * $_ } @late;
     $look->shows("SELECT advisory.end_lease('l', 'queue', $token)", 1, 'the last one ends it');
     # An end that is rolled back ends nothing.
-    $token = $look->value("SELECT token FROM advisory.lease('l', 'queue', '1h')");
+    $token = lease($look, 'queue');
     $waiters[0]->start("SELECT token FROM advisory.lease('l', 'queue', '1h', '200ms')");
     waits_for_lease($waiters[0]);
     $look->run('BEGIN', "SELECT advisory.end_lease('l', 'queue', $token)", 'ROLLBACK');
@@ -210,7 +215,7 @@ sub waits_for_lease ($session, @statement) {
         # From 19 on the server has a line of its own before it.
         like($result->{context}, qr{^while waiting for lease "l/renewed"\z}m, 'and says for what');
     }
-    $look->shows("SELECT name, mode, pid, granted FROM advisory.locks
+    $look->shows("SELECT DISTINCT name, mode, pid, granted FROM advisory.locks
             WHERE pid = ? AND NOT granted ORDER BY 1", "renewed|exclusive|$taking->{pid}|0",
             'its wait is shown', $taking->pid);
     $relying->run('COMMIT');
@@ -241,8 +246,7 @@ sub waits_for_lease ($session, @statement) {
     $token = $look->value("SELECT token FROM advisory.leases WHERE name = 'being taken'");
     $relying->run('BEGIN', "SELECT advisory.end_lease('l', 'being taken', $token)",
         "PREPARE TRANSACTION 'lease'");
-    $trying->shows("SELECT token FROM advisory.try_lease('l', 'being taken', '1h')", 'NULL',
-        'an end that is prepared');
+    is(try_lease($trying, 'being taken'), undef, 'an end that is prepared');
     like($trying->query("SELECT advisory.lease('l', 'being taken', '1h', '0')")->{detail} // '',
         qr/holds it until/, 'has not ended the lease');
     $took = undisturbed_time(sub {
@@ -256,7 +260,7 @@ sub waits_for_lease ($session, @statement) {
     isnt($taking->value("SELECT advisory.renew_lease('l', 'late', $token)"), undef,
         'a late renewal is fine while nobody took it over');
     sleep 0.05;
-    my $next = $trying->value("SELECT token FROM advisory.try_lease('l', 'late', '1h')");
+    my $next = try_lease($trying, 'late');
     $taking->shows("SELECT advisory.renew_lease('l', 'late', $token)", 'NULL',
         'and says that it is lost afterwards');
     $taking->fails("SELECT advisory.check_lease('l', 'late', $token)", '55000', 'as a check does');
@@ -270,7 +274,7 @@ sub waits_for_lease ($session, @statement) {
     $relying->run('ROLLBACK');
     # A lease that was taken after the snapshot does not count as lost.
     $relying->run('BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT 1');
-    $token = $trying->value("SELECT token FROM advisory.lease('l', 'later', '1h')");
+    $token = lease($trying, 'later');
     isnt($relying->value("SELECT advisory.renew_lease('l', 'later', $token, '2h')"), undef,
         'REPEATABLE READ: a lease that is younger than the snapshot can be renewed');
     $relying->shows("SELECT advisory.end_lease('l', 'later', $token)", 1, 'and ended');
@@ -282,17 +286,13 @@ sub waits_for_lease ($session, @statement) {
 
 {
     my ($first, $second) = map { session(application => $_) } qw(first second);
-    my $token = $look->value("SELECT token FROM advisory.lease('l', 'wait', '1h')");
+    my $token = lease($look, 'wait');
     my $WAIT = "SELECT token FROM advisory.lease('l', 'wait', '1h')";
     for my $end (
-        [ 'its timeout',       [],
-            $WAIT =~ s/'1h'\)/'1h', '50ms')/r, '55P03' ],
-        [ 'lock_timeout',      ["SET lock_timeout = '50ms'"],
-            $WAIT,                             '55P03' ],
-        [ 'statement_timeout', ["SET statement_timeout = '50ms'"],
-            $WAIT,                             '57014' ],
-        [ 'a cancel',          [],                                   $WAIT,
-            '57014' ],
+        [ 'its timeout', [], $WAIT =~ s/'1h'\)/'1h', '50ms')/r, '55P03' ],
+        [ 'lock_timeout', ["SET lock_timeout = '50ms'"], $WAIT, '55P03' ],
+        [ 'statement_timeout', ["SET statement_timeout = '50ms'"], $WAIT, '57014' ],
+        [ 'a cancel', [], $WAIT, '57014' ],
     ) {
         my ($what, $settings, $call, $state) = @$end;
         $first->run(@$settings);
@@ -346,23 +346,19 @@ sub waits_for_lease ($session, @statement) {
     my $start = time;
     my $token = $look->value("SELECT token
         FROM advisory.lease('l', 'delay', '20ms', lock_delay => '300ms')");
-    cmp_ok($look->value("SELECT token FROM advisory.lease('l', 'delay', '1h')"), '>', $token,
-        'lock_delay: it can be taken');
+    cmp_ok(lease($look, 'delay'), '>', $token, 'lock_delay: it can be taken');
     cmp_ok(time - $start, '>', 0.31, 'that long after it expired');
     $token = $look->value("SELECT token FROM advisory.leases WHERE name = 'delay'");
     $look->shows("SELECT advisory.break_lease('l', 'delay')", 1, 'break_lease');
     $look->shows("SELECT advisory.renew_lease('l', 'delay', $token)", 'NULL',
         'the owner cannot renew it any more');
-    isnt($look->value("SELECT token FROM advisory.try_lease('l', 'delay', '1h')"), undef,
-        'and others can take it');
+    isnt(try_lease($look, 'delay'), undef, 'and others can take it');
     $look->run("SELECT advisory.lease('l', 'broken', '1h', lock_delay => '1h')",
         "SELECT advisory.break_lease('l', 'broken')");
-    isnt($look->value("SELECT token FROM advisory.try_lease('l', 'broken', '1h')"), undef,
-        '... at once: its lock_delay ends, too');
+    isnt(try_lease($look, 'broken'), undef, '... at once: its lock_delay ends, too');
     $look->shows("SELECT advisory.break_lease('l', 'not taken')", 0,
         'a free lease cannot be broken');
-    isnt($look->value("SELECT token FROM advisory.try_lease('l', 'not taken', '1h')"), undef,
-        '... and that delays nobody');
+    isnt(try_lease($look, 'not taken'), undef, '... and that delays nobody');
     $look->run("UPDATE advisory._leases SET expires_at = now() - interval '1 s', lock_delay = '1h'
         WHERE name = 'broken'");
     like($look->query("SELECT advisory.lease('l', 'broken', '1h', '0')")->{detail},
@@ -393,7 +389,7 @@ sub waits_for_lease ($session, @statement) {
         wait_until('it has expired', sub { state_of($era) eq 'expired' });
         my $from = time;
         $look->run("SELECT advisory.tokens_above($token)");
-        $in_era = [ $look->value("SELECT token FROM advisory.try_lease('l', '$era', '1h')"),
+        $in_era = [ try_lease($look, $era),
             state_of($era),
             defined $look->value("SELECT advisory.renew_lease('l', '$era', $token)"),
             state_of($era) ];
@@ -403,15 +399,15 @@ sub waits_for_lease ($session, @statement) {
     is($in_era->[1], 'restarted', 'and says so');
     ok($in_era->[2], 'its owner can renew it');
     is($in_era->[3], 'held', 'so that it is held as ever');
-    ok(wait_until('it expires', sub { defined $look->value("SELECT token
-            FROM advisory.try_lease('l', '$era', '1h')") }), 'and expires after its TTL');
+    ok(wait_until('it expires', sub { defined try_lease($look, $era) }),
+        'and expires after its TTL');
 }
 
 {
     # A new era begins while a waiter, which has found the lease free, waits for a transaction that
     # relies on it.
     my ($relies, $waiter) = map { session() } 1, 2;
-    my $token = $look->value("SELECT token FROM advisory.lease('l', 'era meanwhile', '1h')");
+    my $token = lease($look, 'era meanwhile');
     $look->run("UPDATE advisory._leases SET expires_at = now() - interval '10 s'
         WHERE name = 'era meanwhile'");
     $relies->run('BEGIN', "SELECT advisory.check_lease('l', 'era meanwhile', $token)");
@@ -433,7 +429,7 @@ sub waits_for_lease ($session, @statement) {
 {
     my ($first, $second) = map { session(application => $_) } qw(first second);
     $second->run("SET lock_timeout = '5s'");
-    my $token = $look->value("SELECT token FROM advisory.lease('l', 'renewed twice', '1h')");
+    my $token = lease($look, 'renewed twice');
     # Two concurrent renewals: the time of the second one begins when the first has ended.
     for my $level ('READ COMMITTED', 'REPEATABLE READ') {
         $first->run('BEGIN', "SELECT advisory.renew_lease('l', 'renewed twice', $token, '1h')");
@@ -448,7 +444,7 @@ sub waits_for_lease ($session, @statement) {
     }
     # A transaction that relies on the lease does not keep its owner from renewing it, nor the
     # reverse.
-    $token = $look->value("SELECT token FROM advisory.lease('l', 'relied on', '1h')");
+    $token = lease($look, 'relied on');
     $first->run('BEGIN', "SELECT advisory.check_lease('l', 'relied on', $token)");
     isnt($second->value("SELECT advisory.renew_lease('l', 'relied on', $token)"), undef,
         'a lease that somebody relies on can be renewed');
@@ -470,8 +466,7 @@ sub waits_for_lease ($session, @statement) {
     $look->run("SELECT advisory.break_lease('l', 'relied on')",
         "SELECT advisory.tokens_above($token)");
     is(state_of('relied on'), undef, 'a lease that was broken does not come back in a new era');
-    isnt($look->value("SELECT token FROM advisory.try_lease('l', 'relied on', '1h')"), undef,
-        '... so that others can take it');
+    isnt(try_lease($look, 'relied on'), undef, '... so that others can take it');
 }
 
 # ---- The views, when several wait, and when the table is locked ----------------------------------
@@ -533,7 +528,7 @@ sub waits_for_lease ($session, @statement) {
 {
     my $session = session()->run('SET synchronous_commit = off', 'BEGIN');
     $session->shows('SHOW synchronous_commit', 'off', 'asynchronous commit');
-    my $token = $session->value("SELECT token FROM advisory.lease('l', 'sync', '1h')");
+    my $token = lease($session, 'sync');
     $session->shows('SHOW synchronous_commit', 'on', 'is not for a transaction that takes a lease');
     $session->run('COMMIT');
     $session->shows('SHOW synchronous_commit', 'off', 'only for that');
@@ -554,7 +549,7 @@ sub waits_for_lease ($session, @statement) {
 
 {
     my $waiter = session(application => 'awaits');
-    my $token = $look->value("SELECT token FROM advisory.lease('l', 'await', '1h')");
+    my $token = lease($look, 'await');
     waits_for_lease($waiter, "CALL advisory.await_lease('l', 'await', '1h')");
     # It has one for a moment whenever it looks at the lease.
     ok($look->wait_until('it has no snapshot', q(SELECT backend_xmin IS NULL AND backend_xid IS NULL
@@ -586,7 +581,7 @@ if ($look->value(q{SELECT current_setting('server_version_num')::int >= 170000})
     }
     my ($owner, $other) = map { session() } 1 .. 2;
     my $from = time;
-    my $token = $owner->value("SELECT token FROM advisory.lease('l', 'timed', '1h')");
+    my $token = lease($owner, 'timed');
     sleep 0.1;
     cmp_ok(hold('timed'), '==', 0, 'stats: a lease that is held');
     $other->run("SELECT advisory.end_lease('l', 'timed', 1)");
@@ -605,7 +600,7 @@ if ($look->value(q{SELECT current_setting('server_version_num')::int >= 170000})
     my $broken_at = hold('timed');
     $look->run("SELECT advisory.break_lease('l', 'timed')");
     cmp_ok(hold('timed'), '>', $broken_at, 'stats: or when it is broken');
-    $token = $owner->value("SELECT token FROM advisory.lease('l', 'since the reset', '1h')");
+    $token = lease($owner, 'since the reset');
     sleep 0.5;
     $from = time;
     $look->run('SELECT advisory.stats_reset()');

@@ -166,17 +166,16 @@ $look->shows('SELECT lock FROM advisory.activity ORDER BY lock COLLATE "C"',
 $holder->run('SELECT pg_advisory_unlock_all()');
 
 for my $case (
-    [ 'a megabyte',                          q(repeat('n', 1048576)),           'n' x 256 . '...' ],
-    [ 'a megabyte with another end',         q(repeat('n', 1048576) || 'x'),    'n' x 256 . '...' ],
-    [ '256 bytes',                           q(repeat('n', 256)),               'n' x 256 ],
-    [ '257 bytes',                           q(repeat('n', 257)),               'n' x 256 . '...' ],
-    [ 'a megabyte of two bytes each',        q(repeat('é', 524288)),            'é' x 128 . '...' ],
-    [ 'the same, from an odd byte on',       q('n' || repeat('é', 524288)),
-        'n' . 'é' x 127 . '...' ],
-    [ 'a megabyte of four bytes each',       q(repeat('😀', 262144)),           '😀' x 64 . '...' ],
+    [ 'a megabyte', q(repeat('n', 1048576)), 'n' x 256 . '...' ],
+    [ 'a megabyte with another end', q(repeat('n', 1048576) || 'x'), 'n' x 256 . '...' ],
+    [ '256 bytes', q(repeat('n', 256)), 'n' x 256 ],
+    [ '257 bytes', q(repeat('n', 257)), 'n' x 256 . '...' ],
+    [ 'a megabyte of two bytes each', q(repeat('é', 524288)), 'é' x 128 . '...' ],
+    [ 'the same, from an odd byte on', q('n' || repeat('é', 524288)), 'n' . 'é' x 127 . '...' ],
+    [ 'a megabyte of four bytes each', q(repeat('😀', 262144)), '😀' x 64 . '...' ],
     [ 'the same, from the fourth byte on',   q('nnn' || repeat('😀', 262144)),
         'nnn' . '😀' x 63 . '...' ],
-    [ 'four bytes',                          q('😀'),                           '😀' ],
+    [ 'four bytes', q('😀'), '😀' ],
 ) {
     my ($what, $name, $shown) = @$case;
     $holder->value("SELECT advisory.lock('long', $name)");
@@ -199,7 +198,7 @@ $look->shows('SELECT collisions FROM advisory.directory', 0, 'and no collision')
 {
     my $key = q(advisory.key('names', 'a'));
     my $result = $holder->query("SELECT advisory.try_lock_key($key, label => 'other')");
-    my $also = qr{advisory lock "other" also has another name\b.*Key -?\d+ is also the key of};
+    my $also = qr{advisory lock "other" also has another name\b.*Key -?\d+ is also the key of}s;
     like("@{ $result->{warnings} }", qr{key of $also "names/a"}s,
         'a label for a key that has a name: a warning');
     $look->shows('SELECT collisions FROM advisory.directory', 1, 'and counted');
