@@ -85,7 +85,7 @@ for my $case (
             . ') AS i', '53200', 'the lock table is full');
     $look->succeeds("SELECT count(*) FROM (SELECT * FROM advisory.$_ OFFSET 0) AS all_columns",
         "$_ can be read") for @views;
-    is($look->query('SELECT remedy FROM advisory.blockers')->{value},
+    $look->shows('SELECT remedy FROM advisory.blockers',
         "SELECT advisory.terminate_holder('full', 'a', $h);", 'blockers says what ends the holder');
     ok($look->value('SELECT pg_terminate_backend(?, 10000)', $_->pid), 'it is emptied')
         for $hog, $waiter;
@@ -98,7 +98,7 @@ for my $case (
     my $ends = q(SELECT advisory.terminate_holder_key(1, ?::int));
     $admin->run("SET plan_cache_mode = force_generic_plan", 'BEGIN');
     $admin->run("SELECT FROM t$_") for 1 .. TABLES / 2;
-    is($admin->query($ends, $h)->{value}, 0, 'the function is known to the session');
+    $admin->shows($ends, 0, 'the function is known to the session', $h);
     my $hog = session(server => $server, role => 'other');
     $hog->fails('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, ' . MORE_THAN_FITS
             . ') AS i', '53200', 'the lock table is full');

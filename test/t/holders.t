@@ -106,7 +106,7 @@ for my $case (
     like($wants_slot->finish->{value}, qr/^[12]$/, 'the waiter has one of them');
     $slots = $wants_slot;
     $slots->run(releases('both'));
-    is($look->query($ends, 'both', $slots->pid)->{value}, 0, 'not who has just released it');
+    $look->shows($ends, 0, 'not who has just released it', 'both', $slots->pid);
     $lock->run(q(SELECT advisory.unlock('sem', 'both')));
     $wants_lock->finish;
 }

@@ -70,7 +70,7 @@ unlike($told, qr{DETAIL|idle/a}, 'without the names');
 
 my $hangs = holder(SHORT, $TAKE);
 my $waiter = session();
-is($waiter->query($TAKE)->{value}, 1, 'a session that waits for such a holder gets the lock');
+$waiter->shows($TAKE, 1, 'a session that waits for such a holder gets the lock');
 leave($look, $waiter, $hangs);
 
 ($log) = ended(sub { holder(SHORT, map { "SELECT advisory.lock('idle', $_)" } 1 .. 12) });
@@ -144,13 +144,13 @@ my $busy = holder('1200ms', $TAKE);
 $busy->succeeds('SELECT pg_sleep(2)', 'a long statement is not idle');
 $busy->succeeds('SELECT pg_sleep($1)', 'nor by the extended protocol', 2);
 $busy->query($committing =~ s/pg_sleep\(1\)/pg_sleep(2)/r);
-is($busy->query('SELECT 1')->{value}, 1, 'nor a DO block that commits');
+$busy->shows('SELECT 1', 1, 'nor a DO block that commits');
 $busy->succeeds('SELECT 1; COMMIT; SELECT pg_sleep(2)', 'nor statements that are sent together');
 for (1 .. 4) { sleep 0.5; $busy->run('SELECT 1') }
-is($busy->query('SELECT 1')->{value}, 1, 'the time begins again after each statement');
+$busy->shows('SELECT 1', 1, 'the time begins again after each statement');
 $busy->query('SET statement_timeout = 100');
 $busy->fails('SELECT pg_sleep(10)', '57014', 'other timeouts work');
-is($busy->query('SELECT 1')->{value}, 1, 'and do not end the session');
+$busy->shows('SELECT 1', 1, 'and do not end the session');
 leave($look, $busy);
 
 # A procedure by the extended protocol: its last commit comes after the statement, at the Sync.

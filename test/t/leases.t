@@ -33,7 +33,7 @@ sub waits_for_lease ($session, @statement) {
     leave($look, $owner);
     is(state_of('outlives'), 'held', 'a lease is held after its session has ended');
     is(try_lease($look, 'outlives'), undef, 'and nobody else gets it');
-    is($look->query("SELECT advisory.end_lease('l', 'outlives', $token)")->{value}, 1,
+    $look->shows("SELECT advisory.end_lease('l', 'outlives', $token)", 1,
         'until another session ends it by its token');
     $look->shows("SELECT count(*) FROM advisory._leases", 0, 'which leaves nothing behind');
 }
@@ -310,7 +310,7 @@ sub waits_for_lease ($session, @statement) {
     }
     $first->shows("SELECT token FROM advisory.try_lease('l', 'wait', '1h', '50ms')", 'NULL',
         'try_lease with a timeout: nulls');
-    is($first->query('SELECT 1')->{value}, 1, 'and the session goes on');
+    $first->shows('SELECT 1', 1, 'and the session goes on');
     # The timeout is for all steps of the wait together: in the queue, and then for a transaction
     # that relies on the lease.
     $first->run("SELECT advisory.lease('l', 'steps', '10ms')");
@@ -418,7 +418,7 @@ sub waits_for_lease ($session, @statement) {
         sub { $waiter->is_done || $look->value(q(SELECT count(*) FROM pg_stat_activity AS a
             WHERE wait_event IN ('advisory', 'AdvisoryExtLease') AND pid = ? AND NOT EXISTS (SELECT
             FROM pg_locks AS l WHERE l.pid = a.pid AND NOT granted)), $waiter->pid) });
-    is($look->query("SELECT advisory.check_lease('l', 'era meanwhile', $token)")->{value}, 1,
+    $look->shows("SELECT advisory.check_lease('l', 'era meanwhile', $token)", 1,
         'a lease that a new era restarts is held again, though a waiter had found it free before');
     $look->value('SELECT pg_cancel_backend(?)', $waiter->pid);
     $waiter->ends('57014', '... which goes on waiting');
@@ -514,7 +514,7 @@ sub waits_for_lease ($session, @statement) {
     my $locker = session()->run('BEGIN', 'LOCK TABLE advisory._leases');
     $look->run("SET statement_timeout = '20s'");
     for my $view ('advisory.activity', 'advisory.wait_tree()', 'advisory.locks', 'advisory.waits') {
-        is($look->query("SELECT count(*) > 0 FROM $view")->{value}, 1,
+        $look->shows("SELECT count(*) > 0 FROM $view", 1,
             "$view does not wait for the table of leases");
     }
     $look->fails("SELECT advisory.lock('l', 'of the first', '0')", '55P03',

@@ -108,46 +108,43 @@ is(done(), 'first step,second step,third step', 'all of its steps');
 is_free('after the last step');
 
 # Errors, cancels and terminations, also after steps that have committed.
+sub interrupted ($interrupt) {
+    close_gate();
+    waits($look, $one, run_sql('CALL in_steps()'));
+    $look->value("SELECT $interrupt", $one->pid);
+    my $end = $one->finish;
+    open_gate();
+    $one = session() if $interrupt =~ /terminate/;
+    return $end;
+}
+# The SQLSTATE, and the command or what happens to one.
 my %ends = (
-    'an error'      => sub { return $one->query(run_sql('SELECT 1/0')) },
-    'a syntax error' => sub { return $one->query(run_sql('SELEC 1')) },
-    'an error at commit' => sub { return $one->query(run_sql('CREATE TABLE t
-        (i int UNIQUE DEFERRABLE INITIALLY DEFERRED); INSERT INTO t VALUES (1), (1)')) },
-    'statement_timeout' => sub { return $one->run("SET statement_timeout = '200 ms'")
-        ->query(run_sql('SELECT pg_sleep(30)')) },
-    'a cancel'      => sub {
-        close_gate();
-        waits($look, $one, run_sql('CALL in_steps()'));
-        $look->run('SELECT pg_cancel_backend(' . $one->pid . ')');
-        my $end = $one->finish;
-        open_gate();
-        return $end
-    },
-    'pg_terminate_backend' => sub {
-        close_gate();
-        waits($look, $one, run_sql('CALL in_steps()'));
-        $look->run('SELECT pg_terminate_backend(' . $one->pid . ', 5000)');
-        my $end = $one->finish;
-        open_gate();
-        $one = session();
-        return $end
-    },
-    'VACUUM'        => sub { return $one->query(run_sql('VACUUM done')) },
-    'CREATE INDEX CONCURRENTLY' => sub { return $one->query(
-        run_sql('CREATE INDEX CONCURRENTLY ON done (what)')) },
+    'an error'           => [ '22012', 'SELECT 1/0' ],
+    'a syntax error'     => [ '42601', 'SELEC 1' ],
+    'an error at commit' => [ '23505', 'CREATE TABLE t (i int UNIQUE DEFERRABLE INITIALLY DEFERRED);
+        INSERT INTO t VALUES (1), (1)' ],
+    'statement_timeout'  => [ '57014', sub { $one->run("SET statement_timeout = '200 ms'")
+        ->query(run_sql('SELECT pg_sleep(30)')) } ],
+    'a cancel'           => [ '57014', sub { interrupted('pg_cancel_backend(?)') } ],
+    'pg_terminate_backend' =>
+        [ '57P01|08000', sub { interrupted('pg_terminate_backend(?, 5000)') } ],
+    'VACUUM'             => [ '25001', 'VACUUM done' ],
+    'CREATE INDEX CONCURRENTLY' => [ '25001', 'CREATE INDEX CONCURRENTLY ON done (what)' ],
 );
-my %states = ('an error' => '22012', 'a syntax error' => '42601', 'an error at commit' => '23505',
-    'statement_timeout' => '57014', 'a cancel' => '57014',
-    'pg_terminate_backend' => '57P01|08000', 'VACUUM' => '25001',
-    'CREATE INDEX CONCURRENTLY' => '25001');
-for my $what (sort keys %ends) {
-    my $end = $ends{$what}->();
+# Lets that happen. Returns the error, and the SQLSTATE that it should have.
+sub ended ($what) {
+    my ($state, $command) = @{ $ends{$what} };
+    my $end = ref $command ? $command->() : $one->query(run_sql($command));
     $one->query('SET statement_timeout = 0');
-    like($end->{state}, qr{$states{$what}}, "$what: the error is the command's own");
+    return ($end, $state);
+}
+for my $what (sort keys %ends) {
+    my ($end, $state) = ended($what);
+    like($end->{state}, qr{$state}, "$what: the error is the command's own");
     like($end->{hint}, qr/CALL advisory\.await_lock\(\) as a separate statement before the command/,
-        "$what: and what to do instead") if $states{$what} eq '25001';
+        "$what: and what to do instead") if $state eq '25001';
     is_free($what);
-    is($two->query(run_sql('SELECT 1'))->{value}, 1, "$what: the next one runs");
+    $two->shows(run_sql('SELECT 1'), 1, "$what: the next one runs");
 }
 
 # In a transaction block the lock is kept until the block ends, or until a rollback to a savepoint
@@ -174,7 +171,7 @@ close_gate();
 waits($look, $one, run_sql('INSERT INTO deferred VALUES ($_$slot$_$)', ', slots => 2'));
 $look->shows(q{SELECT in_use FROM advisory.semaphores WHERE namespace = 'jobs'}, 1,
     'a slot is kept until the commit is done');
-is($two->query(run_sql('SELECT 1', ', slots => 2'))->{value}, 1, 'and the other is free');
+$two->shows(run_sql('SELECT 1', ', slots => 2'), 1, 'and the other is free');
 open_gate();
 $one->finish;
 $two->fails(run_sql('SELECT 1/0', ', slots => 2'), '22012', 'a slot, and an error');
@@ -185,7 +182,7 @@ $two->shows(q{SELECT advisory.unlock_all('jobs')}, 2, 'and back');
 
 # If the session holds the lock already, the job adds a hold.
 $one->run(q{SELECT advisory.lock('jobs', 'nightly')});
-is($one->query(run_sql('SELECT 1'))->{value}, 1, 'a session that has the lock may run');
+$one->shows(run_sql('SELECT 1'), 1, 'a session that has the lock may run');
 $one->shows(q{SELECT advisory.hold_count('jobs', 'nightly')}, 1, 'and has it as before');
 $one->fails(run_sql('SELECT 1/0'), '22012', 'also after an error');
 $one->shows(q{SELECT advisory.hold_count('jobs', 'nightly')}, 1, 'it has it');
@@ -371,8 +368,8 @@ SKIP: {
         return (split ' ', <$stat>)[0] / 1e9
     };
     my ($before_cpu, $before_kb) = ($cpu->(), status_kb('VmHWM'));
-    is($one->query(run_sql('CREATE FUNCTION pg_temp.long() RETURNS integer BEGIN ATOMIC '
-            . 'SELECT 1;' x 4_000 . ' END'))->{value}, 1, 'one statement with 4000 semicolons');
+    $one->shows(run_sql('CREATE FUNCTION pg_temp.long() RETURNS integer BEGIN ATOMIC '
+            . 'SELECT 1;' x 4_000 . ' END'), 1, 'one statement with 4000 semicolons');
     $one->fails(run_sql(';' x 500_000), '22023', '500000 semicolons without a statement');
     cmp_ok($cpu->() - $before_cpu, '<', 10, 'both take seconds of processor time at most');
     cmp_ok(status_kb('VmHWM') - $before_kb, '<', 500_000, 'and not much memory');
@@ -485,8 +482,8 @@ sub finished {
         AND claimed_at <= clock_timestamp() THEN 'finished' WHEN finished_at IS NULL
         THEN 'not finished' END FROM advisory.claims WHERE name = 'nightly'});
 }
-my $CLAIMED = qr{^NOTICE:  command was not run because window 2026-01-01 .* of "jobs/nightly"}
-    . qr{ or a later one is already claimed\n?$};
+my $SKIPPED = 'NOTICE:  command was not run because window 2026-01-01 .* of "jobs/nightly"';
+my $CLAIMED = qr{^$SKIPPED or a later one is already claimed\n?$};
 next_window();
 $look->run('TRUNCATE done', 'SELECT advisory.stats_reset()');
 close_gate();
@@ -517,11 +514,11 @@ is(done(), 'once', 'it ran once');
 $look->shows(q{SELECT skipped FROM advisory.stats WHERE namespace = 'jobs' AND name = 'nightly'}, 2,
     'what was skipped is counted');
 next_window();
-is($two->query(once('SELECT 1'))->{value}, 1, 'in the next window it runs again');
+$two->shows(once('SELECT 1'), 1, 'in the next window it runs again');
 next_window();
-is($two->query(once('SELECT 1', ', slots => 3'))->{value}, 1, 'with slots, too');
-is($two->query(once('SELECT 1', ', slots => 3'))->{value}, 0, 'once');
-is($two->query(q{CALL advisory.run('jobs', 'clock', 'SELECT 1', once_per => '1 hour')})->{value}, 1,
+$two->shows(once('SELECT 1', ', slots => 3'), 1, 'with slots, too');
+$two->shows(once('SELECT 1', ', slots => 3'), 0, 'once');
+$two->shows(q{CALL advisory.run('jobs', 'clock', 'SELECT 1', once_per => '1 hour')}, 1,
     'by the clock');
 $look->shows(q{SELECT last_window = advisory_internal.window('1 hour', clock_timestamp())
     FROM advisory.claims WHERE key = advisory.key('jobs', 'clock')}, 1, 'the window of now');
@@ -529,10 +526,8 @@ $look->shows(q{SELECT last_window = advisory_internal.window('1 hour', clock_tim
 # At most once: whatever becomes of the command, the window stays claimed.
 for my $what (sort keys %ends) {
     next_window();
-    my $end = do { local $always = arguments(); $ends{$what}->() };
-    $one->query('SET statement_timeout = 0');
-    like($end->{state}, qr{$states{$what}},
-        "once per window, $what: the error is the command's own");
+    my ($end, $state) = do { local $always = arguments(); ended($what) };
+    like($end->{state}, qr{$state}, "once per window, $what: the error is the command's own");
     is_free("once per window, $what");
     # The command is parsed before anything is taken.
     is_claimed($what ne 'a syntax error', "once per window, $what");
@@ -575,7 +570,7 @@ $look->run('CREATE TABLE at_commit (i int UNIQUE DEFERRABLE INITIALLY DEFERRED)'
     'CREATE PROCEDURE commits() LANGUAGE plpgsql AS $$BEGIN INSERT INTO at_commit VALUES (0);
     COMMIT; PERFORM pg_sleep(0); COMMIT; END$$');
 next_window();
-is($one->query(once('CALL commits()'))->{value}, 1, 'a command that commits');
+$one->shows(once('CALL commits()'), 1, 'a command that commits');
 is(finished(), 'finished', 'has finished');
 next_window();
 $one->fails(once('INSERT INTO at_commit VALUES (1), (1)'), '23505',
@@ -624,7 +619,7 @@ for my $level ('READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE') {
             $before, "$level: ... and its end is not recorded for that");
         $two->run('ROLLBACK') if $what =~ /does not commit/;
         next_window();
-        is($one->query(once('SELECT 1'))->{value}, 1, "$level: ... and the next window runs");
+        $one->shows(once('SELECT 1'), 1, "$level: ... and the next window runs");
         is(finished(), 'finished', "$level: ... and finishes");
     }
 }
@@ -713,15 +708,15 @@ $one->fails(run_sql('SELECT 1', ", $_->[0]"), $_->[1], "$_->[0]: $_->[1]")
     [q{once_per => '1 h', once_window => now() + '2 h'}, '22023'];
 like($one->query(run_sql('SELECT 1', q{, once_per => '1 month'}))->{hint}, qr/as once_window/,
     'the hint names the argument');
-is($one->query(q{CALL advisory.run('jobs', 'by position', 'SELECT 1', '0', NULL, 'skip', NULL,
-        '1 hour', '2026-01-01')})->{value}, 1, 'by position, behind ran');
+$one->shows(q{CALL advisory.run('jobs', 'by position', 'SELECT 1', '0', NULL, 'skip', NULL,
+        '1 hour', '2026-01-01')}, 1, 'by position, behind ran');
 is_free('once per window');
 
 # Other ways.
 $one->run('SET advisory_ext.session_locks = off');
-is($one->query(run_sql('SELECT 1'))->{value}, 1, 'session_locks does not concern it');
-is($one->query('CALL advisory.run(?, ?::bigint, ?)', 'jobs', 42, 'SELECT 1')->{value}, 1,
-    'by id, with parameters');
+$one->shows(run_sql('SELECT 1'), 1, 'session_locks does not concern it');
+$one->shows('CALL advisory.run(?, ?::bigint, ?)', 1, 'by id, with parameters', 'jobs', 42,
+    'SELECT 1');
 like($one->warned(q{DO $$ DECLARE ran boolean; BEGIN CALL advisory.run('jobs', 'nightly',
         'CALL in_steps()', ran => ran); RAISE NOTICE 'ran: %', ran; END $$}), qr/ran: t/,
     'from PL/pgSQL, commits and all');
