@@ -5,7 +5,7 @@
 use AdvisoryTest;
 use Time::HiRes qw(sleep time);
 
-use constant HELD_S => 0.05;
+use constant HELD_S => 0.02;
 
 my $database = create_database();
 my $look = session(application => 'look');
