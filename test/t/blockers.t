@@ -156,7 +156,7 @@ if ($look->value(q(SELECT current_setting('server_version_num'))) < 190000) {
         my $doer = there(database => $database)->run('CREATE EXTENSION IF NOT EXISTS advisory_ext',
             'BEGIN', "SELECT advisory.xact_lock('q', 'odd')", "PREPARE TRANSACTION $gid");
         my $waiter = waiter("SELECT advisory.lock('q', 'odd')", database => $database);
-        $look->shows('SELECT remedy FROM advisory.blockers', "$remedy",
+        $look->shows('SELECT remedy FROM advisory.blockers', $remedy // 'NULL',
             "the remedy of a prepared transaction $gid");
         $doer->run("ROLLBACK PREPARED $gid");
         $waiter->finish;
@@ -267,5 +267,4 @@ if ($look->value(q(SELECT current_setting('server_version_num'))) < 190000) {
     end_of($waiter);
 }
 
-leave($look, $there);
 done_testing();

@@ -328,5 +328,4 @@ for my $case (
     end_of($middle, $other);
 }
 
-leave($look, $asks);
 done_testing;

@@ -141,5 +141,4 @@ for my $case (
     $look->run("DROP ROLE $role");
 }
 
-leave($look, $asks);
 done_testing;

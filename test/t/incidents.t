@@ -202,5 +202,5 @@ $look = there(application => 'look')->run('CREATE EXTENSION advisory_ext');
         'SELECT * FROM advisory.pressure \gx' => [qr/^status +\| critical$/m],
         'SELECT * FROM advisory.pressure_by_backend LIMIT 5;' => [qr/^ +$pid .*import/m]);
 }
-$look->disconnect;
+
 done_testing();

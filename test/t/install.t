@@ -199,12 +199,5 @@ $foreign->run('SET client_encoding = \'UTF8\'', "SELECT pg_advisory_lock(4711), 
 is($here->value('SELECT query FROM advisory.locks WHERE pid = ?', $foreign->pid),
     q{SELECT pg_advisory_lock(4711), '\xe9t\xe9'},
     'bytes of another encoding are escaped');
-$foreign->disconnect;
-$admin->run(qq{DROP DATABASE "$latin"});
-
-$_->disconnect for $owners, $other, $here;
-$server->stop;
-$admin->run(qq{DROP DATABASE "$database" WITH (FORCE)}, qq{DROP DATABASE "$planted" WITH (FORCE)},
-    "DROP ROLE $owner", "DROP ROLE $stranger", "DROP ROLE $reader");
 
 done_testing();

@@ -225,7 +225,4 @@ like($reader->value($KNOWN), qr/a: one/, 'as of the beginning of the transaction
 $reader->run('COMMIT');
 $reader->shows($KNOWN, '{b}', 'as of now');
 
-$_->disconnect for $source, $reader;
-$admin->run(map({ qq{DROP DATABASE "$_" WITH (FORCE)} } $from, $to, $clean), "DROP ROLE $owner");
-
 done_testing();

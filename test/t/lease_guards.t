@@ -431,5 +431,4 @@ sub era_cell { return $look->value('SELECT last_value FROM advisory._era') }
     $look->run('ALTER SYSTEM RESET synchronous_standby_names', 'SELECT pg_reload_conf()');
 }
 
-leave($look);
 done_testing();

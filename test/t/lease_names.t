@@ -115,6 +115,5 @@ like($dead->{detail} // '', qr{"l/dead 1".*"l/dead 2"|"l/dead 2".*"l/dead 1"}s,
 like($dead->{context} // '', qr{^while waiting for lease "l/dead [12]"\z}m,
     '... and says for which one the session waited');
 is($dead->{schema}, 'l', '... also in the fields for programs');
-leave($look, @sessions);
 
 done_testing();

@@ -89,5 +89,5 @@ unlike($error->{detail}, qr{log/b}, 'the client does not get the other name');
 my $SLOTS = qr{one of the 2 slots of advisory lock \[[\d,]+\] "log/s"};
 like($log, qr{DETAIL:  Process \d+ waits for $SLOTS; .*\n.*,1\] "log/b"; blocked},
     'the log gets both names');
-$look->run("DROP ROLE $role");
+
 done_testing();

@@ -291,10 +291,4 @@ for my $take ('pg_advisory_lock(555001)', 'advisory.lock_key(555001)',
     $holder->run('SELECT pg_advisory_unlock_all()');
 }
 
-$_->disconnect for $holder, $b;
-wait_until('the sessions are gone', sub { !$admin->value('SELECT count(*) FROM pg_stat_activity
-        WHERE usename = ANY (?)', [ values %role ]) });
-$admin->run('DROP SCHEMA b CASCADE', (map { "DROP OWNED BY $_" } values %role),
-    map { "DROP ROLE $_" } values %role);
-
 done_testing();

@@ -363,7 +363,4 @@ for my $role (sort keys %made) {
         'and a dump has no privileges and no owners');
 }
 
-$admin->run(map { qq{DROP DATABASE "$_->[0]" WITH (FORCE)} } @{ $admin->rows("SELECT datname
-        FROM pg_database WHERE datname LIKE 'advisory%\\_$$'") });
-$admin->run("DROP ROLE $owner");
 done_testing();

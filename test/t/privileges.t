@@ -268,10 +268,5 @@ $admin->shows(qq(SELECT count(*) FROM advisory.stats WHERE namespace = '$SECRET'
 $admin->run('RESET ROLE');
 
 $stranger->run('SET client_min_messages = notice');
-$_->disconnect for $owner, $stranger, $b2, $m, $s;
-$admin->run("ROLLBACK PREPARED 'advisory_privileges'");
-wait_until('the sessions are gone', sub { !$admin->value('SELECT count(*) FROM pg_stat_activity
-        WHERE usename = ANY (?)', [ values %role ]) });
-$admin->run(map { "DROP ROLE $_" } values %role);
 
 done_testing();

@@ -59,5 +59,4 @@ $cost = mapped($holder) - $before;
 note sprintf '%d semaphores used once: %.1f MB', USED_ONCE, $cost / MEGABYTE;
 cmp_ok($cost, '<=', 4 * MEGABYTE, 'semaphores that nobody uses any more leave nothing behind');
 
-$_->disconnect for $holder, $other;
 done_testing();

@@ -49,7 +49,4 @@ $session = session(role => $app);
 $session->fails("SELECT advisory.lock('a', 'b')", '55000', 'the role has the setting');
 $session->shows('SHOW advisory_ext.leak_after', '1min', "and the database's");
 
-$session->disconnect;
-$root->run("ALTER DATABASE \"$database\" OWNER TO CURRENT_USER", "DROP ROLE $app");
-$root->run('DROP EXTENSION advisory_ext', "DROP OWNED BY $owner", "DROP ROLE $owner");
 done_testing();

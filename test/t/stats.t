@@ -277,6 +277,4 @@ session(role => $role)->succeeds(q(SELECT advisory.key('a')), 'an unprivileged s
 session(role => $role)->run(q(SELECT advisory.key('a')))->fails(q(SET advisory_ext.track = 'none'),
     '42501', 'cannot turn it off');
 
-leave($look, $h, $t);
-$look->run("REVOKE ALL ON FUNCTION advisory.stats_reset() FROM $role", "DROP ROLE $role");
 done_testing();

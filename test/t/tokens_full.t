@@ -26,5 +26,5 @@ my $refused = $ordinary->fails(q(SELECT advisory.check_token('full', 'fence', 1)
     'a stale token is refused');
 is($refused->{detail}, 'A later holder has already used a greater token.',
     'and the greater one is not shown');
-$hog->disconnect;
+
 done_testing();

@@ -28,7 +28,6 @@ sub import {
     return $class->export_to_level(1, $class, @names);
 }
 
-my @databases;
 my @servers;
 
 # A test that hangs must fail. On a busy machine a test takes many times as long as else.
@@ -41,7 +40,6 @@ sub create_database {
     my $name = $how{name} // join '_', 'advisory', basename($0) =~ /^(\w+)/, $$;
     my $server = AdvisoryTest::Session->new(database => $ENV{PGDATABASE});
     $server->run(qq{CREATE DATABASE "$name"});
-    push @databases, $name;
     $ENV{ADVISORY_TEST_DATABASE} = $name unless $how{aside};
     session(database => $name)->run('CREATE EXTENSION advisory_ext') if $how{extension};
     return $name;
@@ -190,10 +188,6 @@ sub own_server { return AdvisoryTest::Server->new(@_) }
 END {
     my $status = $?;
     $_->stop for grep { defined } @servers;
-    if (@databases) {
-        my $server = AdvisoryTest::Session->new(database => $ENV{PGDATABASE});
-        $server->run(qq{DROP DATABASE IF EXISTS "$_" WITH (FORCE)}) for @databases;
-    }
     $? = $status;
 }
 
