@@ -122,10 +122,9 @@ my @attempts = (
         'ALTER TABLE TABLE_ RENAME TO other', 'ALTER TABLE TABLE_ SET SCHEMA public',
         'ALTER TABLE TABLE_ ALTER key TYPE text', 'ALTER TABLE TABLE_ ALTER key DROP NOT NULL',
         'ALTER TABLE TABLE_ ALTER key SET DEFAULT trap.spring()',
-        'ALTER TABLE TABLE_ ADD CHECK (trap.spring() > 0)',
-        'ALTER TABLE TABLE_ ADD x int', 'ALTER TABLE TABLE_ DROP key',
-        'ALTER TABLE TABLE_ INHERIT trap.parent', 'ALTER TABLE trap.like_it INHERIT TABLE_',
-        'CREATE TABLE trap.child () INHERITS (TABLE_)',
+        'ALTER TABLE TABLE_ ADD CHECK (trap.spring() > 0)', 'ALTER TABLE TABLE_ ADD x int',
+        'ALTER TABLE TABLE_ DROP key', 'ALTER TABLE TABLE_ INHERIT trap.parent',
+        'ALTER TABLE trap.like_it INHERIT TABLE_', 'CREATE TABLE trap.child () INHERITS (TABLE_)',
         'ALTER TABLE TABLE_ ENABLE ROW LEVEL SECURITY', 'ALTER TABLE TABLE_
         FORCE ROW LEVEL SECURITY', 'CREATE POLICY p ON TABLE_ USING (trap.spring() > 0)',
         'CREATE TRIGGER t BEFORE INSERT OR UPDATE OR DELETE
@@ -138,18 +137,19 @@ my @attempts = (
         'CREATE TABLE trap.refers (key bigint REFERENCES TABLE_ (key))',
         'CREATE PUBLICATION p FOR TABLE TABLE_', 'TRUNCATE TABLE_',
         'ALTER TABLE TABLE_ REPLICA IDENTITY FULL', 'ALTER TABLE TABLE_ SET UNLOGGED',
-        'CLUSTER TABLE_ USING x', 'COMMENT ON TABLE TABLE_ IS $$x$$', 'DROP TABLE TABLE_',
-        'ALTER EXTENSION advisory_ext DROP TABLE TABLE_',
+        'CLUSTER TABLE_ USING x', 'COMMENT ON TABLE TABLE_ IS $$x$$',
+        'DROP TABLE TABLE_', 'ALTER EXTENSION advisory_ext DROP TABLE TABLE_',
         'GRANT TRIGGER ON TABLE_ TO CURRENT_USER' } @tables),
     map({ ("LOCK TABLE $_ IN ACCESS EXCLUSIVE MODE",
         "UPDATE $_ SET key = key") } 'advisory._leases'),
     map({ my $sequence = "advisory.$_"; ("ALTER SEQUENCE $sequence AS integer",
-        "ALTER SEQUENCE $sequence OWNED BY trap.parent.key", "ALTER SEQUENCE $sequence RENAME
-        TO other", "ALTER SEQUENCE $sequence OWNER TO CURRENT_USER",
-        "DROP SEQUENCE $sequence", "ALTER EXTENSION advisory_ext DROP SEQUENCE $sequence") } qw(_era
-        _era_began)),
-    q{CREATE OR REPLACE FUNCTION advisory_internal.key_labels() RETURNS SETOF record LANGUAGE sql
-    AS 'SELECT trap.spring()'}, 'ALTER FUNCTION advisory_internal.key_labels() RENAME TO other',
+        "ALTER SEQUENCE $sequence OWNED BY trap.parent.key",
+        "ALTER SEQUENCE $sequence RENAME TO other",
+        "ALTER SEQUENCE $sequence OWNER TO CURRENT_USER", "DROP SEQUENCE $sequence",
+        "ALTER EXTENSION advisory_ext DROP SEQUENCE $sequence") } qw(_era _era_began)),
+    q{CREATE OR REPLACE FUNCTION advisory_internal.key_labels() RETURNS SETOF record
+    LANGUAGE sql AS 'SELECT trap.spring()'},
+    'ALTER FUNCTION advisory_internal.key_labels() RENAME TO other',
     'ALTER FUNCTION advisory_internal.key_labels() SECURITY DEFINER',
     'ALTER FUNCTION advisory_internal.key_labels() SET search_path = trap',
     'ALTER FUNCTION advisory_internal.key_labels() SUPPORT trap.spring',
@@ -158,17 +158,19 @@ my @attempts = (
     'ALTER EXTENSION advisory_ext DROP FUNCTION advisory_internal.key_labels()',
     'GRANT EXECUTE ON FUNCTION advisory.tokens_above(bigint) TO CURRENT_USER',
     'DROP FUNCTION advisory_internal.key_labels()',
-    'CREATE OR REPLACE VIEW advisory.known_keys AS SELECT trap.spring()', 'ALTER VIEW
-    advisory.known_keys RENAME TO other', 'ALTER VIEW advisory.leases SET (security_barrier)',
+    'CREATE OR REPLACE VIEW advisory.known_keys AS SELECT trap.spring()',
+    'ALTER VIEW advisory.known_keys RENAME TO other',
+    'ALTER VIEW advisory.leases SET (security_barrier)',
     'CREATE RULE r AS ON UPDATE TO advisory.locks DO INSTEAD SELECT trap.spring()',
     'CREATE TRIGGER t INSTEAD OF INSERT ON advisory.locks FOR EACH ROW EXECUTE FUNCTION
-    trap.on_write()', 'ALTER FOREIGN TABLE advisory._locks ADD x int', 'ALTER SERVER advisory_ext
-    OWNER TO CURRENT_USER', 'CREATE USER MAPPING FOR CURRENT_USER SERVER advisory_ext',
+    trap.on_write()', 'ALTER FOREIGN TABLE advisory._locks ADD x int',
+    'ALTER SERVER advisory_ext OWNER TO CURRENT_USER',
+    'CREATE USER MAPPING FOR CURRENT_USER SERVER advisory_ext',
     'ALTER SCHEMA advisory OWNER TO CURRENT_USER', 'ALTER SCHEMA advisory RENAME TO other',
-    'DROP SCHEMA advisory CASCADE', 'GRANT CREATE ON SCHEMA advisory TO CURRENT_USER', 'ALTER SCHEMA
-    advisory_internal RENAME TO other', 'GRANT USAGE ON SCHEMA advisory_internal TO CURRENT_USER',
-    'CREATE FUNCTION advisory_internal.key_facts(text, boolean) RETURNS int LANGUAGE sql AS $$
-    SELECT 1 $$', 'CREATE TABLE advisory.mine (x int)', 'CREATE VIEW advisory._mine AS SELECT 1',
+    'DROP SCHEMA advisory CASCADE', 'GRANT CREATE ON SCHEMA advisory TO CURRENT_USER',
+    'ALTER SCHEMA advisory_internal RENAME TO other',
+    'GRANT USAGE ON SCHEMA advisory_internal TO CURRENT_USER',
+    'CREATE TABLE advisory.mine (x int)', 'CREATE VIEW advisory._mine AS SELECT 1',
     'CREATE FUNCTION advisory_internal.key_facts(text, boolean) RETURNS int
     LANGUAGE sql AS $$ SELECT 1 $$',
     'CREATE OPERATOR advisory.= (FUNCTION = int8eq, LEFTARG = bigint, RIGHTARG = bigint)',
@@ -179,8 +181,7 @@ my @attempts = (
     IN SCHEMA advisory GRANT ALL ON TABLES TO CURRENT_USER; CREATE TABLE advisory.x ()',
     'CREATE EVENT TRIGGER e ON ddl_command_end EXECUTE FUNCTION trap.on_event()',
     'SET ROLE postgres', q{UPDATE pg_proc SET prosrc = '' WHERE proname = 'key_labels'},
-    q{SELECT pg_extension_config_dump('advisory._leases', '')},
-    q{SELECT lo_import('/etc/passwd')});
+    q{SELECT pg_extension_config_dump('advisory._leases', '')}, q{SELECT lo_import('/etc/passwd')});
 
 for my $role ($creator, $owner) {
     my $database = $made{$creator};
@@ -234,7 +235,6 @@ for my $role ($creator, $owner) {
         NULL}, 1, 'and again');
     $session->shows(q{SELECT pg_catalog.count(*) OPERATOR(pg_catalog.>) 20
         FROM advisory.known_keys}, 1, 'the known keys');
-    $session->run('SELECT advisory.unlock_all()') if 0;
     $watch->shows('SELECT count(*) FROM trap.sprung', 0, 'and nothing of it has run');
     $session->disconnect;
     $watch->run('DROP SCHEMA trap CASCADE')->disconnect;
