@@ -3,10 +3,8 @@
 use AdvisoryTest;
 use Semaphores;
 
-
 # A search through all slots takes some 8 ms; finding one by its bit 0.2 ms.
 use constant { MAX_SLOTS => 16000, MANY => 2000, FOUND_MS => 3, REPETITIONS => 3 };
-
 
 {
     my $server = own_server('max_locks_per_transaction=512');

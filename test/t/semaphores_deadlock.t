@@ -5,7 +5,6 @@ use AdvisoryTest;
 use Semaphores;
 use Time::HiRes qw(sleep time);
 
-
 # A deadlock is found deadlock_timeout after the wait began, or 1 s after the cycle was closed.
 use constant CHECKED_S => 2;
 

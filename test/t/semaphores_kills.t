@@ -6,7 +6,6 @@ use POSIX ();
 use Semaphores;
 use Time::HiRes qw(sleep time);
 
-
 # It goes on until there were that many of each.
 use constant { CLIENTS => 12, SLOTS => 3, CANCELS => 200, KILLS => 80, HOLDS => 1000,
     MOST_S => 120 };

@@ -4,7 +4,6 @@
 use AdvisoryTest;
 use Semaphores;
 
-
 use constant { CLIENTS => 12, SLOTS => 3, WORK_S => 1, WORK_REPEATS => 3 };
 
 my $look = observer();

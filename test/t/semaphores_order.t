@@ -4,7 +4,6 @@
 use AdvisoryTest;
 use Semaphores;
 
-
 use constant { WAITERS => 70 };
 
 my $look = observer();

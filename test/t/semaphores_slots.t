@@ -3,7 +3,6 @@
 use AdvisoryTest;
 use Semaphores;
 
-
 my $look = observer();
 
 {

@@ -3,7 +3,6 @@
 use AdvisoryTest;
 use Semaphores;
 
-
 use constant { CLIENTS => 12 };
 
 my $look = observer();

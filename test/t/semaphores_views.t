@@ -4,7 +4,6 @@
 use AdvisoryTest;
 use Semaphores;
 
-
 my $look = observer();
 
 {

@@ -7,7 +7,6 @@ use List::Util qw(max);
 use Semaphores;
 use Time::HiRes qw(time);
 
-
 use constant {
     WOKEN_MS => 300, PREPARED_MS => 1500, REPETITIONS => 3,
     # a waiter that is not woken looks after 1 s
