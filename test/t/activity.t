@@ -146,9 +146,7 @@ leave($look, @rest, $invoice, $second, $w1, $w2, $w3);
     $look->run("INSERT INTO advisory.key_labels (key, label) VALUES (424242424242, '$label')");
     my ($holder, @waiters) = map { there(application => "labelled $_") } 1 .. 6;
     $holder->run('SELECT pg_advisory_lock(424242424242)');
-    for my $waiter (@waiters) {
-        waits($look, $waiter, 'SELECT pg_advisory_lock(424242424242)');
-    }
+    waits($look, $_, 'SELECT pg_advisory_lock(424242424242)') for @waiters;
     my $shown = '"' . substr($label, 0, 21) . '..."';
     is_deeply([ $look->column('SELECT lock FROM advisory.activity') ], [ ($shown) x 6 ],
         'activity has the same text in each row');

@@ -355,8 +355,7 @@ is(holds_anything($late), 0, 'and holds nothing');
 my $doomed = waiting([], $CALL);
 $observer->value('SELECT pg_terminate_backend(?)', $doomed->pid);
 ok($doomed->finish->{state}, 'terminated while waiting, the call ends');
-wait_until('the process is gone',
-    sub { !$observer->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $doomed->pid) });
+until_gone($observer, $doomed);
 $observer->shows("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted", 0,
     'and is out of the queue');
 release();

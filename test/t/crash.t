@@ -4,12 +4,6 @@
 # happen on a server of their own.
 use AdvisoryTest;
 
-sub gone ($observer, $pid) {
-    return wait_until(
-        "process $pid is gone",
-        sub { !$observer->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $pid) });
-}
-
 # ---- A session ends ------------------------------------------------------------------------------
 
 create_database();
@@ -37,11 +31,10 @@ for my $end (
     my ($holder, $waiter) = held_with_queue();
     $act->($holder);
     $waiter->returns(1, "$name: the waiter gets the lock");
-    gone($observer, $holder->pid);
+    until_gone($observer, $holder);
     $observer->shows("SELECT pid, granted FROM advisory.holders('crash', 'a')", "$waiter->{pid}|1",
         "$name: and is the only one to have it");
-    $waiter->disconnect;
-    gone($observer, $waiter->pid);
+    leave($observer, $waiter);
 }
 
 # A waiter in the middle of the queue.
@@ -52,7 +45,7 @@ for my $end (
     $observer->shows('SELECT ? = ANY (blocked_by) FROM advisory.locks WHERE pid = ?', 1,
         'one waits for another waiter', $waiter->pid, $next->pid);
     $observer->value('SELECT pg_terminate_backend(?)', $waiter->pid);
-    gone($observer, $waiter->pid);
+    until_gone($observer, $waiter);
     is_deeply($observer->rows("SELECT pid, granted, blocked_by FROM advisory.holders('crash', 'a')
             ORDER BY granted DESC"),
         [ [ $holder->pid, 1, undef ], [ $next->pid, 0, [ $holder->pid ] ] ],
@@ -90,7 +83,7 @@ for my $end (
     $superuser->value("SELECT advisory.lock('crash', 'b')");
     $other->fails($terminate, '42501', 'but not of a superuser', $superuser->pid);
     $_->disconnect for $holder, $other, $superuser;
-    gone($observer, $_->pid) for $holder, $other;
+    until_gone($observer, $_) for $holder, $other;
     $observer->run("DROP ROLE $owner", "DROP ROLE $stranger");
 }
 

@@ -333,8 +333,7 @@ sub waits_for_lease ($session, @statement) {
     waits_for_lease($first, $WAIT);
     waits_for_lease($second, $WAIT);
     $look->value('SELECT pg_terminate_backend(?)', $first->pid);
-    wait_until('it is gone',
-        sub { !$look->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $first->pid) });
+    until_gone($look, $first);
     $look->run("SELECT advisory.end_lease('l', 'wait', $token)");
     cmp_ok($second->finish->{value}, '>', $token,
         'after the first in the queue has died the next one is woken');

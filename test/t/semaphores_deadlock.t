@@ -33,9 +33,7 @@ my $look = observer();
     # All holders wait for a transaction that will end.
     my $idle = session()->run('BEGIN', q(SELECT advisory.xact_lock('sem', 'for long')));
     my @blocked = map { holder('alive', 2) } 1, 2;
-    for my $blocked (@blocked) {
-        waits($look, $blocked, q(SELECT advisory.xact_lock('sem', 'for long')));
-    }
+    waits($look, $_, q(SELECT advisory.xact_lock('sem', 'for long'))) for @blocked;
     my ($patient) = queue_up('alive', 2, { before => q(SELECT advisory.lock('sem', 'patient')) });
     # One holder waits for a lock of the second waiter; the other holder will release its slot.
     my @half = map { holder('half', 2) } 1, 2;
@@ -149,9 +147,7 @@ my $look = observer();
     my @holders = map { holder('cycle', 2) } 1, 2;
     my ($ahead, $culprit) = queue_up('cycle', 2, {},
         { before => q(SELECT advisory.lock('sem', 'cycle')) });
-    for my $holder (@holders) {
-        waits($look, $holder, q(SELECT advisory.lock('sem', 'cycle')));
-    }
+    waits($look, $_, q(SELECT advisory.lock('sem', 'cycle'))) for @holders;
     # The holders have a deadlock of their own, over locks, which the server resolves.
     my @natives = map { holder('native', 2)->run("SELECT advisory.lock('sem', 'native $_')") } 1, 2;
     my ($stands_by) = queue_up('native', 2, {});

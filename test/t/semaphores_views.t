@@ -18,9 +18,7 @@ my $look = observer();
     my $prepares = session()->run('BEGIN', q(SELECT advisory.xact_acquire('sem', 'shown', 3)),
         q(PREPARE TRANSACTION 'a gid'));
     leave($look, $prepares);
-    for my $waiter ($first, $second) {
-        in_queue($waiter, acquires('shown', 3));
-    }
+    in_queue($_, acquires('shown', 3)) for $first, $second;
     my $to = $look->value('SELECT clock_timestamp()');
     my @holders = ($holder->pid, $other->pid, 0);
     is_deeply($look->rows('SELECT * FROM advisory.semaphores'),

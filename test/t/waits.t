@@ -123,9 +123,7 @@ $held->run('SELECT pg_advisory_lock(1)');
 $many[0]->run('SELECT pg_advisory_lock(2)');
 $many[11]->run('SELECT pg_advisory_lock(3)');
 $of_last->run('SELECT pg_advisory_lock(4)');
-for my $waiter (@many) {
-    waits($look, $waiter, 'SELECT pg_advisory_lock(1)');
-}
+waits($look, $_, 'SELECT pg_advisory_lock(1)') for @many;
 for my $case ([ $of_first, 2 ], [ $of_last, 3 ], [ $deepest, 4 ]) {
     my ($waiter, $key) = @$case;
     waits($look, $waiter, "SELECT pg_advisory_lock($key)");
