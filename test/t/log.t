@@ -18,8 +18,7 @@ $t->run('SET advisory_ext.log_wait = 0', 'SET client_min_messages = log');
 $h->run(q(SELECT advisory.lock('log', 'a')));
 my $IN_VAIN = q(SELECT advisory.try_lock('log', 'a', '20ms'));
 my $WAITED = qr{LOG: +session waited for advisory lock "log/a" in exclusive mode};
-like($log_of->($t, $IN_VAIN), qr{$WAITED for \d+\.\d{3} ms and timed out$}m,
-    'log_wait: a timeout');
+like($log_of->($t, $IN_VAIN), qr{$WAITED for \d+\.\d{3} ms and timed out$}m, 'log_wait: a timeout');
 is($t->warned($IN_VAIN), '', 'which the client is not told');
 like($log_of->($t, q(SET statement_timeout = '20ms'), q(SELECT advisory.lock('log', 'a')),
         'RESET statement_timeout'), qr{ ms and did not obtain it$}m, 'a wait that is cancelled');
