@@ -3,9 +3,9 @@
 #
 #   scripts/tap.pl RESULT JOBS TEST…
 #
-# scripts/test-one.sh runs each TEST and prints TAP; JOBS of them run at the same time. A file with a line "# Takes long: …" is
-# among the first, so that the others do not wait for it in the end. A file with a line "# Runs alone: …" waits until all others
-# have ended, and nothing runs beside it.
+# scripts/test-one.sh runs each TEST and prints TAP; JOBS of them run at the same time. A file with a line "# Runs first: …" begins
+# before the others, because it takes long. One with a line "# Runs alone: …" waits until all others have ended, and nothing runs
+# beside it.
 #
 # This script prints one line for each test, and below it the comments that the test has made on standard error. If it has failed, it
 # prints all that the test has said but what passed. The first line of the file RESULT is "passed failed skipped", and each further one names a failure. A test that breaks
@@ -13,7 +13,6 @@
 use strict;
 use warnings;
 use File::Basename qw(dirname);
-use List::Util qw(any);
 use TAP::Parser;
 use TAP::Parser::Multiplexer;
 use Time::HiRes qw(time);
@@ -27,9 +26,10 @@ my @runner = (qw(setpriv --pdeathsig TERM -- bash), dirname($0) . '/test-one.sh'
 
 my ($passed, $failed, $skipped, @failures) = (0, 0, 0);
 my $running = TAP::Parser::Multiplexer->new;
-my @alone   = grep { says($_, 'Runs alone') } @tests;
-my @long    = grep { says($_, 'Takes long') } @tests;
-my @beside  = (@long, grep { my $test = $_; !any { $_ eq $test } @alone, @long } @tests);
+my %order;
+push @{ $order{ order_of($_) } }, $_ for @tests;
+my @alone  = @{ $order{alone} // [] };
+my @beside = map { @{ $order{$_} // [] } } qw(first beside);
 
 while (1) {
     start(shift @beside) while @beside && $running->parsers < $jobs;
@@ -44,10 +44,10 @@ print {$out} map { "$_\n" } "$passed $failed $skipped", @failures;
 close $out or die "cannot write $result: $!\n";
 exit($failed ? 1 : 0);
 
-sub says {
-    my ($test, $what) = @_;
-    open my $file, '<', $test or return 0;      # library, regress and isolation are no files
-    return scalar grep { /^# $what\b/ } <$file>;
+sub order_of {
+    my ($test) = @_;
+    open my $file, '<', $test or return 'beside';    # library, regress and isolation are no files
+    return (map { /^# Runs (alone|first)\b/ } <$file>)[0] // 'beside';
 }
 
 sub start {

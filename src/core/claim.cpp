@@ -102,7 +102,7 @@ change_claim(const char *doing, const LockName &name, TimestampTz window, OwnSta
 			 * Views show that a session which waits for another transaction meanwhile waits for
 			 * this name.
 			 */
-			with_published_wait(lock_tag(MyDatabaseId, name.key), name_ask(name)->used(), [&]() {
+			with_published_wait(lock_tag(MyDatabaseId, name.key), name_ask(name)->used, [&]() {
 				is_changed = run_own_statement(statement, arguments) > 0;
 			});
 			return is_changed;

@@ -2,7 +2,7 @@
 # doc/recipes.md: the test runs every block of SQL as it is there, in sessions of psql, and checks
 # the claims of the recipe while other sessions run it, too. test/portable/recipes.t runs it with
 # the portable edition.
-# Takes long: each recipe waits for what it shows.
+# Runs first: each recipe waits for what it shows.
 use FindBin;
 use lib "$FindBin::Bin/lib", "$FindBin::Bin/../integration/lib";
 use AdvisoryTest;

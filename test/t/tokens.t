@@ -2,7 +2,7 @@
 # Fencing tokens grow even when a new line of WAL begins, or a part of the WAL is lost: the server
 # is killed under load, a standby is promoted that has not received the last tokens, pg_upgrade, a
 # failover after that, dump and restore, and several of these in a row.
-# Takes long: the server is killed and starts again many times.
+# Runs first: the server is killed and starts again many times.
 use AdvisoryTest;
 use Replica;
 use Time::HiRes qw(sleep time);
