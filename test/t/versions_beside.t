@@ -47,7 +47,7 @@ $other->shows("SELECT advisory.try_lock('beside', 'a')", 0,
     'a lock that a session of this version holds the other one does not get');
 $look->shows("SELECT name FROM advisory.locks WHERE pid = ?", 'a',
     'a session of this version sees its name', $this->pid);
-$other->shows("SELECT name FROM advisory.stats WHERE name = 'a' AND acquired > 0", 'NULL',
+$other->shows("SELECT name FROM advisory.stats WHERE name = 'a' AND acquired > 0", [],
     'one of the other does not, since it has other memory');
 $this->run("SELECT advisory.unlock('beside', 'a')");
 
