@@ -111,7 +111,7 @@ sub says {
 sub token_of { return says($_[0], qr/has the lease, token (\d+)/) }
 
 # For each language at the same time: what comes first for all, and so on.
-sub each_of(&) {    ## no critic (ProhibitSubroutinePrototypes)
+sub each_of :prototype(&) {
     my ($code) = @_;
     my @results;
     for my $language (@languages) {

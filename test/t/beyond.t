@@ -3,12 +3,7 @@
 # ONLY, REPEATABLE READ with an old snapshot, a subtransaction that rolls back, a parallel query, a
 # transaction that a crash ends, a commit that waits for a standby which is not there; and while
 # they are cancelled. It needs a server of its own, which crashes.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $server = own_server('fsync=on', 'autovacuum=off');
@@ -52,23 +47,19 @@ sub calls {
     my $token = $look->value("SELECT token FROM advisory.lease('b', ?, '1h')", "r$name");
     my $ended = $look->value("SELECT token FROM advisory.lease('b', ?, '1h')", "e$name");
     return (
-        [ 'check_token',
-            "SELECT advisory.check_token('b', 'f$name', 7)",                        "f$name" ],
-        [ 'try_lease',
-            "SELECT token > 0 FROM advisory.try_lease('b', 't$name', '1h')",        "t$name" ],
+        [ 'check_token', "SELECT advisory.check_token('b', 'f$name', 7)", "f$name" ],
+        [ 'try_lease', "SELECT token > 0 FROM advisory.try_lease('b', 't$name', '1h')", "t$name" ],
         [ 'renew_lease',
             "SELECT advisory.renew_lease('b', 'r$name', $token) IS NOT NULL",       "r$name" ],
-        [ 'end_lease',
-            "SELECT advisory.end_lease('b', 'e$name', $ended)",                     "e$name" ],
+        [ 'end_lease', "SELECT advisory.end_lease('b', 'e$name', $ended)", "e$name" ],
         [ 'claim',       "SELECT advisory.claim('b', 'c$name', '1h', '2026-01-01') IS NOT NULL",
             "c$name" ],
     );
 }
 
 sub no_locks {
-    return is($look->value(
-        q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid > 16000}), 0,
-        "$_[0]: nothing is left locked")
+    return $look->shows(q{SELECT count(*) FROM pg_locks
+        WHERE locktype = 'advisory' AND objsubid > 16000}, 0, "$_[0]: nothing is left locked")
 }
 
 # ---- Wrong arguments -----------------------------------------------------------------------------
@@ -81,13 +72,13 @@ sub no_locks {
         my %state_of = (
             q(NULL, 'a') => '22004', q('', 'a') => '22023', q('b', NULL::text) => '22004',
             q('b', '') => '22023', q('b', NULL::bigint) => '22004', q('b', NULL::uuid) => '22004');
-        is($one->query("SELECT advisory.$function($_$more{$function})")->{state}, $state_of{$_},
+        $one->fails("SELECT advisory.$function($_$more{$function})", $state_of{$_},
             "$function($_): $state_of{$_}") for sort keys %state_of;
     }
     for my $function (grep { $more{$_} eq ', 1' } sort keys %more) {
         my %state_of =
             (NULL => '22004', 0 => '22023', -1 => '22023', -9223372036854775808 => '22023');
-        is($one->query("SELECT advisory.$function('b', 'a', $_)")->{state}, $state_of{$_},
+        $one->fails("SELECT advisory.$function('b', 'a', $_)", $state_of{$_},
             "$function, token $_: $state_of{$_}") for sort keys %state_of;
     }
     no_locks('wrong arguments');
@@ -99,8 +90,7 @@ for my $call (calls()) {
     my ($function, $sql, $name) = @$call;
     my $before = $state{$function}->($name);
     $one->run('BEGIN READ ONLY');
-    my $result = $one->query($sql);
-    is($result->{state}, '25006', "READ ONLY, $function: 25006");
+    my $result = $one->fails($sql, '25006', "READ ONLY, $function: 25006");
     like($result->{message},
         qr/^cannot execute advisory\.$function\(\) in a read-only transaction$/,
         "READ ONLY, $function: it is named");
@@ -115,18 +105,17 @@ for my $call (calls()) {
     my ($function, $sql, $name) = @$call;
     my $before = $state{$function}->($name);
     $one->run('BEGIN', 'SAVEPOINT s');
-    is($one->value($sql), 1, "savepoint, $function: it succeeds");
+    $one->shows($sql, 1, "savepoint, $function: it succeeds");
     $one->run('ROLLBACK TO s');
     # With the locks of the savepoint released another session is not kept from it.
     $two->run('BEGIN', q{SET LOCAL lock_timeout = '2s'});
-    is($two->value($sql), 1,
-        "savepoint, $function: after its rollback another session can do the same")
+    $two->shows($sql, 1, "savepoint, $function: after its rollback another session can do the same")
             if $function ne 'check_token' && $function ne 'claim';
     $two->run('ROLLBACK');
-    is($one->value($sql), 1, "savepoint, $function: and so can the same transaction");
+    $one->shows($sql, 1, "savepoint, $function: and so can the same transaction");
     $one->run('ROLLBACK');
     is($state{$function}->($name), $before, "rollback, $function: nothing has changed");
-    is($one->value($sql), 1, "rollback, $function: it succeeds once more");
+    $one->shows($sql, 1, "rollback, $function: it succeeds once more");
     isnt($state{$function}->($name), $before, "and has an effect: $function");
 }
 no_locks('rollback');
@@ -147,7 +136,7 @@ for my $call (grep { $_->[0] ne 'renew_lease' } calls()) {
         like($result->{context}, qr{"b/$name"$}m, "$function: the context says for what");
     }
     $two->run('ROLLBACK');
-    is($one->value($sql), 1, "$function: then it succeeds");
+    $one->shows($sql, 1, "$function: then it succeeds");
 }
 $one->run('RESET lock_timeout');
 no_locks('another transaction');
@@ -197,7 +186,7 @@ no_locks('levels');
             my ($function, $sql) = @$call;
             $one->run("CREATE OR REPLACE FUNCTION wrongly_marked(i integer) RETURNS boolean
                     LANGUAGE plpgsql PARALLEL SAFE COST 1 AS \$\$ BEGIN RETURN ($sql); END \$\$");
-            is($one->query('SELECT count(*) FROM many WHERE wrongly_marked(i)')->{state}, '25000',
+            $one->fails('SELECT count(*) FROM many WHERE wrongly_marked(i)', '25000',
                 "parallel, $function: 25000 (leader: $leader)");
         }
     }
@@ -231,7 +220,7 @@ no_locks('levels');
     is(join(',', grep { !/^(?:57014|success)$/ } sort keys %end), '', 'cancel: no other errors');
     cmp_ok($end{57014} // 0, '>', 10, "cancel: ${\($end{57014} // 0)} calls were cancelled");
     cmp_ok($end{success} // 0, '>', 10, "cancel: $end{success} were not");
-    is($one->value('SELECT current_user = session_user'), 1, 'cancel: the user is who it was');
+    $one->shows('SELECT current_user = session_user', 1, 'cancel: the user is who it was');
     no_locks('cancel');
 }
 
@@ -246,21 +235,21 @@ no_locks('levels');
             ("CREATE TRIGGER trap AFTER INSERT OR UPDATE
                 OR DELETE ON advisory.$_ FOR EACH ROW EXECUTE FUNCTION trap()")
         } qw(fences _leases _claims));
-    is($one->value($_->[1]), 1, "trigger, $_->[0]: it succeeds") for calls();
-    is($look->value('SELECT count(*) FROM trapped'), 0, 'a trigger does not fire');
+    $one->shows($_->[1], 1, "trigger, $_->[0]: it succeeds") for calls();
+    $look->shows('SELECT count(*) FROM trapped', 0, 'a trigger does not fire');
     $look->run(map {
         "ALTER TABLE advisory.$_ ENABLE ALWAYS TRIGGER trap"
     } qw(fences _leases _claims));
-    is($one->value($_->[1]), 1, "trigger that fires always, $_->[0]: it succeeds") for calls();
-    is($look->value('SELECT bool_and(who = pg_get_userbyid(10)) FROM trapped'), 1,
+    $one->shows($_->[1], 1, "trigger that fires always, $_->[0]: it succeeds") for calls();
+    $look->shows('SELECT bool_and(who = pg_get_userbyid(10)) FROM trapped', 1,
         'a trigger runs as the owner of the table');
-    is($one->value('SHOW search_path'), '"$user", public', 'and what it sets is undone');
+    $one->shows('SHOW search_path', '"$user", public', 'and what it sets is undone');
     my @more = calls();
     $look->run('CREATE CONSTRAINT TRIGGER later AFTER INSERT
             ON trapped DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION trap()',
             'ALTER TABLE trapped ENABLE ALWAYS TRIGGER later');
-    is($one->query($_->[1])->{state}, '42501',
-        "a trigger that makes another one fire later, $_->[0]: 42501") for @more;
+    $one->fails($_->[1], '42501', "a trigger that makes another one fire later, $_->[0]: 42501")
+        for @more;
     $look->run('DROP TRIGGER later ON trapped');
     my @calls = calls();
     $look->run( 'TRUNCATE trapped', map { ("DROP TRIGGER trap ON advisory.$_",
@@ -268,14 +257,13 @@ no_locks('levels');
             OR DELETE ON advisory.$_ DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION
             trap()", "ALTER TABLE advisory.$_ ENABLE ALWAYS TRIGGER trap") } qw(fences _leases
                 _claims));
-    is($one->query($_->[1])->{state}, '42501', "deferred trigger, $_->[0]: 42501") for @calls;
-    is($look->value('SELECT count(*) FROM trapped'), 0,
+    $one->fails($_->[1], '42501', "deferred trigger, $_->[0]: 42501") for @calls;
+    $look->shows('SELECT count(*) FROM trapped', 0,
         'a trigger that would run at the end of the transaction, as another role, does not run');
     $look->run(map { "DROP TRIGGER trap ON advisory.$_" } qw(fences _leases _claims));
 }
 
-sub waits_for_standby {
-    my ($session) = @_;
+sub waits_for_standby ($session) {
     return $look->value(
         q{SELECT wait_event = 'SyncRep' FROM pg_stat_activity WHERE pid = ?}, $session->pid)
 }
@@ -284,8 +272,7 @@ sub waits_for_standby {
 
 {
     my @calls = calls();
-    my $synchronous = sub {
-        my ($names) = @_;
+    my $synchronous = sub ($names) {
         $look->run('SET synchronous_commit = local', 'SET advisory_ext.lease_sync = off',
             "ALTER SYSTEM SET synchronous_standby_names = '$names'", 'SELECT pg_reload_conf()');
         for my $session ($look, $one) {
@@ -339,7 +326,7 @@ sub waits_for_standby {
             "no standby, synchronous_commit off, $function: it waits "
                 . ($waited ? 'all the same' : 'for none'));
         $look->value('SELECT pg_cancel_backend(?)', $one->pid) if $waited;
-        is($one->finish->{value}, 1, "no standby, synchronous_commit off, $function: it succeeds");
+        $one->returns(1, "no standby, synchronous_commit off, $function: it succeeds");
     }
     $synchronous->('');
     $_->run('RESET ALL') for $one, $look;
@@ -371,8 +358,8 @@ sub waits_for_standby {
     is($state{ $_->[0][0] }->($_->[0][2]), $_->[1],
         "crash: $_->[0][0] that was not committed is not") for @open;
     # A renewal and an end ask for the lease that is still there.
-    is($one->value($_->[0][1]), 1, "crash: and $_->[0][0] can be had then") for @open;
-    is($one->value("SELECT advisory.check_lease('b', 'crash', $owned)"), 1,
+    $one->shows($_->[0][1], 1, "crash: and $_->[0][0] can be had then") for @open;
+    $one->shows("SELECT advisory.check_lease('b', 'crash', $owned)", 1,
         'crash: a lease is held after it');
     is($one->value(
         "SELECT expires_at FROM advisory.leases WHERE name = 'crash' AND state = 'held'"), $expires,

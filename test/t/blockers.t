@@ -1,80 +1,91 @@
 #!/usr/bin/env perl
-# advisory.blockers: one row for whatever is at the root of waits, with all that wait for it, and a statement that ends it. Each
-# statement is run as it is shown. It takes sessions that wait for each other, other databases, and prepared transactions.
-use strict;
-use warnings;
+# advisory.blockers: one row for whatever is at the root of waits, with all that wait for it, and a
+# statement that ends it. Each statement is run as it is shown. It takes sessions that wait for each
+# other, other databases, and prepared transactions.
 use utf8;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 my $server = own_server('max_prepared_transactions=3', 'max_connections=60');
 sub there { return session(server => $server, @_) }
 my $look = there(application => 'look');
-$look->run('CREATE EXTENSION advisory_ext', 'CREATE DATABASE "oth er"', 'CREATE ROLE app LOGIN', 'CREATE ROLE nobody LOGIN', 'CREATE TABLE item (id int PRIMARY KEY, n int)',
+$look->run('CREATE EXTENSION advisory_ext', 'CREATE DATABASE "oth er"', 'CREATE ROLE app LOGIN',
+    'CREATE ROLE nobody LOGIN', 'CREATE TABLE item (id int PRIMARY KEY, n int)',
     'INSERT INTO item VALUES (1, 0), (2, 0)', 'GRANT ALL ON item TO PUBLIC');
 my $there = there(database => 'oth er')->run('CREATE EXTENSION advisory_ext');
 
-my $ROWS = q(SELECT pid, who, state, since <= now(), lock, waiters, longest_wait >= '0', remedy FROM advisory.blockers);
+my $ROWS = q(SELECT pid, who, state, since <= now(), lock, waiters, longest_wait >= '0', remedy
+    FROM advisory.blockers);
 
-sub waiter {
-    my ($statement, @how) = @_;
+sub waiter ($statement, @how) {
     my $waiter = there(@how)->run(q(SET deadlock_timeout = '1h'));
     $waiter->start($statement);
-    wait_until('it waits', sub { $look->value(q(SELECT count(*) FROM pg_stat_activity WHERE pid = ? AND wait_event IS NOT NULL AND wait_event_type <> 'Client'), $waiter->pid)
-        && $look->value(q(SELECT count(*) FROM pg_locks WHERE pid = $1 AND NOT granted AND waitstart IS NOT NULL) .
-            q( UNION ALL SELECT count(*) FROM advisory.locks WHERE pid = $1 AND wait_start IS NOT NULL ORDER BY 1 DESC LIMIT 1), $waiter->pid) });
+    wait_until('it waits', sub { $look->value(q(SELECT count(*) FROM pg_stat_activity
+            WHERE pid = ? AND wait_event IS NOT NULL AND wait_event_type <> 'Client'), $waiter->pid)
+        && $look->value(q(SELECT count(*) FROM pg_locks WHERE pid = $1 AND NOT granted
+            AND waitstart IS NOT NULL) .
+            q( UNION ALL SELECT count(*) FROM advisory.locks
+            WHERE pid = $1 AND wait_start IS NOT NULL ORDER BY 1 DESC LIMIT 1), $waiter->pid) });
     return $waiter;
 }
 
 sub end_of { my @sessions = @_; leave($look, @sessions); return }
 
 # The remedy of the only row with this lock, which must end the waits of these sessions.
-sub cures {
-    my ($what, $lock, $remedy, @waiters) = @_;
+sub cures ($what, $lock, $remedy, @waiters) {
     my $shown = $look->value('SELECT remedy FROM advisory.blockers WHERE lock = ?', $lock);
     is($shown, $remedy, "$what: the remedy") or diag explain $look->rows($ROWS);
     $look->run($shown);
-    is($_->finish->{state}, undef, "$what: it ends the wait") for @waiters;
+    $_->ends(undef, "$what: it ends the wait") for @waiters;
     return;
 }
 
-is_deeply($look->rows($ROWS), [], 'no row while nobody waits');
+$look->shows($ROWS, [], 'no row while nobody waits');
 
-# ---- A session ------------------------------------------------------------------------------------------------------------
+# ---- A session -----------------------------------------------------------------------------------
 
 {
     my ($holder, $middle) = map { there(role => 'app', application => $_) } qw(holder middle);
     $holder->run('BEGIN', "SELECT advisory.xact_lock('billing', 'invoice:42')");
     $middle->run("SELECT advisory.lock('q', 'of middle')");
-    $middle->start("SELECT advisory.lock('billing', 'invoice:42')");
-    waits($look, $middle);
+    waits($look, $middle, "SELECT advisory.lock('billing', 'invoice:42')");
     my $last = waiter("SELECT advisory.lock('q', 'of middle')");
     my $of_two = $holder->pid;
     my $other = there(application => 'other')->run('SELECT pg_advisory_lock(4711)');
     my $of_other = waiter('SELECT pg_advisory_lock(4711)');
     is_deeply($look->rows($ROWS), [
-        [ $holder->pid, 'app@holder', 'idle in transaction', 1, 'billing/invoice:42', 2, 1, "SELECT advisory.terminate_holder('billing', 'invoice:42', $of_two);" ],
-        [ $other->pid, 'postgres@other', 'idle', 1, '4711', 1, 1, 'SELECT advisory.terminate_holder_key(4711, ' . $other->pid . ');' ],
-    ], 'a row for each root, with those that wait for it through others; those with most waiters first');
+        [ $holder->pid, 'app@holder', 'idle in transaction', 1, 'billing/invoice:42', 2, 1,
+            "SELECT advisory.terminate_holder('billing', 'invoice:42', $of_two);" ],
+        [ $other->pid, 'postgres@other', 'idle', 1, '4711', 1, 1,
+            'SELECT advisory.terminate_holder_key(4711, ' . $other->pid . ');' ],
+    ], 'a row for each root, with those that wait for it through others; those with most '
+    . 'waiters first');
     my $nobody = there(role => 'nobody');
-    is_deeply($nobody->rows(q(SELECT pid, who, state, since, lock, waiters, remedy FROM advisory.blockers LIMIT 1)),
-        [ [ $holder->pid, 'app@holder', undef, undef, '1572001551135567388', 2, "SELECT advisory.terminate_holder_key(1572001551135567388, $of_two);" ] ],
-        'who may not see the session sees neither its state nor the name, and gets a statement all the same');
-    is($nobody->query("SELECT advisory.terminate_holder_key(1572001551135567388, $of_two)")->{state}, '42501', '... which needs the privilege');
-    cures('a lock by name', 'billing/invoice:42', "SELECT advisory.terminate_holder('billing', 'invoice:42', $of_two);", $middle);
-    cures('a lock by key', '4711', 'SELECT advisory.terminate_holder_key(4711, ' . $other->pid . ');', $of_other);
+    is_deeply($nobody->rows(q(SELECT pid, who, state, since, lock, waiters, remedy
+            FROM advisory.blockers LIMIT 1)),
+        [ [ $holder->pid, 'app@holder', undef, undef, '1572001551135567388', 2,
+            "SELECT advisory.terminate_holder_key(1572001551135567388, $of_two);" ] ],
+        'who may not see the session sees neither its state nor the name, and gets a statement all '
+        . 'the same');
+    $nobody->fails("SELECT advisory.terminate_holder_key(1572001551135567388, $of_two)", '42501',
+        '... which needs the privilege');
+    cures('a lock by name', 'billing/invoice:42',
+        "SELECT advisory.terminate_holder('billing', 'invoice:42', $of_two);", $middle);
+    cures('a lock by key', '4711', 'SELECT advisory.terminate_holder_key(4711, ' . $other->pid
+        . ');', $of_other);
     $middle->run('SELECT pg_advisory_unlock_all()');
     $last->finish;
     end_of($middle, $last, $of_other, $nobody);
 }
 
-for my $case ([ q{'o''brien', E'a\\\\b'}, q(o'brien/a\b), q(SELECT advisory.terminate_holder('o''brien', E'a\\\\b', %d);) ],
+for my $case ([ q{'o''brien', E'a\\\\b'}, q(o'brien/a\b),
+        q(SELECT advisory.terminate_holder('o''brien', E'a\\\\b', %d);) ],
     [ q{'q', 'größe ☃'}, 'q/größe ☃', q(SELECT advisory.terminate_holder('q', 'größe ☃', %d);) ],
-    [ q{'q', repeat('x', 51)}, 'q/' . 'x' x 51, 'SELECT advisory.terminate_holder_key(' . $look->value(q(SELECT advisory.key('q', repeat('x', 51)))) . ', %d);' ],
-    [ q{'q', repeat('x', 300)}, undef, 'SELECT advisory.terminate_holder_key(' . $look->value(q(SELECT advisory.key('q', repeat('x', 300)))) . ', %d);' ],
-    [ q{'q', E'two\nlines'}, 'q/two?lines', 'SELECT advisory.terminate_holder_key(' . $look->value(q(SELECT advisory.key('q', E'two\nlines'))) . ', %d);' ])
+    [ q{'q', repeat('x', 51)}, 'q/' . 'x' x 51, 'SELECT advisory.terminate_holder_key('
+        . $look->value(q(SELECT advisory.key('q', repeat('x', 51)))) . ', %d);' ],
+    [ q{'q', repeat('x', 300)}, undef, 'SELECT advisory.terminate_holder_key('
+        . $look->value(q(SELECT advisory.key('q', repeat('x', 300)))) . ', %d);' ],
+    [ q{'q', E'two\nlines'}, 'q/two?lines', 'SELECT advisory.terminate_holder_key('
+        . $look->value(q(SELECT advisory.key('q', E'two\nlines'))) . ', %d);' ])
 {
     my ($name, $shown, $remedy) = @$case;
     my $holder = there()->run("SELECT advisory.lock($name)");
@@ -91,52 +102,62 @@ for my $case ([ q{'o''brien', E'a\\\\b'}, q(o'brien/a\b), q(SELECT advisory.term
     end_of($waiter);
 }
 
-# ---- More than one at the root ---------------------------------------------------------------------------------------------
+# ---- More than one at the root -------------------------------------------------------------------
 
 {
-    my @holders = map { there(application => "sharer-$_")->run("SELECT advisory.lock_shared('q', 'shared')") } 1 .. 2;
+    my @holders = map { there(application => "sharer-$_")
+        ->run("SELECT advisory.lock_shared('q', 'shared')") } 1 .. 2;
     my @waiters = map { waiter("SELECT advisory.lock('q', 'shared')") } 1 .. 3;
     is_deeply($look->rows('SELECT pid, waiters, remedy FROM advisory.blockers ORDER BY who'),
-        [ map { [ $_->pid, 3, sprintf "SELECT advisory.terminate_holder('q', 'shared', %d);", $_->pid ] } @holders ], 'a row for each that holds the lock in shared mode');
+        [ map { [ $_->pid, 3, sprintf "SELECT advisory.terminate_holder('q', 'shared', %d);",
+            $_->pid ] } @holders ], 'a row for each that holds the lock in shared mode');
     end_of(@holders);
     while (my $next = shift @waiters) { $next->finish; end_of($next) }
 }
 {
-    my @holders = map { there(application => "holder-$_")->run("SELECT advisory.acquire('q', 'slots', 3)") } 1 .. 3;
+    my @holders = map { there(application => "holder-$_")
+        ->run("SELECT advisory.acquire('q', 'slots', 3)") } 1 .. 3;
     my @waiters = map { waiter("SELECT advisory.acquire('q', 'slots', 3)") } 1 .. 4;
     is_deeply($look->rows('SELECT pid, lock, waiters FROM advisory.blockers ORDER BY who'),
-        [ map { [ $holders[$_]->pid, 'slot ' . ($_ + 1) . ' of q/slots', 4 ] } 0 .. 2 ], 'a row for each slot that is waited for');
-    cures('a slot', 'slot 2 of q/slots', "SELECT advisory.terminate_holder('q', 'slots', " . $holders[1]->pid . ');', shift @waiters);
+        [ map { [ $holders[$_]->pid, 'slot ' . ($_ + 1) . ' of q/slots', 4 ] } 0 .. 2 ],
+        'a row for each slot that is waited for');
+    cures('a slot', 'slot 2 of q/slots', "SELECT advisory.terminate_holder('q', 'slots', "
+        . $holders[1]->pid . ');', shift @waiters);
     end_of(@holders[ 0, 2 ]);
     end_of($_) for @waiters;
 }
 
-# ---- Prepared transactions ----------------------------------------------------------------------------------------------------
+# ---- Prepared transactions -----------------------------------------------------------------------
 
 for my $database ('postgres', 'oth er') {
     my @how = (database => $database);
-    my $doer = there(@how)->run('BEGIN', "SELECT advisory.xact_lock('q', 'prepared')", q(PREPARE TRANSACTION 'g''id'));
+    my $doer = there(@how)->run('BEGIN', "SELECT advisory.xact_lock('q', 'prepared')",
+        q(PREPARE TRANSACTION 'g''id'));
     my $waiter = waiter("SELECT advisory.lock('q', 'prepared')", @how);
     my $is_here = $database eq 'postgres';
     my $lock = 'q/prepared' . ($is_here ? '' : ' in database "oth er"');
-    is_deeply($look->rows($ROWS), [ [ undef, "postgres (prepared g'id)", undef, 1, $lock, 1, 1, q(ROLLBACK PREPARED 'g''id';) . ($is_here ? '' : ' -- in database "oth er"') ] ],
+    is_deeply($look->rows($ROWS), [ [ undef, "postgres (prepared g'id)", undef, 1, $lock, 1, 1,
+            q(ROLLBACK PREPARED 'g''id';) . ($is_here ? '' : ' -- in database "oth er"') ] ],
         "a prepared transaction of database $database");
     ($is_here ? $look : $there)->run($look->value('SELECT remedy FROM advisory.blockers'));
-    is($waiter->finish->{state}, undef, '... is ended by the statement');
+    $waiter->ends(undef, '... is ended by the statement');
     end_of($doer, $waiter);
 }
 
-# What cannot be named has no remedy, and the name of another database cannot end the comment that it is in.
-# PostgreSQL 19 has no database with such a name.
+# What cannot be named has no remedy, and the name of another database cannot end the comment that
+# it is in. PostgreSQL 19 has no database with such a name.
 if ($look->value(q(SELECT current_setting('server_version_num'))) < 190000) {
     my $evil = "evil\nSELECT 1";
     $look->run(qq(CREATE DATABASE "$evil"));
     my @doers;
-    for my $case ([ 'postgres', q(E'a\tb'), undef ], [ $evil, q('of evil'), q(ROLLBACK PREPARED 'of evil'; -- in database "evil?SELECT 1") ]) {
+    for my $case ([ 'postgres', q(E'a\tb'), undef ],
+        [ $evil, q('of evil'), q(ROLLBACK PREPARED 'of evil'; -- in database "evil?SELECT 1") ]) {
         my ($database, $gid, $remedy) = @$case;
-        my $doer = there(database => $database)->run('CREATE EXTENSION IF NOT EXISTS advisory_ext', 'BEGIN', "SELECT advisory.xact_lock('q', 'odd')", "PREPARE TRANSACTION $gid");
+        my $doer = there(database => $database)->run('CREATE EXTENSION IF NOT EXISTS advisory_ext',
+            'BEGIN', "SELECT advisory.xact_lock('q', 'odd')", "PREPARE TRANSACTION $gid");
         my $waiter = waiter("SELECT advisory.lock('q', 'odd')", database => $database);
-        is_deeply($look->rows('SELECT remedy FROM advisory.blockers'), [ [$remedy] ], "the remedy of a prepared transaction $gid");
+        $look->shows('SELECT remedy FROM advisory.blockers', $remedy // 'NULL',
+            "the remedy of a prepared transaction $gid");
         $doer->run("ROLLBACK PREPARED $gid");
         $waiter->finish;
         end_of($doer, $waiter);
@@ -144,17 +165,20 @@ if ($look->value(q(SELECT current_setting('server_version_num'))) < 190000) {
     $look->run(qq(DROP DATABASE "$evil" WITH (FORCE)));
 }
 
-# ---- Cut names in SQL_ASCII, where a letter is a byte ----------------------------------------------------------------------------
+# ---- Cut names in SQL_ASCII, where a letter is a byte --------------------------------------------
 
 {
-    $look->run(q(CREATE DATABASE ascii ENCODING 'SQL_ASCII' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'));
+    $look->run(q(CREATE DATABASE ascii ENCODING 'SQL_ASCII' TEMPLATE template0 LC_COLLATE 'C'
+        LC_CTYPE 'C'));
     my @sessions = map { there(database => 'ascii') } 1 .. 2;
-    $sessions[0]->run('CREATE EXTENSION advisory_ext', 'SET client_encoding = UTF8', q(SELECT advisory.lock('q', repeat('x漢', 60))));
-    $sessions[1]->run('SET client_encoding = UTF8')->start(q(SELECT advisory.lock('q', repeat('x漢', 60))));
+    $sessions[0]->run('CREATE EXTENSION advisory_ext', 'SET client_encoding = UTF8',
+        q(SELECT advisory.lock('q', repeat('x漢', 60))));
+    $sessions[1]->run('SET client_encoding = UTF8')
+        ->start(q(SELECT advisory.lock('q', repeat('x漢', 60))));
     waits($look, $sessions[1]);
     for my $view ('activity', 'blockers') {
-        my $shown = $sessions[0]->query("SELECT lock FROM advisory.$view LIMIT 1");
-        is($shown->{state}, undef, "$view: a cut name is text in the client's encoding") or diag explain $shown;
+        my $shown = $sessions[0]->succeeds("SELECT lock FROM advisory.$view LIMIT 1",
+            "$view: a cut name is text in the client's encoding");
         like($shown->{value} // '', qr{^q/x\?}, '... in which ? stands for a byte');
     }
     $sessions[0]->run('SELECT pg_advisory_unlock_all()');
@@ -162,30 +186,36 @@ if ($look->value(q(SELECT current_setting('server_version_num'))) < 190000) {
     end_of(@sessions);
 }
 
-# ---- Leases ------------------------------------------------------------------------------------------------------------------------
+# ---- Leases --------------------------------------------------------------------------------------
 
 {
-    my $owner = there(role => 'app')->run("SELECT advisory.lease('leader', 'of ''it', '1 hour', owner => 'host-1')");
+    my $owner = there(role => 'app')
+        ->run("SELECT advisory.lease('leader', 'of ''it', '1 hour', owner => 'host-1')");
     end_of($owner);
     my @waiters = map { waiter("SELECT advisory.lease('leader', 'of ''it', '1 hour')") } 1 .. 3;
-    is_deeply($look->rows($ROWS), [ [ undef, 'host-1', 'held', 1, "lease leader/of 'it", 3, 1, q(SELECT advisory.break_lease('leader', 'of ''it');) ] ], 'a lease, whose owner is gone');
+    is_deeply($look->rows($ROWS), [ [ undef, 'host-1', 'held', 1, "lease leader/of 'it",
+            3, 1, q(SELECT advisory.break_lease('leader', 'of ''it');) ] ],
+        'a lease, whose owner is gone');
     my $nobody = there(role => 'nobody');
-    is_deeply($nobody->rows('SELECT who, state, since, waiters, remedy FROM advisory.blockers'), [ [ undef, undef, undef, 3, undef ] ], 'who may not see its name cannot end it');
-    cures('a lease', "lease leader/of 'it", q(SELECT advisory.break_lease('leader', 'of ''it');), shift @waiters);
+    $nobody->shows('SELECT who, state, since, waiters, remedy FROM advisory.blockers',
+        'NULL|NULL|NULL|3|NULL', 'who may not see its name cannot end it');
+    cures('a lease', "lease leader/of 'it", q(SELECT advisory.break_lease('leader', 'of ''it');),
+        shift @waiters);
     end_of($nobody, @waiters);
     $look->run(q(SELECT advisory.break_lease('leader', 'of ''it')));
 }
 
-# ---- Waits for rows and tables ---------------------------------------------------------------------------------------------------
+# ---- Waits for rows and tables -------------------------------------------------------------------
 
 {
     my $root = there(application => 'root')->run('BEGIN', 'UPDATE item SET n = 1 WHERE id = 1');
     my $middle = there(application => 'middle')->run("SELECT advisory.lock('q', 'row')");
-    $middle->start('UPDATE item SET n = 2 WHERE id = 1');
-    waits($look, $middle);
+    waits($look, $middle, 'UPDATE item SET n = 2 WHERE id = 1');
     my $last = waiter("SELECT advisory.lock('q', 'row')");
-    is_deeply($look->rows('SELECT pid, waiters, remedy FROM advisory.blockers'), [ [ $root->pid, 2, 'SELECT pg_terminate_backend(' . $root->pid . ');' ] ], 'the root of a wait for a row');
-    like($look->value('SELECT lock FROM advisory.blockers'), qr/^transaction \d+$/, '... with what it holds');
+    is_deeply($look->rows('SELECT pid, waiters, remedy FROM advisory.blockers'), [ [ $root->pid, 2,
+            'SELECT pg_terminate_backend(' . $root->pid . ');' ] ], 'the root of a wait for a row');
+    like($look->value('SELECT lock FROM advisory.blockers'), qr/^transaction \d+$/,
+        '... with what it holds');
     $look->run($look->value('SELECT remedy FROM advisory.blockers'));
     $middle->finish;
     end_of($middle);
@@ -194,38 +224,47 @@ if ($look->value(q(SELECT current_setting('server_version_num'))) < 190000) {
 }
 {
     # Nobody waits for the advisory lock itself.
-    my $holder = there(application => 'holder')->run("SELECT advisory.lock('q', 'table')", 'BEGIN', 'UPDATE item SET n = 1 WHERE id = 2');
+    my $holder = there(application => 'holder')->run("SELECT advisory.lock('q', 'table')", 'BEGIN',
+        'UPDATE item SET n = 1 WHERE id = 2');
     my $alter = waiter('ALTER TABLE item ADD COLUMN m int', application => 'alter');
     my $reader = waiter('SELECT count(*) FROM item', application => 'reader');
-    is_deeply($look->rows('SELECT pid, lock, waiters, remedy FROM advisory.blockers'), [ [ $holder->pid, 'relation public.item', 2, 'SELECT pg_terminate_backend(' . $holder->pid . ');' ] ],
-        'ALTER TABLE behind a holder of an advisory lock, and whoever is behind it, count for its root');
-    is_deeply([ map { $_->[0] =~ s/ \d+ s\b/ N s/gr =~ s/^( *)\d+ postgres@/$1/r } @{ $look->rows('SELECT * FROM advisory.wait_tree()') } ],
-        [ 'holder holds relation public.item RowExclusiveLock, idle in transaction N s', '  alter waits for relation public.item AccessExclusiveLock N s',
-            '    reader waits for relation public.item AccessShareLock N s' ], '... and stand in the tree');
+    is_deeply($look->rows('SELECT pid, lock, waiters, remedy FROM advisory.blockers'),
+        [ [ $holder->pid, 'relation public.item', 2,
+            'SELECT pg_terminate_backend(' . $holder->pid . ');' ] ],
+        'ALTER TABLE behind a holder of an advisory lock, and whoever is behind it, count for '
+        . 'its root');
+    is_deeply([ map { $_->[0] =~ s/ \d+ s\b/ N s/gr =~ s/^( *)\d+ postgres@/$1/r } @{ $look->rows(
+            'SELECT * FROM advisory.wait_tree()') } ],
+        [ 'holder holds relation public.item RowExclusiveLock, idle in transaction N s',
+            '  alter waits for relation public.item AccessExclusiveLock N s',
+            '    reader waits for relation public.item AccessShareLock N s' ],
+            '... and stand in the tree');
     $look->run($look->value('SELECT remedy FROM advisory.blockers'));
-    is($_->finish->{state}, undef, '... and go on') for $alter, $reader;
+    $_->ends(undef, '... and go on') for $alter, $reader;
     end_of($alter, $reader);
 
     my $writer = there()->run('BEGIN', 'UPDATE item SET n = 1');
     my $drop = waiter('ALTER TABLE item DROP COLUMN m');
-    is_deeply($look->rows($ROWS), [], 'without an advisory lock there is no row');
-    is($look->value('SELECT count(*) FROM advisory.wait_tree()'), 0, '... and no tree');
+    $look->shows($ROWS, [], 'without an advisory lock there is no row');
+    $look->shows('SELECT count(*) FROM advisory.wait_tree()', 0, '... and no tree');
     end_of($writer);
     $drop->finish;
     end_of($drop);
 }
 
-# ---- Another database ----------------------------------------------------------------------------------------------------------------
+# ---- Another database ----------------------------------------------------------------------------
 
 {
     my $holder = there(database => 'oth er')->run("SELECT advisory.lock('q', 'there')");
     my $waiter = waiter("SELECT advisory.lock('q', 'there')", database => 'oth er');
     my $result = $look->query("SELECT advisory.terminate_holder('q', 'there', ?)", $holder->pid);
     is($result->{value}, 0, 'terminate_holder() ends no holder of a lock of another database');
-    like("@{ $result->{warnings} }", qr/does not hold advisory lock "q\/there".*connect to database "oth er"/s, '... but says where to connect to');
-    cures('a lock of another database', 'q/there in database "oth er"', 'SELECT pg_terminate_backend(' . $holder->pid . ');', $waiter);
+    like("@{ $result->{warnings} }",
+        qr/does not hold advisory lock "q\/there".*connect to database "oth er"/s,
+        '... but says where to connect to');
+    cures('a lock of another database', 'q/there in database "oth er"',
+        'SELECT pg_terminate_backend(' . $holder->pid . ');', $waiter);
     end_of($waiter);
 }
 
-leave($look, $there);
 done_testing();

@@ -2,19 +2,7 @@
 # Locks when a process or the whole server ends: a holder is terminated, a waiter is cancelled in
 # the queue, a backend dies by SIGKILL, the server restarts with prepared transactions. The crashes
 # happen on a server of their own.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
-
-sub gone {
-    my ($observer, $pid) = @_;
-    return wait_until(
-        "process $pid is gone",
-        sub { !$observer->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $pid) });
-}
 
 # ---- A session ends ------------------------------------------------------------------------------
 
@@ -24,8 +12,7 @@ my $observer = session();
 sub held_with_queue {
     my ($holder, $waiter) = (session(application => 'holder'), session());
     $holder->value("SELECT advisory.lock('crash', 'a')");
-    $waiter->start("SELECT advisory.lock('crash', 'a')");
-    waits($observer, $waiter);
+    waits($observer, $waiter, "SELECT advisory.lock('crash', 'a')");
     return ($holder, $waiter);
 }
 
@@ -36,39 +23,35 @@ for my $end (
         sub { $observer->value('SELECT pg_terminate_backend(?)', $_[0]->pid) } ],
     [ 'terminate_holder()',
         sub {
-            is($observer->value("SELECT advisory.terminate_holder('crash', 'a', ?::int)",
-                $_[0]->pid), 1, 'terminate_holder() returns true')
+            $observer->shows("SELECT advisory.terminate_holder('crash', 'a', ?::int)", 1,
+                'terminate_holder() returns true', $_[0]->pid)
         } ],
 ) {
     my ($name, $act) = @$end;
     my ($holder, $waiter) = held_with_queue();
     $act->($holder);
-    is($waiter->finish->{value}, 1, "$name: the waiter gets the lock");
-    gone($observer, $holder->pid);
-    is_deeply($observer->rows("SELECT pid, granted FROM advisory.holders('crash', 'a')"),
-        [ [ $waiter->pid, 1 ] ],
+    $waiter->returns(1, "$name: the waiter gets the lock");
+    until_gone($observer, $holder);
+    $observer->shows("SELECT pid, granted FROM advisory.holders('crash', 'a')", "$waiter->{pid}|1",
         "$name: and is the only one to have it");
-    $waiter->disconnect;
-    gone($observer, $waiter->pid);
+    leave($observer, $waiter);
 }
 
 # A waiter in the middle of the queue.
 {
     my ($holder, $waiter) = held_with_queue();
     my $next = session();
-    $next->start("SELECT advisory.lock('crash', 'a')");
-    waits($observer, $next);
-    is($observer->value('SELECT ? = ANY (blocked_by) FROM advisory.locks WHERE pid = ?',
-        $waiter->pid, $next->pid), 1,
-        'one waits for another waiter');
+    waits($observer, $next, "SELECT advisory.lock('crash', 'a')");
+    $observer->shows('SELECT ? = ANY (blocked_by) FROM advisory.locks WHERE pid = ?', 1,
+        'one waits for another waiter', $waiter->pid, $next->pid);
     $observer->value('SELECT pg_terminate_backend(?)', $waiter->pid);
-    gone($observer, $waiter->pid);
+    until_gone($observer, $waiter);
     is_deeply($observer->rows("SELECT pid, granted, blocked_by FROM advisory.holders('crash', 'a')
             ORDER BY granted DESC"),
         [ [ $holder->pid, 1, undef ], [ $next->pid, 0, [ $holder->pid ] ] ],
         'which is terminated: the queue closes up');
     $holder->value("SELECT advisory.unlock('crash', 'a')");
-    is($next->finish->{value}, 1, 'and goes on');
+    $next->returns(1, 'and goes on');
     $next->value("SELECT advisory.unlock('crash', 'a')");
 
     # A session that holds it no more is not terminated, and the caller gets a warning.
@@ -79,7 +62,7 @@ for my $end (
         is($result->{value}, 0, 'terminate_holder() of somebody else: false');
         like("@{ $result->{warnings} }", $case->[1], 'with a warning that says why');
     }
-    is($holder->value('SELECT 1'), 1, 'and nobody is harmed');
+    $holder->shows('SELECT 1', 1, 'and nobody is harmed');
 }
 
 # The privileges are those of pg_terminate_backend().
@@ -90,18 +73,17 @@ for my $end (
     my $other  = session(role => $stranger);
     my $terminate = "SELECT advisory.terminate_holder('crash', 'b', ?::int)";
     $holder->value("SELECT advisory.lock('crash', 'b')");
-    is($other->query($terminate, $holder->pid)->{state}, '42501',
-        'terminate_holder() of another role: 42501');
-    is($other->query('SELECT pg_terminate_backend(?)', $holder->pid)->{state}, '42501',
-        'as pg_terminate_backend() says');
-    is($holder->value('SELECT 1'), 1, 'the holder lives');
+    $other->fails($terminate, '42501', 'terminate_holder() of another role: 42501', $holder->pid);
+    $other->fails('SELECT pg_terminate_backend(?)', '42501', 'as pg_terminate_backend() says',
+        $holder->pid);
+    $holder->shows('SELECT 1', 1, 'the holder lives');
     $observer->run("GRANT pg_signal_backend TO $stranger");
-    is($other->value($terminate, $holder->pid), 1, 'a member of pg_signal_backend may');
+    $other->shows($terminate, 1, 'a member of pg_signal_backend may', $holder->pid);
     my $superuser = session();
     $superuser->value("SELECT advisory.lock('crash', 'b')");
-    is($other->query($terminate, $superuser->pid)->{state}, '42501', 'but not of a superuser');
+    $other->fails($terminate, '42501', 'but not of a superuser', $superuser->pid);
     $_->disconnect for $holder, $other, $superuser;
-    gone($observer, $_->pid) for $holder, $other;
+    until_gone($observer, $_) for $holder, $other;
     $observer->run("DROP ROLE $owner", "DROP ROLE $stranger");
 }
 
@@ -112,8 +94,7 @@ sub there { return session(server => $server) }
 
 my $holder = there()->run('CREATE EXTENSION advisory_ext', 'CREATE TABLE note (t text)');
 
-sub prepare {
-    my ($gid, $name) = @_;
+sub prepare ($gid, $name) {
     there()->run(
         'BEGIN', "INSERT INTO note VALUES ('$gid')", "SELECT advisory.xact_lock('crash', '$name')",
         "SELECT advisory.xact_lock_shared('crash', 'shared')", "PREPARE TRANSACTION '$gid'");
@@ -143,8 +124,7 @@ for my $end (
     $holder->value("SELECT advisory.lock('crash', 'a')");
     $holder->value("SELECT advisory.lock_all('crash', '{x,y,z}')");
     my $waiter = there();
-    $waiter->start("SELECT advisory.lock('crash', 'a')");
-    waits($holder, $waiter);
+    waits($holder, $waiter, "SELECT advisory.lock('crash', 'a')");
     $act->($holder);
     my $result = $waiter->finish;
     ok($result->{state}, "$name: a waiter is told of an error");
@@ -154,12 +134,12 @@ for my $end (
     $holder = there();
     is_deeply($holder->rows($LEFT), $prepared,
         "$name: nothing is locked afterwards but by the prepared transaction");
-    is($holder->value("SELECT advisory.try_lock('crash', 'a')"), 1, "$name: the lock is free");
-    is($holder->value("SELECT advisory.try_lock('crash', 'prepared')"), 0,
+    $holder->shows("SELECT advisory.try_lock('crash', 'a')", 1, "$name: the lock is free");
+    $holder->shows("SELECT advisory.try_lock('crash', 'prepared')", 0,
         "$name: the prepared transaction's is not");
-    is($holder->value("SELECT advisory.try_lock_shared('crash', 'shared')"), 1,
+    $holder->shows("SELECT advisory.try_lock_shared('crash', 'shared')", 1,
         "$name: and its shared one is shared");
-    is($holder->value("SELECT advisory.hold_count('crash', 'x')"), 0,
+    $holder->shows("SELECT advisory.hold_count('crash', 'x')", 0,
         "$name: a new session has nothing noted");
     $holder->run('SELECT pg_advisory_unlock_all()');
 }
@@ -169,13 +149,12 @@ my $waiter = there();
 my $error = $waiter->query("SELECT advisory.lock('crash', 'prepared', '20ms')");
 like($error->{detail}, qr/Prepared transaction "the gid" holds it in exclusive mode/,
     'the error names the prepared transaction');
-$waiter->start("SELECT advisory.lock('crash', 'prepared')");
-waits($holder, $waiter);
+waits($holder, $waiter, "SELECT advisory.lock('crash', 'prepared')");
 is_deeply($holder->value('SELECT blocked_by FROM advisory.locks WHERE NOT granted'), [0],
     'blocked_by shows it as 0');
 $holder->run("COMMIT PREPARED 'the gid'");
-is($waiter->finish->{value}, 1, 'its COMMIT PREPARED lets the waiter go on');
-is($holder->value('SELECT count(*) FROM note'), 1, 'and keeps what it wrote');
+$waiter->returns(1, 'its COMMIT PREPARED lets the waiter go on');
+$holder->shows('SELECT count(*) FROM note', 1, 'and keeps what it wrote');
 
 # A transaction with both scopes on one lock cannot be prepared, and leaves no lock.
 my $both = there();
@@ -183,7 +162,7 @@ $both->run('BEGIN', "SELECT advisory.lock('crash', 'both')",
     "SELECT advisory.xact_lock('crash', 'both')");
 ok($both->query("PREPARE TRANSACTION 'both'")->{state},
     'a transaction with the same lock in both scopes cannot be prepared');
-is($both->value("SELECT advisory.hold_count('crash', 'both')"), 1,
+$both->shows("SELECT advisory.hold_count('crash', 'both')", 1,
     'and keeps the session-level hold, only');
 
 done_testing();

@@ -3,12 +3,7 @@
 # sessions that are not part of a deadlock. They wait for the same semaphores or for another one,
 # and some have slots. Some of them hold slots that others wait for, so their searches go as far as
 # that of the deadlocked sessions. None of them is reported as part of the deadlock.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 use Time::HiRes qw(sleep);
 
 # ADVISORY_EXT_WAITERS=1200 for a bench.
@@ -29,19 +24,16 @@ my $server = own_server(
 my $look = session(server => $server)->run('CREATE EXTENSION advisory_ext');
 my $new = sub { return session(server => $server) };
 
-sub acquires {
-    my ($name, $slots) = @_;
+sub acquires ($name, $slots) {
     return "SELECT advisory.acquire('beside', '$name', $slots)"
 }
 
-sub takes {
-    my ($session, $name, $slots, $count) = @_;
+sub takes ($session, $name, $slots, $count) {
     return $session->run((acquires($name, $slots)) x $count);
 }
 
 # How many sessions wait for a slot.
-sub queued {
-    my ($name) = @_;
+sub queued ($name) {
     return $look->value(q(SELECT sum(waiting) FROM advisory.semaphores WHERE name = ?), $name) // 0;
 }
 
@@ -77,9 +69,9 @@ for my $try (1 .. TRIES) {
     }, values %all);
     my ($victim) = grep { $_->is_done } values %all;
     my ($winner) = grep { $_ != $victim } values %all;
-    is($victim->finish->{state}, '40P01', "try $try: over two semaphores");
+    $victim->ends('40P01', "try $try: over two semaphores");
     $look->run('SELECT pg_cancel_backend(' . $winner->pid . ')');
-    is($winner->finish->{state}, '57014', 'one gives up, and the other waits on');
+    $winner->ends('57014', 'one gives up, and the other waits on');
 }
 note sprintf 'over two semaphores: found after %s s', join ', ',
     map { sprintf '%.2f', $_ } sort { $a <=> $b } @took;
@@ -97,7 +89,7 @@ for my $try (1 .. TRIES) {
         $_->start("SELECT pg_advisory_lock($key)") for @holders;
         wait_until('the deadlock is found', sub { $waiter->is_done }, 100);
     }, $waiter, @holders);
-    is($waiter->finish->{state}, '40P01', "try $try: over a semaphore and a lock");
+    $waiter->ends('40P01', "try $try: over a semaphore and a lock");
     $waiter->disconnect;
     wait_until('one holder has the lock', sub { grep { $_->is_done } @holders });
     my ($first) = grep { $_->is_done } @holders;

@@ -3,16 +3,12 @@
 #
 #   PAGES="locks views"     only these pages
 #   WRITE=1                 where psql prints something else, write that into the page
-use strict;
-use warnings;
 use utf8;
 use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use File::Basename qw(basename);
 use Page;
 use Psql;
-use Test::More;
 
 my $root = "$FindBin::Bin/../..";
 
@@ -27,8 +23,7 @@ my $PORTABLE = 'portable.md';
 my %wanted = map { $_ => 1 } split ' ', $ENV{PAGES} // '';
 my $server = own_server('deadlock_timeout=200ms');
 
-sub content {
-    my ($file) = @_;
+sub content ($file) {
     open my $in, '<:encoding(UTF-8)', $file or return;
     local $/ = undef;
     return scalar <$in>;

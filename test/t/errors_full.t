@@ -2,12 +2,7 @@
 # A failed wait ends with its own error even while the server's lock table is full, so that the
 # session cannot read names of roles, prepared transactions or leases. The detail is shorter then.
 # And a superuser can end the session that has filled the table.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 use constant { MORE_THAN_FITS => 1_000_000, TABLES => 200, ATTEMPTS => 5 };
 
@@ -31,27 +26,22 @@ my $h = $holder->pid;
 # (the fast path) before. Another session runs the other statement before, if there is one, which
 # may wait. The wait itself fails with 53200 if it has to look at the lock again after the table is
 # full. So this tries several times.
-sub error_while_full {
-    my ($statement, $waits_before) = @_;
+sub error_while_full ($statement, $waits_before) {
     my $error;
     for my $attempt (1 .. ATTEMPTS) {
         my $asks = session(server => $server, role => 'ordinary');
         $asks->run('BEGIN');
         $asks->run("SELECT FROM t$_") for 1 .. TABLES / 2;
         my $before = $waits_before && session(server => $server)->start($waits_before);
-        wait_until('another waits', sub {
-            $look->value(q(SELECT count(*) FROM advisory.waits WHERE pid = ?), $before->pid)
-        }) if $before;
+        $look->wait_until('another waits', q(SELECT count(*) FROM advisory.waits WHERE pid = ?),
+            $before->pid) if $before;
         $asks->start($statement =~ s/\?/2000 * 2 ** $attempt/er);
-        wait_until('it waits', sub {
-            $look->value(
-                q(SELECT count(*) FROM pg_stat_activity
-                    WHERE pid = ? AND wait_event_type IS NOT NULL AND state = 'active'), $asks->pid)
-        });
+        $look->wait_until('it waits', q(SELECT count(*) FROM pg_stat_activity
+                    WHERE pid = ? AND wait_event_type IS NOT NULL AND state = 'active'),
+                    $asks->pid);
         my $hog = session(server => $server);
-        is($hog->query(
-            'SELECT count(pg_advisory_lock(i)) FROM generate_series(1, ' . MORE_THAN_FITS
-                . ') AS i')->{state}, '53200', 'the lock table is full');
+        $hog->fails('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, ' . MORE_THAN_FITS
+                . ') AS i', '53200', 'the lock table is full');
         my $in_time = !$asks->is_done;
         $error = $asks->finish;
         $asks->disconnect;
@@ -91,13 +81,11 @@ for my $case (
     my @views = qw(activity blockers waits wait_tree() locks leaks pressure);
     $look->run("SELECT * FROM advisory.$_") for @views;
     my $hog = session(server => $server);
-    is($hog->query(
-        'SELECT count(pg_advisory_lock(i)) FROM generate_series(1, ' . MORE_THAN_FITS
-            . ') AS i')->{state}, '53200', 'the lock table is full');
-    is($look->query(
-        "SELECT count(*) FROM (SELECT * FROM advisory.$_ OFFSET 0) AS all_columns")->{state}, undef,
+    $hog->fails('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, ' . MORE_THAN_FITS
+            . ') AS i', '53200', 'the lock table is full');
+    $look->succeeds("SELECT count(*) FROM (SELECT * FROM advisory.$_ OFFSET 0) AS all_columns",
         "$_ can be read") for @views;
-    is($look->query('SELECT remedy FROM advisory.blockers')->{value},
+    $look->shows('SELECT remedy FROM advisory.blockers',
         "SELECT advisory.terminate_holder('full', 'a', $h);", 'blockers says what ends the holder');
     ok($look->value('SELECT pg_terminate_backend(?, 10000)', $_->pid), 'it is emptied')
         for $hog, $waiter;
@@ -110,15 +98,13 @@ for my $case (
     my $ends = q(SELECT advisory.terminate_holder_key(1, ?::int));
     $admin->run("SET plan_cache_mode = force_generic_plan", 'BEGIN');
     $admin->run("SELECT FROM t$_") for 1 .. TABLES / 2;
-    is($admin->query($ends, $h)->{value}, 0, 'the function is known to the session');
+    $admin->shows($ends, 0, 'the function is known to the session', $h);
     my $hog = session(server => $server, role => 'other');
-    is($hog->query(
-        'SELECT count(pg_advisory_lock(i)) FROM generate_series(1, ' . MORE_THAN_FITS
-            . ') AS i')->{state}, '53200', 'the lock table is full');
+    $hog->fails('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, ' . MORE_THAN_FITS
+            . ') AS i', '53200', 'the lock table is full');
     my $result = $admin->query($ends, $hog->pid);
     is($result->{value}, 1, 'a superuser ends the session that has filled it')
         or diag $result->{message};
-    leave($look, $admin);
 }
-leave($look, $holder);
+
 done_testing();

@@ -1,13 +1,8 @@
 #!/usr/bin/env perl
 # Functions called through the fast-path protocol read their arguments by the declared types. That
 # protocol has no expressions that would tell the types, and SQL statements do not use it.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use IO::Socket::UNIX;
-use Test::More;
 
 my $database = create_database();
 my $observer = session();
@@ -16,8 +11,7 @@ my $observer = session();
 my $socket = IO::Socket::UNIX->new(Peer => "$ENV{PGHOST}/.s.PGSQL.$ENV{PGPORT}")
     or die "cannot connect: $!\n";
 
-sub send_message {
-    my ($type, $body) = @_;
+sub send_message ($type, $body) {
     print {$socket} $type . pack('N', 4 + length $body) . $body;
     $socket->flush;
     return;
@@ -41,8 +35,7 @@ send_message(
 my $pid = unpack 'N', receive()->{K};
 
 # Calls a function with text arguments: its result as text, or the SQLSTATE of its error.
-sub call {
-    my ($signature, @arguments) = @_;
+sub call ($signature, @arguments) {
     my $oid = $observer->value('SELECT ?::regprocedure::oid', $signature);
     my $values = join '', map { pack('N', length $_) . $_ } @arguments;
     send_message('F', pack('N n n n', $oid, 1, 0, scalar @arguments) . $values . pack('n', 0));

@@ -2,12 +2,7 @@
 # A wait never ends in false or an error with the lock held. If the lock is granted before the
 # waiter handles its timeout or cancel, the server gives it the lock and still raises the error. The
 # test has to stop the waiter's process at that moment.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 use Time::HiRes qw(sleep);
 
 # The timeout, in milliseconds: the lock must be released before it ends. If the machine was too
@@ -15,12 +10,10 @@ use Time::HiRes qw(sleep);
 use constant { FIRST_LIMIT_MS => 100, REPETITIONS => 3, TRIES => 8 };
 
 create_database();
-my $observer = session();
-my $holder   = session();
+my ($observer, $holder) = map { session() } 1 .. 2;
 
 # Is the lock held by the waiter?
-sub held {
-    my ($waiter) = @_;
+sub held ($waiter) {
     return $observer->value(<<'SQL', $waiter->pid);
         SELECT count(*) FROM pg_locks
         WHERE locktype = 'advisory' AND pid = ? AND granted
@@ -31,11 +24,9 @@ SQL
 # Makes the waiter wait, stops its process, releases the lock, interrupts the waiter or lets its
 # timeout pass, and continues it. Returns the result of the wait, or undef if the waiter was too
 # slow.
-sub race {
-    my ($waiter, $statement, $limit, $interrupt) = @_;
+sub race ($waiter, $statement, $limit, $interrupt = undef) {
     $holder->value("SELECT advisory.lock('race', 'a')");
-    $waiter->start($statement);
-    waits($observer, $waiter);
+    waits($observer, $waiter, $statement);
     kill STOP => $waiter->pid or die 'cannot stop the process ' . $waiter->pid . ": $!\n";
     $holder->value("SELECT advisory.unlock('race', 'a')");
     my $caught = held($waiter);
@@ -51,26 +42,23 @@ sub cancel { return $observer->value('SELECT pg_cancel_backend(?)', $_[0]->pid) 
 # two are right
 my $own = '<limit>';
 my @ways = (
-    [ 'try, its own timeout',     'try_%s(\'race\', \'a\', \'' . $own . '\')' ],
-    [ 'lock, its own timeout',    '%s(\'race\', \'a\', \'' . $own . '\')' ],
-    [ 'try, lock_timeout',        'try_%s(\'race\', \'a\', NULL)',   { lock_timeout => $own } ],
-    [ 'lock, lock_timeout',       '%s(\'race\', \'a\')',             { lock_timeout => $own } ],
-    [ 'try, statement_timeout',   'try_%s(\'race\', \'a\', NULL)',
-        { statement_timeout => $own } ],
-    [ 'lock, statement_timeout',  '%s(\'race\', \'a\')',
-        { statement_timeout => $own } ],
-    [ 'try, cancelled',           'try_%s(\'race\', \'a\', NULL)',   {}, \&cancel ],
-    [ 'lock, cancelled',          '%s(\'race\', \'a\')',             {}, \&cancel ],
+    [ 'try, its own timeout', 'try_%s(\'race\', \'a\', \'' . $own . '\')' ],
+    [ 'lock, its own timeout', '%s(\'race\', \'a\', \'' . $own . '\')' ],
+    [ 'try, lock_timeout', 'try_%s(\'race\', \'a\', NULL)', { lock_timeout => $own } ],
+    [ 'lock, lock_timeout', '%s(\'race\', \'a\')', { lock_timeout => $own } ],
+    [ 'try, statement_timeout', 'try_%s(\'race\', \'a\', NULL)', { statement_timeout => $own } ],
+    [ 'lock, statement_timeout', '%s(\'race\', \'a\')', { statement_timeout => $own } ],
+    [ 'try, cancelled', 'try_%s(\'race\', \'a\', NULL)', {}, \&cancel ],
+    [ 'lock, cancelled', '%s(\'race\', \'a\')', {}, \&cancel ],
 );
 my %functions =
     (session => [qw(lock lock_shared)], transaction => [qw(xact_lock xact_lock_shared)]);
 
-sub with_limit { my ($sql, $limit) = @_; return $sql =~ s/<limit>/${limit}ms/gr }
+sub with_limit ($sql, $limit) { return $sql =~ s/<limit>/${limit}ms/gr }
 
 # Runs one case several times, and compares the waiter's result with what it holds, while its
 # transaction is open.
-sub try_way {
-    my ($name, $call, $settings, $interrupt, $in_transaction) = @_;
+sub try_way ($name, $call, $settings, $interrupt, $in_transaction) {
     my ($wrong, $done, $limit, %ends) = (0, 0, FIRST_LIMIT_MS);
     while ($done < REPETITIONS && $limit < FIRST_LIMIT_MS * 2**TRIES) {
         my $waiter = session();
@@ -88,7 +76,6 @@ sub try_way {
             $wrong++ if $told != held($waiter);
             $wrong++ if $result->{state} && $result->{state} !~ /^(57014|55P03)$/;
         }
-        $waiter->disconnect;
     }
     return ($done, $wrong, \%ends);
 }
@@ -117,12 +104,10 @@ for my $scope (sort keys %functions) {
 for my $case (
     [ 'await_lock, its own timeout',  "CALL advisory.await_lock('race', 'a', '$own')",           {},
         undef, 'true' ],
-    [ 'await_lock, cancelled',        "CALL advisory.await_lock('race', 'a')",                   {},
-        \&cancel, '57014' ],
+    [ 'await_lock, cancelled', "CALL advisory.await_lock('race', 'a')", {}, \&cancel, '57014' ],
     [ 'lock_all, its own timeout',    "SELECT advisory.lock_all('race', '{a}', '$own')",         {},
         undef, 'true' ],
-    [ 'lock_all, cancelled',          "SELECT advisory.lock_all('race', '{a}')",                 {},
-        \&cancel, '57014' ],
+    [ 'lock_all, cancelled', "SELECT advisory.lock_all('race', '{a}')", {}, \&cancel, '57014' ],
     # The server reports the one that ended first, but the statement has outlived the other one,
     # too.
     [ 'lock, its own timeout, then statement_timeout',
@@ -144,8 +129,7 @@ for my $case (
     while ($done < REPETITIONS && $limit < FIRST_LIMIT_MS * 2**TRIES) {
         my $waiter = session();
         $holder->value("SELECT advisory.acquire('race', 'only', 1)");
-        $waiter->start("SELECT advisory.try_acquire('race', 'only', 1, '${limit}ms')");
-        waits($observer, $waiter);
+        waits($observer, $waiter, "SELECT advisory.try_acquire('race', 'only', 1, '${limit}ms')");
         kill STOP => $waiter->pid or die 'cannot stop the process ' . $waiter->pid . ": $!\n";
         $holder->value("SELECT advisory.release('race', 'only')");
         sleep 1.5 * $limit / 1000;
@@ -153,11 +137,10 @@ for my $case (
         my $slot = $waiter->finish->{value};
         $limit *= 2 if !$slot;
         next if !$slot;
-        is_deeply($waiter->rows("SELECT slot, scope, acquired_at IS NOT NULL FROM advisory.locks
-                WHERE pid = pg_backend_pid() AND kind = 'semaphore'"),
-            [ [ 1, 'session', 1 ] ],
-            'try_acquire, its own timeout: a slot that was granted counts');
-        is_deeply($waiter->query("SELECT advisory.release('race', 'only')")->{warnings}, [],
+        $waiter->shows("SELECT slot, scope, acquired_at IS NOT NULL FROM advisory.locks
+                WHERE pid = pg_backend_pid() AND kind = 'semaphore'", '1|session|1',
+                'try_acquire, its own timeout: a slot that was granted counts');
+        is($waiter->warned("SELECT advisory.release('race', 'only')"), '',
             'and is released without a warning');
         $waiter->disconnect;
         $done++;
@@ -184,16 +167,14 @@ for my $call ("advisory.try_lock('race', 'a', '${limit}ms')",
               "advisory.try_xact_lock('race', 'a', '${limit}ms')") {
     $waiter = session()->run("SET statement_timeout = '" . 2 * $limit . "ms'");
     $holder->value("SELECT advisory.lock('race', 'a')");
-    $waiter->start("SELECT $call, pg_sleep(10)");
-    waits($observer, $waiter);
+    waits($observer, $waiter, "SELECT $call, pg_sleep(10)");
     kill STOP => $waiter->pid or die 'cannot stop the process ' . $waiter->pid . ": $!\n";
     sleep 2.5 * $limit / 1000;
     kill CONT => $waiter->pid;
-    is($waiter->finish->{state}, '57014', "$call: statement_timeout ends the statement");
+    $waiter->ends('57014', "$call: statement_timeout ends the statement");
     $holder->value("SELECT advisory.unlock('race', 'a')");
-    is($observer->value(
-        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = ?", $waiter->pid), 0,
-        'and nothing is held');
+    $observer->shows("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = ?", 0,
+        'and nothing is held', $waiter->pid);
 }
 
 done_testing();

@@ -1,191 +1,185 @@
 #!/usr/bin/env perl
-# Every way in which a hold of a lock or slot ends, in both modes and both scopes: the hold is counted in hold_total and hold_max,
-# and logged with log_hold, once and with its whole length. The test needs sessions that end.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
+# Every way in which a hold of a lock or slot ends, in both modes and both scopes: the hold is
+# counted in hold_total and hold_max, and logged with log_hold, once and with its whole length. The
+# test needs sessions that end.
 use AdvisoryTest;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
-use constant HELD_S => 0.05;
+use constant HELD_S => 0.02;
 
 my $database = create_database();
 my $look = session(application => 'look');
 # Not by SET, which DISCARD ALL would undo.
-$look->run(qq(ALTER DATABASE "$database" SET advisory_ext.log_hold = 0), q(SET advisory_ext.log_hold = -1));
+$look->run(qq(ALTER DATABASE "$database" SET advisory_ext.log_hold = 0),
+    q(SET advisory_ext.log_hold = -1));
 $look->run('CREATE PROCEDURE commits() LANGUAGE plpgsql AS $$ BEGIN COMMIT; END $$');
 
-# The locks and slots, as the calls name them. Each hold has another name.
-my %session = (
-    'a lock'        => [ 'lock(%s)',         'unlock(%s)',        'exclusive' ],
-    'a shared lock' => [ 'lock_shared(%s)',  'unlock_shared(%s)', 'shared' ],
-    'a slot'        => [ 'acquire(%s, 2)',   'release(%s)',       'exclusive' ],
-    'the only slot' => [ 'acquire(%s, 1)',   'release(%s)',       'exclusive' ],
-);
-my %transaction = (
-    'a lock'        => [ 'xact_lock(%s)',        undef, 'exclusive' ],
-    'a shared lock' => [ 'xact_lock_shared(%s)', undef, 'shared' ],
-    'a slot'        => [ 'xact_acquire(%s, 2)',  undef, 'exclusive' ],
-    'the only slot' => [ 'xact_acquire(%s, 1)',  undef, 'exclusive' ],
+# The locks and slots: how they are taken and released. In statements <it> stands for namespace and
+# name; each hold has another name.
+my %calls = (
+    'a lock'        => [ 'lock(<it>)',        'unlock(<it>)' ],
+    'a shared lock' => [ 'lock_shared(<it>)', 'unlock_shared(<it>)' ],
+    'a slot'        => [ 'acquire(<it>, 2)',  'release(<it>)' ],
+    'the only slot' => [ 'acquire(<it>, 1)',  'release(<it>)' ],
 );
 
-sub sends { my (@statements) = @_; return sub { $_[0]->query($_) for @statements } }
-
-# How a session ends.
-sub terminates { my ($session) = @_; $look->run('SELECT pg_terminate_backend(' . $session->pid . ')'); return until_gone($look, $session) }
+# How a session ends. A way in which a hold ends is a function of the session, or statements.
+sub terminates ($session) {
+    $look->run('SELECT pg_terminate_backend(' . $session->pid . ')');
+    return until_gone($look, $session);
+}
 my %ends = (
-    'the session disconnects'   => sub { leave($look, $_[0]) },
-    'the session is terminated' => sub { terminates($_[0]) },
-    'it is terminated while it works' => sub {
-        my ($session) = @_;
+    'the session disconnects'   => sub ($session, $) { leave($look, $session) },
+    'the session is terminated' => sub ($session, $) { terminates($session) },
+    'it is terminated while it works' => sub ($session, $) {
         $session->start('SELECT pg_sleep(60)');
-        wait_until('it works', sub { $look->value(q(SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE pid = ?), $session->pid) });
+        $look->wait_until('it works',
+            q(SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE pid = ?), $session->pid);
         terminates($session);
     },
-    'it is terminated while it waits' => sub {
-        my ($session) = @_;
-        $session->start(q(SELECT pg_advisory_lock(4711)));
-        waits($look, $session);
+    'it is terminated while it waits' => sub ($session, $) {
+        waits($look, $session, q(SELECT pg_advisory_lock(4711)));
         terminates($session);
     },
 );
 $look->run('SELECT pg_advisory_lock(4711)');
 
-# Ways for session-level holds: the session's action, as a function of the session, the release of that hold, its key and mode.
+# Ways for session-level holds. <release> stands for the release of that hold.
+my $ALL = 'SELECT pg_advisory_unlock_all()';
 my %session_way = (
-    'it is released'            => sub { my ($session, $release) = @_; $session->run("SELECT advisory.$release") },
-    'it is released in a block' => sub { my ($session, $release) = @_; $session->run('BEGIN', "SELECT advisory.$release", 'ROLLBACK') },
-    'unlock_all(namespace)'     => sends(q(SELECT advisory.unlock_all('ends'))),
-    'pg_advisory_unlock_all()'  => sends('SELECT pg_advisory_unlock_all()'),
-    'pg_advisory_unlock_all() in a block' => sends('BEGIN', 'SELECT pg_advisory_unlock_all()', 'COMMIT'),
-    'pg_advisory_unlock_all() in a block that fails' => sends('BEGIN', 'SELECT pg_advisory_unlock_all()', 'SELECT 1/0', 'ROLLBACK', 'SELECT 1'),
-    'DISCARD ALL'               => sends('DISCARD ALL'),
-    'pg_advisory_unlock()'      => sub { my ($session, undef, $key, $mode) = @_; $session->run('SELECT pg_advisory_unlock' . ($mode eq 'shared' ? '_shared' : '') . "($key)") },
+    'it is released'            => ['SELECT advisory.<release>'],
+    'it is released in a block' => [ 'BEGIN', 'SELECT advisory.<release>', 'ROLLBACK' ],
+    'unlock_all(namespace)'     => [q(SELECT advisory.unlock_all('ends'))],
+    'pg_advisory_unlock_all()'  => [$ALL],
+    'pg_advisory_unlock_all() in a block' => [ 'BEGIN', $ALL, 'COMMIT' ],
+    'pg_advisory_unlock_all() in a block that fails' =>
+        [ 'BEGIN', $ALL, 'SELECT 1/0', 'ROLLBACK', 'SELECT 1' ],
+    'DISCARD ALL'               => ['DISCARD ALL'],
+    'pg_advisory_unlock()'      => ['SELECT pg_advisory_<release>'],
     %ends,
 );
 
 # Ways for transaction-level holds, which are taken in a block.
 my %transaction_way = (
-    'COMMIT'            => sends('COMMIT'),
-    'ROLLBACK'          => sends('ROLLBACK', 'SELECT 1'),
-    'an error'          => sends('SELECT 1/0', 'COMMIT', 'SELECT 1'),
-    'ROLLBACK TO'       => sends('ROLLBACK TO before', 'COMMIT'),
-    'ROLLBACK TO, of a released savepoint' => sends('RELEASE hold', 'ROLLBACK TO before', 'COMMIT'),
-    'a cancelled statement' => sends(q(SET LOCAL statement_timeout = '1ms'), 'SELECT pg_sleep(1)', 'ROLLBACK', 'SELECT 1'),
-    'a failing COMMIT'  => sends('INSERT INTO deferred VALUES (1), (1)', 'COMMIT', 'SELECT 1'),
-    'idle_in_transaction_session_timeout' => sub { $_[0]->run(q(SET idle_in_transaction_session_timeout = '1ms')); until_gone($look, $_[0]) },
+    'COMMIT'            => ['COMMIT'],
+    'ROLLBACK'          => [ 'ROLLBACK', 'SELECT 1' ],
+    'an error'          => [ 'SELECT 1/0', 'COMMIT', 'SELECT 1' ],
+    'ROLLBACK TO'       => [ 'ROLLBACK TO before', 'COMMIT' ],
+    'ROLLBACK TO, of a released savepoint' => [ 'RELEASE hold', 'ROLLBACK TO before', 'COMMIT' ],
+    'a cancelled statement' => [ q(SET LOCAL statement_timeout = '1ms'), 'SELECT pg_sleep(1)',
+        'ROLLBACK', 'SELECT 1' ],
+    'a failing COMMIT'  => [ 'INSERT INTO deferred VALUES (1), (1)', 'COMMIT', 'SELECT 1' ],
+    'idle_in_transaction_session_timeout' => sub ($session, $) {
+        $session->run(q(SET idle_in_transaction_session_timeout = '1ms'));
+        until_gone($look, $session);
+    },
     %ends,
 );
 $look->run('CREATE TABLE deferred (n int UNIQUE DEFERRABLE INITIALLY DEFERRED)');
 
 # Checks the statistics and the log of one hold. count: how often it ended.
 my $number = 0;
-sub check {
-    my ($what, $mode, $takes, $ends, $count) = @_;
+sub check ($what, $takes, $ends, $count = 1) {
     my $name = 'n' . ++$number;
+    my $mode = $what =~ /shared/ ? 'shared' : 'exclusive';
     my $session = session(application => 'holds');
     my $pid = $session->pid;
     my $from = time;
     my $log = logged(sub {
-        $takes->($session, $name);
+        $session->run(map { s/<it>/'ends', '$name'/gr } @$takes);
         sleep HELD_S;
-        $ends->($session, $name);
+        if (ref $ends eq 'CODE') { $ends->($session, $name) }
+        else { $session->query(s/<it>/'ends', '$name'/gr) for @$ends }
     });
     my $longest = time - $from;
-    my $row = $look->rows(q(SELECT acquired, extract(epoch FROM hold_total)::float8, hold_total = hold_max FROM advisory.stats WHERE namespace = 'ends' AND name = ?), $name)->[0];
-    my @logged = $log =~ m{\[$pid\].*LOG: +session held advisory lock "ends/$name" in $mode mode for (\d+\.\d+) ms$}mg;
+    my ($total, $equal) = @{ $look->rows(q(SELECT extract(epoch FROM hold_total)::float8,
+        hold_total = hold_max FROM advisory.stats WHERE namespace = 'ends' AND name = ?),
+        $name)->[0] };
+    my $held = qr{LOG: +session held advisory lock "ends/$name" in $mode mode for};
+    my @logged = $log =~ m{\[$pid\].*$held (\d+\.\d+) ms$}mg;
     subtest $what => sub {
         if ($count) {
-            cmp_ok($row->[1], '>=', HELD_S, 'hold_total has its length');
-            cmp_ok($row->[1], '<=', $longest, '... and no more');
-            ok($row->[2], '... as has hold_max');
+            cmp_ok($total, '>=', HELD_S, 'hold_total has its length');
+            cmp_ok($total, '<=', $longest, '... and no more');
+            ok($equal, '... as has hold_max');
         }
         else {
-            is($row->[1], 0, 'hold_total is 0');
+            is($total, 0, 'hold_total is 0');
         }
         is(scalar @logged, $count, $count ? 'it is logged, once' : 'it is not logged') or diag $log;
         cmp_ok($logged[0] / 1000, '>=', HELD_S, '... with its length') if @logged;
     };
-    leave($look, $session) if $look->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $pid);
     return;
 }
 
 for my $way (sort keys %session_way) {
-    for my $what (sort keys %session) {
-        my ($call, $release, $mode) = @{ $session{$what} };
-        next if $way eq 'pg_advisory_unlock()' && $what =~ /slot/;
+    for my $what (sort keys %calls) {
+        my ($call, $release) = @{ $calls{$what} };
+        my $ends = $session_way{$way};
+        if ($way eq 'pg_advisory_unlock()') {
+            next if $what =~ /slot/;
+            $release =~ s/<it>/advisory.key(<it>)/;
+        }
+        $ends = [ map { s/<release>/$release/r } @$ends ] if ref $ends eq 'ARRAY';
         # Alone; in a transaction that has rolled back; with others.
-        for my $how ('', ', taken in a block that failed', ', before others', ', after others', ', among others') {
+        for my $how ('', ', taken in a block that failed', ', before others', ', after others',
+            ', among others') {
             next if $how && $what =~ /shared|only/;
-            # The extension does not learn which of many locks the built-in has released; it looks at the oldest and the newest.
+            # The extension does not learn which of many locks the built-in has released; it looks
+            # at the oldest and the newest.
             next if $how =~ /among/ && $way eq 'pg_advisory_unlock()';
-            check("$what: $way$how", $mode,
-                sub {
-                    my ($session, $name) = @_;
-                    $session->run(map { "SELECT advisory.lock('ends', '$_')" } qw(a b)) if $how =~ /after|among/;
-                    $session->run(q(SELECT advisory.acquire('ends', 'c', 2) FROM generate_series(1, 2))) if $how =~ /among/;
-                    my $takes = sprintf "SELECT advisory.$call", "'ends', '$name'";
-                    $session->run($how =~ /failed/ ? ('BEGIN', $takes, 'ROLLBACK') : $takes);
-                    $session->run(map { "SELECT advisory.lock_shared('ends', '$_')" } qw(d e)) if $how =~ /before|among/;
-                },
-                sub {
-                    my ($session, $name) = @_;
-                    $session_way{$way}->($session, sprintf($release, "'ends', '$name'"), $look->value(q(SELECT advisory.key('ends', ?)), $name), $mode);
-                }, 1);
+            my @takes = "SELECT advisory.$call";
+            @takes = ('BEGIN', @takes, 'ROLLBACK') if $how =~ /failed/;
+            unshift @takes, q(SELECT advisory.acquire('ends', 'c', 2) FROM generate_series(1, 2))
+                if $how =~ /among/;
+            unshift @takes, map { "SELECT advisory.lock('ends', '$_')" } qw(a b)
+                if $how =~ /after|among/;
+            push @takes, map { "SELECT advisory.lock_shared('ends', '$_')" } qw(d e)
+                if $how =~ /before|among/;
+            check("$what: $way$how", \@takes, $ends);
         }
     }
 }
 
-for my $way (sort keys %transaction_way) {
-    for my $what (sort keys %transaction) {
-        my ($call, undef, $mode) = @{ $transaction{$what} };
-        check("$what of a transaction: $way", $mode,
-            sub {
-                my ($session, $name) = @_;
-                $session->run('BEGIN', q(SELECT advisory.xact_lock('ends', 'before')), 'SAVEPOINT before', 'SAVEPOINT hold', sprintf("SELECT advisory.$call", "'ends', '$name'"));
-            },
-            $transaction_way{$way}, 1);
-    }
-}
+for my $what (sort keys %calls) {
+    my ($call) = @{ $calls{$what} };
+    my $takes = "SELECT advisory.xact_$call";
+    check("$what of a transaction: $_", [ 'BEGIN', q(SELECT advisory.xact_lock('ends', 'before')),
+        'SAVEPOINT before', 'SAVEPOINT hold', $takes ], $transaction_way{$_})
+        for sort keys %transaction_way;
 
-# Within one statement.
-for my $what (sort keys %transaction) {
-    my ($call, undef, $mode) = @{ $transaction{$what} };
-    my $takes = sub { sprintf "PERFORM advisory.$call; PERFORM pg_sleep(%s);", "'ends', '$_[0]'", HELD_S };
-    my $none = sub { };
-    check("$what of a transaction: a statement of its own", $mode, sub { my ($session, $name) = @_; $session->run("DO 'BEGIN " . $takes->($name) =~ s/'/''/gr . " END'") }, $none, 1);
-    check("$what of a transaction: a block with an EXCEPTION clause", $mode,
-        sub { my ($session, $name) = @_; $session->run('DO $$ BEGIN BEGIN ' . $takes->($name) . ' RAISE division_by_zero; EXCEPTION WHEN division_by_zero THEN END; END $$') }, $none, 1);
-    check("$what of a transaction: COMMIT in a procedure", $mode, sub { my ($session, $name) = @_; $session->run('DO $$ BEGIN ' . $takes->($name) . ' COMMIT; PERFORM 1; END $$') }, $none, 1);
+    # Within one statement.
+    my $performs = "PERFORM advisory.xact_$call; PERFORM pg_sleep(${\HELD_S});";
+    my %block = ('a statement of its own' => $performs,
+        'a block with an EXCEPTION clause' => "BEGIN $performs RAISE division_by_zero;
+            EXCEPTION WHEN division_by_zero THEN END;",
+        'COMMIT in a procedure' => "$performs COMMIT; PERFORM 1;");
+    check("$what of a transaction: $_", ["DO \$\$ BEGIN $block{$_} END \$\$"], [])
+        for sort keys %block;
+
+    # Cases in which the hold does not end: a prepared transaction keeps its locks, another hold of
+    # the session keeps the lock.
+    check("$what of a transaction: PREPARE TRANSACTION", [ 'BEGIN', $takes ],
+        sub ($session, $name) {
+            $session->run("PREPARE TRANSACTION '$name'");
+            leave($look, $session);
+            $look->run("ROLLBACK PREPARED '$name'");
+        }, 0);
+    next if $what =~ /slot/;
+    my @both = ('BEGIN', $takes, "SELECT advisory.$call");
+    check("$what: ROLLBACK while the session goes on with it", \@both, [ 'ROLLBACK', 'SELECT 1' ],
+        0);
+    check("$what: unlock while the transaction goes on with it, until COMMIT", \@both,
+        [ $ALL, 'SELECT 1', 'COMMIT', 'SELECT 1' ]);
 }
 
 # Under run(), which hands its hold on to the transaction.
 for my $slots ('', ', slots => 2') {
-    my $run = sub { my ($name, $command) = @_; "CALL advisory.run('ends', '$name', '$command'$slots)" };
-    for my $case ([ 'succeeds', 'SELECT pg_sleep(0.05)' ], [ 'fails', 'SELECT pg_sleep(0.05); SELECT 1/0' ], [ 'commits', 'SELECT pg_sleep(0.05); CALL commits()' ],
-        [ 'releases all', 'SELECT pg_sleep(0.05); SELECT pg_advisory_unlock_all()' ]) {
-        my ($how, $command) = @$case;
-        check("run()$slots: a command that $how", 'exclusive', sub { my ($session, $name) = @_; $session->query($run->($name, $command)); $session->run('SELECT 1') }, sub { }, 1);
-    }
+    my %then = (succeeds => '', fails => '; SELECT 1/0', commits => '; CALL commits()',
+        'releases all' => "; $ALL");
+    check("run()$slots: a command that $_", [],
+        [ "CALL advisory.run(<it>, 'SELECT pg_sleep(${\HELD_S})$then{$_}'$slots)", 'SELECT 1' ])
+        for sort keys %then;
 }
 
-# Cases in which the hold does not end: a prepared transaction keeps its locks, another hold of the session keeps the lock.
-for my $what (sort keys %transaction) {
-    my ($call, undef, $mode) = @{ $transaction{$what} };
-    check("$what of a transaction: PREPARE TRANSACTION", $mode,
-        sub { my ($session, $name) = @_; $session->run('BEGIN', sprintf("SELECT advisory.$call", "'ends', '$name'")) },
-        sub { my ($session, $name) = @_; $session->run("PREPARE TRANSACTION '$name'"); leave($look, $session); $look->run("ROLLBACK PREPARED '$name'") }, 0);
-    next if $what =~ /slot/;
-    (my $session_call = $call) =~ s/xact_//;
-    check("$what: ROLLBACK while the session goes on with it", $mode,
-        sub { my ($session, $name) = @_; $session->run('BEGIN', map { sprintf "SELECT advisory.$_", "'ends', '$name'" } $call, $session_call) },
-        sends('ROLLBACK', 'SELECT 1'), 0);
-    check("$what: unlock while the transaction goes on with it, until COMMIT", $mode,
-        sub { my ($session, $name) = @_; $session->run('BEGIN', map { sprintf "SELECT advisory.$_", "'ends', '$name'" } $call, $session_call) },
-        sends('SELECT pg_advisory_unlock_all()', 'SELECT 1', 'COMMIT', 'SELECT 1'), 1);
-}
-
-leave($look);
 done_testing;

@@ -2,12 +2,7 @@
 # advisory_ext.idle_holder_timeout: a session that holds a lock and is idle is ended, so that those
 # who wait get the lock. Nothing else ends it: not a long statement, an open transaction, a
 # procedure that commits, the work of others, or a lock that was released.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 use Time::HiRes qw(sleep);
 
 use constant {
@@ -21,38 +16,33 @@ my $look = session();
 my $TAKE = q(SELECT advisory.lock('idle', 'a'));
 
 # A new session with the timeout, which runs these statements.
-sub holder {
-    my ($timeout, @statements) = @_;
+sub holder ($timeout, @statements) {
     my $session = session(application => 'holder')
         ->run("SET advisory_ext.idle_holder_timeout = '$timeout'");
     $session->query($_) for @statements;
     return $session;
 }
 
-sub is_there {
-    my ($session) = @_;
+sub is_there ($session) {
     return $look->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $session->pid)
 }
 
 # What the log has about the end of the session.
-sub end_of {
-    my ($session) = @_;
+sub end_of ($session) {
     my $pid = $session->pid;
     return sub { return join "\n", grep { /\[$pid\].*(?:FATAL|DETAIL)/ } split /\n/, $_[0] };
 }
 
 # Runs the code, which returns a session that the timeout then ends. Returns the log's lines about
 # that.
-sub ended {
-    my ($code) = @_;
+sub ended ($code) {
     my $session;
     my $log = logged(sub { $session = $code->(); until_gone($look, $session) });
     return (end_of($session)->($log), $session);
 }
 
 # What a program prints that runs a file with this text.
-sub with_file {
-    my ($text, $command) = @_;
+sub with_file ($text, $command) {
     my $file = "$ENV{ADVISORY_EXT_TMP}/idle_holder.$$.sql";
     open my $script, '>', $file or die "$file: $!\n";
     print {$script} $text;
@@ -69,7 +59,7 @@ my ($log, $session) =
 like($log, qr{FATAL:  terminating connection due to "advisory_ext.idle_holder_timeout"$}m,
     'a session with a lock and a slot: the log says why it ended');
 like($log, qr{DETAIL:  The session was idle and held "idle/slots", "idle/a"\.$}m, 'and names both');
-is($session->query('SELECT 1')->{state}, '08000', 'the connection is lost');
+$session->fails('SELECT 1', '08000', 'the connection is lost');
 # (DBD::Pg does not tell why.)
 my $told = with_file(
     "\\set VERBOSITY verbose\nSET advisory_ext.idle_holder_timeout = '300ms';\n$TAKE;\n\\! sleep "
@@ -80,7 +70,7 @@ unlike($told, qr{DETAIL|idle/a}, 'without the names');
 
 my $hangs = holder(SHORT, $TAKE);
 my $waiter = session();
-is($waiter->query($TAKE)->{value}, 1, 'a session that waits for such a holder gets the lock');
+$waiter->shows($TAKE, 1, 'a session that waits for such a holder gets the lock');
 leave($look, $waiter, $hangs);
 
 ($log) = ended(sub { holder(SHORT, map { "SELECT advisory.lock('idle', $_)" } 1 .. 12) });
@@ -151,17 +141,16 @@ leave($look, @survivors);
 
 # Longer than SHORT: a busy machine may keep the test itself from its next statement.
 my $busy = holder('1200ms', $TAKE);
-is($busy->query('SELECT pg_sleep(2)')->{state}, undef, 'a long statement is not idle');
-is($busy->query('SELECT pg_sleep($1)', 2)->{state}, undef, 'nor by the extended protocol');
+$busy->succeeds('SELECT pg_sleep(2)', 'a long statement is not idle');
+$busy->succeeds('SELECT pg_sleep($1)', 'nor by the extended protocol', 2);
 $busy->query($committing =~ s/pg_sleep\(1\)/pg_sleep(2)/r);
-is($busy->query('SELECT 1')->{value}, 1, 'nor a DO block that commits');
-is($busy->query('SELECT 1; COMMIT; SELECT pg_sleep(2)')->{state}, undef,
-    'nor statements that are sent together');
+$busy->shows('SELECT 1', 1, 'nor a DO block that commits');
+$busy->succeeds('SELECT 1; COMMIT; SELECT pg_sleep(2)', 'nor statements that are sent together');
 for (1 .. 4) { sleep 0.5; $busy->run('SELECT 1') }
-is($busy->query('SELECT 1')->{value}, 1, 'the time begins again after each statement');
+$busy->shows('SELECT 1', 1, 'the time begins again after each statement');
 $busy->query('SET statement_timeout = 100');
-is($busy->query('SELECT pg_sleep(10)')->{state}, '57014', 'other timeouts work');
-is($busy->query('SELECT 1')->{value}, 1, 'and do not end the session');
+$busy->fails('SELECT pg_sleep(10)', '57014', 'other timeouts work');
+$busy->shows('SELECT 1', 1, 'and do not end the session');
 leave($look, $busy);
 
 # A procedure by the extended protocol: its last commit comes after the statement, at the Sync.

@@ -3,12 +3,7 @@
 # however many locks there are. Their deadlock checks read only what they themselves hold and wait
 # for. The test reads the processor time of the server's processes from /proc, which has it in
 # nanoseconds.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 # ADVISORY_EXT_WAITERS=550 for a bench.
@@ -34,8 +29,7 @@ my @waiters =
     map { $new->()->run("SELECT advisory.acquire('idle', 'own', @{[WAITERS]})") } 1 .. WAITERS;
 $_->start(q(SELECT advisory.acquire('idle', 'busy', 2))) for @waiters;
 
-sub all_wait {
-    my ($count) = @_;
+sub all_wait ($count) {
     return wait_until(
         'all of them wait',
         sub { $look->value('SELECT sum(waiting) FROM advisory.semaphores') == $count });

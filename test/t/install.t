@@ -1,13 +1,8 @@
 #!/usr/bin/env perl
 # Installing and using the extension in different roles and databases, and on a server whose lock
 # table is full.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use IO::Socket::INET;
-use Test::More;
 
 my $admin = session();
 my ($owner, $stranger, $reader) = map { "advisory_${_}_$$" } qw(owner stranger reader);
@@ -18,30 +13,26 @@ $admin->run("CREATE ROLE $owner LOGIN", "CREATE ROLE $stranger LOGIN", "CREATE R
 
 my $database = create_database(extension => 0);
 $admin->run(qq{ALTER DATABASE "$database" OWNER TO $owner});
-is(session(role => $stranger)->query('CREATE EXTENSION advisory_ext')->{state}, '42501',
+session(role => $stranger)->fails('CREATE EXTENSION advisory_ext', '42501',
     'a role without rights cannot install it');
 my $owners = session(role => $owner);
 $owners->run('CREATE EXTENSION advisory_ext');
 pass('the owner of the database, no superuser, can');
-is($owners->value("SELECT advisory.try_lock('install', 'a')"), 1, 'and use it');
+$owners->shows("SELECT advisory.try_lock('install', 'a')", 1, 'and use it');
 my $other = session(role => $stranger, application => 'stranger');
-is($other->value("SELECT advisory.try_lock('install', 'a')"), 0, 'and so can everybody');
-is($other->query("SELECT advisory.lock('install', 'a', '0')")->{state}, '55P03', 'with its errors');
+$other->shows("SELECT advisory.try_lock('install', 'a')", 0, 'and so can everybody');
+$other->fails("SELECT advisory.lock('install', 'a', '0')", '55P03', 'with its errors');
 cmp_ok($other->value('SELECT count(*) FROM advisory.locks'), '>=', 1, 'its view of the locks');
 cmp_ok(session(role => $stranger)->value('SELECT count(*) FROM advisory.settings'), '>=', 1,
     'and of the settings, in a session that has not loaded it');
-is($other->query(
-    'CREATE FUNCTION advisory.try_lock(text) RETURNS boolean LANGUAGE sql
-        AS $$ SELECT true $$')->{state}, '42501',
-    'nobody can put anything beside it');
-is($owners->query(
-    'CREATE FUNCTION advisory.try_lock(text) RETURNS boolean LANGUAGE sql
-        AS $$ SELECT true $$')->{state}, '42501',
-    'not even the owner of the database');
+$other->fails('CREATE FUNCTION advisory.try_lock(text) RETURNS boolean LANGUAGE sql
+        AS $$ SELECT true $$', '42501', 'nobody can put anything beside it');
+$owners->fails('CREATE FUNCTION advisory.try_lock(text) RETURNS boolean LANGUAGE sql
+        AS $$ SELECT true $$', '42501', 'not even the owner of the database');
 $owners->run('DROP EXTENSION advisory_ext');
-is($admin->value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = ?",
-    $owners->pid), 1, 'without it, what is held is held');
-is($owners->value("SELECT count(*) FROM pg_namespace WHERE nspname = 'advisory'"), 0,
+$admin->shows("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = ?", 1,
+    'without it, what is held is held', $owners->pid);
+$owners->shows("SELECT count(*) FROM pg_namespace WHERE nspname = 'advisory'", 0,
     'but the schema has gone');
 $owners->run('SELECT pg_advisory_unlock_all()', 'CREATE EXTENSION advisory_ext');
 
@@ -53,13 +44,13 @@ $victim->run("CREATE SCHEMA advisory AUTHORIZATION $stranger");
 session(database => $planted, role => $stranger)->run(
     'CREATE FUNCTION advisory.try_lock(namespace text, name text, timeout interval DEFAULT NULL)
         RETURNS boolean LANGUAGE sql AS $$ SELECT true $$');
-my $result = $victim->query('CREATE EXTENSION advisory_ext');
-is($result->{state}, '42P06', 'a schema of that name is not adopted: 42P06');
+my $result = $victim->fails('CREATE EXTENSION advisory_ext', '42P06',
+    'a schema of that name is not adopted: 42P06');
 ok($victim->query('CREATE EXTENSION advisory_ext SCHEMA advisory')->{state},
     'not even when asked to');
-is($victim->value("SELECT count(*) FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace"), 1,
+$victim->shows("SELECT count(*) FROM pg_proc WHERE pronamespace = 'advisory'::regnamespace", 1,
     'and nothing is put into it');
-is($victim->value("SELECT count(*) FROM pg_extension WHERE extname = 'advisory_ext'"), 0,
+$victim->shows("SELECT count(*) FROM pg_extension WHERE extname = 'advisory_ext'", 0,
     'and nothing is installed');
 
 # ---- Other databases -----------------------------------------------------------------------------
@@ -72,9 +63,9 @@ is_deeply(
     [ [ $planted, $ENV{PGUSER}, 'lock', 7, undef, undef, 'exclusive', 1 ],
         [ $planted, $ENV{PGUSER}, 'lock', undef, -1, 2, 'exclusive', 1 ] ],
     'locks of another database appear with it');
-is($here->value('SELECT advisory.is_locked_key(7)'), 0, 'and are other locks');
-is($here->value('SELECT count(*) FROM advisory.holders_key(7)'), 0, 'with other holders');
-is($here->value('SELECT advisory.try_lock_key(7)'), 1, 'that do not exclude these');
+$here->shows('SELECT advisory.is_locked_key(7)', 0, 'and are other locks');
+$here->shows('SELECT count(*) FROM advisory.holders_key(7)', 0, 'with other holders');
+$here->shows('SELECT advisory.try_lock_key(7)', 1, 'that do not exclude these');
 $here->run('SELECT pg_advisory_unlock_all()');
 $victim->run('SELECT pg_advisory_unlock_all()');
 
@@ -109,7 +100,7 @@ for my $source (q{advisory.locks}, q{advisory.holders('install', 'a')}) {
 }
 my $own = session(server => $server, role => $stranger);
 $own->value("SELECT advisory.lock('install', 'own')");
-is($own->value("SELECT state FROM advisory.holders('install', 'own')"), 'active',
+$own->shows("SELECT state FROM advisory.holders('install', 'own')", 'active',
     'of its own sessions a role sees everything');
 $_->disconnect for $own, $remote;
 
@@ -158,14 +149,13 @@ $holder->value("SELECT advisory.lock('install', 'held')");
 
 my $capacity = $filler->value('SELECT fill()');
 cmp_ok($capacity, '>', 100, 'a session fills the lock table');
-my $native = $user->query('SELECT pg_advisory_lock(7)');
-is($native->{state}, '53200', 'the built-in fails: 53200');
+my $native = $user->fails('SELECT pg_advisory_lock(7)', '53200', 'the built-in fails: 53200');
 for my $call (@calls) {
     my $result = $user->query($call);
     is_deeply([ @$result{qw(state message hint)} ], [ @$native{qw(state message hint)} ],
         "$call: the same error");
 }
-is($watcher->value($MINE, $user->pid), 0, 'nothing of all that is held');
+$watcher->shows($MINE, 0, 'nothing of all that is held', $user->pid);
 is($watcher->value($_) // '', $_ eq $looks[0] ? $capacity + 1 : $_ eq $looks[3] ? 0 : 1,
     "$_: still answers") for @looks;
 my $error = $user->query("SELECT advisory.lock('install', 'held', '0')");
@@ -180,26 +170,25 @@ for my $call (
     "SELECT advisory.lock_all('install', $many)", "SELECT advisory.try_lock_all('install', $many)",
     "SELECT count(*) FROM advisory.try_lock_any('install', $many, 400)",
             "SELECT advisory.lock_all('install', $many, '10s')") {
-    is($user->query($call)->{state}, '53200', "$call: does not fit");
-    is($watcher->value($MINE, $user->pid), 0, 'and leaves nothing held');
+    $user->fails($call, '53200', "$call: does not fit");
+    $watcher->shows($MINE, 0, 'and leaves nothing held', $user->pid);
 }
 $user->run('BEGIN', 'SAVEPOINT s');
-is($user->query("SELECT advisory.xact_lock_all('install', $many)")->{state}, '53200',
+$user->fails("SELECT advisory.xact_lock_all('install', $many)", '53200',
     'transaction-level: does not fit');
 $user->run('ROLLBACK TO s');
-is($watcher->value($MINE, $user->pid), 0, 'and leaves nothing held, while the transaction goes on');
+$watcher->shows($MINE, 0, 'and leaves nothing held, while the transaction goes on', $user->pid);
 $user->run('COMMIT');
-$error = $user->query("SELECT advisory.lock('install', 'held', '20ms')");
-is($error->{state}, '55P03', 'with a little room a wait ends as ever');
+$error = $user->fails("SELECT advisory.lock('install', 'held', '20ms')", '55P03',
+    'with a little room a wait ends as ever');
 like($error->{detail}, qr/Process ${\$holder->pid}\b/, 'and its error names the holder');
 
 $filler->run('SELECT pg_advisory_unlock_all()');
 $user->run('SELECT pg_advisory_unlock_all()');
-is($user->value(
-    "SELECT advisory.lock_all('install', ARRAY(SELECT 'n' || i FROM generate_series(1, 100) i))"),
-    1, 'when there is room again, everything works');
-is($watcher->value($MINE, $user->pid), 100, 'and is held');
-is($user->value("SELECT advisory.unlock_all('install')"), 100, 'and let go');
+$user->shows("SELECT advisory.lock_all('install', ARRAY(SELECT 'n' || i
+    FROM generate_series(1, 100) i))", 1, 'when there is room again, everything works');
+$watcher->shows($MINE, 100, 'and is held', $user->pid);
+$user->shows("SELECT advisory.unlock_all('install')", 100, 'and let go');
 
 # A query in another encoding, which this database's cannot have as it is, is escaped.
 my $latin = "advisory_latin_$$";
@@ -210,12 +199,5 @@ $foreign->run('SET client_encoding = \'UTF8\'', "SELECT pg_advisory_lock(4711), 
 is($here->value('SELECT query FROM advisory.locks WHERE pid = ?', $foreign->pid),
     q{SELECT pg_advisory_lock(4711), '\xe9t\xe9'},
     'bytes of another encoding are escaped');
-$foreign->disconnect;
-$admin->run(qq{DROP DATABASE "$latin"});
-
-$_->disconnect for $owners, $other, $here;
-$server->stop;
-$admin->run(qq{DROP DATABASE "$database" WITH (FORCE)}, qq{DROP DATABASE "$planted" WITH (FORCE)},
-    "DROP ROLE $owner", "DROP ROLE $stranger", "DROP ROLE $reader");
 
 done_testing();

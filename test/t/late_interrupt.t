@@ -2,12 +2,7 @@
 # An interrupt that arrives after the lock manager has checked for interrupts the last time, but
 # before it returns with the lock, does not end in an error with the lock held. A debugger stops the
 # waiter where it turns its timers off, because this moment is too short to be hit by chance.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 use Time::HiRes qw(time);
 
 # The timeout, in milliseconds: the lock must be released before it ends. If the machine was too
@@ -17,19 +12,16 @@ use constant { FIRST_LIMIT_MS => 500, TRIES => 6 };
 plan skip_all => 'gdb is not installed' unless program('gdb');
 
 create_database();
-my $observer = session();
-my $holder   = session();
+my ($observer, $holder) = map { session() } 1 .. 2;
 plan skip_all => 'processes may not be traced here' unless may_trace($holder->pid);
 
 # An ordinary user under Yama, and some containers, may not.
-sub may_trace {
-    my ($pid) = @_;
+sub may_trace ($pid) {
     my $said = `timeout 120 gdb -q -batch -nx -p $pid -ex detach 2>&1`;
     return $said =~ /detached/;
 }
 
-sub held {
-    my ($waiter) = @_;
+sub held ($waiter) {
     return $observer->value(
         "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND pid = ?",
         $waiter->pid);
@@ -37,8 +29,7 @@ sub held {
 
 # A debugger that stops the session when it has the lock and is about to turn off its timers, until
 # the timers have fired. The session is idle, and goes on when this returns.
-sub stop_late {
-    my ($waiter, $limit) = @_;
+sub stop_late ($waiter, $limit) {
     my $pause = 1.2 * $limit / 1000;
     my $pid = open my $gdb, '-|', 'sh', '-c', 'exec timeout 120 "$@" 2>/dev/null', 'sh', 'gdb',
         '-q', '-batch', '-nx', '-p', $waiter->pid,
@@ -56,15 +47,13 @@ sub stop_late {
 }
 
 # The session, its result, and whether it was stopped with the lock granted.
-sub race {
-    my ($statement, $setting, $limit) = @_;
+sub race ($statement, $setting, $limit) {
     my $waiter = session();
     $waiter->run($setting) if $setting;
     $holder->value("SELECT advisory.lock('late', 'a')");
     my ($debugger, $gdb) = stop_late($waiter, $limit);
     my $from = time;
-    $waiter->start($statement);
-    waits($observer, $waiter);
+    waits($observer, $waiter, $statement);
     $holder->value("SELECT advisory.unlock('late', 'a')");
     my $in_time = held($waiter) && time - $from < 0.9 * $limit / 1000;
     my $result = $waiter->finish;
@@ -101,7 +90,6 @@ for my $way (@ways) {
     $kept = $said if $statement =~ /xact/ && !$result->{state};    # over with its transaction
     is $kept, $said, '… and it holds the lock just if that is what it was told ('
         . ($result->{state} // "value $said") . ')';
-    $waiter->disconnect;
 }
 
 done_testing;

@@ -1,14 +1,10 @@
 #!/usr/bin/env perl
-# A namespace or name of more than 256 bytes is cut wherever it is shown, at a whole character, and says so by "..." at its end:
-# whether all sessions know the name, or only the session that used it. (Errors' fields are never cut.)
-use strict;
-use warnings;
+# A namespace or name of more than 256 bytes is cut wherever it is shown, at a whole character, and
+# says so by "..." at its end: whether all sessions know the name, or only the session that used it.
+# (Errors' fields are never cut.)
 use utf8;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Encode qw(decode);
-use Test::More;
 
 # 300 bytes, and 301 of which 255 are whole characters.
 my ($ns, $name) = ('n' x 300, 'x' . 'ü' x 150);
@@ -23,47 +19,57 @@ my $look = session(application => 'look');
 my $CALL = "'$ns', '$name'";
 my $key = $look->value("SELECT advisory.key($CALL)");
 
-# ---- All places, each with what it shows; a session that used the name looks, which may be the only one to know it ---------
+# ---- All places, each with what it shows ---------------------------------------------------------
+# A session that used the name looks, which may be the only one to know it.
 
-sub places {
-    my ($h, $w, $is_shared) = @_;
+sub places ($h, $w, $is_shared) {
     my %shown;
-    my $rows = sub { my ($session, $sql) = @_; return join "\n", map { join '/', map { $_ // '' } @$_ } @{ $session->rows($sql) } };
-    my $text = sub { my ($result) = @_; return join "\n", (map { $result->{$_} // () } qw(message detail hint context)), map { decode('UTF-8', $_) } @{ $result->{warnings} } };
+    my $rows = sub ($session, $sql) { return join "\n",
+        map { join '/', map { $_ // '' } @$_ } @{ $session->rows($sql) } };
+    my $text = sub ($result) { return join "\n", (map { $result->{$_} // () } qw(message detail hint
+            context)), map { decode('UTF-8', $_) } @{ $result->{warnings} } };
 
     # The holder has the lock and all slots of the semaphore; the waiter waits for the lock.
     $h->run("SELECT advisory.lock($CALL), advisory.acquire($CALL, 2), advisory.acquire($CALL, 2)");
-    $w->start("SELECT advisory.lock($CALL)");
-    waits($look, $w);
-    $shown{'locks'} = $rows->($h, qq(SELECT namespace, name FROM advisory.locks WHERE kind = 'lock' AND granted AND key = $key));
-    $shown{'locks, a waiter'} = $rows->($h, qq(SELECT namespace, name FROM advisory.locks WHERE NOT granted AND key = $key));
-    $shown{'locks, a slot'} = $rows->($h, qq(SELECT namespace, name FROM advisory.locks WHERE kind = 'semaphore' AND key = $key));
+    waits($look, $w, "SELECT advisory.lock($CALL)");
+    $shown{'locks'} = $rows->($h, qq(SELECT namespace, name FROM advisory.locks
+        WHERE kind = 'lock' AND granted AND key = $key));
+    $shown{'locks, a waiter'} = $rows->($h,
+        qq(SELECT namespace, name FROM advisory.locks WHERE NOT granted AND key = $key));
+    $shown{'locks, a slot'} = $rows->($h,
+        qq(SELECT namespace, name FROM advisory.locks WHERE kind = 'semaphore' AND key = $key));
     $shown{'semaphores'} = $rows->($h, 'SELECT namespace, name FROM advisory.semaphores');
     $shown{'waits'} = $rows->($h, 'SELECT namespace, name FROM advisory.waits');
     $shown{'wait_tree()'} = $rows->($h, 'SELECT advisory.wait_tree()');
     $h->run(q(SET application_name = 'another'));
-    $shown{'leaks'} = $rows->($h, q(SELECT namespace, name FROM advisory.leaks WHERE kind = 'lock'));
+    $shown{'leaks'} = $rows->($h,
+        q(SELECT namespace, name FROM advisory.leaks WHERE kind = 'lock'));
     $shown{'stats'} = $rows->($h, q(SELECT namespace, name FROM advisory.stats)) if $is_shared;
 
     # Messages about a lock by name, and by the key whose name is known.
-    $shown{'a wait that is cancelled'} = do { $look->run('SELECT pg_cancel_backend(' . $w->pid . ')'); $text->($w->finish) };
+    $shown{'a wait that is cancelled'} = do {
+        $look->run('SELECT pg_cancel_backend(' . $w->pid . ')');
+        $text->($w->finish)
+    };
     $shown{'a failed wait'} = $text->($w->query("SELECT advisory.lock($CALL, '0')"));
     $shown{'a failed wait by key'} = $text->($w->query("SELECT advisory.lock_key($key, '0')"));
-    $shown{'a failed wait for a slot'} = $text->($w->query("SELECT advisory.acquire($CALL, 2, '0')"));
+    $shown{'a failed wait for a slot'} = $text->(
+        $w->query("SELECT advisory.acquire($CALL, 2, '0')"));
     $shown{'the notice of run()'} = $text->($w->query("CALL advisory.run($CALL, 'SELECT 1')"));
     $shown{'the context of run()'} = $text->($h->query("CALL advisory.run($CALL, 'SELECT 1/0')"));
     $shown{'unlock() without a hold'} = $text->($w->query("SELECT advisory.unlock($CALL)"));
-    $shown{'unlock() by key without a hold'} = $text->($w->query("SELECT advisory.unlock_key($key)"));
+    $shown{'unlock() by key without a hold'} =
+        $text->($w->query("SELECT advisory.unlock_key($key)"));
     $shown{'release() without a slot'} = $text->($w->query("SELECT advisory.release($CALL)"));
-    $shown{'terminate_holder()'} = $text->($w->query("SELECT advisory.terminate_holder($CALL, pg_backend_pid())"));
+    $shown{'terminate_holder()'} = $text->(
+        $w->query("SELECT advisory.terminate_holder($CALL, pg_backend_pid())"));
     $shown{'another number of slots'} = $text->($w->query("SELECT advisory.try_acquire($CALL, 3)"));
 
     # A deadlock: its victim keeps the lock, of whose name the detail and the hint tell.
     $_->run('SELECT pg_advisory_unlock_all()') for $h, $w;
     $h->run("SELECT advisory.lock($CALL)", q(SET deadlock_timeout = '1ms'));
     $w->run(q(SET deadlock_timeout = '1h'), 'SELECT pg_advisory_lock(4711)');
-    $w->start("SELECT advisory.lock($CALL)");
-    waits($look, $w);
+    waits($look, $w, "SELECT advisory.lock($CALL)");
     my $deadlock = $h->query('SELECT advisory.lock_key(4711)');
     $shown{"a deadlock's detail"} = $deadlock->{detail};
     $shown{"a deadlock's hint"} = $deadlock->{hint};
@@ -72,25 +78,31 @@ sub places {
     $w->run('SELECT pg_advisory_unlock_all()');
 
     # The log.
-    my $log = sub { my ($pid, $code) = @_; return join "\n", grep { /\[$pid\].* session (?:held|waited)/ } split /\n/, decode('UTF-8', logged($code)) };
+    my $log = sub ($pid, $code) { return join "\n",
+        grep { /\[$pid\].* session (?:held|waited)/ } split /\n/, decode('UTF-8', logged($code)) };
     $h->run('SET advisory_ext.log_hold = 0');
-    $shown{'log_hold'} = $log->($h->pid, sub { $h->run("SELECT advisory.lock($CALL), advisory.unlock($CALL)") });
-    $shown{'log_hold, logged before a commit'} = $log->($h->pid, sub { $h->run("SELECT advisory.xact_lock($CALL)") });
+    $shown{'log_hold'} = $log->($h->pid,
+        sub { $h->run("SELECT advisory.lock($CALL), advisory.unlock($CALL)") });
+    $shown{'log_hold, logged before a commit'} = $log->($h->pid,
+        sub { $h->run("SELECT advisory.xact_lock($CALL)") });
     $h->run('RESET advisory_ext.log_hold', "SELECT advisory.lock($CALL)");
-    $shown{'log_wait'} = $log->($w->pid, sub { $w->run('SET advisory_ext.log_wait = 0', "SELECT advisory.try_lock($CALL, '1ms')") });
-    $shown{'log_wait, by key'} = $log->($w->pid, sub { $w->run("SELECT advisory.try_lock_key($key, '1ms')") });
+    $shown{'log_wait'} = $log->($w->pid,
+        sub { $w->run('SET advisory_ext.log_wait = 0', "SELECT advisory.try_lock($CALL, '1ms')") });
+    $shown{'log_wait, by key'} = $log->($w->pid,
+        sub { $w->run("SELECT advisory.try_lock_key($key, '1ms')") });
 
     # Two names of one key.
-    $shown{'a label for a key that has a name'} = $text->(session()->query("SELECT advisory.try_lock_key($key, label => 'l')")) if $is_shared;
+    $shown{'a label for a key that has a name'} =
+        $text->(session()->query("SELECT advisory.try_lock_key($key, label => 'l')")) if $is_shared;
     $_->run('SELECT pg_advisory_unlock_all()', 'RESET ALL') for $h, $w;
     return \%shown;
 }
 
-sub check {
-    my ($how, $shown) = @_;
+sub check ($how, $shown) {
     for my $place (sort keys %$shown) {
         like($shown->{$place}, $SHOWN, "$how: $place");
-        unlike($shown->{$place} =~ s/\Q$NS\E|\Q$NAME\E//gr, qr/n{200}|ü{100}/, '... and nowhere without the mark');
+        unlike($shown->{$place} =~ s/\Q$NS\E|\Q$NAME\E//gr, qr/n{200}|ü{100}/,
+            '... and nowhere without the mark');
     }
     return;
 }

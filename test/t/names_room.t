@@ -3,18 +3,12 @@
 # in one that was made smaller, beside names in use, and beside locks that nobody has pinned. And
 # one role cannot keep the names of others out. It takes servers of its own for max_names, and
 # sessions of several roles.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 my ($server, $look);
 
 # A new server, whose table has room for so many names.
-sub serve {
-    my ($max_names, @settings) = @_;
+sub serve ($max_names, @settings) {
     $server->stop if $server;
     $server = own_server("advisory_ext.max_names=$max_names", @settings);
     $look   = there()->run('CREATE EXTENSION advisory_ext');
@@ -28,8 +22,7 @@ sub there {
 sub directory { return $look->rows("SELECT $_[0] FROM advisory.directory")->[0] }
 
 # Take and release locks with new names, one after the other.
-sub pass_by {
-    my ($session, $namespace, $first, $last) = @_;
+sub pass_by ($session, $namespace, $first, $last) {
     return $session->run(qq(DO \$\$ BEGIN
         FOR i IN $first..$last LOOP
             PERFORM advisory.lock('$namespace', i), advisory.unlock('$namespace', i);
@@ -38,8 +31,7 @@ sub pass_by {
 }
 
 # Take so many locks and keep them.
-sub hold {
-    my ($session, $namespace, $count) = @_;
+sub hold ($session, $namespace, $count) {
     return $session->run(
         "SELECT count(advisory.lock('$namespace', i)) FROM generate_series(1, $count) AS i");
 }
@@ -47,8 +39,7 @@ sub hold {
 sub release { $_->run('SELECT pg_advisory_unlock_all()') for @_; return }
 
 # How many names of a namespace another session sees at the locks of a session.
-sub named {
-    my ($session, $namespace) = @_;
+sub named ($session, $namespace) {
     return $look->value('SELECT count(*) FROM advisory.locks WHERE pid = ? AND namespace = ?',
         $session->pid, $namespace);
 }
@@ -103,7 +94,7 @@ there()->run('BEGIN',
 my $passer = there();
 pass_by($passer, 'passing', 1, 1_000);
 is_deeply(directory('not_stored'), [0], 'beside them each new name is stored');
-is($look->value(q(SELECT count(*) FROM advisory.locks WHERE namespace = 'known')), 120,
+$look->shows(q(SELECT count(*) FROM advisory.locks WHERE namespace = 'known'), 120,
     '... and theirs stay');
 $look->run(q(ROLLBACK PREPARED 'names_room'));
 release($worker, $native);
@@ -168,12 +159,13 @@ for my $case (
     my ($what, $take) = @$case;
     $take->();
     my $monitor = hold(there(role => 'names_room_monitor'), 'monitor', 100);
-    is(named($monitor, 'monitor'), 100, "beside the many locks of a role, $what: others have names");
+    is(named($monitor, 'monitor'), 100,
+        "beside the many locks of a role, $what: others have names");
     my $names = $look->value(q(SELECT count(*) FROM advisory.locks WHERE namespace LIKE 'hog%'));
     cmp_ok($names, '>=', 7_500, '... and so has the role, for three quarters of the table');
     cmp_ok($names, '<=', 7_516, '... but not for more');
     $hogs[0]->run(q(SELECT advisory.try_lock('hog beyond', 1)));
-    is($hogs[0]->value(q(SELECT name FROM advisory.locks WHERE namespace = 'hog beyond')), '1',
+    $hogs[0]->shows(q(SELECT name FROM advisory.locks WHERE namespace = 'hog beyond'), '1',
         '... though its session knows the others');
     release(@hogs, $monitor);
     my $before = directory('not_stored');

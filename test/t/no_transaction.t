@@ -2,20 +2,14 @@
 # The WARNING about a transaction-level lock outside a transaction block (its rules:
 # test/sql/45_no_transaction.sql), as clients cause it that psql is not: by the extended protocol,
 # prepared statements of the protocol, and pipelines.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 create_database();
 my $session = session();
 my $LOCK = 'SELECT advisory.try_xact_lock($1, $2)';
 
 # How often each function warns.
-sub warned {
-    my ($result) = @_;
+sub warned ($result) {
     return scalar grep { /try_xact_lock\(\) has no lasting effect/ } @{ $result->{warnings} }
 }
 
@@ -41,8 +35,7 @@ my @warnings;
 is(warned({ warnings => \@warnings }), 8, 'a statement prepared by the protocol: each time');
 
 # What pgbench is told in a pipeline.
-sub pipeline {
-    my (@statements) = @_;
+sub pipeline (@statements) {
     my $file = "$ENV{ADVISORY_EXT_TMP}/no_transaction.$$.sql";
     open my $script, '>', $file or die "$file: $!\n";
     print {$script} map { "$_\n" } '\startpipeline', (map { "$_;" } @statements), '\endpipeline';

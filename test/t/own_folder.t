@@ -2,14 +2,10 @@
 # Outside of the server's own folders, as doc/install.md says: below a prefix, and in an extension
 # image for CloudNativePG. PostgreSQL 18 and later find the files by two settings. Create and
 # preload from there, in a server that has no other copy.
-use strict;
-use warnings;
 use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Page;
 use Replica;
-use Test::More;
 
 my $root = "$FindBin::Bin/../..";
 my $temp = $ENV{ADVISORY_EXT_TMP};
@@ -25,8 +21,7 @@ sub contents {
 }
 
 # make on this tree, as the tests have built it.
-sub make {
-    my (@arguments) = @_;
+sub make (@arguments) {
     open my $out, '-|', 'bash', '-c', '. "$0/scripts/common.sh"; run_make "$@" 2>&1', $root,
         @arguments or die "cannot run make: $!\n";
     local $/ = undef;
@@ -68,14 +63,13 @@ system('find', $stage, '-name', 'advisory_ext*', '-prune', '-exec', 'rm', '-rf',
 sub bare_server {
     local $ENV{ADVISORY_EXT_STAGE} = $stage;
     my $server = own_server();
-    is(session(server => $server)->query('CREATE EXTENSION advisory_ext')->{state}, '0A000',
+    session(server => $server)->fails('CREATE EXTENSION advisory_ext', '0A000',
         'a server without the extension');
     return $server;
 }
 
 # Puts lines into the configuration, and waits until new sessions have them.
-sub set {
-    my ($server, $lines) = @_;
+sub set ($server, $lines) {
     as_server($server, 'sh', '-c', 'printf "%s\n" "$1" >>"$2"', 'sh', $lines,
         "$server->{ADVISORY_EXT_DATADIR}/postgresql.conf");
     $server->ctl('reload') or die "the server did not reload\n";
@@ -86,18 +80,16 @@ sub set {
 }
 
 # The files of the library that a process has loaded.
-sub library_of {
-    my ($pid) = @_;
+sub library_of ($pid) {
     my %files = map { $_ => 1 } contents("/proc/$pid/maps") =~ m{(/\S*/advisory_ext\.so)$}mg;
     return join ' ', keys %files;
 }
 
-sub works_from {
-    my ($server, $folder) = @_;
+sub works_from ($server, $folder) {
     my $session = session(server => $server);
     $session->run('CREATE EXTENSION advisory_ext', q(SELECT advisory.lock('own', 'folder')));
     is($session->value('SELECT advisory.version()'), $version, "version $version works");
-    is($session->value('SELECT name FROM advisory.locks WHERE pid = pg_backend_pid()'), 'folder',
+    $session->shows('SELECT name FROM advisory.locks WHERE pid = pg_backend_pid()', 'folder',
         '... with its views');
     is(library_of($session->pid), "$folder/lib/advisory_ext.so",
         'the library is that of the folder');
@@ -106,7 +98,7 @@ sub works_from {
     $server->ctl('restart', '-m', 'fast') or die "the server did not start again\n";
     my ($postmaster) = contents("$server->{ADVISORY_EXT_DATADIR}/postmaster.pid") =~ /\A(\d+)/;
     is(library_of($postmaster), "$folder/lib/advisory_ext.so", 'it can be preloaded from there');
-    is(session(server => $server)->value(q(SELECT advisory.try_lock('own', 'folder'))), 1,
+    session(server => $server)->shows(q(SELECT advisory.try_lock('own', 'folder')), 1,
         '... and works');
     return;
 }

@@ -1,14 +1,10 @@
 #!/usr/bin/env perl
 # pg_upgrade from an older PostgreSQL that is installed here, with this extension: what users have
 # written stays, leases are kept, and tokens grow.
-use strict;
-use warnings;
 use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use File::Path qw(make_path);
 use Replica;
-use Test::More;
 
 # The oldest server that is older than the one under test, with what an extension is built with.
 sub older_server {
@@ -95,25 +91,24 @@ my $version = session(server => $upgraded)
 my $here = session(server => $upgraded, database => 'recent');
 is($here->value('SELECT advisory.version()'), $version,
     'the extension has the version of its files');
-is($here->value(q(SELECT label FROM advisory.key_labels WHERE key = 4711)), 'nightly import',
+$here->shows(q(SELECT label FROM advisory.key_labels WHERE key = 4711), 'nightly import',
     'labels are kept');
-is($here->value(q(SELECT has_table_privilege('app', 'advisory.key_labels', 'SELECT'))), 1,
+$here->shows(q(SELECT has_table_privilege('app', 'advisory.key_labels', 'SELECT')), 1,
     'and privileges');
 is($here->value(q(SELECT advisory.key('upgrade', 'a'))), $key, 'keys are the same');
 $here->run(q(SELECT advisory.lock('upgrade', 'a')));
-is($here->value(q(SELECT count(*) FROM held WHERE name = 'a')), 1, 'a view on locks works');
-is($here->value(q(SELECT count(*) FROM waiting)), 0, 'and one on waits');
-is($here->query('INSERT INTO guarded VALUES (1)')->{state}, undef, 'and a constraint');
+$here->shows(q(SELECT count(*) FROM held WHERE name = 'a'), 1, 'a view on locks works');
+$here->shows(q(SELECT count(*) FROM waiting), 0, 'and one on waits');
+$here->succeeds('INSERT INTO guarded VALUES (1)', 'and a constraint');
 cmp_ok($here->value(q(SELECT advisory.token('upgrade', 'a'))), '>', $token, 'tokens grow');
-is($here->query(q(SELECT advisory.check_token('upgrade', 'a', 1)))->{state}, '55000',
+$here->fails(q(SELECT advisory.check_token('upgrade', 'a', 1)), '55000',
     'a stale token is refused');
-is($here->query('UPDATE item SET token = 1')->{state}, '55000', '... and by the trigger');
-is($here->value(q(SELECT advisory.check_lease('upgrade', 'leased', ?)), $lease), 1,
-    'a lease is kept');
-is($here->value(q(SELECT advisory.try_lease('upgrade', 'leased', '1 hour') IS NULL)), 1,
+$here->fails('UPDATE item SET token = 1', '55000', '... and by the trigger');
+$here->shows(q(SELECT advisory.check_lease('upgrade', 'leased', ?)), 1, 'a lease is kept', $lease);
+$here->shows(q(SELECT advisory.try_lease('upgrade', 'leased', '1 hour') IS NULL), 1,
     '... and nobody else gets it');
-is($here->value(q(SELECT advisory.end_lease('upgrade', 'leased', ?)), $lease), 1,
-    '... until it is given back');
-is($here->value($CLAIM), undef, 'a window that was claimed is claimed');
+$here->shows(q(SELECT advisory.end_lease('upgrade', 'leased', ?)), 1,
+    '... until it is given back', $lease);
+$here->shows($CLAIM, 'NULL', 'a window that was claimed is claimed');
 
 done_testing();

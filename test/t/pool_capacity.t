@@ -3,14 +3,9 @@
 # advisory.pressure had estimated before: at most 1 percent too much and 3 percent too little, in
 # small pools 5 percent, and never too much in very small ones. (`make bench` does it for more
 # servers.)
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Config;
 use PoolFill;
-use Test::More;
 
 # Limits by the number of guaranteed locks. In small pools chance makes a difference of some
 # percent; with the smaller entries of 32-bit servers, pools are small for longer.
@@ -21,10 +16,9 @@ use constant { EXACT_FROM => 1200, LARGE_FROM => $Config{ptrsize} == 4 ? 5000 : 
 use constant { FEW => [qw(64/100/0 64/20/0 20/50/2)],
     SOME => [qw(64/100/0 64/20/0 128/60/20 20/50/2 32/50/10 10/20/0 10/40/0)] };
 
-sub off { my ($estimate, $actual) = @_; return sprintf '%+.1f %%', ($estimate / $actual - 1) * 100 }
+sub off ($estimate, $actual) { return sprintf '%+.1f %%', ($estimate / $actual - 1) * 100 }
 
-sub try_pool {
-    my ($pool) = @_;
+sub try_pool ($pool) {
     my ($server, $look) = pool_server($pool);
     my $fill = fill_pool($server, $look);
     my ($before, $after, $actual, $usual) = @{$fill}{qw(before after filled usual)};
@@ -56,7 +50,7 @@ sub try_pool {
     ($server, $look) =
         pool_server($pool =~ s{^\d+}{$after->{recommended_max_locks_per_transaction}}r);
     $look->run("SELECT count(pg_advisory_lock(i)) FROM generate_series(1, $actual) AS i");
-    is($look->value('SELECT status FROM advisory.pressure'), 'ok',
+    $look->shows('SELECT status FROM advisory.pressure', 'ok',
         "$pool: with what was recommended it is ok");
     $look->disconnect;
     $server->stop;

@@ -2,12 +2,7 @@
 # The guard stops a session that takes ever more locks before the server's lock table is full, and
 # stops no other session. Without the guard the server raises its own error; when that session has
 # ended, everything works again.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 use constant { LOCKS => 32, LIMIT => 90, MODEST => 30, TABLES => 300 };
 
@@ -17,19 +12,17 @@ my $look = session(server => $server)->run('CREATE EXTENSION advisory_ext')
     ->run('CREATE ROLE modest LOGIN')->run('CREATE TABLE item (id int PRIMARY KEY)');
 my $other = session(server => $server, role => 'modest');
 
-sub pressure { my ($column) = @_; return $look->value("SELECT $column FROM advisory.pressure") }
+sub pressure ($column) { return $look->value("SELECT $column FROM advisory.pressure") }
 
-sub takes_until_stopped {
-    my ($session, $call) = @_;
+sub takes_until_stopped ($session, $call) {
     return $session->query(qq{DO \$\$ DECLARE i bigint := 0; BEGIN LOOP PERFORM $call; i := i + 1;
             END LOOP; END \$\$});
 }
 
 # Ordinary statements and a modest number of locks are not refused.
-sub everybody_goes_on {
-    my ($what) = @_;
-    is($other->value('SELECT count(*) > 0 FROM pg_class'), 1, "$what: queries");
-    is($look->value('INSERT INTO item SELECT coalesce(max(id), 0) + 1 FROM item RETURNING 1'), 1,
+sub everybody_goes_on ($what) {
+    $other->shows('SELECT count(*) > 0 FROM pg_class', 1, "$what: queries");
+    $look->shows('INSERT INTO item SELECT coalesce(max(id), 0) + 1 FROM item RETURNING 1', 1,
         "$what: changes");
     $look->run('CREATE TABLE made (id int PRIMARY KEY, other int UNIQUE)')
         ->run('ALTER TABLE made ADD COLUMN more text')->run('DROP TABLE made');
@@ -37,8 +30,8 @@ sub everybody_goes_on {
     is($other->value("SELECT count(*) FROM generate_series(1, @{[MODEST]}) AS i
             WHERE advisory.try_lock('modest', i)"), MODEST, "$what: modest locking");
     is($other->value("SELECT advisory.unlock_all('modest')"), MODEST, "$what: and letting go");
-    is($other->value("SELECT advisory.acquire('modest', 'slots', 3)"), 1, "$what: a slot");
-    is($other->value("SELECT advisory.release('modest', 'slots')"), 1, "$what: given back");
+    $other->shows("SELECT advisory.acquire('modest', 'slots', 3)", 1, "$what: a slot");
+    $other->shows("SELECT advisory.release('modest', 'slots')", 1, "$what: given back");
     return;
 }
 
@@ -73,22 +66,21 @@ for my $what (sort keys %calls) {
         everybody_goes_on($what);
         # The session keeps its locks, and may take again what it holds already.
         if ($what eq 'session-level locks') {
-            is($runaway->value(q{SELECT advisory.try_lock('run', 0)}), 1,
+            $runaway->shows(q{SELECT advisory.try_lock('run', 0)}, 1,
                 'a lock that it has is no more locks');
-            is($runaway->query(q{SELECT advisory.try_lock('run', 'new')})->{state}, '53400',
+            $runaway->fails(q{SELECT advisory.try_lock('run', 'new')}, '53400',
                 'to ask is refused, too, not answered with false');
-            is($runaway->value(q{SELECT pg_try_advisory_lock(1)}), 1, 'the built-ins are not');
-            is($runaway->query(q{SET ROLE modest; SET advisory_ext.pool_limit = 0})->{state},
-                '42501', 'and a role that is no superuser cannot turn it off');
+            $runaway->shows(q{SELECT pg_try_advisory_lock(1)}, 1, 'the built-ins are not');
+            $runaway->fails(q{SET ROLE modest; SET advisory_ext.pool_limit = 0}, '42501',
+                'and a role that is no superuser cannot turn it off');
             $runaway->run('RESET ROLE');
         }
     } else {
         ok($used < 5, "$what: all are gone with the transaction");
     }
     $runaway->run('SELECT pg_advisory_unlock_all()');
-    is($runaway->value(q{SELECT advisory.try_lock('run', 'again')}), 1,
+    $runaway->shows(q{SELECT advisory.try_lock('run', 'again')}, 1,
         "$what: with its locks released it goes on");
-    leave($look, $runaway);
 }
 
 # Others fill the pool: built-in locks and a dump of many tables. A session that holds few locks is
@@ -101,10 +93,8 @@ cmp_ok(pressure('percent_used'), '>', LIMIT,
     'built-in locks have filled the pool beyond the limit');
 everybody_goes_on('others have filled the pool');
 my $many = session(server => $server);
-is($many->query(
-    q{SELECT count(*) FROM generate_series(1, } . 2 * LOCKS
-        . q{) AS i WHERE advisory.try_lock('many', i)})->{state}, '53400',
-        'who holds many then is stopped');
+$many->fails(q{SELECT count(*) FROM generate_series(1, } . 2 * LOCKS
+        . q{) AS i WHERE advisory.try_lock('many', i)}, '53400', 'who holds many then is stopped');
 is($many->value(
     q{SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory'}),
     LOCKS + 1, 'once it has more than max_locks_per_transaction');
@@ -112,12 +102,12 @@ is($many->value(
 my $modest = session(server => $server);
 $modest->run("SELECT count(advisory.lock('modes', i)), count(advisory.lock_shared('modes', i))
         FROM generate_series(1, @{[LOCKS - 8]}) AS i");
-is($modest->value(q{SELECT advisory.lock('modes', 'more')}), 1, 'a lock in both modes is one lock');
+$modest->shows(q{SELECT advisory.lock('modes', 'more')}, 1, 'a lock in both modes is one lock');
 $modest->run(q{SELECT advisory.unlock_all('modes')});
 $modest->run("SELECT count(advisory.lock('lost', i)) FROM generate_series(1, @{[LOCKS]}) AS i")
     ->run('SELECT pg_advisory_unlock_all()');
 $modest->run("SELECT count(pg_advisory_lock(100000 + i)) FROM generate_series(1, @{[LOCKS]}) AS i");
-is($modest->value("SELECT count(advisory.lock('few', i)) FROM generate_series(1, 10) AS i"), 10,
+$modest->shows("SELECT count(advisory.lock('few', i)) FROM generate_series(1, 10) AS i", 10,
     'locks released without the extension do not count');
 $modest->run('SELECT pg_advisory_unlock_all()')->run('BEGIN');
 $modest->run(
@@ -125,7 +115,7 @@ $modest->run(
         ->run('SAVEPOINT a')
     ->run("SELECT count(advisory.xact_lock('twice', i))
         FROM generate_series(1, @{[LOCKS - 8]}) AS i");
-is($modest->value(q{SELECT advisory.xact_lock('twice', 'more')}), 1,
+$modest->shows(q{SELECT advisory.xact_lock('twice', 'more')}, 1,
     'nor does a lock twice in a savepoint');
 $modest->run('COMMIT');
 leave($look, $hog, $many, $modest);
@@ -148,7 +138,7 @@ my @runaways = map { session(server => $server) } 1 .. 6;
 $runaways[$_]->start(
     qq{DO \$\$ DECLARE i bigint := 0; BEGIN LOOP PERFORM advisory.lock('race $_', i); i := i + 1;
         END LOOP; END \$\$}) for 0 .. $#runaways;
-is($_->finish->{state}, '53400', 'a runaway among others is stopped') for @runaways;
+$_->ends('53400', 'a runaway among others is stopped') for @runaways;
 # Each may have as many locks as are never refused, and 8 between two looks, however full the table
 # is.
 cmp_ok(pressure('locks_used'), '<=',
@@ -160,7 +150,7 @@ leave($look, @runaways);
 my $unguarded = session(server => $server)->run('SET advisory_ext.pool_limit = 0');
 is(takes_until_stopped($unguarded, q{advisory.lock('run', i)})->{state}, '53200',
     'without the guard the server is out of memory');
-is($other->query(q{SELECT advisory.lock('modest', 'now')})->{state}, '53200', 'for everybody');
+$other->fails(q{SELECT advisory.lock('modest', 'now')}, '53200', 'for everybody');
 cmp_ok(pressure('percent_used'), '>', 97, 'as pressure still says');
 $unguarded->disconnect;
 ok(wait_until('its locks are gone', sub { pressure('percent_used') < 5 }),

@@ -3,13 +3,8 @@
 # on what was held before. advisory.pressure knows it: after many holders of few locks, after many
 # tables, also if it is read for the first time then, or when the table is half full or full. And
 # the guard stops a session that would fill the rest.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Config;
-use Test::More;
 
 # As in pool_capacity.t.
 use constant { EXACT_FROM => 1200, LARGE_FROM => $Config{ptrsize} == 4 ? 5000 : 2500,
@@ -19,8 +14,7 @@ use constant { FULL => 94, HOLDERS => 12 };
 
 # In a session of its own, since a session-level lock survives the error: fills the table with what
 # the call takes.
-sub filled {
-    my ($session, $call) = @_;
+sub filled ($session, $call) {
     $session->run(<<"SQL");
 DO \$\$
 DECLARE
@@ -51,16 +45,14 @@ sub restart {
 sub look { return $look = session(server => $server) }
 
 # While the table is full nothing can be looked up, so the sessions release their locks first.
-sub let_go {
-    my (@sessions) = @_;
+sub let_go (@sessions) {
     $_->run('SELECT pg_advisory_unlock_all()') for @sessions;
     leave($look, @sessions);
     return;
 }
 
 # Several sessions hold the same locks, and end.
-sub peak {
-    my ($times) = @_;
+sub peak ($times) {
     my @sessions = map {
         session(server => $server)
             ->run("SELECT count(pg_advisory_lock_shared(i)) FROM generate_series(1, $times) AS i")
@@ -72,8 +64,7 @@ sub peak {
 }
 
 # Compares the estimate with the number of locks that fit.
-sub fits {
-    my ($what) = @_;
+sub fits ($what) {
     my $before = pressure();
     my $hog = session(server => $server);
     my $actual = filled($hog, 'pg_advisory_lock(-filled)');
@@ -159,11 +150,11 @@ for my $pool ('64/100/0', '20/60/0', '10/20/0') {
     pressure();
     peak($many);
     my $runaway = session(server => $server);
-    is($runaway->query(
-        'DO $$ DECLARE i bigint := 0; BEGIN LOOP PERFORM advisory.lock($_$runaway$_$, i);
-            i := i + 1; END LOOP; END $$')->{state}, '53400',
-        "$pool, a runaway after it: stopped by the guard");
-    is(session(server => $server)->query('CREATE TABLE t (i int PRIMARY KEY)')->{state}, undef,
+    $runaway->fails('DO $$ DECLARE i bigint := 0;
+        BEGIN LOOP PERFORM advisory.lock($_$runaway$_$, i);
+            i := i + 1; END LOOP; END $$', '53400',
+            "$pool, a runaway after it: stopped by the guard");
+    session(server => $server)->succeeds('CREATE TABLE t (i int PRIMARY KEY)',
         "$pool, and others go on");
     undef $server;
     undef $look;

@@ -1,12 +1,7 @@
 #!/usr/bin/env perl
 # What doc/pressure.md says about a full lock table: new connections fail, but a superuser's open
 # session finds out which session fills the table, and ends it.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 use constant MORE_THAN_FITS => 1_000_000;
 
@@ -14,16 +9,14 @@ my $server = own_server('max_locks_per_transaction=10', 'max_connections=20');
 session(server => $server)->run('CREATE EXTENSION advisory_ext');
 my $open = session(server => $server);
 my $hog = session(server => $server);
-is($hog->query(
-    'SELECT count(pg_advisory_lock(i)) FROM generate_series(1, ' . MORE_THAN_FITS
-        . ') AS i')->{state}, '53200', 'the lock table is full');
+$hog->fails('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, ' . MORE_THAN_FITS
+        . ') AS i', '53200', 'the lock table is full');
 
 ok(!eval { session(server => $server); 1 }, 'a new connection fails');
-is($open->value('SELECT status FROM advisory.pressure'), 'critical',
-    'the open session reads pressure');
+$open->shows('SELECT status FROM advisory.pressure', 'critical', 'the open session reads pressure');
 is($open->value('SELECT pid FROM advisory.pressure_by_backend LIMIT 1'), $hog->pid,
     'and finds the session that fills the table');
-is($open->value('SELECT pg_terminate_backend(' . $hog->pid . ')'), 1, 'and ends it');
+$open->shows('SELECT pg_terminate_backend(' . $hog->pid . ')', 1, 'and ends it');
 wait_until('the table is empty again',
     sub { $open->value('SELECT status FROM advisory.pressure') eq 'ok' });
 ok(eval { session(server => $server); 1 }, 'new connections work again');

@@ -1,13 +1,8 @@
 #!/usr/bin/env perl
 # advisory.pressure counts correctly however many locks are held and while they change, and says
-# when it cannot be exact. (`make bench BENCH="questions bystanders pool"` has what a look costs, whom
-# it holds up, and how long the first one takes.)
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
+# when it cannot be exact. (`make bench BENCH="questions bystanders pool"` has what a look costs,
+# whom it holds up, and how long the first one takes.)
 use AdvisoryTest;
-use Test::More;
 
 use constant { CHURNERS => 8, CHURNED => 40 };
 
@@ -24,8 +19,7 @@ my $TRUE = q{FROM pg_locks WHERE NOT fastpath AND mode NOT LIKE 'SIRead%'};
 my $TRUE_LOCKS = "SELECT count(DISTINCT ($LOCK)) $TRUE";
 my $TRUE_HOLDERS = "SELECT count(DISTINCT ($LOCK, pid, virtualtransaction)) $TRUE";
 
-sub pressure_is {
-    my ($what, $expected, $name) = @_;
+sub pressure_is ($what, $expected, $name) {
     is($look->value("SELECT $what FROM advisory.pressure"), $expected, $name);
     return;
 }
@@ -39,12 +33,10 @@ for my $held (0, 100, 10_000, 100_000) {
 }
 
 # Several holders of one lock, waiters, and prepared transactions: the second table is the fuller.
-sub by_type {
-    my ($what) = @_;
+sub by_type ($what) {
     return "(SELECT $what FROM advisory.pressure_by_type WHERE type = 'advisory')";
 }
-sub backends {
-    my ($what, $where) = @_;
+sub backends ($what, $where) {
     return "(SELECT $what FROM advisory.pressure_by_backend WHERE $where)";
 }
 my @holders = map { session(server => $server) } 1 .. CHURNERS;
@@ -54,8 +46,7 @@ pressure_is(by_type('holders'), 1000 * CHURNERS, 'with many holders');
 pressure_is('holders_used - locks_used', 1000 * (CHURNERS - 1), 'as pressure has it');
 pressure_is('percent_used = round((100.0 * holders_used / holders_estimated)::numeric, 2)::float8',
     1, 'the fuller table decides');
-$hog->start('SELECT pg_advisory_lock(1)');
-waits($look, $hog);
+waits($look, $hog, 'SELECT pg_advisory_lock(1)');
 pressure_is(by_type('holders'), 1000 * CHURNERS + 1, 'a waiter counts as well');
 pressure_is(backends(q{string_agg(DISTINCT session_locks::text, ',')}, 'session_locks > 0'), '1000',
     'idle sessions hold session-level locks');

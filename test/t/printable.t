@@ -3,12 +3,7 @@
 # direction of text are replaced in errors, with DETAIL, HINT and CONTEXT, in warnings and notices,
 # in the server's log, and in the columns of views. (activity.t has it for activity and
 # wait_tree().)
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 create_database();
 my $admin = session(application => 'admin');
@@ -27,20 +22,19 @@ my $UNPRINTABLE =
 
 # Checks that a text of the server is as expected, has at most this many lines, and has no
 # unprintable characters.
-sub shows {
-    my ($text, $expected, $what, $lines) = @_;
+sub shows ($text, $expected, $what, $lines = 1) {
     $text //= '';
     $text =~ s/\n\z//;
     like($text, $expected, $what);
     unlike($text, $UNPRINTABLE, '… with nothing that is not printable');
-    is(scalar(split /\n/, $text), $lines // 1, '… in as many lines as there are to be');
+    is(scalar(split /\n/, $text), $lines, '… in as many lines as there are to be');
     return;
 }
 
 $holder->run("SELECT advisory.lock($NS, $NAME)");
 {
-    my $error = $caller->query("SELECT advisory.lock($NS, $NAME, '0')");
-    is($error->{state}, '55P03', 'a lock that is taken');
+    my $error = $caller->fails("SELECT advisory.lock($NS, $NAME, '0')", '55P03',
+        'a lock that is taken');
     my @text = split /^(?=(?:DETAIL|HINT|CONTEXT): )/m, $error->{message};
     shows($text[0], qr/"\Q$SHOWN\E" without waiting/, 'the message has its name');
     shows($error->{detail}, qr/of role "advisory\?HINT:  all is well $$"/,
@@ -48,7 +42,7 @@ $holder->run("SELECT advisory.lock($NS, $NAME)");
     my $key = $admin->value("SELECT advisory.key($NS, $NAME)");
     shows($error->{hint}, qr/holders_key\($key\).*terminate_holder_key\($key, /,
         'the hint does without the name');
-    is($admin->value("SELECT count(*) FROM advisory.holders_key($key)"), 1, 'and works');
+    $admin->shows("SELECT count(*) FROM advisory.holders_key($key)", 1, 'and works');
     my $skipped = $caller->query("CALL advisory.run($NS, $NAME, 'SELECT 1')");
     like(join("\n", @{ $skipped->{warnings} }), qr/advisory lock "\Q$SHOWN\E" is taken/,
         'the notice of run()');
@@ -79,8 +73,7 @@ $holder->run("SELECT advisory.lock($NS, $NAME)");
         "the detail has a prepared transaction's identifier");
     shows($error->{hint}, qr/pg_prepared_xacts/, 'the hint does without it');
     # The holder itself waits for such a transaction.
-    $holder->start("SELECT advisory.lock('printable', 'other')");
-    waits($admin, $holder);
+    waits($admin, $holder, "SELECT advisory.lock('printable', 'other')");
     $error = $caller->query("SELECT advisory.lock($NS, $NAME, '0')");
     shows($error->{detail},
         qr/^Process \d+ of role .* holds it in exclusive mode; it is waiting for a lock since /,
@@ -114,7 +107,7 @@ $holder->run("SELECT advisory.lock($NS, $NAME)");
         is($admin->value("SELECT role FROM advisory.$rows pid = ?", $holder->pid), $shown_role,
             "the role in $rows");
     }
-    is($admin->value("SELECT query FROM advisory.locks WHERE kind = 'semaphore'"),
+    $admin->shows("SELECT query FROM advisory.locks WHERE kind = 'semaphore'",
         "SELECT advisory.acquire($NS, $NAME, 1)", 'a query is shown as it was sent');
     $holder->run("SELECT advisory.release($NS, $NAME)");
 }
@@ -139,9 +132,6 @@ $holder->run("SELECT advisory.lock($NS, $NAME)");
     shows($lines[1], qr{session held advisory lock "h\?\?/\?" in exclusive mode},
         'the log of a hold');
     shows($lines[2], qr{session held advisory lock "l\?" in exclusive mode}, 'of a label');
-    leave($admin, $logs);
 }
 
-leave($admin, $holder, $caller);
-$admin->run(qq(DROP ROLE "$odd_role"));
 done_testing();

@@ -1,26 +1,26 @@
 #!/usr/bin/env perl
-# A standby is promoted while it is busy: sessions continuously take locks and slots on it, the primary writes, and other sessions read the
-# views. No call fails, no session gets a lock that another one holds, and at the end no lock is left.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
+# A standby is promoted while it is busy: sessions continuously take locks and slots on it, the
+# primary writes, and other sessions read the views. No call fails, no session gets a lock that
+# another one holds, and at the end no lock is left.
 use AdvisoryTest;
 use Replica;
 use Semaphores qw(largest_overlap);
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 use constant { WORKERS => 4, SLOTS => 2, BEFORE_S => 1.5, AFTER_S => 1.5 };
 
 my $first = own_server();
-my $primary = session(server => $first)->run('CREATE EXTENSION advisory_ext', 'CREATE TABLE item (id bigint GENERATED ALWAYS AS IDENTITY, text text)');
+my $primary = session(server => $first)->run('CREATE EXTENSION advisory_ext',
+    'CREATE TABLE item (id bigint GENERATED ALWAYS AS IDENTITY, text text)');
 my $second = replica($first);
 my $look = session(server => $second);
 caught_up($primary, $look);
 
 # When it was got and given back, in seconds.
-sub held { my ($take, $give) = @_; return "SELECT $take, extract(epoch FROM clock_timestamp()), pg_sleep(0.002), extract(epoch FROM clock_timestamp()), $give" }
+sub held ($take, $give) {
+    return "SELECT $take, extract(epoch FROM clock_timestamp()), pg_sleep(0.002), extract(epoch
+        FROM clock_timestamp()), $give";
+}
 
 my %STATEMENT = (
     lock      => held(q(advisory.lock('load', 'x')), q(advisory.unlock('load', 'x'))),
@@ -28,16 +28,21 @@ my %STATEMENT = (
     timed     => held(q(advisory.try_lock('load', 'z', '10s')), q(advisory.unlock('load', 'z'))),
     semaphore => held("advisory.acquire('load', 's', ${\SLOTS})", q(advisory.release('load', 's'))),
     all       => held(q(advisory.xact_lock_all('load', '{a,b,c}')), 'NULL'),
-    look      => 'SELECT (SELECT count(*) FROM advisory.locks), (SELECT count(*) FROM advisory.activity), (SELECT count(*) FROM advisory.waits)',
+    look      => 'SELECT (SELECT count(*) FROM advisory.locks), (SELECT count(*)
+    FROM advisory.activity), (SELECT count(*) FROM advisory.waits)',
 );
 
 # Sessions that repeat a statement as long as they are asked to; what they have had, by kind.
-my @workers = map { my $kind = $_; map { { kind => $kind, sql => $STATEMENT{$kind}, session => session(server => $second, application => "$kind $_") } } 1 .. ($kind eq 'look' ? 1 : WORKERS) } sort keys %STATEMENT;
-push @workers, map { { kind => 'writer', sql => q(INSERT INTO item (text) SELECT repeat('x', 500) FROM generate_series(1, 50)), session => session(server => $first) } } 1 .. 2;
+my @workers = map {
+    my $kind = $_;
+    map { { kind => $kind, sql => $STATEMENT{$kind}, session => session(server => $second,
+            application => "$kind $_") } } 1 .. ($kind eq 'look' ? 1 : WORKERS)
+} sort keys %STATEMENT;
+push @workers, map { { kind => 'writer', sql => q(INSERT INTO item (text) SELECT repeat('x', 500)
+        FROM generate_series(1, 50)), session => session(server => $first) } } 1 .. 2;
 my (%spans, %done, @errors);
 
-sub keep_busy {
-    my ($until) = @_;
+sub keep_busy ($until) {
     until ($until->()) {
         for my $worker (@workers) {
             my $session = $worker->{session};
@@ -53,21 +58,21 @@ sub keep_busy {
     return;
 }
 
-sub collect {
-    my ($worker, $result) = @_;
+sub collect ($worker, $result) {
     push @errors, "$worker->{kind}: $result->{state} $result->{message}" if $result->{state};
     $done{ $worker->{kind} }++;
-    push @{ $spans{ $worker->{kind} } }, [ @{ $result->{rows}[0] }[1, 3] ] if $worker->{kind} !~ /look|writer/ && !$result->{state};
+    push @{ $spans{ $worker->{kind} } }, [ @{ $result->{rows}[0] }[1, 3] ]
+        if $worker->{kind} !~ /look|writer/ && !$result->{state};
     return;
 }
 
-sub elapsed { my ($seconds) = @_; my $end = time + $seconds; return sub { time > $end } }
+sub elapsed ($seconds) { my $end = time + $seconds; return sub { time > $end } }
 
 keep_busy(elapsed(BEFORE_S));
 my %before = %done;
 $look->start('SELECT pg_promote()');
 keep_busy(sub { $look->is_done });
-is($look->finish->{value}, 1, 'it is promoted while it is busy');
+$look->returns(1, 'it is promoted while it is busy');
 my %at_promotion = %done;
 keep_busy(elapsed(AFTER_S));
 collect($_, $_->{session}->finish) for @workers;
@@ -76,15 +81,19 @@ is_deeply(\@errors, [], 'no call has failed');
 for my $kind (sort keys %STATEMENT) {
     cmp_ok($before{$kind}, '>', 10, "$kind: some before ($before{$kind})");
     cmp_ok($done{$kind} - $at_promotion{$kind}, '>', 10, '... and some after');
-    is(largest_overlap(@{ $spans{$kind} }), $kind eq 'semaphore' ? SLOTS : 1, '... never more at once than may be') if $spans{$kind};
+    is(largest_overlap(@{ $spans{$kind} }), $kind eq 'semaphore' ? SLOTS : 1,
+        '... never more at once than may be') if $spans{$kind};
 }
-is_deeply($look->rows(q(SELECT count(*) FROM advisory.locks)), [ [0] ], 'at the end nothing is held');
-is($look->value(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory')), 0, '... in the lock table either');
+$look->shows(q(SELECT count(*) FROM advisory.locks), 0, 'at the end nothing is held');
+$look->shows(q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'), 0,
+    '... in the lock table either');
 
 # Sessions that have been there since before the promotion.
 my $session = $workers[0]{session};
 $session->run(q(SELECT advisory.lock('load', 'x')));
-cmp_ok($session->value(q(SELECT advisory.token('load', 'x'))), '>', 0, 'a session from before gets tokens');
-isnt($session->value(q(SELECT (advisory.lease('load', 'l', '1 minute')).token)), undef, '... and leases');
+cmp_ok($session->value(q(SELECT advisory.token('load', 'x'))), '>', 0,
+    'a session from before gets tokens');
+isnt($session->value(q(SELECT (advisory.lease('load', 'l', '1 minute')).token)), undef,
+    '... and leases');
 
 done_testing();

@@ -3,14 +3,9 @@
 # its text names, by the owner of a database who is no superuser. Nothing that the reader does not
 # see is run. Then the statements of its table "instead of this, write that", and its work queue
 # with jobs in it.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Psql;
 use Readme;
-use Test::More;
 
 my $page = readme();
 is_deeply([ map { $_->{do} // () } $page->steps ], [], 'no statement is hidden in a comment');

@@ -2,8 +2,7 @@
 # doc/recipes.md: the test runs every block of SQL as it is there, in sessions of psql, and checks
 # the claims of the recipe while other sessions run it, too. test/portable/recipes.t runs it with
 # the portable edition.
-use strict;
-use warnings;
+# Runs first: each recipe waits for what it shows.
 use FindBin;
 use lib "$FindBin::Bin/lib", "$FindBin::Bin/../integration/lib";
 use AdvisoryTest;
@@ -12,7 +11,6 @@ use Programs;
 use Recipes;
 use Replica;
 use Socket qw(SOL_SOCKET);
-use Test::More;
 
 use constant { JOBS => 40, WORKERS => 4, VANISHED_S => 20, SO_ATTACH_FILTER => 26 };
 
@@ -20,16 +18,12 @@ document("$FindBin::Bin/../../doc/recipes.md");
 
 # Is the lock free for another session? (It takes each form for a transaction, which ends
 # immediately.)
-sub is_free {
-    my ($namespace, $name, $what) = @_;
-    return is(look->value('SELECT advisory.try_xact_lock(?, ?::text)', $namespace, $name), 1,
-        $what // "$namespace/$name is free");
+sub is_free ($namespace, $name, $what = "$namespace/$name is free") {
+    return look->shows('SELECT advisory.try_xact_lock(?, ?::text)', 1, $what, $namespace, $name);
 }
 
-sub is_taken {
-    my ($namespace, $name, $what) = @_;
-    return is(look->value('SELECT advisory.try_xact_lock(?, ?::text)', $namespace, $name), 0,
-        $what // "$namespace/$name is taken");
+sub is_taken ($namespace, $name, $what = "$namespace/$name is taken") {
+    return look->shows('SELECT advisory.try_xact_lock(?, ?::text)', 0, $what, $namespace, $name);
 }
 
 # How often work() was done, and how many were at it at the same time.
@@ -67,7 +61,7 @@ recipe 'Singleton job' => sub {
     $gate = gate();
     start_block(3, $one);
     $gate->inside($one);
-    is(look->value('SELECT pg_terminate_backend(?, 10000)', $one->pid), 1, 'a job is ended');
+    look->shows('SELECT pg_terminate_backend(?, 10000)', 1, 'a job is ended', $one->pid);
     like(broken($one), qr/FATAL:/, 'in the middle of it');
     $gate->open;
     is(worked(), 4, 'it leaves nothing done');
@@ -86,11 +80,11 @@ recipe 'Migration guard' => sub {
     # (It builds an index concurrently: if the second one waited with a snapshot, this was a
     # deadlock.)
     like(block(3, $first), qr/^t$/, 'the first one migrates, and releases');
-    is(look->value("SELECT indisvalid FROM pg_index WHERE indexrelid = 'item_id'::regclass"), 1,
+    look->shows("SELECT indisvalid FROM pg_index WHERE indexrelid = 'item_id'::regclass", 1,
         'the index was built');
     finished($second);
     like(block(3, $second), qr/^t$/, 'the second one gets the lock, and finds nothing to do');
-    is_deeply(look->rows('SELECT version FROM migration'), [ [7] ], 'migrated once');
+    look->shows('SELECT version FROM migration', 7, 'migrated once');
     is_free('migration', 'app');
 };
 
@@ -115,9 +109,8 @@ recipe 'Refresh a materialized view, unless somebody does' => sub {
     # A real refresh that is held up in the middle, by a lock on what it reads.
     my $keeper = session(database => database())->run('BEGIN', 'LOCK TABLE sale');
     start_block(2, $other);
-    wait_until('the refresh has begun', sub {
-        look->value('SELECT count(*) FROM pg_locks WHERE pid = ? AND NOT granted', $other->pid)
-    });
+    look->wait_until('the refresh has begun',
+        'SELECT count(*) FROM pg_locks WHERE pid = ? AND NOT granted', $other->pid);
     block(2, $one);
     pass('nor does it wait while one is running');
     $keeper->run('COMMIT');
@@ -135,10 +128,9 @@ recipe 'At most K at once' => sub {
         'three get the slots 1, 2 and 3');
     start_block(1, $fourth);
     waits_for($fourth, 'workers', 'embedding');
-    is_deeply(look->rows(q{SELECT count(*) FILTER (WHERE granted), count(*)
-            FILTER (WHERE NOT granted) FROM advisory.holders('workers', 'embedding')}),
-                [ [ 3, 1 ] ],
-        'the fourth waits');
+    look->shows(q{SELECT count(*) FILTER (WHERE granted), count(*)
+            FILTER (WHERE NOT granted) FROM advisory.holders('workers', 'embedding')}, '3|1',
+            'the fourth waits');
     like(block(2, $inside[1]), qr/^t$/m, 'one works, and releases');
     finished($fourth);
     is($fourth->run('\echo :slot'), "2\n", 'the fourth gets that slot');
@@ -155,7 +147,7 @@ recipe 'At most K at once' => sub {
     finished($_) for @sessions;
     is(worked(), 9, 'for a transaction: all five worked');
     is(at_once(), 3, 'and three at the same time');
-    is(look->value('SELECT count(*) FROM advisory.locks'), 0, 'nothing is left to release');
+    look->shows('SELECT count(*) FROM advisory.locks', 0, 'nothing is left to release');
 };
 
 # ---- For each tenant -----------------------------------------------------------------------------
@@ -177,9 +169,9 @@ recipe 'One at a time for each tenant' => sub {
     finished($_) for $one, $two, $other, $both;
     is(worked(), 4, 'in the end everybody worked');
     is(at_once(), 2, 'two at most at the same time, of different tenants');
-    is(look->value('SELECT count(*) FROM worked a JOIN worked b ON a.pid <> b.pid
-            AND a.began < b.ended AND b.began < a.ended WHERE a.pid = ?',
-        $both->pid), 0, 'and nobody while somebody worked on both');
+    look->shows('SELECT count(*) FROM worked a JOIN worked b ON a.pid <> b.pid
+            AND a.began < b.ended AND b.began < a.ended WHERE a.pid = ?', 0,
+            'and nobody while somebody worked on both', $both->pid);
 
     # The same two in the other order, by many at once: no deadlock.
     my @all = sessions(6);
@@ -200,19 +192,18 @@ recipe 'Leader election' => sub {
     block(2, $first);
     start_block(2, $second);
     waits_for($second, 'leader', 'scheduler');
-    is_deeply(look->rows('SELECT backend_xmin, backend_xid FROM pg_stat_activity WHERE pid = ?',
-        $second->pid), [ [ undef, undef ] ],
-        'a waiter has no snapshot') unless portable();
+    look->shows('SELECT backend_xmin, backend_xid FROM pg_stat_activity WHERE pid = ?', 'NULL|NULL',
+        'a waiter has no snapshot', $second->pid) unless portable();
     like(block(3, $first), qr/^t$/, 'the first one leads');
     like(block(4, $third), portable() ? qr/^${\$first->pid}\|session 1\|$/m
         : qr/^${\$first->pid}\|session 1\|\d\d:\d\d:\d\d/m, 'as anybody can see');
-    is_deeply(look->rows('SELECT term FROM leader'), [ [1] ], 'in its first term');
+    look->shows('SELECT term FROM leader', 1, 'in its first term');
 
     # The leader's program crashes.
     $first->quit('KILL');
     finished($second);
     like(block(3, $second), qr/^t$/, 'the next one leads when the leader is gone');
-    is_deeply(look->rows('SELECT term FROM leader'), [ [2] ], 'and the term is another');
+    look->shows('SELECT term FROM leader', 2, 'and the term is another');
     is($second->run('\echo :term'), "2\n", 'which it knows');
     like(block(3, $third), qr/^f$/, 'a process that does not lead knows that, too');
 
@@ -234,10 +225,10 @@ recipe 'Wait, but not for ever' => sub {
     start_block(2, $other);
     finished($one);
     finished($other);
-    is_deeply(look->rows('SELECT id, state FROM request'), [ [ 7, 'later' ] ],
+    look->shows('SELECT id, state FROM request', '7|later',
         'after the wait the transaction goes on, and commits');
     is(worked(), 0, 'without the work');
-    is_deeply(look->rows("SELECT pid FROM advisory.holders('export', 7)"), [ [ $holder->pid ] ],
+    look->shows("SELECT pid FROM advisory.holders('export', 7)", $holder->pid,
         'neither holds or awaits anything');
 
     $holder->run("SELECT advisory.unlock('export', 7);");
@@ -281,8 +272,8 @@ recipe 'Work queue' => sub {
         [ map { [ $_, 1 ] } 1 .. JOBS ],
         'every job is done once, also that of a worker that died');
     cmp_ok(look->value('SELECT count(DISTINCT pid) FROM did'), '>', 1, 'by several');
-    is(look->value('SELECT count(*) FROM job WHERE done IS NULL'), 0, 'and none is left');
-    is(look->value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), 0, 'nor locked');
+    look->shows('SELECT count(*) FROM job WHERE done IS NULL', 0, 'and none is left');
+    look->shows("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'", 0, 'nor locked');
 
     # The list is older than the lock: another worker has done the job and released it in between.
     look->run('ALTER TABLE job DISABLE TRIGGER note', 'UPDATE job SET done = NULL WHERE id <= 2');
@@ -300,9 +291,9 @@ recipe 'Work queue' => sub {
     $gate->inside($slow);
     look->run('UPDATE job SET done = now() WHERE id = 1');
     $gate->open;
-    is($slow->finish->{value}, 2, 'what was done since the list was read is not done again');
-    is_deeply($slow->rows(q{SELECT key = advisory.key('job', 2) FROM advisory.locks WHERE pid = ?},
-        $slow->pid), [ [1] ], 'and not kept locked');
+    $slow->returns(2, 'what was done since the list was read is not done again');
+    $slow->shows(q{SELECT key = advisory.key('job', 2) FROM advisory.locks WHERE pid = ?}, 1,
+        'and not kept locked', $slow->pid);
 };
 
 # ---- Work queue with a limit for each tenant -----------------------------------------------------
@@ -365,8 +356,7 @@ recipe 'Readers and a writer' => sub {
     start_block(1, $late);
     waits_for($late, 'prices', 'import');
     $gate->inside($one, $two);
-    is(look->value('SELECT count(*) FROM price'), 1,
-        'two read at once, and nobody writes meanwhile');
+    look->shows('SELECT count(*) FROM price', 1, 'two read at once, and nobody writes meanwhile');
     $gate->open;
     my ($seen_by_one, $seen_late) = map { finished($_) } $one, $late;
     finished($_) for $two, $writer;
@@ -387,11 +377,10 @@ recipe 'Look first, then write' => sub {
     $reader->run(q{BEGIN; SELECT advisory.xact_lock_shared('prices', 'import', '0');});
     $gate->open;
     waits_for($one, 'prices', 'import');
-    is(look->value('SELECT count(*) FROM price'), 0,
-        'it writes nothing beside a session that looks');
+    look->shows('SELECT count(*) FROM price', 0, 'it writes nothing beside a session that looks');
     $reader->run('COMMIT;');
     finished($_) for $one, $two;
-    is(look->value('SELECT count(*) FROM price'), 1,
+    look->shows('SELECT count(*) FROM price', 1,
         'the second one saw what the first one wrote, without a deadlock');
 };
 
@@ -411,8 +400,8 @@ recipe 'A batch in which one may fail' => sub {
     $busy->run("SELECT advisory.unlock('account', 3);");
     is_free('account', 3, 'nor what was not got');
     $batch->run('COMMIT;');
-    is_deeply(look->rows('SELECT id, balance FROM account ORDER BY id'),
-        [ [ 1, 90 ], [ 2, 3 ], [ 3, 100 ] ], 'what went well is kept');
+    look->shows('SELECT id, balance FROM account ORDER BY id', [ '1|90', '2|3', '3|100' ],
+        'what went well is kept');
     is_free('account', 1, 'in the end nothing is locked');
 
     block(3, $batch);
@@ -436,8 +425,9 @@ recipe 'Cleaning up' => sub {
     if (not_here(2, $one)) { $one->run(q{SELECT advisory.unlock_all('export', '{7,8}'::text[]);}) }
     else                   { is(block(2, $one), "4\n", 'all of the namespace') }
     is_free('export', $_) for 7, 8;
-    is(look->value('SELECT count(*) FROM pg_locks WHERE pid = ? AND locktype = ?', $one->pid,
-        'advisory'), 1, 'and what is not of it stays');
+    look->shows('SELECT count(*) FROM pg_locks WHERE pid = ? AND locktype = ?', 1,
+        'and what is not of it stays', $one->pid,
+        'advisory');
     $one->run('SELECT pg_advisory_unlock(4711);');
 
     # Forgotten by a program, and its pool has given the connection to another.
@@ -511,9 +501,9 @@ recipe 'Once per time window' => sub {
 
     like(block(3, $one), qr/^t$/m, 'once a month');
     like(block(3, $two), qr/is already claimed.*^f$/ms, 'and not twice');
-    is_deeply(look->rows("SELECT count(DISTINCT date_trunc('month', t + interval '1 minute'))
-            FROM unnest(ARRAY[timestamptz '2026-01-31 23:59:58', '2026-02-01 00:00:02']) t"),
-        [ [1] ], 'a clock that is early does it for the same month');
+    look->shows("SELECT count(DISTINCT date_trunc('month', t + interval '1 minute'))
+            FROM unnest(ARRAY[timestamptz '2026-01-31 23:59:58', '2026-02-01 00:00:02']) t", 1,
+            'a clock that is early does it for the same month');
     is(block(4, $one), '', 'all have finished');
     look->run(q{SELECT advisory.unclaim('report', 'monthly', (SELECT last_window
             FROM advisory.claims WHERE name = 'monthly'))}, 'ALTER TABLE worked RENAME TO broken');
@@ -546,9 +536,8 @@ recipe 'A pool of connections that all wait' => sub {
                         |could\ not\ obtain\ .*"front\ of\ export/7".*\ within\ 200\ ms}x)
             }
         }
-        is_deeply(look->rows(
-            "SELECT granted, count(*) FROM advisory.holders('export', 7) GROUP BY 1 ORDER BY 1"),
-            [ [ 0, 2 ], [ 1, 1 ] ],
+        look->shows("SELECT granted, count(*) FROM advisory.holders('export', 7)
+            GROUP BY 1 ORDER BY 1", [ '0|2', '1|1' ],
             'one has the lock, two wait for it, and the other connections are free');
         $gate->open;
         finished($_) for @pool[0 .. 2];
@@ -565,16 +554,14 @@ my $primary = own_server('listen_addresses=127.0.0.1', "port=$port");
 # Takes all that comes for this connection out of its way, acknowledgements included, as if its
 # machine were gone: a filter on the client's socket that lets nothing pass. False if there is no
 # such thing here.
-sub vanish {
-    my ($session) = @_;
+sub vanish ($session) {
     my $drop_all = pack 'SCCL', 0x06, 0, 0, 0;
     return setsockopt $session->{socket} = socket_of($session), SOL_SOCKET, SO_ATTACH_FILTER,
         pack('S x![P] P', 1, $drop_all);
 }
 
 # (A descriptor of its own, so that closing it leaves the session's alone.)
-sub socket_of {
-    my ($session) = @_;
+sub socket_of ($session) {
     open my $socket, '+<&', $session->dbh->{pg_socket} or die "no socket: $!\n";
     return $socket;
 }
@@ -621,10 +608,9 @@ recipe 'A holder whose machine vanished' => sub {
             $session{$name}->start($query) if $query;
             vanish($session{$name}) or skip "sockets cannot be filtered here: $!", 3;
         }
-        is(look->value(
-            "SELECT advisory.lock_all('vanished', '{idle,working,stuck}', '" . VANISHED_S
-                . "s')"), 1,
-            'the locks of holders that are idle, in a query, or stuck in a transaction are free '
+        look->shows("SELECT advisory.lock_all('vanished', '{idle,working,stuck}', '" . VANISHED_S
+                . "s')", 1, 'the locks of holders that are idle, in a query, or stuck in a '
+                . 'transaction are free '
                 . 'when the server has noticed');
         is_taken('vanished', 'unheeded', 'it does not without keepalives');
         is_taken('vanished', 'unasked', 'nor in the middle of a query if it does not look');
@@ -661,7 +647,7 @@ recipe 'After a failover' => sub {
     $primary->ctl('stop', '-m', 'immediate');
     broken($one);
     $after->value('SELECT pg_promote()');
-    is_deeply($after->rows("SELECT * FROM advisory.holders('payment', 'held')"), [],
+    $after->shows("SELECT * FROM advisory.holders('payment', 'held')", [],
         'the new primary has none of the locks of the old one');
 
     my $new = Psql->new(server => $standby, database => database());
@@ -669,9 +655,9 @@ recipe 'After a failover' => sub {
         $new->run("\\set payment $payment");
         block(2, $new);
     }
-    is_deeply($after->rows('SELECT payment FROM payment_done ORDER BY payment'), [ [4711], [4712] ],
+    $after->shows('SELECT payment FROM payment_done ORDER BY payment', [ 4711, 4712 ],
         'what was not finished is done there, what was is not done again');
-    is($after->value('SELECT count(*) FROM worked'), 2, 'each of them once');
+    $after->shows('SELECT count(*) FROM worked', 2, 'each of them once');
     $new->quit;
 }, server => $primary;
 

@@ -2,17 +2,12 @@
 # doc/reference.md lists every function, view, table and setting of a fresh database, and nothing
 # else. Each entry leads to a heading. (That each object has a COMMENT is tested in
 # test/pgtap/10_api.sql.)
-use strict;
-use warnings;
 use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 my $folder = "$FindBin::Bin/../../doc";
 
-sub lines_of {
-    my ($file) = @_;
+sub lines_of ($file) {
     open my $in, '<:encoding(UTF-8)', $file or return;
     chomp(my @lines = <$in>);
     close $in;
@@ -47,7 +42,7 @@ my %asked = (
 );
 $look->run('SELECT FROM advisory.settings');    # loads the library
 for my $chapter (sort keys %asked) {
-    my @there = sort map { $_->[0] } @{ $look->rows($asked{$chapter}) };
+    my @there = sort $look->column($asked{$chapter});
     cmp_ok(scalar @there, '>', 0, "there are objects for the chapter $chapter");
     is_deeply([ sort keys %{ $listed{$chapter} } ], \@there,
         "the chapter $chapter lists what there is");

@@ -2,12 +2,7 @@
 # A cursor that is older than a savepoint keeps, after ROLLBACK TO, the locks that it took since,
 # whether it had to wait for them or not, as with the built-in functions. What stays is not
 # forgotten. The test needs a second session, for which the first one waits.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 create_database();
 my ($look, $other) = (session(), session());
@@ -25,8 +20,7 @@ my %kinds = (
         [ q(advisory.xact_acquire('cursor', name, 1, '1 min')), 'slot', 1 ],
 );
 
-sub held_names {
-    my ($session) = @_;
+sub held_names ($session) {
     return $look->value(<<'SQL', $session->pid);
         SELECT string_agg(
             DISTINCT coalesce(name, names.n) || CASE WHEN held IS NULL THEN '?' ELSE '' END,
@@ -47,10 +41,9 @@ for my $what (sort keys %kinds) {
             SELECT $call FROM (VALUES ('before'), ('free'), ('awaited')) v (name)",
         'FETCH c', 'SAVEPOINT s', 'FETCH c');
     $session->start('FETCH c');
-    wait_until('it waits', sub {
-        $look->value(q(SELECT wait_event = 'advisory' FROM pg_stat_activity WHERE pid = ?),
+    $look->wait_until('it waits',
+        q(SELECT wait_event = 'advisory' FROM pg_stat_activity WHERE pid = ?),
             $session->pid);
-    });
     $other->run("SELECT pg_advisory_unlock_all()");
     my $result = $session->finish;
     die $result->{message} if $result->{state};
@@ -63,9 +56,8 @@ for my $what (sort keys %kinds) {
         "$what: hold_count()") if $kind eq 'lock';
     $session->run('COMMIT');
     is(held_names($session), undef, "$what: COMMIT ends all");
-    is($other->value("SELECT count(*) FROM advisory.semaphores WHERE in_use > 0"), 0,
+    $other->shows("SELECT count(*) FROM advisory.semaphores WHERE in_use > 0", 0,
         "$what: no slot is in use") if $kind eq 'slot';
-    leave($look, $session);
 }
 
 # ---- Cursors of several levels -----
@@ -103,8 +95,8 @@ $session->run('BEGIN', q(SELECT advisory.lock('beside', 'a')), 'SAVEPOINT s',
     'ROLLBACK TO t');
 my $between = $session->value('SELECT clock_timestamp()');
 $session->run(q(SELECT advisory.xact_lock('beside', 'a')));
-is($look->value(q(SELECT acquired_at > ?::timestamptz FROM advisory.locks WHERE pid = ?), $between,
-    $session->pid), 1,
-    'a lock that ROLLBACK TO has released is not remembered beside another hold');
+$look->shows(q(SELECT acquired_at > ?::timestamptz FROM advisory.locks WHERE pid = ?), 1,
+    'a lock that ROLLBACK TO has released is not remembered beside another hold', $between,
+    $session->pid);
 
 done_testing();

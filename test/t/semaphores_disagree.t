@@ -1,53 +1,59 @@
 #!/usr/bin/env perl
 # Sessions that disagree on the number of slots of a semaphore.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Semaphores;
-use Test::More;
-
 
 my $look = observer();
 
 {
-    my $DISAGREES = qr{^WARNING:  semaphore "sem/disagreed" is used with different numbers of slots};
+    my $DISAGREES =
+        qr{^WARNING:  semaphore "sem/disagreed" is used with different numbers of slots};
     my $try = sub { return tries('disagreed', @_) };
     my ($three, $five, $five_too) = map { session(application => $_) } '3', '5', '5 too';
-    is_deeply($three->query($try->(3))->{warnings}, [], 'the first number is not a disagreement');
-    is($look->value(q(SELECT slots_disagree FROM advisory.semaphores WHERE name = 'disagreed')), 0, 'no session disagrees');
+    is($three->warned($try->(3)), '', 'the first number is not a disagreement');
+    $look->shows(q(SELECT slots_disagree FROM advisory.semaphores WHERE name = 'disagreed'), 0,
+        'no session disagrees');
     for my $session ($five, $five_too) {
         my $result = $session->query($try->(5));
         like($result->{value}, qr/^[1-5]$/, 'a session with another number gets a slot');
-        is(scalar(grep { /$DISAGREES/ } @{ $result->{warnings} }), 1, 'and a warning') or diag explain $result->{warnings};
+        is(scalar(grep { /$DISAGREES/ } @{ $result->{warnings} }), 1, 'and a warning')
+            or diag explain $result->{warnings};
         my ($pid, $other) = map { $_->pid } $session, $three;
-        like(join('', @{ $result->{warnings} }), qr/number of slots is 5 in this session, but in process $other it is 3\./, 'which says which session uses which number');
+        like(join('', @{ $result->{warnings} }),
+            qr/number of slots is 5 in this session, but in process $other it is 3\./,
+            'which says which session uses which number');
     }
-    is_deeply($look->rows(q(SELECT slots, in_use, slots_disagree FROM advisory.semaphores WHERE name = 'disagreed')), [ [ 5, 3, 1 ] ], 'the view shows it');
+    $look->shows(q(SELECT slots, in_use, slots_disagree FROM advisory.semaphores
+        WHERE name = 'disagreed'), '5|3|1', 'the view shows it');
     my @more = map { $five->query($try->(5)) } 1 .. 3;
     is(scalar(grep { defined $_->{value} } @more), 2, 'five slots are held at once');
     is_deeply([ map { @{ $_->{warnings} } } @more ], [], 'without another warning');
     # A session takes only slots up to its own number.
-    my %has = map { $_->[0] => $_->[1] } @{ $look->rows(q(SELECT slot, pid FROM advisory.locks WHERE name = 'disagreed')) };
+    my %has = map { $_->[0] => $_->[1] } @{ $look->rows(q(SELECT slot, pid FROM advisory.locks
+            WHERE name = 'disagreed')) };
     my %of = map { $_->pid => $_ } $three, $five, $five_too;
     $of{ $has{$_} }->run("SELECT advisory.release('sem', 'disagreed', $_)") for 4, 5;
-    is($three->value($try->(3)), undef, 'slots 4 and 5 are free, but a session that uses 3 does not get them');
+    $three->shows($try->(3), 'NULL',
+        'slots 4 and 5 are free, but a session that uses 3 does not get them');
     my $waiter = session()->start(acquires('disagreed', 3));
     in_queue($waiter);
-    is($look->value(q(SELECT in_use || ' of ' || slots FROM advisory.semaphores WHERE name = 'disagreed')), '3 of 5', 'a session that uses 3 waits');
+    $look->shows(q(SELECT in_use || ' of ' || slots FROM advisory.semaphores
+        WHERE name = 'disagreed'), '3 of 5', 'a session that uses 3 waits');
     my $beyond = session();
-    is($beyond->value($try->(5)), 4, 'another session gets a slot that it cannot use');
-    is($look->value('SELECT ? = ANY (blocked_by) FROM advisory.locks WHERE pid = ? AND NOT granted', $beyond->pid, $waiter->pid), 0, 'and is not in its way');
+    $beyond->shows($try->(5), 4, 'another session gets a slot that it cannot use');
+    $look->shows('SELECT ? = ANY (blocked_by) FROM advisory.locks WHERE pid = ? AND NOT granted', 0,
+        'and is not in its way', $beyond->pid, $waiter->pid);
     $beyond->run(releases('disagreed'));
     $of{ $has{2} }->run(q(SELECT advisory.release('sem', 'disagreed', 2)));
-    is($waiter->finish->{value}, 2, 'until one of the first three is free');
-    is_deeply([ sort map { $five->value($try->(5)) } 1, 2 ], [ 4, 5 ], 'a session that uses 5 gets the others');
+    $waiter->returns(2, 'until one of the first three is free');
+    is_deeply([ sort map { $five->value($try->(5)) } 1, 2 ], [ 4, 5 ],
+        'a session that uses 5 gets the others');
     $_->run('SELECT pg_advisory_unlock_all()') for $three, $five, $five_too, $waiter;
-    is_deeply($look->rows(q(SELECT * FROM advisory.semaphores WHERE name = 'disagreed')), [], 'all slots are released');
-    is_deeply($three->query($try->(7))->{warnings}, [], 'then another number is not a disagreement');
+    $look->shows(q(SELECT * FROM advisory.semaphores WHERE name = 'disagreed'), [],
+        'all slots are released');
+    is($three->warned($try->(7)), '', 'then another number is not a disagreement');
     is_deeply(session()->query($try->(7))->{warnings}, [], 'for other sessions, too');
-    is_deeply($look->rows(q(SELECT slots, slots_disagree FROM advisory.semaphores WHERE name = 'disagreed')), [ [ 7, 0 ] ], 'in the view, too');
-    leave($look, $three, $five, $five_too, $waiter, $beyond);
+    $look->shows(q(SELECT slots, slots_disagree FROM advisory.semaphores WHERE name = 'disagreed'),
+        '7|0', 'in the view, too');
 }
 done_testing();

@@ -1,12 +1,7 @@
 #!/usr/bin/env perl
 # Semaphores need little shared memory: each that sessions wait for some, and those that nobody uses
 # any more none. (`make bench BENCH=semaphores` has what a session pays that holds many slots.)
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 use constant { CONTENDED => 1000, NAMES => 1000, USED_ONCE => 10_000, MEGABYTE => 1024 * 1024 };
 
@@ -16,8 +11,7 @@ my ($holder, $other) = map { session(server => $server) } 1, 2;
 $holder->run('CREATE EXTENSION advisory_ext');
 
 # How much dynamic shared memory the session has mapped.
-sub mapped {
-    my ($session) = @_;
+sub mapped ($session) {
     my $bytes = 0;
     my $file = '/proc/' . $session->pid . '/maps';
     open my $maps, '<', $file or die "cannot read $file: $!\n";
@@ -29,8 +23,7 @@ sub mapped {
     return $bytes;
 }
 
-sub contend {
-    my ($name) = @_;
+sub contend ($name) {
     $holder->run("SELECT advisory.acquire('cost', '$name', 2) FROM generate_series(1, 2)");
     die "a slot is free\n"
         if defined $other->value("SELECT advisory.try_acquire('cost', '$name', 2, '1ms')");
@@ -49,8 +42,7 @@ note sprintf '%d contended semaphores: %.1f MB', CONTENDED, $cost / MEGABYTE;
 cmp_ok($cost, '<=', 8 * MEGABYTE, CONTENDED . ' contended semaphores need little shared memory');
 $holder->run('SELECT pg_advisory_unlock_all()');
 
-sub use_once {
-    my ($prefix, $count) = @_;
+sub use_once ($prefix, $count) {
     $holder->run(<<"SQL");
 DO \$\$ BEGIN FOR i IN 1 .. $count LOOP
     PERFORM advisory.acquire('cost', '$prefix ' || i, 2), advisory.release('cost', '$prefix ' || i);
@@ -67,5 +59,4 @@ $cost = mapped($holder) - $before;
 note sprintf '%d semaphores used once: %.1f MB', USED_ONCE, $cost / MEGABYTE;
 cmp_ok($cost, '<=', 4 * MEGABYTE, 'semaphores that nobody uses any more leave nothing behind');
 
-$_->disconnect for $holder, $other;
 done_testing();

@@ -1,13 +1,8 @@
 #!/usr/bin/env perl
-# Semaphores in the views: their holders, waiters and prepared transactions, and what other roles see of them.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
+# Semaphores in the views: their holders, waiters and prepared transactions, and what other roles
+# see of them.
 use AdvisoryTest;
 use Semaphores;
-use Test::More;
-
 
 my $look = observer();
 
@@ -15,39 +10,54 @@ my $look = observer();
     my $role = "advisory_semaphores_$$";
     $look->run("CREATE ROLE $role LOGIN");
     my $key = $look->value(q(SELECT advisory.key('sem', 'shown')));
-    my ($holder, $other, $first, $second) = map { session(application => $_) } qw(holder other first second);
+    my ($holder, $other, $first, $second) = map { session(application => $_) } qw(holder other
+        first second);
     my $from = $look->value('SELECT clock_timestamp()');
     $holder->run(acquires('shown', 3));
     $other->run('BEGIN', q(SELECT advisory.xact_acquire('sem', 'shown', 3)));
-    my $prepares = session()->run('BEGIN', q(SELECT advisory.xact_acquire('sem', 'shown', 3)), q(PREPARE TRANSACTION 'a gid'));
+    my $prepares = session()->run('BEGIN', q(SELECT advisory.xact_acquire('sem', 'shown', 3)),
+        q(PREPARE TRANSACTION 'a gid'));
     leave($look, $prepares);
-    for my $waiter ($first, $second) {
-        $waiter->start(acquires('shown', 3));
-        in_queue($waiter);
-    }
+    in_queue($_, acquires('shown', 3)) for $first, $second;
     my $to = $look->value('SELECT clock_timestamp()');
     my @holders = ($holder->pid, $other->pid, 0);
-    is_deeply($look->rows('SELECT * FROM advisory.semaphores'), [ [ 'sem', 'shown', $key, 3, 3, 0, 2, \@holders, 0 ] ], 'semaphores');
-    is_deeply($look->rows(q(SELECT pid, gid, kind, namespace, name, slot, key, key1, key2, mode, scope, granted, blocked_by, acquired_at BETWEEN ? AND ?, held >= '0', wait_start, waited
+    is_deeply($look->rows('SELECT * FROM advisory.semaphores'),
+        [ [ 'sem', 'shown', $key, 3, 3, 0, 2, \@holders, 0 ] ], 'semaphores');
+    is_deeply($look->rows(q(SELECT pid, gid, kind, namespace, name, slot, key, key1, key2, mode,
+            scope, granted, blocked_by, acquired_at BETWEEN ? AND ?, held >= '0', wait_start, waited
                             FROM advisory.locks WHERE granted ORDER BY slot), $from, $to),
-        [ [ $holder->pid, undef, 'semaphore', 'sem', 'shown', 1, $key, undef, undef, 'exclusive', 'session', 1, undef, 1, 1, undef, undef ],
-          [ $other->pid, undef, 'semaphore', 'sem', 'shown', 2, $key, undef, undef, 'exclusive', 'transaction', 1, undef, 1, 1, undef, undef ],
-          [ undef, 'a gid', 'semaphore', 'sem', 'shown', 3, $key, undef, undef, 'exclusive', 'transaction', 1, undef, undef, undef, undef, undef ] ], 'locks: a row for each slot');
-    my @waiting = @{ $look->rows(q(SELECT pid, kind, namespace, name, slot, key, mode, granted, acquired_at, held, wait_start BETWEEN ? AND ?, waited >= '0', blocked_by
-                                   FROM advisory.locks WHERE NOT granted ORDER BY wait_start), $from, $to) };
-    is_deeply([ map { [ @$_[ 0 .. 11 ] ] } @waiting ], [ map { [ $_->pid, 'queue', 'sem', 'shown', undef, $key, 'exclusive', 0, undef, undef, 1, 1 ] } $first, $second ],
+        [ [ $holder->pid, undef, 'semaphore', 'sem', 'shown', 1, $key, undef, undef, 'exclusive',
+            'session', 1, undef, 1, 1, undef, undef ],
+          [ $other->pid, undef, 'semaphore', 'sem', 'shown', 2, $key, undef, undef, 'exclusive',
+              'transaction', 1, undef, 1, 1, undef, undef ],
+          [ undef, 'a gid', 'semaphore', 'sem', 'shown', 3, $key, undef, undef,
+              'exclusive', 'transaction', 1, undef, undef, undef, undef, undef ] ],
+          'locks: a row for each slot');
+    my @waiting = @{ $look->rows(q(SELECT pid, kind, namespace, name, slot, key, mode, granted,
+            acquired_at, held, wait_start BETWEEN ? AND ?, waited >= '0', blocked_by
+                                   FROM advisory.locks WHERE NOT granted ORDER BY wait_start),
+                                   $from, $to) };
+    is_deeply([ map { [ @$_[ 0 .. 11 ] ] } @waiting ], [ map { [ $_->pid, 'queue', 'sem', 'shown',
+            undef, $key, 'exclusive', 0, undef, undef, 1, 1 ] } $first, $second ],
         'and one for each waiter');
     for my $row (@waiting) {
         my %blocked_by = map { $_ => 1 } @{ $row->[12] };
         is_deeply([ @blocked_by{@holders} ], [ 1, 1, 1 ], 'blocked by the holders of the slots');
     }
-    is_deeply($look->rows('SELECT root_pid, depth, path, pid, waits_for_pid, namespace, name, key, mode FROM advisory.waits WHERE depth = 0 AND root_pid = ?', $holder->pid),
-        [ [ $holder->pid, 0, [ $holder->pid ], $holder->pid, undef, 'sem', 'shown', $key, 'exclusive' ] ], 'waits: a holder is a root');
-    is_deeply($look->rows('SELECT objsubid, key1, key2 FROM advisory.waits WHERE pid = ? UNION SELECT objsubid, key1, key2 FROM advisory.waits WHERE pid = ? ORDER BY 1',
-        $holder->pid, $first->pid), [ [ 16383, undef, undef ], [ 16385, undef, undef ] ], 'the queue and the slot by their objsubid');
-    is_deeply($look->rows(q(SELECT DISTINCT pid FROM advisory.waits WHERE depth > 0 AND waits_for_pid IS NOT NULL AND name = 'shown' AND waited >= '0' ORDER BY pid)),
-        [ map { [$_] } sort { $a <=> $b } map { $_->pid } $first, $second ], 'with the waiters below');
-    is_deeply($look->rows('SELECT pid, root_pid FROM advisory.waits WHERE depth > 0 ORDER BY waited DESC'), [ map { [ $_->pid, $holder->pid ] } $first, $second ],
+    is_deeply($look->rows('SELECT root_pid, depth, path, pid, waits_for_pid, namespace, name, key,
+            mode FROM advisory.waits WHERE depth = 0 AND root_pid = ?', $holder->pid),
+        [ [ $holder->pid, 0, [ $holder->pid ], $holder->pid, undef, 'sem', 'shown', $key,
+            'exclusive' ] ], 'waits: a holder is a root');
+    $look->shows('SELECT objsubid, key1, key2 FROM advisory.waits WHERE pid = ? UNION
+        SELECT objsubid, key1, key2 FROM advisory.waits WHERE pid = ? ORDER BY 1',
+        [ '16383|NULL|NULL', '16385|NULL|NULL' ], 'the queue and the slot by their objsubid',
+        $holder->pid, $first->pid);
+    is_deeply($look->rows(q(SELECT DISTINCT pid FROM advisory.waits WHERE depth > 0
+            AND waits_for_pid IS NOT NULL AND name = 'shown' AND waited >= '0' ORDER BY pid)),
+        [ map { [$_] } sort { $a <=> $b } map { $_->pid } $first, $second ],
+        'with the waiters below');
+    is_deeply($look->rows('SELECT pid, root_pid FROM advisory.waits WHERE depth > 0
+            ORDER BY waited DESC'), [ map { [ $_->pid, $holder->pid ] } $first, $second ],
         'each once, under the holder that has had its slot longest');
     my $tree = join '', map { "$_->[0]\n" } @{ $look->rows('SELECT * FROM advisory.wait_tree()') };
     my ($h, $o, $f, $s) = map { $_->pid } $holder, $other, $first, $second;
@@ -56,23 +66,29 @@ my $look = observer();
   $s postgres\@second waits for a slot of sem/shown exclusive \d+ s \(and 2 more holders\)
 \z}, 'wait_tree()') or diag $tree;
     is_deeply($look->rows('SELECT lock, slot, pid, who, state FROM advisory.activity'),
-        [ [ 'sem/shown', undef, $f, 'postgres@first', 'active' ], [ 'sem/shown', undef, $s, 'postgres@second', 'active' ],
-          @{ $look->rows('SELECT lock, slot, pid, who, state FROM advisory.activity WHERE waiting IS NULL ORDER BY slot') } ], 'activity: the waiters first');
-    is_deeply($look->rows('SELECT slot, who, state, waiting IS NULL, blocked_by FROM advisory.activity WHERE slot IS NOT NULL ORDER BY slot'),
-        [ [ 1, 'postgres@holder', 'idle', 1, undef ], [ 2, 'postgres@other', 'idle in xact', 1, undef ], [ 3, 'postgres (prepared a gid)', undef, 1, undef ] ],
+        [ [ 'sem/shown', undef, $f, 'postgres@first', 'active' ],
+            [ 'sem/shown', undef, $s, 'postgres@second', 'active' ],
+          @{ $look->rows('SELECT lock, slot, pid, who, state FROM advisory.activity
+              WHERE waiting IS NULL ORDER BY slot') } ], 'activity: the waiters first');
+    $look->shows('SELECT slot, who, state, waiting IS NULL, blocked_by FROM advisory.activity
+        WHERE slot IS NOT NULL ORDER BY slot', [ '1|postgres@holder|idle|1|NULL',
+            '2|postgres@other|idle in xact|1|NULL', '3|postgres (prepared a gid)|NULL|1|NULL' ],
         'then the holders');
 
-    # No session waits for a session behind it in the queue. (With only two or three waiters the order could be right by chance.)
+    # No session waits for a session behind it in the queue. (With only two or three waiters the
+    # order could be right by chance.)
     my @behind = queue_up('shown', 3, map { {} } 1 .. 4);
     my @queue = map { $_->pid } $first, $second, @behind;
     my %place = map { $queue[$_] => $_ + 1 } 0 .. $#queue;
-    my $behind_it = sub {
-        my ($pid, @in_its_way) = @_;
-        return map { "number $place{$pid} waits for number $place{$_}" } grep { ($place{$_} // 0) > $place{$pid} } @in_its_way;
+    my $behind_it = sub ($pid, @in_its_way) {
+        return map { "number $place{$pid} waits for number $place{$_}" } grep { ($place{$_}
+                // 0) > $place{$pid} } @in_its_way;
     };
-    is(join("\n", map { $behind_it->($_->[0], @{ $_->[1] }) } @{ $look->rows('SELECT pid, blocked_by FROM advisory.locks WHERE NOT granted ORDER BY wait_start') }), '',
+    is(join("\n", map { $behind_it->($_->[0], @{ $_->[1] }) } @{ $look->rows('SELECT pid, blocked_by
+            FROM advisory.locks WHERE NOT granted ORDER BY wait_start') }), '',
         'blocked_by: no session is blocked by one behind it');
-    is(join("\n", map { $behind_it->(@$_) } @{ $look->rows('SELECT DISTINCT pid, waits_for_pid FROM advisory.waits WHERE waits_for_pid IS NOT NULL') }), '',
+    is(join("\n", map { $behind_it->(@$_) } @{ $look->rows('SELECT DISTINCT pid, waits_for_pid
+            FROM advisory.waits WHERE waits_for_pid IS NOT NULL') }), '',
         'waits: no session waits for one behind it');
     leave($look, @behind);
 
@@ -80,29 +96,38 @@ my $look = observer();
     my $HIDDEN = '<insufficient privilege>';
     my $unprivileged = session(role => $role);
     $unprivileged->run(acquires('mine', 2));
-    is_deeply($unprivileged->rows('SELECT namespace, name, slots, in_use, waiting, holders FROM advisory.semaphores ORDER BY in_use'),
-        [ [ 'sem', 'mine', 2, 1, 0, [ $unprivileged->pid ] ], [ $HIDDEN, $HIDDEN, 3, 3, 2, \@holders ] ], 'an unprivileged role: no names of others in semaphores');
-    is_deeply($unprivileged->rows('SELECT DISTINCT namespace, name, kind FROM advisory.locks WHERE role <> current_user ORDER BY kind'),
-        [ [ $HIDDEN, $HIDDEN, 'queue' ], [ $HIDDEN, $HIDDEN, 'semaphore' ] ], 'nor in locks');
-    is_deeply($unprivileged->rows('SELECT DISTINCT lock FROM advisory.activity ORDER BY lock'), [ [ $look->value("SELECT advisory.key('sem', 'shown')") ], ['sem/mine'] ],
+    is_deeply($unprivileged->rows('SELECT namespace, name, slots, in_use, waiting, holders
+            FROM advisory.semaphores ORDER BY in_use'),
+        [ [ 'sem', 'mine', 2, 1, 0, [ $unprivileged->pid ] ], [ $HIDDEN, $HIDDEN, 3, 3, 2,
+            \@holders ] ], 'an unprivileged role: no names of others in semaphores');
+    $unprivileged->shows('SELECT DISTINCT namespace, name, kind FROM advisory.locks
+            WHERE role <> current_user ORDER BY kind',
+            [ "$HIDDEN|$HIDDEN|queue", "$HIDDEN|$HIDDEN|semaphore" ], 'nor in locks');
+    is_deeply($unprivileged->rows('SELECT DISTINCT lock FROM advisory.activity ORDER BY lock'),
+        [ [ $look->value("SELECT advisory.key('sem', 'shown')") ], ['sem/mine'] ],
         'activity shows the key instead');
-    is_deeply($unprivileged->rows('SELECT DISTINCT namespace, name FROM advisory.waits'), [ [ $HIDDEN, $HIDDEN ] ], 'nor in waits');
-    unlike(join("\n", map { $_->[0] } @{ $unprivileged->rows('SELECT * FROM advisory.wait_tree()') }), qr/shown/, 'nor in wait_tree()');
-    is_deeply($unprivileged->rows('SELECT name FROM advisory.locks WHERE pid = pg_backend_pid()'), [ ['mine'] ], 'but the names of its own slots');
+    $unprivileged->shows('SELECT DISTINCT namespace, name FROM advisory.waits', "$HIDDEN|$HIDDEN",
+        'nor in waits');
+    unlike(join("\n", $unprivileged->column('SELECT * FROM advisory.wait_tree()')), qr/shown/,
+        'nor in wait_tree()');
+    $unprivileged->shows('SELECT name FROM advisory.locks WHERE pid = pg_backend_pid()', 'mine',
+        'but the names of its own slots');
     $look->run("GRANT pg_read_all_stats TO $role");
-    is_deeply($unprivileged->rows(q(SELECT namespace, name FROM advisory.semaphores WHERE name = 'shown')), [ [ 'sem', 'shown' ] ], 'with pg_read_all_stats it sees them');
+    $unprivileged->shows(q(SELECT namespace, name FROM advisory.semaphores WHERE name = 'shown'),
+        'sem|shown', 'with pg_read_all_stats it sees them');
 
     $look->run(q(ROLLBACK PREPARED 'a gid'));
-    is($first->finish->{value}, 3, 'the first waiter gets the slot of the prepared transaction');
+    $first->returns(3, 'the first waiter gets the slot of the prepared transaction');
     $holder->run(releases('shown'));
-    is($second->finish->{value}, 1, 'and the second one that of a session');
+    $second->returns(1, 'and the second one that of a session');
     leave($look, $holder, $other, $first, $second, $unprivileged);
     $look->run("DROP ROLE $role");
 
     # Of another database, where the name has the same key.
-    my $elsewhere = session(database => create_database(name => "advisory_there_$$", aside => 1))->run(acquires('shown', 3));
-    is($elsewhere->value('SELECT in_use FROM advisory.semaphores'), 1, 'semaphores has those of the current database');
-    is($look->value('SELECT count(*) FROM advisory.semaphores'), 0, '... and of no other one');
-    leave($look, $elsewhere);
+    my $elsewhere = session(database => create_database(name => "advisory_there_$$",
+            aside => 1))->run(acquires('shown', 3));
+    $elsewhere->shows('SELECT in_use FROM advisory.semaphores', 1,
+        'semaphores has those of the current database');
+    $look->shows('SELECT count(*) FROM advisory.semaphores', 0, '... and of no other one');
 }
 done_testing();

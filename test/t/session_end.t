@@ -1,12 +1,7 @@
 #!/usr/bin/env perl
 # A session that is ended frees its locks and slots only after its transaction has ended: whoever
 # gets one of them finds no row locked any more. The test needs a session that is terminated.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 # The savepoints make the end of the transaction long.
 use constant { ROUNDS => 4, SAVEPOINTS => 1500 };
@@ -26,8 +21,7 @@ my %takes = (
 
 # Ends a session that holds the lock, works on the row, and has a slot of another semaphore. Returns
 # whether the next holder finds the row locked.
-sub finds_row_locked {
-    my ($take) = @_;
+sub finds_row_locked ($take) {
     my ($holder, $other, $next) = (session(), session(), session());
     # Of two slots the holder has one, and a session that does nothing the other.
     $other->run('BEGIN', "SELECT $take") if $take =~ /sem/;
@@ -36,10 +30,9 @@ sub finds_row_locked {
         'UPDATE work SET n = 0 WHERE id = 1', map { "SAVEPOINT s$_" } 1 .. SAVEPOINTS);
     $next->start(
         "DO \$\$ BEGIN PERFORM $take; PERFORM FROM work WHERE id = 1 FOR UPDATE NOWAIT; END \$\$");
-    wait_until('it waits', sub {
-        $look->value(q(SELECT wait_event = 'advisory' FROM pg_stat_activity WHERE pid = ?),
+    $look->wait_until('it waits',
+        q(SELECT wait_event = 'advisory' FROM pg_stat_activity WHERE pid = ?),
             $next->pid);
-    });
     $look->run('SELECT pg_terminate_backend(' . $holder->pid . ')');
     my $result = $next->finish;
     die $result->{message} if $result->{state} && $result->{state} ne '55P03';

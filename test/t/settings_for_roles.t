@@ -2,12 +2,8 @@
 # ALTER ROLE … SET and ALTER DATABASE … SET of a setting, by the owner of a database who is no
 # superuser: the server allows it once the session has loaded the library, as CREATE EXTENSION does,
 # and as the statements of doc/settings.md do in a new session.
-use strict;
-use warnings;
 use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 my $file = "$FindBin::Bin/../../doc/settings.md";
 open my $in, '<', $file or die "cannot read $file: $!\n";
@@ -24,8 +20,7 @@ my $root = session();
 my ($owner, $app) = map { "settings_$_\_$$" } qw(owner app);
 $root->run("CREATE ROLE $owner LOGIN CREATEROLE", qq{ALTER DATABASE "$database" OWNER TO $owner});
 
-sub setting_of {
-    my ($where) = @_;
+sub setting_of ($where) {
     return $root->value(
         "SELECT array_to_string(setconfig, ',') FROM pg_db_role_setting WHERE $where")
 }
@@ -42,20 +37,16 @@ is(setting_of("setrole = '$app'::regrole"), 'advisory_ext.session_locks=warn', '
 # what.
 $session = session(role => $owner);
 my ($load, $set) = map { s/\bshop\b/$app/r } @example;
-is($session->query($set)->{state}, '42501', 'in a new session: permission denied');
+$session->fails($set, '42501', 'in a new session: permission denied');
 $session->run($load);
 is($session->query($set)->{message}, undef, "not after $load");
 is(setting_of("setrole = '$app'::regrole"), 'advisory_ext.session_locks=off', 'and it is set');
-is($session->query($set =~ s/off/maybe/r)->{state}, '22023',
-    'a value that there is not is refused');
-is($session->query("ALTER ROLE $app SET advisory_ext.pool_limit = 0")->{state}, '42501',
+$session->fails($set =~ s/off/maybe/r, '22023', 'a value that there is not is refused');
+$session->fails("ALTER ROLE $app SET advisory_ext.pool_limit = 0", '42501',
     'as is a setting for superusers');
 
 $session = session(role => $app);
-is($session->query("SELECT advisory.lock('a', 'b')")->{state}, '55000', 'the role has the setting');
-is($session->value('SHOW advisory_ext.leak_after'), '1min', "and the database's");
+$session->fails("SELECT advisory.lock('a', 'b')", '55000', 'the role has the setting');
+$session->shows('SHOW advisory_ext.leak_after', '1min', "and the database's");
 
-$session->disconnect;
-$root->run("ALTER DATABASE \"$database\" OWNER TO CURRENT_USER", "DROP ROLE $app");
-$root->run('DROP EXTENSION advisory_ext', "DROP OWNED BY $owner", "DROP ROLE $owner");
 done_testing();

@@ -2,17 +2,11 @@
 # Calls of drivers resolve to the intended function: node-postgres and psycopg send parameters
 # without a type over the extended protocol, JDBC sends varchar and bigint, psycopg 3 the smallest
 # integer type that fits. A literal in psql goes another way.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use DBD::Pg qw(:pg_types);
-use Test::More;
 
 create_database();
-my $session  = session();
-my $observer = session();
+my ($session, $observer) = map { session() } 1 .. 2;
 
 # The locks that the session holds, as name, mode.
 my @NAMES = ('x', 'y', '42', '{x,y}');
@@ -27,8 +21,7 @@ SQL
 }
 
 # Calls with parameters of these types: 0 leaves the type to the server.
-sub call {
-    my ($sql, @parameters) = @_;
+sub call ($sql, @parameters) {
     my $sth = $session->dbh->prepare($sql, { pg_server_prepare => 1 });
     my $position = 0;
     $sth->bind_param(++$position, $_->[0], { pg_type => $_->[1] }) for @parameters;
@@ -50,26 +43,17 @@ for my $try ('', 'try_') {
         for my $mode (qw(lock lock_shared)) {
             my $function = "$try$scope$mode";
             for my $case (
-                [ 'untyped name',              '$1, $2',
-                    [ untyped('u', 'x') ],               'x' ],
-                [ 'untyped id',                '$1, $2',
-                    [ untyped('u', 42) ],                '42' ],
-                [ 'untyped uuid',              '$1, $2',     [ untyped('u', $UUIDS[0]) ],
-                    $UUIDS[0] ],
-                [ 'untyped name and timeout',  '$1, $2, $3',
-                    [ untyped('u', 'x', '100ms') ],      'x' ],
-                [ 'untyped id and null',       '$1, $2, $3',
-                    [ untyped('u', 42, undef) ],         '42' ],
-                [ 'varchar, as JDBC',          '$1, $2',
-                    [ map { [ $_, PG_VARCHAR ] } 'u', 'x' ], 'x' ],
+                [ 'untyped name', '$1, $2', [ untyped('u', 'x') ], 'x' ],
+                [ 'untyped id', '$1, $2', [ untyped('u', 42) ], '42' ],
+                [ 'untyped uuid', '$1, $2', [ untyped('u', $UUIDS[0]) ], $UUIDS[0] ],
+                [ 'untyped name and timeout', '$1, $2, $3', [ untyped('u', 'x', '100ms') ], 'x' ],
+                [ 'untyped id and null', '$1, $2, $3', [ untyped('u', 42, undef) ], '42' ],
+                [ 'varchar, as JDBC', '$1, $2', [ map { [ $_, PG_VARCHAR ] } 'u', 'x' ], 'x' ],
                 [ 'varchar and bigint, as JDBC', '$1, $2',
                     [ [ 'u', PG_VARCHAR ], [ 42, PG_INT8 ] ], '42' ],
-                [ 'integer',                   '$1, $2',
-                    [ [ 'u', 0 ], [ 42, PG_INT4 ] ],     '42' ],
-                [ 'smallint, as psycopg 3',    '$1, $2',
-                    [ [ 'u', 0 ], [ 42, PG_INT2 ] ],     '42' ],
-                [ 'uuid',                      '$1, $2',     [ [ 'u', 0 ], [ $UUIDS[0], PG_UUID ] ],
-                    $UUIDS[0] ],
+                [ 'integer', '$1, $2', [ [ 'u', 0 ], [ 42, PG_INT4 ] ], '42' ],
+                [ 'smallint, as psycopg 3', '$1, $2', [ [ 'u', 0 ], [ 42, PG_INT2 ] ], '42' ],
+                [ 'uuid', '$1, $2', [ [ 'u', 0 ], [ $UUIDS[0], PG_UUID ] ], $UUIDS[0] ],
             ) {
                 my ($name, $arguments, $values, $lock) = @$case;
                 $session->run('BEGIN');
@@ -117,25 +101,20 @@ for my $try ('', 'try_') {
                 'x:exclusive y:exclusive' ],
             [ 'array text with a timeout',  '$1, $2, $3', [ untyped('u', '{x,y}', '1s') ],
                 'x:exclusive y:exclusive' ],
-            [ 'array text of numbers',      '$1, $2',     [ untyped('u', '{42}') ],
-                '42:exclusive' ],
+            [ 'array text of numbers', '$1, $2', [ untyped('u', '{42}') ], '42:exclusive' ],
             [ 'array text of uuids',        '$1, $2',     [ untyped('u', "{$UUIDS[0],$UUIDS[1]}") ],
                 "$UUIDS[0]:exclusive $UUIDS[1]:exclusive" ],
             [ 'array text as varchar',      '$1, $2',
                 [ map { [ $_, PG_VARCHAR ] } 'u', '{x,y}' ], 'x:exclusive y:exclusive' ],
-            [ 'text[]',                     '$1, $2::text[]',   [ untyped('u', '{x,y}') ],
-                'x:exclusive y:exclusive' ],
+            [ 'text[]', '$1, $2::text[]', [ untyped('u', '{x,y}') ], 'x:exclusive y:exclusive' ],
             [ 'varchar[], as JDBC',         '$1, $2::varchar[]', [ untyped('u', '{x,y}') ],
                 'x:exclusive y:exclusive' ],
             [ 'smallint[], as psycopg 3',   '$1, $2::smallint[]', [ untyped('u', '{42}') ],
                 '42:exclusive' ],
-            [ 'integer[]',                  '$1, $2::integer[]', [ untyped('u', '{42}') ],
-                '42:exclusive' ],
-            [ 'bigint[]',                   '$1, $2::bigint[]', [ untyped('u', '{42}') ],
-                '42:exclusive' ],
-            [ 'uuid[]',                     '$1, $2::uuid[]',   [ untyped('u', "{$UUIDS[0]}") ],
-                "$UUIDS[0]:exclusive" ],
-            [ 'an empty array',             '$1, $2',     [ untyped('u', '{}') ],              '' ],
+            [ 'integer[]', '$1, $2::integer[]', [ untyped('u', '{42}') ], '42:exclusive' ],
+            [ 'bigint[]', '$1, $2::bigint[]', [ untyped('u', '{42}') ], '42:exclusive' ],
+            [ 'uuid[]', '$1, $2::uuid[]', [ untyped('u', "{$UUIDS[0]}") ], "$UUIDS[0]:exclusive" ],
+            [ 'an empty array', '$1, $2', [ untyped('u', '{}') ], '' ],
         ) {
             my ($name, $arguments, $values, $locks) = @$case;
             $session->run('BEGIN');
@@ -152,14 +131,12 @@ for my $try ('', 'try_') {
 
 for my $function (qw(try_lock_any try_xact_lock_any)) {
     for my $case (
-        [ 'array text, untyped',      '$1, $2',     [ untyped('u', '{x,y}') ],    'x',
-            'x:exclusive' ],
+        [ 'array text, untyped', '$1, $2', [ untyped('u', '{x,y}') ], 'x', 'x:exclusive' ],
         [ 'array text, wanted',       '$1, $2, $3', [ untyped('u', '{y,x}', 2) ], 'y x',
             'x:exclusive y:exclusive' ],
         [ 'smallint[], as psycopg 3', '$1, $2::smallint[]', [ untyped('u', '{42}') ], '42',
             '42:exclusive' ],
-        [ 'varchar[], as JDBC',       '$1, $2::varchar[]', [ untyped('u', '{x}') ], 'x',
-            'x:exclusive' ],
+        [ 'varchar[], as JDBC', '$1, $2::varchar[]', [ untyped('u', '{x}') ], 'x', 'x:exclusive' ],
     ) {
         my ($name, $arguments, $values, $returned, $locks) = @$case;
         $session->run('BEGIN');
@@ -173,13 +150,11 @@ for my $function (qw(try_lock_any try_xact_lock_any)) {
 
 for my $function (qw(try_acquire_any try_xact_acquire_any)) {
     for my $case (
-        [ 'array text, untyped',      '$1, $2, $3',     [ untyped('u', '{x,y}', 3) ],    '(x,1)' ],
-        [ 'array text, wanted',       '$1, $2, $3, $4', [ untyped('u', '{y,x}', 3, 2) ],
-            '(y,1) (x,1)' ],
+        [ 'array text, untyped', '$1, $2, $3', [ untyped('u', '{x,y}', 3) ], '(x,1)' ],
+        [ 'array text, wanted', '$1, $2, $3, $4', [ untyped('u', '{y,x}', 3, 2) ], '(y,1) (x,1)' ],
         [ 'smallint[], as psycopg 3', '$1, $2::smallint[], $3',
             [ untyped('u', '{42}', 3) ], '(42,1)' ],
-        [ 'varchar[], as JDBC',       '$1, $2::varchar[], $3',
-            [ untyped('u', '{x}', 3) ], '(x,1)' ],
+        [ 'varchar[], as JDBC', '$1, $2::varchar[], $3', [ untyped('u', '{x}', 3) ], '(x,1)' ],
     ) {
         my ($name, $arguments, $values, $returned) = @$case;
         $session->run('BEGIN');

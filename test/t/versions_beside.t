@@ -2,12 +2,8 @@
 # Two versions of the library in one server, which do not share memory: sessions of both exclude
 # each other, and tokens, leases and windows are one line. The other version is a copy of this one
 # with another name for the shared memory, put into its place when some sessions have loaded it.
-use strict;
-use warnings;
 use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 
 # An installation of its own, in which the library can be replaced.
 $AdvisoryTest::Server::tree = "$FindBin::Bin/../..";
@@ -32,8 +28,7 @@ cmp_ok($code =~ s/(advisory_ext \d*)\d\0/$1x\0/g, '>=', 1,
     'the library has a name for its shared memory');
 
 # A session that loads the library from now on loads this one.
-sub put_in_place {
-    my ($contents) = @_;
+sub put_in_place ($contents) {
     open my $file, '>:raw', "$library.new" or die "cannot write $library.new: $!\n";
     print {$file} $contents;
     close $file or die "cannot write $library.new: $!\n";
@@ -48,11 +43,11 @@ my $other = session(server => $server, application => 'other');
 # ---- They exclude each other, and share no memory ------------------------------------------------
 
 $this->run("SELECT advisory.lock('beside', 'a')");
-is($other->value("SELECT advisory.try_lock('beside', 'a')"), 0,
+$other->shows("SELECT advisory.try_lock('beside', 'a')", 0,
     'a lock that a session of this version holds the other one does not get');
-is($look->value("SELECT name FROM advisory.locks WHERE pid = ?", $this->pid), 'a',
-    'a session of this version sees its name');
-is($other->value("SELECT name FROM advisory.stats WHERE name = 'a' AND acquired > 0"), undef,
+$look->shows("SELECT name FROM advisory.locks WHERE pid = ?", 'a',
+    'a session of this version sees its name', $this->pid);
+$other->shows("SELECT name FROM advisory.stats WHERE name = 'a' AND acquired > 0", [],
     'one of the other does not, since it has other memory');
 $this->run("SELECT advisory.unlock('beside', 'a')");
 
@@ -87,48 +82,46 @@ $other->run("SELECT advisory.tokens_above($highest)");
 cmp_ok($this->rows($TOKEN)->[0][1] >> 50, '==', ($highest >> 50) + 1,
     'a new era that the other version begins is one for this');
 $this->run("SELECT advisory.check_token('beside', 'a', 8)");
-is($other->query("SELECT advisory.check_token('beside', 'a', 7)")->{state}, '55000',
+$other->fails("SELECT advisory.check_token('beside', 'a', 7)", '55000',
     'a token that is stale is so for both');
 
 # ---- Leases and windows --------------------------------------------------------------------------
 
 my $token = $this->value("SELECT token FROM advisory.lease('beside', 'a', '1h')");
-is($other->value("SELECT token FROM advisory.try_lease('beside', 'a', '1h')"), undef,
+$other->shows("SELECT token FROM advisory.try_lease('beside', 'a', '1h')", 'NULL',
     'a lease of this version the other does not get');
-is($other->value("SELECT advisory.check_lease('beside', 'a', $token)"), 1, 'but knows');
+$other->shows("SELECT advisory.check_lease('beside', 'a', $token)", 1, 'but knows');
 $other->start("SELECT token FROM advisory.lease('beside', 'a', '1h')");
-wait_until('it waits', sub {
-    $look->value(q{SELECT wait_event IN ('advisory', 'AdvisoryExtLease') FROM pg_stat_activity
-            WHERE pid = ?}, $other->pid)
-});
+$look->wait_until('it waits',
+    q{SELECT wait_event IN ('advisory', 'AdvisoryExtLease') FROM pg_stat_activity
+            WHERE pid = ?}, $other->pid);
 my $took = undisturbed_time(sub {
     $this->run("SELECT advisory.end_lease('beside', 'a', $token)");
     cmp_ok($other->finish->{value}, '>', $token,
         'a session of the other version takes it when it is ended');
 }, $this, $other);
 cmp_ok($took, '<', 1, 'at once');
-is($other->value("SELECT advisory.claim('beside', 'a', '1h', '2026-01-01') IS NOT NULL"), 1,
+$other->shows("SELECT advisory.claim('beside', 'a', '1h', '2026-01-01') IS NOT NULL", 1,
     'a window');
-is($this->value("SELECT advisory.claim('beside', 'a', '1h', '2026-01-01')"), undef,
+$this->shows("SELECT advisory.claim('beside', 'a', '1h', '2026-01-01')", 'NULL',
     'is claimed once, by both versions');
 
 # ---- A library that is older than the objects, and lacks some of their functions -----------------
 
 put_in_place($code =~ s/advisory_claim_/advisory_klaim_/gr);
 my $older = session(server => $server, application => 'older');
-is($older->query("SELECT advisory.claim('beside', 'a', '1h', '2026-01-02')")->{state}, '42883',
+$older->fails("SELECT advisory.claim('beside', 'a', '1h', '2026-01-02')", '42883',
     'a function that it does not have is an error');
-is($older->value(
-    "SELECT advisory.try_lock('beside', 'older') AND advisory.unlock('beside', 'older')"), 1,
-    '... and what it has works');
+$older->shows("SELECT advisory.try_lock('beside', 'older') AND advisory.unlock('beside', 'older')",
+    1, '... and what it has works');
 # A function that returns a column more than this library knows.
 my $columns = $older->value(
     q(SELECT pg_get_function_result('advisory_internal.directory'::regproc)))
         =~ s/\)$/, more text)/r;
 $older->run(
     "CREATE FUNCTION wider() RETURNS $columns LANGUAGE c AS 'advisory_ext', 'advisory_directory'");
-my $error = $older->query('SELECT * FROM wider()');
-is($error->{state}, '42804', 'a function with a column that it does not know is an error');
+my $error = $older->fails('SELECT * FROM wider()', '42804',
+    'a function with a column that it does not know is an error');
 like($error->{hint}, qr/reconnect/, '... whose hint says what to do');
 
 done_testing();

@@ -1,12 +1,7 @@
 #!/usr/bin/env perl
 # What pg_stat_activity says of sessions that wait in the extension: a session is stopped in each of
 # these waits.
-use strict;
-use warnings;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 $ENV{PGOPTIONS} = '-c advisory_ext.warn_no_transaction=off';
@@ -23,8 +18,7 @@ sub event {
 }
 
 # Does the session wait for this?
-sub shows {
-    my ($session, $event, $what) = @_;
+sub shows ($session, $event, $what) {
     my $seen = '';
     eval {
         wait_until($what, sub { ($seen = event($session)) eq $event || $session->is_done }, 20)
@@ -53,10 +47,9 @@ sub shows {
         $waiters[$i]->start($waits[$i][0]);
         shows($waiters[$i], @{ $waits[$i] }[1, 2]);
     }
-    is($look->value(
-        q(SELECT count(*) FROM advisory.activity WHERE state = 'waiting' AND pid = ANY (?)),
-        [ map { $_->pid } @waiters ]), 5,
-        'advisory.activity says of what all five hold that they wait');
+    $look->shows(q(SELECT count(*) FROM advisory.activity WHERE state = 'waiting'
+        AND pid = ANY (?)), 5, 'advisory.activity says of what all five hold that they wait',
+        [ map { $_->pid } @waiters ]);
     my $killer = session();
     kill STOP => $holder->pid;
     $killer->start(
@@ -70,8 +63,7 @@ sub shows {
 
 # Stops some sessions, which run $busy, wherever they are, until another session that runs $asks has
 # to wait for this LWLock.
-sub stopped_at {
-    my ($event, $what, $count, $busy, $asks, $new) = @_;
+sub stopped_at ($event, $what, $count, $busy, $asks, $new = 0) {
     my @holders = map { session()->start($busy) } 1 .. $count;
     my @pids = map { $_->pid } @holders;
     my $asker = session();

@@ -1,15 +1,10 @@
 #!/usr/bin/env perl
-# advisory.waits while many sessions wait for each other at random in every way, and while they come and go. Each waiter is
-# in a tree, the trees are consistent, and reading the view never fails. The test needs more sessions than an isolation test
-# has.
-use strict;
-use warnings;
+# advisory.waits while many sessions wait for each other at random in every way, and while they come
+# and go. Each waiter is in a tree, the trees are consistent, and reading the view never fails. The
+# test needs more sessions than an isolation test has.
 use utf8;
-use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use List::Util qw(shuffle);
-use Test::More;
 use Time::HiRes qw(time);
 
 use constant { WAITERS => 40, HOLDERS => 4, ROUNDS => 6, SECONDS => 3, CHAIN => 30 };
@@ -34,55 +29,68 @@ my %wrong = (
         'depth > 0 AND NOT EXISTS (SELECT FROM tree AS p WHERE p.path = tree.path[:tree.depth])',
     'what it waits for is in its way' =>
         'waits_for_pid IS NOT NULL AND NOT waits_for_pid = ANY (pg_blocking_pids(pid))',
-    'a root holds and does not wait' => 'waits_for_pid IS NULL AND (waited IS NOT NULL OR depth > 0)',
+    'a root holds and does not wait' => 'waits_for_pid IS NULL AND (waited IS NOT NULL OR '
+    . 'depth > 0)',
 );
 
 sub end_waits {
     my @waiting = @_;
-    $look->run('SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE pid IN (' . join(',', map { $_->pid } @waiting) . ')');
+    $look->run('SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE pid IN ('
+        . join(',', map { $_->pid } @waiting) . ')');
     $_->finish for @waiting;
     $_->run('SELECT pg_advisory_unlock_all()') for @waiting, @holders;
     return;
 }
 
-# ---- Random pictures, standing still -----------------------------------------------------------------------
+# ---- Random pictures, standing still -------------------------------------------------------------
 
 my $cycles = 0;
 for my $round (1 .. ROUNDS) {
-    # Few locks, many of them shared, and some sessions that only hold: deep trees. Or a lock of its own for each of
-    # the waiters: cycles.
+    # Few locks, many of them shared, and some sessions that only hold: deep trees. Or a lock of its
+    # own for each of the waiters: cycles.
     my $deep = $round % 2;
     my $some_mode = sub { $deep && rand() < 0.5 ? '_shared' : '' };
     my @keys = 1 .. ($deep ? 12 : WAITERS);
     my @own = @keys;
     for my $session ($deep ? @holders : (), @waiters) {
         my @wanted = $deep ? (shuffle @keys)[0 .. int rand 3] : shift @own;
-        $session->value('SELECT count(pg_try_advisory_lock' . $some_mode->() . '(k)) FROM unnest(?::int[]) AS k',
+        $session->value('SELECT count(pg_try_advisory_lock' . $some_mode->()
+            . '(k)) FROM unnest(?::int[]) AS k',
             '{' . join(',', @wanted) . '}');
     }
     for my $session (@waiters) {
-        $session->start('SELECT pg_advisory_lock' . $some_mode->() . '(' . $keys[rand @keys] . ')');
-        waits($look, $session);
+        waits($look, $session, 'SELECT pg_advisory_lock' . $some_mode->() . '('
+            . $keys[rand @keys] . ')');
     }
     $look->run('CREATE TEMP TABLE tree AS SELECT * FROM advisory.waits');
     for my $what (sort keys %wrong) {
-        is_deeply($look->rows("SELECT * FROM tree WHERE $wrong{$what}"), [], "round $round: $what");
+        $look->shows("SELECT * FROM tree WHERE $wrong{$what}", [], "round $round: $what");
     }
-    is_deeply($look->rows(q(SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
-                            EXCEPT SELECT pid FROM tree WHERE waits_for_pid IS NOT NULL)), [], "round $round: every waiter is there");
-    is_deeply($look->rows(q(SELECT pid FROM tree WHERE waits_for_pid IS NOT NULL
-                            EXCEPT SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)), [], "round $round: and nobody else");
-    is_deeply($look->rows('SELECT pid FROM tree GROUP BY pid HAVING count(*) > 1'), [], "round $round: each session stands once");
-    is_deeply($look->rows(q(SELECT w.pid, w.waits_for_pid
-                            FROM tree w, pg_locks l JOIN pg_locks h USING (locktype, database, classid, objid, objsubid)
-                            WHERE w.waits_for_pid IS NOT NULL AND l.pid = w.pid AND NOT l.granted AND locktype = 'advisory' AND h.granted AND l.pid <> h.pid
+    $look->shows(q(SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+                            EXCEPT SELECT pid FROM tree WHERE waits_for_pid IS NOT NULL), [],
+                            "round $round: every waiter is there");
+    $look->shows(q(SELECT pid FROM tree WHERE waits_for_pid IS NOT NULL
+                            EXCEPT SELECT pid FROM pg_locks WHERE locktype = 'advisory'
+                            AND NOT granted), [], "round $round: and nobody else");
+    $look->shows('SELECT pid FROM tree GROUP BY pid HAVING count(*) > 1', [],
+        "round $round: each session stands once");
+    $look->shows(q(SELECT w.pid, w.waits_for_pid
+                            FROM tree w, pg_locks l
+                            JOIN pg_locks h USING (locktype, database, classid, objid, objsubid)
+                            WHERE w.waits_for_pid IS NOT NULL AND l.pid = w.pid AND NOT l.granted
+                            AND locktype = 'advisory' AND h.granted AND l.pid <> h.pid
                               AND (l.mode <> 'ShareLock' OR h.mode <> 'ShareLock')
-                            GROUP BY w.pid, w.waits_for_pid HAVING w.waits_for_pid <> ALL (array_agg(h.pid)))), [],
-        "round $round: under a holder if one is in its way");
+                            GROUP BY w.pid, w.waits_for_pid
+                            HAVING w.waits_for_pid <> ALL (array_agg(h.pid))), [],
+                            "round $round: under a holder if one is in its way");
     # A waiter beyond the tenth has no line of its own.
-    is($look->value(q(SELECT sum(coalesce(substring(line FROM '^ *… and (\d+) more, the longest \d+ s$')::int, 1)) FROM advisory.wait_tree() AS line)),
-        $look->value('SELECT count(*) FROM tree'), "round $round: the text has a line for each session, or counts it");
-    $cycles += $look->value('SELECT count(*) FROM tree WHERE depth = 0 AND waits_for_pid IS NOT NULL');
+    is($look->value(q(SELECT sum(coalesce(substring(line
+            FROM '^ *… and (\d+) more, the longest \d+ s$')::int, 1))
+            FROM advisory.wait_tree() AS line)),
+        $look->value('SELECT count(*) FROM tree'),
+        "round $round: the text has a line for each session, or counts it");
+    $cycles += $look->value('SELECT count(*) FROM tree
+        WHERE depth = 0 AND waits_for_pid IS NOT NULL');
     $look->run('DROP TABLE tree');
     end_waits(grep { !$_->is_done } @waiters);
     $_->finish for grep { $_->{sth} } @waiters;
@@ -90,7 +98,7 @@ for my $round (1 .. ROUNDS) {
 }
 cmp_ok($cycles, '>', 0, 'cycles were among them');
 
-# ---- A long chain ------------------------------------------------------------------------------------------
+# ---- A long chain --------------------------------------------------------------------------------
 
 my @chain = @waiters[0 .. CHAIN - 1];
 $chain[$_]->value('SELECT pg_advisory_lock(?)', 100 + $_) for 0 .. $#chain;
@@ -98,77 +106,83 @@ for my $i (1 .. $#chain) {
     $chain[$i]->start('SELECT pg_advisory_lock(' . (99 + $i) . ')');
     waits($look, $chain[$i]);
 }
-is($look->value('SELECT max(depth) FROM advisory.waits'), CHAIN - 1, 'a chain of ' . CHAIN . ' is that deep');
-is_deeply($look->value('SELECT path FROM advisory.waits ORDER BY depth DESC LIMIT 1'), [ map { $_->pid } @chain ],
+is($look->value('SELECT max(depth) FROM advisory.waits'), CHAIN - 1,
+    'a chain of ' . CHAIN . ' is that deep');
+is_deeply($look->value('SELECT path FROM advisory.waits ORDER BY depth DESC LIMIT 1'),
+    [ map { $_->pid } @chain ],
     'and its path names them all in order');
 end_waits(@chain[1 .. $#chain]);
 $_->run('SELECT pg_advisory_unlock_all()') for @chain;
 
-# ---- Many waiters -------------------------------------------------------------------------------------------
+# ---- Many waiters --------------------------------------------------------------------------------
 
-# Twelve wait for one lock, and one each for a lock of the first and of the last of them; two others wait for that one.
+# Twelve wait for one lock, and one each for a lock of the first and of the last of them; two others
+# wait for that one.
 my ($held, $of_first, $of_last, $deepest, @many) = @waiters[0 .. 15];
 $held->run('SELECT pg_advisory_lock(1)');
 $many[0]->run('SELECT pg_advisory_lock(2)');
 $many[11]->run('SELECT pg_advisory_lock(3)');
 $of_last->run('SELECT pg_advisory_lock(4)');
-for my $waiter (@many) {
-    $waiter->start('SELECT pg_advisory_lock(1)');
-    waits($look, $waiter);
-}
+waits($look, $_, 'SELECT pg_advisory_lock(1)') for @many;
 for my $case ([ $of_first, 2 ], [ $of_last, 3 ], [ $deepest, 4 ]) {
     my ($waiter, $key) = @$case;
-    $waiter->start("SELECT pg_advisory_lock($key)");
-    waits($look, $waiter);
+    waits($look, $waiter, "SELECT pg_advisory_lock($key)");
 }
-my @text = map { $_->[0] =~ s/ \d+ s/ N s/gr } @{ $look->rows('SELECT * FROM advisory.wait_tree()') };
+my @text = map { $_->[0] =~ s/ \d+ s/ N s/gr } @{ $look->rows('SELECT *
+        FROM advisory.wait_tree()') };
 is_deeply([ map { /^( *)(\d+|…)/ && [ length $1, $2 ] } @text ],
-    [ [ 0, $held->pid ], [ 2, $many[0]->pid ], [ 4, $of_first->pid ], (map { [ 2, $_->pid ] } @many[1 .. 9]), [ 2, '…' ] ],
+    [ [ 0, $held->pid ], [ 2, $many[0]->pid ], [ 4, $of_first->pid ],
+        (map { [ 2, $_->pid ] } @many[1 .. 9]), [ 2, '…' ] ],
     'the text shows ten waiters under a session');
-is($text[-1], '  … and 4 more, the longest N s', 'and counts the others, with those that wait for them');
-is($look->value('SELECT count(*) FROM advisory.waits'), 16, 'the view shows all');
+is($text[-1], '  … and 4 more, the longest N s',
+    'and counts the others, with those that wait for them');
+$look->shows('SELECT count(*) FROM advisory.waits', 16, 'the view shows all');
 end_waits(@many, $of_first, $of_last, $deepest);
 $held->run('SELECT pg_advisory_unlock_all()');
 
-# ---- Slots --------------------------------------------------------------------------------------------------
+# ---- Slots ---------------------------------------------------------------------------------------
 
 {
     my ($first, $second, @queue) = @waiters[0 .. 4];
     my $acquire = q(SELECT advisory.acquire('waits', 'slots', 2));
-    my $lines = sub { return join "\n", map { $_->[0] =~ s/ \d+ s\b/ N s/gr =~ s/^( *\d+) \S+/$1/r } @{ $look->rows('SELECT * FROM advisory.wait_tree()') } };
-    my $under = sub {
-        my ($holder, $slot) = @_;
+    my $lines = sub { return join "\n", map { $_->[0] =~ s/ \d+ s\b/ N s/gr
+            =~ s/^( *\d+) \S+/$1/r } @{ $look->rows('SELECT * FROM advisory.wait_tree()') } };
+    my $under = sub ($holder, $slot) {
         return join "\n", $holder->pid . " holds slot $slot of waits/slots exclusive, idle N s",
-            map { '  ' . $_->pid . ' waits for a slot of waits/slots exclusive N s (and 1 more holder)' } @queue;
+            map { '  ' . $_->pid
+                . ' waits for a slot of waits/slots exclusive N s (and 1 more holder)' } @queue;
     };
     is($_->value($acquire), $_ == $first ? 1 : 2, 'a slot') for $first, $second;
     for my $waiter (@queue) {
         $waiter->start($acquire);
-        wait_until('it waits', sub { $look->value(q(SELECT count(*) FROM advisory.locks WHERE pid = ? AND wait_start IS NOT NULL), $waiter->pid) });
+        $look->wait_until('it waits', q(SELECT count(*) FROM advisory.locks
+            WHERE pid = ? AND wait_start IS NOT NULL), $waiter->pid);
     }
-    is($lines->(), $under->($first, 1), 'a waiter for a slot stands once, under the holder that has had its slot longest');
+    is($lines->(), $under->($first, 1),
+        'a waiter for a slot stands once, under the holder that has had its slot longest');
     $first->run(q(SELECT advisory.release('waits', 'slots')));
     $first = shift @queue;
-    is($first->finish->{value}, 1, 'the first waiter has the slot');
+    $first->returns(1, 'the first waiter has the slot');
     is($lines->(), $under->($second, 2), '... and now that is the holder of the other slot');
     $_->run(q(SELECT advisory.release('waits', 'slots'))) for $first, $second;
     is_deeply([ sort map { $_->finish->{value} } @queue ], [ 1, 2 ], 'the others have the slots');
     $_->run('SELECT pg_advisory_unlock_all()') for @queue;
 }
 
-# ---- Through a wait for a table ------------------------------------------------------------------------------
+# ---- Through a wait for a table ------------------------------------------------------------------
 
 $look->run('CREATE TABLE item (id integer)');
 my ($locks_table, $wants_row, $wants_lock) = @waiters;
 $locks_table->run('BEGIN', 'LOCK TABLE item IN EXCLUSIVE MODE');
 $wants_row->run('SELECT pg_advisory_lock(1)')->start('SELECT * FROM item FOR UPDATE');
 waits($look, $wants_row);
-is_deeply($look->rows('SELECT pid FROM advisory.waits ORDER BY depth'), [ [ $locks_table->pid ], [ $wants_row->pid ] ],
-    'a holder of an advisory lock that waits for a table is there, even if nobody waits for its lock');
-$wants_lock->start('SELECT pg_advisory_lock(1)');
-waits($look, $wants_lock);
-is_deeply($look->rows('SELECT pid, mode FROM advisory.waits ORDER BY depth'),
-    [ [ $locks_table->pid, 'exclusive' ], [ $wants_row->pid, 'RowShareLock' ], [ $wants_lock->pid, 'exclusive' ] ],
+$look->shows('SELECT pid FROM advisory.waits ORDER BY depth',
+    [ $locks_table->pid, $wants_row->pid ], 'a holder of an advisory lock that waits for a table '
+    . 'is there, even if nobody waits for its lock');
+waits($look, $wants_lock, 'SELECT pg_advisory_lock(1)');
+$look->shows('SELECT pid, mode FROM advisory.waits ORDER BY depth',
+    [ "$locks_table->{pid}|exclusive", "$wants_row->{pid}|RowShareLock",
+        "$wants_lock->{pid}|exclusive" ],
     'the mode of a lock on a table keeps the name that the server has for it');
 $locks_table->run('ROLLBACK');
 $wants_row->finish;
@@ -176,7 +190,7 @@ $wants_row->run('SELECT pg_advisory_unlock_all()');
 $wants_lock->finish;
 $wants_lock->run('SELECT pg_advisory_unlock_all()');
 
-# ---- While everything moves --------------------------------------------------------------------------------
+# ---- While everything moves ----------------------------------------------------------------------
 
 $look->run(<<'SQL');
     CREATE PROCEDURE bustle(seconds int) LANGUAGE plpgsql AS $$
@@ -203,10 +217,12 @@ $_->start('CALL bustle(' . SECONDS . ')') for @busy;
 my ($looks, $lines) = (0, 0);
 my $end = time + SECONDS - 1;
 while (time < $end) {
-    $lines += $look->value('SELECT count(*) FROM advisory.waits') + $look->value('SELECT count(*) FROM advisory.wait_tree()');
+    $lines += $look->value('SELECT count(*) FROM advisory.waits') + $look->value('SELECT count(*)
+        FROM advisory.wait_tree()');
     $looks += 2;
 }
-is_deeply([ grep { defined } map { $_->finish->{message} } @busy ], [], 'sessions that take locks all the time are not disturbed');
+is_deeply([ grep { defined } map { $_->finish->{message} } @busy ], [],
+    'sessions that take locks all the time are not disturbed');
 cmp_ok($lines, '>', 0, "and $looks looks at them saw $lines lines");
 
 done_testing();

@@ -1,14 +1,10 @@
 #!/usr/bin/env perl
 # examples/shell/with_lock: a command under a lock, as flock(1) runs it. The test starts it as cron
 # does, without a terminal.
-use strict;
-use warnings;
 use FindBin;
-use lib "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Encode qw(decode_utf8);
 use POSIX qw(setsid dup2);
-use Test::More;
 
 my $WITH_LOCK = "$FindBin::Bin/../../examples/shell/with_lock";
 
@@ -17,8 +13,7 @@ my ($look, $holder) = (session(), session(application => 'holder'));
 
 # begin({NAME => VALUE}, PROGRAM, ARGUMENT…): a program whose input we write, and whose output and
 # messages we read.
-sub begin {
-    my ($environment, @arguments) = @_;
+sub begin ($environment, @arguments) {
     my %program;
     pipe my $in_of, $program{in} or die "pipe: $!\n";
     pipe $program{out}, my $out_of or die "pipe: $!\n";
@@ -40,11 +35,10 @@ sub begin {
     return \%program;
 }
 
-sub start { my ($environment, @arguments) = @_; return begin($environment, $WITH_LOCK, @arguments) }
+sub start ($environment, @arguments) { return begin($environment, $WITH_LOCK, @arguments) }
 
 # Its exit code, when its input has ended, its output and its messages.
-sub end {
-    my ($program) = @_;
+sub end ($program) {
     close $program->{in} if $program->{in};
     my ($out, $messages) = do {
         local $/ = undef;
@@ -61,7 +55,7 @@ sub is_locked { return $look->value('SELECT advisory.is_locked(?, ?::text)', @_)
 # A command that prints a line, waits for one, prints that, and ends with 7.
 my @COMMAND = ('--', 'sh', '-c', 'echo begun; read line; echo "$line"; exit 7');
 
-sub line_of { my ($program) = @_; return scalar readline $program->{out} }
+sub line_of ($program) { return scalar readline $program->{out} }
 
 # ---- The command's exit code, input and output ---------------------------------------------------
 
@@ -69,11 +63,12 @@ sub line_of { my ($program) = @_; return scalar readline $program->{out} }
     my $program = start({}, 'backup', 'nightly', @COMMAND);
     is(line_of($program), "begun\n", 'the command runs');
     is(is_locked('backup', 'nightly'), 1, 'with the lock');
-    is($look->value('SELECT application_name FROM advisory.holders(?, ?::text)', 'backup',
-        'nightly'), 'with_lock sh', 'by a session that is named after the command');
-    is($look->value('SELECT count(*) FROM pg_stat_activity
-            WHERE application_name = ? AND backend_xmin IS NOT NULL', 'with_lock sh'), 0,
-            'and has no snapshot');
+    $look->shows('SELECT application_name FROM advisory.holders(?, ?::text)', 'with_lock sh',
+        'by a session that is named after the command', 'backup',
+        'nightly');
+    $look->shows('SELECT count(*) FROM pg_stat_activity
+            WHERE application_name = ? AND backend_xmin IS NOT NULL', 0, 'and has no snapshot',
+            'with_lock sh');
     print { $program->{in} } "a line\n";
     my $end = end($program);
     is(is_locked('backup', 'nightly'), 0, 'the lock is free when with_lock has ended');
@@ -111,12 +106,11 @@ $holder->run(q(SELECT advisory.lock('backup', 'nightly')));
 {
     my $program = start({ PGOPTIONS => '-c statement_timeout=100ms -c lock_timeout=100ms' },
         'backup', 'nightly', @COMMAND);
-    wait_until('it waits', sub {
-        $look->value('SELECT count(*) FROM advisory.holders(?, ?::text) WHERE NOT granted',
-            'backup', 'nightly')
-    });
-    is($look->value('SELECT pg_sleep(0.3)::text || count(*) FROM advisory.holders(?, ?::text)
-            WHERE NOT granted', 'backup', 'nightly'), 1, 'without a timeout it waits on');
+    $look->wait_until('it waits',
+        'SELECT count(*) FROM advisory.holders(?, ?::text) WHERE NOT granted',
+            'backup', 'nightly');
+    $look->shows('SELECT pg_sleep(0.3)::text || count(*) FROM advisory.holders(?, ?::text)
+            WHERE NOT granted', 1, 'without a timeout it waits on', 'backup', 'nightly');
     $holder->run(q(SELECT advisory.unlock('backup', 'nightly')));
     is(line_of($program), "begun\n", 'until the lock is free');
     is(end($program)->{code}, 7, 'and runs the command');
@@ -231,10 +225,9 @@ for my $signal (2, 3) {
 {
     $holder->run(q(SELECT advisory.lock('backup', 'nightly')));
     my $program = start({}, 'backup', 'nightly', @COMMAND);
-    wait_until('it waits', sub {
-        $look->value('SELECT count(*) FROM advisory.holders(?, ?::text) WHERE NOT granted',
-            'backup', 'nightly')
-    });
+    $look->wait_until('it waits',
+        'SELECT count(*) FROM advisory.holders(?, ?::text) WHERE NOT granted',
+            'backup', 'nightly');
     kill 'TERM', $program->{pid};
     is(end($program)->{code}, 128 + 15, 'SIGTERM ends the wait');
     wait_until('nobody waits', sub {

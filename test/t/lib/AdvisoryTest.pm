@@ -1,11 +1,13 @@
 # Common code of the script tests: a new database, sessions whose queries run while the test goes
-# on, and separate servers for tests that would harm the shared one.
+# on, and separate servers for tests that would harm the shared one. A test that uses it also has
+# strict, warnings, signatures and the functions of Test::More.
 package AdvisoryTest;
 
 use strict;
 use warnings;
+use feature ();
+use parent 'Exporter';
 use DBI;
-use Exporter 'import';
 use File::Basename qw(basename dirname);
 use File::Spec;
 use IPC::Open2;
@@ -16,7 +18,16 @@ use Time::HiRes qw(sleep time);
 our @EXPORT = qw(create_database create_portable_database load_portable session wait_until waits
     until_gone leave own_server median program logged processor_time stalled undisturbed_time);
 
-my @databases;
+sub import {
+    my ($class, @names) = @_;
+    strict->import;
+    warnings->import;
+    feature->import('signatures');
+    warnings->unimport('experimental::signatures');
+    Test::More->export_to_level(1) if caller eq 'main';
+    return $class->export_to_level(1, $class, @names);
+}
+
 my @servers;
 
 # A test that hangs must fail. On a busy machine a test takes many times as long as else.
@@ -29,7 +40,6 @@ sub create_database {
     my $name = $how{name} // join '_', 'advisory', basename($0) =~ /^(\w+)/, $$;
     my $server = AdvisoryTest::Session->new(database => $ENV{PGDATABASE});
     $server->run(qq{CREATE DATABASE "$name"});
-    push @databases, $name;
     $ENV{ADVISORY_TEST_DATABASE} = $name unless $how{aside};
     session(database => $name)->run('CREATE EXTENSION advisory_ext') if $how{extension};
     return $name;
@@ -76,9 +86,10 @@ sub wait_until {
 
 # Waits until the observer sees that the other session is in a lock's queue, with its timers set; or
 # until that session has finished its statement, because on a busy machine the wait can end before
-# the observer sees it.
+# the observer sees it. With a statement, the session is sent that first.
 sub waits {
-    my ($observer, $waiter) = @_;
+    my ($observer, $waiter, @statement) = @_;
+    $waiter->start(@statement) if @statement;
     return wait_until('session waits for a lock', sub {
         $observer->value(
             'SELECT count(*) FROM pg_locks WHERE pid = ? AND NOT granted AND waitstart IS NOT NULL',
@@ -177,10 +188,6 @@ sub own_server { return AdvisoryTest::Server->new(@_) }
 END {
     my $status = $?;
     $_->stop for grep { defined } @servers;
-    if (@databases) {
-        my $server = AdvisoryTest::Session->new(database => $ENV{PGDATABASE});
-        $server->run(qq{DROP DATABASE IF EXISTS "$_" WITH (FORCE)}) for @databases;
-    }
     $? = $status;
 }
 
@@ -189,6 +196,7 @@ END {
 package AdvisoryTest::Session;
 
 use DBD::Pg qw(:async);
+use Test::More;
 use Time::HiRes qw(sleep time);
 
 sub new {
@@ -217,13 +225,16 @@ sub query {
     return $self->finish;
 }
 
-# The same for statements that must succeed: return their rows, their first value, or the session.
-sub rows {
+# The same for statements that must succeed: return their result, its rows, its first value, its
+# first column, its warnings as one text, or the session.
+sub successful {
     my ($self, $sql, @values) = @_;
     my $result = $self->query($sql, @values);
     die "$result->{message}\nin: $sql\n" if $result->{state};
-    return $result->{rows};
+    return $result;
 }
+
+sub rows { return successful(@_)->{rows} }
 
 sub value {
     my ($self, $sql, @values) = @_;
@@ -231,10 +242,59 @@ sub value {
     return @$rows ? $rows->[0][0] : undef;
 }
 
+sub column { return map { $_->[0] } @{ rows(@_) } }
+
+sub warned { return join '', @{ successful(@_)->{warnings} } }
+
 sub run {
     my ($self, @statements) = @_;
     $self->rows($_) for @statements;
     return $self;
+}
+
+# Tests what a statement returns. A row is written as its columns with | between them, and NULL is
+# written out; several rows, or none, are an array.
+sub shows {
+    my ($self, $sql, $expected, $name, @values) = @_;
+    my @rows = map { join '|', map { $_ // 'NULL' } @$_ } @{ $self->rows($sql, @values) };
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    return is_deeply(\@rows, ref $expected ? $expected : [$expected], $name);
+}
+
+# Tests that a statement fails with this SQLSTATE, or that it succeeds; and how the statement that
+# was started ends (undef: it succeeds). They return the same as finish().
+sub fails {
+    my ($self, $sql, $state, $name, @values) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    return $self->start($sql, @values)->ends($state, $name);
+}
+
+sub succeeds {
+    my ($self, $sql, $name, @values) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    return $self->start($sql, @values)->ends(undef, $name);
+}
+
+sub ends {
+    my ($self, $state, $name) = @_;
+    my $result = $self->finish;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    is($result->{state}, $state, $name) or diag explain $result;
+    return $result;
+}
+
+# Tests the value that the statement that was started returns.
+sub returns {
+    my ($self, $value, $name) = @_;
+    my $result = $self->finish;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    return is($result->{value}, $value, $name) || diag explain $result;
+}
+
+# Waits until the value of a statement is true.
+sub wait_until {
+    my ($self, $what, $sql, @values) = @_;
+    return AdvisoryTest::wait_until($what, sub { $self->value($sql, @values) });
 }
 
 # Sends a statement and returns immediately. Uses the simple protocol without values, and the
@@ -292,6 +352,10 @@ sub disconnect {
     $self->{dbh}->pg_cancel if $self->{sth} && !$self->{failed};
     delete $self->{sth};
     $self->{dbh}->disconnect;
+    # Its end frees what it held. It does not end while it is stopped.
+    my $end = time + 10;
+    sleep 0.002 while !$self->{gone} && -e "/proc/$self->{pid}" && time < $end;
+    $self->{gone} = 1;
     return;
 }
 

@@ -20,9 +20,10 @@ sub observer {
 }
 
 # Waits until the session sleeps in the queue of a semaphore, as the observer sees it, or until its
-# statement has ended.
+# statement has ended. With a statement, the session is sent that first.
 sub in_queue {
-    my ($waiter) = @_;
+    my ($waiter, @statement) = @_;
+    $waiter->start(@statement) if @statement;
     return wait_until('session waits for a slot', sub {
         $look->value(q(SELECT count(*) FROM advisory.locks l JOIN pg_stat_activity a USING (pid)
                        WHERE l.pid = ? AND NOT l.granted AND a.wait_event = 'advisory'),
@@ -38,8 +39,7 @@ sub queue_up {
     for my $how (@how) {
         my $session = session(application => 'in queue');
         $session->run($how->{before}) if $how->{before};
-        $session->start($how->{asks} // acquires($name, $slots));
-        in_queue($session);
+        in_queue($session, $how->{asks} // acquires($name, $slots));
         push @queue, $session;
     }
     return @queue;
