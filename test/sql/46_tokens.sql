@@ -1,4 +1,5 @@
--- Fencing tokens: who gets one, that they grow, and what refuses smaller ones. Crashes, failovers and upgrades are for script tests.
+-- Fencing tokens: who gets one, that they grow, and what refuses smaller ones. Crashes, failovers
+-- and upgrades are for script tests.
 \pset format unaligned \pset tuples_only on
 SET advisory_ext.warn_no_transaction = off;
 
@@ -26,10 +27,12 @@ SELECT advisory.token('tokens', 'a');
 SELECT advisory.unlock_shared('tokens', 'a'); --> t
 -- However it was taken.
 SELECT advisory.lock('tokens', 'a'), advisory.token('tokens', 'a') > 0 AS by_name; --> t|t
-SELECT pg_advisory_lock(advisory.key('tokens', 'b')), advisory.token('tokens', 'b') > 0 AS by_the_built_in;
---> |t
-SELECT advisory.lock('tokens', 1), advisory.token('tokens', 1) > 0 AS by_id, advisory.lock_key(-7), advisory.token_key(-7) > 0 AS by_key,
-       advisory.lock('tokens', '00000000-0000-0000-0000-000000000001'::uuid), advisory.token('tokens', '00000000-0000-0000-0000-000000000001'::uuid) > 0 AS by_uuid;
+SELECT pg_advisory_lock(advisory.key('tokens', 'b')),
+       advisory.token('tokens', 'b') > 0 AS by_the_built_in; --> |t
+SELECT advisory.lock('tokens', 1), advisory.token('tokens', 1) > 0 AS by_id, advisory.lock_key(-7),
+       advisory.token_key(-7) > 0 AS by_key,
+       advisory.lock('tokens', '00000000-0000-0000-0000-000000000001'::uuid),
+       advisory.token('tokens', '00000000-0000-0000-0000-000000000001'::uuid) > 0 AS by_uuid;
 --> t|t|t|t|t|t
 BEGIN;
 SELECT advisory.xact_lock('tokens', 'c'), advisory.token('tokens', 'c') > 0 AS of_the_transaction;
@@ -39,8 +42,8 @@ SELECT advisory.token('tokens', 'c');
 --> ERROR:  this session does not hold advisory lock "tokens/c" in exclusive mode
 --> DETAIL:  A session can get a token only for a lock or slot that it holds in exclusive mode.
 -- A slot has its own.
-SELECT advisory.acquire('tokens', 'slots', 3) AS slot, advisory.token('tokens', 'slots', 1) > 0 AS of_slot;
---> 1|t
+SELECT advisory.acquire('tokens', 'slots', 3) AS slot,
+       advisory.token('tokens', 'slots', 1) > 0 AS of_slot; --> 1|t
 SELECT advisory.token('tokens', 'slots', 2);
 --> ERROR:  this session does not have slot 2 of semaphore "tokens/slots"
 --> DETAIL:  A session can get a token only for a lock or slot that it holds in exclusive mode.
@@ -48,7 +51,8 @@ SELECT advisory.token('tokens', 'slots');
 --> ERROR:  this session does not hold advisory lock "tokens/slots" in exclusive mode
 --> DETAIL:  A session can get a token only for a lock or slot that it holds in exclusive mode.
 SELECT advisory.acquire('tokens', 2, 3) AS slot, advisory.token('tokens', 2, 1) > 0 AS by_id,
-       advisory.acquire('tokens', '00000000-0000-0000-0000-000000000001'::uuid, 3) AS slot, advisory.token('tokens', '00000000-0000-0000-0000-000000000001'::uuid, 1) > 0 AS by_uuid;
+       advisory.acquire('tokens', '00000000-0000-0000-0000-000000000001'::uuid, 3) AS slot,
+       advisory.token('tokens', '00000000-0000-0000-0000-000000000001'::uuid, 1) > 0 AS by_uuid;
 --> 1|t|1|t
 
 ---- They grow, whatever becomes of the transaction, and whatever it may do
@@ -75,28 +79,31 @@ ROLLBACK TO s;
 SELECT advisory.token('tokens', 'a') AS next \gset
 COMMIT;
 INSERT INTO given (token) VALUES (:token), (:next);
-SELECT count(*) AS given, bool_and(token > before) AS grow FROM (SELECT token, lag(token, 1, 0::bigint) OVER (ORDER BY n) AS before FROM given) AS g;
+SELECT count(*) AS given, bool_and(token > before) AS grow
+    FROM (SELECT token, lag(token, 1, 0::bigint) OVER (ORDER BY n) AS before FROM given) AS g;
 --> 7|t
 -- tokens_above() begins a new era, also in a transaction that is rolled back.
 SELECT max(token) AS highest FROM given \gset
 BEGIN;
 SELECT advisory.tokens_above(:highest); -->
 ROLLBACK;
-SELECT advisory.token('tokens', 'a') > :highest AS above, (advisory.token('tokens', 'a') >> 50) - (:highest >> 50) AS eras;
---> t|1
+SELECT advisory.token('tokens', 'a') > :highest AS above,
+       (advisory.token('tokens', 'a') >> 50) - (:highest >> 50) AS eras; --> t|1
 SELECT advisory.tokens_above(1); -->
 SELECT (advisory.token('tokens', 'a') >> 50) - (:highest >> 50) AS eras; --> 1
 
 ---- check_token
 
 SELECT advisory.token('tokens', 'a') AS first, advisory.token('tokens', 'a') AS second \gset
-SELECT advisory.check_token('tokens', 'a', :first) AS first, advisory.check_token('tokens', 'a', :first) AS again, advisory.check_token('tokens', 'a', :second) AS second;
---> t|t|t
+SELECT advisory.check_token('tokens', 'a', :first) AS first,
+       advisory.check_token('tokens', 'a', :first) AS again,
+       advisory.check_token('tokens', 'a', :second) AS second; --> t|t|t
 \set VERBOSITY sqlstate
 SELECT advisory.check_token('tokens', 'a', :first); --> ERROR:  55000
 \set VERBOSITY default
 -- Another name has another fence.
-SELECT advisory.check_token('tokens', 'b', :first), advisory.check_token('tokens', 1, :first), advisory.check_token('tokens', '00000000-0000-0000-0000-000000000001'::uuid, :first);
+SELECT advisory.check_token('tokens', 'b', :first), advisory.check_token('tokens', 1, :first),
+       advisory.check_token('tokens', '00000000-0000-0000-0000-000000000001'::uuid, :first);
 --> t|t|t
 SELECT count(*) AS fences FROM advisory.fences WHERE token IN (:first, :second); --> 4
 -- The check of a token in a transaction that is rolled back does not count.
@@ -114,10 +121,10 @@ SELECT advisory.check_token('tokens', 'future', advisory.token('tokens', 'a') + 
 SELECT advisory.check_token('tokens', 'future', ((advisory.token('tokens', 'a') >> 50) + 1) << 50);
 --> ERROR:  22023
 \set VERBOSITY default
-SELECT advisory.check_token('tokens', 'future', advisory.token('tokens', 'a')), advisory.check_token('tokens', 'future', advisory.token('tokens', 'a'));
---> t|t
+SELECT advisory.check_token('tokens', 'future', advisory.token('tokens', 'a')),
+       advisory.check_token('tokens', 'future', advisory.token('tokens', 'a')); --> t|t
 
----- The era after a restored dump: of another system, of an older timeline and of a newer one of the same system
+---- The era after a restored dump: of another system, an older timeline, a newer one of the same
 
 SELECT last_value AS era FROM advisory._era \gset
 SELECT setval('advisory._era', :era # 1) > 0 AS other_system; --> t
@@ -125,8 +132,8 @@ SELECT (advisory.token('tokens', 'a') >> 50) - (:era >> 50) AS grown; --> 1
 SELECT setval('advisory._era', :era - (1::bigint << 37)) > 0 AS older_timeline; --> t
 SELECT (advisory.token('tokens', 'a') >> 50) - (:era >> 50) AS grown; --> 1
 SELECT setval('advisory._era', :era + (5::bigint << 37)) > 0 AS newer_timeline; --> t
-SELECT (advisory.token('tokens', 'a') >> 50) - (:era >> 50) AS grown, (advisory.token('tokens', 'a') >> 50) - (:era >> 50) AS and_then;
---> 1|1
+SELECT (advisory.token('tokens', 'a') >> 50) - (:era >> 50) AS grown,
+       (advisory.token('tokens', 'a') >> 50) - (:era >> 50) AS and_then; --> 1|1
 SELECT advisory.check_token('tokens', 'future', advisory.token('tokens', 'a')); --> t
 
 ---- Wrong arguments
@@ -143,11 +150,12 @@ SELECT advisory.tokens_above(-1); --> ERROR:  token must be greater than zero
 SELECT advisory.tokens_above(9223372036854775807);
 --> ERROR:  token 9223372036854775807 is too large
 
----- Privileges: anybody may ask for tokens and check them; nobody but the owner writes what is behind that
+---- Privileges: anybody may ask for tokens and check them; only the owner writes what is behind
 
 CREATE ROLE regress_tokens;
 CREATE SCHEMA hostile;
-CREATE FUNCTION hostile.greatest(bigint, bigint) RETURNS bigint LANGUAGE sql AS 'SELECT 666::bigint';
+CREATE FUNCTION hostile.greatest(bigint, bigint) RETURNS bigint
+    LANGUAGE sql AS 'SELECT 666::bigint';
 GRANT USAGE ON SCHEMA hostile TO PUBLIC;
 SET ROLE regress_tokens;
 SET search_path = hostile, pg_catalog;
@@ -173,7 +181,8 @@ DROP SCHEMA hostile CASCADE;
 
 CREATE TABLE invoice (id int PRIMARY KEY, note text, token bigint);
 INSERT INTO invoice VALUES (3, 'old', NULL);
-CREATE TRIGGER fence BEFORE INSERT OR UPDATE ON invoice FOR EACH ROW EXECUTE FUNCTION advisory.fenced('token');
+CREATE TRIGGER fence BEFORE INSERT OR UPDATE ON invoice
+    FOR EACH ROW EXECUTE FUNCTION advisory.fenced('token');
 INSERT INTO invoice VALUES (5, 'of the future', 9223372036854775807);
 --> ERROR:  token 9223372036854775807 is greater than all tokens of this database
 --> DETAIL:  If it counted as used, no later holder's token would be accepted.

@@ -1,17 +1,21 @@
--- Leases: what each function returns, wrong arguments, and who sees what. Sessions that compete are for script tests.
+-- Leases: what each function returns, wrong arguments, and who sees what. Sessions that compete are
+-- for script tests.
 \pset format unaligned \pset tuples_only on
 SET application_name = '';
 CREATE VIEW pg_temp.shown AS
-    SELECT namespace, name, owner, token > 0 AS token, state, ttl, expires_at - renewed_at AS lasts, renewals FROM advisory.leases ORDER BY name;
+    SELECT namespace, name, owner, token > 0 AS token, state, ttl, expires_at - renewed_at AS lasts,
+           renewals FROM advisory.leases ORDER BY name;
 
 ---- Take, renew, check, end
 
-SELECT token, expires_at, token > 0 AS token_is_new, expires_at > now() AS later FROM advisory.lease('leases', 'a', '1h') \gset a_
+SELECT token, expires_at, token > 0 AS token_is_new, expires_at > now() AS later
+    FROM advisory.lease('leases', 'a', '1h') \gset a_
 SELECT :'a_token_is_new' AS token, :'a_later' AS later; --> t|t
 SELECT token > 0 AS by_id FROM advisory.lease('leases', 42, '1h', owner => 'me'); --> t
-SELECT token > 0 AS by_uuid FROM advisory.try_lease('leases', '00000000-0000-0000-0000-000000000001'::uuid, '2h', lock_delay => '10s');
---> t
-SELECT namespace, name, replace(owner, session_user, 'ROLE') AS owner, token, state, ttl, lasts, renewals FROM pg_temp.shown;
+SELECT token > 0 AS by_uuid FROM advisory.try_lease('leases',
+    '00000000-0000-0000-0000-000000000001'::uuid, '2h', lock_delay => '10s'); --> t
+SELECT namespace, name, replace(owner, session_user, 'ROLE') AS owner, token, state, ttl, lasts,
+       renewals FROM pg_temp.shown;
 --> leases|00000000-0000-0000-0000-000000000001|ROLE|t|held|@ 2 hours|@ 2 hours|0
 --> leases|42|me|t|held|@ 1 hour|@ 1 hour|0
 --> leases|a|ROLE|t|held|@ 1 hour|@ 1 hour|0
@@ -31,42 +35,45 @@ SELECT * FROM advisory.lease('leases', 'a', '1h');
 SELECT * FROM advisory.try_lease('leases', 'a', '1h', NULL); --> |
 RESET lock_timeout;
 \set VERBOSITY default
-SELECT advisory.renew_lease('leases', 'a', :a_token) > :'a_expires_at' AS later, advisory.renew_lease('leases', 'a', :a_token, '2h') - now() > '119min' AS with_another_ttl;
+SELECT advisory.renew_lease('leases', 'a', :a_token) > :'a_expires_at' AS later,
+       advisory.renew_lease('leases', 'a', :a_token, '2h') - now() > '119min' AS with_another_ttl;
 --> t|t
-SELECT advisory.check_lease('leases', 'a', :a_token), advisory.check_lease('leases', 42, token) FROM advisory.leases WHERE name = '42';
---> t|t
+SELECT advisory.check_lease('leases', 'a', :a_token), advisory.check_lease('leases', 42, token)
+    FROM advisory.leases WHERE name = '42'; --> t|t
 SELECT ttl, lasts, renewals FROM pg_temp.shown WHERE name = 'a'; --> @ 2 hours|@ 2 hours|2
 -- By another token: lost.
-SELECT advisory.renew_lease('leases', 'a', 1) AS renewed, advisory.end_lease('leases', 'a', 1) AS ended;
---> |f
+SELECT advisory.renew_lease('leases', 'a', 1) AS renewed,
+       advisory.end_lease('leases', 'a', 1) AS ended; --> |f
 SELECT advisory.check_lease('leases', 'a', 1);
 --> ERROR:  lease "leases/a" with token 1 is lost
 --> DETAIL:  The lease was ended, or it expired and was taken over, or it belongs to another role.
 SELECT advisory.check_lease('leases', 'never taken', 1);
 --> ERROR:  lease "leases/never taken" with token 1 is lost
 --> DETAIL:  The lease was ended, or it expired and was taken over, or it belongs to another role.
-SELECT advisory.end_lease('leases', 'a', :a_token), advisory.end_lease('leases', 'a', :a_token) AS again;
---> t|f
+SELECT advisory.end_lease('leases', 'a', :a_token),
+       advisory.end_lease('leases', 'a', :a_token) AS again; --> t|f
 SELECT advisory.renew_lease('leases', 'a', :a_token) AS of_one_that_was_ended; -->
 -- The lock of the same name is another thing.
-SELECT advisory.lock('leases', 'a'), (advisory.lease('leases', 'a', '1h')).token > 0 AS lease, advisory.unlock('leases', 'a');
---> t|t|t
-SELECT advisory.break_lease('leases', 'a'), advisory.break_lease('leases', 'never taken') AS none, advisory.break_lease('leases', 42) AS by_id;
---> t|f|t
+SELECT advisory.lock('leases', 'a'), (advisory.lease('leases', 'a', '1h')).token > 0 AS lease,
+       advisory.unlock('leases', 'a'); --> t|t|t
+SELECT advisory.break_lease('leases', 'a'), advisory.break_lease('leases', 'never taken') AS none,
+       advisory.break_lease('leases', 42) AS by_id; --> t|f|t
 
 ---- A day has 24 hours, also where a clock is set
 
 SET timezone = 'Europe/Berlin';
-SELECT token AS days_token FROM advisory.lease('leases', 'days', '300 days', lock_delay => '1 day') \gset
-SELECT ttl, extract(epoch FROM expires_at - acquired_at)::int / 3600 AS hours FROM advisory.leases WHERE name = 'days';
---> @ 7200 hours|7200
-SELECT extract(epoch FROM advisory.renew_lease('leases', 'days', :days_token, '200 days') - now())::int / 3600 AS hours;
+SELECT token AS days_token
+    FROM advisory.lease('leases', 'days', '300 days', lock_delay => '1 day') \gset
+SELECT ttl, extract(epoch FROM expires_at - acquired_at)::int / 3600 AS hours FROM advisory.leases
+    WHERE name = 'days'; --> @ 7200 hours|7200
+SELECT extract(epoch FROM
+    advisory.renew_lease('leases', 'days', :days_token, '200 days') - now())::int / 3600 AS hours;
 --> 4800
-SELECT extract(epoch FROM advisory.renew_lease('leases', 'days', :days_token) - now())::int / 3600 AS hours;
---> 4800
+SELECT extract(epoch FROM
+    advisory.renew_lease('leases', 'days', :days_token) - now())::int / 3600 AS hours; --> 4800
 SELECT advisory.end_lease('leases', 'days', :days_token); --> t
-SELECT token > 0 AS longest FROM advisory.lease('leases', 'days', '366 days', lock_delay => '366 days') AS t;
---> t
+SELECT token > 0 AS longest
+    FROM advisory.lease('leases', 'days', '366 days', lock_delay => '366 days') AS t; --> t
 SELECT advisory.break_lease('leases', 'days'); --> t
 RESET timezone;
 
@@ -84,8 +91,8 @@ SELECT token > 0 AS token FROM advisory.lease('leases', 'committed', '1h', '1s')
 COMMIT;
 SELECT name FROM pg_temp.shown WHERE name LIKE '%ed'; --> committed
 BEGIN READ ONLY;
-SELECT advisory.check_lease('leases', 'committed', token) FROM advisory.leases WHERE name = 'committed';
---> t
+SELECT advisory.check_lease('leases', 'committed', token) FROM advisory.leases
+    WHERE name = 'committed'; --> t
 SAVEPOINT s;
 SELECT * FROM advisory.lease('leases', 'x', '1h');
 --> ERROR:  cannot execute advisory.lease() in a read-only transaction
@@ -163,8 +170,8 @@ SELECT count(*) AS left_over FROM advisory.locks WHERE kind = 'lease'; --> 0
 SET application_name = 'a program';
 SELECT token > 0 AS token FROM advisory.lease('leases', 'default owner', '1h'); --> t
 SET application_name = '';
-SELECT replace(owner, current_user, 'ROLE') AS owner FROM advisory.leases WHERE name = 'default owner';
---> ROLE@a program
+SELECT replace(owner, current_user, 'ROLE') AS owner FROM advisory.leases
+    WHERE name = 'default owner'; --> ROLE@a program
 
 ---- In one transaction a lease is taken once
 
@@ -172,15 +179,15 @@ SELECT replace(owner, current_user, 'ROLE') AS owner FROM advisory.leases WHERE 
 SELECT (advisory.lease('leases', 'twice', '1h')).*;
 --> ERROR:  this transaction has already taken or ended lease "leases/twice"
 BEGIN;
-SELECT advisory.end_lease('leases', 'default owner', token) FROM advisory.leases WHERE name = 'default owner';
---> t
+SELECT advisory.end_lease('leases', 'default owner', token) FROM advisory.leases
+    WHERE name = 'default owner'; --> t
 SELECT token > 0 AS again FROM advisory.lease('leases', 'default owner', '1h'); --> t
 SELECT * FROM advisory.try_lease('leases', 'default owner', '1h', '10s');
 --> ERROR:  this transaction has already taken or ended lease "leases/default owner"
 ROLLBACK;
 \set VERBOSITY default
 
----- Privileges: as names of locks; who took a lease, renews, checks and ends it; the table is for nobody
+---- Privileges: as names of locks; who took a lease, renews, checks and ends it; nobody the table
 
 CREATE ROLE regress_lease_a;
 CREATE ROLE regress_lease_b;
@@ -212,8 +219,8 @@ SELECT token AS a_token FROM advisory.leases WHERE name = 'of a' \gset
 GRANT pg_read_all_stats TO regress_lease_b;
 SET ROLE regress_lease_b;
 SELECT owner, token FROM advisory.leases WHERE name = 'of a'; --> the owner|
-SELECT advisory.renew_lease('leases', 'of a', :a_token), advisory.end_lease('leases', 'of a', :a_token);
---> |f
+SELECT advisory.renew_lease('leases', 'of a', :a_token),
+       advisory.end_lease('leases', 'of a', :a_token); --> |f
 \set VERBOSITY sqlstate
 SELECT advisory.check_lease('leases', 'of a', :a_token); --> ERROR:  55000
 \set VERBOSITY default
@@ -223,8 +230,9 @@ GRANT regress_lease_a TO regress_lease_b;
 ALTER ROLE regress_lease_a RENAME TO regress_lease_c;
 SET ROLE regress_lease_b;
 SELECT owner, token = :a_token AS token FROM advisory.leases WHERE name = 'of a'; --> the owner|t
-SELECT advisory.renew_lease('leases', 'of a', :a_token) > now() AS renewed, advisory.check_lease('leases', 'of a', :a_token), advisory.end_lease('leases', 'of a', :a_token);
---> t|t|t
+SELECT advisory.renew_lease('leases', 'of a', :a_token) > now() AS renewed,
+       advisory.check_lease('leases', 'of a', :a_token),
+       advisory.end_lease('leases', 'of a', :a_token); --> t|t|t
 SELECT token > 0 AS token FROM advisory.lease('leases', 'of b', '1h'); --> t
 RESET ROLE;
 SELECT token AS b_token FROM advisory.leases WHERE name = 'of b' \gset
@@ -233,10 +241,11 @@ ALTER ROLE regress_lease_c RENAME TO regress_lease_a;
 DROP ROLE regress_lease_b;
 CREATE ROLE regress_lease_b;
 SET ROLE regress_lease_b;
-SELECT namespace, name, owner, token FROM advisory.leases WHERE state = 'held' AND ttl = '1h' GROUP BY 1, 2, 3, 4;
+SELECT namespace, name, owner, token FROM advisory.leases WHERE state = 'held' AND ttl = '1h'
+    GROUP BY 1, 2, 3, 4;
 --> <insufficient privilege>|<insufficient privilege>|<insufficient privilege>|
-SELECT advisory.renew_lease('leases', 'of b', :b_token), advisory.end_lease('leases', 'of b', :b_token);
---> |f
+SELECT advisory.renew_lease('leases', 'of b', :b_token),
+       advisory.end_lease('leases', 'of b', :b_token); --> |f
 RESET ROLE;
 SELECT advisory.end_lease('leases', 'of b', :b_token) AS by_a_superuser; --> t
 -- The owner of the database may break leases, and grants that.
