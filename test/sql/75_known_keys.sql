@@ -280,39 +280,14 @@ SELECT to_json(name) AS name, key1, key2, public.known(key1, key2)
 --> "ab\u001f"|-1014432769|-1|
 
 -- Classes, by objsubid: Citus's, pg_auto_failover's, one of both's, nobody's, semaphores'.
-SELECT objsubid, public.known_as(d.oid, 7, -7, objsubid)
+SELECT public.known_as(d.oid, 7, -7, objsubid) AS known, array_agg(objsubid ORDER BY objsubid)
     FROM pg_database d, unnest('{-1,0,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,63,64,68,255,16383,
         16384,16385,32384,65535,65536,65540,2147483647}'::int[]) AS objsubid
-    WHERE datname = current_database();
---> -1|
---> 0|
---> 3|
---> 4|{"Citus: distributed execution"}
---> 5|{"Citus: distributed execution"}
---> 6|{"Citus: distributed execution"}
---> 7|{"Citus: distributed execution"}
---> 8|{"Citus: distributed execution"}
---> 9|{"Citus: distributed execution"}
---> 10|{"pg_auto_failover: monitor state","Citus: distributed execution"}
---> 11|{"pg_auto_failover: monitor state"}
---> 12|{"Citus: distributed execution"}
---> 13|{"Citus: distributed execution"}
---> 14|{"Citus: distributed execution"}
---> 15|{"Citus: distributed execution"}
---> 16|{"Citus: distributed execution"}
---> 17|
---> 63|
---> 64|
---> 68|
---> 255|
---> 16383|
---> 16384|
---> 16385|
---> 32384|
---> 65535|
---> 65536|
---> 65540|
---> 2147483647|
+    WHERE datname = current_database() GROUP BY known ORDER BY min(objsubid);
+--> |{-1,0,3,17,63,64,68,255,16383,16384,16385,32384,65535,65536,65540,2147483647}
+--> {"Citus: distributed execution"}|{4,5,6,7,8,9,12,13,14,15,16}
+--> {"pg_auto_failover: monitor state","Citus: distributed execution"}|{10}
+--> {"pg_auto_failover: monitor state"}|{11}
 
 -- An extension that is not installed here is ruled out if one is that uses the same classes; but
 -- not for another database.
