@@ -243,8 +243,7 @@ DROP SCHEMA "regress Advisory" CASCADE;
 --> drop cascades to table "regress Advisory".others
 
 -- DistributedLock.NET: names of 1, 6, 8 and 9 characters; one that has quotes; none at all; one
--- that cannot be printed; and numbers
--- that are no names.
+-- that cannot be printed; and numbers that are no names.
 SELECT key1, key2, public.known(key1, key2)
     FROM (VALUES (-1023410177, -1), (0, 0), (1, 2), (42, -1), (2147483647, -1), (-1, -1),
         (-2147483648, 0)) AS v(key1, key2);
