@@ -67,21 +67,18 @@ shell_scripts() { git grep -lE '^#!.*\<(ba)?sh$'; printf "%s\n" scripts/common.s
 
 has_good_blanks() { git diff --check "$(git hash-object -t tree /dev/null)"; }
 
-# What is still wider than .editorconfig allows.
-NOT_YET_SHORT='^test/(bench|pgtap|sql)/'
-
-# has_short_lines LONGEST FILE…
+# has_short_lines LONGEST FILE… (Answers of tests may be longer: they are as psql prints them.)
 has_short_lines() {
     # shellcheck disable=SC2016 # Perl's variables
     LONGEST=$1 perl -CSD -ne '$line = $_; chomp $line; 1 while $line =~ s/^([^\t]*)\t/$1 . " " x (4 - length($1) % 4)/e;
-        if (length $line > $ENV{LONGEST}) { print "$ARGV:$.: ", length $line, " characters\n"; $bad = 1 }
+        if (length $line > $ENV{LONGEST} && $line !~ /^--(extension|portable)?> /) { print "$ARGV:$.: ", length $line, " characters\n"; $bad = 1 }
         close ARGV if eof; END { $? = $bad }' "${@:2}"
 }
 
 # The limits of .editorconfig, the general one first.
 longest_lines() { sed -n 's/^max_line_length *= *//p' .editorconfig; }
 
-code() { git ls-files src sql portable test | grep -E '\.(c|cpp|h|sql|spec|t|pm|pl|psql)$' | grep -vE "$NOT_YET_SHORT"; }
+code() { git ls-files src sql portable test | grep -E '\.(c|cpp|h|sql|spec|t|pm|pl|psql)$'; }
 
 has_short_code() {
     # shellcheck disable=SC2046 # no file's name has blanks

@@ -1,6 +1,7 @@
--- advisory.known_keys and locks.known_as: what other programs' locks are recognised as, each by a lock that is really held.
+-- advisory.known_keys and locks.known_as: what other programs' locks are recognised as, each by a
+-- lock that is really held.
 -- Objsubids of others cannot be taken from SQL; what the views join is asked about them directly.
-
+\pset format unaligned \pset tuples_only on
 -- The formulas once more and by other means, so that the two check each other.
 CREATE FUNCTION pg_temp.crc32(bytes bytea) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
@@ -15,19 +16,25 @@ BEGIN
     RETURN crc # 4294967295;
 END $$;
 CREATE FUNCTION pg_temp.crc32(VARIADIC parts text[]) RETURNS bigint LANGUAGE sql AS $$
-    SELECT pg_temp.crc32(string_agg(convert_to(part, 'UTF8'), '\x00' ORDER BY n)) FROM unnest(parts) WITH ORDINALITY AS p(part, n)
+    SELECT pg_temp.crc32(string_agg(convert_to(part, 'UTF8'), '\x00' ORDER BY n))
+        FROM unnest(parts) WITH ORDINALITY AS p(part, n)
 $$;
-CREATE FUNCTION pg_temp.golang_migrate(schema text, "table" text, database text) RETURNS bigint LANGUAGE sql AS $$
+CREATE FUNCTION pg_temp.golang_migrate(schema text, "table" text, database text) RETURNS bigint
+    LANGUAGE sql AS $$
     SELECT pg_temp.crc32(schema, "table", database) * 1486364155::numeric % 4294967296
 $$;
-CREATE FUNCTION pg_temp.first_64(digest bytea) RETURNS bigint LANGUAGE sql AS $$ SELECT ('x' || encode(digest, 'hex'))::bit(64)::bigint $$;
+CREATE FUNCTION pg_temp.first_64(digest bytea) RETURNS bigint
+    LANGUAGE sql AS $$ SELECT ('x' || encode(digest, 'hex'))::bit(64)::bigint $$;
 CREATE FUNCTION pg_temp.slonik(written text) RETURNS bigint LANGUAGE sql AS $$
-    SELECT ('x00000000' || substr(md5('@slonik/migrator advisory lock:' || written), 1, 8))::bit(64)::bigint
+    SELECT ('x00000000' || left(md5('@slonik/migrator advisory lock:' || written),
+                                 8))::bit(64)::bigint
 $$;
 -- The check value of CRC-32, and a database's name and key from another program's tests of sqlx's.
-SELECT pg_temp.crc32('123456789') = 3421780262 AS crc32, pg_temp.crc32('zone') * 1026731422 = 2771974297191923538 AS sqlx;
+SELECT pg_temp.crc32('123456789') = 3421780262 AS crc32,
+       pg_temp.crc32('zone') * 1026731422 = 2771974297191923538 AS sqlx; --> t|t
 -- The extension's own function.
-SELECT advisory_internal.crc32('123456789') = 3421780262 AS crc32, advisory_internal.crc32('') AS empty, advisory_internal.crc32(NULL) AS none;
+SELECT advisory_internal.crc32('123456789') = 3421780262 AS crc32,
+       advisory_internal.crc32('') AS empty, advisory_internal.crc32(NULL) AS none; --> t|0|
 
 -- What a lock is known as, by its tag.
 CREATE FUNCTION public.known_as(oid, integer, integer, integer) RETURNS text[] LANGUAGE sql AS $$
@@ -39,102 +46,214 @@ CREATE FUNCTION public.known_as(oid, integer, integer, integer) RETURNS text[] L
 $$;
 
 -- Known: a lock is taken, and what it is known as; then released.
-CREATE FUNCTION pg_temp.known(key bigint) RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION public.known(key bigint) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     answer text[];
 BEGIN
     PERFORM pg_advisory_lock(key);
-    SELECT known_as INTO STRICT answer FROM advisory.locks l WHERE l.key = known.key AND pid = pg_backend_pid();
+    SELECT known_as INTO STRICT answer FROM advisory.locks l
+        WHERE l.key = known.key AND pid = pg_backend_pid();
     PERFORM pg_advisory_unlock(key);
-    RETURN array_to_string(answer, ' | ');
+    RETURN answer;
 END $$;
-CREATE FUNCTION pg_temp.known(key1 int, key2 int) RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION public.known(key1 int, key2 int) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     answer text[];
 BEGIN
     PERFORM pg_advisory_lock(key1, key2);
-    SELECT known_as INTO STRICT answer FROM advisory.locks l WHERE l.key1 = known.key1 AND l.key2 = known.key2 AND pid = pg_backend_pid();
+    SELECT known_as INTO STRICT answer FROM advisory.locks l
+        WHERE l.key1 = known.key1 AND l.key2 = known.key2 AND pid = pg_backend_pid();
     PERFORM pg_advisory_unlock(key1, key2);
-    RETURN array_to_string(answer, ' | ');
+    RETURN answer;
 END $$;
 
 ---- The facts
 
-\pset format unaligned
-SELECT tool, purpose, form, scope, match, rule, source FROM advisory.known_keys WHERE tool <> 'golang-migrate' OR purpose NOT LIKE '%public.schema_migrations%';
-SELECT tool, purpose, form, scope, match, rule, source FROM advisory.known_keys WHERE purpose LIKE '%public.schema_migrations%' ORDER BY rule COLLATE "C";
-\pset format aligned
+SELECT tool, purpose, form, scope, match, rule, source FROM advisory.known_keys
+    WHERE tool <> 'golang-migrate' OR purpose NOT LIKE '%public.schema_migrations%';
+--> Prisma Migrate|migration lock|bigint|session|exact|72707369|prisma/prisma-engines schema-engine postgres flavour
+--> goose|migration lock|bigint|session|exact|4097083626|pressly/goose lock/session_locker_options.go
+--> goose|migration lock (v3.15.1 to v3.25.0)|bigint|session|exact|5887940537704921958|pressly/goose lock/session_locker_options.go
+--> Kysely|migration lock|bigint|session|exact|3853314791062309107|kysely-org/kysely src/dialect/postgres/postgres-adapter.ts
+--> node-pg-migrate|migration lock|bigint|session|exact|7241865325823964|salsita/node-pg-migrate src/runner.ts
+--> graphile-migrate|migration lock|bigint|session|exact|4727445306447283|graphile/migrate src/pgReal.ts
+--> postgres-migrations|migration lock|bigint|session|exact|-8525285245963000605|ThomWright/postgres-migrations src/with-lock.ts
+--> tern|migration lock|bigint|session|exact|9628173550095224|jackc/tern migrate/migrate.go
+--> pgroll|state lock|bigint|transaction|exact|12388221127840347|xataio/pgroll pkg/state/state.go
+--> Atlas|migrate execute|bigint|session|exact|2686470616|ariga/atlas sql/postgres/driver.go
+--> Atlas|migrate diff|bigint|session|exact|361947982|ariga/atlas sql/postgres/driver.go
+--> DBOS|system database migration|bigint|session|exact|1234567890|dbos-inc/dbos-transact-py dbos/_sys_db_postgres.py
+--> authentik|migration lock|bigint|session|exact|1000|goauthentik/authentik lifecycle/migrate.py
+--> Evolve|migration lock|bigint|session|exact|12345|lecaillon/Evolve PostgreSQLDatabase.cs
+--> Marten|default global lock|bigint|session|exact|4004|JasperFx/marten StoreOptions.cs
+--> Airflow|migrations|bigint|session|exact|1|apache/airflow utils/db.py DBLocks
+--> Airflow|scheduler critical section|bigint|session|exact|2|apache/airflow utils/db.py DBLocks
+--> Concourse|database migration|bigint|session|exact|5|concourse/concourse atc/db/lock/lock.go
+--> sqitch|deployment|bigint|session|exact|75474063|sqitchers/sqitch lib/App/Sqitch/Engine/pg.pm
+--> pgBackRest|backup|bigint|session|exact|12340078987004321|pgbackrest/pgbackrest src/db/db.h
+--> Unleash|migration|bigint|session|exact|479341|Unleash/unleash src/lib/util/db-lock.ts
+--> rake-db|migration|bigint|transaction|exact|8582141715823621641|romeerez/orchid-orm packages/rake-db
+--> dumbo (Emmett)|migration|bigint|session|exact|999956789|event-driven-io/Pongo packages/dumbo
+--> pg-workflows|migration|bigint|transaction|exact|738291645|pg-workflows
+--> slonik|migration (migration)|bigint|session|formula|first 32 bits of md5('@slonik/migrator advisory lock:' || json(table))|mmkal/slonik-tools packages/migrator
+--> slonik|migration|bigint|session|formula|first 32 bits of md5('@slonik/migrator advisory lock:' || json([schema, table]))|mmkal/slonik-tools packages/migrator
+--> DBOS|data source migration (dbos)|bigint|transaction|formula|first 8 bytes, big-endian, of sha256('dbos.datasource_migrations.' || schema)|dbos-inc/dbos-transact-ts datasource.ts
+--> pgmq|queue creation|bigint|transaction|formula|hashtext('pgmq.queue_' || queue)|pgmq/pgmq pgmq.sql
+--> pg_partman|run_maintenance|bigint|session or transaction|formula|hashtext('pg_partman run_maintenance')|pgpartman/pg_partman sql/functions, sql/procedures
+--> pg_partman|run_maintenance procedure (from 5.1.0)|bigint|session|formula|hashtext('pg_partman run_maintenance procedure')|pgpartman/pg_partman sql/procedures
+--> pg_partman|drop_partition_id|bigint|transaction|formula|hashtext('pg_partman drop_partition_id')|pgpartman/pg_partman sql/functions
+--> pg_partman|drop_partition_time|bigint|transaction|formula|hashtext('pg_partman drop_partition_time')|pgpartman/pg_partman sql/functions
+--> pg_partman|undo_partition_native|bigint|transaction|formula|hashtext('pg_partman undo_partition_native')|pgpartman/pg_partman sql/functions
+--> pg_partman|undo_partition|bigint|transaction|formula|hashtext('pg_partman undo_partition')|pgpartman/pg_partman sql/functions
+--> pg_partman|reapply_constraints|bigint|session|formula|hashtext('pg_partman reapply_constraints')|pgpartman/pg_partman sql/functions
+--> pg_partman|run_analyze|bigint|session|formula|hashtext('pg_partman run_analyze')|pgpartman/pg_partman sql/functions
+--> n8n|migrations and maintenance|bigint|transaction|range|1001 to 1009 (1005: migrations)|n8n-io/n8n packages/@n8n/db db-lock.service.ts
+--> Rails|schema migration|bigint|session|formula|2053462845 * crc32(database)|rails/rails activerecord migration.rb
+--> Grafana|migration lock|bigint|session|formula|uint32(crc32(database) * 1486364155)|grafana/grafana migrator/advisory_lock_id.go
+--> sqlx|migration lock|bigint|session|formula|0x3d32ad9e * crc32(database)|launchbadge/sqlx sqlx-postgres/src/migrate.rs
+--> pg-boss|create and migrate (pgboss)|bigint|transaction|formula|first 8 bytes, big-endian, of sha224(database || '.pgboss.' || schema)|timgit/pg-boss src/plans.js
+--> pg_partman|partition_data_proc|int4 pair|session or transaction|formula|(hashtext('pg_partman partition_data_proc'), hashtext(parent_table))|pgpartman/pg_partman sql/procedures
+--> pg_partman|undo_partition_proc|int4 pair|session or transaction|formula|(hashtext('pg_partman undo_partition_proc'), hashtext(parent_table))|pgpartman/pg_partman sql/procedures
+--> pg_repack|table being repacked|int4 pair|session|formula|(16185446, table oid - 2^31)|reorg/pg_repack bin/pg_repack.c
+--> Flyway|migration lock|bigint|session or transaction|range|77431708279161 + Java String.hashCode of the quoted history table; within +-2^31|flyway/flyway PostgreSQLAdvisoryLockTemplate.java
+--> DistributedLock.NET|name of up to 9 ASCII characters|int4 pair|session|formula|7 bits a character, a 0 bit, then 1 bits|madelson/DistributedLock PostgresAdvisoryLockKey.cs
+--> pg_auto_failover|monitor state|objsubid 10 and 11|any|class|objsubid (10 is Citus's too)|hapostgres/pg_auto_failover metadata.h
+--> Citus|distributed execution|objsubid 4-10|any|class|objsubid|citusdata/citus resource_lock.h
+--> Citus|distributed execution|objsubid 12-16|any|class|objsubid|citusdata/citus resource_lock.h
+SELECT tool, purpose, form, scope, match, rule, source FROM advisory.known_keys
+    WHERE purpose LIKE '%public.schema_migrations%' ORDER BY rule COLLATE "C";
+--> golang-migrate|migration lock (public.schema_migrations)|bigint|session|formula|uint32(crc32(schema || '\0' || table || '\0' || database) * 1486364155)|golang-migrate/migrate database/util.go
+--> golang-migrate|migration lock (public.schema_migrations)|bigint|session|formula|uint32(crc32(schema || '\0' || table || '\0/' || database) * 1486364155), connected by URL|golang-migrate/migrate database/util.go
+--> golang-migrate|migration lock (public.schema_migrations)|bigint|session|formula|uint32(crc32(schema || '\0' || table || '\0/') * 1486364155), by a URL without a database|golang-migrate/migrate database/util.go
 -- A key is shown where there is one in this database, and only there.
-SELECT match, count(*), count(key) AS keys, count(key1) + count(key2) AS pairs FROM advisory.known_keys GROUP BY match ORDER BY match;
+SELECT match, count(*), count(key) AS keys, count(key1) + count(key2) AS pairs
+    FROM advisory.known_keys GROUP BY match ORDER BY match;
+--> class|3|0|0
+--> exact|24|24|0
+--> formula|23|17|0
+--> range|2|0|0
 
 ---- Every key in the list, taken
 
 SELECT tool, purpose FROM advisory.known_keys WHERE key IS NOT NULL
-    AND pg_temp.known(key) IS DISTINCT FROM concat(tool, ': ', purpose);
-SELECT key, pg_temp.known(key) FROM unnest('{72707369,4097083626,3853314791062309107,7241865325823964,4727445306447283,-8525285245963000605,
-    9628173550095224,12388221127840347,2686470616,361947982,1234567890,1000,12345,4004,1,2,5,3,0,-1,
-    5887940537704921958,75474063,12340078987004321,479341,8582141715823621641,999956789,738291645}'::bigint[]) AS key;
+    AND public.known(key) IS DISTINCT FROM ARRAY[concat(tool, ': ', purpose)];
+SELECT tool FROM advisory.known_keys WHERE match = 'exact' AND rule IS DISTINCT FROM key::text;
+SELECT public.known(3), public.known(0), public.known(-1); --> ||
 -- The same number as a pair is another lock.
-SELECT pg_temp.known(0, 72707369), pg_temp.known(0, 1);
+SELECT public.known(0, 72707369), public.known(0, 1); --> |
 
 ---- Formulas over the database's name
 
-SELECT pg_temp.known(2053462845 * pg_temp.crc32(current_database())) AS rails,
-       pg_temp.known((pg_temp.crc32(current_database()) * 1486364155::numeric % 4294967296)::bigint) AS grafana,
-       pg_temp.known(1026731422 * pg_temp.crc32(current_database())) AS sqlx;
-SELECT pg_temp.known(2053462845 * pg_temp.crc32('another')) AS of_another_name;
-SELECT pg_temp.known(pg_temp.first_64(sha224(convert_to(current_database() || '.pgboss.pgboss', 'UTF8')))) AS pgboss,
-       pg_temp.known(pg_temp.first_64(sha224(convert_to('another.pgboss.pgboss', 'UTF8')))) AS of_another_name;
+SELECT public.known(2053462845 * pg_temp.crc32(current_database())) AS rails,
+       public.known((pg_temp.crc32(current_database()) * 1486364155::numeric
+                     % 4294967296)::bigint) AS grafana,
+       public.known(1026731422 * pg_temp.crc32(current_database())) AS sqlx;
+--> {"Rails: schema migration"}|{"Grafana: migration lock"}|{"sqlx: migration lock"}
+SELECT public.known(2053462845 * pg_temp.crc32('another')) AS of_another_name; -->
+SELECT public.known(pg_temp.first_64(sha224(convert_to(name || '.pgboss.pgboss', 'UTF8'))))
+    FROM unnest(ARRAY[current_database(), 'another']) AS name;
+--> {"pg-boss: create and migrate (pgboss)"}
+-->
 
 ---- Formulas over a fixed text
 
-SELECT text, pg_temp.known(hashtext(text)) FROM unnest(ARRAY['run_maintenance', 'run_maintenance procedure', 'drop_partition_id',
-    'drop_partition_time', 'undo_partition_native', 'undo_partition', 'reapply_constraints', 'run_analyze', 'no such']) AS u(name), concat('pg_partman ', name) AS text;
+SELECT text, public.known(hashtext(text))
+    FROM unnest(ARRAY['run_maintenance', 'run_maintenance procedure', 'drop_partition_id',
+                      'drop_partition_time', 'undo_partition_native', 'undo_partition',
+                      'reapply_constraints', 'run_analyze', 'no such']) AS u(name),
+         concat('pg_partman ', name) AS text;
+--> pg_partman run_maintenance|{"pg_partman: run_maintenance"}
+--> pg_partman run_maintenance procedure|{"pg_partman: run_maintenance procedure (from 5.1.0)"}
+--> pg_partman drop_partition_id|{"pg_partman: drop_partition_id"}
+--> pg_partman drop_partition_time|{"pg_partman: drop_partition_time"}
+--> pg_partman undo_partition_native|{"pg_partman: undo_partition_native"}
+--> pg_partman undo_partition|{"pg_partman: undo_partition"}
+--> pg_partman reapply_constraints|{"pg_partman: reapply_constraints"}
+--> pg_partman run_analyze|{"pg_partman: run_analyze"}
+--> pg_partman no such|
 -- DBOS's is advisory.key() too.
-SELECT pg_temp.known(pg_temp.first_64(sha256('dbos.datasource_migrations.dbos'))) AS dbos, pg_temp.known(advisory.key('dbos.datasource_migrations.dbos')) AS the_same;
+SELECT public.known(pg_temp.first_64(sha256('dbos.datasource_migrations.dbos'))) AS dbos,
+       public.known(advisory.key('dbos.datasource_migrations.dbos')) AS the_same;
+--> {"DBOS: data source migration (dbos)"}|{"DBOS: data source migration (dbos)"}
 
 ---- Formulas over the names of tables and schemas: the usual ones, which need not be there
 
 -- golang-migrate, connected by URL, by one without a database, and otherwise.
-SELECT pg_temp.known(pg_temp.golang_migrate('public', 'schema_migrations', '/' || current_database())) AS by_url,
-       pg_temp.known(pg_temp.golang_migrate('public', 'schema_migrations', '/')) AS by_bare_url,
-       pg_temp.known(pg_temp.golang_migrate('public', 'schema_migrations', current_database())) AS by_name,
-       pg_temp.known(pg_temp.golang_migrate('public', 'schema_migrations', '/another')) AS of_another_name;
-SELECT purpose, count(*), count(DISTINCT key) FROM advisory.known_keys WHERE tool = 'golang-migrate' GROUP BY purpose ORDER BY purpose COLLATE "C";
+SELECT public.known(pg_temp.golang_migrate('public', 'schema_migrations', database))
+    FROM unnest(ARRAY['/' || current_database(), '/', current_database(), '/another']) AS database;
+--> {"golang-migrate: migration lock (public.schema_migrations)"}
+--> {"golang-migrate: migration lock (public.schema_migrations)"}
+--> {"golang-migrate: migration lock (public.schema_migrations)"}
+-->
+SELECT purpose, count(*), count(DISTINCT key) FROM advisory.known_keys
+    WHERE tool = 'golang-migrate' GROUP BY purpose ORDER BY purpose COLLATE "C";
+--> migration lock (public.schema_migrations)|3|3
 -- slonik: the table of its manual.
-SELECT pg_temp.known(pg_temp.slonik('"migration"')) AS manual, pg_temp.known(pg_temp.slonik('"another"')) AS another;
+SELECT public.known(pg_temp.slonik('"migration"')) AS manual,
+       public.known(pg_temp.slonik('"another"')) AS another; --> {"slonik: migration (migration)"}|
 
 -- Other names are not looked up in the catalogs.
 CREATE SCHEMA "regress Advisory";
 CREATE TABLE "regress Advisory".moves (version bigint NOT NULL PRIMARY KEY, dirty boolean NOT NULL);
 CREATE TABLE "regress Advisory".others (version text);
-SELECT pg_temp.known(pg_temp.golang_migrate('regress Advisory', 'moves', '/' || current_database())) AS by_url;
+SELECT public.known(pg_temp.golang_migrate('regress Advisory', 'moves',
+    '/' || current_database())) AS by_url; -->
 
 -- pg_partman's pairs, by their first key, whatever the table.
-SELECT 'pg_partman ' || name AS text, pg_temp.known(hashtext('pg_partman ' || name), hashtext('public.event')) AS a_table,
-       pg_temp.known(hashtext('pg_partman ' || name), -2147483648) AS least, pg_temp.known(hashtext('pg_partman ' || name), 2147483647) AS greatest
+SELECT 'pg_partman ' || name AS text,
+       public.known(hashtext('pg_partman ' || name), hashtext('public.event')) AS a_table,
+       public.known(hashtext('pg_partman ' || name), -2147483648) AS least,
+       public.known(hashtext('pg_partman ' || name), 2147483647) AS greatest
     FROM unnest('{partition_data_proc,undo_partition_proc,others}'::text[]) AS name;
+--> pg_partman partition_data_proc|{"pg_partman: partition_data_proc"}|{"pg_partman: partition_data_proc"}|{"pg_partman: partition_data_proc"}
+--> pg_partman undo_partition_proc|{"pg_partman: undo_partition_proc"}|{"pg_partman: undo_partition_proc"}|{"pg_partman: undo_partition_proc"}
+--> pg_partman others|||
 
 ---- Ranges and patterns
 
 -- Flyway's default table, the ends of the range, and what is just outside.
-SELECT pg_temp.known(77433833903597) AS flyway;
-SELECT key, pg_temp.known(key) FROM (VALUES (77431708279161 - 2147483648), (77431708279161 + 2147483647),
-                                            (77431708279161 - 2147483649), (77431708279161 + 2147483648)) AS v(key);
+SELECT public.known(77433833903597) AS flyway; --> {"Flyway: migration lock"}
+SELECT key, public.known(key)
+    FROM unnest('{-2147483648,2147483647,-2147483649,2147483648}'::bigint[]) AS distance,
+         CAST(77431708279161 + distance AS bigint) AS key;
+--> 77429560795513|{"Flyway: migration lock"}
+--> 77433855762808|{"Flyway: migration lock"}
+--> 77429560795512|
+--> 77433855762809|
 
 -- n8n's, and its neighbours.
-SELECT key, pg_temp.known(key) FROM unnest('{1000,1001,1005,1009,1010}'::bigint[]) AS key;
+SELECT key, public.known(key) FROM unnest('{1000,1001,1005,1009,1010}'::bigint[]) AS key;
+--> 1000|{"authentik: migration lock"}
+--> 1001|{"n8n: migrations and maintenance"}
+--> 1005|{"n8n: migrations and maintenance"}
+--> 1009|{"n8n: migrations and maintenance"}
+--> 1010|
 
 -- pg_repack: a table that is there, one that is not, and the least and the greatest oid.
-SELECT pg_temp.known(16185446, ('"regress Advisory".others'::regclass::oid::bigint - 2147483648)::int) AS there,
-       pg_temp.known(16185446, -2147483648) AS least, pg_temp.known(16185446, 2147483647) AS greatest;
-SELECT 'pg_class'::regclass::oid::bigint - 2147483648 AS key2, pg_temp.known(16185446, ('pg_class'::regclass::oid::bigint - 2147483648)::int);
+SELECT public.known(16185446,
+        ('"regress Advisory".others'::regclass::oid::bigint - 2147483648)::int) AS there,
+       public.known(16185446, -2147483648) AS least, public.known(16185446, 2147483647) AS greatest;
+--> {"pg_repack: table being repacked (\"regress Advisory\".others)"}|{"pg_repack: table being repacked (oid 0)"}|{"pg_repack: table being repacked (oid 4294967295)"}
+SELECT 'pg_class'::regclass::oid::bigint - 2147483648 AS key2,
+       public.known(16185446, ('pg_class'::regclass::oid::bigint - 2147483648)::int);
+--> -2147482389|{"pg_repack: table being repacked (pg_catalog.pg_class)"}
 DROP SCHEMA "regress Advisory" CASCADE;
+--> NOTICE:  drop cascades to 2 other objects
+--> DETAIL:  drop cascades to table "regress Advisory".moves
+--> drop cascades to table "regress Advisory".others
 
--- DistributedLock.NET: names of 1, 6, 8 and 9 characters; one that has quotes; none at all; one that cannot be printed; and numbers
--- that are no names.
-SELECT key1, key2, pg_temp.known(key1, key2)
-    FROM (VALUES (-1023410177, -1), (0, 0), (1, 2), (42, -1), (2147483647, -1), (-1, -1), (-2147483648, 0)) AS v(key1, key2);
+-- DistributedLock.NET: names of 1, 6, 8 and 9 characters; one that has quotes; none at all; one
+-- that cannot be printed; and numbers that are no names.
+SELECT key1, key2, public.known(key1, key2)
+    FROM (VALUES (-1023410177, -1), (0, 0), (1, 2), (42, -1), (2147483647, -1), (-1, -1),
+        (-2147483648, 0)) AS v(key1, key2);
+--> -1023410177|-1|{"DistributedLock.NET: name of up to 9 ASCII characters (perhaps \"a\")"}
+--> 0|0|
+--> 1|2|
+--> 42|-1|
+--> 2147483647|-1|
+--> -1|-1|
+--> -2147483648|0|
 CREATE FUNCTION pg_temp.name_pair(name text, OUT key1 int, OUT key2 int) LANGUAGE plpgsql AS $$
 DECLARE
     bits bit varying := '';
@@ -146,62 +265,125 @@ BEGIN
     key1 := substring(bits FROM 1 FOR 32)::bit(32)::int;
     key2 := substring(bits FROM 33)::bit(32)::int;
 END $$;
-SELECT quote_literal(name) AS name, key1, key2, pg_temp.known(key1, key2)
-    FROM unnest(ARRAY['a', 'orders', 'abcdefgh', 'ninechars', '~ "x" ~', '', E'\x01abc', E'a\x7f', 'ab' || chr(31)]) AS name, pg_temp.name_pair(name);
+SELECT to_json(name) AS name, key1, key2, public.known(key1, key2)
+    FROM unnest(ARRAY['a', 'orders', 'abcdefgh', 'ninechars', '~ "x" ~', '', E'\x01abc', E'a\x7f',
+        'ab' || chr(31)]) AS name, pg_temp.name_pair(name);
+--> "a"|-1023410177|-1|{"DistributedLock.NET: name of up to 9 ASCII characters (perhaps \"a\")"}
+--> "orders"|-540334498|1558183935|{"DistributedLock.NET: name of up to 9 ASCII characters (perhaps \"orders\")"}
+--> "abcdefgh"|-1014292916|-1179391873|{"DistributedLock.NET: name of up to 9 ASCII characters (perhaps \"abcdefgh\")"}
+--> "ninechars"|-576227748|2050028262|{"DistributedLock.NET: name of up to 9 ASCII characters (perhaps \"ninechars\")"}
+--> "~ \"x\" ~"|-58648700|1212104703|{"DistributedLock.NET: name of up to 9 ASCII characters (perhaps \"~ \"x\" ~\")"}
+--> ""|2147483647|-1|
+--> "\u0001abc"|59184695|-1|
+--> "a"|-1006764033|-1|
+--> "ab\u001f"|-1014432769|-1|
 
 -- Classes, by objsubid: Citus's, pg_auto_failover's, one of both's, nobody's, semaphores'.
-SELECT objsubid, public.known_as(d.oid, 7, -7, objsubid)
-    FROM pg_database d, unnest('{-1,0,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,63,64,68,255,16383,16384,16385,32384,65535,65536,65540,2147483647}'::int[]) AS objsubid
-    WHERE datname = current_database();
+SELECT public.known_as(d.oid, 7, -7, objsubid) AS known, array_agg(objsubid ORDER BY objsubid)
+    FROM pg_database d, unnest('{-1,0,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,63,64,68,255,16383,
+        16384,16385,32384,65535,65536,65540,2147483647}'::int[]) AS objsubid
+    WHERE datname = current_database() GROUP BY known ORDER BY min(objsubid);
+--> |{-1,0,3,17,63,64,68,255,16383,16384,16385,32384,65535,65536,65540,2147483647}
+--> {"Citus: distributed execution"}|{4,5,6,7,8,9,12,13,14,15,16}
+--> {"pg_auto_failover: monitor state","Citus: distributed execution"}|{10}
+--> {"pg_auto_failover: monitor state"}|{11}
 
--- An extension that is not installed here is ruled out if one is that uses the same classes; but not for another database.
+-- An extension that is not installed here is ruled out if one is that uses the same classes; but
+-- not for another database.
 CREATE FUNCTION pg_temp.pretend_extension(name name) RETURNS void LANGUAGE sql AS $$
     INSERT INTO pg_extension (oid, extname, extowner, extnamespace, extrelocatable, extversion)
         SELECT 99990 + count(*), name, 10, 'pg_catalog'::regnamespace, false, '1' FROM pg_extension;
 $$;
 CREATE VIEW pg_temp.class AS
-    SELECT objsubid, public.known_as(d.oid, 7, -7, objsubid) AS here, public.known_as(1, 7, -7, objsubid) AS there
-    FROM pg_database d, unnest('{3,9,10,11,12}'::int[]) AS objsubid WHERE datname = current_database();
+    SELECT objsubid, public.known_as(d.oid, 7, -7, objsubid) AS here,
+           public.known_as(1, 7, -7, objsubid) AS there
+    FROM pg_database d, unnest('{3,9,10,11,12}'::int[]) AS objsubid
+        WHERE datname = current_database();
 BEGIN;
 SELECT pg_temp.pretend_extension('pgautofailover') \g /dev/null
 SELECT * FROM pg_temp.class;
+--> 3||
+--> 9||{"Citus: distributed execution"}
+--> 10|{"pg_auto_failover: monitor state"}|{"pg_auto_failover: monitor state","Citus: distributed execution"}
+--> 11|{"pg_auto_failover: monitor state"}|{"pg_auto_failover: monitor state"}
+--> 12||{"Citus: distributed execution"}
 SELECT pg_temp.pretend_extension('citus') \g /dev/null
 SELECT objsubid, here FROM pg_temp.class;
+--> 3|
+--> 9|{"Citus: distributed execution"}
+--> 10|{"pg_auto_failover: monitor state","Citus: distributed execution"}
+--> 11|{"pg_auto_failover: monitor state"}
+--> 12|{"Citus: distributed execution"}
 ROLLBACK;
 BEGIN;
 SELECT pg_temp.pretend_extension('citus') \g /dev/null
 SELECT objsubid, here FROM pg_temp.class;
+--> 3|
+--> 9|{"Citus: distributed execution"}
+--> 10|{"Citus: distributed execution"}
+--> 11|
+--> 12|{"Citus: distributed execution"}
 ROLLBACK;
 
 ---- Other databases, and what is none
 
 CREATE DATABASE regress_advisory_known TEMPLATE template0;
-SELECT current_database() AS regression, pg_temp.crc32(current_database()) AS here, pg_temp.crc32('regress_advisory_known') AS there,
-       pg_temp.golang_migrate('public', 'schema_migrations', 'regress_advisory_known') AS migrate_there,
-       pg_temp.golang_migrate('public', 'schema_migrations', '/regress_advisory_known') AS migrate_there_by_url,
+SELECT current_database() AS regression, pg_temp.crc32(current_database()) AS here,
+       pg_temp.crc32('regress_advisory_known') AS there,
+       pg_temp.golang_migrate('public', 'schema_migrations',
+           'regress_advisory_known') AS migrate_there,
+       pg_temp.golang_migrate('public', 'schema_migrations',
+           '/regress_advisory_known') AS migrate_there_by_url,
        pg_temp.golang_migrate('public', 'schema_migrations', '/') AS migrate_by_bare_url,
        pg_temp.golang_migrate('public', 'schema_migrations', current_database()) AS migrate_here,
-       pg_temp.first_64(sha224('regress_advisory_known.pgboss.pgboss')) AS pgboss_there, pg_temp.slonik('"migration"') AS slonik,
+       pg_temp.first_64(sha224('regress_advisory_known.pgboss.pgboss')) AS pgboss_there,
+       pg_temp.slonik('"migration"') AS slonik,
        hashtext('pg_partman partition_data_proc') AS partman \gset
 \c regress_advisory_known
 BEGIN;
-SELECT pg_advisory_xact_lock(2053462845::bigint * :here), pg_advisory_xact_lock(2053462845::bigint * :there), pg_advisory_xact_lock(1026731422::bigint * :there),
-       pg_advisory_xact_lock(4097083626), pg_advisory_xact_lock(4711), pg_advisory_xact_lock(16185446, -2147482389),
-       pg_advisory_xact_lock(:migrate_there), pg_advisory_xact_lock(:migrate_there_by_url), pg_advisory_xact_lock(:migrate_by_bare_url),
-       pg_advisory_xact_lock(:migrate_here), pg_advisory_xact_lock(:pgboss_there), pg_advisory_xact_lock(:slonik), pg_advisory_xact_lock(:partman, 1);
+SELECT pg_advisory_xact_lock(2053462845::bigint * :here),
+       pg_advisory_xact_lock(2053462845::bigint * :there),
+       pg_advisory_xact_lock(1026731422::bigint * :there),
+       pg_advisory_xact_lock(4097083626), pg_advisory_xact_lock(4711),
+       pg_advisory_xact_lock(16185446, -2147482389),
+       pg_advisory_xact_lock(:migrate_there), pg_advisory_xact_lock(:migrate_there_by_url),
+       pg_advisory_xact_lock(:migrate_by_bare_url),
+       pg_advisory_xact_lock(:migrate_here), pg_advisory_xact_lock(:pgboss_there),
+       pg_advisory_xact_lock(:slonik), pg_advisory_xact_lock(:partman, 1); --> ||||||||||||
 PREPARE TRANSACTION 'regress_advisory_known';
 \c :regression
 INSERT INTO advisory.key_labels (key, label) VALUES (4711, 'only here');
 SELECT * FROM (SELECT
-           CASE key WHEN 2053462845::bigint * :here THEN 'Rails'' of this database' WHEN 2053462845::bigint * :there THEN 'Rails'' of that one'
-                    WHEN 1026731422::bigint * :there THEN 'sqlx''s of that one' WHEN :migrate_there THEN 'golang-migrate there'
-                    WHEN :migrate_there_by_url THEN 'golang-migrate there, by URL' WHEN :migrate_by_bare_url THEN 'golang-migrate there, by a bare URL'
-                    WHEN :migrate_here THEN 'golang-migrate''s of this database' WHEN :pgboss_there THEN 'pg-boss there' WHEN :slonik THEN 'slonik there'
-                    ELSE coalesce(key::text, CASE key1 WHEN :partman THEN 'pg_partman there' ELSE key1 || ', ' || key2 END) END AS lock, known_as
+           CASE key WHEN 2053462845::bigint * :here THEN 'Rails'' of this database'
+                    WHEN 2053462845::bigint * :there THEN 'Rails'' of that one'
+                    WHEN 1026731422::bigint * :there THEN 'sqlx''s of that one'
+                    WHEN :migrate_there THEN 'golang-migrate there'
+                    WHEN :migrate_there_by_url THEN 'golang-migrate there, by URL'
+                    WHEN :migrate_by_bare_url THEN 'golang-migrate there, by a bare URL'
+                    WHEN :migrate_here THEN 'golang-migrate''s of this database'
+                    WHEN :pgboss_there THEN 'pg-boss there' WHEN :slonik THEN 'slonik there'
+                    ELSE coalesce(key::text, CASE key1 WHEN :partman THEN 'pg_partman there'
+                                             ELSE key1 || ', ' || key2 END) END AS lock, known_as
         FROM advisory.locks WHERE gid = 'regress_advisory_known') AS l ORDER BY lock COLLATE "C";
--- A database that is dropped between the reading of the locks and this, no database, and nothing at all.
-SELECT public.known_as(4294967295, 0, 1, 1), public.known_as(0, 0, 1, 1), public.known_as(0, 0, 4711, 1),
+--> 16185446, -2147482389|{"pg_repack: table being repacked (oid 1259)"}
+--> 4097083626|{"goose: migration lock"}
+--> 4711|
+--> Rails' of that one|{"Rails: schema migration"}
+--> Rails' of this database|
+--> golang-migrate there|{"golang-migrate: migration lock (public.schema_migrations)"}
+--> golang-migrate there, by URL|{"golang-migrate: migration lock (public.schema_migrations)"}
+--> golang-migrate there, by a bare URL|{"golang-migrate: migration lock (public.schema_migrations)"}
+--> golang-migrate's of this database|
+--> pg-boss there|{"pg-boss: create and migrate (pgboss)"}
+--> pg_partman there|{"pg_partman: partition_data_proc"}
+--> slonik there|{"slonik: migration (migration)"}
+--> sqlx's of that one|{"sqlx: migration lock"}
+-- A database that is dropped between the reading of the locks and this, no database, and nothing at
+-- all.
+SELECT public.known_as(4294967295, 0, 1, 1), public.known_as(0, 0, 1, 1),
+       public.known_as(0, 0, 4711, 1),
        public.known_as(0, 16185446, -2147482389, 2);
+--> {"Airflow: migrations"}|{"Airflow: migrations"}||{"pg_repack: table being repacked (oid 1259)"}
 \c regress_advisory_known
 ROLLBACK PREPARED 'regress_advisory_known';
 \c :regression
@@ -210,86 +392,99 @@ DELETE FROM advisory.key_labels;
 
 ---- Labels
 
-CREATE FUNCTION pg_temp.known(key bigint) RETURNS text[] LANGUAGE plpgsql AS $$
-DECLARE
-    answer text[];
-BEGIN
-    PERFORM pg_advisory_lock(key);
-    SELECT known_as INTO STRICT answer FROM advisory.locks l WHERE l.key = known.key AND pid = pg_backend_pid();
-    PERFORM pg_advisory_unlock(key);
-    RETURN answer;
-END $$;
-CREATE FUNCTION pg_temp.known(key1 int, key2 int) RETURNS text[] LANGUAGE plpgsql AS $$
-DECLARE
-    answer text[];
-BEGIN
-    PERFORM pg_advisory_lock(key1, key2);
-    SELECT known_as INTO STRICT answer FROM advisory.locks l WHERE l.key1 = known.key1 AND l.key2 = known.key2 AND pid = pg_backend_pid();
-    PERFORM pg_advisory_unlock(key1, key2);
-    RETURN answer;
-END $$;
 INSERT INTO advisory.key_labels (key, label, note) VALUES
-    (1, 'nightly import', 'ask the billing team'), (1, 'another, on the same key', NULL), (-9223372036854775808, 'least', NULL);
-INSERT INTO advisory.key_labels (key1, key2, label) VALUES (1, 2, 'a pair'), (-1, -2147483648, 'a signed one'), (16185446, 0, 'before pg_repack''s');
+    (1, 'nightly import', 'ask the billing team'), (1, 'another, on the same key', NULL),
+    (-9223372036854775808, 'least', NULL);
+INSERT INTO advisory.key_labels (key1, key2, label)
+    VALUES (1, 2, 'a pair'), (-1, -2147483648, 'a signed one'),
+    (16185446, 0, 'before pg_repack''s');
 SELECT * FROM advisory.known_keys WHERE source = 'advisory.key_labels';
+--> least||bigint||exact|-9223372036854775808|advisory.key_labels|-9223372036854775808||
+--> a signed one||int4 pair||exact|(-1, -2147483648)|advisory.key_labels||-1|-2147483648
+--> another, on the same key||bigint||exact|1|advisory.key_labels|1||
+--> nightly import|ask the billing team|bigint||exact|1|advisory.key_labels|1||
+--> a pair||int4 pair||exact|(1, 2)|advisory.key_labels||1|2
+--> before pg_repack's||int4 pair||exact|(16185446, 0)|advisory.key_labels||16185446|0
 -- They come first, and are told apart by form.
-SELECT pg_temp.known(1) AS one, pg_temp.known(-9223372036854775808) AS least, pg_temp.known((1::bigint << 32) | 2) AS no_pair;
-SELECT pg_temp.known(1, 2) AS pair, pg_temp.known(-1, -2147483648) AS signed, pg_temp.known(0, 1) AS no_bigint, pg_temp.known(16185446, 0);
+SELECT public.known(1) AS one, public.known(-9223372036854775808) AS least,
+       public.known((1::bigint << 32) | 2) AS no_pair;
+--> {"another, on the same key","nightly import: ask the billing team","Airflow: migrations"}|{least}|
+SELECT public.known(1, 2) AS pair, public.known(-1, -2147483648) AS signed,
+       public.known(0, 1) AS no_bigint, public.known(16185446, 0);
+--> {"a pair"}|{"a signed one"}||{"before pg_repack's","pg_repack: table being repacked (oid 2147483648)"}
 -- A statement sees the labels of the time when it began.
 BEGIN;
 DELETE FROM advisory.key_labels WHERE label = 'nightly import';
-SELECT pg_temp.known(1);
+SELECT public.known(1); --> {"another, on the same key","Airflow: migrations"}
 ROLLBACK;
 
 -- One form, no empty text, no text without end, nothing twice.
 \set VERBOSITY terse
 INSERT INTO advisory.key_labels (label) VALUES ('no key');
+--> ERROR:  new row for relation "key_labels" violates check constraint "key_labels_one_form"
 INSERT INTO advisory.key_labels (key, key1, key2, label) VALUES (1, 1, 1, 'two');
+--> ERROR:  new row for relation "key_labels" violates check constraint "key_labels_one_form"
 INSERT INTO advisory.key_labels (key, key2, label) VALUES (1, 1, 'one and a half');
+--> ERROR:  new row for relation "key_labels" violates check constraint "key_labels_one_form"
 INSERT INTO advisory.key_labels (key1, label) VALUES (1, 'half');
+--> ERROR:  new row for relation "key_labels" violates check constraint "key_labels_one_form"
 INSERT INTO advisory.key_labels (key, label) VALUES (1, '');
+--> ERROR:  new row for relation "key_labels" violates check constraint "key_labels_label_length"
 INSERT INTO advisory.key_labels (key, label) VALUES (1, NULL);
+--> ERROR:  null value in column "label" of relation "key_labels" violates not-null constraint
 INSERT INTO advisory.key_labels (key, label, note) VALUES (1, 'x', '');
+--> ERROR:  new row for relation "key_labels" violates check constraint "key_labels_note_length"
 INSERT INTO advisory.key_labels (key, label) VALUES (1, repeat('x', 201));
+--> ERROR:  new row for relation "key_labels" violates check constraint "key_labels_label_length"
 INSERT INTO advisory.key_labels (key, label, note) VALUES (1, 'x', repeat('x', 1001));
+--> ERROR:  new row for relation "key_labels" violates check constraint "key_labels_note_length"
 INSERT INTO advisory.key_labels (key, label) VALUES (1, 'nightly import');
+--> ERROR:  duplicate key value violates unique constraint "key_labels_unique"
 INSERT INTO advisory.key_labels (key1, key2, label) VALUES (1, 2, 'a pair');
+--> ERROR:  duplicate key value violates unique constraint "key_labels_unique"
 \set VERBOSITY default
 
 -- As much as the table takes, and more labels than are read.
 INSERT INTO advisory.key_labels (key, label, note) VALUES (0, repeat('x', 200), repeat('y', 1000));
-SELECT char_length((pg_temp.known(0))[1]) AS characters;
+SELECT char_length((public.known(0))[1]) AS characters; --> 1202
 DELETE FROM advisory.key_labels WHERE key = 0;
-INSERT INTO advisory.key_labels (key, label) SELECT 77, format('label %s', i) FROM generate_series(1, 12000) AS i;
-SELECT cardinality(pg_temp.known(77)) BETWEEN 9000 AND 10000 AS enough, (pg_temp.known(77))[1] AS first;
-SELECT count(*) FROM advisory.known_keys WHERE source = 'advisory.key_labels';
+INSERT INTO advisory.key_labels (key, label) SELECT 77, format('label %s', i)
+    FROM generate_series(1, 12000) AS i;
+SELECT cardinality(public.known(77)) BETWEEN 9000 AND 10000 AS enough,
+       (public.known(77))[1] AS first; --> t|label 1
+SELECT count(*) FROM advisory.known_keys WHERE source = 'advisory.key_labels'; --> 10000
 DELETE FROM advisory.key_labels WHERE key = 77;
 
 ---- Everybody sees them, the owner of the database writes them
 
 CREATE ROLE regress_advisory_role;
 SET ROLE regress_advisory_role;
-SELECT pg_temp.known(1), pg_temp.known(1, 2), count(*) FILTER (WHERE source = 'advisory.key_labels') AS labels FROM advisory.known_keys;
+SELECT public.known(1), public.known(1, 2),
+       count(*) FILTER (WHERE source = 'advisory.key_labels') AS labels FROM advisory.known_keys;
+--> {"another, on the same key","nightly import: ask the billing team","Airflow: migrations"}|{"a pair"}|6
 INSERT INTO advisory.key_labels (key, label) VALUES (3, 'not allowed');
-DELETE FROM advisory.key_labels;
+--> ERROR:  permission denied for table key_labels
+DELETE FROM advisory.key_labels; --> ERROR:  permission denied for table key_labels
 RESET ROLE;
 -- Without the right to read them, they are left out.
 REVOKE SELECT ON advisory.key_labels FROM PUBLIC;
 SET ROLE regress_advisory_role;
-SELECT pg_temp.known(1), count(*) FILTER (WHERE source = 'advisory.key_labels') AS labels, count(*) AS all FROM advisory.known_keys;
+SELECT public.known(1), count(*) FILTER (WHERE source = 'advisory.key_labels') AS labels,
+       count(*) AS all FROM advisory.known_keys; --> {"Airflow: migrations"}|0|52
 RESET ROLE;
 GRANT SELECT ON advisory.key_labels TO PUBLIC;
 -- Nor does it take the right to use the schema, in a view of somebody who has it.
 CREATE VIEW pg_temp.mine AS SELECT known_as FROM advisory.locks WHERE pid = pg_backend_pid();
 GRANT SELECT ON pg_temp.mine TO regress_advisory_role;
 REVOKE USAGE ON SCHEMA advisory FROM PUBLIC;
-SELECT pg_advisory_lock(1);
+SELECT pg_advisory_lock(1); -->
 SET ROLE regress_advisory_role;
-SELECT known_as FROM pg_temp.mine;
+SELECT known_as FROM pg_temp.mine; --> {"Airflow: migrations"}
 RESET ROLE;
 GRANT USAGE ON SCHEMA advisory TO PUBLIC;
 SELECT known_as FROM pg_temp.mine;
-SELECT pg_advisory_unlock(1);
+--> {"another, on the same key","nightly import: ask the billing team","Airflow: migrations"}
+SELECT pg_advisory_unlock(1); --> t
 DROP VIEW pg_temp.mine;
 DROP ROLE regress_advisory_role;
 
@@ -297,17 +492,20 @@ DROP ROLE regress_advisory_role;
 
 -- The views work after everything that a superuser can do to the table.
 BEGIN;
-ALTER TABLE advisory.key_labels DROP CONSTRAINT key_labels_label_length, DROP CONSTRAINT key_labels_one_form, DROP CONSTRAINT key_labels_unique;
+ALTER TABLE advisory.key_labels DROP CONSTRAINT key_labels_label_length,
+    DROP CONSTRAINT key_labels_one_form, DROP CONSTRAINT key_labels_unique;
 INSERT INTO advisory.key_labels (key, label) VALUES (78, repeat('x', 1000000)), (78, '');
 INSERT INTO advisory.key_labels (label) VALUES ('no key');
-SELECT length(known[1]), length(known[2]), cardinality(known), pg_temp.known(0, 0) FROM pg_temp.known(78) AS known;
-SELECT count(*) FROM advisory.known_keys WHERE source = 'advisory.key_labels';
+SELECT length(known[1]), length(known[2]), cardinality(known), public.known(0, 0)
+    FROM public.known(78) AS known; --> 0|200|2|
+SELECT count(*) FROM advisory.known_keys WHERE source = 'advisory.key_labels'; --> 8
 ROLLBACK;
 -- It stays, as long as the extension does.
 BEGIN;
 ALTER EXTENSION advisory_ext DROP TABLE advisory.key_labels;
 \set VERBOSITY terse
 DROP TABLE advisory.key_labels;
+--> ERROR:  cannot drop table advisory.key_labels because other objects depend on it
 \set VERBOSITY default
 ROLLBACK;
 
@@ -315,10 +513,13 @@ ROLLBACK;
 
 DELETE FROM advisory.key_labels;
 SELECT count(pg_advisory_lock(i * 1000003)) FROM generate_series(5000000000, 5000002999) AS i;
-SELECT pg_advisory_lock(1000);
+--> 3000
+SELECT pg_advisory_lock(1000); -->
 SELECT count(*), count(known_as), min(known_as) FROM advisory.locks WHERE pid = pg_backend_pid();
-SELECT pg_advisory_unlock_all();
+--> 3001|1|{"authentik: migration lock"}
+SELECT pg_advisory_unlock_all(); -->
 
-DROP FUNCTION public.known_as;
+DROP FUNCTION public.known_as, public.known(bigint), public.known(int, int);
 SELECT count(*) AS left_locked FROM pg_locks
-    WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
+    WHERE locktype = 'advisory'
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database()); --> 0
