@@ -307,7 +307,8 @@ show_blockers(ReturnSetInfo *result)
 		row.add_age(waiter.wait_start, waits.now);
 		if (tag.database != MyDatabaseId)
 			tag.kind = Kind::foreign;	/* no statement of this database can name it */
-		add_name_columns(row, tag, tag.kind != Kind::foreign ? waits.names.of(lock) : VisibleName{});
+		add_name_columns(row, tag,
+						 tag.kind != Kind::foreign ? waits.names.of(lock) : VisibleName{});
 		row.put(result);
 	});
 }
