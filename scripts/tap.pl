@@ -3,8 +3,9 @@
 #
 #   scripts/tap.pl RESULT JOBS TEST…
 #
-# scripts/test-one.sh runs each TEST and prints TAP; JOBS of them run at the same time. A file with a line "# Runs alone: …" waits
-# until all others have ended, and nothing runs beside it.
+# scripts/test-one.sh runs each TEST and prints TAP; JOBS of them run at the same time. A file with a line "# Runs first: …" begins
+# before the others, because it takes long. One with a line "# Runs alone: …" waits until all others have ended, and nothing runs
+# beside it.
 #
 # This script prints one line for each test, and below it the comments that the test has made on standard error. If it has failed, it
 # prints all that the test has said but what passed. The first line of the file RESULT is "passed failed skipped", and each further one names a failure. A test that breaks
@@ -12,7 +13,6 @@
 use strict;
 use warnings;
 use File::Basename qw(dirname);
-use List::Util qw(any);
 use TAP::Parser;
 use TAP::Parser::Multiplexer;
 use Time::HiRes qw(time);
@@ -26,8 +26,10 @@ my @runner = (qw(setpriv --pdeathsig TERM -- bash), dirname($0) . '/test-one.sh'
 
 my ($passed, $failed, $skipped, @failures) = (0, 0, 0);
 my $running = TAP::Parser::Multiplexer->new;
-my @alone   = grep { runs_alone($_) } @tests;
-my @beside  = grep { my $test = $_; !any { $_ eq $test } @alone } @tests;
+my %order;
+push @{ $order{ order_of($_) } }, $_ for @tests;
+my @alone  = @{ $order{alone} // [] };
+my @beside = map { @{ $order{$_} // [] } } qw(first beside);
 
 while (1) {
     start(shift @beside) while @beside && $running->parsers < $jobs;
@@ -42,10 +44,10 @@ print {$out} map { "$_\n" } "$passed $failed $skipped", @failures;
 close $out or die "cannot write $result: $!\n";
 exit($failed ? 1 : 0);
 
-sub runs_alone {
+sub order_of {
     my ($test) = @_;
-    open my $file, '<', $test or return 0;      # library, regress and isolation are no files
-    return scalar grep { /^# Runs alone\b/ } <$file>;
+    open my $file, '<', $test or return 'beside';    # library, regress and isolation are no files
+    return (map { /^# Runs (alone|first)\b/ } <$file>)[0] // 'beside';
 }
 
 sub start {

@@ -85,32 +85,21 @@ local_beentry_by_index(int index)
 #endif
 }
 
-/* 18 added this BackendState. */
-#if PG_VERSION_NUM >= 180000
-constexpr int state_starting = STATE_STARTING;
-#else
-constexpr int state_starting = -1;
-#endif
-
 /* 19 gives a tranche its name when it is created.  Before 19, each session registered the name. */
 inline int
-new_lwlock_tranche(const char *name)
+new_lwlock_tranche([[maybe_unused]] const char *name)
 {
 #if PG_VERSION_NUM >= 190000
 	return LWLockNewTrancheId(name);
 #else
-	(void) name;
 	return LWLockNewTrancheId();
 #endif
 }
 
 inline void
-register_lwlock_tranche(int tranche, const char *name)
+register_lwlock_tranche([[maybe_unused]] int tranche, [[maybe_unused]] const char *name)
 {
-#if PG_VERSION_NUM >= 190000
-	(void) tranche;
-	(void) name;
-#else
+#if PG_VERSION_NUM < 190000
 	LWLockRegisterTranche(tranche, name);
 #endif
 }
@@ -248,29 +237,8 @@ hash_parameters(size_t key_size, size_t entry_size, int tranche)
 	return parameters;
 }
 
-/* 17 added fdw_restrictinfo, 18 disabled_nodes. */
-inline ForeignPath *
-create_scan_path(PlannerInfo *root, RelOptInfo *table, double rows, Cost startup_cost,
-				 Cost total_cost)
-{
-#if PG_VERSION_NUM >= 180000
-	return create_foreignscan_path(root, table, nullptr, rows, 0, startup_cost, total_cost,
-								   nullptr, nullptr, nullptr, nullptr, nullptr);
-#elif PG_VERSION_NUM >= 170000
-	return create_foreignscan_path(root, table, nullptr, rows, startup_cost, total_cost,
-								   nullptr, nullptr, nullptr, nullptr, nullptr);
-#else
-	return create_foreignscan_path(root, table, nullptr, rows, startup_cost, total_cost,
-								   nullptr, nullptr, nullptr, nullptr);
-#endif
-}
-
-/* 16 changed SHM_QUEUE to dlist; C++ cannot use either's macros for walking. */
-#if PG_VERSION_NUM >= 160000
-using ListNode = dlist_node;
-#else
-using ListNode = SHM_QUEUE;
-#endif
+/* 16 changed it from SHM_QUEUE to dlist_node.  C++ cannot use the macros for walking of either. */
+using ListNode = decltype(PROCLOCK::lockLink);
 
 /*
  * The objects on a list, for a range-based for.  The lock that protects the list must be held, and
@@ -283,36 +251,28 @@ struct ObjectsOnList
 	void	   *list;
 	size_t		offset;			/* of the list's node in an object */
 	ListNode   *ListNode::*link = &ListNode::next;
+	ListNode   *node = static_cast<ListNode *>(list)->*link;
 
-	struct Iterator
+	ObjectsOnList begin() const noexcept
 	{
-		const ObjectsOnList &objects;
-		ListNode   *node;
-
-		Object	   *operator*() const noexcept
-		{
-			return reinterpret_cast<Object *>(reinterpret_cast<char *>(node) - objects.offset);
-		}
-		void		operator++() noexcept
-		{
-			node = node->*objects.link;
-		}
-		bool		operator!=(const Iterator &other) const noexcept
-		{
-			return node != other.node;
-		}
-	};
-
-	/* A zeroed dlist that was not initialized is empty, too. */
-	Iterator	begin() const noexcept
-	{
-		auto	   *head = static_cast<ListNode *>(list);
-
-		return {*this, head->*link != nullptr ? head->*link : head};
+		return *this;
 	}
-	Iterator	end() const noexcept
+	ObjectsOnList end() const noexcept
 	{
-		return {*this, static_cast<ListNode *>(list)};
+		return *this;
+	}
+	Object	   *operator*() const noexcept
+	{
+		return reinterpret_cast<Object *>(reinterpret_cast<char *>(node) - offset);
+	}
+	void		operator++() noexcept
+	{
+		node = node->*link;
+	}
+	/* Is an object left?  A zeroed dlist that was not initialized is empty, too. */
+	bool		operator!=(const ObjectsOnList &) const noexcept
+	{
+		return node != list && node != nullptr;
 	}
 };
 

@@ -35,17 +35,20 @@ kind_name(Kind kind) noexcept
 }
 
 static Kind
-kind_of(uint16 objsubid) noexcept
+kind_of(const LOCKTAG &tag) noexcept
 {
-	if (objsubid == OBJSUBID_KEY)
+	uint16		objsubid = tag.locktag_field4;
+
+	if (is_advisory(tag) && objsubid == OBJSUBID_KEY)
 		return Kind::lock;
-	if (objsubid == OBJSUBID_PAIR)
+	if (is_advisory(tag) && objsubid == OBJSUBID_PAIR)
 		return Kind::pair;
-	if (objsubid == OBJSUBID_QUEUE)
+	if (is_advisory(tag) && objsubid == OBJSUBID_QUEUE)
 		return Kind::queue;
-	if (objsubid == OBJSUBID_LEASE || objsubid == OBJSUBID_LEASE_QUEUE)
+	if (is_of_lease(tag) || is_of_lease_queue(tag))
 		return Kind::lease;
-	if (objsubid > OBJSUBID_SLOT_BASE && objsubid <= OBJSUBID_SLOT_BASE + MAX_SLOTS)
+	if (is_advisory(tag) && objsubid > OBJSUBID_SLOT_BASE &&
+		objsubid <= OBJSUBID_SLOT_BASE + MAX_SLOTS)
 		return Kind::semaphore;
 	return Kind::foreign;
 }
@@ -55,7 +58,7 @@ decode_tag(const LOCKTAG &tag) noexcept
 {
 	DecodedTag	decoded = {};
 
-	decoded.kind = kind_of(tag.locktag_field4);
+	decoded.kind = kind_of(tag);
 	decoded.database = tag.locktag_field1;
 	decoded.key.value =
 		static_cast<int64>((static_cast<uint64>(tag.locktag_field2) << 32) | tag.locktag_field3);
@@ -70,9 +73,9 @@ decode_tag(const LOCKTAG &tag) noexcept
 bool
 is_of_semaphore(const LOCKTAG &tag) noexcept
 {
-	Kind		kind = kind_of(tag.locktag_field4);
+	Kind		kind = kind_of(tag);
 
-	return tag.locktag_type == LOCKTAG_ADVISORY && (kind == Kind::semaphore || kind == Kind::queue);
+	return kind == Kind::semaphore || kind == Kind::queue;
 }
 
 int

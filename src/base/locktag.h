@@ -41,15 +41,10 @@ inline uint64 hash_seed = 0;
 inline uint32
 hash_of_key(int64 key, uint32 besides) noexcept
 {
-	uint64		bits = static_cast<uint64>(key) ^ hash_seed;
+	const int64 both[] = {key, besides};
 
-	/*
-	 * The seed is also mixed in between the halves.  Otherwise users could choose keys whose halves
-	 * cancel each other out.
-	 */
-	return murmurhash32(static_cast<uint32>(bits) ^
-						murmurhash32(static_cast<uint32>(bits >> 32) ^
-									 murmurhash32(besides ^ static_cast<uint32>(hash_seed))));
+	return static_cast<uint32>(hash_bytes_extended(reinterpret_cast<const unsigned char *>(both),
+												   sizeof(both), hash_seed));
 }
 
 /* Called from _PG_init: chooses the seed. */
@@ -183,7 +178,7 @@ lease_queue_tag(Oid database, Key key) noexcept
 	return lock_tag(database, key, OBJSUBID_LEASE_QUEUE);
 }
 
-/* Decode a LOCKTAG_ADVISORY tag. */
+/* A tag of another type than LOCKTAG_ADVISORY is foreign. */
 DecodedTag decode_tag(const LOCKTAG &tag) noexcept;
 
 inline bool
@@ -195,18 +190,24 @@ same_tag(const LOCKTAG &a, const LOCKTAG &b) noexcept
 /* Is this the tag of a slot or of a queue? */
 bool is_of_semaphore(const LOCKTAG &tag) noexcept;
 
+inline bool
+is_advisory(const LOCKTAG &tag) noexcept
+{
+	return tag.locktag_type == LOCKTAG_ADVISORY;
+}
+
 /* Is this the tag of a lease's lock? */
 inline bool
 is_of_lease(const LOCKTAG &tag) noexcept
 {
-	return tag.locktag_type == LOCKTAG_ADVISORY && tag.locktag_field4 == OBJSUBID_LEASE;
+	return is_advisory(tag) && tag.locktag_field4 == OBJSUBID_LEASE;
 }
 
 /* Is this the tag of a lease's queue? */
 inline bool
 is_of_lease_queue(const LOCKTAG &tag) noexcept
 {
-	return tag.locktag_type == LOCKTAG_ADVISORY && tag.locktag_field4 == OBJSUBID_LEASE_QUEUE;
+	return is_advisory(tag) && tag.locktag_field4 == OBJSUBID_LEASE_QUEUE;
 }
 
 /* Do both tags belong to the same semaphore? */

@@ -67,11 +67,11 @@ row_made_first(FunctionCallInfo fcinfo, Produce produce)
 }
 
 /* A set-returning function; show() adds its rows. */
-template <void (*show) (ReturnSetInfo *), uint32 flags = 0>
+template <void (*show) (ReturnSetInfo *)>
 Datum
 rows_function(FunctionCallInfo fcinfo)
 {
-	InitMaterializedSRF(fcinfo, flags);
+	InitMaterializedSRF(fcinfo, 0);
 	show(reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo));
 	return Datum(0);
 }

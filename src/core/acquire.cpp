@@ -46,7 +46,7 @@ check_pool_limit(const LockName &name, const LockRequest *request)
 {
 	int			limit = setting::pool_limit;
 
-	if (held_entry_count() + lease_lock_estimate() <= max_locks_per_xact || limit == 0 ||
+	if (held_entry_count() + lease_locks_taken <= max_locks_per_xact || limit == 0 ||
 		until_look-- > 0)
 		return;
 
@@ -108,7 +108,7 @@ static void
 wait_for_lock(Attempt *attempt)
 {
 	const LockRequest &request = attempt->request;
-	UsedName	used = attempt->name->used();
+	UsedName	used = attempt->name->used;
 
 	if (OidIsValid(used.role))
 		publish_wait(request.tag(), 0, used);

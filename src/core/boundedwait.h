@@ -16,6 +16,7 @@ namespace advisory
 {
 
 struct HeldLock;
+struct Lease;
 struct Semaphore;
 
 /* An attempt to get what is requested. */
@@ -24,6 +25,7 @@ struct Attempt
 	LockRequest request;
 	CachedName *name = nullptr;
 	Semaphore  *semaphore = nullptr;	/* of a slot */
+	Lease	   *lease = nullptr;
 	int			slot = NO_SLOT; /* the slot that was taken */
 	TimestampTz wait_start = 0; /* 0 if it did not wait */
 	TimestampTz wait_end = 0;

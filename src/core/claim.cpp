@@ -46,10 +46,7 @@ display_window(TimestampTz window)
 
 /* ---- The rows of advisory._claims ---- */
 
-/*
- * Record window $4 as the last claimed one of this key, unless the recorded one is the same or
- * later.
- */
+/* Record window $4 as the last claimed one, unless the recorded one is the same or later. */
 static OwnStatement ADVANCE_CLAIM = {
 	"_claims",
 	"INSERT INTO advisory._claims AS c (key, namespace, name, last_window, window_before,"
@@ -60,16 +57,14 @@ static OwnStatement ADVANCE_CLAIM = {
 	" last_window = EXCLUDED.last_window, window_before = c.last_window,"
 	" claimed_at = EXCLUDED.claimed_at, claimed_by = EXCLUDED.claimed_by, role = EXCLUDED.role,"
 	" finished_at = EXCLUDED.finished_at WHERE c.last_window < EXCLUDED.last_window",
-	SPI_OK_INSERT, false, false,
-	{INT8OID, TEXTOID, TEXTOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTOID, TEXTOID, BOOLOID},
-	nullptr};
+	SPI_OK_INSERT, false};
 
 static OwnStatement FINISH_CLAIM = {
 	"_claims",
 	"UPDATE advisory._claims SET finished_at = clock_timestamp()"
 	" WHERE key = (SELECT key FROM advisory._claims"
 	" WHERE key = $1 AND last_window = $2 AND claimed_at = $3 FOR UPDATE SKIP LOCKED)",
-	SPI_OK_UPDATE, true, false, {INT8OID, TIMESTAMPTZOID, TIMESTAMPTZOID}, nullptr};
+	SPI_OK_UPDATE, true};
 
 /*
  * The window before it is the last one again, so that no window before that can be claimed once
@@ -80,7 +75,7 @@ static OwnStatement UNDO_CLAIM = {
 	"UPDATE advisory._claims SET last_window = window_before, claimed_at = NULL,"
 	" claimed_by = NULL, finished_at = NULL"
 	" WHERE key = $1 AND last_window = $2 AND claimed_at IS NOT NULL",
-	SPI_OK_UPDATE, false, false, {INT8OID, TIMESTAMPTZOID}, nullptr};
+	SPI_OK_UPDATE, false};
 
 /*
  * Run a statement that claims a window or takes that back.  Returns whether it has changed the row.
@@ -89,7 +84,7 @@ static OwnStatement UNDO_CLAIM = {
  */
 static bool
 change_claim(const char *doing, const LockName &name, TimestampTz window, OwnStatement *statement,
-			 std::initializer_list<NullableDatum> arguments)
+			 std::initializer_list<Argument> arguments)
 {
 	bool		is_changed = false;
 
@@ -98,11 +93,8 @@ change_claim(const char *doing, const LockName &name, TimestampTz window, OwnSta
 				   display_name(name));
 	}, [&]() {
 		in_subtransaction([&]() {
-			/*
-			 * Views show that a session which waits for another transaction meanwhile waits for
-			 * this name.
-			 */
-			with_published_wait(lock_tag(MyDatabaseId, name.key), name_ask(name)->used(), [&]() {
+			/* Views show that a session which waits for another transaction waits for this name. */
+			with_published_wait(lock_tag(MyDatabaseId, name.key), name_ask(name)->used, [&]() {
 				is_changed = run_own_statement(statement, arguments) > 0;
 			});
 			return is_changed;
@@ -121,10 +113,10 @@ claim_window(const LockName &name, TimestampTz window, TimestampTz *claimed_at)
 		*claimed_at = now;
 	return change_claim(
 		"claiming", name, window, &ADVANCE_CLAIM,
-		{argument(name.key.value), argument(name.ns), argument(name.name), argument(window),
-		 argument(now), argument(own_description()),
+		{argument(name.key.value), argument(name.ns), argument(name.name), time_argument(window),
+		 time_argument(now), argument(own_description()),
 		 argument(GetUserNameFromId(GetUserId(), false)),
-		 NullableDatum{BoolGetDatum(claimed_at == nullptr), false}});
+		 Argument{BoolGetDatum(claimed_at == nullptr), BOOLOID}});
 }
 
 void
@@ -137,7 +129,8 @@ claim_finish(const LockName &name, TimestampTz window, TimestampTz claimed_at)
 						display_window(window), display_name(name))));
 	else if (OidIsValid(lock_own_relation("_claims", RELKIND_RELATION, RowExclusiveLock, false)))
 		run_own_statement(&FINISH_CLAIM,
-						  {argument(name.key.value), argument(window), argument(claimed_at)});
+						  {argument(name.key.value), time_argument(window),
+						   time_argument(claimed_at)});
 }
 
 bool
@@ -145,7 +138,7 @@ claim_undo(const LockName &name, TimestampTz window)
 {
 	PreventCommandIfReadOnly("advisory.unclaim()");
 	return change_claim("unclaiming", name, window, &UNDO_CLAIM,
-						{argument(name.key.value), argument(window)});
+						{argument(name.key.value), time_argument(window)});
 }
 
 }								/* namespace advisory */

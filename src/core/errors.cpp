@@ -34,10 +34,7 @@ describe_request(const LockRequest &request, int slot)
 
 const PassingLocks *passing_locks = nullptr;
 
-/*
- * Does this session hold the lock in session scope, not counting holds that are released after an
- * error?
- */
+/* Does this session hold the lock in session scope, and also after the error? */
 static bool
 outlives_error(const LOCKTAG &tag)
 {
@@ -161,9 +158,6 @@ raise_wait_error(ErrorData *error, const LockName &name, const LockRequest *requ
 /* How many sessions an error message describes; nobody would read more. */
 static constexpr int DESCRIBED_BLOCKERS = 5;
 
-namespace
-{
-
 struct Blockers
 {
 	char	   *description;	/* null if no session blocks it any more */
@@ -171,8 +165,6 @@ struct Blockers
 	int			holder_pid;		/* a session that holds the lock; 0 if none does */
 	const char *holder_gid;		/* a prepared transaction that does; null if none does */
 };
-
-}								/* anonymous namespace */
 
 static void
 append_session(StringInfo out, const VisibleSession &session)
@@ -203,10 +195,7 @@ append_hold(StringInfo out, const LockEntry &entry)
 		appendStringInfoString(out, " waits for a slot");
 }
 
-/*
- * What a holder, or one of its parallel workers, waits for, and since when; null if none of them
- * waits.
- */
+/* What a holder, or one of its parallel workers, waits for, and since when; or null. */
 static const char *
 what_it_awaits(const LockEntry &holder, TimestampTz *since)
 {
@@ -216,10 +205,7 @@ what_it_awaits(const LockEntry &holder, TimestampTz *since)
 
 	if (holder.pid == 0)
 		return nullptr;
-	/*
-	 * The leader first.  This does not take the group's lock: what it reads may be out of date at
-	 * once anyway.
-	 */
+	/* The leader first.  Without the group's lock: what is read may soon be out of date anyway. */
 	for (int i = 0; i < process_count(); i++)
 	{
 		int			number = (holder.leader_number + i) % process_count();
@@ -239,10 +225,7 @@ what_it_awaits(const LockEntry &holder, TimestampTz *since)
 	return "lease";
 }
 
-/*
- * Add a sentence about a session that holds or awaits the lock or slot.  Returns whether that
- * session waits.
- */
+/* Add a sentence about a holder or waiter.  Returns whether that session itself waits. */
 static bool
 append_blocker(StringInfo out, const LockEntry &entry, const VisibleSession &session)
 {
@@ -273,10 +256,7 @@ append_blocker(StringInfo out, const LockEntry &entry, const VisibleSession &ses
 	return awaited != nullptr || !entry.granted;
 }
 
-/*
- * The holders and waiters of what is requested, with waits marked; for a slot in the order of the
- * queue and of the slots.
- */
+/* The holders and waiters of what is requested, waits marked; of slots in their order. */
 static LockEntries
 read_requested(const LockRequest &request)
 {
@@ -355,9 +335,7 @@ describe_blockers(const LockRequest &request)
 
 /* ---- Not available ---- */
 
-/*
- * The HINT of what was not obtained: statements that show its holders, and that end such a session.
- */
+/* The HINT: statements that show the holders, and that end such a session. */
 static int
 set_holder_hint(const LockRequest &request, const Blockers &blockers)
 {

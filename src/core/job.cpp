@@ -13,10 +13,10 @@
 #include "base/pg.h"
 
 #include "core/await.h"
+#include "core/boundedwait.h"
 #include "core/claim.h"
 #include "core/errors.h"
 #include "core/held.h"
-#include "core/namecache.h"
 #include "core/job.h"
 #include "core/owntables.h"
 #include "server/locallock.h"
@@ -28,66 +28,34 @@ namespace advisory
 
 /* ---- The statements of a command ---- */
 
-struct Statement
+static bool
+can_commit(const RawStmt *statement)
 {
-	const char *text;
-	bool		can_commit;		/* a CALL or DO */
-	bool		is_utility;		/* another command without a plan, such as VACUUM; but not a SET */
-};
-
-/*
- * Let the position of a syntax error point into the command, as for an error in EXECUTE, and not
- * into the CALL.
- */
-static void
-point_into_command(void *command)
-{
-	int			position = geterrposition();
-
-	if (position <= 0)
-		return;
-	errposition(0);
-	internalerrposition(position);
-	internalerrquery(static_cast<const char *>(command));
+	return IsA(statement->stmt, CallStmt) || IsA(statement->stmt, DoStmt);
 }
 
 /*
- * The statements of a command: a list of Statement.  Raises 42601 for a syntax error anywhere in
- * it.  The whole command is parsed at once, as the server does with a string of several statements.
- * A SET in it does not change where the statements after it begin and end.
+ * The statements of a command: a list of RawStmt.  Raises 42601 for a syntax error anywhere in it.
+ * The whole command is parsed at once, as the server does with a string of several statements.  A
+ * SET in it does not change where the statements after it begin and end.
  */
 static List *
 parse_command(const char *command)
 {
-	MemoryContext parser_context =
-		AllocSetContextCreate(CurrentMemoryContext, "advisory_ext parser", ALLOCSET_DEFAULT_SIZES);
-	MemoryContext old_context = MemoryContextSwitchTo(parser_context);
-	ErrorContextCallback context = {error_context_stack, point_into_command,
-									const_cast<char *>(command)};
-	List	   *parsed;
 	List	   *statements = NIL;
-	ListCell   *cell;
 
-	error_context_stack = &context;
-	parsed = raw_parser(command, RAW_PARSE_DEFAULT);
-	error_context_stack = context.previous;
-	MemoryContextSwitchTo(old_context);
+	/* The position of a syntax error points into the command, as in EXECUTE, not into the CALL. */
+	with_error_context([=]() {
+		int			position = geterrposition();
 
-	foreach(cell, parsed)
-	{
-		RawStmt    *raw = lfirst_node(RawStmt, cell);
-		const char *text = command + raw->stmt_location;
-		auto	   *statement = static_cast<Statement *>(palloc(sizeof(Statement)));
-
-		/* The last statement can have length 0: it reaches to the end of the command. */
-		statement->text = raw->stmt_len > 0 ? pnstrdup(text, raw->stmt_len) : text;
-		statement->can_commit = IsA(raw->stmt, CallStmt) || IsA(raw->stmt, DoStmt);
-		statement->is_utility = !statement->can_commit && !analyze_requires_snapshot(raw) &&
-			!IsA(raw->stmt, VariableSetStmt);
-		statements = lappend(statements, statement);
-	}
-	/* The parse trees need much more memory than the command. */
-	MemoryContextDelete(parser_context);
+		if (position <= 0)
+			return;
+		errposition(0);
+		internalerrposition(position);
+		internalerrquery(command);
+	}, [&]() {
+		statements = raw_parser(command, RAW_PARSE_DEFAULT);
+	});
 	return statements;
 }
 
@@ -100,10 +68,15 @@ parse_command(const char *command)
  * before the lock was granted.
  */
 static void
-execute(const Statement &statement, bool may_commit)
+execute(const char *command, const RawStmt *statement, bool may_commit)
 {
+	const char *text = command + statement->stmt_location;
 	SPIExecuteOptions options = {};
 	int			result;
+
+	/* The last statement can have length 0: it reaches to the end of the command. */
+	if (statement->stmt_len > 0)
+		text = pnstrdup(text, statement->stmt_len);
 
 	options.allow_nonatomic = may_commit;
 	options.dest = CreateDestReceiver(DestNone);
@@ -113,7 +86,7 @@ execute(const Statement &statement, bool may_commit)
 		EnsurePortalSnapshotExists();
 	SPI_connect_ext(may_commit ? SPI_OPT_NONATOMIC : 0);
 	/* SPI reports some errors only by its result. */
-	result = SPI_execute_extended(statement.text, &options);
+	result = SPI_execute_extended(text, &options);
 	if (result == SPI_ERROR_TRANSACTION)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TRANSACTION_TERMINATION),
@@ -130,14 +103,15 @@ execute(const Statement &statement, bool may_commit)
 
 /* The hint for an error of a statement that could run elsewhere; null for any other error. */
 static const char *
-hint_for_error(const Job &job, const Statement &statement)
+hint_for_error(const Job &job, RawStmt *statement)
 {
 	/* VACUUM, CREATE INDEX CONCURRENTLY and others cannot run in a transaction block. */
-	if (geterrcode() == ERRCODE_ACTIVE_SQL_TRANSACTION && statement.is_utility)
+	if (geterrcode() == ERRCODE_ACTIVE_SQL_TRANSACTION && !can_commit(statement) &&
+		!analyze_requires_snapshot(statement) && !IsA(statement->stmt, VariableSetStmt))
 		return "This command cannot run inside advisory.run(). Take the lock with CALL "
 			   "advisory.await_lock() as a separate statement before the command, and release it "
 			   "with SELECT advisory.unlock() after the command.";
-	if (geterrcode() == ERRCODE_INVALID_TRANSACTION_TERMINATION && statement.can_commit &&
+	if (geterrcode() == ERRCODE_INVALID_TRANSACTION_TERMINATION && can_commit(statement) &&
 		!job.may_commit)
 		return "A procedure can commit inside advisory.run() only if the CALL of advisory.run() is "
 			   "sent as a separate statement outside a transaction block. Turn autocommit on, and "
@@ -145,10 +119,7 @@ hint_for_error(const Job &job, const Statement &statement)
 	return nullptr;
 }
 
-/*
- * Warn if the command has released the lock that it ran under, or holds that the session had
- * before.
- */
+/* Warn if the command has released its lock, or holds that the session had before. */
 static void
 check_still_held(const Job &job, int slot, int64 holds_before)
 {
@@ -170,10 +141,7 @@ check_still_held(const Job &job, int slot, int64 holds_before)
 						   holds_before, now.session - 1)));
 }
 
-/*
- * Turn the job's lock, if the session still has it, into a transaction-level one, without releasing
- * it in between.
- */
+/* Turn the lock, if the session still has it, into a transaction-level one, at no time free. */
 static void
 keep_for_transaction(const LOCKTAG &tag, Mode mode)
 {
@@ -192,7 +160,7 @@ keep_for_transaction(const LOCKTAG &tag, Mode mode)
  */
 static void
 run_statements(const Job &job, const List *statements, int slot, TimestampTz claimed_at,
-			   const Statement *volatile *current)
+			   RawStmt *volatile *current)
 {
 	LOCKTAG		tag = job.request.granted_tag(slot);
 	int64		holds_before = lock_counts(tag, job.request.mode).session - 1;
@@ -200,11 +168,11 @@ run_statements(const Job &job, const List *statements, int slot, TimestampTz cla
 
 	foreach(cell, statements)
 	{
-		auto	   *statement = static_cast<const Statement *>(lfirst(cell));
+		auto	   *statement = lfirst_node(RawStmt, cell);
 
 		CHECK_FOR_INTERRUPTS();
 		*current = statement;
-		execute(*statement, job.may_commit && statement->can_commit);
+		execute(job.command, statement, job.may_commit && can_commit(statement));
 		*current = nullptr;
 	}
 	EnsurePortalSnapshotExists();
@@ -266,10 +234,10 @@ check_can_begin_window(const Job &job)
  * the window is already claimed; the lock is released then.  An error releases the lock.
  */
 static bool
-claim_and_run(const Job &job, const List *statements, int slot, char *error_context)
+claim_and_run(const Job &job, const List *statements, int slot, const char *what)
 {
 	MemoryContext context = CurrentMemoryContext;
-	const Statement *volatile current = nullptr;
+	RawStmt    *volatile current = nullptr;
 	volatile bool is_mine = true;
 	TimestampTz claimed_at = 0;
 	LOCKTAG		tag = job.request.granted_tag(slot);
@@ -280,19 +248,18 @@ claim_and_run(const Job &job, const List *statements, int slot, char *error_cont
 	{
 		is_mine = !job.is_once || begin_window(job, &claimed_at);
 		if (is_mine)
-			with_error_context([=]() { errcontext("%s", error_context); }, [&]() {
+			with_error_context([=]() {
+				errcontext("while running a command under %s", what);
+			}, [&]() {
 				run_statements(job, statements, slot, claimed_at, &current);
 			});
 	}
 	PG_CATCH();
 	{
-		const char *hint = current != nullptr ? hint_for_error(job, *current) : nullptr;
+		const char *hint = current != nullptr ? hint_for_error(job, current) : nullptr;
 
 		passing_locks = passing.outer;
-		/*
-		 * The abort will do this, too.  Releasing the lock takes LWLocks, which must not be held
-		 * already.
-		 */
+		/* As the abort will do, because LWLocks must not be held when the lock is released. */
 		LWLockReleaseAll();
 		lock_give_up(job.request, slot);
 		if (hint != nullptr)
@@ -316,8 +283,7 @@ claim_and_run(const Job &job, const List *statements, int slot, char *error_cont
 static bool
 skip(const Job &job, int code, const char *why, const char *detail)
 {
-	if (NameStats *stats = stats_of_name(name_ask(job.request.name)))
-		stats_count(stats, Event::skipped, 1);
+	count_event(name_ask(job.request.name), Event::skipped);
 	name_end_asking();
 	ereport(NOTICE,
 			(errcode(code),
@@ -335,7 +301,6 @@ run_job(const Job &job)
 	char	   *what = job.request.is_for_slot()
 		? psprintf("semaphore \"%s\"", display_lock(job.request.name))
 		: describe_request(job.request);
-	char	   *context = psprintf("while running a command under %s", what);
 	int			slot = NO_SLOT;
 
 	if (statements == NIL)
@@ -355,7 +320,7 @@ run_job(const Job &job)
 			return skip(job, ERRCODE_OBJECT_IN_USE, what, "This session already holds it.");
 		return skip(job, ERRCODE_LOCK_NOT_AVAILABLE, what, describe_blockers(job.request));
 	}
-	if (claim_and_run(job, statements, slot, context))
+	if (claim_and_run(job, statements, slot, what))
 		return true;
 
 	what = psprintf("window %s of \"%s\" or a later one is already claimed",

@@ -31,27 +31,12 @@ namespace advisory
 static constexpr LOCKMODE LEASE_RENEWED = ShareUpdateExclusiveLock;
 static constexpr LOCKMODE LEASE_RELIED_ON = RowExclusiveLock;
 
-/*
- * The first in the queue looks again at least this often, because the server's clock may have been
- * set.
- */
+/* How often the first in the queue looks at least: the server's clock may have been set. */
 static constexpr int LOOK_AFTER_MS = 5000;
 
 /* ---- Locks ---- */
 
-/* How many locks of leases this transaction holds; too many if a subtransaction was rolled back. */
-static int	locks_taken = 0;
-
-int
-lease_lock_estimate() noexcept
-{
-	return locks_taken;
-}
-
-/*
- * Take a lease's lock until the transaction ends.  With dont_wait returns false if it cannot be had
- * at once.
- */
+/* Take a lease's lock.  With dont_wait: false if it cannot be had at once. */
 static bool
 lock_lease(Key key, LOCKMODE mode, bool dont_wait)
 {
@@ -59,77 +44,45 @@ lock_lease(Key key, LOCKMODE mode, bool dont_wait)
 
 	if (LockAcquire(&tag, mode, false, dont_wait) == LOCKACQUIRE_NOT_AVAIL)
 		return false;
-	locks_taken++;
+	lease_locks_taken++;
 	return true;
-}
-
-/*
- * Release the lock if nothing was changed, so that no session waits for the end of this transaction
- * without need.
- */
-static void
-unlock_lease(Key key, LOCKMODE mode)
-{
-	LOCKTAG		tag = lease_tag(MyDatabaseId, key);
-
-	LockRelease(&tag, mode, false);
-	locks_taken--;
 }
 
 /* What is left to do for a lease when this transaction has ended, in the transaction's memory. */
 struct LockedLease
 {
-	CachedName *name;			/* in use until then, so that the views can show it; or null */
+	CachedName *name;			/* in use until then, so that the views can show it */
 	bool		wakes;			/* the first in the queue is woken */
-	LOCKTAG		queue;
 	LockedLease *next;
 };
 
 static LockedLease *locked = nullptr;
 
-static LockedLease *
-add_locked()
-{
-	auto	   *lease = static_cast<LockedLease *>(MemoryContextAllocZero(TopTransactionContext,
-																	  sizeof(LockedLease)));
-
-	lease->next = locked;
-	return locked = lease;
-}
-
 /*
- * Remember to wake the queue.  Call this before any change, because it can fail; it also attaches
- * to the lock table.
+ * Keep the name until the transaction ends, as it does the lease's lock, and perhaps wake the queue
+ * then.  Call this before any change, because it can fail; it also attaches to the lock table.
  */
 static void
-wake_at_end(Key key)
+at_end(CachedName *name, bool wakes)
 {
-	LockedLease *lease;
+	auto	   *lease = static_cast<LockedLease *>(MemoryContextAlloc(TopTransactionContext,
+																	  sizeof(LockedLease)));
 
 	lock_tables();
-	lease = add_locked();
-	lease->queue = lease_queue_tag(MyDatabaseId, key);
-	lease->wakes = true;
-}
-
-/* The lease's lock is kept until the transaction ends: so is its name. */
-static void
-keep_name(CachedName *name)
-{
-	add_locked()->name = name;
+	*lease = {name, wakes, locked};
+	locked = lease;
 	name->uses++;
 }
 
 void
 lease_transaction_released() noexcept
 {
-	locks_taken = 0;
+	lease_locks_taken = 0;
 	for (; locked != nullptr; locked = locked->next)
 	{
 		if (locked->wakes)
-			wake_holders(locked->queue);
-		if (locked->name != nullptr)
-			name_release(locked->name);
+			wake_holders(lease_queue_tag(MyDatabaseId, locked->name->key));
+		name_release(locked->name);
 	}
 }
 
@@ -205,14 +158,6 @@ delete_forgotten_neighbours(Key key)
 			lease_row_delete(rows[i]);
 }
 
-/* Write the row.  False if it is not as lease->before says. */
-static bool
-grant(Lease *lease)
-{
-	lease->expires_at = lease_row_grant(lease->name, lease->grant, lease->before);
-	return lease->expires_at != 0;
-}
-
 /*
  * Take the lease, which looked free before its lock was granted in ExclusiveLock mode.  False if it
  * is not free any more; the caller then releases the locks.
@@ -221,16 +166,17 @@ static bool
 take(Lease *lease)
 {
 	/* Under the lock, so that it is greater than the token of every owner before. */
-	lease->grant.token = token_make(&lease->grant.era);
+	lease->wanted.token = token_make(&lease->wanted.era);
 	/*
 	 * If its row was changed before the lock was granted, look again: nobody changes it now.  Also
 	 * if it is of an older era, because the present one may have begun meanwhile.
 	 */
-	if ((lease->before.is_there && lease->before.era != lease->grant.era) || !grant(lease))
+	if ((lease->before.is_there && lease->before.era != lease->wanted.era) ||
+		!lease_row_grant(lease->name, &lease->wanted, lease->before))
 	{
 		if (!looks_free(lease))
 			return false;
-		if (!grant(lease))
+		if (!lease_row_grant(lease->name, &lease->wanted, lease->before))
 			raise_row_prevented("_leases");
 	}
 	commit_synchronously();
@@ -239,23 +185,11 @@ take(Lease *lease)
 	return true;
 }
 
-/* An attempt to take a lease. */
-struct LeaseAttempt : Attempt
-{
-	Lease	   *lease;
-};
-
-static Lease *
-lease_of(Attempt *attempt) noexcept
-{
-	return static_cast<LeaseAttempt *>(attempt)->lease;
-}
-
 /* Take the lease if it is free and nobody waits for it. */
 static bool
 try_lease_now(Attempt *attempt)
 {
-	Lease	   *lease = lease_of(attempt);
+	Lease	   *lease = attempt->lease;
 	Key			key = lease->name.key;
 
 	/*
@@ -274,15 +208,12 @@ try_lease_now(Attempt *attempt)
 static void
 wait_for_lease(Attempt *attempt)
 {
-	Lease	   *lease = lease_of(attempt);
+	Lease	   *lease = attempt->lease;
 	Key			key = lease->name.key;
 	LOCKTAG		queue = lease_queue_tag(MyDatabaseId, key);
 	Deadline	deadline(Timeout{LockTimeout > 0 ? LockTimeout : -1});
 
-	/*
-	 * lock_timeout limits the whole wait, which has several steps.  The caller restores the
-	 * setting.
-	 */
+	/* lock_timeout limits all steps of the wait together.  The caller restores the setting. */
 	auto		limit_step = [&deadline]() {
 		if (LockTimeout > 0)
 			LockTimeout = Max(deadline.remaining().milliseconds, 1);
@@ -297,7 +228,7 @@ wait_for_lease(Attempt *attempt)
 				 errhint("(advisory.lease(...)).* calls the function twice. "
 						 "Use SELECT * FROM advisory.lease(...)."),
 				 set_lock_fields(lease->name)));
-	publish_wait(queue, 0, attempt->name->used());
+	publish_wait(queue, 0, attempt->name->used);
 	sleeping([&]() { LockAcquire(&queue, ExclusiveLock, false, false); });
 	for (;;)
 	{
@@ -354,23 +285,21 @@ count_grant(const CachedName *name, const LeaseRow &before)
 Outcome
 lease_take(Lease *lease, Timeout timeout)
 {
-	LeaseAttempt attempt = {{{lease->name, Mode::exclusive, Scope::transaction}}, lease};
+	Attempt		attempt = {{lease->name, Mode::exclusive, Scope::transaction}};
 	Outcome		outcome = Outcome::granted;
 
 	CHECK_FOR_INTERRUPTS();
+	attempt.lease = lease;
 	attempt.name = name_ask(lease->name);
 	if (!try_lease_now(&attempt))
 		outcome = timeout.is_immediate()
 			? Outcome::not_free : bounded_wait(LEASE_ROUTINE, &attempt, timeout);
 
-	/*
-	 * The statements on the table of leases may have called functions that asked for other locks:
-	 * ask for the name again.
-	 */
+	/* The statements may have called functions that asked for other names. */
 	attempt.name = name_ask(lease->name);
 	if (outcome == Outcome::granted)
 	{
-		keep_name(attempt.name);
+		at_end(attempt.name, false);
 		count_grant(attempt.name, lease->before);
 		log_wait(LEASE_ROUTINE, attempt, "and obtained it");
 		CHECK_FOR_INTERRUPTS();
@@ -386,9 +315,7 @@ lease_take(Lease *lease, Timeout timeout)
 
 /* ---- For its owner ---- */
 
-/*
- * Read the lease.  Is it this one, and may the current user use it?  With ANY_TOKEN: is there one?
- */
+/* Read the lease.  Is it this one, and may the current user use it?  ANY_TOKEN: is there one? */
 static bool
 find_lease(Key key, int64 token, LeaseRow *lease)
 {
@@ -401,14 +328,13 @@ static void
 wait_for_others(const LockName &name, LOCKMODE mode, const CachedName *cached)
 {
 	MemoryContext context = CurrentMemoryContext;
-	ErrorData  *volatile error = nullptr;
 
 	PG_TRY();
 	{
 		with_error_context([&]() {
 			errcontext("while waiting for lease \"%s\"", display_name(name));
 		}, [&]() {
-			with_published_wait(lease_tag(MyDatabaseId, name.key), cached->used(), [&]() {
+			with_published_wait(lease_tag(MyDatabaseId, name.key), cached->used, [&]() {
 				lock_lease(name.key, mode, false);
 			});
 		});
@@ -417,11 +343,9 @@ wait_for_others(const LockName &name, LOCKMODE mode, const CachedName *cached)
 	{
 		LWLockReleaseAll();
 		LockErrorCleanup();
-		error = catch_error(context);
+		raise_wait_error(catch_error(context), name);
 	}
 	PG_END_TRY();
-	if (error != nullptr)
-		raise_wait_error(error, name);
 }
 
 /*
@@ -444,13 +368,13 @@ find_and_lock_lease(const LockName &name, int64 token, LOCKMODE mode, LeaseRow *
 	if (!is_found)
 		return false;
 	cached = name_ask(name);
-	if (!lock_lease(name.key, mode, true))
-		wait_for_others(name, mode, cached);
-	is_found = find_lease(name.key, token, lease);
-	if (!is_found)
-		unlock_lease(name.key, mode);
-	else if (!was_held)
-		keep_name(cached);
+	is_found = keeping_locks_if([&]() {
+		if (!lock_lease(name.key, mode, true))
+			wait_for_others(name, mode, cached);
+		return find_lease(name.key, token, lease);
+	});
+	if (is_found && !was_held)
+		at_end(cached, false);
 	name_end_asking();
 	return is_found;
 }
@@ -467,9 +391,14 @@ lease_renew(const LockName &name, int64 token, int64 ttl)
 	 */
 	if (!find_and_lock_lease(name, token, LEASE_RENEWED, &lease))
 		return 0;
+	if (ttl == 0)
+		ttl = lease.ttl;
 	/* The first in the queue sleeps until the lease expires, unless that is earlier now. */
-	if (GetCurrentTimestamp() + (ttl > 0 ? ttl : lease.ttl) < lease.ends_at)
-		wake_at_end(name.key);
+	if (GetCurrentTimestamp() + ttl < lease.ends_at)
+	{
+		at_end(name_ask(name), true);
+		name_end_asking();
+	}
 	commit_synchronously();
 	return lease_row_renew(lease, ttl);
 }
@@ -478,16 +407,18 @@ bool
 lease_end(const LockName &name, int64 token)
 {
 	LeaseRow	lease;
+	CachedName *cached;
 
 	lease_check_can_change(token == ANY_TOKEN ? "advisory.break_lease()" : "advisory.end_lease()");
 	if (!find_and_lock_lease(name, token, ExclusiveLock, &lease))
 		return false;
-	wake_at_end(name.key);
+	cached = name_ask(name);
+	at_end(cached, true);
+	name_end_asking();
 	lease_row_delete(lease);
-	if (NameStats *stats = stats_of_name(name_ask(name)))
+	if (NameStats *stats = stats_of_name(cached))
 		stats_add(&stats->hold, Max(lease.acquired_at, stats_reset_at(stats)),
 				  Min(lease.ends_at, GetCurrentTimestamp()));
-	name_end_asking();
 	return true;
 }
 

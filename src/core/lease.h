@@ -28,19 +28,15 @@ namespace advisory
 /* The most bytes of an owner. */
 constexpr int LEASE_OWNER_BYTES = 256;
 
-/* A request for a lease, and its results. */
+/* A request for a lease. */
 struct Lease
 {
 	LockName	name;
-	LeaseGrant	grant;			/* its token and era are set if it was granted */
-	TimestampTz expires_at;
+	LeaseRow	wanted;			/* token, era and ends_at are set when it is granted */
 	LeaseRow	before;			/* the previous lease */
 };
 
-/*
- * Raise 25006 in a READ ONLY transaction or on a standby, 25000 in a parallel operation.  function
- * is for the message.
- */
+/* Raise 25006 in a READ ONLY transaction or on a standby, 25000 in a parallel operation. */
 void		lease_check_can_change(const char *function);
 
 /*
@@ -67,19 +63,13 @@ bool		lease_end(const LockName &name, int64 token);
 
 constexpr int64 ANY_TOKEN = 0;
 
-/*
- * Raise 55000 if the lease is lost.  No session can take the lease over before this transaction
- * ends.
- */
+/* Raise 55000 if the lease is lost. */
 void		lease_check(const LockName &name, int64 token);
 
-/* How many locks of leases this transaction holds at most.  Costs nothing. */
-int			lease_lock_estimate() noexcept;
+/* How many locks of leases this transaction holds; too many if it has given some back. */
+inline int	lease_locks_taken = 0;
 
-/*
- * After a transaction has ended and its locks are released: wake the sessions that wait for leases
- * that it ended.
- */
+/* When the locks of a transaction are released: wake who waits for leases that it ended. */
 void		lease_transaction_released() noexcept;
 
 }								/* namespace advisory */

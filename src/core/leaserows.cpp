@@ -16,10 +16,7 @@ namespace advisory
 
 static constexpr char LEASES[] = "_leases";
 
-/*
- * No view shows more.  Any role can take any number of leases, and must not make the views too slow
- * for others.
- */
+/* No view shows more: a role that takes very many must not make the views slow for others. */
 static constexpr int SHOWN_LEASES = 10000;
 
 /* ---- Statements ---- */
@@ -38,23 +35,23 @@ static constexpr int SHOWN_LEASES = 10000;
 static OwnStatement SELECT_STATE = {
 	LEASES,
 	"SELECT " STATE " FROM advisory._leases WHERE key = $1",
-	SPI_OK_SELECT, true, false, {INT8OID}, nullptr};
+	SPI_OK_SELECT, true};
 
 static OwnStatement SELECT_LEASE = {
 	LEASES,
 	"SELECT " STATE TEXTS " FROM advisory._leases WHERE key = $1",
-	SPI_OK_SELECT, true, false, {INT8OID}, nullptr};
+	SPI_OK_SELECT, true};
 
 static OwnStatement SELECT_LEASES = {
 	LEASES,
 	"SELECT " STATE TEXTS " FROM advisory._leases LIMIT $1",
-	SPI_OK_SELECT, true, false, {INT8OID}, nullptr};
+	SPI_OK_SELECT, true};
 
 static OwnStatement SELECT_NEIGHBOURS = {
 	LEASES,
 	"(SELECT " STATE " FROM advisory._leases WHERE key > $1 ORDER BY key LIMIT 8) UNION ALL"
 	" (SELECT " STATE " FROM advisory._leases WHERE key < $1 ORDER BY key DESC LIMIT 8)",
-	SPI_OK_SELECT, true, false, {INT8OID}, nullptr};
+	SPI_OK_SELECT, true};
 
 /* Both have the same arguments. */
 static OwnStatement INSERT_LEASE = {
@@ -62,9 +59,7 @@ static OwnStatement INSERT_LEASE = {
 	"INSERT INTO advisory._leases (key, token, namespace, name, owner, role, era, ttl, lock_delay,"
 	" acquired_at, renewed_at, expires_at, renewals)"
 	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $10 + $8, 0) ON CONFLICT DO NOTHING",
-	SPI_OK_INSERT, true, false,
-	{INT8OID, INT8OID, TEXTOID, TEXTOID, TEXTOID, REGROLEOID, INT8OID, INTERVALOID, INTERVALOID,
-	 TIMESTAMPTZOID, INT8OID, INT8OID}, nullptr};
+	SPI_OK_INSERT, true};
 
 static OwnStatement REPLACE_LEASE = {
 	LEASES,
@@ -72,29 +67,22 @@ static OwnStatement REPLACE_LEASE = {
 	" era = $7, ttl = $8, lock_delay = $9, acquired_at = $10, renewed_at = $10,"
 	" expires_at = $10 + $8, renewals = 0"
 	" WHERE key = $1 AND token = $11 AND renewals = $12",
-	SPI_OK_UPDATE, true, false,
-	{INT8OID, INT8OID, TEXTOID, TEXTOID, TEXTOID, REGROLEOID, INT8OID, INTERVALOID, INTERVALOID,
-	 TIMESTAMPTZOID, INT8OID, INT8OID}, nullptr};
+	SPI_OK_UPDATE, true};
 
 static OwnStatement RENEW_LEASE = {
 	LEASES,
-	"UPDATE advisory._leases SET ttl = COALESCE($3, ttl), era = $4, renewed_at = $5,"
-	" expires_at = $5 + COALESCE($3, ttl), renewals = renewals + 1"
-	" WHERE key = $1 AND token = $2 RETURNING expires_at",
-	SPI_OK_UPDATE_RETURNING, true, true,
-	{INT8OID, INT8OID, INTERVALOID, INT8OID, TIMESTAMPTZOID}, nullptr};
+	"UPDATE advisory._leases SET ttl = $3, era = $4, renewed_at = $5, expires_at = $5 + $3,"
+	" renewals = renewals + 1 WHERE key = $1 AND token = $2",
+	SPI_OK_UPDATE, true};
 
 static OwnStatement DELETE_LEASE = {
 	LEASES,
 	"DELETE FROM advisory._leases WHERE key = $1 AND token = $2 AND renewals = $3",
-	SPI_OK_DELETE, true, false, {INT8OID, INT8OID, INT8OID}, nullptr};
+	SPI_OK_DELETE, true};
 
 /* ---- Reading ---- */
 
-/*
- * A TTL or lock_delay.  The functions of this extension write nothing else than a number of
- * microseconds within these limits.
- */
+/* A TTL or lock_delay: microseconds within these limits, unless a restored dump has others. */
 static int64
 length_of(Datum interval) noexcept
 {
@@ -147,10 +135,7 @@ row_of(const OwnRow &row, bool has_texts)
 static void
 restart(LeaseRow *lease, const Era &present) noexcept
 {
-	/*
-	 * Nobody knows how much of the TTL was left when the server of the older era ended.  Their
-	 * clocks may differ by a minute.
-	 */
+	/* The clocks of the two servers may differ by a minute. */
 	lease->is_restarted = lease->era != present.number &&
 		!lease->is_over_for(USECS_PER_MINUTE, present.began_at);
 	if (lease->is_restarted)
@@ -204,12 +189,12 @@ lease_row_read_now(Key key)
 {
 	LeaseRow   *lease = nullptr;
 	int			count;
-	bool		has_memory = unless_lock_table_is_full([&]() {
+
+	unless_lock_table_is_full([&]() {
 		if (lease_table_lock_now(AccessShareLock))
 			lease = read_rows(&SELECT_LEASE, key.value, true, &count);
 	});
-
-	return has_memory ? lease : nullptr;
+	return lease;
 }
 
 LeaseRow *
@@ -269,39 +254,34 @@ lease_describe_holder(Key key)
 
 /* ---- Writing ---- */
 
-TimestampTz
-lease_row_grant(const LockName &name, const LeaseGrant &grant, const LeaseRow &seen)
+bool
+lease_row_grant(const LockName &name, LeaseRow *lease, const LeaseRow &seen)
 {
 	TimestampTz now = GetCurrentTimestamp();
-	Interval	ttl = {grant.ttl, 0, 0};
-	Interval	lock_delay = {grant.lock_delay, 0, 0};
-	std::initializer_list<NullableDatum> values = {
-		argument(name.key.value), argument(grant.token), argument(name.ns), argument(name.name),
-		argument(grant.owner), NullableDatum{ObjectIdGetDatum(GetUserId()), false},
-		argument(grant.era), NullableDatum{IntervalPGetDatum(&ttl), false},
-		NullableDatum{IntervalPGetDatum(&lock_delay), false}, argument(now),
-		argument(seen.token), argument(seen.renewals)};
-	OwnStatement *write = seen.is_there ? &REPLACE_LEASE : &INSERT_LEASE;
+	Interval	ttl = {lease->ttl, 0, 0};
+	Interval	lock_delay = {lease->lock_delay, 0, 0};
 
-	return run_own_statement(write, values) == 1 ? now + grant.ttl : 0;
+	lease->ends_at = now + lease->ttl;
+	return run_own_statement(
+		seen.is_there ? &REPLACE_LEASE : &INSERT_LEASE,
+		{argument(name.key.value), argument(lease->token), argument(name.ns), argument(name.name),
+		 argument(lease->owner), Argument{ObjectIdGetDatum(GetUserId()), REGROLEOID},
+		 argument(lease->era), argument(&ttl), argument(&lock_delay), time_argument(now),
+		 argument(seen.token), argument(seen.renewals)}) == 1;
 }
 
 TimestampTz
 lease_row_renew(const LeaseRow &lease, int64 ttl)
 {
 	int64		era = token_era();
-	Interval	new_ttl = {ttl, 0, 0};
-	TimestampTz expires_at = 0;
+	TimestampTz now = GetCurrentTimestamp();
+	Interval	interval = {ttl, 0, 0};
 
-	run_own_statement(
-		&RENEW_LEASE,
-		{argument(lease.key.value), argument(lease.token),
-		 NullableDatum{IntervalPGetDatum(&new_ttl), ttl == 0}, argument(era),
-		 argument(GetCurrentTimestamp())},
-		[&](const OwnRow &row) {
-			expires_at = DatumGetTimestampTz(row.column(1, TIMESTAMPTZOID));
-		});
-	return expires_at;
+	if (run_own_statement(&RENEW_LEASE, {argument(lease.key.value), argument(lease.token),
+										 argument(&interval), argument(era),
+										 time_argument(now)}) == 0)
+		raise_row_prevented(LEASES);
+	return now + ttl;
 }
 
 void

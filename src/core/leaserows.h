@@ -34,10 +34,10 @@ struct LeaseRow
 	bool		is_there;		/* false for a lease that has no row; all else is 0 then */
 	bool		is_restarted;	/* it has its whole TTL from the beginning of the present era on */
 
-	/* Only in rows that are read to be shown. */
-	char	   *ns;
-	char	   *name;
-	char	   *owner;			/* the name that the owner gave itself, or was given */
+	/* Only in rows that are read to be shown; and owner in a row to be written. */
+	const char *ns;
+	const char *name;
+	const char *owner;			/* the name that the owner gave itself, or was given */
 
 	/* When another session can take it over. */
 	TimestampTz free_at() const noexcept
@@ -45,10 +45,7 @@ struct LeaseRow
 		return TIMESTAMP_IS_NOEND(ends_at) ? ends_at : ends_at + lock_delay;
 	}
 
-	/*
-	 * Did the current user, or a role that it is a member of, take it?  Nobody else may see its
-	 * token.
-	 */
+	/* Did the current user, or a role that it is in, take it?  Nobody else may see its token. */
 	bool		is_mine() const
 	{
 		return has_privs_of_role(GetUserId(), role);
@@ -59,16 +56,6 @@ struct LeaseRow
 	{
 		return !TIMESTAMP_IS_NOEND(ends_at) && free_at() + microseconds < time;
 	}
-};
-
-/* The new values of a row. */
-struct LeaseGrant
-{
-	int64		token;
-	int64		era;
-	int64		ttl;
-	int64		lock_delay;
-	const char *owner;
 };
 
 /*
@@ -106,15 +93,12 @@ LeaseRow   *lease_rows_read(int *count);
 char	   *lease_describe_holder(Key key);
 
 /*
- * Grant the lease to the current user, if its row is still the one that was seen, or is still not
- * there.  Returns when it expires; 0 if the row has changed.  May ereport.
+ * Grant the lease to the current user, with these values, if its row is still the one that was
+ * seen, or is still not there.  Sets when it ends.  False if the row has changed.  May ereport.
  */
-TimestampTz lease_row_grant(const LockName &name, const LeaseGrant &grant, const LeaseRow &seen);
+bool		lease_row_grant(const LockName &name, LeaseRow *lease, const LeaseRow &seen);
 
-/*
- * Renew the lease, which must still have this token; ttl 0 keeps its TTL.  Returns when it expires.
- * May ereport.
- */
+/* Renew the lease, which must still have this token.  Returns when it expires.  May ereport. */
 TimestampTz lease_row_renew(const LeaseRow &lease, int64 ttl);
 
 /* Delete the row if it still has this token and was renewed as often.  May ereport. */

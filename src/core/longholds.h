@@ -31,10 +31,7 @@ void		log_hold(const HeldLock *held, TimestampTz now);
  */
 void		idle_holder_check(dlist_head &holds);
 
-/*
- * Call this after a transaction, with session-level holds left.  is_abort: after an error or a
- * ROLLBACK.
- */
+/* Call this after a transaction, with session-level holds left.  is_abort: it has aborted. */
 void		idle_holder_start_timer(bool is_abort) noexcept;
 
 }								/* namespace advisory */

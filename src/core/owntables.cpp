@@ -4,7 +4,6 @@
  */
 #include "base/pg.h"
 
-#include "base/errors.h"
 #include "base/guc.h"
 #include "core/owntables.h"
 
@@ -14,48 +13,30 @@ namespace advisory
 static constexpr char SCHEMA[] = "advisory";
 
 Oid
-own_schema(const char *name)
-{
-	HeapTuple	row = SearchSysCache1(NAMESPACENAME, CStringGetDatum(name));
-	Oid			schema = InvalidOid;
-
-	if (HeapTupleIsValid(row))
-	{
-		auto	   *form = reinterpret_cast<Form_pg_namespace>(GETSTRUCT(row));
-
-		if (form->nspowner == BOOTSTRAP_SUPERUSERID)
-			schema = form->oid;
-		ReleaseSysCache(row);
-	}
-	return schema;
-}
-
-Oid
 own_relation(const char *name, char relkind, bool missing_ok)
 {
 	Oid			schema = get_namespace_oid(SCHEMA, missing_ok);
-	HeapTuple	row = SearchSysCache2(RELNAMENSP, PointerGetDatum(name), ObjectIdGetDatum(schema));
-	bool		is_there = HeapTupleIsValid(row);
-	Oid			relation = InvalidOid;
+	Oid			relation = get_relname_relid(name, schema);
+	bool		is_there = OidIsValid(relation);
 
-	if (is_there)
-	{
-		auto	   *form = reinterpret_cast<Form_pg_class>(GETSTRUCT(row));
-
-		/* Another owner could attach functions, which would run as the superuser. */
-		if (form->relkind == relkind && form->relowner == BOOTSTRAP_SUPERUSERID &&
-			schema == own_schema(SCHEMA))
-			relation = form->oid;
-		ReleaseSysCache(row);
-	}
-	if (!OidIsValid(relation) && !missing_ok)
+	/*
+	 * Another owner could attach functions, which would run as the superuser, or rename the schema
+	 * and put another one in its place.
+	 */
+	if (get_rel_relkind(relation) == relkind &&
+		GetSysCacheOid1(RELOID, Anum_pg_class_relowner, ObjectIdGetDatum(relation)) ==
+		BOOTSTRAP_SUPERUSERID &&
+		GetSysCacheOid1(NAMESPACEOID, Anum_pg_namespace_nspowner, ObjectIdGetDatum(schema)) ==
+		BOOTSTRAP_SUPERUSERID)
+		return relation;
+	if (!missing_ok)
 		ereport(ERROR,
 				(errcode(is_there ? ERRCODE_WRONG_OBJECT_TYPE : ERRCODE_UNDEFINED_TABLE),
 				 is_there
 				 ? errmsg("relation \"%s.%s\" is not a %s of the bootstrap superuser", SCHEMA, name,
 						  relkind == RELKIND_SEQUENCE ? "sequence" : "table")
 				 : errmsg("relation \"%s.%s\" does not exist", SCHEMA, name)));
-	return relation;
+	return InvalidOid;
 }
 
 Oid
@@ -63,14 +44,16 @@ lock_own_relation(const char *name, char relkind, LOCKMODE mode, bool may_wait)
 {
 	for (;;)
 	{
+		uint64		seen = SharedInvalidMessageCounter;
 		Oid			relation = own_relation(name, relkind, !may_wait);
 
 		if (may_wait)
 			LockRelationOid(relation, mode);
 		else if (!OidIsValid(relation) || !ConditionalLockRelationOid(relation, mode))
 			return InvalidOid;
-		/* It may have been dropped before it was locked. */
-		if (own_relation(name, relkind, !may_wait) == relation)
+		/* It may have been dropped before it was locked; most messages are about something else. */
+		if (seen == SharedInvalidMessageCounter ||
+			own_relation(name, relkind, !may_wait) == relation)
 			return relation;
 		UnlockRelationOid(relation, mode);
 	}
@@ -93,21 +76,23 @@ raise_row_prevented(const char *table)
 }
 
 void
-execute_own_statement(OwnStatement *statement, std::initializer_list<NullableDatum> arguments)
+execute_own_statement(OwnStatement *statement, std::initializer_list<Argument> arguments)
 {
-	Datum		values[lengthof(statement->types)];
-	char		nulls[lengthof(statement->types)];
+	Oid			types[MOST_ARGUMENTS];
+	Datum		values[MOST_ARGUMENTS];
+	char		nulls[MOST_ARGUMENTS];
 	Snapshot	snapshot = InvalidSnapshot;
 	int			count = 0;
 
-	for (const NullableDatum &argument : arguments)
+	for (const Argument &argument : arguments)
 	{
+		types[count] = argument.type;
 		values[count] = argument.value;
-		nulls[count++] = argument.isnull ? 'n' : ' ';
+		nulls[count++] = argument.is_null ? 'n' : ' ';
 	}
 	if (statement->plan == nullptr)
 	{
-		SPIPlanPtr	prepared = SPI_prepare(statement->text, count, statement->types);
+		SPIPlanPtr	prepared = SPI_prepare(statement->text, count, types);
 
 		if (prepared == nullptr || SPI_keepplan(prepared) != 0)
 			elog(ERROR, "could not prepare \"%s\"", statement->text);
@@ -123,8 +108,6 @@ execute_own_statement(OwnStatement *statement, std::initializer_list<NullableDat
 
 	if (result != statement->result)
 		elog(ERROR, "could not run \"%s\": %s", statement->text, SPI_result_code_string(result));
-	if (statement->has_one_row && SPI_processed != 1)
-		raise_row_prevented(statement->table);
 }
 
 Datum

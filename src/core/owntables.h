@@ -8,12 +8,6 @@ namespace advisory
 {
 
 /*
- * The OID of a schema of this extension; InvalidOid if it is not there, or if it does not belong to
- * the bootstrap superuser. Another owner could rename it, and put another schema in its place.
- */
-Oid			own_schema(const char *name);
-
-/*
  * The OID of a table or sequence of this extension.  Raises 42P01 if it is not there, 42809 if it
  * is not of this relkind, or if it or its schema does not belong to the bootstrap superuser; but
  * with missing_ok returns InvalidOid.
@@ -70,14 +64,47 @@ as_superuser(Run run)
 /* A statement on a table of this extension, for as_superuser(). */
 struct OwnStatement
 {
-	const char *table;			/* null if it reads none */
+	const char *table;
 	const char *text;
 	int			result;			/* what SPI returns for it */
 	bool		sees_latest;	/* the latest committed data, in every isolation level? */
-	bool		has_one_row;	/* does it return one row in any case? */
-	Oid			types[12];		/* of its arguments */
-	SPIPlanPtr	plan;			/* kept for the session */
+	SPIPlanPtr	plan = nullptr; /* kept for the session */
 };
+
+/* An argument of a statement. */
+struct Argument
+{
+	Datum		value;
+	Oid			type;
+	bool		is_null = false;
+};
+
+constexpr int MOST_ARGUMENTS = 12;
+
+inline Argument
+argument(int64 value)
+{
+	return {Int64GetDatum(value), INT8OID};
+}
+
+inline Argument
+time_argument(TimestampTz time)
+{
+	return {TimestampTzGetDatum(time), TIMESTAMPTZOID};
+}
+
+inline Argument
+argument(const Interval *interval)
+{
+	return {IntervalPGetDatum(interval), INTERVALOID};
+}
+
+inline Argument
+argument(std::string_view text)
+{
+	return {PointerGetDatum(cstring_to_text_with_len(text.data(), static_cast<int>(text.size()))),
+			TEXTOID};
+}
 
 /*
  * A row that a statement returned.  Columns are counted from 1.  Each of these functions raises
@@ -98,12 +125,9 @@ struct OwnRow
 	char	   *text(int column) const;
 };
 
-/*
- * Run a statement within SPI_connect().  Raises 42804 if it has to return one row and does not.
- * May ereport.
- */
+/* Run a statement within SPI_connect().  May ereport. */
 void		execute_own_statement(OwnStatement *statement,
-								  std::initializer_list<NullableDatum> arguments);
+								  std::initializer_list<Argument> arguments);
 
 /* Raise 42804: a statement that must write a row wrote none. */
 [[noreturn]] void raise_row_prevented(const char *table);
@@ -112,15 +136,15 @@ void		execute_own_statement(OwnStatement *statement,
  * Run a statement as the bootstrap superuser, and call use(row) for each row that it returned; then
  * the rows are freed.  Returns how many rows it returned or changed.  May ereport.
  */
-template <typename Use>
+template <typename Use = void (*) (const OwnRow &)>
 uint64
-run_own_statement(OwnStatement *statement, std::initializer_list<NullableDatum> arguments, Use use)
+run_own_statement(OwnStatement *statement, std::initializer_list<Argument> arguments,
+				  Use use = [](const OwnRow &) {})
 {
 	uint64		count = 0;
 
-	if (statement->table != nullptr)
-		lock_own_relation(statement->table, RELKIND_RELATION,
-						  statement->result == SPI_OK_SELECT ? AccessShareLock : RowExclusiveLock);
+	lock_own_relation(statement->table, RELKIND_RELATION,
+					  statement->result == SPI_OK_SELECT ? AccessShareLock : RowExclusiveLock);
 	as_superuser([&]() {
 		SPI_connect();
 		execute_own_statement(statement, arguments);
@@ -130,12 +154,6 @@ run_own_statement(OwnStatement *statement, std::initializer_list<NullableDatum> 
 		SPI_finish();
 	});
 	return count;
-}
-
-inline uint64
-run_own_statement(OwnStatement *statement, std::initializer_list<NullableDatum> arguments)
-{
-	return run_own_statement(statement, arguments, [](const OwnRow &) {});
 }
 
 /*
@@ -160,21 +178,6 @@ keeping_locks_if(Body body)
 	ResourceOwnerRelease(own, RESOURCE_RELEASE_AFTER_LOCKS, are_kept, false);
 	ResourceOwnerDelete(own);
 	return are_kept;
-}
-
-/* An argument: a bigint or timestamptz; a text. */
-inline NullableDatum
-argument(int64 value)
-{
-	return NullableDatum{Int64GetDatum(value), false};
-}
-
-inline NullableDatum
-argument(std::string_view string)
-{
-	text	   *copy = cstring_to_text_with_len(string.data(), static_cast<int>(string.size()));
-
-	return NullableDatum{PointerGetDatum(copy), false};
 }
 
 /*

@@ -142,10 +142,7 @@ token_era(int64 above)
 			Era			seen = token_era_seen();
 			int64		value = (era << TIMELINE_BITS) | GetWALInsertionTimeLine();
 
-			/*
-			 * In this order, because otherwise the new era would for a moment have the beginning of
-			 * the previous one.
-			 */
+			/* In this order: or the new era would briefly have the beginning of the old one. */
 			write_sequence(ERA_BEGAN,
 						   seen.number == era ? seen.began_at : GetCurrentTimestamp());
 			write_sequence(ERA, (value << SYSTEM_BITS) | system_here());
@@ -245,7 +242,7 @@ static OwnStatement RAISE_FENCE = {
 	"fences",
 	"INSERT INTO advisory.fences AS f (key, token) VALUES ($1, $2)"
 	" ON CONFLICT (key) DO UPDATE SET token = GREATEST(f.token, EXCLUDED.token) RETURNING token",
-	SPI_OK_INSERT_RETURNING, false, true, {INT8OID, INT8OID}, nullptr};
+	SPI_OK_INSERT_RETURNING, false};
 
 void
 token_check(const LockName &name, int64 token)
@@ -256,8 +253,9 @@ token_check(const LockName &name, int64 token)
 	with_error_context([&]() {
 		errcontext("while checking token " INT64_FORMAT " of \"%s\"", token, display_name(name));
 	}, [&]() {
-		run_own_statement(&RAISE_FENCE, {argument(name.key.value), argument(token)},
-						  [&](const OwnRow &row) { highest = row.bigint(1); });
+		if (run_own_statement(&RAISE_FENCE, {argument(name.key.value), argument(token)},
+							  [&](const OwnRow &row) { highest = row.bigint(1); }) == 0)
+			raise_row_prevented("fences");
 	});
 	if (highest > token)
 	{

@@ -19,7 +19,7 @@ compare_pids(const void *a, const void *b) noexcept
 		static_cast<const PgBackendStatus *>(b)->st_procpid;
 }
 
-Backends::Backends() : context(CurrentMemoryContext)
+Backends::Backends()
 {
 	/* Otherwise the server would return the transaction's first snapshot again. */
 	pgstat_clear_backend_activity_snapshot();
@@ -45,27 +45,20 @@ Backends::find(int pid) const noexcept
 												  compare_pids));
 }
 
-/* A prepared transaction, which holds locks without a session. */
-struct Backends::Prepared
+/* May ereport, also because the lock table is full. */
+void
+Backends::read_prepared()
 {
-	TransactionId xid;
-	char	   *gid;
-};
-
-/* The server's prepared transactions.  May ereport, also because the lock table is full. */
-static Backends::Prepared *
-read_prepared(MemoryContext context, int *count)
-{
-	Backends::Prepared *xacts;
-
 	SPI_connect();
 	if (SPI_execute("SELECT transaction, gid FROM pg_catalog.pg_prepared_xact()", true, 0) !=
 		SPI_OK_SELECT)
 		elog(ERROR, "could not read pg_prepared_xact()");
 
-	xacts = static_cast<Backends::Prepared *>(
-		MemoryContextAlloc(context, sizeof(*xacts) * (SPI_processed + 1)));
-	for (uint64 i = 0; i < SPI_processed; i++)
+	auto	   *xacts = static_cast<Prepared *>(
+		MemoryContextAlloc(context, sizeof(Prepared) * (SPI_processed + 1)));
+
+	prepared_count = static_cast<int>(SPI_processed);
+	for (int i = 0; i < prepared_count; i++)
 	{
 		HeapTuple	row = SPI_tuptable->vals[i];
 		TupleDesc	columns = SPI_tuptable->tupdesc;
@@ -74,22 +67,34 @@ read_prepared(MemoryContext context, int *count)
 		xacts[i].xid = DatumGetTransactionId(SPI_getbinval(row, columns, 1, &isnull));
 		xacts[i].gid = MemoryContextStrdup(context, escape_foreign(SPI_getvalue(row, columns, 2)));
 	}
-	*count = static_cast<int>(SPI_processed);
 	SPI_finish();
-	return xacts;
+	prepared = xacts;
 }
 
 const char *
 Backends::gid_of(TransactionId xid)
 {
 	if (prepared == nullptr)
-		unless_lock_table_is_full([this]() { prepared = read_prepared(context, &prepared_count); });
+		unless_lock_table_is_full([this]() { read_prepared(); });
 	for (int i = 0; prepared != nullptr && i < prepared_count; i++)
 	{
 		if (prepared[i].xid == xid)
 			return prepared[i].gid;
 	}
 	return nullptr;
+}
+
+/* "idle in transaction" and so on; null if the server does not track it. */
+static const char *
+state_name(BackendState state) noexcept
+{
+	static const char *const names[] = {"idle", "active", "idle in transaction",
+		"fastpath function call", "idle in transaction (aborted)", "disabled"};
+
+	/* Up to 17 the only state before idle is undefined; 18 added starting. */
+	if (state < STATE_IDLE)
+		return state == STATE_UNDEFINED ? nullptr : "starting";
+	return names[state - STATE_IDLE];
 }
 
 VisibleSession
@@ -151,30 +156,6 @@ own_description()
 		? psprintf("%s@%s", role, application_name) : role;
 }
 
-const char *
-state_name(BackendState state) noexcept
-{
-	switch (static_cast<int>(state))
-	{
-		case compat::state_starting:
-			return "starting";
-		case STATE_IDLE:
-			return "idle";
-		case STATE_RUNNING:
-			return "active";
-		case STATE_IDLEINTRANSACTION:
-			return "idle in transaction";
-		case STATE_FASTPATH:
-			return "fastpath function call";
-		case STATE_IDLEINTRANSACTION_ABORTED:
-			return "idle in transaction (aborted)";
-		case STATE_DISABLED:
-			return "disabled";
-		default:
-			return nullptr;
-	}
-}
-
 Datum
 client_address(const PgBackendStatus &backend)
 {
@@ -201,19 +182,13 @@ role_name(Oid role)
 }
 
 char *
-stored_database_name(Oid database)
+database_name(Oid database)
 {
 	char	   *name = nullptr;
 
 	if (OidIsValid(database))
 		unless_lock_table_is_full([&]() { name = get_database_name(database); });
-	return name;
-}
-
-char *
-database_name(Oid database)
-{
-	return escape_foreign(stored_database_name(database));
+	return escape_foreign(name);
 }
 
 }								/* namespace advisory */

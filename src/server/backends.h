@@ -45,12 +45,18 @@ public:
 	/* Who holds or awaits a lock; for a parallel worker its leader.  May ereport. */
 	VisibleSession of(const LockEntry &entry);
 
-	struct Prepared;
-
 private:
+	/* A prepared transaction, which holds locks without a session. */
+	struct Prepared
+	{
+		TransactionId xid;
+		const char *gid;
+	};
+
+	void		read_prepared();
 	const char *gid_of(TransactionId xid);
 
-	MemoryContext context;
+	MemoryContext context = CurrentMemoryContext;
 	PgBackendStatus *entries;	/* by ascending pid */
 	int			count;
 	Prepared   *prepared = nullptr; /* read when the first is asked for */
@@ -61,9 +67,6 @@ private:
 bool		may_see_all();
 bool		may_see_role(Oid role);
 
-/* "idle in transaction" and so on; null if the server does not track it. */
-const char *state_name(BackendState state) noexcept;
-
 /* This session as role@application, or the role if it has no application_name; palloc'd. */
 char	   *own_description();
 
@@ -71,11 +74,10 @@ char	   *own_description();
 Datum		client_address(const PgBackendStatus &backend);
 
 /*
- * A role's or database's name, with foreign bytes escaped, or as it is stored.  Null if
- * it was dropped, or cannot be looked up because the server's lock table is full.
+ * A role's or database's name, with foreign bytes escaped.  Null if it was dropped, or cannot be
+ * looked up because the server's lock table is full.
  */
 char	   *role_name(Oid role);
 char	   *database_name(Oid database);
-char	   *stored_database_name(Oid database);
 
 }								/* namespace advisory */

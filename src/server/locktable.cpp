@@ -286,6 +286,23 @@ visit_lock(const LOCKTAG &tag, Read read)
 	});
 }
 
+/*
+ * Is matches(proclock) true for a holder of this lock?  Calls it for one after the other, with the
+ * partition locked, until it returns true.
+ */
+template <typename Match>
+static bool
+any_holder(const LOCKTAG &tag, Match matches)
+{
+	bool		found = false;
+
+	visit_lock(tag, [&](LOCK *lock) {
+		for (const PROCLOCK *proclock : proclocks_of(lock))
+			found = found || (proclock->holdMask != 0 && matches(proclock));
+	});
+	return found;
+}
+
 static int
 partition_of(const LOCKTAG &tag)
 {
@@ -344,7 +361,7 @@ read_all_locks(bool only_queues)
 			{
 				LOCK	   *lock = proclock->tag.myLock;
 
-				if (LOCK_LOCKTAG(*lock) != LOCKTAG_ADVISORY ||
+				if (!is_advisory(lock->tag) ||
 					(only_queues && !is_of_semaphore(lock->tag) && !is_of_lease_queue(lock->tag)))
 					continue;
 				collect_granted(collector, proclock);
@@ -384,39 +401,25 @@ has_prepared_locks()
 bool
 holds_advisory_lock(int proc_number)
 {
-	return any_held([](const LOCK *lock) { return LOCK_LOCKTAG(*lock) == LOCKTAG_ADVISORY; },
-					proc_number);
+	return any_held([](const LOCK *lock) { return is_advisory(lock->tag); }, proc_number);
 }
 
 bool
 is_held_by_anybody(const LOCKTAG &tag, LockEntry *holder)
 {
-	bool		is_held = false;
-
-	visit_lock(tag, [&](LOCK *lock) {
-		for (const PROCLOCK *proclock : proclocks_of(lock))
-		{
-			if (proclock->holdMask == 0)
-				continue;
-			is_held = true;
-			if (holder != nullptr)
-				*holder = entry_for(proclock, NoLock);
-			return;
-		}
+	return any_holder(tag, [&](const PROCLOCK *proclock) {
+		if (holder != nullptr)
+			*holder = entry_for(proclock, NoLock);
+		return true;
 	});
-	return is_held;
 }
 
 bool
 is_held_by_others(const LOCKTAG &tag)
 {
-	bool		is_held = false;
-
-	visit_lock(tag, [&](LOCK *lock) {
-		for (const PROCLOCK *proclock : proclocks_of(lock))
-			is_held = is_held || (proclock->holdMask != 0 && proclock->tag.myProc != MyProc);
+	return any_holder(tag, [](const PROCLOCK *proclock) {
+		return proclock->tag.myProc != MyProc;
 	});
-	return is_held;
 }
 
 bool
@@ -446,7 +449,7 @@ read_my_locks()
 	return read_partitions([](Collector *collector, int partition) {
 		for (const PROCLOCK *proclock : locks_of(MyProc, partition))
 		{
-			if (LOCK_LOCKTAG(*proclock->tag.myLock) == LOCKTAG_ADVISORY)
+			if (is_advisory(proclock->tag.myLock->tag))
 				collect_granted(collector, proclock);
 		}
 	});
@@ -456,8 +459,7 @@ bool
 have_other_locks()
 {
 	return compat::has_fast_path_locks() || any_held([](const LOCK *lock) {
-		return lock->tag.locktag_type != LOCKTAG_VIRTUALTRANSACTION &&
-			lock->tag.locktag_type != LOCKTAG_ADVISORY;
+		return lock->tag.locktag_type != LOCKTAG_VIRTUALTRANSACTION && !is_advisory(lock->tag);
 	});
 }
 
@@ -467,7 +469,7 @@ count_my_lease_locks()
 	int			count = 0;
 
 	any_held([&count](const LOCK *lock) {
-		if (LOCK_LOCKTAG(*lock) == LOCKTAG_ADVISORY && decode_tag(lock->tag).kind == Kind::lease)
+		if (decode_tag(lock->tag).kind == Kind::lease)
 			count++;
 		return false;
 	});
@@ -485,38 +487,30 @@ is_mine_awaited(const LOCKTAG &tag)
 void
 wake_holders(const LOCKTAG &tag) noexcept
 {
-	visit_lock(tag, [](LOCK *lock) {
-		for (const PROCLOCK *proclock : proclocks_of(lock))
-		{
-			if (proclock->holdMask != 0)
-				wake(number_of(proclock->tag.myProc));
-		}
+	any_holder(tag, [](const PROCLOCK *proclock) {
+		wake(number_of(proclock->tag.myProc));
+		return false;
 	});
 }
 
 bool
 signal_holder(Oid database, Key key, int pid, bool *sent)
 {
-	bool		holds = false;
 	int			signal_errno = 0;
-	auto		signal_if_held = [&](LOCK *lock) {
-		for (const PROCLOCK *proclock : proclocks_of(lock))
-		{
-			if (proclock->tag.myProc->pid != pid || proclock->holdMask == 0)
-				continue;
-			holds = true;
-			/* Signal its whole process group, as pg_terminate_backend() does. */
-			if (kill(-pid, SIGTERM) != 0)
-				signal_errno = errno;
-			return;
-		}
+	auto		signal_if_same = [&](const PROCLOCK *proclock) {
+		if (proclock->tag.myProc->pid != pid)
+			return false;
+		/* Signal its whole process group, as pg_terminate_backend() does. */
+		if (kill(-pid, SIGTERM) != 0)
+			signal_errno = errno;
+		return true;
 	};
+	bool		holds = any_holder(lock_tag(database, key), signal_if_same);
 
-	visit_lock(lock_tag(database, key), signal_if_held);
 	for (int slot = 1; slot <= MAX_SLOTS && !holds; slot++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		visit_lock(slot_tag(database, key, slot), signal_if_held);
+		holds = any_holder(slot_tag(database, key, slot), signal_if_same);
 	}
 
 	*sent = holds && signal_errno == 0;

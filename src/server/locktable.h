@@ -71,12 +71,6 @@ struct LockEntry
 	}
 };
 
-inline bool
-is_advisory(const LockEntry &entry) noexcept
-{
-	return LOCK_LOCKTAG(entry) == LOCKTAG_ADVISORY;
-}
-
 /*
  * How many places the server's array of processes has.  Prepared transactions have places behind
  * those of the sessions.

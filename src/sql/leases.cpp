@@ -15,17 +15,6 @@
 namespace advisory
 {
 
-/* The row (token, expires_at); with nulls if the lease was not granted. */
-static Datum
-lease_row(FunctionCallInfo fcinfo, const Lease &lease, bool is_granted)
-{
-	Datum		values[] = {Int64GetDatum(lease.grant.token),
-		TimestampTzGetDatum(lease.expires_at)};
-	bool		nulls[] = {!is_granted, !is_granted};
-
-	return HeapTupleGetDatum(result_row(fcinfo, values, nulls));
-}
-
 /*
  * A ttl or lock_delay, in microseconds.  A day has 24 hours, so that its length does not depend on
  * the session's time zone.
@@ -68,51 +57,45 @@ owner_argument(FunctionCallInfo fcinfo, int arg)
 	return to_cstring(owner);
 }
 
-/* (namespace, name, ttl, timeout, owner, lock_delay, OUT token, OUT expires_at) */
-template <By by>
-static Lease
-lease_arguments(FunctionCallInfo fcinfo)
-{
-	constexpr int ttl = next_argument(by);
-	Lease		lease = {lease_name_argument(fcinfo, by)};
-
-	lease.grant.ttl = lease_length_argument(fcinfo, ttl, "ttl", false);
-	lease.grant.owner = owner_argument(fcinfo, ttl + 2);
-	lease.grant.lock_delay = lease_length_argument(fcinfo, ttl + 3, "lock_delay", true);
-	return lease;
-}
-
-template <By by, OnFailure on_failure>
+/*
+ * (namespace, name, ttl, timeout, owner, lock_delay, OUT token, OUT expires_at), with nulls if the
+ * lease was not granted.
+ */
+template <By by, OnFailure on_failure, bool awaits = false>
 static Datum
 lease(FunctionCallInfo fcinfo)
 {
+	constexpr int ttl = next_argument(by);
 	bool		raises = on_failure == OnFailure::raise;
-	Lease		lease = lease_arguments<by>(fcinfo);
-	Timeout		timeout = timeout_argument(fcinfo, next_argument(by) + 1);
+	Lease		lease = {lease_name_argument(fcinfo, by)};
+	Timeout		timeout;
+	auto		take = [&]() { return lease_take(&lease, timeout); };
 	Outcome		outcome;
 
-	lease_check_can_change(raises ? "advisory.lease()" : "advisory.try_lease()");
-	outcome = lease_take(&lease, timeout);
+	lease.wanted.ttl = lease_length_argument(fcinfo, ttl, "ttl", false);
+	lease.wanted.owner = owner_argument(fcinfo, ttl + 2);
+	lease.wanted.lock_delay = lease_length_argument(fcinfo, ttl + 3, "lock_delay", true);
+	timeout = timeout_argument(fcinfo, ttl + 1);
+
+	lease_check_can_change(awaits ? "advisory.await_lease()"
+						   : raises ? "advisory.lease()" : "advisory.try_lease()");
+	if (awaits)
+	{
+		release_snapshots(lease.name, "await_lease");
+		outcome = without_vxid_lock(take);
+		EnsurePortalSnapshotExists();
+	}
+	else
+		outcome = take();
 	if (raises && outcome != Outcome::granted)
 		raise_lease_not_available(lease.name, outcome, timeout);
-	return lease_row(fcinfo, lease, outcome == Outcome::granted);
-}
 
-template <By by>
-static Datum
-await_lease(FunctionCallInfo fcinfo)
-{
-	Lease		lease = lease_arguments<by>(fcinfo);
-	Timeout		timeout = timeout_argument(fcinfo, next_argument(by) + 1);
-	Outcome		outcome;
+	bool		is_null = outcome != Outcome::granted;
+	Datum		values[] = {Int64GetDatum(lease.wanted.token),
+		TimestampTzGetDatum(lease.wanted.ends_at)};
+	bool		nulls[] = {is_null, is_null};
 
-	lease_check_can_change("advisory.await_lease()");
-	release_snapshots(lease.name, "await_lease");
-	outcome = without_vxid_lock([&]() { return lease_take(&lease, timeout); });
-	EnsurePortalSnapshotExists();
-	if (outcome != Outcome::granted)
-		raise_lease_not_available(lease.name, outcome, timeout);
-	return lease_row(fcinfo, lease, true);
+	return HeapTupleGetDatum(result_row(fcinfo, values, nulls));
 }
 
 template <By by>
@@ -130,20 +113,14 @@ renew(FunctionCallInfo fcinfo)
 	PG_RETURN_TIMESTAMPTZ(expires_at);
 }
 
-template <By by>
+template <By by, bool is_of_any_owner>
 static Datum
 end_lease(FunctionCallInfo fcinfo)
 {
 	LockName	name = lease_name_argument(fcinfo, by);
 
-	PG_RETURN_BOOL(lease_end(name, token_argument(fcinfo, next_argument(by))));
-}
-
-template <By by>
-static Datum
-break_lease(FunctionCallInfo fcinfo)
-{
-	PG_RETURN_BOOL(lease_end(lease_name_argument(fcinfo, by), ANY_TOKEN));
+	PG_RETURN_BOOL(lease_end(name, is_of_any_owner
+							 ? ANY_TOKEN : token_argument(fcinfo, next_argument(by))));
 }
 
 template <By by>
@@ -158,10 +135,10 @@ check_lease(FunctionCallInfo fcinfo)
 
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_lease, lease, OnFailure::raise);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_try_lease, lease, OnFailure::say);
-ADVISORY_SQL_NAME_FUNCTIONS(advisory_await_lease, await_lease);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_await_lease, lease, OnFailure::raise, true);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_renew_lease, renew);
-ADVISORY_SQL_NAME_FUNCTIONS(advisory_end_lease, end_lease);
-ADVISORY_SQL_NAME_FUNCTIONS(advisory_break_lease, break_lease);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_end_lease, end_lease, false);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_break_lease, end_lease, true);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_check_lease, check_lease);
 
 }								/* namespace advisory */

@@ -11,20 +11,15 @@
 namespace advisory
 {
 
-template <By by>
+template <By by, bool is_of_slot = false>
 static Datum
 token(FunctionCallInfo fcinfo)
 {
-	PG_RETURN_INT64(token_next(lock_argument(fcinfo, by), NO_SLOT));
-}
-
-template <By by>
-static Datum
-token_of_slot(FunctionCallInfo fcinfo)
-{
 	LockName	name = lock_argument(fcinfo, by);
 
-	PG_RETURN_INT64(token_next(name, slot_number_argument(fcinfo, next_argument(by), "slot")));
+	PG_RETURN_INT64(token_next(name, is_of_slot
+							   ? slot_number_argument(fcinfo, next_argument(by), "slot")
+							   : NO_SLOT));
 }
 
 template <By by>
@@ -129,7 +124,7 @@ fenced(FunctionCallInfo fcinfo)
 
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_token, token);
 ADVISORY_SQL_FUNCTION(advisory_token_key, token<By::key>);
-ADVISORY_SQL_NAME_FUNCTIONS(advisory_token_slot, token_of_slot);
+ADVISORY_SQL_NAME_FUNCTIONS(advisory_token_slot, token, true);
 ADVISORY_SQL_NAME_FUNCTIONS(advisory_check_token, check_token);
 ADVISORY_SQL_FUNCTION(advisory_tokens_above, tokens_above);
 ADVISORY_SQL_FUNCTION(advisory_begin_era, begin_era);

@@ -13,7 +13,6 @@
  */
 #include "base/pg.h"
 
-#include "base/compat.h"
 #include "base/guc.h"
 #include "base/sqlfunction.h"
 #include "server/backends.h"
@@ -56,7 +55,7 @@ class LockRows
 {
 public:
 	LockRows(const LockEntries &entries, const WantedColumns &wanted)
-		: entries(entries), wanted(wanted), now(GetCurrentTimestamp()),
+		: entries(entries), wanted(wanted),
 		  session_context(AllocSetContextCreate(CurrentMemoryContext, "advisory_ext session",
 												ALLOCSET_DEFAULT_SIZES))
 	{
@@ -78,7 +77,7 @@ public:
 	LockEntries entries;
 	WantedColumns wanted;
 	int			next = 0;		/* of the entries, in a scan of advisory._locks */
-	TimestampTz now;
+	TimestampTz now = GetCurrentTimestamp();
 	VisibleNames names;
 	Backends	backends;
 
@@ -142,8 +141,7 @@ scope_of(const LockEntry &entry, const KnownHold &hold)
 void
 LockRows::finish(Row *row, const LockEntry &entry)
 {
-	DecodedTag	tag = decode_tag(entry.tag);
-	KnownHold	hold = wanted.hold ? names.hold_of(entry) : KnownHold{};
+	KnownHold	hold = wanted.hold ? names.holds.find(entry) : KnownHold{};
 	int			slots = entry.granted ? hold.hold.slots : entry.slots;
 
 	row->add_text(lockmode_name(entry.tag, entry.lockmode));
@@ -165,10 +163,7 @@ LockRows::finish(Row *row, const LockEntry &entry)
 	}
 	row->add_reference(gid);
 	row->add_reference(query);
-	row->add(ObjectIdGetDatum(tag.database));
-	row->add_int32(tag.key1);
-	row->add_int32(tag.key2);
-	row->add_int32(tag.objsubid);
+	add_tag_columns(*row, &entry.tag);
 	row->add_text(wanted.text ? names.text_of(entry) : nullptr);
 	/* The number that the session gave, if it is known. */
 	row->add(Int32GetDatum(slots), slots == 0);
@@ -214,13 +209,21 @@ estimate_size(PlannerInfo *, RelOptInfo *, Oid relation)
 				 errhint("Use the view advisory.locks.")));
 }
 
+/*
+ * As create_foreignscan_path() for a scan that is not parameterized; its arguments differ from
+ * release to release.
+ */
 static void
-add_paths(PlannerInfo *root, RelOptInfo *table, Oid)
+add_paths(PlannerInfo *, RelOptInfo *table, Oid)
 {
-	Cost		cost = table->rows * cpu_tuple_cost;
+	ForeignPath *scan = makeNode(ForeignPath);
 
-	add_path(table, reinterpret_cast<Path *>(
-		compat::create_scan_path(root, table, table->rows, cost, cost)));
+	scan->path.pathtype = T_ForeignScan;
+	scan->path.parent = table;
+	scan->path.pathtarget = table->reltarget;
+	scan->path.rows = table->rows;
+	scan->path.startup_cost = scan->path.total_cost = table->rows * cpu_tuple_cost;
+	add_path(table, &scan->path);
 }
 
 static ForeignScan *
@@ -393,8 +396,7 @@ show_leaks(ReturnSetInfo *result)
 		if (backend == nullptr || !may_see_role(backend->st_userid))
 			return;
 
-		DecodedTag	tag = decode_tag(entry.tag);
-		KnownHold	hold = rows.names.hold_of(entry);
+		KnownHold	hold = rows.names.holds.find(entry);
 		const char *reason = reason_of(entry, *backend, hold, rows.now);
 
 		if (reason == nullptr)
@@ -402,17 +404,14 @@ show_leaks(ReturnSetInfo *result)
 
 		Row			row = rows.begin(entry);
 
-		add_name_columns(row, tag, rows.names.of(entry));
+		add_name_columns(row, decode_tag(entry.tag), rows.names.of(entry));
 		row.add_text(lockmode_name(entry.tag, entry.lockmode));
 		row.add_time(hold.hold.acquired_at);
 		row.add_age(hold.hold.acquired_at, rows.now);
 		row.add_text(hold.acquirer != nullptr ? role_name(hold.acquirer->role) : nullptr);
 		row.add_text(hold.acquirer != nullptr ? hold.acquirer->application : nullptr);
 		row.add_text(reason);
-		row.add(ObjectIdGetDatum(tag.database));
-		row.add_int32(tag.key1);
-		row.add_int32(tag.key2);
-		row.add_int32(tag.objsubid);
+		add_tag_columns(row, &entry.tag);
 		row.add(Int64GetDatum(hold.transactions), hold.acquirer == nullptr);
 		row.put(result);
 	});

@@ -81,9 +81,7 @@ can_fit(FunctionCallInfo fcinfo)
 				 errmsg("number of locks must not be null")));
 	n = PG_GETARG_INT32(0);
 	if (n < 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("number of locks must not be negative")));
+		raise_invalid("number of locks must not be negative");
 
 	PoolState	pool = read_pool();
 

@@ -5,16 +5,10 @@
 #include "base/pg.h"
 
 #include "core/namecache.h"
-#include "server/backends.h"
-#include "shmem/sessiontable.h"
 #include "views/visiblename.h"
 
 namespace advisory
 {
-
-VisibleNames::VisibleNames() : sees_all(may_see_all())
-{
-}
 
 VisibleName
 VisibleNames::of(const LockEntry &entry)
@@ -28,7 +22,7 @@ VisibleNames::of(const LockEntry &entry)
 
 	if (!has_key(tag.kind))
 		return VisibleName{};
-	used = hold_of(entry).hold.used;
+	used = holds.find(entry).hold.used;
 	if (!entry.granted && read_wait_of(entry, &wait) && same_tag(wait.tag, entry.tag))
 		used = wait.used;
 	known = name_find(tag.database, tag.key, used, entry.pid == 0 ? entry.role : InvalidOid);
@@ -85,6 +79,17 @@ add_name_columns(Row &row, const DecodedTag &tag, const VisibleName &name)
 	row.add(Int64GetDatum(tag.key.value), !is_key);
 	row.add(Int32GetDatum(tag.key1), is_key);
 	row.add(Int32GetDatum(tag.key2), is_key);
+}
+
+void
+add_tag_columns(Row &row, const LOCKTAG *tag)
+{
+	DecodedTag	decoded = tag != nullptr ? decode_tag(*tag) : DecodedTag{};
+
+	row.add(ObjectIdGetDatum(decoded.database), tag == nullptr);
+	row.add(Int32GetDatum(decoded.key1), tag == nullptr);
+	row.add(Int32GetDatum(decoded.key2), tag == nullptr);
+	row.add(Int32GetDatum(decoded.objsubid), tag == nullptr);
 }
 
 }								/* namespace advisory */

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "base/sqlfunction.h"
-#include "server/locktable.h"
+#include "server/backends.h"
 #include "shmem/nametable.h"
 #include "shmem/sessiontable.h"
 
@@ -38,8 +38,6 @@ struct VisibleName
 class VisibleNames
 {
 public:
-	VisibleNames();
-
 	/* The name of the lock that an entry holds or waits for; palloc'd. */
 	VisibleName of(const LockEntry &entry);
 
@@ -50,21 +48,17 @@ public:
 	 */
 	char	   *text_of(const LockEntry &entry);
 
-	/* The published data of an entry that is granted; all 0 if there is none. */
-	KnownHold	hold_of(const LockEntry &entry)
-	{
-		return holds.find(entry);
-	}
+	HoldReader	holds;
 
 private:
-	bool		sees_all;
-	HoldReader	holds;
+	bool		sees_all = may_see_all();
 };
 
 /*
- * Add the columns kind, namespace, name, slot, key, key1 and key2, which identify the lock of a
- * row.  May ereport (out of memory).
+ * Add columns that identify the lock of a row: kind, namespace, name, slot, key, key1 and key2; or
+ * for SQL datid, high, low and objsubid, null for no tag.  May ereport (out of memory).
  */
 void		add_name_columns(Row &row, const DecodedTag &tag, const VisibleName &name);
+void		add_tag_columns(Row &row, const LOCKTAG *tag);
 
 }								/* namespace advisory */

@@ -4,7 +4,6 @@
  */
 #include "base/pg.h"
 
-#include "base/encoding.h"
 #include "base/sqlfunction.h"
 #include "core/leaserows.h"
 #include "server/backends.h"
@@ -19,25 +18,31 @@ namespace advisory
 static constexpr int INDENT = 2;	/* columns of the text for each level of depth */
 static constexpr int SHOWN_WAITERS = 10;	/* under each session, in the text */
 
+/* Who waits for whom, and what is shown of sessions and locks. */
+struct Waits
+{
+	WaitTrees	trees;
+	TimestampTz now = GetCurrentTimestamp();
+	VisibleNames names;
+	Backends	backends;
+};
+
 /* ---- Rows ---- */
 
 /* The rows of advisory.waits. */
 static void
 show_waits(ReturnSetInfo *result)
 {
-	WaitTrees	trees;
-	TimestampTz now = GetCurrentTimestamp();
-	VisibleNames names;
-	Backends	backends;
+	Waits		waits;
 
-	show_each(list_length(trees.lines), [&](int i) {
-		const Session &line = trees.line(i);
+	show_each(list_length(waits.trees.lines), [&](int i) {
+		const Session &line = waits.trees.line(i);
 		const LockEntry &lock = *line.lock;
-		bool		is_other = !is_advisory(lock);
+		bool		is_other = !is_advisory(lock.tag);
 		DecodedTag	tag = decode_tag(lock.tag);
-		bool		is_key = !is_other && has_key(tag.kind);
-		VisibleName name = is_other ? VisibleName{} : names.of(lock);
-		VisibleSession session = backends.of(lock);
+		bool		is_key = has_key(tag.kind);
+		VisibleName name = waits.names.of(lock);
+		VisibleSession session = waits.backends.of(lock);
 		auto	   *path = static_cast<int *>(palloc(sizeof(int) * (line.depth + 1)));
 		Row			row;
 
@@ -54,7 +59,7 @@ show_waits(ReturnSetInfo *result)
 		row.add_text(name.name);
 		row.add(Int64GetDatum(tag.key.value), !is_key);
 		row.add_text(lockmode_name(lock.tag, lock.lockmode));
-		row.add_age(lock.wait_start, now);
+		row.add_age(lock.wait_start, waits.now);
 		row.add_text(session.state);
 		row.add_text(session.application);
 		row.add_reference(raw_text_datum(session.is_hidden ? HIDDEN : session.query));
@@ -75,26 +80,16 @@ show_waits(ReturnSetInfo *result)
 /* A text about a lock.  SQL puts the text of a lock without a name into it (unnamed()). */
 struct Line
 {
-	StringInfoData text;
-	LOCKTAG		unnamed;		/* that lock */
-	int			before = -1;	/* the length of the text before it; -1 if there is none */
-
-	Line()
-	{
-		initStringInfo(&text);
-	}
+	StringInfo	text = makeStringInfo();
+	const LOCKTAG *unnamed = nullptr;	/* that lock, if there is one */
+	int			before = 0;		/* the length of the text before it */
 
 	/* Add the columns before_lock, after_lock, and datid to objsubid of that lock. */
 	void		add_to(Row *row) const
 	{
-		DecodedTag	tag = before >= 0 ? decode_tag(unnamed) : DecodedTag{};
-
-		row->add_text(before >= 0 ? pnstrdup(text.data, before) : text.data);
-		row->add_text(before >= 0 ? text.data + before : nullptr);
-		row->add(ObjectIdGetDatum(tag.database), before < 0);
-		row->add(Int32GetDatum(tag.key1), before < 0);
-		row->add(Int32GetDatum(tag.key2), before < 0);
-		row->add(Int32GetDatum(tag.objsubid), before < 0);
+		row->add_text(unnamed != nullptr ? pnstrdup(text->data, before) : text->data);
+		row->add_text(unnamed != nullptr ? text->data + before : nullptr);
+		add_tag_columns(*row, unnamed);
 	}
 };
 
@@ -140,29 +135,29 @@ append_other(StringInfo out, const LOCKTAG &tag)
 		appendStringInfo(out, "relation %s", name);
 }
 
-/* The name of a lock; or where SQL has to put it. */
+/* The name of a lock; or where SQL has to put it.  The lock must outlive the line. */
 static void
 append_name(Line *line, const LockEntry &lock, VisibleNames *names)
 {
 	const char *name = names->text_of(lock);
 
 	if (name != nullptr)
-		return appendStringInfoString(&line->text, name);
-	line->unnamed = lock.tag;
-	line->before = line->text.len;
+		return appendStringInfoString(line->text, name);
+	line->unnamed = &lock.tag;
+	line->before = line->text->len;
 }
 
 static void
 append_lock(Line *line, const LockEntry &lock, VisibleNames *names)
 {
-	StringInfo	out = &line->text;
+	StringInfo	out = line->text;
 
 	if (const LockEntry *claim = claim_of(lock))
 	{
 		appendStringInfoString(out, "a window of ");
 		return append_name(line, *claim, names);
 	}
-	if (!is_advisory(lock))
+	if (!is_advisory(lock.tag))
 		return append_other(out, lock.tag);
 	if (is_of_semaphore(lock.tag) && lock.granted)
 		appendStringInfo(out, "slot %d of ", decode_tag(lock.tag).slot);
@@ -213,23 +208,22 @@ count_holders(const LockEntries &entries, const LockEntry &waiter)
 }
 
 static void
-append_line(Line *out_line, const Session &line, const LockEntries &entries, TimestampTz now,
-			VisibleNames *names, Backends *backends)
+append_line(Line *out_line, const Session &line, Waits *waits)
 {
-	StringInfo	out = &out_line->text;
+	StringInfo	out = out_line->text;
 	const LockEntry &lock = *line.lock;
-	VisibleSession session = backends->of(lock);
-	int			others = line.depth > 0 ? count_holders(entries, lock) - 1 : 0;
+	VisibleSession session = waits->backends.of(lock);
+	int			others = line.depth > 0 ? count_holders(waits->trees.entries, lock) - 1 : 0;
 
 	append_session(out, session);
 	appendStringInfoString(out, lock.is_waiting() ? " waits for " : " holds ");
-	append_lock(out_line, lock, names);
+	append_lock(out_line, lock, &waits->names);
 	appendStringInfo(out, " %s", lockmode_name(lock.tag, lock.lockmode));
-	append_age(out, lock.wait_start, now);
+	append_age(out, lock.wait_start, waits->now);
 	if (!lock.is_waiting() && session.state != nullptr)
 	{
 		appendStringInfo(out, ", %s", session.state);
-		append_age(out, session.state_start, now);
+		append_age(out, session.state_start, waits->now);
 	}
 	if (lock.waits_for_lease && lock.tag.locktag_field1 == MyDatabaseId)
 		append_lease(out, decode_tag(lock.tag).key);
@@ -243,10 +237,8 @@ append_line(Line *out_line, const Session &line, const LockEntries &entries, Tim
 static void
 show_wait_tree(ReturnSetInfo *result)
 {
-	WaitTrees	trees;
-	TimestampTz now = GetCurrentTimestamp();
-	VisibleNames names;
-	Backends	backends;
+	Waits		waits;
+	const WaitTrees &trees = waits.trees;
 	bool		has_ellipsis = GetDatabaseEncoding() == PG_UTF8 &&
 		pg_get_client_encoding() == PG_UTF8;
 	int			next = 0;
@@ -265,11 +257,11 @@ show_wait_tree(ReturnSetInfo *result)
 		next = i + 1;
 
 		Line		out_line;
-		StringInfo	out = &out_line.text;
+		StringInfo	out = out_line.text;
 
 		appendStringInfoSpaces(out, INDENT * line.depth);
 		if (line.place < SHOWN_WAITERS)
-			append_line(&out_line, line, trees.entries, now, &names, &backends);
+			append_line(&out_line, line, &waits);
 		else
 		{
 			for (next = i; next < list_length(trees.lines) && trees.line(next).depth >= line.depth;
@@ -278,7 +270,7 @@ show_wait_tree(ReturnSetInfo *result)
 			appendStringInfo(out, "%s and %d more", has_ellipsis ? "…" : "...", next - i);
 			if (longest != DT_NOEND)
 				appendStringInfoString(out, ", the longest");
-			append_age(out, longest, now);
+			append_age(out, longest, waits.now);
 		}
 		out_line.add_to(&row);
 		row.put(result);
@@ -289,22 +281,20 @@ show_wait_tree(ReturnSetInfo *result)
 static void
 show_blockers(ReturnSetInfo *result)
 {
-	WaitTrees	trees;
-	VisibleNames names;
-	Backends	backends;
+	Waits		waits;
 
-	show_each(list_length(trees.roots), [&](int i) {
-		const auto *root = static_cast<Session *>(list_nth(trees.roots, i));
+	show_each(list_length(waits.trees.roots), [&](int i) {
+		const auto *root = static_cast<Session *>(list_nth(waits.trees.roots, i));
 		const LockEntry &lock = *root->blocking;
 		const LockEntry &waiter = *root->first_waiter->lock;	/* which may wait in claim() */
 		DecodedTag	tag = decode_tag(lock.tag);
 		Oid			database = GetPGProcByNumber(lock.leader_number)->databaseId;
-		VisibleSession session = lock.waits_for_lease ? VisibleSession{} : backends.of(lock);
+		VisibleSession session = lock.waits_for_lease ? VisibleSession{} : waits.backends.of(lock);
 		Line		text;
 		Row			row;
 
-		append_lock(&text, !is_advisory(lock) && same_tag(waiter.tag, lock.tag) ? waiter : lock,
-					&names);
+		append_lock(&text, !is_advisory(lock.tag) && same_tag(waiter.tag, lock.tag) ? waiter : lock,
+					&waits.names);
 		row.add(Int32GetDatum(session.pid), session.pid == 0);
 		row.add_text(session.gid);
 		row.add_text(session.role);
@@ -314,10 +304,10 @@ show_blockers(ReturnSetInfo *result)
 		row.add_time(session.state_start);
 		text.add_to(&row);
 		row.add_int32(root->waiter_count);
-		row.add_age(waiter.wait_start, GetCurrentTimestamp());
-		if (!is_advisory(lock) || tag.database != MyDatabaseId)
+		row.add_age(waiter.wait_start, waits.now);
+		if (tag.database != MyDatabaseId)
 			tag.kind = Kind::foreign;	/* no statement of this database can name it */
-		add_name_columns(row, tag, tag.kind != Kind::foreign ? names.of(lock) : VisibleName{});
+		add_name_columns(row, tag, tag.kind != Kind::foreign ? waits.names.of(lock) : VisibleName{});
 		row.put(result);
 	});
 }

@@ -11,6 +11,20 @@
 namespace advisory
 {
 
+/* Run visit(session) for each session of a list. */
+template <typename Visit>
+static void
+each_session(const List *sessions, Visit visit)
+{
+	ListCell   *cell;
+
+	foreach(cell, sessions)
+	{
+		CHECK_FOR_INTERRUPTS();
+		visit(static_cast<Session *>(lfirst(cell)));
+	}
+}
+
 /* By the start of the wait; then in the order of the entries, which is the order of the queue. */
 static int
 compare_waiting(const ListCell *a, const ListCell *b)
@@ -125,7 +139,7 @@ WaitTrees::concerns_advisory_locks(const Session *session) const
 		 steps++, session = session->above)
 	{
 		if ((session->lock != nullptr &&
-			 (is_advisory(*session->lock) || read_wait_of(*session->lock, &published))) ||
+			 (is_advisory(session->lock->tag) || read_wait_of(*session->lock, &published))) ||
 			holds_advisory_lock(static_cast<int>(session - sessions)))
 			return true;
 	}
@@ -168,11 +182,9 @@ WaitTrees::count_for_roots(Session *session, const Session *waiter)
 void
 WaitTrees::write_tree(Session *session, int depth, int place)
 {
-	ListCell   *cell;
 	int			next_place = 0;
 
 	check_stack_depth();
-	CHECK_FOR_INTERRUPTS();
 	session->depth = depth;
 	session->place = place;
 	session->is_written = true;
@@ -181,46 +193,33 @@ WaitTrees::write_tree(Session *session, int depth, int place)
 	/* A root is shown with the lock of its longest waiter. */
 	if (session->lock == nullptr)
 		session->lock = static_cast<Session *>(linitial(session->waiters))->blocker;
-	foreach(cell, session->waiters)
-	{
-		auto	   *waiter = static_cast<Session *>(lfirst(cell));
-
+	each_session(session->waiters, [&](Session *waiter) {
 		/* In a cycle the first session is written already. */
 		if (!waiter->is_written)
 			write_tree(waiter, depth + 1, next_place++);
-	}
+	});
 }
 
 WaitTrees::WaitTrees()
 	: entries(read_all_waits_and_slots()),
 	  sessions(static_cast<Session *>(palloc0(sizeof(Session) * proc_count())))
 {
-	ListCell   *cell;
-
 	find_waits();
 	/* First for the waits for locks, because the choice for a slot depends on them. */
 	for (bool is_head : {false, true})
 	{
-		foreach(cell, waiting)
-		{
-			auto	   *session = static_cast<Session *>(lfirst(cell));
-
-			CHECK_FOR_INTERRUPTS();
+		each_session(waiting, [&](Session *session) {
 			if (!session->lock->granted && session->lock->is_head == is_head)
 				choose_blocker(session);
-		}
+		});
 	}
 	/*
 	 * Show the sessions that wait for an advisory lock or hold one, those behind them, and all that
 	 * they wait for.
 	 */
-	foreach(cell, waiting)
-	{
-		auto	   *session = static_cast<Session *>(lfirst(cell));
-
-		CHECK_FOR_INTERRUPTS();
+	each_session(waiting, [&](Session *session) {
 		if (!concerns_advisory_locks(session))
-			continue;
+			return;
 		for (; !session->is_shown; session = session->above)
 		{
 			session->is_shown = true;
@@ -228,17 +227,13 @@ WaitTrees::WaitTrees()
 				break;
 			session->above->waiters = lappend(session->above->waiters, session);
 		}
-	}
-	foreach(cell, waiting)
-	{
-		auto	   *session = static_cast<Session *>(lfirst(cell));
-
-		CHECK_FOR_INTERRUPTS();
+	});
+	each_session(waiting, [&](Session *session) {
 		if (session->is_shown)
 			count_for_roots(session, session);
 		if (session->is_shown && !session->is_written)
 			write_tree(root_of(session), 0, 0);
-	}
+	});
 }
 
 }								/* namespace advisory */
