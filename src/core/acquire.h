@@ -45,8 +45,9 @@ int			lock_must(const LockRequest &request, Timeout timeout);
  * The guard that stops a session that would fill the server's lock table: lock_take() asks it
  * first; so do the functions of leases, without a request.  Raises 53400 if the table is fuller
  * than advisory_ext.pool_limit, this session holds more than max_locks_per_transaction advisory
- * locks through this extension, and the request would add one more.  May ereport for other reasons,
- * too (out of memory, cancellation).
+ * locks through this extension, and the request would add one more.  For a session that holds fewer
+ * locks this costs one comparison.  May ereport for other reasons, too (out of memory,
+ * cancellation).
  */
 void		check_pool_limit(const LockName &name, const LockRequest *request = nullptr);
 
