@@ -41,14 +41,6 @@ static constexpr int64 MOST_BETWEEN_LOOKS = 8;
 
 static int64 until_look = 0;
 
-static bool
-is_mine(const LockRequest &request, Mode mode)
-{
-	const WaitRoutine &routine = request.routine();
-
-	return routine.is_mine != nullptr && routine.is_mine(request, mode);
-}
-
 void
 check_pool_limit(const LockName &name, const LockRequest *request)
 {
@@ -67,7 +59,7 @@ check_pool_limit(const LockName &name, const LockRequest *request)
 	if (pool_percent_used(pool) <= limit)
 		return;
 	if (request != nullptr &&
-		(is_mine(*request, Mode::exclusive) || is_mine(*request, Mode::shared)))
+		(request->is_mine(Mode::exclusive) || request->is_mine(Mode::shared)))
 		return;
 
 	/* The session may not have noticed yet that some of its locks were released. */
@@ -93,12 +85,6 @@ check_pool_limit(const LockName &name, const LockRequest *request)
 }
 
 /* ---- A lock ---- */
-
-static bool
-is_lock_mine(const LockRequest &request, Mode mode)
-{
-	return is_held_by_me(request.tag(), mode);
-}
 
 static bool
 try_lock_now(Attempt *attempt)
@@ -151,7 +137,7 @@ describe_lock(const LockRequest &request, const char *name)
 }
 
 const WaitRoutine LOCK_ROUTINE = {
-	nullptr, is_lock_mine, try_lock_now, is_only_holder, wait_for_lock, has_lock_survived, add_lock,
+	true, nullptr, try_lock_now, is_only_holder, wait_for_lock, has_lock_survived, add_lock,
 	describe_lock};
 
 /* ---- Asking ---- */
@@ -172,7 +158,7 @@ static bool
 is_refused_as_mine(const LockRequest &request)
 {
 	if (setting::reentrant == ALLOWED_ON || request.mode != Mode::exclusive ||
-		!is_mine(request, Mode::exclusive))
+		!request.is_mine(Mode::exclusive))
 		return false;
 	if (setting::reentrant == ALLOWED_OFF)
 		return true;
@@ -187,36 +173,28 @@ is_refused_as_mine(const LockRequest &request)
 
 /*
  * Add what was granted to the held locks.  Then check for interrupts once more, because an
- * interrupt that comes later ends the statement with the lock held.  *added is the entry, once it
- * was added.
+ * interrupt that comes later ends the statement with the lock held.
  */
-static void
-add_granted(const WaitRoutine &routine, const Attempt &attempt, HeldLock *volatile *added)
-{
-	*added = routine.add(attempt);
-	log_wait(routine, attempt, "and obtained it");
-	CHECK_FOR_INTERRUPTS();
-}
-
 static void
 add_or_release(const WaitRoutine &routine, const Attempt &attempt)
 {
 	const LockRequest &request = attempt.request;
 	HeldLock   *volatile added = nullptr;
 
-	/* An error ends the (sub)transaction that a transaction-level lock belongs to. */
-	if (request.scope == Scope::transaction)
-		return add_granted(routine, attempt, &added);
-
 	PG_TRY();
 	{
-		add_granted(routine, attempt, &added);
+		added = routine.add(attempt);
+		log_wait(routine, attempt, "and obtained it");
+		CHECK_FOR_INTERRUPTS();
 	}
 	PG_CATCH();
 	{
-		/* A session-level hold would survive it.  Other holds of the lock stay. */
-		release_session_lock(request.granted_tag(attempt.slot), request.mode);
-		held_remove(added, 1, request.name.by_name());
+		/* An error ends a transaction-level hold, but not this one.  Others of the lock stay. */
+		if (request.scope == Scope::session)
+		{
+			release_session_lock(request.granted_tag(attempt.slot), request.mode);
+			held_remove(added, 1, request.name.by_name());
+		}
 		PG_RE_THROW();
 	}
 	PG_END_TRY();

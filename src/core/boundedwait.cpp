@@ -90,8 +90,7 @@ wait_no_longer(const WaitRoutine &routine, Attempt *attempt, int milliseconds,
 				wait_and_check(routine, attempt);
 				return true;
 			}, ERRCODE_LOCK_NOT_AVAILABLE);
-			if (!timed_out && attempt->request.scope == Scope::transaction &&
-				routine.add != nullptr)
+			if (!timed_out && attempt->request.scope == Scope::transaction && routine.is_held)
 				give_to_portal(attempt->request.granted_tag(attempt->slot), attempt->request.mode);
 		}
 		else
@@ -192,7 +191,7 @@ bounded_wait(const WaitRoutine &routine, Attempt *attempt, Timeout timeout)
 	}
 	attempt->wait_end = GetCurrentTimestamp();
 	/* A lease's statements may have called functions that asked for other names. */
-	if (routine.add == nullptr)
+	if (!routine.is_held)
 		attempt->name = name_ask(attempt->request.name);
 	if (NameStats *stats = stats_of_name(attempt->name))
 		stats_add(&stats->wait, attempt->wait_start, attempt->wait_end);
@@ -200,7 +199,7 @@ bounded_wait(const WaitRoutine &routine, Attempt *attempt, Timeout timeout)
 	{
 		log_wait(routine, *attempt, "and did not obtain it");
 		raise_wait_error(error, attempt->request.name,
-						 routine.is_mine != nullptr ? &attempt->request : nullptr);
+						 routine.is_held ? &attempt->request : nullptr);
 	}
 	return outcome;
 }

@@ -34,11 +34,10 @@ struct Attempt
 /* Functions that are null have nothing to do, or say no. */
 struct WaitRoutine
 {
+	bool		is_held;		/* what is granted is held: a lock or a slot, but not a lease */
+
 	/* Get ready, before anything is taken.  May ereport. */
 	void		(*prepare) (Attempt *attempt);
-
-	/* Does this session hold what is requested in this mode, so that it needs no further lock? */
-	bool		(*is_mine) (const LockRequest &request, Mode mode);
 
 	/* Take it without waiting, if it is free.  May ereport (53200). */
 	bool		(*try_now) (Attempt *attempt);
@@ -61,7 +60,7 @@ struct WaitRoutine
 
 	/*
 	 * Add what was granted to the held locks, and return it.  May ereport (out of memory), and adds
-	 * nothing then.  Null for a lease, which is not held.
+	 * nothing then.
 	 */
 	HeldLock   *(*add) (const Attempt &attempt);
 

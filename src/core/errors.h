@@ -27,8 +27,7 @@ char	   *describe_request(const LockRequest &request, int slot = NO_SLOT);
 /*
  * Raise the error that ended a wait for something of this name.  The caller has released everything
  * that it must release.  The DETAIL of a deadlock gets the names of locks, and its HINT says which
- * locks survive, and how to change from shared to exclusive mode.  request is null unless a lock
- * was awaited, no slot or lease.
+ * locks survive, and how to change from shared to exclusive mode.  request is null for a lease.
  */
 [[noreturn]] void raise_wait_error(ErrorData *error, const LockName &name,
 								   const LockRequest *request = nullptr);

@@ -380,15 +380,22 @@ held_notice_lost() noexcept
 		keep_session_holds(is_first_lost ? first : last, 0, 0, HoldEnd::released);
 }
 
+int64
+held_release(const LOCKTAG &tag, Mode mode, int64 count, bool by_name)
+{
+	for (int64 i = 0; i < count; i++)
+		release_session_lock(tag, mode);
+	held_remove(held_find(tag, mode), count, by_name);
+	return count;
+}
+
 void
 lock_give_up(const LockRequest &request, int slot)
 {
 	LOCKTAG		tag = request.granted_tag(slot);
 
-	if (!is_held_by_me(tag, request.mode))
-		return;
-	release_session_lock(tag, request.mode);
-	held_remove(held_find(tag, request.mode), 1, request.name.by_name());
+	if (is_held_by_me(tag, request.mode))
+		held_release(tag, request.mode, 1, request.name.by_name());
 }
 
 HeldLock *
@@ -443,12 +450,6 @@ held_count_locks()
 			(held->mode == Mode::exclusive || !is_held_by_me(held->tag, Mode::exclusive));
 	}
 	return count;
-}
-
-dlist_head *
-held_session_holds() noexcept
-{
-	return &session_holds;
 }
 
 }								/* namespace advisory */

@@ -50,9 +50,12 @@ HeldLock   *held_refresh(HeldLock *held);
 void		held_remove(HeldLock *held, int64 count, bool by_name) noexcept;
 
 /*
- * Release the session-level lock or slot of a request if this session has it.  Allocates nothing
- * before the release, because the caller may have run out of memory.
+ * Release this many session-level holds, which this session has, and remove them.  Returns count.
+ * Allocates nothing before the release, because the caller may have run out of memory.
  */
+int64		held_release(const LOCKTAG &tag, Mode mode, int64 count, bool by_name);
+
+/* The same for the session-level lock or slot of a request, if this session has it. */
 void		lock_give_up(const LockRequest &request, int slot);
 
 /*
@@ -84,9 +87,6 @@ int			held_entry_count() noexcept;
  * lock manager confirms.  Looks at every one.  May ereport (out of memory).
  */
 int			held_count_locks();
-
-/* The entries with session-level holds, linked by HeldLock.list. */
-dlist_head *held_session_holds() noexcept;
 
 /*
  * What the modules above this one want to know.  The functions are called at ends of statements,

@@ -46,6 +46,8 @@ struct HeldLock
 	}
 };
 
+extern dlist_head session_holds;	/* entries with session-level holds (HeldLock.list) */
+
 /* ---- Between core/held.cpp and core/heldends.cpp ---- */
 
 /* How a hold ended. */
@@ -56,7 +58,6 @@ enum class HoldEnd
 	prepared					/* not at all: a prepared transaction keeps it */
 };
 
-extern dlist_head session_holds;	/* entries with session-level holds (HeldLock.list) */
 extern dlist_head xact_holds;	/* entries with transaction-level holds (HeldLock.in_xact) */
 
 /* Does the lock manager say that this session does not hold it? */

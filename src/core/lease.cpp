@@ -268,7 +268,7 @@ describe_lease(const LockRequest &, const char *name)
 }
 
 static const WaitRoutine LEASE_ROUTINE = {
-	nullptr, nullptr, try_lease_now, nullptr, wait_for_lease, nullptr, nullptr, describe_lease};
+	false, nullptr, try_lease_now, nullptr, wait_for_lease, nullptr, nullptr, describe_lease};
 
 static void
 count_grant(const CachedName *name, const LeaseRow &before)

@@ -15,19 +15,6 @@
 namespace advisory
 {
 
-/*
- * Release this many session-level holds, which this session has.  by_name: count them as holds that
- * were taken by name.
- */
-static int64
-release_holds(const LOCKTAG &tag, Mode mode, int64 count, bool by_name)
-{
-	for (int64 i = 0; i < count; i++)
-		release_session_lock(tag, mode);
-	held_remove(held_find(tag, mode), count, by_name);
-	return count;
-}
-
 /* Warn that this session does not have what it wants to release.  Returns false. */
 static bool
 warn_not_mine(const LockName &name, const char *message, const char *detail, const char *hint)
@@ -48,7 +35,7 @@ lock_release(const LockName &name, Mode mode)
 
 	if (counts.session > 0)
 	{
-		release_holds(tag, mode, 1, name.by_name());
+		held_release(tag, mode, 1, name.by_name());
 		log_ended_holds();
 		return true;
 	}
@@ -80,7 +67,7 @@ slot_release(const LockName &name, int slot)
 
 	if (mine != NO_SLOT)
 	{
-		release_holds(slot_tag(MyDatabaseId, name.key, mine), Mode::exclusive, 1, name.by_name());
+		held_release(slot_tag(MyDatabaseId, name.key, mine), Mode::exclusive, 1, name.by_name());
 		log_ended_holds();
 		return true;
 	}
@@ -108,7 +95,7 @@ lock_release_all(const LockName &name)
 	int64		released = 0;
 
 	for (Mode mode : ALL_MODES)
-		released += release_holds(tag, mode, lock_counts(tag, mode).session, name.by_name());
+		released += held_release(tag, mode, lock_counts(tag, mode).session, name.by_name());
 	log_ended_holds();
 	return released;
 }
@@ -116,10 +103,10 @@ lock_release_all(const LockName &name)
 int64
 lock_release_namespace(std::string_view ns)
 {
-	dlist_head *holds = held_session_holds();
 	int64		released = 0;
 
-	for (dlist_node *node = holds->head.next, *next; node != &holds->head; node = next)
+	for (dlist_node *node = session_holds.head.next, *next; node != &session_holds.head;
+		 node = next)
 	{
 		HeldLock   *held = held_of(node, offsetof(HeldLock, list));
 
@@ -128,7 +115,7 @@ lock_release_namespace(std::string_view ns)
 		CHECK_FOR_INTERRUPTS();
 		if (held->session_by_name > 0 && name_is_in_namespace(held->name, ns) &&
 			held_refresh(held) != nullptr)
-			released += release_holds(held->tag, held->mode, held->session_by_name, true);
+			released += held_release(held->tag, held->mode, held->session_by_name, true);
 	}
 	log_ended_holds();
 	return released;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/lockname.h"
+#include "server/locallock.h"
 
 namespace advisory
 {
@@ -95,6 +96,11 @@ struct LockRequest
 			return lock_tag(MyDatabaseId, name.key);
 		return slots == 1 ? slot_tag(MyDatabaseId, name.key, slots) :
 			queue_tag(MyDatabaseId, name.key);
+	}
+	/* Does this session hold the lock in this mode?  A slot that it has is not enough. */
+	bool		is_mine(Mode wanted) const noexcept
+	{
+		return !is_for_slot() && is_held_by_me(tag(), wanted);
 	}
 	/* What was granted: the lock, or this slot. */
 	LOCKTAG		granted_tag(int slot) const noexcept

@@ -446,7 +446,7 @@ describe_slot(const LockRequest &, const char *name)
 }
 
 const WaitRoutine SLOT_ROUTINE = {
-	open_semaphore, nullptr, try_slot_now, nullptr, wait_for_slot, has_slot_survived, add_slot,
+	true, open_semaphore, try_slot_now, nullptr, wait_for_slot, has_slot_survived, add_slot,
 	describe_slot};
 
 /* ---- What this session has ---- */

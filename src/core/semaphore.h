@@ -3,9 +3,7 @@
  *		Semaphores: at most K at once.
  *
  * A semaphore is K slots, each of which is a lock of its own (locktag.h); a session has a slot if
- * it holds that lock in exclusive mode.
- *
- * lock_take() takes one (acquire.h), by SLOT_ROUTINE.
+ * it holds that lock in exclusive mode.  lock_take() takes one (acquire.h), by SLOT_ROUTINE.
  */
 #pragma once
 

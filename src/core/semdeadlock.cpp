@@ -9,10 +9,9 @@
  *		live	can go on some day, as far as locks decide it
  *		dead	not live
  *
- * A session that waits for nothing is live.  A session that waits for a lock is live if all
- * sessions that it waits for are live.  A session that waits for a slot is live if a slot is free
- * or has a live holder.  A prepared transaction is live.  A session that is not live by these rules
- * is dead.
+ * A session that waits for nothing is live, and so is a prepared transaction.  A session that waits
+ * for a lock is live if all sessions that it waits for are live.  A session that waits for a slot
+ * is live if a slot is free or has a live holder.
  *
  * The search begins with this session and reads only the locks that it waits for, directly or
  * through other sessions.  It reads the holders of slots up to the first that waits for nothing,
@@ -26,8 +25,7 @@
  * search read, throughout that search.
  *
  * The second search runs with the root's deadlock lock held, so that the next session that searches
- * sees that this one gives up.  Only sessions in a cycle search a second time, and they search only
- * that cycle.
+ * sees that this one gives up.
  *
  * If in doubt, a session counts as live.  A parallel worker's wait is not followed.
  */

@@ -175,18 +175,27 @@ is_available()
 	return attached_root != nullptr;
 }
 
+/* shared_attempt() with the root's lock held, if this session can use the shared memory now. */
+template <typename Body>
+static void
+attempt_with_root(Body body)
+{
+	if (!is_available())
+		return;
+	shared_attempt([&]() {
+		LWLockAcquire(&attached_root->lock, LW_EXCLUSIVE);
+		body(attached_root);
+		LWLockRelease(&attached_root->lock);
+	});
+}
+
 void *
 shared_part(dsa_pointer SharedRoot::*part, size_t bytes,
 			void (*make) (SharedRoot *root, void *place))
 {
 	void	   *address = nullptr;
 
-	if (!is_available())
-		return nullptr;
-	shared_attempt([&]() {
-		SharedRoot *root = attached_root;
-
-		LWLockAcquire(&root->lock, LW_EXCLUSIVE);
+	attempt_with_root([&](SharedRoot *root) {
 		if (root->*part == InvalidDsaPointer)
 		{
 			dsa_pointer place = dsa_allocate_extended(shared_area, bytes,
@@ -195,7 +204,6 @@ shared_part(dsa_pointer SharedRoot::*part, size_t bytes,
 			make(root, dsa_get_address(shared_area, place));
 			root->*part = place;
 		}
-		LWLockRelease(&root->lock);
 		address = dsa_get_address(shared_area, root->*part);
 	});
 	return address;
@@ -206,14 +214,10 @@ shared_hash(dshash_table_handle SharedRoot::*handle, size_t entry_bytes, int Sha
 {
 	dshash_table *table = nullptr;
 
-	if (!is_available())
-		return nullptr;
-	shared_attempt([&]() {
-		SharedRoot *root = attached_root;
+	attempt_with_root([&](SharedRoot *root) {
 		dshash_parameters parameters = compat::hash_parameters(sizeof(SharedKey), entry_bytes,
 															   root->*tranche);
 
-		LWLockAcquire(&root->lock, LW_EXCLUSIVE);
 		if (root->*handle != InvalidDsaPointer)
 			table = dshash_attach(shared_area, &parameters, root->*handle, &root->seed);
 		else
@@ -221,7 +225,6 @@ shared_hash(dshash_table_handle SharedRoot::*handle, size_t entry_bytes, int Sha
 			table = dshash_create(shared_area, &parameters, &root->seed);
 			root->*handle = dshash_get_hash_table_handle(table);
 		}
-		LWLockRelease(&root->lock);
 	});
 	return table;
 }

@@ -360,7 +360,6 @@ read_wait(int proc_number, PublishedWait *wait)
 {
 	SharedSession *sessions = all_sessions();
 
-	*wait = PublishedWait{};
 	if (sessions == nullptr || proc_number >= process_count())
 		return false;
 	LWLockAcquire(&sessions[proc_number].lock, LW_SHARED);
