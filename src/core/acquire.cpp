@@ -108,7 +108,7 @@ static void
 wait_for_lock(Attempt *attempt)
 {
 	const LockRequest &request = attempt->request;
-	UsedName	used = attempt->name->used;
+	UsedName	used = attempt->name->used();
 
 	if (OidIsValid(used.role))
 		publish_wait(request.tag(), 0, used);

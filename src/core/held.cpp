@@ -159,7 +159,7 @@ fill_entry(HeldLock *held, Scope scope, CachedName *name, int slots) noexcept
 	published.lockmode = static_cast<uint8>(lockmode_of(held->mode));
 	published.scope = scope;
 	published.acquirer = NO_PLACE;
-	published.used = name->used;
+	published.used = name->used();
 	held->place = publish_hold(published);
 }
 
@@ -209,7 +209,7 @@ held_add(const LOCKTAG &tag, Mode mode, Scope scope, CachedName *name, bool by_n
 			name_release(held->name);
 			held->name = name;
 		}
-		publish_name(held->place, held->name->used);
+		publish_name(held->place, held->name->used());
 	}
 	if (scope == Scope::transaction)
 		add_xact_hold(held);

@@ -228,7 +228,7 @@ wait_for_lease(Attempt *attempt)
 				 errhint("(advisory.lease(...)).* calls the function twice. "
 						 "Use SELECT * FROM advisory.lease(...)."),
 				 set_lock_fields(lease->name)));
-	publish_wait(queue, 0, attempt->name->used);
+	publish_wait(queue, 0, attempt->name->used());
 	sleeping([&]() { LockAcquire(&queue, ExclusiveLock, false, false); });
 	for (;;)
 	{
@@ -334,7 +334,7 @@ wait_for_others(const LockName &name, LOCKMODE mode, const CachedName *cached)
 		with_error_context([&]() {
 			errcontext("while waiting for lease \"%s\"", display_name(name));
 		}, [&]() {
-			with_published_wait(lease_tag(MyDatabaseId, name.key), cached->used, [&]() {
+			with_published_wait(lease_tag(MyDatabaseId, name.key), cached->used(), [&]() {
 				lock_lease(name.key, mode, false);
 			});
 		});

@@ -99,8 +99,8 @@ name_of(const CachedName *name) noexcept
 static void
 give_up_text(CachedName *name) noexcept
 {
-	if (name->pinned != nullptr)
-		name_unpin(name->pinned);
+	if (name->has_pin())
+		name_unpin(name->reference);
 	names_delete(names, name->hash);
 	if (name->has_text())
 		pfree(name->text);
@@ -215,8 +215,8 @@ rename_entry(CachedName *entry, const LockName &name)
 	entry->ns_length = static_cast<uint16>(ns.size());
 	entry->name_length = static_cast<uint16>(text.size());
 	entry->ns_hash = hash_text(name.ns, hash_seed);
-	entry->pinned = nullptr;
-	entry->used = UsedName{};
+	entry->state = NameState::unstored;
+	entry->reference = NameReference{};
 	entry->hash = is_cut ? 0 : hash_full_name(entry->role, ns, text);
 	if (name.by_name() && !is_cut)
 		compat::simplehash_insert(names, names_insert, entry->hash, &found)->name = entry;
@@ -267,9 +267,12 @@ register_entry(CachedName *entry, const LockName &name)
 	Registration result = name_register(given, entry->role);
 	const KnownName *other;
 
-	entry->pinned = result.entry;
-	entry->used = result.used;
-	if (result.has_other && name.has_name() && (other = name_find_other(given)) != nullptr)
+	entry->reference = result.reference;
+	if (result.reference.generation == 0)
+		entry->state = NameState::unstored;
+	else
+		entry->state = result.is_outranked ? NameState::outranked : NameState::pinned;
+	if (result.has_other && (other = name_find_other(given)) != nullptr)
 		report_collision(entry, name, *other);
 }
 
@@ -289,14 +292,19 @@ name_ask(const LockName &name)
 	asked = entry;
 	asked_level = GetCurrentTransactionNestLevel();
 	entry->uses++;
-	if (setting::track == TRACK_NONE)
+	/* A label is registered anew, because the key may have got another name or label meanwhile. */
+	if (entry->state == NameState::stored && (entry->by_name() || !name.has_name()) &&
+		name_pin(entry->reference))
+		entry->state = NameState::pinned;
+
+	if (!name.has_name() || setting::track == TRACK_NONE)
 		return entry;
-	if (entry->pinned == nullptr && entry->has_text())
+	if (!entry->has_pin())
 		register_entry(entry, name);
 	/* The lock is requested with a label, but this role also used its key by name. */
-	if (name.has_name() && !name.by_name() && entry->by_name() && !entry->is_warned)
-		report_collision(entry, name, KnownName{name.key, entry->ns(), entry->name(), true, 0,
-							 {entry->role}});
+	if (!name.by_name() && entry->by_name() && !entry->is_warned)
+		report_collision(entry, name, KnownName{name.key, entry->ns(), entry->name(), true,
+							 NameReference{}, {entry->role}});
 	return entry;
 }
 
@@ -314,11 +322,10 @@ name_end_asking(int nest_level) noexcept
 void
 name_release(CachedName *name) noexcept
 {
-	if (--name->uses > 0 || name->pinned == nullptr)
+	if (--name->uses > 0 || !name->has_pin())
 		return;
-	name_unpin(name->pinned);
-	name->pinned = nullptr;
-	name->used = UsedName{};
+	name_unpin(name->reference);
+	name->state = name->state == NameState::pinned ? NameState::stored : NameState::unstored;
 }
 
 const CachedName *
@@ -340,8 +347,7 @@ name_is_in_namespace(const CachedName *name, std::string_view ns)
 NameStats *
 stats_of_name(const CachedName *name) noexcept
 {
-	return name->pinned != nullptr && setting::track == TRACK_ALL
-		? name_stats(name->pinned) : nullptr;
+	return name->has_pin() && setting::track == TRACK_ALL ? name_stats(name->reference) : nullptr;
 }
 
 /* ---- Names in messages ---- */

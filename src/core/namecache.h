@@ -3,7 +3,8 @@
  *		The name cache: the names that this session has used.
  *
  * An entry holds the name that one role used for one key.  It saves the computation of the digest
- * when the name is used again.
+ * when the name is used again.  It also refers to the entry of the name table, so that a name that
+ * is registered already is found without a lock.
  *
  * An entry is in use while this session asks for the lock, and while it holds the lock.  As long as
  * it is, its name is pinned in the name table.
@@ -16,17 +17,26 @@
 namespace advisory
 {
 
+/* Where the text of an entry is. */
+enum class NameState : uint8
+{
+	unstored,					/* not known to be in the name table; also if there is no text */
+	stored,						/* its entry was there, but is not pinned: it may be evicted */
+	pinned,						/* its entry is pinned */
+	outranked					/* a label of a key that has a name, whose entry is pinned */
+};
+
 /* The members that every call needs come first, so that a call touches few cache lines. */
 struct CachedName
 {
 	Key			key;
 	Oid			role;			/* the role that used it */
-	NameEntry  *pinned;			/* in the name table; or null */
-	UsedName	used;			/* what the session publishes; none without a pin */
-	int			uses;			/* held locks, and the request for one; without any it has no pin */
-	int			to_log;			/* ended holds that must be logged with this name; no pin either */
+	NameState	state;
 	bool		is_warned;		/* the WARNING about another name of the key was raised */
 	uint16		ns_length;		/* of the text; 0 if it is a label */
+	NameReference reference;	/* to the entry that is or was pinned; else to none */
+	int			uses;			/* held locks, and the request for one; without any it has no pin */
+	int			to_log;			/* ended holds that must be logged with this name; no pin either */
 	uint16		name_length;
 	char	   *text;			/* namespace and name as shown, each with a zero byte; or null */
 	uint64		hash;			/* of role, namespace and name; 0 if they were cut */
@@ -41,6 +51,10 @@ struct CachedName
 	{
 		return ns_length > 0;
 	}
+	bool		has_pin() const noexcept
+	{
+		return state == NameState::pinned || state == NameState::outranked;
+	}
 	/* Null for a label, and if there is no text. */
 	const char *ns() const noexcept
 	{
@@ -49,6 +63,11 @@ struct CachedName
 	const char *name() const noexcept
 	{
 		return has_text() ? text + ns_length + 1 : nullptr;
+	}
+	/* What the session publishes about it. */
+	UsedName	used() const noexcept
+	{
+		return state == NameState::pinned ? UsedName{reference, role} : UsedName{};
 	}
 };
 

@@ -403,7 +403,7 @@ wait_for_slot(Attempt *attempt)
 	LOCKTAG		queue = queue_tag(MyDatabaseId, request.name.key);
 	Deadline	deadline(Timeout{LockTimeout > 0 ? LockTimeout : -1});
 
-	publish_wait(request.tag(), request.slots, attempt->name->used);
+	publish_wait(request.tag(), request.slots, attempt->name->used());
 	if (request.slots == 1 && !is_mine(attempt, 1))
 	{
 		sleeping([&]() { take_lock(tag_of(attempt, 1), Mode::exclusive, request.scope, false); });

@@ -12,127 +12,152 @@
 namespace advisory
 {
 
-/* In NameEntry.state, beside the number of pins. */
-static constexpr uint32 IS_PARKED = UINT32_C(1) << 31;
+constexpr int NAME_CHUNK_ENTRIES = 256; /* a power of two, see add_chunk() */
+constexpr int NAME_MAX_CHUNKS = 4096;
+constexpr int NAME_INLINE_BYTES = 88;
+constexpr int NO_ENTRY = -1;
 
-/* The members that every call needs come first. */
-struct NameEntry
+/* The state of an entry: the pins, whether it is parked, and in the upper half the generation. */
+constexpr int GENERATION_SHIFT = 32;
+constexpr uint64 ONE_GENERATION = UINT64CONST(1) << GENERATION_SHIFT;
+constexpr uint64 IS_PARKED = UINT64CONST(1) << 31;
+constexpr uint64 PIN_MASK = IS_PARKED - 1;
+
+/* The members that every call needs are in the first 64 bytes: up to the first of stats.events. */
+struct alignas(PG_CACHE_LINE_SIZE / 2) NameEntry
 {
-	uint64		id;
-	pg_atomic_uint32 state;
+	pg_atomic_uint64 state;
+	bool		is_live;
 	volatile bool is_used;		/* used again since it was created, or since its last turn */
-	uint16		ns_length;		/* 0: the label of a key */
-	uint16		name_length;
 	NameStats	stats;
 	SharedKey	key;
-	pg_atomic_uint32 roles[NAME_ROLES]; /* the first roles that gave it, added one by one */
-	dsa_pointer self;
-	dsa_pointer next_of_key;
-	dsa_pointer next;			/* in the list that it is in */
-	char		text[FLEXIBLE_ARRAY_MEMBER];	/* namespace and name, one behind the other */
+	Oid			roles[NAME_ROLES];	/* the first roles that gave it */
+	int			bucket;			/* the first entry of a bucket of the hash table, see bucket_of() */
+	int			next_in_bucket;
+	int			next;			/* in the list that it is in */
+	int			ns_length;		/* 0: the label of a key */
+	int			name_length;
+	dsa_pointer long_text;		/* invalid if inline_text is enough */
+	char		inline_text[NAME_INLINE_BYTES]; /* namespace and name, one behind the other */
 
 	bool		is_label() const noexcept
 	{
 		return ns_length == 0;
 	}
-	std::string_view ns() const noexcept
+	char	   *text()
 	{
-		return std::string_view(text, ns_length);
+		return long_text == InvalidDsaPointer
+			? inline_text : static_cast<char *>(dsa_get_address(shared_area, long_text));
 	}
-	std::string_view name() const noexcept
+	std::string_view ns()
 	{
-		return std::string_view(text + ns_length, name_length);
+		return std::string_view(text(), ns_length);
 	}
-	bool		is_named(const GivenName &given) const noexcept
+	std::string_view name()
 	{
-		return ns() == given.ns && name() == given.name;
-	}
-	bool		is_pinned() noexcept
-	{
-		return (pg_atomic_read_u32(&state) & ~IS_PARKED) != 0;
+		return std::string_view(text() + ns_length, name_length);
 	}
 	/* Is it a name, or a label that a holder or waiter of the lock gave? */
 	bool		counts() noexcept
 	{
-		return !is_label() || is_pinned();
+		return !is_label() || (pg_atomic_read_u64(&state) & PIN_MASK) != 0;
 	}
 	/* Has this role given it, as far as that is remembered? */
-	bool		has_given(Oid role) noexcept
+	bool		has_given(Oid role) const noexcept
 	{
-		for (pg_atomic_uint32 &known : roles)
+		for (Oid known : roles)
 		{
-			if (pg_atomic_read_u32(&known) == role && OidIsValid(role))
+			if (known == role && OidIsValid(role))
 				return true;
 		}
 		return false;
 	}
 };
 
-/* In the hash table: the entries of a key. */
-struct NamesOfKey
-{
-	SharedKey	key;
-	dsa_pointer first;
-};
-
 /* A list through NameEntry.next. */
 struct EntryList
 {
-	dsa_pointer first;
-	dsa_pointer last;			/* if the list is not empty */
+	int			first;
+	int			last;			/* if the list is not empty */
 };
 
 struct NameTable
 {
 	LWLock		lock;
-	uint64		last_id;
-	volatile int name_count;
-	int			sum_count;
+	volatile int entry_count;	/* made so far, in whole chunks */
+	int			bucket_count;	/* the largest power of two up to that */
+	int			live_count;
+	EntryList	free;
 	EntryList	queue;
 	EntryList	held;
-	dsa_pointer sums;			/* the first of the list */
-	dsa_pointer_atomic returned;	/* the first of the stack */
+	EntryList	sums;
+	pg_atomic_uint32 returned;	/* the first of the stack */
 	pg_atomic_uint64 evicted;
 	pg_atomic_uint64 not_stored;
 	pg_atomic_uint64 collisions;
+	dsa_pointer chunks[NAME_MAX_CHUNKS];
 	volatile int pins[FLEXIBLE_ARRAY_MEMBER];	/* by process number, see count_pin() */
 };
 
-/* Both are null until has_name_table() has found them. */
+/* Null until has_name_table() has found it. */
 extern NameTable *name_table;
-extern dshash_table *names_by_key;
+
+/* The addresses of the chunks in this process. */
+extern NameEntry *name_chunks[NAME_MAX_CHUNKS];
 
 /* Is the table available?  Attaches this session to it if possible.  May ereport. */
 bool		has_name_table();
 
-inline NameEntry *
-entry_at(dsa_pointer place)
+/* Lock the table; may ereport if the memory of new entries cannot be mapped. */
+void		lock_names(LWLockMode mode);
+
+inline void
+unlock_names() noexcept
 {
-	return static_cast<NameEntry *>(dsa_get_address(shared_area, place));
+	LWLockRelease(&name_table->lock);
 }
 
-/* Call visit(entry) for each entry of the list that begins here. */
-template <typename Visit>
-inline void
-visit_list(dsa_pointer first, dsa_pointer NameEntry::*next, Visit visit)
+inline NameEntry *
+entry_of(int number) noexcept
 {
-	for (NameEntry *entry; first != InvalidDsaPointer; first = entry->*next)
-	{
-		entry = entry_at(first);
-		visit(entry);
-	}
+	return &name_chunks[number / NAME_CHUNK_ENTRIES][number % NAME_CHUNK_ENTRIES];
+}
+
+/* Refers to this entry as it is now.  The table's lock must be held. */
+inline NameReference
+reference_to(int number) noexcept
+{
+	uint64		state = pg_atomic_read_u64(&entry_of(number)->state);
+
+	return NameReference{number, static_cast<uint32>(state >> GENERATION_SHIFT)};
 }
 
 /*
- * The entries of this key, with the lock on their part of the hash table held shared; null, and no
- * lock, if there are none.  May ereport.
+ * The first entry of the bucket of this key.  Each of the first bucket_count entries has room for
+ * one, so that the hash table grows with the entries, and needs no memory of its own.
  */
-inline NamesOfKey *
-find_key(Oid database, Key key)
+inline int *
+bucket_of(const SharedKey &key) noexcept
 {
-	SharedKey	wanted = {key, database};
+	uint64		hash = hash_bytes_extended(reinterpret_cast<const unsigned char *>(&key),
+										   sizeof(SharedKey), attached_root->seed);
 
-	return static_cast<NamesOfKey *>(dshash_find(names_by_key, &wanted, false));
+	return &entry_of(static_cast<int>(hash & (name_table->bucket_count - 1)))->bucket;
+}
+
+/* Call visit(number, entry) for each live entry of this key. */
+template <typename Visit>
+inline void
+visit_key(Oid database, Key key, Visit visit)
+{
+	NameEntry  *entry;
+
+	for (int i = *bucket_of(SharedKey{key, database}); i != NO_ENTRY; i = entry->next_in_bucket)
+	{
+		entry = entry_of(i);
+		if (entry->key.key == key && entry->key.database == database)
+			visit(i, entry);
+	}
 }
 
 }								/* namespace advisory */

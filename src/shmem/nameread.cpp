@@ -11,24 +11,24 @@
 namespace advisory
 {
 
-/* Copy an entry; palloc'd.  make_fit() must follow. */
+/* Copy an entry; palloc'd.  make_fit() must follow.  The table's lock must be held. */
 static KnownName *
-copy_entry(NameEntry *entry)
+copy_entry(int number)
 {
+	NameEntry  *entry = entry_of(number);
 	auto	   *copy = static_cast<KnownName *>(palloc(sizeof(KnownName)));
 
 	copy->key = entry->key.key;
 	copy->ns = entry->is_label() ? nullptr : to_cstring(entry->ns());
 	copy->name = to_cstring(entry->name());
 	copy->counts = entry->counts();
-	copy->id = entry->id;
-	for (int i = 0; i < NAME_ROLES; i++)
-		copy->roles[i] = pg_atomic_read_u32(&entry->roles[i]);
+	copy->reference = reference_to(number);
+	memcpy(copy->roles, entry->roles, sizeof(copy->roles));
 	stats_copy(&entry->stats, &copy->stats);
 	return copy;
 }
 
-/* Convert the encoding, after the locks were released. */
+/* Convert the encoding, after the lock was released. */
 static KnownName *
 make_fit(KnownName *known)
 {
@@ -40,38 +40,38 @@ make_fit(KnownName *known)
 	return known;
 }
 
-/* Copy the entry of the key for which rank(entry) is highest; null if none is above 0. */
+/* Copy the entry of the key for which rank(number, entry) is highest; null if none is above 0. */
 template <typename Rank>
 static KnownName *
 find_best(Oid database, Key key, Rank rank)
 {
-	NameEntry  *best = nullptr;
+	int			best = NO_ENTRY;
 	int			best_rank = 0;
-	KnownName  *copy = nullptr;
-	NamesOfKey *known = has_name_table() ? find_key(database, key) : nullptr;
 
-	if (known == nullptr)
+	if (!has_name_table())
 		return nullptr;
-	visit_list(known->first, &NameEntry::next_of_key, [&](NameEntry *entry) {
-		int			its_rank = rank(entry);
+	lock_names(LW_SHARED);
+	visit_key(database, key, [&](int number, NameEntry *entry) {
+		int			its_rank = rank(number, entry);
 
 		if (its_rank > best_rank)
 		{
-			best = entry;
+			best = number;
 			best_rank = its_rank;
 		}
 	});
-	if (best != nullptr)
-		copy = copy_entry(best);
-	dshash_release_lock(names_by_key, known);
+
+	KnownName  *copy = best != NO_ENTRY ? copy_entry(best) : nullptr;
+
+	unlock_names();
 	return copy != nullptr ? make_fit(copy) : nullptr;
 }
 
 const KnownName *
 name_find(Oid database, Key key, const UsedName &used, Oid prepared_owner)
 {
-	return find_best(database, key, [&](NameEntry *entry) {
-		bool		is_own = used.id == entry->id || entry->has_given(prepared_owner);
+	return find_best(database, key, [&](int number, NameEntry *entry) {
+		bool		is_own = used.name == reference_to(number) || entry->has_given(prepared_owner);
 
 		if (!entry->is_label())
 			return is_own ? 4 : 3;
@@ -82,92 +82,78 @@ name_find(Oid database, Key key, const UsedName &used, Oid prepared_owner)
 const KnownName *
 name_find_other(const GivenName &name)
 {
-	return find_best(MyDatabaseId, name.key, [&](NameEntry *entry) {
-		if (entry->is_named(name))
+	return find_best(MyDatabaseId, name.key, [&](int, NameEntry *entry) {
+		if (entry->ns() == name.ns && entry->name() == name.name)
 			return 0;
 		return !entry->is_label() ? 3 : entry->counts() ? 2 : 1;
 	});
 }
 
-/* Call visit(entry) for each name and label of this database. */
+/*
+ * Call visit(number, entry) for each entry that belongs to this database, or did so until it became
+ * free, with the table's lock held.
+ */
 template <typename Visit>
 static void
-visit_names(Visit visit)
+visit_entries(Visit visit)
 {
-	dshash_seq_status scan;
-
-	dshash_seq_init(&scan, names_by_key, false);
-	while (auto *known = static_cast<NamesOfKey *>(dshash_seq_next(&scan)))
+	/* New entries can come in between. */
+	for (int first = 0; first < name_table->entry_count; first += NAME_CHUNK_ENTRIES)
 	{
-		if (known->key.database == MyDatabaseId)
-			visit_list(known->first, &NameEntry::next_of_key, visit);
+		CHECK_FOR_INTERRUPTS();
+		lock_names(LW_SHARED);
+		for (int i = first; i < first + NAME_CHUNK_ENTRIES; i++)
+		{
+			if (entry_of(i)->key.database == MyDatabaseId)
+				visit(i, entry_of(i));
+		}
+		unlock_names();
 	}
-	dshash_seq_term(&scan);
-}
-
-/* Call visit(entry) for the sums of this database; NameTable.lock must be held. */
-template <typename Visit>
-static void
-visit_sums(Visit visit)
-{
-	visit_list(name_table->sums, &NameEntry::next, [&](NameEntry *sums) {
-		if (sums->key.database == MyDatabaseId)
-			visit(sums);
-	});
-}
-
-/* Is this entry still in the table? */
-static bool
-is_stored(const KnownName *copy)
-{
-	bool		result = false;
-
-	if (NamesOfKey *known = find_key(MyDatabaseId, copy->key))
-	{
-		visit_list(known->first, &NameEntry::next_of_key, [&](NameEntry *entry) {
-			result |= entry->id == copy->id;
-		});
-		dshash_release_lock(names_by_key, known);
-	}
-	return result;
 }
 
 List *
 name_read_all()
 {
 	List	   *read = NIL;
-	List	   *result = NIL;
+	List	   *names = NIL;
 	ListCell   *cell;
-	uint64		evicted;
 
 	if (!has_name_table())
 		return NIL;
-	evicted = pg_atomic_read_u64(&name_table->evicted);
-	visit_names([&](NameEntry *entry) { read = lappend(read, copy_entry(entry)); });
+	visit_entries([&](int number, NameEntry *entry) {
+		if (entry->is_live)
+			read = lappend(read, copy_entry(number));
+	});
 
 	/* A name that was evicted meanwhile is in the sums now. */
-	LWLockAcquire(&name_table->lock, LW_SHARED);
-	evicted = pg_atomic_read_u64(&name_table->evicted) - evicted;
+	lock_names(LW_SHARED);
 	foreach(cell, read)
 	{
-		if (evicted == 0 || is_stored(static_cast<KnownName *>(lfirst(cell))))
-			result = lappend(result, lfirst(cell));
+		auto	   *copy = static_cast<KnownName *>(lfirst(cell));
+
+		if (copy->reference == reference_to(copy->reference.number))
+			names = lappend(names, copy);
 	}
-	visit_sums([&](NameEntry *sums) { result = lappend(result, copy_entry(sums)); });
-	LWLockRelease(&name_table->lock);
-	foreach(cell, result)
+	for (int i = name_table->sums.first; i != NO_ENTRY; i = entry_of(i)->next)
+	{
+		if (entry_of(i)->key.database == MyDatabaseId)
+			names = lappend(names, copy_entry(i));
+	}
+	unlock_names();
+	foreach(cell, names)
 		make_fit(static_cast<KnownName *>(lfirst(cell)));
-	return result;
+	return names;
 }
 
 bool
 may_see_name(const KnownName &known, const UsedName &used)
 {
-	if (may_see_all() || (used.id == known.id && may_see_role(used.role)))
+	if (may_see_all() ||
+		(used.name.generation != 0 && used.name == known.reference && may_see_role(used.role)))
 		return true;
-	for (Oid role : known.roles)
+	for (int i = 0; i < NAME_ROLES && OidIsValid(known.roles[i]); i++)
 	{
-		if (OidIsValid(role) && may_see_role(role))
+		if (may_see_role(known.roles[i]))
 			return true;
 	}
 	return false;
@@ -176,14 +162,9 @@ may_see_name(const KnownName &known, const UsedName &used)
 void
 name_reset_stats()
 {
-	auto		clear = [](NameEntry *entry) { stats_clear(&entry->stats); };
-
-	if (!has_name_table())
-		return;
-	visit_names(clear);
-	LWLockAcquire(&name_table->lock, LW_SHARED);
-	visit_sums(clear);
-	LWLockRelease(&name_table->lock);
+	/* Those of a free entry do not matter. */
+	if (has_name_table())
+		visit_entries([](int, NameEntry *entry) { stats_clear(&entry->stats); });
 }
 
 NameTableState
@@ -195,7 +176,7 @@ name_table_state()
 
 	if (!has_name_table())
 		return NameTableState{};
-	return NameTableState{true, name_table->name_count, value(&name_table->evicted),
+	return NameTableState{true, name_table->live_count, value(&name_table->evicted),
 		value(&name_table->not_stored), value(&name_table->collisions)};
 }
 

@@ -32,46 +32,59 @@ struct GivenName
 	std::string_view name;
 };
 
-/* A name or label in the table.  Others may follow a pointer to it only while they pin it. */
-struct NameEntry;
+/*
+ * An entry of the table, as it was at one time; the same in all processes.  An entry can be given
+ * to another name, and then its generation changes.
+ */
+struct NameReference
+{
+	int			number;
+	uint32		generation;		/* 0: refers to no entry */
+};
+
+inline bool
+operator==(const NameReference &a, const NameReference &b) noexcept
+{
+	return a.number == b.number && a.generation == b.generation;
+}
 
 /* What a session publishes about the name or label that it used for a lock. */
 struct UsedName
 {
-	uint64		id;				/* of the entry; 0 if the lock has no stored name */
-	Oid			role;			/* that used it */
+	NameReference name;
+	Oid			role;			/* that used it; invalid if the lock has no stored name */
 };
-
-inline bool
-operator==(const UsedName &a, const UsedName &b) noexcept
-{
-	return a.id == b.id && a.role == b.role;
-}
 
 /* The result of registering a name. */
 struct Registration
 {
-	NameEntry  *entry;			/* pinned; null if the name is not stored */
-	UsedName	used;			/* none for a label of a key that has a name: that one is pinned */
+	NameReference reference;	/* its entry, pinned; or to none, if the name is not stored */
+	bool		is_outranked;	/* a label of a key that has a name: the reference is to the name */
 	bool		has_other;		/* see name_find_other() */
 };
 
 /*
  * Make sure that the table has a name or label for the key in this database, and that the role is
- * among those that gave it, and pin it.  It is not stored if there is no room or memory, or if the
- * share of the login role is used up.  It has another one if that is a name, or a label that
- * counts; a new name also if that is any label.  May ereport.
+ * among those that gave it.  It is not stored if there is no room or memory, or if the share of the
+ * login role is used up.  It has another one if that is a name, or a label that counts; a new name
+ * also if that is any label.  May ereport.
  */
 Registration name_register(const GivenName &name, Oid role);
 
-/* Undo one name_register().  Takes no lock. */
-void		name_unpin(NameEntry *entry) noexcept;
-
-/* The statistics of a pinned entry. */
-NameStats  *name_stats(NameEntry *entry) noexcept;
-
 /* Count for advisory.directory that two names had the same key. */
 void		name_count_collision() noexcept;
+
+/*
+ * Pin an entry to which name_register() has referred in this session, so that it is not evicted.
+ * False if its generation has changed, or the share of this role is used up.  Takes no lock.
+ */
+bool		name_pin(const NameReference &reference) noexcept;
+
+/* Undo one name_pin() or name_register().  Takes no lock. */
+void		name_unpin(const NameReference &reference) noexcept;
+
+/* The statistics of a pinned entry. */
+NameStats  *name_stats(const NameReference &reference) noexcept;
 
 /* A name or label in the table: zero-terminated, in this database's encoding. */
 struct KnownName
@@ -80,7 +93,7 @@ struct KnownName
 	const char *ns;				/* null for a label */
 	const char *name;
 	bool		counts;			/* false for a label that no holder or waiter gave */
-	uint64		id;				/* of its entry */
+	NameReference reference;	/* its entry */
 	Oid			roles[NAME_ROLES];	/* the first roles that gave it; the rest is InvalidOid */
 	NameStats	stats;
 };

@@ -23,7 +23,7 @@ namespace advisory
  * Change this with every change to the layout of anything in shared memory, or to a limit on what
  * is stored there.
  */
-#define ADVISORY_EXT_SHARED_NAME "advisory_ext 16"
+#define ADVISORY_EXT_SHARED_NAME "advisory_ext 15"
 
 /* The key of the hash tables: of a name or a semaphore. */
 struct SharedKey
@@ -45,7 +45,6 @@ struct SharedRoot
 	uint64		seed;			/* for all hash tables here: hash_seed of the first session */
 	dsa_handle	area;
 	dsa_pointer names;			/* the name table */
-	dshash_table_handle names_by_key;	/* its hash table */
 	dsa_pointer sessions;		/* the session table */
 	dshash_table_handle semaphores; /* their states */
 	pg_atomic_uint32 semaphore_count;	/* number of states, with or without attached sessions */

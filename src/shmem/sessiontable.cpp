@@ -134,7 +134,7 @@ publish_scope(int place, Scope scope) noexcept
 void
 publish_name(int place, const UsedName &used) noexcept
 {
-	if (place == NO_PLACE || my_holds[place].used == used)
+	if (place == NO_PLACE || memcmp(&my_holds[place].used, &used, sizeof(used)) == 0)
 		return;
 	LWLockAcquire(&my_session->lock, LW_EXCLUSIVE);
 	my_holds[place].used = used;
