@@ -129,8 +129,12 @@ display_name(const LockName &name)
 	if (!name.has_name())
 		return psprintf(INT64_FORMAT, name.key.value);
 
-	text = join_name(name.by_name() ? to_cstring(shown_part(name.ns)) : nullptr,
-					 to_cstring(shown_part(name.name)));
+	/* No copies on the way: a CONTEXT is made in memory that is not freed before the next error. */
+	std::string_view ns = shown_part(name.ns);
+	std::string_view shown = shown_part(name.name);
+
+	text = psprintf("%.*s%s%.*s", static_cast<int>(ns.size()), ns.data(), name.by_name() ? "/" : "",
+					static_cast<int>(shown.size()), shown.data());
 	make_printable(text);
 	return text;
 }
