@@ -27,15 +27,13 @@ sub held ($waiter) {
         $waiter->pid);
 }
 
-# A debugger that stops the session when it has the lock and is about to turn off its timers, until
-# the timers have fired. The session is idle, and goes on when this returns.
-sub stop_late ($waiter, $limit) {
-    my $pause = 1.2 * $limit / 1000;
+# A debugger that stops the session at one of these functions for so many seconds. The session is
+# idle, and goes on when this returns.
+sub stop_at ($waiter, $pause, @functions) {
     my $pid = open my $gdb, '-|', 'sh', '-c', 'exec timeout 120 "$@" 2>/dev/null', 'sh', 'gdb',
         '-q', '-batch', '-nx', '-p', $waiter->pid,
         '-ex', 'handle SIGALRM SIGUSR1 SIGINT SIGURG SIGPIPE nostop noprint pass',
-        '-ex', 'break disable_timeouts',    # with lock_timeout
-        '-ex', 'break disable_timeout',     # without
+        map({ ('-ex', "break $_") } @functions),
         '-ex', 'echo goes on\n',
         '-ex', 'continue',
         '-ex', "shell sleep $pause",
@@ -51,7 +49,9 @@ sub race ($statement, $setting, $limit) {
     my $waiter = session();
     $waiter->run($setting) if $setting;
     $holder->value("SELECT advisory.lock('late', 'a')");
-    my ($debugger, $gdb) = stop_late($waiter, $limit);
+    # When it has the lock and is about to turn off its timers (the second one without lock_timeout).
+    my ($debugger, $gdb) =
+        stop_at($waiter, 1.2 * $limit / 1000, 'disable_timeouts', 'disable_timeout');
     my $from = time;
     waits($observer, $waiter, $statement);
     $holder->value("SELECT advisory.unlock('late', 'a')");
@@ -90,6 +90,19 @@ for my $way (@ways) {
     $kept = $said if $statement =~ /xact/ && !$result->{state};    # over with its transaction
     is $kept, $said, '… and it holds the lock just if that is what it was told ('
         . ($result->{state} // "value $said") . ')';
+}
+
+# A cancel that arrives when a free lock is granted, and not yet added to the held locks.
+{
+    my $session = session();
+    $session->run("SELECT advisory.is_locked('late', 'free')");
+    my ($debugger, $gdb) = stop_at($session, 1, 'held_add');
+    $session->start("SELECT advisory.lock('late', 'free')");
+    wait_until('it has the lock', sub { held($session) || $session->is_done });
+    $observer->run('SELECT pg_cancel_backend(' . $session->pid . ')');
+    $session->ends('57014', 'a cancel between the grant and the end of the call ends it');
+    is held($session), 0, '… and the lock is released';
+    waitpid $debugger, 0;
 }
 
 done_testing;
