@@ -47,7 +47,6 @@ sub waits_for_lease ($session, @statement) {
         waits_for_lease($waiter,
             "SELECT token, clock_timestamp() FROM advisory.lease('l', 'queue', '1h')");
     }
-    is(try_lease($look, 'queue'), undef, 'a session that only tries does not come first');
     my $pids = join ',', map { $_->pid } @waiters;
     is_deeply($look->rows("SELECT lock, mode, pid, who ~ '^postgres', waiting IS NOT NULL
             FROM advisory.activity WHERE lock ~ 'queue'
@@ -105,6 +104,18 @@ sub waits_for_lease ($session, @statement) {
         for @waiters;
     $look->run("SELECT advisory.break_lease('l', name) FROM advisory.leases
         WHERE name ~ '^one of two '");
+}
+
+{
+    # While the first waiter cannot look, a session that only tries does not take the free lease.
+    my ($waiter, $token) = (session(), lease($look, 'overtaken'));
+    waits_for_lease($waiter, "SELECT token FROM advisory.lease('l', 'overtaken', '1h')");
+    kill STOP => $waiter->pid or die 'cannot stop the process ' . $waiter->pid . ": $!\n";
+    $look->run("SELECT advisory.end_lease('l', 'overtaken', $token)");
+    is(try_lease($look, 'overtaken'), undef, 'a session that only tries does not come first');
+    kill CONT => $waiter->pid;
+    $token = $waiter->finish->{value};
+    $look->shows("SELECT advisory.end_lease('l', 'overtaken', $token)", 1, 'the waiter gets it');
 }
 
 # ---- Takers at once ------------------------------------------------------------------------------
