@@ -8,12 +8,9 @@
 # more; the transaction, which holds locks and slots, commits although every request fails
 # meanwhile, and without having made one; the session can take a lock again, and the server has not
 # crashed.
-use strict;
-use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../t/lib";
 use AdvisoryTest;
-use Test::More;
 
 use constant { OUT_OF_MEMORY => '53200', MOST_REQUESTS => 2000, MANY_LOCKS => 2000 };
 use constant HOLD => "SELECT advisory.lock('kept', 'lock'), advisory.xact_lock('kept', 'xact'),
@@ -183,8 +180,7 @@ done_testing();
 
 # One case, in a session that uses the extension for the first time, and in the middle of a
 # transaction.
-sub check {
-    my ($case) = @_;
+sub check ($case) {
     for my $where ($case->{alone} ? 'alone' : qw(alone transaction)) {
         my $usual = attempt($case, $where, 0, 0);
         for my $how ('once', 'from then on') {
@@ -204,8 +200,7 @@ sub check {
 }
 
 # Makes the call while the n-th request fails. Returns the outcome.
-sub attempt {
-    my ($case, $where, $n, $forever) = @_;
+sub attempt ($case, $where, $n, $forever) {
     my $session = session();
     my $block = $where eq 'transaction';
     $session->run($block ? ('BEGIN', HOLD) : (), $case->{before} // ());
@@ -231,15 +226,13 @@ sub attempt {
     return \%result;
 }
 
-sub locks {
-    my ($session) = @_;
+sub locks ($session) {
     return $look->value(
         q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = ?), $session->pid);
 }
 
 # Returns the errors in an outcome.
-sub compare {
-    my ($case, $result, $usual) = @_;
+sub compare ($case, $result, $usual) {
     my @problems;
     my $failed = $result->{state} ne $usual->{state};
     my $most = $failed ? $result->{before} : $usual->{after};

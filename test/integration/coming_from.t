@@ -2,8 +2,6 @@
 # The JavaScript of doc/coming-from-pg_advisory_lock.md, as it stands there, with Node and
 # node-postgres: the old and the new code exclude each other, and the test with two sessions passes,
 # and fails without the lock.
-use strict;
-use warnings;
 use utf8;
 use FindBin;
 use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
@@ -12,7 +10,6 @@ use File::Temp qw(tempdir);
 use NodeProgram;
 use Page;
 use Programs;
-use Test::More;
 
 plan skip_all => 'there is no Node with node-postgres here' unless node_modules();
 
@@ -28,8 +25,7 @@ like($two_sessions, qr/function testTwoSessions/, '... and a test with two sessi
 is(scalar @more, 0, '... and nothing else');
 
 # Runs a program, and returns its exit status and what it said.
-sub node {
-    my ($name, $source) = @_;
+sub node ($name, $source) {
     open my $out, '>:encoding(UTF-8)', "$dir/$name.js" or die "cannot write $dir/$name.js: $!\n";
     print {$out} $source;
     close $out or die "cannot write $dir/$name.js: $!\n";

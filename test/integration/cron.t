@@ -1,12 +1,9 @@
 #!/usr/bin/env perl
 # Jobs of the real pg_cron that run their command by advisory.run(). pg_cron starts jobs at full
 # minutes, so all of this is scheduled for one minute and looked at in the next.
-use strict;
-use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
 use AdvisoryTest;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 # How long a job works, so that those of one minute would overlap.
@@ -73,8 +70,7 @@ for my $job (sort keys %jobs) {
 }
 my $number = keys %jobs;
 
-sub details {
-    my ($what, $job) = @_;
+sub details ($what, $job) {
     return $look->value("SELECT $what FROM cron.job_run_details d JOIN cron.job j USING (jobid)
         WHERE jobname LIKE ?", $job);
 }

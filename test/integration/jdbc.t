@@ -1,14 +1,11 @@
 #!/usr/bin/env perl
 # Java: the unchanged example, several instances at once; and how JDBC sends values and calls over
 # the extended protocol.
-use strict;
-use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Launch;
 use Programs;
-use Test::More;
 
 my $jdbc = '/usr/share/java/postgresql.jar';
 -e $jdbc or plan skip_all => 'the JDBC driver is not here';
@@ -30,8 +27,7 @@ is($status, 0, 'the example compiles') or BAIL_OUT($said);
 sub patterns { return launch(@JAVA, 'Patterns', "$url&ApplicationName=patterns", @_) }
 
 # How many sessions of the example wait, and for what (as in pg_stat_activity).
-sub wait_for {
-    my ($count, $event) = @_;
+sub wait_for ($count, $event) {
     return wait_until("$count wait for $event", sub { $session->value(<<'SQL', $event) == $count });
         SELECT count(*) FROM pg_stat_activity
         WHERE application_name = 'patterns' AND wait_event_type = 'Lock' AND wait_event = $1

@@ -1,20 +1,16 @@
 #!/usr/bin/env perl
 # Any language computes the same key as the server in one line. The lines are those of doc/locks.md.
-use strict;
-use warnings;
 use utf8;
 use FindBin;
 use lib "$FindBin::Bin/../t/lib";
 use AdvisoryTest;
 use Encode qw(encode_utf8);
 use File::Temp qw(tempdir);
-use Test::More;
 
 # What the page shows, without comments.
 my %shown = map { $_ => shown($_) } qw(js python java);
 
-sub shown {
-    my ($language) = @_;
+sub shown ($language) {
     open my $file, '<:encoding(UTF-8)', "$FindBin::Bin/../../doc/locks.md"
         or die "cannot read locks.md: $!\n";
     local $/ = undef;
@@ -108,8 +104,7 @@ is($server->value("SELECT advisory.try_lock('billing', 'invoice:42')"), 0,
 
 done_testing();
 
-sub write_file {
-    my ($name, $content) = @_;
+sub write_file ($name, $content) {
     open my $file, '>', $name or die "$name: $!\n";
     print {$file} $content;
     close $file or die "$name: $!\n";

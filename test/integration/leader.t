@@ -3,14 +3,11 @@
 # leader loses its connection in every possible way. Each time another candidate leads within a
 # second. There are never two leaders, even if the old leader's process was stopped, or the server
 # did not answer it.
-use strict;
-use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
 use AdvisoryTest;
 use NodeProgram;
 use Programs;
-use Test::More;
 
 use constant { SECONDS => 1, ATTEMPTS => 3 };
 
@@ -23,16 +20,14 @@ my ($table) = slurp(examples('node/leader-election.js')) =~ m{^//\s+(CREATE TABL
     or die "the example has no table\n";
 $look->run($table =~ s{^//}{}gmr);
 
-sub slurp {
-    my ($name) = @_;
+sub slurp ($name) {
     open my $file, '<', $name or die "$name: $!\n";
     local $/ = undef;
     return <$file>;
 }
 
 my %candidates;
-sub candidate {
-    my ($name) = @_;
+sub candidate ($name) {
     $candidates{$name} =
         NodeProgram->start(program => [ examples('node/leader-election.js'), $name ]);
     return;
@@ -40,8 +35,7 @@ sub candidate {
 
 # The term after a number: its own number, the leader, and the server's process, as soon as that one
 # has the lock and says so.
-sub term_after {
-    my ($number) = @_;
+sub term_after ($number) {
     my $rows;
     wait_until('somebody leads', sub {
         $rows = $look->rows(<<'SQL', $number);
@@ -65,16 +59,14 @@ sub all_waiting {
 }
 
 my $terms = 1;
-sub next_term {
-    my ($old) = @_;
+sub next_term ($old) {
     $terms++;
     return term_after($old->{number});
 }
 
 # Waits for the leader's next one; when it has just been given, its session has nothing to do for a
 # while.
-sub gives_sign_of_life {
-    my ($term) = @_;
+sub gives_sign_of_life ($term) {
     my $last = 'SELECT last_seen FROM term WHERE number = ?';
     my $seen = $look->value($last, $term->{number});
     wait_until('it gives a sign of life', sub {
@@ -84,8 +76,7 @@ sub gives_sign_of_life {
     return;
 }
 
-sub knows_of_its_end {
-    my ($term) = @_;
+sub knows_of_its_end ($term) {
     ok($candidates{ $term->{leader} }->says(
         qr/term $term->{number}\n(?:.*\n)*?(\Q$term->{leader}\E leads no more)\n/),
         '... the old one knows that it leads no more');
@@ -95,26 +86,22 @@ sub knows_of_its_end {
 # Each way ends the leader's connection; what it returns is done when there is another leader.
 my %ways = (
     # The server finds the connection closed by itself.
-    'its process is killed' => sub {
-        my ($leader) = @_;
+    'its process is killed' => sub ($leader) {
         isnt($candidates{ $leader->{leader} }->stop('KILL'), 0, '... it is dead');
         return;
     },
-    'pg_terminate_backend' => sub {
-        my ($leader) = @_;
+    'pg_terminate_backend' => sub ($leader) {
         is($look->value('SELECT pg_terminate_backend(?)', $leader->{pid}), 1,
             '... its session is told to end');
         return;
     },
-    'advisory.terminate_holder' => sub {
-        my ($leader) = @_;
+    'advisory.terminate_holder' => sub ($leader) {
         is($look->value(q{SELECT advisory.terminate_holder('leader', 'scheduler', ?)},
             $leader->{pid}), 1, '... its session is ended');
         return;
     },
     # As if it had been swapped out: when it wakes up, it still takes itself for the leader.
-    'its session is ended while it sleeps' => sub {
-        my ($leader) = @_;
+    'its session is ended while it sleeps' => sub ($leader) {
         my $process = $candidates{ $leader->{leader} }->pid;
         kill STOP => $process;
         is($look->value(q{SELECT advisory.terminate_holder('leader', 'scheduler', ?)},

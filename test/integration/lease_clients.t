@@ -3,15 +3,12 @@
 # themselves, all at the same time: the clients renew them during the work, even after a connection
 # was killed or is dead, and report the loss of a lease to their user, in every possible case. Runs
 # alone: its leases end after a second or two unless a client renews them.
-use strict;
-use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Launch;
 use POSIX qw(WUNTRACED);
 use Programs;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 # What a busy machine may take longer, in seconds.
@@ -23,8 +20,7 @@ my $port = free_port();
 my %commands;
 if (my $python = python('psycopg2')) {
     $commands{Python} = {
-        program => sub {
-            my ($language, $worker, @more) = @_;
+        program => sub ($language, $worker, @more) {
             return ($python, examples('python/lease.py'), $worker, directory($language), @more)
         },
         write   => [
@@ -36,8 +32,7 @@ if (my $python = python('psycopg2')) {
 }
 if (my $modules = node_modules()) {
     $commands{Node} = {
-        program => sub {
-            my ($language, $worker, @more) = @_;
+        program => sub ($language, $worker, @more) {
             return ('node', examples('node/lease.js'), $worker, directory($language), @more)
         },
         write   => [
@@ -55,8 +50,7 @@ if (-e $jdbc && program('javac') && program('java')) {
     $status == 0 or die $said;
     my @java = ('java', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-cp', scratch() . ":$jdbc");
     $commands{Java} = {
-        program => sub {
-            my ($language, @more) = @_;
+        program => sub ($language, @more) {
             return (@java, 'Lease',
                 "jdbc:postgresql://127.0.0.1:$port/$language?user=postgres", @more)
         },
@@ -80,28 +74,24 @@ for my $language (@languages) {
             token bigint)');
 }
 
-sub connect_to {
-    my ($language) = @_;
+sub connect_to ($language) {
     $look{$language} = session(server => $server, database => $language)
         ->run('SET synchronous_commit = local');
     return;
 }
 
 # work('Python', 'worker', steps, seconds for each, TTL): the example runs.
-sub work {
-    my ($language, $worker, @more) = @_;
+sub work ($language, $worker, @more) {
     return launch(
         environment_of($language), $commands{$language}{program}->($language, $worker, @more));
 }
 
-sub environment_of {
-    my ($language) = @_;
+sub environment_of ($language) {
     return { %{ $commands{$language}{environment} // {} }, PGDATABASE => $language,
         map { $_ => $server->{$_} } qw(PGHOST PGPORT PGUSER) };
 }
 
-sub says {
-    my ($program, $pattern) = @_;
+sub says ($program, $pattern) {
     eval { wait_until('it says so', sub { $program->said =~ $pattern || $program->is_done }) };
     my ($found) = $program->said =~ $pattern
         or die "gave up waiting for $pattern; the program said:\n", $program->said;
@@ -128,8 +118,7 @@ sub lease { return $look{$_}->rows('SELECT token, owner, state FROM advisory.lea
 sub renewals { return look(q{SELECT renewals FROM advisory.leases WHERE state = 'held'}) // 0 }
 
 # The session that renews the worker's lease.
-sub renewing {
-    my ($worker) = @_;
+sub renewing ($worker) {
     return look(
         'SELECT pid FROM pg_stat_activity
             WHERE application_name = ? AND datname = current_database()
@@ -137,8 +126,7 @@ sub renewing {
 }
 
 # The session of that worker that waits for the lease.
-sub waiting {
-    my ($worker) = @_;
+sub waiting ($worker) {
     return look(q{SELECT pid FROM advisory.locks WHERE kind = 'lease' AND NOT granted
             AND database = current_database() AND application_name = ?}, "$worker-lease");
 }
@@ -146,8 +134,7 @@ sub waiting {
 # When the present call of that session began.
 sub asked { return look('SELECT query_start FROM pg_stat_activity WHERE pid = ?', waiting($_[0])) }
 
-sub ends {
-    my ($program, $status, $words, $what) = @_;
+sub ends ($program, $status, $words, $what) {
     my ($said, $was) = $program->finish(120);
     return ok($was == $status && $said =~ $words, $what) || diag("exit code $was, $said");
 }
@@ -438,8 +425,7 @@ for my $signal ('INT', 'TERM') {
 
 # ---- The wait for a synchronous standby is cancelled ---------------------------------------------
 
-sub standby {
-    my ($name) = @_;
+sub standby ($name) {
     my ($session) = values %look;
     $session->run(
         "ALTER SYSTEM SET synchronous_standby_names = '$name'", 'SELECT pg_reload_conf()');
@@ -451,8 +437,7 @@ sub standby {
 }
 
 # Cancels each such wait until the program has come to its end.
-sub cancel_until_done {
-    my (@programs) = @_;
+sub cancel_until_done (@programs) {
     my ($session) = values %look;
     wait_until('they are done', sub {
         $session->run(

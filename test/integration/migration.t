@@ -3,8 +3,6 @@
 # while the other waits and then has nothing to do. The test uses a psql script, node-pg-migrate and
 # Alembic, all as in examples/migration. It also shows for each what happens if the other deployment
 # waits in SELECT pg_advisory_lock() instead.
-use strict;
-use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
 use AdvisoryTest;
@@ -14,7 +12,6 @@ use File::Path qw(make_path);
 use Gate;
 use Launch;
 use Programs;
-use Test::More;
 use Time::HiRes qw(sleep);
 
 my ($session, $gate);
@@ -46,8 +43,7 @@ SQL
 }
 
 # The session that holds or awaits a lock of this key: its pid, if there is one.
-sub of_lock {
-    my ($granted, $key) = @_;
+sub of_lock ($granted, $key) {
     return $session->value(<<'SQL', $granted, $key);
         SELECT pid FROM advisory.locks
         WHERE database = current_database() AND granted = $1 AND key = $2
@@ -85,8 +81,7 @@ sub valid {
 
 # The examples, with another way to wait.
 my $others = 0;
-sub with_other_wait {
-    my ($statement) = @_;
+sub with_other_wait ($statement) {
     my $to = scratch() . '/other.' . ++$others;
     my $from = examples('migration');
     my $replaced = 0;
@@ -114,8 +109,7 @@ my $python = python('psycopg2', 'alembic');
 my @TOOLS = (
     {   name      => 'psql',
         available => 1,
-        start     => sub {
-            my ($dir, %environment) = @_;
+        start     => sub ($dir, %environment) {
             launch(\%environment, 'psql', '-X', '-v', 'VERBOSITY=verbose', '-f', "$dir/deploy.sql")
         },
         migrated  => qr/^CREATE INDEX$/m,
@@ -125,8 +119,7 @@ my @TOOLS = (
     },
     {   name      => 'node-pg-migrate',
         available => $node,
-        start     => sub {
-            my ($dir, %environment) = @_;
+        start     => sub ($dir, %environment) {
             launch({ NODE_PATH => $node, PATH => "$node/.bin:$ENV{PATH}", %environment }, 'node',
                 "$dir/node/deploy.js");
         },
@@ -137,8 +130,7 @@ my @TOOLS = (
     },
     {   name      => 'Alembic',
         available => $python,
-        start     => sub {
-            my ($dir, %environment) = @_;
+        start     => sub ($dir, %environment) {
             launch(\%environment, $python, '-m', 'alembic', '-c', "$dir/alembic/alembic.ini",
                 'upgrade', 'head');
         },
@@ -150,8 +142,7 @@ my @TOOLS = (
 my $with_builtin = with_other_wait("SELECT pg_advisory_lock(advisory.key('migration', 'app'))");
 my $with_lock    = with_other_wait("SELECT advisory.lock('migration', 'app', '10 min')");
 
-sub is_migrated {
-    my ($tool) = @_;
+sub is_migrated ($tool) {
     is(made(), $MADE, "$tool->{name}: table and index were made once");
     is(valid(), 1, "$tool->{name}: the index is valid");
     my ($query, @versions) = @{ $tool->{versions} };
@@ -166,8 +157,7 @@ sub is_migrated {
 
 # ---- Two deployments -----------------------------------------------------------------------------
 
-sub two_deployments {
-    my ($tool) = @_;
+sub two_deployments ($tool) {
     my $name = $tool->{name};
     new_database();
     my @deployments = map { $tool->{start}->(examples('migration')) } 1, 2;
@@ -200,8 +190,7 @@ sub two_deployments {
 
 # The same, but the second one waits in a query. Only the first looks for deadlocks, so that it is
 # the one that is told.
-sub second_waits_in_a_query {
-    my ($tool, $dir) = @_;
+sub second_waits_in_a_query ($tool, $dir) {
     my $name = "$tool->{name}, with a wait in a query";
     new_database();
     my $first = $tool->{start}->($dir, PGOPTIONS => '-c deadlock_timeout=100ms');

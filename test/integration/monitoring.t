@@ -2,8 +2,6 @@
 # monitoring/ with Prometheus: two exporters, a server with waits, leaks, full semaphores and the
 # like, every metric against the views, every expression of the dashboard and of the alerts on a
 # Prometheus that has scraped both. All on loopback.
-use strict;
-use warnings;
 use CPAN::Meta::YAML;
 use FindBin;
 use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
@@ -14,7 +12,6 @@ use Launch;
 use List::Util qw(max min uniq);
 use Monitoring;
 use Programs;
-use Test::More;
 use Time::HiRes qw(sleep);
 
 my $files = work_dir() . '/monitoring';
@@ -35,8 +32,7 @@ my %queries = map {
         } @{ $query->{metrics} } } };
 } keys %$of_postgres;
 
-sub columns {
-    my ($name, $usage) = @_;
+sub columns ($name, $usage) {
     my $of = $queries{$name}{columns};
     my @columns = sort grep { $of->{$_}{usage} =~ $usage } keys %$of;
     return @columns;
@@ -68,8 +64,7 @@ my %metrics = map {
 }
 
 # Names that an expression uses and no exporter gives.
-sub unknown_metrics {
-    my ($expression) = @_;
+sub unknown_metrics ($expression) {
     return grep { !$metrics{$_} } $expression =~ /\b(advisory_ext_\w+)\b/g;
 }
 
@@ -172,8 +167,7 @@ my $server = $scene->{server};
 my $look = $scene->{look};
 
 # A query's rows as role: { 'name{label="value"}' => value }.
-sub rows_as {
-    my ($session, $name) = @_;
+sub rows_as ($session, $name) {
     my @labels = columns($name, qr/LABEL/);
     my @values = columns($name, qr/GAUGE|COUNTER/);
     my %row;
@@ -313,8 +307,7 @@ sub by_views {
 }
 
 # What of this is less than in any of these looks, or more, or is missing, or too much.
-sub differences {
-    my ($got, @looks) = @_;
+sub differences ($got, @looks) {
     my ($low, $high) = ({}, {});
     for my $series (keys %{ $looks[0] }) {
         $low->{$series} = min(map { $_->{$series} } @looks);
@@ -411,8 +404,7 @@ my @programs;
 
 # What an exporter says, as { 'name{label="value"}' => value }, under the names and labels that
 # prometheus.yml gives them.
-sub scrape {
-    my ($exporter) = @_;
+sub scrape ($exporter) {
     my $answer = $http->get("http://127.0.0.1:$port{$exporter}/metrics");
     return unless $answer->{success};
     my %got;
@@ -432,8 +424,7 @@ sub scrape {
     return (\%got, $answer->{content});
 }
 
-sub gives_what_views_say {
-    my ($exporter, $program) = @_;
+sub gives_what_views_say ($exporter, $program) {
     my @looks = by_views();
     my @bad;
     my $text;
@@ -530,8 +521,7 @@ SKIP: {
                 . "--storage.tsdb.path='$server->{ADVISORY_EXT_TMP}/prometheus'",
         'monitoring/prometheus.yml' => "$files/quick_prometheus.yml");
 
-    my $ask = sub {
-        my ($path, %values) = @_;
+    my $ask = sub ($path, %values) {
         my $answer = $http->post_form("http://127.0.0.1:$port/api/v1/$path", \%values);
         return eval { decode_json($answer->{content}) }
             // { status => 'none', error => $answer->{content} };
@@ -547,14 +537,12 @@ SKIP: {
     }, 60);
 
     my $exporters = grep { $port{$_} } values %target;
-    my $has = sub {
-        my ($expression) = @_;
+    my $has = sub ($expression) {
         my $answer = $ask->('query', query => $expression);
         return $answer->{data}{result} // []
     };
     # As Grafana would fill in.
-    my $filled = sub {
-        my ($expression) = @_;
+    my $filled = sub ($expression) {
         $expression =~ s/\$__rate_interval\b/30s/g;
         $expression =~ s/\$(?:job|instance|datname|namespace)\b/.*/g;
         return $expression;
@@ -595,8 +583,7 @@ SKIP: {
     # depends on how long all this took.
     my %may_fire = map { $_ => 1 } map { "AdvisoryExt$_" } qw(JobStuck Timeouts PoolFillsUp);
     my $alerts;
-    my $instances = sub {
-        my ($name) = @_;
+    my $instances = sub ($name) {
         return scalar(
             uniq(map { $_->{labels}{instance} } grep {
                 $_->{labels}{alertname} eq $name && $_->{state} eq 'firing'

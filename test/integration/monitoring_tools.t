@@ -1,15 +1,12 @@
 #!/usr/bin/env perl
 # monitoring/ without Prometheus: the names for psql, the check for Nagios and others,
 # check_postgres. And every block of doc/monitoring.md is run by some test.
-use strict;
-use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Launch;
 use Monitoring;
 use Psql;
-use Test::More;
 
 my $scene = Monitoring->new;
 my $server = $scene->{server};
@@ -41,8 +38,7 @@ for my $block (blocks()) {
 # ---- psql ----------------------------------------------------------------------------------------
 
 # What a psql as the role prints that reads this: by \i in the directory, as the page says.
-sub psql {
-    my ($lines, %environment) = @_;
+sub psql ($lines, %environment) {
     my $file = scratch() . '/lines.sql';
     spew($file, $lines);
     my $no_file = $environment{PSQLRC} ? '' : '-X';
@@ -107,15 +103,13 @@ like(psql(block(qr/^:activity/m)), $shows{activity}, 'as the page says');
 my $check = work_dir() . '/examples/monitoring/check_advisory.sh';
 
 # Its exit code and what it prints, called by /bin/sh.
-sub check {
-    my ($environment, @arguments) = @_;
+sub check ($environment, @arguments) {
     my ($said, $status) = run_program(
         { %{ $scene->environment('advisory_monitor') }, %$environment }, 'sh', $check, @arguments);
     return ($status, $said);
 }
 
-sub gives {
-    my ($code, $text, @arguments) = @_;
+sub gives ($code, $text, @arguments) {
     my $environment = ref $arguments[0] ? shift @arguments : {};
     my ($status, $said) = check($environment, @arguments);
     my $what = join ' ', 'check_advisory.sh', @arguments;

@@ -1,8 +1,6 @@
 #!/usr/bin/env perl
 # Node and node-postgres: the files of the examples do what they promise, those of the webhooks also
 # through PgBouncer in transaction mode; and calls resolve correctly as that driver sends them.
-use strict;
-use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
 use AdvisoryTest;
@@ -13,7 +11,6 @@ use List::Util qw(shuffle);
 use NodeProgram;
 use PgBouncer;
 use Programs;
-use Test::More;
 
 use constant { PROCESSES => 8, EVENTS => 200, COPIES => 5, AT_ONCE => 8 };
 
@@ -31,8 +28,7 @@ $look->run('CREATE TABLE webhook_done (event_id text NOT NULL,
     'CREATE TABLE payment (event_id text NOT NULL)');
 
 # So many events, each delivered to several processes at once. What was answered, and how often.
-sub deliver {
-    my ($file, $events, $server) = @_;
+sub deliver ($file, $events, $server) {
     $look->run('TRUNCATE webhook_done, payment', 'SELECT advisory.stats_reset()');
     my @programs = map { NodeProgram->start(server => $server, program => [$file]) } 1 .. PROCESSES;
     my @ports = map { $_->says(qr/listening on port (\d+)/) } @programs;
@@ -58,8 +54,7 @@ sub contended {
     return $look->value(q{SELECT sum(contended) FROM advisory.stats WHERE namespace = 'webhook'})
 }
 
-sub once {
-    my ($how, $server) = @_;
+sub once ($how, $server) {
     is_deeply(deliver(examples('node/webhook.js'), EVENTS, $server),
         { '200 processed' => EVENTS, '200 duplicate' => EVENTS * (COPIES - 1) },
         "webhooks, $how: of the deliveries of each event one is processed, the others are told");
@@ -150,8 +145,7 @@ $look->run('CREATE TABLE purchase (user_id bigint NOT NULL, item text NOT NULL)'
 my @exporters =
     map { NodeProgram->start(program => [ examples('node/one-at-a-time-per-user.js') ]) } 1, 2;
 my @at = map { $_->says(qr/listening on port (\d+)/) } @exporters;
-sub ask {
-    my ($process, $user) = @_;
+sub ask ($process, $user) {
     return NodeProgram::post($at[$process], "/users/$user/export")
 }
 
@@ -190,16 +184,14 @@ my $node_pid = do {
 };
 END { kill KILL => $node_pid if $node_pid }
 
-sub node {
-    my ($sql, $values, %more) = @_;
+sub node ($sql, $values, %more) {
     print {$node_in} $json->encode({ sql => $sql, values => $values, %more }), "\n";
     $node_in->flush;
     return $json->decode(scalar readline($node_out) // die "Node has ended\n");
 }
 
 # The rows, a line each; or the error's code.
-sub outcome {
-    my ($answer) = @_;
+sub outcome ($answer) {
     return $answer->{error}{code} if $answer->{error};
     return join "\n", map { join ', ', @$_ } @{ $answer->{rows} };
 }

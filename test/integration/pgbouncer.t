@@ -3,14 +3,11 @@
 # transaction. Transaction-level locks and slots work there under load. A session-level lock stays
 # behind when its client has gone, which a setting can forbid, and which advisory.leaks shows. In
 # session mode everything works as without a pooler.
-use strict;
-use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
 use AdvisoryTest;
 use PgBouncer;
 use Programs;
-use Test::More;
 
 use constant { CLIENTS => 12, SERVERS => 4, SLOTS => 2, TIMES => 20 };
 
@@ -23,8 +20,7 @@ $look->run('CREATE EXTENSION advisory_ext', 'CREATE ROLE app LOGIN',
     'GRANT pg_read_all_stats TO app');
 
 # As a role, and as the application that PgBouncer is told of.
-sub client {
-    my ($pooler, $application) = @_;
+sub client ($pooler, $application) {
     return session(server => $pooler, role => 'app', application => $application);
 }
 
@@ -38,7 +34,7 @@ sub held {
 SQL
 }
 
-sub backend { my ($session) = @_; return $session->value('SELECT pg_backend_pid()') }
+sub backend ($session) { return $session->value('SELECT pg_backend_pid()') }
 
 # ---- Transaction mode: transaction-level locks under load ----------------------------------------
 
@@ -50,8 +46,7 @@ $look->run(
     'CREATE TABLE refused (what text)',
     'GRANT ALL ON counter, visit, refused TO app');
 
-sub visit {
-    my ($what) = @_;
+sub visit ($what) {
     return <<"SQL";
         SELECT value AS seen, extract(epoch FROM clock_timestamp()) AS entered
             FROM counter WHERE what = $what \\gset
@@ -65,8 +60,7 @@ SQL
 my $busy = pooler(pool_mode => 'transaction', default_pool_size => SERVERS);
 
 # A script of pgbench's, by CLIENTS clients, TIMES times each.
-sub load {
-    my ($protocol, $script) = @_;
+sub load ($protocol, $script) {
     my $file = "$server->{ADVISORY_EXT_TMP}/script";
     PgBouncer::write_file($file, $script);
     my @connection = ('-h', $busy->{PGHOST}, '-p', $busy->{PGPORT}, '-U', 'app', 'postgres');
@@ -278,8 +272,7 @@ my @clients = map { client($pooler, "client $_") } 1 .. 3;
 my @backends = map { backend($_) } @clients;
 
 # The client waits in a queue, as the server sees it.
-sub asleep {
-    my ($number) = @_;
+sub asleep ($number) {
     wait_until("client $number waits", sub {
         $look->value(
             'SELECT count(*) FROM advisory.locks WHERE pid = ? AND NOT granted', $backends[$number])
@@ -288,8 +281,7 @@ sub asleep {
 }
 
 # A client that disconnects. Its server connection is cleaned, and serves the next client.
-sub replace {
-    my ($number) = @_;
+sub replace ($number) {
     $clients[$number]->disconnect;
     wait_until("the connection of client $number is clean", sub {
         $look->value(q{SELECT state = 'idle' AND query = 'DISCARD ALL' FROM pg_stat_activity

@@ -1,8 +1,6 @@
 #!/usr/bin/env perl
 # The portable edition and clients in Node and Python that compute the keys themselves and call the
 # built-in functions exclude each other.
-use strict;
-use warnings;
 use utf8;
 use FindBin;
 use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
@@ -12,7 +10,6 @@ use Launch;
 use List::Util qw(sum0);
 use POSIX qw(ceil);
 use Programs;
-use Test::More;
 use Time::HiRes qw(sleep);
 
 use constant OPERATIONS => 10_000;

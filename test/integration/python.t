@@ -1,14 +1,11 @@
 #!/usr/bin/env perl
 # Python: the unchanged examples, several instances at once if that is their purpose; and how
 # psycopg2 sends values.
-use strict;
-use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Launch;
 use Programs;
-use Test::More;
 
 my $python = python('psycopg2') or plan skip_all => 'Python with psycopg2 is not here';
 
@@ -19,8 +16,7 @@ my $gate    = session();
 sub example { return ($python, examples("python/$_[0]"), @_[1 .. $#_]) }
 
 # How many sessions of the application wait, and for what (as in pg_stat_activity).
-sub waiting {
-    my ($application, $event) = @_;
+sub waiting ($application, $event) {
     return $session->value(<<'SQL', $application, $event);
         SELECT count(*) FROM pg_stat_activity
         WHERE application_name = $1 AND wait_event_type = 'Lock' AND wait_event = $2
@@ -28,8 +24,7 @@ sub waiting {
 SQL
 }
 
-sub wait_for {
-    my ($count, $application, $event) = @_;
+sub wait_for ($count, $application, $event) {
     return wait_until(
         "$count of $application wait for $event", sub { waiting($application, $event) == $count });
 }

@@ -2,8 +2,6 @@
 # The programs of README.md, as they stand there: Node with pg, Python with psycopg 3. Each takes
 # the lock, does its work, and releases the lock; while another session has it, it fails as its
 # comment says.
-use strict;
-use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
 use AdvisoryTest;
@@ -11,7 +9,6 @@ use File::Temp qw(tempdir);
 use NodeProgram;
 use Page;
 use Programs;
-use Test::More;
 
 my $readme = Page->new("$FindBin::Bin/../../README.md");
 my %shown;
@@ -25,8 +22,7 @@ my $FREE = q(SELECT count(*) FROM pg_locks
         WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database
         WHERE datname = current_database()));
 
-sub write_program {
-    my ($name, $text) = @_;
+sub write_program ($name, $text) {
     open my $out, '>:encoding(UTF-8)', "$dir/$name" or die "cannot write $dir/$name: $!\n";
     print {$out} $text;
     close $out or die "cannot write $dir/$name: $!\n";
@@ -35,8 +31,7 @@ sub write_program {
 }
 
 # The program alone, and while another session has the lock.
-sub try_it {
-    my ($what, $run) = @_;
+sub try_it ($what, $run) {
     $look->run('UPDATE invoice SET paid = NULL');
     my ($status, $said) = $run->();
     is($status, 0, "$what: it works") or diag($said);

@@ -2,15 +2,12 @@
 # Well-known keys: real tools, stopped in the middle, hold locks that advisory.locks and
 # advisory.activity recognize as theirs. test/sql/75_known_keys.sql tests what no tool can show
 # (formulas for other names, other databases).
-use strict;
-use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Gate;
 use Launch;
 use Programs;
-use Test::More;
 
 my $session;
 my $number = 0;
@@ -21,8 +18,7 @@ sub new_database {
 }
 
 # While the tool is stopped, its lock is recognised as this, before anything else.
-sub holds {
-    my ($tool, $known_as) = @_;
+sub holds ($tool, $known_as) {
     my $lock = sub {
         $session->rows(
             'SELECT pid, known_as[1] FROM advisory.locks WHERE granted AND ? = ANY (known_as)',
@@ -38,8 +34,7 @@ sub holds {
 }
 
 # The tool goes on to its end, and its lock is gone.
-sub ends_well {
-    my ($tool, $program) = @_;
+sub ends_well ($tool, $program) {
     my ($said, $status) = $program->finish;
     is($status, 0, "$tool: ends well") or diag($said);
     is($session->value(q{SELECT count(*) FROM advisory.locks WHERE database = current_database()
@@ -47,8 +42,7 @@ sub ends_well {
     return;
 }
 
-sub write_file {
-    my ($name, $text) = @_;
+sub write_file ($name, $text) {
     open my $file, '>', $name or die "cannot write $name: $!\n";
     print {$file} $text;
     close $file or die "cannot write $name: $!\n";
@@ -57,8 +51,7 @@ sub write_file {
 
 # ---- Migration tools, stopped where they create an index -----------------------------------------
 
-sub stopped_at_gate {
-    my ($tool, $known_as, @command) = @_;
+sub stopped_at_gate ($tool, $known_as, @command) {
     my $gate = shut_gate(new_database());
     my $program = launch(@command);
     wait_until("$tool is at the gate", sub {

@@ -13,8 +13,6 @@
 #
 # At the first violation of a promise of the extension it prints the known facts about it and ends
 # with status 1.
-use strict;
-use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib", "$FindBin::Bin/../t/lib";
 use AdvisoryTest;

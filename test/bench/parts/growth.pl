@@ -1,8 +1,6 @@
 # How cost grows: with the locks that others hold, and with the number of sessions.
 package Bench::Part::growth;
 
-use strict;
-use warnings;
 use AdvisoryTest;
 use Bench;
 
@@ -26,7 +24,7 @@ for my $locks (QUICK ? (0, 50_000) : (0, 1000, 100_000)) {
 undef %hog;
 
 for my $clients (QUICK ? (1, 16) : (1, 2, 4, 8, 16, 32, 64)) {
-    my $tps = once(sub { my ($tree) = @_; pgbench(server_of($tree), $clients, QUICK ? 1 : 3,
+    my $tps = once(sub ($tree, @) { pgbench(server_of($tree), $clients, QUICK ? 1 : 3,
         'prepared',
         q{SELECT advisory.lock('client', :client_id);}
             . q{SELECT advisory.unlock('client', :client_id);},

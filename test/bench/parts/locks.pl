@@ -1,8 +1,7 @@
 # Locks by name: one after the other in one backend, and over connections.
 package Bench::Part::locks;
 
-use strict;
-use warnings;
+use AdvisoryTest;
 use Bench;
 
 my $names = QUICK ? 2000 : 5000;
@@ -10,10 +9,8 @@ my $seconds = QUICK ? 1 : 4;
 my %warm;
 
 # The session knows the names from the second loop on.
-sub known {
-    my (@statements) = @_;
-    return on_server(sub {
-        my ($session) = @_;
+sub known (@statements) {
+    return on_server(sub ($session, @) {
         my @loop = ($session, names_array($names, 'known '), 'text',
             map { "PERFORM $_" } @statements);
         loop(@loop) unless $warm{$session}{"@statements"}++;
@@ -22,12 +19,10 @@ sub known {
 }
 
 sub keys_of { return "ARRAY(SELECT i * 4294967311 FROM generate_series(1, $names) AS i)" }
-sub by_key {
-    my (@statements) = @_;
+sub by_key (@statements) {
     return on_server(sub { loop($_[0], keys_of(), 'bigint', map { "PERFORM $_" } @statements) });
 }
-sub by_hash {
-    my (@statements) = @_;
+sub by_hash (@statements) {
     return on_server(sub { loop($_[0], names_array($names, 'known '), 'text',
         map { "PERFORM $_" } @statements) });
 }

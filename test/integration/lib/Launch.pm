@@ -1,8 +1,7 @@
 # Programs that run while the test goes on, in the test's database, and that do not outlive it.
 package Launch;
 
-use strict;
-use warnings;
+use AdvisoryTest;
 use Exporter 'import';
 use File::Temp qw(tempdir);
 use POSIX qw(WNOHANG _exit);
@@ -48,8 +47,7 @@ sub launch {
 # Runs it to its end: what it wrote, and its exit code (128 and the signal, if one ended it).
 sub run_program { return launch(@_)->finish }
 
-sub finish {
-    my ($self, $seconds) = @_;
+sub finish ($self, $seconds) {
     my $end = time + ($seconds // 240);
     until ($self->is_done) {
         die "gave up waiting for $self->{command}, which said:\n" . $self->said if time > $end;
@@ -58,23 +56,20 @@ sub finish {
     return ($self->said, $self->{status});
 }
 
-sub is_done {
-    my ($self) = @_;
+sub is_done ($self) {
     if (!defined $self->{status} && waitpid($self->{pid}, WNOHANG) == $self->{pid}) {
         $self->{status} = $? & 127 ? 128 + ($? & 127) : $? >> 8;
     }
     return defined $self->{status};
 }
 
-sub said {
-    my ($self) = @_;
+sub said ($self) {
     open my $file, '<', $self->{file} or return '';
     local $/ = undef;
     return <$file> // '';
 }
 
-sub kill {
-    my ($self) = @_;
+sub kill ($self) {
     return if $self->is_done;
     CORE::kill(KILL => $self->{pid});
     return $self->finish;

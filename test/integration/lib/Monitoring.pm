@@ -6,8 +6,6 @@
 #   $scene->{look}                               # a superuser's session
 package Monitoring;
 
-use strict;
-use warnings;
 use AdvisoryTest;
 use Cwd qw(abs_path);
 use Exporter 'import';
@@ -39,15 +37,13 @@ sub work_dir {
     return $work_dir;
 }
 
-sub slurp {
-    my ($name) = @_;
+sub slurp ($name) {
     open my $file, '<:encoding(UTF-8)', $name or die "$name: $!\n";
     local $/ = undef;
     return scalar <$file>;
 }
 
-sub spew {
-    my ($name, $text) = @_;
+sub spew ($name, $text) {
     open my $file, '>:encoding(UTF-8)', $name or die "$name: $!\n";
     print {$file} $text;
     close $file or die "$name: $!\n";
@@ -65,8 +61,7 @@ sub blocks {
 }
 
 # The text of the only block that matches.
-sub block {
-    my ($pattern) = @_;
+sub block ($pattern) {
     my @found = map { $_->[1] } grep { $_->[1] =~ $pattern } blocks();
     die 'the page has ' . @found . " blocks that match $pattern\n" if @found != 1;
     return $found[0];
@@ -74,8 +69,7 @@ sub block {
 
 # Starts the program of such a block as the server's owner, with more options and with parts of the
 # text replaced. It does not outlive the test.
-sub start_block {
-    my ($pattern, $options, %replace) = @_;
+sub start_block ($pattern, $options, %replace) {
     my $command = block($pattern);
     for my $old (sort keys %replace) {
         $command =~ s/\Q$old\E/$replace{$old}/g or die "the block does not say $old:\n$command";
@@ -89,8 +83,7 @@ sub start_block {
 
 # ---- The scene -----------------------------------------------------------------------------------
 
-sub new {
-    my ($class) = @_;
+sub new ($class) {
     my $server = own_server('max_prepared_transactions=4', 'max_connections=80', 'autovacuum=off');
     my $self = bless { server => $server, sessions => [] }, $class;
     my $look = $self->{look} = session(server => $server);
@@ -104,24 +97,21 @@ sub new {
 }
 
 # Where the server is, for programs; as this role.
-sub environment {
-    my ($self, $role, %more) = @_;
+sub environment ($self, $role, %more) {
     my $server = $self->{server};
     return { PGHOST => $server->{PGHOST}, PGPORT => $server->{PGPORT}, PGUSER => $role,
         PGDATABASE => 'postgres', %more };
 }
 
 # A session of an application, which stays.
-sub app {
-    my ($self, %how) = @_;
+sub app ($self, %how) {
     my $session = session(server => $self->{server}, role => 'app', application => 'worker', %how);
     push @{ $self->{sessions} }, $session;
     return $session;
 }
 
 # Another that waits for what its statement asks for.
-sub waiter {
-    my ($self, $statement, %how) = @_;
+sub waiter ($self, $statement, %how) {
     my $session = $self->app(%how)->start($statement);
     wait_until("somebody waits: $statement", sub {
         $self->{look}->value(
@@ -132,8 +122,7 @@ sub waiter {
 }
 
 # Everything at once.
-sub play {
-    my ($self) = @_;
+sub play ($self) {
     my $secret = SECRET;
     # Idle in transaction with a waiter, here and in the other database; and with a failed
     # transaction.
@@ -177,8 +166,7 @@ sub play {
 }
 
 # What happens while the metrics are watched.
-sub go_on {
-    my ($self) = @_;
+sub go_on ($self) {
     my $session = $self->{busy} //=
         session(server => $self->{server}, role => 'app', application => 'busy');
     $session->run(

@@ -7,8 +7,6 @@
 #                                                parentheses
 package NodeProgram;
 
-use strict;
-use warnings;
 use AdvisoryTest;
 use IO::Handle;
 use IO::Socket::INET;
@@ -17,8 +15,7 @@ use Programs;
 
 my @running;
 
-sub start {
-    my ($class, %how) = @_;
+sub start ($class, %how) {
     my $server = $how{server} // \%ENV;
     local %ENV = (
         %ENV, NODE_PATH => node_modules(),
@@ -39,8 +36,7 @@ sub start {
 sub pid { return $_[0]{pid} }
 
 # What it has written until now, errors included.
-sub output {
-    my ($self) = @_;
+sub output ($self) {
     while (!$self->{ended}) {
         my $read = sysread $self->{out}, $self->{output}, 65536, length $self->{output};
         last unless defined $read;
@@ -49,8 +45,7 @@ sub output {
     return $self->{output};
 }
 
-sub says {
-    my ($self, $pattern) = @_;
+sub says ($self, $pattern) {
     my @found;
     eval {
         wait_until('it says so', sub { (@found = $self->output =~ $pattern) || $self->{ended} })
@@ -60,22 +55,19 @@ sub says {
 }
 
 # Waits for its end, and returns its exit status as in $?.
-sub finish {
-    my ($self) = @_;
+sub finish ($self) {
     wait_until('the program ends', sub { $self->output; $self->{ended} });
     return $self->reap;
 }
 
 # Asks it to end, by SIGTERM unless said otherwise.
-sub stop {
-    my ($self, $signal) = @_;
+sub stop ($self, $signal) {
     return unless $self->{out};
     kill $signal // 'TERM', $self->{pid};
     return $self->finish;
 }
 
-sub reap {
-    my ($self) = @_;
+sub reap ($self) {
     my $out = delete $self->{out} or return $self->{status};
     close $out;
     return $self->{status} = $?;
@@ -93,8 +85,7 @@ END {
 # ---- Over HTTP -----------------------------------------------------------------------------------
 
 # Sends a request and returns at once; answer() waits for "status body".
-sub post {
-    my ($port, $path) = @_;
+sub post ($port, $path) {
     my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port, Proto => 'tcp')
         or die "port $port: $!\n";
     print {$socket} "POST $path HTTP/1.0\r\n\r\n";
@@ -102,8 +93,7 @@ sub post {
     return $socket;
 }
 
-sub answer {
-    my ($socket) = @_;
+sub answer ($socket) {
     local $/ = undef;
     my ($status, $body) = <$socket> =~ m{^HTTP/\S+ (\d+).*?\r\n\r\n(.*?)\n?$}s or die "no answer\n";
     return "$status $body";

@@ -9,8 +9,6 @@
 # prepare these on one connection and run them on another. Nor is their pid() the server's process.
 package PgBouncer;
 
-use strict;
-use warnings;
 use AdvisoryTest;
 use IO::Socket::UNIX;
 use POSIX qw(WNOHANG);
@@ -19,8 +17,7 @@ use Programs;
 my $next_port = 6432;
 my @running;
 
-sub new {
-    my ($class, $server, %settings) = @_;
+sub new ($class, $server, %settings) {
     my $directory = $server->{ADVISORY_EXT_TMP};
     my $port = $next_port++;
     my $self = bless {
@@ -45,8 +42,7 @@ sub new {
 
 # It refuses root, and is not to outlive the test, however that ends. Its files go with the server's
 # directory.
-sub start {
-    my ($self) = @_;
+sub start ($self) {
     my @command = (as_user(), 'setpriv', '--pdeathsig', 'TERM', '--', Programs::pgbouncer(),
         '--quiet', "$self->{file}.ini");
     defined($self->{pid} = fork) or die "cannot fork: $!\n";
@@ -69,8 +65,7 @@ sub start {
 
 # A command of its console, such as RECONNECT. (DBD::Pg does not talk to what calls itself version
 # 1.)
-sub console {
-    my ($self, $command) = @_;
+sub console ($self, $command) {
     my @psql = ('psql', '-XqAt', '-h', $self->{PGHOST}, '-p', $self->{PGPORT}, '-U',
         $self->{PGUSER}, '-d', 'pgbouncer', '-c', $command);
     open my $out, '-|', @psql or die "cannot run psql: $!\n";
@@ -79,8 +74,7 @@ sub console {
     return @lines;
 }
 
-sub stop {
-    my ($self) = @_;
+sub stop ($self) {
     my $pid = delete $self->{pid} or return;
     # Newer ones wait for their clients when they are asked to end, and this one may be out of
     # order.
@@ -91,8 +85,7 @@ sub stop {
     return;
 }
 
-sub write_file {
-    my ($name, @lines) = @_;
+sub write_file ($name, @lines) {
     open my $file, '>', $name or die "$name: $!\n";
     print {$file} @lines;
     close $file or die "$name: $!\n";

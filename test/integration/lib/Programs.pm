@@ -1,8 +1,7 @@
 # Common code of the integration tests: the places of the programs that they use.
 package Programs;
 
-use strict;
-use warnings;
+use AdvisoryTest;
 use Cwd qw(abs_path);
 use Exporter 'import';
 use Fcntl qw(LOCK_EX LOCK_NB);
@@ -21,8 +20,7 @@ sub examples { return "$repository/examples/$_[0]" }
 # where it is there; those of the examples else from Debian; nothing if there is neither. They are
 # for NODE_PATH.
 my %modules;
-sub node_modules {
-    my ($package) = @_;
+sub node_modules ($package) {
     my $of_examples = examples('node/package.json');
     $package //= $of_examples;
     return $modules{$package} if defined $modules{$package};

@@ -6,8 +6,6 @@
 # nothing stays locked.
 package Stress::Hostile;
 
-use strict;
-use warnings;
 use AdvisoryTest;
 use FindBin;
 use List::Util qw(sum0);
@@ -31,8 +29,7 @@ my @ROLES = ([ postgres => undef ], [ h_owner => 'LOGIN' ], [ h_plain => 'LOGIN'
 # For each database a session of its owner, who runs DDL there.
 my @OWNERS = map { { role => 'h_owner', database => $_ } } qw(h_utf8 h_ascii);
 
-sub run {
-    my (%how) = @_;
+sub run (%how) {
     # It has the processes, the figures and the server's log.
     my $load = Stress::Load->new(%how, sessions => @ROLES + @OWNERS);
     my $look = $load->{look};
@@ -57,8 +54,7 @@ sub run {
     my $functions = functions($load);
     $load->{started} = time;
     for my $number (0 .. $#ROLES) {
-        $load->spawn("hostile-$number", sub {
-            my ($model) = @_;
+        $load->spawn("hostile-$number", sub ($model) {
             srand $how{seed} * 1000 + $number;
             my $self = bless { number => $number, model => $model, server => $load->{server},
                 functions => $functions, documented => \%documented, counts => {}, errors => {},
@@ -68,8 +64,7 @@ sub run {
     }
     for my $owner (0 .. $#OWNERS) {
         my $number = @ROLES + $owner;
-        $load->spawn("owner-$owner", sub {
-            my ($model) = @_;
+        $load->spawn("owner-$owner", sub ($model) {
             srand $how{seed} * 1000 + $number;
             my $self = bless { %{ $OWNERS[$owner] }, number => $number, model => $model,
                 server => $load->{server}, functions => $functions, documented => \%documented,
@@ -114,8 +109,7 @@ sub documented {
 
 # Each: name, whether it is a procedure, types of its arguments, how many of these have defaults,
 # whether it can be called in FROM.
-sub functions {
-    my ($load) = @_;
+sub functions ($load) {
     return $load->{look}->rows(<<'SQL');
         SELECT proname, prokind = 'p', coalesce((SELECT array_agg(format_type(t, NULL) ORDER BY n)
         FROM unnest(proargtypes) WITH ORDINALITY AS a (t, n)), '{}'), pronargdefaults,
@@ -129,8 +123,7 @@ SQL
 
 sub one_of { return $_[ rand @_ ] }
 
-sub bytes {
-    my ($count, @codes) = @_;
+sub bytes ($count, @codes) {
     return join '',
         map { sprintf '\\x%02x', @codes ? one_of(@codes) : 1 + int rand 255 } 1 .. $count
 }
@@ -177,8 +170,7 @@ my %VALUES = (
     } ],
 );
 
-sub value {
-    my ($type) = @_;
+sub value ($type) {
     return "NULL::$type" if rand() < 0.05;
     if ($type =~ /^(.*)\[\]$/) {
         my $element = $1;
@@ -203,8 +195,7 @@ my @COMMANDS = (
     q(SELECT advisory.unlock_all('a')), 'EXPLAIN ANALYZE SELECT 1', 'TABLE nowhere', '\\',
     "\x{2603}");
 
-sub call_them {
-    my ($self, $calls) = @_;
+sub call_them ($self, $calls) {
     while ($calls > 0 && $self->{model}->state ne 'end') {
         $self->{session} //= $self->connect or next;
         # In a transaction block, or each on its own.
@@ -225,8 +216,7 @@ sub call_them {
     return { map { $_ => $self->{$_} } qw(counts errors figures) };
 }
 
-sub connect {
-    my ($self) = @_;
+sub connect ($self) {
     my $session = eval {
         session(server => $self->{server},
             database => $self->{database} // ($self->{number} % 2 ? 'h_utf8' : 'h_ascii'),
@@ -237,8 +227,7 @@ sub connect {
     return $session;
 }
 
-sub query {
-    my ($self, $sql) = @_;
+sub query ($self, $sql) {
     return if !$self->{session};
     my $result = eval { $self->{session}->query($sql) } // { state => 'lost', message => $@ };
     $self->{has_failed} = $result->{state} ? 1 : 0;
@@ -251,8 +240,7 @@ sub query {
 
 # Each function as often as any other one, except those that make later tokens of the database
 # impossible.
-sub call {
-    my ($self) = @_;
+sub call ($self) {
     my ($name, $is_procedure, $types, $defaults, $is_from) = @{ one_of(@{ $self->{functions} }) };
     return if $name =~ /^(?:tokens_above|_begin_era)$/ && rand() < 0.99;
     my @arguments = map { value($_) } @{$types}[ 0 .. $#$types - int rand($defaults + 1) ];
@@ -281,8 +269,7 @@ sub call {
 
 # The extension's objects as DDL names them, by kind. A statement for a table is also tried on a
 # view, and the other way round.
-sub extension {
-    my ($load, $owner) = @_;
+sub extension ($load, $owner) {
     my %objects;
     my $look = session(server => $load->{server}, database => $owner->{database});
     my $rows = $look->rows(<<'SQL');
@@ -303,17 +290,14 @@ SQL
 my @HOSTILE_TYPES = qw(bigint text bytea smallint jsonb oid interval);
 my %DDL = (
     relation => [
-        sub {
-            my ($name, $column) = @_;
+        sub ($name, $column) {
             "ALTER TABLE $name ALTER $column TYPE " . one_of(@HOSTILE_TYPES) . ' USING NULL'
         },
-        sub {
-            my ($name, $column) = @_;
+        sub ($name, $column) {
             "ALTER TABLE $name ALTER $column "
                 . one_of('DROP NOT NULL', 'SET DEFAULT NULL', 'DROP DEFAULT', 'SET STATISTICS 0')
         },
-        sub {
-            my ($name, $column) = @_;
+        sub ($name, $column) {
             one_of("ALTER TABLE $name DROP $column CASCADE",
                 "ALTER TABLE $name RENAME $column TO other")
         },
@@ -350,8 +334,7 @@ my %DDL = (
             . one_of('RENAME TO other', 'OWNER TO h_owner', 'SET search_path = hostile',
                 'SET role = h_plain', 'SECURITY DEFINER', 'STRICT', 'IMMUTABLE', 'PARALLEL SAFE',
             'SET SCHEMA public', 'SUPPORT hostile.now') },
-        sub {
-            my ($signature) = @_;
+        sub ($signature, @) {
             "CREATE OR REPLACE FUNCTION $signature RETURNS text LANGUAGE sql AS 'SELECT NULL::text'"
         },
         sub { "DROP ROUTINE $_[0] CASCADE" },
@@ -372,8 +355,7 @@ my %DDL = (
 );
 
 # Half of it in a transaction that calls functions on what it has changed, and is rolled back.
-sub change_objects {
-    my ($self, $rounds) = @_;
+sub change_objects ($self, $rounds) {
     while ($rounds-- > 0 && $self->{model}->state ne 'end') {
         $self->{session} //= $self->connect or next;
         if (rand() < 0.02) { $self->take_long_lease; next }
@@ -401,8 +383,7 @@ sub change_objects {
 }
 
 # With a namespace, name or owner of up to 200 MB.
-sub take_long_lease {
-    my ($self) = @_;
+sub take_long_lease ($self) {
     my @texts = (q('a'), q('b'), q('c'));
     my $bytes = rand() < 0.1 ? 200_000_000 : one_of(1025, 10_000, 1_000_000);
     $texts[ rand @texts ] =
@@ -421,8 +402,7 @@ sub take_long_lease {
 }
 
 # Nothing stays locked.
-sub release_all {
-    my ($self) = @_;
+sub release_all ($self) {
     for (1 .. 100) {
         my $result = $self->query('ROLLBACK; SELECT pg_advisory_unlock_all()') or return;
         next if $result->{state};

@@ -2,8 +2,6 @@
 # the checks when the load has ended.
 package Stress::Load;
 
-use strict;
-use warnings;
 use AdvisoryTest;
 use File::Basename qw(dirname);
 use List::Util qw(sum0);
@@ -30,8 +28,7 @@ END {
 
 # new(sessions => …, seed => …, settings => [of the server], may => [SQLSTATEs that are no
 # violation], server => one that is there).
-sub new {
-    my ($class, %how) = @_;
+sub new ($class, %how) {
     my $self = bless { counts => {}, errors => {}, figures => {}, children => {}, %how }, $class;
     $self->{server} //= own_server(
         'max_connections=' . ($how{sessions} + 30),
@@ -50,18 +47,16 @@ sub new {
     return $self;
 }
 
-sub observer { my ($self) = @_; return session(server => $self->{server}, application => 'look') }
+sub observer ($self) { return session(server => $self->{server}, application => 'look') }
 
 # ---- What there is to lock -----------------------------------------------------------------------
 
 # Resources are locks and slots, which have numbers. {call} is for SQL, and {tag} what pg_locks
 # shows.
-sub make_plan {
-    my ($self) = @_;
+sub make_plan ($self) {
     $self->{look}->run('CREATE EXTENSION advisory_ext');
     my (@resources, %plan);
-    my $add = sub {
-        my (%resource) = @_;
+    my $add = sub (%resource) {
         push @resources, { %resource, index => scalar @resources };
         return $resources[-1];
     };
@@ -95,8 +90,7 @@ sub make_plan {
     return;
 }
 
-sub make_tables {
-    my ($self) = @_;
+sub make_tables ($self) {
     my $tables = dirname(__FILE__) . '/tables.sql';
     local $ENV{PGHOST} = $self->{server}{PGHOST};
     system("$ENV{PG_BINDIR}/psql", '-XqAt', '-v', 'ON_ERROR_STOP=1', '-p', $self->{server}{PGPORT},
@@ -119,8 +113,7 @@ sub make_tables {
 # ---- The processes -------------------------------------------------------------------------------
 
 # Runs the code in another process, which leaves no trace in this one's sessions and servers.
-sub spawn {
-    my ($self, $name, $code) = @_;
+sub spawn ($self, $name, $code) {
     my $path = "$self->{directory}/$name.$$";
     my $child = fork // die "cannot fork: $!\n";
     if (!$child) {
@@ -136,12 +129,10 @@ sub spawn {
     return $child;
 }
 
-sub start {
-    my ($self) = @_;
+sub start ($self) {
     $self->{started} = time;
     for my $number (0 .. $self->{sessions} - 1) {
-        $self->spawn("worker-$number", sub {
-            my ($model) = @_;
+        $self->spawn("worker-$number", sub ($model) {
             return Stress::Worker->new(
                 number => $number, model => $model, server => $self->{server},
                 plan => $self->{plan}, seed => $self->{seed} * 1000 + $number,
@@ -153,8 +144,7 @@ sub start {
 }
 
 # Cancels statements and ends sessions, at random, until the run ends.
-sub make_trouble {
-    my ($self, $model) = @_;
+sub make_trouble ($self, $model) {
     srand $self->{seed} * 1000 + 999;
     my ($session, %done);
     while ($model->state ne 'end' && !-e "$self->{directory}/no_trouble") {
@@ -188,8 +178,7 @@ sub make_trouble {
 }
 
 # Watches the load for so many seconds. Dies when something is violated.
-sub watch {
-    my ($self, $seconds) = @_;
+sub watch ($self, $seconds) {
     my $end = time + $seconds;
     while (time < $end) {
         $self->look_after;
@@ -199,8 +188,7 @@ sub watch {
 }
 
 # One look at the processes.
-sub look_after {
-    my ($self) = @_;
+sub look_after ($self) {
     $self->reap;
     my $model = $self->{model};
     if (!defined $model->violation && $model->state eq 'go') {
@@ -221,8 +209,7 @@ sub look_after {
     return;
 }
 
-sub reap {
-    my ($self) = @_;
+sub reap ($self) {
     while ((my $child = waitpid -1, WNOHANG) > 0) {
         my $status = $?;
         my $process = delete $self->{children}{$child} or next;
@@ -243,8 +230,7 @@ sub reap {
     return;
 }
 
-sub slurp {
-    my ($path) = @_;
+sub slurp ($path) {
     open my $file, '<', $path or return '';
     local $/ = undef;
     return <$file> // ''
@@ -252,8 +238,7 @@ sub slurp {
 
 # Ends the load: first the trouble, since a session that is ended while its worker leaves would look
 # lost.
-sub finish {
-    my ($self) = @_;
+sub finish ($self) {
     open my $file, '>', "$self->{directory}/no_trouble" or die "no_trouble: $!\n";
     close $file;
     my $end = time + END_S;
@@ -277,8 +262,7 @@ sub finish {
 }
 
 # Prints everything that is needed to repeat the run, and dies.
-sub fail {
-    my ($self, $text) = @_;
+sub fail ($self, $text) {
     my $model = $self->{model};
     $model->set_state('end');
     print "VIOLATED: $text\nwith SEED=$self->{seed} SESSIONS=$self->{sessions}. The last "
@@ -306,8 +290,7 @@ sub print_logs {
 
 # When only prepared transactions hold locks, everything must work: each lock and each slot is free,
 # and waiters are woken.
-sub check_works {
-    my ($self) = @_;
+sub check_works ($self) {
     my ($one, $other) = ($self->observer, $self->observer);
     # It also looks when it checks for a deadlock.
     $other->run(q(SET deadlock_timeout = '10s'));
@@ -360,8 +343,7 @@ sub check_works {
 }
 
 # When all sessions have ended: no lock is held, no session waits, nothing has crashed.
-sub check_end {
-    my ($self, %how) = @_;
+sub check_end ($self, %how) {
     my $look = $self->{look} = $self->observer;
     my $held = q(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory');
     # Sessions whose sockets were closed may still have to find that out.
@@ -387,8 +369,7 @@ sub check_end {
     return;
 }
 
-sub check_log {
-    my ($self, %how) = @_;
+sub check_log ($self, %how) {
     my ($line) = grep {
         /PANIC:|TRAP:|terminated by signal/ && !($how{crashes} && /signal 9\b/)
     } split /\n/, slurp($self->{server}{ADVISORY_EXT_LOG});
@@ -400,8 +381,7 @@ sub check_log {
 
 # A cancel that comes after the grant is rare. If many cancelled requests leave a lock behind, that
 # is something else.
-sub check_cancels {
-    my ($self) = @_;
+sub check_cancels ($self) {
     my ($cancelled, $granted) = map {
         $self->{figures}{$_} // 0
     } 'cancelled requests of session-level locks', 'granted, though cancelled';
@@ -412,8 +392,7 @@ sub check_cancels {
 }
 
 # Bytes of dynamic shared memory that the server's processes have mapped.
-sub shared_bytes {
-    my ($self) = @_;
+sub shared_bytes ($self) {
     my %bytes;
     for my $pid (map { $_->[0] } @{ $self->{look}->rows('SELECT pid FROM pg_stat_activity') }) {
         open my $maps, '<', "/proc/$pid/maps" or next;
@@ -426,16 +405,14 @@ sub shared_bytes {
 
 # ---- Figures -------------------------------------------------------------------------------------
 
-sub acquisitions { my ($self) = @_; return sum0 values %{ $self->{counts} } }
+sub acquisitions ($self) { return sum0 values %{ $self->{counts} } }
 
-sub report {
-    my ($self) = @_;
+sub report ($self) {
     my $seconds = $self->{seconds};
     my $total = $self->acquisitions;
     printf "  %d acquisitions in %d s by %d sessions: %.0f a second\n", $total, $seconds,
         $self->{sessions}, $total / $seconds if $total;
-    my $list = sub {
-        my ($title, $of) = @_;
+    my $list = sub ($title, $of) {
         print "  $title\n";
         printf "    %10d  %9.2f/s  %s\n", $of->{$_}, $of->{$_} / $seconds, $_
             for sort { $of->{$b} <=> $of->{$a} } keys %$of;

@@ -3,8 +3,6 @@
 # ones, a COMMIT never fails for it, and everything recovers.
 package Stress::Memory;
 
-use strict;
-use warnings;
 use AdvisoryTest;
 use Stress::Load;
 use Time::HiRes qw(sleep time);
@@ -39,8 +37,7 @@ my @CASES = (
         hog => \&fill_lock_table },
 );
 
-sub run {
-    my (%how) = @_;
+sub run (%how) {
     my $inner = $ENV{STRESS_MEMORY_CASE};
     if (defined $inner) { return load(%how, %{ $CASES[$inner] }) }
     for my $number (0 .. $#CASES) {
@@ -63,8 +60,7 @@ sub can_mount {
 
 # Runs one case in a process whose /dev/shm is small. The mount ends with it, and nobody else sees
 # it.
-sub in_small_shm {
-    my ($number, %how) = @_;
+sub in_small_shm ($number, %how) {
     local %ENV = (%ENV, STRESS => 'memory', STRESS_MEMORY_CASE => $number, SEED => $how{seed});
     system('unshare', '-m', 'sh', '-c',
         "mount -t tmpfs -o mode=1777,size=@{[SMALL_SHM]} tmpfs /dev/shm && exec \"\$\@\"", 'sh',
@@ -74,15 +70,13 @@ sub in_small_shm {
 }
 
 # A load beside a process that fills the memory and releases it, by turns.
-sub load {
-    my (%how) = @_;
+sub load (%how) {
     my $load = Stress::Load->new(
         %how, sessions => $how{sessions} > 12 ? 12 : $how{sessions}, may => \@FULL);
     $load->{look}->run('CREATE TABLE stress.figure (fulls int)');
     $load->start;
     my $hog = $load->spawn(
-        'hog', sub {
-            my ($model) = @_;
+        'hog', sub ($model) {
             return { counts => {}, errors => {}, figures => $how{hog}->($load, $model) }
         });
     $load->watch($how{seconds} / @CASES);
@@ -104,8 +98,7 @@ sub load {
 }
 
 # Each returns figures.
-sub fill_lock_table {
-    my ($load, $model) = @_;
+sub fill_lock_table ($load, $model) {
     my ($session, $fulls) = (undef, 0);
     while ($model->state ne 'end') {
         $session //= eval { $load->observer } or next;
@@ -122,8 +115,7 @@ sub fill_lock_table {
 }
 
 # New names as long as there is room, and then some.
-sub fill_names {
-    my ($load, $model) = @_;
+sub fill_names ($load, $model) {
     my ($session, $number, $fulls, $last) = (undef, 0, 0, 0);
     while ($model->state ne 'end') {
         $session //= eval { $load->observer } or next;
@@ -173,8 +165,7 @@ my @CALLS = (
 );
 
 # A session takes locks and slots, gets no more memory, and commits; or calls something.
-sub session_memory {
-    my (%how) = @_;
+sub session_memory (%how) {
     srand $how{seed};
     my $load = Stress::Load->new(
         %how, sessions => 1, settings => ['max_locks_per_transaction=1000']);
@@ -227,8 +218,7 @@ sub session_memory {
 }
 
 # A session's address space may grow by so many bytes; by any number if that is undefined.
-sub limit {
-    my ($session, $more) = @_;
+sub limit ($session, $more) {
     my $limit = 'unlimited';
     if (defined $more) {
         open my $file, '<', '/proc/' . $session->pid . '/statm' or die "statm: $!\n";
