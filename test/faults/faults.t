@@ -8,8 +8,6 @@
 # more; the transaction, which holds locks and slots, commits although every request fails
 # meanwhile, and without having made one; the session can take a lock again, and the server has not
 # crashed.
-use FindBin;
-use lib "$FindBin::Bin/../t/lib";
 use AdvisoryTest;
 
 use constant { OUT_OF_MEMORY => '53200', MOST_REQUESTS => 2000, MANY_LOCKS => 2000 };

@@ -3,10 +3,8 @@
 # leader loses its connection in every possible way. Each time another candidate leads within a
 # second. There are never two leaders, even if the old leader's process was stopped, or the server
 # did not answer it.
-use FindBin;
-use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
 use AdvisoryTest;
-use NodeProgram;
+use Launch;
 use Programs;
 
 use constant { SECONDS => 1, ATTEMPTS => 3 };
@@ -20,16 +18,9 @@ my ($table) = slurp(examples('node/leader-election.js')) =~ m{^//\s+(CREATE TABL
     or die "the example has no table\n";
 $look->run($table =~ s{^//}{}gmr);
 
-sub slurp ($name) {
-    open my $file, '<', $name or die "$name: $!\n";
-    local $/ = undef;
-    return <$file>;
-}
-
 my %candidates;
 sub candidate ($name) {
-    $candidates{$name} =
-        NodeProgram->start(program => [ examples('node/leader-election.js'), $name ]);
+    $candidates{$name} = launch_node(examples('node/leader-election.js'), $name);
     return;
 }
 
@@ -102,7 +93,7 @@ my %ways = (
     },
     # As if it had been swapped out: when it wakes up, it still takes itself for the leader.
     'its session is ended while it sleeps' => sub ($leader) {
-        my $process = $candidates{ $leader->{leader} }->pid;
+        my $process = $candidates{ $leader->{leader} }->{pid};
         kill STOP => $process;
         is($look->value(q{SELECT advisory.terminate_holder('leader', 'scheduler', ?)},
             $leader->{pid}), 1, '... it does not hear of it');
@@ -114,9 +105,8 @@ candidate($_) for qw(ann bob cyd);
 all_waiting();
 term();
 is($look->value('SELECT count(*) FROM term'), 1, 'three candidates, one leader');
-is($look->value(q{SELECT count(*) FROM pg_stat_activity
-        JOIN advisory.holders('leader', 'scheduler') h USING (pid)
-        WHERE NOT granted AND backend_xmin IS NULL}), 2,
+$look->shows(q{SELECT count(*) FROM pg_stat_activity JOIN advisory.holders('leader', 'scheduler') h
+    USING (pid) WHERE NOT granted AND backend_xmin IS NULL}, 2,
     'the others wait without a snapshot');
 
 for my $way ('its process is killed', 'pg_terminate_backend', 'advisory.terminate_holder',
@@ -163,8 +153,7 @@ SKIP: {
     eval { knows_of_its_end($old); 1 } or fail($@);
     is($look->value(q{SELECT pid FROM advisory.holders('leader', 'scheduler') WHERE granted}),
         $old->{pid}, '... though the lock is still its session\'s');
-    is($look->value('SELECT max(number) FROM term'), $old->{number},
-        '... and so nobody else leads');
+    $look->shows('SELECT max(number) FROM term', $old->{number}, '... and so nobody else leads');
     kill CONT => $old->{pid};
     isnt(next_term($old)->{pid}, $old->{pid}, '... until the server finds out that it has gone');
 }
@@ -188,7 +177,7 @@ $look->run('ROLLBACK');
 
 # Each candidate's own words: it leads, it leads no more, in turn.
 for my $name (sort keys %candidates) {
-    my $words = join ' ', $candidates{$name}->output =~ /(leads(?:, term| no more))/g;
+    my $words = join ' ', $candidates{$name}->said =~ /(leads(?:, term| no more))/g;
     like($words, qr/\A(?:leads, term leads no more ?)*(?:leads, term)?\z/,
         "$name has one term after the other");
     $candidates{$name}->stop;

@@ -3,8 +3,6 @@
 # themselves, all at the same time: the clients renew them during the work, even after a connection
 # was killed or is dead, and report the loss of a lease to their user, in every possible case. Runs
 # alone: its leases end after a second or two unless a client renews them.
-use FindBin;
-use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
 use AdvisoryTest;
 use Launch;
 use POSIX qw(WUNTRACED);
@@ -20,11 +18,8 @@ my $port = free_port();
 my %commands;
 if (my $python = python('psycopg2')) {
     $commands{Python} = {
-        program => sub ($language, $worker, @more) {
-            return ($python, examples('python/lease.py'), $worker, directory($language), @more)
-        },
-        write   => [
-            $python, '-c',
+        program     => [ $python, examples('python/lease.py') ],
+        write       => [ $python, '-c',
             'import sys; from lease import *; write_fenced(sys.argv[1], int(sys.argv[2]), '
                 . 'sys.argv[3]); print("written")' ],
         environment => { PYTHONPATH => examples('python') },
@@ -32,29 +27,16 @@ if (my $python = python('psycopg2')) {
 }
 if (my $modules = node_modules()) {
     $commands{Node} = {
-        program => sub ($language, $worker, @more) {
-            return ('node', examples('node/lease.js'), $worker, directory($language), @more)
-        },
-        write   => [
-            'node', '-e',
+        program     => [ 'node', examples('node/lease.js') ],
+        write       => [ 'node', '-e',
             'const [, file, ...values] = process.argv; '
                 . 'require(file).writeFenced(...values).then(() => console.log("written"))',
-                examples('node/lease.js') ],
+            examples('node/lease.js') ],
         environment => { NODE_PATH => $modules },
     };
 }
-my $jdbc = '/usr/share/java/postgresql.jar';
-if (-e $jdbc && program('javac') && program('java')) {
-    my ($said, $status) = run_program(
-        'javac', '-encoding', 'UTF-8', '-cp', $jdbc, '-d', scratch(), examples('java/Lease.java'));
-    $status == 0 or die $said;
-    my @java = ('java', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-cp', scratch() . ":$jdbc");
-    $commands{Java} = {
-        program => sub ($language, @more) {
-            return (@java, 'Lease',
-                "jdbc:postgresql://127.0.0.1:$port/$language?user=postgres", @more)
-        },
-    };
+if (my @java = java(examples('java/Lease.java'))) {
+    $commands{Java} = { program => [ @java, 'Lease' ] };
 }
 my @languages = sort keys %commands
     or plan skip_all => 'neither psycopg2 nor node-postgres nor the JDBC driver is here';
@@ -81,9 +63,14 @@ sub connect_to ($language) {
 }
 
 # work('Python', 'worker', steps, seconds for each, TTL): the example runs.
-sub work ($language, $worker, @more) {
-    return launch(
-        environment_of($language), $commands{$language}{program}->($language, $worker, @more));
+sub work ($language, @how) { return work_in($language, $language, @how) }
+
+sub work_in ($database, $language, $worker, @more) {
+    my @where = $language eq 'Java'
+        ? ("jdbc:postgresql://127.0.0.1:$port/$database?user=postgres", $worker)
+        : ($worker, directory($language));
+    return launch({ %{ environment_of($language) }, PGDATABASE => $database },
+        @{ $commands{$language}{program} }, @where, @more);
 }
 
 sub environment_of ($language) {
@@ -91,18 +78,10 @@ sub environment_of ($language) {
         map { $_ => $server->{$_} } qw(PGHOST PGPORT PGUSER) };
 }
 
-sub says ($program, $pattern) {
-    eval { wait_until('it says so', sub { $program->said =~ $pattern || $program->is_done }) };
-    my ($found) = $program->said =~ $pattern
-        or die "gave up waiting for $pattern; the program said:\n", $program->said;
-    return $found;
-}
-
-sub token_of { return says($_[0], qr/has the lease, token (\d+)/) }
+sub token_of ($program) { return $program->says(qr/has the lease, token (\d+)/) }
 
 # For each language at the same time: what comes first for all, and so on.
-sub each_of :prototype(&) {
-    my ($code) = @_;
+sub each_of :prototype(&) ($code) {
     my @results;
     for my $language (@languages) {
         local $_ = $language;
@@ -134,17 +113,10 @@ sub waiting ($worker) {
 # When the present call of that session began.
 sub asked { return look('SELECT query_start FROM pg_stat_activity WHERE pid = ?', waiting($_[0])) }
 
-sub ends ($program, $status, $words, $what) {
-    my ($said, $was) = $program->finish(120);
-    return ok($was == $status && $said =~ $words, $what) || diag("exit code $was, $said");
-}
-
 # The newest of the files, and what it should be.
 sub file {
     my @files = sort glob directory($_) . '/*';
-    open my $file, '<', $files[-1] or die "$files[-1]: $!\n";
-    local $/ = undef;
-    return join "\n", scalar(@files) . ' file', $files[-1] =~ m{/0*(\d+)$}, <$file>;
+    return join "\n", scalar(@files) . ' file', $files[-1] =~ m{/0*(\d+)$}, slurp($files[-1]);
 }
 
 sub file_wanted {
@@ -168,9 +140,9 @@ sub file_wanted {
         is($second{$_}->said, '', "$_: and so another worker waits");
     }
     for (@languages) {
-        ends($first{$_}, 0, qr/^first is done$/m,
+        $first{$_}->ends(0, qr/^first is done$/m,
             "$_: the work ends well, for longer than the TTL");
-        ends($second{$_}, 0, qr/^second has the lease.*\nsecond is done$/m,
+        $second{$_}->ends(0, qr/^second has the lease.*\nsecond is done$/m,
             "$_: and then that of the other one");
         is_deeply(lease(), [], "$_: both have ended their lease");
         is_deeply($look{$_}->rows('SELECT worker, count(*), count(DISTINCT token)
@@ -186,7 +158,7 @@ sub file_wanted {
     $look{$_}->run('ALTER TABLE report RENAME TO elsewhere') for @languages;
     my %worker = each_of { work($_, 'failing', 5, 0.1, 30) };
     for (@languages) {
-        ends($worker{$_}, 1, qr/relation "report" does not exist/,
+        $worker{$_}->ends(1, qr/relation "report" does not exist/,
             "$_: if the work fails, the error comes out");
         is_deeply(lease(), [], "$_: and the lease is ended");
         $look{$_}->run('ALTER TABLE elsewhere RENAME TO report');
@@ -204,10 +176,10 @@ sub file_wanted {
         wait_until('it was renewed', sub { renewals() });
         my $begun = time;
         is(look("SELECT advisory.break_lease('report', 'daily')"), 1, "$_: the lease is broken");
-        says($worker{$_}, qr/^sleeper: the lease is (lost)$/m);
+        $worker{$_}->says(qr/^sleeper: the lease is (lost)$/m);
         cmp_ok(time - $begun, '<', LONG_TTL / 3 + SLACK,
             "$_: its user is told by the next renewal");
-        ends($worker{$_}, 1, qr/^sleeper stops: it was ended, or somebody else has it$/m,
+        $worker{$_}->ends(1, qr/^sleeper stops: it was ended, or somebody else has it$/m,
             "$_: in the middle of its sleep, and the process ends");
         is(look('SELECT count(*) FROM report WHERE worker = ?', 'sleeper'), 1,
             "$_: without the next step");
@@ -220,7 +192,7 @@ sub file_wanted {
     each_of { look(q{SELECT token FROM advisory.lease('report', 'daily', '1 hour')}) };
     my %late = each_of { work($_, 'late', 1, 0, 1.2, 1) };
     my %waiter = each_of { work($_, 'waiter', 1, 0, 4.2) };
-    ends($late{$_}, 1, qr/\Alate does not begin: somebody else has the lease\n\z/,
+    $late{$_}->ends(1, qr/\Alate does not begin: somebody else has the lease\n\z/,
         "$_: after its timeout an error says that somebody else has the lease") for @languages;
 
     # Who waits goes on after its connection has been lost, and after a restart of the server, if
@@ -257,15 +229,13 @@ sub file_wanted {
         }
     }
     each_of { look("SELECT advisory.break_lease('report', 'daily')") };
-    ends($waiter{$_}, 0, qr/\Awaiter has the lease.*\nwaiter is done\n\z/, "$_: and gets the lease")
+    $waiter{$_}->ends(0, qr/\Awaiter has the lease.*\nwaiter is done\n\z/, "$_: and gets the lease")
         for @languages;
 
     # But a mistake in the address comes out.
     for (@languages) {
-        my ($said, $status) = run_program({ %{ environment_of($_) }, PGDATABASE => 'nowhere' },
-            $commands{$_}{program}->($_ eq 'Java' ? 'nowhere' : $_, 'lost', 1, 0, 1.2));
-        ok($status && $said =~ /"nowhere" does not exist/,
-            "$_: if the server cannot be reached to begin with, the error comes out") or diag $said;
+        work_in('nowhere', $_, 'lost', 1, 0, 1.2)->ends(1, qr/"nowhere" does not exist/,
+            "$_: if the server cannot be reached to begin with, the error comes out");
     }
 }
 
@@ -298,7 +268,7 @@ sub file_wanted {
         my $file = sprintf '%s/%019d', directory($_), $next_token;
         wait_until('it has written its file', sub { -e $file }) if writes_file();
         kill CONT => $stopped{$_}{pid};
-        ends($stopped{$_}, 1, qr/^stopped: the lease is lost\nstopped stops: /m,
+        $stopped{$_}->ends(1, qr/^stopped: the lease is lost\nstopped stops: /m,
             "$_: the stopped one finds out when it goes on");
         is(look('SELECT worker FROM report ORDER BY line DESC LIMIT 1'), 'next',
             "$_: before it writes into the table");
@@ -310,12 +280,12 @@ sub file_wanted {
                 sub { (my @files = glob directory($_) . '/*') == 1 });
             is(file(), file_wanted(), "$_: nor has it written into the file");
             my @write = (environment_of($_), @{ $commands{$_}{write} }, directory($_));
-            my ($said, $status) = run_program(@write, $token{$_}, 'late');
-            ok($status && $said =~ /token $token{$_} is stale, $next_token was here/,
-                "$_: a late write into the file is refused") || diag($said);
+            launch(@write, $token{$_}, 'late')->ends(
+                1, qr/token $token{$_} is stale, $next_token was here/,
+                "$_: a late write into the file is refused");
             is(file(), file_wanted(), "$_: and changes nothing");
-            is_deeply([ run_program(@write, $next_token, 'in time') ], [ "written\n", 0 ],
-                "$_: one with the token of the new owner is not");
+            launch(@write, $next_token, 'in time')->ends(
+                0, "written\n", "$_: one with the token of the new owner is not");
             is(file(), "1 file\n$next_token\nin time", "$_: and makes the content");
         }
         $next{$_}->kill;
@@ -336,10 +306,10 @@ for my $signal ('INT', 'TERM') {
     each_of { wait_until('it waits', sub { waiting('next') }) };
     each_of { kill $signal => $worker{$_}{pid} };
     for (@languages) {
-        ends($next{$_}, 0, qr/next is done/,
+        $next{$_}->ends(0, qr/next is done/,
             "$_: SIG$signal ends the lease, and a dead waiter does not get it");
-        $worker{$_}->finish(120);
-        $dead{$_}->finish(120);
+        $worker{$_}->finish;
+        $dead{$_}->finish;
         is_deeply(lease(), [], "$_: no lease is left");
     }
 }
@@ -374,7 +344,7 @@ for my $signal ('INT', 'TERM') {
         }
     }
     kill CONT => $_ for values %session;
-    ends($worker{$_}, 0, qr/\Arenewer has the lease.*\nrenewer is done\n\z/,
+    $worker{$_}->ends(0, qr/\Arenewer has the lease.*\nrenewer is done\n\z/,
         "$_: and the work goes through to the end") for @languages;
 }
 
@@ -416,7 +386,7 @@ for my $signal ('INT', 'TERM') {
             "$_: the server is away, and the lease is not lost before the TTL is over");
         cmp_ok($lost{$_}, '<', TTL + RENEWAL - 0.25,
             "$_: but then, from before the call on that was answered late");
-        ends($worker{$_}, 1, qr/^lonely stops: no renewal has succeeded for 4/m,
+        $worker{$_}->ends(1, qr/^lonely stops: no renewal has succeeded for 4/m,
             "$_: the process ends, though the server is away");
     }
     $server->ctl('start');
@@ -458,13 +428,13 @@ sub cancel_until_done (@programs) {
     });
     cancel_until_done(values %worker);
     for (@languages) {
-        ends($worker{$_}, 1, qr/^unsure stops: no renewal has succeeded for 4/m,
+        $worker{$_}->ends(1, qr/^unsure stops: no renewal has succeeded for 4/m,
             "$_: renewals whose wait for the standby was cancelled do not count");
     }
     my %granted = each_of { work($_, 'granted', 2, 60, 4.2) };
     cancel_until_done(values %granted);
     for (@languages) {
-        ends($granted{$_}, 1,
+        $granted{$_}->ends(1,
             qr{\Agranted\ stops:\ the\ grant\ is\ not\ confirmed:\ (?:WARNING:\ +)?
                 canceling\ wait\ for\ synchronous\ replication}x,
             "$_: nor does a grant");
@@ -472,7 +442,7 @@ sub cancel_until_done (@programs) {
     }
     standby('');
     my %again = each_of { work($_, 'again', 1, 0, 4.2) };
-    ends($again{$_}, 0, qr/^again is done$/m, "$_: afterwards it can be had") for @languages;
+    $again{$_}->ends(0, qr/^again is done$/m, "$_: afterwards it can be had") for @languages;
 }
 
 for (@languages) {

@@ -2,9 +2,8 @@
 # Every link of the documents leads to a file or a heading that exists, in the tree and where `make
 # install` puts the documents; and every picture can be drawn. The pictures are left in
 # results/pictures, to be looked at.
-use FindBin;
-use lib "$FindBin::Bin/../t/lib";
 use AdvisoryTest;
+use FindBin;
 use File::Basename qw(basename dirname);
 use File::Path qw(make_path);
 use File::Spec;

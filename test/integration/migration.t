@@ -3,8 +3,6 @@
 # while the other waits and then has nothing to do. The test uses a psql script, node-pg-migrate and
 # Alembic, all as in examples/migration. It also shows for each what happens if the other deployment
 # waits in SELECT pg_advisory_lock() instead.
-use FindBin;
-use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
 use AdvisoryTest;
 use File::Basename qw(dirname);
 use File::Find qw(find);
@@ -63,14 +61,6 @@ sub until_one_waits {
     return of_lock(0, $key);
 }
 
-sub made {
-    join ', ', map {
-        $_->[0]
-    } @{ $session->rows("SELECT object FROM made WHERE object ~ 'item( |_name|\$)' ORDER BY 1") }
-}
-
-my $MADE = 'CREATE INDEX public.item_name_idx, CREATE TABLE public.item';
-
 sub attempts { $session->value('SELECT count(*) FROM attempt') }
 
 # Is the index valid? NULL if there is none.
@@ -88,15 +78,12 @@ sub with_other_wait ($statement) {
     find({ no_chdir => 1, wanted => sub {
         my $file = $File::Find::name;
         return unless -f $file;
-        open my $in, '<', $file or die "cannot read $file: $!\n";
-        my $text = do { local $/ = undef; <$in> };
+        my $text = slurp($file);
         $replaced += $text
             =~ s/CALL advisory\.await_lock\('migration', 'app', '10 min'\)/$statement/;
         my $copy = $to . substr $file, length $from;
         make_path(dirname($copy));
-        open my $out, '>', $copy or die "cannot write $copy: $!\n";
-        print {$out} $text;
-        close $out or die "cannot write $copy: $!\n";
+        spew($copy, $text);
     } }, $from);
     die "found $replaced ways to wait\n" unless $replaced == 3;
     return $to;
@@ -143,16 +130,15 @@ my $with_builtin = with_other_wait("SELECT pg_advisory_lock(advisory.key('migrat
 my $with_lock    = with_other_wait("SELECT advisory.lock('migration', 'app', '10 min')");
 
 sub is_migrated ($tool) {
-    is(made(), $MADE, "$tool->{name}: table and index were made once");
+    $session->shows("SELECT object FROM made WHERE object ~ 'item( |_name|\$)' ORDER BY 1",
+        [ 'CREATE INDEX public.item_name_idx', 'CREATE TABLE public.item' ],
+        "$tool->{name}: table and index were made once");
     is(valid(), 1, "$tool->{name}: the index is valid");
     my ($query, @versions) = @{ $tool->{versions} };
-    is_deeply([ map { $_->[0] } @{ $session->rows($query) } ], \@versions,
-        "$tool->{name}: each migration is recorded, once");
-    is($session->value(
-        'SELECT count(*) FROM advisory.locks WHERE database = current_database() AND pid <> ?',
-        $gate->pid),
-        0, "$tool->{name}: no lock is left");
-    return;
+    $session->shows($query, \@versions, "$tool->{name}: each migration is recorded, once");
+    return $session->shows(
+        'SELECT count(*) FROM advisory.locks WHERE database = current_database() AND pid <> ?', 0,
+        "$tool->{name}: no lock is left", $gate->pid);
 }
 
 # ---- Two deployments -----------------------------------------------------------------------------
@@ -163,14 +149,12 @@ sub two_deployments ($tool) {
     my @deployments = map { $tool->{start}->(examples('migration')) } 1, 2;
     my $waiter = until_one_waits();
     is(xmin($waiter), undef, "$name: while one migrates, the other waits without a snapshot");
-    is($session->value(
-        "SELECT string_agg(namespace || '/' || name, ' ') FROM advisory.locks WHERE pid = ?",
-        $waiter), 'migration/app',
-        "$name: for the named lock");
+    $session->shows('SELECT namespace, name FROM advisory.locks WHERE pid = ?', 'migration|app',
+        "$name: for the named lock", $waiter);
+    my $holder = of_lock(1, key());
     my ($said, $status) =
         $tool->{start}->(examples('migration'), PGOPTIONS => '-c lock_timeout=50ms')->finish;
     isnt($status, 0, "$name: a third one, which has waited long enough, fails");
-    my $holder = of_lock(1, key());
     like($said, qr{could not obtain advisory lock "migration/app".*Process $holder of role}s,
         "$name: and is told by whom");
     $gate->open;
@@ -208,15 +192,13 @@ sub second_waits_in_a_query ($tool, $dir) {
     } else {
         # The lock and the index belong to different connections, so the server cannot see the
         # cycle.
-        wait_until('the index waits for the other deployment', sub {
-            $session->value('SELECT pg_blocking_pids(?) = ARRAY[?::int]', $builder, $waiter);
-        });
-        my $holder = of_lock(1, key());
-        is($session->value('SELECT pg_blocking_pids(?) = ARRAY[?::int]', $waiter, $holder), 1,
-            "$name: the index waits for the other deployment, and that for the lock of the first");
-        is($session->value('SELECT phase FROM pg_stat_progress_create_index WHERE pid = ?',
-            $builder), 'waiting for old snapshots',
-            "$name: for its snapshot");
+        $session->wait_until('the index waits for the other deployment',
+            'SELECT pg_blocking_pids(?) = ARRAY[?::int]', $builder, $waiter);
+        $session->shows('SELECT pg_blocking_pids(?) = ARRAY[?::int]', 1,
+            "$name: the index waits for the other deployment, and that for the lock of the first",
+            $waiter, of_lock(1, key()));
+        $session->shows('SELECT phase FROM pg_stat_progress_create_index WHERE pid = ?',
+            'waiting for old snapshots', "$name: for its snapshot", $builder);
         # Four times as long as the server takes to look for deadlocks.
         sleep 0.4;
         ok(!$first->is_done && !$second->is_done, "$name: for ever");
@@ -268,12 +250,8 @@ SKIP: {
     my @command = ("$node/.bin/node-pg-migrate", 'up', '-m', examples('migration/node/migrations'));
     my $first = launch(@command);
     wait_until('the first is at the gate', sub { $gate->waiter });
-    is($session->value("SELECT count(*) FROM advisory.locks
-            WHERE granted AND 'node-pg-migrate: migration lock' = ANY (known_as)"), 1,
-        'node-pg-migrate: its own lock is known as that');
-    my ($said, $status) = run_program(@command);
-    isnt($status, 0, 'node-pg-migrate: a second one gives up at once');
-    like($said, qr/Another migration is already running/, 'and says why');
+    launch(@command)->ends(1, qr/Another migration is already running/,
+        'node-pg-migrate: a second one gives up at once, and says why');
     $gate->open;
     is(($first->finish)[1], 0, 'the first one migrates');
     is_migrated($TOOLS[1]);
@@ -285,9 +263,8 @@ SKIP: {
     my $second = $TOOLS[1]{start}->(examples('migration'));
     until_one_waits();
     kill TERM => $first->{pid};
-    ($said, $status) = $first->finish;
-    is($status, 1, 'a deployment that is ended ends');
-    unlike($said, qr/Migrations complete/, 'with what it had started');
+    $first->ends(1, qr/\A(?!.*Migrations complete)/s,
+        'a deployment that is ended ends with what it had started');
     $gate->open;
     is(($second->finish)[1], 0, 'and the next one goes on');
     is(valid(), 1, 'to an index that is valid');

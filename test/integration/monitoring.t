@@ -3,9 +3,8 @@
 # like, every metric against the views, every expression of the dashboard and of the alerts on a
 # Prometheus that has scraped both. All on loopback.
 use CPAN::Meta::YAML;
-use FindBin;
-use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
 use AdvisoryTest;
+use FindBin;
 use HTTP::Tiny;
 use JSON::PP qw(decode_json);
 use Launch;
@@ -183,12 +182,10 @@ sub rows_as ($session, $name) {
 }
 
 my $monitor = session(server => $server, role => 'advisory_monitor');
-is($monitor->value('SELECT rolsuper OR rolcreaterole OR rolcreatedb OR rolbypassrls
-        OR rolreplication FROM pg_roles WHERE rolname = current_user'), 0,
-    'the role is an ordinary one');
-is($monitor->value(q{SELECT string_agg(roleid::regrole::text, ',') FROM pg_auth_members
-        WHERE member = 'advisory_monitor'::regrole}), 'pg_read_all_stats',
-    '... with one privilege');
+$monitor->shows('SELECT rolsuper OR rolcreaterole OR rolcreatedb OR rolbypassrls OR rolreplication
+    FROM pg_roles WHERE rolname = current_user', 0, 'the role is an ordinary one');
+$monitor->shows(q{SELECT string_agg(roleid::regrole::text, ',') FROM pg_auth_members WHERE member =
+    'advisory_monitor'::regrole}, 'pg_read_all_stats', '... with one privilege');
 is($monitor->value('SHOW statement_timeout'), '5s', '... and a limit for its statements');
 {
     # On a server where nobody has used anything yet.

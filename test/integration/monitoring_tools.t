@@ -1,9 +1,8 @@
 #!/usr/bin/env perl
 # monitoring/ without Prometheus: the names for psql, the check for Nagios and others,
 # check_postgres. And every block of doc/monitoring.md is run by some test.
-use FindBin;
-use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
 use AdvisoryTest;
+use FindBin;
 use Launch;
 use Monitoring;
 use Psql;

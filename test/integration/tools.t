@@ -2,9 +2,8 @@
 # Well-known keys: real tools, stopped in the middle, hold locks that advisory.locks and
 # advisory.activity recognize as theirs. test/sql/75_known_keys.sql tests what no tool can show
 # (formulas for other names, other databases).
-use FindBin;
-use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
 use AdvisoryTest;
+use FindBin;
 use Gate;
 use Launch;
 use Programs;
@@ -35,18 +34,10 @@ sub holds ($tool, $known_as) {
 
 # The tool goes on to its end, and its lock is gone.
 sub ends_well ($tool, $program) {
-    my ($said, $status) = $program->finish;
-    is($status, 0, "$tool: ends well") or diag($said);
-    is($session->value(q{SELECT count(*) FROM advisory.locks WHERE database = current_database()
-            AND known_as::text ~ ?}, $tool), 0, "$tool: no lock is left");
-    return;
-}
-
-sub write_file ($name, $text) {
-    open my $file, '>', $name or die "cannot write $name: $!\n";
-    print {$file} $text;
-    close $file or die "cannot write $name: $!\n";
-    return;
+    $program->ends(0, qr/^/, "$tool: ends well");
+    return $session->shows(q{SELECT count(*) FROM advisory.locks
+        WHERE database = current_database() AND known_as::text ~ ?}, 0, "$tool: no lock is left",
+        $tool);
 }
 
 # ---- Migration tools, stopped where they create an index -----------------------------------------
@@ -68,11 +59,11 @@ SKIP: {
     skip 'sqitch is not here', 1 unless program('sqitch');
     my $project = scratch() . '/sqitch';
     mkdir $_ or die "cannot make $_: $!\n" for $project, "$project/deploy";
-    write_file("$project/sqitch.conf", "[core]\n\tengine = pg\n");
-    write_file("$project/sqitch.plan",
+    spew("$project/sqitch.conf", "[core]\n\tengine = pg\n");
+    spew("$project/sqitch.plan",
         "%syntax-version=1.0.0\n%project=tools\n\nitem 2026-01-01T00:00:00Z Tester "
             . "<tester\@example.org> # Adds items\n");
-    write_file("$project/deploy/item.sql",
+    spew("$project/deploy/item.sql",
         "CREATE TABLE item (name text);\nCREATE INDEX ON item (name);\n");
     stopped_at_gate(
         'sqitch', 'sqitch: deployment',
@@ -159,7 +150,7 @@ SKIP: {
     skip "pgBackRest does not work with this server: $said", 1 if $status;
     my $program = $pgbackrest->('--start-fast', 'backup');
     holds('pgBackRest', 'pgBackRest: backup');
-    write_file("$server->{ADVISORY_EXT_DATADIR}/../gate", '');
+    spew("$server->{ADVISORY_EXT_DATADIR}/../gate", '');
     ends_well('pgBackRest', $program);
 }
 

@@ -68,22 +68,14 @@ sub new ($class, %how) {
 
 # ---- Starting ------------------------------------------------------------------------------------
 
-# A program as the server's owner. It must not outlive the test, however that ends, and cannot
-# itself be in the way of that.
-sub start (@command) {
-    return launch('env', "--chdir=$ENV{ADVISORY_EXT_TMP}", "HOME=$ENV{ADVISORY_EXT_TMP}", as_user(),
-        'setpriv', '--pdeathsig', 'KILL', '--', @command);
-}
-
 sub start_etcd ($self) {
     my ($clients, $peers) = map { 'http://127.0.0.1:' . free_port() } 1 .. 2;
     $self->{etcd} = $clients;
     $self->{etcd_process} =
-        start('etcd', '--name=etcd', "--data-dir=$self->{prefix}-etcd", '--unsafe-no-fsync',
-        '--logger=zap', '--log-level=warn', "--listen-client-urls=$clients",
-        "--advertise-client-urls=$clients",
-        "--listen-peer-urls=$peers", "--initial-advertise-peer-urls=$peers",
-        "--initial-cluster=etcd=$peers");
+        launch_as_owner('etcd', '--name=etcd', "--data-dir=$self->{prefix}-etcd",
+        '--unsafe-no-fsync', '--logger=zap', '--log-level=warn', "--listen-client-urls=$clients",
+        "--advertise-client-urls=$clients", "--listen-peer-urls=$peers",
+        "--initial-advertise-peer-urls=$peers", "--initial-cluster=etcd=$peers");
     wait_until('etcd answers', sub {
         die "etcd did not start:\n", $self->{etcd_process}->said if $self->{etcd_process}->is_done;
         return $self->ask_etcd('/nothing');
@@ -99,10 +91,8 @@ sub new_member ($self, $name, $clock) {
         bin => $ENV{PG_BINDIR},
     };
     wrap_server($member) if $clock;
-    open my $file, '>', $member->{file} or die "$member->{file}: $!\n";
     # JSON is YAML.
-    print {$file} encode_json($self->settings($member));
-    close $file or die "$member->{file}: $!\n";
+    spew($member->{file}, encode_json($self->settings($member)));
     return $member;
 }
 
@@ -112,11 +102,9 @@ sub wrap_server ($member) {
     mkdir $member->{bin} or die "$member->{bin}: $!\n";
     symlink $_, "$member->{bin}/" . basename($_) for glob "$ENV{PG_BINDIR}/*";
     unlink "$member->{bin}/postgres";
-    open my $file, '>', "$member->{bin}/postgres" or die "$member->{bin}/postgres: $!\n";
-    printf {$file} "#!/bin/sh\nLD_PRELOAD='%s' FAKETIME='%+ds' FAKETIME_DONT_FAKE_MONOTONIC=1 "
-        . qq{exec '%s/postgres' "\$@"\n},
-        $faketime, $member->{clock}, $ENV{PG_BINDIR};
-    close $file or die "$member->{bin}/postgres: $!\n";
+    spew("$member->{bin}/postgres", sprintf "#!/bin/sh\nLD_PRELOAD='%s' FAKETIME='%+ds' "
+        . qq{FAKETIME_DONT_FAKE_MONOTONIC=1 exec '%s/postgres' "\$@"\n},
+        $faketime, $member->{clock}, $ENV{PG_BINDIR});
     chmod 0755, "$member->{bin}/postgres";
     return;
 }
@@ -165,7 +153,7 @@ sub settings ($self, $member) {
 }
 
 sub start_patroni ($self, $member) {
-    $member->{patroni} = start($patroni, $member->{file});
+    $member->{patroni} = launch_as_owner($patroni, $member->{file});
     return;
 }
 
@@ -210,7 +198,7 @@ sub key ($self, $key) {
 }
 
 sub ask_etcd ($self, $key, $request = 'range') {
-    my $answer = HTTP::Tiny->new(timeout => 5)->post("$self->{etcd}/v3/kv/" . $request,
+    my $answer = HTTP::Tiny->new(timeout => 5)->post("$self->{etcd}/v3/kv/$request",
         { content => encode_json({ key => encode_base64($key, '') }) });
     return $answer->{success} ? $answer->{content} : undef;
 }
@@ -326,10 +314,7 @@ sub descendants ($ancestor) {
     return @found[1 .. $#found];
 }
 
-sub command_of ($pid) {
-    open my $file, '<', "/proc/$pid/cmdline" or return '';
-    return <$file> // '';
-}
+sub command_of ($pid) { return eval { slurp("/proc/$pid/cmdline", ':raw') } // '' }
 
 # ---- The end -------------------------------------------------------------------------------------
 

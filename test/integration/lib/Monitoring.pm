@@ -15,7 +15,7 @@ use File::Path qw(make_path);
 use Launch;
 use Programs;
 
-our @EXPORT = qw(work_dir slurp spew blocks block start_block SECRET);
+our @EXPORT = qw(work_dir blocks block start_block SECRET);
 
 # Names are never shown to whoever reads metrics.
 use constant SECRET => 'customer-4711-secret';
@@ -35,19 +35,6 @@ sub work_dir {
         chmod((stat $from)[2], $to);
     }
     return $work_dir;
-}
-
-sub slurp ($name) {
-    open my $file, '<:encoding(UTF-8)', $name or die "$name: $!\n";
-    local $/ = undef;
-    return scalar <$file>;
-}
-
-sub spew ($name, $text) {
-    open my $file, '>:encoding(UTF-8)', $name or die "$name: $!\n";
-    print {$file} $text;
-    close $file or die "$name: $!\n";
-    return;
 }
 
 # ---- The page ------------------------------------------------------------------------------------
@@ -77,8 +64,7 @@ sub start_block ($pattern, $options, %replace) {
     $command =~ s/(?<![\w-])(?=prometheus(?:-\w+-exporter)?(?: |$))/exec /m
         or die "which program is it? $command";
     $command =~ s/\s*\z/ $options/;
-    return launch(as_user(), 'setpriv', '--pdeathsig', 'KILL', '--', 'sh', '-c',
-        'cd "$0" && ' . $command, work_dir());
+    return launch_as_owner('sh', '-c', 'cd "$0" && ' . $command, work_dir());
 }
 
 # ---- The scene -----------------------------------------------------------------------------------
