@@ -53,24 +53,16 @@ sub run (%how) {
     my %documented = map { $_ => 1 } documented(), @SERVERS_OWN;
     my $functions = functions($load);
     $load->{started} = time;
-    for my $number (0 .. $#ROLES) {
+    my @callers = ((map { { role => $_->[0] } } @ROLES), @OWNERS);
+    for my $number (0 .. $#callers) {
+        my $owns = $number > $#ROLES;
         $load->spawn("hostile-$number", sub ($model) {
             srand $how{seed} * 1000 + $number;
-            my $self = bless { number => $number, model => $model, server => $load->{server},
-                functions => $functions, documented => \%documented, counts => {}, errors => {},
-                figures => {}, role => $ROLES[$number][0] }, __PACKAGE__;
-            return $self->call_them($how{calls} / @ROLES);
-        });
-    }
-    for my $owner (0 .. $#OWNERS) {
-        my $number = @ROLES + $owner;
-        $load->spawn("owner-$owner", sub ($model) {
-            srand $how{seed} * 1000 + $number;
-            my $self = bless { %{ $OWNERS[$owner] }, number => $number, model => $model,
+            my $self = bless { %{ $callers[$number] }, number => $number, model => $model,
                 server => $load->{server}, functions => $functions, documented => \%documented,
-                counts => {},
-                errors => {}, figures => {}, extension => extension($load, $OWNERS[$owner]) },
-                __PACKAGE__;
+                counts => {}, errors => {}, figures => {} }, __PACKAGE__;
+            return $self->call_them($how{calls} / @ROLES) if !$owns;
+            $self->{extension} = extension($load, $callers[$number]);
             return $self->change_objects($how{calls} / @ROLES / 20);
         });
     }

@@ -153,25 +153,15 @@ sub make_trouble ($self, $model) {
         $session //= eval { $self->observer } or next;
         my $worker = int rand $self->{sessions};
         next if !$model->pid($worker);
-        if (rand() < 0.9) {
-            my $pid = $model->pid($worker);
-            my $result = eval {
-                $session->query(
-                    "SELECT pg_cancel_backend(pid) FROM pg_stat_activity
-                        WHERE pid = $pid AND application_name = 'stress'")
-            };
-            if (!$result || $result->{state}) { undef $session; next }
-            $done{cancels}++;
-        } else {
-            my ($pid) = $model->doom([$worker]);
-            my $result = eval {
-                $session->query(
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-                        WHERE pid = $pid AND application_name = 'stress'")
-            };
-            if (!$result || $result->{state}) { undef $session; next }
-            $done{'sessions terminated'}++;
-        }
+        my $cancels = rand() < 0.9;
+        my ($pid) = $cancels ? $model->pid($worker) : $model->doom([$worker]);
+        my $function = $cancels ? 'pg_cancel_backend' : 'pg_terminate_backend';
+        my $result = eval {
+            $session->query("SELECT $function(pid) FROM pg_stat_activity
+                WHERE pid = $pid AND application_name = 'stress'")
+        };
+        if (!$result || $result->{state}) { undef $session; next }
+        $done{ $cancels ? 'cancels' : 'sessions terminated' }++;
     }
     $session->disconnect if $session;
     return { counts => {}, errors => {}, figures => \%done };
@@ -241,15 +231,13 @@ sub slurp ($path) {
 sub finish ($self) {
     open my $file, '>', "$self->{directory}/no_trouble" or die "no_trouble: $!\n";
     close $file;
-    my $end = time + END_S;
-    while ($self->{children}{ $self->{trouble} }) {
+    wait_until('the trouble ends', sub {
         $self->look_after;
-        sleep 0.05;
-        die "the trouble does not end\n" if time > $end
-    }
+        !$self->{children}{ $self->{trouble} }
+    }, END_S);
     $self->{seconds} = time - $self->{started};
     $self->{model}->set_state('end');
-    $end = time + END_S + STUCK_S;
+    my $end = time + END_S + STUCK_S;
     while (%{ $self->{children} }) {
         $self->look_after;
         sleep 0.05;

@@ -230,13 +230,13 @@ sub begin ($self) {
 }
 
 sub savepoint ($self) {
-    $self->{level}++ if $self->statement("SAVEPOINT s$self->{level}");
+    $self->{level}++ if $self->{level} < 4 && $self->statement("SAVEPOINT s$self->{level}");
     return;
 }
 
 sub release_savepoint ($self) {
     my $level = $self->{level} - 1;
-    return if !$self->statement("RELEASE SAVEPOINT s$level");
+    return if !$level || !$self->statement("RELEASE SAVEPOINT s$level");
     $self->{level} = $level;
     for my $entry (@{ $self->{holds} }, @{ $self->{pending} }) {
         $entry->{level} = $level if $entry->{level} > $level;
@@ -244,9 +244,10 @@ sub release_savepoint ($self) {
     return;
 }
 
-# Undoes the innermost savepoint, and stays in it.
+# Undoes the innermost savepoint, if there is one, and stays in it.
 sub rollback_to_savepoint ($self) {
     my $level = $self->{level};
+    return if $level < 2;
     $self->forget(sub { $_->{scope} eq 'transaction' && $_->{level} >= $level });
     $self->{pending} = [ grep { $_->{level} < $level } @{ $self->{pending} } ];
     $self->statement('ROLLBACK TO SAVEPOINT s' . ($level - 1));
@@ -308,7 +309,9 @@ sub prepare ($self) {
 }
 
 # COMMIT PREPARED or ROLLBACK PREPARED.
-sub end_prepared ($self, $how) {
+sub end_prepared ($self) {
+    return if !$self->{prepared};
+    my $how = rand() < 0.5 ? 'COMMIT' : 'ROLLBACK';
     # Superusers may end those of the roles that they play.
     $self->surely($_) or return for 'RESET SESSION AUTHORIZATION', 'RESET ROLE';
     my $prepared = $self->forget_prepared;
