@@ -9,7 +9,7 @@ use List::Util qw(max min);
 use Time::HiRes qw(time);
 
 our @EXPORT = qw(QUICK compare server_of session_of sessions_of on_server loop names_array once
-    pgbench write_script figure progress tree_names finish_bench);
+    pgbench throughputs write_script figure progress tree_names finish_bench);
 
 # A short run: fewer repetitions, and less in each.
 use constant QUICK => !!$ENV{QUICK};
@@ -194,6 +194,14 @@ sub pgbench ($server, $clients, $seconds, $protocol, @scripts) {
     }
     return [ map { $us[$_] ? 1e6 * $clients * $count[$_] / $us[$_]
         : die "pgbench ran nothing:\n$said" } 0 .. $#scripts ];
+}
+
+# A measurement for each of these statements, which run together on the server that the function
+# names.
+sub throughputs ($server_of, @how) {
+    my (undef, undef, undef, @scripts) = @how;
+    my $all = once(sub ($tree, @) { return pgbench($server_of->($tree), @how) });
+    return map { my $i = $_; sub { return $all->(@_)->[$i] } } 0 .. $#scripts;
 }
 
 1;

@@ -59,22 +59,15 @@ my @cases = (
         xact_acquire try_xact_acquire)),
     { call => q(SELECT advisory.lease('taken', 'lease', '1 min', '2 ms')) },
     # What frees
-    { before => q(SELECT advisory.lock('n', 'a')), call => q(SELECT advisory.unlock('n', 'a')),
-        frees => 1 },
-    { before => q(SELECT advisory.lock_shared('n', 'a')),
-        call => q(SELECT advisory.unlock_shared('n', 'a')), frees => 1 },
-    { before => q(SELECT advisory.lock_key(42)), call => q(SELECT advisory.unlock_key(42)),
-        frees => 1 },
-    { before => q(SELECT advisory.lock_shared_key(42)),
-        call => q(SELECT advisory.unlock_shared_key(42)), frees => 1 },
-    { before => q(SELECT advisory.lock_all('n', ARRAY['a', 'b', 'c'])),
-        call => q(SELECT advisory.unlock_all('n', ARRAY['a', 'b'])), frees => 1 },
-    { before => q(SELECT advisory.lock_all('n', ARRAY['a', 'b', 'c'])),
-        call => q(SELECT advisory.unlock_all('n')), frees => 1 },
-    { call => q(SELECT advisory.unlock('n', 'not held')) },
-    { before => q(SELECT advisory.acquire('n', 'a', 3)),
-        call => q(SELECT advisory.release('n', 'a')), frees => 1 },
-    { call => q(SELECT advisory.release('n', 'not held')) },
+    (map {
+        { before => "SELECT advisory.$_->[0]", call => "SELECT advisory.$_->[1]", frees => 1 }
+    } [ q(lock('n', 'a')), q(unlock('n', 'a')) ],
+        [ q(lock_shared('n', 'a')), q(unlock_shared('n', 'a')) ],
+        [ 'lock_key(42)', 'unlock_key(42)' ], [ 'lock_shared_key(42)', 'unlock_shared_key(42)' ],
+        [ q(lock_all('n', ARRAY['a', 'b', 'c'])), q(unlock_all('n', ARRAY['a', 'b'])) ],
+        [ q(lock_all('n', ARRAY['a', 'b', 'c'])), q(unlock_all('n')) ],
+        [ q(acquire('n', 'a', 3)), q(release('n', 'a')) ]),
+    (map { { call => "SELECT advisory.$_('n', 'not held')" } } qw(unlock release)),
     # Questions
     (map { { call => "SELECT advisory.$_('taken', 'lock')" } } qw(holds hold_count is_locked
         holders)),

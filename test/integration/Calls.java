@@ -25,6 +25,10 @@ public class Calls {
         System.out.println(what + "\t" + got + "\t" + expected);
     }
 
+    static void says(String what, String text, String part) {
+        report(what + "says " + part, text.contains(part), true);
+    }
+
     /** README's line. */
     static long key(Object name) {
         try {
@@ -315,14 +319,11 @@ public class Calls {
                     report(what + "SQLState", error.getSQLState(), "55P03");
                     report(what + "schema and constraint",
                         server.getSchema() + "/" + server.getConstraint(), "jdbc/taken");
-                    report(what + "message",
-                        server.getMessage().contains("advisory lock \"jdbc/taken\""), true);
-                    report(what + "detail",
-                        server.getDetail().contains("Process " + holder + " of role ")
-                        && server.getDetail().contains("application \"watcher\""), true);
-                    report(what + "hint",
-                        server.getHint().contains(
-                            "advisory.terminate_holder('jdbc', 'taken', " + holder + ")"), true);
+                    says(what, server.getMessage(), "advisory lock \"jdbc/taken\"");
+                    says(what, server.getDetail(), "Process " + holder + " of role ");
+                    says(what, server.getDetail(), "application \"watcher\"");
+                    says(what, server.getHint(),
+                        "advisory.terminate_holder('jdbc', 'taken', " + holder + ")");
                 }
                 letGo();
                 report(what + "nothing is held", held(), keys());

@@ -11,8 +11,9 @@
 #   FAILOVER_CLOCKS="0 2 -2"  by how many seconds the clocks of the servers differ from the
 #                             machine's (with libfaketime)
 #   PATRONI=/path/to/it    another Patroni than the one on PATH
-use AdvisoryTest;
 use FindBin;
+use lib "$FindBin::Bin/../t/lib", "$FindBin::Bin/lib";
+use AdvisoryTest;
 use Cluster;
 use Launch;
 use Programs;

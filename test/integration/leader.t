@@ -74,33 +74,6 @@ sub knows_of_its_end ($term) {
     return;
 }
 
-# Each way ends the leader's connection; what it returns is done when there is another leader.
-my %ways = (
-    # The server finds the connection closed by itself.
-    'its process is killed' => sub ($leader) {
-        isnt($candidates{ $leader->{leader} }->stop('KILL'), 0, '... it is dead');
-        return;
-    },
-    'pg_terminate_backend' => sub ($leader) {
-        is($look->value('SELECT pg_terminate_backend(?)', $leader->{pid}), 1,
-            '... its session is told to end');
-        return;
-    },
-    'advisory.terminate_holder' => sub ($leader) {
-        is($look->value(q{SELECT advisory.terminate_holder('leader', 'scheduler', ?)},
-            $leader->{pid}), 1, '... its session is ended');
-        return;
-    },
-    # As if it had been swapped out: when it wakes up, it still takes itself for the leader.
-    'its session is ended while it sleeps' => sub ($leader) {
-        my $process = $candidates{ $leader->{leader} }->{pid};
-        kill STOP => $process;
-        is($look->value(q{SELECT advisory.terminate_holder('leader', 'scheduler', ?)},
-            $leader->{pid}), 1, '... it does not hear of it');
-        return sub { kill CONT => $process };
-    },
-);
-
 candidate($_) for qw(ann bob cyd);
 all_waiting();
 term();
@@ -109,28 +82,36 @@ $look->shows(q{SELECT count(*) FROM pg_stat_activity JOIN advisory.holders('lead
     USING (pid) WHERE NOT granted AND backend_xmin IS NULL}, 2,
     'the others wait without a snapshot');
 
-for my $way ('its process is killed', 'pg_terminate_backend', 'advisory.terminate_holder',
-        'its session is ended while it sleeps') {
+my $TERMINATE = q{advisory.terminate_holder('leader', 'scheduler', ?)};
+for my $case (
+    # how the leader's connection ends, by which function, and whether its process sleeps meanwhile
+    ['its process is killed'],    # the server finds the connection closed by itself
+    [ 'pg_terminate_backend',      'pg_terminate_backend(?)' ],
+    [ 'advisory.terminate_holder', $TERMINATE ],
+    # As if it had been swapped out: when it wakes up, it still takes itself for the leader.
+    [ 'its session is ended while it sleeps', $TERMINATE, 1 ],
+) {
+    my ($way, $function, $sleeps) = @$case;
     # A machine that is busy with other things is forgiven twice.
     for my $attempt (1 .. ATTEMPTS) {
         all_waiting();
         my $old = term();
+        my $program = $candidates{ $old->{leader} };
         gives_sign_of_life($old);
 
         # On the server's clock, as the terms are.
         my $ended = $look->value('SELECT clock_timestamp()');
-        my $afterwards = $ways{$way}->($old);
+        kill STOP => $program->{pid} if $sleeps;
+        if ($function) { $look->shows("SELECT $function", 1, "$way: it is told", $old->{pid}) }
+        else           { isnt($program->stop('KILL'), 0, "$way: it is dead") }
         my $new = next_term($old);
         my $seconds = $look->value(
             'SELECT extract(epoch FROM began - ?) FROM term WHERE number = ?', $ended,
             $new->{number});
-        $afterwards->() if $afterwards;
-        isnt($new->{leader}, $old->{leader}, "$way: another one leads");
-        if ($way eq 'its process is killed') {
-            candidate($old->{leader});
-        } else {
-            knows_of_its_end($old);
-        }
+        kill CONT => $program->{pid} if $sleeps;
+        isnt($new->{leader}, $old->{leader}, '... another one leads');
+        if ($function) { knows_of_its_end($old) }
+        else           { candidate($old->{leader}) }
         next if $seconds >= SECONDS && $attempt < ATTEMPTS;
         cmp_ok($seconds, '<', SECONDS, '... within a second');
         note("$way: $seconds s");
@@ -157,8 +138,7 @@ SKIP: {
     kill CONT => $old->{pid};
     isnt(next_term($old)->{pid}, $old->{pid}, '... until the server finds out that it has gone');
 }
-all_waiting();
-pass('a process that lost its connection is a candidate again');
+ok(all_waiting(), 'a process that lost its connection is a candidate again');
 
 # The last one may have begun just now.
 my $silent = 'SELECT count(*) FROM term WHERE last_seen = began';
@@ -182,8 +162,7 @@ for my $name (sort keys %candidates) {
         "$name has one term after the other");
     $candidates{$name}->stop;
 }
-wait_until('all have gone',
-    sub { !$look->value(q{SELECT advisory.is_locked('leader', 'scheduler')}) });
-pass('when all have gone, nobody leads');
+ok($look->wait_until('all have gone', q{SELECT NOT advisory.is_locked('leader', 'scheduler')}),
+    'when all have gone, nobody leads');
 
 done_testing();

@@ -92,6 +92,8 @@ sub each_of :prototype(&) ($code) {
 
 sub look { return $look{$_}->value(@_) }
 
+my $HAS_REPORTED = 'SELECT count(*) FROM report WHERE worker = ?';
+
 sub lease { return $look{$_}->rows('SELECT token, owner, state FROM advisory.leases') }
 
 sub renewals { return look(q{SELECT renewals FROM advisory.leases WHERE state = 'held'}) // 0 }
@@ -171,8 +173,7 @@ sub file_wanted {
     use constant LONG_TTL => 2.4;
     my %worker = each_of { work($_, 'sleeper', 2, 60, LONG_TTL) };
     for (@languages) {
-        wait_until('it sleeps',
-            sub { look('SELECT count(*) FROM report WHERE worker = ?', 'sleeper') });
+        $look{$_}->wait_until('it sleeps', $HAS_REPORTED, 'sleeper');
         wait_until('it was renewed', sub { renewals() });
         my $begun = time;
         is(look("SELECT advisory.break_lease('report', 'daily')"), 1, "$_: the lease is broken");
@@ -181,8 +182,7 @@ sub file_wanted {
             "$_: its user is told by the next renewal");
         $worker{$_}->ends(1, qr/^sleeper stops: it was ended, or somebody else has it$/m,
             "$_: in the middle of its sleep, and the process ends");
-        is(look('SELECT count(*) FROM report WHERE worker = ?', 'sleeper'), 1,
-            "$_: without the next step");
+        $look{$_}->shows($HAS_REPORTED, 1, "$_: without the next step", 'sleeper');
     }
 }
 
@@ -245,8 +245,7 @@ sub file_wanted {
     my %stopped = each_of { work($_, 'stopped', 1000, 0.05, 2.7) };
     my %token = each_of { token_of($stopped{$_}) };
     for (@languages) {
-        wait_until('it works',
-            sub { look('SELECT count(*) FROM report WHERE worker = ?', 'stopped') });
+        $look{$_}->wait_until('it works', $HAS_REPORTED, 'stopped');
         # Not in the middle of a transaction, for nobody takes the lease over before that has ended.
         wait_until('it is stopped', sub {
             kill STOP => $stopped{$_}{pid};
@@ -262,8 +261,7 @@ sub file_wanted {
     for (@languages) {
         cmp_ok(token_of($next{$_}), '>', $token{$_},
             "$_: while a process is stopped for longer than its TTL, another one gets the lease");
-        wait_until('it works',
-            sub { look('SELECT count(*) FROM report WHERE worker = ?', 'next') });
+        $look{$_}->wait_until('it works', $HAS_REPORTED, 'next');
         my $next_token = token_of($next{$_});
         my $file = sprintf '%s/%019d', directory($_), $next_token;
         wait_until('it has written its file', sub { -e $file }) if writes_file();

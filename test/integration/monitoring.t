@@ -85,8 +85,7 @@ is_deeply([ map { unknown_metrics($_->{expr}) } @$rules ], [],
 
 # ---- The dashboard by itself ---------------------------------------------------------------------
 
-my $dashboard = decode_json(
-    do { open my $file, '<:raw', "$files/dashboard.json" or die $!; local $/ = undef; <$file> });
+my $dashboard = decode_json(slurp("$files/dashboard.json", ':raw'));
 my @panels = @{ $dashboard->{panels} };
 my @targets = map {
     my $panel = $_;
@@ -134,11 +133,10 @@ SKIP: {
     my $modules = node_modules("$FindBin::Bin/node/dashboard/package.json");
     skip "Grafana's types or Node are not here", 2 unless $modules;
     my @check = ({ NODE_PATH => $modules }, 'node', "$FindBin::Bin/node/dashboard/check.js");
-    my ($said, $status) = run_program(@check, "$files/dashboard.json");
-    is($status, 0, "the dashboard is one by Grafana's types") or diag($said);
+    launch(@check, "$files/dashboard.json")->ends(
+        0, qr/^\d+ panels checked$/m, "the dashboard is one by Grafana's types");
     spew("$files/wrong.json", slurp("$files/dashboard.json") =~ s/"drawStyle"/"drawStile"/r);
-    ($said, $status) = run_program(@check, "$files/wrong.json");
-    like($said, qr/drawStile/, '... which find what is not');
+    launch(@check, "$files/wrong.json")->ends(1, qr/drawStile/, '... which find what is not');
 }
 
 # ---- promtool ------------------------------------------------------------------------------------
@@ -147,8 +145,7 @@ SKIP: {
     skip 'there is no promtool here', 4 unless program('promtool');
     my @lines = grep { /^promtool/ } split /\n/, block(qr/^promtool/m);
     for my $command (@lines, 'promtool check rules monitoring/alerts.yml') {
-        my ($said, $status) = run_program('sh', '-c', 'cd "$0" && ' . $command, work_dir());
-        is($status, 0, $command) or diag($said);
+        command($command)->ends(0, qr/SUCCESS/, $command);
     }
     # The tests would notice.
     my $alerts = slurp("$files/alerts.yml");
@@ -279,19 +276,17 @@ for my $database ('postgres', 'billing') {
     }
     my @namespaces = $database eq 'postgres'
         ? qw(billing report payment cache mail export print jobs leader old) : qw(stock);
-    for my $namespace ('', @namespaces) {
-        my $labels = join ',', qq{datname="$database"},
-            $namespace ? qq{namespace="$namespace"} : ();
-        my $where = "WHERE coalesce(namespace, '') = '$namespace'";
-        $expected{"advisory_ext_stats_${_}_total{$labels}"} =
-            ["SELECT coalesce(sum($_), 0) FROM advisory.stats $where", $database]
-            for qw(acquired contended failed timeouts skipped);
-        $expected{"advisory_ext_stats_$_->[0]\{$labels}"} = [
-            "SELECT coalesce(extract(epoch FROM $_->[1]), 0) FROM advisory.stats $where", $database]
-            for ['wait_seconds_total', 'sum(wait_total)'],
-            ['hold_seconds_total', 'sum(hold_total)'], ['longest_wait_seconds', 'max(wait_max)'],
-            ['longest_hold_seconds', 'max(hold_max)'];
-    }
+    expect_stats($database, $_, "coalesce(namespace, '') = '$_'") for '', @namespaces;
+}
+
+sub expect_stats ($database, $namespace, $where) {
+    my $labels = join ',', qq{datname="$database"}, $namespace ? qq{namespace="$namespace"} : ();
+    $expected{"advisory_ext_stats_$_->[0]\{$labels}"} = [
+        "SELECT coalesce($_->[1], 0) FROM advisory.stats WHERE $where", $database]
+        for (map { [ "${_}_total", "sum($_)" ] } qw(acquired contended failed timeouts skipped)),
+        (map { [ "${_}_seconds_total", "extract(epoch FROM sum(${_}_total))" ],
+            [ "longest_${_}_seconds", "extract(epoch FROM max(${_}_max))" ] } qw(wait hold));
+    return;
 }
 
 my %of = (postgres => $look, billing => session(server => $server, database => 'billing'));
@@ -320,22 +315,23 @@ sub differences ($got, @looks) {
 }
 
 my $before = by_views();
-is($before->{'advisory_ext_waits_sessions{kind="lock",namespace="report"}'}, 2,
-    'the scene: two wait in one namespace');
-is($before->{'advisory_ext_blockers_sessions{state="idle in transaction"}'}, 2,
-    '... for two that are idle in transaction others wait');
-is($before->{'advisory_ext_semaphores_full_with_waiters{datname="postgres",namespace="mail"}'}, 1,
-    '... a semaphore is full, and somebody waits');
-is($before->{'advisory_ext_semaphores_full{datname="postgres",namespace="print"}'}, 1,
-    '... another is full');
-is($before->{'advisory_ext_semaphores_slots_disagree{datname="postgres",namespace="export"}'}, 1,
-    '... of a third the users disagree');
-is($before->{'advisory_ext_leaks_locks{namespace="cache"}'}, 1, '... a lock is forgotten');
-is($before->{'advisory_ext_stats_skipped_total{datname="postgres",namespace="jobs"}'}, 2,
-    '... a job was skipped twice');
-is($before->{'advisory_ext_stats_timeouts_total{datname="postgres",namespace="billing"}'}, 1,
-    '... a wait timed out');
-is($before->{'advisory_ext_leases_expired{datname="postgres"}'}, 2, '... leases have expired');
+for my $case (
+    [ 'waits_sessions{kind="lock",namespace="report"}', 2, 'two wait in one namespace' ],
+    [ 'blockers_sessions{state="idle in transaction"}', 2,
+        'for two that are idle in transaction others wait' ],
+    [ 'semaphores_full_with_waiters{datname="postgres",namespace="mail"}', 1,
+        'a semaphore is full, and somebody waits' ],
+    [ 'semaphores_full{datname="postgres",namespace="print"}', 1, 'another is full' ],
+    [ 'semaphores_slots_disagree{datname="postgres",namespace="export"}', 1,
+        'of a third the users disagree' ],
+    [ 'leaks_locks{namespace="cache"}', 1, 'a lock is forgotten' ],
+    [ 'stats_skipped_total{datname="postgres",namespace="jobs"}', 2, 'a job was skipped twice' ],
+    [ 'stats_timeouts_total{datname="postgres",namespace="billing"}', 1, 'a wait timed out' ],
+    [ 'leases_expired{datname="postgres"}', 2, 'leases have expired' ],
+) {
+    my ($metric, $value, $what) = @$case;
+    is($before->{"advisory_ext_$metric"}, $value, "the scene: $what");
+}
 
 {
     my $other = session(server => $server, role => 'advisory_monitor', database => 'billing');
@@ -385,13 +381,7 @@ is($before->{'advisory_ext_leases_expired{datname="postgres"}'}, 2, '... leases 
     is(scalar(keys %$rows), 9, '... and no other');
     # From here on this database has this row only.
     delete @expected{ grep { /^advisory_ext_stats.*datname="billing"/ } keys %expected };
-    $expected{"advisory_ext_stats_${_}_total" . '{datname="billing",namespace="(all)"}'} =
-        ["SELECT sum($_) FROM advisory.stats", 'billing']
-        for qw(acquired contended failed timeouts skipped);
-    $expected{"advisory_ext_stats_$_->[0]" . '{datname="billing",namespace="(all)"}'} =
-        ["SELECT coalesce(extract(epoch FROM $_->[1]), 0) FROM advisory.stats", 'billing']
-        for ['wait_seconds_total', 'sum(wait_total)'], ['hold_seconds_total', 'sum(hold_total)'],
-        ['longest_wait_seconds', 'max(wait_max)'], ['longest_hold_seconds', 'max(hold_max)'];
+    expect_stats('billing', '(all)', 'true');
 }
 
 # ---- The exporters -------------------------------------------------------------------------------
@@ -586,13 +576,16 @@ SKIP: {
                 $_->{labels}{alertname} eq $name && $_->{state} eq 'firing'
             } @$alerts))
     };
-    eval {
-        wait_until('alerts fire', sub {
-            sleep 0.2;
-            $alerts = $get->('alerts')->{alerts};
-            !grep { $instances->($_) < $exporters } keys %firing
-        }, 60)
+    my $wait_for_alerts = sub ($least) {
+        eval {
+            wait_until('alerts fire', sub {
+                sleep 0.2;
+                $alerts = $get->('alerts')->{alerts};
+                !grep { $instances->($_) < $least } keys %firing
+            }, 60)
+        };
     };
+    $wait_for_alerts->($exporters);
     for my $rule (@$rules) {
         my $name = $rule->{alert};
         is($ask->('query', query => $rule->{expr})->{status}, 'success', "$name is answered");
@@ -611,13 +604,7 @@ SKIP: {
     session(server => $server)->run('DROP EXTENSION advisory_ext CASCADE');
     %firing = map { $_ => 1 } 'AdvisoryExtQueryFails',
         $port{postgres_exporter} ? 'AdvisoryExtMetricsMissing' : ();
-    eval {
-        wait_until('alerts fire', sub {
-            sleep 0.2;
-            $alerts = $get->('alerts')->{alerts};
-            !grep { !$instances->($_) } keys %firing
-        }, 60)
-    };
+    $wait_for_alerts->(1);
     ok($instances->($_), "$_ fires when the extension is gone") for sort keys %firing;
 }
 

@@ -160,17 +160,15 @@ is($look->value('SELECT count(*) FROM advisory.leaks'), 0,
     'it is no leak yet: nobody else has come, and no time has passed');
 
 # The plain way to find it: idle for long. It has to be longer than nothing.
-wait_until('the connection has been idle for a while', sub {
-    $look->value('SELECT clock_timestamp() - state_change > ? FROM pg_stat_activity WHERE pid = ?',
-        '1.1s', $backend) });
+$look->wait_until('the connection has been idle for a while',
+    q(SELECT clock_timestamp() - state_change > '1.1s' FROM pg_stat_activity WHERE pid = ?),
+    $backend);
 $look->run(q{SET advisory_ext.leak_after = '1s'});
-my $idle = $look->rows('SELECT pid, namespace, name, slot, taken_by_role, taken_by_application,
-        reason FROM advisory.leaks ORDER BY name');
-is_deeply([ map { [ @$_[ 0 .. 5 ] ] } @$idle ],
-    [ [ $backend, 'export', '7', undef, 'app', 'careless' ],
-        [ $backend, 'export', 'slots', 1, 'app', 'careless' ] ],
-    'idle for longer than leak_after: a leak, with its role and application');
-like($_->[6], qr/^idle outside a transaction for \d+ s$/, '... and why') for @$idle;
+$look->shows(q(SELECT pid, namespace, name, slot, taken_by_role, taken_by_application,
+    regexp_replace(reason, '\d+', 'N') FROM advisory.leaks ORDER BY name),
+    [ map { "$backend|export|$_|app|careless|idle outside a transaction for N s" } '7|NULL',
+        'slots|1' ],
+    'idle for longer than leak_after: a leak, with its role and application, and why');
 $look->run('RESET advisory_ext.leak_after');
 is($look->value('SELECT count(*) FROM advisory.leaks'), 0, '... but not with ten minutes');
 
@@ -179,18 +177,13 @@ is(backend($next), $backend, 'the same server connection serves another client')
 is($next->value(q{SELECT advisory.try_lock('export', 7)}), 1,
     '... which is told that the lock is its own, wrongly');
 is($next->value(q{SELECT advisory.unlock('export', 7)}), 1, '... (and gives that back)');
-is_deeply($look->rows('SELECT pid, application_name, namespace, name, slot, taken_by_role,
-        taken_by_application, reason FROM advisory.leaks ORDER BY name'),
-    [ map {
-        [ $backend, 'next', 'export', @$_, 'app', 'careless',
-            q{taken by application "careless", now serves "next"; }
-                . q{held through 3 transactions of others' work} ]
-    } [ '7', undef ], [ 'slots', 1 ] ],
+$look->shows('SELECT pid, application_name, namespace, name, slot, taken_by_role, reason
+    FROM advisory.leaks ORDER BY name',
+    [ map { "$backend|next|export|$_|app|taken by application \"careless\", now serves \"next\"; "
+        . "held through 3 transactions of others' work" } '7|NULL', 'slots|1' ],
     'now it is a leak at once, with the application that took it and the one that is served');
-is_deeply($next->rows(
-    'SELECT namespace, name, taken_by_application FROM advisory.leaks ORDER BY name'),
-    [ [ 'export', '7', 'careless' ], [ 'export', 'slots', 'careless' ] ],
-    '... as the clients see it too');
+$next->shows('SELECT namespace, name, taken_by_application FROM advisory.leaks ORDER BY name',
+    [ 'export|7|careless', 'export|slots|careless' ], '... as the clients see it too');
 
 # On a busy connection, all clients of which are one application: nothing tells it from a leader
 # that works.
@@ -222,27 +215,16 @@ $look->run('ALTER ROLE app SET advisory_ext.session_locks = off');
 is($next->value(q{SELECT advisory.lock('export', 8)}), 1,
     'a role setting is for new connections, and the pooler still has an old one');
 $one->console('RECONNECT');
-wait_until('the old server connection is gone',
-    sub { !$look->value('SELECT count(*) FROM pg_stat_activity WHERE pid = ?', $backend) });
+$look->wait_until('the old server connection is gone',
+    'SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = ?', $backend);
 is(held(), '', 'RECONNECT in its console closes that, and what leaked goes with it');
 
-for my $case (
-    [ q{SELECT advisory.lock('export', 7)},                 'xact_lock' ],
-    [ q{SELECT advisory.lock('export', 7, '5s')},           'xact_lock' ],
-    [ q{SELECT advisory.lock_shared('export', 7)},          'xact_lock_shared' ],
-    [ q{SELECT advisory.try_lock('export', 7)},             'try_xact_lock' ],
-    [ q{SELECT advisory.lock_all('export', ARRAY[7, 8])},   'xact_lock_all' ],
-    [ q{SELECT * FROM advisory.try_lock_any('export', ARRAY[7, 8])}, 'try_xact_lock_any' ],
-    [ q{SELECT advisory.lock_key(7)},                       'xact_lock_key' ],
-    [ q{CALL advisory.await_lock('export', 7)},             'xact_lock' ],
-    [ q{SELECT advisory.acquire('export', 'slots', 3)},     'xact_acquire' ],
-    [ q{SELECT advisory.try_acquire('export', 'slots', 3)}, 'try_xact_acquire' ],
-    [ q{CALL advisory.await_acquire('export', 'slots', 3)}, 'xact_acquire' ],
-) {
+# (test/sql/80_settings.sql has the hint of each function.)
+for my $case ([ q{SELECT advisory.lock('export', 7, '5s')}, 'xact_lock' ],
+    [ q{CALL advisory.await_acquire('export', 'slots', 3)}, 'xact_acquire' ]) {
     my ($statement, $instead) = @$case;
-    my $result = $next->query($statement);
-    is_deeply([ @$result{qw(state hint)} ], [ '55000', "Use advisory.$instead() instead." ],
-        "turned off: $statement");
+    my $result = $next->fails($statement, '55000', "turned off: $statement");
+    is($result->{hint}, "Use advisory.$instead() instead.", '... with what to use instead');
 }
 is($next->value(q{SELECT advisory.xact_lock('export', 7, '5s')}), 1, 'what the hints name works');
 $next->shows(q{SELECT advisory.try_xact_lock_all('export', ARRAY[7, 8])}, 1, '... so does this');
@@ -270,19 +252,15 @@ my @backends = map { backend($_) } @clients;
 
 # The client waits in a queue, as the server sees it.
 sub asleep ($number) {
-    wait_until("client $number waits", sub {
-        $look->value(
-            'SELECT count(*) FROM advisory.locks WHERE pid = ? AND NOT granted', $backends[$number])
-    });
-    return;
+    return $look->wait_until("client $number waits",
+        'SELECT count(*) FROM advisory.locks WHERE pid = ? AND NOT granted', $backends[$number]);
 }
 
 # A client that disconnects. Its server connection is cleaned, and serves the next client.
 sub replace ($number) {
     $clients[$number]->disconnect;
-    wait_until("the connection of client $number is clean", sub {
-        $look->value(q{SELECT state = 'idle' AND query = 'DISCARD ALL' FROM pg_stat_activity
-                WHERE pid = ?}, $backends[$number]) });
+    $look->wait_until("the connection of client $number is clean", q{SELECT state = 'idle'
+        AND query = 'DISCARD ALL' FROM pg_stat_activity WHERE pid = ?}, $backends[$number]);
     $clients[$number] = client($pooler, 'new client ' . ($number + 1));
     $backends[$number] = backend($clients[$number]);
     return;
@@ -293,14 +271,14 @@ is($first->value(q{SELECT advisory.lock('job', 1)}), 1, 'session mode: a session
 is($first->value(q{SELECT advisory.holds('job', 1)}), 1,
     '... which the client has still in its next transaction');
 is($second->value(q{SELECT advisory.try_lock('job', 1)}), 0, '... and nobody else can have');
-my $timeout = $second->query(q{SELECT advisory.lock('job', 1, '200ms')});
-is($timeout->{state}, '55P03', '... a wait with a timeout ends in an error');
+my $timeout = $second->fails(q{SELECT advisory.lock('job', 1, '200ms')}, '55P03',
+    '... a wait with a timeout ends in an error');
 like($timeout->{detail}, qr/^Process $backends[0] of role "app", application "client 1", holds it/,
     '... that names the holder, through the pooler');
 $second->start(q{SELECT advisory.lock('job', 1, '60s')});
 asleep(1);
 $first->run(q{SELECT advisory.unlock('job', 1)});
-is($second->finish->{value}, 1, '... or when it is given back');
+$second->returns(1, '... or when it is given back');
 
 $first->start(q{CALL advisory.await_lock('job', 1, '60s')});
 asleep(0);
@@ -318,15 +296,13 @@ $clients[2]->start(q{SELECT advisory.acquire('workers', 'embedding', 2, '60s')})
 asleep(2);
 $old = $backends[0];
 replace(0);
-is($clients[2]->finish->{value}, 1,
-    'the slot of a client that disconnects goes to the next waiter');
+$clients[2]->returns(1, 'the slot of a client that disconnects goes to the next waiter');
 is($backends[0], $old, '... (its server connection is still there)');
 is(held(), join(', ', map { "$_ workers/embedding" } sort { $a <=> $b } @backends[ 1, 2 ]),
     '... and of that client nothing is left');
 
 $_->disconnect for @clients;
-wait_until('nothing is held any more', sub { held() eq '' });
-pass('when all have gone, nothing is held');
+ok(wait_until('nothing is held', sub { held() eq '' }), 'when all have gone, nothing is held');
 is($look->value('SELECT count(*) FROM advisory.leaks'), 0, '... nor is there a leak');
 
 done_testing();

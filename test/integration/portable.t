@@ -58,13 +58,8 @@ my @running = map { launch_node(@program, @KINDS) } 1 .. PROGRAMS;
 my $end = time + 200;
 until (!grep { !$_->is_done } @running) {
     if (time > $end) {
-        diag map { join(' ', map { $_ // '-' } @$_) . "\n" } @{ $look->rows(<<'SQL') };
-            SELECT pid, application_name, state, wait_event, clock_timestamp() - state_change,
-            left(query, 80), pg_blocking_pids(pid),
-                   (SELECT string_agg(concat_ws(' ', classid, objid, mode, granted), ', ')
-                    FROM pg_locks AS l WHERE l.pid = a.pid AND locktype = 'advisory')
-            FROM pg_stat_activity AS a WHERE datname = current_database()
-SQL
+        diag explain $look->rows(q(SELECT pg_blocking_pids(pid), a.*, l.* FROM pg_stat_activity a
+            LEFT JOIN pg_locks l USING (pid) WHERE datname = current_database()));
         die "the programs do not end; seed $seed\n";
     }
     $look->rows(q(SELECT pg_cancel_backend(pid) FROM pg_stat_activity

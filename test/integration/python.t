@@ -20,21 +20,19 @@ $session->run(
     'CREATE TABLE usage (customer_id bigint, amount numeric, billed boolean DEFAULT false)',
     'CREATE TABLE invoice (customer_id bigint, total numeric)');
 
-sub use_things {
-    $session->run(
-        'INSERT INTO usage SELECT c, c FROM generate_series(1, 3) c, generate_series(1, 2)')
-}
-
 sub invoices {
     $session->value("SELECT string_agg(customer_id || ':' || coalesce(total::text, 'NULL'), ' '
             ORDER BY customer_id, total) FROM invoice")
 }
 
-# Sessions that want to write an invoice wait until $gate commits.
-sub shut { $gate->run('BEGIN', 'LOCK TABLE invoice IN SHARE MODE') }
+# Everything is to be billed. Sessions that want to write an invoice wait until $gate commits.
+sub begin_anew {
+    $session->run('TRUNCATE usage, invoice',
+        'INSERT INTO usage SELECT c, c FROM generate_series(1, 3) c, generate_series(1, 2)');
+    $gate->run('BEGIN', 'LOCK TABLE invoice IN SHARE MODE');
+}
 
-use_things();
-shut();
+begin_anew();
 my $first = launch(example('scheduled_job.py'));
 wait_for($session, 1, 'billing', 'relation');
 my $holder = waiting_pid($session, 'billing');
@@ -50,9 +48,7 @@ launch(example('scheduled_job.py'))->ends(
     0, "billed 0 customers\n", 'the next run gets the lock, and finds nothing');
 
 # Killed in the middle.
-$session->run('TRUNCATE usage, invoice');
-use_things();
-shut();
+begin_anew();
 $first = launch(example('scheduled_job.py'));
 wait_for($session, 1, 'billing', 'relation');
 $holder = waiting_pid($session, 'billing');
@@ -68,9 +64,7 @@ is(invoices(), '1:2 2:4 3:6', 'and nothing half done');
 my $text = slurp(examples('python/scheduled_job.py'));
 is($text =~ s/advisory\.lock\(.*?\)/1/g, 1, 'the example takes one lock');
 my $without = spew(scratch() . '/without_lock.py', $text);
-$session->run('TRUNCATE usage, invoice');
-use_things();
-shut();
+begin_anew();
 my @both = map { launch($python, $without) } 1, 2;
 wait_for($session, 2, 'billing', 'relation');
 $gate->run('COMMIT');

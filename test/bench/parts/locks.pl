@@ -33,9 +33,8 @@ my @XACT = (known(q{advisory.try_xact_lock('bench', element)}),
 my @BOTH = (known(q{advisory.lock('bench', element)}, q{advisory.unlock('bench', element)}),
     by_key('pg_advisory_lock(element)', 'pg_advisory_unlock(element)'),
     by_hash("pg_advisory_lock($hash)", "pg_advisory_unlock($hash)"));
-my $new = on_server(sub { my ($session, $round) =
-    @_; loop($session, names_array($names, "new $round "), 'text',
-    q{PERFORM advisory.try_xact_lock('bench', element)}) });
+my $new = on_server(sub ($session, $round) { loop($session, names_array($names, "new $round "),
+    'text', q{PERFORM advisory.try_xact_lock('bench', element)}) });
 
 compare(work => 'try_xact_lock in a loop, known names', of => 'time', against => "a bare number's",
     'at most' => 1.5, ours => $XACT[0], theirs => $XACT[1]);
@@ -62,10 +61,8 @@ my %STATEMENTS = (
 for my $clients (QUICK ? (2) : (1, 2, 8)) {
     for my $protocol (QUICK ? 'prepared' : qw(prepared simple)) {
         for my $work (sort keys %STATEMENTS) {
-            my $tps = once(sub { my ($tree) =
-                @_; pgbench(server_of($tree), $clients, $seconds, $protocol,
-                map { "$ID\n$_;" } @{ $STATEMENTS{$work} }) });
-            my @throughput = map { my $i = $_; sub { $tps->(@_)->[$i] } } 0 .. 2;
+            my @throughput = throughputs(\&server_of, $clients, $seconds, $protocol,
+                map { "$ID\n$_;" } @{ $STATEMENTS{$work} });
             my $how = sprintf '%s over pgbench, %d client%s, %s', $work, $clients, $clients == 1
                 ? '' : 's', $protocol;
             my @promise = $work eq 'try_xact_lock' && $clients == 2 && $protocol eq 'prepared'

@@ -95,9 +95,8 @@ measure('run', \&known_names,
 # Over connections.
 sub over_connections ($server_of, @statements) {
     my @scripts = map { "\\set id random(1, 1000)\n$_;" } @statements;
-    my $tps = once(sub ($tree, @) { pgbench($server_of->($tree), 2, $seconds, 'prepared',
-        @scripts) });
-    return map { my $i = $_; sub { return 1 / $tps->(@_)->[$i] } } 0 .. $#statements;
+    return map { my $tps = $_; sub { return 1 / $tps->(@_) } }
+        throughputs($server_of, 2, $seconds, 'prepared', @scripts);
 }
 my @OVER = (qq{SELECT advisory.lock('bench', :id);\nSELECT advisory.unlock('bench', :id)},
     "SELECT pg_advisory_lock(:id);\nSELECT pg_advisory_unlock(:id)");

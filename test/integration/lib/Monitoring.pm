@@ -10,12 +10,10 @@ use AdvisoryTest;
 use Cwd qw(abs_path);
 use Exporter 'import';
 use File::Basename qw(dirname);
-use File::Copy qw(copy);
-use File::Path qw(make_path);
 use Launch;
 use Programs;
 
-our @EXPORT = qw(work_dir blocks block start_block SECRET);
+our @EXPORT = qw(work_dir command blocks block start_block SECRET);
 
 # Names are never shown to whoever reads metrics.
 use constant SECRET => 'customer-4711-secret';
@@ -28,13 +26,15 @@ my $work_dir;
 sub work_dir {
     return $work_dir if $work_dir;
     $work_dir = scratch() . '/work';
-    for my $from (grep { -f } glob "$repository/monitoring/* $repository/examples/monitoring/*") {
-        my $to = $work_dir . substr $from, length $repository;
-        make_path(dirname($to));
-        copy($from, $to) or die "cannot copy $from: $!\n";
-        chmod((stat $from)[2], $to);
-    }
+    mkdir $work_dir or die "$work_dir: $!\n";
+    system('sh', '-c', 'cd "$0" && cp -r --parents monitoring examples/monitoring "$1"',
+        $repository, $work_dir) == 0 or die "cannot copy monitoring/\n";
     return $work_dir;
+}
+
+# Starts a command line there.
+sub command ($line, $environment = {}) {
+    return launch($environment, 'sh', '-c', "cd '@{[work_dir()]}' && $line");
 }
 
 # ---- The page ------------------------------------------------------------------------------------
@@ -76,8 +76,7 @@ sub new ($class) {
     $look->run('CREATE EXTENSION advisory_ext', 'CREATE DATABASE billing', 'CREATE ROLE app LOGIN',
         'CREATE ROLE nobody LOGIN');
     session(server => $server, database => 'billing')->run('CREATE EXTENSION advisory_ext');
-    my ($said, $status) = run_program(
-        $self->environment('postgres'), 'sh', '-c', 'cd "$0" && ' . block(qr/psql -f/), work_dir());
+    my ($said, $status) = command(block(qr/psql -f/), $self->environment('postgres'))->finish;
     die "grants.sql: $said" if $status;
     return $self;
 }

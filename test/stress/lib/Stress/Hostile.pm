@@ -279,70 +279,51 @@ SQL
     return \%objects;
 }
 
-my @HOSTILE_TYPES = qw(bigint text bytea smallint jsonb oid interval);
+# Statements for each kind of object. <one> is one of what follows the statement.
 my %DDL = (
     relation => [
-        sub ($name, $column) {
-            "ALTER TABLE $name ALTER $column TYPE " . one_of(@HOSTILE_TYPES) . ' USING NULL'
-        },
-        sub ($name, $column) {
-            "ALTER TABLE $name ALTER $column "
-                . one_of('DROP NOT NULL', 'SET DEFAULT NULL', 'DROP DEFAULT', 'SET STATISTICS 0')
-        },
-        sub ($name, $column) {
-            one_of("ALTER TABLE $name DROP $column CASCADE",
-                "ALTER TABLE $name RENAME $column TO other")
-        },
-        sub { "ALTER TABLE $_[0] "
-            . one_of('RENAME TO other', 'ADD hostile text', 'ADD CHECK (false) NOT VALID',
-                'ENABLE ROW LEVEL SECURITY', 'FORCE ROW LEVEL SECURITY', 'SET SCHEMA public',
-            'OWNER TO h_owner', 'DISABLE TRIGGER ALL', 'SET UNLOGGED',
-            'REPLICA IDENTITY NOTHING') },
-        sub {
-            "CREATE TRIGGER hostile BEFORE INSERT OR UPDATE
-                    OR DELETE ON $_[0] FOR EACH ROW EXECUTE FUNCTION hostile.nothing()"
-        },
-        sub {
-            "CREATE RULE hostile AS ON " . one_of(qw(INSERT UPDATE DELETE))
-                . " TO $_[0] DO INSTEAD NOTHING"
-        },
-        sub { "CREATE POLICY hostile ON $_[0] USING (hostile.now() IS NULL)" },
-        sub { "CREATE INDEX ON $_[0] ((hostile.now()))" },
-        sub { "CREATE OR REPLACE VIEW $_[0] AS SELECT NULL::text AS a, 1 / 0 AS b" },
-        sub { "DROP " . one_of(qw(TABLE VIEW SEQUENCE)) . " $_[0] CASCADE" },
-        sub {
-            "ALTER SEQUENCE $_[0] "
-                . one_of('MAXVALUE 1', 'AS smallint', 'RESTART', 'INCREMENT -1', 'CYCLE')
-        },
-        sub { "SELECT setval('$_[0]', 1)" },
-        sub {
-            one_of("TRUNCATE $_[0]", "INSERT INTO $_[0] DEFAULT VALUES", "LOCK TABLE $_[0]",
-                "DELETE FROM $_[0]")
-        },
-        sub { "ALTER EXTENSION advisory_ext DROP " . one_of(qw(TABLE VIEW SEQUENCE)) . " $_[0]" },
+        [ 'ALTER TABLE <name> ALTER <column> TYPE <one> USING NULL',
+            qw(bigint text bytea smallint jsonb oid interval) ],
+        [ 'ALTER TABLE <name> ALTER <column> <one>', 'DROP NOT NULL', 'SET DEFAULT NULL',
+            'DROP DEFAULT', 'SET STATISTICS 0' ],
+        [ 'ALTER TABLE <name> <one>', 'DROP <column> CASCADE', 'RENAME <column> TO other' ],
+        [ 'ALTER TABLE <name> <one>', 'RENAME TO other', 'ADD hostile text',
+            'ADD CHECK (false) NOT VALID', 'ENABLE ROW LEVEL SECURITY', 'FORCE ROW LEVEL SECURITY',
+            'SET SCHEMA public', 'OWNER TO h_owner', 'DISABLE TRIGGER ALL', 'SET UNLOGGED',
+            'REPLICA IDENTITY NOTHING' ],
+        ['CREATE TRIGGER hostile BEFORE INSERT OR UPDATE OR DELETE ON <name>
+            FOR EACH ROW EXECUTE FUNCTION hostile.nothing()'],
+        [ 'CREATE RULE hostile AS ON <one> TO <name> DO INSTEAD NOTHING',
+            qw(INSERT UPDATE DELETE) ],
+        ['CREATE POLICY hostile ON <name> USING (hostile.now() IS NULL)'],
+        ['CREATE INDEX ON <name> ((hostile.now()))'],
+        ['CREATE OR REPLACE VIEW <name> AS SELECT NULL::text AS a, 1 / 0 AS b'],
+        [ 'DROP <one> <name> CASCADE', qw(TABLE VIEW SEQUENCE) ],
+        [ 'ALTER SEQUENCE <name> <one>', 'MAXVALUE 1', 'AS smallint', 'RESTART', 'INCREMENT -1',
+            'CYCLE' ],
+        [q(SELECT setval('<name>', 1))],
+        [ '<one> <name>', 'TRUNCATE', 'LOCK TABLE', 'DELETE FROM' ],
+        ['INSERT INTO <name> DEFAULT VALUES'],
+        [ 'ALTER EXTENSION advisory_ext DROP <one> <name>', qw(TABLE VIEW SEQUENCE) ],
     ],
     function => [
-        sub { "ALTER ROUTINE $_[0] "
-            . one_of('RENAME TO other', 'OWNER TO h_owner', 'SET search_path = hostile',
-                'SET role = h_plain', 'SECURITY DEFINER', 'STRICT', 'IMMUTABLE', 'PARALLEL SAFE',
-            'SET SCHEMA public', 'SUPPORT hostile.now') },
-        sub ($signature, @) {
-            "CREATE OR REPLACE FUNCTION $signature RETURNS text LANGUAGE sql AS 'SELECT NULL::text'"
-        },
-        sub { "DROP ROUTINE $_[0] CASCADE" },
-        sub { "ALTER EXTENSION advisory_ext DROP ROUTINE $_[0]" },
+        [ 'ALTER ROUTINE <name> <one>', 'RENAME TO other', 'OWNER TO h_owner',
+            'SET search_path = hostile', 'SET role = h_plain', 'SECURITY DEFINER', 'STRICT',
+            'IMMUTABLE', 'PARALLEL SAFE', 'SET SCHEMA public', 'SUPPORT hostile.now' ],
+        [q(CREATE OR REPLACE FUNCTION <name> RETURNS text LANGUAGE sql AS 'SELECT NULL::text')],
+        ['DROP ROUTINE <name> CASCADE'],
+        ['ALTER EXTENSION advisory_ext DROP ROUTINE <name>'],
     ],
-    type => [ sub {
-        "ALTER TYPE $_[0] "
-            . one_of('RENAME TO other', 'ADD ATTRIBUTE hostile text', 'OWNER TO h_owner')
-    }, sub { "DROP TYPE $_[0] CASCADE" } ],
+    type => [
+        [ 'ALTER TYPE <name> <one>', 'RENAME TO other', 'ADD ATTRIBUTE hostile text',
+            'OWNER TO h_owner' ],
+        ['DROP TYPE <name> CASCADE'],
+    ],
     schema => [
-        sub { "ALTER SCHEMA $_[0] " . one_of('RENAME TO other', 'OWNER TO h_owner') },
-        sub { "CREATE TABLE $_[0].hostile (a int)" },
-        sub {
-            "CREATE FUNCTION $_[0].try_lock(text, text) RETURNS boolean
-                    LANGUAGE sql AS 'SELECT true'"
-        },
+        [ 'ALTER SCHEMA <name> <one>', 'RENAME TO other', 'OWNER TO h_owner' ],
+        ['CREATE TABLE <name>.hostile (a int)'],
+        [q(CREATE FUNCTION <name>.try_lock(text, text) RETURNS boolean
+            LANGUAGE sql AS 'SELECT true')],
     ],
 );
 
@@ -352,7 +333,11 @@ sub change_objects ($self, $rounds) {
         $self->{session} //= $self->connect or next;
         if (rand() < 0.02) { $self->take_long_lease; next }
         my $kind = one_of(keys %{ $self->{extension} });
-        my $ddl = one_of(@{ $DDL{$kind} // next })->(@{ one_of(@{ $self->{extension}{$kind} }) });
+        my ($ddl, @one) = @{ one_of(@{ $DDL{$kind} }) };
+        my ($name, $column) = @{ one_of(@{ $self->{extension}{$kind} }) };
+        $ddl =~ s/<one>/one_of(@one)/e;
+        $ddl =~ s/<name>/$name/;
+        $ddl =~ s/<column>/$column/;
         my $is_undone = rand() < 0.5;
         $self->{model}->note_operation($self->{number}, $ddl);
         $self->query('BEGIN') if $is_undone;

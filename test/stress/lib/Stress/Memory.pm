@@ -77,7 +77,7 @@ sub load (%how) {
     $load->start;
     my $hog = $load->spawn(
         'hog', sub ($model) {
-            return { counts => {}, errors => {}, figures => $how{hog}->($load, $model) }
+            return { counts => {}, errors => {}, figures => fill($load, $model, $how{hog}) }
         });
     $load->watch($how{seconds} / @CASES);
     $load->finish;
@@ -97,41 +97,41 @@ sub load (%how) {
     return;
 }
 
-# Each returns figures.
-sub fill_lock_table ($load, $model) {
+# Fills the memory again and again, by a function that returns whether it was full. Returns figures.
+sub fill ($load, $model, $fill) {
     my ($session, $fulls) = (undef, 0);
     while ($model->state ne 'end') {
         $session //= eval { $load->observer } or next;
-        # Without the extension, so that its guard does not stop it.
-        my $result = $session->query(
-            "SELECT count(pg_advisory_lock_shared(1, i)) FROM generate_series(1, @{[MANY]}) AS i");
-        $fulls++ if ($result->{state} // '') eq '53200';
-        sleep rand HOG_S;
-        $session->query('SELECT pg_advisory_unlock_all()');
-        sleep rand HOG_S;
+        $fulls++ if $fill->($session);
     }
     $session->disconnect if $session;
     return { 'times that the memory was full' => $fulls };
 }
 
+# Without the extension, so that its guard does not stop it.
+sub fill_lock_table ($session) {
+    my $result = $session->query(
+        "SELECT count(pg_advisory_lock_shared(1, i)) FROM generate_series(1, @{[MANY]}) AS i");
+    sleep rand HOG_S;
+    $session->query('SELECT pg_advisory_unlock_all()');
+    sleep rand HOG_S;
+    return ($result->{state} // '') eq '53200';
+}
+
 # New names as long as there is room, and then some.
-sub fill_names ($load, $model) {
-    my ($session, $number, $fulls, $last) = (undef, 0, 0, 0);
-    while ($model->state ne 'end') {
-        $session //= eval { $load->observer } or next;
-        my $result = $session->query(
-            "DO \$\$ BEGIN FOR i IN 1 .. 200 LOOP PERFORM advisory.xact_lock('name',
-                repeat('x', 200) || $number + i); COMMIT; END LOOP; END \$\$");
-        die "$result->{message}\n" if $result->{state};
-        $number += 200;
-        my $missed = $session->value(
-            'SELECT not_stored + CASE WHEN max_names < 1000 THEN evicted
-                ELSE 0 END + (max_names = 0)::int FROM advisory.directory');
-        $fulls++ if $missed > $last || $missed == 1;
-        $last = $missed;
-    }
-    $session->disconnect if $session;
-    return { 'times that the memory was full' => $fulls };
+my ($number, $last) = (0, 0);
+sub fill_names ($session) {
+    my $result = $session->query(
+        "DO \$\$ BEGIN FOR i IN 1 .. 200 LOOP PERFORM advisory.xact_lock('name',
+            repeat('x', 200) || $number + i); COMMIT; END LOOP; END \$\$");
+    die "$result->{message}\n" if $result->{state};
+    $number += 200;
+    my $missed = $session->value(
+        'SELECT not_stored + CASE WHEN max_names < 1000 THEN evicted
+            ELSE 0 END + (max_names = 0)::int FROM advisory.directory');
+    my $is_full = $missed > $last || $missed == 1;
+    $last = $missed;
+    return $is_full;
 }
 
 # ---- The memory of a session ---------------------------------------------------------------------
