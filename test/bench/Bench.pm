@@ -5,7 +5,7 @@ package Bench;
 use AdvisoryTest;
 use Exporter 'import';
 use JSON::PP;
-use List::Util qw(max min);
+use List::Util qw(min);
 use Time::HiRes qw(time);
 
 our @EXPORT = qw(QUICK compare server_of session_of sessions_of on_server loop names_array once

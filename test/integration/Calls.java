@@ -260,10 +260,8 @@ public class Calls {
             report("prepareCall({? = call}) of a function: that lock", held(), keys(42));
         }
         letGo();
-        try (Statement statement = connection.createStatement()) {
-            statement.execute("CALL advisory.await_lock('jdbc', 'a')");
-            report("a plain statement", held(), keys("a"));
-        }
+        run(connection, "CALL advisory.await_lock('jdbc', 'a')");
+        report("a plain statement", held(), keys("a"));
         letGo();
     }
 

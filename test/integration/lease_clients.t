@@ -397,10 +397,7 @@ sub standby ($name) {
     my ($session) = values %look;
     $session->run(
         "ALTER SYSTEM SET synchronous_standby_names = '$name'", 'SELECT pg_reload_conf()');
-    for my $language (@languages) {
-        wait_until('it is so',
-            sub { $look{$language}->value('SHOW synchronous_standby_names') eq $name });
-    }
+    each_of { wait_until('it is so', sub { look('SHOW synchronous_standby_names') eq $name }) };
     return;
 }
 
@@ -420,10 +417,8 @@ sub cancel_until_done (@programs) {
     my %worker = each_of { work($_, 'unsure', 2, 60, 4.2) };
     for (@languages) { wait_until('it is renewed', sub { renewals() }) }
     standby('nobody');
-    wait_until('they wait', sub {
-        $look{ $languages[0] }->value(
-            q{SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'}) >= @languages
-    });
+    $look{ $languages[0] }->wait_until('they wait', q{SELECT count(*) >= ? FROM pg_stat_activity
+        WHERE wait_event = 'SyncRep'}, scalar @languages);
     cancel_until_done(values %worker);
     for (@languages) {
         $worker{$_}->ends(1, qr/^unsure stops: no renewal has succeeded for 4/m,

@@ -20,10 +20,7 @@ $session->run(
     'CREATE TABLE usage (customer_id bigint, amount numeric, billed boolean DEFAULT false)',
     'CREATE TABLE invoice (customer_id bigint, total numeric)');
 
-sub invoices {
-    $session->value("SELECT string_agg(customer_id || ':' || coalesce(total::text, 'NULL'), ' '
-            ORDER BY customer_id, total) FROM invoice")
-}
+my $INVOICES = 'SELECT customer_id, total FROM invoice ORDER BY 1, 2';
 
 # Everything is to be billed. Sessions that want to write an invoice wait until $gate commits.
 sub begin_anew {
@@ -43,7 +40,7 @@ for my $other (map { launch(example('scheduled_job.py')) } 1, 2) {
 ok(!$first->is_done, 'while that one works');
 $gate->run('COMMIT');
 $first->ends(0, "billed 3 customers\n", 'which bills everybody');
-is(invoices(), '1:2 2:4 3:6', 'once');
+$session->shows($INVOICES, [ '1|2', '2|4', '3|6' ], 'once');
 launch(example('scheduled_job.py'))->ends(
     0, "billed 0 customers\n", 'the next run gets the lock, and finds nothing');
 
@@ -58,7 +55,7 @@ $session->wait_until('its session is gone',
     'SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = ?', $holder);
 launch(example('scheduled_job.py'))->ends(
     0, "billed 3 customers\n", 'a job that is killed leaves no lock');
-is(invoices(), '1:2 2:4 3:6', 'and nothing half done');
+$session->shows($INVOICES, [ '1|2', '2|4', '3|6' ], 'and nothing half done');
 
 # The same file without its lock.
 my $text = slurp(examples('python/scheduled_job.py'));
@@ -79,9 +76,7 @@ $session->run('CREATE TABLE app_user (id bigint, exports integer DEFAULT 0)',
     'CREATE TABLE orders (id bigint, user_id bigint, amount numeric)',
     'INSERT INTO orders VALUES (1, 7, 10), (2, 8, 20), (3, 7, 30)');
 
-sub exports {
-    $session->value("SELECT string_agg(id || ':' || exports, ' ' ORDER BY id) FROM app_user")
-}
+my $EXPORTS = 'SELECT id, exports FROM app_user ORDER BY id';
 
 $gate->run('BEGIN', 'SELECT FROM app_user FOR UPDATE');
 $first = launch(example('one_at_a_time_per_user.py', 7));
@@ -98,10 +93,10 @@ $session->wait_until('that of another user goes on', q(SELECT count(*) = 2 FROM 
 $gate->run('COMMIT');
 $first->ends(0, "id,amount\n1,10\n3,30\n", 'the first export is done');
 $other->ends(0, "id,amount\n2,20\n", 'and the other one');
-is(exports(), '7:1 8:1', 'each once');
+$session->shows($EXPORTS, [ '7|1', '8|1' ], 'each once');
 launch(example('one_at_a_time_per_user.py', 7))->ends(
     0, "id,amount\n1,10\n3,30\n", 'the user can have another one afterwards');
-is(exports(), '7:2 8:1', 'which was made');
+$session->shows($EXPORTS, [ '7|2', '8|1' ], 'which was made');
 
 $gate->run('BEGIN', 'SELECT FROM app_user FOR UPDATE');
 launch({ PGOPTIONS => '-c lock_timeout=50ms' }, example('one_at_a_time_per_user.py', 7))->ends(
@@ -116,9 +111,7 @@ $session->run('CREATE TABLE webhook_event (id text PRIMARY KEY)',
     'CREATE TABLE account (id bigint, balance numeric DEFAULT 0)',
     'INSERT INTO account VALUES (7), (8)');
 
-sub balances {
-    $session->value("SELECT string_agg(id || ':' || balance, ' ' ORDER BY id) FROM account")
-}
+my $BALANCES = 'SELECT id, balance FROM account ORDER BY id';
 
 $gate->run('BEGIN', 'SELECT FROM account WHERE id = 7 FOR UPDATE');
 my @deliveries = map { launch(example('webhook.py', 'evt_1', 7, '12.50')) } 1 .. 5;
@@ -133,14 +126,14 @@ $gate->run('COMMIT');
 is_deeply([ sort map { join ' ', $_->finish } @deliveries ],
     [ "handled\n 0", ("handled before\n 0") x 4 ],
     'of five deliveries at once one is handled, and all are answered');
-is(balances(), '7:12.50 8:3', 'the money is there, once');
+$session->shows($BALANCES, [ '7|12.50', '8|3' ], 'the money is there, once');
 launch(example('webhook.py', 'evt_1', 7, '12.50'))->ends(
     0, "handled before\n", 'a late delivery: handled before');
 launch(example('webhook.py', 'evt_3', 7, 'much'))->ends(1, qr/./, 'a handler that fails');
 $session->shows("SELECT count(*) FROM webhook_event WHERE id = 'evt_3'", 0, 'leaves no trace');
 launch(example('webhook.py', 'evt_3', 7, '1'))->ends(
     0, "handled\n", 'so that the event can be delivered again');
-is(balances(), '7:13.50 8:3', 'and counts');
+$session->shows($BALANCES, [ '7|13.50', '8|3' ], 'and counts');
 $session->shows("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'", 0, 'no lock is left');
 
 # ---- What psycopg2 makes of values ---------------------------------------------------------------

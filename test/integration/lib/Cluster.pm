@@ -297,16 +297,15 @@ sub hold_back_wal ($primary, $postmaster) {
 # The process that a member's postmaster.pid names, if that works in its directory: it could be a
 # stranger that has got the number of one that is gone.
 sub postmaster ($member) {
-    open my $file, '<', "$member->{data}/postmaster.pid" or return;
-    my ($pid) = (<$file> // '') =~ /^(\d+)$/ or return;
+    my ($pid) = (eval { slurp("$member->{data}/postmaster.pid") } // '') =~ /\A(\d+)$/m or return;
     return (readlink("/proc/$pid/cwd") // '') eq $member->{data} ? $pid : undef;
 }
 
 sub descendants ($ancestor) {
     my %children;
     for my $stat (glob '/proc/[0-9]*/stat') {
-        open my $file, '<', $stat or next;
-        my ($pid, $parent) = (<$file> // '') =~ /^(\d+) \(.*\) \S (\d+)/s or next;
+        my ($pid, $parent) = (eval { slurp($stat, ':raw') } // '')
+            =~ /^(\d+) \(.*\) \S (\d+)/s or next;
         push @{ $children{$parent} }, $pid;
     }
     my @found = ($ancestor);

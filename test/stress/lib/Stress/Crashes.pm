@@ -4,8 +4,8 @@
 package Stress::Crashes;
 
 use AdvisoryTest;
-use Stress::Load;
-use Time::HiRes qw(sleep time);
+use Stress::Load qw(slurp);
+use Time::HiRes qw(time);
 
 use constant { UP_S => 60, LOAD_S => 2 };
 
@@ -45,9 +45,7 @@ sub run (%how) {
 }
 
 sub postmaster ($load) {
-    open my $file, '<', "$load->{server}{ADVISORY_EXT_DATADIR}/postmaster.pid" or return;
-    my ($pid) = <$file> =~ /(\d+)/;
-    return $pid;
+    return slurp("$load->{server}{ADVISORY_EXT_DATADIR}/postmaster.pid") =~ /\A(\d+)/;
 }
 
 # Is it still a process of the server? It may have ended, and its number may be somebody else's by

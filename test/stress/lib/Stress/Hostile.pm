@@ -9,7 +9,7 @@ package Stress::Hostile;
 use AdvisoryTest;
 use FindBin;
 use List::Util qw(sum0);
-use Stress::Load;
+use Stress::Load qw(slurp);
 use Time::HiRes qw(sleep time);
 
 # Calls after which everything is released, and the longest wait.
@@ -92,9 +92,8 @@ sub run (%how) {
 # SQLSTATEs in the tables of doc/errors.md, but not those of the installation, which no call is to
 # raise here.
 sub documented {
-    open my $page, '<', "$FindBin::Bin/../../doc/errors.md" or die "errors.md: $!\n";
-    local $/ = undef;
-    my ($tables) = <$page> =~ /^## All SQLSTATEs\n(.*?)^### The installation$/ms
+    my ($tables) = slurp("$FindBin::Bin/../../doc/errors.md")
+        =~ /^## All SQLSTATEs\n(.*?)^### The installation$/ms
         or die "errors.md has no tables of SQLSTATEs\n";
     return map { /\b([0-9][0-9A-Z]{4})\b/g } $tables =~ /^\| ([^|]*) \|/mg;
 }

@@ -3,13 +3,16 @@
 package Stress::Load;
 
 use AdvisoryTest;
+use Exporter 'import';
 use File::Basename qw(dirname);
 use List::Util qw(sum0);
 use POSIX qw(WNOHANG);
 use Storable qw(retrieve store);
-use Stress::Model qw(PREPARED);
+use Stress::Model;
 use Stress::Worker;
 use Time::HiRes qw(sleep time);
+
+our @EXPORT_OK = qw(slurp);
 
 # A worker that is silent for so long waits for something that does not come.
 use constant { STUCK_S => 40, END_S => 30, WOKEN_S => 0.3, LOG_LINES => 30 };
@@ -383,10 +386,7 @@ sub check_cancels ($self) {
 sub shared_bytes ($self) {
     my %bytes;
     for my $pid (map { $_->[0] } @{ $self->{look}->rows('SELECT pid FROM pg_stat_activity') }) {
-        open my $maps, '<', "/proc/$pid/maps" or next;
-        while (<$maps>) {
-            $bytes{$1} = -s $1 // 0 if m{ (/dev/shm/PostgreSQL\.\d+)};
-        }
+        $bytes{$_} = -s $_ // 0 for slurp("/proc/$pid/maps") =~ m{ (/dev/shm/PostgreSQL\.\d+)}g;
     }
     return sum0 values %bytes;
 }

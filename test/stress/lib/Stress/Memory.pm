@@ -4,7 +4,7 @@
 package Stress::Memory;
 
 use AdvisoryTest;
-use Stress::Load;
+use Stress::Load qw(slurp);
 use Time::HiRes qw(sleep time);
 
 # More locks than fit into any lock table here, and a range of keys of their own for them.
@@ -221,8 +221,7 @@ sub session_memory (%how) {
 sub limit ($session, $more) {
     my $limit = 'unlimited';
     if (defined $more) {
-        open my $file, '<', '/proc/' . $session->pid . '/statm' or die "statm: $!\n";
-        my ($pages) = split ' ', <$file>;
+        my ($pages) = split ' ', slurp('/proc/' . $session->pid . '/statm');
         $limit = $pages * 4096 + $more;
     }
     # The process's owner may do that, as long as the hard limit stays.

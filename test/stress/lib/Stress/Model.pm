@@ -263,23 +263,20 @@ sub lease_may_end ($self, $lease, $token, $at) {
 # The greatest token that anybody was given.
 sub greatest_token ($self) { return $self->_number($self->{token_at}) }
 
-sub token_given ($self, $token) {
-    $self->_alone(
-        sub { $self->_write($self->{token_at}, pack 'q', max($token, $self->greatest_token)) });
-    return;
-}
+sub token_given ($self, $token) { return $self->_raise($self->{token_at}, $token) }
 
 # The greatest token of a resource that was checked, in a transaction that is committed.
-sub fence ($self, $resource) {
-    return $self->_number($self->{fence_at} + $resource * NUMBER_BYTES)
-}
+sub fence ($self, $resource) { return $self->_number($self->_fence_at($resource)) }
 
 sub fence_checked ($self, $resource, $token) {
-    $self->_alone(
-        sub {
-            $self->_write($self->{fence_at} + $resource * NUMBER_BYTES, pack 'q',
-                max($token, $self->fence($resource)))
-        });
+    return $self->_raise($self->_fence_at($resource), $token);
+}
+
+sub _fence_at ($self, $resource) { return $self->{fence_at} + $resource * NUMBER_BYTES }
+
+# A number there is now at least this.
+sub _raise ($self, $at, $number) {
+    $self->_alone(sub { $self->_write($at, pack 'q', max($number, $self->_number($at))) });
     return;
 }
 

@@ -3,7 +3,7 @@ package Stress::Operations;
 
 use AdvisoryTest;
 use List::Util qw(sum uniq);
-use Time::HiRes qw(sleep time);
+use Time::HiRes qw(time);
 
 # Each operation has a frequency, situations, and a function, or a method of the worker. The
 # situations are: t in a transaction, o outside a transaction, p while a transaction that this
@@ -393,17 +393,20 @@ sub take_token ($worker) {
     $worker->figure('tokens');
     $_->{token} = $token for $worker->held(resource => $hold->{resource});
     return if $worker->{prepared};
-    my $is_update = rand() < 0.5;
-    $result = $worker->statement(
-        $is_update ? "UPDATE stress.fenced SET token = $token, writes = writes + 1
-            WHERE id = $lock->{index}"
-        : "SELECT advisory.check_token($lock->{call}, $token)", may => ['55000']);
-    $worker->violate("the lock is held, and yet: $worker->{message}")
-        if !$result && ($worker->{error} // '') eq '55000';
+    my $passed = use_token($worker, $lock, $token);
     # What is committed asynchronously may be lost in a crash.
     $worker->on_commit(sub { $model->fence_checked($lock->{index}, $token) })
-        if $result && !$is_update && !$worker->{is_asynchronous};
+        if $passed eq 'checked' && !$worker->{is_asynchronous};
     return;
+}
+
+# Writes into a row with a fence, or checks the token. Returns which of them it did, if it could.
+sub use_token ($worker, $lock, $token, @may) {
+    my ($did, $sql) = rand() < 0.5
+        ? ('written', "UPDATE stress.fenced SET token = $token, writes = writes + 1
+            WHERE id = $lock->{index}")
+        : ('checked', "SELECT advisory.check_token($lock->{call}, $token)");
+    return $worker->statement($sql, may => \@may) ? $did : '';
 }
 
 # With a token from an earlier hold. The table's own trigger (stress.falls) finds whatever the fence
@@ -412,12 +415,8 @@ sub write_stale ($worker) {
     my ($resource) = one_of(keys %{ $worker->{old_tokens} }) // return;
     my $lock = $worker->{plan}{resources}[$resource];
     my $token = delete $worker->{old_tokens}{$resource};
-    my $is_update = rand() < 0.5;
-    my $result = $worker->statement(
-        $is_update ? "UPDATE stress.fenced SET token = $token, writes = writes + 1
-            WHERE id = $resource"
-        : "SELECT advisory.check_token($lock->{call}, $token)", may => ['55000']);
-    $worker->figure($result ? 'late writes' : 'stale writes refused');
+    $worker->figure(
+        use_token($worker, $lock, $token, '55000') ? 'late writes' : 'stale writes refused');
     return;
 }
 

@@ -9,7 +9,7 @@ use List::Util qw(first uniq);
 use Socket qw(SHUT_RDWR);
 use Stress::Model qw(SESSION TRANSACTION PREPARED);
 use Stress::Operations;
-use Time::HiRes qw(sleep time);
+use Time::HiRes qw(sleep);
 
 use constant { MANY_HOLDS => 4, TRIES => 200 };
 
