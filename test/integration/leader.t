@@ -26,10 +26,10 @@ sub candidate ($name) {
 
 # The term after a number: its own number, the leader, and the server's process, as soon as that one
 # has the lock and says so.
-sub term_after ($number) {
+sub term ($after = 0) {
     my $rows;
     wait_until('somebody leads', sub {
-        $rows = $look->rows(<<'SQL', $number);
+        $rows = $look->rows(<<'SQL', $after);
             SELECT number, leader, pid
             FROM (SELECT * FROM term ORDER BY number DESC LIMIT 1) AS term
             JOIN advisory.holders('leader', 'scheduler') h
@@ -40,31 +40,25 @@ SQL
     return { number => $rows->[0][0], leader => $rows->[0][1], pid => $rows->[0][2] };
 }
 
-sub term { return term_after(0) }
-
 sub all_waiting {
-    return wait_until('one leads and two wait', sub {
-        $look->value(
-            q{SELECT count(*) FILTER (WHERE granted) = 1 AND count(*) FILTER (WHERE NOT granted) = 2
-                FROM advisory.holders('leader', 'scheduler')}) });
+    return $look->wait_until('one leads and two wait',
+        q{SELECT count(*) FILTER (WHERE granted) = 1 AND count(*) FILTER (WHERE NOT granted) = 2
+            FROM advisory.holders('leader', 'scheduler')});
 }
 
 my $terms = 1;
 sub next_term ($old) {
     $terms++;
-    return term_after($old->{number});
+    return term($old->{number});
 }
 
 # Waits for the leader's next one; when it has just been given, its session has nothing to do for a
 # while.
 sub gives_sign_of_life ($term) {
-    my $last = 'SELECT last_seen FROM term WHERE number = ?';
-    my $seen = $look->value($last, $term->{number});
-    wait_until('it gives a sign of life', sub {
-        $look->value($last, $term->{number}) ne $seen
-            && $look->value(
-                q{SELECT state = 'idle' FROM pg_stat_activity WHERE pid = ?}, $term->{pid}) });
-    return;
+    my $seen = $look->value('SELECT last_seen FROM term WHERE number = ?', $term->{number});
+    return $look->wait_until('it gives a sign of life', q{SELECT last_seen > ? AND state = 'idle'
+        FROM term, pg_stat_activity a WHERE number = ? AND a.pid = ?}, $seen,
+        @$term{qw(number pid)});
 }
 
 sub knows_of_its_end ($term) {

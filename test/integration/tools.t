@@ -18,13 +18,10 @@ sub new_database {
 
 # While the tool is stopped, its lock is recognised as this, before anything else.
 sub holds ($tool, $known_as) {
-    my $lock = sub {
-        $session->rows(
-            'SELECT pid, known_as[1] FROM advisory.locks WHERE granted AND ? = ANY (known_as)',
-            $known_as)
-    };
-    wait_until("$tool holds a lock that is known as $known_as", sub { @{ $lock->() } });
-    my ($pid, $first) = @{ $lock->()->[0] };
+    my $lock = 'FROM advisory.locks WHERE granted AND ? = ANY (known_as)';
+    $session->wait_until("$tool holds a lock that is known as $known_as", "SELECT count(*) $lock",
+        $known_as);
+    my ($pid, $first) = @{ $session->rows("SELECT pid, known_as[1] $lock", $known_as)->[0] };
     is($first, $known_as, "$tool: its lock is known as that");
     my $shown = length $known_as > 24 ? substr($known_as, 0, 21) . '...' : $known_as;
     is($session->value('SELECT count(*) FROM advisory.activity WHERE pid = ? AND lock = ?', $pid,
